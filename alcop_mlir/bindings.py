@@ -1,0 +1,68 @@
+"""The one file that knows which MLIR Python bindings are in use, and their quirks.
+
+Upstream's bindings (`mlir`) and torch-mlir's (`torch_mlir`) carry the same modules.
+One of them is chosen per process: their types do not mix. Dialect modules are loaded
+when first asked for (`from alcop_mlir.bindings import arith`), as each costs 5-20 ms.
+"""
+
+from __future__ import annotations
+
+import importlib
+from types import ModuleType
+from typing import Any
+
+from alcop_mlir import knobs
+from alcop_mlir.errors import ConfigError
+
+_PROVIDERS = ("mlir", "torch_mlir")
+_DIALECTS = frozenset(
+    "affine arith bufferization func gpu linalg llvm math memref nvgpu nvvm scf "
+    "tensor transform vector ub".split()
+)
+
+
+def _choose() -> tuple[str, ModuleType, ModuleType, ModuleType]:
+    wanted = knobs.bindings()
+    if wanted is not None and wanted not in _PROVIDERS:
+        raise ConfigError(
+            f"ALCOP_MLIR_BINDINGS is '{wanted}', expected one of {', '.join(_PROVIDERS)}"
+        )
+    for base in (wanted,) if wanted else _PROVIDERS:
+        try:
+            ir_module = importlib.import_module(f"{base}.ir")
+            passes = importlib.import_module(f"{base}.passmanager")
+            rewrites = importlib.import_module(f"{base}.rewrite")
+        except ImportError:
+            continue
+        # Unrelated packages on PyPI are called `mlir` too.
+        if hasattr(ir_module, "Context") and hasattr(passes, "PassManager"):
+            return base, ir_module, passes, rewrites
+    raise ConfigError(
+        "no MLIR Python bindings found: pip install torch-mlir"
+        + (f" (ALCOP_MLIR_BINDINGS asks for '{wanted}')" if wanted else "")
+    )
+
+
+PROVIDER, _ir, _passmanager, _rewrite = _choose()
+ir: Any = _ir
+passmanager: Any = _passmanager
+rewrite: Any = _rewrite
+
+
+def __getattr__(name: str) -> Any:
+    """Dialect modules, loaded on first use; `ext` is the Python dialect maker."""
+    if name in _DIALECTS or name == "ext":
+        return importlib.import_module(f"{PROVIDER}.dialects.{name}")
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
+
+def make_context(allow_unregistered: bool = False) -> Any:
+    """A context in which printing from inside a pass is safe.
+
+    Printing with module scope aborts the process in a multithreaded context, and
+    Python passes gain nothing from threads.
+    """
+    context = ir.Context()
+    context.enable_multithreading(False)
+    context.allow_unregistered_dialects = allow_unregistered
+    return context

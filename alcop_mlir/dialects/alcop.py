@@ -1,0 +1,157 @@
+"""The `alcop` dialect: what was decided, and the synchronisation of a pipeline.
+
+Attributes (one dictionary parameter each: the bindings parse no other named form)
+
+  #alcop.contraction<{...}>  which operand is A, B, C of a matrix product
+  #alcop.schedule<{...}>     tile sizes and stages for one contraction
+  #alcop.pipeline<{...}>     the plan of one pipelined loop, copy or buffer
+
+Ops: the four synchronisation primitives of the ALCOP paper (arXiv 2210.16691,
+figure 7) and the copy that they order. A commit group is named by the token of its
+`producer_commit`, so that wait counts can be computed from the IR as it stands.
+
+  alcop.async_copy %source, %target          may land any time before the wait
+  %group = alcop.producer_commit             ends the group of copies issued so far
+  alcop.consumer_wait %group                 the group landed, visible to all threads
+  alcop.producer_acquire                     the slot about to be filled is free
+  alcop.consumer_release                     the reads of the oldest slot stand above
+
+This file must not postpone annotations: the dialect maker reads them as objects.
+"""
+
+from typing import Any
+
+from alcop_mlir.bindings import ext, ir
+from alcop_mlir.dialects.values import from_attribute, to_attribute
+
+GROUP_TYPE = "!nvgpu.device.async.token"
+
+
+class Alcop(ext.Dialect, name="alcop"):
+    """The dialect; `load()` makes it known to the current context."""
+
+
+class ContractionAttr(Alcop.Attribute, name="contraction"):
+    """Roles of a matrix product; written by alcop-raise-contractions."""
+
+    parameters: ir.DictAttr
+
+
+class ScheduleAttr(Alcop.Attribute, name="schedule"):
+    """Tile sizes and stages; written by alcop-select-schedule."""
+
+    parameters: ir.DictAttr
+
+
+class PipelineAttr(Alcop.Attribute, name="pipeline"):
+    """Plan of a pipelined loop or copy; written by alcop-plan-pipelines."""
+
+    parameters: ir.DictAttr
+
+
+class AsyncCopyOp(Alcop.Operation, name="async_copy"):
+    """Copy of a whole memref that may land any time before its group's wait."""
+
+    source: ext.Operand[Any]
+    target: ext.Operand[Any]
+
+    def verify_invariants(self) -> bool:
+        if len(self.operands) != 2:
+            return _invalid(self, f"expects 2 operands, got {len(self.operands)}")
+        types = [operand.type for operand in self.operands]
+        if not all(isinstance(t, ir.MemRefType) for t in types):
+            return _invalid(self, f"expects two memrefs, got {types[0]} and {types[1]}")
+        source, target = types
+        if source.shape != target.shape or source.element_type != target.element_type:
+            return _invalid(
+                self,
+                "expects source and target of one shape and element type, got "
+                f"{source} and {target}",
+            )
+        return True
+
+
+class ProducerCommitOp(Alcop.Operation, name="producer_commit"):
+    """Ends the commit group of the asynchronous copies issued since the last."""
+
+    group: ext.Result[Any]
+
+    def verify_invariants(self) -> bool:
+        return _has_group_type(self, [result.type for result in self.results])
+
+
+class ConsumerWaitOp(Alcop.Operation, name="consumer_wait"):
+    """Waits until `group` and all older ones landed, and every thread sees them."""
+
+    group: ext.Operand[Any]
+
+    def verify_invariants(self) -> bool:
+        return _has_group_type(self, [operand.type for operand in self.operands])
+
+
+class ProducerAcquireOp(Alcop.Operation, name="producer_acquire"):
+    """The slot about to be filled is free: all its readers released it."""
+
+
+class ConsumerReleaseOp(Alcop.Operation, name="consumer_release"):
+    """All reads of the current slot by this thread stand above."""
+
+
+def load() -> None:
+    """Make the dialect known to the current context; again is harmless."""
+    try:
+        Alcop.load()
+    except ext.DialectAlreadyLoadedError:
+        return
+
+
+def get(op: Any, attribute: type) -> dict[str, Any] | None:
+    """The parameters of the `attribute` kind on `op` as Python values, or None.
+
+    Raises ValueError where an attribute of that name is of another kind.
+    """
+    attributes = op.operation.attributes
+    if _key(attribute) not in attributes:
+        return None
+    found = attributes[_key(attribute)]
+    if not isinstance(found, attribute):
+        raise ValueError(f"'{_key(attribute)}' is {found}, expected #{_key(attribute)}")
+    return from_attribute(found.parameters)
+
+
+def put(op: Any, attribute: type, parameters: dict[str, Any]) -> None:
+    """Write the `attribute` kind on `op`."""
+    op.operation.attributes[_key(attribute)] = attribute.get(to_attribute(parameters))
+
+
+def take(op: Any, attribute: type) -> dict[str, Any] | None:
+    """As `get`, and erase: for the attribute's last reader."""
+    parameters = get(op, attribute)
+    if parameters is not None:
+        del op.operation.attributes[_key(attribute)]
+    return parameters
+
+
+def group_type() -> Any:
+    """Type of a commit group's token, that of upstream's nvgpu dialect."""
+    return ir.Type.parse(GROUP_TYPE)
+
+
+def _key(attribute: type) -> str:
+    return {
+        ContractionAttr: "alcop.contraction",
+        ScheduleAttr: "alcop.schedule",
+        PipelineAttr: "alcop.pipeline",
+    }[attribute]
+
+
+def _has_group_type(op: Any, types: list[Any]) -> bool:
+    if [str(t) for t in types] == [GROUP_TYPE]:
+        return True
+    got = ", ".join(str(t) for t in types) or "none"
+    return _invalid(op, f"expects one {GROUP_TYPE}, got {got}")
+
+
+def _invalid(op: Any, why: str) -> bool:
+    op.operation.location.emit_error(f"'{op.operation.name}' op {why}")
+    return False

@@ -1,0 +1,41 @@
+"""The few kinds of failure that a user can meet.
+
+Every message is lower-case, says what was given, what was expected and what to do,
+and fits one line where it can. The command-line tools print it after `error: ` and
+exit with status 1; no traceback is shown for any of these.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+
+class AlcopError(Exception):
+    """Base of everything that alcop_mlir raises for a user to read."""
+
+
+class ConfigError(AlcopError, ValueError):
+    """A wrong option, target, schedule, file or bundle: found before any work."""
+
+
+class PassError(AlcopError):
+    """A pass cannot keep its promise on `op`; reported at the op's location.
+
+    `op` is an MLIR operation (typed `Any`: this module imports no bindings).
+    """
+
+    def __init__(self, op: Any, why: str):
+        super().__init__(why)
+        self.op = op
+
+
+class CompileError(AlcopError):
+    """The way from IR to PTX or to a cubin failed: LLVM, ptxas, a target's limit."""
+
+
+class LaunchError(AlcopError):
+    """A kernel cannot be run with what it was given: arrays, sizes, device, stream."""
+
+
+class EmulationError(AlcopError):
+    """PTX that the emulator cannot run, or a fault while it ran (out of bounds, ...)."""

@@ -1,0 +1,25 @@
+"""Every environment variable that alcop_mlir reads, typed, in one place."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+
+def bindings() -> str | None:
+    """`ALCOP_MLIR_BINDINGS`: the MLIR bindings to use, `mlir` or `torch_mlir`."""
+    return os.environ.get("ALCOP_MLIR_BINDINGS") or None
+
+
+def ptxas() -> str | None:
+    """`ALCOP_PTXAS`: path of the ptxas to use, instead of the installed one."""
+    return os.environ.get("ALCOP_PTXAS") or None
+
+
+def cache_dir() -> Path:
+    """`ALCOP_CACHE_DIR`, else the user's cache directory: trained models."""
+    given = os.environ.get("ALCOP_CACHE_DIR")
+    if given:
+        return Path(given)
+    base = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
+    return Path(base) / "alcop_mlir"

@@ -1,0 +1,135 @@
+"""What a GPU has, as far as choosing and checking a schedule needs it.
+
+Sources: [CC] CUDA C++ Programming Guide, "Compute Capabilities" (technical
+specifications per compute capability); [PTX] PTX ISA, the instruction's own section;
+[WP] NVIDIA's architecture white papers (A100, GA102, AD102, H100 SXM). Rates are dense,
+at boost clock.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from alcop_mlir.errors import ConfigError
+
+WARP_SIZE = 32  # lanes; [CC]
+CP_ASYNC_BYTES = (4, 8, 16)  # bytes per thread; [PTX] cp.async, cp-size
+CP_ASYNC_BYPASS_L1_BYTES = 16  # [PTX] cp.async.cg takes 16 only
+SHARED_BANKS = 32  # banks of 4 bytes; [CC] shared memory
+SHARED_BANK_BYTES = 4
+SECTOR_BYTES = 32  # granularity of a global access; CUDA Best Practices, 9.2.1
+MAX_REGISTERS_PER_THREAD = 255  # [CC]
+STATIC_SHARED_LIMIT = 48 * 1024  # bytes; above it shared memory must be dynamic; [CC]
+SHARED_BYTES_RESERVED_PER_BLOCK = 1024  # bytes, kept by the system on sm_80+; [CC]
+MMA_F16_SHAPE = (16, 8, 16)  # m, n, k of one mma.sync; [PTX] mma.sync.m16n8k16
+
+
+@dataclass(frozen=True)
+class Target:
+    """One kind of GPU. Times in seconds, sizes in bytes, rates per second."""
+
+    name: str  # "sm_80"
+    device: str  # the product that the rates are for
+    sms: int
+    shared_bytes_per_block: int  # most a block may ask for, dynamic
+    shared_bytes_per_sm: int
+    registers_per_sm: int  # of 32 bits
+    threads_per_sm: int
+    threads_per_block: int
+    blocks_per_sm: int
+    clock_hz: float
+    tensor_f16_flops: float  # mma.sync, f16 or bf16 in, f32 accumulate
+    dram_bytes_per_second: float
+    l2_bytes_per_second: float
+    l2_bytes: int
+
+    @property
+    def compute_capability(self) -> int:
+        """80 for sm_80."""
+        return int(self.name.removeprefix("sm_"))
+
+
+_TARGETS = (
+    Target(
+        name="sm_80",
+        device="A100-SXM4-80GB",
+        sms=108,
+        shared_bytes_per_block=163 * 1024,
+        shared_bytes_per_sm=164 * 1024,
+        registers_per_sm=65536,
+        threads_per_sm=2048,
+        threads_per_block=1024,
+        blocks_per_sm=32,
+        clock_hz=1.41e9,
+        tensor_f16_flops=312e12,
+        dram_bytes_per_second=2039e9,
+        l2_bytes_per_second=5120 * 1.41e9,  # 5120 bytes a clock [WP]
+        l2_bytes=40 * 2**20,
+    ),
+    Target(
+        name="sm_86",
+        device="RTX 3090",
+        sms=82,
+        shared_bytes_per_block=99 * 1024,
+        shared_bytes_per_sm=100 * 1024,
+        registers_per_sm=65536,
+        threads_per_sm=1536,
+        threads_per_block=1024,
+        blocks_per_sm=16,
+        clock_hz=1.695e9,
+        tensor_f16_flops=71e12,
+        dram_bytes_per_second=936e9,
+        l2_bytes_per_second=1536 * 1.695e9,  # 24 slices of 64 bytes a clock [WP]
+        l2_bytes=6 * 2**20,
+    ),
+    Target(
+        name="sm_89",
+        device="RTX 4090",
+        sms=128,
+        shared_bytes_per_block=99 * 1024,
+        shared_bytes_per_sm=100 * 1024,
+        registers_per_sm=65536,
+        threads_per_sm=1536,
+        threads_per_block=1024,
+        blocks_per_sm=24,
+        clock_hz=2.52e9,
+        tensor_f16_flops=165.2e12,
+        dram_bytes_per_second=1008e9,
+        l2_bytes_per_second=2048 * 2.52e9,  # 32 slices of 64 bytes a clock [WP]
+        l2_bytes=72 * 2**20,
+    ),
+    Target(
+        name="sm_90",
+        device="H200-SXM",
+        sms=132,
+        shared_bytes_per_block=227 * 1024,
+        shared_bytes_per_sm=228 * 1024,
+        registers_per_sm=65536,
+        threads_per_sm=2048,
+        threads_per_block=1024,
+        blocks_per_sm=32,
+        clock_hz=1.83e9,
+        # mma.sync reaches about 0.63 of wgmma's 989.5e12 (arXiv 2501.12084, 6.2)
+        tensor_f16_flops=623e12,
+        dram_bytes_per_second=4.8e12,
+        l2_bytes_per_second=5120 * 1.83e9,  # as A100, per clock
+        l2_bytes=50 * 2**20,
+    ),
+)
+
+DEFAULT_TARGET = "sm_80"
+
+
+def target_names() -> tuple[str, ...]:
+    """Names that `find_target` knows."""
+    return tuple(target.name for target in _TARGETS)
+
+
+def find_target(name: str) -> Target:
+    """The target called `name`. Raises ConfigError with the known names."""
+    for target in _TARGETS:
+        if target.name == name:
+            return target
+    raise ConfigError(
+        f"unknown target '{name}', expected one of {', '.join(target_names())}"
+    )
