@@ -1,0 +1,90 @@
+"""Questions about `scf.for` loops and the values around them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from alcop_mlir.bindings import ir
+
+
+def constant(value: Any) -> int | None:
+    """The integer that an index or integer constant holds, or None."""
+    owner = value.owner
+    if isinstance(owner, ir.Block) or owner.name != "arith.constant":
+        return None
+    attribute = owner.attributes["value"]
+    return attribute.value if isinstance(attribute, ir.IntegerAttr) else None
+
+
+def is_loop(op: Any) -> bool:
+    """Whether `op` is an `scf.for`."""
+    return op.operation.name == "scf.for"
+
+
+def body(loop: Any) -> Any:
+    """The loop's block; its last op yields."""
+    return loop.operation.regions[0].blocks[0]
+
+
+def bounds(loop: Any) -> tuple[Any, Any, Any]:
+    """Lower bound, upper bound, step."""
+    lower, upper, step = list(loop.operation.operands)[:3]
+    return lower, upper, step
+
+
+def inits(loop: Any) -> list[Any]:
+    """What the carried values start from."""
+    return list(loop.operation.operands)[3:]
+
+
+def terminator(loop: Any) -> Any:
+    """The loop's `scf.yield`."""
+    return list(body(loop).operations)[-1]
+
+
+def trip_count(loop: Any) -> int | None:
+    """How often the loop runs, where its bounds are constants; else None."""
+    lower, upper, step = (constant(bound) for bound in bounds(loop))
+    if lower is None or upper is None or step is None or step <= 0:
+        return None
+    return max(0, -(-(upper - lower) // step))
+
+
+def loops_in(op: Any) -> list[Any]:
+    """All `scf.for` inside `op`, outer ones first."""
+    found: list[Any] = []
+
+    def visit(inner: Any) -> Any:
+        if is_loop(inner):
+            found.append(inner.operation)
+        return ir.WalkResult.ADVANCE
+
+    op.operation.walk(visit, ir.WalkOrder.PRE_ORDER)
+    return found
+
+
+def is_inside(op: Any, ancestor: Any) -> bool:
+    """Whether `op` stands in a region of `ancestor`, at any depth."""
+    parent = op.operation.parent
+    while parent is not None:
+        if parent.operation == ancestor.operation:
+            return True
+        parent = parent.operation.parent
+    return False
+
+
+def ancestor_in(op: Any, block: Any) -> Any | None:
+    """The op of `block` that is or holds `op`, or None."""
+    current = op.operation
+    # The block of an op without a parent must not be asked for: that crashes.
+    while current.parent is not None:
+        if current.block == block:
+            return current
+        current = current.parent.operation
+    return None
+
+
+def defining_op(value: Any) -> Any | None:
+    """The op that makes `value`; None for an argument of a block."""
+    owner = value.owner
+    return None if isinstance(owner, ir.Block) else owner

@@ -1,0 +1,279 @@
+"""Decides what is pipelined: which loops and copies, with how many stages.
+
+`plan_function` looks at a whole function and returns a frozen `Plan`;
+alcop-plan-pipelines writes it into the IR. Nothing is changed here.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+from alcop_mlir.analysis import copies, memory
+from alcop_mlir.analysis.copies import REGISTER, SHARED, Copy, Rejected
+from alcop_mlir.analysis.loops import body, loops_in, trip_count
+from alcop_mlir.analysis.slices import is_pure
+from alcop_mlir.resources import align
+
+# A fragment loop longer than this is not flattened into the loop around it: the
+# unrolled body would no longer fit the instruction cache.
+MAX_CARRIED_STEPS = 16
+
+
+@dataclass(frozen=True)
+class Limits:
+    """What was asked for and what there is.
+
+    stages:       shared, register; 1 means not pipelined
+    shared_bytes: shared memory that a block may use
+    """
+
+    stages: tuple[int, int]
+    shared_bytes: int
+    noalias_arguments: bool = False
+
+
+@dataclass(frozen=True)
+class Pipeline:
+    """One pipelined loop at one level.
+
+    carried: the pipeline of an inner loop that is filled once, and carried across the
+             iterations of the pipelined loop around it
+    """
+
+    loop: Any
+    level: str
+    stages: int
+    copies: tuple[Copy, ...]
+    carried: bool = False
+
+
+@dataclass(frozen=True)
+class Clamped:
+    """Fewer stages than asked for, with the reason."""
+
+    loop: Any
+    level: str
+    asked: int
+    stages: int
+    reason: str
+
+
+@dataclass(frozen=True)
+class Plan:
+    """What becomes of every candidate of a function."""
+
+    pipelines: tuple[Pipeline, ...]
+    rejected: tuple[Rejected, ...]
+    clamped: tuple[Clamped, ...] = field(default=())
+
+
+def plan_kernel(scope: Any, limits: Limits) -> Plan:
+    """The plan for the loops in `scope`, a kernel body: they share its memory."""
+    shared = _plan_shared(scope, limits)
+    register = _plan_register(scope, limits, shared)
+    return Plan(
+        pipelines=shared.pipelines + register.pipelines,
+        rejected=shared.rejected + register.rejected,
+        clamped=shared.clamped + register.clamped,
+    )
+
+
+def _plan_shared(scope: Any, limits: Limits) -> Plan:
+    pipelines: list[Pipeline] = []
+    rejected: list[Rejected] = []
+    clamped: list[Clamped] = []
+    for loop in loops_in(scope):
+        judged = list(copies.shared_copies(loop, limits.noalias_arguments))
+        accepted = [one for one in judged if isinstance(one, Copy)]
+        rejected += [one for one in judged if isinstance(one, Rejected)]
+        asked = limits.stages[0]
+        if not accepted or asked == 1:
+            continue
+        refusal = _unsynchronisable(loop, accepted)
+        stages, clamp = _clamp(loop, SHARED, asked, trip_count(loop))
+        refusal = refusal or _too_large(scope, accepted, stages, pipelines, limits)
+        if refusal is not None:
+            rule, reason, remedy = refusal
+            rejected += [
+                Rejected(c.op, SHARED, rule, reason, remedy) for c in accepted
+            ]
+            continue
+        clamped += clamp
+        if stages > 1:
+            pipelines.append(Pipeline(loop, SHARED, stages, tuple(accepted)))
+    return Plan(tuple(pipelines), tuple(rejected), tuple(clamped))
+
+
+def _unsynchronisable(loop: Any, accepted: list[Copy]) -> tuple[int, str, str] | None:
+    """Rule 3: the barriers in the loop order the pipelined buffers, nothing else."""
+    others = copies.shared_roots_in(loop) - {copy.buffer for copy in accepted}
+    nested = [
+        barrier
+        for barrier in copies.barriers_in(loop)
+        if barrier.block != body(loop)
+    ]
+    if others:
+        return (
+            3,
+            "the loop also uses shared memory that is not pipelined, ordered by the "
+            "same barriers",
+            "fill all shared buffers of the loop by copies that can be pipelined",
+        )
+    if nested:
+        return (
+            3,
+            "the loop has a barrier inside a nested region",
+            "keep barriers in the loop's own block",
+        )
+    return None
+
+
+def _clamp(
+    loop: Any, level: str, asked: int, trips: int | None
+) -> tuple[int, list[Clamped]]:
+    if trips is None or trips >= asked:
+        return asked, []
+    stages = max(1, trips)
+    return stages, [
+        Clamped(loop, level, asked, stages, f"the loop runs {trips} times")
+    ]
+
+
+def _too_large(
+    scope: Any,
+    accepted: list[Copy],
+    stages: int,
+    planned: list[Pipeline],
+    limits: Limits,
+) -> tuple[int, str, str] | None:
+    """Rule 5, over all shared buffers of the kernel."""
+    slots = {c.buffer: p.stages for p in planned for c in p.copies}
+    slots |= {copy.buffer: stages for copy in accepted}
+    needed = sum(
+        align(slots.get(buffer, 1) * memory.size_in_bytes(buffer.type))
+        for buffer in copies.shared_roots_in(scope)
+        if isinstance(memory.size_in_bytes(buffer.type), int)
+    )
+    if needed <= limits.shared_bytes:
+        return None
+    return (
+        5,
+        f"{stages} slots need {needed} bytes of shared memory, there are "
+        f"{limits.shared_bytes}",
+        "fewer stages or smaller tiles",
+    )
+
+
+def _plan_register(scope: Any, limits: Limits, shared: Plan) -> Plan:
+    pipelines: list[Pipeline] = []
+    rejected: list[Rejected] = []
+    clamped: list[Clamped] = []
+    outer = {p.loop: p for p in shared.pipelines}
+    for loop in loops_in(scope):
+        judged = list(copies.register_reads(loop))
+        accepted = [one for one in judged if isinstance(one, Copy)]
+        asked = limits.stages[1]
+        if not judged or asked == 1:
+            continue
+        rejected += [one for one in judged if isinstance(one, Rejected)]
+        if not accepted:
+            continue
+        carried = _is_carried(loop, accepted, outer)
+        refusal = _not_a_register_loop(loop, accepted, outer, carried)
+        if refusal is not None:
+            rejected += [Rejected(c.op, REGISTER, *refusal) for c in accepted]
+            continue
+        trips = _steps(loop, outer) if carried else trip_count(loop)
+        stages, clamp = _clamp(loop, REGISTER, asked, trips)
+        clamped += clamp
+        if stages > 1:
+            pipelines.append(
+                Pipeline(loop, REGISTER, stages, tuple(accepted), carried)
+            )
+    return Plan(tuple(pipelines), tuple(rejected), tuple(clamped))
+
+
+def _not_a_register_loop(
+    loop: Any, accepted: list[Copy], outer: dict[Any, Pipeline], carried: bool
+) -> tuple[int, str, str] | None:
+    """A read may not run ahead over a barrier, unless the barrier is re-placed."""
+    if carried:
+        return None
+    if loop in outer:
+        return (
+            3,
+            "the loop also reads its shared buffers in ways that are not pipelined",
+            "read the shared buffers by transfer_read only",
+        )
+    if copies.barriers_in(loop):
+        return (
+            3,
+            "the loop has barriers, which the reads would have to cross",
+            "pipeline the copies that the barriers order, or move the barriers out",
+        )
+    return _filled_unpipelined(loop, accepted)
+
+
+def _filled_unpipelined(
+    loop: Any, accepted: list[Copy]
+) -> tuple[int, str, str] | None:
+    targets = {
+        memory.root(op.operation.operands[1])
+        for op in body(loop).operations
+        if copies.is_shared_copy(op)
+    }
+    if any(memory.root(copy.op.operands[0]) in targets for copy in accepted):
+        return (
+            6,
+            "its source is filled in the same iteration",
+            "pipeline that copy too, with 2 shared stages or more",
+        )
+    return None
+
+
+def _is_carried(loop: Any, accepted: list[Copy], outer: dict[Any, Pipeline]) -> bool:
+    """Whether the reads can run on across the iterations of the shared pipeline.
+
+    They must be all that reads the pipelined buffers: a slot is given up when the last
+    of them was issued.
+    """
+    if loop in outer:
+        return _are_all_reads(accepted, outer[loop])
+    parent = loop.parent.operation
+    if parent not in outer or not _are_all_reads(accepted, outer[parent]):
+        return False
+    trips = trip_count(loop)
+    if trips is None or not 1 <= trips <= MAX_CARRIED_STEPS:
+        return False
+    if any(op.operation.regions for op in body(loop).operations):
+        return False
+    return all(
+        op.operation == loop or _is_idle(op.operation) for op in body(parent).operations
+    )
+
+
+def _are_all_reads(accepted: list[Copy], pipeline: Pipeline) -> bool:
+    known = {copy.op for copy in accepted} | {copy.op for copy in pipeline.copies}
+    return all(
+        access.op in known
+        for copy in pipeline.copies
+        for access in memory.accesses(copy.buffer)
+    )
+
+
+def _is_idle(op: Any) -> bool:
+    """Whether `op` beside the inner loop neither reads shared memory nor writes."""
+    if op.name in ("gpu.barrier", "scf.yield") or copies.is_shared_copy(op):
+        return True
+    return is_pure(op)
+
+
+def _steps(loop: Any, outer: dict[Any, Pipeline]) -> int | None:
+    """Fragment steps over the whole outer loop."""
+    if loop in outer:
+        return trip_count(loop)
+    outer_trips, inner_trips = trip_count(loop.parent), trip_count(loop)
+    if outer_trips is None or inner_trips is None:
+        return None
+    return outer_trips * inner_trips

@@ -1,0 +1,84 @@
+"""IR builders that two or more passes use; all build at the current insertion point."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any
+
+from alcop_mlir.bindings import arith, ir, scf
+
+WORKGROUP = "#gpu.address_space<workgroup>"
+
+
+def index(value: int) -> Any:
+    """An index constant."""
+    return arith.constant(ir.IndexType.get(), value)
+
+
+def add(left: Any, right: Any) -> Any:
+    """`left + right` on indices."""
+    return arith.addi(left, right)
+
+
+def mul(left: Any, right: Any) -> Any:
+    """`left * right` on indices."""
+    return arith.muli(left, right)
+
+
+def less(left: Any, right: Any) -> Any:
+    """`left < right` on indices, signed: loop bounds may be negative."""
+    return arith.cmpi(arith.CmpIPredicate.slt, left, right)
+
+
+def cyclic_next(slot: Any, slots: int) -> Any:
+    """The slot after `slot` of `slots`, by compare and select: no division."""
+    following = add(slot, index(1))
+    wraps = arith.cmpi(arith.CmpIPredicate.eq, following, index(slots))
+    return arith.select(wraps, index(0), following)
+
+
+def clone(op: Any, mapping: dict[Any, Any]) -> Any:
+    """A copy of `op` with operands replaced by `mapping`, which learns the results.
+
+    Regions are copied too; MLIR remaps what they define, `mapping` what they capture.
+    """
+    copy = op.operation.clone(ip=ir.InsertionPoint.current)
+    remap(copy, mapping)
+    for old, new in zip(op.operation.results, copy.results, strict=True):
+        mapping[old] = new
+    return copy
+
+
+def remap(op: Any, mapping: dict[Any, Any]) -> None:
+    """Replace operands of `op`, and of all that it contains, by `mapping`."""
+    operation = op.operation
+    for number, value in enumerate(operation.operands):
+        if value in mapping:
+            operation.operands[number] = mapping[value]
+    for region in operation.regions:
+        for block in region.blocks:
+            for inner in block.operations:
+                remap(inner, mapping)
+
+
+def for_loop(
+    bounds: tuple[Any, Any, Any],
+    inits: Sequence[Any],
+    body: Callable[[Any, list[Any]], Iterable[Any]],
+) -> Any:
+    """An `scf.for`; `body(induction, carried)` builds it and returns what it yields."""
+    loop = scf.ForOp(*bounds, list(inits))
+    with ir.InsertionPoint(loop.body):
+        yielded = body(loop.induction_variable, list(loop.inner_iter_args))
+        scf.YieldOp(list(yielded))
+    return loop
+
+
+def erase_unused(ops: Iterable[Any]) -> None:
+    """Erase each op whose results are unused; in the order given.
+
+    Erasing an op with uses goes unnoticed until the next print, which crashes.
+    """
+    for op in ops:
+        if not any(list(result.uses) for result in op.operation.results):
+            op.operation.erase()

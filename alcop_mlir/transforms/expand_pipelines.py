@@ -1,0 +1,374 @@
+"""Make planned loops run as pipelines: prologue, steady state, tail.
+
+Before:  scf.for %k { copy(%k) ; barrier ; scf.for %kk { f = read ; use(f) } ; barrier }
+After:   copies of the first S-1 tiles ; wait ; first R-1 reads          // prologue
+         scf.for %k { use ; [release, wait, acquire, copies, commit]
+                      read of a later step ; use } {alcop.unroll = S}    // steady state
+         scf.for %k { the same, copies and reads predicated }            // tail
+
+The body is separated into streams, each with its own copy of the loop's index and of the
+carried values it needs (slots, addresses). With E fragment steps per iteration and R
+register stages, the load stream runs D = R-1 steps ahead of the arithmetic, over the
+boundaries of tiles too: an inner pipeline is filled once and carried by the outer loop.
+Where the load stream enters tile t it waits for t, and the copy stream then fills the
+slot that t-1 left with tile t+S-1. One wait and one barrier per tile; at most S-2
+younger groups are in flight at the wait.
+
+The steady state runs whole rounds of the S slots, and only iterations in which no stream
+has reached the end, so it needs no predicate. The tail commits empty groups, so that
+wait counts stay what they are. Any trip count is right, 0 included.
+
+Reads and erases `alcop.pipeline`. Writes `alcop.unroll` on loops that
+alcop-unroll-steady-state may unroll by that factor without a remainder.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from alcop_mlir.analysis.copies import REGISTER, SHARED
+from alcop_mlir.analysis.loops import (
+    body,
+    bounds,
+    constant,
+    inits,
+    loops_in,
+    trip_count,
+)
+from alcop_mlir.analysis.streams import Streams, argument, separate, yielded
+from alcop_mlir.bindings import arith, ir, scf
+from alcop_mlir.dialects import alcop
+from alcop_mlir.errors import PassError
+from alcop_mlir.transforms import build
+from alcop_mlir.transforms.base import Pass
+from alcop_mlir.transforms.stream_state import Carried, advanced, evaluated, index_ahead
+
+UNROLL = "alcop.unroll"
+
+
+@dataclass(frozen=True)
+class ExpandPipelines(Pass):
+    name = "alcop-expand-pipelines"
+    anchor = "any"
+
+    def run(self, op: Any) -> None:
+        # Inner loops first: an outer one copies them as they then are.
+        for loop in reversed(loops_in(op)):
+            plan = alcop.get(loop, alcop.PipelineAttr)
+            if plan is None or _runs_on_in_parent(loop, plan):
+                continue
+            with loop.location, ir.InsertionPoint(loop):
+                _expand(loop, plan)
+
+
+@dataclass(frozen=True)
+class _Shape:
+    """The arithmetic of one pipeline; tiles are iterations of the loop."""
+
+    slots: int  # S, or 0 where no shared buffer is pipelined
+    ahead: int  # D = R - 1: steps that the load stream is ahead
+    steps: int  # E: fragment steps per iteration
+
+    @property
+    def entered(self) -> int:
+        """Tiles that the load stream entered before the first iteration."""
+        return -(-self.ahead // self.steps)
+
+    @property
+    def copies_ahead(self) -> int:
+        """Iterations between a tile's copy and its use."""
+        return self.entered + self.slots - 1
+
+    @property
+    def lookahead(self) -> int:
+        """Iterations that the stream furthest ahead is ahead."""
+        return max(self.entered, self.copies_ahead)
+
+    @property
+    def round(self) -> int:
+        """Iterations after which slots and fragments stand where they stood."""
+        return self.slots or self.ahead + 1
+
+
+def _runs_on_in_parent(loop: Any, plan: dict[str, Any]) -> bool:
+    return plan.get("carried", False) and SHARED not in plan
+
+
+def _expand(loop: Any, plan: dict[str, Any]) -> None:
+    steps = _flatten_steps(loop)
+    streams = separate(loop, steps)
+    carried = any(streams.reads[0])
+    register_stages = plan.get(REGISTER) or _inner_stages(streams)
+    shape = _Shape(
+        slots=plan.get(SHARED, 0),
+        ahead=register_stages - 1 if carried else 0,
+        steps=len(steps),
+    )
+    results = _Expansion(streams, shape).build()
+    for number, value in results.items():
+        loop.results[number].replace_all_uses_with(value)
+    loop.erase()
+
+
+def _inner_stages(streams: Streams) -> int:
+    reads = streams.reads[0]
+    if not reads:
+        return 1
+    plan = alcop.get(reads[0], alcop.PipelineAttr)
+    return plan[REGISTER] if plan else 1
+
+
+def _flatten_steps(loop: Any) -> list[list[Any]]:
+    """The ops of the body by step; a loop carried inside is unrolled into it."""
+    before: list[Any] = []
+    steps: list[list[Any]] = []
+    for op in [op.operation for op in body(loop).operations][:-1]:
+        plan = alcop.get(op, alcop.PipelineAttr)
+        if op.name == "scf.for" and plan is not None and _runs_on_in_parent(op, plan):
+            steps = _unrolled(op)
+            op.erase()
+        else:
+            (steps[-1] if steps else before).append(op)
+    if not steps:
+        return [before]
+    return [before + steps[0], *steps[1:]]
+
+
+def _unrolled(loop: Any) -> list[list[Any]]:
+    """Copies of the body of `loop`, one for each of its iterations, in its place."""
+    trips = trip_count(loop)
+    if trips is None:
+        raise PassError(loop, "a carried pipeline needs a constant trip count")
+    lower, _, step = (constant(bound) for bound in bounds(loop))
+    assert lower is not None and step is not None
+    values = inits(loop)
+    steps = []
+    with loop.location, ir.InsertionPoint(loop):
+        for trip in range(trips):
+            arguments = [build.index(lower + trip * step), *values]
+            mapping = dict(zip(body(loop).arguments, arguments, strict=True))
+            ops = [op.operation for op in body(loop).operations]
+            steps.append([build.clone(op, mapping) for op in ops[:-1]])
+            values = [mapping.get(v, v) for v in ops[-1].operands]
+    for result, value in zip(loop.results, values, strict=True):
+        result.replace_all_uses_with(value)
+    return steps
+
+
+class _Expansion:
+    """Builds the pipelined form of one loop before it."""
+
+    def __init__(self, streams: Streams, shape: _Shape):
+        self.streams = streams
+        self.shape = shape
+        self.loop = streams.loop
+        self.lower, self.upper, self.step = bounds(self.loop)
+        self.trips = trip_count(self.loop)
+
+    def build(self) -> dict[int, Any]:
+        """Build all; the values that replace the loop's results, by number."""
+        state = self._prologue()
+        steady = self._steady_trips()
+        middle = self._after(steady)
+        if steady != 0:
+            state = self._loop(self.lower, middle, state, in_tail=False)
+        state = self._loop(middle, self.upper, state, in_tail=True)
+        return dict(zip(self.streams.compute_arguments, state.compute, strict=True))
+
+    # -- trip counts -----------------------------------------------------------------
+
+    def _steady_trips(self) -> Any:
+        """Iterations without an end in sight, in whole rounds; int where constant."""
+        rounds, lookahead = self.shape.round, self.shape.lookahead
+        if self.trips is not None:
+            return max(0, self.trips - lookahead) // rounds * rounds
+        trips = arith.ceildivsi(arith.subi(self.upper, self.lower), self.step)
+        full = arith.maxsi(arith.subi(trips, build.index(lookahead)), build.index(0))
+        return build.mul(
+            arith.divui(full, build.index(rounds)), build.index(rounds)
+        )
+
+    def _after(self, trips: Any) -> Any:
+        """The loop's index after so many iterations."""
+        if isinstance(trips, int):
+            if trips == 0:
+                return self.lower
+            trips = build.index(trips)
+        return build.add(self.lower, build.mul(trips, self.step))
+
+    def _runs(self, induction: Any, tiles: int) -> Any:
+        """Predicate: the iteration `tiles` after the one at `induction` exists."""
+        return build.less(index_ahead(induction, tiles, self.step), self.upper)
+
+    # -- the three parts -------------------------------------------------------------
+
+    def _prologue(self) -> Carried:
+        shape = self.shape
+        start = inits(self.loop)
+        state = Carried(
+            compute=[start[n] for n in self.streams.compute_arguments],
+            load=[start[n] for n in self.streams.load_arguments],
+            copy=[start[n] for n in self.streams.copy_arguments],
+        )
+        for tile in range(shape.slots - 1):
+            self._copy_tile(state, self.lower, tile, self._prologue_guard(tile))
+        for number in range(shape.ahead):
+            tile, step = divmod(number, shape.steps)
+            if step == 0:
+                self._enter_tile(
+                    state, self.lower, tile, self._prologue_guard, first=tile == 0
+                )
+            guard = self._prologue_guard(tile)
+            state.fragments.append(self._load(state, self.lower, tile, step, guard))
+        return state
+
+    def _prologue_guard(self, tile: int) -> Any:
+        """True where the tile surely exists, else its predicate."""
+        if self.trips is not None and tile < self.trips:
+            return True
+        return self._runs(self.lower, tile)
+
+    def _loop(self, lower: Any, upper: Any, state: Carried, in_tail: bool) -> Carried:
+        def iteration(induction: Any, values: list[Any]) -> list[Any]:
+            inner = state.like(values)
+            self._iteration(inner, induction, in_tail)
+            return inner.flat()
+
+        loop = build.for_loop((lower, upper, self.step), state.flat(), iteration)
+        # A short loop is all tail; unrolled, its predicates fold away.
+        factor = self.shape.round
+        if in_tail:
+            factor = self.trips if self.trips and not self._steady_static() else 1
+        if factor > 1:
+            loop.operation.attributes[UNROLL] = ir.IntegerAttr.get(
+                ir.IntegerType.get_signless(64), factor
+            )
+        return state.like(list(loop.results))
+
+    def _steady_static(self) -> bool:
+        return self.trips is not None and (
+            self.trips - self.shape.lookahead >= self.shape.round
+        )
+
+    # -- one iteration ---------------------------------------------------------------
+
+    def _iteration(self, state: Carried, induction: Any, in_tail: bool) -> None:
+        """One iteration of all streams; `state` becomes that of the next."""
+
+        def guard(tiles: int) -> Any:
+            return self._runs(induction, tiles) if in_tail and tiles > 0 else True
+
+        mapping = self._arguments(self.streams.compute_arguments, state.compute)
+        mapping[body(self.loop).arguments[0]] = induction
+        for number, ops in enumerate(self.streams.compute):
+            tile, step = divmod(number + self.shape.ahead, self.shape.steps)
+            if step == 0 and (self.shape.slots or self.shape.ahead):
+                self._enter_tile(state, induction, tile, guard)
+            if self.shape.ahead:
+                fragments = self._load(state, induction, tile, step, guard(tile))
+                state.fragments.append(fragments)
+                self._use(state.fragments.pop(0), number, mapping)
+            for op in ops:
+                build.clone(op, mapping)
+        after = (yielded(self.loop, n) for n in self.streams.compute_arguments)
+        state.compute = [mapping.get(value, value) for value in after]
+
+    def _use(self, fragments: list[Any], step: int, mapping: dict[Any, Any]) -> None:
+        for read, fragment in zip(self.streams.reads[step], fragments, strict=True):
+            mapping[read.results[0]] = fragment
+
+    def _enter_tile(
+        self, state: Carried, induction: Any, tile: int, guard: Any, first: bool = False
+    ) -> None:
+        """The load stream goes on to the tile that is `tile` after `induction`.
+
+        It waits for it, and its predecessor's slot is filled again.
+        """
+        if self.shape.ahead and not first:
+            state.load = advanced(self.loop, self.streams.load_arguments, state.load)
+        if not self.shape.slots:
+            return
+        if not first:
+            alcop.ConsumerReleaseOp()
+        alcop.ConsumerWaitOp(state.groups.pop(0))
+        alcop.ProducerAcquireOp()
+        next_tile = tile + self.shape.slots - 1
+        self._copy_tile(state, induction, next_tile, guard(next_tile))
+
+    def _copy_tile(
+        self, state: Carried, induction: Any, tile: int, guard: Any
+    ) -> None:
+        """Issue the copies of one tile and commit them as a group."""
+
+        def issue() -> list[Any]:
+            for copy in self.streams.copies:
+                mapping = self._stream_values(
+                    self.streams.copy_arguments, state.copy, induction, tile
+                )
+                source, target = evaluated(self.loop, list(copy.operands)[:2], mapping)
+                with copy.location:
+                    alcop.AsyncCopyOp(source, target)
+            return []
+
+        _guarded(guard, issue, [])
+        state.groups.append(alcop.ProducerCommitOp(alcop.group_type()).results[0])
+        state.copy = advanced(self.loop, self.streams.copy_arguments, state.copy)
+
+    def _load(
+        self, state: Carried, induction: Any, tile: int, step: int, guard: Any
+    ) -> list[Any]:
+        """The fragments of one step of the load stream's tile."""
+        reads = self.streams.reads[step]
+
+        def load() -> list[Any]:
+            mapping = self._stream_values(
+                self.streams.load_arguments, state.load, induction, tile
+            )
+            evaluated(self.loop, [v for read in reads for v in read.operands], mapping)
+            return [self._read(read, mapping) for read in reads]
+
+        return _guarded(guard, load, [read.results[0].type for read in reads])
+
+    @staticmethod
+    def _read(read: Any, mapping: dict[Any, Any]) -> Any:
+        copy = build.clone(read, mapping)
+        alcop.take(copy, alcop.PipelineAttr)
+        return copy.results[0]
+
+    def _stream_values(
+        self, numbers: tuple[int, ...], values: list[Any], induction: Any, tile: int
+    ) -> dict[Any, Any]:
+        mapping = self._arguments(numbers, values)
+        ahead = index_ahead(induction, tile, self.step)
+        mapping[body(self.loop).arguments[0]] = ahead
+        return mapping
+
+    def _arguments(self, numbers: tuple[int, ...], values: list[Any]) -> dict[Any, Any]:
+        keys = (argument(self.loop, number) for number in numbers)
+        return dict(zip(keys, values, strict=True))
+
+
+def _guarded(guard: Any, make: Any, types: list[Any]) -> list[Any]:
+    """What `make()` builds, under the predicate `guard` unless that is True.
+
+    Where the predicate is false the values are zero; nobody uses them.
+    """
+    if guard is True:
+        return make()
+    choice = scf.IfOp(guard, types, has_else=bool(types))
+    with ir.InsertionPoint(choice.then_block):
+        scf.YieldOp(make())
+    if types:
+        with ir.InsertionPoint(choice.else_block):
+            scf.YieldOp([_zero(kind) for kind in types])
+    return list(choice.results)
+
+
+def _zero(kind: Any) -> Any:
+    if not isinstance(kind, ir.VectorType):
+        return arith.constant(kind, 0)
+    element = kind.element_type
+    is_float = isinstance(element, ir.FloatType)
+    zero = ir.FloatAttr.get(element, 0.0) if is_float else ir.IntegerAttr.get(element, 0)
+    return arith.constant(kind, ir.DenseElementsAttr.get_splat(kind, zero))

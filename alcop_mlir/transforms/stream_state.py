@@ -1,0 +1,69 @@
+"""The values that the streams of an expanded pipeline carry from tile to tile."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+from alcop_mlir.analysis.loops import body
+from alcop_mlir.analysis.slices import backward_slice
+from alcop_mlir.analysis.streams import argument, yielded
+from alcop_mlir.transforms import build
+
+
+@dataclass
+class Carried:
+    """State of the streams between two iterations; changed as code is built.
+
+    compute, load, copy: carried values of each stream, of the tile that it is at (the
+        copy stream: of the tile that it issues next)
+    groups:    tokens of the commit groups that were not waited for, oldest first
+    fragments: per step, the fragments that were loaded and not used, oldest first
+    """
+
+    compute: list[Any]
+    load: list[Any]
+    copy: list[Any]
+    groups: list[Any] = field(default_factory=list)
+    fragments: list[list[Any]] = field(default_factory=list)
+
+    def flat(self) -> list[Any]:
+        """All values, in the order that `like` reads them."""
+        loaded = [value for step in self.fragments for value in step]
+        return [*self.compute, *self.load, *self.copy, *self.groups, *loaded]
+
+    def like(self, values: list[Any]) -> Carried:
+        """`values`, laid out as this state is."""
+        rest = iter(values)
+
+        def take(like: list[Any]) -> list[Any]:
+            return [next(rest) for _ in like]
+
+        return Carried(
+            compute=take(self.compute),
+            load=take(self.load),
+            copy=take(self.copy),
+            groups=take(self.groups),
+            fragments=[take(step) for step in self.fragments],
+        )
+
+
+def evaluated(loop: Any, values: list[Any], mapping: dict[Any, Any]) -> list[Any]:
+    """Build what `values` of the loop's body are under `mapping` of its arguments."""
+    ops, _ = backward_slice(values, body(loop), set(mapping))
+    for op in ops:
+        build.clone(op, mapping)
+    return [mapping.get(value, value) for value in values]
+
+
+def advanced(loop: Any, numbers: tuple[int, ...], values: list[Any]) -> list[Any]:
+    """The carried values of those numbers, one iteration later."""
+    mapping = {argument(loop, n): v for n, v in zip(numbers, values, strict=True)}
+    return evaluated(loop, [yielded(loop, number) for number in numbers], mapping)
+
+
+def index_ahead(induction: Any, tiles: int, step: Any) -> Any:
+    """The loop's index, `tiles` iterations after `induction`."""
+    if tiles == 0:
+        return induction
+    return build.add(induction, build.mul(build.index(tiles), step))

@@ -1,0 +1,150 @@
+// RUN: alcop-opt %s --alcop-plan-pipelines='stages=3,2' --split-input-file --verify-diagnostics
+
+// Each refusal is a remark on the copy: rule, reason, remedy.
+
+#ws = #gpu.address_space<workgroup>
+func.func @rule_2_two_writers(%A: memref<64x512xf16>) {
+  %c0 = arith.constant 0 : index
+  %c32 = arith.constant 32 : index
+  %c512 = arith.constant 512 : index
+  %zero = arith.constant 0.0 : f16
+  %a = memref.alloc() : memref<64x32xf16, #ws>
+  scf.for %k = %c0 to %c512 step %c32 {
+    %tile = memref.subview %A[0, %k] [64, 32] [1, 1] : memref<64x512xf16> to memref<64x32xf16, strided<[512, 1], offset: ?>>
+    // expected-remark @+1 {{not pipelined (rule 2): its buffer is also written by 'memref.store'; fill the buffer by one copy per iteration}}
+    memref.copy %tile, %a : memref<64x32xf16, strided<[512, 1], offset: ?>> to memref<64x32xf16, #ws>
+    memref.store %zero, %a[%c0, %c0] : memref<64x32xf16, #ws>
+  }
+  return
+}
+
+// -----
+
+#ws = #gpu.address_space<workgroup>
+func.func @rule_4_read_before(%A: memref<64x512xf16>) {
+  %c0 = arith.constant 0 : index
+  %c32 = arith.constant 32 : index
+  %c512 = arith.constant 512 : index
+  %a = memref.alloc() : memref<64x32xf16, #ws>
+  scf.for %k = %c0 to %c512 step %c32 {
+    %v = memref.load %a[%c0, %c0] : memref<64x32xf16, #ws>
+    %tile = memref.subview %A[0, %k] [64, 32] [1, 1] : memref<64x512xf16> to memref<64x32xf16, strided<[512, 1], offset: ?>>
+    // expected-remark @+1 {{not pipelined (rule 4): its buffer is read by 'memref.load' before the copy; copy before use in each iteration}}
+    memref.copy %tile, %a : memref<64x32xf16, strided<[512, 1], offset: ?>> to memref<64x32xf16, #ws>
+  }
+  return
+}
+
+// -----
+
+#ws = #gpu.address_space<workgroup>
+func.func @rule_4_read_after_loop(%A: memref<64x512xf16>) -> f16 {
+  %c0 = arith.constant 0 : index
+  %c32 = arith.constant 32 : index
+  %c512 = arith.constant 512 : index
+  %a = memref.alloc() : memref<64x32xf16, #ws>
+  scf.for %k = %c0 to %c512 step %c32 {
+    %tile = memref.subview %A[0, %k] [64, 32] [1, 1] : memref<64x512xf16> to memref<64x32xf16, strided<[512, 1], offset: ?>>
+    // expected-remark @+1 {{not pipelined (rule 4): its buffer is read by 'memref.load' outside of the loop}}
+    memref.copy %tile, %a : memref<64x32xf16, strided<[512, 1], offset: ?>> to memref<64x32xf16, #ws>
+  }
+  %v = memref.load %a[%c0, %c0] : memref<64x32xf16, #ws>
+  return %v : f16
+}
+
+// -----
+
+#ws = #gpu.address_space<workgroup>
+func.func @rule_4_unknown_use(%A: memref<64x512xf16>) {
+  %c0 = arith.constant 0 : index
+  %c32 = arith.constant 32 : index
+  %c512 = arith.constant 512 : index
+  %a = memref.alloc() : memref<64x32xf16, #ws>
+  scf.for %k = %c0 to %c512 step %c32 {
+    %tile = memref.subview %A[0, %k] [64, 32] [1, 1] : memref<64x512xf16> to memref<64x32xf16, strided<[512, 1], offset: ?>>
+    // expected-remark @+1 {{not pipelined (rule 4): its buffer is used by 'func.call', whose effect is not known}}
+    memref.copy %tile, %a : memref<64x32xf16, strided<[512, 1], offset: ?>> to memref<64x32xf16, #ws>
+    func.call @opaque(%a) : (memref<64x32xf16, #ws>) -> ()
+  }
+  return
+}
+func.func private @opaque(memref<64x32xf16, #ws>)
+
+// -----
+
+// 3 slots of 64 KB are more than a block of sm_80 may have.
+#ws = #gpu.address_space<workgroup>
+func.func @rule_5_too_large(%A: memref<256x1024xf16>) {
+  %c0 = arith.constant 0 : index
+  %c128 = arith.constant 128 : index
+  %c1024 = arith.constant 1024 : index
+  %a = memref.alloc() : memref<256x128xf16, #ws>
+  scf.for %k = %c0 to %c1024 step %c128 {
+    %tile = memref.subview %A[0, %k] [256, 128] [1, 1] : memref<256x1024xf16> to memref<256x128xf16, strided<[1024, 1], offset: ?>>
+    // expected-remark @+1 {{not pipelined (rule 5): 3 slots need 196608 bytes of shared memory, there are 166912; fewer stages or smaller tiles}}
+    memref.copy %tile, %a : memref<256x128xf16, strided<[1024, 1], offset: ?>> to memref<256x128xf16, #ws>
+    gpu.barrier
+    %v = memref.load %a[%c0, %c0] : memref<256x128xf16, #ws>
+    gpu.barrier
+  }
+  return
+}
+
+// -----
+
+#ws = #gpu.address_space<workgroup>
+func.func @rule_6_source_written(%A: memref<64x512xf16>, %D: memref<64x512xf16>) {
+  %c0 = arith.constant 0 : index
+  %c32 = arith.constant 32 : index
+  %c512 = arith.constant 512 : index
+  %a = memref.alloc() : memref<64x32xf16, #ws>
+  scf.for %k = %c0 to %c512 step %c32 {
+    %tile = memref.subview %A[0, %k] [64, 32] [1, 1] : memref<64x512xf16> to memref<64x32xf16, strided<[512, 1], offset: ?>>
+    // expected-remark @+1 {{not pipelined (rule 6): its source may be written by 'memref.store' in the loop; promise that arguments do not alias with assume-noalias-args=true, if so}}
+    memref.copy %tile, %a : memref<64x32xf16, strided<[512, 1], offset: ?>> to memref<64x32xf16, #ws>
+    %v = memref.load %a[%c0, %c0] : memref<64x32xf16, #ws>
+    memref.store %v, %D[%c0, %k] : memref<64x512xf16>
+  }
+  return
+}
+
+// -----
+
+#ws = #gpu.address_space<workgroup>
+func.func @rule_6_gather(%A: memref<512x32xf16>, %rows: memref<16xindex>) {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %c16 = arith.constant 16 : index
+  %a = memref.alloc() : memref<1x32xf16, #ws>
+  scf.for %k = %c0 to %c16 step %c1 {
+    %row = memref.load %rows[%k] : memref<16xindex>
+    %tile = memref.subview %A[%row, 0] [1, 32] [1, 1] : memref<512x32xf16> to memref<1x32xf16, strided<[32, 1], offset: ?>>
+    // expected-remark @+1 {{not pipelined (rule 6): its address depends on 'memref.load' of the same iteration; compute the address from the loop's index}}
+    memref.copy %tile, %a : memref<1x32xf16, strided<[32, 1], offset: ?>> to memref<1x32xf16, #ws>
+    %v = memref.load %a[%c0, %c0] : memref<1x32xf16, #ws>
+  }
+  return
+}
+
+// -----
+
+// The barriers order %b too, which is written by hand: none of them may go.
+#ws = #gpu.address_space<workgroup>
+func.func @rule_3_other_shared(%A: memref<64x512xf16>) {
+  %c0 = arith.constant 0 : index
+  %c32 = arith.constant 32 : index
+  %c512 = arith.constant 512 : index
+  %zero = arith.constant 0.0 : f16
+  %a = memref.alloc() : memref<64x32xf16, #ws>
+  %b = memref.alloc() : memref<64x32xf16, #ws>
+  scf.for %k = %c0 to %c512 step %c32 {
+    %tile = memref.subview %A[0, %k] [64, 32] [1, 1] : memref<64x512xf16> to memref<64x32xf16, strided<[512, 1], offset: ?>>
+    // expected-remark @+1 {{not pipelined (rule 3): the loop also uses shared memory that is not pipelined}}
+    memref.copy %tile, %a : memref<64x32xf16, strided<[512, 1], offset: ?>> to memref<64x32xf16, #ws>
+    memref.store %zero, %b[%c0, %c0] : memref<64x32xf16, #ws>
+    gpu.barrier
+    %v = memref.load %a[%c0, %c0] : memref<64x32xf16, #ws>
+    gpu.barrier
+  }
+  return
+}

@@ -1,0 +1,84 @@
+// RUN: alcop-opt %s --alcop-plan-pipelines='stages=3,2' --split-input-file 2>/dev/null | FileCheck %s
+// RUN: alcop-opt %s --alcop-plan-pipelines='stages=3,1' --split-input-file 2>/dev/null | FileCheck %s --check-prefix=SHARED
+// RUN: alcop-opt %s --alcop-plan-pipelines='stages=1,1' --split-input-file 2>/dev/null | FileCheck %s --check-prefix=NONE
+
+// Both levels; the fragment pipeline runs on across the tiles.
+// CHECK-LABEL: @two_levels
+// CHECK:       memref.copy {{.*}}alcop.pipeline = #alcop.pipeline<{shared = 3 : i64}>
+// CHECK:       vector.transfer_read {{.*}}alcop.pipeline = #alcop.pipeline<{register = 2 : i64}>
+// CHECK:       alcop.pipeline = #alcop.pipeline<{carried = true, register = 2 : i64}>
+// CHECK:       alcop.pipeline = #alcop.pipeline<{shared = 3 : i64}>
+// SHARED-LABEL: @two_levels
+// SHARED-NOT:   register =
+// SHARED:       alcop.pipeline = #alcop.pipeline<{shared = 3 : i64}>
+// NONE-LABEL:   @two_levels
+// NONE-NOT:     alcop.pipeline
+#ws = #gpu.address_space<workgroup>
+func.func @two_levels(%A: memref<64x512xf16>) {
+  %c0 = arith.constant 0 : index
+  %c16 = arith.constant 16 : index
+  %c32 = arith.constant 32 : index
+  %c512 = arith.constant 512 : index
+  %pad = arith.constant 0.0 : f16
+  %zero = arith.constant dense<0.0> : vector<64x16xf16>
+  %a = memref.alloc() : memref<64x32xf16, #ws>
+  %sum = scf.for %k = %c0 to %c512 step %c32 iter_args(%s = %zero) -> (vector<64x16xf16>) {
+    %tile = memref.subview %A[0, %k] [64, 32] [1, 1] : memref<64x512xf16> to memref<64x32xf16, strided<[512, 1], offset: ?>>
+    memref.copy %tile, %a : memref<64x32xf16, strided<[512, 1], offset: ?>> to memref<64x32xf16, #ws>
+    gpu.barrier
+    %sum1 = scf.for %kk = %c0 to %c32 step %c16 iter_args(%s1 = %s) -> (vector<64x16xf16>) {
+      %f = vector.transfer_read %a[%c0, %kk], %pad {in_bounds = [true, true]} : memref<64x32xf16, #ws>, vector<64x16xf16>
+      %s2 = arith.addf %s1, %f : vector<64x16xf16>
+      scf.yield %s2 : vector<64x16xf16>
+    }
+    gpu.barrier
+    scf.yield %sum1 : vector<64x16xf16>
+  }
+  return
+}
+
+// -----
+
+// Fragments read in the K loop itself: both levels on one loop.
+// CHECK-LABEL: @one_step
+// CHECK:       alcop.pipeline = #alcop.pipeline<{carried = true, register = 2 : i64, shared = 3 : i64}>
+#ws = #gpu.address_space<workgroup>
+func.func @one_step(%A: memref<64x512xf16>) {
+  %c0 = arith.constant 0 : index
+  %c16 = arith.constant 16 : index
+  %c512 = arith.constant 512 : index
+  %pad = arith.constant 0.0 : f16
+  %a = memref.alloc() : memref<64x16xf16, #ws>
+  %zero = arith.constant dense<0.0> : vector<64x16xf16>
+  %sum = scf.for %k = %c0 to %c512 step %c16 iter_args(%s = %zero) -> (vector<64x16xf16>) {
+    %tile = memref.subview %A[0, %k] [64, 16] [1, 1] : memref<64x512xf16> to memref<64x16xf16, strided<[512, 1], offset: ?>>
+    memref.copy %tile, %a : memref<64x16xf16, strided<[512, 1], offset: ?>> to memref<64x16xf16, #ws>
+    gpu.barrier
+    %f = vector.transfer_read %a[%c0, %c0], %pad {in_bounds = [true, true]} : memref<64x16xf16, #ws>, vector<64x16xf16>
+    %next = arith.addf %s, %f : vector<64x16xf16>
+    gpu.barrier
+    scf.yield %next : vector<64x16xf16>
+  }
+  return
+}
+
+// -----
+
+// A loop that runs twice has two stages, not three.
+// CHECK-LABEL: @short
+// CHECK:       shared = 2
+#ws = #gpu.address_space<workgroup>
+func.func @short(%A: memref<64x64xf16>) {
+  %c0 = arith.constant 0 : index
+  %c32 = arith.constant 32 : index
+  %c64 = arith.constant 64 : index
+  %a = memref.alloc() : memref<64x32xf16, #ws>
+  scf.for %k = %c0 to %c64 step %c32 {
+    %tile = memref.subview %A[0, %k] [64, 32] [1, 1] : memref<64x64xf16> to memref<64x32xf16, strided<[64, 1], offset: ?>>
+    memref.copy %tile, %a : memref<64x32xf16, strided<[64, 1], offset: ?>> to memref<64x32xf16, #ws>
+    gpu.barrier
+    %v = memref.load %a[%c0, %c0] : memref<64x32xf16, #ws>
+    gpu.barrier
+  }
+  return
+}
