@@ -1,0 +1,46 @@
+"""Costs of schedules, and the limits that refuse them."""
+
+from __future__ import annotations
+
+import pytest
+
+from alcop_mlir import resources
+from alcop_mlir.errors import ConfigError
+from alcop_mlir.schedule import Schedule
+from alcop_mlir.target import find_target, target_names
+
+
+def test_shared_bytes_are_tiles_times_slots() -> None:
+    # A: 128 x 32, B: 32 x 128, f16, three slots.
+    assert resources.shared_bytes(Schedule()) == 3 * 2 * 128 * 32 * 2
+
+
+def test_cost_counts_blocks_per_sm() -> None:
+    cost = resources.cost(Schedule(), find_target("sm_80"))
+    assert cost.threads == 128
+    # 128 threads of about 232 registers: two blocks in 65536.
+    assert cost.blocks_per_sm == 2
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        (
+            "block=256,128,64 warp=64,64 stages=8,2",
+            "needs 393216 bytes of shared memory, sm_80 has 166912 per block",
+        ),
+        ("block=128,128,32 warp=128,128", "registers per thread, there are 255"),
+        ("block=512,256,16 warp=64,64 stages=2,2", "registers per block"),
+    ],
+)
+def test_what_does_not_fit_is_refused(text: str, message: str) -> None:
+    with pytest.raises(ConfigError) as caught:
+        resources.cost(Schedule.parse(text), find_target("sm_80"))
+    assert message in str(caught.value)
+
+
+def test_targets_are_found_by_name() -> None:
+    assert [find_target(name).name for name in target_names()] == list(target_names())
+    assert find_target("sm_86").compute_capability == 86
+    with pytest.raises(ConfigError, match="unknown target 'sm_70', expected one of sm_80"):
+        find_target("sm_70")
