@@ -25,7 +25,8 @@ def _choose() -> tuple[str, ModuleType, ModuleType, ModuleType]:
     wanted = knobs.bindings()
     if wanted is not None and wanted not in _PROVIDERS:
         raise ConfigError(
-            f"ALCOP_MLIR_BINDINGS is '{wanted}', expected one of {', '.join(_PROVIDERS)}"
+            f"ALCOP_MLIR_BINDINGS is '{wanted}', expected one of "
+            f"{', '.join(_PROVIDERS)}"
         )
     for base in (wanted,) if wanted else _PROVIDERS:
         try:

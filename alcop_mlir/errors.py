@@ -38,4 +38,4 @@ class LaunchError(AlcopError):
 
 
 class EmulationError(AlcopError):
-    """PTX that the emulator cannot run, or a fault while it ran (out of bounds, ...)."""
+    """PTX that the emulator cannot run, or a fault in it: out of bounds, ..."""

@@ -55,7 +55,9 @@ class Schedule:
         return self.warps[0] * self.warps[1] * WARP_SIZE
 
     def __str__(self) -> str:
-        return " ".join(f"{f.name}={_join(getattr(self, f.name))}" for f in fields(self))
+        return " ".join(
+            f"{f.name}={_join(getattr(self, f.name))}" for f in fields(self)
+        )
 
     def to_dict(self) -> dict[str, list[int]]:
         """The dictionary form."""

@@ -208,9 +208,7 @@ def _source_written(op: Any, loop: Any, noalias_arguments: bool) -> Rejected | N
     return None
 
 
-def _address_not_early(
-    op: Any, loop: Any, level: str, *values: Any
-) -> Rejected | None:
+def _address_not_early(op: Any, loop: Any, level: str, *values: Any) -> Rejected | None:
     """Rule 6: the address must be computable iterations ahead."""
     block = body(loop)
     ops, arguments = backward_slice(values, block)

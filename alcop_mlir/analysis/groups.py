@@ -1,10 +1,10 @@
 """How many commit groups are younger than the one that a wait is for.
 
 `cp.async.wait_group N` waits until at most N of the thread's youngest groups are in
-flight (PTX ISA, cp.async.wait_group). So the N for a given group is the number of groups
-committed after it: counted here along the value of its token, over loops and branches,
-as the least over all paths. A smaller N only waits longer, so that counting fewer groups
-than there are is safe.
+flight (PTX ISA, cp.async.wait_group). So the N for a given group is the number of
+groups committed after it: counted here along the value of its token, over loops and
+branches, as the least over all paths. A smaller N only waits longer, so that counting
+fewer groups than there are is safe.
 """
 
 from __future__ import annotations
@@ -67,7 +67,7 @@ def _younger_than_argument(
         # A token that is carried unchanged only gets older: its start decides.
         return _NO_WAY if is_loop(loop) else Unknown(loop)
     number = list(body(loop).arguments).index(token) - 1
-    first = list(body(loop).operations)[0].operation
+    first = next(iter(body(loop).operations)).operation
     since = _commits_between(first, point) + _own_commit(first)
     seen = seen | {token}
     ways = [

@@ -95,9 +95,7 @@ def _plan_shared(scope: Any, limits: Limits) -> Plan:
         refusal = refusal or _too_large(scope, accepted, stages, pipelines, limits)
         if refusal is not None:
             rule, reason, remedy = refusal
-            rejected += [
-                Rejected(c.op, SHARED, rule, reason, remedy) for c in accepted
-            ]
+            rejected += [Rejected(c.op, SHARED, rule, reason, remedy) for c in accepted]
             continue
         clamped += clamp
         if stages > 1:
@@ -109,9 +107,7 @@ def _unsynchronisable(loop: Any, accepted: list[Copy]) -> tuple[int, str, str] |
     """Rule 3: the barriers in the loop order the pipelined buffers, nothing else."""
     others = copies.shared_roots_in(loop) - {copy.buffer for copy in accepted}
     nested = [
-        barrier
-        for barrier in copies.barriers_in(loop)
-        if barrier.block != body(loop)
+        barrier for barrier in copies.barriers_in(loop) if barrier.block != body(loop)
     ]
     if others:
         return (
@@ -135,9 +131,7 @@ def _clamp(
     if trips is None or trips >= asked:
         return asked, []
     stages = max(1, trips)
-    return stages, [
-        Clamped(loop, level, asked, stages, f"the loop runs {trips} times")
-    ]
+    return stages, [Clamped(loop, level, asked, stages, f"the loop runs {trips} times")]
 
 
 def _too_large(
@@ -150,10 +144,14 @@ def _too_large(
     """Rule 5, over all shared buffers of the kernel."""
     slots = {c.buffer: p.stages for p in planned for c in p.copies}
     slots |= {copy.buffer: stages for copy in accepted}
-    needed = sum(
-        align(slots.get(buffer, 1) * memory.size_in_bytes(buffer.type))
+    sizes = {
+        buffer: memory.size_in_bytes(buffer.type)
         for buffer in copies.shared_roots_in(scope)
-        if isinstance(memory.size_in_bytes(buffer.type), int)
+    }
+    needed = sum(
+        align(slots.get(buffer, 1) * size)
+        for buffer, size in sizes.items()
+        if size is not None
     )
     if needed <= limits.shared_bytes:
         return None
@@ -188,9 +186,7 @@ def _plan_register(scope: Any, limits: Limits, shared: Plan) -> Plan:
         stages, clamp = _clamp(loop, REGISTER, asked, trips)
         clamped += clamp
         if stages > 1:
-            pipelines.append(
-                Pipeline(loop, REGISTER, stages, tuple(accepted), carried)
-            )
+            pipelines.append(Pipeline(loop, REGISTER, stages, tuple(accepted), carried))
     return Plan(tuple(pipelines), tuple(rejected), tuple(clamped))
 
 
@@ -215,9 +211,7 @@ def _not_a_register_loop(
     return _filled_unpipelined(loop, accepted)
 
 
-def _filled_unpipelined(
-    loop: Any, accepted: list[Copy]
-) -> tuple[int, str, str] | None:
+def _filled_unpipelined(loop: Any, accepted: list[Copy]) -> tuple[int, str, str] | None:
     targets = {
         memory.root(op.operation.operands[1])
         for op in body(loop).operations

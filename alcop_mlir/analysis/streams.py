@@ -4,8 +4,8 @@ The *copy* stream fills shared slots, the *load* stream reads fragments out of t
 *compute* stream is the rest. Each needs some of the loop's carried values (its slot, a
 running address); a stream that runs ahead has to carry its own copy of them.
 
-A body has one or more *steps*: the iterations of a fragment loop that was flattened into
-it. The reads of a step are what its arithmetic uses.
+A body has one or more *steps*: the iterations of a fragment loop that was flattened
+into it. The reads of a step are what its arithmetic uses.
 """
 
 from __future__ import annotations

@@ -44,8 +44,7 @@ def clone(op: Any, mapping: dict[Any, Any]) -> Any:
     """
     copy = op.operation.clone(ip=ir.InsertionPoint.current)
     remap(copy, mapping)
-    for old, new in zip(op.operation.results, copy.results, strict=True):
-        mapping[old] = new
+    mapping.update(zip(op.operation.results, copy.results, strict=True))
     return copy
 
 

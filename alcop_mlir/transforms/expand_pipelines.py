@@ -6,17 +6,17 @@ After:   copies of the first S-1 tiles ; wait ; first R-1 reads          // prol
                       read of a later step ; use } {alcop.unroll = S}    // steady state
          scf.for %k { the same, copies and reads predicated }            // tail
 
-The body is separated into streams, each with its own copy of the loop's index and of the
-carried values it needs (slots, addresses). With E fragment steps per iteration and R
-register stages, the load stream runs D = R-1 steps ahead of the arithmetic, over the
+The body is separated into streams, each with its own copy of the loop's index and of
+the carried values it needs (slots, addresses). With E fragment steps per iteration and
+R register stages, the load stream runs D = R-1 steps ahead of the arithmetic, over the
 boundaries of tiles too: an inner pipeline is filled once and carried by the outer loop.
 Where the load stream enters tile t it waits for t, and the copy stream then fills the
 slot that t-1 left with tile t+S-1. One wait and one barrier per tile; at most S-2
 younger groups are in flight at the wait.
 
-The steady state runs whole rounds of the S slots, and only iterations in which no stream
-has reached the end, so it needs no predicate. The tail commits empty groups, so that
-wait counts stay what they are. Any trip count is right, 0 included.
+The steady state runs whole rounds of the S slots, and only iterations in which no
+stream has reached the end, so it needs no predicate. The tail commits empty groups, so
+that wait counts stay what they are. Any trip count is right, 0 included.
 
 Reads and erases `alcop.pipeline`. Writes `alcop.unroll` on loops that
 alcop-unroll-steady-state may unroll by that factor without a remainder.
@@ -141,7 +141,8 @@ def _unrolled(loop: Any) -> list[list[Any]]:
     if trips is None:
         raise PassError(loop, "a carried pipeline needs a constant trip count")
     lower, _, step = (constant(bound) for bound in bounds(loop))
-    assert lower is not None and step is not None
+    assert lower is not None
+    assert step is not None
     values = inits(loop)
     steps = []
     with loop.location, ir.InsertionPoint(loop):
@@ -185,9 +186,7 @@ class _Expansion:
             return max(0, self.trips - lookahead) // rounds * rounds
         trips = arith.ceildivsi(arith.subi(self.upper, self.lower), self.step)
         full = arith.maxsi(arith.subi(trips, build.index(lookahead)), build.index(0))
-        return build.mul(
-            arith.divui(full, build.index(rounds)), build.index(rounds)
-        )
+        return build.mul(arith.divui(full, build.index(rounds)), build.index(rounds))
 
     def _after(self, trips: Any) -> Any:
         """The loop's index after so many iterations."""
@@ -296,9 +295,7 @@ class _Expansion:
         next_tile = tile + self.shape.slots - 1
         self._copy_tile(state, induction, next_tile, guard(next_tile))
 
-    def _copy_tile(
-        self, state: Carried, induction: Any, tile: int, guard: Any
-    ) -> None:
+    def _copy_tile(self, state: Carried, induction: Any, tile: int, guard: Any) -> None:
         """Issue the copies of one tile and commit them as a group."""
 
         def issue() -> list[Any]:
@@ -370,5 +367,7 @@ def _zero(kind: Any) -> Any:
         return arith.constant(kind, 0)
     element = kind.element_type
     is_float = isinstance(element, ir.FloatType)
-    zero = ir.FloatAttr.get(element, 0.0) if is_float else ir.IntegerAttr.get(element, 0)
+    zero = (
+        ir.FloatAttr.get(element, 0.0) if is_float else ir.IntegerAttr.get(element, 0)
+    )
     return arith.constant(kind, ir.DenseElementsAttr.get_splat(kind, zero))

@@ -8,8 +8,8 @@ After:   %a = memref.alloc() : memref<3x128x32xf16, 3>
            copy to %av ; use of %av
            scf.yield %slot + 1 == 3 ? 0 : %slot + 1 }
 
-The slot is counted by compare and select, so that no division is made and any trip count
-is right. The program computes the same as before; its loop is not yet pipelined.
+The slot is counted by compare and select, so that no division is made and any trip
+count is right. The program computes the same as before; its loop is not yet pipelined.
 
 Reads `alcop.pipeline` on loops and copies; decides nothing.
 """

@@ -7,9 +7,10 @@ After:   nvgpu.device_async_wait %old {numGroups = 1} ; gpu.barrier
 
 The wait count is computed from the commit groups as they stand in the IR, foreign ones
 included: the number of groups committed after the one waited for, on the path that has
-fewest. The barrier of a wait makes the landed copies visible to all threads (each thread
-waits for its own copies only), and holds back those that go on to refill a slot. An
-acquire needs a barrier of its own only where none stands between the last release and it.
+fewest. The barrier of a wait makes the landed copies visible to all threads (each
+thread waits for its own copies only), and holds back those that go on to refill a slot.
+An acquire needs a barrier of its own only where none stands between the last release
+and it.
 
 Stands after alcop-expand-pipelines, whose code it counts, and before the copies are
 distributed to threads: it does not look into them. Erases all four primitives.

@@ -5,13 +5,13 @@ After:   scf.for %k ... {
            memref.copy %tile, %a {alcop.pipeline = #alcop.pipeline<{shared = 3}>} ...
          } {alcop.pipeline = #alcop.pipeline<{shared = 3}>}
 
-The only pass that decides; the rules are in docs/architecture.md. A copy that breaks one
-is left as it is, correct and unpipelined, with a remark that says which rule, why, and
-what would help. `{carried = true}` on an inner loop says that its pipeline is filled once
-and runs on across the iterations of the pipelined loop around it.
+The only pass that decides; the rules are in docs/architecture.md. A copy that breaks
+one is left as it is, correct and unpipelined, with a remark that says which rule, why,
+and what would help. `{carried = true}` on an inner loop says that its pipeline is
+filled once and runs on across the iterations of the pipelined loop around it.
 
-Reads and erases `alcop.schedule` on a `gpu.launch`, unless the option `stages` is given.
-Writes `alcop.pipeline`, which alcop-expand-pipelines erases.
+Reads and erases `alcop.schedule` on a `gpu.launch`, unless the option `stages` is
+given. Writes `alcop.pipeline`, which alcop-expand-pipelines erases.
 """
 
 from __future__ import annotations

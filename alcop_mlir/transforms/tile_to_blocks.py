@@ -1,6 +1,7 @@
 """Tile a planned matrix product to thread blocks, warps and K steps.
 
-Before:  linalg.matmul {alcop.contraction = ..., alcop.schedule = ...} ins(%A, %B) outs(%C)
+Before:  linalg.matmul {alcop.contraction = ..., alcop.schedule = ...}
+             ins(%A, %B) outs(%C)
 After:   gpu.launch blocks(...) threads(...) {
            scf.for %k ... iter_args(%acc) {
              memref.copy %A_tile, %a ; memref.copy %B_tile, %b ; gpu.barrier
@@ -8,9 +9,9 @@ After:   gpu.launch blocks(...) threads(...) {
              gpu.barrier }
            vector.transfer_write %acc, %C }
 
-The body is tile code: a workgroup buffer belongs to the block, a vector to the warp, and
-a copy between memrefs is done once by the whole block. Read as SPMD code in which each
-thread does all of it, it computes the same. Accumulators are values, never memory.
+The body is tile code: a workgroup buffer belongs to the block, a vector to the warp,
+and a copy between memrefs is done once by the whole block. Read as SPMD code in which
+each thread does all of it, it computes the same. Accumulators are values, never memory.
 `linalg` leaves the order of its iterations open, so the output may not alias an input.
 
 Reads and erases `alcop.contraction`; moves `alcop.schedule` to the `gpu.launch`, where
@@ -143,7 +144,9 @@ def _launch(product: _Product) -> None:
     alcop.put(launch, alcop.ScheduleAttr, schedule.to_dict())
     body = launch.regions[0].blocks[0]
     with ir.InsertionPoint(body):
-        place = _place(schedule, body.arguments[0], body.arguments[1], body.arguments[3])
+        place = _place(
+            schedule, body.arguments[0], body.arguments[1], body.arguments[3]
+        )
         accumulators = _k_loop(product, place, _initial(product, place))
         _store(product, place, accumulators)
         gpu.TerminatorOp()

@@ -40,7 +40,9 @@ class Product:
             f"affine_map<(m, n, k) -> {'(n, k)' if self.transposed else '(k, n)'}>, "
             "affine_map<(m, n, k) -> (m, n)>]"
         )
-        fill = "" if self.reads_c else f"linalg.fill ins(%z : {self.out}) outs(%C : {c})"
+        fill = (
+            "" if self.reads_c else f"linalg.fill ins(%z : {self.out}) outs(%C : {c})"
+        )
         return f"""
           func.func @product(%A: {a}, %B: {b}, %C: {c}) {{
             %z = arith.constant 0.0 : {self.out}

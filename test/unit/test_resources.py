@@ -42,5 +42,7 @@ def test_what_does_not_fit_is_refused(text: str, message: str) -> None:
 def test_targets_are_found_by_name() -> None:
     assert [find_target(name).name for name in target_names()] == list(target_names())
     assert find_target("sm_86").compute_capability == 86
-    with pytest.raises(ConfigError, match="unknown target 'sm_70', expected one of sm_80"):
+    with pytest.raises(
+        ConfigError, match="unknown target 'sm_70', expected one of sm_80"
+    ):
         find_target("sm_70")

@@ -1,0 +1,121 @@
+"""Warnings and remarks in MLIR's format; errors go through MLIR itself.
+
+The bindings can emit only errors, so the other severities have a sink of their own. It
+prints `file:line:col: remark: message` to stderr, as mlir-opt does; `collect()` gathers
+them instead, for `--verify-diagnostics` and for tests.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from typing import Any
+
+from alcop_mlir.bindings import ir
+
+
+@dataclass(frozen=True)
+class Diagnostic:
+    """One message at one place; `line` and `column` count from 1, 0 if unknown."""
+
+    severity: str  # "error", "warning", "remark", "note"
+    message: str
+    file: str
+    line: int
+    column: int
+    notes: tuple[Diagnostic, ...] = ()
+
+    def __str__(self) -> str:
+        """`file:line:col: severity: message`, one line per note below."""
+        own = f"{self.place()}: {self.severity}: {self.message}"
+        return "\n".join([own, *map(str, self.notes)])
+
+    def place(self) -> str:
+        """`file:line:col`, as far as it is known."""
+        if self.line:
+            return f"{self.file}:{self.line}:{self.column}"
+        return self.file or "loc(unknown)"
+
+
+_handlers: list[Callable[[Diagnostic], None]] = []
+
+
+def remark(op: Any, message: str) -> None:
+    """Tell about `op` what the user may want to know; not a failure."""
+    _emit(at(op.operation.location, "remark", message))
+
+
+def warning(op: Any, message: str) -> None:
+    """Tell about `op` what the user ought to look at; not a failure."""
+    _emit(at(op.operation.location, "warning", message))
+
+
+@contextmanager
+def collect() -> Iterator[list[Diagnostic]]:
+    """Gather remarks and warnings in the list instead of printing them."""
+    gathered: list[Diagnostic] = []
+    with handled_by(gathered.append):
+        yield gathered
+
+
+@contextmanager
+def handled_by(handler: Callable[[Diagnostic], None]) -> Iterator[None]:
+    """Give remarks and warnings to `handler` instead of printing them."""
+    _handlers.append(handler)
+    try:
+        yield
+    finally:
+        _handlers.pop()
+
+
+@contextmanager
+def handle_all_of(context: Any) -> Iterator[None]:
+    """Treat what MLIR itself says in `context` as ours; errors become MLIRError."""
+
+    def handle(said: Any) -> bool:
+        _emit(from_mlir(said))
+        return True
+
+    attached = context.attach_diagnostic_handler(handle)
+    try:
+        yield
+    finally:
+        attached.detach()
+
+
+def from_mlir(said: Any) -> Diagnostic:
+    """The same as a binding's `Diagnostic` or `DiagnosticInfo`, its notes included."""
+    severity = said.severity.name.lower()
+    # A diagnostic's location comes without its own type; through its attribute it has.
+    location = ir.Location.from_attr(said.location.attr, said.location.context)
+    found = at(location, severity, said.message)
+    return replace(found, notes=tuple(from_mlir(note) for note in said.notes))
+
+
+def at(location: Any, severity: str, message: str) -> Diagnostic:
+    """A diagnostic at `location`: the file place in it that was made first."""
+    file, line, column = _file_place(location)
+    return Diagnostic(severity, message, file, line, column)
+
+
+def _emit(diagnostic: Diagnostic) -> None:
+    if _handlers:
+        _handlers[-1](diagnostic)
+    else:
+        print(diagnostic, file=sys.stderr)
+
+
+def _file_place(location: Any) -> tuple[str, int, int]:
+    """File, line, column of the innermost file location that `location` names."""
+    if isinstance(location, ir.FileLineColLoc):
+        return location.filename, location.start_line, location.start_col
+    if isinstance(location, ir.NameLoc):
+        return _file_place(location.child_loc)
+    if isinstance(location, ir.CallSiteLoc):
+        return _file_place(location.callee)
+    if isinstance(location, ir.FusedLoc):
+        places = [_file_place(part) for part in location.locations]
+        return next((place for place in places if place[1]), ("", 0, 0))
+    return "", 0, 0

@@ -1,0 +1,33 @@
+"""Writing files whole or not at all."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+from alcop_mlir.errors import ConfigError
+
+
+def write_whole(path: str | Path, content: str | bytes) -> None:
+    """Write `content` to `path`; after a failure what was there before still is.
+
+    Something that is no regular file (a pipe, /dev/stdout) is written as it is.
+    Raises ConfigError where it cannot be written.
+    """
+    path = Path(path)
+    data = content.encode() if isinstance(content, str) else content
+    try:
+        if path.exists() and not path.is_file():
+            path.write_bytes(data)
+            return
+        # A symbolic link stays one: what it points to is replaced.
+        path = path.resolve()
+        half = path.with_name(f".{path.name}.{os.getpid()}.part")
+        try:
+            half.write_bytes(data)
+            half.replace(path)
+        finally:
+            half.unlink(missing_ok=True)
+    except OSError as error:
+        reason = error.strerror or error
+        raise ConfigError(f"cannot write '{path}': {reason}") from None
