@@ -1,0 +1,201 @@
+"""From a lowered `gpu.module` to PTX, and from PTX to a cubin.
+
+`emit_ptx`: MLIR's translation to LLVM IR, then LLVM's NVPTX back end, which the
+bindings lack, by way of llvmlite. The same module gives the same text.
+`assemble`: ptxas, where there is one: `ALCOP_PTXAS`, else the one of the wheel
+nvidia-cuda-nvcc, else the one on PATH.
+
+The one module of the runtime that imports MLIR; llvmlite is imported when first needed.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import re
+import shutil
+import subprocess
+import tempfile
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+from alcop_mlir import knobs
+from alcop_mlir.bindings import ir, llvm
+from alcop_mlir.errors import CompileError
+from alcop_mlir.target import Target
+
+_TRIPLE = "nvptx64-nvidia-cuda"
+_OPTIMIZATION_LEVEL = 3
+_EXTERNAL_FUNCTION = re.compile(r"^\s*\.extern \.func\b[^;]*?([\w$.]+)\s*\(?\s*$", re.M)
+# Functions that the driver provides to every kernel.
+_PROVIDED = ("vprintf", "__assertfail", "malloc", "free")
+_PTXAS_SECONDS = 300  # far beyond any kernel seen: a hang is reported, not waited for
+
+
+@dataclass(frozen=True)
+class Cubin:
+    """What ptxas made, and what it said: the most over all kernels in it."""
+
+    data: bytes
+    registers: int  # per thread
+    spill_bytes: int  # stores and loads
+    shared_bytes: int  # static; dynamic shared memory is asked for at launch
+    stack_bytes: int  # per thread
+    log: str
+
+
+def emit_ptx(gpu_module: Any, target: Target) -> str:
+    """PTX of a `gpu.module` that holds llvm and nvvm ops only.
+
+    CompileError where LLVM refuses it, or leaves a call to a function that nobody
+    provides: an intrinsic that it does not know, or a function of libdevice.
+    """
+    operation = gpu_module.operation
+    _check_lowered(operation)
+    text = llvm.translate_module_to_llvmir(operation)
+    ptx = _generate(text, target)
+    _check_externals(ptx)
+    return ptx
+
+
+def assemble(ptx: str, target: Target) -> Cubin | None:
+    """The cubin of `ptx`; None where there is no ptxas. CompileError if it refuses."""
+    ptxas = find_ptxas()
+    if ptxas is None:
+        return None
+    with tempfile.TemporaryDirectory(prefix="alcop-") as folder:
+        source, result = Path(folder, "kernels.ptx"), Path(folder, "kernels.cubin")
+        source.write_text(ptx, encoding="utf-8")
+        options = [f"-arch={target.name}", "-O3", "-v", "-o", str(result), str(source)]
+        try:
+            done = subprocess.run(
+                [str(ptxas), *options],
+                capture_output=True,
+                text=True,
+                timeout=_PTXAS_SECONDS,
+                check=False,
+            )
+        except (OSError, subprocess.TimeoutExpired) as error:
+            raise CompileError(f"cannot run {ptxas}: {error}") from error
+        log = (done.stdout + done.stderr).replace(str(source), source.name)
+        if done.returncode != 0:
+            raise CompileError(f"ptxas: {_first_error(log)}")
+        return _cubin(result.read_bytes(), log)
+
+
+def find_ptxas() -> Path | None:
+    """The ptxas to use, or None. CompileError if the one asked for is not there."""
+    asked = knobs.ptxas()
+    if asked is not None:
+        if shutil.which(asked) is None:
+            raise CompileError(f"ALCOP_PTXAS is '{asked}', which is no program")
+        return Path(asked)
+    in_wheel = _ptxas_in_wheel()
+    if in_wheel is not None:
+        return in_wheel
+    on_path = shutil.which("ptxas")
+    return None if on_path is None else Path(on_path)
+
+
+@cache
+def _ptxas_in_wheel() -> Path | None:
+    """nvidia/cu13/bin/ptxas, or nvidia/cuda_nvcc/bin/ptxas in older wheels."""
+    package = importlib.util.find_spec("nvidia")
+    folders = (package.submodule_search_locations or []) if package else []
+    found = (path for folder in folders for path in Path(folder).glob("*/bin/ptxas"))
+    return max(found, default=None)
+
+
+@cache
+def _llvmlite() -> Any:
+    """llvmlite's binding module, ready for NVPTX."""
+    from llvmlite import binding  # takes 40-100 ms: only when PTX is wanted
+
+    binding.initialize_all_targets()
+    binding.initialize_all_asmprinters()
+    return binding
+
+
+def _check_lowered(gpu_module: Any) -> None:
+    """The translation takes only what it knows: it crashes the process otherwise."""
+    left: list[str] = []
+
+    def visit(op: Any) -> Any:
+        if op.name.startswith(("llvm.", "nvvm.")) or op == gpu_module:
+            return ir.WalkResult.ADVANCE
+        left.append(op.name)
+        return ir.WalkResult.INTERRUPT
+
+    gpu_module.walk(visit, ir.WalkOrder.PRE_ORDER)
+    if left:
+        name = ir.StringAttr(gpu_module.attributes["sym_name"]).value
+        raise CompileError(
+            f"'{left[0]}' in gpu.module @{name} is not lowered: run alcop-lower-to-nvvm"
+        )
+
+
+def _generate(text: str, target: Target) -> str:
+    """LLVM's optimizer and NVPTX back end over LLVM IR."""
+    llvmlite = _llvmlite()
+    try:
+        module = llvmlite.parse_assembly(text)
+        back_end = llvmlite.Target.from_triple(_TRIPLE)
+        machine = back_end.create_target_machine(
+            cpu=target.name,
+            opt=_OPTIMIZATION_LEVEL,
+            reloc="default",
+            codemodel="default",
+        )
+        module.triple = _TRIPLE
+        module.data_layout = str(machine.target_data)
+        module.verify()
+    except RuntimeError as error:
+        raise CompileError(f"LLVM refuses the kernel: {_one_line(error)}") from error
+    tuning = llvmlite.create_pipeline_tuning_options(speed_level=_OPTIMIZATION_LEVEL)
+    tuning.loop_unrolling = True
+    tuning.slp_vectorization = True
+    # A thread is one lane of a vector already.
+    tuning.loop_vectorization = False
+    builder = llvmlite.create_pass_builder(machine, tuning)
+    builder.getModulePassManager().run(module, builder)
+    return machine.emit_assembly(module)
+
+
+def _check_externals(ptx: str) -> None:
+    for match in _EXTERNAL_FUNCTION.finditer(ptx):
+        name = match[1]
+        if name.startswith("llvm."):
+            raise CompileError(f"LLVM does not know the intrinsic '{name}'")
+        if name not in _PROVIDED:
+            raise CompileError(
+                f"the kernel calls '{name}', which is defined nowhere: expected it "
+                "lowered to instructions"
+            )
+
+
+def _cubin(data: bytes, log: str) -> Cubin:
+    stores = _numbers(r"(\d+) bytes spill stores", log)
+    loads = _numbers(r"(\d+) bytes spill loads", log)
+    return Cubin(
+        data=data,
+        registers=max(_numbers(r"Used (\d+) registers", log), default=0),
+        spill_bytes=max((s + n for s, n in zip(stores, loads, strict=True)), default=0),
+        shared_bytes=max(_numbers(r"(\d+) bytes smem", log), default=0),
+        stack_bytes=max(_numbers(r"(\d+) bytes stack frame", log), default=0),
+        log=log,
+    )
+
+
+def _numbers(pattern: str, log: str) -> list[int]:
+    return [int(number) for number in re.findall(pattern, log)]
+
+
+def _first_error(log: str) -> str:
+    lines = [line.strip() for line in log.splitlines() if line.strip()]
+    wrong = [line for line in lines if "error" in line or "fatal" in line]
+    return (wrong or lines or ["failed without a message"])[0]
+
+
+def _one_line(error: Exception) -> str:
+    return " ".join(str(error).split())

@@ -1,0 +1,190 @@
+"""runtime/ptx.py: PTX from lowered modules, ptxas and what it says."""
+
+from __future__ import annotations
+
+import re
+import stat
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+from devices import has_ptxas
+
+from alcop_mlir.bindings import ir, make_context, passmanager
+from alcop_mlir.errors import CompileError
+from alcop_mlir.runtime import ptx
+from alcop_mlir.target import find_target, target_names
+from alcop_mlir.transforms.lower_to_nvvm import LowerToNvvm
+
+# Each thread doubles eight elements, on the way through shared memory.
+KERNEL = """
+gpu.module @kernels {
+  gpu.func @double(%p: memref<1xf16> {llvm.align = 16 : i64}) kernel
+      attributes {known_block_size = array<i32: 128, 1, 1>} {
+    %c0 = arith.constant 0 : index
+    %c8 = arith.constant 8 : index
+    %a = memref.reinterpret_cast %p to offset: [0], sizes: [1024], strides: [1]
+      : memref<1xf16> to memref<1024xf16>
+    %memory = gpu.dynamic_shared_memory : memref<?xi8, #gpu.address_space<workgroup>>
+    %s = memref.view %memory[%c0][] : memref<?xi8, #gpu.address_space<workgroup>>
+      to memref<1024xf16, #gpu.address_space<workgroup>>
+    %thread = gpu.thread_id x
+    %at = arith.muli %thread, %c8 : index
+    %copy = nvgpu.device_async_copy %a[%at], %s[%at], 8 {bypassL1}
+      : memref<1024xf16> to memref<1024xf16, #gpu.address_space<workgroup>>
+    %group = nvgpu.device_async_create_group %copy
+    nvgpu.device_async_wait %group {numGroups = 0 : i32}
+    gpu.barrier
+    %v = vector.load %s[%at]
+      : memref<1024xf16, #gpu.address_space<workgroup>>, vector<8xf16>
+    %w = arith.addf %v, %v : vector<8xf16>
+    vector.store %w, %a[%at] : memref<1024xf16>, vector<8xf16>
+    gpu.return
+  }
+}
+"""
+LLVM = "gpu.module @k {{ llvm.func {name}() {call} {{ {body} llvm.return }} }}"
+needs_ptxas = pytest.mark.skipif(not has_ptxas(), reason="needs ptxas")
+
+
+@contextmanager
+def gpu_module(text: str, target: str = "sm_80", lower: bool = True) -> Iterator[Any]:
+    """The first op of `text`, lowered."""
+    with make_context(), ir.Location.unknown():
+        module = ir.Module.parse(text)
+        if lower:
+            manager = passmanager.PassManager("builtin.module")
+            manager.add(LowerToNvvm(target=target), "alcop-lower-to-nvvm")
+            manager.run(module.operation)
+        yield module.body.operations[0]
+
+
+def emit(text: str, target: str = "sm_80", lower: bool = True) -> str:
+    with gpu_module(text, target, lower) as kernels:
+        return ptx.emit_ptx(kernels, find_target(target))
+
+
+@pytest.mark.parametrize("target", target_names())
+def test_emit(target: str) -> None:
+    text = emit(KERNEL, target)
+    assert f".target {target}" in text
+    assert ".visible .entry double(" in text
+    assert ".reqntid 128, 1, 1" in text
+    assert re.search(r"\.param \.u64 \.ptr \.align 16 double_param_0", text)
+    assert re.search(r"\.extern \.shared \.align 1024 \.b8 \w+\[\];", text)
+    assert re.search(r"cp\.async\.cg\.shared\.global \[%rd\d+\], \[%rd\d+\], 16;", text)
+    assert "ld.shared.v4.b32" in text
+    assert "st.global.v4.b32" in text
+
+
+def test_same_input_same_bytes() -> None:
+    assert emit(KERNEL) == emit(KERNEL)
+
+
+def test_emit_refuses_what_is_not_lowered() -> None:
+    with pytest.raises(CompileError, match=r"'gpu\.func' in .*run alcop-lower-to-nvvm"):
+        emit(KERNEL, lower=False)
+
+
+def test_emit_refuses_nested_ops_of_other_dialects() -> None:
+    text = LLVM.format(
+        name="@f", call="attributes {nvvm.kernel}", body="%0 = arith.constant 1 : i32"
+    )
+    with pytest.raises(CompileError, match=r"'arith\.constant' in .*not lowered"):
+        emit(text, lower=False)
+
+
+@pytest.mark.parametrize(
+    ("function", "message"),
+    [
+        ("llvm.nvvm.made.up", "LLVM does not know the intrinsic 'llvm.nvvm.made.up'"),
+        ("__nv_made_up", "calls '__nv_made_up', which is defined nowhere"),
+    ],
+)
+def test_emit_refuses_calls_to_nobody(function: str, message: str) -> None:
+    text = f"""
+    gpu.module @k {{
+      llvm.func @"{function}"(f32) -> f32
+      llvm.func @f(%x: f32, %p: !llvm.ptr) attributes {{nvvm.kernel}} {{
+        %0 = llvm.call @"{function}"(%x) : (f32) -> f32
+        llvm.store %0, %p : f32, !llvm.ptr
+        llvm.return
+      }}
+    }}"""
+    with pytest.raises(CompileError, match=re.escape(message)):
+        emit(text, lower=False)
+
+
+def test_emit_takes_functions_of_the_driver() -> None:
+    text = """
+    gpu.module @k {
+      llvm.func @vprintf(!llvm.ptr, !llvm.ptr) -> i32
+      llvm.func @f(%p: !llvm.ptr) attributes {nvvm.kernel} {
+        %0 = llvm.call @vprintf(%p, %p) : (!llvm.ptr, !llvm.ptr) -> i32
+        llvm.return
+      }
+    }"""
+    assert "vprintf" in emit(text, lower=False)
+
+
+@needs_ptxas
+@pytest.mark.parametrize("target", target_names())
+def test_assemble(target: str) -> None:
+    cubin = ptx.assemble(emit(KERNEL, target), find_target(target))
+    assert cubin is not None
+    assert cubin.data.startswith(b"\x7fELF")
+    assert 0 < cubin.registers <= 255
+    assert (cubin.spill_bytes, cubin.shared_bytes, cubin.stack_bytes) == (0, 0, 0)
+    assert f"'double' for '{target}'" in cubin.log
+
+
+@needs_ptxas
+def test_assemble_names_the_first_error() -> None:
+    text = emit(KERNEL).replace("ld.shared.v4.b32", "ld.shared.v5.b32")
+    with pytest.raises(CompileError, match=r"^ptxas: .*kernels\.ptx, line \d+; error"):
+        ptx.assemble(text, find_target("sm_80"))
+
+
+@needs_ptxas
+def test_assemble_refuses_too_much_static_shared_memory() -> None:
+    text = emit(KERNEL).replace(
+        "{\n", "{\n.shared .align 4 .b8 big[65536];\nst.shared.u32 [big], 0;\n", 1
+    )
+    with pytest.raises(CompileError, match="uses too much shared data"):
+        ptx.assemble(text, find_target("sm_80"))
+
+
+def test_cubin_sums_up_the_log() -> None:
+    log = """
+    Function properties for f
+        8 bytes stack frame, 4 bytes spill stores, 12 bytes spill loads
+    ptxas info    : Used 40 registers, used 1 barriers, 1024 bytes smem
+    Function properties for g
+        0 bytes stack frame, 0 bytes spill stores, 0 bytes spill loads
+    ptxas info    : Used 214 registers, 360 bytes cmem[0]"""
+    cubin = ptx._cubin(b"", log)
+    assert (cubin.registers, cubin.spill_bytes) == (214, 16)
+    assert (cubin.shared_bytes, cubin.stack_bytes) == (1024, 8)
+
+
+def test_without_ptxas(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("ALCOP_PTXAS", raising=False)
+    monkeypatch.setenv("PATH", "")
+    monkeypatch.setattr(ptx, "_ptxas_in_wheel", lambda: None)
+    assert ptx.assemble("", find_target("sm_80")) is None
+
+
+def test_ptxas_that_is_asked_for(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    program = tmp_path / "ptxas"
+    program.write_text("#!/bin/sh\necho 'ptxas fatal   : no licence' >&2\nexit 1\n")
+    program.chmod(program.stat().st_mode | stat.S_IXUSR)
+    monkeypatch.setenv("ALCOP_PTXAS", str(program))
+    with pytest.raises(CompileError, match=r"^ptxas: ptxas fatal   : no licence$"):
+        ptx.assemble("", find_target("sm_80"))
+    monkeypatch.setenv("ALCOP_PTXAS", str(tmp_path / "none"))
+    with pytest.raises(CompileError, match=r"^ALCOP_PTXAS is '.*none', which is no"):
+        ptx.assemble("", find_target("sm_80"))

@@ -1,0 +1,132 @@
+// RUN: alcop-opt %s --alcop-outline-kernels --split-input-file --verify-diagnostics \
+// RUN:   --allow-unregistered-dialect
+
+func.func @block_size(%n: index) {
+  %c1 = arith.constant 1 : index
+  // expected-error @+1 {{alcop-outline-kernels: 'gpu.launch' has a block size that is not constant}}
+  gpu.launch blocks(%bx, %by, %bz) in (%gx = %c1, %gy = %c1, %gz = %c1)
+             threads(%tx, %ty, %tz) in (%sx = %n, %sy = %c1, %sz = %c1) {
+    gpu.terminator
+  }
+  return
+}
+
+// -----
+
+func.func @nested_buffer(%go: i1) {
+  %c1 = arith.constant 1 : index
+  gpu.launch blocks(%bx, %by, %bz) in (%gx = %c1, %gy = %c1, %gz = %c1)
+             threads(%tx, %ty, %tz) in (%sx = %c1, %sy = %c1, %sz = %c1) {
+    scf.if %go {
+      // expected-error @+1 {{'memref.alloc' workgroup buffer allocated inside 'scf.if', expected at the top level of the launch}}
+      %s = memref.alloc() : memref<4xf32, #gpu.address_space<workgroup>>
+    }
+    gpu.terminator
+  }
+  return
+}
+
+// -----
+
+func.func @dynamic_buffer(%n: index) {
+  %c1 = arith.constant 1 : index
+  gpu.launch blocks(%bx, %by, %bz) in (%gx = %c1, %gy = %c1, %gz = %c1)
+             threads(%tx, %ty, %tz) in (%sx = %c1, %sy = %c1, %sz = %c1) {
+    // expected-error @+1 {{workgroup buffer is memref<?xf32, #gpu.address_space<workgroup>>, expected static sizes without gaps}}
+    %s = memref.alloc(%n) : memref<?xf32, #gpu.address_space<workgroup>>
+    gpu.terminator
+  }
+  return
+}
+
+// -----
+
+func.func @global_allocation() {
+  %c1 = arith.constant 1 : index
+  gpu.launch blocks(%bx, %by, %bz) in (%gx = %c1, %gy = %c1, %gz = %c1)
+             threads(%tx, %ty, %tz) in (%sx = %c1, %sy = %c1, %sz = %c1) {
+    // expected-error @+1 {{allocates memref<4xf32> in a kernel, expected workgroup memory}}
+    %s = memref.alloc() : memref<4xf32>
+    gpu.terminator
+  }
+  return
+}
+
+// -----
+
+func.func @two_kinds_of_shared_memory() {
+  %c1 = arith.constant 1 : index
+  %bytes = arith.constant 64 : i32
+  // expected-error @+1 {{asks for dynamic shared memory and allocates workgroup buffers, expected one of them}}
+  gpu.launch blocks(%bx, %by, %bz) in (%gx = %c1, %gy = %c1, %gz = %c1)
+             threads(%tx, %ty, %tz) in (%sx = %c1, %sy = %c1, %sz = %c1)
+             dynamic_shared_memory_size %bytes {
+    %s = memref.alloc() : memref<4xf32, #gpu.address_space<workgroup>>
+    gpu.terminator
+  }
+  return
+}
+
+// -----
+
+func.func @attribution() {
+  %c1 = arith.constant 1 : index
+  // expected-error @+1 {{has memory attributions, expected workgroup memref.alloc in its body}}
+  gpu.launch blocks(%bx, %by, %bz) in (%gx = %c1, %gy = %c1, %gz = %c1)
+             threads(%tx, %ty, %tz) in (%sx = %c1, %sy = %c1, %sz = %c1)
+             workgroup(%s : memref<4xf32, #gpu.address_space<workgroup>>) {
+    gpu.terminator
+  }
+  return
+}
+
+// -----
+
+func.func @clusters() {
+  %c1 = arith.constant 1 : index
+  // expected-error @+1 {{has clusters, expected blocks only}}
+  gpu.launch clusters(%cx, %cy, %cz) in (%nx = %c1, %ny = %c1, %nz = %c1)
+             blocks(%bx, %by, %bz) in (%gx = %c1, %gy = %c1, %gz = %c1)
+             threads(%tx, %ty, %tz) in (%sx = %c1, %sy = %c1, %sz = %c1) {
+    gpu.terminator
+  }
+  return
+}
+
+// -----
+
+func.func @asynchronous() {
+  %c1 = arith.constant 1 : index
+  // expected-error @+1 {{is asynchronous, expected a launch that waits}}
+  %token = gpu.launch async blocks(%bx, %by, %bz) in (%gx = %c1, %gy = %c1, %gz = %c1)
+             threads(%tx, %ty, %tz) in (%sx = %c1, %sy = %c1, %sz = %c1) {
+    gpu.terminator
+  }
+  return
+}
+
+// -----
+
+func.func @offset(%a: memref<4xf32, strided<[1], offset: ?>>) {
+  %c1 = arith.constant 1 : index
+  // expected-error @+1 {{uses an array memref<4xf32, strided<[1], offset: ?>>, expected static strides and no offset}}
+  gpu.launch blocks(%bx, %by, %bz) in (%gx = %c1, %gy = %c1, %gz = %c1)
+             threads(%tx, %ty, %tz) in (%sx = %c1, %sy = %c1, %sz = %c1) {
+    "test.use"(%a) : (memref<4xf32, strided<[1], offset: ?>>) -> ()
+    gpu.terminator
+  }
+  return
+}
+
+// -----
+
+func.func @vector(%v: vector<4xf32>) {
+  %c1 = arith.constant 1 : index
+  // expected-error @+1 {{uses a value of type vector<4xf32>, expected arrays and scalars}}
+  gpu.launch blocks(%bx, %by, %bz) in (%gx = %c1, %gy = %c1, %gz = %c1)
+             threads(%tx, %ty, %tz) in (%sx = %c1, %sy = %c1, %sz = %c1) {
+    "test.use"(%v) : (vector<4xf32>) -> ()
+    gpu.terminator
+  }
+  return
+}

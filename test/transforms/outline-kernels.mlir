@@ -1,0 +1,187 @@
+// RUN: alcop-opt %s --alcop-outline-kernels --split-input-file \
+// RUN:   --allow-unregistered-dialect | FileCheck %s
+// RUN: alcop-opt %s --alcop-outline-kernels=noalias=true --split-input-file \
+// RUN:   --allow-unregistered-dialect | FileCheck %s --check-prefix=NOALIAS
+
+// Arrays come in the order of the function's arguments, constants and views are done
+// again inside, buffers are parts of the dynamic block.
+// CHECK-LABEL: module attributes {gpu.container_module}
+// CHECK:       func.func @f(%[[A:.*]]: memref<64x32xf16>, %{{.*}}: memref<8xf32>, %[[C:.*]]: memref<64x32xf16>) {
+// CHECK-NEXT:    %[[C1:.*]] = arith.constant 1 : index
+// CHECK-NEXT:    %[[C4:.*]] = arith.constant 4 : index
+// CHECK-NEXT:    %[[C128:.*]] = arith.constant 128 : index
+// CHECK-NEXT:    %[[PA:.*]] = memref.reinterpret_cast %[[A]] to offset: [0], sizes: [1], strides: [1] : memref<64x32xf16> to memref<1xf16>
+// CHECK-NEXT:    %[[PC:.*]] = memref.reinterpret_cast %[[C]]
+// CHECK-NEXT:    %[[BYTES:.*]] = arith.constant 512 : i32
+// CHECK-NEXT:    gpu.launch_func @f_kernels::@f blocks in (%[[C4]], %[[C1]], %[[C1]]) threads in (%[[C128]], %[[C1]], %[[C1]]) dynamic_shared_memory_size %[[BYTES]] args(%[[PA]] : memref<1xf16>, %[[PC]] : memref<1xf16>)
+// CHECK-NEXT:    return
+// CHECK:       gpu.module @f_kernels
+// CHECK:       gpu.func @f(%[[P:.*]]: memref<1xf16> {llvm.align = 16 : i64, llvm.readonly}, %[[Q:.*]]: memref<1xf16> {llvm.align = 16 : i64}) kernel
+// CHECK-SAME:    known_block_size = array<i32: 128, 1, 1>, known_grid_size = array<i32: 4, 1, 1>
+// CHECK-DAG:     %[[KA:.*]] = memref.reinterpret_cast %[[P]] to offset: [0], sizes: [64, 32], strides: [32, 1] : memref<1xf16> to memref<64x32xf16>
+// CHECK-DAG:     %[[KC:.*]] = memref.reinterpret_cast %[[Q]]
+// CHECK-DAG:     %[[ROW:.*]] = memref.subview %[[KA]][1, 0] [1, 32] [1, 1]
+// CHECK:         %[[T:.*]] = gpu.thread_id x
+// CHECK:         %[[DYN:.*]] = gpu.dynamic_shared_memory : memref<?xi8, #gpu.address_space<workgroup>>
+// CHECK:         %[[O0:.*]] = arith.constant 0 : index
+// CHECK:         %[[S0:.*]] = memref.view %[[DYN]][%[[O0]]][] : {{.*}} to memref<3x33xf16, #gpu.address_space<workgroup>>
+// CHECK:         %[[O1:.*]] = arith.constant 256 : index
+// CHECK:         %[[S1:.*]] = memref.view %[[DYN]][%[[O1]]][] : {{.*}} to memref<64xf32, #gpu.address_space<workgroup>>
+// CHECK:         memref.load %[[ROW]]
+// CHECK:         memref.store %{{.*}}, %[[S0]]
+// CHECK:         "test.use"(%[[S1]])
+// CHECK:         memref.store %{{.*}}, %[[KC]]
+// CHECK:         gpu.return
+// NOALIAS:     gpu.func @f(%{{.*}}: memref<1xf16> {llvm.align = 16 : i64, llvm.noalias, llvm.readonly}, %{{.*}}: memref<1xf16> {llvm.align = 16 : i64, llvm.noalias})
+func.func @f(%a: memref<64x32xf16>, %unused: memref<8xf32>, %c: memref<64x32xf16>) {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %c4 = arith.constant 4 : index
+  %c128 = arith.constant 128 : index
+  %row = memref.subview %a[1, 0] [1, 32] [1, 1]
+    : memref<64x32xf16> to memref<1x32xf16, strided<[32, 1], offset: 32>>
+  gpu.launch blocks(%bx, %by, %bz) in (%gx = %c4, %gy = %c1, %gz = %c1)
+             threads(%tx, %ty, %tz) in (%sx = %c128, %sy = %c1, %sz = %c1) {
+    %s = memref.alloc() : memref<3x33xf16, #gpu.address_space<workgroup>>
+    %t = memref.alloc() {alignment = 16 : i64} : memref<64xf32, #gpu.address_space<workgroup>>
+    %v = memref.load %row[%c0, %tx] : memref<1x32xf16, strided<[32, 1], offset: 32>>
+    memref.store %v, %s[%c0, %tx] : memref<3x33xf16, #gpu.address_space<workgroup>>
+    "test.use"(%t) : (memref<64xf32, #gpu.address_space<workgroup>>) -> ()
+    memref.store %v, %c[%c1, %tx] : memref<64x32xf16>
+    memref.dealloc %t : memref<64xf32, #gpu.address_space<workgroup>>
+    gpu.terminator
+  }
+  return
+}
+
+// -----
+
+// The ids and sizes of a launch; two kernels of one function; an array that is not an
+// argument comes last.
+// CHECK-LABEL: func.func @ids
+// CHECK:       gpu.launch_func @ids_kernels::@ids blocks in (%{{.*}}, %{{.*}}, %{{.*}}) threads in
+// CHECK-SAME:    args(%{{.*}} : memref<1xindex>, %{{.*}} : memref<1xf32>)
+// CHECK:       gpu.launch_func @ids_kernels::@ids_1
+// CHECK:       gpu.module @ids_kernels
+// CHECK:       gpu.func @ids(
+// CHECK:         %[[BY:.*]] = gpu.block_id y
+// CHECK-NEXT:    %[[TZ:.*]] = gpu.thread_id z
+// CHECK-NEXT:    %[[GX:.*]] = gpu.grid_dim x
+// CHECK-NEXT:    %[[SX:.*]] = arith.constant 64 : index
+// CHECK-NEXT:    "test.use"(%[[BY]], %[[TZ]], %[[GX]], %[[SX]])
+// CHECK:       gpu.func @ids_1(
+// CHECK-SAME:    known_grid_size
+func.func @ids(%n: index, %a: memref<4xindex>) {
+  %c1 = arith.constant 1 : index
+  %c64 = arith.constant 64 : index
+  %temporary = memref.alloc() : memref<4xf32>
+  gpu.launch blocks(%bx, %by, %bz) in (%gx = %n, %gy = %c1, %gz = %c1)
+             threads(%tx, %ty, %tz) in (%sx = %c64, %sy = %c1, %sz = %c1) {
+    "test.use"(%by, %tz, %gx, %sx) : (index, index, index, index) -> ()
+    "test.use"(%temporary, %a) : (memref<4xf32>, memref<4xindex>) -> ()
+    gpu.terminator
+  }
+  gpu.launch blocks(%bx, %by, %bz) in (%gx = %c1, %gy = %c1, %gz = %c1)
+             threads(%tx, %ty, %tz) in (%sx = %c64, %sy = %c1, %sz = %c1) {
+    gpu.terminator
+  }
+  return
+}
+
+// -----
+
+// Sizes that are not static follow the pointers, scalars follow the sizes.
+// CHECK-LABEL: func.func @dynamic
+// CHECK-SAME:    %[[A:.*]]: memref<?x?x8xf16>, %[[N:.*]]: index, %[[X:.*]]: f32
+// CHECK:       %[[D0:.*]] = memref.dim %[[A]]
+// CHECK-NEXT:  %[[I0:.*]] = arith.index_cast %[[D0]] : index to i64
+// CHECK:       %[[D1:.*]] = memref.dim %[[A]]
+// CHECK-NEXT:  %[[I1:.*]] = arith.index_cast %[[D1]]
+// CHECK:       %[[I2:.*]] = arith.index_cast %[[N]]
+// CHECK:       args(%{{.*}} : memref<1xf16>, %[[I0]] : i64, %[[I1]] : i64, %[[I2]] : i64, %[[X]] : f32)
+// CHECK:       gpu.func @dynamic(%[[P:.*]]: memref<1xf16> {llvm.align = 16 : i64}, %[[J0:.*]]: i64, %[[J1:.*]]: i64, %[[J2:.*]]: i64, %[[Y:.*]]: f32)
+// CHECK:         %[[E0:.*]] = arith.index_cast %[[J0]] : i64 to index
+// CHECK:         %[[E1:.*]] = arith.index_cast %[[J1]]
+// CHECK:         %[[C8:.*]] = arith.constant 8
+// CHECK:         %[[S:.*]] = arith.muli %[[C8]], %[[E1]]
+// CHECK:         %[[KA:.*]] = memref.reinterpret_cast %[[P]] to offset: [0], sizes: [%[[E0]], %[[E1]], 8], strides: [%[[S]], 8, 1] : memref<1xf16> to memref<?x?x8xf16>
+// CHECK:         %[[M:.*]] = arith.index_cast %[[J2]]
+// CHECK:         "test.use"(%[[KA]], %[[M]], %[[Y]])
+func.func @dynamic(%a: memref<?x?x8xf16>, %n: index, %x: f32) {
+  %c1 = arith.constant 1 : index
+  gpu.launch blocks(%bx, %by, %bz) in (%gx = %n, %gy = %c1, %gz = %c1)
+             threads(%tx, %ty, %tz) in (%sx = %c1, %sy = %c1, %sz = %c1) {
+    "test.use"(%a, %n, %x) : (memref<?x?x8xf16>, index, f32) -> ()
+    gpu.terminator
+  }
+  return
+}
+
+// -----
+
+// A body of several blocks, and what it captures in a nested region.
+// CHECK-LABEL: gpu.func @blocks(
+// CHECK:         %[[C7:.*]] = arith.constant 7 : index
+// CHECK:         cf.cond_br %{{.*}}, ^[[YES:.*]], ^[[NO:.*]]
+// CHECK:       ^[[YES]]:
+// CHECK:         scf.if
+// CHECK-NEXT:      "test.use"(%[[C7]])
+// CHECK:         gpu.return
+// CHECK:       ^[[NO]]:
+// CHECK:         gpu.return
+func.func @blocks(%a: memref<4xf32>) {
+  %c1 = arith.constant 1 : index
+  %c7 = arith.constant 7 : index
+  gpu.launch blocks(%bx, %by, %bz) in (%gx = %c1, %gy = %c1, %gz = %c1)
+             threads(%tx, %ty, %tz) in (%sx = %c1, %sy = %c1, %sz = %c1) {
+    %first = arith.cmpi eq, %tx, %c7 : index
+    cf.cond_br %first, ^yes, ^no
+  ^yes:
+    scf.if %first {
+      "test.use"(%c7) : (index) -> ()
+    }
+    gpu.terminator
+  ^no:
+    gpu.terminator
+  }
+  return
+}
+
+// -----
+
+// Names are unique in the module, and such as PTX takes.
+// CHECK-LABEL: func.func @a.b
+// CHECK:         gpu.launch_func @a.b_kernels::@a_b blocks
+// CHECK:         gpu.launch_func @a.b_kernels::@a_b_1 blocks
+// CHECK:       func.func @a_b_1
+// CHECK:         gpu.launch_func @a_b_1_kernels::@a_b_1_1 blocks
+func.func @a.b() {
+  %c1 = arith.constant 1 : index
+  gpu.launch blocks(%bx, %by, %bz) in (%gx = %c1, %gy = %c1, %gz = %c1)
+             threads(%tx, %ty, %tz) in (%sx = %c1, %sy = %c1, %sz = %c1) {
+    gpu.terminator
+  }
+  gpu.launch blocks(%bx, %by, %bz) in (%gx = %c1, %gy = %c1, %gz = %c1)
+             threads(%tx, %ty, %tz) in (%sx = %c1, %sy = %c1, %sz = %c1) {
+    gpu.terminator
+  }
+  return
+}
+func.func @a_b_1() {
+  %c1 = arith.constant 1 : index
+  gpu.launch blocks(%bx, %by, %bz) in (%gx = %c1, %gy = %c1, %gz = %c1)
+             threads(%tx, %ty, %tz) in (%sx = %c1, %sy = %c1, %sz = %c1) {
+    gpu.terminator
+  }
+  return
+}
+
+// -----
+
+// A function without launches is left alone.
+// CHECK-LABEL: module {
+// CHECK:       func.func @nothing
+// CHECK-NOT:   gpu.module
+func.func @nothing(%a: memref<4xf32>) {
+  return
+}

@@ -1,0 +1,193 @@
+// RUN: alcop-opt %s --alcop-raise-contractions --split-input-file --verify-diagnostics | FileCheck %s
+
+// Nothing here is marked.
+// CHECK-NOT: alcop.contraction
+
+func.func @tensors(%a: tensor<32x32xf16>, %c: tensor<32x32xf32>) -> tensor<32x32xf32> {
+  // expected-remark @+1 {{'linalg.matmul' is left alone: works on tensors, expected memrefs: bufferize first}}
+  %0 = linalg.matmul ins(%a, %a : tensor<32x32xf16>, tensor<32x32xf16>) outs(%c : tensor<32x32xf32>) -> tensor<32x32xf32>
+  return %0 : tensor<32x32xf32>
+}
+
+// -----
+
+func.func @inputs(%a: memref<32x32xbf16>, %c: memref<32x32xf32>) {
+  // expected-remark @+1 {{'linalg.matmul' is left alone: has bf16 in its left operand, expected f16}}
+  linalg.matmul ins(%a, %a : memref<32x32xbf16>, memref<32x32xbf16>) outs(%c : memref<32x32xf32>)
+  return
+}
+
+// -----
+
+func.func @integers(%a: memref<32x32xi32>) {
+  // expected-remark @+1 {{'linalg.matmul' is left alone: has i32 elements, expected f16}}
+  linalg.matmul ins(%a, %a : memref<32x32xi32>, memref<32x32xi32>) outs(%a : memref<32x32xi32>)
+  return
+}
+
+// -----
+
+func.func @double_sum(%a: memref<32x32xf16>, %c: memref<32x32xf64>) {
+  // expected-remark @+1 {{'linalg.matmul' is left alone: computes in f64, sums are kept in f32}}
+  linalg.matmul ins(%a, %a : memref<32x32xf16>, memref<32x32xf16>) outs(%c : memref<32x32xf64>)
+  return
+}
+
+// -----
+
+func.func @dynamic(%a: memref<?x32xf16>, %b: memref<32x32xf16>, %c: memref<?x32xf32>) {
+  // expected-remark @+1 {{'linalg.matmul' is left alone: has dynamic sizes in memref<?x32xf16>, expected static ones}}
+  linalg.matmul ins(%a, %b : memref<?x32xf16>, memref<32x32xf16>) outs(%c : memref<?x32xf32>)
+  return
+}
+
+// -----
+
+func.func @empty(%a: memref<32x0xf16>, %b: memref<0x32xf16>, %c: memref<32x32xf32>) {
+  // expected-remark @+1 {{'linalg.matmul' is left alone: has an empty operand memref<32x0xf16>}}
+  linalg.matmul ins(%a, %b : memref<32x0xf16>, memref<0x32xf16>) outs(%c : memref<32x32xf32>)
+  return
+}
+
+// -----
+
+func.func @strided(%a: memref<32x32xf16, strided<[64, 1]>>, %b: memref<32x32xf16>, %c: memref<32x32xf32>) {
+  // expected-remark @+1 {{has the layout of memref<32x32xf16, strided<[64, 1]>>, expected rows without gaps}}
+  linalg.matmul ins(%a, %b : memref<32x32xf16, strided<[64, 1]>>, memref<32x32xf16>) outs(%c : memref<32x32xf32>)
+  return
+}
+
+// -----
+
+func.func @space(%a: memref<32x32xf16, 3>, %b: memref<32x32xf16>, %c: memref<32x32xf32>) {
+  // expected-remark @+1 {{has memref<32x32xf16, 3> in a memory space of its own, expected none}}
+  linalg.matmul ins(%a, %b : memref<32x32xf16, 3>, memref<32x32xf16>) outs(%c : memref<32x32xf32>)
+  return
+}
+
+// -----
+
+func.func @transposed_a(%a: memref<32x64xf16>, %b: memref<32x32xf16>, %c: memref<64x32xf32>) {
+  // expected-remark @+1 {{'linalg.matmul' is left alone: has a transposed left operand, expected rows along m}}
+  linalg.matmul indexing_maps = [affine_map<(m, n, k) -> (k, m)>, affine_map<(m, n, k) -> (k, n)>, affine_map<(m, n, k) -> (m, n)>]
+    ins(%a, %b : memref<32x64xf16>, memref<32x32xf16>) outs(%c : memref<64x32xf32>)
+  return
+}
+
+// -----
+
+func.func @batch(%a: memref<2x32x32xf16>, %c: memref<2x32x32xf32>) {
+  // expected-remark @+1 {{'linalg.batch_matmul' is left alone: has 1 batch loop(s), expected none}}
+  linalg.batch_matmul ins(%a, %a : memref<2x32x32xf16>, memref<2x32x32xf16>) outs(%c : memref<2x32x32xf32>)
+  return
+}
+
+// -----
+
+func.func @two_reductions(%a: memref<32x4x8xf16>, %b: memref<4x8x32xf16>, %c: memref<32x32xf32>) {
+  // expected-remark @+1 {{'linalg.contract' is left alone: reduces 2 loops, expected one}}
+  linalg.contract indexing_maps = [affine_map<(m, n, k, l) -> (m, k, l)>, affine_map<(m, n, k, l) -> (k, l, n)>, affine_map<(m, n, k, l) -> (m, n)>]
+    ins(%a, %b : memref<32x4x8xf16>, memref<4x8x32xf16>) outs(%c : memref<32x32xf32>)
+  return
+}
+
+// -----
+
+func.func @vector(%a: memref<32x32xf16>, %b: memref<32xf16>, %c: memref<32xf32>) {
+  // expected-remark @+1 {{'linalg.contract' is left alone: has operands of rank 2, 1, 1, expected matrices}}
+  linalg.contract indexing_maps = [affine_map<(m, k) -> (m, k)>, affine_map<(m, k) -> (k)>, affine_map<(m, k) -> (m)>]
+    ins(%a, %b : memref<32x32xf16>, memref<32xf16>) outs(%c : memref<32xf32>)
+  return
+}
+
+// -----
+
+func.func @elementwise(%a: memref<32x32xf16>) {
+  // expected-remark @+1 {{'linalg.add' is left alone: not a matrix product}}
+  linalg.add ins(%a, %a : memref<32x32xf16>, memref<32x32xf16>) outs(%a : memref<32x32xf16>)
+  return
+}
+
+// -----
+
+#mk = affine_map<(m, n, k) -> (m, k)>
+#kn = affine_map<(m, n, k) -> (k, n)>
+#mn = affine_map<(m, n, k) -> (m, n)>
+func.func @bodies(%a: memref<32x32xf16>, %c: memref<32x32xf32>, %d: memref<32x32xf16>) {
+  // expected-remark @+1 {{not a matrix product: the body does not multiply its two inputs}}
+  linalg.generic {indexing_maps = [#mk, #kn, #mn], iterator_types = ["parallel", "parallel", "reduction"]}
+    ins(%a, %a : memref<32x32xf16>, memref<32x32xf16>) outs(%d : memref<32x32xf16>) {
+  ^bb0(%x: f16, %y: f16, %z: f16):
+    %0 = arith.mulf %x, %x : f16
+    %1 = arith.addf %z, %0 : f16
+    linalg.yield %1 : f16
+  }
+  // expected-remark @+1 {{not a matrix product: the body does not add to its output}}
+  linalg.generic {indexing_maps = [#mk, #kn, #mn], iterator_types = ["parallel", "parallel", "reduction"]}
+    ins(%a, %a : memref<32x32xf16>, memref<32x32xf16>) outs(%d : memref<32x32xf16>) {
+  ^bb0(%x: f16, %y: f16, %z: f16):
+    %0 = arith.mulf %x, %y : f16
+    linalg.yield %0 : f16
+  }
+  // expected-remark @+1 {{not a matrix product: the body holds 'arith.maximumf'}}
+  linalg.generic {indexing_maps = [#mk, #kn, #mn], iterator_types = ["parallel", "parallel", "reduction"]}
+    ins(%a, %a : memref<32x32xf16>, memref<32x32xf16>) outs(%d : memref<32x32xf16>) {
+  ^bb0(%x: f16, %y: f16, %z: f16):
+    %0 = arith.mulf %x, %y : f16
+    %1 = arith.maximumf %z, %0 : f16
+    linalg.yield %1 : f16
+  }
+  // expected-remark @+1 {{rounds to f16, narrower than the output}}
+  linalg.generic {indexing_maps = [#mk, #kn, #mn], iterator_types = ["parallel", "parallel", "reduction"]}
+    ins(%a, %a : memref<32x32xf16>, memref<32x32xf16>) outs(%c : memref<32x32xf32>) {
+  ^bb0(%x: f16, %y: f16, %z: f32):
+    %0 = arith.mulf %x, %y : f16
+    %1 = arith.truncf %z : f32 to f16
+    %2 = arith.addf %1, %0 : f16
+    %3 = arith.extf %2 : f16 to f32
+    linalg.yield %3 : f32
+  }
+  // expected-remark @+1 {{computes in f64, sums are kept in f32}}
+  linalg.generic {indexing_maps = [#mk, #kn, #mn], iterator_types = ["parallel", "parallel", "reduction"]}
+    ins(%a, %a : memref<32x32xf16>, memref<32x32xf16>) outs(%c : memref<32x32xf32>) {
+  ^bb0(%x: f16, %y: f16, %z: f32):
+    %0 = arith.extf %x : f16 to f64
+    %1 = arith.extf %y : f16 to f64
+    %2 = arith.extf %z : f32 to f64
+    %3 = arith.mulf %0, %1 : f64
+    %4 = arith.addf %2, %3 : f64
+    %5 = arith.truncf %4 : f64 to f32
+    linalg.yield %5 : f32
+  }
+  return
+}
+
+// -----
+
+func.func @convolution(%a: memref<34x32xf16>, %b: memref<3x32xf16>, %c: memref<32x32xf32>) {
+  // expected-remark @+1 {{indexes an operand by (d0, d1, d2) -> (d0 + d2, d1), expected loops only}}
+  linalg.generic {
+    indexing_maps = [affine_map<(m, n, k) -> (m + k, n)>, affine_map<(m, n, k) -> (k, n)>, affine_map<(m, n, k) -> (m, n)>],
+    iterator_types = ["parallel", "parallel", "reduction"]
+  } ins(%a, %b : memref<34x32xf16>, memref<3x32xf16>) outs(%c : memref<32x32xf32>) {
+  ^bb0(%x: f16, %y: f16, %z: f32):
+    %0 = arith.extf %x : f16 to f32
+    %1 = arith.extf %y : f16 to f32
+    %2 = arith.mulf %0, %1 : f32
+    %3 = arith.addf %z, %2 : f32
+    linalg.yield %3 : f32
+  }
+  return
+}
+
+// -----
+
+func.func @in_loop(%a: memref<32x32xf16>, %c: memref<32x32xf32>, %n: index) {
+  %0 = arith.constant 0 : index
+  %1 = arith.constant 1 : index
+  scf.for %i = %0 to %n step %1 {
+    // expected-remark @+1 {{stands in 'scf.for', expected at the function's top level}}
+    linalg.matmul ins(%a, %a : memref<32x32xf16>, memref<32x32xf16>) outs(%c : memref<32x32xf32>)
+  }
+  return
+}

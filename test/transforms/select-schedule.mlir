@@ -1,0 +1,66 @@
+// RUN: alcop-opt %s --alcop-select-schedule=target=sm_80 --split-input-file | FileCheck %s
+// RUN: alcop-opt %s '--alcop-select-schedule=target=sm_86' --split-input-file \
+// RUN:   | FileCheck %s --check-prefix=SMALL
+// RUN: alcop-opt %s --split-input-file --pass-pipeline="builtin.module(func.func(alcop-select-schedule{schedule='block=64,64,32 warp=32,32 stages=5,1'}))" \
+// RUN:   | FileCheck %s --check-prefix=GIVEN
+
+// A large product: the largest tile, and the deepest pipeline that leaves two blocks to
+// an SM; sm_86 has less shared memory.
+// CHECK-LABEL: @large
+// CHECK:       alcop.schedule = #alcop.schedule<{block = [128, 128, 32], stages = [4, 2], warp = [64, 64]}>
+// SMALL-LABEL: @large
+// SMALL:       alcop.schedule = #alcop.schedule<{block = [128, 128, 32], stages = [3, 2], warp = [64, 64]}>
+// GIVEN-LABEL: @large
+// GIVEN:       alcop.schedule = #alcop.schedule<{block = [64, 64, 32], stages = [5, 1], warp = [32, 32]}>
+func.func @large(%a: memref<4096x4096xf16>, %c: memref<4096x4096xf32>) {
+  linalg.matmul {alcop.contraction = #alcop.contraction<{init = "read", lhs = "mk", rhs = "kn"}>}
+    ins(%a, %a : memref<4096x4096xf16>, memref<4096x4096xf16>) outs(%c : memref<4096x4096xf32>)
+  return
+}
+
+// -----
+
+// 16 tiles of 128x128 would leave most SMs idle: smaller ones.
+// CHECK-LABEL: @fill_the_sms
+// CHECK:       alcop.schedule = #alcop.schedule<{block = [64, 32, 32], stages = [4, 2], warp = [32, 32]}>
+func.func @fill_the_sms(%a: memref<512x512xf16>, %c: memref<512x512xf32>) {
+  linalg.matmul {alcop.contraction = #alcop.contraction<{init = "read", lhs = "mk", rhs = "kn"}>}
+    ins(%a, %a : memref<512x512xf16>, memref<512x512xf16>) outs(%c : memref<512x512xf32>)
+  return
+}
+
+// -----
+
+// No more stages than K steps.
+// CHECK-LABEL: @short_k
+// CHECK:       block = [128, 128, 32], stages = [2, 2]
+func.func @short_k(%a: memref<4096x64xf16>, %b: memref<64x4096xf16>, %c: memref<4096x4096xf32>) {
+  linalg.matmul {alcop.contraction = #alcop.contraction<{init = "read", lhs = "mk", rhs = "kn"}>}
+    ins(%a, %b : memref<4096x64xf16>, memref<64x4096xf16>) outs(%c : memref<4096x4096xf32>)
+  return
+}
+
+// -----
+
+// An unmarked op gets none.
+// CHECK-LABEL: @unmarked
+// CHECK-NOT:   alcop.schedule
+func.func @unmarked(%a: memref<512x512xf16>, %c: memref<512x512xf32>) {
+  linalg.matmul ins(%a, %a : memref<512x512xf16>, memref<512x512xf16>)
+                outs(%c : memref<512x512xf32>)
+  return
+}
+
+// -----
+
+// A schedule that the op carries already is kept, unless another is given.
+// CHECK-LABEL: @carried
+// CHECK:       block = [32, 32, 16], stages = [2, 1], warp = [16, 16]
+// GIVEN-LABEL: @carried
+// GIVEN:       block = [64, 64, 32], stages = [5, 1], warp = [32, 32]
+func.func @carried(%a: memref<512x512xf16>, %c: memref<512x512xf32>) {
+  linalg.matmul {alcop.contraction = #alcop.contraction<{init = "read", lhs = "mk", rhs = "kn"}>,
+                 alcop.schedule = #alcop.schedule<{block = [32, 32, 16], stages = [2, 1], warp = [16, 16]}>}
+    ins(%a, %a : memref<512x512xf16>, memref<512x512xf16>) outs(%c : memref<512x512xf32>)
+  return
+}
