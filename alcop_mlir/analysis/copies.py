@@ -12,25 +12,21 @@ from dataclasses import dataclass
 from typing import Any
 
 from alcop_mlir.analysis import memory
-from alcop_mlir.analysis.loops import (
-    ancestor_in,
-    body,
-    is_inside,
-    is_loop,
-    terminator,
-)
-from alcop_mlir.analysis.slices import backward_slice, is_pure
+from alcop_mlir.analysis.copy_forms import MOVE, CopyForm, copy_form, unsuited
+from alcop_mlir.analysis.loops import ancestor_in, body, is_loop, terminator
+from alcop_mlir.analysis.slices import backward_slice, captured, is_pure
 from alcop_mlir.bindings import ir
 
 SHARED = "shared"
 REGISTER = "register"
+READS = ("vector.transfer_read", "vector.load", "memref.load", "nvgpu.ldmatrix")
 
 
 @dataclass(frozen=True)
 class Copy:
     """A copy that could be pipelined in `loop` at `level`.
 
-    buffer: the allocation that it fills; for the register level the vector it makes
+    buffer: the allocation that it fills; for the register level the value it makes
     """
 
     op: Any
@@ -58,36 +54,39 @@ def shared_copies(
 ) -> Iterator[Copy | Rejected]:
     """The copies from global to shared memory in `loop`'s own block, judged."""
     for op in body(loop).operations:
-        if is_shared_copy(op):
-            yield _judge_shared(op.operation, loop, noalias_arguments)
+        form = copy_form(op)
+        if form is not None:
+            yield _judge_shared(form, loop, noalias_arguments)
 
 
 def register_reads(loop: Any) -> Iterator[Copy | Rejected]:
-    """The reads of shared memory into vectors in `loop`'s own block, judged."""
+    """The reads of shared memory into values in `loop`'s own block, judged."""
     for op in body(loop).operations:
-        if op.operation.name == "vector.transfer_read" and memory.is_workgroup(
+        if op.operation.name in READS and memory.is_workgroup(
             op.operation.operands[0].type
         ):
             yield _judge_register(op.operation, loop)
 
 
 def is_shared_copy(op: Any) -> bool:
-    """Whether `op` is a tile copy from global into shared memory."""
-    if op.operation.name not in ("memref.copy", "linalg.copy"):
-        return False
-    source, target = list(op.operation.operands)[:2]
-    return memory.is_workgroup(target.type) and not memory.is_workgroup(source.type)
+    """Whether `op` copies from global into shared memory."""
+    return copy_form(op) is not None
 
 
-def _judge_shared(op: Any, loop: Any, noalias_arguments: bool) -> Copy | Rejected:
-    buffer = memory.root(op.operands[1])
+def _judge_shared(
+    form: CopyForm, loop: Any, noalias_arguments: bool
+) -> Copy | Rejected:
+    buffer = memory.root(form.target)
     broken = (
-        _not_one_allocation(op, buffer)
-        or _used_elsewhere(op, loop, buffer)
-        or _source_written(op, loop, noalias_arguments)
-        or _address_not_early(op, loop, SHARED, op.operands[0])
+        _not_a_move(form)
+        or _not_one_buffer(form, buffer)
+        or _target_moves(form, loop)
+        or _used_elsewhere(form, loop, buffer)
+        or _source_written(form, loop, noalias_arguments)
+        or _address_not_early(form.op, loop, SHARED, *captured(form.op))
+        or _load_not_early(form, loop)
     )
-    return broken or Copy(op, loop, SHARED, buffer)
+    return broken or Copy(form.op, loop, SHARED, buffer)
 
 
 def _judge_register(op: Any, loop: Any) -> Copy | Rejected:
@@ -99,98 +98,118 @@ def _judge_register(op: Any, loop: Any) -> Copy | Rejected:
     return broken or Copy(op, loop, REGISTER, op.results[0])
 
 
-def _not_one_allocation(op: Any, buffer: Any) -> Rejected | None:
-    owner = buffer.owner
-    if isinstance(owner, ir.Block) or owner.operation.name != "memref.alloc":
+def _not_a_move(form: CopyForm) -> Rejected | None:
+    why = unsuited(form)
+    if why is None:
+        return None
+    remedy = "copy 4, 8 or 16 aligned bytes per thread"
+    return Rejected(form.op, SHARED, 1, why, remedy)
+
+
+def _not_one_buffer(form: CopyForm, buffer: Any) -> Rejected | None:
+    if not memory.is_own_allocation(buffer):
         return Rejected(
-            op,
+            form.op,
             SHARED,
             4,
-            "its buffer is not a memref.alloc, so other views of it cannot be seen",
-            "allocate the buffer with memref.alloc",
+            "its buffer is not an allocation of its own, so other views of it cannot "
+            "be seen",
+            "allocate it with memref.alloc or as a workgroup attribution",
         )
-    if op.operands[1] != buffer:
+    if not buffer.type.has_static_shape or not memory.is_contiguous(buffer.type):
         return Rejected(
-            op,
-            SHARED,
-            2,
-            "it fills a part of its buffer",
-            "give the part a buffer of its own",
-        )
-    if not buffer.type.has_static_shape:
-        return Rejected(
-            op,
+            form.op,
             SHARED,
             5,
-            f"its buffer has the dynamic type {buffer.type}",
-            "allocate it with static sizes",
+            f"its buffer has the type {buffer.type}",
+            "allocate it with static sizes and without gaps",
         )
     return None
 
 
-def _used_elsewhere(op: Any, loop: Any, buffer: Any) -> Rejected | None:
-    """Rule 2 and 4: one copy fills it; all reads follow in the same iteration."""
+def _target_moves(form: CopyForm, loop: Any) -> Rejected | None:
+    """Rule 2: each iteration must fill the same part of the buffer.
+
+    Otherwise an iteration may read what an earlier one left, which multi-buffering
+    would put into another slot.
+    """
+    values = [form.target, *form.target_indices]
+    ops, arguments = backward_slice(values, body(loop))
+    if not arguments and all(is_pure(op) for op in ops):
+        return None
+    return Rejected(
+        form.op,
+        SHARED,
+        2,
+        "where it writes in its buffer changes from iteration to iteration",
+        "fill the same part of the buffer in every iteration",
+    )
+
+
+def _used_elsewhere(form: CopyForm, loop: Any, buffer: Any) -> Rejected | None:
+    """Rules 2 and 4: copies alone fill it; all reads follow in the same iteration."""
     accesses = memory.accesses(buffer)
     if not isinstance(accesses, list):
         return Rejected(
-            op,
+            form.op,
             SHARED,
             4,
             f"its buffer is used by '{accesses.name}', whose effect is not known",
-            "use it through copies, transfer_read, load or ldmatrix only",
+            "use it through copies, loads, transfer_read or ldmatrix only",
         )
-    for access in accesses:
-        if access.op == op:
-            continue
-        if access.writes:
-            return Rejected(
-                op,
-                SHARED,
-                2,
-                f"its buffer is also written by '{access.op.name}'",
-                "fill the buffer by one copy per iteration",
-            )
-        place = ancestor_in(access.op, body(loop))
-        if place is None:
-            return Rejected(
-                op,
-                SHARED,
-                4,
-                f"its buffer is read by '{access.op.name}' outside of the loop",
-                "read it in the iteration that fills it",
-            )
-        if not op.is_before_in_block(place):
-            return Rejected(
-                op,
-                SHARED,
-                4,
-                f"its buffer is read by '{access.op.name}' before the copy",
-                "copy before use in each iteration",
-            )
-    if _viewed(buffer):
-        return Rejected(
-            op,
-            SHARED,
-            4,
-            "its buffer is used through views",
-            "read the buffer itself with indices",
+    places = [(a, ancestor_in(a.op, body(loop))) for a in accesses]
+    fills = [place for access, place in places if access.writes]
+    for access, place in places:
+        broken = (
+            _wrong_write(access, place)
+            if access.writes
+            else _wrong_read(access, place, fills)
         )
+        if broken is not None:
+            return Rejected(form.op, SHARED, *broken)
     return None
 
 
-def _viewed(buffer: Any) -> bool:
-    return any(use.owner.operation.name in memory.VIEW_OPS for use in buffer.uses)
+def _wrong_write(access: memory.Access, place: Any) -> tuple[int, str, str] | None:
+    if place is not None and copy_form(place) is not None:
+        return None
+    where = "" if place is not None else " outside of the loop"
+    return (
+        2,
+        f"its buffer is also written by '{access.op.name}'{where}",
+        "fill the buffer by copies in the loop only",
+    )
 
 
-def _source_written(op: Any, loop: Any, noalias_arguments: bool) -> Rejected | None:
+def _wrong_read(
+    access: memory.Access, place: Any, fills: list[Any]
+) -> tuple[int, str, str] | None:
+    if place is None:
+        return (
+            4,
+            f"its buffer is read by '{access.op.name}' outside of the loop",
+            "read it in the iteration that fills it",
+        )
+    if all(fill is not None and fill.is_before_in_block(place) for fill in fills):
+        return None
+    return (
+        4,
+        f"its buffer is read by '{access.op.name}' before the copy",
+        "copy before use in each iteration",
+    )
+
+
+def _source_written(
+    form: CopyForm, loop: Any, noalias_arguments: bool
+) -> Rejected | None:
     """Rule 6: nothing in the loop may write what is copied early."""
-    source = memory.root(op.operands[0])
+    source = memory.root(form.source)
     for writer, target in memory.written_roots(loop):
-        if writer == op or writer == loop.operation:
+        if writer in (form.op, loop.operation):
             continue
         if target is None:
             return Rejected(
-                op,
+                form.op,
                 SHARED,
                 6,
                 f"the loop holds '{writer.name}', which may write its source",
@@ -198,7 +217,7 @@ def _source_written(op: Any, loop: Any, noalias_arguments: bool) -> Rejected | N
             )
         if memory.may_alias(source, target, noalias_arguments):
             return Rejected(
-                op,
+                form.op,
                 SHARED,
                 6,
                 f"its source may be written by '{writer.name}' in the loop",
@@ -208,10 +227,17 @@ def _source_written(op: Any, loop: Any, noalias_arguments: bool) -> Rejected | N
     return None
 
 
+def _load_not_early(form: CopyForm, loop: Any) -> Rejected | None:
+    if form.kind != MOVE:
+        return None
+    return _address_not_early(form.op, loop, SHARED, *form.load.operands)
+
+
 def _address_not_early(op: Any, loop: Any, level: str, *values: Any) -> Rejected | None:
     """Rule 6: the address must be computable iterations ahead."""
     block = body(loop)
-    ops, arguments = backward_slice(values, block)
+    loads = _loads_of(op)
+    ops, arguments = backward_slice(values, block, loads)
     seen: set[Any] = set()
     while True:
         impure = next((inner for inner in ops if not is_pure(inner)), None)
@@ -229,6 +255,14 @@ def _address_not_early(op: Any, loop: Any, level: str, *values: Any) -> Rejected
         ops, arguments = backward_slice([v for v in carried if v is not None], block)
         if arguments <= seen and all(is_pure(inner) for inner in ops):
             return None
+
+
+def _loads_of(op: Any) -> tuple[Any, ...]:
+    """The value that a move loads: it is what is copied, not its address."""
+    form = copy_form(op)
+    if form is None or form.load is None:
+        return ()
+    return tuple(form.load.results)
 
 
 def _yielded(loop: Any, argument: Any) -> Any | None:
@@ -258,7 +292,8 @@ def _buffer_filled_inside(op: Any, loop: Any) -> Rejected | None:
         if writer == loop.operation:
             continue
         if target is None or memory.may_alias(buffer, target, False):
-            if is_shared_copy(writer) and writer.block == op.block:
+            place = ancestor_in(writer, body(loop))
+            if place is not None and is_shared_copy(place):
                 continue  # pipelined together with this read, or refused by the plan
             return Rejected(
                 op,
@@ -270,12 +305,12 @@ def _buffer_filled_inside(op: Any, loop: Any) -> Rejected | None:
     return None
 
 
-def barriers_in(loop: Any) -> list[Any]:
-    """The barriers inside `loop`, at any depth."""
+def ops_inside(loop: Any, *names: str) -> list[Any]:
+    """The ops of those names inside `loop`, at any depth."""
     found: list[Any] = []
 
     def visit(inner: Any) -> Any:
-        if inner.operation.name == "gpu.barrier":
+        if inner.operation.name in names:
             found.append(inner.operation)
         return ir.WalkResult.ADVANCE
 
@@ -300,8 +335,3 @@ def shared_roots_in(loop: Any) -> set[Any]:
 def nested_loops(loop: Any) -> list[Any]:
     """The loops that stand directly in `loop`'s block."""
     return [op.operation for op in body(loop).operations if is_loop(op)]
-
-
-def holds(loop: Any, op: Any) -> bool:
-    """Whether `op` stands inside `loop`."""
-    return is_inside(op, loop)

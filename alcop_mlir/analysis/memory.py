@@ -10,9 +10,14 @@ from alcop_mlir.analysis.slices import is_pure
 from alcop_mlir.bindings import ir
 
 WORKGROUP_SPACES = ("#gpu.address_space<workgroup>", "3 : i64", "3 : i32", "3")
-VIEW_OPS = frozenset(
-    "memref.subview memref.cast memref.reinterpret_cast memref.collapse_shape "
-    "memref.expand_shape memref.view memref.memory_space_cast memref.transpose".split()
+# Views whose type follows from that of what they view.
+DERIVED_VIEWS = frozenset(
+    "memref.subview memref.cast memref.collapse_shape memref.expand_shape "
+    "memref.transpose".split()
+)
+# Those that give offset and strides anew, or change the memory space, too.
+VIEW_OPS = DERIVED_VIEWS | frozenset(
+    "memref.reinterpret_cast memref.view memref.memory_space_cast".split()
 )
 # Operand numbers that an op reads from and writes to.
 _READS = {
@@ -34,6 +39,7 @@ _WRITES = {
     "linalg.copy": (1,),
     "linalg.fill": (1,),
     "alcop.async_copy": (1,),
+    "nvgpu.device_async_copy": (0,),
 }
 # Ops that touch no memory through a memref of theirs.
 _NO_ACCESS = frozenset("memref.dealloc memref.assume_alignment".split())
@@ -83,9 +89,8 @@ def accesses(buffer: Any) -> list[Access] | Any:
         memref = pending.pop()
         for use in memref.uses:
             op = use.owner.operation
-            reads = use.operand_number in _READS.get(op.name, ())
-            writes = use.operand_number in _WRITES.get(op.name, ())
-            if op.name in VIEW_OPS:
+            reads, writes = _access(op, use.operand_number)
+            if op.name in DERIVED_VIEWS:
                 pending.extend(op.results)
             elif reads or writes:
                 found.append(Access(op, reads, writes))
@@ -99,15 +104,16 @@ def written_roots(op: Any) -> list[tuple[Any, Any | None]]:
     found: list[tuple[Any, Any | None]] = []
 
     def visit(inner: Any) -> Any:
-        name = inner.operation.name
-        if name in _WRITES:
-            found.extend(
-                (inner.operation, root(inner.operation.operands[number]))
-                for number in _WRITES[name]
-            )
-        elif not _is_harmless(inner.operation):
+        written = _written_operands(inner.operation)
+        found.extend(
+            (inner.operation, root(inner.operation.operands[number]))
+            for number in written
+        )
+        if not written and not _is_harmless(inner.operation):
             found.append((inner.operation, None))
-        return ir.WalkResult.ADVANCE
+        # What a linalg op does to single elements is told by its operands.
+        inside_linalg = inner.operation.name.startswith("linalg.")
+        return ir.WalkResult.SKIP if inside_linalg else ir.WalkResult.ADVANCE
 
     op.operation.walk(visit, ir.WalkOrder.PRE_ORDER)
     return found
@@ -123,27 +129,55 @@ def may_alias(one: Any, other: Any, noalias_arguments: bool) -> bool:
         return True
     if is_workgroup(one.type) != is_workgroup(other.type):
         return False
-    if _is_allocation(one) or _is_allocation(other):
+    if is_own_allocation(one) or is_own_allocation(other):
         return False
-    return not (noalias_arguments and _is_argument(one) and _is_argument(other))
+    arguments = defining_op(one) is None and defining_op(other) is None
+    return not (noalias_arguments and arguments)
+
+
+def is_own_allocation(memref: Any) -> bool:
+    """Whether `memref` is memory that no other value but its views names.
+
+    An allocation, or a workgroup attribution of a `gpu.func`.
+    """
+    owner = defining_op(memref)
+    if owner is not None:
+        return owner.operation.name in ("memref.alloc", "memref.alloca")
+    function = memref.owner.owner
+    if function.operation.name != "gpu.func":
+        return False
+    inputs = ir.FunctionType(function.attributes["function_type"].value).inputs
+    return memref.arg_number >= len(inputs)
+
+
+def is_contiguous(kind: Any) -> bool:
+    """Whether a memref type is row-major from its first element on, without gaps."""
+    plain = ir.MemRefType.get(list(kind.shape), kind.element_type)
+    return kind.get_strides_and_offset() == plain.get_strides_and_offset()
+
+
+def _access(op: Any, number: int) -> tuple[bool, bool]:
+    """Whether `op` reads and writes through its operand of that number."""
+    if op.name == "linalg.generic":
+        inputs = list(op.attributes["operandSegmentSizes"])[0]
+        used = any(True for _ in op.regions[0].blocks[0].arguments[number].uses)
+        return used, number >= inputs
+    if op.name == "nvgpu.device_async_copy":
+        return number != 0, number == 0
+    return number in _READS.get(op.name, ()), number in _WRITES.get(op.name, ())
+
+
+def _written_operands(op: Any) -> tuple[int, ...]:
+    if op.name == "linalg.generic":
+        inputs, outputs = op.attributes["operandSegmentSizes"]
+        return tuple(range(inputs, inputs + outputs))
+    return _WRITES.get(op.name, ())
 
 
 def _is_harmless(op: Any) -> bool:
     if is_pure(op) or op.name in _SYNCHRONISATION or op.name in _READS:
         return True
     return op.name in ("scf.for", "scf.if")  # what they hold is visited by itself
-
-
-def _is_allocation(memref: Any) -> bool:
-    owner = defining_op(memref)
-    return owner is not None and owner.operation.name in (
-        "memref.alloc",
-        "memref.alloca",
-    )
-
-
-def _is_argument(memref: Any) -> bool:
-    return defining_op(memref) is None
 
 
 def size_in_bytes(kind: Any) -> int | None:

@@ -9,15 +9,24 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any
 
-from alcop_mlir.analysis import copies, memory
+from alcop_mlir.analysis import copies, memory, uniformity
 from alcop_mlir.analysis.copies import REGISTER, SHARED, Copy, Rejected
-from alcop_mlir.analysis.loops import body, loops_in, trip_count
+from alcop_mlir.analysis.copy_forms import ASYNC_OP, copy_form
+from alcop_mlir.analysis.loops import (
+    ancestor_in,
+    body,
+    defining_op,
+    loops_in,
+    terminator,
+    trip_count,
+)
 from alcop_mlir.analysis.slices import is_pure
 from alcop_mlir.resources import align
 
 # A fragment loop longer than this is not flattened into the loop around it: the
 # unrolled body would no longer fit the instruction cache.
 MAX_CARRIED_STEPS = 16
+GROUP_OPS = ("nvgpu.device_async_create_group", "nvgpu.device_async_wait")
 
 
 @dataclass(frozen=True)
@@ -104,25 +113,62 @@ def _plan_shared(scope: Any, limits: Limits) -> Plan:
 
 
 def _unsynchronisable(loop: Any, accepted: list[Copy]) -> tuple[int, str, str] | None:
-    """Rule 3: the barriers in the loop order the pipelined buffers, nothing else."""
-    others = copies.shared_roots_in(loop) - {copy.buffer for copy in accepted}
-    nested = [
-        barrier for barrier in copies.barriers_in(loop) if barrier.block != body(loop)
-    ]
-    if others:
+    """Rule 3: what synchronises in the loop is for the pipelined buffers only.
+
+    It is dropped, and placed anew.
+    """
+    if copies.shared_roots_in(loop) - {copy.buffer for copy in accepted}:
         return (
             3,
             "the loop also uses shared memory that is not pipelined, ordered by the "
             "same barriers",
             "fill all shared buffers of the loop by copies that can be pipelined",
         )
-    if nested:
+    barriers = copies.ops_inside(loop, "gpu.barrier")
+    if any(barrier.block != body(loop) for barrier in barriers):
         return (
             3,
             "the loop has a barrier inside a nested region",
             "keep barriers in the loop's own block",
         )
+    if not barriers and uniformity.may_diverge(loop):
+        return (
+            3,
+            "threads of a block may run the loop differently, and it has no barrier to "
+            "show that they do not",
+            "make its bounds, and the conditions around it, the same for all threads",
+        )
+    return _foreign_groups(loop, accepted)
+
+
+def _foreign_groups(loop: Any, accepted: list[Copy]) -> tuple[int, str, str] | None:
+    """Copies that are asynchronous already: their groups and waits must be theirs."""
+    planned = {copy.op for copy in accepted}
+    for copy in copies.ops_inside(loop, ASYNC_OP):
+        if copy not in planned:
+            return (
+                3,
+                "the loop has asynchronous copies that are not pipelined",
+                "pipeline all asynchronous copies of the loop",
+            )
+    for op in copies.ops_inside(loop, *GROUP_OPS):
+        outside = any(
+            defining_op(token) is None
+            or ancestor_in(defining_op(token), body(loop)) is None
+            for token in op.operands
+        )
+        if outside or op.block != body(loop) or _leaves(op, loop):
+            return (
+                3,
+                f"a token of '{op.name}' crosses the loop's boundary or a region's",
+                "create and await the groups of the copies in the loop's own block",
+            )
     return None
+
+
+def _leaves(op: Any, loop: Any) -> bool:
+    last = terminator(loop).operation
+    return any(use.owner.operation == last for r in op.results for use in r.uses)
 
 
 def _clamp(
@@ -168,11 +214,13 @@ def _plan_register(scope: Any, limits: Limits, shared: Plan) -> Plan:
     rejected: list[Rejected] = []
     clamped: list[Clamped] = []
     outer = {p.loop: p for p in shared.pipelines}
+    refused = {no.op.parent.operation for no in shared.rejected}
     for loop in loops_in(scope):
         judged = list(copies.register_reads(loop))
         accepted = [one for one in judged if isinstance(one, Copy)]
         asked = limits.stages[1]
-        if not judged or asked == 1:
+        # Where the copies were refused, that they were says enough.
+        if not judged or asked == 1 or loop in refused:
             continue
         rejected += [one for one in judged if isinstance(one, Rejected)]
         if not accepted:
@@ -202,7 +250,7 @@ def _not_a_register_loop(
             "the loop also reads its shared buffers in ways that are not pipelined",
             "read the shared buffers by transfer_read only",
         )
-    if copies.barriers_in(loop):
+    if copies.ops_inside(loop, "gpu.barrier"):
         return (
             3,
             "the loop has barriers, which the reads would have to cross",
@@ -212,11 +260,8 @@ def _not_a_register_loop(
 
 
 def _filled_unpipelined(loop: Any, accepted: list[Copy]) -> tuple[int, str, str] | None:
-    targets = {
-        memory.root(op.operation.operands[1])
-        for op in body(loop).operations
-        if copies.is_shared_copy(op)
-    }
+    forms = [copy_form(op) for op in body(loop).operations]
+    targets = {memory.root(form.target) for form in forms if form is not None}
     if any(memory.root(copy.op.operands[0]) in targets for copy in accepted):
         return (
             6,
@@ -248,19 +293,26 @@ def _is_carried(loop: Any, accepted: list[Copy], outer: dict[Any, Pipeline]) -> 
 
 
 def _are_all_reads(accepted: list[Copy], pipeline: Pipeline) -> bool:
-    known = {copy.op for copy in accepted} | {copy.op for copy in pipeline.copies}
+    known = {copy.op for copy in accepted}
     return all(
         access.op in known
         for copy in pipeline.copies
         for access in memory.accesses(copy.buffer)
+        if not access.writes
     )
 
 
 def _is_idle(op: Any) -> bool:
     """Whether `op` beside the inner loop neither reads shared memory nor writes."""
-    if op.name in ("gpu.barrier", "scf.yield") or copies.is_shared_copy(op):
+    if op.name in ("gpu.barrier", "scf.yield", *GROUP_OPS):
         return True
-    return is_pure(op)
+    return is_pure(op) or copies.is_shared_copy(op) or _is_load_of_copy(op)
+
+
+def _is_load_of_copy(op: Any) -> bool:
+    users = [use.owner for result in op.results for use in result.uses]
+    forms = [copy_form(user) for user in users]
+    return bool(forms) and all(form and form.load == op for form in forms)
 
 
 def _steps(loop: Any, outer: dict[Any, Pipeline]) -> int | None:

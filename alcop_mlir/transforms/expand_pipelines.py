@@ -36,11 +36,18 @@ from alcop_mlir.analysis.loops import (
     loops_in,
     trip_count,
 )
-from alcop_mlir.analysis.streams import Streams, argument, separate, yielded
+from alcop_mlir.analysis.streams import (
+    Streams,
+    addresses,
+    argument,
+    separate,
+    yielded,
+)
 from alcop_mlir.bindings import arith, ir, scf
 from alcop_mlir.dialects import alcop
 from alcop_mlir.errors import PassError
 from alcop_mlir.transforms import build
+from alcop_mlir.transforms.asynchronous import issue_copy
 from alcop_mlir.transforms.base import Pass
 from alcop_mlir.transforms.stream_state import Carried, advanced, evaluated, index_ahead
 
@@ -299,13 +306,13 @@ class _Expansion:
         """Issue the copies of one tile and commit them as a group."""
 
         def issue() -> list[Any]:
-            for copy in self.streams.copies:
+            for form in self.streams.copies:
                 mapping = self._stream_values(
                     self.streams.copy_arguments, state.copy, induction, tile
                 )
-                source, target = evaluated(self.loop, list(copy.operands)[:2], mapping)
-                with copy.location:
-                    alcop.AsyncCopyOp(source, target)
+                evaluated(self.loop, addresses(form), mapping)
+                with form.op.location:
+                    issue_copy(form, mapping)
             return []
 
         _guarded(guard, issue, [])
@@ -363,11 +370,12 @@ def _guarded(guard: Any, make: Any, types: list[Any]) -> list[Any]:
 
 
 def _zero(kind: Any) -> Any:
-    if not isinstance(kind, ir.VectorType):
-        return arith.constant(kind, 0)
-    element = kind.element_type
+    is_vector = isinstance(kind, ir.VectorType)
+    element = kind.element_type if is_vector else kind
     is_float = isinstance(element, ir.FloatType)
     zero = (
         ir.FloatAttr.get(element, 0.0) if is_float else ir.IntegerAttr.get(element, 0)
     )
-    return arith.constant(kind, ir.DenseElementsAttr.get_splat(kind, zero))
+    if is_vector:
+        zero = ir.DenseElementsAttr.get_splat(kind, zero)
+    return arith.constant(kind, zero)

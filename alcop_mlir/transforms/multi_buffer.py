@@ -9,7 +9,12 @@ After:   %a = memref.alloc() : memref<3x128x32xf16, 3>
            scf.yield %slot + 1 == 3 ? 0 : %slot + 1 }
 
 The slot is counted by compare and select, so that no division is made and any trip
-count is right. The program computes the same as before; its loop is not yet pipelined.
+count is right. Views of the buffer become views of the slot; those made before the loop
+are made again in it. A workgroup attribution of a `gpu.func` is widened where it stands.
+The program computes the same as before; its loop is not yet pipelined.
+
+Upstream's `memref.multibuffer` is not used: it wants the buffer allocated in the loop or
+hoisted as it likes it, gives up when a view was hoisted, and divides.
 
 Reads `alcop.pipeline` on loops and copies; decides nothing.
 """
@@ -22,9 +27,11 @@ from typing import Any
 
 from alcop_mlir.analysis import memory
 from alcop_mlir.analysis.copies import SHARED
+from alcop_mlir.analysis.copy_forms import copy_form
 from alcop_mlir.analysis.loops import (
     body,
     bounds,
+    defining_op,
     inits,
     is_inside,
     loops_in,
@@ -32,6 +39,7 @@ from alcop_mlir.analysis.loops import (
 )
 from alcop_mlir.bindings import ir, memref, scf
 from alcop_mlir.dialects import alcop
+from alcop_mlir.errors import PassError
 from alcop_mlir.transforms import build
 from alcop_mlir.transforms.base import Pass
 
@@ -49,20 +57,25 @@ class MultiBuffer(Pass):
 
 
 def _multi_buffer(loop: Any, slots: int) -> None:
-    buffers = [memory.root(copy.operands[1]) for copy in _planned_copies(loop)]
+    buffers = [memory.root(target) for target in _planned_targets(loop)]
     loop = _with_slot(loop, slots)
     slot = list(body(loop).arguments)[-1]
     for buffer in dict.fromkeys(buffers):
         _widen(buffer, loop, slot, slots)
 
 
-def _planned_copies(loop: Any) -> list[Any]:
-    planned: list[Any] = []
+def _planned_targets(loop: Any) -> list[Any]:
+    """What the planned copies of `loop` fill."""
+    targets: list[Any] = []
     for op in body(loop).operations:
         plan = alcop.get(op, alcop.PipelineAttr)
-        if plan is not None and SHARED in plan:
-            planned.append(op.operation)
-    return planned
+        form = copy_form(op)
+        if plan is None or SHARED not in plan:
+            continue
+        if form is None:
+            raise PassError(op, f"'{op.operation.name}' is planned, expected a copy")
+        targets.append(form.target)
+    return targets
 
 
 def _with_slot(loop: Any, slots: int) -> Any:
@@ -95,34 +108,83 @@ def _widen(buffer: Any, loop: Any, slot: Any, slots: int) -> None:
         single.element_type,
         memory_space=single.memory_space,
     )
-    alloc = buffer.owner.operation
+    uses = [(use.owner.operation, use.operand_number) for use in buffer.uses]
+    wide = _wide_buffer(buffer, wide_type, loop)
+    with loop.location, ir.InsertionPoint.at_block_begin(body(loop)):
+        view = _slot_view(wide, slot, single.shape)
+    place = view.owner.operation
+    _rebind(uses, view, loop, place)
+    if defining_op(buffer) is not None:
+        buffer.owner.operation.erase()
+
+
+def _wide_buffer(buffer: Any, wide_type: Any, loop: Any) -> Any:
+    owner = defining_op(buffer)
+    if owner is None:  # a workgroup attribution
+        buffer.set_type(wide_type)
+        return buffer
+    alloc = owner.operation
     # A buffer made anew in each iteration must outlive it now.
     before = loop if is_inside(alloc, loop) else alloc
     with alloc.location, ir.InsertionPoint(before):
-        wide = memref.alloc(wide_type, [], [])
-    with alloc.location, ir.InsertionPoint.at_block_begin(body(loop)):
-        view = _slot_view(wide, slot, single.shape)
-    buffer.replace_all_uses_with(view)
-    alloc.erase()
+        return memref.alloc(wide_type, [], [])
+
+
+def _rebind(uses: list[tuple[Any, int]], memref_: Any, loop: Any, place: Any) -> None:
+    """Let `uses` use `memref_`; views among them are made again, after `place`.
+
+    A dealloc is dropped: all slots live until the kernel ends.
+    """
+    for op, number in uses:
+        if op.name == "memref.dealloc":
+            op.erase()
+        elif op.name in memory.DERIVED_VIEWS:
+            _rebind_view(op, memref_, loop, place)
+        else:
+            op.operands[number] = memref_
+
+
+def _rebind_view(view: Any, source: Any, loop: Any, place: Any) -> None:
+    old = view.results[0]
+    uses = [(use.owner.operation, use.operand_number) for use in old.uses]
+    operands = [source, *list(view.operands)[1:]]
+    attributes = {name: view.attributes[name] for name in view.attributes}
+    inside = is_inside(view, loop)
+    with view.location:
+        copy = ir.Operation.create(
+            view.name, [_at_any_offset(old.type)], operands, attributes
+        )
+    if inside:
+        copy.move_before(view)
+    else:
+        copy.move_after(place)
+        place = copy
+    _rebind(uses, copy.results[0], loop, place)
+    view.erase()
+
+
+def _at_any_offset(kind: Any) -> Any:
+    """The memref type `kind`, its offset known only when the program runs."""
+    strides, _ = kind.get_strides_and_offset()
+    dynamic = ir.ShapedType.get_dynamic_stride_or_offset()
+    return ir.MemRefType.get(
+        list(kind.shape),
+        kind.element_type,
+        layout=ir.StridedLayoutAttr.get(dynamic, strides),
+        memory_space=kind.memory_space,
+    )
 
 
 def _slot_view(wide: Any, slot: Any, shape: Sequence[int]) -> Any:
     """The slot as a memref of the rank it had before."""
     rank = len(shape)
-    row_major = [1]
-    for extent in reversed(list(shape)[1:]):
-        row_major.insert(0, row_major[0] * extent)
-    layout = ir.StridedLayoutAttr.get(ir.ShapedType.get_dynamic_size(), row_major)
-    kind = ir.MemRefType.get(
-        list(shape),
-        wide.type.element_type,
-        layout=layout,
-        memory_space=wide.type.memory_space,
+    plain = ir.MemRefType.get(
+        list(shape), wide.type.element_type, memory_space=wide.type.memory_space
     )
     return memref.subview(
         wide,
         [slot, *[0] * rank],
         [1, *shape],
         [1] * (rank + 1),
-        result_type=kind,
+        result_type=_at_any_offset(plain),
     )
