@@ -1,0 +1,208 @@
+"""What alcop-opt does once its command line is taken apart."""
+
+from __future__ import annotations
+
+import sys
+import traceback
+from contextlib import nullcontext
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from alcop_mlir import diagnostics, files
+from alcop_mlir.bindings import ir, make_context
+from alcop_mlir.diagnostics import Diagnostic
+from alcop_mlir.errors import AlcopError, ConfigError
+from alcop_mlir.tools import opt_help, opt_input, user_passes, verify_diagnostics
+from alcop_mlir.tools.opt_flags import CommandLine
+from alcop_mlir.tools.opt_input import Source
+from alcop_mlir.transforms import driver, instrument, pipelines
+from alcop_mlir.transforms.pipeline_text import Element, parse_elements, parse_pipeline
+
+
+def run(line: CommandLine) -> int:
+    """Do what the command line says; returns the exit status. Raises AlcopError."""
+    registry = pipelines.Registry()
+    with make_context(line.on("allow-unregistered-dialect")):
+        for file in line.texts("load"):
+            user_passes.load(file, registry)
+        if line.on("help"):
+            print(opt_help.help_text(registry))
+            return 0
+        if line.on("list-passes"):
+            print(opt_help.list_text(registry))
+            return 0
+        return _transform(line, registry)
+
+
+def _transform(line: CommandLine, registry: pipelines.Registry) -> int:
+    element = _pipeline(line, registry)
+    if line.on("dump-pass-pipeline"):
+        print(f"Pass Manager with the pipeline:\n{element.text}", file=sys.stderr)
+    timing = instrument.Timing() if line.on("mlir-timing") else None
+    job = _Job(
+        driver.build(
+            element,
+            registry,
+            _instruments(line, timing),
+            verify_each=line.on("verify-each"),
+            command=_command(line),
+        ),
+        line,
+        timing,
+    )
+    source = opt_input.read(line.inputs[0] if line.inputs else "-")
+    parts = [source]
+    if line.on("split-input-file"):
+        marker = line.text("split-input-file") or opt_input.SPLIT_MARKER
+        parts = opt_input.split(source, marker)
+    results = [job.process(part) for part in parts]
+    printed = [text for _, text in results if text is not None]
+    ok = all(succeeded for succeeded, _ in results)
+    _write(f"{opt_input.SPLIT_MARKER}\n".join(printed), line.text("o") or "-", ok)
+    if timing is not None:
+        print(timing.table(), file=sys.stderr)
+    return 0 if ok else 1
+
+
+def _pipeline(line: CommandLine, registry: pipelines.Registry) -> Element:
+    text = line.text("pass-pipeline")
+    if text is not None:
+        return parse_pipeline(text)
+    elements = []
+    for flag in line.passes:
+        if not driver.is_known(flag.name, registry):
+            raise ConfigError(opt_help.unknown_flag(flag.name, registry))
+        elements += parse_elements(flag.text)
+    return driver.nest_implicitly(elements, registry)
+
+
+def _instruments(
+    line: CommandLine, timing: instrument.Timing | None
+) -> list[instrument.Instrument]:
+    found: list[instrument.Instrument] = []
+    if timing is not None:
+        found.append(timing)
+    changes = line.on("mlir-print-ir-after-change")
+    before = _names(line, "mlir-print-ir-before")
+    after = _names(line, "mlir-print-ir-after")
+    directory = line.text("mlir-print-ir-tree-dir")
+    if directory is not None:
+        found.append(instrument.PrintTree(Path(directory), after or None))
+        after = frozenset()  # to the files instead
+    elif changes and not after:
+        after = None
+    if before != frozenset() or after != frozenset():
+        found.append(
+            instrument.PrintIR(
+                before,
+                after,
+                only_changes=changes,
+                module_scope=line.on("mlir-print-ir-module-scope"),
+                debug_info=line.on("mlir-print-debuginfo"),
+                generic=line.on("mlir-print-op-generic"),
+            )
+        )
+    return found
+
+
+def _names(line: CommandLine, flag: str) -> frozenset[str] | None:
+    """The passes to print at, None for all."""
+    if line.on(f"{flag}-all"):
+        return None
+    return frozenset(filter(None, (line.text(flag) or "").split(",")))
+
+
+def _command(line: CommandLine) -> str:
+    """How to call alcop-opt again on a reproducer, without file and pipeline."""
+    loads = [f"--load={file}" for file in line.texts("load")]
+    unregistered = ["--allow-unregistered-dialect"]
+    return " ".join(
+        ["alcop-opt", *loads, *unregistered * line.on("allow-unregistered-dialect")]
+    )
+
+
+def _write(text: str, path: str, ok: bool) -> None:
+    """Print the result; a file is written only if all went well."""
+    if path == "-":
+        sys.stdout.write(text)
+        sys.stdout.flush()
+    elif ok:
+        files.write_whole(path, text)
+
+
+@dataclass
+class _Job:
+    """Runs one pipeline on each part of the input."""
+
+    pipeline: driver.Pipeline
+    line: CommandLine
+    timing: instrument.Timing | None
+    _said: list[Diagnostic] = field(default_factory=list)
+
+    def process(self, source: Source) -> tuple[bool, str | None]:
+        """Whether all went as it should, and the result where there is one."""
+        verify = self.line.on("verify-diagnostics")
+        said: list[Diagnostic] = []
+        handle = said.append if verify else source.show
+        with (
+            diagnostics.handled_by(handle),
+            diagnostics.handle_all_of(ir.Context.current),
+        ):
+            try:
+                printed = self._result(source)
+            except driver.PassFailure as failure:
+                for diagnostic in failure.diagnostics:
+                    handle(diagnostic)
+                _explain(failure)
+                if isinstance(failure, driver.PassCrash):
+                    return False, None
+                printed = None
+            except ir.MLIRError as error:
+                for found in error.error_diagnostics:
+                    handle(diagnostics.from_mlir(found))
+                printed = None
+            except AlcopError as error:
+                print(f"error: {error}", file=sys.stderr)
+                return False, None
+        if not verify:
+            return printed is not None, printed
+        return self._verify(source, said), printed
+
+    def _result(self, source: Source) -> str:
+        with self._phase("Parser"):
+            op = source.parse(not self.line.on("no-implicit-module")).operation
+        self.pipeline.run(op)
+        with self._phase("Output"):
+            text = op.get_asm(
+                enable_debug_info=self.line.on("mlir-print-debuginfo"),
+                print_generic_op_form=self.line.on("mlir-print-op-generic"),
+                use_local_scope=self.line.on("mlir-print-local-scope"),
+            )
+        return f"{source.with_name(text).rstrip()}\n"
+
+    def _verify(self, source: Source, said: list[Diagnostic]) -> bool:
+        wrong = verify_diagnostics.check(
+            source.name,
+            source.text,
+            map(source.named, said),
+            self.line.text("verify-diagnostics") == "only-expected",
+        )
+        for diagnostic in wrong:
+            source.show(diagnostic)
+        return not wrong
+
+    def _phase(self, name: str) -> Any:
+        return nullcontext() if self.timing is None else self.timing.phase(name)
+
+
+def _explain(failure: driver.PassFailure) -> None:
+    """Say what the diagnostics do not."""
+    if not isinstance(failure, driver.PassCrash):
+        if not failure.diagnostics:
+            print(f"error: {failure}", file=sys.stderr)
+        return
+    if failure.__cause__ is not None:
+        # A defect, not bad input: whoever reports it needs the traceback.
+        traceback.print_exception(failure.__cause__)
+    print(f"error: {failure.why}", file=sys.stderr)

@@ -1,0 +1,150 @@
+"""All passes by name, and the named pipelines, one line a step.
+
+A pass file, its class and its name go together: `alcop-multi-buffer` is `MultiBuffer`
+in `multi_buffer.py`, imported when its name is first used: a tool starts without it.
+"""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+
+from alcop_mlir.errors import ConfigError
+from alcop_mlir.transforms import upstream
+from alcop_mlir.transforms.base import Configured, Pass, option
+from alcop_mlir.transforms.pipeline_text import with_options
+
+# In the order in which alcop-compile runs them.
+PASSES = (
+    "alcop-protect-arguments",
+    "alcop-raise-contractions",
+    "alcop-select-schedule",
+    "alcop-tile-to-blocks",
+    "alcop-plan-pipelines",
+    "alcop-multi-buffer",
+    "alcop-expand-pipelines",
+    "alcop-place-waits",
+    "alcop-distribute-copies",
+    "alcop-lower-mma",
+    "alcop-swizzle-shared",
+    "alcop-unroll-steady-state",
+    "alcop-outline-kernels",
+    "alcop-lower-to-nvvm",
+)
+
+
+@dataclass(frozen=True)
+class NamedPipeline(Configured):
+    """Base of the named pipelines; the fields are the options, as for passes.
+
+    A named pipeline runs on a module and stands in a pipeline string like a pass.
+    """
+
+    kind = "pipeline"
+
+    def steps(self) -> tuple[str, ...]:
+        """What it stands for, as elements of a `builtin.module(...)` pipeline."""
+        raise NotImplementedError(f"{type(self).__name__}.steps")
+
+
+@dataclass(frozen=True)
+class AlcopCompile(NamedPipeline):
+    """From linalg on tensors or memrefs to kernels in the llvm and nvvm dialects."""
+
+    name = "alcop-compile"
+
+    target: str = option("sm_80", "the GPU to compile for")
+    schedule: str = option("", "tile sizes and stages; chosen where left out")
+
+    def steps(self) -> tuple[str, ...]:
+        """Bufferize, tile and pipeline each function, outline, lower."""
+        on_functions = (
+            "alcop-raise-contractions",
+            with_options(
+                "alcop-select-schedule", schedule=self.schedule, target=self.target
+            ),
+            "alcop-tile-to-blocks",
+            # Planning compares addresses and trip counts: constants must be folded and
+            # equal values be one value.
+            "canonicalize",
+            "cse",
+            with_options("alcop-plan-pipelines", target=self.target),
+            "alcop-multi-buffer",
+            "alcop-expand-pipelines",
+            "canonicalize",
+            "cse",
+            # Counts commit groups, so nothing may move or merge them afterwards.
+            "alcop-place-waits",
+            "alcop-distribute-copies",
+            "alcop-lower-mma",
+            # The swizzle permutes indices into the buffers themselves, not into views.
+            "fold-memref-alias-ops",
+            "alcop-swizzle-shared",
+            # After the swizzle: with constant slots its arithmetic folds away.
+            "alcop-unroll-steady-state",
+            "canonicalize",
+            "cse",
+        )
+        return (
+            *BUFFERIZE,
+            f"func.func({','.join(on_functions)})",
+            "alcop-outline-kernels",
+            with_options("alcop-lower-to-nvvm", target=self.target),
+        )
+
+
+# Tensors become memrefs, and results become output arguments at the end of the list.
+BUFFERIZE = (
+    "func.func(alcop-protect-arguments)",
+    "eliminate-empty-tensors",
+    "one-shot-bufferize{bufferize-function-boundaries=true "
+    "function-boundary-type-conversion=identity-layout-map}",
+    "buffer-results-to-out-params{hoist-static-allocs=true "
+    "modify-public-functions=true}",
+)
+
+PIPELINES: tuple[type[NamedPipeline], ...] = (AlcopCompile,)
+
+
+@dataclass
+class Registry:
+    """Our passes and pipelines by name, and passes added by the user."""
+
+    added: dict[str, type[Pass]] = field(default_factory=dict)
+
+    def add(self, classes: Iterable[type[Pass]]) -> None:
+        """Make `classes` known; ConfigError where a name is taken or an option wrong.
+
+        Needs a current context, to ask for MLIR's own names.
+        """
+        for new in classes:
+            if new.name in self.names() or upstream.find(new.name):
+                raise ConfigError(f"pass name '{new.name}' is taken")
+            new.options()
+            self.added[new.name] = new
+
+    def find_pass(self, name: str) -> type[Pass] | None:
+        """The class of that name, imported if need be."""
+        if name in PASSES:
+            return _import_pass(name)
+        return self.added.get(name)
+
+    def passes(self) -> tuple[type[Pass], ...]:
+        """All of them, ours first."""
+        return (*map(_import_pass, PASSES), *self.added.values())
+
+    def names(self) -> tuple[str, ...]:
+        """Names of all passes and pipelines."""
+        return (*PASSES, *self.added, *(pipeline.name for pipeline in PIPELINES))
+
+
+def find_pipeline(name: str) -> type[NamedPipeline] | None:
+    """The named pipeline of ours, or None."""
+    return next((p for p in PIPELINES if p.name == name), None)
+
+
+def _import_pass(name: str) -> type[Pass]:
+    words = name.removeprefix("alcop-").split("-")
+    module = importlib.import_module(f"alcop_mlir.transforms.{'_'.join(words)}")
+    return getattr(module, "".join(word.capitalize() for word in words))
