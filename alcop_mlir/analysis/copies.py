@@ -305,6 +305,19 @@ def _buffer_filled_inside(op: Any, loop: Any) -> Rejected | None:
     return None
 
 
+def follow_the_index(loop: Any, planned: list[Copy]) -> bool:
+    """Whether the addresses of the copies depend on the loop's index alone."""
+    for copy in planned:
+        form = copy_form(copy.op)
+        values = list(captured(copy.op))
+        if form is not None and form.load is not None:
+            values += form.load.operands
+        _, arguments = backward_slice(values, body(loop), _loads_of(copy.op))
+        if any(argument.arg_number for argument in arguments):
+            return False
+    return True
+
+
 def ops_inside(loop: Any, *names: str) -> list[Any]:
     """The ops of those names inside `loop`, at any depth."""
     found: list[Any] = []

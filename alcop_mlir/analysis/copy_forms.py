@@ -1,14 +1,14 @@
 """Recognises the forms in which programs copy from global into shared memory.
 
-  tile      memref.copy, linalg.copy, a linalg.generic that yields its input: done by the
-            whole block
-  move      a load from global memory whose only use is a store to shared memory: done by
-            each thread for itself
-  async     nvgpu.device_async_copy: a move that is asynchronous already
-  guarded   scf.if with a move, or a store of zero in the same place
+  tile     memref.copy, linalg.copy, a linalg.generic that yields its input: done once,
+           by the whole block
+  move     a load from global memory whose only use is a store to shared memory: done by
+           each thread for itself
+  async    nvgpu.device_async_copy: a move that is asynchronous already
+  guarded  scf.if with a move, or a store of zero in the same place
 
-`copy_form` answers what an op is, or that it is none; whether it may be pipelined is the
-question of analysis.copies. Nothing is changed here.
+`copy_form` answers what an op is, or that it is none; whether it may be pipelined is
+the question of analysis.copies. Nothing is changed here.
 """
 
 from __future__ import annotations

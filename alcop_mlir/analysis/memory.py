@@ -159,7 +159,7 @@ def is_contiguous(kind: Any) -> bool:
 def _access(op: Any, number: int) -> tuple[bool, bool]:
     """Whether `op` reads and writes through its operand of that number."""
     if op.name == "linalg.generic":
-        inputs = list(op.attributes["operandSegmentSizes"])[0]
+        inputs, _ = op.attributes["operandSegmentSizes"]
         used = any(True for _ in op.regions[0].blocks[0].arguments[number].uses)
         return used, number >= inputs
     if op.name == "nvgpu.device_async_copy":

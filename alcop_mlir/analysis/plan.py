@@ -26,6 +26,10 @@ from alcop_mlir.resources import align
 # A fragment loop longer than this is not flattened into the loop around it: the
 # unrolled body would no longer fit the instruction cache.
 MAX_CARRIED_STEPS = 16
+WRAP_REFUSED = (
+    "its tail is predicated: addresses of its copies depend on carried values, which "
+    "cannot start again"
+)
 GROUP_OPS = ("nvgpu.device_async_create_group", "nvgpu.device_async_wait")
 
 
@@ -40,6 +44,7 @@ class Limits:
     stages: tuple[int, int]
     shared_bytes: int
     noalias_arguments: bool = False
+    wrap_tails: bool = False
 
 
 @dataclass(frozen=True)
@@ -48,6 +53,7 @@ class Pipeline:
 
     carried: the pipeline of an inner loop that is filled once, and carried across the
              iterations of the pipelined loop around it
+    wraps:   at the loop's end its streams start again, instead of being predicated
     """
 
     loop: Any
@@ -55,17 +61,15 @@ class Pipeline:
     stages: int
     copies: tuple[Copy, ...]
     carried: bool = False
+    wraps: bool = False
 
 
 @dataclass(frozen=True)
 class Clamped:
-    """Fewer stages than asked for, with the reason."""
+    """Something less than what was asked for, in words."""
 
     loop: Any
-    level: str
-    asked: int
-    stages: int
-    reason: str
+    message: str
 
 
 @dataclass(frozen=True)
@@ -108,7 +112,12 @@ def _plan_shared(scope: Any, limits: Limits) -> Plan:
             continue
         clamped += clamp
         if stages > 1:
-            pipelines.append(Pipeline(loop, SHARED, stages, tuple(accepted)))
+            wraps = limits.wrap_tails and copies.follow_the_index(loop, accepted)
+            if limits.wrap_tails and not wraps:
+                clamped.append(Clamped(loop, WRAP_REFUSED))
+            pipelines.append(
+                Pipeline(loop, SHARED, stages, tuple(accepted), wraps=wraps)
+            )
     return Plan(tuple(pipelines), tuple(rejected), tuple(clamped))
 
 
@@ -177,7 +186,8 @@ def _clamp(
     if trips is None or trips >= asked:
         return asked, []
     stages = max(1, trips)
-    return stages, [Clamped(loop, level, asked, stages, f"the loop runs {trips} times")]
+    message = f"{stages} {level} stages instead of {asked}: the loop runs {trips} times"
+    return stages, [Clamped(loop, message)]
 
 
 def _too_large(

@@ -15,8 +15,9 @@ def issue_copy(form: CopyForm, mapping: dict[Any, Any]) -> None:
     """Issue the copy `form` with its values replaced by `mapping`.
 
     A tile becomes an `alcop.async_copy`, which alcop-distribute-copies spreads over the
-    threads; a thread's own move an `nvgpu.device_async_copy`. A guard becomes the number
-    of elements that are read: cp.async fills the rest with zero (PTX ISA, src-size).
+    threads; a thread's own move an `nvgpu.device_async_copy`. A guard becomes the
+    number of elements that are read: cp.async fills the rest with zero (PTX ISA,
+    src-size).
     """
     if form.kind == ASYNC:
         copy = build.clone(form.op, mapping)

@@ -18,6 +18,10 @@ The steady state runs whole rounds of the S slots, and only iterations in which 
 stream has reached the end, so it needs no predicate. The tail commits empty groups, so
 that wait counts stay what they are. Any trip count is right, 0 included.
 
+With `tail = "wrap"` in the plan no iteration has a predicate: at its end a stream goes
+on from the loop's first tile, and what it copies there nobody uses (ALCOP's own form).
+The loop is then followed by a wait for these copies, and guarded against not running.
+
 Reads and erases `alcop.pipeline`. Writes `alcop.unroll` on loops that
 alcop-unroll-steady-state may unroll by that factor without a remainder.
 """
@@ -31,7 +35,6 @@ from alcop_mlir.analysis.copies import REGISTER, SHARED
 from alcop_mlir.analysis.loops import (
     body,
     bounds,
-    constant,
     inits,
     loops_in,
     trip_count,
@@ -45,11 +48,17 @@ from alcop_mlir.analysis.streams import (
 )
 from alcop_mlir.bindings import arith, ir, scf
 from alcop_mlir.dialects import alcop
-from alcop_mlir.errors import PassError
 from alcop_mlir.transforms import build
 from alcop_mlir.transforms.asynchronous import issue_copy
 from alcop_mlir.transforms.base import Pass
-from alcop_mlir.transforms.stream_state import Carried, advanced, evaluated, index_ahead
+from alcop_mlir.transforms.fragment_steps import flattened_steps, is_carried
+from alcop_mlir.transforms.stream_state import (
+    Carried,
+    advanced,
+    evaluated,
+    index_ahead,
+    index_around,
+)
 
 UNROLL = "alcop.unroll"
 
@@ -63,7 +72,7 @@ class ExpandPipelines(Pass):
         # Inner loops first: an outer one copies them as they then are.
         for loop in reversed(loops_in(op)):
             plan = alcop.get(loop, alcop.PipelineAttr)
-            if plan is None or _runs_on_in_parent(loop, plan):
+            if plan is None or is_carried(plan):
                 continue
             with loop.location, ir.InsertionPoint(loop):
                 _expand(loop, plan)
@@ -76,6 +85,7 @@ class _Shape:
     slots: int  # S, or 0 where no shared buffer is pipelined
     ahead: int  # D = R - 1: steps that the load stream is ahead
     steps: int  # E: fragment steps per iteration
+    wraps: bool  # the streams start again at the end, instead of predicates
 
     @property
     def entered(self) -> int:
@@ -89,8 +99,8 @@ class _Shape:
 
     @property
     def lookahead(self) -> int:
-        """Iterations that the stream furthest ahead is ahead."""
-        return max(self.entered, self.copies_ahead)
+        """Iterations that need predicates at the end: how far streams are ahead."""
+        return 0 if self.wraps else max(self.entered, self.copies_ahead)
 
     @property
     def round(self) -> int:
@@ -98,12 +108,8 @@ class _Shape:
         return self.slots or self.ahead + 1
 
 
-def _runs_on_in_parent(loop: Any, plan: dict[str, Any]) -> bool:
-    return plan.get("carried", False) and SHARED not in plan
-
-
 def _expand(loop: Any, plan: dict[str, Any]) -> None:
-    steps = _flatten_steps(loop)
+    steps = flattened_steps(loop)
     streams = separate(loop, steps)
     carried = any(streams.reads[0])
     register_stages = plan.get(REGISTER) or _inner_stages(streams)
@@ -111,6 +117,7 @@ def _expand(loop: Any, plan: dict[str, Any]) -> None:
         slots=plan.get(SHARED, 0),
         ahead=register_stages - 1 if carried else 0,
         steps=len(steps),
+        wraps=plan.get("tail") == "wrap",
     )
     results = _Expansion(streams, shape).build()
     for number, value in results.items():
@@ -126,44 +133,6 @@ def _inner_stages(streams: Streams) -> int:
     return plan[REGISTER] if plan else 1
 
 
-def _flatten_steps(loop: Any) -> list[list[Any]]:
-    """The ops of the body by step; a loop carried inside is unrolled into it."""
-    before: list[Any] = []
-    steps: list[list[Any]] = []
-    for op in [op.operation for op in body(loop).operations][:-1]:
-        plan = alcop.get(op, alcop.PipelineAttr)
-        if op.name == "scf.for" and plan is not None and _runs_on_in_parent(op, plan):
-            steps = _unrolled(op)
-            op.erase()
-        else:
-            (steps[-1] if steps else before).append(op)
-    if not steps:
-        return [before]
-    return [before + steps[0], *steps[1:]]
-
-
-def _unrolled(loop: Any) -> list[list[Any]]:
-    """Copies of the body of `loop`, one for each of its iterations, in its place."""
-    trips = trip_count(loop)
-    if trips is None:
-        raise PassError(loop, "a carried pipeline needs a constant trip count")
-    lower, _, step = (constant(bound) for bound in bounds(loop))
-    assert lower is not None
-    assert step is not None
-    values = inits(loop)
-    steps = []
-    with loop.location, ir.InsertionPoint(loop):
-        for trip in range(trips):
-            arguments = [build.index(lower + trip * step), *values]
-            mapping = dict(zip(body(loop).arguments, arguments, strict=True))
-            ops = [op.operation for op in body(loop).operations]
-            steps.append([build.clone(op, mapping) for op in ops[:-1]])
-            values = [mapping.get(v, v) for v in ops[-1].operands]
-    for result, value in zip(loop.results, values, strict=True):
-        result.replace_all_uses_with(value)
-    return steps
-
-
 class _Expansion:
     """Builds the pipelined form of one loop before it."""
 
@@ -176,13 +145,39 @@ class _Expansion:
 
     def build(self) -> dict[int, Any]:
         """Build all; the values that replace the loop's results, by number."""
+        numbers = self.streams.compute_arguments
+        if self.shape.wraps and not self.trips:
+            # A stream that wraps around needs a first tile.
+            results = self._if_it_runs()
+        else:
+            results = self._pipeline()
+        return dict(zip(numbers, results, strict=True))
+
+    def _pipeline(self) -> list[Any]:
+        """Prologue, steady state and tail; what the loop's carried values become."""
         state = self._prologue()
         steady = self._steady_trips()
         middle = self._after(steady)
-        if steady != 0:
+        static = steady if isinstance(steady, int) else None
+        if static != 0:
             state = self._loop(self.lower, middle, state, in_tail=False)
-        state = self._loop(middle, self.upper, state, in_tail=True)
-        return dict(zip(self.streams.compute_arguments, state.compute, strict=True))
+        if static is None or static != self.trips:
+            state = self._loop(middle, self.upper, state, in_tail=True)
+        if self.shape.wraps and state.groups:
+            alcop.ConsumerWaitOp(state.groups[-1])
+        return state.compute
+
+    def _if_it_runs(self) -> list[Any]:
+        start = [inits(self.loop)[n] for n in self.streams.compute_arguments]
+        runs = build.less(self.lower, self.upper)
+        kinds = [value.type for value in start]
+        choice = scf.IfOp(runs, kinds, has_else=bool(kinds))
+        with ir.InsertionPoint(choice.then_block):
+            scf.YieldOp(self._pipeline())
+        if kinds:
+            with ir.InsertionPoint(choice.else_block):
+                scf.YieldOp(start)
+        return list(choice.results)
 
     # -- trip counts -----------------------------------------------------------------
 
@@ -217,6 +212,9 @@ class _Expansion:
             load=[start[n] for n in self.streams.load_arguments],
             copy=[start[n] for n in self.streams.copy_arguments],
         )
+        if shape.wraps:
+            state.copy_index = [self.lower]
+            state.load_index = [self.lower]
         for tile in range(shape.slots - 1):
             self._copy_tile(state, self.lower, tile, self._prologue_guard(tile))
         for number in range(shape.ahead):
@@ -231,7 +229,7 @@ class _Expansion:
 
     def _prologue_guard(self, tile: int) -> Any:
         """True where the tile surely exists, else its predicate."""
-        if self.trips is not None and tile < self.trips:
+        if self.shape.wraps or (self.trips is not None and tile < self.trips):
             return True
         return self._runs(self.lower, tile)
 
@@ -263,7 +261,8 @@ class _Expansion:
         """One iteration of all streams; `state` becomes that of the next."""
 
         def guard(tiles: int) -> Any:
-            return self._runs(induction, tiles) if in_tail and tiles > 0 else True
+            predicated = in_tail and tiles > 0 and not self.shape.wraps
+            return self._runs(induction, tiles) if predicated else True
 
         mapping = self._arguments(self.streams.compute_arguments, state.compute)
         mapping[body(self.loop).arguments[0]] = induction
@@ -292,7 +291,10 @@ class _Expansion:
         It waits for it, and its predecessor's slot is filled again.
         """
         if self.shape.ahead and not first:
-            state.load = advanced(self.loop, self.streams.load_arguments, state.load)
+            before = self._index(state.load_index, induction, tile - 1)
+            numbers = self.streams.load_arguments
+            state.load = advanced(self.loop, numbers, state.load, before)
+            state.load_index = self._next_index(state.load_index)
         if not self.shape.slots:
             return
         if not first:
@@ -305,11 +307,12 @@ class _Expansion:
     def _copy_tile(self, state: Carried, induction: Any, tile: int, guard: Any) -> None:
         """Issue the copies of one tile and commit them as a group."""
 
+        numbers = self.streams.copy_arguments
+        index = self._index(state.copy_index, induction, tile)
+
         def issue() -> list[Any]:
             for form in self.streams.copies:
-                mapping = self._stream_values(
-                    self.streams.copy_arguments, state.copy, induction, tile
-                )
+                mapping = self._stream_values(numbers, state.copy, index)
                 evaluated(self.loop, addresses(form), mapping)
                 with form.op.location:
                     issue_copy(form, mapping)
@@ -317,7 +320,8 @@ class _Expansion:
 
         _guarded(guard, issue, [])
         state.groups.append(alcop.ProducerCommitOp(alcop.group_type()).results[0])
-        state.copy = advanced(self.loop, self.streams.copy_arguments, state.copy)
+        state.copy = advanced(self.loop, numbers, state.copy, index)
+        state.copy_index = self._next_index(state.copy_index)
 
     def _load(
         self, state: Carried, induction: Any, tile: int, step: int, guard: Any
@@ -325,9 +329,11 @@ class _Expansion:
         """The fragments of one step of the load stream's tile."""
         reads = self.streams.reads[step]
 
+        index = self._index(state.load_index, induction, tile)
+
         def load() -> list[Any]:
             mapping = self._stream_values(
-                self.streams.load_arguments, state.load, induction, tile
+                self.streams.load_arguments, state.load, index
             )
             evaluated(self.loop, [v for read in reads for v in read.operands], mapping)
             return [self._read(read, mapping) for read in reads]
@@ -340,12 +346,18 @@ class _Expansion:
         alcop.take(copy, alcop.PipelineAttr)
         return copy.results[0]
 
+    def _index(self, own: list[Any], induction: Any, tile: int) -> Any:
+        """The index of a stream's tile: its own where it wraps around."""
+        return own[0] if own else index_ahead(induction, tile, self.step)
+
+    def _next_index(self, own: list[Any]) -> list[Any]:
+        return [index_around(one, self.lower, self.upper, self.step) for one in own]
+
     def _stream_values(
-        self, numbers: tuple[int, ...], values: list[Any], induction: Any, tile: int
+        self, numbers: tuple[int, ...], values: list[Any], index: Any
     ) -> dict[Any, Any]:
         mapping = self._arguments(numbers, values)
-        ahead = index_ahead(induction, tile, self.step)
-        mapping[body(self.loop).arguments[0]] = ahead
+        mapping[body(self.loop).arguments[0]] = index
         return mapping
 
     def _arguments(self, numbers: tuple[int, ...], values: list[Any]) -> dict[Any, Any]:

@@ -10,11 +10,11 @@ After:   %a = memref.alloc() : memref<3x128x32xf16, 3>
 
 The slot is counted by compare and select, so that no division is made and any trip
 count is right. Views of the buffer become views of the slot; those made before the loop
-are made again in it. A workgroup attribution of a `gpu.func` is widened where it stands.
-The program computes the same as before; its loop is not yet pipelined.
+are made again in it. A workgroup attribution of a `gpu.func` is widened where it
+stands. The program computes the same as before; its loop is not yet pipelined.
 
-Upstream's `memref.multibuffer` is not used: it wants the buffer allocated in the loop or
-hoisted as it likes it, gives up when a view was hoisted, and divides.
+Upstream's `memref.multibuffer` is not used: it wants the buffer allocated in the loop
+or hoisted as it likes it, gives up when a view was hoisted, and divides.
 
 Reads `alcop.pipeline` on loops and copies; decides nothing.
 """

@@ -30,6 +30,7 @@ from alcop_mlir.schedule import MAX_REGISTER_STAGES, MAX_SHARED_STAGES, Schedule
 from alcop_mlir.target import DEFAULT_TARGET, find_target
 from alcop_mlir.transforms.base import Pass, option
 
+TAILS = ("predicated", "wrap")
 KERNEL_OPS = ("gpu.launch", "gpu.func")
 
 
@@ -41,10 +42,16 @@ class PlanPipelines(Pass):
     target: str = option(DEFAULT_TARGET, "GPU whose shared memory the slots must fit")
     stages: tuple[int, ...] = option((), "shared, register stages; default: schedule's")
     assume_noalias_args: bool = option(False, "arrays given as arguments never overlap")
+    tail: str = option("predicated", "at a loop's end: predicated, or wrap around")
     report: str = option("", "write what became of each candidate to this JSON file")
 
     def __post_init__(self) -> None:
         find_target(self.target)
+        if self.tail not in TAILS:
+            raise ConfigError(
+                f"pass '{self.name}': tail is '{self.tail}', expected one of "
+                f"{', '.join(TAILS)}"
+            )
         most = (MAX_SHARED_STAGES, MAX_REGISTER_STAGES)
         if self.stages and (
             len(self.stages) != len(most)
@@ -73,6 +80,7 @@ class PlanPipelines(Pass):
             stages=(stages[0], stages[1]),
             shared_bytes=find_target(self.target).shared_bytes_per_block,
             noalias_arguments=self.assume_noalias_args,
+            wrap_tails=self.tail == "wrap",
         )
 
 
@@ -108,6 +116,8 @@ def _write(plan: Plan) -> None:
         loops.setdefault(pipeline.loop, {})[pipeline.level] = pipeline.stages
         if pipeline.carried:
             loops[pipeline.loop]["carried"] = True
+        if pipeline.wraps:
+            loops[pipeline.loop]["tail"] = "wrap"
         for copy in pipeline.copies:
             alcop.put(copy.op, alcop.PipelineAttr, {pipeline.level: pipeline.stages})
     for loop, parameters in loops.items():
@@ -118,11 +128,7 @@ def _tell(plan: Plan) -> None:
     for rejected in plan.rejected:
         diagnostics.remark(rejected.op, str(rejected))
     for clamped in plan.clamped:
-        diagnostics.remark(
-            clamped.loop,
-            f"{clamped.stages} {clamped.level} stages instead of {clamped.asked}: "
-            f"{clamped.reason}",
-        )
+        diagnostics.remark(clamped.loop, clamped.message)
 
 
 def _entries(plan: Plan) -> list[dict[str, Any]]:

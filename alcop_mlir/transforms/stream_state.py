@@ -8,6 +8,7 @@ from typing import Any
 from alcop_mlir.analysis.loops import body
 from alcop_mlir.analysis.slices import backward_slice
 from alcop_mlir.analysis.streams import argument, yielded
+from alcop_mlir.bindings import arith
 from alcop_mlir.transforms import build
 
 
@@ -17,6 +18,8 @@ class Carried:
 
     compute, load, copy: carried values of each stream, of the tile that it is at (the
         copy stream: of the tile that it issues next)
+    copy_index, load_index: the loop's index of that tile, where the streams wrap around
+        at its end; else empty, as it is the loop's own index and a constant
     groups:    tokens of the commit groups that were not waited for, oldest first
     fragments: per step, the fragments that were loaded and not used, oldest first
     """
@@ -24,13 +27,23 @@ class Carried:
     compute: list[Any]
     load: list[Any]
     copy: list[Any]
+    copy_index: list[Any] = field(default_factory=list)
+    load_index: list[Any] = field(default_factory=list)
     groups: list[Any] = field(default_factory=list)
     fragments: list[list[Any]] = field(default_factory=list)
 
     def flat(self) -> list[Any]:
         """All values, in the order that `like` reads them."""
         loaded = [value for step in self.fragments for value in step]
-        return [*self.compute, *self.load, *self.copy, *self.groups, *loaded]
+        indices = [*self.copy_index, *self.load_index]
+        return [
+            *self.compute,
+            *self.load,
+            *self.copy,
+            *indices,
+            *self.groups,
+            *loaded,
+        ]
 
     def like(self, values: list[Any]) -> Carried:
         """`values`, laid out as this state is."""
@@ -43,6 +56,8 @@ class Carried:
             compute=take(self.compute),
             load=take(self.load),
             copy=take(self.copy),
+            copy_index=take(self.copy_index),
+            load_index=take(self.load_index),
             groups=take(self.groups),
             fragments=[take(step) for step in self.fragments],
         )
@@ -56,9 +71,12 @@ def evaluated(loop: Any, values: list[Any], mapping: dict[Any, Any]) -> list[Any
     return [mapping.get(value, value) for value in values]
 
 
-def advanced(loop: Any, numbers: tuple[int, ...], values: list[Any]) -> list[Any]:
-    """The carried values of those numbers, one iteration later."""
+def advanced(
+    loop: Any, numbers: tuple[int, ...], values: list[Any], index: Any
+) -> list[Any]:
+    """The carried values of those numbers after the iteration at `index`."""
     mapping = {argument(loop, n): v for n, v in zip(numbers, values, strict=True)}
+    mapping[body(loop).arguments[0]] = index
     return evaluated(loop, [yielded(loop, number) for number in numbers], mapping)
 
 
@@ -67,3 +85,9 @@ def index_ahead(induction: Any, tiles: int, step: Any) -> Any:
     if tiles == 0:
         return induction
     return build.add(induction, build.mul(build.index(tiles), step))
+
+
+def index_around(index: Any, lower: Any, upper: Any, step: Any) -> Any:
+    """The loop's index after `index`, and after the last one the first."""
+    following = build.add(index, step)
+    return arith.select(build.less(following, upper), following, lower)

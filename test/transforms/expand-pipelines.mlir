@@ -175,3 +175,40 @@ func.func @unplanned(%A: memref<64x512xf16>, %D: memref<1xf16>) {
   }
   return
 }
+
+// -----
+
+// Wrap-around: no predicate in any iteration; copies go on from the first tile, and are
+// waited for after the loop.
+// CHECK-LABEL: @wrap
+// CHECK:       scf.for %{{[a-z0-9]*}} = %c0 to %c512 step %c32 {{.*}} %[[COPY:[a-z0-9]*]] = %c32, 
+// CHECK-NOT:     scf.if
+// CHECK:         memref.subview %{{.*}}[0, %[[COPY]]] [64, 32]
+// CHECK:         %[[NEXT:.*]] = arith.addi %[[COPY]], %c32
+// CHECK:         %[[IN:.*]] = arith.cmpi slt, %[[NEXT]], %c512
+// CHECK:         arith.select %[[IN]], %[[NEXT]], %c0
+// CHECK:       } {alcop.unroll = 2 : i64}
+// CHECK-NEXT:  "alcop.consumer_wait"
+#ws = #gpu.address_space<workgroup>
+func.func @wrap(%A: memref<64x512xf16>, %D: memref<64xf16>, %i: index) {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %c2 = arith.constant 2 : index
+  %c32 = arith.constant 32 : index
+  %c512 = arith.constant 512 : index
+  %a = memref.alloc() : memref<2x64x32xf16, #ws>
+  %end = scf.for %k = %c0 to %c512 step %c32 iter_args(%slot = %c0) -> (index) {
+    %v = memref.subview %a[%slot, 0, 0] [1, 64, 32] [1, 1, 1] : memref<2x64x32xf16, #ws> to memref<64x32xf16, strided<[32, 1], offset: ?>, #ws>
+    %tile = memref.subview %A[0, %k] [64, 32] [1, 1] : memref<64x512xf16> to memref<64x32xf16, strided<[512, 1], offset: ?>>
+    memref.copy %tile, %v {alcop.pipeline = #alcop.pipeline<{shared = 2}>} : memref<64x32xf16, strided<[512, 1], offset: ?>> to memref<64x32xf16, strided<[32, 1], offset: ?>, #ws>
+    gpu.barrier
+    %x = memref.load %v[%i, %c0] : memref<64x32xf16, strided<[32, 1], offset: ?>, #ws>
+    memref.store %x, %D[%i] : memref<64xf16>
+    gpu.barrier
+    %n = arith.addi %slot, %c1 : index
+    %w = arith.cmpi eq, %n, %c2 : index
+    %next = arith.select %w, %c0, %n : index
+    scf.yield %next : index
+  } {alcop.pipeline = #alcop.pipeline<{shared = 2, tail = "wrap"}>}
+  return
+}

@@ -1,0 +1,29 @@
+// RUN: alcop-opt %s --alcop-expand-pipelines --split-input-file --verify-diagnostics
+
+// An inner pipeline can be carried only over a known number of steps.
+#ws = #gpu.address_space<workgroup>
+func.func @carried_dynamic(%a: memref<2x64x32xf16, #ws>, %n: index) {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %pad = arith.constant 0.0 : f16
+  scf.for %k = %c0 to %n step %c1 {
+    // expected-error @+1 {{alcop-expand-pipelines: a carried pipeline needs a constant trip count}}
+    scf.for %kk = %c0 to %n step %c1 {
+      %f = vector.transfer_read %a[%c0, %c0, %kk], %pad {in_bounds = [true], alcop.pipeline = #alcop.pipeline<{register = 2}>} : memref<2x64x32xf16, #ws>, vector<8xf16>
+    } {alcop.pipeline = #alcop.pipeline<{carried = true, register = 2}>}
+  } {alcop.pipeline = #alcop.pipeline<{shared = 2}>}
+  return
+}
+
+// -----
+
+#ws = #gpu.address_space<workgroup>
+func.func @not_a_copy(%a: memref<64x32xf16, #ws>, %v: f16, %n: index) {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  scf.for %k = %c0 to %n step %c1 {
+    // expected-error @+1 {{alcop-expand-pipelines: 'memref.store' is planned, expected a copy}}
+    memref.store %v, %a[%c0, %c0] {alcop.pipeline = #alcop.pipeline<{shared = 2}>} : memref<64x32xf16, #ws>
+  } {alcop.pipeline = #alcop.pipeline<{shared = 2}>}
+  return
+}

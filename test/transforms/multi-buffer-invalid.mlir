@@ -1,0 +1,15 @@
+// RUN: alcop-opt %s --alcop-multi-buffer --verify-diagnostics
+
+// A plan on what is not a copy: some pass between changed it.
+#ws = #gpu.address_space<workgroup>
+func.func @not_a_copy(%v: f16) {
+  %c0 = arith.constant 0 : index
+  %c32 = arith.constant 32 : index
+  %c512 = arith.constant 512 : index
+  %a = memref.alloc() : memref<64x32xf16, #ws>
+  scf.for %k = %c0 to %c512 step %c32 {
+    // expected-error @+1 {{alcop-multi-buffer: 'memref.store' is planned, expected a copy}}
+    memref.store %v, %a[%c0, %c0] {alcop.pipeline = #alcop.pipeline<{shared = 2}>} : memref<64x32xf16, #ws>
+  } {alcop.pipeline = #alcop.pipeline<{shared = 2}>}
+  return
+}
