@@ -4,7 +4,7 @@ Before:  scf.for %k { copy(%k) ; barrier ; scf.for %kk { f = read ; use(f) } ; b
 After:   copies of the first S-1 tiles ; wait ; first R-1 reads          // prologue
          scf.for %k { use ; [release, wait, acquire, copies, commit]
                       read of a later step ; use } {alcop.unroll = S}    // steady state
-         scf.for %k { the same, copies and reads predicated }            // tail
+         scf.for %k { the same, copies predicated }                      // tail
 
 The body is separated into streams, each with its own copy of the loop's index and of
 the carried values it needs (slots, addresses). With E fragment steps per iteration and
@@ -16,7 +16,8 @@ younger groups are in flight at the wait.
 
 The steady state runs whole rounds of the S slots, and only iterations in which no
 stream has reached the end, so it needs no predicate. The tail commits empty groups, so
-that wait counts stay what they are. Any trip count is right, 0 included.
+that wait counts stay what they are; its loads stay at the last tile. Any trip count is
+right, 0 included.
 
 With `tail = "wrap"` in the plan no iteration has a predicate: at its end a stream goes
 on from the loop's first tile, and what it copies there nobody uses (ALCOP's own form).
@@ -28,6 +29,7 @@ alcop-unroll-steady-state may unroll by that factor without a remainder.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -146,8 +148,8 @@ class _Expansion:
     def build(self) -> dict[int, Any]:
         """Build all; the values that replace the loop's results, by number."""
         numbers = self.streams.compute_arguments
-        if self.shape.wraps and not self.trips:
-            # A stream that wraps around needs a first tile.
+        if (self.shape.wraps or self.shape.ahead) and not self.trips:
+            # A stream that wraps around, or loads ahead, needs a first tile.
             results = self._if_it_runs()
         else:
             results = self._pipeline()
@@ -223,14 +225,16 @@ class _Expansion:
                 self._enter_tile(
                     state, self.lower, tile, self._prologue_guard, first=tile == 0
                 )
-            guard = self._prologue_guard(tile)
-            state.fragments.append(self._load(state, self.lower, tile, step, guard))
+            exists = self._prologue_guard(tile)
+            state.fragments.append(self._load(state, self.lower, tile, step, exists))
         return state
 
     def _prologue_guard(self, tile: int) -> Any:
         """True where the tile surely exists, else its predicate."""
         if self.shape.wraps or (self.trips is not None and tile < self.trips):
             return True
+        if self.shape.ahead and tile == 0:
+            return True  # see build: all of this stands under that predicate
         return self._runs(self.lower, tile)
 
     def _loop(self, lower: Any, upper: Any, state: Carried, in_tail: bool) -> Carried:
@@ -293,7 +297,8 @@ class _Expansion:
         if self.shape.ahead and not first:
             before = self._index(state.load_index, induction, tile - 1)
             numbers = self.streams.load_arguments
-            state.load = advanced(self.loop, numbers, state.load, before)
+            following = advanced(self.loop, numbers, state.load, before)
+            state.load = _chosen(guard(tile), following, state.load)
             state.load_index = self._next_index(state.load_index)
         if not self.shape.slots:
             return
@@ -310,35 +315,37 @@ class _Expansion:
         numbers = self.streams.copy_arguments
         index = self._index(state.copy_index, induction, tile)
 
-        def issue() -> list[Any]:
+        def issue() -> None:
             for form in self.streams.copies:
                 mapping = self._stream_values(numbers, state.copy, index)
                 evaluated(self.loop, addresses(form), mapping)
                 with form.op.location:
                     issue_copy(form, mapping)
-            return []
 
-        _guarded(guard, issue, [])
+        _guarded(guard, issue)
         state.groups.append(alcop.ProducerCommitOp(alcop.group_type()).results[0])
         state.copy = advanced(self.loop, numbers, state.copy, index)
         state.copy_index = self._next_index(state.copy_index)
 
     def _load(
-        self, state: Carried, induction: Any, tile: int, step: int, guard: Any
+        self, state: Carried, induction: Any, tile: int, step: int, exists: Any
     ) -> list[Any]:
-        """The fragments of one step of the load stream's tile."""
+        """The fragments of one step of the load stream's tile.
+
+        Where the tile does not exist the stream stays at the last one, whose slot is
+        whole: what is loaded there nobody uses, and no branch is needed.
+        """
         reads = self.streams.reads[step]
-
         index = self._index(state.load_index, induction, tile)
+        (index,) = _chosen(exists, [index], [self._last_index()])
+        mapping = self._stream_values(self.streams.load_arguments, state.load, index)
+        evaluated(self.loop, [v for read in reads for v in read.operands], mapping)
+        return [self._read(read, mapping) for read in reads]
 
-        def load() -> list[Any]:
-            mapping = self._stream_values(
-                self.streams.load_arguments, state.load, index
-            )
-            evaluated(self.loop, [v for read in reads for v in read.operands], mapping)
-            return [self._read(read, mapping) for read in reads]
-
-        return _guarded(guard, load, [read.results[0].type for read in reads])
+    def _last_index(self) -> Any:
+        """The loop's index in its last iteration."""
+        span = arith.subi(arith.subi(self.upper, self.lower), build.index(1))
+        return build.add(self.lower, build.mul(arith.divui(span, self.step), self.step))
 
     @staticmethod
     def _read(read: Any, mapping: dict[Any, Any]) -> Any:
@@ -365,29 +372,20 @@ class _Expansion:
         return dict(zip(keys, values, strict=True))
 
 
-def _guarded(guard: Any, make: Any, types: list[Any]) -> list[Any]:
-    """What `make()` builds, under the predicate `guard` unless that is True.
-
-    Where the predicate is false the values are zero; nobody uses them.
-    """
+def _guarded(guard: Any, make: Callable[[], None]) -> None:
+    """What `make()` builds, under the predicate `guard` unless that is True."""
     if guard is True:
-        return make()
-    choice = scf.IfOp(guard, types, has_else=bool(types))
+        make()
+        return
+    choice = scf.IfOp(guard)
     with ir.InsertionPoint(choice.then_block):
-        scf.YieldOp(make())
-    if types:
-        with ir.InsertionPoint(choice.else_block):
-            scf.YieldOp([_zero(kind) for kind in types])
-    return list(choice.results)
+        make()
+        scf.YieldOp([])
 
 
-def _zero(kind: Any) -> Any:
-    is_vector = isinstance(kind, ir.VectorType)
-    element = kind.element_type if is_vector else kind
-    is_float = isinstance(element, ir.FloatType)
-    zero = (
-        ir.FloatAttr.get(element, 0.0) if is_float else ir.IntegerAttr.get(element, 0)
-    )
-    if is_vector:
-        zero = ir.DenseElementsAttr.get_splat(kind, zero)
-    return arith.constant(kind, zero)
+def _chosen(condition: Any, those: list[Any], others: list[Any]) -> list[Any]:
+    """`those` where `condition` holds or is True, else `others`."""
+    if condition is True:
+        return those
+    pairs = zip(those, others, strict=True)
+    return [arith.select(condition, one, other) for one, other in pairs]

@@ -150,15 +150,12 @@ def _rebind_view(view: Any, source: Any, loop: Any, place: Any) -> None:
     operands = [source, *list(view.operands)[1:]]
     attributes = {name: view.attributes[name] for name in view.attributes}
     inside = is_inside(view, loop)
-    with view.location:
+    point = ir.InsertionPoint(view) if inside else ir.InsertionPoint.after(place)
+    with view.location, point:
         copy = ir.Operation.create(
             view.name, [_at_any_offset(old.type)], operands, attributes
         )
-    if inside:
-        copy.move_before(view)
-    else:
-        copy.move_after(place)
-        place = copy
+    place = place if inside else copy
     _rebind(uses, copy.results[0], loop, place)
     view.erase()
 

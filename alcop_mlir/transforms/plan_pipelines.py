@@ -22,7 +22,7 @@ from pathlib import Path
 from typing import Any
 
 from alcop_mlir import diagnostics
-from alcop_mlir.analysis.plan import Limits, Pipeline, Plan, plan_kernel
+from alcop_mlir.analysis.plan import Limits, Plan, plan_kernel
 from alcop_mlir.bindings import ir
 from alcop_mlir.dialects import alcop
 from alcop_mlir.errors import ConfigError, PassError
@@ -135,7 +135,7 @@ def _entries(plan: Plan) -> list[dict[str, Any]]:
     """One entry per candidate: what it is, and what became of it."""
     done = [
         {**_place(copy.op), "level": p.level, "stages": p.stages, "pipelined": True}
-        | {"buffer": _buffer(copy.op, p), "carried": p.carried}
+        | {"buffer": str(copy.buffer.type), "carried": p.carried}
         for p in plan.pipelines
         for copy in p.copies
     ]
@@ -154,11 +154,6 @@ def _place(op: Any) -> dict[str, Any]:
         "op": op.name,
         "location": f"{where.file}:{where.line}:{where.column}" if where.line else "",
     }
-
-
-def _buffer(op: Any, pipeline: Pipeline) -> str:
-    value = op.operands[1] if pipeline.level == "shared" else op.results[0]
-    return str(value.type)
 
 
 def _function_name(op: Any) -> str:

@@ -81,9 +81,10 @@ func.func @shared_only(%A: memref<64x512xf16>, %D: memref<64xf16>, %i: index) {
 // CHECK:         vector.transfer_read
 // CHECK:         scf.if
 // CHECK:           "alcop.async_copy"
-// CHECK:         scf.if {{.*}} -> (vector<64x16xf16>)
-// CHECK:           vector.transfer_read
-// CHECK:         } else {
+// CHECK-NOT:     scf.if
+// CHECK:         arith.select
+// CHECK:         vector.transfer_read
+// CHECK:         scf.yield
 #ws = #gpu.address_space<workgroup>
 func.func @two_levels(%A: memref<64x512xf16>) -> vector<64x16xf16> {
   %c0 = arith.constant 0 : index
