@@ -134,7 +134,8 @@ def _target_moves(form: CopyForm, loop: Any) -> Rejected | None:
     would put into another slot.
     """
     values = [form.target, *form.target_indices]
-    ops, arguments = backward_slice(values, body(loop))
+    # A buffer that each iteration allocates is one buffer all the same.
+    ops, arguments = backward_slice(values, body(loop), {memory.root(form.target)})
     if not arguments and all(is_pure(op) for op in ops):
         return None
     return Rejected(
@@ -236,8 +237,8 @@ def _load_not_early(form: CopyForm, loop: Any) -> Rejected | None:
 def _address_not_early(op: Any, loop: Any, level: str, *values: Any) -> Rejected | None:
     """Rule 6: the address must be computable iterations ahead."""
     block = body(loop)
-    loads = _loads_of(op)
-    ops, arguments = backward_slice(values, block, loads)
+    buffers = {memory.root(v) for v in values if memory.is_workgroup(v.type)}
+    ops, arguments = backward_slice(values, block, {*_loads_of(op), *buffers})
     seen: set[Any] = set()
     while True:
         impure = next((inner for inner in ops if not is_pure(inner)), None)

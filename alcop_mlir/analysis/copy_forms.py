@@ -199,7 +199,7 @@ def _is_plain(op: Any) -> bool:
     if not op.name.startswith("vector.transfer"):
         return True
     segments = list(op.attributes["operandSegmentSizes"])
-    map_ = ir.AffineMap(op.attributes["permutation_map"].value)
+    map_ = op.attributes["permutation_map"].value
     is_row = len(map_.results) == 1 and str(map_.results[0]) == f"d{map_.n_dims - 1}"
     in_bounds = all(a.value for a in op.attributes["in_bounds"])
     return is_row and in_bounds and segments[-1] == 0
@@ -216,7 +216,7 @@ def _is_identity(op: Any) -> bool:
     """Whether a linalg.generic copies its one input, element by element."""
     if list(op.attributes["operandSegmentSizes"]) != [1, 1]:
         return False
-    maps = [ir.AffineMap(m.value) for m in op.attributes["indexing_maps"]]
+    maps = [m.value for m in op.attributes["indexing_maps"]]
     identity = ir.AffineMap.get_identity(maps[0].n_dims)
     block = op.regions[0].blocks[0]
     (last,) = list(block.operations)[-1:]

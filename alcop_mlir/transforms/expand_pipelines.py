@@ -165,6 +165,8 @@ class _Expansion:
             state = self._loop(self.lower, middle, state, in_tail=False)
         if static is None or static != self.trips:
             state = self._loop(middle, self.upper, state, in_tail=True)
+        if self.shape.slots:
+            alcop.ConsumerReleaseOp()
         if self.shape.wraps and state.groups:
             alcop.ConsumerWaitOp(state.groups[-1])
         return state.compute
@@ -217,6 +219,9 @@ class _Expansion:
         if shape.wraps:
             state.copy_index = [self.lower]
             state.load_index = [self.lower]
+        if shape.slots:
+            # An outer loop may have read the slots the last time round.
+            alcop.ProducerAcquireOp()
         for tile in range(shape.slots - 1):
             self._copy_tile(state, self.lower, tile, self._prologue_guard(tile))
         for number in range(shape.ahead):

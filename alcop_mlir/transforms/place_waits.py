@@ -29,6 +29,8 @@ from alcop_mlir.errors import PassError
 from alcop_mlir.transforms.base import Pass
 
 _RELEASE = "alcop.consumer_release"
+_GROUP_MARK = "alcop.group"
+_RUN_ONCE = ("gpu.launch", "gpu.func", "func.func", "builtin.module")
 _SEPARATORS = ("alcop.consumer_wait", "gpu.barrier")
 
 
@@ -89,13 +91,25 @@ def _count(wait: Any) -> int:
 def _is_separated(acquire: Any) -> bool:
     """Whether a barrier stands between the last release before `acquire` and it.
 
-    In a loop's block the last release may be that of the iteration before. Nothing was
-    released before the block of a prologue: the slot was never read.
+    In a loop's block the last release may be that of the iteration before. Where a loop
+    is further out, its last iteration counts as not separated.
     """
     ops = [op.operation for op in acquire.block.operations]
-    in_loop = is_loop(acquire.block.owner)
-    at_entry = _separated_after(ops, True) if in_loop else True
+    if is_loop(acquire.block.owner):
+        at_entry = _separated_after(ops, True)
+    else:
+        at_entry = not _is_in_loop(acquire)
     return _separated_after(ops[: ops.index(acquire)], at_entry)
+
+
+def _is_in_loop(op: Any) -> bool:
+    """Whether something around `op`, in its kernel, may run it again."""
+    parent = op.parent
+    while parent is not None and parent.operation.name not in _RUN_ONCE:
+        if parent.operation.name not in ("scf.if", "scf.execute_region"):
+            return True
+        parent = parent.operation.parent
+    return False
 
 
 def _separated_after(ops: list[Any], at_entry: bool) -> bool:
@@ -119,5 +133,8 @@ def _place_wait(wait: Any, count: int) -> None:
 def _place_commit(commit: Any) -> None:
     with commit.location, ir.InsertionPoint(commit):
         group = nvgpu.DeviceAsyncCreateGroupOp([])
+    # Upstream prints a group without operands so that the next op's result is read as
+    # one; an attribute between them keeps the text readable.
+    group.operation.attributes[_GROUP_MARK] = ir.UnitAttr.get()
     commit.results[0].replace_all_uses_with(group.results[0])
     commit.erase()

@@ -189,6 +189,7 @@ func.func @unplanned(%A: memref<64x512xf16>, %D: memref<1xf16>) {
 // CHECK:         %[[IN:.*]] = arith.cmpi slt, %[[NEXT]], %c512
 // CHECK:         arith.select %[[IN]], %[[NEXT]], %c0
 // CHECK:       } {alcop.unroll = 2 : i64}
+// CHECK-NEXT:  "alcop.consumer_release"
 // CHECK-NEXT:  "alcop.consumer_wait"
 #ws = #gpu.address_space<workgroup>
 func.func @wrap(%A: memref<64x512xf16>, %D: memref<64xf16>, %i: index) {

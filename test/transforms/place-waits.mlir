@@ -53,6 +53,27 @@ func.func @issue_first(%n: index) {
 
 // -----
 
+// A pipeline inside a loop: the slots that the last run read are filled again by the
+// next run's prologue. Outside of any loop they were never read.
+// CHECK-LABEL: @again
+// CHECK-NEXT:    nvgpu.device_async_create_group
+// CHECK:         scf.for
+// CHECK-NEXT:      gpu.barrier
+// CHECK-NEXT:      nvgpu.device_async_create_group
+// CHECK-NEXT:    }
+func.func @again(%n: index, %c0: index, %c1: index) {
+  "alcop.producer_acquire"() : () -> ()
+  %g0 = "alcop.producer_commit"() : () -> !nvgpu.device.async.token
+  scf.for %i = %c0 to %n step %c1 {
+    "alcop.producer_acquire"() : () -> ()
+    %g1 = "alcop.producer_commit"() : () -> !nvgpu.device.async.token
+    "alcop.consumer_release"() : () -> ()
+  }
+  return
+}
+
+// -----
+
 // Foreign groups count: one committed between ours and the wait, one on both branches,
 // none on one branch only.
 // CHECK-LABEL: @foreign_groups
