@@ -1,0 +1,199 @@
+"""`emulate`: runs one kernel of a PTX module on NumPy arrays."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from alcop_mlir.errors import EmulationError
+from alcop_mlir.runtime.emulator.arguments import Argument, Bound, bind
+from alcop_mlir.runtime.emulator.cohort import Batch, Dim3, block_coordinates
+from alcop_mlir.runtime.emulator.counters import Counters, CounterSet
+from alcop_mlir.runtime.emulator.global_shadow import GlobalShadow
+from alcop_mlir.runtime.emulator.layout import Layout, place, shared_layout
+from alcop_mlir.runtime.emulator.parser import parse_ptx
+from alcop_mlir.runtime.emulator.program import Program
+from alcop_mlir.runtime.emulator.reports import Hazard, Reports
+from alcop_mlir.runtime.emulator.schedule import (
+    DEFAULT_INSTRUCTION_LIMIT,
+    Runner,
+    make_picker,
+)
+from alcop_mlir.runtime.emulator.syntax import Kernel, Module
+from alcop_mlir.runtime.emulator.trace import Tracer, TraceRequest
+
+# Blocks that run together: beyond about 64 the cost per block no longer falls.
+BATCH_BLOCKS = 64
+MAX_BLOCK_THREADS = 1024  # CUDA: threads of a block
+MAX_BLOCK = (1024, 1024, 64)
+MAX_GRID = (2**31 - 1, 65535, 65535)
+
+
+@dataclass(frozen=True)
+class Result:
+    """What a run found.
+
+    `seconds`: wall-clock time of the run without parsing; `warp_instructions`: how
+    many were issued, summed over all warps.
+    """
+
+    hazards: tuple[Hazard, ...]
+    counters: Counters | None
+    seconds: float
+    warp_instructions: int
+
+
+def emulate(
+    ptx: str,
+    kernel: str | None,
+    grid: tuple[int, int, int],
+    block: tuple[int, int, int],
+    args: Sequence[Argument],
+    *,
+    dynamic_shared: int = 0,
+    visibility: str = "late",
+    schedule: str = "lockstep",
+    hazards: bool = True,
+    max_reports: int = 20,
+    instruction_limit: int | None = None,
+    counters: bool = False,
+    trace: TraceRequest | None = None,
+) -> Result:
+    """Runs `kernel` (None: the only one) of a PTX module.
+
+    `args` has one entry per `.param`: an array is a device pointer to a buffer of its
+    own, of any dtype and shape, and holds the kernel's writes afterwards (arrays that
+    overlap keep doing so); a number is converted to the type of the parameter; bytes
+    fill a structure. `dynamic_shared` is in bytes. `visibility` says when
+    asynchronous copies land, as "late" or as "early" as PTX allows; `schedule` is
+    "lockstep", "ascending", "descending", "random" or "random(SEED)". With `hazards`
+    races are found, up to `max_reports` different ones. `instruction_limit` bounds
+    the warp instructions of one batch of blocks.
+
+    Raises `EmulationError` for PTX outside the subset, a launch that does not fit the
+    kernel, and faults: out of bounds, misaligned, deadlock, instruction limit.
+    """
+    if visibility not in ("late", "early"):
+        raise EmulationError(
+            f'expected a visibility of "late" or "early", got {visibility!r}'
+        )
+    if max_reports < 0:
+        raise EmulationError(f"expected max_reports of 0 or more, got {max_reports}")
+    if instruction_limit is not None and instruction_limit < 1:
+        raise EmulationError(
+            f"expected an instruction_limit of 1 or more, got {instruction_limit}"
+        )
+    picker = make_picker(schedule)
+    module = parse_ptx(ptx)
+    code = _choose(module, kernel)
+    _check_launch(code, grid, block, dynamic_shared)
+    with np.errstate(all="ignore"):
+        bound = bind(code, module, args)
+        program = _prepare(code, module, bound, dynamic_shared)
+        lines = {ins.line: ins for ins in code.instructions}
+        reports = Reports(max_reports, lines) if hazards else None
+        shadow = None
+        if reports is not None:
+            shadow = GlobalShadow(
+                bound.memory.data.size, reports, lambda n: block_coordinates(n, grid)
+            )
+        tallies = CounterSet(program) if counters else None
+        tracer = Tracer(trace, program, grid) if trace is not None else None
+        started = time.perf_counter()
+        total = 0
+        blocks = grid[0] * grid[1] * grid[2]
+        limit = instruction_limit or DEFAULT_INSTRUCTION_LIMIT
+        for first in range(0, blocks, BATCH_BLOCKS):
+            numbers = np.arange(first, min(first + BATCH_BLOCKS, blocks))
+            batch = Batch(
+                program,
+                numbers,
+                grid,
+                block,
+                bound.memory,
+                visibility == "early",
+                reports,
+                shadow,
+            )
+            follow = tracer if tracer and tracer.follows(numbers) else None
+            runner = Runner(batch, schedule, picker, limit, tallies, follow)
+            runner.run()
+            total += runner.warp_instructions
+        seconds = time.perf_counter() - started
+        bound.copy_back()
+    if tracer is not None:
+        tracer.write()
+    found = reports.all() if reports is not None else ()
+    tally = tallies.result() if tallies is not None else None
+    return Result(found, tally, seconds, total)
+
+
+def _choose(module: Module, name: str | None) -> Kernel:
+    names = list(module.kernels)
+    if name is None:
+        if len(names) != 1:
+            raise EmulationError(
+                f"expected a module with one kernel, it has {len(names)}: "
+                f"{', '.join(names) or 'none'}"
+            )
+        name = names[0]
+    if name not in module.kernels:
+        raise EmulationError(
+            f"there is no kernel {name}; the module has {', '.join(names) or 'none'}"
+        )
+    return module.kernels[name]
+
+
+def _check_launch(kernel: Kernel, grid: Dim3, block: Dim3, dynamic: int) -> None:
+    for what, dims, most in (("grid", grid, MAX_GRID), ("block", block, MAX_BLOCK)):
+        if len(dims) != 3 or any(
+            not 1 <= n <= top for n, top in zip(dims, most, strict=True)
+        ):
+            raise EmulationError(
+                f"expected a {what} of three numbers from 1 to {most}, got {dims}"
+            )
+    threads = block[0] * block[1] * block[2]
+    if threads > MAX_BLOCK_THREADS:
+        raise EmulationError(
+            f"a block of {block} has {threads} threads, more than {MAX_BLOCK_THREADS}"
+        )
+    if kernel.max_threads is not None:
+        x, y, z = kernel.max_threads
+        if threads > x * y * z:
+            raise EmulationError(
+                f"a block of {block} has {threads} threads, more than the .maxntid "
+                f"{x}, {y}, {z} of kernel {kernel.name}"
+            )
+    if kernel.required_threads is not None and tuple(block) != kernel.required_threads:
+        raise EmulationError(
+            f"kernel {kernel.name} requires blocks of {kernel.required_threads} "
+            f"(.reqntid), got {tuple(block)}"
+        )
+    if dynamic < 0:
+        raise EmulationError(
+            f"expected dynamic_shared of 0 bytes or more, got {dynamic}"
+        )
+
+
+def _prepare(kernel: Kernel, module: Module, bound: Bound, dynamic: int) -> Program:
+    shared, size = shared_layout(kernel, module, dynamic)
+    local, local_size = place(
+        [v for v in kernel.variables.values() if v.space == "local"]
+    )
+    sizes = {v.name: v.size for v in module.variables.values()}
+    sizes |= {v.name: v.size for v in kernel.variables.values()}
+    sizes |= {name: dynamic for name in shared if not sizes[name]}
+    layout = Layout(
+        shared,
+        local,
+        bound.globals,
+        bound.offsets,
+        bound.parameter_bytes,
+        size,
+        local_size,
+        sizes,
+    )
+    return Program(kernel, layout, dynamic)

@@ -1,0 +1,210 @@
+"""Kernel arguments: NumPy arrays to device buffers, scalars to parameter bytes.
+
+Arrays that overlap in memory share one buffer, so that aliasing on the device is what
+it is on the host. A buffer begins at a 256-byte boundary, as an allocation does.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from alcop_mlir.errors import EmulationError
+from alcop_mlir.runtime.emulator.memory import Buffer, GlobalMemory
+from alcop_mlir.runtime.emulator.syntax import Kernel, Module, Parameter
+
+Array = np.ndarray
+Argument = np.ndarray | np.generic | int | float | bytes
+
+
+@dataclass(frozen=True)
+class _Extent:
+    """The memory of one array argument: host addresses [low, high)."""
+
+    position: int
+    array: Array
+    low: int
+    high: int
+
+
+@dataclass(frozen=True)
+class Bound:
+    """Arguments in place: the memory, the parameter bytes and what to copy back."""
+
+    memory: GlobalMemory
+    parameter_bytes: bytes
+    offsets: dict[str, int]
+    globals: dict[str, int]
+    outputs: list[tuple[Array, Buffer]]
+
+    def copy_back(self) -> None:
+        """Writes every changed buffer to the host arrays, in place."""
+        for host, buffer in self.outputs:
+            device = self.memory.bytes_of(buffer)
+            if not np.array_equal(host, device):
+                host[...] = device
+
+
+def bind(kernel: Kernel, module: Module, args: Sequence[Argument]) -> Bound:
+    """Places the arguments. Raises `EmulationError` for a wrong number or type."""
+    if len(args) != len(kernel.parameters):
+        raise EmulationError(
+            f"kernel {kernel.name} takes {len(kernel.parameters)} arguments, got "
+            f"{len(args)}"
+        )
+    extents = [
+        _extent(kernel, i, a) for i, a in enumerate(args) if isinstance(a, np.ndarray)
+    ]
+    groups = _overlapping(extents)
+    variables = [v for v in module.variables.values() if v.space != "shared"]
+    variables += [v for v in kernel.variables.values() if v.space in _MODULE_SPACES]
+    sizes = [(_buffer_name(kernel, g), _size(g), _is_writable(g)) for g in groups]
+    sizes += [(f"variable {v.name}", v.size, v.space == "global") for v in variables]
+    memory = GlobalMemory(sizes)
+    pointers: dict[int, int] = {}
+    outputs: list[tuple[Array, Buffer]] = []
+    for group, buffer in zip(groups, memory.buffers, strict=False):
+        host = _bytes_of(group)
+        memory.bytes_of(buffer)[...] = host
+        if buffer.writable:
+            outputs.append((host, buffer))
+        for e in group:
+            pointers[e.position] = buffer.start + e.low - group[0].low
+    places: dict[str, int] = {}
+    for v, buffer in zip(variables, memory.buffers[len(groups) :], strict=True):
+        places[v.name] = buffer.start
+        data = np.frombuffer(v.data or b"", np.uint8)
+        memory.bytes_of(buffer)[: data.size] = data
+    data = _parameter_bytes(kernel, args, pointers)
+    offsets = {p.name: p.offset for p in kernel.parameters}
+    return Bound(memory, data, offsets, places, outputs)
+
+
+_MODULE_SPACES = ("global", "const")
+
+
+def _describe(kernel: Kernel, position: int) -> str:
+    return f"argument {position} ({kernel.parameters[position].name})"
+
+
+def _extent(kernel: Kernel, position: int, array: Array) -> _Extent:
+    parameter = kernel.parameters[position]
+    if parameter.size != 8 or parameter.type.kind == "f":
+        raise EmulationError(
+            f"{_describe(kernel, position)} of kernel {kernel.name} is a "
+            f"{parameter.size}-byte {parameter.type.name}, got an array (a pointer "
+            f"needs 8 bytes)"
+        )
+    if array.dtype.hasobject:
+        raise EmulationError(f"{_describe(kernel, position)}: got an array of objects")
+    if array.size == 0:
+        return _Extent(position, array, 0, 0)
+    low = high = array.__array_interface__["data"][0]
+    for length, stride in zip(array.shape, array.strides, strict=True):
+        step = (length - 1) * stride
+        low, high = low + min(step, 0), high + max(step, 0)
+    return _Extent(position, array, low, high + array.itemsize)
+
+
+def _overlapping(extents: list[_Extent]) -> list[list[_Extent]]:
+    """Groups of arrays that share memory, each in the order of its addresses."""
+    groups: list[list[_Extent]] = []
+    top = -1
+    for e in sorted(extents, key=lambda e: (e.low, e.high)):
+        if e.array.size and e.low < top:
+            groups[-1].append(e)
+        else:
+            groups.append([e])
+        top = max(top, e.high)
+    return sorted(groups, key=lambda g: min(e.position for e in g))
+
+
+def _size(group: list[_Extent]) -> int:
+    return max(e.high for e in group) - group[0].low
+
+
+def _is_writable(group: list[_Extent]) -> bool:
+    return all(e.array.flags.writeable for e in group)
+
+
+def _buffer_name(kernel: Kernel, group: list[_Extent]) -> str:
+    positions = sorted({e.position for e in group})
+    return " / ".join(_describe(kernel, p) for p in positions)
+
+
+def _bytes_of(group: list[_Extent]) -> Array:
+    """The host memory of a group as one byte array, without a copy."""
+    size = _size(group)
+    if size == 0:
+        return np.zeros(0, np.uint8)
+    first = group[0]
+    # The element at the lowest address: the last one along negative strides.
+    at = tuple(
+        slice(n - 1, n) if s < 0 else slice(0, 1)
+        for n, s in zip(first.array.shape, first.array.strides, strict=True)
+    )
+    element = first.array[at].reshape(1).view(np.uint8)
+    return np.lib.stride_tricks.as_strided(
+        element, (size,), (1,), writeable=_is_writable(group)
+    )
+
+
+def _parameter_bytes(
+    kernel: Kernel, args: Sequence[Argument], pointers: dict[int, int]
+) -> bytes:
+    total = max((p.offset + p.size for p in kernel.parameters), default=0)
+    data = bytearray(total)
+    for i, (parameter, value) in enumerate(zip(kernel.parameters, args, strict=True)):
+        if i in pointers:
+            raw = pointers[i].to_bytes(8, "little")
+        else:
+            raw = _scalar_bytes(kernel, i, parameter, value)
+        data[parameter.offset : parameter.offset + parameter.size] = raw
+    return bytes(data)
+
+
+def _scalar_bytes(
+    kernel: Kernel, position: int, parameter: Parameter, value: Argument
+) -> bytes:
+    what = f"{_describe(kernel, position)} of kernel {kernel.name}"
+    if isinstance(value, (bytes, np.void)):
+        raw = value if isinstance(value, bytes) else value.tobytes()
+        if len(raw) != parameter.size:
+            raise EmulationError(
+                f"{what} has {parameter.size} bytes, got {len(raw)} bytes"
+            )
+        return raw
+    if parameter.size != parameter.type.size:
+        raise EmulationError(
+            f"{what} is a structure of {parameter.size} bytes: expected bytes, got "
+            f"{type(value).__name__}"
+        )
+    if not isinstance(value, (bool, int, float, np.generic)):
+        raise EmulationError(
+            f"{what}: expected an array or a number, got {type(value).__name__}"
+        )
+    return _number_bytes(what, parameter, value)
+
+
+def _number_bytes(what: str, parameter: Parameter, value: np.generic | float) -> bytes:
+    scalar = parameter.type
+    is_float = isinstance(value, (float, np.floating))
+    if scalar.kind == "f" or (is_float and scalar.kind == "b" and scalar.size >= 2):
+        if isinstance(value, np.floating) and value.dtype.itemsize == scalar.size:
+            return value.tobytes()
+        wanted = np.dtype(f"f{scalar.size}")
+        if scalar.name == "bf16":
+            return (np.float32(value).tobytes())[2:]
+        return np.array(value).astype(wanted).tobytes()
+    number = np.asarray(value).item()
+    if number != int(number):
+        raise EmulationError(f"{what} is a {scalar.name}, got {value!r}")
+    number = int(number)
+    low, high = -(1 << (scalar.bits - 1)), (1 << scalar.bits) - 1
+    if not low <= number <= high:
+        raise EmulationError(
+            f"{what} is a {scalar.name}; {number} does not fit in {scalar.size} bytes"
+        )
+    return (number & high).to_bytes(scalar.size, "little")

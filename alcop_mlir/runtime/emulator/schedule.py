@@ -1,0 +1,332 @@
+"""Runs a batch of blocks: which lanes go on where, and who goes first.
+
+Lanes of a cohort that stand at the same instruction form a *front*. The lowest front
+runs first, which brings diverged lanes together again; any order is a legal execution
+(PTX ISA "Independent Thread Scheduling"). At an instruction with .sync the lanes of a
+front wait ("park") until the lanes named by its member mask are there too.
+
+Schedules: `lockstep` runs all warps of a block as one cohort; `ascending`,
+`descending` and `random` give each warp a cohort of its own and let the first (last,
+any) one that can run go on.
+"""
+
+from __future__ import annotations
+
+import random
+import re
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from alcop_mlir.errors import EmulationError
+from alcop_mlir.runtime.emulator.barriers import BarrierUnit
+from alcop_mlir.runtime.emulator.cohort import Batch, Cohort
+from alcop_mlir.runtime.emulator.faults import block_name, fault, place_of_mask
+from alcop_mlir.runtime.emulator.lanes import LANES, Mask, live
+from alcop_mlir.runtime.emulator.program import End, Span, orders_lanes
+from alcop_mlir.runtime.emulator.scalars import U32T
+from alcop_mlir.runtime.emulator.syntax import Instruction
+
+if TYPE_CHECKING:
+    from alcop_mlir.runtime.emulator.counters import CounterSet
+    from alcop_mlir.runtime.emulator.trace import Tracer
+
+if TYPE_CHECKING:
+    from alcop_mlir.runtime.emulator.cohort import Cohort
+
+Array = np.ndarray
+Picker = Callable[[list[Cohort]], Cohort]
+SCHEDULES = ("lockstep", "ascending", "descending", "random")
+DEFAULT_INSTRUCTION_LIMIT = 1_000_000_000
+# After so many spans another front than the lowest gets a turn, so that a lane that
+# spins on memory cannot keep away the one it waits for.
+FAIR_TURN = 1024
+
+
+def make_picker(schedule: str) -> Picker:
+    """The choice among cohorts that can run. Raises `EmulationError` for a bad name."""
+    found = re.fullmatch(r"(\w+)(?:\((\d+)\))?", schedule)
+    if (
+        found is None
+        or found[1] not in SCHEDULES
+        or (found[2] and found[1] != "random")
+    ):
+        raise EmulationError(
+            f"expected a schedule of lockstep, ascending, descending, random or "
+            f"random(SEED), got {schedule!r}"
+        )
+    if found[1] == "random":
+        return random.Random(int(found[2] or 0)).choice
+    if found[1] == "descending":
+        return lambda cohorts: cohorts[-1]
+    return lambda cohorts: cohorts[0]
+
+
+class Runner:
+    """One batch from start to end."""
+
+    def __init__(
+        self,
+        batch: Batch,
+        schedule: str,
+        picker: Picker,
+        limit: int,
+        counters: CounterSet | None,
+        trace: Tracer | None,
+    ):
+        self.batch = batch
+        self.program = batch.program
+        self.picker = picker
+        self.limit = limit
+        self.warp_instructions = 0
+        self.turn = 0
+        if schedule == "lockstep":
+            groups = [(0, batch.warps)]
+        else:
+            groups = [(w, 1) for w in range(batch.warps)]
+        self.cohorts = [
+            Cohort(batch, first, warps, counters, trace) for first, warps in groups
+        ]
+        self.counters, self.trace = counters, trace
+        self.barriers = BarrierUnit(batch, self.cohorts)
+
+    def run(self) -> None:
+        """Runs every block of the batch to its end."""
+        for cohort in self.cohorts:
+            cohort.start()
+        while True:
+            ready = [c for c in self.cohorts if c.fronts]
+            if ready:
+                self.step(self.picker(ready))
+            elif all(c.done for c in self.cohorts):
+                break
+            else:
+                raise self._deadlock()
+        self._finish()
+
+    def step(self, cohort: Cohort) -> None:
+        """One span for the lowest front of a cohort."""
+        fronts = cohort.fronts
+        pc = min(fronts)
+        if len(fronts) > 1:
+            self.turn += 1
+            if self.turn % FAIR_TURN == 0:
+                pc = max(fronts)
+        mask = fronts.pop(pc)
+        if mask is not None:
+            normal = live(mask)
+            if normal is False:
+                return
+            mask = None if normal is None else mask
+        if pc >= len(self.program.code):  # falling off the end is a return
+            self._exit(cohort, mask)
+            return
+        span = self.program.span(pc)
+        cohort.grow()
+        if mask is not None and span.meetings and _splits_warps(cohort, mask, span):
+            self._run_apart(cohort, span, mask)
+            return
+        self._account(cohort, span, mask, span.stop - span.start)
+        for op in span.ops:
+            op(cohort, mask)
+        self._leave(cohort, span, mask)
+
+    def _run_apart(self, cohort: Cohort, span: Span, mask: Array) -> None:
+        """A span with .sync instructions for warps of which only a part is here."""
+        pc, meeting = span.start, span.meetings[0]
+        if pc < meeting:
+            self._account(cohort, span, mask, meeting - pc)
+            for at in range(pc, meeting):
+                self.program.op(at)(cohort, mask)
+                cohort.grow()
+            cohort.push(meeting, mask)
+            return
+        ins = self.program.code[pc]
+        together, apart = self._meet(cohort, ins, mask)
+        if apart is not None:
+            known = cohort.parked.get(pc)
+            cohort.parked[pc] = apart if known is None else known | apart
+        if together is None:
+            return
+        op = self.program.op(pc)
+        cohort.grow()
+        self._account(cohort, span, together, 1)
+        op(cohort, together)
+        if orders_lanes(ins):
+            cohort.warp_sync(together)
+        cohort.push(pc + 1, together)
+
+    def _meet(self, cohort: Cohort, ins: Instruction, mask: Array) -> tuple[Mask, Mask]:
+        """The lanes whose partners are all here, and the others."""
+        shape = (cohort.blocks, cohort.warps, LANES)
+        full = np.broadcast_to(mask, shape)
+        wanted = np.ones((1, 1, LANES), bool)
+        if cohort.alive is not None:
+            wanted = np.broadcast_to(cohort.alive, shape)
+        if "aligned" not in ins.parts:
+            operand = ins.operands[0 if ins.parts[0] == "bar" else -1]
+            read = self.program.translator.read(operand, U32T, ins)
+            cohort.grow()
+            bit = np.uint32(1) << np.arange(LANES, dtype=np.uint32)
+            member = (read(cohort.R) & bit) != 0
+            # Each lane brings its own mask; the lanes of one call agree on it.
+            missing = (member[..., None, :] | np.zeros((*full.shape, 1), bool)) & (
+                wanted & ~full
+            )[..., None, :]
+            held = missing.any(axis=-1)
+        else:
+            held = np.broadcast_to((wanted & ~full).any(axis=2, keepdims=True), shape)
+        together, apart = full & ~held, full & held
+        if "aligned" in ins.parts:
+            _require_whole_warps(cohort, ins, together)
+        return (
+            together if together.any() else None,
+            apart if apart.any() else None,
+        )
+
+    def _account(self, cohort: Cohort, span: Span, mask: Mask, count: int) -> None:
+        """Counts `count` instructions for every warp with an active lane."""
+        cohort.issued += count
+        warps = cohort.blocks * cohort.warps
+        if mask is not None:
+            active = mask.any(axis=2)
+            warps = int(active.sum()) * (warps // active.size if active.size else 0)
+            if active.shape not in ((1, 1), (cohort.blocks, cohort.warps)):
+                shape = (cohort.blocks, cohort.warps)
+                warps = int(np.broadcast_to(active, shape).sum())
+        self.warp_instructions += count * warps
+        if self.warp_instructions > self.limit:
+            line = self.program.code[span.start].line
+            raise EmulationError(
+                f"the instruction limit of {self.limit} warp instructions for a batch "
+                f"of blocks is reached at PTX line {line}; "
+                f"the kernel may not end (raise instruction_limit if it does)"
+            )
+        if self.counters is not None or self.trace is not None:
+            self._advance_clocks(cohort, span, mask, count, warps)
+
+    def _advance_clocks(
+        self, cohort: Cohort, span: Span, mask: Mask, count: int, warps: int
+    ) -> None:
+        """Issue counts per warp. The clocks stay at the start of the span until
+        `settle` adds it, so that instructions inside know their position."""
+        cohort.settle()
+        cohort.span_start = span.start
+        before = self.program.multiplies_before
+        multiplies = before[span.start + count] - before[span.start]
+        cohort.pending = (mask, count, multiplies)
+        if self.counters is not None:
+            self.counters.on_span(span.start, count, warps)
+        if self.trace is not None:
+            self.trace.on_span(cohort, span, mask, count)
+
+    def _leave(self, cohort: Cohort, span: Span, mask: Mask) -> None:
+        """Sends the lanes where the end of the span says."""
+        end = span.end
+        if end is None:
+            cohort.push(span.stop, mask)
+            return
+        taken: Mask | bool = mask
+        rest: Mask | bool = False
+        if end.guard is not None:
+            taken, rest = _split_by_guard(cohort, end.guard, mask)
+        if not isinstance(rest, bool):
+            cohort.push(span.stop, rest)
+        if isinstance(taken, bool):
+            return
+        self._take(cohort, span, end, taken)
+
+    def _take(self, cohort: Cohort, span: Span, end: End, mask: Mask) -> None:
+        if end.kind == "branch":
+            cohort.push(end.target, mask)
+        elif end.kind == "exit":
+            self._exit(cohort, mask)
+        elif end.kind == "barrier":
+            assert end.barrier is not None
+            self.barriers.arrive(cohort, span.stop - 1, end.barrier, mask)
+        elif end.kind == "table":
+            self._branch_by_table(cohort, end, mask)
+        else:
+            raise fault(end.ins, "the kernel executed a trap")
+
+    def _branch_by_table(self, cohort: Cohort, end: End, mask: Mask) -> None:
+        assert end.index is not None
+        index = end.index(cohort.R)
+        on = np.ones((1, 1, 1), bool) if mask is None else mask
+        for i, target in enumerate(end.table):
+            part = (index == i) & on
+            if part.any():
+                cohort.push(target, part)
+        if ((index >= len(end.table)) & on).any():
+            raise fault(end.ins, "the index is past the end of the branch table")
+
+    def _exit(self, cohort: Cohort, mask: Mask) -> None:
+        cohort.exit(mask)
+        if self.barriers.barriers:
+            self.barriers.release_ready()
+
+    def _finish(self) -> None:
+        """Reports the copies that nobody waited for."""
+        for cohort in self.cohorts:
+            for copy in cohort.copies:
+                if self.batch.shadow is not None:
+                    self.batch.shadow.report_never_waited(copy.lanes, copy.ins)
+            if self.trace is not None:
+                self.trace.on_end(cohort)
+
+    def _deadlock(self) -> EmulationError:
+        reasons = self.barriers.describe()
+        for cohort in self.cohorts:
+            for pc, mask in cohort.parked.items():
+                ins = self.program.code[pc]
+                block, warp, _ = (int(i) for i in np.argwhere(mask)[0])
+                name = block_name(cohort, block)
+                reasons.append(
+                    f"a part of block {name} warp {cohort.first_warp + warp} waits for "
+                    f"the rest of the warp, PTX line {ins.line}: {ins.text}"
+                )
+        return EmulationError(
+            "deadlock: no thread can go on; " + "; ".join(reasons[:4])
+        )
+
+
+def _splits_warps(cohort: Cohort, mask: Array, span: Span) -> bool:
+    """Whether some warp has active lanes and other live ones elsewhere.
+
+    For .aligned instructions lanes that have ended, or never were, count as well.
+    """
+    if mask.shape[2] == 1:
+        return False
+    absent = ~mask
+    if cohort.alive is not None and not span.aligned:
+        absent = absent & cohort.alive
+    return bool((mask.any(axis=2, keepdims=True) & absent).any())
+
+
+def _require_whole_warps(cohort: Cohort, ins: Instruction, lanes: Array) -> None:
+    """PTX ISA: all 32 lanes of a warp execute the same .aligned instruction."""
+    partial = lanes.any(axis=2, keepdims=True) & ~lanes
+    if partial.any():
+        place = place_of_mask(cohort, partial)
+        raise fault(
+            ins,
+            f"{ins.parts[0]} is executed by only a part of a warp; missing is",
+            place,
+        )
+
+
+def _split_by_guard(
+    cohort: Cohort, guard: tuple[int, bool], mask: Mask
+) -> tuple[Mask | bool, Mask | bool]:
+    """The lanes whose predicate holds, and the others (False: none)."""
+    p = cohort.R[guard[0]]
+    if guard[1]:
+        p = ~p
+    yes = p if mask is None else mask & p
+    if not yes.any():
+        return False, mask
+    no = ~p if mask is None else mask & ~p
+    if not no.any():
+        return mask, False
+    return yes, no
