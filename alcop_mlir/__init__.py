@@ -1,0 +1,137 @@
+"""Automatic multi-stage, multi-level software pipelining of GPU kernels in MLIR.
+
+    import alcop_mlir
+
+    matmul = alcop_mlir.compile("matmul.mlir", target="sm_80")
+    matmul(A, B, C)  # NumPy arrays: the emulator; CuPy or DLPack arrays: the GPU
+
+Importing this package imports nothing heavy: MLIR is loaded by the first `compile`,
+CuPy by the first launch on a GPU.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from alcop_mlir.schedule import Schedule
+from alcop_mlir.target import DEFAULT_TARGET, Target, find_target
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from alcop_mlir.runtime.launch import Program
+    from alcop_mlir.transforms.base import Pass
+
+__version__ = "0.1.0"
+__all__ = [
+    "Schedule",
+    "Target",
+    "__version__",
+    "compile",
+    "find_target",
+    "load",
+    "register",
+    "register_pass",
+    "run_pipeline",
+]
+
+_PassClass = TypeVar("_PassClass", bound="type[Pass]")
+_registered: list[type[Pass]] = []
+
+
+def compile(
+    source: Any,
+    target: str | Target = DEFAULT_TARGET,
+    schedule: str | Schedule | None = None,
+    *,
+    function: str | None = None,
+    device: str = "auto",
+) -> Program:
+    """Compile the linalg on memrefs or tensors in `source`; the result is callable.
+
+    source: an MLIR module (left as it is), the path of a .mlir file, or MLIR text
+    schedule: tile sizes and stages, as `Schedule` or its text; None lets the compiler
+        choose
+    function: which one to call, where the module has several
+    device: "cuda", "emulator", or "auto": where the arrays of a call are
+
+    The program takes one array per argument, then one per tensor result, which it
+    writes. Raises an AlcopError (see alcop_mlir.errors) where that cannot be done.
+    """
+    from alcop_mlir import compiler, inputs
+    from alcop_mlir.runtime.launch import Program
+
+    options = compiler.Options(
+        target=find_target(target) if isinstance(target, str) else target,
+        schedule=Schedule.parse(schedule) if isinstance(schedule, str) else schedule,
+    )
+    bundle = compiler.compile_source(inputs.read(source), options)
+    return Program(bundle, function, device)
+
+
+def load(
+    path: str | Path, *, function: str | None = None, device: str = "auto"
+) -> Program:
+    """The program in a stored bundle, without MLIR; ConfigError if it is damaged."""
+    from alcop_mlir.runtime import bundle
+    from alcop_mlir.runtime.launch import Program
+
+    return Program(bundle.load(path), function, device)
+
+
+def register(context: Any) -> None:
+    """Make our dialects known to a context that the caller owns; again is harmless.
+
+    Needed to parse IR that holds `alcop` ops or attributes, and transform scripts with
+    ops of `alcop_transform`. Turns the threads of the context off: ops that are defined
+    in Python are verified in Python, and a thread of MLIR that does it would wait for
+    an interpreter that waits for the thread.
+    """
+    from alcop_mlir.dialects import alcop, transform_ops
+    from alcop_mlir.transforms import pipelines
+
+    context.enable_multithreading(False)
+    with context:
+        alcop.load()
+        transform_ops.load(pipelines.Registry().find_pass)
+
+
+def register_pass(pass_class: _PassClass) -> _PassClass:
+    """Make a pass of your own known to `run_pipeline`; may be used as a decorator."""
+    if pass_class not in _registered:
+        _registered.append(pass_class)
+    return pass_class
+
+
+def run_pipeline(module: Any, text: str) -> None:
+    """Run a pipeline such as `builtin.module(func.func(cse),alcop-compile)` in place.
+
+    The module is the caller's, and so is its context. The threads of the context are
+    off meanwhile, and stay off if the pipeline leaves ops of ours, see `register`.
+    Upstream passes, those of alcop_mlir and those given to `register_pass` may be
+    mixed. Raises ConfigError for a wrong text, PassFailure where a pass fails.
+    """
+    from alcop_mlir.transforms import driver
+
+    op = module.operation
+    had_threads = op.context.get_num_threads() > 1
+    op.context.enable_multithreading(False)
+    try:
+        driver.run_pipeline(op, text, passes=_registered)
+    finally:
+        if had_threads and not _has_ops_of_ours(op):
+            op.context.enable_multithreading(True)
+
+
+def _has_ops_of_ours(root: Any) -> bool:
+    from alcop_mlir.bindings import ir
+
+    found = False
+
+    def visit(op: Any) -> Any:
+        nonlocal found
+        found = op.operation.name.startswith(("alcop.", "alcop_transform."))
+        return ir.WalkResult.INTERRUPT if found else ir.WalkResult.ADVANCE
+
+    root.walk(visit)
+    return found

@@ -1,0 +1,105 @@
+"""What the passes decided for each kernel: its schedule, and what they pipelined.
+
+The attributes that hold it are erased on the way. `Recorder` stands beside the planning
+pass and reads them there.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import Any
+
+from alcop_mlir.analysis.computation import argument_name
+from alcop_mlir.analysis.loops import defining_op
+from alcop_mlir.analysis.memory import root
+from alcop_mlir.bindings import ir
+from alcop_mlir.dialects import alcop
+from alcop_mlir.runtime.manifest import LEVELS, Pipeline
+from alcop_mlir.schedule import Schedule
+from alcop_mlir.transforms.instrument import Instrument, Step
+
+_PLANNING = "alcop-plan-pipelines"
+
+
+@dataclass(frozen=True)
+class Decision:
+    """What was decided for one kernel; `schedule` is None where none was needed."""
+
+    schedule: Schedule | None
+    pipelines: tuple[Pipeline, ...]
+
+
+@dataclass
+class Recorder(Instrument):
+    """Collects the decisions for each function's launches, in order, by its name."""
+
+    found: dict[str, list[Decision]] = field(default_factory=dict)
+
+    @contextmanager
+    def around(self, step: Step, op: Any) -> Iterator[None]:
+        """Read the schedules before planning erases them, then the plan it writes."""
+        if step.name != _PLANNING:
+            yield
+            return
+        launches = _launches(op)
+        schedules = [alcop.get(launch, alcop.ScheduleAttr) for launch in launches]
+        yield
+        name = ir.StringAttr(op.attributes["sym_name"]).value
+        self.found[name] = [
+            Decision(
+                None if schedule is None else Schedule.from_dict(schedule),
+                tuple(_pipelines(launch)),
+            )
+            for launch, schedule in zip(launches, schedules, strict=True)
+        ]
+
+
+def _launches(func: Any) -> list[Any]:
+    found: list[Any] = []
+
+    def visit(op: Any) -> Any:
+        if op.name == "gpu.launch":
+            found.append(op.operation)
+            return ir.WalkResult.SKIP
+        return ir.WalkResult.ADVANCE
+
+    func.walk(visit, ir.WalkOrder.PRE_ORDER)
+    return found
+
+
+def _pipelines(launch: Any) -> Iterator[Pipeline]:
+    """One per pipelined copy, in the order of the program."""
+    arrays: dict[Any, str] = {}
+    for copy in _planned_copies(launch):
+        plan = alcop.get(copy, alcop.PipelineAttr) or {}
+        source = root(copy.operands[0])
+        if defining_op(source) is None:
+            array = argument_name(ir.BlockArgument(source).arg_number)
+            arrays[root(copy.operands[1])] = array
+        else:
+            array = arrays.get(source, "")
+        for level in LEVELS:
+            if level in plan:
+                yield Pipeline(_label(copy, array), level, plan[level])
+
+
+def _planned_copies(launch: Any) -> list[Any]:
+    found: list[Any] = []
+
+    def visit(op: Any) -> Any:
+        # Loops carry the plan too; what they pipeline is said by their copies.
+        if not op.regions and "alcop.pipeline" in op.attributes:
+            found.append(op.operation)
+        return ir.WalkResult.ADVANCE
+
+    launch.walk(visit, ir.WalkOrder.PRE_ORDER)
+    return found
+
+
+def _label(copy: Any, array: str) -> str:
+    """The buffer as `arg0 128x32xf16`."""
+    kind = copy.results[0].type if len(copy.results) else copy.operands[1].type
+    sizes = "x".join(str(size) for size in (*kind.shape, kind.element_type))
+    return f"{array} {sizes}".strip()

@@ -1,0 +1,68 @@
+"""Modules to compile, wherever they come from: a file, text, the caller's module."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from alcop_mlir import diagnostics
+from alcop_mlir.bindings import ir, make_context
+from alcop_mlir.errors import ConfigError
+
+
+@dataclass(frozen=True)
+class Input:
+    """A module in a context of its own, and the text that it was read from."""
+
+    module: Any
+    text: bytes
+
+
+def read(source: Any) -> Input:
+    """An `Input` from an MLIR module, a path, or MLIR text.
+
+    A `str` is a path if it is one line that ends in .mlir. The caller's module is read,
+    and stays as it is. Raises ConfigError where there is no such file, or no MLIR in
+    it; the message names line and column.
+    """
+    if isinstance(source, Path):
+        return read_file(source)
+    if isinstance(source, str) and source.endswith(".mlir") and "\n" not in source:
+        return read_file(source)
+    if isinstance(source, str | bytes):
+        return read_text(source)
+    if hasattr(source, "operation"):
+        return read_text(source.operation.get_asm(enable_debug_info=True))
+    raise ConfigError(
+        f"cannot compile a {type(source).__name__}, expected MLIR text, a path, or a "
+        "module"
+    )
+
+
+def read_file(path: str | Path) -> Input:
+    """The module in the file `path`; see `read`."""
+    try:
+        text = Path(path).read_bytes()
+    except OSError as error:
+        raise ConfigError(f"cannot read '{path}': {error.strerror or error}") from None
+    # From the file itself: locations name it.
+    return Input(_parsed(lambda: ir.Module.parseFile(str(path))), text)
+
+
+def read_text(text: str | bytes) -> Input:
+    """The module that `text` writes; see `read`."""
+    data = text.encode() if isinstance(text, str) else text
+    return Input(_parsed(lambda: ir.Module.parse(data)), data)
+
+
+def _parsed(parse: Callable[[], Any]) -> Any:
+    with make_context():
+        try:
+            return parse()
+        except ir.MLIRError as error:
+            said = [diagnostics.from_mlir(d) for d in error.error_diagnostics]
+            first = said[0] if said else None
+            place = f"{first.place()}: {first.message}" if first else str(error)
+            raise ConfigError(place.strip()) from None

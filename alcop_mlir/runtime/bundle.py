@@ -1,0 +1,268 @@
+"""Stored kernels: a directory or .zip with a manifest, PTX, and cubins where there are.
+
+    manifest.json     what `manifest.py` describes, and a hash of each file
+    NAME.ptx          the PTX of kernel NAME
+    NAME.cubin        the same, assembled for the target
+
+The same bundle gives the same bytes, and is written whole or not at all. Loading checks
+everything: a bundle that loads can be launched.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import shutil
+import zipfile
+import zlib
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from alcop_mlir.errors import ConfigError
+from alcop_mlir.runtime.manifest import (
+    SCHEMA,
+    Fields,
+    Function,
+    function_from_json,
+    function_to_json,
+)
+from alcop_mlir.target import Target, find_target
+
+MANIFEST = "manifest.json"
+MAX_FILE_BYTES = 256 * 2**20  # of one file in a bundle; above it the bundle is damaged
+# What reading a broken directory, archive (encrypted: RuntimeError) or JSON raises.
+_UNREADABLE = (
+    OSError,
+    EOFError,
+    UnicodeDecodeError,
+    RuntimeError,
+    zipfile.BadZipFile,
+    zlib.error,
+)
+_ZIP_TIME = (1980, 1, 1, 0, 0, 0)  # the earliest that the format knows
+
+
+@dataclass(frozen=True)
+class Code:
+    """One kernel's machine code: PTX text, and the cubin where ptxas was there."""
+
+    ptx: str
+    cubin: bytes | None = None
+
+
+@dataclass(frozen=True)
+class Bundle:
+    """Compiled functions and their kernels.
+
+    compiler: name and version of what made it
+    source_hash: hexadecimal sha256 of what it was made from
+    code: keyed by kernel name
+    """
+
+    target: Target
+    compiler: str
+    source_hash: str
+    functions: tuple[Function, ...]
+    code: Mapping[str, Code]
+
+    def function(self, name: str | None = None) -> Function:
+        """The function called `name`, or the only one; ConfigError if there is none."""
+        names = ", ".join(function.name for function in self.functions) or "none"
+        if name is None and len(self.functions) == 1:
+            return self.functions[0]
+        if name is None:
+            raise ConfigError(f"which function? the bundle has {names}")
+        for function in self.functions:
+            if function.name == name:
+                return function
+        raise ConfigError(f"the bundle has no function '{name}', it has {names}")
+
+
+def save(bundle: Bundle, path: str | Path) -> None:
+    """Write `bundle` to the directory `path`, or to the archive `path` if it is a .zip.
+
+    A bundle that stands there is replaced. Raises ConfigError where `path` is something
+    else, or cannot be written.
+    """
+    check_place(path)
+    path = Path(path).absolute()
+    files = _files(bundle)
+    temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
+    try:
+        if path.suffix == ".zip":
+            _save_zip(files, path, temporary)
+        else:
+            _save_directory(files, path, temporary)
+    except OSError as error:
+        raise ConfigError(
+            f"cannot write '{path}': {error.strerror or error}"
+        ) from error
+
+
+def check_place(path: str | Path) -> None:
+    """ConfigError where `save` would refuse `path`: better known before compiling."""
+    path = Path(path)
+    if path.suffix == ".zip" and path.is_dir():
+        raise ConfigError(f"'{path}' is a directory, expected a file")
+    if path.suffix != ".zip" and path.exists() and not _may_replace(path):
+        raise ConfigError(
+            f"'{path}' exists and is not a bundle: give another name, or one ending in "
+            ".zip"
+        )
+    if not path.absolute().parent.is_dir():
+        raise ConfigError(f"cannot write '{path}': no directory '{path.parent}'")
+
+
+def load(path: str | Path) -> Bundle:
+    """The bundle at `path`; ConfigError where there is none or it is damaged."""
+    path = Path(path)
+    if not path.exists():
+        raise ConfigError(f"no such file or directory: '{path}'")
+    try:
+        return _from_contents(_contents(path))
+    except _UNREADABLE as error:
+        raise ConfigError(f"damaged bundle '{path}': {error}") from error
+    except ConfigError as error:
+        raise ConfigError(f"damaged bundle '{path}': {error}") from error
+
+
+def is_bundle(path: str | Path) -> bool:
+    """Whether `path` is meant as a bundle: a directory, or named .zip."""
+    return Path(path).is_dir() or Path(path).suffix == ".zip"
+
+
+def to_json(bundle: Bundle) -> dict[str, Any]:
+    """The manifest of `bundle` as JSON values."""
+    return {
+        "schema": SCHEMA,
+        "compiler": bundle.compiler,
+        "source_sha256": bundle.source_hash,
+        "target": bundle.target.name,
+        "functions": [function_to_json(function) for function in bundle.functions],
+        "sha256": {
+            name: _hash(data) for name, data in sorted(_code_files(bundle).items())
+        },
+    }
+
+
+def _files(bundle: Bundle) -> dict[str, bytes]:
+    manifest = json.dumps(to_json(bundle), indent=1, sort_keys=True) + "\n"
+    return {MANIFEST: manifest.encode(), **_code_files(bundle)}
+
+
+def _code_files(bundle: Bundle) -> dict[str, bytes]:
+    files = {}
+    for name, code in sorted(bundle.code.items()):
+        files[f"{name}.ptx"] = code.ptx.encode()
+        if code.cubin is not None:
+            files[f"{name}.cubin"] = code.cubin
+    return files
+
+
+def _save_zip(files: dict[str, bytes], path: Path, temporary: Path) -> None:
+    try:
+        # Stored, not deflated: zlib's bytes differ from version to version.
+        with zipfile.ZipFile(temporary, "w", zipfile.ZIP_STORED) as archive:
+            for name, data in files.items():
+                entry = zipfile.ZipInfo(name, _ZIP_TIME)
+                entry.create_system = 3  # Unix, on every system
+                entry.external_attr = 0o644 << 16
+                archive.writestr(entry, data)
+        temporary.replace(path)
+    finally:
+        temporary.unlink(missing_ok=True)
+
+
+def _save_directory(files: dict[str, bytes], path: Path, temporary: Path) -> None:
+    replaced = path.with_name(f"{temporary.name}.old")
+    try:
+        temporary.mkdir()
+        for name, data in files.items():
+            (temporary / name).write_bytes(data)
+        if path.exists():
+            path.rename(replaced)
+        temporary.rename(path)
+    finally:
+        if replaced.exists() and not path.exists():
+            replaced.rename(path)
+        for leftover in (temporary, replaced):
+            shutil.rmtree(leftover, ignore_errors=True)
+
+
+def _may_replace(path: Path) -> bool:
+    """Whether nothing but a bundle would be lost with `path`."""
+    return path.is_dir() and all(_is_part(item.name) for item in path.iterdir())
+
+
+def _is_part(name: str) -> bool:
+    """Whether a bundle holds files of that name."""
+    return name == MANIFEST or name.endswith((".ptx", ".cubin"))
+
+
+def _contents(path: Path) -> dict[str, bytes]:
+    """The files of a bundle by name; ConfigError where one is absurdly large."""
+    contents: dict[str, bytes] = {}
+    if path.is_dir():
+        for item in filter(lambda item: _is_part(item.name), path.iterdir()):
+            _check_size(item.name, item.stat().st_size)
+            contents[item.name] = item.read_bytes()
+        return contents
+    with zipfile.ZipFile(path) as archive:
+        for entry in filter(lambda entry: _is_part(entry.filename), archive.infolist()):
+            _check_size(entry.filename, entry.file_size)
+            contents[entry.filename] = archive.read(entry)
+    return contents
+
+
+def _check_size(name: str, size: int) -> None:
+    if size > MAX_FILE_BYTES:
+        raise ConfigError(f"{name} is larger than {MAX_FILE_BYTES} bytes")
+
+
+def _from_contents(contents: Mapping[str, bytes]) -> Bundle:
+    if MANIFEST not in contents:
+        raise ConfigError(f"no {MANIFEST}")
+    try:
+        manifest = json.loads(contents[MANIFEST])
+    except json.JSONDecodeError as error:
+        raise ConfigError(f"{MANIFEST}: {error}") from error
+    fields = Fields(manifest, MANIFEST)
+    schema = fields.take("schema", int)
+    if schema != SCHEMA:
+        raise ConfigError(f"schema is {schema}, this version reads {SCHEMA}")
+    functions = tuple(function_from_json(f) for f in fields.take("functions", list))
+    hashes = fields.take("sha256", dict)
+    kernels = {kernel.name for function in functions for kernel in function.kernels}
+    return Bundle(
+        target=find_target(fields.take("target", str)),
+        compiler=fields.take("compiler", str),
+        source_hash=fields.take("source_sha256", str),
+        functions=functions,
+        code={name: _code(contents, name, hashes) for name in sorted(kernels)},
+    )
+
+
+def _code(
+    contents: Mapping[str, bytes], kernel: str, hashes: Mapping[str, Any]
+) -> Code:
+    ptx = _checked(contents, f"{kernel}.ptx", hashes).decode()
+    if f"{kernel}.cubin" not in hashes:
+        return Code(ptx)
+    return Code(ptx, _checked(contents, f"{kernel}.cubin", hashes))
+
+
+def _checked(
+    contents: Mapping[str, bytes], name: str, hashes: Mapping[str, Any]
+) -> bytes:
+    if name not in contents:
+        raise ConfigError(f"no {name}")
+    if _hash(contents[name]) != hashes.get(name):
+        raise ConfigError(f"{name} is not what the manifest's sha256 says")
+    return contents[name]
+
+
+def _hash(data: bytes) -> str:
+    return hashlib.sha256(data).hexdigest()

@@ -1,0 +1,132 @@
+"""What launching on CUDA asks of CuPy: where arrays lie, streams, loading kernels.
+
+CuPy is not imported here: launch.py does that when needed, and hands it over.
+"""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from alcop_mlir.errors import LaunchError
+from alcop_mlir.runtime.arrays import Array, is_on_gpu
+from alcop_mlir.runtime.bundle import Code
+from alcop_mlir.runtime.manifest import Kernel
+from alcop_mlir.target import STATIC_SHARED_LIMIT, Target
+
+
+@contextmanager
+def errors(cupy: Any) -> Iterator[None]:
+    """CUDA's own errors as LaunchErrors."""
+    cuda = cupy.cuda
+    try:
+        yield
+    except (cuda.runtime.CUDARuntimeError, cuda.driver.CUDADriverError) as error:
+        raise LaunchError(f"CUDA: {error}") from error
+
+
+def gpu_of(cupy: Any, array: Any, what: str) -> int:
+    """Number of the GPU that `array` lies on."""
+    if not is_on_gpu(array):
+        raise LaunchError(
+            f"{what} is in main memory, expected an array in GPU memory: "
+            "cupy.asarray(...) copies it there"
+        )
+    if hasattr(array, "__dlpack_device__"):
+        return array.__dlpack_device__()[1]
+    address = array.__cuda_array_interface__["data"][0]
+    return cupy.cuda.runtime.pointerGetAttributes(address).device
+
+
+def gpu_array(cupy: Any, array: Any, device: int, what: str) -> Array:
+    """`array` as CuPy sees it, on the current GPU, which is `device`.
+
+    CuPy makes the current stream wait for the work that the array's owner has enqueued.
+    """
+    place = gpu_of(cupy, array, what)
+    if place != device:  # CuPy would copy it to the current GPU
+        raise LaunchError(
+            f"{what} is on GPU {place}, argument 1 on GPU {device}: all arrays must be "
+            "in one place"
+        )
+    writable = True
+    try:
+        interface = getattr(array, "__cuda_array_interface__", None)
+        if interface is not None:
+            view = cupy.asarray(array)
+            writable = not interface["data"][1]
+        else:
+            view = cupy.from_dlpack(array)
+    except (BufferError, TypeError, ValueError, RuntimeError) as error:
+        raise LaunchError(f"{what} cannot be taken by CuPy: {error}") from error
+    return Array(
+        owner=view,
+        address=view.data.ptr,
+        shape=view.shape,
+        strides=view.strides,
+        dtype=view.dtype,
+        writable=writable,
+        place=f"GPU {device}",
+    )
+
+
+def as_stream(cupy: Any, stream: Any) -> Any:
+    """A CuPy stream for any of the forms that `Program.__call__` takes."""
+    if isinstance(stream, cupy.cuda.Stream):
+        return stream
+    if hasattr(stream, "__cuda_stream__"):
+        address = stream.__cuda_stream__()[1]
+    else:
+        address = getattr(stream, "cuda_stream", stream)
+    if not isinstance(address, int) or isinstance(address, bool):
+        raise LaunchError(
+            f"stream is a {type(stream).__name__}, expected a CuPy stream, an address, "
+            "or an object with __cuda_stream__ or cuda_stream"
+        )
+    return _external_stream(cupy, address)
+
+
+def _external_stream(cupy: Any, address: int) -> Any:
+    if hasattr(cupy.cuda.Stream, "from_external"):  # CuPy 14 deprecates ExternalStream
+        return cupy.cuda.Stream.from_external(_StreamAddress(address))
+    return cupy.cuda.ExternalStream(address)
+
+
+class _StreamAddress:
+    """An address as the CUDA stream protocol wants it."""
+
+    def __init__(self, address: int):
+        self._address = address
+
+    def __cuda_stream__(self) -> tuple[int, int]:
+        return 0, self._address
+
+
+def load_kernel(cupy: Any, target: Target, code: Code, kernel: Kernel) -> Any:
+    """The kernel on the current GPU: the cubin if made for it, else PTX."""
+    device = cupy.cuda.Device()
+    capability = int(device.compute_capability)
+    if capability < target.compute_capability:
+        raise LaunchError(
+            f"the bundle is for {target.name}, this GPU is an sm_{capability}: compile "
+            f"with --target sm_{capability}"
+        )
+    limit = device.attributes["MaxSharedMemoryPerBlockOptin"]
+    if kernel.shared_bytes > limit:
+        raise LaunchError(
+            f"kernel '{kernel.name}' needs {kernel.shared_bytes} bytes of shared "
+            f"memory, this GPU has {limit} per block: fewer stages or a smaller block"
+        )
+    use_cubin = code.cubin is not None and capability == target.compute_capability
+    data = code.cubin if use_cubin else code.ptx.encode()
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder, f"{kernel.name}.{'cubin' if use_cubin else 'ptx'}")
+        path.write_bytes(data or b"")
+        # Loads at once: the file is not needed afterwards.
+        loaded = cupy.RawModule(path=str(path)).get_function(kernel.name)
+    if kernel.shared_bytes > STATIC_SHARED_LIMIT:
+        loaded.max_dynamic_shared_size_bytes = kernel.shared_bytes
+    return loaded

@@ -1,0 +1,230 @@
+"""Running compiled kernels: on a GPU through CuPy, or on the embedded emulator.
+
+Arrays are taken as they are, never copied: NumPy and DLPack arrays in main memory by
+the emulator; CuPy, `__cuda_array_interface__` and DLPack arrays in GPU memory by CUDA.
+CuPy is imported when it is first needed.
+"""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Mapping, Sequence
+from contextlib import ExitStack
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from alcop_mlir.errors import ConfigError, EmulationError, LaunchError
+from alcop_mlir.runtime import bundle as bundles
+from alcop_mlir.runtime import cuda
+from alcop_mlir.runtime.arrays import Array, check, host_array, is_on_gpu, label
+from alcop_mlir.runtime.manifest import CeilDiv, Dim3, Kernel
+from alcop_mlir.target import Target, find_target, target_names
+
+DEVICES = ("auto", "cuda", "emulator")
+_SHOWN_HAZARDS = 5
+
+
+class Program:
+    """One function of a bundle, called with arrays: `program(A, B, C)`.
+
+    device: "cuda", "emulator", or "auto": where the arrays of the call are
+    """
+
+    def __init__(
+        self,
+        bundle: bundles.Bundle,
+        function: str | None = None,
+        device: str = "auto",
+    ):
+        _check_device(device)
+        self.bundle = bundle
+        self.function = bundle.function(function)
+        self.device = device
+        self._loaded: dict[tuple[int, str], Any] = {}
+
+    @property
+    def ptx(self) -> str:
+        """The PTX of the function's kernels, one after the other."""
+        names = dict.fromkeys(kernel.name for kernel in self.function.kernels)
+        return "\n".join(self.bundle.code[name].ptx for name in names)
+
+    def save(self, path: str | Path) -> None:
+        """Write the bundle to the directory or .zip file `path`."""
+        bundles.save(self.bundle, path)
+
+    def __call__(self, *arrays: Any, stream: Any = None) -> None:
+        """Run on `arrays`, one per parameter, in order; outputs are written in place.
+
+        stream: CUDA stream to launch on: a CuPy stream, an address, or an object with
+            `__cuda_stream__` or `cuda_stream`; None is CuPy's current stream. The call
+            returns when the kernels are enqueued; the emulator's returns when done.
+
+        Raises LaunchError before anything runs, EmulationError on a fault or hazard.
+        """
+        parameters = self.function.parameters
+        if len(arrays) != len(parameters):
+            names = ", ".join(parameter.name for parameter in parameters)
+            raise LaunchError(
+                f"'{self.function.name}' got {len(arrays)} arrays, expected "
+                f"{len(parameters)}: {names}"
+            )
+        on_gpu = any(is_on_gpu(array) for array in arrays)
+        if self.device == "cuda" or (self.device == "auto" and on_gpu):
+            self._run_on_cuda(arrays, stream)
+        else:
+            self._run_on_emulator(arrays, stream)
+
+    def __repr__(self) -> str:
+        parameters = ", ".join(
+            f"{p.name}: {p.dtype}[{', '.join(map(str, p.shape))}]"
+            for p in self.function.parameters
+        )
+        return f"<{self.function.name}({parameters}) for {self.bundle.target.name}>"
+
+    def _run_on_emulator(self, arrays: Sequence[Any], stream: Any) -> None:
+        if stream is not None:
+            raise LaunchError("a stream was given, but the arrays are in main memory")
+        views = [host_array(a, self._label(n)) for n, a in enumerate(arrays)]
+        sizes = check(self.function, views)
+        owners = {name: view.owner for name, view in self._named(views).items()}
+        for kernel in self.function.kernels:
+            arguments = [(owners | sizes)[name] for name in kernel.arguments]
+            ptx = self.bundle.code[kernel.name].ptx
+            _emulate(ptx, kernel, grid_of(kernel, sizes), arguments)
+
+    def _run_on_cuda(self, arrays: Sequence[Any], stream: Any) -> None:
+        cupy = _cupy()
+        with cuda.errors(cupy), ExitStack() as stack:
+            device = cuda.gpu_of(cupy, arrays[0], self._label(0))
+            stack.enter_context(cupy.cuda.Device(device))
+            if stream is not None:
+                stack.enter_context(cuda.as_stream(cupy, stream))
+            views = [
+                cuda.gpu_array(cupy, array, device, self._label(number))
+                for number, array in enumerate(arrays)
+            ]
+            sizes = check(self.function, views)
+            values: dict[str, Any] = {k: np.int64(v) for k, v in sizes.items()}
+            for name, view in self._named(views).items():
+                values[name] = np.uint64(view.address)
+            for kernel in self.function.kernels:
+                self._load(cupy, device, kernel)(
+                    grid_of(kernel, sizes),
+                    kernel.block,
+                    tuple(values[name] for name in kernel.arguments),
+                    shared_mem=kernel.shared_bytes,
+                )
+
+    def _load(self, cupy: Any, device: int, kernel: Kernel) -> Any:
+        key = (device, kernel.name)
+        if key not in self._loaded:
+            code = self.bundle.code[kernel.name]
+            self._loaded[key] = cuda.load_kernel(cupy, self.bundle.target, code, kernel)
+        return self._loaded[key]
+
+    def _named(self, views: Sequence[Array]) -> dict[str, Array]:
+        names = (parameter.name for parameter in self.function.parameters)
+        return dict(zip(names, views, strict=True))
+
+    def _label(self, number: int) -> str:
+        return label(number, self.function.parameters[number])
+
+
+def cuda_is_available() -> bool:
+    """Whether CuPy is installed and sees a GPU."""
+    try:
+        cupy = importlib.import_module("cupy")
+    except ImportError:
+        return False
+    return bool(cupy.cuda.is_available())
+
+
+def pick_device(wanted: str) -> str:
+    """The device for `wanted`: "auto" is "cuda" where there is one, else "emulator".
+
+    Raises LaunchError where "cuda" is wanted and there is none.
+    """
+    _check_device(wanted)
+    if wanted == "emulator":
+        return wanted
+    if cuda_is_available():
+        return "cuda"
+    if wanted == "auto":
+        return "emulator"
+    raise LaunchError(
+        "no CUDA device: CuPy (extra cuda12 or cuda13) is not installed, or sees no "
+        "GPU; the emulator needs none"
+    )
+
+
+def gpu_target() -> Target:
+    """The newest known target that the current GPU runs; LaunchError if none."""
+    capability = int(_cupy().cuda.Device().compute_capability)
+    known = [find_target(name) for name in target_names()]
+    fitting = [target for target in known if target.compute_capability <= capability]
+    if not fitting:
+        raise LaunchError(f"this GPU is an sm_{capability}, expected sm_80 or newer")
+    return max(fitting, key=lambda target: target.compute_capability)
+
+
+def to_device(
+    arrays: Mapping[str, np.ndarray[Any, Any]], device: str
+) -> dict[str, Any]:
+    """Copies of `arrays`, in GPU memory for "cuda", in main memory for "emulator"."""
+    module = _cupy() if device == "cuda" else np
+    return {name: module.array(array) for name, array in arrays.items()}
+
+
+def to_host(arrays: Mapping[str, Any]) -> dict[str, np.ndarray[Any, Any]]:
+    """`arrays` as NumPy arrays, once all work on them is done."""
+    return {
+        name: array if isinstance(array, np.ndarray) else array.get()
+        for name, array in arrays.items()
+    }
+
+
+def grid_of(kernel: Kernel, sizes: Mapping[str, int]) -> Dim3:
+    """Blocks along x, y, z for the given sizes."""
+    x, y, z = (
+        -(-sizes[part.size] // part.divisor) if isinstance(part, CeilDiv) else part
+        for part in kernel.grid
+    )
+    return x, y, z
+
+
+def _check_device(name: str) -> None:
+    if name not in DEVICES:
+        raise ConfigError(
+            f"unknown device '{name}', expected one of {', '.join(DEVICES)}"
+        )
+
+
+def _emulate(ptx: str, kernel: Kernel, grid: Dim3, arguments: Sequence[Any]) -> None:
+    from alcop_mlir.runtime.emulator import emulate
+
+    result = emulate(
+        ptx,
+        kernel.name,
+        grid,
+        kernel.block,
+        arguments,
+        dynamic_shared=kernel.shared_bytes,
+    )
+    if result.hazards:
+        shown = [f"  {hazard}" for hazard in result.hazards[:_SHOWN_HAZARDS]]
+        if len(result.hazards) > _SHOWN_HAZARDS:
+            shown.append(f"  and {len(result.hazards) - _SHOWN_HAZARDS} more")
+        raise EmulationError(
+            f"kernel '{kernel.name}' has hazards:\n" + "\n".join(shown)
+        )
+
+
+def _cupy() -> Any:
+    try:
+        return importlib.import_module("cupy")
+    except ImportError as error:
+        raise LaunchError(
+            "arrays in GPU memory need CuPy: install alcop-mlir[cuda12] or [cuda13]"
+        ) from error

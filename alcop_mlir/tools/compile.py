@@ -1,0 +1,122 @@
+"""alcop-compile: from a file with linalg ops to a bundle of GPU kernels.
+
+Exit status 0, or 1 with one line `error: ...` on stderr; never a half-written file.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+from alcop_mlir.errors import ConfigError
+from alcop_mlir.schedule import Schedule
+from alcop_mlir.target import DEFAULT_TARGET, find_target
+from alcop_mlir.tools import command_line
+from alcop_mlir.tools.command_line import Parser
+
+if TYPE_CHECKING:
+    from alcop_mlir.runtime.bundle import Bundle
+
+TOOL = "alcop-compile"
+FORMS = ("bundle", "mlir", "ptx")
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """The command; returns the exit status."""
+    return command_line.run_command(lambda: _run(_parser().parse_args(arguments)))
+
+
+def _parser() -> Parser:
+    parser = Parser(TOOL, "Compile the matrix products of an MLIR file to GPU kernels.")
+    parser.add_argument(
+        "file", nargs="?", default="-", help="MLIR file, text or bytecode; - is stdin"
+    )
+    command_line.add_compile_options(parser, DEFAULT_TARGET)
+    parser.add_argument(
+        "-o",
+        dest="output",
+        metavar="PATH",
+        help="where to write: for a bundle a directory or FILE.zip, else a file",
+    )
+    parser.add_argument(
+        "--emit",
+        choices=FORMS,
+        default="bundle",
+        help="a bundle that alcop-run takes, the MLIR after all passes, or PTX; the "
+        "latter go to stdout without -o",
+    )
+    parser.add_argument(
+        "--no-ptxas",
+        action="store_true",
+        help="leave out the cubin, also where ptxas is installed",
+    )
+    return parser
+
+
+def _run(given: Any) -> int:
+    if given.version:
+        return command_line.print_version(TOOL)
+    target = find_target(given.target or DEFAULT_TARGET)
+    schedule = Schedule.parse(given.schedule) if given.schedule else None
+    _check_output(given)
+    # MLIR is loaded only from here on: 0.1 s.
+    from alcop_mlir import compiler, inputs
+
+    options = compiler.Options(target, schedule, use_ptxas=not given.no_ptxas)
+    lowered = compiler.lower(_read(inputs, given.file), options)
+    if given.emit == "mlir":
+        _write(f"{lowered.module}\n", given.output)
+        return 0
+    bundle = compiler.pack(lowered)
+    if given.emit == "ptx":
+        _write("\n".join(code.ptx for code in bundle.code.values()), given.output)
+        return 0
+    _show(bundle, given.output)
+    return 0
+
+
+def _check_output(given: Any) -> None:
+    """A place that cannot be written to is found before the work."""
+    if given.emit != "bundle" or given.output is None:
+        return
+    if given.output == "-":
+        raise ConfigError("a bundle cannot go to stdout, give -o DIR or -o FILE.zip")
+    from alcop_mlir.runtime.bundle import check_place
+
+    check_place(given.output)
+
+
+def _read(inputs: Any, file: str) -> Any:
+    if file == "-":
+        return inputs.read_text(sys.stdin.buffer.read())
+    return inputs.read_file(file)
+
+
+def _write(text: str, path: str | None) -> None:
+    from alcop_mlir import files
+
+    if path in (None, "-"):
+        sys.stdout.write(text)
+        sys.stdout.flush()
+    else:
+        files.write_whole(path, text)
+
+
+def _show(bundle: Bundle, output: str | None) -> None:
+    """Store the bundle if asked to, and print what is in it."""
+    from alcop_mlir.runtime.bundle import save
+    from alcop_mlir.tools.summary import function_rows
+
+    if output is not None:
+        save(bundle, output)
+    for function in bundle.functions:
+        title = f"{function.name} for {bundle.target.name}"
+        command_line.print_table(title, function_rows(function))
+    print(
+        f"wrote {output}" if output else "nothing written: give -o DIR or -o FILE.zip"
+    )
+
+
+if __name__ == "__main__":
+    sys.exit(main())

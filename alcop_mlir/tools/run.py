@@ -1,0 +1,183 @@
+"""alcop-run: compile or load a kernel, run it on random arrays, check against NumPy.
+
+On a GPU where there is one, else on the emulator. Exit status 0; 1 where the check
+fails, or with one line `error: ...` on stderr.
+"""
+
+from __future__ import annotations
+
+import sys
+from argparse import ArgumentTypeError
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING, Any
+
+from alcop_mlir.errors import ConfigError
+from alcop_mlir.schedule import Schedule
+from alcop_mlir.target import DEFAULT_TARGET, Target, find_target
+from alcop_mlir.tools import command_line
+from alcop_mlir.tools.command_line import Parser
+
+if TYPE_CHECKING:
+    from alcop_mlir.runtime.bundle import Bundle
+    from alcop_mlir.runtime.launch import Program
+    from alcop_mlir.runtime.measure import Timing
+    from alcop_mlir.runtime.reference import Check
+
+TOOL = "alcop-run"
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """The command; returns the exit status."""
+    return command_line.run_command(lambda: _run(_parser().parse_args(arguments)))
+
+
+def _parser() -> Parser:
+    parser = Parser(
+        TOOL, "Run a matrix product on random arrays, and check the result."
+    )
+    parser.add_argument("file", nargs="?", help="MLIR file, or bundle of alcop-compile")
+    parser.add_argument(
+        "--device",
+        default="auto",
+        metavar="NAME",
+        help="cuda, emulator, or auto (default): cuda where there is a GPU",
+    )
+    command_line.add_compile_options(parser, f"the GPU's, else {DEFAULT_TARGET}")
+    parser.add_argument(
+        "--function", metavar="NAME", help="which one, where the file holds several"
+    )
+    parser.add_argument(
+        "--check",
+        action="store_true",
+        default=True,
+        help="compare with a float64 reference in NumPy (default)",
+    )
+    parser.add_argument("--no-check", dest="check", action="store_false", help="do not")
+    parser.add_argument(
+        "--seed", type=_count, default=0, metavar="N", help="of the inputs; default 0"
+    )
+    parser.add_argument(
+        "--repeat",
+        type=_positive,
+        default=1,
+        metavar="N",
+        help="runs to time; the median is shown; default 1",
+    )
+    return parser
+
+
+def _run(given: Any) -> int:
+    if given.version:
+        return command_line.print_version(TOOL)
+    if given.file is None:
+        raise ConfigError(f"no file given; see {TOOL} --help")
+    from alcop_mlir.runtime import launch
+
+    device = launch.pick_device(given.device)
+    bundle = _bundle(given, device)
+    program = launch.Program(bundle, given.function, device)
+    check, timing = _execute(program, given)
+    command_line.print_table(
+        f"{program.function.name} for {bundle.target.name}",
+        _rows(program, check, timing),
+    )
+    return 0 if check is None or check.ok else 1
+
+
+def _bundle(given: Any, device: str) -> Bundle:
+    """Loaded, or compiled from the file."""
+    from alcop_mlir.runtime import bundle
+
+    if bundle.is_bundle(given.file):
+        for option in ("target", "schedule"):
+            if getattr(given, option) is not None:
+                raise ConfigError(
+                    f"--{option} is for MLIR files, '{given.file}' is compiled already"
+                )
+        return bundle.load(given.file)
+    target = _target(given.target, device)
+    schedule = Schedule.parse(given.schedule) if given.schedule else None
+    # MLIR is loaded only from here on: 0.1 s.
+    from alcop_mlir import compiler, inputs
+
+    source = (
+        inputs.read_text(sys.stdin.buffer.read())
+        if given.file == "-"
+        else inputs.read_file(given.file)
+    )
+    return compiler.compile_source(source, compiler.Options(target, schedule))
+
+
+def _target(name: str | None, device: str) -> Target:
+    """The one asked for, else the GPU's, else the default."""
+    if name is not None:
+        return find_target(name)
+    if device == "cuda":
+        from alcop_mlir.runtime.launch import gpu_target
+
+        return gpu_target()
+    return find_target(DEFAULT_TARGET)
+
+
+def _execute(program: Program, given: Any) -> tuple[Check | None, Timing]:
+    """Run for the check, then for the time; one run does for both on the emulator."""
+    from alcop_mlir.runtime import launch, measure, reference
+
+    function = program.function
+    before = reference.random_arrays(function, given.seed)
+    arrays = launch.to_device(before, program.device)
+    timing = measure.time_on_host(program, list(arrays.values()), 1)
+    check = None
+    if given.check:
+        check = reference.check(function, before, launch.to_host(arrays))
+    if program.device == "cuda":
+        timing = measure.time_on_gpu(program, list(arrays.values()), given.repeat)
+    elif given.repeat > 1:
+        timing = measure.time_on_host(program, list(arrays.values()), given.repeat)
+    return check, timing
+
+
+def _rows(
+    program: Program, check: Check | None, timing: Timing
+) -> Iterator[tuple[str, list[str]]]:
+    from alcop_mlir.runtime import measure, reference
+    from alcop_mlir.tools.summary import function_rows
+
+    yield from function_rows(program.function)
+    yield "device", [program.device]
+    runs = len(timing.seconds)
+    text = _seconds(timing.median)
+    if program.device == "cuda" and program.function.reference:
+        rate = reference.flops(program.function) / timing.median
+        text += f", {rate / 1e12:.1f} TFLOP/s"
+    if runs > 1:
+        text += f", median of {runs}"
+    if runs >= measure.QUARTILE_RUNS:
+        text += f", quartiles {timing.spread:.1%} apart"
+    yield "time", [text]
+    if check is not None:
+        text = f"max relative error {check.error:.1e}, tolerance {check.tolerance:.1e}"
+        yield "check", [f"{'OK' if check.ok else 'FAILED'}: {text}"]
+
+
+def _seconds(value: float) -> str:
+    for unit, scale in (("s", 1.0), ("ms", 1e-3)):
+        if value >= scale:
+            return f"{value / scale:.3g} {unit}"
+    return f"{value / 1e-6:.3g} us"
+
+
+def _count(text: str) -> int:
+    if not text.isdecimal():
+        raise ArgumentTypeError(f"'{text}' is no whole number")
+    return int(text)
+
+
+def _positive(text: str) -> int:
+    if _count(text) == 0:
+        raise ArgumentTypeError("0 runs, expected 1 or more")
+    return int(text)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,66 @@
+"""Functions and kernels of a bundle, as alcop-compile and alcop-run show them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from alcop_mlir.runtime.manifest import CeilDiv, Function, Kernel
+from alcop_mlir.tools.command_line import aligned
+
+Rows = Iterator[tuple[str, list[str]]]
+
+
+def function_rows(function: Function) -> Rows:
+    """Arrays, then what `kernel_rows` says of each kernel."""
+    yield (
+        "arrays",
+        aligned(
+            [
+                [p.name, f"{'x'.join(map(str, p.shape))}x{p.dtype}", p.role]
+                for p in function.parameters
+            ]
+        ),
+    )
+    for kernel in function.kernels:
+        yield from kernel_rows(kernel)
+
+
+def kernel_rows(kernel: Kernel) -> Rows:
+    """Schedule, pipelines, launch and resources."""
+    blocks, threads = _extent(kernel.grid), _extent(kernel.block)
+    yield "kernel", [f"{kernel.name}: {blocks} blocks of {threads} threads"]
+    yield "schedule", [str(kernel.schedule) if kernel.schedule else "none"]
+    yield (
+        "pipelines",
+        aligned(
+            [
+                [pipeline.buffer, pipeline.level, f"{pipeline.stages} stages"]
+                for pipeline in kernel.pipelines
+            ]
+        )
+        or ["none"],
+    )
+    yield "resources", [_resources(kernel)]
+
+
+def _resources(kernel: Kernel) -> str:
+    shared = kernel.shared_bytes + (kernel.static_shared_bytes or 0)
+    if kernel.registers is None:
+        return f"{shared} bytes shared (registers unknown: no ptxas)"
+    return (
+        f"{kernel.registers} registers, {kernel.spill_bytes} bytes spilled, "
+        f"{shared} bytes shared"
+    )
+
+
+def _extent(parts: Sequence[int | CeilDiv]) -> str:
+    """`16 x 8` for 16, 8, 1."""
+    texts = [
+        f"ceil({part.size} / {part.divisor})"
+        if isinstance(part, CeilDiv)
+        else str(part)
+        for part in parts
+    ]
+    while len(texts) > 1 and texts[-1] == "1":
+        texts.pop()
+    return " x ".join(texts)

@@ -1,0 +1,16 @@
+// C += A * B^T: both operands have K as their last dimension, as in `x @ w.T`.
+//
+// A matrix product whose operands are indexed in another order is a `linalg.matmul` with
+// indexing maps of its own. There is no fill: what C holds is added to.
+
+#lhs = affine_map<(m, n, k) -> (m, k)>
+#rhs = affine_map<(m, n, k) -> (n, k)>
+#out = affine_map<(m, n, k) -> (m, n)>
+
+func.func @matmul_nt_f16(%A: memref<256x256xf16>, %B: memref<256x256xf16>,
+                         %C: memref<256x256xf32>) {
+  linalg.matmul indexing_maps = [#lhs, #rhs, #out]
+                ins(%A, %B : memref<256x256xf16>, memref<256x256xf16>)
+                outs(%C : memref<256x256xf32>)
+  return
+}

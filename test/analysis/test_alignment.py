@@ -1,0 +1,145 @@
+"""What divides an index, and what an address is aligned to."""
+
+from __future__ import annotations
+
+import pytest
+
+from alcop_mlir.analysis.alignment import (
+    BASE_ALIGNMENT,
+    address_alignment,
+    behind_casts,
+    divisor,
+)
+from alcop_mlir.bindings import ir, make_context
+
+# Arguments that every function below has, and a value that is a multiple of 24.
+HEAD = """
+func.func @f(%n: index, %p: i1, %A: memref<64x40xf16>,
+             %B: memref<?x64xf16, strided<[?, 1], offset: ?>>) {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %c3 = arith.constant 3 : index
+  %c6 = arith.constant 6 : index
+  %c16 = arith.constant 16 : index
+  %c24 = arith.constant 24 : index
+  %m = arith.muli %n, %c24 : index
+"""
+
+
+def marked(body: str, check):
+    """`check` of the operand of "test.mark" in a function of that body."""
+    with make_context(allow_unregistered=True), ir.Location.unknown():
+        module = ir.Module.parse(HEAD + body + "\n return }")
+        found = []
+
+        def visit(op):
+            if op.name == "test.mark":
+                found.append(op.operands[0])
+            return ir.WalkResult.ADVANCE
+
+        module.operation.walk(visit)
+        (value,) = found
+        return check(value)
+
+
+def mark(expression: str, kind: str = "index") -> str:
+    return f'%x = {expression}\n "test.mark"(%x) : ({kind}) -> ()'
+
+
+@pytest.mark.parametrize(
+    ("expression", "expected"),
+    [
+        ("arith.constant 40 : index", 40),
+        ("arith.addi %n, %c16 : index", 1),
+        ("arith.addi %m, %c16 : index", 8),
+        ("arith.subi %m, %c6 : index", 6),
+        ("arith.muli %m, %c16 : index", 384),
+        ("arith.muli %n, %c0 : index", 0),
+        ("arith.remui %m, %c16 : index", 8),
+        ("arith.divui %m, %c6 : index", 1),
+        ("arith.shli %n, %c3 : index", 8),
+        ("arith.shli %n, %n : index", 1),
+        ("arith.andi %n, %c24 : index", 8),
+        ("arith.andi %m, %c3 : index", 8),
+        ("arith.xori %m, %c16 : index", 8),
+        ("arith.ori %m, %n : index", 1),
+        ("arith.select %p, %m, %c16 : index", 8),
+        ("arith.minsi %m, %c6 : index", 6),
+        ("affine.apply affine_map<(d)[s] -> (d * 4 + s)>(%n)[%c16]", 4),
+        ("affine.apply affine_map<(d) -> (d mod 16)>(%m)", 8),
+        ("affine.apply affine_map<(d) -> (d floordiv 8)>(%m)", 1),
+        ("affine.apply affine_map<(d) -> (d ceildiv 8)>(%m)", 1),
+    ],
+)
+def test_arithmetic(expression: str, expected: int) -> None:
+    assert marked(mark(expression), divisor) == expected
+
+
+def test_branches() -> None:
+    branch = """scf.if %p -> index {
+        scf.yield %m : index
+      } else {
+        scf.yield %c6 : index
+      }"""
+    assert marked(mark(branch), divisor) == 6
+
+
+def test_induction_variable() -> None:
+    body = 'scf.for %i = %c16 to %n step %c24 { "test.mark"(%i) : (index) -> () }'
+    assert marked(body, divisor) == 8
+
+
+@pytest.mark.parametrize(
+    ("start", "step", "expected"),
+    [("%c0", "%c24", 24), ("%c16", "%c24", 8), ("%c16", "%n", 1), ("%n", "%c24", 1)],
+)
+def test_carried_value(start: str, step: str, expected: int) -> None:
+    body = f"""
+      %r = scf.for %i = %c0 to %n step %c1 iter_args(%v = {start}) -> index {{
+        "test.mark"(%v) : (index) -> ()
+        %w = arith.addi %v, {step} : index
+        scf.yield %w : index
+      }}"""
+    assert marked(body, divisor) == expected
+
+
+def test_values_carried_round_each_other() -> None:
+    body = """
+      %r:2 = scf.for %i = %c0 to %n step %c1 iter_args(%v = %c16, %w = %c24)
+          -> (index, index) {
+        scf.yield %w, %v : index, index
+      }
+      "test.mark"(%r#0) : (index) -> ()"""
+    assert marked(body, divisor) == 8
+
+
+@pytest.mark.parametrize(
+    ("offsets", "kind", "expected"),
+    [
+        ("[%n, %c16]", "memref<8x8xf16, strided<[40, 1], offset: ?>>", 16),
+        ("[%n, %m]", "memref<8x8xf16, strided<[40, 1], offset: ?>>", 16),
+        ("[0, 4]", "memref<8x8xf16, strided<[40, 1], offset: 4>>", 8),
+        ("[0, %n]", "memref<8x8xf16, strided<[40, 1], offset: ?>>", 2),
+    ],
+)
+def test_subview(offsets: str, kind: str, expected: int) -> None:
+    view = f"memref.subview %A{offsets} [8, 8] [1, 1] : memref<64x40xf16> to {kind}"
+    aligned = marked(mark(view, kind), lambda v: address_alignment(v, [1, 8]))
+    assert aligned == expected
+
+
+def test_unknown_layout_is_aligned_to_its_elements() -> None:
+    body = '"test.mark"(%B) : (memref<?x64xf16, strided<[?, 1], offset: ?>>) -> ()'
+    assert marked(body, lambda v: address_alignment(v, [1, 8])) == 2
+
+
+def test_argument_is_aligned_as_the_kernel_abi_asks() -> None:
+    body = '"test.mark"(%A) : (memref<64x40xf16>) -> ()'
+    assert marked(body, lambda v: address_alignment(v, [1, 8])) == BASE_ALIGNMENT
+    assert marked(body, lambda v: address_alignment(v, [1, 2])) == 4
+
+
+def test_casts_that_forget_are_seen_through() -> None:
+    cast = "memref.cast %A : memref<64x40xf16> to memref<?x40xf16>"
+    body = mark(cast, "memref<?x40xf16>")
+    assert marked(body, lambda v: str(behind_casts(v).type)) == "memref<64x40xf16>"

@@ -1,0 +1,126 @@
+"""What a compiled host function launches, and what it may not hold."""
+
+from __future__ import annotations
+
+import pytest
+
+from alcop_mlir.analysis.host import ArrayType, Host, Launch, host, host_functions
+from alcop_mlir.bindings import ir, make_context
+
+KERNELS = """
+gpu.module @f_kernels {
+  llvm.func @f(%a: !llvm.ptr, %b: !llvm.ptr) attributes {gpu.kernel, nvvm.kernel} {
+    llvm.return
+  }
+}"""
+ARRAYS = "%a: memref<8x4xf16>, %b: memref<8xf32>, %n: memref<2xf32>"
+CONSTANTS = """
+  %c1 = arith.constant 1 : index
+  %c2 = arith.constant 2 : index
+  %c64 = arith.constant 64 : index
+  %shared = arith.constant 4096 : i32"""
+LAUNCH = """
+  gpu.launch_func @f_kernels::@f blocks in (%c2, %c1, %c1) threads in (%c64, %c2, %c1)
+    dynamic_shared_memory_size %shared
+    args(%b : memref<8xf32>, %view : memref<1xf16>)"""
+VIEW = """
+  %view = memref.reinterpret_cast %a to offset: [0], sizes: [1], strides: [1]
+    : memref<8x4xf16> to memref<1xf16>"""
+
+
+def read(body: str, arguments: str = ARRAYS) -> object:
+    text = f"""module attributes {{gpu.container_module}} {{ {KERNELS}
+      func.func @f({arguments}) {{ {CONSTANTS} {body} return }} }}"""
+    with make_context():
+        module = ir.Module.parse(text)
+    (func,) = host_functions(module)
+    return host(func)
+
+
+def test_launches_are_data() -> None:
+    """Sizes as numbers; arguments by the number of the function's argument."""
+    assert read(VIEW + LAUNCH) == Host(
+        name="f",
+        arrays=(
+            ArrayType("f16", (8, 4)),
+            ArrayType("f32", (8,)),
+            ArrayType("f32", (2,)),
+        ),
+        launches=(Launch("f_kernels", "f", (2, 1, 1), (64, 2, 1), 4096, (1, 0)),),
+    )
+
+
+def test_a_launch_without_dynamic_memory_has_none() -> None:
+    """And there may be several, in order."""
+    without = LAUNCH.replace("dynamic_shared_memory_size %shared", "")
+    found = read(VIEW + LAUNCH + without)
+    assert isinstance(found, Host)
+    assert [launch.shared_bytes for launch in found.launches] == [4096, 0]
+
+
+@pytest.mark.parametrize(
+    ("body", "reason"),
+    [
+        (
+            "memref.copy %b, %b : memref<8xf32> to memref<8xf32>",
+            "'memref.copy' was not compiled to a kernel",
+        ),
+        (
+            "%x = memref.alloc() : memref<8xf32>",
+            "'memref.alloc' was not compiled to a kernel",
+        ),
+        (
+            VIEW.replace("%view", "%other")
+            + "%view = memref.alloc() : memref<1xf16>"
+            + LAUNCH,
+            "'memref.alloc' was not compiled to a kernel",
+        ),
+        (
+            VIEW
+            + "%n0 = memref.dim %a, %c1 : memref<8x4xf16>"
+            + LAUNCH.replace("(%c2, ", "(%n0, "),
+            "'memref.dim' was not compiled to a kernel",
+        ),
+    ],
+)
+def test_what_is_no_launch_stands_in_the_way(body: str, reason: str) -> None:
+    """The first obstacle says which op it is."""
+    found = read(body)
+    assert isinstance(found, tuple)
+    assert found[0].reason == reason
+
+
+def test_launch_sizes_must_be_constants() -> None:
+    """A bundle holds numbers."""
+    body = VIEW + "%n0 = arith.index_cast %i : i32 to index"
+    found = read(body + LAUNCH.replace("(%c2, ", "(%n0, "), f"{ARRAYS}, %i: i32")
+    assert isinstance(found, tuple)
+    assert [obstacle.reason.split(",")[0] for obstacle in found] == [
+        "argument 4 of 'f' is i32",
+        "a launch whose sizes are no constants",
+    ]
+
+
+@pytest.mark.parametrize(
+    "kind",
+    ["f32", "memref<?xf32>", "memref<4x4xf32, strided<[8, 1]>>", "tensor<4xf32>"],
+)
+def test_arguments_must_be_plain_arrays(kind: str) -> None:
+    """Static shape, row-major, without gaps."""
+    found = read("", f"%x: {kind}")
+    assert isinstance(found, tuple)
+    assert found[0].reason.startswith(f"argument 1 of 'f' is {kind}, expected an array")
+
+
+def test_code_with_branches_is_no_list_of_launches() -> None:
+    """It cannot be stored as data."""
+    found = read("cf.br ^bb1 ^bb1:")
+    assert isinstance(found, tuple)
+    assert found[0].reason == "has several blocks, expected straight-line code"
+
+
+def test_declarations_are_no_functions_to_compile() -> None:
+    """They have no body."""
+    with make_context():
+        module = ir.Module.parse("func.func private @f()")
+    assert host_functions(module) == []

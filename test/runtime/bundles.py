@@ -1,0 +1,76 @@
+"""A small bundle that was compiled by nobody, for tests of storing and launching."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from alcop_mlir.runtime.bundle import Bundle, Code
+from alcop_mlir.runtime.manifest import (
+    Contraction,
+    Function,
+    Kernel,
+    Parameter,
+    Pipeline,
+)
+from alcop_mlir.schedule import Schedule
+from alcop_mlir.target import find_target
+
+PTX = ".version 7.0\n.target sm_80\n.address_size 64\n// the kernel\n"
+CUBIN = b"\x7fELF\x00cubin"
+
+
+def matmul(
+    m: int | str = 64, n: int = 32, k: int = 48, *, shared_bytes: int = 1024, **kernel
+) -> Function:
+    """`C = A @ B`, f16 in and f32 out, with one kernel."""
+    launch = {
+        "name": "matmul",
+        "arguments": ("A", "B", "C") + ((m,) if isinstance(m, str) else ()),
+        "grid": (2, 1, 1),
+        "block": (128, 1, 1),
+        "shared_bytes": shared_bytes,
+        "schedule": Schedule(),
+        "pipelines": (Pipeline("A 128x32xf16", "shared", 3),),
+        "registers": 99,
+        "spill_bytes": 0,
+        "static_shared_bytes": 0,
+    }
+    return Function(
+        name="matmul",
+        parameters=(
+            Parameter("A", "f16", (m, k), "in"),
+            Parameter("B", "f16", (k, n), "in"),
+            Parameter("C", "f32", (m, n), "out"),
+        ),
+        kernels=(Kernel(**{**launch, **kernel}),),
+        reference=(Contraction("A", "B", "C", "mk,kn->mn", None),),
+    )
+
+
+def bundle(
+    *functions: Function,
+    target: str = "sm_80",
+    ptx: str = PTX,
+    cubin: bytes | None = CUBIN,
+) -> Bundle:
+    """A bundle of `functions`, or of one `matmul()`."""
+    functions = functions or (matmul(),)
+    kernels = {kernel.name for function in functions for kernel in function.kernels}
+    return Bundle(
+        target=find_target(target),
+        compiler="alcop_mlir 0",
+        source_hash="ab" * 32,
+        functions=functions,
+        code={name: Code(ptx, cubin) for name in kernels},
+    )
+
+
+def arrays(m: int = 64, n: int = 32, k: int = 48) -> list[np.ndarray[Any, Any]]:
+    """What `matmul(m, n, k)` takes."""
+    return [
+        np.ones((m, k), np.float16),
+        np.ones((k, n), np.float16),
+        np.zeros((m, n), np.float32),
+    ]

@@ -1,0 +1,272 @@
+"""Storing bundles: whole, the same bytes each time, and checked when they are read."""
+
+from __future__ import annotations
+
+import json
+import zipfile
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+from bundles import CUBIN, PTX, bundle, matmul
+
+from alcop_mlir.errors import ConfigError
+from alcop_mlir.runtime.bundle import MANIFEST, is_bundle, load, save
+from alcop_mlir.runtime.manifest import CeilDiv
+
+both_forms = pytest.mark.parametrize("name", ["out", "out.zip"])
+
+
+@both_forms
+def test_what_is_saved_is_loaded(tmp_path: Path, name: str) -> None:
+    """All fields come back, both as a directory and as an archive."""
+    sizes = matmul("M", grid=(CeilDiv("M", 128), 2, 1), schedule=None, registers=None)
+    for stored in (bundle(), bundle(cubin=None), bundle(sizes)):
+        save(stored, tmp_path / name)
+        assert load(tmp_path / name) == stored
+
+
+@both_forms
+def test_the_same_bundle_gives_the_same_bytes(tmp_path: Path, name: str) -> None:
+    """Neither time, nor place, nor the order of kernels shows."""
+    first = bundle(matmul(name="k1"), replace(matmul(name="k2"), name="other"))
+    second = replace(first, code=dict(reversed(list(first.code.items()))))
+    contents = []
+    for folder, stored in (("a", first), ("b", second)):
+        (tmp_path / folder).mkdir()
+        save(stored, tmp_path / folder / name)
+        contents.append(_bytes_of(tmp_path / folder / name))
+    assert contents[0] == contents[1]
+
+
+def test_a_directory_holds_ptx_and_cubin_as_files(tmp_path: Path) -> None:
+    """Other programs can take them from there."""
+    save(bundle(), tmp_path / "out")
+    assert (tmp_path / "out" / "matmul.ptx").read_text() == PTX
+    assert (tmp_path / "out" / "matmul.cubin").read_bytes() == CUBIN
+
+
+@both_forms
+def test_a_bundle_replaces_a_bundle(tmp_path: Path, name: str) -> None:
+    """Nothing of the old one stays, and nothing else is left beside it."""
+    save(bundle(), tmp_path / name)
+    save(bundle(cubin=None), tmp_path / name)
+    assert load(tmp_path / name) == bundle(cubin=None)
+    assert [item.name for item in tmp_path.iterdir()] == [name]
+    assert not any("cubin" in item for item in _bytes_of(tmp_path / name))
+
+
+def test_what_is_no_bundle_is_not_replaced(tmp_path: Path) -> None:
+    """Neither a directory with other files, nor a file."""
+    folder = tmp_path / "mine"
+    folder.mkdir()
+    (folder / "thesis.tex").write_text("...")
+    with pytest.raises(ConfigError, match=r"mine' exists and is not a bundle"):
+        save(bundle(), folder)
+    with pytest.raises(ConfigError, match=r"thesis\.tex' exists and is not a bundle"):
+        save(bundle(), folder / "thesis.tex")
+    (tmp_path / "folder.zip").mkdir()
+    with pytest.raises(ConfigError, match=r"folder\.zip' is a directory"):
+        save(bundle(), tmp_path / "folder.zip")
+    assert (folder / "thesis.tex").read_text() == "..."
+    assert sorted(item.name for item in tmp_path.iterdir()) == ["folder.zip", "mine"]
+
+
+@both_forms
+def test_a_failed_write_leaves_what_was_there(
+    tmp_path: Path, name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A full disk in the middle: the old bundle is whole, no half-written file."""
+    save(bundle(), tmp_path / name)
+
+    def full_disk(*_: Any) -> None:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(Path, "rename", full_disk)
+    monkeypatch.setattr(Path, "replace", full_disk)
+    with pytest.raises(
+        ConfigError, match=r"cannot write '.*': No space left on device"
+    ):
+        save(bundle(cubin=None), tmp_path / name)
+    assert load(tmp_path / name) == bundle()
+    assert [item.name for item in tmp_path.iterdir()] == [name]
+
+
+def test_a_missing_parent_is_an_error(tmp_path: Path) -> None:
+    """It is not made: a typing error in a path would go unnoticed."""
+    with pytest.raises(ConfigError, match=r"cannot write .*: no directory '.*no'"):
+        save(bundle(), tmp_path / "no" / "out")
+
+
+@both_forms
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (lambda m: m.pop("target"), "has no 'target'"),
+        (lambda m: m.update(target="sm_10"), "unknown target 'sm_10'"),
+        (lambda m: m.update(schema=2), "schema is 2, this version reads 1"),
+        (lambda m: m.update(schema="1"), "'schema' is '1', expected int"),
+        (lambda m: m.update(schema=True), "'schema' is True, expected int"),
+        (lambda m: m.update(functions={}), "'functions' is {}, expected list"),
+        (lambda m: m.update(functions=[3]), "function is 3, expected an object"),
+        (lambda m: _function(m).pop("kernels"), "function has no 'kernels'"),
+        (
+            lambda m: _parameter(m).update(dtype="f8"),
+            "'dtype' is 'f8', expected one of",
+        ),
+        (
+            lambda m: _parameter(m).update(role="big"),
+            "'role' is 'big', expected one of",
+        ),
+        (lambda m: _parameter(m).update(shape=[0]), r"'shape' is \[0\]"),
+        (lambda m: _parameter(m).update(shape=[1.5]), r"'shape' is \[1.5\]"),
+        (lambda m: _parameter(m).update(name="B"), "names a parameter twice"),
+        (lambda m: _kernel(m).update(name="../../etc/x"), "'name' is '../../etc/x'"),
+        (lambda m: _kernel(m).update(arguments=["A", "Z"]), "unknown argument 'Z'"),
+        (lambda m: _kernel(m).update(arguments=[[]]), r"unknown argument \[\]"),
+        (lambda m: _kernel(m).update(grid=[1, 1]), "'grid' has 2 parts, expected 3"),
+        (lambda m: _kernel(m).update(grid=[0, 1, 1]), "'grid' has 0"),
+        (lambda m: _kernel(m).update(grid=["1+1", 1, 1]), r"'grid' has '1\+1'"),
+        (
+            lambda m: _kernel(m).update(grid=[{"ceildiv": ["Q", 2]}, 1, 1]),
+            "'grid' has {'ceildiv'",
+        ),
+        (lambda m: _kernel(m).update(block=[32, 1]), r"'block' is \[32, 1\]"),
+        (lambda m: _kernel(m).update(shared_bytes=-1), "'shared_bytes' is -1"),
+        (lambda m: _kernel(m).update(schedule=7), "'schedule' is 7, expected dict"),
+        (
+            lambda m: _kernel(m).update(schedule={"tile": [1]}),
+            "unknown parameter 'tile'",
+        ),
+        (
+            lambda m: _kernel(m).update(pipelines=[{"buffer": "A", "level": "L2"}]),
+            "'level' is 'L2', expected one of shared, register",
+        ),
+        (lambda m: _step(m).update(op="sort"), "'op' is 'sort'"),
+        (lambda m: _step(m).update(maps="import os"), "'maps' is 'import os'"),
+        (lambda m: _step(m).update(lhs="Z"), "unknown array 'Z'"),
+        (lambda m: m["sha256"].pop("matmul.ptx"), "matmul.ptx is not what"),
+        (lambda m: m.update(sha256=[]), r"'sha256' is \[\], expected dict"),
+    ],
+)
+def test_a_wrong_manifest_is_refused(
+    tmp_path: Path, name: str, change: Callable[[Any], Any], message: str
+) -> None:
+    """One line that says what is wrong, and where."""
+    path = tmp_path / name
+    save(bundle(), path)
+    contents = _bytes_of(path)
+    manifest = json.loads(contents[MANIFEST])
+    change(manifest)
+    _write(path, {**contents, MANIFEST: json.dumps(manifest).encode()})
+    with pytest.raises(ConfigError, match=rf"damaged bundle '.*{name}': .*{message}"):
+        load(path)
+
+
+@both_forms
+@pytest.mark.parametrize(
+    ("changed", "content", "message"),
+    [
+        (MANIFEST, None, "no manifest.json"),
+        (MANIFEST, b"", "manifest.json: Expecting value"),
+        (MANIFEST, b"{" * 4000, "manifest.json: Expecting"),
+        (MANIFEST, b"[" * 100_000, "recursion"),
+        (MANIFEST, b"\xff\xfe\xfd", "decode"),
+        (MANIFEST, b"[]", "manifest.json is .*, expected an object"),
+        ("matmul.ptx", None, "no matmul.ptx"),
+        ("matmul.ptx", b"changed", "matmul.ptx is not what the manifest's sha256 says"),
+        ("matmul.cubin", None, "no matmul.cubin"),
+        ("matmul.cubin", b"changed", "matmul.cubin is not what"),
+    ],
+)
+def test_a_damaged_file_is_refused(
+    tmp_path: Path, name: str, changed: str, content: bytes | None, message: str
+) -> None:
+    """A file that is missing, cut off, or not what was written."""
+    path = tmp_path / name
+    save(bundle(), path)
+    contents = _bytes_of(path)
+    del contents[changed]
+    _write(path, contents if content is None else {**contents, changed: content})
+    with pytest.raises(
+        ConfigError, match=f"damaged bundle '.*': .*{message}"
+    ) as caught:
+        load(path)
+    assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    "content", [b"", b"PK\x03\x04 and then nothing", b"no archive"]
+)
+def test_what_is_no_archive_is_refused(tmp_path: Path, content: bytes) -> None:
+    """Also an archive that is cut off."""
+    path = tmp_path / "out.zip"
+    path.write_bytes(content)
+    with pytest.raises(ConfigError, match=r"damaged bundle '.*out\.zip': .*zip"):
+        load(path)
+    save(bundle(), path)
+    path.write_bytes(path.read_bytes()[:-30])
+    with pytest.raises(ConfigError, match="damaged bundle"):
+        load(path)
+
+
+def test_a_missing_bundle_is_not_a_damaged_one(tmp_path: Path) -> None:
+    """The message says that nothing is there."""
+    with pytest.raises(ConfigError, match=r"no such file or directory: '.*gone\.zip'"):
+        load(tmp_path / "gone.zip")
+
+
+def test_directories_and_archives_are_meant_as_bundles(tmp_path: Path) -> None:
+    """How alcop-run tells them from MLIR files."""
+    assert is_bundle(tmp_path)
+    assert is_bundle("made.zip")
+    assert not is_bundle("matmul.mlir")
+
+
+def test_functions_are_found_by_name() -> None:
+    """Without a name the only one; else the message lists them."""
+    one, other = matmul(), replace(matmul(), name="other")
+    assert bundle().function() == bundle().function("matmul") == one
+    assert bundle(one, other).function("other") == other
+    with pytest.raises(ConfigError, match=r"which function\? .* matmul, other"):
+        bundle(one, other).function()
+    with pytest.raises(ConfigError, match="no function 'third', it has matmul, other"):
+        bundle(one, other).function("third")
+
+
+def _function(manifest: Any) -> Any:
+    return manifest["functions"][0]
+
+
+def _parameter(manifest: Any) -> Any:
+    return _function(manifest)["parameters"][0]
+
+
+def _kernel(manifest: Any) -> Any:
+    return _function(manifest)["kernels"][0]
+
+
+def _step(manifest: Any) -> Any:
+    return _function(manifest)["reference"][0]
+
+
+def _bytes_of(path: Path) -> dict[str, bytes]:
+    if path.is_dir():
+        return {item.name: item.read_bytes() for item in path.iterdir()}
+    with zipfile.ZipFile(path) as archive:
+        return {name: archive.read(name) for name in archive.namelist()}
+
+
+def _write(path: Path, contents: dict[str, bytes]) -> None:
+    """Bypasses `save`, to make what it would not."""
+    if path.is_dir():
+        for item in path.iterdir():
+            item.unlink()
+        for name, data in contents.items():
+            (path / name).write_bytes(data)
+        return
+    with zipfile.ZipFile(path, "w") as archive:
+        for name, data in contents.items():
+            archive.writestr(name, data)

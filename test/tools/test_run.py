@@ -1,0 +1,232 @@
+"""alcop-run: what it prints, and how it says that a result is wrong."""
+
+from __future__ import annotations
+
+import re
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from alcop_mlir.runtime import launch, reference
+from alcop_mlir.runtime.manifest import Function
+from alcop_mlir.tools import compile as compile_tool
+from alcop_mlir.tools import run as tool
+
+EXAMPLES = Path(__file__).resolve().parents[2] / "examples"
+MATMUL = str(EXAMPLES / "matmul_f16.mlir")
+SMALL = """
+func.func @small(%A: memref<32x32xf16>, %B: memref<32x32xf16>, %C: memref<32x32xf32>) {
+  linalg.matmul ins(%A, %B : memref<32x32xf16>, memref<32x32xf16>)
+                outs(%C : memref<32x32xf32>)
+  return
+}
+"""
+
+
+@pytest.fixture
+def small(tmp_path: Path) -> str:
+    """A file with a product that takes little time."""
+    file = tmp_path / "small.mlir"
+    file.write_text(SMALL)
+    return str(file)
+
+
+@pytest.fixture(autouse=True)
+def _without_gpu(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The same output everywhere."""
+    monkeypatch.setitem(sys.modules, "cupy", None)
+
+
+def rows(text: str) -> dict[str, str]:
+    """The labelled lines, those of a label joined."""
+    found: dict[str, str] = {}
+    label = ""
+    for line in text.splitlines()[1:]:
+        label = line[2:13].strip() or label
+        found[label] = "\n".join(filter(None, [found.get(label, ""), line[13:]]))
+    return found
+
+
+@pytest.mark.parametrize(
+    "example", sorted(path.stem for path in EXAMPLES.glob("*.mlir"))
+)
+def test_every_example_runs_and_is_right(
+    example: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """On the emulator, which also finds no hazard."""
+    assert tool.main([str(EXAMPLES / f"{example}.mlir")]) == 0
+    shown = rows(capsys.readouterr().out)
+    assert re.fullmatch(
+        r"OK: max relative error \d\.\de-\d\d, tolerance \d\.\de-\d\d", shown["check"]
+    )
+
+
+def test_the_demo_shows_what_it_did(capsys: pytest.CaptureFixture[str]) -> None:
+    """Schedule, pipelines, device, time and check."""
+    schedule = "block=128,128,32 warp=64,64 stages=3,2"
+    assert tool.main([MATMUL, "--schedule", schedule, "--target=sm_90"]) == 0
+    text = capsys.readouterr().out
+    assert text.startswith("matmul_f16 for sm_90\n")
+    shown = rows(text)
+    assert shown["schedule"] == schedule
+    assert shown["pipelines"].splitlines() == [
+        "arg0 128x32xf16  shared    3 stages",
+        "arg1 32x128xf16  shared    3 stages",
+        "arg0 64x16xf16   register  2 stages",
+        "arg1 16x64xf16   register  2 stages",
+    ]
+    assert shown["device"] == "emulator"
+    assert re.fullmatch(r"[\d.]+ m?s", shown["time"])
+    assert shown["check"].startswith("OK: max relative error ")
+
+
+@pytest.mark.parametrize("name", ["out", "out.zip"])
+def test_a_bundle_runs_like_its_source(
+    small: str, tmp_path: Path, name: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The same lines, but for the time."""
+    path = str(tmp_path / name)
+    assert compile_tool.main([small, "-o", path]) == 0
+    capsys.readouterr()
+    shown = []
+    for file in (small, path):
+        assert tool.main([file]) == 0
+        shown.append(rows(capsys.readouterr().out))
+        del shown[-1]["time"]
+    assert shown[0] == shown[1]
+
+
+def test_repeats_are_timed(small: str, capsys: pytest.CaptureFixture[str]) -> None:
+    """The median is shown; the check is that of the first run."""
+    assert tool.main([small, "--repeat", "5", "--seed", "7"]) == 0
+    shown = rows(capsys.readouterr().out)
+    assert re.fullmatch(
+        r"[\d.]+ m?s, median of 5, quartiles [\d.]+% apart", shown["time"]
+    )
+    assert shown["check"].startswith("OK")
+
+
+def test_the_check_may_be_left_out(
+    small: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Then the reference is not computed."""
+    monkeypatch.setattr(reference, "evaluate", None)
+    assert tool.main([small, "--no-check"]) == 0
+    assert "check" not in rows(capsys.readouterr().out)
+
+
+def test_a_wrong_result_fails(
+    small: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Status 1, and how far it is off."""
+    evaluate = reference.evaluate
+
+    def one_element_off(*arguments: Any) -> dict[str, Any]:
+        results = evaluate(*arguments)
+        for result in results.values():
+            result[3, 4] += 0.25
+        return results
+
+    monkeypatch.setattr(reference, "evaluate", one_element_off)
+    assert tool.main([small]) == 1
+    captured = capsys.readouterr()
+    assert rows(captured.out)["check"].startswith("FAILED: max relative error ")
+    assert captured.err == ""
+
+
+def test_the_seed_makes_the_inputs(
+    small: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Zero unless another is given."""
+    seeds = []
+    random_arrays = reference.random_arrays
+
+    def remember(function: Function, seed: int) -> Any:
+        seeds.append(seed)
+        return random_arrays(function, seed)
+
+    monkeypatch.setattr(reference, "random_arrays", remember)
+    assert tool.main([small]) == tool.main([small, "--seed", "42"]) == 0
+    assert seeds == [0, 42]
+
+
+def test_a_hazard_is_an_error(
+    small: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As of a kernel that lacks its barriers."""
+    grid_of = launch.grid_of
+    run_on_emulator = launch._emulate
+
+    def without_barriers(ptx: str, *rest: Any) -> None:
+        run_on_emulator(re.sub(r"bar\w*\.sync[^;]*;", "", ptx), *rest)
+
+    monkeypatch.setattr(launch, "_emulate", without_barriers)
+    arguments = [small, "--schedule", "block=32,32,16 warp=16,16 stages=2,1"]
+    assert tool.main(arguments) == 1
+    assert "error: kernel 'small' has hazards:" in capsys.readouterr().err
+    assert launch.grid_of is grid_of
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ([], "no file given; see alcop-run --help"),
+        (["no.mlir"], "cannot read 'no.mlir': No such file or directory"),
+        (["no.zip"], "no such file or directory: 'no.zip'"),
+        ([str(EXAMPLES)], f"damaged bundle '{EXAMPLES}': no manifest.json"),
+        (
+            [MATMUL, "--device", "tpu"],
+            "unknown device 'tpu', expected one of auto, cuda",
+        ),
+        (
+            [MATMUL, "--device", "cuda"],
+            "no CUDA device: CuPy (extra cuda12 or cuda13) i",
+        ),
+        ([MATMUL, "--target", "sm_1"], "unknown target 'sm_1'"),
+        ([MATMUL, "--schedule", "x"], "schedule: cannot read 'x'"),
+        ([MATMUL, "--function", "f"], "the bundle has no function 'f', it has matmul_"),
+        ([MATMUL, "--repeat", "0"], "argument --repeat: 0 runs, expected 1 or more"),
+        ([MATMUL, "--repeat", "two"], "argument --repeat: 'two' is no whole number"),
+        ([MATMUL, "--seed", "-1"], "argument --seed: '-1' is no whole number"),
+        ([MATMUL, "--verbose"], "unrecognized arguments: --verbose"),
+    ],
+)
+def test_bad_input_is_one_line(
+    arguments: list[str], message: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """`error: ...` on stderr and status 1."""
+    assert tool.main(arguments) == 1
+    captured = capsys.readouterr()
+    assert captured.err.startswith(f"error: {message}")
+    assert captured.err.count("\n") == 1
+    assert captured.out == ""
+
+
+def test_a_bundle_cannot_be_compiled_again(
+    small: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Options for the compiler are refused, not ignored."""
+    path = str(tmp_path / "out")
+    compile_tool.main([small, "-o", path])
+    for option, value in (("--target", "sm_80"), ("--schedule", "stages=1,1")):
+        capsys.readouterr()
+        assert tool.main([path, option, value]) == 1
+        assert f"error: {option} is for MLIR files" in capsys.readouterr().err
+
+
+def test_a_damaged_bundle_is_refused(
+    small: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Before anything runs."""
+    path = tmp_path / "out"
+    compile_tool.main([small, "-o", str(path)])
+    capsys.readouterr()
+    with (path / "small.ptx").open("a") as file:
+        file.write("// one line more\n")
+    assert tool.main([str(path)]) == 1
+    assert capsys.readouterr().err == (
+        f"error: damaged bundle '{path}': small.ptx is not what the manifest's sha256 "
+        "says\n"
+    )

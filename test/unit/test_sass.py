@@ -1,0 +1,71 @@
+"""bench/sass.py: loops found in a listing of nvdisasm."""
+
+from __future__ import annotations
+
+import importlib
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+BENCH = Path(__file__).resolve().parents[2] / "bench"
+
+LISTING = """
+.text.matmul:
+        /*0000*/                   MOV R1, c[0x0][0x28] ;
+.L_x_1:
+        /*0010*/                   HMMA.16816.F32 R4, R4, R8, RZ ;
+        /*0020*/              @!P0 BRA `(.L_x_1) ;
+.L_x_2:
+        /*0030*/                   LDSM.16.M88.4 R4, [R2] ;
+        /*0040*/                   HMMA.16816.F32 R4, R4, R8, R4 ;
+        /*0050*/               @P1 BRA `(.L_x_3) ;
+        /*0060*/                   HMMA.16816.F32 R4, R4, R8, R4 ;
+.L_x_3:
+        /*0070*/                   IADD3 R2, R2, 0x1, RZ ;
+        /*0080*/         @!UP0 UIADD3 UR4, UR4, 0x1, URZ ;
+        /*0090*/              @!P0 BRA `(.L_x_2) ;
+.L_x_4:
+        /*00a0*/                   IADD3 R3, R3, 0x1, RZ ;
+        /*00b0*/                   BRA `(.L_x_4) ;
+        /*00c0*/                   EXIT ;
+"""
+
+
+@pytest.fixture
+def sass(monkeypatch: pytest.MonkeyPatch) -> Any:
+    """The script as a module."""
+    monkeypatch.syspath_prepend(BENCH)
+    return importlib.import_module("sass")
+
+
+def test_the_loop_with_most_matrix_instructions_is_first(sass: Any) -> None:
+    """From the target of the branch to the branch; a loop without any is left out."""
+    steady, short = sass.loops(LISTING)
+    assert (steady.size, steady.matrix, steady.per_matrix) == (7, 2, 3.5)
+    assert steady.instructions == {
+        **{"LDSM": 1, "HMMA": 2, "BRA": 2},
+        **{"IADD3": 1, "UIADD3": 1},
+    }
+    assert (short.size, short.matrix) == (2, 1)
+
+
+def test_the_main_loop_of_a_compiled_kernel_is_found(sass: Any) -> None:
+    """Whole rounds of the stages: 64 products per step of 32, for each of 4 warps."""
+    import alcop_mlir
+
+    kind = "memref<2048x2048x"
+    program = alcop_mlir.compile(
+        f"""func.func @f(%a: {kind}f16>, %b: {kind}f16>, %c: {kind}f32>) {{
+          linalg.matmul ins(%a, %b : {kind}f16>, {kind}f16>) outs(%c : {kind}f32>)
+          return
+        }}""",
+        schedule="block=128,128,32 warp=64,64 stages=3,2",
+    )
+    cubin = program.bundle.code["f"].cubin
+    if cubin is None:
+        pytest.skip("needs ptxas")
+    loop = sass.steady_state(cubin)
+    assert loop.matrix % (3 * 64) == 0
+    assert loop.per_matrix < 2.3
+    assert program.function.kernels[0].spill_bytes == 0
