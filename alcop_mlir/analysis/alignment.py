@@ -1,0 +1,227 @@
+"""What is known about the alignment of indices and addresses.
+
+`divisor` finds a number that an index is certainly a multiple of, through arithmetic,
+loops and branches. `address_alignment` puts the divisors of all indices of an access
+together with strides and offsets: the bytes that the access is certainly aligned to.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from alcop_mlir.analysis import loops
+from alcop_mlir.bindings import ir
+from alcop_mlir.target import CP_ASYNC_BYTES
+
+# Arrays begin at a multiple of this many bytes: the kernel ABI asks it of arguments,
+# and alcop-outline-kernels gives shared buffers more. Wider accesses do not exist.
+BASE_ALIGNMENT = max(CP_ASYNC_BYTES)
+
+# Divisors of values that are being looked at, for loop-carried ones.
+_Assumed = dict[Any, int]
+
+
+def divisor(value: Any, assumed: _Assumed | None = None) -> int:
+    """The greatest number found that divides `value`; 0 for the constant zero."""
+    assumed = {} if assumed is None else assumed
+    if value in assumed:
+        return assumed[value]
+    known = loops.constant(value)
+    if known is not None:
+        return abs(known)
+    op = loops.defining_op(value)
+    if op is None:
+        return _argument_divisor(value, assumed)
+    if op.operation.name == "scf.for":
+        return _carried_divisor(op, list(op.operation.results).index(value), assumed)
+    if op.operation.name == "scf.if":
+        return _branch_divisor(op, list(op.operation.results).index(value), assumed)
+    rule = _RULES.get(op.operation.name)
+    return 1 if rule is None else rule(op.operation, assumed)
+
+
+def address_alignment(memref: Any, divisors: Sequence[int]) -> int:
+    """Bytes that the element at indices divisible by `divisors` is aligned to."""
+    size = element_bytes(memref.type)
+    strides, _ = memref.type.get_strides_and_offset()
+    alignment = base_alignment(memref)
+    for stride, extent, known in zip(strides, memref.type.shape, divisors, strict=True):
+        if extent != 1:  # else the index is zero
+            alignment = math.gcd(alignment, _static(stride) * known * size)
+    return alignment
+
+
+def base_alignment(memref: Any) -> int:
+    """Bytes that the first element of `memref` is aligned to."""
+    op = loops.defining_op(memref)
+    if op is not None and op.operation.name in _VIEW_RULES:
+        return _VIEW_RULES[op.operation.name](op.operation)
+    _, offset = memref.type.get_strides_and_offset()
+    return math.gcd(BASE_ALIGNMENT, _static(offset) * element_bytes(memref.type))
+
+
+def behind_casts(memref: Any) -> Any:
+    """What `memref` was before casts that only forget sizes, strides or an offset.
+
+    Upstream folds accesses of views into their buffers, but not through casts.
+    """
+    op = loops.defining_op(memref)
+    while op is not None and op.operation.name == "memref.cast":
+        source = op.operation.operands[0]
+        if not isinstance(source.type, ir.MemRefType):
+            break
+        memref, op = source, loops.defining_op(source)
+    return memref
+
+
+def element_bytes(kind: Any) -> int:
+    """Bytes of one element of a memref or vector type; 1 where that is not known."""
+    element = kind.element_type
+    return element.width // 8 if has_whole_bytes(element) else 1
+
+
+def has_whole_bytes(element: Any) -> bool:
+    """Whether elements of this type fill a known number of bytes."""
+    return isinstance(element, ir.IntegerType | ir.FloatType) and element.width % 8 == 0
+
+
+def _static(stride_or_offset: int) -> int:
+    """Itself, or 1 (any number) where it is only known at run time."""
+    dynamic = ir.ShapedType.get_dynamic_stride_or_offset()
+    return 1 if stride_or_offset == dynamic else stride_or_offset
+
+
+def _subview_alignment(op: Any) -> int:
+    """As the element of the source at the view's offsets."""
+    dynamic = ir.ShapedType.get_dynamic_size()
+    given = iter(list(op.operands)[1:])
+    divisors = [
+        divisor(next(given)) if offset == dynamic else abs(offset)
+        for offset in op.attributes["static_offsets"]
+    ]
+    return address_alignment(op.operands[0], divisors)
+
+
+def _cast_alignment(op: Any) -> int:
+    return base_alignment(op.operands[0])
+
+
+def _view_alignment(op: Any) -> int:
+    """Of a buffer of bytes seen from a shift on."""
+    return math.gcd(base_alignment(op.operands[0]), divisor(op.operands[1]))
+
+
+def _argument_divisor(argument: Any, assumed: _Assumed) -> int:
+    """Of a loop's induction variable or carried value; 1 of other arguments."""
+    owner = argument.owner.owner
+    if owner is None or owner.operation.name != "scf.for":
+        return 1
+    if argument.arg_number == 0:
+        lower, _, step = loops.bounds(owner)
+        return math.gcd(divisor(lower, assumed), divisor(step, assumed))
+    return _carried_divisor(owner, argument.arg_number - 1, assumed)
+
+
+def _carried_divisor(loop: Any, number: int, assumed: _Assumed) -> int:
+    """The greatest divisor of the start that every iteration keeps."""
+    argument = loops.body(loop).arguments[number + 1]
+    yielded = loops.terminator(loop).operation.operands[number]
+    kept = divisor(loops.inits(loop)[number], assumed)
+    while True:
+        after = math.gcd(kept, divisor(yielded, {**assumed, argument: kept}))
+        if after == kept:
+            return kept
+        kept = after
+
+
+def _branch_divisor(branch: Any, number: int, assumed: _Assumed) -> int:
+    ends = [list(r.blocks[0].operations)[-1] for r in branch.operation.regions]
+    return math.gcd(*(divisor(end.operation.operands[number], assumed) for end in ends))
+
+
+def _common(op: Any, assumed: _Assumed) -> int:
+    return math.gcd(*(divisor(operand, assumed) for operand in op.operands))
+
+
+def _product(op: Any, assumed: _Assumed) -> int:
+    return math.prod(divisor(operand, assumed) for operand in op.operands)
+
+
+def _selected(op: Any, assumed: _Assumed) -> int:
+    _, one, other = op.operands
+    return math.gcd(divisor(one, assumed), divisor(other, assumed))
+
+
+def _shifted(op: Any, assumed: _Assumed) -> int:
+    amount = loops.constant(op.operands[1])
+    return divisor(op.operands[0], assumed) << (amount or 0)
+
+
+def _masked(op: Any, assumed: _Assumed) -> int:
+    """Bits that are zero below in either operand are zero in the result."""
+    return max(_low_bit(divisor(operand, assumed)) for operand in op.operands)
+
+
+def _combined(op: Any, assumed: _Assumed) -> int:
+    """Bits that are zero below in both operands are zero in the result."""
+    bits = [_low_bit(divisor(operand, assumed)) for operand in op.operands]
+    return math.gcd(*bits)
+
+
+def _low_bit(number: int) -> int:
+    return number & -number
+
+
+def _applied(op: Any, assumed: _Assumed) -> int:
+    """Of an affine.apply: dimensions first, then symbols."""
+    affine_map = op.attributes["map"].value
+    known = [divisor(operand, assumed) for operand in op.operands]
+    dims, symbols = known[: affine_map.n_dims], known[affine_map.n_dims :]
+    return _expression_divisor(affine_map.results[0], dims, symbols)
+
+
+def _expression_divisor(expr: Any, dims: list[int], symbols: list[int]) -> int:
+    if isinstance(expr, ir.AffineConstantExpr):
+        return abs(ir.AffineConstantExpr(expr).value)
+    if isinstance(expr, ir.AffineDimExpr):
+        return dims[ir.AffineDimExpr(expr).position]
+    if isinstance(expr, ir.AffineSymbolExpr):
+        return symbols[ir.AffineSymbolExpr(expr).position]
+    if isinstance(expr, ir.AffineFloorDivExpr | ir.AffineCeilDivExpr):
+        return 1
+    binary = ir.AffineBinaryExpr(expr)
+    left = _expression_divisor(binary.lhs, dims, symbols)
+    right = _expression_divisor(binary.rhs, dims, symbols)
+    if isinstance(expr, ir.AffineMulExpr):
+        return left * right
+    return math.gcd(left, right)  # of a sum, and of a remainder
+
+
+_RULES: dict[str, Callable[[Any, _Assumed], int]] = {
+    "affine.apply": _applied,
+    "arith.addi": _common,
+    "arith.andi": _masked,
+    "arith.index_cast": _common,
+    "arith.index_castui": _common,
+    "arith.maxsi": _common,
+    "arith.maxui": _common,
+    "arith.minsi": _common,
+    "arith.minui": _common,
+    "arith.muli": _product,
+    "arith.ori": _combined,
+    "arith.remsi": _common,
+    "arith.remui": _common,
+    "arith.select": _selected,
+    "arith.shli": _shifted,
+    "arith.subi": _common,
+    "arith.xori": _combined,
+}
+
+_VIEW_RULES: dict[str, Callable[[Any], int]] = {
+    "memref.cast": _cast_alignment,
+    "memref.memory_space_cast": _cast_alignment,
+    "memref.subview": _subview_alignment,
+    "memref.view": _view_alignment,
+}

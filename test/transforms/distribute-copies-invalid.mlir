@@ -1,0 +1,69 @@
+// RUN: alcop-opt %s --alcop-distribute-copies --split-input-file --verify-diagnostics
+
+#ws = #gpu.address_space<workgroup>
+func.func @between_shared_buffers() {
+  %c1 = arith.constant 1 : index
+  %c64 = arith.constant 64 : index
+  gpu.launch blocks(%bx, %by, %bz) in (%gx = %c1, %gy = %c1, %gz = %c1)
+             threads(%tx, %ty, %tz) in (%sx = %c64, %sy = %c1, %sz = %c1) {
+    %a = memref.alloc() : memref<64x32xf16, #ws>
+    %b = memref.alloc() : memref<64x32xf16, #ws>
+    // expected-remark @+1 {{copy left as it is: not between global and workgroup memory}}
+    memref.copy %a, %b : memref<64x32xf16, #ws> to memref<64x32xf16, #ws>
+    gpu.terminator
+  }
+  return
+}
+
+// -----
+
+#ws = #gpu.address_space<workgroup>
+func.func @unknown_block_size(%A: memref<64x32xf16>, %threads: index) {
+  %c1 = arith.constant 1 : index
+  gpu.launch blocks(%bx, %by, %bz) in (%gx = %c1, %gy = %c1, %gz = %c1)
+             threads(%tx, %ty, %tz) in (%sx = %threads, %sy = %c1, %sz = %c1) {
+    %a = memref.alloc() : memref<64x32xf16, #ws>
+    // expected-error @+1 {{cannot spread the copy over threads: the thread block is ?x1x1, expected constant sizes, 1 along y and z}}
+    "alcop.async_copy"(%A, %a) : (memref<64x32xf16>, memref<64x32xf16, #ws>) -> ()
+    gpu.terminator
+  }
+  return
+}
+
+// -----
+
+#ws = #gpu.address_space<workgroup>
+func.func @dynamic_size(%A: memref<?x32xf16>, %a: memref<?x32xf16, #ws>) {
+  %c1 = arith.constant 1 : index
+  %c64 = arith.constant 64 : index
+  gpu.launch blocks(%bx, %by, %bz) in (%gx = %c1, %gy = %c1, %gz = %c1)
+             threads(%tx, %ty, %tz) in (%sx = %c64, %sy = %c1, %sz = %c1) {
+    // expected-error @+1 {{cannot spread the copy over threads: copies memref<?x32xf16>, expected static sizes of rank 1 or more}}
+    memref.copy %A, %a : memref<?x32xf16> to memref<?x32xf16, #ws>
+    gpu.terminator
+  }
+  return
+}
+
+// -----
+
+func.func @to_global_memory(%A: memref<64x32xf16>, %B: memref<64x32xf16>) {
+  %c1 = arith.constant 1 : index
+  %c64 = arith.constant 64 : index
+  gpu.launch blocks(%bx, %by, %bz) in (%gx = %c1, %gy = %c1, %gz = %c1)
+             threads(%tx, %ty, %tz) in (%sx = %c64, %sy = %c1, %sz = %c1) {
+    // expected-error @+1 {{cannot spread the copy over threads: copies to memref<64x32xf16>, expected workgroup memory}}
+    "alcop.async_copy"(%A, %B) : (memref<64x32xf16>, memref<64x32xf16>) -> ()
+    gpu.terminator
+  }
+  return
+}
+
+// -----
+
+#ws = #gpu.address_space<workgroup>
+func.func @on_the_host(%A: memref<64x32xf16>, %a: memref<64x32xf16, #ws>) {
+  // expected-error @+1 {{alcop-distribute-copies: copy outside a kernel, expected a gpu.launch}}
+  "alcop.async_copy"(%A, %a) : (memref<64x32xf16>, memref<64x32xf16, #ws>) -> ()
+  return
+}

@@ -1,0 +1,320 @@
+// RUN: alcop-opt %s --alcop-lower-mma --split-input-file --verify-diagnostics
+
+#ws = #gpu.address_space<workgroup>
+#mk = affine_map<(m, n, k) -> (m, k)>
+#kn = affine_map<(m, n, k) -> (k, n)>
+#mn = affine_map<(m, n, k) -> (m, n)>
+func.func @operand_types(%C: memref<16x16xf32>, %f: vector<16x16xf32>) {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %threads = arith.constant 32 : index
+  %zero = arith.constant dense<0.0> : vector<16x16xf32>
+  gpu.launch blocks(%bx, %by, %bz) in (%gx = %c1, %gy = %c1, %gz = %c1)
+             threads(%tx, %ty, %tz) in (%sx = %threads, %sy = %c1, %sz = %c1) {
+    // expected-error @+1 {{alcop-lower-mma: contraction of f32 and f32 into f32, expected f16 or bf16 for both operands and f32}}
+    %s = vector.contract {indexing_maps = [#mk, #kn, #mn], iterator_types = ["parallel", "parallel", "reduction"], kind = #vector.kind<add>} %f, %f, %zero : vector<16x16xf32>, vector<16x16xf32> into vector<16x16xf32>
+    vector.transfer_write %s, %C[%c0, %c0] {in_bounds = [true, true]} : vector<16x16xf32>, memref<16x16xf32>
+    gpu.terminator
+  }
+  return
+}
+
+// -----
+
+#ws = #gpu.address_space<workgroup>
+#mk = affine_map<(m, n, k) -> (m, k)>
+#kn = affine_map<(m, n, k) -> (k, n)>
+#mn = affine_map<(m, n, k) -> (m, n)>
+func.func @kind_of_sum(%C: memref<16x16xf32>) {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %threads = arith.constant 32 : index
+  %pad = arith.constant 0.0 : f16
+  %zero = arith.constant dense<0.0> : vector<16x16xf32>
+  gpu.launch blocks(%bx, %by, %bz) in (%gx = %c1, %gy = %c1, %gz = %c1)
+             threads(%tx, %ty, %tz) in (%sx = %threads, %sy = %c1, %sz = %c1) {
+    %a = memref.alloc() : memref<16x16xf16, #ws>
+    %f = vector.transfer_read %a[%c0, %c0], %pad {in_bounds = [true, true]} : memref<16x16xf16, #ws>, vector<16x16xf16>
+    %g = vector.transfer_read %a[%c0, %c0], %pad {in_bounds = [true, true]} : memref<16x16xf16, #ws>, vector<16x16xf16>
+    // expected-error @+1 {{contraction by #vector.kind<maxnumf>, expected #vector.kind<add>}}
+    %s = vector.contract {indexing_maps = [#mk, #kn, #mn], iterator_types = ["parallel", "parallel", "reduction"], kind = #vector.kind<maxnumf>} %f, %g, %zero : vector<16x16xf16>, vector<16x16xf16> into vector<16x16xf32>
+    vector.transfer_write %s, %C[%c0, %c0] {in_bounds = [true, true]} : vector<16x16xf32>, memref<16x16xf32>
+    gpu.terminator
+  }
+  return
+}
+
+// -----
+
+// The result has n before m.
+#ws = #gpu.address_space<workgroup>
+#mk = affine_map<(m, n, k) -> (m, k)>
+#kn = affine_map<(m, n, k) -> (k, n)>
+#nm = affine_map<(m, n, k) -> (n, m)>
+func.func @order_of_result(%C: memref<16x16xf32>) {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %threads = arith.constant 32 : index
+  %pad = arith.constant 0.0 : f16
+  %zero = arith.constant dense<0.0> : vector<16x16xf32>
+  gpu.launch blocks(%bx, %by, %bz) in (%gx = %c1, %gy = %c1, %gz = %c1)
+             threads(%tx, %ty, %tz) in (%sx = %threads, %sy = %c1, %sz = %c1) {
+    %a = memref.alloc() : memref<16x16xf16, #ws>
+    %f = vector.transfer_read %a[%c0, %c0], %pad {in_bounds = [true, true]} : memref<16x16xf16, #ws>, vector<16x16xf16>
+    %g = vector.transfer_read %a[%c0, %c0], %pad {in_bounds = [true, true]} : memref<16x16xf16, #ws>, vector<16x16xf16>
+    // expected-error @+1 {{contraction over mk, kn, nm: expected mk or km, kn or nk, mn}}
+    %s = vector.contract {indexing_maps = [#mk, #kn, #nm], iterator_types = ["parallel", "parallel", "reduction"], kind = #vector.kind<add>} %f, %g, %zero : vector<16x16xf16>, vector<16x16xf16> into vector<16x16xf32>
+    vector.transfer_write %s, %C[%c0, %c0] {in_bounds = [true, true]} : vector<16x16xf32>, memref<16x16xf32>
+    gpu.terminator
+  }
+  return
+}
+
+// -----
+
+#ws = #gpu.address_space<workgroup>
+#mk = affine_map<(b, m, n, k) -> (b, m, k)>
+#kn = affine_map<(b, m, n, k) -> (b, k, n)>
+#mn = affine_map<(b, m, n, k) -> (b, m, n)>
+func.func @batch(%f: vector<2x16x16xf16>, %z: vector<2x16x16xf32>) {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %threads = arith.constant 32 : index
+  gpu.launch blocks(%bx, %by, %bz) in (%gx = %c1, %gy = %c1, %gz = %c1)
+             threads(%tx, %ty, %tz) in (%sx = %threads, %sy = %c1, %sz = %c1) {
+    // expected-error @+1 {{contraction over ?mk, ?kn, ?mn: expected mk or km, kn or nk, mn}}
+    %s = vector.contract {indexing_maps = [#mk, #kn, #mn], iterator_types = ["parallel", "parallel", "parallel", "reduction"], kind = #vector.kind<add>} %f, %f, %z : vector<2x16x16xf16>, vector<2x16x16xf16> into vector<2x16x16xf32>
+    gpu.terminator
+  }
+  return
+}
+
+// -----
+
+#ws = #gpu.address_space<workgroup>
+#mk = affine_map<(m, n, k) -> (m, k)>
+#kn = affine_map<(m, n, k) -> (k, n)>
+#mn = affine_map<(m, n, k) -> (m, n)>
+func.func @odd_number_of_pieces() {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %threads = arith.constant 32 : index
+  %pad = arith.constant 0.0 : f16
+  %zero = arith.constant dense<0.0> : vector<16x24xf32>
+  gpu.launch blocks(%bx, %by, %bz) in (%gx = %c1, %gy = %c1, %gz = %c1)
+             threads(%tx, %ty, %tz) in (%sx = %threads, %sy = %c1, %sz = %c1) {
+    %a = memref.alloc() : memref<16x16xf16, #ws>
+    %b = memref.alloc() : memref<16x24xf16, #ws>
+    %f = vector.transfer_read %a[%c0, %c0], %pad {in_bounds = [true, true]} : memref<16x16xf16, #ws>, vector<16x16xf16>
+    %g = vector.transfer_read %b[%c0, %c0], %pad {in_bounds = [true, true]} : memref<16x24xf16, #ws>, vector<16x24xf16>
+    // expected-error @+1 {{vector<16x24xf16> as b [k][n]: n is 24, expected a multiple of 16 (mma.sync.m16n8k16)}}
+    %s = vector.contract {indexing_maps = [#mk, #kn, #mn], iterator_types = ["parallel", "parallel", "reduction"], kind = #vector.kind<add>} %f, %g, %zero : vector<16x16xf16>, vector<16x24xf16> into vector<16x24xf32>
+    gpu.terminator
+  }
+  return
+}
+
+// -----
+
+// The sum of one product is an operand of the next: held in other lanes.
+#ws = #gpu.address_space<workgroup>
+#mk = affine_map<(m, n, k) -> (m, k)>
+#kn = affine_map<(m, n, k) -> (k, n)>
+#mn = affine_map<(m, n, k) -> (m, n)>
+func.func @two_layouts(%C: memref<16x16xf32>) {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %threads = arith.constant 32 : index
+  %pad = arith.constant 0.0 : f16
+  %zero = arith.constant dense<0.0> : vector<16x16xf32>
+  gpu.launch blocks(%bx, %by, %bz) in (%gx = %c1, %gy = %c1, %gz = %c1)
+             threads(%tx, %ty, %tz) in (%sx = %threads, %sy = %c1, %sz = %c1) {
+    %a = memref.alloc() : memref<16x16xf16, #ws>
+    %f = vector.transfer_read %a[%c0, %c0], %pad {in_bounds = [true, true]} : memref<16x16xf16, #ws>, vector<16x16xf16>
+    %g = vector.transfer_read %a[%c0, %c0], %pad {in_bounds = [true, true]} : memref<16x16xf16, #ws>, vector<16x16xf16>
+    %p = vector.contract {indexing_maps = [#mk, #kn, #mn], iterator_types = ["parallel", "parallel", "reduction"], kind = #vector.kind<add>} %f, %g, %zero : vector<16x16xf16>, vector<16x16xf16> into vector<16x16xf32>
+    %h = arith.truncf %p : vector<16x16xf32> to vector<16x16xf16>
+    // expected-error @+1 {{needs a vector as a [m][k] which is held as accumulator [m][n]: no way between the two is known}}
+    %s = vector.contract {indexing_maps = [#mk, #kn, #mn], iterator_types = ["parallel", "parallel", "reduction"], kind = #vector.kind<add>} %h, %g, %zero : vector<16x16xf16>, vector<16x16xf16> into vector<16x16xf32>
+    vector.transfer_write %s, %C[%c0, %c0] {in_bounds = [true, true]} : vector<16x16xf32>, memref<16x16xf32>
+    gpu.terminator
+  }
+  return
+}
+
+// -----
+
+#ws = #gpu.address_space<workgroup>
+#mk = affine_map<(m, n, k) -> (m, k)>
+#kn = affine_map<(m, n, k) -> (k, n)>
+#mn = affine_map<(m, n, k) -> (m, n)>
+func.func @from_global_memory(%C: memref<16x16xf32>, %A: memref<16x16xf16>) {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %threads = arith.constant 32 : index
+  %pad = arith.constant 0.0 : f16
+  %zero = arith.constant dense<0.0> : vector<16x16xf32>
+  gpu.launch blocks(%bx, %by, %bz) in (%gx = %c1, %gy = %c1, %gz = %c1)
+             threads(%tx, %ty, %tz) in (%sx = %threads, %sy = %c1, %sz = %c1) {
+    %a = memref.alloc() : memref<16x16xf16, #ws>
+    %g = vector.transfer_read %a[%c0, %c0], %pad {in_bounds = [true, true]} : memref<16x16xf16, #ws>, vector<16x16xf16>
+    // expected-error @+1 {{reads a [m][k] from memref<16x16xf16>, expected workgroup memory}}
+    %f = vector.transfer_read %A[%c0, %c0], %pad {in_bounds = [true, true]} : memref<16x16xf16>, vector<16x16xf16>
+    %s = vector.contract {indexing_maps = [#mk, #kn, #mn], iterator_types = ["parallel", "parallel", "reduction"], kind = #vector.kind<add>} %f, %g, %zero : vector<16x16xf16>, vector<16x16xf16> into vector<16x16xf32>
+    vector.transfer_write %s, %C[%c0, %c0] {in_bounds = [true, true]} : vector<16x16xf32>, memref<16x16xf32>
+    gpu.terminator
+  }
+  return
+}
+
+// -----
+
+#ws = #gpu.address_space<workgroup>
+#mk = affine_map<(m, n, k) -> (m, k)>
+#kn = affine_map<(m, n, k) -> (k, n)>
+#mn = affine_map<(m, n, k) -> (m, n)>
+func.func @unknown_alignment(%C: memref<16x16xf32>, %at: index) {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %threads = arith.constant 32 : index
+  %pad = arith.constant 0.0 : f16
+  %zero = arith.constant dense<0.0> : vector<16x16xf32>
+  gpu.launch blocks(%bx, %by, %bz) in (%gx = %c1, %gy = %c1, %gz = %c1)
+             threads(%tx, %ty, %tz) in (%sx = %threads, %sy = %c1, %sz = %c1) {
+    %a = memref.alloc() : memref<16x16xf16, #ws>
+    %g = vector.transfer_read %a[%c0, %c0], %pad {in_bounds = [true, true]} : memref<16x16xf16, #ws>, vector<16x16xf16>
+    %b = memref.alloc() : memref<16x32xf16, #ws>
+    // expected-error @+1 {{reads a [m][k] from memref<16x32xf16, #gpu.address_space<workgroup>> at rows that are known to be aligned to 2 bytes, expected 16 (ldmatrix) and contiguous rows}}
+    %f = vector.transfer_read %b[%c0, %at], %pad {in_bounds = [true, true]} : memref<16x32xf16, #ws>, vector<16x16xf16>
+    %s = vector.contract {indexing_maps = [#mk, #kn, #mn], iterator_types = ["parallel", "parallel", "reduction"], kind = #vector.kind<add>} %f, %g, %zero : vector<16x16xf16>, vector<16x16xf16> into vector<16x16xf32>
+    vector.transfer_write %s, %C[%c0, %c0] {in_bounds = [true, true]} : vector<16x16xf32>, memref<16x16xf32>
+    gpu.terminator
+  }
+  return
+}
+
+// -----
+
+#ws = #gpu.address_space<workgroup>
+#mk = affine_map<(m, n, k) -> (m, k)>
+#kn = affine_map<(m, n, k) -> (k, n)>
+#mn = affine_map<(m, n, k) -> (m, n)>
+func.func @perhaps_out_of_bounds(%C: memref<16x16xf32>) {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %threads = arith.constant 32 : index
+  %pad = arith.constant 0.0 : f16
+  %zero = arith.constant dense<0.0> : vector<16x16xf32>
+  gpu.launch blocks(%bx, %by, %bz) in (%gx = %c1, %gy = %c1, %gz = %c1)
+             threads(%tx, %ty, %tz) in (%sx = %threads, %sy = %c1, %sz = %c1) {
+    %a = memref.alloc() : memref<16x16xf16, #ws>
+    %g = vector.transfer_read %a[%c0, %c0], %pad {in_bounds = [true, true]} : memref<16x16xf16, #ws>, vector<16x16xf16>
+    // expected-error @+1 {{transfer that may leave its memref, expected in_bounds}}
+    %f = vector.transfer_read %a[%c0, %c0], %pad {in_bounds = [true, false]} : memref<16x16xf16, #ws>, vector<16x16xf16>
+    %s = vector.contract {indexing_maps = [#mk, #kn, #mn], iterator_types = ["parallel", "parallel", "reduction"], kind = #vector.kind<add>} %f, %g, %zero : vector<16x16xf16>, vector<16x16xf16> into vector<16x16xf32>
+    vector.transfer_write %s, %C[%c0, %c0] {in_bounds = [true, true]} : vector<16x16xf32>, memref<16x16xf32>
+    gpu.terminator
+  }
+  return
+}
+
+// -----
+
+#ws = #gpu.address_space<workgroup>
+#mk = affine_map<(m, n, k) -> (m, k)>
+#kn = affine_map<(m, n, k) -> (k, n)>
+#mn = affine_map<(m, n, k) -> (m, n)>
+func.func @unknown_use(%C: memref<16x16xf32>) {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %threads = arith.constant 32 : index
+  %pad = arith.constant 0.0 : f16
+  %zero = arith.constant dense<0.0> : vector<16x16xf32>
+  gpu.launch blocks(%bx, %by, %bz) in (%gx = %c1, %gy = %c1, %gz = %c1)
+             threads(%tx, %ty, %tz) in (%sx = %threads, %sy = %c1, %sz = %c1) {
+    %a = memref.alloc() : memref<16x16xf16, #ws>
+    %f = vector.transfer_read %a[%c0, %c0], %pad {in_bounds = [true, true]} : memref<16x16xf16, #ws>, vector<16x16xf16>
+    %g = vector.transfer_read %a[%c0, %c0], %pad {in_bounds = [true, true]} : memref<16x16xf16, #ws>, vector<16x16xf16>
+    %s = vector.contract {indexing_maps = [#mk, #kn, #mn], iterator_types = ["parallel", "parallel", "reduction"], kind = #vector.kind<add>} %f, %g, %zero : vector<16x16xf16>, vector<16x16xf16> into vector<16x16xf32>
+    // expected-error @+1 {{'vector.shape_cast' cannot use the fragments of accumulator [m][n]}}
+    %flat = vector.shape_cast %s : vector<16x16xf32> to vector<256xf32>
+    gpu.terminator
+  }
+  return
+}
+
+// -----
+
+#ws = #gpu.address_space<workgroup>
+#mk = affine_map<(m, n, k) -> (m, k)>
+#kn = affine_map<(m, n, k) -> (k, n)>
+#mn = affine_map<(m, n, k) -> (m, n)>
+func.func @unknown_origin(%C: memref<16x16xf32>, %v: vector<256xf32>) {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %threads = arith.constant 32 : index
+  %pad = arith.constant 0.0 : f16
+  gpu.launch blocks(%bx, %by, %bz) in (%gx = %c1, %gy = %c1, %gz = %c1)
+             threads(%tx, %ty, %tz) in (%sx = %threads, %sy = %c1, %sz = %c1) {
+    %a = memref.alloc() : memref<16x16xf16, #ws>
+    %f = vector.transfer_read %a[%c0, %c0], %pad {in_bounds = [true, true]} : memref<16x16xf16, #ws>, vector<16x16xf16>
+    %g = vector.transfer_read %a[%c0, %c0], %pad {in_bounds = [true, true]} : memref<16x16xf16, #ws>, vector<16x16xf16>
+    // expected-error @+1 {{'vector.shape_cast' cannot make the fragments of accumulator [m][n]}}
+    %acc = vector.shape_cast %v : vector<256xf32> to vector<16x16xf32>
+    %s = vector.contract {indexing_maps = [#mk, #kn, #mn], iterator_types = ["parallel", "parallel", "reduction"], kind = #vector.kind<add>} %f, %g, %acc : vector<16x16xf16>, vector<16x16xf16> into vector<16x16xf32>
+    vector.transfer_write %s, %C[%c0, %c0] {in_bounds = [true, true]} : vector<16x16xf32>, memref<16x16xf32>
+    gpu.terminator
+  }
+  return
+}
+
+// -----
+
+#ws = #gpu.address_space<workgroup>
+#mk = affine_map<(m, n, k) -> (m, k)>
+#kn = affine_map<(m, n, k) -> (k, n)>
+#mn = affine_map<(m, n, k) -> (m, n)>
+func.func @wide_elements(%C: memref<16x16xf64>) {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %threads = arith.constant 32 : index
+  %pad = arith.constant 0.0 : f16
+  %zero = arith.constant dense<0.0> : vector<16x16xf32>
+  gpu.launch blocks(%bx, %by, %bz) in (%gx = %c1, %gy = %c1, %gz = %c1)
+             threads(%tx, %ty, %tz) in (%sx = %threads, %sy = %c1, %sz = %c1) {
+    %a = memref.alloc() : memref<16x16xf16, #ws>
+    %f = vector.transfer_read %a[%c0, %c0], %pad {in_bounds = [true, true]} : memref<16x16xf16, #ws>, vector<16x16xf16>
+    %g = vector.transfer_read %a[%c0, %c0], %pad {in_bounds = [true, true]} : memref<16x16xf16, #ws>, vector<16x16xf16>
+    %s = vector.contract {indexing_maps = [#mk, #kn, #mn], iterator_types = ["parallel", "parallel", "reduction"], kind = #vector.kind<add>} %f, %g, %zero : vector<16x16xf16>, vector<16x16xf16> into vector<16x16xf32>
+    %w = arith.extf %s : vector<16x16xf32> to vector<16x16xf64>
+    // expected-error @+1 {{transfer of f64, expected elements of 16 or 32 bits}}
+    vector.transfer_write %w, %C[%c0, %c0] {in_bounds = [true, true]} : vector<16x16xf64>, memref<16x16xf64>
+    gpu.terminator
+  }
+  return
+}
+
+// -----
+
+#ws = #gpu.address_space<workgroup>
+#mk = affine_map<(m, n, k) -> (m, k)>
+#kn = affine_map<(m, n, k) -> (k, n)>
+#mn = affine_map<(m, n, k) -> (m, n)>
+func.func @part_of_a_warp(%C: memref<16x16xf32>) {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %threads = arith.constant 48 : index
+  %pad = arith.constant 0.0 : f16
+  %zero = arith.constant dense<0.0> : vector<16x16xf32>
+  gpu.launch blocks(%bx, %by, %bz) in (%gx = %c1, %gy = %c1, %gz = %c1)
+             threads(%tx, %ty, %tz) in (%sx = %threads, %sy = %c1, %sz = %c1) {
+    %a = memref.alloc() : memref<16x16xf16, #ws>
+    %f = vector.transfer_read %a[%c0, %c0], %pad {in_bounds = [true, true]} : memref<16x16xf16, #ws>, vector<16x16xf16>
+    %g = vector.transfer_read %a[%c0, %c0], %pad {in_bounds = [true, true]} : memref<16x16xf16, #ws>, vector<16x16xf16>
+    // expected-error @+1 {{contraction in a thread block of 48x1x1, expected a multiple of 32 threads along x}}
+    %s = vector.contract {indexing_maps = [#mk, #kn, #mn], iterator_types = ["parallel", "parallel", "reduction"], kind = #vector.kind<add>} %f, %g, %zero : vector<16x16xf16>, vector<16x16xf16> into vector<16x16xf32>
+    vector.transfer_write %s, %C[%c0, %c0] {in_bounds = [true, true]} : vector<16x16xf32>, memref<16x16xf32>
+    gpu.terminator
+  }
+  return
+}

@@ -1,0 +1,96 @@
+// RUN: alcop-opt %s --alcop-swizzle-shared --split-input-file | FileCheck %s
+
+// Rows of 64 bytes: two of them fill the banks, so rows two apart are told apart. Each
+// kind of access is permuted alike.
+// CHECK-LABEL: @rows_of_64_bytes(
+// CHECK-SAME:      %{{.*}}, %[[S:.*]]: index, %[[R:.*]]: index, %[[C:.*]]: index)
+// CHECK:         %[[PAIR:.*]] = arith.shrui %[[R]], %c1
+// CHECK:         %[[PHASE:.*]] = arith.andi %[[PAIR]], %c3
+// CHECK:         %[[CHUNK:.*]] = arith.shli %[[PHASE]], %c3
+// CHECK:         %[[X0:.*]] = arith.xori %[[C]], %[[CHUNK]]
+// CHECK:         nvgpu.device_async_copy %{{.*}}[%[[R]], %[[C]]], %{{.*}}[%[[S]], %[[R]], %[[X0]]], 8
+// CHECK:         %[[X1:.*]] = arith.xori %[[C]]
+// CHECK:         nvgpu.ldmatrix %{{.*}}[%[[S]], %[[R]], %[[X1]]]
+// CHECK:         %[[X2:.*]] = arith.xori %[[C]]
+// CHECK:         vector.load %{{.*}}[%[[S]], %[[R]], %[[X2]]]
+// CHECK:         %[[X3:.*]] = arith.xori %[[C]]
+// CHECK:         vector.store %{{.*}}[%[[S]], %[[R]], %[[X3]]]
+// CHECK:         %[[X4:.*]] = arith.xori %[[C]]
+// CHECK:         memref.load %{{.*}}[%[[S]], %[[R]], %[[X4]]]
+// CHECK:         %[[X5:.*]] = arith.xori %[[C]]
+// CHECK:         memref.store %{{.*}}[%[[S]], %[[R]], %[[X5]]]
+#ws = #gpu.address_space<workgroup>
+func.func @rows_of_64_bytes(%A: memref<64x32xf16>, %s: index, %r: index, %c: index) {
+  %a = memref.alloc() : memref<3x64x32xf16, #ws>
+  %t = nvgpu.device_async_copy %A[%r, %c], %a[%s, %r, %c], 8 {bypassL1} : memref<64x32xf16> to memref<3x64x32xf16, #ws>
+  %f = nvgpu.ldmatrix %a[%s, %r, %c] {numTiles = 4 : i32, transpose = false} : memref<3x64x32xf16, #ws> -> vector<4x2xf16>
+  %v = vector.load %a[%s, %r, %c] {alignment = 16 : i64} : memref<3x64x32xf16, #ws>, vector<8xf16>
+  vector.store %v, %a[%s, %r, %c] {alignment = 16 : i64} : memref<3x64x32xf16, #ws>, vector<8xf16>
+  %e = memref.load %a[%s, %r, %c] : memref<3x64x32xf16, #ws>
+  memref.store %e, %a[%s, %r, %c] : memref<3x64x32xf16, #ws>
+  return
+}
+
+// -----
+
+// 128 bytes and more: all eight rows of an ldmatrix begin at the same bank.
+// CHECK-LABEL: @rows_of_256_bytes(
+// CHECK-NOT:   arith.shrui
+// CHECK:       %[[PHASE:.*]] = arith.andi %arg0, %c7
+// CHECK:       %[[CHUNK:.*]] = arith.shli %[[PHASE]], %c3
+// CHECK:       %[[X:.*]] = arith.xori %arg1, %[[CHUNK]]
+// CHECK:       nvgpu.ldmatrix %{{.*}}[%arg0, %[[X]]]
+#ws = #gpu.address_space<workgroup>
+func.func @rows_of_256_bytes(%r: index, %c: index) -> vector<4x2xf16> {
+  %a = memref.alloc() : memref<32x128xf16, #ws>
+  %f = nvgpu.ldmatrix %a[%r, %c] {numTiles = 4 : i32, transpose = true} : memref<32x128xf16, #ws> -> vector<4x2xf16>
+  return %f : vector<4x2xf16>
+}
+
+// -----
+
+// Rows of 96 bytes are 6 chunks: rows four apart collide, and two phases stay in a row.
+// Elements of 4 bytes: 4 in a chunk.
+// CHECK-LABEL: @rows_of_96_bytes(
+// CHECK:       %[[FOUR:.*]] = arith.shrui %arg0, %c2
+// CHECK:       %[[PHASE:.*]] = arith.andi %[[FOUR]], %c1
+// CHECK:       %[[CHUNK:.*]] = arith.shli %[[PHASE]], %c2
+// CHECK:       arith.xori %arg1, %[[CHUNK]]
+#ws = #gpu.address_space<workgroup>
+func.func @rows_of_96_bytes(%r: index, %c: index) -> f32 {
+  %a = memref.alloc() : memref<64x24xf32, #ws>
+  %e = memref.load %a[%r, %c] : memref<64x24xf32, #ws>
+  return %e : f32
+}
+
+// -----
+
+// Five chunks a row: eight rows begin at eight different places as they are. Rows that
+// are no whole chunks, and global memory, are left as well.
+// CHECK-LABEL: @nothing_to_gain
+// CHECK-NOT:   arith.xori
+#ws = #gpu.address_space<workgroup>
+func.func @nothing_to_gain(%r: index, %c: index) -> (f16, f16, f16) {
+  %odd = memref.alloc() : memref<32x40xf16, #ws>
+  %padded = memref.alloc() : memref<32x33xf16, #ws>
+  %global = memref.alloc() : memref<32x32xf16>
+  %0 = memref.load %odd[%r, %c] : memref<32x40xf16, #ws>
+  %1 = memref.load %padded[%r, %c] : memref<32x33xf16, #ws>
+  %2 = memref.load %global[%r, %c] : memref<32x32xf16>
+  return %0, %1, %2 : f16, f16, f16
+}
+
+// -----
+
+// A vector of four elements from a multiple of four on stays within a chunk.
+// CHECK-LABEL: @aligned_by_its_index
+// CHECK:       arith.xori
+// CHECK:       vector.load
+#ws = #gpu.address_space<workgroup>
+func.func @aligned_by_its_index(%r: index, %n: index) -> vector<4xf16> {
+  %c4 = arith.constant 4 : index
+  %c = arith.muli %n, %c4 : index
+  %a = memref.alloc() : memref<32x32xf16, #ws>
+  %v = vector.load %a[%r, %c] : memref<32x32xf16, #ws>, vector<4xf16>
+  return %v : vector<4xf16>
+}
