@@ -194,15 +194,16 @@ def _is_global_to_shared(source: Any, target: Any) -> bool:
     )
 
 
-def _is_plain(op: Any) -> bool:
-    """Whether a load or store moves elements that lie side by side, all of them."""
-    if not op.name.startswith("vector.transfer"):
-        return True
-    segments = list(op.attributes["operandSegmentSizes"])
+def is_plain_transfer(op: Any) -> bool:
+    """Whether a vector.transfer moves one row, all of it, without a mask."""
     map_ = op.attributes["permutation_map"].value
     is_row = len(map_.results) == 1 and str(map_.results[0]) == f"d{map_.n_dims - 1}"
-    in_bounds = all(a.value for a in op.attributes["in_bounds"])
-    return is_row and in_bounds and segments[-1] == 0
+    in_bounds = all(flag.value for flag in op.attributes["in_bounds"])
+    return is_row and in_bounds and list(op.attributes["operandSegmentSizes"])[-1] == 0
+
+
+def _is_plain(op: Any) -> bool:
+    return not op.name.startswith("vector.transfer") or is_plain_transfer(op)
 
 
 def _elements(kind: Any) -> int:

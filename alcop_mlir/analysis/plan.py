@@ -133,6 +133,12 @@ def _unsynchronisable(loop: Any, accepted: list[Copy]) -> tuple[int, str, str] |
             "same barriers",
             "fill all shared buffers of the loop by copies that can be pipelined",
         )
+    if _filled_otherwise(loop, accepted):
+        return (
+            2,
+            "another copy into the same buffer cannot be pipelined",
+            "make all copies into the buffer such as can be pipelined",
+        )
     barriers = copies.ops_inside(loop, "gpu.barrier")
     if any(barrier.block != body(loop) for barrier in barriers):
         return (
@@ -148,6 +154,16 @@ def _unsynchronisable(loop: Any, accepted: list[Copy]) -> tuple[int, str, str] |
             "make its bounds, and the conditions around it, the same for all threads",
         )
     return _foreign_groups(loop, accepted)
+
+
+def _filled_otherwise(loop: Any, accepted: list[Copy]) -> bool:
+    """Whether a buffer is filled by more than the accepted copies."""
+    own = {copy.op for copy in accepted}
+    return any(
+        access.writes and ancestor_in(access.op, body(loop)) not in own
+        for copy in accepted
+        for access in memory.accesses(copy.buffer)
+    )
 
 
 def _foreign_groups(loop: Any, accepted: list[Copy]) -> tuple[int, str, str] | None:

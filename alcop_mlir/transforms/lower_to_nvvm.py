@@ -24,9 +24,11 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
+from alcop_mlir.analysis.copy_forms import is_plain_transfer
 from alcop_mlir.analysis.loops import constant
-from alcop_mlir.bindings import ir, passmanager
+from alcop_mlir.bindings import ir, passmanager, vector
 from alcop_mlir.errors import PassError
+from alcop_mlir.resources import SHARED_ALIGNMENT
 from alcop_mlir.target import DEFAULT_TARGET, Target, find_target
 from alcop_mlir.transforms.base import Pass, option
 
@@ -72,11 +74,12 @@ class LowerToNvvm(Pass):
         for launch in _find(op, lambda name: name == "gpu.launch_func"):
             _check_launch(launch, target)
         for kernels in _find(op, lambda name: name == "gpu.module"):
+            _simplify_transfers(kernels)
             _convert(kernels)
             _check_lowered(kernels)
             for symbol in kernels.regions[0].blocks[0].operations:
                 if symbol.operation.name == "llvm.mlir.global":
-                    _make_external(symbol.operation)
+                    _place_shared(symbol.operation)
                 if symbol.operation.name == "llvm.func":
                     _require_block_size(symbol.operation)
             kernels.attributes["targets"] = _target_attribute(target)
@@ -129,16 +132,44 @@ def _check_lowered(kernels: Any) -> None:
         )
 
 
-def _make_external(shared: Any) -> None:
-    """The symbol of the dynamic shared memory: sized by the launch, not by the PTX."""
+def _place_shared(shared: Any) -> None:
+    """Alignment of a shared buffer; linkage of the dynamic one, which the launch sizes.
+
+    A buffer that a kernel declares is aligned to its element by upstream, while LLVM
+    merges accesses up to 16 bytes and cp.async copies so much.
+    """
     attributes = shared.attributes
-    if str(attributes["global_type"]) != "!llvm.array<0 x i8>":
-        return
     if attributes["addr_space"].value != SHARED_MEMORY_SPACE:
         return
     i64 = ir.IntegerType.get_signless(64)
-    attributes["linkage"] = ir.Attribute.parse("#llvm.linkage<external>")
-    attributes["alignment"] = ir.IntegerAttr.get(i64, DYNAMIC_SHARED_ALIGNMENT)
+    alignment = SHARED_ALIGNMENT
+    if "alignment" in attributes:
+        alignment = max(alignment, attributes["alignment"].value)
+    if str(attributes["global_type"]) == "!llvm.array<0 x i8>":
+        attributes["linkage"] = ir.Attribute.parse("#llvm.linkage<external>")
+        alignment = DYNAMIC_SHARED_ALIGNMENT
+    attributes["alignment"] = ir.IntegerAttr.get(i64, alignment)
+
+
+def _simplify_transfers(kernels: Any) -> None:
+    """One-dimensional transfers in bounds as loads and stores.
+
+    Upstream does it inside convert-vector-to-llvm, too late for the conversion that
+    knows gpu address spaces.
+    """
+    for op in _find(kernels, lambda name: name.startswith("vector.transfer_")):
+        if not is_plain_transfer(op):
+            continue
+        with op.location, ir.InsertionPoint(op):
+            if op.name == "vector.transfer_read":
+                source, *indices = list(op.operands)[:-1]
+                kind = op.results[0].type
+                value = vector.load(kind, source, indices)
+                op.results[0].replace_all_uses_with(value)
+            else:
+                value, target, *indices = op.operands
+                vector.store(value, target, indices)
+        op.erase()
 
 
 def _require_block_size(function: Any) -> None:
