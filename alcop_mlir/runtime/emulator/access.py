@@ -166,18 +166,21 @@ def check_alignment(
     odd = offset & (size - 1)
     if odd.any():
         entry = int(np.flatnonzero(odd)[0])
+        where = _place_text(lanes, space, int(offset[entry]))
         raise fault(
             ins,
-            f"misaligned {size}-byte {space} access at "
-            f"{_address_text(space, int(offset[entry]))}",
+            f"misaligned {size}-byte {space} access at {where},",
             place_of(lanes, entry),
         )
 
 
-def _address_text(space: str, offset: int) -> str:
+def _place_text(lanes: Lanes, space: str, offset: int) -> str:
+    batch = lanes.cohort.batch
     if space == "global":
-        return f"address 0x{GLOBAL_WINDOW + offset:x}"
-    return f"byte {offset}"
+        address = GLOBAL_WINDOW + offset
+        return f"address 0x{address:x}, {batch.memory.nearest(address)}"
+    nearest = batch.program.translator.layout.nearest(space, offset)
+    return f"byte {offset}, {nearest}"
 
 
 def read_shared(lanes: Lanes, size: int) -> Array:

@@ -87,12 +87,19 @@ class Clocks:
         self.horizon[:, own, own] = fresh.min(axis=(2, 3))
 
     def own_horizon(self, copy: Array, warp: Array, lane: Array, stamp: Array) -> Array:
-        """The horizon of `lane` for an access with `stamp` by its own warp."""
+        """The horizon of `lane` for an access with `stamp` by its own warp.
+
+        For a lane that stands for all of the warp, the least over its lanes.
+        """
         start = self.start[copy, warp]
         if self.pairs is None:
             return np.broadcast_to(start, stamp.shape)
         other = stamp % EPOCH
-        exact = self.pairs[copy, warp, lane, np.minimum(other, LANES - 1)]
+        index = np.minimum(other, LANES - 1)
+        exact = self.pairs[copy, warp, np.minimum(lane, LANES - 1), index]
+        if (lane == MANY_LANES).any():
+            every = self.pairs.min(axis=2)[copy, warp, index]
+            exact = np.where(lane == MANY_LANES, every, exact)
         return np.where(other == MANY_LANES, start, exact)
 
     def seen(self) -> Array:

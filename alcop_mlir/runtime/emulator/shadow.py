@@ -36,7 +36,9 @@ class _Access:
 
     __slots__ = ("at", "copy", "lane", "now", "row", "stamp", "warp")
 
-    def __init__(self, shadow: SharedShadow, lanes: Lanes, size: int):
+    def __init__(
+        self, shadow: SharedShadow, lanes: Lanes, size: int, collective: bool = False
+    ):
         if lanes.per_block:
             shadow.widen(lanes.cohort.blocks)
         elif shadow.copies > 1:
@@ -48,6 +50,9 @@ class _Access:
             granule = granule + np.arange(each)
         self.warp = lanes.warp()[:, None]
         self.lane = lanes.lane()[:, None]
+        if collective:
+            # Every lane receives of every row, whichever lane gave its address.
+            self.lane = np.full_like(self.lane, MANY_LANES)
         if shadow.copies > 1:
             self.copy = lanes.block()[:, None]
             self.at = granule + self.copy * shadow.granules
@@ -103,7 +108,7 @@ class SharedShadow:
         the warp begins a new epoch after it, so its lanes need not be told apart."""
         if not lanes.offset.size:
             return
-        access = _Access(self, lanes, size)
+        access = _Access(self, lanes, size, collective)
         at = access.at
         writer, written = self.writer.take(at), self.written.take(at)
         horizon = self.clocks.horizon.reshape(-1).take(access.row + writer)
