@@ -13,8 +13,10 @@ from __future__ import annotations
 import importlib.util
 import re
 import shutil
+import struct
 import subprocess
 import tempfile
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -139,7 +141,7 @@ def _generate(text: str, target: Target) -> str:
     """LLVM's optimizer and NVPTX back end over LLVM IR."""
     llvmlite = _llvmlite()
     try:
-        module = llvmlite.parse_assembly(text)
+        module = llvmlite.parse_assembly(_older_constants(text))
         back_end = llvmlite.Target.from_triple(_TRIPLE)
         machine = back_end.create_target_machine(
             cpu=target.name,
@@ -160,6 +162,52 @@ def _generate(text: str, target: Target) -> str:
     builder = llvmlite.create_pass_builder(machine, tuning)
     builder.getModulePassManager().run(module, builder)
     return machine.emit_assembly(module)
+
+
+def _older_constants(text: str) -> str:
+    """Floating-point constants as the LLVM of llvmlite reads them.
+
+    MLIR's newer LLVM prints a constant as the shortest decimal that its own type rounds
+    back to it, as that type's bits (`f0x3B000000`), or as `+inf`. An older one takes
+    only decimals that are exact, a float's bits as those of the double, and the short
+    formats as `0xH` and `0xR` with theirs: all are written so here.
+    """
+    kind = ""
+
+    def rewritten(match: re.Match[str]) -> str:
+        nonlocal kind
+        if match["type"]:
+            kind = match["type"]  # of the constants that follow on the line
+            return match[0]
+        if match["bits"]:
+            (value,) = struct.unpack(">f", bytes.fromhex(match["bits"]))
+            return _CONSTANT["float"](value)
+        return _CONSTANT[kind](float(match["value"])) if kind in _CONSTANT else match[0]
+
+    return _CONSTANTS.sub(rewritten, text)
+
+
+_CONSTANTS = re.compile(
+    r"\b(?P<type>half|bfloat|float|double)\b"
+    r"|\bf0x(?P<bits>[0-9A-Fa-f]{8})\b"
+    r"|(?<![\w.%@])(?P<value>-?\d+\.\d+(?:e[+-]\d+)?|[+-](?:inf|nan))\b"
+)
+_CONSTANT: dict[str, Callable[[float], str]] = {
+    "float": lambda value: f"0x{struct.pack('>d', _rounded(value)).hex().upper()}",
+    "half": lambda value: f"0xH{struct.pack('>e', value).hex().upper()}",
+    # The decimal names a bfloat: the upper half of the float next to it.
+    "bfloat": lambda value: f"0xR{_bfloat_bits(value):04X}",
+}
+
+
+def _rounded(value: float) -> float:
+    """The float that a decimal means."""
+    return struct.unpack(">f", struct.pack(">f", value))[0]
+
+
+def _bfloat_bits(value: float) -> int:
+    (bits,) = struct.unpack(">I", struct.pack(">f", value))
+    return (bits + 0x8000) >> 16
 
 
 def _check_externals(ptx: str) -> None:
