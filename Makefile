@@ -1,0 +1,68 @@
+# `make demo` and `make test` do everything, on a machine with make and Python >= 3.10.
+# Both keep an environment in .venv; scripts/setup_env.py makes it.
+
+BIN := .venv/bin
+JOBS ?= 2
+
+.DEFAULT_GOAL := help
+.PHONY: help demo test check format env clean
+MAKEFLAGS += --no-print-directory
+# What these say about the user's own Python would mislead the environment's.
+unexport PYTHONPATH PYTHONHOME VIRTUAL_ENV
+
+# The interpreter: PYTHON=..., else .venv's own, else the first that is new enough.
+PYTHONS := $(or $(PYTHON),$(BIN)/python python3 python3.13 python3.12 python3.11 python3.10)
+NO_PYTHON := $(if $(PYTHON),PYTHON=$(PYTHON) is not,found no) Python 3.10 or newer
+
+# $(call setup,EXTRA ...): see to it that .venv is there, with these extras. What is once
+# installed stays: `make demo EXTRAS=cuda12` adds CuPy for good.
+define setup
+	@for python in $(PYTHONS); do \
+	  "$$python" -c 'import sys; sys.exit(sys.version_info < (3, 10))' 2>/dev/null && \
+	    exec "$$python" -I scripts/setup_env.py $(1) $(EXTRAS); \
+	done; echo "error: $(NO_PYTHON)" >&2; exit 1
+endef
+
+# lit shows a bar on a terminal; make says whether it writes to one.
+PROGRESS := $(if $(MAKE_TERMOUT),--progress-bar)
+# Runs each command given to `run`; the recipe fails if any of them does.
+RUN_ALL := status=0; run() { echo "== $$*"; "$$@" || status=1; }
+
+help:  ## this list
+	@sed -n 's/^\([a-z]*\):  *\#\# /make \1 # /p' $(MAKEFILE_LIST) | \
+	  awk -F' # ' '{ printf "  %-12s %s\n", $$1, $$2 }'
+	@echo "  PYTHON=python3.12 chooses the interpreter, JOBS=8 the parallel tests,"
+	@echo "  EXTRAS=cuda12 (or cuda13) installs CuPy, to run on the GPU"
+
+demo:  ## compile and run a matrix product: on the GPU, else on the emulator
+	$(call setup,)
+	$(BIN)/alcop-run examples/matmul_f16.mlir --device auto
+
+test:  ## all tests: lit, then pytest
+	$(call setup,test ptxas)
+	@$(RUN_ALL); \
+	run $(BIN)/lit -v --print-result-after=failed $(PROGRESS) -j$(JOBS) test; \
+	run $(BIN)/pytest -q -n $(JOBS); \
+	exit $$status
+
+check:  ## lint, format, types, import rules, dead FileCheck lines
+	$(call setup,test ptxas lint)
+	@$(RUN_ALL); \
+	run $(BIN)/ruff check --quiet .; \
+	run $(BIN)/ruff format --quiet --check .; \
+	run $(BIN)/pyright; \
+	run $(BIN)/pytest -q test/unit/test_layers.py; \
+	run $(BIN)/python test/scripts/check_directives.py test; \
+	exit $$status
+
+format:  ## let ruff rewrite what it can
+	$(call setup,test ptxas lint)
+	$(BIN)/ruff check --quiet --fix .
+	$(BIN)/ruff format .
+
+env:  ## only make .venv, with everything that demo, test and check need
+	$(call setup,test ptxas lint)
+
+clean:  ## remove .venv and all that was built
+	rm -rf .venv build dist *.egg-info .hypothesis .pytest_cache .ruff_cache
+	@find . -name __pycache__ -type d -prune -exec rm -rf {} +

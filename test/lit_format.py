@@ -1,0 +1,22 @@
+"""Which files lit takes for tests; a module, as lit's workers import it by name."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import lit.formats
+from check_directives import is_lit_test
+
+
+class MarkedTests(lit.formats.ShTest):
+    """All .mlir files under test/; Python files there only if they say what to run."""
+
+    def getTestsForPath(
+        self, suite: Any, path_in_suite: tuple[str, ...], *configs: Any
+    ) -> Iterator[Any]:
+        """The tests of one file: one or none."""
+        path = Path(suite.getSourcePath(path_in_suite))
+        if path_in_suite[0] == "test" and is_lit_test(path):
+            yield from super().getTestsForPath(suite, path_in_suite, *configs)
