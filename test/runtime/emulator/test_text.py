@@ -1,0 +1,125 @@
+"""Ways to write the same PTX: what compilers and people put around instructions."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from fixture_kernels import fixture
+from kernel_text import launch, module
+
+from alcop_mlir.runtime.emulator import parse_ptx
+
+HEADER = ".version 8.0\n.target sm_80\n.address_size 64\n"
+
+
+def result_of(text: str, kernel: str | None = None) -> list[int]:
+    """What a kernel with one pointer parameter leaves in two words."""
+    out = np.zeros(2, np.uint32)
+    launch(text, kernel, (1,), (1,), [out])
+    return out.tolist()
+
+
+SEVEN = "mov.u32 %r, 7; ld.param.u64 %p, [p0]; st.global.u32 [%p], %r; ret;"
+REGISTERS = ".reg .b32 %r; .reg .b64 %p;"
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        HEADER + f".visible .entry k(.param .u64 p0) {{ {REGISTERS} {SEVEN} }}",
+        HEADER + f".entry k\n(\n.param .u64 p0\n)\n{{{REGISTERS}{SEVEN}}}",
+        HEADER + f".weak .entry k(.param .b64 p0) {{ {REGISTERS} {SEVEN} }}",
+        HEADER
+        + ".visible .entry k(.param .u64 .ptr .global .align 16 p0)\n"
+        + f".maxntid 128\n.minnctapersm 2\n{{ {REGISTERS} {SEVEN} }}",
+        HEADER
+        + ".visible .entry k(.param .u64 .ptr .align 1 p0)\n"
+        + f".reqntid 1, 1, 1\n.maxnreg 64\n{{ {REGISTERS} {SEVEN} }}",
+        "// a comment\n/* and\n   another */ "
+        + HEADER
+        + f".visible .entry k(.param .u64 p0) /* here; { {'}'} } */ {{ {REGISTERS}\n"
+        + SEVEN.replace(";", "; // bra AWAY;\n")
+        + "}",
+        HEADER.replace("\n", "\r\n")
+        + f".visible .entry k(.param .u64 p0)\r\n{{\r\n{REGISTERS}\r\n{SEVEN}\r\n}}",
+        HEADER.replace("sm_80", "sm_80, debug")
+        + f".visible .entry k(.param .u64 p0) {{ {REGISTERS} {SEVEN} }}",
+        HEADER
+        + ".extern .func (.param .b32 r) vprintf(.param .b64 a, .param .b64 b);\n"
+        + f".visible .entry k(.param .u64 p0) {{ {REGISTERS} {SEVEN} }}",
+    ],
+    ids=[
+        "one line",
+        "bare entry",
+        "weak, bits",
+        "ptr, maxntid",
+        "reqntid",
+        "comments",
+        "crlf",
+        "debug target",
+        "declaration",
+    ],
+)
+def test_same_kernel(text: str) -> None:
+    assert result_of(text) == [7, 0]
+
+
+def body(instructions: str) -> str:
+    return module(f"{REGISTERS}\nld.param.u64 %p, [p0];\n{instructions}", ["u64"])
+
+
+@pytest.mark.parametrize(
+    "instructions",
+    [
+        "mov.u32\t%r ,\t7 ;st.global.u32[%p],%r;",
+        "mov.u32 %r, 7;\n\nst.global.u32 [ %p + 0 ], %r;",
+        "mov.u32\n  %r,\n  7\n;\nst.global.u32 [%p+0x0], %r;",
+        "add.u64 %p, %p, 16; mov.u32 %r, 7; st.global.u32 [%p+-16], %r;",
+        "{ mov.u32 %r, 7; }\n{ { st.global.u32 [%p], %r; } }",
+        "$L__BB0_1: mov.u32 %r, 7;\n$two: $three: st.global.u32 [%p], %r;",
+        '.pragma "nounroll";\nmov.u32 %r, 7;\n.loc 1 2 3\nst.global.u32 [%p], %r;',
+        ".reg .f32 %f<3>, %g; mov.f32 %g, 0f40E00000; cvt.rzi.u32.f32 %r, %g;"
+        "st.global.u32 [%p], %r;",
+        "mov.u32 %r, (3 + 4); st.global.u32 [%p], %r;",
+        ".reg .pred %q; setp.eq.u32 %q, 1, 1; @%q bra.uni L; bra M;\n"
+        "L: mov.u32 %r, 7; st.global.u32 [%p], %r;\nM:",
+        "atom.global.add.u32 _, [%p], 3; mov.u32 %r, 7; st.global.u32 [%p], %r;",
+    ],
+)
+def test_same_body(instructions: str) -> None:
+    assert result_of(body(instructions)) == [7, 0]
+
+
+def test_register_ranges_start_at_zero() -> None:
+    instructions = ".reg .u32 %x<3>;\nmov.u32 %x0, 3; mov.u32 %x2, 4;\n"
+    instructions += "add.u32 %r, %x0, %x2; st.global.u32 [%p], %r;"
+    assert result_of(body(instructions)) == [7, 0]
+
+
+def test_several_kernels() -> None:
+    kernels = "".join(
+        f".visible .entry k{n}(.param .u64 p0) {{ {REGISTERS} mov.u32 %r, {n};"
+        "ld.param.u64 %p, [p0]; st.global.u32 [%p+4], %r; ret; }\n"
+        for n in range(1, 4)
+    )
+    for n in range(1, 4):
+        assert result_of(HEADER + kernels, f"k{n}") == [0, n]
+
+
+def test_trailing_debug_sections() -> None:
+    """What nvcc -G appends is no code."""
+    text = body("mov.u32 %r, 7; st.global.u32 [%p], %r;")
+    text += '.file 1 "a.cu"\n.section .debug_str\n{\ninfo_string0:\n.b8 95,90,0\n}\n'
+    assert result_of(text) == [7, 0]
+
+
+def test_parse_gives_kernels_with_parameters_and_lines() -> None:
+    text = fixture("mma_types")
+    kernels = parse_ptx(text).kernels
+    assert list(kernels) == ["product_bf16", "product_tf32", "product_s8"]
+    for name, kernel in kernels.items():
+        assert kernel.name == name
+        assert len(kernel.parameters) == 3
+        for instruction in kernel.instructions:
+            line = text.split("\n")[instruction.line - 1]
+            assert instruction.opcode in line
