@@ -10,6 +10,8 @@ from alcop_mlir.analysis.slices import is_pure
 from alcop_mlir.bindings import ir
 
 WORKGROUP_SPACES = ("#gpu.address_space<workgroup>", "3 : i64", "3 : i32", "3")
+# Block arguments of a gpu.launch before its attributions: ids and sizes along x, y, z.
+LAUNCH_ARGUMENTS = 12
 # Views whose type follows from that of what they view.
 DERIVED_VIEWS = frozenset(
     "memref.subview memref.cast memref.collapse_shape memref.expand_shape "
@@ -29,6 +31,7 @@ _READS = {
     "memref.copy": (0,),
     "linalg.copy": (0,),
     "alcop.async_copy": (0,),
+    "alcop.copy": (0,),
 }
 _WRITES = {
     "memref.store": (1,),
@@ -39,6 +42,7 @@ _WRITES = {
     "linalg.copy": (1,),
     "linalg.fill": (1,),
     "alcop.async_copy": (1,),
+    "alcop.copy": (1,),
     "nvgpu.device_async_copy": (0,),
 }
 # Ops that touch no memory through a memref of theirs.
@@ -138,15 +142,17 @@ def may_alias(one: Any, other: Any, noalias_arguments: bool) -> bool:
 def is_own_allocation(memref: Any) -> bool:
     """Whether `memref` is memory that no other value but its views names.
 
-    An allocation, or a workgroup attribution of a `gpu.func`.
+    An allocation, or a workgroup attribution of a `gpu.func` or a `gpu.launch`.
     """
     owner = defining_op(memref)
     if owner is not None:
         return owner.operation.name in ("memref.alloc", "memref.alloca")
-    function = memref.owner.owner
-    if function.operation.name != "gpu.func":
+    kernel = memref.owner.owner.operation
+    if kernel.name == "gpu.launch":
+        return memref.arg_number >= LAUNCH_ARGUMENTS
+    if kernel.name != "gpu.func":
         return False
-    inputs = ir.FunctionType(function.attributes["function_type"].value).inputs
+    inputs = ir.FunctionType(kernel.attributes["function_type"].value).inputs
     return memref.arg_number >= len(inputs)
 
 

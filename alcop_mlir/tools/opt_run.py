@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+import alcop_mlir
 from alcop_mlir import diagnostics, files
 from alcop_mlir.bindings import ir, make_context
 from alcop_mlir.diagnostics import Diagnostic
@@ -52,6 +53,9 @@ def _transform(line: CommandLine, registry: pipelines.Registry) -> int:
         timing,
     )
     source = opt_input.read(line.inputs[0] if line.inputs else "-")
+    # A script of transform ops of ours, here or in a library: loaded where mentioned.
+    if b"alcop_transform" in source.data or "transform-preload" in element.text:
+        alcop_mlir.register(ir.Context.current)
     parts = [source]
     if line.on("split-input-file"):
         marker = line.text("split-input-file") or opt_input.SPLIT_MARKER

@@ -36,6 +36,7 @@ from alcop_mlir.bindings import arith, gpu, ir, memref
 from alcop_mlir.errors import PassError
 from alcop_mlir.transforms import build
 from alcop_mlir.transforms.base import Pass, option
+from alcop_mlir.transforms.launch_buffers import take_in_buffers
 
 ARRAY_ALIGNMENT = 16  # bytes: the widest access of one thread, PTX ISA, cp.async and ld
 
@@ -49,7 +50,7 @@ class OutlineKernels(Pass):
 
     def run(self, op: Any) -> None:
         work = [
-            (function, [_checked(launch) for launch in _launches(function)])
+            (function, [_owning(launch) for launch in _launches(function)])
             for function in op.regions[0].blocks[0].operations
             if function.operation.name == "func.func"
         ]
@@ -84,6 +85,11 @@ def _launches(function: Any) -> list[Any]:
 
     function.operation.walk(visit, ir.WalkOrder.PRE_ORDER)
     return found
+
+
+def _owning(op: Any) -> Launch:
+    take_in_buffers(op)
+    return _checked(op)
 
 
 def _checked(op: Any) -> Launch:
