@@ -141,7 +141,7 @@ def _check_form(launch: Any) -> None:
     if len(launch.regions[0].blocks[0].arguments) != LAUNCH_ARGUMENTS:
         raise _Refused(
             launch,
-            "has memory attributions, expected workgroup memref.alloc in its body",
+            "has private attributions, expected values or shared memory",
         )
 
 

@@ -10,7 +10,11 @@ Ops: the four synchronisation primitives of the ALCOP paper (arXiv 2210.16691,
 figure 7) and the copy that they order. A commit group is named by the token of its
 `producer_commit`, so that wait counts can be computed from the IR as it stands.
 
+The source of a copy may be smaller than its target, or of dynamic size: it lies at the
+target's beginning in each dimension, and the rest of the target is filled with zero.
+
   alcop.async_copy %source, %target          may land any time before the wait
+  alcop.copy %source, %target                the same, landed when the op is done
   %group = alcop.producer_commit             ends the group of copies issued so far
   alcop.consumer_wait %group                 the group landed, visible to all threads
   alcop.producer_acquire                     the slot about to be filled is free
@@ -27,6 +31,7 @@ from typing import Any
 
 from alcop_mlir.bindings import ext, ir
 from alcop_mlir.dialects.values import from_attribute, to_attribute
+from alcop_mlir.errors import PassError
 
 GROUP_TYPE = "!nvgpu.device.async.token"
 
@@ -54,25 +59,23 @@ class PipelineAttr(Alcop.Attribute, name="pipeline"):
 
 
 class AsyncCopyOp(Alcop.Operation, name="async_copy"):
-    """Copy of a whole memref that may land any time before its group's wait."""
+    """Fills a whole memref, any time before its group's wait; see above."""
 
     source: ext.Operand[Any]
     target: ext.Operand[Any]
 
     def verify_invariants(self) -> bool:
-        if len(self.operands) != 2:
-            return _invalid(self, f"expects 2 operands, got {len(self.operands)}")
-        types = [operand.type for operand in self.operands]
-        if not all(isinstance(t, ir.MemRefType) for t in types):
-            return _invalid(self, f"expects two memrefs, got {types[0]} and {types[1]}")
-        source, target = types
-        if source.shape != target.shape or source.element_type != target.element_type:
-            return _invalid(
-                self,
-                "expects source and target of one shape and element type, got "
-                f"{source} and {target}",
-            )
-        return True
+        return _is_copy(self)
+
+
+class CopyOp(Alcop.Operation, name="copy"):
+    """Fills a whole memref; `memref.copy` where source and target are of one shape."""
+
+    source: ext.Operand[Any]
+    target: ext.Operand[Any]
+
+    def verify_invariants(self) -> bool:
+        return _is_copy(self)
 
 
 class ProducerCommitOp(Alcop.Operation, name="producer_commit"):
@@ -112,15 +115,37 @@ def load() -> None:
 def get(op: Any, attribute: type) -> dict[str, Any] | None:
     """The parameters of the `attribute` kind on `op` as Python values, or None.
 
-    Raises ValueError where an attribute of that name is of another kind.
+    Raises PassError where an attribute of that name is of another kind, or says what no
+    plan says: someone else wrote it.
     """
     attributes = op.operation.attributes
-    if _key(attribute) not in attributes:
+    key = _key(attribute)
+    if key not in attributes:
         return None
-    found = attributes[_key(attribute)]
-    if not isinstance(found, attribute):
-        raise ValueError(f"'{_key(attribute)}' is {found}, expected #{_key(attribute)}")
-    return from_attribute(found.parameters)
+    found = attributes[key]
+    parameters = found.parameters if isinstance(found, attribute) else None
+    if parameters is None or not isinstance(parameters.maybe_downcast(), ir.DictAttr):
+        raise PassError(op, f"'{key}' is {found}, expected #{key}<{{...}}>")
+    values = from_attribute(parameters)
+    if attribute is PipelineAttr:
+        _check_plan(op, values)
+    return values
+
+
+def _check_plan(op: Any, plan: dict[str, Any]) -> None:
+    for name, value in plan.items():
+        expected = _PLAN.get(name)
+        if expected is None:
+            known = ", ".join(_PLAN)
+            raise PassError(op, f"alcop.pipeline has '{name}', expected {known}")
+        if type(value) is not expected or (expected is int and value < 1):
+            wanted = _PLAN_TEXT[expected]
+            raise PassError(op, f"alcop.pipeline: {name} is {value}, expected {wanted}")
+
+
+# What a plan may say, and of what type.
+_PLAN = {"shared": int, "register": int, "carried": bool, "tail": str}
+_PLAN_TEXT = {int: "an integer of 1 or more", bool: "true or false", str: "a string"}
 
 
 def put(op: Any, attribute: type, parameters: dict[str, Any]) -> None:
@@ -147,6 +172,31 @@ def _key(attribute: type) -> str:
         ScheduleAttr: "alcop.schedule",
         PipelineAttr: "alcop.pipeline",
     }[attribute]
+
+
+def _is_copy(op: Any) -> bool:
+    """Whether both operands are memrefs, and the first fits into the second."""
+    if len(op.operands) != 2:
+        return _invalid(op, f"expects 2 operands, got {len(op.operands)}")
+    source, target = (operand.type for operand in op.operands)
+    if not all(isinstance(kind, ir.MemRefType) for kind in (source, target)):
+        return _invalid(op, f"expects two memrefs, got {source} and {target}")
+    if source.element_type != target.element_type or not _fits(source, target):
+        return _invalid(
+            op,
+            "expects source and target of one element type, and the source of the "
+            f"target's rank and nowhere larger, got {source} and {target}",
+        )
+    return True
+
+
+def _fits(source: Any, target: Any) -> bool:
+    """Whether no size of `source` is known to be larger than that of `target`."""
+    return source.rank == target.rank and all(
+        source.is_dynamic_dim(number) or source.shape[number] <= target.shape[number]
+        for number in range(source.rank)
+        if not target.is_dynamic_dim(number)
+    )
 
 
 def _has_group_type(op: Any, types: list[Any]) -> bool:

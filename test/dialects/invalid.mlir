@@ -1,7 +1,7 @@
 // RUN: alcop-opt %s --split-input-file --verify-diagnostics -o %t
 
 func.func @shape(%a: memref<4x8xf16>, %b: memref<8x4xf16>) {
-  // expected-error@+1 {{'alcop.async_copy' op expects source and target of one shape and element type, got memref<4x8xf16> and memref<8x4xf16>}}
+  // expected-error@+1 {{'alcop.async_copy' op expects source and target of one element type, and the source of the target's rank and nowhere larger, got memref<4x8xf16> and memref<8x4xf16>}}
   "alcop.async_copy"(%a, %b) : (memref<4x8xf16>, memref<8x4xf16>) -> ()
   return
 }
@@ -9,7 +9,7 @@ func.func @shape(%a: memref<4x8xf16>, %b: memref<8x4xf16>) {
 // -----
 
 func.func @element_type(%a: memref<4xf16>, %b: memref<4xf32>) {
-  // expected-error@+1 {{'alcop.async_copy' op expects source and target of one shape and element type, got memref<4xf16> and memref<4xf32>}}
+  // expected-error@+1 {{'alcop.async_copy' op expects source and target of one element type, and the source of the target's rank and nowhere larger, got memref<4xf16> and memref<4xf32>}}
   "alcop.async_copy"(%a, %b) : (memref<4xf16>, memref<4xf32>) -> ()
   return
 }

@@ -6,6 +6,7 @@ import pytest
 
 from alcop_mlir.bindings import ir, make_context
 from alcop_mlir.dialects import alcop
+from alcop_mlir.errors import PassError
 
 MARKED = "func.func private @f() attributes {{a = #alcop.pipeline<{}>}}"
 
@@ -68,5 +69,5 @@ def test_another_attribute_of_that_name_is_an_error() -> None:
         alcop.load()
         op = ir.Module.create().operation
         op.attributes["alcop.schedule"] = ir.StringAttr.get("x")
-        with pytest.raises(ValueError, match=r"'alcop.schedule' is \"x\", expected #"):
+        with pytest.raises(PassError, match=r"'alcop.schedule' is \"x\", expected #"):
             alcop.get(op, alcop.ScheduleAttr)

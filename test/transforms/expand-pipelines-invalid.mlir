@@ -27,3 +27,37 @@ func.func @not_a_copy(%a: memref<64x32xf16, #ws>, %v: f16, %n: index) {
   } {alcop.pipeline = #alcop.pipeline<{shared = 2}>}
   return
 }
+
+// -----
+
+// What someone else wrote into a plan is an error at the op.
+func.func @bad_stages(%n: index) {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  // expected-error @+1 {{alcop-expand-pipelines: alcop.pipeline: shared is three, expected an integer of 1 or more}}
+  scf.for %k = %c0 to %n step %c1 {
+  } {alcop.pipeline = #alcop.pipeline<{shared = "three"}>}
+  return
+}
+
+// -----
+
+func.func @bad_name(%n: index) {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  // expected-error @+1 {{alcop.pipeline has 'stages', expected shared, register, carried, tail}}
+  scf.for %k = %c0 to %n step %c1 {
+  } {alcop.pipeline = #alcop.pipeline<{stages = 3}>}
+  return
+}
+
+// -----
+
+func.func @bad_kind(%n: index) {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  // expected-error @+1 {{'alcop.pipeline' is 3 : i64, expected #alcop.pipeline<{...}>}}
+  scf.for %k = %c0 to %n step %c1 {
+  } {alcop.pipeline = 3 : i64}
+  return
+}

@@ -71,10 +71,10 @@ func.func @two_kinds_of_shared_memory() {
 
 func.func @attribution() {
   %c1 = arith.constant 1 : index
-  // expected-error @+1 {{has memory attributions, expected workgroup memref.alloc in its body}}
+  // expected-error @+1 {{has private attributions, expected values or shared memory}}
   gpu.launch blocks(%bx, %by, %bz) in (%gx = %c1, %gy = %c1, %gz = %c1)
              threads(%tx, %ty, %tz) in (%sx = %c1, %sy = %c1, %sz = %c1)
-             workgroup(%s : memref<4xf32, #gpu.address_space<workgroup>>) {
+             private(%s : memref<4xf32, #gpu.address_space<private>>) {
     gpu.terminator
   }
   return
