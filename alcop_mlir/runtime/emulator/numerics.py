@@ -116,6 +116,17 @@ def in_fractions(exact: Exact, near: Array, mode: str, *operands: Array) -> Arra
     return out
 
 
+def vanishes(exact: Exact, *operands: Array) -> Array:
+    """Which elements of `exact(*operands)` are zero before any rounding."""
+    operands = tuple(np.broadcast_arrays(*operands))
+    out = np.zeros(operands[0].shape, bool)
+    finite = np.logical_and.reduce([np.isfinite(x) for x in operands])
+    for i in np.argwhere(finite):
+        at = tuple(i)
+        out[at] = exact(*[Fraction(float(x[at])) for x in operands]) == 0
+    return out
+
+
 def _round_fraction(value: Fraction, mode: str) -> float:
     try:
         near = float(value)

@@ -16,7 +16,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from alcop_mlir.errors import EmulationError
+from alcop_mlir.errors import ConfigError, EmulationError
+from alcop_mlir.files import write_whole
 from alcop_mlir.runtime.emulator.lanes import LANES, Mask
 from alcop_mlir.runtime.emulator.syntax import Instruction
 
@@ -126,7 +127,7 @@ class Tracer:
                 del self.flights[line, warp]
 
     def write(self) -> None:
-        """Writes the file. Raises `EmulationError` if it cannot be written."""
+        """Writes the file, whole. Raises `EmulationError` if it cannot be written."""
         names = [
             {
                 "ph": "M",
@@ -150,9 +151,9 @@ class Tracer:
         ]
         text = json.dumps({"traceEvents": names + self.events, "displayTimeUnit": "ns"})
         try:
-            Path(self.request.path).write_text(text, encoding="utf-8")
-        except OSError as e:
-            raise EmulationError(f"cannot write the trace: {e}") from e
+            write_whole(self.request.path, text)
+        except ConfigError as e:
+            raise EmulationError(f"the trace: {e}") from None
 
     def _multiply_runs(self, start: int, stop: int) -> list[tuple[int, int]]:
         runs: list[tuple[int, int]] = []

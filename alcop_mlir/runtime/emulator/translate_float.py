@@ -155,9 +155,9 @@ def _double(name: str, plain: Function, mode: str) -> Function:
             return out
         x, y = values[0], values[-1]
         if name == "fma":
-            # A product that underflows is not 0: its sign must not cancel with y.
-            x = x * values[1]
-            x = np.where((x == 0) & (values[0] != 0) & (values[1] != 0), np.nan, x)
+            # A sum that underflows, alone or in its product, is no exact zero.
+            exact = num.vanishes(plain, *values)
+            x = np.where(exact, x * values[1], np.nan)
         return num.sum_of_zero(x, -y if name == "sub" else y, out, mode)
 
     return fn

@@ -235,3 +235,16 @@ def test_one_block_of_three(
     assert {hazard.block for hazard in result.hazards} == {(guilty, 0, 0)}
     innocent = text.replace(f"%k, {guilty};", "%k, 9;")
     assert launch(innocent, "kernel", (3,), (64,), arrays, **options).hazards == ()
+
+
+@pytest.mark.parametrize(("visibility", "schedule"), MODES)
+@pytest.mark.parametrize("value", ["mov.u32 %v, 7;", ""], ids=["same", "different"])
+def test_warps_that_store_to_one_place(
+    value: str, visibility: str, schedule: str
+) -> None:
+    """A race even if they store the same value, in step or one after the other."""
+    body = f"{value} st.shared.u32 [%cells], %v; // by all"
+    text, result = run_two_warps(body, visibility, schedule)
+    line = line_of(text, "// by all")
+    found = {(h.kind, h.line, h.other_line) for h in result.hazards}
+    assert found == {("write-after-write", line, line)}

@@ -143,5 +143,5 @@ def test_a_block_that_is_not_there(tmp_path: Path, block: int) -> None:
 
 def test_a_path_that_cannot_be_written(tmp_path: Path) -> None:
     request = TraceRequest(tmp_path / "missing" / "x.json")
-    with pytest.raises(EmulationError, match="cannot write the trace"):
+    with pytest.raises(EmulationError, match="the trace: cannot write"):
         launch(module("ret;"), "kernel", (1,), (32,), [], trace=request)

@@ -1,0 +1,90 @@
+"""How the emulator runs the kernels of a program, and what it saw."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from alcop_mlir.errors import EmulationError
+
+if TYPE_CHECKING:
+    from alcop_mlir.runtime.emulator import Result
+    from alcop_mlir.runtime.manifest import Dim3, Kernel
+
+_SHOWN_HAZARDS = 5
+
+
+@dataclass(frozen=True)
+class EmulatorOptions:
+    """The options of `emulate`.
+
+    trace_folder: where each launch writes the trace of block `trace_block`, to
+        `0.json`, `1.json`, ... in the order of launches
+    """
+
+    visibility: str = "late"
+    schedule: str = "lockstep"
+    hazards: bool = True
+    instruction_limit: int | None = None
+    counters: bool = False
+    trace_folder: Path | None = None
+    trace_block: int = 0
+
+
+class Emulation:
+    """Launches kernels on the emulator; `runs` are those that ended, in order."""
+
+    def __init__(self, options: EmulatorOptions | None = None):
+        self.options = options or EmulatorOptions()
+        self.runs: list[tuple[str, Result]] = []
+
+    def launch(
+        self, ptx: str, kernel: Kernel, grid: Dim3, arguments: Sequence[Any]
+    ) -> None:
+        """Run one kernel. Raises EmulationError on a fault or a hazard."""
+        shared = kernel.shared_bytes
+        result = self.run(ptx, kernel.name, grid, kernel.block, arguments, shared)
+        if result.hazards:
+            shown = [f"  {hazard}" for hazard in result.hazards[:_SHOWN_HAZARDS]]
+            if len(result.hazards) > _SHOWN_HAZARDS:
+                shown.append(f"  and {len(result.hazards) - _SHOWN_HAZARDS} more")
+            raise EmulationError(
+                f"kernel '{kernel.name}' has hazards:\n" + "\n".join(shown)
+            )
+
+    def run(
+        self,
+        ptx: str,
+        name: str | None,
+        grid: Dim3,
+        block: Dim3,
+        arguments: Sequence[Any],
+        dynamic_shared: int,
+    ) -> Result:
+        """Run one kernel (None: the only one). Raises EmulationError on a fault."""
+        from alcop_mlir.runtime.emulator import emulate
+
+        options, trace = self.options, None
+        if options.trace_folder is not None:
+            from alcop_mlir.runtime.emulator import TraceRequest
+
+            path = options.trace_folder / f"{len(self.runs)}.json"
+            trace = TraceRequest(path, options.trace_block)
+        result = emulate(
+            ptx,
+            name,
+            grid,
+            block,
+            arguments,
+            dynamic_shared=dynamic_shared,
+            visibility=options.visibility,
+            schedule=options.schedule,
+            hazards=options.hazards,
+            instruction_limit=options.instruction_limit,
+            counters=options.counters,
+            trace=trace,
+        )
+        self.runs.append((name or "the kernel", result))
+        return result

@@ -1,0 +1,175 @@
+"""What alcop-run takes for the emulator, and how it writes traces to one file."""
+
+from __future__ import annotations
+
+import json
+import tempfile
+from argparse import ArgumentTypeError
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from alcop_mlir.errors import ConfigError, EmulationError
+from alcop_mlir.files import write_whole
+from alcop_mlir.runtime.emulation import Emulation, EmulatorOptions
+from alcop_mlir.tools.command_line import Parser
+
+_OPTIONS = (
+    "profile",
+    "trace",
+    "trace_block",
+    "visibility",
+    "emulator_schedule",
+    "no_hazards",
+    "instruction_limit",
+)
+
+
+def add_emulator_options(parser: Parser) -> None:
+    """None, or False for a flag, is what an option has that was not given."""
+    group = parser.add_argument_group("on the emulator only")
+    group.add_argument(
+        "--profile",
+        action="store_true",
+        help="count instructions, memory traffic, bank conflicts, and how far ahead "
+        "copies are issued",
+    )
+    group.add_argument(
+        "--trace",
+        metavar="FILE.json",
+        help="write a timeline of one block, for ui.perfetto.dev",
+    )
+    group.add_argument(
+        "--trace-block",
+        type=_whole,
+        metavar="N",
+        help="which block, counted with x fastest; default 0",
+    )
+    group.add_argument(
+        "--visibility",
+        choices=("late", "early"),
+        help="when asynchronous copies land: as late (default) or as early as allowed",
+    )
+    group.add_argument(
+        "--emulator-schedule",
+        type=_schedule,
+        metavar="NAME",
+        help="the order of warps: lockstep (default), ascending, descending, random "
+        "or random(SEED)",
+    )
+    group.add_argument(
+        "--no-hazards", action="store_true", help="look for no races: a third faster"
+    )
+    group.add_argument(
+        "--instruction-limit",
+        type=_positive,
+        metavar="N",
+        help="stop after N warp instructions of 64 blocks; default 1000000000",
+    )
+
+
+def add_ptx_options(parser: Parser) -> None:
+    """The options that only a .ptx file takes."""
+    group = parser.add_argument_group("with a .ptx file only")
+    group.add_argument(
+        "--launch", metavar="FILE.json", help="kernel, grid, block and arguments"
+    )
+    group.add_argument(
+        "--save-outputs", metavar="DIR", help="store all arrays after the run as .npy"
+    )
+
+
+def is_ptx(given: Any) -> bool:
+    """Whether the file is bare PTX; ConfigError for its options without it."""
+    if given.file.endswith(".ptx"):
+        return True
+    for option in ("launch", "save_outputs"):
+        if getattr(given, option) is not None:
+            name = option.replace("_", "-")
+            raise ConfigError(f"--{name} is for .ptx files, got '{given.file}'")
+    return False
+
+
+@contextmanager
+def emulation(given: Any, device: str) -> Iterator[Emulation]:
+    """What runs kernels as the options say; the trace is written at the end.
+
+    Raises ConfigError for options that do not fit each other or the device.
+    """
+    used = [f"--{o.replace('_', '-')}" for o in _OPTIONS if _is_given(given, o)]
+    if used and device != "emulator":
+        verb = "is" if len(used) == 1 else "are"
+        raise ConfigError(
+            f"{', '.join(used)} {verb} for the emulator only: add --device emulator"
+        )
+    if given.trace_block is not None and given.trace is None:
+        raise ConfigError("--trace-block says which block --trace shows: give both")
+    if given.repeat > 1 and (given.profile or given.trace is not None):
+        raise ConfigError("--profile and --trace show one run: not with --repeat")
+    options = _options(given)
+    if given.trace is None:
+        yield Emulation(options)
+        return
+    with tempfile.TemporaryDirectory(prefix="alcop-trace-") as name:
+        folder = Path(name)
+        try:
+            yield Emulation(replace(options, trace_folder=folder))
+        finally:  # a run that a hazard stops is worth looking at
+            parts = sorted(folder.glob("*.json"), key=lambda path: int(path.stem))
+            if parts:
+                write_whole(given.trace, _merged(parts))
+
+
+def _options(given: Any) -> EmulatorOptions:
+    default = EmulatorOptions()
+    return EmulatorOptions(
+        visibility=given.visibility or default.visibility,
+        schedule=given.emulator_schedule or default.schedule,
+        hazards=not given.no_hazards,
+        instruction_limit=given.instruction_limit,
+        counters=given.profile,
+        trace_block=given.trace_block or 0,
+    )
+
+
+def _is_given(given: Any, option: str) -> bool:
+    value = getattr(given, option)
+    return value is not None and value is not False
+
+
+def _merged(parts: list[Path]) -> str:
+    """One trace with a process for each launch."""
+    merged: dict[str, Any] = {}
+    events: list[dict[str, Any]] = []
+    for number, part in enumerate(parts):
+        merged = json.loads(part.read_text(encoding="utf-8"))
+        for event in merged["traceEvents"]:
+            event["pid"] = number
+            if "id" in event:  # of all processes together
+                event["id"] = f"{number}.{event['id']}"
+            events.append(event)
+    return json.dumps({**merged, "traceEvents": events})
+
+
+def _schedule(text: str) -> str:
+    from alcop_mlir.runtime.emulator.schedule import make_picker
+
+    try:
+        make_picker(text)
+    except EmulationError as error:
+        raise ArgumentTypeError(str(error)) from None
+    return text
+
+
+def _whole(text: str) -> int:
+    if not (text.isascii() and text.isdecimal()):
+        raise ArgumentTypeError(f"'{text}' is no whole number")
+    return int(text)
+
+
+def _positive(text: str) -> int:
+    if _whole(text) == 0:
+        raise ArgumentTypeError("expected 1 or more, got 0")
+    return int(text)

@@ -1,0 +1,114 @@
+"""`alcop-run FILE.ptx --launch FILE.json`: any PTX kernel on the emulator."""
+
+from __future__ import annotations
+
+import io
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from alcop_mlir.errors import ConfigError
+from alcop_mlir.files import write_whole
+from alcop_mlir.runtime.emulation import Emulation
+from alcop_mlir.tools import command_line
+from alcop_mlir.tools.emulator_options import emulation
+from alcop_mlir.tools.launch_file import ArrayArgument, Launch, read_launch
+from alcop_mlir.tools.profile import print_profile
+from alcop_mlir.tools.summary import Rows, extent
+
+# Options of alcop-run that say how to compile, or how to check what was compiled.
+_NOT_FOR_PTX = ("target", "schedule", "allow_tf32", "function", "sizes")
+
+
+def run_ptx(given: Any) -> int:
+    """Run the kernel, and print what was found; exit status 1 for hazards."""
+    _check_options(given)
+    launch = read_launch(given.launch)
+    ptx = _read(given.file)
+    generator = np.random.default_rng(given.seed)
+    arguments = [
+        a.make(generator) if isinstance(a, ArrayArgument) else a.make()
+        for a in launch.arguments
+    ]
+    with emulation(given, "emulator") as emulator:
+        emulator.run(
+            ptx,
+            launch.kernel,
+            launch.grid,
+            launch.block,
+            arguments,
+            launch.dynamic_shared,
+        )
+    if given.save_outputs is not None:
+        _save(given.save_outputs, arguments)
+    title = launch.kernel or Path(given.file).stem
+    command_line.print_table(title, _rows(launch, emulator))
+    (_, result) = emulator.runs[0]
+    print_profile(title, result)
+    return 1 if result.hazards else 0
+
+
+def _check_options(given: Any) -> None:
+    if given.device not in ("auto", "emulator"):
+        raise ConfigError(
+            f"a .ptx file runs on the emulator only, got --device {given.device}"
+        )
+    for option in _NOT_FOR_PTX:
+        if getattr(given, option, None):
+            name = option.replace("_", "-")
+            raise ConfigError(f"--{name} is not for .ptx files")
+    if given.repeat != 1:
+        raise ConfigError("--repeat is not for .ptx files")
+    if given.launch is None:
+        raise ConfigError(
+            "a .ptx file needs --launch FILE.json: grid, block and arguments"
+        )
+
+
+def _read(path: str) -> str:
+    try:
+        return Path(path).read_text(encoding="utf-8")
+    except OSError as error:
+        raise ConfigError(f"cannot read '{path}': {error.strerror or error}") from None
+    except UnicodeDecodeError:
+        raise ConfigError(f"'{path}' is no UTF-8 text") from None
+
+
+def _rows(launch: Launch, emulator: Emulation) -> Rows:
+    (_, result) = emulator.runs[0]
+    yield (
+        "arguments",
+        command_line.aligned(
+            [
+                [str(n), f"{'x'.join(map(str, a.shape))}x{a.dtype}", a.init]
+                if isinstance(a, ArrayArgument)
+                else [str(n), str(a.value), a.dtype or ""]
+                for n, a in enumerate(launch.arguments)
+            ]
+        )
+        or ["none"],
+    )
+    yield "launch", [f"{extent(launch.grid)} blocks of {extent(launch.block)} threads"]
+    if launch.dynamic_shared:
+        yield "shared", [f"{launch.dynamic_shared} bytes, dynamic"]
+    yield "time", [f"{result.seconds:.3g} s, {result.warp_instructions} instructions"]
+    if emulator.options.hazards:
+        yield "hazards", [str(hazard) for hazard in result.hazards] or ["none"]
+    else:
+        yield "hazards", ["not looked for"]
+
+
+def _save(folder: str, arguments: list[Any]) -> None:
+    """`argument0.npy` and so on, by position."""
+    try:
+        Path(folder).mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise ConfigError(
+            f"cannot make folder '{folder}': {error.strerror or error}"
+        ) from None
+    for number, value in enumerate(arguments):
+        if isinstance(value, np.ndarray):
+            data = io.BytesIO()
+            np.save(data, value)
+            write_whole(Path(folder) / f"argument{number}.npy", data.getvalue())

@@ -1,0 +1,258 @@
+"""alcop-run on bare PTX with a launch description."""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from alcop_mlir.tools import run as tool
+
+FOLDER = Path(__file__).resolve().parents[2] / "examples/ptx"
+PTX, LAUNCH = FOLDER / "window_sum.ptx", FOLDER / "window_sum.json"
+DESCRIPTION: dict[str, Any] = json.loads(LAUNCH.read_text())
+F32 = {"dtype": "f32", "shape": [4, 8, 128]}
+TYPES = """
+.version 7.8
+.target sm_80
+.address_size 64
+.visible .entry types(.param .u64 p0, .param .b16 p1, .param .f32 p2, .param .u8 p3)
+{
+  .reg .b64 %a; .reg .b16 %h; .reg .f32 %f; .reg .b16 %b;
+  ld.param.u64 %a, [p0];
+  ld.param.b16 %h, [p1];
+  ld.param.f32 %f, [p2];
+  ld.param.u8 %b, [p3];
+  st.global.b16 [%a], %h;
+  st.global.b16 [%a+2], %b;
+  st.global.f32 [%a+4], %f;
+  ret;
+}
+"""
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """An empty one, the current one."""
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+def run(description: Any, *options: str, ptx: str | None = None) -> int:
+    """alcop-run in the current folder; `description` is text, or made to JSON."""
+    text = description if isinstance(description, str) else json.dumps(description)
+    Path("launch.json").write_text(text)
+    file = str(PTX)
+    if ptx is not None:
+        file = "kernel.ptx"
+        Path(file).write_text(ptx)
+    return tool.main([file, "--launch", "launch.json", *options])
+
+
+def test_the_example(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """As the comment in its source says."""
+    options = ["--profile", "--trace", "trace.json", "--save-outputs", "out"]
+    assert tool.main([str(PTX), "--launch", str(LAUNCH), *options]) == 0
+    text = capsys.readouterr().out
+    assert re.search(r"(?m)^  hazards    none$", text)
+    assert re.search(r"(?m)^  launch     4 blocks of 128 threads$", text)
+    assert re.search(r"(?m)^  time       \S+ s, \d+ instructions$", text)
+    assert "profile of window_sum" in text
+    x, y = (np.load(folder / f"out/argument{n}.npy") for n in (0, 1))
+    np.testing.assert_array_equal(y, x + np.roll(x, -1, axis=2))
+    assert np.abs(x).max() <= 1
+    assert json.loads((folder / "trace.json").read_text())["traceEvents"]
+
+
+@pytest.mark.usefixtures("folder")
+def test_a_race_is_shown(capsys: pytest.CaptureFixture[str]) -> None:
+    """Exit status 1; what was written is right, what was saved is there."""
+    text = PTX.read_text()
+    second = text.rindex("bar.sync")
+    broken = text[:second] + text[second:].replace("bar.sync \t0;", "", 1)
+    assert run(DESCRIPTION, "--save-outputs", "out", ptx=broken) == 1
+    shown = capsys.readouterr()
+    assert re.search(r"(?m)^  hazards    write-after-read at PTX line \d+: ", shown.out)
+    assert not shown.err
+    x, y = (np.load(f"out/argument{n}.npy") for n in (0, 1))
+    np.testing.assert_array_equal(y, x + np.roll(x, -1, axis=2))
+    assert run(DESCRIPTION, "--no-hazards", ptx=broken) == 0
+    assert "not looked for" in capsys.readouterr().out
+
+
+@pytest.mark.usefixtures("folder")
+def test_values_have_the_type_that_is_said() -> None:
+    arguments = [
+        {"array": {"dtype": "u16", "shape": [4], "init": "zero"}},
+        {"value": 1.5, "dtype": "bf16"},
+        {"value": 2, "dtype": "f32"},
+        {"value": 200, "dtype": "u8"},
+    ]
+    description = {"grid": [1], "block": [1], "arguments": arguments}
+    assert run(description, "--save-outputs", "out", ptx=TYPES) == 0
+    assert np.load("out/argument0.npy").tolist() == [0x3FC0, 200, 0, 0x4000]
+
+
+@pytest.mark.usefixtures("folder")
+@pytest.mark.parametrize(
+    ("array", "check"),
+    [
+        ({"dtype": "f16", "init": "arange"}, lambda x: (x == range(6)).all()),
+        ({"dtype": "i8", "init": "zero"}, lambda x: (x == 0).all()),
+        ({"dtype": "f64", "init": "nan"}, lambda x: np.isnan(x).all()),
+        ({"dtype": "bf16", "init": "nan"}, lambda x: (x == 0x7FC0).all()),
+        ({"dtype": "bf16", "init": "arange"}, lambda x: x[2] == 0x4000),
+        ({"dtype": "u32"}, lambda x: len(set(x.tolist())) == 6),
+        ({"dtype": "f32", "init": "random"}, lambda x: (np.abs(x) <= 1).all()),
+    ],
+)
+def test_contents_of_arrays(array: dict[str, Any], check: Any) -> None:
+    head = ".version 7.8\n.target sm_80\n.address_size 64\n"
+    ptx = f"{head}.visible .entry nothing(.param .u64 p0)\n{{ ret; }}\n"
+    arguments = [{"array": {"shape": [2, 3], **array}}]
+    description = {"grid": [1], "block": [32], "arguments": arguments}
+    assert run(description, "--save-outputs", "out", "--seed", "3", ptx=ptx) == 0
+    found = np.load("out/argument0.npy")
+    assert found.shape == (2, 3)
+    assert check(found.reshape(-1))
+
+
+def changed(**fields: Any) -> dict[str, Any]:
+    return {**DESCRIPTION, **fields}
+
+
+def without(field: str) -> dict[str, Any]:
+    return {name: value for name, value in DESCRIPTION.items() if name != field}
+
+
+def with_array(**fields: Any) -> dict[str, Any]:
+    array = {"array": {**F32, **fields}}
+    return changed(arguments=[array, *DESCRIPTION["arguments"][1:]])
+
+
+def with_value(value: Any, dtype: Any) -> dict[str, Any]:
+    number = {"value": value, "dtype": dtype}
+    return changed(arguments=[*DESCRIPTION["arguments"][:2], number])
+
+
+@pytest.mark.usefixtures("folder")
+@pytest.mark.parametrize(
+    ("description", "message"),
+    [
+        ("{", "'launch.json' is no JSON: "),
+        ("[1]", "'launch.json': the launch: expected an object, got [1]"),
+        (without("grid"), '"grid" is missing'),
+        (without("arguments"), '"arguments" is missing'),
+        (changed(grids=1), 'unknown "grids", expected grid, block, arguments, kernel'),
+        (changed(grid=4), "grid: expected one to three sizes, got 4"),
+        (changed(grid=[]), "grid: expected one to three sizes, got []"),
+        (changed(grid=[0]), "grid[0]: expected a whole number of 1 or more, got 0"),
+        (changed(block=[32, 1.5]), "block[1]: expected a whole number of 1 or more"),
+        (changed(block=[2048]), "expected a block of three numbers"),
+        (changed(dynamic_shared=-1), "dynamic_shared: expected a whole number of 0"),
+        (changed(dynamic_shared=1 << 40), "shared memory"),
+        (changed(kernel=3), "kernel: expected a name or null, got 3"),
+        (changed(kernel="sum"), "there is no kernel sum; the module has window_sum"),
+        (changed(arguments={}), "arguments: expected a list, got {}"),
+        (changed(arguments=[]), "kernel window_sum takes 3 arguments, got 0"),
+        (changed(arguments=[7]), 'arguments[0]: expected an object with "array" or'),
+        (with_array(dtype="f8"), "arguments[0].array.dtype: expected one of f16, bf16"),
+        (with_array(init="one"), "arguments[0].array.init: expected one of random,"),
+        (
+            with_array(dtype="i32", init="nan"),
+            "arguments[0].array.init: i32 has no nan",
+        ),
+        (with_array(shape=[]), "arguments[0].array.shape: expected a list of sizes"),
+        (with_array(shape=[4, -1]), "arguments[0].array.shape[1]: expected a whole"),
+        (with_array(shape=[1 << 40]), "arguments: arrays of "),
+        (with_array(size=4), 'arguments[0].array: unknown "size"'),
+        (with_array(shape=[4]), "out-of-bounds"),
+        (with_value("8", "i32"), 'arguments[2].value: expected a number, got "8"'),
+        (with_value(True, "i32"), "arguments[2].value: expected a number, got true"),
+        (with_value(8.5, "i32"), "arguments[2].value: expected an i32, whole and from"),
+        (with_value(1 << 31, "i32"), "to 2147483647, got 2147483648"),
+        (with_value(10**30, None), "arguments[2].value: no parameter holds"),
+        (with_value(8, "i64"), "argument 2 (window_sum_param_2)"),
+        (with_value(8, "int"), "arguments[2].dtype: expected one of f16,"),
+    ],
+)
+def test_mistakes_in_the_launch(
+    description: Any, message: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert run(description) == 1
+    assert_one_error(capsys, message)
+
+
+@pytest.mark.usefixtures("folder")
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (["--device", "cuda"], "runs on the emulator only, got --device cuda"),
+        (["--target", "sm_80"], "--target is not for .ptx files"),
+        (["--schedule", "stages=3,2"], "--schedule is not for .ptx files"),
+        (["--function", "f"], "--function is not for .ptx files"),
+        (["--repeat", "2"], "--repeat is not for .ptx files"),
+        (["--allow-tf32"], "--allow-tf32 is not for .ptx files"),
+        (["--trace-block", "1"], "give both"),
+        (["--instruction-limit", "9"], "limit of 9"),
+        (["--save-outputs", "launch.json"], "cannot make folder 'launch.json': "),
+    ],
+)
+def test_mistakes_in_options(
+    options: list[str], message: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert run(DESCRIPTION, *options) == 1
+    assert_one_error(capsys, message)
+
+
+@pytest.mark.usefixtures("folder")
+@pytest.mark.parametrize(
+    ("ptx", "message"),
+    [
+        ("no PTX at all", "this is not PTX"),
+        ("", ".version"),
+        (PTX.read_text().replace("bar.sync", "bar.dance", 1), "bar.dance"),
+    ],
+)
+def test_text_that_is_no_ptx(
+    ptx: str, message: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert run(DESCRIPTION, ptx=ptx) == 1
+    assert_one_error(capsys, message)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ([str(PTX)], "a .ptx file needs --launch FILE.json"),
+        ([str(PTX), "--launch", "gone.json"], "cannot read 'gone.json': No such file"),
+        (["gone.ptx", "--launch", str(LAUNCH)], "cannot read 'gone.ptx': No such file"),
+    ],
+)
+@pytest.mark.usefixtures("folder")
+def test_missing_files(
+    arguments: list[str], message: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert tool.main(arguments) == 1
+    assert_one_error(capsys, message)
+
+
+@pytest.mark.usefixtures("folder")
+def test_bytes_that_are_no_text(capsys: pytest.CaptureFixture[str]) -> None:
+    Path("kernel.ptx").write_bytes(b"\xff\xfe")
+    assert tool.main(["kernel.ptx", "--launch", str(LAUNCH)]) == 1
+    assert_one_error(capsys, "'kernel.ptx' is no UTF-8 text")
+    assert tool.main([str(PTX), "--launch", "kernel.ptx"]) == 1
+    assert_one_error(capsys, "'kernel.ptx' is no UTF-8 text")
+
+
+def assert_one_error(capsys: pytest.CaptureFixture[str], message: str) -> None:
+    shown = capsys.readouterr()
+    assert shown.err.startswith("error: ")
+    assert message in shown.err
+    assert shown.err.count("\n") == 1
+    assert not shown.out
