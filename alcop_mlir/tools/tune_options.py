@@ -1,0 +1,62 @@
+"""The options of alcop-tune."""
+
+from __future__ import annotations
+
+from argparse import ArgumentTypeError
+from pathlib import Path
+
+from alcop_mlir.target import target_names
+from alcop_mlir.tools.command_line import Parser
+
+TOOL = "alcop-tune"
+COMMANDS = ("explain", "report")
+_ABOUT = {
+    "": "Find the schedule with which a matrix product runs fastest. See also "
+    "`alcop-tune explain --help` and `alcop-tune report --help`.",
+    "explain": "Show which schedule is taken for a matrix product, and why.",
+    "report": "Draw what is recorded: best so far, predicted and measured, latency.",
+}
+
+
+def parser(command: str) -> Parser:
+    """For `explain`, `report`, or "": searching, exporting, measuring, importing."""
+    parser = Parser(f"{TOOL} {command}".strip(), _ABOUT[command])
+    add = parser.add_argument
+    if command == "report":
+        add("-o", dest="output", default="report", metavar="DIR", help="default report")
+    else:
+        add("file", nargs="?", help="MLIR file with one matrix product")
+        add("--target", metavar="GPU", help=f"{', '.join(target_names())}")
+        add("--space", default="small", metavar="NAME", help="small (default) or full")
+    add("--records", type=Path, metavar="FILE", help="default: in the user's cache")
+    if command != "report":
+        add("--device", default="auto", metavar="NAME", help="cuda, simulated, or auto")
+    if not command:
+        _add_search_options(parser)
+    return parser
+
+
+def _add_search_options(parser: Parser) -> None:
+    add = parser.add_argument
+    add("--budget", default="64", metavar="N", help="trials, or seconds as in 120s")
+    add("--strategy", default="hybrid", metavar="NAME", help="how to search")
+    add("--seed", type=_count, default=0, metavar="N", help="same seed, same proposals")
+    add("--workers", type=_positive, metavar="N", help="compilers; default: the cores")
+    add("--time-limit", type=_positive, default=120, metavar="SECONDS", help="each")
+    add("--repeat", type=_positive, default=50, metavar="N", help="launches to time")
+    add("--export", dest="to_export", type=Path, metavar="FILE.zip")
+    add("--measure", dest="to_measure", type=Path, metavar="FILE.zip")
+    add("--import", dest="to_import", type=Path, metavar="FILE.jsonl")
+    add("-o", dest="output", type=Path, metavar="FILE.jsonl", help="of --measure")
+
+
+def _count(text: str) -> int:
+    if not text.isdecimal():
+        raise ArgumentTypeError(f"'{text}' is no whole number")
+    return int(text)
+
+
+def _positive(text: str) -> int:
+    if _count(text) == 0:
+        raise ArgumentTypeError("0, expected 1 or more")
+    return int(text)

@@ -1,0 +1,150 @@
+"""Pictures of what is recorded: alcop-tune report. PNG and SVG, drawn by matplotlib."""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Iterable, Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from alcop_mlir import resources
+from alcop_mlir.errors import ConfigError
+from alcop_mlir.target import find_target
+from alcop_mlir.tuning.analytical import PARTS, Prediction, predict
+from alcop_mlir.tuning.problem import Problem
+from alcop_mlir.tuning.records import Record
+from alcop_mlir.tuning.space import Candidates
+
+_FORMATS = ("png", "svg")
+_Key = tuple[str, str, Problem]
+
+
+def draw(records: Sequence[Record], folder: Path) -> list[Path]:
+    """Draw into `folder`; the files written. ConfigError where that cannot be done."""
+    groups = _groups(records)
+    if not groups:
+        raise ConfigError("nothing is recorded, there is nothing to draw")
+    pyplot = _pyplot()
+    written: list[Path] = []
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        for device in sorted({device for device, _, _ in groups}):
+            mine = {key: group for key, group in groups.items() if key[0] == device}
+            for name, plot in (
+                ("best-so-far", _best_so_far),
+                ("predicted-measured", _predicted),
+                ("latency", _latency),
+            ):
+                figure, axes = pyplot.subplots(figsize=(8, 5), layout="constrained")
+                plot(axes, mine)
+                axes.set_title(f"{axes.get_title()} ({device})")
+                for kind in _FORMATS:
+                    written.append(folder / f"{name}-{device}.{kind}")
+                    figure.savefig(written[-1], dpi=120)
+                pyplot.close(figure)
+    except OSError as error:
+        raise ConfigError(
+            f"cannot write '{folder}': {error.strerror or error}"
+        ) from None
+    return written
+
+
+def _pyplot() -> Any:
+    try:
+        importlib.import_module("matplotlib").use("Agg")
+        return importlib.import_module("matplotlib.pyplot")
+    except ImportError:
+        raise ConfigError(
+            "the report needs matplotlib: install alcop-mlir[plots]"
+        ) from None
+
+
+def _groups(records: Iterable[Record]) -> dict[_Key, list[Record]]:
+    """Measurements by device, target and problem, in the order they were made."""
+    groups: dict[_Key, list[Record]] = {}
+    for record in records:
+        if record.seconds is not None:
+            key = (record.setting.device, record.setting.target, record.problem)
+            groups.setdefault(key, []).append(record)
+    return groups
+
+
+def _best_so_far(axes: Any, groups: dict[_Key, list[Record]]) -> None:
+    for (_, target, problem), group in groups.items():
+        times = np.array([record.seconds for record in group], np.float64)
+        best = times.min() / np.minimum.accumulate(times)
+        trials = range(1, len(best) + 1)
+        axes.step(trials, best, where="post", label=f"{problem}, {target}")
+    axes.set_title("Best so far")
+    axes.set_ylim(0, 1.05)
+    axes.set_xlabel("trials")
+    axes.set_ylabel("speed, of the best recorded")
+    _legend(axes, groups)
+
+
+def _predicted(axes: Any, groups: dict[_Key, list[Record]]) -> None:
+    ends: list[float] = []
+    for (_, target, problem), group in groups.items():
+        pairs = [
+            (prediction.seconds[0] * 1e6, (record.seconds or 0.0) * 1e6)
+            for record, prediction in _predictions(group)
+        ]
+        if pairs:
+            predicted, measured = zip(*pairs, strict=True)
+            axes.scatter(predicted, measured, s=9, label=f"{problem}, {target}")
+            ends += [*predicted, *measured]
+    if ends:
+        line = [min(ends), max(ends)]
+        axes.plot(line, line, color="grey", linewidth=0.8)
+    axes.set_xscale("log")
+    axes.set_yscale("log")
+    for axis in (axes.xaxis, axes.yaxis):
+        axis.set_major_formatter("{x:g}")
+        axis.set_minor_formatter("{x:g}")
+    axes.set_title("Predicted and actual time")
+    axes.set_xlabel("analytical model, us")
+    axes.set_ylabel(f"{next(iter(groups))[0]}, us")
+    _legend(axes, groups)
+
+
+def _latency(axes: Any, groups: dict[_Key, list[Record]]) -> None:
+    """What the fastest schedule of each problem spends its time on."""
+    rows = [
+        (f"{problem}\n{target}: {record.schedule}", prediction)
+        for (_, target, problem), group in groups.items()
+        for record, prediction in _predictions(
+            [min(group, key=lambda record: record.seconds or 0.0)]
+        )
+    ]
+    axes.figure.set_figheight(2 + 0.5 * len(rows))
+    left = np.zeros(len(rows))
+    for part in PARTS:
+        values = np.array([prediction.parts[part][0] * 1e6 for _, prediction in rows])
+        axes.barh([label for label, _ in rows], values, left=left, label=part)
+        left = left + values
+    axes.tick_params(axis="y", labelsize=6)
+    axes.set_title("Latency of the fastest, by the analytical model")
+    axes.set_xlabel("us")
+    axes.legend(fontsize=7, loc="upper left", bbox_to_anchor=(1, 1))
+
+
+def _predictions(group: Iterable[Record]) -> Iterator[tuple[Record, Prediction]]:
+    """Each record that is still legal, and what the model says of it."""
+    for record in group:
+        target = find_target(record.setting.target)
+        size = record.problem.element_bytes
+        try:
+            cost = resources.cost(record.schedule, target, size)
+        except ConfigError:
+            continue
+        yield (
+            record,
+            predict(record.problem, Candidates([record.schedule], [cost]), target),
+        )
+
+
+def _legend(axes: Any, groups: dict[_Key, list[Record]]) -> None:
+    if len(groups) <= 12:
+        axes.legend(fontsize=7)

@@ -1,0 +1,76 @@
+"""What alcop-tune does in other processes: compile one candidate, measure one.
+
+Tasks and values are JSON. A process keeps what it needs for the next task.
+"""
+
+from __future__ import annotations
+
+import functools
+from pathlib import Path
+from typing import Any
+
+from alcop_mlir.errors import LaunchError
+from alcop_mlir.schedule import Schedule
+from alcop_mlir.target import find_target
+
+
+def compile_candidate(task: Any) -> str:
+    """Compile the text `source` with `schedule`; store the bundle at `path`."""
+    from alcop_mlir import compiler
+    from alcop_mlir.runtime.bundle import save
+
+    schedule = Schedule.from_dict(task["schedule"])
+    options = compiler.Options(find_target(task["target"]), schedule)
+    save(compiler.compile_source(_source(task["source"]), options), task["path"])
+    return task["path"]
+
+
+def measure_candidate(task: Any) -> dict[str, float]:
+    """Check the bundle at `path` on the GPU, then time `repeat` launches of it.
+
+    Raises LaunchError where the result is wrong.
+    """
+    from alcop_mlir.runtime import bundle, launch, measure, reference
+
+    program = launch.Program(bundle.load(Path(task["path"])), device="cuda")
+    function = program.function
+    before, expected = _expected(function)
+    arrays = launch.to_device(before, "cuda")
+    program(*arrays.values())
+    after = launch.to_host(arrays)
+    for name, array in expected.items():
+        if name not in after:
+            continue
+        error = reference.relative_error(after[name], array)
+        if not error <= reference.tolerance(function, name):
+            raise LaunchError(
+                f"wrong result: relative error of '{name}' is {error:.1e}"
+            )
+    timing = measure.time_on_gpu(program, list(arrays.values()), task["repeat"])
+    return {
+        "seconds": timing.median,
+        "spread": timing.spread,
+        "repeats": len(timing.seconds),
+    }
+
+
+@functools.lru_cache(maxsize=1)
+def _source(text: str) -> Any:
+    from alcop_mlir import inputs
+
+    return inputs.read_text(text)
+
+
+_references: dict[Any, tuple[Any, Any]] = {}
+
+
+def _expected(function: Any) -> tuple[Any, Any]:
+    """Random inputs and what they give: seconds of work, once for all candidates."""
+    from alcop_mlir.runtime import reference
+
+    key = (function.parameters, function.reference)
+    if key not in _references:
+        before = reference.random_arrays(function)
+        _references.clear()
+        _references[key] = before, reference.evaluate(function.reference, before)
+    return _references[key]

@@ -1,0 +1,199 @@
+"""How long a schedule ought to take, from Target and Problem alone; ALCOP's third part.
+
+A kernel is a launch and some waves of blocks. A wave is a start, a K loop and an
+epilogue. The K loop is a pipeline of two levels, each as `pipe` has it: copies from
+memory overlap with the use of a tile, and inside it the loads of fragments with `mma`.
+Bandwidths of shared memory, L2 and DRAM bound each level from below. All is arithmetic
+on columns: ten thousand candidates take some milliseconds. Every time is in seconds.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from alcop_mlir.target import MMA_F16_SHAPE, MMA_K_BYTES, Target, mma_shape
+from alcop_mlir.tuning import hardware, traffic
+from alcop_mlir.tuning.hardware import SUB_CORES, Rates
+from alcop_mlir.tuning.problem import Problem
+from alcop_mlir.tuning.space import Candidates, FloatArray
+
+# What the seconds of a kernel are spent on; they add up to the whole.
+PARTS = (
+    "launch",
+    "start",  # of the blocks, until the first tile is there
+    "tensor cores",
+    "register loads",  # fragments that come too late for mma
+    "shared memory",  # its bandwidth
+    "synchronisation",  # one barrier per K tile
+    "copies",  # tiles that come too late: latency, or L2 bandwidth
+    "dram",  # its bandwidth
+    "epilogue",  # C to memory, and sums over split K
+)
+
+# An estimate. It also ranks schedules that all hide the usual latency.
+JITTER = 0.25
+
+
+@dataclass(frozen=True, eq=False)
+class Prediction:
+    """By candidate: seconds, the parts that add up to them, other quantities.
+
+    quantities: pure numbers that say where a schedule stands, by name
+    """
+
+    seconds: FloatArray
+    parts: Mapping[str, FloatArray]
+    quantities: Mapping[str, FloatArray]
+
+    def limit(self, row: int) -> str:
+        """The part that a better schedule could do most about.
+
+        That is no longer the arithmetic itself once the rest is small; and it is the
+        launch only where that takes most of the time.
+        """
+        if self.parts["launch"][row] > self.seconds[row] / 2:
+            return "launch"
+        others = [name for name in PARTS if name not in ("tensor cores", "launch")]
+        worst = max(others, key=lambda name: self.parts[name][row])
+        arithmetic = self.parts["tensor cores"][row]
+        return worst if self.parts[worst][row] > arithmetic / 8 else "tensor cores"
+
+
+def pipe(
+    load: Any, use: Any, steps: Any, stages: Any, multiplexed: Any = 1.0
+) -> FloatArray:
+    """Seconds of a loop that loads and uses `steps` times, with `stages` slots.
+
+    load, use: seconds of one load (any number at a time) and one use (one at a time)
+    multiplexed: loops that share the unit which does the using
+    """
+    load, use = np.asarray(load, np.float64), np.asarray(use, np.float64)
+    hidden = load <= (stages * multiplexed - 1) * use
+    exposed = (load + use) * steps / stages
+    covered = load + steps * multiplexed * use
+    return np.where(hidden, np.asarray(covered), np.asarray(exposed))
+
+
+def predict(problem: Problem, candidates: Candidates, target: Target) -> Prediction:
+    """The latency of each candidate, and what it is made of."""
+    grid = traffic.grid(problem, candidates, target)
+    rates = hardware.rates(target)
+    full = _wave(problem, candidates, rates, grid, grid.resident)
+    tail = _wave(problem, candidates, rates, grid, grid.tail_resident)
+    parts = {name: grid.full_waves * full[name] + tail[name] for name in full}
+    parts["launch"] = np.full(len(candidates), hardware.LAUNCH * rates.cycle)
+    spent = sum(parts.values(), np.zeros(len(candidates)))
+    least = (grid.read_bytes + grid.written_bytes) / target.dram_bytes_per_second
+    parts["dram"] = np.maximum(least - spent, 0.0)
+    seconds = spent + parts["dram"]
+    return Prediction(
+        seconds, parts, _quantities(problem, candidates, target, grid, seconds)
+    )
+
+
+def _wave(
+    problem: Problem,
+    candidates: Candidates,
+    rates: Rates,
+    grid: traffic.Grid,
+    resident: FloatArray,
+) -> dict[str, FloatArray]:
+    """Parts of a wave with `resident` blocks on each SM; zeros where there are none."""
+    axis = candidates.axis
+    steps = np.ceil(problem.k / axis("block_k") / axis("split_k"))
+    tile = _tile(problem, candidates, rates, resident)
+    compute = tile["tensor"] + tile["register"] + tile["shared"] + tile["barrier"]
+    service = resident * grid.tile_bytes / grid.l2_share
+    latency = rates.l2_latency + grid.missing * (rates.dram_latency - rates.l2_latency)
+    load = latency + service
+    blocks = np.maximum(resident, 1.0)
+    loop = pipe(load, compute / blocks, steps, axis("shared_stages"), blocks)
+    loop = np.maximum(loop, load + steps * service)
+    slack = (axis("shared_stages") * blocks - 1) * compute / blocks
+    loop = loop + steps * _late(load, slack) / axis("shared_stages")
+    epilogue = resident * grid.out_bytes / grid.l2_share + rates.l2_latency
+    parts = {
+        "start": hardware.BLOCK_START * rates.cycle + np.minimum(load, loop),
+        "tensor cores": steps * tile["tensor"],
+        "register loads": steps * tile["register"],
+        "shared memory": steps * tile["shared"],
+        "synchronisation": steps * tile["barrier"],
+        "copies": np.maximum(loop - load - steps * compute, 0.0),
+        "epilogue": epilogue * np.where(axis("split_k") > 1, 1 + axis("split_k"), 1),
+    }
+    return {name: np.where(resident > 0, part, 0.0) for name, part in parts.items()}
+
+
+def _tile(
+    problem: Problem, candidates: Candidates, rates: Rates, resident: FloatArray
+) -> dict[str, FloatArray]:
+    """Seconds that all blocks of an SM use one K tile each, in four parts."""
+    axis = candidates.axis
+    warp_m, warp_n = axis("warp_m"), axis("warp_n")
+    fragments = axis("block_k") / mma_shape(problem.element_bytes)[2]
+    warps = resident * axis("block_m") / warp_m * axis("block_n") / warp_n
+    on_sub_core = np.ceil(warps / SUB_CORES)
+    # One mma takes as long whatever its operands' type: its k is as many bytes.
+    mma = 2.0 * warp_m * warp_n * MMA_F16_SHAPE[2] / rates.flops
+    fragment_bytes = (warp_m + warp_n) * MMA_K_BYTES
+    at_once = np.minimum(warps, SUB_CORES)
+    load = hardware.SHARED_LATENCY * rates.cycle
+    load = load + at_once * fragment_bytes / rates.shared
+    stages = axis("register_stages")
+    tensor = fragments * on_sub_core * mma
+    hidden = load <= (stages * on_sub_core - 1) * mma
+    use = np.where(hidden, tensor, (load + mma) * fragments / stages)
+    slack = (stages * on_sub_core - 1) * mma
+    use = use + fragments * _late(load, slack) / stages
+    # One warp's products of a step wait for those of the step before.
+    use = np.maximum(use, fragments * hardware.MMA_LATENCY * rates.cycle)
+    tile_rows = axis("block_m") + axis("block_n")
+    moved = warps * fragment_bytes * fragments
+    moved = moved + resident * tile_rows * axis("block_k") * problem.element_bytes
+    use = np.maximum(use, tensor)
+    barriers = np.where(axis("shared_stages") > 1, 1.0, 2.0)
+    return {
+        "tensor": tensor,
+        "register": use - tensor,
+        "shared": np.maximum(moved / rates.shared - use, 0.0),
+        "barrier": barriers * hardware.BARRIER * rates.cycle / np.maximum(resident, 1),
+    }
+
+
+def _late(load: FloatArray, slack: FloatArray) -> FloatArray:
+    """Seconds by which a hidden load is late, on average, beyond what `pipe` says.
+
+    A load takes anything from `load` to (1 + JITTER) * load: others are in its way.
+    """
+    longest = (1 + JITTER) * load
+    shortage = np.maximum(longest - np.maximum(slack, load), 0.0)
+    return np.where(slack < load, 0.0, shortage**2 / (2 * JITTER * load))
+
+
+def _quantities(
+    problem: Problem,
+    candidates: Candidates,
+    target: Target,
+    grid: traffic.Grid,
+    seconds: FloatArray,
+) -> dict[str, FloatArray]:
+    axis = candidates.axis
+    threads = candidates.costs[:, 0]
+    waves = grid.full_waves + (grid.tail_resident > 0)
+    places = waves * target.sms * grid.resident
+    return {
+        "resident blocks": grid.resident,
+        "resident warps": grid.resident * threads / 32,
+        "waves": waves,
+        "places used": grid.blocks / np.maximum(places, 1),
+        "steps": np.ceil(problem.k / axis("block_k") / axis("split_k")),
+        "missing": grid.missing,
+        "flops per byte": problem.flops / (grid.blocks * grid.tile_bytes),
+        "registers per thread": candidates.costs[:, 2].astype(np.float64),
+        "shared bytes": candidates.costs[:, 1].astype(np.float64),
+        "of peak": problem.flops / seconds / target.tensor_f16_flops,
+    }

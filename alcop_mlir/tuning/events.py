@@ -1,0 +1,220 @@
+"""The events of the simulated SM: copies, barriers, fragment loads and products.
+
+One sub-core is simulated; the others do the same and take their part of what is shared.
+All loops run at once, each as one row of the arrays; a round handles one event of every
+row: the next product of the warp that is ready first, with the load that the warp
+issues after it. Long loops are run until they repeat and then extrapolated.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, fields
+
+import numpy as np
+
+from alcop_mlir.schedule import MAX_REGISTER_STAGES, MAX_SHARED_STAGES
+from alcop_mlir.tuning import hardware
+from alcop_mlir.tuning.space import FloatArray, IntArray
+
+SETTLING_TILES = 6  # after two rounds of the slots the loop repeats
+_KEPT = 0.7  # rows that are done are dropped when fewer than this part are not
+
+
+@dataclass(frozen=True, eq=False)
+class Loops:
+    """The K loops to simulate, by row. Times in clock cycles.
+
+    blocks, warps: blocks on the sub-core, warps of each there
+    stages, registers: slots of shared memory and of fragments
+    tiles, fragments: steps of the K loop, steps inside a tile
+    mma, fragment: tensor core and shared port, for one fragment step of one warp; the
+        latter with its part of the tile that copies store there
+    copy: memory port, for one tile of one block
+    latency: of a copy once it is served; issue: of a tile's copies by a block
+    """
+
+    blocks: IntArray
+    warps: IntArray
+    stages: IntArray
+    registers: IntArray
+    tiles: IntArray
+    fragments: IntArray
+    mma: FloatArray
+    fragment: FloatArray
+    copy: FloatArray
+    latency: FloatArray
+    issue: FloatArray
+
+    def __len__(self) -> int:
+        return len(self.blocks)
+
+    def take(self, rows: IntArray) -> Loops:
+        """Those at `rows`, in that order."""
+        return Loops(
+            **{field.name: getattr(self, field.name)[rows] for field in fields(self)}
+        )
+
+
+def run(loops: Loops) -> FloatArray:
+    """Clock cycles until the last warp of each loop has done its last product."""
+    simulated = np.minimum(loops.tiles, 2 * loops.stages + SETTLING_TILES)
+    half = np.where(simulated < loops.tiles, np.maximum(simulated // 2, 1), 0)
+    at_half, at_end = np.zeros(len(loops)), np.zeros(len(loops))
+    rows = np.arange(len(loops))
+    state = _State(loops, simulated)
+    while len(rows):
+        state.step()
+        alive = ~state.done()
+        if alive.mean() > _KEPT:
+            continue
+        at_half[rows], at_end[rows] = state.at_half, state.at_end
+        rows = rows[alive]
+        state.keep(alive)
+    rate = (at_end - at_half) / np.maximum(simulated - half, 1)
+    return at_end + rate * (loops.tiles - simulated)
+
+
+class _State:
+    """All rows between two events: arrays by row, row and warp, or row and block."""
+
+    def __init__(self, loops: Loops, simulated: IntArray):
+        rows = len(loops)
+        blocks = int(loops.blocks.max())
+        warps = int((loops.blocks * loops.warps).max())
+        self.loops = loops
+        self.last = simulated * loops.fragments  # products of a warp
+        self.half = (simulated // 2) * loops.fragments
+        self.block_of = np.arange(warps) // loops.warps[:, None]
+        self.product = np.zeros((rows, warps), np.int64)
+        self.ready = np.full((rows, warps), np.inf)
+        self.loaded = np.zeros((rows, warps, MAX_REGISTER_STAGES))
+        self.started = np.full((rows, warps), -np.inf)
+        self.arrived = np.zeros((rows, blocks), np.int64)
+        self.barrier = np.zeros((rows, blocks))
+        self.tile_ready = np.zeros((rows, blocks, MAX_SHARED_STAGES))
+        self.memory_free = np.zeros(rows)
+        self.shared_free = np.zeros(rows)
+        self.tensor_free = np.zeros(rows)
+        self.at_half = np.zeros(rows)
+        self.at_end = np.zeros(rows)
+        self._fill()
+
+    def keep(self, alive: np.ndarray) -> None:
+        """Drop the rows that are not `alive`."""
+        self.loops = self.loops.take(np.flatnonzero(alive))
+        for name, value in list(vars(self).items()):
+            if name != "loops":
+                setattr(self, name, value[alive])
+
+    def done(self) -> np.ndarray:
+        """The rows in which no warp has anything left to do."""
+        return np.isinf(self.ready.min(axis=1))
+
+    def step(self) -> None:
+        """The next product of one warp in each row, then its next load or a barrier."""
+        row = np.flatnonzero(~self.done())
+        warp = self.ready[row].argmin(axis=1)
+        time = self._multiply(row, warp)
+        load = self.product[row, warp] + self.loops.registers[row]
+        self.product[row, warp] += 1
+        over = self.product[row, warp] >= self.last[row]
+        self.ready[row[over], warp[over]] = np.inf
+        none = load >= self.last[row]
+        first = (load % self.loops.fragments[row] == 0) & ~none
+        plain = ~first & ~none
+        self._load(row[plain], warp[plain], load[plain], time[plain])
+        goes_on = ~first & ~over
+        self._set_ready(row[goes_on], warp[goes_on], time[goes_on])
+        self._arrive(row[first], warp[first], load[first], time[first])
+
+    def _fill(self) -> None:
+        """Copies of the first tiles, and the fragments that are loaded ahead."""
+        rows = np.arange(len(self.loops))
+        for stage in range(int(self.loops.stages.max())):
+            for block in range(self.arrived.shape[1]):
+                ahead = np.maximum(self.loops.stages - 1, 1)
+                some = (stage < ahead) & (stage < self.loops.tiles)
+                some &= block < self.loops.blocks
+                self._copy(rows[some], np.full(len(rows[some]), block), stage, 0.0)
+        tile = (self.loops.registers - 1) // self.loops.fragments
+        for warp in range(self.ready.shape[1]):
+            some = warp < self.loops.blocks * self.loops.warps
+            row = rows[some]
+            block = self.block_of[row, warp]
+            time = self.tile_ready[row, block, tile[row]] + hardware.BARRIER
+            index = np.full(len(row), warp)
+            for load in range(int(self.loops.registers.max())):
+                early = (load < self.loops.registers[row]) & (load < self.last[row])
+                number = np.full(early.sum(), load)
+                self._load(row[early], index[early], number, time[early])
+            self._set_ready(row, index, time)
+
+    def _multiply(self, row: IntArray, warp: IntArray) -> FloatArray:
+        """When the warp has issued its product."""
+        start = np.maximum(self.ready[row, warp], self.tensor_free[row])
+        start = np.maximum(start, self.started[row, warp] + hardware.MMA_LATENCY)
+        end = start + self.loops.mma[row]
+        self.started[row, warp] = start
+        self.tensor_free[row] = end
+        number = self.product[row, warp] + 1
+        half, last = number == self.half[row], number == self.last[row]
+        self.at_half[row[half]] = np.maximum(self.at_half[row[half]], end[half])
+        self.at_end[row[last]] = np.maximum(self.at_end[row[last]], end[last])
+        return end
+
+    def _load(
+        self, row: IntArray, warp: IntArray, load: IntArray, time: FloatArray
+    ) -> None:
+        start = np.maximum(time, self.shared_free[row])
+        end = start + self.loops.fragment[row]
+        self.shared_free[row] = end
+        slot = load % self.loops.registers[row]
+        self.loaded[row, warp, slot] = end + hardware.SHARED_LATENCY
+
+    def _set_ready(self, row: IntArray, warp: IntArray, time: FloatArray) -> None:
+        """The warp goes on at `time`, or when its next fragments are there."""
+        slot = self.product[row, warp] % self.loops.registers[row]
+        self.ready[row, warp] = np.maximum(time, self.loaded[row, warp, slot])
+
+    def _arrive(
+        self, row: IntArray, warp: IntArray, load: IntArray, time: FloatArray
+    ) -> None:
+        """The warp waits for the others of its block before it reads the next tile."""
+        block = self.block_of[row, warp]
+        self.ready[row, warp] = np.inf
+        self.arrived[row, block] += 1
+        self.barrier[row, block] = np.maximum(self.barrier[row, block], time)
+        last = self.arrived[row, block] == self.loops.warps[row]
+        row, block, load = row[last], block[last], load[last]
+        tile = load // self.loops.fragments[row]
+        time = self.barrier[row, block] + hardware.BARRIER
+        self.arrived[row, block] = 0
+        self.barrier[row, block] = 0.0
+        alone = self.loops.stages[row] == 1
+        self._copy(row[alone], block[alone], tile[alone], time[alone])
+        slot = tile % self.loops.stages[row]
+        time = np.maximum(time, self.tile_ready[row, block, slot])
+        time = time + np.where(alone, hardware.BARRIER, 0.0) + self.loops.issue[row]
+        ahead = tile + self.loops.stages[row] - 1
+        more = ~alone & (ahead < self.loops.tiles[row])
+        self._copy(row[more], block[more], ahead[more], time[more])
+        for number in range(int(self.loops.warps.max()) if len(row) else 0):
+            some = number < self.loops.warps[row]
+            warp = block[some] * self.loops.warps[row[some]] + number
+            self._load(row[some], warp, load[some], time[some])
+            unfinished = self.product[row[some], warp] < self.last[row[some]]
+            self._set_ready(
+                row[some][unfinished], warp[unfinished], time[some][unfinished]
+            )
+
+    def _copy(
+        self,
+        row: IntArray,
+        block: IntArray,
+        tile: IntArray | int,
+        time: FloatArray | float,
+    ) -> None:
+        end = np.maximum(time, self.memory_free[row]) + self.loops.copy[row]
+        self.memory_free[row] = end
+        slot = tile % self.loops.stages[row]
+        self.tile_ready[row, block, slot] = end + self.loops.latency[row]

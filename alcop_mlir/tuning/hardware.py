@@ -1,0 +1,51 @@
+"""Times inside an SM that `Target` does not hold, in clock cycles unless said so.
+
+Sources: [H] arXiv 2402.13499, measured on A100 and RTX 4090; [T] arXiv 2206.02874,
+measured on A100; [WP] NVIDIA's A100 white paper; [S] Accel-Sim's configuration of an
+Ampere GPU; [E] an estimate of ours. What was measured on A100 is taken for the GPUs
+that nobody measured too.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from alcop_mlir.target import SHARED_BANK_BYTES, SHARED_BANKS, Target
+
+SUB_CORES = 4  # schedulers of an SM, each with a tensor core; [WP]
+SHARED_BYTES_PER_CYCLE = SHARED_BANKS * SHARED_BANK_BYTES
+L2_BYTES_PER_CYCLE = 64  # most that one SM reads from or writes to L2; [WP]
+SHARED_LATENCY = 29.0  # ldmatrix.x4 until its registers may be read; [T]
+MMA_LATENCY = 32.0  # mma.m16n8k16 until a dependent one may start; [T]
+BARRIER = 30.0  # bar.sync of a block whose warps have all come; [E]
+BLOCK_START = 700.0  # a block's launch, parameters and addresses; [E]
+LAUNCH = 5000.0  # an empty kernel; [S] gpgpu_kernel_launch_latency
+L2_KEPT = 0.75  # part of L2 that holds inputs until a later wave reads them; [E]
+
+# L2 hit, miss to DRAM; [H]
+_MEMORY_LATENCIES = {"sm_80": (262.0, 466.0), "sm_89": (273.0, 542.0)}
+
+
+@dataclass(frozen=True)
+class Rates:
+    """One SM of a target, in seconds and bytes per second; `flops` of one sub-core."""
+
+    flops: float
+    shared: float
+    l2_most: float
+    l2_latency: float
+    dram_latency: float
+    cycle: float
+
+
+def rates(target: Target) -> Rates:
+    """What `Target` and this file say of one SM."""
+    l2, dram = _MEMORY_LATENCIES.get(target.name, _MEMORY_LATENCIES["sm_80"])
+    return Rates(
+        flops=target.tensor_f16_flops / target.sms / SUB_CORES,
+        shared=SHARED_BYTES_PER_CYCLE * target.clock_hz,
+        l2_most=L2_BYTES_PER_CYCLE * target.clock_hz,
+        l2_latency=l2 / target.clock_hz,
+        dram_latency=dram / target.clock_hz,
+        cycle=1.0 / target.clock_hz,
+    )

@@ -1,0 +1,143 @@
+"""A trained model as plain arrays, and predicting with it: NumPy alone.
+
+The model is a forest of regression trees that predicts log(measured / predicted). How
+far the trees are apart says how sure it is. Stored as .npz without pickled objects;
+what is read back is checked whole, so a damaged or foreign file is found and never
+trusted.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import io
+import zipfile
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from alcop_mlir import files
+from alcop_mlir.tuning.space import FloatArray
+
+Int32Array = npt.NDArray[np.int32]
+_ARRAYS = ("roots", "feature", "threshold", "left", "right", "value", "columns")
+_DIGEST_BYTES = 32  # sha256 of the key and of what follows
+# What reading something that is no such file raises.
+_UNREADABLE = (OSError, ValueError, KeyError, EOFError, zipfile.BadZipFile)
+
+
+@dataclass(frozen=True, eq=False)
+class Forest:
+    """Regression trees, their nodes one after the other.
+
+    roots: node at which each tree starts
+    feature: column that a node compares with `threshold`, -1 for a leaf
+    left, right: nodes to go on with where the column is <= threshold, where not
+    value: of a leaf
+    columns: how many columns the features have
+    """
+
+    roots: Int32Array
+    feature: Int32Array
+    threshold: FloatArray
+    left: Int32Array
+    right: Int32Array
+    value: FloatArray
+    columns: Int32Array
+
+    def trees(self, features: FloatArray) -> FloatArray:
+        """What each tree (column) says of each row of `features`."""
+        # As scikit-learn compares: features as float32, thresholds as float64.
+        rows = features.astype(np.float32).astype(np.float64)
+        node = np.repeat(self.roots[None, :], len(rows), axis=0)
+        index = np.arange(len(rows))[:, None]
+        while True:
+            column = self.feature[node]
+            inner = column >= 0
+            if not inner.any():
+                return self.value[node]
+            below = rows[index, np.maximum(column, 0)] <= self.threshold[node]
+            node = np.where(
+                inner, np.where(below, self.left[node], self.right[node]), node
+            )
+
+    def predict(self, features: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """Mean over the trees and their standard deviation, by row."""
+        trees = self.trees(features)
+        return trees.mean(axis=1), trees.std(axis=1)
+
+
+def join(trees: Sequence[Forest]) -> Forest:
+    """One forest of the trees of several."""
+    offsets = np.cumsum([0, *(len(tree.feature) for tree in trees[:-1])])
+
+    def shifted(name: str) -> Int32Array:
+        parts = [getattr(t, name) + o for t, o in zip(trees, offsets, strict=True)]
+        return np.concatenate(parts).astype(np.int32)
+
+    return Forest(
+        roots=shifted("roots"),
+        feature=np.concatenate([tree.feature for tree in trees]),
+        threshold=np.concatenate([tree.threshold for tree in trees]),
+        left=shifted("left"),
+        right=shifted("right"),
+        value=np.concatenate([tree.value for tree in trees]),
+        columns=trees[0].columns,
+    )
+
+
+def store(forest: Forest, path: Path, key: str) -> None:
+    """Write `forest` to `path`, whole or not at all; ConfigError where that fails.
+
+    key: says what it was trained from
+    """
+    arrays: dict[str, Any] = {name: getattr(forest, name) for name in _ARRAYS}
+    data = io.BytesIO()
+    np.savez_compressed(data, **arrays)
+    files.write_whole(path, _digest(data.getvalue(), key) + data.getvalue())
+
+
+def load(path: Path, key: str, columns: int) -> Forest | None:
+    """The forest at `path`; None if that is no such file, damaged, or of another key.
+
+    columns: of the features that it is for
+    """
+    try:
+        content = path.read_bytes()
+        data = content[_DIGEST_BYTES:]
+        if content[:_DIGEST_BYTES] != _digest(data, key):
+            return None
+        with np.load(io.BytesIO(data), allow_pickle=False) as stored:
+            forest = Forest(**{name: stored[name] for name in _ARRAYS})
+    except _UNREADABLE:
+        return None
+    sound = _is_sound(forest) and int(forest.columns[0]) == columns
+    return forest if sound else None
+
+
+def _digest(data: bytes, key: str) -> bytes:
+    return hashlib.sha256(key.encode() + data).digest()
+
+
+def _is_sound(forest: Forest) -> bool:
+    """Whether every walk from a root stays inside and comes to an end."""
+    nodes = len(forest.feature)
+    for name, kind in Forest.__annotations__.items():
+        array = getattr(forest, name)
+        wanted = np.float64 if kind == "FloatArray" else np.int32
+        if array.ndim != 1 or array.dtype != wanted or not len(array):
+            return False
+        if name not in ("roots", "columns") and len(array) != nodes:
+            return False
+    inner = np.flatnonzero(forest.feature >= 0)
+    children = np.stack([forest.left[inner], forest.right[inner]])
+    return bool(
+        (forest.roots >= 0).all()
+        and (forest.roots < nodes).all()
+        and (forest.feature < forest.columns[0]).all()
+        and (children > inner).all()  # a child stands behind its parent
+        and (children < nodes).all()
+    )

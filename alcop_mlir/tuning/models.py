@@ -1,0 +1,129 @@
+"""The learned model for a device and target: from the cache, or trained from records.
+
+A model belongs to the records that it was trained from: their hash is stored with it,
+and a model of other records, or a damaged one, is trained anew. Records of one device
+never train the model of another: what was simulated says nothing about a GPU.
+"""
+
+from __future__ import annotations
+
+import gzip
+import hashlib
+import json
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+
+import numpy as np
+
+from alcop_mlir import knobs, resources
+from alcop_mlir.errors import ConfigError
+from alcop_mlir.resources import Resources
+from alcop_mlir.schedule import Schedule
+from alcop_mlir.target import Target
+from alcop_mlir.tuning import learned, records
+from alcop_mlir.tuning.analytical import predict
+from alcop_mlir.tuning.features import NAMES, features
+from alcop_mlir.tuning.learned import Forest
+from alcop_mlir.tuning.problem import Problem
+from alcop_mlir.tuning.records import Record
+from alcop_mlir.tuning.samples import Samples
+from alcop_mlir.tuning.space import Candidates
+
+LEAST_RECORDS = 64  # fewer do not make a model
+_SHIPPED = Path(__file__).parent / "data"
+
+
+def shipped(device: str, target: Target) -> tuple[Record, ...]:
+    """The records that come with the package, for that device and target."""
+    name = f"{device}-{target.name}.jsonl"
+    packed = _SHIPPED / f"{name}.gz"  # what the collecting on a GPU makes
+    if packed.exists():
+        return records.parse(gzip.decompress(packed.read_bytes()), name).records
+    return records.read(_SHIPPED / name).records
+
+
+def records_path() -> Path:
+    """Where records are kept if no other place is named."""
+    return knobs.cache_dir() / "records.jsonl"
+
+
+def samples(
+    known: Iterable[Record], device: str, target: Target
+) -> dict[Problem, Samples]:
+    """What a model can be fitted to, by problem."""
+    times: dict[Problem, dict[Schedule, float]] = {}
+    for record in known:
+        setting = (record.setting.device, record.setting.target)
+        if record.seconds is None or setting != (device, target.name):
+            continue
+        mine = times.setdefault(record.problem, {})
+        best = min(record.seconds, mine.get(record.schedule, record.seconds))
+        mine[record.schedule] = best
+    found = {
+        problem: _samples(problem, mine, target) for problem, mine in times.items()
+    }
+    return {problem: some for problem, some in found.items() if some is not None}
+
+
+def train(own: Samples | None, others: Sequence[Samples], seed: int) -> Forest:
+    """A model of those samples, of which there must be some."""
+    # scikit-learn: a second to import, and only here.
+    from alcop_mlir.tuning import training
+
+    return training.train(own, others, seed)
+
+
+def load_or_train(
+    known: Sequence[Record], device: str, target: Target
+) -> tuple[Forest | None, tuple[str, ...]]:
+    """The model for those records, or None if they are too few; and what to tell."""
+    mine = [
+        record
+        for record in known
+        if (record.setting.device, record.setting.target) == (device, target.name)
+        and record.seconds is not None
+    ]
+    if len(mine) < LEAST_RECORDS:
+        return None, ()
+    path = knobs.cache_dir() / f"model-{device}-{target.name}.bin"
+    key = _key(mine)
+    forest = learned.load(path, key, len(NAMES))
+    if forest is not None:
+        return forest, ()
+    forest = train(None, list(samples(mine, device, target).values()), 0)
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        learned.store(forest, path, key)
+    except (OSError, ConfigError) as error:
+        why = getattr(error, "strerror", None) or error
+        note = f"the trained model is not kept, it will be trained again: {why}"
+        return forest, (note,)
+    return forest, ()
+
+
+def _key(known: Sequence[Record]) -> str:
+    digest = hashlib.sha256(json.dumps(NAMES).encode())
+    for record in known:
+        digest.update(json.dumps(records.to_json(record), sort_keys=True).encode())
+    return digest.hexdigest()
+
+
+def _samples(
+    problem: Problem, times: dict[Schedule, float], target: Target
+) -> Samples | None:
+    """None where no schedule is legal any more."""
+    costs: dict[Schedule, Resources] = {}
+    for schedule in times:
+        try:
+            costs[schedule] = resources.cost(schedule, target, problem.element_bytes)
+        except ConfigError:
+            continue  # recorded under other limits
+    if not costs:
+        return None
+    candidates = Candidates(list(costs), list(costs.values()))
+    prediction = predict(problem, candidates, target)
+    return Samples(
+        features(problem, candidates, prediction),
+        prediction.seconds,
+        np.array([times[schedule] for schedule in costs]),
+    )

@@ -1,0 +1,270 @@
+"""What was measured, one JSON object per line, only ever appended to.
+
+    schema    1
+    time      ISO 8601, UTC
+    target    {name, device, driver}: "sm_80", the product, the driver's version
+    op, shape, dtypes, layout: see `problem.py`
+    schedule  see `Schedule.to_dict`
+    compiler  {version, hash}
+    device    "cuda" or "simulated"
+    ok        true, with seconds (median), spread and repeats
+    error     instead of these: why there is no time
+
+All but the measurement is the key. Several processes may append to one file: each holds
+a lock for its lines. A line that was torn (a full disk, a killed process) is skipped
+and reported by whoever reads, and cut off from what comes after it; lines of another
+schema are skipped and reported too. Nothing that was recorded is ever rewritten.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Generator, Iterable, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from datetime import datetime, timezone
+from pathlib import Path
+from typing import IO, Any, cast
+
+from alcop_mlir.errors import ConfigError
+from alcop_mlir.schedule import Schedule
+from alcop_mlir.tuning.problem import Problem
+
+SCHEMA = 1
+DEVICES = ("cuda", "simulated")
+
+
+@dataclass(frozen=True)
+class Setting:
+    """On what, and by which compiler, something was measured."""
+
+    target: str
+    device: str
+    product: str = ""
+    driver: str = ""
+    compiler: str = ""
+    compiler_hash: str = ""
+
+
+@dataclass(frozen=True)
+class Record:
+    """One measurement; `seconds` is None where `error` says why."""
+
+    problem: Problem
+    schedule: Schedule
+    setting: Setting
+    time: str
+    seconds: float | None
+    error: str = ""
+    spread: float = 0.0
+    repeats: int = 1
+
+
+@dataclass(frozen=True)
+class Log:
+    """The records of a file, and a line for each thing in it that was skipped."""
+
+    records: tuple[Record, ...] = ()
+    notes: tuple[str, ...] = ()
+
+
+def now() -> str:
+    """The time as records hold it."""
+    return datetime.now(timezone.utc).isoformat(timespec="seconds")
+
+
+def read(path: Path) -> Log:
+    """All records at `path`; none where there is no such file. ConfigError if it cannot
+    be read.
+    """
+    try:
+        with path.open("rb") as file, _locked(file, exclusive=False):
+            data = file.read()
+    except FileNotFoundError:
+        return Log()
+    except OSError as error:
+        raise ConfigError(f"cannot read '{path}': {error.strerror or error}") from None
+    return parse(data, str(path))
+
+
+def parse(data: bytes, name: str) -> Log:
+    """The records in `data`; `name` is what notes call it."""
+    records: list[Record] = []
+    notes: list[str] = []
+    other: dict[str, int] = {}
+    for number, line in enumerate(data.split(b"\n"), start=1):
+        if not line.strip():
+            continue
+        try:
+            records.append(from_json(_loaded(line)))
+        except _OtherSchema as schema:
+            other[str(schema)] = other.get(str(schema), 0) + 1
+        except ConfigError as error:
+            notes.append(f"{name}:{number}: line skipped: {error}")
+    notes += [
+        f"{name}: {count} record(s) of schema {schema} skipped, this version reads "
+        f"{SCHEMA}"
+        for schema, count in other.items()
+    ]
+    return Log(tuple(records), tuple(notes))
+
+
+def append(path: Path, records: Iterable[Record]) -> None:
+    """Add `records` to the file at `path`, all or none.
+
+    Raises ConfigError where they cannot be written; what the file held stays.
+    """
+    lines = (json.dumps(to_json(r), separators=(",", ":")) for r in records)
+    data = "".join(f"{line}\n" for line in lines).encode()
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        with path.open("ab+", buffering=0) as file, _locked(file, exclusive=True):
+            _append(file, data)
+    except OSError as error:
+        raise ConfigError(
+            f"cannot record to '{path}': {error.strerror or error}; what it holds is "
+            "not touched"
+        ) from None
+
+
+def to_json(record: Record) -> dict[str, Any]:
+    """The JSON object of `record`."""
+    setting = record.setting
+    members: dict[str, Any] = {
+        "schema": SCHEMA,
+        "time": record.time,
+        "target": {
+            "name": setting.target,
+            "device": setting.product,
+            "driver": setting.driver,
+        },
+        **record.problem.to_record(),
+        "schedule": record.schedule.to_dict(),
+        "compiler": {"version": setting.compiler, "hash": setting.compiler_hash},
+        "device": setting.device,
+    }
+    if record.seconds is None:
+        return {**members, "error": record.error}
+    measured = {"seconds": record.seconds, "spread": record.spread}
+    return {**members, "ok": True, **measured, "repeats": record.repeats}
+
+
+def from_json(value: Any) -> Record:
+    """The record of a JSON object; ConfigError says what is wrong with it."""
+    if not isinstance(value, dict):
+        raise ConfigError("no JSON object")
+    members = cast("dict[str, Any]", value)
+    if members.get("schema") != SCHEMA:
+        raise _OtherSchema(str(members.get("schema")))
+    target, compiler = _texts(members, "target"), _texts(members, "compiler")
+    device = members.get("device")
+    if device not in DEVICES:
+        raise ConfigError(
+            f"'device' is {device!r}, expected one of {', '.join(DEVICES)}"
+        )
+    schedule = members.get("schedule")
+    if not isinstance(schedule, dict):
+        raise ConfigError("'schedule' has to be an object")
+    setting = Setting(
+        target.get("name", ""),
+        device,
+        target.get("device", ""),
+        target.get("driver", ""),
+        compiler.get("version", ""),
+        compiler.get("hash", ""),
+    )
+    seconds = members.get("seconds") if members.get("ok") is True else None
+    if seconds is None and not isinstance(members.get("error"), str):
+        raise ConfigError("neither 'ok' with 'seconds' nor an 'error'")
+    if seconds is not None and not (isinstance(seconds, float | int) and seconds > 0):
+        raise ConfigError(f"'seconds' is {seconds!r}, expected more than 0")
+    return Record(
+        Problem.from_record(members),
+        Schedule.from_dict(cast("dict[str, Any]", schedule)),
+        setting,
+        str(members.get("time", "")),
+        None if seconds is None else float(seconds),
+        str(members.get("error", "")),
+        float(members.get("spread", 0.0)),
+        int(members.get("repeats", 1)),
+    )
+
+
+def measured(
+    records: Iterable[Record], problem: Problem, setting: Setting
+) -> dict[Schedule, float | None]:
+    """What is known of each schedule on just this setting: its best time, or None."""
+    known: dict[Schedule, float | None] = {}
+    for record in records:
+        if record.problem != problem or record.setting != setting:
+            continue
+        before = known.get(record.schedule)
+        if record.seconds is None or (before is not None and before <= record.seconds):
+            known.setdefault(record.schedule, record.seconds)
+        else:
+            known[record.schedule] = record.seconds
+    return known
+
+
+def ranked(
+    records: Iterable[Record], problem: Problem, target: str, device: str
+) -> Sequence[Record]:
+    """Measured records for the problem, fastest first, by whichever compiler."""
+    fitting = [
+        record
+        for record in records
+        if record.seconds is not None
+        and record.problem == problem
+        and (record.setting.target, record.setting.device) == (target, device)
+    ]
+    return sorted(fitting, key=lambda record: record.seconds or 0.0)
+
+
+class _OtherSchema(Exception):
+    """Carries the schema of a line that this version does not read."""
+
+
+def _loaded(line: bytes) -> Any:
+    try:
+        return json.loads(line)
+    except ValueError:
+        raise ConfigError("torn or no JSON") from None
+
+
+def _texts(members: Mapping[str, Any], name: str) -> dict[str, str]:
+    value = members.get(name)
+    if not isinstance(value, dict):
+        raise ConfigError(f"'{name}' has to be an object")
+    return {str(k): str(v) for k, v in cast("dict[Any, Any]", value).items()}
+
+
+def _append(file: IO[bytes], data: bytes) -> None:
+    """Write `data` behind what the open file holds, or leave it as it was."""
+    size = file.seek(0, os.SEEK_END)
+    if size:
+        file.seek(size - 1)
+        if file.read(1) != b"\n":
+            data = b"\n" + data  # a torn line stays by itself
+    try:
+        while data:
+            data = data[file.write(data) :]
+        os.fsync(file.fileno())
+    except OSError:
+        os.ftruncate(file.fileno(), size)
+        raise
+
+
+@contextmanager
+def _locked(file: IO[bytes], exclusive: bool) -> Generator[None, None, None]:
+    """Hold the file's lock; without one where the system has none (not POSIX)."""
+    try:
+        import fcntl
+    except ImportError:
+        yield
+        return
+    fcntl.flock(file, fcntl.LOCK_EX if exclusive else fcntl.LOCK_SH)
+    try:
+        yield
+    finally:
+        fcntl.flock(file, fcntl.LOCK_UN)

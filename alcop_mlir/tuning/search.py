@@ -1,0 +1,171 @@
+"""The search: propose a batch, measure it, learn from it, again.
+
+    for batch in search(task, strategy, measure, budget): ...
+
+Stopping early, by Ctrl-C too, loses nothing: what was measured was handed out. What to
+propose is up to a strategy, how to measure up to the caller. Nothing is proposed twice.
+"""
+
+from __future__ import annotations
+
+import re
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Protocol
+
+import numpy as np
+
+from alcop_mlir.errors import ConfigError
+from alcop_mlir.schedule import Schedule
+from alcop_mlir.target import Target
+from alcop_mlir.tuning.analytical import Prediction, predict
+from alcop_mlir.tuning.features import features
+from alcop_mlir.tuning.problem import Problem
+from alcop_mlir.tuning.space import Candidates, FloatArray
+
+BATCH = 8
+PATIENCE = 6  # batches without a better schedule before the search stops
+_BETTER = 0.995  # a schedule is better if it takes at most that part of the time
+
+
+@dataclass(frozen=True)
+class Trial:
+    """One measured schedule: seconds, or why there are none."""
+
+    schedule: Schedule
+    seconds: float | None
+    error: str = ""
+
+
+@dataclass(frozen=True)
+class Budget:
+    """When to stop: after so many trials, so many seconds; None is no limit."""
+
+    trials: int | None = None
+    seconds: float | None = None
+
+    @classmethod
+    def parse(cls, text: str) -> Budget:
+        """From `64` (trials) or `120s` (seconds); ConfigError for anything else."""
+        match = re.fullmatch(r"(\d+(?:\.\d+)?)(s?)", text)
+        if match is None or (not match[2] and "." in match[1]):
+            raise ConfigError(
+                f"budget '{text}', expected trials (64) or seconds (120s)"
+            )
+        if float(match[1]) == 0:
+            raise ConfigError(f"budget '{text}', expected more than nothing")
+        if match[2]:
+            return cls(seconds=float(match[1]))
+        return cls(trials=int(match[1]))
+
+
+@dataclass(frozen=True, eq=False)
+class Task:
+    """A problem on a target, its candidates, and what the model says of them."""
+
+    problem: Problem
+    target: Target
+    candidates: Candidates
+
+    @cached_property
+    def prediction(self) -> Prediction:
+        """Of the analytical model, by row."""
+        return predict(self.problem, self.candidates, self.target)
+
+    @cached_property
+    def features(self) -> FloatArray:
+        """For a learned model, by row."""
+        return features(self.problem, self.candidates, self.prediction)
+
+
+@dataclass
+class History:
+    """What was tried, by row, in order; None where a trial failed."""
+
+    seconds: dict[int, float | None] = field(default_factory=dict[int, float | None])
+
+    @property
+    def best(self) -> tuple[int, float] | None:
+        """Row and seconds of the fastest."""
+        good = self.measured()
+        return min(good, key=lambda item: item[1]) if good else None
+
+    def measured(self) -> list[tuple[int, float]]:
+        """Rows and seconds of what did not fail."""
+        return [
+            (row, value) for row, value in self.seconds.items() if value is not None
+        ]
+
+
+class Strategy(Protocol):
+    """Decides what to try next."""
+
+    @property
+    def name(self) -> str:
+        """As it is called on a command line and in tables."""
+        ...
+
+    def propose(self, task: Task, history: History, count: int) -> Sequence[int]:
+        """Rows to try next, best first; at most `count`, none that was tried."""
+        ...
+
+
+Measure = Callable[[Sequence[Schedule]], Sequence[Trial]]
+
+
+def search(
+    task: Task,
+    strategy: Strategy,
+    measure: Measure,
+    budget: Budget,
+    *,
+    known: Mapping[Schedule, float | None] | None = None,
+    batch: int = BATCH,
+    patience: int | None = PATIENCE,
+    clock: Callable[[], float] = time.monotonic,
+) -> Iterator[Sequence[Trial]]:
+    """Measured batches, until the budget or space is used up or nothing gets better.
+
+    known: what earlier searches measured; it is learned from and not tried again
+    patience: batches without a better schedule before stopping; None is no limit
+    """
+    history = History(_known_rows(task, known or {}))
+    tried, since_better, start = 0, 0, clock()
+    while patience is None or since_better < patience:
+        count = batch if budget.trials is None else min(batch, budget.trials - tried)
+        if budget.seconds is not None and clock() - start >= budget.seconds:
+            return
+        rows = strategy.propose(task, history, count) if count > 0 else ()
+        if not len(rows):
+            return
+        before = history.best
+        trials = measure([task.candidates.schedules[row] for row in rows])
+        for trial in trials:
+            history.seconds[task.candidates.rows[trial.schedule]] = trial.seconds
+        tried += len(trials)
+        since_better = 0 if _is_better(before, history.best) else since_better + 1
+        yield trials
+
+
+def untried(task: Task, history: History) -> np.ndarray[tuple[int], np.dtype[np.bool_]]:
+    """Whether each row is still to be tried."""
+    mask = np.ones(len(task.candidates), np.bool_)
+    mask[list(history.seconds)] = False
+    return mask
+
+
+def _known_rows(
+    task: Task, known: Mapping[Schedule, float | None]
+) -> dict[int, float | None]:
+    rows = task.candidates.rows
+    return {rows[s]: seconds for s, seconds in known.items() if s in rows}
+
+
+def _is_better(
+    before: tuple[int, float] | None, after: tuple[int, float] | None
+) -> bool:
+    if after is None:
+        return False
+    return before is None or after[1] <= _BETTER * before[1]

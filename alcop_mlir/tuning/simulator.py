@@ -1,0 +1,102 @@
+"""A discrete-event simulation of an SM: the device called `simulated`.
+
+It runs the loop that the compiler emits, fragment by fragment: warps issue in order,
+wait at one barrier per K tile, queue for the tensor core of their sub-core, for the
+port of shared memory and for the SM's share of L2 and DRAM. It shares the hardware's
+numbers with the analytical model, not its formulas, so it says whether those describe
+such a machine; whether a GPU is such a machine only a GPU says. Its figures are called
+`simulated` wherever they appear, and are kept apart from measured ones.
+
+The events themselves are in `events.py`.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from alcop_mlir.target import MMA_F16_SHAPE, MMA_K_BYTES, WARP_SIZE, Target, mma_shape
+from alcop_mlir.tuning import hardware, traffic
+from alcop_mlir.tuning.events import Loops, run
+from alcop_mlir.tuning.hardware import SUB_CORES
+from alcop_mlir.tuning.problem import Problem
+from alcop_mlir.tuning.space import AXES, Candidates, FloatArray
+
+DEVICE = "simulated"
+
+COPY_BYTES = 16  # of one cp.async
+COPY_ISSUE = 6.0  # cycles of a warp per cp.async and its address; an estimate
+
+
+def simulate(problem: Problem, candidates: Candidates, target: Target) -> FloatArray:
+    """Seconds of each candidate's kernel on the simulated device."""
+    grid = traffic.grid(problem, candidates, target)
+    cycle = 1.0 / target.clock_hz
+    later_waves = np.maximum(grid.full_waves - 1, 0) + (grid.tail_resident > 0)
+    later = (grid.read_bytes / grid.wave_bytes - 1) / np.maximum(later_waves, 1)
+    later = np.minimum(np.maximum(later, 0.0), 1.0)
+    first = np.where(grid.full_waves > 0, later, 1.0)
+    total = np.full(len(candidates), hardware.LAUNCH)
+    for resident, count, missing in (
+        (grid.resident, np.minimum(grid.full_waves, 1), np.ones(len(candidates))),
+        (grid.resident, np.maximum(grid.full_waves - 1, 0), later),
+        (grid.tail_resident, np.minimum(grid.tail_resident, 1), first),
+    ):
+        rows = np.flatnonzero(count)
+        if len(rows):
+            some = _loops(problem, candidates, target, grid, resident, missing)
+            wave = hardware.BLOCK_START + run(some.take(rows))
+            store = resident * grid.out_bytes / grid.l2_share
+            store = store + hardware.rates(target).l2_latency
+            total[rows] += count[rows] * (wave + store[rows] / cycle)
+    least = (grid.read_bytes + grid.written_bytes) / target.dram_bytes_per_second
+    return np.maximum(total, least / cycle + hardware.LAUNCH) * cycle
+
+
+def _loops(
+    problem: Problem,
+    candidates: Candidates,
+    target: Target,
+    grid: traffic.Grid,
+    resident: FloatArray,
+    missing: FloatArray,
+) -> Loops:
+    """The K loop of one wave with `resident` blocks on each SM."""
+    axis, rates = candidates.axis, hardware.rates(target)
+    step_k = mma_shape(problem.element_bytes)[2]
+    resident = np.maximum(resident, 1.0)
+    block_warps = candidates.costs[:, 0] / WARP_SIZE
+    warps = np.ceil(block_warps / SUB_CORES)
+    blocks = np.ceil(resident * block_warps / SUB_CORES / warps)
+    # What the blocks and warps that are not simulated take of what all share.
+    others, other_blocks = resident * block_warps / (blocks * warps), resident / blocks
+    fragment = (axis("warp_m") + axis("warp_n")) * MMA_K_BYTES
+    stored = grid.tile_bytes / block_warps / (axis("block_k") / step_k)
+    tiles = np.ceil(problem.k / axis("block_k") / axis("split_k"))
+    working = np.minimum(grid.blocks, target.sms)
+    dram = grid.wave_bytes / tiles / np.minimum(grid.blocks, resident * target.sms)
+    dram = missing * dram * working / target.dram_bytes_per_second
+    copy = np.maximum(grid.tile_bytes / grid.l2_share, dram)
+    waited = rates.l2_latency + missing * (rates.dram_latency - rates.l2_latency)
+    copies = grid.tile_bytes / COPY_BYTES / candidates.costs[:, 0]
+    stages = candidates.table[:, AXES.index("shared_stages")]
+    fragments = candidates.table[:, AXES.index("block_k")] // step_k
+    registers = candidates.table[:, AXES.index("register_stages")]
+    return Loops(
+        blocks=blocks.astype(np.int64),
+        warps=warps.astype(np.int64),
+        stages=stages,
+        # Fragments of a tile that no slot holds cannot be loaded ahead.
+        registers=np.minimum(registers, np.maximum(1, (stages - 1) * fragments)),
+        tiles=tiles.astype(np.int64),
+        fragments=fragments,
+        mma=2
+        * axis("warp_m")
+        * axis("warp_n")
+        * MMA_F16_SHAPE[2]
+        / rates.flops
+        / rates.cycle,
+        fragment=(fragment + stored) * others / hardware.SHARED_BYTES_PER_CYCLE,
+        copy=copy * other_blocks / rates.cycle,
+        latency=waited / rates.cycle,
+        issue=np.ceil(copies) * COPY_ISSUE * warps,
+    )

@@ -1,0 +1,232 @@
+"""Which schedules there are for a problem on a target.
+
+A candidate is legal by `resources.cost`, the function that the passes ask. Its tiles
+divide the problem or go over the edge by an eighth at most; where no tile does, those
+that go over the least are taken. Left out are schedules that compile to the same kernel
+as another: more stages than there are steps to fill, and register stages without shared
+ones (the barriers of an unpipelined loop forbid them).
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, fields
+from functools import cached_property
+
+import numpy as np
+import numpy.typing as npt
+
+from alcop_mlir import resources
+from alcop_mlir.errors import ConfigError
+from alcop_mlir.resources import Resources
+from alcop_mlir.schedule import MAX_REGISTER_STAGES, MAX_SHARED_STAGES, Schedule
+from alcop_mlir.target import Target, mma_shape
+from alcop_mlir.tuning.problem import Problem
+
+FloatArray = npt.NDArray[np.float64]
+IntArray = npt.NDArray[np.int64]
+
+# The integers of a schedule, in this order.
+AXES = (
+    "block_m",
+    "block_n",
+    "block_k",
+    "warp_m",
+    "warp_n",
+    "shared_stages",
+    "register_stages",
+)
+
+OVERHANG = 1 / 8  # of a size, that a tile may do beyond it
+
+
+@dataclass(frozen=True)
+class Space:
+    """The values of each axis, before legality; sizes in elements."""
+
+    name: str
+    block: tuple[int, ...]
+    block_k: tuple[int, ...]
+    warp: tuple[int, ...]
+    shared_stages: tuple[int, ...]
+    register_stages: tuple[int, ...]
+    max_warps: int
+
+    @property
+    def points(self) -> int:
+        """Combinations of the axes, legal or not."""
+        return (
+            len(self.block) ** 2
+            * len(self.block_k)
+            * len(self.warp) ** 2
+            * len(self.shared_stages)
+            * len(self.register_stages)
+        )
+
+
+SMALL = Space(
+    name="small",
+    block=(16, 32, 64, 128, 256),
+    block_k=(16, 32, 64),
+    warp=(16, 32, 64),
+    shared_stages=(2, 3, 4, 6),
+    register_stages=(1, 2),
+    max_warps=8,
+)
+FULL = Space(
+    name="full",
+    block=(16, 32, 48, 64, 96, 128, 192, 256),
+    block_k=(16, 32, 64, 128),
+    warp=(16, 32, 48, 64, 96, 128),
+    shared_stages=tuple(range(1, MAX_SHARED_STAGES + 1)),
+    register_stages=tuple(range(1, MAX_REGISTER_STAGES + 1)),
+    max_warps=32,
+)
+_SPACES = {space.name: space for space in (SMALL, FULL)}
+
+
+@dataclass(frozen=True, eq=False)
+class Candidates:
+    """Legal schedules, and what each costs, by row; columns for arithmetic on all."""
+
+    schedules: Sequence[Schedule]
+    resources: Sequence[Resources]
+
+    def __len__(self) -> int:
+        return len(self.schedules)
+
+    @cached_property
+    def table(self) -> IntArray:
+        """One row per schedule, one column per name in `AXES`."""
+        rows = [(*s.block, *s.warp, *s.stages) for s in self.schedules]
+        return np.reshape(np.array(rows, np.int64), (-1, len(AXES)))
+
+    @cached_property
+    def costs(self) -> IntArray:
+        """Threads, shared bytes, registers per thread, blocks per SM."""
+        rows = [
+            (c.threads, c.shared_bytes, c.registers_per_thread, c.blocks_per_sm)
+            for c in self.resources
+        ]
+        return np.reshape(np.array(rows, np.int64), (-1, 4))
+
+    @cached_property
+    def rows(self) -> dict[Schedule, int]:
+        """The row of each schedule."""
+        return {schedule: row for row, schedule in enumerate(self.schedules)}
+
+    @cached_property
+    def tiles(self) -> IntArray:
+        """A number for each row, the same for schedules that differ in stages only."""
+        numbers: dict[object, int] = {}
+        return np.array(
+            [
+                numbers.setdefault((s.block, s.warp), len(numbers))
+                for s in self.schedules
+            ],
+            np.int64,
+        )
+
+    def axis(self, name: str) -> FloatArray:
+        """Column `name` of `AXES`; ones for a parameter that Schedule does not have."""
+        if name in AXES:
+            return self.table[:, AXES.index(name)].astype(np.float64)
+        if name in {field.name for field in fields(Schedule)}:
+            return np.array([getattr(s, name) for s in self.schedules], np.float64)
+        return np.ones(len(self))
+
+    def take(self, rows: Sequence[int] | IntArray) -> Candidates:
+        """Those at `rows`, in that order."""
+        return Candidates(
+            [self.schedules[row] for row in rows], [self.resources[row] for row in rows]
+        )
+
+
+def find_space(name: str) -> Space:
+    """The space called `name`; ConfigError with the known names."""
+    if name not in _SPACES:
+        raise ConfigError(
+            f"unknown space '{name}', expected one of {', '.join(_SPACES)}"
+        )
+    return _SPACES[name]
+
+
+def check(problem: Problem, schedule: Schedule, target: Target) -> Resources:
+    """What `schedule` costs; ConfigError where it does not fit type or target."""
+    step = mma_shape(problem.element_bytes)[2]
+    if schedule.block[2] % step:
+        raise ConfigError(
+            f"schedule '{schedule}' has a K step of {schedule.block[2]}, expected a "
+            f"multiple of {step} for {problem.dtypes[0]}"
+        )
+    return resources.cost(schedule, target, problem.element_bytes)
+
+
+def enumerate_space(
+    problem: Problem, target: Target, space: Space = SMALL
+) -> Candidates:
+    """All legal candidates; ConfigError that names the limit if there is none."""
+    schedules: list[Schedule] = []
+    costs: list[Resources] = []
+    refusal = "no K step fits the type of its inputs"
+    for block, warp in _tiles(problem, space):
+        for register in _register_stages(problem, space):
+            for shared in _shared_stages(problem, space, block[2]):
+                if shared == 1 and register > 1:
+                    continue
+                schedule = Schedule(block, warp, (shared, register))
+                try:
+                    cost = resources.cost(schedule, target, problem.element_bytes)
+                except ConfigError as error:
+                    refusal = str(error)
+                    break  # more stages need more
+                schedules.append(schedule)
+                costs.append(cost)
+    if not schedules:
+        raise ConfigError(
+            f"no legal schedule for {problem} on {target.name}: {refusal}"
+        )
+    return Candidates(schedules, costs)
+
+
+def sample(
+    candidates: Candidates, count: int, generator: np.random.Generator
+) -> Candidates:
+    """`count` of them, or all if there are fewer; each at most once."""
+    size = min(count, len(candidates))
+    return candidates.take(generator.choice(len(candidates), size, replace=False))
+
+
+def _tiles(
+    problem: Problem, space: Space
+) -> Iterator[tuple[tuple[int, int, int], tuple[int, int]]]:
+    """Block and warp tiles for the problem, small first."""
+    step = mma_shape(problem.element_bytes)[2]
+    blocks_k = _near(problem.k, [size for size in space.block_k if size % step == 0])
+    blocks = _near(problem.m, space.block), _near(problem.n, space.block)
+    for m, n in itertools.product(*blocks):
+        for warp_m, warp_n in itertools.product(space.warp, space.warp):
+            if m % warp_m or n % warp_n:
+                continue
+            if (m // warp_m) * (n // warp_n) > space.max_warps:
+                continue
+            for k in blocks_k:
+                yield (m, n, k), (warp_m, warp_n)
+
+
+def _near(size: int, tiles: Sequence[int]) -> list[int]:
+    """The tiles that cover `size` without much beyond its edge."""
+    over = {tile: -(-size // tile) * tile / size - 1 for tile in tiles}
+    most = max(OVERHANG, min(over.values(), default=0.0))
+    return [tile for tile in tiles if over[tile] <= most]
+
+
+def _shared_stages(problem: Problem, space: Space, block_k: int) -> list[int]:
+    steps = -(-problem.k // block_k)
+    return [stages for stages in space.shared_stages if stages <= steps] or [1]
+
+
+def _register_stages(problem: Problem, space: Space) -> list[int]:
+    steps = -(-problem.k // mma_shape(problem.element_bytes)[2])
+    return [stages for stages in space.register_stages if stages <= steps]

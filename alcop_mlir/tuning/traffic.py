@@ -1,0 +1,94 @@
+"""Which blocks run together, and what they move between DRAM, L2 and the SMs.
+
+Blocks start in the order of the grid: along N first, or, with `raster` rows in a group,
+down a group's rows first. Those that run together (a wave) read a tile of A or B from
+DRAM once; a later wave finds it in L2 only if all inputs fit there.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from alcop_mlir.target import Target
+from alcop_mlir.tuning import hardware
+from alcop_mlir.tuning.problem import Problem
+from alcop_mlir.tuning.space import Candidates, FloatArray
+
+
+@dataclass(frozen=True, eq=False)
+class Grid:
+    """By candidate.
+
+    blocks: of the grid; resident: at once on an SM, in the waves that are full
+    full_waves: how many those are; tail_resident: on an SM in the last wave, or 0
+    l2_share: bytes per second between L2 and one of the SMs at work
+    tile_bytes, out_bytes: that a block reads per K step, and writes in the end
+    wave_bytes: that the blocks of a full wave read, each byte counted once
+    read_bytes, written_bytes: from and to DRAM, in all
+    missing: part of the tiles that come from DRAM
+    """
+
+    blocks: FloatArray
+    resident: FloatArray
+    full_waves: FloatArray
+    tail_resident: FloatArray
+    l2_share: FloatArray
+    tile_bytes: FloatArray
+    out_bytes: FloatArray
+    wave_bytes: FloatArray
+    read_bytes: FloatArray
+    written_bytes: FloatArray
+    missing: FloatArray
+
+
+def grid(problem: Problem, candidates: Candidates, target: Target) -> Grid:
+    """The grid of each candidate on `target`."""
+    axis = candidates.axis
+    block_m, block_n, split = axis("block_m"), axis("block_n"), axis("split_k")
+    rows, columns = np.ceil(problem.m / block_m), np.ceil(problem.n / block_n)
+    blocks = rows * columns * problem.batch * split
+    most = candidates.costs[:, 3].astype(np.float64)
+    resident = np.minimum(most, np.ceil(blocks / target.sms))
+    at_once = resident * target.sms
+    full_waves = np.floor(blocks / at_once)
+    rest = blocks - full_waves * at_once
+    tile_bytes = (block_m + block_n) * axis("block_k") * problem.element_bytes
+    distinct = _distinct(candidates, rows, columns, np.minimum(at_once, blocks))
+    wave_bytes = distinct * problem.k / split * problem.element_bytes
+    input_bytes = float(problem.batch * problem.element_bytes * problem.k)
+    input_bytes *= problem.m + problem.n
+    waves = full_waves + rest / at_once
+    kept = input_bytes <= hardware.L2_KEPT * target.l2_bytes
+    read = np.where(kept, input_bytes, np.maximum(waves * wave_bytes, input_bytes))
+    working = np.minimum(blocks, target.sms)
+    return Grid(
+        blocks=blocks,
+        resident=resident,
+        full_waves=full_waves,
+        tail_resident=np.ceil(rest / target.sms),
+        l2_share=np.minimum(
+            hardware.rates(target).l2_most, target.l2_bytes_per_second / working
+        ),
+        tile_bytes=tile_bytes,
+        out_bytes=block_m * block_n * problem.out_bytes,
+        wave_bytes=wave_bytes,
+        read_bytes=read,
+        written_bytes=split
+        * float(problem.batch * problem.m * problem.n * problem.out_bytes),
+        missing=np.minimum(1.0, read / np.maximum(waves, 1.0) / wave_bytes),
+    )
+
+
+def _distinct(
+    candidates: Candidates, rows: FloatArray, columns: FloatArray, at_once: FloatArray
+) -> FloatArray:
+    """Rows of A plus columns of B that `at_once` neighbouring blocks read together."""
+    group = np.minimum(candidates.axis("raster"), rows)
+    products = np.maximum(1.0, np.floor(at_once / (rows * columns)))
+    inside = np.minimum(at_once, rows * columns)
+    wide = np.minimum(columns, np.ceil(inside / group))
+    high = np.minimum(rows, group * np.ceil(inside / (group * columns)))
+    block_m, block_n = candidates.axis("block_m"), candidates.axis("block_n")
+    return products * (high * block_m + wide * block_n)

@@ -1,0 +1,246 @@
+"""How near do few trials come to the best of all schedules?
+
+Replays exhaustive logs, so that strategies compare without measuring again. On the
+simulated device each operator of `shapes/` that the compiler handles is simulated with
+every schedule of a space: that shows that the search works, not that the model is
+right. The launch, which no schedule changes, is left out of simulated fractions. Logs
+of a GPU are given with --log, and get a table of their own.
+
+    python bench/bench_tuning.py                     the simulated device
+    python bench/bench_tuning.py --log RECORDS.jsonl what a GPU measured
+    python bench/bench_tuning.py --collect FILE      the records that are shipped
+
+A learned model never sees the operator that it is judged by: it is trained on the
+shipped records of all others (with --log, on the others of the log). Every trial is
+stored in results/tuning-DEVICE.jsonl.
+"""
+
+from __future__ import annotations
+
+import argparse
+import dataclasses
+import json
+import time
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+
+import numpy as np
+from records import store
+
+from alcop_mlir.errors import ConfigError
+from alcop_mlir.schedule import Schedule
+from alcop_mlir.target import Target, find_target
+from alcop_mlir.tools.tune_devices import Simulated
+from alcop_mlir.tuning import hardware, models, records, strategies
+from alcop_mlir.tuning.problem import Problem
+from alcop_mlir.tuning.records import Record
+from alcop_mlir.tuning.samples import Samples
+from alcop_mlir.tuning.search import Budget, Task, Trial, search
+from alcop_mlir.tuning.simulator import simulate
+from alcop_mlir.tuning.space import Candidates, check, enumerate_space, find_space
+
+HERE = Path(__file__).parent
+TRIALS = (0, 8, 10, 50)  # 0: what the strategy would take without a measurement
+LEAST_LOGGED = 100  # candidates of a problem in a log, fewer are no exhaustive log
+COLLECTED = (16, 16)  # shipped records of each operator: searched, drawn
+
+
+@dataclasses.dataclass(frozen=True)
+class Log:
+    """Every candidate's time for one problem.
+
+    launch: seconds in each of them that no schedule changes, left out of fractions
+    """
+
+    task: Task
+    seconds: dict[Schedule, float]
+    launch: float = 0.0
+
+    def measure(self, schedules: Sequence[Schedule]) -> list[Trial]:
+        """As a device would."""
+        return [Trial(schedule, self.seconds[schedule]) for schedule in schedules]
+
+
+def main() -> None:
+    given = arguments()
+    target = find_target(given.target)
+    if given.log is None:
+        device = "simulated"
+        logs = simulated_logs(target, given.space)
+        others = models.samples(models.shipped(device, target), device, target)
+    else:
+        device = "cuda"
+        recorded = records.read(given.log).records
+        logs = recorded_logs(recorded, target, device)
+        others = models.samples(recorded, device, target)
+    if given.collect:
+        collect(logs, given.collect)
+        return
+    for log in logs:
+        assert len(log.task.features)  # computed here, not in the first one's time
+    print(f"device {device}, {target.name}: {len(logs)} operators")
+    rows = [
+        row
+        for name in given.strategies.split(",")
+        for row in evaluate(name, logs, others, given.seeds)
+    ]
+    print(f"raw records in {store(f'tuning-{device}', rows).name}")
+    print_tables(rows, logs)
+
+
+def arguments() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(description=str(__doc__).partition("\n")[0])
+    parser.add_argument("--target", default="sm_80")
+    parser.add_argument("--space", default="small")
+    parser.add_argument("--log", type=Path)
+    parser.add_argument("--collect", type=Path)
+    parser.add_argument("--seeds", type=int, default=1)
+    parser.add_argument("--strategies", default=",".join(strategies.NAMES))
+    return parser.parse_args()
+
+
+def operators() -> list[Problem]:
+    """The shapes that the compiler handles."""
+    shapes = json.loads((HERE / "shapes" / "alcop_operators.json").read_text())
+    batched = shapes["batch_matmul"]["rows"]
+    return [
+        *(Problem(*row) for row in shapes["matmul"]["rows"]),
+        *(Problem(m, n, k, b, "batch_matmul") for b, m, n, k in batched),
+    ]
+
+
+def simulated_logs(target: Target, space: str) -> list[Log]:
+    start = time.perf_counter()
+    logs = []
+    for problem in operators():
+        candidates = enumerate_space(problem, target, find_space(space))
+        seconds = simulate(problem, candidates, target).tolist()
+        times = dict(zip(candidates.schedules, seconds, strict=True))
+        task = Task(problem, target, candidates)
+        logs.append(Log(task, times, hardware.LAUNCH / target.clock_hz))
+    spent = time.perf_counter() - start
+    total = sum(len(log.seconds) for log in logs)
+    print(f"{total} candidates of the {space} space simulated in {spent:.1f} s")
+    return logs
+
+
+def recorded_logs(recorded: Iterable[Record], target: Target, device: str) -> list[Log]:
+    times: dict[Problem, dict[Schedule, float]] = {}
+    for record in recorded:
+        kind = (record.setting.target, record.setting.device)
+        if record.seconds is not None and kind == (target.name, device):
+            times.setdefault(record.problem, {})[record.schedule] = record.seconds
+    logs = []
+    for problem, mine in times.items():
+        if len(mine) < LEAST_LOGGED:
+            continue
+        costs = [check(problem, schedule, target) for schedule in mine]
+        candidates = Candidates(list(mine), costs)
+        logs.append(Log(Task(problem, target, candidates), mine))
+    if not logs:
+        raise SystemExit(f"error: no problem with {LEAST_LOGGED} records or more")
+    return logs
+
+
+def evaluate(
+    name: str, logs: Sequence[Log], others: dict[Problem, Samples], seeds: int
+) -> list[dict[str, object]]:
+    """One row per operator and seed: fraction of exhaustive after so many trials."""
+    rows = []
+    start = time.perf_counter()
+    for log in logs:
+        problem = log.task.problem
+        apart = [some for other, some in others.items() if other != problem]
+        for seed in range(seeds if name in ("random", "learned", "hybrid") else 1):
+            strategy = strategies.make(name, models.train, apart, seed)
+            found = trials(log, strategy, max(TRIALS))
+            best = min(log.seconds.values())
+            so_far = (best - log.launch) / (np.minimum.accumulate(found) - log.launch)
+            row = {
+                "strategy": name,
+                "problem": str(problem),
+                "seed": seed,
+                "candidates": len(log.seconds),
+                "best": best,
+                "trials": found,
+            }
+            for count in TRIALS:
+                row[f"after {count}"] = float(
+                    so_far[min(max(count, 1), len(found)) - 1]
+                )
+            rows.append(row)
+    print(f"  {name}: {time.perf_counter() - start:.1f} s")
+    return rows
+
+
+def trials(log: Log, strategy: strategies.Strategy, count: int) -> list[float]:
+    """Seconds of each trial, in order."""
+    found = search(log.task, strategy, log.measure, Budget(trials=count), patience=None)
+    return [trial.seconds or np.inf for batch in found for trial in batch]
+
+
+def collect(logs: Sequence[Log], path: Path) -> None:
+    """What a search without a learned model finds, and some drawn at random."""
+    searched, drawn = COLLECTED
+    path.unlink(missing_ok=True)
+    for log in logs:
+        task = log.task
+        strategy = strategies.make("hybrid", models.train)
+        budget = Budget(trials=searched)
+        batches = search(task, strategy, log.measure, budget, patience=None)
+        chosen = [trial.schedule for batch in batches for trial in batch]
+        generator = np.random.default_rng(0)
+        rows = generator.choice(len(task.candidates), drawn, replace=False)
+        chosen += [task.candidates.schedules[row] for row in rows]
+        setting = Simulated(task.problem, task.target).setting
+        records.append(
+            path,
+            (
+                Record(task.problem, one, setting, records.now(), log.seconds[one])
+                for one in dict.fromkeys(chosen)
+            ),
+        )
+
+
+def print_tables(rows: Sequence[dict[str, object]], logs: Sequence[Log]) -> None:
+    """Geometric mean and worst per strategy, then each operator."""
+    names = list(dict.fromkeys(str(row["strategy"]) for row in rows))
+    columns = [f"after {count}" for count in TRIALS]
+    print("\nfraction of exhaustive: geometric mean (worst)")
+    print(f"{'':12}" + "".join(f"{column:>16}" for column in columns))
+    for name in names:
+        cells = []
+        for column in columns:
+            values = values_of(rows, name, column)
+            mean = float(np.exp(np.log(values).mean()))
+            cells.append(f"{f'{mean:.3f} ({values.min():.3f})':>16}")
+        print(f"{name:12}" + "".join(cells))
+    shown = [name for name in ("analytical", "hybrid") if name in names]
+    print("\n" + f"{'operator':42}{'size':>6}{'best us':>10}", end="")
+    print(
+        "".join(
+            f"{name} {c.removeprefix('after ')}".rjust(15)
+            for name in shown
+            for c in columns
+        )
+    )
+    for log in logs:
+        problem = str(log.task.problem)
+        best = min(log.seconds.values()) * 1e6
+        print(f"{problem:42}{len(log.seconds):6}{best:10.2f}", end="")
+        for name in shown:
+            for column in columns:
+                mine = [row for row in rows if row["problem"] == problem]
+                print(f"{values_of(mine, name, column).mean():15.3f}", end="")
+        print()
+
+
+def values_of(rows: Iterable[dict[str, object]], name: str, column: str) -> np.ndarray:
+    return np.array([row[column] for row in rows if row["strategy"] == name])
+
+
+if __name__ == "__main__":
+    try:
+        main()
+    except ConfigError as error:
+        raise SystemExit(f"error: {error}") from None

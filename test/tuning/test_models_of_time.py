@@ -1,0 +1,150 @@
+"""The analytical model against discrete-event simulations, and what both must obey."""
+
+from __future__ import annotations
+
+import itertools
+import time
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from tuning_cases import PROBLEM, TARGET, some_candidates
+
+from alcop_mlir.target import find_target, target_names
+from alcop_mlir.tuning.analytical import PARTS, pipe, predict
+from alcop_mlir.tuning.problem import Problem
+from alcop_mlir.tuning.simulator import simulate
+from alcop_mlir.tuning.space import FULL, Candidates, enumerate_space
+
+
+def loop_by_events(
+    load: float, use: float, steps: int, stages: int, loops: int
+) -> float:
+    """Seconds of `loops` loops that share one unit, event by event.
+
+    A load starts when its slot is free; any number run at once; one use runs at a time.
+    """
+    loaded = [[load] * min(stages, steps) for _ in range(loops)]
+    done = [0] * loops
+    free = 0.0
+    while min(done) < steps:
+        ready = [
+            (loaded[n][done[n]], done[n], n) for n in range(loops) if done[n] < steps
+        ]
+        at, _, number = min(ready)
+        free = max(free, at) + use
+        done[number] += 1
+        if len(loaded[number]) < steps:
+            loaded[number].append(free + load)
+    return free
+
+
+def test_pipe_is_near_the_events() -> None:
+    errors = []
+    for stages, loops, steps, load in itertools.product(
+        range(1, 7), (1, 2, 4), (24, 96), (0.25, 0.5, 1, 2, 3, 5, 8, 12, 20)
+    ):
+        wanted = loop_by_events(load, 1.0, steps, stages, loops)
+        errors.append(abs(float(pipe(load, 1.0, steps, stages, loops)) / wanted - 1))
+    assert np.mean(errors) < 0.015
+    assert max(errors) < 0.2  # short loops with many slots, at the very boundary
+
+
+@pytest.mark.parametrize(
+    "problem",
+    [
+        Problem(1024, 1024, 1024),
+        Problem(1024, 64, 2048),
+        Problem(512, 512, 64, 12, "batch_matmul"),
+    ],
+    ids=str,
+)
+def test_the_model_is_near_the_simulated_sm(problem: Problem) -> None:
+    candidates = some_candidates(300, problem)
+    predicted = predict(problem, candidates, TARGET).seconds
+    simulated = simulate(problem, candidates, TARGET)
+    ratio = simulated / predicted
+    assert 0.8 < np.median(ratio) < 1.3
+    assert np.quantile(ratio, 0.9) / np.quantile(ratio, 0.1) < 2.0
+    assert rank_correlation(predicted, simulated) > 0.75
+
+
+def rank_correlation(first: np.ndarray, second: np.ndarray) -> float:
+    ranks = [np.argsort(np.argsort(values)) for values in (first, second)]
+    return float(np.corrcoef(*ranks)[0, 1])
+
+
+def test_ten_thousand_candidates_take_50_ms() -> None:
+    candidates = enumerate_space(Problem(1024, 1024, 1024), TARGET, FULL)
+    assert len(candidates) >= 10_000
+    assert candidates.table.size + candidates.costs.size  # columns are made once
+    spent = []
+    for _ in range(3):
+        start = time.perf_counter()
+        predict(Problem(1024, 1024, 1024), candidates, TARGET)
+        spent.append(time.perf_counter() - start)
+    assert min(spent) * 10_000 / len(candidates) < 0.05
+
+
+@given(
+    st.sampled_from(target_names()).map(find_target),
+    st.integers(1, 1024),
+    st.integers(1, 1024),
+    st.integers(1, 1024),
+    st.integers(1, 4),
+)
+def test_parts_add_up_and_nothing_beats_the_hardware(target, m, n, k, batch) -> None:
+    problem = Problem(m, n, k, batch, "batch_matmul")
+    candidates = enumerate_space(problem, target)
+    prediction = predict(problem, candidates, target)
+    assert set(prediction.parts) == set(PARTS)
+    total = sum(prediction.parts.values(), np.zeros(len(candidates)))
+    assert np.allclose(total, prediction.seconds)
+    assert all((part >= 0).all() for part in prediction.parts.values())
+    assert np.isfinite(prediction.seconds).all()
+    assert (problem.flops / prediction.seconds <= target.tensor_f16_flops).all()
+
+
+@given(st.integers(0, 10_000), st.sampled_from((1, 3, 16, 48)))
+def test_the_simulation_does_not_depend_on_its_neighbours(seed, tiles) -> None:
+    problem = Problem(128, 128, 64 * tiles)
+    candidates = some_candidates(5, problem, seed)
+    together = simulate(problem, candidates, TARGET)
+    for row in range(len(candidates)):
+        alone = simulate(problem, candidates.take([row]), TARGET)
+        assert alone[0] == pytest.approx(together[row])
+    best = TARGET.tensor_f16_flops
+    assert (problem.flops / together <= best).all()
+
+
+def test_long_loops_are_extrapolated_as_they_repeat() -> None:
+    short, long = Problem(128, 128, 4096), Problem(128, 128, 8192)
+    candidates = some_candidates(40, short)
+    launch = simulate(Problem(128, 128, 64), _first(candidates), TARGET)
+    growth = simulate(long, candidates, TARGET) / simulate(short, candidates, TARGET)
+    assert (growth > 1.5).all()
+    assert (growth < 2.01).all()
+    assert launch[0] > 0
+
+
+def _first(candidates: Candidates) -> Candidates:
+    rows = [r for r, s in enumerate(candidates.schedules) if 64 % s.block[2] == 0]
+    return candidates.take(rows[:1])
+
+
+def test_deeper_pipelines_help_where_latency_shows() -> None:
+    candidates = enumerate_space(PROBLEM, TARGET)
+    rows = {s: r for s, r in candidates.rows.items() if s.block == (64, 64, 32)}
+    times = simulate(PROBLEM, candidates, TARGET)
+    pairs = [
+        (times[row], times[candidates.rows[deeper]])
+        for schedule, row in rows.items()
+        if schedule.stages[0] == 2
+        for deeper in [
+            type(schedule)(schedule.block, schedule.warp, (4, schedule.stages[1]))
+        ]
+        if deeper in candidates.rows
+    ]
+    assert pairs
+    assert all(deep <= shallow * 1.001 for shallow, deep in pairs)

@@ -1,0 +1,145 @@
+"""The space: every candidate is legal, and a sample of them compiles."""
+
+from __future__ import annotations
+
+import dataclasses
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from tuning_cases import PROBLEM, TARGET, some_candidates
+
+from alcop_mlir import resources
+from alcop_mlir.errors import ConfigError
+from alcop_mlir.schedule import Schedule
+from alcop_mlir.target import find_target, target_names
+from alcop_mlir.tuning.problem import Problem
+from alcop_mlir.tuning.space import (
+    AXES,
+    FULL,
+    SMALL,
+    check,
+    enumerate_space,
+    find_space,
+    sample,
+)
+
+SIZE = st.integers(1, 640)
+TARGETS = st.sampled_from(target_names()).map(find_target)
+
+
+@given(SIZE, SIZE, SIZE, TARGETS, st.sampled_from((SMALL, FULL)))
+def test_every_candidate_is_legal(m, n, k, target, space) -> None:
+    problem = Problem(m, n, k)
+    candidates = enumerate_space(problem, target, space)
+    assert len(set(candidates.schedules)) == len(candidates) <= space.points
+    for schedule, cost in zip(
+        candidates.schedules[:200], candidates.resources[:200], strict=True
+    ):
+        assert (
+            resources.cost(schedule, target) == cost == check(problem, schedule, target)
+        )
+        assert schedule.stages[0] <= -(-k // schedule.block[2])
+        assert schedule.stages[1] <= -(-k // 16)
+
+
+def test_columns_are_the_schedules() -> None:
+    candidates = some_candidates(20)
+    for row, schedule in enumerate(candidates.schedules):
+        values = [*schedule.block, *schedule.warp, *schedule.stages]
+        assert [candidates.axis(name)[row] for name in AXES] == values
+    assert (candidates.axis("raster") == 1).all()  # until Schedule has it
+
+
+def test_samples_have_no_repeats() -> None:
+    candidates = enumerate_space(PROBLEM, TARGET)
+    some = sample(candidates, 100, np.random.default_rng(0))
+    assert len(set(some.schedules)) == 100
+    assert set(some.schedules) <= set(candidates.schedules)
+    assert len(sample(some, 1000, np.random.default_rng(0))) == 100
+
+
+def test_tiles_hardly_go_over_the_edge() -> None:
+    def tiles(m: int, n: int, k: int, axis: int) -> set[int]:
+        found = enumerate_space(Problem(m, n, k), TARGET)
+        return {schedule.block[axis] for schedule in found.schedules}
+
+    assert tiles(1000, 512, 512, 0) == {16, 32, 64, 128, 256}
+    assert tiles(100, 512, 512, 0) == {16}  # 112; the others 128
+    assert tiles(7, 512, 512, 0) == {16}
+    assert tiles(512, 80, 512, 1) == {16}
+    assert tiles(512, 512, 24, 2) == {16, 32}
+
+
+def test_a_target_that_is_too_small_is_named() -> None:
+    tiny = dataclasses.replace(TARGET, shared_bytes_per_block=100)
+    with pytest.raises(
+        ConfigError, match=r"no legal schedule for matmul 512x512x512 f16"
+    ):
+        enumerate_space(PROBLEM, tiny)
+    with pytest.raises(
+        ConfigError, match=r"has 100 per block: fewer stages or a smaller"
+    ):
+        enumerate_space(PROBLEM, tiny)
+
+
+def test_a_k_step_that_does_not_fit_the_type_is_refused() -> None:
+    bytes_in = Problem(64, 64, 64, dtypes=("i8", "i8", "i32", "i32"))
+    with pytest.raises(
+        ConfigError, match="K step of 16, expected a multiple of 32 for i8"
+    ):
+        check(bytes_in, Schedule((64, 64, 16), (32, 32), (2, 1)), TARGET)
+    found = enumerate_space(bytes_in, TARGET)
+    assert {schedule.block[2] for schedule in found.schedules} == {32, 64}
+
+
+def test_an_unknown_space_is_refused() -> None:
+    with pytest.raises(
+        ConfigError, match="unknown space 'huge', expected one of small"
+    ):
+        find_space("huge")
+
+
+@pytest.mark.parametrize(
+    ("members", "message"),
+    [
+        ({"m": 0}, "M is 0, expected a positive integer"),
+        ({"op": "conv"}, "unknown operator 'conv'"),
+        ({"dtypes": ("f16", "f16", "f32", "f8")}, "unknown type 'f8'"),
+    ],
+)
+def test_absurd_problems_are_refused(members, message) -> None:
+    with pytest.raises(ConfigError, match=message):
+        Problem(**{"m": 16, "n": 16, "k": 16, **members})
+
+
+def test_problems_come_back_from_records() -> None:
+    problem = Problem(128, 64, 32, 3, "batch_matmul", layout="bmk,bkn")
+    assert Problem.from_record(problem.to_record()) == problem
+    with pytest.raises(ConfigError, match="'shape' has to be an object"):
+        Problem.from_record({**problem.to_record(), "shape": [1, 2]})
+
+
+def test_a_sample_compiles() -> None:
+    """Nothing that is proposed fails to compile, ptxas included where it is."""
+    compiler = pytest.importorskip("alcop_mlir.compiler", exc_type=ImportError)
+    from alcop_mlir import inputs
+
+    problem = Problem(256, 256, 256)
+    source = inputs.read_text(_MATMUL)
+    full = enumerate_space(problem, TARGET, FULL)
+    for schedule in sample(full, 10, np.random.default_rng(1)).schedules:
+        options = compiler.Options(TARGET, schedule, use_ptxas=False)
+        bundle = compiler.compile_source(source, options)
+        assert bundle.functions[0].kernels[0].schedule == schedule
+
+
+_MATMUL = """
+func.func @matmul(%A: memref<256x256xf16>, %B: memref<256x256xf16>,
+                  %C: memref<256x256xf32>) {
+  linalg.matmul ins(%A, %B : memref<256x256xf16>, memref<256x256xf16>)
+                outs(%C : memref<256x256xf32>)
+  return
+}
+"""

@@ -1,0 +1,242 @@
+"""alcop-tune: what it prints, what it keeps, and its error lines."""
+
+from __future__ import annotations
+
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+from tuning_cases import TARGET, record, some_candidates, write_records
+
+from alcop_mlir.tools import tune, tune_devices
+from alcop_mlir.tuning import records
+from alcop_mlir.tuning.problem import Problem
+
+pytest.importorskip("torch_mlir", exc_type=ImportError)
+from alcop_mlir import inputs
+from alcop_mlir.tools.tune_problem import problem_of
+
+MATMUL = """
+func.func @matmul(%A: memref<{m}x256xf16>, %B: memref<256x256xf16>,
+                  %C: memref<{m}x256xf32>) {{
+  linalg.matmul ins(%A, %B : memref<{m}x256xf16>, memref<256x256xf16>)
+                outs(%C : memref<{m}x256xf32>)
+  return
+}}
+"""
+BATCHED = """
+func.func @batched(%A: tensor<4x128x64xf16>, %B: tensor<4x64x32xf16>,
+                   %C: tensor<4x128x32xf32>) -> tensor<4x128x32xf32> {
+  %0 = linalg.batch_matmul ins(%A, %B : tensor<4x128x64xf16>, tensor<4x64x32xf16>)
+                           outs(%C : tensor<4x128x32xf32>) -> tensor<4x128x32xf32>
+  return %0 : tensor<4x128x32xf32>
+}
+"""
+
+SWAPPED = """
+#b = affine_map<(d0, d1, d2) -> (d2, d1)>
+#a = affine_map<(d0, d1, d2) -> (d0, d2)>
+#c = affine_map<(d0, d1, d2) -> (d0, d1)>
+func.func @swapped(%B: memref<64x32xf16>, %A: memref<128x64xf16>,
+                   %C: memref<128x32xf32>) {
+  linalg.generic {indexing_maps = [#b, #a, #c],
+                  iterator_types = ["parallel", "parallel", "reduction"]}
+      ins(%B, %A : memref<64x32xf16>, memref<128x64xf16>)
+      outs(%C : memref<128x32xf32>) {
+  ^body(%b: f16, %a: f16, %c: f32):
+    %0 = arith.extf %b : f16 to f32
+    %1 = arith.extf %a : f16 to f32
+    %2 = arith.mulf %0, %1 : f32
+    %3 = arith.addf %c, %2 : f32
+    linalg.yield %3 : f32
+  }
+  return
+}
+"""
+
+
+@pytest.fixture(autouse=True)
+def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setenv("ALCOP_CACHE_DIR", str(tmp_path / "cache"))
+    return tmp_path / "cache"
+
+
+@pytest.fixture
+def file(tmp_path: Path) -> str:
+    path = tmp_path / "matmul.mlir"
+    path.write_text(MATMUL.format(m=256))
+    return str(path)
+
+
+SIMULATED = ["--device", "simulated"]
+
+
+def test_a_search_records_and_goes_on(
+    file: str, cache: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert tune.main([file, *SIMULATED, "--budget", "12"]) == 0
+    said = capsys.readouterr().out
+    assert "matmul 256x256x256 f16->f32 on sm_80 (simulated): small space, " in said
+    assert "12 tried: best" in said
+    assert "TFLOP/s (simulated)" in said
+    assert len(records.read(cache / "records.jsonl").records) == 12
+    assert tune.main([file, *SIMULATED, "--budget", "12"]) == 0
+    assert "12 tried, 12 known before" in capsys.readouterr().out
+    tried = [one.schedule for one in records.read(cache / "records.jsonl").records]
+    assert len(tried) == len(set(tried)) == 24
+
+
+def test_explain_says_what_and_why(
+    file: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert tune.main(["explain", file, *SIMULATED, "--target", "sm_90"]) == 0
+    said = capsys.readouterr().out
+    for word in ("schedule", "analytical model", "limit", "tensor cores", "runners-up"):
+        assert word in said
+    tune.main([file, *SIMULATED, "--budget", "8", "--target", "sm_90"])
+    capsys.readouterr()
+    assert tune.main(["explain", file, *SIMULATED, "--target", "sm_90"]) == 0
+    assert "from       record" in capsys.readouterr().out
+
+
+def test_batched_products_on_tensors(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = tmp_path / "batched.mlir"
+    path.write_text(BATCHED)
+    assert tune.main(["explain", str(path), *SIMULATED]) == 0
+    assert "batch_matmul 4x128x32x64 f16->f32 on sm_80" in capsys.readouterr().out
+
+
+def test_a_product_whose_first_input_is_b() -> None:
+    source = inputs.read_text(SWAPPED)
+    assert problem_of(source, "-") == Problem(128, 32, 64)
+
+
+def test_candidates_are_exported_measured_and_imported(
+    file: str, tmp_path: Path, cache: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    package, measured = str(tmp_path / "c.zip"), str(tmp_path / "r.jsonl")
+    options = ["--budget", "3", "--target", "sm_80", "--workers", "2"]
+    assert tune.main([file, "--export", package, *options]) == 0
+    assert "c.zip: 3 candidates" in capsys.readouterr().out
+    assert tune.main(["--measure", package, *SIMULATED, "-o", measured]) == 0
+    assert "3 candidates measured (simulated)" in capsys.readouterr().out
+    for new in (3, 0):
+        assert tune.main(["--import", measured]) == 0
+        assert f"{new} new records in" in capsys.readouterr().out
+    assert len(records.read(cache / "records.jsonl").records) == 3
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["FILE", "--budget", "0"], "budget '0', expected more than nothing"),
+        (["FILE", "--target", "sm_1"], "unknown target 'sm_1', expected one of sm_80"),
+        (["FILE", "--space", "huge"], "unknown space 'huge', expected one of small"),
+        (["FILE", "--strategy", "luck"], "unknown strategy 'luck', expected one of"),
+        (["FILE", "--device", "tpu"], "unknown device 'tpu', expected one of auto"),
+        (["FILE", "--workers", "0"], "argument --workers: 0, expected 1 or more"),
+        ([], "no file given; see alcop-tune --help"),
+        (["nothing.mlir"], "cannot read 'nothing.mlir': No such file or directory"),
+        (["explain"], "no file given; see alcop-tune --help"),
+        (["--import", "nothing.jsonl"], "no such file: 'nothing.jsonl'"),
+        (["--measure", "nothing.zip"], "cannot read 'nothing.zip': No such file"),
+        (["report"], "nothing is recorded, there is nothing to draw"),
+    ],
+)
+def test_one_line_for_each_error(
+    file: str, capsys: pytest.CaptureFixture[str], arguments: list[str], message: str
+) -> None:
+    assert tune.main([file if one == "FILE" else one for one in arguments]) == 1
+    said = capsys.readouterr().err
+    assert said.startswith(f"error: {message}")
+    assert said.count("\n") == 1
+
+
+def test_a_file_without_a_product_is_refused(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = tmp_path / "odd.mlir"
+    path.write_text("func.func @f() { return }")
+    assert tune.main([str(path), *SIMULATED]) == 1
+    assert "computes no matrix products that can be tuned" in capsys.readouterr().err
+
+
+def test_sizes_that_no_tile_divides(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = tmp_path / "odd.mlir"
+    path.write_text(MATMUL.format(m=100))
+    assert tune.main(["explain", str(path), *SIMULATED]) == 0
+    assert "matmul 100x256x256 f16->f32 on sm_80" in capsys.readouterr().out
+
+
+def test_records_that_cannot_be_written_end_the_search(
+    file: str, cache: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    cache.write_text("a file where the folder should be")
+    assert tune.main([file, *SIMULATED, "--budget", "8"]) == 1
+    last = capsys.readouterr().err.splitlines()[-1]
+    assert last.startswith("error: cannot ")
+
+
+def test_damaged_records_are_told_and_kept(
+    file: str, cache: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = cache / "records.jsonl"
+    cache.mkdir()
+    path.write_text('{"schema": 9}\n{"torn')
+    assert tune.main([file, *SIMULATED, "--budget", "8"]) == 0
+    said = capsys.readouterr().err
+    assert f"note: {path}:2: line skipped: torn or no JSON" in said
+    assert "1 record(s) of schema 9 skipped" in said
+    assert path.read_text().startswith('{"schema": 9}\n{"torn\n')
+
+
+def test_ctrl_c_keeps_what_was_measured(file: str, cache: Path) -> None:
+    path = cache / "records.jsonl"
+    command = [sys.executable, "-m", "alcop_mlir.tools.tune", file, *SIMULATED]
+    tool = subprocess.Popen(
+        [*command, "--budget", "600s", "--space", "full"],
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.PIPE,
+    )
+    deadline = time.monotonic() + 60
+    while not (path.exists() and path.stat().st_size) and time.monotonic() < deadline:
+        time.sleep(0.01)
+    tool.send_signal(signal.SIGINT)
+    said = tool.communicate(timeout=60)[1].decode()
+    assert tool.returncode == 130
+    assert "the same command goes on" in said
+    assert "Traceback" not in said
+    log = records.read(path)
+    assert log.notes == ()
+    assert len(log.records) >= 1
+
+
+def test_the_report_draws_three_pictures_twice(
+    tmp_path: Path, cache: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    pytest.importorskip("matplotlib")
+    write_records(cache / "records.jsonl", 10)
+    assert tune.main(["report", "-o", str(tmp_path / "out")]) == 0
+    names = {path.name for path in (tmp_path / "out").iterdir()}
+    stems = ("best-so-far", "predicted-measured", "latency")
+    assert names == {f"{s}-simulated.{kind}" for s in stems for kind in ("png", "svg")}
+    assert all((tmp_path / "out" / name).stat().st_size > 1000 for name in names)
+
+
+def test_wrong_results_and_failures_are_recorded_not_ranked() -> None:
+    schedule = some_candidates(1).schedules[0]
+    setting = tune_devices.cuda_setting(TARGET, ("0.1.0", "abc"))
+    problem = record(schedule).problem
+    failed = tune_devices.cuda_record(problem, setting, schedule, None, "wrong result")
+    assert (failed.seconds, failed.error) == (None, "wrong result")
+    value = {"seconds": 1e-5, "spread": 0.1, "repeats": 50}
+    good = tune_devices.cuda_record(problem, setting, schedule, value, "")
+    assert (good.seconds, good.spread, good.repeats) == (1e-5, 0.1, 50)
+    assert records.ranked([failed, good], problem, "sm_80", "cuda") == [good]

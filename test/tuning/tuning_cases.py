@@ -1,0 +1,68 @@
+"""What the tests of the tuner share: a small problem and its candidates."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+
+from alcop_mlir.schedule import Schedule
+from alcop_mlir.target import find_target
+from alcop_mlir.tuning import records
+from alcop_mlir.tuning.problem import Problem
+from alcop_mlir.tuning.records import Record, Setting
+from alcop_mlir.tuning.search import Task
+from alcop_mlir.tuning.simulator import simulate
+from alcop_mlir.tuning.space import Candidates, enumerate_space, sample
+
+TARGET = find_target("sm_80")
+PROBLEM = Problem(512, 512, 512)
+SIMULATED = Setting("sm_80", "simulated", "simulated SM", "", "0.1.0", "abc")
+CUDA = Setting("sm_80", "cuda", "A100", "1.0", "0.1.0", "abc")
+
+
+def some_candidates(
+    count: int, problem: Problem = PROBLEM, seed: int = 0
+) -> Candidates:
+    """`count` candidates of the small space."""
+    generator = np.random.default_rng(seed)
+    return sample(enumerate_space(problem, TARGET), count, generator)
+
+
+def task(count: int, problem: Problem = PROBLEM) -> Task:
+    """A task of `count` candidates."""
+    return Task(problem, TARGET, some_candidates(count, problem))
+
+
+def simulated_times(task: Task) -> dict[Schedule, float]:
+    """The simulated seconds of every candidate."""
+    seconds = simulate(task.problem, task.candidates, task.target).tolist()
+    return dict(zip(task.candidates.schedules, seconds, strict=True))
+
+
+def record(
+    schedule: Schedule,
+    seconds: float | None = 1e-5,
+    setting: Setting = SIMULATED,
+    problem: Problem = PROBLEM,
+) -> Record:
+    """A record as `alcop-tune` would write it."""
+    error = "" if seconds is not None else "it failed"
+    time = "2026-01-01T00:00:00+00:00"
+    return Record(problem, schedule, setting, time, seconds, error)
+
+
+def write_records(
+    path: Path, count: int, setting: Setting = SIMULATED, problem: Problem = PROBLEM
+) -> list[Record]:
+    """`count` records with the analytical model's times, half of them doubled."""
+    chosen = Task(problem, TARGET, some_candidates(count, problem))
+    seconds = chosen.prediction.seconds * np.where(np.arange(count) % 2, 2.0, 1.0)
+    made = [
+        record(schedule, value, setting, problem)
+        for schedule, value in zip(
+            chosen.candidates.schedules, seconds.tolist(), strict=True
+        )
+    ]
+    records.append(path, made)
+    return made
