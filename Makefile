@@ -5,7 +5,7 @@ BIN := .venv/bin
 JOBS ?= 2
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test check format env clean
+.PHONY: help demo test check format env clean fuzz gpu-bundle gpu-check gpu-bench gpu-collect
 MAKEFLAGS += --no-print-directory
 # What these say about the user's own Python would mislead the environment's.
 unexport PYTHONPATH PYTHONHOME VIRTUAL_ENV
@@ -29,8 +29,8 @@ PROGRESS := $(if $(MAKE_TERMOUT),--progress-bar)
 RUN_ALL := status=0; run() { echo "== $$*"; "$$@" || status=1; }
 
 help:  ## this list
-	@sed -n 's/^\([a-z]*\):  *\#\# /make \1 # /p' $(MAKEFILE_LIST) | \
-	  awk -F' # ' '{ printf "  %-12s %s\n", $$1, $$2 }'
+	@sed -n 's/^\([a-z-]*\):  *\#\# /make \1 # /p' $(MAKEFILE_LIST) | \
+	  awk -F' # ' '{ printf "  %-16s %s\n", $$1, $$2 }'
 	@echo "  PYTHON=python3.12 chooses the interpreter, JOBS=8 the parallel tests,"
 	@echo "  EXTRAS=cuda12 (or cuda13) installs CuPy, to run on the GPU"
 
@@ -54,6 +54,28 @@ check:  ## lint, format, types, import rules, dead FileCheck lines
 	run $(BIN)/pytest -q test/unit/test_layers.py; \
 	run $(BIN)/python test/scripts/check_directives.py test; \
 	exit $$status
+
+fuzz:  ## random loops through the pipeliner for MINUTES=10, from SEED=1
+	$(call setup,test ptxas)
+	ALCOP_FUZZ_MINUTES=$(or $(MINUTES),10) ALCOP_FUZZ_SEED=$(or $(SEED),1) \
+	  $(BIN)/pytest -q -n $(JOBS) test/fuzz
+
+BUNDLE ?= build/gpu-bundle.zip
+GPU_PYTHON ?= python3
+GPU_OPTIONS = $(if $(OUT),--out $(OUT)) $(if $(MINUTES),--minutes $(MINUTES))
+
+gpu-bundle:  ## compile all kernels for the three below (TARGET=sm_90)
+	$(call setup,ptxas)
+	$(BIN)/python -m bench.gpu bundle $(BUNDLE) --jobs $(JOBS) $(if $(TARGET),--target $(TARGET))
+
+gpu-check:  ## on a GPU: are the kernels and the emulator right
+	$(GPU_PYTHON) -m bench.gpu check $(BUNDLE) $(GPU_OPTIONS)
+
+gpu-bench:  ## on a GPU: times beside cuBLAS and Triton
+	$(GPU_PYTHON) -m bench.gpu bench $(BUNDLE) $(GPU_OPTIONS)
+
+gpu-collect:  ## on a GPU: times for the learned model
+	$(GPU_PYTHON) -m bench.gpu collect $(BUNDLE) $(GPU_OPTIONS)
 
 format:  ## let ruff rewrite what it can
 	$(call setup,test ptxas lint)

@@ -1,0 +1,339 @@
+"""Small kernels that show what one instruction does, lane by lane.
+
+Each runs on the GPU and on the emulator on the same inputs, which are made anew from a
+fixed seed. What the GPU gave is kept, so that the emulator's tests can be held against
+hardware on machines that have none.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from alcop_mlir.runtime import dtypes
+from alcop_mlir.runtime.emulator import emulate
+from alcop_mlir.target import WARP_SIZE
+from bench.gpu.device import Device
+
+FOLDER = Path(__file__).parent / "probes"
+GOLDEN_SCHEMA = 1
+# Forms of convert.ptx in its order: the name, and how results are compared.
+FROM_F32 = (
+    ("cvt.rn.f16.f32", "f16"),
+    ("cvt.rz.f16.f32", "f16"),
+    ("cvt.rn.relu.f16.f32", "f16"),
+    ("cvt.rn.f16x2.f32", "f16"),
+    ("cvt.rn.bf16.f32", "bf16"),
+    ("cvt.rz.bf16.f32", "bf16"),
+    ("cvt.rn.relu.bf16.f32", "bf16"),
+    ("cvt.rn.bf16x2.f32", "bf16"),
+    ("cvt.rna.tf32.f32", "f32"),
+    ("cvt.rni.s32.f32", "bits"),
+    ("cvt.rzi.s32.f32", "bits"),
+    ("cvt.rmi.s32.f32", "bits"),
+    ("cvt.rpi.s32.f32", "bits"),
+    ("cvt.rzi.u32.f32", "bits"),
+    ("cvt.rni.sat.s8.f32", "bits"),
+    ("cvt.rni.f32.f32", "f32"),
+)
+FROM_OTHER = (
+    ("cvt.f32.f16", "f32"),
+    ("cvt.rni.s32.f16", "bits"),
+    ("cvt.rn.f16.s32", "f16"),
+    ("cvt.rn.f32.s32", "f32"),
+    ("cvt.rz.f32.u32", "f32"),
+    ("cvt.sat.s8.s32", "bits"),
+    ("cvt.sat.u8.s32", "bits"),
+)
+# Sixteen products of numbers up to 1 and a start of up to 8, summed in any order,
+# truncated or not: a few units in the last place of 24.
+SUM_ERROR = 2.0**-17
+_THREADS = 128
+_NUMBERS = 2048  # that are converted
+
+Words = np.ndarray[Any, Any]  # of uint32
+
+
+@dataclass(frozen=True)
+class Probe:
+    """One kernel with its inputs, arrays of uint32, and the words that it writes.
+
+    forms: what each part of the result, split evenly, is called and how it is compared:
+        "bits", or a float type whose NaN are all alike; "sums" allows for another order
+    capability: of the oldest GPU that has the instruction
+    """
+
+    name: str
+    file: str
+    inputs: tuple[Words, ...]
+    words: int
+    forms: tuple[tuple[str, str], ...]
+    blocks: int = 1
+    threads: int = WARP_SIZE
+    capability: int = 80
+
+    @property
+    def ptx(self) -> str:
+        """The text that its kernel is in."""
+        return (FOLDER / f"{self.file}.ptx").read_text()
+
+    def emulated(self) -> Words:
+        """What the emulator gives."""
+        found = self._blank()
+        arguments = [*(words.copy() for words in self.inputs), found]
+        kernel = self.name.split(":")[0]
+        grid, block = (self.blocks, 1, 1), (self.threads, 1, 1)
+        emulate(self.ptx, kernel, grid, block, arguments, hazards=False)
+        return found
+
+    def run(self, device: Device) -> Words:
+        """What `device` gives."""
+        kernel = device.kernel(self.ptx, self.name.split(":")[0])
+        arrays = [device.array(words) for words in self.inputs]
+        found = device.array(self._blank())
+        kernel((self.blocks, 1, 1), (self.threads, 1, 1), [*arrays, found])
+        return device.host(found)
+
+    def differences(self, got: Words, expected: Words) -> dict[str, int]:
+        """How many words differ, by form; only the forms with any."""
+        parts = len(self.forms)
+        found = {}
+        for (name, kind), one, two in zip(
+            self.forms, np.split(got, parts), np.split(expected, parts), strict=True
+        ):
+            count = int(np.count_nonzero(~_equal(one, two, kind)))
+            if count:
+                found[name] = count
+        return found
+
+    def _blank(self) -> Words:
+        return np.full(self.words, 0xFFFFFFFF, np.uint32)
+
+
+def all_probes() -> list[Probe]:
+    """Every probe, for GPUs of any age."""
+    return [
+        *_matrix_moves(),
+        *_products(),
+        *_copies(),
+        _swizzle(),
+        *_conversions(),
+        *_shuffles(),
+    ]
+
+
+def golden(results: Mapping[str, Words], about: Mapping[str, Any]) -> str:
+    """The results of a GPU as the text of a file; `about` says which GPU."""
+    return json.dumps(
+        {
+            "schema": GOLDEN_SCHEMA,
+            "about": dict(about),
+            "results": {name: words.tobytes().hex() for name, words in results.items()},
+        },
+        indent=0,
+    )
+
+
+def read_golden(text: str) -> tuple[dict[str, Any], dict[str, Words]]:
+    """What `golden` was given: `about`, and the results by the probe's name."""
+    value = json.loads(text)
+    assert value["schema"] == GOLDEN_SCHEMA
+    results = {
+        name: np.frombuffer(bytes.fromhex(words), np.uint32)
+        for name, words in value["results"].items()
+    }
+    return value["about"], results
+
+
+def _equal(one: Words, two: Words, kind: str) -> Words:
+    """Which words agree, by word."""
+    same = one == two
+    if kind == "bits":
+        return same
+    if kind == "sums":
+        a, b = one.view(np.float32), two.view(np.float32)
+        return same | (np.abs(a - b) <= SUM_ERROR)
+    if kind == "f32":
+        return same | (np.isnan(one.view(np.float32)) & np.isnan(two.view(np.float32)))
+    halves_one, halves_two = one.view(np.uint16), two.view(np.uint16)
+    both_nan = _is_nan(halves_one, kind) & _is_nan(halves_two, kind)
+    return ((halves_one == halves_two) | both_nan).reshape(-1, 2).all(axis=1)
+
+
+def _is_nan(halves: Words, kind: str) -> Words:
+    infinity = {"f16": 0x7C00, "bf16": 0x7F80}[kind]
+    return (halves & 0x7FFF) > infinity
+
+
+def _generator(name: str) -> np.random.Generator:
+    return np.random.default_rng(list(name.encode()))
+
+
+def _matrix_moves() -> Iterator[Probe]:
+    """Every 16-bit element has a value of its own; rows are addressed out of order."""
+    tile = np.arange(256, dtype=np.uint16).view(np.uint32)
+    rows = _generator("rows").permutation(WARP_SIZE).astype(np.uint32) * 16
+    for file, capability in (("ldmatrix", 80), ("stmatrix", 90)):
+        for count in (1, 2, 4):
+            for end in ("", "_trans"):
+                name = f"{file}_x{count}{end}"
+                yield Probe(
+                    name,
+                    file,
+                    (tile, rows),
+                    4 * WARP_SIZE,
+                    ((name, "bits"),),
+                    capability=capability,
+                )
+    forms = (("movmatrix", "bits"),)
+    yield Probe("movmatrix", "ldmatrix", (tile, rows), 4 * WARP_SIZE, forms)
+
+
+def _products() -> Iterator[Probe]:
+    """Small whole numbers, so that sums are exact in any order; then random ones."""
+    halves = ("m16n8k16_f16_f32", "m16n8k16_f16_f16", "m16n8k8_f16_f32")
+    brains = ("m16n8k16_bf16_f32", "m16n8k8_bf16_f32")
+    for form in (*halves, *brains):
+        dtype = "bf16" if "bf16" in form else "f16"
+        narrow = form.endswith("f16_f16")
+        yield _product(form, "", partial(_halves, _whole, dtype), narrow)
+        if not narrow:
+            yield _product(form, ":random", partial(_halves, _random, dtype), False)
+    for form in ("m16n8k8_tf32", "m16n8k4_tf32"):
+        yield _product(form, "", _singles, False)
+    for form in (
+        "m16n8k32_s8",
+        "m16n8k32_u8",
+        "m16n8k32_s8_satfinite",
+        "m16n8k16_s8",
+    ):
+        yield _product(form, "", _any_bits, False, integers=True)
+
+
+def _product(
+    form: str,
+    suffix: str,
+    make: Callable[[np.random.Generator, int], Words],
+    narrow: bool,
+    integers: bool = False,
+) -> Probe:
+    name = f"mma_{form}{suffix}"
+    generator = _generator(name)
+    a, b = make(generator, 4 * WARP_SIZE), make(generator, 2 * WARP_SIZE)
+    if integers:
+        # Near the ends of the range too, where satfinite matters.
+        c = generator.integers(0, 2**32, 4 * WARP_SIZE, np.uint32)
+    elif narrow:
+        c = make(generator, 4 * WARP_SIZE)
+    else:
+        c = _whole(generator, 4 * WARP_SIZE).view(np.uint32)
+    kind = "sums" if suffix else "bits"
+    return Probe(name, "mma", (a, b, c), 4 * WARP_SIZE, ((name, kind),))
+
+
+def _whole(generator: np.random.Generator, count: int) -> np.ndarray[Any, Any]:
+    return generator.integers(-8, 9, count).astype(np.float32)
+
+
+def _random(generator: np.random.Generator, count: int) -> np.ndarray[Any, Any]:
+    return generator.random(count, np.float32) * 2 - 1
+
+
+def _halves(
+    numbers: Callable[[np.random.Generator, int], np.ndarray[Any, Any]],
+    dtype: str,
+    generator: np.random.Generator,
+    words: int,
+) -> Words:
+    """Two numbers of 16 bits in each word."""
+    values = dtypes.encode(numbers(generator, 2 * words), dtype)
+    return np.ascontiguousarray(values).view(np.uint32)
+
+
+def _singles(generator: np.random.Generator, words: int) -> Words:
+    return _whole(generator, words).view(np.uint32)
+
+
+def _any_bits(generator: np.random.Generator, words: int) -> Words:
+    return generator.integers(0, 2**32, words, np.uint32)
+
+
+def _copies() -> Iterator[Probe]:
+    """Every src-size that a form may be given, at some lane."""
+    source = np.arange(1, 1 + 16 * WARP_SIZE, dtype=np.uint16).astype(np.uint8)
+    lanes = np.arange(WARP_SIZE, dtype=np.uint32)
+    for name, sizes in (
+        ("cp_async_cg_16", lanes % 17),
+        ("cp_async_ca_16", lanes % 17),
+        ("cp_async_ca_8", lanes % 9),
+        ("cp_async_ca_4", lanes % 5),
+        ("cp_async_cg_16_ignore", lanes % 2),
+    ):
+        inputs = (source.view(np.uint32), sizes.astype(np.uint32))
+        yield Probe(name, "cp_async", inputs, 4 * WARP_SIZE, ((name, "bits"),))
+
+
+def _swizzle() -> Probe:
+    tile = np.arange(512, dtype=np.uint16).view(np.uint32)
+    return Probe("swizzle", "swizzle", (tile,), 8 * WARP_SIZE, (("swizzle", "bits"),))
+
+
+def _conversions() -> Iterator[Probe]:
+    """Numbers of every size, halfway cases, infinities, NaN, and any bits at all."""
+    generator = _generator("conversions")
+    yield _conversion("convert_f32", _hard_singles(generator), FROM_F32)
+    words = generator.integers(0, 2**32, _NUMBERS, np.uint32)
+    words[:512] = generator.integers(-300, 300, 512).astype(np.int32).view(np.uint32)
+    words[512:1024] = np.arange(0, 65536, 128, np.uint32)
+    yield _conversion("convert_other", words, FROM_OTHER)
+
+
+def _conversion(name: str, words: Words, forms: Sequence[tuple[str, str]]) -> Probe:
+    return Probe(
+        name,
+        "convert",
+        (words,),
+        len(forms) * len(words),
+        tuple(forms),
+        blocks=len(words) // _THREADS,
+        threads=_THREADS,
+    )
+
+
+def _hard_singles(generator: np.random.Generator) -> Words:
+    quarter = _NUMBERS // 4
+    bits = generator.integers(0, 2**32, quarter, np.uint32)
+    usual = generator.standard_normal(quarter).astype(np.float32) * 100
+    # Halfway between two f16, and between two bf16: the lower bits are 1000...
+    halfway = usual.view(np.uint32).copy()
+    halfway[::2] = (halfway[::2] & ~np.uint32(0x1FFF)) | np.uint32(0x1000)
+    halfway[1::2] = (halfway[1::2] & ~np.uint32(0xFFFF)) | np.uint32(0x8000)
+    special = [0.0, -0.0, np.inf, -np.inf, np.nan, 65504, 65520, -65520, 2.0**-24]
+    special += [2.0**-25, 3e-8, 2.0**-14, 2.0**-133, 1e-45, 3.4e38, 0.5, 1.5, 2.5]
+    special += [2.0**31, -(2.0**31), 127.5, 128, -128.5, -129, 1e10]
+    last = np.resize(np.array(special, np.float32), quarter).view(np.uint32)
+    return np.concatenate([bits, usual.view(np.uint32), halfway, last])
+
+
+def _shuffles() -> Iterator[Probe]:
+    """Widths of 32, 16 and 8 lanes: operand c holds the clamp and the segment mask."""
+    values = np.arange(1000, 1000 + WARP_SIZE, dtype=np.uint32)
+    places = _generator("places").integers(0, WARP_SIZE, WARP_SIZE, np.uint32)
+    modes = ("shfl.idx", "shfl.up", "shfl.down", "shfl.bfly")
+    for width in (32, 16, 8):
+        segment = (WARP_SIZE - width) << 8
+        for clamp in (0, 31):
+            operand = np.array([segment | clamp], np.uint32)
+            yield Probe(
+                f"shuffle:{width}-{clamp}",
+                "shuffle",
+                (values, places, operand),
+                4 * 2 * WARP_SIZE,
+                tuple((mode, "bits") for mode in modes),
+            )

@@ -1,0 +1,111 @@
+"""What the commands that need a GPU share: bundle, device, records, time."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+from bench.gpu import operations
+from bench.gpu.device import Device, Pool
+from bench.gpu.operations import Loaded
+from bench.gpu.pack import Entry, Kit
+from bench.gpu.records import SKIPPED, Budget, Recorder
+from bench.gpu.spec import Shape, Spec
+from bench.gpu.supervise import DeviceLost
+
+
+@dataclass
+class Session:
+    """One run of a command.
+
+    only: a regular expression that rows' keys have to match
+    jobs: processes of the emulator; None is as many as the machine has, 0 none
+    sanitizer: finds compute-sanitizer, None where there is none
+    """
+
+    kit: Kit
+    device: Device
+    records: Recorder
+    budget: Budget
+    only: str = ""
+    jobs: int | None = None
+    sanitizer: Callable[[], str | None] = lambda: None
+    pool_size: int | None = None
+    _loaded: dict[Spec, Loaded] = field(default_factory=dict)
+
+    @cached_property
+    def pool(self) -> Pool:
+        """Random numbers for all rows."""
+        if self.pool_size is None:
+            return Pool(self.device)
+        return Pool(self.device, self.pool_size)
+
+    def load(self, spec: Spec) -> Loaded:
+        """A kernel of the bundle, read once; ConfigError where it is damaged."""
+        if spec not in self._loaded:
+            self._loaded[spec] = operations.load(self.kit, spec, self.device)
+        return self._loaded[spec]
+
+    @property
+    def golden(self) -> Path:
+        """Where what the probes gave is kept."""
+        return self.records.path.with_name(f"golden-sm_{self.device.capability}.json")
+
+    def begin(self, command: str, use: str) -> None:
+        """Write what is known before the first row."""
+        kit = self.kit
+        bundle = {
+            "target": kit.target,
+            "compiler": kit.compiler,
+            "hash": kit.compiler_hash,
+            "created": kit.created,
+        }
+        self.records.about(command=command, bundle=bundle, device=self.device.about())
+        for reason, count in kit.skipped(use).items():
+            key = f"{SKIPPED} {use} {reason}"
+            if self.records.start(SKIPPED, key):
+                self.records.add(SKIPPED, key, use=use, reason=reason, count=count)
+
+    def wants(self, key: str) -> bool:
+        """Whether the user asked for rows of this name."""
+        return re.search(self.only, key) is not None
+
+    def pairs(self, use: str) -> list[tuple[Entry, Shape]]:
+        """Kernels of the bundle and the shapes that they are to run at."""
+        return [
+            (entry, shape)
+            for entry in self.kit.of(use)
+            for shape in entry.shapes
+            if self.wants(f"{entry.group} {entry.spec.key}")
+        ]
+
+    @contextmanager
+    def row(self, kind: str, key: str, **about: Any) -> Iterator[dict[str, Any]]:
+        """A row to fill in; written when left, as failed if the device refuses.
+
+        `ok` says that it went well, else `error` why not; a row that is `pending` is
+        not written: there is more to come.
+
+        Raises DeviceLost where nothing can run after it in this process.
+        """
+        members: dict[str, Any] = dict(about)
+        try:
+            yield members
+        except self.device.failures as error:
+            self.records.failed(kind, key, error, **about)
+            if self.device.is_lost():
+                raise DeviceLost(key) from error
+            return
+        if members.get("pending"):
+            return
+        if members.get("ok"):
+            self.records.add(kind, key, **members)
+        else:
+            error = members.pop("error", None) or f"differs: {members}"
+            members.pop("ok", None)
+            self.records.failed(kind, key, error, **members)
