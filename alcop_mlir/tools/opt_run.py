@@ -87,6 +87,8 @@ def _instruments(
     found: list[instrument.Instrument] = []
     if timing is not None:
         found.append(timing)
+    if line.on("verify-each"):
+        found.append(instrument.CheckPipelines())
     changes = line.on("mlir-print-ir-after-change")
     before = _names(line, "mlir-print-ir-before")
     after = _names(line, "mlir-print-ir-after")

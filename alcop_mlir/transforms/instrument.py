@@ -13,7 +13,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Protocol
 
-from alcop_mlir.errors import ConfigError
+from alcop_mlir.analysis.pipeline_check import check
+from alcop_mlir.errors import ConfigError, PassError
 
 
 class Step(Protocol):
@@ -40,6 +41,30 @@ class Instrument:
     def around(self, step: Step, op: Any) -> Iterator[None]:
         """Runs round each run of `step` on `op`; may raise PassError afterwards."""
         yield
+
+
+# After these the pipelines in the IR are whole, and stand in scf loops.
+CHECKED_AFTER = frozenset(
+    f"alcop-{name}"
+    for name in (
+        "expand-pipelines",
+        "place-waits",
+        "distribute-copies",
+        "unroll-steady-state",
+    )
+)
+
+
+class CheckPipelines(Instrument):
+    """Checks that pipelines are right, after each pass that makes or changes them."""
+
+    @contextmanager
+    def around(self, step: Step, op: Any) -> Iterator[None]:
+        """PassError at the first thing that is wrong."""
+        yield
+        if step.name in CHECKED_AFTER:
+            for wrong in check(op):
+                raise PassError(wrong.op, wrong.message)
 
 
 @dataclass(frozen=True)

@@ -1,0 +1,286 @@
+"""Integers of a program that is run: which are needed, what they are.
+
+Only those are computed that decide slots, branches, trip counts and commit groups. What
+such a number comes from and cannot be computed (a size, a load) is *free*, if a loop's
+bounds depend on it: it takes small values in turn. Other unknown numbers stay unknown.
+"""
+
+from __future__ import annotations
+
+import operator
+import random
+from collections.abc import Callable, Iterable, Iterator
+from typing import Any
+
+from alcop_mlir.bindings import ir
+
+COMMITS = ("alcop.producer_commit", "nvgpu.device_async_create_group")
+Assignment = dict[Any, int]
+_LOWER, _UPPER, _STEP = range(3)
+MOST_TRIPS = 24
+_MIXED_RUNS = 12  # in which sizes differ from each other
+
+
+class Values:
+    """What has to be computed to run some loops and branches."""
+
+    def __init__(self, wanted: Iterable[Any], loops: Iterable[Any]):
+        """`loops` are run; their bounds are wanted too."""
+        self.needed: set[Any] = set()
+        self.leaves: set[Any] = set()
+        self._free: dict[Any, int] = {}
+        self._scale: dict[Any, int] = {}
+        self._collect(wanted, self.needed, self.leaves)
+        for loop in loops:
+            self._collect(_bounds(loop), self.needed, self.leaves)
+        loops = {*loops, *(o for o in _owners(self.needed) if o.name == "scf.for")}
+        for loop in loops:
+            self._find_free(loop)
+        self._uppers = {_bounds(loop)[_UPPER] for loop in loops}
+        for loop in loops:
+            self._name_roles(loop)
+
+    def assignments(self, slots: int) -> Iterator[Assignment]:
+        """What the free numbers are in each run; trip counts up to two rounds."""
+        if not self._free:
+            yield {}
+            return
+        most = min(2 * slots + 4, MOST_TRIPS)
+        for trips in range(most + 1):
+            yield self._assigned(lambda trips=trips: trips)
+        if len(self._free) > 1:
+            draw = random.Random(0)
+            for _ in range(_MIXED_RUNS):
+                yield self._assigned(lambda: draw.randint(0, most))
+
+    def _assigned(self, trips: Callable[[], int]) -> Assignment:
+        plain = {_LOWER: 0, _STEP: 1}
+        return {
+            value: plain[role] if role in plain else trips() * self._scale[value]
+            for value, role in self._free.items()
+        }
+
+    def _find_free(self, loop: Any) -> None:
+        bounds = _bounds(loop)
+        step = constant(bounds[_STEP]) or 1
+        leaves: set[Any] = set()
+        self._collect(bounds, set(), leaves)
+        for leaf in leaves:
+            self._free[leaf] = _UPPER
+            self._scale[leaf] = min(step, self._scale.get(leaf, step))
+
+    def _name_roles(self, loop: Any) -> None:
+        """What is a bound itself; an upper one counts most, as it makes loops run."""
+        for role in (_LOWER, _STEP):
+            bound = _bounds(loop)[role]
+            if bound in self._free and bound not in self._uppers:
+                self._free[bound] = role
+
+    def _collect(
+        self, values: Iterable[Any], needed: set[Any], leaves: set[Any]
+    ) -> None:
+        pending = list(values)
+        while pending:
+            value = pending.pop()
+            if value in needed:
+                continue
+            needed.add(value)
+            origins = _origins(value)
+            if origins is None:
+                leaves.add(value)
+            else:
+                pending.extend(origins)
+
+
+class Environment:
+    """The integers of one run; None is a number that is not known."""
+
+    def __init__(self, assignment: Assignment):
+        self._known: dict[Any, int | None] = dict(assignment)
+
+    def get(self, value: Any) -> int | None:
+        """What `value` is; an integer is itself."""
+        return value if isinstance(value, int) else self._known.get(value)
+
+    def set(self, value: Any, known: int | None) -> None:
+        """From now on `value` is that."""
+        self._known[value] = known
+
+    def compute(self, op: Any, operands: list[Any], result: Any) -> None:
+        """Run an op that `is_computable`."""
+        self._known[result] = _computed(op, [self.get(v) for v in operands])
+
+
+def is_computable(op: Any) -> bool:
+    """Whether `Environment.compute` knows the op."""
+    return op.name in _ARITHMETIC or op.name in _SPECIAL
+
+
+def constant(value: Any) -> int | None:
+    """The integer that `arith.constant` makes, or None."""
+    owner = value.owner
+    if isinstance(owner, ir.Block) or owner.operation.name != "arith.constant":
+        return None
+    return _constant(owner.operation, [])
+
+
+def _origins(value: Any) -> list[Any] | None:
+    """The values that `value` is computed from; None where that is not known."""
+    owner = value.owner
+    if isinstance(owner, ir.Block):
+        return _origins_of_argument(value, owner.owner.operation)
+    op = owner.operation
+    if is_computable(op):
+        return list(op.operands)
+    if op.name in COMMITS:
+        return []
+    number = list(op.results).index(value)
+    if op.name == "scf.for":
+        return [*_bounds(op), op.operands[3 + number], _last(op, 0).operands[number]]
+    if op.name == "scf.if":
+        ways = [_last(op, region).operands[number] for region in (0, 1)]
+        return [op.operands[0], *ways]
+    return None
+
+
+def _origins_of_argument(value: Any, op: Any) -> list[Any] | None:
+    if op.name != "scf.for":
+        return None
+    if value.arg_number == 0:
+        return _bounds(op)
+    number = value.arg_number - 1
+    return [op.operands[3 + number], _last(op, 0).operands[number]]
+
+
+def _owners(values: Iterable[Any]) -> Iterator[Any]:
+    """The ops that make the values, or whose blocks they are arguments of."""
+    for value in values:
+        owner = value.owner
+        yield (owner.owner if isinstance(owner, ir.Block) else owner).operation
+
+
+def _bounds(loop: Any) -> list[Any]:
+    return list(loop.operands)[:3]
+
+
+def _last(op: Any, region: int) -> Any:
+    return list(op.regions[region].blocks[0].operations)[-1].operation
+
+
+# -- arithmetic ------------------------------------------------------------------------
+
+
+def _computed(op: Any, operands: list[int | None]) -> int | None:
+    if op.name in _SPECIAL:
+        return _SPECIAL[op.name](op, operands)
+    known = [operand for operand in operands if operand is not None]
+    if len(known) < len(operands):
+        return None
+    try:
+        return int(_ARITHMETIC[op.name](*known))
+    except ZeroDivisionError:
+        return None
+
+
+def _constant(op: Any, _: list[int | None]) -> int | None:
+    attribute = op.attributes["value"]
+    if isinstance(attribute, ir.BoolAttr):
+        return int(attribute.value)
+    return attribute.value if isinstance(attribute, ir.IntegerAttr) else None
+
+
+def _compared(op: Any, operands: list[int | None]) -> int | None:
+    left, right = operands
+    if left is None or right is None:
+        return None
+    return int(_PREDICATES[int(op.attributes["predicate"]) % 10](left, right))
+
+
+def _selected(_: Any, operands: list[int | None]) -> int | None:
+    condition, one, other = operands
+    if condition is None:
+        return one if one == other else None
+    return one if condition else other
+
+
+def _applied(op: Any, operands: list[int | None]) -> int | None:
+    """Of affine.apply, affine.min and affine.max."""
+    if None in operands:
+        return None
+    affine_map = op.attributes["map"].value
+    dims = operands[: affine_map.n_dims]
+    symbols = operands[affine_map.n_dims :]
+    results = [_evaluated(expr, dims, symbols) for expr in affine_map.results]
+    return max(results) if op.name == "affine.max" else min(results)
+
+
+def _evaluated(expr: Any, dims: list[Any], symbols: list[Any]) -> int:
+    if isinstance(expr, ir.AffineConstantExpr):
+        return expr.value
+    if isinstance(expr, ir.AffineDimExpr):
+        return dims[expr.position]
+    if isinstance(expr, ir.AffineSymbolExpr):
+        return symbols[expr.position]
+    left = _evaluated(expr.lhs, dims, symbols)
+    right = _evaluated(expr.rhs, dims, symbols)
+    return next(rule for kind, rule in _AFFINE if isinstance(expr, kind))(left, right)
+
+
+def _ceil_divided(left: int, right: int) -> int:
+    return -(-left // right)
+
+
+def _divided(left: int, right: int) -> int:
+    """Toward zero, as the hardware does."""
+    return abs(left) // abs(right) * (1 if (left < 0) == (right < 0) else -1)
+
+
+_AFFINE: tuple[tuple[type, Callable[[int, int], int]], ...] = (
+    (ir.AffineAddExpr, operator.add),
+    (ir.AffineMulExpr, operator.mul),
+    (ir.AffineModExpr, operator.mod),
+    (ir.AffineFloorDivExpr, operator.floordiv),
+    (ir.AffineCeilDivExpr, _ceil_divided),
+)
+# By the number of arith's predicate: eq, ne, then signed and unsigned alike, as the
+# numbers here stay far from where these differ.
+_PREDICATES = (
+    operator.eq,
+    operator.ne,
+    *2 * (operator.lt, operator.le, operator.gt, operator.ge),
+)
+_ARITHMETIC: dict[str, Callable[..., int]] = {
+    "arith.addi": operator.add,
+    "arith.subi": operator.sub,
+    "arith.muli": operator.mul,
+    "arith.andi": operator.and_,
+    "arith.ori": operator.or_,
+    "arith.xori": operator.xor,
+    "arith.shli": operator.lshift,
+    "arith.shrsi": operator.rshift,
+    "arith.shrui": operator.rshift,
+    "arith.minsi": min,
+    "arith.minui": min,
+    "arith.maxsi": max,
+    "arith.maxui": max,
+    "arith.divsi": _divided,
+    "arith.divui": operator.floordiv,
+    "arith.floordivsi": operator.floordiv,
+    "arith.ceildivsi": _ceil_divided,
+    "arith.ceildivui": _ceil_divided,
+    "arith.remsi": lambda left, right: left - right * _divided(left, right),
+    "arith.remui": operator.mod,
+    "arith.index_cast": int,
+    "arith.index_castui": int,
+    "arith.extsi": int,
+    "arith.extui": int,
+    "arith.trunci": int,
+}
+_SPECIAL: dict[str, Callable[[Any, list[int | None]], int | None]] = {
+    "arith.constant": _constant,
+    "arith.cmpi": _compared,
+    "arith.select": _selected,
+    "affine.apply": _applied,
+    "affine.min": _applied,
+    "affine.max": _applied,
+}

@@ -1,0 +1,200 @@
+"""Runs kernels of the fuzz test: pipelined or not, compiled and emulated."""
+
+from __future__ import annotations
+
+import json
+import tempfile
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from kernels import Kernel
+
+from alcop_mlir import diagnostics
+from alcop_mlir.analysis.loops import body, constant, loops_in
+from alcop_mlir.bindings import ir, make_context, memref, vector
+from alcop_mlir.dialects import alcop
+from alcop_mlir.runtime.emulator import emulate
+from alcop_mlir.runtime.ptx import emit_ptx
+from alcop_mlir.target import find_target
+from alcop_mlir.transforms.driver import run_pipeline
+
+LAUNCH = "gpu.launch_func"
+DTYPES = {"i32": "i4", "f32": "f4", "f16": "f2", "f64": "f8"}
+TARGET = find_target("sm_80")
+VISIBILITIES = ("late", "early")
+SCHEDULES = ("lockstep", "ascending", "descending", "random")
+INSTRUCTION_LIMIT = (
+    1_000_000  # a pipeline that does not end is reported, not waited for
+)
+
+
+Mode = tuple[str, str]
+Dim3 = tuple[int, int, int]
+
+
+@dataclass(frozen=True)
+class Settings:
+    """How a kernel is pipelined: options, and whether clean-up passes run between."""
+
+    stages: tuple[int, int]
+    tail: str = "predicated"
+    noalias: bool = False
+    cleanup: bool = True
+    unroll: bool = True
+
+    def plan(self, report: Path) -> str:
+        return (
+            f"alcop-plan-pipelines{{stages={self.stages[0]},{self.stages[1]} "
+            f"tail={self.tail} assume-noalias-args={str(self.noalias).lower()} "
+            f"report={report}}}"
+        )
+
+
+@dataclass(frozen=True)
+class Compiled:
+    """A kernel's PTX, and what the plan made of its copies."""
+
+    ptx: str
+    dynamic_shared: int
+    report: tuple[dict[str, Any], ...]
+
+    @property
+    def levels(self) -> frozenset[str]:
+        """The levels at which something was pipelined."""
+        return frozenset(e["level"] for e in self.report if e["pipelined"])
+
+
+def compile_kernel(
+    text: str, settings: Settings, check: Callable[[Any], None] = lambda _: None
+) -> Compiled:
+    """The way of a foreign kernel to PTX; `check` sees the IR after each main pass."""
+    with (
+        make_context(),
+        ir.Location.unknown(),
+        diagnostics.collect(),
+        tempfile.TemporaryDirectory() as folder,
+    ):
+        alcop.load()
+        module = ir.Module.parse(text)
+        report = Path(folder, "report.json")
+        run_pipeline(module, f"builtin.module({settings.plan(report)})")
+        for step in ("alcop-multi-buffer", "alcop-expand-pipelines"):
+            run_pipeline(module, f"builtin.module({step})")
+        check(module.operation)
+        _lower_foreign_copies(module)
+        _hoist_allocations(module)
+        _lower_transfers(module)
+        cleanup = "canonicalize,cse," if settings.cleanup else ""
+        run_pipeline(module, f"builtin.module({cleanup}alcop-place-waits)")
+        check(module.operation)
+        unroll = "alcop-unroll-steady-state," if settings.unroll else ""
+        run_pipeline(
+            module,
+            f"builtin.module(alcop-distribute-copies,{unroll}canonicalize,cse,"
+            f"alcop-outline-kernels,alcop-lower-to-nvvm)",
+        )
+        ops = [op.operation for op in module.body.operations]
+        (kernels,) = [op for op in ops if op.name == "gpu.module"]
+        return Compiled(
+            emit_ptx(kernels, TARGET),
+            _dynamic_shared(module),
+            tuple(json.loads(report.read_text())),
+        )
+
+
+def run(
+    kernel: Kernel, compiled: Compiled, mode: Mode = ("late", "lockstep")
+) -> tuple[list[np.ndarray], tuple[Any, ...]]:
+    """The kernel's arrays afterwards, and the hazards found."""
+    arrays = data(kernel)
+    arguments = [*arrays, *kernel.bounds()]
+    hazards = launch(compiled, (1, 1, 1), (kernel.threads, 1, 1), arguments, mode)
+    return arrays, hazards
+
+
+def launch(
+    compiled: Compiled, grid: Dim3, block: Dim3, arguments: Sequence[Any], mode: Mode
+) -> tuple[Any, ...]:
+    """Emulate; the hazards found. Arrays hold the results afterwards."""
+    visibility, schedule = mode
+    return emulate(
+        compiled.ptx,
+        None,
+        grid,
+        block,
+        arguments,
+        dynamic_shared=compiled.dynamic_shared,
+        visibility=visibility,
+        schedule=schedule,
+        instruction_limit=INSTRUCTION_LIMIT,
+    ).hazards
+
+
+def data(kernel: Kernel) -> list[np.ndarray]:
+    """The same numbers each time; results start from a pattern, not from zero."""
+    found: dict[str, np.ndarray] = {}
+    for number, array in enumerate(kernel.arrays()):
+        if array.of:
+            found[array.name] = found[array.of]
+            continue
+        random = np.random.default_rng(number)
+        if array.is_table:
+            values = random.integers(0, 11, array.shape)
+        elif array.element == "i32":
+            values = random.integers(-(2**31), 2**31, array.shape)
+        else:
+            values = random.uniform(-1, 1, array.shape)
+        found[array.name] = values.astype(DTYPES[array.element])
+    return list(found.values())
+
+
+def _lower_foreign_copies(module: Any) -> None:
+    """What was not pipelined of linalg's copies, as the copies that are distributed."""
+    for op in find(module, "linalg.copy", "linalg.generic"):
+        with op.location, ir.InsertionPoint(op):
+            memref.CopyOp(*op.operands)
+        op.erase()
+
+
+def _lower_transfers(module: Any) -> None:
+    """Transfers in bounds as loads and stores: upstream's lowering comes too late."""
+    for op in find(module, "vector.transfer_read"):
+        memory, *rest = op.operands
+        with op.location, ir.InsertionPoint(op):
+            loaded = vector.load(op.results[0].type, memory, rest[: memory.type.rank])
+        op.results[0].replace_all_uses_with(loaded)
+        op.erase()
+    for op in find(module, "vector.transfer_write"):
+        value, memory, *indices = op.operands
+        with op.location, ir.InsertionPoint(op):
+            vector.store(value, memory, indices)
+        op.erase()
+
+
+def find(module: Any, *names: str) -> list[Any]:
+    """The ops of those names."""
+    found = []
+
+    def visit(op: Any) -> Any:
+        if op.name in names:
+            found.append(op)
+        return ir.WalkResult.ADVANCE
+
+    module.operation.walk(visit)
+    return found
+
+
+def _hoist_allocations(module: Any) -> None:
+    """Buffers that were not pipelined, out of their loops: kernels have them there."""
+    for loop in reversed(loops_in(module.operation)):
+        for op in [op.operation for op in body(loop).operations]:
+            if op.name == "memref.alloc":
+                op.move_before(loop)
+
+
+def _dynamic_shared(module: Any) -> int:
+    sizes = [op.opview.dynamicSharedMemorySize for op in find(module, LAUNCH)]
+    return max((constant(size) for size in sizes if size is not None), default=0)

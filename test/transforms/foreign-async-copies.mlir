@@ -1,0 +1,66 @@
+// RUN: alcop-opt %s --pass-pipeline='builtin.module(alcop-plan-pipelines{stages=3,1 assume-noalias-args=true},alcop-multi-buffer,alcop-expand-pipelines)' \
+// RUN:   --split-input-file --verify-diagnostics | FileCheck %s
+
+// Asynchronous, and waited for at once: its group and wait are placed anew.
+// CHECK-LABEL: @awaited_at_once
+// CHECK-NOT:     device_async_wait
+// CHECK:         memref.alloc() : memref<3x64xf32
+// CHECK:         nvgpu.device_async_copy
+// CHECK:         "alcop.producer_commit"
+// CHECK:         scf.for
+// CHECK:           "alcop.consumer_wait"
+// CHECK:           nvgpu.device_async_copy
+// CHECK:           memref.load
+// CHECK:         {alcop.unroll = 3 : i64}
+#ws = #gpu.address_space<workgroup>
+func.func @awaited_at_once(%A: memref<64x64xf32>, %C: memref<64xf32>, %n: index) {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %c63 = arith.constant 63 : index
+  %zero = arith.constant 0.0 : f32
+  %t = gpu.thread_id x
+  %other = arith.subi %c63, %t : index
+  %a = memref.alloc() : memref<64xf32, #ws>
+  %sum = scf.for %k = %c0 to %n step %c1 iter_args(%acc = %zero) -> (f32) {
+    %c = nvgpu.device_async_copy %A[%k, %t], %a[%t], 1 : memref<64x64xf32> to memref<64xf32, #ws>
+    %g = "nvgpu.device_async_create_group"() : () -> !nvgpu.device.async.token
+    nvgpu.device_async_wait %g {numGroups = 0 : i32}
+    gpu.barrier
+    %x = memref.load %a[%other] : memref<64xf32, #ws>
+    %next = arith.addf %acc, %x : f32
+    gpu.barrier
+    scf.yield %next : f32
+  }
+  memref.store %sum, %C[%t] : memref<64xf32>
+  return
+}
+
+// -----
+
+// The group that is waited for was made in the iteration before.
+// CHECK-LABEL: @pipelined_by_hand
+// CHECK-NOT:     alcop.
+#ws = #gpu.address_space<workgroup>
+func.func @pipelined_by_hand(%A: memref<64x64xf32>, %C: memref<64xf32>, %n: index) {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %c63 = arith.constant 63 : index
+  %zero = arith.constant 0.0 : f32
+  %t = gpu.thread_id x
+  %other = arith.subi %c63, %t : index
+  %a = memref.alloc() : memref<64xf32, #ws>
+  %g0 = "nvgpu.device_async_create_group"() : () -> !nvgpu.device.async.token
+  %sum:2 = scf.for %k = %c0 to %n step %c1 iter_args(%acc = %zero, %old = %g0) -> (f32, !nvgpu.device.async.token) {
+    // expected-remark @below {{not pipelined (rule 3): a token of 'nvgpu.device_async_create_group' crosses the loop's boundary or a region's; create and await the groups of the copies in the loop's own block}}
+    %c = nvgpu.device_async_copy %A[%k, %t], %a[%t], 1 : memref<64x64xf32> to memref<64xf32, #ws>
+    %g = "nvgpu.device_async_create_group"() : () -> !nvgpu.device.async.token
+    nvgpu.device_async_wait %old {numGroups = 1 : i32}
+    gpu.barrier
+    %x = memref.load %a[%other] : memref<64xf32, #ws>
+    %next = arith.addf %acc, %x : f32
+    gpu.barrier
+    scf.yield %next, %g : f32, !nvgpu.device.async.token
+  }
+  memref.store %sum#0, %C[%t] : memref<64xf32>
+  return
+}

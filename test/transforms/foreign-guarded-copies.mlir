@@ -1,0 +1,98 @@
+// RUN: alcop-opt %s --pass-pipeline='builtin.module(alcop-plan-pipelines{stages=3,1 assume-noalias-args=true},alcop-multi-buffer,alcop-expand-pipelines)' \
+// RUN:   --split-input-file --verify-diagnostics | FileCheck %s
+
+// A tail filled with zero: the guard becomes the number of elements that are read.
+// CHECK-LABEL: @zero_filled
+// CHECK:         %[[ELEMENTS:.*]] = arith.select %{{.*}}, %c1{{.*}}, %c0
+// CHECK:         nvgpu.device_async_copy {{.*}}, 1, %[[ELEMENTS]]
+#ws = #gpu.address_space<workgroup>
+func.func @zero_filled(%A: memref<64x64xf32>, %C: memref<64xf32>, %n: index) {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %c63 = arith.constant 63 : index
+  %zero = arith.constant 0.0 : f32
+  %t = gpu.thread_id x
+  %other = arith.subi %c63, %t : index
+  %a = memref.alloc() : memref<64xf32, #ws>
+  %sum = scf.for %k = %c0 to %n step %c1 iter_args(%acc = %zero) -> (f32) {
+    %in = arith.cmpi ult, %k, %c63 : index
+    scf.if %in {
+      %v = memref.load %A[%k, %t] : memref<64x64xf32>
+      memref.store %v, %a[%t] : memref<64xf32, #ws>
+    } else {
+      memref.store %zero, %a[%t] : memref<64xf32, #ws>
+    }
+    gpu.barrier
+    %x = memref.load %a[%other] : memref<64xf32, #ws>
+    %next = arith.addf %acc, %x : f32
+    gpu.barrier
+    scf.yield %next : f32
+  }
+  memref.store %sum, %C[%t] : memref<64xf32>
+  return
+}
+
+// -----
+
+// Without a fill the place keeps what an older tile left there.
+// CHECK-LABEL: @not_filled
+// CHECK-NOT:     alcop.
+#ws = #gpu.address_space<workgroup>
+func.func @not_filled(%A: memref<64x64xf32>, %C: memref<64xf32>, %n: index) {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %c63 = arith.constant 63 : index
+  %zero = arith.constant 0.0 : f32
+  %t = gpu.thread_id x
+  %other = arith.subi %c63, %t : index
+  %a = memref.alloc() : memref<64xf32, #ws>
+  %sum = scf.for %k = %c0 to %n step %c1 iter_args(%acc = %zero) -> (f32) {
+    %in = arith.cmpi ult, %k, %c63 : index
+    // expected-remark @below {{not pipelined (rule 1): 'memref.store' copies under a condition that does not fill its place otherwise; store zero there in the else branch}}
+    scf.if %in {
+      %v = memref.load %A[%k, %t] : memref<64x64xf32>
+      memref.store %v, %a[%t] : memref<64xf32, #ws>
+    }
+    gpu.barrier
+    %x = memref.load %a[%other] : memref<64xf32, #ws>
+    %next = arith.addf %acc, %x : f32
+    gpu.barrier
+    scf.yield %next : f32
+  }
+  memref.store %sum, %C[%t] : memref<64xf32>
+  return
+}
+
+// -----
+
+// cp.async can fill with zero only.
+// CHECK-LABEL: @filled_with_one
+// CHECK-NOT:     alcop.
+#ws = #gpu.address_space<workgroup>
+func.func @filled_with_one(%A: memref<64x64xf32>, %C: memref<64xf32>, %n: index) {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %c63 = arith.constant 63 : index
+  %zero = arith.constant 0.0 : f32
+  %t = gpu.thread_id x
+  %other = arith.subi %c63, %t : index
+  %a = memref.alloc() : memref<64xf32, #ws>
+  %one = arith.constant 1.0 : f32
+  %sum = scf.for %k = %c0 to %n step %c1 iter_args(%acc = %zero) -> (f32) {
+    %in = arith.cmpi ult, %k, %c63 : index
+    // expected-remark @below {{not pipelined (rule 1): 'memref.store' copies under a condition that does not fill its place otherwise; store zero there in the else branch}}
+    scf.if %in {
+      %v = memref.load %A[%k, %t] : memref<64x64xf32>
+      memref.store %v, %a[%t] : memref<64xf32, #ws>
+    } else {
+      memref.store %one, %a[%t] : memref<64xf32, #ws>
+    }
+    gpu.barrier
+    %x = memref.load %a[%other] : memref<64xf32, #ws>
+    %next = arith.addf %acc, %x : f32
+    gpu.barrier
+    scf.yield %next : f32
+  }
+  memref.store %sum, %C[%t] : memref<64xf32>
+  return
+}

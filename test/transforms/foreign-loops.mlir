@@ -1,0 +1,147 @@
+// RUN: alcop-opt %s --pass-pipeline='builtin.module(alcop-plan-pipelines{stages=3,1 assume-noalias-args=true},alcop-multi-buffer,alcop-expand-pipelines)' \
+// RUN:   --split-input-file --verify-diagnostics | FileCheck %s
+
+// The address is a carried value: the copies carry their own.
+// CHECK-LABEL: @carried_address
+// CHECK:         scf.for {{.*}} iter_args(
+// CHECK:           nvgpu.device_async_copy %{{.*}}[%[[ROW:[a-z0-9_]+]], 
+// CHECK:           arith.addi %[[ROW]]
+#ws = #gpu.address_space<workgroup>
+func.func @carried_address(%A: memref<64x64xf32>, %C: memref<64xf32>, %n: index) {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %c63 = arith.constant 63 : index
+  %zero = arith.constant 0.0 : f32
+  %t = gpu.thread_id x
+  %other = arith.subi %c63, %t : index
+  %a = memref.alloc() : memref<64xf32, #ws>
+  %sum:2 = scf.for %k = %c0 to %n step %c1 iter_args(%acc = %zero, %row = %c1) -> (f32, index) {
+    %v = memref.load %A[%row, %t] : memref<64x64xf32>
+    memref.store %v, %a[%t] : memref<64xf32, #ws>
+    gpu.barrier
+    %x = memref.load %a[%other] : memref<64xf32, #ws>
+    %next = arith.addf %acc, %x : f32
+    gpu.barrier
+    %two = arith.addi %c1, %c1 : index
+    %after = arith.addi %row, %two : index
+    scf.yield %next, %after : f32, index
+  }
+  memref.store %sum#0, %C[%t] : memref<64xf32>
+  return
+}
+
+// -----
+
+// The address is loaded: iterations ahead it is not known.
+// CHECK-LABEL: @loaded_address
+// CHECK-NOT:     alcop.
+#ws = #gpu.address_space<workgroup>
+func.func @loaded_address(%A: memref<64x64xf32>, %I: memref<64xindex>, %C: memref<64xf32>, %n: index) {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %c63 = arith.constant 63 : index
+  %zero = arith.constant 0.0 : f32
+  %t = gpu.thread_id x
+  %other = arith.subi %c63, %t : index
+  %a = memref.alloc() : memref<64xf32, #ws>
+  %sum = scf.for %k = %c0 to %n step %c1 iter_args(%acc = %zero) -> (f32) {
+    %at = memref.load %I[%k] : memref<64xindex>
+    %v = memref.load %A[%at, %t] : memref<64x64xf32>
+    // expected-remark @below {{not pipelined (rule 6): its address depends on 'memref.load' of the same iteration; compute the address from the loop's index}}
+    memref.store %v, %a[%t] : memref<64xf32, #ws>
+    gpu.barrier
+    %x = memref.load %a[%other] : memref<64xf32, #ws>
+    %next = arith.addf %acc, %x : f32
+    gpu.barrier
+    scf.yield %next : f32
+  }
+  memref.store %sum, %C[%t] : memref<64xf32>
+  return
+}
+
+// -----
+
+// The loop writes what a later iteration copies.
+// CHECK-LABEL: @source_written
+// CHECK-NOT:     alcop.
+#ws = #gpu.address_space<workgroup>
+func.func @source_written(%A: memref<64x64xf32>, %C: memref<64xf32>, %n: index) {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %c63 = arith.constant 63 : index
+  %zero = arith.constant 0.0 : f32
+  %t = gpu.thread_id x
+  %other = arith.subi %c63, %t : index
+  %a = memref.alloc() : memref<64xf32, #ws>
+  %sum = scf.for %k = %c0 to %n step %c1 iter_args(%acc = %zero) -> (f32) {
+    %v = memref.load %A[%k, %t] : memref<64x64xf32>
+    // expected-remark @below {{not pipelined (rule 6): its source may be written by 'memref.store' in the loop; promise that arguments do not alias with assume-noalias-args=true, if so}}
+    memref.store %v, %a[%t] : memref<64xf32, #ws>
+    gpu.barrier
+    %x = memref.load %a[%other] : memref<64xf32, #ws>
+    %next = arith.addf %acc, %x : f32
+    gpu.barrier
+    %later = arith.addi %k, %c1 : index
+    memref.store %next, %A[%later, %t] : memref<64x64xf32>
+    gpu.barrier
+    scf.yield %next : f32
+  }
+  memref.store %sum, %C[%t] : memref<64xf32>
+  return
+}
+
+// -----
+
+// Any positive step, known when the program runs only.
+// CHECK-LABEL: @odd_step
+// CHECK:         arith.ceildivsi
+// CHECK:         scf.for
+// CHECK:           "alcop.consumer_wait"
+// CHECK:           nvgpu.device_async_copy
+// CHECK:           memref.load
+// CHECK:         {alcop.unroll = 3 : i64}
+#ws = #gpu.address_space<workgroup>
+func.func @odd_step(%A: memref<64x64xf32>, %C: memref<64xf32>, %n: index) {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %c63 = arith.constant 63 : index
+  %zero = arith.constant 0.0 : f32
+  %t = gpu.thread_id x
+  %other = arith.subi %c63, %t : index
+  %a = memref.alloc() : memref<64xf32, #ws>
+  %step = arith.maxsi %n, %c1 : index
+  %sum = scf.for %k = %c0 to %c63 step %step iter_args(%acc = %zero) -> (f32) {
+    %v = memref.load %A[%k, %t] : memref<64x64xf32>
+    memref.store %v, %a[%t] : memref<64xf32, #ws>
+    gpu.barrier
+    %x = memref.load %a[%other] : memref<64xf32, #ws>
+    %next = arith.addf %acc, %x : f32
+    gpu.barrier
+    scf.yield %next : f32
+  }
+  memref.store %sum, %C[%t] : memref<64xf32>
+  return
+}
+
+// -----
+
+// Each thread has its own bounds: a barrier may not stand in such a loop.
+// CHECK-LABEL: @threads_diverge
+// CHECK-NOT:     alcop.
+#ws = #gpu.address_space<workgroup>
+func.func @threads_diverge(%A: memref<64x64xf32>, %C: memref<64xf32>, %n: index) {
+  %c1 = arith.constant 1 : index
+  %zero = arith.constant 0.0 : f32
+  %t = gpu.thread_id x
+  %a = memref.alloc() : memref<64xf32, #ws>
+  %sum = scf.for %k = %t to %n step %c1 iter_args(%acc = %zero) -> (f32) {
+    %v = memref.load %A[%k, %t] : memref<64x64xf32>
+    // expected-remark @below {{not pipelined (rule 3): threads of a block may run the loop differently, and it has no barrier to show that they do not; make its bounds, and the conditions around it, the same for all threads}}
+    memref.store %v, %a[%t] : memref<64xf32, #ws>
+    %x = memref.load %a[%t] : memref<64xf32, #ws>
+    %next = arith.addf %acc, %x : f32
+    scf.yield %next : f32
+  }
+  memref.store %sum, %C[%t] : memref<64xf32>
+  return
+}
