@@ -36,10 +36,12 @@ config.excludes = ["fixtures", "__pycache__", ".venv", ".git", "build", "dist"]
 config.maxIndividualTestTime = lit_config.maxIndividualTestTime or 60  # seconds
 
 config.substitutions.append(("%PYTHON", sys.executable))
-for program in ("alcop-opt", "alcop-compile", "alcop-run", "filecheck"):
+for program in ("alcop-opt", "alcop-compile", "alcop-run", "alcop-tune", "filecheck"):
     tool(program)
 tool("FileCheck", installed_as="filecheck")
 
+# The user's own records must not decide what tests see.
+config.environment["ALCOP_CACHE_DIR"] = str(ROOT / "build" / "lit" / "cache")
 for variable in ("ALCOP_MLIR_BINDINGS", "ALCOP_PTXAS", "CUDA_VISIBLE_DEVICES"):
     if variable in os.environ:
         config.environment[variable] = os.environ[variable]

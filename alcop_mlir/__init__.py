@@ -46,6 +46,7 @@ def compile(
     *,
     function: str | None = None,
     device: str = "auto",
+    allow_tf32: bool = False,
 ) -> Program:
     """Compile the linalg on memrefs or tensors in `source`; the result is callable.
 
@@ -54,6 +55,7 @@ def compile(
         choose
     function: which one to call, where the module has several
     device: "cuda", "emulator", or "auto": where the arrays of a call are
+    allow_tf32: compile products of f32 too, with inputs rounded to tf32
 
     The program takes one array per argument, then one per tensor result, which it
     writes. Raises an AlcopError (see alcop_mlir.errors) where that cannot be done.
@@ -64,6 +66,7 @@ def compile(
     options = compiler.Options(
         target=find_target(target) if isinstance(target, str) else target,
         schedule=Schedule.parse(schedule) if isinstance(schedule, str) else schedule,
+        allow_tf32=allow_tf32,
     )
     bundle = compiler.compile_source(inputs.read(source), options)
     return Program(bundle, function, device)

@@ -11,14 +11,23 @@ import hashlib
 import json
 import math
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 from alcop_mlir import __version__, diagnostics
 from alcop_mlir.analysis import computation
 from alcop_mlir.analysis.computation import Step
-from alcop_mlir.analysis.host import Host, Launch, NotCompiled, host, host_functions
+from alcop_mlir.analysis.host import (
+    Blocks,
+    Host,
+    Launch,
+    NotCompiled,
+    SizeOf,
+    host,
+    host_functions,
+)
+from alcop_mlir.analysis.size_names import named_sizes
 from alcop_mlir.bindings import ir
 from alcop_mlir.decisions import Decision, Recorder
 from alcop_mlir.diagnostics import Diagnostic
@@ -26,7 +35,14 @@ from alcop_mlir.errors import CompileError
 from alcop_mlir.inputs import Input
 from alcop_mlir.runtime import ptx
 from alcop_mlir.runtime.bundle import Bundle, Code
-from alcop_mlir.runtime.manifest import Contraction, Function, Kernel, Parameter
+from alcop_mlir.runtime.manifest import (
+    CeilDiv,
+    Contraction,
+    Function,
+    Kernel,
+    Parameter,
+    Size,
+)
 from alcop_mlir.schedule import Schedule
 from alcop_mlir.target import DEFAULT_TARGET, Target, find_target
 from alcop_mlir.transforms.driver import PassCrash, PassFailure, run_pipeline
@@ -40,11 +56,17 @@ class Options:
     target: Target = field(default_factory=lambda: find_target(DEFAULT_TARGET))
     schedule: Schedule | None = None
     use_ptxas: bool = True
+    allow_tf32: bool = False
 
     def pipeline(self) -> str:
         """The pipeline string that does it."""
         schedule = "" if self.schedule is None else str(self.schedule)
-        step = with_options("alcop-compile", target=self.target.name, schedule=schedule)
+        step = with_options(
+            "alcop-compile",
+            target=self.target.name,
+            schedule=schedule,
+            allow_tf32=self.allow_tf32,
+        )
         return f"builtin.module({step})"
 
 
@@ -65,11 +87,15 @@ class Lowered:
 
 @dataclass(frozen=True)
 class _Signature:
-    """A function as it was given: how many arguments, results, and what it computes."""
+    """A function as it was given: how many arguments, results, and what it computes.
+
+    sizes: of each dimension of each array, by the array's name; names where unknown
+    """
 
     arguments: int
     results: int
     steps: tuple[Step, ...]
+    sizes: Mapping[tuple[str, int], Size]
 
     def name(self, number: int) -> str:
         """Of the array `number` of the compiled function: results come last."""
@@ -124,7 +150,7 @@ def pack(lowered: Lowered) -> Bundle:
         found = host(func)
         if not isinstance(found, Host):
             raise _not_compiled(found, lowered.remarks)
-        if found.launches:
+        if found.launches or lowered.signatures[found.name].steps:
             hosts.append(found)
     for remark in lowered.remarks:
         print(remark, file=sys.stderr)
@@ -166,7 +192,16 @@ def check_limits(kernel: Kernel, target: Target) -> None:
 def _signature(func: Any) -> _Signature:
     kind = ir.FunctionType(ir.TypeAttr(func.attributes["function_type"]).value)
     steps = computation.computation(func).steps
-    return _Signature(len(kind.inputs), len(kind.results), steps)
+    block = func.regions[0].blocks[0]
+    names = {
+        argument: computation.argument_name(number)
+        for number, argument in enumerate(block.arguments)
+    }
+    returned = list(list(block.operations)[-1].operation.operands)
+    for number, value in enumerate(returned):
+        names.setdefault(value, computation.result_name(number, len(returned)))
+    sizes = named_sizes(func, names)
+    return _Signature(len(kind.inputs), len(kind.results), steps, sizes)
 
 
 def _not_compiled(
@@ -213,30 +248,66 @@ def _function(
 ) -> Function:
     signature = lowered.signatures[one.name]
     names = [signature.name(number) for number in range(len(one.arrays))]
+    kinds = {n: array.dtype for n, array in zip(names, one.arrays, strict=True)}
+
+    def size_of(size: SizeOf) -> Size:
+        place = names[size.argument], size.dimension
+        return signature.sizes.get(place, f"{place[0]}_{place[1]}")
+
     decisions = lowered.decisions.get(one.name, ())
     if len(decisions) != len(one.launches):
         decisions = [Decision(None, ())] * len(one.launches)
     return Function(
         name=one.name,
         parameters=tuple(
-            Parameter(name, array.dtype, array.shape, signature.role(name))
-            for name, array in zip(names, one.arrays, strict=True)
+            Parameter(
+                name=name,
+                dtype=array.dtype,
+                shape=tuple(
+                    size_of(SizeOf(number, dimension)) if size is None else size
+                    for dimension, size in enumerate(array.shape)
+                ),
+                role=signature.role(name),
+                strides=array.strides,
+                row_alignment=array.row_alignment,
+            )
+            for number, (name, array) in enumerate(zip(names, one.arrays, strict=True))
         ),
         kernels=tuple(
-            _kernel(launch, decision, names, statistics.get(launch.kernel))
+            _kernel(launch, decision, names, size_of, statistics.get(launch.kernel))
             for launch, decision in zip(one.launches, decisions, strict=True)
         ),
-        reference=tuple(Contraction(**vars(step)) for step in signature.steps),
+        reference=_reference(signature.steps, kinds, lowered.options),
     )
 
 
+def _reference(
+    steps: Sequence[Step], kinds: Mapping[str, str], options: Options
+) -> tuple[Contraction, ...]:
+    """With the precision of products of f32."""
+
+    def precision(step: Step) -> str | None:
+        is_f32 = kinds.get(step.lhs, "f32") == "f32"
+        return "tf32" if options.allow_tf32 and is_f32 else None
+
+    return tuple(Contraction(**vars(s), precision=precision(s)) for s in steps)
+
+
 def _kernel(
-    launch: Launch, decision: Decision, names: Sequence[str], cubin: ptx.Cubin | None
+    launch: Launch,
+    decision: Decision,
+    names: Sequence[str],
+    size_of: Callable[[SizeOf], Size],
+    cubin: ptx.Cubin | None,
 ) -> Kernel:
+    x, y, z = (_grid_size(blocks, size_of) for blocks in launch.grid)
     return Kernel(
         name=launch.kernel,
-        arguments=tuple(names[number] for number in launch.arguments),
-        grid=launch.grid,
+        arguments=tuple(
+            size_of(one) if isinstance(one, SizeOf) else names[one]
+            for one in launch.arguments
+        ),
+        grid=(x, y, z),
         block=launch.block,
         shared_bytes=launch.shared_bytes,
         schedule=decision.schedule,
@@ -245,6 +316,17 @@ def _kernel(
         spill_bytes=cubin.spill_bytes if cubin else None,
         static_shared_bytes=cubin.shared_bytes if cubin else None,
     )
+
+
+def _grid_size(
+    blocks: int | Blocks, size_of: Callable[[SizeOf], Size]
+) -> int | CeilDiv:
+    if isinstance(blocks, int):
+        return blocks
+    size = size_of(blocks.size)
+    if isinstance(size, int):
+        return -(-size // blocks.tile)
+    return CeilDiv(size, blocks.tile)
 
 
 def _hash(lowered: Lowered) -> str:

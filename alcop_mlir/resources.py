@@ -12,7 +12,7 @@ from alcop_mlir.errors import ConfigError
 from alcop_mlir.schedule import Schedule
 from alcop_mlir.target import (
     MAX_REGISTERS_PER_THREAD,
-    MMA_F16_SHAPE,
+    MMA_K_BYTES,
     SHARED_BYTES_RESERVED_PER_BLOCK,
     WARP_SIZE,
     Target,
@@ -42,11 +42,11 @@ def shared_bytes(schedule: Schedule, element_bytes: int = 2) -> int:
     )
 
 
-def registers_per_thread(schedule: Schedule, element_bytes: int = 2) -> int:
+def registers_per_thread(schedule: Schedule) -> int:
     """Estimated 32-bit registers: accumulators, fragments of all stages, addresses."""
     warp_m, warp_n = schedule.warp
     accumulators = warp_m * warp_n // WARP_SIZE
-    fragment_bytes = (warp_m + warp_n) * MMA_F16_SHAPE[2] * element_bytes
+    fragment_bytes = (warp_m + warp_n) * MMA_K_BYTES
     fragments = schedule.stages[1] * fragment_bytes // (4 * WARP_SIZE)
     return accumulators + fragments + ADDRESS_REGISTERS
 
@@ -60,7 +60,7 @@ def cost(schedule: Schedule, target: Target, element_bytes: int = 2) -> Resource
             f"{target.name} has {target.shared_bytes_per_block} per block: fewer "
             "stages or a smaller block"
         )
-    registers = registers_per_thread(schedule, element_bytes)
+    registers = registers_per_thread(schedule)
     if registers > MAX_REGISTERS_PER_THREAD:
         raise ConfigError(
             f"schedule '{schedule}' needs about {registers} registers per thread, "

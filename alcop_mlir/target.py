@@ -22,6 +22,9 @@ MAX_REGISTERS_PER_THREAD = 255  # [CC]
 STATIC_SHARED_LIMIT = 48 * 1024  # bytes; above it shared memory must be dynamic; [CC]
 SHARED_BYTES_RESERVED_PER_BLOCK = 1024  # bytes, kept by the system on sm_80+; [CC]
 MMA_F16_SHAPE = (16, 8, 16)  # m, n, k of one mma.sync; [PTX] mma.sync.m16n8k16
+# Along k, of one mma.sync whatever its operands' type: m16n8k16 of f16 and bf16,
+# m16n8k8 of tf32 (4 bytes each), m16n8k32 of s8; [PTX] "Matrix Fragments for mma"
+MMA_K_BYTES = 32
 
 
 @dataclass(frozen=True)
@@ -118,6 +121,11 @@ _TARGETS = (
 )
 
 DEFAULT_TARGET = "sm_80"
+
+
+def mma_shape(element_bytes: int) -> tuple[int, int, int]:
+    """m, n, k of one mma.sync on operands of that size."""
+    return (*MMA_F16_SHAPE[:2], MMA_K_BYTES // element_bytes)
 
 
 def target_names() -> tuple[str, ...]:

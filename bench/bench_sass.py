@@ -1,9 +1,11 @@
-"""How lean is the steady state? SASS instructions per HMMA, registers, spills. No GPU.
+"""How lean is the steady state? SASS instructions per mma.sync, registers. No GPU.
 
-usage: python bench/bench_sass.py [--target sm_80] [--size 4096] [SCHEDULE ...]
+usage: python bench/bench_sass.py [--target sm_80] [--size 4096] [--type f16]
+                                  [--layout nn] [SCHEDULE ...]
 
-Compiles C = A * B, f16 in and f32 out, and reads the K loop out of the cubin. Needs the
-extra `ptxas`. The raw records go to bench/results/sass.jsonl.
+Compiles C = A * B and reads the K loop out of the cubin: for the schedules given, else
+those of f16 and one of each other type and layout. tf32 stands for f32 inputs. Needs
+the extra `ptxas`. The raw records go to bench/results/sass.jsonl.
 """
 
 from __future__ import annotations
@@ -17,31 +19,66 @@ from alcop_mlir import compiler, inputs
 from alcop_mlir.schedule import Schedule
 from alcop_mlir.target import find_target
 
-# 4 warps each; the first is the one that the project's figures are about.
+# Elements of the inputs and of C, and bytes of the former, by name of the type.
+TYPES = {
+    "f16": ("f16", "f32", 2),
+    "bf16": ("bf16", "f32", 2),
+    "tf32": ("f32", "f32", 4),
+    "s8": ("i8", "i32", 1),
+}
+LAYOUTS = ("nn", "nt", "tn", "tt")  # "t": A is stored k x m, B is stored n x k
+# The first, and the two with larger tiles, are what the project's figures are about.
 SCHEDULES = (
     "block=128,128,32 warp=64,64 stages=3,2",
     "block=128,128,32 warp=64,64 stages=4,2",
     "block=128,128,32 warp=64,64 stages=2,2",
     "block=128,128,32 warp=64,64 stages=3,1",
+    "block=128,256,32 warp=64,64 stages=3,2",
+    "block=128,128,64 warp=64,64 stages=3,2",
 )
+Case = tuple[str, str, str]  # type, layout, schedule
 
 
-def matmul(size: int) -> str:
+def cases() -> list[Case]:
+    """f16 with all schedules; every type and layout with 64 bytes along K."""
+    found = [("f16", "nn", schedule) for schedule in SCHEDULES]
+    found.append(("f16", "nt", "block=128,128,64 warp=64,64 stages=3,2"))
+    for kind, (_, _, size) in TYPES.items():
+        for layout in LAYOUTS:
+            schedule = f"block=128,128,{64 // size} warp=64,64 stages=3,2"
+            if (kind, layout, schedule) not in found:
+                found.append((kind, layout, schedule))
+    return found
+
+
+def matmul(size: int, kind: str = "f16", layout: str = "nn") -> str:
     """C = A * B of `size` cubed, as MLIR."""
-    f16, f32 = f"memref<{size}x{size}xf16>", f"memref<{size}x{size}xf32>"
+    element, out, _ = TYPES[kind]
+    a = b = f"memref<{size}x{size}x{element}>"
+    c = f"memref<{size}x{size}x{out}>"
+    a_loops = "m, k" if layout[0] == "n" else "k, m"
+    b_loops = "k, n" if layout[1] == "n" else "n, k"
     return f"""
-      func.func @matmul(%A: {f16}, %B: {f16}, %C: {f32}) {{
-        %zero = arith.constant 0.0 : f32
-        linalg.fill ins(%zero : f32) outs(%C : {f32})
-        linalg.matmul ins(%A, %B : {f16}, {f16}) outs(%C : {f32})
+      func.func @matmul(%A: {a}, %B: {b}, %C: {c}) {{
+        %zero = arith.constant {"0" if out == "i32" else "0.0"} : {out}
+        linalg.fill ins(%zero : {out}) outs(%C : {c})
+        linalg.matmul
+          indexing_maps = [affine_map<(m, n, k) -> ({a_loops})>,
+                           affine_map<(m, n, k) -> ({b_loops})>,
+                           affine_map<(m, n, k) -> (m, n)>]
+          ins(%A, %B : {a}, {b}) outs(%C : {c})
         return
       }}"""
 
 
-def measure(schedule: str, target: str, size: int) -> dict[str, object]:
+def measure(case: Case, target: str, size: int) -> dict[str, object]:
     """One record."""
-    options = compiler.Options(find_target(target), Schedule.parse(schedule))
-    bundle = compiler.compile_source(inputs.read_text(matmul(size)), options)
+    kind, layout, schedule = case
+    options = compiler.Options(
+        find_target(target), Schedule.parse(schedule), allow_tf32=kind == "tf32"
+    )
+    source = inputs.read_text(matmul(size, kind, layout))
+    bundle = compiler.compile_source(source, options)
     (function,) = bundle.functions
     (kernel,) = function.kernels
     cubin = bundle.code[kernel.name].cubin
@@ -49,12 +86,14 @@ def measure(schedule: str, target: str, size: int) -> dict[str, object]:
         raise SystemExit("error: no ptxas, pip install alcop-mlir[ptxas]")
     loop = steady_state(cubin)
     return {
+        "type": kind,
+        "layout": layout,
         "schedule": schedule,
         "target": target,
         "size": size,
-        "per_hmma": loop.per_matrix,
+        "per_mma": loop.per_matrix,
         "instructions": loop.size,
-        "hmma": loop.matrix,
+        "mma": loop.matrix,
         "mix": dict(loop.instructions.most_common()),
         "registers": kernel.registers,
         "spill_bytes": kernel.spill_bytes,
@@ -65,19 +104,24 @@ def measure(schedule: str, target: str, size: int) -> dict[str, object]:
 def main() -> None:
     """Measure, print, store."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").split("\n\n")[0])
-    parser.add_argument("schedules", nargs="*", default=SCHEDULES, metavar="SCHEDULE")
+    parser.add_argument("schedules", nargs="*", metavar="SCHEDULE")
     parser.add_argument("--target", default="sm_80")
     parser.add_argument("--size", type=int, default=4096, help="M, N and K")
+    parser.add_argument("--type", choices=TYPES, default="f16", help="of SCHEDULE")
+    parser.add_argument("--layout", choices=LAYOUTS, default="nn", help="of SCHEDULE")
     given = parser.parse_args()
-    records = [measure(text, given.target, given.size) for text in given.schedules]
-    columns = ("instructions", "hmma", "registers", "spill_bytes", "shared_bytes")
-    print(
-        f"f16 matmul, {given.size} cubed, {given.target}: the loop of the steady state"
-    )
+    wanted = [(given.type, given.layout, text) for text in given.schedules] or cases()
+    records = [measure(case, given.target, given.size) for case in wanted]
+    columns = ("instructions", "mma", "registers", "spill_bytes", "shared_bytes")
+    print(f"C = A * B, {given.size} cubed, {given.target}: loop of the steady state")
     print_table(
-        ["schedule", "SASS per HMMA", *columns],
+        ["type", "layout", "schedule", "SASS per mma", *columns],
         [
-            [r["schedule"], f"{r['per_hmma']:.2f}", *(r[name] for name in columns)]
+            [
+                *(r[name] for name in ("type", "layout", "schedule")),
+                f"{r['per_mma']:.2f}",
+                *(r[name] for name in columns),
+            ]
             for r in records
         ],
     )

@@ -36,6 +36,7 @@ DOWNLOAD_MB = {
     "": 210,
     "cuda12": 136,
     "cuda13": 69,
+    "plots": 35,
     "ptxas": 130,
     "test": 5,
     "lint": 80,

@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 import os
+import tempfile
 
 import pytest
 from devices import has_gpu
 from hypothesis import settings
+
+# The user's own records and models must not decide what tests see.
+os.environ["ALCOP_CACHE_DIR"] = tempfile.mkdtemp(prefix="alcop-test-cache-")
 
 # The same examples everywhere, and no test fails because a machine was busy.
 # HYPOTHESIS_PROFILE=search looks for new counter-examples instead.

@@ -45,12 +45,38 @@ def divisor(value: Any, assumed: _Assumed | None = None) -> int:
 def address_alignment(memref: Any, divisors: Sequence[int]) -> int:
     """Bytes that the element at indices divisible by `divisors` is aligned to."""
     size = element_bytes(memref.type)
-    strides, _ = memref.type.get_strides_and_offset()
     alignment = base_alignment(memref)
-    for stride, extent, known in zip(strides, memref.type.shape, divisors, strict=True):
-        if extent != 1:  # else the index is zero
-            alignment = math.gcd(alignment, _static(stride) * known * size)
+    for number, known in enumerate(divisors):
+        if memref.type.shape[number] != 1:  # else the index is zero
+            step = stride_divisor(memref, number) * known * size
+            alignment = math.gcd(alignment, step)
     return alignment
+
+
+def stride_divisor(memref: Any, number: int) -> int:
+    """A number that surely divides the stride of dimension `number`, in elements.
+
+    Of a stride that is not static, from the values that the view was made with.
+    """
+    kind = memref.type
+    strides, _ = kind.get_strides_and_offset()
+    if strides[number] != ir.ShapedType.get_dynamic_stride_or_offset():
+        return abs(strides[number])
+    op = loops.defining_op(memref)
+    if op is not None and op.operation.name == "memref.reinterpret_cast":
+        return divisor(_given_strides(op)[number])
+    if op is not None and op.operation.name in _SAME_STRIDES:
+        source = op.operation.operands[0]
+        place = _source_dimension(op, number)
+        if isinstance(source.type, ir.MemRefType) and place is not None:
+            return stride_divisor(source, place)
+    if kind == ir.MemRefType.get(
+        kind.shape, kind.element_type, memory_space=kind.memory_space
+    ):
+        dynamic = ir.ShapedType.get_dynamic_size()
+        inner = kind.shape[number + 1 :]  # rows follow each other without gaps
+        return math.prod(1 if size == dynamic else size for size in inner)
+    return 1
 
 
 def base_alignment(memref: Any) -> int:
@@ -93,6 +119,38 @@ def _static(stride_or_offset: int) -> int:
     return 1 if stride_or_offset == dynamic else stride_or_offset
 
 
+def _given_strides(op: Any) -> list[Any]:
+    """Strides of a reinterpret_cast; values, and None where they are static."""
+    dynamic = ir.ShapedType.get_dynamic_stride_or_offset()
+    static = op.operation.attributes["static_strides"]
+    count = sum(1 for stride in static if stride == dynamic)
+    operands = iter(list(op.operation.operands)[-count:] if count else [])
+    return [next(operands) if stride == dynamic else None for stride in static]
+
+
+def _source_dimension(view: Any, number: int) -> int | None:
+    """The dimension of the source that dimension `number` of a view is; else None."""
+    operation = view.operation
+    if operation.name != "memref.subview":
+        return number
+    if any(step != 1 for step in operation.attributes["static_strides"]):
+        return None
+    return kept_dimensions(operation)[number]
+
+
+def kept_dimensions(subview: Any) -> list[int]:
+    """Per dimension of the result that of the source: some of size one are dropped.
+
+    Which of several is not told and does not matter: the outermost.
+    """
+    sizes = list(subview.operation.attributes["static_sizes"])
+    kept = list(range(len(sizes)))
+    for number, size in enumerate(sizes):
+        if len(kept) > subview.operation.results[0].type.rank and size == 1:
+            kept.remove(number)
+    return kept
+
+
 def _subview_alignment(op: Any) -> int:
     """As the element of the source at the view's offsets."""
     dynamic = ir.ShapedType.get_dynamic_size()
@@ -106,6 +164,18 @@ def _subview_alignment(op: Any) -> int:
 
 def _cast_alignment(op: Any) -> int:
     return base_alignment(op.operands[0])
+
+
+def _reinterpreted_alignment(op: Any) -> int:
+    """Of the source's own beginning, where the offset is static."""
+    source, offset = op.operands[0], op.attributes["static_offsets"][0]
+    size = element_bytes(op.results[0].type)
+    if not isinstance(source.type, ir.MemRefType):
+        return math.gcd(BASE_ALIGNMENT, size)
+    _, begin = source.type.get_strides_and_offset()
+    if begin != 0:  # the offset counts from the allocation, not from the view
+        return math.gcd(BASE_ALIGNMENT, size)
+    return math.gcd(base_alignment(source), _static(offset) * size)
 
 
 def _view_alignment(op: Any) -> int:
@@ -219,9 +289,11 @@ _RULES: dict[str, Callable[[Any, _Assumed], int]] = {
     "arith.xori": _combined,
 }
 
+_SAME_STRIDES = ("memref.cast", "memref.memory_space_cast", "memref.subview")
 _VIEW_RULES: dict[str, Callable[[Any], int]] = {
     "memref.cast": _cast_alignment,
     "memref.memory_space_cast": _cast_alignment,
+    "memref.reinterpret_cast": _reinterpreted_alignment,
     "memref.subview": _subview_alignment,
     "memref.view": _view_alignment,
 }

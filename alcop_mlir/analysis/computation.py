@@ -10,12 +10,16 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
+from alcop_mlir.analysis.contractions import indexing_maps
 from alcop_mlir.analysis.loops import defining_op
 from alcop_mlir.bindings import ir
 
 _ZERO = "0"  # the value of an array that was filled with zero
-_IGNORED = frozenset("arith.constant tensor.empty memref.alloc memref.dealloc".split())
-_CASTS = frozenset("arith.extf arith.truncf".split())
+_IGNORED = frozenset(
+    "arith.constant tensor.empty tensor.dim "
+    "memref.alloc memref.dealloc memref.dim".split()
+)
+_CASTS = frozenset("arith.extf arith.extsi arith.truncf".split())
 # Loop letters: rows of C, columns of C, reduced, in all three.
 _LETTERS = {"m": "mpqr", "n": "nstu", "k": "kxyz", "b": "bcde"}
 
@@ -70,6 +74,8 @@ class _Reader:
 
     def __init__(self) -> None:
         self.values: dict[Any, str] = {}
+        # Tensors that are a value with its dimensions in another order.
+        self.transposed: dict[Any, tuple[str, list[int]]] = {}
         self.steps: list[Step] = []
         self.returned: tuple[str, ...] = ()
 
@@ -82,6 +88,8 @@ class _Reader:
             return True
         if op.name in ("memref.copy", "linalg.copy"):
             return self._copy(op)
+        if op.name == "linalg.transpose":
+            return self._transpose(op)
         if op.name == "func.return":
             self.returned = tuple(self.values.get(v, "?") for v in op.operands)
             return "?" not in self.returned
@@ -96,11 +104,21 @@ class _Reader:
         self._write(op, target, self.values[source])
         return True
 
-    def _contract(self, op: Any) -> bool:
-        maps = _einsum(op)
-        if maps is None or any(value not in self.values for value in op.operands):
+    def _transpose(self, op: Any) -> bool:
+        source = op.operands[0]
+        if source not in self.values or not len(op.results):
             return False
-        lhs, rhs, init = (self.values[value] for value in op.operands)
+        order = list(op.attributes["permutation"])
+        self.transposed[op.results[0]] = self.values[source], order
+        return True
+
+    def _contract(self, op: Any) -> bool:
+        found = [self._value(value) for value in op.operands]
+        orders = [order for _, order in found]
+        maps = None if None in [name for name, _ in found] else _einsum(op, orders)
+        if maps is None or orders[-1] is not None:
+            return False
+        lhs, rhs, init = (name or "" for name, _ in found)
         if _ZERO in (lhs, rhs):
             return False
         step = Step(
@@ -109,6 +127,12 @@ class _Reader:
         self.steps.append(step)
         self._write(op, op.operands[2], step.out)
         return True
+
+    def _value(self, array: Any) -> tuple[str | None, list[int] | None]:
+        """What `array` holds, if known, and the order of its dimensions if changed."""
+        if array in self.transposed:
+            return self.transposed[array]
+        return self.values.get(array), None
 
     def _write(self, op: Any, target: Any, value: str) -> None:
         self.values[op.results[0] if len(op.results) else target] = value
@@ -149,16 +173,20 @@ def _renamed(step: Step, names: dict[str, str]) -> Step:
     )
 
 
-def _einsum(op: Any) -> str | None:
-    """The op as einsum letters, "mk,kn->mn"; None if it is no product of two arrays."""
-    if "indexing_maps" not in op.attributes or len(op.operands) != 3:
+def _einsum(op: Any, orders: Sequence[list[int] | None]) -> str | None:
+    """The op as einsum letters, "mk,kn->mn"; None if it is no product of two arrays.
+
+    orders: for each operand that is another array transposed, the permutation
+    """
+    given = indexing_maps(op)
+    if given is None or len(op.operands) != 3:
         return None
-    maps = [
-        _dimensions(attribute.value) for attribute in op.attributes["indexing_maps"]
-    ]
+    maps = [_dimensions(one) for one in given]
     if any(dims is None for dims in maps) or not _multiplies_and_adds(op):
         return None
-    lhs, rhs, out = (dims or () for dims in maps)
+    lhs, rhs, out = (
+        _before(dims or (), order) for dims, order in zip(maps, orders, strict=True)
+    )
     kinds: dict[str, int] = {}
     letters = {}
     for dim in sorted({*lhs, *rhs, *out}):
@@ -170,6 +198,14 @@ def _einsum(op: Any) -> str | None:
         kinds[kind] = place + 1
     texts = ["".join(letters[dim] for dim in dims) for dims in (lhs, rhs, out)]
     return f"{texts[0]},{texts[1]}->{texts[2]}"
+
+
+def _before(dims: tuple[int, ...], order: list[int] | None) -> tuple[int, ...]:
+    """The loops of an array's dimensions, from those of it transposed."""
+    if order is None:
+        return dims
+    found = dict(zip(order, dims, strict=True))
+    return tuple(found[place] for place in range(len(dims)))
 
 
 def _kind(in_lhs: bool, in_rhs: bool, in_out: bool) -> str:
@@ -193,18 +229,19 @@ def _multiplies_and_adds(op: Any) -> bool:
     if len(block.arguments) != 3:
         return False
     lhs, rhs, out = block.arguments
-    terms = _operands(list(block.operations)[-1].operation.operands[0], "arith.addf")
+    (total,) = list(block.operations)[-1].operation.operands
+    terms = _operands(total, "arith.addf", "arith.addi")
     products = [term for term in terms if term != out]
     if len(terms) != 2 or len(products) != 1:
         return False
-    factors = _operands(products[0], "arith.mulf")
+    factors = _operands(products[0], "arith.mulf", "arith.muli")
     return len(factors) == 2 and lhs in factors and rhs in factors
 
 
-def _operands(value: Any, name: str) -> Sequence[Any]:
-    """Operands of the op `name` behind casts that defines `value`, casts removed."""
+def _operands(value: Any, *names: str) -> Sequence[Any]:
+    """Operands of the op called so that defines `value`, all behind casts."""
     owner = defining_op(_behind_casts(value))
-    if owner is None or owner.operation.name != name:
+    if owner is None or owner.operation.name not in names:
         return ()
     return [_behind_casts(operand) for operand in owner.operation.operands]
 
@@ -222,4 +259,6 @@ def _is_zero(value: Any) -> bool:
     if owner is None or owner.operation.name != "arith.constant":
         return False
     attribute = owner.operation.attributes["value"]
-    return isinstance(attribute, ir.FloatAttr) and attribute.value == 0.0
+    return isinstance(attribute, ir.FloatAttr | ir.IntegerAttr) and (
+        attribute.value == 0
+    )

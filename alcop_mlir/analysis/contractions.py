@@ -1,5 +1,9 @@
 """Which linalg ops compute a matrix product C[m, n] += A[m, k] * B[k, n], and how.
 
+Products may come in batches, C[b, m, n]; one of A and B may be the same for all, and C
+the sum of all. A vector times a matrix is a product with one row, and so is a matrix
+times a vector: C[n] += A[k] * B[n, k]. Sizes may be anything, 0 included.
+
 `classify` looks at one op and answers with a `Contraction` or a `Rejected`; the loops
 are told apart by where they occur, so their order in the op does not matter.
 `find_init` looks above the op for what fills C before it. Neither changes IR.
@@ -20,9 +24,11 @@ from alcop_mlir.analysis.memory import may_alias, root
 from alcop_mlir.analysis.slices import is_pure
 from alcop_mlir.bindings import ir
 
-INPUT_TYPES = ("f16",)
-OUTPUT_TYPES = ("f16", "f32")
-_BODY_TYPES = ("f16", "bf16", "f32")  # an f64 sum is more than f32 accumulates
+_FLOATS = ("f16", "bf16", "f32")
+# Types of the output for each type of both inputs. f32 is rounded to tf32, on request.
+OUTPUT_TYPES = {"f16": _FLOATS, "bf16": _FLOATS, "f32": _FLOATS, "i8": ("i32",)}
+_BODY_TYPES = (*_FLOATS, "i32")  # an f64 sum is more than f32 accumulates
+_CASTS = ("arith.extf", "arith.extsi", "arith.truncf")
 # Ops with effects that touch no memory but that of their operands or results.
 _OPERANDS_ONLY = frozenset(
     "memref.alloc memref.alloca memref.copy memref.dealloc memref.load "
@@ -32,22 +38,36 @@ _OPERANDS_ONLY = frozenset(
 
 @dataclass(frozen=True)
 class Contraction:
-    """A matrix product on static 2-D memrefs.
+    """A matrix product on memrefs.
 
-    lhs, rhs: loops that index each operand, in the operand's order: "mk"; "kn", "nk"
-    swapped:  the op's first input is B and its second A
+    m, n, k, batch: sizes; None where they are known at run time only
+    lhs, rhs, out:  loops that index each operand, in the operand's order: "mk"; "kn",
+                    "nk"; "mn"; with a "b" where it has a batch, without "m" a vector
+    swapped:        the op's first input is B and its second A
     """
 
     op: Any
-    m: int
-    n: int
-    k: int
+    m: int | None
+    n: int | None
+    k: int | None
+    batch: int | None
     lhs: str
     rhs: str
+    out_loops: str
     swapped: bool
     lhs_type: str
     rhs_type: str
     out_type: str
+
+    @property
+    def precision(self) -> str | None:
+        """What the inputs are rounded to: "tf32", or None."""
+        return "tf32" if self.lhs_type == "f32" else None
+
+    @property
+    def element_bytes(self) -> int:
+        """Of an element of the inputs."""
+        return int(self.lhs_type.lstrip("bfi")) // 8
 
     @property
     def out(self) -> Any:
@@ -94,13 +114,16 @@ def structured_ops(root: Any) -> Iterator[Any]:
     return iter(found)
 
 
-def classify(op: Any) -> Contraction | Rejected:
-    """The product that the linalg op computes, or why it is none that is handled."""
+def classify(op: Any, allow_tf32: bool = False) -> Contraction | Rejected:
+    """The product that the linalg op computes, or why it is none that is handled.
+
+    allow_tf32: whether f32 inputs may be rounded to tf32
+    """
     try:
         _check_form(op)
         _check_body(op)
         maps, sizes = _loops(op)
-        return _contraction(op, maps, sizes)
+        return _contraction(op, maps, sizes, allow_tf32)
     except _NoProduct as no:
         return Rejected(op, str(no))
 
@@ -124,15 +147,6 @@ def find_init(contraction: Contraction) -> Init:
     return Init("read", None)
 
 
-def init_copy(contraction: Contraction) -> Any:
-    """The `memref.copy` that a product marked init = "copy" starts from."""
-    return next(
-        op
-        for op in _ops_before(contraction.op)
-        if op.name == "memref.copy" and op.operands[1] == contraction.out
-    )
-
-
 def _check_form(op: Any) -> None:
     """Two inputs and one output, all memrefs, at the function's top level."""
     if any(isinstance(v.type, ir.RankedTensorType) for v in op.operands):
@@ -141,13 +155,16 @@ def _check_form(op: Any) -> None:
     segments = "operandSegmentSizes"
     if segments not in attributes or list(attributes[segments]) != [2, 1]:
         raise _NoProduct("not a matrix product: expected two inputs and one output")
-    if "indexing_maps" not in attributes:
+    if indexing_maps(op) is None:
         raise _NoProduct("not a matrix product")
     for value in op.operands:
         if not isinstance(value.type, ir.MemRefType):
             raise _NoProduct(f"has an operand of type {value.type}, expected a memref")
-        if not isinstance(value.type.element_type, ir.FloatType):
-            raise _NoProduct(f"has {value.type.element_type} elements, expected f16")
+        if not isinstance(value.type.element_type, ir.FloatType | ir.IntegerType):
+            raise _NoProduct(
+                f"has {value.type.element_type} elements, expected "
+                f"{', '.join(OUTPUT_TYPES)}"
+            )
 
 
 def _check_body(op: Any) -> None:
@@ -159,11 +176,12 @@ def _check_body(op: Any) -> None:
     left, right, out = block.arguments
     (yielded,) = list(block.operations)[-1].operation.operands
     total = _behind_casts(yielded)
-    addends = _operands_of(total, "arith.addf")
+    addends = _operands_of(total, "arith.addf", "arith.addi")
     products = [v for v in map(_behind_casts, addends) if v != out]
     if len(addends) != 2 or len(products) != 1:
         raise _NoProduct("not a matrix product: the body does not add to its output")
-    factors = [_behind_casts(v) for v in _operands_of(products[0], "arith.mulf")]
+    multiplied = _operands_of(products[0], "arith.mulf", "arith.muli")
+    factors = [_behind_casts(v) for v in multiplied]
     if factors not in ([left, right], [right, left]):
         raise _NoProduct(
             "not a matrix product: the body does not multiply its two inputs"
@@ -171,26 +189,55 @@ def _check_body(op: Any) -> None:
 
 
 def _check_body_op(op: Any, narrowest: int) -> None:
-    allowed = ("arith.addf", "arith.extf", "arith.mulf", "arith.truncf", "linalg.yield")
-    if op.name not in allowed:
+    sums = ("arith.addf", "arith.addi", "arith.mulf", "arith.muli", "linalg.yield")
+    if op.name not in (*_CASTS, *sums):
         raise _NoProduct(f"not a matrix product: the body holds '{op.name}'")
     for result in op.results:
         if str(result.type) not in _BODY_TYPES:
-            raise _NoProduct(f"computes in {result.type}, sums are kept in f32")
+            raise _NoProduct(
+                f"computes in {result.type}, sums are kept in f32, or i32 of integers"
+            )
         if op.name == "arith.truncf" and result.type.width < narrowest:
             raise _NoProduct(f"rounds to {result.type}, narrower than the output")
 
 
-def _loops(op: Any) -> tuple[list[str], dict[str, int]]:
+def indexing_maps(op: Any) -> list[Any] | None:
+    """The affine maps of a linalg op's operands; None where they are not told.
+
+    MLIR keeps those of ops that have only one choice in an attribute of its own.
+    """
+    for name in ("indexing_maps", "linalg.memoized_indexing_maps"):
+        if name in op.attributes:
+            return [attribute.value for attribute in op.attributes[name]]
+    return None
+
+
+def loop_letters(op: Any) -> list[str] | None:
+    """Per operand the letters of the loops that index it; None for no product.
+
+    By the loops alone, whatever the op computes.
+    """
+    maps = indexing_maps(op) if op.name.startswith("linalg.") else None
+    if maps is None or len(maps) != 3:
+        return None
+    try:
+        dimensions = [_dimensions(one) for one in maps]
+        letters = _letters(dimensions)
+    except _NoProduct:
+        return None
+    return ["".join(letters[dim] for dim in dims) for dims in dimensions]
+
+
+def _loops(op: Any) -> tuple[list[str], dict[str, int | None]]:
     """Per operand the letters of the loops that index it; the size of each loop."""
-    maps = [
-        _dimensions(attribute.value) for attribute in op.attributes["indexing_maps"]
-    ]
+    maps = [_dimensions(one) for one in indexing_maps(op) or ()]
     letters = _letters(maps)
-    sizes: dict[str, int] = {}
+    sizes: dict[str, int | None] = dict.fromkeys("bmnk", 1)
+    sizes |= dict.fromkeys(letters.values())
     for dims, value in zip(maps, op.operands, strict=True):
-        for dim, size in zip(dims, value.type.shape, strict=True):
-            sizes[letters[dim]] = size
+        for number, dim in enumerate(dims):
+            if not value.type.is_dynamic_dim(number):
+                sizes[letters[dim]] = value.type.shape[number]
     return ["".join(letters[dim] for dim in dims) for dims in maps], sizes
 
 
@@ -202,42 +249,54 @@ def _dimensions(affine_map: Any) -> list[int]:
 
 
 def _letters(maps: Sequence[Sequence[int]]) -> dict[int, str]:
-    """Loop number to "m", "n" or "k"; refuses other sets of loops."""
+    """Loop number to "b", "m", "n" or "k"; refuses other sets of loops.
+
+    Rows and columns are told by the output's order: rows first. Of two loops that are
+    summed over, the one further out in the first input is the batch.
+    """
     first, second, out = maps
-    batch = set(first) & set(second) & set(out)
-    if batch:
-        raise _NoProduct(f"has {len(batch)} batch loop(s), expected none")
-    reduced = (set(first) | set(second)) - set(out)
+    if any(len(set(dims)) != len(dims) for dims in maps):
+        raise _NoProduct("uses a loop twice in an operand, expected matrices")
+    batch = [dim for dim in out if dim in first and dim in second]
+    if len(batch) > 1:
+        raise _NoProduct(f"has {len(batch)} batch loops, expected one at most")
+    if len(out) == 3 and not batch:  # one input is the same for the whole batch
+        batch = [out[0]]
+    reduced = [dim for dim in first if dim in second and dim not in out]
+    if {*out} - {*first, *second}:
+        raise _NoProduct("has an output loop that no input has")
+    if {*first, *second} - {*out, *reduced}:
+        raise _NoProduct("sums over a loop of one input alone, expected of both")
+    if len(reduced) == 2 and not batch:
+        batch = reduced[:1]
+        reduced = reduced[1:]
     if len(reduced) != 1:
         raise _NoProduct(f"reduces {len(reduced)} loops, expected one")
-    ranks = [len(dims) for dims in maps]
-    if ranks != [2, 2, 2] or any(len(set(dims)) != 2 for dims in maps):
-        raise _NoProduct(
-            f"has operands of rank {', '.join(map(str, ranks))}, expected matrices"
-        )
-    return {out[0]: "m", out[1]: "n", reduced.pop(): "k"}
+    rows_and_columns = [dim for dim in out if dim not in batch]
+    if not 1 <= len(rows_and_columns) <= 2:
+        ranks = ", ".join(str(len(dims)) for dims in maps)
+        raise _NoProduct(f"has operands of rank {ranks}, expected matrices")
+    names = "mn" if len(rows_and_columns) == 2 else "n"
+    letters = dict(zip(rows_and_columns, names, strict=True))
+    return letters | dict.fromkeys(batch, "b") | {reduced[0]: "k"}
 
 
-def _contraction(op: Any, maps: list[str], sizes: dict[str, int]) -> Contraction:
+def _contraction(
+    op: Any, maps: list[str], sizes: dict[str, int | None], allow_tf32: bool
+) -> Contraction:
     """The product, once its types, sizes and layouts are such as are handled."""
     swapped = "n" in maps[0]
     lhs, rhs = (1, 0) if swapped else (0, 1)
-    # No batch loop, one reduced loop and three matrices leave only these.
-    assert (set(maps[lhs]), set(maps[rhs])) == (set("mk"), set("kn"))
-    for value in op.operands:
+    if "n" in maps[lhs] or "m" in maps[rhs]:
+        raise _NoProduct("has a row or column loop in both inputs, expected in one")
+    for loops, value in zip(maps, op.operands, strict=True):
         _check_array(value)
+        if loops.endswith("b"):
+            raise _NoProduct("has the batch innermost, expected further out")
+        if "m" not in loops and loops in ("k", "bk", "n", "bn"):
+            _check_vector(value)
     types = [str(value.type.element_type) for value in op.operands]
-    for role, number, expected in (
-        ("left operand", lhs, INPUT_TYPES),
-        ("right operand", rhs, INPUT_TYPES),
-        ("output", 2, OUTPUT_TYPES),
-    ):
-        if types[number] not in expected:
-            raise _NoProduct(
-                f"has {types[number]} in its {role}, expected {' or '.join(expected)}"
-            )
-    if maps[lhs] != "mk":
-        raise _NoProduct("has a transposed left operand, expected rows along m")
+    _check_types(types[lhs], types[rhs], types[2], allow_tf32)
     parent = op.parent.operation.name
     if parent != "func.func":
         raise _NoProduct(f"stands in '{parent}', expected at the function's top level")
@@ -246,8 +305,10 @@ def _contraction(op: Any, maps: list[str], sizes: dict[str, int]) -> Contraction
         m=sizes["m"],
         n=sizes["n"],
         k=sizes["k"],
+        batch=sizes["b"],
         lhs=maps[lhs],
         rhs=maps[rhs],
+        out_loops=maps[2],
         swapped=swapped,
         lhs_type=types[lhs],
         rhs_type=types[rhs],
@@ -255,25 +316,55 @@ def _contraction(op: Any, maps: list[str], sizes: dict[str, int]) -> Contraction
     )
 
 
+def _check_types(lhs: str, rhs: str, out: str, allow_tf32: bool) -> None:
+    if lhs != rhs:
+        raise _NoProduct(f"multiplies {lhs} by {rhs}, expected inputs of one type")
+    if lhs not in OUTPUT_TYPES:
+        raise _NoProduct(f"has {lhs} inputs, expected {', '.join(OUTPUT_TYPES)}")
+    if lhs == "f32" and not allow_tf32:
+        raise _NoProduct(
+            "has f32 inputs, which tensor cores round to tf32 (10 bits of mantissa): "
+            "done with the option 'allow-tf32' only"
+        )
+    if out not in OUTPUT_TYPES[lhs]:
+        raise _NoProduct(
+            f"has {lhs} inputs and {out} output, expected output of "
+            f"{' or '.join(OUTPUT_TYPES[lhs])}"
+        )
+
+
 def _check_array(value: Any) -> None:
-    """Static, not empty, row-major without gaps, in global memory."""
+    """Rows without gaps, one after the other at a known distance, in global memory."""
     memref = value.type
-    if not memref.has_static_shape:
-        raise _NoProduct(f"has dynamic sizes in {memref}, expected static ones")
-    if 0 in memref.shape:
-        raise _NoProduct(f"has an empty operand {memref}")
-    contiguous = ir.MemRefType.get(memref.shape, memref.element_type)
-    if memref.get_strides_and_offset() != contiguous.get_strides_and_offset():
-        raise _NoProduct(f"has the layout of {memref}, expected rows without gaps")
+    strides, offset = memref.get_strides_and_offset()
+    dynamic = memref.is_dynamic_stride_or_offset
+    if strides[-1] != 1 or (
+        any(map(dynamic, strides)) and not _follows_its_shape(memref)
+    ):
+        raise _NoProduct(
+            f"has the layout of {memref}, expected rows without gaps, a constant "
+            "number of elements apart"
+        )
+    if root(value) == value and offset != 0:
+        raise _NoProduct(f"has an array {memref}, expected one without an offset")
     if memref.memory_space is not None:
         raise _NoProduct(f"has {memref} in a memory space of its own, expected none")
 
 
+def _check_vector(value: Any) -> None:
+    if not _follows_its_shape(value.type):
+        raise _NoProduct(f"has a vector {value.type}, expected one without an offset")
+
+
+def _follows_its_shape(kind: Any) -> bool:
+    """Whether rows follow each other without gaps, from the first element on."""
+    return kind == ir.MemRefType.get(kind.shape, kind.element_type)
+
+
 def _init_from_copy(copy: Any, passed: list[Any]) -> Init:
     source, target = copy.operands
-    contiguous = ir.MemRefType.get(source.type.shape, source.type.element_type)
     disturbed = any(_touches(op, source) for op in passed)
-    if disturbed or source.type != contiguous or root(source) == root(target):
+    if disturbed or not _follows_its_shape(source.type) or root(source) == root(target):
         return Init("read", None)
     return Init("copy", copy)
 
@@ -309,14 +400,14 @@ def _ops_before(op: Any) -> Iterator[Any]:
 
 
 def _behind_casts(value: Any) -> Any:
-    while _defined_by(value) in ("arith.extf", "arith.truncf"):
+    while _defined_by(value) in _CASTS:
         value = value.owner.operation.operands[0]
     return value
 
 
-def _operands_of(value: Any, name: str) -> list[Any]:
-    """Operands of the op called `name` that defines `value`; none if another does."""
-    return list(value.owner.operation.operands) if _defined_by(value) == name else []
+def _operands_of(value: Any, *names: str) -> list[Any]:
+    """Operands of the op called so that defines `value`; none if another does."""
+    return list(value.owner.operation.operands) if _defined_by(value) in names else []
 
 
 def _defined_by(value: Any) -> str | None:
@@ -328,4 +419,6 @@ def _is_zero(value: Any) -> bool:
     if _defined_by(value) != "arith.constant":
         return False
     attribute = value.owner.operation.attributes["value"]
-    return isinstance(attribute, ir.FloatAttr) and attribute.value == 0.0
+    return isinstance(attribute, ir.FloatAttr | ir.IntegerAttr) and (
+        attribute.value == 0
+    )

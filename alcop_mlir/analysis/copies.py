@@ -12,8 +12,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from alcop_mlir.analysis import memory
-from alcop_mlir.analysis.copy_forms import MOVE, CopyForm, copy_form, unsuited
+from alcop_mlir.analysis.copy_forms import MOVE, TILE, CopyForm, copy_form, unsuited
 from alcop_mlir.analysis.loops import ancestor_in, body, is_loop, terminator
+from alcop_mlir.analysis.near_copies import near_copy
 from alcop_mlir.analysis.slices import backward_slice, captured, is_pure
 from alcop_mlir.bindings import ir
 
@@ -57,6 +58,10 @@ def shared_copies(
         form = copy_form(op)
         if form is not None:
             yield _judge_shared(form, loop, noalias_arguments)
+            continue
+        near = near_copy(op, loop)
+        if near is not None:
+            yield Rejected(near.op, SHARED, 1, near.reason, near.remedy)
 
 
 def register_reads(loop: Any) -> Iterator[Copy | Rejected]:
@@ -78,7 +83,8 @@ def _judge_shared(
 ) -> Copy | Rejected:
     buffer = memory.root(form.target)
     broken = (
-        _not_a_move(form)
+        _no_index(form.op, loop, SHARED)
+        or _not_a_move(form)
         or _not_one_buffer(form, buffer)
         or _target_moves(form, loop)
         or _used_elsewhere(form, loop, buffer)
@@ -91,11 +97,25 @@ def _judge_shared(
 
 def _judge_register(op: Any, loop: Any) -> Copy | Rejected:
     broken = (
-        _escapes_iteration(op, loop)
+        _no_index(op, loop, REGISTER)
+        or _escapes_iteration(op, loop)
         or _buffer_filled_inside(op, loop)
         or _address_not_early(op, loop, REGISTER, *op.operands)
     )
     return broken or Copy(op, loop, REGISTER, op.results[0])
+
+
+def _no_index(op: Any, loop: Any, level: str) -> Rejected | None:
+    kind = body(loop).arguments[0].type
+    if isinstance(kind, ir.IndexType):
+        return None
+    return Rejected(
+        op,
+        level,
+        2,
+        f"the loop counts in {kind}",
+        "let it count in index, and cast where the number is used",
+    )
 
 
 def _not_a_move(form: CopyForm) -> Rejected | None:
@@ -103,6 +123,11 @@ def _not_a_move(form: CopyForm) -> Rejected | None:
     if why is None:
         return None
     remedy = "copy 4, 8 or 16 aligned bytes per thread"
+    if form.kind == TILE:
+        remedy = (
+            "make rows a multiple of 16 bytes, and promise so with "
+            "alcop.row_alignment = 16 where they are known at run time only"
+        )
     return Rejected(form.op, SHARED, 1, why, remedy)
 
 
@@ -344,6 +369,30 @@ def shared_roots_in(loop: Any) -> set[Any]:
 
     loop.operation.walk(visit)
     return found
+
+
+def exchanges_globally(loop: Any, planned: list[Copy], noalias: bool) -> bool:
+    """Whether `loop` reads global memory that it also writes, besides the copies.
+
+    The barriers in it may order that: they cannot be dropped.
+    """
+    loads = {id_ for copy in planned for id_ in _loads_of(copy.op)}
+    written = [root for _, root in memory.written_roots(loop) if root is not None]
+    return any(
+        memory.may_alias(root, target, noalias)
+        for value, root in memory.global_reads(loop)
+        if value not in loads
+        for target in written
+        if not memory.is_workgroup(target.type)
+    )
+
+
+def writes_globally(loop: Any) -> bool:
+    """Whether `loop` writes memory that other blocks and later code can see."""
+    return any(
+        root is None or not memory.is_workgroup(root.type)
+        for op, root in memory.written_roots(loop)
+    )
 
 
 def nested_loops(loop: Any) -> list[Any]:

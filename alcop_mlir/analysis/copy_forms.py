@@ -1,7 +1,7 @@
 """Recognises the forms in which programs copy from global into shared memory.
 
-  tile     memref.copy, linalg.copy, a linalg.generic that yields its input: done once,
-           by the whole block
+  tile     memref.copy, alcop.copy, linalg.copy, a linalg.generic that yields its input:
+           done once, by the whole block
   move     a load from global memory whose only use is a store to shared memory: done by
            each thread for itself
   async    nvgpu.device_async_copy: a move that is asynchronous already
@@ -18,13 +18,14 @@ from typing import Any
 
 from alcop_mlir.analysis import memory
 from alcop_mlir.analysis.alignment import address_alignment, divisor, element_bytes
+from alcop_mlir.analysis.distribution import widest_access
 from alcop_mlir.analysis.loops import constant, defining_op
 from alcop_mlir.analysis.slices import is_pure
 from alcop_mlir.bindings import ir
 from alcop_mlir.target import CP_ASYNC_BYTES
 
 TILE, MOVE, ASYNC, GUARDED = "tile", "move", "async", "guarded"
-TILE_OPS = ("memref.copy", "linalg.copy", "linalg.generic")
+TILE_OPS = ("memref.copy", "alcop.copy", "linalg.copy", "linalg.generic")
 LOADS = ("memref.load", "vector.load", "vector.transfer_read")
 STORES = ("memref.store", "vector.store", "vector.transfer_write")
 ASYNC_OP = "nvgpu.device_async_copy"
@@ -76,8 +77,10 @@ def unsuited(form: CopyForm) -> str | None:
 
     PTX ISA, cp.async: 4, 8 or 16 bytes side by side, both addresses aligned to them.
     """
-    if form.kind in (TILE, ASYNC):
+    if form.kind == ASYNC:
         return None
+    if form.kind == TILE:
+        return _too_narrow(form.source, form.target)
     if form.bytes not in CP_ASYNC_BYTES:
         sizes = ", ".join(str(size) for size in CP_ASYNC_BYTES)
         return f"each thread copies {form.bytes} bytes at a time, cp.async {sizes}"
@@ -94,6 +97,21 @@ def unsuited(form: CopyForm) -> str | None:
                 f"known, {form.bytes} are needed"
             )
     return None
+
+
+def _too_narrow(source: Any, target: Any) -> str | None:
+    """Why the threads of a block could not spread a tile by cp.async."""
+    if not target.type.has_static_shape or not target.type.shape:
+        return None  # another rule's business
+    width = widest_access(source, target, parts=True)
+    if width in CP_ASYNC_BYTES:
+        return None
+    least = min(CP_ASYNC_BYTES)
+    return (
+        f"its rows are aligned to {width} bytes for all that is known, {least} are "
+        "needed: each thread copies them one by one, and waits for them in each "
+        "iteration"
+    )
 
 
 def _tile(op: Any) -> CopyForm | None:

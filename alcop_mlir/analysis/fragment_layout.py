@@ -1,12 +1,22 @@
 """How a warp holds a matrix in the fragments of mma.sync, and which memory it fits.
 
-A matrix is cut into the pieces of mma.sync.m16n8k16 ([PTX] "Matrix Fragments for
-mma.m16n8k16 with floating point type"):
+A matrix is cut into the pieces of one mma.sync ([PTX] "Matrix Fragments for mma"), 32
+bytes along k of every type: m16n8k16 of f16 and bf16, m16n8k8 of tf32, m16n8k32 of s8.
 
-  role           shape of a piece   per lane         loaded by
-  a              16 (m) x 16 (k)    vector<4x2xf16>  an ldmatrix.x4
-  b              16 (k) x 16 (n)    vector<4x2xf16>  an ldmatrix.x4, for two mma.sync
-  accumulator    16 (m) x 8 (n)     vector<2x2xf32>  loads of two elements
+  role           shape of a piece        per lane
+  a              16 (m) x 32 bytes (k)   vector<4x2xf16>, <4x1xf32>, <4x4xi8>: 4 words
+  b              32 bytes (k) x 16 (n)   the same, two for each of two mma.sync
+  accumulator    16 (m) x 8 (n)          vector<2x2xf32>, <2x2xi32>
+
+How a piece of a or b is loaded follows from the size of its elements and from whether
+they lie along k ("mk", "nk") or across it ("km", "kn"):
+
+  along k         an ldmatrix.x4, which only sees rows of 16 bytes
+  across, 16 bit  an ldmatrix.x4.trans
+  across, 8 bit   an ldmatrix.x4.trans that moves pairs, and four prmt that part them:
+                  rows (columns) 2i and 2i + 1 of the piece stand where i and i + 8
+                  would; the accumulators are interleaved alike
+  across, 32 bit  four loads of one element
 """
 
 from __future__ import annotations
@@ -18,42 +28,72 @@ from alcop_mlir.analysis.alignment import address_alignment, divisor
 from alcop_mlir.analysis.memory import is_workgroup
 from alcop_mlir.bindings import ir
 from alcop_mlir.errors import PassError
-from alcop_mlir.target import MMA_F16_SHAPE
+from alcop_mlir.target import MMA_F16_SHAPE, mma_shape
 
-LDMATRIX_BITS = 16  # of an element; [PTX] ldmatrix
-LDMATRIX_ROW_BYTES = 16  # a row of 8 elements, and its alignment; [PTX] ldmatrix
-_MMA_M, _MMA_N, _MMA_K = MMA_F16_SHAPE
-# Extent of a piece along each dimension of its role.
-_PIECE = {
-    "a": {"m": _MMA_M, "k": _MMA_K},
-    "b": {"k": _MMA_K, "n": 2 * _MMA_N},
-    "accumulator": {"m": _MMA_M, "n": _MMA_N},
-}
-# What extents must be multiples of; accumulators are stored two pieces at a time.
-_MULTIPLE = {"m": _MMA_M, "n": 2 * _MMA_N, "k": _MMA_K}
-_MOVED_BITS = (16, 32)  # of an accumulator: a row of a lane's is one or two words
+LDMATRIX_ROW_BYTES = 16  # a row of a matrix, and its alignment; [PTX] ldmatrix
+_OPERAND_BITS = (8, 16, 32)
+_MOVED_BITS = (8, 16, 32)  # of an accumulator, perhaps converted
+_MMA_M, _MMA_N, _ = MMA_F16_SHAPE
+# Rows and columns of a piece, but for k. b is loaded for two mma.sync at a time.
+_EXTENT = {"a": {"m": _MMA_M}, "b": {"n": 2 * _MMA_N}}
+_ACCUMULATOR = {"m": _MMA_M, "n": _MMA_N}
+_WORDS = 4  # of 32 bits that a lane holds of a piece of a or b
+_WORD_BYTES = 4
+_ALONG_K = ("mk", "nk")
 
 
 @dataclass(frozen=True)
 class Layout:
     """How a warp holds a matrix.
 
-    role: "a", "b" or "accumulator"
-    dims: which dimension is which, as the vector type has them: "mk" or "km" for a,
-          "kn" or "nk" for b, "mn" for accumulators
+    role:        "a", "b" or "accumulator"
+    dims:        which dimension is which, as the vector type has them: "mk" or "km" for
+                 a, "kn" or "nk" for b, "mn" for accumulators
+    bytes:       of an element of a or b
+    interleaved: those of "m" and "n" along which an accumulator is interleaved
     """
 
     role: str
     dims: str
+    bytes: int = 2
+    interleaved: str = ""
 
     def __str__(self) -> str:
-        return f"{self.role} [{self.dims[0]}][{self.dims[1]}]"
+        name = f"{self.role} [{self.dims[0]}][{self.dims[1]}]"
+        return f"{name}, {self.interleaved} interleaved" if self.interleaved else name
+
+    @property
+    def is_along_k(self) -> bool:
+        """Whether neighbours in memory are neighbours along k."""
+        return self.dims in _ALONG_K
+
+    @property
+    def is_operand(self) -> bool:
+        """Whether it is a or b."""
+        return self.role != "accumulator"
+
+    @property
+    def moves_pairs(self) -> bool:
+        """Whether ldmatrix moves pairs of elements that prmt must part."""
+        return self.is_operand and self.bytes == 1 and not self.is_along_k
+
+    @property
+    def moves_single(self) -> bool:
+        """Whether elements are loaded one by one."""
+        return self.is_operand and self.bytes == _WORD_BYTES and not self.is_along_k
+
+    @property
+    def extents(self) -> dict[str, int]:
+        """Extent of a piece along each dimension."""
+        if not self.is_operand:
+            return _ACCUMULATOR
+        return {**_EXTENT[self.role], "k": mma_shape(self.bytes)[2]}
 
     @property
     def piece(self) -> tuple[int, int]:
         """Extents of a piece, in the order of `dims`."""
         first, second = self.dims
-        return _PIECE[self.role][first], _PIECE[self.role][second]
+        return self.extents[first], self.extents[second]
 
     def grid(self, kind: Any) -> dict[str, int]:
         """Pieces along each dimension of a vector type."""
@@ -62,32 +102,59 @@ class Layout:
 
     def lane_type(self, element: Any) -> Any:
         """What one lane holds of one piece."""
-        return ir.VectorType.get([2 if self.role == "accumulator" else 4, 2], element)
+        if not self.is_operand:
+            return ir.VectorType.get([2, 2], element)
+        if isinstance(element, ir.FloatTF32Type):
+            element = ir.F32Type.get()  # which holds it, its last bits zero
+        return ir.VectorType.get([_WORDS, _WORD_BYTES // self.bytes], element)
+
+
+def operand_layout(role: str, dims: str, element: Any) -> Layout:
+    """Of a or b with elements of that type."""
+    return Layout(role, dims, operand_bytes(element))
+
+
+def operand_bytes(element: Any) -> int:
+    """Bytes that an element of a or b has in memory and in registers."""
+    if isinstance(element, ir.FloatTF32Type):
+        return _WORD_BYTES
+    return element.width // 8
+
+
+def accumulator_layout(a: Layout, b: Layout) -> Layout:
+    """Of the product of a and b."""
+    interleaved = "m" * a.moves_pairs + "n" * b.moves_pairs
+    return Layout("accumulator", "mn", interleaved=interleaved)
 
 
 def check_shape(op: Any, kind: Any, layout: Layout) -> None:
     """PassError at `op` unless vectors of type `kind` can be cut into pieces."""
+    k = mma_shape(layout.bytes)[2]
+    # Accumulators are stored two pieces at a time.
+    multiples = {"m": _MMA_M, "n": 2 * _MMA_N, "k": k}
     for dim, extent in zip(layout.dims, kind.shape, strict=True):
-        if extent % _MULTIPLE[dim]:
+        if extent % multiples[dim]:
             raise PassError(
                 op,
                 f"{kind} as {layout}: {dim} is {extent}, expected a multiple of "
-                f"{_MULTIPLE[dim]} (mma.sync.m{_MMA_M}n{_MMA_N}k{_MMA_K})",
+                f"{multiples[dim]} (mma.sync.m{_MMA_M}n{_MMA_N}k{k})",
             )
 
 
 def check_read(op: Any, layout: Layout) -> None:
     """PassError unless the vector.transfer_read can load pieces of `layout`."""
     source, first, *others = list(op.operation.operands)
-    _check_transfer(op, source)
-    if layout.role == "accumulator":
+    _check_transfer(op, source, layout.is_operand)
+    if not layout.is_operand:
         _check_width(op, source.type, _MOVED_BITS)
         return
     if not is_workgroup(source.type):
         raise PassError(
             op, f"reads {layout} from {source.type}, expected workgroup memory"
         )
-    _check_width(op, source.type, (LDMATRIX_BITS,))
+    _check_width(op, source.type, _OPERAND_BITS)
+    if layout.moves_single:
+        return
     strides, _ = source.type.get_strides_and_offset()
     column = [first, *others][source.type.rank - 1]
     steps = [1] * (source.type.rank - 1) + [divisor(column)]
@@ -104,22 +171,26 @@ def check_read(op: Any, layout: Layout) -> None:
 def check_write(op: Any, layout: Layout) -> None:
     """PassError unless the vector.transfer_write can store pieces of `layout`."""
     value, target = list(op.operation.operands)[:2]
-    _check_transfer(op, target)
-    if layout.role != "accumulator":
+    _check_transfer(op, target, layout.is_operand)
+    if layout.is_operand:
         raise PassError(op, f"writes {value.type}, held as {layout}: not handled")
     _check_width(op, target.type, _MOVED_BITS)
 
 
 def _check_width(op: Any, kind: Any, widths: tuple[int, ...]) -> None:
     if getattr(kind.element_type, "width", None) not in widths:
-        bits = " or ".join(map(str, widths))
+        *most, last = map(str, widths)
+        bits = f"{', '.join(most)} or {last}"
         raise PassError(
             op, f"transfer of {kind.element_type}, expected elements of {bits} bits"
         )
 
 
-def _check_transfer(op: Any, memref: Any) -> None:
-    """Between a memref and a vector of its last two dimensions, all in bounds."""
+def _check_transfer(op: Any, memref: Any, is_operand: bool) -> None:
+    """Between a memref and a vector of its last two dimensions.
+
+    An operand must be in bounds: zeros are filled in where it is copied.
+    """
     operation = op.operation
     if not isinstance(memref.type, ir.MemRefType):
         raise PassError(op, f"transfer on {memref.type}, expected a memref")
@@ -129,5 +200,5 @@ def _check_transfer(op: Any, memref: Any) -> None:
     if affine_map != ir.AffineMap.get_minor_identity(memref.type.rank, 2):
         raise PassError(op, f"transfer by {affine_map}, expected the last dimensions")
     in_bounds = operation.attributes["in_bounds"]
-    if not all(attribute.value for attribute in in_bounds):
+    if is_operand and not all(attribute.value for attribute in in_bounds):
         raise PassError(op, "transfer that may leave its memref, expected in_bounds")

@@ -13,9 +13,11 @@ from typing import Any
 from alcop_mlir.analysis import loops
 from alcop_mlir.analysis.fragment_layout import (
     Layout,
+    accumulator_layout,
     check_read,
     check_shape,
     check_write,
+    operand_layout,
 )
 from alcop_mlir.bindings import ir
 from alcop_mlir.errors import PassError
@@ -23,8 +25,8 @@ from alcop_mlir.errors import PassError
 CONTRACT = "vector.contract"
 READ = "vector.transfer_read"
 WRITE = "vector.transfer_write"
-OPERAND_TYPES = ("f16", "bf16")  # both of one type; [PTX] mma.sync.m16n8k16
-ACCUMULATOR_TYPE = "f32"
+# The accumulators' type for each type of both operands; [PTX] mma.sync
+ACCUMULATOR_TYPES = {"f16": "f32", "bf16": "f32", "tf32": "f32", "i8": "i32"}
 _KIND_OF_SUM = "#vector.kind<add>"
 # Values that are the same in every element; each user makes its own fragments of them.
 _UNIFORM_OPS = ("arith.constant", "vector.broadcast", "ub.poison")
@@ -103,22 +105,22 @@ def _spread(value: Any, op: Any, layout: Layout, layouts: dict[Any, Layout]) -> 
 
 def _operands(op: Any) -> list[tuple[Any, Layout]]:
     """Operands and result of the contraction, and how it needs them."""
-    dims = contraction_dims(op)
+    a, b, held = contraction_layouts(op)
     lhs, rhs, accumulator = op.operation.operands
-    types = [str(v.type.element_type) for v in (lhs, rhs, accumulator)]
-    if types not in [[kind, kind, ACCUMULATOR_TYPE] for kind in OPERAND_TYPES]:
+    return [(lhs, a), (rhs, b), (accumulator, held), (op.operation.results[0], held)]
+
+
+def contraction_layouts(op: Any) -> tuple[Layout, Layout, Layout]:
+    """How the contraction needs its operands and accumulators."""
+    dims = contraction_dims(op)
+    lhs, rhs, out = (value.type.element_type for value in op.operation.operands)
+    if str(lhs) != str(rhs) or ACCUMULATOR_TYPES.get(str(lhs)) != str(out):
+        expected = ", ".join(f"{t} into {s}" for t, s in ACCUMULATOR_TYPES.items())
         raise PassError(
-            op,
-            f"contraction of {types[0]} and {types[1]} into {types[2]}, expected "
-            f"{' or '.join(OPERAND_TYPES)} for both operands and {ACCUMULATOR_TYPE}",
+            op, f"contraction of {lhs} and {rhs} into {out}, expected {expected}"
         )
-    held = Layout("accumulator", "mn")
-    return [
-        (lhs, Layout("a", dims[0])),
-        (rhs, Layout("b", dims[1])),
-        (accumulator, held),
-        (op.operation.results[0], held),
-    ]
+    a, b = operand_layout("a", dims[0], lhs), operand_layout("b", dims[1], rhs)
+    return a, b, accumulator_layout(a, b)
 
 
 def contraction_dims(op: Any) -> tuple[str, str]:

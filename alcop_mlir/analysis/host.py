@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
+from alcop_mlir.analysis.extents import row_alignment
 from alcop_mlir.analysis.loops import constant, defining_op
 from alcop_mlir.analysis.memory import root
 from alcop_mlir.bindings import ir
@@ -15,32 +16,57 @@ _NEEDS_NO_DEVICE = frozenset(
     arith.constant arith.index_cast func.return
     memref.cast memref.reinterpret_cast memref.subview memref.collapse_shape
     memref.expand_shape memref.memory_space_cast memref.extract_strided_metadata
-    memref.assume_alignment memref.extract_aligned_pointer_as_index
+    memref.assume_alignment memref.extract_aligned_pointer_as_index memref.dim
+    arith.ceildivui arith.divui arith.muli
     """.split()
 )
+
+
+@dataclass(frozen=True)
+class SizeOf:
+    """The size of a dimension of an argument, known when arrays are given."""
+
+    argument: int
+    dimension: int
+
+
+@dataclass(frozen=True)
+class Blocks:
+    """As many blocks as tiles of `tile` cover `size`."""
+
+    size: SizeOf
+    tile: int
 
 
 @dataclass(frozen=True)
 class Launch:
     """One launch: blocks and threads along x, y, z; bytes of dynamic shared memory.
 
-    arguments: numbers of the function's arguments that the kernel is given
+    arguments: what the kernel is given: arguments of the function, by number, and sizes
     """
 
     module: str
     kernel: str
-    grid: tuple[int, int, int]
+    grid: tuple[int | Blocks, int | Blocks, int | Blocks]
     block: tuple[int, int, int]
     shared_bytes: int
-    arguments: tuple[int, ...]
+    arguments: tuple[int | SizeOf, ...]
 
 
 @dataclass(frozen=True)
 class ArrayType:
-    """An argument of the function: element type in MLIR's words, static sizes."""
+    """An argument of the function.
+
+    dtype:         of elements, in MLIR's words
+    shape:         sizes, None where they are known at run time only
+    strides:       in elements; None where rows follow each other without gaps
+    row_alignment: bytes that a row is promised to be a multiple of; 1 for no promise
+    """
 
     dtype: str
-    shape: tuple[int, ...]
+    shape: tuple[int | None, ...]
+    strides: tuple[int, ...] | None
+    row_alignment: int
 
 
 @dataclass(frozen=True)
@@ -83,11 +109,11 @@ def _host(func: Any) -> Host | tuple[NotCompiled, ...]:
     obstacles: list[NotCompiled] = []
     arrays: list[ArrayType] = []
     for number, argument in enumerate(block.arguments):
-        array = _array(argument.type)
+        array = _array(argument)
         if array is None:
             reason = (
                 f"argument {number + 1} of '{name}' is {argument.type}, expected an "
-                "array of static shape, row-major without gaps"
+                "array whose rows have no gaps, a constant number of elements apart"
             )
             obstacles.append(NotCompiled(func, reason))
         else:
@@ -107,46 +133,87 @@ def _host(func: Any) -> Host | tuple[NotCompiled, ...]:
     return tuple(obstacles) or Host(name, tuple(arrays), tuple(launches))
 
 
-def _array(kind: Any) -> ArrayType | None:
-    if not isinstance(kind, ir.MemRefType) or not kind.has_static_shape:
+def _array(argument: Any) -> ArrayType | None:
+    kind = argument.type
+    if not isinstance(kind, ir.MemRefType):
         return None
-    contiguous = ir.MemRefType.get(kind.shape, kind.element_type)
-    if kind.get_strides_and_offset() != contiguous.get_strides_and_offset():
+    strides, offset = kind.get_strides_and_offset()
+    follows = kind == ir.MemRefType.get(kind.shape, kind.element_type)
+    if not follows and (
+        offset != 0
+        or strides[-1:] not in ([], [1])
+        or any(map(kind.is_dynamic_stride_or_offset, strides))
+    ):
         return None
-    return ArrayType(str(kind.element_type), tuple(kind.shape))
+    return ArrayType(
+        dtype=str(kind.element_type),
+        shape=tuple(
+            None if kind.is_dynamic_dim(number) else size
+            for number, size in enumerate(kind.shape)
+        ),
+        strides=None if follows else tuple(strides),
+        row_alignment=row_alignment(argument),
+    )
 
 
 def _launch(op: Any) -> Launch | NotCompiled:
-    sizes = [
-        constant(value)
-        for value in (
-            op.gridSizeX,
-            op.gridSizeY,
-            op.gridSizeZ,
-            op.blockSizeX,
-            op.blockSizeY,
-            op.blockSizeZ,
-        )
-    ]
+    grid = [_blocks(value) for value in (op.gridSizeX, op.gridSizeY, op.gridSizeZ)]
     shared = op.dynamicSharedMemorySize
-    sizes.append(0 if shared is None else constant(shared))
-    arguments = [_argument_number(value) for value in op.kernelOperands]
-    if None in sizes or None in arguments:
+    sizes = [
+        *(constant(v) for v in (op.blockSizeX, op.blockSizeY, op.blockSizeZ)),
+        0 if shared is None else constant(shared),
+    ]
+    arguments = [_argument(value) for value in op.kernelOperands]
+    if None in grid or None in sizes or None in arguments:
         return NotCompiled(
             op.operation,
-            "a launch whose sizes are no constants, or whose operands are no arguments "
-            "of the function, cannot be stored",
+            "a launch whose sizes are no constants or sizes of arrays, or whose "
+            "operands are no arguments of the function, cannot be stored",
         )
     module, kernel = ir.SymbolRefAttr(op.operation.attributes["kernel"]).value
+    x, y, z = (blocks for blocks in grid if blocks is not None)
     known = [size for size in sizes if size is not None]
     return Launch(
         module=module,
         kernel=kernel,
-        grid=(known[0], known[1], known[2]),
-        block=(known[3], known[4], known[5]),
-        shared_bytes=known[6],
-        arguments=tuple(number for number in arguments if number is not None),
+        grid=(x, y, z),
+        block=(known[0], known[1], known[2]),
+        shared_bytes=known[3],
+        arguments=tuple(one for one in arguments if one is not None),
     )
+
+
+def _blocks(value: Any) -> int | Blocks | None:
+    """A number of blocks: a constant, a size, or how many tiles cover one."""
+    known, tile = constant(value), 1
+    if known is not None:
+        return known
+    op = defining_op(value)
+    if op is not None and op.operation.name == "arith.ceildivui":
+        value, divisor = op.operation.operands
+        tile = constant(divisor) or 0
+    size = _size(value)
+    return Blocks(size, tile) if size is not None and tile > 0 else None
+
+
+def _size(value: Any) -> SizeOf | None:
+    """The size of an argument that `value` is."""
+    op = defining_op(value)
+    while op is not None and op.operation.name == "arith.index_cast":
+        op = defining_op(op.operation.operands[0])
+    if op is None or op.operation.name != "memref.dim":
+        return None
+    array, dimension = op.operation.operands
+    number, known = _argument_number(array), constant(dimension)
+    if number is None or known is None or defining_op(array) is not None:
+        return None
+    return SizeOf(number, known)
+
+
+def _argument(value: Any) -> int | SizeOf | None:
+    if isinstance(value.type, ir.MemRefType):
+        return _argument_number(value)
+    return _size(value)
 
 
 def _argument_number(value: Any) -> int | None:

@@ -50,6 +50,37 @@ def trip_count(loop: Any) -> int | None:
     return max(0, -(-(upper - lower) // step))
 
 
+def rests_of_steps(loop: Any) -> list[Any]:
+    """Values `min(step, upper - induction)` in the loop's own block.
+
+    What the loop has left of a step: a whole one in every iteration but the last.
+    """
+    _, upper, step = bounds(loop)
+    induction = body(loop).arguments[0]
+
+    def is_left(value: Any) -> bool:
+        owner = defining_op(value)
+        if owner is None or owner.operation.name != "arith.subi":
+            return False
+        whole, gone = owner.operation.operands
+        return _is_same(whole, upper) and gone == induction
+
+    found = []
+    for op in body(loop).operations:
+        if op.operation.name == "arith.minsi":
+            one, other = op.operation.operands
+            for left, width in ((one, other), (other, one)):
+                if is_left(left) and _is_same(width, step):
+                    found.append(op.operation.results[0])
+    return found
+
+
+def _is_same(one: Any, other: Any) -> bool:
+    """Whether two values are one, or the same constant."""
+    number = constant(one)
+    return one == other or (number is not None and number == constant(other))
+
+
 def loops_in(op: Any) -> list[Any]:
     """All `scf.for` inside `op`, outer ones first."""
     found: list[Any] = []

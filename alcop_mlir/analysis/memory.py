@@ -123,6 +123,23 @@ def written_roots(op: Any) -> list[tuple[Any, Any | None]]:
     return found
 
 
+def global_reads(op: Any) -> list[tuple[Any, Any]]:
+    """What `op` and its regions read of global memory: (value or None, root)."""
+    found: list[tuple[Any, Any]] = []
+
+    def visit(inner: Any) -> Any:
+        for number in _READS.get(inner.operation.name, ()):
+            source = inner.operation.operands[number]
+            results = list(inner.operation.results)
+            # What a copy into shared memory reads is the copy's own business.
+            if results and not is_workgroup(source.type):
+                found.append((results[0], root(source)))
+        return ir.WalkResult.ADVANCE
+
+    op.operation.walk(visit)
+    return found
+
+
 def may_alias(one: Any, other: Any, noalias_arguments: bool) -> bool:
     """Whether two roots may share bytes.
 

@@ -22,6 +22,7 @@ from alcop_mlir.analysis.loops import (
 )
 from alcop_mlir.analysis.slices import is_pure
 from alcop_mlir.resources import align
+from alcop_mlir.target import STATIC_SHARED_LIMIT
 
 # A fragment loop longer than this is not flattened into the loop around it: the
 # unrolled body would no longer fit the instruction cache.
@@ -103,7 +104,7 @@ def _plan_shared(scope: Any, limits: Limits) -> Plan:
         asked = limits.stages[0]
         if not accepted or asked == 1:
             continue
-        refusal = _unsynchronisable(loop, accepted)
+        refusal = _unsynchronisable(loop, accepted, limits.noalias_arguments)
         stages, clamp = _clamp(loop, SHARED, asked, trip_count(loop))
         refusal = refusal or _too_large(scope, accepted, stages, pipelines, limits)
         if refusal is not None:
@@ -121,7 +122,9 @@ def _plan_shared(scope: Any, limits: Limits) -> Plan:
     return Plan(tuple(pipelines), tuple(rejected), tuple(clamped))
 
 
-def _unsynchronisable(loop: Any, accepted: list[Copy]) -> tuple[int, str, str] | None:
+def _unsynchronisable(
+    loop: Any, accepted: list[Copy], noalias: bool
+) -> tuple[int, str, str] | None:
     """Rule 3: what synchronises in the loop is for the pipelined buffers only.
 
     It is dropped, and placed anew.
@@ -145,6 +148,13 @@ def _unsynchronisable(loop: Any, accepted: list[Copy]) -> tuple[int, str, str] |
             3,
             "the loop has a barrier inside a nested region",
             "keep barriers in the loop's own block",
+        )
+    if barriers and copies.exchanges_globally(loop, accepted, noalias):
+        return (
+            3,
+            "the loop reads global memory that it writes, perhaps ordered by its "
+            "barriers",
+            "exchange data between threads in a loop of its own",
         )
     if not barriers and uniformity.may_diverge(loop):
         return (
@@ -225,12 +235,15 @@ def _too_large(
         for buffer, size in sizes.items()
         if size is not None
     )
-    if needed <= limits.shared_bytes:
+    limit = limits.shared_bytes
+    if any(defining_op(buffer) is None for buffer in sizes):
+        # What a gpu.func declares is static shared memory, of which there is less.
+        limit = min(limit, STATIC_SHARED_LIMIT)
+    if needed <= limit:
         return None
     return (
         5,
-        f"{stages} slots need {needed} bytes of shared memory, there are "
-        f"{limits.shared_bytes}",
+        f"{stages} slots need {needed} bytes of shared memory, there are {limit}",
         "fewer stages or smaller tiles",
     )
 

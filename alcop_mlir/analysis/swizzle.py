@@ -1,11 +1,19 @@
 """Which workgroup buffers can be swizzled, and how.
 
-Shared memory has 32 banks of 4 bytes: 128 bytes side by side are read at once. Eight
-lanes that each read 16 bytes of the same column in eight rows (an ldmatrix phase) must
-find them in eight different places modulo 128 bytes. With rows of c chunks of 16 bytes,
-rows 8 / gcd(c, 8) apart begin at the same place; XOR of the chunk number with
-row / (8 / gcd(c, 8)) % gcd(c, 8) tells those apart, and stays within the row because
-gcd(c, 8) divides c. Sixteen-byte accesses along a row stay free of conflicts.
+Shared memory has 32 banks of 4 bytes: 128 bytes side by side are read at once. Two ways
+of reading across rows are known, each in units of its own:
+
+  ldmatrix      eight lanes read 16 bytes of the same column in eight rows
+  single words  a warp reads eight words side by side (32 bytes) in four rows, as
+                fragments of elements that ldmatrix cannot transpose
+
+W units (8, 4) must be found in W different places modulo 128 bytes. With rows of c
+units, rows W / gcd(c, W) apart begin at the same place; XOR of the unit's number with
+row / (W / gcd(c, W)) % gcd(c, W) tells those apart, and stays within the row because
+gcd(c, W) divides c. Sixteen-byte accesses along a row stay free of conflicts.
+
+A buffer of bytes may have several faces: views of all of it, as elements of different
+size. Rows must be as long in all of them, to be permuted alike.
 """
 
 from __future__ import annotations
@@ -16,12 +24,14 @@ from dataclasses import dataclass
 from typing import Any
 
 from alcop_mlir.analysis.alignment import divisor, element_bytes, has_whole_bytes
+from alcop_mlir.analysis.loops import constant
 from alcop_mlir.analysis.memory import is_workgroup
 from alcop_mlir.bindings import ir
 from alcop_mlir.target import SHARED_BANK_BYTES, SHARED_BANKS
 
 CHUNK_BYTES = 16  # the widest access of one lane, and a row of ldmatrix; [PTX]
-_WAVE_CHUNKS = SHARED_BANKS * SHARED_BANK_BYTES // CHUNK_BYTES  # served at once
+_WORD_ROW_BYTES = 32  # what a warp that reads single words takes of a row
+_WAVE_BYTES = SHARED_BANKS * SHARED_BANK_BYTES  # served at once
 _RANKS = (2, 3)  # rows and columns, perhaps of several slots
 # Operand number of the memref in each op that may touch a swizzled buffer; its indices
 # follow it.
@@ -40,7 +50,7 @@ _HARMLESS = frozenset(["memref.dealloc"])
 class Swizzle:
     """Element column `c` of row `r` lies at `c ^ (r / rows % phases * elements)`.
 
-    elements: in a chunk
+    elements: in a unit
     """
 
     rows: int
@@ -55,14 +65,14 @@ class Access:
     op: Any
     row: int
     column: int
+    swizzle: Swizzle
 
 
 @dataclass(frozen=True)
 class Plan:
-    """A buffer that can be swizzled."""
+    """A buffer that can be swizzled, and all accesses of it."""
 
     buffer: Any
-    swizzle: Swizzle
     accesses: tuple[Access, ...]
 
 
@@ -89,37 +99,80 @@ def buffers(root: Any) -> Iterator[Any]:
 
 def plan(buffer: Any) -> Plan | Rejected | None:
     """How to swizzle `buffer`; None where its rows have no conflicts to avoid."""
-    swizzle = find_swizzle(buffer.type)
-    if swizzle is None:
+    faces = _faces(buffer)
+    unit = _unit_bytes(faces)
+    swizzles = [find_swizzle(face.type, unit) for face in faces]
+    if None in swizzles or len({_row_bytes(face.type) for face in faces}) > 1:
         return None
     found: list[Access] = []
-    for use in buffer.uses:
-        op, number = use.owner.operation, use.operand_number
-        if op.name in _HARMLESS:
-            continue
-        if _ACCESSES.get(op.name) != number:
-            return Rejected(op, f"it is used by '{op.name}'")
-        column = number + buffer.type.rank
-        if not _stays_in_chunk(op, column, swizzle):
-            return Rejected(op, f"'{op.name}' may cross a chunk of {CHUNK_BYTES} bytes")
-        found.append(Access(op, column - 1, column))
-    return Plan(buffer, swizzle, tuple(found))
+    for face, swizzle in zip(faces, swizzles, strict=True):
+        assert swizzle is not None
+        for use in _uses(face):
+            access = _access(use, face, swizzle)
+            if isinstance(access, Rejected):
+                return access
+            found.append(access)
+    return Plan(buffer, tuple(found))
 
 
-def find_swizzle(kind: Any) -> Swizzle | None:
-    """For a static row-major memref type; None where rows do not collide."""
+def find_swizzle(kind: Any, unit: int = CHUNK_BYTES) -> Swizzle | None:
+    """For a static row-major memref type read in units of so many bytes.
+
+    None where rows do not collide.
+    """
     if kind.rank not in _RANKS or not kind.has_static_shape:
         return None
     if not _has_no_gaps(kind) or not has_whole_bytes(kind.element_type):
         return None
-    size = element_bytes(kind)
-    row_bytes = kind.shape[-1] * size
-    if row_bytes % CHUNK_BYTES or CHUNK_BYTES % size:
+    if _row_bytes(kind) % unit or CHUNK_BYTES % element_bytes(kind):
         return None
-    phases = math.gcd(row_bytes // CHUNK_BYTES, _WAVE_CHUNKS)
+    wave = _WAVE_BYTES // unit
+    phases = math.gcd(_row_bytes(kind) // unit, wave)
     if phases == 1:
         return None
-    return Swizzle(_WAVE_CHUNKS // phases, phases, CHUNK_BYTES // size)
+    return Swizzle(wave // phases, phases, unit // element_bytes(kind))
+
+
+def _faces(buffer: Any) -> list[Any]:
+    """The buffer; or the views of it, if it is only used through views of all of it."""
+    views = [use.owner.operation for use in _uses(buffer)]
+    if views and all(_is_face(op) for op in views):
+        return [op.results[0] for op in views]
+    return [buffer]
+
+
+def _is_face(op: Any) -> bool:
+    return (
+        op.name == "memref.view"
+        and op.results[0].type.has_static_shape
+        and constant(op.operands[1]) == 0
+    )
+
+
+def _uses(face: Any) -> list[Any]:
+    return [use for use in face.uses if use.owner.operation.name not in _HARMLESS]
+
+
+def _unit_bytes(faces: list[Any]) -> int:
+    """By how the buffer is read: by ldmatrix or not."""
+    readers = {use.owner.operation.name for face in faces for use in _uses(face)}
+    single = "memref.load" in readers and "nvgpu.ldmatrix" not in readers
+    is_word = element_bytes(faces[0].type) == SHARED_BANK_BYTES
+    return _WORD_ROW_BYTES if single and is_word else CHUNK_BYTES
+
+
+def _access(use: Any, face: Any, swizzle: Swizzle) -> Access | Rejected:
+    op, number = use.owner.operation, use.operand_number
+    if _ACCESSES.get(op.name) != number:
+        return Rejected(op, f"it is used by '{op.name}'")
+    column = number + face.type.rank
+    if not _stays_in_chunk(op, column, element_bytes(face.type)):
+        return Rejected(op, f"'{op.name}' may cross a chunk of {CHUNK_BYTES} bytes")
+    return Access(op, column - 1, column, swizzle)
+
+
+def _row_bytes(kind: Any) -> int:
+    return kind.shape[-1] * element_bytes(kind)
 
 
 def _has_no_gaps(kind: Any) -> bool:
@@ -128,10 +181,10 @@ def _has_no_gaps(kind: Any) -> bool:
     return kind.get_strides_and_offset() == (strides, 0)
 
 
-def _stays_in_chunk(op: Any, column: int, swizzle: Swizzle) -> bool:
-    """Whether the elements that one lane touches lie in one chunk."""
-    elements = _elements(op, swizzle)
-    if elements is None or swizzle.elements % elements:
+def _stays_in_chunk(op: Any, column: int, size: int) -> bool:
+    """Whether the elements, of `size` bytes, that one lane touches lie in one chunk."""
+    elements = _elements(op, size)
+    if elements is None or CHUNK_BYTES // size % elements:
         return False
     if op.name == "nvgpu.ldmatrix" or elements == 1:
         return True  # ldmatrix takes addresses of whole chunks only
@@ -139,17 +192,15 @@ def _stays_in_chunk(op: Any, column: int, swizzle: Swizzle) -> bool:
     if op.name == "nvgpu.device_async_copy":
         return True  # cp.async takes addresses that are multiples of its size
     aligned = attributes["alignment"].value if "alignment" in attributes else 1
-    bytes_of_one = CHUNK_BYTES // swizzle.elements
     return (
-        aligned % (elements * bytes_of_one) == 0
-        or divisor(op.operands[column]) % elements == 0
+        aligned % (elements * size) == 0 or divisor(op.operands[column]) % elements == 0
     )
 
 
-def _elements(op: Any, swizzle: Swizzle) -> int | None:
+def _elements(op: Any, size: int) -> int | None:
     """Elements side by side that one lane touches; None if that is not how."""
     if op.name == "nvgpu.ldmatrix":
-        return swizzle.elements
+        return CHUNK_BYTES // size
     if op.name == "nvgpu.device_async_copy":
         return op.attributes["dstElements"].value
     if op.name.startswith("memref."):

@@ -11,7 +11,8 @@ figure 7) and the copy that they order. A commit group is named by the token of 
 `producer_commit`, so that wait counts can be computed from the IR as it stands.
 
 The source of a copy may be smaller than its target, or of dynamic size: it lies at the
-target's beginning in each dimension, and the rest of the target is filled with zero.
+target's beginning in each dimension, and the rest of the target is filled with zero;
+behind the end of the dimensions that `alcop.arbitrary = [0]` names, with anything.
 
   alcop.async_copy %source, %target          may land any time before the wait
   alcop.copy %source, %target                the same, landed when the op is done
@@ -27,12 +28,15 @@ This file must not postpone annotations: the dialect maker reads them as objects
 # pyright: reportGeneralTypeIssues=false, reportCallIssue=false
 # pyright: reportInvalidTypeForm=false
 
+import sys
+from collections.abc import Iterable
 from typing import Any
 
-from alcop_mlir.bindings import ext, ir
+from alcop_mlir.bindings import PROVIDER, ext, ir
 from alcop_mlir.dialects.values import from_attribute, to_attribute
 from alcop_mlir.errors import PassError
 
+ARBITRARY = "alcop.arbitrary"
 GROUP_TYPE = "!nvgpu.device.async.token"
 
 
@@ -106,6 +110,9 @@ class ConsumerReleaseOp(Alcop.Operation, name="consumer_release"):
 
 def load() -> None:
     """Make the dialect known to the current context; again is harmless."""
+    # Whenever they hand out one of our attributes the bindings import the module that
+    # they would have for its dialect, and search the disk for it until there is one.
+    sys.modules.setdefault(f"{PROVIDER}.dialects.alcop", sys.modules[__name__])
     try:
         Alcop.load()
     except ext.DialectAlreadyLoadedError:
@@ -159,6 +166,28 @@ def take(op: Any, attribute: type) -> dict[str, Any] | None:
     if parameters is not None:
         del op.operation.attributes[_key(attribute)]
     return parameters
+
+
+def arbitrary(copy: Any) -> tuple[int, ...]:
+    """The dimensions of a copy behind whose end it may fill in anything."""
+    attributes = copy.operation.attributes
+    if ARBITRARY not in attributes:
+        return ()
+    return tuple(number.value for number in attributes[ARBITRARY])
+
+
+def set_arbitrary(copy: Any, dimensions: Iterable[int]) -> None:
+    """Let `copy` fill in anything behind the end of these dimensions."""
+    numbers = list(dimensions)
+    if numbers:
+        copy.operation.attributes[ARBITRARY] = to_attribute(numbers)
+
+
+def drop(op: Any, attribute: type) -> None:
+    """Erase the attribute unread; much quicker than to `take` it."""
+    attributes = op.operation.attributes
+    if _key(attribute) in attributes:
+        del attributes[_key(attribute)]
 
 
 def group_type() -> Any:

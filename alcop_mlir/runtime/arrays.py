@@ -6,7 +6,6 @@ themselves as such through DLPack; launch.py makes the same `Array` of arrays on
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -14,9 +13,9 @@ from typing import Any
 import numpy as np
 
 from alcop_mlir.errors import LaunchError
+from alcop_mlir.runtime import dtypes
 from alcop_mlir.runtime.manifest import Function, Parameter, Size
 
-NUMPY_DTYPES = {"f16": np.float16, "f32": np.float32, "f64": np.float64}
 ALIGNMENT = 16  # bytes; kernels copy and store 16 bytes at a time
 _DLPACK_CPU = 1  # DLDeviceType of the DLPack standard
 _DLPACK_CUDA = (2, 13)  # device memory, managed memory
@@ -40,13 +39,19 @@ class Array:
 
     @property
     def end(self) -> int:
-        """Address behind the last byte of a contiguous array."""
-        return self.address + self.dtype.itemsize * math.prod(self.shape)
+        """Address behind the last byte."""
+        if 0 in self.shape:
+            return self.address
+        steps = zip(self.shape, self.strides, strict=True)
+        last = sum((size - 1) * stride for size, stride in steps)
+        return self.address + last + self.dtype.itemsize
 
     @property
     def is_contiguous(self) -> bool:
         """C order without gaps; the stride of a dimension of one does not matter."""
         step = self.dtype.itemsize
+        if 0 in self.shape:
+            return True
         for size, stride in zip(
             reversed(self.shape), reversed(self.strides), strict=True
         ):
@@ -109,20 +114,39 @@ def check(function: Function, arrays: Sequence[Array]) -> dict[str, int]:
 def _check_layout(
     parameter: Parameter, array: Array, what: str, sizes: dict[str, int]
 ) -> None:
-    expected = np.dtype(NUMPY_DTYPES[parameter.dtype])
-    if array.dtype != expected:
+    if not dtypes.fits(array.dtype, parameter.dtype):
+        expected = dtypes.expected(parameter.dtype)
         raise LaunchError(f"{what} has dtype {array.dtype}, expected {expected}")
     if not _bind(parameter.shape, array.shape, sizes):
-        wanted = tuple(sizes.get(size, size) for size in parameter.shape)  # type: ignore[arg-type]
+        named = dict.fromkeys(s for s in parameter.shape if isinstance(s, str))
+        known = {name: sizes[name] for name in named if name in sizes}
+        wanted = [
+            known.get(size, size) if isinstance(size, str) else size
+            for size in parameter.shape
+        ]
+        names = ", ".join(f"{name} is {size}" for name, size in known.items())
         raise LaunchError(
             f"{what} has shape {_join(array.shape)}, expected {_join(wanted)}"
+            + (f": {names}" if names else "")
         )
-    if not array.is_contiguous:
+    if not _has_strides(parameter, array):
+        elements = (stride * array.dtype.itemsize for stride in parameter.strides or ())
+        raise LaunchError(
+            f"{what} has strides of {_join(array.strides)} bytes, expected "
+            f"{_join(list(elements))}"
+        )
+    if parameter.strides is None and not array.is_contiguous:
         raise LaunchError(
             f"{what} has strides of {_join(array.strides)} bytes, expected a "
             "contiguous array in C order"
         )
-    if array.address % ALIGNMENT:
+    row = array.shape[-1] * array.dtype.itemsize if array.shape else 0
+    if row % parameter.row_alignment:
+        raise LaunchError(
+            f"{what} has rows of {row} bytes, but the function promises multiples of "
+            f"{parameter.row_alignment}"
+        )
+    if array.address % ALIGNMENT and 0 not in array.shape:
         raise LaunchError(
             f"{what} starts {array.address % ALIGNMENT} bytes behind a multiple of "
             f"{ALIGNMENT} bytes, expected an aligned array"
@@ -137,12 +161,26 @@ def _bind(
     """Whether `given` is of the shape `expected`; learns the sizes named there."""
     if len(expected) != len(given):
         return False
+    found = dict(sizes)
     for size, number in zip(expected, given, strict=True):
         if isinstance(size, str):
-            size = sizes.setdefault(size, number)
+            size = found.setdefault(size, number)
         if size != number:
             return False
+    sizes.update(found)
     return True
+
+
+def _has_strides(parameter: Parameter, array: Array) -> bool:
+    """Whether the array's strides are those asked for, if any are."""
+    if parameter.strides is None or 0 in array.shape:
+        return True
+    return all(
+        size == 1 or given == wanted * array.dtype.itemsize
+        for size, given, wanted in zip(
+            array.shape, array.strides, parameter.strides, strict=True
+        )
+    )
 
 
 def _check_overlap(parameters: Sequence[Parameter], arrays: Sequence[Array]) -> None:
@@ -152,6 +190,8 @@ def _check_overlap(parameters: Sequence[Parameter], arrays: Sequence[Array]) -> 
             continue
         for other, second in enumerate(arrays):
             if other == number or second.end <= array.address:
+                continue
+            if 0 in (*array.shape, *second.shape):
                 continue
             if array.end <= second.address:
                 continue

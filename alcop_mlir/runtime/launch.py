@@ -15,21 +15,23 @@ from typing import Any
 
 import numpy as np
 
-from alcop_mlir.errors import ConfigError, EmulationError, LaunchError
+from alcop_mlir.errors import ConfigError, LaunchError
 from alcop_mlir.runtime import bundle as bundles
 from alcop_mlir.runtime import cuda
 from alcop_mlir.runtime.arrays import Array, check, host_array, is_on_gpu, label
+from alcop_mlir.runtime.emulation import Emulation
 from alcop_mlir.runtime.manifest import CeilDiv, Dim3, Kernel
 from alcop_mlir.target import Target, find_target, target_names
 
+MAX_GRID = (2**31 - 1, 65535, 65535)  # blocks along x, y, z; CUDA, all GPUs
 DEVICES = ("auto", "cuda", "emulator")
-_SHOWN_HAZARDS = 5
 
 
 class Program:
     """One function of a bundle, called with arrays: `program(A, B, C)`.
 
     device: "cuda", "emulator", or "auto": where the arrays of the call are
+    emulation: what runs kernels on the emulator, where that takes options
     """
 
     def __init__(
@@ -37,11 +39,13 @@ class Program:
         bundle: bundles.Bundle,
         function: str | None = None,
         device: str = "auto",
+        emulation: Emulation | None = None,
     ):
         _check_device(device)
         self.bundle = bundle
         self.function = bundle.function(function)
         self.device = device
+        self.emulation = emulation
         self._loaded: dict[tuple[int, str], Any] = {}
 
     @property
@@ -89,10 +93,16 @@ class Program:
         views = [host_array(a, self._label(n)) for n, a in enumerate(arrays)]
         sizes = check(self.function, views)
         owners = {name: view.owner for name, view in self._named(views).items()}
+        emulation = self.emulation or Emulation()
         for kernel in self.function.kernels:
-            arguments = [(owners | sizes)[name] for name in kernel.arguments]
+            if 0 in grid_of(kernel, sizes):
+                continue  # nothing to compute
+            arguments = [
+                a if isinstance(a, int) else (owners | sizes)[a]
+                for a in kernel.arguments
+            ]
             ptx = self.bundle.code[kernel.name].ptx
-            _emulate(ptx, kernel, grid_of(kernel, sizes), arguments)
+            emulation.launch(ptx, kernel, grid_of(kernel, sizes), arguments)
 
     def _run_on_cuda(self, arrays: Sequence[Any], stream: Any) -> None:
         cupy = _cupy()
@@ -110,10 +120,15 @@ class Program:
             for name, view in self._named(views).items():
                 values[name] = np.uint64(view.address)
             for kernel in self.function.kernels:
+                if 0 in grid_of(kernel, sizes):
+                    continue  # nothing to compute
                 self._load(cupy, device, kernel)(
                     grid_of(kernel, sizes),
                     kernel.block,
-                    tuple(values[name] for name in kernel.arguments),
+                    tuple(
+                        np.int64(a) if isinstance(a, int) else values[a]
+                        for a in kernel.arguments
+                    ),
                     shared_mem=kernel.shared_bytes,
                 )
 
@@ -172,9 +187,23 @@ def gpu_target() -> Target:
 def to_device(
     arrays: Mapping[str, np.ndarray[Any, Any]], device: str
 ) -> dict[str, Any]:
-    """Copies of `arrays`, in GPU memory for "cuda", in main memory for "emulator"."""
+    """Copies of `arrays`, in GPU memory for "cuda", in main memory for "emulator".
+
+    They have the strides of the originals.
+    """
     module = _cupy() if device == "cuda" else np
-    return {name: module.array(array) for name, array in arrays.items()}
+    return {name: _copied(module, array) for name, array in arrays.items()}
+
+
+def _copied(module: Any, array: np.ndarray[Any, Any]) -> Any:
+    if array.flags.c_contiguous or array.base is None:
+        return module.array(array)
+    # All memory from the first element to the last, gaps included.
+    steps = zip(array.shape, array.strides, strict=True)
+    elements = 1 + sum((n - 1) * step for n, step in steps) // array.dtype.itemsize
+    flat = np.lib.stride_tricks.as_strided(array, (elements,), (array.dtype.itemsize,))
+    memory = module.array(flat)
+    return module.lib.stride_tricks.as_strided(memory, array.shape, array.strides)
 
 
 def to_host(arrays: Mapping[str, Any]) -> dict[str, np.ndarray[Any, Any]]:
@@ -186,11 +215,17 @@ def to_host(arrays: Mapping[str, Any]) -> dict[str, np.ndarray[Any, Any]]:
 
 
 def grid_of(kernel: Kernel, sizes: Mapping[str, int]) -> Dim3:
-    """Blocks along x, y, z for the given sizes."""
+    """Blocks along x, y, z for the given sizes. LaunchError where they are too many."""
     x, y, z = (
         -(-sizes[part.size] // part.divisor) if isinstance(part, CeilDiv) else part
         for part in kernel.grid
     )
+    for axis, blocks, most in zip("xyz", (x, y, z), MAX_GRID, strict=True):
+        if blocks > most:
+            raise LaunchError(
+                f"kernel '{kernel.name}' needs {blocks} blocks along {axis}, a GPU "
+                f"runs {most}"
+            )
     return x, y, z
 
 
@@ -198,26 +233,6 @@ def _check_device(name: str) -> None:
     if name not in DEVICES:
         raise ConfigError(
             f"unknown device '{name}', expected one of {', '.join(DEVICES)}"
-        )
-
-
-def _emulate(ptx: str, kernel: Kernel, grid: Dim3, arguments: Sequence[Any]) -> None:
-    from alcop_mlir.runtime.emulator import emulate
-
-    result = emulate(
-        ptx,
-        kernel.name,
-        grid,
-        kernel.block,
-        arguments,
-        dynamic_shared=kernel.shared_bytes,
-    )
-    if result.hazards:
-        shown = [f"  {hazard}" for hazard in result.hazards[:_SHOWN_HAZARDS]]
-        if len(result.hazards) > _SHOWN_HAZARDS:
-            shown.append(f"  and {len(result.hazards) - _SHOWN_HAZARDS} more")
-        raise EmulationError(
-            f"kernel '{kernel.name}' has hazards:\n" + "\n".join(shown)
         )
 
 

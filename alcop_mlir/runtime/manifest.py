@@ -8,14 +8,15 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from alcop_mlir.errors import ConfigError
 from alcop_mlir.schedule import Schedule
 
 SCHEMA = 1
-DTYPES = ("f16", "f32", "f64")  # MLIR's names
+DTYPES = ("f16", "bf16", "f32", "f64", "i8", "i32")  # MLIR's names; i8 is signed
+PRECISIONS = ("tf32",)
 ROLES = ("in", "out", "inout")
 LEVELS = ("shared", "register")
 Size = int | str  # a number, or the name of a size known when arrays are given
@@ -24,12 +25,18 @@ Dim3 = tuple[int, int, int]  # along x, y, z
 
 @dataclass(frozen=True)
 class Parameter:
-    """One array argument; `shape` in elements, C order, contiguous."""
+    """One array argument; `shape` in elements, C order.
+
+    strides:       in elements; None where rows follow each other without gaps
+    row_alignment: bytes that rows must be a multiple of
+    """
 
     name: str
     dtype: str
     shape: tuple[Size, ...]
     role: str
+    strides: tuple[int, ...] | None = None
+    row_alignment: int = 1
 
 
 @dataclass(frozen=True)
@@ -53,14 +60,15 @@ class Pipeline:
 class Kernel:
     """One launch of a kernel.
 
-    arguments: names of arrays, then of sizes, in the order of the kernel's parameters
+    arguments: names of arrays, then sizes, by name or as numbers, in the order of the
+        kernel's parameters
     grid, block: blocks, threads, along x, y, z
     shared_bytes: dynamic shared memory; static_shared_bytes, registers (per thread) and
         spill_bytes as ptxas reports them, None where it was not there
     """
 
     name: str
-    arguments: tuple[str, ...]
+    arguments: tuple[Size, ...]
     grid: tuple[int | CeilDiv, int | CeilDiv, int | CeilDiv]
     block: Dim3
     shared_bytes: int
@@ -75,7 +83,8 @@ class Kernel:
 class Contraction:
     """`out = einsum(maps, lhs, rhs)`, plus the array called `init` where there is one.
 
-    The names are of parameters, or of an earlier contraction's `out`.
+    The names are of parameters, or of an earlier contraction's `out`. `precision` is
+    what the kernel rounds lhs and rhs to before it multiplies, if it does.
     """
 
     lhs: str
@@ -83,6 +92,7 @@ class Contraction:
     out: str
     maps: str
     init: str | None
+    precision: str | None = None
 
 
 @dataclass(frozen=True)
@@ -98,13 +108,27 @@ class Function:
     reference: tuple[Contraction, ...] = ()
 
 
+def with_sizes(function: Function, sizes: Mapping[str, int]) -> Function:
+    """`function` for arrays of these sizes; those not named stay as they are."""
+    parameters = tuple(
+        replace(
+            parameter,
+            shape=tuple(
+                sizes.get(size, size) if isinstance(size, str) else size
+                for size in parameter.shape
+            ),
+        )
+        for parameter in function.parameters
+    )
+    return replace(function, parameters=parameters)
+
+
 def function_to_json(function: Function) -> dict[str, Any]:
     """`function` as JSON values."""
     return {
         "name": function.name,
         "parameters": [
-            {"name": p.name, "dtype": p.dtype, "shape": list(p.shape), "role": p.role}
-            for p in function.parameters
+            _parameter_to_json(parameter) for parameter in function.parameters
         ],
         "kernels": [_kernel_to_json(kernel) for kernel in function.kernels],
         "reference": [
@@ -182,6 +206,21 @@ class Fields:
         return value
 
 
+def _parameter_to_json(parameter: Parameter) -> dict[str, Any]:
+    """What is as usual is left out."""
+    value: dict[str, Any] = {
+        "name": parameter.name,
+        "dtype": parameter.dtype,
+        "shape": list(parameter.shape),
+        "role": parameter.role,
+    }
+    if parameter.strides is not None:
+        value["strides"] = list(parameter.strides)
+    if parameter.row_alignment != 1:
+        value["row_alignment"] = parameter.row_alignment
+    return value
+
+
 def _kernel_to_json(kernel: Kernel) -> dict[str, Any]:
     return {
         "name": kernel.name,
@@ -205,13 +244,21 @@ def _kernel_to_json(kernel: Kernel) -> dict[str, Any]:
 def _parameter(value: Any) -> Parameter:
     fields = Fields(value, "parameter")
     shape = tuple(fields.take("shape", list))
-    if not all(isinstance(s, str) or _is_positive(s) for s in shape):
+    if not all(isinstance(s, str) or _is_count(s) for s in shape):
         raise ConfigError(f"parameter: 'shape' is {_short(list(shape))}")
+    strides = None
+    if value.get("strides") is not None:
+        strides = tuple(fields.take("strides", list))
+        if len(strides) != len(shape) or not all(map(_is_count, strides)):
+            raise ConfigError(f"parameter: 'strides' is {_short(list(strides))}")
+    alignment = fields.optional_count("row_alignment")
     return Parameter(
         name=fields.take("name", str),
         dtype=fields.one_of("dtype", DTYPES),
         shape=shape,
         role=fields.one_of("role", ROLES),
+        strides=strides,
+        row_alignment=1 if alignment is None else max(1, alignment),
     )
 
 
@@ -219,7 +266,11 @@ def _kernel(value: Any, arrays: set[str], sizes: set[str]) -> Kernel:
     fields = Fields(value, "kernel")
     arguments = tuple(fields.take("arguments", list))
     known = arrays | sizes
-    unknown = [a for a in arguments if not isinstance(a, str) or a not in known]
+    unknown = [
+        a
+        for a in arguments
+        if not _is_count(a) and not (isinstance(a, str) and a in known)
+    ]
     if unknown:
         raise ConfigError(f"kernel: unknown argument {_short(unknown[0])}")
     block = fields.take("block", list)
@@ -251,7 +302,7 @@ def _grid(parts: list[Any], sizes: set[str]) -> Any:
                 size in sizes and _is_positive(divisor) and len(part) == 1
             ):
                 grid.append(CeilDiv(size, divisor))
-            case int() if _is_positive(part):
+            case int() if _is_count(part):
                 grid.append(part)
             case _:
                 raise ConfigError(f"kernel: 'grid' has {_short(part)}")
@@ -273,12 +324,14 @@ def _contraction(value: Any) -> Contraction:
     fields = Fields(value, "reference")
     fields.one_of("op", ("contraction",))
     init = None if value.get("init") is None else fields.take("init", str)
+    rounds = value.get("precision") is not None
     return Contraction(
         lhs=fields.take("lhs", str),
         rhs=fields.take("rhs", str),
         out=fields.take("out", str),
         maps=fields.matching("maps", r"[A-Za-z]*,[A-Za-z]*->[A-Za-z]*"),
         init=init,
+        precision=fields.one_of("precision", PRECISIONS) if rounds else None,
     )
 
 
@@ -293,6 +346,10 @@ def _check_reference(reference: tuple[Contraction, ...], arrays: set[str]) -> No
 
 def _is_positive(value: Any) -> bool:
     return isinstance(value, int) and not isinstance(value, bool) and value > 0
+
+
+def _is_count(value: Any) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool) and value >= 0
 
 
 def _short(value: Any) -> str:

@@ -42,6 +42,12 @@ def add_compile_options(parser: Parser, default_target: str) -> None:
         help="tile sizes and stages, 'block=128,128,32 warp=64,64 stages=3,2'; "
         "default: chosen by shape and target",
     )
+    parser.add_argument(
+        "--allow-tf32",
+        action="store_true",
+        help="compile products of f32 too, with inputs rounded to tf32 (10 bits of "
+        "mantissa, f32's exponent)",
+    )
 
 
 def run_command(command: Callable[[], int]) -> int:

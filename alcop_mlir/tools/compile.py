@@ -63,7 +63,9 @@ def _run(given: Any) -> int:
     # MLIR is loaded only from here on: 0.1 s.
     from alcop_mlir import compiler, inputs
 
-    options = compiler.Options(target, schedule, use_ptxas=not given.no_ptxas)
+    options = compiler.Options(
+        target, schedule, not given.no_ptxas, allow_tf32=given.allow_tf32
+    )
     lowered = compiler.lower(_read(inputs, given.file), options)
     if given.emit == "mlir":
         _write(f"{lowered.module}\n", given.output)

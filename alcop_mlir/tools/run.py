@@ -16,14 +16,25 @@ from alcop_mlir.schedule import Schedule
 from alcop_mlir.target import DEFAULT_TARGET, Target, find_target
 from alcop_mlir.tools import command_line
 from alcop_mlir.tools.command_line import Parser
+from alcop_mlir.tools.emulator_options import (
+    add_emulator_options,
+    add_ptx_options,
+    emulation,
+    is_ptx,
+)
+from alcop_mlir.tools.profile import print_profile
 
 if TYPE_CHECKING:
     from alcop_mlir.runtime.bundle import Bundle
     from alcop_mlir.runtime.launch import Program
+    from alcop_mlir.runtime.manifest import Function
     from alcop_mlir.runtime.measure import Timing
     from alcop_mlir.runtime.reference import Check
 
 TOOL = "alcop-run"
+# Sizes that neither the program nor the user gives: no whole tiles, but whole rows.
+_DEFAULT_SIZES = {"M": 200, "N": 312, "K": 248, "B": 3}
+_OTHER_SIZE = 64
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -54,6 +65,13 @@ def _parser() -> Parser:
     )
     parser.add_argument("--no-check", dest="check", action="store_false", help="do not")
     parser.add_argument(
+        "--sizes",
+        type=_sizes,
+        default={},
+        metavar="M=N,...",
+        help="sizes that the program leaves open, 'M=1000,N=312,K=248'",
+    )
+    parser.add_argument(
         "--seed", type=_count, default=0, metavar="N", help="of the inputs; default 0"
     )
     parser.add_argument(
@@ -63,6 +81,8 @@ def _parser() -> Parser:
         metavar="N",
         help="runs to time; the median is shown; default 1",
     )
+    add_emulator_options(parser)
+    add_ptx_options(parser)
     return parser
 
 
@@ -71,16 +91,23 @@ def _run(given: Any) -> int:
         return command_line.print_version(TOOL)
     if given.file is None:
         raise ConfigError(f"no file given; see {TOOL} --help")
+    if is_ptx(given):
+        from alcop_mlir.tools.run_ptx import run_ptx
+
+        return run_ptx(given)
     from alcop_mlir.runtime import launch
 
     device = launch.pick_device(given.device)
-    bundle = _bundle(given, device)
-    program = launch.Program(bundle, given.function, device)
-    check, timing = _execute(program, given)
+    with emulation(given, device) as emulator:
+        bundle = _bundle(given, device)
+        program = launch.Program(bundle, given.function, device, emulator)
+        check, timing = _execute(program, given)
     command_line.print_table(
         f"{program.function.name} for {bundle.target.name}",
-        _rows(program, check, timing),
+        _rows(program, _sized(program.function, given.sizes), check, timing),
     )
+    for name, result in emulator.runs:
+        print_profile(name, result)
     return 0 if check is None or check.ok else 1
 
 
@@ -89,10 +116,11 @@ def _bundle(given: Any, device: str) -> Bundle:
     from alcop_mlir.runtime import bundle
 
     if bundle.is_bundle(given.file):
-        for option in ("target", "schedule"):
-            if getattr(given, option) is not None:
+        for option in ("target", "schedule", "allow_tf32"):
+            if getattr(given, option):
+                flag = option.replace("_", "-")
                 raise ConfigError(
-                    f"--{option} is for MLIR files, '{given.file}' is compiled already"
+                    f"--{flag} is for MLIR files, '{given.file}' is compiled already"
                 )
         return bundle.load(given.file)
     target = _target(given.target, device)
@@ -105,7 +133,8 @@ def _bundle(given: Any, device: str) -> Bundle:
         if given.file == "-"
         else inputs.read_file(given.file)
     )
-    return compiler.compile_source(source, compiler.Options(target, schedule))
+    options = compiler.Options(target, schedule, allow_tf32=given.allow_tf32)
+    return compiler.compile_source(source, options)
 
 
 def _target(name: str | None, device: str) -> Target:
@@ -119,11 +148,29 @@ def _target(name: str | None, device: str) -> Target:
     return find_target(DEFAULT_TARGET)
 
 
+def _sized(function: Function, given: dict[str, int]) -> Function:
+    """The function for the sizes asked for, others as `_DEFAULT_SIZES` has them."""
+    from alcop_mlir.runtime.manifest import with_sizes
+
+    named = {
+        size
+        for parameter in function.parameters
+        for size in parameter.shape
+        if isinstance(size, str)
+    }
+    for name in given:
+        if name not in named:
+            known = ", ".join(sorted(named)) or "none: all are constant"
+            raise ConfigError(f"no size is called '{name}'; there are {known}")
+    defaults = {name: _DEFAULT_SIZES.get(name, _OTHER_SIZE) for name in named}
+    return with_sizes(function, defaults | given)
+
+
 def _execute(program: Program, given: Any) -> tuple[Check | None, Timing]:
     """Run for the check, then for the time; one run does for both on the emulator."""
     from alcop_mlir.runtime import launch, measure, reference
 
-    function = program.function
+    function = _sized(program.function, given.sizes)
     before = reference.random_arrays(function, given.seed)
     arrays = launch.to_device(before, program.device)
     timing = measure.time_on_host(program, list(arrays.values()), 1)
@@ -138,17 +185,17 @@ def _execute(program: Program, given: Any) -> tuple[Check | None, Timing]:
 
 
 def _rows(
-    program: Program, check: Check | None, timing: Timing
+    program: Program, function: Function, check: Check | None, timing: Timing
 ) -> Iterator[tuple[str, list[str]]]:
     from alcop_mlir.runtime import measure, reference
     from alcop_mlir.tools.summary import function_rows
 
-    yield from function_rows(program.function)
+    yield from function_rows(function)
     yield "device", [program.device]
     runs = len(timing.seconds)
     text = _seconds(timing.median)
-    if program.device == "cuda" and program.function.reference:
-        rate = reference.flops(program.function) / timing.median
+    if program.device == "cuda" and function.reference:
+        rate = reference.flops(function) / timing.median
         text += f", {rate / 1e12:.1f} TFLOP/s"
     if runs > 1:
         text += f", median of {runs}"
@@ -165,6 +212,16 @@ def _seconds(value: float) -> str:
         if value >= scale:
             return f"{value / scale:.3g} {unit}"
     return f"{value / 1e-6:.3g} us"
+
+
+def _sizes(text: str) -> dict[str, int]:
+    sizes: dict[str, int] = {}
+    for part in text.split(","):
+        name, equals, number = part.partition("=")
+        if not equals or not number.isdecimal():
+            raise ArgumentTypeError(f"'{part}' is no size, expected as in M=1000")
+        sizes[name.strip()] = int(number)
+    return sizes
 
 
 def _count(text: str) -> int:

@@ -27,7 +27,7 @@ def function_rows(function: Function) -> Rows:
 
 def kernel_rows(kernel: Kernel) -> Rows:
     """Schedule, pipelines, launch and resources."""
-    blocks, threads = _extent(kernel.grid), _extent(kernel.block)
+    blocks, threads = extent(kernel.grid), extent(kernel.block)
     yield "kernel", [f"{kernel.name}: {blocks} blocks of {threads} threads"]
     yield "schedule", [str(kernel.schedule) if kernel.schedule else "none"]
     yield (
@@ -53,7 +53,7 @@ def _resources(kernel: Kernel) -> str:
     )
 
 
-def _extent(parts: Sequence[int | CeilDiv]) -> str:
+def extent(parts: Sequence[int | CeilDiv]) -> str:
     """`16 x 8` for 16, 8, 1."""
     texts = [
         f"ceil({part.size} / {part.divisor})"

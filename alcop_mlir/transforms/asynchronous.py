@@ -21,12 +21,13 @@ def issue_copy(form: CopyForm, mapping: dict[Any, Any]) -> None:
     """
     if form.kind == ASYNC:
         copy = build.clone(form.op, mapping)
-        alcop.take(copy, alcop.PipelineAttr)
+        alcop.drop(copy, alcop.PipelineAttr)
         return
     source = mapping.get(form.source, form.source)
     target = mapping.get(form.target, form.target)
     if form.kind == TILE:
-        alcop.AsyncCopyOp(source, target)
+        copy = alcop.AsyncCopyOp(source, target)
+        alcop.set_arbitrary(copy, alcop.arbitrary(form.op))
         return
     guard = None
     if form.guard is not None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
-from alcop_mlir.bindings import arith, ir, scf
+from alcop_mlir.bindings import affine, arith, ir, scf
 
 WORKGROUP = "#gpu.address_space<workgroup>"
 
@@ -18,6 +18,18 @@ def index(value: int) -> Any:
 def add(left: Any, right: Any) -> Any:
     """`left + right` on indices."""
     return arith.addi(left, right)
+
+
+def plus(value: Any, addend: int) -> Any:
+    """`value + addend` by affine.apply: upstream merges it with the offsets of views.
+
+    The constants come last, where LLVM finds them and puts them into the instructions'
+    addresses.
+    """
+    if not addend:
+        return value
+    total = ir.AffineExpr.get_symbol(0) + addend
+    return affine.apply(ir.AffineMap.get(0, 1, [total]), [value])
 
 
 def mul(left: Any, right: Any) -> Any:

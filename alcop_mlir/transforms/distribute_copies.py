@@ -10,6 +10,9 @@ Both copies are done once by the whole block, so what orders them against the re
 other threads (waits, barriers) must already stand. An access is 16 bytes wide where
 rows, strides and offsets are known to allow it, else the widest that they allow; an
 async_copy below 4 bytes becomes plain loads and stores, which land before any wait.
+A source that may be smaller than the tile is read only where it reaches: the number of
+elements that an asynchronous copy reads is then a value (PTX fills up with zero), a
+plain load stands under a condition.
 Copies that are not between global and workgroup memory are left, with a remark; copies
 of a thread of its own (nvgpu, vector) are none of this pass's business.
 
@@ -26,23 +29,31 @@ from typing import Any
 from alcop_mlir.analysis.alignment import behind_casts
 from alcop_mlir.analysis.distribution import (
     ASYNC_COPY,
-    PLAIN_COPY,
+    PLAIN_COPIES,
     Distribution,
     Rejected,
     crosses_memories,
     distribute,
     is_asynchronous,
+    is_full,
 )
+from alcop_mlir.analysis.extents import extent
 from alcop_mlir.analysis.thread_block import ThreadBlock, enclosing
-from alcop_mlir.bindings import affine, arith, gpu, ir, memref, nvgpu, scf, vector
+from alcop_mlir.bindings import arith, gpu, ir, memref, nvgpu, scf, vector
 from alcop_mlir.diagnostics import remark
+from alcop_mlir.dialects import alcop
 from alcop_mlir.errors import PassError
-from alcop_mlir.target import CP_ASYNC_BYPASS_L1_BYTES
+from alcop_mlir.target import (
+    CP_ASYNC_BYPASS_L1_BYTES,
+    SHARED_BANK_BYTES,
+    SHARED_BANKS,
+)
 from alcop_mlir.transforms import build
 from alcop_mlir.transforms.base import Pass
 
 # Plain loads issued before the first of them is stored: 4 registers of 16 bytes each.
 LOADS_IN_FLIGHT = 16
+WAVE_BYTES = SHARED_BANKS * SHARED_BANK_BYTES  # shared memory written at once
 
 
 @dataclass(frozen=True)
@@ -88,7 +99,7 @@ def _collect(root: Any) -> list[_Work]:
         if block is None:
             if copy.name == ASYNC_COPY:
                 raise PassError(copy, "copy outside a kernel, expected a gpu.launch")
-        elif copy.name == PLAIN_COPY and not crosses_memories(copy):
+        elif copy.name in PLAIN_COPIES and not crosses_memories(copy):
             remark(copy, "copy left as it is: not between global and workgroup memory")
         else:
             found.append(_Work(copy, block, _distribution(copy, block)))
@@ -99,7 +110,7 @@ def _copies(root: Any) -> list[Any]:
     found: list[Any] = []
 
     def visit(op: Any) -> Any:
-        if op.name in (ASYNC_COPY, PLAIN_COPY):
+        if op.name in (ASYNC_COPY, *PLAIN_COPIES):
             found.append(op)
         return ir.WalkResult.ADVANCE
 
@@ -131,23 +142,44 @@ def _places(block: ThreadBlock, distribution: Distribution) -> _Places:
 def _indices(thread: Any, number: int, distribution: Distribution) -> tuple[Any, ...]:
     """Indices of the first element of the thread's chunk in round `number`."""
     per_row, threads = distribution.chunks_per_row, distribution.threads
+    if distribution.across:
+        return _narrow_indices(thread, number, distribution)
     if threads % per_row == 0:  # rounds differ by constants only
-        row = _plus(_divide(thread, per_row), number * threads // per_row)
+        row = build.plus(_divide(thread, per_row), number * threads // per_row)
         place = _remainder(thread, per_row)
     else:
-        chunk = _plus(thread, number * threads)
+        chunk = build.plus(thread, number * threads)
         row, place = _divide(chunk, per_row), _remainder(chunk, per_row)
     column = _times(place, distribution.elements)
     return (*_row_indices(row, distribution.shape[:-1]), column)
 
 
+def _narrow_indices(
+    thread: Any, number: int, distribution: Distribution
+) -> tuple[Any, ...]:
+    """As `_indices`, with rounds along the rows first."""
+    across = distribution.across
+    down, along = divmod(number, distribution.chunks_per_row // across)
+    row = _divide(thread, across)
+    if across * distribution.bytes < WAVE_BYTES:
+        # Neighbouring groups of lanes take rows four apart; see analysis.distribution.
+        eighth = _remainder(row, 8)
+        row = build.add(
+            build.add(_times(_divide(row, 8), 8), _times(_remainder(eighth, 2), 4)),
+            _divide(eighth, 2),
+        )
+    row = build.plus(row, down * (distribution.threads // across))
+    column = _times(_remainder(thread, across), distribution.elements)
+    return row, build.plus(column, along * across * distribution.elements)
+
+
 def _row_indices(row: Any, extents: Sequence[int]) -> list[Any]:
     """The indices along `extents` of row number `row` among all rows."""
     indices: list[Any] = []
-    for extent in reversed(extents):
+    for rows in reversed(extents):
         is_outermost = len(indices) == len(extents) - 1
-        indices.append(row if is_outermost else _remainder(row, extent))
-        row = _divide(row, extent)
+        indices.append(row if is_outermost else _remainder(row, rows))
+        row = _divide(row, rows)
     return indices[::-1]
 
 
@@ -167,10 +199,73 @@ def _copy_asynchronously(item: _Work, indices: Sequence[Any]) -> None:
         target,
         indices,
         source,
-        indices,
+        _clamped(item, indices),
         chunk.elements,
+        srcElements=_elements_there(item, indices),
         bypassL1=chunk.bytes == CP_ASYNC_BYPASS_L1_BYTES,
     )
+
+
+def _elements_there(item: _Work, indices: Sequence[Any]) -> Any | None:
+    """How many elements of a chunk the source has; None for all of them."""
+    chunk = item.distribution
+    if not chunk.parts:
+        there = _is_there(item, indices)
+        if there is None:
+            return None
+        return arith.select(there, build.index(chunk.elements), build.index(0))
+    *_, column = indices
+    left = arith.subi(_size(item.copy.operands[0], len(indices) - 1), column)
+    count = arith.minsi(arith.maxsi(left, build.index(0)), build.index(chunk.elements))
+    there = _is_there(item, indices[:-1])
+    return count if there is None else arith.select(there, count, build.index(0))
+
+
+def _is_there(item: _Work, indices: Sequence[Any]) -> Any | None:
+    """Whether the source reaches to `indices`, its first ones; None for surely."""
+    source, target = item.copy.operands
+    there = None
+    for number, index in enumerate(indices):
+        if is_full(source, target, number) or _is_clamped(item, number):
+            continue
+        inside = build.less(index, _size(source, number))
+        there = inside if there is None else arith.andi(there, inside)
+    return there
+
+
+def _is_clamped(item: _Work, number: int) -> bool:
+    """Whether the last of the source's rows is copied in place of those it lacks.
+
+    Where each row has an address of its own, no condition is then needed.
+    """
+    source, target = item.copy.operands
+    strides, _ = source.type.get_strides_and_offset()
+    return (
+        number in alcop.arbitrary(item.copy)
+        and source.type.is_dynamic_stride_or_offset(strides[number])
+        and not is_full(source, target, number)
+    )
+
+
+def _clamped(item: _Work, indices: Sequence[Any]) -> list[Any]:
+    """`indices` with those that must not be beyond the source's end held there."""
+    source = item.copy.operands[0]
+
+    def held(number: int, index: Any) -> Any:
+        last = arith.subi(_size(source, number), build.index(1))
+        return arith.minsi(index, last)
+
+    return [
+        held(number, index) if _is_clamped(item, number) else index
+        for number, index in enumerate(indices)
+    ]
+
+
+def _size(source: Any, number: int) -> Any:
+    size = extent(source, number)
+    if size is None:
+        return memref.dim(source, build.index(number))
+    return build.index(size) if isinstance(size, int) else size
 
 
 def _copy_plainly(item: _Work, places: _Places) -> None:
@@ -203,10 +298,38 @@ def _in_round(
 
 def _load(item: _Work, indices: Sequence[Any]) -> Any:
     source, chunk = behind_casts(item.copy.operands[0]), item.distribution
-    if chunk.elements == 1:
-        return memref.load(source, indices)
-    kind = ir.VectorType.get([chunk.elements], source.type.element_type)
-    return vector.load(kind, source, indices, alignment=chunk.bytes)
+    element = source.type.element_type
+    place = _clamped(item, indices)
+    is_scalar = chunk.elements == 1
+    kind = element if is_scalar else ir.VectorType.get([chunk.elements], element)
+
+    def load() -> Any:
+        if is_scalar:
+            return memref.load(source, place)
+        return vector.load(kind, source, place, alignment=chunk.bytes)
+
+    there = _is_there(item, indices)
+    if there is None:
+        return load()
+    choice = scf.IfOp(there, [kind], has_else=True)
+    with ir.InsertionPoint(choice.then_block):
+        scf.YieldOp([load()])
+    with ir.InsertionPoint(choice.else_block):
+        scf.YieldOp([_zero(kind)])
+    return choice.results[0]
+
+
+def _zero(kind: Any) -> Any:
+    if not isinstance(kind, ir.VectorType):
+        return arith.constant(kind, _zero_attribute(kind))
+    zero = _zero_attribute(kind.element_type)
+    return arith.constant(kind, ir.DenseElementsAttr.get_splat(kind, zero))
+
+
+def _zero_attribute(element: Any) -> Any:
+    if isinstance(element, ir.FloatType):
+        return ir.FloatAttr.get(element, 0.0)
+    return ir.IntegerAttr.get(element, 0)
 
 
 def _store(item: _Work, value: Any, indices: Sequence[Any]) -> None:
@@ -218,17 +341,6 @@ def _store(item: _Work, value: Any, indices: Sequence[Any]) -> None:
 
 
 # Arithmetic on indices; what changes nothing builds nothing.
-
-
-def _plus(value: Any, addend: int) -> Any:
-    """By affine.apply: upstream merges it with the offsets of views, constants last.
-
-    LLVM then finds the constants and puts them into the instructions' addresses.
-    """
-    if not addend:
-        return value
-    total = ir.AffineExpr.get_symbol(0) + addend
-    return affine.apply(ir.AffineMap.get(0, 1, [total]), [value])
 
 
 def _times(value: Any, factor: int) -> Any:

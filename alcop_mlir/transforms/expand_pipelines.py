@@ -15,9 +15,11 @@ slot that t-1 left with tile t+S-1. One wait and one barrier per tile; at most S
 younger groups are in flight at the wait.
 
 The steady state runs whole rounds of the S slots, and only iterations in which no
-stream has reached the end, so it needs no predicate. The tail commits empty groups, so
-that wait counts stay what they are; its loads stay at the last tile. Any trip count is
-right, 0 included.
+stream has reached the end, so it needs no predicate. Where copies ask how much of a
+step the loop has left, `min(step, upper - %k)`, it leaves one iteration more to the
+tail, so that all its steps are whole. The tail commits empty groups, so that wait
+counts stay what they are; its loads stay at the last tile. Any trip count is right, 0
+included.
 
 With `tail = "wrap"` in the plan no iteration has a predicate: at its end a stream goes
 on from the loop's first tile, and what it copies there nobody uses (ALCOP's own form).
@@ -33,12 +35,15 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
+from alcop_mlir.analysis import copies
 from alcop_mlir.analysis.copies import REGISTER, SHARED
+from alcop_mlir.analysis.counters import period
 from alcop_mlir.analysis.loops import (
     body,
     bounds,
     inits,
     loops_in,
+    rests_of_steps,
     trip_count,
 )
 from alcop_mlir.analysis.streams import (
@@ -48,8 +53,9 @@ from alcop_mlir.analysis.streams import (
     separate,
     yielded,
 )
-from alcop_mlir.bindings import arith, ir, scf
+from alcop_mlir.bindings import arith, gpu, ir, scf
 from alcop_mlir.dialects import alcop
+from alcop_mlir.errors import PassError
 from alcop_mlir.transforms import build
 from alcop_mlir.transforms.asynchronous import issue_copy
 from alcop_mlir.transforms.base import Pass
@@ -62,6 +68,7 @@ from alcop_mlir.transforms.stream_state import (
     index_around,
 )
 
+BARRIER = "gpu.barrier"
 UNROLL = "alcop.unroll"
 
 
@@ -88,6 +95,7 @@ class _Shape:
     ahead: int  # D = R - 1: steps that the load stream is ahead
     steps: int  # E: fragment steps per iteration
     wraps: bool  # the streams start again at the end, instead of predicates
+    ragged: bool  # the copies of the last iteration are smaller
 
     @property
     def entered(self) -> int:
@@ -102,7 +110,9 @@ class _Shape:
     @property
     def lookahead(self) -> int:
         """Iterations that need predicates at the end: how far streams are ahead."""
-        return 0 if self.wraps else max(self.entered, self.copies_ahead)
+        if self.wraps:
+            return 0
+        return max(self.entered, self.copies_ahead + self.ragged)
 
     @property
     def round(self) -> int:
@@ -113,6 +123,7 @@ class _Shape:
 def _expand(loop: Any, plan: dict[str, Any]) -> None:
     steps = flattened_steps(loop)
     streams = separate(loop, steps)
+    _check_slots(streams, plan.get(SHARED, 0))
     carried = any(streams.reads[0])
     register_stages = plan.get(REGISTER) or _inner_stages(streams)
     shape = _Shape(
@@ -120,11 +131,23 @@ def _expand(loop: Any, plan: dict[str, Any]) -> None:
         ahead=register_stages - 1 if carried else 0,
         steps=len(steps),
         wraps=plan.get("tail") == "wrap",
+        ragged=bool(streams.copies and rests_of_steps(loop)),
     )
     results = _Expansion(streams, shape).build()
     for number, value in results.items():
         loop.results[number].replace_all_uses_with(value)
     loop.erase()
+
+
+def _check_slots(streams: Streams, slots: int) -> None:
+    """The copies must fill one slot after the other, or they would overwrite tiles."""
+    counted = {period(streams.loop, number) for number in streams.copy_arguments}
+    if slots and slots not in counted:
+        raise PassError(
+            streams.loop,
+            f"its buffers have no {slots} slots, expected alcop-multi-buffer before "
+            "this pass",
+        )
 
 
 def _inner_stages(streams: Streams) -> int:
@@ -169,6 +192,9 @@ class _Expansion:
             alcop.ConsumerReleaseOp()
         if self.shape.wraps and state.groups:
             alcop.ConsumerWaitOp(state.groups[-1])
+        if copies.writes_globally(self.loop) and copies.ops_inside(self.loop, BARRIER):
+            # The last of the barriers that are dropped ordered these writes, too.
+            gpu.barrier()
         return state.compute
 
     def _if_it_runs(self) -> list[Any]:
@@ -223,7 +249,9 @@ class _Expansion:
             # An outer loop may have read the slots the last time round.
             alcop.ProducerAcquireOp()
         for tile in range(shape.slots - 1):
-            self._copy_tile(state, self.lower, tile, self._prologue_guard(tile))
+            whole = self.trips is not None and tile + 1 < self.trips
+            guard = self._prologue_guard(tile)
+            self._copy_tile(state, self.lower, tile, guard, whole)
         for number in range(shape.ahead):
             tile, step = divmod(number, shape.steps)
             if step == 0:
@@ -278,7 +306,8 @@ class _Expansion:
         for number, ops in enumerate(self.streams.compute):
             tile, step = divmod(number + self.shape.ahead, self.shape.steps)
             if step == 0 and (self.shape.slots or self.shape.ahead):
-                self._enter_tile(state, induction, tile, guard)
+                whole = not in_tail and not self.shape.wraps
+                self._enter_tile(state, induction, tile, guard, whole=whole)
             if self.shape.ahead:
                 fragments = self._load(state, induction, tile, step, guard(tile))
                 state.fragments.append(fragments)
@@ -293,11 +322,18 @@ class _Expansion:
             mapping[read.results[0]] = fragment
 
     def _enter_tile(
-        self, state: Carried, induction: Any, tile: int, guard: Any, first: bool = False
+        self,
+        state: Carried,
+        induction: Any,
+        tile: int,
+        guard: Any,
+        first: bool = False,
+        whole: bool = False,
     ) -> None:
         """The load stream goes on to the tile that is `tile` after `induction`.
 
-        It waits for it, and its predecessor's slot is filled again.
+        It waits for it, and its predecessor's slot is filled again; by a `whole` step
+        of the loop where that is known.
         """
         if self.shape.ahead and not first:
             before = self._index(state.load_index, induction, tile - 1)
@@ -312,9 +348,11 @@ class _Expansion:
         alcop.ConsumerWaitOp(state.groups.pop(0))
         alcop.ProducerAcquireOp()
         next_tile = tile + self.shape.slots - 1
-        self._copy_tile(state, induction, next_tile, guard(next_tile))
+        self._copy_tile(state, induction, next_tile, guard(next_tile), whole)
 
-    def _copy_tile(self, state: Carried, induction: Any, tile: int, guard: Any) -> None:
+    def _copy_tile(
+        self, state: Carried, induction: Any, tile: int, guard: Any, whole: bool
+    ) -> None:
         """Issue the copies of one tile and commit them as a group."""
 
         numbers = self.streams.copy_arguments
@@ -323,6 +361,9 @@ class _Expansion:
         def issue() -> None:
             for form in self.streams.copies:
                 mapping = self._stream_values(numbers, state.copy, index)
+                if whole:
+                    rests = rests_of_steps(self.loop)
+                    mapping.update(dict.fromkeys(rests, self.step))
                 evaluated(self.loop, addresses(form), mapping)
                 with form.op.location:
                     issue_copy(form, mapping)
@@ -355,7 +396,7 @@ class _Expansion:
     @staticmethod
     def _read(read: Any, mapping: dict[Any, Any]) -> Any:
         copy = build.clone(read, mapping)
-        alcop.take(copy, alcop.PipelineAttr)
+        alcop.drop(copy, alcop.PipelineAttr)
         return copy.results[0]
 
     def _index(self, own: list[Any], induction: Any, tile: int) -> Any:

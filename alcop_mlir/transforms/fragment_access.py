@@ -1,8 +1,10 @@
-"""Builders that move fragments of mma.sync between memory and the lanes of a warp.
+"""Builders that move accumulators of mma.sync between memory and the lanes of a warp.
 
-Lane numbers: `quad` is lane / 4, `place` is lane % 4. [PTX] "Matrix Fragments for
-mma.m16n8k16": of an accumulator piece, a lane holds elements 2 * place and the next, in
-row `quad` and in row `quad` + 8.
+Lane numbers: `quad` is lane / 4, `place` is lane % 4. [PTX] "Matrix Fragments for mma":
+of an accumulator piece, a lane holds elements 2 * place and the next, in row `quad` and
+in row `quad` + 8. Where rows are interleaved, those are rows 2 * `quad` and the next of
+the matrix; where columns are, a lane's elements of two neighbouring pieces are columns
+4 * place to 4 * place + 3, the pieces in turn.
 """
 
 from __future__ import annotations
@@ -11,21 +13,14 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from alcop_mlir.analysis.alignment import (
-    address_alignment,
-    behind_casts,
-    divisor,
-    element_bytes,
-)
+from alcop_mlir.analysis.alignment import address_alignment, divisor, element_bytes
 from alcop_mlir.analysis.fragment_layout import Layout
-from alcop_mlir.bindings import affine, arith, gpu, ir, memref, nvgpu, vector
+from alcop_mlir.bindings import arith, gpu, ir, memref, vector
 from alcop_mlir.target import WARP_SIZE
 from alcop_mlir.transforms import build
 
-_MATRICES = 4  # 8x8 matrices of an ldmatrix.x4; [PTX] ldmatrix
-HALF = 8  # rows and columns of one of them
-_WHOLE = 2 * HALF  # of the four together
-_QUAD = 4  # lanes that hold a row of an accumulator piece together
+HALF = 8  # rows of an accumulator piece between those of one lane
+QUAD = 4  # lanes that hold a row of an accumulator piece together
 
 Indices = Sequence[Any]
 
@@ -50,39 +45,31 @@ def pieces(layout: Layout, kind: Any, values: Sequence[Any]) -> Pieces:
 
 
 @dataclass(frozen=True)
-class Corners:
-    """Where a lane points an ldmatrix.x4: row and column from the piece's first.
-
-    below:  its second matrix is the one below the first
-    beside: its second matrix is the one to the right of the first
-    """
-
-    below: tuple[Any, Any]
-    beside: tuple[Any, Any]
-
-
-def corners(threads: int) -> Corners:
-    """To be built where the kernel begins: all loads of operands share them."""
-    lane = _lane(threads)
-    half, whole = build.index(HALF), build.index(_WHOLE)
-    second = build.mul(arith.divui(lane, whole), half)
-    first = build.mul(arith.divui(arith.remui(lane, whole), half), half)
-    return Corners(
-        below=(arith.remui(lane, whole), second),
-        beside=(build.add(arith.remui(lane, half), second), first),
-    )
-
-
-@dataclass(frozen=True)
 class Owner:
-    """A lane as an owner of accumulators; index values."""
+    """A lane as an owner of accumulators held as `layout`; index values."""
 
     quad: Any
     place: Any
+    layout: Layout
+
+    @property
+    def half(self) -> int:
+        """Rows from its upper element to its lower one."""
+        return 1 if "m" in self.layout.interleaved else HALF
+
+    def row(self) -> Any:
+        """Row of its upper elements in a piece."""
+        if "m" in self.layout.interleaved:
+            return build.mul(self.quad, build.index(2))
+        return self.quad
 
     def pair(self) -> tuple[Any, Any]:
         """Row and column of its first element of a piece."""
-        return self.quad, build.mul(self.place, build.index(2))
+        return self.row(), build.mul(self.place, build.index(2))
+
+    def four(self) -> tuple[Any, Any]:
+        """Row and column of its first element where columns are interleaved."""
+        return self.row(), build.mul(self.place, build.index(4))
 
     def is_odd(self) -> Any:
         """1 if `place` is odd, else 0."""
@@ -93,84 +80,71 @@ class Owner:
         return arith.divui(self.place, build.index(2))
 
 
-def owner(threads: int) -> Owner:
+def owner(threads: int, layout: Layout) -> Owner:
     """Built where accumulators move: no register is held for it during the loops."""
-    lane = _lane(threads)
-    quad = build.index(_QUAD)
-    return Owner(quad=arith.divui(lane, quad), place=arith.remui(lane, quad))
+    number, quad = lane(threads), build.index(QUAD)
+    return Owner(arith.divui(number, quad), arith.remui(number, quad), layout)
 
 
-def _lane(threads: int) -> Any:
+def lane(threads: int) -> Any:
+    """The number of a lane within its warp."""
     thread = gpu.thread_id(gpu.Dimension.x, upper_bound=threads)
     return arith.remui(thread, build.index(WARP_SIZE))
-
-
-def load_operand(
-    source: Any, indices: Indices, layout: Layout, kind: Any, at: Corners
-) -> Pieces:
-    """Pieces of a or b by an ldmatrix.x4 each, all of one k before those of the next.
-
-    Its four matrices come in the order of the operand's registers: of a, at (m, k) of
-    (0, 0), (8, 0), (0, 8), (8, 8); of b, at (k, n) of the same, a pair of registers for
-    each mma.sync.
-    """
-    source = behind_casts(source)
-    start = at.below if layout.dims in ("mk", "kn") else at.beside
-    corner = shifted(indices, start)
-    lane_type = layout.lane_type(kind.element_type)
-    order = sorted(
-        places(layout, kind), key=lambda place: place[layout.dims.index("k")]
-    )
-    loaded = {
-        place: nvgpu.ldmatrix(
-            lane_type,
-            source,
-            moved(corner, *place),
-            transpose=layout.dims in ("km", "kn"),
-            num_tiles=_MATRICES,
-        )
-        for place in order
-    }
-    return pieces(layout, kind, [loaded[place] for place in sorted(loaded)])
-
-
-def halves(piece: Any) -> tuple[Any, Any]:
-    """The operands of two mma.sync, of neighbouring n, that a piece of b holds."""
-    rows, columns = piece.type.shape
-    lane_type = ir.VectorType.get([rows // 2, columns], piece.type.element_type)
-    first, second = (
-        vector.extract_strided_slice(
-            lane_type, piece, [start, 0], [rows // 2, columns], [1, 1]
-        )
-        for start in (0, rows // 2)
-    )
-    return first, second
 
 
 def load_accumulators(
     source: Any, indices: Indices, layout: Layout, kind: Any, threads: int
 ) -> Pieces:
-    """Accumulator pieces, two neighbouring elements by each load."""
-    corner = shifted(indices, owner(threads).pair())
+    """Accumulator pieces, two or four neighbouring elements by each load."""
+    held = owner(threads, layout)
     lane_type = layout.lane_type(kind.element_type)
+    if "n" in layout.interleaved:
+        loaded = _load_fours(source, indices, kind, held)
+    else:
+        loaded = _load_pairs(source, indices, kind, held)
+    return pieces(
+        layout,
+        kind,
+        [vector.from_elements(lane_type, [*up, *down]) for up, down in loaded],
+    )
+
+
+_Rows = tuple[list[Any], list[Any]]  # elements of the upper and of the lower row
+
+
+def _load_pairs(source: Any, indices: Indices, kind: Any, held: Owner) -> list[_Rows]:
+    corner = shifted(indices, held.pair())
     is_wide = allows(source, indices, 2)
-    loaded = []
-    for row, column in places(layout, kind):
-        value = arith.constant(lane_type, _zeros(lane_type))
-        for half in range(2):
-            place = moved(corner, row + half * HALF, column)
-            pair = _load_pair(source, place, kind.element_type, is_wide)
-            value = vector.insert(pair, value, [], [half])
-        loaded.append(value)
-    return pieces(layout, kind, loaded)
+    found = []
+    for row, column in places(held.layout, kind):
+        up, down = (
+            _load_row(source, moved(corner, row + below, column), 2, is_wide)
+            for below in (0, held.half)
+        )
+        found.append((up, down))
+    return found
 
 
-def _load_pair(source: Any, place: Indices, element: Any, is_wide: bool) -> Any:
-    kind = ir.VectorType.get([2], element)
-    if is_wide:
-        return vector.load(kind, source, place, alignment=2 * element_bytes(kind))
-    both = [memref.load(source, moved(place, 0, number)) for number in range(2)]
-    return vector.from_elements(kind, both)
+def _load_fours(source: Any, indices: Indices, kind: Any, held: Owner) -> list[_Rows]:
+    """Each load brings the elements of two pieces."""
+    corner = shifted(indices, held.four())
+    is_wide = allows(source, indices, 4)
+    found: list[_Rows] = []
+    for row, column in places(held.layout, kind)[::2]:
+        up, down = (
+            _load_row(source, moved(corner, row + below, column), 4, is_wide)
+            for below in (0, held.half)
+        )
+        found += [(up[::2], down[::2]), (up[1::2], down[1::2])]
+    return found
+
+
+def _load_row(source: Any, place: Indices, count: int, is_wide: bool) -> list[Any]:
+    if not is_wide:
+        return [memref.load(source, moved(place, 0, n)) for n in range(count)]
+    kind = ir.VectorType.get([count], source.type.element_type)
+    row = vector.load(kind, source, place, alignment=count * element_bytes(kind))
+    return [vector.extract(row, [], [number]) for number in range(count)]
 
 
 def allows(memory: Any, indices: Indices, elements: int) -> bool:
@@ -197,22 +171,4 @@ def shifted(indices: Indices, by: tuple[Any, Any]) -> list[Any]:
 def moved(indices: Indices, rows: int, columns: int) -> list[Any]:
     """`indices` with numbers added to the last two."""
     *outer, row, column = indices
-    return [*outer, _plus(row, rows), _plus(column, columns)]
-
-
-def _plus(value: Any, addend: int) -> Any:
-    """By affine.apply: upstream merges it with the offsets of views, constants last.
-
-    LLVM then finds the constants and puts them into the instructions' addresses.
-    """
-    if not addend:
-        return value
-    total = ir.AffineExpr.get_symbol(0) + addend
-    return affine.apply(ir.AffineMap.get(0, 1, [total]), [value])
-
-
-def _zeros(kind: Any) -> Any:
-    element = kind.element_type
-    if isinstance(element, ir.FloatType):
-        return ir.DenseElementsAttr.get_splat(kind, ir.FloatAttr.get(element, 0.0))
-    return ir.DenseElementsAttr.get_splat(kind, ir.IntegerAttr.get(element, 0))
+    return [*outer, build.plus(row, rows), build.plus(column, columns)]

@@ -15,7 +15,6 @@ from alcop_mlir.bindings import arith, gpu, ir, memref, vector
 from alcop_mlir.target import WARP_SIZE
 from alcop_mlir.transforms import build
 from alcop_mlir.transforms.fragment_access import (
-    HALF,
     Indices,
     Owner,
     Pieces,
@@ -26,17 +25,23 @@ from alcop_mlir.transforms.fragment_access import (
     shifted,
 )
 
+_PIECE_COLUMNS = 8
 _WORD_BYTES = 4  # what a lane sends in a shuffle
 _WORDS = 4  # of the widest store
+_TRADED_BYTES = (2, 4)  # of elements of which a lane's two fill whole words
 
 
 def store_accumulators(
     held: Pieces, target: Any, indices: Indices, kind: Any, threads: int
 ) -> None:
     """16 bytes by each store, whole sectors by each quad, where rows are aligned."""
-    lane = owner(threads)
+    lane = owner(threads, held.layout)
     size = element_bytes(kind)
-    if not allows(target, indices, _WORDS * _WORD_BYTES // size):
+    if "n" in held.layout.interleaved:
+        _store_fours(held, target, indices, kind, lane)
+    elif size not in _TRADED_BYTES or not allows(
+        target, indices, _WORDS * _WORD_BYTES // size
+    ):
         _store_pairs(held, target, indices, kind, lane)
     elif size == _WORD_BYTES:
         _store_words(held, target, indices, kind, lane)
@@ -49,7 +54,7 @@ def _store_words(
 ) -> None:
     """Lanes 2i and 2i + 1 trade: the first gets four elements of the upper row."""
     odd, upper = lane.is_odd(), lane.is_upper()
-    row = build.add(lane.quad, build.mul(odd, build.index(HALF)))
+    row = build.add(lane.row(), build.mul(odd, build.index(lane.half)))
     corner = shifted(indices, (row, build.mul(upper, build.index(_WORDS))))
     is_odd = _is_set(odd)
     for value, place in zip(held.values, places(held.layout, kind), strict=True):
@@ -71,9 +76,8 @@ def _store_half_words(
     lanes 2 and 3 the lower ones.
     """
     odd, upper = lane.is_odd(), lane.is_upper()
-    half = build.index(HALF)
-    row = build.add(lane.quad, build.mul(upper, half))
-    corner = shifted(indices, (row, build.mul(odd, half)))
+    row = build.add(lane.row(), build.mul(upper, build.index(lane.half)))
+    corner = shifted(indices, (row, build.mul(odd, build.index(_PIECE_COLUMNS))))
     is_odd, is_upper = _is_set(odd), _is_set(upper)
     where = places(held.layout, kind)
     for number in range(0, len(where), 2):
@@ -98,13 +102,39 @@ def _store_pairs(
     ):
         for half in range(2):
             pair = vector.extract(value, [], [half])
-            place = moved(corner, row + half * HALF, column)
+            place = moved(corner, row + half * lane.half, column)
             if is_wide:
                 vector.store(pair, target, place, alignment=2 * element_bytes(kind))
                 continue
             for number in range(2):
                 element = vector.extract(pair, [], [number])
                 memref.store(element, target, moved(place, 0, number))
+
+
+def _store_fours(
+    held: Pieces, target: Any, indices: Indices, kind: Any, lane: Owner
+) -> None:
+    """Each lane stores what it holds of two pieces: four elements of a row."""
+    corner = shifted(indices, lane.four())
+    is_wide = allows(target, indices, 4)
+    row_type = ir.VectorType.get([4], kind.element_type)
+    where = places(held.layout, kind)
+    for number in range(0, len(where), 2):
+        row, column = where[number]
+        for half in range(2):
+            elements = [
+                vector.extract(held.values[number + piece], [], [half, place])
+                for place in range(2)
+                for piece in range(2)
+            ]
+            at = moved(corner, row + half * lane.half, column)
+            if is_wide:
+                four = vector.from_elements(row_type, elements)
+                size = 4 * element_bytes(kind)
+                vector.store(four, target, at, alignment=size)
+                continue
+            for place, element in enumerate(elements):
+                memref.store(element, target, moved(at, 0, place))
 
 
 def _trade(one: Any, other: Any, is_second: Any, distance: int) -> tuple[Any, Any]:

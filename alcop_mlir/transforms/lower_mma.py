@@ -8,9 +8,11 @@ After:   %a0 = nvgpu.ldmatrix %tile[%m + lane ..., %k + ...] -> vector<4x2xf16>,
          gpu.shuffle within quads, then vector.store of 16 bytes of one row
 
 Everything that carries such a vector (scf.for, scf.if, element-wise ops) carries its
-fragments instead. Vectors that no contraction needs are left alone. A contraction that
-mma.sync.m16n8k16 cannot compute, or a vector used in a way that does not work on
-fragments, is an error: as code of one thread it would be right, but hopelessly slow.
+fragments instead; rounding to tf32 becomes cvt.rna. Vectors that no contraction needs
+are left alone. A contraction that mma.sync cannot compute (f16, bf16 and tf32 into f32,
+s8 into i32), or a vector used in a way that does not work on fragments, is an error: as
+code of one thread it would be right, but hopelessly slow. Buffers of s8 whose rows run
+along k become views of bytes and of pairs, as ldmatrix transposes pairs only.
 
 Reads, writes and erases no attribute; ops that are made anew keep theirs. Stands after
 the pipeline is expanded, which works on whole vectors, and before
@@ -31,23 +33,27 @@ from alcop_mlir.analysis.fragments import (
     READ,
     WRITE,
     Fragments,
-    contraction_dims,
+    contraction_layouts,
     find_fragments,
     is_elementwise,
 )
 from alcop_mlir.analysis.thread_block import ThreadBlock, enclosing
-from alcop_mlir.bindings import arith, ir, nvgpu, scf, ub, vector
+from alcop_mlir.bindings import arith, ir, scf, ub, vector
 from alcop_mlir.errors import PassError
-from alcop_mlir.target import MMA_F16_SHAPE, WARP_SIZE
+from alcop_mlir.target import WARP_SIZE
 from alcop_mlir.transforms.base import Pass
+from alcop_mlir.transforms.bounds import Bounds, bounds, guarded
 from alcop_mlir.transforms.fragment_access import (
-    Corners,
     Pieces,
-    corners,
-    halves,
     load_accumulators,
-    load_operand,
     pieces,
+)
+from alcop_mlir.transforms.fragment_loads import Corners, load_operand
+from alcop_mlir.transforms.fragment_multiply import (
+    halves,
+    is_to_tf32,
+    multiply,
+    to_tf32,
 )
 from alcop_mlir.transforms.fragment_stores import store_accumulators
 
@@ -61,9 +67,7 @@ class LowerMma(Pass):
             first = contractions[0]
             threads = _threads(block, first)
             fragments = find_fragments(contractions)
-            with first.location, ir.InsertionPoint.at_block_begin(block.body):
-                where = corners(threads)
-            lowering = _Lowering(fragments, threads, where)
+            lowering = _Lowering(fragments, threads, Corners(threads, block.body))
             lowering.block(block.body)
             lowering.erase_replaced()
 
@@ -182,7 +186,9 @@ class _Lowering:
         source, *rest = list(op.operands)
         indices, kind = rest[: source.type.rank], result.type
         if layout.role == "accumulator":
-            held = load_accumulators(source, indices, layout, kind, self.threads)
+            limits = _bounds(op, source, padding=rest[source.type.rank])
+            with guarded(op, limits):
+                held = load_accumulators(source, indices, layout, kind, self.threads)
         else:
             held = load_operand(source, indices, layout, kind, self.corners)
         self.held[result] = held.values
@@ -190,14 +196,13 @@ class _Lowering:
     def _write(self, op: Any) -> None:
         value, target, *indices = list(op.operands)
         held = self._pieces(value, self._layout(value))
-        store_accumulators(held, target, indices, value.type, self.threads)
+        with guarded(op, _bounds(op, target)):
+            store_accumulators(held, target, indices, value.type, self.threads)
 
     def _contract(self, op: Any) -> None:
-        lhs, rhs, accumulator = op.operands
-        lhs_dims, rhs_dims = contraction_dims(op)
-        a = self._pieces(lhs, Layout("a", lhs_dims))
-        b = self._pieces(rhs, Layout("b", rhs_dims))
-        sums = list(self._pieces(accumulator, self._layout(op.results[0])).values)
+        held = zip(op.operands, contraction_layouts(op), strict=True)
+        a, b, accumulators = (self._pieces(value, layout) for value, layout in held)
+        sums = list(accumulators.values)
         rows, columns = a.counts["m"], 2 * b.counts["n"]
         for k in range(a.counts["k"]):
             across = [
@@ -208,13 +213,7 @@ class _Lowering:
                 along = range(columns) if m % 2 == 0 else reversed(range(columns))
                 for n in along:
                     number = m * columns + n
-                    sums[number] = nvgpu.mma_sync(
-                        sums[number].type,
-                        a.at(m=m, k=k),
-                        across[n],
-                        sums[number],
-                        MMA_F16_SHAPE,
-                    )
+                    sums[number] = multiply(a.at(m=m, k=k), across[n], sums[number])
         self.held[op.results[0]] = tuple(sums)
 
     def _elementwise(self, op: Any) -> None:
@@ -233,6 +232,9 @@ class _Lowering:
                 value if held is None else held[number]
                 for value, held in zip(op.operands, operands, strict=True)
             ]
+            if is_to_tf32(op):
+                made.append(to_tf32(taken[0]))
+                continue
             piece = ir.Operation.create(op.name, [kind], taken, attributes)
             made.append(piece.results[0])
         self.held[result] = tuple(made)
@@ -284,6 +286,12 @@ def _keep_attributes(op: Any, new: Any) -> None:
     """Later passes read some of them, such as `alcop.unroll`."""
     for name in op.attributes:
         new.operation.attributes[name] = op.attributes[name]
+
+
+def _bounds(op: Any, array: Any, padding: Any = None) -> Bounds:
+    """Those that a transfer keeps."""
+    inside = [attribute.value for attribute in op.attributes["in_bounds"]]
+    return bounds(array, inside, padding)
 
 
 def _uniform(value: Any, kind: Any) -> Any:

@@ -46,8 +46,9 @@ _CONVERSIONS = (
     "arith-expand",
     "convert-gpu-to-nvvm{use-bare-ptr-memref-call-conv=true index-bitwidth=64}",
     "convert-vector-to-llvm",
-    # Taking a slice of a vector makes constants anew.
+    # Taking a slice of a vector makes constants anew, putting one together a poison.
     "convert-arith-to-llvm{index-bitwidth=64}",
+    "convert-ub-to-llvm{index-bitwidth=64}",
     "convert-nvvm-to-llvm",
     "canonicalize",
     "cse",

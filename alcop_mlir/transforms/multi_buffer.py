@@ -28,6 +28,7 @@ from typing import Any
 from alcop_mlir.analysis import memory
 from alcop_mlir.analysis.copies import SHARED
 from alcop_mlir.analysis.copy_forms import copy_form
+from alcop_mlir.analysis.counters import period
 from alcop_mlir.analysis.loops import (
     body,
     bounds,
@@ -37,6 +38,7 @@ from alcop_mlir.analysis.loops import (
     loops_in,
     terminator,
 )
+from alcop_mlir.analysis.slices import backward_slice
 from alcop_mlir.bindings import ir, memref, scf
 from alcop_mlir.dialects import alcop
 from alcop_mlir.errors import PassError
@@ -52,8 +54,15 @@ class MultiBuffer(Pass):
     def run(self, op: Any) -> None:
         for loop in loops_in(op):
             plan = alcop.get(loop, alcop.PipelineAttr)
-            if plan is not None and SHARED in plan:
+            if plan is not None and SHARED in plan and not _has_slots(loop, plan):
                 _multi_buffer(loop, plan[SHARED])
+
+
+def _has_slots(loop: Any, plan: dict[str, Any]) -> bool:
+    """Whether this pass ran on `loop` already: its copies fill slot after slot."""
+    _, arguments = backward_slice(_planned_targets(loop), body(loop))
+    numbers = [argument.arg_number - 1 for argument in arguments]
+    return any(period(loop, n) == plan[SHARED] for n in numbers if n >= 0)
 
 
 def _multi_buffer(loop: Any, slots: int) -> None:

@@ -15,8 +15,9 @@ from alcop_mlir.transforms import upstream
 from alcop_mlir.transforms.base import Configured, Pass, option
 from alcop_mlir.transforms.pipeline_text import with_options
 
-# In the order in which alcop-compile runs them.
+# In the order in which alcop-compile runs them; the check is for alcop-opt and tests.
 PASSES = (
+    "alcop-fold-transposes",
     "alcop-protect-arguments",
     "alcop-raise-contractions",
     "alcop-select-schedule",
@@ -29,6 +30,7 @@ PASSES = (
     "alcop-lower-mma",
     "alcop-swizzle-shared",
     "alcop-unroll-steady-state",
+    "alcop-check-pipelines",
     "alcop-outline-kernels",
     "alcop-lower-to-nvvm",
 )
@@ -56,11 +58,12 @@ class AlcopCompile(NamedPipeline):
 
     target: str = option("sm_80", "the GPU to compile for")
     schedule: str = option("", "tile sizes and stages; chosen where left out")
+    allow_tf32: bool = option(False, "compile products of f32, rounded to tf32")
 
     def steps(self) -> tuple[str, ...]:
         """Bufferize, tile and pipeline each function, outline, lower."""
         on_functions = (
-            "alcop-raise-contractions",
+            with_options("alcop-raise-contractions", allow_tf32=self.allow_tf32),
             with_options(
                 "alcop-select-schedule", schedule=self.schedule, target=self.target
             ),
@@ -96,11 +99,11 @@ class AlcopCompile(NamedPipeline):
 
 # Tensors become memrefs, and results become output arguments at the end of the list.
 BUFFERIZE = (
-    "func.func(alcop-protect-arguments)",
+    "func.func(alcop-fold-transposes,alcop-protect-arguments)",
     "eliminate-empty-tensors",
     "one-shot-bufferize{bufferize-function-boundaries=true "
     "function-boundary-type-conversion=identity-layout-map}",
-    "buffer-results-to-out-params{hoist-static-allocs=true "
+    "buffer-results-to-out-params{hoist-static-allocs=true hoist-dynamic-allocs=true "
     "modify-public-functions=true}",
 )
 

@@ -5,7 +5,9 @@ Before:  linalg.fill ins(%zero) outs(%C)
 After:   linalg.matmul {alcop.contraction = #alcop.contraction<{
              init = "zero", lhs = "mk", rhs = "kn"}>} ins(%A, %B) outs(%C)
 
-`lhs` and `rhs` name the loops that index the inputs, in the operand's order. `init`
+`lhs` and `rhs` name the loops that index the inputs, in the operand's order: "m" rows,
+"n" columns, "k" the sum, "b" a batch. A vector is a matrix of one row and lacks "m".
+`out` does so for C where that is not "mn"; a "b" that it lacks is summed over. `init`
 says what the sum starts from:
 
   "zero"  nothing: a zero fill just above is folded in and erased
@@ -14,9 +16,12 @@ says what the sum starts from:
           moved next to the product and marked `{role = "init"}` for
           alcop-tile-to-blocks
 
-A `linalg.generic` whose inputs stand in the order B, A gets them in the order A, B. Any
-other linalg op but a fill is left alone, with a remark that names op and reason. An op
-that is marked already keeps its mark.
+Products of f32 are marked only with `allow-tf32`, and then `precision = "tf32"`.
+
+A `linalg.generic` whose inputs stand in the order B, A gets them in the order A, B; an
+op that cannot have them so is marked `swapped = true`. Any other linalg op but a fill
+is left alone, with a remark that names op and reason. An op that is marked already
+keeps its mark.
 
 Writes `alcop.contraction`; alcop-tile-to-blocks erases it. Stands first: all passes
 below find their work by that attribute.
@@ -32,7 +37,7 @@ from alcop_mlir.analysis import contractions
 from alcop_mlir.analysis.contractions import Contraction, Init, Rejected
 from alcop_mlir.bindings import ir
 from alcop_mlir.dialects import alcop
-from alcop_mlir.transforms.base import Pass
+from alcop_mlir.transforms.base import Pass, option
 
 
 @dataclass(frozen=True)
@@ -40,9 +45,11 @@ class RaiseContractions(Pass):
     name = "alcop-raise-contractions"
     anchor = "func.func"
 
+    allow_tf32: bool = option(False, "products of f32, with inputs rounded to tf32")
+
     def run(self, op: Any) -> None:
         answers = [
-            contractions.classify(candidate)
+            contractions.classify(candidate, self.allow_tf32)
             for candidate in contractions.structured_ops(op)
             if candidate.name != "linalg.fill"
             and alcop.get(candidate, alcop.ContractionAttr) is None
@@ -57,10 +64,20 @@ class RaiseContractions(Pass):
 
 
 def _mark(product: Contraction, init: Init) -> None:
-    parameters = {"lhs": product.lhs, "rhs": product.rhs, "init": init.kind}
-    alcop.put(product.op, alcop.ContractionAttr, parameters)
-    if product.swapped:
+    parameters: dict[str, str | bool] = {
+        "lhs": product.lhs,
+        "rhs": product.rhs,
+        "init": init.kind,
+    }
+    if product.out_loops != "mn":
+        parameters["out"] = product.out_loops
+    if product.swapped and "indexing_maps" in product.op.attributes:
         _swap_inputs(product.op)
+    elif product.swapped:
+        parameters["swapped"] = True
+    if product.precision is not None:
+        parameters["precision"] = product.precision
+    alcop.put(product.op, alcop.ContractionAttr, parameters)
     if init.kind == "zero":
         init.writer.operation.erase()
     if init.kind == "copy":

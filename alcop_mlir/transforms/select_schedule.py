@@ -6,17 +6,20 @@ After:   linalg.matmul {alcop.contraction = ..., alcop.schedule = #alcop.schedul
 
 Where the schedule comes from, the first that there is:
 
-1. the option `schedule`, in the text form of `Schedule`; it must divide the product's
-   shape and fit the target, else the pass fails;
+1. the option `schedule`, in the text form of `Schedule`; it must fit the target and the
+   inputs' type, else the pass fails;
 2. an `alcop.schedule` that the op carries already; the same holds;
-3. the default. Of a list of tiles, from 128x128 down to 32x64, the first that divides
-   M and N and gives every SM a block; if none does, the one with the most blocks. Small
-   tiles, from 32x32 down to 16x16, only when none of these divides. K steps of 32, else
-   16. Four shared stages, or three or two where that lets an SM hold more of the blocks
-   that there are; two register stages; never more stages than steps.
-
-A product that no tile divides is left alone, with a remark: its mark is erased, and
-what alcop-raise-contractions folded into the mark is put back.
+3. the fastest record of this product on this target (docs/tuning.md), else what the
+   learned or the analytical model likes best; not with `model=false`, nor where a size
+   is known at run time only;
+4. the default. Of a list of tiles, from 128x128 down to 32x64, those that go over the
+   edge by an eighth of M x N at most; where there is none, by a half; then also of
+   small tiles, from 32x32 down to 16x16, those that go over by the least. Among them
+   the first that gives every SM a block; if none does, the one with the most blocks. K
+   steps of 64 bytes, or 32 bytes where that divides K and 64 do not. Four shared
+   stages, or three or two where that lets an SM hold more of the blocks that there are;
+   two register stages; never more stages than steps. A size that is known at run time
+   only counts as a large one.
 
 Reads `alcop.contraction`. Writes `alcop.schedule`; alcop-plan-pipelines erases it.
 Stands after raising, which says what a product is, and before tiling, which does as it
@@ -27,16 +30,16 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 from alcop_mlir import diagnostics, resources
 from alcop_mlir.analysis import contractions
 from alcop_mlir.analysis.contractions import Contraction, Rejected
-from alcop_mlir.bindings import arith, ir, linalg
 from alcop_mlir.dialects import alcop
 from alcop_mlir.errors import ConfigError, PassError
 from alcop_mlir.schedule import Schedule
-from alcop_mlir.target import DEFAULT_TARGET, MMA_F16_SHAPE, Target, find_target
+from alcop_mlir.target import DEFAULT_TARGET, Target, find_target, mma_shape
 from alcop_mlir.transforms.base import Pass, option
 
 # (block M, block N), (warp M, warp N), in order of preference. Each leaves every thread
@@ -57,9 +60,18 @@ _SMALL_TILES = (
     ((16, 32), (16, 32)),
     ((16, 16), (16, 16)),
 )
-_K_STEPS = (32, 16)
+# Of what a step takes of a row of A or column of B; a Schedule has no step below 16.
+_K_STEP_BYTES = (64, 32)
+_SMALLEST_K_STEP = 16
+# Work beyond the edges of C, per work, that a large tile may do; a smaller tile loads
+# more from memory for each product.
+_OVERHANGS = (1 / 8, 1 / 2)
+_UNKNOWN = 8192  # what a size that is known at run time only is taken for
 _SHARED_STAGES = (4, 3, 2)
 _REGISTER_STAGES = 2
+_ACCUMULATOR = "f32"  # in the key of records, whatever the op's own type
+
+_Tile = tuple[tuple[int, int], tuple[int, int]]
 
 
 @dataclass(frozen=True)
@@ -69,6 +81,7 @@ class SelectSchedule(Pass):
 
     target: str = option(DEFAULT_TARGET, "GPU to choose for, such as sm_80")
     schedule: str = option("", "schedule for every product, instead of choosing")
+    model: bool = option(True, "choose by records and models; else a fixed default")
 
     def __post_init__(self) -> None:
         find_target(self.target)
@@ -82,27 +95,81 @@ class SelectSchedule(Pass):
             wanted = given or _carried(product)
             if wanted is not None:
                 _check(product, wanted, target)
+            if wanted is None and self.model:
+                wanted = _tuned(product, target)
             schedule = wanted or default_schedule(product, target)
-            if schedule is None:
-                _give_up(product)
-            else:
-                alcop.put(product.op, alcop.ScheduleAttr, schedule.to_dict())
+            alcop.put(product.op, alcop.ScheduleAttr, schedule.to_dict())
 
 
-def default_schedule(product: Contraction, target: Target) -> Schedule | None:
-    """The default that the contract describes; None if no tile divides the product."""
-    for tiles in (_TILES, _SMALL_TILES):
-        fitting = [
-            schedule
-            for tile in tiles
-            if (schedule := _with_tile(product, target, *tile)) is not None
-        ]
-        for schedule in fitting:
-            if _blocks(product, schedule) >= target.sms:
-                return schedule
+def _tuned(product: Contraction, target: Target) -> Schedule | None:
+    """The fastest on record, else what the models like best.
+
+    None where a size is 0 or known at run time only, or no candidate is legal.
+    """
+    if not product.m or not product.n or not product.k:
+        return None
+    from alcop_mlir.tuning import selection
+    from alcop_mlir.tuning.problem import Problem
+
+    batched = "b" in product.lhs + product.rhs
+    if batched and not product.batch:
+        return None
+    types = (product.lhs_type, product.rhs_type, _ACCUMULATOR, product.out_type)
+    try:
+        problem = Problem(
+            product.m,
+            product.n,
+            product.k,
+            batch=product.batch or 1,
+            op="batch_matmul" if batched else "matmul",
+            dtypes=types,
+            layout=f"{product.lhs},{product.rhs}",
+        )
+        return selection.choose(
+            problem, target, say=partial(diagnostics.remark, product.op)
+        )
+    except ConfigError:
+        return None
+
+
+def default_schedule(product: Contraction, target: Target) -> Schedule:
+    """The default that the contract describes."""
+    found = [
+        schedule
+        for tile in _tiles(product)
+        if (schedule := _with_tile(product, target, *tile)) is not None
+    ]
+    for schedule in found:
+        if _blocks(product, schedule) >= target.sms:
+            return schedule
+    return max(found, key=lambda schedule: _blocks(product, schedule))
+
+
+def _tiles(product: Contraction) -> list[_Tile]:
+    """Those that go over the edges of C least, in order of preference."""
+    for most in _OVERHANGS:
+        fitting = [tile for tile in _TILES if _overhang(product, tile[0]) <= most]
         if fitting:
-            return max(fitting, key=lambda schedule: _blocks(product, schedule))
-    return None
+            return fitting
+    tiles = (*_TILES, *_SMALL_TILES)
+    least = min(_overhang(product, tile[0]) for tile in tiles)
+    return [tile for tile in tiles if _overhang(product, tile[0]) == least]
+
+
+def _overhang(product: Contraction, block: tuple[int, int]) -> float:
+    """Elements that tiles cover beyond C, for each of C's."""
+    m, n, _ = _sizes(product)
+    if not m * n:
+        return 0.0
+    covered = -(-m // block[0]) * block[0] * -(-n // block[1]) * block[1]
+    return covered / (m * n) - 1
+
+
+def _sizes(product: Contraction) -> tuple[int, int, int]:
+    """M, N, K."""
+    given = (product.m, product.n, product.k)
+    m, n, k = (_UNKNOWN if size is None else size for size in given)
+    return m, n, k
 
 
 def _marked_products(func: Any) -> list[Contraction]:
@@ -111,7 +178,8 @@ def _marked_products(func: Any) -> list[Contraction]:
         mark = alcop.get(op, alcop.ContractionAttr)
         if mark is None:
             continue
-        product = contractions.classify(op)
+        allow_tf32 = mark.get("precision") == "tf32"
+        product = contractions.classify(op, allow_tf32)
         if isinstance(product, Rejected):
             raise PassError(op, f"'{op.name}' is marked but {product.reason}")
         products.append(product)
@@ -127,17 +195,16 @@ def _carried(product: Contraction) -> Schedule | None:
 
 
 def _check(product: Contraction, schedule: Schedule, target: Target) -> None:
-    """PassError where `schedule` does not divide the product or fit the target."""
-    sizes = (product.m, product.n, product.k)
-    for loop, size, tile in zip("MNK", sizes, schedule.block, strict=True):
-        if size % tile:
-            raise PassError(
-                product.op,
-                f"schedule '{schedule}' does not divide the product: {loop} is {size}, "
-                f"expected a multiple of {tile}",
-            )
+    """PassError where `schedule` does not fit the product's type or the target."""
+    k_of_one = mma_shape(product.element_bytes)[2]
+    if schedule.block[2] % k_of_one:
+        raise PassError(
+            product.op,
+            f"schedule '{schedule}' has a K step of {schedule.block[2]}, expected a "
+            f"multiple of {k_of_one} for {product.lhs_type}",
+        )
     try:
-        resources.cost(schedule, target)
+        resources.cost(schedule, target, product.element_bytes)
     except ConfigError as error:
         raise PassError(product.op, str(error)) from error
 
@@ -145,64 +212,54 @@ def _check(product: Contraction, schedule: Schedule, target: Target) -> None:
 def _with_tile(
     product: Contraction, target: Target, block: tuple[int, int], warp: tuple[int, int]
 ) -> Schedule | None:
-    """The best schedule with that tile that divides the product and fits, or None."""
-    if product.m % block[0] or product.n % block[1]:
-        return None
-    step = next((step for step in _K_STEPS if product.k % step == 0), None)
-    if step is None:
-        return None
+    """The best schedule with that tile that fits the target, or None."""
     fitting = [
         schedule
-        for schedule in _staged(product.k, (*block, step), warp)
-        if _fits(schedule, target)
+        for schedule in _staged(product, (*block, _k_step(product)), warp)
+        if _fits(schedule, target, product.element_bytes)
     ]
 
     def preference(schedule: Schedule) -> tuple[int, int]:
-        at_once = resources.cost(schedule, target).blocks_per_sm
+        cost = resources.cost(schedule, target, product.element_bytes)
         wanted = -(-_blocks(product, schedule) // target.sms)
-        return min(at_once, wanted), schedule.stages[0]
+        return min(cost.blocks_per_sm, wanted), schedule.stages[0]
 
     return max(fitting, key=preference, default=None)
 
 
+def _k_step(product: Contraction) -> int:
+    """The longest that divides K, else the longest that K fills by more than half."""
+    *_, k = _sizes(product)
+    steps = [size // product.element_bytes for size in _K_STEP_BYTES]
+    steps = [step for step in steps if step >= _SMALLEST_K_STEP]
+    dividing = [step for step in steps if k % step == 0]
+    filled = [step for step in steps if k > step // 2]
+    return [*dividing, *filled, steps[-1]][0]
+
+
 def _staged(
-    k: int, block: tuple[int, int, int], warp: tuple[int, int]
+    product: Contraction, block: tuple[int, int, int], warp: tuple[int, int]
 ) -> Iterator[Schedule]:
-    register_stages = min(_REGISTER_STAGES, k // MMA_F16_SHAPE[2])
+    """With fewer and fewer shared stages; never more than steps."""
+    *_, k = _sizes(product)
+    steps, fragments = (
+        max(1, -(-k // step))
+        for step in (block[2], mma_shape(product.element_bytes)[2])
+    )
     for shared_stages in _SHARED_STAGES:
-        stages = (min(shared_stages, k // block[2]), register_stages)
+        stages = (min(shared_stages, steps), min(_REGISTER_STAGES, fragments))
         yield Schedule(block, warp, stages)
 
 
-def _fits(schedule: Schedule, target: Target) -> bool:
+def _fits(schedule: Schedule, target: Target, element_bytes: int) -> bool:
     try:
-        resources.cost(schedule, target)
+        resources.cost(schedule, target, element_bytes)
     except ConfigError:
         return False
     return True
 
 
 def _blocks(product: Contraction, schedule: Schedule) -> int:
-    return (product.m // schedule.block[0]) * (product.n // schedule.block[1])
-
-
-def _give_up(product: Contraction) -> None:
-    shape = f"{product.m}x{product.n}x{product.k}"
-    diagnostics.remark(
-        product.op,
-        f"'{product.op.name}' is left alone: no tile divides M, N, K = {shape}, "
-        "expected multiples of 16",
-    )
-    mark = alcop.take(product.op, alcop.ContractionAttr)
-    assert mark is not None
-    if mark["init"] == "zero":
-        _fill_with_zero(product)
-    if mark["init"] == "copy":
-        alcop.take(contractions.init_copy(product), alcop.ContractionAttr)
-
-
-def _fill_with_zero(product: Contraction) -> None:
-    """The fill that alcop-raise-contractions erased."""
-    with product.op.location, ir.InsertionPoint(product.op):
-        zero = arith.constant(product.out.type.element_type, 0.0)
-        linalg.fill(zero, outs=[product.out])
+    m, n, _ = _sizes(product)
+    matrices = 1 if product.batch is None else product.batch
+    return matrices * -(-m // schedule.block[0]) * -(-n // schedule.block[1])

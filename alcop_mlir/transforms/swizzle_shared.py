@@ -5,10 +5,11 @@ After:   %phase = (%row / 2) & 3
          %place = %column ^ (%phase * 8)
          %v = nvgpu.ldmatrix %buffer[%slot, %row, %place]
 
-The same for every access of the buffer, so nothing else changes. 16-byte chunks move
-within their row only. A buffer with a use other than ldmatrix, asynchronous copies,
-loads and stores inside a chunk is left alone, with a remark; so is, without one, a
-buffer whose rows do not collide.
+The same for every access of the buffer, so nothing else changes. Chunks of 16 bytes
+move within their row only; of 32, where single words are read instead of matrices. A
+buffer with a use other than ldmatrix, asynchronous copies, loads and stores inside a
+chunk is left alone, with a remark; so is, without one, a buffer whose rows do not
+collide. Views of a whole buffer as other elements are permuted alike.
 
 Reads, writes and erases no attribute. Stands after upstream's fold-memref-alias-ops, as
 accesses through views hide their rows, and before alcop-unroll-steady-state and
@@ -35,7 +36,7 @@ class SwizzleShared(Pass):
         for answer in [plan(buffer) for buffer in buffers(op)]:
             if isinstance(answer, Plan):
                 for access in answer.accesses:
-                    _permute(access, answer.swizzle)
+                    _permute(access, access.swizzle)
             elif answer is not None:
                 remark(answer.op, f"shared buffer not swizzled: {answer.reason}")
 

@@ -165,3 +165,32 @@ def test_what_is_not_understood_is_named() -> None:
       }}""")
     assert found.unknown is not None
     assert found.unknown.name == "memref.load"
+
+
+def test_transposed_tensors_are_read_as_they_lie() -> None:
+    a, b, c = "tensor<4x8xf16>", "tensor<16x4xf16>", "tensor<8x16xf32>"
+    body = f"""
+      %0 = tensor.empty() : tensor<8x4xf16>
+      %1 = tensor.empty() : tensor<4x16xf16>
+      %at = linalg.transpose ins(%a : {a}) outs(%0 : tensor<8x4xf16>)
+        permutation = [1, 0]
+      %bt = linalg.transpose ins(%b : {b}) outs(%1 : tensor<4x16xf16>)
+        permutation = [1, 0]
+      %r = linalg.matmul ins(%at, %bt : tensor<8x4xf16>, tensor<4x16xf16>)
+        outs(%c : {c}) -> {c}
+      return %r : {c}"""
+    assert steps(f"%a: {a}, %b: {b}, %c: {c}", body, f"-> {c}") == (
+        Step("arg0", "arg1", "result", "km,nk->mn", "arg2"),
+    )
+
+
+def test_products_of_integers() -> None:
+    a, b, c = "memref<8x4xi8>", "memref<4x16xi8>", "memref<8x16xi32>"
+    body = f"""
+      %z = arith.constant 0 : i32
+      linalg.fill ins(%z : i32) outs(%c : {c})
+      linalg.matmul ins(%a, %b : {a}, {b}) outs(%c : {c})
+      return"""
+    assert steps(f"%a: {a}, %b: {b}, %c: {c}", body) == (
+        Step("arg0", "arg1", "arg2", "mk,kn->mn", None),
+    )

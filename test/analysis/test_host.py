@@ -4,7 +4,15 @@ from __future__ import annotations
 
 import pytest
 
-from alcop_mlir.analysis.host import ArrayType, Host, Launch, host, host_functions
+from alcop_mlir.analysis.host import (
+    ArrayType,
+    Blocks,
+    Host,
+    Launch,
+    SizeOf,
+    host,
+    host_functions,
+)
 from alcop_mlir.bindings import ir, make_context
 
 KERNELS = """
@@ -42,9 +50,9 @@ def test_launches_are_data() -> None:
     assert read(VIEW + LAUNCH) == Host(
         name="f",
         arrays=(
-            ArrayType("f16", (8, 4)),
-            ArrayType("f32", (8,)),
-            ArrayType("f32", (2,)),
+            ArrayType("f16", (8, 4), None, 1),
+            ArrayType("f32", (8,), None, 1),
+            ArrayType("f32", (2,), None, 1),
         ),
         launches=(Launch("f_kernels", "f", (2, 1, 1), (64, 2, 1), 4096, (1, 0)),),
     )
@@ -75,12 +83,6 @@ def test_a_launch_without_dynamic_memory_has_none() -> None:
             + LAUNCH,
             "'memref.alloc' was not compiled to a kernel",
         ),
-        (
-            VIEW
-            + "%n0 = memref.dim %a, %c1 : memref<8x4xf16>"
-            + LAUNCH.replace("(%c2, ", "(%n0, "),
-            "'memref.dim' was not compiled to a kernel",
-        ),
     ],
 )
 def test_what_is_no_launch_stands_in_the_way(body: str, reason: str) -> None:
@@ -90,23 +92,55 @@ def test_what_is_no_launch_stands_in_the_way(body: str, reason: str) -> None:
     assert found[0].reason == reason
 
 
-def test_launch_sizes_must_be_constants() -> None:
-    """A bundle holds numbers."""
+def test_sizes_known_at_run_time() -> None:
+    """Blocks per size, sizes as arguments of a kernel, strides and promises."""
+    arguments = (
+        "%a: memref<?x4xf16> {alcop.row_alignment = 8 : i64}, %b: memref<8xf32>, "
+        "%n: memref<4x4xf32, strided<[8, 1]>>"
+    )
+    body = """
+      %c0 = arith.constant 0 : index
+      %rows = memref.dim %a, %c0 : memref<?x4xf16>
+      %blocks = arith.ceildivui %rows, %c64 : index
+      %size = arith.index_cast %rows : index to i64
+      gpu.launch_func @f_kernels::@f blocks in (%blocks, %rows, %c1)
+        threads in (%c64, %c1, %c1) args(%b : memref<8xf32>, %size : i64)"""
+    found = read(body, arguments)
+    assert isinstance(found, Host)
+    assert found.arrays == (
+        ArrayType("f16", (None, 4), None, 8),
+        ArrayType("f32", (8,), None, 1),
+        ArrayType("f32", (4, 4), (8, 1), 1),
+    )
+    rows = SizeOf(0, 0)
+    (launch,) = found.launches
+    assert launch.grid == (Blocks(rows, 64), Blocks(rows, 1), 1)
+    assert launch.arguments == (1, rows)
+
+
+def test_launch_sizes_must_be_known() -> None:
+    """A bundle holds numbers, and sizes of arrays."""
     body = VIEW + "%n0 = arith.index_cast %i : i32 to index"
     found = read(body + LAUNCH.replace("(%c2, ", "(%n0, "), f"{ARRAYS}, %i: i32")
     assert isinstance(found, tuple)
     assert [obstacle.reason.split(",")[0] for obstacle in found] == [
         "argument 4 of 'f' is i32",
-        "a launch whose sizes are no constants",
+        "a launch whose sizes are no constants or sizes of arrays",
     ]
 
 
 @pytest.mark.parametrize(
     "kind",
-    ["f32", "memref<?xf32>", "memref<4x4xf32, strided<[8, 1]>>", "tensor<4xf32>"],
+    [
+        "f32",
+        "tensor<4xf32>",
+        "memref<4x4xf32, strided<[4, 2]>>",
+        "memref<4x4xf32, strided<[?, 1]>>",
+        "memref<4x4xf32, strided<[4, 1], offset: 4>>",
+    ],
 )
 def test_arguments_must_be_plain_arrays(kind: str) -> None:
-    """Static shape, row-major, without gaps."""
+    """Rows without gaps, a known number of elements apart."""
     found = read("", f"%x: {kind}")
     assert isinstance(found, tuple)
     assert found[0].reason.startswith(f"argument 1 of 'f' is {kind}, expected an array")

@@ -16,6 +16,14 @@ func.func @element_type(%a: memref<4xf16>, %b: memref<4xf32>) {
 
 // -----
 
+func.func @rank(%a: memref<4xf16>, %b: memref<4x1xf16>) {
+  // expected-error@+1 {{'alcop.copy' op expects source and target of one element type, and the source of the target's rank and nowhere larger, got memref<4xf16> and memref<4x1xf16>}}
+  "alcop.copy"(%a, %b) : (memref<4xf16>, memref<4x1xf16>) -> ()
+  return
+}
+
+// -----
+
 func.func @no_memref(%a: memref<4xf16>, %b: vector<4xf16>) {
   // expected-error@+1 {{'alcop.async_copy' op expects two memrefs, got memref<4xf16> and vector<4xf16>}}
   "alcop.async_copy"(%a, %b) : (memref<4xf16>, vector<4xf16>) -> ()

@@ -20,15 +20,17 @@ func.func private @attributes() attributes {
 // CHECK-NEXT:  "alcop.producer_acquire"() : () -> ()
 // CHECK-NEXT:  "alcop.async_copy"(%arg0, %arg1) : (memref<4x8xf16, strided<[64, 1]>>, memref<4x8xf16, 3>) -> ()
 // CHECK-NEXT:  "alcop.async_copy"(%arg0, %arg1)
+// CHECK-NEXT:  "alcop.copy"(%arg2, %arg1) {alcop.arbitrary = [0]} : (memref<3x?xf16>, memref<4x8xf16, 3>) -> ()
 // CHECK-NEXT:  %[[GROUP:.*]] = "alcop.producer_commit"() : () -> !nvgpu.device.async.token
 // CHECK-NEXT:  "alcop.producer_commit"()
 // CHECK-NEXT:  "alcop.consumer_wait"(%[[GROUP]]) : (!nvgpu.device.async.token) -> ()
 // CHECK-NEXT:  "alcop.consumer_wait"(%[[GROUP]])
 // CHECK-NEXT:  "alcop.consumer_release"() : () -> ()
-func.func @operations(%global: memref<4x8xf16, strided<[64, 1]>>, %shared: memref<4x8xf16, 3>) {
+func.func @operations(%global: memref<4x8xf16, strided<[64, 1]>>, %shared: memref<4x8xf16, 3>, %part: memref<3x?xf16>) {
   "alcop.producer_acquire"() : () -> ()
   "alcop.async_copy"(%global, %shared) : (memref<4x8xf16, strided<[64, 1]>>, memref<4x8xf16, 3>) -> ()
   "alcop.async_copy"(%global, %shared) : (memref<4x8xf16, strided<[64, 1]>>, memref<4x8xf16, 3>) -> ()
+  "alcop.copy"(%part, %shared) {alcop.arbitrary = [0]} : (memref<3x?xf16>, memref<4x8xf16, 3>) -> ()
   %group = "alcop.producer_commit"() : () -> !nvgpu.device.async.token
   %unused = "alcop.producer_commit"() : () -> !nvgpu.device.async.token
   "alcop.consumer_wait"(%group) : (!nvgpu.device.async.token) -> ()

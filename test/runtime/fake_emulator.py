@@ -14,7 +14,9 @@ class FakeEmulator(ModuleType):
         self.hazards: tuple[str, ...] = ()
         self.calls: list[tuple[Any, ...]] = []
 
-    def emulate(self, ptx: str, *rest: Any, dynamic_shared: int) -> SimpleNamespace:
+    def emulate(
+        self, ptx: str, *rest: Any, dynamic_shared: int, **options: Any
+    ) -> SimpleNamespace:
         """Run nothing."""
         self.calls.append((ptx, *rest, dynamic_shared))
         return SimpleNamespace(hazards=self.hazards)

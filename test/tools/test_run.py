@@ -9,7 +9,8 @@ from typing import Any
 
 import pytest
 
-from alcop_mlir.runtime import launch, reference
+from alcop_mlir.runtime import reference
+from alcop_mlir.runtime.emulation import Emulation
 from alcop_mlir.runtime.manifest import Function
 from alcop_mlir.tools import compile as compile_tool
 from alcop_mlir.tools import run as tool
@@ -156,17 +157,15 @@ def test_a_hazard_is_an_error(
     small: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """As of a kernel that lacks its barriers."""
-    grid_of = launch.grid_of
-    run_on_emulator = launch._emulate
+    run_on_emulator = Emulation.launch
 
-    def without_barriers(ptx: str, *rest: Any) -> None:
-        run_on_emulator(re.sub(r"bar\w*\.sync[^;]*;", "", ptx), *rest)
+    def without_barriers(emulation: Emulation, ptx: str, *rest: Any) -> None:
+        run_on_emulator(emulation, re.sub(r"bar\w*\.sync[^;]*;", "", ptx), *rest)
 
-    monkeypatch.setattr(launch, "_emulate", without_barriers)
+    monkeypatch.setattr(Emulation, "launch", without_barriers)
     arguments = [small, "--schedule", "block=32,32,16 warp=16,16 stages=2,1"]
     assert tool.main(arguments) == 1
     assert "error: kernel 'small' has hazards:" in capsys.readouterr().err
-    assert launch.grid_of is grid_of
 
 
 @pytest.mark.parametrize(
@@ -230,3 +229,19 @@ def test_a_damaged_bundle_is_refused(
         f"error: damaged bundle '{path}': small.ptx is not what the manifest's sha256 "
         "says\n"
     )
+
+
+def test_products_of_f32_are_rounded_only_if_asked_for(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    kind = "memref<32x32xf32>"
+    path = tmp_path / "f32.mlir"
+    path.write_text(f"""
+      func.func @f(%A: {kind}, %B: {kind}, %C: {kind}) {{
+        linalg.matmul ins(%A, %B : {kind}, {kind}) outs(%C : {kind})
+        return
+      }}""")
+    assert tool.main([str(path), "--device", "emulator"]) == 1
+    assert "done with the option 'allow-tf32' only" in capsys.readouterr().err
+    assert tool.main([str(path), "--device", "emulator", "--allow-tf32"]) == 0
+    assert "OK: max relative error" in capsys.readouterr().out

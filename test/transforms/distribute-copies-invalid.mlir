@@ -38,7 +38,7 @@ func.func @dynamic_size(%A: memref<?x32xf16>, %a: memref<?x32xf16, #ws>) {
   %c64 = arith.constant 64 : index
   gpu.launch blocks(%bx, %by, %bz) in (%gx = %c1, %gy = %c1, %gz = %c1)
              threads(%tx, %ty, %tz) in (%sx = %c64, %sy = %c1, %sz = %c1) {
-    // expected-error @+1 {{cannot spread the copy over threads: copies memref<?x32xf16>, expected static sizes of rank 1 or more}}
+    // expected-error @+1 {{cannot spread the copy over threads: copies to memref<?x32xf16, #gpu.address_space<workgroup>>, expected static sizes of rank 1 or more}}
     memref.copy %A, %a : memref<?x32xf16> to memref<?x32xf16, #ws>
     gpu.terminator
   }

@@ -61,3 +61,18 @@ func.func @bad_kind(%n: index) {
   } {alcop.pipeline = 3 : i64}
   return
 }
+
+// -----
+
+// Without slots the copies would overwrite tiles that are still read.
+#ws = #gpu.address_space<workgroup>
+func.func @no_slots(%A: memref<64x512xf16>, %a: memref<64x32xf16, #ws>, %n: index) {
+  %c0 = arith.constant 0 : index
+  %c32 = arith.constant 32 : index
+  // expected-error @+1 {{its buffers have no 2 slots, expected alcop-multi-buffer before this pass}}
+  scf.for %k = %c0 to %n step %c32 {
+    %tile = memref.subview %A[0, %k] [64, 32] [1, 1] : memref<64x512xf16> to memref<64x32xf16, strided<[512, 1], offset: ?>>
+    memref.copy %tile, %a {alcop.pipeline = #alcop.pipeline<{shared = 2}>} : memref<64x32xf16, strided<[512, 1], offset: ?>> to memref<64x32xf16, #ws>
+  } {alcop.pipeline = #alcop.pipeline<{shared = 2}>}
+  return
+}

@@ -4,10 +4,11 @@
 // over 32 are two mma.sync after each other, all of one k16 before those of the next.
 // CHECK-LABEL: @read_c
 // CHECK:       %[[V:.*]] = vector.load %[[C:.*]][%[[ROW:.*]], %[[COL:.*]]] {alignment = 4 : i64} : memref<16x16xf16>, vector<2xf16>
-// CHECK:       %[[HALF:.*]] = vector.insert %[[V]], %{{.*}} [0] : vector<2xf16> into vector<2x2xf16>
+// CHECK:       %[[V0:.*]] = vector.extract %[[V]][0]
+// CHECK:       %[[V1:.*]] = vector.extract %[[V]][1]
 // CHECK:       %[[ROW8:.*]] = affine.apply affine_map<()[s0] -> (s0 + 8)>()[%[[ROW]]]
 // CHECK:       %[[W:.*]] = vector.load %[[C]][%[[ROW8]], %[[COL]]]
-// CHECK:       %[[C0:.*]] = vector.insert %[[W]], %[[HALF]] [1]
+// CHECK:       %[[C0:.*]] = vector.from_elements %[[V0]], %[[V1]], %{{.*}}, %{{.*}} : vector<2x2xf16>
 // CHECK:       %[[E0:.*]] = arith.extf %[[C0]] : vector<2x2xf16> to vector<2x2xf32>
 // CHECK:       %[[A0:.*]] = nvgpu.ldmatrix
 // CHECK:       %[[A1:.*]] = nvgpu.ldmatrix

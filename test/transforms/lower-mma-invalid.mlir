@@ -11,7 +11,7 @@ func.func @operand_types(%C: memref<16x16xf32>, %f: vector<16x16xf32>) {
   %zero = arith.constant dense<0.0> : vector<16x16xf32>
   gpu.launch blocks(%bx, %by, %bz) in (%gx = %c1, %gy = %c1, %gz = %c1)
              threads(%tx, %ty, %tz) in (%sx = %threads, %sy = %c1, %sz = %c1) {
-    // expected-error @+1 {{alcop-lower-mma: contraction of f32 and f32 into f32, expected f16 or bf16 for both operands and f32}}
+    // expected-error @+1 {{alcop-lower-mma: contraction of f32 and f32 into f32, expected f16 into f32, bf16 into f32, tf32 into f32, i8 into i32}}
     %s = vector.contract {indexing_maps = [#mk, #kn, #mn], iterator_types = ["parallel", "parallel", "reduction"], kind = #vector.kind<add>} %f, %f, %zero : vector<16x16xf32>, vector<16x16xf32> into vector<16x16xf32>
     vector.transfer_write %s, %C[%c0, %c0] {in_bounds = [true, true]} : vector<16x16xf32>, memref<16x16xf32>
     gpu.terminator
@@ -287,7 +287,7 @@ func.func @wide_elements(%C: memref<16x16xf64>) {
     %g = vector.transfer_read %a[%c0, %c0], %pad {in_bounds = [true, true]} : memref<16x16xf16, #ws>, vector<16x16xf16>
     %s = vector.contract {indexing_maps = [#mk, #kn, #mn], iterator_types = ["parallel", "parallel", "reduction"], kind = #vector.kind<add>} %f, %g, %zero : vector<16x16xf16>, vector<16x16xf16> into vector<16x16xf32>
     %w = arith.extf %s : vector<16x16xf32> to vector<16x16xf64>
-    // expected-error @+1 {{transfer of f64, expected elements of 16 or 32 bits}}
+    // expected-error @+1 {{transfer of f64, expected elements of 8, 16 or 32 bits}}
     vector.transfer_write %w, %C[%c0, %c0] {in_bounds = [true, true]} : vector<16x16xf64>, memref<16x16xf64>
     gpu.terminator
   }

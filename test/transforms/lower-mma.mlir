@@ -1,6 +1,7 @@
 // RUN: alcop-opt %s --alcop-lower-mma --canonicalize --cse --split-input-file | FileCheck %s
 
-// One piece of each operand. A lane points at row lane % 16 and column 8 * (lane / 16);
+// One piece of each operand. A lane points at row lane % 16 and column 8 * (lane / 16),
+// of A by the lane's own register, of B by the thread's number;
 // B lies with rows along k, so ldmatrix transposes it. The lanes of a quad trade words in
 // pairs and store four elements of one row each.
 // CHECK-LABEL: @one_piece
@@ -9,7 +10,11 @@
 // CHECK:       %[[HIGH:.*]] = arith.divui %[[LANE]], %c16
 // CHECK:       %[[COL:.*]] = arith.muli %[[HIGH]], %c8
 // CHECK:       %[[ROW:.*]] = arith.remui %[[LANE]], %c16
-// CHECK:       %[[A:.*]] = nvgpu.ldmatrix %{{.*}}[%[[ROW]], %[[COL]]] {numTiles = 4 : i32, transpose = false} : {{.*}} -> vector<4x2xf16>
+// CHECK:       %[[ALANE:.*]] = gpu.lane_id upper_bound 32
+// CHECK:       %[[AHIGH:.*]] = arith.divui %[[ALANE]], %c16
+// CHECK:       %[[ACOL:.*]] = arith.muli %[[AHIGH]], %c8
+// CHECK:       %[[AROW:.*]] = arith.remui %[[ALANE]], %c16
+// CHECK:       %[[A:.*]] = nvgpu.ldmatrix %{{.*}}[%[[AROW]], %[[ACOL]]] {numTiles = 4 : i32, transpose = false} : {{.*}} -> vector<4x2xf16>
 // CHECK:       %[[B:.*]] = nvgpu.ldmatrix %{{.*}}[%[[ROW]], %[[COL]]] {numTiles = 4 : i32, transpose = true} : {{.*}} -> vector<4x2xf16>
 // CHECK:       %[[B0:.*]] = vector.extract_strided_slice %[[B]] {offsets = [0, 0], sizes = [2, 2]
 // CHECK:       %[[B1:.*]] = vector.extract_strided_slice %[[B]] {offsets = [2, 0], sizes = [2, 2]
@@ -58,7 +63,7 @@ func.func @one_piece(%C: memref<16x16xf32>) {
 // not. Then the second 8x8 matrix is beside the first: rows lane % 8 + 8 * (lane / 16),
 // columns 8 * (lane / 8 % 2).
 // CHECK-LABEL: @transposed_storage
-// CHECK:       %[[LANE:.*]] = arith.remui %{{.*}}, %c32
+// CHECK:       %[[LANE:.*]] = gpu.lane_id upper_bound 32
 // CHECK:       %[[HIGH:.*]] = arith.divui %[[LANE]], %c16
 // CHECK:       %[[DOWN:.*]] = arith.muli %[[HIGH]], %c8
 // CHECK:       %[[LOW:.*]] = arith.remui %[[LANE]], %c16
@@ -66,7 +71,12 @@ func.func @one_piece(%C: memref<16x16xf32>) {
 // CHECK:       %[[COL:.*]] = arith.muli %[[SIDE]], %c8
 // CHECK:       %[[IN8:.*]] = arith.remui %[[LANE]], %c8
 // CHECK:       %[[ROW:.*]] = arith.addi %[[IN8]], %[[DOWN]]
-// CHECK:       nvgpu.ldmatrix %{{.*}}[%[[ROW]], %[[COL]]] {numTiles = 4 : i32, transpose = true}
+// CHECK:       %[[ALANE:.*]] = arith.remui %{{.*}}, %c32
+// CHECK:       %[[ASIDE:.*]] = arith.divui %{{.*}}, %c8
+// CHECK:       %[[ACOL:.*]] = arith.muli %[[ASIDE]], %c8
+// CHECK:       %[[AIN8:.*]] = arith.remui %[[ALANE]], %c8
+// CHECK:       %[[AROW:.*]] = arith.addi %[[AIN8]], %{{.*}}
+// CHECK:       nvgpu.ldmatrix %{{.*}}[%[[AROW]], %[[ACOL]]] {numTiles = 4 : i32, transpose = true}
 // CHECK:       nvgpu.ldmatrix %{{.*}}[%[[ROW]], %[[COL]]] {numTiles = 4 : i32, transpose = false}
 #ws = #gpu.address_space<workgroup>
 #km = affine_map<(m, n, k) -> (k, m)>

@@ -1,4 +1,6 @@
 // RUN: alcop-opt %s --alcop-multi-buffer --split-input-file | FileCheck %s
+// Again it does nothing.
+// RUN: alcop-opt %s --alcop-multi-buffer --alcop-multi-buffer --split-input-file | FileCheck %s
 
 // One slot per stage; the loop carries the slot and counts it round.
 // CHECK-LABEL: @three_slots

@@ -82,3 +82,27 @@ func.func @short(%A: memref<64x64xf16>) {
   }
   return
 }
+
+// -----
+
+// A copy of what there is of a tile is a copy like any other.
+// CHECK-LABEL: @ragged
+// CHECK:       alcop.copy{{.*}}alcop.pipeline = #alcop.pipeline<{shared = 3 : i64}>
+#ws = #gpu.address_space<workgroup>
+func.func @ragged(%A: memref<64x512xf16>, %i: index, %eighths: index) {
+  %c0 = arith.constant 0 : index
+  %c8 = arith.constant 8 : index
+  %c32 = arith.constant 32 : index
+  %n = arith.muli %eighths, %c8 : index
+  %a = memref.alloc() : memref<64x32xf16, #ws>
+  scf.for %k = %c0 to %n step %c32 {
+    %left = arith.subi %n, %k : index
+    %size = arith.minsi %left, %c32 : index
+    %tile = memref.subview %A[0, %k] [64, %size] [1, 1] : memref<64x512xf16> to memref<64x?xf16, strided<[512, 1], offset: ?>>
+    "alcop.copy"(%tile, %a) : (memref<64x?xf16, strided<[512, 1], offset: ?>>, memref<64x32xf16, #ws>) -> ()
+    gpu.barrier
+    %x = memref.load %a[%i, %c0] : memref<64x32xf16, #ws>
+    gpu.barrier
+  }
+  return
+}

@@ -11,16 +11,8 @@ func.func @tensors(%a: tensor<32x32xf16>, %c: tensor<32x32xf32>) -> tensor<32x32
 
 // -----
 
-func.func @inputs(%a: memref<32x32xbf16>, %c: memref<32x32xf32>) {
-  // expected-remark @+1 {{'linalg.matmul' is left alone: has bf16 in its left operand, expected f16}}
-  linalg.matmul ins(%a, %a : memref<32x32xbf16>, memref<32x32xbf16>) outs(%c : memref<32x32xf32>)
-  return
-}
-
-// -----
-
 func.func @integers(%a: memref<32x32xi32>) {
-  // expected-remark @+1 {{'linalg.matmul' is left alone: has i32 elements, expected f16}}
+  // expected-remark @+1 {{'linalg.matmul' is left alone: has i32 inputs, expected f16, bf16, f32, i8}}
   linalg.matmul ins(%a, %a : memref<32x32xi32>, memref<32x32xi32>) outs(%a : memref<32x32xi32>)
   return
 }
@@ -35,30 +27,6 @@ func.func @double_sum(%a: memref<32x32xf16>, %c: memref<32x32xf64>) {
 
 // -----
 
-func.func @dynamic(%a: memref<?x32xf16>, %b: memref<32x32xf16>, %c: memref<?x32xf32>) {
-  // expected-remark @+1 {{'linalg.matmul' is left alone: has dynamic sizes in memref<?x32xf16>, expected static ones}}
-  linalg.matmul ins(%a, %b : memref<?x32xf16>, memref<32x32xf16>) outs(%c : memref<?x32xf32>)
-  return
-}
-
-// -----
-
-func.func @empty(%a: memref<32x0xf16>, %b: memref<0x32xf16>, %c: memref<32x32xf32>) {
-  // expected-remark @+1 {{'linalg.matmul' is left alone: has an empty operand memref<32x0xf16>}}
-  linalg.matmul ins(%a, %b : memref<32x0xf16>, memref<0x32xf16>) outs(%c : memref<32x32xf32>)
-  return
-}
-
-// -----
-
-func.func @strided(%a: memref<32x32xf16, strided<[64, 1]>>, %b: memref<32x32xf16>, %c: memref<32x32xf32>) {
-  // expected-remark @+1 {{has the layout of memref<32x32xf16, strided<[64, 1]>>, expected rows without gaps}}
-  linalg.matmul ins(%a, %b : memref<32x32xf16, strided<[64, 1]>>, memref<32x32xf16>) outs(%c : memref<32x32xf32>)
-  return
-}
-
-// -----
-
 func.func @space(%a: memref<32x32xf16, 3>, %b: memref<32x32xf16>, %c: memref<32x32xf32>) {
   // expected-remark @+1 {{has memref<32x32xf16, 3> in a memory space of its own, expected none}}
   linalg.matmul ins(%a, %b : memref<32x32xf16, 3>, memref<32x32xf16>) outs(%c : memref<32x32xf32>)
@@ -67,36 +35,68 @@ func.func @space(%a: memref<32x32xf16, 3>, %b: memref<32x32xf16>, %c: memref<32x
 
 // -----
 
-func.func @transposed_a(%a: memref<32x64xf16>, %b: memref<32x32xf16>, %c: memref<64x32xf32>) {
-  // expected-remark @+1 {{'linalg.matmul' is left alone: has a transposed left operand, expected rows along m}}
-  linalg.matmul indexing_maps = [affine_map<(m, n, k) -> (k, m)>, affine_map<(m, n, k) -> (k, n)>, affine_map<(m, n, k) -> (m, n)>]
-    ins(%a, %b : memref<32x64xf16>, memref<32x32xf16>) outs(%c : memref<64x32xf32>)
+func.func @gaps(%a: memref<32x32xf16, strided<[64, 2]>>, %b: memref<32x32xf16>, %c: memref<32x32xf32>) {
+  // expected-remark @+1 {{has the layout of memref<32x32xf16, strided<[64, 2]>>, expected rows without gaps, a constant number of elements apart}}
+  linalg.matmul ins(%a, %b : memref<32x32xf16, strided<[64, 2]>>, memref<32x32xf16>) outs(%c : memref<32x32xf32>)
   return
 }
 
 // -----
 
-func.func @batch(%a: memref<2x32x32xf16>, %c: memref<2x32x32xf32>) {
-  // expected-remark @+1 {{'linalg.batch_matmul' is left alone: has 1 batch loop(s), expected none}}
-  linalg.batch_matmul ins(%a, %a : memref<2x32x32xf16>, memref<2x32x32xf16>) outs(%c : memref<2x32x32xf32>)
+func.func @unknown_distance(%a: memref<32x32xf16, strided<[?, 1]>>, %b: memref<32x32xf16>, %c: memref<32x32xf32>) {
+  // expected-remark @+1 {{expected rows without gaps, a constant number of elements apart}}
+  linalg.matmul ins(%a, %b : memref<32x32xf16, strided<[?, 1]>>, memref<32x32xf16>) outs(%c : memref<32x32xf32>)
   return
 }
 
 // -----
 
-func.func @two_reductions(%a: memref<32x4x8xf16>, %b: memref<4x8x32xf16>, %c: memref<32x32xf32>) {
-  // expected-remark @+1 {{'linalg.contract' is left alone: reduces 2 loops, expected one}}
-  linalg.contract indexing_maps = [affine_map<(m, n, k, l) -> (m, k, l)>, affine_map<(m, n, k, l) -> (k, l, n)>, affine_map<(m, n, k, l) -> (m, n)>]
-    ins(%a, %b : memref<32x4x8xf16>, memref<4x8x32xf16>) outs(%c : memref<32x32xf32>)
+func.func @offset(%a: memref<32x32xf16, strided<[32, 1], offset: 8>>, %b: memref<32x32xf16>, %c: memref<32x32xf32>) {
+  // expected-remark @+1 {{has an array memref<32x32xf16, strided<[32, 1], offset: 8>>, expected one without an offset}}
+  linalg.matmul ins(%a, %b : memref<32x32xf16, strided<[32, 1], offset: 8>>, memref<32x32xf16>) outs(%c : memref<32x32xf32>)
   return
 }
 
 // -----
 
-func.func @vector(%a: memref<32x32xf16>, %b: memref<32xf16>, %c: memref<32xf32>) {
-  // expected-remark @+1 {{'linalg.contract' is left alone: has operands of rank 2, 1, 1, expected matrices}}
-  linalg.contract indexing_maps = [affine_map<(m, k) -> (m, k)>, affine_map<(m, k) -> (k)>, affine_map<(m, k) -> (m)>]
-    ins(%a, %b : memref<32x32xf16>, memref<32xf16>) outs(%c : memref<32xf32>)
+func.func @batches(%a: memref<2x3x32x32xf16>, %c: memref<2x3x32x32xf32>) {
+  // expected-remark @+1 {{'linalg.contract' is left alone: has 2 batch loops, expected one at most}}
+  linalg.contract indexing_maps = [affine_map<(a, b, m, n, k) -> (a, b, m, k)>, affine_map<(a, b, m, n, k) -> (a, b, k, n)>, affine_map<(a, b, m, n, k) -> (a, b, m, n)>]
+    ins(%a, %a : memref<2x3x32x32xf16>, memref<2x3x32x32xf16>) outs(%c : memref<2x3x32x32xf32>)
+  return
+}
+
+// -----
+
+func.func @batch_innermost(%a: memref<32x32x2xf16>, %b: memref<2x32x32xf16>, %c: memref<2x32x32xf32>) {
+  // expected-remark @+1 {{has the batch innermost, expected further out}}
+  linalg.contract indexing_maps = [affine_map<(b, m, n, k) -> (m, k, b)>, affine_map<(b, m, n, k) -> (b, k, n)>, affine_map<(b, m, n, k) -> (b, m, n)>]
+    ins(%a, %b : memref<32x32x2xf16>, memref<2x32x32xf16>) outs(%c : memref<2x32x32xf32>)
+  return
+}
+
+// -----
+
+func.func @three_reductions(%a: memref<32x4x8x2xf16>, %b: memref<4x8x2x32xf16>, %c: memref<32x32xf32>) {
+  // expected-remark @+1 {{'linalg.contract' is left alone: reduces 3 loops, expected one}}
+  linalg.contract indexing_maps = [affine_map<(m, n, j, k, l) -> (m, j, k, l)>, affine_map<(m, n, j, k, l) -> (j, k, l, n)>, affine_map<(m, n, j, k, l) -> (m, n)>]
+    ins(%a, %b : memref<32x4x8x2xf16>, memref<4x8x2x32xf16>) outs(%c : memref<32x32xf32>)
+  return
+}
+
+// -----
+
+func.func @dot(%a: memref<32xf16>, %c: memref<f32>) {
+  // expected-remark @+1 {{'linalg.dot' is left alone: has operands of rank 1, 1, 0, expected matrices}}
+  linalg.dot ins(%a, %a : memref<32xf16>, memref<32xf16>) outs(%c : memref<f32>)
+  return
+}
+
+// -----
+
+func.func @strided_vector(%a: memref<32x32xf16>, %b: memref<32xf16, strided<[1], offset: ?>>, %c: memref<32xf32>) {
+  // expected-remark @+1 {{'linalg.matvec' is left alone: has an array memref<32xf16, strided<[1], offset: ?>>, expected one without an offset}}
+  linalg.matvec ins(%a, %b : memref<32x32xf16>, memref<32xf16, strided<[1], offset: ?>>) outs(%c : memref<32xf32>)
   return
 }
 

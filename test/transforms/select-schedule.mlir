@@ -1,8 +1,9 @@
-// RUN: alcop-opt %s --alcop-select-schedule=target=sm_80 --split-input-file | FileCheck %s
-// RUN: alcop-opt %s '--alcop-select-schedule=target=sm_86' --split-input-file \
+// RUN: alcop-opt %s --alcop-select-schedule='target=sm_80 model=false' --split-input-file | FileCheck %s
+// RUN: alcop-opt %s --alcop-select-schedule='target=sm_86 model=false' --split-input-file \
 // RUN:   | FileCheck %s --check-prefix=SMALL
 // RUN: alcop-opt %s --split-input-file --pass-pipeline="builtin.module(func.func(alcop-select-schedule{schedule='block=64,64,32 warp=32,32 stages=5,1'}))" \
 // RUN:   | FileCheck %s --check-prefix=GIVEN
+// RUN: alcop-opt %s --alcop-select-schedule=target=sm_80 --split-input-file | FileCheck %s --check-prefix=MODEL
 
 // A large product: the largest tile, and the deepest pipeline that leaves two blocks to
 // an SM; sm_86 has less shared memory.
@@ -12,6 +13,9 @@
 // SMALL:       alcop.schedule = #alcop.schedule<{block = [128, 128, 32], stages = [3, 2], warp = [64, 64]}>
 // GIVEN-LABEL: @large
 // GIVEN:       alcop.schedule = #alcop.schedule<{block = [64, 64, 32], stages = [5, 1], warp = [32, 32]}>
+// With records or a model: whatever it likes, in full.
+// MODEL-LABEL: @large
+// MODEL:       alcop.schedule = #alcop.schedule<{block = [128, 256, 32], stages = [4, 2], warp = [64, 64]}>
 func.func @large(%a: memref<4096x4096xf16>, %c: memref<4096x4096xf32>) {
   linalg.matmul {alcop.contraction = #alcop.contraction<{init = "read", lhs = "mk", rhs = "kn"}>}
     ins(%a, %a : memref<4096x4096xf16>, memref<4096x4096xf16>) outs(%c : memref<4096x4096xf32>)

@@ -50,17 +50,17 @@ func.func @rows_of_256_bytes(%r: index, %c: index) -> vector<4x2xf16> {
 // -----
 
 // Rows of 96 bytes are 6 chunks: rows four apart collide, and two phases stay in a row.
-// Elements of 4 bytes: 4 in a chunk.
+// Elements of 4 bytes: 4 in a chunk, which is read as a whole.
 // CHECK-LABEL: @rows_of_96_bytes(
 // CHECK:       %[[FOUR:.*]] = arith.shrui %arg0, %c2
 // CHECK:       %[[PHASE:.*]] = arith.andi %[[FOUR]], %c1
 // CHECK:       %[[CHUNK:.*]] = arith.shli %[[PHASE]], %c2
 // CHECK:       arith.xori %arg1, %[[CHUNK]]
 #ws = #gpu.address_space<workgroup>
-func.func @rows_of_96_bytes(%r: index, %c: index) -> f32 {
+func.func @rows_of_96_bytes(%r: index, %c: index) -> vector<4xf32> {
   %a = memref.alloc() : memref<64x24xf32, #ws>
-  %e = memref.load %a[%r, %c] : memref<64x24xf32, #ws>
-  return %e : f32
+  %e = vector.load %a[%r, %c] {alignment = 16 : i64} : memref<64x24xf32, #ws>, vector<4xf32>
+  return %e : vector<4xf32>
 }
 
 // -----
@@ -93,4 +93,61 @@ func.func @aligned_by_its_index(%r: index, %n: index) -> vector<4xf16> {
   %a = memref.alloc() : memref<32x32xf16, #ws>
   %v = vector.load %a[%r, %c] : memref<32x32xf16, #ws>, vector<4xf16>
   return %v : vector<4xf16>
+}
+
+// -----
+
+// Single words: a warp reads 8 columns of 4 rows. Rows of 64 bytes, two of which fill
+// the banks, are told apart two by two, in units of 32 bytes.
+// CHECK-LABEL: @single_words(
+// CHECK:       %[[PAIR:.*]] = arith.shrui %arg0, %c1
+// CHECK:       %[[PHASE:.*]] = arith.andi %[[PAIR]], %c1
+// CHECK:       %[[UNIT:.*]] = arith.shli %[[PHASE]], %c3
+// CHECK:       %[[X:.*]] = arith.xori %arg1, %[[UNIT]]
+// CHECK:       memref.load %{{.*}}[%arg0, %[[X]]]
+#ws = #gpu.address_space<workgroup>
+func.func @single_words(%r: index, %c: index) -> f32 {
+  %a = memref.alloc() : memref<64x16xf32, #ws>
+  %e = memref.load %a[%r, %c] : memref<64x16xf32, #ws>
+  return %e : f32
+}
+
+// -----
+
+// A buffer of bytes that is copied as bytes and read as pairs: the same chunks, of 16
+// and of 8 elements.
+// CHECK-LABEL: @two_faces(
+// CHECK:       %[[P0:.*]] = arith.andi %arg1, %c7
+// CHECK:       %[[CHUNK0:.*]] = arith.shli %[[P0]], %c4
+// CHECK:       %[[X0:.*]] = arith.xori %arg2, %[[CHUNK0]]
+// CHECK:       nvgpu.device_async_copy %{{.*}}, %{{.*}}[%arg1, %[[X0]]], 16
+// CHECK:       %[[P1:.*]] = arith.andi %arg1, %c7
+// CHECK:       %[[CHUNK1:.*]] = arith.shli %[[P1]], %c3
+// CHECK:       %[[X1:.*]] = arith.xori %arg2, %[[CHUNK1]]
+// CHECK:       nvgpu.ldmatrix %{{.*}}[%arg1, %[[X1]]]
+#ws = #gpu.address_space<workgroup>
+func.func @two_faces(%A: memref<32x128xi8>, %r: index, %c: index) -> vector<4x2xi16> {
+  %c0 = arith.constant 0 : index
+  %bytes = memref.alloc() : memref<4096xi8, #ws>
+  %a = memref.view %bytes[%c0][] : memref<4096xi8, #ws> to memref<32x128xi8, #ws>
+  %p = memref.view %bytes[%c0][] : memref<4096xi8, #ws> to memref<32x64xi16, #ws>
+  %t = nvgpu.device_async_copy %A[%r, %c], %a[%r, %c], 16 {bypassL1} : memref<32x128xi8> to memref<32x128xi8, #ws>
+  %f = nvgpu.ldmatrix %p[%r, %c] {numTiles = 4 : i32, transpose = true} : memref<32x64xi16, #ws> -> vector<4x2xi16>
+  return %f : vector<4x2xi16>
+}
+
+// -----
+
+// Faces with rows of different length cannot be permuted alike.
+// CHECK-LABEL: @faces_that_differ(
+// CHECK-NOT:   arith.xori
+#ws = #gpu.address_space<workgroup>
+func.func @faces_that_differ(%r: index, %c: index) -> (i8, i16) {
+  %c0 = arith.constant 0 : index
+  %bytes = memref.alloc() : memref<4096xi8, #ws>
+  %a = memref.view %bytes[%c0][] : memref<4096xi8, #ws> to memref<32x128xi8, #ws>
+  %p = memref.view %bytes[%c0][] : memref<4096xi8, #ws> to memref<64x32xi16, #ws>
+  %0 = memref.load %a[%r, %c] : memref<32x128xi8, #ws>
+  %1 = memref.load %p[%r, %c] : memref<64x32xi16, #ws>
+  return %0, %1 : i8, i16
 }

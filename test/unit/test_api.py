@@ -169,14 +169,9 @@ assert not heavy & set(sys.modules), heavy & set(sys.modules)
         ("module {}", CompileError, "nothing to compile: no function holds a matrix"),
         ("func.func @f() { return }", CompileError, "nothing to compile"),
         (
-            TEXT.replace("64x64", "100x100"),
+            TEXT.replace("64x64xf32", "64x64xf32, strided<[128, 2]>"),
             CompileError,
-            r"-:4:3: 'linalg.matmul' was not compiled to a kernel: no tile divides",
-        ),
-        (
-            TEXT.replace("64x64", "?x64"),
-            CompileError,
-            "was not compiled to a kernel: has dynamic sizes in memref",
+            r"-:4:3: 'linalg.matmul' was not compiled to a kernel: has the layout of",
         ),
         (
             "func.func @f(%a: memref<8xf32>, %b: memref<8xf32>) {\n"
@@ -197,8 +192,6 @@ def test_what_cannot_be_compiled_is_refused(
 
 def test_a_schedule_that_does_not_fit_is_refused() -> None:
     """What it needs, and what there is."""
-    with pytest.raises(CompileError, match="M is 64, expected a multiple of 128"):
-        alcop_mlir.compile(TEXT, schedule=alcop_mlir.Schedule())
     with pytest.raises(CompileError, match=r"needs 131072 bytes .* sm_86 has 101376"):
         alcop_mlir.compile(
             TEXT.replace("64x64", "512x512"),

@@ -78,7 +78,7 @@ RULES = {
     "transforms.*": Rule(TRANSFORMS, never=PASSES),
     # Kernels run where there is no MLIR: nothing in runtime needs ptx to be loaded.
     "runtime.ptx": Rule(f"{RUNTIME} bindings"),
-    "runtime.emulator.*": Rule("errors runtime.emulator.*"),
+    "runtime.emulator.*": Rule("errors files runtime.emulator.*"),
     "runtime.*": Rule(RUNTIME, lazy="runtime.ptx"),
     "tuning.*": Rule("schedule target resources errors knobs files tuning.*"),
     "compiler": Rule(COMPILER),

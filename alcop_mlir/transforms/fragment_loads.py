@@ -1,0 +1,219 @@
+"""Builders that load operands of mma.sync from shared memory into the lanes of a warp.
+
+[PTX] "Matrix Fragments for mma": in units of 32-bit words, which hold neighbours along
+k, lane l holds of a piece of a, in this order, row g and g + 8 at word t, then both at
+word t + 4, for g = l / 4 and t = l % 4; of a piece of b, words t and t + 4 of column g,
+then of column g + 8.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+from alcop_mlir.analysis.alignment import behind_casts
+from alcop_mlir.analysis.fragment_layout import LDMATRIX_ROW_BYTES, Layout
+from alcop_mlir.bindings import arith, gpu, ir, memref, nvgpu, nvvm, vector
+from alcop_mlir.target import WARP_SIZE
+from alcop_mlir.transforms import build
+from alcop_mlir.transforms.fragment_access import (
+    HALF,
+    QUAD,
+    Indices,
+    Pieces,
+    lane,
+    moved,
+    pieces,
+    places,
+    shifted,
+)
+from alcop_mlir.transforms.pair_views import in_pairs
+
+_MATRICES = 4  # 8x8 matrices of an ldmatrix.x4; [PTX] ldmatrix
+_WHOLE = 2 * HALF  # rows of two matrices
+# prmt's selectors that take the first (second) bytes of four pairs, the pairs of the
+# first register before those of the second, and after them; [PTX] prmt
+_PART = ((0x6420, 0x2064), (0x7531, 0x3175))
+
+
+@dataclass
+class Corners:
+    """Where a lane points its loads: row and column from a piece's first.
+
+    Built where the kernel begins, each when it is first needed: all loads share them.
+    """
+
+    threads: int
+    block: Any
+    built: dict[str, Any] = field(default_factory=dict)
+
+    def of(self, layout: Layout) -> tuple[Any, Any]:
+        """The corner of loads of `layout`."""
+        if layout.moves_single:
+            return self._once("single", self._single)
+        if layout.moves_pairs:
+            return self._once("pairs", self._pairs)
+        columns = LDMATRIX_ROW_BYTES // layout.bytes
+        # Matrices come in the order of the operand's words: the second is the one below
+        # the first, or the one beside it.
+        make = self._below if layout.dims in ("mk", "kn") else self._beside
+        name = f"{layout.is_along_k} {make.__name__} {columns}"
+        return self._once(name, lambda at: make(at, columns), layout.is_along_k)
+
+    def selectors(self) -> tuple[Any, Any]:
+        """What prmt takes to part pairs: for the first ones, for the second ones."""
+        return self._once("selectors", self._selectors)
+
+    def _once(
+        self,
+        name: str,
+        make: Callable[[Any], tuple[Any, Any]],
+        has_lane_register: bool = False,
+    ) -> Any:
+        """By the lane's number from its own register, or from the thread's number.
+
+        Which of the two matters to LLVM: it adds constants to rows by `or`, but where
+        the constant's bits are just those that were masked away before, it drops the
+        mask instead, and with it the common part of the addresses, at a register each.
+        Rows of a warp's part begin at bits of the thread's number, those along k at 0.
+        """
+        if name not in self.built:
+            with ir.InsertionPoint.at_block_begin(self.block):
+                at = (
+                    gpu.lane_id(upper_bound=WARP_SIZE)
+                    if has_lane_register
+                    else lane(self.threads)
+                )
+                self.built[name] = make(at)
+        return self.built[name]
+
+    @staticmethod
+    def _below(at: Any, columns: int) -> tuple[Any, Any]:
+        second = build.mul(arith.divui(at, build.index(_WHOLE)), build.index(columns))
+        return arith.remui(at, build.index(_WHOLE)), second
+
+    @staticmethod
+    def _beside(at: Any, columns: int) -> tuple[Any, Any]:
+        half, whole = build.index(HALF), build.index(_WHOLE)
+        second = build.mul(arith.divui(at, whole), half)
+        first = build.mul(
+            arith.divui(arith.remui(at, whole), half), build.index(columns)
+        )
+        return build.add(arith.remui(at, half), second), first
+
+    @staticmethod
+    def _single(at: Any) -> tuple[Any, Any]:
+        quad = build.index(QUAD)
+        return arith.remui(at, quad), arith.divui(at, quad)
+
+    @staticmethod
+    def _pairs(at: Any) -> tuple[Any, Any]:
+        """Two matrices share 16 rows, which a lane's word takes by fours.
+
+        The first has rows 0, 1, 4, 5, 10, 11, 14, 15 and the second the others: eight
+        different ones modulo 8, as a swizzle by rows needs to be free of conflicts.
+        """
+        two, eight = build.index(2), build.index(HALF)
+        matrix, within = arith.divui(at, eight), arith.remui(at, eight)
+        row = build.add(
+            build.mul(arith.divui(matrix, two), build.index(_WHOLE)),
+            build.mul(arith.divui(within, two), build.index(4)),
+        )
+        second = arith.xori(
+            arith.remui(matrix, two), arith.divui(within, build.index(4))
+        )
+        row = build.add(row, arith.remui(within, two))
+        return build.add(row, build.mul(second, two)), build.index(0)
+
+    @staticmethod
+    def _selectors(at: Any) -> tuple[Any, Any]:
+        """Lanes of the upper half of a quad get the matrices of `_pairs` swapped."""
+        i32 = ir.IntegerType.get_signless(32)
+        place = arith.remui(at, build.index(QUAD))
+        swapped = arith.cmpi(arith.CmpIPredicate.uge, place, build.index(2))
+        first, second = (
+            arith.select(
+                swapped, arith.constant(i32, reverse), arith.constant(i32, order)
+            )
+            for order, reverse in _PART
+        )
+        return first, second
+
+
+def load_operand(
+    source: Any, indices: Indices, layout: Layout, kind: Any, corners: Corners
+) -> Pieces:
+    """Pieces of a or b, all of one k before those of the next."""
+    if layout.moves_pairs:
+        source, indices = in_pairs(source, indices)
+    else:
+        source = behind_casts(source)
+    corner = shifted(indices, corners.of(layout))
+    lane_type = layout.lane_type(kind.element_type)
+    order = sorted(
+        places(layout, kind), key=lambda place: place[layout.dims.index("k")]
+    )
+    loaded = {}
+    for row, column in order:
+        if layout.moves_single:
+            piece = _load_single(source, moved(corner, row, column), layout, lane_type)
+        elif layout.moves_pairs:
+            at = moved(corner, row, column // 2)
+            piece = _load_pairs(source, at, layout, lane_type, corners)
+        else:
+            at = moved(corner, row, column)
+            piece = _ldmatrix(lane_type, source, at, not layout.is_along_k)
+        loaded[row, column] = piece
+    return pieces(layout, kind, [loaded[place] for place in sorted(loaded)])
+
+
+def words(fragment: Any) -> list[Any]:
+    """The 32-bit words of a fragment of 8-bit or 16-bit elements, or of i32."""
+    i32 = ir.IntegerType.get_signless(32)
+    rows, columns = fragment.type.shape
+    per_row = columns * fragment.type.element_type.width // 32
+    cast = vector.bitcast(ir.VectorType.get([rows, per_row], i32), fragment)
+    return [
+        vector.extract(cast, [], [row, word])
+        for row in range(rows)
+        for word in range(per_row)
+    ]
+
+
+def _ldmatrix(kind: Any, source: Any, at: Indices, transpose: bool) -> Any:
+    return nvgpu.ldmatrix(kind, source, at, transpose=transpose, num_tiles=_MATRICES)
+
+
+def _load_single(source: Any, at: Indices, layout: Layout, kind: Any) -> Any:
+    """Word by word: no ldmatrix transposes elements of 32 bits."""
+    k, other = (0, QUAD), (0, HALF)
+    if layout.role == "a":
+        order = [(row, column) for row in k for column in other]
+    else:
+        order = [(row, column) for column in other for row in k]
+    return vector.from_elements(
+        kind, [memref.load(source, moved(at, *place)) for place in order]
+    )
+
+
+def _load_pairs(
+    source: Any, at: Indices, layout: Layout, kind: Any, corners: Corners
+) -> Any:
+    """Two matrices hold one half along k of the piece, the other two the other half."""
+    i16, i32 = (ir.IntegerType.get_signless(bits) for bits in (16, 32))
+    piece = _ldmatrix(ir.VectorType.get([_MATRICES, 2], i16), source, at, True)
+    first, second, third, fourth = words(piece)
+    upper = [_permute(first, second, by) for by in corners.selectors()]
+    lower = [_permute(third, fourth, by) for by in corners.selectors()]
+    if layout.role == "a":
+        order = [*upper, *lower]
+    else:
+        order = [upper[0], lower[0], upper[1], lower[1]]
+    column = vector.from_elements(ir.VectorType.get([_MATRICES, 1], i32), order)
+    return vector.bitcast(kind, column)
+
+
+def _permute(low: Any, high: Any, selector: Any) -> Any:
+    mode = ir.Attribute.parse("#nvvm.permute_mode<default>")
+    return nvvm.prmt(low, selector, mode, hi=high)

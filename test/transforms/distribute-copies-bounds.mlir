@@ -1,0 +1,107 @@
+// RUN: alcop-opt %s --alcop-distribute-copies --cse --split-input-file --mlir-print-local-scope | FileCheck %s
+
+// Chunks beyond the source's rows or columns are read in no element: cp.async fills them
+// with zero. A row is a whole number of chunks, so that each is there or not.
+// CHECK-LABEL: @asynchronous
+// CHECK-SAME:  %[[ROWS:[a-z0-9]+]]: index, %[[EIGHTHS:[a-z0-9]+]]: index
+// CHECK:       %[[COLUMNS:.*]] = arith.muli %[[EIGHTHS]], %c8
+// CHECK:       %[[TILE:.*]] = memref.subview
+// CHECK:       %[[IN_ROW:.*]] = arith.cmpi slt, %[[R:.*]], %[[ROWS]]
+// CHECK:       %[[IN_COLUMN:.*]] = arith.cmpi slt, %[[C:.*]], %[[COLUMNS]]
+// CHECK:       %[[BOTH:.*]] = arith.andi %[[IN_ROW]], %[[IN_COLUMN]]
+// CHECK:       %[[COUNT:.*]] = arith.select %[[BOTH]], %c8, %c0
+// CHECK:       nvgpu.device_async_copy %[[TILE]][%[[R]], %[[C]]], %{{.*}}[%[[R]], %[[C]]], 8, %[[COUNT]] {bypassL1}
+#ws = #gpu.address_space<workgroup>
+func.func @asynchronous(%A: memref<64x512xf16>, %rows: index, %eighths: index) {
+  %c1 = arith.constant 1 : index
+  %c8 = arith.constant 8 : index
+  %c64 = arith.constant 64 : index
+  %columns = arith.muli %eighths, %c8 : index
+  gpu.launch blocks(%bx, %by, %bz) in (%gx = %c1, %gy = %c1, %gz = %c1)
+             threads(%tx, %ty, %tz) in (%sx = %c64, %sy = %c1, %sz = %c1) {
+    %a = memref.alloc() : memref<64x32xf16, #ws>
+    %tile = memref.subview %A[0, 0] [%rows, %columns] [1, 1] : memref<64x512xf16> to memref<?x?xf16, strided<[512, 1]>>
+    "alcop.async_copy"(%tile, %a) : (memref<?x?xf16, strided<[512, 1]>>, memref<64x32xf16, #ws>) -> ()
+    gpu.terminator
+  }
+  return
+}
+
+// -----
+
+// A row that may end inside of a chunk: as many elements as there are.
+// CHECK-LABEL: @part_of_a_chunk
+// CHECK:       %[[LEFT:.*]] = arith.subi %c13, %[[C:.*]] : index
+// CHECK:       %[[SOME:.*]] = arith.maxsi %[[LEFT]], %c0
+// CHECK:       %[[COUNT:.*]] = arith.minsi %[[SOME]], %c8
+// CHECK:       nvgpu.device_async_copy %{{.*}}[%{{.*}}, %[[C]]], %{{.*}}, 8, %[[COUNT]] {bypassL1}
+#ws = #gpu.address_space<workgroup>
+func.func @part_of_a_chunk(%A: memref<32x16xf16>) {
+  %c1 = arith.constant 1 : index
+  %c64 = arith.constant 64 : index
+  gpu.launch blocks(%bx, %by, %bz) in (%gx = %c1, %gy = %c1, %gz = %c1)
+             threads(%tx, %ty, %tz) in (%sx = %c64, %sy = %c1, %sz = %c1) {
+    %a = memref.alloc() : memref<32x16xf16, #ws>
+    %tile = memref.subview %A[0, 0] [32, 13] [1, 1] : memref<32x16xf16> to memref<32x13xf16, strided<[16, 1]>>
+    "alcop.async_copy"(%tile, %a) : (memref<32x13xf16, strided<[16, 1]>>, memref<32x16xf16, #ws>) -> ()
+    gpu.terminator
+  }
+  return
+}
+
+// -----
+
+// Plain loads stand under a condition, and are no wider than the source's rows allow.
+// CHECK-LABEL: @plain
+// CHECK:       %[[THERE:.*]] = arith.cmpi slt, %[[C:.*]], %c12
+// CHECK:       %[[V:.*]] = scf.if %[[THERE]] -> (vector<4xf16>)
+// CHECK:         vector.load %{{.*}}[%{{.*}}, %[[C]]] {alignment = 8 : i64}
+// CHECK:       } else {
+// CHECK:         scf.yield %cst
+// CHECK:       vector.store %[[V]], %{{.*}}[%{{.*}}, %[[C]]] {alignment = 8 : i64}
+// CHECK-NOT:   alcop.copy
+#ws = #gpu.address_space<workgroup>
+func.func @plain(%A: memref<32x16xf16>) {
+  %c1 = arith.constant 1 : index
+  %c64 = arith.constant 64 : index
+  gpu.launch blocks(%bx, %by, %bz) in (%gx = %c1, %gy = %c1, %gz = %c1)
+             threads(%tx, %ty, %tz) in (%sx = %c64, %sy = %c1, %sz = %c1) {
+    %a = memref.alloc() : memref<32x16xf16, #ws>
+    %tile = memref.subview %A[0, 0] [32, 12] [1, 1] : memref<32x16xf16> to memref<32x12xf16, strided<[16, 1]>>
+    "alcop.copy"(%tile, %a) : (memref<32x12xf16, strided<[16, 1]>>, memref<32x16xf16, #ws>) -> ()
+    gpu.terminator
+  }
+  return
+}
+
+// -----
+
+// Rows at a distance known at run time only: a thread moves along its row. What lies
+// behind the last row may be anything, so it is that row once more.
+// CHECK-LABEL: @rows_anywhere
+// CHECK-SAME:  %[[ROWS:[a-z0-9]+]]: index
+// CHECK:       gpu.launch
+// CHECK-NEXT:    %[[T:.*]] = gpu.thread_id x upper_bound 128
+// CHECK:         %[[QUARTER:.*]] = arith.remui %[[T]], %c4
+// CHECK:         %[[C0:.*]] = arith.muli %[[QUARTER]], %c8
+// CHECK:         %[[C1:.*]] = affine.apply affine_map<()[s0] -> (s0 + 32)>()[%[[C0]]]
+// CHECK:         %[[LAST:.*]] = arith.subi %[[ROWS]], %c1
+// CHECK:         %[[ROW:.*]] = arith.minsi %[[R:.*]], %[[LAST]]
+// CHECK:         nvgpu.device_async_copy %{{.*}}[%[[ROW]], %[[C0]]], %{{.*}}[%[[R]], %[[C0]]], 8 {bypassL1}
+// CHECK:         nvgpu.device_async_copy %{{.*}}[%[[ROW]], %[[C1]]], %{{.*}}[%[[R]], %[[C1]]], 8 {bypassL1}
+#ws = #gpu.address_space<workgroup>
+func.func @rows_anywhere(%A: memref<?x?xf16>, %rows: index, %eighths: index) {
+  %c1 = arith.constant 1 : index
+  %c8 = arith.constant 8 : index
+  %c128 = arith.constant 128 : index
+  %n = arith.muli %eighths, %c8 : index
+  gpu.launch blocks(%bx, %by, %bz) in (%gx = %c1, %gy = %c1, %gz = %c1)
+             threads(%tx, %ty, %tz) in (%sx = %c128, %sy = %c1, %sz = %c1) {
+    %a = memref.alloc() : memref<32x64xf16, #ws>
+    %all = memref.reinterpret_cast %A to offset: [0], sizes: [%rows, %n], strides: [%n, 1] : memref<?x?xf16> to memref<?x?xf16, strided<[?, 1]>>
+    %tile = memref.subview %all[0, 0] [%rows, 64] [1, 1] : memref<?x?xf16, strided<[?, 1]>> to memref<?x64xf16, strided<[?, 1]>>
+    "alcop.async_copy"(%tile, %a) {alcop.arbitrary = [0]} : (memref<?x64xf16, strided<[?, 1]>>, memref<32x64xf16, #ws>) -> ()
+    gpu.terminator
+  }
+  return
+}

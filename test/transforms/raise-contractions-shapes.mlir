@@ -1,0 +1,63 @@
+// RUN: alcop-opt %s --alcop-raise-contractions --split-input-file | FileCheck %s
+
+// Sizes may be anything, known or not.
+// CHECK-LABEL: @sizes
+// CHECK:       linalg.matmul {alcop.contraction = #alcop.contraction<{init = "read", lhs = "mk", rhs = "kn"}>}
+// CHECK:       linalg.matmul {{.*}}init = "zero", lhs = "mk", rhs = "kn"
+func.func @sizes(%a: memref<?x3xf16>, %b: memref<3x?xf16>, %c: memref<?x?xf32>,
+                 %d: memref<7x0xf16>, %e: memref<0x5xf16>, %f: memref<7x5xf32>) {
+  linalg.matmul ins(%a, %b : memref<?x3xf16>, memref<3x?xf16>) outs(%c : memref<?x?xf32>)
+  %zero = arith.constant 0.0 : f32
+  linalg.fill ins(%zero : f32) outs(%f : memref<7x5xf32>)
+  linalg.matmul ins(%d, %e : memref<7x0xf16>, memref<0x5xf16>) outs(%f : memref<7x5xf32>)
+  return
+}
+
+// -----
+
+// Rows at a constant distance, and views that the function takes itself.
+// CHECK-LABEL: @layouts
+// CHECK:       linalg.matmul {{.*}}lhs = "mk", rhs = "kn"
+// CHECK:       linalg.matmul {{.*}}lhs = "mk", rhs = "kn"
+func.func @layouts(%a: memref<32x32xf16, strided<[40, 1]>>, %b: memref<64x64xf16>,
+                   %c: memref<32x32xf32>, %i: index) {
+  %view = memref.subview %b[%i, 8] [32, 32] [1, 1] : memref<64x64xf16> to memref<32x32xf16, strided<[64, 1], offset: ?>>
+  linalg.matmul ins(%a, %view : memref<32x32xf16, strided<[40, 1]>>, memref<32x32xf16, strided<[64, 1], offset: ?>>) outs(%c : memref<32x32xf32>)
+  linalg.matmul ins(%view, %view : memref<32x32xf16, strided<[64, 1], offset: ?>>, memref<32x32xf16, strided<[64, 1], offset: ?>>) outs(%c : memref<32x32xf32>)
+  return
+}
+
+// -----
+
+// Batches; one that is summed over is no loop of C.
+// CHECK-LABEL: @batches
+// CHECK:       linalg.batch_matmul {alcop.contraction = #alcop.contraction<{init = "read", lhs = "bmk", out = "bmn", rhs = "bkn"}>}
+// CHECK:       linalg.batch_reduce_matmul {alcop.contraction = #alcop.contraction<{init = "read", lhs = "bmk", rhs = "bkn"}>}
+// CHECK:       linalg.contract {{.*}}lhs = "bmk", out = "bmn", rhs = "kn"
+// CHECK:       linalg.contract {{.*}}lhs = "mk", out = "bmn", rhs = "bnk"
+func.func @batches(%a: memref<2x8x8xf16>, %b: memref<8x8xf16>, %c: memref<2x8x8xf32>, %d: memref<8x8xf32>) {
+  linalg.batch_matmul ins(%a, %a : memref<2x8x8xf16>, memref<2x8x8xf16>) outs(%c : memref<2x8x8xf32>)
+  linalg.batch_reduce_matmul ins(%a, %a : memref<2x8x8xf16>, memref<2x8x8xf16>) outs(%d : memref<8x8xf32>)
+  linalg.contract indexing_maps = [affine_map<(b, m, n, k) -> (b, m, k)>, affine_map<(b, m, n, k) -> (k, n)>, affine_map<(b, m, n, k) -> (b, m, n)>]
+    ins(%a, %b : memref<2x8x8xf16>, memref<8x8xf16>) outs(%c : memref<2x8x8xf32>)
+  linalg.contract indexing_maps = [affine_map<(b, m, n, k) -> (m, k)>, affine_map<(b, m, n, k) -> (b, n, k)>, affine_map<(b, m, n, k) -> (b, m, n)>]
+    ins(%b, %a : memref<8x8xf16>, memref<2x8x8xf16>) outs(%c : memref<2x8x8xf32>)
+  return
+}
+
+// -----
+
+// A vector is a matrix of one row. The inputs of `linalg.matvec` cannot be exchanged.
+// CHECK-LABEL: @vectors
+// CHECK:       linalg.vecmat {alcop.contraction = #alcop.contraction<{init = "read", lhs = "k", out = "n", rhs = "kn"}>}
+// CHECK:       linalg.matvec {alcop.contraction = #alcop.contraction<{init = "read", lhs = "k", out = "n", rhs = "nk", swapped = true}>}
+// CHECK:       linalg.contract {{.*}}lhs = "k", out = "n", rhs = "nk"
+// CHECK-NOT:   swapped
+// CHECK-SAME:  ins(%{{.*}}, %{{.*}} : memref<8xf16>, memref<8x8xf16>)
+func.func @vectors(%a: memref<8x8xf16>, %x: memref<8xf16>, %y: memref<8xf32>) {
+  linalg.vecmat ins(%x, %a : memref<8xf16>, memref<8x8xf16>) outs(%y : memref<8xf32>)
+  linalg.matvec ins(%a, %x : memref<8x8xf16>, memref<8xf16>) outs(%y : memref<8xf32>)
+  linalg.contract indexing_maps = [affine_map<(m, k) -> (m, k)>, affine_map<(m, k) -> (k)>, affine_map<(m, k) -> (m)>]
+    ins(%a, %x : memref<8x8xf16>, memref<8xf16>) outs(%y : memref<8xf32>)
+  return
+}
