@@ -98,7 +98,8 @@ def _check_kernel(kernel: Any) -> list[Violation]:
     program = _Program(kernel, accesses)
     found: dict[tuple[Any, str], Violation] = {}
     for assignment in program.values.assignments(max(a.slots for a in accesses)):
-        for wrong in _Run(program, Environment(assignment)).violations():
+        values = Environment(assignment, program.values.needed)
+        for wrong in _Run(program, values).violations():
             found.setdefault((wrong.op, wrong.message), wrong)
         if len(found) >= MAX_VIOLATIONS:
             break

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import operator
 import random
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Container, Iterable, Iterator
 from typing import Any
 
 from alcop_mlir.bindings import ir
@@ -18,6 +18,7 @@ COMMITS = ("alcop.producer_commit", "nvgpu.device_async_create_group")
 Assignment = dict[Any, int]
 _LOWER, _UPPER, _STEP = range(3)
 MOST_TRIPS = 24
+_LARGE = (33, 64, 100)  # for loops over a part of a size
 _MIXED_RUNS = 12  # in which sizes differ from each other
 
 
@@ -46,7 +47,7 @@ class Values:
             yield {}
             return
         most = min(2 * slots + 4, MOST_TRIPS)
-        for trips in range(most + 1):
+        for trips in (*range(most + 1), *_LARGE):
             yield self._assigned(lambda trips=trips: trips)
         if len(self._free) > 1:
             draw = random.Random(0)
@@ -95,12 +96,17 @@ class Values:
 class Environment:
     """The integers of one run; None is a number that is not known."""
 
-    def __init__(self, assignment: Assignment):
+    def __init__(self, assignment: Assignment, needed: Container[Any]):
         self._known: dict[Any, int | None] = dict(assignment)
+        self._needed = needed
 
     def get(self, value: Any) -> int | None:
         """What `value` is; an integer is itself."""
-        return value if isinstance(value, int) else self._known.get(value)
+        if isinstance(value, int):
+            return value
+        if value not in self._known and value in self._needed:
+            self._compute_outside(value)
+        return self._known.get(value)
 
     def set(self, value: Any, known: int | None) -> None:
         """From now on `value` is that."""
@@ -109,6 +115,12 @@ class Environment:
     def compute(self, op: Any, operands: list[Any], result: Any) -> None:
         """Run an op that `is_computable`."""
         self._known[result] = _computed(op, [self.get(v) for v in operands])
+
+    def _compute_outside(self, value: Any) -> None:
+        """What was not computed on the way stands before the kernel."""
+        owner = value.owner
+        if not isinstance(owner, ir.Block) and is_computable(owner.operation):
+            self.compute(owner.operation, list(owner.operation.operands), value)
 
 
 def is_computable(op: Any) -> bool:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable
+from functools import cmp_to_key
 from typing import Any
 
 from alcop_mlir.analysis.loops import constant, defining_op
@@ -86,5 +87,6 @@ def backward_slice(
         elif owner.operation.block == block and owner.operation not in ops:
             ops.add(owner.operation)
             pending.extend(v for v in captured(owner) if v not in known)
-    ordered = [op.operation for op in block.operations if op.operation in ops]
-    return ordered, arguments
+    # By pairs: a slice is short, and the block it is of may be long.
+    before = cmp_to_key(lambda one, other: -1 if one.is_before_in_block(other) else 1)
+    return sorted(ops, key=before), arguments

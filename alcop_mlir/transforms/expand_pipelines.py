@@ -383,7 +383,8 @@ class _Expansion:
         """
         reads = self.streams.reads[step]
         index = self._index(state.load_index, induction, tile)
-        (index,) = _chosen(exists, [index], [self._last_index()])
+        if exists is not True:
+            (index,) = _chosen(exists, [index], [self._last_index()])
         mapping = self._stream_values(self.streams.load_arguments, state.load, index)
         evaluated(self.loop, [v for read in reads for v in read.operands], mapping)
         return [self._read(read, mapping) for read in reads]

@@ -127,6 +127,53 @@ def test_right_pipelines_pass(stages: str, tail: str, bounds: str) -> None:
         assert messages(module) == [], step
 
 
+LAUNCH = """
+  func.func @kernel(%A: memref<64x32xf32>, %n: index) {
+    %c0 = arith.constant 0 : index
+    %c1 = arith.constant 1 : index
+    %c32 = arith.constant 32 : index
+    %half = arith.divui %n, %c32 : index
+    gpu.launch blocks(%bx, %by, %bz) in (%gx = %c1, %gy = %c1, %gz = %c1)
+        threads(%tx, %ty, %tz) in (%sx = %c32, %sy = %c1, %sz = %c1) {
+      %a = memref.alloc() : memref<32xf32, #gpu.address_space<workgroup>>
+      scf.for %again = %c0 to %half step %c1 {
+        scf.for %k = %c0 to %n step %c1 {
+          %x = memref.load %A[%k, %tx] : memref<64x32xf32>
+          memref.store %x, %a[%tx] : memref<32xf32, #gpu.address_space<workgroup>>
+          gpu.barrier
+          %y = memref.load %a[%tx] : memref<32xf32, #gpu.address_space<workgroup>>
+          memref.store %y, %A[%c0, %tx] : memref<64x32xf32>
+          gpu.barrier
+        }
+      }
+      gpu.terminator
+    }
+    return
+  }"""
+
+
+def test_numbers_from_outside_of_the_kernel() -> None:
+    """Constants and bounds of a launch stand before it; its loops run all the same."""
+    text = LAUNCH.replace("memref.store %y, %A", "memref.store %y, %B").replace(
+        "%n: index", "%B: memref<64x32xf32>, %n: index"
+    )
+    passes = (
+        "alcop-plan-pipelines{stages=3,1 assume-noalias-args=true},alcop-multi-buffer,"
+        "alcop-expand-pipelines,canonicalize,cse,alcop-place-waits"
+    )
+
+    def placed_launch() -> Any:
+        module = ir.Module.parse(text)
+        run_pipeline(module, f"builtin.module({passes})")
+        return module
+
+    assert messages(placed_launch()) == []
+    for number in range(len(ops(placed_launch(), WAIT))):
+        module = placed_launch()
+        ops(module, WAIT)[number].erase()
+        assert any("in flight" in found for found in messages(module)), number
+
+
 def test_a_kernel_without_pipelines_passes() -> None:
     assert messages(ir.Module.parse(kernel("static"))) == []
 

@@ -19,6 +19,7 @@ READS = (
     "run-time-steps",
     "branch",
 )
+EFFECTS = (*4 * ("none",), "store", "store", "same", "alias", "exchange")
 MAX_SHARED, MAX_REGISTER = 6, 4
 MAX_COPY_BYTES = 16
 CP_ASYNC = (4, 8, 16)
@@ -42,7 +43,7 @@ def buffers(draw: st.DrawFn) -> Buffer:
             if element != "f16" or not form.startswith("scalar") or draw(st.booleans())
         ]
         copies = tuple(draw(st.lists(st.sampled_from(forms), min_size=1, max_size=2)))
-    addresses = ["index", "index", "carried", "wrapped", "carried", "index", "loaded"]
+    addresses = [*3 * ("index", "carried", "index"), "wrapped", "wrapped", "loaded"]
     if element == "i32":
         addresses.append("dependent")
     return Buffer(
@@ -67,10 +68,8 @@ def loops(draw: st.DrawFn) -> Loop:
         lower=draw(st.sampled_from((0, 0, 1, 5))),
         step=step,
         slack=draw(st.integers(0, step - 1)),
-        dynamic=draw(st.booleans()),
-        effect=draw(
-            st.sampled_from(("none",) * 4 + ("store", "same", "alias", "exchange"))
-        ),
+        dynamic=draw(st.integers(0, 2)) > 0,
+        effect=draw(st.sampled_from(EFFECTS)),
         barrier_first=draw(st.booleans()),
     )
 
@@ -81,7 +80,7 @@ def kernels(draw: st.DrawFn) -> Kernel:
     drawn = [draw(loops())]
     reuse = False
     if draw(st.integers(0, 3)) == 3:
-        reuse = draw(st.booleans())
+        reuse = draw(st.integers(0, 3)) == 3
         second = draw(loops())
         if reuse:
             second = replace(second, buffers=drawn[0].buffers)
@@ -115,7 +114,7 @@ def settings_of(draw: st.DrawFn, kernel: Kernel) -> Settings:
     return Settings(
         draw(stages.filter(lambda both: both != (1, 1))),
         tail=draw(st.sampled_from(("predicated", "predicated", "wrap"))),
-        noalias=not aliases and draw(st.integers(0, 3)) != 3,
+        noalias=not aliases and draw(st.integers(0, 5)) != 5,
         cleanup=draw(st.booleans()),
         unroll=draw(st.booleans()),
     )

@@ -111,7 +111,7 @@ def try_case(case: Case) -> tuple[frozenset[str], str]:
 def test_a_wrong_pipeline_is_found(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Each of the three checks finds what is wrong with a pipeline; as is, none does."""
+    """Hazards and bits tell a wrong pipeline from a right one."""
     monkeypatch.chdir(tmp_path)
     buffer = Buffer("f32", 1, ("scalar",), partner=-1)
     kernel = Kernel(64, (Loop((buffer,), trips=7, dynamic=True),))
