@@ -1,11 +1,13 @@
 """How lean is the steady state? SASS instructions per mma.sync, registers. No GPU.
 
 usage: python bench/bench_sass.py [--target sm_80] [--size 4096] [--type f16]
-                                  [--layout nn] [SCHEDULE ...]
+                                  [--layout nn] [--sizes known] [SCHEDULE ...]
 
 Compiles C = A * B and reads the K loop out of the cubin: for the schedules given, else
-those of f16 and one of each other type and layout. tf32 stands for f32 inputs. Needs
-the extra `ptxas`. The raw records go to bench/results/sass.jsonl.
+those of f16 and one of each other type and layout. tf32 stands for f32 inputs. Sizes
+are known, or "ragged" (known, and no multiple of a tile), or open: known at run time
+only, with the promise of 16-byte rows. Needs the extra `ptxas`. The raw records go to
+bench/results/sass.jsonl.
 """
 
 from __future__ import annotations
@@ -36,30 +38,38 @@ SCHEDULES = (
     "block=128,256,32 warp=64,64 stages=3,2",
     "block=128,128,64 warp=64,64 stages=3,2",
 )
-Case = tuple[str, str, str]  # type, layout, schedule
+SIZES = ("known", "ragged", "open")
+RAGGED = 88  # elements less than the size, in each dimension
+Case = tuple[str, str, str, str]  # type, layout, sizes, schedule
 
 
 def cases() -> list[Case]:
     """f16 with all schedules; every type and layout with 64 bytes along K."""
-    found = [("f16", "nn", schedule) for schedule in SCHEDULES]
-    found.append(("f16", "nt", "block=128,128,64 warp=64,64 stages=3,2"))
+    found = [("f16", "nn", "known", schedule) for schedule in SCHEDULES]
+    found.append(("f16", "nt", "known", "block=128,128,64 warp=64,64 stages=3,2"))
+    for layout in LAYOUTS[:2]:
+        found += [("f16", layout, sizes, SCHEDULES[0]) for sizes in SIZES[1:]]
     for kind, (_, _, size) in TYPES.items():
         for layout in LAYOUTS:
             schedule = f"block=128,128,{64 // size} warp=64,64 stages=3,2"
-            if (kind, layout, schedule) not in found:
-                found.append((kind, layout, schedule))
+            if (kind, layout, "known", schedule) not in found:
+                found.append((kind, layout, "known", schedule))
     return found
 
 
-def matmul(size: int, kind: str = "f16", layout: str = "nn") -> str:
-    """C = A * B of `size` cubed, as MLIR."""
+def matmul(
+    size: int, kind: str = "f16", layout: str = "nn", sizes: str = "known"
+) -> str:
+    """C = A * B of `size` cubed, or about, as MLIR."""
     element, out, _ = TYPES[kind]
-    a = b = f"memref<{size}x{size}x{element}>"
-    c = f"memref<{size}x{size}x{out}>"
+    extent = {"known": size, "ragged": size - RAGGED, "open": "?"}[sizes]
+    a = b = f"memref<{extent}x{extent}x{element}>"
+    c = f"memref<{extent}x{extent}x{out}>"
+    promise = " {alcop.row_alignment = 16 : i64}" if sizes == "open" else ""
     a_loops = "m, k" if layout[0] == "n" else "k, m"
     b_loops = "k, n" if layout[1] == "n" else "n, k"
     return f"""
-      func.func @matmul(%A: {a}, %B: {b}, %C: {c}) {{
+      func.func @matmul(%A: {a}{promise}, %B: {b}{promise}, %C: {c}{promise}) {{
         %zero = arith.constant {"0" if out == "i32" else "0.0"} : {out}
         linalg.fill ins(%zero : {out}) outs(%C : {c})
         linalg.matmul
@@ -73,11 +83,11 @@ def matmul(size: int, kind: str = "f16", layout: str = "nn") -> str:
 
 def measure(case: Case, target: str, size: int) -> dict[str, object]:
     """One record."""
-    kind, layout, schedule = case
+    kind, layout, sizes, schedule = case
     options = compiler.Options(
         find_target(target), Schedule.parse(schedule), allow_tf32=kind == "tf32"
     )
-    source = inputs.read_text(matmul(size, kind, layout))
+    source = inputs.read_text(matmul(size, kind, layout, sizes))
     bundle = compiler.compile_source(source, options)
     (function,) = bundle.functions
     (kernel,) = function.kernels
@@ -88,6 +98,7 @@ def measure(case: Case, target: str, size: int) -> dict[str, object]:
     return {
         "type": kind,
         "layout": layout,
+        "sizes": sizes,
         "schedule": schedule,
         "target": target,
         "size": size,
@@ -109,16 +120,19 @@ def main() -> None:
     parser.add_argument("--size", type=int, default=4096, help="M, N and K")
     parser.add_argument("--type", choices=TYPES, default="f16", help="of SCHEDULE")
     parser.add_argument("--layout", choices=LAYOUTS, default="nn", help="of SCHEDULE")
+    parser.add_argument("--sizes", choices=SIZES, default="known", help="of SCHEDULE")
     given = parser.parse_args()
-    wanted = [(given.type, given.layout, text) for text in given.schedules] or cases()
+    wanted = [
+        (given.type, given.layout, given.sizes, text) for text in given.schedules
+    ] or cases()
     records = [measure(case, given.target, given.size) for case in wanted]
     columns = ("instructions", "mma", "registers", "spill_bytes", "shared_bytes")
     print(f"C = A * B, {given.size} cubed, {given.target}: loop of the steady state")
     print_table(
-        ["type", "layout", "schedule", "SASS per mma", *columns],
+        ["type", "layout", "sizes", "schedule", "SASS per mma", *columns],
         [
             [
-                *(r[name] for name in ("type", "layout", "schedule")),
+                *(r[name] for name in ("type", "layout", "sizes", "schedule")),
                 f"{r['per_mma']:.2f}",
                 *(r[name] for name in columns),
             ]

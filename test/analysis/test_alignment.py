@@ -143,3 +143,39 @@ def test_casts_that_forget_are_seen_through() -> None:
     cast = "memref.cast %A : memref<64x40xf16> to memref<?x40xf16>"
     body = mark(cast, "memref<?x40xf16>")
     assert marked(body, lambda v: str(behind_casts(v).type)) == "memref<64x40xf16>"
+
+
+@pytest.mark.parametrize(
+    ("source", "size", "expected"),
+    [
+        ("%Z : memref<?x?xf16>", "%m", 16),
+        ("%Z : memref<?x?xf16>", "%c24", 16),
+        ("%Z : memref<?x?xf16>", "%c6", 4),
+        ("%Z : memref<?x?xf16>", "%n", 2),
+        # Where an array begins at an unknown offset, its elements are aligned alone.
+        ("%B : memref<?x64xf16, strided<[?, 1], offset: ?>>", "%m", 2),
+    ],
+)
+def test_rows_as_long_as_a_value(source: str, size: str, expected: int) -> None:
+    """A distance known at run time only, through views and casts."""
+    name, kind = source.split(" : ")
+    body = f"""
+      %Z = memref.alloc(%n, %n) : memref<?x?xf16>
+      %r = memref.reinterpret_cast {name} to offset: [0], sizes: [%n, {size}],
+        strides: [{size}, 1] : {kind} to memref<?x?xf16, strided<[?, 1]>>
+      %v = memref.subview %r[%n, %c16] [%n, 8] [1, 1] : memref<?x?xf16,
+        strided<[?, 1]>> to memref<?x8xf16, strided<[?, 1], offset: ?>>
+      %x = memref.cast %v : memref<?x8xf16, strided<[?, 1], offset: ?>>
+        to memref<?x?xf16, strided<[?, 1], offset: ?>>
+      "test.mark"(%x) : (memref<?x?xf16, strided<[?, 1], offset: ?>>) -> ()"""
+    assert marked(body, lambda v: address_alignment(v, [1, 8])) == expected
+
+
+def test_one_of_several_matrices() -> None:
+    """The dimension that a view drops is no row."""
+    body = """
+      %Z = memref.alloc(%n) : memref<?x24x40xf16>
+      %x = memref.subview %Z[%n, 0, 0] [1, 24, 40] [1, 1, 1]
+        : memref<?x24x40xf16> to memref<24x40xf16, strided<[40, 1], offset: ?>>
+      "test.mark"(%x) : (memref<24x40xf16, strided<[40, 1], offset: ?>>) -> ()"""
+    assert marked(body, lambda v: address_alignment(v, [1, 8])) == 16

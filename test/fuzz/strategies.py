@@ -19,33 +19,33 @@ READS = (
     "run-time-steps",
     "branch",
 )
-EFFECTS = (*4 * ("none",), "store", "store", "same", "alias", "exchange")
 MAX_SHARED, MAX_REGISTER = 6, 4
 MAX_COPY_BYTES = 16
 CP_ASYNC = (4, 8, 16)
+LEAST = {True: 4, False: 2}  # bytes of a copy, in plain buffers and others
 
 
 @st.composite
-def buffers(draw: st.DrawFn) -> Buffer:
-    """A buffer that can hold what its copies and reads need."""
+def buffers(draw: st.DrawFn, plain: bool) -> Buffer:
+    """A buffer; if `plain` one whose copies can surely be pipelined."""
     element = draw(st.sampled_from(sorted(BYTES, reverse=True)))
-    widths = [w for w in (1, 2, 4, 8) if w * BYTES[element] <= MAX_COPY_BYTES]
-    width = draw(st.sampled_from(widths))
+    size = BYTES[element]
+    widths = [w for w in (1, 2, 4, 8) if w * size <= MAX_COPY_BYTES]
+    width = draw(st.sampled_from([w for w in widths if w * size >= LEAST[plain]]))
+    copies: tuple[str, ...]
     if draw(st.integers(0, 3)) == 3:
         copies = (draw(st.sampled_from(TILE_FORMS)),)
     else:
-        can_be_async = width * BYTES[element] in CP_ASYNC
         forms = [
             form
             for form in (*THREAD_FORMS, *GUARDED_FORMS)
-            if can_be_async or not form.startswith("async")
-            # Moves of 2 bytes are refused: some of them are enough.
-            if element != "f16" or not form.startswith("scalar") or draw(st.booleans())
+            if (width * size in CP_ASYNC or not form.startswith("async"))
+            and (size in CP_ASYNC or not (plain and form.startswith("scalar")))
         ]
         copies = tuple(draw(st.lists(st.sampled_from(forms), min_size=1, max_size=2)))
-    addresses = [*3 * ("index", "carried", "index"), "wrapped", "wrapped", "loaded"]
-    if element == "i32":
-        addresses.append("dependent")
+    addresses = ["index", "carried", "wrapped"]
+    if not plain:
+        addresses += ["loaded", "dependent"] if element == "i32" else ["loaded"]
     return Buffer(
         element,
         width,
@@ -59,17 +59,18 @@ def buffers(draw: st.DrawFn) -> Buffer:
 
 
 @st.composite
-def loops(draw: st.DrawFn) -> Loop:
+def loops(draw: st.DrawFn, plain: bool) -> Loop:
     """A loop over one to three buffers."""
     step = draw(st.integers(1, 3))
+    effects = ("none", "store") if plain else ("none", "same", "alias", "exchange")
     return Loop(
-        tuple(draw(st.lists(buffers(), min_size=1, max_size=3))),
+        tuple(draw(st.lists(buffers(plain), min_size=1, max_size=3))),
         trips=draw(st.integers(0, 9)),
         lower=draw(st.sampled_from((0, 0, 1, 5))),
         step=step,
         slack=draw(st.integers(0, step - 1)),
-        dynamic=draw(st.integers(0, 2)) > 0,
-        effect=draw(st.sampled_from(EFFECTS)),
+        dynamic=draw(st.booleans()),
+        effect=draw(st.sampled_from(effects)),
         barrier_first=draw(st.booleans()),
     )
 
@@ -77,11 +78,12 @@ def loops(draw: st.DrawFn) -> Loop:
 @st.composite
 def kernels(draw: st.DrawFn) -> Kernel:
     """A kernel of one or two loops."""
-    drawn = [draw(loops())]
+    plain = draw(st.integers(0, 2)) < 2
+    drawn = [draw(loops(plain))]
     reuse = False
     if draw(st.integers(0, 3)) == 3:
         reuse = draw(st.integers(0, 3)) == 3
-        second = draw(loops())
+        second = draw(loops(plain))
         if reuse:
             second = replace(second, buffers=drawn[0].buffers)
         drawn.append(second)

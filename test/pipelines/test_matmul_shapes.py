@@ -14,7 +14,8 @@ import pytest
 
 from alcop_mlir import compiler, inputs
 from alcop_mlir.errors import LaunchError
-from alcop_mlir.runtime.launch import Program
+from alcop_mlir.runtime.emulator import emulate
+from alcop_mlir.runtime.launch import Program, grid_of
 from alcop_mlir.runtime.reference import with_strides
 from alcop_mlir.schedule import Schedule
 
@@ -208,6 +209,31 @@ def test_one_program_for_all_sizes(stages: str, rhs: str, init: str) -> None:
     program = compiled(product, f"{TILE} stages={stages}")
     for shape in DYNAMIC:
         check(product, program, shape)
+
+
+@pytest.mark.parametrize("rhs", ["kn", "nk"])
+@pytest.mark.parametrize("columns", [64, 128])
+def test_no_bank_conflicts_at_run_time(rhs: str, columns: int) -> None:
+    """Threads stand otherwise where rows lie at an unknown distance."""
+    product = Product({}, ("mk", rhs, "mn"), dynamic="mnk", promise=16)
+    warp = "32,32" if columns == 64 else "32,64"
+    program = compiled(product, f"block=64,{columns},32 warp={warp} stages=3,2")
+    given = sizes(64, columns, 96)
+    (kernel,) = program.function.kernels
+    arrays = product.arrays(given)
+    named = dict(zip(("arg0", "arg1", "arg2"), arrays, strict=True))
+    known = {name.upper(): size for name, size in given.items()}
+    result = emulate(
+        program.ptx,
+        kernel.name,
+        grid_of(kernel, known),
+        kernel.block,
+        [(named | known)[str(name)] for name in kernel.arguments],
+        dynamic_shared=kernel.shared_bytes,
+        counters=True,
+    )
+    assert result.counters is not None
+    assert result.counters.bank_conflicts == 0
 
 
 @pytest.mark.parametrize("stages", ["1,1", "3,2"])

@@ -155,7 +155,7 @@ def test_remarks_go_to_stderr(
         (
             [MATMUL, "--schedule", "block=384,128,32 warp=64,64"],
             f"{MATMUL}:15:3: alcop-select-schedule: schedule 'block=384,128,32 "
-            "warp=64,64 stages=3,2' does not divide the product: M is 512",
+            "warp=64,64 stages=3,2' needs about 89088 registers per block",
         ),
         (
             [MATMUL, "--target=sm_89", "--schedule", SMALL.replace("3,2", "8,2")],

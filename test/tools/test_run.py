@@ -245,3 +245,42 @@ def test_products_of_f32_are_rounded_only_if_asked_for(
     assert "done with the option 'allow-tf32' only" in capsys.readouterr().err
     assert tool.main([str(path), "--device", "emulator", "--allow-tf32"]) == 0
     assert "OK: max relative error" in capsys.readouterr().out
+
+
+OPEN = SMALL.replace("32x32xf16", "?x?xf16").replace("32x32xf32", "?x16xf32")
+
+
+def test_sizes_that_the_program_leaves_open(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Given, or chosen; what is constant in one array is so in all."""
+    file = tmp_path / "open.mlir"
+    file.write_text(OPEN)
+    assert tool.main([str(file), "--sizes", "M=40,K=24"]) == 0
+    shown = rows(capsys.readouterr().out)
+    assert [line.split()[1] for line in shown["arrays"].splitlines()] == [
+        "40x24xf16",
+        "24x16xf16",
+        "40x16xf32",
+    ]
+    assert shown["check"].startswith("OK")
+    assert tool.main([str(file)]) == 0
+    assert rows(capsys.readouterr().out)["check"].startswith("OK")
+
+
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        ("M=x", "argument --sizes: 'M=x' is no size, expected as in M=1000"),
+        ("M", "argument --sizes: 'M' is no size, expected as in M=1000"),
+        ("Q=8", "no size is called 'Q'; there are K, M"),
+        ("N=8", "no size is called 'N'; there are K, M"),
+    ],
+)
+def test_wrong_sizes(
+    given: str, message: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    file = tmp_path / "open.mlir"
+    file.write_text(OPEN)
+    assert tool.main([str(file), "--sizes", given]) == 1
+    assert message in capsys.readouterr().err
