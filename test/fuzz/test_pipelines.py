@@ -3,7 +3,7 @@
 Random loop kernels are compiled as they are and pipelined, and run on the emulator. A
 failure is shrunk, and printed as `.mlir` with all that is needed to run it again.
 
-    ALCOP_FUZZ_MINUTES=60   go on with new seeds, that long for each shard
+    ALCOP_FUZZ_MINUTES=60   go on with new seeds for so long, all shards together
     ALCOP_FUZZ_SEED=7       begin elsewhere; a failure prints the seed that found it
 """
 
@@ -28,6 +28,7 @@ from alcop_mlir.analysis.pipeline_check import check
 from alcop_mlir.errors import AlcopError
 
 MINUTES = float(os.environ.get("ALCOP_FUZZ_MINUTES", "0"))
+WORKERS = int(os.environ.get("PYTEST_XDIST_WORKER_COUNT", "1"))
 SEED = int(os.environ.get("ALCOP_FUZZ_SEED", "0"))
 SHARDS = 8  # run at the same time where there are so many workers
 CASES_PER_SHARD = 135
@@ -41,7 +42,7 @@ def test_pipelining_changes_nothing(
     shard: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)  # a pass that crashes leaves a file
-    end = time.monotonic() + 60 * MINUTES
+    end = time.monotonic() + 60 * MINUTES * WORKERS / SHARDS
     for number in itertools.count():
         seen = search(seed=SEED + shard + SHARDS * number)
         for what, share in LEAST_SHARES.items():
