@@ -88,5 +88,8 @@ def backward_slice(
             ops.add(owner.operation)
             pending.extend(v for v in captured(owner) if v not in known)
     # By pairs: a slice is short, and the block it is of may be long.
-    before = cmp_to_key(lambda one, other: -1 if one.is_before_in_block(other) else 1)
-    return sorted(ops, key=before), arguments
+    return sorted(ops, key=cmp_to_key(_block_order)), arguments
+
+
+def _block_order(one: Any, other: Any) -> int:
+    return -1 if one.is_before_in_block(other) else 1
