@@ -3,8 +3,8 @@
 usage: python bench/bench_compile.py [--repeat 5]
 
 Cold: `alcop-compile FILE -o ...` as a process of its own, user and system time of it
-and of ptxas. Warm: the same from Python, after a first time. The median of the repeats
-is shown. The raw records go to bench/results/compile.jsonl.
+and of ptxas. Warm: the same from Python, after a first time, in that process; ptxas, a
+process of its own, is shown beside it. The median of the repeats is shown. The raw records go to bench/results/compile.jsonl.
 """
 
 from __future__ import annotations
@@ -68,8 +68,8 @@ def record(kind: str, file: Path, schedule: str | None, runs: list[Cost]) -> Rec
         "kind": kind,
         "file": file.name,
         "schedule": schedule,
-        "cpu_seconds": [run.own + run.started for run in runs],
         # A cold compile is itself a process that was started: ptxas is not told apart.
+        "cpu_seconds": [run.started if kind == "cold" else run.own for run in runs],
         "ptxas_seconds": None if kind == "cold" else [run.started for run in runs],
         "wall_seconds": [run.wall for run in runs],
     }
@@ -110,7 +110,7 @@ def main() -> None:
                 record("warm", file, schedule, in_process),
             ]
     print(f"compiling to a bundle for sm_80: CPU seconds, median of {repeat}")
-    header = ["", "", "CPU", "range", "of it ptxas", "wall", "allowed CPU"]
+    header = ["", "", "CPU", "range", "and ptxas", "wall", "allowed CPU"]
     print_table(header, [row(done) for done in records])
     print(f"\nrecords: {store('compile', records)}")
 

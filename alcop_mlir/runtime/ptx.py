@@ -172,6 +172,14 @@ def _older_constants(text: str) -> str:
     only decimals that are exact, a float's bits as those of the double, and the short
     formats as `0xH` and `0xR` with theirs: all are written so here.
     """
+    lines = text.split("\n")
+    for number, line in enumerate(lines):
+        if _MAY_HOLD_CONSTANT.search(line):
+            lines[number] = _older_line(line)
+    return "\n".join(lines)
+
+
+def _older_line(line: str) -> str:
     kind = ""
 
     def rewritten(match: re.Match[str]) -> str:
@@ -184,9 +192,11 @@ def _older_constants(text: str) -> str:
             return _CONSTANT["float"](value)
         return _CONSTANT[kind](float(match["value"])) if kind in _CONSTANT else match[0]
 
-    return _CONSTANTS.sub(rewritten, text)
+    return _CONSTANTS.sub(rewritten, line)
 
 
+# Few lines do: looking for them first takes a tenth of the time.
+_MAY_HOLD_CONSTANT = re.compile(r"\bf0x|\d\.\d|[+-](?:inf|nan)\b")
 _CONSTANTS = re.compile(
     r"\b(?P<type>half|bfloat|float|double)\b"
     r"|\bf0x(?P<bits>[0-9A-Fa-f]{8})\b"
