@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -19,6 +20,7 @@ from alcop_mlir.runtime.emulator.program import Program
 from alcop_mlir.runtime.emulator.reports import Hazard, Reports
 from alcop_mlir.runtime.emulator.schedule import (
     DEFAULT_INSTRUCTION_LIMIT,
+    Picker,
     Runner,
     make_picker,
 )
@@ -76,6 +78,97 @@ def emulate(
     Raises `EmulationError` for PTX outside the subset, a launch that does not fit the
     kernel, and faults: out of bounds, misaligned, deadlock, instruction limit.
     """
+    _check_options(visibility, max_reports, instruction_limit)
+    picker = make_picker(schedule)
+    module = parse_ptx(ptx)
+    code = _choose(module, kernel)
+    _check_launch(code, grid, block, dynamic_shared)
+    with np.errstate(all="ignore"):
+        bound = bind(code, module, args)
+        program = _prepare(code, module, bound, dynamic_shared)
+        reports, shadow = None, None
+        if hazards:
+            lines = {ins.line: ins for ins in code.instructions}
+            reports = Reports(max_reports, lines)
+            shadow = GlobalShadow(
+                bound.memory.data.size, reports, lambda n: block_coordinates(n, grid)
+            )
+        run = _Run(
+            program=program,
+            bound=bound,
+            grid=grid,
+            block=block,
+            lands_early=visibility == "early",
+            schedule=schedule,
+            picker=picker,
+            limit=instruction_limit or DEFAULT_INSTRUCTION_LIMIT,
+            reports=reports,
+            shadow=shadow,
+            tallies=CounterSet(program) if counters else None,
+            tracer=Tracer(trace, program, grid) if trace is not None else None,
+        )
+        started = time.perf_counter()
+        total = run.all_blocks()
+        seconds = time.perf_counter() - started
+        bound.copy_back()
+    return run.result(seconds, total)
+
+
+@dataclass(frozen=True)
+class _Run:
+    """A launch with all that watches it."""
+
+    program: Program
+    bound: Bound
+    grid: Dim3
+    block: Dim3
+    lands_early: bool
+    schedule: str
+    picker: Picker
+    limit: int
+    reports: Reports | None
+    shadow: GlobalShadow | None
+    tallies: CounterSet | None
+    tracer: Tracer | None
+
+    def all_blocks(self) -> int:
+        """Runs them, batch by batch; how many warp instructions that took."""
+        blocks = math.prod(self.grid)
+        return sum(
+            self._batch(np.arange(first, min(first + BATCH_BLOCKS, blocks)))
+            for first in range(0, blocks, BATCH_BLOCKS)
+        )
+
+    def result(self, seconds: float, warp_instructions: int) -> Result:
+        """What was found; the trace is written to its file."""
+        if self.tracer is not None:
+            self.tracer.write()
+        found = self.reports.all() if self.reports is not None else ()
+        tally = self.tallies.result() if self.tallies is not None else None
+        return Result(found, tally, seconds, warp_instructions)
+
+    def _batch(self, numbers: np.ndarray) -> int:
+        batch = Batch(
+            self.program,
+            numbers,
+            self.grid,
+            self.block,
+            self.bound.memory,
+            self.lands_early,
+            self.reports,
+            self.shadow,
+        )
+        follow = self.tracer if self.tracer and self.tracer.follows(numbers) else None
+        runner = Runner(
+            batch, self.schedule, self.picker, self.limit, self.tallies, follow
+        )
+        runner.run()
+        return runner.warp_instructions
+
+
+def _check_options(
+    visibility: str, max_reports: int, instruction_limit: int | None
+) -> None:
     if visibility not in ("late", "early"):
         raise EmulationError(
             f'expected a visibility of "late" or "early", got {visibility!r}'
@@ -86,49 +179,6 @@ def emulate(
         raise EmulationError(
             f"expected an instruction_limit of 1 or more, got {instruction_limit}"
         )
-    picker = make_picker(schedule)
-    module = parse_ptx(ptx)
-    code = _choose(module, kernel)
-    _check_launch(code, grid, block, dynamic_shared)
-    with np.errstate(all="ignore"):
-        bound = bind(code, module, args)
-        program = _prepare(code, module, bound, dynamic_shared)
-        lines = {ins.line: ins for ins in code.instructions}
-        reports = Reports(max_reports, lines) if hazards else None
-        shadow = None
-        if reports is not None:
-            shadow = GlobalShadow(
-                bound.memory.data.size, reports, lambda n: block_coordinates(n, grid)
-            )
-        tallies = CounterSet(program) if counters else None
-        tracer = Tracer(trace, program, grid) if trace is not None else None
-        started = time.perf_counter()
-        total = 0
-        blocks = grid[0] * grid[1] * grid[2]
-        limit = instruction_limit or DEFAULT_INSTRUCTION_LIMIT
-        for first in range(0, blocks, BATCH_BLOCKS):
-            numbers = np.arange(first, min(first + BATCH_BLOCKS, blocks))
-            batch = Batch(
-                program,
-                numbers,
-                grid,
-                block,
-                bound.memory,
-                visibility == "early",
-                reports,
-                shadow,
-            )
-            follow = tracer if tracer and tracer.follows(numbers) else None
-            runner = Runner(batch, schedule, picker, limit, tallies, follow)
-            runner.run()
-            total += runner.warp_instructions
-        seconds = time.perf_counter() - started
-        bound.copy_back()
-    if tracer is not None:
-        tracer.write()
-    found = reports.all() if reports is not None else ()
-    tally = tallies.result() if tallies is not None else None
-    return Result(found, tally, seconds, total)
 
 
 def _choose(module: Module, name: str | None) -> Kernel:

@@ -9,9 +9,14 @@ the instructions that follow. Only what a single kernel needs is read: the bodie
 from __future__ import annotations
 
 import re
-from typing import NoReturn
 
 from alcop_mlir.errors import EmulationError
+from alcop_mlir.runtime.emulator.declarations import (
+    fail,
+    read_limits,
+    read_parameters,
+    read_variable,
+)
 from alcop_mlir.runtime.emulator.literals import (
     constant_expression,
     is_integer,
@@ -20,7 +25,6 @@ from alcop_mlir.runtime.emulator.literals import (
 from alcop_mlir.runtime.emulator.scalars import SCALARS
 from alcop_mlir.runtime.emulator.syntax import (
     Address,
-    Float,
     Instruction,
     Integer,
     Kernel,
@@ -29,8 +33,6 @@ from alcop_mlir.runtime.emulator.syntax import (
     Negated,
     Operand,
     Pair,
-    Parameter,
-    Variable,
     Vector,
 )
 
@@ -51,21 +53,7 @@ _SPLIT = re.compile(r"\s*((?:[^,\[{]|\[[^\]]*\]|\{[^}]*\})+)\s*(?:,|$)")
 _ADDRESS = re.compile(r"\[\s*([%$\w.]+)\s*(?:([+-])\s*(-?)\s*(\w+))?\s*\]$")
 _NAME = re.compile(r"[%$_A-Za-z][\w$%]*(?:\.[xyzw])?$")
 _REGISTER = re.compile(r"\s*([%$\w]+)(?:<(\d+)>)?\s*(?:,|$)")
-_VARIABLE = re.compile(
-    r"(?P<links>(?:\.(?:visible|extern|weak|common)\s+)*)"
-    r"\.(?P<space>shared|local|global|const)\s+"
-    r"(?:\.align\s+(?P<align>\d+)\s+)?(?:\.attribute\([^)]*\)\s*)?"
-    r"\.(?P<type>\w+)\s+(?P<name>[\w$%]+)\s*(?P<dims>(?:\[\s*\d*\s*\])*)"
-    r"(?:\s*=\s*(?P<data>.*))?$",
-    re.S,
-)
-_PARAMETER = re.compile(
-    r"\.param\s+(?:\.align\s+(\d+)\s+)?\.(\w+)\s+"
-    r"(?:\.ptr\s*(?:\.(?:global|const|shared|local)\s*)?(?:\.align\s+\d+\s+)?)?"
-    r"(?:\.align\s+(\d+)\s+)?([\w$%]+)(?:\[(\d+)\])?$"
-)
 _ENTRY = re.compile(r"\.entry\s+([\w$]+)\s*(\(|(?=\{|\.))")
-_THREADS = re.compile(r"\.(maxntid|reqntid)\s+(\d+)(?:\s*,\s*(\d+))?(?:\s*,\s*(\d+))?")
 _DROPPED = (".pragma", ".alignas", ".noreturn")
 
 
@@ -118,13 +106,13 @@ def _read_top(module: Module, text: str) -> None:
         if found[2] == "(":
             close = text.find(")", after)
             if close < 0:
-                _fail(line, "parameter list without an end")
-            _read_parameters(kernel, text[after:close], line)
+                fail(line, "parameter list without an end")
+            read_parameters(kernel, text[after:close], line)
             after = close
         start = text.find("{", after)
         if start < 0:
-            _fail(line, f"kernel {kernel.name} has no body")
-        _read_limits(kernel, text[after:start])
+            fail(line, f"kernel {kernel.name} has no body")
+        read_limits(kernel, text[after:start])
         body = _Body(kernel, text, _files(text))
         spans.append((found.start(), body.read(start + 1)))
         module.kernels[kernel.name] = kernel
@@ -146,69 +134,9 @@ def _read_variables(module: Module, text: str, spans: list[tuple[int, int]]) -> 
             re.M,
         ):
             line = text.count("\n", 0, position + found.start(1)) + 1
-            variable = _variable(found[1], line)
+            variable = read_variable(found[1], line)
             module.variables[variable.name] = variable
         position = stop
-
-
-def _read_parameters(kernel: Kernel, text: str, line: int) -> None:
-    offset = 0
-    for part in text.split(","):
-        part = " ".join(part.split())
-        if not part:
-            continue
-        found = _PARAMETER.match(part)
-        if found is None or found[2] not in SCALARS:
-            _fail(line, f"cannot read the parameter `{part}`")
-        scalar = SCALARS[found[2]]
-        size = scalar.size * int(found[5] or 1)
-        align = max(int(found[1] or 1), scalar.size)
-        offset = -(-offset // align) * align
-        kernel.parameters.append(Parameter(found[4], scalar, size, offset))
-        offset += size
-
-
-def _read_limits(kernel: Kernel, text: str) -> None:
-    for kind, *dims in _THREADS.findall(text):
-        x, y, z = (int(d or 1) for d in dims)
-        if kind == "reqntid":
-            kernel.required_threads = (x, y, z)
-        else:
-            kernel.max_threads = (x, y, z)
-
-
-def _variable(text: str, line: int) -> Variable:
-    text = " ".join(text.split())
-    found = _VARIABLE.match(text)
-    if found is None or found["type"] not in SCALARS:
-        _fail(line, f"cannot read the variable `{text}`")
-    scalar = SCALARS[found["type"]]
-    dims = re.findall(r"\[\s*(\d*)\s*\]", found["dims"])
-    count = 1
-    for dim in dims:
-        count *= int(dim or 0)
-    data = None
-    if found["data"] is not None:
-        data = _initial_bytes(found["data"], found["type"], line)
-    align = int(found["align"] or scalar.size)
-    size = max(count * scalar.size, len(data or b""))
-    extern = ".extern" in found["links"]
-    return Variable(found["name"], found["space"], align, size, extern, data)
-
-
-def _initial_bytes(text: str, type_name: str, line: int) -> bytes:
-    dtype = SCALARS[type_name].dtype
-    out = b""
-    for item in re.findall(r"[^\s,{}]+", text):
-        value = read_literal(item)
-        if isinstance(value, Integer):
-            mask = (1 << (8 * dtype.itemsize)) - 1
-            out += (value.value & mask).to_bytes(dtype.itemsize, "little")
-        elif isinstance(value, Float):
-            out += value.bits.to_bytes(value.size, "little")
-        else:
-            _fail(line, f"cannot read the initial value `{item}`")
-    return out
 
 
 class _Body:
@@ -234,7 +162,7 @@ class _Body:
             line += text.count("\n", position, start)
             found = match(text, start)
             if found is None:
-                _fail(self.kernel.line, f"kernel {self.kernel.name} has no end")
+                fail(self.kernel.line, f"kernel {self.kernel.name} has no end")
             position = found.end()
             kind = found.lastgroup
             if kind == "text":
@@ -244,7 +172,7 @@ class _Body:
             elif kind == "loc":
                 self.location(found["loc"])
             elif kind == "bad":
-                _fail(line, f"cannot read `{self.text[start : start + 40].strip()}`")
+                fail(line, f"cannot read `{self.text[start : start + 40].strip()}`")
             elif found["brace"] == "{":
                 self.scopes.append({})
                 self.opened.append(len(self.kernel.instructions))
@@ -287,17 +215,17 @@ class _Body:
         if text.startswith(".reg"):
             self.declare(text, line)
         elif text.startswith((".shared", ".local", ".global", ".const")):
-            variable = _variable(text, line)
+            variable = read_variable(text, line)
             self.kernel.variables[variable.name] = variable
         elif text.startswith(".branchtargets"):
             self.targets(text, line)
         elif not text.startswith((*_DROPPED, ".callprototype")):
-            _fail(line, f"directive not supported by the emulator: {text}")
+            fail(line, f"directive not supported by the emulator: {text}")
 
     def targets(self, text: str, line: int) -> None:
         """`.branchtargets A, B` belongs to the label just before it."""
         if not text.startswith(".branchtargets"):
-            _fail(line, f"cannot read the statement `{text}`")
+            fail(line, f"cannot read the statement `{text}`")
         here = len(self.kernel.instructions)
         names = [n for n, at in self.kernel.labels.items() if at == here]
         listed = [item.strip() for item in text.split(None, 1)[1].split(",")]
@@ -307,7 +235,7 @@ class _Body:
         _, kind, names = text.split(None, 2)
         scalar = SCALARS.get(kind[1:])
         if scalar is None:
-            _fail(line, f"register type not supported by the emulator: {text}")
+            fail(line, f"register type not supported by the emulator: {text}")
         for name, count in _REGISTER.findall(names):
             if len(self.scopes) > 1:
                 self.renames += 1
@@ -379,12 +307,12 @@ class _Body:
         if "+" in text:  # variable+offset as a value, as in `mov.u64 %rd1, buf+16`
             base, offset = (item.strip() for item in text.split("+", 1))
             return Address("&" + base, int(offset.rstrip("U"), 0))
-        _fail(line, f"cannot read the operand `{text}`")
+        fail(line, f"cannot read the operand `{text}`")
 
     def address(self, text: str, line: int) -> Operand:
         found = _ADDRESS.match(text)
         if found is None:
-            _fail(line, f"cannot read the address `{text}`")
+            fail(line, f"cannot read the address `{text}`")
         base, sign, minus, offset = found.groups()
         value = int(offset.rstrip("U"), 0) if offset else 0
         if (sign == "-") != (minus == "-"):
@@ -406,7 +334,3 @@ def _skip_space(text: str, position: int) -> int:
 
 
 _SPACE = re.compile(r"\s+")
-
-
-def _fail(line: int, why: str) -> NoReturn:
-    raise EmulationError(f"PTX line {line}: {why}")

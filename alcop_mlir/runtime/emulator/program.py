@@ -21,6 +21,7 @@ from alcop_mlir.runtime.emulator import (
     translate_float,
     translate_integer,
     translate_memory,
+    translate_multiply,
     translate_predicate,
     translate_warp,
 )
@@ -51,6 +52,7 @@ if TYPE_CHECKING:
 
 HANDLERS: dict[str, Handler] = {
     **translate_integer.HANDLERS,
+    **translate_multiply.HANDLERS,
     **translate_convert.HANDLERS,
     **translate_predicate.HANDLERS,
     **translate_memory.HANDLERS,
@@ -313,7 +315,7 @@ class Program:
         return End(ins, "table", guard, table=table, index=read)
 
 
-_INTEGER_ONLY = frozenset(translate_integer.HANDLERS)
+_INTEGER_ONLY = frozenset(translate_integer.HANDLERS | translate_multiply.HANDLERS)
 
 
 def _new_epoch(cohort: Cohort, mask: Mask) -> None:
