@@ -1,4 +1,4 @@
-"""What a function computes, as a list of contractions of its arguments.
+"""What a function computes, as the steps of a reference.
 
 Read from the function as it was given, before any pass: the passes' own idea of it
 (`contractions.py`) is what the result is checked against. Works on memrefs and tensors.
@@ -6,33 +6,32 @@ Read from the function as it was given, before any pass: the passes' own idea of
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterator
+from dataclasses import dataclass
 from typing import Any
 
-from alcop_mlir.analysis.contractions import indexing_maps
-from alcop_mlir.analysis.loops import defining_op
-from alcop_mlir.bindings import ir
-
-_ZERO = "0"  # the value of an array that was filled with zero
-_IGNORED = frozenset(
-    "arith.constant tensor.empty tensor.dim "
-    "memref.alloc memref.dealloc memref.dim".split()
+from alcop_mlir.analysis.array_values import (
+    ArrayValues,
+    Content,
+    NotUnderstood,
+    Part,
+    loops,
 )
-_CASTS = frozenset("arith.extf arith.extsi arith.truncf".split())
-# Loop letters: rows of C, columns of C, reduced, in all three.
-_LETTERS = {"m": "mpqr", "n": "nstu", "k": "kxyz", "b": "bcde"}
+from alcop_mlir.analysis.linalg_steps import run_linalg
+from alcop_mlir.analysis.size_names import named_sizes
+from alcop_mlir.analysis.slices import is_pure
+from alcop_mlir.bindings import ir
+from alcop_mlir.expressions import Argument, Constant
+from alcop_mlir.steps import Map, Size, Step, renamed
 
-
-@dataclass(frozen=True)
-class Step:
-    """`out = einsum(maps, lhs, rhs)`, plus `init` if that is not None; array names."""
-
-    lhs: str
-    rhs: str
-    out: str
-    maps: str
-    init: str | None
+_ALLOCATIONS = frozenset("memref.alloc tensor.empty bufferization.alloc_tensor".split())
+_IGNORED = frozenset("memref.dealloc memref.dim tensor.dim func.return".split())
+# Other shapes of the same elements, in the same order.
+_RESHAPES = frozenset(
+    f"{dialect}.{op}"
+    for dialect in ("memref", "tensor")
+    for op in ("expand_shape", "collapse_shape", "cast")
+)
 
 
 @dataclass(frozen=True)
@@ -53,212 +52,144 @@ def result_name(number: int, results: int) -> str:
     return "result" if results == 1 else f"result{number}"
 
 
-def computation(func: Any) -> Computation:
-    """The steps of the `func.func`; none where it holds anything but contractions."""
-    block = func.regions[0].blocks[0]
-    reader = _Reader()
-    for number, argument in enumerate(block.arguments):
-        reader.values[argument] = argument_name(number)
-    for op in block.operations:
-        if not reader.read(op.operation):
-            return Computation((), op.operation)
-    return Computation(tuple(_named(reader, block)))
+def computation(func: Any, allow_tf32: bool = False) -> Computation:
+    """The steps of the `func.func`; none where it holds what steps cannot say.
 
-
-class _Reader:
-    """Follows which value each array holds, op by op.
-
-    A value is the name of an argument, of a step, or zero. A memref is keyed by itself
-    and holds one value after another; a tensor holds one.
+    allow_tf32: whether products of f32 may round their factors to tf32
     """
+    values = ArrayValues(_Shapes(func).shape)
+    block = func.regions[0].blocks[0]
+    for number, argument in enumerate(block.arguments):
+        values.write(argument, argument_name(number))
+    for op in block.operations:
+        try:
+            _read(op.operation, values, allow_tf32)
+        except NotUnderstood:
+            return Computation((), op.operation)
+    try:
+        return Computation(tuple(_finished(values, _ends(func))))
+    except NotUnderstood:
+        return Computation((), func)
 
-    def __init__(self) -> None:
-        self.values: dict[Any, str] = {}
-        # Tensors that are a value with its dimensions in another order.
-        self.transposed: dict[Any, tuple[str, list[int]]] = {}
-        self.steps: list[Step] = []
-        self.returned: tuple[str, ...] = ()
 
-    def read(self, op: Any) -> bool:
-        """Take in `op`; False if it is not understood."""
-        if op.name in _IGNORED:
-            return True
-        if op.name == "linalg.fill" and _is_zero(op.operands[0]):
-            self._write(op, op.operands[1], _ZERO)
-            return True
-        if op.name in ("memref.copy", "linalg.copy"):
-            return self._copy(op)
-        if op.name == "linalg.transpose":
-            return self._transpose(op)
-        if op.name == "func.return":
-            self.returned = tuple(self.values.get(v, "?") for v in op.operands)
-            return "?" not in self.returned
-        return op.name.startswith("linalg.") and self._contract(op)
-
-    def _copy(self, op: Any) -> bool:
+def _read(op: Any, values: ArrayValues, allow_tf32: bool) -> None:
+    """Take in `op`. Raises NotUnderstood where steps cannot say it."""
+    if op.name.startswith("linalg."):
+        run_linalg(op, values, allow_tf32)
+    elif op.name == "memref.copy":
         source, target = op.operands
-        if source not in self.values or source.type.element_type != (
-            target.type.element_type
-        ):
-            return False
-        self._write(op, target, self.values[source])
-        return True
-
-    def _transpose(self, op: Any) -> bool:
-        source = op.operands[0]
-        if source not in self.values or not len(op.results):
-            return False
-        order = list(op.attributes["permutation"])
-        self.transposed[op.results[0]] = self.values[source], order
-        return True
-
-    def _contract(self, op: Any) -> bool:
-        found = [self._value(value) for value in op.operands]
-        orders = [order for _, order in found]
-        maps = None if None in [name for name, _ in found] else _einsum(op, orders)
-        if maps is None or orders[-1] is not None:
-            return False
-        lhs, rhs, init = (name or "" for name, _ in found)
-        if _ZERO in (lhs, rhs):
-            return False
-        step = Step(
-            lhs, rhs, f"%{len(self.steps)}", maps, None if init == _ZERO else init
-        )
-        self.steps.append(step)
-        self._write(op, op.operands[2], step.out)
-        return True
-
-    def _value(self, array: Any) -> tuple[str | None, list[int] | None]:
-        """What `array` holds, if known, and the order of its dimensions if changed."""
-        if array in self.transposed:
-            return self.transposed[array]
-        return self.values.get(array), None
-
-    def _write(self, op: Any, target: Any, value: str) -> None:
-        self.values[op.results[0] if len(op.results) else target] = value
+        values.write(target, values.content(source))
+    elif op.name in _RESHAPES:
+        values.view(op.results[0], op.operands[0])
+    elif op.name in ("memref.subview", "tensor.extract_slice"):
+        values.view(op.results[0], op.operands[0], _part(op))
+    elif op.name == "tensor.insert_slice":
+        source, target = list(op.operands)[:2]
+        content = values.insert(source, values.content(source), _part(op), target)
+        values.write(op.results[0], content)
+    elif op.name == "arith.constant":
+        _read_constant(op, values)
+    elif op.name not in _IGNORED | _ALLOCATIONS and not _is_scalar_code(op):
+        raise NotUnderstood
 
 
-def _named(reader: _Reader, block: Any) -> Iterator[Step]:
+def _read_constant(op: Any, values: ArrayValues) -> None:
+    """An array of constants is understood where all are one number."""
+    attribute = op.attributes["value"]
+    if isinstance(attribute, ir.DenseElementsAttr) and attribute.is_splat:
+        number = float(attribute.get_splat_value().value)
+        values.write(op.results[0], Constant(number))
+
+
+def _is_scalar_code(op: Any) -> bool:
+    """Whether `op` has to do with numbers only, not with arrays."""
+    every = (*op.operands, *op.results)
+    return is_pure(op) and not any(hasattr(value.type, "shape") for value in every)
+
+
+def _part(op: Any) -> Part:
+    """Which part a slice is. Raises NotUnderstood where that is not constant."""
+    names = ("static_offsets", "static_sizes", "static_strides")
+    offsets, sizes, strides = (tuple(op.attributes[name]) for name in names)
+    if min((*offsets, *sizes, *strides), default=0) < 0:
+        raise NotUnderstood
+    return Part(offsets, sizes, strides)
+
+
+def _finished(values: ArrayValues, names: list[tuple[str, Any]]) -> Iterator[Step]:
     """The steps, with those that end in an argument or result named after it.
 
-    None at all where that renames what is still needed: two arrays that end with one
-    value, or an argument overwritten before its last use.
+    Where two arrays end with one value, or an argument is needed after the step that
+    makes what it ends with, the value is copied at the end.
     """
-    ends = {
-        reader.values[argument]: argument_name(number)
-        for number, argument in enumerate(block.arguments)
-        if reader.values[argument].startswith("%")
-    }
-    results = reader.returned
-    for number, value in enumerate(results):
-        if value in ends or not value.startswith("%"):
-            return
-        ends[value] = result_name(number, len(results))
-    named = [_renamed(step, ends) for step in reader.steps]
-    for done, step in enumerate(reader.steps):
-        new = ends.get(step.out, step.out)
-        later = reader.steps[done + 1 :]
-        if any(new in (other.lhs, other.rhs, other.init) for other in later):
-            return
-    yield from named
+    finals: dict[str, str] = {}
+    copies: list[tuple[str, Content, Any]] = []
+    for name, array in names:
+        content = values.content(array)
+        if content == name:
+            continue
+        if _can_be_renamed(content, name, finals, values.steps):
+            finals[str(content)] = name
+        else:
+            copies.append((name, content, array))
+    overwritten = {*finals.values(), *(name for name, _, _ in copies)}
+    if any(content in overwritten for _, content, _ in copies):
+        raise NotUnderstood
+    for step in values.steps:
+        yield renamed(step, finals)
+    for name, content, array in copies:
+        yield renamed(_copied(content, values.shape(array), name), finals)
 
 
-def _renamed(step: Step, names: dict[str, str]) -> Step:
-    return replace(
-        step,
-        lhs=names.get(step.lhs, step.lhs),
-        rhs=names.get(step.rhs, step.rhs),
-        out=names.get(step.out, step.out),
-        init=None if step.init is None else names.get(step.init, step.init),
-    )
+def _can_be_renamed(
+    content: Content, name: str, taken: dict[str, str], steps: list[Step]
+) -> bool:
+    if isinstance(content, Constant) or content in taken or content[0] != "%":
+        return False
+    later = steps[int(content[1:]) + 1 :]
+    return not any(name in step.reads for step in later)
 
 
-def _einsum(op: Any, orders: Sequence[list[int] | None]) -> str | None:
-    """The op as einsum letters, "mk,kn->mn"; None if it is no product of two arrays.
+def _copied(content: Content, shape: tuple[Size, ...], name: str) -> Map:
+    own = loops(len(shape))
+    if isinstance(content, Constant):
+        return Map((), f"->{own}", name, content, shape)
+    return Map((content,), f"{own}->{own}", name, Argument(0), shape)
 
-    orders: for each operand that is another array transposed, the permutation
-    """
-    given = indexing_maps(op)
-    if given is None or len(op.operands) != 3:
-        return None
-    maps = [_dimensions(one) for one in given]
-    if any(dims is None for dims in maps) or not _multiplies_and_adds(op):
-        return None
-    lhs, rhs, out = (
-        _before(dims or (), order) for dims, order in zip(maps, orders, strict=True)
-    )
-    kinds: dict[str, int] = {}
-    letters = {}
-    for dim in sorted({*lhs, *rhs, *out}):
-        kind = _kind(dim in lhs, dim in rhs, dim in out)
-        place = kinds.setdefault(kind, 0)
-        if place == len(_LETTERS[kind]):
+
+def _ends(func: Any) -> list[tuple[str, Any]]:
+    """Names of arguments and results, with the arrays."""
+    block = func.regions[0].blocks[0]
+    returned = list(list(block.operations)[-1].operation.operands)
+    arguments = [(argument_name(n), value) for n, value in enumerate(block.arguments)]
+    results = [
+        (result_name(number, len(returned)), value)
+        for number, value in enumerate(returned)
+    ]
+    return arguments + results
+
+
+class _Shapes:
+    """Sizes of arrays, by the names that the function's arguments and results have."""
+
+    def __init__(self, func: Any):
+        names: dict[Any, str] = {}
+        for name, value in _ends(func):
+            names.setdefault(value, name)
+        known = set(names.values())
+        for op in func.regions[0].blocks[0].operations:
+            for result in op.operation.results:
+                if hasattr(result.type, "shape"):
+                    names.setdefault(result, f"%{len(names)}")
+        self._names = names
+        self._sizes = named_sizes(func, names)
+        self._known = {size for (name, _), size in self._sizes.items() if name in known}
+
+    def shape(self, array: Any) -> tuple[Size, ...] | None:
+        """Of an array; None where a size has no name."""
+        name = self._names[array]
+        rank = len(array.type.shape)
+        sizes = tuple(self._sizes[name, number] for number in range(rank))
+        if any(isinstance(one, str) and one not in self._known for one in sizes):
             return None
-        letters[dim] = _LETTERS[kind][place]
-        kinds[kind] = place + 1
-    texts = ["".join(letters[dim] for dim in dims) for dims in (lhs, rhs, out)]
-    return f"{texts[0]},{texts[1]}->{texts[2]}"
-
-
-def _before(dims: tuple[int, ...], order: list[int] | None) -> tuple[int, ...]:
-    """The loops of an array's dimensions, from those of it transposed."""
-    if order is None:
-        return dims
-    found = dict(zip(order, dims, strict=True))
-    return tuple(found[place] for place in range(len(dims)))
-
-
-def _kind(in_lhs: bool, in_rhs: bool, in_out: bool) -> str:
-    if not in_out:
-        return "k"
-    if in_lhs and in_rhs:
-        return "b"
-    return "m" if in_lhs else "n"
-
-
-def _dimensions(affine_map: Any) -> tuple[int, ...] | None:
-    """The loops that a projected permutation picks; None for another map."""
-    if not all(isinstance(e, ir.AffineDimExpr) for e in affine_map.results):
-        return None
-    return tuple(ir.AffineDimExpr(e).position for e in affine_map.results)
-
-
-def _multiplies_and_adds(op: Any) -> bool:
-    """Whether the body is `yield out + lhs * rhs`, in any order, casts apart."""
-    (block,) = op.regions[0].blocks
-    if len(block.arguments) != 3:
-        return False
-    lhs, rhs, out = block.arguments
-    (total,) = list(block.operations)[-1].operation.operands
-    terms = _operands(total, "arith.addf", "arith.addi")
-    products = [term for term in terms if term != out]
-    if len(terms) != 2 or len(products) != 1:
-        return False
-    factors = _operands(products[0], "arith.mulf", "arith.muli")
-    return len(factors) == 2 and lhs in factors and rhs in factors
-
-
-def _operands(value: Any, *names: str) -> Sequence[Any]:
-    """Operands of the op called so that defines `value`, all behind casts."""
-    owner = defining_op(_behind_casts(value))
-    if owner is None or owner.operation.name not in names:
-        return ()
-    return [_behind_casts(operand) for operand in owner.operation.operands]
-
-
-def _behind_casts(value: Any) -> Any:
-    owner = defining_op(value)
-    while owner is not None and owner.operation.name in _CASTS:
-        value = owner.operation.operands[0]
-        owner = defining_op(value)
-    return value
-
-
-def _is_zero(value: Any) -> bool:
-    owner = defining_op(value)
-    if owner is None or owner.operation.name != "arith.constant":
-        return False
-    attribute = owner.operation.attributes["value"]
-    return isinstance(attribute, ir.FloatAttr | ir.IntegerAttr) and (
-        attribute.value == 0
-    )
+        return sizes

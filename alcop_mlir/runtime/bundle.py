@@ -22,9 +22,9 @@ from pathlib import Path
 from typing import Any
 
 from alcop_mlir.errors import ConfigError
+from alcop_mlir.fields import Fields
 from alcop_mlir.runtime.manifest import (
     SCHEMA,
-    Fields,
     Function,
     function_from_json,
     function_to_json,

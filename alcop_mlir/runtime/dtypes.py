@@ -3,7 +3,7 @@
 NumPy has no bfloat16, and CuPy neither. An array of bf16 is given as the 16-bit
 patterns, in an array of uint16, or as one of the dtype that the package ml_dtypes
 registers with NumPy. That package is not needed: `decode` and `encode` do the
-converting. Integers of 8 bits are signed.
+converting. Integers are signed.
 """
 
 from __future__ import annotations
@@ -12,24 +12,26 @@ from typing import Any
 
 import numpy as np
 
+from alcop_mlir.expressions import ROUNDING as ROUNDING  # half a unit of each
+
 NUMPY_DTYPES = {
     "f16": np.float16,
     "bf16": np.uint16,
     "f32": np.float32,
     "f64": np.float64,
     "i8": np.int8,
+    "i16": np.int16,
     "i32": np.int32,
+    "i64": np.int64,
 }
 _ML_DTYPES = {"bf16": "bfloat16"}  # names of dtypes of ml_dtypes
-# Half a unit in the last place, relative; sums of f64 products are kept in f32.
-ROUNDING = {
-    "f16": 2.0**-11,
-    "bf16": 2.0**-8,
-    "tf32": 2.0**-11,
-    "f32": 2.0**-24,
-    "f64": 2.0**-24,
-    "i8": 0.0,
-    "i32": 0.0,
+LARGEST = {
+    "f16": 65504.0,
+    "bf16": 3.3895313892515355e38,
+    "f32": 3.4028234663852886e38,
+    "f64": 1.7976931348623157e308,
+    "i8": 127.0,
+    "i32": 2.0**31 - 1,
 }
 _BF16_NAN = 0x7FC0
 

@@ -1,25 +1,28 @@
 """What a bundle says about its kernels: plain data, to and from JSON.
 
 Everything that is needed to launch and to check, and nothing that is executed: grids
-are ceil-divisions of named sizes by constants, the reference is a list of einsums.
+are ceil-divisions of named sizes by constants, the reference is a list of steps.
 """
 
 from __future__ import annotations
 
-import re
-from collections.abc import Mapping
+import math
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
+from alcop_mlir import steps
 from alcop_mlir.errors import ConfigError
+from alcop_mlir.fields import Fields, is_count, short
 from alcop_mlir.schedule import Schedule
+from alcop_mlir.steps import Size, Step
 
 SCHEMA = 1
-DTYPES = ("f16", "bf16", "f32", "f64", "i8", "i32")  # MLIR's names; i8 is signed
-PRECISIONS = ("tf32",)
+# MLIR's names; integers are signed.
+DTYPES = ("f16", "bf16", "f32", "f64", "i8", "i16", "i32", "i64")
 ROLES = ("in", "out", "inout")
 LEVELS = ("shared", "register")
-Size = int | str  # a number, or the name of a size known when arrays are given
+_INDEX_BITS = 64
 Dim3 = tuple[int, int, int]  # along x, y, z
 
 
@@ -28,23 +31,43 @@ class Parameter:
     """One array argument; `shape` in elements, C order.
 
     strides:       in elements; None where rows follow each other without gaps
-    row_alignment: bytes that rows must be a multiple of
+    row_alignment: bytes that rows must be, and lie, a multiple of apart
     """
 
     name: str
     dtype: str
     shape: tuple[Size, ...]
     role: str
-    strides: tuple[int, ...] | None = None
+    strides: tuple[Size, ...] | None = None
     row_alignment: int = 1
 
 
 @dataclass(frozen=True)
-class CeilDiv:
-    """The size called `size`, divided by `divisor` and rounded up."""
+class Intermediate:
+    """An array that kernels hand on to later ones, there for one call; C order.
 
-    size: str
+    dtype: in MLIR's words; need not be one that arguments may have
+    """
+
+    name: str
+    dtype: str
+    shape: tuple[Size, ...]
+
+    def bytes(self, sizes: Mapping[str, int]) -> int:
+        """How many it holds, given the named sizes."""
+        return element_bytes(self.dtype) * product(self.shape, sizes)
+
+
+@dataclass(frozen=True)
+class CeilDiv:
+    """The product of `sizes`, divided by `divisor` and rounded up."""
+
+    sizes: tuple[Size, ...]
     divisor: int
+
+    def number(self, sizes: Mapping[str, int]) -> int:
+        """The number, given the named sizes."""
+        return -(-product(self.sizes, sizes) // self.divisor)
 
 
 @dataclass(frozen=True)
@@ -62,6 +85,7 @@ class Kernel:
 
     arguments: names of arrays, then sizes, by name or as numbers, in the order of the
         kernel's parameters
+    simt: whether one thread computes each element, without tensor cores
     grid, block: blocks, threads, along x, y, z
     shared_bytes: dynamic shared memory; static_shared_bytes, registers (per thread) and
         spill_bytes as ptxas reports them, None where it was not there
@@ -77,35 +101,38 @@ class Kernel:
     registers: int | None = None
     spill_bytes: int | None = None
     static_shared_bytes: int | None = None
-
-
-@dataclass(frozen=True)
-class Contraction:
-    """`out = einsum(maps, lhs, rhs)`, plus the array called `init` where there is one.
-
-    The names are of parameters, or of an earlier contraction's `out`. `precision` is
-    what the kernel rounds lhs and rhs to before it multiplies, if it does.
-    """
-
-    lhs: str
-    rhs: str
-    out: str
-    maps: str
-    init: str | None
-    precision: str | None = None
+    simt: bool = False
 
 
 @dataclass(frozen=True)
 class Function:
     """One callable of a bundle: launches its kernels in order.
 
-    reference: what it computes, for checking; empty where that is not known
+    reference:     what it computes, for checking; empty where that is not known
+    intermediates: arrays that the kernels use besides the parameters
     """
 
     name: str
     parameters: tuple[Parameter, ...]
     kernels: tuple[Kernel, ...]
-    reference: tuple[Contraction, ...] = ()
+    reference: tuple[Step, ...] = ()
+    intermediates: tuple[Intermediate, ...] = ()
+
+
+def intermediate_name(number: int) -> str:
+    """What the array that a function allocates as number `number` is called."""
+    return f"tmp{number}"
+
+
+def product(factors: Iterable[Size], sizes: Mapping[str, int]) -> int:
+    """The product of numbers and named sizes."""
+    return math.prod(sizes[f] if isinstance(f, str) else f for f in factors)
+
+
+def element_bytes(dtype: str) -> int:
+    """Of one element, by MLIR's name of its type, such as "bf16" or "index"."""
+    bits = _INDEX_BITS if dtype == "index" else int(dtype.lstrip("bfi"))
+    return -(-bits // 8)
 
 
 def with_sizes(function: Function, sizes: Mapping[str, int]) -> Function:
@@ -117,93 +144,68 @@ def with_sizes(function: Function, sizes: Mapping[str, int]) -> Function:
                 sizes.get(size, size) if isinstance(size, str) else size
                 for size in parameter.shape
             ),
+            strides=parameter.strides
+            and tuple(
+                sizes.get(stride, stride) if isinstance(stride, str) else stride
+                for stride in parameter.strides
+            ),
         )
         for parameter in function.parameters
     )
-    return replace(function, parameters=parameters)
+    reference = tuple(steps.with_sizes(step, sizes) for step in function.reference)
+    return replace(function, parameters=parameters, reference=reference)
+
+
+def named_sizes(parameters: Iterable[Parameter]) -> set[str]:
+    """Names of the sizes and strides that the arrays of a call give."""
+    return {
+        size
+        for parameter in parameters
+        for size in (*parameter.shape, *(parameter.strides or ()))
+        if isinstance(size, str)
+    }
 
 
 def function_to_json(function: Function) -> dict[str, Any]:
-    """`function` as JSON values."""
-    return {
+    """`function` as JSON values; what is as usual is left out."""
+    value = {
         "name": function.name,
         "parameters": [
             _parameter_to_json(parameter) for parameter in function.parameters
         ],
         "kernels": [_kernel_to_json(kernel) for kernel in function.kernels],
-        "reference": [
-            {"op": "contraction", **vars(contraction)}
-            for contraction in function.reference
-        ],
+        "reference": [steps.to_json(step) for step in function.reference],
     }
+    if function.intermediates:
+        value["intermediates"] = [
+            {"name": one.name, "dtype": one.dtype, "shape": list(one.shape)}
+            for one in function.intermediates
+        ]
+    return value
 
 
 def function_from_json(value: Any) -> Function:
     """The checked function; ConfigError says what is wrong with it."""
     fields = Fields(value, "function")
     parameters = tuple(_parameter(item) for item in fields.take("parameters", list))
-    known = {p.name for p in parameters}
-    if len(known) < len(parameters):
-        raise ConfigError("function names a parameter twice")
-    sizes = {s for p in parameters for s in p.shape if isinstance(s, str)}
-    function = Function(
+    sizes = named_sizes(parameters)
+    handed_on: tuple[Intermediate, ...] = ()
+    if value.get("intermediates") is not None:
+        items = fields.take("intermediates", list)
+        handed_on = tuple(_intermediate(item, sizes) for item in items)
+    given = {p.name for p in parameters}
+    known = given | {one.name for one in handed_on}
+    if len(known) < len(parameters) + len(handed_on):
+        raise ConfigError("function names an array twice")
+    return Function(
         name=fields.take("name", str),
         parameters=parameters,
         kernels=tuple(
             _kernel(item, known, sizes) for item in fields.take("kernels", list)
         ),
-        reference=tuple(_contraction(item) for item in fields.take("reference", list)),
+        reference=steps.from_json(fields.take("reference", list), given, sizes),
+        intermediates=handed_on,
     )
-    _check_reference(function.reference, known)
-    return function
-
-
-class Fields:
-    """A JSON object whose members are taken by name and type."""
-
-    def __init__(self, value: Any, what: str):
-        if not isinstance(value, Mapping):
-            raise ConfigError(f"{what} is {_short(value)}, expected an object")
-        self._value, self._what = value, what
-
-    def take(self, name: str, kind: type) -> Any:
-        """Member `name`; ConfigError where it is missing or no `kind`."""
-        if name not in self._value:
-            raise ConfigError(f"{self._what} has no '{name}'")
-        value = self._value[name]
-        if not isinstance(value, kind) or isinstance(value, bool):
-            raise ConfigError(
-                f"{self._what}: '{name}' is {_short(value)}, expected {kind.__name__}"
-            )
-        return value
-
-    def count(self, name: str) -> int:
-        """Member `name`, an integer of 0 or more."""
-        value = self.take(name, int)
-        if value < 0:
-            raise ConfigError(f"{self._what}: '{name}' is {value}, expected 0 or more")
-        return value
-
-    def optional_count(self, name: str) -> int | None:
-        """As `count`, or None where the member is null or missing."""
-        return None if self._value.get(name) is None else self.count(name)
-
-    def one_of(self, name: str, allowed: tuple[str, ...]) -> str:
-        """Member `name`, one of the texts `allowed`."""
-        value = self.take(name, str)
-        if value not in allowed:
-            raise ConfigError(
-                f"{self._what}: '{name}' is '{value}', expected one of "
-                f"{', '.join(allowed)}"
-            )
-        return value
-
-    def matching(self, name: str, pattern: str) -> str:
-        """Member `name`, a text of the form `pattern`."""
-        value = self.take(name, str)
-        if re.fullmatch(pattern, value) is None:
-            raise ConfigError(f"{self._what}: '{name}' is {_short(value)}")
-        return value
 
 
 def _parameter_to_json(parameter: Parameter) -> dict[str, Any]:
@@ -222,13 +224,12 @@ def _parameter_to_json(parameter: Parameter) -> dict[str, Any]:
 
 
 def _kernel_to_json(kernel: Kernel) -> dict[str, Any]:
-    return {
+    """What is as usual is left out."""
+    value = {
         "name": kernel.name,
         "arguments": list(kernel.arguments),
         "grid": [
-            {"ceildiv": [part.size, part.divisor]}
-            if isinstance(part, CeilDiv)
-            else part
+            _ceildiv_to_json(part) if isinstance(part, CeilDiv) else part
             for part in kernel.grid
         ],
         "block": list(kernel.block),
@@ -239,18 +240,35 @@ def _kernel_to_json(kernel: Kernel) -> dict[str, Any]:
         "spill_bytes": kernel.spill_bytes,
         "static_shared_bytes": kernel.static_shared_bytes,
     }
+    return value | ({"simt": True} if kernel.simt else {})
+
+
+def _ceildiv_to_json(part: CeilDiv) -> dict[str, Any]:
+    """`{"ceildiv": ["M", 128]}`, or with a list of factors for the name."""
+    one_name = len(part.sizes) == 1 and isinstance(part.sizes[0], str)
+    factors = part.sizes[0] if one_name else list(part.sizes)
+    return {"ceildiv": [factors, part.divisor]}
+
+
+def _intermediate(value: Any, sizes: set[str]) -> Intermediate:
+    fields = Fields(value, "intermediate")
+    shape = tuple(fields.take("shape", list))
+    if not all(is_count(s) or (isinstance(s, str) and s in sizes) for s in shape):
+        raise ConfigError(f"intermediate: 'shape' is {short(list(shape))}")
+    dtype = fields.matching("dtype", r"(bf|f|i)[1-9]\d{0,2}|index")
+    return Intermediate(fields.take("name", str), dtype, shape)
 
 
 def _parameter(value: Any) -> Parameter:
     fields = Fields(value, "parameter")
     shape = tuple(fields.take("shape", list))
-    if not all(isinstance(s, str) or _is_count(s) for s in shape):
-        raise ConfigError(f"parameter: 'shape' is {_short(list(shape))}")
+    if not all(map(_is_size, shape)):
+        raise ConfigError(f"parameter: 'shape' is {short(list(shape))}")
     strides = None
     if value.get("strides") is not None:
         strides = tuple(fields.take("strides", list))
-        if len(strides) != len(shape) or not all(map(_is_count, strides)):
-            raise ConfigError(f"parameter: 'strides' is {_short(list(strides))}")
+        if len(strides) != len(shape) or not all(map(_is_size, strides)):
+            raise ConfigError(f"parameter: 'strides' is {short(list(strides))}")
     alignment = fields.optional_count("row_alignment")
     return Parameter(
         name=fields.take("name", str),
@@ -269,13 +287,13 @@ def _kernel(value: Any, arrays: set[str], sizes: set[str]) -> Kernel:
     unknown = [
         a
         for a in arguments
-        if not _is_count(a) and not (isinstance(a, str) and a in known)
+        if not is_count(a) and not (isinstance(a, str) and a in known)
     ]
     if unknown:
-        raise ConfigError(f"kernel: unknown argument {_short(unknown[0])}")
+        raise ConfigError(f"kernel: unknown argument {short(unknown[0])}")
     block = fields.take("block", list)
     if len(block) != 3 or not all(_is_positive(part) for part in block):
-        raise ConfigError(f"kernel: 'block' is {_short(block)}")
+        raise ConfigError(f"kernel: 'block' is {short(block)}")
     schedule = None
     if value.get("schedule") is not None:
         schedule = Schedule.from_dict(fields.take("schedule", dict))
@@ -291,6 +309,7 @@ def _kernel(value: Any, arrays: set[str], sizes: set[str]) -> Kernel:
         registers=fields.optional_count("registers"),
         spill_bytes=fields.optional_count("spill_bytes"),
         static_shared_bytes=fields.optional_count("static_shared_bytes"),
+        simt=value.get("simt") is True,
     )
 
 
@@ -298,14 +317,19 @@ def _grid(parts: list[Any], sizes: set[str]) -> Any:
     grid: list[int | CeilDiv] = []
     for part in parts:
         match part:
-            case {"ceildiv": [str(size), int(divisor)]} if (
-                size in sizes and _is_positive(divisor) and len(part) == 1
+            case {"ceildiv": [str() | list() as given, int(divisor)]} if (
+                _is_positive(divisor) and len(part) == 1
             ):
-                grid.append(CeilDiv(size, divisor))
-            case int() if _is_count(part):
+                factors = tuple([given] if isinstance(given, str) else given)
+                if not all(
+                    is_count(f) or (isinstance(f, str) and f in sizes) for f in factors
+                ):
+                    raise ConfigError(f"kernel: 'grid' has {short(part)}")
+                grid.append(CeilDiv(factors, divisor))
+            case int() if is_count(part):
                 grid.append(part)
             case _:
-                raise ConfigError(f"kernel: 'grid' has {_short(part)}")
+                raise ConfigError(f"kernel: 'grid' has {short(part)}")
     if len(grid) != 3:
         raise ConfigError(f"kernel: 'grid' has {len(grid)} parts, expected 3")
     return tuple(grid)
@@ -320,38 +344,9 @@ def _pipeline(value: Any) -> Pipeline:
     )
 
 
-def _contraction(value: Any) -> Contraction:
-    fields = Fields(value, "reference")
-    fields.one_of("op", ("contraction",))
-    init = None if value.get("init") is None else fields.take("init", str)
-    rounds = value.get("precision") is not None
-    return Contraction(
-        lhs=fields.take("lhs", str),
-        rhs=fields.take("rhs", str),
-        out=fields.take("out", str),
-        maps=fields.matching("maps", r"[A-Za-z]*,[A-Za-z]*->[A-Za-z]*"),
-        init=init,
-        precision=fields.one_of("precision", PRECISIONS) if rounds else None,
-    )
-
-
-def _check_reference(reference: tuple[Contraction, ...], arrays: set[str]) -> None:
-    known = set(arrays)
-    for step in reference:
-        for name in (step.lhs, step.rhs, step.init):
-            if name is not None and name not in known:
-                raise ConfigError(f"reference: unknown array '{name}'")
-        known.add(step.out)
+def _is_size(value: Any) -> bool:
+    return isinstance(value, str) or is_count(value)
 
 
 def _is_positive(value: Any) -> bool:
     return isinstance(value, int) and not isinstance(value, bool) and value > 0
-
-
-def _is_count(value: Any) -> bool:
-    return isinstance(value, int) and not isinstance(value, bool) and value >= 0
-
-
-def _short(value: Any) -> str:
-    text = repr(value)
-    return text if len(text) <= 40 else text[:37] + "..."

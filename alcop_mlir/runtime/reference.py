@@ -1,10 +1,11 @@
-"""What a function ought to compute, in float64 NumPy, and how far a result is from it.
+"""What a function ought to compute, in float64 NumPy, and whether a result is that.
 
-Relative error of an array: the largest |got - expected| over all elements, divided by
-the largest |expected|. A product of K terms accumulated in f32 in any order, by
-rounding or (as tensor cores do) by truncation, stays below K * 2^-23 of that; rounding
-the result to its own dtype adds half a unit in the last place, and rounding the inputs
-to tf32 first (on request) two halves of a unit of that. Products of integers are exact.
+Each element is compared with what is expected of it, within the error that a kernel may
+make: a product of K terms accumulated in f32 in any order, by rounding or (as tensor
+cores do) by truncation, stays below K * 2^-23 of the array's largest element; rounding
+inputs to tf32 first (on request) adds two halves of a unit of that; rounding an element
+to a dtype adds half a unit of its last place. What is computed from arrays with errors
+carries them on (`step_values.py`, `evaluation.py`). Integers are exact.
 Arrays that are only written start as NaN (integers as the least), so that an element
 that no thread wrote shows.
 """
@@ -19,17 +20,29 @@ from typing import Any
 import numpy as np
 
 from alcop_mlir.errors import LaunchError
-from alcop_mlir.runtime import dtypes
-from alcop_mlir.runtime.manifest import Contraction, Function, Parameter
-
-F32_STEP = 2.0**-23  # largest relative error of one truncated f32 operation
+from alcop_mlir.evaluation import Bounded
+from alcop_mlir.runtime import dtypes, step_values
+from alcop_mlir.runtime.manifest import Function, Parameter
+from alcop_mlir.steps import (
+    Contraction,
+    Insert,
+    Map,
+    Reduction,
+    Reshape,
+    Size,
+    Slice,
+    operand_maps,
+)
 
 Arrays = Mapping[str, np.ndarray[Any, Any]]
 
 
 @dataclass(frozen=True)
 class Check:
-    """The worst array of a result against the reference."""
+    """The worst element of a result against the reference.
+
+    error, tolerance: relative to the largest element of the array
+    """
 
     error: float
     tolerance: float
@@ -42,6 +55,8 @@ class Check:
     @property
     def excess(self) -> float:
         """The error in units of the tolerance."""
+        if self.error <= self.tolerance == math.inf:
+            return 0.0
         if self.tolerance:
             return self.error / self.tolerance
         return math.inf if self.error else 0.0
@@ -61,22 +76,26 @@ def random_arrays(function: Function, seed: int = 0) -> dict[str, np.ndarray[Any
         else:
             array = dtypes.random(generator, shape, parameter.dtype)
         if parameter.strides is not None:
-            array = with_strides(array, parameter.strides)
+            strides = _numbers(parameter, parameter.strides)
+            array = with_strides(array, strides)
         arrays[parameter.name] = array
     return arrays
 
 
-def evaluate(steps: Sequence[Contraction], inputs: Arrays) -> dict[str, Any]:
-    """float64 arrays of every step's `out`, from the values as they were before."""
-    values: dict[str, Any] = dict(inputs)
-    results = {}
-    for step in steps:
-        lhs, rhs = (values[name].astype(np.float64) for name in (step.lhs, step.rhs))
-        out = np.einsum(step.maps, lhs, rhs, optimize=True)
-        if step.init is not None:
-            out = out + values[step.init].astype(np.float64)
-        values[step.out] = results[step.out] = out
-    return results
+def evaluate(function: Function, before: Arrays) -> dict[str, Bounded]:
+    """What every step of the function's reference gives, from the arrays `before`."""
+    kinds = {parameter.name: parameter.dtype for parameter in function.parameters}
+    sizes = {
+        size: length
+        for parameter in function.parameters
+        for size, length in zip(
+            parameter.shape, before[parameter.name].shape, strict=True
+        )
+        if isinstance(size, str)
+    }
+    return step_values.step_values(
+        function.reference, _decoded(function, before), kinds, sizes
+    )
 
 
 def with_strides(
@@ -103,61 +122,82 @@ def check(function: Function, before: Arrays, after: Arrays) -> Check:
         raise LaunchError(
             f"nothing to check '{function.name}' against: its bundle has no reference"
         )
-    expected = evaluate(function.reference, _decoded(function, before))
+    return compare(function, evaluate(function, before), after)
+
+
+def compare(
+    function: Function, expected: Mapping[str, Bounded], after: Arrays
+) -> Check:
+    """The worst element of all arrays in `after` that something is expected of."""
     got = _decoded(function, after)
     checks = [
-        Check(
-            relative_error(got[parameter.name], expected[parameter.name]),
-            tolerance(function, parameter.name),
-        )
+        _worst(got[parameter.name], expected[parameter.name], parameter.dtype)
         for parameter in function.parameters
         if parameter.name in expected
     ]
-    return max(checks, key=lambda check: check.excess)
-
-
-def relative_error(got: np.ndarray[Any, Any], expected: np.ndarray[Any, Any]) -> float:
-    """As the module docstring defines it; infinite where `got` is not finite."""
-    if not np.isfinite(got).all():
-        return float("inf")
-    distance = np.abs(got.astype(np.float64) - expected).max(initial=0.0)
-    scale = np.abs(expected).max(initial=0.0)
-    return float(distance / scale) if scale else float(distance)
-
-
-def tolerance(function: Function, output: str) -> float:
-    """Largest relative error that `output` may have, earlier steps' included."""
-    kinds = {parameter.name: parameter.dtype for parameter in function.parameters}
-    allowed = 0.0
-    for step, sizes in _loops(function):
-        kind = kinds.get(step.out, "f32")
-        if not dtypes.is_integer(kind):
-            out = step.maps.split("->")[1]
-            terms = math.prod(size for loop, size in sizes.items() if loop not in out)
-            allowed += (terms + (step.init is not None)) * F32_STEP
-        if step.precision is not None:
-            allowed += 2 * dtypes.ROUNDING[step.precision]
-        allowed += dtypes.ROUNDING[kind]
-        if step.out == output:
-            break
-    return allowed
+    return max(checks, key=lambda check: check.excess, default=Check(0.0, 0.0))
 
 
 def flops(function: Function) -> int:
     """Multiplications and additions of the function's contractions."""
-    return sum(2 * math.prod(sizes.values()) for _, sizes in _loops(function))
+    return sum(2 * math.prod(sizes.values()) for sizes in _contractions(function))
 
 
-def _loops(function: Function) -> Iterator[tuple[Contraction, dict[str, int]]]:
-    """Each step of the reference with the size of each of its loops, by letter."""
-    shapes = {parameter.name: _static(parameter) for parameter in function.parameters}
+def _worst(got: np.ndarray[Any, Any], expected: Bounded, dtype: str) -> Check:
+    """The element that is furthest off, in units of what it is allowed."""
+    if not got.size:
+        return Check(0.0, 0.0)
+    values = expected.values
+    unbounded = np.where(np.isnan(values), 0.0, math.inf)
+    allowed = np.where(np.isnan(expected.error), unbounded, expected.error)
+    with np.errstate(all="ignore"):
+        distance = np.where(_is_same(got, values), 0.0, np.abs(got - values))
+        # Beyond the largest number there is infinity, if only the error leads there.
+        overflow = np.isinf(got) & (np.abs(values) + allowed >= dtypes.LARGEST[dtype])
+        distance = np.where(overflow & (got * values > 0), 0.0, distance)
+        distance = np.where(np.isnan(distance), math.inf, distance)
+        excess = np.where(distance > 0, distance / allowed, 0.0)
+    place = np.unravel_index(
+        np.argmax(np.nan_to_num(excess, posinf=math.inf)), got.shape
+    )
+    finite = np.abs(values[np.isfinite(values)]).max(initial=0.0)
+    scale = float(finite) or 1.0
+    return Check(float(distance[place]) / scale, float(allowed[place]) / scale)
+
+
+def _is_same(got: np.ndarray[Any, Any], values: np.ndarray[Any, Any]) -> Any:
+    """Whether elements are equal, or neither is a number."""
+    return (got == values) | (np.isnan(got) & np.isnan(values))
+
+
+def _contractions(function: Function) -> Iterator[dict[str, int]]:
+    """The sizes of the loops of each contraction, by letter."""
+    shapes: dict[str, Sequence[Any]] = {
+        parameter.name: _static(parameter) for parameter in function.parameters
+    }
     for step in function.reference:
-        operands, out = step.maps.split("->")
-        lhs, rhs = operands.split(",")
-        sizes = dict(zip(lhs, shapes[step.lhs], strict=True))
-        sizes.update(zip(rhs, shapes[step.rhs], strict=True))
-        shapes[step.out] = tuple(sizes[loop] for loop in out)
-        yield step, sizes
+        sizes = {}
+        if isinstance(step, Contraction | Reduction):
+            operands, out = operand_maps(step)
+            for name, loops in zip(step.reads, operands, strict=False):
+                sizes.update(zip(loops, shapes[name], strict=True))
+            shapes[step.out] = [sizes[loop] for loop in out]
+        else:
+            shapes[step.out] = _shape(step, shapes)
+        if isinstance(step, Contraction):
+            yield sizes
+
+
+def _shape(
+    step: Map | Reshape | Slice | Insert, shapes: Mapping[str, Sequence[Any]]
+) -> Sequence[Any]:
+    match step:
+        case Map() | Reshape():
+            return step.shape
+        case Slice():
+            return step.sizes
+        case Insert():
+            return shapes[step.target]
 
 
 def _decoded(function: Function, arrays: Arrays) -> dict[str, np.ndarray[Any, Any]]:
@@ -168,12 +208,16 @@ def _decoded(function: Function, arrays: Arrays) -> dict[str, np.ndarray[Any, An
 
 
 def _static(parameter: Parameter) -> tuple[int, ...]:
-    shape = []
-    for size in parameter.shape:
+    return _numbers(parameter, parameter.shape)
+
+
+def _numbers(parameter: Parameter, sizes: Sequence[Size]) -> tuple[int, ...]:
+    numbers = []
+    for size in sizes:
         if isinstance(size, str):
             raise LaunchError(
                 f"the size '{size}' of '{parameter.name}' is known only with arrays: "
                 f"give it a number, as in --sizes {size}=256"
             )
-        shape.append(size)
-    return tuple(shape)
+        numbers.append(size)
+    return tuple(numbers)

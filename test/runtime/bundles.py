@@ -8,13 +8,15 @@ import numpy as np
 
 from alcop_mlir.runtime.bundle import Bundle, Code
 from alcop_mlir.runtime.manifest import (
-    Contraction,
+    CeilDiv,
     Function,
+    Intermediate,
     Kernel,
     Parameter,
     Pipeline,
 )
 from alcop_mlir.schedule import Schedule
+from alcop_mlir.steps import Contraction
 from alcop_mlir.target import find_target
 
 PTX = ".version 7.0\n.target sm_80\n.address_size 64\n// the kernel\n"
@@ -46,6 +48,31 @@ def matmul(
         ),
         kernels=(Kernel(**{**launch, **kernel}),),
         reference=(Contraction("A", "B", "C", "mk,kn->mn", None),),
+    )
+
+
+def chain(rows: int | str = 4) -> Function:
+    """Three kernels in a row: `A` to `x`, `x` to `y`, `y` to `C`; 8 columns of f32."""
+
+    def kernel(name: str, *arguments: str) -> Kernel:
+        covered = CeilDiv((rows, 8), 256) if isinstance(rows, str) else 1
+        return Kernel(name, arguments, (covered, 1, 1), (256, 1, 1), 0, simt=True)
+
+    return Function(
+        name="chain",
+        parameters=(
+            Parameter("A", "f32", (rows, 8), "in"),
+            Parameter("C", "f32", (rows, 8), "out"),
+        ),
+        kernels=(
+            kernel("k0", "A", "x"),
+            kernel("k1", "x", "y"),
+            kernel("k2", "y", "C"),
+        ),
+        intermediates=(
+            Intermediate("x", "f32", (rows, 8)),
+            Intermediate("y", "i1", (rows, 8)),
+        ),
     )
 
 

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from bundles import CUBIN, PTX, bundle, matmul
+from bundles import CUBIN, PTX, bundle, chain, matmul
 
 from alcop_mlir.errors import ConfigError
 from alcop_mlir.runtime.bundle import MANIFEST, is_bundle, load, save
@@ -22,8 +22,11 @@ both_forms = pytest.mark.parametrize("name", ["out", "out.zip"])
 @both_forms
 def test_what_is_saved_is_loaded(tmp_path: Path, name: str) -> None:
     """All fields come back, both as a directory and as an archive."""
-    sizes = matmul("M", grid=(CeilDiv("M", 128), 2, 1), schedule=None, registers=None)
-    for stored in (bundle(), bundle(cubin=None), bundle(sizes)):
+    sizes = matmul(
+        "M", grid=(CeilDiv(("M",), 128), 2, 1), schedule=None, registers=None
+    )
+    functions = [sizes, chain(), chain("M")]
+    for stored in (bundle(), bundle(cubin=None), *map(bundle, functions)):
         save(stored, tmp_path / name)
         assert load(tmp_path / name) == stored
 
@@ -125,7 +128,7 @@ def test_a_missing_parent_is_an_error(tmp_path: Path) -> None:
         (lambda m: _parameter(m).update(strides=[1]), r"'strides' is \[1\]"),
         (lambda m: _parameter(m).update(row_alignment=-2), "'row_alignment' is -2"),
         (lambda m: _kernel(m).update(arguments=[-1]), "unknown argument -1"),
-        (lambda m: _parameter(m).update(name="B"), "names a parameter twice"),
+        (lambda m: _parameter(m).update(name="B"), "names an array twice"),
         (lambda m: _kernel(m).update(name="../../etc/x"), "'name' is '../../etc/x'"),
         (lambda m: _kernel(m).update(arguments=["A", "Z"]), "unknown argument 'Z'"),
         (lambda m: _kernel(m).update(arguments=[[]]), r"unknown argument \[\]"),
@@ -165,6 +168,48 @@ def test_a_wrong_manifest_is_refused(
     change(manifest)
     _write(path, {**contents, MANIFEST: json.dumps(manifest).encode()})
     with pytest.raises(ConfigError, match=rf"damaged bundle '.*{name}': .*{message}"):
+        load(path)
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"name": "A"}, "names an array twice"),
+        ({"name": "y"}, "names an array twice"),
+        ({"name": 3}, "'name' is 3, expected str"),
+        ({"dtype": "f32; rm"}, "'dtype' is 'f32; rm'"),
+        ({"dtype": "i99999"}, "'dtype' is 'i99999'"),
+        ({"shape": [-1]}, r"'shape' is \[-1\]"),
+        ({"shape": ["Q"]}, r"'shape' is \['Q'\]"),
+        ({"shape": [[]]}, r"'shape' is \[\[\]\]"),
+    ],
+)
+def test_wrong_intermediate_arrays_are_refused(
+    tmp_path: Path, change: dict[str, Any], message: str
+) -> None:
+    """Their memory is taken before anything is launched."""
+    path = tmp_path / "out"
+    save(bundle(chain()), path)
+    contents = _bytes_of(path)
+    manifest = json.loads(contents[MANIFEST])
+    _function(manifest)["intermediates"][0].update(change)
+    _write(path, {**contents, MANIFEST: json.dumps(manifest).encode()})
+    with pytest.raises(ConfigError, match=message):
+        load(path)
+
+
+@pytest.mark.parametrize(
+    "factors", [["M", "Q"], ["M", -1], [["M"]], [None], {"M": 1}, 7]
+)
+def test_grids_are_products_of_known_sizes(tmp_path: Path, factors: Any) -> None:
+    """Nothing else is multiplied."""
+    path = tmp_path / "out"
+    save(bundle(chain("M")), path)
+    contents = _bytes_of(path)
+    manifest = json.loads(contents[MANIFEST])
+    _kernel(manifest)["grid"][0] = {"ceildiv": [factors, 256]}
+    _write(path, {**contents, MANIFEST: json.dumps(manifest).encode()})
+    with pytest.raises(ConfigError, match=r"'grid' has \{'ceildiv'"):
         load(path)
 
 

@@ -10,7 +10,8 @@ from bundles import matmul
 
 from alcop_mlir.errors import LaunchError
 from alcop_mlir.runtime import arrays, dtypes, reference
-from alcop_mlir.runtime.manifest import Contraction, Function, Parameter
+from alcop_mlir.runtime.manifest import Function, Parameter
+from alcop_mlir.steps import Contraction
 
 
 def product(kind: str, out: str, precision: str | None = None) -> Function:
