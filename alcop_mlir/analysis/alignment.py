@@ -12,6 +12,8 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from alcop_mlir.analysis import loops
+from alcop_mlir.analysis.layouts import follows_shape
+from alcop_mlir.analysis.promises import row_alignment
 from alcop_mlir.bindings import ir
 from alcop_mlir.target import CP_ASYNC_BYTES
 
@@ -56,7 +58,8 @@ def address_alignment(memref: Any, divisors: Sequence[int]) -> int:
 def stride_divisor(memref: Any, number: int) -> int:
     """A number that surely divides the stride of dimension `number`, in elements.
 
-    Of a stride that is not static, from the values that the view was made with.
+    Of a stride that is not static, from the values that the view was made with, and
+    from what was promised of an argument.
     """
     kind = memref.type
     strides, _ = kind.get_strides_and_offset()
@@ -70,13 +73,34 @@ def stride_divisor(memref: Any, number: int) -> int:
         place = _source_dimension(op, number)
         if isinstance(source.type, ir.MemRefType) and place is not None:
             return stride_divisor(source, place)
-    if kind == ir.MemRefType.get(
-        kind.shape, kind.element_type, memory_space=kind.memory_space
-    ):
-        dynamic = ir.ShapedType.get_dynamic_size()
-        inner = kind.shape[number + 1 :]  # rows follow each other without gaps
-        return math.prod(1 if size == dynamic else size for size in inner)
+    if op is not None and op.operation.name in _REGROUPED:
+        return _regrouped_stride_divisor(op.operation, number)
+    if number == kind.rank - 1:
+        return 1
+    promised = max(1, row_alignment(memref) // element_bytes(kind))
+    if not follows_shape(kind):
+        return promised
+    row = promised if kind.is_dynamic_dim(kind.rank - 1) else kind.shape[-1]
+    return _sizes_divisor(kind.shape[number + 1 : -1]) * row
+
+
+def _regrouped_stride_divisor(view: Any, number: int) -> int:
+    """Of a dimension that was split off, or put together of several."""
+    source, result = view.operands[0], view.results[0]
+    for place, group in enumerate(view.attributes["reassociation"]):
+        members = [member.value for member in group]
+        if view.name == "memref.collapse_shape" and place == number:
+            return math.gcd(*(stride_divisor(source, member) for member in members))
+        if view.name == "memref.expand_shape" and number in members:
+            inner = result.type.shape[number + 1 : members[-1] + 1]
+            return stride_divisor(source, place) * _sizes_divisor(inner)
     return 1
+
+
+def _sizes_divisor(sizes: Sequence[int]) -> int:
+    """A number that surely divides the product of the sizes."""
+    dynamic = ir.ShapedType.get_dynamic_size()
+    return math.prod(1 if size == dynamic else size for size in sizes)
 
 
 def base_alignment(memref: Any) -> int:
@@ -289,9 +313,12 @@ _RULES: dict[str, Callable[[Any, _Assumed], int]] = {
     "arith.xori": _combined,
 }
 
+_REGROUPED = ("memref.collapse_shape", "memref.expand_shape")
 _SAME_STRIDES = ("memref.cast", "memref.memory_space_cast", "memref.subview")
 _VIEW_RULES: dict[str, Callable[[Any], int]] = {
     "memref.cast": _cast_alignment,
+    "memref.collapse_shape": _cast_alignment,
+    "memref.expand_shape": _cast_alignment,
     "memref.memory_space_cast": _cast_alignment,
     "memref.reinterpret_cast": _reinterpreted_alignment,
     "memref.subview": _subview_alignment,

@@ -6,11 +6,10 @@ times a vector: C[n] += A[k] * B[n, k]. Sizes may be anything, 0 included.
 
 `classify` looks at one op and answers with a `Contraction` or a `Rejected`; the loops
 are told apart by where they occur, so their order in the op does not matter.
-`find_init` looks above the op for what fills C before it. Neither changes IR.
+What fills C before it is asked of `inits`.
 
-The body must multiply its two inputs and add to its output. Casts may stand anywhere as
-long as none is narrower than the output: products are accumulated in f32 whatever type
-the body adds in, and rounded once, which errs in the safe direction.
+The body multiplies two factors and adds to its output, see `factors`: elements of A and
+of B, or what is computed of them. Inputs of rank 0 may take part in that.
 """
 
 from __future__ import annotations
@@ -19,21 +18,16 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from alcop_mlir.analysis.loops import defining_op
-from alcop_mlir.analysis.memory import may_alias, root
-from alcop_mlir.analysis.slices import is_pure
-from alcop_mlir.bindings import ir
+from alcop_mlir.analysis.alignment import element_bytes
+from alcop_mlir.analysis.factors import FLOATS, Factor, NoProduct, find_factors
+from alcop_mlir.analysis.memory import root
+from alcop_mlir.analysis.zero_fill import LONGEST_STEP_BYTES, why_fill_disturbs
+from alcop_mlir.bindings import ir, linalg
 
-_FLOATS = ("f16", "bf16", "f32")
-# Types of the output for each type of both inputs. f32 is rounded to tf32, on request.
-OUTPUT_TYPES = {"f16": _FLOATS, "bf16": _FLOATS, "f32": _FLOATS, "i8": ("i32",)}
-_BODY_TYPES = (*_FLOATS, "i32")  # an f64 sum is more than f32 accumulates
-_CASTS = ("arith.extf", "arith.extsi", "arith.truncf")
-# Ops with effects that touch no memory but that of their operands or results.
-_OPERANDS_ONLY = frozenset(
-    "memref.alloc memref.alloca memref.copy memref.dealloc memref.load "
-    "memref.store".split()
-)
+# Types of the output for each type of both factors. f32 is rounded to tf32, on request.
+OUTPUT_TYPES = {"f16": FLOATS, "bf16": FLOATS, "f32": FLOATS, "i8": ("i32",)}
+# What memory may hold of factors that are computed
+_STORED_TYPES = ("f16", "bf16", "f32", "i8", "i32")
 
 
 @dataclass(frozen=True)
@@ -43,7 +37,10 @@ class Contraction:
     m, n, k, batch: sizes; None where they are known at run time only
     lhs, rhs, out:  loops that index each operand, in the operand's order: "mk"; "kn",
                     "nk"; "mn"; with a "b" where it has a batch, without "m" a vector
-    swapped:        the op's first input is B and its second A
+    swapped:        the op's first array is B and its second A
+    lhs_type, rhs_type: what is multiplied of A and B
+    stored:         bytes of an element of A and of B, where factors are computed of
+                    them; see `factors`
     """
 
     op: Any
@@ -58,6 +55,7 @@ class Contraction:
     lhs_type: str
     rhs_type: str
     out_type: str
+    stored: tuple[int, int] | None = None
 
     @property
     def precision(self) -> str | None:
@@ -66,13 +64,18 @@ class Contraction:
 
     @property
     def element_bytes(self) -> int:
-        """Of an element of the inputs."""
+        """Of a factor, as it is multiplied."""
         return int(self.lhs_type.lstrip("bfi")) // 8
+
+    @property
+    def is_computed(self) -> bool:
+        """Whether a factor is more than an element of its array."""
+        return self.stored is not None
 
     @property
     def out(self) -> Any:
         """The memref that the product is added to."""
-        return self.op.operation.operands[2]
+        return list(self.op.operation.operands)[-1]
 
 
 @dataclass(frozen=True)
@@ -81,23 +84,6 @@ class Rejected:
 
     op: Any
     reason: str
-
-
-@dataclass(frozen=True)
-class Init:
-    """What C holds before the product.
-
-    kind:   "zero" (`writer` fills it with zero), "copy" (`writer` copies another array
-            into it) or "read" (what the caller left there)
-    writer: the op that writes it, None for "read"
-    """
-
-    kind: str
-    writer: Any
-
-
-class _NoProduct(Exception):
-    """Carries the reason from the place that found it to `classify`."""
 
 
 def structured_ops(root: Any) -> Iterator[Any]:
@@ -121,95 +107,48 @@ def classify(op: Any, allow_tf32: bool = False) -> Contraction | Rejected:
     """
     try:
         _check_form(op)
-        _check_body(op)
-        maps, sizes = _loops(op)
-        return _contraction(op, maps, sizes, allow_tf32)
-    except _NoProduct as no:
+        factors = find_factors(op)
+        places = [*(factor.array for factor in factors), len(op.operands) - 1]
+        maps, sizes = _loops(op, places)
+        return _contraction(op, factors, maps, sizes, allow_tf32)
+    except NoProduct as no:
         return Rejected(op, str(no))
 
 
-def find_init(contraction: Contraction) -> Init:
-    """What fills C: the nearest op above in the same block that writes it.
-
-    Ops in between must be known to leave C alone, and, for a copy, not to write its
-    source: else the init is "read" and everything stays where it is.
-    """
-    passed: list[Any] = []
-    for op in _ops_before(contraction.op):
-        if op.name == "linalg.fill" and op.operands[1] == contraction.out:
-            zero = _is_zero(op.operands[0])
-            return Init("zero", op) if zero else Init("read", None)
-        if op.name == "memref.copy" and op.operands[1] == contraction.out:
-            return _init_from_copy(op, passed)
-        if not _reaches_only_operands(op) or _touches(op, contraction.out):
-            break
-        passed.append(op)
-    return Init("read", None)
-
-
 def _check_form(op: Any) -> None:
-    """Two inputs and one output, all memrefs, at the function's top level."""
+    """Two arrays, perhaps scalars, and one output, all memrefs."""
     if any(isinstance(v.type, ir.RankedTensorType) for v in op.operands):
-        raise _NoProduct("works on tensors, expected memrefs: bufferize first")
+        raise NoProduct("works on tensors, expected memrefs: bufferize first")
     attributes = op.attributes
     segments = "operandSegmentSizes"
-    if segments not in attributes or list(attributes[segments]) != [2, 1]:
-        raise _NoProduct("not a matrix product: expected two inputs and one output")
+    if segments not in attributes or not _has_two_inputs(op, attributes[segments]):
+        raise NoProduct("not a matrix product: expected two inputs and one output")
     if indexing_maps(op) is None:
-        raise _NoProduct("not a matrix product")
+        raise NoProduct("not a matrix product")
     for value in op.operands:
         if not isinstance(value.type, ir.MemRefType):
-            raise _NoProduct(f"has an operand of type {value.type}, expected a memref")
+            raise NoProduct(f"has an operand of type {value.type}, expected a memref")
         if not isinstance(value.type.element_type, ir.FloatType | ir.IntegerType):
-            raise _NoProduct(
+            raise NoProduct(
                 f"has {value.type.element_type} elements, expected "
                 f"{', '.join(OUTPUT_TYPES)}"
             )
 
 
-def _check_body(op: Any) -> None:
-    """The body yields its output argument plus the product of its inputs."""
-    (block,) = op.regions[0].blocks
-    narrowest = op.operands[2].type.element_type.width
-    for inner in block.operations:
-        _check_body_op(inner.operation, narrowest)
-    left, right, out = block.arguments
-    (yielded,) = list(block.operations)[-1].operation.operands
-    total = _behind_casts(yielded)
-    addends = _operands_of(total, "arith.addf", "arith.addi")
-    products = [v for v in map(_behind_casts, addends) if v != out]
-    if len(addends) != 2 or len(products) != 1:
-        raise _NoProduct("not a matrix product: the body does not add to its output")
-    multiplied = _operands_of(products[0], "arith.mulf", "arith.muli")
-    factors = [_behind_casts(v) for v in multiplied]
-    if factors not in ([left, right], [right, left]):
-        raise _NoProduct(
-            "not a matrix product: the body does not multiply its two inputs"
-        )
+def _has_two_inputs(op: Any, segments: Any) -> bool:
+    inputs, outputs = list(segments)
+    arrays = [v for v in list(op.operands)[:inputs] if not _is_scalar(v.type)]
+    return outputs == 1 and len(arrays) == 2
 
 
-def _check_body_op(op: Any, narrowest: int) -> None:
-    sums = ("arith.addf", "arith.addi", "arith.mulf", "arith.muli", "linalg.yield")
-    if op.name not in (*_CASTS, *sums):
-        raise _NoProduct(f"not a matrix product: the body holds '{op.name}'")
-    for result in op.results:
-        if str(result.type) not in _BODY_TYPES:
-            raise _NoProduct(
-                f"computes in {result.type}, sums are kept in f32, or i32 of integers"
-            )
-        if op.name == "arith.truncf" and result.type.width < narrowest:
-            raise _NoProduct(f"rounds to {result.type}, narrower than the output")
+def _is_scalar(kind: Any) -> bool:
+    return isinstance(kind, ir.MemRefType) and kind.rank == 0
 
 
 def indexing_maps(op: Any) -> list[Any] | None:
-    """The affine maps of a linalg op's operands; None where they are not told.
-
-    MLIR keeps those of ops that have only one choice in an attribute of its own.
-    """
-    for name in ("indexing_maps", "linalg.memoized_indexing_maps"):
-        if name in op.attributes:
-            return [attribute.value for attribute in op.attributes[name]]
-    return None
+    """The affine maps of a linalg op's operands; None where they are not told."""
+    maps = linalg.get_indexing_maps(op)
+    return None if maps is None else [attribute.value for attribute in maps]
 
 
 def loop_letters(op: Any) -> list[str] | None:
@@ -223,18 +162,24 @@ def loop_letters(op: Any) -> list[str] | None:
     try:
         dimensions = [_dimensions(one) for one in maps]
         letters = _letters(dimensions)
-    except _NoProduct:
+    except NoProduct:
         return None
     return ["".join(letters[dim] for dim in dims) for dims in dimensions]
 
 
-def _loops(op: Any) -> tuple[list[str], dict[str, int | None]]:
-    """Per operand the letters of the loops that index it; the size of each loop."""
-    maps = [_dimensions(one) for one in indexing_maps(op) or ()]
+def _loops(op: Any, places: list[int]) -> tuple[list[str], dict[str, int | None]]:
+    """Per array the letters of the loops that index it; the size of each loop.
+
+    places: operand numbers of the arrays
+    """
+    every = indexing_maps(op)
+    assert every is not None
+    maps = [_dimensions(every[number]) for number in places]
+    arrays = [op.operands[number] for number in places]
     letters = _letters(maps)
     sizes: dict[str, int | None] = dict.fromkeys("bmnk", 1)
     sizes |= dict.fromkeys(letters.values())
-    for dims, value in zip(maps, op.operands, strict=True):
+    for dims, value in zip(maps, arrays, strict=True):
         for number, dim in enumerate(dims):
             if not value.type.is_dynamic_dim(number):
                 sizes[letters[dim]] = value.type.shape[number]
@@ -244,7 +189,7 @@ def _loops(op: Any) -> tuple[list[str], dict[str, int | None]]:
 def _dimensions(affine_map: Any) -> list[int]:
     """Loop numbers that a projected permutation picks."""
     if not all(isinstance(e, ir.AffineDimExpr) for e in affine_map.results):
-        raise _NoProduct(f"indexes an operand by {affine_map}, expected loops only")
+        raise NoProduct(f"indexes an operand by {affine_map}, expected loops only")
     return [ir.AffineDimExpr(e).position for e in affine_map.results]
 
 
@@ -256,50 +201,57 @@ def _letters(maps: Sequence[Sequence[int]]) -> dict[int, str]:
     """
     first, second, out = maps
     if any(len(set(dims)) != len(dims) for dims in maps):
-        raise _NoProduct("uses a loop twice in an operand, expected matrices")
+        raise NoProduct("uses a loop twice in an operand, expected matrices")
     batch = [dim for dim in out if dim in first and dim in second]
     if len(batch) > 1:
-        raise _NoProduct(f"has {len(batch)} batch loops, expected one at most")
+        raise NoProduct(f"has {len(batch)} batch loops, expected one at most")
     if len(out) == 3 and not batch:  # one input is the same for the whole batch
         batch = [out[0]]
     reduced = [dim for dim in first if dim in second and dim not in out]
     if {*out} - {*first, *second}:
-        raise _NoProduct("has an output loop that no input has")
+        raise NoProduct("has an output loop that no input has")
     if {*first, *second} - {*out, *reduced}:
-        raise _NoProduct("sums over a loop of one input alone, expected of both")
+        raise NoProduct("sums over a loop of one input alone, expected of both")
     if len(reduced) == 2 and not batch:
         batch = reduced[:1]
         reduced = reduced[1:]
     if len(reduced) != 1:
-        raise _NoProduct(f"reduces {len(reduced)} loops, expected one")
+        raise NoProduct(f"reduces {len(reduced)} loops, expected one")
     rows_and_columns = [dim for dim in out if dim not in batch]
     if not 1 <= len(rows_and_columns) <= 2:
         ranks = ", ".join(str(len(dims)) for dims in maps)
-        raise _NoProduct(f"has operands of rank {ranks}, expected matrices")
+        raise NoProduct(f"has operands of rank {ranks}, expected matrices")
     names = "mn" if len(rows_and_columns) == 2 else "n"
     letters = dict(zip(rows_and_columns, names, strict=True))
     return letters | dict.fromkeys(batch, "b") | {reduced[0]: "k"}
 
 
 def _contraction(
-    op: Any, maps: list[str], sizes: dict[str, int | None], allow_tf32: bool
+    op: Any,
+    factors: tuple[Factor, Factor],
+    maps: list[str],
+    sizes: dict[str, int | None],
+    allow_tf32: bool,
 ) -> Contraction:
     """The product, once its types, sizes and layouts are such as are handled."""
+    arrays = [op.operands[factor.array] for factor in factors]
+    arrays.append(list(op.operands)[-1])
     swapped = "n" in maps[0]
     lhs, rhs = (1, 0) if swapped else (0, 1)
     if "n" in maps[lhs] or "m" in maps[rhs]:
-        raise _NoProduct("has a row or column loop in both inputs, expected in one")
-    for loops, value in zip(maps, op.operands, strict=True):
+        raise NoProduct("has a row or column loop in both inputs, expected in one")
+    for loops, value in zip(maps, arrays, strict=True):
         _check_array(value)
         if loops.endswith("b"):
-            raise _NoProduct("has the batch innermost, expected further out")
-        if "m" not in loops and loops in ("k", "bk", "n", "bn"):
-            _check_vector(value)
-    types = [str(value.type.element_type) for value in op.operands]
-    _check_types(types[lhs], types[rhs], types[2], allow_tf32)
+            raise NoProduct("has the batch innermost, expected further out")
+    out_type = str(arrays[2].type.element_type)
+    _check_types(factors[lhs], factors[rhs], out_type, allow_tf32)
+    for factor, array, loops in zip(factors, arrays, maps, strict=False):
+        _check_stored(factor, array.type.element_type, loops)
+    _check_fill(op, factors, sizes["k"])
     parent = op.parent.operation.name
     if parent != "func.func":
-        raise _NoProduct(f"stands in '{parent}', expected at the function's top level")
+        raise NoProduct(f"stands in '{parent}', expected at the function's top level")
     return Contraction(
         op=op,
         m=sizes["m"],
@@ -310,115 +262,76 @@ def _contraction(
         rhs=maps[rhs],
         out_loops=maps[2],
         swapped=swapped,
-        lhs_type=types[lhs],
-        rhs_type=types[rhs],
-        out_type=types[2],
+        lhs_type=str(factors[lhs].kind),
+        rhs_type=str(factors[rhs].kind),
+        out_type=out_type,
+        stored=_stored(factors, arrays, swapped),
     )
 
 
-def _check_types(lhs: str, rhs: str, out: str, allow_tf32: bool) -> None:
+def _check_fill(op: Any, factors: tuple[Factor, Factor], k: int | None) -> None:
+    """Where steps may be filled up with zeros, these must add nothing."""
+    step = 8 * LONGEST_STEP_BYTES // factors[0].kind.width
+    if k is not None and k % step == 0:
+        return
+    if not any(factor.is_computed for factor in factors):
+        return
+    why = why_fill_disturbs(op.regions[0].blocks[0], factors)
+    if why is not None:
+        raise NoProduct(why)
+
+
+def _stored(
+    factors: tuple[Factor, Factor], arrays: list[Any], swapped: bool
+) -> tuple[int, int] | None:
+    """Bytes of elements of A and of B; None where they are the factors."""
+    if not any(factor.is_computed for factor in factors):
+        return None
+    first, second = (element_bytes(array.type) for array in arrays[:2])
+    return (second, first) if swapped else (first, second)
+
+
+def _check_stored(factor: Factor, stored: Any, loops: str) -> None:
+    """Memory's type, of a factor that is computed."""
+    if not factor.is_computed or stored == factor.kind:
+        return
+    if str(stored) not in _STORED_TYPES:
+        raise NoProduct(
+            f"computes a factor of {stored}, expected {', '.join(_STORED_TYPES)}"
+        )
+    if str(factor.kind) == "i8" and not loops.endswith("k"):
+        raise NoProduct(
+            f"computes i8 of {stored} stored across the sum, expected along it"
+        )
+
+
+def _check_types(left: Factor, right: Factor, out: str, allow_tf32: bool) -> None:
+    lhs, rhs = str(left.kind), str(right.kind)
     if lhs != rhs:
-        raise _NoProduct(f"multiplies {lhs} by {rhs}, expected inputs of one type")
+        raise NoProduct(f"multiplies {lhs} by {rhs}, expected inputs of one type")
+    is_computed = left.is_computed or right.is_computed
+    what = f"multiplies {lhs}" if is_computed else f"has {lhs} inputs"
     if lhs not in OUTPUT_TYPES:
-        raise _NoProduct(f"has {lhs} inputs, expected {', '.join(OUTPUT_TYPES)}")
+        raise NoProduct(f"{what}, expected {', '.join(OUTPUT_TYPES)}")
     if lhs == "f32" and not allow_tf32:
-        raise _NoProduct(
-            "has f32 inputs, which tensor cores round to tf32 (10 bits of mantissa): "
-            "done with the option 'allow-tf32' only"
+        raise NoProduct(
+            f"{what}, which tensor cores round to tf32 (10 bits of mantissa): done "
+            "with the option 'allow-tf32' only"
         )
     if out not in OUTPUT_TYPES[lhs]:
-        raise _NoProduct(
-            f"has {lhs} inputs and {out} output, expected output of "
+        raise NoProduct(
+            f"{what} and has {out} output, expected output of "
             f"{' or '.join(OUTPUT_TYPES[lhs])}"
         )
 
 
 def _check_array(value: Any) -> None:
-    """Rows without gaps, one after the other at a known distance, in global memory."""
+    """Rows without gaps, in global memory."""
     memref = value.type
     strides, offset = memref.get_strides_and_offset()
-    dynamic = memref.is_dynamic_stride_or_offset
-    if strides[-1] != 1 or (
-        any(map(dynamic, strides)) and not _follows_its_shape(memref)
-    ):
-        raise _NoProduct(
-            f"has the layout of {memref}, expected rows without gaps, a constant "
-            "number of elements apart"
-        )
+    if strides[-1] != 1:
+        raise NoProduct(f"has the layout of {memref}, expected rows without gaps")
     if root(value) == value and offset != 0:
-        raise _NoProduct(f"has an array {memref}, expected one without an offset")
+        raise NoProduct(f"has an array {memref}, expected one without an offset")
     if memref.memory_space is not None:
-        raise _NoProduct(f"has {memref} in a memory space of its own, expected none")
-
-
-def _check_vector(value: Any) -> None:
-    if not _follows_its_shape(value.type):
-        raise _NoProduct(f"has a vector {value.type}, expected one without an offset")
-
-
-def _follows_its_shape(kind: Any) -> bool:
-    """Whether rows follow each other without gaps, from the first element on."""
-    return kind == ir.MemRefType.get(kind.shape, kind.element_type)
-
-
-def _init_from_copy(copy: Any, passed: list[Any]) -> Init:
-    source, target = copy.operands
-    disturbed = any(_touches(op, source) for op in passed)
-    if disturbed or not _follows_its_shape(source.type) or root(source) == root(target):
-        return Init("read", None)
-    return Init("copy", copy)
-
-
-def _reaches_only_operands(op: Any) -> bool:
-    """Whether `op` is known to touch no memory but that of its own operands."""
-    if op.name.startswith("linalg."):
-        return all(
-            is_pure(inner) or inner.operation.name.startswith("linalg.")
-            for block in op.regions[0].blocks
-            for inner in block.operations
-        )
-    return op.name in _OPERANDS_ONLY or is_pure(op)
-
-
-def _touches(op: Any, array: Any) -> bool:
-    """Whether `op` may read or write `array`; a view does neither."""
-    return not is_pure(op) and any(
-        may_alias(root(value), root(array), noalias_arguments=False)
-        for value in op.operands
-        if isinstance(value.type, ir.MemRefType)
-    )
-
-
-def _ops_before(op: Any) -> Iterator[Any]:
-    """Ops above `op` in its block, the nearest first."""
-    above = []
-    for other in op.block.operations:
-        if other.operation == op.operation:
-            break
-        above.append(other.operation)
-    return reversed(above)
-
-
-def _behind_casts(value: Any) -> Any:
-    while _defined_by(value) in _CASTS:
-        value = value.owner.operation.operands[0]
-    return value
-
-
-def _operands_of(value: Any, *names: str) -> list[Any]:
-    """Operands of the op called so that defines `value`; none if another does."""
-    return list(value.owner.operation.operands) if _defined_by(value) in names else []
-
-
-def _defined_by(value: Any) -> str | None:
-    owner = defining_op(value)
-    return None if owner is None else owner.operation.name
-
-
-def _is_zero(value: Any) -> bool:
-    if _defined_by(value) != "arith.constant":
-        return False
-    attribute = value.owner.operation.attributes["value"]
-    return isinstance(attribute, ir.FloatAttr | ir.IntegerAttr) and (
-        attribute.value == 0
-    )
+        raise NoProduct(f"has {memref} in a memory space of its own, expected none")

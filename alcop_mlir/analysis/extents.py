@@ -9,13 +9,14 @@ from alcop_mlir.analysis.alignment import behind_casts, divisor, kept_dimensions
 from alcop_mlir.analysis.loops import constant, defining_op
 from alcop_mlir.bindings import ir
 
-ROW_ALIGNMENT = "alcop.row_alignment"  # of a function's argument; bytes
+# Ops that are given the sizes that their result's type leaves open: from which operand.
+_OPEN_SIZES = {"memref.alloc": 0, "memref.expand_shape": 1}
 
 
 def extent(memref: Any, number: int) -> Any:
     """Size of dimension `number`: an int, a value, or None where only an op can tell.
 
-    Looks through casts, and at the sizes that a view was made with.
+    Looks through casts, and at the sizes that a view or an allocation was made with.
     """
     memref = behind_casts(memref)
     if not memref.type.is_dynamic_dim(number):
@@ -27,6 +28,9 @@ def extent(memref: Any, number: int) -> Any:
         size = list(_given_sizes(op))[number]
     elif op.operation.name == "memref.subview":
         size = list(_given_sizes(op))[kept_dimensions(op)[number]]
+    elif op.operation.name in _OPEN_SIZES:
+        place = sum(memref.type.is_dynamic_dim(n) for n in range(number))
+        size = op.operation.operands[_OPEN_SIZES[op.operation.name] + place]
     else:
         return None
     if isinstance(size, int):
@@ -41,22 +45,6 @@ def extent_divisor(memref: Any, number: int) -> int:
     if size is None:
         return 1
     return size if isinstance(size, int) else divisor(size)
-
-
-def row_alignment(array: Any) -> int:
-    """Bytes that a row of the array is promised to be a multiple of; 1 for no promise.
-
-    `alcop.row_alignment` on an argument of a function, checked where it is launched.
-    """
-    if defining_op(array) is not None:
-        return 1
-    function = array.owner.owner
-    if function is None or function.operation.name != "func.func":
-        return 1
-    if "arg_attrs" not in function.operation.attributes:
-        return 1
-    given = ir.DictAttr(function.operation.attributes["arg_attrs"][array.arg_number])
-    return given[ROW_ALIGNMENT].value if ROW_ALIGNMENT in given else 1
 
 
 def _given_sizes(view: Any) -> Iterator[Any]:

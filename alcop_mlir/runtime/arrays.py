@@ -91,10 +91,10 @@ def host_array(array: Any, what: str) -> Array:
 
 
 def check(function: Function, arrays: Sequence[Array]) -> dict[str, int]:
-    """The function's named sizes, by the shapes of `arrays`, one per parameter.
+    """The function's named sizes and strides, by `arrays`, one per parameter.
 
     LaunchError where an array does not fit: place, dtype, shape, alignment, strides,
-    writability, or an output that overlaps another array.
+    writability, or an output that overlaps another array, or itself.
     """
     sizes: dict[str, int] = {}
     for number, (parameter, array) in enumerate(
@@ -129,17 +129,7 @@ def _check_layout(
             f"{what} has shape {_join(array.shape)}, expected {_join(wanted)}"
             + (f": {names}" if names else "")
         )
-    if not _has_strides(parameter, array):
-        elements = (stride * array.dtype.itemsize for stride in parameter.strides or ())
-        raise LaunchError(
-            f"{what} has strides of {_join(array.strides)} bytes, expected "
-            f"{_join(list(elements))}"
-        )
-    if parameter.strides is None and not array.is_contiguous:
-        raise LaunchError(
-            f"{what} has strides of {_join(array.strides)} bytes, expected a "
-            "contiguous array in C order"
-        )
+    _check_strides(parameter, array, what, sizes)
     row = array.shape[-1] * array.dtype.itemsize if array.shape else 0
     if row % parameter.row_alignment:
         raise LaunchError(
@@ -171,16 +161,52 @@ def _bind(
     return True
 
 
-def _has_strides(parameter: Parameter, array: Array) -> bool:
-    """Whether the array's strides are those asked for, if any are."""
-    if parameter.strides is None or 0 in array.shape:
-        return True
-    return all(
-        size == 1 or given == wanted * array.dtype.itemsize
-        for size, given, wanted in zip(
-            array.shape, array.strides, parameter.strides, strict=True
-        )
-    )
+def _check_strides(
+    parameter: Parameter, array: Array, what: str, sizes: dict[str, int]
+) -> None:
+    """Learns the strides named there; that of a dimension of one does not matter."""
+    given = f"{what} has strides of {_join(array.strides)} bytes"
+    if parameter.strides is None:
+        if not array.is_contiguous:
+            raise LaunchError(f"{given}, expected a contiguous array in C order")
+        return
+    step, promised = array.dtype.itemsize, parameter.row_alignment
+    for size, stride, wanted in zip(
+        array.shape, array.strides, parameter.strides, strict=True
+    ):
+        if size < 2 or 0 in array.shape:
+            stride = 0 if isinstance(wanted, str) else wanted * step
+        if isinstance(wanted, int) and stride != wanted * step:
+            raise LaunchError(f"{given}, expected {_in_bytes(parameter, step)}")
+        if stride < 0 or stride % step:
+            raise LaunchError(f"{given}, expected multiples of {step}, none negative")
+        if isinstance(wanted, str) and stride % promised:
+            raise LaunchError(
+                f"{given}, but the function promises multiples of {promised}"
+            )
+        if isinstance(wanted, str):
+            sizes[wanted] = stride // step
+    if parameter.role != "in" and _overlaps_itself(array):
+        raise LaunchError(f"{given} and is written, expected rows apart")
+
+
+def _in_bytes(parameter: Parameter, step: int) -> str:
+    """The strides of a parameter as messages give them."""
+    strides = parameter.strides or ()
+    return _join([s if isinstance(s, str) else s * step for s in strides])
+
+
+def _overlaps_itself(array: Array) -> bool:
+    """Whether two elements may lie at one place: rows longer than they are apart."""
+    if 0 in array.shape:
+        return False
+    reach = array.dtype.itemsize
+    steps = zip(array.strides, array.shape, strict=True)
+    for stride, size in sorted((st, n) for st, n in steps if n > 1):
+        if stride < reach:
+            return True
+        reach += (size - 1) * stride
+    return False
 
 
 def _check_overlap(parameters: Sequence[Parameter], arrays: Sequence[Array]) -> None:
@@ -189,16 +215,35 @@ def _check_overlap(parameters: Sequence[Parameter], arrays: Sequence[Array]) -> 
         if parameter.role == "in":
             continue
         for other, second in enumerate(arrays):
-            if other == number or second.end <= array.address:
-                continue
-            if 0 in (*array.shape, *second.shape):
-                continue
-            if array.end <= second.address:
+            if other == number or _are_apart(array, second):
                 continue
             raise LaunchError(
                 f"{label(number, parameter)} is written and overlaps "
                 f"{label(other, parameters[other])}, expected arrays apart"
             )
+
+
+def _are_apart(one: Array, other: Array) -> bool:
+    """Whether two arrays surely share no byte: one behind the other, or side by side,
+    the rows of each between those of the other.
+    """
+    if 0 in (*one.shape, *other.shape):
+        return True
+    if one.end <= other.address or other.end <= one.address:
+        return True
+    if len(one.shape) != 2 or len(other.shape) != 2:
+        return False
+    pitch = one.strides[0]
+    if pitch <= 0 or other.strides[0] != pitch:
+        return False
+    widths = [array.end - array.address - _last_row(array) for array in (one, other)]
+    behind = (other.address - one.address) % pitch
+    return widths[0] <= behind and widths[1] <= pitch - behind
+
+
+def _last_row(array: Array) -> int:
+    """Bytes from the first row of a matrix to its last one."""
+    return (array.shape[0] - 1) * array.strides[0]
 
 
 def _from_dlpack(array: Any, what: str) -> np.ndarray[Any, Any]:

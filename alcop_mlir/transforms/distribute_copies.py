@@ -84,10 +84,31 @@ class _Work:
 
 
 @dataclass(frozen=True)
+class _Index:
+    """Where a chunk begins along one dimension: `base` plus a number.
+
+    What is compared with it is shifted instead: bases are the same in many rounds, and
+    an index that only addresses shared memory becomes part of the instruction.
+    """
+
+    base: Any
+    shift: int
+    value: Any
+
+    def below(self, limit: Any) -> Any:
+        """`limit`, as seen from the base."""
+        return build.plus(limit, -self.shift)
+
+    def held(self, last: Any) -> Any:
+        """The index, or `last` where it is beyond that."""
+        return build.plus(arith.minsi(self.base, self.below(last)), self.shift)
+
+
+@dataclass(frozen=True)
 class _Places:
     """Where a thread's chunks begin, per round; whether it has one in the last."""
 
-    indices: tuple[tuple[Any, ...], ...]
+    indices: tuple[tuple[_Index, ...], ...]
     has_last: Any | None  # None: every thread has
 
 
@@ -139,24 +160,33 @@ def _places(block: ThreadBlock, distribution: Distribution) -> _Places:
         )
 
 
-def _indices(thread: Any, number: int, distribution: Distribution) -> tuple[Any, ...]:
+def _indices(
+    thread: Any, number: int, distribution: Distribution
+) -> tuple[_Index, ...]:
     """Indices of the first element of the thread's chunk in round `number`."""
     per_row, threads = distribution.chunks_per_row, distribution.threads
     if distribution.across:
         return _narrow_indices(thread, number, distribution)
     if threads % per_row == 0:  # rounds differ by constants only
-        row = build.plus(_divide(thread, per_row), number * threads // per_row)
+        row = _shifted(_divide(thread, per_row), number * threads // per_row)
         place = _remainder(thread, per_row)
     else:
         chunk = build.plus(thread, number * threads)
-        row, place = _divide(chunk, per_row), _remainder(chunk, per_row)
-    column = _times(place, distribution.elements)
-    return (*_row_indices(row, distribution.shape[:-1]), column)
+        row, place = _shifted(_divide(chunk, per_row), 0), _remainder(chunk, per_row)
+    column = _shifted(_times(place, distribution.elements), 0)
+    if len(distribution.shape) == 2:
+        return row, column
+    rows = _row_indices(row.value, distribution.shape[:-1])
+    return (*(_shifted(index, 0) for index in rows), column)
+
+
+def _shifted(base: Any, by: int) -> _Index:
+    return _Index(base, by, build.plus(base, by))
 
 
 def _narrow_indices(
     thread: Any, number: int, distribution: Distribution
-) -> tuple[Any, ...]:
+) -> tuple[_Index, ...]:
     """As `_indices`, with rounds along the rows first."""
     across = distribution.across
     down, along = divmod(number, distribution.chunks_per_row // across)
@@ -168,9 +198,11 @@ def _narrow_indices(
             build.add(_times(_divide(row, 8), 8), _times(_remainder(eighth, 2), 4)),
             _divide(eighth, 2),
         )
-    row = build.plus(row, down * (distribution.threads // across))
     column = _times(_remainder(thread, across), distribution.elements)
-    return row, build.plus(column, along * across * distribution.elements)
+    return (
+        _shifted(row, down * (distribution.threads // across)),
+        _shifted(column, along * across * distribution.elements),
+    )
 
 
 def _row_indices(row: Any, extents: Sequence[int]) -> list[Any]:
@@ -192,12 +224,12 @@ def _spread(item: _Work, places: _Places) -> None:
         _in_round(number, places, lambda indices: _copy_asynchronously(item, indices))
 
 
-def _copy_asynchronously(item: _Work, indices: Sequence[Any]) -> None:
+def _copy_asynchronously(item: _Work, indices: Sequence[_Index]) -> None:
     source, target = map(behind_casts, item.copy.operands)
     chunk = item.distribution
     nvgpu.DeviceAsyncCopyOp(
         target,
-        indices,
+        [index.value for index in indices],
         source,
         _clamped(item, indices),
         chunk.elements,
@@ -206,7 +238,7 @@ def _copy_asynchronously(item: _Work, indices: Sequence[Any]) -> None:
     )
 
 
-def _elements_there(item: _Work, indices: Sequence[Any]) -> Any | None:
+def _elements_there(item: _Work, indices: Sequence[_Index]) -> Any | None:
     """How many elements of a chunk the source has; None for all of them."""
     chunk = item.distribution
     if not chunk.parts:
@@ -215,20 +247,21 @@ def _elements_there(item: _Work, indices: Sequence[Any]) -> Any | None:
             return None
         return arith.select(there, build.index(chunk.elements), build.index(0))
     *_, column = indices
-    left = arith.subi(_size(item.copy.operands[0], len(indices) - 1), column)
+    size = _size(item.copy.operands[0], len(indices) - 1)
+    left = arith.subi(column.below(size), column.base)
     count = arith.minsi(arith.maxsi(left, build.index(0)), build.index(chunk.elements))
     there = _is_there(item, indices[:-1])
     return count if there is None else arith.select(there, count, build.index(0))
 
 
-def _is_there(item: _Work, indices: Sequence[Any]) -> Any | None:
+def _is_there(item: _Work, indices: Sequence[_Index]) -> Any | None:
     """Whether the source reaches to `indices`, its first ones; None for surely."""
     source, target = item.copy.operands
     there = None
     for number, index in enumerate(indices):
         if is_full(source, target, number) or _is_clamped(item, number):
             continue
-        inside = build.less(index, _size(source, number))
+        inside = build.less(index.base, index.below(_size(source, number)))
         there = inside if there is None else arith.andi(there, inside)
     return there
 
@@ -247,16 +280,13 @@ def _is_clamped(item: _Work, number: int) -> bool:
     )
 
 
-def _clamped(item: _Work, indices: Sequence[Any]) -> list[Any]:
+def _clamped(item: _Work, indices: Sequence[_Index]) -> list[Any]:
     """`indices` with those that must not be beyond the source's end held there."""
     source = item.copy.operands[0]
-
-    def held(number: int, index: Any) -> Any:
-        last = arith.subi(_size(source, number), build.index(1))
-        return arith.minsi(index, last)
-
     return [
-        held(number, index) if _is_clamped(item, number) else index
+        index.held(arith.subi(_size(source, number), build.index(1)))
+        if _is_clamped(item, number)
+        else index.value
         for number, index in enumerate(indices)
     ]
 
@@ -283,7 +313,7 @@ def _copy_plainly(item: _Work, places: _Places) -> None:
 
 
 def _in_round(
-    number: int, places: _Places, access: Callable[[Sequence[Any]], None]
+    number: int, places: _Places, access: Callable[[Sequence[_Index]], None]
 ) -> None:
     """`access` at the indices of a round, if the thread takes part in it."""
     indices = places.indices[number]
@@ -296,7 +326,7 @@ def _in_round(
         scf.YieldOp([])
 
 
-def _load(item: _Work, indices: Sequence[Any]) -> Any:
+def _load(item: _Work, indices: Sequence[_Index]) -> Any:
     source, chunk = behind_casts(item.copy.operands[0]), item.distribution
     element = source.type.element_type
     place = _clamped(item, indices)
@@ -332,12 +362,13 @@ def _zero_attribute(element: Any) -> Any:
     return ir.IntegerAttr.get(element, 0)
 
 
-def _store(item: _Work, value: Any, indices: Sequence[Any]) -> None:
+def _store(item: _Work, value: Any, indices: Sequence[_Index]) -> None:
     target, chunk = behind_casts(item.copy.operands[1]), item.distribution
+    place = [index.value for index in indices]
     if chunk.elements == 1:
-        memref.store(value, target, indices)
+        memref.store(value, target, place)
     else:
-        vector.store(value, target, indices, alignment=chunk.bytes)
+        vector.store(value, target, place, alignment=chunk.bytes)
 
 
 # Arithmetic on indices; what changes nothing builds nothing.

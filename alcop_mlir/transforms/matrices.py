@@ -12,7 +12,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from alcop_mlir.analysis.alignment import element_bytes
-from alcop_mlir.analysis.extents import row_alignment
+from alcop_mlir.analysis.extents import extent
+from alcop_mlir.analysis.layouts import follows_shape
+from alcop_mlir.analysis.promises import row_alignment
 from alcop_mlir.bindings import arith, ir, memref
 from alcop_mlir.transforms import build
 
@@ -57,7 +59,9 @@ def _loop_size(arrays: Sequence[tuple[Any, str]], loop: str) -> Size:
         size = known[0] if known else 1
         return Size(size, build.index(size), build.index(size))
     array, number = max(places, key=lambda place: _promised(*place))
-    given = memref.dim(array, build.index(number))
+    given = extent(array, number)
+    if not isinstance(given, ir.Value):
+        given = memref.dim(array, build.index(number))
     step = _promised(array, number)
     if step == 1:
         return Size(None, given, given)
@@ -77,21 +81,35 @@ def matrix(array: Any, loops: str, sizes: dict[str, Size], batch: Any) -> Any:
 
     A vector is a matrix of one row: `loops` names it ("m"), the array lacks it.
     """
-    missing = len(loops) - array.type.rank
-    if missing or (_is_plain(array.type) and not array.type.has_static_shape):
-        array = _reshaped(array, [sizes[loop] for loop in loops])
+    array = _all(array, loops, sizes)
     if "b" not in loops:
         return array
     zero = build.index(0)
     offsets = [batch if loop == "b" else zero for loop in loops]
     place = loops.index("b")
-    return view(array, offsets, _view_sizes(array, sizes, loops), dropped=place)
+    return view(array, offsets, _view_sizes(array, sizes, loops, "b"), dropped=place)
 
 
-def _view_sizes(array: Any, sizes: dict[str, Size], loops: str) -> list[Any]:
+def _all(array: Any, loops: str, sizes: dict[str, Size]) -> Any:
+    """All of `array`, in sizes that show what was promised; vectors with their row."""
+    is_vector = len(loops) > array.type.rank
+    if array.type.has_static_shape and not is_vector:
+        return array
+    if follows_shape(array.type):
+        return _reshaped(array, [sizes[loop] for loop in loops])
+    if is_vector:
+        array = _with_row(array, loops.index("m"), sizes[loops[-1]])
+    zeros = [build.index(0)] * len(loops)
+    return view(array, zeros, _view_sizes(array, sizes, loops, ""))
+
+
+def _view_sizes(
+    array: Any, sizes: dict[str, Size], loops: str, single: str
+) -> list[Any]:
+    """Sizes of a view of all of `array`, of one element along the loop `single`."""
     return [
         1
-        if loop == "b"
+        if loop == single
         else sizes[loop].value
         if array.type.is_dynamic_dim(number)
         else array.type.shape[number]
@@ -116,8 +134,21 @@ def view(
     return memref.subview(array, offsets, extents, [1] * len(extents), result_type=kind)
 
 
-def _is_plain(kind: Any) -> bool:
-    return kind == ir.MemRefType.get(kind.shape, kind.element_type)
+def _with_row(array: Any, place: int, length: Size) -> Any:
+    """Vectors with gaps between them as matrices of one row, dimension `place`."""
+    strides, offset = array.type.get_strides_and_offset()
+    strides.insert(place, array.type.shape[place])
+    shape = list(array.type.shape)
+    shape.insert(place, 1)
+    layout = ir.StridedLayoutAttr.get(offset, strides)
+    kind = ir.MemRefType.get(shape, array.type.element_type, layout=layout)
+    groups = [[number] for number in range(place)] + [[place, place + 1]]
+    given = [
+        length.value if number == place else memref.dim(array, build.index(number))
+        for number in range(array.type.rank)
+        if array.type.is_dynamic_dim(number)
+    ]
+    return memref.expand_shape(kind, array, groups, given, shape)
 
 
 def _reshaped(array: Any, sizes: Sequence[Size]) -> Any:

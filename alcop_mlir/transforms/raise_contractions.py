@@ -19,9 +19,9 @@ says what the sum starts from:
 Products of f32 are marked only with `allow-tf32`, and then `precision = "tf32"`.
 
 A `linalg.generic` whose inputs stand in the order B, A gets them in the order A, B; an
-op that cannot have them so is marked `swapped = true`. Any other linalg op but a fill
-is left alone, with a remark that names op and reason. An op that is marked already
-keeps its mark.
+op that cannot have them so is marked `swapped = true`. Of any other linalg op that sums
+up, a remark says why it is none and runs as a plain SIMT kernel (alcop-launch-loops),
+or is left alone. An op that is marked already keeps its mark.
 
 Writes `alcop.contraction`; alcop-tile-to-blocks erases it. Stands first: all passes
 below find their work by that attribute.
@@ -33,8 +33,10 @@ from dataclasses import dataclass
 from typing import Any
 
 from alcop_mlir import diagnostics
-from alcop_mlir.analysis import contractions
-from alcop_mlir.analysis.contractions import Contraction, Init, Rejected
+from alcop_mlir.analysis import contractions, loop_nests
+from alcop_mlir.analysis.contractions import Contraction, Rejected
+from alcop_mlir.analysis.inits import Init, find_init
+from alcop_mlir.analysis.loop_nests import Nest
 from alcop_mlir.bindings import ir
 from alcop_mlir.dialects import alcop
 from alcop_mlir.transforms.base import Pass, option
@@ -56,11 +58,21 @@ class RaiseContractions(Pass):
         ]
         for answer in answers:
             if isinstance(answer, Rejected):
-                diagnostics.remark(
-                    answer.op, f"'{answer.op.name}' is left alone: {answer.reason}"
-                )
+                _say_why_not(answer)
             else:
-                _mark(answer, contractions.find_init(answer))
+                _mark(answer, find_init(answer))
+
+
+def _say_why_not(answer: Rejected) -> None:
+    """A remark on what tensor cores do not do; none on what nobody expects them to."""
+    if not loop_nests.is_structured(answer.op):
+        return
+    nest = loop_nests.read(answer.op)
+    runs = isinstance(nest, Nest) and answer.op.parent.operation.name == "func.func"
+    if runs and not nest.inner:
+        return
+    what = "runs as a plain SIMT kernel" if runs else "is left alone"
+    diagnostics.remark(answer.op, f"'{answer.op.name}' {what}: {answer.reason}")
 
 
 def _mark(product: Contraction, init: Init) -> None:
@@ -71,7 +83,8 @@ def _mark(product: Contraction, init: Init) -> None:
     }
     if product.out_loops != "mn":
         parameters["out"] = product.out_loops
-    if product.swapped and "indexing_maps" in product.op.attributes:
+    can_swap = "indexing_maps" in product.op.attributes and not product.is_computed
+    if product.swapped and can_swap:
         _swap_inputs(product.op)
     elif product.swapped:
         parameters["swapped"] = True

@@ -171,6 +171,72 @@ def test_rows_as_long_as_a_value(source: str, size: str, expected: int) -> None:
     assert marked(body, lambda v: address_alignment(v, [1, 8])) == expected
 
 
+@pytest.mark.parametrize(
+    ("kind", "promise", "expected"),
+    [
+        ("memref<?x?xf16, strided<[?, 1]>>", "", 2),
+        ("memref<?x?xf16, strided<[?, 1]>>", "{alcop.row_alignment = 8 : i64}", 8),
+        ("memref<64x?xf16, strided<[?, 1]>>", "{alcop.row_alignment = 64 : i64}", 16),
+        ("memref<?x?xf16>", "{alcop.row_alignment = 16 : i64}", 16),
+        ("memref<?x24xf16>", "", 16),
+    ],
+)
+def test_promised_strides(kind: str, promise: str, expected: int) -> None:
+    """As of an argument, so through views of it."""
+    text = f"""
+      func.func @f(%X: {kind} {promise}, %n: index) {{
+        "test.mark"(%X) : ({kind}) -> ()
+        return
+      }}"""
+    with make_context(allow_unregistered=True), ir.Location.unknown():
+        module = ir.Module.parse(text)
+        (function,) = module.body.operations
+        (argument, _) = function.regions[0].blocks[0].arguments
+        assert address_alignment(argument, [1, 8]) == expected
+
+
+@pytest.mark.parametrize(
+    ("view", "kind", "expected"),
+    [
+        (
+            "memref.expand_shape %Z [[0], [1, 2]] output_shape [%n, 8, 24] "
+            ": memref<?x192xf16> into memref<?x8x24xf16>",
+            "memref<?x8x24xf16>",
+            16,
+        ),
+        (
+            "memref.expand_shape %Y [[0, 1], [2]] output_shape [4, 16, 40] "
+            ": memref<64x40xf16, strided<[?, 1]>> "
+            "into memref<4x16x40xf16, strided<[?, ?, 1]>>",
+            "memref<4x16x40xf16, strided<[?, ?, 1]>>",
+            16,
+        ),
+        (
+            "memref.collapse_shape %W [[0, 1], [2]] "
+            ": memref<4x16x40xf16, strided<[?, ?, 1]>> "
+            "into memref<64x40xf16, strided<[?, 1]>>",
+            "memref<64x40xf16, strided<[?, 1]>>",
+            16,
+        ),
+    ],
+)
+def test_dimensions_split_or_joined(view: str, kind: str, expected: int) -> None:
+    body = f"""
+      %Z = memref.alloc(%n) : memref<?x192xf16>
+      %Y = memref.reinterpret_cast %A to offset: [0], sizes: [64, 40],
+        strides: [%m, 1] : memref<64x40xf16> to memref<64x40xf16, strided<[?, 1]>>
+      %W = memref.reinterpret_cast %A to offset: [0], sizes: [4, 16, 40],
+        strides: [%m, %m, 1] : memref<64x40xf16>
+        to memref<4x16x40xf16, strided<[?, ?, 1]>>
+      %x = {view}
+      "test.mark"(%x) : ({kind}) -> ()"""
+
+    def aligned(value) -> int:
+        return address_alignment(value, [1] * (value.type.rank - 1) + [8])
+
+    assert marked(body, aligned) == expected
+
+
 def test_one_of_several_matrices() -> None:
     """The dimension that a view drops is no row."""
     body = """

@@ -12,9 +12,9 @@ from alcop_mlir.analysis.contractions import (
     Contraction,
     Rejected,
     classify,
-    find_init,
     structured_ops,
 )
+from alcop_mlir.analysis.inits import find_init
 from alcop_mlir.bindings import ir, make_context
 
 GENERIC = """

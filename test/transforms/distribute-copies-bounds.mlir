@@ -105,3 +105,35 @@ func.func @rows_anywhere(%A: memref<?x?xf16>, %rows: index, %eighths: index) {
   }
   return
 }
+
+// -----
+
+// Rounds differ by numbers: those are taken from the bound, so that all rounds compare
+// one index with it, and hold one index to the last row.
+// CHECK-LABEL: @rounds
+// CHECK:       %[[R:.*]] = arith.divui %{{.*}}, %c4
+// CHECK:       %[[SECOND:.*]] = affine.apply affine_map<()[s0] -> (s0 + 16)>()[%[[R]]]
+// CHECK:       %[[LAST:.*]] = arith.subi %[[ROWS:.*]], %c1
+// CHECK:       arith.minsi %[[R]], %[[LAST]]
+// CHECK:       nvgpu.device_async_copy
+// CHECK:       %[[BELOW:.*]] = affine.apply affine_map<()[s0] -> (s0 - 16)>()[%[[LAST]]]
+// CHECK:       %[[HELD:.*]] = arith.minsi %[[R]], %[[BELOW]]
+// CHECK:       %[[ROW:.*]] = affine.apply affine_map<()[s0] -> (s0 + 16)>()[%[[HELD]]]
+// CHECK:       nvgpu.device_async_copy %{{.*}}[%[[ROW]], %[[C:.*]]], %{{.*}}[%[[SECOND]], %[[C]]], 8 {bypassL1}
+#ws = #gpu.address_space<workgroup>
+func.func @rounds(%A: memref<?x?xf16> {alcop.row_alignment = 16 : i64}, %rows: index,
+                  %pitch: index) {
+  %c1 = arith.constant 1 : index
+  %c8 = arith.constant 8 : index
+  %c64 = arith.constant 64 : index
+  %distance = arith.muli %pitch, %c8 : index
+  %whole = memref.reinterpret_cast %A to offset: [0], sizes: [%rows, %distance], strides: [%distance, 1] : memref<?x?xf16> to memref<?x?xf16, strided<[?, 1]>>
+  gpu.launch blocks(%bx, %by, %bz) in (%gx = %c1, %gy = %c1, %gz = %c1)
+             threads(%tx, %ty, %tz) in (%sx = %c64, %sy = %c1, %sz = %c1) {
+    %a = memref.alloc() : memref<32x32xf16, #ws>
+    %tile = memref.subview %whole[0, 0] [%rows, 32] [1, 1] : memref<?x?xf16, strided<[?, 1]>> to memref<?x32xf16, strided<[?, 1]>>
+    "alcop.async_copy"(%tile, %a) {alcop.arbitrary = [0]} : (memref<?x32xf16, strided<[?, 1]>>, memref<32x32xf16, #ws>) -> ()
+    gpu.terminator
+  }
+  return
+}

@@ -1,4 +1,5 @@
-// RUN: alcop-opt %s --alcop-outline-kernels --split-input-file | FileCheck %s
+// RUN: alcop-opt %s --alcop-outline-kernels --split-input-file \
+// RUN:   --allow-unregistered-dialect | FileCheck %s
 
 // A shared buffer that stands outside of the launch, where upstream's promotion puts it,
 // and a workgroup attribution: both become parts of the dynamic shared memory.
@@ -24,5 +25,34 @@ func.func @outside(%C: memref<16xf32>) {
     gpu.terminator
   }
   memref.dealloc %s : memref<16xf32, #ws>
+  return
+}
+
+// -----
+
+// A slot whose number is constant has a view of its own, which all its accesses share;
+// others go through the whole buffer.
+// CHECK-LABEL: gpu.func @slots
+// CHECK-DAG:     %[[PLACE:.*]] = arith.constant 1024 : index
+// CHECK-DAG:     %[[WHOLE:.*]] = memref.view %{{.*}} to memref<3x8x16xf32
+// CHECK-DAG:     %[[SECOND:.*]] = memref.view %{{.*}}[%[[PLACE]]][] : {{.*}} to memref<1x8x16xf32
+// CHECK:         memref.store %{{.*}}, %[[SECOND]][%c0{{.*}}, %{{.*}}, %{{.*}}]
+// CHECK:         memref.load %[[SECOND]][%c0{{.*}}, %{{.*}}, %{{.*}}]
+// CHECK:         memref.load %[[WHOLE]][%{{.*}}, %{{.*}}, %{{.*}}]
+#ws = #gpu.address_space<workgroup>
+func.func @slots(%C: memref<16xf32>, %n: index) {
+  %c1 = arith.constant 1 : index
+  %c2 = arith.constant 2 : index
+  %c16 = arith.constant 16 : index
+  gpu.launch blocks(%bx, %by, %bz) in (%gx = %c1, %gy = %c1, %gz = %c1)
+             threads(%tx, %ty, %tz) in (%nx = %c16, %ny = %c1, %nz = %c1) {
+    %s = memref.alloc() : memref<3x8x16xf32, #ws>
+    %v = memref.load %C[%tx] : memref<16xf32>
+    memref.store %v, %s[%c2, %c1, %tx] : memref<3x8x16xf32, #ws>
+    %w = memref.load %s[%c2, %c2, %tx] : memref<3x8x16xf32, #ws>
+    %x = memref.load %s[%n, %c2, %tx] : memref<3x8x16xf32, #ws>
+    "test.use"(%w, %x) : (f32, f32) -> ()
+    gpu.terminator
+  }
   return
 }

@@ -109,10 +109,23 @@ func.func @asynchronous() {
 
 func.func @offset(%a: memref<4xf32, strided<[1], offset: ?>>) {
   %c1 = arith.constant 1 : index
-  // expected-error @+1 {{uses an array memref<4xf32, strided<[1], offset: ?>>, expected static strides and no offset}}
+  // expected-error @+1 {{uses an array memref<4xf32, strided<[1], offset: ?>>, expected one without an offset: alcop-drop-offsets takes that of an argument away}}
   gpu.launch blocks(%bx, %by, %bz) in (%gx = %c1, %gy = %c1, %gz = %c1)
              threads(%tx, %ty, %tz) in (%sx = %c1, %sy = %c1, %sz = %c1) {
     "test.use"(%a) : (memref<4xf32, strided<[1], offset: ?>>) -> ()
+    gpu.terminator
+  }
+  return
+}
+
+// -----
+
+func.func @layout(%a: memref<4x4xf32, affine_map<(i, j) -> (j, i)>>) {
+  %c1 = arith.constant 1 : index
+  // expected-error @+1 {{uses an array memref<4x4xf32, affine_map<(d0, d1) -> (d1, d0)>>, expected a strided layout}}
+  gpu.launch blocks(%bx, %by, %bz) in (%gx = %c1, %gy = %c1, %gz = %c1)
+             threads(%tx, %ty, %tz) in (%sx = %c1, %sy = %c1, %sz = %c1) {
+    "test.use"(%a) : (memref<4x4xf32, affine_map<(i, j) -> (j, i)>>) -> ()
     gpu.terminator
   }
   return

@@ -16,7 +16,7 @@
 // CHECK-NEXT:    gpu.launch_func @f_kernels::@f blocks in (%[[C4]], %[[C1]], %[[C1]]) threads in (%[[C128]], %[[C1]], %[[C1]]) dynamic_shared_memory_size %[[BYTES]] args(%[[PA]] : memref<1xf16>, %[[PC]] : memref<1xf16>)
 // CHECK-NEXT:    return
 // CHECK:       gpu.module @f_kernels
-// CHECK:       gpu.func @f(%[[P:.*]]: memref<1xf16> {llvm.align = 16 : i64, llvm.readonly}, %[[Q:.*]]: memref<1xf16> {llvm.align = 16 : i64}) kernel
+// CHECK:       gpu.func @f(%[[P:.*]]: memref<1xf16> {llvm.align = 16 : i64, llvm.readonly}, %[[Q:.*]]: memref<1xf16> {llvm.align = 16 : i64, llvm.writeonly}) kernel
 // CHECK-SAME:    known_block_size = array<i32: 128, 1, 1>, known_grid_size = array<i32: 4, 1, 1>
 // CHECK-DAG:     %[[KA:.*]] = memref.reinterpret_cast %[[P]] to offset: [0], sizes: [64, 32], strides: [32, 1] : memref<1xf16> to memref<64x32xf16>
 // CHECK-DAG:     %[[KC:.*]] = memref.reinterpret_cast %[[Q]]
@@ -32,7 +32,7 @@
 // CHECK:         "test.use"(%[[S1]])
 // CHECK:         memref.store %{{.*}}, %[[KC]]
 // CHECK:         gpu.return
-// NOALIAS:     gpu.func @f(%{{.*}}: memref<1xf16> {llvm.align = 16 : i64, llvm.noalias, llvm.readonly}, %{{.*}}: memref<1xf16> {llvm.align = 16 : i64, llvm.noalias})
+// NOALIAS:     gpu.func @f(%{{.*}}: memref<1xf16> {llvm.align = 16 : i64, llvm.noalias, llvm.readonly}, %{{.*}}: memref<1xf16> {llvm.align = 16 : i64, llvm.noalias, llvm.writeonly})
 func.func @f(%a: memref<64x32xf16>, %unused: memref<8xf32>, %c: memref<64x32xf16>) {
   %c0 = arith.constant 0 : index
   %c1 = arith.constant 1 : index
@@ -112,6 +112,34 @@ func.func @dynamic(%a: memref<?x?x8xf16>, %n: index, %x: f32) {
   gpu.launch blocks(%bx, %by, %bz) in (%gx = %n, %gy = %c1, %gz = %c1)
              threads(%tx, %ty, %tz) in (%sx = %c1, %sy = %c1, %sz = %c1) {
     "test.use"(%a, %n, %x) : (memref<?x?x8xf16>, index, f32) -> ()
+    gpu.terminator
+  }
+  return
+}
+
+// -----
+
+// Strides that neither the type nor the sizes tell follow the sizes of their array.
+// CHECK-LABEL: func.func @strides
+// CHECK-SAME:    %[[A:.*]]: memref<4x?xf16, strided<[?, 1]>>, %[[B:.*]]: memref<2x8xf32, strided<[16, ?]>>
+// CHECK:       %[[D:.*]] = memref.dim %[[A]]
+// CHECK:       %[[I0:.*]] = arith.index_cast %[[D]] : index to i64
+// CHECK:       %{{.*}}, %{{.*}}, %{{.*}}:2, %[[S:.*]]:2 = memref.extract_strided_metadata %[[A]]
+// CHECK:       %[[I1:.*]] = arith.index_cast %[[S]]#0 : index to i64
+// CHECK:       %{{.*}}, %{{.*}}, %{{.*}}:2, %[[T:.*]]:2 = memref.extract_strided_metadata %[[B]]
+// CHECK:       %[[I2:.*]] = arith.index_cast %[[T]]#1 : index to i64
+// CHECK:       args(%{{.*}} : memref<1xf16>, %{{.*}} : memref<1xf32>, %[[I0]] : i64, %[[I1]] : i64, %[[I2]] : i64)
+// CHECK:       gpu.func @strides(%[[P:.*]]: memref<1xf16> {{{.*}}}, %[[Q:.*]]: memref<1xf32> {{{.*}}}, %[[J0:.*]]: i64, %[[J1:.*]]: i64, %[[J2:.*]]: i64)
+// CHECK:         %[[E0:.*]] = arith.index_cast %[[J0]]
+// CHECK:         %[[E1:.*]] = arith.index_cast %[[J1]]
+// CHECK:         memref.reinterpret_cast %[[P]] to offset: [0], sizes: [4, %[[E0]]], strides: [%[[E1]], 1]
+// CHECK:         %[[E2:.*]] = arith.index_cast %[[J2]]
+// CHECK:         memref.reinterpret_cast %[[Q]] to offset: [0], sizes: [2, 8], strides: [16, %[[E2]]]
+func.func @strides(%a: memref<4x?xf16, strided<[?, 1]>>, %b: memref<2x8xf32, strided<[16, ?]>>) {
+  %c1 = arith.constant 1 : index
+  gpu.launch blocks(%bx, %by, %bz) in (%gx = %c1, %gy = %c1, %gz = %c1)
+             threads(%tx, %ty, %tz) in (%sx = %c1, %sy = %c1, %sz = %c1) {
+    "test.use"(%a, %b) : (memref<4x?xf16, strided<[?, 1]>>, memref<2x8xf32, strided<[16, ?]>>) -> ()
     gpu.terminator
   }
   return

@@ -15,15 +15,19 @@ func.func @sizes(%a: memref<?x3xf16>, %b: memref<3x?xf16>, %c: memref<?x?xf32>,
 
 // -----
 
-// Rows at a constant distance, and views that the function takes itself.
+// Rows at a distance, and views that the function takes itself.
 // CHECK-LABEL: @layouts
 // CHECK:       linalg.matmul {{.*}}lhs = "mk", rhs = "kn"
 // CHECK:       linalg.matmul {{.*}}lhs = "mk", rhs = "kn"
+// CHECK:       linalg.matvec {{.*}}lhs = "k", {{.*}}rhs = "nk"
 func.func @layouts(%a: memref<32x32xf16, strided<[40, 1]>>, %b: memref<64x64xf16>,
-                   %c: memref<32x32xf32>, %i: index) {
+                   %c: memref<32x32xf32, strided<[?, 1]>>, %d: memref<64xf32>,
+                   %i: index) {
   %view = memref.subview %b[%i, 8] [32, 32] [1, 1] : memref<64x64xf16> to memref<32x32xf16, strided<[64, 1], offset: ?>>
-  linalg.matmul ins(%a, %view : memref<32x32xf16, strided<[40, 1]>>, memref<32x32xf16, strided<[64, 1], offset: ?>>) outs(%c : memref<32x32xf32>)
-  linalg.matmul ins(%view, %view : memref<32x32xf16, strided<[64, 1], offset: ?>>, memref<32x32xf16, strided<[64, 1], offset: ?>>) outs(%c : memref<32x32xf32>)
+  linalg.matmul ins(%a, %view : memref<32x32xf16, strided<[40, 1]>>, memref<32x32xf16, strided<[64, 1], offset: ?>>) outs(%c : memref<32x32xf32, strided<[?, 1]>>)
+  linalg.matmul ins(%view, %view : memref<32x32xf16, strided<[64, 1], offset: ?>>, memref<32x32xf16, strided<[64, 1], offset: ?>>) outs(%c : memref<32x32xf32, strided<[?, 1]>>)
+  %row = memref.subview %b[%i, 0] [1, 64] [1, 1] : memref<64x64xf16> to memref<64xf16, strided<[1], offset: ?>>
+  linalg.matvec ins(%b, %row : memref<64x64xf16>, memref<64xf16, strided<[1], offset: ?>>) outs(%d : memref<64xf32>)
   return
 }
 

@@ -1,0 +1,100 @@
+"""What the output of a product holds before it: looks above the op, changes nothing."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from alcop_mlir.analysis.contractions import Contraction
+from alcop_mlir.analysis.elementwise import Elementwise, elementwise
+from alcop_mlir.analysis.layouts import follows_shape
+from alcop_mlir.analysis.loops import defining_op
+from alcop_mlir.analysis.memory import root
+from alcop_mlir.analysis.order import (
+    ops_before,
+    reaches_only_operands,
+    touches,
+    writes,
+)
+from alcop_mlir.bindings import ir
+
+
+@dataclass(frozen=True)
+class Init:
+    """What C holds before the product.
+
+    kind:   "zero" (`writer` fills it with zero), "copy" (`writer` copies another array
+            into it, or broadcasts it) or "read" (what the caller left there)
+    writer: the op that writes it, None for "read"
+    """
+
+    kind: str
+    writer: Any
+
+
+def find_init(contraction: Contraction) -> Init:
+    """What fills C: the nearest op above in the same block that writes it.
+
+    Ops in between must be known to leave C alone, and, for a copy, not to write its
+    source: else the init is "read" and everything stays where it is.
+    """
+    passed: list[Any] = []
+    for op in ops_before(contraction.op):
+        if op.name == "linalg.fill" and op.operands[1] == contraction.out:
+            zero = _is_zero(op.operands[0])
+            return Init("zero", op) if zero else Init("read", None)
+        element = elementwise(op)
+        if element is not None and element.output.value == contraction.out:
+            can_start = _is_copy(element) and not _is_disturbed(element, passed)
+            return Init("copy", op) if can_start else Init("read", None)
+        if not reaches_only_operands(op) or touches(op, contraction.out):
+            break
+        passed.append(op)
+    return Init("read", None)
+
+
+def fill_before(op: Any, array: Any) -> Any | None:
+    """The `linalg.fill` above `op` that gives `array` what it holds there, or None.
+
+    Nothing in between may touch the array: `op` is the first to see what was filled in.
+    """
+    for above in ops_before(op):
+        if above.name == "linalg.fill" and above.operands[1] == array:
+            return above
+        if not reaches_only_operands(above) or touches(above, array):
+            return None
+    return None
+
+
+def _is_copy(element: Elementwise) -> bool:
+    """Whether the output is one other array's elements, perhaps extended."""
+    if len(element.inputs) != 1 or not element.inputs[0].is_array:
+        return False
+    (source,) = element.inputs
+    if None in source.loops or not follows_shape(source.value.type):
+        return False
+    if root(source.value) == root(element.output.value):
+        return False
+    if element.block is None:
+        return True
+    *body, end = (op.operation for op in element.block.operations)
+    if not body:
+        return end.operands[0] == source.argument
+    (first, *others) = body
+    extends = first.name == "arith.extf" and first.operands[0] == source.argument
+    return extends and not others and end.operands[0] == first.results[0]
+
+
+def _is_disturbed(element: Elementwise, passed: list[Any]) -> bool:
+    """Whether its input would be another array's further below."""
+    return any(writes(op, element.inputs[0].value) for op in passed)
+
+
+def _is_zero(value: Any) -> bool:
+    op = defining_op(value)
+    if op is None or op.operation.name != "arith.constant":
+        return False
+    attribute = op.operation.attributes["value"]
+    return isinstance(attribute, ir.FloatAttr | ir.IntegerAttr) and (
+        attribute.value == 0
+    )

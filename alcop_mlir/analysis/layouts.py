@@ -1,0 +1,33 @@
+"""Where the elements of an array lie: what its type says, and what it leaves open."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from alcop_mlir.bindings import ir
+
+
+def open_strides(kind: Any) -> list[int]:
+    """Dimensions whose stride is known at run time only, and does not follow from
+    the sizes.
+    """
+    if follows_shape(kind):
+        return []
+    strides, _ = kind.get_strides_and_offset()
+    return [
+        number
+        for number, stride in enumerate(strides)
+        if kind.is_dynamic_stride_or_offset(stride)
+    ]
+
+
+def is_strided(kind: Any) -> bool:
+    """Whether a memref's layout is given by a stride for each dimension."""
+    return follows_shape(kind) or isinstance(kind.layout, ir.StridedLayoutAttr)
+
+
+def follows_shape(kind: Any) -> bool:
+    """Whether rows follow each other without gaps, from the first element on."""
+    return kind == ir.MemRefType.get(
+        kind.shape, kind.element_type, memory_space=kind.memory_space
+    )

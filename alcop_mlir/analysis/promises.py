@@ -1,0 +1,39 @@
+"""What a function promises of its arguments, checked where it is launched."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from alcop_mlir.analysis.loops import defining_op
+from alcop_mlir.bindings import ir
+
+ROW_ALIGNMENT = "alcop.row_alignment"  # of a function's argument; bytes
+_CASTS = ("memref.cast", "memref.memory_space_cast")
+
+
+def row_alignment(array: Any) -> int:
+    """Bytes that the array's rows are promised to be, and to lie, multiples of apart.
+
+    1 for no promise. Looks through casts, and through views of rows in more dimensions,
+    at an argument of a function.
+    """
+    op = defining_op(array)
+    while op is not None and (op.operation.name in _CASTS or _keeps_rows(op)):
+        array = op.operation.operands[0]
+        op = defining_op(array)
+    if op is not None:
+        return 1
+    function = array.owner.owner
+    if function is None or function.operation.name != "func.func":
+        return 1
+    if "arg_attrs" not in function.operation.attributes:
+        return 1
+    given = ir.DictAttr(function.operation.attributes["arg_attrs"][array.arg_number])
+    return given[ROW_ALIGNMENT].value if ROW_ALIGNMENT in given else 1
+
+
+def _keeps_rows(op: Any) -> bool:
+    """Whether `op` is a view in which other dimensions than the last became several."""
+    if op.operation.name != "memref.expand_shape":
+        return False
+    return len(list(op.operation.attributes["reassociation"])[-1]) == 1
