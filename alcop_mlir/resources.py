@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from alcop_mlir.errors import ConfigError
 from alcop_mlir.schedule import Schedule
 from alcop_mlir.target import (
+    CP_ASYNC_BYTES,
     MAX_REGISTERS_PER_THREAD,
     MMA_K_BYTES,
     SHARED_BYTES_RESERVED_PER_BLOCK,
@@ -21,6 +22,8 @@ from alcop_mlir.target import (
 SHARED_ALIGNMENT = 128  # bytes; keeps every swizzled row of 128 bytes whole
 # Addresses, loop counters and copy pointers, seen with ptxas 13 over the tested tiles.
 ADDRESS_REGISTERS = 40
+
+Stored = tuple[int, int]  # bytes of an element of A and of B in memory
 
 
 @dataclass(frozen=True)
@@ -33,34 +36,62 @@ class Resources:
     blocks_per_sm: int
 
 
-def shared_bytes(schedule: Schedule, element_bytes: int = 2) -> int:
-    """Bytes of the shared A and B tiles over all their slots."""
-    block_m, block_n, block_k = schedule.block
+def shared_bytes(
+    schedule: Schedule, element_bytes: int = 2, stored: Stored | None = None
+) -> int:
+    """Bytes of the shared A and B tiles over all their slots.
+
+    element_bytes: of what is multiplied
+    stored:        of elements of A and of B in memory, where those are others
+    """
+    *rows, block_k = schedule.block
     slots = schedule.stages[0]
+    sizes = stored or (element_bytes, element_bytes)
     return sum(
-        align(slots * rows * block_k * element_bytes) for rows in (block_m, block_n)
+        align(slots * extent * block_k * size)
+        for extent, size in zip(rows, sizes, strict=True)
     )
 
 
-def registers_per_thread(schedule: Schedule) -> int:
-    """Estimated 32-bit registers: accumulators, fragments of all stages, addresses."""
+def registers_per_thread(
+    schedule: Schedule, element_bytes: int = 2, stored: Stored | None = None
+) -> int:
+    """Estimated 32-bit registers: accumulators, fragments of all stages, addresses.
+
+    Fragments wait as memory has them; one step of them is what is multiplied.
+    """
     warp_m, warp_n = schedule.warp
     accumulators = warp_m * warp_n // WARP_SIZE
-    fragment_bytes = (warp_m + warp_n) * MMA_K_BYTES
-    fragments = schedule.stages[1] * fragment_bytes // (4 * WARP_SIZE)
+    sizes = stored or (element_bytes, element_bytes)
+    steps = (extent * MMA_K_BYTES // element_bytes for extent in schedule.warp)
+    waiting = sum(step * size for step, size in zip(steps, sizes, strict=True))
+    computed = MMA_K_BYTES * sum(
+        extent
+        for extent, size in zip(schedule.warp, sizes, strict=True)
+        if size != element_bytes
+    )
+    fragments = (schedule.stages[1] * waiting + computed) // (4 * WARP_SIZE)
     return accumulators + fragments + ADDRESS_REGISTERS
 
 
-def cost(schedule: Schedule, target: Target, element_bytes: int = 2) -> Resources:
-    """Cost of `schedule`; raises ConfigError naming the limit it breaks."""
-    shared = shared_bytes(schedule, element_bytes)
+def cost(
+    schedule: Schedule,
+    target: Target,
+    element_bytes: int = 2,
+    stored: Stored | None = None,
+) -> Resources:
+    """Cost of `schedule`; raises ConfigError naming the limit it breaks.
+
+    element_bytes, stored: see `shared_bytes`
+    """
+    shared = shared_bytes(schedule, element_bytes, stored)
     if shared > target.shared_bytes_per_block:
         raise ConfigError(
             f"schedule '{schedule}' needs {shared} bytes of shared memory, "
             f"{target.name} has {target.shared_bytes_per_block} per block: fewer "
             "stages or a smaller block"
         )
-    registers = registers_per_thread(schedule)
+    registers = registers_per_thread(schedule, element_bytes, stored)
     if registers > MAX_REGISTERS_PER_THREAD:
         raise ConfigError(
             f"schedule '{schedule}' needs about {registers} registers per thread, "
@@ -84,6 +115,28 @@ def cost(schedule: Schedule, target: Target, element_bytes: int = 2) -> Resource
             target.shared_bytes_per_sm // (shared + SHARED_BYTES_RESERVED_PER_BLOCK),
         ),
     )
+
+
+def check_split(
+    schedule: Schedule, k: int | None, element_bytes: int, batched: bool
+) -> None:
+    """ConfigError where K cannot be split as `schedule` says.
+
+    k: None where it is known at run time only
+    batched: the product is one of many, which take the place of the parts
+    """
+    if schedule.split_k == 1:
+        return
+    step = schedule.split_k * max(CP_ASYNC_BYTES) // element_bytes
+    why = None
+    if batched:
+        why = "the product has a batch: leave split_k out"
+    elif k is None:
+        why = "K is known at run time only: leave split_k out"
+    elif k == 0 or k % step:
+        why = f"K is {k}, expected a multiple of {step}: parts of whole 16 bytes"
+    if why is not None:
+        raise ConfigError(f"schedule '{schedule}' splits K, but {why}")
 
 
 def align(size: int) -> int:

@@ -216,10 +216,10 @@ def _problem(given: Any) -> tuple[Problem, str]:
     if given.target is not None:
         find_target(given.target)  # before MLIR is loaded
     from alcop_mlir import inputs
-    from alcop_mlir.tools.tune_problem import problem_of
+    from alcop_mlir.tools.tune_problem import file_problem
 
     source = inputs.read_file(given.file)
-    return problem_of(source, given.file), source.text.decode()
+    return file_problem(source, given.file, given.allow_tf32), source.text.decode()
 
 
 def _target(given: Any, device: str) -> Target:

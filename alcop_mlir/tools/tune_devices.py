@@ -116,7 +116,9 @@ class Cuda:
 
     def measure(self, schedules: Sequence[Schedule], sink: Sink) -> None:
         """Compile all, then check and time each that compiled."""
-        tasks = compile_tasks(schedules, self._target, self._source, self._folder.name)
+        tasks = compile_tasks(
+            self._problem, schedules, self._target, self._source, self._folder.name
+        )
         compiled: list[tuple[Schedule, str]] = []
         for outcome in self._compilers.run(tasks):
             schedule = schedules[outcome.number]
@@ -165,7 +167,11 @@ def cuda_record(
 
 
 def compile_tasks(
-    schedules: Sequence[Schedule], target: Target, source: str, folder: str
+    problem: Problem,
+    schedules: Sequence[Schedule],
+    target: Target,
+    source: str,
+    folder: str,
 ) -> list[Any]:
     """Tasks for `compile_candidate`, each with a file of its own."""
     taken = len(os.listdir(folder))
@@ -173,6 +179,7 @@ def compile_tasks(
         {
             "source": source,
             "target": target.name,
+            "allow_tf32": problem.dtypes[0] == "tf32",
             "schedule": schedule.to_dict(),
             "path": str(Path(folder) / f"{taken + number:06}.zip"),
         }

@@ -34,7 +34,7 @@ def export(
     """Compile `schedules` and store them at `path`; how many there are."""
     bundles: dict[int, bytes] = {}
     with tempfile.TemporaryDirectory(prefix="alcop-tune-") as folder:
-        tasks = tune_devices.compile_tasks(schedules, target, source, folder)
+        tasks = tune_devices.compile_tasks(problem, schedules, target, source, folder)
         with Pool(compile_candidate, workers, limit) as pool:
             for outcome in pool.run(tasks):
                 if outcome.error:

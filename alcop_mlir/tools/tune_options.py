@@ -27,6 +27,7 @@ def parser(command: str) -> Parser:
     else:
         add("file", nargs="?", help="MLIR file with one matrix product")
         add("--target", metavar="GPU", help=f"{', '.join(target_names())}")
+        add("--allow-tf32", action="store_true", help="tune products of f32, too")
         add("--space", default="small", metavar="NAME", help="small (default) or full")
     add("--records", type=Path, metavar="FILE", help="default: in the user's cache")
     if command != "report":

@@ -20,7 +20,9 @@ def compile_candidate(task: Any) -> str:
     from alcop_mlir.runtime.bundle import save
 
     schedule = Schedule.from_dict(task["schedule"])
-    options = compiler.Options(find_target(task["target"]), schedule)
+    options = compiler.Options(
+        find_target(task["target"]), schedule, allow_tf32=task["allow_tf32"]
+    )
     save(compiler.compile_source(_source(task["source"]), options), task["path"])
     return task["path"]
 
@@ -38,14 +40,9 @@ def measure_candidate(task: Any) -> dict[str, float]:
     arrays = launch.to_device(before, "cuda")
     program(*arrays.values())
     after = launch.to_host(arrays)
-    for name, array in expected.items():
-        if name not in after:
-            continue
-        error = reference.relative_error(after[name], array)
-        if not error <= reference.tolerance(function, name):
-            raise LaunchError(
-                f"wrong result: relative error of '{name}' is {error:.1e}"
-            )
+    check = reference.compare(function, expected, after)
+    if not check.ok:
+        raise LaunchError(f"wrong result: its relative error is {check.error:.1e}")
     timing = measure.time_on_gpu(program, list(arrays.values()), task["repeat"])
     return {
         "seconds": timing.median,
@@ -70,7 +67,12 @@ def _expected(function: Any) -> tuple[Any, Any]:
 
     key = (function.parameters, function.reference)
     if key not in _references:
+        if not function.reference:
+            raise LaunchError(
+                f"nothing to check '{function.name}' against: its bundle has no "
+                "reference"
+            )
         before = reference.random_arrays(function)
         _references.clear()
-        _references[key] = before, reference.evaluate(function.reference, before)
+        _references[key] = before, reference.evaluate(function, before)
     return _references[key]

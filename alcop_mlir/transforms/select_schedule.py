@@ -18,8 +18,10 @@ Where the schedule comes from, the first that there is:
    the first that gives every SM a block; if none does, the one with the most blocks. K
    steps of 64 bytes, or 32 bytes where that divides K and 64 do not. Four shared
    stages, or three or two where that lets an SM hold more of the blocks that there are;
-   two register stages; never more stages than steps. A size that is known at run time
-   only counts as a large one.
+   two register stages; never more stages than steps. Blocks in groups of eight rows
+   where there are more than run at once. K in parts of 1024 or more, eight at most,
+   where there is a block for less than half of the SMs, and never more than one for
+   each. A size that is known at run time only counts as a large one.
 
 Reads `alcop.contraction`. Writes `alcop.schedule`; alcop-plan-pipelines erases it.
 Stands after raising, which says what a product is, and before tiling, which does as it
@@ -28,19 +30,24 @@ is told.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from alcop_mlir import diagnostics, resources
 from alcop_mlir.analysis import contractions
 from alcop_mlir.analysis.contractions import Contraction, Rejected
 from alcop_mlir.dialects import alcop
 from alcop_mlir.errors import ConfigError, PassError
+from alcop_mlir.resources import Resources
 from alcop_mlir.schedule import Schedule
 from alcop_mlir.target import DEFAULT_TARGET, Target, find_target, mma_shape
 from alcop_mlir.transforms.base import Pass, option
+
+if TYPE_CHECKING:
+    from alcop_mlir.tuning.problem import Problem
 
 # (block M, block N), (warp M, warp N), in order of preference. Each leaves every thread
 # at least one copy of 16 bytes per operand and K step, also with a K step of 16.
@@ -69,7 +76,9 @@ _OVERHANGS = (1 / 8, 1 / 2)
 _UNKNOWN = 8192  # what a size that is known at run time only is taken for
 _SHARED_STAGES = (4, 3, 2)
 _REGISTER_STAGES = 2
-_ACCUMULATOR = "f32"  # in the key of records, whatever the op's own type
+_RASTER = 8
+_PARTS_OF_K = (8, 4, 2)
+_LEAST_PART = 1024  # of K; adding up parts is a kernel more
 
 _Tile = tuple[tuple[int, int], tuple[int, int]]
 
@@ -91,12 +100,15 @@ class SelectSchedule(Pass):
     def run(self, op: Any) -> None:
         target = find_target(self.target)
         given = Schedule.parse(self.schedule) if self.schedule else None
-        for product in _marked_products(op):
+        for product in marked_products(op):
             wanted = given or _carried(product)
             if wanted is not None:
                 _check(product, wanted, target)
             if wanted is None and self.model:
                 wanted = _tuned(product, target)
+                # The tuner knows only what is multiplied, not what memory holds.
+                if wanted is not None and not _fits(product, wanted, target):
+                    wanted = None
             schedule = wanted or default_schedule(product, target)
             alcop.put(product.op, alcop.ScheduleAttr, schedule.to_dict())
 
@@ -104,32 +116,44 @@ class SelectSchedule(Pass):
 def _tuned(product: Contraction, target: Target) -> Schedule | None:
     """The fastest on record, else what the models like best.
 
-    None where a size is 0 or known at run time only, or no candidate is legal.
+    None where no model knows the product, or no candidate is legal.
     """
-    if not product.m or not product.n or not product.k:
-        return None
     from alcop_mlir.tuning import selection
-    from alcop_mlir.tuning.problem import Problem
 
-    batched = "b" in product.lhs + product.rhs
-    if batched and not product.batch:
+    problem = problem_of(product)
+    if problem is None:
         return None
-    types = (product.lhs_type, product.rhs_type, _ACCUMULATOR, product.out_type)
     try:
-        problem = Problem(
-            product.m,
-            product.n,
-            product.k,
-            batch=product.batch or 1,
-            op="batch_matmul" if batched else "matmul",
-            dtypes=types,
-            layout=f"{product.lhs},{product.rhs}",
-        )
         return selection.choose(
             problem, target, say=partial(diagnostics.remark, product.op)
         )
     except ConfigError:
         return None
+
+
+def problem_of(product: Contraction) -> Problem | None:
+    """As the tuner sees it.
+
+    None where a size is 0 or known at run time only, or where memory holds elements of
+    another size than are multiplied: that is in no model.
+    """
+    from alcop_mlir.tuning.problem import Problem, dtypes
+
+    batched = "b" in product.lhs + product.rhs
+    batch = product.batch if batched else 1
+    if not (product.m and product.n and product.k and batch):
+        return None
+    if set(product.stored or ()) - {product.element_bytes}:
+        return None
+    return Problem(
+        product.m,
+        product.n,
+        product.k,
+        batch=batch,
+        op="batch_matmul" if batched else "matmul",
+        dtypes=dtypes(product.lhs_type, product.out_type, product.precision),
+        layout=f"{product.lhs},{product.rhs}",
+    )
 
 
 def default_schedule(product: Contraction, target: Target) -> Schedule:
@@ -141,8 +165,39 @@ def default_schedule(product: Contraction, target: Target) -> Schedule:
     ]
     for schedule in found:
         if _blocks(product, schedule) >= target.sms:
-            return schedule
-    return max(found, key=lambda schedule: _blocks(product, schedule))
+            return _rastered(product, schedule, target)
+    schedule = max(found, key=lambda schedule: _blocks(product, schedule))
+    return _with_parts(product, schedule, target)
+
+
+def _rastered(product: Contraction, schedule: Schedule, target: Target) -> Schedule:
+    """With blocks in groups of rows where there are more than run at once."""
+    cost = _cost(product, schedule, target)
+    rows, columns = _grid(product, schedule)
+    if _blocks(product, schedule) <= cost.blocks_per_sm * target.sms or columns < 2:
+        return schedule
+    return replace(schedule, raster=min(_RASTER, rows))
+
+
+def _with_parts(product: Contraction, schedule: Schedule, target: Target) -> Schedule:
+    """With K in as many parts as fill the SMs, of those that are long enough."""
+    blocks = _blocks(product, schedule)
+    if product.k is None or not 0 < blocks < target.sms / 2:
+        return schedule
+    for parts in _PARTS_OF_K:
+        split = replace(schedule, split_k=parts)
+        is_long = product.k >= parts * _LEAST_PART
+        if is_long and blocks * parts <= target.sms and _splits(product, split):
+            return split
+    return schedule
+
+
+def _splits(product: Contraction, schedule: Schedule) -> bool:
+    try:
+        _check_split(product, schedule)
+    except ConfigError:
+        return False
+    return True
 
 
 def _tiles(product: Contraction) -> list[_Tile]:
@@ -172,11 +227,12 @@ def _sizes(product: Contraction) -> tuple[int, int, int]:
     return m, n, k
 
 
-def _marked_products(func: Any) -> list[Contraction]:
+def marked_products(func: Any) -> list[Contraction]:
+    """The ops that alcop-raise-contractions marked; PassError where one is none."""
     products = []
     for op in contractions.structured_ops(func):
         mark = alcop.get(op, alcop.ContractionAttr)
-        if mark is None:
+        if mark is None or "role" in mark:
             continue
         allow_tf32 = mark.get("precision") == "tf32"
         product = contractions.classify(op, allow_tf32)
@@ -204,9 +260,16 @@ def _check(product: Contraction, schedule: Schedule, target: Target) -> None:
             f"multiple of {k_of_one} for {product.lhs_type}",
         )
     try:
-        resources.cost(schedule, target, product.element_bytes)
+        _cost(product, schedule, target)
+        _check_split(product, schedule)
     except ConfigError as error:
         raise PassError(product.op, str(error)) from error
+
+
+def _check_split(product: Contraction, schedule: Schedule) -> None:
+    batched = "b" in product.lhs + product.rhs
+    least = min(product.stored or [product.element_bytes])
+    resources.check_split(schedule, product.k, least, batched)
 
 
 def _with_tile(
@@ -216,11 +279,11 @@ def _with_tile(
     fitting = [
         schedule
         for schedule in _staged(product, (*block, _k_step(product)), warp)
-        if _fits(schedule, target, product.element_bytes)
+        if _fits(product, schedule, target)
     ]
 
     def preference(schedule: Schedule) -> tuple[int, int]:
-        cost = resources.cost(schedule, target, product.element_bytes)
+        cost = _cost(product, schedule, target)
         wanted = -(-_blocks(product, schedule) // target.sms)
         return min(cost.blocks_per_sm, wanted), schedule.stages[0]
 
@@ -251,15 +314,24 @@ def _staged(
         yield Schedule(block, warp, stages)
 
 
-def _fits(schedule: Schedule, target: Target, element_bytes: int) -> bool:
+def _fits(product: Contraction, schedule: Schedule, target: Target) -> bool:
     try:
-        resources.cost(schedule, target, element_bytes)
+        _cost(product, schedule, target)
     except ConfigError:
         return False
     return True
 
 
+def _cost(product: Contraction, schedule: Schedule, target: Target) -> Resources:
+    return resources.cost(schedule, target, product.element_bytes, product.stored)
+
+
 def _blocks(product: Contraction, schedule: Schedule) -> int:
-    m, n, _ = _sizes(product)
     matrices = 1 if product.batch is None else product.batch
-    return matrices * -(-m // schedule.block[0]) * -(-n // schedule.block[1])
+    return matrices * math.prod(_grid(product, schedule))
+
+
+def _grid(product: Contraction, schedule: Schedule) -> tuple[int, int]:
+    """Rows and columns of blocks."""
+    m, n, _ = _sizes(product)
+    return -(-m // schedule.block[0]), -(-n // schedule.block[1])

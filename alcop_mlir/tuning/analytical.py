@@ -1,8 +1,9 @@
 """How long a schedule ought to take, from Target and Problem alone; ALCOP's third part.
 
 A kernel is a launch and some waves of blocks. A wave is a start, a K loop and an
-epilogue. The K loop is a pipeline of two levels, each as `pipe` has it: copies from
-memory overlap with the use of a tile, and inside it the loads of fragments with `mma`.
+epilogue; where K is split, a kernel that adds up the parts follows. The K loop is a
+pipeline of two levels, each as `pipe` has it: copies from memory overlap with the use
+of a tile, and inside it the loads of fragments with `mma`.
 Bandwidths of shared memory, L2 and DRAM bound each level from below. All is arithmetic
 on columns: ten thousand candidates take some milliseconds. Every time is in seconds.
 """
@@ -31,7 +32,8 @@ PARTS = (
     "synchronisation",  # one barrier per K tile
     "copies",  # tiles that come too late: latency, or L2 bandwidth
     "dram",  # its bandwidth
-    "epilogue",  # C to memory, and sums over split K
+    "epilogue",  # C to memory
+    "adding up",  # the parts of a split K, by a kernel of its own
 )
 
 # An estimate. It also ranks schedules that all hide the usual latency.
@@ -85,11 +87,12 @@ def predict(problem: Problem, candidates: Candidates, target: Target) -> Predict
     full = _wave(problem, candidates, rates, grid, grid.resident)
     tail = _wave(problem, candidates, rates, grid, grid.tail_resident)
     parts = {name: grid.full_waves * full[name] + tail[name] for name in full}
-    parts["launch"] = np.full(len(candidates), hardware.LAUNCH * rates.cycle)
     spent = sum(parts.values(), np.zeros(len(candidates)))
     least = (grid.read_bytes + grid.written_bytes) / target.dram_bytes_per_second
     parts["dram"] = np.maximum(least - spent, 0.0)
-    seconds = spent + parts["dram"]
+    parts["launch"] = np.full(len(candidates), hardware.LAUNCH * rates.cycle)
+    parts["adding up"] = _adding_up(problem, rates, grid, target)
+    seconds = sum(parts.values(), np.zeros(len(candidates)))
     return Prediction(
         seconds, parts, _quantities(problem, candidates, target, grid, seconds)
     )
@@ -123,9 +126,28 @@ def _wave(
         "shared memory": steps * tile["shared"],
         "synchronisation": steps * tile["barrier"],
         "copies": np.maximum(loop - load - steps * compute, 0.0),
-        "epilogue": epilogue * np.where(axis("split_k") > 1, 1 + axis("split_k"), 1),
+        "epilogue": epilogue,
     }
     return {name: np.where(resident > 0, part, 0.0) for name, part in parts.items()}
+
+
+def _adding_up(
+    problem: Problem, rates: Rates, grid: traffic.Grid, target: Target
+) -> FloatArray:
+    """Seconds of the kernel that adds up the parts of C; zeros where there are none.
+
+    One thread for each element, so that it waits for memory, or for its bandwidth.
+    """
+    elements = problem.batch * problem.m * problem.n
+    waves = max(1.0, elements / (target.threads_per_sm * target.sms))
+    waiting = waves * (hardware.BLOCK_START * rates.cycle + 2 * rates.l2_latency)
+    written = float(elements * problem.out_bytes)
+    moving = (grid.parts_bytes + written) / target.l2_bytes_per_second
+    least = (grid.parts_missing + written) / target.dram_bytes_per_second
+    spent = np.maximum(waiting + moving, least)
+    return np.where(
+        grid.parts_bytes > 0, hardware.NEXT_LAUNCH * rates.cycle + spent, 0.0
+    )
 
 
 def _tile(

@@ -20,6 +20,7 @@ MMA_LATENCY = 32.0  # mma.m16n8k16 until a dependent one may start; [T]
 BARRIER = 30.0  # bar.sync of a block whose warps have all come; [E]
 BLOCK_START = 700.0  # a block's launch, parameters and addresses; [E]
 LAUNCH = 5000.0  # an empty kernel; [S] gpgpu_kernel_launch_latency
+NEXT_LAUNCH = 1500.0  # from the end of a kernel to the start of the next; [E]
 L2_KEPT = 0.75  # part of L2 that holds inputs until a later wave reads them; [E]
 
 # L2 hit, miss to DRAM; [H]

@@ -9,7 +9,8 @@ from typing import Any, cast
 from alcop_mlir.errors import ConfigError
 
 OPERATORS = ("matmul", "batch_matmul")
-ELEMENT_BYTES = {"i8": 1, "f16": 2, "bf16": 2, "f32": 4, "i32": 4}
+# "tf32" is f32 in memory, rounded by the kernel.
+ELEMENT_BYTES = {"i8": 1, "f16": 2, "bf16": 2, "tf32": 4, "f32": 4, "i32": 4}
 _SIZES = ("M", "N", "K", "batch")
 _ROLES = ("a", "b", "acc", "out")
 
@@ -50,9 +51,19 @@ class Problem:
         return self.m, self.n, self.k, self.batch
 
     @property
+    def is_batched(self) -> bool:
+        """Whether it is a product of a batch, be it of one."""
+        return self.op == "batch_matmul"
+
+    @property
     def element_bytes(self) -> int:
         """Bytes of one element of A or B, the wider of the two."""
         return max(ELEMENT_BYTES[dtype] for dtype in self.dtypes[:2])
+
+    @property
+    def sum_bytes(self) -> int:
+        """Bytes of one accumulator."""
+        return ELEMENT_BYTES[self.dtypes[2]]
 
     @property
     def out_bytes(self) -> int:
@@ -90,6 +101,15 @@ class Problem:
         m, n, k, batch = shape
         a, b, acc, out = (str(dtype) for dtype in dtypes)
         return cls(m, n, k, batch, op, (a, b, acc, out), layout)
+
+
+def dtypes(inputs: str, out: str, precision: str | None) -> tuple[str, str, str, str]:
+    """Of a product: what its inputs are rounded to, and what that is summed in.
+
+    precision: "tf32", or None
+    """
+    given = precision or inputs
+    return given, given, "i32" if given.startswith("i") else "f32", out
 
 
 def _named(

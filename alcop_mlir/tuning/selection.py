@@ -31,11 +31,13 @@ from alcop_mlir.tuning.space import (
     enumerate_space,
 )
 
-# Predictions closer than this are one to the models. Among such schedules the deepest
-# pipeline is taken, up to these stages, and then the largest tile: memory is slower at
-# times than the model says, and both need less of it.
+# Predictions closer than this are one to the models. Among such schedules the one with
+# fewest parts of K is taken, which need memory of their own; then the deepest pipeline,
+# up to these stages, and the largest tile; then groups of rows, up to this many: memory
+# is slower at times than the model says, and these need less of it.
 _EQUAL = 1.03
 _DEEP = (4, 2)
+_GROUP = 8
 _ASKED = 512  # favourites of the analytical model that the learned one is asked about
 
 
@@ -183,18 +185,20 @@ def _deepest_first(
     schedules: Sequence[Schedule], ranking: IntArray, predicted: FloatArray
 ) -> IntArray:
     """`ranking`, led by the deepest pipeline, of the largest tile, that is as good."""
-    as_good = [
+    as_good: list[int] = [
         row for row in ranking if predicted[row] <= _EQUAL * predicted[ranking[0]]
     ]
-
-    def depth(row: int) -> tuple[int, int]:
-        schedule = schedules[row]
-        stages = zip(schedule.stages, _DEEP, strict=True)
-        return sum(min(s, most) for s, most in stages), math.prod(schedule.block)
-
     # max takes the first of equals: the best predicted.
-    first = max(as_good, key=depth)
+    first = max(as_good, key=lambda row: _frugality(schedules[row]))
     return np.concatenate([[first], ranking[ranking != first]])
+
+
+def _frugality(schedule: Schedule) -> tuple[int, int, int, int]:
+    """The more of it, the less a schedule needs of memory's speed and size."""
+    stages = zip(schedule.stages, _DEEP, strict=True)
+    depth = sum(min(given, most) for given, most in stages)
+    group = min(schedule.raster, _GROUP)
+    return -schedule.split_k, depth, math.prod(schedule.block), group
 
 
 def _with(task: Task, schedule: Schedule) -> Task:

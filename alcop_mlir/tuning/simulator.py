@@ -49,7 +49,27 @@ def simulate(problem: Problem, candidates: Candidates, target: Target) -> FloatA
             store = store + hardware.rates(target).l2_latency
             total[rows] += count[rows] * (wave + store[rows] / cycle)
     least = (grid.read_bytes + grid.written_bytes) / target.dram_bytes_per_second
-    return np.maximum(total, least / cycle + hardware.LAUNCH) * cycle
+    total = np.maximum(total, least / cycle + hardware.LAUNCH)
+    return (total + _adding_up(problem, grid, target)) * cycle
+
+
+def _adding_up(problem: Problem, grid: traffic.Grid, target: Target) -> FloatArray:
+    """Clock cycles of the kernel that adds up the parts of C, wave by wave.
+
+    A wave's threads load their elements of all parts, wait, add and store.
+    """
+    elements = problem.batch * problem.m * problem.n
+    threads = target.threads_per_sm * target.sms
+    latency = hardware.rates(target).l2_latency * target.clock_hz
+    per_element = grid.parts_bytes / elements + problem.out_bytes
+    spent = np.full(len(per_element), hardware.NEXT_LAUNCH)
+    for count, size in ((elements // threads, threads), (1, elements % threads)):
+        moving = size * per_element / target.l2_bytes_per_second * target.clock_hz
+        wave = hardware.BLOCK_START + latency + np.maximum(latency, moving)
+        spent += count * wave * (size > 0)
+    least = grid.parts_missing + float(elements * problem.out_bytes)
+    least = least / target.dram_bytes_per_second * target.clock_hz
+    return np.where(grid.parts_bytes > 0, np.maximum(spent, least), 0.0)
 
 
 def _loops(

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
@@ -36,6 +36,8 @@ AXES = (
     "warp_n",
     "shared_stages",
     "register_stages",
+    "raster",
+    "split_k",
 )
 
 OVERHANG = 1 / 8  # of a size, that a tile may do beyond it
@@ -51,6 +53,8 @@ class Space:
     warp: tuple[int, ...]
     shared_stages: tuple[int, ...]
     register_stages: tuple[int, ...]
+    raster: tuple[int, ...]
+    split_k: tuple[int, ...]
     max_warps: int
 
     @property
@@ -62,6 +66,8 @@ class Space:
             * len(self.warp) ** 2
             * len(self.shared_stages)
             * len(self.register_stages)
+            * len(self.raster)
+            * len(self.split_k)
         )
 
 
@@ -72,6 +78,8 @@ SMALL = Space(
     warp=(16, 32, 64),
     shared_stages=(2, 3, 4, 6),
     register_stages=(1, 2),
+    raster=(1, 8),
+    split_k=(1, 2, 4, 8),
     max_warps=8,
 )
 FULL = Space(
@@ -81,6 +89,8 @@ FULL = Space(
     warp=(16, 32, 48, 64, 96, 128),
     shared_stages=tuple(range(1, MAX_SHARED_STAGES + 1)),
     register_stages=tuple(range(1, MAX_REGISTER_STAGES + 1)),
+    raster=(1, 4, 16),
+    split_k=(1, 2, 3, 4, 6, 8, 16),
     max_warps=32,
 )
 _SPACES = {space.name: space for space in (SMALL, FULL)}
@@ -99,7 +109,9 @@ class Candidates:
     @cached_property
     def table(self) -> IntArray:
         """One row per schedule, one column per name in `AXES`."""
-        rows = [(*s.block, *s.warp, *s.stages) for s in self.schedules]
+        rows = [
+            (*s.block, *s.warp, *s.stages, s.raster, s.split_k) for s in self.schedules
+        ]
         return np.reshape(np.array(rows, np.int64), (-1, len(AXES)))
 
     @cached_property
@@ -118,23 +130,16 @@ class Candidates:
 
     @cached_property
     def tiles(self) -> IntArray:
-        """A number for each row, the same for schedules that differ in stages only."""
+        """A number for each row, the same for those with one tile and parts of K."""
         numbers: dict[object, int] = {}
+        keys = [(s.block, s.warp, s.split_k) for s in self.schedules]
         return np.array(
-            [
-                numbers.setdefault((s.block, s.warp), len(numbers))
-                for s in self.schedules
-            ],
-            np.int64,
+            [numbers.setdefault(key, len(numbers)) for key in keys], np.int64
         )
 
     def axis(self, name: str) -> FloatArray:
-        """Column `name` of `AXES`; ones for a parameter that Schedule does not have."""
-        if name in AXES:
-            return self.table[:, AXES.index(name)].astype(np.float64)
-        if name in {field.name for field in fields(Schedule)}:
-            return np.array([getattr(s, name) for s in self.schedules], np.float64)
-        return np.ones(len(self))
+        """Column `name` of `AXES`."""
+        return self.table[:, AXES.index(name)].astype(np.float64)
 
     def take(self, rows: Sequence[int] | IntArray) -> Candidates:
         """Those at `rows`, in that order."""
@@ -160,6 +165,9 @@ def check(problem: Problem, schedule: Schedule, target: Target) -> Resources:
             f"schedule '{schedule}' has a K step of {schedule.block[2]}, expected a "
             f"multiple of {step} for {problem.dtypes[0]}"
         )
+    resources.check_split(
+        schedule, problem.k, problem.element_bytes, problem.is_batched
+    )
     return resources.cost(schedule, target, problem.element_bytes)
 
 
@@ -181,8 +189,9 @@ def enumerate_space(
                 except ConfigError as error:
                     refusal = str(error)
                     break  # more stages need more
-                schedules.append(schedule)
-                costs.append(cost)
+                variants = _variants(problem, schedule, cost, target, space)
+                schedules += variants
+                costs += [cost] * len(variants)
     if not schedules:
         raise ConfigError(
             f"no legal schedule for {problem} on {target.name}: {refusal}"
@@ -220,6 +229,41 @@ def _near(size: int, tiles: Sequence[int]) -> list[int]:
     over = {tile: -(-size // tile) * tile / size - 1 for tile in tiles}
     most = max(OVERHANG, min(over.values(), default=0.0))
     return [tile for tile in tiles if over[tile] <= most]
+
+
+def _variants(
+    problem: Problem, schedule: Schedule, cost: Resources, target: Target, space: Space
+) -> list[Schedule]:
+    """`schedule`, then in other orders of blocks, or with K in parts."""
+    rows = -(-problem.m // schedule.block[0])
+    columns = -(-problem.n // schedule.block[1])
+    blocks = rows * columns * problem.batch
+    at_once = cost.blocks_per_sm * target.sms
+    if blocks > at_once:
+        rasters = [one for one in space.raster if one <= rows and columns > 1]
+        more = [replace(schedule, raster=one) for one in rasters if one > 1]
+    else:
+        parts = [one for one in space.split_k if one <= at_once // blocks]
+        some = (replace(schedule, split_k=one) for one in parts if one > 1)
+        more = [one for one in some if _splits(problem, one)]
+    return [schedule, *more]
+
+
+def _splits(problem: Problem, schedule: Schedule) -> bool:
+    """Whether the parts are legal, hardly over the edge and as long as the pipeline."""
+    length = problem.k // schedule.split_k
+    steps = -(-length // schedule.block[2])
+    if schedule.stages[0] > steps or steps * schedule.block[2] > length * (
+        1 + OVERHANG
+    ):
+        return False
+    try:
+        resources.check_split(
+            schedule, problem.k, problem.element_bytes, problem.is_batched
+        )
+    except ConfigError:
+        return False
+    return True
 
 
 def _shared_stages(problem: Problem, space: Space, block_k: int) -> list[int]:

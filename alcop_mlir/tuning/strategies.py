@@ -226,7 +226,7 @@ def _spread(
     rows: list[int] = order[mask[order]].tolist()
     for row in rows:
         schedule = task.candidates.schedules[row]
-        tile = (schedule.block, schedule.warp)
+        tile = (schedule.block, schedule.warp, schedule.split_k)
         (later if tile in seen else first).append(row)
         seen.add(tile)
         if len(first) == count:

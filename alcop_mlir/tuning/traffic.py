@@ -24,10 +24,13 @@ class Grid:
     blocks: of the grid; resident: at once on an SM, in the waves that are full
     full_waves: how many those are; tail_resident: on an SM in the last wave, or 0
     l2_share: bytes per second between L2 and one of the SMs at work
-    tile_bytes, out_bytes: that a block reads per K step, and writes in the end
+    tile_bytes, out_bytes: that a block reads per K step, and writes in the end: a tile
+        of C, or of a part of it where K is split
     wave_bytes: that the blocks of a full wave read, each byte counted once
-    read_bytes, written_bytes: from and to DRAM, in all
+    read_bytes, written_bytes: from and to DRAM, in all, before parts are added up
     missing: part of the tiles that come from DRAM
+    parts_bytes: all parts of C where K is split, else 0
+    parts_missing: of these, what L2 does not keep
     """
 
     blocks: FloatArray
@@ -41,6 +44,8 @@ class Grid:
     read_bytes: FloatArray
     written_bytes: FloatArray
     missing: FloatArray
+    parts_bytes: FloatArray
+    parts_missing: FloatArray
 
 
 def grid(problem: Problem, candidates: Candidates, target: Target) -> Grid:
@@ -63,6 +68,9 @@ def grid(problem: Problem, candidates: Candidates, target: Target) -> Grid:
     kept = input_bytes <= hardware.L2_KEPT * target.l2_bytes
     read = np.where(kept, input_bytes, np.maximum(waves * wave_bytes, input_bytes))
     working = np.minimum(blocks, target.sms)
+    elements = float(problem.batch * problem.m * problem.n)
+    parts = np.where(split > 1, split * elements * problem.sum_bytes, 0.0)
+    spilled = np.where(parts <= hardware.L2_KEPT * target.l2_bytes, 0.0, parts)
     return Grid(
         blocks=blocks,
         resident=resident,
@@ -72,12 +80,15 @@ def grid(problem: Problem, candidates: Candidates, target: Target) -> Grid:
             hardware.rates(target).l2_most, target.l2_bytes_per_second / working
         ),
         tile_bytes=tile_bytes,
-        out_bytes=block_m * block_n * problem.out_bytes,
+        out_bytes=block_m
+        * block_n
+        * np.where(split > 1, problem.sum_bytes, problem.out_bytes),
         wave_bytes=wave_bytes,
         read_bytes=read,
-        written_bytes=split
-        * float(problem.batch * problem.m * problem.n * problem.out_bytes),
+        written_bytes=np.where(split > 1, spilled, elements * problem.out_bytes),
         missing=np.minimum(1.0, read / np.maximum(waves, 1.0) / wave_bytes),
+        parts_bytes=parts,
+        parts_missing=spilled,
     )
 
 

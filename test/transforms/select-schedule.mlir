@@ -6,16 +6,16 @@
 // RUN: alcop-opt %s --alcop-select-schedule=target=sm_80 --split-input-file | FileCheck %s --check-prefix=MODEL
 
 // A large product: the largest tile, and the deepest pipeline that leaves two blocks to
-// an SM; sm_86 has less shared memory.
+// an SM; sm_86 has less shared memory. More blocks than run at once: in groups of rows.
 // CHECK-LABEL: @large
-// CHECK:       alcop.schedule = #alcop.schedule<{block = [128, 128, 32], stages = [4, 2], warp = [64, 64]}>
+// CHECK:       alcop.schedule = #alcop.schedule<{block = [128, 128, 32], raster = 8 : i64, stages = [4, 2], warp = [64, 64]}>
 // SMALL-LABEL: @large
-// SMALL:       alcop.schedule = #alcop.schedule<{block = [128, 128, 32], stages = [3, 2], warp = [64, 64]}>
+// SMALL:       alcop.schedule = #alcop.schedule<{block = [128, 128, 32], raster = 8 : i64, stages = [3, 2], warp = [64, 64]}>
 // GIVEN-LABEL: @large
 // GIVEN:       alcop.schedule = #alcop.schedule<{block = [64, 64, 32], stages = [5, 1], warp = [32, 32]}>
 // With records or a model: whatever it likes, in full.
 // MODEL-LABEL: @large
-// MODEL:       alcop.schedule = #alcop.schedule<{block = [128, 256, 32], stages = [4, 2], warp = [64, 64]}>
+// MODEL:       alcop.schedule = #alcop.schedule<{block = [128, 256, 32], raster = 8 : i64, stages = [4, 2], warp = [64, 64]}>
 func.func @large(%a: memref<4096x4096xf16>, %c: memref<4096x4096xf32>) {
   linalg.matmul {alcop.contraction = #alcop.contraction<{init = "read", lhs = "mk", rhs = "kn"}>}
     ins(%a, %a : memref<4096x4096xf16>, memref<4096x4096xf16>) outs(%c : memref<4096x4096xf32>)
@@ -37,10 +37,32 @@ func.func @fill_the_sms(%a: memref<512x512xf16>, %c: memref<512x512xf32>) {
 
 // No more stages than K steps.
 // CHECK-LABEL: @short_k
-// CHECK:       block = [128, 128, 32], stages = [2, 2]
+// CHECK:       block = [128, 128, 32], raster = 8 : i64, stages = [2, 2]
 func.func @short_k(%a: memref<4096x64xf16>, %b: memref<64x4096xf16>, %c: memref<4096x4096xf32>) {
   linalg.matmul {alcop.contraction = #alcop.contraction<{init = "read", lhs = "mk", rhs = "kn"}>}
     ins(%a, %b : memref<4096x64xf16>, memref<64x4096xf16>) outs(%c : memref<4096x4096xf32>)
+  return
+}
+
+// -----
+
+// A long sum into few tiles: in parts of 1024, a block for each.
+// CHECK-LABEL: @long_k
+// CHECK:       block = [64, 32, 32], split_k = 4 : i64, stages = [4, 2]
+func.func @long_k(%a: memref<128x4096xf16>, %b: memref<4096x128xf16>, %c: memref<128x128xf32>) {
+  linalg.matmul {alcop.contraction = #alcop.contraction<{init = "read", lhs = "mk", rhs = "kn"}>}
+    ins(%a, %b : memref<128x4096xf16>, memref<4096x128xf16>) outs(%c : memref<128x128xf32>)
+  return
+}
+
+// -----
+
+// Not where there is a batch.
+// CHECK-LABEL: @long_k_of_a_batch
+// CHECK:       block = [64, 32, 32], stages = [4, 2]
+func.func @long_k_of_a_batch(%a: memref<2x128x4096xf16>, %b: memref<2x4096x128xf16>, %c: memref<2x128x128xf32>) {
+  linalg.batch_matmul {alcop.contraction = #alcop.contraction<{init = "read", lhs = "bmk", out = "bmn", rhs = "bkn"}>}
+    ins(%a, %b : memref<2x128x4096xf16>, memref<2x4096x128xf16>) outs(%c : memref<2x128x128xf32>)
   return
 }
 

@@ -60,6 +60,23 @@ def test_small_tiles_for_what_is_narrow() -> None:
     assert default_schedule(product(None, None, None), target).block[:2] == (128, 128)
 
 
+@given(SIZE, SIZE, SIZE, TARGETS)
+def test_orders_and_parts_keep_within_the_target(m, n, k, target) -> None:
+    """Groups of rows where not all blocks run at once; parts for idle SMs only."""
+    given = product(m, n, k)
+    schedule = default_schedule(given, target)
+    rows, columns = (
+        -(-(8192 if size is None else size) // tile)
+        for size, tile in zip((m, n), schedule.block[:2], strict=True)
+    )
+    at_once = resources.cost(schedule, target).blocks_per_sm * target.sms
+    assert (schedule.raster > 1) == (rows * columns > at_once and rows > 1 < columns)
+    if schedule.split_k > 1:
+        assert rows * columns * schedule.split_k <= target.sms
+        assert k is not None
+        assert k // schedule.split_k >= 1024
+
+
 def test_wrong_options() -> None:
     with pytest.raises(ConfigError, match="unknown target 'sm_1'"):
         SelectSchedule(target="sm_1")

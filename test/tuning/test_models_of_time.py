@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import itertools
 import time
 
@@ -11,11 +12,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tuning_cases import PROBLEM, TARGET, some_candidates
 
+from alcop_mlir.schedule import Schedule
 from alcop_mlir.target import find_target, target_names
 from alcop_mlir.tuning.analytical import PARTS, pipe, predict
 from alcop_mlir.tuning.problem import Problem
 from alcop_mlir.tuning.simulator import simulate
-from alcop_mlir.tuning.space import FULL, Candidates, enumerate_space
+from alcop_mlir.tuning.space import FULL, Candidates, check, enumerate_space
+from alcop_mlir.tuning.traffic import grid
 
 
 def loop_by_events(
@@ -120,12 +123,17 @@ def test_the_simulation_does_not_depend_on_its_neighbours(seed, tiles) -> None:
 
 def test_long_loops_are_extrapolated_as_they_repeat() -> None:
     short, long = Problem(128, 128, 4096), Problem(128, 128, 8192)
-    candidates = some_candidates(40, short)
+    candidates = _unsplit(some_candidates(60, short))
     launch = simulate(Problem(128, 128, 64), _first(candidates), TARGET)
     growth = simulate(long, candidates, TARGET) / simulate(short, candidates, TARGET)
     assert (growth > 1.5).all()
     assert (growth < 2.01).all()
     assert launch[0] > 0
+
+
+def _unsplit(candidates: Candidates) -> Candidates:
+    rows = [r for r, s in enumerate(candidates.schedules) if s.split_k == 1]
+    return candidates.take(rows)
 
 
 def _first(candidates: Candidates) -> Candidates:
@@ -140,11 +148,90 @@ def test_deeper_pipelines_help_where_latency_shows() -> None:
     pairs = [
         (times[row], times[candidates.rows[deeper]])
         for schedule, row in rows.items()
-        if schedule.stages[0] == 2
-        for deeper in [
-            type(schedule)(schedule.block, schedule.warp, (4, schedule.stages[1]))
-        ]
+        if schedule.stages[0] == 2 and schedule.split_k == 1
+        for deeper in [dataclasses.replace(schedule, stages=(4, schedule.stages[1]))]
         if deeper in candidates.rows
     ]
     assert pairs
     assert all(deep <= shallow * 1.001 for shallow, deep in pairs)
+
+
+@pytest.mark.parametrize("raster", [1, 4, 8])
+@pytest.mark.parametrize(
+    ("problem", "block"),
+    [
+        (Problem(4096, 4096, 1024), (128, 128, 32)),
+        (Problem(8192, 2048, 1024), (128, 256, 32)),
+        (Problem(3000, 5000, 1024), (128, 128, 32)),
+    ],
+    ids=str,
+)
+def test_what_a_wave_reads_is_near_a_count(problem, block, raster) -> None:
+    """Rows of A and columns of B of the blocks that run together, one by one."""
+    schedule = Schedule(block, (64, 64), (3, 2), raster=raster)
+    cost = check(problem, schedule, TARGET)
+    candidates = Candidates([schedule], [cost])
+    modelled = grid(problem, candidates, TARGET)
+    order = tiles_in_order(problem, schedule)
+    at_once = cost.blocks_per_sm * TARGET.sms
+    waves = [order[n : n + at_once] for n in range(0, len(order), at_once)]
+    read = [
+        len({row for row, _ in wave}) * block[0]
+        + len({column for _, column in wave}) * block[1]
+        for wave in waves[: len(order) // at_once]
+    ]
+    counted = np.mean(read) * problem.k * problem.element_bytes
+    assert modelled.wave_bytes[0] == pytest.approx(counted, rel=0.25)
+
+
+def tiles_in_order(problem: Problem, schedule: Schedule) -> list[tuple[int, int]]:
+    """Row and column of the tile of each block, as the compiler numbers them."""
+    rows, columns = (
+        -(-problem.m // schedule.block[0]),
+        -(-problem.n // schedule.block[1]),
+    )
+    return [
+        (row, column)
+        for first in range(0, rows, schedule.raster)
+        for column in range(columns)
+        for row in range(first, min(first + schedule.raster, rows))
+    ]
+
+
+def test_groups_of_rows_read_less() -> None:
+    """A wave's blocks lie in a rectangle, not in a few long rows."""
+    problem = Problem(8192, 8192, 8192)
+    some = [
+        Schedule((128, 128, 32), (64, 64), (3, 2), raster=raster)
+        for raster in (1, 8, 16)
+    ]
+    candidates = Candidates(some, [check(problem, one, TARGET) for one in some])
+    plain, eight, sixteen = grid(problem, candidates, TARGET).read_bytes
+    assert sixteen < eight < 0.75 * plain
+    seconds = predict(problem, candidates, TARGET).seconds
+    assert (seconds[1:] <= seconds[0]).all()
+
+
+def test_parts_of_k_fill_a_gpu_that_few_tiles_do_not() -> None:
+    """Of a long sum both models like parts; of a short one neither."""
+    for k, better in ((16384, True), (256, False)):
+        problem = Problem(128, 128, k)
+        some = [
+            Schedule((64, 64, 32), (32, 32), (4, 2), split_k=parts) for parts in (1, 2)
+        ]
+        candidates = Candidates(some, [check(problem, one, TARGET) for one in some])
+        for seconds in (
+            predict(problem, candidates, TARGET).seconds,
+            simulate(problem, candidates, TARGET),
+        ):
+            assert (seconds[1] < seconds[0]) == better
+
+
+def test_parts_that_l2_does_not_keep_go_through_dram() -> None:
+    problem = Problem(4096, 4096, 4096)
+    schedule = Schedule((128, 128, 32), (64, 64), (3, 2), split_k=2)
+    candidates = Candidates([schedule], [check(problem, schedule, TARGET)])
+    prediction = predict(problem, candidates, TARGET)
+    parts = 2 * 4096 * 4096 * 4
+    least = (parts + 4096 * 4096 * 4) / TARGET.dram_bytes_per_second
+    assert prediction.parts["adding up"][0] >= least

@@ -8,13 +8,14 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from tuning_cases import simulated_times, task
+from tuning_cases import PROBLEM, TARGET, simulated_times, task
 
 from alcop_mlir.errors import ConfigError
 from alcop_mlir.schedule import Schedule
 from alcop_mlir.tuning import models, strategies
 from alcop_mlir.tuning.evolution import Steps, evolve
 from alcop_mlir.tuning.search import Budget, Task, Trial, search
+from alcop_mlir.tuning.space import enumerate_space
 
 TASK = task(60)
 TIMES = simulated_times(TASK)
@@ -140,7 +141,7 @@ def test_steps_stay_in_the_space(row, seed) -> None:
 
 
 def test_evolution_finds_what_the_score_likes() -> None:
-    big: Task = task(1500)
+    big = Task(PROBLEM, TARGET, enumerate_space(PROBLEM, TARGET))
     wanted = big.candidates.table[700]
 
     def score(rows: np.ndarray) -> np.ndarray:

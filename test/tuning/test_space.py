@@ -48,8 +48,45 @@ def test_columns_are_the_schedules() -> None:
     candidates = some_candidates(20)
     for row, schedule in enumerate(candidates.schedules):
         values = [*schedule.block, *schedule.warp, *schedule.stages]
+        values += [schedule.raster, schedule.split_k]
         assert [candidates.axis(name)[row] for name in AXES] == values
-    assert (candidates.axis("raster") == 1).all()  # until Schedule has it
+
+
+SPLITTING = dataclasses.replace(SMALL, split_k=(1, 2, 3, 8))
+
+
+@given(SIZE, SIZE, st.integers(1, 200), st.booleans())
+def test_orders_and_parts_where_they_can_help(m, n, k, batched) -> None:
+    """Groups of rows where not all blocks run at once, parts of K where they do."""
+    op = "batch_matmul" if batched else "matmul"
+    problem = Problem(16 * m, 16 * n, 16 * k, op=op)
+    found = enumerate_space(problem, TARGET, SPLITTING)
+    for schedule, cost in zip(found.schedules, found.resources, strict=True):
+        rows, columns = (
+            -(-size // tile)
+            for size, tile in zip(problem.sizes, schedule.block[:2], strict=False)
+        )
+        at_once = cost.blocks_per_sm * TARGET.sms
+        if schedule.raster > 1:
+            assert rows * columns > at_once
+            assert schedule.raster <= rows
+            assert columns > 1
+        if schedule.split_k > 1:
+            assert not batched
+            assert rows * columns * schedule.split_k <= at_once
+            part = problem.k // schedule.split_k
+            assert part * schedule.split_k == problem.k
+            assert part % 8 == 0  # 16 bytes of f16
+            assert -(-part // schedule.block[2]) >= schedule.stages[0]
+
+
+def test_a_split_that_does_not_fit_is_refused() -> None:
+    schedule = Schedule((64, 64, 32), (32, 32), (2, 1), split_k=3)
+    with pytest.raises(ConfigError, match="K is 512, expected a multiple of 24"):
+        check(PROBLEM, schedule, TARGET)
+    with pytest.raises(ConfigError, match="the product has a batch"):
+        check(Problem(64, 64, 96, 2, "batch_matmul"), schedule, TARGET)
+    check(Problem(64, 64, 96), schedule, TARGET)
 
 
 def test_samples_have_no_repeats() -> None:
@@ -121,25 +158,31 @@ def test_problems_come_back_from_records() -> None:
         Problem.from_record({**problem.to_record(), "shape": [1, 2]})
 
 
-def test_a_sample_compiles() -> None:
-    """Nothing that is proposed fails to compile, ptxas included where it is."""
+@pytest.mark.parametrize("size", [256, 2048], ids=["parts", "orders"])
+def test_a_sample_compiles(size: int) -> None:
+    """Nothing that is proposed fails to compile, whatever axis it is on."""
     compiler = pytest.importorskip("alcop_mlir.compiler", exc_type=ImportError)
     from alcop_mlir import inputs
 
-    problem = Problem(256, 256, 256)
-    source = inputs.read_text(_MATMUL)
+    problem = Problem(size, size, 512)
+    source = inputs.read_text(_MATMUL.format(size=size))
     full = enumerate_space(problem, TARGET, FULL)
-    for schedule in sample(full, 10, np.random.default_rng(1)).schedules:
+    some = sample(full, 7, np.random.default_rng(1)).schedules
+    assert {s.raster > 1 for s in some} == {size == 2048, False}
+    assert {s.split_k > 1 for s in some} == {size == 256, False}
+    for schedule in some:
         options = compiler.Options(TARGET, schedule, use_ptxas=False)
         bundle = compiler.compile_source(source, options)
-        assert bundle.functions[0].kernels[0].schedule == schedule
+        kernels = bundle.functions[0].kernels
+        assert kernels[0].schedule == dataclasses.replace(schedule, split_k=1)
+        assert len(kernels) == 1 + (schedule.split_k > 1)
 
 
 _MATMUL = """
-func.func @matmul(%A: memref<256x256xf16>, %B: memref<256x256xf16>,
-                  %C: memref<256x256xf32>) {
-  linalg.matmul ins(%A, %B : memref<256x256xf16>, memref<256x256xf16>)
-                outs(%C : memref<256x256xf32>)
+func.func @matmul(%A: memref<{size}x512xf16>, %B: memref<512x{size}xf16>,
+                  %C: memref<{size}x{size}xf32>) {{
+  linalg.matmul ins(%A, %B : memref<{size}x512xf16>, memref<512x{size}xf16>)
+                outs(%C : memref<{size}x{size}xf32>)
   return
-}
+}}
 """

@@ -17,7 +17,7 @@ from alcop_mlir.tuning.problem import Problem
 
 pytest.importorskip("torch_mlir", exc_type=ImportError)
 from alcop_mlir import inputs
-from alcop_mlir.tools.tune_problem import problem_of
+from alcop_mlir.tools.tune_problem import file_problem
 
 MATMUL = """
 func.func @matmul(%A: memref<{m}x256xf16>, %B: memref<256x256xf16>,
@@ -111,9 +111,37 @@ def test_batched_products_on_tensors(
     assert "batch_matmul 4x128x32x64 f16->f32 on sm_80" in capsys.readouterr().out
 
 
+@pytest.mark.parametrize(
+    ("kinds", "dtypes"),
+    [
+        (("f32", "f32"), ("tf32", "tf32", "f32", "f32")),
+        (("i8", "i32"), ("i8", "i8", "i32", "i32")),
+    ],
+)
+def test_what_a_product_is_computed_in_is_in_its_key(
+    kinds: tuple[str, ...], dtypes: tuple[str, ...]
+) -> None:
+    """tf32 is not f32, and whole numbers are summed as such."""
+    kind, out = kinds
+    text = MATMUL.format(m=128).replace("f32", out).replace("f16", kind)
+    problem = file_problem(inputs.read_text(text), "-", allow_tf32=True)
+    assert problem.dtypes == dtypes
+
+
+def test_f32_has_to_be_asked_for(file: str, capsys: pytest.CaptureFixture[str]) -> None:
+    Path(file).write_text(MATMUL.format(m=256).replace("f16", "f32"))
+    assert tune.main(["explain", file, *SIMULATED]) == 1
+    assert "no matrix products that can be tuned, expected one: " in (
+        said := capsys.readouterr().err
+    )
+    assert "done with the option 'allow-tf32' only" in said
+    assert tune.main(["explain", file, *SIMULATED, "--allow-tf32"]) == 0
+    assert "matmul 256x256x256 tf32->f32 on sm_80" in capsys.readouterr().out
+
+
 def test_a_product_whose_first_input_is_b() -> None:
     source = inputs.read_text(SWAPPED)
-    assert problem_of(source, "-") == Problem(128, 32, 64)
+    assert file_problem(source, "-") == Problem(128, 32, 64)
 
 
 def test_candidates_are_exported_measured_and_imported(
