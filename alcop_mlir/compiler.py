@@ -11,39 +11,25 @@ import hashlib
 import json
 import math
 import sys
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from alcop_mlir import __version__, diagnostics
 from alcop_mlir.analysis import computation
-from alcop_mlir.analysis.computation import Step
-from alcop_mlir.analysis.host import (
-    Blocks,
-    Host,
-    Launch,
-    NotCompiled,
-    SizeOf,
-    host,
-    host_functions,
-)
+from alcop_mlir.analysis.host import Host, NotCompiled, host, host_functions
 from alcop_mlir.analysis.size_names import named_sizes
 from alcop_mlir.bindings import ir
 from alcop_mlir.decisions import Decision, Recorder
+from alcop_mlir.description import Names, describe, roles_by_access
 from alcop_mlir.diagnostics import Diagnostic
 from alcop_mlir.errors import CompileError
 from alcop_mlir.inputs import Input
 from alcop_mlir.runtime import ptx
 from alcop_mlir.runtime.bundle import Bundle, Code
-from alcop_mlir.runtime.manifest import (
-    CeilDiv,
-    Contraction,
-    Function,
-    Kernel,
-    Parameter,
-    Size,
-)
+from alcop_mlir.runtime.manifest import Function, Kernel, Size
 from alcop_mlir.schedule import Schedule
+from alcop_mlir.steps import Step
 from alcop_mlir.target import DEFAULT_TARGET, Target, find_target
 from alcop_mlir.transforms.driver import PassCrash, PassFailure, run_pipeline
 from alcop_mlir.transforms.pipeline_text import with_options
@@ -107,7 +93,7 @@ class _Signature:
         """Whether the function reads the array's contents, writes it, or both."""
         written = any(step.out == name for step in self.steps)
         for step in self.steps:
-            if name in (step.lhs, step.rhs, step.init):
+            if name in step.reads:
                 return "inout" if written else "in"
             if step.out == name:
                 return "out"
@@ -126,7 +112,7 @@ def lower(source: Input, options: Options) -> Lowered:
     """Run all passes on a copy of the module. Raises PassCrash or CompileError."""
     module = source.module.operation.clone()
     signatures = {
-        ir.StringAttr(func.attributes["sym_name"]).value: _signature(func)
+        ir.StringAttr(func.attributes["sym_name"]).value: _signature(func, options)
         for func in host_functions(module)
     }
     recorder = Recorder()
@@ -155,7 +141,7 @@ def pack(lowered: Lowered) -> Bundle:
     for remark in lowered.remarks:
         print(remark, file=sys.stderr)
     if not hosts:
-        raise CompileError("nothing to compile: no function holds a matrix product")
+        raise CompileError("nothing to compile: no function computes anything")
     code, statistics = _assemble(lowered)
     functions = tuple(_function(one, lowered, statistics) for one in hosts)
     for function in functions:
@@ -189,9 +175,9 @@ def check_limits(kernel: Kernel, target: Target) -> None:
             )
 
 
-def _signature(func: Any) -> _Signature:
+def _signature(func: Any, options: Options) -> _Signature:
     kind = ir.FunctionType(ir.TypeAttr(func.attributes["function_type"]).value)
-    steps = computation.computation(func).steps
+    steps = computation.computation(func, options.allow_tf32).steps
     block = func.regions[0].blocks[0]
     names = {
         argument: computation.argument_name(number)
@@ -211,8 +197,8 @@ def _not_compiled(
     for obstacle in found:
         place = diagnostics.at(obstacle.op.location, "error", obstacle.reason)
         for remark in remarks:
-            if remark.place() == place.place() and remark.line:
-                why = remark.message.split("is left alone: ")[-1]
+            _, left_alone, why = remark.message.partition("is left alone: ")
+            if remark.place() == place.place() and remark.line and left_alone:
                 return CompileError(f"{place.place()}: {obstacle.reason}: {why}")
     first = diagnostics.at(found[0].op.location, "error", "")
     return CompileError(f"{first.place()}: {found[0].reason}")
@@ -247,86 +233,16 @@ def _function(
     one: Host, lowered: Lowered, statistics: Mapping[str, ptx.Cubin]
 ) -> Function:
     signature = lowered.signatures[one.name]
-    names = [signature.name(number) for number in range(len(one.arrays))]
-    kinds = {n: array.dtype for n, array in zip(names, one.arrays, strict=True)}
-
-    def size_of(size: SizeOf) -> Size:
-        place = names[size.argument], size.dimension
-        return signature.sizes.get(place, f"{place[0]}_{place[1]}")
-
+    arrays = [signature.name(number) for number in range(len(one.arrays))]
+    roles = [signature.role(name) for name in arrays]
+    if not signature.steps:
+        roles = roles_by_access(one, lowered.module)
     decisions = lowered.decisions.get(one.name, ())
     if len(decisions) != len(one.launches):
         decisions = [Decision(None, ())] * len(one.launches)
-    return Function(
-        name=one.name,
-        parameters=tuple(
-            Parameter(
-                name=name,
-                dtype=array.dtype,
-                shape=tuple(
-                    size_of(SizeOf(number, dimension)) if size is None else size
-                    for dimension, size in enumerate(array.shape)
-                ),
-                role=signature.role(name),
-                strides=array.strides,
-                row_alignment=array.row_alignment,
-            )
-            for number, (name, array) in enumerate(zip(names, one.arrays, strict=True))
-        ),
-        kernels=tuple(
-            _kernel(launch, decision, names, size_of, statistics.get(launch.kernel))
-            for launch, decision in zip(one.launches, decisions, strict=True)
-        ),
-        reference=_reference(signature.steps, kinds, lowered.options),
-    )
-
-
-def _reference(
-    steps: Sequence[Step], kinds: Mapping[str, str], options: Options
-) -> tuple[Contraction, ...]:
-    """With the precision of products of f32."""
-
-    def precision(step: Step) -> str | None:
-        is_f32 = kinds.get(step.lhs, "f32") == "f32"
-        return "tf32" if options.allow_tf32 and is_f32 else None
-
-    return tuple(Contraction(**vars(s), precision=precision(s)) for s in steps)
-
-
-def _kernel(
-    launch: Launch,
-    decision: Decision,
-    names: Sequence[str],
-    size_of: Callable[[SizeOf], Size],
-    cubin: ptx.Cubin | None,
-) -> Kernel:
-    x, y, z = (_grid_size(blocks, size_of) for blocks in launch.grid)
-    return Kernel(
-        name=launch.kernel,
-        arguments=tuple(
-            size_of(one) if isinstance(one, SizeOf) else names[one]
-            for one in launch.arguments
-        ),
-        grid=(x, y, z),
-        block=launch.block,
-        shared_bytes=launch.shared_bytes,
-        schedule=decision.schedule,
-        pipelines=decision.pipelines,
-        registers=cubin.registers if cubin else None,
-        spill_bytes=cubin.spill_bytes if cubin else None,
-        static_shared_bytes=cubin.shared_bytes if cubin else None,
-    )
-
-
-def _grid_size(
-    blocks: int | Blocks, size_of: Callable[[SizeOf], Size]
-) -> int | CeilDiv:
-    if isinstance(blocks, int):
-        return blocks
-    size = size_of(blocks.size)
-    if isinstance(size, int):
-        return -(-size // blocks.tile)
-    return CeilDiv(size, blocks.tile)
+    names = Names(arrays, signature.sizes)
+    function = describe(one, names, roles, decisions, statistics)
+    return replace(function, reference=signature.steps)
 
 
 def _hash(lowered: Lowered) -> str:

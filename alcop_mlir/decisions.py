@@ -13,22 +13,27 @@ from typing import Any
 
 from alcop_mlir.analysis.computation import argument_name
 from alcop_mlir.analysis.loops import defining_op
-from alcop_mlir.analysis.memory import root
+from alcop_mlir.analysis.memory import is_workgroup, root
 from alcop_mlir.bindings import ir
 from alcop_mlir.dialects import alcop
-from alcop_mlir.runtime.manifest import LEVELS, Pipeline
+from alcop_mlir.runtime.manifest import LEVELS, Pipeline, intermediate_name
 from alcop_mlir.schedule import Schedule
 from alcop_mlir.transforms.instrument import Instrument, Step
+from alcop_mlir.transforms.thread_points import KERNEL
 
 _PLANNING = "alcop-plan-pipelines"
 
 
 @dataclass(frozen=True)
 class Decision:
-    """What was decided for one kernel; `schedule` is None where none was needed."""
+    """What was decided for one kernel; `schedule` is None where none was needed.
+
+    simt: whether one thread computes each element, without tensor cores
+    """
 
     schedule: Schedule | None
     pipelines: tuple[Pipeline, ...]
+    simt: bool = False
 
 
 @dataclass
@@ -50,7 +55,8 @@ class Recorder(Instrument):
         self.found[name] = [
             Decision(
                 None if schedule is None else Schedule.from_dict(schedule),
-                tuple(_pipelines(launch)),
+                tuple(_pipelines(launch, _intermediates(op))),
+                simt=schedule is None and KERNEL in launch.attributes,
             )
             for launch, schedule in zip(launches, schedules, strict=True)
         ]
@@ -69,20 +75,39 @@ def _launches(func: Any) -> list[Any]:
     return found
 
 
-def _pipelines(launch: Any) -> Iterator[Pipeline]:
+def _intermediates(func: Any) -> list[Any]:
+    """The arrays that the function allocates, in the order of their numbers."""
+    (block,) = func.regions[0].blocks
+    return [
+        op.operation.results[0]
+        for op in block.operations
+        if op.operation.name == "memref.alloc"
+        and not is_workgroup(op.operation.results[0].type)
+    ]
+
+
+def _pipelines(launch: Any, intermediates: list[Any]) -> Iterator[Pipeline]:
     """One per pipelined copy, in the order of the program."""
     arrays: dict[Any, str] = {}
     for copy in _planned_copies(launch):
         plan = alcop.get(copy, alcop.PipelineAttr) or {}
         source = root(copy.operands[0])
-        if defining_op(source) is None:
-            array = argument_name(ir.BlockArgument(source).arg_number)
-            arrays[root(copy.operands[1])] = array
-        else:
+        array = _array_name(source, intermediates)
+        if array is None:  # read from a buffer that another copy fills
             array = arrays.get(source, "")
+        else:
+            arrays[root(copy.operands[1])] = array
         for level in LEVELS:
             if level in plan:
                 yield Pipeline(_label(copy, array), level, plan[level])
+
+
+def _array_name(source: Any, intermediates: list[Any]) -> str | None:
+    if source in intermediates:
+        return intermediate_name(intermediates.index(source))
+    if defining_op(source) is None:
+        return argument_name(ir.BlockArgument(source).arg_number)
+    return None
 
 
 def _planned_copies(launch: Any) -> list[Any]:

@@ -5,15 +5,25 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from alcop_mlir.analysis.extents import row_alignment
-from alcop_mlir.analysis.loops import constant, defining_op
-from alcop_mlir.analysis.memory import root
+from alcop_mlir.analysis.host_values import (
+    Blocks,
+    Local,
+    SizeOf,
+    StrideOf,
+    argument,
+    blocks,
+    size,
+)
+from alcop_mlir.analysis.layouts import follows_shape, is_strided, open_strides
+from alcop_mlir.analysis.loops import constant
+from alcop_mlir.analysis.memory import element_bits
+from alcop_mlir.analysis.promises import row_alignment
 from alcop_mlir.bindings import ir
 
 LAUNCH = "gpu.launch_func"
 _NEEDS_NO_DEVICE = frozenset(
     """
-    arith.constant arith.index_cast func.return
+    arith.constant arith.index_cast func.return memref.alloc memref.dealloc
     memref.cast memref.reinterpret_cast memref.subview memref.collapse_shape
     memref.expand_shape memref.memory_space_cast memref.extract_strided_metadata
     memref.assume_alignment memref.extract_aligned_pointer_as_index memref.dim
@@ -23,26 +33,11 @@ _NEEDS_NO_DEVICE = frozenset(
 
 
 @dataclass(frozen=True)
-class SizeOf:
-    """The size of a dimension of an argument, known when arrays are given."""
-
-    argument: int
-    dimension: int
-
-
-@dataclass(frozen=True)
-class Blocks:
-    """As many blocks as tiles of `tile` cover `size`."""
-
-    size: SizeOf
-    tile: int
-
-
-@dataclass(frozen=True)
 class Launch:
     """One launch: blocks and threads along x, y, z; bytes of dynamic shared memory.
 
-    arguments: what the kernel is given: arguments of the function, by number, and sizes
+    arguments: what the kernel is given: arguments of the function, by number, arrays
+               that it allocates, sizes and strides
     """
 
     module: str
@@ -50,7 +45,7 @@ class Launch:
     grid: tuple[int | Blocks, int | Blocks, int | Blocks]
     block: tuple[int, int, int]
     shared_bytes: int
-    arguments: tuple[int | SizeOf, ...]
+    arguments: tuple[int | Local | SizeOf | StrideOf, ...]
 
 
 @dataclass(frozen=True)
@@ -59,23 +54,36 @@ class ArrayType:
 
     dtype:         of elements, in MLIR's words
     shape:         sizes, None where they are known at run time only
-    strides:       in elements; None where rows follow each other without gaps
+    strides:       in elements, None those known at run time only; None for all where
+                   rows follow each other without gaps
     row_alignment: bytes that a row is promised to be a multiple of; 1 for no promise
     """
 
     dtype: str
     shape: tuple[int | None, ...]
-    strides: tuple[int, ...] | None
+    strides: tuple[int | None, ...] | None
     row_alignment: int
 
 
 @dataclass(frozen=True)
+class LocalArray:
+    """An array that the function allocates; rows follow each other without gaps."""
+
+    dtype: str
+    shape: tuple[int | SizeOf, ...]
+
+
+@dataclass(frozen=True)
 class Host:
-    """A host function that can be run as data: nothing but launches of kernels."""
+    """A host function that can be run as data: nothing but launches of kernels.
+
+    arrays: its arguments; locals: the arrays that it allocates
+    """
 
     name: str
     arrays: tuple[ArrayType, ...]
     launches: tuple[Launch, ...]
+    locals: tuple[LocalArray, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -108,21 +116,22 @@ def _host(func: Any) -> Host | tuple[NotCompiled, ...]:
     block = func.regions[0].blocks[0]
     obstacles: list[NotCompiled] = []
     arrays: list[ArrayType] = []
-    for number, argument in enumerate(block.arguments):
-        array = _array(argument)
-        if array is None:
-            reason = (
-                f"argument {number + 1} of '{name}' is {argument.type}, expected an "
-                "array whose rows have no gaps, a constant number of elements apart"
-            )
-            obstacles.append(NotCompiled(func, reason))
-        else:
+    for number, value in enumerate(block.arguments):
+        array = _array(value)
+        if isinstance(array, ArrayType):
             arrays.append(array)
+        else:
+            reason = f"argument {number + 1} of '{name}' is {value.type}, {array}"
+            obstacles.append(NotCompiled(func, reason))
+    allocs = [
+        op.operation for op in block.operations if op.operation.name == "memref.alloc"
+    ]
+    locals_ = [_local(alloc) for alloc in allocs]
     launches: list[Launch] = []
     for op in block.operations:
         inner = op.operation
         if inner.name == LAUNCH:
-            launch = _launch(op)
+            launch = _launch(op, [alloc.results[0] for alloc in allocs])
             if isinstance(launch, Launch):
                 launches.append(launch)
             else:
@@ -130,49 +139,70 @@ def _host(func: Any) -> Host | tuple[NotCompiled, ...]:
         elif inner.name not in _NEEDS_NO_DEVICE:
             reason = f"'{inner.name}' was not compiled to a kernel"
             obstacles.append(NotCompiled(inner, reason))
-    return tuple(obstacles) or Host(name, tuple(arrays), tuple(launches))
+    obstacles += [one for one in locals_ if isinstance(one, NotCompiled)]
+    kept = tuple(one for one in locals_ if isinstance(one, LocalArray))
+    return tuple(obstacles) or Host(name, tuple(arrays), tuple(launches), kept)
 
 
-def _array(argument: Any) -> ArrayType | None:
-    kind = argument.type
+def _array(value: Any) -> ArrayType | str:
+    """The array that an argument is, or what was expected of it."""
+    kind = value.type
     if not isinstance(kind, ir.MemRefType):
-        return None
+        return "expected an array: give a number as one, tensor<f32> for f32"
+    if not is_strided(kind):
+        return "expected an array with a strided layout"
     strides, offset = kind.get_strides_and_offset()
-    follows = kind == ir.MemRefType.get(kind.shape, kind.element_type)
-    if not follows and (
-        offset != 0
-        or strides[-1:] not in ([], [1])
-        or any(map(kind.is_dynamic_stride_or_offset, strides))
-    ):
-        return None
+    if offset != 0:
+        return "expected an array without an offset"
+    left_open = open_strides(kind)
+    known = tuple(None if n in left_open else s for n, s in enumerate(strides))
     return ArrayType(
         dtype=str(kind.element_type),
         shape=tuple(
-            None if kind.is_dynamic_dim(number) else size
-            for number, size in enumerate(kind.shape)
+            None if kind.is_dynamic_dim(number) else extent
+            for number, extent in enumerate(kind.shape)
         ),
-        strides=None if follows else tuple(strides),
-        row_alignment=row_alignment(argument),
+        strides=None if follows_shape(kind) else known,
+        row_alignment=row_alignment(value),
     )
 
 
-def _launch(op: Any) -> Launch | NotCompiled:
-    grid = [_blocks(value) for value in (op.gridSizeX, op.gridSizeY, op.gridSizeZ)]
+def _local(alloc: Any) -> LocalArray | NotCompiled:
+    """The array that a `memref.alloc` makes."""
+    kind = alloc.results[0].type
+    if kind.memory_space is not None or not follows_shape(kind):
+        return NotCompiled(alloc, f"allocates {kind}, expected a plain array")
+    if element_bits(kind.element_type) is None:
+        return NotCompiled(alloc, f"allocates {kind}, expected numbers")
+    given = iter(alloc.operands)
+    shape = [
+        size(next(given)) if kind.is_dynamic_dim(number) else extent
+        for number, extent in enumerate(kind.shape)
+    ]
+    known = tuple(extent for extent in shape if extent is not None)
+    if len(known) != len(shape):
+        reason = f"allocates {kind} of a size that is none of an argument's"
+        return NotCompiled(alloc, reason)
+    return LocalArray(str(kind.element_type), known)
+
+
+def _launch(op: Any, allocated: list[Any]) -> Launch | NotCompiled:
+    grid = [blocks(value) for value in (op.gridSizeX, op.gridSizeY, op.gridSizeZ)]
     shared = op.dynamicSharedMemorySize
     sizes = [
         *(constant(v) for v in (op.blockSizeX, op.blockSizeY, op.blockSizeZ)),
         0 if shared is None else constant(shared),
     ]
-    arguments = [_argument(value) for value in op.kernelOperands]
+    arguments = [argument(value, allocated) for value in op.kernelOperands]
     if None in grid or None in sizes or None in arguments:
         return NotCompiled(
             op.operation,
             "a launch whose sizes are no constants or sizes of arrays, or whose "
-            "operands are no arguments of the function, cannot be stored",
+            "operands are no arrays of the function, cannot be stored",
         )
     module, kernel = ir.SymbolRefAttr(op.operation.attributes["kernel"]).value
-    x, y, z = (blocks for blocks in grid if blocks is not None)
-    known = [size for size in sizes if size is not None]
+    x, y, z = (part for part in grid if part is not None)
+    known = [number for number in sizes if number is not None]
     return Launch(
         module=module,
         kernel=kernel,
@@ -181,46 +211,3 @@ def _launch(op: Any) -> Launch | NotCompiled:
         shared_bytes=known[3],
         arguments=tuple(one for one in arguments if one is not None),
     )
-
-
-def _blocks(value: Any) -> int | Blocks | None:
-    """A number of blocks: a constant, a size, or how many tiles cover one."""
-    known, tile = constant(value), 1
-    if known is not None:
-        return known
-    op = defining_op(value)
-    if op is not None and op.operation.name == "arith.ceildivui":
-        value, divisor = op.operation.operands
-        tile = constant(divisor) or 0
-    size = _size(value)
-    return Blocks(size, tile) if size is not None and tile > 0 else None
-
-
-def _size(value: Any) -> SizeOf | None:
-    """The size of an argument that `value` is."""
-    op = defining_op(value)
-    while op is not None and op.operation.name == "arith.index_cast":
-        op = defining_op(op.operation.operands[0])
-    if op is None or op.operation.name != "memref.dim":
-        return None
-    array, dimension = op.operation.operands
-    number, known = _argument_number(array), constant(dimension)
-    if number is None or known is None or defining_op(array) is not None:
-        return None
-    return SizeOf(number, known)
-
-
-def _argument(value: Any) -> int | SizeOf | None:
-    if isinstance(value.type, ir.MemRefType):
-        return _argument_number(value)
-    return _size(value)
-
-
-def _argument_number(value: Any) -> int | None:
-    source = root(value)
-    owner = defining_op(source)
-    if owner is None:
-        return ir.BlockArgument(source).arg_number
-    if owner.operation.name == "memref.extract_strided_metadata":
-        return _argument_number(owner.operation.operands[0])
-    return None

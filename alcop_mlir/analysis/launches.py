@@ -8,14 +8,16 @@ a multiple of `resources.SHARED_ALIGNMENT` bytes, or of its own alignment if lar
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
 from alcop_mlir import resources
+from alcop_mlir.analysis.layouts import is_strided
 from alcop_mlir.analysis.loops import constant, defining_op, is_inside
 from alcop_mlir.analysis.memory import VIEW_OPS, is_workgroup
 from alcop_mlir.analysis.slices import captured, is_pure
+from alcop_mlir.analysis.staging import OVERLAID
 from alcop_mlir.bindings import ir
 
 _DIMENSIONS = 3
@@ -30,6 +32,15 @@ _READ_OPERAND = {
     "vector.load": 0,
     "vector.transfer_read": 0,
 }
+# The same for writing.
+_WRITTEN_OPERAND = {
+    "memref.copy": 1,
+    "memref.dim": 0,
+    "memref.store": 1,
+    "vector.store": 1,
+    "vector.transfer_write": 1,
+}
+_ASYNC_COPY = "nvgpu.device_async_copy"  # operand 0 is written, and shared memory
 
 
 @dataclass(frozen=True)
@@ -100,15 +111,25 @@ def read(launch: Any) -> Launch | Rejected:
 
 def is_only_read(array: Any) -> bool:
     """Whether no op writes through `array`, as far as the ops are known."""
+    return _is_used_only(array, _READ_OPERAND)
+
+
+def is_only_written(array: Any) -> bool:
+    """Whether no op reads through `array`, as far as the ops are known."""
+    return _is_used_only(array, _WRITTEN_OPERAND)
+
+
+def _is_used_only(array: Any, operands: Mapping[str, int]) -> bool:
+    """Whether all uses are such operands of such ops, views looked through."""
     for use in array.uses:
         op = use.owner.operation
         if op.name in VIEW_OPS:
-            if not all(is_only_read(result) for result in op.results):
+            if not all(_is_used_only(result, operands) for result in op.results):
                 return False
-        elif op.name == "nvgpu.device_async_copy":
-            if use.operand_number == 0:  # the destination
+        elif op.name == _ASYNC_COPY:
+            if operands is not _READ_OPERAND or use.operand_number == 0:
                 return False
-        elif use.operand_number != _READ_OPERAND.get(op.name):
+        elif use.operand_number != operands.get(op.name):
             return False
     return True
 
@@ -193,40 +214,50 @@ def _argument_number(value: Any) -> float:
 
 
 def _check_array(launch: Any, array: Any) -> None:
-    """The pointer is all that a kernel gets, and the sizes that are not static."""
+    """A kernel gets the pointer, sizes and strides: the first element is at it."""
     kind = array.type
-    contiguous = ir.MemRefType.get(
-        kind.shape, kind.element_type, memory_space=kind.memory_space
-    )
-    strides, offset = kind.get_strides_and_offset()
     if kind.memory_space is not None:
         raise _Refused(launch, f"uses an array {kind}, expected no memory space")
-    if kind != contiguous and (
-        offset != 0 or any(map(kind.is_dynamic_stride_or_offset, strides))
-    ):
+    if not is_strided(kind):
+        raise _Refused(launch, f"uses an array {kind}, expected a strided layout")
+    _, offset = kind.get_strides_and_offset()
+    if offset != 0:
         raise _Refused(
-            launch, f"uses an array {kind}, expected static strides and no offset"
+            launch,
+            f"uses an array {kind}, expected one without an offset: "
+            "alcop-drop-offsets takes that of an argument away",
         )
 
 
 def _layout(launch: Any) -> tuple[tuple[Buffer, ...], int]:
-    """Place every workgroup buffer; total of bytes."""
-    buffers: list[Buffer] = []
-    end = 0
-    for alloc in _allocations(launch):
-        alignment = 1
-        if "alignment" in alloc.attributes:
-            alignment = alloc.attributes["alignment"].value
-        offset = -(-end // alignment) * alignment
-        buffers.append(Buffer(alloc, offset))
-        end = offset + resources.align(_bytes(alloc.results[0].type))
+    """Place every workgroup buffer, overlaid ones over the others; total of bytes."""
+    allocations = list(_allocations(launch))
+    apart = [alloc for alloc in allocations if OVERLAID not in alloc.attributes]
+    over = [alloc for alloc in allocations if OVERLAID in alloc.attributes]
+    buffers, end = _one_after_the_other(apart)
+    overlaid, end_of_overlaid = _one_after_the_other(over)
+    buffers += overlaid
     if buffers and list(launch.operands)[2 * _DIMENSIONS :]:
         raise _Refused(
             launch,
             "asks for dynamic shared memory and allocates workgroup buffers, expected "
             "one of them",
         )
-    return tuple(buffers), end
+    return tuple(buffers), max(end, end_of_overlaid)
+
+
+def _one_after_the_other(allocations: list[Any]) -> tuple[list[Buffer], int]:
+    """Their places from the beginning of shared memory on, and the end of the last."""
+    buffers: list[Buffer] = []
+    end = 0
+    for alloc in allocations:
+        alignment = 1
+        if "alignment" in alloc.attributes:
+            alignment = alloc.attributes["alignment"].value
+        offset = -(-end // alignment) * alignment
+        buffers.append(Buffer(alloc, offset))
+        end = offset + resources.align(_bytes(alloc.results[0].type))
+    return buffers, end
 
 
 def _allocations(launch: Any) -> Iterator[Any]:

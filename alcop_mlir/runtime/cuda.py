@@ -73,6 +73,17 @@ def gpu_array(cupy: Any, array: Any, device: int, what: str) -> Array:
     )
 
 
+def memory(cupy: Any, size: int) -> Any:
+    """`size` bytes of GPU memory for work on the current stream; `ptr` is the address.
+
+    From CuPy's pool, which keeps what is freed for work on the same stream.
+    """
+    try:
+        return cupy.cuda.alloc(size)
+    except cupy.cuda.memory.OutOfMemoryError as error:
+        raise LaunchError(f"no {size} bytes left for intermediate arrays") from error
+
+
 def as_stream(cupy: Any, stream: Any) -> Any:
     """A CuPy stream for any of the forms that `Program.__call__` takes."""
     if isinstance(stream, cupy.cuda.Stream):

@@ -17,10 +17,11 @@ import numpy as np
 
 from alcop_mlir.errors import ConfigError, LaunchError
 from alcop_mlir.runtime import bundle as bundles
-from alcop_mlir.runtime import cuda
+from alcop_mlir.runtime import cuda, workspace
 from alcop_mlir.runtime.arrays import Array, check, host_array, is_on_gpu, label
 from alcop_mlir.runtime.emulation import Emulation
 from alcop_mlir.runtime.manifest import CeilDiv, Dim3, Kernel
+from alcop_mlir.runtime.workspace import Workspace
 from alcop_mlir.target import Target, find_target, target_names
 
 MAX_GRID = (2**31 - 1, 65535, 65535)  # blocks along x, y, z; CUDA, all GPUs
@@ -47,12 +48,13 @@ class Program:
         self.device = device
         self.emulation = emulation
         self._loaded: dict[tuple[int, str], Any] = {}
+        self._planned: tuple[dict[str, int], Workspace] | None = None
 
     @property
     def ptx(self) -> str:
         """The PTX of the function's kernels, one after the other."""
-        names = dict.fromkeys(kernel.name for kernel in self.function.kernels)
-        return "\n".join(self.bundle.code[name].ptx for name in names)
+        texts = (self.bundle.code[kernel.name].ptx for kernel in self.function.kernels)
+        return "\n".join(dict.fromkeys(texts))  # a text may hold several kernels
 
     def save(self, path: str | Path) -> None:
         """Write the bundle to the directory or .zip file `path`."""
@@ -93,13 +95,16 @@ class Program:
         views = [host_array(a, self._label(n)) for n, a in enumerate(arrays)]
         sizes = check(self.function, views)
         owners = {name: view.owner for name, view in self._named(views).items()}
+        space = self._workspace(sizes)
+        scratch = workspace.host_arrays(space)
+        values: dict[str, Any] = owners | scratch | sizes
         emulation = self.emulation or Emulation()
-        for kernel in self.function.kernels:
+        for number, kernel in enumerate(self.function.kernels):
+            workspace.mark_unwritten(space, scratch, number)
             if 0 in grid_of(kernel, sizes):
                 continue  # nothing to compute
             arguments = [
-                a if isinstance(a, int) else (owners | sizes)[a]
-                for a in kernel.arguments
+                a if isinstance(a, int) else values[a] for a in kernel.arguments
             ]
             ptx = self.bundle.code[kernel.name].ptx
             emulation.launch(ptx, kernel, grid_of(kernel, sizes), arguments)
@@ -116,9 +121,9 @@ class Program:
                 for number, array in enumerate(arrays)
             ]
             sizes = check(self.function, views)
-            values: dict[str, Any] = {k: np.int64(v) for k, v in sizes.items()}
-            for name, view in self._named(views).items():
-                values[name] = np.uint64(view.address)
+            # Lives until the kernels are enqueued; the pool orders what comes after.
+            memory = cuda.memory(cupy, self._workspace(sizes).bytes)
+            values = self._cuda_values(views, sizes, memory.ptr)
             for kernel in self.function.kernels:
                 if 0 in grid_of(kernel, sizes):
                     continue  # nothing to compute
@@ -131,6 +136,23 @@ class Program:
                     ),
                     shared_mem=kernel.shared_bytes,
                 )
+
+    def _cuda_values(
+        self, views: Sequence[Array], sizes: dict[str, int], memory: int
+    ) -> dict[str, Any]:
+        """What kernels are given for each name, with a workspace at `memory`."""
+        values: dict[str, Any] = {k: np.int64(v) for k, v in sizes.items()}
+        for name, view in self._named(views).items():
+            values[name] = np.uint64(view.address)
+        for name, place in self._workspace(sizes).places.items():
+            values[name] = np.uint64(memory + place.offset)
+        return values
+
+    def _workspace(self, sizes: dict[str, int]) -> Workspace:
+        """That of the last call, where its sizes were the same."""
+        if self._planned is None or self._planned[0] != sizes:
+            self._planned = sizes, workspace.plan(self.function, sizes)
+        return self._planned[1]
 
     def _load(self, cupy: Any, device: int, kernel: Kernel) -> Any:
         key = (device, kernel.name)
@@ -217,7 +239,7 @@ def to_host(arrays: Mapping[str, Any]) -> dict[str, np.ndarray[Any, Any]]:
 def grid_of(kernel: Kernel, sizes: Mapping[str, int]) -> Dim3:
     """Blocks along x, y, z for the given sizes. LaunchError where they are too many."""
     x, y, z = (
-        -(-sizes[part.size] // part.divisor) if isinstance(part, CeilDiv) else part
+        part.number(sizes) if isinstance(part, CeilDiv) else part
         for part in kernel.grid
     )
     for axis, blocks, most in zip("xyz", (x, y, z), MAX_GRID, strict=True):

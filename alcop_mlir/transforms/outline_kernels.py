@@ -8,18 +8,21 @@ After:   gpu.module @f_kernels { gpu.func @f(%p: memref<1xf16>) kernel {
          gpu.launch_func @f_kernels::@f ... dynamic_shared_memory_size ... args(...)
 
 The kernel's parameters are a pointer per array that it uses, in the order of the
-function's arguments; then the sizes that are not static, array by array; then scalars;
-sizes and index scalars as i64. Constants, index arithmetic and views of the host are
+function's arguments; then, array by array, the sizes that are not static and the
+strides that neither the type nor the sizes tell; then scalars; sizes, strides and index
+scalars as i64. Constants, index arithmetic and views of the host are
 done again inside. Shared buffers become parts of one dynamic block, each at a multiple
 of 128 bytes, in the order of their allocations: `resources.shared_bytes` counts the
-same. A kernel is called after its function, with a number where that is taken.
+same. A kernel is called after its function; where that has several, `alcop.kernel` of
+the launch follows (`f_matmul`), and a number where a name is taken.
 
 Pointers are `llvm.align = 16`, which 16-byte copies need, `llvm.readonly` where the
-kernel only reads, and `llvm.noalias` where the option says that arrays do not overlap.
-A launch that cannot become a kernel is an error: nothing below would run it.
+kernel only reads, `llvm.writeonly` where it only writes, and `llvm.noalias` where the
+option says that arrays do not overlap. A launch that cannot become a kernel is an
+error: nothing below would run it.
 
 Stands after all passes that work on the body of a launch, and before the conversions,
-which work on `gpu.module`s. Reads and writes no attributes of ours.
+which work on `gpu.module`s. Reads `alcop.kernel`, which goes with the launch.
 """
 
 from __future__ import annotations
@@ -32,11 +35,14 @@ from typing import Any
 
 from alcop_mlir.analysis import launches
 from alcop_mlir.analysis.launches import LAUNCH_ARGUMENTS, Launch, Rejected
+from alcop_mlir.analysis.layouts import open_strides
 from alcop_mlir.bindings import arith, gpu, ir, memref
 from alcop_mlir.errors import PassError
 from alcop_mlir.transforms import build
 from alcop_mlir.transforms.base import Pass, option
 from alcop_mlir.transforms.launch_buffers import take_in_buffers
+from alcop_mlir.transforms.slot_views import view_slots
+from alcop_mlir.transforms.thread_points import KERNEL
 
 ARRAY_ALIGNMENT = 16  # bytes: the widest access of one thread, PTX ISA, cp.async and ld
 
@@ -63,8 +69,16 @@ class OutlineKernels(Pass):
             name = ir.StringAttr(function.attributes["sym_name"]).value
             kernels = _kernel_module(op, function, _new(f"{name}_kernels", symbols))
             for launch in found:
-                kernel = _new(_identifier(name), kernel_names)
+                kernel = _new(_kernel_name(name, launch, len(found)), kernel_names)
                 _outline(launch, kernels, kernel, self.noalias)
+
+
+def _kernel_name(function: str, launch: Launch, number: int) -> str:
+    """Of one of `number` kernels of the function."""
+    if number == 1 or KERNEL not in launch.op.attributes:
+        return _identifier(function)
+    what = ir.StringAttr(launch.op.attributes[KERNEL]).value
+    return _identifier(f"{function}_{what}")
 
 
 def _outline(launch: Launch, kernels: Any, name: str, noalias: bool) -> None:
@@ -110,11 +124,14 @@ def _kernel_module(module: Any, function: Any, name: str) -> Any:
 
 def _make_kernel(launch: Launch, kernels: Any, name: str, noalias: bool) -> None:
     block = kernels.regions[0].blocks[0]
-    sizes = [_dynamic_sizes(array.type) for array in launch.arrays]
+    left_open = [
+        (*_dynamic_sizes(array.type), *open_strides(array.type))
+        for array in launch.arrays
+    ]
     i64 = ir.IntegerType.get_signless(64)
     inputs = [
         *(ir.MemRefType.get([1], array.type.element_type) for array in launch.arrays),
-        *(i64 for numbers in sizes for _ in numbers),
+        *(i64 for numbers in left_open for _ in numbers),
         *(_parameter_type(scalar.type) for scalar in launch.scalars),
     ]
     with ir.InsertionPoint(block):
@@ -151,7 +168,7 @@ def _inside(launch: Launch, parameters: list[Any]) -> dict[Any, Any]:
 
 
 def _shaped(kind: Any, pointer: Any, parameters: Iterator[Any]) -> Any:
-    """`pointer` as a memref of type `kind`, its dynamic sizes from `parameters`."""
+    """`pointer` as a memref of type `kind`, what that leaves open from `parameters`."""
     if kind == pointer.type:
         return pointer
     dynamic = ir.ShapedType.get_dynamic_size()
@@ -163,6 +180,8 @@ def _shaped(kind: Any, pointer: Any, parameters: Iterator[Any]) -> Any:
     ]
     static_strides, _ = kind.get_strides_and_offset()
     strides = _strides(kind, extents, static_strides)
+    for number in open_strides(kind):
+        strides[number] = arith.index_cast(ir.IndexType.get(), next(parameters))
     return memref.reinterpret_cast(
         kind,
         pointer,
@@ -179,8 +198,10 @@ def _shaped(kind: Any, pointer: Any, parameters: Iterator[Any]) -> Any:
 
 
 def _strides(kind: Any, extents: list[Any], static: list[int]) -> list[Any]:
-    """Per dimension the stride as a value where it is not static, else None."""
+    """Per dimension the stride as a value where the extents tell it, else None."""
     strides: list[Any] = [None] * kind.rank
+    if open_strides(kind):
+        return strides
     for number in reversed(range(kind.rank - 1)):
         if not kind.is_dynamic_stride_or_offset(static[number]):
             continue
@@ -244,6 +265,7 @@ def _replace_buffers(launch: Launch) -> None:
         old = buffer.alloc.results[0]
         with buffer.alloc.location:
             new = memref.view(old.type, memory, build.index(buffer.offset), [])
+            view_slots(old, memory, buffer.offset)
         for use in list(old.uses):
             if use.owner.operation.name == "memref.dealloc":
                 use.owner.operation.erase()
@@ -258,6 +280,7 @@ def _launch_kernel(launch: Launch, kernels: Any, name: str) -> None:
         operands = [_pointer(array) for array in launch.arrays]
         for array in launch.arrays:
             operands.extend(_size(array, n) for n in _dynamic_sizes(array.type))
+            operands.extend(_open_strides(array))
         operands.extend(_to_parameter(scalar) for scalar in launch.scalars)
         gpu.LaunchFuncOp(
             [module, name],
@@ -299,6 +322,15 @@ def _size(array: Any, dimension: int) -> Any:
     return arith.index_cast(ir.IntegerType.get_signless(64), size)
 
 
+def _open_strides(array: Any) -> list[Any]:
+    numbers = open_strides(array.type)
+    if not numbers:
+        return []
+    i64 = ir.IntegerType.get_signless(64)
+    strides = memref.extract_strided_metadata(array)[2 + array.type.rank :]
+    return [arith.index_cast(i64, strides[number]) for number in numbers]
+
+
 def _parameter_type(kind: Any) -> Any:
     is_index = isinstance(kind, ir.IndexType)
     return ir.IntegerType.get_signless(64) if is_index else kind
@@ -325,6 +357,8 @@ def _parameter_attributes(parameter: Any, noalias: bool) -> Any:
         attributes["llvm.noalias"] = ir.UnitAttr.get()
     if launches.is_only_read(parameter):
         attributes["llvm.readonly"] = ir.UnitAttr.get()
+    elif launches.is_only_written(parameter):
+        attributes["llvm.writeonly"] = ir.UnitAttr.get()
     return ir.DictAttr.get(attributes)
 
 

@@ -19,9 +19,16 @@ from alcop_mlir.transforms.pipeline_text import with_options
 PASSES = (
     "alcop-fold-transposes",
     "alcop-protect-arguments",
+    "alcop-separate-results",
+    "alcop-drop-offsets",
+    "alcop-fuse-producers",
     "alcop-raise-contractions",
     "alcop-select-schedule",
+    "alcop-split-k",
+    "alcop-merge-elementwise",
+    "alcop-fuse-elementwise",
     "alcop-tile-to-blocks",
+    "alcop-launch-loops",
     "alcop-plan-pipelines",
     "alcop-multi-buffer",
     "alcop-expand-pipelines",
@@ -63,11 +70,15 @@ class AlcopCompile(NamedPipeline):
     def steps(self) -> tuple[str, ...]:
         """Bufferize, tile and pipeline each function, outline, lower."""
         on_functions = (
-            with_options("alcop-raise-contractions", allow_tf32=self.allow_tf32),
             with_options(
                 "alcop-select-schedule", schedule=self.schedule, target=self.target
             ),
+            "alcop-split-k",
+            # The launcher refuses to write an array that overlaps another.
+            with_options("alcop-merge-elementwise", assume_noalias_args=True),
+            with_options("alcop-fuse-elementwise", assume_noalias_args=True),
             "alcop-tile-to-blocks",
+            "alcop-launch-loops",
             # Planning compares addresses and trip counts: constants must be folded and
             # equal values be one value.
             "canonicalize",
@@ -90,7 +101,7 @@ class AlcopCompile(NamedPipeline):
             "cse",
         )
         return (
-            *BUFFERIZE,
+            *steps_to_products(self.allow_tf32),
             f"func.func({','.join(on_functions)})",
             "alcop-outline-kernels",
             with_options("alcop-lower-to-nvvm", target=self.target),
@@ -103,9 +114,23 @@ BUFFERIZE = (
     "eliminate-empty-tensors",
     "one-shot-bufferize{bufferize-function-boundaries=true "
     "function-boundary-type-conversion=identity-layout-map}",
+    "func.func(alcop-separate-results)",
     "buffer-results-to-out-params{hoist-static-allocs=true hoist-dynamic-allocs=true "
     "modify-public-functions=true}",
 )
+
+
+def steps_to_products(allow_tf32: bool) -> tuple[str, ...]:
+    """From a module as it was given to one in which matrix products are marked."""
+    on_functions = (
+        # The launcher refuses to write an array that overlaps another.
+        with_options(
+            "alcop-fuse-producers", assume_noalias_args=True, allow_tf32=allow_tf32
+        ),
+        with_options("alcop-raise-contractions", allow_tf32=allow_tf32),
+    )
+    return (*BUFFERIZE, "alcop-drop-offsets", f"func.func({','.join(on_functions)})")
+
 
 PIPELINES: tuple[type[NamedPipeline], ...] = (AlcopCompile,)
 

@@ -6,13 +6,13 @@ import pytest
 
 from alcop_mlir.analysis.host import (
     ArrayType,
-    Blocks,
     Host,
     Launch,
-    SizeOf,
+    LocalArray,
     host,
     host_functions,
 )
+from alcop_mlir.analysis.host_values import Blocks, Local, SizeOf, StrideOf
 from alcop_mlir.bindings import ir, make_context
 
 KERNELS = """
@@ -74,14 +74,22 @@ def test_a_launch_without_dynamic_memory_has_none() -> None:
             "'memref.copy' was not compiled to a kernel",
         ),
         (
-            "%x = memref.alloc() : memref<8xf32>",
-            "'memref.alloc' was not compiled to a kernel",
+            "%x = memref.alloca() : memref<8xf32>",
+            "'memref.alloca' was not compiled to a kernel",
         ),
         (
-            VIEW.replace("%view", "%other")
-            + "%view = memref.alloc() : memref<1xf16>"
-            + LAUNCH,
-            "'memref.alloc' was not compiled to a kernel",
+            "%x = memref.alloc() : memref<8xf32, 3>",
+            "allocates memref<8xf32, 3>, expected a plain array",
+        ),
+        (
+            "%x = memref.alloc() : memref<8xcomplex<f32>>",
+            "allocates memref<8xcomplex<f32>>, expected numbers",
+        ),
+        (
+            """%d = memref.dim %b, %c1 : memref<8xf32>
+            %sum = arith.divui %d, %c64 : index
+            %x = memref.alloc(%sum) : memref<?xf32>""",
+            "allocates memref<?xf32> of a size that is none of an argument's",
         ),
     ],
 )
@@ -114,8 +122,60 @@ def test_sizes_known_at_run_time() -> None:
     )
     rows = SizeOf(0, 0)
     (launch,) = found.launches
-    assert launch.grid == (Blocks(rows, 64), Blocks(rows, 1), 1)
+    assert launch.grid == (Blocks((rows,), 64), Blocks((rows,), 1), 1)
     assert launch.arguments == (1, rows)
+
+
+def test_strides_known_at_run_time() -> None:
+    """Where the type has none and sizes do not tell; arguments of a kernel."""
+    arguments = (
+        "%a: memref<?x4xf16, strided<[?, 1]>>, %b: memref<8xf32>, "
+        "%n: memref<?x?xf32>, %o: memref<2x4x4xf32, strided<[?, 8, 2]>>"
+    )
+    body = """
+      %base, %at, %rows, %columns, %pitch, %one = memref.extract_strided_metadata %a
+        : memref<?x4xf16, strided<[?, 1]>>
+        -> memref<f16>, index, index, index, index, index
+      %given = arith.index_cast %pitch : index to i64
+      gpu.launch_func @f_kernels::@f blocks in (%c2, %c2, %c1)
+        threads in (%c64, %c1, %c1) args(%b : memref<8xf32>, %given : i64)"""
+    found = read(body, arguments)
+    assert isinstance(found, Host)
+    strides = [array.strides for array in found.arrays]
+    assert strides == [(None, 1), None, None, (None, 8, 2)]
+    assert found.launches[0].arguments == (1, StrideOf(0, 0))
+    # Not so the offset, nor a size: that is asked for by memref.dim.
+    for other in ("%at", "%rows"):
+        wrong = body.replace("index_cast %pitch", f"index_cast {other}")
+        assert isinstance(read(wrong, arguments), tuple)
+
+
+def test_arrays_that_are_handed_on() -> None:
+    """Allocations are numbered, their sizes are those of arguments or constant."""
+    body = """
+      %c0 = arith.constant 0 : index
+      %rows = memref.dim %a, %c0 : memref<?x4xf16>
+      %x = memref.alloc(%rows) : memref<4x?xf32>
+      %y = memref.alloc() : memref<8xi1>
+      %again = memref.dim %x, %c1 : memref<4x?xf32>
+      %four = memref.dim %x, %c0 : memref<4x?xf32>
+      %both = arith.muli %again, %four : index
+      %all = arith.muli %both, %c2 : index
+      %blocks = arith.ceildivui %all, %c64 : index
+      %size = arith.index_cast %again : index to i64
+      %px = memref.reinterpret_cast %x to offset: [0], sizes: [1], strides: [1]
+        : memref<4x?xf32> to memref<1xf32>
+      gpu.launch_func @f_kernels::@f blocks in (%blocks, %c1, %c1)
+        threads in (%c64, %c1, %c1)
+        args(%px : memref<1xf32>, %y : memref<8xi1>, %size : i64)
+      memref.dealloc %x : memref<4x?xf32>"""
+    found = read(body, "%a: memref<?x4xf16>")
+    assert isinstance(found, Host)
+    rows = SizeOf(0, 0)
+    assert found.locals == (LocalArray("f32", (4, rows)), LocalArray("i1", (8,)))
+    (launch,) = found.launches
+    assert launch.grid == (Blocks((8, rows), 64), 1, 1)
+    assert launch.arguments == (Local(0), Local(1), rows)
 
 
 def test_launch_sizes_must_be_known() -> None:
@@ -134,13 +194,13 @@ def test_launch_sizes_must_be_known() -> None:
     [
         "f32",
         "tensor<4xf32>",
-        "memref<4x4xf32, strided<[4, 2]>>",
-        "memref<4x4xf32, strided<[?, 1]>>",
         "memref<4x4xf32, strided<[4, 1], offset: 4>>",
+        "memref<4x4xf32, strided<[4, 1], offset: ?>>",
+        "memref<4x4xf32, affine_map<(d0, d1) -> (d1, d0)>>",
     ],
 )
-def test_arguments_must_be_plain_arrays(kind: str) -> None:
-    """Rows without gaps, a known number of elements apart."""
+def test_arguments_must_be_arrays(kind: str) -> None:
+    """The address of the first element, sizes and strides are all that is passed."""
     found = read("", f"%x: {kind}")
     assert isinstance(found, tuple)
     assert found[0].reason.startswith(f"argument 1 of 'f' is {kind}, expected an array")

@@ -65,6 +65,8 @@ class FakeCupy(ModuleType):
         self.limits: list[int] = []
         self.stack: list[Any] = []
         self.synchronized = 0
+        self.allocated: list[SimpleNamespace] = []
+        self.free_bytes = 1 << 30
         self.RawModule = lambda *, path: _RawModule(self, path)
         fake = self
 
@@ -108,6 +110,18 @@ class FakeCupy(ModuleType):
         class CUDADriverError(RuntimeError):
             pass
 
+        class OutOfMemoryError(MemoryError):
+            pass
+
+        def alloc(size: int) -> SimpleNamespace:
+            """Addresses one after the other; remembers on which stream."""
+            if size > fake.free_bytes:
+                raise OutOfMemoryError(size)
+            ptr = 1 << 20 | len(fake.allocated) << 16
+            block = SimpleNamespace(ptr=ptr, size=size, inside=list(fake.stack))
+            fake.allocated.append(block)
+            return block
+
         def attributes_of(address: int) -> SimpleNamespace:
             return SimpleNamespace(device=0)
 
@@ -118,6 +132,8 @@ class FakeCupy(ModuleType):
             get_elapsed_time=lambda start, end: end.launches - start.launches,
             get_current_stream=lambda: SimpleNamespace(synchronize=lambda: None),
             is_available=lambda: True,
+            alloc=alloc,
+            memory=SimpleNamespace(OutOfMemoryError=OutOfMemoryError),
             runtime=SimpleNamespace(
                 CUDARuntimeError=CUDARuntimeError, pointerGetAttributes=attributes_of
             ),

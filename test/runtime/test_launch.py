@@ -14,7 +14,7 @@ from fake_emulator import FakeEmulator
 
 from alcop_mlir.errors import ConfigError, EmulationError, LaunchError
 from alcop_mlir.runtime.launch import Program
-from alcop_mlir.runtime.manifest import CeilDiv
+from alcop_mlir.runtime.manifest import CeilDiv, Function
 
 # --- the emulator
 
@@ -46,7 +46,7 @@ def test_dlpack_arrays_in_main_memory_are_not_copied(emulator: FakeEmulator) -> 
 
 def test_sizes_are_bound_by_the_shapes(emulator: FakeEmulator) -> None:
     """A named size is passed to the kernel, and divides the grid, rounded up."""
-    function = matmul("M", grid=(CeilDiv("M", 64), 3, 1))
+    function = matmul("M", grid=(CeilDiv(("M",), 64), 3, 1))
     Program(bundle(function))(*arrays(m=65))
     ((_, _, grid, _, arguments, _),) = emulator.calls
     assert grid == (2, 3, 1)
@@ -132,6 +132,75 @@ def test_named_sizes_must_agree(emulator: FakeEmulator) -> None:
     with pytest.raises(LaunchError, match=r"'C'\) has shape 64x32, expected 65x32"):
         Program(bundle(matmul("M")))(*given)
     assert emulator.calls == []
+
+
+def strided_matmul() -> Function:
+    """A kernel that is given how far rows of A and C lie apart."""
+    plain = matmul()
+    a, b, c = plain.parameters
+    parameters = (
+        replace(a, strides=("A_rows", 1), row_alignment=16),
+        b,
+        replace(c, strides=("C_rows", 1)),
+    )
+    (kernel,) = plain.kernels
+    kernel = replace(kernel, arguments=("A", "B", "C", "A_rows", "C_rows"))
+    return replace(plain, parameters=parameters, kernels=(kernel,))
+
+
+def test_strides_are_arguments(emulator: FakeEmulator) -> None:
+    """In elements. Rows may lie between those of another array."""
+    _, b, _ = arrays()
+    room = np.zeros((64, 128), "f2")
+    a = room[:, :48]
+    c = room.view("f4")[:, 24:56]
+    Program(bundle(strided_matmul()))(a, b, c)
+    assert emulator.calls[0][4][3:] == [128, 64]
+
+
+@pytest.mark.parametrize(
+    ("number", "change", "message"),
+    [
+        (
+            0,
+            lambda a: wide(a, 52)[:, :48],
+            r"strides of 104x2 bytes, but the function ",
+        ),
+        (0, lambda a: wide(a, 96)[:, ::2], r"192x4 bytes, expected A_rowsx2"),
+        (0, lambda a: a[::-1], r"-96x2 bytes, expected multiples of 2, none negative"),
+        (
+            2,
+            lambda c: np.lib.stride_tricks.as_strided(c, c.shape, (64, 4)),
+            r"\('C'\) has strides of 64x4 bytes and is written, expected rows apart",
+        ),
+        (
+            2,
+            lambda c: np.lib.stride_tricks.as_strided(c, c.shape, (130, 4)),
+            r"130x4 bytes, expected multiples of 4",
+        ),
+    ],
+)
+def test_strides_that_do_not_fit(
+    emulator: FakeEmulator, number: int, change: Any, message: str
+) -> None:
+    given: list[Any] = arrays()
+    given[number] = change(given[number])
+    with pytest.raises(LaunchError, match=message):
+        Program(bundle(strided_matmul()))(*given)
+    assert emulator.calls == []
+
+
+def test_rows_side_by_side_must_not_meet(emulator: FakeEmulator) -> None:
+    _, b, _ = arrays()
+    room = np.zeros((64, 128), "f2")
+    c = room.view("f4")[:, 20:52]
+    with pytest.raises(LaunchError, match=r"'C'\) is written and overlaps"):
+        Program(bundle(strided_matmul()))(room[:, :48], b, c)
+    assert emulator.calls == []
+
+
+def wide(like: np.ndarray[Any, Any], columns: int) -> np.ndarray[Any, Any]:
+    return np.zeros((like.shape[0], columns), like.dtype)
 
 
 def test_an_output_must_not_overlap_an_input(emulator: FakeEmulator) -> None:
