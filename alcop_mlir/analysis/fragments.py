@@ -25,6 +25,7 @@ from alcop_mlir.errors import PassError
 CONTRACT = "vector.contract"
 READ = "vector.transfer_read"
 WRITE = "vector.transfer_write"
+SLICE = "vector.extract_strided_slice"
 # The accumulators' type for each type of both operands; [PTX] mma.sync
 ACCUMULATOR_TYPES = {"f16": "f32", "bf16": "f32", "tf32": "f32", "i8": "i32"}
 _KIND_OF_SUM = "#vector.kind<add>"
@@ -151,6 +152,28 @@ def contraction_dims(op: Any) -> tuple[str, str]:
     return spelled[0], spelled[1]
 
 
+def slice_place(op: Any, layout: Layout) -> tuple[int, int]:
+    """The first row and column of pieces that a slice takes.
+
+    PassError where it cuts pieces.
+    """
+    offsets, steps = (
+        [number.value for number in op.operation.attributes[name]]
+        for name in ("offsets", "strides")
+    )
+    cut = [at % extent for at, extent in zip(offsets, layout.piece, strict=True)]
+    if any(cut) or any(step != 1 for step in steps):
+        raise PassError(
+            op,
+            f"takes a slice at {offsets} of {layout}, expected whole pieces of "
+            f"{layout.piece[0]} x {layout.piece[1]}",
+        )
+    row, column = (
+        at // extent for at, extent in zip(offsets, layout.piece, strict=True)
+    )
+    return row, column
+
+
 def _held_alike(value: Any, layout: Layout) -> Iterator[tuple[Any, Any]]:
     """Values that must have the layout of `value`, with the op that ties them."""
     yield from _tied_to_origin(value, layout)
@@ -174,6 +197,9 @@ def _tied_to_origin(value: Any, layout: Layout) -> Iterator[tuple[Any, Any]]:
         yield from _carried_by(op, list(op.operation.results).index(value))
     elif op.operation.name == "scf.if":
         yield from _chosen_by(op, list(op.operation.results).index(value))
+    elif op.operation.name == SLICE:
+        slice_place(op, layout)
+        yield op.operation.operands[0], op
     elif is_elementwise(op):
         yield from ((other, op) for other in _vectors(op))
     elif op.operation.name != CONTRACT:
@@ -190,6 +216,9 @@ def _tied_by_use(value: Any, use: Any, layout: Layout) -> Iterator[tuple[Any, An
         return  # asked by the contraction itself
     if op.name == WRITE:
         check_write(op, layout)
+    elif op.name == SLICE:
+        slice_place(op, layout)
+        yield op.results[0], op
     elif op.name == "scf.for":
         yield from _carried_by(op, number - len(loops.bounds(op)))
     elif op.name == "scf.yield" and op.parent.operation.name == "scf.for":

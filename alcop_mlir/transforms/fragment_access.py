@@ -10,7 +10,7 @@ the matrix; where columns are, a lane's elements of two neighbouring pieces are 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from alcop_mlir.analysis.alignment import address_alignment, divisor, element_bytes
@@ -21,6 +21,7 @@ from alcop_mlir.transforms import build
 
 HALF = 8  # rows of an accumulator piece between those of one lane
 QUAD = 4  # lanes that hold a row of an accumulator piece together
+PIECE_COLUMNS = 8  # of an accumulator piece
 
 Indices = Sequence[Any]
 
@@ -92,16 +93,50 @@ def lane(threads: int) -> Any:
     return arith.remui(thread, build.index(WARP_SIZE))
 
 
+@dataclass(frozen=True)
+class Source:
+    """Memory that accumulators are read from, where a vector's first element lies.
+
+    dims: the dimension that rows, and that columns, run along; None where all of them
+          are the same
+    """
+
+    memory: Any
+    indices: Indices
+    dims: tuple[int | None, int | None]
+
+    def shifted(self, by: tuple[Any, Any]) -> Source:
+        """With values added to row and column."""
+        places = list(self.indices)
+        for dim, value in zip(self.dims, by, strict=True):
+            if dim is not None:
+                places[dim] = build.add(places[dim], value)
+        return Source(self.memory, places, self.dims)
+
+    def at(self, row: int, column: int) -> list[Any]:
+        """The indices, with numbers added to row and column."""
+        places = list(self.indices)
+        for dim, number in zip(self.dims, (row, column), strict=True):
+            if dim is not None:
+                places[dim] = build.plus(places[dim], number)
+        return places
+
+    def allows(self, elements: int) -> bool:
+        """Whether so many columns can be loaded at once."""
+        is_along_memory = self.dims[1] == self.memory.type.rank - 1
+        return is_along_memory and allows(self.memory, self.indices, elements)
+
+
 def load_accumulators(
-    source: Any, indices: Indices, layout: Layout, kind: Any, threads: int
+    source: Source, layout: Layout, kind: Any, threads: int
 ) -> Pieces:
     """Accumulator pieces, two or four neighbouring elements by each load."""
     held = owner(threads, layout)
     lane_type = layout.lane_type(kind.element_type)
     if "n" in layout.interleaved:
-        loaded = _load_fours(source, indices, kind, held)
+        loaded = _load_fours(source, kind, held)
     else:
-        loaded = _load_pairs(source, indices, kind, held)
+        loaded = _load_pairs(source, kind, held)
     return pieces(
         layout,
         kind,
@@ -112,39 +147,55 @@ def load_accumulators(
 _Rows = tuple[list[Any], list[Any]]  # elements of the upper and of the lower row
 
 
-def _load_pairs(source: Any, indices: Indices, kind: Any, held: Owner) -> list[_Rows]:
-    corner = shifted(indices, held.pair())
-    is_wide = allows(source, indices, 2)
-    found = []
-    for row, column in places(held.layout, kind):
-        up, down = (
-            _load_row(source, moved(corner, row + below, column), 2, is_wide)
-            for below in (0, held.half)
-        )
-        found.append((up, down))
-    return found
+def _load_pairs(source: Source, kind: Any, held: Owner) -> list[_Rows]:
+    loads = _Loads(source.shifted(held.pair()), 2, source.allows(2))
+    return [
+        (loads.row(row, column), loads.row(row + held.half, column))
+        for row, column in places(held.layout, kind)
+    ]
 
 
-def _load_fours(source: Any, indices: Indices, kind: Any, held: Owner) -> list[_Rows]:
+def _load_fours(source: Source, kind: Any, held: Owner) -> list[_Rows]:
     """Each load brings the elements of two pieces."""
-    corner = shifted(indices, held.four())
-    is_wide = allows(source, indices, 4)
+    loads = _Loads(source.shifted(held.four()), 4, source.allows(4))
     found: list[_Rows] = []
     for row, column in places(held.layout, kind)[::2]:
-        up, down = (
-            _load_row(source, moved(corner, row + below, column), 4, is_wide)
-            for below in (0, held.half)
-        )
+        up, down = loads.row(row, column), loads.row(row + held.half, column)
         found += [(up[::2], down[::2]), (up[1::2], down[1::2])]
     return found
 
 
-def _load_row(source: Any, place: Indices, count: int, is_wide: bool) -> list[Any]:
-    if not is_wide:
-        return [memref.load(source, moved(place, 0, n)) for n in range(count)]
-    kind = ir.VectorType.get([count], source.type.element_type)
-    row = vector.load(kind, source, place, alignment=count * element_bytes(kind))
-    return [vector.extract(row, [], [number]) for number in range(count)]
+@dataclass(frozen=True)
+class _Loads:
+    """Loads of `count` neighbours of a row, each made once: rows may be the same."""
+
+    corner: Source
+    count: int
+    is_wide: bool
+    made: dict[tuple[int, int], list[Any]] = field(default_factory=dict)
+
+    def row(self, row: int, column: int) -> list[Any]:
+        """The elements from there on."""
+        rows, columns = self.corner.dims
+        place = (0 if rows is None else row, 0 if columns is None else column)
+        if place not in self.made:
+            self.made[place] = self._load(*place)
+        return self.made[place]
+
+    def _load(self, row: int, column: int) -> list[Any]:
+        memory = self.corner.memory
+        if self.corner.dims[1] is None:
+            return [memref.load(memory, self.corner.at(row, column))] * self.count
+        if not self.is_wide:
+            return [
+                memref.load(memory, self.corner.at(row, column + number))
+                for number in range(self.count)
+            ]
+        kind = ir.VectorType.get([self.count], memory.type.element_type)
+        size = self.count * element_bytes(kind)
+        at = self.corner.at(row, column)
+        whole = vector.load(kind, memory, at, alignment=size)
+        return [vector.extract(whole, [], [number]) for number in range(self.count)]
 
 
 def allows(memory: Any, indices: Indices, elements: int) -> bool:

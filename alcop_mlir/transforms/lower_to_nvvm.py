@@ -9,7 +9,8 @@ After:   gpu.module @k [#nvvm.target<chip = "sm_80">] {
 
 The dynamic shared memory becomes an external symbol, aligned to 1024 bytes: what
 upstream makes of it, LLVM prints as a static array of one byte. The known block size
-becomes `.reqntid`. What is left must be llvm and nvvm ops only: an op that no
+becomes `.reqntid`. Functions of libdevice such as `__nv_expf` get bodies of our own,
+where there are any. What is left must be llvm and nvvm ops only: an op that no
 conversion took is an error here, as translating it would crash the process. So is a
 launch whose block or shared memory is more than the target has.
 
@@ -31,6 +32,7 @@ from alcop_mlir.errors import PassError
 from alcop_mlir.resources import SHARED_ALIGNMENT
 from alcop_mlir.target import DEFAULT_TARGET, Target, find_target
 from alcop_mlir.transforms.base import Pass, option
+from alcop_mlir.transforms.device_functions import define_called
 
 # Order matters: nvgpu ops know memrefs, so they go first; scf before gpu, whose
 # conversion takes cf along; the casts between the conversions fold only once dead
@@ -46,6 +48,9 @@ _CONVERSIONS = (
     "arith-expand",
     "convert-gpu-to-nvvm{use-bare-ptr-memref-call-conv=true index-bitwidth=64}",
     "convert-vector-to-llvm",
+    # What is no function of libdevice; before gpu's, it would make intrinsics that
+    # convert-gpu-to-nvvm takes for its own and refuses.
+    "convert-math-to-llvm",
     # Taking a slice of a vector makes constants anew, putting one together a poison.
     "convert-arith-to-llvm{index-bitwidth=64}",
     "convert-ub-to-llvm{index-bitwidth=64}",
@@ -77,6 +82,7 @@ class LowerToNvvm(Pass):
         for kernels in _find(op, lambda name: name == "gpu.module"):
             _simplify_transfers(kernels)
             _convert(kernels)
+            define_called(kernels)
             _check_lowered(kernels)
             for symbol in kernels.regions[0].blocks[0].operations:
                 if symbol.operation.name == "llvm.mlir.global":

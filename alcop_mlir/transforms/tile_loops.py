@@ -9,23 +9,33 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from alcop_mlir.analysis.alignment import element_bytes
+from alcop_mlir.analysis.factors import Factor
 from alcop_mlir.bindings import arith, gpu, ir, memref, vector
 from alcop_mlir.dialects import alcop
 from alcop_mlir.target import mma_shape
 from alcop_mlir.transforms import build
 from alcop_mlir.transforms.matrices import Size, matrix, view
 from alcop_mlir.transforms.tile_access import read_tile
+from alcop_mlir.transforms.tile_factors import (
+    Scalars,
+    check_fill,
+    load_scalars,
+    multiplied,
+)
 from alcop_mlir.transforms.tiled_products import Place, Product
 
 
 @dataclass(frozen=True)
 class _Source:
-    """A matrix that the K loop takes tiles of, and the buffer that they go to."""
+    """A matrix that the K loop takes tiles of, and the buffer that they go to.
+
+    factor: what is multiplied of it
+    """
 
     array: Any
     loops: str
     buffer: Any
+    factor: Factor
 
 
 def sum_of_products(
@@ -48,10 +58,15 @@ def sum_of_products(
 
     def over_k(batch: Any, carried: Any) -> Any:
         sources = [
-            _Source(matrix(array, loops, sizes, batch), loops.replace("b", ""), buffer)
-            for array, loops, buffer in (
-                (product.lhs, product.lhs_loops, lhs),
-                (product.rhs, product.rhs_loops, rhs),
+            _Source(
+                matrix(array, loops, sizes, batch),
+                loops.replace("b", ""),
+                buffer,
+                factor,
+            )
+            for array, loops, buffer, factor in (
+                (product.lhs, product.lhs_loops, lhs, product.factors[0]),
+                (product.rhs, product.rhs_loops, rhs, product.factors[1]),
             )
         ]
         return _k_loop(product, sizes["k"], place, sources, ragged, carried)
@@ -75,6 +90,9 @@ def _k_loop(
 ) -> Any:
     step = dict(zip("mnk", product.schedule.block, strict=True))
     upper, width = size.value, build.index(step["k"])
+    if not size.divides(step["k"]):
+        check_fill(product)
+    scalars = load_scalars(product)
 
     def k_step(k: Any, carried: list[Any]) -> list[Any]:
         first = {**place.block, "k": k}
@@ -84,8 +102,7 @@ def _k_loop(
         for source in sources:
             _copy_tile(source, first, {**step, **extents})
         gpu.barrier()
-        lhs, rhs = (source.buffer for source in sources)
-        accumulators = _fragment_loop(product, place, lhs, rhs, carried[0])
+        accumulators = _fragment_loop(product, place, sources, scalars, carried[0])
         gpu.barrier()
         return [accumulators]
 
@@ -111,34 +128,29 @@ def _copy_tile(source: _Source, first: dict[str, Any], extent: dict[str, Any]) -
 
 
 def _fragment_loop(
-    product: Product, place: Place, lhs_tile: Any, rhs_tile: Any, initial: Any
+    product: Product,
+    place: Place,
+    sources: list[_Source],
+    scalars: Scalars,
+    initial: Any,
 ) -> Any:
     schedule = product.schedule
-    k_extent = mma_shape(element_bytes(lhs_tile.type))[2]
+    k_extent = mma_shape(product.element_bytes)[2]
     extent = {"m": schedule.warp[0], "n": schedule.warp[1], "k": k_extent}
+
+    def operand(source: _Source, first: dict[str, Any]) -> Any:
+        offsets = [first[loop] for loop in source.loops]
+        shape = [extent[loop] for loop in source.loops]
+        elements = read_tile(source.buffer, offsets, shape)
+        return multiplied(product, source.factor, elements, scalars)
 
     def fragment_step(k: Any, carried: list[Any]) -> list[Any]:
         first = {**place.warp, "k": k}
-        operands = [
-            read_tile(tile, [first[i] for i in loops], [extent[i] for i in loops])
-            for tile, loops in (
-                (lhs_tile, product.lhs_loops.replace("b", "")),
-                (rhs_tile, product.rhs_loops.replace("b", "")),
-            )
-        ]
-        return [_contract(product, _rounded(product, operands), carried[0])]
+        operands = [operand(source, first) for source in sources]
+        return [_contract(product, operands, carried[0])]
 
     bounds = (build.index(0), build.index(schedule.block[2]), build.index(extent["k"]))
     return build.for_loop(bounds, [initial], fragment_step).results[0]
-
-
-def _rounded(product: Product, operands: list[Any]) -> list[Any]:
-    """The operands as tf32 where the product was marked so."""
-    if product.precision != "tf32":
-        return operands
-    kinds = [ir.VectorType.get(v.type.shape, ir.FloatTF32Type.get()) for v in operands]
-    pairs = zip(kinds, operands, strict=True)
-    return [arith.truncf(kind, value) for kind, value in pairs]
 
 
 def _contract(product: Product, operands: list[Any], accumulators: Any) -> Any:

@@ -23,10 +23,13 @@ around the K loop, a vector a matrix of one row. Of arrays with a promise
 No product of nothing is launched; one over no K at all is a copy or a fill. With
 `raster` rows of tiles in a group, blocks take the tiles of a group down its rows first.
 
-Operands marked `precision = "tf32"` are rounded by `arith.truncf` to that type.
+What the op's body computes of an element of A or B before it multiplies is computed on
+what the warp reads of a tile; tiles are copied as memory holds them. Operands marked
+`precision = "tf32"` are rounded by `arith.truncf` to that type.
 
 Reads and erases `alcop.contraction`; moves `alcop.schedule` to the `gpu.launch`, where
-alcop-plan-pipelines reads the stages.
+alcop-plan-pipelines reads the stages. Writes `alcop.kernel`, what the kernel is called
+after; alcop-outline-kernels erases it.
 """
 
 from __future__ import annotations
@@ -42,6 +45,7 @@ from alcop_mlir.transforms import build
 from alcop_mlir.transforms.base import Pass
 from alcop_mlir.transforms.matrices import Size, loop_sizes
 from alcop_mlir.transforms.raster import tile_of_block
+from alcop_mlir.transforms.thread_points import KERNEL
 from alcop_mlir.transforms.tile_loops import sum_of_products
 from alcop_mlir.transforms.tile_outputs import initial_sums, store_start, store_sums
 from alcop_mlir.transforms.tiled_products import Place, Product, scheduled_products
@@ -59,9 +63,28 @@ class TileToBlocks(Pass):
         for product in scheduled_products(op):
             with product.op.location, ir.InsertionPoint(product.op):
                 _launch(product, loop_sizes(product.arrays))
-            if product.init_copy is not None:
-                product.init_copy.operation.erase()
-            product.op.operation.erase()
+            _erase(product)
+
+
+def _erase(product: Product) -> None:
+    """The ops that became a kernel, and the arrays that only they needed."""
+    outputs = [product.out, *(element.output.value for element in product.epilogue)]
+    needed = product.results
+    ops = [product.op, *(element.op for element in product.epilogue)]
+    for op in [product.init_copy, *ops]:
+        if op is not None:
+            op.operation.erase()
+    for array in dict.fromkeys(outputs):
+        if array not in needed:
+            _erase_array(array)
+
+
+def _erase_array(array: Any) -> None:
+    """An allocation that at most its sizes are asked of."""
+    for use in list(array.uses):
+        if use.owner.operation.name == "memref.dealloc":
+            use.owner.operation.erase()
+    build.erase_unused([array.owner])
 
 
 def _launch(product: Product, sizes: dict[str, Size]) -> None:
@@ -78,6 +101,7 @@ def _launch(product: Product, sizes: dict[str, Size]) -> None:
         tuple(build.index(threads) for threads in (schedule.threads, 1, 1)),
     )
     alcop.put(launch, alcop.ScheduleAttr, schedule.to_dict())
+    launch.operation.attributes[KERNEL] = ir.StringAttr.get(_kernel_name(product.op))
     arguments = list(launch.regions[0].blocks[0].arguments)
     with ir.InsertionPoint(launch.regions[0].blocks[0]):
         place = _place(schedule, sizes, arguments)
@@ -89,6 +113,10 @@ def _launch(product: Product, sizes: dict[str, Size]) -> None:
                 product, sizes, place, sum_of_products(product, sizes, place, initial)
             )
         gpu.TerminatorOp()
+
+
+def _kernel_name(op: Any) -> str:
+    return op.operation.name.removeprefix("linalg.").replace("generic", "matmul")
 
 
 def _place(schedule: Schedule, sizes: dict[str, Size], arguments: list[Any]) -> Place:

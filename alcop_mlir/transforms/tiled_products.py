@@ -6,9 +6,14 @@ operands of an op say together; nothing here changes IR.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
+from alcop_mlir.analysis.elementwise import Elementwise, Operand, elementwise
+from alcop_mlir.analysis.epilogues import is_stored, operand_loops
+from alcop_mlir.analysis.factors import Factor, find_factors
+from alcop_mlir.analysis.order import ops_after
 from alcop_mlir.bindings import ir
 from alcop_mlir.dialects import alcop
 from alcop_mlir.errors import PassError
@@ -23,6 +28,7 @@ class Product:
     """
 
     op: Any
+    factors: tuple[Factor, Factor]  # what is multiplied of A and of B
     lhs: Any
     rhs: Any
     out: Any
@@ -30,14 +36,15 @@ class Product:
     rhs_loops: str  # "kn" or "nk"
     out_loops: str  # "mn"
     init: str  # "zero", "read", or "copy": read from another array
-    init_copy: Any  # the memref.copy that holds that array, or None
+    init_copy: Any  # the op that copies or broadcasts that array, or None
     schedule: Schedule
     precision: str | None  # "tf32", or None: the operands' own
+    epilogue: tuple[Elementwise, ...]  # ops to compute on the sums, in order
 
     @property
     def arrays(self) -> list[tuple[Any, str]]:
-        """The operands, each with the loops of the dimensions that it has."""
-        return [
+        """All arrays, each with the loops of the dimensions that it has."""
+        operands = [
             (array, _own_loops(array, loops))
             for array, loops in (
                 (self.lhs, self.lhs_loops),
@@ -45,6 +52,35 @@ class Product:
                 (self.out, self.out_loops),
             )
         ]
+        return [
+            *operands,
+            *(
+                (operand.value, self.loops_of(element, operand))
+                for element in self.epilogue
+                for operand in (*element.inputs, element.output)
+                if operand.is_array
+            ),
+        ]
+
+    @property
+    def element_bytes(self) -> int:
+        """Of a factor, as it is multiplied."""
+        return self.factors[0].kind.width // 8
+
+    @property
+    def results(self) -> list[Any]:
+        """The arrays that the product and its epilogue write, and others need."""
+        outputs = [self.out, *(element.output.value for element in self.epilogue)]
+        ops = [self.op, *(element.op for element in self.epilogue)]
+        return [
+            array
+            for number, array in enumerate(outputs)
+            if array not in outputs[:number] and is_stored(array, ops)
+        ]
+
+    def loops_of(self, element: Elementwise, operand: Operand) -> str:
+        """The loops that index an operand of the epilogue."""
+        return operand_loops(element, operand, _own_loops(self.out, self.out_loops))
 
     @property
     def sums_batches(self) -> bool:
@@ -52,11 +88,15 @@ class Product:
         return "b" in self.lhs_loops + self.rhs_loops and "b" not in self.out_loops
 
     @property
-    def init_source(self) -> Any:
-        """The memref that the accumulators start from, or None for zero."""
+    def init_source(self) -> tuple[Any, str] | None:
+        """What the accumulators start from, and its loops; None for zero."""
         if self.init == "zero":
             return None
-        return self.out if self.init_copy is None else self.init_copy.operands[0]
+        if self.init_copy is None:
+            return self.out, self.out_loops
+        copy = elementwise(self.init_copy)
+        assert copy is not None, self.init_copy
+        return copy.inputs[0].value, self.loops_of(copy, copy.inputs[0])
 
 
 @dataclass(frozen=True)
@@ -85,11 +125,13 @@ def _product(op: Any) -> Product:
     contraction = alcop.get(op, alcop.ContractionAttr)
     schedule = Schedule.from_dict(alcop.get(op, alcop.ScheduleAttr) or {})
     assert contraction is not None
-    lhs, rhs, out = op.operands
-    if contraction.get("swapped"):
-        lhs, rhs = rhs, lhs
+    first, second = find_factors(op)
+    factors = (second, first) if contraction.get("swapped") else (first, second)
+    lhs, rhs = (op.operands[factor.array] for factor in factors)
+    out = list(op.operands)[-1]
     return Product(
         op=op,
+        factors=factors,
         lhs=lhs,
         rhs=rhs,
         out=out,
@@ -100,7 +142,20 @@ def _product(op: Any) -> Product:
         init_copy=_init_copy(op, out) if contraction["init"] == "copy" else None,
         schedule=schedule,
         precision=contraction.get("precision"),
+        epilogue=tuple(_epilogue(op)),
     )
+
+
+def _epilogue(op: Any) -> Iterator[Elementwise]:
+    """The ops just behind the product that are marked so."""
+    for below in ops_after(op):
+        mark = alcop.get(below, alcop.ContractionAttr)
+        if mark is None or mark.get("role") != "epilogue":
+            return
+        element = elementwise(below)
+        if element is None:
+            raise PassError(below, "is marked as epilogue, but is not element-wise")
+        yield element
 
 
 def _matrix_loops(loops: str) -> str:

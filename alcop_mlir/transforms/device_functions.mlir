@@ -1,0 +1,266 @@
+// Functions that upstream's conversions call and that CUDA has in libdevice, in f32.
+// Each is good to a few units in the last place: test/pipelines/test_device_functions.py
+// has the bounds. Polynomials are fitted to the functions themselves, in the least
+// squares of the relative error at Chebyshev nodes.
+
+// What the hardware has: [PTX] ex2.approx and lg2.approx are good to 2^-22, the others to
+// one or two units in the last place.
+
+llvm.func internal @__nv_exp2f(%x: f32) -> f32 attributes {always_inline} {
+  %y = llvm.inline_asm "ex2.approx.f32 $0, $1;", "=f,f" %x : (f32) -> f32
+  llvm.return %y : f32
+}
+
+llvm.func internal @__nv_rsqrtf(%x: f32) -> f32 attributes {always_inline} {
+  %y = llvm.inline_asm "rsqrt.approx.f32 $0, $1;", "=f,f" %x : (f32) -> f32
+  llvm.return %y : f32
+}
+
+llvm.func internal @__alcop_rcpf(%x: f32) -> f32 attributes {always_inline} {
+  %y = llvm.inline_asm "rcp.approx.f32 $0, $1;", "=f,f" %x : (f32) -> f32
+  llvm.return %y : f32
+}
+
+llvm.func internal @__nv_sqrtf(%x: f32) -> f32 attributes {always_inline} {
+  %y = llvm.intr.sqrt(%x) : (f32) -> f32
+  llvm.return %y : f32
+}
+
+llvm.func internal @__nv_fabsf(%x: f32) -> f32 attributes {always_inline} {
+  %y = llvm.intr.fabs(%x) : (f32) -> f32
+  llvm.return %y : f32
+}
+
+llvm.func internal @__nv_floorf(%x: f32) -> f32 attributes {always_inline} {
+  %y = llvm.intr.floor(%x) : (f32) -> f32
+  llvm.return %y : f32
+}
+
+llvm.func internal @__nv_ceilf(%x: f32) -> f32 attributes {always_inline} {
+  %y = llvm.intr.ceil(%x) : (f32) -> f32
+  llvm.return %y : f32
+}
+
+llvm.func internal @__nv_truncf(%x: f32) -> f32 attributes {always_inline} {
+  %y = llvm.intr.trunc(%x) : (f32) -> f32
+  llvm.return %y : f32
+}
+
+llvm.func internal @__nv_rintf(%x: f32) -> f32 attributes {always_inline} {
+  %y = llvm.intr.roundeven(%x) : (f32) -> f32
+  llvm.return %y : f32
+}
+
+// Away from zero at halves: adds the number just below 0.5, so that 0.49999997 stays 0.
+llvm.func internal @__nv_roundf(%x: f32) -> f32 attributes {always_inline} {
+  %half = llvm.mlir.constant(0x3EFFFFFF : f32) : f32
+  %signed = llvm.intr.copysign(%half, %x) : (f32, f32) -> f32
+  %sum = llvm.fadd %x, %signed : f32
+  %y = llvm.intr.trunc(%sum) : (f32) -> f32
+  llvm.return %y : f32
+}
+
+llvm.func internal @__nv_copysignf(%x: f32, %s: f32) -> f32 attributes {always_inline} {
+  %y = llvm.intr.copysign(%x, %s) : (f32, f32) -> f32
+  llvm.return %y : f32
+}
+
+llvm.func internal @__nv_fmaf(%x: f32, %y: f32, %z: f32) -> f32 attributes {always_inline} {
+  %r = llvm.intr.fma(%x, %y, %z) : (f32, f32, f32) -> f32
+  llvm.return %r : f32
+}
+
+// 2^(x log2 e), the product kept in two parts. Beyond the clamp it is infinite or 0.
+llvm.func internal @__nv_expf(%given: f32) -> f32 attributes {always_inline} {
+  %most = llvm.mlir.constant(89.0 : f32) : f32
+  %least = llvm.mlir.constant(-104.0 : f32) : f32
+  %log2e = llvm.mlir.constant(1.44269502 : f32) : f32
+  %rest = llvm.mlir.constant(1.92596303e-8 : f32) : f32
+  %ln2 = llvm.mlir.constant(0.693147182 : f32) : f32
+  %one = llvm.mlir.constant(1.0 : f32) : f32
+  %low = llvm.intr.minimum(%given, %most) : (f32, f32) -> f32
+  %x = llvm.intr.maximum(%low, %least) : (f32, f32) -> f32
+  %high = llvm.fmul %x, %log2e : f32
+  %minus = llvm.fneg %high : f32
+  %error = llvm.intr.fma(%x, %log2e, %minus) : (f32, f32, f32) -> f32
+  %small = llvm.intr.fma(%x, %rest, %error) : (f32, f32, f32) -> f32
+  %power = llvm.call @__nv_exp2f(%high) : (f32) -> f32
+  %factor = llvm.intr.fma(%small, %ln2, %one) : (f32, f32, f32) -> f32
+  %y = llvm.fmul %power, %factor : f32
+  llvm.return %y : f32
+}
+
+// x + x^2 p(x) near 0, where the other would cancel.
+llvm.func internal @__nv_expm1f(%x: f32) -> f32 attributes {always_inline} {
+  %c0 = llvm.mlir.constant(0.5 : f32) : f32
+  %c1 = llvm.mlir.constant(0.166666687 : f32) : f32
+  %c2 = llvm.mlir.constant(0.0416653156 : f32) : f32
+  %c3 = llvm.mlir.constant(0.00833307486 : f32) : f32
+  %c4 = llvm.mlir.constant(0.00139974686 : f32) : f32
+  %c5 = llvm.mlir.constant(1.99925207e-4 : f32) : f32
+  %one = llvm.mlir.constant(1.0 : f32) : f32
+  %p4 = llvm.intr.fma(%c5, %x, %c4) : (f32, f32, f32) -> f32
+  %p3 = llvm.intr.fma(%p4, %x, %c3) : (f32, f32, f32) -> f32
+  %p2 = llvm.intr.fma(%p3, %x, %c2) : (f32, f32, f32) -> f32
+  %p1 = llvm.intr.fma(%p2, %x, %c1) : (f32, f32, f32) -> f32
+  %p0 = llvm.intr.fma(%p1, %x, %c0) : (f32, f32, f32) -> f32
+  %square = llvm.fmul %x, %x : f32
+  %near = llvm.intr.fma(%square, %p0, %x) : (f32, f32, f32) -> f32
+  %power = llvm.call @__nv_expf(%x) : (f32) -> f32
+  %far = llvm.fsub %power, %one : f32
+  %size = llvm.intr.fabs(%x) : (f32) -> f32
+  %is_near = llvm.fcmp "olt" %size, %c0 : f32
+  %y = llvm.select %is_near, %near, %far : i1, f32
+  llvm.return %y : f32
+}
+
+// x = m 2^e with m from sqrt(1/2) to sqrt(2); log(1 + f) = f - f^2/2 + f^3 p(f).
+llvm.func internal @__nv_logf(%given: f32) -> f32 attributes {always_inline} {
+  %tiny = llvm.mlir.constant(1.17549435e-38 : f32) : f32
+  %scale = llvm.mlir.constant(8388608.0 : f32) : f32
+  %zero = llvm.mlir.constant(0.0 : f32) : f32
+  %one = llvm.mlir.constant(1.0 : f32) : f32
+  %half = llvm.mlir.constant(-0.5 : f32) : f32
+  %shift = llvm.mlir.constant(-23.0 : f32) : f32
+  %ln2_high = llvm.mlir.constant(0.693145752 : f32) : f32
+  %ln2_low = llvm.mlir.constant(1.42860677e-6 : f32) : f32
+  %root = llvm.mlir.constant(0x3F3504F3 : i32) : i32
+  %bits = llvm.mlir.constant(23 : i32) : i32
+  %infinity = llvm.mlir.constant(0x7F800000 : f32) : f32
+  %least = llvm.mlir.constant(0xFF800000 : f32) : f32
+  %c0 = llvm.mlir.constant(0.333333105 : f32) : f32
+  %c1 = llvm.mlir.constant(-0.249999866 : f32) : f32
+  %c2 = llvm.mlir.constant(0.200022265 : f32) : f32
+  %c3 = llvm.mlir.constant(-0.16669251 : f32) : f32
+  %c4 = llvm.mlir.constant(0.142186582 : f32) : f32
+  %c5 = llvm.mlir.constant(-0.123843506 : f32) : f32
+  %c6 = llvm.mlir.constant(0.1187298 : f32) : f32
+  %c7 = llvm.mlir.constant(-0.11789798 : f32) : f32
+  %c8 = llvm.mlir.constant(0.0691534877 : f32) : f32
+  %is_tiny = llvm.fcmp "olt" %given, %tiny : f32
+  %scaled = llvm.fmul %given, %scale : f32
+  %x = llvm.select %is_tiny, %scaled, %given : i1, f32
+  %start = llvm.select %is_tiny, %shift, %zero : i1, f32
+  %word = llvm.bitcast %x : f32 to i32
+  %above = llvm.sub %word, %root : i32
+  %exponent = llvm.ashr %above, %bits : i32
+  %moved = llvm.shl %exponent, %bits : i32
+  %mantissa = llvm.sub %word, %moved : i32
+  %m = llvm.bitcast %mantissa : i32 to f32
+  %number = llvm.sitofp %exponent : i32 to f32
+  %e = llvm.fadd %number, %start : f32
+  %f = llvm.fsub %m, %one : f32
+  %p7 = llvm.intr.fma(%c8, %f, %c7) : (f32, f32, f32) -> f32
+  %p6 = llvm.intr.fma(%p7, %f, %c6) : (f32, f32, f32) -> f32
+  %p5 = llvm.intr.fma(%p6, %f, %c5) : (f32, f32, f32) -> f32
+  %p4 = llvm.intr.fma(%p5, %f, %c4) : (f32, f32, f32) -> f32
+  %p3 = llvm.intr.fma(%p4, %f, %c3) : (f32, f32, f32) -> f32
+  %p2 = llvm.intr.fma(%p3, %f, %c2) : (f32, f32, f32) -> f32
+  %p1 = llvm.intr.fma(%p2, %f, %c1) : (f32, f32, f32) -> f32
+  %p0 = llvm.intr.fma(%p1, %f, %c0) : (f32, f32, f32) -> f32
+  %square = llvm.fmul %f, %f : f32
+  %cube = llvm.fmul %square, %f : f32
+  %small = llvm.fmul %e, %ln2_low : f32
+  %tail = llvm.intr.fma(%cube, %p0, %small) : (f32, f32, f32) -> f32
+  %bent = llvm.intr.fma(%half, %square, %tail) : (f32, f32, f32) -> f32
+  %near = llvm.fadd %f, %bent : f32
+  %finite = llvm.intr.fma(%e, %ln2_high, %near) : (f32, f32, f32) -> f32
+  %is_finite = llvm.fcmp "olt" %given, %infinity : f32
+  %large = llvm.select %is_finite, %finite, %given : i1, f32
+  %is_positive = llvm.fcmp "ugt" %given, %zero : f32
+  %is_zero = llvm.fcmp "oeq" %given, %zero : f32
+  // Not a constant: LLVM prints those that are no number in a way that older ones refuse.
+  %nothing = llvm.fsub %given, %given : f32
+  %nan = llvm.fmul %nothing, %infinity : f32
+  %beyond = llvm.select %is_zero, %least, %nan : i1, f32
+  %y = llvm.select %is_positive, %large, %beyond : i1, f32
+  llvm.return %y : f32
+}
+
+llvm.func internal @__nv_log2f(%x: f32) -> f32 attributes {always_inline} {
+  %factor = llvm.mlir.constant(1.44269502 : f32) : f32
+  %rest = llvm.mlir.constant(1.92596303e-8 : f32) : f32
+  %log = llvm.call @__nv_logf(%x) : (f32) -> f32
+  %small = llvm.fmul %log, %rest : f32
+  %y = llvm.intr.fma(%log, %factor, %small) : (f32, f32, f32) -> f32
+  llvm.return %y : f32
+}
+
+llvm.func internal @__nv_log10f(%x: f32) -> f32 attributes {always_inline} {
+  %factor = llvm.mlir.constant(0.434294492 : f32) : f32
+  %log = llvm.call @__nv_logf(%x) : (f32) -> f32
+  %y = llvm.fmul %log, %factor : f32
+  llvm.return %y : f32
+}
+
+// x + x^3 p(x^2) near 0; elsewhere 1 - 2 / (exp(2 |x|) + 1), with the sign of x.
+llvm.func internal @__nv_tanhf(%x: f32) -> f32 attributes {always_inline} {
+  %c0 = llvm.mlir.constant(-0.333332986 : f32) : f32
+  %c1 = llvm.mlir.constant(0.133319587 : f32) : f32
+  %c2 = llvm.mlir.constant(-0.0537866801 : f32) : f32
+  %c3 = llvm.mlir.constant(0.0208053757 : f32) : f32
+  %c4 = llvm.mlir.constant(-0.00590585778 : f32) : f32
+  %limit = llvm.mlir.constant(0.6 : f32) : f32
+  %one = llvm.mlir.constant(1.0 : f32) : f32
+  %minus_two = llvm.mlir.constant(-2.0 : f32) : f32
+  %square = llvm.fmul %x, %x : f32
+  %p3 = llvm.intr.fma(%c4, %square, %c3) : (f32, f32, f32) -> f32
+  %p2 = llvm.intr.fma(%p3, %square, %c2) : (f32, f32, f32) -> f32
+  %p1 = llvm.intr.fma(%p2, %square, %c1) : (f32, f32, f32) -> f32
+  %p0 = llvm.intr.fma(%p1, %square, %c0) : (f32, f32, f32) -> f32
+  %cube = llvm.fmul %square, %x : f32
+  %near = llvm.intr.fma(%cube, %p0, %x) : (f32, f32, f32) -> f32
+  %size = llvm.intr.fabs(%x) : (f32) -> f32
+  %twice = llvm.fadd %size, %size : f32
+  %power = llvm.call @__nv_expf(%twice) : (f32) -> f32
+  %more = llvm.fadd %power, %one : f32
+  %part = llvm.call @__alcop_rcpf(%more) : (f32) -> f32
+  %magnitude = llvm.intr.fma(%minus_two, %part, %one) : (f32, f32, f32) -> f32
+  %far = llvm.intr.copysign(%magnitude, %x) : (f32, f32) -> f32
+  %is_near = llvm.fcmp "olt" %size, %limit : f32
+  %y = llvm.select %is_near, %near, %far : i1, f32
+  llvm.return %y : f32
+}
+
+// x p(x^2) up to 1; beyond, 1 - exp(q(|x|)): q is fitted to log(erfc(x)) from 1 to 4,
+// where 1 is reached.
+llvm.func internal @__nv_erff(%x: f32) -> f32 attributes {always_inline} {
+  %c0 = llvm.mlir.constant(1.12837917 : f32) : f32
+  %c1 = llvm.mlir.constant(-0.37612626 : f32) : f32
+  %c2 = llvm.mlir.constant(0.112836003 : f32) : f32
+  %c3 = llvm.mlir.constant(-0.0268544443 : f32) : f32
+  %c4 = llvm.mlir.constant(0.00518953521 : f32) : f32
+  %c5 = llvm.mlir.constant(-8.02083989e-4 : f32) : f32
+  %c6 = llvm.mlir.constant(7.88911493e-5 : f32) : f32
+  %d0 = llvm.mlir.constant(-3.41508858e-4 : f32) : f32
+  %d1 = llvm.mlir.constant(-1.12708926 : f32) : f32
+  %d2 = llvm.mlir.constant(-0.638144732 : f32) : f32
+  %d3 = llvm.mlir.constant(-0.103106841 : f32) : f32
+  %d4 = llvm.mlir.constant(0.0218381081 : f32) : f32
+  %d5 = llvm.mlir.constant(-0.00294766971 : f32) : f32
+  %d6 = llvm.mlir.constant(1.86380406e-4 : f32) : f32
+  %one = llvm.mlir.constant(1.0 : f32) : f32
+  %four = llvm.mlir.constant(4.0 : f32) : f32
+  %square = llvm.fmul %x, %x : f32
+  %p5 = llvm.intr.fma(%c6, %square, %c5) : (f32, f32, f32) -> f32
+  %p4 = llvm.intr.fma(%p5, %square, %c4) : (f32, f32, f32) -> f32
+  %p3 = llvm.intr.fma(%p4, %square, %c3) : (f32, f32, f32) -> f32
+  %p2 = llvm.intr.fma(%p3, %square, %c2) : (f32, f32, f32) -> f32
+  %p1 = llvm.intr.fma(%p2, %square, %c1) : (f32, f32, f32) -> f32
+  %p0 = llvm.intr.fma(%p1, %square, %c0) : (f32, f32, f32) -> f32
+  %near = llvm.fmul %x, %p0 : f32
+  %size = llvm.intr.fabs(%x) : (f32) -> f32
+  %t = llvm.intr.minimum(%size, %four) : (f32, f32) -> f32
+  %q5 = llvm.intr.fma(%d6, %t, %d5) : (f32, f32, f32) -> f32
+  %q4 = llvm.intr.fma(%q5, %t, %d4) : (f32, f32, f32) -> f32
+  %q3 = llvm.intr.fma(%q4, %t, %d3) : (f32, f32, f32) -> f32
+  %q2 = llvm.intr.fma(%q3, %t, %d2) : (f32, f32, f32) -> f32
+  %q1 = llvm.intr.fma(%q2, %t, %d1) : (f32, f32, f32) -> f32
+  %q0 = llvm.intr.fma(%q1, %t, %d0) : (f32, f32, f32) -> f32
+  %left = llvm.call @__nv_expf(%q0) : (f32) -> f32
+  %magnitude = llvm.fsub %one, %left : f32
+  %far = llvm.intr.copysign(%magnitude, %x) : (f32, f32) -> f32
+  %is_near = llvm.fcmp "olt" %size, %one : f32
+  %y = llvm.select %is_near, %near, %far : i1, f32
+  llvm.return %y : f32
+}

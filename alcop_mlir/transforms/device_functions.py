@@ -1,0 +1,60 @@
+"""Gives kernels a body for the functions of libdevice that they call.
+
+Upstream lowers `math.exp` to a call of `__nv_expf`, which CUDA's own library has and
+which nobody links here. `device_functions.mlir` has ours, in the llvm dialect. What is
+not among them stays a declaration, and is an error when PTX is made.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from alcop_mlir.bindings import ir
+
+_FUNCTION = "llvm.func"
+_SOURCE = Path(__file__).with_name("device_functions.mlir")
+
+
+def define_called(kernels: Any) -> None:
+    """Put a body into each declared function that there is one for."""
+    body = kernels.regions[0].blocks[0]
+    functions = _functions(body)
+    declared = {_name(op): op for op in functions if not op.regions[0].blocks}
+    if not declared:
+        return
+    library = ir.Module.parse(_SOURCE.read_text("utf-8"), context=kernels.context)
+    known = {_name(op): op for op in _functions(library.body)}
+    for name in _needed([name for name in declared if name in known], known):
+        if name in declared:
+            declared[name].erase()
+        known[name].clone(ip=ir.InsertionPoint.at_block_begin(body))
+
+
+def _needed(names: list[str], known: dict[str, Any]) -> list[str]:
+    """The functions, and all that these call."""
+    needed: list[str] = []
+    pending = list(names)
+    while pending:
+        name = pending.pop()
+        if name not in needed:
+            needed.append(name)
+            pending += _callees(known[name])
+    return needed
+
+
+def _functions(block: Any) -> list[Any]:
+    return [op.operation for op in block.operations if op.operation.name == _FUNCTION]
+
+
+def _name(function: Any) -> str:
+    return ir.StringAttr(function.attributes["sym_name"]).value
+
+
+def _callees(function: Any) -> list[str]:
+    (block,) = function.regions[0].blocks
+    return [
+        ir.FlatSymbolRefAttr(op.operation.attributes["callee"]).value
+        for op in block.operations
+        if op.operation.name == "llvm.call"
+    ]

@@ -1,0 +1,128 @@
+// RUN: alcop-opt %s --alcop-fuse-elementwise=assume-noalias-args=true --split-input-file --verify-diagnostics
+// RUN: alcop-opt %s --alcop-fuse-elementwise=assume-noalias-args=true --split-input-file | FileCheck %s
+// CHECK-NOT: role
+
+// The output is transposed.
+#mn = affine_map<(m, n) -> (m, n)>
+#nm = affine_map<(m, n) -> (n, m)>
+func.func @transposed(%A: memref<64x32xf16>, %B: memref<32x64xf16>, %C: memref<64x64xf32>, %D: memref<64x64xf16>) {
+  linalg.matmul {alcop.contraction = #alcop.contraction<{lhs = "mk", rhs = "kn", init = "zero"}>} ins(%A, %B : memref<64x32xf16>, memref<32x64xf16>) outs(%C : memref<64x64xf32>)
+  // expected-remark @+1 {{'linalg.generic' is not fused into the product: writes its output by other loops than it reads the product's: transposed, or broadcast}}
+  linalg.generic {indexing_maps = [#mn, #nm], iterator_types = ["parallel", "parallel"]} ins(%C : memref<64x64xf32>) outs(%D : memref<64x64xf16>) {
+  ^bb0(%x: f32, %o: f16):
+    %h = arith.truncf %x : f32 to f16
+    linalg.yield %h : f16
+  }
+  return
+}
+
+// -----
+
+// A broadcast of the product has more loops.
+func.func @broadcast(%A: memref<64x32xf16>, %B: memref<32x64xf16>, %C: memref<64x64xf32>, %D: memref<2x64x64xf32>) {
+  linalg.matmul {alcop.contraction = #alcop.contraction<{lhs = "mk", rhs = "kn", init = "zero"}>} ins(%A, %B : memref<64x32xf16>, memref<32x64xf16>) outs(%C : memref<64x64xf32>)
+  // expected-remark @+1 {{'linalg.broadcast' is not fused into the product: has 3 loops, the product's output 2}}
+  linalg.broadcast ins(%C : memref<64x64xf32>) outs(%D : memref<2x64x64xf32>) dimensions = [0]
+  return
+}
+
+// -----
+
+// Other blocks still read A.
+func.func @writes_an_input(%A: memref<64x64xf16>, %B: memref<64x64xf16>, %C: memref<64x64xf16>) {
+  linalg.matmul {alcop.contraction = #alcop.contraction<{lhs = "mk", rhs = "kn", init = "zero"}>} ins(%A, %B : memref<64x64xf16>, memref<64x64xf16>) outs(%C : memref<64x64xf16>)
+  // expected-remark @+1 {{'linalg.exp' is not fused into the product: writes memory that the product's kernel may use elsewhere (memref<64x64xf16> and memref<64x64xf16> may overlap)}}
+  linalg.exp ins(%C : memref<64x64xf16>) outs(%A : memref<64x64xf16>)
+  return
+}
+
+// -----
+
+// The row that is read everywhere would be overwritten by one block.
+func.func @writes_the_bias(%A: memref<64x64xf16>, %B: memref<64x64xf16>, %C: memref<64x64xf32>, %D: memref<64x64xf32>) {
+  linalg.matmul {alcop.contraction = #alcop.contraction<{lhs = "mk", rhs = "kn", init = "zero"}>} ins(%A, %B : memref<64x64xf16>, memref<64x64xf16>) outs(%C : memref<64x64xf32>)
+  // expected-remark @+1 {{may use elsewhere}}
+  linalg.generic {indexing_maps = [affine_map<(m, n) -> (m, n)>, affine_map<(m, n) -> (0, n)>, affine_map<(m, n) -> (m, n)>], iterator_types = ["parallel", "parallel"]} ins(%C, %D : memref<64x64xf32>, memref<64x64xf32>) outs(%D : memref<64x64xf32>) {
+  ^bb0(%x: f32, %b: f32, %o: f32):
+    %s = arith.addf %x, %b : f32
+    linalg.yield %s : f32
+  }
+  return
+}
+
+// -----
+
+// What comes in between writes what the op reads.
+func.func @input_written(%A: memref<64x64xf16>, %B: memref<64x64xf16>, %C: memref<64x64xf32>, %R: memref<64x64xf32>, %X: memref<64x64xf32>, %D: memref<64x64xf32>) {
+  linalg.matmul {alcop.contraction = #alcop.contraction<{lhs = "mk", rhs = "kn", init = "zero"}>} ins(%A, %B : memref<64x64xf16>, memref<64x64xf16>) outs(%C : memref<64x64xf32>)
+  memref.copy %X, %R : memref<64x64xf32> to memref<64x64xf32>
+  // expected-remark @+1 {{'linalg.add' is not fused into the product: 'memref.copy' between the two writes what it reads}}
+  linalg.add ins(%C, %R : memref<64x64xf32>, memref<64x64xf32>) outs(%D : memref<64x64xf32>)
+  return
+}
+
+// -----
+
+// What comes in between reads what the op overwrites.
+func.func @output_read(%A: memref<64x64xf16>, %B: memref<64x64xf16>, %C: memref<64x64xf32>, %X: memref<64x64xf32>, %D: memref<64x64xf32>) {
+  linalg.matmul {alcop.contraction = #alcop.contraction<{lhs = "mk", rhs = "kn", init = "zero"}>} ins(%A, %B : memref<64x64xf16>, memref<64x64xf16>) outs(%C : memref<64x64xf32>)
+  memref.copy %D, %X : memref<64x64xf32> to memref<64x64xf32>
+  // expected-remark @+1 {{'linalg.exp' is not fused into the product: 'memref.copy' between the two uses what it writes}}
+  linalg.exp ins(%C : memref<64x64xf32>) outs(%D : memref<64x64xf32>)
+  return
+}
+
+// -----
+
+// The output was overwritten: the op reads something else. No remark.
+func.func @overwritten(%A: memref<64x64xf16>, %B: memref<64x64xf16>, %C: memref<64x64xf32>, %X: memref<64x64xf32>, %D: memref<64x64xf32>) {
+  linalg.matmul {alcop.contraction = #alcop.contraction<{lhs = "mk", rhs = "kn", init = "zero"}>} ins(%A, %B : memref<64x64xf16>, memref<64x64xf16>) outs(%C : memref<64x64xf32>)
+  memref.copy %X, %C : memref<64x64xf32> to memref<64x64xf32>
+  linalg.exp ins(%C : memref<64x64xf32>) outs(%D : memref<64x64xf32>)
+  return
+}
+
+// -----
+
+// An op that may do anything ends the search.
+func.func private @anything()
+func.func @call(%A: memref<64x64xf16>, %B: memref<64x64xf16>, %C: memref<64x64xf32>, %D: memref<64x64xf32>) {
+  linalg.matmul {alcop.contraction = #alcop.contraction<{lhs = "mk", rhs = "kn", init = "zero"}>} ins(%A, %B : memref<64x64xf16>, memref<64x64xf16>) outs(%C : memref<64x64xf32>)
+  func.call @anything() : () -> ()
+  linalg.exp ins(%C : memref<64x64xf32>) outs(%D : memref<64x64xf32>)
+  return
+}
+
+// -----
+
+// Elements that lanes do not move.
+func.func @f64(%A: memref<64x64xf16>, %B: memref<64x64xf16>, %C: memref<64x64xf32>, %D: memref<64x64xf64>) {
+  linalg.matmul {alcop.contraction = #alcop.contraction<{lhs = "mk", rhs = "kn", init = "zero"}>} ins(%A, %B : memref<64x64xf16>, memref<64x64xf16>) outs(%C : memref<64x64xf32>)
+  // expected-remark @+1 {{'linalg.copy' is not fused into the product: has f64 elements, expected 8, 16 or 32 bits}}
+  linalg.copy ins(%C : memref<64x64xf32>) outs(%D : memref<64x64xf64>)
+  return
+}
+
+// -----
+
+// A scalar that is not constant.
+func.func @scalar(%A: memref<64x64xf16>, %B: memref<64x64xf16>, %C: memref<64x64xf32>, %s: f32) {
+  linalg.matmul {alcop.contraction = #alcop.contraction<{lhs = "mk", rhs = "kn", init = "zero"}>} ins(%A, %B : memref<64x64xf16>, memref<64x64xf16>) outs(%C : memref<64x64xf32>)
+  // expected-remark @+1 {{uses a value computed outside of it that is not constant}}
+  linalg.generic {indexing_maps = [affine_map<(m, n) -> (m, n)>], iterator_types = ["parallel", "parallel"]} outs(%C : memref<64x64xf32>) {
+  ^bb0(%x: f32):
+    %r = arith.mulf %x, %s : f32
+    linalg.yield %r : f32
+  }
+  return
+}
+
+// -----
+
+// Nothing is summed: C is filled, not computed.
+func.func @no_sum(%A: memref<64x0xf16>, %B: memref<0x64xf16>, %C: memref<64x64xf32>) {
+  linalg.matmul {alcop.contraction = #alcop.contraction<{lhs = "mk", rhs = "kn", init = "zero"}>} ins(%A, %B : memref<64x0xf16>, memref<0x64xf16>) outs(%C : memref<64x64xf32>)
+  // expected-remark @+1 {{'linalg.exp' is not fused into the product: the product sums nothing}}
+  linalg.exp ins(%C : memref<64x64xf32>) outs(%C : memref<64x64xf32>)
+  return
+}

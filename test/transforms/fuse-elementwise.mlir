@@ -1,0 +1,73 @@
+// RUN: alcop-opt %s --alcop-fuse-elementwise=assume-noalias-args=true --mlir-print-local-scope --split-input-file | FileCheck %s
+
+// Two ops in a row, over an array in between: both are taken, in order. The array of the
+// second is made before the product.
+// CHECK-LABEL: @chain
+// CHECK-DAG:   %[[C:.*]] = memref.alloc() : memref<64x32xf32>
+// CHECK-DAG:   %[[D:.*]] = memref.alloc() : memref<64x32xf32>
+// CHECK:       linalg.matmul
+// CHECK-NEXT:  linalg.generic {{.*}} ins(%[[C]], %{{.*}} : memref<64x32xf32>, memref<32xf32>) outs(%[[D]] : memref<64x32xf32>) attrs = {alcop.contraction = #alcop.contraction<{role = "epilogue"}>}
+// CHECK:       linalg.generic {{.*}} ins(%[[D]] {{.*}} attrs = {alcop.contraction = #alcop.contraction<{role = "epilogue"}>}
+// CHECK:       memref.copy
+#mn = affine_map<(m, n) -> (m, n)>
+#n = affine_map<(m, n) -> (n)>
+func.func @chain(%A: memref<64x32xf16>, %B: memref<32x32xf16>, %bias: memref<32xf32>, %E: memref<64x32xf16>, %X: memref<4xf32>, %Y: memref<4xf32>) {
+  %C = memref.alloc() : memref<64x32xf32>
+  linalg.matmul {alcop.contraction = #alcop.contraction<{lhs = "mk", rhs = "kn", init = "read"}>} ins(%A, %B : memref<64x32xf16>, memref<32x32xf16>) outs(%C : memref<64x32xf32>)
+  memref.copy %X, %Y : memref<4xf32> to memref<4xf32>
+  %D = memref.alloc() : memref<64x32xf32>
+  linalg.generic {indexing_maps = [#mn, #n, #mn], iterator_types = ["parallel", "parallel"]} ins(%C, %bias : memref<64x32xf32>, memref<32xf32>) outs(%D : memref<64x32xf32>) {
+  ^bb0(%x: f32, %b: f32, %o: f32):
+    %s = arith.addf %x, %b : f32
+    linalg.yield %s : f32
+  }
+  linalg.generic {indexing_maps = [#mn, #mn], iterator_types = ["parallel", "parallel"]} ins(%D : memref<64x32xf32>) outs(%E : memref<64x32xf16>) {
+  ^bb0(%x: f32, %o: f16):
+    %h = arith.truncf %x : f32 to f16
+    linalg.yield %h : f16
+  }
+  return
+}
+
+// -----
+
+// Named ops, in place, the residual's array overwritten at the same element.
+// CHECK-LABEL: @named
+// CHECK:       linalg.matmul
+// CHECK-NEXT:  linalg.exp {alcop.contraction = #alcop.contraction<{role = "epilogue"}>} ins(%[[C:.*]] : memref<64x32xf32>) outs(%[[C]] :
+// CHECK-NEXT:  linalg.add {alcop.contraction = #alcop.contraction<{role = "epilogue"}>} ins(%[[C]], %[[R:.*]] : memref<64x32xf32>, memref<64x32xf32>) outs(%[[R]] :
+// CHECK-NEXT:  return
+func.func @named(%A: memref<64x32xf16>, %B: memref<32x32xf16>, %C: memref<64x32xf32>, %R: memref<64x32xf32>) {
+  linalg.matmul {alcop.contraction = #alcop.contraction<{lhs = "mk", rhs = "kn", init = "zero"}>} ins(%A, %B : memref<64x32xf16>, memref<32x32xf16>) outs(%C : memref<64x32xf32>)
+  linalg.exp ins(%C : memref<64x32xf32>) outs(%C : memref<64x32xf32>)
+  linalg.add ins(%C, %R : memref<64x32xf32>, memref<64x32xf32>) outs(%R : memref<64x32xf32>)
+  return
+}
+
+// -----
+
+// An op that reads two products runs behind the second; no remark that it could not
+// behind the first.
+// CHECK-LABEL: @two_products
+// CHECK:       linalg.matmul
+// CHECK-NEXT:  linalg.matmul
+// CHECK-NEXT:  linalg.mul {alcop.contraction
+func.func @two_products(%A: memref<64x32xf16>, %B: memref<32x32xf16>, %G: memref<32x32xf16>, %D: memref<64x32xf32>) {
+  %C = memref.alloc() : memref<64x32xf32>
+  %H = memref.alloc() : memref<64x32xf32>
+  linalg.matmul {alcop.contraction = #alcop.contraction<{lhs = "mk", rhs = "kn", init = "zero"}>} ins(%A, %B : memref<64x32xf16>, memref<32x32xf16>) outs(%C : memref<64x32xf32>)
+  linalg.matmul {alcop.contraction = #alcop.contraction<{lhs = "mk", rhs = "kn", init = "zero"}>} ins(%A, %G : memref<64x32xf16>, memref<32x32xf16>) outs(%H : memref<64x32xf32>)
+  linalg.mul ins(%C, %H : memref<64x32xf32>, memref<64x32xf32>) outs(%D : memref<64x32xf32>)
+  return
+}
+
+// -----
+
+// What does not read the output is not looked at.
+// CHECK-LABEL: @unrelated
+// CHECK-NOT:   role
+func.func @unrelated(%A: memref<64x32xf16>, %B: memref<32x32xf16>, %C: memref<64x32xf32>, %R: memref<64x32xf32>) {
+  linalg.matmul {alcop.contraction = #alcop.contraction<{lhs = "mk", rhs = "kn", init = "zero"}>} ins(%A, %B : memref<64x32xf16>, memref<32x32xf16>) outs(%C : memref<64x32xf32>)
+  linalg.exp ins(%R : memref<64x32xf32>) outs(%R : memref<64x32xf32>)
+  return
+}
