@@ -17,6 +17,10 @@ they lie along k ("mk", "nk") or across it ("km", "kn"):
                   rows (columns) 2i and 2i + 1 of the piece stand where i and i + 8
                   would; the accumulators are interleaved alike
   across, 32 bit  four loads of one element
+
+Memory may hold elements of another size than those that are multiplied: f32 or i8 that
+become f16 in registers. ldmatrix does not fit these. What makes a word of mma.sync is
+loaded as a vector along k, element by element across it.
 """
 
 from __future__ import annotations
@@ -24,7 +28,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from alcop_mlir.analysis.alignment import address_alignment, divisor
+from alcop_mlir.analysis.alignment import (
+    address_alignment,
+    divisor,
+    element_bytes,
+)
 from alcop_mlir.analysis.memory import is_workgroup
 from alcop_mlir.bindings import ir
 from alcop_mlir.errors import PassError
@@ -40,6 +48,11 @@ _ACCUMULATOR = {"m": _MMA_M, "n": _MMA_N}
 _WORDS = 4  # of 32 bits that a lane holds of a piece of a or b
 _WORD_BYTES = 4
 _ALONG_K = ("mk", "nk")
+
+# Ways to load a piece of a or b
+MATRICES = "matrices"  # ldmatrix, transposed where across k
+PAIRS = "pairs"  # ldmatrix of pairs, which are parted
+WORDS = "words"  # loads of the elements of one word: a vector along k, or one by one
 
 
 @dataclass(frozen=True)
@@ -78,9 +91,18 @@ class Layout:
         return self.is_operand and self.bytes == 1 and not self.is_along_k
 
     @property
-    def moves_single(self) -> bool:
-        """Whether elements are loaded one by one."""
-        return self.is_operand and self.bytes == _WORD_BYTES and not self.is_along_k
+    def word_elements(self) -> int:
+        """Neighbours along k that a word of an operand holds."""
+        return _WORD_BYTES // self.bytes
+
+    def way_from(self, memory: Any) -> str:
+        """How pieces of an operand are loaded from a memref type, see above."""
+        if element_bytes(memory) != self.bytes:
+            return WORDS
+        if self.moves_pairs:
+            return PAIRS
+        is_transposed_word = self.bytes == _WORD_BYTES and not self.is_along_k
+        return WORDS if is_transposed_word else MATRICES
 
     @property
     def extents(self) -> dict[str, int]:
@@ -106,7 +128,7 @@ class Layout:
             return ir.VectorType.get([2, 2], element)
         if isinstance(element, ir.FloatTF32Type):
             element = ir.F32Type.get()  # which holds it, its last bits zero
-        return ir.VectorType.get([_WORDS, _WORD_BYTES // self.bytes], element)
+        return ir.VectorType.get([_WORDS, self.word_elements], element)
 
 
 def operand_layout(role: str, dims: str, element: Any) -> Layout:
@@ -153,19 +175,47 @@ def check_read(op: Any, layout: Layout) -> None:
             op, f"reads {layout} from {source.type}, expected workgroup memory"
         )
     _check_width(op, source.type, _OPERAND_BITS)
-    if layout.moves_single:
-        return
+    needed, instruction = _needed_alignment(op, layout)
     strides, _ = source.type.get_strides_and_offset()
     column = [first, *others][source.type.rank - 1]
     steps = [1] * (source.type.rank - 1) + [divisor(column)]
     alignment = address_alignment(source, steps)
-    if strides[-1] != 1 or alignment % LDMATRIX_ROW_BYTES:
+    if needed and (strides[-1] != 1 or alignment % needed):
         raise PassError(
             op,
             f"reads {layout} from {source.type} at rows that are known to be aligned "
-            f"to {alignment} bytes, expected {LDMATRIX_ROW_BYTES} (ldmatrix) and "
-            "contiguous rows",
+            f"to {alignment} bytes, expected {needed} ({instruction}) and contiguous "
+            "rows",
         )
+
+
+def _needed_alignment(op: Any, layout: Layout) -> tuple[int, str]:
+    """Bytes that rows must be aligned to, and for what; 0 for single elements."""
+    memory = op.operation.operands[0].type
+    if layout.way_from(memory) != WORDS:
+        return LDMATRIX_ROW_BYTES, "ldmatrix"
+    if layout.is_along_k:
+        return layout.word_elements * element_bytes(memory), "loads of words of mma"
+    if layout.moves_pairs:
+        raise PassError(
+            op,
+            f"reads {layout} of i8 from {memory}: across k, expected memory of i8",
+        )
+    return 0, "loads of one element"
+
+
+def transfer_dims(op: Any) -> tuple[int | None, int | None]:
+    """The dimension of memory that rows, and that columns, of a transfer run along.
+
+    None where all rows (columns) of the vector are the same.
+    """
+    rows, columns = (
+        ir.AffineDimExpr(result).position
+        if isinstance(result, ir.AffineDimExpr)
+        else None
+        for result in op.operation.attributes["permutation_map"].value.results
+    )
+    return rows, columns
 
 
 def check_write(op: Any, layout: Layout) -> None:
@@ -197,7 +247,9 @@ def _check_transfer(op: Any, memref: Any, is_operand: bool) -> None:
     if any(isinstance(v.type, ir.VectorType) for v in list(operation.operands)[2:]):
         raise PassError(op, "transfer with a mask, expected none")
     affine_map = operation.attributes["permutation_map"].value
-    if affine_map != ir.AffineMap.get_minor_identity(memref.type.rank, 2):
+    is_free = not is_operand and operation.name == "vector.transfer_read"
+    last_two = ir.AffineMap.get_minor_identity(memref.type.rank, 2)
+    if not is_free and affine_map != last_two:
         raise PassError(op, f"transfer by {affine_map}, expected the last dimensions")
     in_bounds = operation.attributes["in_bounds"]
     if is_operand and not all(attribute.value for attribute in in_bounds):

@@ -1,16 +1,21 @@
 """Which workgroup buffers can be swizzled, and how.
 
-Shared memory has 32 banks of 4 bytes: 128 bytes side by side are read at once. Two ways
-of reading across rows are known, each in units of its own:
+Shared memory has 32 banks of 4 bytes: 128 bytes side by side are read at once. Three
+ways of reading across rows are known, in units of their own:
 
   ldmatrix      eight lanes read 16 bytes of the same column in eight rows
   single words  a warp reads eight words side by side (32 bytes) in four rows, as
                 fragments of elements that ldmatrix cannot transpose
+  word pairs    half a warp reads four pairs side by side (32 bytes) in four rows
 
 W units (8, 4) must be found in W different places modulo 128 bytes. With rows of c
 units, rows W / gcd(c, W) apart begin at the same place; XOR of the unit's number with
 row / (W / gcd(c, W)) % gcd(c, W) tells those apart, and stays within the row because
 gcd(c, W) divides c. Sixteen-byte accesses along a row stay free of conflicts.
+
+Single words may be read in every other row: where two words that lie across rows become
+one of 16-bit elements. Units of 16 bytes tell eight rows apart, and send two units side
+by side of one of every other row to two side by side, so that these are right there.
 
 A buffer of bytes may have several faces: views of all of it, as elements of different
 size. Rows must be as long in all of them, to be permuted alike.
@@ -154,11 +159,31 @@ def _uses(face: Any) -> list[Any]:
 
 
 def _unit_bytes(faces: list[Any]) -> int:
-    """By how the buffer is read: by ldmatrix or not."""
-    readers = {use.owner.operation.name for face in faces for use in _uses(face)}
-    single = "memref.load" in readers and "nvgpu.ldmatrix" not in readers
-    is_word = element_bytes(faces[0].type) == SHARED_BANK_BYTES
-    return _WORD_ROW_BYTES if single and is_word else CHUNK_BYTES
+    """By how the buffer is read."""
+    users = [use.owner.operation for face in faces for use in _uses(face)]
+    readers = [op for op in users if _reads_words(op)]
+    is_by_matrix = any(op.name == "nvgpu.ldmatrix" for op in users)
+    if not readers or is_by_matrix or any(map(_skips_rows, readers)):
+        return CHUNK_BYTES
+    return _WORD_ROW_BYTES
+
+
+def _reads_words(op: Any) -> bool:
+    """Whether each lane loads one word, or two side by side."""
+    if op.name == "memref.load":
+        return element_bytes(op.operands[0].type) == SHARED_BANK_BYTES
+    if op.name != "vector.load":
+        return False
+    kind = op.results[0].type
+    return math.prod(kind.shape) * element_bytes(kind) == 2 * SHARED_BANK_BYTES
+
+
+def _skips_rows(op: Any) -> bool:
+    """Whether lanes load single words of every other row only."""
+    memory = op.operands[0].type
+    if op.name != "memref.load" or memory.rank not in _RANKS:
+        return False
+    return divisor(op.operands[memory.rank - 1]) % 2 == 0
 
 
 def _access(use: Any, face: Any, swizzle: Swizzle) -> Access | Rejected:

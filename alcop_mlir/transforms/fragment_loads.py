@@ -12,8 +12,13 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
-from alcop_mlir.analysis.alignment import behind_casts
-from alcop_mlir.analysis.fragment_layout import LDMATRIX_ROW_BYTES, Layout
+from alcop_mlir.analysis.alignment import behind_casts, element_bytes
+from alcop_mlir.analysis.fragment_layout import (
+    LDMATRIX_ROW_BYTES,
+    PAIRS,
+    WORDS,
+    Layout,
+)
 from alcop_mlir.bindings import arith, gpu, ir, memref, nvgpu, nvvm, vector
 from alcop_mlir.target import WARP_SIZE
 from alcop_mlir.transforms import build
@@ -48,11 +53,11 @@ class Corners:
     block: Any
     built: dict[str, Any] = field(default_factory=dict)
 
-    def of(self, layout: Layout) -> tuple[Any, Any]:
-        """The corner of loads of `layout`."""
-        if layout.moves_single:
-            return self._once("single", self._single)
-        if layout.moves_pairs:
+    def of(self, layout: Layout, way: str) -> tuple[Any, Any]:
+        """The corner of loads of `layout` done in that way."""
+        if way == WORDS:
+            return self._of_words(layout)
+        if way == PAIRS:
             return self._once("pairs", self._pairs)
         columns = LDMATRIX_ROW_BYTES // layout.bytes
         # Matrices come in the order of the operand's words: the second is the one below
@@ -60,6 +65,12 @@ class Corners:
         make = self._below if layout.dims in ("mk", "kn") else self._beside
         name = f"{layout.is_along_k} {make.__name__} {columns}"
         return self._once(name, lambda at: make(at, columns), layout.is_along_k)
+
+    def _of_words(self, layout: Layout) -> tuple[Any, Any]:
+        elements, is_along_k = layout.word_elements, layout.is_along_k
+        name = f"words {elements} {is_along_k}"
+        k, other = self._once(name, lambda at: self._words(at, elements), is_along_k)
+        return (other, k) if is_along_k else (k, other)
 
     def selectors(self) -> tuple[Any, Any]:
         """What prmt takes to part pairs: for the first ones, for the second ones."""
@@ -103,9 +114,11 @@ class Corners:
         return build.add(arith.remui(at, half), second), first
 
     @staticmethod
-    def _single(at: Any) -> tuple[Any, Any]:
+    def _words(at: Any, elements: int) -> tuple[Any, Any]:
+        """Along k and across it: where a lane's first word of a piece begins."""
         quad = build.index(QUAD)
-        return arith.remui(at, quad), arith.divui(at, quad)
+        word = build.mul(arith.remui(at, quad), build.index(elements))
+        return word, arith.divui(at, quad)
 
     @staticmethod
     def _pairs(at: Any) -> tuple[Any, Any]:
@@ -145,20 +158,21 @@ def load_operand(
     source: Any, indices: Indices, layout: Layout, kind: Any, corners: Corners
 ) -> Pieces:
     """Pieces of a or b, all of one k before those of the next."""
-    if layout.moves_pairs:
+    way = layout.way_from(source.type)
+    if way == PAIRS:
         source, indices = in_pairs(source, indices)
     else:
         source = behind_casts(source)
-    corner = shifted(indices, corners.of(layout))
+    corner = shifted(indices, corners.of(layout, way))
     lane_type = layout.lane_type(kind.element_type)
     order = sorted(
         places(layout, kind), key=lambda place: place[layout.dims.index("k")]
     )
     loaded = {}
     for row, column in order:
-        if layout.moves_single:
-            piece = _load_single(source, moved(corner, row, column), layout, lane_type)
-        elif layout.moves_pairs:
+        if way == WORDS:
+            piece = _load_words(source, moved(corner, row, column), layout, lane_type)
+        elif way == PAIRS:
             at = moved(corner, row, column // 2)
             piece = _load_pairs(source, at, layout, lane_type, corners)
         else:
@@ -185,16 +199,33 @@ def _ldmatrix(kind: Any, source: Any, at: Indices, transpose: bool) -> Any:
     return nvgpu.ldmatrix(kind, source, at, transpose=transpose, num_tiles=_MATRICES)
 
 
-def _load_single(source: Any, at: Indices, layout: Layout, kind: Any) -> Any:
-    """Word by word: no ldmatrix transposes elements of 32 bits."""
-    k, other = (0, QUAD), (0, HALF)
+def _load_words(source: Any, at: Indices, layout: Layout, kind: Any) -> Any:
+    """Word by word, where ldmatrix does not bring elements to the lanes that they need.
+
+    It moves 16 bits and more along k as they are, and transposes no more than that.
+    """
+    along, across = (0, QUAD * layout.word_elements), (0, HALF)
     if layout.role == "a":
-        order = [(row, column) for row in k for column in other]
+        order = [(k, other) for k in along for other in across]
     else:
-        order = [(row, column) for column in other for row in k]
-    return vector.from_elements(
-        kind, [memref.load(source, moved(at, *place)) for place in order]
-    )
+        order = [(k, other) for other in across for k in along]
+    found: list[Any] = []
+    for k, other in order:
+        if layout.is_along_k:
+            found += _load_word(source, moved(at, other, k), layout.word_elements)
+        else:
+            rows = range(k, k + layout.word_elements)
+            found += [memref.load(source, moved(at, row, other)) for row in rows]
+    return vector.from_elements(kind, found)
+
+
+def _load_word(source: Any, at: Indices, elements: int) -> list[Any]:
+    """Neighbours in a row, by one load."""
+    if elements == 1:
+        return [memref.load(source, at)]
+    kind = ir.VectorType.get([elements], source.type.element_type)
+    word = vector.load(kind, source, at, alignment=elements * element_bytes(kind))
+    return [vector.extract(word, [], [number]) for number in range(elements)]
 
 
 def _load_pairs(

@@ -27,15 +27,17 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from alcop_mlir.analysis import loops
-from alcop_mlir.analysis.fragment_layout import Layout
+from alcop_mlir.analysis.fragment_layout import Layout, transfer_dims
 from alcop_mlir.analysis.fragments import (
     CONTRACT,
     READ,
+    SLICE,
     WRITE,
     Fragments,
     contraction_layouts,
     find_fragments,
     is_elementwise,
+    slice_place,
 )
 from alcop_mlir.analysis.thread_block import ThreadBlock, enclosing
 from alcop_mlir.bindings import arith, ir, scf, ub, vector
@@ -45,6 +47,7 @@ from alcop_mlir.transforms.base import Pass
 from alcop_mlir.transforms.bounds import Bounds, bounds, guarded
 from alcop_mlir.transforms.fragment_access import (
     Pieces,
+    Source,
     load_accumulators,
     pieces,
 )
@@ -56,6 +59,7 @@ from alcop_mlir.transforms.fragment_multiply import (
     to_tf32,
 )
 from alcop_mlir.transforms.fragment_stores import store_accumulators
+from alcop_mlir.transforms.staged_stores import Stages
 
 
 @dataclass(frozen=True)
@@ -67,7 +71,8 @@ class LowerMma(Pass):
             first = contractions[0]
             threads = _threads(block, first)
             fragments = find_fragments(contractions)
-            lowering = _Lowering(fragments, threads, Corners(threads, block.body))
+            corners, stages = Corners(threads, block.body), Stages(threads, block.body)
+            lowering = _Lowering(fragments, threads, corners, stages)
             lowering.block(block.body)
             lowering.erase_replaced()
 
@@ -101,6 +106,7 @@ class _Lowering:
     """Rewrites a kernel from top to bottom; what is replaced stays until the end.
 
     corners:  where lanes point their loads of operands
+    stages:   where stores that lanes cannot do well by themselves go through
     held:     fragments of the values replaced so far
     replaced: ops to erase, each after the ops that it takes operands from
     """
@@ -108,6 +114,7 @@ class _Lowering:
     fragments: Fragments
     threads: int
     corners: Corners
+    stages: Stages
     held: dict[Any, tuple[Any, ...]] = field(default_factory=dict)
     replaced: list[Any] = field(default_factory=list)
 
@@ -146,6 +153,8 @@ class _Lowering:
             self._write(op)
         elif op.name == CONTRACT:
             self._contract(op)
+        elif op.name == SLICE:
+            self._slice(op)
         else:
             assert is_elementwise(op), op.name
             self._elementwise(op)
@@ -188,7 +197,8 @@ class _Lowering:
         if layout.role == "accumulator":
             limits = _bounds(op, source, padding=rest[source.type.rank])
             with guarded(op, limits):
-                held = load_accumulators(source, indices, layout, kind, self.threads)
+                place = Source(source, indices, transfer_dims(op))
+                held = load_accumulators(place, layout, kind, self.threads)
         else:
             held = load_operand(source, indices, layout, kind, self.corners)
         self.held[result] = held.values
@@ -197,7 +207,7 @@ class _Lowering:
         value, target, *indices = list(op.operands)
         held = self._pieces(value, self._layout(value))
         with guarded(op, _bounds(op, target)):
-            store_accumulators(held, target, indices, value.type, self.threads)
+            store_accumulators(op, held, target, indices, self.stages)
 
     def _contract(self, op: Any) -> None:
         held = zip(op.operands, contraction_layouts(op), strict=True)
@@ -215,6 +225,19 @@ class _Lowering:
                     number = m * columns + n
                     sums[number] = multiply(a.at(m=m, k=k), across[n], sums[number])
         self.held[op.results[0]] = tuple(sums)
+
+    def _slice(self, op: Any) -> None:
+        """Some rows and columns of pieces."""
+        source, result = op.operands[0], op.results[0]
+        layout = self._layout(result)
+        held, counts = self._pieces(source, layout), layout.grid(result.type)
+        row, column = slice_place(op, layout)
+        first, second = layout.dims
+        self.held[result] = tuple(
+            held.at(**{first: row + i, second: column + j})
+            for i in range(counts[first])
+            for j in range(counts[second])
+        )
 
     def _elementwise(self, op: Any) -> None:
         result = op.results[0]
@@ -291,7 +314,7 @@ def _keep_attributes(op: Any, new: Any) -> None:
 def _bounds(op: Any, array: Any, padding: Any = None) -> Bounds:
     """Those that a transfer keeps."""
     inside = [attribute.value for attribute in op.attributes["in_bounds"]]
-    return bounds(array, inside, padding)
+    return bounds(array, transfer_dims(op), inside, padding)
 
 
 def _uniform(value: Any, kind: Any) -> Any:

@@ -318,3 +318,82 @@ func.func @part_of_a_warp(%C: memref<16x16xf32>) {
   }
   return
 }
+
+// -----
+
+// Words of two f32 need 8 bytes; rows of three of them are aligned to 4.
+#ws = #gpu.address_space<workgroup>
+#mk = affine_map<(m, n, k) -> (m, k)>
+#kn = affine_map<(m, n, k) -> (k, n)>
+#mn = affine_map<(m, n, k) -> (m, n)>
+func.func @rows_for_words(%C: memref<16x16xf32>, %at: index) {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %threads = arith.constant 32 : index
+  %pad = arith.constant 0.0 : f32
+  %zero = arith.constant dense<0.0> : vector<16x16xf32>
+  gpu.launch blocks(%bx, %by, %bz) in (%gx = %c1, %gy = %c1, %gz = %c1)
+             threads(%tx, %ty, %tz) in (%sx = %threads, %sy = %c1, %sz = %c1) {
+    %a = memref.alloc() : memref<16x32xf32, #ws>
+    // expected-error @+1 {{reads a [m][k] from memref<16x32xf32, #gpu.address_space<workgroup>> at rows that are known to be aligned to 4 bytes, expected 8 (loads of words of mma) and contiguous rows}}
+    %f = vector.transfer_read %a[%c0, %at], %pad {in_bounds = [true, true]} : memref<16x32xf32, #ws>, vector<16x16xf32>
+    %h = arith.truncf %f : vector<16x16xf32> to vector<16x16xf16>
+    %s = vector.contract {indexing_maps = [#mk, #kn, #mn], iterator_types = ["parallel", "parallel", "reduction"], kind = #vector.kind<add>} %h, %h, %zero : vector<16x16xf16>, vector<16x16xf16> into vector<16x16xf32>
+    vector.transfer_write %s, %C[%c0, %c0] {in_bounds = [true, true]} : vector<16x16xf32>, memref<16x16xf32>
+    gpu.terminator
+  }
+  return
+}
+
+// -----
+
+// What is multiplied as i8 across k is held interleaved, as prmt parts pairs of bytes.
+#ws = #gpu.address_space<workgroup>
+#km = affine_map<(m, n, k) -> (k, m)>
+#kn = affine_map<(m, n, k) -> (k, n)>
+#mn = affine_map<(m, n, k) -> (m, n)>
+func.func @bytes_of_words_across_k(%C: memref<16x16xi32>) {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %threads = arith.constant 32 : index
+  %pad = arith.constant 0.0 : f16
+  %zero = arith.constant dense<0> : vector<16x16xi32>
+  gpu.launch blocks(%bx, %by, %bz) in (%gx = %c1, %gy = %c1, %gz = %c1)
+             threads(%tx, %ty, %tz) in (%sx = %threads, %sy = %c1, %sz = %c1) {
+    %a = memref.alloc() : memref<32x16xf16, #ws>
+    // expected-error @+1 {{reads a [k][m] of i8 from memref<32x16xf16, #gpu.address_space<workgroup>>: across k, expected memory of i8}}
+    %f = vector.transfer_read %a[%c0, %c0], %pad {in_bounds = [true, true]} : memref<32x16xf16, #ws>, vector<32x16xf16>
+    %h = arith.fptosi %f : vector<32x16xf16> to vector<32x16xi8>
+    %s = vector.contract {indexing_maps = [#km, #kn, #mn], iterator_types = ["parallel", "parallel", "reduction"], kind = #vector.kind<add>} %h, %h, %zero : vector<32x16xi8>, vector<32x16xi8> into vector<16x16xi32>
+    vector.transfer_write %s, %C[%c0, %c0] {in_bounds = [true, true]} : vector<16x16xi32>, memref<16x16xi32>
+    gpu.terminator
+  }
+  return
+}
+
+// -----
+
+#ws = #gpu.address_space<workgroup>
+#mk = affine_map<(m, n, k) -> (m, k)>
+#kn = affine_map<(m, n, k) -> (k, n)>
+#mn = affine_map<(m, n, k) -> (m, n)>
+func.func @slice_of_half_a_piece(%C: memref<16x16xf32>) {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %c32 = arith.constant 32 : index
+  %h = arith.constant 0.0 : f16
+  %acc = arith.constant dense<0.0> : vector<32x16xf32>
+  gpu.launch blocks(%bx, %by, %bz) in (%gx = %c1, %gy = %c1, %gz = %c1)
+             threads(%tx, %ty, %tz) in (%sx = %c32, %sy = %c1, %sz = %c1) {
+    %a = memref.alloc() : memref<32x16xf16, #ws>
+    %b = memref.alloc() : memref<16x16xf16, #ws>
+    %fa = vector.transfer_read %a[%c0, %c0], %h {in_bounds = [true, true]} : memref<32x16xf16, #ws>, vector<32x16xf16>
+    %fb = vector.transfer_read %b[%c0, %c0], %h {in_bounds = [true, true]} : memref<16x16xf16, #ws>, vector<16x16xf16>
+    %s = vector.contract {indexing_maps = [#mk, #kn, #mn], iterator_types = ["parallel", "parallel", "reduction"], kind = #vector.kind<add>} %fa, %fb, %acc : vector<32x16xf16>, vector<16x16xf16> into vector<32x16xf32>
+    // expected-error @+1 {{takes a slice at [8, 0] of accumulator [m][n], expected whole pieces of 16 x 8}}
+    %t = vector.extract_strided_slice %s {offsets = [8, 0], sizes = [16, 16], strides = [1, 1]} : vector<32x16xf32> to vector<16x16xf32>
+    vector.transfer_write %t, %C[%c0, %c0] {in_bounds = [true, true]} : vector<16x16xf32>, memref<16x16xf32>
+    gpu.terminator
+  }
+  return
+}

@@ -1,0 +1,274 @@
+"""Whole chain: element-wise ops on A and B are computed by the product that reads them.
+
+Their arrays are never stored: one kernel, which copies what memory holds in the
+background. Numbers against float64, on an emulator that raises on any hazard.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+import numpy as np
+import pytest
+
+from alcop_mlir import compiler, inputs
+from alcop_mlir.runtime import dtypes
+from alcop_mlir.runtime.emulation import Emulation, EmulatorOptions
+from alcop_mlir.runtime.launch import Program
+from alcop_mlir.schedule import Schedule
+
+SCALE = 0.375
+TILE = "block=64,64,32 warp=32,32"
+LAYOUTS = ("nn", "nt", "tn", "tt")  # "t": A is stored k x m, B is stored n x k
+
+
+@dataclass(frozen=True)
+class Step:
+    """An element-wise op from `%e` to `%r`, of type `kind`, and what it computes."""
+
+    lines: str
+    kind: str
+    values: Callable[[np.ndarray], np.ndarray]
+    reads_scale: bool = False
+
+
+def convert(op: str, source: str, kind: str) -> Step:
+    return Step(f"%r = arith.{op} %e : {source} to {kind}", kind, lambda x: x)
+
+
+def relu(kind: str) -> Step:
+    lines = f"""%zero = arith.constant 0.0 : {kind}
+      %r = arith.maximumf %e, %zero : {kind}"""
+    return Step(lines, kind, lambda x: np.maximum(x, 0))
+
+
+def affine(kind: str, offset: float) -> Step:
+    lines = f"""%factor = arith.constant {SCALE} : {kind}
+      %offset = arith.constant {offset} : {kind}
+      %scaled = arith.mulf %e, %factor : {kind}
+      %r = arith.addf %scaled, %offset : {kind}"""
+    return Step(lines, kind, lambda x: x * SCALE + offset)
+
+
+def scaled_by_array(kind: str) -> Step:
+    lines = f"%r = arith.mulf %e, %scale : {kind}"
+    return Step(lines, kind, lambda x: x * SCALE, reads_scale=True)
+
+
+HALF = convert("truncf", "f32", "f16")
+FROM_BYTE = convert("sitofp", "i8", "f16")
+# Per case: what memory holds, then one op each.
+CHAINS: dict[str, tuple[str, list[Step]]] = {
+    "plain": ("f16", []),
+    "relu": ("f16", [relu("f16")]),
+    "half": ("f32", [HALF]),
+    "relu-half": ("f32", [relu("f32"), HALF]),
+    "byte": ("i8", [FROM_BYTE]),
+    "byte-scaled": ("i8", [FROM_BYTE, affine("f16", 0.0)]),
+    "byte-by-array": ("i8", [FROM_BYTE, scaled_by_array("f16")]),
+    "half-of-bf16": ("bf16", [convert("extf", "bf16", "f32"), HALF]),
+}
+
+
+@dataclass(frozen=True)
+class Operand:
+    """A or B: a chain of ops on an array; letters of its loops."""
+
+    name: str
+    loops: str
+    chain: tuple[str, list[Step]]
+    dynamic: bool = False
+
+    @property
+    def memory(self) -> str:
+        return self.chain[0]
+
+    def kind(self, sizes: dict[str, int], element: str) -> str:
+        extents = "x".join("?" if self.dynamic else str(sizes[i]) for i in self.loops)
+        return f"memref<{extents}x{element}>"
+
+    def ops(self, sizes: dict[str, int]) -> str:
+        """From `%A` to `%A_<number of ops>`, through arrays of their own."""
+        lines, name, element = [], f"%{self.name}", self.memory
+        for number, step in enumerate(self.chain[1]):
+            before, after = self.kind(sizes, element), self.kind(sizes, step.kind)
+            made = f"%{self.name}_{number + 1}"
+            given = f"(%{self.name}_d0, %{self.name}_d1)" if self.dynamic else "()"
+            extra = ", #none" if step.reads_scale else ""
+            scale = ", %scale_array" if step.reads_scale else ""
+            scale_kind = f", memref<{step.kind}>" if step.reads_scale else ""
+            scale_element = f", %scale: {step.kind}" if step.reads_scale else ""
+            lines.append(f"""
+              {made} = memref.alloc{given} : {after}
+              linalg.generic {{indexing_maps = [#own{extra}, #own],
+                               iterator_types = ["parallel", "parallel"]}}
+                ins({name}{scale} : {before}{scale_kind}) outs({made} : {after}) {{
+              ^bb0(%e: {element}{scale_element}, %o: {step.kind}):
+                {step.lines}
+                linalg.yield %r : {step.kind}
+              }}""")
+            name, element = made, step.kind
+        return "\n".join(lines)
+
+    def values(self, array: np.ndarray) -> np.ndarray:
+        """What is multiplied, rounded as the ops round."""
+        values = dtypes.decode(array, self.memory)
+        for step in self.chain[1]:
+            encoded = dtypes.encode(step.values(values), step.kind)
+            values = dtypes.decode(encoded, step.kind)
+        return values
+
+
+@dataclass(frozen=True)
+class Product:
+    """C = a(A) * b(B) in f16, summed in f32."""
+
+    a: str
+    b: str
+    layout: str = "nn"
+    sizes: dict[str, int] = field(default_factory=lambda: sizes(64, 64, 128))
+    dynamic: bool = False
+
+    @property
+    def operands(self) -> tuple[Operand, Operand]:
+        loops = {"n": ("mk", "kn"), "t": ("km", "nk")}
+        first, second = self.layout
+        return (
+            Operand("A", loops[first][0], CHAINS[self.a], self.dynamic),
+            Operand("B", loops[second][1], CHAINS[self.b], self.dynamic),
+        )
+
+    def text(self) -> str:
+        a, b = self.operands
+        kinds = [one.kind(self.sizes, one.memory) for one in (a, b)]
+        c = Operand("C", "mn", CHAINS["plain"], self.dynamic).kind(self.sizes, "f32")
+        read = [one.kind(self.sizes, "f16") for one in (a, b)]
+        names = [
+            f"%{one.name}_{len(one.chain[1])}" if one.chain[1] else f"%{one.name}"
+            for one in (a, b)
+        ]
+        promise = " {alcop.row_alignment = 16 : i64}" if self.dynamic else ""
+        dims = "\n".join(
+            f"%{one.name}_d{n} = memref.dim %{one.name}, %c{n} : {kind}"
+            for one, kind in zip((a, b), kinds, strict=True)
+            for n in range(2)
+            if self.dynamic
+        )
+        maps = ", ".join(
+            f"affine_map<(m, n, k) -> ({', '.join(loops)})>"
+            for loops in (a.loops, b.loops, "mn")
+        )
+        return f"""
+          #own = affine_map<(x, y) -> (x, y)>
+          #none = affine_map<(x, y) -> ()>
+          func.func @product(%A: {kinds[0]}{promise}, %B: {kinds[1]}{promise},
+                             %scale_array: memref<f16>, %C: {c}{promise}) {{
+            %c0 = arith.constant 0 : index
+            %c1 = arith.constant 1 : index
+            %z = arith.constant 0.0 : f32
+            {dims}
+            {a.ops(self.sizes)}
+            {b.ops(self.sizes)}
+            linalg.fill ins(%z : f32) outs(%C : {c})
+            linalg.generic {{indexing_maps = [{maps}],
+              iterator_types = ["parallel", "parallel", "reduction"]}}
+              ins({names[0]}, {names[1]} : {read[0]}, {read[1]}) outs(%C : {c}) {{
+            ^bb0(%x: f16, %y: f16, %s: f32):
+              %p = arith.extf %x : f16 to f32
+              %q = arith.extf %y : f16 to f32
+              %t = arith.mulf %p, %q : f32
+              %u = arith.addf %s, %t : f32
+              linalg.yield %u : f32
+            }}
+            return
+          }}"""
+
+    def arrays(self, given: dict[str, int]) -> list[np.ndarray]:
+        """A, B, the scale and C."""
+        random = np.random.default_rng(sum(given.values()))
+        a, b = (
+            dtypes.random(random, tuple(given[i] for i in one.loops), one.memory)
+            for one in self.operands
+        )
+        c = np.full((given["m"], given["n"]), np.nan, np.float32)
+        return [a, b, np.array(SCALE, np.float16), c]
+
+    def expected(self, arrays: list[np.ndarray]) -> np.ndarray:
+        a, b = (
+            one.values(array) for one, array in zip(self.operands, arrays, strict=False)
+        )
+        loops = [one.loops for one in self.operands]
+        return np.einsum(f"{loops[0]},{loops[1]}->mn", a, b)
+
+
+def sizes(m: int, n: int, k: int) -> dict[str, int]:
+    return {"m": m, "n": n, "k": k}
+
+
+def compiled(product: Product, stages: str = "3,2") -> Program:
+    """One kernel, with copies in the background."""
+    schedule = Schedule.parse(f"{TILE} stages={stages}")
+    options = compiler.Options(schedule=schedule, use_ptxas=False)
+    bundle = compiler.compile_source(inputs.read(product.text()), options)
+    counting = Emulation(EmulatorOptions(counters=True))
+    program = Program(bundle, device="emulator", emulation=counting)
+    assert len(program.function.kernels) == 1
+    assert ("cp.async" in program.ptx) == (stages != "1,1")
+    return program
+
+
+def check(
+    product: Product, program: Program, given: dict[str, int] | None = None
+) -> None:
+    arrays = product.arrays(given or product.sizes)
+    expected = product.expected(arrays)
+    program(*arrays)
+    tolerance = (given or product.sizes)["k"] * 2.0**-23 * np.abs(expected).max()
+    np.testing.assert_allclose(arrays[3], expected, atol=tolerance, rtol=0)
+
+
+@pytest.mark.parametrize("layout", LAYOUTS)
+@pytest.mark.parametrize(
+    ("a", "b"),
+    [
+        ("half", "plain"),
+        ("plain", "half"),
+        ("half", "half"),
+        ("relu-half", "relu"),
+        ("relu", "byte"),
+        ("byte-scaled", "half-of-bf16"),
+        ("half-of-bf16", "byte-by-array"),
+    ],
+)
+def test_producers(a: str, b: str, layout: str) -> None:
+    """Right, and shared memory has no conflicts, whatever it holds."""
+    product = Product(a, b, layout)
+    program = compiled(product)
+    check(product, program)
+    ((_, run),) = program.emulation.runs
+    assert run.counters is not None
+    assert run.counters.bank_conflicts == 0
+
+
+@pytest.mark.parametrize("stages", ["1,1", "2,1", "4,2"])
+@pytest.mark.parametrize("layout", ["nt", "tn"])
+@pytest.mark.parametrize("shape", [(72, 64, 72), (130, 72, 104), (1, 16, 48)], ids=str)
+def test_ragged(shape: tuple[int, int, int], layout: str, stages: str) -> None:
+    """Tiles are filled up with zeros, which the ops keep."""
+    product = Product("relu-half", "byte-scaled", layout, sizes(*shape))
+    check(product, compiled(product, stages))
+
+
+@pytest.mark.parametrize("shape", [(65, 67, 97), (5, 3, 7)], ids=str)
+def test_rows_of_any_alignment(shape: tuple[int, int, int]) -> None:
+    product = Product("half", "byte", "nn", sizes(*shape))
+    check(product, compiled(product, "1,1"))
+
+
+@pytest.mark.parametrize("layout", LAYOUTS)
+def test_sizes_at_run_time(layout: str) -> None:
+    product = Product("relu-half", "byte", layout, dynamic=True)
+    program = compiled(product)
+    for shape in [(64, 64, 64), (208, 80, 176), (16, 16, 272), (80, 80, 0)]:
+        check(product, program, sizes(*shape))
