@@ -103,7 +103,8 @@ def compile_one(task: dict[str, Any]) -> str:
 
     spec = Spec.from_json(task["spec"])
     schedule = Schedule.parse(spec.schedule) if spec.schedule else None
-    options = compiler.Options(find_target(spec.target), schedule)
+    target = find_target(spec.target)
+    options = compiler.Options(target, schedule, allow_tf32=spec.allow_tf32)
     made = compiler.compile_source(inputs.read_text(spec.mlir()), options)
     bundles.save(made, f"{task['path']}.zip")
     return spec.key
@@ -194,7 +195,7 @@ def _print_summary(
 ) -> None:
     entries = list(entries)
     print(f"{path}: {len(list(kernels))} kernels, {size / 1e6:.1f} MB")
-    for use in ("check", "bench", "collect"):
+    for use in ("check", "program", "bench", "collect"):
         mine = [entry for entry in entries if entry.use == use]
         left_out = [entry for entry in mine if entry.error]
         print(f"  {use}: {len(mine) - len(left_out)} of {len(mine)} items")

@@ -2,7 +2,7 @@
 
 Rows: `probe` (one instruction, against the emulator), `kernel` (against float64 and
 cuBLAS), `emulator` (the same inputs emulated: elements and hazards), `sanitizer`
-(compute-sanitizer on a sample).
+(compute-sanitizer on a sample); and those of check_programs.py.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ import numpy as np
 
 from alcop_mlir.errors import ConfigError, EmulationError
 from alcop_mlir.runtime.launch import Program
-from bench.gpu import operations, pack, probes
+from bench.gpu import check_programs, operations, pack, probes
 from bench.gpu.device import Device, EmulatedDevice, Pool, to_f64
 from bench.gpu.operations import check_memory, row_key, shape_name
 from bench.gpu.pack import Entry, Kit
@@ -64,6 +64,7 @@ def run(session: Session) -> None:
                 break
             emulated += _run_kernel(session, entry, shape, submit)
         session.records.left_out(row_key("kernel", e.spec, s) for e, s in pairs)
+        check_programs.run(session, submit)
         _run_sanitizers(session)
         for one in emulated:
             _compare_emulated(session, one)

@@ -51,7 +51,7 @@ TILES = (
 class Item:
     """One use of a kernel.
 
-    use: "check", "bench" or "collect"
+    use: "check", "program" (checked too), "bench" or "collect"
     group: what the shapes stand for; see `WHY`
     role: which competitor it is in a benchmark
     shapes: at which sizes it runs; more than one for a kernel that takes any
@@ -77,6 +77,7 @@ WHY = {
     "any shape": "kernels that take their sizes at run time",
     "older target": "PTX for sm_80 that the driver assembles for a newer GPU",
     "large": "offsets beyond 32 bits",
+    "programs": "whole functions: fused, split, plain kernels, s8 and tf32",
     "paper": "ALCOP's matrix products (arXiv 2210.16691, its artifact's shapes)",
     "paper batched": "ALCOP's batched matrix products",
     "squares": "where cuBLAS is best known",
@@ -104,8 +105,8 @@ _ONE_BY_ONE = (
 
 
 def all_items(target: str) -> list[Item]:
-    """The three lists; what matters most first in each."""
-    items = [*check_items(target), *bench_items(target)]
+    """The lists; what matters most first in each."""
+    items = [*check_items(target), *program_items(target), *bench_items(target)]
     return [*items, *collect_items(target)]
 
 
@@ -115,6 +116,25 @@ def check_items(target: str) -> Iterator[Item]:
     yield from _check_tiles(target)
     yield from _check_types(target)
     yield from _check_shapes(target)
+
+
+def program_items(target: str) -> Iterator[Item]:
+    """Whole functions: several kernels, fused and plain ones, other types."""
+    small = "block=64,64,32 warp=32,32 stages=3,2"
+    for name, schedule, allow_tf32 in (
+        ("mlp_f16", small, False),
+        ("weights_i8", small, False),
+        ("rows_f32", small, False),
+        ("matmul_s8", small, False),
+        ("matmul_tf32", small, True),
+        ("matmul_tf32", "", False),
+        ("matmul_long_k", f"{small} split_k=4", False),
+        ("matmul_long_k", f"{small} raster=4", False),
+    ):
+        spec = Spec(
+            schedule=schedule, target=target, program=name, allow_tf32=allow_tf32
+        )
+        yield Item(spec, "program", "programs", ())
 
 
 def bench_items(target: str) -> Iterator[Item]:

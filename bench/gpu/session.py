@@ -66,10 +66,11 @@ class Session:
             "created": kit.created,
         }
         self.records.about(command=command, bundle=bundle, device=self.device.about())
-        for reason, count in kit.skipped(use).items():
-            key = f"{SKIPPED} {use} {reason}"
-            if self.records.start(SKIPPED, key):
-                self.records.add(SKIPPED, key, use=use, reason=reason, count=count)
+        for one in (use, "program") if use == "check" else (use,):
+            for reason, count in kit.skipped(one).items():
+                key = f"{SKIPPED} {one} {reason}"
+                if self.records.start(SKIPPED, key):
+                    self.records.add(SKIPPED, key, use=one, reason=reason, count=count)
 
     def wants(self, key: str) -> bool:
         """Whether the user asked for rows of this name."""

@@ -11,6 +11,7 @@ import json
 import math
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
+from pathlib import Path
 from typing import Any
 
 from alcop_mlir.errors import ConfigError
@@ -19,6 +20,7 @@ from alcop_mlir.tuning.problem import Problem
 Shape = tuple[int, int, int, int]  # batch, M, N, K
 LAYOUTS = {"nn": "mk,kn", "nt": "mk,nk", "tn": "km,kn", "tt": "km,nk"}
 BYTES = {"f16": 2, "bf16": 2, "f32": 4}
+PROGRAMS = Path(__file__).with_name("programs")
 
 
 @dataclass(frozen=True)
@@ -28,6 +30,8 @@ class Spec:
     shape: None where one kernel is for all sizes, known when arrays are given
     operand, out: dtypes of A and B, of C; sums are in f32
     schedule: text form; "" leaves the choice to the compiler
+    program: a file of `programs/` to compile instead, without its suffix
+    allow_tf32: whether products of f32 may be rounded
     """
 
     op: str = "matmul"
@@ -37,10 +41,16 @@ class Spec:
     layout: str = "mk,kn"
     schedule: str = ""
     target: str = "sm_90"
+    program: str = ""
+    allow_tf32: bool = False
 
     @property
     def key(self) -> str:
         """Names the kernel among all others: readable, then a hash."""
+        if self.program:
+            made_from = json.dumps(asdict(self)) + self.mlir()
+            digest = hashlib.sha256(made_from.encode()).hexdigest()[:10]
+            return f"{self.program}-{digest}"
         size = "any" if self.shape is None else "x".join(map(str, self.shape))
         digest = hashlib.sha256(json.dumps(asdict(self)).encode()).hexdigest()[:10]
         return f"{self.op}-{size}-{self.operand}-{self.out}-{digest}"
@@ -53,6 +63,8 @@ class Spec:
 
     def mlir(self) -> str:
         """The function that is compiled: C = A * B, C filled with zeros before."""
+        if self.program:
+            return (PROGRAMS / f"{self.program}.mlir").read_text()
         letters = dict(zip("bmnk", self.shape or "????", strict=True))
         lhs, rhs, out = self._maps()
         a = _memref(lhs, letters, self.operand)

@@ -21,6 +21,9 @@ def tiny(stages: str, layout: str = "nn", target: str = "sm_80") -> Spec:
     return Spec("matmul", SHAPE, "f16", "f32", LAYOUTS[layout], schedule, target)
 
 
+PROGRAM = Spec(schedule=f"{TILE} stages=2,2", target="sm_80", program="rows_f32")
+
+
 def items() -> list[Item]:
     """All uses; one kernel that no compiler takes."""
     impossible = Spec(schedule="block=1,1,1 warp=1,1 stages=1,1", shape=SHAPE)
@@ -28,6 +31,7 @@ def items() -> list[Item]:
         Item(tiny("2,2"), "check", "stages", (SHAPE,), emulate=True),
         Item(tiny("1,1", "nt"), "check", "types", (SHAPE,), emulate=True),
         Item(impossible, "check", "tiles", (SHAPE,)),
+        Item(PROGRAM, "program", "programs", ()),
         Item(tiny("2,2"), "bench", "paper", (SHAPE,), "S,2"),
         Item(tiny("2,1"), "bench", "paper", (SHAPE,), "2,1"),
         Item(tiny("1,1"), "bench", "paper", (SHAPE,), "1,1"),
