@@ -20,6 +20,8 @@ from alcop_mlir.bindings import ir
 
 SHARED = "shared"
 REGISTER = "register"
+# What a loop may write, see memory.written_roots.
+_Written = list[tuple[Any, Any | None]]
 READS = ("vector.transfer_read", "vector.load", "memref.load", "nvgpu.ldmatrix")
 
 
@@ -54,10 +56,11 @@ def shared_copies(
     loop: Any, noalias_arguments: bool = False
 ) -> Iterator[Copy | Rejected]:
     """The copies from global to shared memory in `loop`'s own block, judged."""
-    for op in body(loop).operations:
-        form = copy_form(op)
+    forms = [(op, copy_form(op)) for op in body(loop).operations]
+    written = memory.written_roots(loop) if any(form for _, form in forms) else []
+    for op, form in forms:
         if form is not None:
-            yield _judge_shared(form, loop, noalias_arguments)
+            yield _judge_shared(form, loop, written, noalias_arguments)
             continue
         near = near_copy(op, loop)
         if near is not None:
@@ -66,11 +69,15 @@ def shared_copies(
 
 def register_reads(loop: Any) -> Iterator[Copy | Rejected]:
     """The reads of shared memory into values in `loop`'s own block, judged."""
-    for op in body(loop).operations:
-        if op.operation.name in READS and memory.is_workgroup(
-            op.operation.operands[0].type
-        ):
-            yield _judge_register(op.operation, loop)
+    reads = [
+        op.operation
+        for op in body(loop).operations
+        if op.operation.name in READS
+        and memory.is_workgroup(op.operation.operands[0].type)
+    ]
+    written = memory.written_roots(loop) if reads else []
+    for read in reads:
+        yield _judge_register(read, loop, written)
 
 
 def is_shared_copy(op: Any) -> bool:
@@ -79,7 +86,7 @@ def is_shared_copy(op: Any) -> bool:
 
 
 def _judge_shared(
-    form: CopyForm, loop: Any, noalias_arguments: bool
+    form: CopyForm, loop: Any, written: _Written, noalias_arguments: bool
 ) -> Copy | Rejected:
     buffer = memory.root(form.target)
     broken = (
@@ -88,18 +95,18 @@ def _judge_shared(
         or _not_one_buffer(form, buffer)
         or _target_moves(form, loop)
         or _used_elsewhere(form, loop, buffer)
-        or _source_written(form, loop, noalias_arguments)
+        or _source_written(form, loop, written, noalias_arguments)
         or _address_not_early(form.op, loop, SHARED, *captured(form.op))
         or _load_not_early(form, loop)
     )
     return broken or Copy(form.op, loop, SHARED, buffer)
 
 
-def _judge_register(op: Any, loop: Any) -> Copy | Rejected:
+def _judge_register(op: Any, loop: Any, written: _Written) -> Copy | Rejected:
     broken = (
         _no_index(op, loop, REGISTER)
         or _escapes_iteration(op, loop)
-        or _buffer_filled_inside(op, loop)
+        or _buffer_filled_inside(op, loop, written)
         or _address_not_early(op, loop, REGISTER, *op.operands)
     )
     return broken or Copy(op, loop, REGISTER, op.results[0])
@@ -226,11 +233,11 @@ def _wrong_read(
 
 
 def _source_written(
-    form: CopyForm, loop: Any, noalias_arguments: bool
+    form: CopyForm, loop: Any, written: _Written, noalias_arguments: bool
 ) -> Rejected | None:
     """Rule 6: nothing in the loop may write what is copied early."""
     source = memory.root(form.source)
-    for writer, target in memory.written_roots(loop):
+    for writer, target in written:
         if writer in (form.op, loop.operation):
             continue
         if target is None:
@@ -311,10 +318,10 @@ def _escapes_iteration(op: Any, loop: Any) -> Rejected | None:
     return None
 
 
-def _buffer_filled_inside(op: Any, loop: Any) -> Rejected | None:
+def _buffer_filled_inside(op: Any, loop: Any, written: _Written) -> Rejected | None:
     """Rule 6 for registers: the loop may fill the buffer only before the read."""
     buffer = memory.root(op.operands[0])
-    for writer, target in memory.written_roots(loop):
+    for writer, target in written:
         if writer == loop.operation:
             continue
         if target is None or memory.may_alias(buffer, target, False):
@@ -387,11 +394,11 @@ def exchanges_globally(loop: Any, planned: list[Copy], noalias: bool) -> bool:
     )
 
 
-def writes_globally(loop: Any) -> bool:
-    """Whether `loop` writes memory that other blocks and later code can see."""
+def writes_globally(op: Any) -> bool:
+    """Whether `op` or its regions write what other blocks and later code can see."""
     return any(
         root is None or not memory.is_workgroup(root.type)
-        for op, root in memory.written_roots(loop)
+        for _, root in memory.written_roots(op)
     )
 
 

@@ -39,7 +39,7 @@ def inits(loop: Any) -> list[Any]:
 
 def terminator(loop: Any) -> Any:
     """The loop's `scf.yield`."""
-    return list(body(loop).operations)[-1]
+    return body(loop).operations[-1]
 
 
 def trip_count(loop: Any) -> int | None:

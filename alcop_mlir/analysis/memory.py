@@ -68,9 +68,8 @@ class Access:
 
 def is_workgroup(kind: Any) -> bool:
     """Whether a memref type lies in shared memory."""
-    return isinstance(kind, ir.MemRefType) and (
-        str(kind.memory_space) in WORKGROUP_SPACES
-    )
+    space = kind.memory_space if isinstance(kind, ir.MemRefType) else None
+    return space is not None and str(space) in WORKGROUP_SPACES
 
 
 def root(memref: Any) -> Any:

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable
+from collections.abc import Container, Iterable
 from functools import cmp_to_key
 from typing import Any
 
-from alcop_mlir.analysis.loops import constant, defining_op
+from alcop_mlir.analysis.loops import constant
 from alcop_mlir.bindings import ir
 
 # Dialects whose ops (less the divisions below) have no effect and cannot fail.
-_PURE_DIALECTS = ("arith", "index", "math")
+_PURE_DIALECTS = ("arith.", "index.", "math.")
 _PURE_OPS = frozenset(
     """
     affine.apply affine.min affine.max affine.delinearize_index affine.linearize_index
@@ -46,11 +46,13 @@ def is_pure(op: Any) -> bool:
     name = op.operation.name
     if name in _DIVISIONS:
         return constant(op.operation.operands[1]) not in (None, 0, -1)
-    return name in _PURE_OPS or name.split(".", 1)[0] in _PURE_DIALECTS
+    return name in _PURE_OPS or name.startswith(_PURE_DIALECTS)
 
 
 def captured(op: Any) -> list[Any]:
     """The values that `op` and its regions use and do not define."""
+    if not len(op.operation.regions):
+        return list(op.operation.operands)
     used: list[Any] = []
     defined: set[Any] = set()
     _collect_uses(op.operation, used, defined)
@@ -68,27 +70,39 @@ def _collect_uses(op: Any, used: list[Any], defined: set[Any]) -> None:
 
 
 def backward_slice(
-    values: Iterable[Any], block: Any, known: Collection[Any] = ()
+    values: Iterable[Any], block: Any, known: Container[Any] = ()
 ) -> tuple[list[Any], set[Any]]:
     """The ops of `block` that `values` are computed from, and the arguments of it.
 
     The ops come in the order of the block, and may be impure: the caller asks. What
     stands outside of the block, or is `known`, is not followed.
     """
-    pending = [value for value in values if value not in known]
+    ops, arguments = sources(values, block, known)
+    # By pairs: a slice is short, and the block it is of may be long.
+    return sorted(ops, key=cmp_to_key(_block_order)), arguments
+
+
+def sources(
+    values: Iterable[Any], block: Any, known: Container[Any] = ()
+) -> tuple[set[Any], set[Any]]:
+    """As `backward_slice`, the ops in no order: quicker where there are many."""
+    pending = list(values)
+    seen: set[Any] = set()
     ops: set[Any] = set()
     arguments: set[Any] = set()
     while pending:
         value = pending.pop()
-        owner = defining_op(value)
-        if owner is None:
-            if isinstance(value.owner, ir.Block) and value.owner == block:
+        if value in seen or value in known:
+            continue
+        seen.add(value)
+        owner = value.owner
+        if isinstance(owner, ir.Block):
+            if owner == block:
                 arguments.add(value)
         elif owner.operation.block == block and owner.operation not in ops:
             ops.add(owner.operation)
-            pending.extend(v for v in captured(owner) if v not in known)
-    # By pairs: a slice is short, and the block it is of may be long.
-    return sorted(ops, key=cmp_to_key(_block_order)), arguments
+            pending += captured(owner)
+    return ops, arguments
 
 
 def _block_order(one: Any, other: Any) -> int:

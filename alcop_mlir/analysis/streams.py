@@ -11,14 +11,14 @@ into it. The reads of a step are what its arithmetic uses.
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
-from alcop_mlir.analysis.copies import REGISTER, SHARED
+from alcop_mlir.analysis.copies import writes_globally
 from alcop_mlir.analysis.copy_forms import ASYNC, CopyForm, copy_form
 from alcop_mlir.analysis.loops import body, terminator
-from alcop_mlir.analysis.slices import backward_slice, captured, is_pure
-from alcop_mlir.dialects import alcop
+from alcop_mlir.analysis.slices import captured, is_pure, sources
+from alcop_mlir.bindings import ir
 from alcop_mlir.errors import PassError
 
 SYNCHRONISATION = (
@@ -28,45 +28,77 @@ SYNCHRONISATION = (
 )
 
 
+@dataclass
+class Step:
+    """The ops of one fragment step in the order of the body.
+
+    copies, reads: those of them that are planned at the shared, at the register level
+    """
+
+    ops: list[Any] = field(default_factory=list)
+    copies: list[Any] = field(default_factory=list)
+    reads: list[Any] = field(default_factory=list)
+
+    def append(self, other: Step) -> None:
+        """Let `other` follow in the same step."""
+        self.ops += other.ops
+        self.copies += other.copies
+        self.reads += other.reads
+
+
 @dataclass(frozen=True)
 class Streams:
     """The parts of a pipelined loop's body; ops in the order of the body.
 
     copies:  the planned copies into shared memory
     reads:   per step, the planned reads into registers
+    places:  per step, the values of the body that the reads use
     compute: per step, the other ops that do or feed something
     """
 
     loop: Any
     copies: tuple[CopyForm, ...]
     reads: tuple[tuple[Any, ...], ...]
+    places: tuple[tuple[Any, ...], ...]
     compute: tuple[tuple[Any, ...], ...]
     copy_arguments: tuple[int, ...]  # numbers of the carried values each stream needs
     load_arguments: tuple[int, ...]
     compute_arguments: tuple[int, ...]
+    rests: tuple[Any, ...]  # what the loop has left of a step, see rests_of_steps
+    orders_writes: bool  # its barriers order what it writes to global memory, too
 
 
-def separate(loop: Any, steps: list[list[Any]]) -> Streams:
-    """The streams of `loop`, whose body's ops are grouped into `steps`."""
-    copies = [_form(op) for step in steps for op in step if _is_planned(op, SHARED)]
-    reads = [[op for op in step if _is_planned(op, REGISTER)] for step in steps]
-    dropped = _replaced(copies, [op for step in steps for op in step])
-    dropped |= {op for step in reads for op in step}
-    known = {result for step in reads for op in step for result in op.results}
-    needed, arguments = _compute_slice(loop, steps, dropped, known)
+def separate(loop: Any, steps: list[Step], rests: list[Any]) -> Streams:
+    """The streams of `loop`, whose body's ops are grouped into `steps`.
+
+    rests: what the loop has left of a step, see `rests_of_steps`
+    """
+    ops = [op for step in steps for op in step.ops]
+    copies = [_form(op) for step in steps for op in step.copies]
+    reads = [op for step in steps for op in step.reads]
+    dropped = _replaced(copies, ops)
+    dropped.update(reads)
+    known = {result for op in reads for result in op.results}
+    effects = [op for op in ops if op not in dropped and not is_pure(op)]
+    needed, arguments = _compute_slice(loop, effects, known)
+    places = _places(loop, steps)
     return Streams(
         loop=loop,
         copies=tuple(copies),
-        reads=tuple(tuple(step) for step in reads),
+        reads=tuple(tuple(step.reads) for step in steps),
+        places=tuple(places),
         compute=tuple(
-            tuple(op for op in step if op in needed and op not in dropped)
+            tuple(op for op in step.ops if op in needed and op not in dropped)
             for step in steps
         ),
-        copy_arguments=_closure(loop, [v for form in copies for v in addresses(form)]),
-        load_arguments=_closure(
-            loop, [v for step in reads for op in step for v in op.operands]
+        copy_arguments=_arguments(
+            loop, [v for form in copies for v in addresses(form)]
         ),
+        load_arguments=_arguments(loop, [v for step in places for v in step]),
         compute_arguments=arguments,
+        rests=tuple(rests),
+        orders_writes=any(map(writes_globally, effects))
+        and any(op.name == "gpu.barrier" for op in ops),
     )
 
 
@@ -104,57 +136,63 @@ def _replaced(copies: list[CopyForm], ops: list[Any]) -> set[Any]:
     return own | loads | {op for op in ops if op.name in SYNCHRONISATION}
 
 
-def yielded(loop: Any, number: int) -> Any:
-    """What the loop yields for its carried value of that number."""
-    return terminator(loop).operation.operands[number]
-
-
 def argument(loop: Any, number: int) -> Any:
     """The block argument of the carried value of that number."""
     return body(loop).arguments[number + 1]
 
 
-def _is_planned(op: Any, level: str) -> bool:
-    plan = alcop.get(op, alcop.PipelineAttr)
-    return plan is not None and level in plan and op.operation.name != "scf.for"
-
-
 def _compute_slice(
-    loop: Any, steps: list[list[Any]], dropped: set[Any], known: set[Any]
+    loop: Any, effects: list[Any], known: set[Any]
 ) -> tuple[set[Any], tuple[int, ...]]:
-    """Ops and carried values that the compute stream needs."""
-    effects = [
-        op for step in steps for op in step if op not in dropped and not is_pure(op)
-    ]
-    wanted = [value for op in effects for value in captured(op)]
-    results = [
+    """Ops and carried values that the compute stream needs, besides for reads."""
+    used = {
         number
         for number, result in enumerate(loop.results)
         if any(True for _ in result.uses)
-    ]
-    arguments = _closure(loop, wanted, known, results)
-    wanted += [yielded(loop, number) for number in arguments]
-    ops, _ = backward_slice(wanted, body(loop), known)
-    return {*ops, *effects}, arguments
+    }
+    wanted = [value for op in effects for value in captured(op)]
+    ops, arguments = _closure(loop, wanted, known, used)
+    return ops.union(effects), arguments
+
+
+def _places(loop: Any, steps: list[Step]) -> list[tuple[Any, ...]]:
+    """Per step, the operands of its reads that change from iteration to iteration."""
+    block = body(loop)
+    operands = [[v for read in step.reads for v in read.operands] for step in steps]
+    changing = {v for v in {v for step in operands for v in step} if _is_of(v, block)}
+    return [tuple(v for v in step if v in changing) for step in operands]
+
+
+def _is_of(value: Any, block: Any) -> bool:
+    owner = value.owner
+    return (owner if isinstance(owner, ir.Block) else owner.operation.block) == block
+
+
+def _arguments(loop: Any, values: list[Any]) -> tuple[int, ...]:
+    """Numbers of the carried values behind `values`, now and in later iterations."""
+    _, numbers = _closure(loop, values, (), ())
+    return numbers
 
 
 def _closure(
-    loop: Any,
-    values: Iterable[Any],
-    known: Iterable[Any] = (),
-    also: Iterable[int] = (),
-) -> tuple[int, ...]:
-    """Numbers of the carried values behind `values`, now and in later iterations."""
-    block, leaves = body(loop), set(known)
-    numbers = {value: number - 1 for number, value in enumerate(block.arguments)}
+    loop: Any, values: list[Any], known: Iterable[Any], also: Iterable[int]
+) -> tuple[set[Any], tuple[int, ...]]:
+    """The ops and carried values behind `values`, now and in later iterations.
+
+    `also` are numbers of carried values that are needed anyhow. What stands behind the
+    values that are `known` is not followed.
+    """
+    block, yields = body(loop), terminator(loop).operands
+    leaves = set(known)
+    ops: set[Any] = set()
     needed: set[int] = set()
-    pending = set(also)
-    wanted = list(values)
-    while wanted or pending:
-        _, arguments = backward_slice(wanted, block, leaves)
-        pending |= {numbers[a] for a in arguments if numbers[a] >= 0}
-        fresh = pending - needed
+    fresh, wanted = set(also), list(values)
+    while wanted or fresh:
+        wanted += [yields[number] for number in fresh]
         needed |= fresh
-        wanted = [yielded(loop, number) for number in fresh]
-        pending = set()
-    return tuple(sorted(needed))
+        found, arguments = sources(wanted, block, leaves)
+        ops |= found
+        leaves.update(result for op in found for result in op.results)
+        numbers = {one.arg_number - 1 for one in arguments}
+        fresh, wanted = {n for n in numbers if n >= 0} - needed, []
+    return ops, tuple(sorted(needed))

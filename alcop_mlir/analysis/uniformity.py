@@ -17,14 +17,14 @@ _THREAD_IDS = frozenset(
 _LAUNCH_THREAD_IDS = (3, 4, 5)
 
 
-def may_diverge(loop: Any) -> bool:
-    """Whether some threads of a block may run `loop` otherwise than others.
+def may_diverge(op: Any) -> bool:
+    """Whether some threads of a block may run `op` otherwise than others.
 
-    Looks at what its bounds, and the conditions and bounds of what is around it, are
-    computed from: a thread's id, or a value whose origin is not known.
+    Looks at what its bounds, if it is a loop, and the conditions and bounds of what is
+    around it, are computed from: a thread's id, or a value whose origin is not known.
     """
-    values = list(bounds(loop))
-    parent = loop.operation.parent
+    values = list(bounds(op)) if is_loop(op) else []
+    parent = op.operation.parent
     while parent is not None and parent.operation.name not in _KERNELS:
         around = parent.operation
         if is_loop(around):

@@ -15,6 +15,11 @@ def index(value: int) -> Any:
     return arith.constant(ir.IndexType.get(), value)
 
 
+def value(size: Any) -> Any:
+    """An index value for an int, or the value that `size` is."""
+    return index(size) if isinstance(size, int) else size
+
+
 def add(left: Any, right: Any) -> Any:
     """`left + right` on indices."""
     return arith.addi(left, right)
@@ -54,18 +59,50 @@ def clone(op: Any, mapping: dict[Any, Any]) -> Any:
 
     Regions are copied too; MLIR remaps what they define, `mapping` what they capture.
     """
-    copy = op.operation.clone(ip=ir.InsertionPoint.current)
+    operation = op.operation
+    copy = operation.clone()
     remap(copy, mapping)
-    mapping.update(zip(op.operation.results, copy.results, strict=True))
+    mapping.update(zip(operation.results, copy.results, strict=True))
     return copy
+
+
+class Template:
+    """An op that is copied many times: its parts are looked up once."""
+
+    def __init__(self, op: Any):
+        self.operation = op.operation
+        self.results = tuple(enumerate(self.operation.results))
+        self.operands = tuple(enumerate(self.operation.operands))
+        self.has_regions = len(self.operation.regions) > 0
+
+    @property
+    def result(self) -> Any:
+        """The first result of the op itself."""
+        return self.results[0][1]
+
+    def copy(self, mapping: dict[Any, Any]) -> Any:
+        """What `clone` does."""
+        copy = self.operation.clone()
+        if self.has_regions:
+            remap(copy, mapping)
+        else:
+            operands = copy.operands
+            for number, value in self.operands:
+                if value in mapping:
+                    operands[number] = mapping[value]
+        results = copy.results
+        for number, result in self.results:
+            mapping[result] = results[number]
+        return copy
 
 
 def remap(op: Any, mapping: dict[Any, Any]) -> None:
     """Replace operands of `op`, and of all that it contains, by `mapping`."""
     operation = op.operation
-    for number, value in enumerate(operation.operands):
+    operands = operation.operands
+    for number, value in enumerate(operands):
         if value in mapping:
-            operation.operands[number] = mapping[value]
+            operands[number] = mapping[value]
     for region in operation.regions:
         for block in region.blocks:
             for inner in block.operations:

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from alcop_mlir.analysis.loops import body
 from alcop_mlir.analysis.slices import backward_slice
-from alcop_mlir.analysis.streams import argument, yielded
 from alcop_mlir.bindings import arith
 from alcop_mlir.transforms import build
 
@@ -22,6 +21,8 @@ class Carried:
         at its end; else empty, as it is the loop's own index and a constant
     groups:    tokens of the commit groups that were not waited for, oldest first
     fragments: per step, the fragments that were loaded and not used, oldest first
+    loading:   what was built of the addresses of the load stream's tile, in this block;
+        no state, and carried nowhere
     """
 
     compute: list[Any]
@@ -31,6 +32,7 @@ class Carried:
     load_index: list[Any] = field(default_factory=list)
     groups: list[Any] = field(default_factory=list)
     fragments: list[list[Any]] = field(default_factory=list)
+    loading: dict[Any, Any] | None = None
 
     def flat(self) -> list[Any]:
         """All values, in the order that `like` reads them."""
@@ -63,21 +65,23 @@ class Carried:
         )
 
 
-def evaluated(loop: Any, values: list[Any], mapping: dict[Any, Any]) -> list[Any]:
-    """Build what `values` of the loop's body are under `mapping` of its arguments."""
-    ops, _ = backward_slice(values, body(loop), set(mapping))
-    for op in ops:
-        build.clone(op, mapping)
-    return [mapping.get(value, value) for value in values]
+class Recipe:
+    """How `values` of a loop's `block` are computed: built anew for each tile."""
 
+    def __init__(self, block: Any, values: Sequence[Any]):
+        ops, _ = backward_slice(values, block)
+        self.templates = [build.Template(op) for op in ops]
+        self.values = tuple(values)
 
-def advanced(
-    loop: Any, numbers: tuple[int, ...], values: list[Any], index: Any
-) -> list[Any]:
-    """The carried values of those numbers after the iteration at `index`."""
-    mapping = {argument(loop, n): v for n, v in zip(numbers, values, strict=True)}
-    mapping[body(loop).arguments[0]] = index
-    return evaluated(loop, [yielded(loop, number) for number in numbers], mapping)
+    def build(self, mapping: dict[Any, Any]) -> list[Any]:
+        """The values under `mapping` of the block's arguments.
+
+        `mapping` learns what was built: with it no op is built a second time.
+        """
+        for template in self.templates:
+            if template.result not in mapping:
+                template.copy(mapping)
+        return [mapping.get(value, value) for value in self.values]
 
 
 def index_ahead(induction: Any, tiles: int, step: Any) -> Any:

@@ -1,0 +1,34 @@
+"""Builds the synchronisation primitives of a pipeline, at the current insertion point.
+
+By name: the constructors of ops that are defined in Python bind their arguments by
+inspection, which takes ten times as long.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from alcop_mlir.bindings import ir
+from alcop_mlir.dialects import alcop
+
+
+def acquire() -> None:
+    """The slot about to be filled is free."""
+    ir.Operation.create(alcop.ProducerAcquireOp.OPERATION_NAME)
+
+
+def commit() -> Any:
+    """End the group of the copies issued so far; its token."""
+    results = [alcop.group_type()]
+    name = alcop.ProducerCommitOp.OPERATION_NAME
+    return ir.Operation.create(name, results=results).results[0]
+
+
+def wait(group: Any) -> None:
+    """Wait until `group` landed, for all threads."""
+    ir.Operation.create(alcop.ConsumerWaitOp.OPERATION_NAME, operands=[group])
+
+
+def release() -> None:
+    """All reads of the current slot stand above."""
+    ir.Operation.create(alcop.ConsumerReleaseOp.OPERATION_NAME)
