@@ -27,25 +27,40 @@ _ACCESSES = {"memref.load": 0, "vector.load": 0, "memref.store": 1, "vector.stor
 
 @dataclass(frozen=True)
 class Bounds:
-    """How far the last two dimensions of `array` reach; None where all is inside.
+    """How far `array` reaches.
 
+    sizes:   of the dimensions that accesses may leave, outer ones first
     padding: what is loaded from outside, a scalar
     """
 
     array: Any
-    rows: Any | None
-    columns: Any | None
+    sizes: dict[int, Any]
     padding: Any | None = None
 
+    @property
+    def columns(self) -> Any | None:
+        """Size of the last dimension; None where all of it is inside."""
+        return self.sizes.get(self.array.type.rank - 1)
 
-def bounds(array: Any, in_bounds: Sequence[bool], padding: Any = None) -> Bounds:
-    """Those of a transfer with the attribute `in_bounds`; builds the sizes."""
-    rank = array.type.rank
-    rows, columns = (
-        None if inside else _size(array, number)
-        for number, inside in zip((rank - 2, rank - 1), in_bounds, strict=True)
-    )
-    return Bounds(array, rows, columns, padding)
+    def outer(self) -> list[tuple[int, Any]]:
+        """The other dimensions, with their sizes."""
+        last = self.array.type.rank - 1
+        return [(dim, size) for dim, size in self.sizes.items() if dim != last]
+
+
+def bounds(
+    array: Any,
+    dims: Sequence[int | None],
+    in_bounds: Sequence[bool],
+    padding: Any = None,
+) -> Bounds:
+    """Those of a transfer along `dims` with the attribute `in_bounds`; builds sizes."""
+    left = [
+        dim
+        for dim, inside in zip(dims, in_bounds, strict=True)
+        if dim is not None and not inside
+    ]
+    return Bounds(array, {dim: _size(array, dim) for dim in sorted(left)}, padding)
 
 
 @contextmanager
@@ -54,7 +69,7 @@ def guarded(place: Any, limits: Bounds) -> Iterator[None]:
     block = place.operation.block
     first = _number_of(place)
     yield
-    if limits.rows is None and limits.columns is None:
+    if not limits.sizes:
         return
     for op in list(block.operations)[first : _number_of(place)]:
         operation = op.operation
@@ -72,8 +87,10 @@ def _number_of(op: Any) -> int:
 
 
 def _guard(op: Any, indices: list[Any], limits: Bounds) -> None:
-    *_, row, column = indices
-    inside = None if limits.rows is None else build.less(row, limits.rows)
+    column = indices[-1]
+    inside = None
+    for dim, size in limits.outer():
+        inside = _both(inside, build.less(indices[dim], size))
     value = op.results[0] if len(op.results) else op.operands[0]
     is_vector = isinstance(value.type, ir.VectorType)
     count = value.type.shape[0] if is_vector else 1

@@ -62,12 +62,12 @@ class DistributeCopies(Pass):
 
     def run(self, op: Any) -> None:
         work = _collect(op)
-        places: dict[tuple[ThreadBlock, Distribution], _Places] = {}
+        places: dict[tuple[ThreadBlock, Distribution], Places] = {}
         for item in work:
             key = (item.block, item.distribution)
             if key not in places:
                 with item.copy.location:
-                    places[key] = _places(item.block, item.distribution)
+                    places[key] = places_of(item.block, item.distribution)
         for item in work:
             with item.copy.location, ir.InsertionPoint(item.copy):
                 _spread(item, places[item.block, item.distribution])
@@ -81,35 +81,6 @@ class _Work:
     copy: Any
     block: ThreadBlock
     distribution: Distribution
-
-
-@dataclass(frozen=True)
-class _Index:
-    """Where a chunk begins along one dimension: `base` plus a number.
-
-    What is compared with it is shifted instead: bases are the same in many rounds, and
-    an index that only addresses shared memory becomes part of the instruction.
-    """
-
-    base: Any
-    shift: int
-    value: Any
-
-    def below(self, limit: Any) -> Any:
-        """`limit`, as seen from the base."""
-        return build.plus(limit, -self.shift)
-
-    def held(self, last: Any) -> Any:
-        """The index, or `last` where it is beyond that."""
-        return build.plus(arith.minsi(self.base, self.below(last)), self.shift)
-
-
-@dataclass(frozen=True)
-class _Places:
-    """Where a thread's chunks begin, per round; whether it has one in the last."""
-
-    indices: tuple[tuple[_Index, ...], ...]
-    has_last: Any | None  # None: every thread has
 
 
 def _collect(root: Any) -> list[_Work]:
@@ -146,76 +117,7 @@ def _distribution(copy: Any, block: ThreadBlock) -> Distribution:
     return answer
 
 
-def _places(block: ThreadBlock, distribution: Distribution) -> _Places:
-    """Built where the kernel begins, so that all copies of a shape share them."""
-    with ir.InsertionPoint.at_block_begin(block.body):
-        thread = gpu.thread_id(gpu.Dimension.x, upper_bound=distribution.threads)
-        rounds = range(distribution.rounds)
-        indices = [_indices(thread, number, distribution) for number in rounds]
-        if distribution.last_round == distribution.threads:
-            return _Places(tuple(indices), None)
-        last = build.index(distribution.last_round)
-        return _Places(
-            tuple(indices), arith.cmpi(arith.CmpIPredicate.ult, thread, last)
-        )
-
-
-def _indices(
-    thread: Any, number: int, distribution: Distribution
-) -> tuple[_Index, ...]:
-    """Indices of the first element of the thread's chunk in round `number`."""
-    per_row, threads = distribution.chunks_per_row, distribution.threads
-    if distribution.across:
-        return _narrow_indices(thread, number, distribution)
-    if threads % per_row == 0:  # rounds differ by constants only
-        row = _shifted(_divide(thread, per_row), number * threads // per_row)
-        place = _remainder(thread, per_row)
-    else:
-        chunk = build.plus(thread, number * threads)
-        row, place = _shifted(_divide(chunk, per_row), 0), _remainder(chunk, per_row)
-    column = _shifted(_times(place, distribution.elements), 0)
-    if len(distribution.shape) == 2:
-        return row, column
-    rows = _row_indices(row.value, distribution.shape[:-1])
-    return (*(_shifted(index, 0) for index in rows), column)
-
-
-def _shifted(base: Any, by: int) -> _Index:
-    return _Index(base, by, build.plus(base, by))
-
-
-def _narrow_indices(
-    thread: Any, number: int, distribution: Distribution
-) -> tuple[_Index, ...]:
-    """As `_indices`, with rounds along the rows first."""
-    across = distribution.across
-    down, along = divmod(number, distribution.chunks_per_row // across)
-    row = _divide(thread, across)
-    if across * distribution.bytes < WAVE_BYTES:
-        # Neighbouring groups of lanes take rows four apart; see analysis.distribution.
-        eighth = _remainder(row, 8)
-        row = build.add(
-            build.add(_times(_divide(row, 8), 8), _times(_remainder(eighth, 2), 4)),
-            _divide(eighth, 2),
-        )
-    column = _times(_remainder(thread, across), distribution.elements)
-    return (
-        _shifted(row, down * (distribution.threads // across)),
-        _shifted(column, along * across * distribution.elements),
-    )
-
-
-def _row_indices(row: Any, extents: Sequence[int]) -> list[Any]:
-    """The indices along `extents` of row number `row` among all rows."""
-    indices: list[Any] = []
-    for rows in reversed(extents):
-        is_outermost = len(indices) == len(extents) - 1
-        indices.append(row if is_outermost else _remainder(row, rows))
-        row = _divide(row, rows)
-    return indices[::-1]
-
-
-def _spread(item: _Work, places: _Places) -> None:
+def _spread(item: _Work, places: Places) -> None:
     """The accesses of one thread, where the copy stood."""
     if not is_asynchronous(item.copy, item.distribution):
         _copy_plainly(item, places)
@@ -224,7 +126,7 @@ def _spread(item: _Work, places: _Places) -> None:
         _in_round(number, places, lambda indices: _copy_asynchronously(item, indices))
 
 
-def _copy_asynchronously(item: _Work, indices: Sequence[_Index]) -> None:
+def _copy_asynchronously(item: _Work, indices: Sequence[Index]) -> None:
     source, target = map(behind_casts, item.copy.operands)
     chunk = item.distribution
     nvgpu.DeviceAsyncCopyOp(
@@ -238,7 +140,7 @@ def _copy_asynchronously(item: _Work, indices: Sequence[_Index]) -> None:
     )
 
 
-def _elements_there(item: _Work, indices: Sequence[_Index]) -> Any | None:
+def _elements_there(item: _Work, indices: Sequence[Index]) -> Any | None:
     """How many elements of a chunk the source has; None for all of them."""
     chunk = item.distribution
     if not chunk.parts:
@@ -254,7 +156,7 @@ def _elements_there(item: _Work, indices: Sequence[_Index]) -> Any | None:
     return count if there is None else arith.select(there, count, build.index(0))
 
 
-def _is_there(item: _Work, indices: Sequence[_Index]) -> Any | None:
+def _is_there(item: _Work, indices: Sequence[Index]) -> Any | None:
     """Whether the source reaches to `indices`, its first ones; None for surely."""
     source, target = item.copy.operands
     there = None
@@ -280,7 +182,7 @@ def _is_clamped(item: _Work, number: int) -> bool:
     )
 
 
-def _clamped(item: _Work, indices: Sequence[_Index]) -> list[Any]:
+def _clamped(item: _Work, indices: Sequence[Index]) -> list[Any]:
     """`indices` with those that must not be beyond the source's end held there."""
     source = item.copy.operands[0]
     return [
@@ -298,7 +200,7 @@ def _size(source: Any, number: int) -> Any:
     return build.index(size) if isinstance(size, int) else size
 
 
-def _copy_plainly(item: _Work, places: _Places) -> None:
+def _copy_plainly(item: _Work, places: Places) -> None:
     """Loads before stores, a bounded number at a time: their latencies overlap."""
     full = len(places.indices) - (places.has_last is not None)
     for first in range(0, full, LOADS_IN_FLIGHT):
@@ -313,7 +215,7 @@ def _copy_plainly(item: _Work, places: _Places) -> None:
 
 
 def _in_round(
-    number: int, places: _Places, access: Callable[[Sequence[_Index]], None]
+    number: int, places: Places, access: Callable[[Sequence[Index]], None]
 ) -> None:
     """`access` at the indices of a round, if the thread takes part in it."""
     indices = places.indices[number]
@@ -326,7 +228,7 @@ def _in_round(
         scf.YieldOp([])
 
 
-def _load(item: _Work, indices: Sequence[_Index]) -> Any:
+def _load(item: _Work, indices: Sequence[Index]) -> Any:
     source, chunk = behind_casts(item.copy.operands[0]), item.distribution
     element = source.type.element_type
     place = _clamped(item, indices)
@@ -362,25 +264,10 @@ def _zero_attribute(element: Any) -> Any:
     return ir.IntegerAttr.get(element, 0)
 
 
-def _store(item: _Work, value: Any, indices: Sequence[_Index]) -> None:
+def _store(item: _Work, value: Any, indices: Sequence[Index]) -> None:
     target, chunk = behind_casts(item.copy.operands[1]), item.distribution
     place = [index.value for index in indices]
     if chunk.elements == 1:
         memref.store(value, target, place)
     else:
         vector.store(value, target, place, alignment=chunk.bytes)
-
-
-# Arithmetic on indices; what changes nothing builds nothing.
-
-
-def _times(value: Any, factor: int) -> Any:
-    return build.mul(value, build.index(factor)) if factor != 1 else value
-
-
-def _divide(value: Any, divisor: int) -> Any:
-    return arith.divui(value, build.index(divisor)) if divisor != 1 else value
-
-
-def _remainder(value: Any, divisor: int) -> Any:
-    return arith.remui(value, build.index(divisor)) if divisor != 1 else build.index(0)

@@ -1,4 +1,4 @@
-"""Builders that store accumulators, 16 bytes of one row by each lane.
+"""Builders that store accumulators, 16 bytes of one row by each lane where that can be.
 
 In an accumulator piece a lane holds two elements of a row, the quad eight. The lanes of
 a quad first exchange 32-bit words by shuffles, so that each has a longer part of one
@@ -8,13 +8,16 @@ lanes, so which one a lane sends and where it puts what it receives is by select
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 from alcop_mlir.analysis.alignment import element_bytes
+from alcop_mlir.analysis.fragment_layout import Layout
 from alcop_mlir.bindings import arith, gpu, ir, memref, vector
-from alcop_mlir.target import WARP_SIZE
+from alcop_mlir.target import SECTOR_BYTES, WARP_SIZE
 from alcop_mlir.transforms import build
 from alcop_mlir.transforms.fragment_access import (
+    PIECE_COLUMNS,
     Indices,
     Owner,
     Pieces,
@@ -24,29 +27,53 @@ from alcop_mlir.transforms.fragment_access import (
     places,
     shifted,
 )
+from alcop_mlir.transforms.staged_stores import Stages, store_staged
 
-_PIECE_COLUMNS = 8
 _WORD_BYTES = 4  # what a lane sends in a shuffle
 _WORDS = 4  # of the widest store
-_TRADED_BYTES = (2, 4)  # of elements of which a lane's two fill whole words
+_ROW_BYTES = _WORDS * _WORD_BYTES
 
 
 def store_accumulators(
-    held: Pieces, target: Any, indices: Indices, kind: Any, threads: int
+    write: Any, held: Pieces, target: Any, indices: Indices, stages: Stages
 ) -> None:
-    """16 bytes by each store, whole sectors by each quad, where rows are aligned."""
-    lane = owner(threads, held.layout)
-    size = element_bytes(kind)
-    if "n" in held.layout.interleaved:
-        _store_fours(held, target, indices, kind, lane)
-    elif size not in _TRADED_BYTES or not allows(
-        target, indices, _WORDS * _WORD_BYTES // size
-    ):
-        _store_pairs(held, target, indices, kind, lane)
-    elif size == _WORD_BYTES:
-        _store_words(held, target, indices, kind, lane)
+    """What the transfer `write` stores: runs of a row that fill sectors, if may be.
+
+    16 bytes by each lane where rows are aligned; else through shared memory, if there
+    is room; else what each lane holds.
+    """
+    kind = write.operands[0].type
+    lane = owner(stages.threads, held.layout)
+    by_itself = _store_fours if "n" in held.layout.interleaved else _store_pairs
+    together = _for_aligned_rows(target, indices, held.layout)
+    if together is not None and not _surely_split_sectors(target):
+        together(held, target, indices, kind, lane)
+        return
+    stage = stages.at(write, held.layout)
+    if stage is None:
+        (together or by_itself)(held, target, indices, kind, lane)
     else:
-        _store_half_words(held, target, indices, kind, lane)
+        store_staged(held, target, indices, stage)
+
+
+def _for_aligned_rows(
+    target: Any, indices: Indices, layout: Layout
+) -> Callable[..., None] | None:
+    """What stores 16 bytes by each lane; None if rows or elements do not allow it."""
+    size = element_bytes(target.type)
+    if not allows(target, indices, _ROW_BYTES // size):
+        return None
+    if "n" in layout.interleaved:
+        return _store_fours if size == _WORD_BYTES else None
+    return {_WORD_BYTES: _store_words, _WORD_BYTES // 2: _store_half_words}.get(size)
+
+
+def _surely_split_sectors(target: Any) -> bool:
+    """Whether rows begin within sectors, so that a quad's 32 bytes lie in two."""
+    strides, _ = target.type.get_strides_and_offset()
+    if len(strides) < 2 or target.type.is_dynamic_stride_or_offset(strides[-2]):
+        return False
+    return bool(strides[-2] * element_bytes(target.type) % SECTOR_BYTES)
 
 
 def _store_words(
@@ -77,7 +104,7 @@ def _store_half_words(
     """
     odd, upper = lane.is_odd(), lane.is_upper()
     row = build.add(lane.row(), build.mul(upper, build.index(lane.half)))
-    corner = shifted(indices, (row, build.mul(odd, build.index(_PIECE_COLUMNS))))
+    corner = shifted(indices, (row, build.mul(odd, build.index(PIECE_COLUMNS))))
     is_odd, is_upper = _is_set(odd), _is_set(upper)
     where = places(held.layout, kind)
     for number in range(0, len(where), 2):

@@ -14,7 +14,11 @@ s8 into i32), or a vector used in a way that does not work on fragments, is an e
 code of one thread it would be right, but hopelessly slow. Buffers of s8 whose rows run
 along k become views of bytes and of pairs, as ldmatrix transposes pairs only.
 
-Reads, writes and erases no attribute; ops that are made anew keep theirs. Stands after
+Where rows of the output are not aligned, or begin within sectors, the warp passes them
+through shared memory, in place of tiles that are not used any more, and stores runs of
+a row. Such a buffer is marked `alcop.overlaid`, which alcop-outline-kernels reads.
+
+Reads and erases no attribute; ops that are made anew keep theirs. Stands after
 the pipeline is expanded, which works on whole vectors, and before
 alcop-swizzle-shared, which needs to see each access.
 """
@@ -51,12 +55,11 @@ from alcop_mlir.transforms.fragment_access import (
     load_accumulators,
     pieces,
 )
+from alcop_mlir.transforms.fragment_conversions import convert
 from alcop_mlir.transforms.fragment_loads import Corners, load_operand
 from alcop_mlir.transforms.fragment_multiply import (
     halves,
-    is_to_tf32,
     multiply,
-    to_tf32,
 )
 from alcop_mlir.transforms.fragment_stores import store_accumulators
 from alcop_mlir.transforms.staged_stores import Stages
@@ -255,11 +258,11 @@ class _Lowering:
                 value if held is None else held[number]
                 for value, held in zip(op.operands, operands, strict=True)
             ]
-            if is_to_tf32(op):
-                made.append(to_tf32(taken[0]))
-                continue
-            piece = ir.Operation.create(op.name, [kind], taken, attributes)
-            made.append(piece.results[0])
+            converted = convert(op, taken[0])
+            if converted is None:
+                piece = ir.Operation.create(op.name, [kind], taken, attributes)
+                converted = piece.results[0]
+            made.append(converted)
         self.held[result] = tuple(made)
 
     def _layout(self, value: Any) -> Layout:

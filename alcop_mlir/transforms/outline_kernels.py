@@ -13,7 +13,7 @@ strides that neither the type nor the sizes tell; then scalars; sizes, strides a
 scalars as i64. Constants, index arithmetic and views of the host are
 done again inside. Shared buffers become parts of one dynamic block, each at a multiple
 of 128 bytes, in the order of their allocations: `resources.shared_bytes` counts the
-same. A kernel is called after its function; where that has several, `alcop.kernel` of
+same. Those marked `alcop.overlaid` lie over the others, from the beginning on. A kernel is called after its function; where that has several, `alcop.kernel` of
 the launch follows (`f_matmul`), and a number where a name is taken.
 
 Pointers are `llvm.align = 16`, which 16-byte copies need, `llvm.readonly` where the
@@ -22,7 +22,8 @@ option says that arrays do not overlap. A launch that cannot become a kernel is 
 error: nothing below would run it.
 
 Stands after all passes that work on the body of a launch, and before the conversions,
-which work on `gpu.module`s. Reads `alcop.kernel`, which goes with the launch.
+which work on `gpu.module`s. Reads `alcop.kernel` and `alcop.overlaid`, which go with the
+launch.
 """
 
 from __future__ import annotations

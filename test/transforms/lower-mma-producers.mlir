@@ -95,12 +95,20 @@ func.func @wider_across_k(%C: memref<16x16xf32>) {
 
 // -----
 
-// Bytes that become f16: two neighbours at a time.
+// Bytes that become f16: two neighbours by one load of 16 bits, spread out by prmt; then
+// by their bits, 0x6480 flipped, and one subtraction of 1152 for both.
 // CHECK-LABEL: @narrower_along_k
 // CHECK:       nvgpu.ldmatrix {{.*}} -> vector<4x2xf16>
-// CHECK:       vector.load {{.*}} {alignment = 2 : i64} : {{.*}}, vector<2xi8>
-// CHECK:       %[[B:.*]] = vector.from_elements {{.*}} : vector<4x2xi8>
-// CHECK:       %[[H:.*]] = arith.sitofp %[[B]] : vector<4x2xi8> to vector<4x2xf16>
+// CHECK:       %[[P:.*]] = memref.load %{{.*}} : memref<16x8xi16, #gpu.address_space<workgroup>>
+// CHECK:       %[[W:.*]] = arith.extui %[[P]] : i16 to i32
+// CHECK:       nvvm.prmt <default> %c16704_i32, %[[W]], %c0_i32
+// CHECK-COUNT-3: memref.load {{.*}} memref<16x8xi16
+// CHECK:       %[[L:.*]] = vector.bitcast %{{.*}} : vector<4x1xi32> to vector<4x2xi16>
+// CHECK:       %[[B:.*]] = arith.trunci %[[L]] : vector<4x2xi16> to vector<4x2xi8>
+// CHECK:       %[[Z:.*]] = arith.extui %[[B]] : vector<4x2xi8> to vector<4x2xi16>
+// CHECK:       %[[F:.*]] = arith.xori %[[Z]], %cst{{.*}} : vector<4x2xi16>
+// CHECK:       %[[N:.*]] = vector.bitcast %[[F]] : vector<4x2xi16> to vector<4x2xf16>
+// CHECK:       %[[H:.*]] = arith.subf %[[N]], %cst{{.*}} : vector<4x2xf16>
 // CHECK:       %[[S:.*]] = arith.mulf %[[H]], %{{.*}} : vector<4x2xf16>
 // CHECK:       %[[B0:.*]] = vector.extract_strided_slice %[[S]]
 // CHECK:       nvgpu.mma.sync(%{{.*}}, %[[B0]],

@@ -56,3 +56,32 @@ func.func @slots(%C: memref<16xf32>, %n: index) {
   }
   return
 }
+
+// -----
+
+// An overlaid buffer lies where the others do; the block has the larger sum.
+// CHECK-LABEL: func.func @overlaid
+// CHECK:       %[[BYTES:.*]] = arith.constant 384 : i32
+// CHECK:       dynamic_shared_memory_size %[[BYTES]]
+// CHECK:       gpu.func @overlaid
+// CHECK-DAG:     memref.view %{{.*}}[%c0{{.*}}][] : {{.*}} to memref<64xf32
+// CHECK-DAG:     memref.view %{{.*}}[%c256][] : {{.*}} to memref<16xf32
+// CHECK-DAG:     memref.view %{{.*}}[%c0{{.*}}][] : {{.*}} to memref<80xf32
+#ws = #gpu.address_space<workgroup>
+func.func @overlaid(%C: memref<16xf32>) {
+  %c1 = arith.constant 1 : index
+  %c16 = arith.constant 16 : index
+  gpu.launch blocks(%bx, %by, %bz) in (%gx = %c1, %gy = %c1, %gz = %c1)
+             threads(%tx, %ty, %tz) in (%nx = %c16, %ny = %c1, %nz = %c1) {
+    %over = memref.alloc() {alcop.overlaid} : memref<80xf32, #ws>
+    %s = memref.alloc() : memref<64xf32, #ws>
+    %t = memref.alloc() : memref<16xf32, #ws>
+    %v = memref.load %C[%tx] : memref<16xf32>
+    memref.store %v, %s[%tx] : memref<64xf32, #ws>
+    memref.store %v, %t[%tx] : memref<16xf32, #ws>
+    gpu.barrier
+    memref.store %v, %over[%tx] : memref<80xf32, #ws>
+    gpu.terminator
+  }
+  return
+}
