@@ -16,7 +16,7 @@ from alcop_mlir.errors import ConfigError
 
 _PROVIDERS = ("mlir", "torch_mlir")
 _DIALECTS = frozenset(
-    "affine arith bufferization func gpu linalg llvm math memref nvgpu nvvm scf "
+    "affine arith bufferization cf func gpu linalg llvm math memref nvgpu nvvm scf "
     "tensor transform vector ub".split()
 )
 

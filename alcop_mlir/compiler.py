@@ -29,7 +29,7 @@ from alcop_mlir.runtime import ptx
 from alcop_mlir.runtime.bundle import Bundle, Code
 from alcop_mlir.runtime.manifest import Function, Kernel, Size
 from alcop_mlir.schedule import Schedule
-from alcop_mlir.steps import Step
+from alcop_mlir.steps import Contraction, Step
 from alcop_mlir.target import DEFAULT_TARGET, Target, find_target
 from alcop_mlir.transforms.driver import PassCrash, PassFailure, run_pipeline
 from alcop_mlir.transforms.pipeline_text import with_options
@@ -242,7 +242,20 @@ def _function(
         decisions = [Decision(None, ())] * len(one.launches)
     names = Names(arrays, signature.sizes)
     function = describe(one, names, roles, decisions, statistics)
-    return replace(function, reference=signature.steps)
+    return replace(function, reference=_reference(signature.steps, function.kernels))
+
+
+def _reference(steps: Sequence[Step], kernels: Sequence[Kernel]) -> tuple[Step, ...]:
+    """The steps; products that run on tensor cores are summed in f32 at least."""
+    products = sum(isinstance(step, Contraction) for step in steps)
+    if sum(kernel.schedule is not None for kernel in kernels) < products:
+        return tuple(steps)
+    return tuple(
+        replace(step, sums="f32")
+        if isinstance(step, Contraction) and step.sums in ("f16", "bf16")
+        else step
+        for step in steps
+    )
 
 
 def _hash(lowered: Lowered) -> str:

@@ -6,17 +6,20 @@ The function's values have numbers, those of a bundle names: `arg0`, `result`, t
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from alcop_mlir import polynomials
 from alcop_mlir.analysis.host import Host, Launch
 from alcop_mlir.analysis.host_values import Blocks, Local, SizeOf, StrideOf
 from alcop_mlir.bindings import ir
 from alcop_mlir.decisions import Decision
 from alcop_mlir.errors import CompileError
+from alcop_mlir.polynomials import Polynomial
 from alcop_mlir.runtime.manifest import (
     DTYPES,
+    AtMost,
     CeilDiv,
     Function,
     Intermediate,
@@ -87,7 +90,26 @@ def describe(
             )
             for number, array in enumerate(host.locals)
         ),
+        checks=tuple(_checks(host, names)),
     )
+
+
+def _checks(host: Host, names: Names) -> Iterator[AtMost]:
+    """What is asserted, but for what holds anyhow when each name is one size."""
+
+    def named(size: SizeOf) -> Polynomial:
+        name = names.of(size)
+        return (
+            polynomials.constant(name)
+            if isinstance(name, int)
+            else (polynomials.size(name))
+        )
+
+    for check in dict.fromkeys(host.checks):
+        least, most = check.least.substituted(named), check.most.substituted(named)
+        left = (most - least).known
+        if left is None or left < 0:
+            yield AtMost(least, most)
 
 
 def roles_by_access(host: Host, module: Any) -> list[str]:

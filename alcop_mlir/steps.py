@@ -31,7 +31,8 @@ class Contraction:
     """`out = einsum(maps, lhs, rhs)`, plus the array called `init` where there is one.
 
     precision: what the kernel rounds lhs and rhs to before it multiplies, if it does
-    dtype:     of `out`; floats are summed in f32, or f64, and then rounded
+    dtype:     of `out`
+    sums:      of the sums that are rounded to it; tensor cores know f32 and i32 only
     """
 
     lhs: str
@@ -41,6 +42,7 @@ class Contraction:
     init: str | None
     precision: str | None = None
     dtype: str = "f32"
+    sums: str = "f32"
 
     @property
     def reads(self) -> tuple[str, ...]:
@@ -221,7 +223,7 @@ def _member(taken: Fields, value: Any, name: str) -> Any:
         case "precision":
             is_given = value.get(name) is not None
             return taken.one_of(name, PRECISIONS) if is_given else None
-        case "dtype":
+        case "dtype" | "sums":
             return taken.one_of(name, _TYPES) if name in value else "f32"
         case "combine":
             return taken.one_of(name, tuple(COMBINES))

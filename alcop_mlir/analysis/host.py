@@ -6,11 +6,13 @@ from dataclasses import dataclass
 from typing import Any
 
 from alcop_mlir.analysis.host_values import (
+    AtMost,
     Blocks,
     Local,
     SizeOf,
     StrideOf,
     argument,
+    asserted,
     blocks,
     size,
 )
@@ -21,13 +23,14 @@ from alcop_mlir.analysis.promises import row_alignment
 from alcop_mlir.bindings import ir
 
 LAUNCH = "gpu.launch_func"
+ASSERT = "cf.assert"
 _NEEDS_NO_DEVICE = frozenset(
     """
     arith.constant arith.index_cast func.return memref.alloc memref.dealloc
     memref.cast memref.reinterpret_cast memref.subview memref.collapse_shape
     memref.expand_shape memref.memory_space_cast memref.extract_strided_metadata
     memref.assume_alignment memref.extract_aligned_pointer_as_index memref.dim
-    arith.ceildivui arith.divui arith.muli
+    arith.ceildivui arith.divui arith.muli arith.addi arith.subi arith.cmpi
     """.split()
 )
 
@@ -78,12 +81,14 @@ class Host:
     """A host function that can be run as data: nothing but launches of kernels.
 
     arrays: its arguments; locals: the arrays that it allocates
+    checks: what it asserts of sizes before it launches anything
     """
 
     name: str
     arrays: tuple[ArrayType, ...]
     launches: tuple[Launch, ...]
     locals: tuple[LocalArray, ...] = ()
+    checks: tuple[AtMost, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -127,21 +132,30 @@ def _host(func: Any) -> Host | tuple[NotCompiled, ...]:
         op.operation for op in block.operations if op.operation.name == "memref.alloc"
     ]
     locals_ = [_local(alloc) for alloc in allocs]
-    launches: list[Launch] = []
-    for op in block.operations:
-        inner = op.operation
-        if inner.name == LAUNCH:
-            launch = _launch(op, [alloc.results[0] for alloc in allocs])
-            if isinstance(launch, Launch):
-                launches.append(launch)
-            else:
-                obstacles.append(launch)
-        elif inner.name not in _NEEDS_NO_DEVICE:
-            reason = f"'{inner.name}' was not compiled to a kernel"
-            obstacles.append(NotCompiled(inner, reason))
-    obstacles += [one for one in locals_ if isinstance(one, NotCompiled)]
-    kept = tuple(one for one in locals_ if isinstance(one, LocalArray))
-    return tuple(obstacles) or Host(name, tuple(arrays), tuple(launches), kept)
+    found = [
+        _effect(op, [alloc.results[0] for alloc in allocs]) for op in block.operations
+    ]
+    obstacles += [one for one in (*found, *locals_) if isinstance(one, NotCompiled)]
+    return tuple(obstacles) or Host(
+        name,
+        tuple(arrays),
+        launches=tuple(one for one in found if isinstance(one, Launch)),
+        locals=tuple(one for one in locals_ if isinstance(one, LocalArray)),
+        checks=tuple(one for one in found if isinstance(one, AtMost)),
+    )
+
+
+def _effect(op: Any, allocated: list[Any]) -> Launch | AtMost | NotCompiled | None:
+    """What an op of the host does; None where it only computes a value."""
+    inner = op.operation
+    if inner.name == LAUNCH:
+        return _launch(op, allocated)
+    if inner.name == ASSERT:
+        reason = "checks what is no order of sizes of arrays"
+        return asserted(inner.operands[0]) or NotCompiled(inner, reason)
+    if inner.name in _NEEDS_NO_DEVICE:
+        return None
+    return NotCompiled(inner, f"'{inner.name}' was not compiled to a kernel")
 
 
 def _array(value: Any) -> ArrayType | str:

@@ -7,7 +7,7 @@ from typing import Any
 
 from alcop_mlir.analysis.loops import constant, defining_op
 from alcop_mlir.analysis.memory import root
-from alcop_mlir.bindings import ir
+from alcop_mlir.bindings import arith, ir
 from alcop_mlir.polynomials import Polynomial
 from alcop_mlir.polynomials import constant as number
 from alcop_mlir.polynomials import size as factor
@@ -48,6 +48,30 @@ class Blocks:
 
     sizes: tuple[int | SizeOf, ...]
     tile: int
+
+
+@dataclass(frozen=True)
+class AtMost:
+    """That `least` is not more than `most`."""
+
+    least: Polynomial
+    most: Polynomial
+
+
+def asserted(value: Any) -> AtMost | None:
+    """The order of sizes that the truth value says there is."""
+    op = defining_op(value)
+    if op is None or op.operation.name != "arith.cmpi":
+        return None
+    left, right = map(extent, op.operation.operands)
+    name = str(arith.CmpIPredicate(op.operation.attributes["predicate"].value))
+    if left is None or right is None:
+        return None
+    if name in ("sge", "sgt"):
+        left, right = right, left
+    if name in ("slt", "sgt"):
+        left = left + number(1)
+    return AtMost(left, right) if name in ("sle", "sge", "slt", "sgt") else None
 
 
 def blocks(value: Any) -> int | Blocks | None:

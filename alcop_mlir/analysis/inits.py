@@ -32,22 +32,29 @@ class Init:
     writer: Any
 
 
-def find_init(contraction: Contraction) -> Init:
+def find_init(contraction: Contraction, noalias_arguments: bool = False) -> Init:
     """What fills C: the nearest op above in the same block that writes it.
 
     Ops in between must be known to leave C alone, and, for a copy, not to write its
     source: else the init is "read" and everything stays where it is.
+
+    noalias_arguments: whether a written argument surely overlaps no other
     """
     passed: list[Any] = []
     for op in ops_before(contraction.op):
-        if op.name == "linalg.fill" and op.operands[1] == contraction.out:
-            zero = _is_zero(op.operands[0])
-            return Init("zero", op) if zero else Init("read", None)
         element = elementwise(op)
         if element is not None and element.output.value == contraction.out:
-            can_start = _is_copy(element) and not _is_disturbed(element, passed)
-            return Init("copy", op) if can_start else Init("read", None)
-        if not reaches_only_operands(op) or touches(op, contraction.out):
+            if _fills_with_zero(element):
+                return Init("zero", op)
+            source = element.inputs[0].value if _is_copy(element) else None
+            if source is None or any(
+                writes(above, source, noalias_arguments) for above in passed
+            ):
+                return Init("read", None)
+            return Init("copy", op)
+        if not reaches_only_operands(op) or touches(
+            op, contraction.out, noalias_arguments
+        ):
             break
         passed.append(op)
     return Init("read", None)
@@ -64,6 +71,15 @@ def fill_before(op: Any, array: Any) -> Any | None:
         if not reaches_only_operands(above) or touches(above, array):
             return None
     return None
+
+
+def _fills_with_zero(element: Elementwise) -> bool:
+    """Whether the body is no more than a zero, given as an input or from outside."""
+    if element.block is None or len(element.block.operations) != 1:
+        return False
+    (result,) = element.block.operations[0].operation.operands
+    given = {one.argument: one.value for one in element.inputs if not one.is_array}
+    return _is_zero(given.get(result, result))
 
 
 def _is_copy(element: Elementwise) -> bool:
@@ -83,11 +99,6 @@ def _is_copy(element: Elementwise) -> bool:
     (first, *others) = body
     extends = first.name == "arith.extf" and first.operands[0] == source.argument
     return extends and not others and end.operands[0] == first.results[0]
-
-
-def _is_disturbed(element: Elementwise, passed: list[Any]) -> bool:
-    """Whether its input would be another array's further below."""
-    return any(writes(op, element.inputs[0].value) for op in passed)
 
 
 def _is_zero(value: Any) -> bool:

@@ -107,6 +107,14 @@ def check(function: Function, arrays: Sequence[Array]) -> dict[str, int]:
                 "arrays must be in one place"
             )
         _check_layout(parameter, array, what, sizes)
+    for one in function.checks:
+        least, most = one.least.value(sizes), one.most.value(sizes)
+        if least > most:
+            which = "" if one.least.known is not None else f", which is {least}"
+            raise LaunchError(
+                f"sizes do not fit together: {one.most} is {most}, expected at least "
+                f"{one.least}{which}"
+            )
     _check_overlap(function.parameters, arrays)
     return sizes
 

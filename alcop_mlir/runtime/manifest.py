@@ -14,6 +14,7 @@ from typing import Any
 from alcop_mlir import steps
 from alcop_mlir.errors import ConfigError
 from alcop_mlir.fields import Fields, is_count, short
+from alcop_mlir.polynomials import Polynomial, collected
 from alcop_mlir.schedule import Schedule
 from alcop_mlir.steps import Size, Step
 
@@ -71,6 +72,14 @@ class CeilDiv:
 
 
 @dataclass(frozen=True)
+class AtMost:
+    """What has to hold of the sizes of a call: that `least` is not more than `most`."""
+
+    least: Polynomial
+    most: Polynomial
+
+
+@dataclass(frozen=True)
 class Pipeline:
     """One pipelined buffer: how many slots, at which level of the memory hierarchy."""
 
@@ -110,6 +119,7 @@ class Function:
 
     reference:     what it computes, for checking; empty where that is not known
     intermediates: arrays that the kernels use besides the parameters
+    checks:        what keeps the kernels from running over the end of an array
     """
 
     name: str
@@ -117,6 +127,7 @@ class Function:
     kernels: tuple[Kernel, ...]
     reference: tuple[Step, ...] = ()
     intermediates: tuple[Intermediate, ...] = ()
+    checks: tuple[AtMost, ...] = ()
 
 
 def intermediate_name(number: int) -> str:
@@ -181,6 +192,11 @@ def function_to_json(function: Function) -> dict[str, Any]:
             {"name": one.name, "dtype": one.dtype, "shape": list(one.shape)}
             for one in function.intermediates
         ]
+    if function.checks:
+        value["at_most"] = [
+            [_polynomial_to_json(one.least), _polynomial_to_json(one.most)]
+            for one in function.checks
+        ]
     return value
 
 
@@ -193,6 +209,9 @@ def function_from_json(value: Any) -> Function:
     if value.get("intermediates") is not None:
         items = fields.take("intermediates", list)
         handed_on = tuple(_intermediate(item, sizes) for item in items)
+    checks: list[AtMost] = []
+    if value.get("at_most") is not None:
+        checks = [_at_most(item, sizes) for item in fields.take("at_most", list)]
     given = {p.name for p in parameters}
     known = given | {one.name for one in handed_on}
     if len(known) < len(parameters) + len(handed_on):
@@ -205,6 +224,7 @@ def function_from_json(value: Any) -> Function:
         ),
         reference=steps.from_json(fields.take("reference", list), given, sizes),
         intermediates=handed_on,
+        checks=tuple(checks),
     )
 
 
@@ -257,6 +277,29 @@ def _intermediate(value: Any, sizes: set[str]) -> Intermediate:
         raise ConfigError(f"intermediate: 'shape' is {short(list(shape))}")
     dtype = fields.matching("dtype", r"(bf|f|i)[1-9]\d{0,2}|index")
     return Intermediate(fields.take("name", str), dtype, shape)
+
+
+def _polynomial_to_json(polynomial: Polynomial) -> list[Any]:
+    """`[[8, ["M", "N"]], [2, []]]` for 8 * M * N + 2."""
+    return [[number, list(factors)] for number, factors in polynomial.terms]
+
+
+def _at_most(value: Any, sizes: set[str]) -> AtMost:
+    match value:
+        case [list(least), list(most)]:
+            return AtMost(_polynomial(least, sizes), _polynomial(most, sizes))
+    raise ConfigError(f"function: 'at_most' has {short(value)}")
+
+
+def _polynomial(terms: list[Any], sizes: set[str]) -> Polynomial:
+    for term in terms:
+        match term:
+            case [int(), list(factors)] if all(
+                isinstance(factor, str) and factor in sizes for factor in factors
+            ):
+                continue
+        raise ConfigError(f"function: 'at_most' has {short(term)}")
+    return collected((number, tuple(factors)) for number, factors in terms)
 
 
 def _parameter(value: Any) -> Parameter:

@@ -245,6 +245,14 @@ def _cubin(data: bytes, log: str) -> Cubin:
     )
 
 
+def of_kernel(cubin: Cubin, name: str) -> Cubin:
+    """What ptxas said of one kernel of `cubin`, which may hold several."""
+    for part in cubin.log.split("Compiling entry function ")[1:]:
+        if part.startswith(f"'{name}'"):
+            return _cubin(cubin.data, part)
+    return cubin
+
+
 def _numbers(pattern: str, log: str) -> list[int]:
     return [int(number) for number in re.findall(pattern, log)]
 

@@ -30,7 +30,6 @@ from alcop_mlir.steps import (
 )
 
 F32_STEP = 2.0**-23  # largest relative error of one truncated f32 operation
-_F64_STEP = 2.0**-52
 _MAX_TERMS = 2**27  # elements of what a reduction combines; 1 GiB each
 # How each op combines, and what it starts from.
 _REDUCERS = {
@@ -105,7 +104,7 @@ def _contraction(
     if step.init is not None:
         exact, error = exact + known[step.init].values, known[step.init].error
         terms += 1
-    relative = terms * (_F64_STEP if dtype == "f64" else F32_STEP)
+    relative = _error_of_sums(terms, step.sums)
     relative += _relative_error(lhs) + _relative_error(rhs)
     if step.precision is not None:
         relative += 2 * ROUNDING[step.precision]
@@ -226,6 +225,14 @@ def _terms(step: Contraction, lhs: Array, rhs: Array) -> int:
     sizes = dict(zip(left, lhs.shape, strict=True))
     sizes.update(zip(right, rhs.shape, strict=True))
     return math.prod(size for loop, size in sizes.items() if loop not in out)
+
+
+def _error_of_sums(terms: int, dtype: str) -> float:
+    """Of so many terms; in f32 of tensor cores, which truncate."""
+    if dtype == "f32":
+        return terms * F32_STEP
+    # Rounded to nearest, one after the other: as likely up as down.
+    return (1 + 2 * math.sqrt(terms)) * ROUNDING[dtype]
 
 
 def _relative_error(given: Bounded) -> float:

@@ -72,7 +72,8 @@ def _run(given: Any) -> int:
         return 0
     bundle = compiler.pack(lowered)
     if given.emit == "ptx":
-        _write("\n".join(code.ptx for code in bundle.code.values()), given.output)
+        texts = dict.fromkeys(code.ptx for code in bundle.code.values())
+        _write("\n".join(texts), given.output)
         return 0
     _show(bundle, given.output)
     return 0

@@ -5,30 +5,52 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from alcop_mlir.runtime.manifest import CeilDiv, Function, Kernel
+from alcop_mlir.runtime.workspace import plan
 from alcop_mlir.tools.command_line import aligned
 
 Rows = Iterator[tuple[str, list[str]]]
 
 
 def function_rows(function: Function) -> Rows:
-    """Arrays, then what `kernel_rows` says of each kernel."""
+    """Arrays and workspace, then what `kernel_rows` says of each kernel."""
     yield (
         "arrays",
         aligned(
             [
-                [p.name, f"{'x'.join(map(str, p.shape))}x{p.dtype}", p.role]
+                [p.name, "x".join(map(str, (*p.shape, p.dtype))), p.role]
                 for p in function.parameters
             ]
         ),
     )
+    if function.intermediates:
+        yield "workspace", [_workspace(function)]
     for kernel in function.kernels:
         yield from kernel_rows(kernel)
 
 
+def _workspace(function: Function) -> str:
+    """How much memory a call takes for the arrays that kernels hand on."""
+    number = len(function.intermediates)
+    arrays = f"{number} intermediate array{'s' if number > 1 else ''}"
+    named = {
+        size
+        for one in function.intermediates
+        for size in one.shape
+        if isinstance(size, str)
+    }
+    if named:
+        return f"{arrays}, their size by {', '.join(sorted(named))}"
+    return f"{plan(function, {}).bytes} bytes for {arrays}"
+
+
 def kernel_rows(kernel: Kernel) -> Rows:
-    """Schedule, pipelines, launch and resources."""
+    """Launch, schedule, pipelines and resources."""
     blocks, threads = extent(kernel.grid), extent(kernel.block)
     yield "kernel", [f"{kernel.name}: {blocks} blocks of {threads} threads"]
+    if kernel.simt:
+        yield "schedule", ["none: plain SIMT, one thread per element"]
+        yield "resources", [_resources(kernel)]
+        return
     yield "schedule", [str(kernel.schedule) if kernel.schedule else "none"]
     yield (
         "pipelines",
@@ -56,7 +78,7 @@ def _resources(kernel: Kernel) -> str:
 def extent(parts: Sequence[int | CeilDiv]) -> str:
     """`16 x 8` for 16, 8, 1."""
     texts = [
-        f"ceil({part.size} / {part.divisor})"
+        f"ceil({' * '.join(map(str, part.sizes))} / {part.divisor})"
         if isinstance(part, CeilDiv)
         else str(part)
         for part in parts

@@ -10,8 +10,9 @@ The threads of a one-dimensional grid take the elements of the output, the last
 dimension fastest, so that neighbours touch neighbouring bytes; 256 of them are a block.
 The loops of a sum run inside, outer ones first, and keep it in registers; a
 `linalg.fill` just above becomes what it starts from. A fill or copy between memrefs is
-a kernel too, and so is an `scf.parallel`. Sizes may be known at run time only. No
-kernel is launched over nothing.
+a kernel too, and so is an `scf.parallel`. Sizes may be known at run time only: where
+they could contradict each other, the host asserts that no array is too small. No kernel
+is launched over nothing.
 
 Iterations of loops that are said to be parallel are taken to be independent, and
 arguments not to overlap where one is written: the launcher refuses others. What cannot
@@ -201,7 +202,11 @@ def _indices(nest: Nest, number: int, place: dict[int, Any]) -> list[Any]:
 
 def _launch_copy(op: Any) -> None:
     source, target = op.operands
-    sizes = [_copied_size(source, target, number) for number in range(target.type.rank)]
+    sizes = [_copied_size(source, target, n) for n in range(target.type.rank)]
+    for number, size in enumerate(sizes):
+        if source.type.is_dynamic_dim(number) or target.type.is_dynamic_dim(number):
+            assert_at_least(source, number, build.value(size))
+            assert_at_least(target, number, build.value(size))
 
     def element(point: list[Any]) -> None:
         memref.store(memref.load(source, point), target, point)

@@ -21,11 +21,11 @@ PASSES = (
     "alcop-protect-arguments",
     "alcop-separate-results",
     "alcop-drop-offsets",
+    "alcop-merge-elementwise",
     "alcop-fuse-producers",
     "alcop-raise-contractions",
     "alcop-select-schedule",
     "alcop-split-k",
-    "alcop-merge-elementwise",
     "alcop-fuse-elementwise",
     "alcop-tile-to-blocks",
     "alcop-launch-loops",
@@ -124,10 +124,13 @@ def steps_to_products(allow_tf32: bool) -> tuple[str, ...]:
     """From a module as it was given to one in which matrix products are marked."""
     on_functions = (
         # The launcher refuses to write an array that overlaps another.
+        with_options("alcop-merge-elementwise", assume_noalias_args=True),
         with_options(
             "alcop-fuse-producers", assume_noalias_args=True, allow_tf32=allow_tf32
         ),
-        with_options("alcop-raise-contractions", allow_tf32=allow_tf32),
+        with_options(
+            "alcop-raise-contractions", allow_tf32=allow_tf32, assume_noalias_args=True
+        ),
     )
     return (*BUFFERIZE, "alcop-drop-offsets", f"func.func({','.join(on_functions)})")
 

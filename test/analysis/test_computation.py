@@ -199,7 +199,7 @@ def test_products_of_integers() -> None:
       linalg.matmul ins(%a, %b : {a}, {b}) outs(%c : {c})
       return"""
     assert steps(f"%a: {a}, %b: {b}, %c: {c}", body) == (
-        Contraction("arg0", "arg1", "arg2", "mk,kn->mn", None, dtype="i32"),
+        Contraction("arg0", "arg1", "arg2", "mk,kn->mn", None, dtype="i32", sums="i32"),
     )
 
 

@@ -14,6 +14,7 @@ from alcop_mlir.analysis.host import (
 )
 from alcop_mlir.analysis.host_values import Blocks, Local, SizeOf, StrideOf
 from alcop_mlir.bindings import ir, make_context
+from alcop_mlir.polynomials import size
 
 KERNELS = """
 gpu.module @f_kernels {
@@ -176,6 +177,54 @@ def test_arrays_that_are_handed_on() -> None:
     (launch,) = found.launches
     assert launch.grid == (Blocks((8, rows), 64), 1, 1)
     assert launch.arguments == (Local(0), Local(1), rows)
+
+
+@pytest.mark.parametrize(
+    ("order", "least", "most"),
+    [
+        ("sle, %more, %columns", "rows + 1", "columns"),
+        ("sge, %columns, %more", "rows + 1", "columns"),
+        ("slt, %more, %columns", "rows + 2", "columns"),
+        ("sgt, %all, %rows", "rows + 1", "rows * columns"),
+        ("sle, %less, %c64", "rows - 1", "64"),
+    ],
+)
+def test_what_is_asserted_of_sizes(order: str, least: str, most: str) -> None:
+    """Sums and products of sizes, also of views."""
+    body = f"""
+      %c0 = arith.constant 0 : index
+      %rows = memref.dim %a, %c0 : memref<?x?xf16>
+      %columns = memref.dim %a, %c1 : memref<?x?xf16>
+      %more = arith.addi %rows, %c1 : index
+      %less = arith.subi %rows, %c1 : index
+      %flat = memref.collapse_shape %a [[0, 1]] : memref<?x?xf16> into memref<?xf16>
+      %all = memref.dim %flat, %c0 : memref<?xf16>
+      %fit = arith.cmpi {order} : index
+      cf.assert %fit, "they do"
+    """
+    found = read(body, "%a: memref<?x?xf16>")
+    assert isinstance(found, Host)
+    (check,) = found.checks
+    names = {SizeOf(0, 0): size("rows"), SizeOf(0, 1): size("columns")}
+    assert str(check.least.substituted(names.__getitem__)) == least
+    assert sorted(str(check.most.substituted(names.__getitem__))) == sorted(most)
+
+
+@pytest.mark.parametrize(
+    "order", ["eq, %rows, %c64", "ult, %rows, %c64", "sle, %half, %c64"]
+)
+def test_what_cannot_be_checked_stands_in_the_way(order: str) -> None:
+    """The launcher compares sums of products of sizes, nothing else."""
+    body = f"""
+      %c0 = arith.constant 0 : index
+      %rows = memref.dim %a, %c0 : memref<?x4xf16>
+      %half = arith.divui %rows, %c2 : index
+      %fit = arith.cmpi {order} : index
+      cf.assert %fit, "they do"
+    """
+    found = read(body, "%a: memref<?x4xf16>")
+    assert isinstance(found, tuple)
+    assert found[0].reason == "checks what is no order of sizes of arrays"
 
 
 def test_launch_sizes_must_be_known() -> None:

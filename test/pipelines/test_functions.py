@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from alcop_mlir import compiler, inputs
-from alcop_mlir.errors import CompileError
+from alcop_mlir.errors import CompileError, LaunchError
 from alcop_mlir.runtime.launch import Program
 from alcop_mlir.runtime.workspace import plan
 from alcop_mlir.schedule import Schedule
@@ -274,6 +274,35 @@ def test_a_product_of_run_time_size_hands_on_its_output() -> None:
         out = np.full(40, np.nan, np.float32)
         program(a, b, out)
         np.testing.assert_allclose(out, (wide(a) @ wide(b)).sum(axis=0), atol=1e-3)
+
+
+def test_sizes_that_contradict_each_other() -> None:
+    """A window must not slide over the end; equal sizes have one name."""
+    program = build("""
+      func.func @f(%a: memref<?x6xf32>, %w: memref<3x6xf32>, %c: memref<?x6xf32>) {
+        linalg.generic {
+          indexing_maps = [affine_map<(i, c, k) -> (i * 2 + k, c)>,
+                           affine_map<(i, c, k) -> (k, c)>,
+                           affine_map<(i, c, k) -> (i, c)>],
+          iterator_types = ["parallel", "parallel", "reduction"]
+        } ins(%a, %w : memref<?x6xf32>, memref<3x6xf32>) outs(%c : memref<?x6xf32>) {
+        ^bb0(%x: f32, %y: f32, %z: f32):
+          %0 = arith.mulf %x, %y : f32
+          %1 = arith.addf %z, %0 : f32
+          linalg.yield %1 : f32
+        }
+        return
+      }""")
+    a, w = random(23, 6, dtype=np.float32), random(3, 6, dtype=np.float32)
+    out = np.zeros((11, 6), np.float32)
+    program(a, w, out)
+    expected = sum(wide(a)[k : k + 21 : 2] * w[k] for k in range(3))
+    np.testing.assert_allclose(out, expected, atol=1e-5)
+    with pytest.raises(
+        LaunchError,
+        match=r"arg0_0 is 22, expected at least 2 \* arg2_0 \+ 1, which is 23",
+    ):
+        program(a[1:].copy(), w, out)
 
 
 def test_in_place() -> None:

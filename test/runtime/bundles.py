@@ -6,8 +6,10 @@ from typing import Any
 
 import numpy as np
 
+from alcop_mlir.polynomials import constant, size
 from alcop_mlir.runtime.bundle import Bundle, Code
 from alcop_mlir.runtime.manifest import (
+    AtMost,
     CeilDiv,
     Function,
     Intermediate,
@@ -73,6 +75,7 @@ def chain(rows: int | str = 4) -> Function:
             Intermediate("x", "f32", (rows, 8)),
             Intermediate("y", "i1", (rows, 8)),
         ),
+        checks=(AtMost(constant(3), size(rows)),) if isinstance(rows, str) else (),
     )
 
 

@@ -213,6 +213,30 @@ def test_grids_are_products_of_known_sizes(tmp_path: Path, factors: Any) -> None
         load(path)
 
 
+@pytest.mark.parametrize(
+    "check",
+    [
+        3,
+        [],
+        [[[1, ["M"]]]],
+        [[[1, ["Q"]]], []],
+        [[["M", 1]], []],
+        [[[1, ["M"], 2]], []],
+        [[[1, [[]]]], []],
+    ],
+)
+def test_checks_are_of_known_sizes(tmp_path: Path, check: Any) -> None:
+    """Sums of products, and nothing to evaluate."""
+    path = tmp_path / "out"
+    save(bundle(chain("M")), path)
+    contents = _bytes_of(path)
+    manifest = json.loads(contents[MANIFEST])
+    _function(manifest)["at_most"] = [check]
+    _write(path, {**contents, MANIFEST: json.dumps(manifest).encode()})
+    with pytest.raises(ConfigError, match="function: 'at_most' has "):
+        load(path)
+
+
 @both_forms
 @pytest.mark.parametrize(
     ("changed", "content", "message"),

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from bundles import PTX, arrays, bundle, matmul
+from bundles import PTX, arrays, bundle, chain, matmul
 from fake_emulator import FakeEmulator
 
 from alcop_mlir.errors import ConfigError, EmulationError, LaunchError
@@ -132,6 +132,16 @@ def test_named_sizes_must_agree(emulator: FakeEmulator) -> None:
     with pytest.raises(LaunchError, match=r"'C'\) has shape 64x32, expected 65x32"):
         Program(bundle(matmul("M")))(*given)
     assert emulator.calls == []
+
+
+def test_sizes_must_fit_together(emulator: FakeEmulator) -> None:
+    """What the host asserts is checked before anything runs."""
+    program = Program(bundle(chain("M")))
+    with pytest.raises(LaunchError, match=r"M is 2, expected at least 3$"):
+        program(np.zeros((2, 8), "f4"), np.zeros((2, 8), "f4"))
+    assert emulator.calls == []
+    program(np.zeros((3, 8), "f4"), np.zeros((3, 8), "f4"))
+    assert len(emulator.calls) == 3
 
 
 def strided_matmul() -> Function:

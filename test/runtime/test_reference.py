@@ -396,3 +396,20 @@ def test_what_is_no_number_is_expected_to_be_none() -> None:
         spoiled[0, place] = value
         check = reference.check(function, before, before | {"out": spoiled})
         assert check.ok == (place == 3), place
+
+
+def test_sums_in_half_precision_may_be_further_off() -> None:
+    """Where the program says so, and no tensor core does better."""
+    plain = nt_with_init("f16")
+    (step,) = plain.reference
+    assert isinstance(step, Contraction)
+    rough = replace(plain, reference=(replace(step, sums="f16"),))
+    before = reference.random_arrays(plain)
+    total = before["C"].copy()
+    for k in range(64):
+        total += np.multiply.outer(before["A"][:, k], before["B"][:, k])
+    assert total.dtype == np.float16
+    assert reference.check(rough, before, before | {"C": total}).ok
+    assert not reference.check(plain, before, before | {"C": total}).ok
+    lost = before | {"C": total - before["C"]}
+    assert not reference.check(rough, before, lost).ok

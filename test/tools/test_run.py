@@ -127,7 +127,7 @@ def test_a_wrong_result_fails(
     def one_element_off(*arguments: Any) -> dict[str, Any]:
         results = evaluate(*arguments)
         for result in results.values():
-            result[3, 4] += 0.25
+            result.values[3, 4] += 0.25
         return results
 
     monkeypatch.setattr(reference, "evaluate", one_element_off)
@@ -234,6 +234,7 @@ def test_a_damaged_bundle_is_refused(
 def test_products_of_f32_are_rounded_only_if_asked_for(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
+    """Without, they run as plain kernels, more exactly."""
     kind = "memref<32x32xf32>"
     path = tmp_path / "f32.mlir"
     path.write_text(f"""
@@ -241,10 +242,23 @@ def test_products_of_f32_are_rounded_only_if_asked_for(
         linalg.matmul ins(%A, %B : {kind}, {kind}) outs(%C : {kind})
         return
       }}""")
-    assert tool.main([str(path), "--device", "emulator"]) == 1
-    assert "done with the option 'allow-tf32' only" in capsys.readouterr().err
+    assert tool.main([str(path), "--device", "emulator"]) == 0
+    captured = capsys.readouterr()
+    assert "runs as a plain SIMT kernel" in captured.err
+    assert "done with the option 'allow-tf32' only" in captured.err
+    exact = rows(captured.out)
+    assert exact["schedule"] == "none: plain SIMT, one thread per element"
+    assert exact["check"].startswith("OK: max relative error")
     assert tool.main([str(path), "--device", "emulator", "--allow-tf32"]) == 0
-    assert "OK: max relative error" in capsys.readouterr().out
+    rounded = rows(capsys.readouterr().out)
+    assert rounded["schedule"].startswith("block=")
+    assert rounded["check"].startswith("OK: max relative error")
+    assert _error(exact["check"]) < _error(rounded["check"]) / 10
+
+
+def _error(check: str) -> float:
+    """The figure of `OK: max relative error 1.2e-07, tolerance ...`."""
+    return float(check.split()[4].rstrip(","))
 
 
 OPEN = SMALL.replace("32x32xf16", "?x?xf16").replace("32x32xf32", "?x16xf32")
@@ -266,6 +280,26 @@ def test_sizes_that_the_program_leaves_open(
     assert shown["check"].startswith("OK")
     assert tool.main([str(file)]) == 0
     assert rows(capsys.readouterr().out)["check"].startswith("OK")
+
+
+def test_strides_that_the_program_leaves_open(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Given, or chosen with a gap behind each row."""
+    kinds = [f"memref<?x?x{kind}, strided<[?, 1]>>" for kind in ("f16", "f16", "f32")]
+    promise = "{alcop.row_alignment = 16 : i64}"
+    file = tmp_path / "strided.mlir"
+    file.write_text(f"""
+      func.func @product(%A: {kinds[0]} {promise}, %B: {kinds[1]} {promise},
+                         %C: {kinds[2]} {promise}) {{
+        linalg.matmul ins(%A, %B : {kinds[0]}, {kinds[1]}) outs(%C : {kinds[2]})
+        return
+      }}""")
+    for strides in ("", ",arg0_stride_0=40,arg2_stride_0=16"):
+        assert tool.main([str(file), "--sizes", "M=24,N=16,K=32" + strides]) == 0
+        assert rows(capsys.readouterr().out)["check"].startswith("OK")
+    assert tool.main([str(file), "--sizes", "K=32,arg0_stride_0=33"]) == 1
+    assert "promises multiples of 16" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(

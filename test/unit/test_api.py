@@ -166,18 +166,21 @@ assert not heavy & set(sys.modules), heavy & set(sys.modules)
         (Path("no/such"), ConfigError, "cannot read 'no/such': No such file"),
         ("hello", ConfigError, "-:1:1: custom op 'hello' is unknown"),
         (3, ConfigError, "cannot compile a int, expected MLIR text, a path, or a mod"),
-        ("module {}", CompileError, "nothing to compile: no function holds a matrix"),
+        ("module {}", CompileError, "nothing to compile: no function computes"),
         ("func.func @f() { return }", CompileError, "nothing to compile"),
         (
-            TEXT.replace("64x64xf32", "64x64xf32, strided<[128, 2]>"),
+            "func.func @f(%a: memref<4x8xf32>, %b: memref<4x8xf32>) {\n"
+            "  linalg.softmax dimension(1) ins(%a : memref<4x8xf32>)"
+            " outs(%b : memref<4x8xf32>)\n  return\n}",
             CompileError,
-            r"-:4:3: 'linalg.matmul' was not compiled to a kernel: has the layout of",
+            r"-:2:3: 'linalg.softmax' was not compiled to a kernel: is no plain loop",
         ),
         (
-            "func.func @f(%a: memref<8xf32>, %b: memref<8xf32>) {\n"
-            "  memref.copy %a, %b : memref<8xf32> to memref<8xf32>\n  return\n}",
+            "func.func @f(%a: memref<f32>, %b: memref<f32>) {\n"
+            "  %0 = memref.load %a[] : memref<f32>\n"
+            "  memref.store %0, %b[] : memref<f32>\n  return\n}",
             CompileError,
-            "-:2:3: 'memref.copy' was not compiled to a kernel$",
+            "-:2:8: 'memref.load' was not compiled to a kernel$",
         ),
     ],
 )

@@ -45,7 +45,11 @@ def pass_modules() -> str:
     )
 
 
-ANALYSIS = "dialects.* bindings diagnostics target schedule resources errors"
+# What a function ought to compute, as data, its values, and sizes of its arrays.
+REFERENCE = "steps expressions evaluation polynomials"
+ANALYSIS = (
+    f"dialects.* bindings diagnostics target schedule resources errors {REFERENCE}"
+)
 TRANSFORMS = f"analysis.* {ANALYSIS} transforms.*"
 # What runs passes, and the passes: no pass, and nothing that helps one, imports them.
 RUNNERS = (
@@ -53,8 +57,8 @@ RUNNERS = (
     "transforms.instrument transforms.pipeline_text"
 )
 PASSES = f"{RUNNERS} {pass_modules()}"
-RUNTIME = "target schedule knobs errors files runtime.*"
-COMPILER = f"{TRANSFORMS} {RUNTIME} inputs decisions __version__"
+RUNTIME = f"target schedule knobs errors files fields {REFERENCE} runtime.*"
+COMPILER = f"{TRANSFORMS} {RUNTIME} inputs decisions description __version__"
 
 # The first pattern that fits a module decides.
 RULES = {
@@ -62,6 +66,11 @@ RULES = {
     "target": Rule("errors"),
     "knobs": Rule("errors"),
     "files": Rule("errors"),
+    "fields": Rule("errors"),
+    "polynomials": Rule(),
+    "expressions": Rule("errors fields"),
+    "evaluation": Rule("errors expressions"),
+    "steps": Rule("errors fields expressions"),
     "schedule": Rule("errors target schedule"),
     "resources": Rule("errors target schedule"),
     "bindings": Rule("errors knobs"),
@@ -83,6 +92,7 @@ RULES = {
     "tuning.*": Rule("schedule target resources errors knobs files tuning.*"),
     "compiler": Rule(COMPILER),
     "decisions": Rule(COMPILER),
+    "description": Rule(COMPILER),
     "tools.*": Rule("*"),
     # Loaded first by whoever loads anything: light, and without MLIR.
     "alcop_mlir": Rule(
@@ -99,7 +109,7 @@ ONLY_IN = {
     "llvmlite": "runtime.ptx",
     "cupy": "runtime.launch runtime.measure",
     "sklearn": "tuning.learned tuning.training",
-    "numpy": "runtime.* tuning.* tools.*",
+    "numpy": "evaluation runtime.* tuning.* tools.*",
     "rich": "tools.*",
     "matplotlib": "tools.tune_report",
 }

@@ -46,3 +46,14 @@ def test_targets_are_found_by_name() -> None:
         ConfigError, match="unknown target 'sm_70', expected one of sm_80"
     ):
         find_target("sm_70")
+
+
+def test_memory_may_hold_wider_elements_than_are_multiplied() -> None:
+    """f16 products of f32 in A: A's tiles, and the fragments that wait, are twice."""
+    schedule = Schedule.parse("block=64,64,32 warp=32,32 stages=3,2")
+    assert resources.shared_bytes(schedule, 2, (4, 2)) == 3 * 64 * 32 * (4 + 2)
+    plain = resources.registers_per_thread(schedule)
+    # 32 x 16 elements per stage are 8 registers a lane as f16, 16 as f32.
+    assert resources.registers_per_thread(schedule, 2, (4, 2)) == plain + 2 * 8 + 8
+    with pytest.raises(ConfigError, match="needs 196608 bytes of shared memory"):
+        resources.cost(Schedule.parse("stages=6,1"), find_target("sm_80"), 2, (4, 4))

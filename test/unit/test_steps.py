@@ -23,7 +23,7 @@ from alcop_mlir.steps import (
 SUM = Operation("arith.addf", "f32", (Argument(0), Argument(1)))
 STEPS: list[Step] = [
     Contraction("A", "B", "%0", "mk,kn->mn", None, "tf32"),
-    Contraction("A", "B", "%1", "bmk,bkn->bmn", "C", dtype="f16"),
+    Contraction("A", "B", "%1", "bmk,bkn->bmn", "C", dtype="f16", sums="f16"),
     Map(("%0", "A"), "ij,i.->ij", "%2", SUM, ("M", 16)),
     Map((), "->", "%3", Constant(float("inf")), ()),
     Reduction(("A",), "ij->i", "%4", Argument(0), "arith.maximumf", "f32", "C"),

@@ -1,0 +1,86 @@
+"""Sums of products of sizes, such as `M * N + 2`: what hosts compute of shapes."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Hashable, Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+
+@dataclass(frozen=True)
+class Polynomial:
+    """Terms of a coefficient, not 0, and factors; in a fixed order, each set once.
+
+    Factors are whatever stands for a size: its name, or where it is read from.
+    """
+
+    terms: tuple[tuple[int, tuple[Any, ...]], ...]
+
+    def __add__(self, other: Polynomial) -> Polynomial:
+        return collected((*self.terms, *other.terms))
+
+    def __sub__(self, other: Polynomial) -> Polynomial:
+        return self + other * constant(-1)
+
+    def __mul__(self, other: Polynomial) -> Polynomial:
+        return collected(
+            (one * another, (*factors, *others))
+            for one, factors in self.terms
+            for another, others in other.terms
+        )
+
+    def __str__(self) -> str:
+        """`8 * M + N - 2`, for factors that are names."""
+        text = ""
+        for coefficient, factors in self.terms:
+            size = abs(coefficient)
+            parts = [str(size)] if size != 1 or not factors else []
+            sign = "-" if coefficient < 0 else "+"
+            lead = f" {sign} " if text else sign.replace("+", "")
+            text += lead + " * ".join([*parts, *map(str, factors)])
+        return text or "0"
+
+    @property
+    def known(self) -> int | None:
+        """The value where it does not depend on any size."""
+        if any(factors for _, factors in self.terms):
+            return None
+        return sum(coefficient for coefficient, _ in self.terms)
+
+    def value(self, sizes: Mapping[Any, int]) -> int:
+        """The number, given that of each factor."""
+        return sum(
+            coefficient * math.prod(sizes[factor] for factor in factors)
+            for coefficient, factors in self.terms
+        )
+
+    def substituted(self, by: Callable[[Any], Polynomial]) -> Polynomial:
+        """The same with `by(factor)` for each factor."""
+        total = constant(0)
+        for coefficient, factors in self.terms:
+            product = constant(coefficient)
+            for factor in factors:
+                product = product * by(factor)
+            total = total + product
+        return total
+
+
+def constant(number: int) -> Polynomial:
+    """A number."""
+    return collected([(number, ())])
+
+
+def size(factor: Hashable) -> Polynomial:
+    """One size."""
+    return Polynomial(((1, (factor,)),))
+
+
+def collected(terms: Iterable[tuple[int, tuple[Any, ...]]]) -> Polynomial:
+    """The sum of `terms`, products with many factors first."""
+    sums: dict[tuple[Any, ...], int] = {}
+    for coefficient, factors in terms:
+        key = tuple(sorted(factors, key=repr))
+        sums[key] = sums.get(key, 0) + coefficient
+    order = sorted(sums, key=lambda factors: (-len(factors), repr(factors)))
+    return Polynomial(tuple((sums[key], key) for key in order if sums[key]))
