@@ -20,11 +20,13 @@ they lie along k ("mk", "nk") or across it ("km", "kn"):
 
 Memory may hold elements of another size than those that are multiplied: f32 or i8 that
 become f16 in registers. ldmatrix does not fit these. What makes a word of mma.sync is
-loaded as a vector along k, element by element across it.
+loaded as a vector along k, element by element across it; but bytes across k that become
+16 bits are moved by ldmatrix.x4.trans in pairs too, two pieces at a time.
 """
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from dataclasses import dataclass
 from typing import Any
 
@@ -52,6 +54,7 @@ _ALONG_K = ("mk", "nk")
 # Ways to load a piece of a or b
 MATRICES = "matrices"  # ldmatrix, transposed where across k
 PAIRS = "pairs"  # ldmatrix of pairs, which are parted
+BYTES = "bytes"  # pairs of bytes that become 16 bits each: loads, ldmatrix across k
 WORDS = "words"  # loads of the elements of one word: a vector along k, or one by one
 
 
@@ -63,12 +66,14 @@ class Layout:
     dims:        which dimension is which, as the vector type has them: "mk" or "km" for
                  a, "kn" or "nk" for b, "mn" for accumulators
     bytes:       of an element of a or b
+    paired:      whether a or b is moved in pairs of bytes that lie across k
     interleaved: those of "m" and "n" along which an accumulator is interleaved
     """
 
     role: str
     dims: str
     bytes: int = 2
+    paired: bool = False
     interleaved: str = ""
 
     def __str__(self) -> str:
@@ -86,21 +91,19 @@ class Layout:
         return self.role != "accumulator"
 
     @property
-    def moves_pairs(self) -> bool:
-        """Whether ldmatrix moves pairs of elements that prmt must part."""
-        return self.is_operand and self.bytes == 1 and not self.is_along_k
-
-    @property
     def word_elements(self) -> int:
         """Neighbours along k that a word of an operand holds."""
         return _WORD_BYTES // self.bytes
 
     def way_from(self, memory: Any) -> str:
         """How pieces of an operand are loaded from a memref type, see above."""
-        if element_bytes(memory) != self.bytes:
+        stored = element_bytes(memory)
+        if self.paired:
+            return PAIRS if self.bytes == 1 else BYTES
+        if stored == 1 and self.bytes == 2 and self.is_along_k:
+            return BYTES
+        if stored != self.bytes:
             return WORDS
-        if self.moves_pairs:
-            return PAIRS
         is_transposed_word = self.bytes == _WORD_BYTES and not self.is_along_k
         return WORDS if is_transposed_word else MATRICES
 
@@ -131,9 +134,16 @@ class Layout:
         return ir.VectorType.get([_WORDS, self.word_elements], element)
 
 
-def operand_layout(role: str, dims: str, element: Any) -> Layout:
-    """Of a or b with elements of that type."""
-    return Layout(role, dims, operand_bytes(element))
+def operand_layout(
+    role: str, dims: str, element: Any, stored: Collection[int] = ()
+) -> Layout:
+    """Of a or b with elements of that type.
+
+    stored: bytes of the elements that memory holds of it
+    """
+    size = operand_bytes(element)
+    in_bytes = size == 1 or (size == 2 and set(stored) == {1})
+    return Layout(role, dims, size, paired=in_bytes and dims not in _ALONG_K)
 
 
 def operand_bytes(element: Any) -> int:
@@ -145,7 +155,7 @@ def operand_bytes(element: Any) -> int:
 
 def accumulator_layout(a: Layout, b: Layout) -> Layout:
     """Of the product of a and b."""
-    interleaved = "m" * a.moves_pairs + "n" * b.moves_pairs
+    interleaved = "m" * a.paired + "n" * b.paired
     return Layout("accumulator", "mn", interleaved=interleaved)
 
 
@@ -192,30 +202,20 @@ def check_read(op: Any, layout: Layout) -> None:
 def _needed_alignment(op: Any, layout: Layout) -> tuple[int, str]:
     """Bytes that rows must be aligned to, and for what; 0 for single elements."""
     memory = op.operation.operands[0].type
-    if layout.way_from(memory) != WORDS:
-        return LDMATRIX_ROW_BYTES, "ldmatrix"
-    if layout.is_along_k:
-        return layout.word_elements * element_bytes(memory), "loads of words of mma"
-    if layout.moves_pairs:
+    if layout.paired and element_bytes(memory) != 1:
         raise PassError(
             op,
             f"reads {layout} of i8 from {memory}: across k, expected memory of i8",
         )
+    if layout.way_from(memory) != WORDS and not _is_bytes_along(layout, memory):
+        return LDMATRIX_ROW_BYTES, "ldmatrix"
+    if layout.is_along_k:
+        return layout.word_elements * element_bytes(memory), "loads of words of mma"
     return 0, "loads of one element"
 
 
-def transfer_dims(op: Any) -> tuple[int | None, int | None]:
-    """The dimension of memory that rows, and that columns, of a transfer run along.
-
-    None where all rows (columns) of the vector are the same.
-    """
-    rows, columns = (
-        ir.AffineDimExpr(result).position
-        if isinstance(result, ir.AffineDimExpr)
-        else None
-        for result in op.operation.attributes["permutation_map"].value.results
-    )
-    return rows, columns
+def _is_bytes_along(layout: Layout, memory: Any) -> bool:
+    return layout.is_along_k and layout.way_from(memory) == BYTES
 
 
 def check_write(op: Any, layout: Layout) -> None:

@@ -6,11 +6,12 @@ branches and element-wise ops to every value that has to be held in the same way
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 from typing import Any
 
 from alcop_mlir.analysis import loops
+from alcop_mlir.analysis.alignment import element_bytes
 from alcop_mlir.analysis.fragment_layout import (
     Layout,
     accumulator_layout,
@@ -106,13 +107,51 @@ def _spread(value: Any, op: Any, layout: Layout, layouts: dict[Any, Layout]) -> 
 
 def _operands(op: Any) -> list[tuple[Any, Layout]]:
     """Operands and result of the contraction, and how it needs them."""
-    a, b, held = contraction_layouts(op)
     lhs, rhs, accumulator = op.operation.operands
+    a, b, held = contraction_layouts(op, stored_bytes(lhs), stored_bytes(rhs))
     return [(lhs, a), (rhs, b), (accumulator, held), (op.operation.results[0], held)]
 
 
-def contraction_layouts(op: Any) -> tuple[Layout, Layout, Layout]:
-    """How the contraction needs its operands and accumulators."""
+def stored_bytes(value: Any) -> set[int]:
+    """Bytes of the elements that the reads behind `value` find in memory."""
+    found: set[int] = set()
+    seen: set[Any] = set()
+    pending = [value]
+    while pending:
+        value = pending.pop()
+        if value in seen or is_uniform(value):
+            continue
+        seen.add(value)
+        op = loops.defining_op(value)
+        if op is not None and op.operation.name == READ:
+            found.add(element_bytes(op.operation.operands[0].type))
+        else:
+            pending.extend(_sources(value, op))
+    return found
+
+
+def _sources(value: Any, op: Any) -> list[Any]:
+    """What a value is, or is computed of, by element; nothing where that is unknown."""
+    if op is None:
+        loop = value.owner.owner
+        if loop is None or not loops.is_loop(loop):
+            return []
+        return [other for other, _ in _carried_by(loop, value.arg_number - 1)]
+    if op.operation.name in ("scf.for", "scf.if"):
+        number = list(op.operation.results).index(value)
+        tied = _carried_by if op.operation.name == "scf.for" else _chosen_by
+        return [other for other, _ in tied(op, number)]
+    return _vectors(op) if is_elementwise(op) else []
+
+
+def contraction_layouts(
+    op: Any, lhs_stored: Collection[int] = (), rhs_stored: Collection[int] = ()
+) -> tuple[Layout, Layout, Layout]:
+    """How the contraction needs its operands and accumulators.
+
+    lhs_stored, rhs_stored: see `stored_bytes`; they matter to the places of elements,
+    not to the number of pieces
+    """
     dims = contraction_dims(op)
     lhs, rhs, out = (value.type.element_type for value in op.operation.operands)
     if str(lhs) != str(rhs) or ACCUMULATOR_TYPES.get(str(lhs)) != str(out):
@@ -120,7 +159,8 @@ def contraction_layouts(op: Any) -> tuple[Layout, Layout, Layout]:
         raise PassError(
             op, f"contraction of {lhs} and {rhs} into {out}, expected {expected}"
         )
-    a, b = operand_layout("a", dims[0], lhs), operand_layout("b", dims[1], rhs)
+    a = operand_layout("a", dims[0], lhs, lhs_stored)
+    b = operand_layout("b", dims[1], rhs, rhs_stored)
     return a, b, accumulator_layout(a, b)
 
 

@@ -119,6 +119,7 @@ class _Reader:
                 self._start(recipe),
                 "tf32" if self.allow_tf32 and types == ["f32", "f32"] else None,
                 self._element_type(recipe.output),
+                recipe.dtype,
             )
         )
 

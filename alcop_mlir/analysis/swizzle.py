@@ -11,7 +11,9 @@ ways of reading across rows are known, in units of their own:
 W units (8, 4) must be found in W different places modulo 128 bytes. With rows of c
 units, rows W / gcd(c, W) apart begin at the same place; XOR of the unit's number with
 row / (W / gcd(c, W)) % gcd(c, W) tells those apart, and stays within the row because
-gcd(c, W) divides c. Sixteen-byte accesses along a row stay free of conflicts.
+gcd(c, W) divides c. Sixteen-byte accesses along a row stay free of conflicts, and so do
+those of eight lanes that write four chunks each of two rows, four apart: of units of 32
+bytes, one more bit of the row sends these to the two halves of 128 bytes.
 
 Single words may be read in every other row: where two words that lie across rows become
 one of 16-bit elements. Units of 16 bytes tell eight rows apart, and send two units side
@@ -53,7 +55,10 @@ _HARMLESS = frozenset(["memref.dealloc"])
 
 @dataclass(frozen=True)
 class Swizzle:
-    """Element column `c` of row `r` lies at `c ^ (r / rows % phases * elements)`.
+    """Element column `c` of row `r` lies at `c ^ (phase * elements)`.
+
+    The phase is r / rows % phases; where `folds`, its highest bit is flipped by the bit
+    above it.
 
     elements: in a unit
     """
@@ -61,6 +66,7 @@ class Swizzle:
     rows: int
     phases: int
     elements: int
+    folds: bool = False
 
 
 @dataclass(frozen=True)
@@ -135,7 +141,8 @@ def find_swizzle(kind: Any, unit: int = CHUNK_BYTES) -> Swizzle | None:
     phases = math.gcd(_row_bytes(kind) // unit, wave)
     if phases == 1:
         return None
-    return Swizzle(wave // phases, phases, unit // element_bytes(kind))
+    folds = unit == _WORD_ROW_BYTES and phases == wave
+    return Swizzle(wave // phases, phases, unit // element_bytes(kind), folds)
 
 
 def _faces(buffer: Any) -> list[Any]:

@@ -14,6 +14,7 @@ from typing import Any
 
 from alcop_mlir.analysis.alignment import behind_casts, element_bytes
 from alcop_mlir.analysis.fragment_layout import (
+    BYTES,
     LDMATRIX_ROW_BYTES,
     PAIRS,
     WORDS,
@@ -41,6 +42,9 @@ _WHOLE = 2 * HALF  # rows of two matrices
 # first register before those of the second, and after them; [PTX] prmt
 _PART = ((0x6420, 0x2064), (0x7531, 0x3175))
 
+# The one that takes the first two bytes, and makes each the lower half of 16 bits.
+_SPREAD = 0x4140
+
 
 @dataclass
 class Corners:
@@ -55,19 +59,31 @@ class Corners:
 
     def of(self, layout: Layout, way: str) -> tuple[Any, Any]:
         """The corner of loads of `layout` done in that way."""
-        if way == WORDS:
-            return self._of_words(layout)
+        if way == BYTES and layout.paired:
+            return self._matrices(layout, self._below, HALF)
+        if way in (WORDS, BYTES):
+            return self._of_words(layout, 2 if way == BYTES else 1)
         if way == PAIRS:
             return self._once("pairs", self._pairs)
         columns = LDMATRIX_ROW_BYTES // layout.bytes
         # Matrices come in the order of the operand's words: the second is the one below
         # the first, or the one beside it.
         make = self._below if layout.dims in ("mk", "kn") else self._beside
+        return self._matrices(layout, make, columns)
+
+    def _matrices(
+        self,
+        layout: Layout,
+        make: Callable[[Any, int], tuple[Any, Any]],
+        columns: int,
+    ) -> tuple[Any, Any]:
+        """Rows of matrices of so many columns."""
         name = f"{layout.is_along_k} {make.__name__} {columns}"
         return self._once(name, lambda at: make(at, columns), layout.is_along_k)
 
-    def _of_words(self, layout: Layout) -> tuple[Any, Any]:
-        elements, is_along_k = layout.word_elements, layout.is_along_k
+    def _of_words(self, layout: Layout, bundle: int) -> tuple[Any, Any]:
+        """In bundles of so many elements along k."""
+        elements, is_along_k = layout.word_elements // bundle, layout.is_along_k
         name = f"words {elements} {is_along_k}"
         k, other = self._once(name, lambda at: self._words(at, elements), is_along_k)
         return (other, k) if is_along_k else (k, other)
@@ -159,7 +175,7 @@ def load_operand(
 ) -> Pieces:
     """Pieces of a or b, all of one k before those of the next."""
     way = layout.way_from(source.type)
-    if way == PAIRS:
+    if way in (PAIRS, BYTES):
         source, indices = in_pairs(source, indices)
     else:
         source = behind_casts(source)
@@ -169,9 +185,14 @@ def load_operand(
         places(layout, kind), key=lambda place: place[layout.dims.index("k")]
     )
     loaded = {}
+    if way == BYTES and layout.paired:
+        loaded = _load_byte_pieces(source, corner, layout, order)
+        order = []
     for row, column in order:
         if way == WORDS:
             piece = _load_words(source, moved(corner, row, column), layout, lane_type)
+        elif way == BYTES:
+            piece = _load_bytes(source, moved(corner, row, column // 2), layout)
         elif way == PAIRS:
             at = moved(corner, row, column // 2)
             piece = _load_pairs(source, at, layout, lane_type, corners)
@@ -204,19 +225,81 @@ def _load_words(source: Any, at: Indices, layout: Layout, kind: Any) -> Any:
 
     It moves 16 bits and more along k as they are, and transposes no more than that.
     """
-    along, across = (0, QUAD * layout.word_elements), (0, HALF)
-    if layout.role == "a":
-        order = [(k, other) for k in along for other in across]
-    else:
-        order = [(k, other) for other in across for k in along]
+    count = layout.word_elements
     found: list[Any] = []
-    for k, other in order:
+    for k, other in _word_places(layout, count):
         if layout.is_along_k:
-            found += _load_word(source, moved(at, other, k), layout.word_elements)
+            found += _load_word(source, moved(at, other, k), count)
         else:
-            rows = range(k, k + layout.word_elements)
+            rows = range(k, k + count)
             found += [memref.load(source, moved(at, row, other)) for row in rows]
     return vector.from_elements(kind, found)
+
+
+def _word_places(layout: Layout, length: int) -> list[tuple[int, int]]:
+    """Where a lane's words lie from its first, along k and across it, in order.
+
+    length: of a word along k
+    """
+    along, across = (0, QUAD * length), (0, HALF)
+    if layout.role == "a":
+        return [(k, other) for k in along for other in across]
+    return [(k, other) for other in across for k in along]
+
+
+def _load_bytes(source: Any, at: Indices, layout: Layout) -> Any:
+    """Pairs of bytes along k, spread out: as 16 bits they are halves of a register."""
+    i32 = ir.IntegerType.get_signless(32)
+    spread, zero = arith.constant(i32, _SPREAD), arith.constant(i32, 0)
+    words = [
+        _permute(
+            arith.extui(i32, memref.load(source, moved(at, other, k))), zero, spread
+        )
+        for k, other in _word_places(layout, 1)
+    ]
+    return _as_bytes(words)
+
+
+def _load_byte_pieces(
+    source: Any, corner: Indices, layout: Layout, order: list[tuple[int, int]]
+) -> dict[tuple[int, int], Any]:
+    """Pieces across k, two neighbours by one ldmatrix: it moves pairs of bytes.
+
+    A lane's word holds a pair of each of two k. Their first bytes are a word of row (of
+    column) 2i, their second bytes one of 2i + 1.
+    """
+    i32 = ir.IntegerType.get_signless(32)
+    loaded = {}
+    rows = dict.fromkeys(row for row, _ in order)
+    for row in rows:
+        columns = [column for other, column in order if other == row]
+        for number in range(0, len(columns), 2):
+            both = columns[number : number + 2]
+            at = moved(corner, row, both[0] // 2)
+            matrices = words(_pair_matrices(source, at, 2 * len(both)))
+            for place, column in enumerate(both):
+                low, high = matrices[2 * place : 2 * place + 2]
+                eight = arith.constant(i32, 8)
+                second = [arith.shrui(word, eight) for word in (low, high)]
+                if layout.role == "a":
+                    found = [low, second[0], high, second[1]]
+                else:
+                    found = [low, high, *second]
+                loaded[row, column] = _as_bytes(found)
+    return loaded
+
+
+def _pair_matrices(source: Any, at: Indices, count: int) -> Any:
+    kind = ir.VectorType.get([count, 2], ir.IntegerType.get_signless(16))
+    return nvgpu.ldmatrix(kind, source, at, transpose=True, num_tiles=count)
+
+
+def _as_bytes(words: list[Any]) -> Any:
+    """The first byte of each half of the words: LLVM keeps them where they are."""
+    i8, i16, i32 = (ir.IntegerType.get_signless(bits) for bits in (8, 16, 32))
+    column = vector.from_elements(ir.VectorType.get([len(words), 1], i32), words)
+    halves = vector.bitcast(ir.VectorType.get([len(words), 2], i16), column)
+    return arith.trunci(ir.VectorType.get([len(words), 2], i8), halves)
 
 
 def _load_word(source: Any, at: Indices, elements: int) -> list[Any]:
@@ -233,8 +316,7 @@ def _load_pairs(
 ) -> Any:
     """Two matrices hold one half along k of the piece, the other two the other half."""
     i16, i32 = (ir.IntegerType.get_signless(bits) for bits in (16, 32))
-    piece = _ldmatrix(ir.VectorType.get([_MATRICES, 2], i16), source, at, True)
-    first, second, third, fourth = words(piece)
+    first, second, third, fourth = words(_pair_matrices(source, at, _MATRICES))
     upper = [_permute(first, second, by) for by in corners.selectors()]
     lower = [_permute(third, fourth, by) for by in corners.selectors()]
     if layout.role == "a":

@@ -1,10 +1,10 @@
-"""Builders of mma.sync on fragments, and of what its operands need before."""
+"""Builders of mma.sync on fragments."""
 
 from __future__ import annotations
 
 from typing import Any
 
-from alcop_mlir.bindings import arith, ir, llvm, nvgpu, nvvm, vector
+from alcop_mlir.bindings import ir, llvm, nvgpu, nvvm, vector
 from alcop_mlir.target import mma_shape
 from alcop_mlir.transforms.fragment_loads import words
 
@@ -30,27 +30,6 @@ def halves(piece: Any) -> tuple[Any, Any]:
         for start in (0, rows // 2)
     )
     return first, second
-
-
-def is_to_tf32(op: Any) -> bool:
-    """Whether the op rounds f32 to tf32."""
-    return op.name == "arith.truncf" and isinstance(
-        op.results[0].type.element_type, ir.FloatTF32Type
-    )
-
-
-def to_tf32(piece: Any) -> Any:
-    """Each element rounded to nearest, ties away from zero: the only way on sm_80.
-
-    [PTX] cvt.rna.tf32.f32. mma.sync would take f32 as it is and cut its last bits off.
-    """
-    f32, rounding = ir.F32Type.get(), ir.Attribute.parse("#nvvm.fp_rnd_mode<rna>")
-    rounded = []
-    for word in range(piece.type.shape[0]):
-        element = vector.extract(piece, [], [word, 0])
-        bits = nvvm.convert_float_to_tf32(element, rnd=rounding)
-        rounded.append(arith.bitcast(f32, bits))
-    return vector.from_elements(piece.type, rounded)
 
 
 def _multiply_bytes(a: Any, b: Any, sums: Any) -> Any:

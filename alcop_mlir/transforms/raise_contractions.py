@@ -12,9 +12,9 @@ says what the sum starts from:
 
   "zero"  nothing: a zero fill just above is folded in and erased
   "read"  what C holds
-  "copy"  another array, which the `memref.copy` just above copies to C; that op is
-          moved next to the product and marked `{role = "init"}` for
-          alcop-tile-to-blocks
+  "copy"  another array, which an op just above copies to C, or broadcasts: as a bias
+          may come; that op is moved next to the product and marked `{role = "init"}`
+          for alcop-tile-to-blocks
 
 Products of f32 are marked only with `allow-tf32`, and then `precision = "tf32"`.
 
@@ -48,6 +48,9 @@ class RaiseContractions(Pass):
     anchor = "func.func"
 
     allow_tf32: bool = option(False, "products of f32, with inputs rounded to tf32")
+    assume_noalias_args: bool = option(
+        False, "an array that is written overlaps no other argument"
+    )
 
     def run(self, op: Any) -> None:
         answers = [
@@ -60,7 +63,7 @@ class RaiseContractions(Pass):
             if isinstance(answer, Rejected):
                 _say_why_not(answer)
             else:
-                _mark(answer, find_init(answer))
+                _mark(answer, find_init(answer, self.assume_noalias_args))
 
 
 def _say_why_not(answer: Rejected) -> None:

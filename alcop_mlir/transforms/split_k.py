@@ -9,8 +9,8 @@ After:   %parts = memref.alloc() : memref<2x64x64xf32>
          %As = memref.expand_shape %A ... into memref<64x2x256xf16>
          %Bs = memref.expand_shape %B ... into memref<2x256x64xf16>
          linalg.generic {alcop.contraction = #alcop.contraction<{
-             init = "zero", lhs = "mbk", out = "bmn", rhs = "bkn"}>,
-             alcop.schedule = #alcop.schedule<{...}>} ins(%As, %Bs) outs(%parts)
+             init = "zero", lhs = "mbk", out = "bmn", parts = true, rhs = "bkn"}>,
+             alcop.schedule = ...} ins(%As, %Bs) outs(%parts)
          %0 = memref.subview %parts[0, 0, 0] [1, 64, 64] ...
          %1 = memref.subview %parts[1, 0, 0] [1, 64, 64] ...
          linalg.generic ins(%0, %1) outs(%C)      // truncf(%0 + %1)
@@ -23,15 +23,16 @@ first; a copy marked as that is erased with the product.
 Refused, by an error at the op: a sum whose length is known at run time only, or is no
 whole number of parts of whole 16 bytes, which copies need; and a product of a batch.
 
-Reads `alcop.contraction` and `alcop.schedule` and writes them on the parts, without
-`split_k`. Stands behind alcop-select-schedule, whose schedule it carries out, and
-before alcop-fuse-elementwise: what follows the product is fused into the adding up.
+Reads `alcop.contraction` and `alcop.schedule` and writes them on the parts; `parts`
+says that K is split already. Stands behind alcop-select-schedule, whose schedule it
+carries out, and before alcop-fuse-elementwise: what follows the product is fused into
+the adding up.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
@@ -54,8 +55,12 @@ class SplitK(Pass):
 
     def run(self, op: Any) -> None:
         for product in scheduled_products(op):
-            if product.schedule.split_k > 1:
+            if product.schedule.split_k > 1 and not _mark(product.op).get("parts"):
                 _split(product)
+
+
+def _mark(op: Any) -> dict[str, Any]:
+    return alcop.get(op, alcop.ContractionAttr) or {}
 
 
 def _split(product: Product) -> None:
@@ -80,7 +85,7 @@ def _check(product: Product, sizes: dict[str, Size]) -> None:
 
 def _sum_parts(product: Product, sizes: dict[str, Size]) -> Any:
     """The array of the parts: a product of as many matrices."""
-    schedule, parts = product.schedule, product.schedule.split_k
+    parts = product.schedule.split_k
     lhs_loops, rhs_loops, out_loops = (loops for _, loops in product.arrays[:3])
     loops = [
         lhs_loops.replace("k", "bk"),
@@ -95,7 +100,7 @@ def _sum_parts(product: Product, sizes: dict[str, Size]) -> Any:
     inputs = list(product.op.operands)[:-1]
     letters = [""] * len(inputs)  # scalars stay as they are
     arrays = [factor.array for factor in factors]
-    if (alcop.get(product.op, alcop.ContractionAttr) or {}).get("swapped"):
+    if _mark(product.op).get("swapped"):
         arrays.reverse()
     for number, own, split in zip(arrays, (lhs_loops, rhs_loops), loops, strict=False):
         inputs[number] = _expanded(inputs[number], own.index("k"), parts)
@@ -103,8 +108,7 @@ def _sum_parts(product: Product, sizes: dict[str, Size]) -> Any:
     used = "".join(loop for loop in "bmnk" if loop in "".join(loops))
     maps = [_map(used, one) for one in (*letters, loops[2])]
     made = _generic(inputs, target, maps, "k", partial(_multiply, product.op, factors))
-    _mark(product, made, loops)
-    alcop.put(made, alcop.ScheduleAttr, replace(schedule, split_k=1).to_dict())
+    _mark_parts(product, made, loops)
     return target
 
 
@@ -115,11 +119,12 @@ def _factors(op: Any) -> tuple[Factor, Factor]:
         raise PassError(op, f"is marked as a product, but is {no}") from no
 
 
-def _mark(product: Product, made: Any, loops: list[str]) -> None:
+def _mark_parts(product: Product, made: Any, loops: list[str]) -> None:
     """As the product was, with a batch and nothing to start from."""
-    old = alcop.get(product.op, alcop.ContractionAttr) or {}
     named = dict(zip(("lhs", "rhs", "out"), loops, strict=True))
-    alcop.put(made, alcop.ContractionAttr, {**old, **named, "init": "zero"})
+    mark = {**_mark(product.op), **named, "init": "zero", "parts": True}
+    alcop.put(made, alcop.ContractionAttr, mark)
+    alcop.put(made, alcop.ScheduleAttr, product.schedule.to_dict())
 
 
 def _multiply(

@@ -52,6 +52,10 @@ def _place(row: Any, column: Any, swizzle: Swizzle) -> Any:
     """Powers of two throughout, by shift and mask: LLVM sees through these."""
     if swizzle.rows > 1:
         row = arith.shrui(row, build.index(swizzle.rows.bit_length() - 1))
+    if swizzle.folds:
+        half = build.index(swizzle.phases // 2)
+        above = arith.andi(arith.shrui(row, build.index(1)), half)
+        row = arith.xori(row, above)
     phase = arith.andi(row, build.index(swizzle.phases - 1))
     chunk = arith.shli(phase, build.index(swizzle.elements.bit_length() - 1))
     return arith.xori(column, chunk)

@@ -206,13 +206,17 @@ def sizes(m: int, n: int, k: int) -> dict[str, int]:
     return {"m": m, "n": n, "k": k}
 
 
+def run_of(text: str, schedule: str) -> Program:
+    """The program, on an emulator that counts."""
+    options = compiler.Options(schedule=Schedule.parse(schedule), use_ptxas=False)
+    bundle = compiler.compile_source(inputs.read(text), options)
+    counting = Emulation(EmulatorOptions(counters=True))
+    return Program(bundle, device="emulator", emulation=counting)
+
+
 def compiled(product: Product, stages: str = "3,2") -> Program:
     """One kernel, with copies in the background."""
-    schedule = Schedule.parse(f"{TILE} stages={stages}")
-    options = compiler.Options(schedule=schedule, use_ptxas=False)
-    bundle = compiler.compile_source(inputs.read(product.text()), options)
-    counting = Emulation(EmulatorOptions(counters=True))
-    program = Program(bundle, device="emulator", emulation=counting)
+    program = run_of(product.text(), f"{TILE} stages={stages}")
     assert len(program.function.kernels) == 1
     assert ("cp.async" in program.ptx) == (stages != "1,1")
     return program
@@ -226,6 +230,14 @@ def check(
     program(*arrays)
     tolerance = (given or product.sizes)["k"] * 2.0**-23 * np.abs(expected).max()
     np.testing.assert_allclose(arrays[3], expected, atol=tolerance, rtol=0)
+
+
+def check_conflicts(program: Program) -> None:
+    """None in any run so far."""
+    assert program.emulation is not None
+    for _, run in program.emulation.runs:
+        assert run.counters is not None
+        assert run.counters.bank_conflicts == 0
 
 
 @pytest.mark.parametrize("layout", LAYOUTS)
@@ -246,9 +258,7 @@ def test_producers(a: str, b: str, layout: str) -> None:
     product = Product(a, b, layout)
     program = compiled(product)
     check(product, program)
-    ((_, run),) = program.emulation.runs
-    assert run.counters is not None
-    assert run.counters.bank_conflicts == 0
+    check_conflicts(program)
 
 
 @pytest.mark.parametrize("stages", ["1,1", "2,1", "4,2"])
@@ -272,3 +282,74 @@ def test_sizes_at_run_time(layout: str) -> None:
     program = compiled(product)
     for shape in [(64, 64, 64), (208, 80, 176), (16, 16, 272), (80, 80, 0)]:
         check(product, program, sizes(*shape))
+    check_conflicts(program)
+
+
+def test_split_sum() -> None:
+    """The parts of the sum compute their factors, too; another kernel adds them up."""
+    product = Product("relu-half", "byte-scaled", sizes=sizes(64, 64, 256))
+    program = run_of(product.text(), f"{TILE} stages=3,2 split_k=2")
+    assert len(program.function.kernels) == 2
+    check(product, program)
+
+
+TENSORS = """
+#id = affine_map<(x, y) -> (x, y)>
+#row = affine_map<(x, y) -> (y)>
+func.func @layer(%x: tensor<64x128xf32>, %w: tensor<96x128xi8>,
+                 %bias: tensor<96xf32>) -> tensor<64x96xf16> {
+  %scale = arith.constant 0.125 : f16
+  %zero = arith.constant 0.0 : f32
+  %xe = tensor.empty() : tensor<64x128xf16>
+  %xh = linalg.generic {indexing_maps = [#id, #id],
+                        iterator_types = ["parallel", "parallel"]}
+      ins(%x : tensor<64x128xf32>) outs(%xe : tensor<64x128xf16>) {
+  ^bb0(%e: f32, %o: f16):
+    %h = arith.truncf %e : f32 to f16
+    linalg.yield %h : f16
+  } -> tensor<64x128xf16>
+  %we = tensor.empty() : tensor<96x128xf16>
+  %wh = linalg.generic {indexing_maps = [#id, #id],
+                        iterator_types = ["parallel", "parallel"]}
+      ins(%w : tensor<96x128xi8>) outs(%we : tensor<96x128xf16>) {
+  ^bb0(%e: i8, %o: f16):
+    %h = arith.sitofp %e : i8 to f16
+    %s = arith.mulf %h, %scale : f16
+    linalg.yield %s : f16
+  } -> tensor<96x128xf16>
+  %te = tensor.empty() : tensor<128x96xf16>
+  %wt = linalg.transpose ins(%wh : tensor<96x128xf16>)
+      outs(%te : tensor<128x96xf16>) permutation = [1, 0]
+  %ce = tensor.empty() : tensor<64x96xf32>
+  %c0 = linalg.fill ins(%zero : f32) outs(%ce : tensor<64x96xf32>) -> tensor<64x96xf32>
+  %c = linalg.matmul ins(%xh, %wt : tensor<64x128xf16>, tensor<128x96xf16>)
+      outs(%c0 : tensor<64x96xf32>) -> tensor<64x96xf32>
+  %ye = tensor.empty() : tensor<64x96xf16>
+  %y = linalg.generic {indexing_maps = [#id, #row, #id],
+                       iterator_types = ["parallel", "parallel"]}
+      ins(%c, %bias : tensor<64x96xf32>, tensor<96xf32>)
+      outs(%ye : tensor<64x96xf16>) {
+  ^bb0(%e: f32, %b: f32, %o: f16):
+    %s = arith.addf %e, %b : f32
+    %r = arith.maximumf %s, %zero : f32
+    %h = arith.truncf %r : f32 to f16
+    linalg.yield %h : f16
+  } -> tensor<64x96xf16>
+  return %y : tensor<64x96xf16>
+}
+"""
+
+
+def test_a_layer_on_tensors_is_one_kernel() -> None:
+    """f32 activations, weights of 8 bits stored n x k, bias and activation behind."""
+    program = run_of(TENSORS, f"{TILE} stages=3,2")
+    assert len(program.function.kernels) == 1
+    random = np.random.default_rng(5)
+    x = dtypes.random(random, (64, 128), "f32")
+    w = dtypes.random(random, (96, 128), "i8")
+    bias = dtypes.random(random, (96,), "f32")
+    y = np.empty((64, 96), np.float16)
+    program(x, w, bias, y)
+    scaled = (w * np.float16(0.125)).astype(np.float64)
+    expected = np.maximum(x.astype(np.float16).astype("f8") @ scaled.T + bias, 0)
+    np.testing.assert_allclose(y, expected, atol=1e-4, rtol=2.0**-10)

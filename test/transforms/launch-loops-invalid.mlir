@@ -67,6 +67,19 @@ func.func @outputs_of_two_shapes(%a: memref<4x4xf32>, %b: memref<4xf32>) {
 
 // -----
 
+func.func @backwards(%a: memref<?xf32>, %b: memref<8xf32>) {
+  // expected-remark @+1 {{'linalg.generic' is left alone: indexes by (d0) -> (-d0 + 7) with sizes known at run time: expected sums of loops, whose bounds can be checked when it is launched}}
+  linalg.generic {
+    indexing_maps = [affine_map<(i) -> (7 - i)>, affine_map<(i) -> (i)>], iterator_types = ["parallel"]
+  } ins(%a : memref<?xf32>) outs(%b : memref<8xf32>) {
+  ^bb0(%x: f32, %y: f32):
+    linalg.yield %x : f32
+  }
+  return
+}
+
+// -----
+
 // Its fill is folded into the mark: only alcop-tile-to-blocks knows what it starts from.
 func.func @marked(%a: memref<32x32xf16>, %b: memref<32x32xf16>, %c: memref<32x32xf32>) {
   // expected-remark @+1 {{'linalg.matmul' is left alone: is marked as a matrix product: expected alcop-tile-to-blocks to stand before, which takes it}}

@@ -82,20 +82,52 @@ func.func @convolution(%a: memref<1x18x4xf32>, %b: memref<3x4x8xf32>, %c: memref
 
 // -----
 
-// Sizes known at run time: the grid covers their product.
+// Sizes known at run time: the grid covers their product, and the host asserts that no
+// other array is smaller.
 // CHECK-LABEL: func.func @run_time(
 // CHECK-SAME:    %[[A:.*]]: memref<?x?xf16>, %[[B:.*]]: memref<?x?xf16>)
 // CHECK-DAG:     %[[C0:.*]] = arith.constant 0 : index
 // CHECK-DAG:     %[[C1:.*]] = arith.constant 1 : index
 // CHECK-DAG:     %[[C256:.*]] = arith.constant 256 : index
-// CHECK:         %[[N:.*]] = memref.dim %{{.*}}, %[[C1]]
-// CHECK:         %[[TOTAL:.*]] = arith.muli
+// CHECK-DAG:     %[[M:.*]] = memref.dim %[[A]], %[[C0]]
+// CHECK-DAG:     %[[N:.*]] = memref.dim %[[A]], %[[C1]]
+// CHECK:         %[[ROWS:.*]] = memref.dim %[[B]], %[[C0]]
+// CHECK-NEXT:    %[[FIT:.*]] = arith.cmpi sle, %[[M]], %[[ROWS]]
+// CHECK-NEXT:    cf.assert %[[FIT]], "sizes of arrays do not fit together"
+// CHECK:         memref.dim %[[B]], %[[C1]]
+// CHECK:         cf.assert
+// CHECK:         %[[TOTAL:.*]] = arith.muli %[[M]], %[[N]]
 // CHECK-NEXT:    %[[BLOCKS:.*]] = arith.ceildivui %[[TOTAL]], %[[C256]]
 // CHECK-NEXT:    gpu.launch blocks({{.*}}) in (%{{.*}} = %[[BLOCKS]],
 // CHECK:           arith.cmpi ult, %{{.*}}, %[[TOTAL]]
 // CHECK:         } {alcop.kernel = "exp"}
 func.func @run_time(%a: memref<?x?xf16>, %b: memref<?x?xf16>) {
   linalg.exp ins(%a : memref<?x?xf16>) outs(%b : memref<?x?xf16>)
+  return
+}
+
+// -----
+
+// An index that is a sum of loops ends where each of them does; sizes that are constant
+// were checked by the verifier.
+// CHECK-LABEL: func.func @window(
+// CHECK-SAME:    %[[A:.*]]: memref<?x16xf32>, %{{.*}}: memref<3x16xf32>, %[[C:.*]]: memref<?x16xf32>)
+// CHECK:         %[[N:.*]] = memref.dim %[[C]], %c0
+// CHECK-NEXT:    %[[END:.*]] = arith.addi %[[N]], %c2
+// CHECK-NEXT:    %[[ROWS:.*]] = memref.dim %[[A]], %c0
+// CHECK-NEXT:    %[[FIT:.*]] = arith.cmpi sle, %[[END]], %[[ROWS]]
+// CHECK-NEXT:    cf.assert %[[FIT]]
+// CHECK-NOT:     cf.assert
+func.func @window(%a: memref<?x16xf32>, %b: memref<3x16xf32>, %c: memref<?x16xf32>) {
+  linalg.generic {
+    indexing_maps = [affine_map<(i, c, k) -> (i + k, c)>, affine_map<(i, c, k) -> (k, c)>, affine_map<(i, c, k) -> (i, c)>],
+    iterator_types = ["parallel", "parallel", "reduction"]
+  } ins(%a, %b : memref<?x16xf32>, memref<3x16xf32>) outs(%c : memref<?x16xf32>) {
+  ^bb0(%x: f32, %y: f32, %z: f32):
+    %0 = arith.mulf %x, %y : f32
+    %1 = arith.addf %z, %0 : f32
+    linalg.yield %1 : f32
+  }
   return
 }
 

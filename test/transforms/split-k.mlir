@@ -1,4 +1,4 @@
-// RUN: alcop-opt %s --alcop-split-k --canonicalize --split-input-file | FileCheck %s
+// RUN: alcop-opt %s --alcop-split-k --alcop-split-k --canonicalize --split-input-file | FileCheck %s
 
 // Two halves of K side by side, in f32, then added up and rounded once.
 // CHECK:       #[[HERE:.*]] = affine_map<(d0, d1) -> (d0, d1)>
@@ -10,7 +10,7 @@
 // CHECK:       linalg.generic
 // CHECK-SAME:    ["parallel", "parallel", "parallel", "reduction"]
 // CHECK-SAME:    ins(%[[AS]], %[[BS]] : {{.*}}) outs(%[[PARTS]] : memref<2x64x48xf32>)
-// CHECK-SAME:    attrs = {alcop.contraction = #alcop.contraction<{init = "zero", lhs = "mbk", out = "bmn", rhs = "bkn"}>, alcop.schedule = #alcop.schedule<{block = [64, 48, 32], stages = [3, 2], warp = [32, 48]}>}
+// CHECK-SAME:    attrs = {alcop.contraction = #alcop.contraction<{init = "zero", lhs = "mbk", out = "bmn", parts = true, rhs = "bkn"}>, alcop.schedule = #alcop.schedule<{block = [64, 48, 32], split_k = 2 : i64, stages = [3, 2], warp = [32, 48]}>}
 // CHECK:       ^bb0(%[[X:.*]]: f16, %[[Y:.*]]: f16, %[[S:.*]]: f32):
 // CHECK:         %[[X32:.*]] = arith.extf %[[X]] : f16 to f32
 // CHECK:         %[[Y32:.*]] = arith.extf %[[Y]] : f16 to f32
@@ -77,7 +77,7 @@ func.func @another_array(%a: memref<64x96xf16>, %b: memref<96x64xf16>, %c: memre
 // CHECK:       memref.alloc() : memref<2x64x48xi32>
 // CHECK:       memref.expand_shape {{.*}} : memref<128x64xi8, strided<[80, 1]>> into memref<2x64x64xi8, strided<[5120, 80, 1]>>
 // CHECK:       memref.expand_shape {{.*}} : memref<48x128xi8> into memref<48x2x64xi8>
-// CHECK:       lhs = "bkm", out = "bmn", rhs = "nbk"
+// CHECK:       lhs = "bkm", out = "bmn", parts = true, rhs = "nbk"
 // CHECK:         arith.extsi
 // CHECK:         arith.extsi
 // CHECK:         arith.muli
@@ -111,7 +111,7 @@ func.func @integers(%a: memref<128x64xi8, strided<[80, 1]>>, %b: memref<48x128xi
 // CHECK:       %[[N:.*]] = memref.dim %[[B]], %c1
 // CHECK:       memref.alloc(%[[N]]) : memref<2x?xf32>
 // CHECK:       memref.expand_shape %[[X]] {{.*}} : memref<256xf32> into memref<2x128xf32>
-// CHECK:       lhs = "bk", out = "bn", precision = "tf32", rhs = "bkn"
+// CHECK:       lhs = "bk", out = "bn", parts = true, precision = "tf32", rhs = "bkn"
 // CHECK:       memref.subview %{{.*}}[1, 0] [1, %[[N]]] [1, 1] : memref<2x?xf32> to memref<?xf32, strided<[1], offset: ?>>
 #vx = affine_map<(n, k) -> (k)>
 #vb = affine_map<(n, k) -> (k, n)>

@@ -151,3 +151,39 @@ func.func @faces_that_differ(%r: index, %c: index) -> (i8, i16) {
   %1 = memref.load %p[%r, %c] : memref<64x32xi16, #ws>
   return %0, %1 : i8, i16
 }
+
+// -----
+
+// Pairs of words, side by side: half a warp reads 32 bytes of 4 rows.
+// CHECK-LABEL: @word_pairs(
+// CHECK:       %[[HALF:.*]] = arith.shrui %arg0, %c1
+// CHECK:       %[[ABOVE:.*]] = arith.andi %[[HALF]], %c2
+// CHECK:       %[[ROW:.*]] = arith.xori %arg0, %[[ABOVE]]
+// CHECK:       %[[PHASE:.*]] = arith.andi %[[ROW]], %c3
+// CHECK:       %[[UNIT:.*]] = arith.shli %[[PHASE]], %c3
+// CHECK:       %[[X:.*]] = arith.xori %arg1, %[[UNIT]]
+// CHECK:       vector.load %{{.*}}[%arg0, %[[X]]]
+#ws = #gpu.address_space<workgroup>
+func.func @word_pairs(%r: index, %c: index) -> vector<2xf32> {
+  %a = memref.alloc() : memref<64x32xf32, #ws>
+  %e = vector.load %a[%r, %c] {alignment = 8 : i64} : memref<64x32xf32, #ws>, vector<2xf32>
+  return %e : vector<2xf32>
+}
+
+// -----
+
+// Single words of every other row: units of 16 bytes keep four of these apart.
+// CHECK-LABEL: @every_other_row(
+// CHECK:       %[[R:.*]] = arith.muli %arg0, %c2
+// CHECK:       %[[PHASE:.*]] = arith.andi %[[R]], %c7
+// CHECK:       %[[UNIT:.*]] = arith.shli %[[PHASE]], %c2
+// CHECK:       %[[X:.*]] = arith.xori %arg1, %[[UNIT]]
+// CHECK:       memref.load %{{.*}}[%[[R]], %[[X]]]
+#ws = #gpu.address_space<workgroup>
+func.func @every_other_row(%t: index, %c: index) -> f32 {
+  %c2 = arith.constant 2 : index
+  %r = arith.muli %t, %c2 : index
+  %a = memref.alloc() : memref<64x32xf32, #ws>
+  %e = memref.load %a[%r, %c] : memref<64x32xf32, #ws>
+  return %e : f32
+}

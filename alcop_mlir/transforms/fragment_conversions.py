@@ -1,0 +1,60 @@
+"""Builders of conversions on fragments that the hardware does in a way of its own."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from alcop_mlir.bindings import arith, ir, nvvm, vector
+
+# A f16 from 1024 on has its last bit at 1: 0x6400 + n are the bits of 1024 + n.
+_HALF_OF_WHOLE = 0x6400
+_SIGN = 0x80
+
+
+def convert(op: Any, piece: Any) -> Any | None:
+    """What the conversion `op` makes of a fragment; None where any way will do."""
+    if op.name == "arith.truncf" and _is(op.results[0], ir.FloatTF32Type):
+        return _to_tf32(piece)
+    is_byte = op.name == "arith.sitofp" and piece.type.element_type.width == 8
+    if is_byte and _is(op.results[0], ir.F16Type) and piece.type.shape[-1] % 2 == 0:
+        return _byte_to_half(piece)
+    return None
+
+
+def _is(value: Any, element: type) -> bool:
+    return isinstance(value.type.element_type, element)
+
+
+def _to_tf32(piece: Any) -> Any:
+    """Each element rounded to nearest, ties away from zero: the only way on sm_80.
+
+    [PTX] cvt.rna.tf32.f32. mma.sync would take f32 as it is and cut its last bits off.
+    """
+    f32, rounding = ir.F32Type.get(), ir.Attribute.parse("#nvvm.fp_rnd_mode<rna>")
+    rounded = []
+    for word in range(piece.type.shape[0]):
+        element = vector.extract(piece, [], [word, 0])
+        bits = nvvm.convert_float_to_tf32(element, rnd=rounding)
+        rounded.append(arith.bitcast(f32, bits))
+    return vector.from_elements(piece.type, rounded)
+
+
+def _byte_to_half(piece: Any) -> Any:
+    """By bits, and one subtraction for two elements; cvt does one in four cycles.
+
+    Flipping the sign of a byte n makes it n + 128; with 0x64 before it, it has the bits
+    of 1024 + n + 128.
+    """
+    i16, half = ir.IntegerType.get_signless(16), ir.F16Type.get()
+    words = ir.VectorType.get(piece.type.shape, i16)
+    halves = ir.VectorType.get(piece.type.shape, half)
+    magic = ir.IntegerAttr.get(i16, _HALF_OF_WHOLE | _SIGN)
+    bits = arith.xori(
+        arith.extui(words, piece),
+        arith.constant(words, ir.DenseElementsAttr.get_splat(words, magic)),
+    )
+    offset = ir.FloatAttr.get(half, 1024.0 + _SIGN)
+    return arith.subf(
+        vector.bitcast(halves, bits),
+        arith.constant(halves, ir.DenseElementsAttr.get_splat(halves, offset)),
+    )

@@ -1,0 +1,113 @@
+// RUN: alcop-opt %s --alcop-merge-elementwise=assume-noalias-args=true --split-input-file | FileCheck %s
+
+// Something else reads the array in between.
+// CHECK-LABEL: @needed
+// CHECK:       linalg.exp
+// CHECK-NEXT:  linalg.add
+func.func @needed(%X: memref<8xf32>, %D: memref<8xf32>, %E: memref<8xf32>) {
+  %T = memref.alloc() : memref<8xf32>
+  linalg.exp ins(%X : memref<8xf32>) outs(%T : memref<8xf32>)
+  linalg.add ins(%X, %T : memref<8xf32>, memref<8xf32>) outs(%D : memref<8xf32>)
+  memref.copy %T, %E : memref<8xf32> to memref<8xf32>
+  return
+}
+
+// -----
+
+// A view of it may be read anywhere.
+// CHECK-LABEL: @viewed
+// CHECK:       linalg.exp
+// CHECK-NEXT:  linalg.add
+// CHECK-NEXT:  memref.copy
+func.func @viewed(%X: memref<8xf32>, %D: memref<8xf32>, %E: memref<4xf32>) {
+  %T = memref.alloc() : memref<8xf32>
+  %V = memref.subview %T[0] [4] [1] : memref<8xf32> to memref<4xf32, strided<[1]>>
+  linalg.exp ins(%X : memref<8xf32>) outs(%T : memref<8xf32>)
+  linalg.add ins(%X, %T : memref<8xf32>, memref<8xf32>) outs(%D : memref<8xf32>)
+  memref.copy %V, %E : memref<4xf32, strided<[1]>> to memref<4xf32>
+  return
+}
+
+// -----
+
+// The array in between is an argument: the caller sees it.
+// CHECK-LABEL: @argument
+// CHECK:       linalg.exp
+// CHECK-NEXT:  linalg.add
+func.func @argument(%X: memref<8xf32>, %T: memref<8xf32>, %D: memref<8xf32>) {
+  linalg.exp ins(%X : memref<8xf32>) outs(%T : memref<8xf32>)
+  linalg.add ins(%X, %T : memref<8xf32>, memref<8xf32>) outs(%D : memref<8xf32>)
+  return
+}
+
+// -----
+
+// What the first op reads is overwritten before the second.
+// CHECK-LABEL: @input_written
+// CHECK:       linalg.exp
+// CHECK-NEXT:  memref.copy
+// CHECK-NEXT:  linalg.sqrt
+func.func @input_written(%X: memref<8xf32>, %Y: memref<8xf32>, %D: memref<8xf32>) {
+  %T = memref.alloc() : memref<8xf32>
+  linalg.exp ins(%X : memref<8xf32>) outs(%T : memref<8xf32>)
+  memref.copy %Y, %X : memref<8xf32> to memref<8xf32>
+  linalg.sqrt ins(%T : memref<8xf32>) outs(%D : memref<8xf32>)
+  return
+}
+
+// -----
+
+// The second op overwrites what the first reads, at another element.
+// CHECK-LABEL: @overwrites_input
+// CHECK:       linalg.exp
+// CHECK-NEXT:  linalg.transpose
+func.func @overwrites_input(%X: memref<8x8xf32>) {
+  %T = memref.alloc() : memref<8x8xf32>
+  linalg.exp ins(%X : memref<8x8xf32>) outs(%T : memref<8x8xf32>)
+  linalg.transpose ins(%T : memref<8x8xf32>) outs(%X : memref<8x8xf32>) permutation = [1, 0]
+  return
+}
+
+// -----
+
+// Computed once per element of a vector, not once per element of a matrix.
+// CHECK-LABEL: @costly
+// CHECK:       linalg.exp
+// CHECK-NEXT:  linalg.broadcast
+func.func @costly(%X: memref<8xf32>, %D: memref<4x8xf32>) {
+  %T = memref.alloc() : memref<8xf32>
+  linalg.exp ins(%X : memref<8xf32>) outs(%T : memref<8xf32>)
+  linalg.broadcast ins(%T : memref<8xf32>) outs(%D : memref<4x8xf32>) dimensions = [0]
+  return
+}
+
+// -----
+
+// A sum is not element-wise.
+// CHECK-LABEL: @sum
+// CHECK:       linalg.exp
+// CHECK-NEXT:  linalg.reduce
+func.func @sum(%X: memref<4x8xf32>, %D: memref<8xf32>) {
+  %T = memref.alloc() : memref<4x8xf32>
+  linalg.exp ins(%X : memref<4x8xf32>) outs(%T : memref<4x8xf32>)
+  linalg.reduce { arith.addf } ins(%T : memref<4x8xf32>) outs(%D : memref<8xf32>) dimensions = [0]
+  return
+}
+
+// -----
+
+// The first op adds to what the array held before.
+// CHECK-LABEL: @accumulates
+// CHECK:       linalg.generic
+// CHECK:       linalg.exp
+#i = affine_map<(i) -> (i)>
+func.func @accumulates(%X: memref<8xf32>, %D: memref<8xf32>) {
+  %T = memref.alloc() : memref<8xf32>
+  linalg.generic {indexing_maps = [#i, #i], iterator_types = ["parallel"]} ins(%X : memref<8xf32>) outs(%T : memref<8xf32>) {
+  ^bb0(%x: f32, %t: f32):
+    %s = arith.addf %x, %t : f32
+    linalg.yield %s : f32
+  }
+  linalg.exp ins(%T : memref<8xf32>) outs(%D : memref<8xf32>)
+  return
+}

@@ -1,0 +1,79 @@
+// RUN: alcop-opt %s --alcop-merge-elementwise=assume-noalias-args=true --mlir-print-local-scope --split-input-file | FileCheck %s
+
+// A broadcast is read where it comes from; three ops become one, their arrays go.
+// CHECK-LABEL: @chain
+// CHECK-SAME:  (%[[X:.*]]: memref<4x8xf32>, %[[BIAS:.*]]: memref<8xf32>, %[[D:.*]]: memref<4x8xf16>)
+// CHECK-NOT:   memref.alloc
+// CHECK:       linalg.generic {indexing_maps = [affine_map<(d0, d1) -> (d0, d1)>, affine_map<(d0, d1) -> (d1)>, affine_map<(d0, d1) -> (d0, d1)>], iterator_types = ["parallel", "parallel"]} ins(%[[X]], %[[BIAS]] : memref<4x8xf32>, memref<8xf32>) outs(%[[D]] : memref<4x8xf16>)
+// CHECK-NEXT:  ^bb0(%[[A:.*]]: f32, %[[B:.*]]: f32, %{{.*}}: f16):
+// CHECK-NEXT:    %[[S:.*]] = arith.addf %[[A]], %[[B]] : f32
+// CHECK-NEXT:    %[[E:.*]] = math.exp %[[S]] : f32
+// CHECK-NEXT:    %[[H:.*]] = arith.truncf %[[E]] : f32 to f16
+// CHECK-NEXT:    linalg.yield %[[H]] : f16
+// CHECK-NOT:   linalg.generic
+func.func @chain(%X: memref<4x8xf32>, %bias: memref<8xf32>, %D: memref<4x8xf16>) {
+  %T = memref.alloc() : memref<4x8xf32>
+  %U = memref.alloc() : memref<4x8xf32>
+  linalg.broadcast ins(%bias : memref<8xf32>) outs(%T : memref<4x8xf32>) dimensions = [0]
+  linalg.add ins(%X, %T : memref<4x8xf32>, memref<4x8xf32>) outs(%U : memref<4x8xf32>)
+  linalg.exp ins(%U : memref<4x8xf32>) outs(%U : memref<4x8xf32>)
+  linalg.copy ins(%U : memref<4x8xf32>) outs(%D : memref<4x8xf16>)
+  memref.dealloc %U : memref<4x8xf32>
+  return
+}
+
+// -----
+
+// A copy into what the op overwrites, though it is an argument: R is read instead.
+// CHECK-LABEL: @overwritten
+// CHECK-SAME:  (%[[X:.*]]: memref<4x8xf32>, %[[R:.*]]: memref<4x8xf32>, %[[D:.*]]: memref<4x8xf32>)
+// CHECK-NOT:   memref.copy
+// CHECK:       linalg.generic {{.*}} ins(%[[X]], %[[R]] : {{.*}}) outs(%[[D]] : memref<4x8xf32>)
+#mn = affine_map<(m, n) -> (m, n)>
+func.func @overwritten(%X: memref<4x8xf32>, %R: memref<4x8xf32>, %D: memref<4x8xf32>) {
+  memref.copy %R, %D : memref<4x8xf32> to memref<4x8xf32>
+  linalg.generic {indexing_maps = [#mn, #mn], iterator_types = ["parallel", "parallel"]} ins(%X : memref<4x8xf32>) outs(%D : memref<4x8xf32>) {
+  ^bb0(%x: f32, %d: f32):
+    %s = arith.addf %d, %x : f32
+    linalg.yield %s : f32
+  }
+  return
+}
+
+// -----
+
+// Read twice, once transposed: computed for each.
+// CHECK-LABEL: @twice
+// CHECK-SAME:  (%[[X:.*]]: memref<8x8xf32>, %[[D:.*]]: memref<8x8xf32>)
+// CHECK:       linalg.generic {indexing_maps = [affine_map<(d0, d1) -> (d0, d1)>, affine_map<(d0, d1) -> (d1, d0)>, affine_map<(d0, d1) -> (d0, d1)>], {{.*}} ins(%[[X]], %[[X]] :
+// CHECK-NEXT:  ^bb0(%[[A:.*]]: f32, %[[B:.*]]: f32, %{{.*}}: f32):
+// CHECK-NEXT:    %[[P:.*]] = arith.negf %[[A]]
+// CHECK-NEXT:    %[[Q:.*]] = arith.negf %[[B]]
+// CHECK-NEXT:    arith.mulf %[[P]], %[[Q]]
+#mn = affine_map<(m, n) -> (m, n)>
+#nm = affine_map<(m, n) -> (n, m)>
+func.func @twice(%X: memref<8x8xf32>, %D: memref<8x8xf32>) {
+  %T = memref.alloc() : memref<8x8xf32>
+  linalg.negf ins(%X : memref<8x8xf32>) outs(%T : memref<8x8xf32>)
+  linalg.generic {indexing_maps = [#mn, #nm, #mn], iterator_types = ["parallel", "parallel"]} ins(%T, %T : memref<8x8xf32>, memref<8x8xf32>) outs(%D : memref<8x8xf32>) {
+  ^bb0(%a: f32, %b: f32, %o: f32):
+    %p = arith.mulf %a, %b : f32
+    linalg.yield %p : f32
+  }
+  return
+}
+
+// -----
+
+// A scalar fill.
+// CHECK-LABEL: @fill
+// CHECK:       %[[ONE:.*]] = arith.constant 1.0
+// CHECK-NOT:   linalg.fill
+// CHECK:       linalg.generic {{.*}} ins(%{{.*}}, %[[ONE]] : memref<8xf32>, f32)
+func.func @fill(%X: memref<8xf32>, %D: memref<8xf32>) {
+  %one = arith.constant 1.0 : f32
+  %T = memref.alloc() : memref<8xf32>
+  linalg.fill ins(%one : f32) outs(%T : memref<8xf32>)
+  linalg.add ins(%X, %T : memref<8xf32>, memref<8xf32>) outs(%D : memref<8xf32>)
+  return
+}
