@@ -7,8 +7,7 @@ model likes best.
 
 from __future__ import annotations
 
-import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -17,7 +16,8 @@ import numpy as np
 from alcop_mlir.errors import ConfigError
 from alcop_mlir.schedule import Schedule
 from alcop_mlir.target import Target
-from alcop_mlir.tuning import models, records
+from alcop_mlir.tuning import models, preference, records
+from alcop_mlir.tuning.learned import Forest
 from alcop_mlir.tuning.problem import Problem
 from alcop_mlir.tuning.records import Record
 from alcop_mlir.tuning.search import Task
@@ -31,13 +31,6 @@ from alcop_mlir.tuning.space import (
     enumerate_space,
 )
 
-# Predictions closer than this are one to the models. Among such schedules the one with
-# fewest parts of K is taken, which need memory of their own; then the deepest pipeline,
-# up to these stages, and the largest tile; then groups of rows, up to this many: memory
-# is slower at times than the model says, and these need less of it.
-_EQUAL = 1.03
-_DEEP = (4, 2)
-_GROUP = 8
 _ASKED = 512  # favourites of the analytical model that the learned one is asked about
 
 
@@ -150,28 +143,12 @@ def _by_model(
     space: Space,
 ) -> Choice:
     task = Task(problem, target, enumerate_space(problem, target, space))
-    predicted = task.prediction.seconds
-    ranking = np.argsort(predicted, kind="stable")
     forest, notes = models.load_or_train(recorded, device, target)
-    if forest is None:
-        best = int(ranking[0])
-        origin, sure = "analytical model", None
-    else:
-        asked = ranking[:_ASKED]
-        mean, spread = forest.predict(task.features[asked])
-        corrected: FloatArray = np.array(predicted)
-        # The others keep their place behind those that were asked about.
-        corrected[ranking[_ASKED:]] *= np.exp(mean.max())
-        corrected[asked] *= np.exp(mean)
-        order = np.argsort(corrected[asked], kind="stable")
-        ranking = np.concatenate([asked[order], ranking[_ASKED:]])
-        predicted, best = corrected, int(ranking[0])
-        origin, sure = "learned model", float(spread[order[0]])
-    ranking = _deepest_first(task.candidates.schedules, ranking, predicted)
+    ranking, predicted, sure = ranked(task, forest)
     best = int(ranking[0])
     return Choice(
         task.candidates.schedules[best],
-        origin,
+        "analytical model" if forest is None else "learned model",
         float(predicted[best]),
         sure,
         notes,
@@ -181,24 +158,26 @@ def _by_model(
     )
 
 
-def _deepest_first(
-    schedules: Sequence[Schedule], ranking: IntArray, predicted: FloatArray
-) -> IntArray:
-    """`ranking`, led by the deepest pipeline, of the largest tile, that is as good."""
-    as_good: list[int] = [
-        row for row in ranking if predicted[row] <= _EQUAL * predicted[ranking[0]]
-    ]
-    # max takes the first of equals: the best predicted.
-    first = max(as_good, key=lambda row: _frugality(schedules[row]))
-    return np.concatenate([[first], ranking[ranking != first]])
-
-
-def _frugality(schedule: Schedule) -> tuple[int, int, int, int]:
-    """The more of it, the less a schedule needs of memory's speed and size."""
-    stages = zip(schedule.stages, _DEEP, strict=True)
-    depth = sum(min(given, most) for given, most in stages)
-    group = min(schedule.raster, _GROUP)
-    return -schedule.split_k, depth, math.prod(schedule.block), group
+def ranked(
+    task: Task, forest: Forest | None
+) -> tuple[IntArray, FloatArray, float | None]:
+    """Rows, the one to take first; seconds of each; how unsure the forest is of it."""
+    predicted = task.prediction.seconds
+    ranking = preference.order(task.candidates, predicted)
+    if forest is None:
+        return preference.lead(task.candidates, ranking, predicted), predicted, None
+    asked, others = ranking[:_ASKED], ranking[_ASKED:]
+    mean, spread = forest.predict(task.features[asked])
+    corrected: FloatArray = np.array(predicted)
+    # The others keep their place behind those that were asked about.
+    corrected[others] *= np.exp(mean.max())
+    corrected[asked] *= np.exp(mean)
+    best = asked[np.argsort(corrected[asked], kind="stable")]
+    ranking = preference.lead(
+        task.candidates, np.concatenate([best, others]), corrected
+    )
+    sure = float(spread[np.flatnonzero(asked == ranking[0])[0]])
+    return ranking, corrected, sure
 
 
 def _with(task: Task, schedule: Schedule) -> Task:

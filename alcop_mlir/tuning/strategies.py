@@ -20,6 +20,7 @@ from alcop_mlir.errors import ConfigError
 from alcop_mlir.tuning.evolution import evolve
 from alcop_mlir.tuning.features import RAW
 from alcop_mlir.tuning.learned import Forest
+from alcop_mlir.tuning.preference import order
 from alcop_mlir.tuning.samples import Samples
 from alcop_mlir.tuning.search import BATCH, History, Strategy, Task, untried
 from alcop_mlir.tuning.space import FloatArray, IntArray
@@ -96,7 +97,8 @@ class Hybrid:
         prior = np.log(task.prediction.seconds)
         mask = untried(task, history)
         if forest is None:
-            return _spread(task, np.argsort(prior, kind="stable"), mask, count)
+            ranking = order(task.candidates, task.prediction.seconds)
+            return _spread(task, ranking, mask, count)
 
         def score(rows: IntArray) -> FloatArray:
             return prior[rows] + forest.predict(task.features[rows])[0]
@@ -146,7 +148,7 @@ def make(
         "random": lambda task: np.random.default_rng(seed).permutation(
             len(task.candidates)
         ),
-        "analytical": lambda task: np.argsort(task.prediction.seconds, kind="stable"),
+        "analytical": lambda task: order(task.candidates, task.prediction.seconds),
     }
     if name not in orders:
         raise ConfigError(
@@ -215,15 +217,15 @@ def _vote(
 
 def _spread(
     task: Task,
-    order: IntArray,
+    ranking: IntArray,
     mask: np.ndarray[tuple[int], np.dtype[np.bool_]],
     count: int,
 ) -> list[int]:
-    """The first of the order, one per tile at first: stages matter less."""
+    """The first of the ranking, one per tile at first: stages matter less."""
     first: list[int] = []
     later: list[int] = []
     seen: set[tuple[object, ...]] = set()
-    rows: list[int] = order[mask[order]].tolist()
+    rows: list[int] = ranking[mask[ranking]].tolist()
     for row in rows:
         schedule = task.candidates.schedules[row]
         tile = (schedule.block, schedule.warp, schedule.split_k)

@@ -1,0 +1,43 @@
+"""Which of the schedules that are one to a model comes first.
+
+A schedule is frugal that needs little of memory's speed and size: the fewest parts of
+K, which need memory of their own; then the deepest pipeline, up to some stages; the
+largest tile; the largest group of rows, up to some. Memory is slower at times than a
+model says.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from alcop_mlir.tuning.space import Candidates, FloatArray, IntArray
+
+EQUAL = 1.02  # the better of two predictions that are this close may be the worse
+_TIE = 1e-4  # of log(seconds)
+_DEEP = (4, 2)
+_GROUP = 8
+
+
+def order(candidates: Candidates, predicted: FloatArray) -> IntArray:
+    """All rows, best first, the more frugal first where predictions are the same."""
+    steps = np.round(np.log(predicted) / _TIE)
+    return np.lexsort((*_frugality(candidates), steps))
+
+
+def lead(candidates: Candidates, ranking: IntArray, predicted: FloatArray) -> IntArray:
+    """`ranking`, led by the most frugal of the rows that are as good as its first."""
+    as_good = ranking[predicted[ranking] <= EQUAL * predicted[ranking[0]]]
+    some = candidates.take(as_good)
+    first = as_good[np.lexsort(_frugality(some))[0]]
+    return np.concatenate([[first], ranking[ranking != first]])
+
+
+def _frugality(candidates: Candidates) -> tuple[FloatArray, ...]:
+    """Keys that are small for frugal rows; the last counts most."""
+    axis = candidates.axis
+    shared, register = _DEEP
+    depth = np.minimum(axis("shared_stages"), shared)
+    depth = depth + np.minimum(axis("register_stages"), register)
+    volume = axis("block_m") * axis("block_n") * axis("block_k")
+    group = np.minimum(axis("raster"), _GROUP)
+    return -group, -volume, -depth, axis("split_k")

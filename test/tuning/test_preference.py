@@ -1,0 +1,59 @@
+"""Of schedules that are one to a model, the most frugal comes first."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from tuning_cases import TARGET
+
+from alcop_mlir.schedule import Schedule
+from alcop_mlir.tuning.preference import EQUAL, lead, order
+from alcop_mlir.tuning.problem import Problem
+from alcop_mlir.tuning.space import Candidates, check
+
+PROBLEM = Problem(2048, 2048, 2048)
+# From the most frugal to the least.
+SCHEDULES = [
+    "block=128,128,32 warp=64,64 stages=4,2 raster=8",
+    "block=128,128,32 warp=64,64 stages=4,2",
+    "block=64,64,32 warp=32,32 stages=6,2",
+    "block=128,128,32 warp=64,64 stages=3,2",
+    "block=128,128,32 warp=64,64 stages=4,2 split_k=2",
+]
+
+
+@pytest.fixture
+def candidates() -> Candidates:
+    """In the order from the least frugal to the most."""
+    schedules = [Schedule.parse(text) for text in SCHEDULES[::-1]]
+    return Candidates(schedules, [check(PROBLEM, s, TARGET) for s in schedules])
+
+
+def test_ties_are_ordered_by_frugality(candidates: Candidates) -> None:
+    same = np.full(len(candidates), 1e-5)
+    assert order(candidates, same).tolist() == [4, 3, 2, 1, 0]
+    same[1] *= 0.99  # what is told apart is not reordered
+    assert order(candidates, same).tolist() == [1, 4, 3, 2, 0]
+
+
+def test_the_most_frugal_of_what_is_as_good_leads(candidates: Candidates) -> None:
+    near, far = 1 + (EQUAL - 1) / 2, 1 + 2 * (EQUAL - 1)
+    predicted = np.array([1.0, near, near, near, far])
+    ranking = order(candidates, predicted)
+    assert ranking.tolist() == [0, 3, 2, 1, 4]
+    assert lead(candidates, ranking, predicted).tolist() == [3, 0, 2, 1, 4]
+    alone = np.array([1.0, far, far, far, far])
+    assert lead(candidates, order(candidates, alone), alone)[0] == 0
+
+
+def test_of_the_equally_frugal_the_better_leads() -> None:
+    """Stages beyond the fourth are not worth a slower prediction."""
+    texts = [
+        "block=64,64,32 warp=32,32 stages=6,2",
+        "block=64,64,32 warp=32,32 stages=4,2",
+    ]
+    schedules = [Schedule.parse(text) for text in texts]
+    both = Candidates(schedules, [check(PROBLEM, s, TARGET) for s in schedules])
+    for predicted in (np.array([1.0, 1.01]), np.array([1.01, 1.0])):
+        ranking = order(both, predicted)
+        assert lead(both, ranking, predicted)[0] == np.argmin(predicted)
