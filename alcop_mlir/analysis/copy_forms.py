@@ -3,7 +3,8 @@
   tile     memref.copy, alcop.copy, linalg.copy, a linalg.generic that yields its input:
            done once, by the whole block
   move     a load from global memory whose only use is a store to shared memory: done by
-           each thread for itself
+           each thread for itself; perhaps of the first few elements, the rest zero, by
+           a mask of vector.create_mask
   async    nvgpu.device_async_copy: a move that is asynchronous already
   guarded  scf.if with a move, or a store of zero in the same place
 
@@ -26,7 +27,8 @@ from alcop_mlir.target import CP_ASYNC_BYTES
 
 TILE, MOVE, ASYNC, GUARDED = "tile", "move", "async", "guarded"
 TILE_OPS = ("memref.copy", "alcop.copy", "linalg.copy", "linalg.generic")
-LOADS = ("memref.load", "vector.load", "vector.transfer_read")
+MASKED_LOAD = "vector.maskedload"
+LOADS = ("memref.load", "vector.load", "vector.transfer_read", MASKED_LOAD)
 STORES = ("memref.store", "vector.store", "vector.transfer_write")
 ASYNC_OP = "nvgpu.device_async_copy"
 
@@ -40,6 +42,8 @@ class CopyForm:
     load:     the load of a move, else None
     elements: of a per-thread copy; 0 for a tile
     guard:    the i1 under which the move happens, else zero is stored; or None
+    count:    how many of the elements are read, an index or a number: the rest is
+              zero; None where all are
     """
 
     kind: str
@@ -51,6 +55,7 @@ class CopyForm:
     load: Any = None
     elements: int = 0
     guard: Any = None
+    count: Any = None
 
     @property
     def bytes(self) -> int:
@@ -132,7 +137,13 @@ def _move(op: Any) -> CopyForm | None:
     source, *rest = load.operands
     if not _is_global_to_shared(source, target) or load.block != op.block:
         return None
-    if not (_is_plain(load) and _is_plain(op)) or len(list(value.uses)) != 1:
+    if not (is_row(load) and is_row(op)) or len(list(value.uses)) != 1:
+        return None
+    mask = mask_of(load)
+    count = None if mask is None else counted(mask)
+    if mask_of(op) is not None or (mask is not None and count is None):
+        return None
+    if mask is not None and not is_zero(_fill(load)):
         return None
     return CopyForm(
         MOVE,
@@ -143,6 +154,7 @@ def _move(op: Any) -> CopyForm | None:
         tuple(indices[: target.type.rank]),
         load,
         _elements(value.type),
+        count=count,
     )
 
 
@@ -177,7 +189,7 @@ def _guarded(op: Any) -> CopyForm | None:
     if move is None or else_store.name != then_store.name:
         return None
     value, *place = else_store.operands
-    if not _is_zero(value) or place != list(then_store.operands)[1:]:
+    if not is_zero(value) or place != list(then_store.operands)[1:]:
         return None
     return CopyForm(
         GUARDED,
@@ -189,6 +201,7 @@ def _guarded(op: Any) -> CopyForm | None:
         move.load,
         move.elements,
         op.operands[0],
+        move.count,
     )
 
 
@@ -214,14 +227,44 @@ def _is_global_to_shared(source: Any, target: Any) -> bool:
 
 def is_plain_transfer(op: Any) -> bool:
     """Whether a vector.transfer moves one row, all of it, without a mask."""
+    return is_row(op) and mask_of(op) is None
+
+
+def is_row(op: Any) -> bool:
+    """Whether a load or store moves elements side by side, surely inside its array."""
+    if not op.name.startswith("vector.transfer"):
+        return True
     map_ = op.attributes["permutation_map"].value
-    is_row = len(map_.results) == 1 and str(map_.results[0]) == f"d{map_.n_dims - 1}"
-    in_bounds = all(flag.value for flag in op.attributes["in_bounds"])
-    return is_row and in_bounds and list(op.attributes["operandSegmentSizes"])[-1] == 0
+    along = len(map_.results) == 1 and str(map_.results[0]) == f"d{map_.n_dims - 1}"
+    return along and all(flag.value for flag in op.attributes["in_bounds"])
 
 
-def _is_plain(op: Any) -> bool:
-    return not op.name.startswith("vector.transfer") or is_plain_transfer(op)
+def mask_of(op: Any) -> Any | None:
+    """The mask of a load or store; None where it has none."""
+    if op.name == MASKED_LOAD:
+        return op.operands[len(op.operands) - 2]
+    if not op.name.startswith("vector.transfer"):
+        return None
+    has_mask = list(op.attributes["operandSegmentSizes"])[-1] == 1
+    return op.operands[len(op.operands) - 1] if has_mask else None
+
+
+def counted(mask: Any) -> Any | None:
+    """How many leading elements `mask` is true for; None where it is another mask."""
+    owner = defining_op(mask)
+    if owner is None or mask.type.rank != 1:
+        return None
+    if owner.operation.name == "vector.create_mask":
+        return owner.operation.operands[0]
+    if owner.operation.name == "vector.constant_mask":
+        return next(iter(owner.operation.attributes["mask_dim_sizes"]))
+    return None
+
+
+def _fill(load: Any) -> Any:
+    """What a masked load gives where its mask is false."""
+    last = len(load.operands) - 1
+    return load.operands[last if load.name == MASKED_LOAD else last - 1]
 
 
 def _elements(kind: Any) -> int:
@@ -247,7 +290,8 @@ def _is_identity(op: Any) -> bool:
     )
 
 
-def _is_zero(value: Any) -> bool:
+def is_zero(value: Any) -> bool:
+    """Whether `value` is the constant zero, or a vector of zeros."""
     if constant(value) == 0:
         return True
     owner = defining_op(value)

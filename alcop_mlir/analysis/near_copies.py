@@ -11,10 +11,12 @@ from dataclasses import dataclass
 from typing import Any
 
 from alcop_mlir.analysis import memory
-from alcop_mlir.analysis.copy_forms import LOADS, STORES
+from alcop_mlir.analysis.copy_forms import LOADS, STORES, is_row, mask_of
 from alcop_mlir.analysis.loops import body, terminator
 from alcop_mlir.analysis.slices import backward_slice
 from alcop_mlir.bindings import ir
+
+MASKED_STORE = "vector.maskedstore"
 
 
 @dataclass(frozen=True)
@@ -33,6 +35,12 @@ def near_copy(op: Any, loop: Any) -> NearCopy | None:
         return _conditional(op)
     if op.name.startswith("linalg."):
         return _computing(op)
+    if op.name == MASKED_STORE:
+        into_shared = memory.is_workgroup(op.operands[0].type)
+        value = op.operands[len(op.operands) - 1]
+        if into_shared and _loads_behind(value, loop):
+            return _masked_store(op)
+        return None
     if op.name not in STORES or not memory.is_workgroup(op.operands[1].type):
         return None
     value = op.operands[0]
@@ -45,6 +53,8 @@ def near_copy(op: Any, loop: Any) -> NearCopy | None:
                 f"'{op.name}' stores a loaded value that is used elsewhere too",
                 "load it again for the other use",
             )
+        if straight:
+            return _not_plain(op, owner.operation)
         return NearCopy(
             op,
             f"'{op.name}' stores a value that is computed from what was loaded",
@@ -57,6 +67,35 @@ def near_copy(op: Any, loop: Any) -> NearCopy | None:
             "load and store in the same iteration: it is run ahead by the pipeline",
         )
     return None
+
+
+def _not_plain(store: Any, load: Any) -> NearCopy:
+    """Of a load that is stored as it is: which of the two is no plain move."""
+    if mask_of(store) is not None:
+        return _masked_store(store)
+    for op in (load, store):
+        if not is_row(op):
+            return NearCopy(
+                store,
+                f"'{op.name}' moves more than a row of elements, or perhaps such as "
+                "lie behind the array's end",
+                "move one row that is in bounds, by a mask where it may be shorter",
+            )
+    return NearCopy(
+        store,
+        f"the mask of '{load.name}' is not of vector.create_mask, or does not fill "
+        "with zero",
+        "count the elements with vector.create_mask, and fill with zero",
+    )
+
+
+def _masked_store(store: Any) -> NearCopy:
+    return NearCopy(
+        store,
+        f"'{store.name}' has a mask, and keeps what an older tile left where it is "
+        "false",
+        "mask the load, and store all of it",
+    )
 
 
 def _computing(op: Any) -> NearCopy | None:

@@ -16,7 +16,7 @@ _PURE_OPS = frozenset(
     affine.apply affine.min affine.max affine.delinearize_index affine.linearize_index
     memref.subview memref.cast memref.reinterpret_cast memref.collapse_shape
     memref.expand_shape memref.view memref.dim memref.extract_strided_metadata
-    memref.memory_space_cast memref.transpose
+    memref.memory_space_cast memref.transpose memref.get_global
     gpu.thread_id gpu.block_id gpu.block_dim gpu.grid_dim gpu.lane_id gpu.subgroup_id
     gpu.dynamic_shared_memory
     vector.broadcast vector.extract vector.insert vector.shape_cast vector.bitcast

@@ -103,16 +103,15 @@ def separate(loop: Any, steps: list[Step], rests: list[Any]) -> Streams:
 
 
 def addresses(form: CopyForm) -> list[Any]:
-    """The values that a copy is made of: memrefs, indices, guard."""
+    """The values that a copy is made of: memrefs, indices, guard, count."""
     if form.kind == ASYNC:
         return list(form.op.operands)
-    guard = [] if form.guard is None else [form.guard]
     return [
         form.source,
         *form.source_indices,
         form.target,
         *form.target_indices,
-        *guard,
+        *(v for v in (form.guard, form.count) if isinstance(v, ir.Value)),
     ]
 
 

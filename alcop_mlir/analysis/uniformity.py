@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from typing import Any
 
+from alcop_mlir.analysis.kernels import is_kernel
 from alcop_mlir.analysis.loops import bounds, defining_op, is_loop
 from alcop_mlir.analysis.memory import is_workgroup
 from alcop_mlir.analysis.slices import captured, is_pure
 from alcop_mlir.bindings import ir
 
-_KERNELS = ("gpu.launch", "gpu.func", "func.func")
 _THREAD_IDS = frozenset(
     "gpu.thread_id gpu.lane_id gpu.subgroup_id gpu.global_id gpu.shuffle".split()
 )
@@ -25,16 +25,20 @@ def may_diverge(op: Any) -> bool:
     """
     values = list(bounds(op)) if is_loop(op) else []
     parent = op.operation.parent
-    while parent is not None and parent.operation.name not in _KERNELS:
+    while parent is not None and not _is_scope(parent):
         around = parent.operation
         if is_loop(around):
             values += bounds(around)
         elif around.name == "scf.if":
             values.append(around.operands[0])
         else:
-            return around.name != "scf.forall"
+            return True
         parent = around.parent
     return any(_varies(value, set()) for value in values)
+
+
+def _is_scope(op: Any) -> bool:
+    return is_kernel(op) or op.operation.name == "func.func"
 
 
 def _varies(value: Any, seen: set[Any]) -> bool:
@@ -61,7 +65,7 @@ def _argument_varies(argument: Any, seen: set[Any]) -> bool:
     name = owner.operation.name
     if name == "gpu.launch":
         return argument.arg_number in _LAUNCH_THREAD_IDS
-    if name in _KERNELS:
+    if _is_scope(owner):
         return False
     if name != "scf.for":
         return True

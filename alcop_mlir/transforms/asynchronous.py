@@ -15,8 +15,8 @@ def issue_copy(form: CopyForm, mapping: dict[Any, Any]) -> None:
     """Issue the copy `form` with its values replaced by `mapping`.
 
     A tile becomes an `alcop.async_copy`, which alcop-distribute-copies spreads over the
-    threads; a thread's own move an `nvgpu.device_async_copy`. A guard becomes the
-    number of elements that are read: cp.async fills the rest with zero (PTX ISA,
+    threads; a thread's own move an `nvgpu.device_async_copy`. A guard or a count is
+    the number of elements that are read: cp.async fills the rest with zero (PTX ISA,
     src-size).
     """
     if form.kind == ASYNC:
@@ -29,10 +29,6 @@ def issue_copy(form: CopyForm, mapping: dict[Any, Any]) -> None:
         copy = alcop.AsyncCopyOp(source, target)
         alcop.set_arbitrary(copy, alcop.arbitrary(form.op))
         return
-    guard = None
-    if form.guard is not None:
-        condition = mapping.get(form.guard, form.guard)
-        guard = arith.select(condition, build.index(form.elements), build.index(0))
     bypass = form.bytes == CP_ASYNC_BYPASS_L1_BYTES
     nvgpu.device_async_copy(
         target,
@@ -40,6 +36,21 @@ def issue_copy(form: CopyForm, mapping: dict[Any, Any]) -> None:
         source,
         [mapping.get(v, v) for v in form.source_indices],
         ir.IntegerAttr.get(ir.IndexType.get(), form.elements),
-        src_elements=guard,
+        src_elements=_elements_read(form, mapping),
         bypass_l1=bypass or None,
     )
+
+
+def _elements_read(form: CopyForm, mapping: dict[Any, Any]) -> Any | None:
+    """How many elements are read where that may not be all of them."""
+    if form.guard is None and form.count is None:
+        return None
+    read = build.index(form.elements)
+    if isinstance(form.count, int):
+        read = build.index(form.count)
+    elif form.count is not None:
+        count = mapping.get(form.count, form.count)
+        read = arith.minsi(arith.maxsi(count, build.index(0)), read)
+    if form.guard is None:
+        return read
+    return arith.select(mapping.get(form.guard, form.guard), read, build.index(0))

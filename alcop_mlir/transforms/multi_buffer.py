@@ -83,8 +83,19 @@ def _planned_targets(loop: Any) -> list[Any]:
             continue
         if form is None:
             raise PassError(op, f"'{op.operation.name}' is planned, expected a copy")
+        _check_buffer(op, memory.root(form.target))
         targets.append(form.target)
     return targets
+
+
+def _check_buffer(copy: Any, buffer: Any) -> None:
+    """Only what is allocated for the kernel, with known sizes, can be given slots."""
+    if not memory.is_own_allocation(buffer) or not buffer.type.has_static_shape:
+        raise PassError(
+            copy,
+            f"is planned, but its buffer {buffer.type} is not an allocation of "
+            "constant size, expected memref.alloc or a workgroup attribution",
+        )
 
 
 def _with_slot(loop: Any, slots: int) -> Any:

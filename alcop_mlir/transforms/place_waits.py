@@ -22,6 +22,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from alcop_mlir.analysis.groups import Unknown, younger_groups
+from alcop_mlir.analysis.kernels import is_kernel
 from alcop_mlir.analysis.loops import is_loop
 from alcop_mlir.bindings import gpu, ir, nvgpu
 from alcop_mlir.dialects import alcop
@@ -30,7 +31,7 @@ from alcop_mlir.transforms.base import Pass
 
 _RELEASE = "alcop.consumer_release"
 _GROUP_MARK = "alcop.group"
-_RUN_ONCE = ("gpu.launch", "gpu.func", "func.func", "builtin.module")
+_RUN_ONCE = ("func.func", "builtin.module")
 _SEPARATORS = ("alcop.consumer_wait", "gpu.barrier")
 
 
@@ -105,11 +106,15 @@ def _is_separated(acquire: Any) -> bool:
 def _is_in_loop(op: Any) -> bool:
     """Whether something around `op`, in its kernel, may run it again."""
     parent = op.parent
-    while parent is not None and parent.operation.name not in _RUN_ONCE:
+    while parent is not None and not _runs_once(parent):
         if parent.operation.name not in ("scf.if", "scf.execute_region"):
             return True
         parent = parent.operation.parent
     return False
+
+
+def _runs_once(op: Any) -> bool:
+    return is_kernel(op) or op.operation.name in _RUN_ONCE
 
 
 def _separated_after(ops: list[Any], at_entry: bool) -> bool:

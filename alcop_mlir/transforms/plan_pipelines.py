@@ -22,6 +22,7 @@ from pathlib import Path
 from typing import Any
 
 from alcop_mlir import diagnostics
+from alcop_mlir.analysis.kernels import kernels_in
 from alcop_mlir.analysis.plan import Limits, Plan, plan_kernel
 from alcop_mlir.bindings import ir
 from alcop_mlir.dialects import alcop
@@ -31,7 +32,6 @@ from alcop_mlir.target import DEFAULT_TARGET, find_target
 from alcop_mlir.transforms.base import Pass, option
 
 TAILS = ("predicated", "wrap")
-KERNEL_OPS = ("gpu.launch", "gpu.func")
 
 
 @dataclass(frozen=True)
@@ -65,7 +65,7 @@ class PlanPipelines(Pass):
 
     def run(self, op: Any) -> None:
         entries: list[dict[str, Any]] = []
-        for scope in _kernels(op):
+        for scope in kernels_in(op):
             plan = plan_kernel(scope, self._limits(scope))
             _write(plan)
             _tell(plan)
@@ -91,23 +91,6 @@ def _stages(scope: Any, schedule: dict[str, Any] | None) -> tuple[int, int]:
         return Schedule.from_dict(schedule).stages
     except ConfigError as error:
         raise PassError(scope, str(error)) from error
-
-
-def _kernels(op: Any) -> list[Any]:
-    """The kernel bodies in `op`; a function that holds none is one itself."""
-    found: list[Any] = []
-    functions: list[Any] = []
-
-    def visit(inner: Any) -> Any:
-        if inner.operation.name in KERNEL_OPS:
-            found.append(inner.operation)
-            return ir.WalkResult.SKIP
-        if inner.operation.name == "func.func":
-            functions.append(inner.operation)
-        return ir.WalkResult.ADVANCE
-
-    op.operation.walk(visit, ir.WalkOrder.PRE_ORDER)
-    return found or functions
 
 
 def _write(plan: Plan) -> None:

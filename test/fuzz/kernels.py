@@ -473,10 +473,14 @@ class _Writer:
         if guarded:
             inside = self._inside(row)
             self.open(f"scf.if {inside} {{")
-        kind_of = form.removesuffix("-guarded")
-        value, value_type = self._load(
-            kind_of, buffer.width, buffer.element, f"{source}[{row}, {column}]", kind
-        )
+        kind_of = form.removesuffix("-guarded").removesuffix("-masked")
+        from_ = f"{source}[{row}, {column}]"
+        if form.endswith("-masked"):
+            value, value_type = self._masked_load(buffer, row, from_, kind)
+        else:
+            value, value_type = self._load(
+                kind_of, buffer.width, buffer.element, from_, kind
+            )
         self._store(kind_of, value, value_type, into, target_kind)
         if guarded:
             self.else_()
@@ -487,6 +491,24 @@ class _Writer:
                 zero = self.new(f"arith.constant dense<{number_}> : {value_type}")
             self._store(kind_of, zero, value_type, into, target_kind)
             self.close()
+
+    def _masked_load(
+        self, buffer: Buffer, row: str, place: str, kind: str
+    ) -> tuple[str, str]:
+        """A load of the first few elements, or none, or all; the rest is zero."""
+        counts, one = self.constant(buffer.width + 3), self.constant(1)
+        rest = self.new(f"arith.remui {row}, {counts} : index")
+        count = self.new(f"arith.subi {rest}, {one} : index")
+        mask_type = f"vector<{buffer.width}xi1>"
+        mask = self.new(f"vector.create_mask {count} : {mask_type}")
+        loaded = f"vector<{buffer.width}x{buffer.element}>"
+        number = "0" if buffer.element == "i32" else "0.0"
+        zero = self.new(f"arith.constant dense<{number}> : {loaded}")
+        value = self.new(
+            f"vector.maskedload {place}, {mask}, {zero} : {kind}, {mask_type}, "
+            f"{loaded} into {loaded}"
+        )
+        return value, loaded
 
     def _inside(self, row: str) -> str:
         """Whether a source's row is to be read: true for some, false for others."""

@@ -9,7 +9,12 @@ from hypothesis import strategies as st
 from kernels import BYTES, TILE_FORMS, Buffer, Kernel, Loop
 
 THREAD_FORMS = ("scalar", "vector", "transfer", "async", "scalar-guarded")
-GUARDED_FORMS = ("vector-guarded", "transfer-guarded", "async-guarded")
+GUARDED_FORMS = (
+    "vector-guarded",
+    "transfer-guarded",
+    "async-guarded",
+    "vector-masked",
+)
 READS = (
     "scalar",
     "steps",
