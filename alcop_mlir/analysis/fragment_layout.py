@@ -218,6 +218,20 @@ def _is_bytes_along(layout: Layout, memory: Any) -> bool:
     return layout.is_along_k and layout.way_from(memory) == BYTES
 
 
+def transfer_dims(op: Any) -> tuple[int | None, int | None]:
+    """The dimension of memory that rows, and that columns, of a transfer run along.
+
+    None where all rows (columns) of the vector are the same.
+    """
+    rows, columns = (
+        ir.AffineDimExpr(result).position
+        if isinstance(result, ir.AffineDimExpr)
+        else None
+        for result in op.operation.attributes["permutation_map"].value.results
+    )
+    return rows, columns
+
+
 def check_write(op: Any, layout: Layout) -> None:
     """PassError unless the vector.transfer_write can store pieces of `layout`."""
     value, target = list(op.operation.operands)[:2]

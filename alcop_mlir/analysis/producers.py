@@ -9,7 +9,8 @@ than once for each element. So an op is taken only if
 
   - nobody else needs what it writes, and it writes all of it, from one array;
   - nothing between it and the product writes what it reads, nor does the product;
-  - it costs little: conversions, scaling, a comparison.
+  - it costs little: conversions, scaling, a comparison; or more, where C has so few
+    rows (columns) that hardly anything is computed again.
 
 An op that works on the output of another product is no producer: it is computed there.
 """
@@ -20,12 +21,16 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from alcop_mlir.analysis.contractions import indexing_maps
 from alcop_mlir.analysis.elementwise import Elementwise, Operand, elementwise
 from alcop_mlir.analysis.loops import defining_op
 from alcop_mlir.analysis.memory import is_own_allocation, may_alias, root
 from alcop_mlir.analysis.order import ops_after, reaches_only_operands, writes
+from alcop_mlir.bindings import ir
 
 _MOST_OPS = 8  # for each element; a step of a warp multiplies it 16 times and more
+# Rows (columns) of C that few warps, side by side, compute: these read an input again.
+_FEW = 256
 # Of `arith` and `math`, those that take several instructions or a slow one
 _CHEAP_MATH = frozenset(
     f"math.{name}" for name in "absf absi ceil copysign floor fma trunc".split()
@@ -73,6 +78,8 @@ def find_producer(
     if any(_is_of_product(source.value, products) for source in sources):
         return None
     why = next(_objections(element, product, noalias_arguments), None)
+    if why is None and not _is_read_by_few(array, product):
+        why = next(_about_cost(element), None)
     if why is not None:
         return Refused(element.op, why)
     return Producer(element, sources[0])
@@ -111,7 +118,6 @@ def _objections(element: Elementwise, product: Any, noalias: bool) -> Iterator[s
     yield from _about_output(element, product)
     yield from _about_inputs(element)
     yield from _about_order(element, product, noalias)
-    yield from _about_cost(element)
 
 
 def _about_output(element: Elementwise, product: Any) -> Iterator[str]:
@@ -153,6 +159,21 @@ def _about_order(element: Elementwise, product: Any, noalias: bool) -> Iterator[
     for array in arrays:
         if may_alias(root(out), root(array), noalias):
             yield "the product may overwrite what it reads"
+
+
+def _is_read_by_few(array: Any, product: Any) -> bool:
+    """Whether C is known to be small in the loop that the array does not have."""
+    maps = indexing_maps(product)
+    assert maps is not None, product
+    *inputs, out = product.operands
+    own = {str(result) for result in maps[inputs.index(array)].results}
+    extents = [
+        extent
+        for extent, result in zip(out.type.shape, maps[-1].results, strict=True)
+        if str(result) not in own
+    ]
+    dynamic = ir.ShapedType.get_dynamic_size()
+    return all(extent != dynamic and extent <= _FEW for extent in extents)
 
 
 def _about_cost(element: Elementwise) -> Iterator[str]:

@@ -315,7 +315,7 @@ def _load_pairs(
     source: Any, at: Indices, layout: Layout, kind: Any, corners: Corners
 ) -> Any:
     """Two matrices hold one half along k of the piece, the other two the other half."""
-    i16, i32 = (ir.IntegerType.get_signless(bits) for bits in (16, 32))
+    i32 = ir.IntegerType.get_signless(32)
     first, second, third, fourth = words(_pair_matrices(source, at, _MATRICES))
     upper = [_permute(first, second, by) for by in corners.selectors()]
     lower = [_permute(third, fourth, by) for by in corners.selectors()]

@@ -18,10 +18,11 @@ Where the schedule comes from, the first that there is:
    the first that gives every SM a block; if none does, the one with the most blocks. K
    steps of 64 bytes, or 32 bytes where that divides K and 64 do not. Four shared
    stages, or three or two where that lets an SM hold more of the blocks that there are;
-   two register stages; never more stages than steps. Blocks in groups of eight rows
-   where there are more than run at once. K in parts of 1024 or more, eight at most,
-   where there is a block for less than half of the SMs, and never more than one for
-   each. A size that is known at run time only counts as a large one.
+   two register stages, or one where registers hold no two, of elements that memory has
+   wider than they are multiplied; never more stages than steps. Blocks in groups of
+   eight rows where there are more than run at once. K in parts of 1024 or more, eight
+   at most, where there is a block for less than half of the SMs, and never more than
+   one for each. A size that is known at run time only counts as a large one.
 
 Reads `alcop.contraction`. Writes `alcop.schedule`; alcop-plan-pipelines erases it.
 Stands after raising, which says what a product is, and before tiling, which does as it
@@ -276,11 +277,15 @@ def _with_tile(
     product: Contraction, target: Target, block: tuple[int, int], warp: tuple[int, int]
 ) -> Schedule | None:
     """The best schedule with that tile that fits the target, or None."""
-    fitting = [
-        schedule
-        for schedule in _staged(product, (*block, _k_step(product)), warp)
-        if _fits(product, schedule, target)
-    ]
+    fitting: list[Schedule] = []
+    for registers in range(_REGISTER_STAGES, 0, -1):
+        fitting = fitting or [
+            schedule
+            for schedule in _staged(
+                product, (*block, _k_step(product)), warp, registers
+            )
+            if _fits(product, schedule, target)
+        ]
 
     def preference(schedule: Schedule) -> tuple[int, int]:
         cost = _cost(product, schedule, target)
@@ -301,7 +306,10 @@ def _k_step(product: Contraction) -> int:
 
 
 def _staged(
-    product: Contraction, block: tuple[int, int, int], warp: tuple[int, int]
+    product: Contraction,
+    block: tuple[int, int, int],
+    warp: tuple[int, int],
+    registers: int,
 ) -> Iterator[Schedule]:
     """With fewer and fewer shared stages; never more than steps."""
     *_, k = _sizes(product)
@@ -310,7 +318,7 @@ def _staged(
         for step in (block[2], mma_shape(product.element_bytes)[2])
     )
     for shared_stages in _SHARED_STAGES:
-        stages = (min(shared_stages, steps), min(_REGISTER_STAGES, fragments))
+        stages = (min(shared_stages, steps), min(registers, fragments))
         yield Schedule(block, warp, stages)
 
 

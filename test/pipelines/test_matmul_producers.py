@@ -293,63 +293,71 @@ def test_split_sum() -> None:
     check(product, program)
 
 
-TENSORS = """
+TRANSPOSE = """
+  %te = tensor.empty() : tensor<128x96xf16>
+  %wt = linalg.transpose ins(%wh : tensor<96x128xf16>)
+      outs(%te : tensor<128x96xf16>) permutation = [1, 0]"""
+LAYER = """
 #id = affine_map<(x, y) -> (x, y)>
 #row = affine_map<(x, y) -> (y)>
-func.func @layer(%x: tensor<64x128xf32>, %w: tensor<96x128xi8>,
-                 %bias: tensor<96xf32>) -> tensor<64x96xf16> {
+func.func @layer(%x: tensor<64x128xf32>, %w: tensor<{w}xi8>,
+                 %bias: tensor<96xf32>) -> tensor<64x96xf16> {{
   %scale = arith.constant 0.125 : f16
   %zero = arith.constant 0.0 : f32
   %xe = tensor.empty() : tensor<64x128xf16>
-  %xh = linalg.generic {indexing_maps = [#id, #id],
-                        iterator_types = ["parallel", "parallel"]}
-      ins(%x : tensor<64x128xf32>) outs(%xe : tensor<64x128xf16>) {
+  %xh = linalg.generic {{indexing_maps = [#id, #id],
+                        iterator_types = ["parallel", "parallel"]}}
+      ins(%x : tensor<64x128xf32>) outs(%xe : tensor<64x128xf16>) {{
   ^bb0(%e: f32, %o: f16):
     %h = arith.truncf %e : f32 to f16
     linalg.yield %h : f16
-  } -> tensor<64x128xf16>
-  %we = tensor.empty() : tensor<96x128xf16>
-  %wh = linalg.generic {indexing_maps = [#id, #id],
-                        iterator_types = ["parallel", "parallel"]}
-      ins(%w : tensor<96x128xi8>) outs(%we : tensor<96x128xf16>) {
+  }} -> tensor<64x128xf16>
+  %we = tensor.empty() : tensor<{w}xf16>
+  %wh = linalg.generic {{indexing_maps = [#id, #id],
+                        iterator_types = ["parallel", "parallel"]}}
+      ins(%w : tensor<{w}xi8>) outs(%we : tensor<{w}xf16>) {{
   ^bb0(%e: i8, %o: f16):
     %h = arith.sitofp %e : i8 to f16
     %s = arith.mulf %h, %scale : f16
     linalg.yield %s : f16
-  } -> tensor<96x128xf16>
-  %te = tensor.empty() : tensor<128x96xf16>
-  %wt = linalg.transpose ins(%wh : tensor<96x128xf16>)
-      outs(%te : tensor<128x96xf16>) permutation = [1, 0]
+  }} -> tensor<{w}xf16>
+  {transpose}
   %ce = tensor.empty() : tensor<64x96xf32>
   %c0 = linalg.fill ins(%zero : f32) outs(%ce : tensor<64x96xf32>) -> tensor<64x96xf32>
-  %c = linalg.matmul ins(%xh, %wt : tensor<64x128xf16>, tensor<128x96xf16>)
+  %c = linalg.matmul ins(%xh, {wt} : tensor<64x128xf16>, tensor<128x96xf16>)
       outs(%c0 : tensor<64x96xf32>) -> tensor<64x96xf32>
   %ye = tensor.empty() : tensor<64x96xf16>
-  %y = linalg.generic {indexing_maps = [#id, #row, #id],
-                       iterator_types = ["parallel", "parallel"]}
+  %y = linalg.generic {{indexing_maps = [#id, #row, #id],
+                       iterator_types = ["parallel", "parallel"]}}
       ins(%c, %bias : tensor<64x96xf32>, tensor<96xf32>)
-      outs(%ye : tensor<64x96xf16>) {
+      outs(%ye : tensor<64x96xf16>) {{
   ^bb0(%e: f32, %b: f32, %o: f16):
     %s = arith.addf %e, %b : f32
     %r = arith.maximumf %s, %zero : f32
     %h = arith.truncf %r : f32 to f16
     linalg.yield %h : f16
-  } -> tensor<64x96xf16>
+  }} -> tensor<64x96xf16>
   return %y : tensor<64x96xf16>
-}
+}}
 """
 
 
-def test_a_layer_on_tensors_is_one_kernel() -> None:
-    """f32 activations, weights of 8 bits stored n x k, bias and activation behind."""
-    program = run_of(TENSORS, f"{TILE} stages=3,2")
+@pytest.mark.parametrize("stored", ["nk", "kn"])
+def test_a_layer_on_tensors_is_one_kernel(stored: str) -> None:
+    """f32 activations, weights of 8 bits, bias and activation behind."""
+    shape, last, between = (96, 128), "%wt", TRANSPOSE
+    if stored == "kn":
+        shape, last, between = (128, 96), "%wh", ""
+    text = LAYER.format(w=f"{shape[0]}x{shape[1]}", wt=last, transpose=between)
+    program = run_of(text, f"{TILE} stages=3,2")
     assert len(program.function.kernels) == 1
     random = np.random.default_rng(5)
     x = dtypes.random(random, (64, 128), "f32")
-    w = dtypes.random(random, (96, 128), "i8")
+    w = dtypes.random(random, shape, "i8")
     bias = dtypes.random(random, (96,), "f32")
     y = np.empty((64, 96), np.float16)
     program(x, w, bias, y)
     scaled = (w * np.float16(0.125)).astype(np.float64)
-    expected = np.maximum(x.astype(np.float16).astype("f8") @ scaled.T + bias, 0)
+    right = scaled.T if stored == "nk" else scaled
+    expected = np.maximum(x.astype(np.float16).astype("f8") @ right + bias, 0)
     np.testing.assert_allclose(y, expected, atol=1e-4, rtol=2.0**-10)

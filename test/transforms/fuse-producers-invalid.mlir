@@ -132,8 +132,9 @@ func.func private @unknown()
 
 // -----
 
+// C has 512 columns, and each is made of all that is computed.
 #id = affine_map<(a, b) -> (a, b)>
-func.func @costly(%A: memref<64x64xf32>, %B: memref<64x64xf16>, %C: memref<64x64xf32>) {
+func.func @costly(%A: memref<64x64xf32>, %B: memref<64x512xf16>, %C: memref<64x512xf32>) {
   %h = memref.alloc() : memref<64x64xf16>
   // expected-remark @+1 {{'linalg.generic' is not computed in the product that reads it: 'math.exp' would be computed again for each tile that is read}}
   linalg.generic {indexing_maps = [#id, #id], iterator_types = ["parallel", "parallel"]} ins(%A : memref<64x64xf32>) outs(%h : memref<64x64xf16>) {
@@ -142,7 +143,7 @@ func.func @costly(%A: memref<64x64xf32>, %B: memref<64x64xf16>, %C: memref<64x64
     %r = arith.truncf %x : f32 to f16
     linalg.yield %r : f16
   }
-  linalg.matmul ins(%h, %B : memref<64x64xf16>, memref<64x64xf16>) outs(%C : memref<64x64xf32>)
+  linalg.matmul ins(%h, %B : memref<64x64xf16>, memref<64x512xf16>) outs(%C : memref<64x512xf32>)
   return
 }
 

@@ -102,3 +102,18 @@ func.func @left(%A: memref<16x16xf16>, %B: memref<16x16xf16>, %C: memref<16x16xf
   linalg.matmul ins(%A, %c : memref<16x16xf16>, memref<16x16xf16>) outs(%C : memref<16x16xf32>)
   return
 }
+
+// -----
+
+// A function of many instructions is computed again for each tile of A that is read:
+// where C has few columns, that is cheap enough.
+// CHECK-LABEL: @activation(
+// CHECK-NOT:   memref.alloc
+// CHECK:       math.tanh
+// CHECK:       arith.addf
+func.func @activation(%A: memref<64x64xf16>, %B: memref<64x256xf16>, %C: memref<64x256xf32>) {
+  %a = memref.alloc() : memref<64x64xf16>
+  linalg.tanh ins(%A : memref<64x64xf16>) outs(%a : memref<64x64xf16>)
+  linalg.matmul ins(%a, %B : memref<64x64xf16>, memref<64x256xf16>) outs(%C : memref<64x256xf32>)
+  return
+}

@@ -142,6 +142,51 @@ func.func @narrower_along_k(%factor: f16, %C: memref<16x16xf32>) {
 
 // -----
 
+// Across k, ldmatrix moves pairs of bytes, of two pieces at a time. First bytes are of
+// even columns, second bytes of odd ones, so each lane stores four neighbours of a row.
+// CHECK-LABEL: @narrower_across_k
+// CHECK:       %[[H:.*]] = arith.divui %{{.*}}, %c16
+// CHECK:       %[[C:.*]] = arith.muli %[[H]], %c8
+// CHECK:       %[[R:.*]] = arith.remui %{{.*}}, %c16
+// CHECK:       %[[M:.*]] = nvgpu.ldmatrix %{{.*}}[%[[R]], %[[C]]] {numTiles = 2 : i32, transpose = true} : memref<16x8xi16, #gpu.address_space<workgroup>> -> vector<2x2xi16>
+// CHECK:       %[[W:.*]] = vector.bitcast %[[M]] : vector<2x2xi16> to vector<2x1xi32>
+// CHECK:       %[[LOW:.*]] = vector.extract %[[W]][0, 0]
+// CHECK:       %[[HIGH:.*]] = vector.extract %[[W]][1, 0]
+// CHECK:       %[[LOW2:.*]] = arith.shrui %[[LOW]], %c8_i32
+// CHECK:       %[[HIGH2:.*]] = arith.shrui %[[HIGH]], %c8_i32
+// CHECK:       vector.from_elements %[[LOW]], %[[HIGH]], %[[LOW2]], %[[HIGH2]] : vector<4x1xi32>
+// CHECK:       arith.trunci %{{.*}} : vector<4x2xi16> to vector<4x2xi8>
+// CHECK:       nvgpu.mma.sync
+// CHECK-NOT:   gpu.shuffle
+// CHECK:       vector.store {{.*}} vector<4xf32>
+#ws = #gpu.address_space<workgroup>
+#a = affine_map<(m, n, k) -> (m, k)>
+#b = affine_map<(m, n, k) -> (k, n)>
+#mn = affine_map<(m, n, k) -> (m, n)>
+func.func @narrower_across_k(%C: memref<16x16xf32>) {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %threads = arith.constant 32 : index
+  %pad_a = arith.constant 0.0 : f16
+  %pad_b = arith.constant 0 : i8
+  %zero = arith.constant dense<0.0> : vector<16x16xf32>
+  gpu.launch blocks(%bx, %by, %bz) in (%gx = %c1, %gy = %c1, %gz = %c1)
+             threads(%tx, %ty, %tz) in (%sx = %threads, %sy = %c1, %sz = %c1) {
+    %a = memref.alloc() : memref<16x16xf16, #ws>
+    %b = memref.alloc() : memref<16x16xi8, #ws>
+    %fa = vector.transfer_read %a[%c0, %c0], %pad_a {in_bounds = [true, true]} : memref<16x16xf16, #ws>, vector<16x16xf16>
+    %fb = vector.transfer_read %b[%c0, %c0], %pad_b {in_bounds = [true, true]} : memref<16x16xi8, #ws>, vector<16x16xi8>
+    %ha = arith.negf %fa : vector<16x16xf16>
+    %hb = arith.sitofp %fb : vector<16x16xi8> to vector<16x16xf16>
+    %s = vector.contract {indexing_maps = [#a, #b, #mn], iterator_types = ["parallel", "parallel", "reduction"], kind = #vector.kind<add>} %ha, %hb, %zero : vector<16x16xf16>, vector<16x16xf16> into vector<16x16xf32>
+    vector.transfer_write %s, %C[%c0, %c0] {in_bounds = [true, true]} : vector<16x16xf32>, memref<16x16xf32>
+    gpu.terminator
+  }
+  return
+}
+
+// -----
+
 // Elements of the same size: ldmatrix fits, whatever they become.
 // CHECK-LABEL: @as_wide
 // CHECK:       %[[A:.*]] = nvgpu.ldmatrix {{.*}} -> vector<4x2xbf16>

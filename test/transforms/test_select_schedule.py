@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -75,6 +77,16 @@ def test_orders_and_parts_keep_within_the_target(m, n, k, target) -> None:
         assert rows * columns * schedule.split_k <= target.sms
         assert k is not None
         assert k // schedule.split_k >= 1024
+
+
+def test_wide_elements_in_memory_wait_in_one_stage_of_registers() -> None:
+    """f16 products of f32 in A, and in both: a smaller tile where one is too much."""
+    target = find_target("sm_80")
+    large = product(4096, 4096, 4096)
+    one = default_schedule(replace(large, stored=(4, 2)), target)
+    assert (one.block[:2], one.stages[1]) == ((128, 128), 1)
+    both = default_schedule(replace(large, stored=(4, 4)), target)
+    assert (both.block[:2], both.stages[1]) == ((128, 64), 2)
 
 
 def test_wrong_options() -> None:
