@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -43,51 +43,92 @@ class Places:
     indices: tuple[tuple[Index, ...], ...]
     has_last: Any | None  # None: every thread has
 
+    @property
+    def full(self) -> int:
+        """Rounds in which every thread has a chunk."""
+        return len(self.indices) - (self.has_last is not None)
 
-def places(block: ThreadBlock, distribution: Distribution) -> Places:
+
+def places_of(block: ThreadBlock, distribution: Distribution) -> Places:
     """Built where the kernel begins, so that all copies of a shape share them."""
     with ir.InsertionPoint.at_block_begin(block.body):
         thread = gpu.thread_id(gpu.Dimension.x, upper_bound=distribution.threads)
-        rounds = range(distribution.rounds)
-        indices = [_indices(thread, number, distribution) for number in rounds]
+        indices = tuple(_rounds(thread, distribution))
         if distribution.last_round == distribution.threads:
-            return Places(tuple(indices), None)
+            return Places(indices, None)
         last = build.index(distribution.last_round)
-        return Places(
-            tuple(indices), arith.cmpi(arith.CmpIPredicate.ult, thread, last)
+        return Places(indices, arith.cmpi(arith.CmpIPredicate.ult, thread, last))
+
+
+def step_between(
+    one: Sequence[tuple[Index, ...]], other: Sequence[tuple[Index, ...]]
+) -> list[int] | None:
+    """By how much each round of `other` is further on than that of `one`; None where
+    that is not the same number in all of them.
+    """
+    steps = {
+        tuple(
+            later.shift - index.shift if later.base == index.base else None
+            for index, later in zip(first, second, strict=True)
         )
+        for first, second in zip(one, other, strict=True)
+    }
+    (step,) = steps if len(steps) == 1 else [(None,)]
+    return None if None in step else [by for by in step if by is not None]
 
 
-def _indices(
-    thread: Any, number: int, distribution: Distribution
-) -> tuple[Index, ...]:
-    """Indices of the first element of the thread's chunk in round `number`."""
-    per_row, threads = distribution.chunks_per_row, distribution.threads
+def further_on(
+    places: Sequence[tuple[Index, ...]], number: Any, step: Sequence[int]
+) -> list[tuple[Index, ...]]:
+    """`places` moved by `number`, a value, times `step`."""
+    by = [build.mul(number, build.index(one)) if one else None for one in step]
+    return [
+        tuple(
+            index if way is None else _shifted(build.add(index.base, way), index.shift)
+            for index, way in zip(indices, by, strict=True)
+        )
+        for indices in places
+    ]
+
+
+def _rounds(thread: Any, distribution: Distribution) -> Iterator[tuple[Index, ...]]:
+    """Indices of the first element of the thread's chunk in each round."""
     if distribution.across:
-        return _narrow_indices(thread, number, distribution)
-    if threads % per_row == 0:  # rounds differ by constants only
-        row = _shifted(_divide(thread, per_row), number * threads // per_row)
-        place = _remainder(thread, per_row)
-    else:
-        chunk = build.plus(thread, number * threads)
-        row, place = _shifted(_divide(chunk, per_row), 0), _remainder(chunk, per_row)
+        return _narrow_rounds(thread, distribution)
+    is_even = distribution.threads % distribution.chunks_per_row == 0
+    if is_even and len(distribution.shape) == 2:
+        return _even_rounds(thread, distribution)
+    return _uneven_rounds(thread, distribution)
+
+
+def _even_rounds(
+    thread: Any, distribution: Distribution
+) -> Iterator[tuple[Index, ...]]:
+    """Rounds differ by whole rows: one base, and constants."""
+    per_row = distribution.chunks_per_row
+    row, place = _divide(thread, per_row), _remainder(thread, per_row)
     column = _shifted(_times(place, distribution.elements), 0)
-    if len(distribution.shape) == 2:
-        return row, column
-    rows = _row_indices(row.value, distribution.shape[:-1])
-    return (*(_shifted(index, 0) for index in rows), column)
+    for number in range(distribution.rounds):
+        yield _shifted(row, number * (distribution.threads // per_row)), column
 
 
-def _shifted(base: Any, by: int) -> Index:
-    return Index(base, by, build.plus(base, by))
+def _uneven_rounds(
+    thread: Any, distribution: Distribution
+) -> Iterator[tuple[Index, ...]]:
+    per_row, threads = distribution.chunks_per_row, distribution.threads
+    for number in range(distribution.rounds):
+        chunk = build.plus(thread, number * threads)
+        row, place = _divide(chunk, per_row), _remainder(chunk, per_row)
+        indices = _row_indices(row, distribution.shape[:-1])
+        indices.append(_times(place, distribution.elements))
+        yield tuple(_shifted(index, 0) for index in indices)
 
 
-def _narrow_indices(
-    thread: Any, number: int, distribution: Distribution
-) -> tuple[Index, ...]:
-    """As `_indices`, with rounds along the rows first."""
+def _narrow_rounds(
+    thread: Any, distribution: Distribution
+) -> Iterator[tuple[Index, ...]]:
+    """Rounds run along the rows first."""
     across = distribution.across
-    down, along = divmod(number, distribution.chunks_per_row // across)
     row = _divide(thread, across)
     if across * distribution.bytes < WAVE_BYTES:
         # Neighbouring groups of lanes take rows four apart; see analysis.distribution.
@@ -97,10 +138,16 @@ def _narrow_indices(
             _divide(eighth, 2),
         )
     column = _times(_remainder(thread, across), distribution.elements)
-    return (
-        _shifted(row, down * (distribution.threads // across)),
-        _shifted(column, along * across * distribution.elements),
-    )
+    for number in range(distribution.rounds):
+        down, along = divmod(number, distribution.chunks_per_row // across)
+        yield (
+            _shifted(row, down * (distribution.threads // across)),
+            _shifted(column, along * across * distribution.elements),
+        )
+
+
+def _shifted(base: Any, by: int) -> Index:
+    return Index(base, by, build.plus(base, by))
 
 
 def _row_indices(row: Any, extents: Sequence[int]) -> list[Any]:

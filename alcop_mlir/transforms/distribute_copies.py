@@ -24,6 +24,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Any
 
 from alcop_mlir.analysis.alignment import behind_casts
@@ -39,21 +40,25 @@ from alcop_mlir.analysis.distribution import (
 )
 from alcop_mlir.analysis.extents import extent
 from alcop_mlir.analysis.thread_block import ThreadBlock, enclosing
-from alcop_mlir.bindings import arith, gpu, ir, memref, nvgpu, scf, vector
+from alcop_mlir.bindings import arith, ir, memref, nvgpu, scf, vector
 from alcop_mlir.diagnostics import remark
 from alcop_mlir.dialects import alcop
 from alcop_mlir.errors import PassError
 from alcop_mlir.target import (
     CP_ASYNC_BYPASS_L1_BYTES,
-    SHARED_BANK_BYTES,
-    SHARED_BANKS,
 )
 from alcop_mlir.transforms import build
 from alcop_mlir.transforms.base import Pass
+from alcop_mlir.transforms.copy_places import (
+    Index,
+    Places,
+    further_on,
+    places_of,
+    step_between,
+)
 
 # Plain loads issued before the first of them is stored: 4 registers of 16 bytes each.
 LOADS_IN_FLIGHT = 16
-WAVE_BYTES = SHARED_BANKS * SHARED_BANK_BYTES  # shared memory written at once
 
 
 @dataclass(frozen=True)
@@ -202,16 +207,45 @@ def _size(source: Any, number: int) -> Any:
 
 def _copy_plainly(item: _Work, places: Places) -> None:
     """Loads before stores, a bounded number at a time: their latencies overlap."""
-    full = len(places.indices) - (places.has_last is not None)
-    for first in range(0, full, LOADS_IN_FLIGHT):
-        batch = places.indices[first : min(first + LOADS_IN_FLIGHT, full)]
-        loaded = [_load(item, indices) for indices in batch]
-        for value, indices in zip(loaded, batch, strict=True):
-            _store(item, value, indices)
-    if full < len(places.indices):
-        _in_round(
-            full, places, lambda indices: _store(item, _load(item, indices), indices)
-        )
+    batches = [
+        places.indices[first : min(first + LOADS_IN_FLIGHT, places.full)]
+        for first in range(0, places.full, LOADS_IN_FLIGHT)
+    ]
+    step = _step_of_all(batches)
+    if step is not None:
+        _copy_batches(item, batches, step)
+    else:
+        for batch in batches:
+            _copy_batch(item, batch)
+    if places.has_last is not None:
+        _in_round(places.full, places, lambda indices: _copy_batch(item, [indices]))
+
+
+def _step_of_all(batches: Sequence[Sequence[tuple[Index, ...]]]) -> list[int] | None:
+    """How far batches are apart, if there are several, all alike."""
+    if len(batches) < 2 or len(batches[0]) != len(batches[-1]):
+        return None
+    steps = [step_between(one, other) for one, other in pairwise(batches)]
+    return steps[0] if all(step == steps[0] for step in steps) else None
+
+
+def _copy_batches(
+    item: _Work, batches: Sequence[Sequence[tuple[Index, ...]]], step: list[int]
+) -> None:
+    """In a loop: all addresses computed ahead would not fit into registers."""
+    bounds = (build.index(0), build.index(len(batches)), build.index(1))
+
+    def batch(number: Any, _: list[Any]) -> Sequence[Any]:
+        _copy_batch(item, further_on(batches[0], number, step))
+        return ()
+
+    build.for_loop(bounds, [], batch)
+
+
+def _copy_batch(item: _Work, batch: Sequence[Sequence[Index]]) -> None:
+    loaded = [_load(item, indices) for indices in batch]
+    for value, indices in zip(loaded, batch, strict=True):
+        _store(item, value, indices)
 
 
 def _in_round(

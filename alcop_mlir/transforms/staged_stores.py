@@ -168,7 +168,7 @@ def _copy_out(
     columns = pieces * PIECE_COLUMNS
     count = _elements_at_once(stage, target, indices, columns)
     turns = range(_ROWS * columns // count // WARP_SIZE)
-    places = [_place(stage.lane, turn, columns // count, count) for turn in turns]
+    places = [_place(stage, turn, columns, count) for turn in turns]
     for first in range(0, len(places), _IN_FLIGHT):
         some = places[first : first + _IN_FLIGHT]
         values = [_load(stage, place, count) for place in some]
@@ -190,16 +190,40 @@ def _elements_at_once(stage: Stage, target: Any, indices: Indices, columns: int)
     return count
 
 
-def _place(number: Any, turn: int, per_row: int, count: int) -> tuple[Any, Any]:
-    """Row and column of lane `number` in a turn; rows take `per_row` lanes."""
+def _place(stage: Stage, turn: int, columns: int, count: int) -> tuple[Any, Any]:
+    """Row and column of a lane's `count` elements in a turn."""
+    per_row = columns // count  # lanes
     if per_row % WARP_SIZE == 0:
         row, along = divmod(turn, per_row // WARP_SIZE)
-        column = build.mul(number, build.index(count))
+        column = build.mul(stage.lane, build.index(count))
         return build.index(row), build.plus(column, along * WARP_SIZE * count)
-    place = build.plus(number, turn * WARP_SIZE)
+    place = build.plus(stage.lane, turn * WARP_SIZE)
     row = arith.divui(place, build.index(per_row))
     column = arith.remui(place, build.index(per_row))
-    return row, build.mul(column, build.index(count))
+    return _in_other_banks(row, stage, columns), build.mul(column, build.index(count))
+
+
+def _in_other_banks(number: Any, stage: Stage, columns: int) -> Any:
+    """The row to read as row `number`: rows that are read at once must not collide.
+
+    Rows are an odd multiple of what a quad writes apart, so that some, but not the next
+    one, are an odd multiple of their own length apart.
+    """
+    size = element_bytes(stage.buffer.type)
+    quad = QUAD * _held_together(stage.owner.layout) * size
+    at_once, apart = _WAVE_BYTES // (columns * size), columns * size // quad
+    if at_once < 2 or _ROWS % (at_once * apart):
+        return number
+    group, first = _divided(number, at_once)
+    outer, inner = _divided(group, apart)
+    row = build.add(build.mul(first, build.index(apart)), inner)
+    return build.add(row, build.mul(outer, build.index(at_once * apart)))
+
+
+def _divided(value: Any, divisor: int) -> tuple[Any, Any]:
+    """Quotient and remainder."""
+    by = build.index(divisor)
+    return arith.divui(value, by), arith.remui(value, by)
 
 
 def _load(stage: Stage, place: Sequence[Any], count: int) -> Any:

@@ -91,6 +91,7 @@ def _arrays(n: int, element: str, out: str) -> tuple[np.ndarray, ...]:
 
 WIDE = "block=64,128,32 warp=32,64 stages=3,2"
 SMALL = "block=64,64,32 warp=32,32 stages=2,1"
+NARROW = "block=64,32,32 warp=32,16 stages=2,1"
 
 
 @pytest.mark.parametrize(
@@ -125,14 +126,15 @@ def test_interleaved(n: int, schedule: str) -> None:
     """Products of s8 whose operands both lie across k: rows and columns interleaved."""
     found = stored(n, "i8", "i32", schedule.replace(",32 warp", ",64 warp"))
     assert found.sectors <= 1.4 * -(-found.out.nbytes // 32)
+    assert found.conflicts == 0
 
 
-@pytest.mark.parametrize(("element", "out"), [("f16", "f32"), ("f16", "f16")])
-@pytest.mark.parametrize("n", [120, 128])
-def test_no_bank_conflicts(n: int, element: str, out: str) -> None:
-    """Whole rows of A and B, so that all conflicts would be those of the way out."""
-    n += 2 * (out == "f16") + 4 * (out == "f32")
-    assert stored(n, element, out, WIDE).conflicts == 0
+@pytest.mark.parametrize("schedule", [WIDE, SMALL, NARROW])
+@pytest.mark.parametrize("out", ["f32", "f16"])
+@pytest.mark.parametrize("n", [120, 121, 122, 124])
+def test_no_bank_conflicts(n: int, out: str, schedule: str) -> None:
+    """In and out, with rows of 32 to 256 bytes."""
+    assert stored(n, "f16", out, schedule).conflicts == 0
 
 
 @pytest.mark.parametrize("out", ["f32", "f16"])

@@ -137,3 +137,31 @@ func.func @rounds(%A: memref<?x?xf16> {alcop.row_alignment = 16 : i64}, %rows: i
   }
   return
 }
+
+// -----
+
+// Many small loads go in a loop, sixteen at a time.
+// CHECK-LABEL: @many
+// CHECK:       %[[ROW:.*]] = arith.divui %{{.*}}, %c32
+// CHECK:       scf.for %[[I:.*]] = %c0 to %c4 step %c1 {
+// CHECK:         %[[DOWN:.*]] = arith.muli %[[I]], %c32
+// CHECK:         %[[FIRST:.*]] = arith.addi %[[ROW]], %[[DOWN]]
+// CHECK:         memref.load %{{.*}}[%[[FIRST]], %{{.*}}]
+// CHECK-COUNT-15: memref.load
+// CHECK-NOT:     memref.load
+// CHECK-COUNT-16: memref.store
+// CHECK-NOT:     memref.store
+// CHECK:       gpu.terminator
+#ws = #gpu.address_space<workgroup>
+func.func @many(%A: memref<128x33xf16>) {
+  %c1 = arith.constant 1 : index
+  %c64 = arith.constant 64 : index
+  gpu.launch blocks(%bx, %by, %bz) in (%gx = %c1, %gy = %c1, %gz = %c1)
+             threads(%tx, %ty, %tz) in (%sx = %c64, %sy = %c1, %sz = %c1) {
+    %a = memref.alloc() : memref<128x32xf16, #ws>
+    %tile = memref.subview %A[0, 0] [128, 32] [1, 1] : memref<128x33xf16> to memref<128x32xf16, strided<[33, 1]>>
+    memref.copy %tile, %a : memref<128x32xf16, strided<[33, 1]>> to memref<128x32xf16, #ws>
+    gpu.terminator
+  }
+  return
+}
