@@ -8,7 +8,10 @@ of a GPU are given with --log, and get a table of their own.
 
     python bench/bench_tuning.py                     the simulated device
     python bench/bench_tuning.py --log RECORDS.jsonl what a GPU measured
-    python bench/bench_tuning.py --collect FILE      the records that are shipped
+    python bench/bench_tuning.py --collect FILE.gz   the records that are shipped
+
+After 0 trials stands, for the analytical and the hybrid strategy, what the compiler
+would take: the most frugal schedule of those that are one to the model.
 
 A learned model never sees the operator that it is judged by: it is trained on the
 shipped records of all others (with --log, on the others of the log). Every trial is
@@ -19,6 +22,7 @@ from __future__ import annotations
 
 import argparse
 import dataclasses
+import gzip
 import json
 import time
 from collections.abc import Iterable, Sequence
@@ -31,7 +35,7 @@ from alcop_mlir.errors import ConfigError
 from alcop_mlir.schedule import Schedule
 from alcop_mlir.target import Target, find_target
 from alcop_mlir.tools.tune_devices import Simulated
-from alcop_mlir.tuning import hardware, models, records, strategies
+from alcop_mlir.tuning import hardware, models, records, selection, strategies
 from alcop_mlir.tuning.problem import Problem
 from alcop_mlir.tuning.records import Record
 from alcop_mlir.tuning.samples import Samples
@@ -40,9 +44,9 @@ from alcop_mlir.tuning.simulator import simulate
 from alcop_mlir.tuning.space import Candidates, check, enumerate_space, find_space
 
 HERE = Path(__file__).parent
-TRIALS = (0, 8, 10, 50)  # 0: what the strategy would take without a measurement
+TRIALS = (0, 8, 10, 50)
 LEAST_LOGGED = 100  # candidates of a problem in a log, fewer are no exhaustive log
-COLLECTED = (16, 16)  # shipped records of each operator: searched, drawn
+COLLECTED = (32, 24)  # shipped records of each operator: searched, drawn
 
 
 @dataclasses.dataclass(frozen=True)
@@ -168,9 +172,19 @@ def evaluate(
                 row[f"after {count}"] = float(
                     so_far[min(max(count, 1), len(found)) - 1]
                 )
+            if name in ("analytical", "hybrid"):
+                taken = untuned(log, apart if name == "hybrid" else (), seed)
+                row["after 0"] = (best - log.launch) / (taken - log.launch)
             rows.append(row)
     print(f"  {name}: {time.perf_counter() - start:.1f} s")
     return rows
+
+
+def untuned(log: Log, others: Sequence[Samples], seed: int) -> float:
+    """Seconds of what the compiler would take without a measurement."""
+    forest = models.train(None, others, seed) if others else None
+    ranking, _, _ = selection.ranked(log.task, forest)
+    return log.seconds[log.task.candidates.schedules[ranking[0]]]
 
 
 def trials(log: Log, strategy: strategies.Strategy, count: int) -> list[float]:
@@ -182,7 +196,7 @@ def trials(log: Log, strategy: strategies.Strategy, count: int) -> list[float]:
 def collect(logs: Sequence[Log], path: Path) -> None:
     """What a search without a learned model finds, and some drawn at random."""
     searched, drawn = COLLECTED
-    path.unlink(missing_ok=True)
+    lines = []
     for log in logs:
         task = log.task
         strategy = strategies.make("hybrid", models.train)
@@ -193,13 +207,11 @@ def collect(logs: Sequence[Log], path: Path) -> None:
         rows = generator.choice(len(task.candidates), drawn, replace=False)
         chosen += [task.candidates.schedules[row] for row in rows]
         setting = Simulated(task.problem, task.target).setting
-        records.append(
-            path,
-            (
-                Record(task.problem, one, setting, records.now(), log.seconds[one])
-                for one in dict.fromkeys(chosen)
-            ),
-        )
+        for one in dict.fromkeys(chosen):
+            found = Record(task.problem, one, setting, records.now(), log.seconds[one])
+            lines.append(json.dumps(records.to_json(found), separators=(",", ":")))
+    data = "".join(f"{line}\n" for line in lines).encode()
+    path.write_bytes(gzip.compress(data, mtime=0))
 
 
 def print_tables(rows: Sequence[dict[str, object]], logs: Sequence[Log]) -> None:

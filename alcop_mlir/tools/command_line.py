@@ -39,8 +39,9 @@ def add_compile_options(parser: Parser, default_target: str) -> None:
     parser.add_argument(
         "--schedule",
         metavar="TEXT",
-        help="tile sizes and stages, 'block=128,128,32 warp=64,64 stages=3,2'; "
-        "default: chosen by shape and target",
+        help="tile sizes and stages, 'block=128,128,32 warp=64,64 stages=3,2'; with "
+        "blocks in groups of rows, 'raster=8'; with K in parts, 'split_k=4'; default: "
+        "chosen by shape and target",
     )
     parser.add_argument(
         "--allow-tf32",

@@ -161,7 +161,8 @@ def _sized(function: Function, given: dict[str, int]) -> Function:
         if name not in named:
             known = ", ".join(sorted(named)) or "none: all are constant"
             raise ConfigError(f"no size is called '{name}'; there are {known}")
-    lengths = {size for p in function.parameters for size in p.shape} & named
+    shapes = [parameter.shape for parameter in function.parameters]
+    lengths = [s for shape in shapes for s in shape if isinstance(s, str)]
     defaults = {name: _DEFAULT_SIZES.get(name, _OTHER_SIZE) for name in lengths}
     sized = with_sizes(function, defaults | given)
     strides: dict[str, int] = {}

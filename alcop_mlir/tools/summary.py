@@ -48,7 +48,7 @@ def kernel_rows(kernel: Kernel) -> Rows:
     blocks, threads = extent(kernel.grid), extent(kernel.block)
     yield "kernel", [f"{kernel.name}: {blocks} blocks of {threads} threads"]
     if kernel.simt:
-        yield "schedule", ["none: plain SIMT, one thread per element"]
+        yield "schedule", ["none: plain SIMT"]
         yield "resources", [_resources(kernel)]
         return
     yield "schedule", [str(kernel.schedule) if kernel.schedule else "none"]

@@ -18,12 +18,17 @@ from alcop_mlir import resources
 from alcop_mlir.errors import ConfigError
 from alcop_mlir.schedule import Schedule
 from alcop_mlir.target import find_target
-from bench.gpu.spec import LAYOUTS, Shape, Spec
+from bench.gpu.spec import BYTES, LAYOUTS, Shape, Spec
 
 _PAPER = Path(__file__).parents[1] / "shapes" / "alcop_operators.json"
 MODEL = "model"  # the role of the schedule that the compiler chooses by itself
 # The paper's ablation: neither level, two buffers, several, both levels.
 ABLATION = ("1,1", "2,1", "S,1", "S,2")
+# What else a tile may be tried with: blocks in groups of rows, K in parts.
+RASTER, SPLIT_K = "raster", "split_k"
+_GROUP = 8
+_PARTS = (2, 4, 8)
+_LEAST_PART = 512  # of K; adding up parts is a kernel more
 MOST_STAGES = 4  # beyond it shared memory costs blocks, and the latency is hidden
 MOST_REUSE = (
     96  # multiplications per element copied; more is rarely worth the registers
@@ -151,6 +156,8 @@ def bench_items(target: str) -> Iterator[Item]:
             for role in roles:
                 one = replace(spec, schedule=f"{tile} stages={stages[role]}")
                 yield Item(one, "bench", group, (shape,), role, rank=rank)
+            for role, more in _variants(spec, tile, stages[ABLATION[-1]]):
+                yield Item(more, "bench", group, (shape,), role, rank=rank)
 
 
 def collect_items(target: str) -> Iterator[Item]:
@@ -163,6 +170,36 @@ def collect_items(target: str) -> Iterator[Item]:
         if _fits(schedule, target):
             spec = Spec(schedule=schedule, target=target)
             yield Item(spec, "collect", "collected", shapes)
+
+
+def _variants(spec: Spec, tile: str, stages: str) -> Iterator[tuple[str, Spec]]:
+    """Groups of rows where not all blocks run at once, parts of K where they do."""
+    assert spec.shape is not None
+    batch, m, n, _ = spec.shape
+    target = find_target(spec.target)
+    schedule = Schedule.parse(f"{tile} stages={stages}")
+    rows, columns = -(-m // schedule.block[0]), -(-n // schedule.block[1])
+    blocks = batch * rows * columns
+    if not _fits(str(schedule), spec.target):
+        return
+    at_once = resources.cost(schedule, target).blocks_per_sm * target.sms
+    if blocks > at_once and min(rows, columns) > 1:
+        yield RASTER, replace(spec, schedule=f"{schedule} raster={min(_GROUP, rows)}")
+    for parts in _PARTS:
+        split = replace(schedule, split_k=parts)
+        if blocks * parts <= at_once and _splits(split, spec):
+            yield SPLIT_K, replace(spec, schedule=str(split))
+
+
+def _splits(schedule: Schedule, spec: Spec) -> bool:
+    """Whether the product's sum comes in such parts, and they are long enough."""
+    assert spec.shape is not None
+    k = spec.shape[3]
+    try:
+        resources.check_split(schedule, k, BYTES[spec.operand], spec.op != "matmul")
+    except ConfigError:
+        return False
+    return k >= schedule.split_k * _LEAST_PART
 
 
 def bench_shapes() -> list[tuple[str, str, Shape]]:

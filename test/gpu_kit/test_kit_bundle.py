@@ -10,7 +10,8 @@ import pytest
 from tiny_kernels import SHAPE, items, tiny
 
 from alcop_mlir.errors import ConfigError
-from bench.gpu import build, lists, pack
+from alcop_mlir.schedule import Schedule
+from bench.gpu import build, lists, pack, report
 from bench.gpu.lists import Item
 from bench.gpu.records import exit_status
 from bench.gpu.spec import LAYOUTS, Spec
@@ -116,7 +117,12 @@ def test_every_group_has_a_reason_and_every_item_a_shape() -> None:
     assert all(item.shapes for item in found)
     assert lists.all_items("sm_90") == found
     benched = [item for item in found if item.use == "bench"]
-    assert {item.role for item in benched} == {lists.MODEL, *lists.ABLATION}
+    roles = {lists.MODEL, *lists.ABLATION, lists.RASTER, lists.SPLIT_K}
+    assert {item.role for item in benched} == roles == set(report.OURS)
+    for item in benched:
+        schedule = Schedule.parse(item.spec.schedule)
+        assert (schedule.raster > 1) == (item.role == lists.RASTER)
+        assert (schedule.split_k > 1) == (item.role == lists.SPLIT_K)
     assert len({(i.spec, i.role, i.group) for i in benched}) == len(benched)
 
 

@@ -247,7 +247,7 @@ def test_products_of_f32_are_rounded_only_if_asked_for(
     assert "runs as a plain SIMT kernel" in captured.err
     assert "done with the option 'allow-tf32' only" in captured.err
     exact = rows(captured.out)
-    assert exact["schedule"] == "none: plain SIMT, one thread per element"
+    assert exact["schedule"] == "none: plain SIMT"
     assert exact["check"].startswith("OK: max relative error")
     assert tool.main([str(path), "--device", "emulator", "--allow-tf32"]) == 0
     rounded = rows(capsys.readouterr().out)

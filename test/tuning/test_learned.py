@@ -14,6 +14,9 @@ from tuning_cases import CUDA, SIMULATED, TARGET, write_records
 
 from alcop_mlir.tuning import learned, models, records, training
 from alcop_mlir.tuning.features import NAMES
+from alcop_mlir.tuning.problem import Problem
+from alcop_mlir.tuning.simulator import simulate
+from alcop_mlir.tuning.space import Candidates, check
 
 
 @pytest.fixture(autouse=True)
@@ -180,6 +183,19 @@ assert not [m for m in sys.modules if m.split(".")[0] in ("sklearn", "rich", "sc
     for program in (run, choose):
         done = subprocess.run([sys.executable, "-c", program], capture_output=True)
         assert done.returncode == 0, done.stderr.decode()
+
+
+def test_shipped_records_are_what_is_simulated_now() -> None:
+    """Else: python bench/bench_tuning.py --collect, into the file that is shipped."""
+    by_problem: dict[Problem, list[records.Record]] = {}
+    for one in models.shipped("simulated", TARGET):
+        by_problem.setdefault(one.problem, []).append(one)
+    assert len(by_problem) == 26
+    for problem, mine in by_problem.items():
+        schedules = [one.schedule for one in mine]
+        costs = [check(problem, schedule, TARGET) for schedule in schedules]
+        now = simulate(problem, Candidates(schedules, costs), TARGET)
+        assert now == pytest.approx([one.seconds for one in mine])
 
 
 def test_importing_the_package_is_light() -> None:
