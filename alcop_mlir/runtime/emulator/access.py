@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from alcop_mlir.runtime.emulator.cohort import Cohort
 
 Array = np.ndarray
+Parts = tuple[tuple[int, int], ...]  # of an access: offset and size, in bytes
 _WINDOWS = (
     ("shared", SHARED_WINDOW),
     ("local", LOCAL_WINDOW),
@@ -37,11 +38,20 @@ _WINDOWS = (
 
 
 def load(
-    cohort: Cohort, mask: Mask, address: Array, space: str, size: int, ins: Instruction
+    cohort: Cohort,
+    mask: Mask,
+    address: Array,
+    space: str,
+    size: int,
+    ins: Instruction,
+    used: Parts = (),
 ) -> Array:
-    """The `size` bytes at each lane's address, as a register of MOVED_AS[size]."""
+    """The `size` bytes at each lane's address, as a register of MOVED_AS[size].
+
+    used: parts of them that anything depends on, as offsets and sizes; () is all
+    """
     if space == "generic":
-        return _load_generic(cohort, mask, address, size, ins)
+        return _load_generic(cohort, mask, address, size, ins, used)
     if space == "shared":
         lanes = shared_lanes(cohort, address, mask, size, ins)
         if cohort.batch.shadow is not None:
@@ -59,7 +69,7 @@ def load(
         copy = np.zeros(1, np.int64)
         return lanes.place(memory.gather(size, copy, lanes.offset))
     lanes = global_lanes(cohort, address, mask, size, ins)
-    note_global_read(lanes, lanes.offset, size, ins)
+    note_global_read(lanes, lanes.offset, size, ins, used)
     return lanes.place(cohort.batch.memory.views[size].take(lanes.offset // size))
 
 
@@ -89,11 +99,16 @@ def store(
 
 
 def _load_generic(
-    cohort: Cohort, mask: Mask, address: Array, size: int, ins: Instruction
+    cohort: Cohort,
+    mask: Mask,
+    address: Array,
+    size: int,
+    ins: Instruction,
+    used: Parts,
 ) -> Array:
     out: Array | None = None
     for name, part, rebased in split_generic(cohort, mask, address):
-        x = load(cohort, part, rebased, name, size, ins)
+        x = load(cohort, part, rebased, name, size, ins, used)
         out = x if out is None or part is None else np.where(part, x, out)
     assert out is not None
     return out
@@ -282,11 +297,17 @@ def require_mapped(
     )
 
 
-def note_global_read(lanes: Lanes, offset: Array, size: int, ins: Instruction) -> None:
-    """Conflicts between blocks, and counters, of a global read."""
+def note_global_read(
+    lanes: Lanes, offset: Array, size: int, ins: Instruction, used: Parts = ()
+) -> None:
+    """Conflicts between blocks, and counters, of a global read.
+
+    What nothing depends on is no conflict: compilers widen loads over gaps.
+    """
     cohort = lanes.cohort
     if cohort.batch.global_shadow is not None:
-        cohort.batch.global_shadow.on_read(lanes, offset, size, ins)
+        for start, length in used or ((0, size),):
+            cohort.batch.global_shadow.on_read(lanes, offset + start, length, ins)
     if cohort.counters is not None:
         cohort.counters.on_global(lanes, offset, size, ins)
 

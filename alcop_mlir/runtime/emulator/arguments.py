@@ -145,7 +145,8 @@ def _bytes_of(group: list[_Extent]) -> Array:
         slice(n - 1, n) if s < 0 else slice(0, 1)
         for n, s in zip(first.array.shape, first.array.strides, strict=True)
     )
-    element = first.array[at].reshape(1).view(np.uint8)
+    # `...` keeps the view of an array without dimensions: [()] would be a copy.
+    element = first.array[(*at, ...)].reshape(1).view(np.uint8)
     return np.lib.stride_tricks.as_strided(
         element, (size,), (1,), writeable=_is_writable(group)
     )

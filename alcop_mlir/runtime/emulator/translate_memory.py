@@ -25,6 +25,7 @@ from alcop_mlir.runtime.emulator.scalars import (
 from alcop_mlir.runtime.emulator.syntax import (
     Address,
     Instruction,
+    Name,
     Operand,
     Vector,
     unsupported,
@@ -78,9 +79,10 @@ def _load(t: Translator, ins: Instruction) -> Op:
     address, _ = t.base_address(source, ins)
     part = _extended(scalar)
     slots = [t.result(item, scalar.unsigned, ins) for item in items]
+    used = _used(t, items, scalar.size)
 
     def run(cohort: Cohort, mask: Mask) -> None:
-        x = access.load(cohort, mask, address(cohort.R), space, size, ins)
+        x = access.load(cohort, mask, address(cohort.R), space, size, ins, used)
         if len(slots) == 1 and slots[0][1] is None:
             if slots[0][0] >= 0:
                 put(cohort, slots[0][0], x, mask)
@@ -92,6 +94,16 @@ def _load(t: Translator, ins: Instruction) -> Op:
                 put(cohort, slot, value if wide is None else widen(value, wide), mask)
 
     return run
+
+
+def _used(t: Translator, items: tuple[Operand, ...], size: int) -> access.Parts:
+    """Which elements of a vector are read by anything; () for all of them."""
+    used = tuple(
+        (place * size, size)
+        for place, item in enumerate(items)
+        if isinstance(item, Name) and item.name != "_" and t.occurs_again(item.name)
+    )
+    return used if len(used) < len(items) else ()
 
 
 def _extended(scalar: Scalar) -> np.dtype:

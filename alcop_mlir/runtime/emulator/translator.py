@@ -8,7 +8,8 @@ value may be held by several registers and by the caches of `matrix_multiply`.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -66,6 +67,7 @@ class Translator:
         self.initial: list[Array] = []
         self.specials: dict[str, int] = {}
         self._types: dict[str, Scalar] = {CARRY: B32}
+        self._occurrences: Counter[str] = Counter()
 
     def type_of(self, name: str, ins: Instruction) -> Scalar:
         """The declared type of a register."""
@@ -97,6 +99,14 @@ class Translator:
             dtype = BOOL if scalar is PRED else scalar.unsigned
             found = self._new_slot(name, np.zeros((1, 1, 1), dtype))
         return found
+
+    def occurs_again(self, name: str) -> bool:
+        """Whether a register that is written occurs in any other place, too."""
+        if not self._occurrences:
+            for ins in self.kernel.instructions:
+                self._occurrences.update(_names(ins.operands))
+                self._occurrences.update(ins.guard[:1] if ins.guard else ())
+        return self._occurrences[name] > 1
 
     def special(self, name: str) -> int:
         """The place of a special register, filled when a cohort starts."""
@@ -226,6 +236,15 @@ class Translator:
     def items(self, operand: Operand) -> tuple[Operand, ...]:
         """The elements of a vector operand, or the operand alone."""
         return operand.items if isinstance(operand, Vector) else (operand,)
+
+
+def _names(operands: Iterable[object]) -> Iterator[str]:
+    """All names in operands, as often as they occur."""
+    for operand in operands:
+        if isinstance(operand, str):
+            yield operand
+        elif isinstance(operand, tuple):
+            yield from _names(operand)
 
 
 def constant(value: Array) -> Read:

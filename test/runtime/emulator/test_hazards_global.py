@@ -50,6 +50,32 @@ def test_blocks_that_overlap_by_one_element() -> None:
     assert result.hazards[0].line == line_of(text, "st.global")
 
 
+@pytest.mark.parametrize(
+    ("rest", "expected"),
+    [
+        ("", set()),  # the last two elements are read for nothing
+        ("add.u32 %n, %n, %t;", {"block-conflict"}),
+    ],
+)
+def test_reads_that_nothing_depends_on_are_no_conflict(
+    rest: str, expected: set[str]
+) -> None:
+    """Compilers widen loads over gaps."""
+    _, result = run_blocks(
+        ".reg .b32 %s, %t, %u;\n"
+        "mad.wide.u32 %out, %c, 8, %out;\n"
+        "setp.eq.u32 %p, %i, 0;\n"
+        "and.b32 %n, %c, 1;\n"
+        "setp.eq.and.u32 %p, %n, 0, %p;\n"
+        "@%p ld.global.v4.b32 {%n, %s, %t, %u}, [%out];\n"
+        "setp.eq.u32 %p, %i, 0;\n"
+        f"add.u32 %n, %n, %s;\n{rest}\n"
+        "@%p st.global.u32 [%out], %n;",
+        blocks=2,
+    )
+    assert kinds(result) == expected
+
+
 def test_blocks_that_write_apart_are_clean() -> None:
     _, result = run_blocks(
         "mad.lo.u32 %i, %c, 32, %i;\n"
