@@ -28,7 +28,7 @@ _PLANNING = "alcop-plan-pipelines"
 class Decision:
     """What was decided for one kernel; `schedule` is None where none was needed.
 
-    simt: whether one thread computes each element, without tensor cores
+    simt: whether it is a plain kernel for what tensor cores do not do
     """
 
     schedule: Schedule | None

@@ -135,11 +135,32 @@ class Insert:
         return (self.source, self.target)
 
 
-Step = Contraction | Map | Reduction | Reshape | Slice | Insert
+@dataclass(frozen=True)
+class Windows:
+    """`out` is `source` with two dimensions in place of `dimension`.
+
+    The index there is `position * stride + tap * dilation`, as in convolutions.
+    """
+
+    source: str
+    out: str
+    dimension: int
+    positions: int
+    stride: int
+    taps: int
+    dilation: int
+
+    @property
+    def reads(self) -> tuple[str, ...]:
+        """Names of the arrays that the step uses."""
+        return (self.source,)
+
+
+Step = Contraction | Map | Reduction | Reshape | Slice | Insert | Windows
 _StepT = TypeVar("_StepT", bound=Step)
 _KINDS: dict[str, type[Step]] = {
     kind.__name__.lower(): kind
-    for kind in (Contraction, Map, Reduction, Reshape, Slice, Insert)
+    for kind in (Contraction, Map, Reduction, Reshape, Slice, Insert, Windows)
 }
 _NAME_FIELDS = ("lhs", "rhs", "init", "out", "source", "target")
 
@@ -210,7 +231,7 @@ def _step(value: Any) -> Step:
     step = kind(**{f.name: _member(taken, value, f.name) for f in fields(kind)})
     if isinstance(step, Contraction | Map | Reduction):
         _check_maps(step)
-    else:
+    if isinstance(step, Slice | Insert):
         _check_places(step)
     return step
 
@@ -240,6 +261,8 @@ def _member(taken: Fields, value: Any, name: str) -> Any:
             )
         case "offsets" | "sizes" | "strides":
             return _all(taken.take(name, list), is_count)
+        case "dimension" | "positions" | "stride" | "taps" | "dilation":
+            return taken.count(name)
         case _:
             return taken.take(name, str)
 
@@ -275,8 +298,6 @@ def _repeats(loops: str) -> bool:
     return re.search(r"([A-Za-z]).*\1", loops) is not None
 
 
-def _check_places(step: Reshape | Slice | Insert) -> None:
-    if isinstance(step, Reshape):
-        return
+def _check_places(step: Slice | Insert) -> None:
     if len({len(step.offsets), len(step.sizes), len(step.strides)}) != 1:
         raise ConfigError("reference: offsets, sizes and strides of different ranks")

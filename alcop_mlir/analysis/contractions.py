@@ -160,7 +160,14 @@ def loop_letters(op: Any) -> list[str] | None:
     if maps is None or len(maps) != 3:
         return None
     try:
-        dimensions = [_dimensions(one) for one in maps]
+        return names_of_loops([_dimensions(one) for one in maps])
+    except NoProduct:
+        return None
+
+
+def names_of_loops(dimensions: Sequence[Sequence[int]]) -> list[str] | None:
+    """As `loop_letters`, of an op whose operands are indexed by these loops."""
+    try:
         letters = _letters(dimensions)
     except NoProduct:
         return None

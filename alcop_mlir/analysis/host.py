@@ -30,7 +30,8 @@ _NEEDS_NO_DEVICE = frozenset(
     memref.cast memref.reinterpret_cast memref.subview memref.collapse_shape
     memref.expand_shape memref.memory_space_cast memref.extract_strided_metadata
     memref.assume_alignment memref.extract_aligned_pointer_as_index memref.dim
-    arith.ceildivui arith.divui arith.muli arith.addi arith.subi arith.cmpi
+    memref.get_global arith.ceildivui arith.divui arith.muli arith.addi arith.subi
+    arith.cmpi
     """.split()
 )
 

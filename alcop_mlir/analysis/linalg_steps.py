@@ -7,7 +7,15 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from alcop_mlir.analysis.array_values import ArrayValues, Content, NotUnderstood, loops
-from alcop_mlir.analysis.recipes import Loops, Recipe, operand_loops, recipes
+from alcop_mlir.analysis.recipes import (
+    Indices,
+    Loops,
+    Recipe,
+    Window,
+    loops_of,
+    operand_indices,
+    recipes,
+)
 from alcop_mlir.analysis.scalar_code import constant
 from alcop_mlir.expressions import (
     INTEGERS,
@@ -19,7 +27,7 @@ from alcop_mlir.expressions import (
     behind,
     substitute,
 )
-from alcop_mlir.steps import Contraction, Map, Reduction
+from alcop_mlir.steps import Contraction, Map, Reduction, Size, Windows
 
 _LETTERS = "ijklpqrstuvwxyzabcdefgho"
 # Loop letters of products: rows of C, columns of C, reduced, in all three.
@@ -42,7 +50,9 @@ def run_linalg(op: Any, values: ArrayValues, allow_tf32: bool) -> None:
 
     allow_tf32: whether products of f32 may round their factors to tf32
     """
-    reader = _Reader(op, values, operand_loops(op) or [], allow_tf32)
+    indices = operand_indices(op) or []
+    used = [loops_of(one) for one in indices]
+    reader = _Reader(op, values, indices, used, allow_tf32)
     made = [(one.output, reader.content(one)) for one in recipes(op) or ()]
     if not made:
         raise NotUnderstood
@@ -53,10 +63,11 @@ def run_linalg(op: Any, values: ArrayValues, allow_tf32: bool) -> None:
 
 @dataclass(frozen=True)
 class _Reader:
-    """Makes the steps of one op; `used` are the loops of each operand."""
+    """Makes the steps of one op; `used` are the loops of each operand's indices."""
 
     op: Any
     values: ArrayValues
+    indices: list[Indices]
     used: list[Loops]
     allow_tf32: bool
 
@@ -142,7 +153,30 @@ class _Reader:
         return content
 
     def _name(self, number: int) -> str:
-        return self.values.name(self.op.operands[number])
+        """Of an operand, with two dimensions for each window."""
+        name, place = self.values.name(self.op.operands[number]), 0
+        for index in self.indices[number]:
+            if isinstance(index, Window):
+                name = self.values.add(self._windows(name, place, index))
+                place += 1
+            place += 1
+        return name
+
+    def _windows(self, source: str, dimension: int, window: Window) -> Windows:
+        positions, taps = self._size(window.position), self._size(window.tap)
+        if not isinstance(positions, int) or not isinstance(taps, int):
+            raise NotUnderstood
+        return Windows(
+            source, "", dimension, positions, window.stride, taps, window.dilation
+        )
+
+    def _size(self, loop: int) -> Size:
+        """Of a loop, as the operand says that it alone indexes a dimension of."""
+        for number, indices in enumerate(self.indices):
+            if loop in indices:
+                shape = self.values.shape(self.op.operands[number])
+                return shape[indices.index(loop)]
+        raise NotUnderstood
 
     def _start(self, recipe: Recipe) -> str | None:
         """What the combining starts from; None where that makes no difference."""
@@ -155,6 +189,8 @@ class _Reader:
         """The name of a product's factor, which may be computed from an operand."""
         if factor == Argument(number):
             return self._name(number)
+        if self.indices[number] != self.used[number]:
+            raise NotUnderstood
         shape = self.values.shape(self.op.operands[number])
         own = loops(len(shape))
         expression = _renumbered(factor, [number])

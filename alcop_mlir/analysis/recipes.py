@@ -21,7 +21,19 @@ from alcop_mlir.expressions import (
 )
 from alcop_mlir.steps import COMBINES
 
+
+@dataclass(frozen=True)
+class Window:
+    """The index `position * stride + tap * dilation`, of two loops."""
+
+    position: int
+    stride: int
+    tap: int
+    dilation: int
+
+
 Loops = tuple[int | None, ...]  # the loop along each dimension; None: index 0
+Indices = tuple[int | Window | None, ...]
 _SUM_CASTS = ("arith.extf", "arith.truncf", "arith.extsi")
 
 
@@ -42,21 +54,31 @@ class Recipe:
     dtype: str = ""
 
 
-def operand_loops(op: Any) -> list[Loops] | None:
-    """Per operand of a linalg op the loops that index it; None for other indices."""
+def operand_indices(op: Any) -> list[Indices] | None:
+    """Per operand of a linalg op what indexes it; None where that is not understood."""
     maps = linalg.get_indexing_maps(op)
     if maps is None:
         return None
-    found = [_loops(attribute.value) for attribute in maps]
-    known = [loops for loops in found if loops is not None]
+    found = [_indices(attribute.value) for attribute in maps]
+    known = [indices for indices in found if indices is not None]
     return known if len(known) == len(found) else None
+
+
+def loops_of(indices: Indices) -> Loops:
+    """The loops that index an operand, where each window is two dimensions."""
+    loops: list[int | None] = []
+    for index in indices:
+        is_window = isinstance(index, Window)
+        loops += [index.position, index.tap] if is_window else [index]
+    return tuple(loops)
 
 
 def recipes(op: Any) -> list[Recipe] | None:
     """One recipe per output; None where one of them is not understood."""
-    loops = operand_loops(op)
-    if loops is None or len(op.regions) != 1:
+    indices = operand_indices(op)
+    if indices is None or len(op.regions) != 1:
         return None
+    loops = [loops_of(one) for one in indices]
     block = op.regions[0].blocks[0]
     yielded = list(list(block.operations)[-1].operation.operands)
     count = linalg.get_indexing_maps(op)[0].value.n_dims
@@ -68,19 +90,50 @@ def recipes(op: Any) -> list[Recipe] | None:
     return known if len(known) == len(made) else None
 
 
-def _loops(affine_map: Any) -> Loops | None:
-    found: list[int | None] = []
-    for result in affine_map.results:
-        if isinstance(result, ir.AffineDimExpr):
-            found.append(ir.AffineDimExpr(result).position)
-        elif isinstance(result, ir.AffineConstantExpr) and (
-            ir.AffineConstantExpr(result).value == 0
-        ):
-            found.append(None)
-        else:
+def _indices(affine_map: Any) -> Indices | None:
+    factors = [_linear(result) for result in affine_map.results]
+    known = [one for one in factors if one is not None and _is_index(one)]
+    if len(known) < len(factors):
+        return None
+    indices = tuple(map(_index, known))
+    named = [loop for loop in loops_of(indices) if loop is not None]
+    return indices if len(set(named)) == len(named) else None
+
+
+def _is_index(factors: dict[int, int]) -> bool:
+    return len(factors) in (0, 2) or [*factors.values()] == [1]
+
+
+def _index(factors: dict[int, int]) -> int | Window | None:
+    """What a dimension is indexed by: 0, a loop, or a window."""
+    match list(factors.items()):
+        case [(position, stride), (tap, dilation)]:
+            return Window(position, stride, tap, dilation)
+        case [(loop, _)]:
+            return loop
+    return None
+
+
+def _linear(expression: Any) -> dict[int, int] | None:
+    """The factor of each loop in a sum of loops; None for another expression."""
+    if isinstance(expression, ir.AffineDimExpr):
+        return {ir.AffineDimExpr(expression).position: 1}
+    if isinstance(expression, ir.AffineConstantExpr):
+        return {} if ir.AffineConstantExpr(expression).value == 0 else None
+    if isinstance(expression, ir.AffineMulExpr):
+        product = ir.AffineMulExpr(expression)
+        loop = _linear(product.lhs)
+        if loop is None or not isinstance(product.rhs, ir.AffineConstantExpr):
             return None
-    named = [loop for loop in found if loop is not None]
-    return tuple(found) if len(set(named)) == len(named) else None
+        factor = ir.AffineConstantExpr(product.rhs).value
+        return {place: factor * one for place, one in loop.items()}
+    if isinstance(expression, ir.AffineAddExpr):
+        total = ir.AffineAddExpr(expression)
+        lhs, rhs = _linear(total.lhs), _linear(total.rhs)
+        if lhs is None or rhs is None or {*lhs} & {*rhs}:
+            return None
+        return lhs | rhs
+    return None
 
 
 def _recipe(

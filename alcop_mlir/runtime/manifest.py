@@ -94,7 +94,7 @@ class Kernel:
 
     arguments: names of arrays, then sizes, by name or as numbers, in the order of the
         kernel's parameters
-    simt: whether one thread computes each element, without tensor cores
+    simt: whether it is a plain kernel for what tensor cores do not do
     grid, block: blocks, threads, along x, y, z
     shared_bytes: dynamic shared memory; static_shared_bytes, registers (per thread) and
         spill_bytes as ptxas reports them, None where it was not there

@@ -168,9 +168,9 @@ def _older_constants(text: str) -> str:
     """Floating-point constants as the LLVM of llvmlite reads them.
 
     MLIR's newer LLVM prints a constant as the shortest decimal that its own type rounds
-    back to it, as that type's bits (`f0x3B000000`), or as `+inf`. An older one takes
-    only decimals that are exact, a float's bits as those of the double, and the short
-    formats as `0xH` and `0xR` with theirs: all are written so here.
+    back to it, as that type's bits (`f0x3B000000`), or as `+inf` or `+qnan`. An older one
+    takes only decimals that are exact, a float's bits as those of the double, and the
+    short formats as `0xH` and `0xR` with theirs: all are written so here.
     """
     lines = text.split("\n")
     for number, line in enumerate(lines):
@@ -188,21 +188,33 @@ def _older_line(line: str) -> str:
             kind = match["type"]  # of the constants that follow on the line
             return match[0]
         if match["bits"]:
-            (value,) = struct.unpack(">f", bytes.fromhex(match["bits"]))
-            return _CONSTANT["float"](value)
-        return _CONSTANT[kind](float(match["value"])) if kind in _CONSTANT else match[0]
+            return _older_bits(match["bits"], kind)
+        if kind not in _CONSTANT or (kind == "double" and match["value"][-1].isdigit()):
+            return match[0]
+        return _CONSTANT[kind](float(match["value"].replace("qnan", "nan")))
 
     return _CONSTANTS.sub(rewritten, line)
 
 
+def _older_bits(bits: str, kind: str) -> str:
+    """Of a constant given by its type's own bits."""
+    if len(bits) == len("3B00"):
+        return f"0x{'R' if kind == 'bfloat' else 'H'}{bits}"
+    if len(bits) == len("3B000000"):
+        (value,) = struct.unpack(">f", bytes.fromhex(bits))
+        return _CONSTANT["float"](value)
+    return f"0x{bits}"
+
+
 # Few lines do: looking for them first takes a tenth of the time.
-_MAY_HOLD_CONSTANT = re.compile(r"\bf0x|\d\.\d|[+-](?:inf|nan)\b")
+_MAY_HOLD_CONSTANT = re.compile(r"\bf0x|\d\.\d|[+-](?:inf|q?nan)\b")
 _CONSTANTS = re.compile(
     r"\b(?P<type>half|bfloat|float|double)\b"
-    r"|\bf0x(?P<bits>[0-9A-Fa-f]{8})\b"
-    r"|(?<![\w.%@])(?P<value>-?\d+\.\d+(?:e[+-]\d+)?|[+-](?:inf|nan))\b"
+    r"|\bf0x(?P<bits>(?:[0-9A-Fa-f]{4}){1,4})\b"
+    r"|(?<![\w.%@])(?P<value>-?\d+\.\d+(?:e[+-]\d+)?|[+-](?:inf|q?nan))\b"
 )
 _CONSTANT: dict[str, Callable[[float], str]] = {
+    "double": lambda value: f"0x{struct.pack('>d', value).hex().upper()}",
     "float": lambda value: f"0x{struct.pack('>d', _rounded(value)).hex().upper()}",
     "half": lambda value: f"0xH{struct.pack('>e', value).hex().upper()}",
     # The decimal names a bfloat: the upper half of the float next to it.

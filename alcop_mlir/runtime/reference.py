@@ -31,6 +31,7 @@ from alcop_mlir.steps import (
     Reshape,
     Size,
     Slice,
+    Windows,
     operand_maps,
 )
 
@@ -189,7 +190,7 @@ def _contractions(function: Function) -> Iterator[dict[str, int]]:
 
 
 def _shape(
-    step: Map | Reshape | Slice | Insert, shapes: Mapping[str, Sequence[Any]]
+    step: Map | Reshape | Slice | Insert | Windows, shapes: Mapping[str, Sequence[Any]]
 ) -> Sequence[Any]:
     match step:
         case Map() | Reshape():
@@ -198,6 +199,10 @@ def _shape(
             return step.sizes
         case Insert():
             return shapes[step.target]
+        case Windows():
+            shape = [*shapes[step.source]]
+            place = step.dimension
+            return [*shape[:place], step.positions, step.taps, *shape[place + 1 :]]
 
 
 def _decoded(function: Function, arrays: Arrays) -> dict[str, np.ndarray[Any, Any]]:

@@ -26,6 +26,7 @@ from alcop_mlir.steps import (
     Size,
     Slice,
     Step,
+    Windows,
     operand_maps,
 )
 
@@ -55,13 +56,18 @@ def step_values(
 
     arrays, kinds: values and dtypes of the function's arrays before it runs
     sizes: those that the steps name
-    Raises LaunchError where there is too much to compute.
+    Raises LaunchError where there is too much to compute, or steps do not fit.
     """
     known = {name: Bounded(array) for name, array in arrays.items()}
     made = {}
     for step in steps:
-        with np.errstate(all="ignore"):
-            result = _value(step, known, kinds, sizes)
+        try:
+            with np.errstate(all="ignore"):
+                result = _value(step, known, kinds, sizes)
+        except (IndexError, ValueError) as error:
+            raise LaunchError(
+                f"the reference does not fit the arrays: {error}"
+            ) from error
         if np.ndim(result.error):
             error = np.broadcast_to(result.error, result.values.shape)
             result = Bounded(result.values, error)
@@ -93,6 +99,8 @@ def _value(
             return _each(lambda array: array[place], known[step.source])
         case Insert():
             return _insert(step, known[step.target], known[step.source])
+        case Windows():
+            return _each(lambda array: _windows(step, array), known[step.source])
 
 
 def _contraction(
@@ -177,6 +185,12 @@ def _insert(step: Insert, target: Bounded, source: Bounded) -> Bounded:
     values[_place(step)] = source.values.reshape(step.sizes)
     errors[_place(step)] = _errors(source).reshape(step.sizes)
     return Bounded(values, errors)
+
+
+def _windows(step: Windows, array: Array) -> Array:
+    positions = np.arange(step.positions)[:, None] * step.stride
+    places = positions + np.arange(step.taps) * step.dilation
+    return np.take(array, places, axis=step.dimension)
 
 
 def _place(step: Slice | Insert) -> tuple[slice, ...]:

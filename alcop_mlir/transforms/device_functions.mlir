@@ -70,6 +70,16 @@ llvm.func internal @__nv_fmaf(%x: f32, %y: f32, %z: f32) -> f32 attributes {alwa
   llvm.return %r : f32
 }
 
+llvm.func internal @__nv_fmaxf(%x: f32, %y: f32) -> f32 attributes {always_inline} {
+  %r = llvm.intr.maxnum(%x, %y) : (f32, f32) -> f32
+  llvm.return %r : f32
+}
+
+llvm.func internal @__nv_fminf(%x: f32, %y: f32) -> f32 attributes {always_inline} {
+  %r = llvm.intr.minnum(%x, %y) : (f32, f32) -> f32
+  llvm.return %r : f32
+}
+
 // 2^(x log2 e), the product kept in two parts. Beyond the clamp it is infinite or 0.
 llvm.func internal @__nv_expf(%given: f32) -> f32 attributes {always_inline} {
   %most = llvm.mlir.constant(89.0 : f32) : f32
@@ -263,4 +273,97 @@ llvm.func internal @__nv_erff(%x: f32) -> f32 attributes {always_inline} {
   %is_near = llvm.fcmp "olt" %size, %one : f32
   %y = llvm.select %is_near, %near, %far : i1, f32
   llvm.return %y : f32
+}
+
+// log2 |x| = e + log2 m as for log, in f64: with s = (m - 1) / (m + 1), log2 m is
+// 2 / ln 2 times s + s^3/3 + s^5/5 ..., up to s^13, as |s| < 0.172. Times y, in two parts.
+llvm.func internal @__nv_powf(%x: f32, %y: f32) -> f32 attributes {always_inline} {
+  %zero = llvm.mlir.constant(0.0 : f32) : f32
+  %one = llvm.mlir.constant(1.0 : f32) : f32
+  %half = llvm.mlir.constant(0.5 : f32) : f32
+  %ln2 = llvm.mlir.constant(0.693147182 : f32) : f32
+  %tiny = llvm.mlir.constant(1.17549435e-38 : f32) : f32
+  %scale = llvm.mlir.constant(8388608.0 : f32) : f32
+  %shift = llvm.mlir.constant(-23.0 : f64) : f64
+  %root = llvm.mlir.constant(0x3F3504F3 : i32) : i32
+  %bits = llvm.mlir.constant(23 : i32) : i32
+  %infinity = llvm.mlir.constant(0x7F800000 : f32) : f32
+  %wide_infinity = llvm.mlir.constant(0x7FF0000000000000 : f64) : f64
+  %wide_least = llvm.mlir.constant(0xFFF0000000000000 : f64) : f64
+  %most = llvm.mlir.constant(1000.0 : f64) : f64
+  %least = llvm.mlir.constant(-1000.0 : f64) : f64
+  %wide_zero = llvm.mlir.constant(0.0 : f64) : f64
+  %wide_one = llvm.mlir.constant(1.0 : f64) : f64
+  %factor = llvm.mlir.constant(2.8853900817779268 : f64) : f64
+  %c1 = llvm.mlir.constant(0.33333333333333331 : f64) : f64
+  %c2 = llvm.mlir.constant(0.2 : f64) : f64
+  %c3 = llvm.mlir.constant(0.14285714285714285 : f64) : f64
+  %c4 = llvm.mlir.constant(0.1111111111111111 : f64) : f64
+  %c5 = llvm.mlir.constant(0.090909090909090912 : f64) : f64
+  %c6 = llvm.mlir.constant(0.076923076923076927 : f64) : f64
+  %size = llvm.intr.fabs(%x) : (f32) -> f32
+  %is_tiny = llvm.fcmp "olt" %size, %tiny : f32
+  %scaled = llvm.fmul %size, %scale : f32
+  %normal = llvm.select %is_tiny, %scaled, %size : i1, f32
+  %start = llvm.select %is_tiny, %shift, %wide_zero : i1, f64
+  %word = llvm.bitcast %normal : f32 to i32
+  %above = llvm.sub %word, %root : i32
+  %exponent = llvm.ashr %above, %bits : i32
+  %moved = llvm.shl %exponent, %bits : i32
+  %mantissa = llvm.sub %word, %moved : i32
+  %short = llvm.bitcast %mantissa : i32 to f32
+  %m = llvm.fpext %short : f32 to f64
+  %number = llvm.sitofp %exponent : i32 to f64
+  %e = llvm.fadd %number, %start : f64
+  %less = llvm.fsub %m, %wide_one : f64
+  %more = llvm.fadd %m, %wide_one : f64
+  %s = llvm.fdiv %less, %more : f64
+  %square = llvm.fmul %s, %s : f64
+  %p5 = llvm.intr.fma(%c6, %square, %c5) : (f64, f64, f64) -> f64
+  %p4 = llvm.intr.fma(%p5, %square, %c4) : (f64, f64, f64) -> f64
+  %p3 = llvm.intr.fma(%p4, %square, %c3) : (f64, f64, f64) -> f64
+  %p2 = llvm.intr.fma(%p3, %square, %c2) : (f64, f64, f64) -> f64
+  %p1 = llvm.intr.fma(%p2, %square, %c1) : (f64, f64, f64) -> f64
+  %p0 = llvm.intr.fma(%p1, %square, %wide_one) : (f64, f64, f64) -> f64
+  %sum = llvm.fmul %s, %p0 : f64
+  %finite = llvm.intr.fma(%sum, %factor, %e) : (f64, f64, f64) -> f64
+  %is_zero = llvm.fcmp "oeq" %size, %zero : f32
+  %is_infinite = llvm.fcmp "oeq" %size, %infinity : f32
+  %from_zero = llvm.select %is_zero, %wide_least, %finite : i1, f64
+  %log = llvm.select %is_infinite, %wide_infinity, %from_zero : i1, f64
+  %wide_y = llvm.fpext %y : f32 to f64
+  %product = llvm.fmul %wide_y, %log : f64
+  %low = llvm.intr.minimum(%product, %most) : (f64, f64) -> f64
+  %t = llvm.intr.maximum(%low, %least) : (f64, f64) -> f64
+  %high = llvm.fptrunc %t : f64 to f32
+  %back = llvm.fpext %high : f32 to f64
+  %rest = llvm.fsub %t, %back : f64
+  %small = llvm.fptrunc %rest : f64 to f32
+  %power = llvm.call @__nv_exp2f(%high) : (f32) -> f32
+  %correction = llvm.intr.fma(%small, %ln2, %one) : (f32, f32, f32) -> f32
+  %magnitude = llvm.fmul %power, %correction : f32
+  // Negative x: the sign of odd whole y; no number where y is not whole.
+  %whole = llvm.intr.trunc(%y) : (f32) -> f32
+  %is_whole = llvm.fcmp "oeq" %whole, %y : f32
+  %halved = llvm.fmul %y, %half : f32
+  %whole_half = llvm.intr.trunc(%halved) : (f32) -> f32
+  %is_even = llvm.fcmp "oeq" %whole_half, %halved : f32
+  %minus = llvm.fneg %magnitude : f32
+  %signed = llvm.select %is_even, %magnitude, %minus : i1, f32
+  %nothing = llvm.fsub %y, %y : f32
+  %nan = llvm.fmul %nothing, %infinity : f32
+  %of_whole = llvm.select %is_whole, %signed, %nan : i1, f32
+  %sign = llvm.bitcast %x : f32 to i32
+  %no_bits = llvm.mlir.constant(0 : i32) : i32
+  %is_negative = llvm.icmp "slt" %sign, %no_bits : i32
+  // Zero and infinity have powers of any exponent, and only whole ones keep the sign.
+  %is_end = llvm.or %is_zero, %is_infinite : i1
+  %fraction = llvm.select %is_end, %magnitude, %nan : i1, f32
+  %of_negative = llvm.select %is_whole, %of_whole, %fraction : i1, f32
+  %any = llvm.select %is_negative, %of_negative, %magnitude : i1, f32
+  %base_is_one = llvm.fcmp "oeq" %x, %one : f32
+  %exponent_is_zero = llvm.fcmp "oeq" %y, %zero : f32
+  %is_one = llvm.or %base_is_one, %exponent_is_zero : i1
+  %r = llvm.select %is_one, %one, %any : i1, f32
+  llvm.return %r : f32
 }

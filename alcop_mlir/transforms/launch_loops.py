@@ -1,16 +1,18 @@
 """Run each linalg op that is left as a plain kernel, one thread per element.
 
-Before:  linalg.generic ... ins(%A : memref<64x96xf32>) outs(%v : memref<64xf32>)
+Before:  linalg.generic ... ins(%A : memref<96x64xf32>) outs(%v : memref<64xf32>)
 After:   gpu.launch blocks(1, 1, 1) threads(64, 1, 1) {
            %start = memref.load %v[%tx]
-           %sum = scf.for %k = 0 to 96 iter_args(%s = %start) { %s + %A[%tx, %k] }
+           %sum = scf.for %k = 0 to 96 iter_args(%s = %start) { %s + %A[%k, %tx] }
            memref.store %sum, %v[%tx] } {alcop.kernel = "reduce"}
 
 The threads of a one-dimensional grid take the elements of the output, the last
 dimension fastest, so that neighbours touch neighbouring bytes; 256 of them are a block.
 The loops of a sum run inside, outer ones first, and keep it in registers; a
-`linalg.fill` just above becomes what it starts from. A fill or copy between memrefs is
-a kernel too, and so is an `scf.parallel`. Sizes may be known at run time only: where
+`linalg.fill` just above becomes what it starts from. Where the terms of a sum lie next
+to each other in memory, and the elements do not, a warp makes an element: each lane takes
+every 32nd term, and shuffles combine them in an order that is always the same. A fill or
+copy between memrefs is a kernel too, and so is an `scf.parallel`. Sizes may be known at run time only: where
 they could contradict each other, the host asserts that no array is too small. No kernel
 is launched over nothing.
 
@@ -39,11 +41,14 @@ from alcop_mlir.analysis import loop_nests
 from alcop_mlir.analysis.inits import fill_before
 from alcop_mlir.analysis.loop_nests import Nest, Rejected
 from alcop_mlir.analysis.loops import constant
-from alcop_mlir.bindings import affine, ir, memref
+from alcop_mlir.analysis.shared_sums import combining_op
+from alcop_mlir.bindings import affine, arith, ir, memref, scf
+from alcop_mlir.target import WARP_SIZE
 from alcop_mlir.transforms import build
 from alcop_mlir.transforms.base import Pass
 from alcop_mlir.transforms.size_checks import assert_at_least, assert_sizes
 from alcop_mlir.transforms.thread_points import launch_over
+from alcop_mlir.transforms.warp_sums import combined, neutral, over_warp
 
 
 @dataclass(frozen=True)
@@ -100,6 +105,11 @@ def _work(op: Any) -> _Work | Rejected | None:
 def _launch_nest(nest: Nest, fills: list[Any]) -> None:
     sizes = [_loop_size(nest, loop) for loop in range(len(nest.sizes))]
     assert_sizes(nest, sizes)
+    points = [sizes[loop] for loop in nest.points]
+    combine = combining_op(nest)
+    if combine is not None:
+        _launch_shared_sums(nest, fills[0], combine, sizes, points)
+        return
 
     def element(point: list[Any]) -> None:
         place = dict(zip(nest.points, point, strict=True))
@@ -107,12 +117,38 @@ def _launch_nest(nest: Nest, fills: list[Any]) -> None:
             _start(nest, number, fill, place) for number, fill in enumerate(fills)
         ]
         results = _run(nest, nest.inner, sizes, place, starts)
-        for number, (array, result) in enumerate(
-            zip(nest.outputs, results, strict=True)
-        ):
-            memref.store(result, array, _indices(nest, nest.inputs + number, place))
+        for number, result in enumerate(results):
+            _store(nest, number, result, place)
 
-    launch_over([sizes[loop] for loop in nest.points], _kernel_name(nest), element)
+    launch_over(points, _kernel_name(nest), element)
+
+
+def _launch_shared_sums(
+    nest: Nest, fill: Any, combine: Any, sizes: list[Any], points: list[Any]
+) -> None:
+    """A warp for each element: the lanes take turns with the terms of a sum."""
+
+    def element(point: list[Any]) -> None:
+        *where, lane = point
+        place = dict(zip(nest.points, where, strict=True))
+        (part,) = _run(
+            nest, nest.inner, sizes, place, [neutral(combine)], (lane, WARP_SIZE)
+        )
+        total = over_warp(combine, part)
+        is_first = arith.cmpi(arith.CmpIPredicate.eq, lane, build.index(0))
+        guard = scf.IfOp(is_first)
+        with ir.InsertionPoint(guard.then_block):
+            start = _start(nest, 0, fill, place)
+            _store(nest, 0, combined(combine, start, total), place)
+            scf.YieldOp([])
+
+    launch_over([*points, WARP_SIZE], _kernel_name(nest), element)
+
+
+def _store(nest: Nest, number: int, value: Any, place: dict[int, Any]) -> None:
+    """Of output `number`."""
+    at = _indices(nest, nest.inputs + number, place)
+    memref.store(value, nest.outputs[number], at)
 
 
 def _kernel_name(nest: Nest) -> str:
@@ -146,17 +182,22 @@ def _run(
     sizes: list[Any],
     place: dict[int, Any],
     sums: list[Any],
+    turns: tuple[Any, int] | None = None,
 ) -> list[Any]:
-    """The outputs' elements after the loops `inner`, which start from `sums`."""
+    """The outputs' elements after the loops `inner`, which start from `sums`.
+
+    turns: the first iteration of the innermost loop, and the step to the next
+    """
     if not inner:
         return _body(nest, place, sums)
-    upper = build.value(sizes[inner[0]])
 
-    def step(iteration: Any, carried: list[Any]) -> list[Any]:
-        return _run(nest, inner[1:], sizes, place | {inner[0]: iteration}, carried)
+    def iteration(number: Any, carried: list[Any]) -> list[Any]:
+        inside = place | {inner[0]: number}
+        return _run(nest, inner[1:], sizes, inside, carried, turns)
 
-    bounds = (build.index(0), upper, build.index(1))
-    return list(build.for_loop(bounds, sums, step).results)
+    first, step = turns if turns is not None and len(inner) == 1 else (0, 1)
+    bounds = (build.value(first), build.value(sizes[inner[0]]), build.index(step))
+    return list(build.for_loop(bounds, sums, iteration).results)
 
 
 def _body(nest: Nest, place: dict[int, Any], sums: list[Any]) -> list[Any]:

@@ -10,11 +10,14 @@ After:   gpu.module @f_kernels { gpu.func @f(%p: memref<1xf16>) kernel {
 The kernel's parameters are a pointer per array that it uses, in the order of the
 function's arguments; then, array by array, the sizes that are not static and the
 strides that neither the type nor the sizes tell; then scalars; sizes, strides and index
-scalars as i64. Constants, index arithmetic and views of the host are
-done again inside. Shared buffers become parts of one dynamic block, each at a multiple
-of 128 bytes, in the order of their allocations: `resources.shared_bytes` counts the
-same. Those marked `alcop.overlaid` lie over the others, from the beginning on. A kernel is called after its function; where that has several, `alcop.kernel` of
-the launch follows (`f_matmul`), and a number where a name is taken.
+scalars as i64. Constants, index arithmetic and views of the host are done again inside;
+constant arrays (`memref.global`) that kernels read come with them into the
+`gpu.module`. Shared buffers become parts of one dynamic block, each at a multiple of
+128 bytes, in the order of their allocations: `resources.shared_bytes` counts the same.
+Those marked `alcop.overlaid` lie over the others, from the beginning on.
+
+A kernel is called after its function; where that has several, `alcop.kernel` of the
+launch follows (`f_matmul`), and a number where a name is taken.
 
 Pointers are `llvm.align = 16`, which 16-byte copies need, `llvm.readonly` where the
 kernel only reads, `llvm.writeonly` where it only writes, and `llvm.noalias` where the
@@ -22,8 +25,8 @@ option says that arrays do not overlap. A launch that cannot become a kernel is 
 error: nothing below would run it.
 
 Stands after all passes that work on the body of a launch, and before the conversions,
-which work on `gpu.module`s. Reads `alcop.kernel` and `alcop.overlaid`, which go with the
-launch.
+which work on `gpu.module`s. Reads `alcop.kernel` and `alcop.overlaid`, which go with
+the launch.
 """
 
 from __future__ import annotations
@@ -41,6 +44,7 @@ from alcop_mlir.bindings import arith, gpu, ir, memref
 from alcop_mlir.errors import PassError
 from alcop_mlir.transforms import build
 from alcop_mlir.transforms.base import Pass, option
+from alcop_mlir.transforms.constant_arrays import bring_constants
 from alcop_mlir.transforms.launch_buffers import take_in_buffers
 from alcop_mlir.transforms.slot_views import view_slots
 from alcop_mlir.transforms.thread_points import KERNEL
@@ -72,6 +76,7 @@ class OutlineKernels(Pass):
             for launch in found:
                 kernel = _new(_kernel_name(name, launch, len(found)), kernel_names)
                 _outline(launch, kernels, kernel, self.noalias)
+            bring_constants(op, kernels)
 
 
 def _kernel_name(function: str, launch: Launch, number: int) -> str:

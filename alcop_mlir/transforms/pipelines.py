@@ -17,12 +17,14 @@ from alcop_mlir.transforms.pipeline_text import with_options
 
 # In the order in which alcop-compile runs them; the check is for alcop-opt and tests.
 PASSES = (
+    "alcop-fill-constants",
     "alcop-fold-transposes",
     "alcop-protect-arguments",
     "alcop-separate-results",
     "alcop-drop-offsets",
     "alcop-merge-elementwise",
     "alcop-fuse-producers",
+    "alcop-collapse-loops",
     "alcop-raise-contractions",
     "alcop-select-schedule",
     "alcop-split-k",
@@ -110,7 +112,7 @@ class AlcopCompile(NamedPipeline):
 
 # Tensors become memrefs, and results become output arguments at the end of the list.
 BUFFERIZE = (
-    "func.func(alcop-fold-transposes,alcop-protect-arguments)",
+    "func.func(alcop-fill-constants,alcop-fold-transposes,alcop-protect-arguments)",
     "eliminate-empty-tensors",
     "one-shot-bufferize{bufferize-function-boundaries=true "
     "function-boundary-type-conversion=identity-layout-map}",
@@ -128,6 +130,7 @@ def steps_to_products(allow_tf32: bool) -> tuple[str, ...]:
         with_options(
             "alcop-fuse-producers", assume_noalias_args=True, allow_tf32=allow_tf32
         ),
+        "alcop-collapse-loops",
         with_options(
             "alcop-raise-contractions", allow_tf32=allow_tf32, assume_noalias_args=True
         ),

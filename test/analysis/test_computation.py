@@ -18,6 +18,7 @@ from alcop_mlir.steps import (
     Reshape,
     Slice,
     Step,
+    Windows,
 )
 
 A, B, C = "memref<8x4xf16>", "memref<4x16xf16>", "memref<8x16xf32>"
@@ -406,3 +407,32 @@ def test_bodies_that_expressions_cannot_say(body: str) -> None:
       }}""")
     assert found.unknown is not None
     assert found.unknown.name == "linalg.map"
+
+
+def test_convolutions() -> None:
+    """Their input has two dimensions where a position and a tap index one."""
+    a, w, c = "memref<2x11x4xf32>", "memref<3x4x8xf32>", "memref<2x5x8xf32>"
+    body = f"""
+      linalg.conv_1d_nwc_wcf {{strides = dense<2> : tensor<1xi64>}}
+        ins(%a, %w : {a}, {w}) outs(%c : {c})
+      return"""
+    assert steps(f"%a: {a}, %w: {w}, %c: {c}", body) == (
+        Windows("arg0", "%0", 1, 5, 2, 3, 1),
+        Contraction("%0", "arg1", "arg2", "mpkx,kxn->mpn", "arg2"),
+    )
+
+
+def test_pooling() -> None:
+    """The operand that only gives the window's size is not read."""
+    a, c = "memref<2x10x4xf32>", "memref<2x4x4xf32>"
+    body = f"""
+      linalg.pooling_nwc_max {{strides = dense<2> : tensor<1xi64>}}
+        ins(%a, %w : {a}, memref<3xf32>) outs(%c : {c})
+      return"""
+    found = steps(f"%a: {a}, %w: memref<3xf32>, %c: {c}", body)
+    assert found == (
+        Windows("arg0", "%0", 1, 4, 2, 3, 1),
+        Reduction(
+            ("%0",), "ijlk->ijk", "arg2", Argument(0), "arith.maximumf", "f32", "arg2"
+        ),
+    )

@@ -361,6 +361,85 @@ def test_masks_are_handed_on() -> None:
     np.testing.assert_array_equal(out, np.where(a[::-1] > 0, a, b))
 
 
+def test_constant_arrays() -> None:
+    """They come with the kernels; what a product starts from is filled in."""
+    program = build("""
+      #ij = affine_map<(i, j) -> (i, j)>
+      #j = affine_map<(i, j) -> (j)>
+      func.func @f(%a: tensor<32x16xf16>, %b: tensor<16x4xf16>) -> tensor<32x4xf32> {
+        %zeros = arith.constant dense<0.0> : tensor<32x4xf32>
+        %scales = arith.constant dense<[1.0, 0.5, -3.0, 8.0]> : tensor<4xf32>
+        %e = tensor.empty() : tensor<32x4xf32>
+        %p = linalg.matmul ins(%a, %b : tensor<32x16xf16>, tensor<16x4xf16>)
+          outs(%zeros : tensor<32x4xf32>) -> tensor<32x4xf32>
+        %r = linalg.generic {
+          indexing_maps = [#ij, #j, #ij], iterator_types = ["parallel", "parallel"]
+        } ins(%p, %scales : tensor<32x4xf32>, tensor<4xf32>)
+          outs(%e : tensor<32x4xf32>) {
+        ^bb0(%x: f32, %s: f32, %y: f32):
+          %0 = arith.mulf %x, %s : f32
+          linalg.yield %0 : f32
+        } -> tensor<32x4xf32>
+        return %r : tensor<32x4xf32>
+      }""")
+    assert kernels(program)[0].startswith("f")
+    a, b = random(32, 16), random(16, 4)
+    out = np.full((32, 4), np.nan, np.float32)
+    program(a, b, out)
+    scales = np.array([1.0, 0.5, -3.0, 8.0])
+    np.testing.assert_allclose(out, wide(a) @ wide(b) * scales, atol=1e-4)
+
+
+@pytest.mark.parametrize(
+    ("op", "kind", "start", "expected"),
+    [
+        ("addf", "f32", "1.5", lambda x: 1.5 + x.sum(axis=(0, 2))),
+        ("maximumf", "f32", "0.5", lambda x: np.maximum(0.5, x.max(axis=(0, 2)))),
+        ("minimumf", "f32", "0.5", lambda x: np.minimum(0.5, x.min(axis=(0, 2)))),
+        ("addi", "i32", "7", lambda x: 7 + x.sum(axis=(0, 2))),
+        ("maxsi", "i32", "-3", lambda x: np.maximum(-3, x.max(axis=(0, 2)))),
+        ("minsi", "i32", "4", lambda x: np.minimum(4, x.min(axis=(0, 2)))),
+    ],
+)
+@pytest.mark.parametrize("columns", [32, 45, 200])
+def test_sums_that_a_warp_shares(
+    op: str, kind: str, start: str, expected: Any, columns: int
+) -> None:
+    """Any number of terms, also none for some lanes, over two loops."""
+    program = build(f"""
+      func.func @f(%a: tensor<3x9x{columns}x{kind}>) -> tensor<9x{kind}> {{
+        %s = arith.constant {start} : {kind}
+        %e = tensor.empty() : tensor<9x{kind}>
+        %f = linalg.fill ins(%s : {kind}) outs(%e : tensor<9x{kind}>)
+          -> tensor<9x{kind}>
+        %r = linalg.reduce {{ arith.{op} }} ins(%a : tensor<3x9x{columns}x{kind}>)
+          outs(%f : tensor<9x{kind}>) dimensions = [0, 2]
+        return %r : tensor<9x{kind}>
+      }}""")
+    dtype = np.float32 if kind == "f32" else np.int32
+    a, out = random(3, 9, columns, dtype=dtype), np.zeros(9, dtype)
+    assert "shfl.sync.bfly" in program.ptx
+    program(a, out)
+    np.testing.assert_allclose(out, expected(wide(a)), atol=1e-4)
+
+
+def test_a_result_that_is_returned_twice() -> None:
+    """Each result is an array of its own."""
+    program = build("""
+      func.func @f(%a: tensor<5x8xf32>) -> (tensor<5x8xf32>, tensor<5x8xf32>) {
+        %e = tensor.empty() : tensor<5x8xf32>
+        %r = linalg.exp ins(%a : tensor<5x8xf32>) outs(%e : tensor<5x8xf32>)
+          -> tensor<5x8xf32>
+        return %r, %r : tensor<5x8xf32>, tensor<5x8xf32>
+      }""")
+    assert kernels(program) == ["f_exp", "f_copy"]
+    a = random(5, 8, dtype=np.float32)
+    one, other = np.zeros_like(a), np.zeros_like(a)
+    program(a, one, other)
+    np.testing.assert_allclose(one, np.exp(wide(a)), rtol=1e-6)
+    np.testing.assert_array_equal(one, other)
+
+
 @pytest.mark.parametrize(
     ("body", "message"),
     [

@@ -169,6 +169,24 @@ def test_cubin_sums_up_the_log() -> None:
     assert (cubin.shared_bytes, cubin.stack_bytes) == (1024, 8)
 
 
+def test_each_kernel_of_a_module_has_its_own_figures() -> None:
+    """Also where one's name begins like another's."""
+    log = "ptxas info    : 0 bytes gmem\n"
+    for name, registers, stores in (("f_sum", 90, 8), ("f", 20, 0)):
+        log += f"""ptxas info    : Compiling entry function '{name}' for 'sm_80'
+ptxas info    : Function properties for {name}
+    0 bytes stack frame, {stores} bytes spill stores, 0 bytes spill loads
+ptxas info    : Used {registers} registers, {stores} bytes smem, 380 bytes cmem[0]
+"""
+    module = ptx._cubin(b"both", log)
+    assert (module.registers, module.spill_bytes, module.shared_bytes) == (90, 8, 8)
+    small = ptx.of_kernel(module, "f")
+    assert (small.registers, small.spill_bytes, small.shared_bytes) == (20, 0, 0)
+    assert small.data == b"both"
+    assert ptx.of_kernel(module, "f_sum").registers == 90
+    assert ptx.of_kernel(module, "other") == module
+
+
 def test_without_ptxas(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("ALCOP_PTXAS", raising=False)
     monkeypatch.setenv("PATH", "")
@@ -199,6 +217,10 @@ def test_ptxas_that_is_asked_for(
         ("store half +inf, ptr %1", "store half 0xH7C00, ptr %1"),
         ("fadd bfloat %1, 1.000980e-01", "fadd bfloat %1, 0xR3DCD"),
         ("fadd double %1, 1.000000e-01", "fadd double %1, 1.000000e-01"),
+        ("fadd double %1, f0x3FB3B13B13B13B14", "fadd double %1, 0x3FB3B13B13B13B14"),
+        ("fadd double %1, -inf", "fadd double %1, 0xFFF0000000000000"),
+        ("store float +qnan, ptr %1", "store float 0x7FF8000000000000, ptr %1"),
+        ("store bfloat f0x7FC0, ptr %1", "store bfloat 0xR7FC0, ptr %1"),
         (
             "select i1 %c, float -0.5, half 0.5",
             "select i1 %c, float 0xBFE0000000000000, half 0xH3800",

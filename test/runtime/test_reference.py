@@ -14,7 +14,15 @@ from alcop_mlir.expressions import Argument, Constant, Expression, Operation
 from alcop_mlir.runtime import reference
 from alcop_mlir.runtime.manifest import Function, Parameter
 from alcop_mlir.runtime.step_values import F32_STEP
-from alcop_mlir.steps import Contraction, Insert, Map, Reduction, Reshape, Slice
+from alcop_mlir.steps import (
+    Contraction,
+    Insert,
+    Map,
+    Reduction,
+    Reshape,
+    Slice,
+    Windows,
+)
 
 Arrays = dict[str, np.ndarray[Any, Any]]
 
@@ -340,6 +348,31 @@ def test_arrays_are_cut_and_put_together() -> None:
     assert reference.check(function, before, before | {"C": after}).ok
     after[0, 0] += 1e-3
     assert not reference.check(function, before, before | {"C": after}).ok
+
+
+def test_windows_overlap() -> None:
+    """As a convolution with one channel takes them."""
+    function = replace(
+        matmul(),
+        parameters=(
+            Parameter("A", "f32", (3, 11), "in"),
+            Parameter("B", "f32", (4,), "in"),
+            Parameter("C", "f32", (3, 3), "out"),
+        ),
+        reference=(
+            Windows("A", "%0", 1, 3, 2, 4, 2),
+            Contraction("%0", "B", "C", "mpk,k->mp", None),
+        ),
+    )
+    before = reference.random_arrays(function)
+    a, b = before["A"], before["B"]
+    after = np.stack([a[:, 2 * p : 2 * p + 7 : 2] @ b for p in range(3)], axis=1)
+    assert reference.check(function, before, before | {"C": after}).ok
+    assert not reference.check(function, before, before | {"C": after * 1.01}).ok
+    too_far = replace(function.reference[0], positions=4)
+    damaged = replace(function, reference=(too_far, *function.reference[1:]))
+    with pytest.raises(LaunchError, match="the reference does not fit the arrays"):
+        reference.check(damaged, before, before)
 
 
 def test_errors_go_through_a_chain() -> None:

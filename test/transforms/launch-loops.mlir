@@ -63,6 +63,64 @@ func.func @sums(%a: memref<64x96xf32>, %b: memref<96xf32>) {
 
 // -----
 
+// A sum along memory is shared by the lanes of a warp, and combined by shuffles.
+// CHECK-LABEL: func.func @rows(
+// CHECK-SAME:    %[[A:.*]]: memref<40x96xf32>, %[[B:.*]]: memref<40xf32>)
+// CHECK-DAG:     %[[LOW:.*]] = arith.constant 0xFF800000 : f32
+// CHECK-DAG:     %[[C5:.*]] = arith.constant 5 : index
+// CHECK-DAG:     %[[C32:.*]] = arith.constant 32 : index
+// CHECK-DAG:     %[[C96:.*]] = arith.constant 96 : index
+// CHECK:         gpu.launch {{.*}} in (%{{.*}} = %[[C5]],
+// CHECK:           %[[LANE:.*]] = arith.remui %[[N:.*]], %[[C32]]
+// CHECK-NEXT:      %[[ROW:.*]] = arith.divui %[[N]], %[[C32]]
+// CHECK-NEXT:      %[[PART:.*]] = scf.for %[[K:.*]] = %[[LANE]] to %[[C96]] step %[[C32]] iter_args(%[[S:.*]] = %[[LOW]])
+// CHECK-NEXT:        %[[X:.*]] = memref.load %[[A]][%[[ROW]], %[[K]]]
+// CHECK-NEXT:        arith.maximumf %[[S]], %[[X]]
+// CHECK:           %[[OTHER:.*]], %{{.*}} = gpu.shuffle xor %[[PART]], %{{.*}}, %{{.*}} : f32
+// CHECK-NEXT:      arith.maximumf %[[PART]], %[[OTHER]]
+// CHECK-COUNT-4:   gpu.shuffle xor
+// CHECK:           %[[ALL:.*]] = arith.maximumf
+// CHECK-NEXT:      %[[FIRST:.*]] = arith.cmpi eq, %[[LANE]], %c0
+// CHECK-NEXT:      scf.if %[[FIRST]] {
+// CHECK-NEXT:        %[[START:.*]] = memref.load %[[B]][%[[ROW]]]
+// CHECK-NEXT:        %[[R:.*]] = arith.maximumf %[[START]], %[[ALL]]
+// CHECK-NEXT:        memref.store %[[R]], %[[B]][%[[ROW]]]
+func.func @rows(%a: memref<40x96xf32>, %b: memref<40xf32>) {
+  linalg.reduce { arith.maximumf } ins(%a : memref<40x96xf32>) outs(%b : memref<40xf32>) dimensions = [1]
+  return
+}
+
+// -----
+
+// One thread per element where a lane would have no term, where the op is none that
+// combines in any order, and where lanes exchange no 32 bits.
+// CHECK-LABEL: func.func @own_rows(
+// CHECK-NOT:     gpu.shuffle
+func.func @own_rows(%a: memref<40x31xf32>, %b: memref<40xf32>, %c: memref<40x96xf32>, %d: memref<40x96xf16>, %e: memref<40xf16>) {
+  linalg.reduce { arith.addf } ins(%a : memref<40x31xf32>) outs(%b : memref<40xf32>) dimensions = [1]
+  linalg.reduce { arith.addf } ins(%d : memref<40x96xf16>) outs(%e : memref<40xf16>) dimensions = [1]
+  linalg.generic {
+    indexing_maps = [affine_map<(i, k) -> (i, k)>, affine_map<(i, k) -> (i)>],
+    iterator_types = ["parallel", "reduction"]
+  } ins(%c : memref<40x96xf32>) outs(%b : memref<40xf32>) {
+  ^bb0(%x: f32, %y: f32):
+    %0 = arith.subf %y, %x : f32
+    linalg.yield %0 : f32
+  }
+  linalg.generic {
+    indexing_maps = [affine_map<(i, k) -> (i, k)>, affine_map<(i, k) -> (i)>],
+    iterator_types = ["parallel", "reduction"]
+  } ins(%c : memref<40x96xf32>) outs(%b : memref<40xf32>) {
+  ^bb0(%x: f32, %y: f32):
+    %0 = arith.mulf %y, %x : f32
+    %1 = arith.addf %y, %0 : f32
+    linalg.yield %1 : f32
+  }
+  return
+}
+
+// -----
+
 // A sum goes on from what the output holds; two loops, and what is no plain loop.
 // CHECK-LABEL: func.func @convolution(
 // CHECK-SAME:    %[[A:.*]]: memref<1x18x4xf32>, %[[B:.*]]: memref<3x4x8xf32>, %[[C:.*]]: memref<1x16x8xf32>)

@@ -213,3 +213,57 @@ func.func @a_b_1() {
 func.func @nothing(%a: memref<4xf32>) {
   return
 }
+
+// -----
+
+// A constant array comes along, once; what else is in the module stays where it is.
+// CHECK-LABEL: gpu.module @reads_kernels
+// CHECK-NEXT:    memref.global "private" constant @weights : memref<4xf32>
+// CHECK-NOT:     memref.global
+// CHECK:         gpu.func @reads(
+// CHECK:           %[[W:.*]] = memref.get_global @weights
+// CHECK:           memref.load %[[W]]
+// CHECK:         gpu.func @reads_1(
+// CHECK:           memref.get_global @weights
+memref.global "private" constant @weights : memref<4xf32> = dense<[1.0, 2.0, 3.0, 4.0]>
+memref.global "private" constant @others : memref<4xf32> = dense<0.0>
+func.func @reads(%a: memref<4xf32>) {
+  %c1 = arith.constant 1 : index
+  %c4 = arith.constant 4 : index
+  %w = memref.get_global @weights : memref<4xf32>
+  gpu.launch blocks(%bx, %by, %bz) in (%gx = %c1, %gy = %c1, %gz = %c1)
+             threads(%tx, %ty, %tz) in (%sx = %c4, %sy = %c1, %sz = %c1) {
+    %x = memref.load %w[%tx] : memref<4xf32>
+    memref.store %x, %a[%tx] : memref<4xf32>
+    gpu.terminator
+  }
+  gpu.launch blocks(%bx, %by, %bz) in (%gx = %c1, %gy = %c1, %gz = %c1)
+             threads(%tx, %ty, %tz) in (%sx = %c4, %sy = %c1, %sz = %c1) {
+    %x = memref.load %w[%tx] : memref<4xf32>
+    memref.store %x, %a[%tx] : memref<4xf32>
+    gpu.terminator
+  }
+  return
+}
+
+// -----
+
+// Kernels are called after what they do where there are several.
+// CHECK-LABEL: gpu.module @two_kernels
+// CHECK:         gpu.func @two_exp(
+// CHECK:         gpu.func @two_exp_1(
+// CHECK-NOT:   alcop.kernel
+func.func @two(%a: memref<4xf32>) {
+  %c1 = arith.constant 1 : index
+  gpu.launch blocks(%bx, %by, %bz) in (%gx = %c1, %gy = %c1, %gz = %c1)
+             threads(%tx, %ty, %tz) in (%sx = %c1, %sy = %c1, %sz = %c1) {
+    "test.use"(%a) : (memref<4xf32>) -> ()
+    gpu.terminator
+  } {alcop.kernel = "exp"}
+  gpu.launch blocks(%bx, %by, %bz) in (%gx = %c1, %gy = %c1, %gz = %c1)
+             threads(%tx, %ty, %tz) in (%sx = %c1, %sy = %c1, %sz = %c1) {
+    "test.use"(%a) : (memref<4xf32>) -> ()
+    gpu.terminator
+  } {alcop.kernel = "exp"}
+  return
+}

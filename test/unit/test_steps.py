@@ -18,6 +18,7 @@ from alcop_mlir.steps import (
     Reshape,
     Slice,
     Step,
+    Windows,
 )
 
 SUM = Operation("arith.addf", "f32", (Argument(0), Argument(1)))
@@ -30,6 +31,7 @@ STEPS: list[Step] = [
     Reshape("A", "%5", ("M", 4, 4)),
     Slice("A", "%6", (0, 2), (4, 4), (1, 2)),
     Insert("%6", "B", "B", (0, 0), (4, 4), (2, 1)),
+    Windows("A", "%8", 1, 3, 2, 4, 1),
 ]
 
 
@@ -73,6 +75,7 @@ def test_a_contraction_may_say_less() -> None:
         (4, {"init": "Q"}, "unknown array 'Q'"),
         (6, {"sizes": [4]}, "of different ranks"),
         (6, {"strides": [1, -1]}, "unexpected -1"),
+        (8, {"taps": -1}, "'taps' is -1, expected 0 or more"),
     ],
 )
 def test_damaged_json_is_refused(
