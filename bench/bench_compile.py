@@ -4,7 +4,8 @@ usage: python bench/bench_compile.py [--repeat 5]
 
 Cold: `alcop-compile FILE -o ...` as a process of its own, user and system time of it
 and of ptxas. Warm: the same from Python, after a first time, in that process; ptxas, a
-process of its own, is shown beside it. The median of the repeats is shown. The raw records go to bench/results/compile.jsonl.
+process of its own, is shown beside it. The median of the repeats is shown. The raw
+records go to bench/results/compile.jsonl.
 """
 
 from __future__ import annotations

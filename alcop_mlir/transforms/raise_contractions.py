@@ -72,7 +72,7 @@ def _say_why_not(answer: Rejected) -> None:
         return
     nest = loop_nests.read(answer.op)
     runs = isinstance(nest, Nest) and answer.op.parent.operation.name == "func.func"
-    if runs and not nest.inner:
+    if isinstance(nest, Nest) and runs and not nest.inner:
         return
     what = "runs as a plain SIMT kernel" if runs else "is left alone"
     diagnostics.remark(answer.op, f"'{answer.op.name}' {what}: {answer.reason}")
