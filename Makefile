@@ -5,7 +5,7 @@ BIN := .venv/bin
 JOBS ?= 2
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test check format env clean fuzz gpu-bundle gpu-check gpu-bench gpu-collect
+.PHONY: help demo test test-sweep check format env clean fuzz gpu-bundle gpu-check gpu-bench gpu-collect
 MAKEFLAGS += --no-print-directory
 # What these say about the user's own Python would mislead the environment's.
 unexport PYTHONPATH PYTHONHOME VIRTUAL_ENV
@@ -44,6 +44,11 @@ test:  ## all tests: lit, then pytest
 	run $(BIN)/lit -v --print-result-after=failed $(PROGRESS) -j$(JOBS) test; \
 	run $(BIN)/pytest -q -n $(JOBS); \
 	exit $$status
+
+test-sweep:  ## all combinations of layout, type, shape, stages and fusion: hours
+	$(call setup,test ptxas)
+	ALCOP_SWEEP_CASES=$(or $(CASES),all) $(if $(SEED),ALCOP_SWEEP_SEED=$(SEED)) \
+	  $(BIN)/pytest -q -n $(JOBS) test/sweep
 
 check:  ## lint, format, types, import rules, dead FileCheck lines
 	$(call setup,test ptxas lint)
