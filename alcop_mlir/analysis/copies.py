@@ -13,7 +13,7 @@ from typing import Any
 
 from alcop_mlir.analysis import memory
 from alcop_mlir.analysis.copy_forms import MOVE, TILE, CopyForm, copy_form, unsuited
-from alcop_mlir.analysis.loops import ancestor_in, body, is_loop, terminator
+from alcop_mlir.analysis.loops import ancestor_in, body, terminator
 from alcop_mlir.analysis.near_copies import near_copy
 from alcop_mlir.analysis.slices import backward_slice, captured, is_pure
 from alcop_mlir.bindings import ir
@@ -270,7 +270,7 @@ def _address_not_early(op: Any, loop: Any, level: str, *values: Any) -> Rejected
     """Rule 6: the address must be computable iterations ahead."""
     block = body(loop)
     buffers = {memory.root(v) for v in values if memory.is_workgroup(v.type)}
-    ops, arguments = backward_slice(values, block, {*_loads_of(op), *buffers})
+    ops, arguments = backward_slice(values, block, {*loads_of(op), *buffers})
     seen: set[Any] = set()
     while True:
         impure = next((inner for inner in ops if not is_pure(inner)), None)
@@ -290,7 +290,7 @@ def _address_not_early(op: Any, loop: Any, level: str, *values: Any) -> Rejected
             return None
 
 
-def _loads_of(op: Any) -> tuple[Any, ...]:
+def loads_of(op: Any) -> tuple[Any, ...]:
     """The value that a move loads: it is what is copied, not its address."""
     form = copy_form(op)
     if form is None or form.load is None:
@@ -345,63 +345,7 @@ def follow_the_index(loop: Any, planned: list[Copy]) -> bool:
         values = list(captured(copy.op))
         if form is not None and form.load is not None:
             values += form.load.operands
-        _, arguments = backward_slice(values, body(loop), _loads_of(copy.op))
+        _, arguments = backward_slice(values, body(loop), loads_of(copy.op))
         if any(argument.arg_number for argument in arguments):
             return False
     return True
-
-
-def ops_inside(loop: Any, *names: str) -> list[Any]:
-    """The ops of those names inside `loop`, at any depth."""
-    found: list[Any] = []
-
-    def visit(inner: Any) -> Any:
-        if inner.operation.name in names:
-            found.append(inner.operation)
-        return ir.WalkResult.ADVANCE
-
-    loop.operation.walk(visit)
-    return found
-
-
-def shared_roots_in(loop: Any) -> set[Any]:
-    """The shared buffers that `loop` touches, at any depth."""
-    found: set[Any] = set()
-
-    def visit(inner: Any) -> Any:
-        for operand in inner.operation.operands:
-            if memory.is_workgroup(operand.type):
-                found.add(memory.root(operand))
-        return ir.WalkResult.ADVANCE
-
-    loop.operation.walk(visit)
-    return found
-
-
-def exchanges_globally(loop: Any, planned: list[Copy], noalias: bool) -> bool:
-    """Whether `loop` reads global memory that it also writes, besides the copies.
-
-    The barriers in it may order that: they cannot be dropped.
-    """
-    loads = {id_ for copy in planned for id_ in _loads_of(copy.op)}
-    written = [root for _, root in memory.written_roots(loop) if root is not None]
-    return any(
-        memory.may_alias(root, target, noalias)
-        for value, root in memory.global_reads(loop)
-        if value not in loads
-        for target in written
-        if not memory.is_workgroup(target.type)
-    )
-
-
-def writes_globally(op: Any) -> bool:
-    """Whether `op` or its regions write what other blocks and later code can see."""
-    return any(
-        root is None or not memory.is_workgroup(root.type)
-        for _, root in memory.written_roots(op)
-    )
-
-
-def nested_loops(loop: Any) -> list[Any]:
-    """The loops that stand directly in `loop`'s block."""
-    return [op.operation for op in body(loop).operations if is_loop(op)]

@@ -98,9 +98,11 @@ def dependencies(element: Elementwise, product: Any) -> list[Any]:
 
 
 def _may_need(user: Any, first: Any, ops: Sequence[Any]) -> bool:
+    """Whether it may read the array behind `first`, as a view of it may at any place."""
     if user in ops or user.name in _HARMLESS:
         return False
-    return user.block != first.block or not user.is_before_in_block(first)
+    is_view = len(user.results) > 0
+    return is_view or user.block != first.block or not user.is_before_in_block(first)
 
 
 @dataclass

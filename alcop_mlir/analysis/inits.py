@@ -41,12 +41,15 @@ def find_init(contraction: Contraction, noalias_arguments: bool = False) -> Init
     noalias_arguments: whether a written argument surely overlaps no other
     """
     passed: list[Any] = []
+    out = contraction.out
+    same = (out, _before_collapse(out))
     for op in ops_before(contraction.op):
         element = elementwise(op)
-        if element is not None and element.output.value == contraction.out:
+        if element is not None and element.output.value in same:
             if _fills_with_zero(element):
                 return Init("zero", op)
-            source = element.inputs[0].value if _is_copy(element) else None
+            is_copy = element.output.value == out and _is_copy(element)
+            source = element.inputs[0].value if is_copy else None
             if source is None or any(
                 writes(above, source, noalias_arguments) for above in passed
             ):
@@ -58,6 +61,14 @@ def find_init(contraction: Contraction, noalias_arguments: bool = False) -> Init
             break
         passed.append(op)
     return Init("read", None)
+
+
+def _before_collapse(array: Any) -> Any:
+    """The array all of whose elements `array` is a view of, in other dimensions."""
+    owner = defining_op(array)
+    if owner is None or owner.operation.name != "memref.collapse_shape":
+        return array
+    return owner.operation.operands[0]
 
 
 def fill_before(op: Any, array: Any) -> Any | None:

@@ -19,7 +19,6 @@ commits in it count for nothing.
 
 from __future__ import annotations
 
-from collections import defaultdict
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any
@@ -31,11 +30,11 @@ from alcop_mlir.analysis.pipeline_accesses import (
     Access,
     find_accesses,
 )
+from alcop_mlir.analysis.pipeline_program import Node, Program
 from alcop_mlir.analysis.pipeline_state import State
 from alcop_mlir.analysis.pipeline_values import (
     COMMITS,
     Environment,
-    Values,
     is_computable,
 )
 from alcop_mlir.bindings import ir
@@ -43,15 +42,6 @@ from alcop_mlir.bindings import ir
 KERNELS = ("gpu.func", "gpu.launch", "func.func")
 MAX_VIOLATIONS = 8  # of a kernel: those after the first few follow from them
 MAX_ITERATIONS = 20_000  # of a run; what comes later is taken for right
-_SYNCHRONISATION = (
-    *COMMITS,
-    "gpu.barrier",
-    "nvgpu.device_async_wait",
-    "alcop.consumer_wait",
-    "alcop.consumer_release",
-    "alcop.producer_acquire",
-)
-_WAITS = ("nvgpu.device_async_wait", "alcop.consumer_wait")
 # Regions that run, and how often they are run here; a loop once more than once.
 _RUN_SURELY = {
     "gpu.launch": 1,
@@ -95,7 +85,7 @@ def _check_kernel(kernel: Any) -> list[Violation]:
     accesses = find_accesses(kernel)
     if not accesses:
         return []
-    program = _Program(kernel, accesses)
+    program = Program(kernel, accesses)
     found: dict[tuple[Any, str], Violation] = {}
     for assignment in program.values.assignments(max(a.slots for a in accesses)):
         values = Environment(assignment, program.values.needed)
@@ -106,81 +96,6 @@ def _check_kernel(kernel: Any) -> list[Violation]:
     return list(found.values())[:MAX_VIOLATIONS]
 
 
-@dataclass(frozen=True, eq=False)
-class _Node:
-    """An op that matters, its parts at hand; `regions` are of one block each."""
-
-    op: Any
-    name: str
-    operands: tuple[Any, ...]
-    results: tuple[Any, ...]
-    arguments: tuple[Any, ...]  # of its first block
-    regions: tuple[tuple[_Node, ...], ...]
-    accesses: tuple[Access, ...]
-
-
-class _Program:
-    """A kernel without what does not matter for its slots."""
-
-    def __init__(self, kernel: Any, accesses: list[Access]):
-        self._accesses: dict[Any, list[Access]] = defaultdict(list)
-        for access in accesses:
-            self._accesses[access.op].append(access)
-        self._eventful: set[Any] = set()
-        self._find_eventful(kernel)
-        wanted = [a.slot for a in accesses if not isinstance(a.slot, int)]
-        wanted += [
-            op.operands[0]
-            for op in self._eventful
-            if op.name in _WAITS or op.name == "scf.if"
-        ]
-        loops = [op for op in self._eventful if op.name == "scf.for"]
-        self.values = Values(wanted, loops)
-        self.root = self._node(kernel)
-        last = {a.buffer: a for a in accesses if a.kind == COPY}
-        buffers = dict.fromkeys(a.buffer for a in accesses)
-        self.numbers = {buffer: number for number, buffer in enumerate(buffers)}
-        self.last_copies = {self.numbers[b]: last[b] for b in buffers}
-
-    def _find_eventful(self, op: Any) -> bool:
-        """Whether `op` or what it holds touches slots or synchronises."""
-        found = op in self._accesses or op.name in _SYNCHRONISATION
-        for region in op.regions:
-            for block in region.blocks:
-                for inner in block.operations:
-                    found |= self._find_eventful(inner.operation)
-        if found:
-            self._eventful.add(op)
-        return found
-
-    def _matters(self, op: Any) -> bool:
-        return (
-            op in self._eventful
-            or op.name == "scf.yield"
-            or any(result in self.values.needed for result in op.results)
-        )
-
-    def _node(self, op: Any) -> _Node:
-        blocks = [list(region.blocks) for region in op.regions]
-        return _Node(
-            op,
-            op.name,
-            tuple(op.operands),
-            tuple(op.results),
-            tuple(blocks[0][0].arguments) if blocks and blocks[0] else (),
-            tuple(
-                tuple(
-                    self._node(inner.operation)
-                    for block in region
-                    for inner in block.operations
-                    if self._matters(inner.operation)
-                )
-                for region in blocks
-            ),
-            tuple(self._accesses.get(op, ())),
-        )
-
-
 class _Stopped(Exception):
     """Enough is known: the run need not go on."""
 
@@ -189,7 +104,7 @@ class _Stopped(Exception):
 class _Run:
     """One run of a kernel, with one assignment of what is not known."""
 
-    program: _Program
+    program: Program
     values: Environment
     state: State = field(default_factory=State)
     uncertain: int = 0  # depth of regions that may not run
@@ -209,7 +124,7 @@ class _Run:
             if buffer not in self.ignored:
                 yield wrong
 
-    def _ops(self, nodes: tuple[_Node, ...]) -> list[int | None]:
+    def _ops(self, nodes: tuple[Node, ...]) -> list[int | None]:
         """Run the ops of a block; what its terminator yields."""
         yielded: list[int | None] = []
         for node in nodes:
@@ -230,7 +145,7 @@ class _Run:
 
     # -- memory ----------------------------------------------------------------------
 
-    def _touch(self, node: _Node) -> None:
+    def _touch(self, node: Node) -> None:
         for access in node.accesses:
             place = self._place(access)
             if place is None:
@@ -278,11 +193,11 @@ class _Run:
 
     # -- synchronisation: where it may not run, nothing is relied on -----------------
 
-    def _commit(self, node: _Node) -> None:
+    def _commit(self, node: Node) -> None:
         group = None if self.uncertain else self.state.commit()
         self.values.set(node.results[0], group)
 
-    def _device_wait(self, node: _Node) -> None:
+    def _device_wait(self, node: Node) -> None:
         attributes = node.op.attributes
         count = attributes["numGroups"].value if "numGroups" in attributes else 0
         group = self.values.get(node.operands[0])
@@ -300,7 +215,7 @@ class _Run:
             self.state.wait(max(0, count))
             self.state.name_awaited(group)
 
-    def _consumer_wait(self, node: _Node) -> None:
+    def _consumer_wait(self, node: Node) -> None:
         group = self.values.get(node.operands[0])
         if self.uncertain:
             return
@@ -309,21 +224,21 @@ class _Run:
         self.state.name_awaited(group)
         self.state.barrier()
 
-    def _barrier(self, _: _Node) -> None:
+    def _barrier(self, _: Node) -> None:
         if not self.uncertain:
             self.state.barrier()
 
-    def _release(self, _: _Node) -> None:
+    def _release(self, _: Node) -> None:
         if not self.uncertain:
             self.state.release()
 
-    def _acquire(self, _: _Node) -> None:
+    def _acquire(self, _: Node) -> None:
         if not self.uncertain:
             self.state.acquire()
 
     # -- control flow ----------------------------------------------------------------
 
-    def _loop(self, node: _Node) -> None:
+    def _loop(self, node: Node) -> None:
         lower, upper, step, *carried = [self.values.get(v) for v in node.operands]
         if lower is None or upper is None or step is None or step <= 0:
             self._may_run(node)
@@ -347,7 +262,7 @@ class _Run:
         for result, value in zip(node.results, carried, strict=True):
             self.values.set(result, value)
 
-    def _relative(self, node: _Node, carried: list[int | None]) -> tuple[Any, ...]:
+    def _relative(self, node: Node, carried: list[int | None]) -> tuple[Any, ...]:
         """Needed carried values; of groups how many were made since."""
         needed = self.program.values.needed
         return tuple(
@@ -363,7 +278,7 @@ class _Run:
         if self.iterations > MAX_ITERATIONS:
             raise _Stopped
 
-    def _branch(self, node: _Node) -> None:
+    def _branch(self, node: Node) -> None:
         condition = self.values.get(node.operands[0])
         if condition is None:
             self._may_run(node)
@@ -373,7 +288,7 @@ class _Run:
             for result, value in zip(node.results, yielded, strict=True):
                 self.values.set(result, value)
 
-    def _may_run(self, node: _Node) -> None:
+    def _may_run(self, node: Node) -> None:
         """An op that runs one of its regions, or none."""
         before = self.state
         ways, given = [], []

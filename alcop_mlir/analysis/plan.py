@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any
 
-from alcop_mlir.analysis import copies, memory, uniformity
+from alcop_mlir.analysis import copies, loop_memory, memory, uniformity
 from alcop_mlir.analysis.copies import REGISTER, SHARED, Copy, Rejected
 from alcop_mlir.analysis.copy_forms import ASYNC_OP, copy_form
 from alcop_mlir.analysis.loops import (
@@ -129,7 +129,7 @@ def _unsynchronisable(
 
     It is dropped, and placed anew.
     """
-    if copies.shared_roots_in(loop) - {copy.buffer for copy in accepted}:
+    if loop_memory.shared_roots_in(loop) - {copy.buffer for copy in accepted}:
         return (
             3,
             "the loop also uses shared memory that is not pipelined, ordered by the "
@@ -142,14 +142,15 @@ def _unsynchronisable(
             "another copy into the same buffer cannot be pipelined",
             "make all copies into the buffer such as can be pipelined",
         )
-    barriers = copies.ops_inside(loop, "gpu.barrier")
+    barriers = loop_memory.ops_inside(loop, "gpu.barrier")
     if any(barrier.block != body(loop) for barrier in barriers):
         return (
             3,
             "the loop has a barrier inside a nested region",
             "keep barriers in the loop's own block",
         )
-    if barriers and copies.exchanges_globally(loop, accepted, noalias):
+    copied = {load for copy in accepted for load in copies.loads_of(copy.op)}
+    if barriers and loop_memory.exchanges_globally(loop, copied, noalias):
         return (
             3,
             "the loop reads global memory that it writes, perhaps ordered by its "
@@ -179,14 +180,14 @@ def _filled_otherwise(loop: Any, accepted: list[Copy]) -> bool:
 def _foreign_groups(loop: Any, accepted: list[Copy]) -> tuple[int, str, str] | None:
     """Copies that are asynchronous already: their groups and waits must be theirs."""
     planned = {copy.op for copy in accepted}
-    for copy in copies.ops_inside(loop, ASYNC_OP):
+    for copy in loop_memory.ops_inside(loop, ASYNC_OP):
         if copy not in planned:
             return (
                 3,
                 "the loop has asynchronous copies that are not pipelined",
                 "pipeline all asynchronous copies of the loop",
             )
-    for op in copies.ops_inside(loop, *GROUP_OPS):
+    for op in loop_memory.ops_inside(loop, *GROUP_OPS):
         outside = any(
             defining_op(token) is None
             or ancestor_in(defining_op(token), body(loop)) is None
@@ -228,7 +229,7 @@ def _too_large(
     slots |= {copy.buffer: stages for copy in accepted}
     sizes = {
         buffer: memory.size_in_bytes(buffer.type)
-        for buffer in copies.shared_roots_in(scope)
+        for buffer in loop_memory.shared_roots_in(scope)
     }
     needed = sum(
         align(slots.get(buffer, 1) * size)
@@ -289,7 +290,7 @@ def _not_a_register_loop(
             "the loop also reads its shared buffers in ways that are not pipelined",
             "read the shared buffers by transfer_read only",
         )
-    if copies.ops_inside(loop, "gpu.barrier"):
+    if loop_memory.ops_inside(loop, "gpu.barrier"):
         return (
             3,
             "the loop has barriers, which the reads would have to cross",

@@ -14,8 +14,8 @@ _CASTS = ("memref.cast", "memref.memory_space_cast")
 def row_alignment(array: Any) -> int:
     """Bytes that the array's rows are promised to be, and to lie, multiples of apart.
 
-    1 for no promise. Looks through casts, and through views of rows in more dimensions,
-    at an argument of a function.
+    1 for no promise. Looks through casts, and through views of rows in more or fewer
+    dimensions, at an argument of a function.
     """
     op = defining_op(array)
     while op is not None and (op.operation.name in _CASTS or _keeps_rows(op)):
@@ -33,7 +33,7 @@ def row_alignment(array: Any) -> int:
 
 
 def _keeps_rows(op: Any) -> bool:
-    """Whether `op` is a view in which other dimensions than the last became several."""
-    if op.operation.name != "memref.expand_shape":
+    """Whether `op` is a view in which others than the last dimension are regrouped."""
+    if op.operation.name not in ("memref.expand_shape", "memref.collapse_shape"):
         return False
     return len(list(op.operation.attributes["reassociation"])[-1]) == 1

@@ -14,8 +14,8 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Any
 
-from alcop_mlir.analysis.copies import writes_globally
 from alcop_mlir.analysis.copy_forms import ASYNC, CopyForm, copy_form
+from alcop_mlir.analysis.loop_memory import writes_globally
 from alcop_mlir.analysis.loops import body, terminator
 from alcop_mlir.analysis.slices import captured, is_pure, sources
 from alcop_mlir.bindings import ir

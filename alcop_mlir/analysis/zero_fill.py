@@ -17,7 +17,7 @@ from alcop_mlir.evaluation import evaluate
 from alcop_mlir.expressions import Expression, Operation, arguments, parts
 
 # Steps along K are at most this long: a sum of whole such steps needs no fill.
-LONGEST_STEP_BYTES = 128
+LONGEST_STEP_BYTES = 256
 _LARGEST = 2.0**15  # of any type; f16 ends just above
 # At zero as exact in any float type as in float64; divisions and functions are not.
 _EXACT = frozenset(

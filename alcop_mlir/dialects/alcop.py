@@ -35,6 +35,7 @@ from typing import Any
 from alcop_mlir.bindings import PROVIDER, ext, ir
 from alcop_mlir.dialects.values import from_attribute, to_attribute
 from alcop_mlir.errors import PassError
+from alcop_mlir.schedule import MAX_REGISTER_STAGES, MAX_SHARED_STAGES
 
 ARBITRARY = "alcop.arbitrary"
 GROUP_TYPE = "!nvgpu.device.async.token"
@@ -145,14 +146,16 @@ def _check_plan(op: Any, plan: dict[str, Any]) -> None:
         if expected is None:
             known = ", ".join(_PLAN)
             raise PassError(op, f"alcop.pipeline has '{name}', expected {known}")
-        if type(value) is not expected or (expected is int and value < 1):
-            wanted = _PLAN_TEXT[expected]
+        most = _MOST_STAGES.get(name, 0)
+        if type(value) is not expected or (most and not 1 <= value <= most):
+            wanted = f"an integer from 1 to {most}" if most else _PLAN_TEXT[expected]
             raise PassError(op, f"alcop.pipeline: {name} is {value}, expected {wanted}")
 
 
 # What a plan may say, and of what type.
 _PLAN = {"shared": int, "register": int, "carried": bool, "tail": str}
-_PLAN_TEXT = {int: "an integer of 1 or more", bool: "true or false", str: "a string"}
+_PLAN_TEXT = {bool: "true or false", str: "a string"}
+_MOST_STAGES = {"shared": MAX_SHARED_STAGES, "register": MAX_REGISTER_STAGES}
 
 
 def put(op: Any, attribute: type, parameters: dict[str, Any]) -> None:

@@ -122,8 +122,9 @@ class Program:
             ]
             sizes = check(self.function, views)
             # Lives until the kernels are enqueued; the pool orders what comes after.
-            memory = cuda.memory(cupy, self._workspace(sizes).bytes)
-            values = self._cuda_values(views, sizes, memory.ptr)
+            needed = self._workspace(sizes).bytes
+            memory = cuda.memory(cupy, needed) if needed else None
+            values = self._cuda_values(views, sizes, memory.ptr if memory else 0)
             for kernel in self.function.kernels:
                 if 0 in grid_of(kernel, sizes):
                     continue  # nothing to compute

@@ -168,9 +168,9 @@ def _older_constants(text: str) -> str:
     """Floating-point constants as the LLVM of llvmlite reads them.
 
     MLIR's newer LLVM prints a constant as the shortest decimal that its own type rounds
-    back to it, as that type's bits (`f0x3B000000`), or as `+inf` or `+qnan`. An older one
-    takes only decimals that are exact, a float's bits as those of the double, and the
-    short formats as `0xH` and `0xR` with theirs: all are written so here.
+    back to it, as that type's bits (`f0x3B000000`), or as `+inf` or `+qnan`. An older
+    one takes only decimals that are exact, a float's bits as those of the double, and
+    the short formats as `0xH` and `0xR` with theirs: all are written so here.
     """
     lines = text.split("\n")
     for number, line in enumerate(lines):

@@ -341,7 +341,9 @@ llvm.func internal @__nv_powf(%x: f32, %y: f32) -> f32 attributes {always_inline
   %small = llvm.fptrunc %rest : f64 to f32
   %power = llvm.call @__nv_exp2f(%high) : (f32) -> f32
   %correction = llvm.intr.fma(%small, %ln2, %one) : (f32, f32, f32) -> f32
-  %magnitude = llvm.fmul %power, %correction : f32
+  %computed = llvm.fmul %power, %correction : f32
+  %size_is_one = llvm.fcmp "oeq" %size, %one : f32
+  %magnitude = llvm.select %size_is_one, %one, %computed : i1, f32
   // Negative x: the sign of odd whole y; no number where y is not whole.
   %whole = llvm.intr.trunc(%y) : (f32) -> f32
   %is_whole = llvm.fcmp "oeq" %whole, %y : f32
@@ -360,7 +362,9 @@ llvm.func internal @__nv_powf(%x: f32, %y: f32) -> f32 attributes {always_inline
   %is_end = llvm.or %is_zero, %is_infinite : i1
   %fraction = llvm.select %is_end, %magnitude, %nan : i1, f32
   %of_negative = llvm.select %is_whole, %of_whole, %fraction : i1, f32
-  %any = llvm.select %is_negative, %of_negative, %magnitude : i1, f32
+  %of_number = llvm.select %is_negative, %of_negative, %magnitude : i1, f32
+  %is_number = llvm.fcmp "ord" %x, %x : f32
+  %any = llvm.select %is_number, %of_number, %x : i1, f32
   %base_is_one = llvm.fcmp "oeq" %x, %one : f32
   %exponent_is_zero = llvm.fcmp "oeq" %y, %zero : f32
   %is_one = llvm.or %base_is_one, %exponent_is_zero : i1

@@ -26,7 +26,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from alcop_mlir.analysis.copy_forms import is_plain_transfer
-from alcop_mlir.analysis.loops import constant
+from alcop_mlir.analysis.loops import constant, defining_op
 from alcop_mlir.bindings import ir, passmanager, vector
 from alcop_mlir.errors import PassError
 from alcop_mlir.resources import SHARED_ALIGNMENT
@@ -59,6 +59,7 @@ _CONVERSIONS = (
     "cse",
     "reconcile-unrealized-casts",
 )
+_SIMPLE_POWERS = (2.0, 3.0)
 _CAST = "builtin.unrealized_conversion_cast"
 SHARED_MEMORY_SPACE = 3  # NVPTX address space
 # bytes; the widest swizzle pattern that any copy engine uses: PTX ISA, tensor swizzling
@@ -94,7 +95,8 @@ class LowerToNvvm(Pass):
 
 def _convert(kernels: Any) -> None:
     """Run the conversions; PassError at the op that one of them fails on."""
-    manager = passmanager.PassManager.parse(f"gpu.module({','.join(_CONVERSIONS)})")
+    passes = [_expansion(kernels), *_CONVERSIONS]
+    manager = passmanager.PassManager.parse(f"gpu.module({','.join(passes)})")
     manager.enable_verifier(False)  # the pass manager around this pass verifies
     try:
         manager.run(kernels)
@@ -103,6 +105,28 @@ def _convert(kernels: Any) -> None:
         everything = _find(kernels, lambda _: True)
         culprits = [op for op in everything if op.location == why.location]
         raise PassError([*culprits, kernels][0], why.message) from error
+
+
+def _expansion(kernels: Any) -> str:
+    """Upstream's pass that turns math ops into others.
+
+    It makes products of small whole powers, but loses precision in others, which are
+    left to a function then.
+    """
+    powers = _find(kernels, lambda name: name == "math.powf")
+    is_simple = all(_exponent(power) in _SIMPLE_POWERS for power in powers)
+    return f"math-expand-ops{{ops=clampf{',powf' if is_simple else ''}}}"
+
+
+def _exponent(power: Any) -> float | None:
+    """The constant that all elements are raised to; None where it is none."""
+    op = defining_op(power.operands[1])
+    if op is None or op.operation.name != "arith.constant":
+        return None
+    value = op.operation.attributes["value"]
+    if not isinstance(value, ir.DenseElementsAttr):
+        return value.value
+    return value.get_splat_value().value if value.is_splat else None
 
 
 def _check_launch(launch: Any, target: Target) -> None:

@@ -60,20 +60,20 @@ class MultiBuffer(Pass):
 
 def _has_slots(loop: Any, plan: dict[str, Any]) -> bool:
     """Whether this pass ran on `loop` already: its copies fill slot after slot."""
-    _, arguments = backward_slice(_planned_targets(loop), body(loop))
+    _, arguments = backward_slice(_planned_targets(loop, plan[SHARED]), body(loop))
     numbers = [argument.arg_number - 1 for argument in arguments]
     return any(period(loop, n) == plan[SHARED] for n in numbers if n >= 0)
 
 
 def _multi_buffer(loop: Any, slots: int) -> None:
-    buffers = [memory.root(target) for target in _planned_targets(loop)]
+    buffers = [memory.root(target) for target in _planned_targets(loop, slots)]
     loop = _with_slot(loop, slots)
     slot = list(body(loop).arguments)[-1]
     for buffer in dict.fromkeys(buffers):
         _widen(buffer, loop, slot, slots)
 
 
-def _planned_targets(loop: Any) -> list[Any]:
+def _planned_targets(loop: Any, slots: int) -> list[Any]:
     """What the planned copies of `loop` fill."""
     targets: list[Any] = []
     for op in body(loop).operations:
@@ -83,6 +83,10 @@ def _planned_targets(loop: Any) -> list[Any]:
             continue
         if form is None:
             raise PassError(op, f"'{op.operation.name}' is planned, expected a copy")
+        if plan[SHARED] != slots:
+            raise PassError(
+                op, f"is planned with {plan[SHARED]} stages, its loop with {slots}"
+            )
         _check_buffer(op, memory.root(form.target))
         targets.append(form.target)
     return targets

@@ -19,6 +19,7 @@ from alcop_mlir.runtime.emulator import emulate
 R_32F, R_16F, R_16BF = 0, 2, 14  # cudaDataType
 _DTYPES = {R_32F: np.dtype(np.float32), R_16F: np.dtype(np.float16)}
 _memory: dict[int, np.ndarray[Any, Any]] = {}  # by the address of the first byte
+_blocks: list[np.ndarray[Any, Any]] = []  # of the pool
 
 
 class GpuArray:
@@ -138,6 +139,17 @@ class FakeGpu(ModuleType):
         class CUBLASError(RuntimeError):
             pass
 
+        class OutOfMemoryError(MemoryError):
+            pass
+
+        def alloc(size: int) -> SimpleNamespace:
+            """Bytes of the pool; kernels may be given addresses inside of them."""
+            if size > fake.free:
+                raise OutOfMemoryError(size)
+            block = _aligned(np.empty(size, np.uint8))
+            _blocks.append(block)
+            return SimpleNamespace(ptr=block.ctypes.data)
+
         def memory() -> tuple[int, int]:
             if fake.lost:
                 raise CUDARuntimeError("cudaErrorIllegalAddress")
@@ -152,6 +164,8 @@ class FakeGpu(ModuleType):
             get_elapsed_time=lambda a, b: max(1e-6, (b.time - a.time) * 1e3),
             get_current_stream=lambda: stream,
             is_available=lambda: True,
+            alloc=alloc,
+            memory=SimpleNamespace(OutOfMemoryError=OutOfMemoryError),
             device=SimpleNamespace(get_cublas_handle=lambda: 1),
             cublas=SimpleNamespace(
                 CUBLASError=CUBLASError,
@@ -224,15 +238,29 @@ class _RawModule:
             shared = shared_mem
             emulate(self.ptx, name, grid, block, values, dynamic_shared=shared)
             if name in fake.spoilt:
-                values[-1].reshape(-1)[0] = fake.spoilt[name]
+                _spoil(values[-1].reshape(-1), fake.spoilt[name])
 
         return launch
 
 
+def _spoil(array: np.ndarray[Any, Any], value: float) -> None:
+    """The first element; bytes of the pool are taken to be floats of 32 bits."""
+    if array.dtype == np.uint8:
+        array = array[: array.size // 4 * 4].view(np.float32)
+    array[0] = value
+
+
 def _argument(value: Any) -> Any:
-    if isinstance(value, np.uint64):
-        return _memory[int(value)]
-    return plain(value)
+    if not isinstance(value, np.uint64):
+        return plain(value)
+    address = int(value)
+    if address in _memory:
+        return _memory[address]
+    for block in _blocks:
+        offset = address - block.ctypes.data
+        if 0 <= offset < block.nbytes:
+            return block[offset:]
+    raise ValueError(f"{address:#x} is no address on the GPU")
 
 
 def _aligned(like: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:

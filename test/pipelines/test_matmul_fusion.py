@@ -103,6 +103,7 @@ class Fused:
     dynamic: letters whose size the program does not know
     kind:    of A and B
     keeps_c: whether C is an output, too
+    promise: alcop.row_alignment of all arrays with rows, in bytes
     """
 
     steps: tuple[Step, ...]
@@ -111,6 +112,7 @@ class Fused:
     kind: str = "f16"
     c: str = "f32"
     keeps_c: bool = False
+    promise: int = 0
 
     @property
     def loops(self) -> str:
@@ -137,8 +139,13 @@ class Fused:
             self.tensor(f"{batch}kn", self.kind),
         )
         c, last = self.tensor(self.loops, self.c), self.steps[-1].out
-        given = [f"%A: {a}", f"%B: {b}"]
-        given += [f"%{name}: {self.tensor(loops, k)}" for name, k, loops in self.others]
+        promised = f" {{alcop.row_alignment = {self.promise} : i64}}"
+        promised = promised if self.promise else ""
+        given = [f"%A: {a}{promised}", f"%B: {b}{promised}"]
+        given += [
+            f"%{name}: {self.tensor(loops, k)}{promised if 'n' in loops else ''}"
+            for name, k, loops in self.others
+        ]
         results = [self.tensor(self.loops, last)] + [c] * self.keeps_c
         returned = [f"%v{len(self.steps)}"] + ["%v0"] * self.keeps_c
         name = "batch_matmul" if batch else "matmul"
@@ -292,6 +299,13 @@ def test_sizes_at_run_time() -> None:
     program = Fused(CHAINS["all"], RAGGED, dynamic="mnk")
     kernel = compiled(program, f"{TILE} stages=3,2")
     for sizes in (RAGGED, ODD, WHOLE, {"m": 1, "n": 3, "k": 5}):
+        check(program, kernel, sizes)
+
+
+def test_sizes_at_run_time_with_aligned_rows() -> None:
+    program = Fused(CHAINS["all"], RAGGED, dynamic="mnk", promise=16)
+    kernel = compiled(program, f"{TILE} stages=3,2")
+    for sizes in ({"m": 75, "n": 104, "k": 40}, {"m": 1, "n": 8, "k": 200}, WHOLE):
         check(program, kernel, sizes)
 
 

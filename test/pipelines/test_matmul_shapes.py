@@ -47,7 +47,7 @@ class Product:
         a, b, c = (
             self._type(number, "f16" if number < 2 else self.out) for number in range(3)
         )
-        used = [loop for loop in "bmnk" if loop in "".join(self.maps)]
+        used = [loop for loop in "bhmnk" if loop in "".join(self.maps)]
         maps = ", ".join(
             f"affine_map<({', '.join(used)}) -> ({', '.join(letters)})>"
             for letters in self.maps
@@ -279,6 +279,24 @@ def test_batches(maps: tuple[str, str, str], stages: str, dynamic: str) -> None:
     if dynamic:
         check(product, program, sizes(8, 8, 40, b=1))
         check(product, program, sizes(8, 8, 40, b=0))
+
+
+@pytest.mark.parametrize("dynamic", ["", "bhmnk"])
+def test_batches_of_batches(dynamic: str) -> None:
+    """As heads of attention are: one loop over all, pipelined as any other."""
+    product = Product(
+        sizes(72, 40, 104, b=2, h=3),
+        ("bhmk", "bhnk", "bhmn"),
+        dynamic,
+        promise=16 if dynamic else 0,
+    )
+    program = compiled(product, f"{TILE} stages=3,2")
+    (kernel,) = program.function.kernels
+    assert {pipeline.stages for pipeline in kernel.pipelines} == {2, 3}
+    check(product, program)
+    if dynamic:
+        check(product, program, sizes(8, 8, 40, b=3, h=1))
+        check(product, program, sizes(8, 8, 104, b=0, h=2))
 
 
 VECTORS = [

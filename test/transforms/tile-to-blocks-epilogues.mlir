@@ -103,3 +103,20 @@ func.func @init_row(%A: memref<16x16xf16>, %B: memref<16x16xf16>, %row: memref<1
   linalg.matmul {alcop.contraction = #alcop.contraction<{lhs = "mk", rhs = "kn", init = "copy"}>, alcop.schedule = #alcop.schedule<{block = [16, 16, 16], warp = [16, 16], stages = [1, 1]}>} ins(%A, %B : memref<16x16xf16>, memref<16x16xf16>) outs(%C : memref<16x16xf16>)
   return
 }
+
+// -----
+
+// An array in between of which there is a view is stored, too: it may be read later.
+// CHECK-LABEL: func.func @viewed
+// CHECK:       %[[C:.*]] = memref.alloc() : memref<16x16xf32>
+// CHECK:       gpu.launch
+// CHECK:       vector.transfer_write %{{.*}}, %[[C]]
+// CHECK:       memref.copy
+func.func @viewed(%A: memref<16x16xf16>, %B: memref<16x16xf16>, %D: memref<16x16xf32>, %E: memref<4x16xf32>) {
+  %C = memref.alloc() : memref<16x16xf32>
+  %V = memref.subview %C[0, 0] [4, 16] [1, 1] : memref<16x16xf32> to memref<4x16xf32, strided<[16, 1]>>
+  linalg.matmul {alcop.contraction = #alcop.contraction<{lhs = "mk", rhs = "kn", init = "zero"}>, alcop.schedule = #alcop.schedule<{block = [16, 16, 16], warp = [16, 16], stages = [1, 1]}>} ins(%A, %B : memref<16x16xf16>, memref<16x16xf16>) outs(%C : memref<16x16xf32>)
+  linalg.exp {alcop.contraction = #alcop.contraction<{role = "epilogue"}>} ins(%C : memref<16x16xf32>) outs(%D : memref<16x16xf32>)
+  memref.copy %V, %E : memref<4x16xf32, strided<[16, 1]>> to memref<4x16xf32>
+  return
+}
