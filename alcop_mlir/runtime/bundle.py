@@ -23,12 +23,8 @@ from typing import Any
 
 from alcop_mlir.errors import ConfigError
 from alcop_mlir.fields import Fields
-from alcop_mlir.runtime.manifest import (
-    SCHEMA,
-    Function,
-    function_from_json,
-    function_to_json,
-)
+from alcop_mlir.runtime.manifest import SCHEMA, Function
+from alcop_mlir.runtime.manifest_json import function_from_json, function_to_json
 from alcop_mlir.target import Target, find_target
 
 MANIFEST = "manifest.json"

@@ -64,7 +64,7 @@ def step_values(
         try:
             with np.errstate(all="ignore"):
                 result = _value(step, known, kinds, sizes)
-        except (IndexError, ValueError) as error:
+        except (IndexError, OverflowError, ValueError) as error:
             raise LaunchError(
                 f"the reference does not fit the arrays: {error}"
             ) from error

@@ -39,7 +39,7 @@ def _workspace(function: Function) -> str:
         if isinstance(size, str)
     }
     if named:
-        return f"{arrays}, their size by {', '.join(sorted(named))}"
+        return f"{arrays}; bytes depend on {', '.join(sorted(named))}"
     return f"{plan(function, {}).bytes} bytes for {arrays}"
 
 

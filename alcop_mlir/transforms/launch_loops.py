@@ -10,11 +10,12 @@ The threads of a one-dimensional grid take the elements of the output, the last
 dimension fastest, so that neighbours touch neighbouring bytes; 256 of them are a block.
 The loops of a sum run inside, outer ones first, and keep it in registers; a
 `linalg.fill` just above becomes what it starts from. Where the terms of a sum lie next
-to each other in memory, and the elements do not, a warp makes an element: each lane takes
-every 32nd term, and shuffles combine them in an order that is always the same. A fill or
-copy between memrefs is a kernel too, and so is an `scf.parallel`. Sizes may be known at run time only: where
-they could contradict each other, the host asserts that no array is too small. No kernel
-is launched over nothing.
+to each other in memory, and the elements do not, a warp makes an element: each lane
+takes every 32nd term, and shuffles combine them in an order that is always the same.
+
+A fill or copy between memrefs is a kernel too, and so is an `scf.parallel`. Sizes may
+be known at run time only: where they could contradict each other, the host asserts that
+no array is too small. No kernel is launched over nothing.
 
 Iterations of loops that are said to be parallel are taken to be independent, and
 arguments not to overlap where one is written: the launcher refuses others. What cannot

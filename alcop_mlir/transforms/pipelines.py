@@ -31,6 +31,7 @@ PASSES = (
     "alcop-fuse-elementwise",
     "alcop-tile-to-blocks",
     "alcop-launch-loops",
+    "alcop-sink-loads",
     "alcop-plan-pipelines",
     "alcop-multi-buffer",
     "alcop-expand-pipelines",
@@ -81,6 +82,7 @@ class AlcopCompile(NamedPipeline):
             with_options("alcop-fuse-elementwise", assume_noalias_args=True),
             "alcop-tile-to-blocks",
             "alcop-launch-loops",
+            "alcop-sink-loads",
             # Planning compares addresses and trip counts: constants must be folded and
             # equal values be one value.
             "canonicalize",

@@ -98,7 +98,10 @@ def _sum_parts(product: Product, sizes: dict[str, Size]) -> Any:
     target = memref.alloc(kind, given, [])
     factors = _factors(product.op)
     inputs = list(product.op.operands)[:-1]
-    letters = [""] * len(inputs)  # scalars stay as they are
+    letters = [""] * len(inputs)  # scalars, and one value per row or column, stay
+    for factor, letter in zip(product.factors, "mn", strict=True):
+        for number in factor.others:
+            letters[number] = letter * inputs[number].type.rank
     arrays = [factor.array for factor in factors]
     if _mark(product.op).get("swapped"):
         arrays.reverse()

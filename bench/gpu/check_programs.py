@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 
 from alcop_mlir.errors import EmulationError
+from alcop_mlir.evaluation import Bounded
 from alcop_mlir.runtime import reference
 from alcop_mlir.runtime.launch import Program
 from alcop_mlir.runtime.manifest import Function
@@ -38,6 +39,7 @@ class _Emulated:
     entry: Entry
     function: Function
     hardware: Arrays
+    tolerances: dict[str, float]  # of each array, by its largest element
     result: Future[tuple[Arrays, str]] = field(repr=False)
 
 
@@ -77,7 +79,8 @@ def _run_program(session: Session, entry: Entry, submit: Submit) -> list[_Emulat
         arrays = {name: device.array(array) for name, array in before.items()}
         device.program(program)(*arrays.values())
         after = {name: device.host(array) for name, array in arrays.items()}
-        found = reference.check(function, before, after)
+        expected = reference.evaluate(function, before)
+        found = reference.compare(function, expected, after)
         row.update(
             kernels=[kernel.name for kernel in function.kernels],
             error_float64=found.error,
@@ -89,7 +92,8 @@ def _run_program(session: Session, entry: Entry, submit: Submit) -> list[_Emulat
         if device.name != "emulator":
             task = (str(session.kit.path), entry.spec.to_json(), before)
             result = submit(emulate, task)
-            started.append(_Emulated(entry, function, after, result))
+            tolerances = {name: _relative(one) for name, one in expected.items()}
+            started.append(_Emulated(entry, function, after, tolerances, result))
     return started
 
 
@@ -111,11 +115,18 @@ def _compare_emulated(session: Session, one: _Emulated) -> None:
         excess = [
             name
             for name, difference in row["differences"].items()
-            if not difference <= 2 * reference.tolerance(one.function, name)
+            if not difference <= 2 * one.tolerances[name]
         ]
         row["ok"] = not hazards and not excess
         if not row["ok"]:
             row["error"] = hazards or f"differs: {row['differences']}"
+
+
+def _relative(expected: Bounded) -> float:
+    """The largest error that an element may have, by the largest element."""
+    values = np.abs(expected.values[np.isfinite(expected.values)])
+    largest = float(values.max(initial=0.0)) or 1.0
+    return float(np.nan_to_num(expected.error).max(initial=0.0)) / largest
 
 
 def _differences(one: _Emulated, emulated: Arrays) -> dict[str, float]:

@@ -276,6 +276,37 @@ def test_a_product_of_run_time_size_hands_on_its_output() -> None:
         np.testing.assert_allclose(out, (wide(a) @ wide(b)).sum(axis=0), atol=1e-3)
 
 
+def test_promised_rows_are_promised_of_what_is_handed_on() -> None:
+    """The second product reads rows as long as an argument's: it is pipelined."""
+    promise = "{alcop.row_alignment = 16 : i64}"
+    program = build(f"""
+      func.func @f(%x: memref<?x?xf16> {promise}, %w: memref<?x?xf16> {promise},
+                   %v: memref<?x?xf16> {promise}, %r: memref<?x?xf32>) {{
+        %c0 = arith.constant 0 : index
+        %c1 = arith.constant 1 : index
+        %z = arith.constant 0.0 : f16
+        %m = memref.dim %x, %c0 : memref<?x?xf16>
+        %n = memref.dim %w, %c1 : memref<?x?xf16>
+        %h = memref.alloc(%m, %n) : memref<?x?xf16>
+        linalg.fill ins(%z : f16) outs(%h : memref<?x?xf16>)
+        linalg.matmul ins(%x, %w : memref<?x?xf16>, memref<?x?xf16>)
+          outs(%h : memref<?x?xf16>)
+        linalg.matmul ins(%h, %v : memref<?x?xf16>, memref<?x?xf16>)
+          outs(%r : memref<?x?xf32>)
+        return
+      }}""")
+    (_, second) = program.function.kernels
+    assert {p.buffer for p in second.pipelines if p.level == "shared"} == {
+        "tmp0 32x32xf16",
+        "arg2 32x32xf16",
+    }
+    x, w, v = random(37, 40), random(40, 72), random(72, 24)
+    out = np.ones((37, 24), np.float32)
+    program(x, w, v, out)
+    middle = (wide(x) @ wide(w)).astype(np.float16)
+    np.testing.assert_allclose(out, 1 + wide(middle) @ wide(v), atol=5e-2)
+
+
 def test_sizes_that_contradict_each_other() -> None:
     """A window must not slide over the end; equal sizes have one name."""
     program = build("""
@@ -421,6 +452,24 @@ def test_sums_that_a_warp_shares(
     assert "shfl.sync.bfly" in program.ptx
     program(a, out)
     np.testing.assert_allclose(out, expected(wide(a)), atol=1e-4)
+
+
+def test_a_number_that_is_read_from_an_array() -> None:
+    """Each kernel that uses it loads it."""
+    program = build("""
+      func.func @f(%a: tensor<9x5xf32>, %s: tensor<3xf32>) -> tensor<9x5xf32> {
+        %c1 = arith.constant 1 : index
+        %x = tensor.extract %s[%c1] : tensor<3xf32>
+        %e = tensor.empty() : tensor<9x5xf32>
+        %f = linalg.fill ins(%x : f32) outs(%e : tensor<9x5xf32>) -> tensor<9x5xf32>
+        %r = linalg.mul ins(%a, %f : tensor<9x5xf32>, tensor<9x5xf32>)
+          outs(%e : tensor<9x5xf32>) -> tensor<9x5xf32>
+        return %r : tensor<9x5xf32>
+      }""")
+    a, s = random(9, 5, dtype=np.float32), random(3, dtype=np.float32)
+    out = np.full((9, 5), np.nan, np.float32)
+    program(a, s, out)
+    np.testing.assert_allclose(out, wide(a) * s[1], rtol=1e-6)
 
 
 def test_a_result_that_is_returned_twice() -> None:
