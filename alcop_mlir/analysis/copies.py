@@ -96,8 +96,7 @@ def _judge_shared(
         or _target_moves(form, loop)
         or _used_elsewhere(form, loop, buffer)
         or _source_written(form, loop, written, noalias_arguments)
-        or _address_not_early(form.op, loop, SHARED, *captured(form.op))
-        or _load_not_early(form, loop)
+        or _address_not_early(form.op, loop, SHARED, *_address_values(form))
     )
     return broken or Copy(form.op, loop, SHARED, buffer)
 
@@ -260,10 +259,10 @@ def _source_written(
     return None
 
 
-def _load_not_early(form: CopyForm, loop: Any) -> Rejected | None:
-    if form.kind != MOVE:
-        return None
-    return _address_not_early(form.op, loop, SHARED, *form.load.operands)
+def _address_values(form: CopyForm) -> list[Any]:
+    """What a copy uses: of a move what the load uses, too."""
+    load = form.load.operands if form.kind == MOVE else ()
+    return [*captured(form.op), *load]
 
 
 def _address_not_early(op: Any, loop: Any, level: str, *values: Any) -> Rejected | None:
@@ -342,9 +341,8 @@ def follow_the_index(loop: Any, planned: list[Copy]) -> bool:
     """Whether the addresses of the copies depend on the loop's index alone."""
     for copy in planned:
         form = copy_form(copy.op)
-        values = list(captured(copy.op))
-        if form is not None and form.load is not None:
-            values += form.load.operands
+        assert form is not None, "the plan holds copies only"
+        values = _address_values(form)
         _, arguments = backward_slice(values, body(loop), loads_of(copy.op))
         if any(argument.arg_number for argument in arguments):
             return False

@@ -24,16 +24,14 @@ def ops_inside(loop: Any, *names: str) -> list[Any]:
 
 def shared_roots_in(loop: Any) -> set[Any]:
     """The shared buffers that `loop` touches, at any depth."""
-    found: set[Any] = set()
+    used: set[Any] = set()
 
     def visit(inner: Any) -> Any:
-        for operand in inner.operation.operands:
-            if memory.is_workgroup(operand.type):
-                found.add(memory.root(operand))
+        used.update(inner.operation.operands)
         return ir.WalkResult.ADVANCE
 
     loop.operation.walk(visit)
-    return found
+    return {memory.root(value) for value in used if memory.is_workgroup(value.type)}
 
 
 def exchanges_globally(loop: Any, copied: Collection[Any], noalias: bool) -> bool:

@@ -9,7 +9,13 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any
 
-from alcop_mlir.analysis import copies, loop_memory, memory, uniformity
+from alcop_mlir.analysis import (
+    copies,
+    loop_memory,
+    memory,
+    stage_model,
+    uniformity,
+)
 from alcop_mlir.analysis.copies import REGISTER, SHARED, Copy, Rejected
 from alcop_mlir.analysis.copy_forms import ASYNC_OP, copy_form
 from alcop_mlir.analysis.loops import (
@@ -38,11 +44,11 @@ GROUP_OPS = ("nvgpu.device_async_create_group", "nvgpu.device_async_wait")
 class Limits:
     """What was asked for and what there is.
 
-    stages:       shared, register; 1 means not pipelined
+    stages:       shared, register; 1 means not pipelined, None as the model likes
     shared_bytes: shared memory that a block may use
     """
 
-    stages: tuple[int, int]
+    stages: tuple[int | None, int]
     shared_bytes: int
     noalias_arguments: bool = False
     wrap_tails: bool = False
@@ -101,11 +107,10 @@ def _plan_shared(scope: Any, limits: Limits) -> Plan:
         judged = list(copies.shared_copies(loop, limits.noalias_arguments))
         accepted = [one for one in judged if isinstance(one, Copy)]
         rejected += [one for one in judged if isinstance(one, Rejected)]
-        asked = limits.stages[0]
-        if not accepted or asked == 1:
+        if not accepted or limits.stages[0] == 1:
             continue
         refusal = _unsynchronisable(loop, accepted, limits.noalias_arguments)
-        stages, clamp = _clamp(loop, SHARED, asked, trip_count(loop))
+        stages, clamp = _shared_stages(scope, loop, accepted, pipelines, limits)
         refusal = refusal or _too_large(scope, accepted, stages, pipelines, limits)
         if refusal is not None:
             rule, reason, remedy = refusal
@@ -180,14 +185,14 @@ def _filled_otherwise(loop: Any, accepted: list[Copy]) -> bool:
 def _foreign_groups(loop: Any, accepted: list[Copy]) -> tuple[int, str, str] | None:
     """Copies that are asynchronous already: their groups and waits must be theirs."""
     planned = {copy.op for copy in accepted}
-    for copy in loop_memory.ops_inside(loop, ASYNC_OP):
-        if copy not in planned:
-            return (
-                3,
-                "the loop has asynchronous copies that are not pipelined",
-                "pipeline all asynchronous copies of the loop",
-            )
-    for op in loop_memory.ops_inside(loop, *GROUP_OPS):
+    found = loop_memory.ops_inside(loop, ASYNC_OP, *GROUP_OPS)
+    if any(op.name == ASYNC_OP and op not in planned for op in found):
+        return (
+            3,
+            "the loop has asynchronous copies that are not pipelined",
+            "pipeline all asynchronous copies of the loop",
+        )
+    for op in [op for op in found if op.name != ASYNC_OP]:
         outside = any(
             defining_op(token) is None
             or ancestor_in(defining_op(token), body(loop)) is None
@@ -205,6 +210,24 @@ def _foreign_groups(loop: Any, accepted: list[Copy]) -> tuple[int, str, str] | N
 def _leaves(op: Any, loop: Any) -> bool:
     last = terminator(loop).operation
     return any(use.owner.operation == last for r in op.results for use in r.uses)
+
+
+def _shared_stages(
+    scope: Any,
+    loop: Any,
+    accepted: list[Copy],
+    planned: list[Pipeline],
+    limits: Limits,
+) -> tuple[int, list[Clamped]]:
+    """As asked for; else as the model likes, and as many of these as fit."""
+    trips = trip_count(loop)
+    asked = limits.stages[0]
+    if asked is not None:
+        return _clamp(loop, SHARED, asked, trips)
+    stages, _ = _clamp(loop, SHARED, stage_model.shared_stages(loop), trips)
+    while stages > 2 and _too_large(scope, accepted, stages, planned, limits):
+        stages -= 1
+    return _clamp(loop, SHARED, max(2, stages), trips)
 
 
 def _clamp(

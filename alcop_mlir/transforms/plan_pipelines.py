@@ -10,8 +10,11 @@ one is left as it is, correct and unpipelined, with a remark that says which rul
 and what would help. `{carried = true}` on an inner loop says that its pipeline is
 filled once and runs on across the iterations of the pipelined loop around it.
 
-Reads and erases `alcop.schedule` on a `gpu.launch`, unless the option `stages` is
-given. Writes `alcop.pipeline`, which alcop-expand-pipelines erases.
+How many stages the option `stages` says, else `alcop.schedule` on the `gpu.launch`;
+where there is neither, a loop gets as many shared stages as hide a copy's latency and
+fit (analysis/stage_model.py), and two register stages.
+
+Erases `alcop.schedule`. Writes `alcop.pipeline`, which alcop-expand-pipelines erases.
 """
 
 from __future__ import annotations
@@ -40,7 +43,7 @@ class PlanPipelines(Pass):
     anchor = "any"
 
     target: str = option(DEFAULT_TARGET, "GPU whose shared memory the slots must fit")
-    stages: tuple[int, ...] = option((), "shared, register stages; default: schedule's")
+    stages: tuple[int, ...] = option((), "shared, register stages; default: see above")
     assume_noalias_args: bool = option(False, "arrays given as arguments never overlap")
     tail: str = option("predicated", "at a loop's end: predicated, or wrap around")
     report: str = option("", "write what became of each candidate to this JSON file")
@@ -84,9 +87,9 @@ class PlanPipelines(Pass):
         )
 
 
-def _stages(scope: Any, schedule: dict[str, Any] | None) -> tuple[int, int]:
+def _stages(scope: Any, schedule: dict[str, Any] | None) -> tuple[int | None, int]:
     if schedule is None:
-        return Schedule().stages
+        return None, Schedule().stages[1]
     try:
         return Schedule.from_dict(schedule).stages
     except ConfigError as error:
