@@ -21,7 +21,7 @@ from alcop_mlir.analysis.linalg_steps import run_linalg
 from alcop_mlir.analysis.size_names import named_sizes
 from alcop_mlir.analysis.slices import is_pure
 from alcop_mlir.bindings import ir
-from alcop_mlir.expressions import Argument, Constant
+from alcop_mlir.expressions import FLOATS, INTEGERS, Argument, Constant
 from alcop_mlir.steps import Map, Size, Step, renamed
 
 _ALLOCATIONS = frozenset("memref.alloc tensor.empty bufferization.alloc_tensor".split())
@@ -59,6 +59,8 @@ def computation(func: Any, allow_tf32: bool = False) -> Computation:
     """
     values = ArrayValues(_Shapes(func).shape)
     block = func.regions[0].blocks[0]
+    if not all(_is_evaluated(array) for _, array in _ends(func)):
+        return Computation((), func)
     for number, argument in enumerate(block.arguments):
         values.write(argument, argument_name(number))
     for op in block.operations:
@@ -70,6 +72,11 @@ def computation(func: Any, allow_tf32: bool = False) -> Computation:
         return Computation(tuple(_finished(values, _ends(func))))
     except NotUnderstood:
         return Computation((), func)
+
+
+def _is_evaluated(array: Any) -> bool:
+    """Whether float64 holds the elements."""
+    return str(getattr(array.type, "element_type", "")) in (*FLOATS, *INTEGERS)
 
 
 def _read(op: Any, values: ArrayValues, allow_tf32: bool) -> None:

@@ -9,7 +9,8 @@ are told apart by where they occur, so their order in the op does not matter.
 What fills C before it is asked of `inits`.
 
 The body multiplies two factors and adds to its output, see `factors`: elements of A and
-of B, or what is computed of them. Inputs of rank 0 may take part in that.
+of B, or what is computed of them. Scalars may take part in that, and arrays that have
+one value for each row of A, or for each column of B.
 """
 
 from __future__ import annotations
@@ -110,13 +111,14 @@ def classify(op: Any, allow_tf32: bool = False) -> Contraction | Rejected:
         factors = find_factors(op)
         places = [*(factor.array for factor in factors), len(op.operands) - 1]
         maps, sizes = _loops(op, places)
+        _check_others(op, factors, places)
         return _contraction(op, factors, maps, sizes, allow_tf32)
     except NoProduct as no:
         return Rejected(op, str(no))
 
 
 def _check_form(op: Any) -> None:
-    """Two arrays, perhaps scalars, and one output, all memrefs."""
+    """Two arrays, perhaps others of lower rank, and one output, all memrefs."""
     if any(isinstance(v.type, ir.RankedTensorType) for v in op.operands):
         raise NoProduct("works on tensors, expected memrefs: bufferize first")
     attributes = op.attributes
@@ -136,13 +138,33 @@ def _check_form(op: Any) -> None:
 
 
 def _has_two_inputs(op: Any, segments: Any) -> bool:
+    """And perhaps more that are of one dimension at most."""
     inputs, outputs = list(segments)
-    arrays = [v for v in list(op.operands)[:inputs] if not _is_scalar(v.type)]
-    return outputs == 1 and len(arrays) == 2
+    others = list(op.operands)[2:inputs]
+    return inputs >= 2 and outputs == 1 and all(_is_small(v.type) for v in others)
 
 
-def _is_scalar(kind: Any) -> bool:
-    return isinstance(kind, ir.MemRefType) and kind.rank == 0
+def _is_small(kind: Any) -> bool:
+    return isinstance(kind, ir.MemRefType) and kind.rank <= 1
+
+
+def _check_others(op: Any, factors: tuple[Factor, Factor], places: list[int]) -> None:
+    """What else factors are made of are scalars, or goes along rows or columns."""
+    every = indexing_maps(op)
+    assert every is not None
+    loops = [_dimensions(every[number]) for number in places]
+    letters = _letters(loops)
+    for factor, own in zip(factors, loops, strict=False):
+        allowed = {dim for dim in own if letters[dim] in "mn"}
+        for number in factor.others:
+            value = op.operands[number]
+            if not set(_dimensions(every[number])) <= allowed:
+                raise NoProduct(
+                    f"computes a factor of {value.type} by other loops than its rows "
+                    "or columns"
+                )
+            if value.type.rank:
+                _check_array(value)
 
 
 def indexing_maps(op: Any) -> list[Any] | None:

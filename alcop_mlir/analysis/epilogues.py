@@ -19,6 +19,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from alcop_mlir.analysis.elementwise import Elementwise, Operand, elementwise
+from alcop_mlir.analysis.inits import marked_init
 from alcop_mlir.analysis.layouts import open_strides
 from alcop_mlir.analysis.loops import defining_op
 from alcop_mlir.analysis.memory import element_bits, is_own_allocation, may_alias, root
@@ -98,7 +99,7 @@ def dependencies(element: Elementwise, product: Any) -> list[Any]:
 
 
 def _may_need(user: Any, first: Any, ops: Sequence[Any]) -> bool:
-    """Whether it may read the array behind `first`, as a view of it may at any place."""
+    """Whether it may read the array behind `first`, as views may anywhere."""
     if user in ops or user.name in _HARMLESS:
         return False
     is_view = len(user.results) > 0
@@ -203,10 +204,11 @@ class _Search:
 
     def _product_reads(self) -> list[_Access]:
         mark = alcop.get(self.product, alcop.ContractionAttr) or {}
-        *inputs, out = self.product.operands
+        inputs = list(self.product.operands)[:-1]
         # Besides A and B, what their elements are computed with: scalars.
         loops = [mark["lhs"], mark["rhs"], *[""] * len(inputs)]
-        return [*map(_Access, inputs, loops), *init_reads(out, self.loops)]
+        start = marked_init(self.product) if mark["init"] == "copy" else None
+        return [*map(_Access, inputs, loops), *self._reads([start] if start else [])]
 
     def _reads(self, elements: list[Elementwise]) -> list[_Access]:
         return [
@@ -219,22 +221,6 @@ class _Search:
 
 def _output(product: Any) -> Any:
     return list(product.operands)[-1]
-
-
-def init_reads(out: Any, loops: str) -> list[_Access]:
-    """What the op marked as init reads, that writes `out` before the product."""
-    found = []
-    for use in out.uses:
-        op = use.owner.operation
-        mark = alcop.get(op, alcop.ContractionAttr) or {}
-        element = elementwise(op) if mark.get("role") == "init" else None
-        if element is not None:
-            found += [
-                _Access(operand.value, operand_loops(element, operand, loops))
-                for operand in element.inputs
-                if operand.is_array
-            ]
-    return found
 
 
 def _about_operands(element: Elementwise) -> Iterator[str]:

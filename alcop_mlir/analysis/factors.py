@@ -12,6 +12,9 @@ The body must multiply two factors and add to its output. What only widens them 
 is left out: products are exact in f32 (i32) of either. Where the factors then differ in
 type, they are taken as they are multiplied; but a number of 8 bits that became f32 is
 exact in f16 and bf16 too.
+
+Besides the array that is summed over, a factor may be made of inputs that are not: of
+scalars (rank 0), and of one value per row or column.
 """
 
 from __future__ import annotations
@@ -22,7 +25,7 @@ from typing import Any
 
 from alcop_mlir.analysis.loops import defining_op
 from alcop_mlir.analysis.slices import backward_slice, is_pure
-from alcop_mlir.bindings import ir
+from alcop_mlir.bindings import ir, linalg
 
 FLOATS = ("f16", "bf16", "f32")
 _BODY_TYPES = (*FLOATS, "i32")  # an f64 sum is more than f32 accumulates
@@ -42,13 +45,15 @@ class Factor:
 
     value: in the body
     ops:   those that compute it, in order; none where it is an element of an input
-    array: number of the input that it is made of
+    array: number of the input that it is made of, which is summed over
+    others: numbers of those that are not
     kind:  the type that it is multiplied in, which holds `value` exactly
     """
 
     value: Any
     ops: tuple[Any, ...]
     array: int
+    others: tuple[int, ...]
     kind: Any
 
     @property
@@ -109,19 +114,21 @@ def _of_one_type(left: Any, right: Any) -> tuple[Factor, Factor]:
 
 
 def _factor(value: Any) -> Factor:
-    """The factor `value`, made of an element of one array and of scalars."""
+    """The factor `value`, made of an element of one array that is summed over."""
     block = _body_of(value)
     found, arguments = backward_slice([value], block)
     ops = [op.operation for op in found]
     for op in ops:
         _check_computed(op)
         _check_captured(op, block)
-    arrays = [a.arg_number for a in arguments if _is_array(block, a)]
-    if len(arrays) != 1 or arrays[0] == len(block.arguments) - 1:
+    inputs = sorted(argument.arg_number for argument in arguments)
+    arrays = [number for number in inputs if number in _summed(block)] or inputs
+    if len(arrays) != 1 or len(block.arguments) - 1 in inputs:
         raise NoProduct(
             "not a matrix product: expected factors that are each made of one input"
         )
-    return Factor(value, tuple(ops), arrays[0], value.type)
+    others = tuple(number for number in inputs if number not in arrays)
+    return Factor(value, tuple(ops), arrays[0], others, value.type)
 
 
 def _body_of(value: Any) -> Any:
@@ -129,10 +136,13 @@ def _body_of(value: Any) -> Any:
     return value.owner if owner is None else owner.operation.block
 
 
-def _is_array(block: Any, argument: Any) -> bool:
-    """Whether the argument's operand has elements; else it is a scalar."""
-    kind = block.owner.operation.operands[argument.arg_number].type
-    return not isinstance(kind, ir.ShapedType) or kind.rank > 0
+def _summed(block: Any) -> list[int]:
+    """Numbers of the operands that are indexed by a loop that the output has not."""
+    maps = linalg.get_indexing_maps(block.owner.operation)
+    if maps is None:
+        raise NoProduct("not a matrix product")
+    loops = [{str(result) for result in one.value.results} for one in maps]
+    return [number for number, own in enumerate(loops) if own - loops[-1]]
 
 
 def _check_computed(op: Any) -> None:

@@ -176,6 +176,9 @@ def check_shape(op: Any, kind: Any, layout: Layout) -> None:
 def check_read(op: Any, layout: Layout) -> None:
     """PassError unless the vector.transfer_read can load pieces of `layout`."""
     source, first, *others = list(op.operation.operands)
+    if is_same_along_k(op, layout):
+        _check_width(op, source.type, _MOVED_BITS)
+        return
     _check_transfer(op, source, layout.is_operand)
     if not layout.is_operand:
         _check_width(op, source.type, _MOVED_BITS)
@@ -216,6 +219,12 @@ def _needed_alignment(op: Any, layout: Layout) -> tuple[int, str]:
 
 def _is_bytes_along(layout: Layout, memory: Any) -> bool:
     return layout.is_along_k and layout.way_from(memory) == BYTES
+
+
+def is_same_along_k(op: Any, layout: Layout) -> bool:
+    """Whether a read makes all elements along k of the one that memory holds."""
+    rows_and_columns = zip(layout.dims, transfer_dims(op), strict=True)
+    return [loop for loop, dim in rows_and_columns if dim is None] == ["k"]
 
 
 def transfer_dims(op: Any) -> tuple[int | None, int | None]:

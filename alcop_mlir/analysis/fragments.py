@@ -19,6 +19,7 @@ from alcop_mlir.analysis.fragment_layout import (
     check_shape,
     check_write,
     operand_layout,
+    transfer_dims,
 )
 from alcop_mlir.bindings import ir
 from alcop_mlir.errors import PassError
@@ -113,7 +114,7 @@ def _operands(op: Any) -> list[tuple[Any, Layout]]:
 
 
 def stored_bytes(value: Any) -> set[int]:
-    """Bytes of the elements that the reads behind `value` find in memory."""
+    """Bytes of the elements that reads of matrices, behind `value`, find in memory."""
     found: set[int] = set()
     seen: set[Any] = set()
     pending = [value]
@@ -124,7 +125,8 @@ def stored_bytes(value: Any) -> set[int]:
         seen.add(value)
         op = loops.defining_op(value)
         if op is not None and op.operation.name == READ:
-            found.add(element_bytes(op.operation.operands[0].type))
+            if None not in transfer_dims(op):
+                found.add(element_bytes(op.operation.operands[0].type))
         else:
             pending.extend(_sources(value, op))
     return found

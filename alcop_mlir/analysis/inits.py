@@ -17,6 +17,7 @@ from alcop_mlir.analysis.order import (
     writes,
 )
 from alcop_mlir.bindings import ir
+from alcop_mlir.dialects import alcop
 
 
 @dataclass(frozen=True)
@@ -69,6 +70,17 @@ def _before_collapse(array: Any) -> Any:
     if owner is None or owner.operation.name != "memref.collapse_shape":
         return array
     return owner.operation.operands[0]
+
+
+def marked_init(product: Any) -> Elementwise | None:
+    """The op marked as init just above a marked product; None where there is none."""
+    out = list(product.operands)[-1]
+    for op in ops_before(product):
+        mark = alcop.get(op, alcop.ContractionAttr) or {}
+        element = elementwise(op) if mark.get("role") == "init" else None
+        if element is not None and element.output.value == out:
+            return element
+    return None
 
 
 def fill_before(op: Any, array: Any) -> Any | None:

@@ -86,8 +86,9 @@ class _Reader:
             return recipe.expression
         numbers = sorted(arguments(recipe.expression))
         out = self.used[recipe.output]
-        if recipe.expression == Argument(numbers[0]) and self.used[numbers[0]] == out:
-            return self._name(numbers[0])
+        match recipe.expression:
+            case Argument(number) if self.used[number] == out:
+                return self._name(number)
         return self.values.add(
             Map(
                 tuple(self._name(number) for number in numbers),
@@ -101,9 +102,7 @@ class _Reader:
     def _reduction(self, recipe: Recipe) -> Content:
         assert recipe.combine is not None
         numbers = sorted(arguments(recipe.expression))
-        covered = {loop for number in numbers for loop in self.used[number]}
-        if not covered.issuperset(self.used[recipe.output]):
-            raise NotUnderstood
+        self._check_covered(numbers)
         return self.values.add(
             Reduction(
                 tuple(self._name(number) for number in numbers),
@@ -118,8 +117,7 @@ class _Reader:
 
     def _contraction(self, recipe: Recipe, factors: dict[int, Expression]) -> Content:
         (lhs, rhs), out = factors, self.used[recipe.output]
-        if not {*self.used[lhs], *self.used[rhs]}.issuperset(out):
-            raise NotUnderstood
+        self._check_covered([lhs, rhs])
         types = [self._factor_type(n, factor) for n, factor in factors.items()]
         return self.values.add(
             Contraction(
@@ -133,6 +131,12 @@ class _Reader:
                 recipe.dtype,
             )
         )
+
+    def _check_covered(self, numbers: list[int]) -> None:
+        """NotUnderstood where the operands do not tell how often a loop runs."""
+        covered = {None, *(loop for n in numbers for loop in self.used[n])}
+        if not covered.issuperset(loop for used in self.used for loop in used):
+            raise NotUnderstood
 
     def _inlined(self, expression: Expression) -> Expression:
         """With numbers for operands all of whose elements are that number."""

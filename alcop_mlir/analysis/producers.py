@@ -45,7 +45,8 @@ _HARMLESS = ("memref.dealloc", "memref.dim")
 class Producer:
     """An element-wise op that can be computed where its output is read.
 
-    source: the array that it computes of; the other inputs are scalars
+    source: the array that it computes of; other inputs are scalars, or have one value
+            per row or column
     """
 
     element: Elementwise
@@ -74,7 +75,7 @@ def find_producer(
     element = _writer(array, product)
     if element is None or element.block is None:
         return None
-    sources = [operand for operand in element.reads if not _is_scalar(operand)]
+    sources = _sources(element)
     if any(_is_of_product(source.value, products) for source in sources):
         return None
     why = next(_objections(element, product, noalias_arguments), None)
@@ -133,11 +134,15 @@ def _about_output(element: Elementwise, product: Any) -> Iterator[str]:
 
 
 def _about_inputs(element: Elementwise) -> Iterator[str]:
-    arrays = [operand for operand in element.reads if not _is_scalar(operand)]
+    arrays = _sources(element)
     if len(arrays) != 1:
-        yield f"computes of {len(arrays)} arrays, expected one"
-    elif None in arrays[0].loops or len(arrays[0].loops) != element.rank:
-        yield "computes of an array with other loops than its output, a broadcast"
+        yield (
+            f"computes of {len(arrays)} arrays with the loops of its output, expected "
+            "one"
+        )
+    for operand in element.reads:
+        if operand.is_array and operand not in arrays and len(operand.loops) > 1:
+            yield "computes of a matrix with other loops than its output, a broadcast"
     for operand in element.reads:
         if not operand.is_array and not _is_constant(operand.value):
             yield "uses a scalar that is not constant"
@@ -189,9 +194,15 @@ def _about_cost(element: Elementwise) -> Iterator[str]:
         )
 
 
-def _is_scalar(operand: Operand) -> bool:
-    """Whether it is a number, perhaps in memory."""
-    return not operand.is_array or operand.value.type.rank == 0
+def _sources(element: Elementwise) -> list[Operand]:
+    """The arrays that it reads that have an element for each of its output."""
+    return [
+        operand
+        for operand in element.reads
+        if operand.is_array
+        and len(operand.loops) == element.rank
+        and None not in operand.loops
+    ]
 
 
 def _captured(element: Elementwise) -> list[Any]:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from alcop_mlir.analysis.loops import defining_op
+from alcop_mlir.analysis.loops import constant, defining_op
+from alcop_mlir.analysis.memory import element_bits
 from alcop_mlir.bindings import ir
 
 ROW_ALIGNMENT = "alcop.row_alignment"  # of a function's argument; bytes
@@ -22,7 +23,7 @@ def row_alignment(array: Any) -> int:
         array = op.operation.operands[0]
         op = defining_op(array)
     if op is not None:
-        return 1
+        return _allocated_alignment(op.operation)
     function = array.owner.owner
     if function is None or function.operation.name != "func.func":
         return 1
@@ -30,6 +31,28 @@ def row_alignment(array: Any) -> int:
         return 1
     given = ir.DictAttr(function.operation.attributes["arg_attrs"][array.arg_number])
     return given[ROW_ALIGNMENT].value if ROW_ALIGNMENT in given else 1
+
+
+def _allocated_alignment(alloc: Any) -> int:
+    """Of an array whose rows have as many elements as those of one with a promise."""
+    if alloc.name != "memref.alloc":
+        return 1
+    kind = alloc.results[0].type
+    dynamic = [n for n in range(kind.rank) if kind.is_dynamic_dim(n)]
+    if not dynamic or dynamic[-1] != kind.rank - 1:
+        return 1
+    size = defining_op(alloc.operands[len(dynamic) - 1])
+    if size is None or size.operation.name != "memref.dim":
+        return 1
+    source, dimension = size.operation.operands
+    if constant(dimension) != source.type.rank - 1:
+        return 1
+    elements = row_alignment(source) // _element_bytes(source.type)
+    return max(1, elements * _element_bytes(kind))
+
+
+def _element_bytes(kind: Any) -> int:
+    return max(1, (element_bits(kind.element_type) or 1) // 8)
 
 
 def _keeps_rows(op: Any) -> bool:

@@ -49,7 +49,7 @@ class CollapseLoops(Pass):
 
 
 def _groups_that_help(op: Any) -> _Groups | None:
-    """Groups of loops with which `op` has those of a product; None if it has, or not."""
+    """Groups of loops with which `op` has those of a product, if they are needed."""
     if op.name not in _CHANGEABLE or loop_letters(op) is not None:
         return None
     (block,) = op.regions[0].blocks

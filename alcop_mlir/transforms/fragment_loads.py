@@ -28,6 +28,7 @@ from alcop_mlir.transforms.fragment_access import (
     QUAD,
     Indices,
     Pieces,
+    Source,
     lane,
     moved,
     pieces,
@@ -184,23 +185,47 @@ def load_operand(
     order = sorted(
         places(layout, kind), key=lambda place: place[layout.dims.index("k")]
     )
-    loaded = {}
+
+    def piece(row: int, column: int) -> Any:
+        if way in (PAIRS, BYTES):
+            at = moved(corner, row, column // 2)
+            if way == BYTES:
+                return _load_bytes(source, at, layout)
+            return _load_pairs(source, at, layout, lane_type, corners)
+        at = moved(corner, row, column)
+        if way == WORDS:
+            return _load_words(source, at, layout, lane_type)
+        return _ldmatrix(lane_type, source, at, not layout.is_along_k)
+
     if way == BYTES and layout.paired:
         loaded = _load_byte_pieces(source, corner, layout, order)
-        order = []
-    for row, column in order:
-        if way == WORDS:
-            piece = _load_words(source, moved(corner, row, column), layout, lane_type)
-        elif way == BYTES:
-            piece = _load_bytes(source, moved(corner, row, column // 2), layout)
-        elif way == PAIRS:
-            at = moved(corner, row, column // 2)
-            piece = _load_pairs(source, at, layout, lane_type, corners)
-        else:
-            at = moved(corner, row, column)
-            piece = _ldmatrix(lane_type, source, at, not layout.is_along_k)
-        loaded[row, column] = piece
+    else:
+        loaded = {place: piece(*place) for place in order}
     return pieces(layout, kind, [loaded[place] for place in sorted(loaded)])
+
+
+def load_along(source: Source, layout: Layout, kind: Any, threads: int) -> Pieces:
+    """Pieces of a or b that are the same along k, from one value per row or column."""
+    between = 1 if layout.paired else HALF
+    first = arith.divui(lane(threads), build.index(QUAD))
+    if layout.paired:
+        first = build.mul(first, build.index(2))
+    corner = source.shifted((first, first))  # memory has no dimension along k
+    order = (0, 1, 0, 1) if layout.role == "a" else (0, 0, 1, 1)
+    lane_type = layout.lane_type(kind.element_type)
+    loaded: dict[int, Any] = {}
+    found = []
+    for place in places(layout, kind):
+        number = place[1 - layout.dims.index("k")]
+        if number not in loaded:
+            pair = [
+                memref.load(corner.memory, corner.at(row, row))
+                for row in (number, number + between)
+            ]
+            elements = [pair[n] for n in order for _ in range(layout.word_elements)]
+            loaded[number] = vector.from_elements(lane_type, elements)
+        found.append(loaded[number])
+    return pieces(layout, kind, found)
 
 
 def words(fragment: Any) -> list[Any]:

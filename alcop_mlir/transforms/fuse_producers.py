@@ -11,8 +11,9 @@ After:   linalg.generic ins(%A, %B) outs(%C) {
 
 The product reads A as it lies in memory, so that its tiles are still copied in the
 background; alcop-tile-to-blocks computes the factors on the fragments that a warp reads
-of them. Several ops in a row are taken one by one. Inputs of rank 0 become inputs of
-the product. The array in between is erased with the op.
+of them. Several ops in a row are taken one by one. Scalars in memory, and arrays of one
+value per row or column, become inputs of the product. The array in between is erased
+with the op.
 
 An op whose output a product reads and that cannot be taken is left alone, with a remark
 that says why; see `analysis.producers` for what is needed. Without
@@ -89,7 +90,8 @@ class FuseProducers(Pass):
         found = self._classify(trial)
         trial.erase()
         if isinstance(found, Rejected):
-            return Refused(producer.element.op, f"the product then {found.reason}")
+            why = f"the product would be none that is handled: {found.reason}"
+            return Refused(producer.element.op, why)
         return producer
 
     def _classify(self, op: Any) -> Contraction | Rejected:
@@ -104,7 +106,7 @@ def _fused(product: Any, producer: Producer) -> Any:
     assert found is not None, product
     *maps, out_map = found
     loops = dict(zip(producer.element.output.loops, maps[number].results, strict=True))
-    added = [producer.source, *_scalar_arrays(producer)]
+    added = [producer.source, *_other_arrays(producer)]
     added_maps = [
         ir.AffineMap.get(
             maps[number].n_dims, 0, [loops[loop] for loop in operand.loops]
@@ -123,8 +125,8 @@ def _fused(product: Any, producer: Producer) -> Any:
     return made
 
 
-def _scalar_arrays(producer: Producer) -> list[Operand]:
-    """The rank 0 arrays that it reads."""
+def _other_arrays(producer: Producer) -> list[Operand]:
+    """The other arrays that it reads."""
     return [
         operand
         for operand in producer.element.reads
@@ -166,7 +168,7 @@ def _fill_body(made: Any, product: Any, number: int, producer: Producer) -> None
         if not operand.is_array:
             inside[operand.argument] = operand.value
     added = elements[len(arguments) - 1 :]
-    for operand, element in zip(_scalar_arrays(producer), added, strict=True):
+    for operand, element in zip(_other_arrays(producer), added, strict=True):
         inside[operand.argument] = element
     with ir.InsertionPoint(block):
         *ops, end = producer.element.block.operations

@@ -11,8 +11,9 @@ Everything that carries such a vector (scf.for, scf.if, element-wise ops) carrie
 fragments instead; rounding to tf32 becomes cvt.rna. Vectors that no contraction needs
 are left alone. A contraction that mma.sync cannot compute (f16, bf16 and tf32 into f32,
 s8 into i32), or a vector used in a way that does not work on fragments, is an error: as
-code of one thread it would be right, but hopelessly slow. Buffers of s8 whose rows run
-along k become views of bytes and of pairs, as ldmatrix transposes pairs only.
+code of one thread it would be right, but hopelessly slow. Memory may hold elements of
+another size than those that element-wise ops make of them to be multiplied. Buffers of
+bytes become views of bytes and of pairs, as ldmatrix transposes pairs only.
 
 Where rows of the output are not aligned, or begin within sectors, the warp passes them
 through shared memory, in place of tiles that are not used any more, and stores runs of
@@ -31,7 +32,11 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from alcop_mlir.analysis import loops
-from alcop_mlir.analysis.fragment_layout import Layout, transfer_dims
+from alcop_mlir.analysis.fragment_layout import (
+    Layout,
+    is_same_along_k,
+    transfer_dims,
+)
 from alcop_mlir.analysis.fragments import (
     CONTRACT,
     READ,
@@ -56,7 +61,7 @@ from alcop_mlir.transforms.fragment_access import (
     pieces,
 )
 from alcop_mlir.transforms.fragment_conversions import convert
-from alcop_mlir.transforms.fragment_loads import Corners, load_operand
+from alcop_mlir.transforms.fragment_loads import Corners, load_along, load_operand
 from alcop_mlir.transforms.fragment_multiply import (
     halves,
     multiply,
@@ -202,6 +207,11 @@ class _Lowering:
             with guarded(op, limits):
                 place = Source(source, indices, transfer_dims(op))
                 held = load_accumulators(place, layout, kind, self.threads)
+        elif is_same_along_k(op, layout):
+            limits = _bounds(op, source, padding=rest[source.type.rank])
+            with guarded(op, limits):
+                place = Source(source, indices, transfer_dims(op))
+                held = load_along(place, layout, kind, self.threads)
         else:
             held = load_operand(source, indices, layout, kind, self.corners)
         self.held[result] = held.values

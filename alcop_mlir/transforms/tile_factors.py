@@ -7,17 +7,21 @@ the multiplication, so that tiles are copied as they lie in memory.
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from typing import Any
 
 from alcop_mlir.analysis.factors import Factor
 from alcop_mlir.analysis.zero_fill import why_fill_disturbs
-from alcop_mlir.bindings import arith, ir, memref
+from alcop_mlir.bindings import arith, ir, memref, vector
 from alcop_mlir.errors import PassError
-from alcop_mlir.transforms.tiled_products import Product
+from alcop_mlir.transforms import build
+from alcop_mlir.transforms.tile_access import zero_of
+from alcop_mlir.transforms.tiled_products import Place, Product
 from alcop_mlir.transforms.vector_code import as_vector, compute
 
-# The elements of the rank 0 operands that factors use, by their argument in the body.
-Scalars = dict[Any, Any]
+# What else factors are made of, by its argument in the body: scalars, and vectors that
+# are the same along k.
+Others = dict[Any, Any]
 
 
 def check_fill(product: Product) -> None:
@@ -29,24 +33,53 @@ def check_fill(product: Product) -> None:
         raise PassError(product.op, f"{why} of {step}: choose a step that divides it")
 
 
-def load_scalars(product: Product) -> Scalars:
-    """They are the same in every step: read once, where the kernel begins."""
-    operands = list(product.op.operands)
+def load_others(product: Product, place: Place, ragged: Collection[str]) -> Others:
+    """They are the same in every step: read once, before the loops.
+
+    ragged: those of "m" and "n" in which a tile may reach beyond the arrays
+    """
     (block,) = product.op.regions[0].blocks
-    return {
-        argument: memref.load(array, [])
-        for argument, array in zip(block.arguments, operands, strict=True)
-        if array.type.rank == 0 and any(True for _ in argument.uses)
-    }
+    found: Others = {}
+    for factor, loops in zip(
+        product.factors, (product.lhs_loops, product.rhs_loops), strict=True
+    ):
+        for number in factor.others:
+            array = product.op.operands[number]
+            found[block.arguments[number]] = (
+                _along(array, loops.replace("b", ""), product, place, ragged)
+                if array.type.rank
+                else memref.load(array, [])
+            )
+    return found
 
 
-def multiplied(
-    product: Product, factor: Factor, elements: Any, scalars: Scalars
+def _along(
+    array: Any, loops: str, product: Product, place: Place, ragged: Collection[str]
 ) -> Any:
+    """One value per row or column of a factor, the same along k."""
+    other = loops.replace("k", "")
+    kind = ir.VectorType.get(
+        [product.fragment_extents[loop] for loop in loops], array.type.element_type
+    )
+    results = [
+        ir.AffineExpr.get_constant(0) if loop == "k" else ir.AffineExpr.get_dim(0)
+        for loop in loops
+    ]
+    return vector.transfer_read(
+        kind,
+        array,
+        [build.add(place.block[other], place.warp[other])],
+        ir.AffineMapAttr.get(ir.AffineMap.get(1, 0, results)),
+        arith.constant(kind.element_type, zero_of(kind)),
+        [loop == "k" or loop not in ragged for loop in loops],
+    )
+
+
+def multiplied(product: Product, factor: Factor, elements: Any, others: Others) -> Any:
     """The factor of these elements of its array, in the type of the multiplication."""
     (block,) = product.op.regions[0].blocks
     shape = list(elements.type.shape)
-    known = {**scalars, block.arguments[factor.array]: elements}
+    known = {**others, block.arguments[factor.array]: elements}
     compute(factor.ops, shape, known)
     value = as_vector(factor.value, shape, known)
     kind = ir.FloatTF32Type.get() if product.precision == "tf32" else factor.kind

@@ -12,14 +12,13 @@ from typing import Any
 from alcop_mlir.analysis.factors import Factor
 from alcop_mlir.bindings import arith, gpu, ir, memref, vector
 from alcop_mlir.dialects import alcop
-from alcop_mlir.target import mma_shape
 from alcop_mlir.transforms import build
 from alcop_mlir.transforms.matrices import Size, matrix, view
 from alcop_mlir.transforms.tile_access import read_tile
 from alcop_mlir.transforms.tile_factors import (
-    Scalars,
+    Others,
     check_fill,
-    load_scalars,
+    load_others,
     multiplied,
 )
 from alcop_mlir.transforms.tiled_products import Place, Product
@@ -92,7 +91,7 @@ def _k_loop(
     upper, width = size.value, build.index(step["k"])
     if not size.divides(step["k"]):
         check_fill(product)
-    scalars = load_scalars(product)
+    others = load_others(product, place, ragged)
 
     def k_step(k: Any, carried: list[Any]) -> list[Any]:
         first = {**place.block, "k": k}
@@ -102,7 +101,7 @@ def _k_loop(
         for source in sources:
             _copy_tile(source, first, {**step, **extents})
         gpu.barrier()
-        accumulators = _fragment_loop(product, place, sources, scalars, carried[0])
+        accumulators = _fragment_loop(product, place, sources, others, carried[0])
         gpu.barrier()
         return [accumulators]
 
@@ -131,25 +130,24 @@ def _fragment_loop(
     product: Product,
     place: Place,
     sources: list[_Source],
-    scalars: Scalars,
+    others: Others,
     initial: Any,
 ) -> Any:
-    schedule = product.schedule
-    k_extent = mma_shape(product.element_bytes)[2]
-    extent = {"m": schedule.warp[0], "n": schedule.warp[1], "k": k_extent}
+    extent = product.fragment_extents
 
     def operand(source: _Source, first: dict[str, Any]) -> Any:
         offsets = [first[loop] for loop in source.loops]
         shape = [extent[loop] for loop in source.loops]
         elements = read_tile(source.buffer, offsets, shape)
-        return multiplied(product, source.factor, elements, scalars)
+        return multiplied(product, source.factor, elements, others)
 
     def fragment_step(k: Any, carried: list[Any]) -> list[Any]:
         first = {**place.warp, "k": k}
         operands = [operand(source, first) for source in sources]
         return [_contract(product, operands, carried[0])]
 
-    bounds = (build.index(0), build.index(schedule.block[2]), build.index(extent["k"]))
+    step = product.schedule.block[2]
+    bounds = (build.index(0), build.index(step), build.index(extent["k"]))
     return build.for_loop(bounds, [initial], fragment_step).results[0]
 
 

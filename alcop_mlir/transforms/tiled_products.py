@@ -13,11 +13,13 @@ from typing import Any
 from alcop_mlir.analysis.elementwise import Elementwise, Operand, elementwise
 from alcop_mlir.analysis.epilogues import is_stored, operand_loops
 from alcop_mlir.analysis.factors import Factor, find_factors
+from alcop_mlir.analysis.inits import marked_init
 from alcop_mlir.analysis.order import ops_after
 from alcop_mlir.bindings import ir
 from alcop_mlir.dialects import alcop
 from alcop_mlir.errors import PassError
 from alcop_mlir.schedule import Schedule
+from alcop_mlir.target import mma_shape
 
 
 @dataclass(frozen=True)
@@ -66,6 +68,12 @@ class Product:
     def element_bytes(self) -> int:
         """Of a factor, as it is multiplied."""
         return self.factors[0].kind.width // 8
+
+    @property
+    def fragment_extents(self) -> dict[str, int]:
+        """Extents of what a warp multiplies in a step of the fragment loop."""
+        rows, columns = self.schedule.warp
+        return {"m": rows, "n": columns, "k": mma_shape(self.element_bytes)[2]}
 
     @property
     def results(self) -> list[Any]:
@@ -139,7 +147,7 @@ def _product(op: Any) -> Product:
         rhs_loops=contraction["rhs"],
         out_loops=_matrix_loops(contraction.get("out", "mn")),
         init=contraction["init"],
-        init_copy=_init_copy(op, out) if contraction["init"] == "copy" else None,
+        init_copy=_init_copy(op) if contraction["init"] == "copy" else None,
         schedule=schedule,
         precision=contraction.get("precision"),
         epilogue=tuple(_epilogue(op)),
@@ -168,11 +176,11 @@ def _own_loops(array: Any, loops: str) -> str:
     return loops if len(loops) == array.type.rank else loops.replace("m", "")
 
 
-def _init_copy(op: Any, out: Any) -> Any:
-    """The marked copy into `out` that gives the accumulators their start."""
-    for use in out.uses:
-        owner = use.owner
-        role = alcop.get(owner, alcop.ContractionAttr)
-        if role is not None and role.get("role") == "init":
-            return owner
-    raise PassError(op, "init is 'copy', but no copy into the output is marked as init")
+def _init_copy(op: Any) -> Any:
+    """The marked op above that gives the accumulators their start."""
+    found = marked_init(op)
+    if found is None:
+        raise PassError(
+            op, "init is 'copy', but no copy into the output is marked as init"
+        )
+    return found.op

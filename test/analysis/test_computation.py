@@ -436,3 +436,47 @@ def test_pooling() -> None:
             ("%0",), "ijlk->ijk", "arg2", Argument(0), "arith.maximumf", "f32", "arg2"
         ),
     )
+
+
+def test_a_map_of_numbers_only() -> None:
+    """An expression without arguments is computed for each element, too."""
+    kind = "memref<8x16xf32>"
+    body = f"""
+      %z = arith.constant 2.0 : f32
+      linalg.fill ins(%z : f32) outs(%a : {kind})
+      linalg.exp ins(%a : {kind}) outs(%b : {kind})
+      return"""
+    found = steps(f"%a: {kind}, %b: {kind}", body)
+    number = operation("math.exp", Constant(2.0))
+    assert Map((), "->ij", "arg1", number, (8, 16)) in found
+
+
+@pytest.mark.parametrize("body", ["linalg.yield %s : f32", "linalg.yield %t : f32"])
+def test_a_loop_that_no_input_tells_the_length_of(body: str) -> None:
+    """How often would be added?"""
+    found = read(f"""
+      func.func @f(%a: memref<8xf32>, %u: memref<5xf32>, %c: memref<8xf32>) {{
+        %one = arith.constant 1.0 : f32
+        linalg.generic {{indexing_maps = [affine_map<(i, j) -> (i)>,
+          affine_map<(i, j) -> (j)>, affine_map<(i, j) -> (i)>],
+          iterator_types = ["parallel", "reduction"]}}
+          ins(%a, %u : memref<8xf32>, memref<5xf32>) outs(%c : memref<8xf32>) {{
+          ^body(%x: f32, %y: f32, %z: f32):
+            %s = arith.addf %z, %x : f32
+            %t = arith.addf %z, %one : f32
+            {body}
+          }}
+        return
+      }}""")
+    assert found.steps == ()
+
+
+def test_integers_of_64_bits() -> None:
+    """More than float64 holds."""
+    found = read("""
+      func.func @f(%a: memref<8xi64>, %c: memref<8xi64>) {
+        memref.copy %a, %c : memref<8xi64> to memref<8xi64>
+        return
+      }""")
+    assert found.steps == ()
+    assert found.unknown is not None

@@ -76,7 +76,10 @@ def test_what_is_multiplied(a, b, body, kind, ops) -> None:
     [
         ("%l = arith.mulf %a, %outside : f32\n" + RIGHT, "value that is not constant"),
         ("%l = arith.addf %a, %c : f32\n" + RIGHT, "each made of one input"),
-        ("%l = arith.extf %s : f16 to f32\n" + RIGHT, "each made of one input"),
+        (
+            "%l = arith.extf %s : f16 to f32\n" + RIGHT,
+            "has an output loop that no input has",
+        ),
         ("%l = arith.extf %b : f16 to f32\n" + RIGHT, "multiply its two inputs"),
         (
             "%i = linalg.index 2 : index\n%n = arith.index_cast %i : index to i32\n"

@@ -31,6 +31,7 @@ class Step:
     kind: str
     values: Callable[[np.ndarray], np.ndarray]
     reads_scale: bool = False
+    reads_channels: bool = False
 
 
 def convert(op: str, source: str, kind: str) -> Step:
@@ -56,6 +57,12 @@ def scaled_by_array(kind: str) -> Step:
     return Step(lines, kind, lambda x: x * SCALE, reads_scale=True)
 
 
+def by_channel(kind: str) -> Step:
+    """One factor per row of A, or per column of B."""
+    lines = f"%r = arith.mulf %e, %scale : {kind}"
+    return Step(lines, kind, lambda x: x, reads_channels=True)
+
+
 HALF = convert("truncf", "f32", "f16")
 FROM_BYTE = convert("sitofp", "i8", "f16")
 # Per case: what memory holds, then one op each.
@@ -67,6 +74,8 @@ CHAINS: dict[str, tuple[str, list[Step]]] = {
     "byte": ("i8", [FROM_BYTE]),
     "byte-scaled": ("i8", [FROM_BYTE, affine("f16", 0.0)]),
     "byte-by-array": ("i8", [FROM_BYTE, scaled_by_array("f16")]),
+    "byte-by-channel": ("i8", [FROM_BYTE, by_channel("f16")]),
+    "half-by-channel": ("f32", [HALF, by_channel("f16")]),
     "half-of-bf16": ("bf16", [convert("extf", "bf16", "f32"), HALF]),
 }
 
@@ -95,10 +104,7 @@ class Operand:
             before, after = self.kind(sizes, element), self.kind(sizes, step.kind)
             made = f"%{self.name}_{number + 1}"
             given = f"(%{self.name}_d0, %{self.name}_d1)" if self.dynamic else "()"
-            extra = ", #none" if step.reads_scale else ""
-            scale = ", %scale_array" if step.reads_scale else ""
-            scale_kind = f", memref<{step.kind}>" if step.reads_scale else ""
-            scale_element = f", %scale: {step.kind}" if step.reads_scale else ""
+            extra, scale, scale_kind, scale_element = self.scale(step, sizes)
             lines.append(f"""
               {made} = memref.alloc{given} : {after}
               linalg.generic {{indexing_maps = [#own{extra}, #own],
@@ -111,11 +117,29 @@ class Operand:
             name, element = made, step.kind
         return "\n".join(lines)
 
-    def values(self, array: np.ndarray) -> np.ndarray:
+    def scale(self, step: Step, sizes: dict[str, int]) -> tuple[str, str, str, str]:
+        """Map, operand, its type and the element's, of what else a step reads."""
+        element = f", %scale: {step.kind}"
+        if step.reads_scale:
+            return ", #none", ", %scale_array", f", memref<{step.kind}>", element
+        if not step.reads_channels:
+            return "", "", "", ""
+        kind = f", memref<{'?' if self.dynamic else sizes[self.channel]}x{step.kind}>"
+        along = "#first" if self.loops[0] == self.channel else "#second"
+        return f", {along}", f", %channels_{self.name}", kind, element
+
+    @property
+    def channel(self) -> str:
+        """The loop that is not summed over."""
+        return self.loops.replace("k", "")
+
+    def values(self, array: np.ndarray, channels: np.ndarray) -> np.ndarray:
         """What is multiplied, rounded as the ops round."""
         values = dtypes.decode(array, self.memory)
+        shape = [-1 if loop == self.channel else 1 for loop in self.loops]
         for step in self.chain[1]:
-            encoded = dtypes.encode(step.values(values), step.kind)
+            factor = channels.reshape(shape).astype("f8") if step.reads_channels else 1
+            encoded = dtypes.encode(step.values(values) * factor, step.kind)
             values = dtypes.decode(encoded, step.kind)
         return values
 
@@ -148,6 +172,10 @@ class Product:
             f"%{one.name}_{len(one.chain[1])}" if one.chain[1] else f"%{one.name}"
             for one in (a, b)
         ]
+        channels = [
+            f"memref<{'?' if self.dynamic else self.sizes[one.channel]}xf16>"
+            for one in (a, b)
+        ]
         promise = " {alcop.row_alignment = 16 : i64}" if self.dynamic else ""
         dims = "\n".join(
             f"%{one.name}_d{n} = memref.dim %{one.name}, %c{n} : {kind}"
@@ -162,8 +190,11 @@ class Product:
         return f"""
           #own = affine_map<(x, y) -> (x, y)>
           #none = affine_map<(x, y) -> ()>
+          #first = affine_map<(x, y) -> (x)>
+          #second = affine_map<(x, y) -> (y)>
           func.func @product(%A: {kinds[0]}{promise}, %B: {kinds[1]}{promise},
-                             %scale_array: memref<f16>, %C: {c}{promise}) {{
+                             %scale_array: memref<f16>, %channels_A: {channels[0]},
+                             %channels_B: {channels[1]}, %C: {c}{promise}) {{
             %c0 = arith.constant 0 : index
             %c1 = arith.constant 1 : index
             %z = arith.constant 0.0 : f32
@@ -185,21 +216,21 @@ class Product:
           }}"""
 
     def arrays(self, given: dict[str, int]) -> list[np.ndarray]:
-        """A, B, the scale and C."""
+        """A, B, the scale, those of A's rows and of B's columns, and C."""
         random = np.random.default_rng(sum(given.values()))
         a, b = (
             dtypes.random(random, tuple(given[i] for i in one.loops), one.memory)
             for one in self.operands
         )
         c = np.full((given["m"], given["n"]), np.nan, np.float32)
-        return [a, b, np.array(SCALE, np.float16), c]
+        channels = [dtypes.random(random, (given[i],), "f16") for i in "mn"]
+        return [a, b, np.array(SCALE, np.float16), *channels, c]
 
     def expected(self, arrays: list[np.ndarray]) -> np.ndarray:
-        a, b = (
-            one.values(array) for one, array in zip(self.operands, arrays, strict=False)
-        )
-        loops = [one.loops for one in self.operands]
-        return np.einsum(f"{loops[0]},{loops[1]}->mn", a, b)
+        a, b, _, rows, columns, _ = arrays
+        first, second = self.operands
+        left, right = first.values(a, rows), second.values(b, columns)
+        return np.einsum(f"{first.loops},{second.loops}->mn", left, right)
 
 
 def sizes(m: int, n: int, k: int) -> dict[str, int]:
@@ -229,7 +260,7 @@ def check(
     expected = product.expected(arrays)
     program(*arrays)
     tolerance = (given or product.sizes)["k"] * 2.0**-23 * np.abs(expected).max()
-    np.testing.assert_allclose(arrays[3], expected, atol=tolerance, rtol=0)
+    np.testing.assert_allclose(arrays[-1], expected, atol=tolerance, rtol=0)
 
 
 def check_conflicts(program: Program) -> None:
@@ -251,6 +282,7 @@ def check_conflicts(program: Program) -> None:
         ("relu", "byte"),
         ("byte-scaled", "half-of-bf16"),
         ("half-of-bf16", "byte-by-array"),
+        ("half-by-channel", "byte-by-channel"),
     ],
 )
 def test_producers(a: str, b: str, layout: str) -> None:
@@ -270,6 +302,16 @@ def test_ragged(shape: tuple[int, int, int], layout: str, stages: str) -> None:
     check(product, compiled(product, stages))
 
 
+@pytest.mark.parametrize("layout", LAYOUTS)
+@pytest.mark.parametrize(
+    "shape", [(72, 56, 128), (130, 88, 256), (1, 16, 128)], ids=str
+)
+def test_channels_end_with_c(shape: tuple[int, int, int], layout: str) -> None:
+    """One factor per row and per column, and none beyond the last."""
+    product = Product("half-by-channel", "byte-by-channel", layout, sizes(*shape))
+    check(product, compiled(product))
+
+
 @pytest.mark.parametrize("shape", [(65, 67, 97), (5, 3, 7)], ids=str)
 def test_rows_of_any_alignment(shape: tuple[int, int, int]) -> None:
     product = Product("half", "byte", "nn", sizes(*shape))
@@ -285,9 +327,10 @@ def test_sizes_at_run_time(layout: str) -> None:
     check_conflicts(program)
 
 
-def test_split_sum() -> None:
+@pytest.mark.parametrize("b", ["byte-scaled", "byte-by-array", "byte-by-channel"])
+def test_split_sum(b: str) -> None:
     """The parts of the sum compute their factors, too; another kernel adds them up."""
-    product = Product("relu-half", "byte-scaled", sizes=sizes(64, 64, 256))
+    product = Product("relu-half", b, sizes=sizes(64, 64, 256))
     program = run_of(product.text(), f"{TILE} stages=3,2 split_k=2")
     assert len(program.function.kernels) == 2
     check(product, program)
@@ -361,3 +404,46 @@ def test_a_layer_on_tensors_is_one_kernel(stored: str) -> None:
     right = scaled.T if stored == "nk" else scaled
     expected = np.maximum(x.astype(np.float16).astype("f8") @ right + bias, 0)
     np.testing.assert_allclose(y, expected, atol=1e-4, rtol=2.0**-10)
+
+
+OPEN = """
+#id = affine_map<(x, y) -> (x, y)>
+#row = affine_map<(x, y) -> (y)>
+func.func @open(%A: memref<?x256xf16>,
+                %B: memref<256x?xi8> {alcop.row_alignment = 16 : i64},
+                %s: memref<?xf16>, %C: memref<?x?xf32>) {
+  %c1 = arith.constant 1 : index
+  %z = arith.constant 0.0 : f32
+  %n = memref.dim %B, %c1 : memref<256x?xi8>
+  %b = memref.alloc(%n) : memref<256x?xf16>
+  linalg.generic {indexing_maps = [#id, #row, #id],
+                  iterator_types = ["parallel", "parallel"]}
+      ins(%B, %s : memref<256x?xi8>, memref<?xf16>) outs(%b : memref<256x?xf16>) {
+  ^bb0(%e: i8, %f: f16, %o: f16):
+    %h = arith.sitofp %e : i8 to f16
+    %r = arith.mulf %h, %f : f16
+    linalg.yield %r : f16
+  }
+  linalg.fill ins(%z : f32) outs(%C : memref<?x?xf32>)
+  linalg.matmul ins(%A, %b : memref<?x256xf16>, memref<256x?xf16>)
+                outs(%C : memref<?x?xf32>)
+  return
+}
+"""
+
+
+def test_channels_of_any_number() -> None:
+    """Weights of 8 bits with a scale for each column, of which there are any number."""
+    program = run_of(OPEN, f"{TILE} stages=3,2")
+    assert len(program.function.kernels) == 1
+    random = np.random.default_rng(3)
+    for m, n in [(70, 80), (128, 144), (1, 16)]:
+        a = dtypes.random(random, (m, 256), "f16")
+        w = dtypes.random(random, (256, n), "i8")
+        s = dtypes.random(random, (n,), "f16")
+        c = np.empty((m, n), np.float32)
+        program(a, w, s, c)
+        expected = a.astype("f8") @ (w * s).astype("f8")
+        atol = 256 * 2.0**-23 * np.abs(expected).max()
+        np.testing.assert_allclose(c, expected, atol=atol, rtol=0)
+    check_conflicts(program)

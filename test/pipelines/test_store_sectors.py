@@ -62,7 +62,7 @@ def stored(
         kernel.name,
         grid_of(kernel, {"M": M, "N": n, "K": K}),
         kernel.block,
-        [named[name] for name in kernel.arguments],
+        [named[str(name)] for name in kernel.arguments],
         dynamic_shared=kernel.shared_bytes,
         counters=True,
         hazards=True,

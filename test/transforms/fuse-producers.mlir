@@ -117,3 +117,23 @@ func.func @activation(%A: memref<64x64xf16>, %B: memref<64x256xf16>, %C: memref<
   linalg.matmul ins(%a, %B : memref<64x64xf16>, memref<64x256xf16>) outs(%C : memref<64x256xf32>)
   return
 }
+
+// -----
+
+// One value per column of B.
+// CHECK-LABEL: @per_column(
+// CHECK:       linalg.generic {indexing_maps = [affine_map<(d0, d1, d2) -> (d0, d2)>, affine_map<(d0, d1, d2) -> (d2, d1)>, affine_map<(d0, d1, d2) -> (d1)>, affine_map<(d0, d1, d2) -> (d0, d1)>]
+// CHECK-SAME:      ins(%arg0, %arg1, %arg2 : memref<64x128xf16>, memref<128x32xi8>, memref<32xf16>)
+#id = affine_map<(a, b) -> (a, b)>
+#row = affine_map<(a, b) -> (b)>
+func.func @per_column(%A: memref<64x128xf16>, %B: memref<128x32xi8>, %S: memref<32xf16>, %C: memref<64x32xf32>) {
+  %scaled = memref.alloc() : memref<128x32xf16>
+  linalg.generic {indexing_maps = [#id, #row, #id], iterator_types = ["parallel", "parallel"]} ins(%B, %S : memref<128x32xi8>, memref<32xf16>) outs(%scaled : memref<128x32xf16>) {
+  ^bb0(%e: i8, %s: f16, %o: f16):
+    %h = arith.sitofp %e : i8 to f16
+    %r = arith.mulf %h, %s : f16
+    linalg.yield %r : f16
+  }
+  linalg.matmul ins(%A, %scaled : memref<64x128xf16>, memref<128x32xf16>) outs(%C : memref<64x32xf32>)
+  return
+}

@@ -224,3 +224,44 @@ func.func @as_wide(%C: memref<16x16xf32>) {
   }
   return
 }
+
+// -----
+
+// One value per column of b, from anywhere: the same along k, so a lane loads those of
+// its two columns. The bytes of b are across k: columns 2i and 2i + 1.
+// CHECK-LABEL: @same_along_k(
+// CHECK-SAME:      %[[S:.*]]: memref<16xf16>
+// CHECK:       %[[G:.*]] = arith.divui %{{.*}}, %c4
+// CHECK:       %[[N:.*]] = arith.muli %[[G]], %c2
+// CHECK:       %[[S0:.*]] = memref.load %[[S]][%[[N]]]
+// CHECK:       %[[N1:.*]] = affine.apply affine_map<()[s0] -> (s0 + 1)>()[%[[N]]]
+// CHECK:       %[[S1:.*]] = memref.load %[[S]][%[[N1]]]
+// CHECK:       %[[F:.*]] = vector.from_elements %[[S0]], %[[S0]], %[[S0]], %[[S0]], %[[S1]], %[[S1]], %[[S1]], %[[S1]] : vector<4x2xf16>
+// CHECK:       arith.mulf %{{.*}}, %[[F]] : vector<4x2xf16>
+#ws = #gpu.address_space<workgroup>
+#a = affine_map<(m, n, k) -> (m, k)>
+#b = affine_map<(m, n, k) -> (k, n)>
+#mn = affine_map<(m, n, k) -> (m, n)>
+func.func @same_along_k(%s: memref<16xf16>, %C: memref<16x16xf32>) {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %threads = arith.constant 32 : index
+  %pad_a = arith.constant 0.0 : f16
+  %pad_b = arith.constant 0 : i8
+  %zero = arith.constant dense<0.0> : vector<16x16xf32>
+  gpu.launch blocks(%bx, %by, %bz) in (%gx = %c1, %gy = %c1, %gz = %c1)
+             threads(%tx, %ty, %tz) in (%sx = %threads, %sy = %c1, %sz = %c1) {
+    %a = memref.alloc() : memref<16x16xf16, #ws>
+    %b = memref.alloc() : memref<16x16xi8, #ws>
+    %fa = vector.transfer_read %a[%c0, %c0], %pad_a {in_bounds = [true, true]} : memref<16x16xf16, #ws>, vector<16x16xf16>
+    %fb = vector.transfer_read %b[%c0, %c0], %pad_b {in_bounds = [true, true]} : memref<16x16xi8, #ws>, vector<16x16xi8>
+    %ha = arith.negf %fa : vector<16x16xf16>
+    %along = vector.transfer_read %s[%c0], %pad_a {in_bounds = [true, true], permutation_map = affine_map<(n) -> (0, n)>} : memref<16xf16>, vector<16x16xf16>
+    %raw = arith.sitofp %fb : vector<16x16xi8> to vector<16x16xf16>
+    %hb = arith.mulf %raw, %along : vector<16x16xf16>
+    %sum = vector.contract {indexing_maps = [#a, #b, #mn], iterator_types = ["parallel", "parallel", "reduction"], kind = #vector.kind<add>} %ha, %hb, %zero : vector<16x16xf16>, vector<16x16xf16> into vector<16x16xf32>
+    vector.transfer_write %sum, %C[%c0, %c0] {in_bounds = [true, true]} : vector<16x16xf32>, memref<16x16xf32>
+    gpu.terminator
+  }
+  return
+}

@@ -59,9 +59,9 @@ func.func @mixed(%a: memref<32x32xf16>, %b: memref<32x32xi8>, %d: memref<32x32xf
 #kn = affine_map<(m, n, k) -> (k, n)>
 #none = affine_map<(m, n, k) -> ()>
 #mn = affine_map<(m, n, k) -> (m, n)>
-func.func @computed(%a: memref<32x64xf16>, %b: memref<64x32xi8>, %f: memref<f16>, %c: memref<32x32xf16>) {
+func.func @computed(%a: memref<32x128xf16>, %b: memref<128x32xi8>, %f: memref<f16>, %c: memref<32x32xf16>) {
   linalg.generic {indexing_maps = [#kn, #mk, #none, #mn], iterator_types = ["parallel", "parallel", "reduction"]}
-    ins(%b, %a, %f : memref<64x32xi8>, memref<32x64xf16>, memref<f16>) outs(%c : memref<32x32xf16>) {
+    ins(%b, %a, %f : memref<128x32xi8>, memref<32x128xf16>, memref<f16>) outs(%c : memref<32x32xf16>) {
   ^bb0(%x: i8, %y: f16, %z: f16, %t: f16):
     %0 = arith.sitofp %x : i8 to f16
     %1 = arith.mulf %0, %z : f16

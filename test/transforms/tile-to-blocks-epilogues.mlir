@@ -120,3 +120,22 @@ func.func @viewed(%A: memref<16x16xf16>, %B: memref<16x16xf16>, %D: memref<16x16
   memref.copy %V, %E : memref<4x16xf32, strided<[16, 1]>> to memref<4x16xf32>
   return
 }
+
+// -----
+
+// Two products into one array: each starts from what was copied just before it.
+// CHECK-LABEL: func.func @two_inits
+// CHECK-SAME:  %[[X:[a-z0-9]+]]: memref<16xf32>, %[[Y:[a-z0-9]+]]: memref<16xf32>, %[[C:[a-z0-9]+]]: memref<16x16xf32>)
+// CHECK-NOT:   linalg.broadcast
+// CHECK:       gpu.launch
+// CHECK:         vector.transfer_read %[[X]]
+// CHECK:       gpu.launch
+// CHECK:         vector.transfer_read %[[Y]]
+// CHECK-NOT:   linalg
+func.func @two_inits(%A: memref<16x16xf16>, %B: memref<16x16xf16>, %x: memref<16xf32>, %y: memref<16xf32>, %C: memref<16x16xf32>) {
+  linalg.broadcast ins(%x : memref<16xf32>) outs(%C : memref<16x16xf32>) dimensions = [0] {alcop.contraction = #alcop.contraction<{role = "init"}>}
+  linalg.matmul {alcop.contraction = #alcop.contraction<{lhs = "mk", rhs = "kn", init = "copy"}>, alcop.schedule = #alcop.schedule<{block = [16, 16, 16], warp = [16, 16], stages = [1, 1]}>} ins(%A, %B : memref<16x16xf16>, memref<16x16xf16>) outs(%C : memref<16x16xf32>)
+  linalg.broadcast ins(%y : memref<16xf32>) outs(%C : memref<16x16xf32>) dimensions = [0] {alcop.contraction = #alcop.contraction<{role = "init"}>}
+  linalg.matmul {alcop.contraction = #alcop.contraction<{lhs = "mk", rhs = "kn", init = "copy"}>, alcop.schedule = #alcop.schedule<{block = [16, 16, 16], warp = [16, 16], stages = [1, 1]}>} ins(%A, %B : memref<16x16xf16>, memref<16x16xf16>) outs(%C : memref<16x16xf32>)
+  return
+}

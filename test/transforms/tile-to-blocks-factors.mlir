@@ -107,3 +107,32 @@ func.func @disturbed(%A: memref<64x128xf16>, %B: memref<64x128xf16>, %C: memref<
   }
   return
 }
+
+// -----
+
+// One value per column, of which not all blocks have 64: read before the loops, within
+// its bounds.
+// CHECK-LABEL: func.func @along(
+// CHECK-SAME:      %{{.*}}: memref<64x128xf16>, %{{.*}}: memref<128x96xi8>, %[[S:.*]]: memref<96xf16>
+// CHECK:       %[[A:.*]] = vector.transfer_read %[[S]][%{{.*}}], %{{.*}} {in_bounds = [true, false], permutation_map = #{{.*}}} : memref<96xf16>, vector<16x32xf16>
+// CHECK:       scf.for
+// CHECK:         scf.for
+// CHECK:           arith.mulf %{{.*}}, %[[A]] : vector<16x32xf16>
+#mk = affine_map<(m, n, k) -> (m, k)>
+#kn = affine_map<(m, n, k) -> (k, n)>
+#n = affine_map<(m, n, k) -> (n)>
+#mn = affine_map<(m, n, k) -> (m, n)>
+func.func @along(%A: memref<64x128xf16>, %B: memref<128x96xi8>, %S: memref<96xf16>, %C: memref<64x96xf16>) {
+  linalg.generic {indexing_maps = [#mk, #kn, #n, #mn], iterator_types = ["parallel", "parallel", "reduction"]}
+      ins(%A, %B, %S : memref<64x128xf16>, memref<128x96xi8>, memref<96xf16>) outs(%C : memref<64x96xf16>)
+      attrs = {alcop.contraction = #alcop.contraction<{init = "read", lhs = "mk", rhs = "kn"}>,
+               alcop.schedule = #alcop.schedule<{block = [64, 64, 32], stages = [3, 2], warp = [32, 32]}>} {
+  ^bb0(%a: f16, %b: i8, %s: f16, %c: f16):
+    %h = arith.sitofp %b : i8 to f16
+    %y = arith.mulf %h, %s : f16
+    %p = arith.mulf %a, %y : f16
+    %t = arith.addf %c, %p : f16
+    linalg.yield %t : f16
+  }
+  return
+}
