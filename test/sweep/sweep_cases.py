@@ -34,15 +34,16 @@ SHAPES = (
     *("batch", "broadcast lhs", "broadcast rhs", "batch-reduce"),
     *("one k tile", "short k", "empty m", "empty n", "empty k"),
     *LAYOUT_SHAPES,
-    *("run-time", "run-time unpromised", "run-time batch"),
+    *("run-time", "run-time m", "run-time unpromised", "run-time batch"),
+    "transposed output",
 )
 STAGES = tuple(
     (shared, register) for shared in (1, 2, 3, 4, 5) for register in (1, 2, 3)
 )
-STARTS = ("zero", "read", "copy")
+STARTS = ("zero", "read", "copy", "bias start")
 CONSUMERS = (
     *("bias", "column bias", "relu", "residual", "in place", "scale", "scalar"),
-    *("silu", "half relu", "chain"),
+    *("silu", "half relu", "chain", "kept"),
 )
 PRODUCERS = ("convert lhs", "relu lhs", "dequantise rhs", "both")
 FUSIONS = (*STARTS, *CONSUMERS, *PRODUCERS)
@@ -62,7 +63,9 @@ TILES = (
     ((32, 32, 4), (32, 16)),
     ((32, 16, 2), (16, 16)),
 )
-PLACEMENTS = ("", "", "raster=2", "split_k=2", "raster=3 split_k=2", "")
+CHOSEN = "chosen by the compiler"
+PLACEMENTS = ("", "raster=2", "split_k=2", "raster=3 split_k=2", CHOSEN)
+_WEIGHTS = (10, 4, 4, 3, 1)
 
 
 @dataclass(frozen=True)
@@ -71,7 +74,8 @@ class Case:
 
     types:     of A and B, and of C
     on_tensors: whether the function takes and returns tensors
-    placement: rasterisation and split-K, as in a schedule's text
+    placement: rasterisation and split-K, as in a schedule's text; or CHOSEN, and all
+        of the schedule is
     """
 
     number: int
@@ -97,7 +101,9 @@ class Case:
 
     @property
     def schedule(self) -> str:
-        """The schedule's text."""
+        """The schedule's text; empty where the compiler chooses one."""
+        if self.placement == CHOSEN:
+            return ""
         block, warp = ",".join(map(str, self.block)), ",".join(map(str, self.tile[1]))
         stages = ",".join(map(str, self.stages))
         text = f"block={block} warp={warp} stages={stages} {self.placement}"
@@ -107,7 +113,7 @@ class Case:
         parts = (
             f"{self.layout} {'-'.join(self.types)}, {self.shape}, {self.fusion}",
             "on tensors" if self.on_tensors else "on memrefs",
-            self.schedule,
+            self.schedule or CHOSEN,
         )
         return f"case {self.number}: {', '.join(parts)}"
 
@@ -129,7 +135,7 @@ def case(number: int) -> Case:
         fusion,
         chosen.choice(TILES),
         chosen.random() < 0.4,
-        chosen.choice(PLACEMENTS),
+        chosen.choices(PLACEMENTS, _WEIGHTS)[0],
     )
     return _without_what_is_refused(made)
 
@@ -154,9 +160,11 @@ def is_case(number: int) -> bool:
     made = case(number)
     if made.fusion in ("convert lhs", "dequantise rhs", "both") and made.kind == "i8":
         return False
+    if made.fusion == "kept" and made.on_tensors:
+        return False
     if made.fusion == "half relu" and made.types[1] in ("f32", "i32"):
         return False
-    if made.fusion == "bias" and made.shape == "matrix-vector":
+    if made.fusion in ("bias", "bias start") and made.shape == "matrix-vector":
         return False
     if made.fusion == "column bias" and made.shape == "vector-matrix":
         return False

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
 
 from sweep_bodies import (
     Stage,
@@ -77,7 +78,8 @@ class _Program:
         lhs, rhs, stages = self._lhs(), self._rhs(), consumers(case, out)
         if not stages:
             return self.product(lhs, rhs, self._start(case.types[1]))
-        value = self.product(lhs, rhs, self.zero(self.new(out, summed(case))))
+        make = partial(self.argument, "T") if case.fusion == "kept" else self.new
+        value = self.product(lhs, rhs, self.zero(make(out, summed(case))))
         for stage in stages[:-1]:
             value = self.map(value, stage)
         last = stages[-1]
@@ -105,6 +107,9 @@ class _Program:
     def _start(self, dtype: str) -> Array:
         """What the product adds to."""
         output = self.argument("C", self.shape.out, dtype)
+        if self.case.fusion == "bias start":
+            bias = self.argument("P", "n", dtype)
+            return self._generic([bias], output, [f"yield %x : {dtype}"])
         if self.case.fusion == "copy":
             other = self.argument("D", self.shape.out, dtype)
             if self.case.on_tensors:

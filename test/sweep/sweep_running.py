@@ -30,7 +30,7 @@ def failure(case: Case) -> str | None:
 def compiled(case: Case, written: Source) -> Program:
     """The case's program, for the emulator."""
     options = compiler.Options(
-        schedule=Schedule.parse(case.schedule),
+        schedule=Schedule.parse(case.schedule) if case.schedule else None,
         use_ptxas=False,
         allow_tf32=case.kind == "f32",
     )
@@ -71,9 +71,11 @@ def sized(
 
 def report(case: Case, written: Source, problem: str) -> str:
     """For a reader who wants to see it with his own eyes."""
+    options = " --allow-tf32" if case.kind == "f32" else ""
+    if case.schedule:
+        options += f' --schedule "{case.schedule}"'
     return (
         f"{case}: {problem}\n{written.text}"
         f"again: ALCOP_SWEEP_CASE={case.number} pytest -q test/sweep\n"
-        f'   or: alcop-run FILE.mlir --device emulator --schedule "{case.schedule}"'
-        f"{' --allow-tf32' if case.kind == 'f32' else ''}"
+        f"   or: alcop-run FILE.mlir --device emulator{options}"
     )

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from sweep_cases import BYTES, LAYOUT_SHAPES, Case
 
-PROMISED = ("run-time", "run-time batch", "open strides")
+PROMISED = ("run-time", "run-time m", "run-time batch", "open strides")
 
 
 @dataclass(frozen=True)
@@ -39,12 +39,13 @@ def shape(case: Case) -> Shape:
     lhs, rhs, out = _operands(case)
     runs = _runs(case)
     is_open = case.shape.startswith("run-time")
+    dynamic = "m" if case.shape == "run-time m" else "bmnk"
     return Shape(
         lhs,
         rhs,
         out,
         tuple({"b": 3, **sizes} for sizes in runs),
-        dynamic="bmnk" if is_open else "",
+        dynamic=dynamic if is_open else "",
         promise=16 if case.shape in PROMISED else 0,
         pitch=2 * _vector(case) if case.shape in LAYOUT_SHAPES else 0,
         offset={"part": _vector(case), "odd part": 3}.get(case.shape),
@@ -68,6 +69,8 @@ def _operands(case: Case) -> tuple[str, str, str]:
             return f"b{lhs}", rhs, "bmn"
         case "batch-reduce":
             return f"b{lhs}", f"b{rhs}", "mn"
+        case "transposed output":
+            return lhs, rhs, "nm"
     return lhs, rhs, "mn"
 
 
@@ -108,6 +111,8 @@ def _runs(case: Case) -> list[dict[str, int]]:
             {"m": 2 * m + v, "n": v, "k": 6 * k + v, "b": 2},
             {"m": m, "n": n, "k": 0, "b": 1},
         ]
+    if case.shape == "run-time m":
+        return [plain | {"m": rows} for rows in (m, 3 * m - v, v, 0)]
     if case.shape == "run-time unpromised":
         return [odd, {"m": m, "n": n, "k": 3 * k}, {"m": 1, "n": 7, "k": 5}]
     return [plain | changes.get(case.shape, {})]

@@ -90,7 +90,7 @@ def test_the_sample_is_large_and_the_same_for_all_workers() -> None:
     assert {one.on_tensors for one in made} == {False, True}
 
 
-@pytest.mark.parametrize("fusion", [*CONSUMERS, *PRODUCERS])
+@pytest.mark.parametrize("fusion", ["bias start", *CONSUMERS, *PRODUCERS])
 def test_the_sweep_is_about_fused_kernels(fusion: str) -> None:
     """Else it would show that plain kernels work."""
     one = plain(fusion)
