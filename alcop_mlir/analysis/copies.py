@@ -181,6 +181,15 @@ def _target_moves(form: CopyForm, loop: Any) -> Rejected | None:
 def _used_elsewhere(form: CopyForm, loop: Any, buffer: Any) -> Rejected | None:
     """Rules 2 and 4: copies alone fill it; all reads follow in the same iteration."""
     accesses = memory.accesses(buffer)
+    if not isinstance(accesses, list) and accesses.name in memory.VIEW_OPS:
+        return Rejected(
+            form.op,
+            SHARED,
+            4,
+            f"its buffer is seen through '{accesses.name}', which cannot be made of "
+            "one slot of several",
+            "allocate the buffer with the type that it is used with",
+        )
     if not isinstance(accesses, list):
         return Rejected(
             form.op,

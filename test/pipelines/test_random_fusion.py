@@ -1,7 +1,7 @@
 """Random functions of products and element-wise ops: fusing changes no result.
 
-Arrays are overwritten, copied, read transposed and read again, so that most programs hold
-something that must not be fused. Each runs on the emulator with hazards, and every
+Arrays are overwritten, copied, read transposed and read again, so that most programs
+hold something that must not be fused. Each runs on the emulator with hazards, and every
 argument is compared to what NumPy computes step by step in float64.
 
     ALCOP_FUSION_SEED=7   other programs; a failure prints its program
@@ -65,14 +65,14 @@ class Function:
 
     def broadcast(self, out: str, along: int) -> None:
         self.lines.append(
-            f"linalg.broadcast ins(%v : {VECTOR}) outs(%{out} : {MATRIX}) "
+            f"linalg.broadcast ins(%bias : {VECTOR}) outs(%{out} : {MATRIX}) "
             f"dimensions = [{along}]"
         )
         shape = (1, SIZE) if along == 0 else (SIZE, 1)
         self._step(
             out,
             lambda arrays: np.broadcast_to(
-                arrays["v"].reshape(shape), (SIZE, SIZE)
+                arrays["bias"].reshape(shape), (SIZE, SIZE)
             ).copy(),
         )
 
@@ -134,7 +134,7 @@ class Function:
             for name, value in constants.items()
         )
         body = "\n".join(self.lines)
-        return f"""func.func @f(%A: {LEFT}, %B: {RIGHT}, %v: {VECTOR}{matrices}) {{
+        return f"""func.func @f(%A: {LEFT}, %B: {RIGHT}, %bias: {VECTOR}{matrices}) {{
             {numbers}
             {made}
             {body}
@@ -191,7 +191,7 @@ def run(seed: int) -> tuple[int, int]:
     arrays = {
         "A": values.uniform(-1, 1, (SIZE, K)).astype("f2"),
         "B": values.uniform(-1, 1, (K, SIZE)).astype("f2"),
-        "v": values.uniform(-1, 1, SIZE).astype("f4"),
+        "bias": values.uniform(-1, 1, SIZE).astype("f4"),
     }
     for name in ARGUMENTS:
         arrays[name] = values.uniform(-1, 1, (SIZE, SIZE)).astype("f4")

@@ -154,3 +154,27 @@ func.func @part_that_moves(%A: memref<64x64xf32>, %C: memref<64xf32>, %n: index)
   memref.store %sum, %C[%t] : memref<64xf32>
   return
 }
+
+// -----
+
+// Bytes, seen as floats: there is no such view of a slot.
+// CHECK-LABEL: @bytes_seen_as_floats
+// CHECK-NOT:     alcop.
+#ws = #gpu.address_space<workgroup>
+func.func @bytes_seen_as_floats(%A: memref<64x64xf32>, %C: memref<64xf32>, %n: index) {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %t = gpu.thread_id x
+  %bytes = memref.alloc() : memref<256xi8, #ws>
+  %a = memref.view %bytes[%c0][] : memref<256xi8, #ws> to memref<64xf32, #ws>
+  scf.for %k = %c0 to %n step %c1 {
+    %v = memref.load %A[%k, %t] : memref<64x64xf32>
+    // expected-remark @below {{not pipelined (rule 4): its buffer is seen through 'memref.view', which cannot be made of one slot of several; allocate the buffer with the type that it is used with}}
+    memref.store %v, %a[%t] : memref<64xf32, #ws>
+    gpu.barrier
+    %x = memref.load %a[%t] : memref<64xf32, #ws>
+    memref.store %x, %C[%t] : memref<64xf32>
+    gpu.barrier
+  }
+  return
+}
