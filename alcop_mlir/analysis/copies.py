@@ -188,7 +188,8 @@ def _used_elsewhere(form: CopyForm, loop: Any, buffer: Any) -> Rejected | None:
             4,
             f"its buffer is seen through '{accesses.name}', which cannot be made of "
             "one slot of several",
-            "allocate the buffer with the type that it is used with",
+            "allocate the buffer with the type that it is used with, as "
+            "alcop-separate-views does with views at constant places",
         )
     if not isinstance(accesses, list):
         return Rejected(

@@ -15,7 +15,8 @@ from alcop_mlir.transforms import upstream
 from alcop_mlir.transforms.base import Configured, Pass, option
 from alcop_mlir.transforms.pipeline_text import with_options
 
-# In the order in which alcop-compile runs them; the check is for alcop-opt and tests.
+# In the order in which alcop-compile runs them. alcop-separate-views is for pipelines
+# of others, the check for alcop-opt and tests.
 PASSES = (
     "alcop-fill-constants",
     "alcop-fold-transposes",
@@ -32,6 +33,7 @@ PASSES = (
     "alcop-tile-to-blocks",
     "alcop-launch-loops",
     "alcop-sink-loads",
+    "alcop-separate-views",
     "alcop-plan-pipelines",
     "alcop-multi-buffer",
     "alcop-expand-pipelines",

@@ -1,0 +1,62 @@
+// RUN: alcop-opt %s --alcop-separate-views --split-input-file --verify-diagnostics | FileCheck %s
+
+// What overlaps stays together.
+// CHECK-LABEL: @overlapping
+// CHECK-COUNT-2: memref.view
+#ws = #gpu.address_space<workgroup>
+func.func @overlapping(%x: f32, %y: f16) {
+  %c0 = arith.constant 0 : index
+  %c128 = arith.constant 128 : index
+  // expected-remark @below {{its views are not separated: bytes 128 to 256 are seen as memref<64xf32, #gpu.address_space<workgroup>> and as memref<64xf16, #gpu.address_space<workgroup>>}}
+  %bytes = memref.alloc() : memref<256xi8, #ws>
+  %a = memref.view %bytes[%c0][] : memref<256xi8, #ws> to memref<64xf32, #ws>
+  %b = memref.view %bytes[%c128][] : memref<256xi8, #ws> to memref<64xf16, #ws>
+  memref.store %x, %a[%c0] : memref<64xf32, #ws>
+  memref.store %y, %b[%c0] : memref<64xf16, #ws>
+  return
+}
+
+// -----
+
+// CHECK-LABEL: @another_type
+// CHECK-COUNT-2: memref.view
+#ws = #gpu.address_space<workgroup>
+func.func @another_type(%x: f32, %y: i32) {
+  %c0 = arith.constant 0 : index
+  // expected-remark @below {{its views are not separated: bytes 0 to 256 are seen as}}
+  %bytes = memref.alloc() : memref<256xi8, #ws>
+  %a = memref.view %bytes[%c0][] : memref<256xi8, #ws> to memref<64xf32, #ws>
+  %b = memref.view %bytes[%c0][] : memref<256xi8, #ws> to memref<64xi32, #ws>
+  memref.store %x, %a[%c0] : memref<64xf32, #ws>
+  memref.store %y, %b[%c0] : memref<64xi32, #ws>
+  return
+}
+
+// -----
+
+// CHECK-LABEL: @place_not_known
+// CHECK:         memref.view
+#ws = #gpu.address_space<workgroup>
+func.func @place_not_known(%x: f32, %place: index) {
+  %c0 = arith.constant 0 : index
+  // expected-remark @below {{its views are not separated: a view's place or size is not constant}}
+  %bytes = memref.alloc() : memref<256xi8, #ws>
+  %a = memref.view %bytes[%place][] : memref<256xi8, #ws> to memref<16xf32, #ws>
+  memref.store %x, %a[%c0] : memref<16xf32, #ws>
+  return
+}
+
+// -----
+
+// CHECK-LABEL: @bytes_used
+// CHECK:         memref.view
+#ws = #gpu.address_space<workgroup>
+func.func @bytes_used(%x: f32, %y: i8) {
+  %c0 = arith.constant 0 : index
+  // expected-remark @below {{its views are not separated: 'memref.store' uses the bytes themselves}}
+  %bytes = memref.alloc() : memref<256xi8, #ws>
+  %a = memref.view %bytes[%c0][] : memref<256xi8, #ws> to memref<64xf32, #ws>
+  memref.store %x, %a[%c0] : memref<64xf32, #ws>
+  memref.store %y, %bytes[%c0] : memref<256xi8, #ws>
+  return
+}
