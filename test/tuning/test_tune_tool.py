@@ -226,13 +226,19 @@ def test_damaged_records_are_told_and_kept(
 
 
 # The tool, whose search goes on when nothing gets better: it must not end by itself.
+# Where the tests run in the background, it would inherit that Ctrl-C is ignored.
 _TUNE_WITHOUT_END = """
-import sys
+import signal, sys
 from alcop_mlir.tools import tune
 from alcop_mlir.tuning import search
 search.search.__kwdefaults__["patience"] = None
+signal.signal(signal.SIGINT, signal.default_int_handler)
 sys.exit(tune.main(sys.argv[1:]))
 """
+
+
+def _holds_something(path: Path) -> bool:
+    return path.exists() and path.stat().st_size > 0
 
 
 def test_ctrl_c_keeps_what_was_measured(file: str, cache: Path) -> None:
@@ -243,11 +249,14 @@ def test_ctrl_c_keeps_what_was_measured(file: str, cache: Path) -> None:
         stdout=subprocess.DEVNULL,
         stderr=subprocess.PIPE,
     )
-    deadline = time.monotonic() + 60
-    while not (path.exists() and path.stat().st_size) and time.monotonic() < deadline:
-        time.sleep(0.01)
-    tool.send_signal(signal.SIGINT)
-    said = tool.communicate(timeout=60)[1].decode()
+    try:
+        deadline = time.monotonic() + 60
+        while time.monotonic() < deadline and not _holds_something(path):
+            time.sleep(0.01)
+        tool.send_signal(signal.SIGINT)
+        said = tool.communicate(timeout=60)[1].decode()
+    finally:
+        tool.kill()
     assert tool.returncode == 130
     assert "the same command goes on" in said
     assert "Traceback" not in said
