@@ -14,6 +14,9 @@ from alcop_mlir.analysis.memory import root
 from alcop_mlir.bindings import ir
 from alcop_mlir.dialects import alcop
 
+_FLOATS = ("f16", "bf16", "f32", "f64")
+_INTEGERS = (ir.IntegerType, ir.IndexType)
+
 
 @dataclass(frozen=True)
 class Nest:
@@ -110,6 +113,12 @@ def _check_form(op: Any) -> None:
         space = getattr(value.type, "memory_space", None)
         if space is not None:
             raise _NoNest(f"uses {value.type}, expected no memory space")
+        element = getattr(value.type, "element_type", value.type)
+        if str(element) not in _FLOATS and not isinstance(element, _INTEGERS):
+            raise _NoNest(
+                f"has {element} elements, expected integers, {', '.join(_FLOATS)}: no "
+                "target computes with others"
+            )
     mark = alcop.get(op, alcop.ContractionAttr) or {}
     if "init" in mark:
         raise _NoNest(

@@ -111,3 +111,17 @@ func.func @parallel_loops(%a: memref<8xf32>, %n: index) {
   memref.store %0, %a[%c0] : memref<8xf32>
   return
 }
+
+// -----
+
+func.func @elements_that_nothing_computes_with(%a: memref<8xf8E4M3FN>, %b: memref<8xf32>) {
+  // expected-remark @+1 {{'linalg.generic' is left alone: has f8E4M3FN elements, expected integers, f16, bf16, f32, f64: no target computes with others}}
+  linalg.generic {indexing_maps = [affine_map<(d0) -> (d0)>, affine_map<(d0) -> (d0)>],
+                  iterator_types = ["parallel"]}
+      ins(%a : memref<8xf8E4M3FN>) outs(%b : memref<8xf32>) {
+    ^bb0(%in: f8E4M3FN, %out: f32):
+      %wide = arith.extf %in : f8E4M3FN to f32
+      linalg.yield %wide : f32
+  }
+  return
+}
