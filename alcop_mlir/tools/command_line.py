@@ -51,6 +51,20 @@ def add_compile_options(parser: Parser, default_target: str) -> None:
     )
 
 
+def count(text: str) -> int:
+    """An option's value: a whole number of 0 or more."""
+    if not (text.isascii() and text.isdecimal()):
+        raise argparse.ArgumentTypeError(f"'{text}' is no whole number")
+    return int(text)
+
+
+def positive(text: str) -> int:
+    """An option's value: a whole number of 1 or more."""
+    if count(text) == 0:
+        raise argparse.ArgumentTypeError("expected 1 or more, got 0")
+    return int(text)
+
+
 def run_command(command: Callable[[], int]) -> int:
     """The exit status of `command`: 1 after `error: ...`, 130 after Ctrl-C."""
     if hasattr(signal, "SIGPIPE"):

@@ -14,7 +14,7 @@ from typing import Any
 from alcop_mlir.errors import ConfigError, EmulationError
 from alcop_mlir.files import write_whole
 from alcop_mlir.runtime.emulation import Emulation, EmulatorOptions
-from alcop_mlir.tools.command_line import Parser
+from alcop_mlir.tools.command_line import Parser, count, positive
 
 _OPTIONS = (
     "profile",
@@ -43,7 +43,7 @@ def add_emulator_options(parser: Parser) -> None:
     )
     group.add_argument(
         "--trace-block",
-        type=_whole,
+        type=count,
         metavar="N",
         help="which block, counted with x fastest; default 0",
     )
@@ -64,7 +64,7 @@ def add_emulator_options(parser: Parser) -> None:
     )
     group.add_argument(
         "--instruction-limit",
-        type=_positive,
+        type=positive,
         metavar="N",
         help="stop after N warp instructions of 64 blocks; default 1000000000",
     )
@@ -161,15 +161,3 @@ def _schedule(text: str) -> str:
     except EmulationError as error:
         raise ArgumentTypeError(str(error)) from None
     return text
-
-
-def _whole(text: str) -> int:
-    if not (text.isascii() and text.isdecimal()):
-        raise ArgumentTypeError(f"'{text}' is no whole number")
-    return int(text)
-
-
-def _positive(text: str) -> int:
-    if _whole(text) == 0:
-        raise ArgumentTypeError("expected 1 or more, got 0")
-    return int(text)

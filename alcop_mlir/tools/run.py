@@ -73,11 +73,15 @@ def _parser() -> Parser:
         help="sizes that the program leaves open, 'M=1000,N=312,K=248'",
     )
     parser.add_argument(
-        "--seed", type=_count, default=0, metavar="N", help="of the inputs; default 0"
+        "--seed",
+        type=command_line.count,
+        default=0,
+        metavar="N",
+        help="of the inputs; default 0",
     )
     parser.add_argument(
         "--repeat",
-        type=_positive,
+        type=command_line.positive,
         default=1,
         metavar="N",
         help="runs to time; the median is shown; default 1",
@@ -243,18 +247,6 @@ def _sizes(text: str) -> dict[str, int]:
             raise ArgumentTypeError(f"'{part}' is no size, expected as in M=1000")
         sizes[name.strip()] = int(number)
     return sizes
-
-
-def _count(text: str) -> int:
-    if not text.isdecimal():
-        raise ArgumentTypeError(f"'{text}' is no whole number")
-    return int(text)
-
-
-def _positive(text: str) -> int:
-    if _count(text) == 0:
-        raise ArgumentTypeError("0 runs, expected 1 or more")
-    return int(text)
 
 
 if __name__ == "__main__":

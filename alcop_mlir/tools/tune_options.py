@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from argparse import ArgumentTypeError
 from pathlib import Path
 
 from alcop_mlir.target import target_names
-from alcop_mlir.tools.command_line import Parser
+from alcop_mlir.tools.command_line import Parser, count, positive
 
 TOOL = "alcop-tune"
 COMMANDS = ("explain", "report")
@@ -41,23 +40,11 @@ def _add_search_options(parser: Parser) -> None:
     add = parser.add_argument
     add("--budget", default="64", metavar="N", help="trials, or seconds as in 120s")
     add("--strategy", default="hybrid", metavar="NAME", help="how to search")
-    add("--seed", type=_count, default=0, metavar="N", help="same seed, same proposals")
-    add("--workers", type=_positive, metavar="N", help="compilers; default: the cores")
-    add("--time-limit", type=_positive, default=120, metavar="SECONDS", help="each")
-    add("--repeat", type=_positive, default=50, metavar="N", help="launches to time")
+    add("--seed", type=count, default=0, metavar="N", help="same seed, same proposals")
+    add("--workers", type=positive, metavar="N", help="compilers; default: the cores")
+    add("--time-limit", type=positive, default=120, metavar="SECONDS", help="each")
+    add("--repeat", type=positive, default=50, metavar="N", help="launches to time")
     add("--export", dest="to_export", type=Path, metavar="FILE.zip")
     add("--measure", dest="to_measure", type=Path, metavar="FILE.zip")
     add("--import", dest="to_import", type=Path, metavar="FILE.jsonl")
     add("-o", dest="output", type=Path, metavar="FILE.jsonl", help="of --measure")
-
-
-def _count(text: str) -> int:
-    if not text.isdecimal():
-        raise ArgumentTypeError(f"'{text}' is no whole number")
-    return int(text)
-
-
-def _positive(text: str) -> int:
-    if _count(text) == 0:
-        raise ArgumentTypeError("0, expected 1 or more")
-    return int(text)

@@ -186,7 +186,7 @@ def test_a_hazard_is_an_error(
         ([MATMUL, "--target", "sm_1"], "unknown target 'sm_1'"),
         ([MATMUL, "--schedule", "x"], "schedule: cannot read 'x'"),
         ([MATMUL, "--function", "f"], "the bundle has no function 'f', it has matmul_"),
-        ([MATMUL, "--repeat", "0"], "argument --repeat: 0 runs, expected 1 or more"),
+        ([MATMUL, "--repeat", "0"], "argument --repeat: expected 1 or more, got 0"),
         ([MATMUL, "--repeat", "two"], "argument --repeat: 'two' is no whole number"),
         ([MATMUL, "--seed", "-1"], "argument --seed: '-1' is no whole number"),
         ([MATMUL, "--verbose"], "unrecognized arguments: --verbose"),

@@ -167,7 +167,7 @@ def test_candidates_are_exported_measured_and_imported(
         (["FILE", "--space", "huge"], "unknown space 'huge', expected one of small"),
         (["FILE", "--strategy", "luck"], "unknown strategy 'luck', expected one of"),
         (["FILE", "--device", "tpu"], "unknown device 'tpu', expected one of auto"),
-        (["FILE", "--workers", "0"], "argument --workers: 0, expected 1 or more"),
+        (["FILE", "--workers", "0"], "argument --workers: expected 1 or more, got 0"),
         ([], "no file given; see alcop-tune --help"),
         (["nothing.mlir"], "cannot read 'nothing.mlir': No such file or directory"),
         (["explain"], "no file given; see alcop-tune --help"),
