@@ -13,10 +13,8 @@ from __future__ import annotations
 import importlib.util
 import re
 import shutil
-import struct
 import subprocess
 import tempfile
-from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -25,6 +23,7 @@ from typing import Any
 from alcop_mlir import knobs
 from alcop_mlir.bindings import ir, llvm
 from alcop_mlir.errors import CompileError
+from alcop_mlir.runtime import llvm_text
 from alcop_mlir.target import Target
 
 _TRIPLE = "nvptx64-nvidia-cuda"
@@ -141,7 +140,7 @@ def _generate(text: str, target: Target) -> str:
     """LLVM's optimizer and NVPTX back end over LLVM IR."""
     llvmlite = _llvmlite()
     try:
-        module = llvmlite.parse_assembly(_older_constants(text))
+        module = llvmlite.parse_assembly(llvm_text.for_llvmlite(text))
         back_end = llvmlite.Target.from_triple(_TRIPLE)
         machine = back_end.create_target_machine(
             cpu=target.name,
@@ -162,74 +161,6 @@ def _generate(text: str, target: Target) -> str:
     builder = llvmlite.create_pass_builder(machine, tuning)
     builder.getModulePassManager().run(module, builder)
     return machine.emit_assembly(module)
-
-
-def _older_constants(text: str) -> str:
-    """Floating-point constants as the LLVM of llvmlite reads them.
-
-    MLIR's newer LLVM prints a constant as the shortest decimal that its own type rounds
-    back to it, as that type's bits (`f0x3B000000`), or as `+inf` or `+qnan`. An older
-    one takes only decimals that are exact, a float's bits as those of the double, and
-    the short formats as `0xH` and `0xR` with theirs: all are written so here.
-    """
-    lines = text.split("\n")
-    for number, line in enumerate(lines):
-        if _MAY_HOLD_CONSTANT.search(line):
-            lines[number] = _older_line(line)
-    return "\n".join(lines)
-
-
-def _older_line(line: str) -> str:
-    kind = ""
-
-    def rewritten(match: re.Match[str]) -> str:
-        nonlocal kind
-        if match["type"]:
-            kind = match["type"]  # of the constants that follow on the line
-            return match[0]
-        if match["bits"]:
-            return _older_bits(match["bits"], kind)
-        if kind not in _CONSTANT or (kind == "double" and match["value"][-1].isdigit()):
-            return match[0]
-        return _CONSTANT[kind](float(match["value"].replace("qnan", "nan")))
-
-    return _CONSTANTS.sub(rewritten, line)
-
-
-def _older_bits(bits: str, kind: str) -> str:
-    """Of a constant given by its type's own bits."""
-    if len(bits) == len("3B00"):
-        return f"0x{'R' if kind == 'bfloat' else 'H'}{bits}"
-    if len(bits) == len("3B000000"):
-        (value,) = struct.unpack(">f", bytes.fromhex(bits))
-        return _CONSTANT["float"](value)
-    return f"0x{bits}"
-
-
-# Few lines do: looking for them first takes a tenth of the time.
-_MAY_HOLD_CONSTANT = re.compile(r"\bf0x|\d\.\d|[+-](?:inf|q?nan)\b")
-_CONSTANTS = re.compile(
-    r"\b(?P<type>half|bfloat|float|double)\b"
-    r"|\bf0x(?P<bits>(?:[0-9A-Fa-f]{4}){1,4})\b"
-    r"|(?<![\w.%@])(?P<value>-?\d+\.\d+(?:e[+-]\d+)?|[+-](?:inf|q?nan))\b"
-)
-_CONSTANT: dict[str, Callable[[float], str]] = {
-    "double": lambda value: f"0x{struct.pack('>d', value).hex().upper()}",
-    "float": lambda value: f"0x{struct.pack('>d', _rounded(value)).hex().upper()}",
-    "half": lambda value: f"0xH{struct.pack('>e', value).hex().upper()}",
-    # The decimal names a bfloat: the upper half of the float next to it.
-    "bfloat": lambda value: f"0xR{_bfloat_bits(value):04X}",
-}
-
-
-def _rounded(value: float) -> float:
-    """The float that a decimal means."""
-    return struct.unpack(">f", struct.pack(">f", value))[0]
-
-
-def _bfloat_bits(value: float) -> int:
-    (bits,) = struct.unpack(">I", struct.pack(">f", value))
-    return (bits + 0x8000) >> 16
 
 
 def _check_externals(ptx: str) -> None:

@@ -206,26 +206,3 @@ def test_ptxas_that_is_asked_for(
     monkeypatch.setenv("ALCOP_PTXAS", str(tmp_path / "none"))
     with pytest.raises(CompileError, match=r"^ALCOP_PTXAS is '.*none', which is no"):
         ptx.assemble("", find_target("sm_80"))
-
-
-@pytest.mark.parametrize(
-    ("line", "expected"),
-    [
-        ("fadd float %5, 1.000000e-01", "fadd float %5, 0x3FB99999A0000000"),
-        ("fmul float %4, f0x3B000000", "fmul float %4, 0x3F60000000000000"),
-        ("fadd half %8, 9.997550e-02", "fadd half %8, 0xH2E66"),
-        ("store half +inf, ptr %1", "store half 0xH7C00, ptr %1"),
-        ("fadd bfloat %1, 1.000980e-01", "fadd bfloat %1, 0xR3DCD"),
-        ("fadd double %1, 1.000000e-01", "fadd double %1, 1.000000e-01"),
-        ("fadd double %1, f0x3FB3B13B13B13B14", "fadd double %1, 0x3FB3B13B13B13B14"),
-        ("fadd double %1, -inf", "fadd double %1, 0xFFF0000000000000"),
-        ("store float +qnan, ptr %1", "store float 0x7FF8000000000000, ptr %1"),
-        ("store bfloat f0x7FC0, ptr %1", "store bfloat 0xR7FC0, ptr %1"),
-        (
-            "select i1 %c, float -0.5, half 0.5",
-            "select i1 %c, float 0xBFE0000000000000, half 0xH3800",
-        ),
-    ],
-)
-def test_constants_are_written_for_the_older_parser(line: str, expected: str) -> None:
-    assert ptx._older_constants(line) == expected

@@ -1,0 +1,129 @@
+"""LLVM IR text as MLIR prints it, rewritten for the LLVM that generates PTX.
+
+Before:  %x = fpext bfloat %a to float
+         %y = fmul float %x, 1.000000e-01
+After:   %bf16.x.h = bitcast bfloat %a to i16
+         %bf16.x.w = zext i16 %bf16.x.h to i32
+         %bf16.x.s = shl i32 %bf16.x.w, 16
+         %x = bitcast i32 %bf16.x.s to float
+         %y = fmul float %x, 0x3FB99999A0000000
+
+An extension of bfloat is written as the shift that it is, because LLVM's InstCombine
+(visitFPTrunc, LLVM 22) must not see it: it turns `fptrunc (fmul (fpext %a), %y)` to
+half into arithmetic in half, as bfloat has the shorter mantissa, and loses every value
+that is beyond the exponents of half. The shift costs nothing: the back end makes the
+same of both. Constants are written as an older LLVM reads them.
+"""
+
+from __future__ import annotations
+
+import re
+import struct
+from collections.abc import Callable
+
+
+def for_llvmlite(text: str) -> str:
+    """`text` as llvmlite's LLVM reads it, and keeps its numbers."""
+    return _EXTENSION.sub(_shifted, _older_constants(text))
+
+
+_EXTENSION = re.compile(
+    r"^(?P<indent> *)%(?P<name>[\w.$-]+) = fpext "
+    r"(?P<from>(?:<(?P<lanes>\d+) x )?bfloat>?) (?P<value>.+?) "
+    r"to (?P<to>(?:<\d+ x )?(?:float|double)>?)",
+    re.M,
+)
+
+
+def _shifted(match: re.Match[str]) -> str:
+    """The same value by its bits; a double by way of the float."""
+    name, lanes, to = match["name"], match["lanes"], match["to"]
+
+    def kind(element: str) -> str:
+        return f"<{lanes} x {element}>" if lanes else element
+
+    # Names, as unnamed values have to be numbered in order.
+    half, word, shifted, single = (f"%bf16.{name}.{step}" for step in "hwsf")
+    distance = f"splat (i32 {_BFLOAT_SHIFT})" if lanes else str(_BFLOAT_SHIFT)
+    steps = [
+        f"{half} = bitcast {match['from']} {match['value']} to {kind('i16')}",
+        f"{word} = zext {kind('i16')} {half} to {kind('i32')}",
+        f"{shifted} = shl {kind('i32')} {word}, {distance}",
+    ]
+    if to == kind("float"):
+        steps.append(f"%{name} = bitcast {kind('i32')} {shifted} to {to}")
+    else:
+        steps.append(f"{single} = bitcast {kind('i32')} {shifted} to {kind('float')}")
+        steps.append(f"%{name} = fpext {kind('float')} {single} to {to}")
+    return "\n".join(match["indent"] + step for step in steps)
+
+
+_BFLOAT_SHIFT = 16  # a bfloat is the upper half of a float
+
+
+def _older_constants(text: str) -> str:
+    """Floating-point constants as the LLVM of llvmlite reads them.
+
+    MLIR's newer LLVM prints a constant as the shortest decimal that its own type rounds
+    back to it, as that type's bits (`f0x3B000000`), or as `+inf` or `+qnan`. An older
+    one takes only decimals that are exact, a float's bits as those of the double, and
+    the short formats as `0xH` and `0xR` with theirs: all are written so here.
+    """
+    lines = text.split("\n")
+    for number, line in enumerate(lines):
+        if _MAY_HOLD_CONSTANT.search(line):
+            lines[number] = _older_line(line)
+    return "\n".join(lines)
+
+
+def _older_line(line: str) -> str:
+    kind = ""
+
+    def rewritten(match: re.Match[str]) -> str:
+        nonlocal kind
+        if match["type"]:
+            kind = match["type"]  # of the constants that follow on the line
+            return match[0]
+        if match["bits"]:
+            return _older_bits(match["bits"], kind)
+        if kind not in _CONSTANT or (kind == "double" and match["value"][-1].isdigit()):
+            return match[0]
+        return _CONSTANT[kind](float(match["value"].replace("qnan", "nan")))
+
+    return _CONSTANTS.sub(rewritten, line)
+
+
+def _older_bits(bits: str, kind: str) -> str:
+    """Of a constant given by its type's own bits."""
+    if len(bits) == len("3B00"):
+        return f"0x{'R' if kind == 'bfloat' else 'H'}{bits}"
+    if len(bits) == len("3B000000"):
+        (value,) = struct.unpack(">f", bytes.fromhex(bits))
+        return _CONSTANT["float"](value)
+    return f"0x{bits}"
+
+
+# Few lines do: looking for them first takes a tenth of the time.
+_MAY_HOLD_CONSTANT = re.compile(r"\bf0x|\d\.\d|[+-](?:inf|q?nan)\b")
+_CONSTANTS = re.compile(
+    r"\b(?P<type>half|bfloat|float|double)\b"
+    r"|\bf0x(?P<bits>(?:[0-9A-Fa-f]{4}){1,4})\b"
+    r"|(?<![\w.%@])(?P<value>-?\d+\.\d+(?:e[+-]\d+)?|[+-](?:inf|q?nan))\b"
+)
+_CONSTANT: dict[str, Callable[[float], str]] = {
+    "double": lambda value: f"0x{struct.pack('>d', value).hex().upper()}",
+    "float": lambda value: f"0x{struct.pack('>d', _rounded(value)).hex().upper()}",
+    "half": lambda value: f"0xH{struct.pack('>e', value).hex().upper()}",
+    # The decimal names a bfloat: the upper half of the float next to it.
+    "bfloat": lambda value: f"0xR{_bfloat_bits(value):04X}",
+}
+
+
+def _rounded(value: float) -> float:
+    """The float that a decimal means."""
+    return struct.unpack(">f", struct.pack(">f", value))[0]
+
+
+def _bfloat_bits(value: float) -> int:
+    (bits,) = struct.unpack(">I", struct.pack(">f", value))
+    return (bits + 0x8000) >> 16

@@ -1,0 +1,54 @@
+"""runtime/llvm_text.py: what LLVM must not see, and what it cannot read."""
+
+from __future__ import annotations
+
+import pytest
+
+from alcop_mlir.runtime.llvm_text import for_llvmlite
+
+
+@pytest.mark.parametrize(
+    ("line", "expected"),
+    [
+        ("fadd float %5, 1.000000e-01", "fadd float %5, 0x3FB99999A0000000"),
+        ("fmul float %4, f0x3B000000", "fmul float %4, 0x3F60000000000000"),
+        ("fadd half %8, 9.997550e-02", "fadd half %8, 0xH2E66"),
+        ("store half +inf, ptr %1", "store half 0xH7C00, ptr %1"),
+        ("fadd bfloat %1, 1.000980e-01", "fadd bfloat %1, 0xR3DCD"),
+        ("fadd double %1, 1.000000e-01", "fadd double %1, 1.000000e-01"),
+        ("fadd double %1, f0x3FB3B13B13B13B14", "fadd double %1, 0x3FB3B13B13B13B14"),
+        ("fadd double %1, -inf", "fadd double %1, 0xFFF0000000000000"),
+        ("store float +qnan, ptr %1", "store float 0x7FF8000000000000, ptr %1"),
+        ("store bfloat f0x7FC0, ptr %1", "store bfloat 0xR7FC0, ptr %1"),
+        (
+            "select i1 %c, float -0.5, half 0.5",
+            "select i1 %c, float 0xBFE0000000000000, half 0xH3800",
+        ),
+    ],
+)
+def test_constants_are_written_for_the_older_parser(line: str, expected: str) -> None:
+    assert for_llvmlite(line) == expected
+
+
+def test_extensions_of_bfloat_are_shifts() -> None:
+    assert for_llvmlite("  %3 = fpext bfloat %2 to float\n").splitlines() == [
+        "  %bf16.3.h = bitcast bfloat %2 to i16",
+        "  %bf16.3.w = zext i16 %bf16.3.h to i32",
+        "  %bf16.3.s = shl i32 %bf16.3.w, 16",
+        "  %3 = bitcast i32 %bf16.3.s to float",
+    ]
+
+
+def test_extensions_of_vectors_and_to_double() -> None:
+    line = "%x = fpext <2 x bfloat> %v to <2 x double>, !dbg !7"
+    *_, shifted, single, double = for_llvmlite(line).splitlines()
+    assert shifted == "%bf16.x.s = shl <2 x i32> %bf16.x.w, splat (i32 16)"
+    assert single == "%bf16.x.f = bitcast <2 x i32> %bf16.x.s to <2 x float>"
+    assert double == "%x = fpext <2 x float> %bf16.x.f to <2 x double>, !dbg !7"
+
+
+@pytest.mark.parametrize(
+    "line", ["%x = fpext half %v to float", "%x = fptrunc float %v to bfloat"]
+)
+def test_other_conversions_stay(line: str) -> None:
+    assert for_llvmlite(line) == line
