@@ -15,14 +15,14 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from alcop_mlir.schedule import Schedule
 from alcop_mlir.target import DEFAULT_TARGET, Target, find_target
+from alcop_mlir.version import __version__
 
 if TYPE_CHECKING:
     from pathlib import Path
 
+    from alcop_mlir.passes.base import Pass
     from alcop_mlir.runtime.launch import Program
-    from alcop_mlir.transforms.base import Pass
 
-__version__ = "0.1.0"
 __all__ = [
     "Schedule",
     "Target",
@@ -60,7 +60,7 @@ def compile(
     The program takes one array per argument, then one per tensor result, which it
     writes. Raises an AlcopError (see alcop_mlir.errors) where that cannot be done.
     """
-    from alcop_mlir import compiler, inputs
+    from alcop_mlir.compilation import compiler, inputs
     from alcop_mlir.runtime.launch import Program
 
     options = compiler.Options(
@@ -91,12 +91,12 @@ def register(context: Any) -> None:
     an interpreter that waits for the thread.
     """
     from alcop_mlir.dialects import alcop, transform_ops
-    from alcop_mlir.transforms import pipelines
+    from alcop_mlir.pipelines.registry import Registry
 
     context.enable_multithreading(False)
     with context:
         alcop.load()
-        transform_ops.load(pipelines.Registry().find_pass)
+        transform_ops.load(Registry().find_pass)
 
 
 def register_pass(pass_class: _PassClass) -> _PassClass:
@@ -114,7 +114,7 @@ def run_pipeline(module: Any, text: str) -> None:
     Upstream passes, those of alcop_mlir and those given to `register_pass` may be
     mixed. Raises ConfigError for a wrong text, PassFailure where a pass fails.
     """
-    from alcop_mlir.transforms import driver
+    from alcop_mlir.pipelines import driver
 
     op = module.operation
     had_threads = op.context.get_num_threads() > 1

@@ -28,9 +28,9 @@ from sass import disassemble
 from alcop_mlir import diagnostics
 from alcop_mlir.bindings import ir, make_context
 from alcop_mlir.dialects import alcop
+from alcop_mlir.pipelines.driver import run_pipeline
 from alcop_mlir.runtime.ptx import assemble, emit_ptx
 from alcop_mlir.target import find_target
-from alcop_mlir.transforms.driver import run_pipeline
 
 KERNELS = Path(__file__).resolve().parent / "foreign"
 MODULE_OPS = 5_000

@@ -17,7 +17,7 @@ import argparse
 from records import print_table, store
 from sass import steady_state
 
-from alcop_mlir import compiler, inputs
+from alcop_mlir.compilation import compiler, inputs
 from alcop_mlir.schedule import Schedule
 from alcop_mlir.target import find_target
 

@@ -91,7 +91,8 @@ def ours(tile: Tile, target: str) -> Made:
     """By this compiler; ImportError where MLIR is missing."""
     from bench_sass import matmul
 
-    from alcop_mlir import __version__, compiler, inputs
+    from alcop_mlir import __version__
+    from alcop_mlir.compilation import compiler, inputs
     from alcop_mlir.schedule import Schedule
 
     schedule = Schedule(tile.block, tile.warp, (tile.stages, 2))

@@ -12,8 +12,8 @@ from typing import Any
 
 import numpy as np
 
+from alcop_mlir import dtypes
 from alcop_mlir.errors import LaunchError
-from alcop_mlir.runtime import dtypes
 from alcop_mlir.runtime.manifest import Function, Parameter, Size
 
 ALIGNMENT = 16  # bytes; kernels copy and store 16 bytes at a time

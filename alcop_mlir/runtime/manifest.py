@@ -10,10 +10,10 @@ import math
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 
-from alcop_mlir import steps
 from alcop_mlir.polynomials import Polynomial
+from alcop_mlir.reference import steps
+from alcop_mlir.reference.steps import Size, Step
 from alcop_mlir.schedule import Schedule
-from alcop_mlir.steps import Size, Step
 
 SCHEMA = 1
 # MLIR's names; integers are signed.
@@ -77,7 +77,7 @@ class AtMost:
 
 
 @dataclass(frozen=True)
-class Pipeline:
+class PipelinedBuffer:
     """One pipelined buffer: how many slots, at which level of the memory hierarchy."""
 
     buffer: str
@@ -103,7 +103,7 @@ class Kernel:
     block: Dim3
     shared_bytes: int
     schedule: Schedule | None = None
-    pipelines: tuple[Pipeline, ...] = ()
+    pipelines: tuple[PipelinedBuffer, ...] = ()
     registers: int | None = None
     spill_bytes: int | None = None
     static_shared_bytes: int | None = None

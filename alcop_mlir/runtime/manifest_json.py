@@ -8,10 +8,10 @@ from __future__ import annotations
 
 from typing import Any
 
-from alcop_mlir import steps
 from alcop_mlir.errors import ConfigError
 from alcop_mlir.fields import Fields, is_count, short
 from alcop_mlir.polynomials import Polynomial, collected
+from alcop_mlir.reference import steps
 from alcop_mlir.runtime.manifest import (
     DTYPES,
     LEVELS,
@@ -22,7 +22,7 @@ from alcop_mlir.runtime.manifest import (
     Intermediate,
     Kernel,
     Parameter,
-    Pipeline,
+    PipelinedBuffer,
     named_sizes,
 )
 from alcop_mlir.schedule import Schedule
@@ -229,9 +229,9 @@ def _grid(parts: list[Any], sizes: set[str]) -> Any:
     return tuple(grid)
 
 
-def _pipeline(value: Any) -> Pipeline:
+def _pipeline(value: Any) -> PipelinedBuffer:
     fields = Fields(value, "pipeline")
-    return Pipeline(
+    return PipelinedBuffer(
         buffer=fields.take("buffer", str),
         level=fields.one_of("level", LEVELS),
         stages=fields.count("stages"),

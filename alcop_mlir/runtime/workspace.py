@@ -20,7 +20,7 @@ _UNWRITTEN = 0xFF
 
 
 @dataclass(frozen=True)
-class Place:
+class ByteRange:
     """An array's bytes [offset, end), and the numbers of its first and last kernel."""
 
     offset: int
@@ -37,13 +37,13 @@ class Place:
 class Workspace:
     """The place of each array that a kernel uses, by name; how much memory in all."""
 
-    places: Mapping[str, Place]
+    places: Mapping[str, ByteRange]
     bytes: int
 
 
 def plan(function: Function, sizes: Mapping[str, int]) -> Workspace:
     """The workspace of a call with arrays of these sizes."""
-    places: dict[str, Place] = {}
+    places: dict[str, ByteRange] = {}
     for one in sorted(function.intermediates, key=lambda one: -one.bytes(sizes)):
         users = _users(function, one)
         if not users:
@@ -51,7 +51,7 @@ def plan(function: Function, sizes: Mapping[str, int]) -> Workspace:
         first, last = users[0], users[-1]
         alive = [place for place in places.values() if place.overlaps(first, last)]
         offset = _first_gap(alive, one.bytes(sizes))
-        places[one.name] = Place(offset, offset + one.bytes(sizes), first, last)
+        places[one.name] = ByteRange(offset, offset + one.bytes(sizes), first, last)
     return Workspace(places, max((place.end for place in places.values()), default=0))
 
 
@@ -64,7 +64,7 @@ def _users(function: Function, one: Intermediate) -> list[int]:
     ]
 
 
-def _first_gap(taken: Iterable[Place], size: int) -> int:
+def _first_gap(taken: Iterable[ByteRange], size: int) -> int:
     """The lowest aligned offset at which `size` bytes are free."""
     offset = 0
     for place in sorted(taken, key=lambda place: place.offset):

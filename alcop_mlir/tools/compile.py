@@ -61,7 +61,7 @@ def _run(given: Any) -> int:
     schedule = Schedule.parse(given.schedule) if given.schedule else None
     _check_output(given)
     # MLIR is loaded only from here on: 0.1 s.
-    from alcop_mlir import compiler, inputs
+    from alcop_mlir.compilation import compiler, inputs
 
     options = compiler.Options(
         target, schedule, not given.no_ptxas, allow_tf32=given.allow_tf32

@@ -81,7 +81,7 @@ Argument = ArrayArgument | ValueArgument
 
 
 @dataclass(frozen=True)
-class Launch:
+class LaunchFile:
     """How to launch a kernel (None: the only one of the file)."""
 
     kernel: str | None
@@ -91,7 +91,7 @@ class Launch:
     arguments: tuple[Argument, ...]
 
 
-def read_launch(path: str) -> Launch:
+def read_launch(path: str) -> LaunchFile:
     """Raises ConfigError with the file and the place in it for every mistake."""
     try:
         given = json.loads(Path(path).read_text(encoding="utf-8"))
@@ -107,7 +107,7 @@ def read_launch(path: str) -> Launch:
         raise ConfigError(f"'{path}': {error}") from None
 
 
-def _launch(given: Any) -> Launch:
+def _launch(given: Any) -> LaunchFile:
     fields = _object(
         given,
         "the launch",
@@ -126,7 +126,7 @@ def _launch(given: Any) -> Launch:
         raise ConfigError(
             f"arguments: arrays of {total} bytes, expected {MAX_BYTES} at most"
         )
-    return Launch(
+    return LaunchFile(
         kernel=kernel,
         grid=_dim3(fields["grid"], "grid"),
         block=_dim3(fields["block"], "block"),

@@ -6,9 +6,11 @@ import difflib
 import textwrap
 from collections.abc import Iterator
 
+from alcop_mlir.passes.base import Configured
+from alcop_mlir.pipelines import upstream
+from alcop_mlir.pipelines.named import NAMED_PIPELINES
+from alcop_mlir.pipelines.registry import Registry
 from alcop_mlir.tools.opt_flags import FLAGS
-from alcop_mlir.transforms import pipelines, upstream
-from alcop_mlir.transforms.base import Configured
 
 _USAGE = """\
 usage: alcop-opt [FILE] [flags] [--PASS[='option=value ...'] ...]
@@ -18,7 +20,7 @@ flags, in order, or as --pass-pipeline='builtin.module(PASS, func.func(PASS{...}
 MLIR's own passes are known like those below, see --list-passes."""
 
 
-def help_text(registry: pipelines.Registry) -> str:
+def help_text(registry: Registry) -> str:
     """The whole help."""
     return "\n".join(
         [
@@ -31,14 +33,14 @@ def help_text(registry: pipelines.Registry) -> str:
             *(row for p in registry.passes() for row in _entry(p, f" [{p.anchor}]")),
             "",
             "pipelines:",
-            *(row for p in pipelines.PIPELINES for row in _entry(p, "")),
+            *(row for p in NAMED_PIPELINES for row in _entry(p, "")),
         ]
     )
 
 
-def list_text(registry: pipelines.Registry) -> str:
+def list_text(registry: Registry) -> str:
     """Every name that may stand in a pipeline string."""
-    ours = [*registry.passes(), *pipelines.PIPELINES]
+    ours = [*registry.passes(), *NAMED_PIPELINES]
     known = [name for name in upstream.names() if upstream.find(name)]
     width = max(len(p.name) for p in ours) + 2
     return "\n".join(
@@ -51,7 +53,7 @@ def list_text(registry: pipelines.Registry) -> str:
     )
 
 
-def unknown_flag(name: str, registry: pipelines.Registry) -> str:
+def unknown_flag(name: str, registry: Registry) -> str:
     """A message that there is neither a flag nor a pass of this name."""
     known = (*(f.name for f in FLAGS), *registry.names(), *upstream.names())
     near = difflib.get_close_matches(name, known, n=2)

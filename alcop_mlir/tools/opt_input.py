@@ -18,7 +18,7 @@ _MLIR_NAME = "-"  # what MLIR calls a source that is no file
 
 
 @dataclass(frozen=True)
-class Source:
+class SourcePart:
     """An input or a part of one; lines are counted from the start of the file.
 
     `path` is None for stdin and for parts, which MLIR gets as text.
@@ -68,25 +68,27 @@ class Source:
             yield from self._shown(note)
 
 
-def read(path: str) -> Source:
+def read(path: str) -> SourcePart:
     """The whole input, "-" for stdin; ConfigError where it cannot be read."""
     if path == "-":
         data = sys.stdin.buffer.read()
-        return Source(STDIN, data.decode(errors="replace"), None, data)
+        return SourcePart(STDIN, data.decode(errors="replace"), None, data)
     try:
         data = Path(path).read_bytes()
     except OSError as error:
         raise ConfigError(f"cannot read '{path}': {error.strerror or error}") from None
-    return Source(path, data.decode(errors="replace"), path, data)
+    return SourcePart(path, data.decode(errors="replace"), path, data)
 
 
-def split(source: Source, marker: str = SPLIT_MARKER) -> list[Source]:
+def split(source: SourcePart, marker: str = SPLIT_MARKER) -> list[SourcePart]:
     """The parts between lines that are `marker`, each at its own line numbers."""
     parts, at = [], 0
     lines = source.data.split(b"\n")
     for end, content in enumerate([*lines, marker.encode()]):
         if content.rstrip() == marker.encode():
             data = b"\n" * at + b"\n".join(lines[at:end])
-            parts.append(Source(source.name, data.decode(errors="replace"), None, data))
+            parts.append(
+                SourcePart(source.name, data.decode(errors="replace"), None, data)
+            )
             at = end + 1
     return parts

@@ -14,16 +14,22 @@ from alcop_mlir import diagnostics, files
 from alcop_mlir.bindings import ir, make_context
 from alcop_mlir.diagnostics import Diagnostic
 from alcop_mlir.errors import AlcopError, ConfigError
-from alcop_mlir.tools import opt_help, opt_input, user_passes, verify_diagnostics
+from alcop_mlir.pipelines import driver, instrument
+from alcop_mlir.pipelines.pipeline_text import Element, parse_elements, parse_pipeline
+from alcop_mlir.pipelines.registry import Registry
+from alcop_mlir.tools import (
+    opt_help,
+    opt_input,
+    user_passes,
+    verify_diagnostics,
+)
 from alcop_mlir.tools.opt_flags import CommandLine
-from alcop_mlir.tools.opt_input import Source
-from alcop_mlir.transforms import driver, instrument, pipelines
-from alcop_mlir.transforms.pipeline_text import Element, parse_elements, parse_pipeline
+from alcop_mlir.tools.opt_input import SourcePart
 
 
 def run(line: CommandLine) -> int:
     """Do what the command line says; returns the exit status. Raises AlcopError."""
-    registry = pipelines.Registry()
+    registry = Registry()
     with make_context(line.on("allow-unregistered-dialect")):
         for file in line.texts("load"):
             user_passes.load(file, registry)
@@ -36,11 +42,11 @@ def run(line: CommandLine) -> int:
         return _transform(line, registry)
 
 
-def _transform(line: CommandLine, registry: pipelines.Registry) -> int:
+def _transform(line: CommandLine, registry: Registry) -> int:
     element = _pipeline(line, registry)
     if line.on("dump-pass-pipeline"):
         print(f"Pass Manager with the pipeline:\n{element.text}", file=sys.stderr)
-    timing = instrument.Timing() if line.on("mlir-timing") else None
+    timing = instrument.StepTimes() if line.on("mlir-timing") else None
     job = _Job(
         driver.build(
             element,
@@ -69,7 +75,7 @@ def _transform(line: CommandLine, registry: pipelines.Registry) -> int:
     return 0 if ok else 1
 
 
-def _pipeline(line: CommandLine, registry: pipelines.Registry) -> Element:
+def _pipeline(line: CommandLine, registry: Registry) -> Element:
     text = line.text("pass-pipeline")
     if text is not None:
         return parse_pipeline(text)
@@ -82,7 +88,7 @@ def _pipeline(line: CommandLine, registry: pipelines.Registry) -> Element:
 
 
 def _instruments(
-    line: CommandLine, timing: instrument.Timing | None
+    line: CommandLine, timing: instrument.StepTimes | None
 ) -> list[instrument.Instrument]:
     found: list[instrument.Instrument] = []
     if timing is not None:
@@ -141,12 +147,12 @@ def _write(text: str, path: str, ok: bool) -> None:
 class _Job:
     """Runs one pipeline on each part of the input."""
 
-    pipeline: driver.Pipeline
+    pipeline: driver.BuiltPipeline
     line: CommandLine
-    timing: instrument.Timing | None
+    timing: instrument.StepTimes | None
     _said: list[Diagnostic] = field(default_factory=list)
 
-    def process(self, source: Source) -> tuple[bool, str | None]:
+    def process(self, source: SourcePart) -> tuple[bool, str | None]:
         """Whether all went as it should, and the result where there is one."""
         verify = self.line.on("verify-diagnostics")
         said: list[Diagnostic] = []
@@ -175,7 +181,7 @@ class _Job:
             return printed is not None, printed
         return self._verify(source, said), printed
 
-    def _result(self, source: Source) -> str:
+    def _result(self, source: SourcePart) -> str:
         with self._phase("Parser"):
             op = source.parse(not self.line.on("no-implicit-module")).operation
         self.pipeline.run(op)
@@ -187,7 +193,7 @@ class _Job:
             )
         return f"{source.with_name(text).rstrip()}\n"
 
-    def _verify(self, source: Source, said: list[Diagnostic]) -> bool:
+    def _verify(self, source: SourcePart, said: list[Diagnostic]) -> bool:
         wrong = verify_diagnostics.check(
             source.name,
             source.text,

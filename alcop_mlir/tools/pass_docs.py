@@ -8,9 +8,10 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from alcop_mlir.transforms import pipelines
-from alcop_mlir.transforms.base import Configured, Option, Pass
-from alcop_mlir.transforms.pipeline_text import parse_elements
+from alcop_mlir.passes.base import Configured, Option, Pass
+from alcop_mlir.pipelines.named import NAMED_PIPELINES, NamedPipeline
+from alcop_mlir.pipelines.pipeline_text import parse_elements
+from alcop_mlir.pipelines.registry import Registry
 
 _HEAD = """\
 # Passes
@@ -26,7 +27,7 @@ in a pipeline next to MLIR's own, `--pass-pipeline='builtin.module(func.func(cse
 
 def document() -> str:
     """The whole page."""
-    passes = pipelines.Registry().passes()
+    passes = Registry().passes()
     return "\n".join(
         [
             _HEAD,
@@ -39,7 +40,7 @@ def document() -> str:
             *(line for p in passes for line in _pass(p)),
             "",
             "# Pipelines",
-            *(line for p in pipelines.PIPELINES for line in _pipeline(p)),
+            *(line for p in NAMED_PIPELINES for line in _pipeline(p)),
             "",
         ]
     )
@@ -54,7 +55,7 @@ def _pass(documented: type[Pass]) -> Iterator[str]:
     yield from _options(documented)
 
 
-def _pipeline(documented: type[pipelines.NamedPipeline]) -> Iterator[str]:
+def _pipeline(documented: type[NamedPipeline]) -> Iterator[str]:
     yield from ("", f"## {documented.name}", "", documented.summary())
     yield from ("", "Runs on `builtin.module`. With its defaults it stands for", "")
     yield "```text"

@@ -26,10 +26,10 @@ from alcop_mlir.tools.profile import print_profile
 
 if TYPE_CHECKING:
     from alcop_mlir.runtime.bundle import Bundle
+    from alcop_mlir.runtime.checking import Check
     from alcop_mlir.runtime.launch import Program
     from alcop_mlir.runtime.manifest import Function, Parameter
     from alcop_mlir.runtime.measure import Timing
-    from alcop_mlir.runtime.reference import Check
 
 TOOL = "alcop-run"
 # Sizes that neither the program nor the user gives: no whole tiles, but whole rows.
@@ -131,7 +131,7 @@ def _bundle(given: Any, device: str) -> Bundle:
     target = _target(given.target, device)
     schedule = Schedule.parse(given.schedule) if given.schedule else None
     # MLIR is loaded only from here on: 0.1 s.
-    from alcop_mlir import compiler, inputs
+    from alcop_mlir.compilation import compiler, inputs
 
     source = (
         inputs.read_text(sys.stdin.buffer.read())
@@ -191,15 +191,15 @@ def _strides_with_gaps(parameter: Parameter) -> dict[str, int]:
 
 def _execute(program: Program, given: Any) -> tuple[Check | None, Timing]:
     """Run for the check, then for the time; one run does for both on the emulator."""
-    from alcop_mlir.runtime import launch, measure, reference
+    from alcop_mlir.runtime import checking, launch, measure
 
     function = _sized(program.function, given.sizes)
-    before = reference.random_arrays(function, given.seed)
+    before = checking.random_arrays(function, given.seed)
     arrays = launch.to_device(before, program.device)
     timing = measure.time_on_host(program, list(arrays.values()), 1)
     check = None
     if given.check or (given.check is None and function.reference):
-        check = reference.check(function, before, launch.to_host(arrays))
+        check = checking.check(function, before, launch.to_host(arrays))
     if program.device == "cuda":
         timing = measure.time_on_gpu(program, list(arrays.values()), given.repeat)
     elif given.repeat > 1:
@@ -210,7 +210,7 @@ def _execute(program: Program, given: Any) -> tuple[Check | None, Timing]:
 def _rows(
     program: Program, function: Function, check: Check | None, timing: Timing
 ) -> Iterator[tuple[str, list[str]]]:
-    from alcop_mlir.runtime import measure, reference
+    from alcop_mlir.runtime import checking, measure
     from alcop_mlir.tools.summary import function_rows
 
     yield from function_rows(function)
@@ -218,7 +218,7 @@ def _rows(
     runs = len(timing.seconds)
     text = _seconds(timing.median)
     if program.device == "cuda" and function.reference:
-        rate = reference.flops(function) / timing.median
+        rate = checking.flops(function) / timing.median
         text += f", {rate / 1e12:.1f} TFLOP/s"
     if runs > 1:
         text += f", median of {runs}"

@@ -13,7 +13,7 @@ from alcop_mlir.files import write_whole
 from alcop_mlir.runtime.emulation import Emulation
 from alcop_mlir.tools import command_line
 from alcop_mlir.tools.emulator_options import emulation
-from alcop_mlir.tools.launch_file import ArrayArgument, Launch, read_launch
+from alcop_mlir.tools.launch_file import ArrayArgument, LaunchFile, read_launch
 from alcop_mlir.tools.profile import print_profile
 from alcop_mlir.tools.summary import Rows, extent
 
@@ -75,7 +75,7 @@ def _read(path: str) -> str:
         raise ConfigError(f"'{path}' is no UTF-8 text") from None
 
 
-def _rows(launch: Launch, emulator: Emulation) -> Rows:
+def _rows(launch: LaunchFile, emulator: Emulation) -> Rows:
     (_, result) = emulator.runs[0]
     yield (
         "arguments",

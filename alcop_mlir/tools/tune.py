@@ -215,7 +215,7 @@ def _problem(given: Any) -> tuple[Problem, str]:
         raise ConfigError(f"no file given; see {TOOL} --help")
     if given.target is not None:
         find_target(given.target)  # before MLIR is loaded
-    from alcop_mlir import inputs
+    from alcop_mlir.compilation import inputs
     from alcop_mlir.tools.tune_problem import file_problem
 
     source = inputs.read_file(given.file)

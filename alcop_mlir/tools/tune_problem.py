@@ -7,12 +7,12 @@ kept under the key by which alcop-select-schedule looks for them.
 from __future__ import annotations
 
 from alcop_mlir import diagnostics
-from alcop_mlir.analysis.host import host_functions
+from alcop_mlir.analysis.host.host_function import host_functions
+from alcop_mlir.compilation.inputs import Input
 from alcop_mlir.errors import ConfigError
-from alcop_mlir.inputs import Input
-from alcop_mlir.transforms.driver import run_pipeline
-from alcop_mlir.transforms.pipelines import steps_to_products
-from alcop_mlir.transforms.select_schedule import marked_products, problem_of
+from alcop_mlir.pipelines.driver import run_pipeline
+from alcop_mlir.pipelines.named import steps_to_products
+from alcop_mlir.transforms.linalg.select_schedule import marked_products, problem_of
 from alcop_mlir.tuning.problem import Problem
 
 

@@ -16,7 +16,7 @@ from alcop_mlir.target import find_target
 
 def compile_candidate(task: Any) -> str:
     """Compile the text `source` with `schedule`; store the bundle at `path`."""
-    from alcop_mlir import compiler
+    from alcop_mlir.compilation import compiler
     from alcop_mlir.runtime.bundle import save
 
     schedule = Schedule.from_dict(task["schedule"])
@@ -32,7 +32,7 @@ def measure_candidate(task: Any) -> dict[str, float]:
 
     Raises LaunchError where the result is wrong.
     """
-    from alcop_mlir.runtime import bundle, launch, measure, reference
+    from alcop_mlir.runtime import bundle, checking, launch, measure
 
     program = launch.Program(bundle.load(Path(task["path"])), device="cuda")
     function = program.function
@@ -40,7 +40,7 @@ def measure_candidate(task: Any) -> dict[str, float]:
     arrays = launch.to_device(before, "cuda")
     program(*arrays.values())
     after = launch.to_host(arrays)
-    check = reference.compare(function, expected, after)
+    check = checking.compare(function, expected, after)
     if not check.ok:
         raise LaunchError(f"wrong result: its relative error is {check.error:.1e}")
     timing = measure.time_on_gpu(program, list(arrays.values()), task["repeat"])
@@ -53,7 +53,7 @@ def measure_candidate(task: Any) -> dict[str, float]:
 
 @functools.lru_cache(maxsize=1)
 def _source(text: str) -> Any:
-    from alcop_mlir import inputs
+    from alcop_mlir.compilation import inputs
 
     return inputs.read_text(text)
 
@@ -63,7 +63,7 @@ _references: dict[Any, tuple[Any, Any]] = {}
 
 def _expected(function: Any) -> tuple[Any, Any]:
     """Random inputs and what they give: seconds of work, once for all candidates."""
-    from alcop_mlir.runtime import reference
+    from alcop_mlir.runtime import checking
 
     key = (function.parameters, function.reference)
     if key not in _references:
@@ -72,7 +72,7 @@ def _expected(function: Any) -> tuple[Any, Any]:
                 f"nothing to check '{function.name}' against: its bundle has no "
                 "reference"
             )
-        before = reference.random_arrays(function)
+        before = checking.random_arrays(function)
         _references.clear()
-        _references[key] = before, reference.evaluate(function, before)
+        _references[key] = before, checking.evaluate(function, before)
     return _references[key]

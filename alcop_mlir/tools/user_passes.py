@@ -8,8 +8,8 @@ from pathlib import Path
 from types import ModuleType
 
 from alcop_mlir.errors import ConfigError
-from alcop_mlir.transforms.base import Pass
-from alcop_mlir.transforms.pipelines import Registry
+from alcop_mlir.passes.base import Pass
+from alcop_mlir.pipelines.registry import Registry
 
 
 def load(file: str, registry: Registry) -> None:

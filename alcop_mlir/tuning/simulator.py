@@ -14,7 +14,13 @@ from __future__ import annotations
 
 import numpy as np
 
-from alcop_mlir.target import MMA_F16_SHAPE, MMA_K_BYTES, WARP_SIZE, Target, mma_shape
+from alcop_mlir.target import (
+    MMA_F16_SHAPE,
+    MMA_K_BYTES,
+    WARP_SIZE,
+    Target,
+    mma_shape,
+)
 from alcop_mlir.tuning import hardware, traffic
 from alcop_mlir.tuning.events import Loops, run
 from alcop_mlir.tuning.hardware import SUB_CORES

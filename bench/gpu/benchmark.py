@@ -21,7 +21,7 @@ from typing import Any
 
 import numpy as np
 
-from alcop_mlir.runtime import dtypes
+from alcop_mlir import dtypes
 from alcop_mlir.target import WARP_SIZE
 from alcop_mlir.tuning.problem import Problem
 from bench.gpu import operations

@@ -98,7 +98,7 @@ def compile_one(task: dict[str, Any]) -> str:
 
     Raises AlcopError where the compiler refuses.
     """
-    from alcop_mlir import compiler, inputs
+    from alcop_mlir.compilation import compiler, inputs
     from alcop_mlir.runtime import bundle as bundles
 
     spec = Spec.from_json(task["spec"])

@@ -16,8 +16,8 @@ from typing import Any
 import numpy as np
 
 from alcop_mlir.errors import EmulationError
-from alcop_mlir.evaluation import Bounded
-from alcop_mlir.runtime import reference
+from alcop_mlir.reference.evaluation import Bounded
+from alcop_mlir.runtime import checking
 from alcop_mlir.runtime.launch import Program
 from alcop_mlir.runtime.manifest import Function
 from bench.gpu import pack
@@ -75,12 +75,12 @@ def _run_program(session: Session, entry: Entry, submit: Submit) -> list[_Emulat
     with session.row("program", key, group=entry.group) as row:
         program = Program(session.kit.load(entry.spec), None, "auto")
         function = program.function
-        before = reference.random_arrays(function)
+        before = checking.random_arrays(function)
         arrays = {name: device.array(array) for name, array in before.items()}
         device.program(program)(*arrays.values())
         after = {name: device.host(array) for name, array in arrays.items()}
-        expected = reference.evaluate(function, before)
-        found = reference.compare(function, expected, after)
+        expected = checking.evaluate(function, before)
+        found = checking.compare(function, expected, after)
         row.update(
             kernels=[kernel.name for kernel in function.kernels],
             error_float64=found.error,

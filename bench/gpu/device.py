@@ -12,8 +12,8 @@ from typing import Any, Protocol
 
 import numpy as np
 
+from alcop_mlir import dtypes
 from alcop_mlir.errors import AlcopError
-from alcop_mlir.runtime import dtypes
 from alcop_mlir.runtime.emulator import emulate
 from alcop_mlir.runtime.launch import Program
 from alcop_mlir.tuning.problem import Problem

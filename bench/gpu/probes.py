@@ -16,7 +16,7 @@ from typing import Any
 
 import numpy as np
 
-from alcop_mlir.runtime import dtypes
+from alcop_mlir import dtypes
 from alcop_mlir.runtime.emulator import emulate
 from alcop_mlir.target import WARP_SIZE
 from bench.gpu.device import Device

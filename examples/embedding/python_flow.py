@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 import alcop_mlir
-from alcop_mlir.analysis.host import Host, host, host_functions
+from alcop_mlir.analysis.host.host_function import Host, host, host_functions
 from alcop_mlir.bindings import arith, func, gpu, ir, memref, passmanager, scf
 from alcop_mlir.runtime import ptx
 from alcop_mlir.runtime.emulator.api import emulate

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from alcop_mlir.analysis.host import Host, host, host_functions
+from alcop_mlir.analysis.host.host_function import Host, host, host_functions
 from alcop_mlir.bindings import ir, make_context
 from alcop_mlir.runtime import ptx
 from alcop_mlir.runtime.emulator.api import emulate

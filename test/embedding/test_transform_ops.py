@@ -12,8 +12,8 @@ import alcop_mlir
 from alcop_mlir.bindings import ir, make_context, transform
 from alcop_mlir.dialects import transform_ops
 from alcop_mlir.errors import PassError
-from alcop_mlir.transforms.base import Pass
-from alcop_mlir.transforms.pipelines import PASSES
+from alcop_mlir.passes.base import Pass
+from alcop_mlir.pipelines.registry import PASSES
 from scripts import kernel, op, parse_script, run_script
 
 OPTIONS = "stages = [3, 1], assume_noalias_args"

@@ -23,12 +23,12 @@ from differential import (
 )
 
 from alcop_mlir import diagnostics
-from alcop_mlir.analysis.pipeline_check import check
 from alcop_mlir.bindings import ir, make_context
 from alcop_mlir.dialects import alcop
+from alcop_mlir.pipelines.driver import run_pipeline
 from alcop_mlir.runtime.ptx import assemble, find_ptxas
 from alcop_mlir.target import find_target
-from alcop_mlir.transforms.driver import run_pipeline
+from alcop_mlir.verifier.check import check
 
 STAGES = ((2, 1), (3, 1), (6, 1), (1, 2), (3, 2), (2, 4))
 UNPIPELINED = Settings((1, 1))

@@ -13,13 +13,13 @@ import numpy as np
 from kernels import Kernel
 
 from alcop_mlir import diagnostics
-from alcop_mlir.analysis.loops import body, constant, loops_in
+from alcop_mlir.analysis.ir.loops import body, constant, loops_in
 from alcop_mlir.bindings import ir, make_context, memref, vector
 from alcop_mlir.dialects import alcop
+from alcop_mlir.pipelines.driver import run_pipeline
 from alcop_mlir.runtime.emulator import emulate
 from alcop_mlir.runtime.ptx import emit_ptx
 from alcop_mlir.target import find_target
-from alcop_mlir.transforms.driver import run_pipeline
 
 LAUNCH = "gpu.launch_func"
 DTYPES = {"i32": "i4", "f32": "f4", "f16": "f2", "f64": "f8"}

@@ -24,8 +24,8 @@ from differential import Settings, compile_kernel, run
 from kernels import Buffer, Kernel, Loop
 from strategies import Case, cases
 
-from alcop_mlir.analysis.pipeline_check import check
 from alcop_mlir.errors import AlcopError
+from alcop_mlir.verifier.check import check
 
 MINUTES = float(os.environ.get("ALCOP_FUZZ_MINUTES", "0"))
 WORKERS = int(os.environ.get("PYTEST_XDIST_WORKER_COUNT", "1"))

@@ -11,7 +11,7 @@ import pytest
 
 import alcop_mlir
 from alcop_mlir.errors import LaunchError
-from alcop_mlir.runtime import launch, measure, reference
+from alcop_mlir.runtime import checking, launch, measure
 from alcop_mlir.tools import run as run_tool
 
 pytestmark = pytest.mark.gpu
@@ -53,10 +53,10 @@ def compile_for_this_gpu(text: str, schedule: str | None = None) -> Any:
 
 def is_right(program: Any, run: Any) -> bool:
     """Whether `run(arrays)` gives what the reference does."""
-    before = reference.random_arrays(program.function)
+    before = checking.random_arrays(program.function)
     arrays = launch.to_device(before, "cuda")
     run(list(arrays.values()))
-    return reference.check(program.function, before, launch.to_host(arrays)).ok
+    return checking.check(program.function, before, launch.to_host(arrays)).ok
 
 
 @pytest.mark.parametrize("example", EXAMPLES, ids=lambda path: path.stem)
@@ -120,6 +120,6 @@ def test_wrong_arrays_are_refused(cupy: Any) -> None:
 def test_times_are_measured(cupy: Any) -> None:
     """2 * 1024^3 operations take more than a microsecond, and less than a second."""
     program = compile_for_this_gpu(LARGE)
-    arrays = launch.to_device(reference.random_arrays(program.function), "cuda")
+    arrays = launch.to_device(checking.random_arrays(program.function), "cuda")
     timing = measure.time_on_gpu(program, list(arrays.values()), 10)
     assert 1e-6 < timing.median < 1

@@ -157,7 +157,7 @@ def test_tiles_that_divide_come_first() -> None:
 @pytest.mark.parametrize("layout", LAYOUTS.values())
 @pytest.mark.parametrize("shape", [(2, 16, 32, 48), None])
 def test_the_functions_are_mlir(op: str, layout: str, shape: object) -> None:
-    from alcop_mlir import inputs
+    from alcop_mlir.compilation import inputs
 
     spec = Spec(op, shape, layout=layout)  # type: ignore[arg-type]
     source = inputs.read_text(spec.mlir())

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from alcop_mlir.polynomials import constant, size
+from alcop_mlir.reference.steps import Einsum
 from alcop_mlir.runtime.bundle import Bundle, Code
 from alcop_mlir.runtime.manifest import (
     AtMost,
@@ -15,10 +16,9 @@ from alcop_mlir.runtime.manifest import (
     Intermediate,
     Kernel,
     Parameter,
-    Pipeline,
+    PipelinedBuffer,
 )
 from alcop_mlir.schedule import Schedule
-from alcop_mlir.steps import Contraction
 from alcop_mlir.target import find_target
 
 PTX = ".version 7.0\n.target sm_80\n.address_size 64\n// the kernel\n"
@@ -36,7 +36,7 @@ def matmul(
         "block": (128, 1, 1),
         "shared_bytes": shared_bytes,
         "schedule": Schedule(),
-        "pipelines": (Pipeline("A 128x32xf16", "shared", 3),),
+        "pipelines": (PipelinedBuffer("A 128x32xf16", "shared", 3),),
         "registers": 99,
         "spill_bytes": 0,
         "static_shared_bytes": 0,
@@ -49,7 +49,7 @@ def matmul(
             Parameter("C", "f32", (m, n), "out"),
         ),
         kernels=(Kernel(**{**launch, **kernel}),),
-        reference=(Contraction("A", "B", "C", "mk,kn->mn", None),),
+        reference=(Einsum("A", "B", "C", "mk,kn->mn", None),),
     )
 
 

@@ -241,7 +241,14 @@ import sys
 for name in ("mlir", "torch_mlir", "llvmlite", "cupy", "sklearn"):
     sys.modules[name] = None
 import alcop_mlir
-from alcop_mlir.runtime import arrays, bundle, launch, manifest, measure, reference
+from alcop_mlir.runtime import (
+    arrays,
+    bundle,
+    launch,
+    manifest,
+    measure,
+    checking,
+)
 assert not any(name.startswith("alcop_mlir.bindings") for name in sys.modules)
 """
     subprocess.run([sys.executable, "-c", code], check=True)

@@ -16,7 +16,7 @@ from functools import cache
 import numpy as np
 import pytest
 
-from alcop_mlir import compiler, inputs
+from alcop_mlir.compilation import compiler, inputs
 from alcop_mlir.errors import EmulationError
 from alcop_mlir.runtime.emulator import emulate
 from alcop_mlir.runtime.launch import grid_of

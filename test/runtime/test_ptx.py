@@ -16,7 +16,7 @@ from alcop_mlir.bindings import ir, make_context, passmanager
 from alcop_mlir.errors import CompileError
 from alcop_mlir.runtime import ptx
 from alcop_mlir.target import find_target, target_names
-from alcop_mlir.transforms.lower_to_nvvm import LowerToNvvm
+from alcop_mlir.transforms.kernels.lower_to_nvvm import LowerToNvvm
 
 # Each thread doubles eight elements, on the way through shared memory.
 KERNEL = """

@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 from alcop_mlir.errors import LaunchError
 from alcop_mlir.runtime.launch import Program
 from alcop_mlir.runtime.manifest import Function, Intermediate, Kernel
-from alcop_mlir.runtime.workspace import ALIGNMENT, Place, plan
+from alcop_mlir.runtime.workspace import ALIGNMENT, ByteRange, plan
 
 
 def function(*arrays: tuple[int, list[int]]) -> Function:
@@ -42,7 +42,10 @@ def function(*arrays: tuple[int, list[int]]) -> Function:
 def test_arrays_that_are_alive_together_lie_apart() -> None:
     """At multiples of 256 bytes, the larger one first."""
     found = plan(function((300, [0, 1]), (1000, [0, 2])), {})
-    assert found.places == {"x1": Place(0, 1000, 0, 2), "x0": Place(1024, 1324, 0, 1)}
+    assert found.places == {
+        "x1": ByteRange(0, 1000, 0, 2),
+        "x0": ByteRange(1024, 1324, 0, 1),
+    }
     assert found.bytes == 1324
 
 

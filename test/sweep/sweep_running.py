@@ -6,8 +6,8 @@ from sweep_cases import Case
 from sweep_programs import Source, source
 from sweep_shapes import shape
 
-from alcop_mlir import compiler, inputs
-from alcop_mlir.runtime import reference
+from alcop_mlir.compilation import compiler, inputs
+from alcop_mlir.runtime import checking
 from alcop_mlir.runtime.launch import Program, to_device
 from alcop_mlir.runtime.manifest import Function, with_sizes
 from alcop_mlir.schedule import Schedule
@@ -45,10 +45,10 @@ def run(
     function = sized(program.function, written, sizes, pitch)
     if not function.reference:
         return "there is no reference"
-    before = reference.random_arrays(function)
+    before = checking.random_arrays(function)
     arrays = to_device(before, "emulator")
     program(*arrays.values())
-    check = reference.check(function, before, arrays)
+    check = checking.check(function, before, arrays)
     if check.ok:
         return None
     return f"error {check.error:.1e}, tolerance {check.tolerance:.1e}"

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from alcop_mlir.runtime import reference
+from alcop_mlir.runtime import checking
 from alcop_mlir.runtime.emulation import Emulation
 from alcop_mlir.runtime.manifest import Function
 from alcop_mlir.tools import compile as compile_tool
@@ -113,7 +113,7 @@ def test_the_check_may_be_left_out(
     small: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Then the reference is not computed."""
-    monkeypatch.setattr(reference, "evaluate", None)
+    monkeypatch.setattr(checking, "evaluate", None)
     assert tool.main([small, "--no-check"]) == 0
     assert "check" not in rows(capsys.readouterr().out)
 
@@ -122,7 +122,7 @@ def test_a_wrong_result_fails(
     small: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Status 1, and how far it is off."""
-    evaluate = reference.evaluate
+    evaluate = checking.evaluate
 
     def one_element_off(*arguments: Any) -> dict[str, Any]:
         results = evaluate(*arguments)
@@ -130,7 +130,7 @@ def test_a_wrong_result_fails(
             result.values[3, 4] += 0.25
         return results
 
-    monkeypatch.setattr(reference, "evaluate", one_element_off)
+    monkeypatch.setattr(checking, "evaluate", one_element_off)
     assert tool.main([small]) == 1
     captured = capsys.readouterr()
     assert rows(captured.out)["check"].startswith("FAILED: max relative error ")
@@ -142,13 +142,13 @@ def test_the_seed_makes_the_inputs(
 ) -> None:
     """Zero unless another is given."""
     seeds = []
-    random_arrays = reference.random_arrays
+    random_arrays = checking.random_arrays
 
     def remember(function: Function, seed: int) -> Any:
         seeds.append(seed)
         return random_arrays(function, seed)
 
-    monkeypatch.setattr(reference, "random_arrays", remember)
+    monkeypatch.setattr(checking, "random_arrays", remember)
     assert tool.main([small]) == tool.main([small, "--seed", "42"]) == 0
     assert seeds == [0, 42]
 

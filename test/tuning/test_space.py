@@ -161,8 +161,10 @@ def test_problems_come_back_from_records() -> None:
 @pytest.mark.parametrize("size", [256, 2048], ids=["parts", "orders"])
 def test_a_sample_compiles(size: int) -> None:
     """Nothing that is proposed fails to compile, whatever axis it is on."""
-    compiler = pytest.importorskip("alcop_mlir.compiler", exc_type=ImportError)
-    from alcop_mlir import inputs
+    compiler = pytest.importorskip(
+        "alcop_mlir.compilation.compiler", exc_type=ImportError
+    )
+    from alcop_mlir.compilation import inputs
 
     problem = Problem(size, size, 512)
     source = inputs.read_text(_MATMUL.format(size=size))

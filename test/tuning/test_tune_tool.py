@@ -16,7 +16,7 @@ from alcop_mlir.tuning import records
 from alcop_mlir.tuning.problem import Problem
 
 pytest.importorskip("torch_mlir", exc_type=ImportError)
-from alcop_mlir import inputs
+from alcop_mlir.compilation import inputs
 from alcop_mlir.tools.tune_problem import file_problem
 
 MATMUL = """

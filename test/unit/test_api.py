@@ -13,7 +13,7 @@ import pytest
 
 import alcop_mlir
 from alcop_mlir.errors import CompileError, ConfigError
-from alcop_mlir.runtime import reference
+from alcop_mlir.runtime import checking
 
 TEXT = """
 func.func @product(%A: memref<64x64xf16>, %B: memref<64x64xf16>,
@@ -35,10 +35,10 @@ func.func @product(%A: tensor<64x64xf16>, %B: tensor<64x64xf16>,
 
 def run(program: Any) -> None:
     """Run on random arrays, and check; inputs stay as they were."""
-    before = reference.random_arrays(program.function)
+    before = checking.random_arrays(program.function)
     after = {name: array.copy() for name, array in before.items()}
     program(*after.values())
-    assert reference.check(program.function, before, after).ok
+    assert checking.check(program.function, before, after).ok
     for parameter in program.function.parameters:
         if parameter.role == "in":
             assert np.array_equal(before[parameter.name], after[parameter.name])
@@ -130,12 +130,12 @@ import sys
 for module in ("mlir", "torch_mlir", "llvmlite"):
     sys.modules[module] = None
 import alcop_mlir
-from alcop_mlir.runtime import reference
+from alcop_mlir.runtime import checking
 program = alcop_mlir.load({str(path)!r})
-before = reference.random_arrays(program.function)
+before = checking.random_arrays(program.function)
 after = {{name: array.copy() for name, array in before.items()}}
 program(*after.values())
-assert reference.check(program.function, before, after).ok
+assert checking.check(program.function, before, after).ok
 """
     subprocess.run([sys.executable, "-c", code], check=True)
 
@@ -220,7 +220,7 @@ def test_a_kernel_over_the_limits_is_refused(
     change: dict[str, Any], message: str
 ) -> None:
     """What it needs, and what the target has; at the limit it passes."""
-    from alcop_mlir import compiler
+    from alcop_mlir.compilation import compiler
     from alcop_mlir.runtime.manifest import Kernel
 
     at_limit = {"block": (1024, 1, 1), "shared_bytes": 101376, "registers": 64}
@@ -233,7 +233,7 @@ def test_a_kernel_over_the_limits_is_refused(
 def test_registered_passes_are_known_to_pipelines() -> None:
     """Beside our own and upstream's."""
     from alcop_mlir.bindings import ir, make_context
-    from alcop_mlir.transforms.base import Pass, option
+    from alcop_mlir.passes.base import Pass, option
 
     seen: list[str] = []
 

@@ -11,11 +11,15 @@ import ast
 import re
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass
+from graphlib import CycleError, TopologicalSorter
 from pathlib import Path
 
 import pytest
+
+from alcop_mlir.pipelines.registry import PASSES as PASS_TABLE
+from alcop_mlir.pipelines.registry import Registry
 
 PACKAGE = Path(__file__).resolve().parents[2] / "alcop_mlir"
 
@@ -38,67 +42,91 @@ def module_name(path: Path) -> str:
 
 def pass_modules() -> str:
     """The modules that define a pass: a class derived from `Pass`."""
-    files = sorted((PACKAGE / "transforms").glob("*.py"))
+    files = sorted((PACKAGE / "transforms").rglob("*.py"))
     defines = re.compile(r"^class \w+\(Pass\)", re.MULTILINE)
     return " ".join(
         module_name(f) for f in files if defines.search(f.read_text("utf-8"))
     )
 
 
-# What a function ought to compute, as data, its values, and sizes of its arrays.
-REFERENCE = "steps expressions evaluation polynomials"
-ANALYSIS = (
-    f"dialects.* bindings diagnostics target schedule resources errors {REFERENCE}"
+# Rooms of analysis and transforms: each with the rooms below it.
+IR = "analysis.ir.*"
+LINALG = f"{IR} analysis.linalg.*"
+LAYOUT = f"{IR} analysis.layout.*"
+ANALYSIS = "bindings diagnostics target schedule resources errors dialects.*"
+REFERENCE = "errors fields element_types reference.*"
+# What a function computes, as data, without the half that reads it from linalg.
+STEPS = "reference.expressions reference.evaluation reference.steps"
+TRANSFORMS = f"{ANALYSIS} analysis.* passes.*"
+PASSES = pass_modules()
+RUNTIME = (
+    "target schedule knobs errors files fields element_types dtypes polynomials "
+    f"{STEPS} reference.step_values runtime.*"
 )
-TRANSFORMS = f"analysis.* {ANALYSIS} transforms.*"
-# What runs passes, and the passes: no pass, and nothing that helps one, imports them.
-RUNNERS = (
-    "transforms.pipelines transforms.driver transforms.running transforms.upstream "
-    "transforms.instrument transforms.pipeline_text"
+COMPILATION = (
+    f"{TRANSFORMS} pipelines.* transforms.tiling.thread_points reference.* {RUNTIME} "
+    "version compilation.*"
 )
-PASSES = f"{RUNNERS} {pass_modules()}"
-RUNTIME = f"target schedule knobs errors files fields {REFERENCE} runtime.*"
-COMPILER = f"{TRANSFORMS} {RUNTIME} inputs decisions description __version__"
 
 # The first pattern that fits a module decides.
 RULES = {
     "errors": Rule(),
+    "version": Rule(),
+    "element_types": Rule(),
+    "polynomials": Rule(),
     "target": Rule("errors"),
     "knobs": Rule("errors"),
     "files": Rule("errors"),
     "fields": Rule("errors"),
-    "polynomials": Rule(),
-    "expressions": Rule("errors fields"),
-    "evaluation": Rule("errors expressions"),
-    "steps": Rule("errors fields expressions"),
-    "schedule": Rule("errors target schedule"),
+    "dtypes": Rule("element_types"),
+    "schedule": Rule("errors target"),
     "resources": Rule("errors target schedule"),
     "bindings": Rule("errors knobs"),
     "diagnostics": Rule("errors knobs bindings"),
-    "inputs": Rule("errors files bindings diagnostics"),
     "dialects.*": Rule("bindings errors schedule dialects.*"),
-    "analysis.*": Rule(f"{ANALYSIS} analysis.*"),
+    "reference.from_linalg.*": Rule(f"bindings {LINALG} {REFERENCE}"),
+    "reference.*": Rule(f"dtypes {REFERENCE}", never="reference.from_linalg.*"),
+    "analysis": Rule(),
+    "analysis.ir.*": Rule(f"{ANALYSIS} {IR}"),
+    "analysis.linalg.*": Rule(f"{ANALYSIS} {LINALG} {STEPS}"),
+    "analysis.layout.*": Rule(f"{ANALYSIS} {LAYOUT}"),
+    "analysis.pipelining.*": Rule(f"{ANALYSIS} {LAYOUT} analysis.pipelining.*"),
+    "analysis.host.*": Rule(f"{ANALYSIS} polynomials {LAYOUT} analysis.host.*"),
+    # Shares nothing with the passes whose work it checks.
+    "verifier.*": Rule("bindings verifier.*"),
+    "passes.*": Rule("bindings dialects.* errors passes.*"),
     "transforms": Rule(),
-    "transforms.pipelines": Rule(TRANSFORMS),
-    "transforms.driver": Rule(f"{TRANSFORMS} files"),
-    "transforms.running": Rule(f"{TRANSFORMS} files"),
-    "transforms.upstream": Rule("bindings errors transforms.pipeline_text"),
-    "transforms.select_schedule": Rule(TRANSFORMS, lazy="tuning.*", never=PASSES),
-    "transforms.*": Rule(TRANSFORMS, never=PASSES),
+    "transforms.linalg.select_schedule": Rule(
+        f"{TRANSFORMS} transforms.linalg.*", lazy="tuning.*", never=PASSES
+    ),
+    "transforms.linalg.*": Rule(f"{TRANSFORMS} transforms.linalg.*", never=PASSES),
+    "transforms.pipelining.*": Rule(
+        f"{TRANSFORMS} verifier.* transforms.pipelining.*", never=PASSES
+    ),
+    "transforms.tensor_cores.*": Rule(
+        f"{TRANSFORMS} transforms.tensor_cores.*", never=PASSES
+    ),
+    "transforms.tiling.*": Rule(
+        f"{TRANSFORMS} transforms.linalg.* transforms.tiling.*", never=PASSES
+    ),
+    "transforms.kernels.*": Rule(f"{TRANSFORMS} transforms.*", never=PASSES),
+    "pipelines.registry": Rule(
+        "errors passes.* pipelines.*", lazy="transforms.*", never="pipelines.driver"
+    ),
+    "pipelines.*": Rule(
+        "bindings diagnostics errors files dialects.* passes.* verifier.* pipelines.*"
+    ),
     # Kernels run where there is no MLIR: nothing in runtime needs ptx to be loaded.
     "runtime.ptx": Rule(f"{RUNTIME} bindings"),
     "runtime.emulator.*": Rule("errors files runtime.emulator.*"),
     "runtime.*": Rule(RUNTIME, lazy="runtime.ptx"),
     "tuning.*": Rule("schedule target resources errors knobs files tuning.*"),
-    "compiler": Rule(COMPILER),
-    "decisions": Rule(COMPILER),
-    "description": Rule(COMPILER),
+    "compilation.*": Rule(COMPILATION),
     "tools.*": Rule("*"),
     # Loaded first by whoever loads anything: light, and without MLIR.
     "alcop_mlir": Rule(
-        "errors target schedule",
-        lazy="bindings diagnostics inputs compiler decisions dialects.* analysis.* "
-        "transforms.* runtime.* tuning.*",
+        "errors target schedule version",
+        lazy="bindings dialects.* passes.* pipelines.* compilation.* runtime.*",
     ),
 }
 
@@ -109,7 +137,8 @@ ONLY_IN = {
     "llvmlite": "runtime.ptx",
     "cupy": "runtime.launch runtime.measure",
     "sklearn": "tuning.learned tuning.training",
-    "numpy": "evaluation runtime.* tuning.* tools.*",
+    "numpy": "dtypes reference.evaluation reference.step_values runtime.* tuning.* "
+    "tools.*",
     "rich": "tools.*",
     "matplotlib": "tools.tune_report",
 }
@@ -134,23 +163,50 @@ def test_every_module_has_a_rule() -> None:
     assert not without
 
 
+def test_no_circle_between_rooms() -> None:
+    assert not circle(arrows(room_of))
+
+
+def test_a_circle_is_found() -> None:
+    assert circle({"a": {"b"}, "b": {"c"}, "c": {"b"}}) == ["b", "c", "b"]
+
+
+def test_the_table_of_passes_is_true() -> None:
+    """Each name leads to the class of that name; each pass file is in the table."""
+    classes = [Registry().find_pass(name) for name in PASS_TABLE]
+    assert [found and found.name for found in classes] == list(PASS_TABLE)
+    listed = {f"transforms.{place.partition(':')[0]}" for place in PASS_TABLE.values()}
+    assert listed == set(PASSES.split())
+
+
 @pytest.mark.parametrize(
     ("module", "source"),
     [
         ("errors", "from alcop_mlir import knobs"),
         ("schedule", "from alcop_mlir.bindings import ir"),
-        ("analysis.copies", "from alcop_mlir.transforms.build import clone"),
-        ("analysis.copies", "import torch_mlir.ir"),
-        ("analysis.copies", "import_module('cupy')"),
-        ("analysis.copies", "if TYPE_CHECKING:\n    from alcop_mlir import tuning"),
-        ("analysis.copies", "if TYPE_CHECKING:\n    pass\nelse:\n    import cupy"),
-        ("analysis.copies", "importlib.import_module('mlir.ir')"),
-        ("analysis.copies", "if True:\n    from alcop_mlir.tuning import space"),
-        ("transforms.one", "from alcop_mlir.transforms.multi_buffer import f"),
-        ("transforms.one", "from alcop_mlir.transforms import multi_buffer"),
-        ("transforms.one", "def f():\n    import alcop_mlir.transforms.multi_buffer"),
-        ("transforms.select_schedule", "from alcop_mlir.tuning import learned"),
-        ("transforms.base", "from alcop_mlir.transforms.pipelines import PASSES"),
+        ("analysis.ir.one", "from alcop_mlir.passes.build import clone"),
+        ("analysis.ir.one", "import torch_mlir.ir"),
+        ("analysis.ir.one", "import_module('cupy')"),
+        ("analysis.ir.one", "if TYPE_CHECKING:\n    from alcop_mlir import tuning"),
+        ("analysis.ir.one", "if TYPE_CHECKING:\n    pass\nelse:\n    import cupy"),
+        ("analysis.ir.one", "importlib.import_module('mlir.ir')"),
+        ("analysis.ir.one", "if True:\n    from alcop_mlir.tuning import space"),
+        (
+            "transforms.tiling.one",
+            "from alcop_mlir.transforms.pipelining.multi_buffer import f",
+        ),
+        ("transforms.tiling.one", "from alcop_mlir.transforms import pipelining"),
+        ("analysis.ir.one", "from alcop_mlir.analysis.layout import swizzle"),
+        ("analysis.linalg.one", "from alcop_mlir.analysis.layout import swizzle"),
+        ("transforms.linalg.one", "from alcop_mlir.transforms.tiling import raster"),
+        ("verifier.one", "from alcop_mlir.analysis.ir import loops"),
+        ("compilation.compiler", "from alcop_mlir import __version__"),
+        (
+            "transforms.tiling.one",
+            "def f():\n    import alcop_mlir.transforms.pipelining.multi_buffer",
+        ),
+        ("transforms.linalg.select_schedule", "from alcop_mlir.tuning import learned"),
+        ("passes.base", "from alcop_mlir.pipelines.registry import PASSES"),
         ("runtime.bundle", "from alcop_mlir.runtime.ptx import assemble"),
         ("runtime.bundle", "from alcop_mlir.runtime import ptx"),
         ("runtime.bundle", "import cupy"),
@@ -174,13 +230,16 @@ def test_a_wrong_import_is_found(module: str, source: str) -> None:
         ("knobs", "import os\nfrom pathlib import Path"),
         ("dialects.alcop", "from alcop_mlir.dialects.values import to_attribute"),
         (
-            "transforms.base",
+            "passes.base",
             "if TYPE_CHECKING:\n    from typing_extensions import Self",
         ),
-        ("transforms.one", "from alcop_mlir.transforms.base import Pass"),
-        ("transforms.one", "from alcop_mlir.transforms import base, build"),
-        ("transforms.pipelines", "from alcop_mlir.transforms import multi_buffer"),
-        ("transforms.select_schedule", "def f():\n    from alcop_mlir import tuning"),
+        ("transforms.tiling.one", "from alcop_mlir.passes.base import Pass"),
+        ("transforms.tiling.one", "from alcop_mlir.passes import base, build"),
+        ("transforms.tiling.one", "from alcop_mlir.transforms.linalg import matrices"),
+        (
+            "transforms.linalg.select_schedule",
+            "def f():\n    from alcop_mlir import tuning",
+        ),
         ("runtime.launch", "import cupy\nimport numpy as np"),
         ("runtime.bundle", "def f():\n    from alcop_mlir.runtime import ptx"),
         ("runtime.ptx", "import llvmlite.binding\nfrom alcop_mlir.bindings import ir"),
@@ -208,6 +267,38 @@ for name in {sorted(set(names) - {"runtime.ptx"})}:
     command = [sys.executable, "-c", program]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
+
+
+def arrows(name_of: Callable[[str], str]) -> dict[str, set[str]]:
+    """Which modules import which, by what `name_of` calls them, imports when called
+    included.
+    """
+    names = {module_name(path) for path in sources()}
+    found: dict[str, set[str]] = {name_of(name): set() for name in names}
+    for path in sources():
+        module = module_name(path)
+        for one in imports(ast.parse(path.read_text("utf-8"))):
+            imported = one.module.removeprefix(f"{PACKAGE.name}.")
+            while imported not in names and "." in imported:
+                imported = imported.rpartition(".")[0]
+            if imported in names and name_of(imported) != name_of(module):
+                found[name_of(module)].add(name_of(imported))
+    return found
+
+
+def room_of(module: str) -> str:
+    """The folder of a module; a module that stands in none is a room by itself."""
+    is_folder = (PACKAGE / module.replace(".", "/")).is_dir()
+    return module if is_folder or "." not in module else module.rpartition(".")[0]
+
+
+def circle(graph: Mapping[str, Collection[str]]) -> list[str]:
+    """A way along the arrows that comes back to where it began; empty without one."""
+    try:
+        tuple(TopologicalSorter(graph).static_order())
+    except CycleError as error:
+        return list(error.args[1])[::-1]
+    return []
 
 
 def sources() -> list[Path]:

@@ -11,13 +11,7 @@ from dataclasses import dataclass
 
 from alcop_mlir.errors import EmulationError
 from alcop_mlir.runtime.emulator.memory import STATIC_SHARED_LIMIT, TARGET_SHARED
-from alcop_mlir.runtime.emulator.syntax import (
-    Address,
-    Kernel,
-    Module,
-    Name,
-    Variable,
-)
+from alcop_mlir.runtime.emulator.syntax import Address, Kernel, Module, Name, Variable
 
 
 @dataclass(frozen=True)

@@ -22,13 +22,7 @@ import numpy as np
 
 from alcop_mlir.runtime.emulator import numerics as num
 from alcop_mlir.runtime.emulator.lanes import Mask
-from alcop_mlir.runtime.emulator.scalars import (
-    F32,
-    S32,
-    S64,
-    U16,
-    U32,
-)
+from alcop_mlir.runtime.emulator.scalars import F32, S32, S64, U16, U32
 from alcop_mlir.runtime.emulator.syntax import Instruction, Operand, unsupported
 from alcop_mlir.runtime.emulator.translator import (
     Handler,

@@ -15,12 +15,7 @@ import numpy as np
 from alcop_mlir.runtime.emulator import numerics as num
 from alcop_mlir.runtime.emulator.scalars import F32, F64, U16, U32, Scalar
 from alcop_mlir.runtime.emulator.syntax import Instruction, unsupported
-from alcop_mlir.runtime.emulator.translator import (
-    Handler,
-    Op,
-    Translator,
-    rounding,
-)
+from alcop_mlir.runtime.emulator.translator import Handler, Op, Translator, rounding
 
 Array = np.ndarray
 Function = Callable[..., Array]

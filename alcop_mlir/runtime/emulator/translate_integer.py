@@ -11,20 +11,10 @@ from collections.abc import Callable
 import numpy as np
 
 from alcop_mlir.runtime.emulator import integers as ints
-from alcop_mlir.runtime.emulator.scalars import (
-    SCALARS,
-    U32,
-    U32T,
-    Scalar,
-)
+from alcop_mlir.runtime.emulator.scalars import SCALARS, U32, U32T, Scalar
 from alcop_mlir.runtime.emulator.syntax import Instruction, Integer, unsupported
 from alcop_mlir.runtime.emulator.translate_multiply import as_unsigned, carry_chain
-from alcop_mlir.runtime.emulator.translator import (
-    Handler,
-    Op,
-    Read,
-    Translator,
-)
+from alcop_mlir.runtime.emulator.translator import Handler, Op, Read, Translator
 
 Array = np.ndarray
 

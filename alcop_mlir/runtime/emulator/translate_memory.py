@@ -15,13 +15,7 @@ import numpy as np
 from alcop_mlir.runtime.emulator import access
 from alcop_mlir.runtime.emulator import numerics as num
 from alcop_mlir.runtime.emulator.lanes import Lanes, Mask
-from alcop_mlir.runtime.emulator.scalars import (
-    MOVED_AS,
-    SCALARS,
-    U16,
-    U32,
-    Scalar,
-)
+from alcop_mlir.runtime.emulator.scalars import MOVED_AS, SCALARS, U16, U32, Scalar
 from alcop_mlir.runtime.emulator.syntax import (
     Address,
     Instruction,

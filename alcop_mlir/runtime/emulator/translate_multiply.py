@@ -15,13 +15,7 @@ from alcop_mlir.runtime.emulator import integers as ints
 from alcop_mlir.runtime.emulator.lanes import Mask
 from alcop_mlir.runtime.emulator.scalars import B32, SCALARS, U32, Scalar
 from alcop_mlir.runtime.emulator.syntax import Instruction
-from alcop_mlir.runtime.emulator.translator import (
-    CARRY,
-    Handler,
-    Op,
-    Translator,
-    put,
-)
+from alcop_mlir.runtime.emulator.translator import CARRY, Handler, Op, Translator, put
 
 if TYPE_CHECKING:
     from alcop_mlir.runtime.emulator.cohort import Cohort

@@ -16,12 +16,7 @@ from alcop_mlir.runtime.emulator.faults import fault, place_of_mask
 from alcop_mlir.runtime.emulator.lanes import Mask
 from alcop_mlir.runtime.emulator.scalars import BOOL, PRED, S64, U32, U32T
 from alcop_mlir.runtime.emulator.syntax import Instruction, Operand, Pair, unsupported
-from alcop_mlir.runtime.emulator.translator import (
-    Handler,
-    Op,
-    Translator,
-    put,
-)
+from alcop_mlir.runtime.emulator.translator import Handler, Op, Translator, put
 
 if TYPE_CHECKING:
     from alcop_mlir.runtime.emulator.cohort import Cohort

@@ -1,0 +1,302 @@
+"""What a `gpu.launch` needs to become a kernel: its arrays, buffers, sizes.
+
+`read` answers with a frozen `Launch` or with a `Rejected`, and changes nothing. The
+layout of the shared buffers is decided here: in the order of their allocations, each at
+a multiple of `resources.SHARED_ALIGNMENT` bytes, or of its own alignment if larger.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from alcop_mlir import resources
+from alcop_mlir.analysis.ir.loops import constant, defining_op, is_inside
+from alcop_mlir.analysis.ir.memory import VIEW_OPS, is_workgroup
+from alcop_mlir.analysis.ir.memref_layouts import is_strided
+from alcop_mlir.analysis.ir.slices import captured, is_pure
+from alcop_mlir.analysis.layout.staging import OVERLAID
+from alcop_mlir.bindings import ir
+
+_DIMENSIONS = 3
+_INDEX_BYTES = 8
+# Block arguments of a launch: block ids, thread ids, grid sizes, block sizes.
+LAUNCH_ARGUMENTS = 4 * _DIMENSIONS
+# Operand that an op reads through, where it does not write through it.
+_READ_OPERAND = {
+    "memref.copy": 0,
+    "memref.dim": 0,
+    "memref.load": 0,
+    "vector.load": 0,
+    "vector.transfer_read": 0,
+}
+# The same for writing.
+_WRITTEN_OPERAND = {
+    "memref.copy": 1,
+    "memref.dim": 0,
+    "memref.store": 1,
+    "vector.store": 1,
+    "vector.transfer_write": 1,
+}
+_ASYNC_COPY = "nvgpu.device_async_copy"  # operand 0 is written, and shared memory
+
+
+@dataclass(frozen=True)
+class WorkgroupBuffer:
+    """A workgroup buffer: the op that allocates it, its place in shared memory."""
+
+    alloc: Any
+    offset: int  # bytes
+
+
+@dataclass(frozen=True)
+class KernelLaunch:
+    """A launch that can become a kernel.
+
+    grid:         number of blocks along x, y, z: index values
+    block:        number of threads along x, y, z
+    arrays:       memrefs of the host that the body uses, those that are arguments of
+                  the function first, in their order
+    scalars:      other values of the host that the body uses
+    sunk:         pure ops of the host that the body uses, to be done again inside
+    buffers:      shared buffers
+    shared_bytes: over all buffers
+    """
+
+    op: Any
+    grid: tuple[Any, ...]
+    block: tuple[int, ...]
+    arrays: tuple[Any, ...]
+    scalars: tuple[Any, ...]
+    sunk: tuple[Any, ...]
+    buffers: tuple[WorkgroupBuffer, ...]
+    shared_bytes: int
+
+    @property
+    def static_grid(self) -> tuple[int, ...] | None:
+        """The grid, where it is made of constants."""
+        sizes = tuple(constant(value) for value in self.grid)
+        return None if None in sizes else sizes  # type: ignore[return-value]
+
+    @property
+    def shared_size(self) -> Any | None:
+        """The bytes that the launch itself asks for, a value, or None."""
+        sizes = list(self.op.operands)[2 * _DIMENSIONS :]
+        return sizes[0] if sizes else None
+
+
+@dataclass(frozen=True)
+class Rejected:
+    """Why the launch cannot become a kernel; `op` is the op to blame."""
+
+    op: Any
+    reason: str
+
+
+class _Refused(Exception):
+    def __init__(self, op: Any, reason: str):
+        super().__init__(reason)
+        self.op = op
+
+
+def read(launch: Any) -> KernelLaunch | Rejected:
+    """What the launch needs, or why it cannot become a kernel."""
+    try:
+        return _read(launch.operation)
+    except _Refused as refused:
+        return Rejected(refused.op, str(refused))
+
+
+def is_only_read(array: Any) -> bool:
+    """Whether no op writes through `array`, as far as the ops are known."""
+    return _is_used_only(array, _READ_OPERAND)
+
+
+def is_only_written(array: Any) -> bool:
+    """Whether no op reads through `array`, as far as the ops are known."""
+    return _is_used_only(array, _WRITTEN_OPERAND)
+
+
+def _is_used_only(array: Any, operands: Mapping[str, int]) -> bool:
+    """Whether all uses are such operands of such ops, views looked through."""
+    for use in array.uses:
+        op = use.owner.operation
+        if op.name in VIEW_OPS:
+            if not all(_is_used_only(result, operands) for result in op.results):
+                return False
+        elif op.name == _ASYNC_COPY:
+            if operands is not _READ_OPERAND or use.operand_number == 0:
+                return False
+        elif use.operand_number != operands.get(op.name):
+            return False
+    return True
+
+
+def _read(launch: Any) -> KernelLaunch:
+    _check_form(launch)
+    operands = list(launch.operands)
+    arrays, scalars, sunk = _captures(launch)
+    for array in arrays:
+        _check_array(launch, array)
+    buffers, shared_bytes = _layout(launch)
+    return KernelLaunch(
+        op=launch,
+        grid=tuple(operands[:_DIMENSIONS]),
+        block=_block_size(launch, operands[_DIMENSIONS : 2 * _DIMENSIONS]),
+        arrays=arrays,
+        scalars=scalars,
+        sunk=sunk,
+        buffers=buffers,
+        shared_bytes=shared_bytes,
+    )
+
+
+def _check_form(launch: Any) -> None:
+    segments = list(launch.attributes["operandSegmentSizes"])
+    if segments[0] or list(launch.results):
+        raise _Refused(launch, "is asynchronous, expected a launch that waits")
+    if any(segments[1 + 2 * _DIMENSIONS : 1 + 3 * _DIMENSIONS]):
+        raise _Refused(launch, "has clusters, expected blocks only")
+    if len(launch.regions[0].blocks[0].arguments) != LAUNCH_ARGUMENTS:
+        raise _Refused(
+            launch,
+            "has private attributions, expected values or shared memory",
+        )
+
+
+def _block_size(launch: Any, values: list[Any]) -> tuple[int, ...]:
+    sizes = []
+    for value in values:
+        size = constant(value)
+        if size is None:
+            raise _Refused(launch, "has a block size that is not constant")
+        sizes.append(size)
+    return tuple(sizes)
+
+
+def _captures(launch: Any) -> tuple[tuple[Any, ...], tuple[Any, ...], tuple[Any, ...]]:
+    """Arrays, scalars and pure ops of the host that the body uses."""
+    found: dict[Any, None] = {}
+    sunk: dict[Any, None] = {}
+    for value in captured(launch):
+        if any(is_inside(use.owner, launch) for use in value.uses):
+            _follow(value, found, sunk)
+    arrays, scalars = [], []
+    for value in found:
+        if isinstance(value.type, ir.MemRefType):
+            arrays.append(value)
+        elif isinstance(value.type, ir.IndexType | ir.IntegerType | ir.FloatType):
+            scalars.append(value)
+        else:
+            raise _Refused(
+                launch,
+                f"uses a value of type {value.type}, expected arrays and scalars",
+            )
+    arrays.sort(key=_argument_number)  # stable: the others keep their order
+    return tuple(arrays), tuple(scalars), tuple(sunk)
+
+
+def _follow(value: Any, found: dict[Any, None], sunk: dict[Any, None]) -> None:
+    """File `value` under what it is computed from; ops after those they depend on."""
+    owner = defining_op(value)
+    if owner is None or not is_pure(owner):
+        found[value] = None
+    elif owner.operation not in sunk:
+        for operand in owner.operation.operands:
+            _follow(operand, found, sunk)
+        sunk[owner.operation] = None
+
+
+def _argument_number(value: Any) -> float:
+    return value.arg_number if defining_op(value) is None else float("inf")
+
+
+def _check_array(launch: Any, array: Any) -> None:
+    """A kernel gets the pointer, sizes and strides: the first element is at it."""
+    kind = array.type
+    if kind.memory_space is not None:
+        raise _Refused(launch, f"uses an array {kind}, expected no memory space")
+    if not is_strided(kind):
+        raise _Refused(launch, f"uses an array {kind}, expected a strided layout")
+    _, offset = kind.get_strides_and_offset()
+    if offset != 0:
+        raise _Refused(
+            launch,
+            f"uses an array {kind}, expected one without an offset: "
+            "alcop-drop-offsets takes that of an argument away",
+        )
+
+
+def _layout(launch: Any) -> tuple[tuple[WorkgroupBuffer, ...], int]:
+    """Place every workgroup buffer, overlaid ones over the others; total of bytes."""
+    allocations = list(_allocations(launch))
+    apart = [alloc for alloc in allocations if OVERLAID not in alloc.attributes]
+    over = [alloc for alloc in allocations if OVERLAID in alloc.attributes]
+    buffers, end = _one_after_the_other(apart)
+    overlaid, end_of_overlaid = _one_after_the_other(over)
+    buffers += overlaid
+    if buffers and list(launch.operands)[2 * _DIMENSIONS :]:
+        raise _Refused(
+            launch,
+            "asks for dynamic shared memory and allocates workgroup buffers, expected "
+            "one of them",
+        )
+    return tuple(buffers), max(end, end_of_overlaid)
+
+
+def _one_after_the_other(allocations: list[Any]) -> tuple[list[WorkgroupBuffer], int]:
+    """Their places from the beginning of shared memory on, and the end of the last."""
+    buffers: list[WorkgroupBuffer] = []
+    end = 0
+    for alloc in allocations:
+        alignment = 1
+        if "alignment" in alloc.attributes:
+            alignment = alloc.attributes["alignment"].value
+        offset = -(-end // alignment) * alignment
+        buffers.append(WorkgroupBuffer(alloc, offset))
+        end = offset + resources.align(_bytes(alloc.results[0].type))
+    return buffers, end
+
+
+def _allocations(launch: Any) -> Iterator[Any]:
+    """The allocations in the body, checked."""
+    found: list[Any] = []
+
+    def visit(op: Any) -> Any:
+        if op.name in ("memref.alloc", "memref.alloca"):
+            found.append(op)
+        return ir.WalkResult.ADVANCE
+
+    launch.walk(visit, ir.WalkOrder.PRE_ORDER)
+    for op in found:
+        kind = op.results[0].type
+        if not is_workgroup(kind):
+            raise _Refused(
+                op, f"allocates {kind} in a kernel, expected workgroup memory"
+            )
+        if op.parent.operation != launch:
+            raise _Refused(
+                op,
+                f"workgroup buffer allocated inside '{op.parent.operation.name}', "
+                "expected at the top level of the launch",
+            )
+        contiguous = ir.MemRefType.get(
+            kind.shape, kind.element_type, memory_space=kind.memory_space
+        )
+        if not kind.has_static_shape or kind != contiguous:
+            raise _Refused(
+                op, f"workgroup buffer is {kind}, expected static sizes without gaps"
+            )
+    return iter(found)
+
+
+def _bytes(memref: Any) -> int:
+    elements = math.prod(memref.shape)
+    kind = memref.element_type
+    if isinstance(kind, ir.VectorType):
+        elements *= math.prod(kind.shape)
+        kind = kind.element_type
+    bits = getattr(kind, "width", 8 * _INDEX_BYTES)
+    return elements * max(1, bits // 8)

@@ -1,0 +1,326 @@
+"""What is known about the alignment of indices and addresses.
+
+`divisor` finds a number that an index is certainly a multiple of, through arithmetic,
+loops and branches. `address_alignment` puts the divisors of all indices of an access
+together with strides and offsets: the bytes that the access is certainly aligned to.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from alcop_mlir.analysis.ir import loops
+from alcop_mlir.analysis.ir.memref_layouts import follows_shape
+from alcop_mlir.analysis.ir.promises import row_alignment
+from alcop_mlir.bindings import ir
+from alcop_mlir.target import CP_ASYNC_BYTES
+
+# Arrays begin at a multiple of this many bytes: the kernel ABI asks it of arguments,
+# and alcop-outline-kernels gives shared buffers more. Wider accesses do not exist.
+BASE_ALIGNMENT = max(CP_ASYNC_BYTES)
+
+# Divisors of values that are being looked at, for loop-carried ones.
+_Assumed = dict[Any, int]
+
+
+def divisor(value: Any, assumed: _Assumed | None = None) -> int:
+    """The greatest number found that divides `value`; 0 for the constant zero."""
+    assumed = {} if assumed is None else assumed
+    if value in assumed:
+        return assumed[value]
+    known = loops.constant(value)
+    if known is not None:
+        return abs(known)
+    op = loops.defining_op(value)
+    if op is None:
+        return _argument_divisor(value, assumed)
+    if op.operation.name == "scf.for":
+        return _carried_divisor(op, list(op.operation.results).index(value), assumed)
+    if op.operation.name == "scf.if":
+        return _branch_divisor(op, list(op.operation.results).index(value), assumed)
+    rule = _RULES.get(op.operation.name)
+    return 1 if rule is None else rule(op.operation, assumed)
+
+
+def address_alignment(memref: Any, divisors: Sequence[int]) -> int:
+    """Bytes that the element at indices divisible by `divisors` is aligned to."""
+    size = element_bytes(memref.type)
+    alignment = base_alignment(memref)
+    for number, known in enumerate(divisors):
+        if memref.type.shape[number] != 1:  # else the index is zero
+            step = stride_divisor(memref, number) * known * size
+            alignment = math.gcd(alignment, step)
+    return alignment
+
+
+def stride_divisor(memref: Any, number: int) -> int:
+    """A number that surely divides the stride of dimension `number`, in elements.
+
+    Of a stride that is not static, from the values that the view was made with, and
+    from what was promised of an argument.
+    """
+    kind = memref.type
+    strides, _ = kind.get_strides_and_offset()
+    if strides[number] != ir.ShapedType.get_dynamic_stride_or_offset():
+        return abs(strides[number])
+    op = loops.defining_op(memref)
+    if op is not None and op.operation.name == "memref.reinterpret_cast":
+        return divisor(_given_strides(op)[number])
+    if op is not None and op.operation.name in _SAME_STRIDES:
+        source = op.operation.operands[0]
+        place = _source_dimension(op, number)
+        if isinstance(source.type, ir.MemRefType) and place is not None:
+            return stride_divisor(source, place)
+    if op is not None and op.operation.name in _REGROUPED:
+        return _regrouped_stride_divisor(op.operation, number)
+    if number == kind.rank - 1:
+        return 1
+    promised = max(1, row_alignment(memref) // element_bytes(kind))
+    if not follows_shape(kind):
+        return promised
+    row = promised if kind.is_dynamic_dim(kind.rank - 1) else kind.shape[-1]
+    return _sizes_divisor(kind.shape[number + 1 : -1]) * row
+
+
+def _regrouped_stride_divisor(view: Any, number: int) -> int:
+    """Of a dimension that was split off, or put together of several."""
+    source, result = view.operands[0], view.results[0]
+    for place, group in enumerate(view.attributes["reassociation"]):
+        members = [member.value for member in group]
+        if view.name == "memref.collapse_shape" and place == number:
+            return math.gcd(*(stride_divisor(source, member) for member in members))
+        if view.name == "memref.expand_shape" and number in members:
+            inner = result.type.shape[number + 1 : members[-1] + 1]
+            return stride_divisor(source, place) * _sizes_divisor(inner)
+    return 1
+
+
+def _sizes_divisor(sizes: Sequence[int]) -> int:
+    """A number that surely divides the product of the sizes."""
+    dynamic = ir.ShapedType.get_dynamic_size()
+    return math.prod(1 if size == dynamic else size for size in sizes)
+
+
+def base_alignment(memref: Any) -> int:
+    """Bytes that the first element of `memref` is aligned to."""
+    op = loops.defining_op(memref)
+    if op is not None and op.operation.name in _VIEW_RULES:
+        return _VIEW_RULES[op.operation.name](op.operation)
+    _, offset = memref.type.get_strides_and_offset()
+    return math.gcd(BASE_ALIGNMENT, _static(offset) * element_bytes(memref.type))
+
+
+def behind_casts(memref: Any) -> Any:
+    """What `memref` was before casts that only forget sizes, strides or an offset.
+
+    Upstream folds accesses of views into their buffers, but not through casts.
+    """
+    op = loops.defining_op(memref)
+    while op is not None and op.operation.name == "memref.cast":
+        source = op.operation.operands[0]
+        if not isinstance(source.type, ir.MemRefType):
+            break
+        memref, op = source, loops.defining_op(source)
+    return memref
+
+
+def element_bytes(kind: Any) -> int:
+    """Bytes of one element of a memref or vector type; 1 where that is not known."""
+    element = kind.element_type
+    return element.width // 8 if has_whole_bytes(element) else 1
+
+
+def has_whole_bytes(element: Any) -> bool:
+    """Whether elements of this type fill a known number of bytes."""
+    return isinstance(element, ir.IntegerType | ir.FloatType) and element.width % 8 == 0
+
+
+def _static(stride_or_offset: int) -> int:
+    """Itself, or 1 (any number) where it is only known at run time."""
+    dynamic = ir.ShapedType.get_dynamic_stride_or_offset()
+    return 1 if stride_or_offset == dynamic else stride_or_offset
+
+
+def _given_strides(op: Any) -> list[Any]:
+    """Strides of a reinterpret_cast; values, and None where they are static."""
+    dynamic = ir.ShapedType.get_dynamic_stride_or_offset()
+    static = op.operation.attributes["static_strides"]
+    count = sum(1 for stride in static if stride == dynamic)
+    operands = iter(list(op.operation.operands)[-count:] if count else [])
+    return [next(operands) if stride == dynamic else None for stride in static]
+
+
+def _source_dimension(view: Any, number: int) -> int | None:
+    """The dimension of the source that dimension `number` of a view is; else None."""
+    operation = view.operation
+    if operation.name != "memref.subview":
+        return number
+    if any(step != 1 for step in operation.attributes["static_strides"]):
+        return None
+    return kept_dimensions(operation)[number]
+
+
+def kept_dimensions(subview: Any) -> list[int]:
+    """Per dimension of the result that of the source: some of size one are dropped.
+
+    Which of several is not told and does not matter: the outermost.
+    """
+    sizes = list(subview.operation.attributes["static_sizes"])
+    kept = list(range(len(sizes)))
+    for number, size in enumerate(sizes):
+        if len(kept) > subview.operation.results[0].type.rank and size == 1:
+            kept.remove(number)
+    return kept
+
+
+def _subview_alignment(op: Any) -> int:
+    """As the element of the source at the view's offsets."""
+    dynamic = ir.ShapedType.get_dynamic_size()
+    given = iter(list(op.operands)[1:])
+    divisors = [
+        divisor(next(given)) if offset == dynamic else abs(offset)
+        for offset in op.attributes["static_offsets"]
+    ]
+    return address_alignment(op.operands[0], divisors)
+
+
+def _cast_alignment(op: Any) -> int:
+    return base_alignment(op.operands[0])
+
+
+def _reinterpreted_alignment(op: Any) -> int:
+    """Of the source's own beginning, where the offset is static."""
+    source, offset = op.operands[0], op.attributes["static_offsets"][0]
+    size = element_bytes(op.results[0].type)
+    if not isinstance(source.type, ir.MemRefType):
+        return math.gcd(BASE_ALIGNMENT, size)
+    _, begin = source.type.get_strides_and_offset()
+    if begin != 0:  # the offset counts from the allocation, not from the view
+        return math.gcd(BASE_ALIGNMENT, size)
+    return math.gcd(base_alignment(source), _static(offset) * size)
+
+
+def _view_alignment(op: Any) -> int:
+    """Of a buffer of bytes seen from a shift on."""
+    return math.gcd(base_alignment(op.operands[0]), divisor(op.operands[1]))
+
+
+def _argument_divisor(argument: Any, assumed: _Assumed) -> int:
+    """Of a loop's induction variable or carried value; 1 of other arguments."""
+    owner = argument.owner.owner
+    if owner is None or owner.operation.name != "scf.for":
+        return 1
+    if argument.arg_number == 0:
+        lower, _, step = loops.bounds(owner)
+        return math.gcd(divisor(lower, assumed), divisor(step, assumed))
+    return _carried_divisor(owner, argument.arg_number - 1, assumed)
+
+
+def _carried_divisor(loop: Any, number: int, assumed: _Assumed) -> int:
+    """The greatest divisor of the start that every iteration keeps."""
+    argument = loops.body(loop).arguments[number + 1]
+    yielded = loops.terminator(loop).operation.operands[number]
+    kept = divisor(loops.inits(loop)[number], assumed)
+    while True:
+        after = math.gcd(kept, divisor(yielded, {**assumed, argument: kept}))
+        if after == kept:
+            return kept
+        kept = after
+
+
+def _branch_divisor(branch: Any, number: int, assumed: _Assumed) -> int:
+    ends = [list(r.blocks[0].operations)[-1] for r in branch.operation.regions]
+    return math.gcd(*(divisor(end.operation.operands[number], assumed) for end in ends))
+
+
+def _common(op: Any, assumed: _Assumed) -> int:
+    return math.gcd(*(divisor(operand, assumed) for operand in op.operands))
+
+
+def _product(op: Any, assumed: _Assumed) -> int:
+    return math.prod(divisor(operand, assumed) for operand in op.operands)
+
+
+def _selected(op: Any, assumed: _Assumed) -> int:
+    _, one, other = op.operands
+    return math.gcd(divisor(one, assumed), divisor(other, assumed))
+
+
+def _shifted(op: Any, assumed: _Assumed) -> int:
+    amount = loops.constant(op.operands[1])
+    return divisor(op.operands[0], assumed) << (amount or 0)
+
+
+def _masked(op: Any, assumed: _Assumed) -> int:
+    """Bits that are zero below in either operand are zero in the result."""
+    return max(_low_bit(divisor(operand, assumed)) for operand in op.operands)
+
+
+def _combined(op: Any, assumed: _Assumed) -> int:
+    """Bits that are zero below in both operands are zero in the result."""
+    bits = [_low_bit(divisor(operand, assumed)) for operand in op.operands]
+    return math.gcd(*bits)
+
+
+def _low_bit(number: int) -> int:
+    return number & -number
+
+
+def _applied(op: Any, assumed: _Assumed) -> int:
+    """Of an affine.apply: dimensions first, then symbols."""
+    affine_map = op.attributes["map"].value
+    known = [divisor(operand, assumed) for operand in op.operands]
+    dims, symbols = known[: affine_map.n_dims], known[affine_map.n_dims :]
+    return _expression_divisor(affine_map.results[0], dims, symbols)
+
+
+def _expression_divisor(expr: Any, dims: list[int], symbols: list[int]) -> int:
+    if isinstance(expr, ir.AffineConstantExpr):
+        return abs(ir.AffineConstantExpr(expr).value)
+    if isinstance(expr, ir.AffineDimExpr):
+        return dims[ir.AffineDimExpr(expr).position]
+    if isinstance(expr, ir.AffineSymbolExpr):
+        return symbols[ir.AffineSymbolExpr(expr).position]
+    if isinstance(expr, ir.AffineFloorDivExpr | ir.AffineCeilDivExpr):
+        return 1
+    binary = ir.AffineBinaryExpr(expr)
+    left = _expression_divisor(binary.lhs, dims, symbols)
+    right = _expression_divisor(binary.rhs, dims, symbols)
+    if isinstance(expr, ir.AffineMulExpr):
+        return left * right
+    return math.gcd(left, right)  # of a sum, and of a remainder
+
+
+_RULES: dict[str, Callable[[Any, _Assumed], int]] = {
+    "affine.apply": _applied,
+    "arith.addi": _common,
+    "arith.andi": _masked,
+    "arith.index_cast": _common,
+    "arith.index_castui": _common,
+    "arith.maxsi": _common,
+    "arith.maxui": _common,
+    "arith.minsi": _common,
+    "arith.minui": _common,
+    "arith.muli": _product,
+    "arith.ori": _combined,
+    "arith.remsi": _common,
+    "arith.remui": _common,
+    "arith.select": _selected,
+    "arith.shli": _shifted,
+    "arith.subi": _common,
+    "arith.xori": _combined,
+}
+
+_REGROUPED = ("memref.collapse_shape", "memref.expand_shape")
+_SAME_STRIDES = ("memref.cast", "memref.memory_space_cast", "memref.subview")
+_VIEW_RULES: dict[str, Callable[[Any], int]] = {
+    "memref.cast": _cast_alignment,
+    "memref.collapse_shape": _cast_alignment,
+    "memref.expand_shape": _cast_alignment,
+    "memref.memory_space_cast": _cast_alignment,
+    "memref.reinterpret_cast": _reinterpreted_alignment,
+    "memref.subview": _subview_alignment,
+    "memref.view": _view_alignment,
+}

@@ -1,0 +1,79 @@
+"""What may move past what at a function's top level: which arrays an op touches.
+
+By the roots of views, and on the safe side: an op that is not known touches everything.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from alcop_mlir.analysis.ir.memory import may_alias, root
+from alcop_mlir.analysis.ir.slices import is_pure
+from alcop_mlir.bindings import ir
+
+# Ops with effects that touch no memory but that of their operands or results.
+_OPERANDS_ONLY = frozenset(
+    "memref.alloc memref.alloca memref.copy memref.dealloc memref.load "
+    "memref.store".split()
+)
+# Operand numbers that such an op only reads.
+_READS = {"memref.copy": (0,), "memref.load": (0,)}
+
+
+def ops_before(op: Any) -> Iterator[Any]:
+    """Ops above `op` in its block, the nearest first."""
+    above = []
+    for other in op.block.operations:
+        if other.operation == op.operation:
+            break
+        above.append(other.operation)
+    return reversed(above)
+
+
+def ops_after(op: Any) -> Iterator[Any]:
+    """Ops below `op` in its block, in order."""
+    ops = [other.operation for other in op.block.operations]
+    return iter(ops[ops.index(op.operation) + 1 :])
+
+
+def reaches_only_operands(op: Any) -> bool:
+    """Whether `op` is known to touch no memory but that of its own operands."""
+    if op.name.startswith("linalg."):
+        return all(
+            is_pure(inner) or inner.operation.name.startswith("linalg.")
+            for block in op.regions[0].blocks
+            for inner in block.operations
+        )
+    return op.name in _OPERANDS_ONLY or is_pure(op)
+
+
+def touches(op: Any, array: Any, noalias_arguments: bool = False) -> bool:
+    """Whether `op` may read or write `array`; a view does neither."""
+    return not is_pure(op) and _reaches(op.operands, array, noalias_arguments)
+
+
+def writes(op: Any, array: Any, noalias_arguments: bool = False) -> bool:
+    """Whether `op` may write, or free, `array`."""
+    if is_pure(op):
+        return False
+    read = _READS.get(op.name, ())
+    written = [value for n, value in enumerate(op.operands) if n not in read]
+    if op.name.startswith("linalg."):
+        written = written[_inputs(op) :]
+    return _reaches(written, array, noalias_arguments)
+
+
+def _inputs(op: Any) -> int:
+    """Of a linalg op; those that do not tell have one output."""
+    if "operandSegmentSizes" in op.attributes:
+        return op.attributes["operandSegmentSizes"][0]
+    return len(op.operands) - 1
+
+
+def _reaches(values: Any, array: Any, noalias_arguments: bool) -> bool:
+    return any(
+        may_alias(root(value), root(array), noalias_arguments)
+        for value in values
+        if isinstance(value.type, ir.MemRefType)
+    )

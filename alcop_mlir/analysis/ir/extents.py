@@ -1,0 +1,57 @@
+"""How far memrefs reach: sizes as numbers or as values that are there already."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from alcop_mlir.analysis.ir.alignment import behind_casts, divisor, kept_dimensions
+from alcop_mlir.analysis.ir.loops import constant, defining_op
+from alcop_mlir.bindings import ir
+
+# Ops that are given the sizes that their result's type leaves open: from which operand.
+_OPEN_SIZES = {"memref.alloc": 0, "memref.expand_shape": 1}
+
+
+def extent(memref: Any, number: int) -> Any:
+    """Size of dimension `number`: an int, a value, or None where only an op can tell.
+
+    Looks through casts, and at the sizes that a view or an allocation was made with.
+    """
+    memref = behind_casts(memref)
+    if not memref.type.is_dynamic_dim(number):
+        return memref.type.shape[number]
+    op = defining_op(memref)
+    if op is None:
+        return None
+    if op.operation.name == "memref.reinterpret_cast":
+        size = list(_given_sizes(op))[number]
+    elif op.operation.name == "memref.subview":
+        size = list(_given_sizes(op))[kept_dimensions(op)[number]]
+    elif op.operation.name in _OPEN_SIZES:
+        place = sum(memref.type.is_dynamic_dim(n) for n in range(number))
+        size = op.operation.operands[_OPEN_SIZES[op.operation.name] + place]
+    else:
+        return None
+    if isinstance(size, int):
+        return size
+    known = constant(size)
+    return size if known is None else known
+
+
+def extent_divisor(memref: Any, number: int) -> int:
+    """A number that surely divides the size of dimension `number`; 0 for size 0."""
+    size = extent(memref, number)
+    if size is None:
+        return 1
+    return size if isinstance(size, int) else divisor(size)
+
+
+def _given_sizes(view: Any) -> Iterator[Any]:
+    """The sizes of a subview or reinterpret_cast: ints, or operands."""
+    operation = view.operation
+    _, offsets, sizes, _ = operation.attributes["operandSegmentSizes"]
+    operands = iter(list(operation.operands)[1 + offsets : 1 + offsets + sizes])
+    dynamic = ir.ShapedType.get_dynamic_size()
+    for size in operation.attributes["static_sizes"]:
+        yield next(operands) if size == dynamic else size

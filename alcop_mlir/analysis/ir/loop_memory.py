@@ -1,0 +1,57 @@
+"""What a loop does to memory, and how it synchronises, at any depth."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from typing import Any
+
+from alcop_mlir.analysis.ir import memory
+from alcop_mlir.bindings import ir
+
+
+def ops_inside(loop: Any, *names: str) -> list[Any]:
+    """The ops of those names inside `loop`, at any depth."""
+    found: list[Any] = []
+
+    def visit(inner: Any) -> Any:
+        if inner.operation.name in names:
+            found.append(inner.operation)
+        return ir.WalkResult.ADVANCE
+
+    loop.operation.walk(visit)
+    return found
+
+
+def shared_roots_in(loop: Any) -> set[Any]:
+    """The shared buffers that `loop` touches, at any depth."""
+    used: set[Any] = set()
+
+    def visit(inner: Any) -> Any:
+        used.update(inner.operation.operands)
+        return ir.WalkResult.ADVANCE
+
+    loop.operation.walk(visit)
+    return {memory.root(value) for value in used if memory.is_workgroup(value.type)}
+
+
+def exchanges_globally(loop: Any, copied: Collection[Any], noalias: bool) -> bool:
+    """Whether `loop` reads global memory that it also writes, besides what is `copied`.
+
+    The barriers in it may order that: they cannot be dropped.
+    """
+    written = [root for _, root in memory.written_roots(loop) if root is not None]
+    return any(
+        memory.may_alias(root, target, noalias)
+        for value, root in memory.global_reads(loop)
+        if value not in copied
+        for target in written
+        if not memory.is_workgroup(target.type)
+    )
+
+
+def writes_globally(op: Any) -> bool:
+    """Whether `op` or its regions write what other blocks and later code can see."""
+    return any(
+        root is None or not memory.is_workgroup(root.type)
+        for _, root in memory.written_roots(op)
+    )

@@ -1,0 +1,220 @@
+"""Questions about memrefs: which allocation, which space, who reads and writes."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from alcop_mlir.analysis.ir.loops import defining_op
+from alcop_mlir.analysis.ir.slices import is_pure
+from alcop_mlir.bindings import ir
+
+WORKGROUP_SPACES = ("#gpu.address_space<workgroup>", "3 : i64", "3 : i32", "3")
+# Block arguments of a gpu.launch before its attributions: ids and sizes along x, y, z.
+LAUNCH_ARGUMENTS = 12
+# Views whose type follows from that of what they view.
+DERIVED_VIEWS = frozenset(
+    "memref.subview memref.cast memref.collapse_shape memref.expand_shape "
+    "memref.transpose".split()
+)
+# Those that give offset and strides anew, or change the memory space, too.
+VIEW_OPS = DERIVED_VIEWS | frozenset(
+    "memref.reinterpret_cast memref.view memref.memory_space_cast".split()
+)
+# Operand numbers that an op reads from and writes to.
+_READS = {
+    "memref.load": (0,),
+    "vector.load": (0,),
+    "vector.transfer_read": (0,),
+    "vector.maskedload": (0,),
+    "nvgpu.ldmatrix": (0,),
+    "memref.copy": (0,),
+    "linalg.copy": (0,),
+    "alcop.async_copy": (0,),
+    "alcop.copy": (0,),
+}
+_WRITES = {
+    "memref.store": (1,),
+    "vector.store": (1,),
+    "vector.transfer_write": (1,),
+    "vector.maskedstore": (0,),
+    "memref.copy": (1,),
+    "linalg.copy": (1,),
+    "linalg.fill": (1,),
+    "alcop.async_copy": (1,),
+    "alcop.copy": (1,),
+    "nvgpu.device_async_copy": (0,),
+}
+# Ops that touch no memory through a memref of theirs.
+_NO_ACCESS = frozenset("memref.dealloc memref.assume_alignment".split())
+_SYNCHRONISATION = frozenset(
+    """
+    gpu.barrier gpu.terminator scf.yield memref.alloc memref.alloca
+    nvgpu.device_async_create_group nvgpu.device_async_wait
+    alcop.producer_commit alcop.consumer_wait alcop.producer_acquire
+    alcop.consumer_release
+    """.split()
+)
+
+
+@dataclass(frozen=True)
+class Access:
+    """One use of a buffer: by `op`, which reads, writes or only views it."""
+
+    op: Any
+    reads: bool
+    writes: bool
+
+
+def is_workgroup(kind: Any) -> bool:
+    """Whether a memref type lies in shared memory."""
+    space = kind.memory_space if isinstance(kind, ir.MemRefType) else None
+    return space is not None and str(space) in WORKGROUP_SPACES
+
+
+def root(memref: Any) -> Any:
+    """The value that `memref` is a view of: an allocation or an argument."""
+    owner = defining_op(memref)
+    while owner is not None and owner.operation.name in VIEW_OPS:
+        memref = owner.operation.operands[0]
+        owner = defining_op(memref)
+    return memref
+
+
+def accesses(buffer: Any) -> list[Access] | Any:
+    """All reads and writes of `buffer` and its views, in the order of the uses.
+
+    Instead of the list, the op that does with the buffer what is not understood.
+    """
+    found: list[Access] = []
+    pending = [buffer]
+    while pending:
+        memref = pending.pop()
+        for use in memref.uses:
+            op = use.owner.operation
+            reads, writes = _access(op, use.operand_number)
+            if op.name in DERIVED_VIEWS:
+                pending.extend(op.results)
+            elif reads or writes:
+                found.append(Access(op, reads, writes))
+            elif op.name not in _NO_ACCESS:
+                return op
+    return found
+
+
+def written_roots(op: Any) -> list[tuple[Any, Any | None]]:
+    """What `op` and its regions may write: (writer, root), root None if unknown."""
+    found: list[tuple[Any, Any | None]] = []
+
+    def visit(inner: Any) -> Any:
+        written = _written_operands(inner.operation)
+        found.extend(
+            (inner.operation, root(inner.operation.operands[number]))
+            for number in written
+        )
+        if not written and not _is_harmless(inner.operation):
+            found.append((inner.operation, None))
+        # What a linalg op does to single elements is told by its operands.
+        inside_linalg = inner.operation.name.startswith("linalg.")
+        return ir.WalkResult.SKIP if inside_linalg else ir.WalkResult.ADVANCE
+
+    op.operation.walk(visit, ir.WalkOrder.PRE_ORDER)
+    return found
+
+
+def global_reads(op: Any) -> list[tuple[Any, Any]]:
+    """What `op` and its regions read of global memory: (value or None, root)."""
+    found: list[tuple[Any, Any]] = []
+
+    def visit(inner: Any) -> Any:
+        for number in _READS.get(inner.operation.name, ()):
+            source = inner.operation.operands[number]
+            results = list(inner.operation.results)
+            # What a copy into shared memory reads is the copy's own business.
+            if results and not is_workgroup(source.type):
+                found.append((results[0], root(source)))
+        return ir.WalkResult.ADVANCE
+
+    op.operation.walk(visit)
+    return found
+
+
+def may_alias(one: Any, other: Any, noalias_arguments: bool) -> bool:
+    """Whether two roots may share bytes.
+
+    An allocation shares with nothing else, shared memory not with global memory;
+    arguments may alias each other unless `noalias_arguments` says no.
+    """
+    if one == other:
+        return True
+    if is_workgroup(one.type) != is_workgroup(other.type):
+        return False
+    if is_own_allocation(one) or is_own_allocation(other):
+        return False
+    arguments = defining_op(one) is None and defining_op(other) is None
+    return not (noalias_arguments and arguments)
+
+
+def is_own_allocation(memref: Any) -> bool:
+    """Whether `memref` is memory that no other value but its views names.
+
+    An allocation, or a workgroup attribution of a `gpu.func` or a `gpu.launch`.
+    """
+    owner = defining_op(memref)
+    if owner is not None:
+        return owner.operation.name in ("memref.alloc", "memref.alloca")
+    kernel = memref.owner.owner.operation
+    if kernel.name == "gpu.launch":
+        return memref.arg_number >= LAUNCH_ARGUMENTS
+    if kernel.name != "gpu.func":
+        return False
+    inputs = ir.FunctionType(kernel.attributes["function_type"].value).inputs
+    return memref.arg_number >= len(inputs)
+
+
+def is_contiguous(kind: Any) -> bool:
+    """Whether a memref type is row-major from its first element on, without gaps."""
+    plain = ir.MemRefType.get(list(kind.shape), kind.element_type)
+    return kind.get_strides_and_offset() == plain.get_strides_and_offset()
+
+
+def _access(op: Any, number: int) -> tuple[bool, bool]:
+    """Whether `op` reads and writes through its operand of that number."""
+    if op.name == "linalg.generic":
+        inputs, _ = op.attributes["operandSegmentSizes"]
+        used = any(True for _ in op.regions[0].blocks[0].arguments[number].uses)
+        return used, number >= inputs
+    if op.name == "nvgpu.device_async_copy":
+        return number != 0, number == 0
+    return number in _READS.get(op.name, ()), number in _WRITES.get(op.name, ())
+
+
+def _written_operands(op: Any) -> tuple[int, ...]:
+    if op.name == "linalg.generic":
+        inputs, outputs = op.attributes["operandSegmentSizes"]
+        return tuple(range(inputs, inputs + outputs))
+    return _WRITES.get(op.name, ())
+
+
+def _is_harmless(op: Any) -> bool:
+    if is_pure(op) or op.name in _SYNCHRONISATION or op.name in _READS:
+        return True
+    return op.name in ("scf.for", "scf.if")  # what they hold is visited by itself
+
+
+def size_in_bytes(kind: Any) -> int | None:
+    """Bytes of a static, contiguous memref type; None where they are not known."""
+    if not kind.has_static_shape:
+        return None
+    elements = 1
+    for extent in kind.shape:
+        elements *= extent
+    width = element_bits(kind.element_type)
+    return None if width is None else -(-elements * width // 8)
+
+
+def element_bits(kind: Any) -> int | None:
+    """Width of an integer, float or index element type; None for others."""
+    if isinstance(kind, ir.IndexType):
+        return 64
+    return getattr(kind, "width", None)

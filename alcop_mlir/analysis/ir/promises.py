@@ -1,0 +1,62 @@
+"""What a function promises of its arguments, checked where it is launched."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from alcop_mlir.analysis.ir.loops import constant, defining_op
+from alcop_mlir.analysis.ir.memory import element_bits
+from alcop_mlir.bindings import ir
+
+ROW_ALIGNMENT = "alcop.row_alignment"  # of a function's argument; bytes
+_CASTS = ("memref.cast", "memref.memory_space_cast")
+
+
+def row_alignment(array: Any) -> int:
+    """Bytes that the array's rows are promised to be, and to lie, multiples of apart.
+
+    1 for no promise. Looks through casts, and through views of rows in more or fewer
+    dimensions, at an argument of a function.
+    """
+    op = defining_op(array)
+    while op is not None and (op.operation.name in _CASTS or _keeps_rows(op)):
+        array = op.operation.operands[0]
+        op = defining_op(array)
+    if op is not None:
+        return _allocated_alignment(op.operation)
+    function = array.owner.owner
+    if function is None or function.operation.name != "func.func":
+        return 1
+    if "arg_attrs" not in function.operation.attributes:
+        return 1
+    given = ir.DictAttr(function.operation.attributes["arg_attrs"][array.arg_number])
+    return given[ROW_ALIGNMENT].value if ROW_ALIGNMENT in given else 1
+
+
+def _allocated_alignment(alloc: Any) -> int:
+    """Of an array whose rows have as many elements as those of one with a promise."""
+    if alloc.name != "memref.alloc":
+        return 1
+    kind = alloc.results[0].type
+    dynamic = [n for n in range(kind.rank) if kind.is_dynamic_dim(n)]
+    if not dynamic or dynamic[-1] != kind.rank - 1:
+        return 1
+    size = defining_op(alloc.operands[len(dynamic) - 1])
+    if size is None or size.operation.name != "memref.dim":
+        return 1
+    source, dimension = size.operation.operands
+    if constant(dimension) != source.type.rank - 1:
+        return 1
+    elements = row_alignment(source) // _element_bytes(source.type)
+    return max(1, elements * _element_bytes(kind))
+
+
+def _element_bytes(kind: Any) -> int:
+    return max(1, (element_bits(kind.element_type) or 1) // 8)
+
+
+def _keeps_rows(op: Any) -> bool:
+    """Whether `op` is a view in which others than the last dimension are regrouped."""
+    if op.operation.name not in ("memref.expand_shape", "memref.collapse_shape"):
+        return False
+    return len(list(op.operation.attributes["reassociation"])[-1]) == 1

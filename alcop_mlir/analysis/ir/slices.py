@@ -1,0 +1,109 @@
+"""What a value is computed from, and what may be computed early or again."""
+
+from __future__ import annotations
+
+from collections.abc import Container, Iterable
+from functools import cmp_to_key
+from typing import Any
+
+from alcop_mlir.analysis.ir.loops import constant
+from alcop_mlir.bindings import ir
+
+# Dialects whose ops (less the divisions below) have no effect and cannot fail.
+_PURE_DIALECTS = ("arith.", "index.", "math.")
+_PURE_OPS = frozenset(
+    """
+    affine.apply affine.min affine.max affine.delinearize_index affine.linearize_index
+    memref.subview memref.cast memref.reinterpret_cast memref.collapse_shape
+    memref.expand_shape memref.view memref.dim memref.extract_strided_metadata
+    memref.memory_space_cast memref.transpose memref.get_global
+    gpu.thread_id gpu.block_id gpu.block_dim gpu.grid_dim gpu.lane_id gpu.subgroup_id
+    gpu.dynamic_shared_memory
+    vector.broadcast vector.extract vector.insert vector.shape_cast vector.bitcast
+    vector.contract vector.extract_strided_slice vector.transpose vector.fma
+    vector.from_elements vector.to_elements vector.splat vector.step vector.create_mask
+    vector.constant_mask
+    nvgpu.mma.sync ub.poison builtin.unrealized_conversion_cast
+    """.split()
+)
+_DIVISIONS = frozenset(
+    f"{dialect}.{op}"
+    for dialect, ops in (
+        ("arith", "divsi divui remsi remui ceildivsi ceildivui floordivsi"),
+        ("index", "divs divu rems remu ceildivs ceildivu floordivs"),
+    )
+    for op in ops.split()
+)
+
+
+def is_pure(op: Any) -> bool:
+    """Whether `op` may run early, again, or not at all.
+
+    Told from the op's name: the bindings do not show MLIR's effect interfaces. An op
+    that is not known counts as impure. A division is pure by a constant other than 0
+    (and -1: the smallest integer divided by it overflows).
+    """
+    name = op.operation.name
+    if name in _DIVISIONS:
+        return constant(op.operation.operands[1]) not in (None, 0, -1)
+    return name in _PURE_OPS or name.startswith(_PURE_DIALECTS)
+
+
+def captured(op: Any) -> list[Any]:
+    """The values that `op` and its regions use and do not define."""
+    if not len(op.operation.regions):
+        return list(op.operation.operands)
+    used: list[Any] = []
+    defined: set[Any] = set()
+    _collect_uses(op.operation, used, defined)
+    return [value for value in used if value not in defined]
+
+
+def _collect_uses(op: Any, used: list[Any], defined: set[Any]) -> None:
+    used.extend(op.operands)
+    for region in op.regions:
+        for block in region.blocks:
+            defined.update(block.arguments)
+            for inner in block.operations:
+                _collect_uses(inner.operation, used, defined)
+                defined.update(inner.operation.results)
+
+
+def backward_slice(
+    values: Iterable[Any], block: Any, known: Container[Any] = ()
+) -> tuple[list[Any], set[Any]]:
+    """The ops of `block` that `values` are computed from, and the arguments of it.
+
+    The ops come in the order of the block, and may be impure: the caller asks. What
+    stands outside of the block, or is `known`, is not followed.
+    """
+    ops, arguments = sources(values, block, known)
+    # By pairs: a slice is short, and the block it is of may be long.
+    return sorted(ops, key=cmp_to_key(_block_order)), arguments
+
+
+def sources(
+    values: Iterable[Any], block: Any, known: Container[Any] = ()
+) -> tuple[set[Any], set[Any]]:
+    """As `backward_slice`, the ops in no order: quicker where there are many."""
+    pending = list(values)
+    seen: set[Any] = set()
+    ops: set[Any] = set()
+    arguments: set[Any] = set()
+    while pending:
+        value = pending.pop()
+        if value in seen or value in known:
+            continue
+        seen.add(value)
+        owner = value.owner
+        if isinstance(owner, ir.Block):
+            if owner == block:
+                arguments.add(value)
+        elif owner.operation.block == block and owner.operation not in ops:
+            ops.add(owner.operation)
+            pending += captured(owner)
+    return ops, arguments
+
+
+def _block_order(one: Any, other: Any) -> int:
+    return -1 if one.is_before_in_block(other) else 1

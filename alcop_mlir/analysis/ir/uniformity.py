@@ -1,0 +1,79 @@
+"""Whether all threads of a block do the same: a barrier may stand nowhere else."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from alcop_mlir.analysis.ir.kernels import is_kernel
+from alcop_mlir.analysis.ir.loops import bounds, defining_op, is_loop
+from alcop_mlir.analysis.ir.memory import is_workgroup
+from alcop_mlir.analysis.ir.slices import captured, is_pure
+from alcop_mlir.bindings import ir
+
+_THREAD_IDS = frozenset(
+    "gpu.thread_id gpu.lane_id gpu.subgroup_id gpu.global_id gpu.shuffle".split()
+)
+# Block arguments of gpu.launch: block ids, then thread ids, then sizes.
+_LAUNCH_THREAD_IDS = (3, 4, 5)
+
+
+def may_diverge(op: Any) -> bool:
+    """Whether some threads of a block may run `op` otherwise than others.
+
+    Looks at what its bounds, if it is a loop, and the conditions and bounds of what is
+    around it, are computed from: a thread's id, or a value whose origin is not known.
+    """
+    values = list(bounds(op)) if is_loop(op) else []
+    parent = op.operation.parent
+    while parent is not None and not _is_scope(parent):
+        around = parent.operation
+        if is_loop(around):
+            values += bounds(around)
+        elif around.name == "scf.if":
+            values.append(around.operands[0])
+        else:
+            return True
+        parent = around.parent
+    return any(_varies(value, set()) for value in values)
+
+
+def _is_scope(op: Any) -> bool:
+    return is_kernel(op) or op.operation.name == "func.func"
+
+
+def _varies(value: Any, seen: set[Any]) -> bool:
+    """Whether `value` may differ between the threads of a block."""
+    if value in seen:
+        return False
+    seen.add(value)
+    owner = defining_op(value)
+    if owner is None:
+        return _argument_varies(value, seen)
+    op = owner.operation
+    if op.name in _THREAD_IDS or not (is_pure(op) or _is_uniform_read(op)):
+        return True
+    return any(_varies(operand, seen) for operand in captured(op))
+
+
+def _is_uniform_read(op: Any) -> bool:
+    """A load from global memory: the same address gives the same to all threads."""
+    return op.name == "memref.load" and not is_workgroup(op.operands[0].type)
+
+
+def _argument_varies(argument: Any, seen: set[Any]) -> bool:
+    owner = argument.owner.owner
+    name = owner.operation.name
+    if name == "gpu.launch":
+        return argument.arg_number in _LAUNCH_THREAD_IDS
+    if _is_scope(owner):
+        return False
+    if name != "scf.for":
+        return True
+    if argument.arg_number == 0:
+        return any(_varies(bound, seen) for bound in bounds(owner))
+    last = list(owner.operation.regions[0].blocks[0].operations)[-1]
+    number = argument.arg_number - 1
+    ways = (owner.operation.operands[3 + number], last.operation.operands[number])
+    return any(_varies(way, seen) for way in ways) or not isinstance(
+        argument.type, ir.IndexType | ir.IntegerType
+    )

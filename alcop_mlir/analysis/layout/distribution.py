@@ -1,0 +1,199 @@
+"""How the copy of a tile can be spread over the threads of a block.
+
+A tile is cut into chunks of consecutive elements of one row, each moved by one access
+of one thread. Thread t takes chunks t, t + threads, t + 2 * threads, ...: neighbouring
+threads take neighbouring chunks, so that a warp's accesses fill whole sectors.
+
+Where rows lie at a distance that is known at run time only, each row that a thread
+touches costs it an address of its own. The threads then stand in a narrower block of
+columns, of 64 bytes if may be, and move along the rows: constants in the instructions.
+Of eight lanes, which write shared memory at once, two groups of four then write to two
+rows, four apart: a swizzle by rows sends these to different banks.
+
+The source may be smaller than the tile. Chunks are then such that each is there or not,
+as a whole, where the source's width allows; only an asynchronous copy may take a part.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Any
+
+from alcop_mlir.analysis.ir.alignment import (
+    address_alignment,
+    element_bytes,
+    has_whole_bytes,
+)
+from alcop_mlir.analysis.ir.extents import extent, extent_divisor
+from alcop_mlir.analysis.ir.memory import is_workgroup
+from alcop_mlir.analysis.ir.thread_block import ThreadBlock
+from alcop_mlir.target import CP_ASYNC_BYTES
+
+ASYNC_COPY = "alcop.async_copy"
+PLAIN_COPIES = ("memref.copy", "alcop.copy")
+# Two sectors: what the rows of a tile of A, 32 f16 wide, have.
+_NARROW_BYTES = 64
+_ROWS_OF_WARP = 8  # rows of 64 bytes that a warp takes at once, 16 bytes a lane
+# Bytes of one load or store; [PTX] ld, st: up to .v4.b32.
+ACCESS_BYTES = (1, 2, 4, 8, 16)
+
+
+@dataclass(frozen=True)
+class Distribution:
+    """Chunks of a tile over threads.
+
+    shape:    extents of the tile
+    elements: consecutive elements in a chunk
+    bytes:    bytes in a chunk
+    threads:  threads that share the work
+    parts:    whether a chunk may be there in part
+    across:   chunks of a row that neighbouring threads take; 0 for all
+    """
+
+    shape: tuple[int, ...]
+    elements: int
+    bytes: int
+    threads: int
+    parts: bool = False
+    across: int = 0
+
+    @property
+    def chunks_per_row(self) -> int:
+        """Chunks along the last dimension."""
+        return self.shape[-1] // self.elements
+
+    @property
+    def chunks(self) -> int:
+        """All chunks of the tile."""
+        return math.prod(self.shape[:-1]) * self.chunks_per_row
+
+    @property
+    def rounds(self) -> int:
+        """Chunks of the busiest thread."""
+        return -(-self.chunks // self.threads)
+
+    @property
+    def last_round(self) -> int:
+        """Threads with a chunk in the last round; all of them if it is a full one."""
+        return self.chunks - (self.rounds - 1) * self.threads
+
+
+@dataclass(frozen=True)
+class Rejected:
+    """Why a copy cannot be spread."""
+
+    reason: str
+
+
+def crosses_memories(copy: Any) -> bool:
+    """Whether a copy has one side in workgroup memory and the other not."""
+    source, target = copy.operation.operands
+    return is_workgroup(source.type) != is_workgroup(target.type)
+
+
+def distribute(copy: Any, block: ThreadBlock) -> Distribution | Rejected:
+    """The widest legal distribution of a copy over `block`."""
+    source, target = copy.operation.operands
+    if copy.operation.name == ASYNC_COPY and not is_workgroup(target.type):
+        return Rejected(f"copies to {target.type}, expected workgroup memory")
+    if not crosses_memories(copy):
+        return Rejected(f"copies from {source.type}, expected global memory")
+    if block.threads is None:
+        return Rejected(
+            f"the thread block is {block}, expected constant sizes, 1 along y and z"
+        )
+    if not target.type.has_static_shape or not target.type.shape:
+        return Rejected(
+            f"copies to {target.type}, expected static sizes of rank 1 or more"
+        )
+    if copy.operation.name == ASYNC_COPY:
+        width = widest_access(source, target, parts=True)
+        if width in CP_ASYNC_BYTES:
+            return _in_chunks(width, source, target, block.threads)
+    width = widest_access(source, target, parts=False)
+    return _in_chunks(width, source, target, block.threads)
+
+
+def widest_access(source: Any, target: Any, parts: bool) -> int:
+    """Bytes that one thread may copy at a time; less than those where `parts` may be.
+
+    An element at least: that is what any memref allows.
+    """
+    return max(
+        width
+        for width in ACCESS_BYTES
+        if _is_legal(width, source, target)
+        and (parts or not _may_be_cut(source, target, _elements(width, source)))
+    )
+
+
+def is_full(source: Any, target: Any, number: int) -> bool:
+    """Whether the source surely covers dimension `number` of the target."""
+    return extent(source, number) == target.type.shape[number]
+
+
+def _in_chunks(width: int, source: Any, target: Any, threads: int) -> Distribution:
+    elements = _elements(width, source)
+    return Distribution(
+        shape=tuple(target.type.shape),
+        elements=elements,
+        bytes=width,
+        threads=threads,
+        parts=_may_be_cut(source, target, elements),
+        across=_across(source, target, elements, threads),
+    )
+
+
+def _across(source: Any, target: Any, elements: int, threads: int) -> int:
+    """Chunks of a row for neighbouring threads, few where rows are dear; 0 for all."""
+    strides, _ = source.type.get_strides_and_offset()
+    if not source.type.is_dynamic_stride_or_offset(strides[0]) or len(strides) != 2:
+        return 0
+    rows, columns = target.type.shape
+    per_row = columns // elements
+    across = _NARROW_BYTES // (elements * element_bytes(source.type))
+    while 0 < across < per_row:
+        at_once, rest = divmod(threads, across)
+        if rest == 0 and per_row % across == 0 and rows % at_once == 0:
+            return across if at_once % _ROWS_OF_WARP == 0 else 0
+        across *= 2
+    return 0
+
+
+def _elements(width: int, source: Any) -> int:
+    return max(1, width // element_bytes(source.type))
+
+
+def _may_be_cut(source: Any, target: Any, elements: int) -> bool:
+    """Whether a row may end inside of a chunk."""
+    last = source.type.rank - 1
+    if is_full(source, target, last):
+        return False
+    return extent_divisor(source, last) % elements != 0
+
+
+def is_asynchronous(copy: Any, distribution: Distribution) -> bool:
+    """Whether the hardware can copy these chunks in the background."""
+    return copy.operation.name == ASYNC_COPY and distribution.bytes in CP_ASYNC_BYTES
+
+
+def _is_legal(width: int, source: Any, target: Any) -> bool:
+    """Whether both sides may be accessed `width` bytes at a time."""
+    size = element_bytes(source.type)
+    if width <= size:
+        return True
+    elements, rest = divmod(width, size)
+    return (
+        rest == 0
+        and has_whole_bytes(source.type.element_type)
+        and target.type.shape[-1] % elements == 0
+        and all(_is_aligned(side, elements, width) for side in (source, target))
+    )
+
+
+def _is_aligned(memref: Any, elements: int, width: int) -> bool:
+    """Whether every chunk is contiguous and begins at a multiple of its size."""
+    strides, _ = memref.type.get_strides_and_offset()
+    steps = [1] * (len(strides) - 1) + [elements]
+    return strides[-1] == 1 and address_alignment(memref, steps) % width == 0

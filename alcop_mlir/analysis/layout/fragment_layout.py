@@ -1,0 +1,275 @@
+"""How a warp holds a matrix in the fragments of mma.sync, and which memory it fits.
+
+A matrix is cut into the pieces of one mma.sync ([PTX] "Matrix Fragments for mma"), 32
+bytes along k of every type: m16n8k16 of f16 and bf16, m16n8k8 of tf32, m16n8k32 of s8.
+
+  role           shape of a piece        per lane
+  a              16 (m) x 32 bytes (k)   vector<4x2xf16>, <4x1xf32>, <4x4xi8>: 4 words
+  b              32 bytes (k) x 16 (n)   the same, two for each of two mma.sync
+  accumulator    16 (m) x 8 (n)          vector<2x2xf32>, <2x2xi32>
+
+How a piece of a or b is loaded follows from the size of its elements and from whether
+they lie along k ("mk", "nk") or across it ("km", "kn"):
+
+  along k         an ldmatrix.x4, which only sees rows of 16 bytes
+  across, 16 bit  an ldmatrix.x4.trans
+  across, 8 bit   an ldmatrix.x4.trans that moves pairs, and four prmt that part them:
+                  rows (columns) 2i and 2i + 1 of the piece stand where i and i + 8
+                  would; the accumulators are interleaved alike
+  across, 32 bit  four loads of one element
+
+Memory may hold elements of another size than those that are multiplied: f32 or i8 that
+become f16 in registers. ldmatrix does not fit these. What makes a word of mma.sync is
+loaded as a vector along k, element by element across it; but bytes across k that become
+16 bits are moved by ldmatrix.x4.trans in pairs too, two pieces at a time.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from dataclasses import dataclass
+from typing import Any
+
+from alcop_mlir.analysis.ir.alignment import address_alignment, divisor, element_bytes
+from alcop_mlir.analysis.ir.memory import is_workgroup
+from alcop_mlir.bindings import ir
+from alcop_mlir.errors import PassError
+from alcop_mlir.target import MMA_F16_SHAPE, mma_shape
+
+LDMATRIX_ROW_BYTES = 16  # a row of a matrix, and its alignment; [PTX] ldmatrix
+_OPERAND_BITS = (8, 16, 32)
+_MOVED_BITS = (8, 16, 32)  # of an accumulator, perhaps converted
+_MMA_M, _MMA_N, _ = MMA_F16_SHAPE
+# Rows and columns of a piece, but for k. b is loaded for two mma.sync at a time.
+_EXTENT = {"a": {"m": _MMA_M}, "b": {"n": 2 * _MMA_N}}
+_ACCUMULATOR = {"m": _MMA_M, "n": _MMA_N}
+_WORDS = 4  # of 32 bits that a lane holds of a piece of a or b
+_WORD_BYTES = 4
+_ALONG_K = ("mk", "nk")
+
+# Ways to load a piece of a or b
+MATRICES = "matrices"  # ldmatrix, transposed where across k
+PAIRS = "pairs"  # ldmatrix of pairs, which are parted
+BYTES = "bytes"  # pairs of bytes that become 16 bits each: loads, ldmatrix across k
+WORDS = "words"  # loads of the elements of one word: a vector along k, or one by one
+
+
+@dataclass(frozen=True)
+class FragmentLayout:
+    """How a warp holds a matrix.
+
+    role:        "a", "b" or "accumulator"
+    dims:        which dimension is which, as the vector type has them: "mk" or "km" for
+                 a, "kn" or "nk" for b, "mn" for accumulators
+    bytes:       of an element of a or b
+    paired:      whether a or b is moved in pairs of bytes that lie across k
+    interleaved: those of "m" and "n" along which an accumulator is interleaved
+    """
+
+    role: str
+    dims: str
+    bytes: int = 2
+    paired: bool = False
+    interleaved: str = ""
+
+    def __str__(self) -> str:
+        name = f"{self.role} [{self.dims[0]}][{self.dims[1]}]"
+        return f"{name}, {self.interleaved} interleaved" if self.interleaved else name
+
+    @property
+    def is_along_k(self) -> bool:
+        """Whether neighbours in memory are neighbours along k."""
+        return self.dims in _ALONG_K
+
+    @property
+    def is_operand(self) -> bool:
+        """Whether it is a or b."""
+        return self.role != "accumulator"
+
+    @property
+    def word_elements(self) -> int:
+        """Neighbours along k that a word of an operand holds."""
+        return _WORD_BYTES // self.bytes
+
+    def way_from(self, memory: Any) -> str:
+        """How pieces of an operand are loaded from a memref type, see above."""
+        stored = element_bytes(memory)
+        if self.paired:
+            return PAIRS if self.bytes == 1 else BYTES
+        if stored == 1 and self.bytes == 2 and self.is_along_k:
+            return BYTES
+        if stored != self.bytes:
+            return WORDS
+        is_transposed_word = self.bytes == _WORD_BYTES and not self.is_along_k
+        return WORDS if is_transposed_word else MATRICES
+
+    @property
+    def extents(self) -> dict[str, int]:
+        """Extent of a piece along each dimension."""
+        if not self.is_operand:
+            return _ACCUMULATOR
+        return {**_EXTENT[self.role], "k": mma_shape(self.bytes)[2]}
+
+    @property
+    def piece(self) -> tuple[int, int]:
+        """Extents of a piece, in the order of `dims`."""
+        first, second = self.dims
+        return self.extents[first], self.extents[second]
+
+    def grid(self, kind: Any) -> dict[str, int]:
+        """Pieces along each dimension of a vector type."""
+        counts = zip(self.dims, kind.shape, self.piece, strict=True)
+        return {dim: extent // step for dim, extent, step in counts}
+
+    def lane_type(self, element: Any) -> Any:
+        """What one lane holds of one piece."""
+        if not self.is_operand:
+            return ir.VectorType.get([2, 2], element)
+        if isinstance(element, ir.FloatTF32Type):
+            element = ir.F32Type.get()  # which holds it, its last bits zero
+        return ir.VectorType.get([_WORDS, self.word_elements], element)
+
+
+def operand_layout(
+    role: str, dims: str, element: Any, stored: Collection[int] = ()
+) -> FragmentLayout:
+    """Of a or b with elements of that type.
+
+    stored: bytes of the elements that memory holds of it
+    """
+    size = operand_bytes(element)
+    in_bytes = size == 1 or (size == 2 and set(stored) == {1})
+    return FragmentLayout(role, dims, size, paired=in_bytes and dims not in _ALONG_K)
+
+
+def operand_bytes(element: Any) -> int:
+    """Bytes that an element of a or b has in memory and in registers."""
+    if isinstance(element, ir.FloatTF32Type):
+        return _WORD_BYTES
+    return element.width // 8
+
+
+def accumulator_layout(a: FragmentLayout, b: FragmentLayout) -> FragmentLayout:
+    """Of the product of a and b."""
+    interleaved = "m" * a.paired + "n" * b.paired
+    return FragmentLayout("accumulator", "mn", interleaved=interleaved)
+
+
+def check_shape(op: Any, kind: Any, layout: FragmentLayout) -> None:
+    """PassError at `op` unless vectors of type `kind` can be cut into pieces."""
+    k = mma_shape(layout.bytes)[2]
+    # Accumulators are stored two pieces at a time.
+    multiples = {"m": _MMA_M, "n": 2 * _MMA_N, "k": k}
+    for dim, extent in zip(layout.dims, kind.shape, strict=True):
+        if extent % multiples[dim]:
+            raise PassError(
+                op,
+                f"{kind} as {layout}: {dim} is {extent}, expected a multiple of "
+                f"{multiples[dim]} (mma.sync.m{_MMA_M}n{_MMA_N}k{k})",
+            )
+
+
+def check_read(op: Any, layout: FragmentLayout) -> None:
+    """PassError unless the vector.transfer_read can load pieces of `layout`."""
+    source, first, *others = list(op.operation.operands)
+    if is_same_along_k(op, layout):
+        _check_width(op, source.type, _MOVED_BITS)
+        return
+    _check_transfer(op, source, layout.is_operand)
+    if not layout.is_operand:
+        _check_width(op, source.type, _MOVED_BITS)
+        return
+    if not is_workgroup(source.type):
+        raise PassError(
+            op, f"reads {layout} from {source.type}, expected workgroup memory"
+        )
+    _check_width(op, source.type, _OPERAND_BITS)
+    needed, instruction = _needed_alignment(op, layout)
+    strides, _ = source.type.get_strides_and_offset()
+    column = [first, *others][source.type.rank - 1]
+    steps = [1] * (source.type.rank - 1) + [divisor(column)]
+    alignment = address_alignment(source, steps)
+    if needed and (strides[-1] != 1 or alignment % needed):
+        raise PassError(
+            op,
+            f"reads {layout} from {source.type} at rows that are known to be aligned "
+            f"to {alignment} bytes, expected {needed} ({instruction}) and contiguous "
+            "rows",
+        )
+
+
+def _needed_alignment(op: Any, layout: FragmentLayout) -> tuple[int, str]:
+    """Bytes that rows must be aligned to, and for what; 0 for single elements."""
+    memory = op.operation.operands[0].type
+    if layout.paired and element_bytes(memory) != 1:
+        raise PassError(
+            op,
+            f"reads {layout} of i8 from {memory}: across k, expected memory of i8",
+        )
+    if layout.way_from(memory) != WORDS and not _is_bytes_along(layout, memory):
+        return LDMATRIX_ROW_BYTES, "ldmatrix"
+    if layout.is_along_k:
+        return layout.word_elements * element_bytes(memory), "loads of words of mma"
+    return 0, "loads of one element"
+
+
+def _is_bytes_along(layout: FragmentLayout, memory: Any) -> bool:
+    return layout.is_along_k and layout.way_from(memory) == BYTES
+
+
+def is_same_along_k(op: Any, layout: FragmentLayout) -> bool:
+    """Whether a read makes all elements along k of the one that memory holds."""
+    rows_and_columns = zip(layout.dims, transfer_dims(op), strict=True)
+    return [loop for loop, dim in rows_and_columns if dim is None] == ["k"]
+
+
+def transfer_dims(op: Any) -> tuple[int | None, int | None]:
+    """The dimension of memory that rows, and that columns, of a transfer run along.
+
+    None where all rows (columns) of the vector are the same.
+    """
+    rows, columns = (
+        ir.AffineDimExpr(result).position
+        if isinstance(result, ir.AffineDimExpr)
+        else None
+        for result in op.operation.attributes["permutation_map"].value.results
+    )
+    return rows, columns
+
+
+def check_write(op: Any, layout: FragmentLayout) -> None:
+    """PassError unless the vector.transfer_write can store pieces of `layout`."""
+    value, target = list(op.operation.operands)[:2]
+    _check_transfer(op, target, layout.is_operand)
+    if layout.is_operand:
+        raise PassError(op, f"writes {value.type}, held as {layout}: not handled")
+    _check_width(op, target.type, _MOVED_BITS)
+
+
+def _check_width(op: Any, kind: Any, widths: tuple[int, ...]) -> None:
+    if getattr(kind.element_type, "width", None) not in widths:
+        *most, last = map(str, widths)
+        bits = f"{', '.join(most)} or {last}"
+        raise PassError(
+            op, f"transfer of {kind.element_type}, expected elements of {bits} bits"
+        )
+
+
+def _check_transfer(op: Any, memref: Any, is_operand: bool) -> None:
+    """Between a memref and a vector of its last two dimensions.
+
+    An operand must be in bounds: zeros are filled in where it is copied.
+    """
+    operation = op.operation
+    if not isinstance(memref.type, ir.MemRefType):
+        raise PassError(op, f"transfer on {memref.type}, expected a memref")
+    if any(isinstance(v.type, ir.VectorType) for v in list(operation.operands)[2:]):
+        raise PassError(op, "transfer with a mask, expected none")
+    affine_map = operation.attributes["permutation_map"].value
+    is_free = not is_operand and operation.name == "vector.transfer_read"
+    last_two = ir.AffineMap.get_minor_identity(memref.type.rank, 2)
+    if not is_free and affine_map != last_two:
+        raise PassError(op, f"transfer by {affine_map}, expected the last dimensions")
+    in_bounds = operation.attributes["in_bounds"]
+    if is_operand and not all(attribute.value for attribute in in_bounds):
+        raise PassError(op, "transfer that may leave its memref, expected in_bounds")

@@ -1,0 +1,295 @@
+"""Which vectors a warp holds together as fragments of mma.sync.
+
+Layouts begin at the operands of each `vector.contract` and spread through loops,
+branches and element-wise ops to every value that has to be held in the same way.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator
+from dataclasses import dataclass
+from typing import Any
+
+from alcop_mlir.analysis.ir import loops
+from alcop_mlir.analysis.ir.alignment import element_bytes
+from alcop_mlir.analysis.layout.fragment_layout import (
+    FragmentLayout,
+    accumulator_layout,
+    check_read,
+    check_shape,
+    check_write,
+    operand_layout,
+    transfer_dims,
+)
+from alcop_mlir.bindings import ir
+from alcop_mlir.errors import PassError
+
+CONTRACT = "vector.contract"
+READ = "vector.transfer_read"
+WRITE = "vector.transfer_write"
+SLICE = "vector.extract_strided_slice"
+# The accumulators' type for each type of both operands; [PTX] mma.sync
+ACCUMULATOR_TYPES = {"f16": "f32", "bf16": "f32", "tf32": "f32", "i8": "i32"}
+_KIND_OF_SUM = "#vector.kind<add>"
+# Values that are the same in every element; each user makes its own fragments of them.
+_UNIFORM_OPS = ("arith.constant", "vector.broadcast", "ub.poison")
+
+
+@dataclass(frozen=True)
+class Fragments:
+    """Layouts of all values that a warp holds together."""
+
+    layouts: dict[Any, FragmentLayout]
+
+    def of(self, value: Any) -> FragmentLayout | None:
+        """The layout of `value`; None where it is no such value."""
+        return self.layouts.get(value)
+
+
+def is_uniform(value: Any) -> bool:
+    """Whether all elements of the vector are one known scalar or anything at all."""
+    op = loops.defining_op(value)
+    if op is None or op.operation.name not in _UNIFORM_OPS:
+        return False
+    if op.operation.name == "vector.broadcast":
+        return not isinstance(op.operation.operands[0].type, ir.VectorType)
+    if op.operation.name == "arith.constant":
+        attribute = op.operation.attributes["value"]
+        return isinstance(attribute, ir.DenseElementsAttr) and attribute.is_splat
+    return True
+
+
+def is_elementwise(op: Any) -> bool:
+    """Whether each element of the only result comes from the operands' same element."""
+    operation = op.operation
+    if operation.name.split(".")[0] not in ("arith", "math") or operation.regions:
+        return False
+    if len(operation.results) != 1 or operation.name == "arith.constant":
+        return False
+    vectors = [v for v in operation.operands if isinstance(v.type, ir.VectorType)]
+    kinds = [value.type for value in (*vectors, operation.results[0])]
+    return bool(vectors) and all(
+        isinstance(kind, ir.VectorType) and kind.shape == kinds[0].shape
+        for kind in kinds
+    )
+
+
+def find_fragments(contractions: list[Any]) -> Fragments:
+    """Layouts of all values that belong to the contractions.
+
+    Raises PassError where a value needs two layouts, or an op that makes or uses one
+    cannot work on fragments.
+    """
+    layouts: dict[Any, FragmentLayout] = {}
+    for contraction in contractions:
+        for value, layout in _operands(contraction):
+            _spread(value, contraction, layout, layouts)
+    return Fragments(layouts)
+
+
+def _spread(
+    value: Any, op: Any, layout: FragmentLayout, layouts: dict[Any, FragmentLayout]
+) -> None:
+    """Give `value`, which `op` needs in `layout`, and all held alike their layout."""
+    pending = [(value, op)]
+    while pending:
+        value, op = pending.pop()
+        if is_uniform(value):
+            check_shape(op, value.type, layout)
+        elif value not in layouts:
+            check_shape(op, value.type, layout)
+            layouts[value] = layout
+            pending.extend(_held_alike(value, layout))
+        elif layouts[value] != layout:
+            raise PassError(
+                op,
+                f"needs a vector as {layout} which is held as {layouts[value]}: "
+                "no way between the two is known",
+            )
+
+
+def _operands(op: Any) -> list[tuple[Any, FragmentLayout]]:
+    """Operands and result of the contraction, and how it needs them."""
+    lhs, rhs, accumulator = op.operation.operands
+    a, b, held = contraction_layouts(op, stored_bytes(lhs), stored_bytes(rhs))
+    return [(lhs, a), (rhs, b), (accumulator, held), (op.operation.results[0], held)]
+
+
+def stored_bytes(value: Any) -> set[int]:
+    """Bytes of the elements that reads of matrices, behind `value`, find in memory."""
+    found: set[int] = set()
+    seen: set[Any] = set()
+    pending = [value]
+    while pending:
+        value = pending.pop()
+        if value in seen or is_uniform(value):
+            continue
+        seen.add(value)
+        op = loops.defining_op(value)
+        if op is not None and op.operation.name == READ:
+            if None not in transfer_dims(op):
+                found.add(element_bytes(op.operation.operands[0].type))
+        else:
+            pending.extend(_sources(value, op))
+    return found
+
+
+def _sources(value: Any, op: Any) -> list[Any]:
+    """What a value is, or is computed of, by element; nothing where that is unknown."""
+    if op is None:
+        loop = value.owner.owner
+        if loop is None or not loops.is_loop(loop):
+            return []
+        return [other for other, _ in _carried_by(loop, value.arg_number - 1)]
+    if op.operation.name in ("scf.for", "scf.if"):
+        number = list(op.operation.results).index(value)
+        tied = _carried_by if op.operation.name == "scf.for" else _chosen_by
+        return [other for other, _ in tied(op, number)]
+    return _vectors(op) if is_elementwise(op) else []
+
+
+def contraction_layouts(
+    op: Any, lhs_stored: Collection[int] = (), rhs_stored: Collection[int] = ()
+) -> tuple[FragmentLayout, FragmentLayout, FragmentLayout]:
+    """How the contraction needs its operands and accumulators.
+
+    lhs_stored, rhs_stored: see `stored_bytes`; they matter to the places of elements,
+    not to the number of pieces
+    """
+    dims = contraction_dims(op)
+    lhs, rhs, out = (value.type.element_type for value in op.operation.operands)
+    if str(lhs) != str(rhs) or ACCUMULATOR_TYPES.get(str(lhs)) != str(out):
+        expected = ", ".join(f"{t} into {s}" for t, s in ACCUMULATOR_TYPES.items())
+        raise PassError(
+            op, f"contraction of {lhs} and {rhs} into {out}, expected {expected}"
+        )
+    a = operand_layout("a", dims[0], lhs, lhs_stored)
+    b = operand_layout("b", dims[1], rhs, rhs_stored)
+    return a, b, accumulator_layout(a, b)
+
+
+def contraction_dims(op: Any) -> tuple[str, str]:
+    """Dimensions of the operands as "mk"/"km" and "kn"/"nk"."""
+    operation = op.operation
+    if str(operation.attributes["kind"]) != _KIND_OF_SUM:
+        raise PassError(
+            op,
+            f"contraction by {operation.attributes['kind']}, expected {_KIND_OF_SUM}",
+        )
+    maps = [
+        [ir.AffineDimExpr(result).position for result in attribute.value.results]
+        for attribute in operation.attributes["indexing_maps"]
+    ]
+    lhs, rhs, out = map(set, maps)
+    names = {
+        **dict.fromkeys(lhs & out - rhs, "m"),
+        **dict.fromkeys(rhs & out - lhs, "n"),
+        **dict.fromkeys(lhs & rhs - out, "k"),
+    }
+    spelled = ["".join(names.get(dim, "?") for dim in dims) for dims in maps]
+    known = spelled[0] in ("mk", "km") and spelled[1] in ("kn", "nk")
+    if not known or spelled[2] != "mn":
+        raise PassError(
+            op,
+            f"contraction over {', '.join(spelled)}: expected mk or km, kn or nk, mn",
+        )
+    return spelled[0], spelled[1]
+
+
+def slice_place(op: Any, layout: FragmentLayout) -> tuple[int, int]:
+    """The first row and column of pieces that a slice takes.
+
+    PassError where it cuts pieces.
+    """
+    offsets, steps = (
+        [number.value for number in op.operation.attributes[name]]
+        for name in ("offsets", "strides")
+    )
+    cut = [at % extent for at, extent in zip(offsets, layout.piece, strict=True)]
+    if any(cut) or any(step != 1 for step in steps):
+        raise PassError(
+            op,
+            f"takes a slice at {offsets} of {layout}, expected whole pieces of "
+            f"{layout.piece[0]} x {layout.piece[1]}",
+        )
+    row, column = (
+        at // extent for at, extent in zip(offsets, layout.piece, strict=True)
+    )
+    return row, column
+
+
+def _held_alike(value: Any, layout: FragmentLayout) -> Iterator[tuple[Any, Any]]:
+    """Values that must have the layout of `value`, with the op that ties them."""
+    yield from _tied_to_origin(value, layout)
+    for use in value.uses:
+        yield from _tied_by_use(value, use, layout)
+
+
+def _tied_to_origin(value: Any, layout: FragmentLayout) -> Iterator[tuple[Any, Any]]:
+    """Through what makes the value."""
+    op = loops.defining_op(value)
+    if op is None:
+        loop = value.owner.owner
+        if loop is None or not loops.is_loop(loop):
+            raise PassError(
+                loop, f"{value.type} as {layout} is an argument, expected a local value"
+            )
+        yield from _carried_by(loop, value.arg_number - 1)
+    elif op.operation.name == READ:
+        check_read(op, layout)
+    elif op.operation.name == "scf.for":
+        yield from _carried_by(op, list(op.operation.results).index(value))
+    elif op.operation.name == "scf.if":
+        yield from _chosen_by(op, list(op.operation.results).index(value))
+    elif op.operation.name == SLICE:
+        slice_place(op, layout)
+        yield op.operation.operands[0], op
+    elif is_elementwise(op):
+        yield from ((other, op) for other in _vectors(op))
+    elif op.operation.name != CONTRACT:
+        raise PassError(
+            op,
+            f"'{op.operation.name}' cannot make the fragments of {layout}",
+        )
+
+
+def _tied_by_use(
+    value: Any, use: Any, layout: FragmentLayout
+) -> Iterator[tuple[Any, Any]]:
+    """Through what becomes of the value."""
+    op, number = use.owner.operation, use.operand_number
+    if op.name == CONTRACT:
+        return  # asked by the contraction itself
+    if op.name == WRITE:
+        check_write(op, layout)
+    elif op.name == SLICE:
+        slice_place(op, layout)
+        yield op.results[0], op
+    elif op.name == "scf.for":
+        yield from _carried_by(op, number - len(loops.bounds(op)))
+    elif op.name == "scf.yield" and op.parent.operation.name == "scf.for":
+        yield from _carried_by(op.parent, number)
+    elif op.name == "scf.yield" and op.parent.operation.name == "scf.if":
+        yield from _chosen_by(op.parent, number)
+    elif is_elementwise(op):
+        yield from ((other, op) for other in (*_vectors(op), op.results[0]))
+    else:
+        raise PassError(op, f"'{op.name}' cannot use the fragments of {layout}")
+
+
+def _carried_by(loop: Any, number: int) -> Iterator[tuple[Any, Any]]:
+    yield loops.inits(loop)[number], loop
+    yield loops.body(loop).arguments[number + 1], loop
+    yield loops.terminator(loop).operation.operands[number], loop
+    yield loop.operation.results[number], loop
+
+
+def _chosen_by(branch: Any, number: int) -> Iterator[tuple[Any, Any]]:
+    for region in branch.operation.regions:
+        end = list(region.blocks[0].operations)[-1]
+        yield end.operation.operands[number], branch
+    yield branch.operation.results[number], branch
+
+
+def _vectors(op: Any) -> list[Any]:
+    return [v for v in op.operation.operands if isinstance(v.type, ir.VectorType)]

@@ -1,0 +1,85 @@
+"""Whether the output of a kernel can pass through shared memory on its way out.
+
+Tiles of the inputs are not used any more when a kernel stores what it computed: other
+data may lie in their place. Such a buffer is allocated with the attribute
+`alcop.overlaid`; alcop-outline-kernels lays it over the others.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+from alcop_mlir.analysis.ir.alignment import element_bytes
+from alcop_mlir.analysis.ir.loops import defining_op, is_loop
+from alcop_mlir.analysis.ir.memory import is_workgroup, root
+from alcop_mlir.analysis.ir.uniformity import may_diverge
+from alcop_mlir.bindings import ir
+
+OVERLAID = "alcop.overlaid"
+_ALLOC = "memref.alloc"
+
+
+def free_bytes(write: Any, body: Any) -> int:
+    """Bytes of shared memory that nothing needs from `write` on, in a launch of `body`.
+
+    0 where it is not known that a barrier may stand before and that all threads of a
+    warp come to the write together, once.
+    """
+    top = top_level(write, body)
+    if top is None or body.owner.operation.name != "gpu.launch" or may_diverge(write):
+        return 0
+    operations = [op.operation for op in body.operations]
+    later = operations[operations.index(top) :]
+    if any(_uses_shared(op) for op in later) or _asks_for_memory(body.owner.operation):
+        return 0
+    buffers = [op.results[0].type for op in operations if _is_tile(op)]
+    return sum(math.prod(kind.shape) * element_bytes(kind) for kind in buffers)
+
+
+def top_level(op: Any, body: Any) -> Any | None:
+    """What holds `op` in `body`; None where that is, or holds it in, a loop."""
+    operation = op.operation
+    while operation.block != body:
+        operation = operation.parent.operation
+        if is_loop(operation):
+            return None
+    return operation
+
+
+def _is_tile(op: Any) -> bool:
+    """Whether `op` allocates a buffer that others may lie over."""
+    return (
+        op.name == _ALLOC
+        and is_workgroup(op.results[0].type)
+        and OVERLAID not in op.attributes
+    )
+
+
+def _uses_shared(op: Any) -> bool:
+    """Whether `op`, or an op inside, uses shared memory that is not overlaid."""
+    found: list[Any] = []
+
+    def visit(inner: Any) -> Any:
+        found.extend(value for value in inner.operands if is_workgroup(value.type))
+        return ir.WalkResult.ADVANCE
+
+    op.walk(visit)
+    return any(not _is_overlaid(value) for value in found)
+
+
+def _is_overlaid(value: Any) -> bool:
+    owner = defining_op(root(value))
+    return owner is not None and OVERLAID in owner.operation.attributes
+
+
+def _asks_for_memory(launch: Any) -> bool:
+    """Whether the launch has shared memory that it does not allocate itself."""
+    names: list[str] = []
+
+    def visit(inner: Any) -> Any:
+        names.append(inner.name)
+        return ir.WalkResult.ADVANCE
+
+    launch.walk(visit)
+    return "gpu.dynamic_shared_memory" in names

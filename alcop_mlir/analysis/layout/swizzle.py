@@ -1,0 +1,241 @@
+"""Which workgroup buffers can be swizzled, and how.
+
+Shared memory has 32 banks of 4 bytes: 128 bytes side by side are read at once. Three
+ways of reading across rows are known, in units of their own:
+
+  ldmatrix      eight lanes read 16 bytes of the same column in eight rows
+  single words  a warp reads eight words side by side (32 bytes) in four rows, as
+                fragments of elements that ldmatrix cannot transpose
+  word pairs    half a warp reads four pairs side by side (32 bytes) in four rows
+
+W units (8, 4) must be found in W different places modulo 128 bytes. With rows of c
+units, rows W / gcd(c, W) apart begin at the same place; XOR of the unit's number with
+row / (W / gcd(c, W)) % gcd(c, W) tells those apart, and stays within the row because
+gcd(c, W) divides c. Sixteen-byte accesses along a row stay free of conflicts, and so do
+those of eight lanes that write four chunks each of two rows, four apart: of units of 32
+bytes, one more bit of the row sends these to the two halves of 128 bytes.
+
+Single words may be read in every other row: where two words that lie across rows become
+one of 16-bit elements. Units of 16 bytes tell eight rows apart, and send two units side
+by side of one of every other row to two side by side, so that these are right there.
+
+A buffer of bytes may have several faces: views of all of it, as elements of different
+size. Rows must be as long in all of them, to be permuted alike.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+from alcop_mlir.analysis.ir.alignment import divisor, element_bytes, has_whole_bytes
+from alcop_mlir.analysis.ir.loops import constant
+from alcop_mlir.analysis.ir.memory import is_workgroup
+from alcop_mlir.bindings import ir
+from alcop_mlir.target import SHARED_BANK_BYTES, SHARED_BANKS
+
+CHUNK_BYTES = 16  # the widest access of one lane, and a row of ldmatrix; [PTX]
+_WORD_ROW_BYTES = 32  # what a warp that reads single words takes of a row
+_WAVE_BYTES = SHARED_BANKS * SHARED_BANK_BYTES  # served at once
+_RANKS = (2, 3)  # rows and columns, perhaps of several slots
+# Operand number of the memref in each op that may touch a swizzled buffer; its indices
+# follow it.
+_ACCESSES = {
+    "nvgpu.ldmatrix": 0,
+    "nvgpu.device_async_copy": 0,
+    "memref.load": 0,
+    "memref.store": 1,
+    "vector.load": 0,
+    "vector.store": 1,
+}
+_HARMLESS = frozenset(["memref.dealloc"])
+
+
+@dataclass(frozen=True)
+class Swizzle:
+    """Element column `c` of row `r` lies at `c ^ (phase * elements)`.
+
+    The phase is r / rows % phases; where `folds`, its highest bit is flipped by the bit
+    above it.
+
+    elements: in a unit
+    """
+
+    rows: int
+    phases: int
+    elements: int
+    folds: bool = False
+
+
+@dataclass(frozen=True)
+class SwizzledAccess:
+    """An access of a buffer: operand numbers of its row and column indices."""
+
+    op: Any
+    row: int
+    column: int
+    swizzle: Swizzle
+
+
+@dataclass(frozen=True)
+class SwizzlePlan:
+    """A buffer that can be swizzled, and all accesses of it."""
+
+    buffer: Any
+    accesses: tuple[SwizzledAccess, ...]
+
+
+@dataclass(frozen=True)
+class Rejected:
+    """A buffer that would gain, and the op that stands in the way."""
+
+    op: Any
+    reason: str
+
+
+def buffers(root: Any) -> Iterator[Any]:
+    """The workgroup allocations in `root`."""
+    found: list[Any] = []
+
+    def visit(op: Any) -> Any:
+        if op.name == "memref.alloc" and is_workgroup(op.results[0].type):
+            found.append(op.results[0])
+        return ir.WalkResult.ADVANCE
+
+    root.operation.walk(visit, ir.WalkOrder.PRE_ORDER)
+    return iter(found)
+
+
+def plan(buffer: Any) -> SwizzlePlan | Rejected | None:
+    """How to swizzle `buffer`; None where its rows have no conflicts to avoid."""
+    faces = _faces(buffer)
+    unit = _unit_bytes(faces)
+    swizzles = [find_swizzle(face.type, unit) for face in faces]
+    if None in swizzles or len({_row_bytes(face.type) for face in faces}) > 1:
+        return None
+    found: list[SwizzledAccess] = []
+    for face, swizzle in zip(faces, swizzles, strict=True):
+        assert swizzle is not None
+        for use in _uses(face):
+            access = _access(use, face, swizzle)
+            if isinstance(access, Rejected):
+                return access
+            found.append(access)
+    return SwizzlePlan(buffer, tuple(found))
+
+
+def find_swizzle(kind: Any, unit: int = CHUNK_BYTES) -> Swizzle | None:
+    """For a static row-major memref type read in units of so many bytes.
+
+    None where rows do not collide.
+    """
+    if kind.rank not in _RANKS or not kind.has_static_shape:
+        return None
+    if not _has_no_gaps(kind) or not has_whole_bytes(kind.element_type):
+        return None
+    if _row_bytes(kind) % unit or CHUNK_BYTES % element_bytes(kind):
+        return None
+    wave = _WAVE_BYTES // unit
+    phases = math.gcd(_row_bytes(kind) // unit, wave)
+    if phases == 1:
+        return None
+    folds = unit == _WORD_ROW_BYTES and phases == wave
+    return Swizzle(wave // phases, phases, unit // element_bytes(kind), folds)
+
+
+def _faces(buffer: Any) -> list[Any]:
+    """The buffer; or the views of it, if it is only used through views of all of it."""
+    views = [use.owner.operation for use in _uses(buffer)]
+    if views and all(_is_face(op) for op in views):
+        return [op.results[0] for op in views]
+    return [buffer]
+
+
+def _is_face(op: Any) -> bool:
+    return (
+        op.name == "memref.view"
+        and op.results[0].type.has_static_shape
+        and constant(op.operands[1]) == 0
+    )
+
+
+def _uses(face: Any) -> list[Any]:
+    return [use for use in face.uses if use.owner.operation.name not in _HARMLESS]
+
+
+def _unit_bytes(faces: list[Any]) -> int:
+    """By how the buffer is read."""
+    users = [use.owner.operation for face in faces for use in _uses(face)]
+    readers = [op for op in users if _reads_words(op)]
+    is_by_matrix = any(op.name == "nvgpu.ldmatrix" for op in users)
+    if not readers or is_by_matrix or any(map(_skips_rows, readers)):
+        return CHUNK_BYTES
+    return _WORD_ROW_BYTES
+
+
+def _reads_words(op: Any) -> bool:
+    """Whether each lane loads one word, or two side by side."""
+    if op.name == "memref.load":
+        return element_bytes(op.operands[0].type) == SHARED_BANK_BYTES
+    if op.name != "vector.load":
+        return False
+    kind = op.results[0].type
+    return math.prod(kind.shape) * element_bytes(kind) == 2 * SHARED_BANK_BYTES
+
+
+def _skips_rows(op: Any) -> bool:
+    """Whether lanes load single words of every other row only."""
+    memory = op.operands[0].type
+    if op.name != "memref.load" or memory.rank not in _RANKS:
+        return False
+    return divisor(op.operands[memory.rank - 1]) % 2 == 0
+
+
+def _access(use: Any, face: Any, swizzle: Swizzle) -> SwizzledAccess | Rejected:
+    op, number = use.owner.operation, use.operand_number
+    if _ACCESSES.get(op.name) != number:
+        return Rejected(op, f"it is used by '{op.name}'")
+    column = number + face.type.rank
+    if not _stays_in_chunk(op, column, element_bytes(face.type)):
+        return Rejected(op, f"'{op.name}' may cross a chunk of {CHUNK_BYTES} bytes")
+    return SwizzledAccess(op, column - 1, column, swizzle)
+
+
+def _row_bytes(kind: Any) -> int:
+    return kind.shape[-1] * element_bytes(kind)
+
+
+def _has_no_gaps(kind: Any) -> bool:
+    """Whether rows follow each other from the start, and slots too."""
+    strides = [math.prod(kind.shape[dim + 1 :]) for dim in range(kind.rank)]
+    return kind.get_strides_and_offset() == (strides, 0)
+
+
+def _stays_in_chunk(op: Any, column: int, size: int) -> bool:
+    """Whether the elements, of `size` bytes, that one lane touches lie in one chunk."""
+    elements = _elements(op, size)
+    if elements is None or CHUNK_BYTES // size % elements:
+        return False
+    if op.name == "nvgpu.ldmatrix" or elements == 1:
+        return True  # ldmatrix takes addresses of whole chunks only
+    attributes = op.attributes
+    if op.name == "nvgpu.device_async_copy":
+        return True  # cp.async takes addresses that are multiples of its size
+    aligned = attributes["alignment"].value if "alignment" in attributes else 1
+    return (
+        aligned % (elements * size) == 0 or divisor(op.operands[column]) % elements == 0
+    )
+
+
+def _elements(op: Any, size: int) -> int | None:
+    """Elements side by side that one lane touches; None if that is not how."""
+    if op.name == "nvgpu.ldmatrix":
+        return CHUNK_BYTES // size
+    if op.name == "nvgpu.device_async_copy":
+        return op.attributes["dstElements"].value
+    if op.name.startswith("memref."):
+        return 1
+    value = op.results[0] if op.name == "vector.load" else op.operands[0]
+    return value.type.shape[0] if value.type.rank == 1 else None

@@ -1,0 +1,134 @@
+"""What the output of a product holds before it: looks above the op, changes nothing."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from alcop_mlir.analysis.ir.code_motion import (
+    ops_before,
+    reaches_only_operands,
+    touches,
+    writes,
+)
+from alcop_mlir.analysis.ir.loops import defining_op
+from alcop_mlir.analysis.ir.memory import root
+from alcop_mlir.analysis.ir.memref_layouts import follows_shape
+from alcop_mlir.analysis.linalg.contractions import Contraction
+from alcop_mlir.analysis.linalg.elementwise import Elementwise, elementwise
+from alcop_mlir.bindings import ir
+from alcop_mlir.dialects import alcop
+
+
+@dataclass(frozen=True)
+class Init:
+    """What C holds before the product.
+
+    kind:   "zero" (`writer` fills it with zero), "copy" (`writer` copies another array
+            into it, or broadcasts it) or "read" (what the caller left there)
+    writer: the op that writes it, None for "read"
+    """
+
+    kind: str
+    writer: Any
+
+
+def find_init(contraction: Contraction, noalias_arguments: bool = False) -> Init:
+    """What fills C: the nearest op above in the same block that writes it.
+
+    Ops in between must be known to leave C alone, and, for a copy, not to write its
+    source: else the init is "read" and everything stays where it is.
+
+    noalias_arguments: whether a written argument surely overlaps no other
+    """
+    passed: list[Any] = []
+    out = contraction.out
+    same = (out, _before_collapse(out))
+    for op in ops_before(contraction.op):
+        element = elementwise(op)
+        if element is not None and element.output.value in same:
+            if _fills_with_zero(element):
+                return Init("zero", op)
+            is_copy = element.output.value == out and _is_copy(element)
+            source = element.inputs[0].value if is_copy else None
+            if source is None or any(
+                writes(above, source, noalias_arguments) for above in passed
+            ):
+                return Init("read", None)
+            return Init("copy", op)
+        if not reaches_only_operands(op) or touches(
+            op, contraction.out, noalias_arguments
+        ):
+            break
+        passed.append(op)
+    return Init("read", None)
+
+
+def _before_collapse(array: Any) -> Any:
+    """The array all of whose elements `array` is a view of, in other dimensions."""
+    owner = defining_op(array)
+    if owner is None or owner.operation.name != "memref.collapse_shape":
+        return array
+    return owner.operation.operands[0]
+
+
+def marked_init(product: Any) -> Elementwise | None:
+    """The op marked as init just above a marked product; None where there is none."""
+    out = list(product.operands)[-1]
+    for op in ops_before(product):
+        mark = alcop.get(op, alcop.ContractionAttr) or {}
+        element = elementwise(op) if mark.get("role") == "init" else None
+        if element is not None and element.output.value == out:
+            return element
+    return None
+
+
+def fill_before(op: Any, array: Any) -> Any | None:
+    """The `linalg.fill` above `op` that gives `array` what it holds there, or None.
+
+    Nothing in between may touch the array: `op` is the first to see what was filled in.
+    """
+    for above in ops_before(op):
+        if above.name == "linalg.fill" and above.operands[1] == array:
+            return above
+        if not reaches_only_operands(above) or touches(above, array):
+            return None
+    return None
+
+
+def _fills_with_zero(element: Elementwise) -> bool:
+    """Whether the body is no more than a zero, given as an input or from outside."""
+    if element.block is None or len(element.block.operations) != 1:
+        return False
+    (result,) = element.block.operations[0].operation.operands
+    given = {one.argument: one.value for one in element.inputs if not one.is_array}
+    return _is_zero(given.get(result, result))
+
+
+def _is_copy(element: Elementwise) -> bool:
+    """Whether the output is one other array's elements, perhaps extended."""
+    if len(element.inputs) != 1 or not element.inputs[0].is_array:
+        return False
+    (source,) = element.inputs
+    if None in source.loops or not follows_shape(source.value.type):
+        return False
+    if root(source.value) == root(element.output.value):
+        return False
+    if element.block is None:
+        return True
+    *body, end = (op.operation for op in element.block.operations)
+    if not body:
+        return end.operands[0] == source.argument
+    (first, *others) = body
+    extends = first.name == "arith.extf" and first.operands[0] == source.argument
+    return extends and not others and end.operands[0] == first.results[0]
+
+
+def _is_zero(value: Any) -> bool:
+    op = defining_op(value)
+    if op is None or op.operation.name != "arith.constant":
+        return False
+    attribute = op.operation.attributes["value"]
+    return isinstance(attribute, ir.FloatAttr | ir.IntegerAttr) and (
+        attribute.value == 0
+    )

@@ -1,0 +1,371 @@
+"""Which linalg ops compute a matrix product C[m, n] += A[m, k] * B[k, n], and how.
+
+Products may come in batches, C[b, m, n]; one of A and B may be the same for all, and C
+the sum of all. A vector times a matrix is a product with one row, and so is a matrix
+times a vector: C[n] += A[k] * B[n, k]. Sizes may be anything, 0 included.
+
+`classify` looks at one op and answers with a `Contraction` or a `Rejected`; the loops
+are told apart by where they occur, so their order in the op does not matter.
+What fills C before it is asked of `inits`.
+
+The body multiplies two factors and adds to its output, see `factors`: elements of A and
+of B, or what is computed of them. Scalars may take part in that, and arrays that have
+one value for each row of A, or for each column of B.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from alcop_mlir.analysis.ir.alignment import element_bytes
+from alcop_mlir.analysis.ir.memory import root
+from alcop_mlir.analysis.linalg.operand_transforms import (
+    FLOATS,
+    Factor,
+    NoProduct,
+    find_factors,
+)
+from alcop_mlir.analysis.linalg.zero_fill import LONGEST_STEP_BYTES, why_fill_disturbs
+from alcop_mlir.bindings import ir, linalg
+
+# Types of the output for each type of both factors. f32 is rounded to tf32, on request.
+OUTPUT_TYPES = {"f16": FLOATS, "bf16": FLOATS, "f32": FLOATS, "i8": ("i32",)}
+# What memory may hold of factors that are computed
+_STORED_TYPES = ("f16", "bf16", "f32", "i8", "i32")
+
+
+@dataclass(frozen=True)
+class Contraction:
+    """A matrix product on memrefs.
+
+    m, n, k, batch: sizes; None where they are known at run time only
+    lhs, rhs, out:  loops that index each operand, in the operand's order: "mk"; "kn",
+                    "nk"; "mn"; with a "b" where it has a batch, without "m" a vector
+    swapped:        the op's first array is B and its second A
+    lhs_type, rhs_type: what is multiplied of A and B
+    stored:         bytes of an element of A and of B, where factors are computed of
+                    them; see `factors`
+    """
+
+    op: Any
+    m: int | None
+    n: int | None
+    k: int | None
+    batch: int | None
+    lhs: str
+    rhs: str
+    out_loops: str
+    swapped: bool
+    lhs_type: str
+    rhs_type: str
+    out_type: str
+    stored: tuple[int, int] | None = None
+
+    @property
+    def precision(self) -> str | None:
+        """What the inputs are rounded to: "tf32", or None."""
+        return "tf32" if self.lhs_type == "f32" else None
+
+    @property
+    def element_bytes(self) -> int:
+        """Of a factor, as it is multiplied."""
+        return int(self.lhs_type.lstrip("bfi")) // 8
+
+    @property
+    def is_computed(self) -> bool:
+        """Whether a factor is more than an element of its array."""
+        return self.stored is not None
+
+    @property
+    def out(self) -> Any:
+        """The memref that the product is added to."""
+        return list(self.op.operation.operands)[-1]
+
+
+@dataclass(frozen=True)
+class Rejected:
+    """Why `op` is not a product that the passes handle."""
+
+    op: Any
+    reason: str
+
+
+def structured_ops(root: Any) -> Iterator[Any]:
+    """Linalg ops in `root`, without those inside another linalg op."""
+    found: list[Any] = []
+
+    def visit(op: Any) -> Any:
+        if not op.name.startswith("linalg."):
+            return ir.WalkResult.ADVANCE
+        found.append(op)
+        return ir.WalkResult.SKIP
+
+    root.operation.walk(visit, ir.WalkOrder.PRE_ORDER)
+    return iter(found)
+
+
+def classify(op: Any, allow_tf32: bool = False) -> Contraction | Rejected:
+    """The product that the linalg op computes, or why it is none that is handled.
+
+    allow_tf32: whether f32 inputs may be rounded to tf32
+    """
+    try:
+        _check_form(op)
+        factors = find_factors(op)
+        places = [*(factor.array for factor in factors), len(op.operands) - 1]
+        maps, sizes = _loops(op, places)
+        _check_others(op, factors, places)
+        return _contraction(op, factors, maps, sizes, allow_tf32)
+    except NoProduct as no:
+        return Rejected(op, str(no))
+
+
+def _check_form(op: Any) -> None:
+    """Two arrays, perhaps others of lower rank, and one output, all memrefs."""
+    if any(isinstance(v.type, ir.RankedTensorType) for v in op.operands):
+        raise NoProduct("works on tensors, expected memrefs: bufferize first")
+    attributes = op.attributes
+    segments = "operandSegmentSizes"
+    if segments not in attributes or not _has_two_inputs(op, attributes[segments]):
+        raise NoProduct("not a matrix product: expected two inputs and one output")
+    if indexing_maps(op) is None:
+        raise NoProduct("not a matrix product")
+    for value in op.operands:
+        if not isinstance(value.type, ir.MemRefType):
+            raise NoProduct(f"has an operand of type {value.type}, expected a memref")
+        if not isinstance(value.type.element_type, ir.FloatType | ir.IntegerType):
+            raise NoProduct(
+                f"has {value.type.element_type} elements, expected "
+                f"{', '.join(OUTPUT_TYPES)}"
+            )
+
+
+def _has_two_inputs(op: Any, segments: Any) -> bool:
+    """And perhaps more that are of one dimension at most."""
+    inputs, outputs = list(segments)
+    others = list(op.operands)[2:inputs]
+    return inputs >= 2 and outputs == 1 and all(_is_small(v.type) for v in others)
+
+
+def _is_small(kind: Any) -> bool:
+    return isinstance(kind, ir.MemRefType) and kind.rank <= 1
+
+
+def _check_others(op: Any, factors: tuple[Factor, Factor], places: list[int]) -> None:
+    """What else factors are made of are scalars, or goes along rows or columns."""
+    every = indexing_maps(op)
+    assert every is not None
+    loops = [_dimensions(every[number]) for number in places]
+    letters = _letters(loops)
+    for factor, own in zip(factors, loops, strict=False):
+        allowed = {dim for dim in own if letters[dim] in "mn"}
+        for number in factor.others:
+            value = op.operands[number]
+            if not set(_dimensions(every[number])) <= allowed:
+                raise NoProduct(
+                    f"computes a factor of {value.type} by other loops than its rows "
+                    "or columns"
+                )
+            if value.type.rank:
+                _check_array(value)
+
+
+def indexing_maps(op: Any) -> list[Any] | None:
+    """The affine maps of a linalg op's operands; None where they are not told."""
+    maps = linalg.get_indexing_maps(op)
+    return None if maps is None else [attribute.value for attribute in maps]
+
+
+def loop_letters(op: Any) -> list[str] | None:
+    """Per operand the letters of the loops that index it; None for no product.
+
+    By the loops alone, whatever the op computes.
+    """
+    maps = indexing_maps(op) if op.name.startswith("linalg.") else None
+    if maps is None or len(maps) != 3:
+        return None
+    try:
+        return names_of_loops([_dimensions(one) for one in maps])
+    except NoProduct:
+        return None
+
+
+def names_of_loops(dimensions: Sequence[Sequence[int]]) -> list[str] | None:
+    """As `loop_letters`, of an op whose operands are indexed by these loops."""
+    try:
+        letters = _letters(dimensions)
+    except NoProduct:
+        return None
+    return ["".join(letters[dim] for dim in dims) for dims in dimensions]
+
+
+def _loops(op: Any, places: list[int]) -> tuple[list[str], dict[str, int | None]]:
+    """Per array the letters of the loops that index it; the size of each loop.
+
+    places: operand numbers of the arrays
+    """
+    every = indexing_maps(op)
+    assert every is not None
+    maps = [_dimensions(every[number]) for number in places]
+    arrays = [op.operands[number] for number in places]
+    letters = _letters(maps)
+    sizes: dict[str, int | None] = dict.fromkeys("bmnk", 1)
+    sizes |= dict.fromkeys(letters.values())
+    for dims, value in zip(maps, arrays, strict=True):
+        for number, dim in enumerate(dims):
+            if not value.type.is_dynamic_dim(number):
+                sizes[letters[dim]] = value.type.shape[number]
+    return ["".join(letters[dim] for dim in dims) for dims in maps], sizes
+
+
+def _dimensions(affine_map: Any) -> list[int]:
+    """Loop numbers that a projected permutation picks."""
+    if not all(isinstance(e, ir.AffineDimExpr) for e in affine_map.results):
+        raise NoProduct(f"indexes an operand by {affine_map}, expected loops only")
+    return [ir.AffineDimExpr(e).position for e in affine_map.results]
+
+
+def _letters(maps: Sequence[Sequence[int]]) -> dict[int, str]:
+    """Loop number to "b", "m", "n" or "k"; refuses other sets of loops.
+
+    Rows and columns are told by the output's order: rows first. Of two loops that are
+    summed over, the one further out in the first input is the batch.
+    """
+    first, second, out = maps
+    if any(len(set(dims)) != len(dims) for dims in maps):
+        raise NoProduct("uses a loop twice in an operand, expected matrices")
+    batch = [dim for dim in out if dim in first and dim in second]
+    if len(batch) > 1:
+        raise NoProduct(f"has {len(batch)} batch loops, expected one at most")
+    if len(out) == 3 and not batch:  # one input is the same for the whole batch
+        batch = [out[0]]
+    reduced = [dim for dim in first if dim in second and dim not in out]
+    if {*out} - {*first, *second}:
+        raise NoProduct("has an output loop that no input has")
+    if {*first, *second} - {*out, *reduced}:
+        raise NoProduct("sums over a loop of one input alone, expected of both")
+    if len(reduced) == 2 and not batch:
+        batch = reduced[:1]
+        reduced = reduced[1:]
+    if len(reduced) != 1:
+        raise NoProduct(f"reduces {len(reduced)} loops, expected one")
+    rows_and_columns = [dim for dim in out if dim not in batch]
+    if not 1 <= len(rows_and_columns) <= 2:
+        ranks = ", ".join(str(len(dims)) for dims in maps)
+        raise NoProduct(f"has operands of rank {ranks}, expected matrices")
+    names = "mn" if len(rows_and_columns) == 2 else "n"
+    letters = dict(zip(rows_and_columns, names, strict=True))
+    return letters | dict.fromkeys(batch, "b") | {reduced[0]: "k"}
+
+
+def _contraction(
+    op: Any,
+    factors: tuple[Factor, Factor],
+    maps: list[str],
+    sizes: dict[str, int | None],
+    allow_tf32: bool,
+) -> Contraction:
+    """The product, once its types, sizes and layouts are such as are handled."""
+    arrays = [op.operands[factor.array] for factor in factors]
+    arrays.append(list(op.operands)[-1])
+    swapped = "n" in maps[0]
+    lhs, rhs = (1, 0) if swapped else (0, 1)
+    if "n" in maps[lhs] or "m" in maps[rhs]:
+        raise NoProduct("has a row or column loop in both inputs, expected in one")
+    for loops, value in zip(maps, arrays, strict=True):
+        _check_array(value)
+        if loops.endswith("b"):
+            raise NoProduct("has the batch innermost, expected further out")
+    out_type = str(arrays[2].type.element_type)
+    _check_types(factors[lhs], factors[rhs], out_type, allow_tf32)
+    for factor, array, loops in zip(factors, arrays, maps, strict=False):
+        _check_stored(factor, array.type.element_type, loops)
+    _check_fill(op, factors, sizes["k"])
+    parent = op.parent.operation.name
+    if parent != "func.func":
+        raise NoProduct(f"stands in '{parent}', expected at the function's top level")
+    return Contraction(
+        op=op,
+        m=sizes["m"],
+        n=sizes["n"],
+        k=sizes["k"],
+        batch=sizes["b"],
+        lhs=maps[lhs],
+        rhs=maps[rhs],
+        out_loops=maps[2],
+        swapped=swapped,
+        lhs_type=str(factors[lhs].kind),
+        rhs_type=str(factors[rhs].kind),
+        out_type=out_type,
+        stored=_stored(factors, arrays, swapped),
+    )
+
+
+def _check_fill(op: Any, factors: tuple[Factor, Factor], k: int | None) -> None:
+    """Where steps may be filled up with zeros, these must add nothing."""
+    step = 8 * LONGEST_STEP_BYTES // factors[0].kind.width
+    if k is not None and k % step == 0:
+        return
+    if not any(factor.is_computed for factor in factors):
+        return
+    why = why_fill_disturbs(op.regions[0].blocks[0], factors)
+    if why is not None:
+        raise NoProduct(why)
+
+
+def _stored(
+    factors: tuple[Factor, Factor], arrays: list[Any], swapped: bool
+) -> tuple[int, int] | None:
+    """Bytes of elements of A and of B; None where they are the factors."""
+    if not any(factor.is_computed for factor in factors):
+        return None
+    first, second = (element_bytes(array.type) for array in arrays[:2])
+    return (second, first) if swapped else (first, second)
+
+
+def _check_stored(factor: Factor, stored: Any, loops: str) -> None:
+    """Memory's type, of a factor that is computed."""
+    if not factor.is_computed or stored == factor.kind:
+        return
+    if str(stored) not in _STORED_TYPES:
+        raise NoProduct(
+            f"computes a factor of {stored}, expected {', '.join(_STORED_TYPES)}"
+        )
+    if str(factor.kind) == "i8" and not loops.endswith("k"):
+        raise NoProduct(
+            f"computes i8 of {stored} stored across the sum, expected along it"
+        )
+
+
+def _check_types(left: Factor, right: Factor, out: str, allow_tf32: bool) -> None:
+    lhs, rhs = str(left.kind), str(right.kind)
+    if lhs != rhs:
+        raise NoProduct(f"multiplies {lhs} by {rhs}, expected inputs of one type")
+    is_computed = left.is_computed or right.is_computed
+    what = f"multiplies {lhs}" if is_computed else f"has {lhs} inputs"
+    if lhs not in OUTPUT_TYPES:
+        raise NoProduct(f"{what}, expected {', '.join(OUTPUT_TYPES)}")
+    if lhs == "f32" and not allow_tf32:
+        raise NoProduct(
+            f"{what}, which tensor cores round to tf32 (10 bits of mantissa): done "
+            "with the option 'allow-tf32' only"
+        )
+    if out not in OUTPUT_TYPES[lhs]:
+        raise NoProduct(
+            f"{what} and has {out} output, expected output of "
+            f"{' or '.join(OUTPUT_TYPES[lhs])}"
+        )
+
+
+def _check_array(value: Any) -> None:
+    """Rows without gaps, in global memory."""
+    memref = value.type
+    strides, offset = memref.get_strides_and_offset()
+    if strides[-1] != 1:
+        raise NoProduct(f"has the layout of {memref}, expected rows without gaps")
+    if root(value) == value and offset != 0:
+        raise NoProduct(f"has an array {memref}, expected one without an offset")
+    if memref.memory_space is not None:
+        raise NoProduct(f"has {memref} in a memory space of its own, expected none")

@@ -1,0 +1,93 @@
+"""Which expression the body of a linalg op computes."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from alcop_mlir.analysis.ir.loops import defining_op
+from alcop_mlir.bindings import ir
+from alcop_mlir.reference.expressions import (
+    FLOATS,
+    INTEGERS,
+    OPERATIONS,
+    Argument,
+    Constant,
+    Expression,
+    Operation,
+    is_small,
+)
+
+# Predicates of comparisons, as MLIR numbers them.
+_PREDICATES = {
+    "arith.cmpf": (
+        "false oeq ogt oge olt ole one ord ueq ugt uge ult ule une uno true".split()
+    ),
+    "arith.cmpi": "eq ne slt sle sgt sge ult ule ugt uge".split(),
+}
+_UNSIGNED_SOURCE = ("arith.extui", "arith.uitofp")
+_SIGNED_SOURCE = ("arith.extsi", "arith.sitofp")
+
+
+def expression(block: Any, value: Any) -> Expression | None:
+    """What `value` is, in terms of the arguments of `block`.
+
+    value: made in the block, or one of its arguments, or a constant
+    None where an op on the way is none that expressions know.
+    """
+    known: dict[Any, Expression] = {
+        argument: Argument(number) for number, argument in enumerate(block.arguments)
+    }
+    for op in block.operations:
+        found = _operation(op.operation, known)
+        if found is not None:
+            known[op.operation.results[0]] = found
+    return _known(value, known)
+
+
+def constant(value: Any) -> Constant | None:
+    """The number that `value` is, where an `arith.constant` of a number makes it."""
+    owner = defining_op(value)
+    if owner is None or owner.operation.name != "arith.constant":
+        return None
+    attribute = owner.operation.attributes["value"]
+    if isinstance(attribute, ir.BoolAttr):
+        return Constant(float(bool(attribute.value)))
+    if isinstance(attribute, ir.FloatAttr | ir.IntegerAttr):
+        return Constant(float(attribute.value))
+    return None
+
+
+def _known(value: Any, known: dict[Any, Expression]) -> Expression | None:
+    return known[value] if value in known else constant(value)
+
+
+def _operation(op: Any, known: dict[Any, Expression]) -> Expression | None:
+    name, dtype = _name(op), str(op.results[0].type) if len(op.results) == 1 else ""
+    if name not in OPERATIONS or not _has_types(op):
+        return None
+    operands = [_known(operand, known) for operand in op.operands]
+    found = [operand for operand in operands if operand is not None]
+    if len(found) < len(operands):
+        return None
+    made = Operation(name, dtype, tuple(found))
+    return made if is_small(made) else None
+
+
+def _name(op: Any) -> str:
+    predicates = _PREDICATES.get(op.name)
+    if predicates is None:
+        return op.name
+    return f"{op.name}.{predicates[op.attributes['predicate'].value]}"
+
+
+def _has_types(op: Any) -> bool:
+    """Whether expressions have the types of the op, and it means there what it says.
+
+    They do not know what an operand's type was: integers are signed, and an i1 is 1.
+    """
+    types = [str(value.type) for value in (*op.operands, *op.results)]
+    if not all(one in FLOATS or one in INTEGERS for one in types):
+        return False
+    if op.name in _UNSIGNED_SOURCE:
+        return types[0] == "i1"
+    return op.name not in _SIGNED_SOURCE or types[0] != "i1"

@@ -1,0 +1,134 @@
+"""Names for the sizes of a function's arrays that are known at run time only.
+
+Dimensions that an op runs over with one loop are of one size, and get one name: that of
+the loop in the first product that has it ("M", "N", "K"; "B" for a batch), else one of
+array and dimension ("arg0_1"). Read from the function as it was given, on memrefs or
+tensors. A size that is constant somewhere is a number everywhere.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from alcop_mlir.analysis.ir.loops import constant, defining_op
+from alcop_mlir.analysis.linalg.contractions import indexing_maps, loop_letters
+from alcop_mlir.bindings import ir
+
+_Dimension = tuple[Any, int]  # of a value
+_SAME_SHAPE = frozenset("memref.copy linalg.copy".split())
+_MADE_WITH_SIZES = frozenset("memref.alloc tensor.empty".split())
+_SIZE_OF = frozenset("memref.dim tensor.dim".split())
+
+
+def named_sizes(
+    func: Any, names: Mapping[Any, str]
+) -> dict[tuple[str, int], int | str]:
+    """The size of each dimension of each of the function's arrays, by its name.
+
+    names: what arguments, and values that the function returns, are called
+    """
+    classes = _Classes()
+    letters: dict[_Dimension, str] = {}
+    for op in func.regions[0].blocks[0].operations:
+        for one, other in _equal(op.operation):
+            classes.join(one, other)
+        for dimension, letter in _lettered(op.operation):
+            letters.setdefault(dimension, letter)
+    sizes: dict[_Dimension, int | str] = {}
+    taken = set(names.values())
+    for dimension, letter in letters.items():
+        head = classes.head(dimension)
+        if head not in sizes and letter not in taken:
+            sizes[head] = letter
+            taken.add(letter)
+    for dimension in classes.dimensions():
+        extent = _static(dimension)
+        if extent is not None:
+            sizes[classes.head(dimension)] = extent
+    found: dict[tuple[str, int], int | str] = {}
+    for value, name in names.items():
+        for number, extent in enumerate(getattr(value.type, "shape", ())):
+            if not value.type.is_dynamic_dim(number):
+                found[name, number] = extent
+                continue
+            head = classes.head((value, number))
+            found[name, number] = sizes.setdefault(head, f"{name}_{number}")
+    return found
+
+
+class _Classes:
+    """Dimensions that are of one size."""
+
+    def __init__(self) -> None:
+        self._above: dict[_Dimension, _Dimension] = {}
+
+    def head(self, one: _Dimension) -> _Dimension:
+        """The dimension that stands for all of its class."""
+        self._above.setdefault(one, one)
+        while self._above[one] != one:
+            one = self._above[one]
+        return one
+
+    def join(self, one: _Dimension, other: _Dimension) -> None:
+        """Make two classes one."""
+        self._above[self.head(other)] = self.head(one)
+
+    def dimensions(self) -> list[_Dimension]:
+        """All that were asked for."""
+        return list(self._above)
+
+
+def _equal(op: Any) -> Iterator[tuple[_Dimension, _Dimension]]:
+    """Dimensions that `op` says to be of one size."""
+    if op.name in _MADE_WITH_SIZES:
+        yield from _made_of(op)
+    if op.name in _SAME_SHAPE:
+        source, target = op.operands
+        for number in range(source.type.rank):
+            yield (source, number), (target, number)
+    maps = indexing_maps(op) if op.name.startswith("linalg.") else None
+    if maps is None:
+        maps = []
+    loops: dict[int, _Dimension] = {}
+    for value, one in zip(op.operands, maps, strict=False):
+        for number, expression in enumerate(one.results):
+            if isinstance(expression, ir.AffineDimExpr):
+                loop = ir.AffineDimExpr(expression).position
+                yield loops.setdefault(loop, (value, number)), (value, number)
+    for result, value in zip(op.results, _outputs(op), strict=False):
+        for number in range(getattr(result.type, "rank", 0)):
+            yield (value, number), (result, number)
+
+
+def _made_of(op: Any) -> Iterator[tuple[_Dimension, _Dimension]]:
+    """Dimensions whose size is given by that of another array."""
+    (result,) = op.results
+    dynamic = [n for n in range(result.type.rank) if result.type.is_dynamic_dim(n)]
+    for number, size in zip(dynamic, op.operands, strict=False):
+        owner = defining_op(size)
+        if owner is not None and owner.operation.name in _SIZE_OF:
+            array, dimension = owner.operation.operands
+            known = constant(dimension)
+            if known is not None:
+                yield (array, known), (result, number)
+
+
+def _outputs(op: Any) -> list[Any]:
+    """The operands of a linalg op that its results are made of."""
+    if not op.name.startswith("linalg."):
+        return []
+    return list(op.operands)[len(op.operands) - len(op.results) :]
+
+
+def _lettered(op: Any) -> Iterator[tuple[_Dimension, str]]:
+    """Dimensions of a product's operands, and the letter of the loop."""
+    for value, letters in zip(op.operands, loop_letters(op) or (), strict=False):
+        for number, letter in enumerate(letters):
+            yield (value, number), letter.upper()
+
+
+def _static(dimension: _Dimension) -> int | None:
+    value, number = dimension
+    kind = value.type
+    return None if kind.is_dynamic_dim(number) else kind.shape[number]

@@ -1,0 +1,50 @@
+"""Which sums a warp makes together, each lane every 32nd term of them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from alcop_mlir.analysis.ir.loops import defining_op
+from alcop_mlir.analysis.linalg.loop_nests import Nest, loops_of
+from alcop_mlir.target import WARP_SIZE
+
+_INFINITY = float("inf")
+# Ops that combine two terms in any order, and what they leave every term as it is with.
+NEUTRAL = {
+    "arith.addf": -0.0,
+    "arith.maximumf": -_INFINITY,
+    "arith.minimumf": _INFINITY,
+    "arith.addi": 0,
+    "arith.maxsi": -(2**31),
+    "arith.minsi": 2**31 - 1,
+}
+_TYPES = ("f32", "i32")  # what lanes exchange, 32 bits
+
+
+def combining_op(nest: Nest) -> Any | None:
+    """The op that takes a term into the sum, where a warp should share the terms.
+
+    That is where they lie next to each other in memory, and elements of the output do
+    not: lanes then read neighbouring bytes. Few terms are left to one thread.
+    """
+    if not nest.inner or len(nest.outputs) != 1 or not _runs_along_memory(nest):
+        return None
+    terms = nest.static_size(nest.inner[-1])
+    if terms is not None and terms < WARP_SIZE:
+        return None
+    (yielded,) = list(nest.body.operations)[-1].operation.operands
+    op = defining_op(yielded)
+    if op is None or op.operation.name not in NEUTRAL:
+        return None
+    users = [use.owner.operation for use in nest.body.arguments[nest.inputs].uses]
+    is_sum = users == [op.operation] and str(yielded.type) in _TYPES
+    return op.operation if is_sum else None
+
+
+def _runs_along_memory(nest: Nest) -> bool:
+    """Whether the innermost loop indexes last dimensions of inputs, and no output's."""
+    rows = [
+        loops_of(one.results[-1]) for one in nest.maps[: nest.inputs] if one.results
+    ]
+    along_points = any(set(loops) & set(nest.points) for loops in rows)
+    return not along_points and any(nest.inner[-1] in loops for loops in rows)

@@ -1,0 +1,139 @@
+"""How many commit groups are younger than the one that a wait is for.
+
+`cp.async.wait_group N` waits until at most N of the thread's youngest groups are in
+flight (PTX ISA, cp.async.wait_group). So the N for a given group is the number of
+groups committed after it: counted here along the value of its token, over loops and
+branches, as the least over all paths. A smaller N only waits longer, so that counting
+fewer groups than there are is safe.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from alcop_mlir.analysis.ir.loops import (
+    ancestor_in,
+    body,
+    inits,
+    is_loop,
+    terminator,
+    trip_count,
+)
+from alcop_mlir.bindings import ir
+
+COMMITS = frozenset(["alcop.producer_commit", "nvgpu.device_async_create_group"])
+
+
+@dataclass(frozen=True)
+class Unknown:
+    """A token that cannot be followed to its commit; `op` is where it is lost."""
+
+    op: Any
+
+
+def younger_groups(token: Any, point: Any) -> int | Unknown:
+    """Groups committed after `token`'s and before the op `point`, at least."""
+    return _younger(token, point.operation, frozenset())
+
+
+def _younger(token: Any, point: Any, seen: frozenset[Any]) -> int | Unknown:
+    if isinstance(token.owner, ir.Block):
+        return _younger_than_argument(token, point, seen)
+    made_by = token.owner.operation
+    since = _commits_between(made_by, point)
+    if made_by.name in COMMITS:
+        return since
+    if made_by.name == "scf.for":
+        number = list(made_by.results).index(token)
+        ways = [_younger(terminator(made_by).operands[number], _last(made_by), seen)]
+        if not trip_count(made_by):
+            ways.append(_younger(inits(made_by)[number], made_by, seen))
+        return _least(ways, since)
+    if made_by.name == "scf.if":
+        number = list(made_by.results).index(token)
+        ends = [list(region.blocks[0].operations)[-1] for region in made_by.regions]
+        ways = [_younger(e.operation.operands[number], e.operation, seen) for e in ends]
+        return _least(ways, since)
+    return Unknown(made_by)
+
+
+def _younger_than_argument(
+    token: Any, point: Any, seen: frozenset[Any]
+) -> int | Unknown:
+    """A token carried by a loop: from its start, or from the iteration before."""
+    loop = token.owner.owner.operation
+    if not is_loop(loop) or token in seen:
+        # A token that is carried unchanged only gets older: its start decides.
+        return _NO_WAY if is_loop(loop) else Unknown(loop)
+    number = list(body(loop).arguments).index(token) - 1
+    first = next(iter(body(loop).operations)).operation
+    since = _commits_between(first, point) + _own_commit(first)
+    seen = seen | {token}
+    ways = [
+        _younger(inits(loop)[number], loop, seen),
+        _younger(terminator(loop).operands[number], _last(loop), seen),
+    ]
+    return _least(ways, since)
+
+
+_NO_WAY = 1 << 30  # more groups than any program has in flight
+
+
+def _least(ways: list[int | Unknown], since: int) -> int | Unknown:
+    for way in ways:
+        if isinstance(way, Unknown):
+            return way
+    return min(way for way in ways if isinstance(way, int)) + since
+
+
+def _last(loop: Any) -> Any:
+    return terminator(loop).operation
+
+
+def _own_commit(op: Any) -> int:
+    return int(op.name in COMMITS)
+
+
+def _commits_between(start: Any, point: Any) -> int:
+    """Commits surely done after `start`'s, before `point`, which it dominates."""
+    count = 0
+    place = ancestor_in(point, start.block)
+    assert place is not None, "a token is used where it is not defined"
+    between = False
+    for op in start.block.operations:
+        if op.operation == place:
+            break
+        if between:
+            count += _commits_in(op.operation)
+        between = between or op.operation == start
+    return count + _commits_on_the_way(place, point)
+
+
+def _commits_on_the_way(place: Any, point: Any) -> int:
+    """Commits from the entry of `place`'s regions down to `point` inside."""
+    if place == point:
+        return 0
+    block = point.block
+    count = 0
+    for op in block.operations:
+        if op.operation == point:
+            break
+        count += _commits_in(op.operation)
+    holder = block.owner.operation
+    return count + _commits_on_the_way(place, holder)
+
+
+def _commits_in(op: Any) -> int:
+    """Commits that `op` makes at least."""
+    if op.name in COMMITS:
+        return 1
+    if is_loop(op):
+        return (trip_count(op) or 0) * _commits_of_block(body(op))
+    if op.name == "scf.if" and len(list(op.regions[1].blocks)):
+        return min(_commits_of_block(region.blocks[0]) for region in op.regions)
+    return 0
+
+
+def _commits_of_block(block: Any) -> int:
+    return sum(_commits_in(op.operation) for op in block.operations)

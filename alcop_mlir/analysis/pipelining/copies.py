@@ -1,0 +1,365 @@
+"""Which copies could be pipelined, and which rule forbids the others.
+
+The rules are those of docs/architecture.md, "Which copies are pipelined". Each function
+looks at one; a broken one comes back as a `Rejected` with the reason and the remedy.
+Nothing is changed here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+from alcop_mlir.analysis.ir import memory
+from alcop_mlir.analysis.ir.loops import ancestor_in, body, terminator
+from alcop_mlir.analysis.ir.slices import backward_slice, captured, is_pure
+from alcop_mlir.analysis.pipelining.copy_forms import (
+    MOVE,
+    TILE,
+    CopyForm,
+    copy_form,
+    unsuited,
+)
+from alcop_mlir.analysis.pipelining.near_copies import near_copy
+from alcop_mlir.bindings import ir
+
+SHARED = "shared"
+REGISTER = "register"
+# What a loop may write, see memory.written_roots.
+_Written = list[tuple[Any, Any | None]]
+READS = ("vector.transfer_read", "vector.load", "memref.load", "nvgpu.ldmatrix")
+
+
+@dataclass(frozen=True)
+class PipelinedCopy:
+    """A copy that could be pipelined in `loop` at `level`.
+
+    buffer: the allocation that it fills; for the register level the value it makes
+    """
+
+    op: Any
+    loop: Any
+    level: str
+    buffer: Any
+
+
+@dataclass(frozen=True)
+class Rejected:
+    """A copy that is not pipelined: the rule it breaks, why, and what would help."""
+
+    op: Any
+    level: str
+    rule: int
+    reason: str
+    remedy: str
+
+    def __str__(self) -> str:
+        return f"not pipelined (rule {self.rule}): {self.reason}; {self.remedy}"
+
+
+def shared_copies(
+    loop: Any, noalias_arguments: bool = False
+) -> Iterator[PipelinedCopy | Rejected]:
+    """The copies from global to shared memory in `loop`'s own block, judged."""
+    forms = [(op, copy_form(op)) for op in body(loop).operations]
+    written = memory.written_roots(loop) if any(form for _, form in forms) else []
+    for op, form in forms:
+        if form is not None:
+            yield _judge_shared(form, loop, written, noalias_arguments)
+            continue
+        near = near_copy(op, loop)
+        if near is not None:
+            yield Rejected(near.op, SHARED, 1, near.reason, near.remedy)
+
+
+def register_reads(loop: Any) -> Iterator[PipelinedCopy | Rejected]:
+    """The reads of shared memory into values in `loop`'s own block, judged."""
+    reads = [
+        op.operation
+        for op in body(loop).operations
+        if op.operation.name in READS
+        and memory.is_workgroup(op.operation.operands[0].type)
+    ]
+    written = memory.written_roots(loop) if reads else []
+    for read in reads:
+        yield _judge_register(read, loop, written)
+
+
+def is_shared_copy(op: Any) -> bool:
+    """Whether `op` copies from global into shared memory."""
+    return copy_form(op) is not None
+
+
+def _judge_shared(
+    form: CopyForm, loop: Any, written: _Written, noalias_arguments: bool
+) -> PipelinedCopy | Rejected:
+    buffer = memory.root(form.target)
+    broken = (
+        _no_index(form.op, loop, SHARED)
+        or _not_a_move(form)
+        or _not_one_buffer(form, buffer)
+        or _target_moves(form, loop)
+        or _used_elsewhere(form, loop, buffer)
+        or _source_written(form, loop, written, noalias_arguments)
+        or _address_not_early(form.op, loop, SHARED, *_address_values(form))
+    )
+    return broken or PipelinedCopy(form.op, loop, SHARED, buffer)
+
+
+def _judge_register(op: Any, loop: Any, written: _Written) -> PipelinedCopy | Rejected:
+    broken = (
+        _no_index(op, loop, REGISTER)
+        or _escapes_iteration(op, loop)
+        or _buffer_filled_inside(op, loop, written)
+        or _address_not_early(op, loop, REGISTER, *op.operands)
+    )
+    return broken or PipelinedCopy(op, loop, REGISTER, op.results[0])
+
+
+def _no_index(op: Any, loop: Any, level: str) -> Rejected | None:
+    kind = body(loop).arguments[0].type
+    if isinstance(kind, ir.IndexType):
+        return None
+    return Rejected(
+        op,
+        level,
+        2,
+        f"the loop counts in {kind}",
+        "let it count in index, and cast where the number is used",
+    )
+
+
+def _not_a_move(form: CopyForm) -> Rejected | None:
+    why = unsuited(form)
+    if why is None:
+        return None
+    remedy = "copy 4, 8 or 16 aligned bytes per thread"
+    if form.kind == TILE:
+        remedy = (
+            "make rows a multiple of 16 bytes, and promise so with "
+            "alcop.row_alignment = 16 where they are known at run time only"
+        )
+    return Rejected(form.op, SHARED, 1, why, remedy)
+
+
+def _not_one_buffer(form: CopyForm, buffer: Any) -> Rejected | None:
+    if not memory.is_own_allocation(buffer):
+        return Rejected(
+            form.op,
+            SHARED,
+            4,
+            "its buffer is not an allocation of its own, so other views of it cannot "
+            "be seen",
+            "allocate it with memref.alloc or as a workgroup attribution",
+        )
+    if not buffer.type.has_static_shape or not memory.is_contiguous(buffer.type):
+        return Rejected(
+            form.op,
+            SHARED,
+            5,
+            f"its buffer has the type {buffer.type}",
+            "allocate it with static sizes and without gaps",
+        )
+    return None
+
+
+def _target_moves(form: CopyForm, loop: Any) -> Rejected | None:
+    """Rule 2: each iteration must fill the same part of the buffer.
+
+    Otherwise an iteration may read what an earlier one left, which multi-buffering
+    would put into another slot.
+    """
+    values = [form.target, *form.target_indices]
+    # A buffer that each iteration allocates is one buffer all the same.
+    ops, arguments = backward_slice(values, body(loop), {memory.root(form.target)})
+    if not arguments and all(is_pure(op) for op in ops):
+        return None
+    return Rejected(
+        form.op,
+        SHARED,
+        2,
+        "where it writes in its buffer changes from iteration to iteration",
+        "fill the same part of the buffer in every iteration",
+    )
+
+
+def _used_elsewhere(form: CopyForm, loop: Any, buffer: Any) -> Rejected | None:
+    """Rules 2 and 4: copies alone fill it; all reads follow in the same iteration."""
+    accesses = memory.accesses(buffer)
+    if not isinstance(accesses, list) and accesses.name in memory.VIEW_OPS:
+        return Rejected(
+            form.op,
+            SHARED,
+            4,
+            f"its buffer is seen through '{accesses.name}', which cannot be made of "
+            "one slot of several",
+            "allocate the buffer with the type that it is used with, as "
+            "alcop-separate-views does with views at constant places",
+        )
+    if not isinstance(accesses, list):
+        return Rejected(
+            form.op,
+            SHARED,
+            4,
+            f"its buffer is used by '{accesses.name}', whose effect is not known",
+            "use it through copies, loads, transfer_read or ldmatrix only",
+        )
+    places = [(a, ancestor_in(a.op, body(loop))) for a in accesses]
+    fills = [place for access, place in places if access.writes]
+    for access, place in places:
+        broken = (
+            _wrong_write(access, place)
+            if access.writes
+            else _wrong_read(access, place, fills)
+        )
+        if broken is not None:
+            return Rejected(form.op, SHARED, *broken)
+    return None
+
+
+def _wrong_write(access: memory.Access, place: Any) -> tuple[int, str, str] | None:
+    if place is not None and copy_form(place) is not None:
+        return None
+    where = "" if place is not None else " outside of the loop"
+    return (
+        2,
+        f"its buffer is also written by '{access.op.name}'{where}",
+        "fill the buffer by copies in the loop only",
+    )
+
+
+def _wrong_read(
+    access: memory.Access, place: Any, fills: list[Any]
+) -> tuple[int, str, str] | None:
+    if place is None:
+        return (
+            4,
+            f"its buffer is read by '{access.op.name}' outside of the loop",
+            "read it in the iteration that fills it",
+        )
+    if all(fill is not None and fill.is_before_in_block(place) for fill in fills):
+        return None
+    return (
+        4,
+        f"its buffer is read by '{access.op.name}' before the copy",
+        "copy before use in each iteration",
+    )
+
+
+def _source_written(
+    form: CopyForm, loop: Any, written: _Written, noalias_arguments: bool
+) -> Rejected | None:
+    """Rule 6: nothing in the loop may write what is copied early."""
+    source = memory.root(form.source)
+    for writer, target in written:
+        if writer in (form.op, loop.operation):
+            continue
+        if target is None:
+            return Rejected(
+                form.op,
+                SHARED,
+                6,
+                f"the loop holds '{writer.name}', which may write its source",
+                "move it out of the loop",
+            )
+        if memory.may_alias(source, target, noalias_arguments):
+            return Rejected(
+                form.op,
+                SHARED,
+                6,
+                f"its source may be written by '{writer.name}' in the loop",
+                "promise that arguments do not alias with "
+                "assume-noalias-args=true, if so",
+            )
+    return None
+
+
+def _address_values(form: CopyForm) -> list[Any]:
+    """What a copy uses: of a move what the load uses, too."""
+    load = form.load.operands if form.kind == MOVE else ()
+    return [*captured(form.op), *load]
+
+
+def _address_not_early(op: Any, loop: Any, level: str, *values: Any) -> Rejected | None:
+    """Rule 6: the address must be computable iterations ahead."""
+    block = body(loop)
+    buffers = {memory.root(v) for v in values if memory.is_workgroup(v.type)}
+    ops, arguments = backward_slice(values, block, {*loads_of(op), *buffers})
+    seen: set[Any] = set()
+    while True:
+        impure = next((inner for inner in ops if not is_pure(inner)), None)
+        if impure is not None:
+            return Rejected(
+                op,
+                level,
+                6,
+                f"its address depends on '{impure.name}' of the same iteration",
+                "compute the address from the loop's index",
+            )
+        seen |= arguments
+        # What a carried value becomes is computed ahead too.
+        carried = [_yielded(loop, argument) for argument in arguments]
+        ops, arguments = backward_slice([v for v in carried if v is not None], block)
+        if arguments <= seen and all(is_pure(inner) for inner in ops):
+            return None
+
+
+def loads_of(op: Any) -> tuple[Any, ...]:
+    """The value that a move loads: it is what is copied, not its address."""
+    form = copy_form(op)
+    if form is None or form.load is None:
+        return ()
+    return tuple(form.load.results)
+
+
+def _yielded(loop: Any, argument: Any) -> Any | None:
+    """What the loop yields for its block argument; None for the induction value."""
+    arguments = list(body(loop).arguments)
+    number = arguments.index(argument)
+    return None if number == 0 else terminator(loop).operation.operands[number - 1]
+
+
+def _escapes_iteration(op: Any, loop: Any) -> Rejected | None:
+    last = terminator(loop)
+    if any(use.owner.operation == last.operation for use in op.results[0].uses):
+        return Rejected(
+            op,
+            REGISTER,
+            2,
+            "its value is carried to the next iteration",
+            "use it in the iteration that reads it",
+        )
+    return None
+
+
+def _buffer_filled_inside(op: Any, loop: Any, written: _Written) -> Rejected | None:
+    """Rule 6 for registers: the loop may fill the buffer only before the read."""
+    buffer = memory.root(op.operands[0])
+    for writer, target in written:
+        if writer == loop.operation:
+            continue
+        if target is None or memory.may_alias(buffer, target, False):
+            place = ancestor_in(writer, body(loop))
+            if place is not None and is_shared_copy(place):
+                continue  # pipelined together with this read, or refused by the plan
+            return Rejected(
+                op,
+                REGISTER,
+                6,
+                f"its source may be written by '{writer.name}' in the loop",
+                "fill the buffer outside of the loop that reads it",
+            )
+    return None
+
+
+def follow_the_index(loop: Any, planned: list[PipelinedCopy]) -> bool:
+    """Whether the addresses of the copies depend on the loop's index alone."""
+    for copy in planned:
+        form = copy_form(copy.op)
+        assert form is not None, "the plan holds copies only"
+        values = _address_values(form)
+        _, arguments = backward_slice(values, body(loop), loads_of(copy.op))
+        if any(argument.arg_number for argument in arguments):
+            return False
+    return True

@@ -1,0 +1,305 @@
+"""Recognises the forms in which programs copy from global into shared memory.
+
+  tile     memref.copy, alcop.copy, linalg.copy, a linalg.generic that yields its input:
+           done once, by the whole block
+  move     a load from global memory whose only use is a store to shared memory: done by
+           each thread for itself; perhaps of the first few elements, the rest zero, by
+           a mask of vector.create_mask
+  async    nvgpu.device_async_copy: a move that is asynchronous already
+  guarded  scf.if with a move, or a store of zero in the same place
+
+`copy_form` answers what an op is, or that it is none; whether it may be pipelined is
+the question of analysis.copies. Nothing is changed here.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from alcop_mlir.analysis.ir import memory
+from alcop_mlir.analysis.ir.alignment import address_alignment, divisor, element_bytes
+from alcop_mlir.analysis.ir.loops import constant, defining_op
+from alcop_mlir.analysis.ir.slices import is_pure
+from alcop_mlir.analysis.layout.distribution import widest_access
+from alcop_mlir.bindings import ir
+from alcop_mlir.target import CP_ASYNC_BYTES
+
+TILE, MOVE, ASYNC, GUARDED = "tile", "move", "async", "guarded"
+TILE_OPS = ("memref.copy", "alcop.copy", "linalg.copy", "linalg.generic")
+MASKED_LOAD = "vector.maskedload"
+LOADS = ("memref.load", "vector.load", "vector.transfer_read", MASKED_LOAD)
+STORES = ("memref.store", "vector.store", "vector.transfer_write")
+ASYNC_OP = "nvgpu.device_async_copy"
+
+
+@dataclass(frozen=True)
+class CopyForm:
+    """A copy from global into shared memory, as it stands in a loop's block.
+
+    op:       the op in the block that does it; for a move the store
+    source, target: memrefs; with per-thread forms also the indices
+    load:     the load of a move, else None
+    elements: of a per-thread copy; 0 for a tile
+    guard:    the i1 under which the move happens, else zero is stored; or None
+    count:    how many of the elements are read, an index or a number: the rest is
+              zero; None where all are
+    """
+
+    kind: str
+    op: Any
+    source: Any
+    target: Any
+    source_indices: tuple[Any, ...] = ()
+    target_indices: tuple[Any, ...] = ()
+    load: Any = None
+    elements: int = 0
+    guard: Any = None
+    count: Any = None
+
+    @property
+    def bytes(self) -> int:
+        """Bytes that one thread copies; 0 for a tile."""
+        return self.elements * element_bytes(self.target.type)
+
+
+def copy_form(op: Any) -> CopyForm | None:
+    """What copy into shared memory `op` is; None where it is none."""
+    op = op.operation
+    if op.name in TILE_OPS:
+        return _tile(op)
+    if op.name in STORES:
+        return _move(op)
+    if op.name == ASYNC_OP:
+        return _async(op)
+    if op.name == "scf.if":
+        return _guarded(op)
+    return None
+
+
+def unsuited(form: CopyForm) -> str | None:
+    """Why the hardware could not do the copy asynchronously; None where it can.
+
+    PTX ISA, cp.async: 4, 8 or 16 bytes side by side, both addresses aligned to them.
+    """
+    if form.kind == ASYNC:
+        return None
+    if form.kind == TILE:
+        return _too_narrow(form.source, form.target)
+    if form.bytes not in CP_ASYNC_BYTES:
+        sizes = ", ".join(str(size) for size in CP_ASYNC_BYTES)
+        return f"each thread copies {form.bytes} bytes at a time, cp.async {sizes}"
+    if form.source.type.element_type != form.target.type.element_type:
+        return "its source and buffer differ in element type"
+    for name, memref, indices in (
+        ("source", form.source, form.source_indices),
+        ("buffer", form.target, form.target_indices),
+    ):
+        aligned = address_alignment(memref, [divisor(index) for index in indices])
+        if aligned % form.bytes:
+            return (
+                f"its {name} address is aligned to {aligned} bytes for all that is "
+                f"known, {form.bytes} are needed"
+            )
+    return None
+
+
+def _too_narrow(source: Any, target: Any) -> str | None:
+    """Why the threads of a block could not spread a tile by cp.async."""
+    if not target.type.has_static_shape or not target.type.shape:
+        return None  # another rule's business
+    width = widest_access(source, target, parts=True)
+    if width in CP_ASYNC_BYTES:
+        return None
+    least = min(CP_ASYNC_BYTES)
+    return (
+        f"its rows are aligned to {width} bytes for all that is known, {least} are "
+        "needed: each thread copies them one by one, and waits for them in each "
+        "iteration"
+    )
+
+
+def _tile(op: Any) -> CopyForm | None:
+    if op.name == "linalg.generic" and not _is_identity(op):
+        return None
+    source, target = list(op.operands)[:2]
+    if not _is_global_to_shared(source, target):
+        return None
+    return CopyForm(TILE, op, source, target)
+
+
+def _move(op: Any) -> CopyForm | None:
+    value, target, *indices = op.operands
+    load = defining_op(value)
+    if load is None or load.operation.name not in LOADS:
+        return None
+    load = load.operation
+    source, *rest = load.operands
+    if not _is_global_to_shared(source, target) or load.block != op.block:
+        return None
+    if not (is_row(load) and is_row(op)) or len(list(value.uses)) != 1:
+        return None
+    mask = mask_of(load)
+    count = None if mask is None else counted(mask)
+    if mask_of(op) is not None or (mask is not None and count is None):
+        return None
+    if mask is not None and not is_zero(_fill(load)):
+        return None
+    return CopyForm(
+        MOVE,
+        op,
+        source,
+        target,
+        tuple(rest[: source.type.rank]),
+        tuple(indices[: target.type.rank]),
+        load,
+        _elements(value.type),
+        count=count,
+    )
+
+
+def _async(op: Any) -> CopyForm | None:
+    segments = list(op.attributes["operandSegmentSizes"])
+    operands = iter(op.operands)
+    groups = [[next(operands) for _ in range(size)] for size in segments]
+    (target,), target_indices, (source,), source_indices = groups[:4]
+    if not _is_global_to_shared(source, target):
+        return None
+    return CopyForm(
+        ASYNC,
+        op,
+        source,
+        target,
+        tuple(source_indices),
+        tuple(target_indices),
+        elements=op.attributes["dstElements"].value,
+    )
+
+
+def _guarded(op: Any) -> CopyForm | None:
+    """`scf.if %g { v = load ; store v } else { store 0 }`, in one place."""
+    blocks = [list(region.blocks) for region in op.regions]
+    if len(list(op.results)) or not all(blocks):
+        return None
+    then_store = _only_effect(blocks[0][0])
+    else_store = _only_effect(blocks[1][0])
+    if then_store is None or else_store is None:
+        return None
+    move = _move(then_store) if then_store.name in STORES else None
+    if move is None or else_store.name != then_store.name:
+        return None
+    value, *place = else_store.operands
+    if not is_zero(value) or place != list(then_store.operands)[1:]:
+        return None
+    return CopyForm(
+        GUARDED,
+        op,
+        move.source,
+        move.target,
+        move.source_indices,
+        move.target_indices,
+        move.load,
+        move.elements,
+        op.operands[0],
+        move.count,
+    )
+
+
+def _only_effect(block: Any) -> Any | None:
+    """The one store in a branch that otherwise computes and loads."""
+    stores = []
+    for op in list(block.operations)[:-1]:
+        if op.operation.name in STORES:
+            stores.append(op.operation)
+        elif op.operation.name not in LOADS and not is_pure(op):
+            return None
+    return stores[0] if len(stores) == 1 else None
+
+
+def _is_global_to_shared(source: Any, target: Any) -> bool:
+    kinds = (source.type, target.type)
+    return (
+        all(isinstance(kind, ir.MemRefType) for kind in kinds)
+        and memory.is_workgroup(target.type)
+        and not memory.is_workgroup(source.type)
+    )
+
+
+def is_plain_transfer(op: Any) -> bool:
+    """Whether a vector.transfer moves one row, all of it, without a mask."""
+    return is_row(op) and mask_of(op) is None
+
+
+def is_row(op: Any) -> bool:
+    """Whether a load or store moves elements side by side, surely inside its array."""
+    if not op.name.startswith("vector.transfer"):
+        return True
+    map_ = op.attributes["permutation_map"].value
+    along = len(map_.results) == 1 and str(map_.results[0]) == f"d{map_.n_dims - 1}"
+    return along and all(flag.value for flag in op.attributes["in_bounds"])
+
+
+def mask_of(op: Any) -> Any | None:
+    """The mask of a load or store; None where it has none."""
+    if op.name == MASKED_LOAD:
+        return op.operands[len(op.operands) - 2]
+    if not op.name.startswith("vector.transfer"):
+        return None
+    has_mask = list(op.attributes["operandSegmentSizes"])[-1] == 1
+    return op.operands[len(op.operands) - 1] if has_mask else None
+
+
+def counted(mask: Any) -> Any | None:
+    """How many leading elements `mask` is true for; None where it is another mask."""
+    owner = defining_op(mask)
+    if owner is None or mask.type.rank != 1:
+        return None
+    if owner.operation.name == "vector.create_mask":
+        return owner.operation.operands[0]
+    if owner.operation.name == "vector.constant_mask":
+        return next(iter(owner.operation.attributes["mask_dim_sizes"]))
+    return None
+
+
+def _fill(load: Any) -> Any:
+    """What a masked load gives where its mask is false."""
+    last = len(load.operands) - 1
+    return load.operands[last if load.name == MASKED_LOAD else last - 1]
+
+
+def _elements(kind: Any) -> int:
+    """Elements of a scalar or of a one-dimensional vector; 0 for other vectors."""
+    if not isinstance(kind, ir.VectorType):
+        return 1
+    return kind.shape[0] if kind.rank == 1 else 0
+
+
+def _is_identity(op: Any) -> bool:
+    """Whether a linalg.generic copies its one input, element by element."""
+    if list(op.attributes["operandSegmentSizes"]) != [1, 1]:
+        return False
+    maps = [m.value for m in op.attributes["indexing_maps"]]
+    identity = ir.AffineMap.get_identity(maps[0].n_dims)
+    block = op.regions[0].blocks[0]
+    (last,) = list(block.operations)[-1:]
+    only_yields = len(list(block.operations)) == 1
+    return (
+        maps == [identity, identity]
+        and only_yields
+        and last.operation.operands[0] == block.arguments[0]
+    )
+
+
+def is_zero(value: Any) -> bool:
+    """Whether `value` is the constant zero, or a vector of zeros."""
+    if constant(value) == 0:
+        return True
+    owner = defining_op(value)
+    if owner is None or owner.operation.name != "arith.constant":
+        return False
+    attribute = owner.operation.attributes["value"]
+    if isinstance(attribute, ir.FloatAttr):
+        return attribute.value == 0.0
+    if isinstance(attribute, ir.DenseElementsAttr) and attribute.is_splat:
+        return attribute.get_splat_value().value == 0
+    return False

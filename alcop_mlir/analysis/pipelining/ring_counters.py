@@ -1,0 +1,37 @@
+"""Finds carried values that count round and round: the slots of a ring."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from alcop_mlir.analysis.ir.loops import body, constant, defining_op, terminator
+from alcop_mlir.bindings import arith
+
+
+def period(loop: Any, number: int) -> int | None:
+    """P where the carried value of that number goes x -> (x + 1 == P ? 0 : x + 1).
+
+    None where it does anything else.
+    """
+    counter = body(loop).arguments[number + 1]
+    choice = defining_op(terminator(loop).operation.operands[number])
+    if choice is None or choice.operation.name != "arith.select":
+        return None
+    condition, wrapped, following = choice.operation.operands
+    if constant(wrapped) != 0 or not _is_successor(following, counter):
+        return None
+    compare = defining_op(condition)
+    if compare is None or compare.operation.name != "arith.cmpi":
+        return None
+    if compare.operation.attributes["predicate"].value != arith.CmpIPredicate.eq:
+        return None
+    left, right = compare.operation.operands
+    return constant(right) if left == following else None
+
+
+def _is_successor(value: Any, counter: Any) -> bool:
+    add = defining_op(value)
+    if add is None or add.operation.name != "arith.addi":
+        return False
+    left, right = add.operation.operands
+    return left == counter and constant(right) == 1

@@ -1,0 +1,83 @@
+"""How many shared stages a loop should have that nobody chose them for.
+
+With S slots a copy has S - 1 iterations to land in. So the fewest are taken for which
+that is as long as a copy from DRAM takes; more would only cost shared memory. An
+iteration is as long as the schedulers of an SM need to issue what the block's warps do
+in it, each instruction for one cycle and nothing hidden behind another: a rough guess,
+as nothing is known of what else runs on the SM. Loops of unknown length count once.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+from alcop_mlir.analysis.ir.kernels import is_kernel
+from alcop_mlir.analysis.ir.loops import body, constant, is_loop, trip_count
+from alcop_mlir.bindings import ir
+from alcop_mlir.schedule import MAX_SHARED_STAGES
+from alcop_mlir.target import WARP_SIZE
+
+# Cycles until a load that misses the caches is there; A100, arXiv 2402.13499.
+COPY_LATENCY = 466
+SCHEDULERS = 4  # of an SM, each issues one instruction per cycle; A100 white paper
+# Multiply-adds of one scheduler's tensor core per cycle, f16; A100 white paper.
+TENSOR_FMAS = 256
+DEFAULT_THREADS = 128  # of a block, where they are not known
+_FREE = frozenset("arith.constant scf.yield memref.subview memref.cast".split())
+# Operands of a gpu.launch after three grid sizes: the block's, along x, y, z.
+_LAUNCH_BLOCK = slice(3, 6)
+
+
+def shared_stages(loop: Any) -> int:
+    """Slots with which the copies of `loop` land in time; 2 at least."""
+    per_warp = sum(_cycles(op.operation) for op in body(loop).operations)
+    cycles = max(1.0, per_warp * _warps(loop) / SCHEDULERS)
+    return min(MAX_SHARED_STAGES, 1 + math.ceil(COPY_LATENCY / cycles))
+
+
+def _cycles(op: Any) -> float:
+    """Cycles in which a scheduler issues `op` for one warp."""
+    if op.name in _FREE:
+        return 0
+    if op.name == "vector.contract":
+        left, right, _ = (math.prod(value.type.shape) for value in op.operands)
+        result = math.prod(op.results[0].type.shape)
+        return math.sqrt(left * right * result) / TENSOR_FMAS
+    inside = sum(
+        _cycles(inner.operation)
+        for region in op.regions
+        for block in region.blocks
+        for inner in block.operations
+    )
+    times = (trip_count(op) or 1) if is_loop(op) else 1
+    return times * inside + max(1, _elements(op) / WARP_SIZE)
+
+
+def _elements(op: Any) -> int:
+    """Of the largest vector that `op` makes; a warp's own where it is a large one."""
+    kinds = [result.type for result in op.results]
+    return max(
+        (math.prod(k.shape) for k in kinds if isinstance(k, ir.VectorType)), default=1
+    )
+
+
+def _warps(loop: Any) -> int:
+    """Warps of the block that runs `loop`."""
+    kernel = loop.operation.parent
+    while kernel is not None and not is_kernel(kernel):
+        kernel = kernel.operation.parent
+    sizes = [] if kernel is None else _block_sizes(kernel.operation)
+    known = bool(sizes) and all(size is not None for size in sizes)
+    threads = math.prod(sizes) if known else DEFAULT_THREADS
+    return max(1, threads // WARP_SIZE)
+
+
+def _block_sizes(kernel: Any) -> list[Any]:
+    if kernel.name == "gpu.launch":
+        segments = list(kernel.attributes["operandSegmentSizes"])
+        operands = list(kernel.operands)[segments[0] :]
+        return [constant(size) for size in operands[_LAUNCH_BLOCK]]
+    if "known_block_size" in kernel.attributes:
+        return list(kernel.attributes["known_block_size"])
+    return []

@@ -1,0 +1,197 @@
+"""Separates the body of a pipelined loop into its streams.
+
+The *copy* stream fills shared slots, the *load* stream reads fragments out of them, the
+*compute* stream is the rest. Each needs some of the loop's carried values (its slot, a
+running address); a stream that runs ahead has to carry its own copy of them.
+
+A body has one or more *steps*: the iterations of a fragment loop that was flattened
+into it. The reads of a step are what its arithmetic uses.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from typing import Any
+
+from alcop_mlir.analysis.ir.loop_memory import writes_globally
+from alcop_mlir.analysis.ir.loops import body, terminator
+from alcop_mlir.analysis.ir.slices import captured, is_pure, sources
+from alcop_mlir.analysis.pipelining.copy_forms import ASYNC, CopyForm, copy_form
+from alcop_mlir.bindings import ir
+from alcop_mlir.errors import PassError
+
+SYNCHRONISATION = (
+    "gpu.barrier",
+    "nvgpu.device_async_create_group",
+    "nvgpu.device_async_wait",
+)
+
+
+@dataclass
+class FragmentStep:
+    """The ops of one fragment step in the order of the body.
+
+    copies, reads: those of them that are planned at the shared, at the register level
+    """
+
+    ops: list[Any] = field(default_factory=list)
+    copies: list[Any] = field(default_factory=list)
+    reads: list[Any] = field(default_factory=list)
+
+    def append(self, other: FragmentStep) -> None:
+        """Let `other` follow in the same step."""
+        self.ops += other.ops
+        self.copies += other.copies
+        self.reads += other.reads
+
+
+@dataclass(frozen=True)
+class Streams:
+    """The parts of a pipelined loop's body; ops in the order of the body.
+
+    copies:  the planned copies into shared memory
+    reads:   per step, the planned reads into registers
+    places:  per step, the values of the body that the reads use
+    compute: per step, the other ops that do or feed something
+    """
+
+    loop: Any
+    copies: tuple[CopyForm, ...]
+    reads: tuple[tuple[Any, ...], ...]
+    places: tuple[tuple[Any, ...], ...]
+    compute: tuple[tuple[Any, ...], ...]
+    copy_arguments: tuple[int, ...]  # numbers of the carried values each stream needs
+    load_arguments: tuple[int, ...]
+    compute_arguments: tuple[int, ...]
+    rests: tuple[Any, ...]  # what the loop has left of a step, see rests_of_steps
+    orders_writes: bool  # its barriers order what it writes to global memory, too
+
+
+def separate(loop: Any, steps: list[FragmentStep], rests: list[Any]) -> Streams:
+    """The streams of `loop`, whose body's ops are grouped into `steps`.
+
+    rests: what the loop has left of a step, see `rests_of_steps`
+    """
+    ops = [op for step in steps for op in step.ops]
+    copies = [_form(op) for step in steps for op in step.copies]
+    reads = [op for step in steps for op in step.reads]
+    dropped = _replaced(copies, ops)
+    dropped.update(reads)
+    known = {result for op in reads for result in op.results}
+    effects = [op for op in ops if op not in dropped and not is_pure(op)]
+    needed, arguments = _compute_slice(loop, effects, known)
+    places = _places(loop, steps)
+    return Streams(
+        loop=loop,
+        copies=tuple(copies),
+        reads=tuple(tuple(step.reads) for step in steps),
+        places=tuple(places),
+        compute=tuple(
+            tuple(op for op in step.ops if op in needed and op not in dropped)
+            for step in steps
+        ),
+        copy_arguments=_arguments(
+            loop, [v for form in copies for v in addresses(form)]
+        ),
+        load_arguments=_arguments(loop, [v for step in places for v in step]),
+        compute_arguments=arguments,
+        rests=tuple(rests),
+        orders_writes=any(map(writes_globally, effects))
+        and any(op.name == "gpu.barrier" for op in ops),
+    )
+
+
+def addresses(form: CopyForm) -> list[Any]:
+    """The values that a copy is made of: memrefs, indices, guard, count."""
+    if form.kind == ASYNC:
+        return list(form.op.operands)
+    return [
+        form.source,
+        *form.source_indices,
+        form.target,
+        *form.target_indices,
+        *(v for v in (form.guard, form.count) if isinstance(v, ir.Value)),
+    ]
+
+
+def _form(op: Any) -> CopyForm:
+    form = copy_form(op)
+    if form is None:
+        raise PassError(op, f"'{op.operation.name}' is planned, expected a copy")
+    return form
+
+
+def _replaced(copies: list[CopyForm], ops: list[Any]) -> set[Any]:
+    """Ops that the copies of the expanded loop stand for.
+
+    The copies and their loads; and, where shared memory is pipelined, barriers, groups
+    and waits, which are placed anew.
+    """
+    if not copies:
+        return set()
+    own = {form.op for form in copies}
+    loads = {form.load for form in copies if form.load is not None}
+    return own | loads | {op for op in ops if op.name in SYNCHRONISATION}
+
+
+def argument(loop: Any, number: int) -> Any:
+    """The block argument of the carried value of that number."""
+    return body(loop).arguments[number + 1]
+
+
+def _compute_slice(
+    loop: Any, effects: list[Any], known: set[Any]
+) -> tuple[set[Any], tuple[int, ...]]:
+    """Ops and carried values that the compute stream needs, besides for reads."""
+    used = {
+        number
+        for number, result in enumerate(loop.results)
+        if any(True for _ in result.uses)
+    }
+    wanted = [value for op in effects for value in captured(op)]
+    ops, arguments = _closure(loop, wanted, known, used)
+    return ops.union(effects), arguments
+
+
+def _places(loop: Any, steps: list[FragmentStep]) -> list[tuple[Any, ...]]:
+    """Per step, the operands of its reads that change from iteration to iteration."""
+    block = body(loop)
+    operands = [[v for read in step.reads for v in read.operands] for step in steps]
+    changing = {v for v in {v for step in operands for v in step} if _is_of(v, block)}
+    return [tuple(v for v in step if v in changing) for step in operands]
+
+
+def _is_of(value: Any, block: Any) -> bool:
+    owner = value.owner
+    return (owner if isinstance(owner, ir.Block) else owner.operation.block) == block
+
+
+def _arguments(loop: Any, values: list[Any]) -> tuple[int, ...]:
+    """Numbers of the carried values behind `values`, now and in later iterations."""
+    _, numbers = _closure(loop, values, (), ())
+    return numbers
+
+
+def _closure(
+    loop: Any, values: list[Any], known: Iterable[Any], also: Iterable[int]
+) -> tuple[set[Any], tuple[int, ...]]:
+    """The ops and carried values behind `values`, now and in later iterations.
+
+    `also` are numbers of carried values that are needed anyhow. What stands behind the
+    values that are `known` is not followed.
+    """
+    block, yields = body(loop), terminator(loop).operands
+    leaves = set(known)
+    ops: set[Any] = set()
+    needed: set[int] = set()
+    fresh, wanted = set(also), list(values)
+    while wanted or fresh:
+        wanted += [yields[number] for number in fresh]
+        needed |= fresh
+        found, arguments = sources(wanted, block, leaves)
+        ops |= found
+        leaves.update(result for op in found for result in op.results)
+        numbers = {one.arg_number - 1 for one in arguments}
+        fresh, wanted = {n for n in numbers if n >= 0} - needed, []
+    return ops, tuple(sorted(needed))

@@ -1,0 +1,274 @@
+"""The whole way from a module, or its text, to a bundle of kernels.
+
+    module -> alcop-compile -> gpu.module -> PTX -> cubin -> bundle
+
+What the tools and the Python API share, and nothing about either.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import math
+import sys
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from alcop_mlir import diagnostics
+from alcop_mlir.analysis.host.host_function import (
+    Host,
+    NotCompiled,
+    host,
+    host_functions,
+)
+from alcop_mlir.analysis.linalg.size_names import named_sizes
+from alcop_mlir.bindings import ir
+from alcop_mlir.compilation.decisions import Decision, Recorder
+from alcop_mlir.compilation.description import Names, describe, roles_by_access
+from alcop_mlir.compilation.inputs import Input
+from alcop_mlir.diagnostics import Diagnostic
+from alcop_mlir.errors import CompileError
+from alcop_mlir.pipelines.driver import PassCrash, PassFailure, run_pipeline
+from alcop_mlir.pipelines.pipeline_text import with_options
+from alcop_mlir.reference.from_linalg import computation
+from alcop_mlir.reference.steps import Einsum, Step
+from alcop_mlir.runtime import ptx
+from alcop_mlir.runtime.bundle import Bundle, Code
+from alcop_mlir.runtime.manifest import Function, Kernel, Size
+from alcop_mlir.schedule import Schedule
+from alcop_mlir.target import DEFAULT_TARGET, Target, find_target
+from alcop_mlir.version import __version__
+
+
+@dataclass(frozen=True)
+class Options:
+    """What to compile for; without a schedule the compiler chooses one."""
+
+    target: Target = field(default_factory=lambda: find_target(DEFAULT_TARGET))
+    schedule: Schedule | None = None
+    use_ptxas: bool = True
+    allow_tf32: bool = False
+
+    def pipeline(self) -> str:
+        """The pipeline string that does it."""
+        schedule = "" if self.schedule is None else str(self.schedule)
+        step = with_options(
+            "alcop-compile",
+            target=self.target.name,
+            schedule=schedule,
+            allow_tf32=self.allow_tf32,
+        )
+        return f"builtin.module({step})"
+
+
+@dataclass(frozen=True)
+class Lowered:
+    """A module after all passes, and what is no longer to be seen in it.
+
+    signatures, decisions: by function name, the latter per launch, in order
+    """
+
+    source: Input
+    options: Options
+    module: Any
+    signatures: Mapping[str, _Signature]
+    decisions: Mapping[str, Sequence[Decision]]
+    remarks: Sequence[Diagnostic]
+
+
+@dataclass(frozen=True)
+class _Signature:
+    """A function as it was given: how many arguments, results, and what it computes.
+
+    sizes: of each dimension of each array, by the array's name; names where unknown
+    """
+
+    arguments: int
+    results: int
+    steps: tuple[Step, ...]
+    sizes: Mapping[tuple[str, int], Size]
+
+    def name(self, number: int) -> str:
+        """Of the array `number` of the compiled function: results come last."""
+        if number < self.arguments:
+            return computation.argument_name(number)
+        return computation.result_name(number - self.arguments, self.results)
+
+    def role(self, name: str) -> str:
+        """Whether the function reads the array's contents, writes it, or both."""
+        written = any(step.out == name for step in self.steps)
+        for step in self.steps:
+            if name in step.reads:
+                return "inout" if written else "in"
+            if step.out == name:
+                return "out"
+        return "in"
+
+
+def compile_source(source: Input, options: Options) -> Bundle:
+    """The kernels of `source`; its module stays as it is.
+
+    Remarks of passes go to stderr. Raises CompileError, PassFailure or ConfigError.
+    """
+    return pack(lower(source, options))
+
+
+def lower(source: Input, options: Options) -> Lowered:
+    """Run all passes on a copy of the module. Raises PassCrash or CompileError."""
+    module = source.module.operation.clone()
+    signatures = {
+        ir.StringAttr(func.attributes["sym_name"]).value: _signature(func, options)
+        for func in host_functions(module)
+    }
+    recorder = Recorder()
+    with diagnostics.collect() as remarks:
+        try:
+            run_pipeline(module, options.pipeline(), instruments=[recorder])
+        except PassCrash:
+            raise
+        except PassFailure as failure:
+            said = [f"{d.place()}: {d.message}" for d in failure.diagnostics]
+            raise CompileError(said[0] if said else str(failure)) from None
+    return Lowered(source, options, module, signatures, recorder.found, remarks)
+
+
+def pack(lowered: Lowered) -> Bundle:
+    """PTX, cubins, and how to launch them. Raises CompileError where something is left
+    that no kernel does, or a kernel is over the target's limits.
+    """
+    hosts = []
+    for func in host_functions(lowered.module):
+        found = host(func)
+        if not isinstance(found, Host):
+            raise _not_compiled(found, lowered.remarks)
+        if found.launches or lowered.signatures[found.name].steps:
+            hosts.append(found)
+    for remark in lowered.remarks:
+        print(remark, file=sys.stderr)
+    if not hosts:
+        raise CompileError("nothing to compile: no function computes anything")
+    code, statistics = _assemble(lowered)
+    functions = tuple(_function(one, lowered, statistics) for one in hosts)
+    for function in functions:
+        for kernel in function.kernels:
+            check_limits(kernel, lowered.options.target)
+    return Bundle(
+        target=lowered.options.target,
+        compiler=f"alcop_mlir {__version__}",
+        source_hash=_hash(lowered),
+        functions=functions,
+        code=code,
+    )
+
+
+def check_limits(kernel: Kernel, target: Target) -> None:
+    """CompileError where one block of `kernel` is more than `target` can hold."""
+    threads = math.prod(kernel.block)
+    for what, needed, available in (
+        ("threads", threads, target.threads_per_block),
+        (
+            "bytes of shared memory",
+            kernel.shared_bytes + (kernel.static_shared_bytes or 0),
+            target.shared_bytes_per_block,
+        ),
+        ("registers", threads * (kernel.registers or 0), target.registers_per_sm),
+    ):
+        if needed > available:
+            raise CompileError(
+                f"kernel '{kernel.name}' needs {needed} {what} per block, "
+                f"{target.name} has {available}: smaller tiles or fewer stages"
+            )
+
+
+def _signature(func: Any, options: Options) -> _Signature:
+    kind = ir.FunctionType(ir.TypeAttr(func.attributes["function_type"]).value)
+    steps = computation.computation(func, options.allow_tf32).steps
+    block = func.regions[0].blocks[0]
+    names = {
+        argument: computation.argument_name(number)
+        for number, argument in enumerate(block.arguments)
+    }
+    returned = list(list(block.operations)[-1].operation.operands)
+    for number, value in enumerate(returned):
+        names.setdefault(value, computation.result_name(number, len(returned)))
+    sizes = named_sizes(func, names)
+    return _Signature(len(kind.inputs), len(kind.results), steps, sizes)
+
+
+def _not_compiled(
+    found: Sequence[NotCompiled], remarks: Sequence[Diagnostic]
+) -> CompileError:
+    """The obstacle that a remark explains, else the first."""
+    for obstacle in found:
+        place = diagnostics.at(obstacle.op.location, "error", obstacle.reason)
+        for remark in remarks:
+            _, left_alone, why = remark.message.partition("is left alone: ")
+            if remark.place() == place.place() and remark.line and left_alone:
+                return CompileError(f"{place.place()}: {obstacle.reason}: {why}")
+    first = diagnostics.at(found[0].op.location, "error", "")
+    return CompileError(f"{first.place()}: {found[0].reason}")
+
+
+def _assemble(lowered: Lowered) -> tuple[dict[str, Code], dict[str, ptx.Cubin]]:
+    """Machine code by kernel name, and what ptxas said of each, where it is there."""
+    code: dict[str, Code] = {}
+    statistics: dict[str, ptx.Cubin] = {}
+    target = lowered.options.target
+    for op in lowered.module.regions[0].blocks[0].operations:
+        if op.operation.name != "gpu.module":
+            continue
+        text = ptx.emit_ptx(op.operation, target)
+        cubin = ptx.assemble(text, target) if lowered.options.use_ptxas else None
+        for name in _kernel_names(op.operation):
+            code[name] = Code(text, None if cubin is None else cubin.data)
+            if cubin is not None:
+                statistics[name] = cubin
+    return code, statistics
+
+
+def _kernel_names(gpu_module: Any) -> list[str]:
+    return [
+        ir.StringAttr(op.operation.attributes["sym_name"]).value
+        for op in gpu_module.regions[0].blocks[0].operations
+        if "gpu.kernel" in op.operation.attributes
+    ]
+
+
+def _function(
+    one: Host, lowered: Lowered, statistics: Mapping[str, ptx.Cubin]
+) -> Function:
+    signature = lowered.signatures[one.name]
+    arrays = [signature.name(number) for number in range(len(one.arrays))]
+    roles = [signature.role(name) for name in arrays]
+    if not signature.steps:
+        roles = roles_by_access(one, lowered.module)
+    decisions = lowered.decisions.get(one.name, ())
+    if len(decisions) != len(one.launches):
+        decisions = [Decision(None, ())] * len(one.launches)
+    names = Names(arrays, signature.sizes)
+    function = describe(one, names, roles, decisions, statistics)
+    return replace(function, reference=_reference(signature.steps, function.kernels))
+
+
+def _reference(steps: Sequence[Step], kernels: Sequence[Kernel]) -> tuple[Step, ...]:
+    """The steps; products that run on tensor cores are summed in f32 at least."""
+    products = sum(isinstance(step, Einsum) for step in steps)
+    if sum(kernel.schedule is not None for kernel in kernels) < products:
+        return tuple(steps)
+    return tuple(
+        replace(step, sums="f32")
+        if isinstance(step, Einsum) and step.sums in ("f16", "bf16")
+        else step
+        for step in steps
+    )
+
+
+def _hash(lowered: Lowered) -> str:
+    """Of everything that the bundle was made from."""
+    made_from = [
+        __version__,
+        lowered.options.pipeline(),
+        hashlib.sha256(lowered.source.text).hexdigest(),
+    ]
+    return hashlib.sha256(json.dumps(made_from).encode()).hexdigest()

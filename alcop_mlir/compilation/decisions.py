@@ -1,0 +1,130 @@
+"""What the passes decided for each kernel: its schedule, and what they pipelined.
+
+The attributes that hold it are erased on the way. `Recorder` stands beside the planning
+pass and reads them there.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import Any
+
+from alcop_mlir.analysis.ir.loops import defining_op
+from alcop_mlir.analysis.ir.memory import is_workgroup, root
+from alcop_mlir.bindings import ir
+from alcop_mlir.dialects import alcop
+from alcop_mlir.pipelines.instrument import Instrument, RunningStep
+from alcop_mlir.reference.from_linalg.computation import argument_name
+from alcop_mlir.runtime.manifest import LEVELS, PipelinedBuffer, intermediate_name
+from alcop_mlir.schedule import Schedule
+from alcop_mlir.transforms.tiling.thread_points import KERNEL
+
+_PLANNING = "alcop-plan-pipelines"
+
+
+@dataclass(frozen=True)
+class Decision:
+    """What was decided for one kernel; `schedule` is None where none was needed.
+
+    simt: whether it is a plain kernel for what tensor cores do not do
+    """
+
+    schedule: Schedule | None
+    pipelines: tuple[PipelinedBuffer, ...]
+    simt: bool = False
+
+
+@dataclass
+class Recorder(Instrument):
+    """Collects the decisions for each function's launches, in order, by its name."""
+
+    found: dict[str, list[Decision]] = field(default_factory=dict)
+
+    @contextmanager
+    def around(self, step: RunningStep, op: Any) -> Iterator[None]:
+        """Read the schedules before planning erases them, then the plan it writes."""
+        if step.name != _PLANNING:
+            yield
+            return
+        launches = _launches(op)
+        schedules = [alcop.get(launch, alcop.ScheduleAttr) for launch in launches]
+        yield
+        name = ir.StringAttr(op.attributes["sym_name"]).value
+        self.found[name] = [
+            Decision(
+                None if schedule is None else Schedule.from_dict(schedule),
+                tuple(_pipelines(launch, _intermediates(op))),
+                simt=schedule is None and KERNEL in launch.attributes,
+            )
+            for launch, schedule in zip(launches, schedules, strict=True)
+        ]
+
+
+def _launches(func: Any) -> list[Any]:
+    found: list[Any] = []
+
+    def visit(op: Any) -> Any:
+        if op.name == "gpu.launch":
+            found.append(op.operation)
+            return ir.WalkResult.SKIP
+        return ir.WalkResult.ADVANCE
+
+    func.walk(visit, ir.WalkOrder.PRE_ORDER)
+    return found
+
+
+def _intermediates(func: Any) -> list[Any]:
+    """The arrays that the function allocates, in the order of their numbers."""
+    (block,) = func.regions[0].blocks
+    return [
+        op.operation.results[0]
+        for op in block.operations
+        if op.operation.name == "memref.alloc"
+        and not is_workgroup(op.operation.results[0].type)
+    ]
+
+
+def _pipelines(launch: Any, intermediates: list[Any]) -> Iterator[PipelinedBuffer]:
+    """One per pipelined copy, in the order of the program."""
+    arrays: dict[Any, str] = {}
+    for copy in _planned_copies(launch):
+        plan = alcop.get(copy, alcop.PipelineAttr) or {}
+        source = root(copy.operands[0])
+        array = _array_name(source, intermediates)
+        if array is None:  # read from a buffer that another copy fills
+            array = arrays.get(source, "")
+        else:
+            arrays[root(copy.operands[1])] = array
+        for level in LEVELS:
+            if level in plan:
+                yield PipelinedBuffer(_label(copy, array), level, plan[level])
+
+
+def _array_name(source: Any, intermediates: list[Any]) -> str | None:
+    if source in intermediates:
+        return intermediate_name(intermediates.index(source))
+    if defining_op(source) is None:
+        return argument_name(ir.BlockArgument(source).arg_number)
+    return None
+
+
+def _planned_copies(launch: Any) -> list[Any]:
+    found: list[Any] = []
+
+    def visit(op: Any) -> Any:
+        # Loops carry the plan too; what they pipeline is said by their copies.
+        if not op.regions and "alcop.pipeline" in op.attributes:
+            found.append(op.operation)
+        return ir.WalkResult.ADVANCE
+
+    launch.walk(visit, ir.WalkOrder.PRE_ORDER)
+    return found
+
+
+def _label(copy: Any, array: str) -> str:
+    """The buffer as `arg0 128x32xf16`."""
+    kind = copy.results[0].type if len(copy.results) else copy.operands[1].type
+    sizes = "x".join(str(size) for size in (*kind.shape, kind.element_type))
+    return f"{array} {sizes}".strip()

@@ -1,0 +1,208 @@
+"""What a bundle says of a compiled function: from its launches, by name.
+
+The function's values have numbers, those of a bundle names: `arg0`, `result`, the sizes
+"M" and "arg0_1", and `tmp0`, `tmp1`, ... for the arrays that kernels hand on.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from alcop_mlir import polynomials
+from alcop_mlir.analysis.host.host_function import Host, HostLaunch
+from alcop_mlir.analysis.host.host_values import Blocks, Local, SizeOf, StrideOf
+from alcop_mlir.bindings import ir
+from alcop_mlir.compilation.decisions import Decision
+from alcop_mlir.errors import CompileError
+from alcop_mlir.polynomials import Polynomial
+from alcop_mlir.runtime.manifest import (
+    DTYPES,
+    AtMost,
+    CeilDiv,
+    Function,
+    Intermediate,
+    Kernel,
+    Parameter,
+    Size,
+    intermediate_name,
+)
+from alcop_mlir.runtime.ptx import Cubin, of_kernel
+
+
+@dataclass(frozen=True)
+class Names:
+    """What arrays and sizes are called.
+
+    arrays: the function's arguments, in order
+    sizes:  of dimensions of arrays; one that is missing is called after its array
+    """
+
+    arrays: Sequence[str]
+    sizes: Mapping[tuple[str, int], Size]
+
+    def of(self, value: int | Local | SizeOf | StrideOf) -> Size:
+        """The name of an argument, by its number, of a local array, a size, a stride.
+
+        A size may turn out to be constant: it is a number then.
+        """
+        if isinstance(value, int):
+            return self.arrays[value]
+        if isinstance(value, Local):
+            return intermediate_name(value.number)
+        place = self.arrays[value.argument], value.dimension
+        if isinstance(value, StrideOf):
+            return f"{place[0]}_stride_{place[1]}"
+        return self.sizes.get(place, f"{place[0]}_{place[1]}")
+
+    def size(self, value: int | SizeOf) -> Size:
+        """The name of a size; a number is one already."""
+        return value if isinstance(value, int) else self.of(value)
+
+
+def describe(
+    host: Host,
+    names: Names,
+    roles: Sequence[str],
+    decisions: Sequence[Decision],
+    statistics: Mapping[str, Cubin],
+) -> Function:
+    """The function, but for what it computes.
+
+    roles, decisions: one per argument, one per launch
+    statistics:       by kernel, for those that ptxas assembled
+    """
+    return Function(
+        name=host.name,
+        parameters=tuple(
+            _parameter(host, number, names, role) for number, role in enumerate(roles)
+        ),
+        kernels=tuple(
+            _kernel(launch, decision, names, statistics.get(launch.kernel))
+            for launch, decision in zip(host.launches, decisions, strict=True)
+        ),
+        intermediates=tuple(
+            Intermediate(
+                name=intermediate_name(number),
+                dtype=array.dtype,
+                shape=tuple(names.size(size) for size in array.shape),
+            )
+            for number, array in enumerate(host.locals)
+        ),
+        checks=tuple(_checks(host, names)),
+    )
+
+
+def _checks(host: Host, names: Names) -> Iterator[AtMost]:
+    """What is asserted, but for what holds anyhow when each name is one size."""
+
+    def named(size: SizeOf) -> Polynomial:
+        name = names.of(size)
+        return (
+            polynomials.constant(name)
+            if isinstance(name, int)
+            else (polynomials.size(name))
+        )
+
+    for check in dict.fromkeys(host.checks):
+        least, most = check.least.substituted(named), check.most.substituted(named)
+        left = (most - least).known
+        if left is None or left < 0:
+            yield AtMost(least, most)
+
+
+def roles_by_access(host: Host, module: Any) -> list[str]:
+    """Per argument "in", "out" or "inout", as the kernels use it.
+
+    An array is "out" if what it holds before is not read: the first kernel that takes
+    it only writes.
+    """
+    access = {
+        ir.StringAttr(op.operation.attributes["sym_name"]).value: _access(op.operation)
+        for gpu_module in module.regions[0].blocks[0].operations
+        if gpu_module.operation.name == "gpu.module"
+        for op in gpu_module.operation.regions[0].blocks[0].operations
+        if "gpu.kernel" in op.operation.attributes
+    }
+    found = [""] * len(host.arrays)
+    for launch in host.launches:
+        roles = access[launch.kernel]
+        for argument, role in zip(launch.arguments, roles, strict=False):
+            if isinstance(argument, int):
+                found[argument] = _joined(found[argument], role)
+    return [role or "in" for role in found]
+
+
+def _access(kernel: Any) -> list[str]:
+    """Per parameter of a kernel: "in" where it is only read, "out" only written."""
+    attributes = kernel.attributes["arg_attrs"]
+    return [
+        "in"
+        if "llvm.readonly" in one
+        else "out"
+        if "llvm.writeonly" in one
+        else "inout"
+        for one in map(ir.DictAttr, attributes)
+    ]
+
+
+def _joined(before: str, then: str) -> str:
+    """The role of an array that is used in one way, and later in another."""
+    if before in ("", then):
+        return then
+    return "out" if before == "out" else "inout"
+
+
+def _parameter(host: Host, number: int, names: Names, role: str) -> Parameter:
+    array = host.arrays[number]
+    if array.dtype not in DTYPES:
+        raise CompileError(
+            f"argument {number + 1} of '{host.name}' has {array.dtype} elements, "
+            f"expected one of {', '.join(DTYPES)}"
+        )
+    shape = tuple(
+        names.of(SizeOf(number, dimension)) if size is None else size
+        for dimension, size in enumerate(array.shape)
+    )
+    strides = tuple(
+        names.of(StrideOf(number, dimension)) if stride is None else stride
+        for dimension, stride in enumerate(array.strides or ())
+    )
+    return Parameter(
+        name=names.arrays[number],
+        dtype=array.dtype,
+        shape=shape,
+        role=role,
+        strides=None if array.strides is None else strides,
+        row_alignment=array.row_alignment,
+    )
+
+
+def _kernel(
+    launch: HostLaunch, decision: Decision, names: Names, module: Cubin | None
+) -> Kernel:
+    x, y, z = (_grid_size(blocks, names) for blocks in launch.grid)
+    cubin = None if module is None else of_kernel(module, launch.kernel)
+    return Kernel(
+        name=launch.kernel,
+        arguments=tuple(names.of(one) for one in launch.arguments),
+        grid=(x, y, z),
+        block=launch.block,
+        shared_bytes=launch.shared_bytes,
+        schedule=decision.schedule,
+        pipelines=decision.pipelines,
+        registers=cubin.registers if cubin else None,
+        spill_bytes=cubin.spill_bytes if cubin else None,
+        static_shared_bytes=cubin.shared_bytes if cubin else None,
+        simt=decision.simt,
+    )
+
+
+def _grid_size(blocks: int | Blocks, names: Names) -> int | CeilDiv:
+    if isinstance(blocks, int):
+        return blocks
+    number = CeilDiv(tuple(map(names.size, blocks.sizes)), blocks.tile)
+    if any(isinstance(size, str) for size in number.sizes):
+        return number
+    return number.number({})

@@ -1,0 +1,209 @@
+"""What can be done around the steps of a pipeline: print the IR, measure time.
+
+Passes know nothing of it. A step is a pass, or an anchor op with the steps inside it.
+"""
+
+from __future__ import annotations
+
+import re
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Protocol
+
+from alcop_mlir.errors import ConfigError, PassError
+from alcop_mlir.verifier.check import check
+
+
+class RunningStep(Protocol):
+    """What an instrument is told about a step."""
+
+    @property
+    def name(self) -> str:
+        """Of a pass: as in a pipeline string; of an anchor: `'func.func' Pipeline`."""
+        ...
+
+    @property
+    def is_pass(self) -> bool:
+        """Whether it is a pass, not an anchor with steps inside."""
+        ...
+
+
+class Instrument:
+    """Does nothing; a subclass overrides what it needs."""
+
+    def configure(self, step: RunningStep, manager: Any) -> None:
+        """Set up the C++ pass manager that runs the pass `step`, before any run."""
+
+    @contextmanager
+    def around(self, step: RunningStep, op: Any) -> Iterator[None]:
+        """Runs round each run of `step` on `op`; may raise PassError afterwards."""
+        yield
+
+
+# After these the pipelines in the IR are whole, and stand in scf loops.
+CHECKED_AFTER = frozenset(
+    f"alcop-{name}"
+    for name in (
+        "expand-pipelines",
+        "place-waits",
+        "distribute-copies",
+        "unroll-steady-state",
+    )
+)
+
+
+class CheckPipelines(Instrument):
+    """Checks that pipelines are right, after each pass that makes or changes them."""
+
+    @contextmanager
+    def around(self, step: RunningStep, op: Any) -> Iterator[None]:
+        """PassError at the first thing that is wrong."""
+        yield
+        if step.name in CHECKED_AFTER:
+            for wrong in check(op):
+                raise PassError(wrong.op, wrong.message)
+
+
+@dataclass(frozen=True)
+class PrintIR(Instrument):
+    """MLIR's own dumps to stderr, before or after passes, by name or all (None)."""
+
+    before: frozenset[str] | None = frozenset()
+    after: frozenset[str] | None = frozenset()
+    only_changes: bool = False
+    module_scope: bool = False
+    debug_info: bool = False
+    generic: bool = False
+
+    def configure(self, step: RunningStep, manager: Any) -> None:
+        """Ask C++ to print where this step is asked for."""
+        before = self.before is None or step.name in self.before
+        after = self.after is None or step.name in self.after
+        if before or after:
+            manager.enable_ir_printing(
+                print_before_all=before,
+                print_after_all=after,
+                print_after_change=self.only_changes,
+                print_module_scope=self.module_scope,
+                enable_debug_info=self.debug_info,
+                print_generic_op_form=self.generic,
+            )
+
+
+@dataclass
+class PrintTree(Instrument):
+    """Writes the IR after each pass to files under `directory`, as mlir-opt does.
+
+    A file is named after the op's place and numbered in the order of its passes:
+    `builtin_module_no-symbol-name/func_func_f/1_0_cse.mlir`. `after` are the passes to
+    write for, None for all. Raises ConfigError where a file cannot be written.
+    """
+
+    directory: Path
+    after: frozenset[str] | None = None
+    _counts: dict[tuple[str, ...], int] = field(default_factory=dict)
+
+    @contextmanager
+    def around(self, step: RunningStep, op: Any) -> Iterator[None]:
+        """Write the file after the pass."""
+        yield
+        if step.is_pass and (self.after is None or step.name in self.after):
+            self._write(step.name, op)
+
+    def _write(self, name: str, op: Any) -> None:
+        # Counted by place: the hash of an op changes with its attributes.
+        place = _place(op)
+        self._counts[place] = self._counts.get(place, -1) + 1
+        numbers = [
+            str(self._counts.setdefault(place[:depth], 0))
+            for depth in range(1, len(place) + 1)
+        ]
+        folder = self.directory.joinpath(*place)
+        try:
+            folder.mkdir(parents=True, exist_ok=True)
+            file = folder / f"{'_'.join(numbers)}_{name}.mlir"
+            file.write_text(f"{op}\n", encoding="utf-8")
+        except OSError as error:
+            reason = error.strerror or error
+            raise ConfigError(f"cannot write to '{folder}': {reason}") from None
+
+
+@dataclass
+class StepTimes(Instrument):
+    """Adds up wall time per step, nested as the pipeline is; `table()` shows it."""
+
+    clock: Callable[[], float] = time.perf_counter
+    total: TimedStep = field(default_factory=lambda: TimedStep("Total"))
+    _open: list[TimedStep] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        self._open.append(self.total)
+
+    @contextmanager
+    def phase(self, name: str) -> Iterator[None]:
+        """Time something that is no pass, as reading the input."""
+        yield from self._timed(name, name)
+
+    @contextmanager
+    def around(self, step: RunningStep, op: Any) -> Iterator[None]:
+        """Time the step; two passes of one name are two rows."""
+        yield from self._timed(step.name, step)
+
+    def table(self) -> str:
+        """The report, in the form of mlir-opt's."""
+        self.total.seconds = sum(part.seconds for part in self.total.parts.values())
+        whole = self.total.seconds or 1.0
+        rule = f"===-{'-' * 73}-==="
+        rows = [*_rows(self.total, 0), (self.total, 0)]
+        return "\n".join(
+            [
+                rule,
+                "... Execution time report ...".center(len(rule)).rstrip(),
+                rule,
+                f"  Total Execution Time: {self.total.seconds:.4f} seconds",
+                "",
+                "  ----Wall Time----  ----Name----",
+                *(
+                    f"  {row.seconds:8.4f} ({100 * row.seconds / whole:5.1f}%)  "
+                    f"{'  ' * depth}{row.name}"
+                    for row, depth in rows
+                ),
+            ]
+        )
+
+    def _timed(self, name: str, key: Any) -> Iterator[None]:
+        row = self._open[-1].parts.setdefault(key, TimedStep(name))
+        self._open.append(row)
+        start = self.clock()
+        try:
+            yield
+        finally:
+            row.seconds += self.clock() - start
+            self._open.pop()
+
+
+@dataclass
+class TimedStep:
+    """A row of the timing table, and the rows inside it."""
+
+    name: str
+    seconds: float = 0.0
+    parts: dict[Any, TimedStep] = field(default_factory=dict)
+
+
+def _rows(step: TimedStep, depth: int) -> Iterator[tuple[TimedStep, int]]:
+    for part in step.parts.values():
+        yield part, depth
+        yield from _rows(part, depth + 1)
+
+
+def _place(op: Any) -> tuple[str, ...]:
+    """A name for each op from the outermost to `op`."""
+    symbol = "no-symbol-name"
+    if "sym_name" in op.attributes:
+        symbol = re.sub(r"[^\w.\-]", "_", op.attributes["sym_name"].value)
+    own = f"{op.name.replace('.', '_')}_{symbol}"
+    return (*(_place(op.parent.operation) if op.parent is not None else ()), own)

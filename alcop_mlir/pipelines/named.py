@@ -1,0 +1,110 @@
+"""The named pipelines, one line a step."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from alcop_mlir.passes.base import Configured, option
+from alcop_mlir.pipelines.pipeline_text import with_options
+
+
+@dataclass(frozen=True)
+class NamedPipeline(Configured):
+    """Base of the named pipelines; the fields are the options, as for passes.
+
+    A named pipeline runs on a module and stands in a pipeline string like a pass.
+    """
+
+    kind = "pipeline"
+
+    def steps(self) -> tuple[str, ...]:
+        """What it stands for, as elements of a `builtin.module(...)` pipeline."""
+        raise NotImplementedError(f"{type(self).__name__}.steps")
+
+
+@dataclass(frozen=True)
+class AlcopCompile(NamedPipeline):
+    """From linalg on tensors or memrefs to kernels in the llvm and nvvm dialects."""
+
+    name = "alcop-compile"
+
+    target: str = option("sm_80", "the GPU to compile for")
+    schedule: str = option("", "tile sizes and stages; chosen where left out")
+    allow_tf32: bool = option(False, "compile products of f32, rounded to tf32")
+
+    def steps(self) -> tuple[str, ...]:
+        """Bufferize, tile and pipeline each function, outline, lower."""
+        on_functions = (
+            with_options(
+                "alcop-select-schedule", schedule=self.schedule, target=self.target
+            ),
+            "alcop-split-k",
+            # The launcher refuses to write an array that overlaps another.
+            with_options("alcop-merge-elementwise", assume_noalias_args=True),
+            with_options("alcop-fuse-elementwise", assume_noalias_args=True),
+            "alcop-tile-to-blocks",
+            "alcop-launch-loops",
+            "alcop-sink-loads",
+            # Planning compares addresses and trip counts: constants must be folded and
+            # equal values be one value.
+            "canonicalize",
+            "cse",
+            with_options("alcop-plan-pipelines", target=self.target),
+            "alcop-multi-buffer",
+            "alcop-expand-pipelines",
+            "canonicalize",
+            "cse",
+            # Counts commit groups, so nothing may move or merge them afterwards.
+            "alcop-place-waits",
+            "alcop-distribute-copies",
+            "alcop-lower-mma",
+            # The swizzle permutes indices into the buffers themselves, not into views.
+            "fold-memref-alias-ops",
+            "alcop-swizzle-shared",
+            # After the swizzle: with constant slots its arithmetic folds away.
+            "alcop-unroll-steady-state",
+            "canonicalize",
+            "cse",
+        )
+        return (
+            *steps_to_products(self.allow_tf32),
+            f"func.func({','.join(on_functions)})",
+            "alcop-outline-kernels",
+            with_options("alcop-lower-to-nvvm", target=self.target),
+        )
+
+
+# Tensors become memrefs, and results become output arguments at the end of the list.
+BUFFERIZE = (
+    "func.func(alcop-fill-constants,alcop-fold-transposes,alcop-protect-arguments)",
+    "eliminate-empty-tensors",
+    "one-shot-bufferize{bufferize-function-boundaries=true "
+    "function-boundary-type-conversion=identity-layout-map}",
+    "func.func(alcop-separate-results)",
+    "buffer-results-to-out-params{hoist-static-allocs=true hoist-dynamic-allocs=true "
+    "modify-public-functions=true}",
+)
+
+
+def steps_to_products(allow_tf32: bool) -> tuple[str, ...]:
+    """From a module as it was given to one in which matrix products are marked."""
+    on_functions = (
+        # The launcher refuses to write an array that overlaps another.
+        with_options("alcop-merge-elementwise", assume_noalias_args=True),
+        with_options(
+            "alcop-fuse-producers", assume_noalias_args=True, allow_tf32=allow_tf32
+        ),
+        "alcop-collapse-loops",
+        with_options(
+            "alcop-raise-contractions", allow_tf32=allow_tf32, assume_noalias_args=True
+        ),
+    )
+    return (*BUFFERIZE, "alcop-drop-offsets", f"func.func({','.join(on_functions)})")
+
+
+NAMED_PIPELINES: tuple[type[NamedPipeline], ...] = (AlcopCompile,)
+
+
+def find_named_pipeline(name: str) -> type[NamedPipeline] | None:
+    """The named pipeline of ours, or None."""
+    return next((p for p in NAMED_PIPELINES if p.name == name), None)

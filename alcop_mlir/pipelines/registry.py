@@ -1,0 +1,87 @@
+"""All passes by name.
+
+A pass is imported when its name is first used: a tool starts without it.
+"""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+
+from alcop_mlir.errors import ConfigError
+from alcop_mlir.passes.base import Pass
+from alcop_mlir.pipelines import upstream
+from alcop_mlir.pipelines.named import NAMED_PIPELINES
+
+# Name of a pass: module below alcop_mlir.transforms, and class. In the order in which
+# alcop-compile runs them; alcop-separate-views is for pipelines of others, the check
+# for alcop-opt and tests.
+PASSES = {
+    "alcop-fill-constants": "linalg.fill_constants:FillConstants",
+    "alcop-fold-transposes": "linalg.fold_transposes:FoldTransposes",
+    "alcop-protect-arguments": "linalg.protect_arguments:ProtectArguments",
+    "alcop-separate-results": "linalg.separate_results:SeparateResults",
+    "alcop-drop-offsets": "linalg.drop_offsets:DropOffsets",
+    "alcop-merge-elementwise": "linalg.merge_elementwise:MergeElementwise",
+    "alcop-fuse-producers": "linalg.fuse_producers:FuseProducers",
+    "alcop-collapse-loops": "linalg.collapse_loops:CollapseLoops",
+    "alcop-raise-contractions": "linalg.raise_contractions:RaiseContractions",
+    "alcop-select-schedule": "linalg.select_schedule:SelectSchedule",
+    "alcop-split-k": "tiling.split_k:SplitK",
+    "alcop-fuse-elementwise": "linalg.fuse_elementwise:FuseElementwise",
+    "alcop-tile-to-blocks": "tiling.tile_to_blocks:TileToBlocks",
+    "alcop-launch-loops": "tiling.launch_loops:LaunchLoops",
+    "alcop-sink-loads": "tiling.sink_loads:SinkLoads",
+    "alcop-separate-views": "pipelining.separate_views:SeparateViews",
+    "alcop-plan-pipelines": "pipelining.plan_pipelines:PlanPipelines",
+    "alcop-multi-buffer": "pipelining.multi_buffer:MultiBuffer",
+    "alcop-expand-pipelines": "pipelining.expand_pipelines:ExpandPipelines",
+    "alcop-place-waits": "pipelining.place_waits:PlaceWaits",
+    "alcop-distribute-copies": "tensor_cores.distribute_copies:DistributeCopies",
+    "alcop-lower-mma": "tensor_cores.lower_mma:LowerMma",
+    "alcop-swizzle-shared": "tensor_cores.swizzle_shared:SwizzleShared",
+    "alcop-unroll-steady-state": "pipelining.unroll_steady_state:UnrollSteadyState",
+    "alcop-check-pipelines": "pipelining.check_pipelines:CheckPipelines",
+    "alcop-outline-kernels": "kernels.outline_kernels:OutlineKernels",
+    "alcop-lower-to-nvvm": "kernels.lower_to_nvvm:LowerToNvvm",
+}
+
+
+@dataclass
+class Registry:
+    """Our passes and pipelines by name, and passes added by the user."""
+
+    added: dict[str, type[Pass]] = field(default_factory=dict)
+
+    def add(self, classes: Iterable[type[Pass]]) -> None:
+        """Make `classes` known; ConfigError where a name is taken or an option wrong.
+
+        Needs a current context, to ask for MLIR's own names.
+        """
+        for new in classes:
+            if new.name in self.names() or upstream.find(new.name):
+                raise ConfigError(f"pass name '{new.name}' is taken")
+            new.options()
+            self.added[new.name] = new
+
+    def find_pass(self, name: str) -> type[Pass] | None:
+        """The class of that name, imported if need be."""
+        if name in PASSES:
+            return _import_pass(name)
+        return self.added.get(name)
+
+    def passes(self) -> tuple[type[Pass], ...]:
+        """All of them, ours first."""
+        return (*map(_import_pass, PASSES), *self.added.values())
+
+    def names(self) -> tuple[str, ...]:
+        """Names of all passes and pipelines."""
+        return (*PASSES, *self.added, *(pipeline.name for pipeline in NAMED_PIPELINES))
+
+
+def _import_pass(name: str) -> type[Pass]:
+    module, _, pass_class = PASSES[name].partition(":")
+    return getattr(
+        importlib.import_module(f"alcop_mlir.transforms.{module}"), pass_class
+    )

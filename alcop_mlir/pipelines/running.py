@@ -1,0 +1,203 @@
+"""Built pipelines: walks the anchors, runs the passes, turns failures into errors.
+
+Each pass stands in a C++ pass manager of its own, so that verification and IR dumps are
+MLIR's; the walk over anchors is done here. C++ could nest only its own passes: nested
+Python passes would need pass managers that run inside others, which muddles dumps and
+timing. A pass manager costs microseconds, and analyses are not kept between passes.
+"""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from alcop_mlir import diagnostics, files
+from alcop_mlir.bindings import ir
+from alcop_mlir.diagnostics import Diagnostic
+from alcop_mlir.errors import AlcopError, ConfigError, PassError
+from alcop_mlir.passes.base import Pass
+from alcop_mlir.pipelines.instrument import Instrument
+from alcop_mlir.pipelines.pipeline_text import Element
+
+REPRODUCER = "repro.mlir"
+
+
+class PassFailure(AlcopError):
+    """A pass gave up, or left IR that does not verify; `diagnostics` say where and why.
+
+    The IR is left as the pass left it.
+    """
+
+    def __init__(self, diagnostics: Sequence[Diagnostic], why: str = ""):
+        self.diagnostics = tuple(diagnostics)
+        lines = [*map(str, self.diagnostics), why]
+        super().__init__("\n".join(filter(None, lines)))
+
+
+class PassCrash(PassFailure):
+    """A defect of a Python pass: an unforeseen exception, or IR that does not verify.
+
+    `why` says what happened and how to run it again; an exception is the `__cause__`.
+    """
+
+    def __init__(self, diagnostics: Sequence[Diagnostic], why: str):
+        super().__init__(diagnostics, why)
+        self.why = why
+
+
+@dataclass(frozen=True)
+class BuiltPipeline:
+    """A built pipeline; runs any number of times, in the context it was built in."""
+
+    root: Anchor
+    instruments: tuple[Instrument, ...]
+    command: str
+
+    def run(self, op: Any) -> None:
+        """Run on `op`; see `run_pipeline`."""
+        op = op.operation
+        if self.root.anchor not in ("any", op.name):
+            raise ConfigError(
+                f"the pipeline runs on '{self.root.anchor}', got a '{op.name}'"
+            )
+        self._run_steps(self.root, op, _Run(op, self.command))
+
+    def _run_steps(self, anchor: Anchor, op: Any, run: _Run) -> None:
+        for step in anchor.steps:
+            with ExitStack() as stack:
+                try:
+                    for instrument in self.instruments:
+                        stack.enter_context(instrument.around(step, op))
+                    if isinstance(step, PassStep):
+                        step.run(op, run)
+                    else:
+                        for child in _children(op, step.anchor):
+                            self._run_steps(step, child, run)
+                    stack.close()
+                except PassError as error:  # an instrument's
+                    place = error.op.operation.location
+                    said = f"after {step.name}: {error}"
+                    found = diagnostics.at(place, "error", said)
+                    raise PassFailure([found]) from error
+
+
+@dataclass(frozen=True, eq=False)
+class Anchor:
+    """Runs its steps on every op called `anchor` just below."""
+
+    anchor: str
+    steps: tuple[Anchor | PassStep, ...]
+    is_pass: bool = False
+
+    @property
+    def name(self) -> str:
+        return f"'{self.anchor}' Pipeline"
+
+
+@dataclass(frozen=True)
+class _Run:
+    """One run of a pipeline: what a crash needs to be reproduced."""
+
+    root: Any
+    command: str
+
+
+@dataclass(frozen=True, eq=False)
+class PassStep:
+    """One pass in a pass manager of its own; `guard` where it is a Python pass."""
+
+    name: str
+    element: Element
+    path: tuple[str, ...]
+    manager: Any
+    guard: Guard | None
+    is_pass: bool = True
+
+    def run(self, op: Any, run: _Run) -> None:
+        """Run on `op`; PassFailure, PassCrash, or the AlcopError that it raised."""
+        # In text only if needed: a clone is much cheaper.
+        before = run.root.clone(ip=False) if self.guard else None
+        try:
+            self.manager.run(op)
+            return
+        except ir.MLIRError as error:
+            found = [diagnostics.from_mlir(d) for d in error.error_diagnostics]
+        raised, failed = self.guard.take() if self.guard else (None, True)
+        if raised is None and failed:
+            raise PassFailure(found, "" if found else f"pass '{self.name}' failed")
+        if isinstance(raised, AlcopError) or not isinstance(raised, Exception | None):
+            raise raised  # meant for the user, or KeyboardInterrupt
+        if isinstance(raised, ir.MLIRError):
+            said = getattr(raised, "error_diagnostics", ())
+            found += map(diagnostics.from_mlir, said)
+        raise PassCrash(found, self._reproduce(raised, before, run)) from raised
+
+    def _reproduce(self, raised: Exception | None, before: Any, run: _Run) -> str:
+        """Write the IR before the pass; say what happened and how to run it again."""
+        if raised is None:
+            happened = f"pass '{self.name}' left IR that does not verify"
+        else:
+            message = str(raised).split("\n", 1)[0]
+            happened = f"pass '{self.name}' crashed: {type(raised).__name__}: {message}"
+        pipeline = self.element.text
+        for anchor in reversed(self.path):
+            pipeline = f"{anchor}({pipeline})"
+        try:
+            files.write_whole(Path(REPRODUCER), f"{before}\n")
+        except ConfigError as error:
+            return f"{happened}; {error}"
+        line = f"{run.command} {REPRODUCER} --pass-pipeline={shlex.quote(pipeline)}"
+        where = f"the IR before it is in {REPRODUCER}; to run it again:"
+        return f"{happened}\n{where}\n{line}"
+
+
+class Guard:
+    """Calls a Python pass for C++, and keeps what it raises.
+
+    An exception must not unwind through C++ frames, which may be built without.
+    """
+
+    def __init__(self, instance: Pass):
+        self._instance = instance
+        self._handle: Any = None
+        self._raised: BaseException | None = None
+        self._failed = False
+
+    def __call__(self, op: Any, handle: Any) -> None:
+        self._handle = handle
+        try:
+            self._instance(op, self)
+        except BaseException as error:  # kept for `take`
+            self._raised = error
+            self.signal_pass_failure()
+
+    def signal_pass_failure(self) -> None:
+        """The handle that the pass is given is this object, to see that it failed."""
+        self._failed = True
+        self._handle.signal_pass_failure()
+
+    def take(self) -> tuple[BaseException | None, bool]:
+        """What the last run raised, and whether the pass failed; forgets both."""
+        taken = self._raised, self._failed
+        self._raised, self._failed = None, False
+        return taken
+
+
+def _children(op: Any, anchor: str) -> list[Any]:
+    """Ops just below `op` that a pipeline on `anchor` runs on."""
+    return [
+        child.operation
+        for region in op.regions
+        for block in region.blocks
+        for child in block.operations
+        if child.operation.name == anchor
+        or (anchor == "any" and _is_isolated(child.operation))
+    ]
+
+
+def _is_isolated(op: Any) -> bool:
+    return op.has_trait(ir.IsIsolatedFromAboveTrait)

@@ -1,0 +1,169 @@
+"""Scalar computations as data: what the body of an element-wise op computes.
+
+An expression is a number, an argument, or an op of `arith` or `math` on expressions. It
+is made from MLIR (`analysis/linalg/scalar_code.py`), stored in bundles as JSON, and
+evaluated by `evaluation.py`. Ops have MLIR's names; those of comparisons end in the
+predicate. What is not in `OPERATIONS` does not exist, whatever a file says.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Collection, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from alcop_mlir.errors import ConfigError
+from alcop_mlir.fields import Fields, short
+
+FLOATS = ("f16", "bf16", "f32", "f64", "tf32")
+INTEGERS = ("i1", "i8", "i16", "i32")  # all signed but i1
+_MAX_DEPTH = 64
+_MAX_SIZE = 400  # ops, arguments and constants of one expression
+
+_COMPARISONS = "oeq ogt oge olt ole one ord ueq ugt uge ult ule une uno"
+_INTEGER_COMPARISONS = "eq ne slt sle sgt sge ult ule ugt uge"
+# Ops by the number of their operands.
+_NAMES = {
+    1: """
+    arith.negf arith.extf arith.truncf arith.extsi arith.extui arith.trunci
+    arith.sitofp arith.uitofp arith.fptosi arith.fptoui
+    math.absf math.absi math.ceil math.floor math.round math.roundeven math.trunc
+    math.sqrt math.rsqrt math.cbrt math.exp math.exp2 math.expm1 math.log math.log10
+    math.log1p math.log2 math.sin math.cos math.tan math.asin math.acos math.atan
+    math.sinh math.cosh math.tanh math.erf
+    """,
+    2: """
+    arith.addf arith.subf arith.mulf arith.divf arith.remf arith.maximumf
+    arith.minimumf arith.maxnumf arith.minnumf
+    arith.addi arith.subi arith.muli arith.divsi arith.remsi arith.maxsi arith.minsi
+    arith.maxui arith.minui arith.andi arith.ori arith.xori
+    math.powf math.atan2 math.copysign
+    """
+    + " ".join(f"arith.cmpf.{one}" for one in _COMPARISONS.split())
+    + " "
+    + " ".join(f"arith.cmpi.{one}" for one in _INTEGER_COMPARISONS.split()),
+    3: "arith.select math.fma",
+}
+OPERATIONS = {name: count for count, names in _NAMES.items() for name in names.split()}
+
+
+@dataclass(frozen=True)
+class Constant:
+    """A number; an i1 is 0 or 1."""
+
+    value: float
+
+
+@dataclass(frozen=True)
+class Argument:
+    """What the array `number` of the op holds, counted from 0."""
+
+    number: int
+
+
+@dataclass(frozen=True)
+class Operation:
+    """The op `name` on `operands`; `dtype` is the type of its result."""
+
+    name: str
+    dtype: str
+    operands: tuple[Expression, ...]
+
+
+Expression = Constant | Argument | Operation
+
+
+def parts(expression: Expression) -> Iterator[Expression]:
+    """The expression and all that it is made of, as often as it occurs."""
+    yield expression
+    if isinstance(expression, Operation):
+        for operand in expression.operands:
+            yield from parts(operand)
+
+
+def arguments(expression: Expression) -> set[int]:
+    """Numbers of the arguments that the expression uses."""
+    return {part.number for part in parts(expression) if isinstance(part, Argument)}
+
+
+def substitute(expression: Expression, given: Mapping[int, Expression]) -> Expression:
+    """`expression` with other expressions for some of its arguments."""
+    if isinstance(expression, Argument):
+        return given.get(expression.number, expression)
+    if isinstance(expression, Constant):
+        return expression
+    operands = tuple(substitute(one, given) for one in expression.operands)
+    return Operation(expression.name, expression.dtype, operands)
+
+
+def behind(expression: Expression, casts: Collection[str]) -> Expression:
+    """What a chain of ops called so starts from."""
+    while isinstance(expression, Operation) and expression.name in casts:
+        (expression,) = expression.operands
+    return expression
+
+
+def is_small(expression: Expression) -> bool:
+    """Whether the expression is within the limits of what a bundle may hold."""
+    pending, size = [(expression, 1)], 0
+    while pending:
+        part, depth = pending.pop()
+        size += 1
+        if size > _MAX_SIZE or depth > _MAX_DEPTH:
+            return False
+        if isinstance(part, Operation):
+            pending += [(operand, depth + 1) for operand in part.operands]
+    return True
+
+
+def to_json(expression: Expression) -> Any:
+    """`expression` as JSON values."""
+    match expression:
+        case Constant(value):
+            return value if math.isfinite(value) else str(value)
+        case Argument(number):
+            return {"argument": number}
+        case Operation(name, dtype, operands):
+            return {"op": name, "type": dtype, "operands": [*map(to_json, operands)]}
+
+
+def from_json(value: Any) -> Expression:
+    """The checked expression; ConfigError says what is wrong with it."""
+    return _from_json(value, _MAX_DEPTH, iter(range(_MAX_SIZE)))
+
+
+def _from_json(value: Any, depth: int, left: Iterator[int]) -> Expression:
+    """left: as many items as the expression may still have parts"""
+    if depth == 0 or next(left, None) is None:
+        raise ConfigError(
+            f"expression is larger than {_MAX_SIZE} ops, or nested more than "
+            f"{_MAX_DEPTH} deep"
+        )
+    if isinstance(value, int | float) and not isinstance(value, bool):
+        return Constant(_number(value))
+    if isinstance(value, str) and value in ("inf", "-inf", "nan"):
+        return Constant(float(value))
+    fields = Fields(value, "expression")
+    if isinstance(value, Mapping) and "argument" in value:
+        return Argument(fields.count("argument"))
+    name = fields.take("op", str)
+    if name not in OPERATIONS:
+        raise ConfigError(f"expression: unknown op {short(name)}")
+    operands = fields.take("operands", list)
+    if len(operands) != OPERATIONS[name]:
+        raise ConfigError(
+            f"expression: '{name}' has {len(operands)} operands, expected "
+            f"{OPERATIONS[name]}"
+        )
+    dtype = fields.one_of("type", (*FLOATS, *INTEGERS))
+    return Operation(
+        name, dtype, tuple(_from_json(one, depth - 1, left) for one in operands)
+    )
+
+
+def _number(value: float) -> float:
+    try:
+        return float(value)
+    except OverflowError:
+        raise ConfigError(f"expression: {short(value)} is no float64") from None

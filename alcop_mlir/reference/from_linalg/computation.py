@@ -1,0 +1,202 @@
+"""What a function computes, as the steps of a reference.
+
+Read from the function as it was given, before any pass: the passes' own idea of it
+(`contractions.py`) is what the result is checked against. Works on memrefs and tensors.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+from alcop_mlir.analysis.ir.slices import is_pure
+from alcop_mlir.analysis.linalg.size_names import named_sizes
+from alcop_mlir.bindings import ir
+from alcop_mlir.reference.expressions import FLOATS, INTEGERS, Argument, Constant
+from alcop_mlir.reference.from_linalg.buffer_values import (
+    ArrayValues,
+    Content,
+    NotUnderstood,
+    Part,
+    loops,
+)
+from alcop_mlir.reference.from_linalg.linalg_steps import run_linalg
+from alcop_mlir.reference.steps import Map, Size, Step, renamed
+
+_ALLOCATIONS = frozenset("memref.alloc tensor.empty bufferization.alloc_tensor".split())
+_IGNORED = frozenset("memref.dealloc memref.dim tensor.dim func.return".split())
+# Other shapes of the same elements, in the same order.
+_RESHAPES = frozenset(
+    f"{dialect}.{op}"
+    for dialect in ("memref", "tensor")
+    for op in ("expand_shape", "collapse_shape", "cast")
+)
+
+
+@dataclass(frozen=True)
+class Computation:
+    """The steps of a function; `unknown` is the first op that is none, if any."""
+
+    steps: tuple[Step, ...]
+    unknown: Any | None = None
+
+
+def argument_name(number: int) -> str:
+    """How the argument `number`, counted from 0, is called."""
+    return f"arg{number}"
+
+
+def result_name(number: int, results: int) -> str:
+    """How the result `number` of `results` is called."""
+    return "result" if results == 1 else f"result{number}"
+
+
+def computation(func: Any, allow_tf32: bool = False) -> Computation:
+    """The steps of the `func.func`; none where it holds what steps cannot say.
+
+    allow_tf32: whether products of f32 may round their factors to tf32
+    """
+    values = ArrayValues(_Shapes(func).shape)
+    block = func.regions[0].blocks[0]
+    if not all(_is_evaluated(array) for _, array in _ends(func)):
+        return Computation((), func)
+    for number, argument in enumerate(block.arguments):
+        values.write(argument, argument_name(number))
+    for op in block.operations:
+        try:
+            _read(op.operation, values, allow_tf32)
+        except NotUnderstood:
+            return Computation((), op.operation)
+    try:
+        return Computation(tuple(_finished(values, _ends(func))))
+    except NotUnderstood:
+        return Computation((), func)
+
+
+def _is_evaluated(array: Any) -> bool:
+    """Whether float64 holds the elements."""
+    return str(getattr(array.type, "element_type", "")) in (*FLOATS, *INTEGERS)
+
+
+def _read(op: Any, values: ArrayValues, allow_tf32: bool) -> None:
+    """Take in `op`. Raises NotUnderstood where steps cannot say it."""
+    if op.name.startswith("linalg."):
+        run_linalg(op, values, allow_tf32)
+    elif op.name == "memref.copy":
+        source, target = op.operands
+        values.write(target, values.content(source))
+    elif op.name in _RESHAPES:
+        values.view(op.results[0], op.operands[0])
+    elif op.name in ("memref.subview", "tensor.extract_slice"):
+        values.view(op.results[0], op.operands[0], _part(op))
+    elif op.name == "tensor.insert_slice":
+        source, target = list(op.operands)[:2]
+        content = values.insert(source, values.content(source), _part(op), target)
+        values.write(op.results[0], content)
+    elif op.name == "arith.constant":
+        _read_constant(op, values)
+    elif op.name not in _IGNORED | _ALLOCATIONS and not _is_scalar_code(op):
+        raise NotUnderstood
+
+
+def _read_constant(op: Any, values: ArrayValues) -> None:
+    """An array of constants is understood where all are one number."""
+    attribute = op.attributes["value"]
+    if isinstance(attribute, ir.DenseElementsAttr) and attribute.is_splat:
+        number = float(attribute.get_splat_value().value)
+        values.write(op.results[0], Constant(number))
+
+
+def _is_scalar_code(op: Any) -> bool:
+    """Whether `op` has to do with numbers only, not with arrays."""
+    every = (*op.operands, *op.results)
+    return is_pure(op) and not any(hasattr(value.type, "shape") for value in every)
+
+
+def _part(op: Any) -> Part:
+    """Which part a slice is. Raises NotUnderstood where that is not constant."""
+    names = ("static_offsets", "static_sizes", "static_strides")
+    offsets, sizes, strides = (tuple(op.attributes[name]) for name in names)
+    if min((*offsets, *sizes, *strides), default=0) < 0:
+        raise NotUnderstood
+    return Part(offsets, sizes, strides)
+
+
+def _finished(values: ArrayValues, names: list[tuple[str, Any]]) -> Iterator[Step]:
+    """The steps, with those that end in an argument or result named after it.
+
+    Where two arrays end with one value, or an argument is needed after the step that
+    makes what it ends with, the value is copied at the end.
+    """
+    finals: dict[str, str] = {}
+    copies: list[tuple[str, Content, Any]] = []
+    for name, array in names:
+        content = values.content(array)
+        if content == name:
+            continue
+        if _can_be_renamed(content, name, finals, values.steps):
+            finals[str(content)] = name
+        else:
+            copies.append((name, content, array))
+    overwritten = {*finals.values(), *(name for name, _, _ in copies)}
+    if any(content in overwritten for _, content, _ in copies):
+        raise NotUnderstood
+    for step in values.steps:
+        yield renamed(step, finals)
+    for name, content, array in copies:
+        yield renamed(_copied(content, values.shape(array), name), finals)
+
+
+def _can_be_renamed(
+    content: Content, name: str, taken: dict[str, str], steps: list[Step]
+) -> bool:
+    if isinstance(content, Constant) or content in taken or content[0] != "%":
+        return False
+    later = steps[int(content[1:]) + 1 :]
+    return not any(name in step.reads for step in later)
+
+
+def _copied(content: Content, shape: tuple[Size, ...], name: str) -> Map:
+    own = loops(len(shape))
+    if isinstance(content, Constant):
+        return Map((), f"->{own}", name, content, shape)
+    return Map((content,), f"{own}->{own}", name, Argument(0), shape)
+
+
+def _ends(func: Any) -> list[tuple[str, Any]]:
+    """Names of arguments and results, with the arrays."""
+    block = func.regions[0].blocks[0]
+    returned = list(list(block.operations)[-1].operation.operands)
+    arguments = [(argument_name(n), value) for n, value in enumerate(block.arguments)]
+    results = [
+        (result_name(number, len(returned)), value)
+        for number, value in enumerate(returned)
+    ]
+    return arguments + results
+
+
+class _Shapes:
+    """Sizes of arrays, by the names that the function's arguments and results have."""
+
+    def __init__(self, func: Any):
+        names: dict[Any, str] = {}
+        for name, value in _ends(func):
+            names.setdefault(value, name)
+        known = set(names.values())
+        for op in func.regions[0].blocks[0].operations:
+            for result in op.operation.results:
+                if hasattr(result.type, "shape"):
+                    names.setdefault(result, f"%{len(names)}")
+        self._names = names
+        self._sizes = named_sizes(func, names)
+        self._known = {size for (name, _), size in self._sizes.items() if name in known}
+
+    def shape(self, array: Any) -> tuple[Size, ...] | None:
+        """Of an array; None where a size has no name."""
+        name = self._names[array]
+        rank = len(array.type.shape)
+        sizes = tuple(self._sizes[name, number] for number in range(rank))
+        if any(isinstance(one, str) and one not in self._known for one in sizes):
+            return None
+        return sizes

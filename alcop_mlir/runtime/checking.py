@@ -1,0 +1,230 @@
+"""What a function ought to compute, in float64 NumPy, and whether a result is that.
+
+Each element is compared with what is expected of it, within the error that a kernel may
+make: a product of K terms accumulated in f32 in any order, by rounding or (as tensor
+cores do) by truncation, stays below K * 2^-23 of the array's largest element; rounding
+inputs to tf32 first (on request) adds two halves of a unit of that; rounding an element
+to a dtype adds half a unit of its last place. What is computed from arrays with errors
+carries them on (`step_values.py`, `evaluation.py`). Integers are exact.
+Arrays that are only written start as NaN (integers as the least), so that an element
+that no thread wrote shows.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from alcop_mlir import dtypes
+from alcop_mlir.errors import LaunchError
+from alcop_mlir.reference import step_values
+from alcop_mlir.reference.evaluation import Bounded
+from alcop_mlir.reference.steps import (
+    Einsum,
+    Insert,
+    Map,
+    Reduction,
+    Reshape,
+    Size,
+    Slice,
+    WindowViews,
+    operand_maps,
+)
+from alcop_mlir.runtime.manifest import Function, Parameter
+
+Arrays = Mapping[str, np.ndarray[Any, Any]]
+
+
+@dataclass(frozen=True)
+class Check:
+    """The worst element of a result against the reference.
+
+    error, tolerance: relative to the largest element of the array
+    """
+
+    error: float
+    tolerance: float
+
+    @property
+    def ok(self) -> bool:
+        """Whether the error is a number, and within the tolerance."""
+        return self.error <= self.tolerance
+
+    @property
+    def excess(self) -> float:
+        """The error in units of the tolerance."""
+        if self.error <= self.tolerance == math.inf:
+            return 0.0
+        if self.tolerance:
+            return self.error / self.tolerance
+        return math.inf if self.error else 0.0
+
+
+def random_arrays(function: Function, seed: int = 0) -> dict[str, np.ndarray[Any, Any]]:
+    """Arrays for every parameter, by name: inputs as `dtypes.random`, outputs NaN.
+
+    Raises LaunchError where a size is not known.
+    """
+    generator = np.random.default_rng(seed)
+    arrays = {}
+    for parameter in function.parameters:
+        shape = _static(parameter)
+        if parameter.role == "out":
+            array = dtypes.unwritten(shape, parameter.dtype)
+        else:
+            array = dtypes.random(generator, shape, parameter.dtype)
+        if parameter.strides is not None:
+            strides = _numbers(parameter, parameter.strides)
+            array = with_strides(array, strides)
+        arrays[parameter.name] = array
+    return arrays
+
+
+def evaluate(function: Function, before: Arrays) -> dict[str, Bounded]:
+    """What every step of the function's reference gives, from the arrays `before`."""
+    kinds = {parameter.name: parameter.dtype for parameter in function.parameters}
+    sizes = {
+        size: length
+        for parameter in function.parameters
+        for size, length in zip(
+            parameter.shape, before[parameter.name].shape, strict=True
+        )
+        if isinstance(size, str)
+    }
+    return step_values.step_values(
+        function.reference, _decoded(function, before), kinds, sizes
+    )
+
+
+def with_strides(
+    array: np.ndarray[Any, Any], strides: Sequence[int]
+) -> np.ndarray[Any, Any]:
+    """A copy of `array` whose elements lie so far apart, in elements."""
+    steps = zip(array.shape, strides, strict=True)
+    elements = 1 + sum((size - 1) * stride for size, stride in steps if size > 1)
+    memory = np.zeros(elements, array.dtype)
+    step = array.dtype.itemsize
+    view = np.lib.stride_tricks.as_strided(
+        memory, array.shape, [stride * step for stride in strides]
+    )
+    view[...] = array
+    return view
+
+
+def check(function: Function, before: Arrays, after: Arrays) -> Check:
+    """Compare the outputs in `after` with what the inputs in `before` give.
+
+    Raises LaunchError where the bundle does not say what the function computes.
+    """
+    if not function.reference:
+        raise LaunchError(
+            f"nothing to check '{function.name}' against: its bundle has no reference"
+        )
+    return compare(function, evaluate(function, before), after)
+
+
+def compare(
+    function: Function, expected: Mapping[str, Bounded], after: Arrays
+) -> Check:
+    """The worst element of all arrays in `after` that something is expected of."""
+    got = _decoded(function, after)
+    checks = [
+        _worst(got[parameter.name], expected[parameter.name], parameter.dtype)
+        for parameter in function.parameters
+        if parameter.name in expected
+    ]
+    return max(checks, key=lambda check: check.excess, default=Check(0.0, 0.0))
+
+
+def flops(function: Function) -> int:
+    """Multiplications and additions of the function's contractions."""
+    return sum(2 * math.prod(sizes.values()) for sizes in _contractions(function))
+
+
+def _worst(got: np.ndarray[Any, Any], expected: Bounded, dtype: str) -> Check:
+    """The element that is furthest off, in units of what it is allowed."""
+    if not got.size:
+        return Check(0.0, 0.0)
+    values = expected.values
+    unbounded = np.where(np.isnan(values), 0.0, math.inf)
+    allowed = np.where(np.isnan(expected.error), unbounded, expected.error)
+    with np.errstate(all="ignore"):
+        distance = np.where(_is_same(got, values), 0.0, np.abs(got - values))
+        # Beyond the largest number there is infinity, if only the error leads there.
+        overflow = np.isinf(got) & (np.abs(values) + allowed >= dtypes.LARGEST[dtype])
+        distance = np.where(overflow & (got * values > 0), 0.0, distance)
+        distance = np.where(np.isnan(distance), math.inf, distance)
+        excess = np.where(distance > 0, distance / allowed, 0.0)
+    place = np.unravel_index(
+        np.argmax(np.nan_to_num(excess, posinf=math.inf)), got.shape
+    )
+    finite = np.abs(values[np.isfinite(values)]).max(initial=0.0)
+    scale = float(finite) or 1.0
+    return Check(float(distance[place]) / scale, float(allowed[place]) / scale)
+
+
+def _is_same(got: np.ndarray[Any, Any], values: np.ndarray[Any, Any]) -> Any:
+    """Whether elements are equal, or neither is a number."""
+    return (got == values) | (np.isnan(got) & np.isnan(values))
+
+
+def _contractions(function: Function) -> Iterator[dict[str, int]]:
+    """The sizes of the loops of each contraction, by letter."""
+    shapes: dict[str, Sequence[Any]] = {
+        parameter.name: _static(parameter) for parameter in function.parameters
+    }
+    for step in function.reference:
+        sizes = {}
+        if isinstance(step, Einsum | Reduction):
+            operands, out = operand_maps(step)
+            for name, loops in zip(step.reads, operands, strict=False):
+                sizes.update(zip(loops, shapes[name], strict=True))
+            shapes[step.out] = [sizes[loop] for loop in out]
+        else:
+            shapes[step.out] = _shape(step, shapes)
+        if isinstance(step, Einsum):
+            yield sizes
+
+
+def _shape(
+    step: Map | Reshape | Slice | Insert | WindowViews,
+    shapes: Mapping[str, Sequence[Any]],
+) -> Sequence[Any]:
+    match step:
+        case Map() | Reshape():
+            return step.shape
+        case Slice():
+            return step.sizes
+        case Insert():
+            return shapes[step.target]
+        case WindowViews():
+            shape = [*shapes[step.source]]
+            place = step.dimension
+            return [*shape[:place], step.positions, step.taps, *shape[place + 1 :]]
+
+
+def _decoded(function: Function, arrays: Arrays) -> dict[str, np.ndarray[Any, Any]]:
+    return {
+        parameter.name: dtypes.decode(arrays[parameter.name], parameter.dtype)
+        for parameter in function.parameters
+    }
+
+
+def _static(parameter: Parameter) -> tuple[int, ...]:
+    return _numbers(parameter, parameter.shape)
+
+
+def _numbers(parameter: Parameter, sizes: Sequence[Size]) -> tuple[int, ...]:
+    numbers = []
+    for size in sizes:
+        if isinstance(size, str):
+            raise LaunchError(
+                f"the size '{size}' of '{parameter.name}' is known only with arrays: "
+                f"give it a number, as in --sizes {size}=256"
+            )
+        numbers.append(size)
+    return tuple(numbers)

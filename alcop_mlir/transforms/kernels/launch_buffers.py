@@ -1,0 +1,64 @@
+"""Gives a `gpu.launch` the shared buffers it uses, as allocations at its top level."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from alcop_mlir.analysis.host.launches import LAUNCH_ARGUMENTS
+from alcop_mlir.analysis.ir.loops import is_inside
+from alcop_mlir.analysis.ir.memory import is_workgroup
+from alcop_mlir.bindings import ir, memref
+
+_ATTRIBUTIONS = "workgroup_attributions"
+
+
+def take_in_buffers(launch: Any) -> None:
+    """Turn workgroup attributions into allocations, and take in those from outside.
+
+    Upstream's promotion allocates shared memory where the function begins. It is moved
+    into the launch that uses it, if that is the only one and all that does.
+    """
+    _take_in_attributions(launch)
+    function = launch
+    while function.parent is not None and function.name != "func.func":
+        function = function.parent.operation
+    for alloc in _shared_allocations(function):
+        if is_inside(alloc, launch):
+            continue
+        users = [use.owner.operation for use in alloc.results[0].uses]
+        frees = [user for user in users if user.name == "memref.dealloc"]
+        others = [user for user in users if user.name != "memref.dealloc"]
+        if others and all(is_inside(user, launch) for user in others):
+            for free in frees:
+                free.erase()
+            alloc.move_before(next(iter(_body(launch).operations)))
+
+
+def _take_in_attributions(launch: Any) -> None:
+    if _ATTRIBUTIONS not in launch.attributes:
+        return
+    count = launch.attributes[_ATTRIBUTIONS].value
+    block = _body(launch)
+    for _ in range(count):
+        old = block.arguments[LAUNCH_ARGUMENTS]
+        with launch.location, ir.InsertionPoint.at_block_begin(block):
+            new = memref.alloc(old.type, [], [])
+        old.replace_all_uses_with(new)
+        block.erase_argument(LAUNCH_ARGUMENTS)
+    del launch.attributes[_ATTRIBUTIONS]
+
+
+def _shared_allocations(function: Any) -> list[Any]:
+    found: list[Any] = []
+
+    def visit(op: Any) -> Any:
+        if op.name == "memref.alloc" and is_workgroup(op.results[0].type):
+            found.append(op.operation)
+        return ir.WalkResult.ADVANCE
+
+    function.walk(visit)
+    return found
+
+
+def _body(launch: Any) -> Any:
+    return launch.regions[0].blocks[0]

@@ -1,0 +1,228 @@
+"""Lower kernels to the llvm and nvvm dialects by upstream's conversions.
+
+Before:  gpu.module @k { gpu.func @f(%p: memref<1xf16>) kernel
+             attributes {known_block_size = array<i32: 128, 1, 1>} { ... } }
+After:   gpu.module @k [#nvvm.target<chip = "sm_80">] {
+           llvm.mlir.global external @__dynamic_shmem__0() {addr_space = 3 : i32, ...}
+           llvm.func @f(%p: !llvm.ptr) attributes {gpu.kernel, nvvm.kernel,
+             nvvm.reqntid = array<i32: 128, 1, 1>} { ... } }
+
+The dynamic shared memory becomes an external symbol, aligned to 1024 bytes: what
+upstream makes of it, LLVM prints as a static array of one byte. The known block size
+becomes `.reqntid`. Functions of libdevice such as `__nv_expf` get bodies of our own,
+where there are any. What is left must be llvm and nvvm ops only: an op that no
+conversion took is an error here, as translating it would crash the process. So is a
+launch whose block or shared memory is more than the target has.
+
+Stands last. Host functions are left as they are. Reads and writes no attributes of
+ours.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from alcop_mlir.analysis.ir.loops import constant, defining_op
+from alcop_mlir.analysis.pipelining.copy_forms import is_plain_transfer
+from alcop_mlir.bindings import ir, passmanager, vector
+from alcop_mlir.errors import PassError
+from alcop_mlir.passes.base import Pass, option
+from alcop_mlir.resources import SHARED_ALIGNMENT
+from alcop_mlir.target import DEFAULT_TARGET, Target, find_target
+from alcop_mlir.transforms.kernels.device_functions import define_called
+
+# Order matters: nvgpu ops know memrefs, so they go first; scf before gpu, whose
+# conversion takes cf along; the casts between the conversions fold only once dead
+# constants are gone. nvgpu is converted with 64-bit indices, so all else is as well.
+_CONVERSIONS = (
+    "canonicalize",
+    "cse",
+    "convert-nvgpu-to-nvvm",
+    "convert-vector-to-scf",
+    "convert-scf-to-cf",
+    "expand-strided-metadata",
+    "lower-affine",
+    "arith-expand",
+    "convert-gpu-to-nvvm{use-bare-ptr-memref-call-conv=true index-bitwidth=64}",
+    "convert-vector-to-llvm",
+    # What is no function of libdevice; before gpu's, it would make intrinsics that
+    # convert-gpu-to-nvvm takes for its own and refuses.
+    "convert-math-to-llvm",
+    # Taking a slice of a vector makes constants anew, putting one together a poison.
+    "convert-arith-to-llvm{index-bitwidth=64}",
+    "convert-ub-to-llvm{index-bitwidth=64}",
+    "convert-nvvm-to-llvm",
+    "canonicalize",
+    "cse",
+    "reconcile-unrealized-casts",
+)
+_SIMPLE_POWERS = (2.0, 3.0)
+_CAST = "builtin.unrealized_conversion_cast"
+SHARED_MEMORY_SPACE = 3  # NVPTX address space
+# bytes; the widest swizzle pattern that any copy engine uses: PTX ISA, tensor swizzling
+DYNAMIC_SHARED_ALIGNMENT = 1024
+
+
+@dataclass(frozen=True)
+class LowerToNvvm(Pass):
+    name = "alcop-lower-to-nvvm"
+    anchor = "builtin.module"
+
+    target: str = option(DEFAULT_TARGET, "GPU to compile for, such as sm_80")
+
+    def __post_init__(self) -> None:
+        find_target(self.target)
+
+    def run(self, op: Any) -> None:
+        target = find_target(self.target)
+        for launch in _find(op, lambda name: name == "gpu.launch_func"):
+            _check_launch(launch, target)
+        for kernels in _find(op, lambda name: name == "gpu.module"):
+            _simplify_transfers(kernels)
+            _convert(kernels)
+            define_called(kernels)
+            _check_lowered(kernels)
+            for symbol in kernels.regions[0].blocks[0].operations:
+                if symbol.operation.name == "llvm.mlir.global":
+                    _place_shared(symbol.operation)
+                if symbol.operation.name == "llvm.func":
+                    _require_block_size(symbol.operation)
+            kernels.attributes["targets"] = _target_attribute(target)
+
+
+def _convert(kernels: Any) -> None:
+    """Run the conversions; PassError at the op that one of them fails on."""
+    passes = [_expansion(kernels), *_CONVERSIONS]
+    manager = passmanager.PassManager.parse(f"gpu.module({','.join(passes)})")
+    manager.enable_verifier(False)  # the pass manager around this pass verifies
+    try:
+        manager.run(kernels)
+    except ir.MLIRError as error:
+        why = error.error_diagnostics[0]
+        everything = _find(kernels, lambda _: True)
+        culprits = [op for op in everything if op.location == why.location]
+        raise PassError([*culprits, kernels][0], why.message) from error
+
+
+def _expansion(kernels: Any) -> str:
+    """Upstream's pass that turns math ops into others.
+
+    It makes products of small whole powers, but loses precision in others, which are
+    left to a function then.
+    """
+    powers = _find(kernels, lambda name: name == "math.powf")
+    is_simple = all(_exponent(power) in _SIMPLE_POWERS for power in powers)
+    return f"math-expand-ops{{ops=clampf{',powf' if is_simple else ''}}}"
+
+
+def _exponent(power: Any) -> float | None:
+    """The constant that all elements are raised to; None where it is none."""
+    op = defining_op(power.operands[1])
+    if op is None or op.operation.name != "arith.constant":
+        return None
+    value = op.operation.attributes["value"]
+    if not isinstance(value, ir.DenseElementsAttr):
+        return value.value
+    return value.get_splat_value().value if value.is_splat else None
+
+
+def _check_launch(launch: Any, target: Target) -> None:
+    """PassError where a kernel is over the target's limits."""
+    launch_func = launch.opview
+    block = (launch_func.blockSizeX, launch_func.blockSizeY, launch_func.blockSizeZ)
+    threads = math.prod(constant(size) or 1 for size in block)
+    if threads > target.threads_per_block:
+        raise PassError(
+            launch,
+            f"a block has {threads} threads, {target.name} takes "
+            f"{target.threads_per_block}",
+        )
+    size = launch_func.dynamicSharedMemorySize
+    shared = 0 if size is None else constant(size) or 0
+    if shared > target.shared_bytes_per_block:
+        raise PassError(
+            launch,
+            f"a block needs {shared} bytes of shared memory, {target.name} has "
+            f"{target.shared_bytes_per_block}: fewer stages or a smaller block",
+        )
+
+
+def _check_lowered(kernels: Any) -> None:
+    """PassError at an op that no conversion took."""
+    left = _find(kernels, lambda name: not name.startswith(("llvm.", "nvvm.")))
+    if left:
+        # A cast is left because of the op that it was made for: that one is to blame.
+        culprit = next((op for op in left if op.name != _CAST), left[0])
+        raise PassError(
+            culprit,
+            f"'{culprit.name}' is left after all conversions, expected llvm and nvvm "
+            "only",
+        )
+
+
+def _place_shared(shared: Any) -> None:
+    """Alignment of a shared buffer; linkage of the dynamic one, which the launch sizes.
+
+    A buffer that a kernel declares is aligned to its element by upstream, while LLVM
+    merges accesses up to 16 bytes and cp.async copies so much.
+    """
+    attributes = shared.attributes
+    if attributes["addr_space"].value != SHARED_MEMORY_SPACE:
+        return
+    i64 = ir.IntegerType.get_signless(64)
+    alignment = SHARED_ALIGNMENT
+    if "alignment" in attributes:
+        alignment = max(alignment, attributes["alignment"].value)
+    if str(attributes["global_type"]) == "!llvm.array<0 x i8>":
+        attributes["linkage"] = ir.Attribute.parse("#llvm.linkage<external>")
+        alignment = DYNAMIC_SHARED_ALIGNMENT
+    attributes["alignment"] = ir.IntegerAttr.get(i64, alignment)
+
+
+def _simplify_transfers(kernels: Any) -> None:
+    """One-dimensional transfers in bounds as loads and stores.
+
+    Upstream does it inside convert-vector-to-llvm, too late for the conversion that
+    knows gpu address spaces.
+    """
+    for op in _find(kernels, lambda name: name.startswith("vector.transfer_")):
+        if not is_plain_transfer(op):
+            continue
+        with op.location, ir.InsertionPoint(op):
+            if op.name == "vector.transfer_read":
+                source, *indices = list(op.operands)[:-1]
+                kind = op.results[0].type
+                value = vector.load(kind, source, indices)
+                op.results[0].replace_all_uses_with(value)
+            else:
+                value, target, *indices = op.operands
+                vector.store(value, target, indices)
+        op.erase()
+
+
+def _require_block_size(function: Any) -> None:
+    """An exact block size for ptxas, instead of a bound; both together it refuses."""
+    if "nvvm.maxntid" in function.attributes:
+        function.attributes["nvvm.reqntid"] = function.attributes["nvvm.maxntid"]
+        del function.attributes["nvvm.maxntid"]
+
+
+def _target_attribute(target: Target) -> Any:
+    chip = ir.Attribute.parse(f'#nvvm.target<chip = "{target.name}">')
+    return ir.ArrayAttr.get([chip])
+
+
+def _find(root: Any, wanted: Callable[[str], bool]) -> list[Any]:
+    """The ops inside `root` whose name is wanted, outer ones first."""
+    found: list[Any] = []
+
+    def visit(op: Any) -> Any:
+        if wanted(op.name) and op != root:
+            found.append(op)
+        return ir.WalkResult.ADVANCE
+
+    root.walk(visit, ir.WalkOrder.PRE_ORDER)
+    return found

@@ -1,0 +1,391 @@
+"""Turn each `gpu.launch` into a kernel with the ABI of docs/architecture.md.
+
+Before:  func.func @f(%A: memref<64x32xf16>) {
+           gpu.launch blocks(...) threads(...) { %s = memref.alloc() ... use(%A, %s) } }
+After:   gpu.module @f_kernels { gpu.func @f(%p: memref<1xf16>) kernel {
+           %A = memref.reinterpret_cast %p to ... memref<64x32xf16>
+           %s = memref.view %dynamic_shared_memory[%offset][] ... use(%A, %s) } }
+         gpu.launch_func @f_kernels::@f ... dynamic_shared_memory_size ... args(...)
+
+The kernel's parameters are a pointer per array that it uses, in the order of the
+function's arguments; then, array by array, the sizes that are not static and the
+strides that neither the type nor the sizes tell; then scalars; sizes, strides and index
+scalars as i64. Constants, index arithmetic and views of the host are done again inside;
+constant arrays (`memref.global`) that kernels read come with them into the
+`gpu.module`. Shared buffers become parts of one dynamic block, each at a multiple of
+128 bytes, in the order of their allocations: `resources.shared_bytes` counts the same.
+Those marked `alcop.overlaid` lie over the others, from the beginning on.
+
+A kernel is called after its function; where that has several, `alcop.kernel` of the
+launch follows (`f_matmul`), and a number where a name is taken.
+
+Pointers are `llvm.align = 16`, which 16-byte copies need, `llvm.readonly` where the
+kernel only reads, `llvm.writeonly` where it only writes, and `llvm.noalias` where the
+option says that arrays do not overlap. A launch that cannot become a kernel is an
+error: nothing below would run it.
+
+Stands after all passes that work on the body of a launch, and before the conversions,
+which work on `gpu.module`s. Reads `alcop.kernel` and `alcop.overlaid`, which go with
+the launch.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+from alcop_mlir.analysis.host import launches
+from alcop_mlir.analysis.host.launches import LAUNCH_ARGUMENTS, KernelLaunch, Rejected
+from alcop_mlir.analysis.ir.memref_layouts import open_strides
+from alcop_mlir.bindings import arith, gpu, ir, memref
+from alcop_mlir.errors import PassError
+from alcop_mlir.passes import build
+from alcop_mlir.passes.base import Pass, option
+from alcop_mlir.transforms.kernels.constant_buffers import bring_constants
+from alcop_mlir.transforms.kernels.launch_buffers import take_in_buffers
+from alcop_mlir.transforms.pipelining.slot_views import view_slots
+from alcop_mlir.transforms.tiling.thread_points import KERNEL
+
+ARRAY_ALIGNMENT = 16  # bytes: the widest access of one thread, PTX ISA, cp.async and ld
+
+
+@dataclass(frozen=True)
+class OutlineKernels(Pass):
+    name = "alcop-outline-kernels"
+    anchor = "builtin.module"
+
+    noalias: bool = option(False, "promise that the arrays of a kernel do not overlap")
+
+    def run(self, op: Any) -> None:
+        work = [
+            (function, [_owning(launch) for launch in _launches(function)])
+            for function in op.regions[0].blocks[0].operations
+            if function.operation.name == "func.func"
+        ]
+        symbols = _symbols(op)
+        kernel_names: set[str] = set()
+        for function, found in work:
+            if not found:
+                continue
+            op.attributes["gpu.container_module"] = ir.UnitAttr.get()
+            name = ir.StringAttr(function.attributes["sym_name"]).value
+            kernels = _kernel_module(op, function, _new(f"{name}_kernels", symbols))
+            for launch in found:
+                kernel = _new(_kernel_name(name, launch, len(found)), kernel_names)
+                _outline(launch, kernels, kernel, self.noalias)
+            bring_constants(op, kernels)
+
+
+def _kernel_name(function: str, launch: KernelLaunch, number: int) -> str:
+    """Of one of `number` kernels of the function."""
+    if number == 1 or KERNEL not in launch.op.attributes:
+        return _identifier(function)
+    what = ir.StringAttr(launch.op.attributes[KERNEL]).value
+    return _identifier(f"{function}_{what}")
+
+
+def _outline(launch: KernelLaunch, kernels: Any, name: str, noalias: bool) -> None:
+    with launch.op.location:
+        _make_kernel(launch, kernels, name, noalias)
+        _launch_kernel(launch, kernels, name)
+    launch.op.erase()
+    build.erase_unused(reversed(launch.sunk))
+
+
+def _launches(function: Any) -> list[Any]:
+    found: list[Any] = []
+
+    def visit(op: Any) -> Any:
+        if op.name == "gpu.launch":
+            found.append(op)
+        return ir.WalkResult.ADVANCE
+
+    function.operation.walk(visit, ir.WalkOrder.PRE_ORDER)
+    return found
+
+
+def _owning(op: Any) -> KernelLaunch:
+    take_in_buffers(op)
+    return _checked(op)
+
+
+def _checked(op: Any) -> KernelLaunch:
+    answer = launches.read(op)
+    if isinstance(answer, Rejected):
+        raise PassError(answer.op, f"'{answer.op.name}' {answer.reason}")
+    return answer
+
+
+def _kernel_module(module: Any, function: Any, name: str) -> Any:
+    """An empty `gpu.module` just after the function."""
+    with ir.InsertionPoint(module.regions[0].blocks[0]), function.operation.location:
+        kernels = gpu.GPUModuleOp(name)
+    kernels.regions[0].blocks.append()
+    kernels.operation.move_after(function.operation)
+    return kernels
+
+
+def _make_kernel(launch: KernelLaunch, kernels: Any, name: str, noalias: bool) -> None:
+    block = kernels.regions[0].blocks[0]
+    left_open = [
+        (*_dynamic_sizes(array.type), *open_strides(array.type))
+        for array in launch.arrays
+    ]
+    i64 = ir.IntegerType.get_signless(64)
+    inputs = [
+        *(ir.MemRefType.get([1], array.type.element_type) for array in launch.arrays),
+        *(i64 for numbers in left_open for _ in numbers),
+        *(_parameter_type(scalar.type) for scalar in launch.scalars),
+    ]
+    with ir.InsertionPoint(block):
+        kernel = gpu.GPUFuncOp(
+            ir.FunctionType.get(inputs, []),
+            name,
+            known_block_size=launch.block,
+            known_grid_size=launch.static_grid,
+        )
+    # The builder's own `kernel=True` writes `gpu.kernel`, which the op does not read.
+    kernel.attributes["kernel"] = ir.UnitAttr.get()
+    entry = kernel.add_entry_block()
+    with ir.InsertionPoint(entry):
+        mapping = _inside(launch, list(entry.arguments))
+        _move_body(launch, kernel, mapping)
+    attributes = [
+        _parameter_attributes(value, noalias) for value in list(entry.arguments)
+    ]
+    kernel.attributes["arg_attrs"] = ir.ArrayAttr.get(attributes)
+
+
+def _inside(launch: KernelLaunch, parameters: list[Any]) -> dict[Any, Any]:
+    """Host values that the body uses, to their counterparts in the kernel."""
+    remaining = iter(parameters)
+    pointers = [next(remaining) for _ in launch.arrays]
+    mapping: dict[Any, Any] = {}
+    for array, pointer in zip(launch.arrays, pointers, strict=True):
+        mapping[array] = _shaped(array.type, pointer, remaining)
+    for scalar, parameter in zip(launch.scalars, remaining, strict=True):
+        mapping[scalar] = _from_parameter(scalar.type, parameter)
+    for op in launch.sunk:
+        build.clone(op, mapping)
+    return mapping
+
+
+def _shaped(kind: Any, pointer: Any, parameters: Iterator[Any]) -> Any:
+    """`pointer` as a memref of type `kind`, what that leaves open from `parameters`."""
+    if kind == pointer.type:
+        return pointer
+    dynamic = ir.ShapedType.get_dynamic_size()
+    extents = [
+        arith.index_cast(ir.IndexType.get(), next(parameters))
+        if kind.is_dynamic_dim(number)
+        else None
+        for number in range(kind.rank)
+    ]
+    static_strides, _ = kind.get_strides_and_offset()
+    strides = _strides(kind, extents, static_strides)
+    for number in open_strides(kind):
+        strides[number] = arith.index_cast(ir.IndexType.get(), next(parameters))
+    return memref.reinterpret_cast(
+        kind,
+        pointer,
+        offsets=[],
+        sizes=[extent for extent in extents if extent is not None],
+        strides=[stride for stride in strides if stride is not None],
+        static_offsets=[0],
+        static_sizes=[
+            dynamic if extent is not None else size
+            for size, extent in zip(kind.shape, extents, strict=True)
+        ],
+        static_strides=static_strides,
+    )
+
+
+def _strides(kind: Any, extents: list[Any], static: list[int]) -> list[Any]:
+    """Per dimension the stride as a value where the extents tell it, else None."""
+    strides: list[Any] = [None] * kind.rank
+    if open_strides(kind):
+        return strides
+    for number in reversed(range(kind.rank - 1)):
+        if not kind.is_dynamic_stride_or_offset(static[number]):
+            continue
+        inner = strides[number + 1]
+        if inner is None:
+            inner = build.index(static[number + 1])
+        extent = extents[number + 1]
+        if extent is None:
+            extent = build.index(kind.shape[number + 1])
+        strides[number] = build.mul(inner, extent)
+    return strides
+
+
+def _move_body(launch: KernelLaunch, kernel: Any, mapping: dict[Any, Any]) -> None:
+    """Give the launch's blocks to the kernel."""
+    entry = kernel.regions[0].blocks[0]
+    blocks = list(launch.op.regions[0].blocks)
+    _replace_ids(launch, list(blocks[0].arguments))
+    _replace_buffers(launch)
+    for op in list(blocks[0].operations):
+        entry.append(op.operation)
+    for block in blocks[1:]:
+        block.append_to(kernel.regions[0])
+    for block in kernel.regions[0].blocks:
+        for op in list(block.operations):
+            build.remap(op, mapping)
+            if op.operation.name == "gpu.terminator":
+                with ir.InsertionPoint(op), op.operation.location:
+                    gpu.ReturnOp([])
+                op.operation.erase()
+
+
+def _replace_ids(launch: KernelLaunch, arguments: list[Any]) -> None:
+    """Ids and sizes of the launch by the ops that read them in a kernel."""
+    axes = [gpu.Dimension.x, gpu.Dimension.y, gpu.Dimension.z]
+    grid = launch.static_grid
+    makers = [
+        *(partial(gpu.block_id, axis) for axis in axes),
+        *(partial(gpu.thread_id, axis) for axis in axes),
+        *(partial(gpu.grid_dim, axis) for axis in axes if grid is None),
+        *(partial(build.index, size) for size in grid or ()),
+        *(partial(build.index, size) for size in launch.block),
+    ]
+    assert len(makers) == len(arguments) == LAUNCH_ARGUMENTS
+    for argument, make in zip(arguments, makers, strict=True):
+        if list(argument.uses):
+            argument.replace_all_uses_with(make())
+
+
+def _replace_buffers(launch: KernelLaunch) -> None:
+    """Allocations by views of the dynamic shared memory."""
+    if not launch.buffers:
+        return
+    i8 = ir.IntegerType.get_signless(8)
+    space = ir.Attribute.parse(build.WORKGROUP)
+    dynamic = ir.ShapedType.get_dynamic_size()
+    memory = gpu.dynamic_shared_memory(
+        ir.MemRefType.get([dynamic], i8, memory_space=space)
+    )
+    for buffer in launch.buffers:
+        old = buffer.alloc.results[0]
+        with buffer.alloc.location:
+            new = memref.view(old.type, memory, build.index(buffer.offset), [])
+            view_slots(old, memory, buffer.offset)
+        for use in list(old.uses):
+            if use.owner.operation.name == "memref.dealloc":
+                use.owner.operation.erase()
+        old.replace_all_uses_with(new)
+        buffer.alloc.erase()
+
+
+def _launch_kernel(launch: KernelLaunch, kernels: Any, name: str) -> None:
+    """The `gpu.launch_func` in the host function, where the launch stands."""
+    module = ir.StringAttr(kernels.operation.attributes["sym_name"]).value
+    with ir.InsertionPoint(launch.op):
+        operands = [_pointer(array) for array in launch.arrays]
+        for array in launch.arrays:
+            operands.extend(_size(array, n) for n in _dynamic_sizes(array.type))
+            operands.extend(_open_strides(array))
+        operands.extend(_to_parameter(scalar) for scalar in launch.scalars)
+        gpu.LaunchFuncOp(
+            [module, name],
+            launch.grid,
+            tuple(launch.op.operands)[3:6],
+            operands,
+            dynamic_shared_memory_size=_shared_size(launch),
+        )
+
+
+def _shared_size(launch: KernelLaunch) -> Any | None:
+    if not launch.shared_bytes:
+        return launch.shared_size
+    return arith.constant(ir.IntegerType.get_signless(32), launch.shared_bytes)
+
+
+def _pointer(array: Any) -> Any:
+    kind = ir.MemRefType.get([1], array.type.element_type)
+    if array.type == kind:
+        return array
+    return memref.reinterpret_cast(
+        kind,
+        array,
+        offsets=[],
+        sizes=[],
+        strides=[],
+        static_offsets=[0],
+        static_sizes=[1],
+        static_strides=[1],
+    )
+
+
+def _dynamic_sizes(kind: Any) -> list[int]:
+    return [number for number in range(kind.rank) if kind.is_dynamic_dim(number)]
+
+
+def _size(array: Any, dimension: int) -> Any:
+    size = memref.dim(array, build.index(dimension))
+    return arith.index_cast(ir.IntegerType.get_signless(64), size)
+
+
+def _open_strides(array: Any) -> list[Any]:
+    numbers = open_strides(array.type)
+    if not numbers:
+        return []
+    i64 = ir.IntegerType.get_signless(64)
+    strides = memref.extract_strided_metadata(array)[2 + array.type.rank :]
+    return [arith.index_cast(i64, strides[number]) for number in numbers]
+
+
+def _parameter_type(kind: Any) -> Any:
+    is_index = isinstance(kind, ir.IndexType)
+    return ir.IntegerType.get_signless(64) if is_index else kind
+
+
+def _to_parameter(scalar: Any) -> Any:
+    if not isinstance(scalar.type, ir.IndexType):
+        return scalar
+    return arith.index_cast(ir.IntegerType.get_signless(64), scalar)
+
+
+def _from_parameter(kind: Any, parameter: Any) -> Any:
+    if not isinstance(kind, ir.IndexType):
+        return parameter
+    return arith.index_cast(kind, parameter)
+
+
+def _parameter_attributes(parameter: Any, noalias: bool) -> Any:
+    if not isinstance(parameter.type, ir.MemRefType):
+        return ir.DictAttr.get({})
+    i64 = ir.IntegerType.get_signless(64)
+    attributes = {"llvm.align": ir.IntegerAttr.get(i64, ARRAY_ALIGNMENT)}
+    if noalias:
+        attributes["llvm.noalias"] = ir.UnitAttr.get()
+    if launches.is_only_read(parameter):
+        attributes["llvm.readonly"] = ir.UnitAttr.get()
+    elif launches.is_only_written(parameter):
+        attributes["llvm.writeonly"] = ir.UnitAttr.get()
+    return ir.DictAttr.get(attributes)
+
+
+def _symbols(module: Any) -> set[str]:
+    return {
+        ir.StringAttr(op.operation.attributes["sym_name"]).value
+        for op in module.regions[0].blocks[0].operations
+        if "sym_name" in op.operation.attributes
+    }
+
+
+def _new(name: str, taken: set[str]) -> str:
+    """`name`, or with the first number that makes it new; `taken` learns it."""
+    candidate, number = name, 0
+    while candidate in taken:
+        number += 1
+        candidate = f"{name}_{number}"
+    taken.add(candidate)
+    return candidate
+
+
+def _identifier(name: str) -> str:
+    """`name` with what PTX does not take in a name replaced."""
+    return re.sub(r"\W|^(?=\d)", "_", name, flags=re.ASCII)

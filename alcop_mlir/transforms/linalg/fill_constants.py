@@ -1,0 +1,60 @@
+"""Start from a fill where an op starts from a constant array of equal elements.
+
+Before:  %c = arith.constant dense<0.0> : tensor<64x64xf32>
+         linalg.matmul ins(%A, %B) outs(%c)
+After:   %e = tensor.empty() : tensor<64x64xf32>
+         %f = linalg.fill ins(%zero) outs(%e)
+         linalg.matmul ins(%A, %B) outs(%f)
+
+A constant is an array in memory that bufferization would copy for each such op; a fill
+is folded into the op by alcop-raise-contractions or alcop-launch-loops.
+
+Reads and writes no attributes. Stands before bufferization.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from alcop_mlir.analysis.ir.loops import defining_op
+from alcop_mlir.analysis.linalg.contractions import structured_ops
+from alcop_mlir.bindings import arith, ir, linalg, tensor
+from alcop_mlir.passes import build
+from alcop_mlir.passes.base import Pass
+
+
+@dataclass(frozen=True)
+class FillConstants(Pass):
+    name = "alcop-fill-constants"
+    anchor = "func.func"
+
+    def run(self, op: Any) -> None:
+        constants = []
+        for user in list(structured_ops(op)):
+            outputs = len(user.results)
+            for number in range(len(user.operands) - outputs, len(user.operands)):
+                constant = _splat(user.operands[number])
+                if constant is not None:
+                    constants.append(constant)
+                    with ir.InsertionPoint(user), user.location:
+                        user.operands[number] = _filled(constant)
+        build.erase_unused(constants)
+
+
+def _splat(value: Any) -> Any | None:
+    """The constant of equal elements that makes `value`."""
+    owner = defining_op(value)
+    if owner is None or owner.operation.name != "arith.constant":
+        return None
+    attribute = owner.operation.attributes["value"]
+    is_splat = isinstance(attribute, ir.DenseElementsAttr) and attribute.is_splat
+    is_tensor = isinstance(value.type, ir.RankedTensorType)
+    return owner.operation if is_splat and is_tensor else None
+
+
+def _filled(constant: Any) -> Any:
+    kind = constant.results[0].type
+    element = constant.attributes["value"].get_splat_value()
+    empty = tensor.empty(kind.shape, kind.element_type)
+    return linalg.fill(arith.constant(kind.element_type, element), outs=[empty])

@@ -1,0 +1,75 @@
+"""Read the inputs of structured ops as they lie, without transposing them first.
+
+Before:  %t = linalg.transpose ins(%A : tensor<32x64xf16>) outs(%e) permutation = [1, 0]
+         linalg.matmul ins(%t, %B) outs(%C)
+After:   linalg.matmul indexing_maps = [(m, n, k) -> (k, m), ...] ins(%A, %B) outs(%C)
+
+A transpose that nothing else uses is erased. Only tensors, whose values never change:
+what lies between the two ops does not matter.
+
+Reads and writes no attribute of ours. Stands before bufferization, which would make an
+array for the result of each transpose.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+from alcop_mlir.analysis.ir.loops import defining_op
+from alcop_mlir.bindings import ir
+from alcop_mlir.passes import build
+from alcop_mlir.passes.base import Pass
+
+_TRANSPOSE = "linalg.transpose"
+# Ops that may have any maps; batched ones by name have theirs only so far.
+_USERS = ("linalg.contract", "linalg.generic", "linalg.matmul")
+
+
+@dataclass(frozen=True)
+class FoldTransposes(Pass):
+    name = "alcop-fold-transposes"
+    anchor = "func.func"
+
+    def run(self, op: Any) -> None:
+        transposes = list(_ops(op, (_TRANSPOSE,)))
+        for user in list(_ops(op, _USERS)):
+            for number in range(user.attributes["operandSegmentSizes"][0]):
+                _read_through(user, number)
+        build.erase_unused(t for t in reversed(transposes) if len(t.results))
+
+
+def _read_through(user: Any, number: int) -> None:
+    """Let input `number` be what the transposes in front of it start from."""
+    while (transpose := _transpose_of(user.operands[number])) is not None:
+        maps = list(user.attributes["indexing_maps"])
+        affine_map = maps[number].value
+        results = list(affine_map.results)
+        for place, result in zip(
+            transpose.attributes["permutation"], affine_map.results, strict=True
+        ):
+            results[place] = result
+        changed = ir.AffineMap.get(affine_map.n_dims, affine_map.n_symbols, results)
+        maps[number] = ir.AffineMapAttr.get(changed)
+        user.attributes["indexing_maps"] = ir.ArrayAttr.get(maps)
+        user.operands[number] = transpose.operands[0]
+
+
+def _transpose_of(value: Any) -> Any | None:
+    if not isinstance(value.type, ir.RankedTensorType):
+        return None
+    op = defining_op(value)
+    return op.operation if op is not None and op.operation.name == _TRANSPOSE else None
+
+
+def _ops(root: Any, names: tuple[str, ...]) -> Iterator[Any]:
+    found: list[Any] = []
+
+    def visit(op: Any) -> Any:
+        if op.name in names:
+            found.append(op)
+        return ir.WalkResult.ADVANCE
+
+    root.operation.walk(visit, ir.WalkOrder.PRE_ORDER)
+    return iter(found)

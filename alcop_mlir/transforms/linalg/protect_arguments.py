@@ -1,0 +1,42 @@
+"""Say that no function may overwrite the tensors it is given.
+
+Before:  func.func @f(%A: tensor<64x32xf16>, %C: tensor<64x64xf32>)
+After:   func.func @f(%A: tensor<64x32xf16> {bufferization.writable = false},
+                      %C: tensor<64x64xf32> {bufferization.writable = false})
+
+Tensors are values: who calls `f` with an array for C does not expect it to change. Left
+to itself, bufferization computes a result in the buffer of the argument that it starts
+from. Upstream has the attribute, but no pass option that sets it. An argument that says
+already whether it is writable keeps what it says.
+
+Stands before one-shot-bufferize, its last reader.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from alcop_mlir.bindings import ir
+from alcop_mlir.passes.base import Pass
+
+WRITABLE = "bufferization.writable"
+
+
+@dataclass(frozen=True)
+class ProtectArguments(Pass):
+    name = "alcop-protect-arguments"
+    anchor = "func.func"
+
+    def run(self, op: Any) -> None:
+        kind = ir.FunctionType(op.attributes["function_type"].value)
+        given = op.attributes["arg_attrs"] if "arg_attrs" in op.attributes else None
+        known = [{} for _ in kind.inputs]
+        if given is not None:
+            known = [{a.name: a.attr for a in one} for one in given]
+        for attributes, argument in zip(known, kind.inputs, strict=True):
+            if isinstance(argument, ir.RankedTensorType):
+                attributes.setdefault(WRITABLE, ir.BoolAttr.get(False))
+        if any(known):
+            dictionaries = [ir.DictAttr.get(attributes) for attributes in known]
+            op.attributes["arg_attrs"] = ir.ArrayAttr.get(dictionaries)

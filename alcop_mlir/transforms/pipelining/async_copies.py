@@ -1,0 +1,56 @@
+"""Builds the asynchronous form of a copy into shared memory."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from alcop_mlir.analysis.pipelining.copy_forms import ASYNC, TILE, CopyForm
+from alcop_mlir.bindings import arith, ir, nvgpu
+from alcop_mlir.dialects import alcop
+from alcop_mlir.passes import build
+from alcop_mlir.target import CP_ASYNC_BYPASS_L1_BYTES
+
+
+def issue_copy(form: CopyForm, mapping: dict[Any, Any]) -> None:
+    """Issue the copy `form` with its values replaced by `mapping`.
+
+    A tile becomes an `alcop.async_copy`, which alcop-distribute-copies spreads over the
+    threads; a thread's own move an `nvgpu.device_async_copy`. A guard or a count is
+    the number of elements that are read: cp.async fills the rest with zero (PTX ISA,
+    src-size).
+    """
+    if form.kind == ASYNC:
+        copy = build.clone(form.op, mapping)
+        alcop.drop(copy, alcop.PipelineAttr)
+        return
+    source = mapping.get(form.source, form.source)
+    target = mapping.get(form.target, form.target)
+    if form.kind == TILE:
+        copy = alcop.AsyncCopyOp(source, target)
+        alcop.set_arbitrary(copy, alcop.arbitrary(form.op))
+        return
+    bypass = form.bytes == CP_ASYNC_BYPASS_L1_BYTES
+    nvgpu.device_async_copy(
+        target,
+        [mapping.get(v, v) for v in form.target_indices],
+        source,
+        [mapping.get(v, v) for v in form.source_indices],
+        ir.IntegerAttr.get(ir.IndexType.get(), form.elements),
+        src_elements=_elements_read(form, mapping),
+        bypass_l1=bypass or None,
+    )
+
+
+def _elements_read(form: CopyForm, mapping: dict[Any, Any]) -> Any | None:
+    """How many elements are read where that may not be all of them."""
+    if form.guard is None and form.count is None:
+        return None
+    read = build.index(form.elements)
+    if isinstance(form.count, int):
+        read = build.index(form.count)
+    elif form.count is not None:
+        count = mapping.get(form.count, form.count)
+        read = arith.minsi(arith.maxsi(count, build.index(0)), read)
+    if form.guard is None:
+        return read
+    return arith.select(mapping.get(form.guard, form.guard), read, build.index(0))

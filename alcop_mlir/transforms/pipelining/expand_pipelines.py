@@ -1,0 +1,92 @@
+"""Make planned loops run as pipelines: prologue, steady state, tail.
+
+Before:  scf.for %k { copy(%k) ; barrier ; scf.for %kk { f = read ; use(f) } ; barrier }
+After:   copies of the first S-1 tiles ; wait ; first R-1 reads          // prologue
+         scf.for %k { use ; [release, wait, acquire, copies, commit]
+                      read of a later step ; use } {alcop.unroll = S}    // steady state
+         scf.for %k { the same, copies predicated }                      // tail
+
+The body is separated into streams, each with its own copy of the loop's index and of
+the carried values it needs (slots, addresses). With E fragment steps per iteration and
+R register stages, the load stream runs D = R-1 steps ahead of the arithmetic, over the
+boundaries of tiles too: an inner pipeline is filled once and carried by the outer loop.
+Where the load stream enters tile t it waits for t, and the copy stream then fills the
+slot that t-1 left with tile t+S-1. One wait and one barrier per tile; at most S-2
+younger groups are in flight at the wait.
+
+The steady state runs whole rounds of the S slots, and only iterations in which no
+stream has reached the end, so it needs no predicate. Where copies ask how much of a
+step the loop has left, `min(step, upper - %k)`, it leaves one iteration more to the
+tail, so that all its steps are whole. The tail commits empty groups, so that wait
+counts stay what they are; its loads stay at the last tile. Any trip count is right, 0
+included.
+
+With `tail = "wrap"` in the plan no iteration has a predicate: at its end a stream goes
+on from the loop's first tile, and what it copies there nobody uses (ALCOP's own form).
+The loop is then followed by a wait for these copies, and guarded against not running.
+
+Reads and erases `alcop.pipeline`. Writes `alcop.unroll` on loops that
+alcop-unroll-steady-state may unroll by that factor without a remainder.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from alcop_mlir.analysis.ir.loops import loops_in, rests_of_steps
+from alcop_mlir.analysis.pipelining.copies import SHARED
+from alcop_mlir.analysis.pipelining.pipeline_shape import Shape
+from alcop_mlir.analysis.pipelining.ring_counters import period
+from alcop_mlir.analysis.pipelining.streams import Streams, separate
+from alcop_mlir.bindings import ir
+from alcop_mlir.dialects import alcop
+from alcop_mlir.errors import PassError
+from alcop_mlir.passes.base import Pass
+from alcop_mlir.transforms.pipelining.expansion import Expansion
+from alcop_mlir.transforms.pipelining.fragment_steps import flattened_steps, is_carried
+
+
+@dataclass(frozen=True)
+class ExpandPipelines(Pass):
+    name = "alcop-expand-pipelines"
+    anchor = "any"
+
+    def run(self, op: Any) -> None:
+        # Inner loops first: an outer one copies them as they then are.
+        for loop in reversed(loops_in(op)):
+            plan = alcop.get(loop, alcop.PipelineAttr)
+            if plan is None or is_carried(plan):
+                continue
+            with loop.location, ir.InsertionPoint(loop):
+                _expand(loop, plan)
+
+
+def _expand(loop: Any, plan: dict[str, Any]) -> None:
+    rests = rests_of_steps(loop)
+    steps, register_stages = flattened_steps(loop)
+    streams = separate(loop, steps, rests)
+    slots = plan.get(SHARED, 0)
+    _check_slots(streams, slots)
+    shape = Shape(
+        slots=slots,
+        ahead=register_stages - 1 if any(streams.reads) else 0,
+        steps=len(steps),
+        wraps=plan.get("tail") == "wrap",
+        ragged=bool(streams.copies and rests),
+    )
+    results = Expansion(streams, shape).build()
+    for number, value in results.items():
+        loop.results[number].replace_all_uses_with(value)
+    loop.erase()
+
+
+def _check_slots(streams: Streams, slots: int) -> None:
+    """The copies must fill one slot after the other, or they would overwrite tiles."""
+    counted = {period(streams.loop, number) for number in streams.copy_arguments}
+    if slots and slots not in counted:
+        raise PassError(
+            streams.loop,
+            f"its buffers have no {slots} slots, expected alcop-multi-buffer before "
+            "this pass",
+        )

@@ -1,0 +1,321 @@
+"""Builds the pipelined form of a loop: prologue, steady state, tail.
+
+What it looks like is described in alcop-expand-pipelines, the pass that uses this.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from alcop_mlir.analysis.ir.loops import body, bounds, inits, terminator, trip_count
+from alcop_mlir.analysis.pipelining.pipeline_shape import Shape
+from alcop_mlir.analysis.pipelining.streams import Streams, addresses, argument
+from alcop_mlir.bindings import arith, gpu, ir, scf
+from alcop_mlir.passes import build
+from alcop_mlir.transforms.pipelining import primitives
+from alcop_mlir.transforms.pipelining.async_copies import issue_copy
+from alcop_mlir.transforms.pipelining.stream_state import (
+    Carried,
+    ValueTemplate,
+    index_ahead,
+    index_around,
+)
+
+UNROLL = "alcop.unroll"
+# Whether the iteration so many tiles ahead exists: True, or the predicate for it.
+_Guard = Callable[[int], Any]
+
+
+class Expansion:
+    """Builds the pipelined form of one loop before it."""
+
+    def __init__(self, streams: Streams, shape: Shape):
+        self.streams = streams
+        self.shape = shape
+        self.loop = streams.loop
+        self.block = body(self.loop)
+        self.induction = self.block.arguments[0]
+        self.yielded = list(terminator(self.loop).operands)
+        self.compute = _templates(streams.compute)
+        self.reads = _templates(streams.reads)
+        # Steps often read the same places: a view of the tile's slot.
+        recipes = {places: self._recipe(places) for places in set(streams.places)}
+        self.places = [recipes[places] for places in streams.places]
+        self.addresses = [self._recipe(addresses(form)) for form in streams.copies]
+        self.next_load = self._next(streams.load_arguments)
+        self.next_copy = self._next(streams.copy_arguments)
+        self.lower, self.upper, self.step = bounds(self.loop)
+        self.trips = trip_count(self.loop)
+
+    def build(self) -> dict[int, Any]:
+        """Build all; the values that replace the loop's results, by number."""
+        numbers = self.streams.compute_arguments
+        if (self.shape.wraps or self.shape.ahead) and not self.trips:
+            # A stream that wraps around, or loads ahead, needs a first tile.
+            results = self._if_it_runs()
+        else:
+            results = self._pipeline()
+        return dict(zip(numbers, results, strict=True))
+
+    def _pipeline(self) -> list[Any]:
+        """Prologue, steady state and tail; what the loop's carried values become."""
+        state = self._prologue()
+        steady = self._steady_trips()
+        middle = self._after(steady)
+        static = steady if isinstance(steady, int) else None
+        if static != 0:
+            state = self._loop(self.lower, middle, state, in_tail=False)
+        if static is None or static != self.trips:
+            state = self._loop(middle, self.upper, state, in_tail=True)
+        if self.shape.slots:
+            primitives.release()
+        if self.shape.wraps and state.groups:
+            primitives.wait(state.groups[-1])
+        if self.streams.orders_writes:
+            # So did the last of the barriers that are dropped.
+            gpu.barrier()
+        return state.compute
+
+    def _if_it_runs(self) -> list[Any]:
+        start = [inits(self.loop)[n] for n in self.streams.compute_arguments]
+        runs = build.less(self.lower, self.upper)
+        kinds = [value.type for value in start]
+        choice = scf.IfOp(runs, kinds, has_else=bool(kinds))
+        with ir.InsertionPoint(choice.then_block):
+            scf.YieldOp(self._pipeline())
+        if kinds:
+            with ir.InsertionPoint(choice.else_block):
+                scf.YieldOp(start)
+        return list(choice.results)
+
+    # -- trip counts -----------------------------------------------------------------
+
+    def _steady_trips(self) -> Any:
+        """Iterations without an end in sight, in whole rounds; int where constant."""
+        if self.trips is not None:
+            return self.shape.steady_trips(self.trips)
+        rounds, lookahead = self.shape.round, self.shape.lookahead
+        trips = arith.ceildivsi(arith.subi(self.upper, self.lower), self.step)
+        full = arith.maxsi(arith.subi(trips, build.index(lookahead)), build.index(0))
+        return build.mul(arith.divui(full, build.index(rounds)), build.index(rounds))
+
+    def _after(self, trips: Any) -> Any:
+        """The loop's index after so many iterations."""
+        if isinstance(trips, int):
+            if trips == 0:
+                return self.lower
+            trips = build.index(trips)
+        return build.add(self.lower, build.mul(trips, self.step))
+
+    def _runs(self, induction: Any, tiles: int) -> Any:
+        """Predicate: the iteration `tiles` after the one at `induction` exists."""
+        return build.less(index_ahead(induction, tiles, self.step), self.upper)
+
+    # -- the three parts -------------------------------------------------------------
+
+    def _prologue(self) -> Carried:
+        shape = self.shape
+        start = inits(self.loop)
+        state = Carried(
+            compute=[start[n] for n in self.streams.compute_arguments],
+            load=[start[n] for n in self.streams.load_arguments],
+            copy=[start[n] for n in self.streams.copy_arguments],
+        )
+        if shape.wraps:
+            state.copy_index = [self.lower]
+            state.load_index = [self.lower]
+        if shape.slots:
+            # An outer loop may have read the slots the last time round.
+            primitives.acquire()
+        for tile in range(shape.slots - 1):
+            whole = self.trips is not None and tile + 1 < self.trips
+            guard = self._prologue_guard(tile)
+            self._copy_tile(state, self.lower, tile, guard, whole)
+        for number in range(shape.ahead):
+            tile, step = divmod(number, shape.steps)
+            if step == 0:
+                self._enter_tile(
+                    state, self.lower, tile, self._prologue_guard, first=tile == 0
+                )
+            fragments = self._load(state, self.lower, tile, step, self._prologue_guard)
+            state.fragments.append(fragments)
+        return state
+
+    def _prologue_guard(self, tile: int) -> Any:
+        """True where the tile surely exists, else its predicate."""
+        if self.shape.wraps or (self.trips is not None and tile < self.trips):
+            return True
+        if self.shape.ahead and tile == 0:
+            return True  # see build: all of this stands under that predicate
+        return self._runs(self.lower, tile)
+
+    def _loop(self, lower: Any, upper: Any, state: Carried, in_tail: bool) -> Carried:
+        def iteration(induction: Any, values: list[Any]) -> list[Any]:
+            inner = state.like(values)
+            self._iteration(inner, induction, in_tail)
+            return inner.flat()
+
+        loop = build.for_loop((lower, upper, self.step), state.flat(), iteration)
+        factor = self.shape.unroll(self.trips, in_tail)
+        if factor > 1:
+            loop.operation.attributes[UNROLL] = ir.IntegerAttr.get(
+                ir.IntegerType.get_signless(64), factor
+            )
+        return state.like(list(loop.results))
+
+    # -- one iteration ---------------------------------------------------------------
+
+    def _iteration(self, state: Carried, induction: Any, in_tail: bool) -> None:
+        """One iteration of all streams; `state` becomes that of the next."""
+
+        def guard(tiles: int) -> Any:
+            predicated = in_tail and tiles > 0 and not self.shape.wraps
+            return self._runs(induction, tiles) if predicated else True
+
+        numbers = self.streams.compute_arguments
+        mapping = self._stream_values(numbers, state.compute, induction)
+        for number, ops in enumerate(self.compute):
+            tile, step = divmod(number + self.shape.ahead, self.shape.steps)
+            if step == 0 and (self.shape.slots or self.shape.ahead):
+                whole = not in_tail and not self.shape.wraps
+                self._enter_tile(state, induction, tile, guard, whole=whole)
+            if self.shape.ahead:
+                fragments = self._load(state, induction, tile, step, guard)
+                state.fragments.append(fragments)
+                self._use(state.fragments.pop(0), number, mapping)
+            for op in ops:
+                op.copy(mapping)
+        after = (self.yielded[number] for number in numbers)
+        state.compute = [mapping.get(value, value) for value in after]
+
+    def _use(self, fragments: list[Any], step: int, mapping: dict[Any, Any]) -> None:
+        for read, fragment in zip(self.reads[step], fragments, strict=True):
+            mapping[read.result] = fragment
+
+    def _enter_tile(
+        self,
+        state: Carried,
+        induction: Any,
+        tile: int,
+        guard: _Guard,
+        first: bool = False,
+        whole: bool = False,
+    ) -> None:
+        """The load stream goes on to the tile that is `tile` after `induction`.
+
+        It waits for it, and its predecessor's slot is filled again; by a `whole` step
+        of the loop where that is known.
+        """
+        if self.shape.ahead and not first:
+            before = self._index(state.load_index, induction, tile - 1)
+            numbers = self.streams.load_arguments
+            following = self.next_load.build(
+                self._stream_values(numbers, state.load, before)
+            )
+            state.load = _chosen(guard(tile), following, state.load)
+            state.load_index = self._next_index(state.load_index)
+            state.loading = None
+        if not self.shape.slots:
+            return
+        if not first:
+            primitives.release()
+        primitives.wait(state.groups.pop(0))
+        primitives.acquire()
+        next_tile = tile + self.shape.slots - 1
+        self._copy_tile(state, induction, next_tile, guard(next_tile), whole)
+
+    def _copy_tile(
+        self, state: Carried, induction: Any, tile: int, guard: Any, whole: bool
+    ) -> None:
+        """Issue the copies of one tile and commit them as a group."""
+
+        numbers = self.streams.copy_arguments
+        index = self._index(state.copy_index, induction, tile)
+
+        def issue() -> None:
+            mapping = self._stream_values(numbers, state.copy, index)
+            if whole:
+                mapping.update(dict.fromkeys(self.streams.rests, self.step))
+            for form, places in zip(self.streams.copies, self.addresses, strict=True):
+                places.build(mapping)
+                with form.op.location:
+                    issue_copy(form, mapping)
+
+        _guarded(guard, issue)
+        state.groups.append(primitives.commit())
+        state.copy = self.next_copy.build(
+            self._stream_values(numbers, state.copy, index)
+        )
+        state.copy_index = self._next_index(state.copy_index)
+
+    def _load(
+        self, state: Carried, induction: Any, tile: int, step: int, guard: _Guard
+    ) -> list[Any]:
+        """The fragments of one step of the load stream's tile."""
+        if state.loading is None:
+            state.loading = self._tile_values(state, induction, tile, guard(tile))
+        self.places[step].build(state.loading)
+        return [read.copy(state.loading).results[0] for read in self.reads[step]]
+
+    def _tile_values(
+        self, state: Carried, induction: Any, tile: int, exists: Any
+    ) -> dict[Any, Any]:
+        """What the load stream's values are at its tile.
+
+        Where the tile does not exist the stream stays at the last one, whose slot is
+        whole: what is loaded there nobody uses, and no branch is needed.
+        """
+        index = self._index(state.load_index, induction, tile)
+        if exists is not True:
+            (index,) = _chosen(exists, [index], [self._last_index()])
+        return self._stream_values(self.streams.load_arguments, state.load, index)
+
+    def _last_index(self) -> Any:
+        """The loop's index in its last iteration."""
+        span = arith.subi(arith.subi(self.upper, self.lower), build.index(1))
+        return build.add(self.lower, build.mul(arith.divui(span, self.step), self.step))
+
+    def _index(self, own: list[Any], induction: Any, tile: int) -> Any:
+        """The index of a stream's tile: its own where it wraps around."""
+        return own[0] if own else index_ahead(induction, tile, self.step)
+
+    def _next_index(self, own: list[Any]) -> list[Any]:
+        return [index_around(one, self.lower, self.upper, self.step) for one in own]
+
+    def _recipe(self, values: Sequence[Any]) -> ValueTemplate:
+        return ValueTemplate(self.block, values)
+
+    def _next(self, numbers: Sequence[int]) -> ValueTemplate:
+        """The carried values of those numbers for the next iteration."""
+        return self._recipe([self.yielded[number] for number in numbers])
+
+    def _stream_values(
+        self, numbers: tuple[int, ...], values: list[Any], index: Any
+    ) -> dict[Any, Any]:
+        """What the loop's arguments are for a stream at `index`."""
+        keys = (argument(self.loop, number) for number in numbers)
+        return {self.induction: index, **dict(zip(keys, values, strict=True))}
+
+
+def _templates(steps: tuple[tuple[Any, ...], ...]) -> list[list[build.Template]]:
+    return [[build.Template(op) for op in step] for step in steps]
+
+
+def _guarded(guard: Any, make: Callable[[], None]) -> None:
+    """What `make()` builds, under the predicate `guard` unless that is True."""
+    if guard is True:
+        make()
+        return
+    choice = scf.IfOp(guard)
+    with ir.InsertionPoint(choice.then_block):
+        make()
+        scf.YieldOp([])
+
+
+def _chosen(condition: Any, those: list[Any], others: list[Any]) -> list[Any]:
+    """`those` where `condition` holds or is True, else `others`."""
+    if condition is True:
+        return those
+    pairs = zip(those, others, strict=True)
+    return [arith.select(condition, one, other) for one, other in pairs]

@@ -1,0 +1,211 @@
+"""Give every pipelined shared buffer one slot per stage.
+
+Before:  %a = memref.alloc() : memref<128x32xf16, 3>
+         scf.for %k ... { copy to %a ; use of %a } {alcop.pipeline = ...shared = 3...}
+After:   %a = memref.alloc() : memref<3x128x32xf16, 3>
+         scf.for %k ... iter_args(%slot = 0) {
+           %av = memref.subview %a[%slot, 0, 0] [1, 128, 32] [1, 1, 1]
+           copy to %av ; use of %av
+           scf.yield %slot + 1 == 3 ? 0 : %slot + 1 }
+
+The slot is counted by compare and select, so that no division is made and any trip
+count is right. Views of the buffer become views of the slot; those made before the loop
+are made again in it. A workgroup attribution of a `gpu.func` is widened where it
+stands. The program computes the same as before; its loop is not yet pipelined.
+
+Upstream's `memref.multibuffer` is not used: it wants the buffer allocated in the loop
+or hoisted as it likes it, gives up when a view was hoisted, and divides.
+
+Reads `alcop.pipeline` on loops and copies; decides nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from alcop_mlir.analysis.ir import memory
+from alcop_mlir.analysis.ir.loops import (
+    body,
+    bounds,
+    defining_op,
+    inits,
+    is_inside,
+    loops_in,
+    terminator,
+)
+from alcop_mlir.analysis.ir.slices import backward_slice
+from alcop_mlir.analysis.pipelining.copies import SHARED
+from alcop_mlir.analysis.pipelining.copy_forms import copy_form
+from alcop_mlir.analysis.pipelining.ring_counters import period
+from alcop_mlir.bindings import ir, memref, scf
+from alcop_mlir.dialects import alcop
+from alcop_mlir.errors import PassError
+from alcop_mlir.passes import build
+from alcop_mlir.passes.base import Pass
+
+
+@dataclass(frozen=True)
+class MultiBuffer(Pass):
+    name = "alcop-multi-buffer"
+    anchor = "any"
+
+    def run(self, op: Any) -> None:
+        for loop in loops_in(op):
+            plan = alcop.get(loop, alcop.PipelineAttr)
+            if plan is not None and SHARED in plan and not _has_slots(loop, plan):
+                _multi_buffer(loop, plan[SHARED])
+
+
+def _has_slots(loop: Any, plan: dict[str, Any]) -> bool:
+    """Whether this pass ran on `loop` already: its copies fill slot after slot."""
+    _, arguments = backward_slice(_planned_targets(loop, plan[SHARED]), body(loop))
+    numbers = [argument.arg_number - 1 for argument in arguments]
+    return any(period(loop, n) == plan[SHARED] for n in numbers if n >= 0)
+
+
+def _multi_buffer(loop: Any, slots: int) -> None:
+    buffers = [memory.root(target) for target in _planned_targets(loop, slots)]
+    loop = _with_slot(loop, slots)
+    slot = list(body(loop).arguments)[-1]
+    for buffer in dict.fromkeys(buffers):
+        _widen(buffer, loop, slot, slots)
+
+
+def _planned_targets(loop: Any, slots: int) -> list[Any]:
+    """What the planned copies of `loop` fill."""
+    targets: list[Any] = []
+    for op in body(loop).operations:
+        plan = alcop.get(op, alcop.PipelineAttr)
+        form = copy_form(op)
+        if plan is None or SHARED not in plan:
+            continue
+        if form is None:
+            raise PassError(op, f"'{op.operation.name}' is planned, expected a copy")
+        if plan[SHARED] != slots:
+            raise PassError(
+                op, f"is planned with {plan[SHARED]} stages, its loop with {slots}"
+            )
+        _check_buffer(op, memory.root(form.target))
+        targets.append(form.target)
+    return targets
+
+
+def _check_buffer(copy: Any, buffer: Any) -> None:
+    """Only what is allocated for the kernel, with known sizes, can be given slots."""
+    if not memory.is_own_allocation(buffer) or not buffer.type.has_static_shape:
+        raise PassError(
+            copy,
+            f"is planned, but its buffer {buffer.type} is not an allocation of "
+            "constant size, expected memref.alloc or a workgroup attribution",
+        )
+
+
+def _with_slot(loop: Any, slots: int) -> Any:
+    """`loop` with one more carried value, the slot; its body is moved, not copied."""
+    block = body(loop)
+    with loop.location, ir.InsertionPoint(loop):
+        wider = scf.ForOp(*bounds(loop), [*inits(loop), build.index(0)]).operation
+    for name in list(loop.attributes):
+        wider.attributes[name] = loop.attributes[name]
+    arguments = list(body(wider).arguments)
+    for old, new in zip(list(block.arguments), arguments[:-1], strict=True):
+        old.replace_all_uses_with(new)
+    for op in list(block.operations):
+        body(wider).append(op.operation)
+    last = terminator(wider).operation
+    with last.location, ir.InsertionPoint(last):
+        scf.YieldOp([*last.operands, build.cyclic_next(arguments[-1], slots)])
+    last.erase()
+    for old, new in zip(loop.results, list(wider.results)[:-1], strict=True):
+        old.replace_all_uses_with(new)
+    loop.erase()
+    return wider
+
+
+def _widen(buffer: Any, loop: Any, slot: Any, slots: int) -> None:
+    """Replace `buffer` by one with `slots` slots, in `loop` seen through `slot`."""
+    single = buffer.type
+    wide_type = ir.MemRefType.get(
+        [slots, *single.shape],
+        single.element_type,
+        memory_space=single.memory_space,
+    )
+    uses = [(use.owner.operation, use.operand_number) for use in buffer.uses]
+    wide = _wide_buffer(buffer, wide_type, loop)
+    with loop.location, ir.InsertionPoint.at_block_begin(body(loop)):
+        view = _slot_view(wide, slot, single.shape)
+    place = view.owner.operation
+    _rebind(uses, view, loop, place)
+    if defining_op(buffer) is not None:
+        buffer.owner.operation.erase()
+
+
+def _wide_buffer(buffer: Any, wide_type: Any, loop: Any) -> Any:
+    owner = defining_op(buffer)
+    if owner is None:  # a workgroup attribution
+        buffer.set_type(wide_type)
+        return buffer
+    alloc = owner.operation
+    # A buffer made anew in each iteration must outlive it now.
+    before = loop if is_inside(alloc, loop) else alloc
+    with alloc.location, ir.InsertionPoint(before):
+        return memref.alloc(wide_type, [], [])
+
+
+def _rebind(uses: list[tuple[Any, int]], memref_: Any, loop: Any, place: Any) -> None:
+    """Let `uses` use `memref_`; views among them are made again, after `place`.
+
+    A dealloc is dropped: all slots live until the kernel ends.
+    """
+    for op, number in uses:
+        if op.name == "memref.dealloc":
+            op.erase()
+        elif op.name in memory.DERIVED_VIEWS:
+            _rebind_view(op, memref_, loop, place)
+        else:
+            op.operands[number] = memref_
+
+
+def _rebind_view(view: Any, source: Any, loop: Any, place: Any) -> None:
+    old = view.results[0]
+    uses = [(use.owner.operation, use.operand_number) for use in old.uses]
+    operands = [source, *list(view.operands)[1:]]
+    attributes = {name: view.attributes[name] for name in view.attributes}
+    inside = is_inside(view, loop)
+    point = ir.InsertionPoint(view) if inside else ir.InsertionPoint.after(place)
+    with view.location, point:
+        copy = ir.Operation.create(
+            view.name, [_at_any_offset(old.type)], operands, attributes
+        )
+    place = place if inside else copy
+    _rebind(uses, copy.results[0], loop, place)
+    view.erase()
+
+
+def _at_any_offset(kind: Any) -> Any:
+    """The memref type `kind`, its offset known only when the program runs."""
+    strides, _ = kind.get_strides_and_offset()
+    dynamic = ir.ShapedType.get_dynamic_stride_or_offset()
+    return ir.MemRefType.get(
+        list(kind.shape),
+        kind.element_type,
+        layout=ir.StridedLayoutAttr.get(dynamic, strides),
+        memory_space=kind.memory_space,
+    )
+
+
+def _slot_view(wide: Any, slot: Any, shape: Sequence[int]) -> Any:
+    """The slot as a memref of the rank it had before."""
+    rank = len(shape)
+    plain = ir.MemRefType.get(
+        list(shape), wide.type.element_type, memory_space=wide.type.memory_space
+    )
+    return memref.subview(
+        wide,
+        [slot, *[0] * rank],
+        [1, *shape],
+        [1] * (rank + 1),
+        result_type=_at_any_offset(plain),
+    )

@@ -1,0 +1,145 @@
+"""Turn the synchronisation of a pipeline into commit groups, waits and barriers.
+
+Before:  alcop.consumer_release ; alcop.consumer_wait %old
+         alcop.producer_acquire ; copies ; %new = alcop.producer_commit
+After:   nvgpu.device_async_wait %old {numGroups = 1} ; gpu.barrier
+         copies ; %new = nvgpu.device_async_create_group
+
+The wait count is computed from the commit groups as they stand in the IR, foreign ones
+included: the number of groups committed after the one waited for, on the path that has
+fewest. The barrier of a wait makes the landed copies visible to all threads (each
+thread waits for its own copies only), and holds back those that go on to refill a slot.
+An acquire needs a barrier of its own only where none stands between the last release
+and it.
+
+Stands after alcop-expand-pipelines, whose code it counts, and before the copies are
+distributed to threads: it does not look into them. Erases all four primitives.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from alcop_mlir.analysis.ir.kernels import is_kernel
+from alcop_mlir.analysis.ir.loops import is_loop
+from alcop_mlir.analysis.pipelining.commit_groups import Unknown, younger_groups
+from alcop_mlir.bindings import gpu, ir, nvgpu
+from alcop_mlir.dialects import alcop
+from alcop_mlir.errors import PassError
+from alcop_mlir.passes.base import Pass
+
+_RELEASE = "alcop.consumer_release"
+_GROUP_MARK = "alcop.group"
+_RUN_ONCE = ("func.func", "builtin.module")
+_SEPARATORS = ("alcop.consumer_wait", "gpu.barrier")
+
+
+@dataclass(frozen=True)
+class PlaceWaits(Pass):
+    name = "alcop-place-waits"
+    anchor = "any"
+
+    def run(self, op: Any) -> None:
+        found = _primitives(op)
+        counts = {wait: _count(wait) for wait in found["alcop.consumer_wait"]}
+        unseparated = [
+            acquire
+            for acquire in found["alcop.producer_acquire"]
+            if not _is_separated(acquire)
+        ]
+        for acquire in unseparated:
+            with acquire.location, ir.InsertionPoint(acquire):
+                gpu.barrier()
+        for wait, count in counts.items():
+            _place_wait(wait, count)
+        for commit in found["alcop.producer_commit"]:
+            _place_commit(commit)
+        for name in ("alcop.producer_acquire", _RELEASE):
+            for primitive in found[name]:
+                primitive.erase()
+
+
+def _primitives(op: Any) -> dict[str, list[Any]]:
+    found: dict[str, list[Any]] = {
+        "alcop.consumer_wait": [],
+        "alcop.producer_acquire": [],
+        "alcop.producer_commit": [],
+        _RELEASE: [],
+    }
+
+    def visit(inner: Any) -> Any:
+        if inner.operation.name in found:
+            found[inner.operation.name].append(inner.operation)
+        return ir.WalkResult.ADVANCE
+
+    op.operation.walk(visit, ir.WalkOrder.PRE_ORDER)
+    return found
+
+
+def _count(wait: Any) -> int:
+    count = younger_groups(wait.operands[0], wait)
+    if isinstance(count, Unknown):
+        raise PassError(
+            wait,
+            f"the group waited for comes from '{count.op.name}', expected an "
+            f"{alcop.ProducerCommitOp.OPERATION_NAME} reached through scf.for and "
+            "scf.if only",
+        )
+    return count
+
+
+def _is_separated(acquire: Any) -> bool:
+    """Whether a barrier stands between the last release before `acquire` and it.
+
+    In a loop's block the last release may be that of the iteration before. Where a loop
+    is further out, its last iteration counts as not separated.
+    """
+    ops = [op.operation for op in acquire.block.operations]
+    if is_loop(acquire.block.owner):
+        at_entry = _separated_after(ops, True)
+    else:
+        at_entry = not _is_in_loop(acquire)
+    return _separated_after(ops[: ops.index(acquire)], at_entry)
+
+
+def _is_in_loop(op: Any) -> bool:
+    """Whether something around `op`, in its kernel, may run it again."""
+    parent = op.parent
+    while parent is not None and not _runs_once(parent):
+        if parent.operation.name not in ("scf.if", "scf.execute_region"):
+            return True
+        parent = parent.operation.parent
+    return False
+
+
+def _runs_once(op: Any) -> bool:
+    return is_kernel(op) or op.operation.name in _RUN_ONCE
+
+
+def _separated_after(ops: list[Any], at_entry: bool) -> bool:
+    separated = at_entry
+    for op in ops:
+        if op.name == _RELEASE:
+            separated = False
+        elif op.name in _SEPARATORS:
+            separated = True
+    return separated
+
+
+def _place_wait(wait: Any, count: int) -> None:
+    with wait.location, ir.InsertionPoint(wait):
+        groups = ir.IntegerAttr.get(ir.IntegerType.get_signless(32), count)
+        nvgpu.device_async_wait(wait.operands[0], num_groups=groups)
+        gpu.barrier()
+    wait.erase()
+
+
+def _place_commit(commit: Any) -> None:
+    with commit.location, ir.InsertionPoint(commit):
+        group = nvgpu.DeviceAsyncCreateGroupOp([])
+    # Upstream prints a group without operands so that the next op's result is read as
+    # one; an attribute between them keeps the text readable.
+    group.operation.attributes[_GROUP_MARK] = ir.UnitAttr.get()
+    commit.results[0].replace_all_uses_with(group.results[0])
+    commit.erase()

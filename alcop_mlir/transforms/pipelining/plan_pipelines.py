@@ -1,0 +1,158 @@
+"""Decide which copies are pipelined, in which loop, with how many stages.
+
+Before:  scf.for %k ... { memref.copy %tile, %a ... }
+After:   scf.for %k ... {
+           memref.copy %tile, %a {alcop.pipeline = #alcop.pipeline<{shared = 3}>} ...
+         } {alcop.pipeline = #alcop.pipeline<{shared = 3}>}
+
+The only pass that decides; the rules are in docs/architecture.md. A copy that breaks
+one is left as it is, correct and unpipelined, with a remark that says which rule, why,
+and what would help. `{carried = true}` on an inner loop says that its pipeline is
+filled once and runs on across the iterations of the pipelined loop around it.
+
+How many stages the option `stages` says, else `alcop.schedule` on the `gpu.launch`;
+where there is neither, a loop gets as many shared stages as hide a copy's latency and
+fit (analysis/pipelining/stage_model.py), and two register stages.
+
+Erases `alcop.schedule`. Writes `alcop.pipeline`, which alcop-expand-pipelines erases.
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from alcop_mlir import diagnostics
+from alcop_mlir.analysis.ir.kernels import kernels_in
+from alcop_mlir.analysis.pipelining.plan import KernelPlan, Limits, plan_kernel
+from alcop_mlir.bindings import ir
+from alcop_mlir.dialects import alcop
+from alcop_mlir.errors import ConfigError, PassError
+from alcop_mlir.passes.base import Pass, option
+from alcop_mlir.schedule import MAX_REGISTER_STAGES, MAX_SHARED_STAGES, Schedule
+from alcop_mlir.target import DEFAULT_TARGET, find_target
+
+TAILS = ("predicated", "wrap")
+
+
+@dataclass(frozen=True)
+class PlanPipelines(Pass):
+    name = "alcop-plan-pipelines"
+    anchor = "any"
+
+    target: str = option(DEFAULT_TARGET, "GPU whose shared memory the slots must fit")
+    stages: tuple[int, ...] = option((), "shared, register stages; default: see above")
+    assume_noalias_args: bool = option(False, "arrays given as arguments never overlap")
+    tail: str = option("predicated", "at a loop's end: predicated, or wrap around")
+    report: str = option("", "write what became of each candidate to this JSON file")
+
+    def __post_init__(self) -> None:
+        find_target(self.target)
+        if self.tail not in TAILS:
+            raise ConfigError(
+                f"pass '{self.name}': tail is '{self.tail}', expected one of "
+                f"{', '.join(TAILS)}"
+            )
+        most = (MAX_SHARED_STAGES, MAX_REGISTER_STAGES)
+        if self.stages and (
+            len(self.stages) != len(most)
+            or not all(1 <= n <= m for n, m in zip(self.stages, most, strict=True))
+        ):
+            given = ",".join(str(stage) for stage in self.stages)
+            raise ConfigError(
+                f"pass '{self.name}': stages is {given}, expected shared,register from "
+                f"1,1 to {most[0]},{most[1]}"
+            )
+
+    def run(self, op: Any) -> None:
+        entries: list[dict[str, Any]] = []
+        for scope in kernels_in(op):
+            plan = plan_kernel(scope, self._limits(scope))
+            _write(plan)
+            _tell(plan)
+            entries += _entries(plan)
+        if self.report:
+            _save(entries, Path(self.report))
+
+    def _limits(self, scope: Any) -> Limits:
+        schedule = alcop.take(scope, alcop.ScheduleAttr)
+        stages = self.stages or _stages(scope, schedule)
+        return Limits(
+            stages=(stages[0], stages[1]),
+            shared_bytes=find_target(self.target).shared_bytes_per_block,
+            noalias_arguments=self.assume_noalias_args,
+            wrap_tails=self.tail == "wrap",
+        )
+
+
+def _stages(scope: Any, schedule: dict[str, Any] | None) -> tuple[int | None, int]:
+    if schedule is None:
+        return None, Schedule().stages[1]
+    try:
+        return Schedule.from_dict(schedule).stages
+    except ConfigError as error:
+        raise PassError(scope, str(error)) from error
+
+
+def _write(plan: KernelPlan) -> None:
+    loops: dict[Any, dict[str, Any]] = {}
+    for pipeline in plan.pipelines:
+        loops.setdefault(pipeline.loop, {})[pipeline.level] = pipeline.stages
+        if pipeline.carried:
+            loops[pipeline.loop]["carried"] = True
+        if pipeline.wraps:
+            loops[pipeline.loop]["tail"] = "wrap"
+        for copy in pipeline.copies:
+            alcop.put(copy.op, alcop.PipelineAttr, {pipeline.level: pipeline.stages})
+    for loop, parameters in loops.items():
+        alcop.put(loop, alcop.PipelineAttr, parameters)
+
+
+def _tell(plan: KernelPlan) -> None:
+    for rejected in plan.rejected:
+        diagnostics.remark(rejected.op, str(rejected))
+    for clamped in plan.clamped:
+        diagnostics.remark(clamped.loop, clamped.message)
+
+
+def _entries(plan: KernelPlan) -> list[dict[str, Any]]:
+    """One entry per candidate: what it is, and what became of it."""
+    done = [
+        {**_place(copy.op), "level": p.level, "stages": p.stages, "pipelined": True}
+        | {"buffer": str(copy.buffer.type), "carried": p.carried}
+        for p in plan.pipelines
+        for copy in p.copies
+    ]
+    left = [
+        {**_place(no.op), "level": no.level, "stages": 1, "pipelined": False}
+        | {"rule": no.rule, "reason": no.reason, "remedy": no.remedy}
+        for no in plan.rejected
+    ]
+    return done + left
+
+
+def _place(op: Any) -> dict[str, Any]:
+    where = diagnostics.at(op.location, "remark", "")
+    return {
+        "function": _function_name(op),
+        "op": op.name,
+        "location": f"{where.file}:{where.line}:{where.column}" if where.line else "",
+    }
+
+
+def _function_name(op: Any) -> str:
+    parent = op.parent
+    while parent is not None:
+        if "sym_name" in parent.operation.attributes:
+            return ir.StringAttr(parent.operation.attributes["sym_name"]).value
+        parent = parent.operation.parent
+    return ""
+
+
+def _save(entries: list[dict[str, Any]], path: Path) -> None:
+    try:
+        path.write_text(json.dumps(entries, indent=2) + "\n")
+    except OSError as error:
+        raise ConfigError(f"cannot write the report '{path}': {error}") from error

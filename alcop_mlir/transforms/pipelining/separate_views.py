@@ -1,0 +1,118 @@
+"""Make a buffer of its own of each typed view of a workgroup allocation of bytes.
+
+Before:  %bytes = memref.alloc() : memref<8192xi8, #gpu.address_space<workgroup>>
+         %a = memref.view %bytes[%c0][] : ... to memref<32x64xf16, ...>
+         %b = memref.view %bytes[%c4096][] : ... to memref<64x32xf16, ...>
+After:   %a = memref.alloc() : memref<32x64xf16, ...>
+         %b = memref.alloc() : memref<64x32xf16, ...>
+
+Flows that plan their shared memory by hand write it so, and a view of bytes cannot be
+one slot of several. Views of the same bytes by the same type become one buffer,
+wherever they are taken. An allocation is left alone, with a remark, where the bytes of
+two other views overlap, where a place or a size is not constant, or where anything but
+views uses it.
+
+Stands before alcop-plan-pipelines in pipelines of others; alcop-compile has no need of
+it. Reads and writes no attributes of ours.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import Any
+
+from alcop_mlir import diagnostics
+from alcop_mlir.analysis.ir.loops import constant
+from alcop_mlir.analysis.ir.memory import is_workgroup, size_in_bytes
+from alcop_mlir.bindings import ir, memref
+from alcop_mlir.passes.base import Pass
+
+_VIEW = "memref.view"
+
+
+@dataclass(frozen=True)
+class SeparateViews(Pass):
+    name = "alcop-separate-views"
+    anchor = "any"
+
+    def run(self, op: Any) -> None:
+        for alloc in _byte_allocations(op):
+            views = _views(alloc)
+            if isinstance(views, str):
+                diagnostics.remark(alloc, f"its views are not separated: {views}")
+            elif views:
+                _separate(alloc, views)
+
+
+@dataclass(frozen=True)
+class _View:
+    """A view of the bytes from `first` on, up to `end`."""
+
+    op: Any
+    first: int
+    end: int
+
+    @property
+    def kind(self) -> Any:
+        """The type by which it sees them."""
+        return self.op.results[0].type
+
+
+def _byte_allocations(root: Any) -> list[Any]:
+    """The allocations in workgroup memory that are viewed as something else."""
+    found: list[Any] = []
+
+    def visit(op: Any) -> Any:
+        if op.name == "memref.alloc" and is_workgroup(op.results[0].type):
+            uses = op.results[0].uses
+            if any(use.owner.operation.name == _VIEW for use in uses):
+                found.append(op)
+        return ir.WalkResult.ADVANCE
+
+    root.operation.walk(visit)
+    return found
+
+
+def _views(alloc: Any) -> list[_View] | str:
+    """All views of the allocation, by place; or why they cannot be told apart."""
+    found = []
+    for use in alloc.results[0].uses:
+        op = use.owner.operation
+        if op.name == "memref.dealloc":
+            continue
+        if op.name != _VIEW:
+            return f"'{op.name}' uses the bytes themselves"
+        first, size = constant(op.operands[1]), size_in_bytes(op.results[0].type)
+        if first is None or size is None:
+            return "a view's place or size is not constant"
+        found.append(_View(op, first, first + size))
+    found.sort(key=lambda view: (view.first, view.end))
+    for one, other in pairwise(found):
+        same = (one.first, one.kind) == (other.first, other.kind)
+        if not same and other.first < one.end:
+            return (
+                f"bytes {other.first} to {min(one.end, other.end)} are seen as "
+                f"{one.kind} and as {other.kind}"
+            )
+    return found
+
+
+def _separate(alloc: Any, views: list[_View]) -> None:
+    buffers: dict[int, Any] = {}
+    for view in views:
+        if view.first not in buffers:
+            with view.op.location, ir.InsertionPoint(alloc):
+                buffers[view.first] = memref.alloc(view.kind, [], [])
+        view.op.results[0].replace_all_uses_with(buffers[view.first])
+        view.op.erase()
+    for use in list(alloc.results[0].uses):
+        _free_instead(use.owner.operation, list(buffers.values()))
+    alloc.erase()
+
+
+def _free_instead(dealloc: Any, buffers: list[Any]) -> None:
+    with dealloc.location, ir.InsertionPoint(dealloc):
+        for buffer in buffers:
+            memref.dealloc(buffer)
+    dealloc.erase()

@@ -1,0 +1,57 @@
+"""Gives accesses of a slot whose number is constant a view of that slot alone.
+
+Before:  nvgpu.ldmatrix %buffer[%c2, %row, %column] : memref<3x128x64xf16, ...>
+After:   %slot = memref.view %memory[%offset_of_slot_2][] : memref<1x128x64xf16, ...>
+         nvgpu.ldmatrix %slot[%c0, %row, %column]
+
+The place within a slot is then one value for all slots, and the slot a constant in the
+address of each instruction. LLVM would compute the two together, slot by slot, and hold
+a register for each.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+from alcop_mlir.analysis.ir.alignment import element_bytes, has_whole_bytes
+from alcop_mlir.analysis.ir.loops import constant
+from alcop_mlir.bindings import ir, memref
+from alcop_mlir.passes import build
+
+# Operand number of the shared buffer; its indices follow.
+_ACCESSES = {
+    "memref.load": 0,
+    "memref.store": 1,
+    "nvgpu.device_async_copy": 0,
+    "nvgpu.ldmatrix": 0,
+    "vector.load": 0,
+    "vector.store": 1,
+}
+
+
+def view_slots(buffer: Any, memory: Any, offset: int) -> None:
+    """Replace what accesses of `buffer`, at `offset` bytes of `memory`, go through.
+
+    Built at the current insertion point, which stands before all of them.
+    """
+    kind = buffer.type
+    slots, *within = kind.shape
+    if len(within) < 2 or slots < 2 or not has_whole_bytes(kind.element_type):
+        return
+    one = ir.MemRefType.get(
+        [1, *within], kind.element_type, memory_space=kind.memory_space
+    )
+    size = math.prod(within) * element_bytes(kind)
+    views: dict[int, Any] = {}
+    for use in list(buffer.uses):
+        access, number = use.owner.operation, use.operand_number
+        if _ACCESSES.get(access.name) != number:
+            continue
+        slot = constant(access.operands[number + 1])
+        if slot is None:
+            continue
+        if slot not in views:
+            place = build.index(offset + slot * size)
+            views[slot] = memref.view(one, memory, place, []), build.index(0)
+        access.operands[number], access.operands[number + 1] = views[slot]

@@ -1,0 +1,97 @@
+"""The values that the streams of an expanded pipeline carry from tile to tile."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from alcop_mlir.analysis.ir.slices import backward_slice
+from alcop_mlir.bindings import arith
+from alcop_mlir.passes import build
+
+
+@dataclass
+class Carried:
+    """State of the streams between two iterations; changed as code is built.
+
+    compute, load, copy: carried values of each stream, of the tile that it is at (the
+        copy stream: of the tile that it issues next)
+    copy_index, load_index: the loop's index of that tile, where the streams wrap around
+        at its end; else empty, as it is the loop's own index and a constant
+    groups:    tokens of the commit groups that were not waited for, oldest first
+    fragments: per step, the fragments that were loaded and not used, oldest first
+    loading:   what was built of the addresses of the load stream's tile, in this block;
+        no state, and carried nowhere
+    """
+
+    compute: list[Any]
+    load: list[Any]
+    copy: list[Any]
+    copy_index: list[Any] = field(default_factory=list)
+    load_index: list[Any] = field(default_factory=list)
+    groups: list[Any] = field(default_factory=list)
+    fragments: list[list[Any]] = field(default_factory=list)
+    loading: dict[Any, Any] | None = None
+
+    def flat(self) -> list[Any]:
+        """All values, in the order that `like` reads them."""
+        loaded = [value for step in self.fragments for value in step]
+        indices = [*self.copy_index, *self.load_index]
+        return [
+            *self.compute,
+            *self.load,
+            *self.copy,
+            *indices,
+            *self.groups,
+            *loaded,
+        ]
+
+    def like(self, values: list[Any]) -> Carried:
+        """`values`, laid out as this state is."""
+        rest = iter(values)
+
+        def take(like: list[Any]) -> list[Any]:
+            return [next(rest) for _ in like]
+
+        return Carried(
+            compute=take(self.compute),
+            load=take(self.load),
+            copy=take(self.copy),
+            copy_index=take(self.copy_index),
+            load_index=take(self.load_index),
+            groups=take(self.groups),
+            fragments=[take(step) for step in self.fragments],
+        )
+
+
+class ValueTemplate:
+    """How `values` of a loop's `block` are computed: built anew for each tile."""
+
+    def __init__(self, block: Any, values: Sequence[Any]):
+        ops, _ = backward_slice(values, block)
+        self.templates = [build.Template(op) for op in ops]
+        self.values = tuple(values)
+
+    def build(self, mapping: dict[Any, Any]) -> list[Any]:
+        """The values under `mapping` of the block's arguments.
+
+        `mapping` learns what was built: with it no op is built a second time.
+        """
+        for template in self.templates:
+            if template.result not in mapping:
+                template.copy(mapping)
+        return [mapping.get(value, value) for value in self.values]
+
+
+def index_ahead(induction: Any, tiles: int, step: Any) -> Any:
+    """The loop's index, `tiles` iterations after `induction`."""
+    if tiles == 0:
+        return induction
+    return build.add(induction, build.mul(build.index(tiles), step))
+
+
+def index_around(index: Any, lower: Any, upper: Any, step: Any) -> Any:
+    """The loop's index after `index`, and after the last one the first."""
+    following = build.add(index, step)
+    return arith.select(build.less(following, upper), following, lower)

@@ -1,0 +1,155 @@
+"""Unroll the steady state by its slots, and fragment loops whole.
+
+Before:  scf.for %k = 0 to 864 step 32 iter_args(%slot = 0) {
+           use slot %slot ; yield %slot + 1 == 3 ? 0 : %slot + 1 } {alcop.unroll = 3}
+After:   scf.for %k = 0 to 864 step 96 {
+           use slot 0 ; use slot 1 ; use slot 2 }
+
+With the slots constant every shared-memory address is a base register and an immediate
+offset. A loop that is marked with its own trip count is unrolled whole, and so is an
+unmarked innermost loop over fragments: neither LLVM nor ptxas unrolls those. Upstream's
+`transform.loop.unroll` is not used, as it keeps the slots as carried values.
+
+Reads and erases `alcop.unroll`, which promises that the trip count is a multiple of it.
+Stands after the lowering to mma: it copies what that made once.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from alcop_mlir.analysis.ir.loops import (
+    body,
+    bounds,
+    constant,
+    inits,
+    is_loop,
+    loops_in,
+    trip_count,
+)
+from alcop_mlir.analysis.pipelining.ring_counters import period
+from alcop_mlir.bindings import ir
+from alcop_mlir.errors import PassError
+from alcop_mlir.passes import build
+from alcop_mlir.passes.base import Pass
+
+UNROLL = "alcop.unroll"
+MAX_FRAGMENT_STEPS = 16  # as analysis.plan.MAX_CARRIED_STEPS
+_FRAGMENT_OPS = ("nvgpu.mma.sync", "nvgpu.ldmatrix")
+
+
+@dataclass(frozen=True)
+class UnrollSteadyState(Pass):
+    name = "alcop-unroll-steady-state"
+    anchor = "any"
+
+    def run(self, op: Any) -> None:
+        # Inner loops first: an outer one copies them as they then are.
+        for loop in reversed(loops_in(op)):
+            factor = _factor(loop)
+            if factor is None:
+                continue
+            with loop.location, ir.InsertionPoint(loop):
+                if trip_count(loop) == factor:
+                    _unroll_whole(loop, factor)
+                else:
+                    _unroll_by(loop, factor)
+
+
+def _factor(loop: Any) -> int | None:
+    """By how much `loop` is unrolled; None for not at all."""
+    trips = trip_count(loop)
+    if UNROLL in loop.attributes:
+        factor = loop.attributes[UNROLL].value
+        if factor < 1 or (trips is not None and trips % factor):
+            raise PassError(
+                loop,
+                f"{UNROLL} is {factor}, expected a divisor of the trip count {trips}",
+            )
+        return factor
+    if trips is None or not 1 <= trips <= MAX_FRAGMENT_STEPS:
+        return None
+    return trips if _is_fragment_loop(loop) else None
+
+
+def _is_fragment_loop(loop: Any) -> bool:
+    ops = [op.operation for op in body(loop).operations]
+    return not any(is_loop(op) for op in ops) and any(
+        op.name in _FRAGMENT_OPS for op in ops
+    )
+
+
+def _unroll_whole(loop: Any, trips: int) -> None:
+    lower, _, step = bounds(loop)
+    values = inits(loop)
+    counters = _counters(loop)
+    for trip in range(trips):
+        induction = build.add(lower, build.mul(build.index(trip), step))
+        values = _copy_body(loop, induction, _slots(counters, values, trip))
+    for result, value in zip(loop.results, values, strict=True):
+        result.replace_all_uses_with(value)
+    loop.erase()
+
+
+def _unroll_by(loop: Any, factor: int) -> None:
+    lower, upper, step = bounds(loop)
+    start = inits(loop)
+    # A counter that comes round within one unrolled iteration is constant there.
+    counters = {
+        number: counter
+        for number, counter in _counters(loop).items()
+        if factor % counter.period == 0
+    }
+
+    def iteration(induction: Any, values: list[Any]) -> list[Any]:
+        for number in range(factor):
+            here = build.add(induction, build.mul(build.index(number), step))
+            values = _copy_body(loop, here, _slots(counters, values, number))
+        return [start[n] if n in counters else v for n, v in enumerate(values)]
+
+    wide_step = build.mul(step, build.index(factor))
+    wide = build.for_loop((lower, upper, wide_step), start, iteration)
+    for number, result in enumerate(loop.results):
+        value = start[number] if number in counters else wide.results[number]
+        result.replace_all_uses_with(value)
+    loop.erase()
+
+
+@dataclass(frozen=True)
+class _Counter:
+    """A carried value that counts 0 .. period-1 from `start`, round and round."""
+
+    start: int
+    period: int
+
+
+def _counters(loop: Any) -> dict[int, _Counter]:
+    found = {}
+    for number, init in enumerate(inits(loop)):
+        start, around = constant(init), period(loop, number)
+        if start is not None and around is not None and 0 <= start < around:
+            found[number] = _Counter(start, around)
+    return found
+
+
+def _slots(
+    counters: dict[int, _Counter], values: list[Any], iteration: int
+) -> list[Any]:
+    """`values` with the counters as the constants they are in that iteration."""
+    return [
+        build.index((counters[n].start + iteration) % counters[n].period)
+        if n in counters
+        else value
+        for n, value in enumerate(values)
+    ]
+
+
+def _copy_body(loop: Any, induction: Any, values: list[Any]) -> list[Any]:
+    """A copy of the body at the insertion point; what it yields."""
+    block = body(loop)
+    mapping = dict(zip(block.arguments, [induction, *values], strict=True))
+    ops = [op.operation for op in block.operations]
+    for op in ops[:-1]:
+        build.clone(op, mapping)
+    return [mapping.get(value, value) for value in ops[-1].operands]

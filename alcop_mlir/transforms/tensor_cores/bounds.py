@@ -1,0 +1,175 @@
+"""Keeps accesses of a memref within its bounds: `guarded` puts conditions around them.
+
+Before:  vector.store %v, %C[%row, %col] : vector<4xf32>
+After:   scf.if %row < M && %col + 3 < N { vector.store ... }
+         else { an scf.if and a memref.store for each element }
+
+The else is left out where N is surely a multiple of 4.
+
+Loads give the padding where they are out of bounds.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any
+
+from alcop_mlir.analysis.ir.alignment import divisor
+from alcop_mlir.analysis.ir.extents import extent, extent_divisor
+from alcop_mlir.bindings import arith, ir, memref, scf, vector
+from alcop_mlir.passes import build
+
+# Operand number of the memref; its indices follow.
+_ACCESSES = {"memref.load": 0, "vector.load": 0, "memref.store": 1, "vector.store": 1}
+
+
+@dataclass(frozen=True)
+class Bounds:
+    """How far `array` reaches.
+
+    sizes:   of the dimensions that accesses may leave, outer ones first
+    padding: what is loaded from outside, a scalar
+    """
+
+    array: Any
+    sizes: dict[int, Any]
+    padding: Any | None = None
+
+    @property
+    def columns(self) -> Any | None:
+        """Size of the last dimension; None where all of it is inside."""
+        return self.sizes.get(self.array.type.rank - 1)
+
+    def outer(self) -> list[tuple[int, Any]]:
+        """The other dimensions, with their sizes."""
+        last = self.array.type.rank - 1
+        return [(dim, size) for dim, size in self.sizes.items() if dim != last]
+
+
+def bounds(
+    array: Any,
+    dims: Sequence[int | None],
+    in_bounds: Sequence[bool],
+    padding: Any = None,
+) -> Bounds:
+    """Those of a transfer along `dims` with the attribute `in_bounds`; builds sizes."""
+    left = [
+        dim
+        for dim, inside in zip(dims, in_bounds, strict=True)
+        if dim is not None and not inside
+    ]
+    return Bounds(array, {dim: _size(array, dim) for dim in sorted(left)}, padding)
+
+
+@contextmanager
+def guarded(place: Any, limits: Bounds) -> Iterator[None]:
+    """Put conditions around the accesses of the array that are built before `place`."""
+    block = place.operation.block
+    first = _number_of(place)
+    yield
+    if not limits.sizes:
+        return
+    for op in list(block.operations)[first : _number_of(place)]:
+        operation = op.operation
+        number = _ACCESSES.get(operation.name)
+        if number is None or operation.operands[number] != limits.array:
+            continue
+        with operation.location, ir.InsertionPoint(operation):
+            _guard(operation, list(operation.operands)[number + 1 :], limits)
+        operation.erase()
+
+
+def _number_of(op: Any) -> int:
+    operation = op.operation
+    return list(operation.block.operations).index(operation)
+
+
+def _guard(op: Any, indices: list[Any], limits: Bounds) -> None:
+    column = indices[-1]
+    inside = None
+    for dim, size in limits.outer():
+        inside = _both(inside, build.less(indices[dim], size))
+    value = op.results[0] if len(op.results) else op.operands[0]
+    is_vector = isinstance(value.type, ir.VectorType)
+    count = value.type.shape[0] if is_vector else 1
+    whole = inside
+    if limits.columns is not None:
+        last = build.plus(column, count - 1)
+        whole = _both(inside, build.less(last, limits.columns))
+
+    def elementwise() -> list[Any]:
+        return _elementwise(op, indices, inside, limits)
+
+    parts = limits.columns is not None and _may_be_cut(limits, column, count)
+    choice = _choose(
+        whole,
+        [result.type for result in op.results],
+        lambda: list(op.clone().results),
+        elementwise if parts else lambda: [_padding(r, limits) for r in op.results],
+    )
+    for old, new in zip(op.results, choice, strict=True):
+        old.replace_all_uses_with(new)
+
+
+def _may_be_cut(limits: Bounds, column: Any, count: int) -> bool:
+    """Whether an access may be inside in part."""
+    known = extent_divisor(limits.array, limits.array.type.rank - 1)
+    return bool(known % count or divisor(column) % count)
+
+
+def _elementwise(op: Any, indices: list[Any], inside: Any, limits: Bounds) -> list[Any]:
+    """What the vector access `op` does, for each element that is inside."""
+    is_load = bool(len(op.results))
+    kind = (op.results[0] if is_load else op.operands[0]).type
+    found = []
+    for number in range(kind.shape[0]):
+        place = [*indices[:-1], build.plus(indices[-1], number)]
+        there = _both(inside, build.less(place[-1], limits.columns))
+        if is_load:
+            found += _choose(
+                there,
+                [kind.element_type],
+                lambda place=place: [memref.load(limits.array, place)],
+                lambda: [limits.padding],
+            )
+            continue
+        element = vector.extract(op.operands[0], [], [number])
+
+        def store(element: Any = element, place: list[Any] = place) -> list[Any]:
+            memref.store(element, limits.array, place)
+            return []
+
+        _choose(there, [], store, list)
+    return [vector.from_elements(kind, found)] if is_load else []
+
+
+def _choose(
+    condition: Any,
+    kinds: list[Any],
+    then: Callable[[], list[Any]],
+    otherwise: Callable[[], list[Any]],
+) -> list[Any]:
+    choice = scf.IfOp(condition, kinds, has_else=True)
+    for block, make in ((choice.then_block, then), (choice.else_block, otherwise)):
+        with ir.InsertionPoint(block):
+            scf.YieldOp(make())
+    return list(choice.results)
+
+
+def _padding(result: Any, limits: Bounds) -> Any:
+    if isinstance(result.type, ir.VectorType):
+        return vector.broadcast(result.type, limits.padding)
+    return limits.padding
+
+
+def _both(one: Any | None, other: Any) -> Any:
+    return other if one is None else arith.andi(one, other)
+
+
+def _size(array: Any, number: int) -> Any:
+    size = extent(array, number)
+    if size is None:
+        return memref.dim(array, build.index(number))
+    return build.index(size) if isinstance(size, int) else size

@@ -1,0 +1,175 @@
+"""Builders of where the chunks begin that a thread copies of a tile."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from alcop_mlir.analysis.ir.thread_block import ThreadBlock
+from alcop_mlir.analysis.layout.distribution import Distribution
+from alcop_mlir.bindings import arith, gpu, ir
+from alcop_mlir.passes import build
+from alcop_mlir.target import SHARED_BANK_BYTES, SHARED_BANKS
+
+WAVE_BYTES = SHARED_BANKS * SHARED_BANK_BYTES  # shared memory written at once
+
+
+@dataclass(frozen=True)
+class Index:
+    """Where a chunk begins along one dimension: `base` plus a number.
+
+    What is compared with it is shifted instead: bases are the same in many rounds, and
+    an index that only addresses shared memory becomes part of the instruction.
+    """
+
+    base: Any
+    shift: int
+    value: Any
+
+    def below(self, limit: Any) -> Any:
+        """`limit`, as seen from the base."""
+        return build.plus(limit, -self.shift)
+
+    def held(self, last: Any) -> Any:
+        """The index, or `last` where it is beyond that."""
+        return build.plus(arith.minsi(self.base, self.below(last)), self.shift)
+
+
+@dataclass(frozen=True)
+class Places:
+    """Where a thread's chunks begin, per round; whether it has one in the last."""
+
+    indices: tuple[tuple[Index, ...], ...]
+    has_last: Any | None  # None: every thread has
+
+    @property
+    def full(self) -> int:
+        """Rounds in which every thread has a chunk."""
+        return len(self.indices) - (self.has_last is not None)
+
+
+def places_of(block: ThreadBlock, distribution: Distribution) -> Places:
+    """Built where the kernel begins, so that all copies of a shape share them."""
+    with ir.InsertionPoint.at_block_begin(block.body):
+        thread = gpu.thread_id(gpu.Dimension.x, upper_bound=distribution.threads)
+        indices = tuple(_rounds(thread, distribution))
+        if distribution.last_round == distribution.threads:
+            return Places(indices, None)
+        last = build.index(distribution.last_round)
+        return Places(indices, arith.cmpi(arith.CmpIPredicate.ult, thread, last))
+
+
+def step_between(
+    one: Sequence[tuple[Index, ...]], other: Sequence[tuple[Index, ...]]
+) -> list[int] | None:
+    """By how much each round of `other` is further on than that of `one`; None where
+    that is not the same number in all of them.
+    """
+    steps = {
+        tuple(
+            later.shift - index.shift if later.base == index.base else None
+            for index, later in zip(first, second, strict=True)
+        )
+        for first, second in zip(one, other, strict=True)
+    }
+    (step,) = steps if len(steps) == 1 else [(None,)]
+    return None if None in step else [by for by in step if by is not None]
+
+
+def further_on(
+    places: Sequence[tuple[Index, ...]], number: Any, step: Sequence[int]
+) -> list[tuple[Index, ...]]:
+    """`places` moved by `number`, a value, times `step`."""
+    by = [build.mul(number, build.index(one)) if one else None for one in step]
+    return [
+        tuple(
+            index if way is None else _shifted(build.add(index.base, way), index.shift)
+            for index, way in zip(indices, by, strict=True)
+        )
+        for indices in places
+    ]
+
+
+def _rounds(thread: Any, distribution: Distribution) -> Iterator[tuple[Index, ...]]:
+    """Indices of the first element of the thread's chunk in each round."""
+    if distribution.across:
+        return _narrow_rounds(thread, distribution)
+    is_even = distribution.threads % distribution.chunks_per_row == 0
+    if is_even and len(distribution.shape) == 2:
+        return _even_rounds(thread, distribution)
+    return _uneven_rounds(thread, distribution)
+
+
+def _even_rounds(
+    thread: Any, distribution: Distribution
+) -> Iterator[tuple[Index, ...]]:
+    """Rounds differ by whole rows: one base, and constants."""
+    per_row = distribution.chunks_per_row
+    row, place = _divide(thread, per_row), _remainder(thread, per_row)
+    column = _shifted(_times(place, distribution.elements), 0)
+    for number in range(distribution.rounds):
+        yield _shifted(row, number * (distribution.threads // per_row)), column
+
+
+def _uneven_rounds(
+    thread: Any, distribution: Distribution
+) -> Iterator[tuple[Index, ...]]:
+    per_row, threads = distribution.chunks_per_row, distribution.threads
+    for number in range(distribution.rounds):
+        chunk = build.plus(thread, number * threads)
+        row, place = _divide(chunk, per_row), _remainder(chunk, per_row)
+        indices = _row_indices(row, distribution.shape[:-1])
+        indices.append(_times(place, distribution.elements))
+        yield tuple(_shifted(index, 0) for index in indices)
+
+
+def _narrow_rounds(
+    thread: Any, distribution: Distribution
+) -> Iterator[tuple[Index, ...]]:
+    """Rounds run along the rows first."""
+    across = distribution.across
+    row = _divide(thread, across)
+    if across * distribution.bytes < WAVE_BYTES:
+        # Neighbouring groups of lanes take rows four apart; see analysis.distribution.
+        eighth = _remainder(row, 8)
+        row = build.add(
+            build.add(_times(_divide(row, 8), 8), _times(_remainder(eighth, 2), 4)),
+            _divide(eighth, 2),
+        )
+    column = _times(_remainder(thread, across), distribution.elements)
+    for number in range(distribution.rounds):
+        down, along = divmod(number, distribution.chunks_per_row // across)
+        yield (
+            _shifted(row, down * (distribution.threads // across)),
+            _shifted(column, along * across * distribution.elements),
+        )
+
+
+def _shifted(base: Any, by: int) -> Index:
+    return Index(base, by, build.plus(base, by))
+
+
+def _row_indices(row: Any, extents: Sequence[int]) -> list[Any]:
+    """The indices along `extents` of row number `row` among all rows."""
+    indices: list[Any] = []
+    for rows in reversed(extents):
+        is_outermost = len(indices) == len(extents) - 1
+        indices.append(row if is_outermost else _remainder(row, rows))
+        row = _divide(row, rows)
+    return indices[::-1]
+
+
+# Arithmetic on indices; what changes nothing builds nothing.
+
+
+def _times(value: Any, factor: int) -> Any:
+    return build.mul(value, build.index(factor)) if factor != 1 else value
+
+
+def _divide(value: Any, divisor: int) -> Any:
+    return arith.divui(value, build.index(divisor)) if divisor != 1 else value
+
+
+def _remainder(value: Any, divisor: int) -> Any:
+    return arith.remui(value, build.index(divisor)) if divisor != 1 else build.index(0)

@@ -1,0 +1,305 @@
+"""Spread the copies of tiles over the threads of their block.
+
+Before:  "alcop.async_copy"(%tile, %slot)         memref.copy %tile, %buffer
+After:   %row = thread / 4, %col = thread % 4 * 8   (once, where the kernel begins)
+         nvgpu.device_async_copy %tile[%row, %col], %slot[%row, %col], 8 {bypassL1}
+                                                  %v = vector.load %tile[%row, %col]
+         ... one per 16 bytes of the thread       vector.store %v, %buffer[%row, %col]
+
+Both copies are done once by the whole block, so what orders them against the reads of
+other threads (waits, barriers) must already stand. An access is 16 bytes wide where
+rows, strides and offsets are known to allow it, else the widest that they allow; an
+async_copy below 4 bytes becomes plain loads and stores, which land before any wait.
+A source that may be smaller than the tile is read only where it reaches: the number of
+elements that an asynchronous copy reads is then a value (PTX fills up with zero), a
+plain load stands under a condition.
+Copies that are not between global and workgroup memory are left, with a remark; copies
+of a thread of its own (nvgpu, vector) are none of this pass's business.
+
+Reads, writes and erases no attribute. Stands after alcop-place-waits, which counts
+copies by tile, and before alcop-swizzle-shared, which needs to see each access.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import Any
+
+from alcop_mlir.analysis.ir.alignment import behind_casts
+from alcop_mlir.analysis.ir.extents import extent
+from alcop_mlir.analysis.ir.thread_block import ThreadBlock, enclosing
+from alcop_mlir.analysis.layout.distribution import (
+    ASYNC_COPY,
+    PLAIN_COPIES,
+    Distribution,
+    Rejected,
+    crosses_memories,
+    distribute,
+    is_asynchronous,
+    is_full,
+)
+from alcop_mlir.bindings import arith, ir, memref, nvgpu, scf, vector
+from alcop_mlir.diagnostics import remark
+from alcop_mlir.dialects import alcop
+from alcop_mlir.errors import PassError
+from alcop_mlir.passes import build
+from alcop_mlir.passes.base import Pass
+from alcop_mlir.target import CP_ASYNC_BYPASS_L1_BYTES
+from alcop_mlir.transforms.tensor_cores.copy_offsets import (
+    Index,
+    Places,
+    further_on,
+    places_of,
+    step_between,
+)
+
+# Plain loads issued before the first of them is stored: 4 registers of 16 bytes each.
+LOADS_IN_FLIGHT = 16
+
+
+@dataclass(frozen=True)
+class DistributeCopies(Pass):
+    name = "alcop-distribute-copies"
+
+    def run(self, op: Any) -> None:
+        work = _collect(op)
+        places: dict[tuple[ThreadBlock, Distribution], Places] = {}
+        for item in work:
+            key = (item.block, item.distribution)
+            if key not in places:
+                with item.copy.location:
+                    places[key] = places_of(item.block, item.distribution)
+        for item in work:
+            with item.copy.location, ir.InsertionPoint(item.copy):
+                _spread(item, places[item.block, item.distribution])
+            item.copy.erase()
+
+
+@dataclass(frozen=True)
+class _Work:
+    """A copy to spread."""
+
+    copy: Any
+    block: ThreadBlock
+    distribution: Distribution
+
+
+def _collect(root: Any) -> list[_Work]:
+    """The copies to spread; PassError where a promise cannot be kept."""
+    found: list[_Work] = []
+    for copy in _copies(root):
+        block = enclosing(copy)
+        if block is None:
+            if copy.name == ASYNC_COPY:
+                raise PassError(copy, "copy outside a kernel, expected a gpu.launch")
+        elif copy.name in PLAIN_COPIES and not crosses_memories(copy):
+            remark(copy, "copy left as it is: not between global and workgroup memory")
+        else:
+            found.append(_Work(copy, block, _distribution(copy, block)))
+    return found
+
+
+def _copies(root: Any) -> list[Any]:
+    found: list[Any] = []
+
+    def visit(op: Any) -> Any:
+        if op.name in (ASYNC_COPY, *PLAIN_COPIES):
+            found.append(op)
+        return ir.WalkResult.ADVANCE
+
+    root.operation.walk(visit, ir.WalkOrder.PRE_ORDER)
+    return found
+
+
+def _distribution(copy: Any, block: ThreadBlock) -> Distribution:
+    answer = distribute(copy, block)
+    if isinstance(answer, Rejected):
+        raise PassError(copy, f"cannot spread the copy over threads: {answer.reason}")
+    return answer
+
+
+def _spread(item: _Work, places: Places) -> None:
+    """The accesses of one thread, where the copy stood."""
+    if not is_asynchronous(item.copy, item.distribution):
+        _copy_plainly(item, places)
+        return
+    for number in range(len(places.indices)):
+        _in_round(number, places, lambda indices: _copy_asynchronously(item, indices))
+
+
+def _copy_asynchronously(item: _Work, indices: Sequence[Index]) -> None:
+    source, target = map(behind_casts, item.copy.operands)
+    chunk = item.distribution
+    nvgpu.DeviceAsyncCopyOp(
+        target,
+        [index.value for index in indices],
+        source,
+        _clamped(item, indices),
+        chunk.elements,
+        srcElements=_elements_there(item, indices),
+        bypassL1=chunk.bytes == CP_ASYNC_BYPASS_L1_BYTES,
+    )
+
+
+def _elements_there(item: _Work, indices: Sequence[Index]) -> Any | None:
+    """How many elements of a chunk the source has; None for all of them."""
+    chunk = item.distribution
+    if not chunk.parts:
+        there = _is_there(item, indices)
+        if there is None:
+            return None
+        return arith.select(there, build.index(chunk.elements), build.index(0))
+    *_, column = indices
+    size = _size(item.copy.operands[0], len(indices) - 1)
+    left = arith.subi(column.below(size), column.base)
+    count = arith.minsi(arith.maxsi(left, build.index(0)), build.index(chunk.elements))
+    there = _is_there(item, indices[:-1])
+    return count if there is None else arith.select(there, count, build.index(0))
+
+
+def _is_there(item: _Work, indices: Sequence[Index]) -> Any | None:
+    """Whether the source reaches to `indices`, its first ones; None for surely."""
+    source, target = item.copy.operands
+    there = None
+    for number, index in enumerate(indices):
+        if is_full(source, target, number) or _is_clamped(item, number):
+            continue
+        inside = build.less(index.base, index.below(_size(source, number)))
+        there = inside if there is None else arith.andi(there, inside)
+    return there
+
+
+def _is_clamped(item: _Work, number: int) -> bool:
+    """Whether the last of the source's rows is copied in place of those it lacks.
+
+    Where each row has an address of its own, no condition is then needed.
+    """
+    source, target = item.copy.operands
+    strides, _ = source.type.get_strides_and_offset()
+    return (
+        number in alcop.arbitrary(item.copy)
+        and source.type.is_dynamic_stride_or_offset(strides[number])
+        and not is_full(source, target, number)
+    )
+
+
+def _clamped(item: _Work, indices: Sequence[Index]) -> list[Any]:
+    """`indices` with those that must not be beyond the source's end held there."""
+    source = item.copy.operands[0]
+    return [
+        index.held(arith.subi(_size(source, number), build.index(1)))
+        if _is_clamped(item, number)
+        else index.value
+        for number, index in enumerate(indices)
+    ]
+
+
+def _size(source: Any, number: int) -> Any:
+    size = extent(source, number)
+    if size is None:
+        return memref.dim(source, build.index(number))
+    return build.index(size) if isinstance(size, int) else size
+
+
+def _copy_plainly(item: _Work, places: Places) -> None:
+    """Loads before stores, a bounded number at a time: their latencies overlap."""
+    batches = [
+        places.indices[first : min(first + LOADS_IN_FLIGHT, places.full)]
+        for first in range(0, places.full, LOADS_IN_FLIGHT)
+    ]
+    step = _step_of_all(batches)
+    if step is not None:
+        _copy_batches(item, batches, step)
+    else:
+        for batch in batches:
+            _copy_batch(item, batch)
+    if places.has_last is not None:
+        _in_round(places.full, places, lambda indices: _copy_batch(item, [indices]))
+
+
+def _step_of_all(batches: Sequence[Sequence[tuple[Index, ...]]]) -> list[int] | None:
+    """How far batches are apart, if there are several, all alike."""
+    if len(batches) < 2 or len(batches[0]) != len(batches[-1]):
+        return None
+    steps = [step_between(one, other) for one, other in pairwise(batches)]
+    return steps[0] if all(step == steps[0] for step in steps) else None
+
+
+def _copy_batches(
+    item: _Work, batches: Sequence[Sequence[tuple[Index, ...]]], step: list[int]
+) -> None:
+    """In a loop: all addresses computed ahead would not fit into registers."""
+    bounds = (build.index(0), build.index(len(batches)), build.index(1))
+
+    def batch(number: Any, _: list[Any]) -> Sequence[Any]:
+        _copy_batch(item, further_on(batches[0], number, step))
+        return ()
+
+    build.for_loop(bounds, [], batch)
+
+
+def _copy_batch(item: _Work, batch: Sequence[Sequence[Index]]) -> None:
+    loaded = [_load(item, indices) for indices in batch]
+    for value, indices in zip(loaded, batch, strict=True):
+        _store(item, value, indices)
+
+
+def _in_round(
+    number: int, places: Places, access: Callable[[Sequence[Index]], None]
+) -> None:
+    """`access` at the indices of a round, if the thread takes part in it."""
+    indices = places.indices[number]
+    if places.has_last is None or number + 1 < len(places.indices):
+        access(indices)
+        return
+    guard = scf.IfOp(places.has_last)
+    with ir.InsertionPoint(guard.then_block):
+        access(indices)
+        scf.YieldOp([])
+
+
+def _load(item: _Work, indices: Sequence[Index]) -> Any:
+    source, chunk = behind_casts(item.copy.operands[0]), item.distribution
+    element = source.type.element_type
+    place = _clamped(item, indices)
+    is_scalar = chunk.elements == 1
+    kind = element if is_scalar else ir.VectorType.get([chunk.elements], element)
+
+    def load() -> Any:
+        if is_scalar:
+            return memref.load(source, place)
+        return vector.load(kind, source, place, alignment=chunk.bytes)
+
+    there = _is_there(item, indices)
+    if there is None:
+        return load()
+    choice = scf.IfOp(there, [kind], has_else=True)
+    with ir.InsertionPoint(choice.then_block):
+        scf.YieldOp([load()])
+    with ir.InsertionPoint(choice.else_block):
+        scf.YieldOp([_zero(kind)])
+    return choice.results[0]
+
+
+def _zero(kind: Any) -> Any:
+    if not isinstance(kind, ir.VectorType):
+        return arith.constant(kind, _zero_attribute(kind))
+    zero = _zero_attribute(kind.element_type)
+    return arith.constant(kind, ir.DenseElementsAttr.get_splat(kind, zero))
+
+
+def _zero_attribute(element: Any) -> Any:
+    if isinstance(element, ir.FloatType):
+        return ir.FloatAttr.get(element, 0.0)
+    return ir.IntegerAttr.get(element, 0)
+
+
+def _store(item: _Work, value: Any, indices: Sequence[Index]) -> None:
+    target, chunk = behind_casts(item.copy.operands[1]), item.distribution
+    place = [index.value for index in indices]
+    if chunk.elements == 1:
+        memref.store(value, target, place)
+    else:
+        vector.store(value, target, place, alignment=chunk.bytes)

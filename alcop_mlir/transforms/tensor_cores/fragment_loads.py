@@ -1,0 +1,359 @@
+"""Builders that load operands of mma.sync from shared memory into the lanes of a warp.
+
+[PTX] "Matrix Fragments for mma": in units of 32-bit words, which hold neighbours along
+k, lane l holds of a piece of a, in this order, row g and g + 8 at word t, then both at
+word t + 4, for g = l / 4 and t = l % 4; of a piece of b, words t and t + 4 of column g,
+then of column g + 8.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+from alcop_mlir.analysis.ir.alignment import behind_casts, element_bytes
+from alcop_mlir.analysis.layout.fragment_layout import (
+    BYTES,
+    LDMATRIX_ROW_BYTES,
+    PAIRS,
+    WORDS,
+    FragmentLayout,
+)
+from alcop_mlir.bindings import arith, gpu, ir, memref, nvgpu, nvvm, vector
+from alcop_mlir.passes import build
+from alcop_mlir.target import WARP_SIZE
+from alcop_mlir.transforms.tensor_cores.fragment_access import (
+    HALF,
+    QUAD,
+    AccumulatorSource,
+    Indices,
+    Pieces,
+    lane,
+    moved,
+    pieces,
+    places,
+    shifted,
+)
+from alcop_mlir.transforms.tensor_cores.pair_views import in_pairs
+
+_MATRICES = 4  # 8x8 matrices of an ldmatrix.x4; [PTX] ldmatrix
+_WHOLE = 2 * HALF  # rows of two matrices
+# prmt's selectors that take the first (second) bytes of four pairs, the pairs of the
+# first register before those of the second, and after them; [PTX] prmt
+_PART = ((0x6420, 0x2064), (0x7531, 0x3175))
+
+# The one that takes the first two bytes, and makes each the lower half of 16 bits.
+_SPREAD = 0x4140
+
+
+@dataclass
+class Corners:
+    """Where a lane points its loads: row and column from a piece's first.
+
+    Built where the kernel begins, each when it is first needed: all loads share them.
+    """
+
+    threads: int
+    block: Any
+    built: dict[str, Any] = field(default_factory=dict)
+
+    def of(self, layout: FragmentLayout, way: str) -> tuple[Any, Any]:
+        """The corner of loads of `layout` done in that way."""
+        if way == BYTES and layout.paired:
+            return self._matrices(layout, self._below, HALF)
+        if way in (WORDS, BYTES):
+            return self._of_words(layout, 2 if way == BYTES else 1)
+        if way == PAIRS:
+            return self._once("pairs", self._pairs)
+        columns = LDMATRIX_ROW_BYTES // layout.bytes
+        # Matrices come in the order of the operand's words: the second is the one below
+        # the first, or the one beside it.
+        make = self._below if layout.dims in ("mk", "kn") else self._beside
+        return self._matrices(layout, make, columns)
+
+    def _matrices(
+        self,
+        layout: FragmentLayout,
+        make: Callable[[Any, int], tuple[Any, Any]],
+        columns: int,
+    ) -> tuple[Any, Any]:
+        """Rows of matrices of so many columns."""
+        name = f"{layout.is_along_k} {make.__name__} {columns}"
+        return self._once(name, lambda at: make(at, columns), layout.is_along_k)
+
+    def _of_words(self, layout: FragmentLayout, bundle: int) -> tuple[Any, Any]:
+        """In bundles of so many elements along k."""
+        elements, is_along_k = layout.word_elements // bundle, layout.is_along_k
+        name = f"words {elements} {is_along_k}"
+        k, other = self._once(name, lambda at: self._words(at, elements), is_along_k)
+        return (other, k) if is_along_k else (k, other)
+
+    def selectors(self) -> tuple[Any, Any]:
+        """What prmt takes to part pairs: for the first ones, for the second ones."""
+        return self._once("selectors", self._selectors)
+
+    def _once(
+        self,
+        name: str,
+        make: Callable[[Any], tuple[Any, Any]],
+        has_lane_register: bool = False,
+    ) -> Any:
+        """By the lane's number from its own register, or from the thread's number.
+
+        Which of the two matters to LLVM: it adds constants to rows by `or`, but where
+        the constant's bits are just those that were masked away before, it drops the
+        mask instead, and with it the common part of the addresses, at a register each.
+        Rows of a warp's part begin at bits of the thread's number, those along k at 0.
+        """
+        if name not in self.built:
+            with ir.InsertionPoint.at_block_begin(self.block):
+                at = (
+                    gpu.lane_id(upper_bound=WARP_SIZE)
+                    if has_lane_register
+                    else lane(self.threads)
+                )
+                self.built[name] = make(at)
+        return self.built[name]
+
+    @staticmethod
+    def _below(at: Any, columns: int) -> tuple[Any, Any]:
+        second = build.mul(arith.divui(at, build.index(_WHOLE)), build.index(columns))
+        return arith.remui(at, build.index(_WHOLE)), second
+
+    @staticmethod
+    def _beside(at: Any, columns: int) -> tuple[Any, Any]:
+        half, whole = build.index(HALF), build.index(_WHOLE)
+        second = build.mul(arith.divui(at, whole), half)
+        first = build.mul(
+            arith.divui(arith.remui(at, whole), half), build.index(columns)
+        )
+        return build.add(arith.remui(at, half), second), first
+
+    @staticmethod
+    def _words(at: Any, elements: int) -> tuple[Any, Any]:
+        """Along k and across it: where a lane's first word of a piece begins."""
+        quad = build.index(QUAD)
+        word = build.mul(arith.remui(at, quad), build.index(elements))
+        return word, arith.divui(at, quad)
+
+    @staticmethod
+    def _pairs(at: Any) -> tuple[Any, Any]:
+        """Two matrices share 16 rows, which a lane's word takes by fours.
+
+        The first has rows 0, 1, 4, 5, 10, 11, 14, 15 and the second the others: eight
+        different ones modulo 8, as a swizzle by rows needs to be free of conflicts.
+        """
+        two, eight = build.index(2), build.index(HALF)
+        matrix, within = arith.divui(at, eight), arith.remui(at, eight)
+        row = build.add(
+            build.mul(arith.divui(matrix, two), build.index(_WHOLE)),
+            build.mul(arith.divui(within, two), build.index(4)),
+        )
+        second = arith.xori(
+            arith.remui(matrix, two), arith.divui(within, build.index(4))
+        )
+        row = build.add(row, arith.remui(within, two))
+        return build.add(row, build.mul(second, two)), build.index(0)
+
+    @staticmethod
+    def _selectors(at: Any) -> tuple[Any, Any]:
+        """Lanes of the upper half of a quad get the matrices of `_pairs` swapped."""
+        i32 = ir.IntegerType.get_signless(32)
+        place = arith.remui(at, build.index(QUAD))
+        swapped = arith.cmpi(arith.CmpIPredicate.uge, place, build.index(2))
+        first, second = (
+            arith.select(
+                swapped, arith.constant(i32, reverse), arith.constant(i32, order)
+            )
+            for order, reverse in _PART
+        )
+        return first, second
+
+
+def load_operand(
+    source: Any, indices: Indices, layout: FragmentLayout, kind: Any, corners: Corners
+) -> Pieces:
+    """Pieces of a or b, all of one k before those of the next."""
+    way = layout.way_from(source.type)
+    if way in (PAIRS, BYTES):
+        source, indices = in_pairs(source, indices)
+    else:
+        source = behind_casts(source)
+    corner = shifted(indices, corners.of(layout, way))
+    lane_type = layout.lane_type(kind.element_type)
+    order = sorted(
+        places(layout, kind), key=lambda place: place[layout.dims.index("k")]
+    )
+
+    def piece(row: int, column: int) -> Any:
+        if way in (PAIRS, BYTES):
+            at = moved(corner, row, column // 2)
+            if way == BYTES:
+                return _load_bytes(source, at, layout)
+            return _load_pairs(source, at, layout, lane_type, corners)
+        at = moved(corner, row, column)
+        if way == WORDS:
+            return _load_words(source, at, layout, lane_type)
+        return _ldmatrix(lane_type, source, at, not layout.is_along_k)
+
+    if way == BYTES and layout.paired:
+        loaded = _load_byte_pieces(source, corner, layout, order)
+    else:
+        loaded = {place: piece(*place) for place in order}
+    return pieces(layout, kind, [loaded[place] for place in sorted(loaded)])
+
+
+def load_along(
+    source: AccumulatorSource, layout: FragmentLayout, kind: Any, threads: int
+) -> Pieces:
+    """Pieces of a or b that are the same along k, from one value per row or column."""
+    between = 1 if layout.paired else HALF
+    first = arith.divui(lane(threads), build.index(QUAD))
+    if layout.paired:
+        first = build.mul(first, build.index(2))
+    corner = source.shifted((first, first))  # memory has no dimension along k
+    order = (0, 1, 0, 1) if layout.role == "a" else (0, 0, 1, 1)
+    lane_type = layout.lane_type(kind.element_type)
+    loaded: dict[int, Any] = {}
+    found = []
+    for place in places(layout, kind):
+        number = place[1 - layout.dims.index("k")]
+        if number not in loaded:
+            pair = [
+                memref.load(corner.memory, corner.at(row, row))
+                for row in (number, number + between)
+            ]
+            elements = [pair[n] for n in order for _ in range(layout.word_elements)]
+            loaded[number] = vector.from_elements(lane_type, elements)
+        found.append(loaded[number])
+    return pieces(layout, kind, found)
+
+
+def words(fragment: Any) -> list[Any]:
+    """The 32-bit words of a fragment of 8-bit or 16-bit elements, or of i32."""
+    i32 = ir.IntegerType.get_signless(32)
+    rows, columns = fragment.type.shape
+    per_row = columns * fragment.type.element_type.width // 32
+    cast = vector.bitcast(ir.VectorType.get([rows, per_row], i32), fragment)
+    return [
+        vector.extract(cast, [], [row, word])
+        for row in range(rows)
+        for word in range(per_row)
+    ]
+
+
+def _ldmatrix(kind: Any, source: Any, at: Indices, transpose: bool) -> Any:
+    return nvgpu.ldmatrix(kind, source, at, transpose=transpose, num_tiles=_MATRICES)
+
+
+def _load_words(source: Any, at: Indices, layout: FragmentLayout, kind: Any) -> Any:
+    """Word by word, where ldmatrix does not bring elements to the lanes that they need.
+
+    It moves 16 bits and more along k as they are, and transposes no more than that.
+    """
+    count = layout.word_elements
+    found: list[Any] = []
+    for k, other in _word_places(layout, count):
+        if layout.is_along_k:
+            found += _load_word(source, moved(at, other, k), count)
+        else:
+            rows = range(k, k + count)
+            found += [memref.load(source, moved(at, row, other)) for row in rows]
+    return vector.from_elements(kind, found)
+
+
+def _word_places(layout: FragmentLayout, length: int) -> list[tuple[int, int]]:
+    """Where a lane's words lie from its first, along k and across it, in order.
+
+    length: of a word along k
+    """
+    along, across = (0, QUAD * length), (0, HALF)
+    if layout.role == "a":
+        return [(k, other) for k in along for other in across]
+    return [(k, other) for other in across for k in along]
+
+
+def _load_bytes(source: Any, at: Indices, layout: FragmentLayout) -> Any:
+    """Pairs of bytes along k, spread out: as 16 bits they are halves of a register."""
+    i32 = ir.IntegerType.get_signless(32)
+    spread, zero = arith.constant(i32, _SPREAD), arith.constant(i32, 0)
+    words = [
+        _permute(
+            arith.extui(i32, memref.load(source, moved(at, other, k))), zero, spread
+        )
+        for k, other in _word_places(layout, 1)
+    ]
+    return _as_bytes(words)
+
+
+def _load_byte_pieces(
+    source: Any, corner: Indices, layout: FragmentLayout, order: list[tuple[int, int]]
+) -> dict[tuple[int, int], Any]:
+    """Pieces across k, two neighbours by one ldmatrix: it moves pairs of bytes.
+
+    A lane's word holds a pair of each of two k. Their first bytes are a word of row (of
+    column) 2i, their second bytes one of 2i + 1.
+    """
+    i32 = ir.IntegerType.get_signless(32)
+    loaded = {}
+    rows = dict.fromkeys(row for row, _ in order)
+    for row in rows:
+        columns = [column for other, column in order if other == row]
+        for number in range(0, len(columns), 2):
+            both = columns[number : number + 2]
+            at = moved(corner, row, both[0] // 2)
+            matrices = words(_pair_matrices(source, at, 2 * len(both)))
+            for place, column in enumerate(both):
+                low, high = matrices[2 * place : 2 * place + 2]
+                eight = arith.constant(i32, 8)
+                second = [arith.shrui(word, eight) for word in (low, high)]
+                if layout.role == "a":
+                    found = [low, second[0], high, second[1]]
+                else:
+                    found = [low, high, *second]
+                loaded[row, column] = _as_bytes(found)
+    return loaded
+
+
+def _pair_matrices(source: Any, at: Indices, count: int) -> Any:
+    kind = ir.VectorType.get([count, 2], ir.IntegerType.get_signless(16))
+    return nvgpu.ldmatrix(kind, source, at, transpose=True, num_tiles=count)
+
+
+def _as_bytes(words: list[Any]) -> Any:
+    """The first byte of each half of the words: LLVM keeps them where they are."""
+    i8, i16, i32 = (ir.IntegerType.get_signless(bits) for bits in (8, 16, 32))
+    column = vector.from_elements(ir.VectorType.get([len(words), 1], i32), words)
+    halves = vector.bitcast(ir.VectorType.get([len(words), 2], i16), column)
+    return arith.trunci(ir.VectorType.get([len(words), 2], i8), halves)
+
+
+def _load_word(source: Any, at: Indices, elements: int) -> list[Any]:
+    """Neighbours in a row, by one load."""
+    if elements == 1:
+        return [memref.load(source, at)]
+    kind = ir.VectorType.get([elements], source.type.element_type)
+    word = vector.load(kind, source, at, alignment=elements * element_bytes(kind))
+    return [vector.extract(word, [], [number]) for number in range(elements)]
+
+
+def _load_pairs(
+    source: Any, at: Indices, layout: FragmentLayout, kind: Any, corners: Corners
+) -> Any:
+    """Two matrices hold one half along k of the piece, the other two the other half."""
+    i32 = ir.IntegerType.get_signless(32)
+    first, second, third, fourth = words(_pair_matrices(source, at, _MATRICES))
+    upper = [_permute(first, second, by) for by in corners.selectors()]
+    lower = [_permute(third, fourth, by) for by in corners.selectors()]
+    if layout.role == "a":
+        order = [*upper, *lower]
+    else:
+        order = [upper[0], lower[0], upper[1], lower[1]]
+    column = vector.from_elements(ir.VectorType.get([_MATRICES, 1], i32), order)
+    return vector.bitcast(kind, column)
+
+
+def _permute(low: Any, high: Any, selector: Any) -> Any:
+    mode = ir.Attribute.parse("#nvvm.permute_mode<default>")
+    return nvvm.prmt(low, selector, mode, hi=high)

@@ -1,0 +1,54 @@
+"""Builders of mma.sync on fragments."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from alcop_mlir.bindings import ir, llvm, nvgpu, nvvm, vector
+from alcop_mlir.target import mma_shape
+from alcop_mlir.transforms.tensor_cores.fragment_loads import words
+
+
+def multiply(a: Any, b: Any, sums: Any) -> Any:
+    """`sums` plus the product of a piece of a and half a piece of b."""
+    element = a.type.element_type
+    if isinstance(element, ir.IntegerType):
+        return _multiply_bytes(a, b, sums)
+    shape = mma_shape(element.width // 8)
+    is_tf32 = True if isinstance(element, ir.F32Type) else None
+    return nvgpu.mma_sync(sums.type, a, b, sums, shape, tf32_enabled=is_tf32)
+
+
+def halves(piece: Any) -> tuple[Any, Any]:
+    """The operands of two mma.sync, of neighbouring n, that a piece of b holds."""
+    rows, columns = piece.type.shape
+    lane_type = ir.VectorType.get([rows // 2, columns], piece.type.element_type)
+    first, second = (
+        vector.extract_strided_slice(
+            lane_type, piece, [start, 0], [rows // 2, columns], [1, 1]
+        )
+        for start in (0, rows // 2)
+    )
+    return first, second
+
+
+def _multiply_bytes(a: Any, b: Any, sums: Any) -> Any:
+    """Sums wrap around, as arith.addi does; nvgpu.mma.sync would make them saturate."""
+    i32 = ir.IntegerType.get_signless(32)
+    result = ir.Type.parse("!llvm.struct<(i32, i32, i32, i32)>")
+    m, n, k = mma_shape(1)
+    signed = ir.Attribute.parse("#nvvm.mma_type<s8>")
+    product = nvvm.mma_sync(
+        result,
+        ir.Attribute.parse(f"#nvvm.shape<m = {m}, n = {n}, k = {k}>"),
+        ir.Attribute.parse("#nvvm.mma_layout<row>"),
+        ir.Attribute.parse("#nvvm.mma_layout<col>"),
+        words(a),
+        words(b),
+        words(sums),
+        int_overflow_behavior=ir.Attribute.parse("#nvvm.mma_int_overflow<wrapped>"),
+        multiplicand_a_ptx_type=signed,
+        multiplicand_b_ptx_type=signed,
+    )
+    parts = [llvm.extractvalue(i32, product, [number]) for number in range(4)]
+    return vector.from_elements(sums.type, parts)

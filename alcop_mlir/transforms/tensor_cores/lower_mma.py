@@ -1,0 +1,342 @@
+"""Turn vectors that a warp holds together into fragments that each lane holds.
+
+Before:  %a = vector.transfer_read %tile[%m, %k] : vector<64x16xf16>
+         %s = vector.contract %a, %b, %acc : vector<64x64xf32>
+         vector.transfer_write %s, %C[%m, %n]
+After:   %a0 = nvgpu.ldmatrix %tile[%m + lane ..., %k + ...] -> vector<4x2xf16>, ...
+         %s0 = nvgpu.mma.sync(%a0, %b0, %acc0) -> vector<2x2xf32>, ...
+         gpu.shuffle within quads, then vector.store of 16 bytes of one row
+
+Everything that carries such a vector (scf.for, scf.if, element-wise ops) carries its
+fragments instead; rounding to tf32 becomes cvt.rna. Vectors that no contraction needs
+are left alone. A contraction that mma.sync cannot compute (f16, bf16 and tf32 into f32,
+s8 into i32), or a vector used in a way that does not work on fragments, is an error: as
+code of one thread it would be right, but hopelessly slow. Memory may hold elements of
+another size than those that element-wise ops make of them to be multiplied. Buffers of
+bytes become views of bytes and of pairs, as ldmatrix transposes pairs only.
+
+Where rows of the output are not aligned, or begin within sectors, the warp passes them
+through shared memory, in place of tiles that are not used any more, and stores runs of
+a row. Such a buffer is marked `alcop.overlaid`, which alcop-outline-kernels reads.
+
+Reads and erases no attribute; ops that are made anew keep theirs. Stands after
+the pipeline is expanded, which works on whole vectors, and before
+alcop-swizzle-shared, which needs to see each access.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from alcop_mlir.analysis.ir import loops
+from alcop_mlir.analysis.ir.thread_block import ThreadBlock, enclosing
+from alcop_mlir.analysis.layout.fragment_layout import (
+    FragmentLayout,
+    is_same_along_k,
+    transfer_dims,
+)
+from alcop_mlir.analysis.layout.fragments import (
+    CONTRACT,
+    READ,
+    SLICE,
+    WRITE,
+    Fragments,
+    contraction_layouts,
+    find_fragments,
+    is_elementwise,
+    slice_place,
+)
+from alcop_mlir.bindings import arith, ir, scf, ub, vector
+from alcop_mlir.errors import PassError
+from alcop_mlir.passes.base import Pass
+from alcop_mlir.target import WARP_SIZE
+from alcop_mlir.transforms.tensor_cores.bounds import Bounds, bounds, guarded
+from alcop_mlir.transforms.tensor_cores.fragment_access import (
+    AccumulatorSource,
+    Pieces,
+    load_accumulators,
+    pieces,
+)
+from alcop_mlir.transforms.tensor_cores.fragment_conversions import convert
+from alcop_mlir.transforms.tensor_cores.fragment_loads import (
+    Corners,
+    load_along,
+    load_operand,
+)
+from alcop_mlir.transforms.tensor_cores.fragment_multiply import halves, multiply
+from alcop_mlir.transforms.tensor_cores.fragment_stores import store_accumulators
+from alcop_mlir.transforms.tensor_cores.staged_stores import Stages
+
+
+@dataclass(frozen=True)
+class LowerMma(Pass):
+    name = "alcop-lower-mma"
+
+    def run(self, op: Any) -> None:
+        for block, contractions in _by_thread_block(op).items():
+            first = contractions[0]
+            threads = _threads(block, first)
+            fragments = find_fragments(contractions)
+            corners, stages = Corners(threads, block.body), Stages(threads, block.body)
+            lowering = _Lowering(fragments, threads, corners, stages)
+            lowering.block(block.body)
+            lowering.erase_replaced()
+
+
+def _by_thread_block(root: Any) -> dict[ThreadBlock, list[Any]]:
+    """The contractions of each kernel."""
+    found: dict[ThreadBlock, list[Any]] = {}
+
+    def visit(op: Any) -> Any:
+        block = enclosing(op) if op.name == CONTRACT else None
+        if block is not None:
+            found.setdefault(block, []).append(op)
+        return ir.WalkResult.ADVANCE
+
+    root.operation.walk(visit, ir.WalkOrder.PRE_ORDER)
+    return found
+
+
+def _threads(block: ThreadBlock, op: Any) -> int:
+    if block.threads is None or block.threads % WARP_SIZE:
+        raise PassError(
+            op,
+            f"contraction in a thread block of {block}, expected a multiple of "
+            f"{WARP_SIZE} threads along x",
+        )
+    return block.threads
+
+
+@dataclass
+class _Lowering:
+    """Rewrites a kernel from top to bottom; what is replaced stays until the end.
+
+    corners:  where lanes point their loads of operands
+    stages:   where stores that lanes cannot do well by themselves go through
+    held:     fragments of the values replaced so far
+    replaced: ops to erase, each after the ops that it takes operands from
+    """
+
+    fragments: Fragments
+    threads: int
+    corners: Corners
+    stages: Stages
+    held: dict[Any, tuple[Any, ...]] = field(default_factory=dict)
+    replaced: list[Any] = field(default_factory=list)
+
+    def block(self, block: Any) -> None:
+        """All ops of a block, in order."""
+        for op in list(block.operations):
+            operation = op.operation
+            if operation.name == "scf.yield":
+                continue  # left to the op that it ends
+            if self._concerns(operation):
+                with operation.location, ir.InsertionPoint(operation):
+                    self._rewrite(operation)
+                continue
+            for region in operation.regions:
+                for inner in region.blocks:
+                    self.block(inner)
+
+    def erase_replaced(self) -> None:
+        """Users first: erasing an op that has uses goes unnoticed, then crashes."""
+        for op in reversed(self.replaced):
+            op.erase()
+
+    def _concerns(self, op: Any) -> bool:
+        values = [*op.operands, *op.results]
+        return any(self.fragments.of(value) is not None for value in values)
+
+    def _rewrite(self, op: Any) -> None:
+        self.replaced.append(op)
+        if op.name == "scf.for":
+            self._for(op)
+        elif op.name == "scf.if":
+            self._if(op)
+        elif op.name == READ:
+            self._read(op)
+        elif op.name == WRITE:
+            self._write(op)
+        elif op.name == CONTRACT:
+            self._contract(op)
+        elif op.name == SLICE:
+            self._slice(op)
+        else:
+            assert is_elementwise(op), op.name
+            self._elementwise(op)
+
+    def _for(self, op: Any) -> None:
+        results = list(op.results)
+        inits = self._flat(loops.inits(op), results)
+        loop = scf.ForOp(*loops.bounds(op), inits)
+        _keep_attributes(op, loop)
+        induction, *carried = list(loops.body(op).arguments)
+        induction.replace_all_uses_with(loop.induction_variable)
+        self._learn(carried, list(loop.inner_iter_args))
+        self._learn(results, list(loop.results))
+        self._move(loops.body(op), loop.body, results)
+
+    def _if(self, op: Any) -> None:
+        results = list(op.results)
+        kinds = [kind for result in results for kind in self._kinds(result)]
+        branch = scf.IfOp(op.operands[0], kinds, has_else=True)
+        _keep_attributes(op, branch)
+        self._learn(results, list(branch.results))
+        for old, new in zip(op.regions, branch.regions, strict=True):
+            self._move(old.blocks[0], new.blocks[0], results)
+
+    def _move(self, old: Any, new: Any, results: list[Any]) -> None:
+        """The ops of a block, rewritten; its end yields the fragments of `results`."""
+        for op in list(old.operations):
+            new.append(op.operation)
+        self.block(new)
+        end = list(new.operations)[-1].operation
+        self.replaced.append(end)
+        with end.location, ir.InsertionPoint(end):
+            scf.YieldOp(self._flat(end.operands, results))
+
+    def _read(self, op: Any) -> None:
+        result = op.results[0]
+        layout = self._layout(result)
+        source, *rest = list(op.operands)
+        indices, kind = rest[: source.type.rank], result.type
+        if layout.role == "accumulator":
+            limits = _bounds(op, source, padding=rest[source.type.rank])
+            with guarded(op, limits):
+                place = AccumulatorSource(source, indices, transfer_dims(op))
+                held = load_accumulators(place, layout, kind, self.threads)
+        elif is_same_along_k(op, layout):
+            limits = _bounds(op, source, padding=rest[source.type.rank])
+            with guarded(op, limits):
+                place = AccumulatorSource(source, indices, transfer_dims(op))
+                held = load_along(place, layout, kind, self.threads)
+        else:
+            held = load_operand(source, indices, layout, kind, self.corners)
+        self.held[result] = held.values
+
+    def _write(self, op: Any) -> None:
+        value, target, *indices = list(op.operands)
+        held = self._pieces(value, self._layout(value))
+        with guarded(op, _bounds(op, target)):
+            store_accumulators(op, held, target, indices, self.stages)
+
+    def _contract(self, op: Any) -> None:
+        held = zip(op.operands, contraction_layouts(op), strict=True)
+        a, b, accumulators = (self._pieces(value, layout) for value, layout in held)
+        sums = list(accumulators.values)
+        rows, columns = a.counts["m"], 2 * b.counts["n"]
+        for k in range(a.counts["k"]):
+            across = [
+                half for n in range(b.counts["n"]) for half in halves(b.at(k=k, n=n))
+            ]
+            for m in range(rows):
+                # Back and forth, so that neighbours share an operand of either side.
+                along = range(columns) if m % 2 == 0 else reversed(range(columns))
+                for n in along:
+                    number = m * columns + n
+                    sums[number] = multiply(a.at(m=m, k=k), across[n], sums[number])
+        self.held[op.results[0]] = tuple(sums)
+
+    def _slice(self, op: Any) -> None:
+        """Some rows and columns of pieces."""
+        source, result = op.operands[0], op.results[0]
+        layout = self._layout(result)
+        held, counts = self._pieces(source, layout), layout.grid(result.type)
+        row, column = slice_place(op, layout)
+        first, second = layout.dims
+        self.held[result] = tuple(
+            held.at(**{first: row + i, second: column + j})
+            for i in range(counts[first])
+            for j in range(counts[second])
+        )
+
+    def _elementwise(self, op: Any) -> None:
+        result = op.results[0]
+        layout = self._layout(result)
+        operands = [
+            self._pieces(value, layout).values
+            if isinstance(value.type, ir.VectorType)
+            else None
+            for value in op.operands
+        ]
+        attributes = {name: op.attributes[name] for name in op.attributes}
+        made = []
+        for number, kind in enumerate(self._kinds(result)):
+            taken = [
+                value if held is None else held[number]
+                for value, held in zip(op.operands, operands, strict=True)
+            ]
+            converted = convert(op, taken[0])
+            if converted is None:
+                piece = ir.Operation.create(op.name, [kind], taken, attributes)
+                converted = piece.results[0]
+            made.append(converted)
+        self.held[result] = tuple(made)
+
+    def _layout(self, value: Any) -> FragmentLayout:
+        layout = self.fragments.of(value)
+        assert layout is not None, value
+        return layout
+
+    def _kinds(self, value: Any) -> list[Any]:
+        """Types of what takes the place of `value`."""
+        layout = self.fragments.of(value)
+        if layout is None:
+            return [value.type]
+        count = math.prod(layout.grid(value.type).values())
+        return [layout.lane_type(value.type.element_type)] * count
+
+    def _pieces(self, value: Any, layout: FragmentLayout) -> Pieces:
+        """The fragments of a vector, made here where it is uniform."""
+        if value in self.held:
+            return pieces(layout, value.type, self.held[value])
+        piece = _uniform(value, layout.lane_type(value.type.element_type))
+        count = math.prod(layout.grid(value.type).values())
+        return pieces(layout, value.type, [piece] * count)
+
+    def _flat(self, values: Sequence[Any], results: Sequence[Any]) -> list[Any]:
+        """`values`, which become `results`, with fragments in place of vectors."""
+        flat: list[Any] = []
+        for value, result in zip(values, results, strict=True):
+            layout = self.fragments.of(result)
+            if layout is None:
+                flat.append(value)
+            else:
+                flat.extend(self._pieces(value, layout).values)
+        return flat
+
+    def _learn(self, old: Sequence[Any], new: list[Any]) -> None:
+        """What takes the place of each old value, in order."""
+        taken = iter(new)
+        for value in old:
+            if self.fragments.of(value) is None:
+                value.replace_all_uses_with(next(taken))
+            else:
+                count = len(self._kinds(value))
+                self.held[value] = tuple(next(taken) for _ in range(count))
+
+
+def _keep_attributes(op: Any, new: Any) -> None:
+    """Later passes read some of them, such as `alcop.unroll`."""
+    for name in op.attributes:
+        new.operation.attributes[name] = op.attributes[name]
+
+
+def _bounds(op: Any, array: Any, padding: Any = None) -> Bounds:
+    """Those that a transfer keeps."""
+    inside = [attribute.value for attribute in op.attributes["in_bounds"]]
+    return bounds(array, transfer_dims(op), inside, padding)
+
+
+def _uniform(value: Any, kind: Any) -> Any:
+    """A fragment of a vector that is the same in every element."""
+    op = value.owner
+    if op.name == "vector.broadcast":
+        return vector.broadcast(kind, op.operands[0])
+    if op.name == "ub.poison":
+        return ub.poison(kind)
+    scalar = op.attributes["value"].get_splat_value()
+    return arith.constant(kind, ir.DenseElementsAttr.get_splat(kind, scalar))

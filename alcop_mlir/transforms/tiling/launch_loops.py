@@ -1,0 +1,296 @@
+"""Run each linalg op that is left as a plain kernel, one thread per element.
+
+Before:  linalg.generic ... ins(%A : memref<96x64xf32>) outs(%v : memref<64xf32>)
+After:   gpu.launch blocks(1, 1, 1) threads(64, 1, 1) {
+           %start = memref.load %v[%tx]
+           %sum = scf.for %k = 0 to 96 iter_args(%s = %start) { %s + %A[%k, %tx] }
+           memref.store %sum, %v[%tx] } {alcop.kernel = "reduce"}
+
+The threads of a one-dimensional grid take the elements of the output, the last
+dimension fastest, so that neighbours touch neighbouring bytes; 256 of them are a block.
+The loops of a sum run inside, outer ones first, and keep it in registers; a
+`linalg.fill` just above becomes what it starts from. Where the terms of a sum lie next
+to each other in memory, and the elements do not, a warp makes an element: each lane
+takes every 32nd term, and shuffles combine them in an order that is always the same.
+
+A fill or copy between memrefs is a kernel too, and so is an `scf.parallel`. Sizes may
+be known at run time only: where they could contradict each other, the host asserts that
+no array is too small. No kernel is launched over nothing.
+
+Iterations of loops that are said to be parallel are taken to be independent, and
+arguments not to overlap where one is written: the launcher refuses others. What cannot
+be run so is left alone, with a remark that says why.
+
+Upstream has no pass for that: convert-linalg-to-parallel-loops makes a loop that sums
+up the outermost one where the op has it there, and keeps sums in memory;
+convert-parallel-loops-to-gpu runs one thread per block unless loops are tiled, and the
+bounds that tiling makes are no sizes that can be read back from a launch.
+
+Writes `alcop.kernel`, what the kernel is called after; alcop-outline-kernels erases it.
+Stands behind alcop-tile-to-blocks, which takes the matrix products.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+from alcop_mlir import diagnostics
+from alcop_mlir.analysis.ir.loops import constant
+from alcop_mlir.analysis.linalg import loop_nests
+from alcop_mlir.analysis.linalg.accumulator_init import fill_before
+from alcop_mlir.analysis.linalg.loop_nests import Nest, Rejected
+from alcop_mlir.analysis.linalg.warp_reductions import combining_op
+from alcop_mlir.bindings import affine, arith, ir, memref, scf
+from alcop_mlir.passes import build
+from alcop_mlir.passes.base import Pass
+from alcop_mlir.target import WARP_SIZE
+from alcop_mlir.transforms.tiling.size_checks import assert_at_least, assert_sizes
+from alcop_mlir.transforms.tiling.thread_points import launch_over
+from alcop_mlir.transforms.tiling.warp_reductions import combined, neutral, over_warp
+
+
+@dataclass(frozen=True)
+class LaunchLoops(Pass):
+    name = "alcop-launch-loops"
+    anchor = "func.func"
+
+    def run(self, op: Any) -> None:
+        work = [
+            answer
+            for block in op.regions[0].blocks
+            for inner in block.operations
+            if (answer := _work(inner.operation)) is not None
+        ]
+        taken = [fill for one in work if isinstance(one, _Work) for fill in one.fills]
+        for one in work:
+            if isinstance(one, Rejected):
+                reason = f"'{one.op.name}' is left alone: {one.reason}"
+                diagnostics.remark(one.op, reason)
+            elif one.op not in taken:
+                with one.op.location, ir.InsertionPoint(one.op):
+                    one.launch()
+        for one in work:
+            if isinstance(one, _Work):
+                one.op.erase()
+
+
+@dataclass(frozen=True)
+class _Work:
+    """An op to replace by a launch, and the fills above it that the launch does."""
+
+    op: Any
+    launch: Callable[[], None]
+    fills: tuple[Any, ...] = ()
+
+
+def _work(op: Any) -> _Work | Rejected | None:
+    """What is to be done about `op`; None where it is none of this pass's."""
+    if op.name == "memref.copy":
+        return _Work(op, partial(_launch_copy, op))
+    if op.name == "scf.parallel":
+        reason = _no_plain_parallel(op)
+        return reason or _Work(op, partial(_launch_parallel, op))
+    if not op.name.startswith("linalg."):
+        return None
+    nest = loop_nests.read(op)
+    if isinstance(nest, Rejected):
+        return nest
+    fills = [fill_before(op, out) if nest.inner else None for out in nest.outputs]
+    found = tuple(fill for fill in fills if fill is not None)
+    return _Work(op, partial(_launch_nest, nest, fills), found)
+
+
+def _launch_nest(nest: Nest, fills: list[Any]) -> None:
+    sizes = [_loop_size(nest, loop) for loop in range(len(nest.sizes))]
+    assert_sizes(nest, sizes)
+    points = [sizes[loop] for loop in nest.points]
+    combine = combining_op(nest)
+    if combine is not None:
+        _launch_shared_sums(nest, fills[0], combine, sizes, points)
+        return
+
+    def element(point: list[Any]) -> None:
+        place = dict(zip(nest.points, point, strict=True))
+        starts = [
+            _start(nest, number, fill, place) for number, fill in enumerate(fills)
+        ]
+        results = _run(nest, nest.inner, sizes, place, starts)
+        for number, result in enumerate(results):
+            _store(nest, number, result, place)
+
+    launch_over(points, _kernel_name(nest), element)
+
+
+def _launch_shared_sums(
+    nest: Nest, fill: Any, combine: Any, sizes: list[Any], points: list[Any]
+) -> None:
+    """A warp for each element: the lanes take turns with the terms of a sum."""
+
+    def element(point: list[Any]) -> None:
+        *where, lane = point
+        place = dict(zip(nest.points, where, strict=True))
+        (part,) = _run(
+            nest, nest.inner, sizes, place, [neutral(combine)], (lane, WARP_SIZE)
+        )
+        total = over_warp(combine, part)
+        is_first = arith.cmpi(arith.CmpIPredicate.eq, lane, build.index(0))
+        guard = scf.IfOp(is_first)
+        with ir.InsertionPoint(guard.then_block):
+            start = _start(nest, 0, fill, place)
+            _store(nest, 0, combined(combine, start, total), place)
+            scf.YieldOp([])
+
+    launch_over([*points, WARP_SIZE], _kernel_name(nest), element)
+
+
+def _store(nest: Nest, number: int, value: Any, place: dict[int, Any]) -> None:
+    """Of output `number`."""
+    at = _indices(nest, nest.inputs + number, place)
+    memref.store(value, nest.outputs[number], at)
+
+
+def _kernel_name(nest: Nest) -> str:
+    if nest.op.name == "linalg.generic":
+        return "reduce" if nest.inner else "map"
+    return nest.op.name.removeprefix("linalg.")
+
+
+def _loop_size(nest: Nest, loop: int) -> Any:
+    known = nest.static_size(loop)
+    if known is not None:
+        return known
+    array, dimension = nest.sizes[loop]
+    return memref.dim(array, build.index(dimension))
+
+
+def _start(nest: Nest, number: int, fill: Any, place: dict[int, Any]) -> Any:
+    """What an output's element holds before; None where nobody asks."""
+    if fill is not None:
+        return fill.operands[0]
+    argument = nest.body.arguments[nest.inputs + number]
+    if not nest.inner and not list(argument.uses):
+        return None
+    at = _indices(nest, nest.inputs + number, place)
+    return memref.load(nest.outputs[number], at)
+
+
+def _run(
+    nest: Nest,
+    inner: tuple[int, ...],
+    sizes: list[Any],
+    place: dict[int, Any],
+    sums: list[Any],
+    turns: tuple[Any, int] | None = None,
+) -> list[Any]:
+    """The outputs' elements after the loops `inner`, which start from `sums`.
+
+    turns: the first iteration of the innermost loop, and the step to the next
+    """
+    if not inner:
+        return _body(nest, place, sums)
+
+    def iteration(number: Any, carried: list[Any]) -> list[Any]:
+        inside = place | {inner[0]: number}
+        return _run(nest, inner[1:], sizes, inside, carried, turns)
+
+    first, step = turns if turns is not None and len(inner) == 1 else (0, 1)
+    bounds = (build.value(first), build.value(sizes[inner[0]]), build.index(step))
+    return list(build.for_loop(bounds, sums, iteration).results)
+
+
+def _body(nest: Nest, place: dict[int, Any], sums: list[Any]) -> list[Any]:
+    """The op's body for one iteration; what it yields."""
+    arguments = list(nest.body.arguments)
+    mapping = dict(zip(arguments[nest.inputs :], sums, strict=True))
+    for number, argument in enumerate(arguments[: nest.inputs]):
+        if list(argument.uses):
+            mapping[argument] = _element(nest, number, place)
+    *ops, terminator = [op.operation for op in nest.body.operations]
+    for op in ops:
+        if op.name == "linalg.index":
+            mapping[op.results[0]] = place[op.attributes["dim"].value]
+        else:
+            build.clone(op, mapping)
+    return [mapping.get(value, value) for value in terminator.operands]
+
+
+def _element(nest: Nest, number: int, place: dict[int, Any]) -> Any:
+    """The element of an operand; a scalar operand is one."""
+    operand = nest.op.operands[number]
+    if not isinstance(operand.type, ir.MemRefType):
+        return operand
+    return memref.load(operand, _indices(nest, number, place))
+
+
+def _indices(nest: Nest, number: int, place: dict[int, Any]) -> list[Any]:
+    """Where an operand is accessed, by its map."""
+    one = nest.maps[number]
+    found = []
+    for expression in one.results:
+        if isinstance(expression, ir.AffineDimExpr):
+            found.append(place[ir.AffineDimExpr(expression).position])
+        elif isinstance(expression, ir.AffineConstantExpr):
+            found.append(build.index(ir.AffineConstantExpr(expression).value))
+        else:
+            loops = [place[loop] for loop in range(one.n_dims)]
+            found.append(
+                affine.apply(ir.AffineMap.get(one.n_dims, 0, [expression]), loops)
+            )
+    return found
+
+
+def _launch_copy(op: Any) -> None:
+    source, target = op.operands
+    sizes = [_copied_size(source, target, n) for n in range(target.type.rank)]
+    for number, size in enumerate(sizes):
+        if source.type.is_dynamic_dim(number) or target.type.is_dynamic_dim(number):
+            assert_at_least(source, number, build.value(size))
+            assert_at_least(target, number, build.value(size))
+
+    def element(point: list[Any]) -> None:
+        memref.store(memref.load(source, point), target, point)
+
+    launch_over(sizes, "copy", element)
+
+
+def _copied_size(source: Any, target: Any, number: int) -> Any:
+    for array in (target, source):
+        if not array.type.is_dynamic_dim(number):
+            return array.type.shape[number]
+    return memref.dim(target, build.index(number))
+
+
+def _no_plain_parallel(op: Any) -> Rejected | None:
+    """Why the `scf.parallel` cannot be run; None where it can."""
+    if len(op.results):
+        return Rejected(op, "reduces to values, expected stores to arrays")
+    lower, _, step = _bounds(op)
+    if any(constant(value) != 0 for value in lower) or any(
+        constant(value) != 1 for value in step
+    ):
+        return Rejected(op, "has other bounds, expected loops from 0 by steps of 1")
+    return None
+
+
+def _bounds(op: Any) -> tuple[list[Any], list[Any], list[Any]]:
+    """Lower bounds, upper bounds, steps."""
+    operands, rank = list(op.operands), len(op.regions[0].blocks[0].arguments)
+    return operands[:rank], operands[rank : 2 * rank], operands[2 * rank :]
+
+
+def _launch_parallel(op: Any) -> None:
+    (block,) = op.regions[0].blocks
+    _, upper, _ = _bounds(op)
+
+    def element(point: list[Any]) -> None:
+        mapping = dict(zip(block.arguments, point, strict=True))
+        *ops, _ = list(block.operations)  # the last is scf.reduce
+        for inner in ops:
+            build.clone(inner, mapping)
+
+    known = [constant(value) for value in upper]
+    sizes = [u if k is None else k for u, k in zip(upper, known, strict=True)]
+    launch_over(sizes, "loops", element)

@@ -1,0 +1,60 @@
+"""Which tile of C a block computes; all builds at the current insertion point.
+
+Blocks start in the order of their number, along x first. With `raster` rows of tiles in
+a group they take the tiles of a group down its rows first, then those of the next:
+
+    raster = 1:  0 1 2 3     raster = 2:  0 2 4 6
+                 4 5 6 7                  1 3 5 7
+                 8 9 ...                  8 9 ...  (a last group may have fewer rows)
+
+The blocks that run together then lie in a rectangle, not in a few long rows, and read
+less of A and B from memory: they share more in L2.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from alcop_mlir.bindings import arith
+from alcop_mlir.passes import build
+
+
+def tile_of_block(
+    raster: int, block: tuple[Any, Any], rows: int | Any, columns: int | Any
+) -> tuple[Any, Any]:
+    """Row and column of the tile that the block (x, y) computes.
+
+    rows, columns: of tiles in the grid; values where they are known at run time only
+    """
+    x, y = block
+    group = min(raster, rows) if isinstance(rows, int) else raster
+    if group <= 1 or (isinstance(columns, int) and columns <= 1):
+        return y, x
+    within = arith.remui(y, build.index(group))
+    first = arith.subi(y, within)
+    number = build.add(build.mul(within, _value(columns)), x)
+    height, column = _across(number, first, group, rows)
+    row = build.add(first, arith.subi(number, build.mul(column, height)))
+    return row, column
+
+
+def _across(number: Any, first: Any, group: int, rows: int | Any) -> tuple[Any, Any]:
+    """Rows of the group that begins at `first`; the column of its tile `number`."""
+    if not isinstance(rows, int):
+        height = arith.minui(arith.subi(rows, first), build.index(group))
+        return height, arith.divui(number, height)
+    whole, rest = build.index(group), rows % group
+    column = arith.divui(number, whole)
+    if not rest:
+        return whole, column
+    # Two divisions by constants are quicker than one by a value.
+    fewer = build.index(rest)
+    is_whole = build.less(first, build.index(rows - rest))
+    return (
+        arith.select(is_whole, whole, fewer),
+        arith.select(is_whole, column, arith.divui(number, fewer)),
+    )
+
+
+def _value(size: int | Any) -> Any:
+    return build.index(size) if isinstance(size, int) else size

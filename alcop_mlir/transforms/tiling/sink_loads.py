@@ -1,0 +1,93 @@
+"""Load numbers in the kernels that use them: the host has no access to arrays.
+
+Before:  %x = memref.load %s[] : memref<f32>
+         gpu.launch ... { use(%x) }
+After:   gpu.launch ... { %x = memref.load %s[] : memref<f32>
+           use(%x) }
+
+That is what a `tensor.extract` becomes. Where something between the load and the launch
+may write the array, the load stays where it is, with a remark.
+
+Reads and writes no attributes. Stands behind the passes that make launches, and before
+planning, which looks at where values in a loop come from.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+from alcop_mlir import diagnostics
+from alcop_mlir.analysis.ir.loops import ancestor_in
+from alcop_mlir.analysis.ir.memory import may_alias, root, written_roots
+from alcop_mlir.bindings import ir
+from alcop_mlir.passes import build
+from alcop_mlir.passes.base import Pass
+
+_LAUNCH = "gpu.launch"
+_NO_WRITES = ("cf.assert", "memref.dealloc")
+
+
+@dataclass(frozen=True)
+class SinkLoads(Pass):
+    name = "alcop-sink-loads"
+    anchor = "func.func"
+
+    def run(self, op: Any) -> None:
+        for block in op.regions[0].blocks:
+            loads = [o.operation for o in block.operations if _is_load(o)]
+            for load in reversed(loads):  # an index may be another load's result
+                for launch in _launches_using(load, block):
+                    _sink(load, launch)
+            build.erase_unused(reversed(loads))
+
+
+def _is_load(op: Any) -> bool:
+    return op.operation.name == "memref.load"
+
+
+def _launches_using(load: Any, block: Any) -> list[Any]:
+    """The launches of `block` in which the loaded number is used, in no order."""
+    found: list[Any] = []
+    for use in load.results[0].uses:
+        op = ancestor_in(use.owner, block)
+        if op is not None and op.name == _LAUNCH and op not in found:
+            found.append(op)
+    return found
+
+
+def _sink(load: Any, launch: Any) -> None:
+    writer = _writer_between(load, launch)
+    if writer is not None:
+        reason = f"'{writer.name}' may write the array before its number is used"
+        diagnostics.remark(load, f"'memref.load' is left alone: {reason}")
+        return
+    (body,) = launch.regions[0].blocks
+    with ir.InsertionPoint.at_block_begin(body), load.location:
+        copy = load.clone(ip=ir.InsertionPoint.current)
+    build.remap(launch, {load.results[0]: copy.results[0]})
+
+
+def _writer_between(load: Any, launch: Any) -> Any | None:
+    """An op behind the load, up to the end of the launch, that may write its source."""
+    source = root(load.operands[0])
+    passed = False
+    for op in load.block.operations:
+        for writer, target in _writes(op) if passed else ():
+            if target is None or may_alias(source, target, noalias_arguments=True):
+                return writer
+        if op.operation == launch:
+            return None
+        passed |= op.operation == load
+    return None
+
+
+def _writes(op: Any) -> Iterator[tuple[Any, Any | None]]:
+    """What `op` may write: the writer, the array, None where it is not known."""
+    if op.operation.name == _LAUNCH:
+        for block in op.operation.regions[0].blocks:
+            for inner in block.operations:
+                yield from written_roots(inner)
+    elif op.operation.name not in _NO_WRITES:
+        yield from written_roots(op)

@@ -1,0 +1,75 @@
+"""A `gpu.launch` with one thread per point of a space, at the insertion point."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from alcop_mlir.bindings import arith, gpu, ir, scf
+from alcop_mlir.passes import build
+from alcop_mlir.target import WARP_SIZE
+
+KERNEL = "alcop.kernel"
+THREADS = 256  # of a block: all GPUs hold several such blocks per SM
+_THREAD_ID = 3  # of the block arguments of a launch: behind the block ids
+
+
+def launch_over(
+    sizes: Sequence[Any], name: str, body: Callable[[list[Any]], None]
+) -> None:
+    """Launch `body` once for each point below `sizes`, which are ints or index values.
+
+    The last coordinate is that of neighbouring threads. Nothing is built for a space
+    that is surely empty. `name` is what the kernel is called after.
+    """
+    total = _product(sizes)
+    if total == 0:
+        return
+    threads, one = THREADS, build.index(1)
+    if isinstance(total, int):
+        threads = min(THREADS, -(-total // WARP_SIZE) * WARP_SIZE)
+        blocks = build.index(-(-total // threads))
+    else:
+        blocks = arith.ceildivui(total, build.index(threads))
+    launch = gpu.LaunchOp((blocks, one, one), (build.index(threads), one, one))
+    launch.operation.attributes[KERNEL] = ir.StringAttr.get(name)
+    inside = launch.regions[0].blocks[0]
+    with ir.InsertionPoint(inside):
+        block, thread = inside.arguments[0], inside.arguments[_THREAD_ID]
+        number = build.add(build.mul(block, build.index(threads)), thread)
+        if isinstance(total, int) and total % threads == 0:
+            body(_point(number, sizes))
+        else:
+            _guarded(number, total, lambda: body(_point(number, sizes)))
+        gpu.TerminatorOp()
+
+
+def _guarded(number: Any, total: Any, build_body: Callable[[], None]) -> None:
+    """Only the threads whose number is below `total`."""
+    there = arith.cmpi(arith.CmpIPredicate.ult, number, build.value(total))
+    guard = scf.IfOp(there)
+    with ir.InsertionPoint(guard.then_block):
+        build_body()
+        scf.YieldOp([])
+
+
+def _product(sizes: Sequence[Any]) -> Any:
+    """An int where all are, or one of them is 0; else a value."""
+    known = math.prod(size for size in sizes if isinstance(size, int))
+    values = [size for size in sizes if not isinstance(size, int)]
+    if not values or known == 0:
+        return known
+    total = values[0]
+    for size in values[1:]:
+        total = build.mul(total, size)
+    return total if known == 1 else build.mul(total, build.index(known))
+
+
+def _point(number: Any, sizes: Sequence[Any]) -> list[Any]:
+    """The coordinates of the point that comes at `number` in row-major order."""
+    found = []
+    for size in reversed(sizes[1:]):
+        found.append(arith.remui(number, build.value(size)))
+        number = arith.divui(number, build.value(size))
+    return [*([number] if sizes else []), *reversed(found)]

@@ -1,0 +1,163 @@
+"""Tile a planned matrix product to thread blocks, warps and K steps.
+
+Before:  linalg.matmul {alcop.contraction = ..., alcop.schedule = ...}
+             ins(%A, %B) outs(%C)
+After:   gpu.launch blocks(...) threads(...) {
+           scf.for %k ... iter_args(%acc) {
+             memref.copy %A_tile, %a ; memref.copy %B_tile, %b ; gpu.barrier
+             scf.for %kk ... { transfer_read %a ; transfer_read %b ; vector.contract }
+             gpu.barrier }
+           vector.transfer_write %acc, %C }
+
+The body is tile code: a workgroup buffer belongs to the block, a vector to the warp,
+and a copy between memrefs is done once by the whole block. Read as SPMD code in which
+each thread does all of it, it computes the same. Accumulators are values, never memory.
+`linalg` leaves the order of its iterations open, so the output may not alias an input.
+
+Where a tile may reach beyond the arrays (a size that is not known, or no multiple of
+it), the copy is an `alcop.copy` of the part that there is, which fills the rest with
+zero: `min(tile, M - m0)` rows, `min(step, K - k)` columns. C is then read and written
+`in_bounds = [false, ...]`. A batch is block z, a batch that is summed over a loop
+around the K loop, a vector a matrix of one row. Of arrays with a promise
+(`alcop.row_alignment`) rows are as long as promised, so that all below can see it.
+No product of nothing is launched; one over no K at all is a copy or a fill. With
+`raster` rows of tiles in a group, blocks take the tiles of a group down its rows first.
+
+What the op's body computes of an element of A or B before it multiplies is computed on
+what the warp reads of a tile; tiles are copied as memory holds them. Operands marked
+`precision = "tf32"` are rounded by `arith.truncf` to that type.
+
+Reads and erases `alcop.contraction`; moves `alcop.schedule` to the `gpu.launch`, where
+alcop-plan-pipelines reads the stages. Writes `alcop.kernel`, what the kernel is called
+after; alcop-outline-kernels erases it.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from alcop_mlir.bindings import arith, gpu, ir
+from alcop_mlir.dialects import alcop
+from alcop_mlir.passes import build
+from alcop_mlir.passes.base import Pass
+from alcop_mlir.schedule import Schedule
+from alcop_mlir.target import WARP_SIZE
+from alcop_mlir.transforms.linalg.matrices import Size, loop_sizes
+from alcop_mlir.transforms.tiling.raster import tile_of_block
+from alcop_mlir.transforms.tiling.thread_points import KERNEL
+from alcop_mlir.transforms.tiling.tile_loops import sum_of_products
+from alcop_mlir.transforms.tiling.tile_outputs import (
+    initial_sums,
+    store_start,
+    store_sums,
+)
+from alcop_mlir.transforms.tiling.tiled_contractions import (
+    Product,
+    TileOffsets,
+    scheduled_products,
+)
+
+# Of the block arguments of a gpu.launch, the first grid size: behind block, thread ids.
+_GRID_SIZE = 6
+
+
+@dataclass(frozen=True)
+class TileToBlocks(Pass):
+    name = "alcop-tile-to-blocks"
+    anchor = "func.func"
+
+    def run(self, op: Any) -> None:
+        for product in scheduled_products(op):
+            with product.op.location, ir.InsertionPoint(product.op):
+                _launch(product, loop_sizes(product.arrays))
+            _erase(product)
+
+
+def _erase(product: Product) -> None:
+    """The ops that became a kernel, and the arrays that only they needed."""
+    outputs = [product.out, *(element.output.value for element in product.epilogue)]
+    needed = product.results
+    ops = [product.op, *(element.op for element in product.epilogue)]
+    for op in [product.init_copy, *ops]:
+        if op is not None:
+            op.operation.erase()
+    for array in dict.fromkeys(outputs):
+        if array not in needed:
+            _erase_array(array)
+
+
+def _erase_array(array: Any) -> None:
+    """An allocation that at most its sizes are asked of."""
+    for use in list(array.uses):
+        if use.owner.operation.name == "memref.dealloc":
+            use.owner.operation.erase()
+    build.erase_unused([array.owner])
+
+
+def _launch(product: Product, sizes: dict[str, Size]) -> None:
+    schedule = product.schedule
+    if any(sizes[loop].known == 0 for loop in product.out_loops):
+        return
+    nothing_summed = sizes["k"].known == 0 or sizes["b"].known == 0
+    if nothing_summed and product.init == "read":
+        return
+    tile_m, tile_n, _ = schedule.block
+    batches = build.index(1) if product.sums_batches else sizes["b"].given
+    launch = gpu.LaunchOp(
+        (sizes["n"].blocks(tile_n), sizes["m"].blocks(tile_m), batches),
+        tuple(build.index(threads) for threads in (schedule.threads, 1, 1)),
+    )
+    alcop.put(launch, alcop.ScheduleAttr, schedule.to_dict())
+    launch.operation.attributes[KERNEL] = ir.StringAttr.get(_kernel_name(product.op))
+    arguments = list(launch.regions[0].blocks[0].arguments)
+    with ir.InsertionPoint(launch.regions[0].blocks[0]):
+        place = _place(schedule, sizes, arguments)
+        if nothing_summed:
+            store_start(product, sizes, place, arguments[3])
+        else:
+            initial = initial_sums(product, sizes, place)
+            store_sums(
+                product, sizes, place, sum_of_products(product, sizes, place, initial)
+            )
+        gpu.TerminatorOp()
+
+
+def _kernel_name(op: Any) -> str:
+    return op.operation.name.removeprefix("linalg.").replace("generic", "matmul")
+
+
+def _place(
+    schedule: Schedule, sizes: dict[str, Size], arguments: list[Any]
+) -> TileOffsets:
+    """Of a block, and of its warp: warps run along N first."""
+    x, y, batch, thread = arguments[:4]
+    tile_m, tile_n, _ = schedule.block
+    columns, rows = (
+        -(-size.known // tile) if size.known is not None else blocks
+        for size, tile, blocks in (
+            (sizes["n"], tile_n, arguments[_GRID_SIZE]),
+            (sizes["m"], tile_m, arguments[_GRID_SIZE + 1]),
+        )
+    )
+    row, column = tile_of_block(schedule.raster, (x, y), rows, columns)
+    warp = arith.divui(thread, build.index(WARP_SIZE))
+    warps_n = build.index(schedule.warps[1])
+    return TileOffsets(
+        block={
+            "m": _first(sizes["m"], row, tile_m),
+            "n": _first(sizes["n"], column, tile_n),
+        },
+        warp={
+            "m": build.mul(arith.divui(warp, warps_n), build.index(schedule.warp[0])),
+            "n": build.mul(arith.remui(warp, warps_n), build.index(schedule.warp[1])),
+        },
+        batch=batch,
+    )
+
+
+def _first(size: Size, block: Any, tile: int) -> Any:
+    """First row or column of a block; 0 where there is one block only."""
+    if size.known is not None and size.known < tile:
+        return build.index(0)
+    return build.mul(block, build.index(tile))

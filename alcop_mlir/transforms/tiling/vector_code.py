@@ -1,0 +1,39 @@
+"""Builders that compute scalar code on whole vectors: one op for all elements."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+from alcop_mlir.analysis.ir.loops import defining_op
+from alcop_mlir.bindings import arith, ir, vector
+
+
+def compute(ops: Iterable[Any], shape: list[int], known: dict[Any, Any]) -> None:
+    """Each op on vectors of that shape; what it makes becomes known.
+
+    known: the vector that stands for a scalar of the code; a scalar there, and a
+           constant from outside of the code, is the same for all elements
+    """
+    for op in ops:
+        operation = op.operation
+        if operation.name == "arith.constant":
+            continue  # made where it is used
+        operands = [as_vector(value, shape, known) for value in operation.operands]
+        kinds = [ir.VectorType.get(shape, r.type) for r in operation.results]
+        attributes = {name: operation.attributes[name] for name in operation.attributes}
+        made = ir.Operation.create(operation.name, kinds, operands, attributes)
+        known.update(zip(operation.results, made.results, strict=True))
+
+
+def as_vector(value: Any, shape: list[int], known: dict[Any, Any]) -> Any:
+    """The vector of a scalar of the code."""
+    found = known.get(value, value)
+    if isinstance(found.type, ir.VectorType):
+        return found
+    kind = ir.VectorType.get(shape, found.type)
+    op = defining_op(found)
+    if op is None or op.operation.name != "arith.constant":
+        return vector.broadcast(kind, found)
+    scalar = op.operation.attributes["value"]
+    return arith.constant(kind, ir.DenseElementsAttr.get_splat(kind, scalar))

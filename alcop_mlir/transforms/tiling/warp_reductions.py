@@ -1,0 +1,34 @@
+"""Sums that the lanes of a warp make together; builds at the insertion point."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from alcop_mlir.analysis.linalg.warp_reductions import NEUTRAL
+from alcop_mlir.bindings import arith, gpu, ir
+from alcop_mlir.passes import build
+from alcop_mlir.target import WARP_SIZE
+
+
+def neutral(combine: Any) -> Any:
+    """What a sum by the op `combine` starts from where it has no term yet."""
+    return arith.constant(combine.results[0].type, NEUTRAL[combine.name])
+
+
+def combined(combine: Any, left: Any, right: Any) -> Any:
+    """`combine` on two other values."""
+    mapping = dict(zip(combine.operands, (left, right), strict=True))
+    return build.clone(combine, mapping).results[0]
+
+
+def over_warp(combine: Any, value: Any) -> Any:
+    """The `value`s of all lanes of a warp combined; the same in each lane."""
+    i32 = ir.IntegerType.get_signless(32)
+    width = arith.constant(i32, WARP_SIZE)
+    distance = WARP_SIZE // 2
+    while distance:
+        offset = arith.constant(i32, distance)
+        other = gpu.shuffle(value, offset, width, gpu.ShuffleMode.XOR)[0]
+        value = combined(combine, value, other)
+        distance //= 2
+    return value

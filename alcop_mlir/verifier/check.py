@@ -1,0 +1,315 @@
+"""Checks pipelined programs by running them on slots: `check(op)`.
+
+For the IR after alcop-expand-pipelines or any later pass, as long as it holds scf loops
+and memrefs. It shares no code with the passes that make pipelines. Every kernel is run
+with its loops as they are, the integers that decide slots, branches and commit groups
+computed, and nothing else; what the kernel is not compiled with (sizes, what it loads)
+takes small values in turn, so that loops run 0, 1, 2, ... times. On the way:
+
+- every read of a slot comes after a wait that covers its copies, and a barrier
+- no slot is filled while threads may still read it
+- slots are inside their buffers, and what is read is what was waited for last
+- a wait covers the group that it names
+- when the kernel ends no copy is in flight
+
+Only buffers that asynchronous copies fill, and whose slots can be told apart, are
+followed. A branch whose condition is not known is taken both ways; waits, barriers and
+commits in it count for nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import Any
+
+from alcop_mlir.bindings import ir
+from alcop_mlir.verifier.accesses import (
+    ASYNC_COPIES,
+    COPY,
+    STORE,
+    SlotAccess,
+    find_accesses,
+)
+from alcop_mlir.verifier.program import Node, SlotProgram
+from alcop_mlir.verifier.slot_state import State
+from alcop_mlir.verifier.values import COMMITS, Environment, is_computable
+
+KERNELS = ("gpu.func", "gpu.launch", "func.func")
+MAX_VIOLATIONS = 8  # of a kernel: those after the first few follow from them
+MAX_ITERATIONS = 20_000  # of a run; what comes later is taken for right
+# Regions that run, and how often they are run here; a loop once more than once.
+_RUN_SURELY = {
+    "gpu.launch": 1,
+    "scf.forall": 1,
+    "scf.execute_region": 1,
+    "scf.while": 2,
+}
+
+
+@dataclass(frozen=True)
+class Violation:
+    """What is wrong, at the op where it shows."""
+
+    op: Any
+    message: str
+
+
+def check(op: Any) -> list[Violation]:
+    """What is wrong with the pipelines in `op`; nothing is changed."""
+    return [wrong for kernel in _kernels(op) for wrong in _check_kernel(kernel)]
+
+
+def _kernels(op: Any) -> list[Any]:
+    """The innermost kernels in `op` that hold asynchronous copies."""
+    found: dict[Any, None] = {}
+
+    def visit(inner: Any) -> Any:
+        if inner.name in ASYNC_COPIES:
+            around = inner
+            while around is not None and around.operation.name not in KERNELS:
+                around = around.operation.parent
+            if around is not None:
+                found[around.operation] = None
+        return ir.WalkResult.ADVANCE
+
+    op.operation.walk(visit)
+    return list(found)
+
+
+def _check_kernel(kernel: Any) -> list[Violation]:
+    accesses = find_accesses(kernel)
+    if not accesses:
+        return []
+    program = SlotProgram(kernel, accesses)
+    found: dict[tuple[Any, str], Violation] = {}
+    for assignment in program.values.assignments(max(a.slots for a in accesses)):
+        values = Environment(assignment, program.values.needed)
+        for wrong in _Run(program, values).violations():
+            found.setdefault((wrong.op, wrong.message), wrong)
+        if len(found) >= MAX_VIOLATIONS:
+            break
+    return list(found.values())[:MAX_VIOLATIONS]
+
+
+class _Stopped(Exception):
+    """Enough is known: the run need not go on."""
+
+
+@dataclass
+class _Run:
+    """One run of a kernel, with one assignment of what is not known."""
+
+    program: SlotProgram
+    values: Environment
+    state: State = field(default_factory=State)
+    uncertain: int = 0  # depth of regions that may not run
+    iterations: int = 0
+    found: list[tuple[Any, Violation]] = field(default_factory=list)
+    ignored: set[Any] = field(default_factory=set)  # buffers
+
+    def violations(self) -> Iterator[Violation]:
+        """Run it; what went wrong."""
+        try:
+            for region in self.program.root.regions:
+                self._ops(region)
+            self._at_end()
+        except _Stopped:
+            pass
+        for buffer, wrong in self.found:
+            if buffer not in self.ignored:
+                yield wrong
+
+    def _ops(self, nodes: tuple[Node, ...]) -> list[int | None]:
+        """Run the ops of a block; what its terminator yields."""
+        yielded: list[int | None] = []
+        for node in nodes:
+            if node.name == "scf.yield":
+                yielded = [self.values.get(value) for value in node.operands]
+            elif node.name in _HANDLERS:
+                _HANDLERS[node.name](self, node)
+            elif node.accesses:
+                self._touch(node)
+            elif is_computable(node.op):
+                self.values.compute(node.op, list(node.operands), node.results[0])
+            elif node.name in _RUN_SURELY:
+                for region in node.regions * _RUN_SURELY[node.name]:
+                    self._ops(region)
+            elif node.regions:
+                self._may_run(node)
+        return yielded
+
+    # -- memory ----------------------------------------------------------------------
+
+    def _touch(self, node: Node) -> None:
+        for access in node.accesses:
+            place = self._place(access)
+            if place is None:
+                continue
+            if access.kind == COPY:
+                wrong = self.state.copy_into(place)
+            elif access.kind == STORE:
+                wrong = self.state.store_into(place)
+            else:
+                wrong = self.state.read(place)
+            if wrong:
+                self._say(
+                    access.buffer, node.op, f"slot {place[1]} of {access} {wrong}"
+                )
+
+    def _place(self, access: SlotAccess) -> tuple[int, int] | None:
+        """Buffer and slot; None where the buffer is not followed."""
+        if access.buffer in self.ignored:
+            return None
+        number = self.program.numbers[access.buffer]
+        slot = self.values.get(access.slot)
+        if slot is None:
+            self.ignored.add(access.buffer)
+            self.state.forget([p for p in self.state.slots if p[0] == number])
+            return None
+        if not 0 <= slot < access.slots:
+            message = f"slot {slot} of {access} does not exist"
+            self._say(access.buffer, access.op, message)
+        return number, slot
+
+    def _at_end(self) -> None:
+        for number, slot in sorted(self.state.in_flight()):
+            access = self.program.last_copies[number]
+            self._say(
+                access.buffer,
+                access.op,
+                f"a copy into slot {slot} of {access} is in flight when the kernel "
+                "ends",
+            )
+
+    def _say(self, buffer: Any, op: Any, message: str) -> None:
+        self.found.append((buffer, Violation(op, message)))
+        if len(self.found) >= MAX_VIOLATIONS:
+            raise _Stopped
+
+    # -- synchronisation: where it may not run, nothing is relied on -----------------
+
+    def _commit(self, node: Node) -> None:
+        group = None if self.uncertain else self.state.commit()
+        self.values.set(node.results[0], group)
+
+    def _device_wait(self, node: Node) -> None:
+        attributes = node.op.attributes
+        count = attributes["numGroups"].value if "numGroups" in attributes else 0
+        group = self.values.get(node.operands[0])
+        younger = count if group is None else self.state.younger_than(group)
+        if count < 0:
+            self._say(None, node.op, f"lets {count} groups fly, expected 0 or more")
+        elif count > younger:
+            self._say(
+                None,
+                node.op,
+                f"lets {count} groups fly, but only {younger} are younger than the one "
+                "waited for",
+            )
+        if not self.uncertain:
+            self.state.wait(max(0, count))
+            self.state.name_awaited(group)
+
+    def _consumer_wait(self, node: Node) -> None:
+        group = self.values.get(node.operands[0])
+        if self.uncertain:
+            return
+        if group is not None:
+            self.state.wait(self.state.younger_than(group))
+        self.state.name_awaited(group)
+        self.state.barrier()
+
+    def _barrier(self, _: Node) -> None:
+        if not self.uncertain:
+            self.state.barrier()
+
+    def _release(self, _: Node) -> None:
+        if not self.uncertain:
+            self.state.release()
+
+    def _acquire(self, _: Node) -> None:
+        if not self.uncertain:
+            self.state.acquire()
+
+    # -- control flow ----------------------------------------------------------------
+
+    def _loop(self, node: Node) -> None:
+        lower, upper, step, *carried = [self.values.get(v) for v in node.operands]
+        if lower is None or upper is None or step is None or step <= 0:
+            self._may_run(node)
+            return
+        index, seen = lower, dict[Any, int]()
+        # Where nothing depends on the index, an equal state goes on equally.
+        may_skip = node.arguments[0] not in self.program.values.needed
+        while index < upper:
+            if may_skip and not self.uncertain:
+                here = (self.state.signature(), self._relative(node, carried))
+                before = seen.setdefault(here, index)
+                if before < index:
+                    round_ = index - before
+                    index += (upper - 1 - index) // round_ * round_
+                    may_skip = False
+            self._count_iteration()
+            for argument, value in zip(node.arguments, [index, *carried], strict=True):
+                self.values.set(argument, value)
+            carried = self._ops(node.regions[0]) or carried
+            index += step
+        for result, value in zip(node.results, carried, strict=True):
+            self.values.set(result, value)
+
+    def _relative(self, node: Node, carried: list[int | None]) -> tuple[Any, ...]:
+        """Needed carried values; of groups how many were made since."""
+        needed = self.program.values.needed
+        return tuple(
+            self.state.groups_made - value
+            if value is not None and "token" in str(argument.type)
+            else value
+            for argument, value in zip(node.arguments[1:], carried, strict=True)
+            if argument in needed
+        )
+
+    def _count_iteration(self) -> None:
+        self.iterations += 1
+        if self.iterations > MAX_ITERATIONS:
+            raise _Stopped
+
+    def _branch(self, node: Node) -> None:
+        condition = self.values.get(node.operands[0])
+        if condition is None:
+            self._may_run(node)
+            return
+        yielded = self._ops(node.regions[0 if condition else 1])
+        if node.results:
+            for result, value in zip(node.results, yielded, strict=True):
+                self.values.set(result, value)
+
+    def _may_run(self, node: Node) -> None:
+        """An op that runs one of its regions, or none."""
+        before = self.state
+        ways, given = [], []
+        self.uncertain += 1
+        for region in node.regions:
+            self.state = before.clone()
+            given.append(self._ops(region))
+            ways.append(self.state)
+        self.uncertain -= 1
+        is_complete = node.name == "scf.if" and all(node.regions)
+        self.state, *others = ways if is_complete else [before, *ways]
+        for other in others:
+            self.state.join(other)
+        for number, result in enumerate(node.results):
+            known = {values[number] for values in given} if is_complete else {None}
+            self.values.set(result, known.pop() if len(known) == 1 else None)
+
+
+_HANDLERS = {
+    "scf.for": _Run._loop,
+    "scf.if": _Run._branch,
+    "gpu.barrier": _Run._barrier,
+    "nvgpu.device_async_wait": _Run._device_wait,
+    "alcop.consumer_wait": _Run._consumer_wait,
+    "alcop.consumer_release": _Run._release,
+    "alcop.producer_acquire": _Run._acquire,
+    **dict.fromkeys(COMMITS, _Run._commit),
+}

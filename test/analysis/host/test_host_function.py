@@ -1,0 +1,269 @@
+"""What a compiled host function launches, and what it may not hold."""
+
+from __future__ import annotations
+
+import pytest
+
+from alcop_mlir.analysis.host.host_function import (
+    ArrayType,
+    Host,
+    HostLaunch,
+    LocalArray,
+    host,
+    host_functions,
+)
+from alcop_mlir.analysis.host.host_values import Blocks, Local, SizeOf, StrideOf
+from alcop_mlir.bindings import ir, make_context
+from alcop_mlir.polynomials import size
+
+KERNELS = """
+gpu.module @f_kernels {
+  llvm.func @f(%a: !llvm.ptr, %b: !llvm.ptr) attributes {gpu.kernel, nvvm.kernel} {
+    llvm.return
+  }
+}"""
+ARRAYS = "%a: memref<8x4xf16>, %b: memref<8xf32>, %n: memref<2xf32>"
+CONSTANTS = """
+  %c1 = arith.constant 1 : index
+  %c2 = arith.constant 2 : index
+  %c64 = arith.constant 64 : index
+  %shared = arith.constant 4096 : i32"""
+LAUNCH = """
+  gpu.launch_func @f_kernels::@f blocks in (%c2, %c1, %c1) threads in (%c64, %c2, %c1)
+    dynamic_shared_memory_size %shared
+    args(%b : memref<8xf32>, %view : memref<1xf16>)"""
+VIEW = """
+  %view = memref.reinterpret_cast %a to offset: [0], sizes: [1], strides: [1]
+    : memref<8x4xf16> to memref<1xf16>"""
+
+
+def read(body: str, arguments: str = ARRAYS) -> object:
+    text = f"""module attributes {{gpu.container_module}} {{ {KERNELS}
+      func.func @f({arguments}) {{ {CONSTANTS} {body} return }} }}"""
+    with make_context():
+        module = ir.Module.parse(text)
+    (func,) = host_functions(module)
+    return host(func)
+
+
+def test_launches_are_data() -> None:
+    """Sizes as numbers; arguments by the number of the function's argument."""
+    assert read(VIEW + LAUNCH) == Host(
+        name="f",
+        arrays=(
+            ArrayType("f16", (8, 4), None, 1),
+            ArrayType("f32", (8,), None, 1),
+            ArrayType("f32", (2,), None, 1),
+        ),
+        launches=(HostLaunch("f_kernels", "f", (2, 1, 1), (64, 2, 1), 4096, (1, 0)),),
+    )
+
+
+def test_a_launch_without_dynamic_memory_has_none() -> None:
+    """And there may be several, in order."""
+    without = LAUNCH.replace("dynamic_shared_memory_size %shared", "")
+    found = read(VIEW + LAUNCH + without)
+    assert isinstance(found, Host)
+    assert [launch.shared_bytes for launch in found.launches] == [4096, 0]
+
+
+@pytest.mark.parametrize(
+    ("body", "reason"),
+    [
+        (
+            "memref.copy %b, %b : memref<8xf32> to memref<8xf32>",
+            "'memref.copy' was not compiled to a kernel",
+        ),
+        (
+            "%x = memref.alloca() : memref<8xf32>",
+            "'memref.alloca' was not compiled to a kernel",
+        ),
+        (
+            "%x = memref.alloc() : memref<8xf32, 3>",
+            "allocates memref<8xf32, 3>, expected a plain array",
+        ),
+        (
+            "%x = memref.alloc() : memref<8xcomplex<f32>>",
+            "allocates memref<8xcomplex<f32>>, expected numbers",
+        ),
+        (
+            """%d = memref.dim %b, %c1 : memref<8xf32>
+            %sum = arith.divui %d, %c64 : index
+            %x = memref.alloc(%sum) : memref<?xf32>""",
+            "allocates memref<?xf32> of a size that is none of an argument's",
+        ),
+    ],
+)
+def test_what_is_no_launch_stands_in_the_way(body: str, reason: str) -> None:
+    """The first obstacle says which op it is."""
+    found = read(body)
+    assert isinstance(found, tuple)
+    assert found[0].reason == reason
+
+
+def test_sizes_known_at_run_time() -> None:
+    """Blocks per size, sizes as arguments of a kernel, strides and promises."""
+    arguments = (
+        "%a: memref<?x4xf16> {alcop.row_alignment = 8 : i64}, %b: memref<8xf32>, "
+        "%n: memref<4x4xf32, strided<[8, 1]>>"
+    )
+    body = """
+      %c0 = arith.constant 0 : index
+      %rows = memref.dim %a, %c0 : memref<?x4xf16>
+      %blocks = arith.ceildivui %rows, %c64 : index
+      %size = arith.index_cast %rows : index to i64
+      gpu.launch_func @f_kernels::@f blocks in (%blocks, %rows, %c1)
+        threads in (%c64, %c1, %c1) args(%b : memref<8xf32>, %size : i64)"""
+    found = read(body, arguments)
+    assert isinstance(found, Host)
+    assert found.arrays == (
+        ArrayType("f16", (None, 4), None, 8),
+        ArrayType("f32", (8,), None, 1),
+        ArrayType("f32", (4, 4), (8, 1), 1),
+    )
+    rows = SizeOf(0, 0)
+    (launch,) = found.launches
+    assert launch.grid == (Blocks((rows,), 64), Blocks((rows,), 1), 1)
+    assert launch.arguments == (1, rows)
+
+
+def test_strides_known_at_run_time() -> None:
+    """Where the type has none and sizes do not tell; arguments of a kernel."""
+    arguments = (
+        "%a: memref<?x4xf16, strided<[?, 1]>>, %b: memref<8xf32>, "
+        "%n: memref<?x?xf32>, %o: memref<2x4x4xf32, strided<[?, 8, 2]>>"
+    )
+    body = """
+      %base, %at, %rows, %columns, %pitch, %one = memref.extract_strided_metadata %a
+        : memref<?x4xf16, strided<[?, 1]>>
+        -> memref<f16>, index, index, index, index, index
+      %given = arith.index_cast %pitch : index to i64
+      gpu.launch_func @f_kernels::@f blocks in (%c2, %c2, %c1)
+        threads in (%c64, %c1, %c1) args(%b : memref<8xf32>, %given : i64)"""
+    found = read(body, arguments)
+    assert isinstance(found, Host)
+    strides = [array.strides for array in found.arrays]
+    assert strides == [(None, 1), None, None, (None, 8, 2)]
+    assert found.launches[0].arguments == (1, StrideOf(0, 0))
+    # Not so the offset, nor a size: that is asked for by memref.dim.
+    for other in ("%at", "%rows"):
+        wrong = body.replace("index_cast %pitch", f"index_cast {other}")
+        assert isinstance(read(wrong, arguments), tuple)
+
+
+def test_arrays_that_are_handed_on() -> None:
+    """Allocations are numbered, their sizes are those of arguments or constant."""
+    body = """
+      %c0 = arith.constant 0 : index
+      %rows = memref.dim %a, %c0 : memref<?x4xf16>
+      %x = memref.alloc(%rows) : memref<4x?xf32>
+      %y = memref.alloc() : memref<8xi1>
+      %again = memref.dim %x, %c1 : memref<4x?xf32>
+      %four = memref.dim %x, %c0 : memref<4x?xf32>
+      %both = arith.muli %again, %four : index
+      %all = arith.muli %both, %c2 : index
+      %blocks = arith.ceildivui %all, %c64 : index
+      %size = arith.index_cast %again : index to i64
+      %px = memref.reinterpret_cast %x to offset: [0], sizes: [1], strides: [1]
+        : memref<4x?xf32> to memref<1xf32>
+      gpu.launch_func @f_kernels::@f blocks in (%blocks, %c1, %c1)
+        threads in (%c64, %c1, %c1)
+        args(%px : memref<1xf32>, %y : memref<8xi1>, %size : i64)
+      memref.dealloc %x : memref<4x?xf32>"""
+    found = read(body, "%a: memref<?x4xf16>")
+    assert isinstance(found, Host)
+    rows = SizeOf(0, 0)
+    assert found.locals == (LocalArray("f32", (4, rows)), LocalArray("i1", (8,)))
+    (launch,) = found.launches
+    assert launch.grid == (Blocks((8, rows), 64), 1, 1)
+    assert launch.arguments == (Local(0), Local(1), rows)
+
+
+@pytest.mark.parametrize(
+    ("order", "least", "most"),
+    [
+        ("sle, %more, %columns", "rows + 1", "columns"),
+        ("sge, %columns, %more", "rows + 1", "columns"),
+        ("slt, %more, %columns", "rows + 2", "columns"),
+        ("sgt, %all, %rows", "rows + 1", "rows * columns"),
+        ("sle, %less, %c64", "rows - 1", "64"),
+    ],
+)
+def test_what_is_asserted_of_sizes(order: str, least: str, most: str) -> None:
+    """Sums and products of sizes, also of views."""
+    body = f"""
+      %c0 = arith.constant 0 : index
+      %rows = memref.dim %a, %c0 : memref<?x?xf16>
+      %columns = memref.dim %a, %c1 : memref<?x?xf16>
+      %more = arith.addi %rows, %c1 : index
+      %less = arith.subi %rows, %c1 : index
+      %flat = memref.collapse_shape %a [[0, 1]] : memref<?x?xf16> into memref<?xf16>
+      %all = memref.dim %flat, %c0 : memref<?xf16>
+      %fit = arith.cmpi {order} : index
+      cf.assert %fit, "they do"
+    """
+    found = read(body, "%a: memref<?x?xf16>")
+    assert isinstance(found, Host)
+    (check,) = found.checks
+    names = {SizeOf(0, 0): size("rows"), SizeOf(0, 1): size("columns")}
+    assert str(check.least.substituted(names.__getitem__)) == least
+    assert sorted(str(check.most.substituted(names.__getitem__))) == sorted(most)
+
+
+@pytest.mark.parametrize(
+    "order", ["eq, %rows, %c64", "ult, %rows, %c64", "sle, %half, %c64"]
+)
+def test_what_cannot_be_checked_stands_in_the_way(order: str) -> None:
+    """The launcher compares sums of products of sizes, nothing else."""
+    body = f"""
+      %c0 = arith.constant 0 : index
+      %rows = memref.dim %a, %c0 : memref<?x4xf16>
+      %half = arith.divui %rows, %c2 : index
+      %fit = arith.cmpi {order} : index
+      cf.assert %fit, "they do"
+    """
+    found = read(body, "%a: memref<?x4xf16>")
+    assert isinstance(found, tuple)
+    assert found[0].reason == "checks what is no order of sizes of arrays"
+
+
+def test_launch_sizes_must_be_known() -> None:
+    """A bundle holds numbers, and sizes of arrays."""
+    body = VIEW + "%n0 = arith.index_cast %i : i32 to index"
+    found = read(body + LAUNCH.replace("(%c2, ", "(%n0, "), f"{ARRAYS}, %i: i32")
+    assert isinstance(found, tuple)
+    assert [obstacle.reason.split(",")[0] for obstacle in found] == [
+        "argument 4 of 'f' is i32",
+        "a launch whose sizes are no constants or sizes of arrays",
+    ]
+
+
+@pytest.mark.parametrize(
+    "kind",
+    [
+        "f32",
+        "tensor<4xf32>",
+        "memref<4x4xf32, strided<[4, 1], offset: 4>>",
+        "memref<4x4xf32, strided<[4, 1], offset: ?>>",
+        "memref<4x4xf32, affine_map<(d0, d1) -> (d1, d0)>>",
+    ],
+)
+def test_arguments_must_be_arrays(kind: str) -> None:
+    """The address of the first element, sizes and strides are all that is passed."""
+    found = read("", f"%x: {kind}")
+    assert isinstance(found, tuple)
+    assert found[0].reason.startswith(f"argument 1 of 'f' is {kind}, expected an array")
+
+
+def test_code_with_branches_is_no_list_of_launches() -> None:
+    """It cannot be stored as data."""
+    found = read("cf.br ^bb1 ^bb1:")
+    assert isinstance(found, tuple)
+    assert found[0].reason == "has several blocks, expected straight-line code"
+
+
+def test_declarations_are_no_functions_to_compile() -> None:
+    """They have no body."""
+    with make_context():
+        module = ir.Module.parse("func.func private @f()")
+    assert host_functions(module) == []

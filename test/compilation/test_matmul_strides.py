@@ -1,0 +1,211 @@
+"""Whole chain on arrays with strides and offsets that are known at run time only.
+
+Leading dimensions come as parameters; an array is the view itself, wherever it begins.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from alcop_mlir.compilation import compiler, inputs
+from alcop_mlir.errors import LaunchError
+from alcop_mlir.runtime.launch import Program
+from alcop_mlir.schedule import Schedule
+
+TILE = "block=64,64,32 warp=32,32"
+STAGES = ("1,1", "3,2")
+PROMISE = "{alcop.row_alignment = 16 : i64}"
+
+
+def compiled(text: str, stages: str) -> Program:
+    options = compiler.Options(
+        schedule=Schedule.parse(f"{TILE} stages={stages}"), use_ptxas=False
+    )
+    return Program(
+        compiler.compile_source(inputs.read(text), options), device="emulator"
+    )
+
+
+def product(
+    a: str, b: str, c: str, attributes: str = PROMISE, op: str = "matmul"
+) -> str:
+    return f"""
+      func.func @product(%A: memref<{a}> {attributes}, %B: memref<{b}> {attributes},
+                         %C: memref<{c}> {attributes}) {{
+        linalg.{op} ins(%A, %B : memref<{a}>, memref<{b}>) outs(%C : memref<{c}>)
+        return
+      }}"""
+
+
+def strided(rank: int, element: str, offset: str = "") -> str:
+    shape = "x".join("?" * rank)
+    strides = ", ".join([*"?" * (rank - 1), "1"])
+    return f"{shape}x{element}, strided<[{strides}]{offset}>"
+
+
+def within(
+    random: np.random.Generator, shape: tuple[int, ...], dtype: str, gap: int
+) -> np.ndarray:
+    """A view of an array whose rows are longer by `gap`, all of it filled."""
+    whole = random.uniform(-1, 1, (*shape[:-1], shape[-1] + gap)).astype(dtype)
+    return whole[..., : shape[-1]]
+
+
+def check(program: Program, m: int, n: int, k: int, gaps: tuple[int, int, int]) -> None:
+    """C += A * B; what lies between the rows of C stays as it is."""
+    random = np.random.default_rng(m + n + k)
+    a = within(random, (m, k), "f2", gaps[0])
+    b = within(random, (k, n), "f2", gaps[1])
+    c = within(random, (m, n), "f4", gaps[2])
+    whole = c if c.base is None else c.base
+    expected = whole.astype("f8")
+    expected[:, :n] += a.astype("f8") @ b.astype("f8")
+    program(a, b, c)
+    np.testing.assert_allclose(whole, expected, atol=k * 2.0**-22, rtol=0)
+
+
+@pytest.mark.parametrize("stages", STAGES)
+@pytest.mark.parametrize("offset", ["", ", offset: ?"])
+def test_one_program_for_all_strides(stages: str, offset: str) -> None:
+    a, b, c = (strided(2, element, offset) for element in ("f16", "f16", "f32"))
+    program = compiled(product(a, b, c), stages)
+    parameters = program.function.parameters
+    assert [p.strides for p in parameters] == [
+        (f"arg{number}_stride_0", 1) for number in range(3)
+    ]
+    check(program, 64, 64, 64, (0, 0, 0))
+    check(program, 72, 40, 104, (8, 16, 4))
+    check(program, 1, 136, 8, (0, 200, 8))
+    check(program, 130, 8, 72, (64, 0, 400))
+
+
+@pytest.mark.parametrize("stages", STAGES)
+def test_known_sizes(stages: str) -> None:
+    kinds = "72x104xf16", "104x40xf16", "72x40xf32"
+    a, b, c = (f"{kind}, strided<[?, 1], offset: 7>" for kind in kinds)
+    program = compiled(product(a, b, c), stages)
+    check(program, 72, 40, 104, (8, 16, 4))
+    check(program, 72, 40, 104, (0, 0, 0))
+
+
+def test_a_promise_keeps_the_pipeline(capsys: pytest.CaptureFixture[str]) -> None:
+    """Without it rows begin anywhere, and copies go element by element."""
+    kinds = [strided(2, element) for element in ("f16", "f16", "f32")]
+    program = compiled(product(*kinds), "3,2")
+    assert {p.stages for p in program.function.kernels[0].pipelines} == {2, 3}
+    assert capsys.readouterr().err == ""
+    program = compiled(product(*kinds, attributes=""), "3,2")
+    assert "promise so with alcop.row_alignment = 16" in capsys.readouterr().err
+    check(program, 65, 17, 41, (1, 0, 3))
+
+
+@pytest.mark.parametrize("stages", STAGES)
+def test_batches(stages: str) -> None:
+    """A batch has a stride of its own, which may be anything, even 0 of an input."""
+    kinds = [strided(3, element) for element in ("f16", "f16", "f32")]
+    program = compiled(product(*kinds, op="batch_matmul"), stages)
+    random = np.random.default_rng(0)
+    a = np.broadcast_to(within(random, (40, 72), "f2", 8), (3, 40, 72))
+    b = within(random, (3, 80, 24), "f2", 0)[:, 8:]  # a gap between the batches
+    c = np.zeros((3, 48, 32), "f4")
+    program(a, b, c[:, :40, :24])
+    expected = np.zeros_like(c, "f8")
+    expected[:, :40, :24] = a.astype("f8") @ b.astype("f8")
+    np.testing.assert_allclose(c, expected, atol=72 * 2.0**-22, rtol=0)
+
+
+@pytest.mark.parametrize(("op", "shapes"), [("vecmat", "v"), ("batch_vecmat", "bv")])
+def test_vectors(op: str, shapes: str) -> None:
+    """Those of a batch may lie apart."""
+    rank = len(shapes)
+    a, b, c = (
+        strided(rank, "f16", ", offset: ?"),
+        strided(rank + 1, "f16"),
+        strided(rank, "f32", ", offset: ?"),
+    )
+    program = compiled(product(a, b, c, op=op), "3,2")
+    random = np.random.default_rng(0)
+    batch = (3,) * (rank - 1)
+    left = within(random, (*batch, 72), "f2", 8)
+    right = within(random, (*batch, 72, 40), "f2", 24)
+    out = np.zeros((*batch, 48), "f4")
+    program(left, right, out[..., :40])
+    expected = np.zeros_like(out, "f8")
+    product_of = np.einsum("...k,...kn->...n", left.astype("f8"), right.astype("f8"))
+    expected[..., :40] = product_of
+    np.testing.assert_allclose(out, expected, atol=72 * 2.0**-22, rtol=0)
+
+
+def test_views_of_arguments() -> None:
+    """Which the function takes itself, of sizes and strides that it is given."""
+    whole = strided(2, "f16", ", offset: ?")
+    part = "memref<?x?xf16, strided<[?, 1], offset: ?>>"
+    text = f"""
+      func.func @lower_half(%A: memref<{whole}> {PROMISE},
+                            %B: memref<?x?xf16> {PROMISE},
+                            %C: memref<?x?xf32> {PROMISE}) {{
+        %c0 = arith.constant 0 : index
+        %c1 = arith.constant 1 : index
+        %m = memref.dim %C, %c0 : memref<?x?xf32>
+        %k = memref.dim %A, %c1 : memref<{whole}>
+        %a = memref.subview %A[%m, 0] [%m, %k] [1, 1] : memref<{whole}> to {part}
+        linalg.matmul ins(%a, %B : {part}, memref<?x?xf16>) outs(%C : memref<?x?xf32>)
+        return
+      }}"""
+    program = compiled(text, "3,2")
+    random = np.random.default_rng(0)
+    a = within(random, (80, 72), "f2", 8)
+    b = random.uniform(-1, 1, (72, 24)).astype("f2")
+    c = np.zeros((40, 24), "f4")
+    program(a, b, c)
+    expected = a[40:].astype("f8") @ b.astype("f8")
+    np.testing.assert_allclose(c, expected, atol=72 * 2.0**-22, rtol=0)
+
+
+WHOLE = np.zeros((32, 48), "f2")
+OUT = np.zeros((32, 48), "f4")
+
+
+@pytest.mark.parametrize(
+    ("a", "c", "message"),
+    [
+        (
+            WHOLE[:, :44][:, ::2],
+            OUT[:, :24],
+            r"argument 1 \('arg0'\) has strides of 96x4 bytes, expected "
+            "arg0_stride_0x2",
+        ),
+        (
+            np.zeros((32, 44), "f2")[:, :24],
+            OUT[:, :24],
+            r"argument 1 \('arg0'\) has strides of 88x2 bytes, but the function "
+            "promises multiples of 16",
+        ),
+        (
+            WHOLE[::-1, :24],
+            OUT[:, :24],
+            r"argument 1 \('arg0'\) has strides of -96x2 bytes, expected multiples of "
+            "2, none negative",
+        ),
+        (
+            WHOLE[:, 4:28],
+            OUT[:, :24],
+            r"argument 1 \('arg0'\) starts 8 bytes behind a multiple of 16 bytes, "
+            "expected an aligned array",
+        ),
+        (
+            WHOLE[:, :24],
+            np.lib.stride_tricks.as_strided(OUT, (32, 24), (64, 4)),
+            r"argument 3 \('arg2'\) has strides of 64x4 bytes and is written, "
+            "expected rows apart",
+        ),
+    ],
+)
+def test_arrays_that_do_not_fit(a: np.ndarray, c: np.ndarray, message: str) -> None:
+    """One clear line, before anything runs."""
+    kinds = [strided(2, element) for element in ("f16", "f16", "f32")]
+    program = compiled(product(*kinds), "1,1")
+    b = np.zeros((a.shape[1], 24), "f2")
+    with pytest.raises(LaunchError, match=message):
+        program(a, b, c)

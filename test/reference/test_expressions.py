@@ -1,0 +1,252 @@
+"""Expressions: their values, how far off a kernel may be, and JSON."""
+
+from __future__ import annotations
+
+import json
+import math
+from typing import Any
+
+import numpy as np
+import pytest
+
+from alcop_mlir.errors import ConfigError
+from alcop_mlir.reference import expressions
+from alcop_mlir.reference.evaluation import Bounded, bounded, evaluate
+from alcop_mlir.reference.expressions import (
+    OPERATIONS,
+    Argument,
+    Constant,
+    Expression,
+    Operation,
+)
+
+X, Y, Z = (Argument(number) for number in range(3))
+
+
+def f32(name: str, *operands: Expression) -> Operation:
+    return Operation(name, "f32", operands)
+
+
+GELU = f32(
+    "arith.mulf",
+    f32("arith.mulf", X, Constant(0.5)),
+    f32(
+        "arith.addf",
+        f32("math.erf", f32("arith.divf", X, Constant(math.sqrt(2)))),
+        Constant(1.0),
+    ),
+)
+# Values of all ops, by MLIR's definitions.
+VALUES = [
+    ("arith.negf", (1.5,), -1.5),
+    ("arith.subf", (1.5, 2.0), -0.5),
+    ("arith.divf", (1.0, 8.0), 0.125),
+    ("arith.remf", (-5.5, 2.0), -1.5),
+    ("arith.maximumf", (math.nan, 1.0), math.nan),
+    ("arith.maxnumf", (math.nan, 1.0), 1.0),
+    ("arith.minimumf", (-1.0, math.nan), math.nan),
+    ("arith.minnumf", (-1.0, math.nan), -1.0),
+    ("arith.select", (1, 2.5, 3.5), 2.5),
+    ("arith.select", (0, 2.5, 3.5), 3.5),
+    ("math.fma", (2.0, 3.0, 4.0), 10.0),
+    ("math.round", (2.5,), 3.0),
+    ("math.round", (-2.5,), -3.0),
+    ("math.roundeven", (2.5,), 2.0),
+    ("math.trunc", (-2.7,), -2.0),
+    ("math.floor", (-2.7,), -3.0),
+    ("math.ceil", (-2.7,), -2.0),
+    ("math.rsqrt", (4.0,), 0.5),
+    ("math.cbrt", (-8.0,), -2.0),
+    ("math.exp2", (-3.0,), 0.125),
+    ("math.powf", (2.0, -2.0), 0.25),
+    ("math.log2", (8.0,), 3.0),
+    ("math.log10", (1000.0,), 3.0),
+    ("math.erf", (0.5,), math.erf(0.5)),
+    ("math.tanh", (0.5,), math.tanh(0.5)),
+    ("math.atan2", (1.0, -1.0), math.atan2(1.0, -1.0)),
+    ("math.copysign", (3.0, -0.5), -3.0),
+]
+INTEGERS = [
+    ("arith.addi", "i8", (127, 1), -128),
+    ("arith.muli", "i32", (2**31 - 1, 2**31 - 1), 1),
+    ("arith.subi", "i8", (-128, 1), 127),
+    ("arith.divsi", "i32", (-7, 2), -3),
+    ("arith.remsi", "i32", (-7, 2), -1),
+    ("arith.maxsi", "i8", (-1, 1), 1),
+    ("arith.maxui", "i8", (-1, 1), -1),
+    ("arith.minui", "i8", (-1, 1), 1),
+    ("arith.andi", "i8", (-1, 12), 12),
+    ("arith.ori", "i8", (3, 12), 15),
+    ("arith.xori", "i1", (1, 1), 0),
+    ("arith.trunci", "i8", (300,), 44),
+    ("arith.trunci", "i1", (3,), 1),
+    ("arith.extsi", "i32", (-5,), -5),
+    ("arith.fptosi", "i8", (-3.9,), -3),
+    ("arith.cmpi.ult", "i1", (1, -1), 1),
+    ("arith.cmpi.slt", "i1", (1, -1), 0),
+    ("arith.cmpi.ne", "i1", (1, -1), 1),
+    ("arith.cmpf.olt", "i1", (1, math.nan), 0),
+    ("arith.cmpf.ult", "i1", (1, math.nan), 1),
+    ("arith.cmpf.one", "i1", (math.nan, 1), 0),
+    ("arith.cmpf.une", "i1", (math.nan, 1), 1),
+    ("arith.cmpf.ord", "i1", (2, 1), 1),
+    ("arith.cmpf.uno", "i1", (2, 1), 0),
+    ("math.absi", "i8", (-5,), 5),
+]
+
+
+@pytest.mark.parametrize(
+    ("name", "dtype", "operands", "expected"),
+    [*((name, "f32", given, value) for name, given, value in VALUES), *INTEGERS],
+)
+def test_values(name: str, dtype: str, operands: Any, expected: float) -> None:
+    op = Operation(name, dtype, tuple(Argument(n) for n in range(len(operands))))
+    assert evaluate(op, operands) == pytest.approx(expected, nan_ok=True)
+
+
+@pytest.mark.parametrize("name", sorted(OPERATIONS))
+def test_every_op_has_a_value_for_whole_arrays(name: str) -> None:
+    """Also the bundle's ops that no test above asks the value of."""
+    dtype = "i1" if ".cmp" in name else "i8" if "i" in name[-2:] else "f32"
+    given = [np.full((3, 2), 0.5)] * OPERATIONS[name]
+    op = Operation(name, dtype, tuple(Argument(n) for n in range(len(given))))
+    assert evaluate(op, given).shape == (3, 2)
+
+
+def test_arguments_are_broadcast() -> None:
+    result = evaluate(f32("arith.addf", X, Y), [np.zeros((3, 1)), np.ones((1, 4))])
+    assert result.shape == (3, 4)
+
+
+@pytest.mark.parametrize(
+    "name",
+    "addf subf mulf divf".split(),
+)
+def test_a_rounded_result_is_within_the_error(name: str) -> None:
+    """Of f32 arithmetic on numbers of any size, and of nothing much larger."""
+    random = np.random.default_rng(1)
+    x, y = (
+        random.normal(size=10**4) * 10.0 ** random.integers(-3, 4, 10**4) for _ in "xy"
+    )
+    x, y = x.astype(np.float32), y.astype(np.float32)
+    got = {"addf": x + y, "subf": x - y, "mulf": x * y, "divf": x / y}[name]
+    result = bounded(f32(f"arith.{name}", X, Y), [Bounded(x), Bounded(y)])
+    assert (np.abs(got - result.values) <= result.error).all()
+    assert (result.error <= 2.0**-19 * np.abs(result.values)).all()
+
+
+@pytest.mark.parametrize(
+    ("name", "function"),
+    [
+        ("math.exp", np.exp),
+        ("math.exp2", np.exp2),
+        ("math.tanh", np.tanh),
+        ("math.sin", np.sin),
+        ("math.sqrt", lambda x: np.sqrt(np.abs(x))),
+    ],
+)
+def test_functions_are_allowed_a_few_roundings(name: str, function: Any) -> None:
+    x = np.random.default_rng(2).normal(size=1000).astype(np.float32) * 3
+    operand = f32("math.absf", X) if name == "math.sqrt" else X
+    result = bounded(f32(name, operand), [Bounded(x)])
+    assert (np.abs(function(x) - result.values) <= result.error).all()
+    assert (result.error <= 1e-5 * (np.abs(result.values) + 1)).all()
+
+
+def test_errors_of_arguments_are_carried_on() -> None:
+    """By the slope; across a step by all of it."""
+    square = bounded(f32("arith.mulf", X, X), [Bounded(np.array(3.0), 0.01)])
+    assert square.error == pytest.approx(0.06, rel=0.01)
+    floor = f32("math.floor", X)
+    assert bounded(floor, [Bounded(np.array(2.999), 0.01)]).error == 1
+    assert bounded(floor, [Bounded(np.array(2.5), 0.01)]).error == 0
+    relu = f32(
+        "arith.select",
+        Operation("arith.cmpf.ogt", "i1", (X, Constant(0.0))),
+        X,
+        Constant(0.0),
+    )
+    near = bounded(relu, [Bounded(np.array(0.001), 0.002)])
+    assert 0.001 <= near.error <= 0.004
+
+
+def test_half_precision_is_rounded_to_it() -> None:
+    product = Operation("arith.mulf", "f16", (X, Y))
+    result = bounded(product, [Bounded(np.array(1.5)), Bounded(np.array(1.25))])
+    assert result.error == pytest.approx(1.875 * 2.0**-11, rel=1e-3)
+    widened = Operation("arith.extf", "f32", (X,))
+    assert bounded(widened, [Bounded(np.array(1.5))]).error == 0
+
+
+def test_unwritten_and_infinite_values_have_no_error() -> None:
+    """What is no number stays none."""
+    result = bounded(f32("math.absf", X), [Bounded(np.array([np.nan, -np.inf]), 0.1)])
+    assert np.isnan(result.values[0])
+    assert result.values[1] == np.inf
+    assert (result.error == 0).all()
+
+
+@pytest.mark.parametrize(
+    "expression",
+    [
+        GELU,
+        Constant(-math.inf),
+        Argument(3),
+        Operation("arith.cmpf.ole", "i1", (X, Constant(1e-30))),
+        f32("arith.select", X, Y, Z),
+    ],
+    ids=["gelu", "inf", "argument", "compare", "select"],
+)
+def test_json_and_back(expression: Expression) -> None:
+    text = json.dumps(expressions.to_json(expression), allow_nan=False)
+    assert expressions.from_json(json.loads(text)) == expression
+
+
+def nested(depth: int) -> Any:
+    value: Any = {"argument": 0}
+    for _ in range(depth):
+        value = {"op": "arith.negf", "type": "f32", "operands": [value]}
+    return value
+
+
+def doubled(depth: int) -> Any:
+    value: Any = {"argument": 0}
+    for _ in range(depth):
+        value = {"op": "arith.addf", "type": "f32", "operands": [value, value]}
+    return value
+
+
+@pytest.mark.parametrize(
+    ("value", "message"),
+    [
+        (None, "expression is None, expected an object"),
+        ("exec('1')", "expected an object"),
+        (True, "expression is True, expected an object"),
+        ({"argument": -1}, "'argument' is -1, expected 0 or more"),
+        ({"argument": "x"}, "'argument' is 'x', expected int"),
+        ({}, "expression has no 'op'"),
+        ({"op": "os.system", "operands": []}, "unknown op 'os.system'"),
+        ({"op": "arith.addf", "operands": [1]}, "has 1 operands, expected 2"),
+        ({"op": "arith.negf", "operands": [1]}, "has no 'type'"),
+        ({"op": "arith.negf", "type": "i9", "operands": [1]}, "'type' is 'i9'"),
+        (nested(1000), "nested more than 64 deep"),
+        (doubled(20), "larger than 400 ops"),
+        (10**400, "is no float64"),
+    ],
+)
+def test_damaged_json_is_refused(value: Any, message: str) -> None:
+    with pytest.raises(ConfigError) as caught:
+        expressions.from_json(value)
+    assert message in str(caught.value)
+
+
+def test_parts() -> None:
+    assert expressions.arguments(GELU) == {0}
+    assert len(list(expressions.parts(GELU))) == 10
+    assert expressions.substitute(f32("arith.addf", X, Y), {1: Constant(2.0)}) == f32(
+        "arith.addf", X, Constant(2.0)
+    )
+    wide = f32("arith.extf", Operation("arith.truncf", "f16", (X,)))
+    assert expressions.behind(wide, ("arith.extf", "arith.truncf")) == X
+    assert expressions.behind(wide, ("arith.extf",)) != X
+    assert expressions.is_small(GELU)

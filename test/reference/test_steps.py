@@ -1,0 +1,98 @@
+"""Steps of a reference: their way through JSON, and what is refused there."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+
+from alcop_mlir.errors import ConfigError
+from alcop_mlir.reference import steps
+from alcop_mlir.reference.expressions import Argument, Constant, Operation
+from alcop_mlir.reference.steps import (
+    Einsum,
+    Insert,
+    Map,
+    Reduction,
+    Reshape,
+    Slice,
+    Step,
+    WindowViews,
+)
+
+SUM = Operation("arith.addf", "f32", (Argument(0), Argument(1)))
+STEPS: list[Step] = [
+    Einsum("A", "B", "%0", "mk,kn->mn", None, "tf32"),
+    Einsum("A", "B", "%1", "bmk,bkn->bmn", "C", dtype="f16", sums="f16"),
+    Map(("%0", "A"), "ij,i.->ij", "%2", SUM, ("M", 16)),
+    Map((), "->", "%3", Constant(float("inf")), ()),
+    Reduction(("A",), "ij->i", "%4", Argument(0), "arith.maximumf", "f32", "C"),
+    Reshape("A", "%5", ("M", 4, 4)),
+    Slice("A", "%6", (0, 2), (4, 4), (1, 2)),
+    Insert("%6", "B", "B", (0, 0), (4, 4), (2, 1)),
+    WindowViews("A", "%8", 1, 3, 2, 4, 1),
+]
+
+
+def through_json(given: list[Step]) -> tuple[Step, ...]:
+    text = json.dumps([steps.to_json(step) for step in given], allow_nan=False)
+    return steps.from_json(json.loads(text), "ABC", {"M"})
+
+
+def test_json_and_back() -> None:
+    assert through_json(STEPS) == tuple(STEPS)
+
+
+def test_a_contraction_may_say_less() -> None:
+    """As bundles did before there were other steps."""
+    value = {"op": "contraction", "lhs": "A", "rhs": "B", "out": "C", "maps": "k,k->"}
+    assert steps.from_json([value], "ABC", ()) == (
+        Einsum("A", "B", "C", "k,k->", None),
+    )
+
+
+@pytest.mark.parametrize(
+    ("number", "changes", "message"),
+    [
+        (0, {"op": "eval"}, "'op' is 'eval', expected one of contraction, map"),
+        (0, {"lhs": "Q"}, "unknown array 'Q'"),
+        (0, {"lhs": 7}, "'lhs' is 7, expected str"),
+        (0, {"maps": "mk->mn"}, "'maps' is 'mk->mn'"),
+        (0, {"maps": "mm,kn->mn"}, "'maps' is 'mm,kn->mn'"),
+        (0, {"maps": "mk,kn->mq"}, "has a loop of 'out' only"),
+        (0, {"precision": "f4"}, "'precision' is 'f4'"),
+        (1, {"dtype": "i7"}, "'dtype' is 'i7'"),
+        (2, {"inputs": ["A"]}, "'maps' is 'ij,i.->ij'"),
+        (2, {"inputs": ["A", 3]}, "unexpected 3"),
+        (2, {"maps": "ij,k.->ij"}, "in a map"),
+        (2, {"shape": [4]}, "in a map"),
+        (2, {"shape": ["Q", 4]}, "unknown size 'Q'"),
+        (2, {"shape": [-1, 4]}, "unexpected -1"),
+        (2, {"expression": {"argument": 2}}, "argument 2 of 2 inputs"),
+        (2, {"expression": {"op": "eval"}}, "unknown op 'eval'"),
+        (4, {"combine": "arith.divf"}, "'combine' is 'arith.divf'"),
+        (4, {"init": "Q"}, "unknown array 'Q'"),
+        (6, {"sizes": [4]}, "of different ranks"),
+        (6, {"strides": [1, -1]}, "unexpected -1"),
+        (8, {"taps": -1}, "'taps' is -1, expected 0 or more"),
+    ],
+)
+def test_damaged_json_is_refused(
+    number: int, changes: dict[str, Any], message: str
+) -> None:
+    values = [steps.to_json(step) for step in STEPS]
+    values[number] |= changes
+    with pytest.raises(ConfigError) as caught:
+        steps.from_json(values, "ABC", {"M"})
+    assert message in str(caught.value)
+
+
+def test_names_and_sizes_are_replaced() -> None:
+    names = {"A": "a", "%0": "zero", "C": "c"}
+    assert steps.renamed(STEPS[2], names) == Map(
+        ("zero", "a"), "ij,i.->ij", "%2", SUM, ("M", 16)
+    )
+    assert steps.renamed(STEPS[4], names).reads == ("a", "c")
+    assert steps.with_sizes(STEPS[5], {"M": 3}) == Reshape("A", "%5", (3, 4, 4))
+    assert steps.with_sizes(STEPS[0], {"M": 3}) == STEPS[0]

@@ -1,0 +1,68 @@
+"""Which tile a block computes: every tile once, in the order that `raster` says."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from alcop_mlir import bindings
+from alcop_mlir.analysis.ir.loops import constant
+from alcop_mlir.bindings import func, ir, passmanager
+from alcop_mlir.passes import build
+from alcop_mlir.transforms.tiling.raster import tile_of_block
+
+GRIDS = [(1, 1), (1, 7), (7, 1), (2, 3), (5, 4), (8, 3), (9, 5)]
+RASTERS = [1, 2, 3, 4, 8, 64]
+
+
+@pytest.mark.parametrize("known", [True, False])
+@pytest.mark.parametrize("raster", RASTERS)
+@pytest.mark.parametrize(("rows", "columns"), GRIDS)
+def test_every_tile_once_in_order(
+    rows: int, columns: int, raster: int, known: bool
+) -> None:
+    wanted = [
+        (row, column)
+        for first in range(0, rows, raster)
+        for column in range(columns)
+        for row in range(first, min(first + raster, rows))
+    ]
+    if raster == 1:
+        wanted = [(row, column) for row in range(rows) for column in range(columns)]
+    assert tiles(raster, rows, columns, known) == wanted
+
+
+def test_what_needs_no_arithmetic_gets_none() -> None:
+    with bindings.make_context(), ir.Location.unknown():
+        module = ir.Module.create()
+        with ir.InsertionPoint(module.body):
+            x, y = build.index(3), build.index(2)
+            assert tile_of_block(1, (x, y), 8, 8) == (y, x)
+            assert tile_of_block(8, (x, y), 1, 8) == (y, x)
+            assert tile_of_block(8, (x, y), 8, 1) == (y, x)
+
+
+def tiles(raster: int, rows: int, columns: int, known: bool) -> list[tuple[int, int]]:
+    """The tile of each block in their order, folded to numbers by MLIR."""
+    with bindings.make_context(), ir.Location.unknown():
+        module = ir.Module.create()
+        kind = ir.FunctionType.get([], [ir.IndexType.get()] * (2 * rows * columns))
+        with ir.InsertionPoint(module.body):
+            function = func.FuncOp("tiles", kind)
+        with ir.InsertionPoint(function.add_entry_block()):
+            found: list[Any] = []
+            for y in range(rows):
+                for x in range(columns):
+                    sizes = (rows, columns)
+                    if not known:
+                        sizes = tuple(build.index(size) for size in sizes)
+                    block = (build.index(x), build.index(y))
+                    found.extend(tile_of_block(raster, block, *sizes))
+            func.ReturnOp(found)
+        passmanager.PassManager.parse("builtin.module(canonicalize)").run(
+            module.operation
+        )
+        returned = next(iter(module.body.operations)).regions[0].blocks[0].operations
+        numbers = [constant(value) for value in list(returned)[-1].operands]
+    return list(zip(numbers[::2], numbers[1::2], strict=True))

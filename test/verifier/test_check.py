@@ -1,0 +1,270 @@
+"""The structural check: right pipelines pass, each seeded bug is found and named."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from alcop_mlir import diagnostics
+from alcop_mlir.bindings import arith, ir, make_context
+from alcop_mlir.dialects import alcop
+from alcop_mlir.pipelines.driver import run_pipeline
+from alcop_mlir.verifier.check import check
+
+SHAPES = [
+    (stages, tail, bounds)
+    for stages in ("2,1", "3,1", "3,2", "2,3", "4,3", "6,1")
+    for tail in ("predicated", "wrap")
+    for bounds in ("static", "run-time")
+]
+UPPER = {"static": "%c12", "run-time": "%n"}
+WAIT, BARRIER = "nvgpu.device_async_wait", "gpu.barrier"
+VIEW, COPY = "memref.subview", "nvgpu.device_async_copy"
+
+
+def kernel(bounds: str) -> str:
+    """Two buffers; one is read in an inner loop, which can be a register pipeline."""
+    shared = "memref<32xf32, #gpu.address_space<workgroup>>"
+    return f"""
+      gpu.module @kernels {{
+        gpu.func @kernel(%A: memref<64x32xf32>, %B: memref<64x32xf32>, %n: index)
+            workgroup(%a : {shared}, %b : {shared}) kernel
+            attributes {{known_block_size = array<i32: 32, 1, 1>}} {{
+          %c0 = arith.constant 0 : index
+          %c1 = arith.constant 1 : index
+          %c4 = arith.constant 4 : index
+          %c12 = arith.constant 12 : index
+          %zero = arith.constant 0.0 : f32
+          %t = gpu.thread_id x
+          %sum = scf.for %k = %c0 to {UPPER[bounds]} step %c1
+              iter_args(%acc = %zero) -> (f32) {{
+            %x = memref.load %A[%k, %t] : memref<64x32xf32>
+            memref.store %x, %a[%t] : {shared}
+            %y = memref.load %B[%k, %t] : memref<64x32xf32>
+            memref.store %y, %b[%t] : {shared}
+            gpu.barrier
+            %in = scf.for %i = %c0 to %c4 step %c1 iter_args(%s = %acc) -> (f32) {{
+              %at = arith.xori %t, %i : index
+              %p = memref.load %a[%at] : {shared}
+              %q = memref.load %b[%at] : {shared}
+              %m = arith.mulf %p, %q : f32
+              %r = arith.addf %s, %m : f32
+              scf.yield %r : f32
+            }}
+            gpu.barrier
+            scf.yield %in : f32
+          }}
+          memref.store %sum, %A[%c0, %t] : memref<64x32xf32>
+          gpu.return
+        }}
+      }}"""
+
+
+@pytest.fixture(autouse=True)
+def context() -> Iterator[None]:
+    with make_context(), ir.Location.unknown(), diagnostics.collect():
+        alcop.load()
+        yield
+
+
+def expanded(stages: str, tail: str, bounds: str) -> Any:
+    """The kernel with its loop expanded; alcop's primitives still stand."""
+    module = ir.Module.parse(kernel(bounds))
+    plan = f"alcop-plan-pipelines{{stages={stages} tail={tail}}}"
+    passes = f"{plan},alcop-multi-buffer,alcop-expand-pipelines"
+    run_pipeline(module, f"builtin.module({passes})")
+    assert ops(module, "alcop.consumer_wait"), "the kernel was not pipelined"
+    return module
+
+
+def placed(stages: str, tail: str, bounds: str) -> Any:
+    """The same with waits and barriers placed."""
+    module = expanded(stages, tail, bounds)
+    run_pipeline(module, "builtin.module(canonicalize,cse,alcop-place-waits)")
+    return module
+
+
+def ops(module: Any, name: str) -> list[Any]:
+    found: list[Any] = []
+
+    def visit(op: Any) -> Any:
+        if op.name == name:
+            found.append(op)
+        return ir.WalkResult.ADVANCE
+
+    module.operation.walk(visit, ir.WalkOrder.PRE_ORDER)
+    return found
+
+
+def messages(module: Any) -> list[str]:
+    return [violation.message for violation in check(module.operation)]
+
+
+def count(wait: Any) -> int:
+    return wait.attributes["numGroups"].value
+
+
+def set_count(wait: Any, number: int) -> None:
+    i32 = ir.IntegerType.get_signless(32)
+    wait.attributes["numGroups"] = ir.IntegerAttr.get(i32, number)
+
+
+def set_slot(view: Any, slot: int) -> None:
+    with view.location, ir.InsertionPoint(view):
+        view.operands[1] = arith.constant(ir.IndexType.get(), slot)
+
+
+@pytest.mark.parametrize(("stages", "tail", "bounds"), SHAPES)
+def test_right_pipelines_pass(stages: str, tail: str, bounds: str) -> None:
+    assert messages(expanded(stages, tail, bounds)) == []
+    module = placed(stages, tail, bounds)
+    assert messages(module) == []
+    after = "alcop-unroll-steady-state,canonicalize,cse,fold-memref-alias-ops"
+    for step in after.split(","):
+        run_pipeline(module, f"builtin.module({step})")
+        assert messages(module) == [], step
+
+
+LAUNCH = """
+  func.func @kernel(%A: memref<64x32xf32>, %n: index) {
+    %c0 = arith.constant 0 : index
+    %c1 = arith.constant 1 : index
+    %c32 = arith.constant 32 : index
+    %half = arith.divui %n, %c32 : index
+    gpu.launch blocks(%bx, %by, %bz) in (%gx = %c1, %gy = %c1, %gz = %c1)
+        threads(%tx, %ty, %tz) in (%sx = %c32, %sy = %c1, %sz = %c1) {
+      %a = memref.alloc() : memref<32xf32, #gpu.address_space<workgroup>>
+      scf.for %again = %c0 to %half step %c1 {
+        scf.for %k = %c0 to %n step %c1 {
+          %x = memref.load %A[%k, %tx] : memref<64x32xf32>
+          memref.store %x, %a[%tx] : memref<32xf32, #gpu.address_space<workgroup>>
+          gpu.barrier
+          %y = memref.load %a[%tx] : memref<32xf32, #gpu.address_space<workgroup>>
+          memref.store %y, %A[%c0, %tx] : memref<64x32xf32>
+          gpu.barrier
+        }
+      }
+      gpu.terminator
+    }
+    return
+  }"""
+
+
+def test_numbers_from_outside_of_the_kernel() -> None:
+    """Constants and bounds of a launch stand before it; its loops run all the same."""
+    text = LAUNCH.replace("memref.store %y, %A", "memref.store %y, %B").replace(
+        "%n: index", "%B: memref<64x32xf32>, %n: index"
+    )
+    passes = (
+        "alcop-plan-pipelines{stages=3,1 assume-noalias-args=true},alcop-multi-buffer,"
+        "alcop-expand-pipelines,canonicalize,cse,alcop-place-waits"
+    )
+
+    def placed_launch() -> Any:
+        module = ir.Module.parse(text)
+        run_pipeline(module, f"builtin.module({passes})")
+        return module
+
+    assert messages(placed_launch()) == []
+    for number in range(len(ops(placed_launch(), WAIT))):
+        module = placed_launch()
+        ops(module, WAIT)[number].erase()
+        assert any("in flight" in found for found in messages(module)), number
+
+
+def test_a_kernel_without_pipelines_passes() -> None:
+    assert messages(ir.Module.parse(kernel("static"))) == []
+
+
+@pytest.mark.parametrize(("stages", "tail", "bounds"), SHAPES)
+def test_each_wait_is_needed(stages: str, tail: str, bounds: str) -> None:
+    for number in range(len(ops(placed(stages, tail, bounds), WAIT))):
+        module = placed(stages, tail, bounds)
+        ops(module, WAIT)[number].erase()
+        found = messages(module)
+        assert any("in flight" in message for message in found), number
+
+
+@pytest.mark.parametrize(("stages", "tail", "bounds"), SHAPES)
+def test_no_wait_lets_more_groups_fly(stages: str, tail: str, bounds: str) -> None:
+    for number in range(len(ops(placed(stages, tail, bounds), WAIT))):
+        module = placed(stages, tail, bounds)
+        wait = ops(module, WAIT)[number]
+        most = count(wait)
+        set_count(wait, most + 1)
+        assert (
+            f"lets {most + 1} groups fly, but only {most} are younger than the one "
+            "waited for"
+        ) in messages(module), number
+
+
+@pytest.mark.parametrize(("stages", "tail", "bounds"), SHAPES)
+def test_each_barrier_is_needed(stages: str, tail: str, bounds: str) -> None:
+    barriers = len(ops(placed(stages, tail, bounds), BARRIER))
+    # That of the last wait of a pipeline that wraps around: nobody reads afterwards.
+    needed = barriers - (tail == "wrap")
+    for number in range(needed):
+        module = placed(stages, tail, bounds)
+        ops(module, BARRIER)[number].erase()
+        found = messages(module)
+        assert any("with no barrier since" in message for message in found), number
+
+
+@pytest.mark.parametrize(("stages", "tail", "bounds"), SHAPES)
+def test_a_slot_beyond_the_last(stages: str, tail: str, bounds: str) -> None:
+    module = placed(stages, tail, bounds)
+    slots = int(stages[0])
+    dynamic = [view for view in ops(module, VIEW) if len(view.operands) > 1]
+    assert dynamic
+    set_slot(dynamic[0], slots)
+    kind = f"memref<{slots}x32xf32, #gpu.address_space<workgroup>>"
+    assert f"slot {slots} of '{kind}' does not exist" in messages(module)
+
+
+@pytest.mark.parametrize(("stages", "tail", "bounds"), SHAPES)
+def test_the_wrong_slot(stages: str, tail: str, bounds: str) -> None:
+    """In the first loop, which comes round to every slot, all go to slot 0."""
+    for kind, readers in (("copy", False), ("read", True)):
+        module = placed(stages, tail, bounds)
+        loop = ops(module, "scf.for")[0]
+        views = [
+            view
+            for view in ops(module, VIEW)
+            if view.parent.operation == loop and _is_read(view) == readers
+        ]
+        assert views, kind
+        set_slot(views[0], 0)
+        found = messages(module)
+        assert any(message.startswith("slot ") for message in found), kind
+
+
+def _is_read(view: Any) -> bool:
+    users = [use.owner.operation.name for use in view.results[0].uses]
+    return COPY not in users
+
+
+@pytest.mark.parametrize("stages", ["2,1", "3,1", "4,3"])
+def test_each_consumer_wait_is_needed(stages: str) -> None:
+    shape = (stages, "predicated", "run-time")
+    for number in range(len(ops(expanded(*shape), "alcop.consumer_wait"))):
+        module = expanded(*shape)
+        ops(module, "alcop.consumer_wait")[number].erase()
+        assert any("in flight" in found for found in messages(module)), number
+
+
+def test_a_copy_that_nobody_waits_for() -> None:
+    module = placed("2,1", "wrap", "static")
+    ops(module, WAIT)[-1].erase()
+    (found,) = {message for message in messages(module) if "ends" in message}
+    assert found == (
+        "a copy into slot 0 of 'memref<2x32xf32, #gpu.address_space<workgroup>>' is in "
+        "flight when the kernel ends"
+    )
+
+
+def test_a_negative_count() -> None:
+    module = placed("3,1", "predicated", "static")
+    set_count(ops(module, WAIT)[0], -1)
+    assert "lets -1 groups fly, expected 0 or more" in messages(module)
