@@ -111,11 +111,11 @@ def remap(op: Any, mapping: dict[Any, Any]) -> None:
 
 def for_loop(
     bounds: tuple[Any, Any, Any],
-    inits: Sequence[Any],
+    init_args: Sequence[Any],
     body: Callable[[Any, list[Any]], Iterable[Any]],
 ) -> Any:
     """An `scf.for`; `body(induction, carried)` builds it and returns what it yields."""
-    loop = scf.ForOp(*bounds, list(inits))
+    loop = scf.ForOp(*bounds, list(init_args))
     with ir.InsertionPoint(loop.body):
         yielded = body(loop.induction_variable, list(loop.inner_iter_args))
         scf.YieldOp(list(yielded))

@@ -67,7 +67,7 @@ class AlcopCompile(NamedPipeline):
             "cse",
         )
         return (
-            *steps_to_products(self.allow_tf32),
+            *steps_to_contractions(self.allow_tf32),
             f"func.func({','.join(on_functions)})",
             "alcop-outline-kernels",
             with_options("alcop-lower-to-nvvm", target=self.target),
@@ -86,7 +86,7 @@ BUFFERIZE = (
 )
 
 
-def steps_to_products(allow_tf32: bool) -> tuple[str, ...]:
+def steps_to_contractions(allow_tf32: bool) -> tuple[str, ...]:
     """From a module as it was given to one in which matrix products are marked."""
     on_functions = (
         # The launcher refuses to write an array that overlaps another.

@@ -158,10 +158,17 @@ class WindowViews:
 
 Step = Einsum | Map | Reduction | Reshape | Slice | Insert | WindowViews
 _StepT = TypeVar("_StepT", bound=Step)
+# What stored steps call them.
 _KINDS: dict[str, type[Step]] = {
-    kind.__name__.lower(): kind
-    for kind in (Einsum, Map, Reduction, Reshape, Slice, Insert, WindowViews)
+    "contraction": Einsum,
+    "map": Map,
+    "reduction": Reduction,
+    "reshape": Reshape,
+    "slice": Slice,
+    "insert": Insert,
+    "windows": WindowViews,
 }
+_NAMES = {kind: name for name, kind in _KINDS.items()}
 _NAME_FIELDS = ("lhs", "rhs", "init", "out", "source", "target")
 
 
@@ -194,7 +201,7 @@ def with_sizes(step: _StepT, sizes: Mapping[str, int]) -> _StepT:
 
 def to_json(step: Step) -> dict[str, Any]:
     """`step` as JSON values."""
-    value: dict[str, Any] = {"op": type(step).__name__.lower()}
+    value: dict[str, Any] = {"op": _NAMES[type(step)]}
     for name, part in vars(step).items():
         value[name] = list(part) if isinstance(part, tuple) else part
     if isinstance(step, Map | Reduction):

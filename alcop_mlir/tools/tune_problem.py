@@ -11,8 +11,8 @@ from alcop_mlir.analysis.host.host_function import host_functions
 from alcop_mlir.compilation.inputs import Input
 from alcop_mlir.errors import ConfigError
 from alcop_mlir.pipelines.driver import run_pipeline
-from alcop_mlir.pipelines.named import steps_to_products
-from alcop_mlir.transforms.linalg.select_schedule import marked_products, problem_of
+from alcop_mlir.pipelines.named import steps_to_contractions
+from alcop_mlir.transforms.linalg.select_schedule import marked_contractions, problem_of
 from alcop_mlir.tuning.problem import Problem
 
 
@@ -25,10 +25,12 @@ def file_problem(source: Input, name: str, allow_tf32: bool = False) -> Problem:
     module = source.module.operation.clone()
     with diagnostics.collect() as remarks:
         run_pipeline(
-            module, f"builtin.module({','.join(steps_to_products(allow_tf32))})"
+            module, f"builtin.module({','.join(steps_to_contractions(allow_tf32))})"
         )
     found = [
-        product for func in host_functions(module) for product in marked_products(func)
+        product
+        for func in host_functions(module)
+        for product in marked_contractions(func)
     ]
     if len(found) != 1:
         why = f": {remarks[0].message}" if remarks and not found else ""

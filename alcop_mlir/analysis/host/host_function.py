@@ -74,7 +74,7 @@ class ArrayType:
 
 
 @dataclass(frozen=True)
-class LocalArray:
+class LocalBuffer:
     """An array that the function allocates; rows follow each other without gaps."""
 
     dtype: str
@@ -92,7 +92,7 @@ class Host:
     name: str
     arrays: tuple[ArrayType, ...]
     launches: tuple[HostLaunch, ...]
-    locals: tuple[LocalArray, ...] = ()
+    locals: tuple[LocalBuffer, ...] = ()
     checks: tuple[AtMost, ...] = ()
 
 
@@ -145,7 +145,7 @@ def _host(func: Any) -> Host | tuple[NotCompiled, ...]:
         name,
         tuple(arrays),
         launches=tuple(one for one in found if isinstance(one, HostLaunch)),
-        locals=tuple(one for one in locals_ if isinstance(one, LocalArray)),
+        locals=tuple(one for one in locals_ if isinstance(one, LocalBuffer)),
         checks=tuple(one for one in found if isinstance(one, AtMost)),
     )
 
@@ -186,7 +186,7 @@ def _array(value: Any) -> ArrayType | str:
     )
 
 
-def _local(alloc: Any) -> LocalArray | NotCompiled:
+def _local(alloc: Any) -> LocalBuffer | NotCompiled:
     """The array that a `memref.alloc` makes."""
     kind = alloc.results[0].type
     if kind.memory_space is not None or not follows_shape(kind):
@@ -202,7 +202,7 @@ def _local(alloc: Any) -> LocalArray | NotCompiled:
     if len(known) != len(shape):
         reason = f"allocates {kind} of a size that is none of an argument's"
         return NotCompiled(alloc, reason)
-    return LocalArray(str(kind.element_type), known)
+    return LocalBuffer(str(kind.element_type), known)
 
 
 def _launch(op: Any, allocated: list[Any]) -> HostLaunch | NotCompiled:

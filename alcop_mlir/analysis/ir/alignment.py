@@ -222,7 +222,7 @@ def _carried_divisor(loop: Any, number: int, assumed: _Assumed) -> int:
     """The greatest divisor of the start that every iteration keeps."""
     argument = loops.body(loop).arguments[number + 1]
     yielded = loops.terminator(loop).operation.operands[number]
-    kept = divisor(loops.inits(loop)[number], assumed)
+    kept = divisor(loops.init_args(loop)[number], assumed)
     while True:
         after = math.gcd(kept, divisor(yielded, {**assumed, argument: kept}))
         if after == kept:

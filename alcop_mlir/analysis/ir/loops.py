@@ -32,7 +32,7 @@ def bounds(loop: Any) -> tuple[Any, Any, Any]:
     return lower, upper, step
 
 
-def inits(loop: Any) -> list[Any]:
+def init_args(loop: Any) -> list[Any]:
     """What the carried values start from."""
     return list(loop.operation.operands)[3:]
 
@@ -50,7 +50,7 @@ def trip_count(loop: Any) -> int | None:
     return max(0, -(-(upper - lower) // step))
 
 
-def rests_of_steps(loop: Any) -> list[Any]:
+def remaining_extents(loop: Any) -> list[Any]:
     """Values `min(step, upper - induction)` in the loop's own block.
 
     What the loop has left of a step: a whole one in every iteration but the last.

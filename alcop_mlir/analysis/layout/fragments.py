@@ -278,7 +278,7 @@ def _tied_by_use(
 
 
 def _carried_by(loop: Any, number: int) -> Iterator[tuple[Any, Any]]:
-    yield loops.inits(loop)[number], loop
+    yield loops.init_args(loop)[number], loop
     yield loops.body(loop).arguments[number + 1], loop
     yield loops.terminator(loop).operation.operands[number], loop
     yield loop.operation.results[number], loop

@@ -21,7 +21,7 @@ from alcop_mlir.dialects import alcop
 
 
 @dataclass(frozen=True)
-class Init:
+class AccumulatorInit:
     """What C holds before the product.
 
     kind:   "zero" (`writer` fills it with zero), "copy" (`writer` copies another array
@@ -33,7 +33,9 @@ class Init:
     writer: Any
 
 
-def find_init(contraction: Contraction, noalias_arguments: bool = False) -> Init:
+def find_accumulator_init(
+    contraction: Contraction, noalias_arguments: bool = False
+) -> AccumulatorInit:
     """What fills C: the nearest op above in the same block that writes it.
 
     Ops in between must be known to leave C alone, and, for a copy, not to write its
@@ -48,20 +50,20 @@ def find_init(contraction: Contraction, noalias_arguments: bool = False) -> Init
         element = elementwise(op)
         if element is not None and element.output.value in same:
             if _fills_with_zero(element):
-                return Init("zero", op)
+                return AccumulatorInit("zero", op)
             is_copy = element.output.value == out and _is_copy(element)
             source = element.inputs[0].value if is_copy else None
             if source is None or any(
                 writes(above, source, noalias_arguments) for above in passed
             ):
-                return Init("read", None)
-            return Init("copy", op)
+                return AccumulatorInit("read", None)
+            return AccumulatorInit("copy", op)
         if not reaches_only_operands(op) or touches(
             op, contraction.out, noalias_arguments
         ):
             break
         passed.append(op)
-    return Init("read", None)
+    return AccumulatorInit("read", None)
 
 
 def _before_collapse(array: Any) -> Any:

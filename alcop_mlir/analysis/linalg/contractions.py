@@ -23,9 +23,9 @@ from alcop_mlir.analysis.ir.alignment import element_bytes
 from alcop_mlir.analysis.ir.memory import root
 from alcop_mlir.analysis.linalg.operand_transforms import (
     FLOATS,
-    Factor,
-    NoProduct,
-    find_factors,
+    NoContraction,
+    OperandTransform,
+    find_operand_transforms,
 )
 from alcop_mlir.analysis.linalg.zero_fill import LONGEST_STEP_BYTES, why_fill_disturbs
 from alcop_mlir.bindings import ir, linalg
@@ -113,30 +113,32 @@ def classify(op: Any, allow_tf32: bool = False) -> Contraction | Rejected:
     """
     try:
         _check_form(op)
-        factors = find_factors(op)
+        factors = find_operand_transforms(op)
         places = [*(factor.array for factor in factors), len(op.operands) - 1]
         maps, sizes = _loops(op, places)
         _check_others(op, factors, places)
         return _contraction(op, factors, maps, sizes, allow_tf32)
-    except NoProduct as no:
+    except NoContraction as no:
         return Rejected(op, str(no))
 
 
 def _check_form(op: Any) -> None:
     """Two arrays, perhaps others of lower rank, and one output, all memrefs."""
     if any(isinstance(v.type, ir.RankedTensorType) for v in op.operands):
-        raise NoProduct("works on tensors, expected memrefs: bufferize first")
+        raise NoContraction("works on tensors, expected memrefs: bufferize first")
     attributes = op.attributes
     segments = "operandSegmentSizes"
     if segments not in attributes or not _has_two_inputs(op, attributes[segments]):
-        raise NoProduct("not a matrix product: expected two inputs and one output")
+        raise NoContraction("not a matrix product: expected two inputs and one output")
     if indexing_maps(op) is None:
-        raise NoProduct("not a matrix product")
+        raise NoContraction("not a matrix product")
     for value in op.operands:
         if not isinstance(value.type, ir.MemRefType):
-            raise NoProduct(f"has an operand of type {value.type}, expected a memref")
+            raise NoContraction(
+                f"has an operand of type {value.type}, expected a memref"
+            )
         if not isinstance(value.type.element_type, ir.FloatType | ir.IntegerType):
-            raise NoProduct(
+            raise NoContraction(
                 f"has {value.type.element_type} elements, expected "
                 f"{', '.join(OUTPUT_TYPES)}"
             )
@@ -153,7 +155,9 @@ def _is_small(kind: Any) -> bool:
     return isinstance(kind, ir.MemRefType) and kind.rank <= 1
 
 
-def _check_others(op: Any, factors: tuple[Factor, Factor], places: list[int]) -> None:
+def _check_others(
+    op: Any, factors: tuple[OperandTransform, OperandTransform], places: list[int]
+) -> None:
     """What else factors are made of are scalars, or goes along rows or columns."""
     every = indexing_maps(op)
     assert every is not None
@@ -164,7 +168,7 @@ def _check_others(op: Any, factors: tuple[Factor, Factor], places: list[int]) ->
         for number in factor.others:
             value = op.operands[number]
             if not set(_dimensions(every[number])) <= allowed:
-                raise NoProduct(
+                raise NoContraction(
                     f"computes a factor of {value.type} by other loops than its rows "
                     "or columns"
                 )
@@ -188,7 +192,7 @@ def loop_letters(op: Any) -> list[str] | None:
         return None
     try:
         return names_of_loops([_dimensions(one) for one in maps])
-    except NoProduct:
+    except NoContraction:
         return None
 
 
@@ -196,7 +200,7 @@ def names_of_loops(dimensions: Sequence[Sequence[int]]) -> list[str] | None:
     """As `loop_letters`, of an op whose operands are indexed by these loops."""
     try:
         letters = _letters(dimensions)
-    except NoProduct:
+    except NoContraction:
         return None
     return ["".join(letters[dim] for dim in dims) for dims in dimensions]
 
@@ -223,7 +227,7 @@ def _loops(op: Any, places: list[int]) -> tuple[list[str], dict[str, int | None]
 def _dimensions(affine_map: Any) -> list[int]:
     """Loop numbers that a projected permutation picks."""
     if not all(isinstance(e, ir.AffineDimExpr) for e in affine_map.results):
-        raise NoProduct(f"indexes an operand by {affine_map}, expected loops only")
+        raise NoContraction(f"indexes an operand by {affine_map}, expected loops only")
     return [ir.AffineDimExpr(e).position for e in affine_map.results]
 
 
@@ -235,26 +239,26 @@ def _letters(maps: Sequence[Sequence[int]]) -> dict[int, str]:
     """
     first, second, out = maps
     if any(len(set(dims)) != len(dims) for dims in maps):
-        raise NoProduct("uses a loop twice in an operand, expected matrices")
+        raise NoContraction("uses a loop twice in an operand, expected matrices")
     batch = [dim for dim in out if dim in first and dim in second]
     if len(batch) > 1:
-        raise NoProduct(f"has {len(batch)} batch loops, expected one at most")
+        raise NoContraction(f"has {len(batch)} batch loops, expected one at most")
     if len(out) == 3 and not batch:  # one input is the same for the whole batch
         batch = [out[0]]
     reduced = [dim for dim in first if dim in second and dim not in out]
     if {*out} - {*first, *second}:
-        raise NoProduct("has an output loop that no input has")
+        raise NoContraction("has an output loop that no input has")
     if {*first, *second} - {*out, *reduced}:
-        raise NoProduct("sums over a loop of one input alone, expected of both")
+        raise NoContraction("sums over a loop of one input alone, expected of both")
     if len(reduced) == 2 and not batch:
         batch = reduced[:1]
         reduced = reduced[1:]
     if len(reduced) != 1:
-        raise NoProduct(f"reduces {len(reduced)} loops, expected one")
+        raise NoContraction(f"reduces {len(reduced)} loops, expected one")
     rows_and_columns = [dim for dim in out if dim not in batch]
     if not 1 <= len(rows_and_columns) <= 2:
         ranks = ", ".join(str(len(dims)) for dims in maps)
-        raise NoProduct(f"has operands of rank {ranks}, expected matrices")
+        raise NoContraction(f"has operands of rank {ranks}, expected matrices")
     names = "mn" if len(rows_and_columns) == 2 else "n"
     letters = dict(zip(rows_and_columns, names, strict=True))
     return letters | dict.fromkeys(batch, "b") | {reduced[0]: "k"}
@@ -262,7 +266,7 @@ def _letters(maps: Sequence[Sequence[int]]) -> dict[int, str]:
 
 def _contraction(
     op: Any,
-    factors: tuple[Factor, Factor],
+    factors: tuple[OperandTransform, OperandTransform],
     maps: list[str],
     sizes: dict[str, int | None],
     allow_tf32: bool,
@@ -273,11 +277,11 @@ def _contraction(
     swapped = "n" in maps[0]
     lhs, rhs = (1, 0) if swapped else (0, 1)
     if "n" in maps[lhs] or "m" in maps[rhs]:
-        raise NoProduct("has a row or column loop in both inputs, expected in one")
+        raise NoContraction("has a row or column loop in both inputs, expected in one")
     for loops, value in zip(maps, arrays, strict=True):
         _check_array(value)
         if loops.endswith("b"):
-            raise NoProduct("has the batch innermost, expected further out")
+            raise NoContraction("has the batch innermost, expected further out")
     out_type = str(arrays[2].type.element_type)
     _check_types(factors[lhs], factors[rhs], out_type, allow_tf32)
     for factor, array, loops in zip(factors, arrays, maps, strict=False):
@@ -285,7 +289,9 @@ def _contraction(
     _check_fill(op, factors, sizes["k"])
     parent = op.parent.operation.name
     if parent != "func.func":
-        raise NoProduct(f"stands in '{parent}', expected at the function's top level")
+        raise NoContraction(
+            f"stands in '{parent}', expected at the function's top level"
+        )
     return Contraction(
         op=op,
         m=sizes["m"],
@@ -303,7 +309,9 @@ def _contraction(
     )
 
 
-def _check_fill(op: Any, factors: tuple[Factor, Factor], k: int | None) -> None:
+def _check_fill(
+    op: Any, factors: tuple[OperandTransform, OperandTransform], k: int | None
+) -> None:
     """Where steps may be filled up with zeros, these must add nothing."""
     step = 8 * LONGEST_STEP_BYTES // factors[0].kind.width
     if k is not None and k % step == 0:
@@ -312,11 +320,11 @@ def _check_fill(op: Any, factors: tuple[Factor, Factor], k: int | None) -> None:
         return
     why = why_fill_disturbs(op.regions[0].blocks[0], factors)
     if why is not None:
-        raise NoProduct(why)
+        raise NoContraction(why)
 
 
 def _stored(
-    factors: tuple[Factor, Factor], arrays: list[Any], swapped: bool
+    factors: tuple[OperandTransform, OperandTransform], arrays: list[Any], swapped: bool
 ) -> tuple[int, int] | None:
     """Bytes of elements of A and of B; None where they are the factors."""
     if not any(factor.is_computed for factor in factors):
@@ -325,35 +333,37 @@ def _stored(
     return (second, first) if swapped else (first, second)
 
 
-def _check_stored(factor: Factor, stored: Any, loops: str) -> None:
+def _check_stored(factor: OperandTransform, stored: Any, loops: str) -> None:
     """Memory's type, of a factor that is computed."""
     if not factor.is_computed or stored == factor.kind:
         return
     if str(stored) not in _STORED_TYPES:
-        raise NoProduct(
+        raise NoContraction(
             f"computes a factor of {stored}, expected {', '.join(_STORED_TYPES)}"
         )
     if str(factor.kind) == "i8" and not loops.endswith("k"):
-        raise NoProduct(
+        raise NoContraction(
             f"computes i8 of {stored} stored across the sum, expected along it"
         )
 
 
-def _check_types(left: Factor, right: Factor, out: str, allow_tf32: bool) -> None:
+def _check_types(
+    left: OperandTransform, right: OperandTransform, out: str, allow_tf32: bool
+) -> None:
     lhs, rhs = str(left.kind), str(right.kind)
     if lhs != rhs:
-        raise NoProduct(f"multiplies {lhs} by {rhs}, expected inputs of one type")
+        raise NoContraction(f"multiplies {lhs} by {rhs}, expected inputs of one type")
     is_computed = left.is_computed or right.is_computed
     what = f"multiplies {lhs}" if is_computed else f"has {lhs} inputs"
     if lhs not in OUTPUT_TYPES:
-        raise NoProduct(f"{what}, expected {', '.join(OUTPUT_TYPES)}")
+        raise NoContraction(f"{what}, expected {', '.join(OUTPUT_TYPES)}")
     if lhs == "f32" and not allow_tf32:
-        raise NoProduct(
+        raise NoContraction(
             f"{what}, which tensor cores round to tf32 (10 bits of mantissa): done "
             "with the option 'allow-tf32' only"
         )
     if out not in OUTPUT_TYPES[lhs]:
-        raise NoProduct(
+        raise NoContraction(
             f"{what} and has {out} output, expected output of "
             f"{' or '.join(OUTPUT_TYPES[lhs])}"
         )
@@ -364,8 +374,8 @@ def _check_array(value: Any) -> None:
     memref = value.type
     strides, offset = memref.get_strides_and_offset()
     if strides[-1] != 1:
-        raise NoProduct(f"has the layout of {memref}, expected rows without gaps")
+        raise NoContraction(f"has the layout of {memref}, expected rows without gaps")
     if root(value) == value and offset != 0:
-        raise NoProduct(f"has an array {memref}, expected one without an offset")
+        raise NoContraction(f"has an array {memref}, expected one without an offset")
     if memref.memory_space is not None:
-        raise NoProduct(f"has {memref} in a memory space of its own, expected none")
+        raise NoContraction(f"has {memref} in a memory space of its own, expected none")

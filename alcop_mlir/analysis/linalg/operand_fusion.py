@@ -42,7 +42,7 @@ _HARMLESS = ("memref.dealloc", "memref.dim")
 
 
 @dataclass(frozen=True)
-class Producer:
+class OperandProducer:
     """An element-wise op that can be computed where its output is read.
 
     source: the array that it computes of; other inputs are scalars, or have one value
@@ -61,9 +61,9 @@ class Refused:
     reason: str
 
 
-def find_producer(
+def find_operand_producer(
     product: Any, number: int, products: Sequence[Any], noalias_arguments: bool = False
-) -> Producer | Refused | None:
+) -> OperandProducer | Refused | None:
     """What makes input `number` of the op `product`, see above.
 
     products:          the matrix products of the function
@@ -83,7 +83,7 @@ def find_producer(
         why = next(_about_cost(element), None)
     if why is not None:
         return Refused(element.op, why)
-    return Producer(element, sources[0])
+    return OperandProducer(element, sources[0])
 
 
 def _writer(array: Any, product: Any) -> Elementwise | None:

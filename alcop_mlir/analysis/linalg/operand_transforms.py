@@ -35,12 +35,12 @@ _SUMS = ("arith.addf", "arith.addi", "arith.mulf", "arith.muli", "linalg.yield")
 _HALVES = ("f16", "bf16")
 
 
-class NoProduct(Exception):
+class NoContraction(Exception):
     """Carries the reason from the place that found it to who asked."""
 
 
 @dataclass(frozen=True)
-class Factor:
+class OperandTransform:
     """One of the two factors of a body.
 
     value: in the body
@@ -62,7 +62,7 @@ class Factor:
         return bool(self.ops) or self.value.type != self.kind
 
 
-def find_factors(op: Any) -> tuple[Factor, Factor]:
+def find_operand_transforms(op: Any) -> tuple[OperandTransform, OperandTransform]:
     """The factors of a linalg op's body, of its first array and of its second.
 
     Casts may stand anywhere as long as none is narrower than the output: products are
@@ -74,10 +74,10 @@ def find_factors(op: Any) -> tuple[Factor, Factor]:
     multiplied = _multiplied(block)
     if multiplied is None:
         _check_sums(block.operations, narrowest)
-        raise NoProduct("not a matrix product: the body does not add to its output")
+        raise NoContraction("not a matrix product: the body does not add to its output")
     left, right = _of_one_type(*multiplied)
     if left.array == right.array:
-        raise NoProduct(
+        raise NoContraction(
             "not a matrix product: the body does not multiply its two inputs"
         )
     made = [*left.ops, *right.ops]
@@ -95,13 +95,13 @@ def _multiplied(block: Any) -> list[Any] | None:
         return None
     multiplied = _operands_of(products[0], "arith.mulf", "arith.muli")
     if not multiplied:
-        raise NoProduct(
+        raise NoContraction(
             "not a matrix product: the body does not multiply its two inputs"
         )
     return multiplied
 
 
-def _of_one_type(left: Any, right: Any) -> tuple[Factor, Factor]:
+def _of_one_type(left: Any, right: Any) -> tuple[OperandTransform, OperandTransform]:
     """The factors, as narrow as is exact and of one type if that is possible."""
     narrow = [_factor(_behind(value, _WIDENING)) for value in (left, right)]
     kinds = [str(factor.kind) for factor in narrow]
@@ -113,7 +113,7 @@ def _of_one_type(left: Any, right: Any) -> tuple[Factor, Factor]:
     return _factor(left), _factor(right)
 
 
-def _factor(value: Any) -> Factor:
+def _factor(value: Any) -> OperandTransform:
     """The factor `value`, made of an element of one array that is summed over."""
     block = _body_of(value)
     found, arguments = backward_slice([value], block)
@@ -124,11 +124,11 @@ def _factor(value: Any) -> Factor:
     inputs = sorted(argument.arg_number for argument in arguments)
     arrays = [number for number in inputs if number in _summed(block)] or inputs
     if len(arrays) != 1 or len(block.arguments) - 1 in inputs:
-        raise NoProduct(
+        raise NoContraction(
             "not a matrix product: expected factors that are each made of one input"
         )
     others = tuple(number for number in inputs if number not in arrays)
-    return Factor(value, tuple(ops), arrays[0], others, value.type)
+    return OperandTransform(value, tuple(ops), arrays[0], others, value.type)
 
 
 def _body_of(value: Any) -> Any:
@@ -140,7 +140,7 @@ def _summed(block: Any) -> list[int]:
     """Numbers of the operands that are indexed by a loop that the output has not."""
     maps = linalg.get_indexing_maps(block.owner.operation)
     if maps is None:
-        raise NoProduct("not a matrix product")
+        raise NoContraction("not a matrix product")
     loops = [{str(result) for result in one.value.results} for one in maps]
     return [number for number, own in enumerate(loops) if own - loops[-1]]
 
@@ -149,9 +149,9 @@ def _check_computed(op: Any) -> None:
     scalar = (ir.FloatType, ir.IntegerType)
     results: Iterable[Any] = op.results
     if not is_pure(op) or op.name.split(".")[0] not in ("arith", "math"):
-        raise NoProduct(f"computes a factor by '{op.name}', expected arithmetic")
+        raise NoContraction(f"computes a factor by '{op.name}', expected arithmetic")
     if not all(isinstance(result.type, scalar) for result in results):
-        raise NoProduct(f"computes a factor by '{op.name}', expected scalars")
+        raise NoContraction(f"computes a factor by '{op.name}', expected scalars")
 
 
 def _check_captured(op: Any, block: Any) -> None:
@@ -159,13 +159,13 @@ def _check_captured(op: Any, block: Any) -> None:
     for value in op.operands:
         owner = defining_op(value)
         if owner is None and value.owner != block:
-            raise NoProduct("computes a factor of a value that is not constant")
+            raise NoContraction("computes a factor of a value that is not constant")
         if (
             owner is not None
             and owner.operation.block != block
             and (owner.operation.name != "arith.constant")
         ):
-            raise NoProduct(
+            raise NoContraction(
                 f"computes a factor of the result of '{owner.operation.name}'"
             )
 
@@ -174,7 +174,7 @@ def _check_sums(ops: Iterable[Any], narrowest: int) -> None:
     """Of ops that sum up: what they compute must be no more than we compute."""
     for op in ops:
         if op.operation.name not in (*_CASTS, *_SUMS):
-            raise NoProduct(
+            raise NoContraction(
                 f"not a matrix product: the body holds '{op.operation.name}'"
             )
         for result in op.operation.results:
@@ -183,9 +183,11 @@ def _check_sums(ops: Iterable[Any], narrowest: int) -> None:
 
 def _check_sum(name: str, kind: Any, narrowest: int) -> None:
     if str(kind) not in _BODY_TYPES:
-        raise NoProduct(f"computes in {kind}, sums are kept in f32, or i32 of integers")
+        raise NoContraction(
+            f"computes in {kind}, sums are kept in f32, or i32 of integers"
+        )
     if name == "arith.truncf" and kind.width < narrowest:
-        raise NoProduct(f"rounds to {kind}, narrower than the output")
+        raise NoContraction(f"rounds to {kind}, narrower than the output")
 
 
 def _is_byte(value: Any) -> bool:

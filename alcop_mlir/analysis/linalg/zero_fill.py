@@ -11,7 +11,7 @@ import math
 from collections.abc import Sequence
 from typing import Any
 
-from alcop_mlir.analysis.linalg.operand_transforms import Factor
+from alcop_mlir.analysis.linalg.operand_transforms import OperandTransform
 from alcop_mlir.analysis.linalg.scalar_code import expression
 from alcop_mlir.reference.evaluation import evaluate
 from alcop_mlir.reference.expressions import Expression, Operation, arguments, parts
@@ -30,7 +30,7 @@ _EXACT = frozenset(
 )
 
 
-def why_fill_disturbs(body: Any, factors: Sequence[Factor]) -> str | None:
+def why_fill_disturbs(body: Any, factors: Sequence[OperandTransform]) -> str | None:
     """Why the sum would change by what it gets of zeros; None if it surely does not."""
     found = [_at_zero(body, factor) for factor in factors]
     if None in found:
@@ -46,7 +46,7 @@ def why_fill_disturbs(body: Any, factors: Sequence[Factor]) -> str | None:
     )
 
 
-def _at_zero(body: Any, factor: Factor) -> float | None:
+def _at_zero(body: Any, factor: OperandTransform) -> float | None:
     """The factor of an element that is zero; None where it is not known to be finite.
 
     A value that is only near zero counts as one, to be on the safe side.

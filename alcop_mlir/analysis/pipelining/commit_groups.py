@@ -15,7 +15,7 @@ from typing import Any
 from alcop_mlir.analysis.ir.loops import (
     ancestor_in,
     body,
-    inits,
+    init_args,
     is_loop,
     terminator,
     trip_count,
@@ -48,7 +48,7 @@ def _younger(token: Any, point: Any, seen: frozenset[Any]) -> int | Unknown:
         number = list(made_by.results).index(token)
         ways = [_younger(terminator(made_by).operands[number], _last(made_by), seen)]
         if not trip_count(made_by):
-            ways.append(_younger(inits(made_by)[number], made_by, seen))
+            ways.append(_younger(init_args(made_by)[number], made_by, seen))
         return _least(ways, since)
     if made_by.name == "scf.if":
         number = list(made_by.results).index(token)
@@ -71,7 +71,7 @@ def _younger_than_argument(
     since = _commits_between(first, point) + _own_commit(first)
     seen = seen | {token}
     ways = [
-        _younger(inits(loop)[number], loop, seen),
+        _younger(init_args(loop)[number], loop, seen),
         _younger(terminator(loop).operands[number], _last(loop), seen),
     ]
     return _least(ways, since)

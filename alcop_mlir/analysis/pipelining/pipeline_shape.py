@@ -21,7 +21,7 @@ class Shape:
         return -(-self.ahead // self.steps)
 
     @property
-    def copies_ahead(self) -> int:
+    def copies_prefetched(self) -> int:
         """Iterations between a tile's copy and its use."""
         return self.entered + self.slots - 1
 
@@ -30,7 +30,7 @@ class Shape:
         """Iterations that need predicates at the end: how far streams are ahead."""
         if self.wraps:
             return 0
-        return max(self.entered, self.copies_ahead + self.ragged)
+        return max(self.entered, self.copies_prefetched + self.ragged)
 
     @property
     def round(self) -> int:

@@ -40,7 +40,7 @@ class _View:
     part: Part | None
 
 
-class ArrayValues:
+class BufferValues:
     """What arrays hold now, and the steps that led there.
 
     shape: of any array, with names for sizes that only arguments tell; None where a

@@ -15,7 +15,7 @@ from alcop_mlir.analysis.linalg.size_names import named_sizes
 from alcop_mlir.bindings import ir
 from alcop_mlir.reference.expressions import FLOATS, INTEGERS, Argument, Constant
 from alcop_mlir.reference.from_linalg.buffer_values import (
-    ArrayValues,
+    BufferValues,
     Content,
     NotUnderstood,
     Part,
@@ -57,7 +57,7 @@ def computation(func: Any, allow_tf32: bool = False) -> Computation:
 
     allow_tf32: whether products of f32 may round their factors to tf32
     """
-    values = ArrayValues(_Shapes(func).shape)
+    values = BufferValues(_Shapes(func).shape)
     block = func.regions[0].blocks[0]
     if not all(_is_evaluated(array) for _, array in _ends(func)):
         return Computation((), func)
@@ -79,7 +79,7 @@ def _is_evaluated(array: Any) -> bool:
     return str(getattr(array.type, "element_type", "")) in (*FLOATS, *INTEGERS)
 
 
-def _read(op: Any, values: ArrayValues, allow_tf32: bool) -> None:
+def _read(op: Any, values: BufferValues, allow_tf32: bool) -> None:
     """Take in `op`. Raises NotUnderstood where steps cannot say it."""
     if op.name.startswith("linalg."):
         run_linalg(op, values, allow_tf32)
@@ -100,7 +100,7 @@ def _read(op: Any, values: ArrayValues, allow_tf32: bool) -> None:
         raise NotUnderstood
 
 
-def _read_constant(op: Any, values: ArrayValues) -> None:
+def _read_constant(op: Any, values: BufferValues) -> None:
     """An array of constants is understood where all are one number."""
     attribute = op.attributes["value"]
     if isinstance(attribute, ir.DenseElementsAttr) and attribute.is_splat:
@@ -123,7 +123,7 @@ def _part(op: Any) -> Part:
     return Part(offsets, sizes, strides)
 
 
-def _finished(values: ArrayValues, names: list[tuple[str, Any]]) -> Iterator[Step]:
+def _finished(values: BufferValues, names: list[tuple[str, Any]]) -> Iterator[Step]:
     """The steps, with those that end in an argument or result named after it.
 
     Where two arrays end with one value, or an argument is needed after the step that

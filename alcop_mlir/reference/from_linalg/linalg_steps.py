@@ -18,7 +18,7 @@ from alcop_mlir.reference.expressions import (
     substitute,
 )
 from alcop_mlir.reference.from_linalg.buffer_values import (
-    ArrayValues,
+    BufferValues,
     Content,
     NotUnderstood,
     loops,
@@ -50,7 +50,7 @@ _NEUTRAL = {
 }
 
 
-def run_linalg(op: Any, values: ArrayValues, allow_tf32: bool) -> None:
+def run_linalg(op: Any, values: BufferValues, allow_tf32: bool) -> None:
     """Take in a linalg op. Raises NotUnderstood where steps cannot say it.
 
     allow_tf32: whether products of f32 may round their factors to tf32
@@ -71,7 +71,7 @@ class _Reader:
     """Makes the steps of one op; `used` are the loops of each operand's indices."""
 
     op: Any
-    values: ArrayValues
+    values: BufferValues
     indices: list[Indices]
     used: list[Loops]
     allow_tf32: bool

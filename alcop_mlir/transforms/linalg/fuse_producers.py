@@ -33,8 +33,12 @@ from alcop_mlir import diagnostics
 from alcop_mlir.analysis.linalg import contractions
 from alcop_mlir.analysis.linalg.contractions import Contraction, Rejected
 from alcop_mlir.analysis.linalg.elementwise import Operand
-from alcop_mlir.analysis.linalg.operand_fusion import Producer, Refused, find_producer
-from alcop_mlir.analysis.linalg.operand_transforms import find_factors
+from alcop_mlir.analysis.linalg.operand_fusion import (
+    OperandProducer,
+    Refused,
+    find_operand_producer,
+)
+from alcop_mlir.analysis.linalg.operand_transforms import find_operand_transforms
 from alcop_mlir.bindings import ir, linalg
 from alcop_mlir.passes import build
 from alcop_mlir.passes.base import Pass, option
@@ -64,7 +68,7 @@ class FuseProducers(Pass):
     def _fuse_one(self, products: list[Any], number: int) -> bool:
         """Take one op into a product, which is replaced; whether there was one."""
         for answer in self._answers(products, number):
-            if isinstance(answer, Producer):
+            if isinstance(answer, OperandProducer):
                 product = products[number]
                 products[number] = _fused(product, answer)
                 _erase(product, answer)
@@ -73,18 +77,20 @@ class FuseProducers(Pass):
 
     def _answers(
         self, products: list[Any], number: int
-    ) -> Iterator[Producer | Refused | None]:
+    ) -> Iterator[OperandProducer | Refused | None]:
         """Of the ops that make the inputs of a product."""
         product = products[number]
-        for factor in find_factors(product):
-            answer = find_producer(
+        for factor in find_operand_transforms(product):
+            answer = find_operand_producer(
                 product, factor.array, products, self.assume_noalias_args
             )
-            if isinstance(answer, Producer):
+            if isinstance(answer, OperandProducer):
                 answer = self._tried(product, answer)
             yield answer
 
-    def _tried(self, product: Any, producer: Producer) -> Producer | Refused:
+    def _tried(
+        self, product: Any, producer: OperandProducer
+    ) -> OperandProducer | Refused:
         """Whether what comes out is a product that the passes handle."""
         trial = _fused(product, producer)
         found = self._classify(trial)
@@ -98,7 +104,7 @@ class FuseProducers(Pass):
         return contractions.classify(op, self.allow_tf32)
 
 
-def _fused(product: Any, producer: Producer) -> Any:
+def _fused(product: Any, producer: OperandProducer) -> Any:
     """The product of what the producer computes, just before it."""
     number = list(product.operands).index(producer.element.output.value)
     *inputs, out = product.operands
@@ -125,7 +131,7 @@ def _fused(product: Any, producer: Producer) -> Any:
     return made
 
 
-def _other_arrays(producer: Producer) -> list[Operand]:
+def _other_arrays(producer: OperandProducer) -> list[Operand]:
     """The other arrays that it reads."""
     return [
         operand
@@ -155,7 +161,7 @@ def _generic(inputs: list[Any], out: Any, maps: list[Any]) -> Any:
     return op.operation
 
 
-def _fill_body(made: Any, product: Any, number: int, producer: Producer) -> None:
+def _fill_body(made: Any, product: Any, number: int, producer: OperandProducer) -> None:
     """The producer's body, then the product's with its result for an element."""
     (block,) = made.regions[0].blocks
     (old,) = product.regions[0].blocks
@@ -180,7 +186,7 @@ def _fill_body(made: Any, product: Any, number: int, producer: Producer) -> None
             build.clone(op, known)
 
 
-def _erase(product: Any, producer: Producer) -> None:
+def _erase(product: Any, producer: OperandProducer) -> None:
     """What the new product has taken the place of."""
     array = producer.element.output.value
     product.erase()
@@ -190,7 +196,7 @@ def _erase(product: Any, producer: Producer) -> None:
     build.erase_unused([array.owner])
 
 
-def _tell(answers: Iterable[Producer | Refused | None]) -> None:
+def _tell(answers: Iterable[OperandProducer | Refused | None]) -> None:
     """Why ops are left alone, each once."""
     told: list[Any] = []
     for answer in answers:

@@ -34,7 +34,10 @@ from typing import Any
 
 from alcop_mlir import diagnostics
 from alcop_mlir.analysis.linalg import contractions, loop_nests
-from alcop_mlir.analysis.linalg.accumulator_init import Init, find_init
+from alcop_mlir.analysis.linalg.accumulator_init import (
+    AccumulatorInit,
+    find_accumulator_init,
+)
 from alcop_mlir.analysis.linalg.contractions import Contraction, Rejected
 from alcop_mlir.analysis.linalg.loop_nests import Nest
 from alcop_mlir.bindings import ir
@@ -63,7 +66,7 @@ class RaiseContractions(Pass):
             if isinstance(answer, Rejected):
                 _say_why_not(answer)
             else:
-                _mark(answer, find_init(answer, self.assume_noalias_args))
+                _mark(answer, find_accumulator_init(answer, self.assume_noalias_args))
 
 
 def _say_why_not(answer: Rejected) -> None:
@@ -78,7 +81,7 @@ def _say_why_not(answer: Rejected) -> None:
     diagnostics.remark(answer.op, f"'{answer.op.name}' {what}: {answer.reason}")
 
 
-def _mark(product: Contraction, init: Init) -> None:
+def _mark(product: Contraction, init: AccumulatorInit) -> None:
     parameters: dict[str, str | bool] = {
         "lhs": product.lhs,
         "rhs": product.rhs,

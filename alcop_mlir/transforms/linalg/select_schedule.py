@@ -101,7 +101,7 @@ class SelectSchedule(Pass):
     def run(self, op: Any) -> None:
         target = find_target(self.target)
         given = Schedule.parse(self.schedule) if self.schedule else None
-        for product in marked_products(op):
+        for product in marked_contractions(op):
             wanted = given or _carried(product)
             if wanted is not None:
                 _check(product, wanted, target)
@@ -228,7 +228,7 @@ def _sizes(product: Contraction) -> tuple[int, int, int]:
     return m, n, k
 
 
-def marked_products(func: Any) -> list[Contraction]:
+def marked_contractions(func: Any) -> list[Contraction]:
     """The ops that alcop-raise-contractions marked; PassError where one is none."""
     products = []
     for op in contractions.structured_ops(func):

@@ -34,7 +34,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from alcop_mlir.analysis.ir.loops import loops_in, rests_of_steps
+from alcop_mlir.analysis.ir.loops import loops_in, remaining_extents
 from alcop_mlir.analysis.pipelining.copies import SHARED
 from alcop_mlir.analysis.pipelining.pipeline_shape import Shape
 from alcop_mlir.analysis.pipelining.ring_counters import period
@@ -63,7 +63,7 @@ class ExpandPipelines(Pass):
 
 
 def _expand(loop: Any, plan: dict[str, Any]) -> None:
-    rests = rests_of_steps(loop)
+    rests = remaining_extents(loop)
     steps, register_stages = flattened_steps(loop)
     streams = separate(loop, steps, rests)
     slots = plan.get(SHARED, 0)

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from alcop_mlir.analysis.ir.loops import body, bounds, inits, terminator, trip_count
+from alcop_mlir.analysis.ir.loops import body, bounds, init_args, terminator, trip_count
 from alcop_mlir.analysis.pipelining.pipeline_shape import Shape
 from alcop_mlir.analysis.pipelining.streams import Streams, addresses, argument
 from alcop_mlir.bindings import arith, gpu, ir, scf
@@ -18,8 +18,8 @@ from alcop_mlir.transforms.pipelining.async_copies import issue_copy
 from alcop_mlir.transforms.pipelining.stream_state import (
     Carried,
     ValueTemplate,
-    index_ahead,
     index_around,
+    prefetched_index,
 )
 
 UNROLL = "alcop.unroll"
@@ -78,7 +78,7 @@ class Expansion:
         return state.compute
 
     def _if_it_runs(self) -> list[Any]:
-        start = [inits(self.loop)[n] for n in self.streams.compute_arguments]
+        start = [init_args(self.loop)[n] for n in self.streams.compute_arguments]
         runs = build.less(self.lower, self.upper)
         kinds = [value.type for value in start]
         choice = scf.IfOp(runs, kinds, has_else=bool(kinds))
@@ -110,13 +110,13 @@ class Expansion:
 
     def _runs(self, induction: Any, tiles: int) -> Any:
         """Predicate: the iteration `tiles` after the one at `induction` exists."""
-        return build.less(index_ahead(induction, tiles, self.step), self.upper)
+        return build.less(prefetched_index(induction, tiles, self.step), self.upper)
 
     # -- the three parts -------------------------------------------------------------
 
     def _prologue(self) -> Carried:
         shape = self.shape
-        start = inits(self.loop)
+        start = init_args(self.loop)
         state = Carried(
             compute=[start[n] for n in self.streams.compute_arguments],
             load=[start[n] for n in self.streams.load_arguments],
@@ -278,7 +278,7 @@ class Expansion:
 
     def _index(self, own: list[Any], induction: Any, tile: int) -> Any:
         """The index of a stream's tile: its own where it wraps around."""
-        return own[0] if own else index_ahead(induction, tile, self.step)
+        return own[0] if own else prefetched_index(induction, tile, self.step)
 
     def _next_index(self, own: list[Any]) -> list[Any]:
         return [index_around(one, self.lower, self.upper, self.step) for one in own]

@@ -8,7 +8,7 @@ from alcop_mlir.analysis.ir.loops import (
     body,
     bounds,
     constant,
-    inits,
+    init_args,
     terminator,
     trip_count,
 )
@@ -84,7 +84,7 @@ def _unrolled(loop: Any, around: Any) -> list[FragmentStep]:
     plans = [alcop.take(op, alcop.PipelineAttr) or {} for op in ops]
     reads = [number for number, plan in enumerate(plans) if REGISTER in plan]
     yielded = terminator(loop).operands
-    values = inits(loop)
+    values = init_args(loop)
     steps = []
     with loop.location, ir.InsertionPoint(around):
         indices = [build.index(lower + trip * step) for trip in range(trips)]

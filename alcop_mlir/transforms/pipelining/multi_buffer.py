@@ -30,7 +30,7 @@ from alcop_mlir.analysis.ir.loops import (
     body,
     bounds,
     defining_op,
-    inits,
+    init_args,
     is_inside,
     loops_in,
     terminator,
@@ -106,7 +106,7 @@ def _with_slot(loop: Any, slots: int) -> Any:
     """`loop` with one more carried value, the slot; its body is moved, not copied."""
     block = body(loop)
     with loop.location, ir.InsertionPoint(loop):
-        wider = scf.ForOp(*bounds(loop), [*inits(loop), build.index(0)]).operation
+        wider = scf.ForOp(*bounds(loop), [*init_args(loop), build.index(0)]).operation
     for name in list(loop.attributes):
         wider.attributes[name] = loop.attributes[name]
     arguments = list(body(wider).arguments)

@@ -84,7 +84,7 @@ class ValueTemplate:
         return [mapping.get(value, value) for value in self.values]
 
 
-def index_ahead(induction: Any, tiles: int, step: Any) -> Any:
+def prefetched_index(induction: Any, tiles: int, step: Any) -> Any:
     """The loop's index, `tiles` iterations after `induction`."""
     if tiles == 0:
         return induction

@@ -23,7 +23,7 @@ from alcop_mlir.analysis.ir.loops import (
     body,
     bounds,
     constant,
-    inits,
+    init_args,
     is_loop,
     loops_in,
     trip_count,
@@ -82,7 +82,7 @@ def _is_fragment_loop(loop: Any) -> bool:
 
 def _unroll_whole(loop: Any, trips: int) -> None:
     lower, _, step = bounds(loop)
-    values = inits(loop)
+    values = init_args(loop)
     counters = _counters(loop)
     for trip in range(trips):
         induction = build.add(lower, build.mul(build.index(trip), step))
@@ -94,7 +94,7 @@ def _unroll_whole(loop: Any, trips: int) -> None:
 
 def _unroll_by(loop: Any, factor: int) -> None:
     lower, upper, step = bounds(loop)
-    start = inits(loop)
+    start = init_args(loop)
     # A counter that comes round within one unrolled iteration is constant there.
     counters = {
         number: counter
@@ -126,7 +126,7 @@ class _Counter:
 
 def _counters(loop: Any) -> dict[int, _Counter]:
     found = {}
-    for number, init in enumerate(inits(loop)):
+    for number, init in enumerate(init_args(loop)):
         start, around = constant(init), period(loop, number)
         if start is not None and around is not None and 0 <= start < around:
             found[number] = _Counter(start, around)

@@ -37,7 +37,7 @@ class Index:
 
 
 @dataclass(frozen=True)
-class Places:
+class ChunkOffsets:
     """Where a thread's chunks begin, per round; whether it has one in the last."""
 
     indices: tuple[tuple[Index, ...], ...]
@@ -49,15 +49,15 @@ class Places:
         return len(self.indices) - (self.has_last is not None)
 
 
-def places_of(block: ThreadBlock, distribution: Distribution) -> Places:
+def chunk_offsets(block: ThreadBlock, distribution: Distribution) -> ChunkOffsets:
     """Built where the kernel begins, so that all copies of a shape share them."""
     with ir.InsertionPoint.at_block_begin(block.body):
         thread = gpu.thread_id(gpu.Dimension.x, upper_bound=distribution.threads)
         indices = tuple(_rounds(thread, distribution))
         if distribution.last_round == distribution.threads:
-            return Places(indices, None)
+            return ChunkOffsets(indices, None)
         last = build.index(distribution.last_round)
-        return Places(indices, arith.cmpi(arith.CmpIPredicate.ult, thread, last))
+        return ChunkOffsets(indices, arith.cmpi(arith.CmpIPredicate.ult, thread, last))
 
 
 def step_between(

@@ -48,10 +48,10 @@ from alcop_mlir.passes import build
 from alcop_mlir.passes.base import Pass
 from alcop_mlir.target import CP_ASYNC_BYPASS_L1_BYTES
 from alcop_mlir.transforms.tensor_cores.copy_offsets import (
+    ChunkOffsets,
     Index,
-    Places,
+    chunk_offsets,
     further_on,
-    places_of,
     step_between,
 )
 
@@ -65,12 +65,12 @@ class DistributeCopies(Pass):
 
     def run(self, op: Any) -> None:
         work = _collect(op)
-        places: dict[tuple[ThreadBlock, Distribution], Places] = {}
+        places: dict[tuple[ThreadBlock, Distribution], ChunkOffsets] = {}
         for item in work:
             key = (item.block, item.distribution)
             if key not in places:
                 with item.copy.location:
-                    places[key] = places_of(item.block, item.distribution)
+                    places[key] = chunk_offsets(item.block, item.distribution)
         for item in work:
             with item.copy.location, ir.InsertionPoint(item.copy):
                 _spread(item, places[item.block, item.distribution])
@@ -120,7 +120,7 @@ def _distribution(copy: Any, block: ThreadBlock) -> Distribution:
     return answer
 
 
-def _spread(item: _Work, places: Places) -> None:
+def _spread(item: _Work, places: ChunkOffsets) -> None:
     """The accesses of one thread, where the copy stood."""
     if not is_asynchronous(item.copy, item.distribution):
         _copy_plainly(item, places)
@@ -203,7 +203,7 @@ def _size(source: Any, number: int) -> Any:
     return build.index(size) if isinstance(size, int) else size
 
 
-def _copy_plainly(item: _Work, places: Places) -> None:
+def _copy_plainly(item: _Work, places: ChunkOffsets) -> None:
     """Loads before stores, a bounded number at a time: their latencies overlap."""
     batches = [
         places.indices[first : min(first + LOADS_IN_FLIGHT, places.full)]
@@ -247,7 +247,7 @@ def _copy_batch(item: _Work, batch: Sequence[Sequence[Index]]) -> None:
 
 
 def _in_round(
-    number: int, places: Places, access: Callable[[Sequence[Index]], None]
+    number: int, places: ChunkOffsets, access: Callable[[Sequence[Index]], None]
 ) -> None:
     """`access` at the indices of a round, if the thread takes part in it."""
     indices = places.indices[number]

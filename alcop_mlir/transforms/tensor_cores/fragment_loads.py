@@ -48,7 +48,7 @@ _SPREAD = 0x4140
 
 
 @dataclass
-class Corners:
+class BaseOffsets:
     """Where a lane points its loads: row and column from a piece's first.
 
     Built where the kernel begins, each when it is first needed: all loads share them.
@@ -172,7 +172,11 @@ class Corners:
 
 
 def load_operand(
-    source: Any, indices: Indices, layout: FragmentLayout, kind: Any, corners: Corners
+    source: Any,
+    indices: Indices,
+    layout: FragmentLayout,
+    kind: Any,
+    corners: BaseOffsets,
 ) -> Pieces:
     """Pieces of a or b, all of one k before those of the next."""
     way = layout.way_from(source.type)
@@ -339,7 +343,7 @@ def _load_word(source: Any, at: Indices, elements: int) -> list[Any]:
 
 
 def _load_pairs(
-    source: Any, at: Indices, layout: FragmentLayout, kind: Any, corners: Corners
+    source: Any, at: Indices, layout: FragmentLayout, kind: Any, corners: BaseOffsets
 ) -> Any:
     """Two matrices hold one half along k of the piece, the other two the other half."""
     i32 = ir.IntegerType.get_signless(32)

@@ -62,7 +62,7 @@ from alcop_mlir.transforms.tensor_cores.fragment_access import (
 )
 from alcop_mlir.transforms.tensor_cores.fragment_conversions import convert
 from alcop_mlir.transforms.tensor_cores.fragment_loads import (
-    Corners,
+    BaseOffsets,
     load_along,
     load_operand,
 )
@@ -80,7 +80,10 @@ class LowerMma(Pass):
             first = contractions[0]
             threads = _threads(block, first)
             fragments = find_fragments(contractions)
-            corners, stages = Corners(threads, block.body), Stages(threads, block.body)
+            corners, stages = (
+                BaseOffsets(threads, block.body),
+                Stages(threads, block.body),
+            )
             lowering = _Lowering(fragments, threads, corners, stages)
             lowering.block(block.body)
             lowering.erase_replaced()
@@ -122,7 +125,7 @@ class _Lowering:
 
     fragments: Fragments
     threads: int
-    corners: Corners
+    corners: BaseOffsets
     stages: Stages
     held: dict[Any, tuple[Any, ...]] = field(default_factory=dict)
     replaced: list[Any] = field(default_factory=list)
@@ -170,8 +173,8 @@ class _Lowering:
 
     def _for(self, op: Any) -> None:
         results = list(op.results)
-        inits = self._flat(loops.inits(op), results)
-        loop = scf.ForOp(*loops.bounds(op), inits)
+        init_args = self._flat(loops.init_args(op), results)
+        loop = scf.ForOp(*loops.bounds(op), init_args)
         _keep_attributes(op, loop)
         induction, *carried = list(loops.body(op).arguments)
         induction.replace_all_uses_with(loop.induction_variable)

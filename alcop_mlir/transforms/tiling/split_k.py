@@ -39,9 +39,9 @@ from typing import Any
 from alcop_mlir import resources
 from alcop_mlir.analysis.ir.alignment import element_bytes
 from alcop_mlir.analysis.linalg.operand_transforms import (
-    Factor,
-    NoProduct,
-    find_factors,
+    NoContraction,
+    OperandTransform,
+    find_operand_transforms,
 )
 from alcop_mlir.bindings import arith, ir, linalg, memref
 from alcop_mlir.dialects import alcop
@@ -49,7 +49,10 @@ from alcop_mlir.errors import ConfigError, PassError
 from alcop_mlir.passes import build
 from alcop_mlir.passes.base import Pass
 from alcop_mlir.transforms.linalg.matrices import Size, loop_sizes
-from alcop_mlir.transforms.tiling.tiled_contractions import Product, scheduled_products
+from alcop_mlir.transforms.tiling.tiled_contractions import (
+    TiledContraction,
+    scheduled_contractions,
+)
 
 
 @dataclass(frozen=True)
@@ -58,7 +61,7 @@ class SplitK(Pass):
     anchor = "func.func"
 
     def run(self, op: Any) -> None:
-        for product in scheduled_products(op):
+        for product in scheduled_contractions(op):
             if product.schedule.split_k > 1 and not _mark(product.op).get("parts"):
                 _split(product)
 
@@ -67,7 +70,7 @@ def _mark(op: Any) -> dict[str, Any]:
     return alcop.get(op, alcop.ContractionAttr) or {}
 
 
-def _split(product: Product) -> None:
+def _split(product: TiledContraction) -> None:
     with product.op.location, ir.InsertionPoint(product.op):
         sizes = loop_sizes(product.arrays)
         _check(product, sizes)
@@ -78,7 +81,7 @@ def _split(product: Product) -> None:
     product.op.operation.erase()
 
 
-def _check(product: Product, sizes: dict[str, Size]) -> None:
+def _check(product: TiledContraction, sizes: dict[str, Size]) -> None:
     batched = any("b" in loops for _, loops in product.arrays[:3])
     least = min(element_bytes(array.type) for array in (product.lhs, product.rhs))
     try:
@@ -87,7 +90,7 @@ def _check(product: Product, sizes: dict[str, Size]) -> None:
         raise PassError(product.op, str(error)) from error
 
 
-def _sum_parts(product: Product, sizes: dict[str, Size]) -> Any:
+def _sum_parts(product: TiledContraction, sizes: dict[str, Size]) -> Any:
     """The array of the parts: a product of as many matrices."""
     parts = product.schedule.split_k
     lhs_loops, rhs_loops, out_loops = (loops for _, loops in product.arrays[:3])
@@ -119,14 +122,14 @@ def _sum_parts(product: Product, sizes: dict[str, Size]) -> Any:
     return target
 
 
-def _factors(op: Any) -> tuple[Factor, Factor]:
+def _factors(op: Any) -> tuple[OperandTransform, OperandTransform]:
     try:
-        return find_factors(op)
-    except NoProduct as no:
+        return find_operand_transforms(op)
+    except NoContraction as no:
         raise PassError(op, f"is marked as a product, but is {no}") from no
 
 
-def _mark_parts(product: Product, made: Any, loops: list[str]) -> None:
+def _mark_parts(product: TiledContraction, made: Any, loops: list[str]) -> None:
     """As the product was, with a batch and nothing to start from."""
     named = dict(zip(("lhs", "rhs", "out"), loops, strict=True))
     mark = {**_mark(product.op), **named, "init": "zero", "parts": True}
@@ -135,7 +138,9 @@ def _mark_parts(product: Product, made: Any, loops: list[str]) -> None:
 
 
 def _multiply(
-    product: Any, factors: tuple[Factor, Factor], arguments: list[Any]
+    product: Any,
+    factors: tuple[OperandTransform, OperandTransform],
+    arguments: list[Any],
 ) -> Any:
     """The sum so far plus the product of the factors, computed as they were before."""
     (body,) = product.regions[0].blocks
@@ -150,7 +155,7 @@ def _multiply(
     return arith.addf(total, arith.mulf(left, right))
 
 
-def _add_up(product: Product, sizes: dict[str, Size], parts: Any) -> None:
+def _add_up(product: TiledContraction, sizes: dict[str, Size], parts: Any) -> None:
     """C from what it starts from and the parts, in this order."""
     out, loops = product.arrays[2]
     inputs = [
@@ -158,7 +163,7 @@ def _add_up(product: Product, sizes: dict[str, Size], parts: Any) -> None:
         for number in range(product.schedule.split_k)
     ]
     maps = [_map(loops, loops)] * (len(inputs) + 1)
-    start = product.init_source
+    start = product.accumulator_source
     if start is not None and product.init == "copy":
         array, own = start
         inputs.insert(0, array)

@@ -17,14 +17,14 @@ from alcop_mlir.analysis.linalg.elementwise import Elementwise, Operand
 from alcop_mlir.bindings import arith, ir, vector
 from alcop_mlir.target import MMA_F16_SHAPE
 from alcop_mlir.transforms.tiling.tile_access import TileWindow
-from alcop_mlir.transforms.tiling.tiled_contractions import Product
+from alcop_mlir.transforms.tiling.tiled_contractions import TiledContraction
 from alcop_mlir.transforms.tiling.vector_code import as_vector, compute
 
 _STRIP = MMA_F16_SHAPE[0]  # rows at a time: those of a piece of accumulators
 _EXTENSIONS = ("arith.extf", "arith.extsi")
 
 
-def store_epilogue(product: Product, window: TileWindow, sums: Any) -> None:
+def store_epilogue(product: TiledContraction, window: TileWindow, sums: Any) -> None:
     """Compute the epilogue on the sums, and store all that others need."""
     results = product.results
     same_for_all_rows: dict[tuple[Any, str], Any] = {}
@@ -63,7 +63,7 @@ class _Strip:
     shared: what was read that is the same for all rows, by array and loops
     """
 
-    product: Product
+    product: TiledContraction
     window: TileWindow
     shared: dict[tuple[Any, str], Any]
     values: dict[Any, Any] = field(default_factory=dict)

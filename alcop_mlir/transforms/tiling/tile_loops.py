@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from alcop_mlir.analysis.linalg.operand_transforms import Factor
+from alcop_mlir.analysis.linalg.operand_transforms import OperandTransform
 from alcop_mlir.bindings import arith, gpu, ir, memref, vector
 from alcop_mlir.dialects import alcop
 from alcop_mlir.passes import build
@@ -21,7 +21,10 @@ from alcop_mlir.transforms.tiling.tile_operands import (
     load_others,
     multiplied,
 )
-from alcop_mlir.transforms.tiling.tiled_contractions import Product, TileOffsets
+from alcop_mlir.transforms.tiling.tiled_contractions import (
+    TiledContraction,
+    TileOffsets,
+)
 
 
 @dataclass(frozen=True)
@@ -34,11 +37,11 @@ class _Source:
     array: Any
     loops: str
     buffer: Any
-    factor: Factor
+    factor: OperandTransform
 
 
-def sum_of_products(
-    product: Product, sizes: dict[str, Size], place: TileOffsets, initial: Any
+def contract_tiles(
+    product: TiledContraction, sizes: dict[str, Size], place: TileOffsets, initial: Any
 ) -> Any:
     """The accumulators after all products."""
     step = dict(zip("mnk", product.schedule.block, strict=True))
@@ -70,7 +73,7 @@ def sum_of_products(
         ]
         return _k_loop(product, sizes["k"], place, sources, ragged, carried)
 
-    if not product.sums_batches:
+    if not product.accumulates_batches:
         return over_k(place.batch, initial)
     batches = (build.index(0), sizes["b"].value, build.index(1))
     loop = build.for_loop(
@@ -80,7 +83,7 @@ def sum_of_products(
 
 
 def _k_loop(
-    product: Product,
+    product: TiledContraction,
     size: Size,
     place: TileOffsets,
     sources: list[_Source],
@@ -127,7 +130,7 @@ def _copy_tile(source: _Source, first: dict[str, Any], extent: dict[str, Any]) -
 
 
 def _fragment_loop(
-    product: Product,
+    product: TiledContraction,
     place: TileOffsets,
     sources: list[_Source],
     others: Others,
@@ -151,7 +154,7 @@ def _fragment_loop(
     return build.for_loop(bounds, [initial], fragment_step).results[0]
 
 
-def _contract(product: Product, operands: list[Any], accumulators: Any) -> Any:
+def _contract(product: TiledContraction, operands: list[Any], accumulators: Any) -> Any:
     dims = {loop: ir.AffineExpr.get_dim(number) for number, loop in enumerate("mnk")}
     maps = [
         ir.AffineMapAttr.get(ir.AffineMap.get(3, 0, [dims[loop] for loop in loops]))

@@ -10,13 +10,16 @@ from __future__ import annotations
 from collections.abc import Collection
 from typing import Any
 
-from alcop_mlir.analysis.linalg.operand_transforms import Factor
+from alcop_mlir.analysis.linalg.operand_transforms import OperandTransform
 from alcop_mlir.analysis.linalg.zero_fill import why_fill_disturbs
 from alcop_mlir.bindings import arith, ir, memref, vector
 from alcop_mlir.errors import PassError
 from alcop_mlir.passes import build
 from alcop_mlir.transforms.tiling.tile_access import zero_of
-from alcop_mlir.transforms.tiling.tiled_contractions import Product, TileOffsets
+from alcop_mlir.transforms.tiling.tiled_contractions import (
+    TiledContraction,
+    TileOffsets,
+)
 from alcop_mlir.transforms.tiling.vector_code import as_vector, compute
 
 # What else factors are made of, by its argument in the body: scalars, and vectors that
@@ -24,7 +27,7 @@ from alcop_mlir.transforms.tiling.vector_code import as_vector, compute
 Others = dict[Any, Any]
 
 
-def check_fill(product: Product) -> None:
+def check_fill(product: TiledContraction) -> None:
     """PassError where a last step that is filled up with zeros would be wrong."""
     (block,) = product.op.regions[0].blocks
     why = why_fill_disturbs(block, product.factors)
@@ -34,7 +37,7 @@ def check_fill(product: Product) -> None:
 
 
 def load_others(
-    product: Product, place: TileOffsets, ragged: Collection[str]
+    product: TiledContraction, place: TileOffsets, ragged: Collection[str]
 ) -> Others:
     """They are the same in every step: read once, before the loops.
 
@@ -58,7 +61,7 @@ def load_others(
 def _along(
     array: Any,
     loops: str,
-    product: Product,
+    product: TiledContraction,
     place: TileOffsets,
     ragged: Collection[str],
 ) -> Any:
@@ -81,7 +84,9 @@ def _along(
     )
 
 
-def multiplied(product: Product, factor: Factor, elements: Any, others: Others) -> Any:
+def multiplied(
+    product: TiledContraction, factor: OperandTransform, elements: Any, others: Others
+) -> Any:
     """The factor of these elements of its array, in the type of the multiplication."""
     (block,) = product.op.regions[0].blocks
     shape = list(elements.type.shape)

@@ -10,21 +10,29 @@ from alcop_mlir.passes import build
 from alcop_mlir.transforms.linalg.matrices import Size, matrix
 from alcop_mlir.transforms.tiling.tile_access import TileWindow, warp_window, zero_of
 from alcop_mlir.transforms.tiling.tile_epilogues import rounded, store_epilogue
-from alcop_mlir.transforms.tiling.tiled_contractions import Product, TileOffsets
+from alcop_mlir.transforms.tiling.tiled_contractions import (
+    TiledContraction,
+    TileOffsets,
+)
 
 
-def initial_sums(product: Product, sizes: dict[str, Size], place: TileOffsets) -> Any:
+def initial_accumulators(
+    product: TiledContraction, sizes: dict[str, Size], place: TileOffsets
+) -> Any:
     """The accumulators' start: a warp tile of f32, or i32."""
     kind = _accumulators(product)
-    start = product.init_source
+    start = product.accumulator_source
     if start is None:
         return arith.constant(kind, ir.DenseElementsAttr.get_splat(kind, zero_of(kind)))
     values = _window(product, sizes, place).read(*start)
     return values if values.type == kind else arith.extf(kind, values)
 
 
-def store_sums(
-    product: Product, sizes: dict[str, Size], place: TileOffsets, accumulators: Any
+def store_accumulators(
+    product: TiledContraction,
+    sizes: dict[str, Size],
+    place: TileOffsets,
+    accumulators: Any,
 ) -> None:
     """The results, written by each warp; only edge blocks look at their bounds."""
     if not product.epilogue:
@@ -52,7 +60,7 @@ def store_sums(
 
 
 def store_start(
-    product: Product, sizes: dict[str, Size], place: TileOffsets, thread: Any
+    product: TiledContraction, sizes: dict[str, Size], place: TileOffsets, thread: Any
 ) -> None:
     """What C starts from, element by element: there is nothing to add to it."""
     out = matrix(product.out, product.out_loops, sizes, place.batch)
@@ -76,28 +84,32 @@ def store_start(
     build.for_loop(bounds, [], element)
 
 
-def _start(product: Product, window: TileWindow) -> Any:
+def _start(product: TiledContraction, window: TileWindow) -> Any:
     """The element that C starts from at the window's first place."""
     kind = product.out.type.element_type
-    start = product.init_source
+    start = product.accumulator_source
     if start is None:
         return arith.constant(kind, zero_of(product.out.type))
     value = window.load(*start)
     return value if value.type == kind else arith.extf(kind, value)
 
 
-def _window(product: Product, sizes: dict[str, Size], place: TileOffsets) -> TileWindow:
+def _window(
+    product: TiledContraction, sizes: dict[str, Size], place: TileOffsets
+) -> TileWindow:
     return warp_window(sizes, place, product.schedule.warp, product.schedule.block[:2])
 
 
-def _accumulators(product: Product) -> Any:
+def _accumulators(product: TiledContraction) -> Any:
     """The type of the sums: a warp tile of f32, of i32 for integers."""
     is_integer = isinstance(product.out.type.element_type, ir.IntegerType)
     element = ir.IntegerType.get_signless(32) if is_integer else ir.F32Type.get()
     return ir.VectorType.get(list(product.schedule.warp), element)
 
 
-def _is_inside(product: Product, sizes: dict[str, Size], place: TileOffsets) -> Any:
+def _is_inside(
+    product: TiledContraction, sizes: dict[str, Size], place: TileOffsets
+) -> Any:
     """Whether all of the block's tile lies within C."""
     inside = arith.constant(ir.IntegerType.get_signless(1), 1)
     for loop, tile in zip("mn", product.schedule.block, strict=False):

@@ -46,16 +46,16 @@ from alcop_mlir.target import WARP_SIZE
 from alcop_mlir.transforms.linalg.matrices import Size, loop_sizes
 from alcop_mlir.transforms.tiling.raster import tile_of_block
 from alcop_mlir.transforms.tiling.thread_points import KERNEL
-from alcop_mlir.transforms.tiling.tile_loops import sum_of_products
+from alcop_mlir.transforms.tiling.tile_loops import contract_tiles
 from alcop_mlir.transforms.tiling.tile_outputs import (
-    initial_sums,
+    initial_accumulators,
+    store_accumulators,
     store_start,
-    store_sums,
 )
 from alcop_mlir.transforms.tiling.tiled_contractions import (
-    Product,
+    TiledContraction,
     TileOffsets,
-    scheduled_products,
+    scheduled_contractions,
 )
 
 # Of the block arguments of a gpu.launch, the first grid size: behind block, thread ids.
@@ -68,13 +68,13 @@ class TileToBlocks(Pass):
     anchor = "func.func"
 
     def run(self, op: Any) -> None:
-        for product in scheduled_products(op):
+        for product in scheduled_contractions(op):
             with product.op.location, ir.InsertionPoint(product.op):
                 _launch(product, loop_sizes(product.arrays))
             _erase(product)
 
 
-def _erase(product: Product) -> None:
+def _erase(product: TiledContraction) -> None:
     """The ops that became a kernel, and the arrays that only they needed."""
     outputs = [product.out, *(element.output.value for element in product.epilogue)]
     needed = product.results
@@ -95,7 +95,7 @@ def _erase_array(array: Any) -> None:
     build.erase_unused([array.owner])
 
 
-def _launch(product: Product, sizes: dict[str, Size]) -> None:
+def _launch(product: TiledContraction, sizes: dict[str, Size]) -> None:
     schedule = product.schedule
     if any(sizes[loop].known == 0 for loop in product.out_loops):
         return
@@ -103,7 +103,7 @@ def _launch(product: Product, sizes: dict[str, Size]) -> None:
     if nothing_summed and product.init == "read":
         return
     tile_m, tile_n, _ = schedule.block
-    batches = build.index(1) if product.sums_batches else sizes["b"].given
+    batches = build.index(1) if product.accumulates_batches else sizes["b"].given
     launch = gpu.LaunchOp(
         (sizes["n"].blocks(tile_n), sizes["m"].blocks(tile_m), batches),
         tuple(build.index(threads) for threads in (schedule.threads, 1, 1)),
@@ -116,9 +116,9 @@ def _launch(product: Product, sizes: dict[str, Size]) -> None:
         if nothing_summed:
             store_start(product, sizes, place, arguments[3])
         else:
-            initial = initial_sums(product, sizes, place)
-            store_sums(
-                product, sizes, place, sum_of_products(product, sizes, place, initial)
+            initial = initial_accumulators(product, sizes, place)
+            store_accumulators(
+                product, sizes, place, contract_tiles(product, sizes, place, initial)
             )
         gpu.TerminatorOp()
 

@@ -14,7 +14,10 @@ from alcop_mlir.analysis.ir.code_motion import ops_after
 from alcop_mlir.analysis.linalg.accumulator_init import marked_init
 from alcop_mlir.analysis.linalg.elementwise import Elementwise, Operand, elementwise
 from alcop_mlir.analysis.linalg.epilogue_fusion import is_stored, operand_loops
-from alcop_mlir.analysis.linalg.operand_transforms import Factor, find_factors
+from alcop_mlir.analysis.linalg.operand_transforms import (
+    OperandTransform,
+    find_operand_transforms,
+)
 from alcop_mlir.bindings import ir
 from alcop_mlir.dialects import alcop
 from alcop_mlir.errors import PassError
@@ -23,14 +26,16 @@ from alcop_mlir.target import mma_shape
 
 
 @dataclass(frozen=True)
-class Product:
+class TiledContraction:
     """A matrix product to tile: op, operands, their loops, schedule.
 
     The loops are those of the operands as matrices, with "b" where they have a batch.
     """
 
     op: Any
-    factors: tuple[Factor, Factor]  # what is multiplied of A and of B
+    factors: tuple[
+        OperandTransform, OperandTransform
+    ]  # what is multiplied of A and of B
     lhs: Any
     rhs: Any
     out: Any
@@ -91,12 +96,12 @@ class Product:
         return operand_loops(element, operand, _own_loops(self.out, self.out_loops))
 
     @property
-    def sums_batches(self) -> bool:
+    def accumulates_batches(self) -> bool:
         """Whether the batch is summed over, too."""
         return "b" in self.lhs_loops + self.rhs_loops and "b" not in self.out_loops
 
     @property
-    def init_source(self) -> tuple[Any, str] | None:
+    def accumulator_source(self) -> tuple[Any, str] | None:
         """What the accumulators start from, and its loops; None for zero."""
         if self.init == "zero":
             return None
@@ -116,7 +121,7 @@ class TileOffsets:
     batch: Any  # number of the matrix
 
 
-def scheduled_products(func: Any) -> list[Product]:
+def scheduled_contractions(func: Any) -> list[TiledContraction]:
     """The marked products of `func` that have a schedule, in order."""
     ops: list[Any] = []
 
@@ -129,15 +134,15 @@ def scheduled_products(func: Any) -> list[Product]:
     return [_product(op) for op in ops]
 
 
-def _product(op: Any) -> Product:
+def _product(op: Any) -> TiledContraction:
     contraction = alcop.get(op, alcop.ContractionAttr)
     schedule = Schedule.from_dict(alcop.get(op, alcop.ScheduleAttr) or {})
     assert contraction is not None
-    first, second = find_factors(op)
+    first, second = find_operand_transforms(op)
     factors = (second, first) if contraction.get("swapped") else (first, second)
     lhs, rhs = (op.operands[factor.array] for factor in factors)
     out = list(op.operands)[-1]
-    return Product(
+    return TiledContraction(
         op=op,
         factors=factors,
         lhs=lhs,

@@ -8,7 +8,7 @@ from alcop_mlir.analysis.host.host_function import (
     ArrayType,
     Host,
     HostLaunch,
-    LocalArray,
+    LocalBuffer,
     host,
     host_functions,
 )
@@ -173,7 +173,7 @@ def test_arrays_that_are_handed_on() -> None:
     found = read(body, "%a: memref<?x4xf16>")
     assert isinstance(found, Host)
     rows = SizeOf(0, 0)
-    assert found.locals == (LocalArray("f32", (4, rows)), LocalArray("i1", (8,)))
+    assert found.locals == (LocalBuffer("f32", (4, rows)), LocalBuffer("i1", (8,)))
     (launch,) = found.launches
     assert launch.grid == (Blocks((8, rows), 64), 1, 1)
     assert launch.arguments == (Local(0), Local(1), rows)

@@ -8,7 +8,7 @@ from itertools import permutations
 
 import pytest
 
-from alcop_mlir.analysis.linalg.accumulator_init import find_init
+from alcop_mlir.analysis.linalg.accumulator_init import find_accumulator_init
 from alcop_mlir.analysis.linalg.contractions import (
     Contraction,
     Rejected,
@@ -154,7 +154,7 @@ def test_init(out: str, before: list[str], kind: str) -> None:
     with last_structured_op(FILLED.format(before="\n".join(lines), out=out)) as op:
         product = classify(op)
         assert isinstance(product, Contraction)
-        init = find_init(product)
+        init = find_accumulator_init(product)
         assert init.kind == kind
         name = None if init.writer is None else init.writer.operation.name
         writers = {"zero": "linalg.fill", "copy": "memref.copy", "read": None}

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from alcop_mlir.analysis.linalg.contractions import Contraction, Rejected, classify
-from alcop_mlir.analysis.linalg.operand_transforms import find_factors
+from alcop_mlir.analysis.linalg.operand_transforms import find_operand_transforms
 from alcop_mlir.analysis.linalg.zero_fill import why_fill_disturbs
 from alcop_mlir.bindings import ir, make_context
 
@@ -65,7 +65,7 @@ def parsed(body: str, a: str = "f32", b: str = "f16", k: str = "128") -> ir.Modu
 def test_what_is_multiplied(a, b, body, kind, ops) -> None:
     with make_context():
         module = parsed(f"{body}\n{RIGHT}", a, b)
-        factors = find_factors(product(module))
+        factors = find_operand_transforms(product(module))
         assert [str(factor.kind) for factor in factors] == [kind, kind]
         assert [factor.array for factor in factors] == [0, 1]
         assert tuple([op.name for op in factor.ops] for factor in factors) == ops
@@ -136,7 +136,7 @@ def test_zeros_that_fill_up(body: str, is_safe: bool) -> None:
     with make_context():
         module = parsed(body, "f16")
         op = product(module)
-        why = why_fill_disturbs(op.regions[0].blocks[0], find_factors(op))
+        why = why_fill_disturbs(op.regions[0].blocks[0], find_operand_transforms(op))
         assert (why is None) == is_safe
         assert isinstance(classify(op), Contraction)
         ragged = classify(product(module := parsed(body, "f16", k="100")))
