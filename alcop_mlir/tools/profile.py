@@ -10,7 +10,7 @@ from alcop_mlir.tools.summary import Rows
 
 if TYPE_CHECKING:
     from alcop_mlir.runtime.emulator import Counters, Result
-    from alcop_mlir.runtime.emulator.counters import LineCounters
+    from alcop_mlir.runtime.emulator.observers.counters import LineCounters
 
 _WORST_LINES = 5
 _SHOWN_TEXT = 48  # characters of an instruction

@@ -11,6 +11,7 @@ import ast
 import re
 import subprocess
 import sys
+from collections import Counter
 from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass
 from graphlib import CycleError, TopologicalSorter
@@ -22,6 +23,7 @@ from alcop_mlir.pipelines.registry import PASSES as PASS_TABLE
 from alcop_mlir.pipelines.registry import Registry
 
 PACKAGE = Path(__file__).resolve().parents[2] / "alcop_mlir"
+MOST_FILES = 30  # of one folder
 
 
 @dataclass(frozen=True)
@@ -62,6 +64,12 @@ PASSES = pass_modules()
 RUNTIME = (
     "target schedule knobs errors files fields element_types dtypes polynomials "
     f"{STEPS} reference.step_values runtime.*"
+)
+# Rooms of the emulator: each with the rooms below it.
+PTX_TEXT = "errors runtime.emulator.ptx.*"
+MACHINE = f"{PTX_TEXT} runtime.emulator.machine.*"
+INSTRUCTIONS = (
+    f"{MACHINE} runtime.emulator.arithmetic.* runtime.emulator.instructions.*"
 )
 COMPILATION = (
     f"{TRANSFORMS} pipelines.* transforms.tiling.thread_points reference.* {RUNTIME} "
@@ -118,7 +126,18 @@ RULES = {
     ),
     # Kernels run where there is no MLIR: nothing in runtime needs ptx to be loaded.
     "runtime.ptx": Rule(f"{RUNTIME} bindings"),
-    "runtime.emulator.*": Rule("errors files runtime.emulator.*"),
+    "runtime.emulator.ptx.*": Rule(PTX_TEXT),
+    "runtime.emulator.arithmetic.*": Rule(
+        "runtime.emulator.ptx.scalars runtime.emulator.arithmetic.*"
+    ),
+    "runtime.emulator.machine.*": Rule(MACHINE),
+    # The three that know the machine do not know each other.
+    "runtime.emulator.hazards.*": Rule(f"{MACHINE} runtime.emulator.hazards.*"),
+    "runtime.emulator.observers.*": Rule(
+        f"{MACHINE} files runtime.emulator.observers.*"
+    ),
+    "runtime.emulator.instructions.*": Rule(INSTRUCTIONS),
+    "runtime.emulator.*": Rule("errors runtime.emulator.*"),
     "runtime.*": Rule(RUNTIME, lazy="runtime.ptx"),
     "tuning.*": Rule("schedule target resources errors knobs files tuning.*"),
     "compilation.*": Rule(COMPILATION),
@@ -167,6 +186,17 @@ def test_no_circle_between_rooms() -> None:
     assert not circle(arrows(room_of))
 
 
+def test_no_circle_between_modules() -> None:
+    assert not circle(arrows(lambda module: module))
+
+
+def test_no_room_is_crowded() -> None:
+    """A folder that one cannot take in at a glance is cut into rooms."""
+    files = Counter(path.parent for path in sources())
+    crowded = {str(room): n for room, n in files.items() if n > MOST_FILES}
+    assert not crowded
+
+
 def test_a_circle_is_found() -> None:
     assert circle({"a": {"b"}, "b": {"c"}, "c": {"b"}}) == ["b", "c", "b"]
 
@@ -213,6 +243,35 @@ def test_the_table_of_passes_is_true() -> None:
         ("runtime.launch", "from alcop_mlir.bindings import ir"),
         ("runtime.emulator.vm", "import scipy"),
         ("runtime.emulator.vm", "from alcop_mlir.runtime import launch"),
+        (
+            "runtime.emulator.ptx.one",
+            "from alcop_mlir.runtime.emulator.machine.lanes import Lanes",
+        ),
+        (
+            "runtime.emulator.arithmetic.one",
+            "from alcop_mlir.runtime.emulator.ptx.syntax import Name",
+        ),
+        (
+            "runtime.emulator.machine.one",
+            "if TYPE_CHECKING:\n"
+            "    from alcop_mlir.runtime.emulator.hazards.reports import Reports",
+        ),
+        (
+            "runtime.emulator.machine.one",
+            "from alcop_mlir.runtime.emulator.instructions.translator import Op",
+        ),
+        (
+            "runtime.emulator.hazards.one",
+            "from alcop_mlir.runtime.emulator.observers import counters",
+        ),
+        (
+            "runtime.emulator.instructions.one",
+            "from alcop_mlir.runtime.emulator.hazards.reports import Hazard",
+        ),
+        (
+            "runtime.emulator.instructions.one",
+            "from alcop_mlir.runtime.emulator.schedule import Runner",
+        ),
         ("tuning.features", "import sklearn.tree"),
         ("tuning.search", "from alcop_mlir.runtime import measure"),
         ("tools.run", "import cupy"),

@@ -7,10 +7,10 @@ and faulty accesses. Needs NumPy only. See `docs/emulator.md`.
 
 from alcop_mlir.errors import EmulationError
 from alcop_mlir.runtime.emulator.api import Result, emulate
-from alcop_mlir.runtime.emulator.counters import Counters
-from alcop_mlir.runtime.emulator.parser import parse_ptx
-from alcop_mlir.runtime.emulator.reports import Hazard
-from alcop_mlir.runtime.emulator.trace import TraceRequest
+from alcop_mlir.runtime.emulator.hazards.reports import Hazard
+from alcop_mlir.runtime.emulator.observers.counters import Counters
+from alcop_mlir.runtime.emulator.observers.trace import TraceRequest
+from alcop_mlir.runtime.emulator.ptx.parser import parse_ptx
 
 __all__ = [
     "Counters",

@@ -11,21 +11,27 @@ import numpy as np
 
 from alcop_mlir.errors import EmulationError
 from alcop_mlir.runtime.emulator.arguments import Argument, Bound, bind
-from alcop_mlir.runtime.emulator.cohort import Batch, Dim3, block_coordinates
-from alcop_mlir.runtime.emulator.counters import Counters, CounterSet
-from alcop_mlir.runtime.emulator.global_shadow import GlobalShadow
-from alcop_mlir.runtime.emulator.layout import Layout, place, shared_layout
-from alcop_mlir.runtime.emulator.parser import parse_ptx
-from alcop_mlir.runtime.emulator.program import Program
-from alcop_mlir.runtime.emulator.reports import Hazard, Reports
+from alcop_mlir.runtime.emulator.hazards.global_shadow import GlobalShadow
+from alcop_mlir.runtime.emulator.hazards.reports import Hazard, Reports
+from alcop_mlir.runtime.emulator.hazards.shared_shadow import SharedShadow
+from alcop_mlir.runtime.emulator.machine.batch import Batch
+from alcop_mlir.runtime.emulator.machine.memory_map import (
+    MemoryMap,
+    lay_out,
+    shared_offsets,
+)
+from alcop_mlir.runtime.emulator.machine.warps import Dim3, block_coordinates
+from alcop_mlir.runtime.emulator.observers.counters import Counters, CounterSet
+from alcop_mlir.runtime.emulator.observers.trace import Tracer, TraceRequest
+from alcop_mlir.runtime.emulator.ptx.parser import parse_ptx
+from alcop_mlir.runtime.emulator.ptx.syntax import Module, PtxKernel
 from alcop_mlir.runtime.emulator.schedule import (
     DEFAULT_INSTRUCTION_LIMIT,
     Picker,
     Runner,
     make_picker,
 )
-from alcop_mlir.runtime.emulator.syntax import Kernel, Module
-from alcop_mlir.runtime.emulator.trace import Tracer, TraceRequest
+from alcop_mlir.runtime.emulator.translated_kernel import TranslatedKernel
 
 # Blocks that run together: beyond about 64 the cost per block no longer falls.
 BATCH_BLOCKS = 64
@@ -85,7 +91,7 @@ def emulate(
     _check_launch(code, grid, block, dynamic_shared)
     with np.errstate(all="ignore"):
         bound = bind(code, module, args)
-        program = _prepare(code, module, bound, dynamic_shared)
+        translated = _prepare(code, module, bound, dynamic_shared)
         reports, shadow = None, None
         if hazards:
             lines = {ins.line: ins for ins in code.instructions}
@@ -94,7 +100,7 @@ def emulate(
                 bound.memory.data.size, reports, lambda n: block_coordinates(n, grid)
             )
         run = _Run(
-            program=program,
+            kernel=translated,
             bound=bound,
             grid=grid,
             block=block,
@@ -104,8 +110,8 @@ def emulate(
             limit=instruction_limit or DEFAULT_INSTRUCTION_LIMIT,
             reports=reports,
             shadow=shadow,
-            tallies=CounterSet(program) if counters else None,
-            tracer=Tracer(trace, program, grid) if trace is not None else None,
+            tallies=CounterSet(translated.listing) if counters else None,
+            tracer=Tracer(trace, translated.listing, grid) if trace else None,
         )
         started = time.perf_counter()
         total = run.all_blocks()
@@ -118,7 +124,7 @@ def emulate(
 class _Run:
     """A launch with all that watches it."""
 
-    program: Program
+    kernel: TranslatedKernel
     bound: Bound
     grid: Dim3
     block: Dim3
@@ -149,18 +155,31 @@ class _Run:
 
     def _batch(self, numbers: np.ndarray) -> int:
         batch = Batch(
-            self.program,
+            self.kernel.loaded,
             numbers,
             self.grid,
             self.block,
             self.bound.memory,
             self.lands_early,
-            self.reports,
-            self.shadow,
         )
+        if self.reports is not None:
+            batch.shadow = SharedShadow(
+                batch.shared.size,
+                self.kernel.granule,
+                batch.clocks,
+                self.reports,
+                batch.coordinates,
+            )
+            batch.global_shadow = self.shadow
         follow = self.tracer if self.tracer and self.tracer.follows(numbers) else None
         runner = Runner(
-            batch, self.schedule, self.picker, self.limit, self.tallies, follow
+            self.kernel,
+            batch,
+            self.schedule,
+            self.picker,
+            self.limit,
+            self.tallies,
+            follow,
         )
         runner.run()
         return runner.warp_instructions
@@ -181,7 +200,7 @@ def _check_options(
         )
 
 
-def _choose(module: Module, name: str | None) -> Kernel:
+def _choose(module: Module, name: str | None) -> PtxKernel:
     names = list(module.kernels)
     if name is None:
         if len(names) != 1:
@@ -197,7 +216,7 @@ def _choose(module: Module, name: str | None) -> Kernel:
     return module.kernels[name]
 
 
-def _check_launch(kernel: Kernel, grid: Dim3, block: Dim3, dynamic: int) -> None:
+def _check_launch(kernel: PtxKernel, grid: Dim3, block: Dim3, dynamic: int) -> None:
     for what, dims, most in (("grid", grid, MAX_GRID), ("block", block, MAX_BLOCK)):
         if len(dims) != 3 or any(
             not 1 <= n <= top for n, top in zip(dims, most, strict=True)
@@ -228,15 +247,17 @@ def _check_launch(kernel: Kernel, grid: Dim3, block: Dim3, dynamic: int) -> None
         )
 
 
-def _prepare(kernel: Kernel, module: Module, bound: Bound, dynamic: int) -> Program:
-    shared, size = shared_layout(kernel, module, dynamic)
-    local, local_size = place(
+def _prepare(
+    kernel: PtxKernel, module: Module, bound: Bound, dynamic: int
+) -> TranslatedKernel:
+    shared, size = shared_offsets(kernel, module, dynamic)
+    local, local_size = lay_out(
         [v for v in kernel.variables.values() if v.space == "local"]
     )
     sizes = {v.name: v.size for v in module.variables.values()}
     sizes |= {v.name: v.size for v in kernel.variables.values()}
     sizes |= {name: dynamic for name in shared if not sizes[name]}
-    layout = Layout(
+    memory_map = MemoryMap(
         shared,
         local,
         bound.globals,
@@ -246,4 +267,4 @@ def _prepare(kernel: Kernel, module: Module, bound: Bound, dynamic: int) -> Prog
         local_size,
         sizes,
     )
-    return Program(kernel, layout, dynamic)
+    return TranslatedKernel(kernel, memory_map, dynamic)

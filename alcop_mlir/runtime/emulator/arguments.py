@@ -12,8 +12,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from alcop_mlir.errors import EmulationError
-from alcop_mlir.runtime.emulator.memory import Buffer, GlobalMemory
-from alcop_mlir.runtime.emulator.syntax import Kernel, Module, Parameter
+from alcop_mlir.runtime.emulator.machine.memory import GlobalMemory, MappedRange
+from alcop_mlir.runtime.emulator.ptx.syntax import Module, PtxKernel, PtxParameter
 
 Array = np.ndarray
 Argument = np.ndarray | np.generic | int | float | bytes
@@ -37,7 +37,7 @@ class Bound:
     parameter_bytes: bytes
     offsets: dict[str, int]
     globals: dict[str, int]
-    outputs: list[tuple[Array, Buffer]]
+    outputs: list[tuple[Array, MappedRange]]
 
     def copy_back(self) -> None:
         """Writes every changed buffer to the host arrays, in place."""
@@ -47,7 +47,7 @@ class Bound:
                 host[...] = device
 
 
-def bind(kernel: Kernel, module: Module, args: Sequence[Argument]) -> Bound:
+def bind(kernel: PtxKernel, module: Module, args: Sequence[Argument]) -> Bound:
     """Places the arguments. Raises `EmulationError` for a wrong number or type."""
     if len(args) != len(kernel.parameters):
         raise EmulationError(
@@ -64,7 +64,7 @@ def bind(kernel: Kernel, module: Module, args: Sequence[Argument]) -> Bound:
     sizes += [(f"variable {v.name}", v.size, v.space == "global") for v in variables]
     memory = GlobalMemory(sizes)
     pointers: dict[int, int] = {}
-    outputs: list[tuple[Array, Buffer]] = []
+    outputs: list[tuple[Array, MappedRange]] = []
     for group, buffer in zip(groups, memory.buffers, strict=False):
         host = _bytes_of(group)
         memory.bytes_of(buffer)[...] = host
@@ -85,11 +85,11 @@ def bind(kernel: Kernel, module: Module, args: Sequence[Argument]) -> Bound:
 _MODULE_SPACES = ("global", "const")
 
 
-def _describe(kernel: Kernel, position: int) -> str:
+def _describe(kernel: PtxKernel, position: int) -> str:
     return f"argument {position} ({kernel.parameters[position].name})"
 
 
-def _extent(kernel: Kernel, position: int, array: Array) -> _Extent:
+def _extent(kernel: PtxKernel, position: int, array: Array) -> _Extent:
     parameter = kernel.parameters[position]
     if parameter.size != 8 or parameter.type.kind == "f":
         raise EmulationError(
@@ -129,7 +129,7 @@ def _is_writable(group: list[_Extent]) -> bool:
     return all(e.array.flags.writeable for e in group)
 
 
-def _buffer_name(kernel: Kernel, group: list[_Extent]) -> str:
+def _buffer_name(kernel: PtxKernel, group: list[_Extent]) -> str:
     positions = sorted({e.position for e in group})
     return " / ".join(_describe(kernel, p) for p in positions)
 
@@ -153,7 +153,7 @@ def _bytes_of(group: list[_Extent]) -> Array:
 
 
 def _parameter_bytes(
-    kernel: Kernel, args: Sequence[Argument], pointers: dict[int, int]
+    kernel: PtxKernel, args: Sequence[Argument], pointers: dict[int, int]
 ) -> bytes:
     total = max((p.offset + p.size for p in kernel.parameters), default=0)
     data = bytearray(total)
@@ -167,7 +167,7 @@ def _parameter_bytes(
 
 
 def _scalar_bytes(
-    kernel: Kernel, position: int, parameter: Parameter, value: Argument
+    kernel: PtxKernel, position: int, parameter: PtxParameter, value: Argument
 ) -> bytes:
     what = f"{_describe(kernel, position)} of kernel {kernel.name}"
     if isinstance(value, (bytes, np.void)):
@@ -189,7 +189,9 @@ def _scalar_bytes(
     return _number_bytes(what, parameter, value)
 
 
-def _number_bytes(what: str, parameter: Parameter, value: np.generic | float) -> bytes:
+def _number_bytes(
+    what: str, parameter: PtxParameter, value: np.generic | float
+) -> bytes:
     scalar = parameter.type
     is_float = isinstance(value, (float, np.floating))
     if scalar.kind == "f" or (is_float and scalar.kind == "b" and scalar.size >= 2):

@@ -15,25 +15,27 @@ from __future__ import annotations
 import random
 import re
 from collections.abc import Callable
-from typing import TYPE_CHECKING
 
 import numpy as np
 
 from alcop_mlir.errors import EmulationError
-from alcop_mlir.runtime.emulator.barriers import BarrierUnit
-from alcop_mlir.runtime.emulator.cohort import Batch, Cohort
-from alcop_mlir.runtime.emulator.faults import block_name, fault, place_of_mask
-from alcop_mlir.runtime.emulator.lanes import LANES, Mask, live
-from alcop_mlir.runtime.emulator.program import End, Span, orders_lanes
-from alcop_mlir.runtime.emulator.scalars import U32T
-from alcop_mlir.runtime.emulator.syntax import Instruction
-
-if TYPE_CHECKING:
-    from alcop_mlir.runtime.emulator.counters import CounterSet
-    from alcop_mlir.runtime.emulator.trace import Tracer
-
-if TYPE_CHECKING:
-    from alcop_mlir.runtime.emulator.cohort import Cohort
+from alcop_mlir.runtime.emulator.instructions.traits import orders_lanes
+from alcop_mlir.runtime.emulator.machine.barriers import BarrierUnit
+from alcop_mlir.runtime.emulator.machine.batch import Batch
+from alcop_mlir.runtime.emulator.machine.cohort import (
+    Cohort,
+    CohortCounters,
+    CohortTracer,
+)
+from alcop_mlir.runtime.emulator.machine.faults import (
+    block_name,
+    fault,
+    location_of_mask,
+)
+from alcop_mlir.runtime.emulator.machine.warps import LANES, Mask, live
+from alcop_mlir.runtime.emulator.ptx.scalars import U32T
+from alcop_mlir.runtime.emulator.ptx.syntax import Instruction
+from alcop_mlir.runtime.emulator.translated_kernel import End, Span, TranslatedKernel
 
 Array = np.ndarray
 Picker = Callable[[list[Cohort]], Cohort]
@@ -68,15 +70,16 @@ class Runner:
 
     def __init__(
         self,
+        program: TranslatedKernel,
         batch: Batch,
         schedule: str,
         picker: Picker,
         limit: int,
-        counters: CounterSet | None,
-        trace: Tracer | None,
+        counters: CohortCounters | None,
+        trace: CohortTracer | None,
     ):
         self.batch = batch
-        self.program = batch.program
+        self.program = program
         self.picker = picker
         self.limit = limit
         self.warp_instructions = 0
@@ -213,13 +216,13 @@ class Runner:
         `settle` adds it, so that instructions inside know their position."""
         cohort.settle()
         cohort.span_start = span.start
-        before = self.program.multiplies_before
+        before = self.program.listing.multiplies_before
         multiplies = before[span.start + count] - before[span.start]
         cohort.pending = (mask, count, multiplies)
         if self.counters is not None:
             self.counters.on_span(span.start, count, warps)
         if self.trace is not None:
-            self.trace.on_span(cohort, span, mask, count)
+            self.trace.on_span(cohort, span.start, count, mask)
 
     def _leave(self, cohort: Cohort, span: Span, mask: Mask) -> None:
         """Sends the lanes where the end of the span says."""
@@ -308,11 +311,10 @@ def _require_whole_warps(cohort: Cohort, ins: Instruction, lanes: Array) -> None
     """PTX ISA: all 32 lanes of a warp execute the same .aligned instruction."""
     partial = lanes.any(axis=2, keepdims=True) & ~lanes
     if partial.any():
-        place = place_of_mask(cohort, partial)
         raise fault(
             ins,
             f"{ins.parts[0]} is executed by only a part of a warp; missing is",
-            place,
+            location_of_mask(cohort, partial),
         )
 
 

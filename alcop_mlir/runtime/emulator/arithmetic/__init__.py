@@ -1,0 +1,4 @@
+"""The arithmetic of PTX on NumPy arrays: integers of every width, and floats.
+
+These are functions of values. They know neither registers nor instructions.
+"""

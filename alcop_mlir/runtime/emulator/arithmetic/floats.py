@@ -1,0 +1,301 @@
+"""Floating-point arithmetic with the rounding of PTX, on NumPy arrays.
+
+PTX ISA "Floating Point Instructions", "Half Precision ..." and "cvt". 16-bit values
+travel as `uint16` bits. The recipe for one correct rounding is: compute in float64
+*rounded to odd* (the last bit remembers that something was lost), then round once to
+the narrow format in the wanted direction. Boldo and Melquiond showed that this gives
+the correctly rounded result as long as float64 keeps two bits more than the target.
+
+The `.approx` functions are computed accurately and rounded to nearest; hardware may
+differ in its last bits, so results are to be compared with a tolerance.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+
+from alcop_mlir.runtime.emulator.ptx.scalars import F16, F32, F64, S64, U16, U32, U64
+
+Array = np.ndarray
+F32_MIN_NORMAL = np.float32(2.0**-126)
+F16_FROM_BITS = np.arange(1 << 16, dtype=U16).view(F16).astype(F32)
+NAN_16 = U16.type(0x7FFF)  # PTX: NaN results of f16 and bf16 are canonical
+NAN_32 = np.array([0x7FFFFFFF], U32).view(F32)  # and of f32 min and max
+NAN_64 = np.array([np.nan])
+_EXPONENT, _SIGN = np.uint32(0x7F800000), np.uint32(0x80000000)
+_TIE_FIELD, _TIE = np.uint64(0x1FFFFFFF), np.uint64(0x10000000)
+
+
+def decode_f16(bits: Array) -> Array:
+    """f16 bits (uint16) -> float32."""
+    return F16_FROM_BITS.take(bits)
+
+
+def decode_bf16(bits: Array) -> Array:
+    """bf16 bits (uint16) -> float32."""
+    return (bits.astype(U32) << np.uint32(16)).view(F32)
+
+
+def flush(x: Array) -> Array:
+    """float32 with subnormal numbers replaced by zeros of the same sign (.ftz)."""
+    bits = x.view(U32)
+    small = (bits & _EXPONENT) == 0
+    if not small.any():
+        return x
+    return np.where(small, bits & _SIGN, bits).view(F32)
+
+
+def saturate(x: Array) -> Array:
+    """Clamps to [0, 1]; NaN becomes +0 (.sat)."""
+    one = x.dtype.type(1)
+    zero = x.dtype.type(0)
+    return np.where(x > zero, np.minimum(x, one), zero)
+
+
+def add_to_odd(x: Array, y: Array) -> Array:
+    """x + y in float64, rounded to odd."""
+    total = x + y
+    part = total - x
+    error = (x - (total - part)) + (y - part)
+    bits = np.atleast_1d(total).view(S64).reshape(total.shape)
+    fix = (error != 0) & np.isfinite(total) & ((bits & 1) == 0)
+    if not fix.any():
+        return total
+    step = np.where((error > 0) == (total > 0), S64.type(1), S64.type(-1))
+    return np.where(fix, bits + step, bits).view(F64)
+
+
+def fma_f32(a: Array, b: Array, c: Array) -> Array:
+    """float32 a * b + c, rounded once to nearest even."""
+    product = a.astype(F64) * b
+    total = product + c
+    # Rounding float64 to float32 goes wrong only if the first rounding landed on a
+    # tie of the second, or the result is subnormal; then do it the long way.
+    doubtful = (total.view(U64) & _TIE_FIELD) == _TIE
+    doubtful |= (np.abs(total) < F32_MIN_NORMAL) & (total != 0)
+    if doubtful.any():
+        total = add_to_odd(*np.broadcast_arrays(product, c.astype(F64)))
+    return total.astype(F32)
+
+
+def sum_of_zero(x: Array, y: Array, total: Array, mode: str) -> Array:
+    """The sign of an exact zero sum: x - x is -0 when rounding down (IEEE 754)."""
+    if mode != "rm":
+        return total
+    negative = (total == 0) & (x == -y) & (np.signbit(x) | np.signbit(y))
+    return np.where(negative, total.dtype.type(-0.0), total)
+
+
+def fma_to_odd(a: Array, b: Array, c: Array) -> Array:
+    """a * b + c in float64 rounded to odd; exact product of formats up to float32."""
+    product = a.astype(F64) * b.astype(F64)
+    return add_to_odd(*np.broadcast_arrays(product, c.astype(F64)))
+
+
+Exact = Callable[..., Any]  # Fractions to a Fraction
+
+
+def in_fractions(exact: Exact, near: Array, mode: str, *operands: Array) -> Array:
+    """`near` (float64) corrected to the rounding of `exact(*operands)` in `mode`.
+
+    Element by element in rational arithmetic: slow, for the rare f64 instructions.
+    Elements that are not finite, or whose exact result is 0, keep `near`.
+    """
+    operands = tuple(np.broadcast_arrays(*operands))
+    out = np.array(np.broadcast_to(near, operands[0].shape))
+    finite = np.logical_and.reduce([np.isfinite(x) for x in operands])
+    for i in np.argwhere(finite):
+        at = tuple(i)
+        value = exact(*[Fraction(float(x[at])) for x in operands])
+        if value:
+            out[at] = _round_fraction(value, mode)
+    return out
+
+
+def vanishes(exact: Exact, *operands: Array) -> Array:
+    """Which elements of `exact(*operands)` are zero before any rounding."""
+    operands = tuple(np.broadcast_arrays(*operands))
+    out = np.zeros(operands[0].shape, bool)
+    finite = np.logical_and.reduce([np.isfinite(x) for x in operands])
+    for i in np.argwhere(finite):
+        at = tuple(i)
+        out[at] = exact(*[Fraction(float(x[at])) for x in operands]) == 0
+    return out
+
+
+def _round_fraction(value: Fraction, mode: str) -> float:
+    try:
+        near = float(value)
+    except OverflowError:
+        near = float("inf") if value > 0 else float("-inf")
+    if mode == "rn":
+        return near
+    low = near == float("-inf") or (near != float("inf") and Fraction(near) < value)
+    high = near == float("inf") or (near != float("-inf") and Fraction(near) > value)
+    down = mode == "rm" or (mode == "rz" and value > 0)
+    if down and high:
+        return float(np.nextafter(near, -np.inf))
+    if not down and low:
+        return float(np.nextafter(near, np.inf))
+    return near
+
+
+def narrow(x: Array, dtype: np.dtype, mode: str) -> Array:
+    """float64 (rounded to odd) -> float32 or float16, mode rn, rz, rm or rp."""
+    near = x.astype(dtype)
+    if mode == "rn":
+        return near
+    back = near.astype(F64)
+    if mode == "rz":
+        return np.where(
+            np.abs(back) > np.abs(x), np.nextafter(near, _like(0, dtype)), near
+        )
+    if mode == "rm":
+        low = np.nextafter(near, _like(-np.inf, dtype))
+        return np.where(back > x, low, near)
+    high = np.nextafter(near, _like(np.inf, dtype))
+    return np.where(back < x, high, near)
+
+
+def _like(value: float, dtype: np.dtype) -> np.generic:
+    return dtype.type(value)
+
+
+def encode_f16(x: Array, mode: str = "rn") -> Array:
+    """float32 or float64 (rounded to odd) -> f16 bits."""
+    if mode == "rn":
+        bits = x.astype(F16).view(U16)
+    else:
+        bits = narrow(x.astype(F64), F16, mode).view(U16)
+    return np.where(np.isnan(x), NAN_16, bits)
+
+
+def encode_bf16(x: Array, mode: str = "rn") -> Array:
+    """float32 or float64 (rounded to odd) -> bf16 bits."""
+    nan = np.isnan(x)
+    bits = (_odd_f32(x) if x.dtype == F64 else x).view(U32)
+    low = bits & np.uint32(0xFFFF)
+    high = bits >> np.uint32(16)
+    if mode == "rn":
+        up = low + (high & np.uint32(1)) > np.uint32(0x8000)
+    elif mode == "rz":
+        up = np.zeros_like(low, dtype=bool)
+    else:
+        negative = (bits & _SIGN) != 0
+        up = (low != 0) & (negative if mode == "rm" else ~negative)
+    up &= (bits & ~_SIGN) != _EXPONENT
+    return np.where(nan, NAN_16, (high + up).astype(U16))
+
+
+def _odd_f32(x: Array) -> Array:
+    """float64 rounded to odd -> float32 rounded to odd."""
+    down = narrow(x, F32, "rz")
+    inexact = (down.astype(F64) != x) & ~np.isnan(x)
+    return (down.view(U32) | inexact.astype(U32)).view(F32)
+
+
+def round_tf32(x: Array, mode: str) -> Array:
+    """float32 -> tf32 bits in a uint32: 10 fraction bits, rna, rn or rz."""
+    bits = x.view(U32)
+    if mode == "rna":
+        out = bits + np.uint32(0x1000)
+    elif mode == "rn":
+        out = bits + np.uint32(0x0FFF) + ((bits >> np.uint32(13)) & np.uint32(1))
+    else:
+        out = bits
+    special = (bits & _EXPONENT) == _EXPONENT
+    return np.where(special, bits, out & np.uint32(0xFFFFE000))
+
+
+def minimum(a: Array, b: Array, keep_nan: bool) -> Array:
+    """min with PTX rules: -0 < +0; one NaN gives the other operand, unless .NaN."""
+    pick_a = (a < b) | ((a == b) & np.signbit(a))
+    return _choose(pick_a, a, b, keep_nan)
+
+
+def maximum(a: Array, b: Array, keep_nan: bool) -> Array:
+    """max with PTX rules, see `minimum`."""
+    pick_a = (a > b) | ((a == b) & ~np.signbit(a))
+    return _choose(pick_a, a, b, keep_nan)
+
+
+def _choose(pick_a: Array, a: Array, b: Array, keep_nan: bool) -> Array:
+    out = np.where(pick_a, a, b)
+    nan_a, nan_b = np.isnan(a), np.isnan(b)
+    if not (nan_a.any() or nan_b.any()):
+        return out
+    nan = NAN_32 if out.dtype == F32 else NAN_64
+    if keep_nan:
+        return _place_nan(out, nan_a | nan_b, nan)
+    out = np.where(nan_b, a, np.where(nan_a, b, out))
+    return _place_nan(out, nan_a & nan_b, nan)
+
+
+def _place_nan(x: Array, where: Array, nan: Array) -> Array:
+    out = np.array(np.broadcast_to(x, where.shape))
+    out[where] = nan[0]
+    return out
+
+
+def in_double(fn: Callable[[Array], Array]) -> Callable[[Array], Array]:
+    """`fn` evaluated in float64 and rounded to float32."""
+
+    def evaluate(x: Array) -> Array:
+        return fn(x.astype(F64)).astype(x.dtype)
+
+    return evaluate
+
+
+def wide_integer_to_odd(x: Array) -> Array:
+    """64-bit integers -> float64 rounded to odd (exact when it fits)."""
+    negative = x < 0
+    size = np.where(negative, -x, x).astype(U64) if x.dtype == S64 else x
+    lost = (size & U64.type(0x7FF)) != 0
+    wide = size >= U64.type(1 << 53)
+    high = (size & ~U64.type(0x7FF)) | (lost.astype(U64) << U64.type(11))
+    out = np.where(wide, high, size).astype(F64)
+    return np.where(negative, -out, out)
+
+
+ROUND_TO_INTEGER: dict[str, Callable[[Array], Array]] = {
+    "rni": np.rint,
+    "rzi": np.trunc,
+    "rmi": np.floor,
+    "rpi": np.ceil,
+}
+
+
+def integer_to_double(x: Array, mode: str) -> Array:
+    """64-bit integers -> float64 with any rounding."""
+    near = x.astype(F64)
+    if mode == "rn":
+        return near
+    negative = x < 0
+    size = np.where(negative, -x, x).astype(U64) if x.dtype == S64 else x
+    grown = np.abs(near)
+    over = grown >= 2.0**64
+    back = np.where(over, 0.0, grown).astype(U64)
+    over |= back > size
+    under = ~over & (back < size)
+    toward_zero = (mode == "rz") | (negative if mode == "rp" else ~negative)
+    grown = np.where(over & toward_zero, np.nextafter(grown, 0.0), grown)
+    grown = np.where(under & ~toward_zero, np.nextafter(grown, np.inf), grown)
+    return np.where(negative, -grown, grown)
+
+
+def float_to_integer(x: Array, dtype: np.dtype, mode: str, nan: Array) -> Array:
+    """Rounds and clamps to the range of `dtype`; NaN becomes `nan` (PTX ISA, cvt)."""
+    info = np.iinfo(dtype)
+    whole = ROUND_TO_INTEGER[mode](x.astype(F64))
+    # The largest float64 below 2^63 or 2^64 converts; above it the limit is stored.
+    top = whole >= float(info.max) if dtype.itemsize == 8 else whole > info.max
+    bottom = whole < info.min
+    safe = np.where(top | bottom | np.isnan(whole), 0.0, whole)
+    out = safe.astype(dtype)
+    out = np.where(top, dtype.type(info.max), out)
+    out = np.where(bottom, dtype.type(info.min), out)
+    return np.where(np.isnan(whole), nan, out)

@@ -1,0 +1,77 @@
+"""Hazards: what a report holds, and the collector that makes each appear once."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+from alcop_mlir.runtime.emulator.ptx.syntax import Instruction
+
+READ_IN_FLIGHT = "read-in-flight"
+WRITE_IN_FLIGHT = "write-in-flight"
+UNINITIALISED = "uninitialised-read"
+READ_AFTER_WRITE = "read-after-write"
+WRITE_AFTER_READ = "write-after-read"
+WRITE_AFTER_WRITE = "write-after-write"
+NEVER_WAITED = "copy-in-flight-at-exit"
+BLOCK_CONFLICT = "block-conflict"
+
+
+@dataclass(frozen=True)
+class Hazard:
+    """One kind of conflict between two PTX lines, first seen at `block`, `warp`.
+
+    `line` is where it was noticed, `other_line` the earlier access (None if there is
+    none); `address` a byte offset in shared memory or a global address; `count` how
+    many warp instructions met it; `source` is "file:line" from `.loc`, or None.
+    """
+
+    kind: str
+    message: str
+    line: int
+    other_line: int | None
+    block: tuple[int, int, int]
+    warp: int
+    address: int
+    space: str
+    count: int
+    source: str | None
+
+    def __str__(self) -> str:
+        times = f" [{self.count} times]" if self.count > 1 else ""
+        source = f" ({self.source})" if self.source else ""
+        return f"{self.kind} at PTX line {self.line}{source}: {self.message}{times}"
+
+
+class Reports:
+    """Collects hazards; the same kind at the same pair of lines is kept once."""
+
+    def __init__(self, limit: int, code: dict[int, Instruction]):
+        self.limit = limit
+        self.code = code
+        self.found: dict[tuple[str, int, int | None], Hazard] = {}
+        self.kinds: set[str] = set()
+
+    def add(self, hazard: Hazard) -> None:
+        """Adds a hazard, or counts it if it is known.
+
+        Beyond the limit only the first of a kind not seen yet is kept.
+        """
+        key = (hazard.kind, hazard.line, hazard.other_line)
+        known = self.found.get(key)
+        if known is not None:
+            self.found[key] = replace(known, count=known.count + hazard.count)
+        elif len(self.found) < self.limit or hazard.kind not in self.kinds:
+            self.found[key] = hazard
+            self.kinds.add(hazard.kind)
+
+    def text(self, line: int | None) -> str:
+        """The instruction at a PTX line, for messages."""
+        ins = self.code.get(line) if line else None
+        return ins.text if ins else "?"
+
+    def source(self, line: int) -> str | None:
+        ins = self.code.get(line)
+        return ins.source if ins else None
+
+    def all(self) -> tuple[Hazard, ...]:
+        return tuple(self.found.values())

@@ -1,0 +1,55 @@
+"""bar, barrier, bar.warp.sync and fences: how they are read, and what they call.
+
+PTX ISA "Parallel Synchronization and Communication Instructions". The barriers of a
+block themselves are in `machine.barriers`.
+"""
+
+from __future__ import annotations
+
+from alcop_mlir.runtime.emulator.instructions.translator import Op, Translator, nothing
+from alcop_mlir.runtime.emulator.machine.barriers import BarrierCall
+from alcop_mlir.runtime.emulator.machine.cohort import Cohort
+from alcop_mlir.runtime.emulator.machine.warps import Mask
+from alcop_mlir.runtime.emulator.ptx.scalars import BOOL, PRED, U32, U32T
+from alcop_mlir.runtime.emulator.ptx.syntax import Instruction, Operand, unsupported
+
+
+def decode_barrier(t: Translator, ins: Instruction) -> BarrierCall:
+    """Reads any form of bar and barrier but bar.warp and barrier.cluster."""
+    parts = [p for p in ins.parts if p != "cta"]
+    kind = parts[1] if len(parts) > 1 else ""
+    if kind not in ("sync", "arrive", "red"):
+        raise unsupported(ins)
+    aligned = parts[0] == "bar" or "aligned" in parts
+    operands: list[Operand] = list(ins.operands)
+    reduction, predicate, result = None, None, -1
+    if kind == "red":
+        reduction = parts[2]
+        dtype = U32 if reduction == "popc" else BOOL
+        result = t.result(operands.pop(0), dtype, ins)[0]
+        predicate = t.read(operands.pop(), PRED, ins)
+    if not 1 <= len(operands) <= 2 or (kind == "arrive" and len(operands) == 1):
+        raise unsupported(ins)
+    resource = t.read(operands[0], U32T, ins)
+    count = t.read(operands[1], U32T, ins) if len(operands) > 1 else None
+    return BarrierCall(
+        ins, kind, aligned, resource, count, reduction, predicate, result
+    )
+
+
+def new_epoch(cohort: Cohort, mask: Mask) -> None:
+    """The op of a warp whose lanes have met in the instruction before."""
+    cohort.warp_sync(mask)
+
+
+def translate_warp_barrier(t: Translator, ins: Instruction) -> Op:
+    """bar.warp.sync."""
+    read = t.read(ins.operands[0], U32T, ins)
+    return lambda cohort, mask: cohort.warp_barrier(mask, read(cohort.R))
+
+
+def translate_fence(t: Translator, ins: Instruction) -> Op:
+    """Fences of gpu or sys scope; those of a block order nothing that is checked."""
+    if "cta" in ins.parts or "proxy" in ins.parts:
+        return nothing
+    return lambda cohort, mask: cohort.fence(mask)

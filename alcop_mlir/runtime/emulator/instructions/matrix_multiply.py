@@ -1,0 +1,301 @@
+"""mma.sync: multiply-accumulate on the fragments of a warp.
+
+PTX ISA "Warp Level Matrix Instructions". In every `mma.sync` fragment lane l belongs
+to row group g = l / 4 and column t = l % 4; with e elements in a 32-bit register:
+  A: register q holds row g + 8 (q % 2), columns (q / 2) 4e + t e + 0..e-1
+  B: register q holds column g, rows q 4e + t e + 0..e-1
+  C, D: register q (one element) holds row g + 8 (q / 2), column 2 t + q % 2
+Products are exact and summed in float32 in the order of BLAS; hardware sums in an
+order (and with alignments) of its own, so results are compared with a tolerance.
+
+Consecutive independent `mma` run as one group: each fragment is decoded once, and the
+matrix products of a whole warp tile are one call.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+
+from alcop_mlir.runtime.emulator.arithmetic import floats as num
+from alcop_mlir.runtime.emulator.instructions.translator import Handler, Op, Translator
+from alcop_mlir.runtime.emulator.machine.cohort import Cohort
+from alcop_mlir.runtime.emulator.machine.registers import Registers
+from alcop_mlir.runtime.emulator.machine.warps import Mask
+from alcop_mlir.runtime.emulator.ptx.scalars import F32, S32, S64, U16, U32
+from alcop_mlir.runtime.emulator.ptx.syntax import Instruction, Operand, unsupported
+
+Array = np.ndarray
+
+
+@dataclass(frozen=True)
+class _Kind:
+    """How the A or B operand of an `mma` is decoded from 32-bit registers."""
+
+    elements: int  # in one register
+    decode: Callable[[Array], Array]  # uint32 (..., 4) -> float32 (..., 4 elements)
+
+
+def _decode_f16(x: Array) -> Array:
+    return num.F16_FROM_BITS.take(x.view(U16))
+
+
+def _decode_bf16(x: Array) -> Array:
+    return num.decode_bf16(x.view(U16))
+
+
+def _decode_tf32(x: Array) -> Array:
+    """Tensor cores ignore the low 13 bits of a tf32 operand."""
+    return (x & U32.type(0xFFFFE000)).view(F32)
+
+
+_KINDS = {
+    "f16": _Kind(2, _decode_f16),
+    "bf16": _Kind(2, _decode_bf16),
+    "tf32": _Kind(1, _decode_tf32),
+    # Sums of 8-bit products over k <= 32 stay below 2^24: exact in float32.
+    "s8": _Kind(4, lambda x: x.view(np.int8).astype(F32)),
+    "u8": _Kind(4, lambda x: x.view(np.uint8).astype(F32)),
+}
+_DEPTHS = {
+    "f16": ("m16n8k8", "m16n8k16"),
+    "bf16": ("m16n8k8", "m16n8k16"),
+    "tf32": ("m16n8k4", "m16n8k8"),
+    "s8": ("m16n8k16", "m16n8k32"),
+    "u8": ("m16n8k16", "m16n8k32"),
+}
+
+
+@dataclass(frozen=True)
+class MatrixMultiply:
+    """One decoded `mma.sync`: the slots of its fragments and its types."""
+
+    opcode: str
+    a_kind: str
+    b_kind: str
+    result: str  # type of D
+    addend: str  # type of C
+    saturates: bool
+    d: tuple[int, ...]
+    a: tuple[int, ...]
+    b: tuple[int, ...]
+    c: tuple[int, ...]
+
+    def depends_on(self, written: set[int]) -> bool:
+        """Whether it reads or writes a register that earlier members write."""
+        return not written.isdisjoint((*self.d, *self.a, *self.b, *self.c))
+
+
+def decode_multiply(t: Translator, ins: Instruction) -> MatrixMultiply:
+    """Checks an `mma.sync` and finds its registers."""
+    types = ins.parts[-4:]
+    d, a, b, c = types
+    if (
+        ins.parts[:3] != ("mma", "sync", "aligned")
+        or ins.parts[4:6] != ("row", "col")
+        or a not in _DEPTHS
+        or ins.parts[3] not in _DEPTHS[a]
+        or b not in (("s8", "u8") if a in ("s8", "u8") else (a,))
+    ):
+        raise unsupported(ins)
+    extra = set(ins.parts[6:-4])
+    if a in ("s8", "u8"):
+        good = (d, c) == ("s32", "s32") and extra <= {"satfinite"}
+    elif a == "f16":
+        good = d in ("f16", "f32") and c in ("f16", "f32") and not extra
+    else:
+        good = (d, c) == ("f32", "f32") and not extra
+    if not good:
+        raise unsupported(ins)
+    depth = int(ins.parts[3].split("k")[1])
+    per_register = 4 * _KINDS[a].elements
+    counts = (
+        2 if d == "f16" else 4,
+        2 * depth // per_register,
+        depth // per_register,
+        2 if c == "f16" else 4,
+    )
+    slots = [
+        _fragment(t, ins, operand, count)
+        for operand, count in zip(ins.operands, counts, strict=True)
+    ]
+    return MatrixMultiply(ins.opcode, a, b, d, c, "satfinite" in extra, *slots)
+
+
+def _fragment(
+    t: Translator, ins: Instruction, operand: Operand, count: int
+) -> tuple[int, ...]:
+    items = t.items(operand)
+    if len(items) != count:
+        raise unsupported(ins, f"expected {count} registers, got {len(items)}")
+    return tuple(t.result(item, U32, ins)[0] for item in items)
+
+
+class MultiplyGroup:
+    """Consecutive independent `mma` of one type, run together by the whole cohort."""
+
+    def __init__(self, members: list[MatrixMultiply]):
+        first = members[0]
+        self.kind_a, self.kind_b = _KINDS[first.a_kind], _KINDS[first.b_kind]
+        self.integer = first.result == "s32"
+        self.result, self.addend = first.result, first.addend
+        self.saturates = first.saturates
+        self.a = list(dict.fromkeys(m.a for m in members))
+        self.b = list(dict.fromkeys(m.b for m in members))
+        pairs = {(m.b, m.a): m for m in members}
+        self.grid = len(pairs) == len(members) == len(self.a) * len(self.b)
+        if self.grid:
+            # The order of the product array: columns of tiles, then rows.
+            members = [pairs[b, a] for b in self.b for a in self.a]
+        self.members = members
+        self.pick_a = np.array([self.a.index(m.a) for m in members])
+        self.pick_b = np.array([self.b.index(m.b) for m in members])
+
+    def __call__(self, cohort: Cohort, mask: Mask) -> None:
+        product = self._product(cohort)
+        if self.integer:
+            total = self._add_integer(cohort, product)
+        else:
+            total = self._add_float(cohort, product)
+        self._write(cohort, mask, total)
+
+    def _product(self, cohort: Cohort) -> Array:
+        """A times B for every member: float32 (blocks, warps, members, 16, 8)."""
+        R = cohort.R
+        a = _stack_a(R, self.a, self.kind_a, cohort)
+        b = _stack_b(R, self.b, self.kind_b, cohort)
+        shape = (cohort.blocks, cohort.warps, len(self.members), 16, 8)
+        if self.grid:
+            rows = a.reshape(*a.shape[:2], 1, -1, a.shape[-1])
+            out = np.matmul(rows, b.swapaxes(-1, -2))
+            return np.broadcast_to(out.reshape(*out.shape[:2], *shape[2:]), shape)
+        left, right = a[:, :, self.pick_a], b[:, :, self.pick_b]
+        return np.broadcast_to(np.matmul(left, right.swapaxes(-1, -2)), shape)
+
+    def _add_float(self, cohort: Cohort, product: Array) -> Array:
+        if not product.flags.writeable:
+            product = product.copy()
+        kept = self._kept(cohort)
+        if kept is not None:
+            product += kept
+            return product
+        shape = (*product.shape[:3], 2, 32, 2)
+        cells = product.reshape(shape)
+        for i, m in enumerate(self.members):
+            _add_fragment(cells[:, :, i], cohort.R, m.c, self.addend)
+        return product
+
+    def _kept(self, cohort: Cohort) -> Array | None:
+        """The sums of the last group, if its registers are our addends."""
+        if self.addend != "f32":
+            return None
+        R = cohort.R
+        first = cohort.accumulators.get(id(R[self.members[0].c[0]]))
+        if first is None:
+            return None
+        total, registers = first
+        if len(registers) != 4 * len(self.members):
+            return None
+        mine = [R[slot] for m in self.members for slot in m.c]
+        for x, y in zip(mine, registers, strict=True):
+            if x is not y:
+                return None
+        return total
+
+    def _add_integer(self, cohort: Cohort, product: Array) -> Array:
+        total = product.astype(S64)
+        cells = total.reshape(*product.shape[:3], 2, 32, 2)
+        for i, m in enumerate(self.members):
+            for q, slot in enumerate(m.c):
+                cells[:, :, i, q >> 1, :, q & 1] += cohort.R[slot].view(S32)
+        if self.saturates:
+            total = np.clip(total, -(1 << 31), (1 << 31) - 1)
+        return total.astype(S32)
+
+    def _write(self, cohort: Cohort, mask: Mask, total: Array) -> None:
+        R = cohort.R
+        cells = total.reshape(*total.shape[:3], 2, 32, 2)
+        if self.result == "f16":
+            packed = num.encode_f16(cells).view(U32)[..., 0]
+            for i, m in enumerate(self.members):
+                for q, slot in enumerate(m.d):
+                    cohort.put(slot, packed[:, :, i, q], mask)
+            return
+        slots = [slot for m in self.members for slot in m.d]
+        if mask is not None:
+            views = [
+                cells[:, :, i, q >> 1, :, q & 1]
+                for i in range(len(self.members))
+                for q in range(4)
+            ]
+            for slot, view in zip(slots, views, strict=True):
+                cohort.put(slot, view, mask)
+            return
+        spread = cells.transpose(2, 3, 5, 0, 1, 4)
+        registers = [x for member in spread for half in member for x in half]
+        for slot, x in zip(slots, registers, strict=True):
+            R[slot] = x
+        if self.result == "f32":
+            while len(cohort.accumulators) >= _KEPT_GROUPS:  # the oldest first
+                del cohort.accumulators[next(iter(cohort.accumulators))]
+            cohort.accumulators[id(registers[0])] = (total, registers)
+
+
+_KEPT_GROUPS = 8  # sums that a cohort remembers; each holds its array alive
+
+
+def _add_fragment(
+    cells: Array, R: Registers, slots: tuple[int, ...], addend: str
+) -> None:
+    """cells (blocks, warps, 2, 32, 2) += the C fragment."""
+    if addend == "f32":
+        for q, slot in enumerate(slots):
+            cells[:, :, q >> 1, :, q & 1] += R[slot].view(F32)
+        return
+    for q, slot in enumerate(slots):
+        x = np.ascontiguousarray(R[slot])[..., None].view(U16)
+        cells[:, :, q] += num.decode_f16(x)
+
+
+def _stack_a(
+    R: Registers, fragments: list[tuple[int, ...]], kind: _Kind, cohort: Cohort
+) -> Array:
+    """Decoded A matrices: float32 (blocks, warps, fragments, 16, k)."""
+    depth = len(fragments[0]) // 2
+    blocks, warps = cohort.blocks, cohort.warps
+    out = np.empty((blocks, warps, len(fragments), 2, 8, depth, 4), U32)
+    for i, slots in enumerate(fragments):
+        for q, slot in enumerate(slots):
+            out[:, :, i, q & 1, :, q >> 1] = _by_group(R[slot])
+    decoded = kind.decode(out)
+    return decoded.reshape(blocks, warps, len(fragments), 16, -1)
+
+
+def _stack_b(
+    R: Registers, fragments: list[tuple[int, ...]], kind: _Kind, cohort: Cohort
+) -> Array:
+    """Decoded B matrices, transposed: float32 (blocks, warps, fragments, 8, k)."""
+    blocks, warps = cohort.blocks, cohort.warps
+    out = np.empty((blocks, warps, len(fragments), 8, len(fragments[0]), 4), U32)
+    for j, slots in enumerate(fragments):
+        for q, slot in enumerate(slots):
+            out[:, :, j, :, q] = _by_group(R[slot])
+    decoded = kind.decode(out)
+    return decoded.reshape(blocks, warps, len(fragments), 8, -1)
+
+
+def _by_group(x: Array) -> Array:
+    """A register as (blocks, warps, 8 row groups, 4 columns)."""
+    if x.shape[2] == 1:
+        return x.view(U32)[..., None]
+    return x.view(U32).reshape(*x.shape[:2], 8, 4)
+
+
+def _multiply(t: Translator, ins: Instruction) -> Op:
+    """A single `mma`; `program` joins neighbours into larger groups."""
+    return MultiplyGroup([decode_multiply(t, ins)])
+
+
+HANDLERS: dict[str, Handler] = {"mma": _multiply}

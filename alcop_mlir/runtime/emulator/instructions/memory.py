@@ -1,0 +1,274 @@
+"""ld, st, atom and red.
+
+PTX ISA "Data Movement and Conversion Instructions" (ld, st) and "Parallel
+Synchronization and Communication Instructions" (atom, red). Cache operators, eviction
+priorities and prefetch sizes do not change results and are accepted.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+
+from alcop_mlir.runtime.emulator.arithmetic import floats as num
+from alcop_mlir.runtime.emulator.instructions import access
+from alcop_mlir.runtime.emulator.instructions.convert import pack
+from alcop_mlir.runtime.emulator.instructions.translator import (
+    Handler,
+    Op,
+    Translator,
+    constant,
+    widen,
+)
+from alcop_mlir.runtime.emulator.machine.cohort import Cohort
+from alcop_mlir.runtime.emulator.machine.lanes import Lanes
+from alcop_mlir.runtime.emulator.machine.warps import Mask
+from alcop_mlir.runtime.emulator.ptx.scalars import MOVED_AS, SCALARS, U16, U32, Scalar
+from alcop_mlir.runtime.emulator.ptx.syntax import (
+    Address,
+    Instruction,
+    Name,
+    Operand,
+    Vector,
+    space_of,
+    unsupported,
+)
+
+Array = np.ndarray
+MAX_VECTOR_BYTES = 16  # PTX ISA: .v8 and 32-byte vectors are sm_100 and later
+
+
+def _space(ins: Instruction) -> str:
+    space = space_of(ins.parts)
+    return {"const": "global", None: "generic"}.get(space) or str(space)
+
+
+def memory_space(t: Translator, ins: Instruction, address: Operand) -> str:
+    """The space of an access; a named variable tells it even where the opcode is
+    generic."""
+    space = _space(ins)
+    if space == "generic" and isinstance(address, Address) and address.base:
+        for name in ("shared", "local"):
+            if address.base in getattr(t.memory_map, name):
+                return name
+        if address.base in t.memory_map.globals:
+            return "global"
+    return space
+
+
+def _load(t: Translator, ins: Instruction) -> Op:
+    scalar = ins.type
+    items = t.items(ins.operands[0])
+    size = scalar.size * len(items)
+    if size > MAX_VECTOR_BYTES:
+        raise unsupported(ins, f"vectors of more than {MAX_VECTOR_BYTES} bytes")
+    source = ins.operands[1]
+    space = memory_space(t, ins, source)
+    parameter = _named_parameter(t, source) if space == "param" else None
+    if parameter is not None:
+        return _load_parameter(t, ins, parameter, items)
+    address, _ = t.base_address(source, ins)
+    part = _extended(scalar)
+    slots = [t.result(item, scalar.unsigned, ins) for item in items]
+    used = _used(t, items, scalar.size)
+
+    def run(cohort: Cohort, mask: Mask) -> None:
+        x = access.load(cohort, mask, address(cohort.R), space, size, ins, used)
+        if len(slots) == 1 and slots[0][1] is None:
+            if slots[0][0] >= 0:
+                cohort.put(slots[0][0], x, mask)
+            return
+        split = np.ascontiguousarray(x)[..., None].view(part)
+        for i, (slot, wide) in enumerate(slots):
+            if slot >= 0:
+                value = split[..., i]
+                cohort.put(slot, value if wide is None else widen(value, wide), mask)
+
+    return run
+
+
+def _used(t: Translator, items: tuple[Operand, ...], size: int) -> access.Parts:
+    """Which elements of a vector are read by anything; () for all of them."""
+    used = tuple(
+        (place * size, size)
+        for place, item in enumerate(items)
+        if isinstance(item, Name) and item.name != "_" and t.occurs_again(item.name)
+    )
+    return used if len(used) < len(items) else ()
+
+
+def _extended(scalar: Scalar) -> np.dtype:
+    """The type whose kind says how a narrow load extends: signed only for .s."""
+    return scalar.signed if scalar.kind == "s" else scalar.unsigned
+
+
+def _named_parameter(t: Translator, source: Operand) -> int | None:
+    if not isinstance(source, Address) or source.base is None:
+        return source.offset if isinstance(source, Address) else None
+    base = t.memory_map.parameters.get(source.base)
+    return None if base is None else base + source.offset
+
+
+def _load_parameter(
+    t: Translator, ins: Instruction, offset: int, items: tuple[Operand, ...]
+) -> Op:
+    scalar = ins.type
+    stop = offset + scalar.size * len(items)
+    data = t.memory_map.parameter_bytes[offset:stop]
+    if len(data) < stop - offset:
+        raise unsupported(ins, "it reads past the end of the parameters")
+    values = np.frombuffer(data, _extended(scalar))
+    ops = [
+        t.compute(ins, item, values.dtype, lambda x: x, constant(values[i : i + 1]))
+        for i, item in enumerate(items)
+    ]
+    if len(ops) == 1:
+        return ops[0]
+
+    def run(cohort: Cohort, mask: Mask) -> None:
+        for op in ops:
+            op(cohort, mask)
+
+    return run
+
+
+def _store(t: Translator, ins: Instruction) -> Op:
+    scalar = ins.type
+    items = t.items(ins.operands[1])
+    size = scalar.size * len(items)
+    if size > MAX_VECTOR_BYTES:
+        raise unsupported(ins, f"vectors of more than {MAX_VECTOR_BYTES} bytes")
+    target = ins.operands[0]
+    space = memory_space(t, ins, target)
+    address, _ = t.base_address(target, ins)
+    raw = SCALARS[f"b{scalar.bits}"]
+    reads = [t.read(item, raw, ins) for item in items]
+    whole = MOVED_AS[size]
+    if len(reads) == 1:
+        (read,) = reads
+
+        def run_one(cohort: Cohort, mask: Mask) -> None:
+            R = cohort.R
+            access.store(cohort, mask, address(R), space, size, read(R), ins)
+
+        return run_one
+
+    def run(cohort: Cohort, mask: Mask) -> None:
+        R = cohort.R
+        value = pack([read(R) for read in reads], whole)
+        access.store(cohort, mask, address(R), space, size, value, ins)
+
+    return run
+
+
+# --- atomics -----------------------------------------------------------------------
+
+Update = Callable[[Array, Array, Array], Array]
+
+
+def _add(old: Array, b: Array, c: Array) -> Array:
+    return old + b
+
+
+def _increment(old: Array, b: Array, c: Array) -> Array:
+    return np.where(old >= b, U32.type(0), old + U32.type(1))
+
+
+def _decrement(old: Array, b: Array, c: Array) -> Array:
+    return np.where((old == 0) | (old > b), b, old - U32.type(1))
+
+
+_UPDATES: dict[str, Update] = {
+    "add": _add,
+    "exch": lambda old, b, c: b,
+    "cas": lambda old, b, c: np.where(old == b, c, old),
+    "min": lambda old, b, c: np.minimum(old, b),
+    "max": lambda old, b, c: np.maximum(old, b),
+    "and": lambda old, b, c: old & b,
+    "or": lambda old, b, c: old | b,
+    "xor": lambda old, b, c: old ^ b,
+    "inc": _increment,
+    "dec": _decrement,
+}
+
+
+def _half_add(scalar: Scalar) -> Update:
+    decode, encode = num.decode_f16, num.encode_f16
+    if scalar.name.startswith("bf16"):
+        decode, encode = num.decode_bf16, num.encode_bf16
+
+    def halves(x: Array) -> Array:
+        return np.ascontiguousarray(x)[..., None].view(U16)
+
+    def update(old: Array, b: Array, c: Array) -> Array:
+        total = encode(decode(halves(old)) + decode(halves(b)))
+        return np.ascontiguousarray(total).view(old.dtype)[..., 0]
+
+    return update
+
+
+def _atomic(t: Translator, ins: Instruction) -> Op:
+    scalar = ins.type
+    returns = ins.parts[0] == "atom"
+    operands = list(ins.operands)
+    if any(isinstance(o, Vector) for o in operands):
+        raise unsupported(ins, "vector atomics")
+    result = t.result(operands.pop(0), scalar.unsigned, ins) if returns else (-1, None)
+    name = next((p for p in ins.parts[1:] if p in _UPDATES), None)
+    if name is None or len(operands) != (3 if name == "cas" else 2):
+        raise unsupported(ins)
+    half = scalar.name.removesuffix("x2") in ("f16", "bf16")
+    update = _half_add(scalar) if half and name == "add" else _UPDATES[name]
+    space = memory_space(t, ins, operands[0])
+    address, _ = t.base_address(operands[0], ins)
+    carrier = scalar.dtype if not half else scalar.unsigned
+    b = t.read(operands[1], scalar, ins)
+    c = t.read(operands[-1], scalar, ins)
+    orders = any(p in ("acquire", "release", "acq_rel") for p in ins.parts)
+
+    def run(cohort: Cohort, mask: Mask) -> None:
+        R = cohort.R
+        where, x, y = address(R), b(R), c(R)
+        if orders:
+            cohort.fence(mask)
+        spaces = [(space, mask, where)]
+        if space == "generic":
+            spaces = list(access.split_generic(cohort, mask, where))
+        for kind, part, own in spaces:
+            lanes, view, at = access.atomic_targets(
+                cohort, part, own, kind, scalar.size, ins
+            )
+            memory = view.view(carrier)
+            old = _apply(memory, at, update, lanes, x.view(carrier), y.view(carrier))
+            if result[0] >= 0:
+                cohort.put(result[0], lanes.place(old).view(scalar.unsigned), part)
+
+    return run
+
+
+def _apply(
+    memory: Array, at: Array, update: Update, lanes: Lanes, b: Array, c: Array
+) -> Array:
+    """Lane after lane where lanes meet in one element; returns the old values."""
+    x, y = lanes.pick(b), lanes.pick(c)
+    old = np.empty(at.shape, memory.dtype)
+    left = np.arange(at.size)
+    while left.size:
+        _, first = np.unique(at[left], return_index=True)
+        now = left[first]
+        old[now] = memory[at[now]]
+        memory[at[now]] = update(old[now], x[now], y[now])
+        keep = np.ones(left.size, bool)
+        keep[first] = False
+        left = left[keep]
+    return old
+
+
+HANDLERS: dict[str, Handler] = {
+    "ld": _load,
+    "ldu": _load,
+    "st": _store,
+    "atom": _atomic,
+    "red": _atomic,
+}

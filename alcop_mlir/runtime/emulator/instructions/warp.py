@@ -1,0 +1,222 @@
+"""Instructions among the lanes of a warp: shuffles, votes, matches, reductions.
+
+PTX ISA "Parallel Synchronization and Communication Instructions" (shfl.sync,
+vote.sync, match.sync, redux.sync, activemask, elect.sync). The scheduler has brought
+the lanes of the member mask together before any of these runs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+
+from alcop_mlir.runtime.emulator.instructions.translator import Handler, Op, Translator
+from alcop_mlir.runtime.emulator.machine.cohort import Cohort
+from alcop_mlir.runtime.emulator.machine.faults import fault, location_of_mask
+from alcop_mlir.runtime.emulator.machine.warps import Mask
+from alcop_mlir.runtime.emulator.ptx.scalars import BOOL, PRED, S64, U32, U32T
+from alcop_mlir.runtime.emulator.ptx.syntax import (
+    Instruction,
+    Operand,
+    Pair,
+    unsupported,
+)
+
+Array = np.ndarray
+LANE = np.arange(32, dtype=np.int64).reshape(1, 1, 32)
+LANE_BIT = (np.uint32(1) << np.arange(32, dtype=np.uint32)).reshape(1, 1, 32)
+
+
+def _destinations(ins: Instruction) -> tuple[Operand, Operand | None]:
+    first = ins.operands[0]
+    return (first.first, first.second) if isinstance(first, Pair) else (first, None)
+
+
+def all_lanes(x: Array) -> Array:
+    """A register with its lane axis spelled out."""
+    return x if x.shape[2] == 32 else np.broadcast_to(x, (*x.shape[:2], 32))
+
+
+def members(cohort: Cohort, mask: Mask, member_mask: Array, ins: Instruction) -> Array:
+    """Which lanes take part: those in the member mask that execute.
+
+    PTX ISA: a lane that executes the instruction has to be in its own mask.
+    """
+    inside = (member_mask & LANE_BIT) != 0
+    absent = ~inside if mask is None else ~inside & mask
+    if absent.any():
+        place = location_of_mask(cohort, absent)
+        raise fault(ins, "the lane is not in the member mask it gives", place)
+    return inside if mask is None else inside & mask
+
+
+def to_bits(lanes: Array) -> Array:
+    """A lane mask as one 32-bit number per warp."""
+    return np.where(lanes, LANE_BIT, U32.type(0)).sum(2, keepdims=True, dtype=U32)
+
+
+def _source_lane(mode: str, b: Array, c: Array) -> tuple[Array, Array]:
+    """The lane that each lane reads, and whether it lies in range (PTX ISA, shfl)."""
+    b, limit = b.astype(S64) & 31, c.astype(S64) & 31
+    segment = (c.astype(S64) >> 8) & 31
+    last = (LANE & segment) | (limit & ~segment)
+    if mode == "up":
+        source = LANE - b
+        inside = source >= last
+    elif mode == "down":
+        source = LANE + b
+        inside = source <= last
+    elif mode == "bfly":
+        source = LANE ^ b
+        inside = source <= last
+    else:
+        source = (LANE & segment) | (b & ~segment)
+        inside = source <= last
+    return np.where(inside, source, LANE), inside
+
+
+def _shuffle(t: Translator, ins: Instruction) -> Op:
+    if ins.parts[1] != "sync" or ins.parts[2] not in ("up", "down", "bfly", "idx"):
+        raise unsupported(ins)
+    mode = ins.parts[2]
+    to, flag = _destinations(ins)
+    slot, _ = t.result(to, U32, ins)
+    flag_slot = t.result(flag, BOOL, ins)[0] if flag is not None else -1
+    a, b, c, who = (t.read(o, U32T, ins) for o in ins.operands[1:])
+
+    def run(cohort: Cohort, mask: Mask) -> None:
+        R = cohort.R
+        members(cohort, mask, who(R), ins)
+        value = all_lanes(a(R))
+        source, inside = _source_lane(mode, b(R), c(R))
+        shape = np.broadcast_shapes(value.shape, source.shape)
+        value, source = np.broadcast_to(value, shape), np.broadcast_to(source, shape)
+        if slot >= 0:
+            cohort.put(slot, np.take_along_axis(value, source, axis=2), mask)
+        if flag_slot >= 0:
+            cohort.put(flag_slot, inside, mask)
+
+    return run
+
+
+def _vote(t: Translator, ins: Instruction) -> Op:
+    if ins.parts[1] != "sync":
+        raise unsupported(ins)
+    mode = ins.parts[2]
+    p = t.read(ins.operands[1], PRED, ins)
+    who = t.read(ins.operands[2], U32T, ins)
+    dtype = U32 if mode == "ballot" else BOOL
+    slot, _ = t.result(ins.operands[0], dtype, ins)
+
+    def run(cohort: Cohort, mask: Mask) -> None:
+        part = members(cohort, mask, who(cohort.R), ins)
+        holds = p(cohort.R)
+        if mode == "ballot":
+            out = to_bits(part & holds)
+        else:
+            every = np.asarray((holds | ~part).all(2, keepdims=True))
+            some = np.asarray((holds & part).any(2, keepdims=True))
+            out = {"all": every, "any": some, "uni": every | ~some}[mode]
+        if slot >= 0:
+            cohort.put(slot, out, mask)
+
+    return run
+
+
+def _match(t: Translator, ins: Instruction) -> Op:
+    """match.any: the lanes with the same value; match.all: all lanes, if equal."""
+    every = ins.parts[1] == "all"
+    to, flag = _destinations(ins)
+    slot, _ = t.result(to, U32, ins)
+    flag_slot = t.result(flag, BOOL, ins)[0] if flag is not None else -1
+    a = t.read(ins.operands[1], ins.type, ins)
+    who = t.read(ins.operands[2], U32T, ins)
+
+    def run(cohort: Cohort, mask: Mask) -> None:
+        part = members(cohort, mask, who(cohort.R), ins)
+        value = all_lanes(a(cohort.R))
+        same = (value[..., :, None] == value[..., None, :]) & part[..., None, :]
+        bits = np.where(same, LANE_BIT[0], U32.type(0)).sum(-1, dtype=U32)
+        if every:
+            whole = to_bits(part)
+            agree = ((bits == whole) | ~part).all(2, keepdims=True)
+            bits = np.where(agree, whole, U32.type(0))
+            if flag_slot >= 0:
+                cohort.put(flag_slot, agree, mask)
+        if slot >= 0:
+            cohort.put(slot, bits, mask)
+
+    return run
+
+
+_REDUCE: dict[str, tuple[Callable[..., Array], int | None]] = {
+    # The neutral element; None where it depends on the type.
+    "add": (np.add.reduce, 0),
+    "and": (np.bitwise_and.reduce, -1),
+    "or": (np.bitwise_or.reduce, 0),
+    "xor": (np.bitwise_xor.reduce, 0),
+    "min": (np.minimum.reduce, None),
+    "max": (np.maximum.reduce, None),
+}
+
+
+def _reduce(t: Translator, ins: Instruction) -> Op:
+    name, scalar = ins.parts[2], ins.type
+    if name not in _REDUCE or scalar.kind == "f":
+        raise unsupported(ins)
+    fn, neutral = _REDUCE[name]
+    info = np.iinfo(scalar.dtype)
+    if neutral is None:
+        neutral = int(info.max if name == "min" else info.min)
+    fill = np.array(neutral & 0xFFFFFFFF, U32).view(scalar.dtype)
+    slot, _ = t.result(ins.operands[0], U32, ins)
+    a = t.read(ins.operands[1], scalar, ins)
+    who = t.read(ins.operands[2], U32T, ins)
+
+    def run(cohort: Cohort, mask: Mask) -> None:
+        part = members(cohort, mask, who(cohort.R), ins)
+        value = np.where(part, all_lanes(a(cohort.R)), fill)
+        out = fn(value, axis=2, keepdims=True, dtype=scalar.dtype)
+        if slot >= 0:
+            cohort.put(slot, out.view(U32), mask)
+
+    return run
+
+
+def _active_mask(t: Translator, ins: Instruction) -> Op:
+    slot, _ = t.result(ins.operands[0], U32, ins)
+
+    def run(cohort: Cohort, mask: Mask) -> None:
+        on = np.ones((1, 1, 32), bool) if mask is None else all_lanes(mask)
+        cohort.put(slot, to_bits(on), mask)
+
+    return run
+
+
+def _elect(t: Translator, ins: Instruction) -> Op:
+    """elect.sync d|p: the lowest lane of the member mask leads."""
+    to, flag = _destinations(ins)
+    slot, _ = t.result(to, U32, ins)
+    flag_slot = t.result(flag, BOOL, ins)[0] if flag is not None else -1
+    who = t.read(ins.operands[1], U32T, ins)
+
+    def run(cohort: Cohort, mask: Mask) -> None:
+        part = members(cohort, mask, who(cohort.R), ins)
+        leader = part.argmax(axis=2)[..., None]
+        if slot >= 0:
+            cohort.put(slot, leader.astype(U32), mask)
+        if flag_slot >= 0:
+            cohort.put(flag_slot, LANE == leader, mask)
+
+    return run
+
+
+HANDLERS: dict[str, Handler] = {
+    "shfl": _shuffle,
+    "vote": _vote,
+    "match": _match,
+    "redux": _reduce,
+    "activemask": _active_mask,
+    "elect": _elect,
+}

@@ -1,0 +1,322 @@
+"""bar.sync, bar.arrive, bar.red, barrier: who waits, when a barrier completes.
+
+PTX ISA "bar, barrier". A barrier resource (0..15) completes for a block when the
+expected number of threads has arrived; threads that have ended count as arrived where
+no number is given, as hardware does. Completion orders all earlier accesses of the
+participants before all later ones of those that waited.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from alcop_mlir.errors import EmulationError
+from alcop_mlir.runtime.emulator.machine.batch import Batch
+from alcop_mlir.runtime.emulator.machine.cohort import Cohort
+from alcop_mlir.runtime.emulator.machine.faults import block_name, fault
+from alcop_mlir.runtime.emulator.machine.registers import Read
+from alcop_mlir.runtime.emulator.machine.warps import LANES, Mask
+from alcop_mlir.runtime.emulator.ptx.scalars import U32
+from alcop_mlir.runtime.emulator.ptx.syntax import Instruction
+
+Array = np.ndarray
+BARRIERS = 16  # PTX ISA: barriers of a block
+
+
+@dataclass(frozen=True)
+class BarrierCall:
+    """A decoded barrier instruction; `count` None means all threads of the block."""
+
+    ins: Instruction
+    kind: str  # sync, arrive or red
+    aligned: bool
+    resource: Read
+    count: Read | None
+    reduction: str | None = None  # popc, and, or
+    predicate: Read | None = None
+    result: int = -1
+
+
+@dataclass
+class _Waiting:
+    """Lanes of a cohort that wait at one instruction; mask (blocks, warps, 32)."""
+
+    cohort: Cohort
+    pc: int
+    call: BarrierCall
+    mask: Array
+    value: Array | None
+
+
+@dataclass
+class _Barrier:
+    """One barrier resource of all blocks of the batch."""
+
+    waiting: list[_Waiting] = field(default_factory=list)
+    arrived: Array | None = None  # bool (blocks, warps): bar.arrive
+    expected: Array | None = None  # (blocks,), -1 where all threads are
+    released: Array | None = None  # epochs (1 or blocks, warps) of bar.arrive
+    line: int = 0
+
+
+class BarrierUnit:
+    """The barriers of a batch."""
+
+    def __init__(self, batch: Batch, cohorts: list[Cohort]):
+        self.batch = batch
+        self.cohorts = cohorts
+        self.barriers: dict[int, _Barrier] = {}
+
+    def arrive(self, cohort: Cohort, pc: int, call: BarrierCall, mask: Mask) -> None:
+        """Lanes `mask` execute the barrier instruction at `pc`."""
+        resources = np.unique(self._picked(cohort, call.resource, mask))
+        if int(resources[-1]) >= BARRIERS:
+            raise fault(call.ins, f"barrier {int(resources[-1])} does not exist")
+        if resources.size == 1:
+            self._arrive_at(int(resources[0]), cohort, pc, call, mask)
+            return
+        for resource in resources.tolist():
+            part = call.resource(cohort.R) == resource
+            part = part if mask is None else part & mask
+            self._arrive_at(resource, cohort, pc, call, part)
+
+    def _picked(self, cohort: Cohort, read: Read, mask: Mask) -> Array:
+        value = read(cohort.R)
+        if mask is None or value.size == 1:
+            return value
+        return np.broadcast_to(value, np.broadcast_shapes(value.shape, mask.shape))[
+            np.broadcast_to(mask, np.broadcast_shapes(value.shape, mask.shape))
+        ]
+
+    def _arrive_at(
+        self, resource: int, cohort: Cohort, pc: int, call: BarrierCall, mask: Mask
+    ) -> None:
+        if self._passes_at_once(resource, cohort, call, mask):
+            every = np.ones((1, self.batch.warps), bool)
+            self._join(every, None, None)
+            self._align_time(cohort, every, call.ins)
+            cohort.push(pc + 1, None)
+            return
+        shape = (cohort.blocks, cohort.warps, LANES)
+        full = np.broadcast_to(
+            np.ones((1, 1, 1), bool) if mask is None else mask, shape
+        )
+        barrier = self.barriers.setdefault(resource, _Barrier())
+        barrier.line = call.ins.line
+        self._expect(barrier, cohort, call, full)
+        if call.kind == "arrive":
+            self._note_arrival(barrier, cohort, full)
+            cohort.push(pc + 1, mask)
+        else:
+            self._note_waiting(barrier, cohort, pc, call, full)
+        self.release_ready()
+
+    def _passes_at_once(
+        self, resource: int, cohort: Cohort, call: BarrierCall, mask: Mask
+    ) -> bool:
+        """Every warp of every block is here: the common case."""
+        if mask is not None or len(self.cohorts) > 1 or call.kind != "sync":
+            return False
+        if resource in self.barriers:
+            return False
+        if call.count is None:
+            return True
+        return bool((call.count(cohort.R) == self.batch.warps * LANES).all())
+
+    def _expect(
+        self, barrier: _Barrier, cohort: Cohort, call: BarrierCall, full: Array
+    ) -> None:
+        blocks = full.any(axis=(1, 2))
+        if barrier.expected is None:
+            barrier.expected = np.full(self.batch.blocks, -2, np.int64)
+        count = np.full(self.batch.blocks, -1, np.int64)
+        if call.count is not None:
+            value = np.broadcast_to(call.count(cohort.R), full.shape)
+            count = np.where(full, value, 0).max(axis=(1, 2)).astype(np.int64)
+            if (count[blocks] % LANES).any() or (count[blocks] == 0).any():
+                raise fault(
+                    call.ins,
+                    f"barrier count {int(count[blocks][0])} is not a positive "
+                    f"multiple of {LANES}",
+                )
+        known = barrier.expected
+        if (blocks & (known != -2) & (known != count)).any():
+            raise fault(call.ins, "threads give different counts for one barrier")
+        barrier.expected = np.where(blocks, count, known)
+
+    def _note_arrival(self, barrier: _Barrier, cohort: Cohort, full: Array) -> None:
+        batch = self.batch
+        if barrier.arrived is None:
+            barrier.arrived = np.zeros((batch.blocks, batch.warps), np.int64)
+        span = slice(cohort.first_warp, cohort.first_warp + cohort.warps)
+        here: Array = np.any(full, axis=2)
+        barrier.arrived[:, span] += here
+        if batch.shadow is None:
+            return
+        if not here.all(axis=0).all() or batch.clocks.copies > 1:
+            batch.shadow.widen(batch.blocks)
+        seen = batch.clocks.seen()[:, span]
+        part = here if batch.clocks.copies > 1 else here[:1]
+        fresh = np.where(part[:, :, None], seen, 0).max(axis=1)
+        old = barrier.released
+        barrier.released = fresh if old is None else np.maximum(old, fresh)
+        cohort.warp_sync(full)
+
+    def _note_waiting(
+        self, barrier: _Barrier, cohort: Cohort, pc: int, call: BarrierCall, full: Array
+    ) -> None:
+        value = None
+        if call.predicate is not None:
+            value = np.broadcast_to(call.predicate(cohort.R), full.shape) & full
+        for known in barrier.waiting:
+            if known.cohort is cohort and known.pc == pc:
+                known.mask = known.mask | full
+                if value is not None and known.value is not None:
+                    known.value = known.value | value
+                return
+        barrier.waiting.append(_Waiting(cohort, pc, call, full.copy(), value))
+
+    def release_ready(self) -> None:
+        """Lets go of every block whose barrier is complete."""
+        for resource, barrier in list(self.barriers.items()):
+            ready = self._complete_blocks(barrier)
+            if ready.any():
+                self._release(resource, barrier, ready)
+
+    def _complete_blocks(self, barrier: _Barrier) -> Array:
+        """Which blocks have all arrivals at this barrier, bool (blocks,)."""
+        batch = self.batch
+        warps = np.zeros((batch.blocks, batch.warps), np.int64)
+        lanes = np.zeros((batch.blocks, batch.warps, LANES), bool)
+        for w in barrier.waiting:
+            span = slice(w.cohort.first_warp, w.cohort.first_warp + w.cohort.warps)
+            lanes[:, span] |= w.mask
+        warps += lanes.any(axis=2)
+        if barrier.arrived is not None:
+            warps += barrier.arrived
+        expected = barrier.expected
+        assert expected is not None
+        count = warps.sum(axis=1) * LANES
+        if ((expected > 0) & (count > expected)).any():
+            raise EmulationError(
+                f"more threads arrive at a barrier than it expects (PTX line "
+                f"{barrier.line})"
+            )
+        for cohort in self.cohorts:
+            if cohort.alive is not None:
+                span = slice(cohort.first_warp, cohort.first_warp + cohort.warps)
+                lanes[:, span] |= ~cohort.alive
+        if barrier.arrived is not None:
+            lanes |= (barrier.arrived > 0)[:, :, None]
+        every = lanes.all(axis=(1, 2))
+        return np.where(expected == -1, every, count == expected) & (expected != -2)
+
+    def _release(self, resource: int, barrier: _Barrier, ready: Array) -> None:
+        batch = self.batch
+        waiting = np.zeros((batch.blocks, batch.warps), bool)
+        gate = ready[:, None, None]
+        totals = self._reductions(barrier)
+        released: Instruction | None = None
+        for w in list(barrier.waiting):
+            free = w.mask & gate
+            if not free.any():
+                continue
+            self._check_whole_warps(w, free)
+            released = w.call.ins
+            span = slice(w.cohort.first_warp, w.cohort.first_warp + w.cohort.warps)
+            waiting[:, span] |= free.any(axis=2)
+            if w.call.kind == "red" and w.call.result >= 0:
+                w.cohort.grow()
+                w.cohort.put(w.call.result, totals[w.call.reduction or ""], free)
+            w.cohort.push(w.pc + 1, None if free.all() else free)
+            w.mask = w.mask & ~gate
+            if not w.mask.any():
+                barrier.waiting.remove(w)
+        self._join(waiting, ready, barrier)
+        if released is not None:
+            self._align_time(self.cohorts[0], waiting, released)
+        assert barrier.expected is not None
+        barrier.expected = np.where(ready, -2, barrier.expected)
+        if barrier.arrived is not None:
+            barrier.arrived = np.where(ready[:, None], 0, barrier.arrived)
+        if (barrier.expected == -2).all():
+            del self.barriers[resource]
+
+    def _reductions(self, barrier: _Barrier) -> dict[str, Array]:
+        """The results of bar.red for every block, (blocks, 1, 1)."""
+        count = np.zeros(self.batch.blocks, np.int64)
+        lanes = np.zeros(self.batch.blocks, np.int64)
+        for w in barrier.waiting:
+            if w.value is not None:
+                count += w.value.sum(axis=(1, 2))
+                lanes += w.mask.sum(axis=(1, 2))
+        shape = (-1, 1, 1)
+        return {
+            "popc": count.astype(U32).reshape(shape),
+            "and": (count == lanes).reshape(shape),
+            "or": (count > 0).reshape(shape),
+        }
+
+    def _check_whole_warps(self, w: _Waiting, free: Array) -> None:
+        """PTX ISA: all threads of a warp execute the same aligned barrier."""
+        if not w.call.aligned:
+            return
+        alive = w.cohort.alive
+        others = ~free if alive is None else alive & ~free
+        split = free.any(axis=2) & others.any(axis=2)
+        if split.any():
+            block, warp = (int(i) for i in np.argwhere(split)[0])
+            name = block_name(w.cohort, block)
+            raise fault(
+                w.call.ins,
+                "an aligned barrier is executed by only a part of a warp",
+                f"block {name} warp {w.cohort.first_warp + warp}",
+            )
+
+    def _join(
+        self, waiting: Array, ready: Array | None, barrier: _Barrier | None
+    ) -> None:
+        """Happens-before: the waiting warps learn what all participants have done."""
+        batch = self.batch
+        if batch.shadow is None:
+            return
+        if ready is not None and (
+            not ready.all() or not (waiting == waiting[:1]).all()
+        ):
+            batch.shadow.widen(batch.blocks)
+        if batch.clocks.copies == 1:
+            waiting = waiting[:1]
+        seen = batch.clocks.seen()
+        learned = np.where(waiting[:, :, None], seen, 0).max(axis=1)
+        if barrier is not None and barrier.released is not None:
+            extra = barrier.released
+            if extra.shape[0] < batch.clocks.copies or ready is None:
+                extra = np.broadcast_to(extra, learned.shape)
+            gate = np.ones(1, bool) if ready is None else ready
+            if batch.clocks.copies == 1:
+                gate = gate[:1]
+            learned = np.maximum(
+                learned, np.where(gate[:, None], extra[: len(learned)], 0)
+            )
+        batch.clocks.join(waiting, learned)
+
+    def _align_time(self, cohort: Cohort, waiting: Array, ins: Instruction) -> None:
+        if cohort.trace is not None:
+            cohort.trace.on_barrier(self.cohorts, waiting, ins)
+
+    def describe(self) -> list[str]:
+        """What every barrier waits for, for the message of a deadlock."""
+        out: list[str] = []
+        for resource, barrier in self.barriers.items():
+            for w in barrier.waiting:
+                block, _warp, _ = (int(i) for i in np.argwhere(w.mask)[0])
+                name = block_name(w.cohort, block)
+                warps = np.flatnonzero(w.mask[block].any(axis=1)) + w.cohort.first_warp
+                listed = ", ".join(str(i) for i in warps.tolist())
+                out.append(
+                    f"block {name} warps {listed} wait at barrier {resource}, PTX "
+                    f"line {w.call.ins.line}: {w.call.ins.text}"
+                )
+        return out

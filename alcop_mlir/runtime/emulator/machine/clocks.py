@@ -1,0 +1,126 @@
+"""Vector clocks: which earlier accesses are ordered before a warp's next one.
+
+Happens-before after Lamport and FastTrack, per warp: entry (w, v) is the last epoch of
+warp v that warp w has seen. Epochs are kept as *stamps*, `epoch * 64 + lane`, so that
+one comparison also tells the lanes of a warp apart: a lane's access in the warp's
+current epoch is not ordered with that of another lane. A warp begins a new epoch at
+barriers and at the warp-synchronising instructions (see `docs/emulator.md`).
+
+A `bar.warp.sync` of only some lanes orders those alone; from the first one on, pairs of
+lanes have thresholds of their own.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from alcop_mlir.runtime.emulator.machine.warps import LANES
+
+Array = np.ndarray
+EPOCH = 64
+MANY_LANES = 63  # in place of a lane: several lanes made the access
+
+
+class Clocks:
+    """Clocks of every warp of a block; once for all blocks until they differ."""
+
+    def __init__(self, warps: int):
+        self.warps = warps
+        self.copies = 1
+        # start[c, w]: the first stamp of warp w's current epoch.
+        self.start = np.full((1, warps), EPOCH, np.int32)
+        # horizon[c, w, v]: an access of warp v with a stamp at or above it may race
+        # with warp w's next access. The own entry is the least over pairs of lanes.
+        self.horizon = np.full((1, warps, warps), EPOCH, np.int32)
+        # pairs[c, w, l, m]: the same for lanes l and m of warp w; None: all alike.
+        self.pairs: Array | None = None
+
+    def widen(self, blocks: int) -> None:
+        """From one copy for all blocks to a copy for each."""
+        if self.copies == blocks:
+            return
+        self.start = np.repeat(self.start, blocks, axis=0)
+        self.horizon = np.repeat(self.horizon, blocks, axis=0)
+        if self.pairs is not None:
+            self.pairs = np.repeat(self.pairs, blocks, axis=0)
+        self.copies = blocks
+
+    def advance(self, first: int, warps: int, active: Array | None) -> None:
+        """New epochs for warps [first, first + warps); `active` (1|copies, warps)."""
+        span = slice(first, first + warps)
+        if active is None:
+            self.start[:, span] += EPOCH
+        else:
+            self.start[:, span] += (active * EPOCH).astype(np.int32)
+        self._settle_own(span, active)
+
+    def _settle_own(self, span: slice, active: Array | None) -> None:
+        """All lanes of the warps are ordered up to the start of their epoch."""
+        own = np.arange(span.start, span.stop)
+        start = self.start[:, span]
+        if self.pairs is None:
+            self.horizon[:, own, own] = start
+            return
+        on = np.ones((1, 1), bool) if active is None else active
+        fresh = np.where(
+            on[:, :, None, None], start[:, :, None, None], self.pairs[:, span]
+        )
+        self.pairs[:, span] = fresh
+        self.horizon[:, own, own] = fresh.min(axis=(2, 3))
+
+    def advance_pairs(self, first: int, warps: int, met: Array) -> None:
+        """New epochs by pairs of lanes: met (1|copies, warps, 32, 32)."""
+        span = slice(first, first + warps)
+        pairs = self.pairs
+        if pairs is None:
+            shape = (self.copies, self.warps, LANES, LANES)
+            own = self.horizon.diagonal(axis1=1, axis2=2)
+            pairs = np.broadcast_to(own[:, :, None, None], shape).copy()
+            self.pairs = pairs
+        active = np.asarray(met.any(axis=(2, 3)))
+        self.start[:, span] += (active * EPOCH).astype(np.int32)
+        start = self.start[:, span, None, None]
+        met = met | np.eye(LANES, dtype=bool)
+        fresh = np.where(met & active[:, :, None, None], start, pairs[:, span])
+        pairs[:, span] = fresh
+        own = np.arange(span.start, span.stop)
+        self.horizon[:, own, own] = fresh.min(axis=(2, 3))
+
+    def own_horizon(self, copy: Array, warp: Array, lane: Array, stamp: Array) -> Array:
+        """The horizon of `lane` for an access with `stamp` by its own warp.
+
+        For a lane that stands for all of the warp, the least over its lanes.
+        """
+        start = self.start[copy, warp]
+        if self.pairs is None:
+            return np.broadcast_to(start, stamp.shape)
+        other = stamp % EPOCH
+        index = np.minimum(other, LANES - 1)
+        exact = self.pairs[copy, warp, np.minimum(lane, LANES - 1), index]
+        if (lane == MANY_LANES).any():
+            every = self.pairs.min(axis=2)[copy, warp, index]
+            exact = np.where(lane == MANY_LANES, every, exact)
+        return np.where(other == MANY_LANES, start, exact)
+
+    def seen(self) -> Array:
+        """Everything each warp has done or seen, as epochs, (copies, warps, warps)."""
+        epochs = self.horizon // EPOCH - 1
+        own = np.arange(self.warps)
+        epochs[:, own, own] = self.start // EPOCH
+        return epochs
+
+    def join(self, waiting: Array, released: Array) -> None:
+        """Warps in `waiting` learn the epochs `released`, and begin a new epoch.
+
+        waiting: bool (1|copies, warps); released: (1|copies, warps).
+        """
+        learned = (np.maximum(self.seen(), released[:, None, :]) + 1) * EPOCH
+        self.horizon = np.where(waiting[:, :, None], learned, self.horizon).astype(
+            np.int32
+        )
+        self.start = self.start + (waiting * EPOCH).astype(np.int32)
+        if self.pairs is None:
+            own = np.arange(self.warps)
+            self.horizon[:, own, own] = self.start
+        else:
+            self._settle_own(slice(0, self.warps), waiting)

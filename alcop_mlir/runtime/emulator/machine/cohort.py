@@ -1,0 +1,242 @@
+"""A cohort: warps that share program counters and registers, and who follows them.
+
+A cohort is a set of warps, the same in every block of a batch: all warps of a block in
+the lockstep schedule, one warp in the others. (Warp-specialised Hopper code would split
+cohorts at run time.) Counters and traces follow a run by the protocols here, which
+`observers` implements.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Protocol
+
+import numpy as np
+
+from alcop_mlir.runtime.emulator.machine.batch import Batch
+from alcop_mlir.runtime.emulator.machine.lanes import Lanes
+from alcop_mlir.runtime.emulator.machine.memory import POISON, BlockMemory
+from alcop_mlir.runtime.emulator.machine.pending_copy import OpenGroup, PendingCopy
+from alcop_mlir.runtime.emulator.machine.registers import Registers, merge
+from alcop_mlir.runtime.emulator.machine.special_registers import special_register
+from alcop_mlir.runtime.emulator.machine.warps import LANES, Mask, WarpRange
+from alcop_mlir.runtime.emulator.ptx.syntax import Instruction
+
+Array = np.ndarray
+
+
+class CohortCounters(Protocol):
+    """Counts what the cohorts of a launch do."""
+
+    copy_bytes: int
+
+    def on_span(self, start: int, count: int, warps: int) -> None:
+        """`warps` warps issue the instructions [start, start + count)."""
+        ...
+
+    def on_shared(self, lanes: Lanes, size: int, ins: Instruction) -> None:
+        """An access to shared memory of `size` bytes per lane."""
+        ...
+
+    def on_global(
+        self, lanes: Lanes, offset: Array, size: int, ins: Instruction
+    ) -> None:
+        """An access to global memory of `size` bytes at each offset."""
+        ...
+
+    def on_commit(self, cohort: Cohort, ins: Instruction) -> None:
+        """Before the commit of a group of copies."""
+        ...
+
+    def on_wait(
+        self, cohort: Cohort, limit: Array, mask: Mask, ins: Instruction
+    ) -> None:
+        """A wait for all groups before `limit`, a register."""
+        ...
+
+
+class CohortTracer(Protocol):
+    """Draws what the cohorts of a batch do on a timeline."""
+
+    def on_span(self, cohort: Cohort, start: int, count: int, mask: Mask) -> None:
+        """The instructions [start, start + count) are about to run."""
+        ...
+
+    def on_copy(self, cohort: Cohort, copy: PendingCopy) -> None:
+        """A copy is issued."""
+        ...
+
+    def on_landing(self, cohort: Cohort, copy: PendingCopy, wait: Instruction) -> None:
+        """The wait completes the copy."""
+        ...
+
+    def on_commit(self, cohort: Cohort, mask: Mask, ins: Instruction) -> None:
+        """A commit of a group of copies."""
+        ...
+
+    def on_wait(self, cohort: Cohort, mask: Mask, ins: Instruction) -> None:
+        """A wait for groups of copies."""
+        ...
+
+    def on_barrier(
+        self, cohorts: Sequence[Cohort], waiting: Array, ins: Instruction
+    ) -> None:
+        """The warps `waiting`, bool (1|blocks, warps), leave a barrier together."""
+        ...
+
+    def on_end(self, cohort: Cohort) -> None:
+        """All lanes of the cohort have ended."""
+        ...
+
+
+class Cohort(WarpRange):
+    """Warps [first_warp, first_warp + warps) of every block of a batch."""
+
+    def __init__(
+        self,
+        batch: Batch,
+        first_warp: int,
+        warps: int,
+        counters: CohortCounters | None,
+        trace: CohortTracer | None,
+    ):
+        super().__init__(batch, first_warp, warps)
+        self.batch = batch
+        self.counters, self.trace = counters, trace
+        self.R: Registers = []
+        self.accumulators: dict[int, tuple[Array, list[Array]]] = {}
+        self.copies: list[PendingCopy] = []
+        self.committed = np.zeros((1, 1, 1), np.int64)
+        self.fronts: dict[int, Mask] = {}
+        self.parked: dict[int, Array] = {}
+        self.alive: Mask = self.lanes_in_block()
+        self.done = False
+        self.issued = 0
+        # Instructions (mma) that each warp has issued before the running span; only
+        # kept for counters and traces. `pending` is the running span itself.
+        self.clock = np.zeros((1, 1), np.int64)
+        self.multiplies = np.zeros((1, 1), np.int64)
+        self.open_groups: list[OpenGroup] = []
+        self.span_start = 0
+        self.pending: tuple[Mask, int, int] | None = None
+        self._local: BlockMemory | None = None
+
+    def start(self) -> None:
+        """Sets every register and begins at the first instruction."""
+        table = self.batch.kernel.registers
+        self.R = list(table.initial)
+        for name, slot in table.specials.items():
+            self.R[slot] = special_register(self, self.batch.kernel, name)
+        self.fronts = {0: self.alive}
+
+    def grow(self) -> None:
+        """Registers that were met after the start (translation is lazy)."""
+        table = self.batch.kernel.registers
+        known = len(self.R)
+        if len(table.initial) == known:
+            return
+        self.R.extend(table.initial[known:])
+        for name, slot in table.specials.items():
+            if slot >= known:
+                self.R[slot] = special_register(self, self.batch.kernel, name)
+
+    def local_memory(self) -> BlockMemory:
+        """`.local` memory, one copy per thread, made when first used."""
+        if self._local is None:
+            size = self.batch.kernel.memory_map.local_size
+            copies = self.blocks * self.warps * LANES
+            self._local = BlockMemory(copies, size, POISON)
+        return self._local
+
+    def warp_sync(self, mask: Mask) -> None:
+        """The lanes of each active warp have met: a new epoch for it."""
+        batch = self.batch
+        if batch.shadow is None:
+            return
+        active = None
+        if mask is not None:
+            active = np.asarray(mask.any(axis=2))
+            if active.shape[0] > 1:
+                batch.shadow.widen(self.blocks)
+            active = np.broadcast_to(active, (active.shape[0], self.warps))
+        batch.clocks.advance(self.first_warp, self.warps, active)
+
+    def warp_barrier(self, mask: Mask, member_mask: Array) -> None:
+        """bar.warp.sync: orders the lanes that name each other in their masks."""
+        batch = self.batch
+        if batch.shadow is None:
+            return
+        bit = np.uint32(1) << np.arange(LANES, dtype=np.uint32)
+        every = np.ones((1, 1, LANES), bool)
+        alive = every if self.alive is None else self.alive & every
+        on = every if mask is None else mask & every
+        named = (member_mask[..., None] & bit) != 0  # [l, m]: m in the mask of l
+        met = on[..., :, None] & on[..., None, :] & named
+        wanted = alive & on.any(axis=2, keepdims=True)
+        if (met | ~(wanted[..., :, None] & wanted[..., None, :])).all():
+            self.warp_sync(mask)
+            return
+        if met.shape[0] > 1:
+            batch.shadow.widen(self.blocks)
+        met = np.broadcast_to(met, (met.shape[0], self.warps, LANES, LANES))
+        batch.clocks.advance_pairs(self.first_warp, self.warps, met)
+
+    def fence(self, mask: Mask) -> None:
+        """A fence of gpu or sys scope by the active lanes."""
+        shadow = self.batch.global_shadow
+        if shadow is None:
+            return
+        numbers = self.batch.numbers
+        if mask is not None:
+            on = mask.any(axis=(1, 2))
+            numbers = numbers[np.broadcast_to(on, numbers.shape)]
+        shadow.on_fence(numbers)
+
+    def positions(self, ins: Instruction) -> Array:
+        """Warp instructions issued by each warp before `ins`; (1|blocks, 1|warps)."""
+        index = self.batch.kernel.listing.index_of[ins.line]
+        return self.clock + (index - self.span_start)
+
+    def multiply_positions(self, ins: Instruction) -> Array:
+        """The same, counting mma only."""
+        listing = self.batch.kernel.listing
+        before = listing.multiplies_before
+        index = listing.index_of[ins.line]
+        return self.multiplies + (before[index] - before[self.span_start])
+
+    def settle(self) -> None:
+        """Adds the last span (mask, instructions, mma) to the clocks of its warps."""
+        if self.pending is None:
+            return
+        mask, count, multiplies = self.pending
+        self.pending = None
+        active = 1 if mask is None else mask.any(axis=2).astype(np.int64)
+        self.clock = self.clock + count * active
+        self.multiplies = self.multiplies + multiplies * active
+
+    def put(self, slot: int, value: Array, mask: Mask) -> None:
+        """Writes one register, of a value that has its size."""
+        R = self.R
+        R[slot] = value if mask is None else merge(mask, value, R[slot])
+
+    def push(self, pc: int, mask: Mask) -> None:
+        """Lanes `mask` go on at instruction `pc`."""
+        waiting = self.parked.pop(pc, None)
+        if waiting is not None and mask is not None:
+            mask = mask | waiting
+        if pc in self.fronts:
+            old = self.fronts[pc]
+            mask = None if old is None or mask is None else old | mask
+        self.fronts[pc] = mask
+
+    def exit(self, mask: Mask) -> None:
+        """Lanes `mask` have ended; those parked may have waited for them."""
+        if mask is None:
+            self.alive = np.zeros((1, 1, 1), bool)
+            self.done = True
+            return
+        alive = np.ones((1, 1, 1), bool) if self.alive is None else self.alive
+        self.alive = alive & ~mask
+        self.done = not self.alive.any()
+        for pc in list(self.parked):
+            self.push(pc, self.parked.pop(pc))

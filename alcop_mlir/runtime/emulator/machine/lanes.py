@@ -1,0 +1,133 @@
+"""Which lanes make an access, and where: the flat form of an address register.
+
+Registers are arrays that broadcast to (blocks, warps, 32). An access flattens them to
+one entry per active lane. When neither the offset nor the mask depends on the block,
+one entry stands for that lane in *every* block of the batch (`per_block` is False);
+this is what keeps shared memory and its race shadow cheap.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from alcop_mlir.runtime.emulator.machine.warps import LANES, Mask, WarpRange
+
+Array = np.ndarray
+
+
+class Lanes:
+    """The active lanes of one access by the warps of `owner`.
+
+    `shape` is (1 or blocks, warps, lanes of a warp); `index` holds the active entries
+    of the flattened shape, or None for all; `offset` has one int64 per active entry.
+    """
+
+    __slots__ = ("index", "offset", "owner", "shape")
+
+    def __init__(
+        self,
+        owner: WarpRange,
+        shape: tuple[int, int, int],
+        index: Array | None,
+        offset: Array,
+    ):
+        self.owner = owner
+        self.shape = shape
+        self.index = index
+        self.offset = offset
+
+    @classmethod
+    def of(
+        cls, owner: WarpRange, value: Array, mask: Mask, width: int = LANES
+    ) -> Lanes:
+        """The lanes that `mask` leaves on, with their entries of `value`."""
+        blocks = value.shape[0]
+        if mask is None:
+            shape = (blocks, owner.warps, width)
+            return cls(owner, shape, None, np.broadcast_to(value, shape).reshape(-1))
+        shape = (max(blocks, mask.shape[0]), owner.warps, width)
+        index = np.flatnonzero(np.broadcast_to(mask, shape))
+        return cls(
+            owner, shape, index, np.broadcast_to(value, shape).reshape(-1)[index]
+        )
+
+    @classmethod
+    def compact(cls, owner: WarpRange, value: Array, mask: Mask) -> Lanes:
+        """Like `of`, with one entry for all lanes (warps) that share a value.
+
+        For reads of memory that does not tell its readers apart; `warp` and `lane`
+        then give the first of them.
+        """
+        if mask is not None:
+            return cls.of(owner, value, mask)
+        return cls(owner, value.shape, None, value.reshape(-1))
+
+    @property
+    def per_block(self) -> bool:
+        return self.shape[0] > 1
+
+    def pick(self, value: Array) -> Array:
+        """The entries of a register for the active lanes; shape (entries,)."""
+        flat = np.broadcast_to(value, self.shape).reshape(-1)
+        return flat if self.index is None else flat[self.index]
+
+    def pick_blocks(self, value: Array) -> Array:
+        """Like `pick`, but (blocks, entries) when one entry stands for every block."""
+        if self.per_block:
+            return self.pick(value)
+        shape = (self.owner.blocks, *self.shape[1:])
+        flat = np.broadcast_to(value, shape).reshape(shape[0], -1)
+        return flat if self.index is None else flat[:, self.index]
+
+    def place(self, entries: Array) -> Array:
+        """A register from (entries,) or (blocks, entries); lanes off read 0."""
+        blocks = self.owner.blocks if entries.ndim == 2 else self.shape[0]
+        shape = (blocks, *self.shape[1:])
+        if self.index is None:
+            return entries.reshape(shape)
+        lead = entries.shape[:-1]
+        out = np.zeros(
+            (*lead, self.shape[0] * self.shape[1] * self.shape[2]), entries.dtype
+        )
+        out[..., self.index] = entries
+        return out.reshape(shape)
+
+    def only(self, chosen: Array) -> Lanes:
+        """The entries whose numbers are in `chosen`."""
+        index = chosen if self.index is None else self.index[chosen]
+        return Lanes(self.owner, self.shape, index, self.offset[chosen])
+
+    def widened(self) -> Lanes:
+        """The same lanes with an entry of their own in every block."""
+        if self.per_block or self.owner.blocks == 1:
+            return self
+        blocks = self.owner.blocks
+        shape = (blocks, *self.shape[1:])
+        index = None
+        if self.index is not None:
+            step = self.shape[1] * self.shape[2]
+            index = (np.arange(blocks)[:, None] * step + self.index).reshape(-1)
+        return Lanes(self.owner, shape, index, np.tile(self.offset, blocks))
+
+    def _position(self) -> Array:
+        if self.index is not None:
+            return self.index
+        return np.arange(self.shape[0] * self.shape[1] * self.shape[2])
+
+    def block(self) -> Array:
+        """Index in the batch of each entry's block (0 if it stands for every block)."""
+        return self._position() // (self.shape[1] * self.shape[2])
+
+    def warp(self) -> Array:
+        """The warp of each entry, numbered in its block."""
+        shape = self.shape
+        if self.index is None and shape[:2] == (1, self.owner.warps):
+            return self.owner.warp_of(shape[2])
+        return self.owner.first_warp + self._position() // shape[2] % shape[1]
+
+    def lane(self) -> Array:
+        """The lane of each entry (for ldmatrix: the lane that gives the address)."""
+        shape = self.shape
+        if self.index is None and shape[:2] == (1, self.owner.warps):
+            return self.owner.lane_of(shape[2])
+        return self._position() % shape[2]

@@ -1,0 +1,144 @@
+"""Global, shared and local memory of a run, as flat byte arrays.
+
+Addresses: global buffers lie in one window with unmapped gaps between them; shared and
+local memory have windows of the generic address space (PTX ISA "Generic Addressing").
+Offset 0 of shared memory is address 0x400 of its window, so that a null pointer is
+caught there too.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from alcop_mlir.runtime.emulator.ptx.scalars import MOVED_AS, U64
+
+Array = np.ndarray
+GLOBAL_WINDOW = 0x7_0000_0000
+SHARED_WINDOW = 0x7F00_0000_0000
+LOCAL_WINDOW = 0x7E00_0000_0000
+PARAM_WINDOW = 0x7D00_0000_0000
+WINDOW_SIZE = 1 << 32
+SHARED_START = 0x400
+POISON = 0xFF  # every byte that nothing has written; NaN in every float format
+ALIGNMENT = 256  # CUDA: allocations are aligned to at least 256 bytes
+STATIC_SHARED_LIMIT = 48 * 1024  # CUDA: static shared memory of a block
+# CUDA C++ Programming Guide, "Technical Specifications per Compute Capability": the
+# most shared memory of a block, opted in.
+TARGET_SHARED = {
+    "sm_80": 163 * 1024,
+    "sm_86": 99 * 1024,
+    "sm_87": 163 * 1024,
+    "sm_88": 99 * 1024,
+    "sm_89": 99 * 1024,
+    "sm_90": 227 * 1024,
+}
+
+
+@dataclass(frozen=True)
+class MappedRange:
+    """One mapped range of global memory: [start, stop) in device addresses."""
+
+    name: str
+    start: int
+    stop: int
+    writable: bool
+
+
+def views_of(data: Array) -> dict[int, Array]:
+    """The same bytes seen as elements of 1, 2, 4, 8 and 16 bytes (last axis)."""
+    return {size: data.view(dtype) for size, dtype in MOVED_AS.items()}
+
+
+def aligned_bytes(shape: tuple[int, ...], fill: int) -> Array:
+    """A byte array whose first byte is 64-byte aligned."""
+    total = int(np.prod(shape))
+    raw = np.empty(total + 64, np.uint8)
+    start = -raw.ctypes.data % 64
+    out = raw[start : start + total].reshape(shape)
+    out.fill(fill)
+    return out
+
+
+class GlobalMemory:
+    """All global buffers, laid out once before the run."""
+
+    def __init__(self, sizes: list[tuple[str, int, bool]]):
+        """`sizes`: name, bytes, may be written."""
+        self.buffers: list[MappedRange] = []
+        top = ALIGNMENT
+        for name, size, writable in sizes:
+            start = GLOBAL_WINDOW + top
+            self.buffers.append(MappedRange(name, start, start + size, writable))
+            # A whole unmapped unit between buffers: overruns never land in another.
+            top = -(-(top + size) // ALIGNMENT) * ALIGNMENT + ALIGNMENT
+        self.data = aligned_bytes((top,), 0)
+        self.views = views_of(self.data)
+        self.starts = np.array([b.start for b in self.buffers], U64)
+        self.stops = np.array([b.stop for b in self.buffers], U64)
+        self.writable = np.array([b.writable for b in self.buffers], bool)
+        self.all_writable = bool(self.writable.all())
+
+    def bytes_of(self, buffer: MappedRange) -> Array:
+        start = buffer.start - GLOBAL_WINDOW
+        return self.data[start : start + buffer.stop - buffer.start]
+
+    def buffer_at(self, address: int) -> int:
+        """Index of the last buffer that starts at or below `address`, or -1."""
+        return int(np.searchsorted(self.starts, U64.type(address), side="right")) - 1
+
+    def outside(self, address: Array, size: Array | int) -> Array:
+        """Which accesses of `size` bytes do not lie in one buffer."""
+        if not self.buffers:
+            return np.ones(address.shape, bool)
+        at = np.searchsorted(self.starts, address, side="right") - 1
+        known = np.maximum(at, 0)
+        last = self.stops[known] - address
+        return (at < 0) | (address >= self.stops[known]) | (last < U64.type(0) + size)
+
+    def nearest(self, address: int) -> str:
+        """`the nearest buffer is NAME [start, stop)`, for messages."""
+        if not self.buffers:
+            return "there is no global buffer"
+
+        def distance(b: MappedRange) -> int:
+            return max(b.start - address, address - b.stop, 0)
+
+        near = min(self.buffers, key=distance)
+        away = distance(near)
+        side = "before" if address < near.start else "past the end of"
+        gap = near.start - address if address < near.start else address - near.stop
+        size = near.stop - near.start
+        if away == 0 and near.start <= address < near.stop:
+            return f"it runs past the end of {near.name} ({size} bytes)"
+        return f"{gap} bytes {side} {near.name} ({size} bytes)"
+
+
+class BlockMemory:
+    """Memory with a copy per block (shared) or per thread (local): (copies, bytes)."""
+
+    def __init__(self, copies: int, size: int, fill: int):
+        padded = -(-max(size, 1) // 16) * 16
+        self.size = size
+        self.copies = copies
+        self.data = aligned_bytes((copies, padded), fill)
+        self.views = views_of(self.data)
+        self.flat = {w: v.reshape(-1) for w, v in self.views.items()}
+
+    def gather(self, width: int, copy: Array | None, offset: Array) -> Array:
+        """(entries,) at `copy`, or (copies, entries) from every copy if it is None."""
+        at = offset // width
+        view = self.views[width]
+        if copy is None:
+            return view.take(at, axis=1)
+        return self.flat[width].take(copy * view.shape[1] + at)
+
+    def scatter(self, width: int, copy: Array | None, offset: Array, x: Array) -> None:
+        """The opposite of `gather`."""
+        at = offset // width
+        view = self.views[width]
+        if copy is None:
+            view[:, at] = x
+        else:
+            self.flat[width][copy * view.shape[1] + at] = x

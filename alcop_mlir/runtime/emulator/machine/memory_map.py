@@ -1,0 +1,115 @@
+"""Where the variables of a kernel lie, and whether they fit.
+
+PTX ISA "State Spaces". Only the shared variables that the kernel names are laid out, as
+ptxas does with those of the module.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from alcop_mlir.errors import EmulationError
+from alcop_mlir.runtime.emulator.machine.memory import (
+    STATIC_SHARED_LIMIT,
+    TARGET_SHARED,
+)
+from alcop_mlir.runtime.emulator.ptx.syntax import (
+    Address,
+    Module,
+    Name,
+    PtxKernel,
+    Variable,
+)
+
+
+@dataclass(frozen=True)
+class MemoryMap:
+    """Where the variables of a kernel lie.
+
+    `shared`, `local`: name -> byte offset; `globals`: name -> device address;
+    `parameters`: name -> offset in `parameter_bytes`. `sizes` of the variables and of
+    the two memories are in bytes.
+    """
+
+    shared: dict[str, int]
+    local: dict[str, int]
+    globals: dict[str, int]
+    parameters: dict[str, int]
+    parameter_bytes: bytes
+    shared_size: int
+    local_size: int
+    sizes: dict[str, int]
+
+    def nearest(self, space: str, offset: int) -> str:
+        """The variable of shared or local memory at or below `offset`, for messages."""
+        table = self.shared if space == "shared" else self.local
+        if not table:
+            return f"no {space} variable is declared"
+        below = [name for name, start in table.items() if start <= offset]
+        name = (
+            max(below, key=lambda n: table[n])
+            if below
+            else min(table, key=lambda n: table[n])
+        )
+        start, size = table[name], self.sizes.get(name, 0)
+        if offset < start:
+            return f"{start - offset} bytes before {name}"
+        if offset >= start + size:
+            return (
+                f"{offset - start - size} bytes past the end of {name} ({size} bytes)"
+            )
+        return f"in {name} ({size} bytes)"
+
+
+def shared_offsets(
+    kernel: PtxKernel, module: Module, dynamic: int
+) -> tuple[dict[str, int], int]:
+    """Offsets of the shared variables that the kernel uses, and the total size.
+
+    Raises `EmulationError` when it is larger than a block may have.
+    """
+    used = _names_used(kernel)
+    known = [v for v in module.variables.values() if v.name in used]
+    known += kernel.variables.values()
+    shared = [v for v in known if v.space == "shared"]
+    offsets, top = lay_out([v for v in shared if not v.extern])
+    if top > STATIC_SHARED_LIMIT:
+        raise EmulationError(
+            f"kernel {kernel.name} has {top} bytes of static shared memory; a block "
+            f"may have at most {STATIC_SHARED_LIMIT} (use dynamic shared memory)"
+        )
+    externs = [v for v in shared if v.extern]
+    align = max([v.align for v in externs], default=1)
+    if externs or dynamic:
+        top = -(-top // align) * align
+    offsets.update({v.name: top for v in externs})
+    limit = TARGET_SHARED[module.target.rstrip("af")]
+    if top + dynamic > limit:
+        raise EmulationError(
+            f"kernel {kernel.name} with {dynamic} bytes of dynamic shared memory needs "
+            f"{top + dynamic} bytes a block; {module.target} offers {limit}"
+        )
+    return offsets, top + dynamic
+
+
+def lay_out(variables: Sequence[Variable]) -> tuple[dict[str, int], int]:
+    """Offsets of variables one after the other, aligned, and their total size."""
+    offsets: dict[str, int] = {}
+    top = 0
+    for v in variables:
+        top = -(-top // v.align) * v.align
+        offsets[v.name] = top
+        top += v.size
+    return offsets, top
+
+
+def _names_used(kernel: PtxKernel) -> set[str]:
+    used: set[str] = set()
+    for ins in kernel.instructions:
+        for operand in ins.operands:
+            if isinstance(operand, Name):
+                used.add(operand.name)
+            elif isinstance(operand, Address) and operand.base:
+                used.add(operand.base.lstrip("&"))
+    return used

@@ -1,0 +1,277 @@
+"""Counters of a run: what a profiler would tell about shared memory and copies.
+
+Figures are per warp instruction, summed over the grid. Shared memory has 32 banks of
+4 bytes; an access of 8 (16) bytes a lane goes in 2 (4) phases of a half (quarter) warp,
+`ldmatrix` in phases of 8 row addresses. A phase takes as many *wavefronts* as the most
+different words that it needs from one bank (CUDA C++ Programming Guide, "Shared
+Memory"). Global memory moves in sectors of 32 bytes.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from alcop_mlir.runtime.emulator.machine.cohort import Cohort
+from alcop_mlir.runtime.emulator.machine.lanes import Lanes
+from alcop_mlir.runtime.emulator.machine.loaded_kernel import Listing
+from alcop_mlir.runtime.emulator.machine.pending_copy import OpenGroup
+from alcop_mlir.runtime.emulator.machine.warps import LANES, Mask
+from alcop_mlir.runtime.emulator.ptx.scalars import SCALARS
+from alcop_mlir.runtime.emulator.ptx.syntax import Instruction
+
+Array = np.ndarray
+BANKS, BANK_BYTES = 32, 4
+SECTOR_BYTES = 32
+PHASE_BYTES = BANKS * BANK_BYTES  # the most that one wavefront moves
+
+
+@dataclass(frozen=True)
+class LineCounters:
+    """The memory traffic of one PTX line, over the whole grid."""
+
+    line: int
+    text: str
+    shared_wavefronts: int
+    shared_wavefronts_ideal: int
+    global_sectors: int
+    global_sectors_ideal: int
+
+
+@dataclass(frozen=True)
+class GroupCounters:
+    """The commit groups of one commit line, completed by one wait line.
+
+    `groups`: how many (of one warp each). `*_ahead` are (least, mean, most): how many
+    instructions (mma instructions) of its warp came between the commit and the wait.
+    """
+
+    commit_line: int
+    wait_line: int
+    groups: int
+    instructions_ahead: tuple[int, float, int]
+    multiplies_ahead: tuple[int, float, int]
+
+
+@dataclass(frozen=True)
+class Counters:
+    """The counters of one kernel run.
+
+    `instructions`: warp instructions by class. `copy_bytes`: bytes that `cp.async`
+    read from global memory (without zero fill).
+    """
+
+    instructions: dict[str, int]
+    shared_wavefronts: int
+    shared_wavefronts_ideal: int
+    global_sectors: int
+    global_sectors_ideal: int
+    copy_bytes: int
+    groups: tuple[GroupCounters, ...]
+    lines: tuple[LineCounters, ...]
+
+    @property
+    def bank_conflicts(self) -> int:
+        """Wavefronts beyond those that a conflict-free layout would take."""
+        return self.shared_wavefronts - self.shared_wavefronts_ideal
+
+
+@dataclass
+class _Line:
+    wavefronts: int = 0
+    wavefronts_ideal: int = 0
+    sectors: int = 0
+    sectors_ideal: int = 0
+
+
+@dataclass
+class _Spread:
+    """Least, sum, most and number of some distances."""
+
+    least: int = 1 << 62
+    total: int = 0
+    most: int = 0
+    count: int = 0
+
+    def add(self, values: Array) -> None:
+        self.least = min(self.least, int(values.min()))
+        self.most = max(self.most, int(values.max()))
+        self.total += int(values.sum())
+        self.count += values.size
+
+    def result(self) -> tuple[int, float, int]:
+        return self.least, self.total / self.count, self.most
+
+
+@dataclass
+class _Site:
+    instructions: _Spread = field(default_factory=_Spread)
+    multiplies: _Spread = field(default_factory=_Spread)
+
+
+def class_of(ins: Instruction) -> str:
+    """The class under which an instruction is counted."""
+    name, parts = ins.parts[0], ins.parts
+    if name in ("mma", "ldmatrix", "stmatrix"):
+        return name
+    if name == "cp":
+        return "cp.async" if parts[2] in ("ca", "cg") else "cp.async control"
+    if name in ("ld", "st", "ldu", "atom", "red"):
+        for space in ("shared", "global", "local", "param", "const"):
+            if any(p.split("::")[0] == space for p in parts):
+                return f"{space} memory"
+        return "generic memory"
+    if name in ("bar", "barrier", "membar", "fence"):
+        return "barrier"
+    if name in ("bra", "brx", "ret", "exit"):
+        return "branch"
+    if name in ("shfl", "vote", "match", "redux", "activemask", "elect"):
+        return "warp"
+    if name in ("mov", "cvt", "cvta", "selp", "slct", "prmt"):
+        return "move"
+    scalar = SCALARS.get(parts[-1])
+    return "float" if scalar is not None and scalar.kind == "f" else "integer"
+
+
+class CounterSet:
+    """Collects the counters of all batches of a launch."""
+
+    def __init__(self, listing: Listing):
+        self.listing = listing
+        self.classes = [class_of(ins) for ins in listing.code]
+        self.executed: Counter[tuple[int, int]] = Counter()
+        self.lines: dict[int, _Line] = {}
+        self.sites: dict[tuple[int, int], _Site] = {}
+        self.copy_bytes = 0
+
+    def on_span(self, start: int, count: int, warps: int) -> None:
+        """`warps` warps issue the instructions [start, start + count)."""
+        self.executed[start, count] += warps
+
+    def on_shared(self, lanes: Lanes, size: int, ins: Instruction) -> None:
+        """A shared access: wavefronts and bank conflicts."""
+        if not lanes.offset.size:
+            return
+        each = max(size // BANK_BYTES, 1)
+        phases_per_warp = max(size * LANES // PHASE_BYTES, 1)
+        lanes_per_phase = LANES // phases_per_warp
+        phase = _group(lanes) * phases_per_warp + lanes.lane() // lanes_per_phase
+        word = (lanes.offset // BANK_BYTES)[:, None] + np.arange(each)
+        span = np.int64(1) << 32
+        distinct = np.unique((phase[:, None] * span + word).reshape(-1))
+        bank = distinct // span * BANKS + distinct % span % BANKS
+        banks, needs = np.unique(bank, return_counts=True)
+        starts = np.flatnonzero(np.diff(banks // BANKS, prepend=-1))
+        wavefronts = int(np.maximum.reduceat(needs, starts).sum())
+        times = _stands_for(lanes)
+        line = self.lines.setdefault(ins.line, _Line())
+        line.wavefronts += wavefronts * times
+        line.wavefronts_ideal += len(starts) * times
+
+    def on_global(
+        self, lanes: Lanes, offset: Array, size: int, ins: Instruction
+    ) -> None:
+        """A global access: 32-byte sectors touched, and the fewest possible."""
+        if not offset.size:
+            return
+        group = _group(lanes)
+        span = np.int64(1) << 44
+        sectors = np.unique(group * span + offset // SECTOR_BYTES).size
+        elements = np.unique(group * span + offset // size) // span
+        per_warp = np.unique(elements, return_counts=True)[1]
+        ideal = int((-(-per_warp * size // SECTOR_BYTES)).sum())
+        times = _stands_for(lanes)
+        line = self.lines.setdefault(ins.line, _Line())
+        line.sectors += sectors * times
+        line.sectors_ideal += ideal * times
+
+    def on_commit(self, cohort: Cohort, ins: Instruction) -> None:
+        """A commit; groups without copies are not counted."""
+        group = cohort.committed
+        if any(copy.group is group for copy in cohort.copies):
+            cohort.open_groups.append(
+                OpenGroup(
+                    group,
+                    ins.line,
+                    cohort.positions(ins),
+                    cohort.multiply_positions(ins),
+                )
+            )
+
+    def on_wait(
+        self, cohort: Cohort, limit: Array, mask: Mask, ins: Instruction
+    ) -> None:
+        """A wait for all groups before `limit`, a register."""
+        here = cohort.positions(ins)
+        multiplies = cohort.multiply_positions(ins)
+        left: list[OpenGroup] = []
+        shape = (cohort.blocks, cohort.warps)
+        for group in cohort.open_groups:
+            done = group.group < limit
+            if mask is not None:
+                done = done & mask
+            if not done.any():
+                left.append(group)
+                continue
+            warps = np.broadcast_to(done.any(axis=2), shape)
+            site = self.sites.setdefault((group.line, ins.line), _Site())
+            ahead = np.broadcast_to(here - group.position - 1, shape)[warps]
+            site.instructions.add(ahead)
+            ahead = np.broadcast_to(multiplies - group.multiplies, shape)[warps]
+            site.multiplies.add(ahead)
+        cohort.open_groups = left
+
+    def result(self) -> Counters:
+        """The totals."""
+        instructions: Counter[str] = Counter()
+        for (start, count), warps in self.executed.items():
+            for name in self.classes[start : start + count]:
+                instructions[name] += warps
+        text = {ins.line: ins.text for ins in self.listing.code}
+        lines = tuple(
+            LineCounters(
+                n,
+                text.get(n, ""),
+                c.wavefronts,
+                c.wavefronts_ideal,
+                c.sectors,
+                c.sectors_ideal,
+            )
+            for n, c in sorted(self.lines.items())
+        )
+        groups = tuple(
+            GroupCounters(
+                commit,
+                wait,
+                site.instructions.count,
+                site.instructions.result(),
+                site.multiplies.result(),
+            )
+            for (commit, wait), site in sorted(self.sites.items())
+        )
+        return Counters(
+            dict(sorted(instructions.items())),
+            sum(c.shared_wavefronts for c in lines),
+            sum(c.shared_wavefronts_ideal for c in lines),
+            sum(c.global_sectors for c in lines),
+            sum(c.global_sectors_ideal for c in lines),
+            self.copy_bytes,
+            groups,
+            lines,
+        )
+
+
+def _group(lanes: Lanes) -> Array:
+    """One number per warp (of a block) that makes the access, per entry."""
+    warps = lanes.owner.block_set.warps
+    return (lanes.block() * warps + lanes.warp()).astype(np.int64)
+
+
+def _stands_for(lanes: Lanes) -> int:
+    """How many warps of the batch each warp of the entries stands for."""
+    owner = lanes.owner
+    blocks = owner.blocks if lanes.shape[0] == 1 else 1
+    warps = owner.warps if lanes.shape[1] == 1 else 1
+    return blocks * warps

@@ -1,0 +1,225 @@
+"""A timeline of one block in the Chrome trace format, for ui.perfetto.dev.
+
+One row per warp. Time is emulated: a warp's clock advances by one for every
+instruction it issues, and barriers bring the clocks of their warps to the latest one;
+so the picture shows what overlaps in program order, not how long hardware takes.
+Copies in flight are asynchronous slices from issue to landing; waits, barriers and runs
+of mma are slices on the warp's row.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from alcop_mlir.errors import ConfigError, EmulationError
+from alcop_mlir.files import write_whole
+from alcop_mlir.runtime.emulator.machine.cohort import Cohort
+from alcop_mlir.runtime.emulator.machine.loaded_kernel import Listing
+from alcop_mlir.runtime.emulator.machine.pending_copy import PendingCopy
+from alcop_mlir.runtime.emulator.machine.warps import LANES, Dim3, Mask
+from alcop_mlir.runtime.emulator.ptx.syntax import Instruction
+
+Array = np.ndarray
+
+
+@dataclass(frozen=True)
+class TraceRequest:
+    """Write a trace of block number `block` (x fastest) to `path`."""
+
+    path: str | Path
+    block: int = 0
+
+
+class Tracer:
+    """Collects the events of one block."""
+
+    def __init__(self, request: TraceRequest, listing: Listing, grid: Dim3):
+        blocks = grid[0] * grid[1] * grid[2]
+        if not 0 <= request.block < blocks:
+            raise EmulationError(
+                f"expected a block to trace from 0 to {blocks - 1}, got {request.block}"
+            )
+        self.request = request
+        self.listing = listing
+        self.events: list[dict[str, Any]] = []
+        self.index = -1
+        self.delay: dict[int, int] = {}
+        self.flights: dict[tuple[int, int], list[tuple[int, int]]] = {}
+        self.next_id = 0
+
+    def follows(self, numbers: Array) -> bool:
+        """Whether the traced block is in the batch of these blocks."""
+        at = np.flatnonzero(numbers == self.request.block)
+        if at.size:
+            self.index = int(at[0])
+        return bool(at.size)
+
+    def on_span(self, cohort: Cohort, start: int, count: int, mask: Mask) -> None:
+        """Runs of mma in a stretch of code that is about to run."""
+        for first, last in self._multiply_runs(start, start + count):
+            for warp in self._warps(cohort, mask):
+                time = self._time(cohort, warp, first)
+                self._slice(warp, f"mma x{last - first}", time, last - first, "mma")
+
+    def on_copy(self, cohort: Cohort, copy: PendingCopy) -> None:
+        """A copy is issued: one asynchronous slice per warp begins."""
+        index = self.listing.index_of[copy.ins.line]
+        for warp in self._warps(cohort, self._lanes_of(cohort, copy)):
+            self.next_id += 1
+            key = (copy.ins.line, warp)
+            start = self._time(cohort, warp, index)
+            self.flights.setdefault(key, []).append((self.next_id, start))
+
+    def on_landing(self, cohort: Cohort, copy: PendingCopy, wait: Instruction) -> None:
+        """The copy is complete: its slices end at the wait."""
+        index = self.listing.index_of[wait.line]
+        for warp in self._warps(cohort, self._lanes_of(cohort, copy)):
+            open_flights = self.flights.get((copy.ins.line, warp))
+            if open_flights:
+                number, start = open_flights.pop(0)
+                stop = self._time(cohort, warp, index)
+                self._flight(copy.ins, warp, number, start, stop)
+
+    def on_commit(self, cohort: Cohort, mask: Mask, ins: Instruction) -> None:
+        """A commit, as an instant."""
+        self._mark(cohort, mask, ins, "commit")
+
+    def on_wait(self, cohort: Cohort, mask: Mask, ins: Instruction) -> None:
+        """A wait_group, one instruction long."""
+        self._mark(cohort, mask, ins, "wait")
+
+    def on_barrier(
+        self, cohorts: Sequence[Cohort], waiting: Array, ins: Instruction
+    ) -> None:
+        """Warps `waiting`, bool (1|blocks, warps), leave a barrier together."""
+        row = waiting[self.index if waiting.shape[0] > 1 else 0]
+        times: dict[int, int] = {}
+        for cohort in cohorts:
+            for warp in range(cohort.first_warp, cohort.first_warp + cohort.warps):
+                if row[warp]:
+                    cohort.settle()
+                    times[warp] = self._clock(cohort, warp) + self._late(warp)
+        if not times:
+            return
+        last = max(times.values())
+        for warp, time in times.items():
+            # The clock counts the barrier itself, which the slice covers.
+            self._slice(warp, ins.opcode, time - 1, last - time + 1, "barrier")
+            self.delay[warp] = self._late(warp) + last - time
+
+    def on_end(self, cohort: Cohort) -> None:
+        """The end of the kernel: what is still in flight stays so to the end."""
+        cohort.settle()
+        for (line, warp), flights in list(self.flights.items()):
+            if cohort.first_warp <= warp < cohort.first_warp + cohort.warps:
+                stop = self._clock(cohort, warp) + self._late(warp)
+                ins = self.listing.code[self.listing.index_of[line]]
+                for number, start in flights:
+                    self._flight(ins, warp, number, start, stop)
+                del self.flights[line, warp]
+
+    def write(self) -> None:
+        """Writes the file, whole. Raises `EmulationError` if it cannot be written."""
+        names = [
+            {
+                "ph": "M",
+                "name": "process_name",
+                "pid": 0,
+                "args": {"name": f"{self.listing.name}, block {self.request.block}"},
+            },
+        ]
+        warps = sorted({e["tid"] for e in self.events})
+        names += [
+            {
+                "ph": "M",
+                "name": "thread_name",
+                "pid": 0,
+                "tid": w,
+                "args": {"name": f"warp {w}"},
+            }
+            for w in warps
+        ]
+        text = json.dumps({"traceEvents": names + self.events, "displayTimeUnit": "ns"})
+        try:
+            write_whole(self.request.path, text)
+        except ConfigError as e:
+            raise EmulationError(f"the trace: {e}") from None
+
+    def _multiply_runs(self, start: int, stop: int) -> list[tuple[int, int]]:
+        runs: list[tuple[int, int]] = []
+        for i in range(start, stop):
+            if self.listing.code[i].parts[0] != "mma":
+                continue
+            if runs and runs[-1][1] == i:
+                runs[-1] = (runs[-1][0], i + 1)
+            else:
+                runs.append((i, i + 1))
+        return runs
+
+    def _warps(self, cohort: Cohort, mask: Mask) -> list[int]:
+        """The warps of the traced block that have an active lane."""
+        if mask is None:
+            return list(range(cohort.first_warp, cohort.first_warp + cohort.warps))
+        shape = (cohort.blocks, cohort.warps, mask.shape[2])
+        on = np.broadcast_to(mask, shape)[self.index].any(axis=1)
+        return [cohort.first_warp + int(w) for w in np.flatnonzero(on)]
+
+    def _lanes_of(self, cohort: Cohort, copy: PendingCopy) -> Mask:
+        lanes = copy.lanes
+        if lanes.index is None:
+            return None
+        mask = np.zeros(lanes.shape[0] * cohort.warps * LANES, bool)
+        mask[lanes.index] = True
+        return mask.reshape(lanes.shape)
+
+    def _clock(self, cohort: Cohort, warp: int) -> int:
+        shape = (cohort.blocks, cohort.warps)
+        clock = np.broadcast_to(cohort.clock, shape)
+        return int(clock[self.index, warp - cohort.first_warp])
+
+    def _late(self, warp: int) -> int:
+        return self.delay.get(warp, 0)
+
+    def _time(self, cohort: Cohort, warp: int, index: int) -> int:
+        """The emulated time at which a warp issues instruction `index`."""
+        return self._clock(cohort, warp) + self._late(warp) + index - cohort.span_start
+
+    def _mark(self, cohort: Cohort, mask: Mask, ins: Instruction, kind: str) -> None:
+        index = self.listing.index_of[ins.line]
+        for warp in self._warps(cohort, mask):
+            name = ins.text.removeprefix("cp.async.")
+            self._slice(warp, name, self._time(cohort, warp, index), 1, kind)
+
+    def _slice(self, warp: int, name: str, start: int, length: int, kind: str) -> None:
+        self.events.append(
+            {
+                "ph": "X",
+                "name": name,
+                "cat": kind,
+                "pid": 0,
+                "tid": warp,
+                "ts": start,
+                "dur": max(length, 1),
+            }
+        )
+
+    def _flight(
+        self, ins: Instruction, warp: int, number: int, start: int, stop: int
+    ) -> None:
+        common = {
+            "name": f"copy, PTX line {ins.line}",
+            "cat": "cp.async",
+            "id": number,
+            "pid": 0,
+            "tid": warp,
+        }
+        self.events.append(
+            {**common, "ph": "b", "ts": start, "args": {"ptx": ins.text}}
+        )
+        self.events.append({**common, "ph": "e", "ts": max(stop, start + 1)})

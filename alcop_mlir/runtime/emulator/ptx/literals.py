@@ -1,0 +1,90 @@
+"""Numbers in PTX text: literals and integer constant expressions.
+
+PTX ISA "Constants" and "Constant Expressions".
+"""
+
+from __future__ import annotations
+
+import ast
+import operator
+import re
+from collections.abc import Callable
+
+import numpy as np
+
+from alcop_mlir.runtime.emulator.ptx.syntax import Float, Integer
+
+_INTEGER = re.compile(r"-?(?:0[xX][0-9a-fA-F]+|0[bB][01]+|\d+)U?$")
+_FLOAT = re.compile(r"-?0([fF][0-9a-fA-F]{8}|[dD][0-9a-fA-F]{16})$")
+_DECIMAL = re.compile(r"-?\d+\.\d*(?:[eE][+-]?\d+)?$")
+_EXPRESSION = re.compile(r"[(~-]*\s*\d[0-9a-fA-FxXU()+\-*/%&|^<>~\s]*")
+
+
+def is_integer(text: str) -> bool:
+    """Whether the text is one integer literal."""
+    return _INTEGER.match(text) is not None
+
+
+def read_literal(text: str) -> Integer | Float | None:
+    if _INTEGER.match(text):
+        return Integer(_integer(text.rstrip("U")))
+    found = _FLOAT.match(text)
+    if found:
+        size = 4 if found[1][0] in "fF" else 8
+        bits = int(found[1][1:], 16)
+        return Float(bits ^ (1 << (8 * size - 1)) if text[0] == "-" else bits, size)
+    if _DECIMAL.match(text):
+        return Float(int(np.float64(text).view(np.uint64)), 8)
+    return None
+
+
+_OPERATORS: dict[type[ast.AST], Callable[[int, int], int]] = {
+    ast.Add: operator.add,
+    ast.Sub: operator.sub,
+    ast.Mult: operator.mul,
+    ast.FloorDiv: operator.floordiv,
+    ast.Mod: operator.mod,
+    ast.LShift: operator.lshift,
+    ast.RShift: operator.rshift,
+    ast.BitAnd: operator.and_,
+    ast.BitOr: operator.or_,
+    ast.BitXor: operator.xor,
+}
+
+
+def constant_expression(text: str) -> int | None:
+    """The value of an integer expression, or None (PTX ISA "Constant Expressions")."""
+    if not _EXPRESSION.fullmatch(text):
+        return None
+    try:
+        tree = ast.parse(text.replace("U", "").replace("/", "//"), mode="eval")
+    except SyntaxError:
+        return None
+    return _evaluate(tree.body)
+
+
+def _evaluate(node: ast.expr) -> int | None:
+    if isinstance(node, ast.Constant) and isinstance(node.value, int):
+        return node.value
+    if isinstance(node, ast.UnaryOp):
+        value = _evaluate(node.operand)
+        if value is None or isinstance(node.op, ast.Not):
+            return None
+        return {ast.USub: -value, ast.Invert: ~value}.get(type(node.op), value)
+    if isinstance(node, ast.BinOp) and type(node.op) in _OPERATORS:
+        left, right = _evaluate(node.left), _evaluate(node.right)
+        if (
+            left is None
+            or right is None
+            or (right == 0 and isinstance(node.op, (ast.FloorDiv, ast.Mod)))
+        ):
+            return None
+        return _OPERATORS[type(node.op)](left, right)
+    return None
+
+
+def _integer(text: str) -> int:
+    digits = text.lstrip("-")
+    if len(digits) > 1 and digits[0] == "0" and digits.isdigit():
+        return int(text, 8)  # C-style octal
+    return int(text, 0)

@@ -1,0 +1,336 @@
+"""From PTX text to `syntax.Module`, in one pass of one regular expression.
+
+Follows PTX ISA "Syntax" and "State Spaces, Types, and Variables". Comments, debug
+sections and pragmas are dropped; `.loc` and `.file` are kept as the source position of
+the instructions that follow. Only what a single kernel needs is read: the bodies of
+`.func` are skipped, and a `call` is refused later, when it is translated.
+"""
+
+from __future__ import annotations
+
+import re
+
+from alcop_mlir.errors import EmulationError
+from alcop_mlir.runtime.emulator.ptx.declarations import (
+    fail,
+    read_limits,
+    read_parameters,
+    read_variable,
+)
+from alcop_mlir.runtime.emulator.ptx.literals import (
+    constant_expression,
+    is_integer,
+    read_literal,
+)
+from alcop_mlir.runtime.emulator.ptx.scalars import SCALARS
+from alcop_mlir.runtime.emulator.ptx.syntax import (
+    Address,
+    Instruction,
+    Integer,
+    Module,
+    Name,
+    Negated,
+    Operand,
+    Pair,
+    PtxKernel,
+    Vector,
+)
+
+# The subset: ISA versions with cp.async, ldmatrix and mma.sync; Ampere to Hopper.
+VERSIONS = ((7, 0), (9, 99))
+TARGETS = tuple(f"sm_{n}" for n in (80, 86, 87, 88, 89, 90))
+
+_COMMENT = re.compile(r"/\*.*?\*/|//[^\n]*", re.S)
+_STATEMENT = re.compile(
+    r"(?P<loc>\.(?:loc|file)\b[^\n]*)"
+    r"|(?P<label>[\w$%]+)\s*:(?!:)"
+    r"|(?P<brace>[{}])"
+    r"|(?P<text>(?:[^;{}]|\{[^{}]*\})*);"
+    r"|(?P<bad>\S)"
+)
+_CODE = re.compile(r"(?:@\s*(!?)\s*([%\w$]+)\s+)?([a-z][\w.:]*)\s*(.*)", re.S)
+_SPLIT = re.compile(r"\s*((?:[^,\[{]|\[[^\]]*\]|\{[^}]*\})+)\s*(?:,|$)")
+_ADDRESS = re.compile(r"\[\s*([%$\w.]+)\s*(?:([+-])\s*(-?)\s*(\w+))?\s*\]$")
+_NAME = re.compile(r"[%$_A-Za-z][\w$%]*(?:\.[xyzw])?$")
+_REGISTER = re.compile(r"\s*([%$\w]+)(?:<(\d+)>)?\s*(?:,|$)")
+_ENTRY = re.compile(r"\.entry\s+([\w$]+)\s*(\(|(?=\{|\.))")
+_DROPPED = (".pragma", ".alignas", ".noreturn")
+
+
+def parse_ptx(text: str) -> Module:
+    """Parses a PTX module.
+
+    Raises `EmulationError` for text that is not PTX, an ISA version or a target
+    outside the subset, or a statement that cannot be read (with its line).
+    """
+    if not isinstance(text, str):
+        raise EmulationError(f"expected PTX text as a str, got {type(text).__name__}")
+    clean = _COMMENT.sub(lambda m: "\n" * m.group().count("\n"), text)
+    version, target = _header(clean)
+    module = Module(version, target, {}, {}, text.split("\n"))
+    _read_top(module, clean)
+    return module
+
+
+def _header(text: str) -> tuple[tuple[int, int], str]:
+    found = re.search(r"^\s*\.version\s+(\d+)\.(\d+)", text, re.M)
+    if found is None:
+        raise EmulationError("this is not PTX: no .version directive was found")
+    version = (int(found[1]), int(found[2]))
+    low, high = VERSIONS
+    if not low <= version <= high:
+        raise EmulationError(
+            f"PTX ISA version {version[0]}.{version[1]} is outside the emulator's "
+            f"subset (7.0 to 9.x)"
+        )
+    found = re.search(r"^\s*\.target\s+([\w]+)", text, re.M)
+    if found is None:
+        raise EmulationError("this is not PTX: no .target directive was found")
+    target = found[1]
+    if target.rstrip("af") not in TARGETS:
+        raise EmulationError(
+            f"target {target} is outside the emulator's subset ({', '.join(TARGETS)})"
+        )
+    if re.search(r"^\s*\.address_size\s+32", text, re.M):
+        raise EmulationError("expected .address_size 64, got 32")
+    return version, target
+
+
+def _read_top(module: Module, text: str) -> None:
+    """Reads the entries with their bodies, then the variables between them."""
+    spans: list[tuple[int, int]] = []
+    for found in _ENTRY.finditer(text):
+        line = text.count("\n", 0, found.start()) + 1
+        kernel = PtxKernel(found[1], line)
+        after = found.end()
+        if found[2] == "(":
+            close = text.find(")", after)
+            if close < 0:
+                fail(line, "parameter list without an end")
+            read_parameters(kernel, text[after:close], line)
+            after = close
+        start = text.find("{", after)
+        if start < 0:
+            fail(line, f"kernel {kernel.name} has no body")
+        read_limits(kernel, text[after:start])
+        body = _Body(kernel, text, _files(text))
+        spans.append((found.start(), body.read(start + 1)))
+        module.kernels[kernel.name] = kernel
+    _read_variables(module, text, spans)
+
+
+def _files(text: str) -> dict[str, str]:
+    return dict(re.findall(r'^\s*\.file\s+(\d+)\s+"([^"]*)"', text, re.M))
+
+
+def _read_variables(module: Module, text: str, spans: list[tuple[int, int]]) -> None:
+    position = 0
+    for start, stop in [*spans, (len(text), len(text))]:
+        outside = text[position:start]
+        for found in re.finditer(
+            r"^[ \t]*((?:\.(?:visible|extern|weak|common)\s+)*"
+            r"\.(?:shared|global|const)\b[^;]*);",
+            outside,
+            re.M,
+        ):
+            line = text.count("\n", 0, position + found.start(1)) + 1
+            variable = read_variable(found[1], line)
+            module.variables[variable.name] = variable
+        position = stop
+
+
+class _Body:
+    """Reads one kernel body: statements, nested scopes, labels, source positions."""
+
+    def __init__(self, kernel: PtxKernel, text: str, files: dict[str, str]):
+        self.kernel = kernel
+        self.text = text
+        self.files = files
+        self.scopes: list[dict[str, str]] = [{}]
+        self.opened: list[int] = []  # first instruction of each inner scope
+        self.renames = 0
+        self.source: str | None = None
+        self.memo: dict[str, Operand] = {}
+        self.parts: dict[str, tuple[str, ...]] = {}
+
+    def read(self, position: int) -> int:
+        """Reads from just after the opening brace; returns the end of the body."""
+        text, match = self.text, _STATEMENT.match
+        line = text.count("\n", 0, position) + 1
+        while True:
+            start = _skip_space(text, position)
+            line += text.count("\n", position, start)
+            found = match(text, start)
+            if found is None:
+                fail(self.kernel.line, f"kernel {self.kernel.name} has no end")
+            position = found.end()
+            kind = found.lastgroup
+            if kind == "text":
+                self.statement(found["text"], line)
+            elif kind == "label":
+                self.label(found["label"])
+            elif kind == "loc":
+                self.location(found["loc"])
+            elif kind == "bad":
+                fail(line, f"cannot read `{self.text[start : start + 40].strip()}`")
+            elif found["brace"] == "{":
+                self.scopes.append({})
+                self.opened.append(len(self.kernel.instructions))
+            else:
+                self.scopes.pop()
+                if self.opened:
+                    self.opened.pop()
+                if not self.scopes:
+                    return position
+            line += text.count("\n", start, position)
+
+    def statement(self, text: str, line: int) -> None:
+        text = " ".join(text.split())
+        if not text:
+            return
+        if text[0] == ".":
+            self.directive(text, line)
+            return
+        found = _CODE.match(text)
+        if found is None:
+            self.targets(text, line)
+            return
+        negated, guard, opcode, operands = found.groups()
+        parts = self.parts.get(opcode)
+        if parts is None:
+            parts = self.parts[opcode] = tuple(opcode.split("."))
+        read = self.operand
+        self.kernel.instructions.append(
+            Instruction(
+                parts,
+                tuple([read(item, line) for item in _SPLIT.findall(operands)]),
+                (self.resolve(guard), bool(negated)) if guard else None,
+                line,
+                text,
+                self.source,
+            )
+        )
+
+    def directive(self, text: str, line: int) -> None:
+        if text.startswith(".reg"):
+            self.declare(text, line)
+        elif text.startswith((".shared", ".local", ".global", ".const")):
+            variable = read_variable(text, line)
+            self.kernel.variables[variable.name] = variable
+        elif text.startswith(".branchtargets"):
+            self.targets(text, line)
+        elif not text.startswith((*_DROPPED, ".callprototype")):
+            fail(line, f"directive not supported by the emulator: {text}")
+
+    def targets(self, text: str, line: int) -> None:
+        """`.branchtargets A, B` belongs to the label just before it."""
+        if not text.startswith(".branchtargets"):
+            fail(line, f"cannot read the statement `{text}`")
+        here = len(self.kernel.instructions)
+        names = [n for n, at in self.kernel.labels.items() if at == here]
+        listed = [item.strip() for item in text.split(None, 1)[1].split(",")]
+        self.kernel.targets[names[-1]] = listed
+
+    def declare(self, text: str, line: int) -> None:
+        _, kind, names = text.split(None, 2)
+        scalar = SCALARS.get(kind[1:])
+        if scalar is None:
+            fail(line, f"register type not supported by the emulator: {text}")
+        for name, count in _REGISTER.findall(names):
+            if len(self.scopes) > 1:
+                self.renames += 1
+                self.scopes[-1][name] = f"{name}#{self.renames}"
+                name = self.scopes[-1][name]
+            if count:
+                self.kernel.register_ranges[name] = (scalar, int(count))
+            else:
+                self.kernel.registers[name] = scalar
+
+    def label(self, name: str) -> None:
+        """A label inside `{ }` is known there only, also before it is declared."""
+        if len(self.scopes) > 1:
+            self.renames += 1
+            inner = f"{name}#{self.renames}"
+            self.rename_since(self.opened[-1], name, inner)
+            self.scopes[-1][name] = name = inner
+        self.kernel.labels[name] = len(self.kernel.instructions)
+
+    def rename_since(self, start: int, old: str, new: str) -> None:
+        """Branches to `old` in the scope that is open go to `new`."""
+        code = self.kernel.instructions
+        for i in range(start, len(code)):
+            if code[i].parts[0] == "bra" and code[i].operands == (Name(old),):
+                code[i] = code[i]._replace(operands=(Name(new),))
+
+    def resolve(self, name: str) -> str:
+        """The name after renaming by the scopes that are open."""
+        for scope in reversed(self.scopes[1:]):
+            if name in scope:
+                return scope[name]
+            stem = name.rstrip("0123456789")
+            if stem != name and stem in scope:
+                return scope[stem] + name[len(stem) :]
+        return name
+
+    def operand(self, text: str, line: int) -> Operand:
+        if len(self.scopes) > 1:  # a name may mean another register here
+            return self.read_operand(text.strip(), line)
+        found = self.memo.get(text)
+        if found is None:
+            found = self.memo[text] = self.read_operand(text.strip(), line)
+        return found
+
+    def read_operand(self, text: str, line: int) -> Operand:
+        if _NAME.match(text):
+            return Name(self.resolve(text) if len(self.scopes) > 1 else text)
+        value = read_literal(text)
+        if value is not None:
+            return value
+        if text.startswith("["):
+            return self.address(text, line)
+        if text.startswith("{"):
+            items = text[1:-1].split(",")
+            return Vector(tuple(self.read_operand(i.strip(), line) for i in items))
+        if text.startswith("!"):
+            return Negated(self.read_operand(text[1:].strip(), line))
+        value = constant_expression(text)
+        if value is not None:
+            return Integer(value)
+        if text.startswith("("):
+            items = text[1:-1].split(",")
+            return Vector(tuple(self.read_operand(i.strip(), line) for i in items if i))
+        if "|" in text:
+            first, second = (
+                self.read_operand(i.strip(), line) for i in text.split("|")
+            )
+            return Pair(first, second)
+        if "+" in text:  # variable+offset as a value, as in `mov.u64 %rd1, buf+16`
+            base, offset = (item.strip() for item in text.split("+", 1))
+            return Address("&" + base, int(offset.rstrip("U"), 0))
+        fail(line, f"cannot read the operand `{text}`")
+
+    def address(self, text: str, line: int) -> Operand:
+        found = _ADDRESS.match(text)
+        if found is None:
+            fail(line, f"cannot read the address `{text}`")
+        base, sign, minus, offset = found.groups()
+        value = int(offset.rstrip("U"), 0) if offset else 0
+        if (sign == "-") != (minus == "-"):
+            value = -value
+        if is_integer(base):
+            return Address(None, int(base.rstrip("U"), 0) + value)
+        return Address(self.resolve(base), value)
+
+    def location(self, text: str) -> None:
+        words = text.replace(",", " ").split()
+        if words[0] == ".loc":
+            name = self.files.get(words[1], words[1])
+            self.source = f"{name}:{words[2]}" if words[2] != "0" else None
+
+
+def _skip_space(text: str, position: int) -> int:
+    found = _SPACE.match(text, position)
+    return found.end() if found else position
+
+
+_SPACE = re.compile(r"\s+")

@@ -1,0 +1,160 @@
+"""What the parser hands over: operands, instructions, variables, kernels, a module.
+
+All names are those of the PTX text. A register that a `{ ... }` scope declares again
+gets a name of its own (`%p1#2`), so that one flat name table is enough afterwards.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+from alcop_mlir.errors import EmulationError
+from alcop_mlir.runtime.emulator.ptx.scalars import SCALARS, Scalar
+
+SPACES = ("shared", "local", "global", "const", "param")
+
+
+class Name(NamedTuple):
+    """A register, a special register, a label, a parameter or a variable."""
+
+    name: str
+
+
+class Integer(NamedTuple):
+    """An integer literal (not yet cut to the width of its use)."""
+
+    value: int
+
+
+class Float(NamedTuple):
+    """A float literal by its bits: `0f3F800000` (size 4) or `0d...` (size 8)."""
+
+    bits: int
+    size: int
+
+
+class Address(NamedTuple):
+    """`[base + offset]`; `base` is a name or None for an absolute address."""
+
+    base: str | None
+    offset: int
+
+
+class Vector(NamedTuple):
+    """`{a, b, ...}`."""
+
+    items: tuple[Operand, ...]
+
+
+class Pair(NamedTuple):
+    """`a|b`, two destinations."""
+
+    first: Operand
+    second: Operand
+
+
+class Negated(NamedTuple):
+    """`!p`."""
+
+    operand: Operand
+
+
+Operand = Name | Integer | Float | Address | Vector | Pair | Negated
+
+
+class Instruction(NamedTuple):
+    """One instruction; `parts` is its opcode split at the dots.
+
+    `guard` is `(predicate register, is negated)` or None; `source` is the `.loc` in
+    force as "file:line", or None.
+    """
+
+    parts: tuple[str, ...]
+    operands: tuple[Operand, ...]
+    guard: tuple[str, bool] | None
+    line: int
+    text: str
+    source: str | None
+
+    @property
+    def opcode(self) -> str:
+        return ".".join(self.parts)
+
+    @property
+    def type(self) -> Scalar:
+        """The scalar type that the last part of the opcode names."""
+        found = SCALARS.get(self.parts[-1])
+        if found is None:
+            raise unsupported(self)
+        return found
+
+
+class PtxParameter(NamedTuple):
+    """One `.param` of a kernel; `size` and `offset` in bytes."""
+
+    name: str
+    type: Scalar
+    size: int
+    offset: int
+
+
+class Variable(NamedTuple):
+    """A `.shared`, `.local`, `.global` or `.const` variable.
+
+    `size` in bytes, 0 for `extern` arrays of unknown size; `data` are its initial
+    bytes or None.
+    """
+
+    name: str
+    space: str
+    align: int
+    size: int
+    extern: bool
+    data: bytes | None
+
+
+@dataclass
+class PtxKernel:
+    """One `.entry`: its parameters, variables, and code in the order of the text."""
+
+    name: str
+    line: int
+    parameters: list[PtxParameter] = field(default_factory=list)
+    registers: dict[str, Scalar] = field(default_factory=dict)
+    register_ranges: dict[str, tuple[Scalar, int]] = field(default_factory=dict)
+    variables: dict[str, Variable] = field(default_factory=dict)
+    instructions: list[Instruction] = field(default_factory=list)
+    labels: dict[str, int] = field(default_factory=dict)
+    targets: dict[str, list[str]] = field(default_factory=dict)
+    max_threads: tuple[int, int, int] | None = None
+    required_threads: tuple[int, int, int] | None = None
+
+
+@dataclass(frozen=True)
+class Module:
+    """A parsed PTX module."""
+
+    version: tuple[int, int]
+    target: str
+    kernels: dict[str, PtxKernel]
+    variables: dict[str, Variable]
+    lines: list[str]
+
+
+def space_of(parts: tuple[str, ...]) -> str | None:
+    """The state space that an opcode names, without its ::cta part."""
+    for part in parts:
+        name = part.split("::")[0]
+        if name in SPACES:
+            return name
+    return None
+
+
+def unsupported(ins: Instruction, why: str = "") -> EmulationError:
+    """The error for an instruction outside the subset."""
+    tail = f" ({why})" if why else ""
+    return EmulationError(
+        f"PTX line {ins.line}: instruction not supported by the emulator: "
+        f"{ins.text}{tail}"
+    )

@@ -1,0 +1,234 @@
+"""A kernel made ready to run: instructions to closures, one straight stretch at a time.
+
+Translation is lazy: a *span* is what runs from an instruction to the next branch,
+barrier, exit or label, and it is made when it is first reached. All opcodes are known
+to be in the subset before the run starts, so that an unknown one is an error even in
+code that is never reached.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from alcop_mlir.errors import EmulationError
+from alcop_mlir.runtime.emulator.instructions.barriers import decode_barrier, new_epoch
+from alcop_mlir.runtime.emulator.instructions.matrix_multiply import (
+    MatrixMultiply,
+    MultiplyGroup,
+    decode_multiply,
+)
+from alcop_mlir.runtime.emulator.instructions.table import check_known, handler_of
+from alcop_mlir.runtime.emulator.instructions.traits import (
+    EXITS,
+    ends_span,
+    is_meeting,
+    orders_lanes,
+    shared_granule,
+    touches_shared,
+)
+from alcop_mlir.runtime.emulator.instructions.translator import (
+    Op,
+    Translator,
+    guarded,
+    nothing,
+)
+from alcop_mlir.runtime.emulator.machine.barriers import BarrierCall
+from alcop_mlir.runtime.emulator.machine.loaded_kernel import Listing, LoadedKernel
+from alcop_mlir.runtime.emulator.machine.memory_map import MemoryMap
+from alcop_mlir.runtime.emulator.machine.registers import Read, RegisterTable
+from alcop_mlir.runtime.emulator.machine.special_registers import is_special
+from alcop_mlir.runtime.emulator.ptx.scalars import PRED, U32T
+from alcop_mlir.runtime.emulator.ptx.syntax import (
+    Instruction,
+    Name,
+    PtxKernel,
+    unsupported,
+)
+
+
+@dataclass(frozen=True)
+class End:
+    """The last instruction of a span: where the lanes go."""
+
+    ins: Instruction
+    kind: str  # branch, table, exit, barrier or trap
+    guard: tuple[int, bool] | None = None  # predicate slot, is negated
+    target: int = -1
+    table: tuple[int, ...] = ()
+    index: Read | None = None
+    barrier: BarrierCall | None = None
+
+
+@dataclass(frozen=True)
+class Span:
+    """Straight code [start, stop) and how it ends.
+
+    `meetings`: instructions at which the lanes of a warp must come together.
+    """
+
+    start: int
+    stop: int
+    ops: tuple[Op, ...]
+    end: End | None
+    meetings: tuple[int, ...]
+    aligned: bool  # some meeting needs all lanes of the warp
+
+
+class TranslatedKernel:
+    """One kernel with its translation so far."""
+
+    def __init__(self, kernel: PtxKernel, memory_map: MemoryMap, dynamic_shared: int):
+        self.kernel = kernel
+        self.code = kernel.instructions
+        registers = RegisterTable()
+        self.translator = Translator(kernel, memory_map, registers)
+        self.listing = Listing(kernel.name, self.code)
+        self.loaded = LoadedKernel(self.listing, memory_map, registers, dynamic_shared)
+        self.leaders = {0, *kernel.labels.values()}
+        self.granule = shared_granule(self.code)
+        self._spans: dict[int, Span] = {}
+        self._ops: dict[int, Op] = {}
+        self._check_known()
+
+    def _check_known(self) -> None:
+        seen: set[tuple[str, ...]] = set()
+        for ins in self.code:
+            if ins.parts not in seen:
+                seen.add(ins.parts)
+                check_known(ins)
+
+    def span(self, pc: int) -> Span:
+        """The span that starts at instruction `pc`."""
+        found = self._spans.get(pc)
+        if found is None:
+            found = self._spans[pc] = self._make_span(pc)
+        return found
+
+    def op(self, pc: int) -> Op:
+        """The closure of one instruction, with its guard."""
+        found = self._ops.get(pc)
+        if found is None:
+            found = self._ops[pc] = self._translate(self.code[pc])
+        return found
+
+    def _make_span(self, start: int) -> Span:
+        code = self.code
+        stop = start
+        end: End | None = None
+        while stop < len(code):
+            ins = code[stop]
+            stop += 1
+            if ends_span(ins):
+                try:
+                    end = self._end(ins)
+                except (IndexError, ValueError) as e:
+                    raise unsupported(ins, "its operands are not as expected") from e
+                break
+            if stop in self.leaders:
+                break
+        body = stop - 1 if end is not None else stop
+        is_barrier = end is not None and end.kind == "barrier"
+        ops = tuple(self._joined(start, body, is_barrier))
+        meetings = tuple(i for i in range(start, body) if is_meeting(code[i]))
+        aligned = any("aligned" in code[i].parts for i in meetings)
+        return Span(start, stop, ops, end, meetings, aligned)
+
+    def _joined(self, start: int, stop: int, before_barrier: bool) -> list[Op]:
+        """The ops of a span: `mma` in groups, new epochs where they are needed.
+
+        After a warp-synchronising instruction the warp needs a new epoch before its
+        next shared access; several such instructions in a row share one.
+        """
+        ops: list[Op] = []
+        synced, written = False, True
+        i = start
+        while i < stop:
+            ins = self.code[i]
+            use = touches_shared(ins)
+            if synced and (use == "write" or (use == "read" and written)):
+                ops.append(new_epoch)
+                synced, written = False, False
+            written = written or use == "write"
+            if ins.parts[0] == "bar" and synced:
+                ops.append(new_epoch)
+                synced = False
+            if ins.parts[0] == "mma" and ins.guard is None:
+                op, i = self._multiply_run(i, stop)
+            else:
+                op = self.op(i)
+                i += 1
+            synced = synced or orders_lanes(ins)
+            if op is not nothing:
+                ops.append(op)
+        if synced and not before_barrier:
+            ops.append(new_epoch)
+        return ops
+
+    def _multiply_run(self, start: int, stop: int) -> tuple[Op, int]:
+        """The longest run of independent `mma` of one type from `start`."""
+        members: list[MatrixMultiply] = []
+        written: set[int] = set()
+        i = start
+        while i < stop:
+            ins = self.code[i]
+            if ins.guard is not None or ins.parts != self.code[start].parts:
+                break
+            new = decode_multiply(self.translator, ins)
+            if new.depends_on(written):
+                break
+            members.append(new)
+            written.update(new.d)
+            i += 1
+        return MultiplyGroup(members), i
+
+    def _translate(self, ins: Instruction) -> Op:
+        try:
+            op = handler_of(ins)(self.translator, ins)
+        except (IndexError, ValueError) as e:  # parts or operands are missing
+            raise unsupported(ins, "its operands are not as expected") from e
+        self._check_specials(ins)
+        if ins.guard is None or op is nothing:
+            return op
+        name, negated = ins.guard
+        if self.translator.type_of(name, ins) is not PRED:
+            raise unsupported(ins, f"{name} is not a predicate")
+        return guarded(op, self.translator.slot(name, ins), negated)
+
+    def _check_specials(self, ins: Instruction) -> None:
+        for operand in ins.operands:
+            if (
+                isinstance(operand, Name)
+                and operand.name in self.translator.registers.specials
+            ):
+                if not is_special(operand.name):
+                    raise unsupported(ins, f"special register {operand.name}")
+
+    def _end(self, ins: Instruction) -> End:
+        guard = None
+        if ins.guard is not None:
+            guard = (self.translator.slot(ins.guard[0], ins), ins.guard[1])
+        name = ins.parts[0]
+        if name == "bra":
+            return End(ins, "branch", guard, target=self._label(ins, ins.operands[0]))
+        if name == "brx":
+            return self._table(ins, guard)
+        if name in EXITS:
+            return End(ins, "exit", guard)
+        if name == "trap":
+            return End(ins, "trap", guard)
+        return End(ins, "barrier", guard, barrier=decode_barrier(self.translator, ins))
+
+    def _label(self, ins: Instruction, operand: object) -> int:
+        name = operand.name if isinstance(operand, Name) else None
+        if name is None or name not in self.kernel.labels:
+            raise EmulationError(f"PTX line {ins.line}: no such label: {ins.text}")
+        return self.kernel.labels[name]
+
+    def _table(self, ins: Instruction, guard: tuple[int, bool] | None) -> End:
+        index, listed = ins.operands
+        names = self.kernel.targets.get(getattr(listed, "name", ""))
+        if names is None:
+            raise unsupported(ins)
+        table = tuple(self._label(ins, Name(name)) for name in names)
+        read = self.translator.read(index, U32T, ins)
+        return End(ins, "table", guard, table=table, index=read)
