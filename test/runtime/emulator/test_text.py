@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from time import process_time
+
 import numpy as np
 import pytest
 from fixture_kernels import fixture
 from kernel_text import launch, module
 
+from alcop_mlir.errors import EmulationError
 from alcop_mlir.runtime.emulator import parse_ptx
 
 HEADER = ".version 8.0\n.target sm_80\n.address_size 64\n"
@@ -123,3 +126,45 @@ def test_parse_gives_kernels_with_parameters_and_lines() -> None:
         for instruction in kernel.instructions:
             line = text.split("\n")[instruction.line - 1]
             assert instruction.opcode in line
+
+
+def many_kernels(count: int) -> str:
+    """A module of short kernels with source positions and a variable between them."""
+    kernels = (
+        f".visible .entry k{i}(.param .u64 p0)\n{{\n{REGISTERS}\n.loc 1 {i + 1} 0\n"
+        f"{SEVEN}\n}}\n.global .u32 g{i};\n"
+        for i in range(count)
+    )
+    return HEADER + '.file 1 "many.cu"\n' + "".join(kernels)
+
+
+def test_positions_in_a_module_of_many_kernels() -> None:
+    text = many_kernels(40)
+    read = parse_ptx(text)
+    lines = text.split("\n")
+    assert list(read.variables) == [f"g{i}" for i in range(40)]
+    for i, kernel in enumerate(read.kernels.values()):
+        assert f".entry k{i}(" in lines[kernel.line - 1]
+        first = kernel.instructions[0]
+        assert first.source == f"many.cu:{i + 1}"
+        assert lines[first.line - 1].startswith(first.text)
+
+
+def test_the_line_of_a_variable_after_many_kernels() -> None:
+    text = many_kernels(40) + ".global .wrong name;\n"
+    at = text.count("\n")
+    with pytest.raises(EmulationError, match=f"^PTX line {at}: cannot read the var"):
+        parse_ptx(text)
+
+
+def test_time_to_parse_grows_with_the_text() -> None:
+    """Eight times the kernels take about eight times as long, not sixty-four."""
+
+    def seconds(text: str) -> float:
+        start = process_time()
+        parse_ptx(text)
+        return process_time() - start
+
+    few, many = many_kernels(50), many_kernels(400)
+    least = min(seconds(few) for _ in range(5))
+    assert min(seconds(many) for _ in range(3)) < 20 * least

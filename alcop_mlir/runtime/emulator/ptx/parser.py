@@ -99,8 +99,11 @@ def _header(text: str) -> tuple[tuple[int, int], str]:
 def _read_top(module: Module, text: str) -> None:
     """Reads the entries with their bodies, then the variables between them."""
     spans: list[tuple[int, int]] = []
+    files = _files(text)
+    line, counted = 1, 0
     for found in _ENTRY.finditer(text):
-        line = text.count("\n", 0, found.start()) + 1
+        line += text.count("\n", counted, found.start())
+        counted = found.start()
         kernel = PtxKernel(found[1], line)
         after = found.end()
         if found[2] == "(":
@@ -113,18 +116,20 @@ def _read_top(module: Module, text: str) -> None:
         if start < 0:
             fail(line, f"kernel {kernel.name} has no body")
         read_limits(kernel, text[after:start])
-        body = _Body(kernel, text, _files(text))
-        spans.append((found.start(), body.read(start + 1)))
+        first = line + text.count("\n", counted, start)
+        stop = _Body(kernel, text, files).read(start + 1, first)
+        spans.append((found.start(), stop))
         module.kernels[kernel.name] = kernel
     _read_variables(module, text, spans)
 
 
 def _files(text: str) -> dict[str, str]:
+    """The names that `.file` gives to the numbers in `.loc`."""
     return dict(re.findall(r'^\s*\.file\s+(\d+)\s+"([^"]*)"', text, re.M))
 
 
 def _read_variables(module: Module, text: str, spans: list[tuple[int, int]]) -> None:
-    position = 0
+    position, line, counted = 0, 1, 0
     for start, stop in [*spans, (len(text), len(text))]:
         outside = text[position:start]
         for found in re.finditer(
@@ -133,7 +138,9 @@ def _read_variables(module: Module, text: str, spans: list[tuple[int, int]]) -> 
             outside,
             re.M,
         ):
-            line = text.count("\n", 0, position + found.start(1)) + 1
+            at = position + found.start(1)
+            line += text.count("\n", counted, at)
+            counted = at
             variable = read_variable(found[1], line)
             module.variables[variable.name] = variable
         position = stop
@@ -153,10 +160,12 @@ class _Body:
         self.memo: dict[str, Operand] = {}
         self.parts: dict[str, tuple[str, ...]] = {}
 
-    def read(self, position: int) -> int:
-        """Reads from just after the opening brace; returns the end of the body."""
+    def read(self, position: int, line: int) -> int:
+        """Reads from just after the opening brace, which is on `line`.
+
+        Returns the end of the body.
+        """
         text, match = self.text, _STATEMENT.match
-        line = text.count("\n", 0, position) + 1
         while True:
             start = _skip_space(text, position)
             line += text.count("\n", position, start)
