@@ -1,0 +1,8 @@
+"""Lets the tests of instructions import the helpers in the folder above."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
