@@ -161,7 +161,7 @@ class Runner:
         cohort.push(pc + 1, together)
 
     def _meet(self, cohort: Cohort, ins: Instruction, mask: Array) -> tuple[Mask, Mask]:
-        """The lanes whose partners are all here, and the others."""
+        """The lanes that wait for no other lane here, and those that do."""
         shape = (cohort.blocks, cohort.warps, LANES)
         full = np.broadcast_to(mask, shape)
         wanted = np.ones((1, 1, LANES), bool)
@@ -212,8 +212,11 @@ class Runner:
     def _advance_clocks(
         self, cohort: Cohort, span: Span, mask: Mask, count: int, warps: int
     ) -> None:
-        """Issue counts per warp. The clocks stay at the start of the span until
-        `settle` adds it, so that instructions inside know their position."""
+        """Notes the span that is about to run, for counters and traces.
+
+        The clocks stay at its start until `settle` adds it, so that the instructions
+        inside know their position.
+        """
         cohort.settle()
         cohort.span_start = span.start
         before = self.program.listing.multiplies_before

@@ -29,7 +29,7 @@ def fixture(name: str) -> str:
 
 @cache
 def gemm_operands(m: int, n: int, k: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """A and B in f16, and their product in f32."""
+    """A and B in f16, and C = A B in f32."""
     generator = np.random.default_rng(m * 7 + n * 3 + k)
     a = generator.standard_normal((m, k)).astype(np.float16)
     b = generator.standard_normal((k, n)).astype(np.float16)
@@ -49,7 +49,7 @@ def run_gemm(text: str, m: int, n: int, k: int, **options: Any) -> tuple[Result,
 
 
 def edit(text: str, old: str, new: str, after: str = "", occurrence: int = 0) -> str:
-    """Replace one occurrence of `old` that stands after `after`; both must be there."""
+    """Replace the first `old` behind `after`; both must be there."""
     start = text.index(after) if after else 0
     for _ in range(occurrence):
         start = text.index(old, start) + len(old)

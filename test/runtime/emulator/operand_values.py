@@ -105,7 +105,7 @@ def random_bits(generator: np.random.Generator, kind: str, count: int) -> list[i
     values = [int(value) for value in raw]
     if kind not in FORMATS:
         return values
-    # Half of the floats get exponents near each other, so that sums round and cancel.
+    # Half of the floats get exponents near each other: adding them rounds and cancels.
     fmt = FORMATS[kind]
     keep = (1 << fmt.fraction_bits) - 1 | fmt.sign_bit
     for lane in range(0, count, 2):

@@ -173,7 +173,7 @@ def test_global_sectors(name: str) -> None:
     assert (counters.global_sectors, counters.global_sectors_ideal) == (sectors, ideal)
 
 
-# The matrix product -------------------------------------------------------------------
+# The matmul ---------------------------------------------------------------------------
 
 TILES, WARPS = 5, 4
 K = 32 * TILES
@@ -227,10 +227,10 @@ def test_how_far_before_its_wait_a_group_was_committed() -> None:
     assert sorted(groups) == commits
     assert all(group.wait_line == wait for group in counters.groups)
     first, second, loop = (groups[line] for line in commits)
-    # the first tile is waited for at once; the second one after the first's products
+    # the first tile is waited for at once; the second one after the first's mma
     assert (first.groups, first.multiplies_ahead) == (WARPS, (0, 0, 0))
     assert (second.groups, second.multiplies_ahead) == (WARPS, (64, 64, 64))
-    # tile t + 2 is committed before the products of tiles t and t + 1
+    # tile t + 2 is committed before the mma of tiles t and t + 1
     assert loop.groups == (TILES - 2) * WARPS
     assert loop.multiplies_ahead == (128, 128, 128)
     assert loop.instructions_ahead[0] > 128
@@ -258,7 +258,7 @@ def test_instructions_between_commit_and_wait() -> None:
 
 
 def test_a_late_commit_shows() -> None:
-    """Waiting for every group right away leaves nothing in flight over the products."""
+    """Waiting for every group right away leaves nothing in flight over the mma."""
     text = edit(
         fixture("gemm_f16_3stage"),
         "wait_group 1;",

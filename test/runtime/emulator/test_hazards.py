@@ -32,7 +32,7 @@ def pairs(text: str, result: Result) -> set[frozenset[str]]:
     }
 
 
-# The bug table of a pipelined matrix product ------------------------------------------
+# The bug table of a pipelined matmul --------------------------------------------------
 
 
 def gemm() -> str:
@@ -56,7 +56,7 @@ def barrier_after_the_copies() -> str:
 
 
 def reads_the_next_slot() -> str:
-    """The slot that is read starts at 1, so it is always one ahead."""
+    """The slot that is read starts at 1, so it is always one too far."""
     marker = text_between(gemm(), "// slot read: ", "\n")
     return edit(gemm(), f"mov.u32 \t{marker}, 0;", f"mov.u32 {marker}, 1;").replace(
         # another counter starts as a copy of this one

@@ -191,7 +191,7 @@ def test_only_the_checker_sees_a_missing_barrier() -> None:
     assert caught_by(delete_barrier()) == {"report"}
 
 
-# Copies, loads and products -----------------------------------------------------------
+# Copies, loads and mma ----------------------------------------------------------------
 
 
 def shifted(line: str, amount: int, operand: int = 0) -> str:

@@ -111,7 +111,7 @@ def test_copies_overlap_products(events: list[Event]) -> None:
     for product in of(events, "mma", 0):
         middle = product["ts"] + product["dur"] / 2
         covered += any(begins[n] < middle < ends[n] for n in begins)
-    # all products but those of the last tile, when nothing is left to copy
+    # all mma but those of the last tile, when nothing is left to copy
     runs = len(of(events, "mma", 0))
     assert covered == runs * (TILES - 1) // TILES
 

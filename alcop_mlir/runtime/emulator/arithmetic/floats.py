@@ -1,7 +1,7 @@
 """Floating-point arithmetic with the rounding of PTX, on NumPy arrays.
 
 PTX ISA "Floating Point Instructions", "Half Precision ..." and "cvt". 16-bit values
-travel as `uint16` bits. The recipe for one correct rounding is: compute in float64
+travel as `uint16` bits. To round once and correctly: compute in float64
 *rounded to odd* (the last bit remembers that something was lost), then round once to
 the narrow format in the wanted direction. Boldo and Melquiond showed that this gives
 the correctly rounded result as long as float64 keeps two bits more than the target.
@@ -91,7 +91,7 @@ def sum_of_zero(x: Array, y: Array, total: Array, mode: str) -> Array:
 
 
 def fma_to_odd(a: Array, b: Array, c: Array) -> Array:
-    """a * b + c in float64 rounded to odd; exact product of formats up to float32."""
+    """a * b + c in float64 rounded to odd; a * b must be exact in float64."""
     product = a.astype(F64) * b.astype(F64)
     return add_to_odd(*np.broadcast_arrays(product, c.astype(F64)))
 

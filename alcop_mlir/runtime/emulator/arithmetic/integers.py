@@ -17,10 +17,12 @@ REVERSED_BYTE = np.array([int(f"{n:08b}"[::-1], 2) for n in range(256)], dtype=n
 
 
 def unsigned(x: Array) -> Array:
+    """The same bits as unsigned numbers."""
     return x.view(UNSIGNED[x.dtype.itemsize])
 
 
 def signed(x: Array) -> Array:
+    """The same bits as signed numbers."""
     return x.view(SIGNED[x.dtype.itemsize])
 
 
@@ -31,6 +33,7 @@ def magnitude(x: Array) -> Array:
 
 
 def negate_where(flag: Array, u: Array) -> Array:
+    """-u where the flag is set, u elsewhere; unsigned."""
     return np.where(flag, ~u + u.dtype.type(1), u)
 
 
@@ -57,7 +60,7 @@ def remainder(a: Array, b: Array) -> Array:
 
 
 def multiply_high(a: Array, b: Array) -> Array:
-    """The upper half of the full product, any width, signed or unsigned."""
+    """The upper half of a * b at full width, signed or unsigned."""
     size = a.dtype.itemsize
     if size < 8:
         wide = np.dtype(f"{a.dtype.kind}{2 * size}")
@@ -79,12 +82,13 @@ def _high64(a: Array, b: Array) -> Array:
 
 
 def multiply_wide(a: Array, b: Array) -> Array:
+    """a * b in twice the width."""
     wide = np.dtype(f"{a.dtype.kind}{2 * a.dtype.itemsize}")
     return a.astype(wide) * b.astype(wide)
 
 
 def multiply_24(a: Array, b: Array, high: bool) -> Array:
-    """mul24: the low or high 32 bits of the 48-bit product of 24-bit operands."""
+    """mul24: the low or high 32 bits of a * b, 48 bits, for 24-bit operands."""
     wide = S64 if a.dtype.kind == "i" else U64
     shift = wide.type(wide.itemsize * 8 - 24)
     product = (a.astype(wide) << shift >> shift) * (b.astype(wide) << shift >> shift)
@@ -154,10 +158,12 @@ def _bytes(a: Array) -> Array:
 
 
 def count_ones(a: Array) -> Array:
+    """How many bits are set, as uint32."""
     return BYTE_BITS.take(_bytes(a)).sum(-1, dtype=U32)
 
 
 def reverse_bits(a: Array) -> Array:
+    """The bits in the opposite order."""
     swapped = REVERSED_BYTE.take(_bytes(a)[..., ::-1])
     return np.ascontiguousarray(swapped).view(a.dtype)[..., 0]
 
@@ -173,6 +179,7 @@ def fill_below(a: Array) -> Array:
 
 
 def leading_zeros(a: Array) -> Array:
+    """How many bits above the highest set bit are zero, as uint32."""
     return U32.type(8 * a.dtype.itemsize) - count_ones(fill_below(a))
 
 
@@ -240,7 +247,7 @@ def add_with_carry(a: Array, b: Array, carry: Array) -> tuple[Array, Array]:
 
 
 def dot(a: Array, b: Array, upper: bool | None) -> Array:
-    """Sum of byte products, as int64: dp4a, or dp2a with half of b's bytes.
+    """Multiplies byte by byte and adds up, as int64: dp4a, or dp2a with half of b.
 
     dp4a (`upper` None) takes four bytes of each; dp2a two 16-bit parts of a and the
     lower or upper two bytes of b.

@@ -69,9 +69,6 @@ class Reports:
         ins = self.code.get(line) if line else None
         return ins.text if ins else "?"
 
-    def source(self, line: int) -> str | None:
-        ins = self.code.get(line)
-        return ins.source if ins else None
-
     def all(self) -> tuple[Hazard, ...]:
+        """Every hazard that was kept, in the order in which they were found."""
         return tuple(self.found.values())

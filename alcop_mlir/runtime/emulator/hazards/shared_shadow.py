@@ -104,8 +104,11 @@ class SharedShadow:
     def on_read(
         self, lanes: Lanes, size: int, ins: Instruction, collective: bool = False
     ) -> None:
-        """A read of `size` bytes per lane. `collective`: by the warp as one (ldmatrix);
-        the warp begins a new epoch after it, so its lanes need not be told apart."""
+        """Checks and records a read of `size` bytes per lane.
+
+        A `collective` read (ldmatrix) is one of the whole warp. The warp begins a new
+        epoch after it, so that its lanes need not be told apart.
+        """
         if not lanes.offset.size:
             return
         access = _Access(self, lanes, size, collective)

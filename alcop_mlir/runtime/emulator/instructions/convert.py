@@ -76,7 +76,7 @@ def _move(t: Translator, ins: Instruction) -> Op:
 
 
 def _copy(destination: int, source: int) -> Op:
-    """A register copy keeps the value itself, which `matrix` recognises later."""
+    """A register copy keeps the array itself, which `matrix_multiply` recognises."""
 
     def run(cohort: Cohort, mask: Mask) -> None:
         R = cohort.R

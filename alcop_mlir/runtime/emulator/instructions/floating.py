@@ -138,7 +138,7 @@ def _add_sub_mul(t: Translator, ins: Instruction) -> Op:
 
     def fn(a: Array, b: Array) -> Array:
         if name == "mul":
-            # The product is exact in float64; adding zero would lose its sign.
+            # a * b is exact in float64; adding zero would lose its sign.
             return num.narrow(a.astype(F64) * b, F32, mode)
         return _directed(a, _ONE, b if name == "add" else -b, mode)
 
@@ -155,7 +155,7 @@ def _double(name: str, plain: Function, mode: str) -> Function:
             return out
         x, y = values[0], values[-1]
         if name == "fma":
-            # A sum that underflows, alone or in its product, is no exact zero.
+            # A result that underflows, or whose a * b does, is no exact zero.
             exact = num.vanishes(plain, *values)
             x = np.where(exact, x * values[1], np.nan)
         return num.sum_of_zero(x, -y if name == "sub" else y, out, mode)
@@ -172,7 +172,7 @@ def _double_fma(mode: str) -> Function:
 
     def fn(a: Array, b: Array, c: Array) -> Array:
         out = rounded(a, b, c)
-        # An overflow of the product alone is not one of the sum.
+        # An overflow of a * b alone is not one of the result.
         keep = np.isinf(c) & np.isfinite(a) & np.isfinite(b)
         return np.where(keep, c, out)
 

@@ -1,4 +1,4 @@
-"""Integer, logic, shift and data-movement-free selection instructions.
+"""Integer arithmetic, logic, shifts, bit fields and bytes.
 
 PTX ISA "Integer Arithmetic Instructions", "Extended-Precision Integer Arithmetic
 Instructions", "Logic and Shift Instructions".

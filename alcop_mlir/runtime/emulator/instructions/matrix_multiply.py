@@ -5,11 +5,11 @@ to row group g = l / 4 and column t = l % 4; with e elements in a 32-bit registe
   A: register q holds row g + 8 (q % 2), columns (q / 2) 4e + t e + 0..e-1
   B: register q holds column g, rows q 4e + t e + 0..e-1
   C, D: register q (one element) holds row g + 8 (q / 2), column 2 t + q % 2
-Products are exact and summed in float32 in the order of BLAS; hardware sums in an
+Each a * b is exact and is added in float32 in the order of BLAS. Hardware adds in an
 order (and with alignments) of its own, so results are compared with a tolerance.
 
-Consecutive independent `mma` run as one group: each fragment is decoded once, and the
-matrix products of a whole warp tile are one call.
+Consecutive independent `mma` run as one group: each fragment is decoded once, and one
+call of `np.matmul` computes a whole warp tile.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ _KINDS = {
     "f16": _Kind(2, _decode_f16),
     "bf16": _Kind(2, _decode_bf16),
     "tf32": _Kind(1, _decode_tf32),
-    # Sums of 8-bit products over k <= 32 stay below 2^24: exact in float32.
+    # 32 terms of 16 bits stay below 2^24: exact in float32.
     "s8": _Kind(4, lambda x: x.view(np.int8).astype(F32)),
     "u8": _Kind(4, lambda x: x.view(np.uint8).astype(F32)),
 }
@@ -147,7 +147,7 @@ class MultiplyGroup:
         pairs = {(m.b, m.a): m for m in members}
         self.grid = len(pairs) == len(members) == len(self.a) * len(self.b)
         if self.grid:
-            # The order of the product array: columns of tiles, then rows.
+            # The order in which `_product` stacks its tiles: columns, then rows.
             members = [pairs[b, a] for b in self.b for a in self.a]
         self.members = members
         self.pick_a = np.array([self.a.index(m.a) for m in members])
@@ -188,7 +188,7 @@ class MultiplyGroup:
         return product
 
     def _kept(self, cohort: Cohort) -> Array | None:
-        """The sums of the last group, if its registers are our addends."""
+        """The accumulators of an earlier group, if our addends are its results."""
         if self.addend != "f32":
             return None
         R = cohort.R
@@ -243,7 +243,7 @@ class MultiplyGroup:
             cohort.accumulators[id(registers[0])] = (total, registers)
 
 
-_KEPT_GROUPS = 8  # sums that a cohort remembers; each holds its array alive
+_KEPT_GROUPS = 8  # accumulators that a cohort remembers; each keeps its array alive
 
 
 def _add_fragment(
@@ -294,7 +294,7 @@ def _by_group(x: Array) -> Array:
 
 
 def _multiply(t: Translator, ins: Instruction) -> Op:
-    """A single `mma`; `program` joins neighbours into larger groups."""
+    """A single `mma`; `translated_kernel` joins neighbours into larger groups."""
     return MultiplyGroup([decode_multiply(t, ins)])
 
 

@@ -45,8 +45,7 @@ def _space(ins: Instruction) -> str:
 
 
 def memory_space(t: Translator, ins: Instruction, address: Operand) -> str:
-    """The space of an access; a named variable tells it even where the opcode is
-    generic."""
+    """The space of an access: what the opcode names, or where its variable lies."""
     space = _space(ins)
     if space == "generic" and isinstance(address, Address) and address.base:
         for name in ("shared", "local"):
@@ -89,10 +88,10 @@ def _load(t: Translator, ins: Instruction) -> Op:
 
 
 def _used(t: Translator, items: tuple[Operand, ...], size: int) -> access.Parts:
-    """Which elements of a vector are read by anything; () for all of them."""
+    """The elements of a loaded vector that the kernel uses; () if it uses all."""
     used = tuple(
-        (place * size, size)
-        for place, item in enumerate(items)
+        (i * size, size)
+        for i, item in enumerate(items)
         if isinstance(item, Name) and item.name != "_" and t.occurs_again(item.name)
     )
     return used if len(used) < len(items) else ()

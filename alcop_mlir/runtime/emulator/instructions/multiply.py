@@ -1,4 +1,4 @@
-"""Integer products, and additions that take or give a carry.
+"""Integer multiplications, and additions that take or give a carry.
 
 PTX ISA "Integer Arithmetic Instructions" (mul, mad, mul24, mad24, dp4a, dp2a) and
 "Extended-Precision Integer Arithmetic Instructions".
@@ -127,7 +127,7 @@ def _multiply(t: Translator, ins: Instruction) -> Op:
 
 
 def _dot(t: Translator, ins: Instruction) -> Op:
-    """dp4a and dp2a: a sum of byte products added to a 32-bit accumulator."""
+    """dp4a and dp2a: bytes multiplied in pairs, added to a 32-bit accumulator."""
     upper = None if ins.parts[0] == "dp4a" else "hi" in ins.parts
     a, b = (
         t.read(o, SCALARS[kind], ins)

@@ -12,19 +12,19 @@ EXITS = ("ret", "exit")
 
 
 def is_meeting(ins: Instruction) -> bool:
-    """Warp instructions with .sync: lanes wait for one another there."""
+    """Whether the lanes of a warp wait for one another at the instruction (.sync)."""
     return ("sync" in ins.parts and ins.parts[0] not in ("bar", "barrier", "cp")) or (
         ins.parts[:2] == ("bar", "warp")
     )
 
 
 def orders_lanes(ins: Instruction) -> bool:
-    """Warp instructions after which the lanes' earlier accesses count as ordered.
+    """Whether the instruction orders the earlier accesses of the lanes of a warp.
 
-    Besides bar.warp.sync, which does it itself. The PTX memory model promises it for
-    no other, but a warp that has executed a matrix instruction as one has issued all
-    that came before. Shuffles and votes need not run as one instruction, and what
-    stmatrix writes is not ordered by stmatrix itself.
+    The PTX memory model promises that for bar.warp.sync alone, which does it itself.
+    But a warp that has executed a matrix instruction as one has issued all that came
+    before. Shuffles and votes need not run as one instruction, and stmatrix does not
+    order what it writes itself.
     """
     return ins.parts[0] in ("mma", "ldmatrix", "movmatrix")
 
@@ -38,7 +38,11 @@ def ends_span(ins: Instruction) -> bool:
 
 
 def touches_shared(ins: Instruction) -> str:
-    """ "read", "write" or "" for how a span's epochs must treat an instruction."""
+    """How the instruction may use shared memory: "read", "write", or "" for not at all.
+
+    Only ldmatrix, a read by the whole warp, counts as "read": a load by single lanes
+    needs a new epoch before it, as a write does.
+    """
     name = ins.parts[0]
     if name == "ldmatrix":
         return "read"

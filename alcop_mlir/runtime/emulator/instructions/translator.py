@@ -86,7 +86,7 @@ class Translator:
         return None
 
     def slot(self, name: str, ins: Instruction) -> int:
-        """The place of a register in the register list."""
+        """The slot of a register; a new one when it is met first."""
         found = self.registers.slots.get(name)
         if found is None:
             scalar = self.type_of(name, ins)
@@ -95,7 +95,7 @@ class Translator:
         return found
 
     def occurs_again(self, name: str) -> bool:
-        """Whether a register that is written occurs in any other place, too."""
+        """Whether a register occurs anywhere but in the one operand that writes it."""
         if not self._occurrences:
             for ins in self.kernel.instructions:
                 self._occurrences.update(_names(ins.operands))
@@ -103,7 +103,7 @@ class Translator:
         return self._occurrences[name] > 1
 
     def special(self, name: str) -> int:
-        """The place of a special register, filled when a cohort starts."""
+        """The slot of a special register, which a cohort fills when it starts."""
         found = self.registers.slots.get(name)
         if found is None:
             found = self.registers.add(name, np.zeros((1, 1, 1), U32))
@@ -165,6 +165,7 @@ class Translator:
         raise unsupported(ins, f"unknown name {name}")
 
     def is_register(self, name: str) -> bool:
+        """Whether the kernel declares a register of this name."""
         if name in self._types or name in self.kernel.registers:
             return True
         return self._ranged(name) is not None
@@ -277,7 +278,7 @@ def nothing(cohort: Cohort, mask: Mask) -> None:
 
 
 def assign(slot: int, fn: Callable[..., Array], reads: Sequence[Read]) -> Op:
-    """`R[slot] = fn(reads)`, spelled out by the number of sources for speed."""
+    """The op `R[slot] = fn(*reads)`; one and two sources are cases for speed."""
     if len(reads) == 1:
         (a,) = reads
 

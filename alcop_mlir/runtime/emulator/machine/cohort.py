@@ -130,7 +130,7 @@ class Cohort(WarpRange):
         self.fronts = {0: self.alive}
 
     def grow(self) -> None:
-        """Registers that were met after the start (translation is lazy)."""
+        """Adds the registers that translation has met since the start (it is lazy)."""
         table = self.batch.kernel.registers
         known = len(self.R)
         if len(table.initial) == known:

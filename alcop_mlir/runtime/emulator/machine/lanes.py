@@ -64,6 +64,7 @@ class Lanes:
 
     @property
     def per_block(self) -> bool:
+        """Whether every block has entries of its own."""
         return self.shape[0] > 1
 
     def pick(self, value: Array) -> Array:

@@ -81,6 +81,7 @@ class GlobalMemory:
         self.all_writable = bool(self.writable.all())
 
     def bytes_of(self, buffer: MappedRange) -> Array:
+        """The bytes of one range, without a copy."""
         start = buffer.start - GLOBAL_WINDOW
         return self.data[start : start + buffer.stop - buffer.start]
 

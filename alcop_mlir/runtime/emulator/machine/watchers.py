@@ -1,6 +1,6 @@
 """What the machine tells the race checks about each access to memory.
 
-`hazards` implements these; a batch without race checks has None in their place.
+`hazards` implements these; a batch without race checks has None instead.
 """
 
 from __future__ import annotations

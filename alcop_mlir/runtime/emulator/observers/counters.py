@@ -44,8 +44,8 @@ class LineCounters:
 class GroupCounters:
     """The commit groups of one commit line, completed by one wait line.
 
-    `groups`: how many (of one warp each). `*_ahead` are (least, mean, most): how many
-    instructions (mma instructions) of its warp came between the commit and the wait.
+    `groups` is how many (of one warp each). `*_ahead` say how many instructions (`mma`
+    instructions) of its warp came between the commit and the wait: least, mean, most.
     """
 
     commit_line: int
@@ -96,12 +96,14 @@ class _Spread:
     count: int = 0
 
     def add(self, values: Array) -> None:
+        """Adds some distances."""
         self.least = min(self.least, int(values.min()))
         self.most = max(self.most, int(values.max()))
         self.total += int(values.sum())
         self.count += values.size
 
     def result(self) -> tuple[int, float, int]:
+        """Least, mean and most."""
         return self.least, self.total / self.count, self.most
 
 

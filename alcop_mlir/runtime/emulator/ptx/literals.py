@@ -26,6 +26,7 @@ def is_integer(text: str) -> bool:
 
 
 def read_literal(text: str) -> Integer | Float | None:
+    """The number that the text is, or None if it is no literal."""
     if _INTEGER.match(text):
         return Integer(_integer(text.rstrip("U")))
     found = _FLOAT.match(text)

@@ -194,6 +194,7 @@ class _Body:
             line += text.count("\n", start, position)
 
     def statement(self, text: str, line: int) -> None:
+        """Reads what ends with `;`: a directive or an instruction."""
         text = " ".join(text.split())
         if not text:
             return
@@ -221,6 +222,7 @@ class _Body:
         )
 
     def directive(self, text: str, line: int) -> None:
+        """Reads a declaration; drops what does not change a result."""
         if text.startswith(".reg"):
             self.declare(text, line)
         elif text.startswith((".shared", ".local", ".global", ".const")):
@@ -241,6 +243,7 @@ class _Body:
         self.kernel.targets[names[-1]] = listed
 
     def declare(self, text: str, line: int) -> None:
+        """Reads `.reg`: single registers, or a range such as `%r<9>`."""
         _, kind, names = text.split(None, 2)
         scalar = SCALARS.get(kind[1:])
         if scalar is None:
@@ -282,6 +285,7 @@ class _Body:
         return name
 
     def operand(self, text: str, line: int) -> Operand:
+        """Reads one operand; outside of scopes a text always means the same."""
         if len(self.scopes) > 1:  # a name may mean another register here
             return self.read_operand(text.strip(), line)
         found = self.memo.get(text)
@@ -290,6 +294,7 @@ class _Body:
         return found
 
     def read_operand(self, text: str, line: int) -> Operand:
+        """Reads one operand that was not met before."""
         if _NAME.match(text):
             return Name(self.resolve(text) if len(self.scopes) > 1 else text)
         value = read_literal(text)
@@ -319,6 +324,7 @@ class _Body:
         fail(line, f"cannot read the operand `{text}`")
 
     def address(self, text: str, line: int) -> Operand:
+        """Reads `[base + offset]`."""
         found = _ADDRESS.match(text)
         if found is None:
             fail(line, f"cannot read the address `{text}`")
@@ -331,6 +337,7 @@ class _Body:
         return Address(self.resolve(base), value)
 
     def location(self, text: str) -> None:
+        """Reads `.loc`: the source position of the instructions that follow."""
         words = text.replace(",", " ").split()
         if words[0] == ".loc":
             name = self.files.get(words[1], words[1])

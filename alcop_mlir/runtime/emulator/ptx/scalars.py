@@ -36,10 +36,12 @@ class Scalar:
 
     @property
     def bits(self) -> int:
+        """The size in bits."""
         return 8 * self.size
 
     @property
     def is_integer(self) -> bool:
+        """Whether it holds an integer, or bits without a type."""
         return self.kind in "bus"
 
     @property

@@ -79,6 +79,7 @@ class Instruction(NamedTuple):
 
     @property
     def opcode(self) -> str:
+        """The opcode as it is written, with its dots."""
         return ".".join(self.parts)
 
     @property

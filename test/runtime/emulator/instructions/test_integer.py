@@ -239,7 +239,7 @@ def test_add_carry_chain(bits: int, seed: int) -> None:
 @FIXED
 @given(seed=seeds)
 def test_mad_carry_chain(seed: int) -> None:
-    """A 64 x 64 -> 128 bit product from 32-bit mad.lo.cc / madc.hi.cc steps."""
+    """64 x 64 -> 128 bits from 32-bit mad.lo.cc / madc.hi.cc steps."""
     columns = operands(seed, "u32", "u32", "u32", "u32")
     inputs = {
         name: ("b32", array(column, 32))

@@ -1,4 +1,4 @@
-"""mma.sync against float64 and integer products; ldmatrix and stmatrix."""
+"""mma.sync against matmul of float64 and integers; ldmatrix and stmatrix."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from hypothesis import given
 from kernel_text import run_kernel
 from operand_values import FIXED, seeds
 
-PRODUCTS = 6  # independent products per launch, one per warp
+TILES = 6  # independent mma per launch, one per warp
 
 
 @dataclass(frozen=True)
-class Product:
+class Multiply:
     """One form of mma.sync: its opcode and the types of A, B and the accumulator."""
 
     shape: str
@@ -34,14 +34,14 @@ class Product:
 
 BITS = {"f16": 16, "bf16": 16, "tf32": 32, "s8": 8, "u8": 8}
 
-FLOAT_PRODUCTS = [
-    Product(shape, kind, kind, accumulated)
+FLOAT_KINDS = [
+    Multiply(shape, kind, kind, accumulated)
     for shape in ("m16n8k8", "m16n8k16")
     for kind, accumulated in (("f16", "f32"), ("f16", "f16"), ("bf16", "f32"))
-] + [Product(shape, "tf32", "tf32", "f32") for shape in ("m16n8k4", "m16n8k8")]
+] + [Multiply(shape, "tf32", "tf32", "f32") for shape in ("m16n8k4", "m16n8k8")]
 
-INTEGER_PRODUCTS = [
-    Product(shape, a, b, "s32", modifier)
+INTEGER_KINDS = [
+    Multiply(shape, a, b, "s32", modifier)
     for shape in ("m16n8k16", "m16n8k32")
     for a in ("s8", "u8")
     for b in ("s8", "u8")
@@ -49,11 +49,11 @@ INTEGER_PRODUCTS = [
 ]
 
 
-def run_products(
-    product: Product, a: np.ndarray, b: np.ndarray, c: np.ndarray
+def run_multiply(
+    multiply: Multiply, a: np.ndarray, b: np.ndarray, c: np.ndarray
 ) -> np.ndarray:
-    """Run one mma per warp; a, b and c hold PRODUCTS matrices each, as stored bits."""
-    shape = SHAPES[product.shape, BITS[product.a]]
+    """Run one mma per warp; a, b and c hold TILES matrices each, as stored bits."""
+    shape = SHAPES[multiply.shape, BITS[multiply.a]]
     registers = [
         np.stack([to_lanes(one, shape.a, shape.a_elements) for one in a]),
         np.stack([to_lanes(one, shape.b, shape.b_elements) for one in b]),
@@ -72,15 +72,15 @@ def run_products(
             body += f"ld.global.b32 %{name}{i}, [%p+{4 * i}];\n"
         lists[name] = "{" + ", ".join(f"%{name}{i}" for i in range(count)) + "}"
     lists["d"] = lists["c"].replace("%c", "%d")
-    body += f"{product.opcode}\n  {lists['d']},\n  {lists['a']},\n"
+    body += f"{multiply.opcode}\n  {lists['d']},\n  {lists['a']},\n"
     body += f"  {lists['b']},\n  {lists['c']};\n"  # over several lines, as LLVM does
     body += f"ld.param.u64 %o, [p3]; mad.wide.u32 %o, %thread, {4 * counts[2]}, %o;\n"
     for i in range(counts[2]):
         body += f"st.global.b32 [%o+{4 * i}], %d{i};\n"
     # registers of f32 type are not needed: b32 ones may hold floats
-    result = run_kernel(body, ["u64"] * 4, [*registers, out], block=(32 * PRODUCTS,))
+    result = run_kernel(body, ["u64"] * 4, [*registers, out], block=(32 * TILES,))
     assert result.hazards == ()
-    dtype = {"f32": np.float32, "f16": np.float16, "s32": np.int32}[product.c]
+    dtype = {"f32": np.float32, "f16": np.float16, "s32": np.int32}[multiply.c]
     return np.stack([from_lanes(one, dtype, (16, 8)) for one in out])
 
 
@@ -98,56 +98,56 @@ def stored(values: np.ndarray, kind: str) -> tuple[np.ndarray, np.ndarray]:
     return bits, meant
 
 
-@pytest.mark.parametrize("product", FLOAT_PRODUCTS, ids=lambda p: p.opcode)
+@pytest.mark.parametrize("multiply", FLOAT_KINDS, ids=lambda p: p.opcode)
 @FIXED
 @given(seed=seeds)
-def test_float_products(product: Product, seed: int) -> None:
+def test_float_multiply(multiply: Multiply, seed: int) -> None:
     generator = np.random.default_rng(seed)
-    k = SHAPES[product.shape, BITS[product.a]].k
-    a_bits, a = stored(generator.standard_normal((PRODUCTS, 16, k)), product.a)
-    b_bits, b = stored(generator.standard_normal((PRODUCTS, k, 8)), product.b)
-    c = generator.standard_normal((PRODUCTS, 16, 8))
-    c = c.astype(np.float16 if product.c == "f16" else np.float32)
-    got = run_products(product, a_bits, b_bits, c)
+    k = SHAPES[multiply.shape, BITS[multiply.a]].k
+    a_bits, a = stored(generator.standard_normal((TILES, 16, k)), multiply.a)
+    b_bits, b = stored(generator.standard_normal((TILES, k, 8)), multiply.b)
+    c = generator.standard_normal((TILES, 16, 8))
+    c = c.astype(np.float16 if multiply.c == "f16" else np.float32)
+    got = run_multiply(multiply, a_bits, b_bits, c)
     exact = a @ b + c.astype(np.float64)
     size = np.abs(a) @ np.abs(b) + np.abs(c)
-    # products are exact; each of the k + 1 terms may be rounded once when added
-    unit = 2.0**-11 if product.c == "f16" else 2.0**-23
+    # each a * b is exact; each of the k + 1 terms may be rounded once when added
+    unit = 2.0**-11 if multiply.c == "f16" else 2.0**-23
     assert np.all(np.abs(got - exact) <= (k + 2) * unit * size)
     # no two elements of the result may have changed places
     assert np.all(np.abs(got - exact) < 0.05 * (1 + np.abs(exact)))
 
 
-@pytest.mark.parametrize("product", FLOAT_PRODUCTS, ids=lambda p: p.opcode)
-def test_every_pair_of_elements_meets(product: Product) -> None:
+@pytest.mark.parametrize("multiply", FLOAT_KINDS, ids=lambda p: p.opcode)
+def test_every_pair_of_elements_meets(multiply: Multiply) -> None:
     """One-hot rows: D[i][j] tells exactly which element of B was met."""
-    k = SHAPES[product.shape, BITS[product.a]].k
-    a, b = np.zeros((PRODUCTS, 16, k)), np.zeros((PRODUCTS, k, 8))
-    wanted = np.zeros((PRODUCTS, 16, 8))
+    k = SHAPES[multiply.shape, BITS[multiply.a]].k
+    a, b = np.zeros((TILES, 16, k)), np.zeros((TILES, k, 8))
+    wanted = np.zeros((TILES, 16, 8))
     values = np.arange(8 * k).reshape(k, 8) % 101  # exact in every type
-    for which in range(PRODUCTS):
+    for which in range(TILES):
         for row in range(16):
             column = (row * 3 + which * 5) % k
             a[which, row, column] = 1
             wanted[which, row] = values[column]
         b[which] = values
-    a_bits, _ = stored(a, product.a)
-    b_bits, _ = stored(b, product.b)
-    c = np.zeros((PRODUCTS, 16, 8), np.float16 if product.c == "f16" else np.float32)
-    np.testing.assert_array_equal(run_products(product, a_bits, b_bits, c), wanted)
+    a_bits, _ = stored(a, multiply.a)
+    b_bits, _ = stored(b, multiply.b)
+    c = np.zeros((TILES, 16, 8), np.float16 if multiply.c == "f16" else np.float32)
+    np.testing.assert_array_equal(run_multiply(multiply, a_bits, b_bits, c), wanted)
 
 
-@pytest.mark.parametrize("product", FLOAT_PRODUCTS, ids=lambda p: p.opcode)
-def test_infinities_and_nans(product: Product) -> None:
-    k = SHAPES[product.shape, BITS[product.a]].k
-    a, b = np.ones((PRODUCTS, 16, k)), np.ones((PRODUCTS, k, 8))
+@pytest.mark.parametrize("multiply", FLOAT_KINDS, ids=lambda p: p.opcode)
+def test_infinities_and_nans(multiply: Multiply) -> None:
+    k = SHAPES[multiply.shape, BITS[multiply.a]].k
+    a, b = np.ones((TILES, 16, k)), np.ones((TILES, k, 8))
     a[0, 3, 0] = np.inf
     a[1, 4, 1] = np.nan
     a[2, 5, 0], b[2, 0, :] = np.inf, 0
     b[3, 1, 6] = -np.inf
-    c = np.zeros((PRODUCTS, 16, 8), np.float16 if product.c == "f16" else np.float32)
-    got = run_products(product, stored(a, product.a)[0], stored(b, product.b)[0], c)
-    wanted = np.full((PRODUCTS, 16, 8), float(k))
+    c = np.zeros((TILES, 16, 8), np.float16 if multiply.c == "f16" else np.float32)
+    got = run_multiply(multiply, stored(a, multiply.a)[0], stored(b, multiply.b)[0], c)
+    wanted = np.full((TILES, 16, 8), float(k))
     wanted[0, 3] = np.inf
     wanted[1, 4] = np.nan
     wanted[2] = k - 1
@@ -160,40 +160,40 @@ def test_infinities_and_nans(product: Product) -> None:
 def test_subnormal_operands_count(kind: str) -> None:
     """mma does not flush: 2**-24 (f16) and 2**-130 (bf16) are subnormals."""
     tiny = 2.0**-24 if kind == "f16" else 2.0**-130
-    a_bits, a = stored(np.full((PRODUCTS, 16, 16), tiny), kind)
-    b_bits, _ = stored(np.full((PRODUCTS, 16, 8), 4.0), kind)
-    c = np.zeros((PRODUCTS, 16, 8), np.float32)
-    got = run_products(Product("m16n8k16", kind, kind, "f32"), a_bits, b_bits, c)
+    a_bits, a = stored(np.full((TILES, 16, 16), tiny), kind)
+    b_bits, _ = stored(np.full((TILES, 16, 8), 4.0), kind)
+    c = np.zeros((TILES, 16, 8), np.float32)
+    got = run_multiply(Multiply("m16n8k16", kind, kind, "f32"), a_bits, b_bits, c)
     assert a[0, 0, 0] == tiny
     np.testing.assert_array_equal(got, np.full_like(got, tiny * 64))
 
 
-@pytest.mark.parametrize("product", INTEGER_PRODUCTS, ids=lambda p: p.opcode)
+@pytest.mark.parametrize("multiply", INTEGER_KINDS, ids=lambda p: p.opcode)
 @FIXED
 @given(seed=seeds)
-def test_integer_products(product: Product, seed: int) -> None:
+def test_integer_multiply(multiply: Multiply, seed: int) -> None:
     """Exact; without .satfinite the sum wraps, with it it stops at the ends."""
     generator = np.random.default_rng(seed)
-    k = SHAPES[product.shape, 8].k
+    k = SHAPES[multiply.shape, 8].k
     types = {"s8": np.int8, "u8": np.uint8}
 
     def matrix(kind: str, shape: tuple[int, ...]) -> np.ndarray:
         info = np.iinfo(types[kind])
         return generator.integers(info.min, info.max + 1, shape).astype(types[kind])
 
-    a, b = matrix(product.a, (PRODUCTS, 16, k)), matrix(product.b, (PRODUCTS, k, 8))
+    a, b = matrix(multiply.a, (TILES, 16, k)), matrix(multiply.b, (TILES, k, 8))
     ends = [-(2**31), -(2**31) + 5000, -1, 0, 70000, 2**31 - 5000, 2**31 - 1]
-    c = generator.choice(np.array(ends), (PRODUCTS, 16, 8)).astype(np.int32)
-    got = run_products(product, a, b, c)
+    c = generator.choice(np.array(ends), (TILES, 16, 8)).astype(np.int32)
+    got = run_multiply(multiply, a, b, c)
     exact = a.astype(np.int64) @ b.astype(np.int64) + c
     assert np.any(exact > 2**31 - 1) or np.any(exact < -(2**31))
-    if product.modifier:
+    if multiply.modifier:
         exact = np.clip(exact, -(2**31), 2**31 - 1)
     np.testing.assert_array_equal(got, exact.astype(np.int32))
 
 
 def test_accumulating_in_place() -> None:
-    """D may be C's registers, and A or B may change between two products."""
+    """D may be C's registers, and A or B may change between two mma."""
     body = """
     .reg .b64 %o; .reg .b32 %a<4>, %b<2>, %d<4>, %n, %lane, %one, %two;
     .reg .pred %p;
@@ -236,7 +236,7 @@ def pieces(count: int, transposed: bool, tiles: np.ndarray) -> np.ndarray:
 
 
 def placed(count: int, seed: int) -> tuple[np.ndarray, np.ndarray]:
-    """Tiles, and for each of their rows a place of its own among 64 of 16 bytes."""
+    """Tiles, and for each of their rows 16 bytes of its own among 64 such."""
     generator = np.random.default_rng(seed)
     tiles = generator.integers(0, 1 << 16, (count, 8, 8)).astype(np.uint16)
     return tiles, generator.permutation(64)[: 8 * count]
