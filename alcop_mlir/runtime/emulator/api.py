@@ -168,7 +168,8 @@ class _Run:
                 self.kernel.granule,
                 batch.clocks,
                 self.reports,
-                batch.coordinates,
+                # A method of the batch would keep it alive, in a circle with its shadow.
+                lambda index: block_coordinates(int(numbers[index]), self.grid),
             )
             batch.global_shadow = self.shadow
         follow = self.tracer if self.tracer and self.tracer.follows(numbers) else None

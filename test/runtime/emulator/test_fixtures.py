@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import gc
 from typing import Any
 
 import numpy as np
 import pytest
 from fixture_kernels import MODES, fixture, run_gemm
 from kernel_text import launch
+
+from alcop_mlir.runtime.emulator.machine.batch import Batch
+from alcop_mlir.runtime.emulator.machine.cohort import Cohort
 
 in_every_mode = pytest.mark.parametrize(("visibility", "schedule"), MODES)
 
@@ -230,3 +234,19 @@ def test_llvm(rounds: int, visibility: str, schedule: str) -> None:
     arguments = [values, out, 0.5, rounds]
     run("scale_llvm", "scale", (2,), (128,), arguments, visibility, schedule)
     np.testing.assert_array_equal(out, values[:, ::-1] * np.float32(0.5) ** rounds)
+
+
+def test_the_memory_of_a_batch_is_free_at_its_end() -> None:
+    """No circle of references keeps it until the garbage collector comes by."""
+
+    def alive() -> int:
+        return sum(isinstance(x, (Batch, Cohort)) for x in gc.get_objects())
+
+    gc.collect()
+    before = alive()
+    gc.disable()
+    try:
+        run_gemm(fixture("gemm_f16_3stage"), 128, 128, 64)
+        assert alive() == before
+    finally:
+        gc.enable()
