@@ -1,4 +1,4 @@
-"""The programs of examples/embedding run, and compute what they should."""
+"""The programs of examples/embedding and own_pass run, and do what they should."""
 
 from __future__ import annotations
 
@@ -19,6 +19,7 @@ from alcop_mlir.target import find_target
 
 ROOT = Path(__file__).resolve().parents[2]
 EXAMPLES = ROOT / "examples" / "embedding"
+OWN_PASS = ROOT / "examples" / "own_pass"
 
 
 def run(*command: str | Path, **options: Any) -> str:
@@ -124,6 +125,24 @@ def test_the_python_flow(tmp_path: Path) -> None:
         "rows averaged on the emulator: as NumPy, without hazards",
     ]
     assert not list(tmp_path.iterdir())
+
+
+def test_a_pass_of_ones_own(tmp_path: Path) -> None:
+    """docs/writing-a-pass.md, from Python; own-pass.mlir has the command line."""
+    text = run(sys.executable, OWN_PASS / "from_python.py", cwd=tmp_path)
+    assert text.splitlines() == [
+        "21: remark: own-limit-shared: a buffer's size is unknown",
+        "kernels marked: 2",
+        "8: error: own-limit-shared: allocates 8192 bytes of shared memory, "
+        "expected at most 4096",
+    ]
+
+
+def test_the_page_quotes_the_pass() -> None:
+    """All of the file, as docs/writing-a-pass.md shows it."""
+    page = (ROOT / "docs" / "writing-a-pass.md").read_text("utf-8")
+    for name in ("limit_shared.py", "from_python.py"):
+        assert f"```python\n{(OWN_PASS / name).read_text('utf-8')}```" in page
 
 
 def kernels_of(text: str) -> str:
