@@ -13,6 +13,7 @@ from typing import Any
 
 from alcop_mlir.analysis.ir.loops import defining_op
 from alcop_mlir.analysis.ir.memory import is_workgroup, root
+from alcop_mlir.analysis.ir.walk import walk
 from alcop_mlir.bindings import ir
 from alcop_mlir.dialects import alcop
 from alcop_mlir.pipelines.instrument import Instrument, RunningStep
@@ -63,16 +64,7 @@ class Recorder(Instrument):
 
 
 def _launches(func: Any) -> list[Any]:
-    found: list[Any] = []
-
-    def visit(op: Any) -> Any:
-        if op.name == "gpu.launch":
-            found.append(op.operation)
-            return ir.WalkResult.SKIP
-        return ir.WalkResult.ADVANCE
-
-    func.walk(visit, ir.WalkOrder.PRE_ORDER)
-    return found
+    return walk(func, "gpu.launch")
 
 
 def _intermediates(func: Any) -> list[Any]:
@@ -111,16 +103,12 @@ def _array_name(source: Any, intermediates: list[Any]) -> str | None:
 
 
 def _planned_copies(launch: Any) -> list[Any]:
-    found: list[Any] = []
-
-    def visit(op: Any) -> Any:
-        # Loops carry the plan too; what they pipeline is said by their copies.
-        if not op.regions and "alcop.pipeline" in op.attributes:
-            found.append(op.operation)
-        return ir.WalkResult.ADVANCE
-
-    launch.walk(visit, ir.WalkOrder.PRE_ORDER)
-    return found
+    # Loops carry the plan too; what they pipeline is said by their copies.
+    return [
+        op
+        for op in walk(launch)
+        if not op.regions and "alcop.pipeline" in op.attributes
+    ]
 
 
 def _label(copy: Any, array: str) -> str:

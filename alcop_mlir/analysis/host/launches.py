@@ -8,7 +8,7 @@ a multiple of `resources.SHARED_ALIGNMENT` bytes, or of its own alignment if lar
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -16,7 +16,9 @@ from alcop_mlir import resources
 from alcop_mlir.analysis.ir.loops import constant, defining_op, is_inside
 from alcop_mlir.analysis.ir.memory import VIEW_OPS, is_workgroup
 from alcop_mlir.analysis.ir.memref_layouts import is_strided
+from alcop_mlir.analysis.ir.rejected import Rejected
 from alcop_mlir.analysis.ir.slices import captured, is_pure
+from alcop_mlir.analysis.ir.walk import walk
 from alcop_mlir.analysis.layout.staging import OVERLAID
 from alcop_mlir.bindings import ir
 
@@ -85,14 +87,6 @@ class KernelLaunch:
         """The bytes that the launch itself asks for, a value, or None."""
         sizes = list(self.op.operands)[2 * _DIMENSIONS :]
         return sizes[0] if sizes else None
-
-
-@dataclass(frozen=True)
-class Rejected:
-    """Why the launch cannot become a kernel; `op` is the op to blame."""
-
-    op: Any
-    reason: str
 
 
 class _Refused(Exception):
@@ -231,7 +225,7 @@ def _check_array(launch: Any, array: Any) -> None:
 
 def _layout(launch: Any) -> tuple[tuple[WorkgroupBuffer, ...], int]:
     """Place every workgroup buffer, overlaid ones over the others; total of bytes."""
-    allocations = list(_allocations(launch))
+    allocations = _allocations(launch)
     apart = [alloc for alloc in allocations if OVERLAID not in alloc.attributes]
     over = [alloc for alloc in allocations if OVERLAID in alloc.attributes]
     buffers, end = _one_after_the_other(apart)
@@ -260,16 +254,9 @@ def _one_after_the_other(allocations: list[Any]) -> tuple[list[WorkgroupBuffer],
     return buffers, end
 
 
-def _allocations(launch: Any) -> Iterator[Any]:
+def _allocations(launch: Any) -> list[Any]:
     """The allocations in the body, checked."""
-    found: list[Any] = []
-
-    def visit(op: Any) -> Any:
-        if op.name in ("memref.alloc", "memref.alloca"):
-            found.append(op)
-        return ir.WalkResult.ADVANCE
-
-    launch.walk(visit, ir.WalkOrder.PRE_ORDER)
+    found = walk(launch, "memref.alloc", "memref.alloca")
     for op in found:
         kind = op.results[0].type
         if not is_workgroup(kind):
@@ -289,7 +276,7 @@ def _allocations(launch: Any) -> Iterator[Any]:
             raise _Refused(
                 op, f"workgroup buffer is {kind}, expected static sizes without gaps"
             )
-    return iter(found)
+    return found
 
 
 def _bytes(memref: Any) -> int:

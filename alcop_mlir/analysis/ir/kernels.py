@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from alcop_mlir.bindings import ir
+from alcop_mlir.analysis.ir.walk import walk
 
 KERNEL_OPS = ("gpu.launch", "gpu.func")
 
@@ -24,17 +24,7 @@ def is_block_forall(op: Any) -> bool:
 
 
 def kernels_in(op: Any) -> list[Any]:
-    """The outermost kernels in `op`; a function that holds none is one itself."""
-    found: list[Any] = []
-    functions: list[Any] = []
-
-    def visit(inner: Any) -> Any:
-        if is_kernel(inner):
-            found.append(inner.operation)
-            return ir.WalkResult.SKIP
-        if inner.operation.name == "func.func":
-            functions.append(inner.operation)
-        return ir.WalkResult.ADVANCE
-
-    op.operation.walk(visit, ir.WalkOrder.PRE_ORDER)
-    return found or functions
+    """The outermost kernels in `op`; its functions where there are none."""
+    outside = walk(op, enter=lambda inner: not is_kernel(inner))
+    found = [inner for inner in outside if is_kernel(inner)]
+    return found or [inner for inner in outside if inner.name == "func.func"]

@@ -6,31 +6,12 @@ from collections.abc import Collection
 from typing import Any
 
 from alcop_mlir.analysis.ir import memory
-from alcop_mlir.bindings import ir
-
-
-def ops_inside(loop: Any, *names: str) -> list[Any]:
-    """The ops of those names inside `loop`, at any depth."""
-    found: list[Any] = []
-
-    def visit(inner: Any) -> Any:
-        if inner.operation.name in names:
-            found.append(inner.operation)
-        return ir.WalkResult.ADVANCE
-
-    loop.operation.walk(visit)
-    return found
+from alcop_mlir.analysis.ir.walk import walk
 
 
 def shared_roots_in(loop: Any) -> set[Any]:
     """The shared buffers that `loop` touches, at any depth."""
-    used: set[Any] = set()
-
-    def visit(inner: Any) -> Any:
-        used.update(inner.operation.operands)
-        return ir.WalkResult.ADVANCE
-
-    loop.operation.walk(visit)
+    used = {value for op in walk(loop) for value in op.operands}
     return {memory.root(value) for value in used if memory.is_workgroup(value.type)}
 
 

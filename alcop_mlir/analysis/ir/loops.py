@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from alcop_mlir.analysis.ir.walk import walk
 from alcop_mlir.bindings import ir
 
 
@@ -82,16 +83,8 @@ def _is_same(one: Any, other: Any) -> bool:
 
 
 def loops_in(op: Any) -> list[Any]:
-    """All `scf.for` inside `op`, outer ones first."""
-    found: list[Any] = []
-
-    def visit(inner: Any) -> Any:
-        if is_loop(inner):
-            found.append(inner.operation)
-        return ir.WalkResult.ADVANCE
-
-    op.operation.walk(visit, ir.WalkOrder.PRE_ORDER)
-    return found
+    """All `scf.for` in `op`, outer ones first."""
+    return walk(op, "scf.for")
 
 
 def is_inside(op: Any, ancestor: Any) -> bool:

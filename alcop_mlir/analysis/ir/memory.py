@@ -7,6 +7,7 @@ from typing import Any
 
 from alcop_mlir.analysis.ir.loops import defining_op
 from alcop_mlir.analysis.ir.slices import is_pure
+from alcop_mlir.analysis.ir.walk import walk
 from alcop_mlir.bindings import ir
 
 WORKGROUP_SPACES = ("#gpu.address_space<workgroup>", "3 : i64", "3 : i32", "3")
@@ -105,37 +106,26 @@ def accesses(buffer: Any) -> list[Access] | Any:
 def written_roots(op: Any) -> list[tuple[Any, Any | None]]:
     """What `op` and its regions may write: (writer, root), root None if unknown."""
     found: list[tuple[Any, Any | None]] = []
-
-    def visit(inner: Any) -> Any:
-        written = _written_operands(inner.operation)
-        found.extend(
-            (inner.operation, root(inner.operation.operands[number]))
-            for number in written
-        )
-        if not written and not _is_harmless(inner.operation):
-            found.append((inner.operation, None))
-        # What a linalg op does to single elements is told by its operands.
-        inside_linalg = inner.operation.name.startswith("linalg.")
-        return ir.WalkResult.SKIP if inside_linalg else ir.WalkResult.ADVANCE
-
-    op.operation.walk(visit, ir.WalkOrder.PRE_ORDER)
+    # What a linalg op does to single elements follows from its operands.
+    for inner in walk(op, enter=lambda one: not one.name.startswith("linalg.")):
+        written = _written_operands(inner)
+        found.extend((inner, root(inner.operands[number])) for number in written)
+        if not written and not _is_harmless(inner):
+            found.append((inner, None))
     return found
 
 
 def global_reads(op: Any) -> list[tuple[Any, Any]]:
     """What `op` and its regions read of global memory: (value or None, root)."""
     found: list[tuple[Any, Any]] = []
-
-    def visit(inner: Any) -> Any:
-        for number in _READS.get(inner.operation.name, ()):
-            source = inner.operation.operands[number]
-            results = list(inner.operation.results)
-            # What a copy into shared memory reads is the copy's own business.
-            if results and not is_workgroup(source.type):
-                found.append((results[0], root(source)))
-        return ir.WalkResult.ADVANCE
-
-    op.operation.walk(visit)
+    # Copies into shared memory have no results, and are checked by themselves.
+    for inner in (one for one in walk(op, *_READS) if len(one.results)):
+        sources = [inner.operands[number] for number in _READS[inner.name]]
+        found.extend(
+            (inner.results[0], root(source))
+            for source in sources
+            if not is_workgroup(source.type)
+        )
     return found
 
 

@@ -27,6 +27,7 @@ from alcop_mlir.analysis.ir.alignment import (
 )
 from alcop_mlir.analysis.ir.extents import extent, extent_divisor
 from alcop_mlir.analysis.ir.memory import is_workgroup
+from alcop_mlir.analysis.ir.rejected import Rejected
 from alcop_mlir.analysis.ir.thread_block import ThreadBlock
 from alcop_mlir.target import CP_ASYNC_BYTES
 
@@ -79,13 +80,6 @@ class Distribution:
         return self.chunks - (self.rounds - 1) * self.threads
 
 
-@dataclass(frozen=True)
-class Rejected:
-    """Why a copy cannot be spread."""
-
-    reason: str
-
-
 def crosses_memories(copy: Any) -> bool:
     """Whether a copy has one side in workgroup memory and the other not."""
     source, target = copy.operation.operands
@@ -96,16 +90,20 @@ def distribute(copy: Any, block: ThreadBlock) -> Distribution | Rejected:
     """The widest legal distribution of a copy over `block`."""
     source, target = copy.operation.operands
     if copy.operation.name == ASYNC_COPY and not is_workgroup(target.type):
-        return Rejected(f"copies to {target.type}, expected workgroup memory")
+        reason = f"copies to {target.type}, expected workgroup memory"
+        return Rejected(copy.operation, reason)
     if not crosses_memories(copy):
-        return Rejected(f"copies from {source.type}, expected global memory")
+        reason = f"copies from {source.type}, expected global memory"
+        return Rejected(copy.operation, reason)
     if block.threads is None:
         return Rejected(
-            f"the thread block is {block}, expected constant sizes, 1 along y and z"
+            copy.operation,
+            f"the thread block is {block}, expected constant sizes, 1 along y and z",
         )
     if not target.type.has_static_shape or not target.type.shape:
         return Rejected(
-            f"copies to {target.type}, expected static sizes of rank 1 or more"
+            copy.operation,
+            f"copies to {target.type}, expected static sizes of rank 1 or more",
         )
     if copy.operation.name == ASYNC_COPY:
         width = widest_access(source, target, parts=True)

@@ -14,7 +14,7 @@ from alcop_mlir.analysis.ir.alignment import element_bytes
 from alcop_mlir.analysis.ir.loops import defining_op, is_loop
 from alcop_mlir.analysis.ir.memory import is_workgroup, root
 from alcop_mlir.analysis.ir.uniformity import may_diverge
-from alcop_mlir.bindings import ir
+from alcop_mlir.analysis.ir.walk import walk
 
 OVERLAID = "alcop.overlaid"
 _ALLOC = "memref.alloc"
@@ -58,14 +58,11 @@ def _is_tile(op: Any) -> bool:
 
 def _uses_shared(op: Any) -> bool:
     """Whether `op`, or an op inside, uses shared memory that is not overlaid."""
-    found: list[Any] = []
-
-    def visit(inner: Any) -> Any:
-        found.extend(value for value in inner.operands if is_workgroup(value.type))
-        return ir.WalkResult.ADVANCE
-
-    op.walk(visit)
-    return any(not _is_overlaid(value) for value in found)
+    return any(
+        is_workgroup(value.type) and not _is_overlaid(value)
+        for inner in walk(op)
+        for value in inner.operands
+    )
 
 
 def _is_overlaid(value: Any) -> bool:
@@ -75,11 +72,4 @@ def _is_overlaid(value: Any) -> bool:
 
 def _asks_for_memory(launch: Any) -> bool:
     """Whether the launch has shared memory that it does not allocate itself."""
-    names: list[str] = []
-
-    def visit(inner: Any) -> Any:
-        names.append(inner.name)
-        return ir.WalkResult.ADVANCE
-
-    launch.walk(visit)
-    return "gpu.dynamic_shared_memory" in names
+    return bool(walk(launch, "gpu.dynamic_shared_memory"))

@@ -26,14 +26,14 @@ size. Rows must be as long in all of them, to be permuted alike.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
 from alcop_mlir.analysis.ir.alignment import divisor, element_bytes, has_whole_bytes
 from alcop_mlir.analysis.ir.loops import constant
 from alcop_mlir.analysis.ir.memory import is_workgroup
-from alcop_mlir.bindings import ir
+from alcop_mlir.analysis.ir.rejected import Rejected
+from alcop_mlir.analysis.ir.walk import walk
 from alcop_mlir.target import SHARED_BANK_BYTES, SHARED_BANKS
 
 CHUNK_BYTES = 16  # the widest access of one lane, and a row of ldmatrix; [PTX]
@@ -87,29 +87,17 @@ class SwizzlePlan:
     accesses: tuple[SwizzledAccess, ...]
 
 
-@dataclass(frozen=True)
-class Rejected:
-    """A buffer that would gain, and the op that stands in the way."""
-
-    op: Any
-    reason: str
-
-
-def buffers(root: Any) -> Iterator[Any]:
+def buffers(root: Any) -> list[Any]:
     """The workgroup allocations in `root`."""
-    found: list[Any] = []
-
-    def visit(op: Any) -> Any:
-        if op.name == "memref.alloc" and is_workgroup(op.results[0].type):
-            found.append(op.results[0])
-        return ir.WalkResult.ADVANCE
-
-    root.operation.walk(visit, ir.WalkOrder.PRE_ORDER)
-    return iter(found)
+    allocated = [alloc.results[0] for alloc in walk(root, "memref.alloc")]
+    return [buffer for buffer in allocated if is_workgroup(buffer.type)]
 
 
 def plan(buffer: Any) -> SwizzlePlan | Rejected | None:
-    """How to swizzle `buffer`; None where its rows have no conflicts to avoid."""
+    """How to swizzle `buffer`; None where its rows have no conflicts to avoid.
+
+    `Rejected` where they have, but one of its accesses cannot be swizzled.
+    """
     faces = _faces(buffer)
     unit = _unit_bytes(faces)
     swizzles = [find_swizzle(face.type, unit) for face in faces]

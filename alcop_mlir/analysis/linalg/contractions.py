@@ -15,12 +15,14 @@ one value for each row of A, or for each column of B.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from alcop_mlir.analysis.ir.alignment import element_bytes
 from alcop_mlir.analysis.ir.memory import root
+from alcop_mlir.analysis.ir.rejected import Rejected
+from alcop_mlir.analysis.ir.walk import walk
 from alcop_mlir.analysis.linalg.operand_transforms import (
     FLOATS,
     NoContraction,
@@ -84,26 +86,10 @@ class Contraction:
         return list(self.op.operation.operands)[-1]
 
 
-@dataclass(frozen=True)
-class Rejected:
-    """Why `op` is not a product that the passes handle."""
-
-    op: Any
-    reason: str
-
-
-def structured_ops(root: Any) -> Iterator[Any]:
+def structured_ops(root: Any) -> list[Any]:
     """Linalg ops in `root`, without those inside another linalg op."""
-    found: list[Any] = []
-
-    def visit(op: Any) -> Any:
-        if not op.name.startswith("linalg."):
-            return ir.WalkResult.ADVANCE
-        found.append(op)
-        return ir.WalkResult.SKIP
-
-    root.operation.walk(visit, ir.WalkOrder.PRE_ORDER)
-    return iter(found)
+    outside = walk(root, enter=lambda op: not op.name.startswith("linalg."))
+    return [op for op in outside if op.name.startswith("linalg.")]
 
 
 def classify(op: Any, allow_tf32: bool = False) -> Contraction | Rejected:

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from alcop_mlir.analysis.ir.memory import root
+from alcop_mlir.analysis.ir.rejected import Rejected
 from alcop_mlir.analysis.linalg.contractions import indexing_maps
 from alcop_mlir.bindings import ir
 from alcop_mlir.dialects import alcop
@@ -53,14 +54,6 @@ class Nest:
         if array.type.is_dynamic_dim(dimension):
             return None
         return array.type.shape[dimension]
-
-
-@dataclass(frozen=True)
-class Rejected:
-    """Why `op` is no loop nest that is handled."""
-
-    op: Any
-    reason: str
 
 
 class _NoNest(Exception):

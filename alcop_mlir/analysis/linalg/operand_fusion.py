@@ -1,7 +1,7 @@
 """Which element-wise op makes an input of a product, and whether it may run in there.
 
 `find_producer` looks at one input of a matrix product and answers with the op that
-computes its elements, with `Refused` and the reason if that op has to stay, or with
+computes its elements, with `Rejected` and the reason if that op has to stay, or with
 None where there is none. Changes nothing.
 
 To run in the product's kernel means to run later, for each tile that is read, and more
@@ -24,6 +24,7 @@ from typing import Any
 from alcop_mlir.analysis.ir.code_motion import ops_after, reaches_only_operands, writes
 from alcop_mlir.analysis.ir.loops import defining_op
 from alcop_mlir.analysis.ir.memory import is_own_allocation, may_alias, root
+from alcop_mlir.analysis.ir.rejected import Rejected
 from alcop_mlir.analysis.linalg.contractions import indexing_maps
 from alcop_mlir.analysis.linalg.elementwise import Elementwise, Operand, elementwise
 from alcop_mlir.bindings import ir
@@ -53,17 +54,9 @@ class OperandProducer:
     source: Operand
 
 
-@dataclass(frozen=True)
-class Refused:
-    """An element-wise op that has to stay, and why."""
-
-    op: Any
-    reason: str
-
-
 def find_operand_producer(
     product: Any, number: int, products: Sequence[Any], noalias_arguments: bool = False
-) -> OperandProducer | Refused | None:
+) -> OperandProducer | Rejected | None:
     """What makes input `number` of the op `product`, see above.
 
     products:          the matrix products of the function
@@ -82,7 +75,7 @@ def find_operand_producer(
     if why is None and not _is_read_by_few(array, product):
         why = next(_about_cost(element), None)
     if why is not None:
-        return Refused(element.op, why)
+        return Rejected(element.op, why)
     return OperandProducer(element, sources[0])
 
 

@@ -1,8 +1,8 @@
-"""Which copies could be pipelined, and which rule forbids the others.
+"""Which copies can be pipelined, and which rule forbids the others.
 
 The rules are those of docs/architecture.md, "Which copies are pipelined". Each function
-looks at one; a broken one comes back as a `Rejected` with the reason and the remedy.
-Nothing is changed here.
+checks one of them; for a broken one it returns a `RejectedCopy` with the reason and
+what would help. Nothing is changed here.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ from typing import Any
 
 from alcop_mlir.analysis.ir import memory
 from alcop_mlir.analysis.ir.loops import ancestor_in, body, terminator
+from alcop_mlir.analysis.ir.rejected import Rejected
 from alcop_mlir.analysis.ir.slices import backward_slice, captured, is_pure
 from alcop_mlir.analysis.pipelining.copy_forms import (
     MOVE,
@@ -45,22 +46,25 @@ class PipelinedCopy:
 
 
 @dataclass(frozen=True)
-class Rejected:
-    """A copy that is not pipelined: the rule it breaks, why, and what would help."""
+class RejectedCopy(Rejected):
+    """A copy that is not pipelined: the rule that it breaks, and what would help."""
 
-    op: Any
     level: str
     rule: int
-    reason: str
     remedy: str
 
     def __str__(self) -> str:
         return f"not pipelined (rule {self.rule}): {self.reason}; {self.remedy}"
 
 
+def rejected(op: Any, level: str, rule: int, reason: str, remedy: str) -> RejectedCopy:
+    """The copy `op`, which breaks the rule."""
+    return RejectedCopy(op, reason, level, rule, remedy)
+
+
 def shared_copies(
     loop: Any, noalias_arguments: bool = False
-) -> Iterator[PipelinedCopy | Rejected]:
+) -> Iterator[PipelinedCopy | RejectedCopy]:
     """The copies from global to shared memory in `loop`'s own block, judged."""
     forms = [(op, copy_form(op)) for op in body(loop).operations]
     written = memory.written_roots(loop) if any(form for _, form in forms) else []
@@ -70,10 +74,10 @@ def shared_copies(
             continue
         near = near_copy(op, loop)
         if near is not None:
-            yield Rejected(near.op, SHARED, 1, near.reason, near.remedy)
+            yield rejected(near.op, SHARED, 1, near.reason, near.remedy)
 
 
-def register_reads(loop: Any) -> Iterator[PipelinedCopy | Rejected]:
+def register_reads(loop: Any) -> Iterator[PipelinedCopy | RejectedCopy]:
     """The reads of shared memory into values in `loop`'s own block, judged."""
     reads = [
         op.operation
@@ -93,7 +97,7 @@ def is_shared_copy(op: Any) -> bool:
 
 def _judge_shared(
     form: CopyForm, loop: Any, written: _Written, noalias_arguments: bool
-) -> PipelinedCopy | Rejected:
+) -> PipelinedCopy | RejectedCopy:
     buffer = memory.root(form.target)
     broken = (
         _no_index(form.op, loop, SHARED)
@@ -107,7 +111,9 @@ def _judge_shared(
     return broken or PipelinedCopy(form.op, loop, SHARED, buffer)
 
 
-def _judge_register(op: Any, loop: Any, written: _Written) -> PipelinedCopy | Rejected:
+def _judge_register(
+    op: Any, loop: Any, written: _Written
+) -> PipelinedCopy | RejectedCopy:
     broken = (
         _no_index(op, loop, REGISTER)
         or _escapes_iteration(op, loop)
@@ -117,11 +123,11 @@ def _judge_register(op: Any, loop: Any, written: _Written) -> PipelinedCopy | Re
     return broken or PipelinedCopy(op, loop, REGISTER, op.results[0])
 
 
-def _no_index(op: Any, loop: Any, level: str) -> Rejected | None:
+def _no_index(op: Any, loop: Any, level: str) -> RejectedCopy | None:
     kind = body(loop).arguments[0].type
     if isinstance(kind, ir.IndexType):
         return None
-    return Rejected(
+    return rejected(
         op,
         level,
         2,
@@ -130,7 +136,7 @@ def _no_index(op: Any, loop: Any, level: str) -> Rejected | None:
     )
 
 
-def _not_a_move(form: CopyForm) -> Rejected | None:
+def _not_a_move(form: CopyForm) -> RejectedCopy | None:
     why = unsuited(form)
     if why is None:
         return None
@@ -140,12 +146,12 @@ def _not_a_move(form: CopyForm) -> Rejected | None:
             "make rows a multiple of 16 bytes, and promise so with "
             "alcop.row_alignment = 16 where they are known at run time only"
         )
-    return Rejected(form.op, SHARED, 1, why, remedy)
+    return rejected(form.op, SHARED, 1, why, remedy)
 
 
-def _not_one_buffer(form: CopyForm, buffer: Any) -> Rejected | None:
+def _not_one_buffer(form: CopyForm, buffer: Any) -> RejectedCopy | None:
     if not memory.is_own_allocation(buffer):
-        return Rejected(
+        return rejected(
             form.op,
             SHARED,
             4,
@@ -154,7 +160,7 @@ def _not_one_buffer(form: CopyForm, buffer: Any) -> Rejected | None:
             "allocate it with memref.alloc or as a workgroup attribution",
         )
     if not buffer.type.has_static_shape or not memory.is_contiguous(buffer.type):
-        return Rejected(
+        return rejected(
             form.op,
             SHARED,
             5,
@@ -164,7 +170,7 @@ def _not_one_buffer(form: CopyForm, buffer: Any) -> Rejected | None:
     return None
 
 
-def _target_moves(form: CopyForm, loop: Any) -> Rejected | None:
+def _target_moves(form: CopyForm, loop: Any) -> RejectedCopy | None:
     """Rule 2: each iteration must fill the same part of the buffer.
 
     Otherwise an iteration may read what an earlier one left, which multi-buffering
@@ -175,7 +181,7 @@ def _target_moves(form: CopyForm, loop: Any) -> Rejected | None:
     ops, arguments = backward_slice(values, body(loop), {memory.root(form.target)})
     if not arguments and all(is_pure(op) for op in ops):
         return None
-    return Rejected(
+    return rejected(
         form.op,
         SHARED,
         2,
@@ -184,11 +190,11 @@ def _target_moves(form: CopyForm, loop: Any) -> Rejected | None:
     )
 
 
-def _used_elsewhere(form: CopyForm, loop: Any, buffer: Any) -> Rejected | None:
+def _used_elsewhere(form: CopyForm, loop: Any, buffer: Any) -> RejectedCopy | None:
     """Rules 2 and 4: copies alone fill it; all reads follow in the same iteration."""
     accesses = memory.accesses(buffer)
     if not isinstance(accesses, list) and accesses.name in memory.VIEW_OPS:
-        return Rejected(
+        return rejected(
             form.op,
             SHARED,
             4,
@@ -198,7 +204,7 @@ def _used_elsewhere(form: CopyForm, loop: Any, buffer: Any) -> Rejected | None:
             "alcop-separate-views does with views at constant places",
         )
     if not isinstance(accesses, list):
-        return Rejected(
+        return rejected(
             form.op,
             SHARED,
             4,
@@ -214,7 +220,7 @@ def _used_elsewhere(form: CopyForm, loop: Any, buffer: Any) -> Rejected | None:
             else _wrong_read(access, place, fills)
         )
         if broken is not None:
-            return Rejected(form.op, SHARED, *broken)
+            return rejected(form.op, SHARED, *broken)
     return None
 
 
@@ -249,14 +255,14 @@ def _wrong_read(
 
 def _source_written(
     form: CopyForm, loop: Any, written: _Written, noalias_arguments: bool
-) -> Rejected | None:
+) -> RejectedCopy | None:
     """Rule 6: nothing in the loop may write what is copied early."""
     source = memory.root(form.source)
     for writer, target in written:
         if writer in (form.op, loop.operation):
             continue
         if target is None:
-            return Rejected(
+            return rejected(
                 form.op,
                 SHARED,
                 6,
@@ -264,7 +270,7 @@ def _source_written(
                 "move it out of the loop",
             )
         if memory.may_alias(source, target, noalias_arguments):
-            return Rejected(
+            return rejected(
                 form.op,
                 SHARED,
                 6,
@@ -281,7 +287,9 @@ def _address_values(form: CopyForm) -> list[Any]:
     return [*captured(form.op), *load]
 
 
-def _address_not_early(op: Any, loop: Any, level: str, *values: Any) -> Rejected | None:
+def _address_not_early(
+    op: Any, loop: Any, level: str, *values: Any
+) -> RejectedCopy | None:
     """Rule 6: the address must be computable iterations ahead."""
     block = body(loop)
     buffers = {memory.root(v) for v in values if memory.is_workgroup(v.type)}
@@ -290,7 +298,7 @@ def _address_not_early(op: Any, loop: Any, level: str, *values: Any) -> Rejected
     while True:
         impure = next((inner for inner in ops if not is_pure(inner)), None)
         if impure is not None:
-            return Rejected(
+            return rejected(
                 op,
                 level,
                 6,
@@ -320,10 +328,10 @@ def _yielded(loop: Any, argument: Any) -> Any | None:
     return None if number == 0 else terminator(loop).operation.operands[number - 1]
 
 
-def _escapes_iteration(op: Any, loop: Any) -> Rejected | None:
+def _escapes_iteration(op: Any, loop: Any) -> RejectedCopy | None:
     last = terminator(loop)
     if any(use.owner.operation == last.operation for use in op.results[0].uses):
-        return Rejected(
+        return rejected(
             op,
             REGISTER,
             2,
@@ -333,7 +341,7 @@ def _escapes_iteration(op: Any, loop: Any) -> Rejected | None:
     return None
 
 
-def _buffer_filled_inside(op: Any, loop: Any, written: _Written) -> Rejected | None:
+def _buffer_filled_inside(op: Any, loop: Any, written: _Written) -> RejectedCopy | None:
     """Rule 6 for registers: the loop may fill the buffer only before the read."""
     buffer = memory.root(op.operands[0])
     for writer, target in written:
@@ -343,7 +351,7 @@ def _buffer_filled_inside(op: Any, loop: Any, written: _Written) -> Rejected | N
             place = ancestor_in(writer, body(loop))
             if place is not None and is_shared_copy(place):
                 continue  # pipelined together with this read, or refused by the plan
-            return Rejected(
+            return rejected(
                 op,
                 REGISTER,
                 6,

@@ -13,6 +13,7 @@ from typing import Any
 from alcop_mlir.analysis.ir import memory
 from alcop_mlir.analysis.ir.loops import body, terminator
 from alcop_mlir.analysis.ir.slices import backward_slice
+from alcop_mlir.analysis.ir.walk import walk
 from alcop_mlir.analysis.pipelining.copy_forms import LOADS, STORES, is_row, mask_of
 from alcop_mlir.bindings import ir
 
@@ -113,17 +114,12 @@ def _computing(op: Any) -> NearCopy | None:
 
 def _conditional(op: Any) -> NearCopy | None:
     """An scf.if that fills shared memory on one side, or in ways of its own."""
-    stores: list[Any] = []
-
-    def visit(inner: Any) -> Any:
-        if inner.operation.name in STORES and memory.is_workgroup(
-            inner.operation.operands[1].type
-        ):
-            stores.append(inner.operation)
-        return ir.WalkResult.ADVANCE
-
-    op.walk(visit)
-    loads = [store for store in stores if _loads_behind(store.operands[0], None)]
+    loads = [
+        store
+        for store in walk(op, *STORES)
+        if memory.is_workgroup(store.operands[1].type)
+        and _loads_behind(store.operands[0], None)
+    ]
     if not loads:
         return None
     return NearCopy(

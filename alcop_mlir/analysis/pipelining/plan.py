@@ -19,12 +19,13 @@ from alcop_mlir.analysis.ir.loops import (
     trip_count,
 )
 from alcop_mlir.analysis.ir.slices import is_pure
+from alcop_mlir.analysis.ir.walk import walk
 from alcop_mlir.analysis.pipelining import copies, stage_model
 from alcop_mlir.analysis.pipelining.copies import (
     REGISTER,
     SHARED,
     PipelinedCopy,
-    Rejected,
+    RejectedCopy,
 )
 from alcop_mlir.analysis.pipelining.copy_forms import ASYNC_OP, copy_form
 from alcop_mlir.resources import align
@@ -84,7 +85,7 @@ class KernelPlan:
     """What becomes of every candidate of a function."""
 
     pipelines: tuple[PipelinedLoop, ...]
-    rejected: tuple[Rejected, ...]
+    rejected: tuple[RejectedCopy, ...]
     clamped: tuple[Clamped, ...] = field(default=())
 
 
@@ -101,12 +102,12 @@ def plan_kernel(scope: Any, limits: Limits) -> KernelPlan:
 
 def _plan_shared(scope: Any, limits: Limits) -> KernelPlan:
     pipelines: list[PipelinedLoop] = []
-    rejected: list[Rejected] = []
+    rejected: list[RejectedCopy] = []
     clamped: list[Clamped] = []
     for loop in loops_in(scope):
         judged = list(copies.shared_copies(loop, limits.noalias_arguments))
         accepted = [one for one in judged if isinstance(one, PipelinedCopy)]
-        rejected += [one for one in judged if isinstance(one, Rejected)]
+        rejected += [one for one in judged if isinstance(one, RejectedCopy)]
         if not accepted or limits.stages[0] == 1:
             continue
         refusal = _unsynchronisable(loop, accepted, limits.noalias_arguments)
@@ -114,7 +115,9 @@ def _plan_shared(scope: Any, limits: Limits) -> KernelPlan:
         refusal = refusal or _too_large(scope, accepted, stages, pipelines, limits)
         if refusal is not None:
             rule, reason, remedy = refusal
-            rejected += [Rejected(c.op, SHARED, rule, reason, remedy) for c in accepted]
+            rejected += [
+                copies.rejected(c.op, SHARED, rule, reason, remedy) for c in accepted
+            ]
             continue
         clamped += clamp
         if stages > 1:
@@ -147,7 +150,7 @@ def _unsynchronisable(
             "another copy into the same buffer cannot be pipelined",
             "make all copies into the buffer such as can be pipelined",
         )
-    barriers = loop_memory.ops_inside(loop, "gpu.barrier")
+    barriers = walk(loop, "gpu.barrier")
     if any(barrier.block != body(loop) for barrier in barriers):
         return (
             3,
@@ -187,7 +190,7 @@ def _foreign_groups(
 ) -> tuple[int, str, str] | None:
     """Copies that are asynchronous already: their groups and waits must be theirs."""
     planned = {copy.op for copy in accepted}
-    found = loop_memory.ops_inside(loop, ASYNC_OP, *GROUP_OPS)
+    found = walk(loop, ASYNC_OP, *GROUP_OPS)
     if any(op.name == ASYNC_OP and op not in planned for op in found):
         return (
             3,
@@ -276,7 +279,7 @@ def _too_large(
 
 def _plan_register(scope: Any, limits: Limits, shared: KernelPlan) -> KernelPlan:
     pipelines: list[PipelinedLoop] = []
-    rejected: list[Rejected] = []
+    rejected: list[RejectedCopy] = []
     clamped: list[Clamped] = []
     outer = {p.loop: p for p in shared.pipelines}
     refused = {no.op.parent.operation for no in shared.rejected}
@@ -287,13 +290,13 @@ def _plan_register(scope: Any, limits: Limits, shared: KernelPlan) -> KernelPlan
         # Where the copies were refused, that they were says enough.
         if not judged or asked == 1 or loop in refused:
             continue
-        rejected += [one for one in judged if isinstance(one, Rejected)]
+        rejected += [one for one in judged if isinstance(one, RejectedCopy)]
         if not accepted:
             continue
         carried = _is_carried(loop, accepted, outer)
         refusal = _not_a_register_loop(loop, accepted, outer, carried)
         if refusal is not None:
-            rejected += [Rejected(c.op, REGISTER, *refusal) for c in accepted]
+            rejected += [copies.rejected(c.op, REGISTER, *refusal) for c in accepted]
             continue
         trips = _steps(loop, outer) if carried else trip_count(loop)
         stages, clamp = _clamp(loop, REGISTER, asked, trips)
@@ -320,7 +323,7 @@ def _not_a_register_loop(
             "the loop also reads its shared buffers in ways that are not pipelined",
             "read the shared buffers by transfer_read only",
         )
-    if loop_memory.ops_inside(loop, "gpu.barrier"):
+    if walk(loop, "gpu.barrier"):
         return (
             3,
             "the loop has barriers, which the reads would have to cross",

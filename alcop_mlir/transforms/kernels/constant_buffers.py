@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from alcop_mlir.analysis.ir.walk import walk
 from alcop_mlir.bindings import ir
 from alcop_mlir.errors import PassError
 
@@ -34,12 +35,4 @@ def _symbol(op: Any) -> str:
 
 
 def _reads(kernels: Any) -> list[Any]:
-    found: list[Any] = []
-
-    def visit(op: Any) -> Any:
-        if op.name == _GET:
-            found.append(op.operation)
-        return ir.WalkResult.ADVANCE
-
-    kernels.operation.walk(visit, ir.WalkOrder.PRE_ORDER)
-    return found
+    return walk(kernels, _GET)

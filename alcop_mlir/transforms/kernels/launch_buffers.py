@@ -7,6 +7,7 @@ from typing import Any
 from alcop_mlir.analysis.host.launches import LAUNCH_ARGUMENTS
 from alcop_mlir.analysis.ir.loops import is_inside
 from alcop_mlir.analysis.ir.memory import is_workgroup
+from alcop_mlir.analysis.ir.walk import walk
 from alcop_mlir.bindings import ir, memref
 
 _ATTRIBUTIONS = "workgroup_attributions"
@@ -49,15 +50,8 @@ def _take_in_attributions(launch: Any) -> None:
 
 
 def _shared_allocations(function: Any) -> list[Any]:
-    found: list[Any] = []
-
-    def visit(op: Any) -> Any:
-        if op.name == "memref.alloc" and is_workgroup(op.results[0].type):
-            found.append(op.operation)
-        return ir.WalkResult.ADVANCE
-
-    function.walk(visit)
-    return found
+    allocations = walk(function, "memref.alloc")
+    return [op for op in allocations if is_workgroup(op.results[0].type)]
 
 
 def _body(launch: Any) -> Any:

@@ -21,11 +21,11 @@ ours.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
 from alcop_mlir.analysis.ir.loops import constant, defining_op
+from alcop_mlir.analysis.ir.walk import walk
 from alcop_mlir.analysis.pipelining.copy_forms import is_plain_transfer
 from alcop_mlir.bindings import ir, passmanager, vector
 from alcop_mlir.errors import PassError
@@ -78,9 +78,9 @@ class LowerToNvvm(Pass):
 
     def run(self, op: Any) -> None:
         target = find_target(self.target)
-        for launch in _find(op, lambda name: name == "gpu.launch_func"):
+        for launch in walk(op, "gpu.launch_func"):
             _check_launch(launch, target)
-        for kernels in _find(op, lambda name: name == "gpu.module"):
+        for kernels in walk(op, "gpu.module"):
             _simplify_transfers(kernels)
             _convert(kernels)
             define_called(kernels)
@@ -102,7 +102,7 @@ def _convert(kernels: Any) -> None:
         manager.run(kernels)
     except ir.MLIRError as error:
         why = error.error_diagnostics[0]
-        everything = _find(kernels, lambda _: True)
+        everything = walk(kernels)[1:]
         culprits = [op for op in everything if op.location == why.location]
         raise PassError([*culprits, kernels][0], why.message) from error
 
@@ -113,7 +113,7 @@ def _expansion(kernels: Any) -> str:
     It makes products of small whole powers, but loses precision in others, which are
     left to a function then.
     """
-    powers = _find(kernels, lambda name: name == "math.powf")
+    powers = walk(kernels, "math.powf")
     is_simple = all(_exponent(power) in _SIMPLE_POWERS for power in powers)
     return f"math-expand-ops{{ops=clampf{',powf' if is_simple else ''}}}"
 
@@ -152,7 +152,8 @@ def _check_launch(launch: Any, target: Target) -> None:
 
 def _check_lowered(kernels: Any) -> None:
     """PassError at an op that no conversion took."""
-    left = _find(kernels, lambda name: not name.startswith(("llvm.", "nvvm.")))
+    inside = walk(kernels)[1:]
+    left = [op for op in inside if not op.name.startswith(("llvm.", "nvvm."))]
     if left:
         # A cast is left because of the op that it was made for: that one is to blame.
         culprit = next((op for op in left if op.name != _CAST), left[0])
@@ -188,7 +189,7 @@ def _simplify_transfers(kernels: Any) -> None:
     Upstream does it inside convert-vector-to-llvm, too late for the conversion that
     knows gpu address spaces.
     """
-    for op in _find(kernels, lambda name: name.startswith("vector.transfer_")):
+    for op in walk(kernels, "vector.transfer_read", "vector.transfer_write"):
         if not is_plain_transfer(op):
             continue
         with op.location, ir.InsertionPoint(op):
@@ -213,16 +214,3 @@ def _require_block_size(function: Any) -> None:
 def _target_attribute(target: Target) -> Any:
     chip = ir.Attribute.parse(f'#nvvm.target<chip = "{target.name}">')
     return ir.ArrayAttr.get([chip])
-
-
-def _find(root: Any, wanted: Callable[[str], bool]) -> list[Any]:
-    """The ops inside `root` whose name is wanted, outer ones first."""
-    found: list[Any] = []
-
-    def visit(op: Any) -> Any:
-        if wanted(op.name) and op != root:
-            found.append(op)
-        return ir.WalkResult.ADVANCE
-
-    root.walk(visit, ir.WalkOrder.PRE_ORDER)
-    return found

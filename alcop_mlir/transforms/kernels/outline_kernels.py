@@ -38,8 +38,10 @@ from functools import partial
 from typing import Any
 
 from alcop_mlir.analysis.host import launches
-from alcop_mlir.analysis.host.launches import LAUNCH_ARGUMENTS, KernelLaunch, Rejected
+from alcop_mlir.analysis.host.launches import LAUNCH_ARGUMENTS, KernelLaunch
 from alcop_mlir.analysis.ir.memref_layouts import open_strides
+from alcop_mlir.analysis.ir.rejected import Rejected
+from alcop_mlir.analysis.ir.walk import walk
 from alcop_mlir.bindings import arith, gpu, ir, memref
 from alcop_mlir.errors import PassError
 from alcop_mlir.passes import build
@@ -96,15 +98,7 @@ def _outline(launch: KernelLaunch, kernels: Any, name: str, noalias: bool) -> No
 
 
 def _launches(function: Any) -> list[Any]:
-    found: list[Any] = []
-
-    def visit(op: Any) -> Any:
-        if op.name == "gpu.launch":
-            found.append(op)
-        return ir.WalkResult.ADVANCE
-
-    function.operation.walk(visit, ir.WalkOrder.PRE_ORDER)
-    return found
+    return walk(function, "gpu.launch")
 
 
 def _owning(op: Any) -> KernelLaunch:

@@ -26,6 +26,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from alcop_mlir.analysis.ir.memory import DERIVED_VIEWS
+from alcop_mlir.analysis.ir.walk import walk
 from alcop_mlir.bindings import ir, memref
 from alcop_mlir.diagnostics import remark
 from alcop_mlir.passes.base import Pass
@@ -61,15 +62,8 @@ class DropOffsets(Pass):
 
 def _called(module: Any) -> set[str]:
     """Names of the functions that are called in the module."""
-    names: set[str] = set()
-
-    def visit(op: Any) -> Any:
-        if op.name == "func.call":
-            names.add(ir.FlatSymbolRefAttr(op.attributes["callee"]).value)
-        return ir.WalkResult.ADVANCE
-
-    module.operation.walk(visit)
-    return names
+    calls = walk(module, "func.call")
+    return {ir.FlatSymbolRefAttr(call.attributes["callee"]).value for call in calls}
 
 
 def _arguments(function: Any) -> list[Any]:

@@ -13,11 +13,11 @@ array for the result of each transpose.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
 from alcop_mlir.analysis.ir.loops import defining_op
+from alcop_mlir.analysis.ir.walk import walk
 from alcop_mlir.bindings import ir
 from alcop_mlir.passes import build
 from alcop_mlir.passes.base import Pass
@@ -33,8 +33,8 @@ class FoldTransposes(Pass):
     anchor = "func.func"
 
     def run(self, op: Any) -> None:
-        transposes = list(_ops(op, (_TRANSPOSE,)))
-        for user in list(_ops(op, _USERS)):
+        transposes = walk(op, _TRANSPOSE)
+        for user in walk(op, *_USERS):
             for number in range(user.attributes["operandSegmentSizes"][0]):
                 _read_through(user, number)
         build.erase_unused(t for t in reversed(transposes) if len(t.results))
@@ -61,15 +61,3 @@ def _transpose_of(value: Any) -> Any | None:
         return None
     op = defining_op(value)
     return op.operation if op is not None and op.operation.name == _TRANSPOSE else None
-
-
-def _ops(root: Any, names: tuple[str, ...]) -> Iterator[Any]:
-    found: list[Any] = []
-
-    def visit(op: Any) -> Any:
-        if op.name in names:
-            found.append(op)
-        return ir.WalkResult.ADVANCE
-
-    root.operation.walk(visit, ir.WalkOrder.PRE_ORDER)
-    return iter(found)

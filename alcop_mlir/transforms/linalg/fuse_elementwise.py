@@ -23,12 +23,12 @@ from dataclasses import dataclass
 from typing import Any
 
 from alcop_mlir import diagnostics
+from alcop_mlir.analysis.ir.walk import walk
 from alcop_mlir.analysis.linalg.epilogue_fusion import (
     Epilogue,
     dependencies,
     find_epilogue,
 )
-from alcop_mlir.bindings import ir
 from alcop_mlir.dialects import alcop
 from alcop_mlir.passes.base import Pass, option
 
@@ -58,16 +58,8 @@ class FuseElementwise(Pass):
 
 def _products(func: Any) -> list[Any]:
     """The marked products, in order."""
-    found: list[Any] = []
-
-    def visit(op: Any) -> Any:
-        mark = alcop.get(op, alcop.ContractionAttr)
-        if mark is not None and "init" in mark:
-            found.append(op)
-        return ir.WalkResult.ADVANCE
-
-    func.operation.walk(visit)
-    return found
+    marks = [(op, alcop.get(op, alcop.ContractionAttr)) for op in walk(func)]
+    return [op for op, mark in marks if mark is not None and "init" in mark]
 
 
 def _take(product: Any, epilogue: Epilogue) -> None:

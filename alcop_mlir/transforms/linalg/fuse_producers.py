@@ -30,12 +30,12 @@ from dataclasses import dataclass
 from typing import Any
 
 from alcop_mlir import diagnostics
+from alcop_mlir.analysis.ir.rejected import Rejected
 from alcop_mlir.analysis.linalg import contractions
-from alcop_mlir.analysis.linalg.contractions import Contraction, Rejected
+from alcop_mlir.analysis.linalg.contractions import Contraction
 from alcop_mlir.analysis.linalg.elementwise import Operand
 from alcop_mlir.analysis.linalg.operand_fusion import (
     OperandProducer,
-    Refused,
     find_operand_producer,
 )
 from alcop_mlir.analysis.linalg.operand_transforms import find_operand_transforms
@@ -77,7 +77,7 @@ class FuseProducers(Pass):
 
     def _answers(
         self, products: list[Any], number: int
-    ) -> Iterator[OperandProducer | Refused | None]:
+    ) -> Iterator[OperandProducer | Rejected | None]:
         """Of the ops that make the inputs of a product."""
         product = products[number]
         for factor in find_operand_transforms(product):
@@ -90,14 +90,14 @@ class FuseProducers(Pass):
 
     def _tried(
         self, product: Any, producer: OperandProducer
-    ) -> OperandProducer | Refused:
+    ) -> OperandProducer | Rejected:
         """Whether what comes out is a product that the passes handle."""
         trial = _fused(product, producer)
         found = self._classify(trial)
         trial.erase()
         if isinstance(found, Rejected):
             why = f"the product would be none that is handled: {found.reason}"
-            return Refused(producer.element.op, why)
+            return Rejected(producer.element.op, why)
         return producer
 
     def _classify(self, op: Any) -> Contraction | Rejected:
@@ -196,11 +196,11 @@ def _erase(product: Any, producer: OperandProducer) -> None:
     build.erase_unused([array.owner])
 
 
-def _tell(answers: Iterable[OperandProducer | Refused | None]) -> None:
+def _tell(answers: Iterable[OperandProducer | Rejected | None]) -> None:
     """Why ops are left alone, each once."""
     told: list[Any] = []
     for answer in answers:
-        if isinstance(answer, Refused) and answer.op not in told:
+        if isinstance(answer, Rejected) and answer.op not in told:
             told.append(answer.op)
             diagnostics.remark(
                 answer.op,

@@ -33,12 +33,13 @@ from dataclasses import dataclass
 from typing import Any
 
 from alcop_mlir import diagnostics
+from alcop_mlir.analysis.ir.rejected import Rejected
 from alcop_mlir.analysis.linalg import contractions, loop_nests
 from alcop_mlir.analysis.linalg.accumulator_init import (
     AccumulatorInit,
     find_accumulator_init,
 )
-from alcop_mlir.analysis.linalg.contractions import Contraction, Rejected
+from alcop_mlir.analysis.linalg.contractions import Contraction
 from alcop_mlir.analysis.linalg.loop_nests import Nest
 from alcop_mlir.bindings import ir
 from alcop_mlir.dialects import alcop

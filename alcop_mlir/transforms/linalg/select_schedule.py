@@ -38,8 +38,9 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from alcop_mlir import diagnostics, resources
+from alcop_mlir.analysis.ir.rejected import Rejected
 from alcop_mlir.analysis.linalg import contractions
-from alcop_mlir.analysis.linalg.contractions import Contraction, Rejected
+from alcop_mlir.analysis.linalg.contractions import Contraction
 from alcop_mlir.dialects import alcop
 from alcop_mlir.errors import ConfigError, PassError
 from alcop_mlir.passes.base import Pass, option

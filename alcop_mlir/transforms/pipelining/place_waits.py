@@ -23,6 +23,7 @@ from typing import Any
 
 from alcop_mlir.analysis.ir.kernels import is_kernel
 from alcop_mlir.analysis.ir.loops import is_loop
+from alcop_mlir.analysis.ir.walk import walk
 from alcop_mlir.analysis.pipelining.commit_groups import Unknown, younger_groups
 from alcop_mlir.bindings import gpu, ir, nvgpu
 from alcop_mlir.dialects import alcop
@@ -67,13 +68,8 @@ def _primitives(op: Any) -> dict[str, list[Any]]:
         "alcop.producer_commit": [],
         _RELEASE: [],
     }
-
-    def visit(inner: Any) -> Any:
-        if inner.operation.name in found:
-            found[inner.operation.name].append(inner.operation)
-        return ir.WalkResult.ADVANCE
-
-    op.operation.walk(visit, ir.WalkOrder.PRE_ORDER)
+    for inner in walk(op, *found):
+        found[inner.name].append(inner)
     return found
 
 

@@ -25,6 +25,7 @@ from typing import Any
 from alcop_mlir import diagnostics
 from alcop_mlir.analysis.ir.loops import constant
 from alcop_mlir.analysis.ir.memory import is_workgroup, size_in_bytes
+from alcop_mlir.analysis.ir.walk import walk
 from alcop_mlir.bindings import ir, memref
 from alcop_mlir.passes.base import Pass
 
@@ -61,17 +62,12 @@ class _View:
 
 def _byte_allocations(root: Any) -> list[Any]:
     """The allocations in workgroup memory that are viewed as something else."""
-    found: list[Any] = []
-
-    def visit(op: Any) -> Any:
-        if op.name == "memref.alloc" and is_workgroup(op.results[0].type):
-            uses = op.results[0].uses
-            if any(use.owner.operation.name == _VIEW for use in uses):
-                found.append(op)
-        return ir.WalkResult.ADVANCE
-
-    root.operation.walk(visit)
-    return found
+    return [
+        alloc
+        for alloc in walk(root, "memref.alloc")
+        if is_workgroup(alloc.results[0].type)
+        and any(use.owner.operation.name == _VIEW for use in alloc.results[0].uses)
+    ]
 
 
 def _views(alloc: Any) -> list[_View] | str:

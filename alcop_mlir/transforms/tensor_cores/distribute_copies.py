@@ -29,12 +29,13 @@ from typing import Any
 
 from alcop_mlir.analysis.ir.alignment import behind_casts
 from alcop_mlir.analysis.ir.extents import extent
+from alcop_mlir.analysis.ir.rejected import Rejected
 from alcop_mlir.analysis.ir.thread_block import ThreadBlock, enclosing
+from alcop_mlir.analysis.ir.walk import walk
 from alcop_mlir.analysis.layout.distribution import (
     ASYNC_COPY,
     PLAIN_COPIES,
     Distribution,
-    Rejected,
     crosses_memories,
     distribute,
     is_asynchronous,
@@ -102,15 +103,7 @@ def _collect(root: Any) -> list[_Work]:
 
 
 def _copies(root: Any) -> list[Any]:
-    found: list[Any] = []
-
-    def visit(op: Any) -> Any:
-        if op.name in (ASYNC_COPY, *PLAIN_COPIES):
-            found.append(op)
-        return ir.WalkResult.ADVANCE
-
-    root.operation.walk(visit, ir.WalkOrder.PRE_ORDER)
-    return found
+    return walk(root, ASYNC_COPY, *PLAIN_COPIES)
 
 
 def _distribution(copy: Any, block: ThreadBlock) -> Distribution:

@@ -33,6 +33,7 @@ from typing import Any
 
 from alcop_mlir.analysis.ir import loops
 from alcop_mlir.analysis.ir.thread_block import ThreadBlock, enclosing
+from alcop_mlir.analysis.ir.walk import walk
 from alcop_mlir.analysis.layout.fragment_layout import (
     FragmentLayout,
     is_same_along_k,
@@ -92,14 +93,10 @@ class LowerMma(Pass):
 def _by_thread_block(root: Any) -> dict[ThreadBlock, list[Any]]:
     """The contractions of each kernel."""
     found: dict[ThreadBlock, list[Any]] = {}
-
-    def visit(op: Any) -> Any:
-        block = enclosing(op) if op.name == CONTRACT else None
+    for op in walk(root, CONTRACT):
+        block = enclosing(op)
         if block is not None:
             found.setdefault(block, []).append(op)
-        return ir.WalkResult.ADVANCE
-
-    root.operation.walk(visit, ir.WalkOrder.PRE_ORDER)
     return found
 
 

@@ -39,9 +39,10 @@ from typing import Any
 
 from alcop_mlir import diagnostics
 from alcop_mlir.analysis.ir.loops import constant
+from alcop_mlir.analysis.ir.rejected import Rejected
 from alcop_mlir.analysis.linalg import loop_nests
 from alcop_mlir.analysis.linalg.accumulator_init import fill_before
-from alcop_mlir.analysis.linalg.loop_nests import Nest, Rejected
+from alcop_mlir.analysis.linalg.loop_nests import Nest
 from alcop_mlir.analysis.linalg.warp_reductions import combining_op
 from alcop_mlir.bindings import affine, arith, ir, memref, scf
 from alcop_mlir.passes import build

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from alcop_mlir.analysis.ir.code_motion import ops_after
+from alcop_mlir.analysis.ir.walk import walk
 from alcop_mlir.analysis.linalg.accumulator_init import marked_init
 from alcop_mlir.analysis.linalg.elementwise import Elementwise, Operand, elementwise
 from alcop_mlir.analysis.linalg.epilogue_fusion import is_stored, operand_loops
@@ -18,7 +19,6 @@ from alcop_mlir.analysis.linalg.operand_transforms import (
     OperandTransform,
     find_operand_transforms,
 )
-from alcop_mlir.bindings import ir
 from alcop_mlir.dialects import alcop
 from alcop_mlir.errors import PassError
 from alcop_mlir.schedule import Schedule
@@ -123,15 +123,11 @@ class TileOffsets:
 
 def scheduled_contractions(func: Any) -> list[TiledContraction]:
     """The marked products of `func` that have a schedule, in order."""
-    ops: list[Any] = []
-
-    def visit(op: Any) -> Any:
-        if alcop.get(op, alcop.ScheduleAttr) and alcop.get(op, alcop.ContractionAttr):
-            ops.append(op)
-        return ir.WalkResult.ADVANCE
-
-    func.operation.walk(visit)
-    return [_product(op) for op in ops]
+    return [
+        _product(op)
+        for op in walk(func)
+        if alcop.get(op, alcop.ScheduleAttr) and alcop.get(op, alcop.ContractionAttr)
+    ]
 
 
 def _product(op: Any) -> TiledContraction:

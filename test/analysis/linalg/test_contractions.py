@@ -8,10 +8,10 @@ from itertools import permutations
 
 import pytest
 
+from alcop_mlir.analysis.ir.rejected import Rejected
 from alcop_mlir.analysis.linalg.accumulator_init import find_accumulator_init
 from alcop_mlir.analysis.linalg.contractions import (
     Contraction,
-    Rejected,
     classify,
     structured_ops,
 )

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from alcop_mlir.analysis.linalg.contractions import Contraction, Rejected, classify
+from alcop_mlir.analysis.ir.rejected import Rejected
+from alcop_mlir.analysis.linalg.contractions import Contraction, classify
 from alcop_mlir.analysis.linalg.operand_transforms import find_operand_transforms
 from alcop_mlir.analysis.linalg.zero_fill import why_fill_disturbs
 from alcop_mlir.bindings import ir, make_context

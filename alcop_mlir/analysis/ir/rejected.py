@@ -1,0 +1,17 @@
+"""The answer of an analysis that does not support an op."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+
+@dataclass(frozen=True)
+class Rejected:
+    """An unsupported op, and why it is unsupported: what is given, what was expected.
+
+    `op` is the op to blame, which may be inside the one that was asked about.
+    """
+
+    op: Any
+    reason: str

@@ -1,0 +1,29 @@
+"""Finds ops inside an op, at any depth."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from alcop_mlir.bindings import ir
+
+
+def walk(
+    root: Any, *names: str, enter: Callable[[Any], bool] | None = None
+) -> list[Any]:
+    """The ops of these names in `root`, itself included, outer ops first.
+
+    names: all ops if none is given
+    enter: whether to look inside an op; inside all of them by default
+    """
+    found: list[Any] = []
+
+    def visit(op: Any) -> Any:
+        operation = op.operation
+        if not names or operation.name in names:
+            found.append(operation)
+        enters = enter is None or enter(operation)
+        return ir.WalkResult.ADVANCE if enters else ir.WalkResult.SKIP
+
+    root.operation.walk(visit, ir.WalkOrder.PRE_ORDER)
+    return found
