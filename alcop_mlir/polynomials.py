@@ -1,4 +1,4 @@
-"""Sums of products of sizes, such as `M * N + 2`: what hosts compute of shapes."""
+"""Polynomials in sizes, such as `M * N + 2`: what hosts compute of shapes."""
 
 from __future__ import annotations
 
@@ -10,9 +10,10 @@ from typing import Any
 
 @dataclass(frozen=True)
 class Polynomial:
-    """Terms of a coefficient, not 0, and factors; in a fixed order, each set once.
+    """Terms: a coefficient, not 0, and the sizes that it is multiplied by.
 
-    Factors are whatever stands for a size: its name, or where it is read from.
+    Terms are in a fixed order, and no two have the same sizes. A size is given by its
+    name, or by where it is read from.
     """
 
     terms: tuple[tuple[int, tuple[Any, ...]], ...]
@@ -31,7 +32,7 @@ class Polynomial:
         )
 
     def __str__(self) -> str:
-        """`8 * M + N - 2`, for factors that are names."""
+        """`8 * M + N - 2`, for sizes that are given by names."""
         text = ""
         for coefficient, factors in self.terms:
             size = abs(coefficient)
@@ -49,14 +50,14 @@ class Polynomial:
         return sum(coefficient for coefficient, _ in self.terms)
 
     def value(self, sizes: Mapping[Any, int]) -> int:
-        """The number, given that of each factor."""
+        """The value for these values of the sizes."""
         return sum(
             coefficient * math.prod(sizes[factor] for factor in factors)
             for coefficient, factors in self.terms
         )
 
     def substituted(self, by: Callable[[Any], Polynomial]) -> Polynomial:
-        """The same with `by(factor)` for each factor."""
+        """The polynomial with `by(size)` in place of each size."""
         total = constant(0)
         for coefficient, factors in self.terms:
             product = constant(coefficient)
@@ -77,7 +78,7 @@ def size(factor: Hashable) -> Polynomial:
 
 
 def collected(terms: Iterable[tuple[int, tuple[Any, ...]]]) -> Polynomial:
-    """The sum of `terms`, products with many factors first."""
+    """The polynomial with these terms, those of highest degree first."""
     sums: dict[tuple[Any, ...], int] = {}
     for coefficient, factors in terms:
         key = tuple(sorted(factors, key=repr))

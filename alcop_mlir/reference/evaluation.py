@@ -1,10 +1,10 @@
-"""The values of expressions in float64 NumPy, and how far off a kernel's may be.
+"""The values of expressions in float64 NumPy, with bounds of a kernel's error.
 
 A kernel computes in f32 or less what is computed here in float64, where float casts
-change nothing. Along with each value goes a bound of the kernel's error: that of the
-operands, as |f(x + e) - f(x)| and |f(x - e) - f(x)| show it, plus a rounding per op to
-the op's type. Functions like exp are allowed some more (`_APPROXIMATE`). Integers are
-exact, and wrap around.
+change nothing. Each value has a bound of the kernel's error: the larger of
+|f(x + e) - f(x)| and |f(x - e) - f(x)| for an error e of an operand, plus one rounding
+per op to the op's type. Functions like exp are allowed more (`_APPROXIMATE`). Integers
+are exact, and wrap around.
 """
 
 from __future__ import annotations
@@ -164,7 +164,7 @@ def evaluate(expression: Expression, arguments: Sequence[Any]) -> Array:
 
 
 def bounded(expression: Expression, arguments: Sequence[Bounded]) -> Bounded:
-    """The expression's values, and how far off a kernel's may be."""
+    """The expression's values, with bounds of a kernel's error."""
     with np.errstate(all="ignore"):
         return _bounded(expression, arguments)
 
@@ -179,7 +179,7 @@ def rounded(exact: Bounded, dtype: str) -> Bounded:
 
 
 def wrapped(values: Array, dtype: str) -> Array:
-    """Whole numbers as an integer type holds them; other types as they are."""
+    """Integers wrapped around to an integer type; other types unchanged."""
     if not dtype.startswith("i"):
         return values
     return _wrapped(values.astype(np.int64), dtype).astype(np.float64)
@@ -200,12 +200,14 @@ def _applied(op: Operation, operands: list[Bounded]) -> Bounded:
     values = [operand.values for operand in operands]
     result = _values(op, values)
     error = np.zeros(())
-    for place, operand in enumerate(operands):
+    for number, operand in enumerate(operands):
         step = operand.error + _argument_error(op, operand.values)
         if not np.any(step):
             continue
         moved = [
-            _values(op, [*values[:place], operand.values + move, *values[place + 1 :]])
+            _values(
+                op, [*values[:number], operand.values + move, *values[number + 1 :]]
+            )
             for move in (step, -step)
         ]
         error = error + np.maximum(*(_distance(one, result) for one in moved))

@@ -3,7 +3,7 @@
 An expression is a number, an argument, or an op of `arith` or `math` on expressions. It
 is made from MLIR (`analysis/linalg/scalar_code.py`), stored in bundles as JSON, and
 evaluated by `evaluation.py`. Ops have MLIR's names; those of comparisons end in the
-predicate. What is not in `OPERATIONS` does not exist, whatever a file says.
+predicate. Ops that are not in `OPERATIONS` are rejected when a file is read.
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ class Constant:
 
 @dataclass(frozen=True)
 class Argument:
-    """What the array `number` of the op holds, counted from 0."""
+    """An element of the input `number` of the op, counted from 0."""
 
     number: int
 
@@ -75,7 +75,7 @@ Expression = Constant | Argument | Operation
 
 
 def parts(expression: Expression) -> Iterator[Expression]:
-    """The expression and all that it is made of, as often as it occurs."""
+    """The expression and all its subexpressions, as often as they occur."""
     yield expression
     if isinstance(expression, Operation):
         for operand in expression.operands:
@@ -97,15 +97,15 @@ def substitute(expression: Expression, given: Mapping[int, Expression]) -> Expre
     return Operation(expression.name, expression.dtype, operands)
 
 
-def behind(expression: Expression, casts: Collection[str]) -> Expression:
-    """What a chain of ops called so starts from."""
+def without_casts(expression: Expression, casts: Collection[str]) -> Expression:
+    """The operand of a chain of casts with these names."""
     while isinstance(expression, Operation) and expression.name in casts:
         (expression,) = expression.operands
     return expression
 
 
 def is_small(expression: Expression) -> bool:
-    """Whether the expression is within the limits of what a bundle may hold."""
+    """Whether the expression is within the limits of a bundle."""
     pending, size = [(expression, 1)], 0
     while pending:
         part, depth = pending.pop()

@@ -1,8 +1,7 @@
-"""The values of a reference's steps in float64, each with the error a kernel may make.
+"""The values of a reference's steps in float64, each with the error of a kernel.
 
-How errors go through a step: a contraction keeps those of its inputs relative to the
-largest element, as the errors of a sum's terms mostly cancel; everything else takes the
-sum of the worst cases.
+A contraction keeps the errors of its inputs relative to the largest element, as errors
+of the terms that are added mostly cancel; other steps add up the worst cases.
 """
 
 from __future__ import annotations
@@ -33,7 +32,7 @@ from alcop_mlir.reference.steps import (
 
 F32_STEP = 2.0**-23  # largest relative error of one truncated f32 operation
 _MAX_TERMS = 2**27  # elements of what a reduction combines; 1 GiB each
-# How each op combines, and what it starts from.
+# The function of each combining op, and its neutral element.
 _REDUCERS = {
     "arith.addf": (np.add, 0.0),
     "arith.addi": (np.add, 0.0),
@@ -53,10 +52,10 @@ def step_values(
     kinds: Mapping[str, str],
     sizes: Mapping[str, int],
 ) -> dict[str, Bounded]:
-    """What each step's `out` holds, by name.
+    """The value of each step's `out`, by name.
 
     arrays, kinds: values and dtypes of the function's arrays before it runs
-    sizes: those that the steps name
+    sizes: of the names that steps use
     Raises LaunchError where there is too much to compute, or steps do not fit.
     """
     known = {name: Bounded(array) for name, array in arrays.items()}
@@ -96,8 +95,8 @@ def _value(
             shape = _numbers(step.shape, sizes)
             return _each(lambda array: array.reshape(shape), known[step.source])
         case Slice():
-            place = _place(step)
-            return _each(lambda array: array[place], known[step.source])
+            selected = _selection(step)
+            return _each(lambda array: array[selected], known[step.source])
         case Insert():
             return _insert(step, known[step.target], known[step.source])
         case WindowViews():
@@ -111,7 +110,7 @@ def _contraction(step: Einsum, known: Mapping[str, Bounded], dtype: str) -> Boun
     if step.init is not None:
         exact, error = exact + known[step.init].values, known[step.init].error
         terms += 1
-    relative = _error_of_sums(terms, step.sums)
+    relative = _accumulation_error(terms, step.sums)
     relative += _relative_error(lhs) + _relative_error(rhs)
     if step.precision is not None:
         relative += 2 * ROUNDING[step.precision]
@@ -121,7 +120,7 @@ def _contraction(step: Einsum, known: Mapping[str, Bounded], dtype: str) -> Boun
 def _integer_contraction(
     step: Einsum, known: Mapping[str, Bounded], dtype: str
 ) -> Bounded:
-    """Exact, unless the factors are not."""
+    """The value, exact if A and B are."""
     lhs, rhs = known[step.lhs], known[step.rhs]
     exact, error = _einsum(step.maps, lhs.values, rhs.values), np.zeros(())
     if np.any(lhs.error) or np.any(rhs.error):
@@ -168,7 +167,7 @@ def _combined(step: Reduction, terms: Array, error: Any, kept: int) -> Bounded:
     errors = np.broadcast_to(error, terms.shape)
     result = combine.reduce(terms, axis=axes, initial=start)
     if combine is np.add:
-        # Partial sums may be larger than the sum: as large as random ones are.
+        # Partial results may be larger than the last: as large as for random terms.
         size = np.abs(result) + np.sqrt(np.square(terms).sum(axes))
         moved = errors.sum(axes) + count * ROUNDING[step.dtype] * size
     elif combine is np.multiply:
@@ -181,8 +180,8 @@ def _combined(step: Reduction, terms: Array, error: Any, kept: int) -> Bounded:
 
 def _insert(step: Insert, target: Bounded, source: Bounded) -> Bounded:
     values, errors = target.values.astype(np.float64), _errors(target).copy()
-    values[_place(step)] = source.values.reshape(step.sizes)
-    errors[_place(step)] = _errors(source).reshape(step.sizes)
+    values[_selection(step)] = source.values.reshape(step.sizes)
+    errors[_selection(step)] = _errors(source).reshape(step.sizes)
     return Bounded(values, errors)
 
 
@@ -192,7 +191,7 @@ def _windows(step: WindowViews, array: Array) -> Array:
     return np.take(array, places, axis=step.dimension)
 
 
-def _place(step: Slice | Insert) -> tuple[slice, ...]:
+def _selection(step: Slice | Insert) -> tuple[slice, ...]:
     return tuple(
         slice(offset, offset + max(0, (size - 1) * stride + 1), max(1, stride))
         for offset, size, stride in zip(
@@ -212,7 +211,7 @@ def _arranged(
     def arrange(array: Array, own: str) -> Array:
         picked = array[tuple(0 if loop == "." else slice(None) for loop in own)]
         own = own.replace(".", "")
-        order = sorted(range(len(own)), key=lambda place: loops.index(own[place]))
+        order = sorted(range(len(own)), key=lambda number: loops.index(own[number]))
         places = tuple(slice(None) if loop in own else None for loop in loops)
         return picked.transpose(order)[places]
 
@@ -223,7 +222,7 @@ def _arranged(
 
 
 def _each(function: Any, given: Bounded) -> Bounded:
-    """The function of the values, and of their errors where each has its own."""
+    """`function` of the values, and of their errors if each value has its own."""
     error = function(given.error) if np.ndim(given.error) else given.error
     return Bounded(function(given.values), error)
 
@@ -233,15 +232,15 @@ def _einsum(maps: str, lhs: Array, rhs: Array) -> Array:
 
 
 def _terms(step: Einsum, lhs: Array, rhs: Array) -> int:
-    """How many products are added for each element."""
+    """The number of terms that are added for each element."""
     (left, right), out = operand_maps(step)
     sizes = dict(zip(left, lhs.shape, strict=True))
     sizes.update(zip(right, rhs.shape, strict=True))
     return math.prod(size for loop, size in sizes.items() if loop not in out)
 
 
-def _error_of_sums(terms: int, dtype: str) -> float:
-    """Of so many terms; in f32 of tensor cores, which truncate."""
+def _accumulation_error(terms: int, dtype: str) -> float:
+    """The relative error of adding so many terms; tensor cores truncate in f32."""
     if dtype == "f32":
         return terms * F32_STEP
     # Rounded to nearest, one after the other: as likely up as down.
@@ -260,7 +259,7 @@ def _errors(given: Bounded) -> Array:
 
 
 def _largest(array: Array) -> float:
-    """Of those that are finite."""
+    """The largest finite magnitude."""
     finite = np.where(np.isfinite(array), np.abs(array), 0.0)
     return float(finite.max(initial=0.0))
 

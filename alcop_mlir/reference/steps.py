@@ -1,7 +1,7 @@
-"""What a function ought to compute, as data: steps that make one array after the other.
+"""What a function should compute, as data: steps that each compute one array.
 
-An array has a name: that of a parameter of the function, or of a step's `out`. A name
-stands for one value: steps that use a parameter come before the one that ends in it.
+Arrays have names: that of a parameter of the function, or of a step's `out`. A name has
+one value: steps that read a parameter come before the step whose `out` is that name.
 `maps` says which loops index each operand, as einsum does: "mk,kn->mn"; "." is index 0.
 """
 
@@ -28,11 +28,12 @@ Size = int | str  # a number, or the name of a size known when arrays are given
 
 @dataclass(frozen=True)
 class Einsum:
-    """`out = einsum(maps, lhs, rhs)`, plus the array called `init` where there is one.
+    """`out = einsum(maps, lhs, rhs)`, plus the array named `init` if there is one.
 
     precision: what the kernel rounds lhs and rhs to before it multiplies, if it does
     dtype:     of `out`
-    sums:      of the sums that are rounded to it; tensor cores know f32 and i32 only
+    `sums`:    the accumulator type, which is rounded to it; tensor cores support f32
+               and i32 only
     """
 
     lhs: str
@@ -68,10 +69,10 @@ class Map:
 
 @dataclass(frozen=True)
 class Reduction:
-    """`out` combines `expression(inputs)` over the loops that are not in it.
+    """`out` is `expression(inputs)` combined over the loops that do not index it.
 
-    combine: the op that does, starting from the array `init` where there is one
-    dtype:   that it works in
+    combine: the combining op; it starts from the array `init` if there is one
+    dtype:   the type that it computes in
     """
 
     inputs: tuple[str, ...]
@@ -120,7 +121,7 @@ class Slice:
 
 @dataclass(frozen=True)
 class Insert:
-    """`out` is `target` with `source` in the place that a `Slice` would take."""
+    """`out` is `target` with `source` instead of the elements of a `Slice`."""
 
     source: str
     target: str
@@ -137,9 +138,9 @@ class Insert:
 
 @dataclass(frozen=True)
 class WindowViews:
-    """`out` is `source` with two dimensions in place of `dimension`.
+    """`out` is `source` with two dimensions instead of `dimension`.
 
-    The index there is `position * stride + tap * dilation`, as in convolutions.
+    The index of that is `position * stride + tap * dilation`, as in convolutions.
     """
 
     source: str
@@ -158,7 +159,7 @@ class WindowViews:
 
 Step = Einsum | Map | Reduction | Reshape | Slice | Insert | WindowViews
 _StepT = TypeVar("_StepT", bound=Step)
-# What stored steps call them.
+# The names of steps in stored files.
 _KINDS: dict[str, type[Step]] = {
     "contraction": Einsum,
     "map": Map,
@@ -180,7 +181,7 @@ def operand_maps(step: Einsum | Map | Reduction) -> tuple[list[str], str]:
 
 
 def renamed(step: _StepT, names: Mapping[str, str]) -> _StepT:
-    """`step` with other names for some arrays."""
+    """`step` with some arrays renamed."""
     changes: dict[str, Any] = {
         field.name: names.get(getattr(step, field.name), getattr(step, field.name))
         for field in fields(step)
@@ -239,7 +240,7 @@ def _step(value: Any) -> Step:
     if isinstance(step, Einsum | Map | Reduction):
         _check_maps(step)
     if isinstance(step, Slice | Insert):
-        _check_places(step)
+        _check_ranks(step)
     return step
 
 
@@ -305,6 +306,6 @@ def _repeats(loops: str) -> bool:
     return re.search(r"([A-Za-z]).*\1", loops) is not None
 
 
-def _check_places(step: Slice | Insert) -> None:
+def _check_ranks(step: Slice | Insert) -> None:
     if len({len(step.offsets), len(step.sizes), len(step.strides)}) != 1:
         raise ConfigError("reference: offsets, sizes and strides of different ranks")

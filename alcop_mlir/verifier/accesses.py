@@ -1,4 +1,4 @@
-"""Who touches which slot of the buffers that asynchronous copies fill."""
+"""Which ops access which slot of the buffers that asynchronous copies fill."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _VIEWS = frozenset(
     memref.reinterpret_cast memref.transpose memref.memory_space_cast
     """.split()
 )
-# What an op does through the operand of that number.
+# How an op accesses the operand of each number.
 _TOUCHES: dict[str, dict[int, str]] = {
     "alcop.async_copy": {0: READ, 1: COPY},
     "nvgpu.device_async_copy": {0: COPY},
@@ -38,9 +38,9 @@ _LDMATRIX_RANK = 2  # it reads rows and columns of a matrix
 
 @dataclass(frozen=True)
 class SlotAccess:
-    """`op` touches a slot of `buffer`.
+    """`op` accesses a slot of `buffer`.
 
-    slot: an integer, or the value that is it; None where slots cannot be told apart
+    slot: an integer, or a value; None where the slot is not known
     """
 
     op: Any
@@ -50,7 +50,7 @@ class SlotAccess:
 
     @property
     def slots(self) -> int:
-        """How many the buffer has."""
+        """The number of slots of the buffer."""
         return self.buffer.type.shape[0]
 
     def __str__(self) -> str:
@@ -60,7 +60,7 @@ class SlotAccess:
 def find_accesses(kernel: Any) -> list[SlotAccess]:
     """All accesses to the buffers that asynchronous copies of `kernel` fill.
 
-    Buffers with an access whose slot cannot be told are left out.
+    Buffers with an access whose slot is not known are left out.
     """
     found: list[SlotAccess] = []
 
@@ -99,7 +99,7 @@ def _origin(memref: Any) -> tuple[Any, list[Any]]:
 
 
 def _slot_of_view(views: list[Any]) -> Any:
-    """The one index along the first dimension that the views leave, or None."""
+    """The index along the first dimension that the views select, or None."""
     first = next((view for view in views if view.name != "memref.cast"), None)
     if first is None or first.name != "memref.subview":
         return None
@@ -116,7 +116,7 @@ def _slot_of_op(op: Any, number: int, buffer: Any) -> Any:
 
 
 def _rank(op: Any, whole: int) -> int:
-    """Dimensions of the buffer, from the last on, that `op` goes along."""
+    """The number of the buffer's last dimensions that `op` accesses."""
     if op.name in _WHOLE:
         return whole
     if op.name == "nvgpu.ldmatrix":

@@ -1,10 +1,10 @@
 """Checks pipelined programs by running them on slots: `check(op)`.
 
-For the IR after alcop-expand-pipelines or any later pass, as long as it holds scf loops
-and memrefs. It shares no code with the passes that make pipelines. Every kernel is run
-with its loops as they are, the integers that decide slots, branches and commit groups
-computed, and nothing else; what the kernel is not compiled with (sizes, what it loads)
-takes small values in turn, so that loops run 0, 1, 2, ... times. On the way:
+For the IR after alcop-expand-pipelines or any later pass that keeps scf loops and
+memrefs. It shares no code with the passes that build pipelines. Each kernel is run, and
+only the integers that decide slots, branches and commit groups are computed; numbers
+that are not known at compile time (sizes, loaded values) take small values in turn, so
+that loops run 0, 1, 2, ... times. What is checked:
 
 - every read of a slot comes after a wait that covers its copies, and a barrier
 - no slot is filled while threads may still read it
@@ -12,9 +12,9 @@ takes small values in turn, so that loops run 0, 1, 2, ... times. On the way:
 - a wait covers the group that it names
 - when the kernel ends no copy is in flight
 
-Only buffers that asynchronous copies fill, and whose slots can be told apart, are
-followed. A branch whose condition is not known is taken both ways; waits, barriers and
-commits in it count for nothing.
+Only buffers that asynchronous copies fill, and whose slots are known, are followed. A
+branch whose condition is not known is taken both ways; waits, barriers and commits in
+it are ignored.
 """
 
 from __future__ import annotations
@@ -36,9 +36,9 @@ from alcop_mlir.verifier.slot_state import State
 from alcop_mlir.verifier.values import COMMITS, Environment, is_computable
 
 KERNELS = ("gpu.func", "gpu.launch", "func.func")
-MAX_VIOLATIONS = 8  # of a kernel: those after the first few follow from them
-MAX_ITERATIONS = 20_000  # of a run; what comes later is taken for right
-# Regions that run, and how often they are run here; a loop once more than once.
+MAX_VIOLATIONS = 8  # of a kernel: later ones mostly follow from the first few
+MAX_ITERATIONS = 20_000  # of a run; later ones are not checked
+# Regions that run at least once, and how often they are run here; a loop twice.
 _RUN_SURELY = {
     "gpu.launch": 1,
     "scf.forall": 1,
@@ -49,7 +49,7 @@ _RUN_SURELY = {
 
 @dataclass(frozen=True)
 class Violation:
-    """What is wrong, at the op where it shows."""
+    """What is wrong, diagnosed at `op`."""
 
     op: Any
     message: str
@@ -61,7 +61,7 @@ def check(op: Any) -> list[Violation]:
 
 
 def _kernels(op: Any) -> list[Any]:
-    """The innermost kernels in `op` that hold asynchronous copies."""
+    """The innermost kernels in `op` that have asynchronous copies."""
     found: dict[Any, None] = {}
 
     def visit(inner: Any) -> Any:
@@ -93,12 +93,12 @@ def _check_kernel(kernel: Any) -> list[Violation]:
 
 
 class _Stopped(Exception):
-    """Enough is known: the run need not go on."""
+    """The run is stopped early."""
 
 
 @dataclass
 class _Run:
-    """One run of a kernel, with one assignment of what is not known."""
+    """One run of a kernel, with one assignment of the free numbers."""
 
     program: SlotProgram
     values: Environment
@@ -109,7 +109,7 @@ class _Run:
     ignored: set[Any] = field(default_factory=set)  # buffers
 
     def violations(self) -> Iterator[Violation]:
-        """Run it; what went wrong."""
+        """Run the kernel; returns what is wrong."""
         try:
             for region in self.program.root.regions:
                 self._ops(region)
@@ -121,7 +121,7 @@ class _Run:
                 yield wrong
 
     def _ops(self, nodes: tuple[Node, ...]) -> list[int | None]:
-        """Run the ops of a block; what its terminator yields."""
+        """Run the ops of a block; returns what its terminator yields."""
         yielded: list[int | None] = []
         for node in nodes:
             if node.name == "scf.yield":
@@ -143,21 +143,21 @@ class _Run:
 
     def _touch(self, node: Node) -> None:
         for access in node.accesses:
-            place = self._place(access)
-            if place is None:
+            slot_id = self._slot_id(access)
+            if slot_id is None:
                 continue
             if access.kind == COPY:
-                wrong = self.state.copy_into(place)
+                wrong = self.state.copy_into(slot_id)
             elif access.kind == STORE:
-                wrong = self.state.store_into(place)
+                wrong = self.state.store_into(slot_id)
             else:
-                wrong = self.state.read(place)
+                wrong = self.state.read(slot_id)
             if wrong:
                 self._say(
-                    access.buffer, node.op, f"slot {place[1]} of {access} {wrong}"
+                    access.buffer, node.op, f"slot {slot_id[1]} of {access} {wrong}"
                 )
 
-    def _place(self, access: SlotAccess) -> tuple[int, int] | None:
+    def _slot_id(self, access: SlotAccess) -> tuple[int, int] | None:
         """Buffer and slot; None where the buffer is not followed."""
         if access.buffer in self.ignored:
             return None
@@ -187,7 +187,7 @@ class _Run:
         if len(self.found) >= MAX_VIOLATIONS:
             raise _Stopped
 
-    # -- synchronisation: where it may not run, nothing is relied on -----------------
+    # -- synchronisation: ignored where it may not run -------------------------------
 
     def _commit(self, node: Node) -> None:
         group = None if self.uncertain else self.state.commit()
@@ -240,7 +240,7 @@ class _Run:
             self._may_run(node)
             return
         index, seen = lower, dict[Any, int]()
-        # Where nothing depends on the index, an equal state goes on equally.
+        # Where nothing depends on the index, equal states lead to equal states.
         may_skip = node.arguments[0] not in self.program.values.needed
         while index < upper:
             if may_skip and not self.uncertain:
@@ -259,7 +259,7 @@ class _Run:
             self.values.set(result, value)
 
     def _relative(self, node: Node, carried: list[int | None]) -> tuple[Any, ...]:
-        """Needed carried values; of groups how many were made since."""
+        """Needed carried values; for groups the number of later ones."""
         needed = self.program.values.needed
         return tuple(
             self.state.groups_made - value

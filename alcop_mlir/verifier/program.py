@@ -1,4 +1,4 @@
-"""A kernel reduced to what decides its slots: what pipeline_check runs."""
+"""A kernel reduced to the ops that decide its slots: what `check` runs."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _WAITS = ("nvgpu.device_async_wait", "alcop.consumer_wait")
 
 @dataclass(frozen=True, eq=False)
 class Node:
-    """An op that matters, its parts at hand; `regions` are of one block each."""
+    """An op that matters for slots, with its parts; `regions` have one block each."""
 
     op: Any
     name: str
@@ -34,7 +34,7 @@ class Node:
 
 
 class SlotProgram:
-    """A kernel without what does not matter for its slots."""
+    """A kernel without the ops that do not matter for its slots."""
 
     def __init__(self, kernel: Any, accesses: list[SlotAccess]):
         self._accesses: dict[Any, list[SlotAccess]] = defaultdict(list)
@@ -57,7 +57,7 @@ class SlotProgram:
         self.last_copies = {self.numbers[b]: last[b] for b in buffers}
 
     def _find_eventful(self, op: Any) -> bool:
-        """Whether `op` or what it holds touches slots or synchronises."""
+        """Whether `op` or an op inside accesses slots or synchronises."""
         found = op in self._accesses or op.name in _SYNCHRONISATION
         for region in op.regions:
             for block in region.blocks:

@@ -1,16 +1,15 @@
-"""What is known of shared slots while a pipelined program runs: who may touch them.
+"""The state of shared slots while a pipelined program runs: which accesses are legal.
 
-One thread is followed; the others are represented by barriers. All threads run the same
-program, so that what this thread did to a slot since the last barrier, another thread
-may be doing now:
+One thread is followed; barriers represent the others. All threads run the same program,
+so that another thread may be doing now what this thread did since the last barrier:
 
   a slot may be read     if its copies landed (a wait covers their group) before the
                          last barrier: each thread waits for its own copies only
   a slot may be refilled if its last read was before the last barrier
 
-And the slot that is read is the one that was waited for last, not an older tile's.
+And the slot that is read must be the one that was waited for last, not an older one.
 
-Of MLIR this file knows nothing.
+This file does not depend on MLIR.
 """
 
 from __future__ import annotations
@@ -19,8 +18,8 @@ from collections.abc import Hashable, Iterable
 from dataclasses import dataclass, field
 
 _NEVER = -1
-_REMEMBERED = 64  # groups; nobody waits for older ones
-Place = tuple[int, int]  # number of a buffer, slot in it
+_REMEMBERED = 64  # groups; no wait is for an older one
+SlotId = tuple[int, int]  # number of a buffer, slot in it
 
 
 @dataclass
@@ -38,7 +37,7 @@ class _Slot:
     released: bool = False
 
     def joined(self, other: _Slot) -> _Slot:
-        """What holds of both: the worse of each."""
+        """The state after either of two ways: the worse of each field."""
         return _Slot(
             self.in_flight or other.in_flight,
             max(self.filled, other.filled),
@@ -54,31 +53,31 @@ class State:
     made:    what each group copied into, by its number
     awaited: of each buffer, the slots that the last wait for any of its copies named
 
-    Each method that does something returns what is wrong with it, "" if nothing.
+    Methods for accesses return what is wrong with the access, "" if nothing.
     """
 
     barriers: int = 0
     groups_made: int = 0
-    groups: list[tuple[int, frozenset[Place]]] = field(default_factory=list)
-    open_group: frozenset[Place] = frozenset()
-    made: dict[int, frozenset[Place]] = field(default_factory=dict)
-    awaited: dict[int, frozenset[Place]] = field(default_factory=dict)
-    slots: dict[Place, _Slot] = field(default_factory=dict)
+    groups: list[tuple[int, frozenset[SlotId]]] = field(default_factory=list)
+    open_group: frozenset[SlotId] = frozenset()
+    made: dict[int, frozenset[SlotId]] = field(default_factory=dict)
+    awaited: dict[int, frozenset[SlotId]] = field(default_factory=dict)
+    slots: dict[SlotId, _Slot] = field(default_factory=dict)
 
-    def copy_into(self, place: Place) -> str:
+    def copy_into(self, slot_id: SlotId) -> str:
         """Issue an asynchronous copy."""
-        self._slot(place).in_flight = True
-        self.open_group |= {place}
-        return self._refill(place)
+        self._slot(slot_id).in_flight = True
+        self.open_group |= {slot_id}
+        return self._refill(slot_id)
 
-    def store_into(self, place: Place) -> str:
+    def store_into(self, slot_id: SlotId) -> str:
         """Store by the thread itself."""
-        self._slot(place).filled = self.barriers
-        return self._refill(place)
+        self._slot(slot_id).filled = self.barriers
+        return self._refill(slot_id)
 
-    def read(self, place: Place) -> str:
+    def read(self, slot_id: SlotId) -> str:
         """Read what any thread has put there."""
-        slot = self._slot(place)
+        slot = self._slot(slot_id)
         slot.read, slot.released = self.barriers, False
         if slot.in_flight:
             return "is read while a copy into it is in flight: no wait covers its group"
@@ -86,7 +85,7 @@ class State:
             return "is read and was never filled"
         if slot.filled == self.barriers:
             return "is read with no barrier since its copies landed"
-        if place not in self.awaited.get(place[0], (place,)):
+        if slot_id not in self.awaited.get(slot_id[0], (slot_id,)):
             return "is read, but the last wait was for another slot"
         return ""
 
@@ -103,31 +102,31 @@ class State:
         """Wait until at most that many of the youngest groups are in flight."""
         landed = self.groups[: max(0, len(self.groups) - younger)]
         self.groups = self.groups[len(landed) :]
-        still = self.open_group.union(*(places for _, places in self.groups))
-        for _, places in landed:
-            for place in places:
-                slot = self._slot(place)
-                slot.in_flight = place in still
+        still = self.open_group.union(*(slot_ids for _, slot_ids in self.groups))
+        for _, slot_ids in landed:
+            for slot_id in slot_ids:
+                slot = self._slot(slot_id)
+                slot.in_flight = slot_id in still
                 slot.filled = self.barriers
 
     def name_awaited(self, group: int | None) -> None:
-        """A wait named this group; None where it is not known."""
+        """Record which group a wait is for; None where it is not known."""
         if group is None:
             self.awaited.clear()
-        places = self.made.get(-1 if group is None else group, frozenset())
-        for buffer in {place[0] for place in places}:
-            self.awaited[buffer] = frozenset(p for p in places if p[0] == buffer)
+        slot_ids = self.made.get(-1 if group is None else group, frozenset())
+        for buffer in {slot_id[0] for slot_id in slot_ids}:
+            self.awaited[buffer] = frozenset(p for p in slot_ids if p[0] == buffer)
 
     def younger_than(self, group: int) -> int:
         """Groups that were committed after the group of that number."""
         return self.groups_made - 1 - group
 
     def barrier(self) -> None:
-        """All threads got here."""
+        """All threads have arrived."""
         self.barriers += 1
 
     def release(self) -> None:
-        """All reads so far may be over once somebody acquires."""
+        """Release all reads so far: they are over after the next acquire."""
         for slot in self.slots.values():
             slot.released = True
 
@@ -137,21 +136,21 @@ class State:
             if slot.released:
                 slot.read = _NEVER
 
-    def in_flight(self) -> set[Place]:
+    def in_flight(self) -> set[SlotId]:
         """Slots that a copy may still land in."""
-        return {place for place, slot in self.slots.items() if slot.in_flight}
+        return {slot_id for slot_id, slot in self.slots.items() if slot.in_flight}
 
-    def forget(self, places: Iterable[Place]) -> None:
-        """These are not followed any more."""
-        gone = frozenset(places)
-        self.groups = [(number, held - gone) for number, held in self.groups]
+    def forget(self, slot_ids: Iterable[SlotId]) -> None:
+        """Stop following these slots."""
+        gone = frozenset(slot_ids)
+        self.groups = [(number, copied - gone) for number, copied in self.groups]
         self.open_group -= gone
-        for place in gone:
-            self.slots.pop(place, None)
+        for slot_id in gone:
+            self.slots.pop(slot_id, None)
 
     def clone(self) -> State:
-        """A state of its own."""
-        slots = {place: _Slot(**vars(slot)) for place, slot in self.slots.items()}
+        """An independent copy."""
+        slots = {slot_id: _Slot(**vars(slot)) for slot_id, slot in self.slots.items()}
         return State(
             self.barriers,
             self.groups_made,
@@ -163,32 +162,32 @@ class State:
         )
 
     def join(self, other: State) -> None:
-        """Become what holds on two ways, on which no group was made or waited for."""
+        """Become the state after either of two ways without commits and waits."""
         self.open_group |= other.open_group
-        for place in {*self.slots, *other.slots}:
-            mine, its = self._slot(place), other._slot(place)
-            self.slots[place] = mine.joined(its)
+        for slot_id in {*self.slots, *other.slots}:
+            mine, its = self._slot(slot_id), other._slot(slot_id)
+            self.slots[slot_id] = mine.joined(its)
 
     def signature(self) -> Hashable:
-        """Equal for states from which the same things can go wrong."""
+        """Equal for states from which the same violations can follow."""
         now = self.barriers
         slots = {
-            (place, s.in_flight, _age(s.filled, now), _age(s.read, now), s.released)
-            for place, s in self.slots.items()
+            (slot_id, s.in_flight, _age(s.filled, now), _age(s.read, now), s.released)
+            for slot_id, s in self.slots.items()
         }
-        held = tuple(places for _, places in self.groups)
+        copied = tuple(slot_ids for _, slot_ids in self.groups)
         awaited = frozenset(self.awaited.items())
-        return frozenset(slots), held, self.open_group, awaited
+        return frozenset(slots), copied, self.open_group, awaited
 
-    def _refill(self, place: Place) -> str:
-        if self._slot(place).read == self.barriers:
+    def _refill(self, slot_id: SlotId) -> str:
+        if self._slot(slot_id).read == self.barriers:
             return "is filled with no barrier since it was last read"
         return ""
 
-    def _slot(self, place: Place) -> _Slot:
-        return self.slots.setdefault(place, _Slot())
+    def _slot(self, slot_id: SlotId) -> _Slot:
+        return self.slots.setdefault(slot_id, _Slot())
 
 
 def _age(time: int, now: int) -> int:
-    """Never, before the last barrier, since."""
+    """0: never; 1: before the last barrier; 2: since then."""
     return 0 if time == _NEVER else 1 + (time == now)

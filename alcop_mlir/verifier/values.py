@@ -1,8 +1,8 @@
-"""Integers of a program that is run: which are needed, what they are.
+"""Integers of a program that is run: which are needed, and their values.
 
-Only those are computed that decide slots, branches, trip counts and commit groups. What
-such a number comes from and cannot be computed (a size, a load) is *free*, if a loop's
-bounds depend on it: it takes small values in turn. Other unknown numbers stay unknown.
+Only integers that decide slots, branches, trip counts and commit groups are computed.
+A number that they depend on and that cannot be computed (a size, a load) is *free* if a
+loop's bounds depend on it: it takes small values in turn. Others stay unknown.
 """
 
 from __future__ import annotations
@@ -23,10 +23,10 @@ _MIXED_RUNS = 12  # in which sizes differ from each other
 
 
 class Values:
-    """What has to be computed to run some loops and branches."""
+    """The values that must be computed to run some loops and branches."""
 
     def __init__(self, wanted: Iterable[Any], loops: Iterable[Any]):
-        """`loops` are run; their bounds are wanted too."""
+        """`loops` are run: their bounds are needed too."""
         self.needed: set[Any] = set()
         self.leaves: set[Any] = set()
         self._free: dict[Any, int] = {}
@@ -42,7 +42,7 @@ class Values:
             self._name_roles(loop)
 
     def assignments(self, slots: int) -> Iterator[Assignment]:
-        """What the free numbers are in each run; trip counts up to two rounds."""
+        """The free numbers of each run; trip counts are up to two slot periods."""
         if not self._free:
             yield {}
             return
@@ -71,7 +71,7 @@ class Values:
             self._scale[leaf] = min(step, self._scale.get(leaf, step))
 
     def _name_roles(self, loop: Any) -> None:
-        """What is a bound itself; an upper one counts most, as it makes loops run."""
+        """Set the role of free bounds; that of an upper bound takes precedence."""
         for role in (_LOWER, _STEP):
             bound = _bounds(loop)[role]
             if bound in self._free and bound not in self._uppers:
@@ -101,7 +101,7 @@ class Environment:
         self._needed = needed
 
     def get(self, value: Any) -> int | None:
-        """What `value` is; an integer is itself."""
+        """The number that `value` is; an integer is itself."""
         if isinstance(value, int):
             return value
         if value not in self._known and value in self._needed:
@@ -109,7 +109,7 @@ class Environment:
         return self._known.get(value)
 
     def set(self, value: Any, known: int | None) -> None:
-        """From now on `value` is that."""
+        """Set the number that `value` is."""
         self._known[value] = known
 
     def compute(self, op: Any, operands: list[Any], result: Any) -> None:
@@ -117,7 +117,7 @@ class Environment:
         self._known[result] = _computed(op, [self.get(v) for v in operands])
 
     def _compute_outside(self, value: Any) -> None:
-        """What was not computed on the way stands before the kernel."""
+        """Compute a value from outside of the kernel, which was not run."""
         owner = value.owner
         if not isinstance(owner, ir.Block) and is_computable(owner.operation):
             self.compute(owner.operation, list(owner.operation.operands), value)
@@ -129,7 +129,7 @@ def is_computable(op: Any) -> bool:
 
 
 def constant(value: Any) -> int | None:
-    """The integer that `arith.constant` makes, or None."""
+    """The integer that `value` is if it is an `arith.constant`, or None."""
     owner = value.owner
     if isinstance(owner, ir.Block) or owner.operation.name != "arith.constant":
         return None

@@ -122,7 +122,7 @@ def test_loops_are_named_by_what_they_do(maps: str, shapes: str, expected: str) 
 
 
 def square_product(first: str, second: str, yielded: str = "%s") -> Computation:
-    """Of a linalg.generic over the loops of a product, with that body."""
+    """Of a linalg.generic over the loops of a contraction, with that body."""
     square = "memref<4x4xf32>"
     maps = ", ".join(
         f"affine_map<(m, n, k) -> ({dims})>" for dims in ("m, k", "k, n", "m, n")

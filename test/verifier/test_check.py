@@ -153,7 +153,7 @@ LAUNCH = """
 
 
 def test_numbers_from_outside_of_the_kernel() -> None:
-    """Constants and bounds of a launch stand before it; its loops run all the same."""
+    """Constants and bounds of a launch are outside of it; its loops run anyway."""
     text = LAUNCH.replace("memref.store %y, %A", "memref.store %y, %B").replace(
         "%n: index", "%B: memref<64x32xf32>, %n: index"
     )

@@ -1,8 +1,10 @@
-"""Which value each array of a function holds, as the ops that change it are read.
+"""Which value each memref or tensor of a function has, while its ops are read in order.
 
-A memref holds one value after the other, a tensor one for good. A value is a number, if
-all elements are that, or has a name: a parameter's, or that of the step that made it.
-What is read through a view is a step of its own, and so is what is written.
+A memref has one value after the other, a tensor has one value. A value is a number, if
+all elements are that number, or has a name: of a parameter, or of the step that
+computes it. Reading or writing through a view is a step of its own.
+
+What is called an array here is a memref or a tensor.
 """
 
 from __future__ import annotations
@@ -20,7 +22,7 @@ UNWRITTEN = Constant(math.nan)
 
 
 class NotUnderstood(Exception):
-    """An op uses an array in a way that steps cannot say."""
+    """An op uses an array in a way that steps cannot express."""
 
 
 @dataclass(frozen=True)
@@ -41,27 +43,27 @@ class _View:
 
 
 class BufferValues:
-    """What arrays hold now, and the steps that led there.
+    """The current values of arrays, and the steps that compute them.
 
-    shape: of any array, with names for sizes that only arguments tell; None where a
-        size has no name
+    shape: of any array, with names for sizes known at run time only; None where a size
+        has no name
     """
 
     def __init__(self, shape: Callable[[Any], tuple[Size, ...] | None]):
         self.steps: list[Step] = []
         self._shape = shape
-        self._held: dict[Any, Content] = {}
+        self._contents: dict[Any, Content] = {}
         self._views: dict[Any, _View] = {}
 
     def content(self, array: Any) -> Content:
-        """What `array` holds. Raises NotUnderstood where that is not known."""
+        """The value of `array`. Raises NotUnderstood where that is not known."""
         content = self._content(array)
         if content is UNWRITTEN:
             raise NotUnderstood
         return content
 
     def name(self, array: Any) -> str:
-        """What the value of `array` is called."""
+        """The name of the value of `array`."""
         return self.named(self.content(array), array)
 
     def named(self, content: Content, like: Any) -> str:
@@ -72,16 +74,16 @@ class BufferValues:
         return self.add(Map((), f"->{loops(len(shape))}", "", content, shape))
 
     def add(self, step: Step) -> str:
-        """Take in a step; the name of what it makes."""
+        """Append a step; returns the name of its value."""
         name = f"%{len(self.steps)}"
         self.steps.append(replace(step, out=name))
         return name
 
     def write(self, array: Any, content: Content) -> None:
-        """All of `array` holds `content` from now on."""
+        """Set the value of all of `array`."""
         view = self._views.get(array)
         if view is None:
-            self._held[array] = content
+            self._contents[array] = content
             return
         if view.part is not None:
             content = self.insert(array, content, view.part, view.base)
@@ -90,24 +92,24 @@ class BufferValues:
         self.write(view.base, content)
 
     def view(self, array: Any, base: Any, part: Part | None = None) -> None:
-        """Say that `array` shows `base`, or a part of it, in its own shape."""
+        """Make `array` a view of `base`, or of a part of it, in its own shape."""
         self._views[array] = _View(base, part)
 
     def shape(self, array: Any) -> tuple[Size, ...]:
-        """Of an array. Raises NotUnderstood where a size has no name."""
+        """The shape of an array. Raises NotUnderstood where a size has no name."""
         shape = self._shape(array)
         if shape is None:
             raise NotUnderstood
         return shape
 
     def insert(self, array: Any, content: Content, part: Part, target: Any) -> str:
-        """What `target` holds, with the `content` of `array` in place of a part."""
+        """The value of `target` with `content`, of `array`, instead of a part."""
         source = self.named(content, array)
         whole = self.named(self._content(target), target)
         return self.add(Insert(source, whole, "", **vars(part)))
 
     def part(self, array: Any, part: Part) -> Content:
-        """What a part of `array` holds, in the part's own shape."""
+        """The value of a part of `array`, in the part's own shape."""
         content = self.content(array)
         if isinstance(content, Constant):
             return content
@@ -117,7 +119,7 @@ class BufferValues:
         """As `content`, or UNWRITTEN."""
         view = self._views.get(array)
         if view is None:
-            return self._held.get(array, UNWRITTEN)
+            return self._contents.get(array, UNWRITTEN)
         if view.part is not None:
             content, sizes = self.part(view.base, view.part), view.part.sizes
         else:

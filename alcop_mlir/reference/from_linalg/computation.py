@@ -1,7 +1,7 @@
 """What a function computes, as the steps of a reference.
 
-Read from the function as it was given, before any pass: the passes' own idea of it
-(`contractions.py`) is what the result is checked against. Works on memrefs and tensors.
+The steps are read from the function as it was given, before any pass: they are used to
+check what passes make of it (by `contractions.py`). Works on memrefs and tensors.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ _RESHAPES = frozenset(
 
 @dataclass(frozen=True)
 class Computation:
-    """The steps of a function; `unknown` is the first op that is none, if any."""
+    """The steps of a function; `unknown` is the first unsupported op, if any."""
 
     steps: tuple[Step, ...]
     unknown: Any | None = None
@@ -53,9 +53,9 @@ def result_name(number: int, results: int) -> str:
 
 
 def computation(func: Any, allow_tf32: bool = False) -> Computation:
-    """The steps of the `func.func`; none where it holds what steps cannot say.
+    """The steps of the `func.func`; none if it has ops that steps cannot express.
 
-    allow_tf32: whether products of f32 may round their factors to tf32
+    allow_tf32: whether contractions of f32 may round A and B to tf32
     """
     values = BufferValues(_Shapes(func).shape)
     block = func.regions[0].blocks[0]
@@ -80,7 +80,7 @@ def _is_evaluated(array: Any) -> bool:
 
 
 def _read(op: Any, values: BufferValues, allow_tf32: bool) -> None:
-    """Take in `op`. Raises NotUnderstood where steps cannot say it."""
+    """Add the steps of `op`. Raises NotUnderstood where steps cannot express it."""
     if op.name.startswith("linalg."):
         run_linalg(op, values, allow_tf32)
     elif op.name == "memref.copy":
@@ -101,7 +101,7 @@ def _read(op: Any, values: BufferValues, allow_tf32: bool) -> None:
 
 
 def _read_constant(op: Any, values: BufferValues) -> None:
-    """An array of constants is understood where all are one number."""
+    """Set the value of an array constant whose elements are all one number."""
     attribute = op.attributes["value"]
     if isinstance(attribute, ir.DenseElementsAttr) and attribute.is_splat:
         number = float(attribute.get_splat_value().value)
@@ -109,13 +109,13 @@ def _read_constant(op: Any, values: BufferValues) -> None:
 
 
 def _is_scalar_code(op: Any) -> bool:
-    """Whether `op` has to do with numbers only, not with arrays."""
+    """Whether `op` computes with scalars only, not with arrays."""
     every = (*op.operands, *op.results)
     return is_pure(op) and not any(hasattr(value.type, "shape") for value in every)
 
 
 def _part(op: Any) -> Part:
-    """Which part a slice is. Raises NotUnderstood where that is not constant."""
+    """The part that a slice is. Raises NotUnderstood where it is not constant."""
     names = ("static_offsets", "static_sizes", "static_strides")
     offsets, sizes, strides = (tuple(op.attributes[name]) for name in names)
     if min((*offsets, *sizes, *strides), default=0) < 0:
@@ -124,10 +124,10 @@ def _part(op: Any) -> Part:
 
 
 def _finished(values: BufferValues, names: list[tuple[str, Any]]) -> Iterator[Step]:
-    """The steps, with those that end in an argument or result named after it.
+    """The steps; a final value of an argument or result gets the name of that.
 
-    Where two arrays end with one value, or an argument is needed after the step that
-    makes what it ends with, the value is copied at the end.
+    Where two arrays have one final value, or an argument is read after the step that
+    computes its final value, the value is copied at the end.
     """
     finals: dict[str, str] = {}
     copies: list[tuple[str, Content, Any]] = []

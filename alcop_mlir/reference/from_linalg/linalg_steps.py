@@ -1,4 +1,4 @@
-"""The steps that a linalg op is, on the values that its operands hold."""
+"""The steps of a linalg op, on the values of its operands."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ from alcop_mlir.reference.expressions import (
     Expression,
     Operation,
     arguments,
-    behind,
     substitute,
+    without_casts,
 )
 from alcop_mlir.reference.from_linalg.buffer_values import (
     BufferValues,
@@ -30,15 +30,15 @@ from alcop_mlir.reference.from_linalg.loop_bodies import (
     WindowIndex,
     loops_of,
     operand_indices,
-    recipes,
+    output_expressions,
 )
 from alcop_mlir.reference.steps import Einsum, Map, Reduction, Size, WindowViews
 
 _LETTERS = "ijklpqrstuvwxyzabcdefgho"
-# Loop letters of products: rows of C, columns of C, reduced, in all three.
-_PRODUCT_LETTERS = {"m": "mpqr", "n": "nstu", "k": "kxyz", "b": "bcde"}
+# Loop letters of contractions: rows of C, columns of C, reduced, in all three.
+_CONTRACTION_LETTERS = {"m": "mpqr", "n": "nstu", "k": "kxyz", "b": "bcde"}
 _EXACT_CASTS = ("arith.extf", "arith.extsi")
-_PRODUCT_CASTS = (*_EXACT_CASTS, "arith.truncf")
+_CONTRACTION_CASTS = (*_EXACT_CASTS, "arith.truncf")
 _NEUTRAL = {
     "arith.addf": 0.0,
     "arith.addi": 0.0,
@@ -51,14 +51,14 @@ _NEUTRAL = {
 
 
 def run_linalg(op: Any, values: BufferValues, allow_tf32: bool) -> None:
-    """Take in a linalg op. Raises NotUnderstood where steps cannot say it.
+    """Add the steps of a linalg op. Raises NotUnderstood where they cannot express it.
 
-    allow_tf32: whether products of f32 may round their factors to tf32
+    allow_tf32: whether contractions of f32 may round A and B to tf32
     """
     indices = operand_indices(op) or []
     used = [loops_of(one) for one in indices]
     reader = _Reader(op, values, indices, used, allow_tf32)
-    made = [(one.output, reader.content(one)) for one in recipes(op) or ()]
+    made = [(one.output, reader.content(one)) for one in output_expressions(op) or ()]
     if not made:
         raise NotUnderstood
     for number, (output, content) in enumerate(made):
@@ -68,7 +68,7 @@ def run_linalg(op: Any, values: BufferValues, allow_tf32: bool) -> None:
 
 @dataclass(frozen=True)
 class _Reader:
-    """Makes the steps of one op; `used` are the loops of each operand's indices."""
+    """Adds the steps of one op; `used` are the loops of each operand's indices."""
 
     op: Any
     values: BufferValues
@@ -77,14 +77,16 @@ class _Reader:
     allow_tf32: bool
 
     def content(self, recipe: OutputExpression) -> Content:
-        """What the output holds after the op."""
+        """The value of the output after the op."""
         recipe = replace(recipe, expression=self._inlined(recipe.expression))
         if recipe.combine is None:
             return self._map(recipe)
-        factors = _factors(recipe)
-        if factors is None or any(None in self.used[number] for number in factors):
+        multiplied = _multiplied(recipe)
+        if multiplied is None or any(
+            None in self.used[number] for number in multiplied
+        ):
             return self._reduction(recipe)
-        return self._contraction(recipe, factors)
+        return self._contraction(recipe, multiplied)
 
     def _map(self, recipe: OutputExpression) -> Content:
         if isinstance(recipe.expression, Constant):
@@ -121,15 +123,15 @@ class _Reader:
         )
 
     def _contraction(
-        self, recipe: OutputExpression, factors: dict[int, Expression]
+        self, recipe: OutputExpression, multiplied: dict[int, Expression]
     ) -> Content:
-        (lhs, rhs), out = factors, self.used[recipe.output]
+        (lhs, rhs), out = multiplied, self.used[recipe.output]
         self._check_covered([lhs, rhs])
-        types = [self._factor_type(n, factor) for n, factor in factors.items()]
+        types = [self._operand_type(n, operand) for n, operand in multiplied.items()]
         return self.values.add(
             Einsum(
-                self._factor(lhs, factors[lhs]),
-                self._factor(rhs, factors[rhs]),
+                self._operand(lhs, multiplied[lhs]),
+                self._operand(rhs, multiplied[rhs]),
                 "",
                 _einsum(self.used[lhs], self.used[rhs], out),
                 self._start(recipe),
@@ -140,13 +142,13 @@ class _Reader:
         )
 
     def _check_covered(self, numbers: list[int]) -> None:
-        """NotUnderstood where the operands do not tell how often a loop runs."""
+        """Raise NotUnderstood where no operand has the size of a loop."""
         covered = {None, *(loop for n in numbers for loop in self.used[n])}
         if not covered.issuperset(loop for used in self.used for loop in used):
             raise NotUnderstood
 
     def _inlined(self, expression: Expression) -> Expression:
-        """With numbers for operands all of whose elements are that number."""
+        """`expression` with numbers for operands all of whose elements are one."""
         known = {
             number: content
             for number in arguments(expression)
@@ -164,13 +166,13 @@ class _Reader:
         return content
 
     def _name(self, number: int) -> str:
-        """Of an operand, with two dimensions for each window."""
-        name, place = self.values.name(self.op.operands[number]), 0
+        """The name of an operand's value, with two dimensions for each window."""
+        name, position = self.values.name(self.op.operands[number]), 0
         for index in self.indices[number]:
             if isinstance(index, WindowIndex):
-                name = self.values.add(self._windows(name, place, index))
-                place += 1
-            place += 1
+                name = self.values.add(self._windows(name, position, index))
+                position += 1
+            position += 1
         return name
 
     def _windows(self, source: str, dimension: int, window: WindowIndex) -> WindowViews:
@@ -182,7 +184,7 @@ class _Reader:
         )
 
     def _size(self, loop: int) -> Size:
-        """Of a loop, as the operand says that it alone indexes a dimension of."""
+        """The size of a loop: of a dimension that it alone indexes."""
         for number, indices in enumerate(self.indices):
             if loop in indices:
                 shape = self.values.shape(self.op.operands[number])
@@ -190,27 +192,27 @@ class _Reader:
         raise NotUnderstood
 
     def _start(self, recipe: OutputExpression) -> str | None:
-        """What the combining starts from; None where that makes no difference."""
+        """The name of the initial value; None if that is the neutral element."""
         content = self._content(recipe.output)
         if content == Constant(_NEUTRAL.get(recipe.combine or "", math.nan)):
             return None
         return self.values.named(content, self.op.operands[recipe.output])
 
-    def _factor(self, number: int, factor: Expression) -> str:
-        """The name of a product's factor, which may be computed from an operand."""
-        if factor == Argument(number):
+    def _operand(self, number: int, operand: Expression) -> str:
+        """The name of what is multiplied: an operand, or a transform of it."""
+        if operand == Argument(number):
             return self._name(number)
         if self.indices[number] != self.used[number]:
             raise NotUnderstood
         shape = self.values.shape(self.op.operands[number])
         own = loops(len(shape))
-        expression = _renumbered(factor, [number])
+        expression = _renumbered(operand, [number])
         name = self._name(number)
         return self.values.add(Map((name,), f"{own}->{own}", "", expression, shape))
 
-    def _factor_type(self, number: int, factor: Expression) -> str:
-        if isinstance(factor, Operation):
-            return factor.dtype
+    def _operand_type(self, number: int, operand: Expression) -> str:
+        if isinstance(operand, Operation):
+            return operand.dtype
         return self._element_type(number)
 
     def _element_type(self, number: int) -> str:
@@ -235,14 +237,14 @@ class _Reader:
 
 
 def _renumbered(expression: Expression, numbers: list[int]) -> Expression:
-    """With the arguments `numbers` counted from 0."""
-    places = {number: Argument(place) for place, number in enumerate(numbers)}
-    return substitute(expression, places)
+    """`expression` with the arguments `numbers` renumbered from 0."""
+    positions = {number: Argument(position) for position, number in enumerate(numbers)}
+    return substitute(expression, positions)
 
 
-def _factors(recipe: OutputExpression) -> dict[int, Expression] | None:
-    """The two factors of a sum of products, each by the operand that it is made of."""
-    product = behind(recipe.expression, _PRODUCT_CASTS)
+def _multiplied(recipe: OutputExpression) -> dict[int, Expression] | None:
+    """The two expressions that a contraction multiplies, by the operand of each."""
+    product = without_casts(recipe.expression, _CONTRACTION_CASTS)
     if recipe.combine not in ("arith.addf", "arith.addi"):
         return None
     if not isinstance(product, Operation) or product.name not in (
@@ -251,26 +253,28 @@ def _factors(recipe: OutputExpression) -> dict[int, Expression] | None:
     ):
         return None
     if recipe.dtype in INTEGERS and product.dtype != recipe.dtype:
-        return None  # the product wraps around before it is added
-    factors = [behind(operand, _EXACT_CASTS) for operand in product.operands]
-    numbers = [arguments(factor) for factor in factors]
+        return None  # the multiplication wraps around before the addition
+    multiplied = [without_casts(operand, _EXACT_CASTS) for operand in product.operands]
+    numbers = [arguments(operand) for operand in multiplied]
     if [len(one) for one in numbers] != [1, 1] or numbers[0] == numbers[1]:
         return None
-    found = {number: factor for (number,), factor in zip(numbers, factors, strict=True)}
+    found = {
+        number: operand for (number,), operand in zip(numbers, multiplied, strict=True)
+    }
     return {number: found[number] for number in sorted(found)}
 
 
 def _einsum(lhs: Loops, rhs: Loops, out: Loops) -> str:
-    """The loops as letters, "mk,kn->mn", by what they do."""
+    """The loops as letters, "mk,kn->mn", by the operands that they index."""
     counts: dict[str, int] = {}
     letters = {}
     for loop in sorted({loop for loop in (*lhs, *rhs, *out) if loop is not None}):
         kind = _kind(loop in lhs, loop in rhs, loop in out)
-        place = counts.setdefault(kind, 0)
-        if place == len(_PRODUCT_LETTERS[kind]):
+        position = counts.setdefault(kind, 0)
+        if position == len(_CONTRACTION_LETTERS[kind]):
             raise NotUnderstood
-        letters[loop] = _PRODUCT_LETTERS[kind][place]
-        counts[kind] = place + 1
+        letters[loop] = _CONTRACTION_LETTERS[kind][position]
+        counts[kind] = position + 1
     texts = [
         "".join(letters[i] for i in dims if i is not None) for dims in (lhs, rhs, out)
     ]

@@ -1,4 +1,4 @@
-"""What each output of a linalg op is made of, in terms of the op's operands.
+"""Each output of a linalg op as an expression of the op's operands.
 
 An output element is an expression of elements of the operands, combined over the loops
 that do not index the output, if there are any.
@@ -17,7 +17,7 @@ from alcop_mlir.reference.expressions import (
     Expression,
     Operation,
     arguments,
-    behind,
+    without_casts,
 )
 from alcop_mlir.reference.steps import COMBINES
 
@@ -55,7 +55,7 @@ class OutputExpression:
 
 
 def operand_indices(op: Any) -> list[Indices] | None:
-    """Per operand of a linalg op what indexes it; None where that is not understood."""
+    """The indices of each operand of a linalg op; None where one is unsupported."""
     maps = linalg.get_indexing_maps(op)
     if maps is None:
         return None
@@ -73,8 +73,8 @@ def loops_of(indices: Indices) -> Loops:
     return tuple(loops)
 
 
-def recipes(op: Any) -> list[OutputExpression] | None:
-    """One recipe per output; None where one of them is not understood."""
+def output_expressions(op: Any) -> list[OutputExpression] | None:
+    """One expression per output; None where one of them is unsupported."""
     indices = operand_indices(op)
     if indices is None or len(op.regions) != 1:
         return None
@@ -83,7 +83,7 @@ def recipes(op: Any) -> list[OutputExpression] | None:
     yielded = list(list(block.operations)[-1].operation.operands)
     count = linalg.get_indexing_maps(op)[0].value.n_dims
     made = [
-        _recipe(expression(block, value), number, loops[number], count)
+        _output_expression(expression(block, value), number, loops[number], count)
         for number, value in enumerate(yielded, len(loops) - len(yielded))
     ]
     known = [one for one in made if one is not None]
@@ -91,22 +91,22 @@ def recipes(op: Any) -> list[OutputExpression] | None:
 
 
 def _indices(affine_map: Any) -> Indices | None:
-    factors = [_linear(result) for result in affine_map.results]
-    known = [one for one in factors if one is not None and _is_index(one)]
-    if len(known) < len(factors):
+    coefficients = [_linear(result) for result in affine_map.results]
+    known = [one for one in coefficients if one is not None and _is_index(one)]
+    if len(known) < len(coefficients):
         return None
     indices = tuple(map(_index, known))
     named = [loop for loop in loops_of(indices) if loop is not None]
     return indices if len(set(named)) == len(named) else None
 
 
-def _is_index(factors: dict[int, int]) -> bool:
-    return len(factors) in (0, 2) or [*factors.values()] == [1]
+def _is_index(coefficients: dict[int, int]) -> bool:
+    return len(coefficients) in (0, 2) or [*coefficients.values()] == [1]
 
 
-def _index(factors: dict[int, int]) -> int | WindowIndex | None:
+def _index(coefficients: dict[int, int]) -> int | WindowIndex | None:
     """What a dimension is indexed by: 0, a loop, or a window."""
-    match list(factors.items()):
+    match list(coefficients.items()):
         case [(position, stride), (tap, dilation)]:
             return WindowIndex(position, stride, tap, dilation)
         case [(loop, _)]:
@@ -115,7 +115,7 @@ def _index(factors: dict[int, int]) -> int | WindowIndex | None:
 
 
 def _linear(expression: Any) -> dict[int, int] | None:
-    """The factor of each loop in a sum of loops; None for another expression."""
+    """The coefficient of each loop in a linear index; None for another index."""
     if isinstance(expression, ir.AffineDimExpr):
         return {ir.AffineDimExpr(expression).position: 1}
     if isinstance(expression, ir.AffineConstantExpr):
@@ -125,8 +125,8 @@ def _linear(expression: Any) -> dict[int, int] | None:
         loop = _linear(product.lhs)
         if loop is None or not isinstance(product.rhs, ir.AffineConstantExpr):
             return None
-        factor = ir.AffineConstantExpr(product.rhs).value
-        return {place: factor * one for place, one in loop.items()}
+        coefficient = ir.AffineConstantExpr(product.rhs).value
+        return {loop_number: coefficient * one for loop_number, one in loop.items()}
     if isinstance(expression, ir.AffineAddExpr):
         total = ir.AffineAddExpr(expression)
         lhs, rhs = _linear(total.lhs), _linear(total.rhs)
@@ -136,20 +136,20 @@ def _linear(expression: Any) -> dict[int, int] | None:
     return None
 
 
-def _recipe(
+def _output_expression(
     yielded: Expression | None, output: int, loops: Loops, count: int
 ) -> OutputExpression | None:
     if yielded is None or None in loops:
         return None
     if len(loops) == count:
         return OutputExpression(output, yielded)
-    total = behind(yielded, _SUM_CASTS)
+    total = without_casts(yielded, _SUM_CASTS)
     if not isinstance(total, Operation) or total.name not in COMBINES:
         return None
     terms = [
         operand
         for operand in total.operands
-        if behind(operand, _SUM_CASTS) != Argument(output)
+        if without_casts(operand, _SUM_CASTS) != Argument(output)
     ]
     if len(terms) != 1 or output in arguments(terms[0]):
         return None
@@ -157,6 +157,6 @@ def _recipe(
 
 
 def _narrowest(total: Operation, yielded: Expression) -> str:
-    """Of the types between the combining op and the output."""
+    """The narrowest of the types between the combining op and the output."""
     assert isinstance(yielded, Operation)  # that op, or a cast of it
     return max(total.dtype, yielded.dtype, key=lambda dtype: ROUNDING[dtype])
