@@ -203,8 +203,8 @@ def _not_compiled(
     for obstacle in found:
         place = diagnostics.at(obstacle.op.location, "error", obstacle.reason)
         for remark in remarks:
-            _, left_alone, why = remark.message.partition("is left alone: ")
-            if remark.place() == place.place() and remark.line and left_alone:
+            _, left_unchanged, why = remark.message.partition("is left unchanged: ")
+            if remark.place() == place.place() and remark.line and left_unchanged:
                 return CompileError(f"{place.place()}: {obstacle.reason}: {why}")
     first = diagnostics.at(found[0].op.location, "error", "")
     return CompileError(f"{first.place()}: {found[0].reason}")
@@ -239,7 +239,7 @@ def _function(
     one: Host, lowered: Lowered, statistics: Mapping[str, ptx.Cubin]
 ) -> Function:
     signature = lowered.signatures[one.name]
-    arrays = [signature.name(number) for number in range(len(one.arrays))]
+    arrays = [signature.name(number) for number in range(len(one.arguments))]
     roles = [signature.role(name) for name in arrays]
     if not signature.steps:
         roles = roles_by_access(one, lowered.module)

@@ -125,7 +125,7 @@ def roles_by_access(host: Host, module: Any) -> list[str]:
         for op in gpu_module.operation.regions[0].blocks[0].operations
         if "gpu.kernel" in op.operation.attributes
     }
-    found = [""] * len(host.arrays)
+    found = [""] * len(host.arguments)
     for launch in host.launches:
         roles = access[launch.kernel]
         for argument, role in zip(launch.arguments, roles, strict=False):
@@ -155,7 +155,7 @@ def _joined(before: str, then: str) -> str:
 
 
 def _parameter(host: Host, number: int, names: Names, role: str) -> Parameter:
-    array = host.arrays[number]
+    array = host.arguments[number]
     if array.dtype not in DTYPES:
         raise CompileError(
             f"argument {number + 1} of '{host.name}' has {array.dtype} elements, "

@@ -495,7 +495,7 @@ def test_a_result_that_is_returned_twice() -> None:
         (
             "linalg.softmax dimension(1) ins(%a : memref<4x8xf32>) "
             "outs(%b : memref<4x8xf32>)",
-            "'linalg.softmax' was not compiled to a kernel: is no plain loop nest",
+            "'linalg.softmax' was not compiled to a kernel: is not a loop nest",
         ),
         (
             "%c0 = arith.constant 0 : index "

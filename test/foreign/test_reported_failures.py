@@ -175,7 +175,8 @@ def test_last_tile_is_not_full() -> None:
 
 def test_a_predicated_copy_is_no_full_overwrite() -> None:
     remark = (
-        "'memref.store' copies under a condition that does not fill its place otherwise"
+        "'memref.store' copies under a condition, and nothing is stored to the same "
+        "elements otherwise"
     )
     assert_refused(reported.GUARDED_WITHOUT_FILL, remark)
 

@@ -201,7 +201,7 @@ def test_bad_input_is_one_line(
         ("func.func private @f()", "nothing to compile"),
         (
             "func.func @f(%a: index) {\n  return\n}",
-            ":1:1: argument 1 of 'f' is index, expected an array: give a number as one",
+            ":1:1: argument 1 of 'f' is index, expected a memref: pass a number as one",
         ),
     ],
 )

@@ -173,7 +173,7 @@ assert not heavy & set(sys.modules), heavy & set(sys.modules)
             "  linalg.softmax dimension(1) ins(%a : memref<4x8xf32>)"
             " outs(%b : memref<4x8xf32>)\n  return\n}",
             CompileError,
-            r"-:2:3: 'linalg.softmax' was not compiled to a kernel: is no plain loop",
+            r"-:2:3: 'linalg.softmax' was not compiled to a kernel: is not a loop nest",
         ),
         (
             "func.func @f(%a: memref<f32>, %b: memref<f32>) {\n"

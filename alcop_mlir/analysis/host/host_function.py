@@ -1,4 +1,4 @@
-"""What a compiled host function does: its arrays, and the kernels that it launches."""
+"""What a compiled host function does: its buffers and the kernels that it launches."""
 
 from __future__ import annotations
 
@@ -44,8 +44,8 @@ _NEEDS_NO_DEVICE = frozenset(
 class HostLaunch:
     """One launch: blocks and threads along x, y, z; bytes of dynamic shared memory.
 
-    arguments: what the kernel is given: arguments of the function, by number, arrays
-               that it allocates, sizes and strides
+    arguments: of the kernel: arguments of the function, by number, buffers that the
+               function allocates, sizes and strides
     """
 
     module: str
@@ -57,14 +57,14 @@ class HostLaunch:
 
 
 @dataclass(frozen=True)
-class ArrayType:
-    """An argument of the function.
+class ArgumentType:
+    """The type of an argument of the function, a memref.
 
-    dtype:         of elements, in MLIR's words
+    dtype:         element type, as MLIR spells it
     shape:         sizes, None where they are known at run time only
-    strides:       in elements, None those known at run time only; None for all where
-                   rows follow each other without gaps
-    row_alignment: bytes that a row is promised to be a multiple of; 1 for no promise
+    strides:       in elements, None where they are known at run time only; None
+                   instead of the tuple where rows follow each other without gaps
+    row_alignment: the promised divisor of a row's bytes; 1 for no promise
     """
 
     dtype: str
@@ -75,7 +75,7 @@ class ArrayType:
 
 @dataclass(frozen=True)
 class LocalBuffer:
-    """An array that the function allocates; rows follow each other without gaps."""
+    """A buffer that the function allocates; rows follow each other without gaps."""
 
     dtype: str
     shape: tuple[int | SizeOf, ...]
@@ -83,14 +83,14 @@ class LocalBuffer:
 
 @dataclass(frozen=True)
 class Host:
-    """A host function that can be run as data: nothing but launches of kernels.
+    """A host function that does nothing but launch kernels, and is stored as data.
 
-    arrays: its arguments; locals: the arrays that it allocates
+    locals: the buffers that it allocates
     checks: what it asserts of sizes before it launches anything
     """
 
     name: str
-    arrays: tuple[ArrayType, ...]
+    arguments: tuple[ArgumentType, ...]
     launches: tuple[HostLaunch, ...]
     locals: tuple[LocalBuffer, ...] = ()
     checks: tuple[AtMost, ...] = ()
@@ -98,7 +98,7 @@ class Host:
 
 @dataclass(frozen=True)
 class NotCompiled:
-    """An op, or function, that would have to run but is no kernel, and why."""
+    """An op or function that would have to run on the host, and why."""
 
     op: Any
     reason: str
@@ -114,7 +114,7 @@ def host_functions(module: Any) -> list[Any]:
 
 
 def host(func: Any) -> Host | tuple[NotCompiled, ...]:
-    """What the `func.func` does; or everything that stands in the way."""
+    """What the `func.func` does; or every reason why that cannot be stored."""
     with func.context, func.location:
         return _host(func)
 
@@ -125,13 +125,13 @@ def _host(func: Any) -> Host | tuple[NotCompiled, ...]:
         return (NotCompiled(func, "has several blocks, expected straight-line code"),)
     block = func.regions[0].blocks[0]
     obstacles: list[NotCompiled] = []
-    arrays: list[ArrayType] = []
+    arguments: list[ArgumentType] = []
     for number, value in enumerate(block.arguments):
-        array = _array(value)
-        if isinstance(array, ArrayType):
-            arrays.append(array)
+        kind = _argument_type(value)
+        if isinstance(kind, ArgumentType):
+            arguments.append(kind)
         else:
-            reason = f"argument {number + 1} of '{name}' is {value.type}, {array}"
+            reason = f"argument {number + 1} of '{name}' is {value.type}, {kind}"
             obstacles.append(NotCompiled(func, reason))
     allocs = [
         op.operation for op in block.operations if op.operation.name == "memref.alloc"
@@ -143,7 +143,7 @@ def _host(func: Any) -> Host | tuple[NotCompiled, ...]:
     obstacles += [one for one in (*found, *locals_) if isinstance(one, NotCompiled)]
     return tuple(obstacles) or Host(
         name,
-        tuple(arrays),
+        tuple(arguments),
         launches=tuple(one for one in found if isinstance(one, HostLaunch)),
         locals=tuple(one for one in locals_ if isinstance(one, LocalBuffer)),
         checks=tuple(one for one in found if isinstance(one, AtMost)),
@@ -151,31 +151,31 @@ def _host(func: Any) -> Host | tuple[NotCompiled, ...]:
 
 
 def _effect(op: Any, allocated: list[Any]) -> HostLaunch | AtMost | NotCompiled | None:
-    """What an op of the host does; None where it only computes a value."""
+    """What an op of the host function does; None where it only computes a value."""
     inner = op.operation
     if inner.name == LAUNCH:
         return _launch(op, allocated)
     if inner.name == ASSERT:
-        reason = "checks what is no order of sizes of arrays"
+        reason = "asserts something else than an order of sizes of arguments"
         return asserted(inner.operands[0]) or NotCompiled(inner, reason)
     if inner.name in _NEEDS_NO_DEVICE:
         return None
     return NotCompiled(inner, f"'{inner.name}' was not compiled to a kernel")
 
 
-def _array(value: Any) -> ArrayType | str:
-    """The array that an argument is, or what was expected of it."""
+def _argument_type(value: Any) -> ArgumentType | str:
+    """The type of an argument, or what was expected of it."""
     kind = value.type
     if not isinstance(kind, ir.MemRefType):
-        return "expected an array: give a number as one, tensor<f32> for f32"
+        return "expected a memref: pass a number as one, tensor<f32> for f32"
     if not is_strided(kind):
-        return "expected an array with a strided layout"
+        return "expected a memref with a strided layout"
     strides, offset = kind.get_strides_and_offset()
     if offset != 0:
-        return "expected an array without an offset"
+        return "expected a memref without an offset"
     left_open = open_strides(kind)
     known = tuple(None if n in left_open else s for n, s in enumerate(strides))
-    return ArrayType(
+    return ArgumentType(
         dtype=str(kind.element_type),
         shape=tuple(
             None if kind.is_dynamic_dim(number) else extent
@@ -187,12 +187,16 @@ def _array(value: Any) -> ArrayType | str:
 
 
 def _local(alloc: Any) -> LocalBuffer | NotCompiled:
-    """The array that a `memref.alloc` makes."""
+    """The buffer that a `memref.alloc` allocates."""
     kind = alloc.results[0].type
     if kind.memory_space is not None or not follows_shape(kind):
-        return NotCompiled(alloc, f"allocates {kind}, expected a plain array")
+        return NotCompiled(
+            alloc, f"allocates {kind}, expected no layout or memory space"
+        )
     if element_bits(kind.element_type) is None:
-        return NotCompiled(alloc, f"allocates {kind}, expected numbers")
+        return NotCompiled(
+            alloc, f"allocates {kind}, expected elements that are numbers"
+        )
     given = iter(alloc.operands)
     shape = [
         size(next(given)) if kind.is_dynamic_dim(number) else extent
@@ -200,7 +204,7 @@ def _local(alloc: Any) -> LocalBuffer | NotCompiled:
     ]
     known = tuple(extent for extent in shape if extent is not None)
     if len(known) != len(shape):
-        reason = f"allocates {kind} of a size that is none of an argument's"
+        reason = f"allocates {kind}, expected sizes that an argument has"
         return NotCompiled(alloc, reason)
     return LocalBuffer(str(kind.element_type), known)
 
@@ -216,8 +220,8 @@ def _launch(op: Any, allocated: list[Any]) -> HostLaunch | NotCompiled:
     if None in grid or None in sizes or None in arguments:
         return NotCompiled(
             op.operation,
-            "a launch whose sizes are no constants or sizes of arrays, or whose "
-            "operands are no arrays of the function, cannot be stored",
+            "expected a launch whose sizes are constants or sizes of arguments, and "
+            "whose operands are memrefs of the function, or their sizes or strides",
         )
     module, kernel = ir.SymbolRefAttr(op.operation.attributes["kernel"]).value
     x, y, z = (part for part in grid if part is not None)

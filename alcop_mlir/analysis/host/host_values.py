@@ -1,4 +1,4 @@
-"""What a value of a host function is: a number, a size or stride, an array."""
+"""What a value of a host function is: a number, a size or stride, a memref."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _CALCULATIONS = {
 
 @dataclass(frozen=True)
 class SizeOf:
-    """The size of a dimension of an argument, known when arrays are given."""
+    """The size of a dimension of an argument, known when the function is called."""
 
     argument: int
     dimension: int
@@ -29,7 +29,7 @@ class SizeOf:
 
 @dataclass(frozen=True)
 class StrideOf:
-    """The stride of a dimension of an argument, known when arrays are given."""
+    """The stride of a dimension of an argument, known when the function is called."""
 
     argument: int
     dimension: int
@@ -37,14 +37,14 @@ class StrideOf:
 
 @dataclass(frozen=True)
 class Local:
-    """An array that the function allocates, by its number."""
+    """A buffer that the function allocates, by its number."""
 
     number: int
 
 
 @dataclass(frozen=True)
 class Blocks:
-    """As many blocks as tiles of `tile` cover the product of `sizes`."""
+    """The number of tiles of `tile` elements that cover the product of sizes."""
 
     sizes: tuple[int | SizeOf, ...]
     tile: int
@@ -52,14 +52,14 @@ class Blocks:
 
 @dataclass(frozen=True)
 class AtMost:
-    """That `least` is not more than `most`."""
+    """The condition that `least` is at most `most`."""
 
     least: Polynomial
     most: Polynomial
 
 
 def asserted(value: Any) -> AtMost | None:
-    """The order of sizes that the truth value says there is."""
+    """The order of sizes that holds where the i1 `value` is true."""
     op = defining_op(value)
     if op is None or op.operation.name != "arith.cmpi":
         return None
@@ -75,7 +75,7 @@ def asserted(value: Any) -> AtMost | None:
 
 
 def blocks(value: Any) -> int | Blocks | None:
-    """A number of blocks: a constant, sizes, or how many tiles cover their product."""
+    """A number of blocks: a constant, a size, or the tiles that cover some sizes."""
     known, tile = constant(value), 1
     if known is not None:
         return known
@@ -93,18 +93,18 @@ def blocks(value: Any) -> int | Blocks | None:
 def argument(
     value: Any, allocated: list[Any]
 ) -> int | Local | SizeOf | StrideOf | None:
-    """What a kernel is given with `value`: the number of an argument, or a local array.
+    """The argument of a kernel that `value` is: a memref of the host, a size or stride.
 
-    allocated: the arrays that the function allocates, in the order of their numbers
+    allocated: the buffers that the function allocates, in the order of their numbers
     """
     if isinstance(value.type, ir.MemRefType):
-        return _array(value, allocated)
+        return _memref_argument(value, allocated)
     known = size(value)
     return known if isinstance(known, SizeOf) else _stride(value)
 
 
 def size(value: Any) -> int | SizeOf | None:
-    """The size that `value` is: a constant, or that of an argument."""
+    """The size that `value` is: a constant, or the size of an argument."""
     known = extent(value)
     if known is None or known.known is not None:
         return known and known.known
@@ -115,8 +115,8 @@ def size(value: Any) -> int | SizeOf | None:
 
 
 def extent(value: Any) -> Polynomial | None:
-    """What `value` is, computed of constants and sizes of arguments."""
-    value = _behind_index_casts(value)
+    """`value` as a polynomial in sizes of arguments; None where it is none."""
+    value = _without_index_casts(value)
     known, op = constant(value), defining_op(value)
     if known is not None:
         return number(known)
@@ -132,13 +132,13 @@ def extent(value: Any) -> Polynomial | None:
     return None if left is None or right is None else _CALCULATIONS[name](left, right)
 
 
-def _dimension(array: Any, dimension: int) -> Polynomial | None:
+def _dimension(memref: Any, dimension: int) -> Polynomial | None:
     """The size of a dimension of an argument, an allocation, or a view of one."""
-    kind, owner = array.type, defining_op(array)
+    kind, owner = memref.type, defining_op(memref)
     if not kind.is_dynamic_dim(dimension):
         return number(kind.shape[dimension])
     if owner is None:
-        return factor(SizeOf(ir.BlockArgument(array).arg_number, dimension))
+        return factor(SizeOf(ir.BlockArgument(memref).arg_number, dimension))
     op = owner.operation
     if op.name == "memref.alloc":
         before = sum(kind.is_dynamic_dim(other) for other in range(dimension))
@@ -151,7 +151,7 @@ def _dimension(array: Any, dimension: int) -> Polynomial | None:
 
 
 def _collapsed(op: Any, dimension: int) -> Polynomial | None:
-    """The product of the dimensions that a view has as one."""
+    """The size of a dimension of a view that several dimensions were collapsed to."""
     total: Polynomial | None = number(1)
     for part in list(op.attributes["reassociation"])[dimension]:
         found = _dimension(op.operands[0], part.value)
@@ -161,18 +161,18 @@ def _collapsed(op: Any, dimension: int) -> Polynomial | None:
 
 def _stride(value: Any) -> StrideOf | None:
     """The stride of an argument that `value` is."""
-    value = _behind_index_casts(value)
+    value = _without_index_casts(value)
     op = defining_op(value)
     if op is None or op.operation.name != "memref.extract_strided_metadata":
         return None
-    (array,) = op.operation.operands
-    dimension = list(op.operation.results).index(value) - 2 - array.type.rank
-    if dimension < 0 or defining_op(array) is not None:
+    (memref,) = op.operation.operands
+    dimension = list(op.operation.results).index(value) - 2 - memref.type.rank
+    if dimension < 0 or defining_op(memref) is not None:
         return None
-    return StrideOf(ir.BlockArgument(array).arg_number, dimension)
+    return StrideOf(ir.BlockArgument(memref).arg_number, dimension)
 
 
-def _behind_index_casts(value: Any) -> Any:
+def _without_index_casts(value: Any) -> Any:
     op = defining_op(value)
     while op is not None and op.operation.name == "arith.index_cast":
         (value,) = op.operation.operands
@@ -180,8 +180,8 @@ def _behind_index_casts(value: Any) -> Any:
     return value
 
 
-def _array(value: Any, allocated: list[Any]) -> int | Local | None:
-    """The argument or the local array that `value` is, or is a view of."""
+def _memref_argument(value: Any, allocated: list[Any]) -> int | Local | None:
+    """The argument or the allocated buffer that `value` is, or is a view of."""
     source = root(value)
     if source in allocated:
         return Local(allocated.index(source))
@@ -189,5 +189,5 @@ def _array(value: Any, allocated: list[Any]) -> int | Local | None:
     if owner is None:
         return ir.BlockArgument(source).arg_number
     if owner.operation.name == "memref.extract_strided_metadata":
-        return _array(owner.operation.operands[0], allocated)
+        return _memref_argument(owner.operation.operands[0], allocated)
     return None

@@ -1,8 +1,9 @@
-"""What a `gpu.launch` needs to become a kernel: its arrays, buffers, sizes.
+"""What a `gpu.launch` needs to become a kernel: its arguments, buffers and sizes.
 
-`read` answers with a frozen `Launch` or with a `Rejected`, and changes nothing. The
-layout of the shared buffers is decided here: in the order of their allocations, each at
-a multiple of `resources.SHARED_ALIGNMENT` bytes, or of its own alignment if larger.
+`read` returns a frozen `KernelLaunch` or a `Rejected`, and changes nothing. The offsets
+of the workgroup buffers in shared memory are decided here: buffers lie in the order of
+their allocations, each at a multiple of `resources.SHARED_ALIGNMENT` bytes, or of its
+own alignment if that is larger.
 """
 
 from __future__ import annotations
@@ -47,7 +48,7 @@ _ASYNC_COPY = "nvgpu.device_async_copy"  # operand 0 is written, and shared memo
 
 @dataclass(frozen=True)
 class WorkgroupBuffer:
-    """A workgroup buffer: the op that allocates it, its place in shared memory."""
+    """A workgroup buffer: the op that allocates it, its offset in shared memory."""
 
     alloc: Any
     offset: int  # bytes
@@ -59,18 +60,19 @@ class KernelLaunch:
 
     grid:         number of blocks along x, y, z: index values
     block:        number of threads along x, y, z
-    arrays:       memrefs of the host that the body uses, those that are arguments of
-                  the function first, in their order
-    scalars:      other values of the host that the body uses
-    sunk:         pure ops of the host that the body uses, to be done again inside
-    buffers:      shared buffers
-    shared_bytes: over all buffers
+    memrefs:      of the host function, used by the body; arguments of the function
+                  come first, in their order
+    scalars:      other values of the host function that the body uses
+    sunk:         pure ops of the host function that the body uses: the kernel computes
+                  them itself
+    buffers:      workgroup buffers
+    shared_bytes: of all buffers
     """
 
     op: Any
     grid: tuple[Any, ...]
     block: tuple[int, ...]
-    arrays: tuple[Any, ...]
+    memrefs: tuple[Any, ...]
     scalars: tuple[Any, ...]
     sunk: tuple[Any, ...]
     buffers: tuple[WorkgroupBuffer, ...]
@@ -78,7 +80,7 @@ class KernelLaunch:
 
     @property
     def static_grid(self) -> tuple[int, ...] | None:
-        """The grid, where it is made of constants."""
+        """The grid where all its sizes are constants, else None."""
         sizes = tuple(constant(value) for value in self.grid)
         return None if None in sizes else sizes  # type: ignore[return-value]
 
@@ -103,19 +105,19 @@ def read(launch: Any) -> KernelLaunch | Rejected:
         return Rejected(refused.op, str(refused))
 
 
-def is_only_read(array: Any) -> bool:
+def is_only_read(memref: Any) -> bool:
     """Whether no op writes through `array`, as far as the ops are known."""
-    return _is_used_only(array, _READ_OPERAND)
+    return _is_used_only(memref, _READ_OPERAND)
 
 
-def is_only_written(array: Any) -> bool:
+def is_only_written(memref: Any) -> bool:
     """Whether no op reads through `array`, as far as the ops are known."""
-    return _is_used_only(array, _WRITTEN_OPERAND)
+    return _is_used_only(memref, _WRITTEN_OPERAND)
 
 
-def _is_used_only(array: Any, operands: Mapping[str, int]) -> bool:
+def _is_used_only(memref: Any, operands: Mapping[str, int]) -> bool:
     """Whether all uses are such operands of such ops, views looked through."""
-    for use in array.uses:
+    for use in memref.uses:
         op = use.owner.operation
         if op.name in VIEW_OPS:
             if not all(_is_used_only(result, operands) for result in op.results):
@@ -131,15 +133,15 @@ def _is_used_only(array: Any, operands: Mapping[str, int]) -> bool:
 def _read(launch: Any) -> KernelLaunch:
     _check_form(launch)
     operands = list(launch.operands)
-    arrays, scalars, sunk = _captures(launch)
-    for array in arrays:
-        _check_array(launch, array)
+    memrefs, scalars, sunk = _captures(launch)
+    for memref in memrefs:
+        _check_memref(launch, memref)
     buffers, shared_bytes = _layout(launch)
     return KernelLaunch(
         op=launch,
         grid=tuple(operands[:_DIMENSIONS]),
         block=_block_size(launch, operands[_DIMENSIONS : 2 * _DIMENSIONS]),
-        arrays=arrays,
+        memrefs=memrefs,
         scalars=scalars,
         sunk=sunk,
         buffers=buffers,
@@ -171,29 +173,29 @@ def _block_size(launch: Any, values: list[Any]) -> tuple[int, ...]:
 
 
 def _captures(launch: Any) -> tuple[tuple[Any, ...], tuple[Any, ...], tuple[Any, ...]]:
-    """Arrays, scalars and pure ops of the host that the body uses."""
+    """Memrefs, scalars and pure ops of the host function that the body uses."""
     found: dict[Any, None] = {}
     sunk: dict[Any, None] = {}
     for value in captured(launch):
         if any(is_inside(use.owner, launch) for use in value.uses):
             _follow(value, found, sunk)
-    arrays, scalars = [], []
+    memrefs, scalars = [], []
     for value in found:
         if isinstance(value.type, ir.MemRefType):
-            arrays.append(value)
+            memrefs.append(value)
         elif isinstance(value.type, ir.IndexType | ir.IntegerType | ir.FloatType):
             scalars.append(value)
         else:
             raise _Refused(
                 launch,
-                f"uses a value of type {value.type}, expected arrays and scalars",
+                f"uses a value of type {value.type}, expected memrefs and scalars",
             )
-    arrays.sort(key=_argument_number)  # stable: the others keep their order
-    return tuple(arrays), tuple(scalars), tuple(sunk)
+    memrefs.sort(key=_argument_number)  # stable: the others keep their order
+    return tuple(memrefs), tuple(scalars), tuple(sunk)
 
 
 def _follow(value: Any, found: dict[Any, None], sunk: dict[Any, None]) -> None:
-    """File `value` under what it is computed from; ops after those they depend on."""
+    """Add what `value` is computed from: pure ops to `sunk`, in order, else `found`."""
     owner = defining_op(value)
     if owner is None or not is_pure(owner):
         found[value] = None
@@ -207,24 +209,24 @@ def _argument_number(value: Any) -> float:
     return value.arg_number if defining_op(value) is None else float("inf")
 
 
-def _check_array(launch: Any, array: Any) -> None:
-    """A kernel gets the pointer, sizes and strides: the first element is at it."""
-    kind = array.type
+def _check_memref(launch: Any, memref: Any) -> None:
+    """A kernel gets a pointer to the first element, sizes and strides: no offset."""
+    kind = memref.type
     if kind.memory_space is not None:
-        raise _Refused(launch, f"uses an array {kind}, expected no memory space")
+        raise _Refused(launch, f"uses {kind}, expected no memory space")
     if not is_strided(kind):
-        raise _Refused(launch, f"uses an array {kind}, expected a strided layout")
+        raise _Refused(launch, f"uses {kind}, expected a strided layout")
     _, offset = kind.get_strides_and_offset()
     if offset != 0:
         raise _Refused(
             launch,
-            f"uses an array {kind}, expected one without an offset: "
-            "alcop-drop-offsets takes that of an argument away",
+            f"uses {kind}, expected no offset: alcop-drop-offsets drops that of an "
+            "argument",
         )
 
 
 def _layout(launch: Any) -> tuple[tuple[WorkgroupBuffer, ...], int]:
-    """Place every workgroup buffer, overlaid ones over the others; total of bytes."""
+    """All workgroup buffers, overlaid ones over the others; bytes of shared memory."""
     allocations = _allocations(launch)
     apart = [alloc for alloc in allocations if OVERLAID not in alloc.attributes]
     over = [alloc for alloc in allocations if OVERLAID in alloc.attributes]
@@ -241,7 +243,7 @@ def _layout(launch: Any) -> tuple[tuple[WorkgroupBuffer, ...], int]:
 
 
 def _one_after_the_other(allocations: list[Any]) -> tuple[list[WorkgroupBuffer], int]:
-    """Their places from the beginning of shared memory on, and the end of the last."""
+    """The buffers, the first one at offset 0, and where the last one ends."""
     buffers: list[WorkgroupBuffer] = []
     end = 0
     for alloc in allocations:

@@ -17,11 +17,11 @@ from alcop_mlir.analysis.ir.promises import row_alignment
 from alcop_mlir.bindings import ir
 from alcop_mlir.target import CP_ASYNC_BYTES
 
-# Arrays begin at a multiple of this many bytes: the kernel ABI asks it of arguments,
-# and alcop-outline-kernels gives shared buffers more. Wider accesses do not exist.
+# Memrefs begin at a multiple of this many bytes: the kernel ABI asks it of arguments,
+# and alcop-outline-kernels gives workgroup buffers more. No access is wider.
 BASE_ALIGNMENT = max(CP_ASYNC_BYTES)
 
-# Divisors of values that are being looked at, for loop-carried ones.
+# Divisors assumed of loop-carried values while they are being checked.
 _Assumed = dict[Any, int]
 
 
@@ -45,7 +45,7 @@ def divisor(value: Any, assumed: _Assumed | None = None) -> int:
 
 
 def address_alignment(memref: Any, divisors: Sequence[int]) -> int:
-    """Bytes that the element at indices divisible by `divisors` is aligned to."""
+    """Bytes that the element at an index is aligned to, given divisors of the index."""
     size = element_bytes(memref.type)
     alignment = base_alignment(memref)
     for number, known in enumerate(divisors):
@@ -58,8 +58,8 @@ def address_alignment(memref: Any, divisors: Sequence[int]) -> int:
 def stride_divisor(memref: Any, number: int) -> int:
     """A number that surely divides the stride of dimension `number`, in elements.
 
-    Of a stride that is not static, from the values that the view was made with, and
-    from what was promised of an argument.
+    For a stride that is not static, this is a divisor of the value that the view was
+    made with, or follows from what is promised of an argument.
     """
     kind = memref.type
     strides, _ = kind.get_strides_and_offset()
@@ -70,9 +70,9 @@ def stride_divisor(memref: Any, number: int) -> int:
         return divisor(_given_strides(op)[number])
     if op is not None and op.operation.name in _SAME_STRIDES:
         source = op.operation.operands[0]
-        place = _source_dimension(op, number)
-        if isinstance(source.type, ir.MemRefType) and place is not None:
-            return stride_divisor(source, place)
+        dimension = _source_dimension(op, number)
+        if isinstance(source.type, ir.MemRefType) and dimension is not None:
+            return stride_divisor(source, dimension)
     if op is not None and op.operation.name in _REGROUPED:
         return _regrouped_stride_divisor(op.operation, number)
     if number == kind.rank - 1:
@@ -85,15 +85,15 @@ def stride_divisor(memref: Any, number: int) -> int:
 
 
 def _regrouped_stride_divisor(view: Any, number: int) -> int:
-    """Of a dimension that was split off, or put together of several."""
+    """Divisor of the stride of a dimension that was split off or collapsed."""
     source, result = view.operands[0], view.results[0]
-    for place, group in enumerate(view.attributes["reassociation"]):
+    for dimension, group in enumerate(view.attributes["reassociation"]):
         members = [member.value for member in group]
-        if view.name == "memref.collapse_shape" and place == number:
+        if view.name == "memref.collapse_shape" and dimension == number:
             return math.gcd(*(stride_divisor(source, member) for member in members))
         if view.name == "memref.expand_shape" and number in members:
             inner = result.type.shape[number + 1 : members[-1] + 1]
-            return stride_divisor(source, place) * _sizes_divisor(inner)
+            return stride_divisor(source, dimension) * _sizes_divisor(inner)
     return 1
 
 
@@ -112,8 +112,8 @@ def base_alignment(memref: Any) -> int:
     return math.gcd(BASE_ALIGNMENT, _static(offset) * element_bytes(memref.type))
 
 
-def behind_casts(memref: Any) -> Any:
-    """What `memref` was before casts that only forget sizes, strides or an offset.
+def without_casts(memref: Any) -> Any:
+    """The source of casts that only drop sizes, strides or an offset from the type.
 
     Upstream folds accesses of views into their buffers, but not through casts.
     """
@@ -163,9 +163,9 @@ def _source_dimension(view: Any, number: int) -> int | None:
 
 
 def kept_dimensions(subview: Any) -> list[int]:
-    """Per dimension of the result that of the source: some of size one are dropped.
+    """Per dimension of the result, that of the source: some of size one are dropped.
 
-    Which of several is not told and does not matter: the outermost.
+    Which of several is dropped is not known and does not matter: the outermost.
     """
     sizes = list(subview.operation.attributes["static_sizes"])
     kept = list(range(len(sizes)))
@@ -176,7 +176,7 @@ def kept_dimensions(subview: Any) -> list[int]:
 
 
 def _subview_alignment(op: Any) -> int:
-    """As the element of the source at the view's offsets."""
+    """The alignment of the source's element at the view's offsets."""
     dynamic = ir.ShapedType.get_dynamic_size()
     given = iter(list(op.operands)[1:])
     divisors = [
@@ -191,7 +191,7 @@ def _cast_alignment(op: Any) -> int:
 
 
 def _reinterpreted_alignment(op: Any) -> int:
-    """Of the source's own beginning, where the offset is static."""
+    """The alignment of the source, and of the offset where that is static."""
     source, offset = op.operands[0], op.attributes["static_offsets"][0]
     size = element_bytes(op.results[0].type)
     if not isinstance(source.type, ir.MemRefType):
@@ -203,12 +203,12 @@ def _reinterpreted_alignment(op: Any) -> int:
 
 
 def _view_alignment(op: Any) -> int:
-    """Of a buffer of bytes seen from a shift on."""
+    """The alignment of a buffer of bytes at a byte offset."""
     return math.gcd(base_alignment(op.operands[0]), divisor(op.operands[1]))
 
 
 def _argument_divisor(argument: Any, assumed: _Assumed) -> int:
-    """Of a loop's induction variable or carried value; 1 of other arguments."""
+    """Divisor of an induction variable or carried value; 1 for other arguments."""
     owner = argument.owner.owner
     if owner is None or owner.operation.name != "scf.for":
         return 1
@@ -219,7 +219,7 @@ def _argument_divisor(argument: Any, assumed: _Assumed) -> int:
 
 
 def _carried_divisor(loop: Any, number: int, assumed: _Assumed) -> int:
-    """The greatest divisor of the start that every iteration keeps."""
+    """The greatest divisor of the init arg that every iteration keeps."""
     argument = loops.body(loop).arguments[number + 1]
     yielded = loops.terminator(loop).operation.operands[number]
     kept = divisor(loops.init_args(loop)[number], assumed)
@@ -254,12 +254,12 @@ def _shifted(op: Any, assumed: _Assumed) -> int:
 
 
 def _masked(op: Any, assumed: _Assumed) -> int:
-    """Bits that are zero below in either operand are zero in the result."""
+    """Low bits that are zero in one operand are zero in the result."""
     return max(_low_bit(divisor(operand, assumed)) for operand in op.operands)
 
 
 def _combined(op: Any, assumed: _Assumed) -> int:
-    """Bits that are zero below in both operands are zero in the result."""
+    """Low bits that are zero in both operands are zero in the result."""
     bits = [_low_bit(divisor(operand, assumed)) for operand in op.operands]
     return math.gcd(*bits)
 
@@ -269,7 +269,7 @@ def _low_bit(number: int) -> int:
 
 
 def _applied(op: Any, assumed: _Assumed) -> int:
-    """Of an affine.apply: dimensions first, then symbols."""
+    """Divisor of an affine.apply: dimensions come first, then symbols."""
     affine_map = op.attributes["map"].value
     known = [divisor(operand, assumed) for operand in op.operands]
     dims, symbols = known[: affine_map.n_dims], known[affine_map.n_dims :]

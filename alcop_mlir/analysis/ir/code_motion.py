@@ -1,6 +1,7 @@
-"""What may move past what at a function's top level: which arrays an op touches.
+"""Which ops may move past each other in a block: what memory an op reads and writes.
 
-By the roots of views, and on the safe side: an op that is not known touches everything.
+Memrefs are told apart by the roots of their views. The answers are conservative: an op
+that is not known touches all memory.
 """
 
 from __future__ import annotations
@@ -38,7 +39,7 @@ def ops_after(op: Any) -> Iterator[Any]:
 
 
 def reaches_only_operands(op: Any) -> bool:
-    """Whether `op` is known to touch no memory but that of its own operands."""
+    """Whether `op` is known to touch no memory but that of its operands."""
     if op.name.startswith("linalg."):
         return all(
             is_pure(inner) or inner.operation.name.startswith("linalg.")
@@ -48,12 +49,12 @@ def reaches_only_operands(op: Any) -> bool:
     return op.name in _OPERANDS_ONLY or is_pure(op)
 
 
-def touches(op: Any, array: Any, noalias_arguments: bool = False) -> bool:
+def touches(op: Any, memref: Any, noalias_arguments: bool = False) -> bool:
     """Whether `op` may read or write `array`; a view does neither."""
-    return not is_pure(op) and _reaches(op.operands, array, noalias_arguments)
+    return not is_pure(op) and _reaches(op.operands, memref, noalias_arguments)
 
 
-def writes(op: Any, array: Any, noalias_arguments: bool = False) -> bool:
+def writes(op: Any, memref: Any, noalias_arguments: bool = False) -> bool:
     """Whether `op` may write, or free, `array`."""
     if is_pure(op):
         return False
@@ -61,19 +62,19 @@ def writes(op: Any, array: Any, noalias_arguments: bool = False) -> bool:
     written = [value for n, value in enumerate(op.operands) if n not in read]
     if op.name.startswith("linalg."):
         written = written[_inputs(op) :]
-    return _reaches(written, array, noalias_arguments)
+    return _reaches(written, memref, noalias_arguments)
 
 
 def _inputs(op: Any) -> int:
-    """Of a linalg op; those that do not tell have one output."""
+    """Inputs of a linalg op; ops without operandSegmentSizes have one output."""
     if "operandSegmentSizes" in op.attributes:
         return op.attributes["operandSegmentSizes"][0]
     return len(op.operands) - 1
 
 
-def _reaches(values: Any, array: Any, noalias_arguments: bool) -> bool:
+def _reaches(values: Any, memref: Any, noalias_arguments: bool) -> bool:
     return any(
-        may_alias(root(value), root(array), noalias_arguments)
+        may_alias(root(value), root(memref), noalias_arguments)
         for value in values
         if isinstance(value.type, ir.MemRefType)
     )

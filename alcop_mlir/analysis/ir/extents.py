@@ -1,24 +1,24 @@
-"""How far memrefs reach: sizes as numbers or as values that are there already."""
+"""Sizes of memrefs, as numbers or as values that exist already."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from typing import Any
 
-from alcop_mlir.analysis.ir.alignment import behind_casts, divisor, kept_dimensions
+from alcop_mlir.analysis.ir.alignment import divisor, kept_dimensions, without_casts
 from alcop_mlir.analysis.ir.loops import constant, defining_op
 from alcop_mlir.bindings import ir
 
-# Ops that are given the sizes that their result's type leaves open: from which operand.
+# Ops that take the dynamic sizes of their result as operands: the first such operand.
 _OPEN_SIZES = {"memref.alloc": 0, "memref.expand_shape": 1}
 
 
 def extent(memref: Any, number: int) -> Any:
-    """Size of dimension `number`: an int, a value, or None where only an op can tell.
+    """Size of dimension `number`: an int, a value, or None where no value holds it.
 
     Looks through casts, and at the sizes that a view or an allocation was made with.
     """
-    memref = behind_casts(memref)
+    memref = without_casts(memref)
     if not memref.type.is_dynamic_dim(number):
         return memref.type.shape[number]
     op = defining_op(memref)
@@ -29,8 +29,8 @@ def extent(memref: Any, number: int) -> Any:
     elif op.operation.name == "memref.subview":
         size = list(_given_sizes(op))[kept_dimensions(op)[number]]
     elif op.operation.name in _OPEN_SIZES:
-        place = sum(memref.type.is_dynamic_dim(n) for n in range(number))
-        size = op.operation.operands[_OPEN_SIZES[op.operation.name] + place]
+        dimension = sum(memref.type.is_dynamic_dim(n) for n in range(number))
+        size = op.operation.operands[_OPEN_SIZES[op.operation.name] + dimension]
     else:
         return None
     if isinstance(size, int):
@@ -40,7 +40,7 @@ def extent(memref: Any, number: int) -> Any:
 
 
 def extent_divisor(memref: Any, number: int) -> int:
-    """A number that surely divides the size of dimension `number`; 0 for size 0."""
+    """A number that divides the size of dimension `number`; 0 if that is 0."""
     size = extent(memref, number)
     if size is None:
         return 1

@@ -1,4 +1,4 @@
-"""What a kernel is: an op whose body the threads of one block run together."""
+"""Which ops are kernels: a thread block runs their body."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ KERNEL_OPS = ("gpu.launch", "gpu.func")
 
 
 def is_kernel(op: Any) -> bool:
-    """Whether a block of threads runs the body of `op`: once, and shares its memory."""
+    """Whether one thread block runs the body of `op`, with shared memory of its own."""
     return op.operation.name in KERNEL_OPS or is_block_forall(op)
 
 

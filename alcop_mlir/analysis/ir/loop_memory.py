@@ -1,4 +1,4 @@
-"""What a loop does to memory, and how it synchronises, at any depth."""
+"""Which memory a loop, or an op in general, reads and writes, at any depth."""
 
 from __future__ import annotations
 
@@ -10,15 +10,15 @@ from alcop_mlir.analysis.ir.walk import walk
 
 
 def shared_roots_in(loop: Any) -> set[Any]:
-    """The shared buffers that `loop` touches, at any depth."""
+    """The workgroup buffers that `loop` uses, at any depth."""
     used = {value for op in walk(loop) for value in op.operands}
     return {memory.root(value) for value in used if memory.is_workgroup(value.type)}
 
 
 def exchanges_globally(loop: Any, copied: Collection[Any], noalias: bool) -> bool:
-    """Whether `loop` reads global memory that it also writes, besides what is `copied`.
+    """Whether `loop` reads global memory that it also writes, except by `copied` loads.
 
-    The barriers in it may order that: they cannot be dropped.
+    Its barriers may order these accesses, and then cannot be dropped.
     """
     written = [root for _, root in memory.written_roots(loop) if root is not None]
     return any(
@@ -31,7 +31,7 @@ def exchanges_globally(loop: Any, copied: Collection[Any], noalias: bool) -> boo
 
 
 def writes_globally(op: Any) -> bool:
-    """Whether `op` or its regions write what other blocks and later code can see."""
+    """Whether `op` or its regions write memory that other thread blocks can see."""
     return any(
         root is None or not memory.is_workgroup(root.type)
         for _, root in memory.written_roots(op)

@@ -1,4 +1,4 @@
-"""Questions about `scf.for` loops and the values around them."""
+"""The parts of `scf.for` loops, trip counts, and nesting of ops."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from alcop_mlir.bindings import ir
 
 
 def constant(value: Any) -> int | None:
-    """The integer that an index or integer constant holds, or None."""
+    """The number that `value` is if it is an integer or index constant, or None."""
     owner = value.owner
     if isinstance(owner, ir.Block) or owner.name != "arith.constant":
         return None
@@ -34,7 +34,7 @@ def bounds(loop: Any) -> tuple[Any, Any, Any]:
 
 
 def init_args(loop: Any) -> list[Any]:
-    """What the carried values start from."""
+    """The initial values of the loop-carried values."""
     return list(loop.operation.operands)[3:]
 
 
@@ -54,7 +54,7 @@ def trip_count(loop: Any) -> int | None:
 def remaining_extents(loop: Any) -> list[Any]:
     """Values `min(step, upper - induction)` in the loop's own block.
 
-    What the loop has left of a step: a whole one in every iteration but the last.
+    They are the step itself in every iteration but perhaps the last.
     """
     _, upper, step = bounds(loop)
     induction = body(loop).arguments[0]
@@ -88,7 +88,7 @@ def loops_in(op: Any) -> list[Any]:
 
 
 def is_inside(op: Any, ancestor: Any) -> bool:
-    """Whether `op` stands in a region of `ancestor`, at any depth."""
+    """Whether `op` is in a region of `ancestor`, at any depth."""
     parent = op.operation.parent
     while parent is not None:
         if parent.operation == ancestor.operation:
@@ -98,7 +98,7 @@ def is_inside(op: Any, ancestor: Any) -> bool:
 
 
 def ancestor_in(op: Any, block: Any) -> Any | None:
-    """The op of `block` that is or holds `op`, or None."""
+    """The op of `block` that is `op` or has it in a region, or None."""
     current = op.operation
     # The block of an op without a parent must not be asked for: that crashes.
     while current.parent is not None:
@@ -109,6 +109,6 @@ def ancestor_in(op: Any, block: Any) -> Any | None:
 
 
 def defining_op(value: Any) -> Any | None:
-    """The op that makes `value`; None for an argument of a block."""
+    """The op that has `value` as a result; None for a block argument."""
     owner = value.owner
     return None if isinstance(owner, ir.Block) else owner

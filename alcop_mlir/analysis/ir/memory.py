@@ -1,4 +1,4 @@
-"""Questions about memrefs: which allocation, which space, who reads and writes."""
+"""Memrefs: their allocation, their memory space, and which ops read and write them."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ DERIVED_VIEWS = frozenset(
     "memref.subview memref.cast memref.collapse_shape memref.expand_shape "
     "memref.transpose".split()
 )
-# Those that give offset and strides anew, or change the memory space, too.
+# Also views that set offset and strides, or change the memory space.
 VIEW_OPS = DERIVED_VIEWS | frozenset(
     "memref.reinterpret_cast memref.view memref.memory_space_cast".split()
 )
@@ -60,7 +60,7 @@ _SYNCHRONISATION = frozenset(
 
 @dataclass(frozen=True)
 class Access:
-    """One use of a buffer: by `op`, which reads, writes or only views it."""
+    """One use of a buffer by `op`, which reads or writes it."""
 
     op: Any
     reads: bool
@@ -68,13 +68,13 @@ class Access:
 
 
 def is_workgroup(kind: Any) -> bool:
-    """Whether a memref type lies in shared memory."""
+    """Whether a type is a memref in workgroup memory."""
     space = kind.memory_space if isinstance(kind, ir.MemRefType) else None
     return space is not None and str(space) in WORKGROUP_SPACES
 
 
 def root(memref: Any) -> Any:
-    """The value that `memref` is a view of: an allocation or an argument."""
+    """The memref that `memref` is a view of: an allocation or a block argument."""
     owner = defining_op(memref)
     while owner is not None and owner.operation.name in VIEW_OPS:
         memref = owner.operation.operands[0]
@@ -85,7 +85,7 @@ def root(memref: Any) -> Any:
 def accesses(buffer: Any) -> list[Access] | Any:
     """All reads and writes of `buffer` and its views, in the order of the uses.
 
-    Instead of the list, the op that does with the buffer what is not understood.
+    If a use is not understood, its op is returned instead of a list.
     """
     found: list[Access] = []
     pending = [buffer]
@@ -116,7 +116,7 @@ def written_roots(op: Any) -> list[tuple[Any, Any | None]]:
 
 
 def global_reads(op: Any) -> list[tuple[Any, Any]]:
-    """What `op` and its regions read of global memory: (value or None, root)."""
+    """Values that `op` and its regions load from global memory: (value, root)."""
     found: list[tuple[Any, Any]] = []
     # Copies into shared memory have no results, and are checked by themselves.
     for inner in (one for one in walk(op, *_READS) if len(one.results)):
@@ -130,10 +130,10 @@ def global_reads(op: Any) -> list[tuple[Any, Any]]:
 
 
 def may_alias(one: Any, other: Any, noalias_arguments: bool) -> bool:
-    """Whether two roots may share bytes.
+    """Whether two roots may overlap.
 
-    An allocation shares with nothing else, shared memory not with global memory;
-    arguments may alias each other unless `noalias_arguments` says no.
+    An allocation overlaps nothing else, and shared memory does not overlap global
+    memory; arguments may alias each other unless `noalias_arguments` excludes it.
     """
     if one == other:
         return True
@@ -146,9 +146,10 @@ def may_alias(one: Any, other: Any, noalias_arguments: bool) -> bool:
 
 
 def is_own_allocation(memref: Any) -> bool:
-    """Whether `memref` is memory that no other value but its views names.
+    """Whether only `memref` and its views refer to its memory.
 
-    An allocation, or a workgroup attribution of a `gpu.func` or a `gpu.launch`.
+    True for an allocation, and for a workgroup attribution of a `gpu.func` or a
+    `gpu.launch`.
     """
     owner = defining_op(memref)
     if owner is not None:
@@ -189,7 +190,7 @@ def _written_operands(op: Any) -> tuple[int, ...]:
 def _is_harmless(op: Any) -> bool:
     if is_pure(op) or op.name in _SYNCHRONISATION or op.name in _READS:
         return True
-    return op.name in ("scf.for", "scf.if")  # what they hold is visited by itself
+    return op.name in ("scf.for", "scf.if")  # the ops inside are visited themselves
 
 
 def size_in_bytes(kind: Any) -> int | None:

@@ -1,4 +1,4 @@
-"""Where the elements of an array lie: what its type says, and what it leaves open."""
+"""Layouts of memref types: strides that are static, dynamic, or implied by sizes."""
 
 from __future__ import annotations
 
@@ -8,9 +8,7 @@ from alcop_mlir.bindings import ir
 
 
 def open_strides(kind: Any) -> list[int]:
-    """Dimensions whose stride is known at run time only, and does not follow from
-    the sizes.
-    """
+    """Dimensions whose stride is dynamic and does not follow from the sizes."""
     if follows_shape(kind):
         return []
     strides, _ = kind.get_strides_and_offset()

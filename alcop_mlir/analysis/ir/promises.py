@@ -1,4 +1,4 @@
-"""What a function promises of its arguments, checked where it is launched."""
+"""What attributes of a function promise of its arguments; checked at launch."""
 
 from __future__ import annotations
 
@@ -12,29 +12,29 @@ ROW_ALIGNMENT = "alcop.row_alignment"  # of a function's argument; bytes
 _CASTS = ("memref.cast", "memref.memory_space_cast")
 
 
-def row_alignment(array: Any) -> int:
-    """Bytes that the array's rows are promised to be, and to lie, multiples of apart.
+def row_alignment(memref: Any) -> int:
+    """The promised divisor of a row's bytes and of the distance of rows; 1 for none.
 
-    1 for no promise. Looks through casts, and through views of rows in more or fewer
-    dimensions, at an argument of a function.
+    Looks through casts, and through views that regroup the other dimensions, at an
+    argument of a function.
     """
-    op = defining_op(array)
+    op = defining_op(memref)
     while op is not None and (op.operation.name in _CASTS or _keeps_rows(op)):
-        array = op.operation.operands[0]
-        op = defining_op(array)
+        memref = op.operation.operands[0]
+        op = defining_op(memref)
     if op is not None:
         return _allocated_alignment(op.operation)
-    function = array.owner.owner
+    function = memref.owner.owner
     if function is None or function.operation.name != "func.func":
         return 1
     if "arg_attrs" not in function.operation.attributes:
         return 1
-    given = ir.DictAttr(function.operation.attributes["arg_attrs"][array.arg_number])
+    given = ir.DictAttr(function.operation.attributes["arg_attrs"][memref.arg_number])
     return given[ROW_ALIGNMENT].value if ROW_ALIGNMENT in given else 1
 
 
 def _allocated_alignment(alloc: Any) -> int:
-    """Of an array whose rows have as many elements as those of one with a promise."""
+    """The alignment of an allocation whose rows are as long as an argument's."""
     if alloc.name != "memref.alloc":
         return 1
     kind = alloc.results[0].type
@@ -56,7 +56,7 @@ def _element_bytes(kind: Any) -> int:
 
 
 def _keeps_rows(op: Any) -> bool:
-    """Whether `op` is a view in which others than the last dimension are regrouped."""
+    """Whether `op` is a view that regroups dimensions, but not the last one."""
     if op.operation.name not in ("memref.expand_shape", "memref.collapse_shape"):
         return False
     return len(list(op.operation.attributes["reassociation"])[-1]) == 1

@@ -1,4 +1,4 @@
-"""What a value is computed from, and what may be computed early or again."""
+"""The ops that a value is computed from, and which ops may run early or again."""
 
 from __future__ import annotations
 
@@ -39,9 +39,9 @@ _DIVISIONS = frozenset(
 def is_pure(op: Any) -> bool:
     """Whether `op` may run early, again, or not at all.
 
-    Told from the op's name: the bindings do not show MLIR's effect interfaces. An op
-    that is not known counts as impure. A division is pure by a constant other than 0
-    (and -1: the smallest integer divided by it overflows).
+    Decided by the op's name: the bindings do not show MLIR's effect interfaces. An op
+    that is not known counts as impure. A division is pure if it is by a constant other
+    than 0 and -1 (the smallest integer divided by -1 overflows).
     """
     name = op.operation.name
     if name in _DIVISIONS:
@@ -72,10 +72,10 @@ def _collect_uses(op: Any, used: list[Any], defined: set[Any]) -> None:
 def backward_slice(
     values: Iterable[Any], block: Any, known: Container[Any] = ()
 ) -> tuple[list[Any], set[Any]]:
-    """The ops of `block` that `values` are computed from, and the arguments of it.
+    """The ops and arguments of `block` that `values` are computed from.
 
-    The ops come in the order of the block, and may be impure: the caller asks. What
-    stands outside of the block, or is `known`, is not followed.
+    The ops come in the order of the block; they may be impure, which the caller has to
+    check. Values from outside of the block, and `known` ones, are not followed.
     """
     ops, arguments = sources(values, block, known)
     # By pairs: a slice is short, and the block it is of may be long.
@@ -85,7 +85,7 @@ def backward_slice(
 def sources(
     values: Iterable[Any], block: Any, known: Container[Any] = ()
 ) -> tuple[set[Any], set[Any]]:
-    """As `backward_slice`, the ops in no order: quicker where there are many."""
+    """As `backward_slice`, but the ops are in no order: faster if there are many."""
     pending = list(values)
     seen: set[Any] = set()
     ops: set[Any] = set()

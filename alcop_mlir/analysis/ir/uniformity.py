@@ -1,4 +1,4 @@
-"""Whether all threads of a block do the same: a barrier may stand nowhere else."""
+"""Whether all threads of a block run an op alike, as they must run a barrier."""
 
 from __future__ import annotations
 
@@ -20,8 +20,8 @@ _LAUNCH_THREAD_IDS = (3, 4, 5)
 def may_diverge(op: Any) -> bool:
     """Whether some threads of a block may run `op` otherwise than others.
 
-    Looks at what its bounds, if it is a loop, and the conditions and bounds of what is
-    around it, are computed from: a thread's id, or a value whose origin is not known.
+    They may if the bounds of a loop `op`, or conditions and bounds of ops around it,
+    are computed from a thread's id, or from a value whose origin is not known.
     """
     values = list(bounds(op)) if is_loop(op) else []
     parent = op.operation.parent

@@ -1,17 +1,17 @@
-"""How the copy of a tile can be spread over the threads of a block.
+"""How the copy of a tile is distributed over the threads of a block.
 
-A tile is cut into chunks of consecutive elements of one row, each moved by one access
-of one thread. Thread t takes chunks t, t + threads, t + 2 * threads, ...: neighbouring
-threads take neighbouring chunks, so that a warp's accesses fill whole sectors.
+A tile is cut into chunks of consecutive elements of one row; one access of one thread
+copies a chunk. Thread t copies chunks t, t + threads, t + 2 * threads, ...; neighbours
+copy neighbouring chunks, so that a warp's accesses fill whole sectors.
 
-Where rows lie at a distance that is known at run time only, each row that a thread
-touches costs it an address of its own. The threads then stand in a narrower block of
-columns, of 64 bytes if may be, and move along the rows: constants in the instructions.
-Of eight lanes, which write shared memory at once, two groups of four then write to two
-rows, four apart: a swizzle by rows sends these to different banks.
+Where the stride of rows is known at run time only, each row that a thread accesses
+needs an address of its own. The threads then cover a narrower block of columns, of 64
+bytes where possible, and move along the rows by constants in the instructions. Of eight
+lanes, which write shared memory at once, two groups of four then write to two rows,
+four apart: a swizzle by rows sends these to different banks.
 
-The source may be smaller than the tile. Chunks are then such that each is there or not,
-as a whole, where the source's width allows; only an asynchronous copy may take a part.
+The source may be smaller than the tile. Where the source's width allows, each chunk is
+then either inside of it or outside; only an asynchronous copy may copy a part of one.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ from alcop_mlir.target import CP_ASYNC_BYTES
 
 ASYNC_COPY = "alcop.async_copy"
 PLAIN_COPIES = ("memref.copy", "alcop.copy")
-# Two sectors: what the rows of a tile of A, 32 f16 wide, have.
+# Two sectors: a row of a tile of A of 32 f16.
 _NARROW_BYTES = 64
 _ROWS_OF_WARP = 8  # rows of 64 bytes that a warp takes at once, 16 bytes a lane
 # Bytes of one load or store; [PTX] ld, st: up to .v4.b32.
@@ -42,14 +42,14 @@ ACCESS_BYTES = (1, 2, 4, 8, 16)
 
 @dataclass(frozen=True)
 class Distribution:
-    """Chunks of a tile over threads.
+    """The chunks of a tile, distributed over threads.
 
     shape:    extents of the tile
     elements: consecutive elements in a chunk
     bytes:    bytes in a chunk
-    threads:  threads that share the work
-    parts:    whether a chunk may be there in part
-    across:   chunks of a row that neighbouring threads take; 0 for all
+    threads:  threads that copy
+    parts:    whether a chunk may be inside of the source in part
+    across:   chunks of a row that neighbouring threads copy; 0 for all
     """
 
     shape: tuple[int, ...]
@@ -76,7 +76,7 @@ class Distribution:
 
     @property
     def last_round(self) -> int:
-        """Threads with a chunk in the last round; all of them if it is a full one."""
+        """Threads with a chunk in the last round; all threads if that is full."""
         return self.chunks - (self.rounds - 1) * self.threads
 
 
@@ -87,7 +87,7 @@ def crosses_memories(copy: Any) -> bool:
 
 
 def distribute(copy: Any, block: ThreadBlock) -> Distribution | Rejected:
-    """The widest legal distribution of a copy over `block`."""
+    """The distribution of a copy over `block` with the widest legal chunks."""
     source, target = copy.operation.operands
     if copy.operation.name == ASYNC_COPY and not is_workgroup(target.type):
         reason = f"copies to {target.type}, expected workgroup memory"
@@ -114,9 +114,9 @@ def distribute(copy: Any, block: ThreadBlock) -> Distribution | Rejected:
 
 
 def widest_access(source: Any, target: Any, parts: bool) -> int:
-    """Bytes that one thread may copy at a time; less than those where `parts` may be.
+    """Bytes that one thread may copy at a time; `parts`: or fewer, at a row's end.
 
-    An element at least: that is what any memref allows.
+    At least one element: any memref allows that.
     """
     return max(
         width
@@ -127,7 +127,7 @@ def widest_access(source: Any, target: Any, parts: bool) -> int:
 
 
 def is_full(source: Any, target: Any, number: int) -> bool:
-    """Whether the source surely covers dimension `number` of the target."""
+    """Whether the source is known to cover dimension `number` of the target."""
     return extent(source, number) == target.type.shape[number]
 
 
@@ -144,7 +144,7 @@ def _in_chunks(width: int, source: Any, target: Any, threads: int) -> Distributi
 
 
 def _across(source: Any, target: Any, elements: int, threads: int) -> int:
-    """Chunks of a row for neighbouring threads, few where rows are dear; 0 for all."""
+    """Chunks of a row for neighbouring threads, few for dynamic strides; 0 for all."""
     strides, _ = source.type.get_strides_and_offset()
     if not source.type.is_dynamic_stride_or_offset(strides[0]) or len(strides) != 2:
         return 0

@@ -1,4 +1,4 @@
-"""How a warp holds a matrix in the fragments of mma.sync, and which memory it fits.
+"""How matrices are distributed to the lanes of a warp, and which memory fits that.
 
 A matrix is cut into the pieces of one mma.sync ([PTX] "Matrix Fragments for mma"), 32
 bytes along k of every type: m16n8k16 of f16 and bf16, m16n8k8 of tf32, m16n8k32 of s8.
@@ -8,20 +8,20 @@ bytes along k of every type: m16n8k16 of f16 and bf16, m16n8k8 of tf32, m16n8k32
   b              32 bytes (k) x 16 (n)   the same, two for each of two mma.sync
   accumulator    16 (m) x 8 (n)          vector<2x2xf32>, <2x2xi32>
 
-How a piece of a or b is loaded follows from the size of its elements and from whether
-they lie along k ("mk", "nk") or across it ("km", "kn"):
+How a piece of a or b is loaded depends on the size of its elements, and on whether
+neighbours in memory lie along k ("mk", "nk") or across it ("km", "kn"):
 
   along k         an ldmatrix.x4, which only sees rows of 16 bytes
   across, 16 bit  an ldmatrix.x4.trans
-  across, 8 bit   an ldmatrix.x4.trans that moves pairs, and four prmt that part them:
-                  rows (columns) 2i and 2i + 1 of the piece stand where i and i + 8
-                  would; the accumulators are interleaved alike
+  across, 8 bit   an ldmatrix.x4.trans that moves pairs, and four prmt that separate
+                  them: rows (columns) 2i and 2i + 1 of the piece are where i and i + 8
+                  would be; the accumulators are interleaved alike
   across, 32 bit  four loads of one element
 
-Memory may hold elements of another size than those that are multiplied: f32 or i8 that
-become f16 in registers. ldmatrix does not fit these. What makes a word of mma.sync is
-loaded as a vector along k, element by element across it; but bytes across k that become
-16 bits are moved by ldmatrix.x4.trans in pairs too, two pieces at a time.
+The elements in memory may be of another size than those that are multiplied: f32 or i8
+that operand transforms convert to f16. ldmatrix does not fit these. The elements of one
+word of mma.sync are loaded as a vector along k, one by one across k; but bytes across
+k that become 16 bits are moved by ldmatrix.x4.trans in pairs too, two pieces at a time.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ _MMA_M, _MMA_N, _ = MMA_F16_SHAPE
 # Rows and columns of a piece, but for k. b is loaded for two mma.sync at a time.
 _EXTENT = {"a": {"m": _MMA_M}, "b": {"n": 2 * _MMA_N}}
 _ACCUMULATOR = {"m": _MMA_M, "n": _MMA_N}
-_WORDS = 4  # of 32 bits that a lane holds of a piece of a or b
+_WORDS = 4  # of 32 bits: one lane's part of a piece of a or b
 _WORD_BYTES = 4
 _ALONG_K = ("mk", "nk")
 
@@ -56,7 +56,7 @@ WORDS = "words"  # loads of the elements of one word: a vector along k, or one b
 
 @dataclass(frozen=True)
 class FragmentLayout:
-    """How a warp holds a matrix.
+    """How a matrix is distributed to the lanes of a warp.
 
     role:        "a", "b" or "accumulator"
     dims:        which dimension is which, as the vector type has them: "mk" or "km" for
@@ -88,7 +88,7 @@ class FragmentLayout:
 
     @property
     def word_elements(self) -> int:
-        """Neighbours along k that a word of an operand holds."""
+        """Elements along k in one word of an operand's fragment."""
         return _WORD_BYTES // self.bytes
 
     def way_from(self, memory: Any) -> str:
@@ -122,7 +122,7 @@ class FragmentLayout:
         return {dim: extent // step for dim, extent, step in counts}
 
     def lane_type(self, element: Any) -> Any:
-        """What one lane holds of one piece."""
+        """The type of one lane's part of one piece."""
         if not self.is_operand:
             return ir.VectorType.get([2, 2], element)
         if isinstance(element, ir.FloatTF32Type):
@@ -133,9 +133,9 @@ class FragmentLayout:
 def operand_layout(
     role: str, dims: str, element: Any, stored: Collection[int] = ()
 ) -> FragmentLayout:
-    """Of a or b with elements of that type.
+    """The layout of a or b with elements of that type.
 
-    stored: bytes of the elements that memory holds of it
+    stored: bytes of its elements in memory, see `fragments.stored_bytes`
     """
     size = operand_bytes(element)
     in_bytes = size == 1 or (size == 2 and set(stored) == {1})
@@ -143,14 +143,14 @@ def operand_layout(
 
 
 def operand_bytes(element: Any) -> int:
-    """Bytes that an element of a or b has in memory and in registers."""
+    """Bytes of an element of a or b in registers."""
     if isinstance(element, ir.FloatTF32Type):
         return _WORD_BYTES
     return element.width // 8
 
 
 def accumulator_layout(a: FragmentLayout, b: FragmentLayout) -> FragmentLayout:
-    """Of the product of a and b."""
+    """The layout of the accumulators of a contraction of a and b."""
     interleaved = "m" * a.paired + "n" * b.paired
     return FragmentLayout("accumulator", "mn", interleaved=interleaved)
 
@@ -218,13 +218,13 @@ def _is_bytes_along(layout: FragmentLayout, memory: Any) -> bool:
 
 
 def is_same_along_k(op: Any, layout: FragmentLayout) -> bool:
-    """Whether a read makes all elements along k of the one that memory holds."""
+    """Whether a read broadcasts one element in memory along k."""
     rows_and_columns = zip(layout.dims, transfer_dims(op), strict=True)
     return [loop for loop, dim in rows_and_columns if dim is None] == ["k"]
 
 
 def transfer_dims(op: Any) -> tuple[int | None, int | None]:
-    """The dimension of memory that rows, and that columns, of a transfer run along.
+    """The dimensions of the memref that rows and columns of a transfer follow.
 
     None where all rows (columns) of the vector are the same.
     """
@@ -242,7 +242,10 @@ def check_write(op: Any, layout: FragmentLayout) -> None:
     value, target = list(op.operation.operands)[:2]
     _check_transfer(op, target, layout.is_operand)
     if layout.is_operand:
-        raise PassError(op, f"writes {value.type}, held as {layout}: not handled")
+        raise PassError(
+            op,
+            f"writes {value.type} as {layout}, expected an accumulator to be written",
+        )
     _check_width(op, target.type, _MOVED_BITS)
 
 

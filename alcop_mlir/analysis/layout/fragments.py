@@ -1,7 +1,7 @@
-"""Which vectors a warp holds together as fragments of mma.sync.
+"""Which vectors are distributed to the lanes of a warp as fragments of mma.sync.
 
 Layouts begin at the operands of each `vector.contract` and spread through loops,
-branches and element-wise ops to every value that has to be held in the same way.
+branches and element-wise ops to every value that must have the same layout.
 """
 
 from __future__ import annotations
@@ -37,12 +37,12 @@ _UNIFORM_OPS = ("arith.constant", "vector.broadcast", "ub.poison")
 
 @dataclass(frozen=True)
 class Fragments:
-    """Layouts of all values that a warp holds together."""
+    """Layouts of all values that are distributed to the lanes of a warp."""
 
     layouts: dict[Any, FragmentLayout]
 
     def of(self, value: Any) -> FragmentLayout | None:
-        """The layout of `value`; None where it is no such value."""
+        """The layout of `value`; None if it is not distributed."""
         return self.layouts.get(value)
 
 
@@ -75,10 +75,10 @@ def is_elementwise(op: Any) -> bool:
 
 
 def find_fragments(contractions: list[Any]) -> Fragments:
-    """Layouts of all values that belong to the contractions.
+    """Layouts of all values that the contractions need distributed.
 
-    Raises PassError where a value needs two layouts, or an op that makes or uses one
-    cannot work on fragments.
+    Raises PassError where a value needs two layouts, or where an op that makes or uses
+    a distributed value cannot work on fragments.
     """
     layouts: dict[Any, FragmentLayout] = {}
     for contraction in contractions:
@@ -90,7 +90,7 @@ def find_fragments(contractions: list[Any]) -> Fragments:
 def _spread(
     value: Any, op: Any, layout: FragmentLayout, layouts: dict[Any, FragmentLayout]
 ) -> None:
-    """Give `value`, which `op` needs in `layout`, and all held alike their layout."""
+    """Set the layout that `op` needs `value` in, also of all values tied to it."""
     pending = [(value, op)]
     while pending:
         value, op = pending.pop()
@@ -99,24 +99,29 @@ def _spread(
         elif value not in layouts:
             check_shape(op, value.type, layout)
             layouts[value] = layout
-            pending.extend(_held_alike(value, layout))
+            pending.extend(_same_layout(value, layout))
         elif layouts[value] != layout:
             raise PassError(
                 op,
-                f"needs a vector as {layout} which is held as {layouts[value]}: "
-                "no way between the two is known",
+                f"needs a vector distributed as {layout}, which is distributed as "
+                f"{layouts[value]}: conversions of layouts are unsupported",
             )
 
 
 def _operands(op: Any) -> list[tuple[Any, FragmentLayout]]:
-    """Operands and result of the contraction, and how it needs them."""
+    """Operands and result of the contraction, with the layouts that it needs."""
     lhs, rhs, accumulator = op.operation.operands
-    a, b, held = contraction_layouts(op, stored_bytes(lhs), stored_bytes(rhs))
-    return [(lhs, a), (rhs, b), (accumulator, held), (op.operation.results[0], held)]
+    a, b, accumulators = contraction_layouts(op, stored_bytes(lhs), stored_bytes(rhs))
+    return [
+        (lhs, a),
+        (rhs, b),
+        (accumulator, accumulators),
+        (op.operation.results[0], accumulators),
+    ]
 
 
 def stored_bytes(value: Any) -> set[int]:
-    """Bytes of the elements that reads of matrices, behind `value`, find in memory."""
+    """Bytes of an element in memory, for the reads that `value` is computed from."""
     found: set[int] = set()
     seen: set[Any] = set()
     pending = [value]
@@ -135,7 +140,7 @@ def stored_bytes(value: Any) -> set[int]:
 
 
 def _sources(value: Any, op: Any) -> list[Any]:
-    """What a value is, or is computed of, by element; nothing where that is unknown."""
+    """Values that `value` is computed from by element; none where that is unknown."""
     if op is None:
         loop = value.owner.owner
         if loop is None or not loops.is_loop(loop):
@@ -151,10 +156,10 @@ def _sources(value: Any, op: Any) -> list[Any]:
 def contraction_layouts(
     op: Any, lhs_stored: Collection[int] = (), rhs_stored: Collection[int] = ()
 ) -> tuple[FragmentLayout, FragmentLayout, FragmentLayout]:
-    """How the contraction needs its operands and accumulators.
+    """The layouts that the contraction needs for its operands and accumulators.
 
-    lhs_stored, rhs_stored: see `stored_bytes`; they matter to the places of elements,
-    not to the number of pieces
+    lhs_stored, rhs_stored: see `stored_bytes`; they decide which lane an element is
+    distributed to, not the number of pieces
     """
     dims = contraction_dims(op)
     lhs, rhs, out = (value.type.element_type for value in op.operation.operands)
@@ -196,10 +201,10 @@ def contraction_dims(op: Any) -> tuple[str, str]:
     return spelled[0], spelled[1]
 
 
-def slice_place(op: Any, layout: FragmentLayout) -> tuple[int, int]:
-    """The first row and column of pieces that a slice takes.
+def slice_offset(op: Any, layout: FragmentLayout) -> tuple[int, int]:
+    """The row and column of the first piece in a slice.
 
-    PassError where it cuts pieces.
+    Raises PassError where the slice cuts pieces.
     """
     offsets, steps = (
         [number.value for number in op.operation.attributes[name]]
@@ -218,15 +223,15 @@ def slice_place(op: Any, layout: FragmentLayout) -> tuple[int, int]:
     return row, column
 
 
-def _held_alike(value: Any, layout: FragmentLayout) -> Iterator[tuple[Any, Any]]:
-    """Values that must have the layout of `value`, with the op that ties them."""
+def _same_layout(value: Any, layout: FragmentLayout) -> Iterator[tuple[Any, Any]]:
+    """Values that must have the layout of `value`, each with the op that ties them."""
     yield from _tied_to_origin(value, layout)
     for use in value.uses:
         yield from _tied_by_use(value, use, layout)
 
 
 def _tied_to_origin(value: Any, layout: FragmentLayout) -> Iterator[tuple[Any, Any]]:
-    """Through what makes the value."""
+    """Those that the op that makes the value ties to it."""
     op = loops.defining_op(value)
     if op is None:
         loop = value.owner.owner
@@ -242,7 +247,7 @@ def _tied_to_origin(value: Any, layout: FragmentLayout) -> Iterator[tuple[Any, A
     elif op.operation.name == "scf.if":
         yield from _chosen_by(op, list(op.operation.results).index(value))
     elif op.operation.name == SLICE:
-        slice_place(op, layout)
+        slice_offset(op, layout)
         yield op.operation.operands[0], op
     elif is_elementwise(op):
         yield from ((other, op) for other in _vectors(op))
@@ -256,14 +261,14 @@ def _tied_to_origin(value: Any, layout: FragmentLayout) -> Iterator[tuple[Any, A
 def _tied_by_use(
     value: Any, use: Any, layout: FragmentLayout
 ) -> Iterator[tuple[Any, Any]]:
-    """Through what becomes of the value."""
+    """Those that an op that uses the value ties to it."""
     op, number = use.owner.operation, use.operand_number
     if op.name == CONTRACT:
-        return  # asked by the contraction itself
+        return  # the contraction itself asks for layouts
     if op.name == WRITE:
         check_write(op, layout)
     elif op.name == SLICE:
-        slice_place(op, layout)
+        slice_offset(op, layout)
         yield op.results[0], op
     elif op.name == "scf.for":
         yield from _carried_by(op, number - len(loops.bounds(op)))

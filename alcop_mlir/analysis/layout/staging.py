@@ -1,7 +1,7 @@
-"""Whether the output of a kernel can pass through shared memory on its way out.
+"""Whether the output of a kernel can pass through shared memory before it is stored.
 
 Tiles of the inputs are not used any more when a kernel stores what it computed: other
-data may lie in their place. Such a buffer is allocated with the attribute
+data may use the same memory. A buffer for such data is allocated with the attribute
 `alcop.overlaid`; alcop-outline-kernels lays it over the others.
 """
 
@@ -21,10 +21,10 @@ _ALLOC = "memref.alloc"
 
 
 def free_bytes(write: Any, body: Any) -> int:
-    """Bytes of shared memory that nothing needs from `write` on, in a launch of `body`.
+    """Bytes of shared memory that nothing uses from `write` on, in a launch of `body`.
 
-    0 where it is not known that a barrier may stand before and that all threads of a
-    warp come to the write together, once.
+    0 where it is not known that all threads of a block run the write together, once:
+    it needs a barrier before it.
     """
     top = top_level(write, body)
     if top is None or body.owner.operation.name != "gpu.launch" or may_diverge(write):
@@ -38,7 +38,7 @@ def free_bytes(write: Any, body: Any) -> int:
 
 
 def top_level(op: Any, body: Any) -> Any | None:
-    """What holds `op` in `body`; None where that is, or holds it in, a loop."""
+    """The op of `body` that is `op` or has it inside; None if `op` is in a loop."""
     operation = op.operation
     while operation.block != body:
         operation = operation.parent.operation
@@ -48,7 +48,7 @@ def top_level(op: Any, body: Any) -> Any | None:
 
 
 def _is_tile(op: Any) -> bool:
-    """Whether `op` allocates a buffer that others may lie over."""
+    """Whether `op` allocates a buffer that others may be laid over."""
     return (
         op.name == _ALLOC
         and is_workgroup(op.results[0].type)
@@ -71,5 +71,5 @@ def _is_overlaid(value: Any) -> bool:
 
 
 def _asks_for_memory(launch: Any) -> bool:
-    """Whether the launch has shared memory that it does not allocate itself."""
+    """Whether the launch uses dynamic shared memory that it does not allocate."""
     return bool(walk(launch, "gpu.dynamic_shared_memory"))

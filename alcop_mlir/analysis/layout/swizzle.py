@@ -1,26 +1,26 @@
 """Which workgroup buffers can be swizzled, and how.
 
-Shared memory has 32 banks of 4 bytes: 128 bytes side by side are read at once. Three
-ways of reading across rows are known, in units of their own:
+Shared memory has 32 banks of 4 bytes: 128 consecutive bytes are read at once. Three
+ways of reading across rows are known, each in units of its own:
 
   ldmatrix      eight lanes read 16 bytes of the same column in eight rows
   single words  a warp reads eight words side by side (32 bytes) in four rows, as
                 fragments of elements that ldmatrix cannot transpose
   word pairs    half a warp reads four pairs side by side (32 bytes) in four rows
 
-W units (8, 4) must be found in W different places modulo 128 bytes. With rows of c
-units, rows W / gcd(c, W) apart begin at the same place; XOR of the unit's number with
-row / (W / gcd(c, W)) % gcd(c, W) tells those apart, and stays within the row because
-gcd(c, W) divides c. Sixteen-byte accesses along a row stay free of conflicts, and so do
-those of eight lanes that write four chunks each of two rows, four apart: of units of 32
-bytes, one more bit of the row sends these to the two halves of 128 bytes.
+W units (8, 4) must have W different offsets modulo 128 bytes. With rows of c units,
+rows W / gcd(c, W) apart begin at the same offset; XOR of the unit's number with
+row / (W / gcd(c, W)) % gcd(c, W) makes these offsets differ, and stays within the row
+because gcd(c, W) divides c. Sixteen-byte accesses along a row stay free of conflicts,
+and so do those of eight lanes that write four chunks each of two rows, four apart: for
+units of 32 bytes, one more bit of the row sends these to the two halves of 128 bytes.
 
 Single words may be read in every other row: where two words that lie across rows become
-one of 16-bit elements. Units of 16 bytes tell eight rows apart, and send two units side
-by side of one of every other row to two side by side, so that these are right there.
+one of 16-bit elements. Units of 16 bytes give eight rows different offsets, and map two
+neighbouring units of one of every other row to neighbours, so that these fit here.
 
-A buffer of bytes may have several faces: views of all of it, as elements of different
-size. Rows must be as long in all of them, to be permuted alike.
+A buffer of bytes may have several whole views: views of all of it, as elements of
+different sizes. Rows must be equally long in all of them, to be permuted alike.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ from alcop_mlir.analysis.ir.walk import walk
 from alcop_mlir.target import SHARED_BANK_BYTES, SHARED_BANKS
 
 CHUNK_BYTES = 16  # the widest access of one lane, and a row of ldmatrix; [PTX]
-_WORD_ROW_BYTES = 32  # what a warp that reads single words takes of a row
+_WORD_ROW_BYTES = 32  # of a row, that a warp reads by single words
 _WAVE_BYTES = SHARED_BANKS * SHARED_BANK_BYTES  # served at once
 _RANKS = (2, 3)  # rows and columns, perhaps of several slots
 # Operand number of the memref in each op that may touch a swizzled buffer; its indices
@@ -57,7 +57,7 @@ _HARMLESS = frozenset(["memref.dealloc"])
 class Swizzle:
     """Element column `c` of row `r` lies at `c ^ (phase * elements)`.
 
-    The phase is r / rows % phases; where `folds`, its highest bit is flipped by the bit
+    The phase is r / rows % phases; if `folds`, its highest bit is flipped by the bit
     above it.
 
     elements: in a unit
@@ -98,16 +98,16 @@ def plan(buffer: Any) -> SwizzlePlan | Rejected | None:
 
     `Rejected` where they have, but one of its accesses cannot be swizzled.
     """
-    faces = _faces(buffer)
-    unit = _unit_bytes(faces)
-    swizzles = [find_swizzle(face.type, unit) for face in faces]
-    if None in swizzles or len({_row_bytes(face.type) for face in faces}) > 1:
+    views = _whole_views(buffer)
+    unit = _unit_bytes(views)
+    swizzles = [find_swizzle(view.type, unit) for view in views]
+    if None in swizzles or len({_row_bytes(view.type) for view in views}) > 1:
         return None
     found: list[SwizzledAccess] = []
-    for face, swizzle in zip(faces, swizzles, strict=True):
+    for view, swizzle in zip(views, swizzles, strict=True):
         assert swizzle is not None
-        for use in _uses(face):
-            access = _access(use, face, swizzle)
+        for use in _uses(view):
+            access = _access(use, view, swizzle)
             if isinstance(access, Rejected):
                 return access
             found.append(access)
@@ -115,9 +115,9 @@ def plan(buffer: Any) -> SwizzlePlan | Rejected | None:
 
 
 def find_swizzle(kind: Any, unit: int = CHUNK_BYTES) -> Swizzle | None:
-    """For a static row-major memref type read in units of so many bytes.
+    """The swizzle for a static row-major memref type that is read in units of bytes.
 
-    None where rows do not collide.
+    None where the rows have no bank conflicts.
     """
     if kind.rank not in _RANKS or not kind.has_static_shape:
         return None
@@ -133,15 +133,15 @@ def find_swizzle(kind: Any, unit: int = CHUNK_BYTES) -> Swizzle | None:
     return Swizzle(wave // phases, phases, unit // element_bytes(kind), folds)
 
 
-def _faces(buffer: Any) -> list[Any]:
-    """The buffer; or the views of it, if it is only used through views of all of it."""
+def _whole_views(buffer: Any) -> list[Any]:
+    """The buffer; its whole views, if it is only used through these."""
     views = [use.owner.operation for use in _uses(buffer)]
-    if views and all(_is_face(op) for op in views):
+    if views and all(_is_whole_view(op) for op in views):
         return [op.results[0] for op in views]
     return [buffer]
 
 
-def _is_face(op: Any) -> bool:
+def _is_whole_view(op: Any) -> bool:
     return (
         op.name == "memref.view"
         and op.results[0].type.has_static_shape
@@ -149,13 +149,13 @@ def _is_face(op: Any) -> bool:
     )
 
 
-def _uses(face: Any) -> list[Any]:
-    return [use for use in face.uses if use.owner.operation.name not in _HARMLESS]
+def _uses(view: Any) -> list[Any]:
+    return [use for use in view.uses if use.owner.operation.name not in _HARMLESS]
 
 
-def _unit_bytes(faces: list[Any]) -> int:
-    """By how the buffer is read."""
-    users = [use.owner.operation for face in faces for use in _uses(face)]
+def _unit_bytes(views: list[Any]) -> int:
+    """Bytes of the units that the buffer is read in."""
+    users = [use.owner.operation for view in views for use in _uses(view)]
     readers = [op for op in users if _reads_words(op)]
     is_by_matrix = any(op.name == "nvgpu.ldmatrix" for op in users)
     if not readers or is_by_matrix or any(map(_skips_rows, readers)):
@@ -164,7 +164,7 @@ def _unit_bytes(faces: list[Any]) -> int:
 
 
 def _reads_words(op: Any) -> bool:
-    """Whether each lane loads one word, or two side by side."""
+    """Whether each lane loads one word, or two consecutive ones."""
     if op.name == "memref.load":
         return element_bytes(op.operands[0].type) == SHARED_BANK_BYTES
     if op.name != "vector.load":
@@ -181,12 +181,12 @@ def _skips_rows(op: Any) -> bool:
     return divisor(op.operands[memory.rank - 1]) % 2 == 0
 
 
-def _access(use: Any, face: Any, swizzle: Swizzle) -> SwizzledAccess | Rejected:
+def _access(use: Any, view: Any, swizzle: Swizzle) -> SwizzledAccess | Rejected:
     op, number = use.owner.operation, use.operand_number
     if _ACCESSES.get(op.name) != number:
         return Rejected(op, f"it is used by '{op.name}'")
-    column = number + face.type.rank
-    if not _stays_in_chunk(op, column, element_bytes(face.type)):
+    column = number + view.type.rank
+    if not _stays_in_chunk(op, column, element_bytes(view.type)):
         return Rejected(op, f"'{op.name}' may cross a chunk of {CHUNK_BYTES} bytes")
     return SwizzledAccess(op, column - 1, column, swizzle)
 
@@ -218,7 +218,7 @@ def _stays_in_chunk(op: Any, column: int, size: int) -> bool:
 
 
 def _elements(op: Any, size: int) -> int | None:
-    """Elements side by side that one lane touches; None if that is not how."""
+    """Consecutive elements that one lane accesses; None for another access."""
     if op.name == "nvgpu.ldmatrix":
         return CHUNK_BYTES // size
     if op.name == "nvgpu.device_async_copy":

@@ -1,0 +1,6 @@
+"""What linalg ops compute, and which of them can be fused.
+
+Which ops are contractions, with which operand transforms and accumulator
+initialisation; which element-wise ops run in their kernels; which ops are loop nests
+for the SIMT fallback. Builds on `analysis.ir` and on the expressions of `reference`.
+"""

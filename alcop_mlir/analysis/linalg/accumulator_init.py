@@ -1,4 +1,7 @@
-"""What the output of a product holds before it: looks above the op, changes nothing."""
+"""Accumulator initialisation: what the output of a contraction holds before it.
+
+Looks at the ops above the contraction; changes nothing.
+"""
 
 from __future__ import annotations
 
@@ -22,10 +25,10 @@ from alcop_mlir.dialects import alcop
 
 @dataclass(frozen=True)
 class AccumulatorInit:
-    """What C holds before the product.
+    """What C holds before the contraction.
 
-    kind:   "zero" (`writer` fills it with zero), "copy" (`writer` copies another array
-            into it, or broadcasts it) or "read" (what the caller left there)
+    kind:   "zero" (`writer` fills it with zero), "copy" (`writer` copies or broadcasts
+            another memref into it) or "read" (anything: it has to be read)
     writer: the op that writes it, None for "read"
     """
 
@@ -38,10 +41,10 @@ def find_accumulator_init(
 ) -> AccumulatorInit:
     """What fills C: the nearest op above in the same block that writes it.
 
-    Ops in between must be known to leave C alone, and, for a copy, not to write its
-    source: else the init is "read" and everything stays where it is.
+    Ops in between must be known not to touch C, and, for a copy, not to write its
+    source: otherwise the init is "read", and all ops are left unchanged.
 
-    noalias_arguments: whether a written argument surely overlaps no other
+    noalias_arguments: whether a written argument overlaps no other
     """
     passed: list[Any] = []
     out = contraction.out
@@ -66,18 +69,18 @@ def find_accumulator_init(
     return AccumulatorInit("read", None)
 
 
-def _before_collapse(array: Any) -> Any:
-    """The array all of whose elements `array` is a view of, in other dimensions."""
-    owner = defining_op(array)
+def _before_collapse(memref: Any) -> Any:
+    """The memref that `memref` collapses dimensions of; itself if it does not."""
+    owner = defining_op(memref)
     if owner is None or owner.operation.name != "memref.collapse_shape":
-        return array
+        return memref
     return owner.operation.operands[0]
 
 
-def marked_init(product: Any) -> Elementwise | None:
-    """The op marked as init just above a marked product; None where there is none."""
-    out = list(product.operands)[-1]
-    for op in ops_before(product):
+def marked_init(contraction: Any) -> Elementwise | None:
+    """The op above a marked contraction that is marked as its init, or None."""
+    out = list(contraction.operands)[-1]
+    for op in ops_before(contraction):
         mark = alcop.get(op, alcop.ContractionAttr) or {}
         element = elementwise(op) if mark.get("role") == "init" else None
         if element is not None and element.output.value == out:
@@ -85,31 +88,31 @@ def marked_init(product: Any) -> Elementwise | None:
     return None
 
 
-def fill_before(op: Any, array: Any) -> Any | None:
-    """The `linalg.fill` above `op` that gives `array` what it holds there, or None.
+def fill_before(op: Any, memref: Any) -> Any | None:
+    """The `linalg.fill` above `op` that fills `memref` last, or None.
 
-    Nothing in between may touch the array: `op` is the first to see what was filled in.
+    Nothing in between may touch the memref: `op` is the first to read what was filled.
     """
     for above in ops_before(op):
-        if above.name == "linalg.fill" and above.operands[1] == array:
+        if above.name == "linalg.fill" and above.operands[1] == memref:
             return above
-        if not reaches_only_operands(above) or touches(above, array):
+        if not reaches_only_operands(above) or touches(above, memref):
             return None
     return None
 
 
 def _fills_with_zero(element: Elementwise) -> bool:
-    """Whether the body is no more than a zero, given as an input or from outside."""
+    """Whether the body only yields zero, an input or a constant from outside."""
     if element.block is None or len(element.block.operations) != 1:
         return False
     (result,) = element.block.operations[0].operation.operands
-    given = {one.argument: one.value for one in element.inputs if not one.is_array}
+    given = {one.argument: one.value for one in element.inputs if not one.is_memref}
     return _is_zero(given.get(result, result))
 
 
 def _is_copy(element: Elementwise) -> bool:
-    """Whether the output is one other array's elements, perhaps extended."""
-    if len(element.inputs) != 1 or not element.inputs[0].is_array:
+    """Whether the output is a copy of another memref, perhaps extended in type."""
+    if len(element.inputs) != 1 or not element.inputs[0].is_memref:
         return False
     (source,) = element.inputs
     if None in source.loops or not follows_shape(source.value.type):

@@ -1,16 +1,17 @@
-"""Which linalg ops compute a matrix product C[m, n] += A[m, k] * B[k, n], and how.
+"""Which linalg ops are contractions C[m, n] += A[m, k] * B[k, n], and how.
 
-Products may come in batches, C[b, m, n]; one of A and B may be the same for all, and C
-the sum of all. A vector times a matrix is a product with one row, and so is a matrix
-times a vector: C[n] += A[k] * B[n, k]. Sizes may be anything, 0 included.
+A contraction may be batched, C[b, m, n]; one of A and B may be the same for the whole
+batch, and C may be reduced over it. A vector times a matrix is a contraction with one
+row, and so is a matrix times a vector: C[n] += A[k] * B[n, k]. All sizes are allowed,
+also 0.
 
-`classify` looks at one op and answers with a `Contraction` or a `Rejected`; the loops
-are told apart by where they occur, so their order in the op does not matter.
-What fills C before it is asked of `inits`.
+`classify` looks at one op and returns a `Contraction` or a `Rejected`. Loops are
+identified by the operands that they index, so their order in the op does not matter.
+What fills C before is found by `accumulator_init`.
 
-The body multiplies two factors and adds to its output, see `factors`: elements of A and
-of B, or what is computed of them. Scalars may take part in that, and arrays that have
-one value for each row of A, or for each column of B.
+The body multiplies an element of A by one of B, or the results of operand transforms of
+them, see `operand_transforms`, and adds to its output. Operand transforms may read
+scalars, and memrefs with one value for each row of A, or for each column of B.
 """
 
 from __future__ import annotations
@@ -32,23 +33,23 @@ from alcop_mlir.analysis.linalg.operand_transforms import (
 from alcop_mlir.analysis.linalg.zero_fill import LONGEST_STEP_BYTES, why_fill_disturbs
 from alcop_mlir.bindings import ir, linalg
 
-# Types of the output for each type of both factors. f32 is rounded to tf32, on request.
+# Types of the output for each multiplied type. f32 is rounded to tf32, on request.
 OUTPUT_TYPES = {"f16": FLOATS, "bf16": FLOATS, "f32": FLOATS, "i8": ("i32",)}
-# What memory may hold of factors that are computed
+# Element types in memory of operands that have an operand transform
 _STORED_TYPES = ("f16", "bf16", "f32", "i8", "i32")
 
 
 @dataclass(frozen=True)
 class Contraction:
-    """A matrix product on memrefs.
+    """A contraction on memrefs.
 
     m, n, k, batch: sizes; None where they are known at run time only
-    lhs, rhs, out:  loops that index each operand, in the operand's order: "mk"; "kn",
-                    "nk"; "mn"; with a "b" where it has a batch, without "m" a vector
-    swapped:        the op's first array is B and its second A
-    lhs_type, rhs_type: what is multiplied of A and B
-    stored:         bytes of an element of A and of B, where factors are computed of
-                    them; see `factors`
+    lhs, rhs, out_loops: loops that index each operand, in the operand's order: "mk";
+                    "kn", "nk"; "mn"; with a "b" if batched, without "m" for a vector
+    swapped:        the op's first operand is B and its second A
+    lhs_type, rhs_type: the types that are multiplied
+    stored:         bytes of an element of A and of B in memory, if one of them has an
+                    operand transform; else None
     """
 
     op: Any
@@ -72,17 +73,17 @@ class Contraction:
 
     @property
     def element_bytes(self) -> int:
-        """Of a factor, as it is multiplied."""
+        """Bytes of an element of A or B, as it is multiplied."""
         return int(self.lhs_type.lstrip("bfi")) // 8
 
     @property
     def is_computed(self) -> bool:
-        """Whether a factor is more than an element of its array."""
+        """Whether A or B has an operand transform."""
         return self.stored is not None
 
     @property
     def out(self) -> Any:
-        """The memref that the product is added to."""
+        """The memref that is accumulated into."""
         return list(self.op.operation.operands)[-1]
 
 
@@ -93,31 +94,34 @@ def structured_ops(root: Any) -> list[Any]:
 
 
 def classify(op: Any, allow_tf32: bool = False) -> Contraction | Rejected:
-    """The product that the linalg op computes, or why it is none that is handled.
+    """The contraction that the linalg op is, or why it is not a supported one.
 
     allow_tf32: whether f32 inputs may be rounded to tf32
     """
     try:
         _check_form(op)
-        factors = find_operand_transforms(op)
-        places = [*(factor.array for factor in factors), len(op.operands) - 1]
-        maps, sizes = _loops(op, places)
-        _check_others(op, factors, places)
-        return _contraction(op, factors, maps, sizes, allow_tf32)
+        transforms = find_operand_transforms(op)
+        numbers = [
+            *(transform.operand for transform in transforms),
+            len(op.operands) - 1,
+        ]
+        maps, sizes = _loops(op, numbers)
+        _check_others(op, transforms, numbers)
+        return _contraction(op, transforms, maps, sizes, allow_tf32)
     except NoContraction as no:
         return Rejected(op, str(no))
 
 
 def _check_form(op: Any) -> None:
-    """Two arrays, perhaps others of lower rank, and one output, all memrefs."""
+    """Two inputs, perhaps others of lower rank, and one output, all memrefs."""
     if any(isinstance(v.type, ir.RankedTensorType) for v in op.operands):
         raise NoContraction("works on tensors, expected memrefs: bufferize first")
     attributes = op.attributes
     segments = "operandSegmentSizes"
     if segments not in attributes or not _has_two_inputs(op, attributes[segments]):
-        raise NoContraction("not a matrix product: expected two inputs and one output")
+        raise NoContraction("not a contraction: expected two inputs and one output")
     if indexing_maps(op) is None:
-        raise NoContraction("not a matrix product")
+        raise NoContraction("not a contraction: expected an op with indexing maps")
     for value in op.operands:
         if not isinstance(value.type, ir.MemRefType):
             raise NoContraction(
@@ -131,7 +135,7 @@ def _check_form(op: Any) -> None:
 
 
 def _has_two_inputs(op: Any, segments: Any) -> bool:
-    """And perhaps more that are of one dimension at most."""
+    """Whether there are two inputs and one output; others of rank 1 at most."""
     inputs, outputs = list(segments)
     others = list(op.operands)[2:inputs]
     return inputs >= 2 and outputs == 1 and all(_is_small(v.type) for v in others)
@@ -142,36 +146,36 @@ def _is_small(kind: Any) -> bool:
 
 
 def _check_others(
-    op: Any, factors: tuple[OperandTransform, OperandTransform], places: list[int]
+    op: Any, transforms: tuple[OperandTransform, OperandTransform], numbers: list[int]
 ) -> None:
-    """What else factors are made of are scalars, or goes along rows or columns."""
+    """Other inputs of operand transforms must be indexed by rows or columns only."""
     every = indexing_maps(op)
     assert every is not None
-    loops = [_dimensions(every[number]) for number in places]
+    loops = [_dimensions(every[number]) for number in numbers]
     letters = _letters(loops)
-    for factor, own in zip(factors, loops, strict=False):
+    for transform, own in zip(transforms, loops, strict=False):
         allowed = {dim for dim in own if letters[dim] in "mn"}
-        for number in factor.others:
+        for number in transform.others:
             value = op.operands[number]
             if not set(_dimensions(every[number])) <= allowed:
                 raise NoContraction(
-                    f"computes a factor of {value.type} by other loops than its rows "
-                    "or columns"
+                    f"has an operand transform that reads {value.type} by other loops "
+                    "than the operand's rows or columns"
                 )
             if value.type.rank:
-                _check_array(value)
+                _check_memref(value)
 
 
 def indexing_maps(op: Any) -> list[Any] | None:
-    """The affine maps of a linalg op's operands; None where they are not told."""
+    """The affine maps of a linalg op's operands; None for an op without them."""
     maps = linalg.get_indexing_maps(op)
     return None if maps is None else [attribute.value for attribute in maps]
 
 
 def loop_letters(op: Any) -> list[str] | None:
-    """Per operand the letters of the loops that index it; None for no product.
+    """Per operand the letters of the loops that index it; None if not a contraction.
 
-    By the loops alone, whatever the op computes.
+    Only loops are looked at, not what the op computes.
     """
     maps = indexing_maps(op) if op.name.startswith("linalg.") else None
     if maps is None or len(maps) != 3:
@@ -183,7 +187,7 @@ def loop_letters(op: Any) -> list[str] | None:
 
 
 def names_of_loops(dimensions: Sequence[Sequence[int]]) -> list[str] | None:
-    """As `loop_letters`, of an op whose operands are indexed by these loops."""
+    """As `loop_letters`, for an op whose operands are indexed by these loops."""
     try:
         letters = _letters(dimensions)
     except NoContraction:
@@ -191,19 +195,19 @@ def names_of_loops(dimensions: Sequence[Sequence[int]]) -> list[str] | None:
     return ["".join(letters[dim] for dim in dims) for dims in dimensions]
 
 
-def _loops(op: Any, places: list[int]) -> tuple[list[str], dict[str, int | None]]:
-    """Per array the letters of the loops that index it; the size of each loop.
+def _loops(op: Any, numbers: list[int]) -> tuple[list[str], dict[str, int | None]]:
+    """The letters of the loops that index each of A, B and C; the size of each loop.
 
-    places: operand numbers of the arrays
+    numbers: operand numbers of A, B and C
     """
     every = indexing_maps(op)
     assert every is not None
-    maps = [_dimensions(every[number]) for number in places]
-    arrays = [op.operands[number] for number in places]
+    maps = [_dimensions(every[number]) for number in numbers]
+    memrefs = [op.operands[number] for number in numbers]
     letters = _letters(maps)
     sizes: dict[str, int | None] = dict.fromkeys("bmnk", 1)
     sizes |= dict.fromkeys(letters.values())
-    for dims, value in zip(maps, arrays, strict=True):
+    for dims, value in zip(maps, memrefs, strict=True):
         for number, dim in enumerate(dims):
             if not value.type.is_dynamic_dim(number):
                 sizes[letters[dim]] = value.type.shape[number]
@@ -211,17 +215,17 @@ def _loops(op: Any, places: list[int]) -> tuple[list[str], dict[str, int | None]
 
 
 def _dimensions(affine_map: Any) -> list[int]:
-    """Loop numbers that a projected permutation picks."""
+    """Numbers of the loops that are the results of a projected permutation."""
     if not all(isinstance(e, ir.AffineDimExpr) for e in affine_map.results):
         raise NoContraction(f"indexes an operand by {affine_map}, expected loops only")
     return [ir.AffineDimExpr(e).position for e in affine_map.results]
 
 
 def _letters(maps: Sequence[Sequence[int]]) -> dict[int, str]:
-    """Loop number to "b", "m", "n" or "k"; refuses other sets of loops.
+    """Loop number to "b", "m", "n" or "k"; raises NoContraction for other loops.
 
-    Rows and columns are told by the output's order: rows first. Of two loops that are
-    summed over, the one further out in the first input is the batch.
+    The output has rows before columns. Of two reduction loops, the outer one in the
+    first input is the batch.
     """
     first, second, out = maps
     if any(len(set(dims)) != len(dims) for dims in maps):
@@ -235,7 +239,9 @@ def _letters(maps: Sequence[Sequence[int]]) -> dict[int, str]:
     if {*out} - {*first, *second}:
         raise NoContraction("has an output loop that no input has")
     if {*first, *second} - {*out, *reduced}:
-        raise NoContraction("sums over a loop of one input alone, expected of both")
+        raise NoContraction(
+            "reduces a loop of one input alone, expected a loop of both"
+        )
     if len(reduced) == 2 and not batch:
         batch = reduced[:1]
         reduced = reduced[1:]
@@ -252,31 +258,31 @@ def _letters(maps: Sequence[Sequence[int]]) -> dict[int, str]:
 
 def _contraction(
     op: Any,
-    factors: tuple[OperandTransform, OperandTransform],
+    transforms: tuple[OperandTransform, OperandTransform],
     maps: list[str],
     sizes: dict[str, int | None],
     allow_tf32: bool,
 ) -> Contraction:
-    """The product, once its types, sizes and layouts are such as are handled."""
-    arrays = [op.operands[factor.array] for factor in factors]
-    arrays.append(list(op.operands)[-1])
+    """The contraction, if its types, sizes and layouts are supported."""
+    memrefs = [op.operands[transform.operand] for transform in transforms]
+    memrefs.append(list(op.operands)[-1])
     swapped = "n" in maps[0]
     lhs, rhs = (1, 0) if swapped else (0, 1)
     if "n" in maps[lhs] or "m" in maps[rhs]:
         raise NoContraction("has a row or column loop in both inputs, expected in one")
-    for loops, value in zip(maps, arrays, strict=True):
-        _check_array(value)
+    for loops, value in zip(maps, memrefs, strict=True):
+        _check_memref(value)
         if loops.endswith("b"):
             raise NoContraction("has the batch innermost, expected further out")
-    out_type = str(arrays[2].type.element_type)
-    _check_types(factors[lhs], factors[rhs], out_type, allow_tf32)
-    for factor, array, loops in zip(factors, arrays, maps, strict=False):
-        _check_stored(factor, array.type.element_type, loops)
-    _check_fill(op, factors, sizes["k"])
+    out_type = str(memrefs[2].type.element_type)
+    _check_types(transforms[lhs], transforms[rhs], out_type, allow_tf32)
+    for transform, memref, loops in zip(transforms, memrefs, maps, strict=False):
+        _check_stored(transform, memref.type.element_type, loops)
+    _check_fill(op, transforms, sizes["k"])
     parent = op.parent.operation.name
     if parent != "func.func":
         raise NoContraction(
-            f"stands in '{parent}', expected at the function's top level"
+            f"is inside '{parent}', expected at the function's top level"
         )
     return Contraction(
         op=op,
@@ -288,48 +294,51 @@ def _contraction(
         rhs=maps[rhs],
         out_loops=maps[2],
         swapped=swapped,
-        lhs_type=str(factors[lhs].kind),
-        rhs_type=str(factors[rhs].kind),
+        lhs_type=str(transforms[lhs].kind),
+        rhs_type=str(transforms[rhs].kind),
         out_type=out_type,
-        stored=_stored(factors, arrays, swapped),
+        stored=_stored(transforms, memrefs, swapped),
     )
 
 
 def _check_fill(
-    op: Any, factors: tuple[OperandTransform, OperandTransform], k: int | None
+    op: Any, transforms: tuple[OperandTransform, OperandTransform], k: int | None
 ) -> None:
-    """Where steps may be filled up with zeros, these must add nothing."""
-    step = 8 * LONGEST_STEP_BYTES // factors[0].kind.width
+    """Where tiles may be filled up with zeros, these must add nothing."""
+    step = 8 * LONGEST_STEP_BYTES // transforms[0].kind.width
     if k is not None and k % step == 0:
         return
-    if not any(factor.is_computed for factor in factors):
+    if not any(transform.is_computed for transform in transforms):
         return
-    why = why_fill_disturbs(op.regions[0].blocks[0], factors)
+    why = why_fill_disturbs(op.regions[0].blocks[0], transforms)
     if why is not None:
         raise NoContraction(why)
 
 
 def _stored(
-    factors: tuple[OperandTransform, OperandTransform], arrays: list[Any], swapped: bool
+    transforms: tuple[OperandTransform, OperandTransform],
+    memrefs: list[Any],
+    swapped: bool,
 ) -> tuple[int, int] | None:
-    """Bytes of elements of A and of B; None where they are the factors."""
-    if not any(factor.is_computed for factor in factors):
+    """Bytes of elements of A and of B; None if there is no operand transform."""
+    if not any(transform.is_computed for transform in transforms):
         return None
-    first, second = (element_bytes(array.type) for array in arrays[:2])
+    first, second = (element_bytes(memref.type) for memref in memrefs[:2])
     return (second, first) if swapped else (first, second)
 
 
-def _check_stored(factor: OperandTransform, stored: Any, loops: str) -> None:
-    """Memory's type, of a factor that is computed."""
-    if not factor.is_computed or stored == factor.kind:
+def _check_stored(transform: OperandTransform, stored: Any, loops: str) -> None:
+    """The type in memory of an operand that has an operand transform."""
+    if not transform.is_computed or stored == transform.kind:
         return
     if str(stored) not in _STORED_TYPES:
         raise NoContraction(
-            f"computes a factor of {stored}, expected {', '.join(_STORED_TYPES)}"
+            f"has an operand transform of {stored}, expected {', '.join(_STORED_TYPES)}"
         )
-    if str(factor.kind) == "i8" and not loops.endswith("k"):
+    if str(transform.kind) == "i8" and not loops.endswith("k"):
         raise NoContraction(
-            f"computes i8 of {stored} stored across the sum, expected along it"
+            f"has an operand transform of {stored} to i8 stored across K, expected "
+            "along K"
         )
 
 
@@ -355,13 +364,16 @@ def _check_types(
         )
 
 
-def _check_array(value: Any) -> None:
+def _check_memref(value: Any) -> None:
     """Rows without gaps, in global memory."""
     memref = value.type
     strides, offset = memref.get_strides_and_offset()
     if strides[-1] != 1:
         raise NoContraction(f"has the layout of {memref}, expected rows without gaps")
     if root(value) == value and offset != 0:
-        raise NoContraction(f"has an array {memref}, expected one without an offset")
+        raise NoContraction(
+            f"has an operand {memref}, expected no offset: alcop-drop-offsets drops "
+            "that of an argument"
+        )
     if memref.memory_space is not None:
         raise NoContraction(f"has {memref} in a memory space of its own, expected none")

@@ -1,7 +1,8 @@
-"""Which ops compute each element of their output from single elements of their inputs.
+"""Element-wise ops: each output element is computed from one element of each input.
 
-Linalg ops whose loops are all parallel, which index each operand by loops of its own
-(or by 0), and whose body is scalar arithmetic; and plain copies. Answers only.
+These are linalg ops whose loops are all parallel, whose operands are indexed by loops
+alone (or by 0), and whose body is scalar arithmetic; and `memref.copy`. Nothing is
+changed here.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ Loops = tuple[int | None, ...]  # the loop along each dimension; None: index 0
 
 @dataclass(frozen=True)
 class Operand:
-    """An array, or a scalar, that an element-wise op reads or writes.
+    """A memref, or a scalar, that an element-wise op reads or writes.
 
     argument: its element in the body; None for a copy, which has no body
     """
@@ -30,7 +31,7 @@ class Operand:
     loops: Loops
 
     @property
-    def is_array(self) -> bool:
+    def is_memref(self) -> bool:
         """Whether it is a memref, not a scalar."""
         return isinstance(self.value.type, ir.MemRefType)
 
@@ -55,18 +56,18 @@ class Elementwise:
 
     @property
     def reads(self) -> list[Operand]:
-        """The operands whose elements are used, the output among them where it is."""
+        """The operands whose elements the body uses, perhaps the output too."""
         read = [operand for operand in self.inputs if operand.is_read]
         return [*read, self.output] if self.reads_output else read
 
     @property
     def reads_output(self) -> bool:
-        """Whether the output is computed from what it was before."""
+        """Whether the output is computed from its old value."""
         return self.output.argument is not None and self.output.is_read
 
 
 def elementwise(op: Any) -> Elementwise | None:
-    """What `op` computes, where it is an element-wise op on memrefs; else None."""
+    """`op` as an element-wise op on memrefs; None if it is none."""
     operation = op.operation
     if operation.name == _COPY:
         return _copy(operation)
@@ -79,7 +80,7 @@ def elementwise(op: Any) -> Elementwise | None:
     # Some ops have no name for the output's element.
     arguments = [*block.arguments, None][: len(loops)]
     *inputs, output = map(Operand, operation.operands, arguments, loops)
-    if None in output.loops or not output.is_array:
+    if None in output.loops or not output.is_memref:
         return None
     return Elementwise(operation, len(output.loops), tuple(inputs), output, block)
 
@@ -97,9 +98,9 @@ def _copy(op: Any) -> Elementwise:
 
 
 def _operand_loops(op: Any) -> list[Loops] | None:
-    """Per operand its loops; None where the output has not each loop once.
+    """The loops of each operand; None where the output lacks a loop or repeats one.
 
-    Then all loops are parallel.
+    Otherwise all loops are parallel.
     """
     maps = linalg.get_indexing_maps(op)
     if maps is None or len(op.results):  # on tensors
@@ -119,7 +120,7 @@ def _operand_loops(op: Any) -> list[Loops] | None:
 
 
 def _plain_loops(results: Sequence[Any]) -> Loops | None:
-    """The loops that index an operand; None where they do in another way."""
+    """The loops that index an operand; None where it is not indexed by loops alone."""
     found: list[int | None] = []
     for result in results:
         if isinstance(result, ir.AffineDimExpr):

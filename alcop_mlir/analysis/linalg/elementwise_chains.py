@@ -1,9 +1,9 @@
-"""Which element-wise op makes what another one reads, so that one op can do both.
+"""Which element-wise op writes what another one reads, so that both can be merged.
 
-`find_link` looks above an op for the one that fills an array that it reads. The two can
-become one op where the array is of no use to anybody else, and where nothing in between
-changes what the first op reads. Of a fill, a copy or a broadcast the second op can read
-what the first one reads even so. Changes nothing.
+`find_link` looks above an op for the op that writes a memref that it reads. The two can
+be merged where no other op uses the memref, and where nothing in between changes what
+the first op reads. If the first op is a fill, a copy or a broadcast, other uses of the
+memref are allowed: the second op then reads the first one's input. Changes nothing.
 """
 
 from __future__ import annotations
@@ -31,62 +31,62 @@ _HARMLESS = ("memref.dealloc", "memref.dim")
 
 @dataclass(frozen=True)
 class Link:
-    """`consumer` reads `array`, all of which `producer` has written.
+    """`consumer` reads `memref`, which the op `producer` writes.
 
-    is_last: whether nobody else reads what the producer wrote
+    is_last: whether no other op reads what `producer` writes
     """
 
     producer: Elementwise
     consumer: Elementwise
-    array: Any
+    memref: Any
     is_last: bool
 
 
 def find_link(consumer: Elementwise, noalias_arguments: bool = False) -> Link | None:
-    """An op above that can be computed by the consumer, see above.
+    """An op above that can be merged into the consumer, see above.
 
-    noalias_arguments: whether a written argument surely overlaps no other
+    noalias_arguments: whether a written argument overlaps no other
     """
     for operand in consumer.reads:
-        if not operand.is_array:
+        if not operand.is_memref:
             continue
         found = _writer(consumer, operand.value, noalias_arguments)
         if found is None:
             continue
         producer, passed = found
-        array = operand.value
-        is_last = _is_last(producer, consumer, array, passed, noalias_arguments)
-        link = Link(producer, consumer, array, is_last)
+        memref = operand.value
+        is_last = _is_last(producer, consumer, memref, passed, noalias_arguments)
+        link = Link(producer, consumer, memref, is_last)
         if _is_sound(link, passed, noalias_arguments):
             return link
     return None
 
 
 def composed_loops(link: Link, operand: Operand) -> list[Loops]:
-    """The consumer's loops that index an operand of the producer, for each use."""
-    uses = [one for one in link.consumer.reads if one.value == link.array]
+    """For each use of the memref, the consumer's loops for an operand of `producer`."""
+    uses = [one for one in link.consumer.reads if one.value == link.memref]
     return [composed(link, use, operand) for use in uses]
 
 
 def composed(link: Link, use: Operand, operand: Operand) -> Loops:
-    """The loops of the consumer that index an operand of the producer.
+    """The loops of the consumer that index an operand of the producer op.
 
-    use: the operand of the consumer that stands for the array
+    use: the operand of the consumer that is the memref
     """
     names = dict(zip(link.producer.output.loops, use.loops, strict=True))
     return tuple(None if loop is None else names[loop] for loop in operand.loops)
 
 
 def _writer(
-    consumer: Elementwise, array: Any, noalias: bool
+    consumer: Elementwise, memref: Any, noalias: bool
 ) -> tuple[Elementwise, list[Any]] | None:
-    """The element-wise op that fills `array`, and the ops between."""
+    """The element-wise op that writes `memref`, and the ops in between."""
     passed: list[Any] = []
     for op in ops_before(consumer.op):
         element = elementwise(op)
-        if element is not None and element.output.value == array:
+        if element is not None and element.output.value == memref:
             return element, passed
-        if not reaches_only_operands(op) or writes(op, array, noalias):
+        if not reaches_only_operands(op) or writes(op, memref, noalias):
             return None
         passed.append(op)
     return None
@@ -103,15 +103,15 @@ def _is_sound(link: Link, passed: list[Any], noalias: bool) -> bool:
             writes(op, operand.value, noalias)
             for op in passed
             for operand in producer.reads
-            if operand.is_array
+            if operand.is_memref
         )
         and not _overwrites_input(link, noalias)
     )
 
 
 def _is_cheap_to_repeat(link: Link) -> bool:
-    """Whether the producer is computed once per element, or is no more than moves."""
-    uses = [one for one in link.consumer.reads if one.value == link.array]
+    """Whether the producer op runs once per element, or has no costly ops."""
+    uses = [one for one in link.consumer.reads if one.value == link.memref]
     is_repeated = len(uses) > 1 or any(
         len(set(use.loops) - {None}) < link.consumer.rank for use in uses
     )
@@ -122,26 +122,26 @@ def _is_cheap_to_repeat(link: Link) -> bool:
 
 
 def _only_moves(element: Elementwise) -> bool:
-    """Whether the output is an input, or a scalar, as it is."""
+    """Whether the output is an unchanged input or scalar."""
     return element.block is None or len(element.block.operations) == 1
 
 
 def _is_last(
     producer: Elementwise,
     consumer: Elementwise,
-    array: Any,
+    memref: Any,
     passed: list[Any],
     noalias: bool,
 ) -> bool:
-    """Whether nobody but the consumer reads what the producer wrote."""
-    if any(touches(op, array, noalias) for op in passed):
+    """Whether only the consumer reads what the producer op writes."""
+    if any(touches(op, memref, noalias) for op in passed):
         return False
-    if consumer.output.value == array:
-        return True  # which overwrites all of it
-    if not is_own_allocation(array):
+    if consumer.output.value == memref:
+        return True  # the consumer overwrites all of it
+    if not is_own_allocation(memref):
         return False
     ops = (producer.op, consumer.op)
-    users = [use.owner.operation for use in array.uses]
+    users = [use.owner.operation for use in memref.uses]
     return all(
         user in ops or user.name in _HARMLESS or _is_above(user, producer.op)
         for user in users
@@ -149,9 +149,9 @@ def _is_last(
 
 
 def _is_above(user: Any, op: Any) -> bool:
-    """Whether it stands before `op`, and so does not read what that writes.
+    """Whether `user` runs before `op`, and so does not read what `op` writes.
 
-    Another op's view of the array may be used anywhere.
+    False for views of the memref, which may be used anywhere.
     """
     return (
         not len(user.results) and user.block == op.block and user.is_before_in_block(op)
@@ -159,12 +159,12 @@ def _is_above(user: Any, op: Any) -> bool:
 
 
 def _overwrites_input(link: Link, noalias: bool) -> bool:
-    """Whether the consumer would write what another of its iterations still reads."""
+    """Whether the consumer would overwrite what another of its iterations reads."""
     output = link.consumer.output
     return any(
         may_alias(root(operand.value), root(output.value), noalias)
         and not (operand.value == output.value and loops == output.loops)
         for operand in link.producer.reads
-        if operand.is_array
+        if operand.is_memref
         for loops in composed_loops(link, operand)
     )

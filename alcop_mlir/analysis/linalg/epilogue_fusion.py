@@ -1,15 +1,15 @@
-"""Which element-wise ops can be computed on a product's sums, before they are stored.
+"""Epilogue fusion: which element-wise ops on C can be computed on accumulators.
 
-`find_epilogue` looks below a marked product for ops that read its output, directly or
-through each other, and answers with those that can run in the product's kernel, and
-with the reason for each that cannot. Changes nothing.
+`find_epilogue` looks below a marked contraction for ops that read its output, directly
+or through each other. It returns those that can run in the contraction's kernel, and
+the reason for each that cannot. Changes nothing.
 
-To run there means to run earlier: just behind the product; and block by block, in no
-order, while other blocks still read A and B. So an op is taken only if
+An op that is fused runs earlier, just after the contraction; and block by block, in no
+order, while other blocks still read A and B. So it is fused only if
 
-  - it goes over the same loops, and writes each element where the product would;
-  - nothing between it and the product writes what it reads, or touches what it writes;
-  - it writes nothing that the kernel reads elsewhere than at the element at hand.
+  - it has the same loops, and writes each element where the contraction writes its own;
+  - no op between the two writes what it reads, or touches what it writes;
+  - what it writes is read by the kernel at the same element only.
 """
 
 from __future__ import annotations
@@ -37,14 +37,14 @@ from alcop_mlir.analysis.linalg.accumulator_init import marked_init
 from alcop_mlir.analysis.linalg.elementwise import Elementwise, Operand, elementwise
 from alcop_mlir.dialects import alcop
 
-FIRST = "0"  # in the place of a loop's letter: index 0
+FIRST = "0"  # instead of a loop's letter: index 0
 _BITS = (8, 16, 32)  # of elements that lanes move
 _HARMLESS = ("memref.alloc", "memref.dealloc", "memref.dim")
 
 
 @dataclass(frozen=True)
 class Epilogue:
-    """The ops to run in a product's kernel, in order; those that cannot, and why."""
+    """The ops to run in the contraction's kernel, in order; others, and why not."""
 
     fused: list[Elementwise]
     refused: list[tuple[Any, str]]
@@ -52,28 +52,28 @@ class Epilogue:
 
 @dataclass(frozen=True)
 class _Access:
-    """An array that the kernel reads or writes, and by which loops."""
+    """A memref that the kernel reads or writes, and by which loops."""
 
-    array: Any
+    memref: Any
     loops: str
 
 
-def find_epilogue(product: Any, noalias_arguments: bool = False) -> Epilogue:
-    """What can be computed on the sums of a marked product, see above.
+def find_epilogue(contraction: Any, noalias_arguments: bool = False) -> Epilogue:
+    """The ops that can be fused into a marked contraction, see above.
 
-    noalias_arguments: whether a written argument surely overlaps no other
+    noalias_arguments: whether a written argument overlaps no other
     """
-    search = _Search(product, noalias_arguments)
-    for op in ops_after(product):
+    search = _Search(contraction, noalias_arguments)
+    for op in ops_after(contraction):
         if not reaches_only_operands(op):
             break
         search.visit(op)
     return Epilogue(search.fused, search.refused)
 
 
-def output_loops(product: Any) -> str:
-    """The letters of the loops that index the output of a marked product."""
-    mark = alcop.get(product, alcop.ContractionAttr) or {}
+def output_loops(contraction: Any) -> str:
+    """The letters of the loops that index the output of a marked contraction."""
+    mark = alcop.get(contraction, alcop.ContractionAttr) or {}
     return mark.get("out", "mn")
 
 
@@ -83,28 +83,28 @@ def operand_loops(element: Elementwise, operand: Operand, loops: str) -> str:
     return "".join(FIRST if n is None else names[n] for n in operand.loops)
 
 
-def is_stored(array: Any, ops: Sequence[Any]) -> bool:
-    """Whether someone else than `ops`, which write it, needs what `array` holds."""
-    if not is_own_allocation(array):
+def is_stored(memref: Any, ops: Sequence[Any]) -> bool:
+    """Whether other ops than `ops`, which write `memref`, may read it."""
+    if not is_own_allocation(memref):
         return True
     first = ops[0]
-    return any(_may_need(use.owner.operation, first, ops) for use in array.uses)
+    return any(_may_need(use.owner.operation, first, ops) for use in memref.uses)
 
 
-def dependencies(element: Elementwise, product: Any) -> list[Any]:
-    """The ops behind the product that make what the op works on."""
+def dependencies(element: Elementwise, contraction: Any) -> list[Any]:
+    """The ops after the contraction that compute operands of the element-wise op."""
     values = [
         value
         for value in element.op.operands
         if (owner := defining_op(value)) is not None
-        and owner.operation.block == product.operation.block
+        and owner.operation.block == contraction.operation.block
     ]
-    ops, _ = backward_slice(values, product.operation.block)
-    return [op for op in ops if product.operation.is_before_in_block(op)]
+    ops, _ = backward_slice(values, contraction.operation.block)
+    return [op for op in ops if contraction.operation.is_before_in_block(op)]
 
 
 def _may_need(user: Any, first: Any, ops: Sequence[Any]) -> bool:
-    """Whether it may read the array behind `first`, as views may anywhere."""
+    """Whether `user` may read the memref after `first`; a view may do so anywhere."""
     if user in ops or user.name in _HARMLESS:
         return False
     is_view = len(user.results) > 0
@@ -113,13 +113,13 @@ def _may_need(user: Any, first: Any, ops: Sequence[Any]) -> bool:
 
 @dataclass
 class _Search:
-    """Goes down from a product.
+    """Goes down from a contraction.
 
-    at_hand: arrays whose element the kernel has computed when it comes to the next op
-    passed:  ops that stay where they are, behind the kernel
+    at_hand: memrefs whose element the kernel has in registers when the next op runs
+    passed:  ops that are left unchanged, after the kernel
     """
 
-    product: Any
+    contraction: Any
     noalias: bool
     loops: str = ""
     at_hand: list[Any] = field(default_factory=list)
@@ -128,11 +128,11 @@ class _Search:
     passed: list[Any] = field(default_factory=list)
 
     def __post_init__(self) -> None:
-        self.loops = output_loops(self.product)
-        self.at_hand = [_output(self.product)]
+        self.loops = output_loops(self.contraction)
+        self.at_hand = [_output(self.contraction)]
 
     def visit(self, op: Any) -> None:
-        """Take `op`, or pass it by."""
+        """Fuse `op`, or leave it unchanged."""
         marked = alcop.get(op, alcop.ContractionAttr) is not None
         element = None if marked else elementwise(op)
         if element is None or not self._reads_at_hand(element):
@@ -150,30 +150,31 @@ class _Search:
     def _pass(self, op: Any) -> None:
         self.passed.append(op)
         self.at_hand = [
-            array for array in self.at_hand if not writes(op, array, self.noalias)
+            memref for memref in self.at_hand if not writes(op, memref, self.noalias)
         ]
 
     def _reads_at_hand(self, element: Elementwise) -> bool:
         return any(operand.value in self.at_hand for operand in element.reads)
 
     def _objections(self, element: Elementwise) -> Iterator[str]:
-        """Why the op cannot run in the kernel; each may build on those before."""
+        """Reasons why the op cannot run in the kernel; each assumes none before it."""
         yield from self._about_loops(element)
         yield from _about_operands(element)
         yield from self._about_order(element)
         yield from self._about_sharing(element)
 
     def _about_loops(self, element: Elementwise) -> Iterator[str]:
-        if 0 in _summed_sizes(self.product):
-            yield "the product sums nothing"
+        if 0 in _reduced_sizes(self.contraction):
+            yield "the contraction reduces a loop of size 0"
         if element.rank != len(self.loops):
-            yield f"has {element.rank} loops, the product's output {len(self.loops)}"
+            expected = f"expected the {len(self.loops)} of the contraction's output"
+            yield f"has {element.rank} loops, {expected}"
         for operand in element.reads:
             if operand.value not in self.at_hand:
                 continue
             if operand_loops(element, operand, self.loops) != self.loops:
                 yield (
-                    "writes its output by other loops than it reads the product's: "
+                    "writes its output by other loops than it reads the contraction's: "
                     "transposed, or broadcast"
                 )
 
@@ -182,37 +183,37 @@ class _Search:
             if touches(op, element.output.value, self.noalias):
                 yield f"'{op.name}' between the two uses what it writes"
             for operand in element.reads:
-                if operand.is_array and writes(op, operand.value, self.noalias):
+                if operand.is_memref and writes(op, operand.value, self.noalias):
                     yield f"'{op.name}' between the two writes what it reads"
-        for op in dependencies(element, self.product):
+        for op in dependencies(element, self.contraction):
             if not is_pure(op) and op.name != "memref.alloc":
-                yield f"'{op.name}' between the two computes what it works on"
+                yield f"'{op.name}' between the two computes an operand of it"
 
     def _about_sharing(self, element: Elementwise) -> Iterator[str]:
-        """Whether two blocks of the kernel would get into each other's way."""
-        reads = [*self._product_reads(), *self._reads([*self.fused, element])]
-        written = [_output(self.product)]
+        """Whether one thread block could write what another one reads or writes."""
+        reads = [*self._contraction_reads(), *self._reads([*self.fused, element])]
+        written = [_output(self.contraction)]
         written += [other.output.value for other in [*self.fused, element]]
-        accesses = [*reads, *(_Access(array, self.loops) for array in written)]
-        for array in written:
+        accesses = [*reads, *(_Access(memref, self.loops) for memref in written)]
+        for memref in written:
             for access in accesses:
-                if self._conflict(array, access):
+                if self._conflict(memref, access):
                     yield (
-                        f"writes memory that the product's kernel may use elsewhere "
-                        f"({array.type} and {access.array.type} may overlap)"
+                        "writes memory that the contraction's kernel may use elsewhere "
+                        f"({memref.type} and {access.memref.type} may overlap)"
                     )
 
-    def _conflict(self, array: Any, access: _Access) -> bool:
-        if array == access.array and access.loops == self.loops:
+    def _conflict(self, memref: Any, access: _Access) -> bool:
+        if memref == access.memref and access.loops == self.loops:
             return False
-        return may_alias(root(array), root(access.array), self.noalias)
+        return may_alias(root(memref), root(access.memref), self.noalias)
 
-    def _product_reads(self) -> list[_Access]:
-        mark = alcop.get(self.product, alcop.ContractionAttr) or {}
-        inputs = list(self.product.operands)[:-1]
-        # Besides A and B, what their elements are computed with: scalars.
+    def _contraction_reads(self) -> list[_Access]:
+        mark = alcop.get(self.contraction, alcop.ContractionAttr) or {}
+        inputs = list(self.contraction.operands)[:-1]
+        # Besides A and B: scalars that operand transforms read.
         loops = [mark["lhs"], mark["rhs"], *[""] * len(inputs)]
-        start = marked_init(self.product) if mark["init"] == "copy" else None
+        start = marked_init(self.contraction) if mark["init"] == "copy" else None
         return [*map(_Access, inputs, loops), *self._reads([start] if start else [])]
 
     def _reads(self, elements: list[Elementwise]) -> list[_Access]:
@@ -220,17 +221,17 @@ class _Search:
             _Access(operand.value, operand_loops(element, operand, self.loops))
             for element in elements
             for operand in element.reads
-            if operand.is_array
+            if operand.is_memref
         ]
 
 
-def _output(product: Any) -> Any:
-    return list(product.operands)[-1]
+def _output(contraction: Any) -> Any:
+    return list(contraction.operands)[-1]
 
 
 def _about_operands(element: Elementwise) -> Iterator[str]:
     for operand in [*element.reads, element.output]:
-        if not operand.is_array:
+        if not operand.is_memref:
             if not _is_constant(operand.value):
                 yield "uses a scalar that is not constant"
             continue
@@ -238,13 +239,13 @@ def _about_operands(element: Elementwise) -> Iterator[str]:
         if element_bits(kind.element_type) not in _BITS:
             yield f"has {kind.element_type} elements, expected 8, 16 or 32 bits"
         if open_strides(kind) or kind.memory_space is not None:
-            yield f"has the layout of {kind}, expected strides that are known"
+            yield f"has the layout of {kind}, expected known strides, no memory space"
     if any(not _is_constant(value) for value in _captured(element)):
         yield "uses a value computed outside of it that is not constant"
 
 
 def _captured(element: Elementwise) -> list[Any]:
-    """What the body uses and does not define."""
+    """Values that the body uses and does not define."""
     if element.block is None:
         return []
     ops = [op.operation for op in element.block.operations]
@@ -257,12 +258,12 @@ def _is_constant(value: Any) -> bool:
     return op is not None and op.operation.name == "arith.constant"
 
 
-def _summed_sizes(product: Any) -> list[int]:
-    """The sizes of the loops that a product sums over, where they are known."""
-    mark = alcop.get(product, alcop.ContractionAttr) or {}
+def _reduced_sizes(contraction: Any) -> list[int]:
+    """The sizes of a contraction's reduction loops, where they are known."""
+    mark = alcop.get(contraction, alcop.ContractionAttr) or {}
     out = mark.get("out", "mn")
     loops = mark["rhs"] if mark.get("swapped") else mark["lhs"]
-    kind = product.operands[0].type
+    kind = contraction.operands[0].type
     return [
         kind.shape[number]
         for number, loop in enumerate(loops)

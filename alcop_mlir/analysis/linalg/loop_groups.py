@@ -1,4 +1,4 @@
-"""Loops of a structured op that index all its arrays together, as if they were one."""
+"""Loops of a structured op that index all its memrefs as one loop could."""
 
 from __future__ import annotations
 
@@ -11,60 +11,60 @@ from alcop_mlir.bindings import ir
 
 
 def loops_of(affine_map: Any) -> list[int] | None:
-    """The loops that a map picks; None where it does more than that."""
+    """The loops that are a map's results; None where it has other results."""
     if not all(isinstance(e, ir.AffineDimExpr) for e in affine_map.results):
         return None
     return [ir.AffineDimExpr(e).position for e in affine_map.results]
 
 
 def loop_groups(op: Any) -> list[list[int]] | None:
-    """All loops of a linalg op, those in one group that could be one loop, in order.
+    """All loops of a linalg op, in groups that could each be collapsed to one loop.
 
-    Such loops follow each other in each array that has any of them, and lie there
-    without gaps. None where an array is indexed by more than loops.
+    The loops of a group index consecutive dimensions of each memref that any of them
+    indexes, without gaps. None where a memref is indexed by more than loops.
     """
     maps = indexing_maps(op) or []
     indexed = [loops for one in maps if (loops := loops_of(one)) is not None]
     if not maps or len(indexed) < len(maps):
         return None
-    arrays = list(zip(op.operands, indexed, strict=True))
+    memrefs = list(zip(op.operands, indexed, strict=True))
     groups: list[list[int]] = []
-    placed: set[int] = set()
+    grouped: set[int] = set()
     for loop in _in_order(indexed):
-        if loop in placed:
+        if loop in grouped:
             continue
         group = [loop]
-        while (after := _joined_to(group[-1], arrays)) is not None:
+        while (after := _joined_to(group[-1], memrefs)) is not None:
             group.append(after)
         groups.append(group)
-        placed.update(group)
+        grouped.update(group)
     return groups
 
 
 def _in_order(indexed: Sequence[Sequence[int]]) -> list[int]:
-    """Each loop once, outer ones of an array before its inner ones."""
+    """Each loop once, outer ones of a memref before its inner ones."""
     return list(dict.fromkeys(loop for loops in indexed for loop in loops))
 
 
-def _joined_to(loop: int, arrays: Sequence[tuple[Any, list[int]]]) -> int | None:
-    """The loop that follows `loop` wherever one of the two is."""
+def _joined_to(loop: int, memrefs: Sequence[tuple[Any, list[int]]]) -> int | None:
+    """The loop that follows `loop` in every memref that has one of the two."""
     after: int | None = None
-    for value, loops in arrays:
+    for value, loops in memrefs:
         if loop not in loops:
             continue
-        place = loops.index(loop)
-        if place + 1 == len(loops) or after not in (None, loops[place + 1]):
+        position = loops.index(loop)
+        if position + 1 == len(loops) or after not in (None, loops[position + 1]):
             return None
-        if not _is_dense(value.type, place):
+        if not _is_dense(value.type, position):
             return None
-        after = loops[place + 1]
-    if any(after in loops and loop not in loops for _, loops in arrays):
+        after = loops[position + 1]
+    if any(after in loops and loop not in loops for _, loops in memrefs):
         return None
     return after
 
 
 def _is_dense(kind: Any, number: int) -> bool:
-    """Whether dimension `number` goes on where the next one ends."""
+    """Whether dimension `number` and the next one have no gaps between rows."""
     if not isinstance(kind, ir.MemRefType):
         return False
     if follows_shape(kind):

@@ -1,7 +1,7 @@
-"""Linalg ops as loop nests: which loops stand for the elements of the outputs.
+"""Linalg ops as loop nests: which loops go over the elements of the outputs.
 
-`read` answers with a `Nest`, or with a `Rejected` that says why the op is none that can
-be run by one thread per element of its outputs. Changes nothing.
+`read` returns a `Nest`, or a `Rejected` that says why the SIMT fallback, one thread per
+element of the outputs, cannot run the op. Changes nothing.
 """
 
 from __future__ import annotations
@@ -27,8 +27,8 @@ class Nest:
     inputs: how many of the operands are read only; the others are outputs
     points: loops that index the outputs, in the order of the first one's dimensions:
             iterations that differ in them write different elements
-    inner:  the other loops, outer ones first: they run over what one element is made of
-    sizes:  per loop, an array and the number of its dimension that has the loop's size
+    inner:  the other loops, outer ones first: one element is computed by all of them
+    sizes:  per loop, a memref and the number of its dimension that has the loop's size
     """
 
     op: Any
@@ -40,7 +40,7 @@ class Nest:
 
     @property
     def body(self) -> Any:
-        """The block that computes one element; its arguments are the operands'."""
+        """The block that computes one element; its arguments are operands' elements."""
         return self.op.regions[0].blocks[0]
 
     @property
@@ -50,23 +50,23 @@ class Nest:
 
     def static_size(self, loop: int) -> int | None:
         """The size of a loop where it is constant."""
-        array, dimension = self.sizes[loop]
-        if array.type.is_dynamic_dim(dimension):
+        memref, dimension = self.sizes[loop]
+        if memref.type.is_dynamic_dim(dimension):
             return None
-        return array.type.shape[dimension]
+        return memref.type.shape[dimension]
 
 
 class _NoNest(Exception):
-    """Carries the reason from the place that found it to `read`."""
+    """Carries the reason to `read`."""
 
 
 def is_structured(op: Any) -> bool:
-    """Whether the linalg op tells how loops index its operands."""
+    """Whether the linalg op has indexing maps."""
     return indexing_maps(op) is not None
 
 
 def read(op: Any) -> Nest | Rejected:
-    """The loop nest that the linalg op stands for, or why it is none."""
+    """The linalg op as a loop nest, or why it is not a supported one."""
     try:
         return _read(op.operation)
     except _NoNest as no:
@@ -80,7 +80,7 @@ def _read(op: Any) -> Nest:
     inputs = len(op.operands) - len(terminator.operation.operands)
     points = _points(maps[inputs:])
     inner = tuple(n for n in range(maps[0].n_dims) if n not in points)
-    _check_sums(op, inputs, inner)
+    _check_reduction(op, inputs, inner)
     nest = Nest(op, maps, inputs, points, inner, _sizes(op, maps))
     _check_reach(nest)
     return nest
@@ -97,9 +97,9 @@ def loops_of(expression: Any) -> list[int]:
 
 
 def _check_form(op: Any) -> None:
-    """A structured op on memrefs that nobody else has plans for."""
+    """Raise unless `op` is a structured op on memrefs that is not marked."""
     if not is_structured(op):
-        raise _NoNest("is no plain loop nest: expected an op with indexing maps")
+        raise _NoNest("is not a loop nest: expected an op with indexing maps")
     for value in op.operands:
         if isinstance(value.type, ir.RankedTensorType):
             raise _NoNest("works on tensors, expected memrefs: bufferize first")
@@ -115,8 +115,8 @@ def _check_form(op: Any) -> None:
     mark = alcop.get(op, alcop.ContractionAttr) or {}
     if "init" in mark:
         raise _NoNest(
-            "is marked as a matrix product: expected alcop-tile-to-blocks to stand "
-            "before, which takes it"
+            "is marked as a contraction: expected alcop-tile-to-blocks, which compiles "
+            "it, to run before"
         )
 
 
@@ -134,10 +134,10 @@ def _points(out_maps: tuple[Any, ...]) -> tuple[int, ...]:
     return tuple(found[0])
 
 
-def _check_sums(op: Any, inputs: int, inner: tuple[int, ...]) -> None:
-    """Sums are kept in registers, so nothing may read them from memory meanwhile.
+def _check_reduction(op: Any, inputs: int, inner: tuple[int, ...]) -> None:
+    """Accumulators are registers: the op must not read the output through an input.
 
-    Loops that are said to be parallel are taken at their word.
+    An op without reduction loops may do so: its parallel iterations are independent.
     """
     if not inner:
         return
@@ -145,11 +145,13 @@ def _check_sums(op: Any, inputs: int, inner: tuple[int, ...]) -> None:
     written = [root(value) for value in operands[inputs:]]
     for value in operands[:inputs]:
         if isinstance(value.type, ir.MemRefType) and root(value) in written:
-            raise _NoNest("sums up in an array that it reads, expected another array")
+            raise _NoNest(
+                "reduces into a memref that is also an input, expected another output"
+            )
 
 
 def _sizes(op: Any, maps: tuple[Any, ...]) -> tuple[tuple[Any, int], ...]:
-    """Where the size of each loop is read from: a static one is preferred."""
+    """A dimension with the size of each loop; a static one if there is one."""
     found: dict[int, tuple[Any, int]] = {}
     for value, one in zip(op.operands, maps, strict=True):
         for number, expression in enumerate(one.results):
@@ -160,12 +162,12 @@ def _sizes(op: Any, maps: tuple[Any, ...]) -> tuple[tuple[Any, int], ...]:
                 found[loop] = value, number
     missing = [n for n in range(maps[0].n_dims) if n not in found]
     if missing:
-        raise _NoNest(f"has no array with a dimension of loop {missing[0]}'s size")
+        raise _NoNest(f"has no memref with a dimension of loop {missing[0]}'s size")
     return tuple(found[n] for n in range(maps[0].n_dims))
 
 
 def _check_reach(nest: Nest) -> None:
-    """Where the verifier cannot tell how far an index goes, a host must be able to."""
+    """Indices with sizes known at run time must be such that a host can check them."""
     for value, one in zip(nest.op.operands, nest.maps, strict=True):
         for number, expression in enumerate(one.results):
             is_static = not value.type.is_dynamic_dim(number) and all(
@@ -173,13 +175,13 @@ def _check_reach(nest: Nest) -> None:
             )
             if not is_static and not _grows(expression):
                 raise _NoNest(
-                    f"indexes by {one} with sizes known at run time: expected sums of "
-                    "loops, whose bounds can be checked when it is launched"
+                    f"indexes by {one} with sizes known at run time: expected indices "
+                    "that grow with each loop, whose bounds are checked at launch"
                 )
 
 
 def _grows(expression: Any) -> bool:
-    """Whether the index is largest where each loop is."""
+    """Whether the index is largest in the last iteration of all loops."""
     if isinstance(expression, ir.AffineDimExpr):
         return True
     if isinstance(expression, ir.AffineConstantExpr):

@@ -1,18 +1,18 @@
-"""Which element-wise op makes an input of a product, and whether it may run in there.
+"""Operand-side fusion: which element-wise op computes an input of a contraction.
 
-`find_producer` looks at one input of a matrix product and answers with the op that
-computes its elements, with `Rejected` and the reason if that op has to stay, or with
-None where there is none. Changes nothing.
+`find_operand_producer` looks at one input and returns the op that computes it, a
+`Rejected` with the reason if that op cannot be fused, or None where there is no such
+op. Changes nothing.
 
-To run in the product's kernel means to run later, for each tile that is read, and more
-than once for each element. So an op is taken only if
+An op that is fused runs later, for each tile that is read, and more than once for each
+element. So it is fused only if
 
-  - nobody else needs what it writes, and it writes all of it, from one array;
-  - nothing between it and the product writes what it reads, nor does the product;
+  - no other op reads what it writes, and it computes all of that from one memref;
+  - no op between the two writes what it reads, nor does the contraction;
   - it costs little: conversions, scaling, a comparison; or more, where C has so few
-    rows (columns) that hardly anything is computed again.
+    rows (columns) that little is computed again.
 
-An op that works on the output of another product is no producer: it is computed there.
+An op on the output of another contraction is not returned: epilogue fusion takes it.
 """
 
 from __future__ import annotations
@@ -30,9 +30,9 @@ from alcop_mlir.analysis.linalg.elementwise import Elementwise, Operand, element
 from alcop_mlir.bindings import ir
 
 _MOST_OPS = 8  # for each element; a step of a warp multiplies it 16 times and more
-# Rows (columns) of C that few warps, side by side, compute: these read an input again.
+# Rows (columns) of C that few warps compute: only these read an element again.
 _FEW = 256
-# Of `arith` and `math`, those that take several instructions or a slow one
+# Ops of `math` that take few instructions, and ops of `arith` that do not.
 _CHEAP_MATH = frozenset(
     f"math.{name}" for name in "absf absi ceil copysign floor fma trunc".split()
 )
@@ -46,8 +46,8 @@ _HARMLESS = ("memref.dealloc", "memref.dim")
 class OperandProducer:
     """An element-wise op that can be computed where its output is read.
 
-    source: the array that it computes of; other inputs are scalars, or have one value
-            per row or column
+    source: the memref that it reads elements of; other inputs are scalars, or have one
+            value per row or column
     """
 
     element: Elementwise
@@ -55,116 +55,120 @@ class OperandProducer:
 
 
 def find_operand_producer(
-    product: Any, number: int, products: Sequence[Any], noalias_arguments: bool = False
+    contraction: Any,
+    number: int,
+    contractions: Sequence[Any],
+    noalias_arguments: bool = False,
 ) -> OperandProducer | Rejected | None:
-    """What makes input `number` of the op `product`, see above.
+    """The op that computes input `number` of the op `contraction`, see above.
 
-    products:          the matrix products of the function
-    noalias_arguments: whether a written argument surely overlaps no other
+    contractions:      all contractions of the function
+    noalias_arguments: whether a written argument overlaps no other
     """
-    array = product.operands[number]
-    if not is_own_allocation(array):
+    memref = contraction.operands[number]
+    if not is_own_allocation(memref):
         return None
-    element = _writer(array, product)
+    element = _writer(memref, contraction)
     if element is None or element.block is None:
         return None
     sources = _sources(element)
-    if any(_is_of_product(source.value, products) for source in sources):
+    if any(_is_of_contraction(source.value, contractions) for source in sources):
         return None
-    why = next(_objections(element, product, noalias_arguments), None)
-    if why is None and not _is_read_by_few(array, product):
+    why = next(_objections(element, contraction, noalias_arguments), None)
+    if why is None and not _is_read_by_few(memref, contraction):
         why = next(_about_cost(element), None)
     if why is not None:
         return Rejected(element.op, why)
     return OperandProducer(element, sources[0])
 
 
-def _writer(array: Any, product: Any) -> Elementwise | None:
-    """The element-wise op before the product that writes the array."""
-    for op in [use.owner.operation for use in array.uses]:
-        if op.block != product.block or not op.is_before_in_block(product):
+def _writer(memref: Any, contraction: Any) -> Elementwise | None:
+    """The element-wise op before the contraction that writes the memref."""
+    for op in [use.owner.operation for use in memref.uses]:
+        if op.block != contraction.block or not op.is_before_in_block(contraction):
             continue
         found = elementwise(op)
-        if found is not None and found.output.value == array:
+        if found is not None and found.output.value == memref:
             return found
     return None
 
 
-def _is_of_product(array: Any, products: Sequence[Any], depth: int = 8) -> bool:
-    """Whether the array is a product's output, or computed of one by element."""
-    if not is_own_allocation(array) or not depth:
+def _is_of_contraction(
+    memref: Any, contractions: Sequence[Any], depth: int = 8
+) -> bool:
+    """Whether the memref is a contraction's output, or computed from one by element."""
+    if not is_own_allocation(memref) or not depth:
         return False
-    for use in array.uses:
+    for use in memref.uses:
         op = use.owner.operation
-        if op in products and list(op.operands)[-1] == array:
+        if op in contractions and list(op.operands)[-1] == memref:
             return True
         element = elementwise(op)
-        if element is None or element.output.value != array:
+        if element is None or element.output.value != memref:
             continue
-        inputs = [operand.value for operand in element.inputs if operand.is_array]
-        if any(_is_of_product(value, products, depth - 1) for value in inputs):
+        inputs = [operand.value for operand in element.inputs if operand.is_memref]
+        if any(_is_of_contraction(value, contractions, depth - 1) for value in inputs):
             return True
     return False
 
 
-def _objections(element: Elementwise, product: Any, noalias: bool) -> Iterator[str]:
-    """Why the op cannot be computed in the product; each may build on those before."""
-    yield from _about_output(element, product)
+def _objections(element: Elementwise, contraction: Any, noalias: bool) -> Iterator[str]:
+    """Reasons why the op cannot be fused; each assumes that none before it applies."""
+    yield from _about_output(element, contraction)
     yield from _about_inputs(element)
-    yield from _about_order(element, product, noalias)
+    yield from _about_order(element, contraction, noalias)
 
 
-def _about_output(element: Elementwise, product: Any) -> Iterator[str]:
-    array = element.output.value
+def _about_output(element: Elementwise, contraction: Any) -> Iterator[str]:
+    memref = element.output.value
     if element.reads_output:
-        yield "adds to what its output held before"
-    for use in array.uses:
+        yield "reads its output, expected an output that is only written"
+    for use in memref.uses:
         user = use.owner.operation
-        if user not in (element.op, product) and user.name not in _HARMLESS:
+        if user not in (element.op, contraction) and user.name not in _HARMLESS:
             yield f"its output is also used by '{user.name}'"
-    if sum(1 for value in product.operands if value == array) > 1:
-        yield "the product reads its output twice"
+    if sum(1 for value in contraction.operands if value == memref) > 1:
+        yield "the contraction reads its output twice"
 
 
 def _about_inputs(element: Elementwise) -> Iterator[str]:
-    arrays = _sources(element)
-    if len(arrays) != 1:
-        yield (
-            f"computes of {len(arrays)} arrays with the loops of its output, expected "
-            "one"
-        )
+    memrefs = _sources(element)
+    if len(memrefs) != 1:
+        yield (f"reads {len(memrefs)} memrefs by the loops of its output, expected one")
     for operand in element.reads:
-        if operand.is_array and operand not in arrays and len(operand.loops) > 1:
-            yield "computes of a matrix with other loops than its output, a broadcast"
+        if operand.is_memref and operand not in memrefs and len(operand.loops) > 1:
+            yield "reads a matrix by other loops than its output has: a broadcast"
     for operand in element.reads:
-        if not operand.is_array and not _is_constant(operand.value):
+        if not operand.is_memref and not _is_constant(operand.value):
             yield "uses a scalar that is not constant"
     if any(not _is_constant(value) for value in _captured(element)):
         yield "uses a value computed outside of it that is not constant"
 
 
-def _about_order(element: Elementwise, product: Any, noalias: bool) -> Iterator[str]:
-    arrays = [operand.value for operand in element.reads if operand.is_array]
+def _about_order(
+    element: Elementwise, contraction: Any, noalias: bool
+) -> Iterator[str]:
+    memrefs = [operand.value for operand in element.reads if operand.is_memref]
     for op in ops_after(element.op):
-        if op == product:
+        if op == contraction:
             break
         if not reaches_only_operands(op):
             yield f"'{op.name}' between the two may write what it reads"
-        for array in arrays:
-            if writes(op, array, noalias):
+        for memref in memrefs:
+            if writes(op, memref, noalias):
                 yield f"'{op.name}' between the two writes what it reads"
-    out = list(product.operands)[-1]
-    for array in arrays:
-        if may_alias(root(out), root(array), noalias):
-            yield "the product may overwrite what it reads"
+    out = list(contraction.operands)[-1]
+    for memref in memrefs:
+        if may_alias(root(out), root(memref), noalias):
+            yield "the contraction may overwrite what it reads"
 
 
-def _is_read_by_few(array: Any, product: Any) -> bool:
-    """Whether C is known to be small in the loop that the array does not have."""
-    maps = indexing_maps(product)
-    assert maps is not None, product
-    *inputs, out = product.operands
-    own = {str(result) for result in maps[inputs.index(array)].results}
+def _is_read_by_few(memref: Any, contraction: Any) -> bool:
+    """Whether C is known to be small in the loop that does not index the memref."""
+    maps = indexing_maps(contraction)
+    assert maps is not None, contraction
+    *inputs, out = contraction.operands
+    own = {str(result) for result in maps[inputs.index(memref)].results}
     extents = [
         extent
         for extent, result in zip(out.type.shape, maps[-1].results, strict=True)
@@ -188,18 +192,18 @@ def _about_cost(element: Elementwise) -> Iterator[str]:
 
 
 def _sources(element: Elementwise) -> list[Operand]:
-    """The arrays that it reads that have an element for each of its output."""
+    """The memrefs that it reads by all loops: one element for each of its output."""
     return [
         operand
         for operand in element.reads
-        if operand.is_array
+        if operand.is_memref
         and len(operand.loops) == element.rank
         and None not in operand.loops
     ]
 
 
 def _captured(element: Elementwise) -> list[Any]:
-    """What the body uses and does not define."""
+    """Values that the body uses and does not define."""
     ops = [op.operation for op in element.block.operations]
     inside = [*element.block.arguments, *(r for op in ops for r in op.results)]
     return [v for op in ops for v in op.operands if v not in inside]

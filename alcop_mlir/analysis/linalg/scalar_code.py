@@ -1,4 +1,4 @@
-"""Which expression the body of a linalg op computes."""
+"""The expression that the body of a linalg op computes."""
 
 from __future__ import annotations
 
@@ -29,10 +29,10 @@ _SIGNED_SOURCE = ("arith.extsi", "arith.sitofp")
 
 
 def expression(block: Any, value: Any) -> Expression | None:
-    """What `value` is, in terms of the arguments of `block`.
+    """`value` as an expression of the arguments of `block`.
 
-    value: made in the block, or one of its arguments, or a constant
-    None where an op on the way is none that expressions know.
+    value: computed in the block, or one of its arguments, or a constant
+    None where `value` depends on an op that expressions do not have.
     """
     known: dict[Any, Expression] = {
         argument: Argument(number) for number, argument in enumerate(block.arguments)
@@ -45,7 +45,7 @@ def expression(block: Any, value: Any) -> Expression | None:
 
 
 def constant(value: Any) -> Constant | None:
-    """The number that `value` is, where an `arith.constant` of a number makes it."""
+    """The number that `value` is if it is the result of `arith.constant`, else None."""
     owner = defining_op(value)
     if owner is None or owner.operation.name != "arith.constant":
         return None
@@ -81,9 +81,9 @@ def _name(op: Any) -> str:
 
 
 def _has_types(op: Any) -> bool:
-    """Whether expressions have the types of the op, and it means there what it says.
+    """Whether expressions have the types of the op, with the same meaning.
 
-    They do not know what an operand's type was: integers are signed, and an i1 is 1.
+    Expressions do not keep types of operands: integers are signed, and a true i1 is 1.
     """
     types = [str(value.type) for value in (*op.operands, *op.results)]
     if not all(one in FLOATS or one in INTEGERS for one in types):

@@ -1,9 +1,9 @@
-"""Names for the sizes of a function's arrays that are known at run time only.
+"""Names for the sizes of a function's arguments that are known at run time only.
 
-Dimensions that an op runs over with one loop are of one size, and get one name: that of
-the loop in the first product that has it ("M", "N", "K"; "B" for a batch), else one of
-array and dimension ("arg0_1"). Read from the function as it was given, on memrefs or
-tensors. A size that is constant somewhere is a number everywhere.
+Dimensions that one loop of an op indexes have one size, and get one name: the loop's
+letter in the first contraction that has it ("M", "N", "K"; "B" for a batch), else a
+name of argument and dimension ("arg0_1"). Read from the function as it was given, on
+memrefs or tensors. A size that is constant in one of them is a number in all.
 """
 
 from __future__ import annotations
@@ -24,9 +24,9 @@ _SIZE_OF = frozenset("memref.dim tensor.dim".split())
 def named_sizes(
     func: Any, names: Mapping[Any, str]
 ) -> dict[tuple[str, int], int | str]:
-    """The size of each dimension of each of the function's arrays, by its name.
+    """The size of each dimension of the named values: a number or a name.
 
-    names: what arguments, and values that the function returns, are called
+    names: of arguments, and of values that the function returns
     """
     classes = _Classes()
     letters: dict[_Dimension, str] = {}
@@ -58,29 +58,29 @@ def named_sizes(
 
 
 class _Classes:
-    """Dimensions that are of one size."""
+    """Classes of dimensions that have one size."""
 
     def __init__(self) -> None:
         self._above: dict[_Dimension, _Dimension] = {}
 
     def head(self, one: _Dimension) -> _Dimension:
-        """The dimension that stands for all of its class."""
+        """The dimension that represents its class."""
         self._above.setdefault(one, one)
         while self._above[one] != one:
             one = self._above[one]
         return one
 
     def join(self, one: _Dimension, other: _Dimension) -> None:
-        """Make two classes one."""
+        """Merge two classes."""
         self._above[self.head(other)] = self.head(one)
 
     def dimensions(self) -> list[_Dimension]:
-        """All that were asked for."""
+        """All dimensions that are in a class."""
         return list(self._above)
 
 
 def _equal(op: Any) -> Iterator[tuple[_Dimension, _Dimension]]:
-    """Dimensions that `op` says to be of one size."""
+    """Pairs of dimensions that have one size because of `op`."""
     if op.name in _MADE_WITH_SIZES:
         yield from _made_of(op)
     if op.name in _SAME_SHAPE:
@@ -102,27 +102,27 @@ def _equal(op: Any) -> Iterator[tuple[_Dimension, _Dimension]]:
 
 
 def _made_of(op: Any) -> Iterator[tuple[_Dimension, _Dimension]]:
-    """Dimensions whose size is given by that of another array."""
+    """Dimensions allocated with the size of another value's dimension."""
     (result,) = op.results
     dynamic = [n for n in range(result.type.rank) if result.type.is_dynamic_dim(n)]
     for number, size in zip(dynamic, op.operands, strict=False):
         owner = defining_op(size)
         if owner is not None and owner.operation.name in _SIZE_OF:
-            array, dimension = owner.operation.operands
+            source, dimension = owner.operation.operands
             known = constant(dimension)
             if known is not None:
-                yield (array, known), (result, number)
+                yield (source, known), (result, number)
 
 
 def _outputs(op: Any) -> list[Any]:
-    """The operands of a linalg op that its results are made of."""
+    """The output operands of a linalg op on tensors, one for each result."""
     if not op.name.startswith("linalg."):
         return []
     return list(op.operands)[len(op.operands) - len(op.results) :]
 
 
 def _lettered(op: Any) -> Iterator[tuple[_Dimension, str]]:
-    """Dimensions of a product's operands, and the letter of the loop."""
+    """Dimensions of a contraction's operands, with the letter of the loop."""
     for value, letters in zip(op.operands, loop_letters(op) or (), strict=False):
         for number, letter in enumerate(letters):
             yield (value, number), letter.upper()

@@ -1,4 +1,4 @@
-"""Which sums a warp makes together, each lane every 32nd term of them."""
+"""Which loop nests are warp reductions: each lane combines every 32nd term."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from alcop_mlir.analysis.linalg.loop_nests import Nest, loops_of
 from alcop_mlir.target import WARP_SIZE
 
 _INFINITY = float("inf")
-# Ops that combine two terms in any order, and what they leave every term as it is with.
+# Ops that combine two terms in any order, and their neutral element.
 NEUTRAL = {
     "arith.addf": -0.0,
     "arith.maximumf": -_INFINITY,
@@ -22,10 +22,11 @@ _TYPES = ("f32", "i32")  # what lanes exchange, 32 bits
 
 
 def combining_op(nest: Nest) -> Any | None:
-    """The op that takes a term into the sum, where a warp should share the terms.
+    """The op that combines a term with the accumulator, if a warp should reduce.
 
-    That is where they lie next to each other in memory, and elements of the output do
-    not: lanes then read neighbouring bytes. Few terms are left to one thread.
+    None if one thread should: where there are few terms, or where not the terms of one
+    element but the elements of the output are neighbours in memory. Lanes should read
+    neighbouring bytes.
     """
     if not nest.inner or len(nest.outputs) != 1 or not _runs_along_memory(nest):
         return None

@@ -1,8 +1,8 @@
-"""What becomes of the zeros that fill tiles up where the sum ends inside of a step.
+"""Operand transforms of the zeros that fill tiles up where K ends inside of a K step.
 
 Elements beyond the end of A's rows and B's columns are zero in shared memory, so that
-they add nothing. A factor that is computed of them need not be zero: 1 / x is not even
-finite. Evaluates the factors at zero; changes nothing.
+they add nothing. An operand transform of zero need not be zero: 1 / x is not even
+finite. Evaluates the transforms at zero; changes nothing.
 """
 
 from __future__ import annotations
@@ -16,10 +16,10 @@ from alcop_mlir.analysis.linalg.scalar_code import expression
 from alcop_mlir.reference.evaluation import evaluate
 from alcop_mlir.reference.expressions import Expression, Operation, arguments, parts
 
-# Steps along K are at most this long: a sum of whole such steps needs no fill.
+# The longest K step: if K is a multiple of it, tiles are not filled up.
 LONGEST_STEP_BYTES = 256
-_LARGEST = 2.0**15  # of any type; f16 ends just above
-# At zero as exact in any float type as in float64; divisions and functions are not.
+_LARGEST = 2.0**15  # finite in any type: the largest f16 is just above
+# Ops that are exact at zero in any float type; divisions and functions are not.
 _EXACT = frozenset(
     """
     arith.negf arith.extf arith.truncf arith.extsi arith.trunci arith.sitofp
@@ -30,29 +30,29 @@ _EXACT = frozenset(
 )
 
 
-def why_fill_disturbs(body: Any, factors: Sequence[OperandTransform]) -> str | None:
-    """Why the sum would change by what it gets of zeros; None if it surely does not."""
-    found = [_at_zero(body, factor) for factor in factors]
+def why_fill_disturbs(body: Any, transforms: Sequence[OperandTransform]) -> str | None:
+    """Why terms of zeros that fill tiles up may not be zero; None if they are."""
+    found = [_at_zero(body, transform) for transform in transforms]
     if None in found:
         return (
-            "what its factors are where tiles are filled up with zero cannot be told, "
-            "and the sum is not known to be whole steps"
+            "tiles are filled up with zeros, for which its operand transforms have no "
+            "known finite value, and K is not known to be a multiple of the K step"
         )
     if 0.0 in found:
         return None
     return (
-        "its factors are not zero where tiles are filled up with zero, and the sum is "
-        "not known to be whole steps"
+        "tiles are filled up with zeros, for which its operand transforms are not zero,"
+        " and K is not known to be a multiple of the K step"
     )
 
 
-def _at_zero(body: Any, factor: OperandTransform) -> float | None:
-    """The factor of an element that is zero; None where it is not known to be finite.
+def _at_zero(body: Any, transform: OperandTransform) -> float | None:
+    """The transform of an element that is zero; None if it may not be finite.
 
-    A value that is only near zero counts as one, to be on the safe side.
+    A value that is not exact counts as 1, not as zero.
     """
-    found = expression(body, factor.value)
-    if found is None or arguments(found) - {factor.array}:
+    found = expression(body, transform.value)
+    if found is None or arguments(found) - {transform.operand}:
         return None
     zeros = [0.0] * len(body.arguments)
     values = [float(evaluate(part, zeros)) for part in parts(found)]

@@ -2,9 +2,9 @@
 
 `cp.async.wait_group N` waits until at most N of the thread's youngest groups are in
 flight (PTX ISA, cp.async.wait_group). So the N for a given group is the number of
-groups committed after it: counted here along the value of its token, over loops and
-branches, as the least over all paths. A smaller N only waits longer, so that counting
-fewer groups than there are is safe.
+groups that are committed after it. The number is counted along the uses of the group's
+token, through loops and branches, as the least over all paths. A smaller N only waits
+longer, so that counting too few groups is safe.
 """
 
 from __future__ import annotations
@@ -27,13 +27,13 @@ COMMITS = frozenset(["alcop.producer_commit", "nvgpu.device_async_create_group"]
 
 @dataclass(frozen=True)
 class Unknown:
-    """A token that cannot be followed to its commit; `op` is where it is lost."""
+    """A token that cannot be followed to its commit, because of `op`."""
 
     op: Any
 
 
 def younger_groups(token: Any, point: Any) -> int | Unknown:
-    """Groups committed after `token`'s and before the op `point`, at least."""
+    """The least number of groups committed after `token`'s, before the op `point`."""
     return _younger(token, point.operation, frozenset())
 
 
@@ -61,10 +61,10 @@ def _younger(token: Any, point: Any, seen: frozenset[Any]) -> int | Unknown:
 def _younger_than_argument(
     token: Any, point: Any, seen: frozenset[Any]
 ) -> int | Unknown:
-    """A token carried by a loop: from its start, or from the iteration before."""
+    """Of a loop-carried token: an init arg, or yielded by the iteration before."""
     loop = token.owner.owner.operation
     if not is_loop(loop) or token in seen:
-        # A token that is carried unchanged only gets older: its start decides.
+        # A token that is carried unchanged only gets older: the init arg decides.
         return _NO_WAY if is_loop(loop) else Unknown(loop)
     number = list(body(loop).arguments).index(token) - 1
     first = next(iter(body(loop).operations)).operation
@@ -96,23 +96,23 @@ def _own_commit(op: Any) -> int:
 
 
 def _commits_between(start: Any, point: Any) -> int:
-    """Commits surely done after `start`'s, before `point`, which it dominates."""
+    """The least number of commits after `start`, before `point`, which it dominates."""
     count = 0
-    place = ancestor_in(point, start.block)
-    assert place is not None, "a token is used where it is not defined"
+    ancestor = ancestor_in(point, start.block)
+    assert ancestor is not None, "a token is used where it is not defined"
     between = False
     for op in start.block.operations:
-        if op.operation == place:
+        if op.operation == ancestor:
             break
         if between:
             count += _commits_in(op.operation)
         between = between or op.operation == start
-    return count + _commits_on_the_way(place, point)
+    return count + _commits_on_the_way(ancestor, point)
 
 
-def _commits_on_the_way(place: Any, point: Any) -> int:
-    """Commits from the entry of `place`'s regions down to `point` inside."""
-    if place == point:
+def _commits_on_the_way(ancestor: Any, point: Any) -> int:
+    """Commits from the entry of `ancestor`'s regions down to `point` inside."""
+    if ancestor == point:
         return 0
     block = point.block
     count = 0
@@ -121,11 +121,11 @@ def _commits_on_the_way(place: Any, point: Any) -> int:
             break
         count += _commits_in(op.operation)
     holder = block.owner.operation
-    return count + _commits_on_the_way(place, holder)
+    return count + _commits_on_the_way(ancestor, holder)
 
 
 def _commits_in(op: Any) -> int:
-    """Commits that `op` makes at least."""
+    """The least number of commits in `op`."""
     if op.name in COMMITS:
         return 1
     if is_loop(op):

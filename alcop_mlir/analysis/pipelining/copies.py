@@ -34,9 +34,9 @@ READS = ("vector.transfer_read", "vector.load", "memref.load", "nvgpu.ldmatrix")
 
 @dataclass(frozen=True)
 class PipelinedCopy:
-    """A copy that could be pipelined in `loop` at `level`.
+    """A copy that can be pipelined in `loop` at `level`.
 
-    buffer: the allocation that it fills; for the register level the value it makes
+    buffer: the allocation that it fills; at the register level the value that it loads
     """
 
     op: Any
@@ -65,7 +65,7 @@ def rejected(op: Any, level: str, rule: int, reason: str, remedy: str) -> Reject
 def shared_copies(
     loop: Any, noalias_arguments: bool = False
 ) -> Iterator[PipelinedCopy | RejectedCopy]:
-    """The copies from global to shared memory in `loop`'s own block, judged."""
+    """The copies from global to shared memory in `loop`'s own block: can, or cannot."""
     forms = [(op, copy_form(op)) for op in body(loop).operations]
     written = memory.written_roots(loop) if any(form for _, form in forms) else []
     for op, form in forms:
@@ -78,7 +78,7 @@ def shared_copies(
 
 
 def register_reads(loop: Any) -> Iterator[PipelinedCopy | RejectedCopy]:
-    """The reads of shared memory into values in `loop`'s own block, judged."""
+    """The reads of shared memory into registers in `loop`'s own block."""
     reads = [
         op.operation
         for op in body(loop).operations
@@ -198,10 +198,10 @@ def _used_elsewhere(form: CopyForm, loop: Any, buffer: Any) -> RejectedCopy | No
             form.op,
             SHARED,
             4,
-            f"its buffer is seen through '{accesses.name}', which cannot be made of "
-            "one slot of several",
+            f"its buffer is used through '{accesses.name}', which cannot view one slot "
+            "of several",
             "allocate the buffer with the type that it is used with, as "
-            "alcop-separate-views does with views at constant places",
+            "alcop-separate-views does with views at constant offsets",
         )
     if not isinstance(accesses, list):
         return rejected(
@@ -211,23 +211,23 @@ def _used_elsewhere(form: CopyForm, loop: Any, buffer: Any) -> RejectedCopy | No
             f"its buffer is used by '{accesses.name}', whose effect is not known",
             "use it through copies, loads, transfer_read or ldmatrix only",
         )
-    places = [(a, ancestor_in(a.op, body(loop))) for a in accesses]
-    fills = [place for access, place in places if access.writes]
-    for access, place in places:
+    ancestors = [(a, ancestor_in(a.op, body(loop))) for a in accesses]
+    fills = [ancestor for access, ancestor in ancestors if access.writes]
+    for access, ancestor in ancestors:
         broken = (
-            _wrong_write(access, place)
+            _wrong_write(access, ancestor)
             if access.writes
-            else _wrong_read(access, place, fills)
+            else _wrong_read(access, ancestor, fills)
         )
         if broken is not None:
             return rejected(form.op, SHARED, *broken)
     return None
 
 
-def _wrong_write(access: memory.Access, place: Any) -> tuple[int, str, str] | None:
-    if place is not None and copy_form(place) is not None:
+def _wrong_write(access: memory.Access, ancestor: Any) -> tuple[int, str, str] | None:
+    if ancestor is not None and copy_form(ancestor) is not None:
         return None
-    where = "" if place is not None else " outside of the loop"
+    where = "" if ancestor is not None else " outside of the loop"
     return (
         2,
         f"its buffer is also written by '{access.op.name}'{where}",
@@ -236,15 +236,15 @@ def _wrong_write(access: memory.Access, place: Any) -> tuple[int, str, str] | No
 
 
 def _wrong_read(
-    access: memory.Access, place: Any, fills: list[Any]
+    access: memory.Access, ancestor: Any, fills: list[Any]
 ) -> tuple[int, str, str] | None:
-    if place is None:
+    if ancestor is None:
         return (
             4,
             f"its buffer is read by '{access.op.name}' outside of the loop",
             "read it in the iteration that fills it",
         )
-    if all(fill is not None and fill.is_before_in_block(place) for fill in fills):
+    if all(fill is not None and fill.is_before_in_block(ancestor) for fill in fills):
         return None
     return (
         4,
@@ -282,7 +282,7 @@ def _source_written(
 
 
 def _address_values(form: CopyForm) -> list[Any]:
-    """What a copy uses: of a move what the load uses, too."""
+    """The values that a copy uses; for a move also those that its load uses."""
     load = form.load.operands if form.kind == MOVE else ()
     return [*captured(form.op), *load]
 
@@ -290,7 +290,7 @@ def _address_values(form: CopyForm) -> list[Any]:
 def _address_not_early(
     op: Any, loop: Any, level: str, *values: Any
 ) -> RejectedCopy | None:
-    """Rule 6: the address must be computable iterations ahead."""
+    """Rule 6: the address must be computable some iterations early."""
     block = body(loop)
     buffers = {memory.root(v) for v in values if memory.is_workgroup(v.type)}
     ops, arguments = backward_slice(values, block, {*loads_of(op), *buffers})
@@ -306,7 +306,7 @@ def _address_not_early(
                 "compute the address from the loop's index",
             )
         seen |= arguments
-        # What a carried value becomes is computed ahead too.
+        # The next value of a loop-carried one is computed early too.
         carried = [_yielded(loop, argument) for argument in arguments]
         ops, arguments = backward_slice([v for v in carried if v is not None], block)
         if arguments <= seen and all(is_pure(inner) for inner in ops):
@@ -314,7 +314,7 @@ def _address_not_early(
 
 
 def loads_of(op: Any) -> tuple[Any, ...]:
-    """The value that a move loads: it is what is copied, not its address."""
+    """The value that a move loads: what is copied, not part of an address."""
     form = copy_form(op)
     if form is None or form.load is None:
         return ()
@@ -348,9 +348,9 @@ def _buffer_filled_inside(op: Any, loop: Any, written: _Written) -> RejectedCopy
         if writer == loop.operation:
             continue
         if target is None or memory.may_alias(buffer, target, False):
-            place = ancestor_in(writer, body(loop))
-            if place is not None and is_shared_copy(place):
-                continue  # pipelined together with this read, or refused by the plan
+            ancestor = ancestor_in(writer, body(loop))
+            if ancestor is not None and is_shared_copy(ancestor):
+                continue  # pipelined together with this read, or rejected by the plan
             return rejected(
                 op,
                 REGISTER,

@@ -1,15 +1,15 @@
 """Recognises the forms in which programs copy from global into shared memory.
 
   tile     memref.copy, alcop.copy, linalg.copy, a linalg.generic that yields its input:
-           done once, by the whole block
-  move     a load from global memory whose only use is a store to shared memory: done by
-           each thread for itself; perhaps of the first few elements, the rest zero, by
-           a mask of vector.create_mask
+           one copy by all threads of the block
+  move     a load from global memory whose only use is a store to shared memory: a copy
+           by each thread; perhaps of the first few elements, the rest zero, by a mask
+           of vector.create_mask
   async    nvgpu.device_async_copy: a move that is asynchronous already
-  guarded  scf.if with a move, or a store of zero in the same place
+  guarded  scf.if with a move, and a store of zero to the same elements otherwise
 
-`copy_form` answers what an op is, or that it is none; whether it may be pipelined is
-the question of analysis.copies. Nothing is changed here.
+`copy_form` returns the form of an op, or None; whether a copy can be pipelined is
+decided in `copies`. Nothing is changed here.
 """
 
 from __future__ import annotations
@@ -35,9 +35,9 @@ ASYNC_OP = "nvgpu.device_async_copy"
 
 @dataclass(frozen=True)
 class CopyForm:
-    """A copy from global into shared memory, as it stands in a loop's block.
+    """A copy from global into shared memory in a loop's block.
 
-    op:       the op in the block that does it; for a move the store
+    op:       the op in the block that copies; for a move the store
     source, target: memrefs; with per-thread forms also the indices
     load:     the load of a move, else None
     elements: of a per-thread copy; 0 for a tile
@@ -64,7 +64,7 @@ class CopyForm:
 
 
 def copy_form(op: Any) -> CopyForm | None:
-    """What copy into shared memory `op` is; None where it is none."""
+    """The form of `op` as a copy into shared memory; None where it is none."""
     op = op.operation
     if op.name in TILE_OPS:
         return _tile(op)
@@ -98,14 +98,14 @@ def unsuited(form: CopyForm) -> str | None:
         aligned = address_alignment(memref, [divisor(index) for index in indices])
         if aligned % form.bytes:
             return (
-                f"its {name} address is aligned to {aligned} bytes for all that is "
-                f"known, {form.bytes} are needed"
+                f"its {name} address is known to be aligned to {aligned} bytes, "
+                f"{form.bytes} are needed"
             )
     return None
 
 
 def _too_narrow(source: Any, target: Any) -> str | None:
-    """Why the threads of a block could not spread a tile by cp.async."""
+    """Why the threads of a block cannot copy a tile by cp.async."""
     if not target.type.has_static_shape or not target.type.shape:
         return None  # another rule's business
     width = widest_access(source, target, parts=True)
@@ -113,9 +113,8 @@ def _too_narrow(source: Any, target: Any) -> str | None:
         return None
     least = min(CP_ASYNC_BYTES)
     return (
-        f"its rows are aligned to {width} bytes for all that is known, {least} are "
-        "needed: each thread copies them one by one, and waits for them in each "
-        "iteration"
+        f"its rows are known to be aligned to {width} bytes, {least} are needed: each "
+        "thread copies element by element, and waits in each iteration"
     )
 
 
@@ -177,7 +176,7 @@ def _async(op: Any) -> CopyForm | None:
 
 
 def _guarded(op: Any) -> CopyForm | None:
-    """`scf.if %g { v = load ; store v } else { store 0 }`, in one place."""
+    """`scf.if %g { v = load ; store v } else { store 0 }`, of the same elements."""
     blocks = [list(region.blocks) for region in op.regions]
     if len(list(op.results)) or not all(blocks):
         return None
@@ -188,8 +187,8 @@ def _guarded(op: Any) -> CopyForm | None:
     move = _move(then_store) if then_store.name in STORES else None
     if move is None or else_store.name != then_store.name:
         return None
-    value, *place = else_store.operands
-    if not is_zero(value) or place != list(then_store.operands)[1:]:
+    value, *stored_at = else_store.operands
+    if not is_zero(value) or stored_at != list(then_store.operands)[1:]:
         return None
     return CopyForm(
         GUARDED,
@@ -231,7 +230,7 @@ def is_plain_transfer(op: Any) -> bool:
 
 
 def is_row(op: Any) -> bool:
-    """Whether a load or store moves elements side by side, surely inside its array."""
+    """Whether a load or store moves consecutive elements that are in bounds."""
     if not op.name.startswith("vector.transfer"):
         return True
     map_ = op.attributes["permutation_map"].value
@@ -250,7 +249,7 @@ def mask_of(op: Any) -> Any | None:
 
 
 def counted(mask: Any) -> Any | None:
-    """How many leading elements `mask` is true for; None where it is another mask."""
+    """The number of leading elements that `mask` is true for; None for other masks."""
     owner = defining_op(mask)
     if owner is None or mask.type.rank != 1:
         return None
@@ -262,7 +261,7 @@ def counted(mask: Any) -> Any | None:
 
 
 def _fill(load: Any) -> Any:
-    """What a masked load gives where its mask is false."""
+    """The value of a masked load where its mask is false."""
     last = len(load.operands) - 1
     return load.operands[last if load.name == MASKED_LOAD else last - 1]
 

@@ -1,8 +1,8 @@
-"""Copies into shared memory that look as if they could be pipelined, and are no moves.
+"""Stores into shared memory that are nearly copies, but not in a supported form.
 
-A store into shared memory of something that comes from a load of global memory, but not
-straight and alone. Whoever wrote the loop may expect it to be pipelined, so that it
-gets a reason: `near_copy` answers with one, or None for a store that is no copy at all.
+Such a store stores a value that is computed from a load of global memory, or is
+conditional or masked. The author of the loop may expect it to be pipelined: `near_copy`
+returns the reason why it is not, or None for a store that is no copy at all.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ MASKED_STORE = "vector.maskedstore"
 
 @dataclass(frozen=True)
 class NearCopy:
-    """A store that is nearly a copy: why it is none, and what would make it one."""
+    """A store that is nearly a copy: why it is not, and what would make it one."""
 
     op: Any
     reason: str
@@ -30,7 +30,7 @@ class NearCopy:
 
 
 def near_copy(op: Any, loop: Any) -> NearCopy | None:
-    """What keeps `op`, in `loop`'s own block, from being a copy."""
+    """Why `op`, in `loop`'s own block, is not a copy; None if it is not nearly one."""
     op = op.operation
     if op.name == "scf.if":
         return _conditional(op)
@@ -39,13 +39,13 @@ def near_copy(op: Any, loop: Any) -> NearCopy | None:
     if op.name == MASKED_STORE:
         into_shared = memory.is_workgroup(op.operands[0].type)
         value = op.operands[len(op.operands) - 1]
-        if into_shared and _loads_behind(value, loop):
+        if into_shared and _comes_from_load(value, loop):
             return _masked_store(op)
         return None
     if op.name not in STORES or not memory.is_workgroup(op.operands[1].type):
         return None
     value = op.operands[0]
-    if _loads_behind(value, loop):
+    if _comes_from_load(value, loop):
         owner = value.owner
         straight = not isinstance(owner, ir.Block) and owner.operation.name in LOADS
         if straight and len(list(value.uses)) > 1:
@@ -65,21 +65,21 @@ def near_copy(op: Any, loop: Any) -> NearCopy | None:
         return NearCopy(
             op,
             f"'{op.name}' stores a value that an earlier iteration loaded",
-            "load and store in the same iteration: it is run ahead by the pipeline",
+            "load and store in the same iteration: the pipeline prefetches the load",
         )
     return None
 
 
 def _not_plain(store: Any, load: Any) -> NearCopy:
-    """Of a load that is stored as it is: which of the two is no plain move."""
+    """Why a load whose value is stored unchanged is not a move."""
     if mask_of(store) is not None:
         return _masked_store(store)
     for op in (load, store):
         if not is_row(op):
             return NearCopy(
                 store,
-                f"'{op.name}' moves more than a row of elements, or perhaps such as "
-                "lie behind the array's end",
+                f"'{op.name}' moves more than one row of elements, or may leave the "
+                "bounds of its memref",
                 "move one row that is in bounds, by a mask where it may be shorter",
             )
     return NearCopy(
@@ -93,8 +93,8 @@ def _not_plain(store: Any, load: Any) -> NearCopy:
 def _masked_store(store: Any) -> NearCopy:
     return NearCopy(
         store,
-        f"'{store.name}' has a mask, and keeps what an older tile left where it is "
-        "false",
+        f"'{store.name}' has a mask, and where that is false the buffer keeps elements "
+        "of an older tile",
         "mask the load, and store all of it",
     )
 
@@ -113,24 +113,24 @@ def _computing(op: Any) -> NearCopy | None:
 
 
 def _conditional(op: Any) -> NearCopy | None:
-    """An scf.if that fills shared memory on one side, or in ways of its own."""
+    """An scf.if that fills shared memory in other ways than a guarded copy does."""
     loads = [
         store
         for store in walk(op, *STORES)
         if memory.is_workgroup(store.operands[1].type)
-        and _loads_behind(store.operands[0], None)
+        and _comes_from_load(store.operands[0], None)
     ]
     if not loads:
         return None
     return NearCopy(
         op,
-        f"'{loads[0].name}' copies under a condition that does not fill its place "
-        "otherwise",
+        f"'{loads[0].name}' copies under a condition, and nothing is stored to the "
+        "same elements otherwise",
         "store zero there in the else branch",
     )
 
 
-def _loads_behind(value: Any, loop: Any) -> bool:
+def _comes_from_load(value: Any, loop: Any) -> bool:
     """Whether `value` comes from a load of global memory in its own block."""
     owner = value.owner
     if isinstance(owner, ir.Block):
@@ -147,4 +147,4 @@ def _is_loaded_before(value: Any, loop: Any) -> bool:
     if value not in arguments or arguments.index(value) == 0:
         return False
     number = arguments.index(value) - 1
-    return _loads_behind(terminator(loop).operation.operands[number], loop)
+    return _comes_from_load(terminator(loop).operation.operands[number], loop)

@@ -1,4 +1,4 @@
-"""The arithmetic of one pipeline: how far its streams run ahead, and for how long."""
+"""Lookaheads of the streams of one pipeline, and what they make of its trip count."""
 
 from __future__ import annotations
 
@@ -7,45 +7,45 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class Shape:
-    """How the streams of one loop stand to each other; tiles are its iterations."""
+    """Slots and lookaheads of one pipelined loop, each iteration of which is a tile."""
 
     slots: int  # S, or 0 where no shared buffer is pipelined
-    ahead: int  # D = R - 1: steps that the load stream is ahead
+    load_lookahead: int  # D = R - 1: of the load stream, in fragment steps
     steps: int  # E: fragment steps per iteration
     wraps: bool  # the streams start again at the end, instead of predicates
     ragged: bool  # the copies of the last iteration are smaller
 
     @property
-    def entered(self) -> int:
-        """Tiles that the load stream entered before the first iteration."""
-        return -(-self.ahead // self.steps)
+    def tiles_prefetched(self) -> int:
+        """Tiles whose first fragments are loaded before the first iteration."""
+        return -(-self.load_lookahead // self.steps)
 
     @property
     def copies_prefetched(self) -> int:
         """Iterations between a tile's copy and its use."""
-        return self.entered + self.slots - 1
+        return self.tiles_prefetched + self.slots - 1
 
     @property
     def lookahead(self) -> int:
-        """Iterations that need predicates at the end: how far streams are ahead."""
+        """The least iterations of the tail: the largest lookahead of a stream."""
         if self.wraps:
             return 0
-        return max(self.entered, self.copies_prefetched + self.ragged)
+        return max(self.tiles_prefetched, self.copies_prefetched + self.ragged)
 
     @property
-    def round(self) -> int:
-        """Iterations after which slots and fragments stand where they stood."""
-        return self.slots or self.ahead + 1
+    def slot_period(self) -> int:
+        """Iterations after which slots and fragment registers repeat."""
+        return self.slots or self.load_lookahead + 1
 
     def steady_trips(self, trips: int) -> int:
-        """Of `trips` iterations, those without an end in sight, in whole rounds."""
-        return max(0, trips - self.lookahead) // self.round * self.round
+        """The iterations before the tail, a multiple of the slot period."""
+        return max(0, trips - self.lookahead) // self.slot_period * self.slot_period
 
     def unroll(self, trips: int | None, in_tail: bool) -> int:
-        """By what the steady state, or the tail, of `trips` iterations is unrolled.
+        """The unroll factor of the steady state, or tail, of `trips` iterations.
 
-        A short loop is all tail; unrolled, its predicates fold away.
+        A short loop has a tail only; unrolled, its predicates fold away.
         """
         if not in_tail:
-            return self.round
+            return self.slot_period
         return trips if trips and not self.steady_trips(trips) else 1

@@ -1,6 +1,6 @@
 """Decides what is pipelined: which loops and copies, with how many stages.
 
-`plan_function` looks at a whole function and returns a frozen `Plan`;
+`plan_kernel` looks at one kernel and returns a frozen `KernelPlan`;
 alcop-plan-pipelines writes it into the IR. Nothing is changed here.
 """
 
@@ -35,17 +35,17 @@ from alcop_mlir.target import STATIC_SHARED_LIMIT
 # unrolled body would no longer fit the instruction cache.
 MAX_CARRIED_STEPS = 16
 WRAP_REFUSED = (
-    "its tail is predicated: addresses of its copies depend on carried values, which "
-    "cannot start again"
+    "its tail is predicated: addresses of its copies depend on loop-carried values, "
+    "which cannot start again"
 )
 GROUP_OPS = ("nvgpu.device_async_create_group", "nvgpu.device_async_wait")
 
 
 @dataclass(frozen=True)
 class Limits:
-    """What was asked for and what there is.
+    """The requested stages, and the limits of the target.
 
-    stages:       shared, register; 1 means not pipelined, None as the model likes
+    stages:       shared, register; 1 means not pipelined, None lets the model choose
     shared_bytes: shared memory that a block may use
     """
 
@@ -61,7 +61,8 @@ class PipelinedLoop:
 
     carried: the pipeline of an inner loop that is filled once, and carried across the
              iterations of the pipelined loop around it
-    wraps:   at the loop's end its streams start again, instead of being predicated
+    wraps:   the copies of the tail start again at the first tile, instead of being
+             predicated
     """
 
     loop: Any
@@ -74,7 +75,7 @@ class PipelinedLoop:
 
 @dataclass(frozen=True)
 class Clamped:
-    """Something less than what was asked for, in words."""
+    """A remark on a loop that gets less than was requested."""
 
     loop: Any
     message: str
@@ -82,7 +83,7 @@ class Clamped:
 
 @dataclass(frozen=True)
 class KernelPlan:
-    """What becomes of every candidate of a function."""
+    """The pipelines of a kernel, and the copies that are not pipelined."""
 
     pipelines: tuple[PipelinedLoop, ...]
     rejected: tuple[RejectedCopy, ...]
@@ -133,9 +134,9 @@ def _plan_shared(scope: Any, limits: Limits) -> KernelPlan:
 def _unsynchronisable(
     loop: Any, accepted: list[PipelinedCopy], noalias: bool
 ) -> tuple[int, str, str] | None:
-    """Rule 3: what synchronises in the loop is for the pipelined buffers only.
+    """Rule 3: synchronisation in the loop is for the pipelined buffers only.
 
-    It is dropped, and placed anew.
+    The barriers, groups and waits are dropped, and new ones are placed.
     """
     if loop_memory.shared_roots_in(loop) - {copy.buffer for copy in accepted}:
         return (
@@ -148,7 +149,7 @@ def _unsynchronisable(
         return (
             2,
             "another copy into the same buffer cannot be pipelined",
-            "make all copies into the buffer such as can be pipelined",
+            "fill the buffer by copies only that can be pipelined",
         )
     barriers = walk(loop, "gpu.barrier")
     if any(barrier.block != body(loop) for barrier in barriers):
@@ -188,7 +189,7 @@ def _filled_otherwise(loop: Any, accepted: list[PipelinedCopy]) -> bool:
 def _foreign_groups(
     loop: Any, accepted: list[PipelinedCopy]
 ) -> tuple[int, str, str] | None:
-    """Copies that are asynchronous already: their groups and waits must be theirs."""
+    """Groups and waits must belong to the asynchronous copies that are pipelined."""
     planned = {copy.op for copy in accepted}
     found = walk(loop, ASYNC_OP, *GROUP_OPS)
     if any(op.name == ASYNC_OP and op not in planned for op in found):
@@ -224,7 +225,7 @@ def _shared_stages(
     planned: list[PipelinedLoop],
     limits: Limits,
 ) -> tuple[int, list[Clamped]]:
-    """As asked for; else as the model likes, and as many of these as fit."""
+    """The requested stages; else those of the model, as far as memory suffices."""
     trips = trip_count(loop)
     asked = limits.stages[0]
     if asked is not None:
@@ -287,7 +288,7 @@ def _plan_register(scope: Any, limits: Limits, shared: KernelPlan) -> KernelPlan
         judged = list(copies.register_reads(loop))
         accepted = [one for one in judged if isinstance(one, PipelinedCopy)]
         asked = limits.stages[1]
-        # Where the copies were refused, that they were says enough.
+        # Where the copies are rejected, their remarks are enough.
         if not judged or asked == 1 or loop in refused:
             continue
         rejected += [one for one in judged if isinstance(one, RejectedCopy)]
@@ -314,7 +315,7 @@ def _not_a_register_loop(
     outer: dict[Any, PipelinedLoop],
     carried: bool,
 ) -> tuple[int, str, str] | None:
-    """A read may not run ahead over a barrier, unless the barrier is re-placed."""
+    """Why reads cannot be pipelined: they would cross a barrier that is kept."""
     if carried:
         return None
     if loop in outer:
@@ -349,10 +350,10 @@ def _filled_unpipelined(
 def _is_carried(
     loop: Any, accepted: list[PipelinedCopy], outer: dict[Any, PipelinedLoop]
 ) -> bool:
-    """Whether the reads can run on across the iterations of the shared pipeline.
+    """Whether the reads can be prefetched across iterations of the shared pipeline.
 
-    They must be all that reads the pipelined buffers: a slot is given up when the last
-    of them was issued.
+    No other op may read the pipelined buffers: a slot is released after the last of
+    these reads.
     """
     if loop in outer:
         return _are_all_reads(accepted, outer[loop])
@@ -380,7 +381,7 @@ def _are_all_reads(accepted: list[PipelinedCopy], pipeline: PipelinedLoop) -> bo
 
 
 def _is_idle(op: Any) -> bool:
-    """Whether `op` beside the inner loop neither reads shared memory nor writes."""
+    """Whether `op`, next to the inner loop, neither reads shared memory nor writes."""
     if op.name in ("gpu.barrier", "scf.yield", *GROUP_OPS):
         return True
     return is_pure(op) or copies.is_shared_copy(op) or _is_load_of_copy(op)

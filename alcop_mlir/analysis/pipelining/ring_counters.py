@@ -1,4 +1,4 @@
-"""Finds carried values that count round and round: the slots of a ring."""
+"""Finds ring counters: loop-carried values that number the slots of a ring."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ from alcop_mlir.bindings import arith
 
 
 def period(loop: Any, number: int) -> int | None:
-    """P where the carried value of that number goes x -> (x + 1 == P ? 0 : x + 1).
+    """The period P if a loop-carried value becomes `x + 1 == P ? 0 : x + 1`.
 
-    None where it does anything else.
+    None for any other value. `number` is that of the carried value.
     """
     counter = body(loop).arguments[number + 1]
     choice = defining_op(terminator(loop).operation.operands[number])

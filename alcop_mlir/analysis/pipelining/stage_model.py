@@ -1,10 +1,10 @@
-"""How many shared stages a loop should have that nobody chose them for.
+"""How many shared stages a loop gets if the user does not choose them.
 
-With S slots a copy has S - 1 iterations to land in. So the fewest are taken for which
-that is as long as a copy from DRAM takes; more would only cost shared memory. An
-iteration is as long as the schedulers of an SM need to issue what the block's warps do
-in it, each instruction for one cycle and nothing hidden behind another: a rough guess,
-as nothing is known of what else runs on the SM. Loops of unknown length count once.
+With S slots a copy has S - 1 iterations to land. The model takes the smallest S for
+which these are as long as a copy from DRAM takes; more slots would only cost shared
+memory. An iteration is taken to be as long as the schedulers of an SM need to issue the
+instructions of the block's warps, one cycle each. That is a rough estimate: what else
+runs on the SM is not known. Loops with an unknown trip count count once.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from alcop_mlir.bindings import ir
 from alcop_mlir.schedule import MAX_SHARED_STAGES
 from alcop_mlir.target import WARP_SIZE
 
-# Cycles until a load that misses the caches is there; A100, arXiv 2402.13499.
+# Latency in cycles of a load that misses the caches; A100, arXiv 2402.13499.
 COPY_LATENCY = 466
 SCHEDULERS = 4  # of an SM, each issues one instruction per cycle; A100 white paper
 # Multiply-adds of one scheduler's tensor core per cycle, f16; A100 white paper.
@@ -30,7 +30,7 @@ _LAUNCH_BLOCK = slice(3, 6)
 
 
 def shared_stages(loop: Any) -> int:
-    """Slots with which the copies of `loop` land in time; 2 at least."""
+    """The number of slots with which the copies of `loop` land in time; at least 2."""
     per_warp = sum(_cycles(op.operation) for op in body(loop).operations)
     cycles = max(1.0, per_warp * _warps(loop) / SCHEDULERS)
     return min(MAX_SHARED_STAGES, 1 + math.ceil(COPY_LATENCY / cycles))
@@ -55,7 +55,7 @@ def _cycles(op: Any) -> float:
 
 
 def _elements(op: Any) -> int:
-    """Of the largest vector that `op` makes; a warp's own where it is a large one."""
+    """Elements of the largest vector that is a result of `op`; 1 without vectors."""
     kinds = [result.type for result in op.results]
     return max(
         (math.prod(k.shape) for k in kinds if isinstance(k, ir.VectorType)), default=1

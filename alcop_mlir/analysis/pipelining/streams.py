@@ -1,11 +1,11 @@
 """Separates the body of a pipelined loop into its streams.
 
-The *copy* stream fills shared slots, the *load* stream reads fragments out of them, the
-*compute* stream is the rest. Each needs some of the loop's carried values (its slot, a
-running address); a stream that runs ahead has to carry its own copy of them.
+The *copy* stream fills shared slots, the *load* stream reads fragments out of them, and
+the *compute* stream is the other ops. Each needs some of the loop-carried values (its
+slot, a running address); a stream with a lookahead needs its own copies of them.
 
-A body has one or more *steps*: the iterations of a fragment loop that was flattened
-into it. The reads of a step are what its arithmetic uses.
+A body has one or more *fragment steps*: the iterations of a fragment loop that was
+flattened into it. The reads of a step are those that its arithmetic uses.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ class FragmentStep:
     reads: list[Any] = field(default_factory=list)
 
     def append(self, other: FragmentStep) -> None:
-        """Let `other` follow in the same step."""
+        """Add the ops of `other` to this step."""
         self.ops += other.ops
         self.copies += other.copies
         self.reads += other.reads
@@ -52,26 +52,28 @@ class Streams:
 
     copies:  the planned copies into shared memory
     reads:   per step, the planned reads into registers
-    places:  per step, the values of the body that the reads use
-    compute: per step, the other ops that do or feed something
+    read_operands: per step, the values of the body that the reads use
+    compute: per step, the other ops that have an effect, or that these depend on
     """
 
     loop: Any
     copies: tuple[CopyForm, ...]
     reads: tuple[tuple[Any, ...], ...]
-    places: tuple[tuple[Any, ...], ...]
+    read_operands: tuple[tuple[Any, ...], ...]
     compute: tuple[tuple[Any, ...], ...]
     copy_arguments: tuple[int, ...]  # numbers of the carried values each stream needs
     load_arguments: tuple[int, ...]
     compute_arguments: tuple[int, ...]
-    rests: tuple[Any, ...]  # what the loop has left of a step, see rests_of_steps
+    remaining_extents: tuple[Any, ...]
     orders_writes: bool  # its barriers order what it writes to global memory, too
 
 
-def separate(loop: Any, steps: list[FragmentStep], rests: list[Any]) -> Streams:
+def separate(
+    loop: Any, steps: list[FragmentStep], remaining_extents: list[Any]
+) -> Streams:
     """The streams of `loop`, whose body's ops are grouped into `steps`.
 
-    rests: what the loop has left of a step, see `rests_of_steps`
+    remaining_extents: see `loops.remaining_extents`
     """
     ops = [op for step in steps for op in step.ops]
     copies = [_form(op) for step in steps for op in step.copies]
@@ -81,12 +83,12 @@ def separate(loop: Any, steps: list[FragmentStep], rests: list[Any]) -> Streams:
     known = {result for op in reads for result in op.results}
     effects = [op for op in ops if op not in dropped and not is_pure(op)]
     needed, arguments = _compute_slice(loop, effects, known)
-    places = _places(loop, steps)
+    read_operands = _read_operands(loop, steps)
     return Streams(
         loop=loop,
         copies=tuple(copies),
         reads=tuple(tuple(step.reads) for step in steps),
-        places=tuple(places),
+        read_operands=tuple(read_operands),
         compute=tuple(
             tuple(op for op in step.ops if op in needed and op not in dropped)
             for step in steps
@@ -94,16 +96,16 @@ def separate(loop: Any, steps: list[FragmentStep], rests: list[Any]) -> Streams:
         copy_arguments=_arguments(
             loop, [v for form in copies for v in addresses(form)]
         ),
-        load_arguments=_arguments(loop, [v for step in places for v in step]),
+        load_arguments=_arguments(loop, [v for step in read_operands for v in step]),
         compute_arguments=arguments,
-        rests=tuple(rests),
+        remaining_extents=tuple(remaining_extents),
         orders_writes=any(map(writes_globally, effects))
         and any(op.name == "gpu.barrier" for op in ops),
     )
 
 
 def addresses(form: CopyForm) -> list[Any]:
-    """The values that a copy is made of: memrefs, indices, guard, count."""
+    """The values that a copy is computed from: memrefs, indices, guard, count."""
     if form.kind == ASYNC:
         return list(form.op.operands)
     return [
@@ -123,10 +125,10 @@ def _form(op: Any) -> CopyForm:
 
 
 def _replaced(copies: list[CopyForm], ops: list[Any]) -> set[Any]:
-    """Ops that the copies of the expanded loop stand for.
+    """Ops that the expanded loop does not copy from the body.
 
-    The copies and their loads; and, where shared memory is pipelined, barriers, groups
-    and waits, which are placed anew.
+    These are the copies and their loads; and, if shared memory is pipelined, barriers,
+    groups and waits, of which it gets new ones.
     """
     if not copies:
         return set()
@@ -143,7 +145,7 @@ def argument(loop: Any, number: int) -> Any:
 def _compute_slice(
     loop: Any, effects: list[Any], known: set[Any]
 ) -> tuple[set[Any], tuple[int, ...]]:
-    """Ops and carried values that the compute stream needs, besides for reads."""
+    """Ops and carried values that the compute stream needs, without those of reads."""
     used = {
         number
         for number, result in enumerate(loop.results)
@@ -154,7 +156,7 @@ def _compute_slice(
     return ops.union(effects), arguments
 
 
-def _places(loop: Any, steps: list[FragmentStep]) -> list[tuple[Any, ...]]:
+def _read_operands(loop: Any, steps: list[FragmentStep]) -> list[tuple[Any, ...]]:
     """Per step, the operands of its reads that change from iteration to iteration."""
     block = body(loop)
     operands = [[v for read in step.reads for v in read.operands] for step in steps]
@@ -168,7 +170,7 @@ def _is_of(value: Any, block: Any) -> bool:
 
 
 def _arguments(loop: Any, values: list[Any]) -> tuple[int, ...]:
-    """Numbers of the carried values behind `values`, now and in later iterations."""
+    """Numbers of the carried values that `values` need, now and in later iterations."""
     _, numbers = _closure(loop, values, (), ())
     return numbers
 
@@ -176,10 +178,10 @@ def _arguments(loop: Any, values: list[Any]) -> tuple[int, ...]:
 def _closure(
     loop: Any, values: list[Any], known: Iterable[Any], also: Iterable[int]
 ) -> tuple[set[Any], tuple[int, ...]]:
-    """The ops and carried values behind `values`, now and in later iterations.
+    """The ops and carried values that `values` need, now and in later iterations.
 
-    `also` are numbers of carried values that are needed anyhow. What stands behind the
-    values that are `known` is not followed.
+    also:  numbers of carried values that are needed anyway
+    known: values that are not followed
     """
     block, yields = body(loop), terminator(loop).operands
     leaves = set(known)

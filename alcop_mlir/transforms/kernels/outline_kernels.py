@@ -126,11 +126,11 @@ def _make_kernel(launch: KernelLaunch, kernels: Any, name: str, noalias: bool) -
     block = kernels.regions[0].blocks[0]
     left_open = [
         (*_dynamic_sizes(array.type), *open_strides(array.type))
-        for array in launch.arrays
+        for array in launch.memrefs
     ]
     i64 = ir.IntegerType.get_signless(64)
     inputs = [
-        *(ir.MemRefType.get([1], array.type.element_type) for array in launch.arrays),
+        *(ir.MemRefType.get([1], array.type.element_type) for array in launch.memrefs),
         *(i64 for numbers in left_open for _ in numbers),
         *(_parameter_type(scalar.type) for scalar in launch.scalars),
     ]
@@ -156,9 +156,9 @@ def _make_kernel(launch: KernelLaunch, kernels: Any, name: str, noalias: bool) -
 def _inside(launch: KernelLaunch, parameters: list[Any]) -> dict[Any, Any]:
     """Host values that the body uses, to their counterparts in the kernel."""
     remaining = iter(parameters)
-    pointers = [next(remaining) for _ in launch.arrays]
+    pointers = [next(remaining) for _ in launch.memrefs]
     mapping: dict[Any, Any] = {}
-    for array, pointer in zip(launch.arrays, pointers, strict=True):
+    for array, pointer in zip(launch.memrefs, pointers, strict=True):
         mapping[array] = _shaped(array.type, pointer, remaining)
     for scalar, parameter in zip(launch.scalars, remaining, strict=True):
         mapping[scalar] = _from_parameter(scalar.type, parameter)
@@ -277,8 +277,8 @@ def _launch_kernel(launch: KernelLaunch, kernels: Any, name: str) -> None:
     """The `gpu.launch_func` in the host function, where the launch stands."""
     module = ir.StringAttr(kernels.operation.attributes["sym_name"]).value
     with ir.InsertionPoint(launch.op):
-        operands = [_pointer(array) for array in launch.arrays]
-        for array in launch.arrays:
+        operands = [_pointer(array) for array in launch.memrefs]
+        for array in launch.memrefs:
             operands.extend(_size(array, n) for n in _dynamic_sizes(array.type))
             operands.extend(_open_strides(array))
         operands.extend(_to_parameter(scalar) for scalar in launch.scalars)

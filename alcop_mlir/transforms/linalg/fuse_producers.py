@@ -82,7 +82,7 @@ class FuseProducers(Pass):
         product = products[number]
         for factor in find_operand_transforms(product):
             answer = find_operand_producer(
-                product, factor.array, products, self.assume_noalias_args
+                product, factor.operand, products, self.assume_noalias_args
             )
             if isinstance(answer, OperandProducer):
                 answer = self._tried(product, answer)
@@ -136,7 +136,7 @@ def _other_arrays(producer: OperandProducer) -> list[Operand]:
     return [
         operand
         for operand in producer.element.reads
-        if operand.is_array and operand != producer.source
+        if operand.is_memref and operand != producer.source
     ]
 
 
@@ -171,7 +171,7 @@ def _fill_body(made: Any, product: Any, number: int, producer: OperandProducer) 
     known[arguments[-1]] = total
     inside = {producer.source.argument: elements[number]}
     for operand in producer.element.reads:
-        if not operand.is_array:
+        if not operand.is_memref:
             inside[operand.argument] = operand.value
     added = elements[len(arguments) - 1 :]
     for operand, element in zip(_other_arrays(producer), added, strict=True):

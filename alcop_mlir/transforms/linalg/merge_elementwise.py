@@ -86,7 +86,7 @@ def _merge(link: Link) -> Any:
 def _operands(link: Link) -> Iterator[tuple[Any, Loops]]:
     """The inputs of the merged op, each with its loops; some perhaps more than once."""
     for operand in link.consumer.reads:
-        if operand.value == link.array:
+        if operand.value == link.memref:
             for source in link.producer.reads:
                 yield source.value, composed(link, operand, source)
         elif operand is not link.consumer.output:
@@ -101,7 +101,7 @@ def _element(link: Link, elements: dict[tuple[Any, Loops], Any], old: Any) -> An
     """
     known: dict[Any, Any] = {}
     for operand in link.consumer.reads:
-        if operand.value == link.array:
+        if operand.value == link.memref:
             given = {
                 source.argument: elements[source.value, composed(link, operand, source)]
                 for source in link.producer.reads
@@ -131,8 +131,8 @@ def _erase(link: Link) -> None:
     if not link.is_last:
         return
     link.producer.op.erase()
-    owner = link.array.owner
-    users = [use.owner.operation for use in link.array.uses]
+    owner = link.memref.owner
+    users = [use.owner.operation for use in link.memref.uses]
     if isinstance(owner, ir.Block) or owner.name != "memref.alloc":
         return
     if all(user.name == "memref.dealloc" for user in users):

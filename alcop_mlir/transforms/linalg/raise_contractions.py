@@ -78,7 +78,7 @@ def _say_why_not(answer: Rejected) -> None:
     runs = isinstance(nest, Nest) and answer.op.parent.operation.name == "func.func"
     if isinstance(nest, Nest) and runs and not nest.inner:
         return
-    what = "runs as a plain SIMT kernel" if runs else "is left alone"
+    what = "runs as a plain SIMT kernel" if runs else "is left unchanged"
     diagnostics.remark(answer.op, f"'{answer.op.name}' {what}: {answer.reason}")
 
 

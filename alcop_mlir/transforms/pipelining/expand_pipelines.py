@@ -70,7 +70,7 @@ def _expand(loop: Any, plan: dict[str, Any]) -> None:
     _check_slots(streams, slots)
     shape = Shape(
         slots=slots,
-        ahead=register_stages - 1 if any(streams.reads) else 0,
+        load_lookahead=register_stages - 1 if any(streams.reads) else 0,
         steps=len(steps),
         wraps=plan.get("tail") == "wrap",
         ragged=bool(streams.copies and rests),

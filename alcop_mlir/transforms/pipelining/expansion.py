@@ -40,8 +40,10 @@ class Expansion:
         self.compute = _templates(streams.compute)
         self.reads = _templates(streams.reads)
         # Steps often read the same places: a view of the tile's slot.
-        recipes = {places: self._recipe(places) for places in set(streams.places)}
-        self.places = [recipes[places] for places in streams.places]
+        recipes = {
+            places: self._recipe(places) for places in set(streams.read_operands)
+        }
+        self.places = [recipes[places] for places in streams.read_operands]
         self.addresses = [self._recipe(addresses(form)) for form in streams.copies]
         self.next_load = self._next(streams.load_arguments)
         self.next_copy = self._next(streams.copy_arguments)
@@ -51,7 +53,7 @@ class Expansion:
     def build(self) -> dict[int, Any]:
         """Build all; the values that replace the loop's results, by number."""
         numbers = self.streams.compute_arguments
-        if (self.shape.wraps or self.shape.ahead) and not self.trips:
+        if (self.shape.wraps or self.shape.load_lookahead) and not self.trips:
             # A stream that wraps around, or loads ahead, needs a first tile.
             results = self._if_it_runs()
         else:
@@ -95,7 +97,7 @@ class Expansion:
         """Iterations without an end in sight, in whole rounds; int where constant."""
         if self.trips is not None:
             return self.shape.steady_trips(self.trips)
-        rounds, lookahead = self.shape.round, self.shape.lookahead
+        rounds, lookahead = self.shape.slot_period, self.shape.lookahead
         trips = arith.ceildivsi(arith.subi(self.upper, self.lower), self.step)
         full = arith.maxsi(arith.subi(trips, build.index(lookahead)), build.index(0))
         return build.mul(arith.divui(full, build.index(rounds)), build.index(rounds))
@@ -132,7 +134,7 @@ class Expansion:
             whole = self.trips is not None and tile + 1 < self.trips
             guard = self._prologue_guard(tile)
             self._copy_tile(state, self.lower, tile, guard, whole)
-        for number in range(shape.ahead):
+        for number in range(shape.load_lookahead):
             tile, step = divmod(number, shape.steps)
             if step == 0:
                 self._enter_tile(
@@ -146,7 +148,7 @@ class Expansion:
         """True where the tile surely exists, else its predicate."""
         if self.shape.wraps or (self.trips is not None and tile < self.trips):
             return True
-        if self.shape.ahead and tile == 0:
+        if self.shape.load_lookahead and tile == 0:
             return True  # see build: all of this stands under that predicate
         return self._runs(self.lower, tile)
 
@@ -176,11 +178,11 @@ class Expansion:
         numbers = self.streams.compute_arguments
         mapping = self._stream_values(numbers, state.compute, induction)
         for number, ops in enumerate(self.compute):
-            tile, step = divmod(number + self.shape.ahead, self.shape.steps)
-            if step == 0 and (self.shape.slots or self.shape.ahead):
+            tile, step = divmod(number + self.shape.load_lookahead, self.shape.steps)
+            if step == 0 and (self.shape.slots or self.shape.load_lookahead):
                 whole = not in_tail and not self.shape.wraps
                 self._enter_tile(state, induction, tile, guard, whole=whole)
-            if self.shape.ahead:
+            if self.shape.load_lookahead:
                 fragments = self._load(state, induction, tile, step, guard)
                 state.fragments.append(fragments)
                 self._use(state.fragments.pop(0), number, mapping)
@@ -207,7 +209,7 @@ class Expansion:
         It waits for it, and its predecessor's slot is filled again; by a `whole` step
         of the loop where that is known.
         """
-        if self.shape.ahead and not first:
+        if self.shape.load_lookahead and not first:
             before = self._index(state.load_index, induction, tile - 1)
             numbers = self.streams.load_arguments
             following = self.next_load.build(
@@ -236,7 +238,7 @@ class Expansion:
         def issue() -> None:
             mapping = self._stream_values(numbers, state.copy, index)
             if whole:
-                mapping.update(dict.fromkeys(self.streams.rests, self.step))
+                mapping.update(dict.fromkeys(self.streams.remaining_extents, self.step))
             for form, places in zip(self.streams.copies, self.addresses, strict=True):
                 places.build(mapping)
                 with form.op.location:

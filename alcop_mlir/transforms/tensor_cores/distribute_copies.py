@@ -27,7 +27,7 @@ from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any
 
-from alcop_mlir.analysis.ir.alignment import behind_casts
+from alcop_mlir.analysis.ir.alignment import without_casts
 from alcop_mlir.analysis.ir.extents import extent
 from alcop_mlir.analysis.ir.rejected import Rejected
 from alcop_mlir.analysis.ir.thread_block import ThreadBlock, enclosing
@@ -123,7 +123,7 @@ def _spread(item: _Work, places: ChunkOffsets) -> None:
 
 
 def _copy_asynchronously(item: _Work, indices: Sequence[Index]) -> None:
-    source, target = map(behind_casts, item.copy.operands)
+    source, target = map(without_casts, item.copy.operands)
     chunk = item.distribution
     nvgpu.DeviceAsyncCopyOp(
         target,
@@ -254,7 +254,7 @@ def _in_round(
 
 
 def _load(item: _Work, indices: Sequence[Index]) -> Any:
-    source, chunk = behind_casts(item.copy.operands[0]), item.distribution
+    source, chunk = without_casts(item.copy.operands[0]), item.distribution
     element = source.type.element_type
     place = _clamped(item, indices)
     is_scalar = chunk.elements == 1
@@ -290,7 +290,7 @@ def _zero_attribute(element: Any) -> Any:
 
 
 def _store(item: _Work, value: Any, indices: Sequence[Index]) -> None:
-    target, chunk = behind_casts(item.copy.operands[1]), item.distribution
+    target, chunk = without_casts(item.copy.operands[1]), item.distribution
     place = [index.value for index in indices]
     if chunk.elements == 1:
         memref.store(value, target, place)

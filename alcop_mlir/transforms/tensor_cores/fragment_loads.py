@@ -12,7 +12,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
-from alcop_mlir.analysis.ir.alignment import behind_casts, element_bytes
+from alcop_mlir.analysis.ir.alignment import element_bytes, without_casts
 from alcop_mlir.analysis.layout.fragment_layout import (
     BYTES,
     LDMATRIX_ROW_BYTES,
@@ -183,7 +183,7 @@ def load_operand(
     if way in (PAIRS, BYTES):
         source, indices = in_pairs(source, indices)
     else:
-        source = behind_casts(source)
+        source = without_casts(source)
     corner = shifted(indices, corners.of(layout, way))
     lane_type = layout.lane_type(kind.element_type)
     order = sorted(

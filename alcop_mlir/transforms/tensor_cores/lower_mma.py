@@ -48,7 +48,7 @@ from alcop_mlir.analysis.layout.fragments import (
     contraction_layouts,
     find_fragments,
     is_elementwise,
-    slice_place,
+    slice_offset,
 )
 from alcop_mlir.bindings import arith, ir, scf, ub, vector
 from alcop_mlir.errors import PassError
@@ -245,7 +245,7 @@ class _Lowering:
         source, result = op.operands[0], op.results[0]
         layout = self._layout(result)
         held, counts = self._pieces(source, layout), layout.grid(result.type)
-        row, column = slice_place(op, layout)
+        row, column = slice_offset(op, layout)
         first, second = layout.dims
         self.held[result] = tuple(
             held.at(**{first: row + i, second: column + j})

@@ -68,7 +68,7 @@ class LaunchLoops(Pass):
         taken = [fill for one in work if isinstance(one, _Work) for fill in one.fills]
         for one in work:
             if isinstance(one, Rejected):
-                reason = f"'{one.op.name}' is left alone: {one.reason}"
+                reason = f"'{one.op.name}' is left unchanged: {one.reason}"
                 diagnostics.remark(one.op, reason)
             elif one.op not in taken:
                 with one.op.location, ir.InsertionPoint(one.op):

@@ -61,7 +61,7 @@ def _sink(load: Any, launch: Any) -> None:
     writer = _writer_between(load, launch)
     if writer is not None:
         reason = f"'{writer.name}' may write the array before its number is used"
-        diagnostics.remark(load, f"'memref.load' is left alone: {reason}")
+        diagnostics.remark(load, f"'memref.load' is left unchanged: {reason}")
         return
     (body,) = launch.regions[0].blocks
     with ir.InsertionPoint.at_block_begin(body), load.location:

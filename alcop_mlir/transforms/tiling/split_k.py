@@ -109,7 +109,7 @@ def _sum_parts(product: TiledContraction, sizes: dict[str, Size]) -> Any:
     for factor, letter in zip(product.factors, "mn", strict=True):
         for number in factor.others:
             letters[number] = letter * inputs[number].type.rank
-    arrays = [factor.array for factor in factors]
+    arrays = [factor.operand for factor in factors]
     if _mark(product.op).get("swapped"):
         arrays.reverse()
     for number, own, split in zip(arrays, (lhs_loops, rhs_loops), loops, strict=False):

@@ -88,7 +88,7 @@ class _Strip:
         array = operand.value
         if array in self.values:
             return self.values[array]
-        if not operand.is_array:
+        if not operand.is_memref:
             return as_vector(array, list(self.window.shape), {})
         loops = self.product.loops_of(element, operand)
         if "m" in loops:

@@ -90,7 +90,7 @@ def multiplied(
     """The factor of these elements of its array, in the type of the multiplication."""
     (block,) = product.op.regions[0].blocks
     shape = list(elements.type.shape)
-    known = {**others, block.arguments[factor.array]: elements}
+    known = {**others, block.arguments[factor.operand]: elements}
     compute(factor.ops, shape, known)
     value = as_vector(factor.value, shape, known)
     kind = ir.FloatTF32Type.get() if product.precision == "tf32" else factor.kind

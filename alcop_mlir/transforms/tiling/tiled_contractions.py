@@ -65,7 +65,7 @@ class TiledContraction:
                 (operand.value, self.loops_of(element, operand))
                 for element in self.epilogue
                 for operand in (*element.inputs, element.output)
-                if operand.is_array
+                if operand.is_memref
             ),
         ]
 
@@ -136,7 +136,7 @@ def _product(op: Any) -> TiledContraction:
     assert contraction is not None
     first, second = find_operand_transforms(op)
     factors = (second, first) if contraction.get("swapped") else (first, second)
-    lhs, rhs = (op.operands[factor.array] for factor in factors)
+    lhs, rhs = (op.operands[factor.operand] for factor in factors)
     out = list(op.operands)[-1]
     return TiledContraction(
         op=op,

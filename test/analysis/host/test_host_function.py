@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from alcop_mlir.analysis.host.host_function import (
-    ArrayType,
+    ArgumentType,
     Host,
     HostLaunch,
     LocalBuffer,
@@ -50,10 +50,10 @@ def test_launches_are_data() -> None:
     """Sizes as numbers; arguments by the number of the function's argument."""
     assert read(VIEW + LAUNCH) == Host(
         name="f",
-        arrays=(
-            ArrayType("f16", (8, 4), None, 1),
-            ArrayType("f32", (8,), None, 1),
-            ArrayType("f32", (2,), None, 1),
+        arguments=(
+            ArgumentType("f16", (8, 4), None, 1),
+            ArgumentType("f32", (8,), None, 1),
+            ArgumentType("f32", (2,), None, 1),
         ),
         launches=(HostLaunch("f_kernels", "f", (2, 1, 1), (64, 2, 1), 4096, (1, 0)),),
     )
@@ -80,17 +80,17 @@ def test_a_launch_without_dynamic_memory_has_none() -> None:
         ),
         (
             "%x = memref.alloc() : memref<8xf32, 3>",
-            "allocates memref<8xf32, 3>, expected a plain array",
+            "allocates memref<8xf32, 3>, expected no layout or memory space",
         ),
         (
             "%x = memref.alloc() : memref<8xcomplex<f32>>",
-            "allocates memref<8xcomplex<f32>>, expected numbers",
+            "allocates memref<8xcomplex<f32>>, expected elements that are numbers",
         ),
         (
             """%d = memref.dim %b, %c1 : memref<8xf32>
             %sum = arith.divui %d, %c64 : index
             %x = memref.alloc(%sum) : memref<?xf32>""",
-            "allocates memref<?xf32> of a size that is none of an argument's",
+            "allocates memref<?xf32>, expected sizes that an argument has",
         ),
     ],
 )
@@ -116,10 +116,10 @@ def test_sizes_known_at_run_time() -> None:
         threads in (%c64, %c1, %c1) args(%b : memref<8xf32>, %size : i64)"""
     found = read(body, arguments)
     assert isinstance(found, Host)
-    assert found.arrays == (
-        ArrayType("f16", (None, 4), None, 8),
-        ArrayType("f32", (8,), None, 1),
-        ArrayType("f32", (4, 4), (8, 1), 1),
+    assert found.arguments == (
+        ArgumentType("f16", (None, 4), None, 8),
+        ArgumentType("f32", (8,), None, 1),
+        ArgumentType("f32", (4, 4), (8, 1), 1),
     )
     rows = SizeOf(0, 0)
     (launch,) = found.launches
@@ -142,7 +142,7 @@ def test_strides_known_at_run_time() -> None:
         threads in (%c64, %c1, %c1) args(%b : memref<8xf32>, %given : i64)"""
     found = read(body, arguments)
     assert isinstance(found, Host)
-    strides = [array.strides for array in found.arrays]
+    strides = [argument.strides for argument in found.arguments]
     assert strides == [(None, 1), None, None, (None, 8, 2)]
     assert found.launches[0].arguments == (1, StrideOf(0, 0))
     # Not so the offset, nor a size: that is asked for by memref.dim.
@@ -151,7 +151,7 @@ def test_strides_known_at_run_time() -> None:
         assert isinstance(read(wrong, arguments), tuple)
 
 
-def test_arrays_that_are_handed_on() -> None:
+def test_buffers_that_are_handed_on() -> None:
     """Allocations are numbered, their sizes are those of arguments or constant."""
     body = """
       %c0 = arith.constant 0 : index
@@ -190,7 +190,7 @@ def test_arrays_that_are_handed_on() -> None:
     ],
 )
 def test_what_is_asserted_of_sizes(order: str, least: str, most: str) -> None:
-    """Sums and products of sizes, also of views."""
+    """Polynomials in sizes, also in those of views."""
     body = f"""
       %c0 = arith.constant 0 : index
       %rows = memref.dim %a, %c0 : memref<?x?xf16>
@@ -214,7 +214,7 @@ def test_what_is_asserted_of_sizes(order: str, least: str, most: str) -> None:
     "order", ["eq, %rows, %c64", "ult, %rows, %c64", "sle, %half, %c64"]
 )
 def test_what_cannot_be_checked_stands_in_the_way(order: str) -> None:
-    """The launcher compares sums of products of sizes, nothing else."""
+    """The launcher compares polynomials in sizes, nothing else."""
     body = f"""
       %c0 = arith.constant 0 : index
       %rows = memref.dim %a, %c0 : memref<?x4xf16>
@@ -224,17 +224,19 @@ def test_what_cannot_be_checked_stands_in_the_way(order: str) -> None:
     """
     found = read(body, "%a: memref<?x4xf16>")
     assert isinstance(found, tuple)
-    assert found[0].reason == "checks what is no order of sizes of arrays"
+    assert found[0].reason == (
+        "asserts something else than an order of sizes of arguments"
+    )
 
 
 def test_launch_sizes_must_be_known() -> None:
-    """A bundle holds numbers, and sizes of arrays."""
+    """A bundle holds numbers, and sizes of arguments."""
     body = VIEW + "%n0 = arith.index_cast %i : i32 to index"
     found = read(body + LAUNCH.replace("(%c2, ", "(%n0, "), f"{ARRAYS}, %i: i32")
     assert isinstance(found, tuple)
     assert [obstacle.reason.split(",")[0] for obstacle in found] == [
         "argument 4 of 'f' is i32",
-        "a launch whose sizes are no constants or sizes of arrays",
+        "expected a launch whose sizes are constants or sizes of arguments",
     ]
 
 
@@ -248,11 +250,12 @@ def test_launch_sizes_must_be_known() -> None:
         "memref<4x4xf32, affine_map<(d0, d1) -> (d1, d0)>>",
     ],
 )
-def test_arguments_must_be_arrays(kind: str) -> None:
+def test_arguments_must_be_memrefs(kind: str) -> None:
     """The address of the first element, sizes and strides are all that is passed."""
     found = read("", f"%x: {kind}")
     assert isinstance(found, tuple)
-    assert found[0].reason.startswith(f"argument 1 of 'f' is {kind}, expected an array")
+    given = f"argument 1 of 'f' is {kind}"
+    assert found[0].reason.startswith(f"{given}, expected a memref")
 
 
 def test_code_with_branches_is_no_list_of_launches() -> None:

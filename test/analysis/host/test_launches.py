@@ -106,7 +106,7 @@ def test_layout_keeps_a_larger_alignment() -> None:
 
 
 def test_captures() -> None:
-    """Arguments in their order, then other arrays; scalars; pure ops in order."""
+    """Arguments in their order, then other memrefs; scalars; pure ops in order."""
     host = """
     %temporary = memref.alloc() : memref<64xf16>
     %unused = arith.constant 7 : index
@@ -118,7 +118,7 @@ def test_captures() -> None:
       : (memref<64xf16>, memref<64xf16>,
          memref<32xf16, strided<[1], offset: ?>>) -> ()"""
     with the_launch(body, host) as launch:
-        names = [_name(value) for value in launch.arrays]
+        names = [_name(value) for value in launch.memrefs]
         assert names == ["argument 0", "argument 1", "memref.alloc"]
         assert [_name(value) for value in launch.scalars] == ["argument 2"]
         assert [op.name for op in launch.sunk] == ["arith.addi", "memref.subview"]
@@ -128,7 +128,7 @@ def test_captures() -> None:
 
 def test_sizes_are_captured_only_where_the_body_uses_them() -> None:
     with the_launch('"test.use"(%gx, %sx) : (index, index) -> ()') as launch:
-        assert (launch.arrays, launch.scalars, launch.sunk) == ((), (), ())
+        assert (launch.memrefs, launch.scalars, launch.sunk) == ((), (), ())
 
 
 @pytest.mark.parametrize(
@@ -157,9 +157,9 @@ def test_is_only_read(body: str, expected: bool) -> None:
     %view = memref.subview %a[0] [4] [1]
       : memref<64xf16> to memref<4xf16, strided<[1]>>
     """
-    # `a` is used in every case, so it is the first array.
+    # `a` is used in every case, so it is the first memref.
     with the_launch(before + body) as launch:
-        assert launches.is_only_read(launch.arrays[0]) is expected
+        assert launches.is_only_read(launch.memrefs[0]) is expected
 
 
 def _name(value: Any) -> str:

@@ -7,8 +7,8 @@ import pytest
 from alcop_mlir.analysis.ir.alignment import (
     BASE_ALIGNMENT,
     address_alignment,
-    behind_casts,
     divisor,
+    without_casts,
 )
 from alcop_mlir.bindings import ir, make_context
 
@@ -142,7 +142,7 @@ def test_argument_is_aligned_as_the_kernel_abi_asks() -> None:
 def test_casts_that_forget_are_seen_through() -> None:
     cast = "memref.cast %A : memref<64x40xf16> to memref<?x40xf16>"
     body = mark(cast, "memref<?x40xf16>")
-    assert marked(body, lambda v: str(behind_casts(v).type)) == "memref<64x40xf16>"
+    assert marked(body, lambda v: str(without_casts(v).type)) == "memref<64x40xf16>"
 
 
 @pytest.mark.parametrize(
@@ -152,7 +152,7 @@ def test_casts_that_forget_are_seen_through() -> None:
         ("%Z : memref<?x?xf16>", "%c24", 16),
         ("%Z : memref<?x?xf16>", "%c6", 4),
         ("%Z : memref<?x?xf16>", "%n", 2),
-        # Where an array begins at an unknown offset, its elements are aligned alone.
+        # Where a memref begins at an unknown offset, only elements are aligned.
         ("%B : memref<?x64xf16, strided<[?, 1], offset: ?>>", "%m", 2),
     ],
 )

@@ -101,7 +101,7 @@ def test_loops_by_role(loops: str, rhs: str, swapped: bool) -> None:
 @pytest.mark.parametrize(
     ("inputs", "reason"),
     [
-        (("mk", "mn"), "sums over a loop of one input alone, expected of both"),
+        (("mk", "mn"), "reduces a loop of one input alone, expected a loop of both"),
         (("mk", "mk"), "has an output loop that no input has"),
         (("mk", "kk"), "uses a loop twice in an operand, expected matrices"),
         (("kk", "kk"), "uses a loop twice in an operand, expected matrices"),

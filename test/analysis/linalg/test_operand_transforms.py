@@ -68,7 +68,7 @@ def test_what_is_multiplied(a, b, body, kind, ops) -> None:
         module = parsed(f"{body}\n{RIGHT}", a, b)
         factors = find_operand_transforms(product(module))
         assert [str(factor.kind) for factor in factors] == [kind, kind]
-        assert [factor.array for factor in factors] == [0, 1]
+        assert [factor.operand for factor in factors] == [0, 1]
         assert tuple([op.name for op in factor.ops] for factor in factors) == ops
 
 
@@ -76,7 +76,7 @@ def test_what_is_multiplied(a, b, body, kind, ops) -> None:
     ("body", "reason"),
     [
         ("%l = arith.mulf %a, %outside : f32\n" + RIGHT, "value that is not constant"),
-        ("%l = arith.addf %a, %c : f32\n" + RIGHT, "each made of one input"),
+        ("%l = arith.addf %a, %c : f32\n" + RIGHT, "each read one input"),
         (
             "%l = arith.extf %s : f16 to f32\n" + RIGHT,
             "has an output loop that no input has",
@@ -85,7 +85,7 @@ def test_what_is_multiplied(a, b, body, kind, ops) -> None:
         (
             "%i = linalg.index 2 : index\n%n = arith.index_cast %i : index to i32\n"
             "%f = arith.sitofp %n : i32 to f32\n%l = arith.mulf %a, %f : f32\n" + RIGHT,
-            "'linalg.index', expected arithmetic",
+            "'linalg.index' in an operand transform, expected arithmetic",
         ),
     ],
 )

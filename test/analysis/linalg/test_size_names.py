@@ -13,7 +13,7 @@ MATMUL = """
 
 
 def sizes(arguments: str, body: str, returned: str = "") -> dict[str, list[int | str]]:
-    """By array, a size for each dimension."""
+    """By argument, a size for each dimension."""
     text = f"func.func @f({arguments}) {{ {body} return }}"
     if returned:
         kinds = returned.split(" : ")[1]
@@ -41,7 +41,7 @@ def sizes(arguments: str, body: str, returned: str = "") -> dict[str, list[int |
     ],
 )
 def test_a_product(shapes: tuple[str, ...], expected: list[list[int | str]]) -> None:
-    """By its loops; a size that is constant in one array is so in all."""
+    """By its loops; a size that is constant in one memref is so in all."""
     a, b, c = shapes
     arguments = f"%a: memref<{a}xf16>, %b: memref<{b}xf16>, %c: memref<{c}xf32>"
     found = sizes(arguments, MATMUL.format(a=a, b=b, c=c))
@@ -49,7 +49,7 @@ def test_a_product(shapes: tuple[str, ...], expected: list[list[int | str]]) -> 
 
 
 def test_a_second_product() -> None:
-    """Its own sizes are called after the array; shared ones keep their name."""
+    """Its own sizes are called after the argument; shared ones keep their name."""
     arguments = (
         "%a: memref<?x?xf16>, %b: memref<?x?xf16>, %c: memref<?x?xf32>, "
         "%d: memref<?x?xf16>, %e: memref<?x?xf32>, %x: memref<?xf32>"

@@ -109,7 +109,7 @@ func.func @asynchronous() {
 
 func.func @offset(%a: memref<4xf32, strided<[1], offset: ?>>) {
   %c1 = arith.constant 1 : index
-  // expected-error @+1 {{uses an array memref<4xf32, strided<[1], offset: ?>>, expected one without an offset: alcop-drop-offsets takes that of an argument away}}
+  // expected-error @+1 {{uses memref<4xf32, strided<[1], offset: ?>>, expected no offset: alcop-drop-offsets drops that of an argument}}
   gpu.launch blocks(%bx, %by, %bz) in (%gx = %c1, %gy = %c1, %gz = %c1)
              threads(%tx, %ty, %tz) in (%sx = %c1, %sy = %c1, %sz = %c1) {
     "test.use"(%a) : (memref<4xf32, strided<[1], offset: ?>>) -> ()
@@ -122,7 +122,7 @@ func.func @offset(%a: memref<4xf32, strided<[1], offset: ?>>) {
 
 func.func @layout(%a: memref<4x4xf32, affine_map<(i, j) -> (j, i)>>) {
   %c1 = arith.constant 1 : index
-  // expected-error @+1 {{uses an array memref<4x4xf32, affine_map<(d0, d1) -> (d1, d0)>>, expected a strided layout}}
+  // expected-error @+1 {{uses memref<4x4xf32, affine_map<(d0, d1) -> (d1, d0)>>, expected a strided layout}}
   gpu.launch blocks(%bx, %by, %bz) in (%gx = %c1, %gy = %c1, %gz = %c1)
              threads(%tx, %ty, %tz) in (%sx = %c1, %sy = %c1, %sz = %c1) {
     "test.use"(%a) : (memref<4x4xf32, affine_map<(i, j) -> (j, i)>>) -> ()
@@ -135,7 +135,7 @@ func.func @layout(%a: memref<4x4xf32, affine_map<(i, j) -> (j, i)>>) {
 
 func.func @vector(%v: vector<4xf32>) {
   %c1 = arith.constant 1 : index
-  // expected-error @+1 {{uses a value of type vector<4xf32>, expected arrays and scalars}}
+  // expected-error @+1 {{uses a value of type vector<4xf32>, expected memrefs and scalars}}
   gpu.launch blocks(%bx, %by, %bz) in (%gx = %c1, %gy = %c1, %gz = %c1)
              threads(%tx, %ty, %tz) in (%sx = %c1, %sy = %c1, %sz = %c1) {
     "test.use"(%v) : (vector<4xf32>) -> ()

@@ -4,7 +4,7 @@
 // CHECK-NOT: alcop.contraction
 
 func.func @tensors(%a: tensor<32x32xf16>, %c: tensor<32x32xf32>) -> tensor<32x32xf32> {
-  // expected-remark @+1 {{'linalg.matmul' is left alone: works on tensors, expected memrefs: bufferize first}}
+  // expected-remark @+1 {{'linalg.matmul' is left unchanged: works on tensors, expected memrefs: bufferize first}}
   %0 = linalg.matmul ins(%a, %a : tensor<32x32xf16>, tensor<32x32xf16>) outs(%c : tensor<32x32xf32>) -> tensor<32x32xf32>
   return %0 : tensor<32x32xf32>
 }
@@ -12,7 +12,7 @@ func.func @tensors(%a: tensor<32x32xf16>, %c: tensor<32x32xf32>) -> tensor<32x32
 // -----
 
 func.func @integers(%a: memref<32x32xi32>) {
-  // expected-remark @+1 {{'linalg.matmul' is left alone: has i32 inputs, expected f16, bf16, f32, i8}}
+  // expected-remark @+1 {{'linalg.matmul' is left unchanged: has i32 inputs, expected f16, bf16, f32, i8}}
   linalg.matmul ins(%a, %a : memref<32x32xi32>, memref<32x32xi32>) outs(%a : memref<32x32xi32>)
   return
 }
@@ -20,7 +20,7 @@ func.func @integers(%a: memref<32x32xi32>) {
 // -----
 
 func.func @double_sum(%a: memref<32x32xf16>, %c: memref<32x32xf64>) {
-  // expected-remark @+1 {{'linalg.matmul' runs as a plain SIMT kernel: computes in f64, sums are kept in f32}}
+  // expected-remark @+1 {{'linalg.matmul' runs as a plain SIMT kernel: computes in f64, expected f16, bf16, f32, i32: accumulators are f32}}
   linalg.matmul ins(%a, %a : memref<32x32xf16>, memref<32x32xf16>) outs(%c : memref<32x32xf64>)
   return
 }
@@ -44,7 +44,7 @@ func.func @gaps(%a: memref<32x32xf16, strided<[64, 2]>>, %b: memref<32x32xf16>, 
 // -----
 
 func.func @offset(%a: memref<32x32xf16, strided<[32, 1], offset: 8>>, %b: memref<32x32xf16>, %c: memref<32x32xf32>) {
-  // expected-remark @+1 {{has an array memref<32x32xf16, strided<[32, 1], offset: 8>>, expected one without an offset}}
+  // expected-remark @+1 {{has an operand memref<32x32xf16, strided<[32, 1], offset: 8>>, expected no offset: alcop-drop-offsets drops that of an argument}}
   linalg.matmul ins(%a, %b : memref<32x32xf16, strided<[32, 1], offset: 8>>, memref<32x32xf16>) outs(%c : memref<32x32xf32>)
   return
 }
@@ -87,7 +87,7 @@ func.func @dot(%a: memref<32xf16>, %c: memref<f32>) {
 // -----
 
 func.func @strided_vector(%a: memref<32x32xf16>, %b: memref<32xf16, strided<[1], offset: ?>>, %c: memref<32xf32>) {
-  // expected-remark @+1 {{'linalg.matvec' runs as a plain SIMT kernel: has an array memref<32xf16, strided<[1], offset: ?>>, expected one without an offset}}
+  // expected-remark @+1 {{'linalg.matvec' runs as a plain SIMT kernel: has an operand memref<32xf16, strided<[1], offset: ?>>, expected no offset: alcop-drop-offsets drops that of an argument}}
   linalg.matvec ins(%a, %b : memref<32x32xf16>, memref<32xf16, strided<[1], offset: ?>>) outs(%c : memref<32xf32>)
   return
 }
@@ -106,7 +106,7 @@ func.func @elementwise(%a: memref<32x32xf16>) {
 #kn = affine_map<(m, n, k) -> (k, n)>
 #mn = affine_map<(m, n, k) -> (m, n)>
 func.func @bodies(%a: memref<32x32xf16>, %c: memref<32x32xf32>, %d: memref<32x32xf16>) {
-  // expected-remark @+1 {{not a matrix product: the body does not multiply its two inputs}}
+  // expected-remark @+1 {{not a contraction: the body does not multiply its two inputs}}
   linalg.generic {indexing_maps = [#mk, #kn, #mn], iterator_types = ["parallel", "parallel", "reduction"]}
     ins(%a, %a : memref<32x32xf16>, memref<32x32xf16>) outs(%d : memref<32x32xf16>) {
   ^bb0(%x: f16, %y: f16, %z: f16):
@@ -114,14 +114,14 @@ func.func @bodies(%a: memref<32x32xf16>, %c: memref<32x32xf32>, %d: memref<32x32
     %1 = arith.addf %z, %0 : f16
     linalg.yield %1 : f16
   }
-  // expected-remark @+1 {{not a matrix product: the body does not add to its output}}
+  // expected-remark @+1 {{not a contraction: the body does not add to its output}}
   linalg.generic {indexing_maps = [#mk, #kn, #mn], iterator_types = ["parallel", "parallel", "reduction"]}
     ins(%a, %a : memref<32x32xf16>, memref<32x32xf16>) outs(%d : memref<32x32xf16>) {
   ^bb0(%x: f16, %y: f16, %z: f16):
     %0 = arith.mulf %x, %y : f16
     linalg.yield %0 : f16
   }
-  // expected-remark @+1 {{not a matrix product: the body holds 'arith.maximumf'}}
+  // expected-remark @+1 {{not a contraction: the body has 'arith.maximumf'}}
   linalg.generic {indexing_maps = [#mk, #kn, #mn], iterator_types = ["parallel", "parallel", "reduction"]}
     ins(%a, %a : memref<32x32xf16>, memref<32x32xf16>) outs(%d : memref<32x32xf16>) {
   ^bb0(%x: f16, %y: f16, %z: f16):
@@ -139,7 +139,7 @@ func.func @bodies(%a: memref<32x32xf16>, %c: memref<32x32xf32>, %d: memref<32x32
     %3 = arith.extf %2 : f16 to f32
     linalg.yield %3 : f32
   }
-  // expected-remark @+1 {{computes in f64, sums are kept in f32}}
+  // expected-remark @+1 {{computes in f64, expected f16, bf16, f32, i32: accumulators are f32}}
   linalg.generic {indexing_maps = [#mk, #kn, #mn], iterator_types = ["parallel", "parallel", "reduction"]}
     ins(%a, %a : memref<32x32xf16>, memref<32x32xf16>) outs(%c : memref<32x32xf32>) {
   ^bb0(%x: f16, %y: f16, %z: f32):
@@ -178,7 +178,7 @@ func.func @in_loop(%a: memref<32x32xf16>, %c: memref<32x32xf32>, %n: index) {
   %0 = arith.constant 0 : index
   %1 = arith.constant 1 : index
   scf.for %i = %0 to %n step %1 {
-    // expected-remark @+1 {{stands in 'scf.for', expected at the function's top level}}
+    // expected-remark @+1 {{is inside 'scf.for', expected at the function's top level}}
     linalg.matmul ins(%a, %a : memref<32x32xf16>, memref<32x32xf16>) outs(%c : memref<32x32xf32>)
   }
   return

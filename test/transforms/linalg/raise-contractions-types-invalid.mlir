@@ -38,7 +38,7 @@ func.func @unsigned(%a: memref<32x32xi8>, %c: memref<32x32xi32>) {
 
 // Sums that wrap around at 8 bits: not those of i32, cut.
 func.func @narrow_sum(%a: memref<32x32xi8>, %c: memref<32x32xi8>) {
-  // expected-remark @+1 {{'linalg.matmul' runs as a plain SIMT kernel: computes in i8, sums are kept in f32, or i32 of integers}}
+  // expected-remark @+1 {{'linalg.matmul' runs as a plain SIMT kernel: computes in i8, expected f16, bf16, f32, i32: accumulators are f32, or i32 for integers}}
   linalg.matmul ins(%a, %a : memref<32x32xi8>, memref<32x32xi8>) outs(%c : memref<32x32xi8>)
   return
 }

@@ -169,7 +169,7 @@ func.func @bytes_seen_as_floats(%A: memref<64x64xf32>, %C: memref<64xf32>, %n: i
   %a = memref.view %bytes[%c0][] : memref<256xi8, #ws> to memref<64xf32, #ws>
   scf.for %k = %c0 to %n step %c1 {
     %v = memref.load %A[%k, %t] : memref<64x64xf32>
-    // expected-remark @below {{not pipelined (rule 4): its buffer is seen through 'memref.view', which cannot be made of one slot of several; allocate the buffer with the type that it is used with, as alcop-separate-views does with views at constant places}}
+    // expected-remark @below {{not pipelined (rule 4): its buffer is used through 'memref.view', which cannot view one slot of several; allocate the buffer with the type that it is used with, as alcop-separate-views does with views at constant offsets}}
     memref.store %v, %a[%t] : memref<64xf32, #ws>
     gpu.barrier
     %x = memref.load %a[%t] : memref<64xf32, #ws>

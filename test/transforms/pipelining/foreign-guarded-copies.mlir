@@ -48,7 +48,7 @@ func.func @not_filled(%A: memref<64x64xf32>, %C: memref<64xf32>, %n: index) {
   %a = memref.alloc() : memref<64xf32, #ws>
   %sum = scf.for %k = %c0 to %n step %c1 iter_args(%acc = %zero) -> (f32) {
     %in = arith.cmpi ult, %k, %c63 : index
-    // expected-remark @below {{not pipelined (rule 1): 'memref.store' copies under a condition that does not fill its place otherwise; store zero there in the else branch}}
+    // expected-remark @below {{not pipelined (rule 1): 'memref.store' copies under a condition, and nothing is stored to the same elements otherwise; store zero there in the else branch}}
     scf.if %in {
       %v = memref.load %A[%k, %t] : memref<64x64xf32>
       memref.store %v, %a[%t] : memref<64xf32, #ws>
@@ -80,7 +80,7 @@ func.func @filled_with_one(%A: memref<64x64xf32>, %C: memref<64xf32>, %n: index)
   %one = arith.constant 1.0 : f32
   %sum = scf.for %k = %c0 to %n step %c1 iter_args(%acc = %zero) -> (f32) {
     %in = arith.cmpi ult, %k, %c63 : index
-    // expected-remark @below {{not pipelined (rule 1): 'memref.store' copies under a condition that does not fill its place otherwise; store zero there in the else branch}}
+    // expected-remark @below {{not pipelined (rule 1): 'memref.store' copies under a condition, and nothing is stored to the same elements otherwise; store zero there in the else branch}}
     scf.if %in {
       %v = memref.load %A[%k, %t] : memref<64x64xf32>
       memref.store %v, %a[%t] : memref<64xf32, #ws>

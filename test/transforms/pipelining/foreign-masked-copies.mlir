@@ -113,10 +113,10 @@ func.func @masked_stores(%A: memref<64x512xf32>, %C: memref<64xf32>, %n: index) 
   %mask = vector.create_mask %n : vector<4xi1>
   scf.for %k = %c0 to %c64 step %c1 {
     %v = vector.load %A[%k, %t4] : memref<64x512xf32>, vector<4xf32>
-    // expected-remark @below {{not pipelined (rule 1): 'vector.maskedstore' has a mask, and keeps what an older tile left where it is false; mask the load, and store all of it}}
+    // expected-remark @below {{not pipelined (rule 1): 'vector.maskedstore' has a mask, and where that is false the buffer keeps elements of an older tile; mask the load, and store all of it}}
     vector.maskedstore %a[%t4], %mask, %v : memref<64xf32, #ws>, vector<4xi1>, vector<4xf32>
     %w = vector.load %A[%k, %t4] : memref<64x512xf32>, vector<4xf32>
-    // expected-remark @below {{not pipelined (rule 1): 'vector.transfer_write' has a mask, and keeps what an older tile left where it is false}}
+    // expected-remark @below {{not pipelined (rule 1): 'vector.transfer_write' has a mask, and where that is false the buffer keeps elements of an older tile}}
     vector.transfer_write %w, %b[%t4], %mask {in_bounds = [true]} : vector<4xf32>, memref<64xf32, #ws>
     gpu.barrier
     %x = memref.load %a[%t] : memref<64xf32, #ws>
@@ -145,7 +145,7 @@ func.func @out_of_bounds(%A: memref<64x512xf32>, %C: memref<64xf32>) {
   %a = memref.alloc() : memref<64xf32, #ws>
   scf.for %k = %c0 to %c64 step %c1 {
     %v = vector.transfer_read %A[%k, %t4], %zero : memref<64x512xf32>, vector<4xf32>
-    // expected-remark @below {{not pipelined (rule 1): 'vector.transfer_read' moves more than a row of elements, or perhaps such as lie behind the array's end; move one row that is in bounds, by a mask where it may be shorter}}
+    // expected-remark @below {{not pipelined (rule 1): 'vector.transfer_read' moves more than one row of elements, or may leave the bounds of its memref; move one row that is in bounds, by a mask where it may be shorter}}
     vector.store %v, %a[%t4] : memref<64xf32, #ws>, vector<4xf32>
     gpu.barrier
     %x = memref.load %a[%t] : memref<64xf32, #ws>

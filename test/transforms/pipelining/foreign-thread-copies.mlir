@@ -117,7 +117,7 @@ func.func @unaligned(%A: memref<64x64xf32>, %C: memref<64xf32>, %n: index) {
   %a = memref.alloc() : memref<64x4xf32, #ws>
   %sum = scf.for %k = %c0 to %n step %c1 iter_args(%acc = %zero) -> (f32) {
     %v = vector.load %A[%t, %k] : memref<64x64xf32>, vector<4xf32>
-    // expected-remark @below {{not pipelined (rule 1): its source address is aligned to 4 bytes for all that is known, 16 are needed; copy 4, 8 or 16 aligned bytes per thread}}
+    // expected-remark @below {{not pipelined (rule 1): its source address is known to be aligned to 4 bytes, 16 are needed; copy 4, 8 or 16 aligned bytes per thread}}
     vector.store %v, %a[%t, %c0] : memref<64x4xf32, #ws>, vector<4xf32>
     gpu.barrier
     %x = memref.load %a[%other, %c0] : memref<64x4xf32, #ws>

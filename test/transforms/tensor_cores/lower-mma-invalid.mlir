@@ -134,7 +134,7 @@ func.func @two_layouts(%C: memref<16x16xf32>) {
     %g = vector.transfer_read %a[%c0, %c0], %pad {in_bounds = [true, true]} : memref<16x16xf16, #ws>, vector<16x16xf16>
     %p = vector.contract {indexing_maps = [#mk, #kn, #mn], iterator_types = ["parallel", "parallel", "reduction"], kind = #vector.kind<add>} %f, %g, %zero : vector<16x16xf16>, vector<16x16xf16> into vector<16x16xf32>
     %h = arith.truncf %p : vector<16x16xf32> to vector<16x16xf16>
-    // expected-error @+1 {{needs a vector as a [m][k] which is held as accumulator [m][n]: no way between the two is known}}
+    // expected-error @+1 {{needs a vector distributed as a [m][k], which is distributed as accumulator [m][n]: conversions of layouts are unsupported}}
     %s = vector.contract {indexing_maps = [#mk, #kn, #mn], iterator_types = ["parallel", "parallel", "reduction"], kind = #vector.kind<add>} %h, %g, %zero : vector<16x16xf16>, vector<16x16xf16> into vector<16x16xf32>
     vector.transfer_write %s, %C[%c0, %c0] {in_bounds = [true, true]} : vector<16x16xf32>, memref<16x16xf32>
     gpu.terminator

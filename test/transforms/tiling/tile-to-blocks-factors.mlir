@@ -93,7 +93,7 @@ func.func @swapped(%A: memref<64x128xf16>, %B: memref<128x32xf32>, %C: memref<64
 #mn = affine_map<(m, n, k) -> (m, n)>
 func.func @disturbed(%A: memref<64x128xf16>, %B: memref<64x128xf16>, %C: memref<64x64xf16>) {
   %one = arith.constant 1.0 : f16
-  // expected-error @+1 {{alcop-tile-to-blocks: its factors are not zero where tiles are filled up with zero, and the sum is not known to be whole steps of 48: choose a step that divides it}}
+  // expected-error @+1 {{alcop-tile-to-blocks: tiles are filled up with zeros, for which its operand transforms are not zero, and K is not known to be a multiple of the K step of 48: choose a step that divides it}}
   linalg.generic {indexing_maps = [#mk, #nk, #mn], iterator_types = ["parallel", "parallel", "reduction"]}
       ins(%A, %B : memref<64x128xf16>, memref<64x128xf16>) outs(%C : memref<64x64xf16>)
       attrs = {alcop.contraction = #alcop.contraction<{init = "read", lhs = "mk", rhs = "nk"}>,
