@@ -40,7 +40,7 @@ def steps(arguments: str, body: str, results: str = "") -> tuple[Step, ...]:
     return found.steps
 
 
-def test_a_product_is_added_to_what_the_output_holds() -> None:
+def test_a_contraction_is_added_to_what_the_output_holds() -> None:
     """The old contents are the initial value."""
     assert steps(ARGUMENTS, f"{MATMUL} return") == (
         Einsum("arg0", "arg1", "arg2", "mk,kn->mn", "arg2"),
@@ -121,7 +121,7 @@ def test_loops_are_named_by_what_they_do(maps: str, shapes: str, expected: str) 
     assert steps(f"%a: {a}, %b: {b}, %c: {c}", text)[0].maps == expected
 
 
-def square_product(first: str, second: str, yielded: str = "%s") -> Computation:
+def square_contraction(first: str, second: str, yielded: str = "%s") -> Computation:
     """Of a linalg.generic over the loops of a contraction, with that body."""
     square = "memref<4x4xf32>"
     maps = ", ".join(
@@ -157,15 +157,15 @@ def operation(name: str, *operands: Any, dtype: str = "f32") -> Operation:
 )
 def test_other_bodies_over_these_loops(first: str, second: str, yielded: str) -> None:
     """No combining op of the output and something else, or loops that no input has."""
-    found = square_product(first, second, yielded)
+    found = square_contraction(first, second, yielded)
     assert found.steps == ()
     assert found.unknown is not None
     assert found.unknown.name == "linalg.generic"
 
 
-def test_sums_of_other_things_than_products() -> None:
+def test_reductions_that_are_no_contractions() -> None:
     """The distance of all rows from all columns."""
-    found = square_product("subf %x, %y", "maximumf %z, %p")
+    found = square_contraction("subf %x, %y", "maximumf %z, %p")
     difference = operation("arith.subf", Argument(0), Argument(1))
     assert found.steps == (
         Reduction(
@@ -192,7 +192,7 @@ def test_what_is_not_understood_is_named() -> None:
     assert found.unknown.name == "memref.load"
 
 
-def test_products_of_integers() -> None:
+def test_contractions_of_integers() -> None:
     a, b, c = "memref<8x4xi8>", "memref<4x16xi8>", "memref<8x16xi32>"
     body = f"""
       %z = arith.constant 0 : i32
@@ -204,19 +204,19 @@ def test_products_of_integers() -> None:
     )
 
 
-def test_products_of_f32_round_to_tf32_only_on_request() -> None:
+def test_contractions_of_f32_round_to_tf32_only_on_request() -> None:
     square = "memref<4x4xf32>"
     text = f"""func.func @f(%a: {square}, %b: {square}, %c: {square}) {{
       linalg.matmul ins(%a, %b : {square}, {square}) outs(%c : {square}) return }}"""
-    assert [step.precision for step in products(read(text))] == [None]
-    assert [step.precision for step in products(read(text, True))] == ["tf32"]
+    assert [step.precision for step in einsums(read(text))] == [None]
+    assert [step.precision for step in einsums(read(text, True))] == ["tf32"]
 
 
-def products(found: Computation) -> list[Einsum]:
+def einsums(found: Computation) -> list[Einsum]:
     return [step for step in found.steps if isinstance(step, Einsum)]
 
 
-def test_factors_may_be_computed_in_the_body() -> None:
+def test_operand_transforms_in_the_body() -> None:
     """Exact conversions are nothing; others, and arithmetic, are a step before."""
     found = read("""
       func.func @f(%a: memref<8x4xi8>, %b: memref<4x16xf16>, %c: memref<8x16xf32>) {

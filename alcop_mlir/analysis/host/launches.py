@@ -106,12 +106,12 @@ def read(launch: Any) -> KernelLaunch | Rejected:
 
 
 def is_only_read(memref: Any) -> bool:
-    """Whether no op writes through `array`, as far as the ops are known."""
+    """Whether no op writes through `memref`, as far as the ops are known."""
     return _is_used_only(memref, _READ_OPERAND)
 
 
 def is_only_written(memref: Any) -> bool:
-    """Whether no op reads through `array`, as far as the ops are known."""
+    """Whether no op reads through `memref`, as far as the ops are known."""
     return _is_used_only(memref, _WRITTEN_OPERAND)
 
 

@@ -50,12 +50,12 @@ def reaches_only_operands(op: Any) -> bool:
 
 
 def touches(op: Any, memref: Any, noalias_arguments: bool = False) -> bool:
-    """Whether `op` may read or write `array`; a view does neither."""
+    """Whether `op` may read or write `memref`; a view does neither."""
     return not is_pure(op) and _reaches(op.operands, memref, noalias_arguments)
 
 
 def writes(op: Any, memref: Any, noalias_arguments: bool = False) -> bool:
-    """Whether `op` may write, or free, `array`."""
+    """Whether `op` may write, or free, `memref`."""
     if is_pure(op):
         return False
     read = _READS.get(op.name, ())

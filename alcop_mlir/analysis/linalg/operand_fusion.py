@@ -134,7 +134,7 @@ def _about_output(element: Elementwise, contraction: Any) -> Iterator[str]:
 def _about_inputs(element: Elementwise) -> Iterator[str]:
     memrefs = _sources(element)
     if len(memrefs) != 1:
-        yield (f"reads {len(memrefs)} memrefs by the loops of its output, expected one")
+        yield f"reads {len(memrefs)} memrefs by the loops of its output, expected one"
     for operand in element.reads:
         if operand.is_memref and operand not in memrefs and len(operand.loops) > 1:
             yield "reads a matrix by other loops than its output has: a broadcast"

@@ -152,9 +152,9 @@ def copy(source: str, target: str) -> str:
 def test_init(out: str, before: list[str], kind: str) -> None:
     lines = ["%go = arith.constant true", *before]
     with last_structured_op(FILLED.format(before="\n".join(lines), out=out)) as op:
-        product = classify(op)
-        assert isinstance(product, Contraction)
-        init = find_accumulator_init(product)
+        contraction = classify(op)
+        assert isinstance(contraction, Contraction)
+        init = find_accumulator_init(contraction)
         assert init.kind == kind
         name = None if init.writer is None else init.writer.operation.name
         writers = {"zero": "linalg.fill", "copy": "memref.copy", "read": None}

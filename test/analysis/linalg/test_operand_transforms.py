@@ -42,7 +42,7 @@ SCALED = """%h = arith.truncf %a : f32 to f16
             %l = arith.extf %x : f16 to f32"""
 
 
-def product(module: ir.Module):
+def contraction(module: ir.Module):
     (function,) = module.body.operations
     return list(function.regions[0].blocks[0].operations)[1].operation
 
@@ -66,10 +66,12 @@ def parsed(body: str, a: str = "f32", b: str = "f16", k: str = "128") -> ir.Modu
 def test_what_is_multiplied(a, b, body, kind, ops) -> None:
     with make_context():
         module = parsed(f"{body}\n{RIGHT}", a, b)
-        factors = find_operand_transforms(product(module))
-        assert [str(factor.kind) for factor in factors] == [kind, kind]
-        assert [factor.operand for factor in factors] == [0, 1]
-        assert tuple([op.name for op in factor.ops] for factor in factors) == ops
+        transforms = find_operand_transforms(contraction(module))
+        assert [str(transform.kind) for transform in transforms] == [kind, kind]
+        assert [transform.operand for transform in transforms] == [0, 1]
+        assert (
+            tuple([op.name for op in transform.ops] for transform in transforms) == ops
+        )
 
 
 @pytest.mark.parametrize(
@@ -89,10 +91,10 @@ def test_what_is_multiplied(a, b, body, kind, ops) -> None:
         ),
     ],
 )
-def test_no_factors(body: str, reason: str) -> None:
+def test_unsupported_bodies(body: str, reason: str) -> None:
     with make_context():
         module = parsed(body)
-        answer = classify(product(module), allow_tf32=True)
+        answer = classify(contraction(module), allow_tf32=True)
         assert isinstance(answer, Rejected)
         assert reason in answer.reason
 
@@ -136,9 +138,9 @@ def test_zeros_that_fill_up(body: str, is_safe: bool) -> None:
     """Where the sum may end within a step; any sum of whole steps is right."""
     with make_context():
         module = parsed(body, "f16")
-        op = product(module)
+        op = contraction(module)
         why = why_fill_disturbs(op.regions[0].blocks[0], find_operand_transforms(op))
         assert (why is None) == is_safe
         assert isinstance(classify(op), Contraction)
-        ragged = classify(product(module := parsed(body, "f16", k="100")))
+        ragged = classify(contraction(module := parsed(body, "f16", k="100")))
         assert isinstance(ragged, Contraction if is_safe else Rejected)
