@@ -4,7 +4,7 @@
 // CHECK-NOT: gpu.launch
 
 func.func @tensors(%a: tensor<8xf32>, %b: tensor<8xf32>) -> tensor<8xf32> {
-  // expected-remark @+1 {{'linalg.exp' is left alone: works on tensors, expected memrefs: bufferize first}}
+  // expected-remark @+1 {{'linalg.exp' is left unchanged: works on tensors, expected memrefs: bufferize first}}
   %0 = linalg.exp ins(%a : tensor<8xf32>) outs(%b : tensor<8xf32>) -> tensor<8xf32>
   return %0 : tensor<8xf32>
 }
@@ -12,7 +12,7 @@ func.func @tensors(%a: tensor<8xf32>, %b: tensor<8xf32>) -> tensor<8xf32> {
 // -----
 
 func.func @softmax(%a: memref<4x8xf32>, %b: memref<4x8xf32>) {
-  // expected-remark @+1 {{'linalg.softmax' is left alone: is no plain loop nest: expected an op with indexing maps}}
+  // expected-remark @+1 {{'linalg.softmax' is left unchanged: is no plain loop nest: expected an op with indexing maps}}
   linalg.softmax dimension(1) ins(%a : memref<4x8xf32>) outs(%b : memref<4x8xf32>)
   return
 }
@@ -20,7 +20,7 @@ func.func @softmax(%a: memref<4x8xf32>, %b: memref<4x8xf32>) {
 // -----
 
 func.func @space(%a: memref<8xf32, 3>, %b: memref<8xf32>) {
-  // expected-remark @+1 {{'linalg.exp' is left alone: uses memref<8xf32, 3>, expected no memory space}}
+  // expected-remark @+1 {{'linalg.exp' is left unchanged: uses memref<8xf32, 3>, expected no memory space}}
   linalg.exp ins(%a : memref<8xf32, 3>) outs(%b : memref<8xf32>)
   return
 }
@@ -30,7 +30,7 @@ func.func @space(%a: memref<8xf32, 3>, %b: memref<8xf32>) {
 // The sum would be read while it is made.
 func.func @in_place_sum(%a: memref<8x8xf32>) {
   %column = memref.subview %a[0, 0] [8, 1] [1, 1] : memref<8x8xf32> to memref<8xf32, strided<[8]>>
-  // expected-remark @+1 {{'linalg.reduce' is left alone: sums up in an array that it reads, expected another array}}
+  // expected-remark @+1 {{'linalg.reduce' is left unchanged: sums up in an array that it reads, expected another array}}
   linalg.reduce { arith.addf } ins(%a : memref<8x8xf32>) outs(%column : memref<8xf32, strided<[8]>>) dimensions = [1]
   return
 }
@@ -38,7 +38,7 @@ func.func @in_place_sum(%a: memref<8x8xf32>) {
 // -----
 
 func.func @writes_along_a_diagonal(%a: memref<4x4xf32>, %b: memref<7xf32>) {
-  // expected-remark @+1 {{'linalg.generic' is left alone: writes at (d0, d1) -> (d0 + d1), expected loops only}}
+  // expected-remark @+1 {{'linalg.generic' is left unchanged: writes at (d0, d1) -> (d0 + d1), expected loops only}}
   linalg.generic {
     indexing_maps = [affine_map<(i, j) -> (i, j)>, affine_map<(i, j) -> (i + j)>],
     iterator_types = ["reduction", "reduction"]
@@ -53,7 +53,7 @@ func.func @writes_along_a_diagonal(%a: memref<4x4xf32>, %b: memref<7xf32>) {
 // -----
 
 func.func @outputs_of_two_shapes(%a: memref<4x4xf32>, %b: memref<4xf32>) {
-  // expected-remark @+1 {{'linalg.generic' is left alone: indexes its outputs by different loops, expected the same}}
+  // expected-remark @+1 {{'linalg.generic' is left unchanged: indexes its outputs by different loops, expected the same}}
   linalg.generic {
     indexing_maps = [affine_map<(i, j) -> (i, j)>, affine_map<(i, j) -> (i)>],
     iterator_types = ["parallel", "reduction"]
@@ -68,7 +68,7 @@ func.func @outputs_of_two_shapes(%a: memref<4x4xf32>, %b: memref<4xf32>) {
 // -----
 
 func.func @backwards(%a: memref<?xf32>, %b: memref<8xf32>) {
-  // expected-remark @+1 {{'linalg.generic' is left alone: indexes by (d0) -> (-d0 + 7) with sizes known at run time: expected sums of loops, whose bounds can be checked when it is launched}}
+  // expected-remark @+1 {{'linalg.generic' is left unchanged: indexes by (d0) -> (-d0 + 7) with sizes known at run time: expected sums of loops, whose bounds can be checked when it is launched}}
   linalg.generic {
     indexing_maps = [affine_map<(i) -> (7 - i)>, affine_map<(i) -> (i)>], iterator_types = ["parallel"]
   } ins(%a : memref<?xf32>) outs(%b : memref<8xf32>) {
@@ -82,7 +82,7 @@ func.func @backwards(%a: memref<?xf32>, %b: memref<8xf32>) {
 
 // Its fill is folded into the mark: only alcop-tile-to-blocks knows what it starts from.
 func.func @marked(%a: memref<32x32xf16>, %b: memref<32x32xf16>, %c: memref<32x32xf32>) {
-  // expected-remark @+1 {{'linalg.matmul' is left alone: is marked as a matrix product: expected alcop-tile-to-blocks to stand before, which takes it}}
+  // expected-remark @+1 {{'linalg.matmul' is left unchanged: is marked as a matrix product: expected alcop-tile-to-blocks to stand before, which takes it}}
   linalg.matmul {alcop.contraction = #alcop.contraction<{init = "zero", lhs = "mk", rhs = "kn"}>}
     ins(%a, %b : memref<32x32xf16>, memref<32x32xf16>) outs(%c : memref<32x32xf32>)
   return
@@ -94,12 +94,12 @@ func.func @parallel_loops(%a: memref<8xf32>, %n: index) {
   %c0 = arith.constant 0 : index
   %c1 = arith.constant 1 : index
   %zero = arith.constant 0.0 : f32
-  // expected-remark @+1 {{'scf.parallel' is left alone: has other bounds, expected loops from 0 by steps of 1}}
+  // expected-remark @+1 {{'scf.parallel' is left unchanged: has other bounds, expected loops from 0 by steps of 1}}
   scf.parallel (%i) = (%c1) to (%n) step (%c1) {
     memref.store %zero, %a[%i] : memref<8xf32>
     scf.reduce
   }
-  // expected-remark @+1 {{'scf.parallel' is left alone: reduces to values, expected stores to arrays}}
+  // expected-remark @+1 {{'scf.parallel' is left unchanged: reduces to values, expected stores to memrefs}}
   %0 = scf.parallel (%i) = (%c0) to (%n) step (%c1) init (%zero) -> f32 {
     %x = memref.load %a[%i] : memref<8xf32>
     scf.reduce(%x : f32) {
@@ -115,7 +115,7 @@ func.func @parallel_loops(%a: memref<8xf32>, %n: index) {
 // -----
 
 func.func @elements_that_nothing_computes_with(%a: memref<8xf8E4M3FN>, %b: memref<8xf32>) {
-  // expected-remark @+1 {{'linalg.generic' is left alone: has f8E4M3FN elements, expected integers, f16, bf16, f32, f64: no target computes with others}}
+  // expected-remark @+1 {{'linalg.generic' is left unchanged: has f8E4M3FN elements, expected integers, f16, bf16, f32, f64: no target computes with others}}
   linalg.generic {indexing_maps = [affine_map<(d0) -> (d0)>, affine_map<(d0) -> (d0)>],
                   iterator_types = ["parallel"]}
       ins(%a : memref<8xf8E4M3FN>) outs(%b : memref<8xf32>) {

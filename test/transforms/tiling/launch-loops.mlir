@@ -151,7 +151,7 @@ func.func @convolution(%a: memref<1x18x4xf32>, %b: memref<3x4x8xf32>, %c: memref
 // CHECK-DAG:     %[[N:.*]] = memref.dim %[[A]], %[[C1]]
 // CHECK:         %[[ROWS:.*]] = memref.dim %[[B]], %[[C0]]
 // CHECK-NEXT:    %[[FIT:.*]] = arith.cmpi sle, %[[M]], %[[ROWS]]
-// CHECK-NEXT:    cf.assert %[[FIT]], "sizes of arrays do not fit together"
+// CHECK-NEXT:    cf.assert %[[FIT]], "sizes of memrefs do not fit together"
 // CHECK:         memref.dim %[[B]], %[[C1]]
 // CHECK:         cf.assert
 // CHECK:         %[[TOTAL:.*]] = arith.muli %[[M]], %[[N]]
