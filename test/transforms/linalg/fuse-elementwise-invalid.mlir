@@ -18,7 +18,7 @@ func.func @transposed(%A: memref<64x32xf16>, %B: memref<32x64xf16>, %C: memref<6
 
 // -----
 
-// A broadcast of the product has more loops.
+// A broadcast of the output has more loops.
 func.func @broadcast(%A: memref<64x32xf16>, %B: memref<32x64xf16>, %C: memref<64x64xf32>, %D: memref<2x64x64xf32>) {
   linalg.matmul {alcop.contraction = #alcop.contraction<{lhs = "mk", rhs = "kn", init = "zero"}>} ins(%A, %B : memref<64x32xf16>, memref<32x64xf16>) outs(%C : memref<64x64xf32>)
   // expected-remark @+1 {{'linalg.broadcast' is not fused into the contraction: has 3 loops, the product's output 2}}

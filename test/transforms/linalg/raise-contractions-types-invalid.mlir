@@ -27,7 +27,7 @@ func.func @wide_integers(%a: memref<32x32xi16>, %c: memref<32x32xi32>) {
 
 // -----
 
-// The inputs as unsigned: another product.
+// The inputs as unsigned: another contraction.
 func.func @unsigned(%a: memref<32x32xi8>, %c: memref<32x32xi32>) {
   // expected-remark @+1 {{'linalg.matmul' runs as a SIMT fallback: multiplies i32, expected f16, bf16, f32, i8}}
   linalg.matmul {cast = #linalg.type_fn<cast_unsigned>} ins(%a, %a : memref<32x32xi8>, memref<32x32xi8>) outs(%c : memref<32x32xi32>)
