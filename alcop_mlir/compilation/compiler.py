@@ -203,8 +203,8 @@ def _not_compiled(
     for obstacle in found:
         place = diagnostics.at(obstacle.op.location, "error", obstacle.reason)
         for remark in remarks:
-            _, left_unchanged, why = remark.message.partition("is left unchanged: ")
-            if remark.place() == place.place() and remark.line and left_unchanged:
+            _, left_alone, why = remark.message.partition("is left unchanged: ")
+            if remark.place() == place.place() and remark.line and left_alone:
                 return CompileError(f"{place.place()}: {obstacle.reason}: {why}")
     first = diagnostics.at(found[0].op.location, "error", "")
     return CompileError(f"{first.place()}: {found[0].reason}")

@@ -1,30 +1,30 @@
-"""The `alcop` dialect: what was decided, and the synchronisation of a pipeline.
+"""The `alcop` dialect: decisions of passes, and the synchronisation of a pipeline.
 
 Attributes (one dictionary parameter each: the bindings parse no other named form)
 
-  #alcop.contraction<{...}>  which operand is A, B, C of a matrix product
+  #alcop.contraction<{...}>  which loops index A, B, C of a contraction
   #alcop.schedule<{...}>     tile sizes and stages for one contraction
   #alcop.pipeline<{...}>     the plan of one pipelined loop, copy or buffer
 
 Ops: the four synchronisation primitives of the ALCOP paper (arXiv 2210.16691,
 figure 7) and the copy that they order. A commit group is named by the token of its
-`producer_commit`, so that wait counts can be computed from the IR as it stands.
+`producer_commit`, so that wait counts can be computed from any IR.
 
-The source of a copy may be smaller than its target, or of dynamic size: it lies at the
-target's beginning in each dimension, and the rest of the target is filled with zero;
-behind the end of the dimensions that `alcop.arbitrary = [0]` names, with anything.
+The source of a copy may be smaller than its target, or of dynamic size: it is copied to
+the target's beginning in each dimension, and the rest of the target is filled with
+zero; beyond the end of dimensions that `alcop.arbitrary = [0]` names, with anything.
 
   alcop.async_copy %source, %target          may land any time before the wait
-  alcop.copy %source, %target                the same, landed when the op is done
+  alcop.copy %source, %target                the same, landed when the op ends
   %group = alcop.producer_commit             ends the group of copies issued so far
   alcop.consumer_wait %group                 the group landed, visible to all threads
   alcop.producer_acquire                     the slot about to be filled is free
-  alcop.consumer_release                     the reads of the oldest slot stand above
+  alcop.consumer_release                     the reads of the oldest slot are above
 
-This file must not postpone annotations: the dialect maker reads them as objects.
+This file must not postpone annotations: the base classes of a dialect read them.
 """
 
-# What the dialect maker does with class statements, no type checker can follow.
+# Type checkers cannot follow what a dialect's base classes do with class statements.
 # pyright: reportGeneralTypeIssues=false, reportCallIssue=false
 # pyright: reportInvalidTypeForm=false
 
@@ -46,7 +46,7 @@ class Alcop(ext.Dialect, name="alcop"):
 
 
 class ContractionAttr(Alcop.Attribute, name="contraction"):
-    """Roles of a matrix product; written by alcop-raise-contractions."""
+    """Roles of a contraction's operands; written by alcop-raise-contractions."""
 
     parameters: ir.DictAttr
 
@@ -93,7 +93,7 @@ class ProducerCommitOp(Alcop.Operation, name="producer_commit"):
 
 
 class ConsumerWaitOp(Alcop.Operation, name="consumer_wait"):
-    """Waits until `group` and all older ones landed, and every thread sees them."""
+    """Waits until `group` and all older ones landed, visible to all threads."""
 
     group: ext.Operand[Any]
 
@@ -106,13 +106,13 @@ class ProducerAcquireOp(Alcop.Operation, name="producer_acquire"):
 
 
 class ConsumerReleaseOp(Alcop.Operation, name="consumer_release"):
-    """All reads of the current slot by this thread stand above."""
+    """All reads of the current slot by this thread are above."""
 
 
 def load() -> None:
     """Make the dialect known to the current context; again is harmless."""
-    # Whenever they hand out one of our attributes the bindings import the module that
-    # they would have for its dialect, and search the disk for it until there is one.
+    # For each of our attributes that they return, the bindings import the module of its
+    # dialect by this name, and search the disk for it unless it is there.
     sys.modules.setdefault(f"{PROVIDER}.dialects.alcop", sys.modules[__name__])
     try:
         Alcop.load()
@@ -123,8 +123,8 @@ def load() -> None:
 def get(op: Any, attribute: type) -> dict[str, Any] | None:
     """The parameters of the `attribute` kind on `op` as Python values, or None.
 
-    Raises PassError where an attribute of that name is of another kind, or says what no
-    plan says: someone else wrote it.
+    Raises PassError where an attribute of that name is of another kind, or has unknown
+    parameters, as only other programs write them.
     """
     attributes = op.operation.attributes
     key = _key(attribute)
@@ -152,7 +152,7 @@ def _check_plan(op: Any, plan: dict[str, Any]) -> None:
             raise PassError(op, f"alcop.pipeline: {name} is {value}, expected {wanted}")
 
 
-# What a plan may say, and of what type.
+# Parameters of a plan, and their types.
 _PLAN = {"shared": int, "register": int, "carried": bool, "tail": str}
 _PLAN_TEXT = {bool: "true or false", str: "a string"}
 _MOST_STAGES = {"shared": MAX_SHARED_STAGES, "register": MAX_REGISTER_STAGES}
@@ -164,7 +164,7 @@ def put(op: Any, attribute: type, parameters: dict[str, Any]) -> None:
 
 
 def take(op: Any, attribute: type) -> dict[str, Any] | None:
-    """As `get`, and erase: for the attribute's last reader."""
+    """Like `get`, and erase the attribute: for its last reader."""
     parameters = get(op, attribute)
     if parameters is not None:
         del op.operation.attributes[_key(attribute)]
@@ -172,7 +172,7 @@ def take(op: Any, attribute: type) -> dict[str, Any] | None:
 
 
 def arbitrary(copy: Any) -> tuple[int, ...]:
-    """The dimensions of a copy behind whose end it may fill in anything."""
+    """The dimensions of a copy beyond whose end it may fill in anything."""
     attributes = copy.operation.attributes
     if ARBITRARY not in attributes:
         return ()
@@ -180,14 +180,14 @@ def arbitrary(copy: Any) -> tuple[int, ...]:
 
 
 def set_arbitrary(copy: Any, dimensions: Iterable[int]) -> None:
-    """Let `copy` fill in anything behind the end of these dimensions."""
+    """Let `copy` fill in anything beyond the end of these dimensions."""
     numbers = list(dimensions)
     if numbers:
         copy.operation.attributes[ARBITRARY] = to_attribute(numbers)
 
 
 def drop(op: Any, attribute: type) -> None:
-    """Erase the attribute unread; much quicker than to `take` it."""
+    """Erase the attribute without reading it; much faster than `take`."""
     attributes = op.operation.attributes
     if _key(attribute) in attributes:
         del attributes[_key(attribute)]

@@ -8,16 +8,16 @@ isolated from above, as `gpu.func`, `func.func` or a module; `pipeline` runs tho
 planning to waits. Attributes are the options of the (first) pass, with `_` for `-`; a
 wrong one is an error where the script is parsed.
 
-The handle that comes back is for the same payload ops. The operand is consumed, as what
-is inside of them is rewritten, except by `plan_pipelines`, which only annotates. Where
-a pass gives up, an error at the payload is emitted and the op fails silenceably; a
-defect of a pass is a definite failure.
+The result is a handle for the same payload ops. The operand is consumed, as ops inside
+of them are rewritten, except by `plan_pipelines`, which only annotates. Where a pass
+fails, an error at the payload is emitted and the op fails silenceably; a defect of a
+pass is a definite failure.
 
-The passes themselves come in with `load`: a dialect knows nothing of transformations.
-This file must not postpone annotations: the dialect maker reads them as objects.
+The passes are given to `load`: dialects do not depend on transforms. This file must not
+postpone annotations: the base classes of a dialect read them.
 """
 
-# What the dialect maker does with class statements, no type checker can follow.
+# Type checkers cannot follow what a dialect's base classes do with class statements.
 # pyright: reportGeneralTypeIssues=false, reportCallIssue=false
 # pyright: reportInvalidTypeForm=false, reportAttributeAccessIssue=false
 
@@ -54,14 +54,14 @@ _Result = transform.DiagnosedSilenceableFailure
 class AlcopTransform(ext.Dialect, name="alcop_transform"):
     """The dialect; `load()` makes it known to the current context."""
 
-    # The class of the pass of a name; given to `load`, the same in every context.
+    # Finds the class of a pass by name; given to `load`, the same in every context.
     find_pass: Callable[[str], Any]
 
 
 def load(find_pass: Callable[[str], Any]) -> None:
     """Make the dialect known to the current context; again is harmless.
 
-    `find_pass` gives the class (a transforms.base.Pass) of the pass of a name.
+    `find_pass` returns the class (a `passes.base.Pass`) of a pass by its name.
     """
     AlcopTransform.find_pass = staticmethod(find_pass)
     try:
@@ -88,13 +88,13 @@ def create(name: str, handle: Any, **options: Any) -> Any:
 
 
 class _PassOp(AlcopTransform.Operation):
-    """What all ops share."""
+    """Base of all ops."""
 
     payload: ext.Operand[Any]
     transformed: ext.Result[Any]
 
     def verify_invariants(self) -> bool:
-        """Called before the dialect's own checks: nothing can be taken for granted."""
+        """Called before the dialect's own checks: operands and types may be wrong."""
         why = _wrong_types(self) or _wrong_options(self)
         if why:
             self.operation.location.emit_error(f"'{self.operation.name}' op {why}")
@@ -134,13 +134,13 @@ class _Effects(ir.MemoryEffectsOpInterface):
 
     @staticmethod
     def get_effects(op: Any, effects: Any = None) -> Any:
-        """Newer bindings take the list that is returned, older ones give one."""
+        """Newer bindings read the list that is returned, older ones pass one."""
         only_reads = _own_name(op) in _ONLY_ANNOTATES
         on_operands = (
             transform.only_reads_handle if only_reads else transform.consumes_handle
         )
         asked: list[tuple[Any, ...]] = [(transform.modifies_payload,)]
-        # Asked for before the op is verified; none of a kind would crash the helpers.
+        # Called before the op is verified; the helpers crash on empty lists.
         if len(op.operands):
             asked.append((on_operands, op.op_operands))
         if len(op.results):
@@ -154,7 +154,7 @@ class _Effects(ir.MemoryEffectsOpInterface):
 
 @dataclass
 class _Handle:
-    """What a pass is given to say that it failed."""
+    """The handle by which a pass signals that it failed."""
 
     failed: bool = False
 
@@ -163,7 +163,7 @@ class _Handle:
 
 
 def _run(op: Any, payload: Any) -> Any:
-    """Run the passes of `op` on one payload op; says how it went."""
+    """Run the passes of `op` on one payload op; the outcome."""
     name = op.operation.name
     if not _stands_alone(payload):
         payload.location.emit_error(

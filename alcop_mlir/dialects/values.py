@@ -1,7 +1,7 @@
 """Python values to MLIR attributes and back.
 
 bool, int (as i64), float (as f64), str, lists and dictionaries of these. Attributes of
-other kinds come back as they are.
+other kinds are returned unchanged.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from alcop_mlir.bindings import ir
 
 
 def to_attribute(value: Any) -> Any:
-    """The attribute for `value`; an attribute is returned as it is."""
+    """The attribute for `value`; an attribute is returned unchanged."""
     if isinstance(value, ir.Attribute):
         return value
     if isinstance(value, bool):

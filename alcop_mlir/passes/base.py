@@ -1,8 +1,9 @@
-"""What a pass is: a frozen dataclass whose fields are its options.
+"""The base class of passes: a frozen dataclass whose fields are the options.
 
 The pass manager calls the instance. The text form of the options, their help and the
 documentation are derived from the fields and from the pass's module docstring, which is
-its contract (what it does; before and after; what attributes it reads, writes, erases).
+its contract (what it does; IR before and after; attributes that it reads, writes and
+erases; what it runs before and after).
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ from alcop_mlir.errors import ConfigError, PassError
 
 _Self = TypeVar("_Self", bound="Configured")
 
-# The types of options, and what a text of each must be.
+# The types of options, and the expected text of each.
 _EXPECTED: dict[Any, str] = {
     bool: "true or false",
     int: "an integer",
@@ -29,7 +30,7 @@ _EXPECTED: dict[Any, str] = {
 
 @dataclass(frozen=True)
 class Configured:
-    """What has a name and options: passes and named pipelines.
+    """Base of what has a name and options: passes and named pipelines.
 
     The fields of a subclass are its options; option types: bool, int, str,
     tuple[int, ...].
@@ -40,7 +41,7 @@ class Configured:
 
     @classmethod
     def options(cls) -> tuple[Option, ...]:
-        """The options, in the order of the fields; ConfigError where one is none."""
+        """The options, in the order of the fields; ConfigError at any other field."""
         types = get_type_hints(cls)
         for f in fields(cls):
             if "help" not in f.metadata or types[f.name] not in _EXPECTED:
@@ -98,15 +99,14 @@ class Pass(Configured):
     anchor: ClassVar[str] = "any"
 
     def run(self, op: Any) -> None:
-        """Transform `op` (an `ir.Operation`); PassError where a promise breaks.
+        """Transform `op` (an `ir.Operation`); PassError where it cannot.
 
-        Finds everything by walking `op` and keeps nothing for later: another pass may
-        erase any op.
+        Finds ops by walking `op`, and keeps none of them: another pass may erase any.
         """
         raise NotImplementedError(f"{type(self).__name__}.run")
 
     def __call__(self, op: Any, handle: Any) -> None:
-        """Run for the pass manager; `handle` takes the failure."""
+        """Run for the pass manager; a failure is signalled to `handle`."""
         try:
             with op.context, op.location:
                 alcop.load()
@@ -137,7 +137,7 @@ class Option:
     help: str
 
     def read(self, text: str, owner: str) -> Any:
-        """The value that `text` means; ConfigError if it means none.
+        """The value of `text`; ConfigError if it is not one of this type.
 
         `owner` is for the message: "pass 'alcop-...'".
         """

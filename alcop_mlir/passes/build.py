@@ -1,4 +1,4 @@
-"""IR builders that two or more passes use; all build at the current insertion point."""
+"""IR builders that several passes use; all build at the current insertion point."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ def index(value: int) -> Any:
 
 
 def value(size: Any) -> Any:
-    """An index value for an int, or the value that `size` is."""
+    """`size` as an index value: a constant for an int, else itself."""
     return index(size) if isinstance(size, int) else size
 
 
@@ -28,7 +28,7 @@ def add(left: Any, right: Any) -> Any:
 def plus(value: Any, addend: int) -> Any:
     """`value + addend` by affine.apply: upstream merges it with the offsets of views.
 
-    The constants come last, where LLVM finds them and puts them into the instructions'
+    Constants are then added last, so that LLVM puts them into the instructions'
     addresses.
     """
     if not addend:
@@ -55,9 +55,9 @@ def cyclic_next(slot: Any, slots: int) -> Any:
 
 
 def clone(op: Any, mapping: dict[Any, Any]) -> Any:
-    """A copy of `op` with operands replaced by `mapping`, which learns the results.
+    """A copy of `op`, operands replaced by `mapping`, to which results are added.
 
-    Regions are copied too; MLIR remaps what they define, `mapping` what they capture.
+    Regions are copied too: MLIR remaps what they define, `mapping` what they capture.
     """
     operation = op.operation
     copy = operation.clone()
@@ -67,7 +67,7 @@ def clone(op: Any, mapping: dict[Any, Any]) -> Any:
 
 
 class Template:
-    """An op that is copied many times: its parts are looked up once."""
+    """An op that is copied many times: its operands and results are looked up once."""
 
     def __init__(self, op: Any):
         self.operation = op.operation
@@ -81,7 +81,7 @@ class Template:
         return self.results[0][1]
 
     def copy(self, mapping: dict[Any, Any]) -> Any:
-        """What `clone` does."""
+        """Copy the op as `clone` does."""
         copy = self.operation.clone()
         if self.has_regions:
             remap(copy, mapping)
@@ -125,7 +125,7 @@ def for_loop(
 def erase_unused(ops: Iterable[Any]) -> None:
     """Erase each op whose results are unused; in the order given.
 
-    Erasing an op with uses goes unnoticed until the next print, which crashes.
+    Erasing an op that has uses is not an error, but the next print crashes.
     """
     for op in ops:
         if not any(list(result.uses) for result in op.operation.results):

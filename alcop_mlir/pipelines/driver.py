@@ -65,7 +65,7 @@ def build(
 
     `command` is how to run it again after a crash, without file and pipeline.
     """
-    # Here, not by the first pass: within a run it may not be safe to load a dialect.
+    # Here, not in the first pass: loading a dialect during a run may be unsafe.
     alcop.load()
     builder = _Builder(registry, tuple(instruments), verify_each)
     anchor = builder.anchor(pipeline, ())
@@ -73,7 +73,7 @@ def build(
 
 
 def nest_implicitly(elements: Iterable[Element], registry: Registry) -> Element:
-    """A pipeline on a module, each pass put under the op that it must run on.
+    """A pipeline on a module, each pass nested under the op that it must run on.
 
     For passes given as flags. Passes that may run anywhere run on the module;
     neighbours under the same op share it, as in mlir-opt. Needs a current context.
@@ -179,7 +179,7 @@ def is_known(name: str, registry: Registry) -> bool:
 
 
 def unknown_pass(name: str, registry: Registry) -> str:
-    """A message that no pass has this name, with the nearest that there are."""
+    """A message that no pass has this name, with similar names."""
     known = (*registry.names(), *upstream.names())
     near = difflib.get_close_matches(name, known, n=2)
     hint = " or ".join(f"'{other}'" for other in near)
@@ -227,5 +227,5 @@ def _anchor_of(element: Element, registry: Registry) -> str:
 
 
 def _first_line(error: Exception) -> str:
-    """The message of an error in a text, without the place in it."""
+    """The message of an error in a text, without its line and column."""
     return str(error).split("\n", 1)[0].split(": ", 1)[-1]

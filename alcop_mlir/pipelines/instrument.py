@@ -1,6 +1,6 @@
-"""What can be done around the steps of a pipeline: print the IR, measure time.
+"""Instruments run around the steps of a pipeline: print the IR, measure time.
 
-Passes know nothing of it. A step is a pass, or an anchor op with the steps inside it.
+Passes do not depend on them. A step is a pass, or an anchor op with steps inside it.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from alcop_mlir.verifier.check import check
 
 
 class RunningStep(Protocol):
-    """What an instrument is told about a step."""
+    """What an instrument knows about a step."""
 
     @property
     def name(self) -> str:
@@ -39,11 +39,11 @@ class Instrument:
 
     @contextmanager
     def around(self, step: RunningStep, op: Any) -> Iterator[None]:
-        """Runs round each run of `step` on `op`; may raise PassError afterwards."""
+        """Runs around each run of `step` on `op`; may raise PassError afterwards."""
         yield
 
 
-# After these the pipelines in the IR are whole, and stand in scf loops.
+# After these passes the pipelines in the IR are complete, and in scf loops.
 CHECKED_AFTER = frozenset(
     f"alcop-{name}"
     for name in (
@@ -97,7 +97,7 @@ class PrintIR(Instrument):
 class PrintTree(Instrument):
     """Writes the IR after each pass to files under `directory`, as mlir-opt does.
 
-    A file is named after the op's place and numbered in the order of its passes:
+    A file is named after the op's path and numbered in the order of its passes:
     `builtin_module_no-symbol-name/func_func_f/1_0_cse.mlir`. `after` are the passes to
     write for, None for all. Raises ConfigError where a file cannot be written.
     """
@@ -114,14 +114,14 @@ class PrintTree(Instrument):
             self._write(step.name, op)
 
     def _write(self, name: str, op: Any) -> None:
-        # Counted by place: the hash of an op changes with its attributes.
-        place = _place(op)
-        self._counts[place] = self._counts.get(place, -1) + 1
+        # Counted by path: the hash of an op changes with its attributes.
+        path = _path(op)
+        self._counts[path] = self._counts.get(path, -1) + 1
         numbers = [
-            str(self._counts.setdefault(place[:depth], 0))
-            for depth in range(1, len(place) + 1)
+            str(self._counts.setdefault(path[:depth], 0))
+            for depth in range(1, len(path) + 1)
         ]
-        folder = self.directory.joinpath(*place)
+        folder = self.directory.joinpath(*path)
         try:
             folder.mkdir(parents=True, exist_ok=True)
             file = folder / f"{'_'.join(numbers)}_{name}.mlir"
@@ -144,7 +144,7 @@ class StepTimes(Instrument):
 
     @contextmanager
     def phase(self, name: str) -> Iterator[None]:
-        """Time something that is no pass, as reading the input."""
+        """Time work that is not a pass, such as reading the input."""
         yield from self._timed(name, name)
 
     @contextmanager
@@ -200,10 +200,10 @@ def _rows(step: TimedStep, depth: int) -> Iterator[tuple[TimedStep, int]]:
         yield from _rows(part, depth + 1)
 
 
-def _place(op: Any) -> tuple[str, ...]:
+def _path(op: Any) -> tuple[str, ...]:
     """A name for each op from the outermost to `op`."""
     symbol = "no-symbol-name"
     if "sym_name" in op.attributes:
         symbol = re.sub(r"[^\w.\-]", "_", op.attributes["sym_name"].value)
     own = f"{op.name.replace('.', '_')}_{symbol}"
-    return (*(_place(op.parent.operation) if op.parent is not None else ()), own)
+    return (*(_path(op.parent.operation) if op.parent is not None else ()), own)

@@ -12,13 +12,13 @@ from alcop_mlir.pipelines.pipeline_text import with_options
 class NamedPipeline(Configured):
     """Base of the named pipelines; the fields are the options, as for passes.
 
-    A named pipeline runs on a module and stands in a pipeline string like a pass.
+    A named pipeline runs on a module, and is used in a pipeline string like a pass.
     """
 
     kind = "pipeline"
 
     def steps(self) -> tuple[str, ...]:
-        """What it stands for, as elements of a `builtin.module(...)` pipeline."""
+        """The steps that it runs, as elements of a `builtin.module(...)` pipeline."""
         raise NotImplementedError(f"{type(self).__name__}.steps")
 
 
@@ -30,7 +30,7 @@ class AlcopCompile(NamedPipeline):
 
     target: str = option("sm_80", "the GPU to compile for")
     schedule: str = option("", "tile sizes and stages; chosen where left out")
-    allow_tf32: bool = option(False, "compile products of f32, rounded to tf32")
+    allow_tf32: bool = option(False, "compile contractions of f32, rounded to tf32")
 
     def steps(self) -> tuple[str, ...]:
         """Bufferize, tile and pipeline each function, outline, lower."""
@@ -39,14 +39,14 @@ class AlcopCompile(NamedPipeline):
                 "alcop-select-schedule", schedule=self.schedule, target=self.target
             ),
             "alcop-split-k",
-            # The launcher refuses to write an array that overlaps another.
+            # The launcher refuses arguments that overlap where one is written.
             with_options("alcop-merge-elementwise", assume_noalias_args=True),
             with_options("alcop-fuse-elementwise", assume_noalias_args=True),
             "alcop-tile-to-blocks",
             "alcop-launch-loops",
             "alcop-sink-loads",
-            # Planning compares addresses and trip counts: constants must be folded and
-            # equal values be one value.
+            # Planning compares addresses and trip counts: constants must be folded, and
+            # equal values be the same value.
             "canonicalize",
             "cse",
             with_options("alcop-plan-pipelines", target=self.target),
@@ -87,9 +87,9 @@ BUFFERIZE = (
 
 
 def steps_to_contractions(allow_tf32: bool) -> tuple[str, ...]:
-    """From a module as it was given to one in which matrix products are marked."""
+    """Steps from a module as given to one whose contractions are marked."""
     on_functions = (
-        # The launcher refuses to write an array that overlaps another.
+        # The launcher refuses arguments that overlap where one is written.
         with_options("alcop-merge-elementwise", assume_noalias_args=True),
         with_options(
             "alcop-fuse-producers", assume_noalias_args=True, allow_tf32=allow_tf32

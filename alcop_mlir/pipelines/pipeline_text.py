@@ -23,7 +23,7 @@ _OPENERS = {"{": "}", "[": "]", "(": ")"}
 
 @dataclass(frozen=True)
 class OptionText:
-    """One `key=value` as typed; the places are offsets into the whole text."""
+    """One `key=value` as typed; `at` and `value_at` are offsets into the whole text."""
 
     key: str
     value: str
@@ -80,7 +80,7 @@ def parse_pipeline(text: str) -> Element:
 
 
 def parse_elements(text: str) -> tuple[Element, ...]:
-    """Elements separated by commas, without an anchor round them; may be none."""
+    """Elements separated by commas, without an anchor around them; may be none."""
     reader = _Reader(text)
     elements = reader.elements()
     if reader.at != len(text):
@@ -89,7 +89,7 @@ def parse_elements(text: str) -> tuple[Element, ...]:
 
 
 def nest(anchor: str, children: Sequence[Element]) -> Element:
-    """An anchor round `children` that stands in no text of its own."""
+    """An anchor around `children` that was not read from a text."""
     text = f"{anchor}({','.join(child.text for child in children)})"
     return Element(anchor, children=tuple(children), source=text)
 

@@ -1,6 +1,6 @@
 """Built pipelines: walks the anchors, runs the passes, turns failures into errors.
 
-Each pass stands in a C++ pass manager of its own, so that verification and IR dumps are
+Each pass has a C++ pass manager of its own, so that verification and IR dumps are
 MLIR's; the walk over anchors is done here. C++ could nest only its own passes: nested
 Python passes would need pass managers that run inside others, which muddles dumps and
 timing. A pass manager costs microseconds, and analyses are not kept between passes.
@@ -156,9 +156,9 @@ class PassStep:
 
 
 class Guard:
-    """Calls a Python pass for C++, and keeps what it raises.
+    """Calls a Python pass for C++, and keeps the exception that it raises.
 
-    An exception must not unwind through C++ frames, which may be built without.
+    An exception must not unwind through C++ frames, which may not support it.
     """
 
     def __init__(self, instance: Pass):

@@ -1,7 +1,7 @@
-"""The passes that MLIR itself registers: what a name is, and adding one safely.
+"""The passes that MLIR itself registers: finding one by name, and adding it safely.
 
-The bindings cannot list what is registered, and put some mistakes straight to stderr or
-abort the process. So each name is asked for once on a pass manager of its own.
+The bindings cannot list the registered passes; some mistakes they print to stderr, at
+others they abort the process. So each name is tried once on a pass manager of its own.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ class Upstream:
 
 @functools.cache
 def find(name: str) -> Upstream | None:
-    """What MLIR knows by that name, or None. Needs a current context."""
+    """The registered pass or pipeline of that name. Needs a current context."""
     try:
         shown = _added(_MODULE, name)
     except ValueError as error:
@@ -85,12 +85,12 @@ def _added(anchor: str, name: str) -> str:
     return str(manager)
 
 
-def _option_error(element: Element, told: str) -> ConfigError:
-    unknown, bad = _NO_OPTION.search(told), _BAD_VALUE.search(told)
+def _option_error(element: Element, message: str) -> ConfigError:
+    unknown, bad = _NO_OPTION.search(message), _BAD_VALUE.search(message)
     name = unknown[1] if unknown else bad[1] if bad else ""
     option = next((o for o in element.options() if o.key == name), None)
     if option is None:
-        first = next(filter(None, map(str.strip, told.splitlines())), "bad options")
+        first = next(filter(None, map(str.strip, message.splitlines())), "bad options")
         return element.error(f"pass '{element.name}': {first}")
     if bad:
         return element.error(
@@ -108,7 +108,7 @@ def _option_error(element: Element, told: str) -> ConfigError:
 
 @contextmanager
 def _stderr_into() -> Iterator[Any]:
-    """Keep what C++ prints to stderr, for the function given; else print it after."""
+    """Redirect stderr of C++; the function yielded returns it, else it is printed."""
     sys.stderr.flush()
     saved = os.dup(2)
     asked = False

@@ -120,7 +120,7 @@ HOISTED_VIEWS = {
     for name, text in HOISTED_VIEWS.items()
 }
 
-# Triton #6691, #8139: what stands first in the body, the load or the use?
+# Triton #6691, #8139: what is first in the body, the load or the use?
 USE_FIRST = kernel(
     """
   %v0 = memref.load %A[%c0, %t] : memref<256x64xf32>

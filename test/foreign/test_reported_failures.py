@@ -33,7 +33,7 @@ from alcop_mlir.verifier.check import check
 STAGES = ((2, 1), (3, 1), (6, 1), (1, 2), (3, 2), (2, 4))
 UNPIPELINED = Settings((1, 1))
 MODES = [(seen, order) for seen in VISIBILITIES for order in SCHEDULES]
-SIZES = (0, 1, 2, 5, 8, 13)  # trip counts: fewer than the stages, no whole rounds
+SIZES = (0, 1, 2, 5, 8, 13)  # trip counts: fewer than the stages, no multiple of slots
 
 
 @pytest.fixture(autouse=True)

@@ -244,7 +244,7 @@ def test_products_of_f32_are_rounded_only_if_asked_for(
       }}""")
     assert tool.main([str(path), "--device", "emulator"]) == 0
     captured = capsys.readouterr()
-    assert "runs as a plain SIMT kernel" in captured.err
+    assert "runs as a SIMT fallback" in captured.err
     assert "done with the option 'allow-tf32' only" in captured.err
     exact = rows(captured.out)
     assert exact["schedule"] == "none: plain SIMT"

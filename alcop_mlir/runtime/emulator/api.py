@@ -168,7 +168,7 @@ class _Run:
                 self.kernel.granule,
                 batch.clocks,
                 self.reports,
-                # A method of the batch would keep it alive, in a circle with its shadow.
+                # A method of the batch would keep it alive, in a circle with it.
                 lambda index: block_coordinates(int(numbers[index]), self.grid),
             )
             batch.global_shadow = self.shadow

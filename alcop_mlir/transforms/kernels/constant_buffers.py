@@ -1,4 +1,4 @@
-"""Gives a `gpu.module` the constant arrays that its kernels read."""
+"""Copies the constant `memref.global`s that kernels read into their `gpu.module`."""
 
 from __future__ import annotations
 
@@ -11,19 +11,19 @@ from alcop_mlir.errors import PassError
 _GET, _GLOBAL = "memref.get_global", "memref.global"
 
 
-def bring_constants(module: Any, kernels: Any) -> None:
-    """Copy the `memref.global`s that `kernels` names from the module around it."""
+def copy_constants(module: Any, kernels: Any) -> None:
+    """Copy the `memref.global`s that `kernels` reads from the module around it."""
     known = {_symbol(op): op for op in _top(module) if op.name == _GLOBAL}
-    brought = {_symbol(op) for op in _top(kernels) if op.name == _GLOBAL}
+    copied = {_symbol(op) for op in _top(kernels) if op.name == _GLOBAL}
     first = ir.InsertionPoint.at_block_begin(kernels.regions[0].blocks[0])
     for get in _reads(kernels):
         name = ir.FlatSymbolRefAttr(get.attributes["name"]).value
-        if name in brought:
+        if name in copied:
             continue
         if name not in known or "constant" not in known[name].attributes:
-            raise PassError(get, f"reads '{name}', expected an array that is constant")
+            raise PassError(get, f"reads '{name}', expected a constant memref.global")
         known[name].clone(ip=first)
-        brought.add(name)
+        copied.add(name)
 
 
 def _top(module: Any) -> list[Any]:

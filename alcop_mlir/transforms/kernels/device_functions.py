@@ -1,8 +1,8 @@
-"""Gives kernels a body for the functions of libdevice that they call.
+"""Defines the functions of libdevice that kernels call.
 
-Upstream lowers `math.exp` to a call of `__nv_expf`, which CUDA's own library has and
-which nobody links here. `device_functions.mlir` has ours, in the llvm dialect. What is
-not among them stays a declaration, and is an error when PTX is made.
+Upstream lowers `math.exp` to a call of `__nv_expf`, which is in CUDA's own library;
+that library is not linked here. `device_functions.mlir` defines such functions in the
+llvm dialect. Others stay declarations, and are an error when PTX is made.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ _SOURCE = Path(__file__).with_name("device_functions.mlir")
 
 
 def define_called(kernels: Any) -> None:
-    """Put a body into each declared function that there is one for."""
+    """Define each declared function that `device_functions.mlir` defines."""
     body = kernels.regions[0].blocks[0]
     functions = _functions(body)
     declared = {_name(op): op for op in functions if not op.regions[0].blocks}
@@ -32,7 +32,7 @@ def define_called(kernels: Any) -> None:
 
 
 def _needed(names: list[str], known: dict[str, Any]) -> list[str]:
-    """The functions, and all that these call."""
+    """The functions, and all functions that these call."""
     needed: list[str] = []
     pending = list(names)
     while pending:

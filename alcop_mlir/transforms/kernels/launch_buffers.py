@@ -1,4 +1,4 @@
-"""Gives a `gpu.launch` the shared buffers it uses, as allocations at its top level."""
+"""Moves the shared buffers of a `gpu.launch` to allocations at its top level."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ from alcop_mlir.bindings import ir, memref
 _ATTRIBUTIONS = "workgroup_attributions"
 
 
-def take_in_buffers(launch: Any) -> None:
-    """Turn workgroup attributions into allocations, and take in those from outside.
+def move_buffers_inside(launch: Any) -> None:
+    """Turn workgroup attributions into allocations; move those from outside inside.
 
-    Upstream's promotion allocates shared memory where the function begins. It is moved
-    into the launch that uses it, if that is the only one and all that does.
+    Upstream's promotion allocates shared memory where the function begins. Such an
+    allocation is moved into the launch if nothing else uses it.
     """
-    _take_in_attributions(launch)
+    _allocate_attributions(launch)
     function = launch
     while function.parent is not None and function.name != "func.func":
         function = function.parent.operation
@@ -35,7 +35,7 @@ def take_in_buffers(launch: Any) -> None:
             alloc.move_before(next(iter(_body(launch).operations)))
 
 
-def _take_in_attributions(launch: Any) -> None:
+def _allocate_attributions(launch: Any) -> None:
     if _ATTRIBUTIONS not in launch.attributes:
         return
     count = launch.attributes[_ATTRIBUTIONS].value

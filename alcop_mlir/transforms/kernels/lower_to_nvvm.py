@@ -7,15 +7,15 @@ After:   gpu.module @k [#nvvm.target<chip = "sm_80">] {
            llvm.func @f(%p: !llvm.ptr) attributes {gpu.kernel, nvvm.kernel,
              nvvm.reqntid = array<i32: 128, 1, 1>} { ... } }
 
-The dynamic shared memory becomes an external symbol, aligned to 1024 bytes: what
-upstream makes of it, LLVM prints as a static array of one byte. The known block size
-becomes `.reqntid`. Functions of libdevice such as `__nv_expf` get bodies of our own,
-where there are any. What is left must be llvm and nvvm ops only: an op that no
-conversion took is an error here, as translating it would crash the process. So is a
-launch whose block or shared memory is more than the target has.
+The dynamic shared memory becomes an external symbol, aligned to 1024 bytes: LLVM would
+print upstream's form of it as a static variable of one byte. The known block size
+becomes `.reqntid`. Functions of libdevice such as `__nv_expf` are defined, if
+`device_functions.mlir` has them. Only llvm and nvvm ops may remain: an op that no
+conversion supports is an error here, as translating it would crash the process. So is a
+launch whose block or shared memory exceeds the target's limits.
 
-Stands last. Host functions are left as they are. Reads and writes no attributes of
-ours.
+Runs last, after alcop-outline-kernels. Host functions are left unchanged. Reads and
+writes no `alcop` attributes.
 """
 
 from __future__ import annotations
@@ -34,9 +34,9 @@ from alcop_mlir.resources import SHARED_ALIGNMENT
 from alcop_mlir.target import DEFAULT_TARGET, Target, find_target
 from alcop_mlir.transforms.kernels.device_functions import define_called
 
-# Order matters: nvgpu ops know memrefs, so they go first; scf before gpu, whose
-# conversion takes cf along; the casts between the conversions fold only once dead
-# constants are gone. nvgpu is converted with 64-bit indices, so all else is as well.
+# Order matters: nvgpu first, as its ops use memrefs; scf before gpu, whose conversion
+# includes cf; the casts between the conversions fold only once dead constants are gone.
+# nvgpu is converted with 64-bit indices, so all other dialects are as well.
 _CONVERSIONS = (
     "canonicalize",
     "cse",
@@ -48,10 +48,10 @@ _CONVERSIONS = (
     "arith-expand",
     "convert-gpu-to-nvvm{use-bare-ptr-memref-call-conv=true index-bitwidth=64}",
     "convert-vector-to-llvm",
-    # What is no function of libdevice; before gpu's, it would make intrinsics that
-    # convert-gpu-to-nvvm takes for its own and refuses.
+    # Math ops without a function of libdevice; before gpu's conversion, it would make
+    # intrinsics that convert-gpu-to-nvvm rejects.
     "convert-math-to-llvm",
-    # Taking a slice of a vector makes constants anew, putting one together a poison.
+    # Lowering vector slices makes constants again, building vectors makes poison.
     "convert-arith-to-llvm{index-bitwidth=64}",
     "convert-ub-to-llvm{index-bitwidth=64}",
     "convert-nvvm-to-llvm",
@@ -87,7 +87,7 @@ class LowerToNvvm(Pass):
             _check_lowered(kernels)
             for symbol in kernels.regions[0].blocks[0].operations:
                 if symbol.operation.name == "llvm.mlir.global":
-                    _place_shared(symbol.operation)
+                    _align_shared(symbol.operation)
                 if symbol.operation.name == "llvm.func":
                     _require_block_size(symbol.operation)
             kernels.attributes["targets"] = _target_attribute(target)
@@ -108,10 +108,10 @@ def _convert(kernels: Any) -> None:
 
 
 def _expansion(kernels: Any) -> str:
-    """Upstream's pass that turns math ops into others.
+    """Upstream's pass that expands math ops.
 
-    It makes products of small whole powers, but loses precision in others, which are
-    left to a function then.
+    It expands small integer powers to multiplications, but loses precision in others;
+    where there are others, all powers become calls of a function.
     """
     powers = walk(kernels, "math.powf")
     is_simple = all(_exponent(power) in _SIMPLE_POWERS for power in powers)
@@ -119,7 +119,7 @@ def _expansion(kernels: Any) -> str:
 
 
 def _exponent(power: Any) -> float | None:
-    """The constant that all elements are raised to; None where it is none."""
+    """The exponent if it is a constant, the same for all elements; else None."""
     op = defining_op(power.operands[1])
     if op is None or op.operation.name != "arith.constant":
         return None
@@ -130,7 +130,7 @@ def _exponent(power: Any) -> float | None:
 
 
 def _check_launch(launch: Any, target: Target) -> None:
-    """PassError where a kernel is over the target's limits."""
+    """PassError where a launch exceeds the target's limits."""
     launch_func = launch.opview
     block = (launch_func.blockSizeX, launch_func.blockSizeY, launch_func.blockSizeZ)
     threads = math.prod(constant(size) or 1 for size in block)
@@ -151,12 +151,12 @@ def _check_launch(launch: Any, target: Target) -> None:
 
 
 def _check_lowered(kernels: Any) -> None:
-    """PassError at an op that no conversion took."""
+    """PassError at an op that no conversion supports."""
     inside = walk(kernels)[1:]
-    left = [op for op in inside if not op.name.startswith(("llvm.", "nvvm."))]
-    if left:
-        # A cast is left because of the op that it was made for: that one is to blame.
-        culprit = next((op for op in left if op.name != _CAST), left[0])
+    remaining = [op for op in inside if not op.name.startswith(("llvm.", "nvvm."))]
+    if remaining:
+        # A cast remains because of the op that it was built for: report that op.
+        culprit = next((op for op in remaining if op.name != _CAST), remaining[0])
         raise PassError(
             culprit,
             f"'{culprit.name}' is left after all conversions, expected llvm and nvvm "
@@ -164,11 +164,11 @@ def _check_lowered(kernels: Any) -> None:
         )
 
 
-def _place_shared(shared: Any) -> None:
-    """Alignment of a shared buffer; linkage of the dynamic one, which the launch sizes.
+def _align_shared(shared: Any) -> None:
+    """Align a shared buffer; make the dynamic one, sized by the launch, external.
 
-    A buffer that a kernel declares is aligned to its element by upstream, while LLVM
-    merges accesses up to 16 bytes and cp.async copies so much.
+    Upstream aligns a buffer that a kernel declares to its element, while LLVM merges
+    accesses up to 16 bytes, and cp.async copies 16 bytes.
     """
     attributes = shared.attributes
     if attributes["addr_space"].value != SHARED_MEMORY_SPACE:
@@ -184,10 +184,10 @@ def _place_shared(shared: Any) -> None:
 
 
 def _simplify_transfers(kernels: Any) -> None:
-    """One-dimensional transfers in bounds as loads and stores.
+    """Replace one-dimensional transfers in bounds by loads and stores.
 
-    Upstream does it inside convert-vector-to-llvm, too late for the conversion that
-    knows gpu address spaces.
+    Upstream does so in convert-vector-to-llvm only, which runs after the conversion
+    that supports gpu address spaces.
     """
     for op in walk(kernels, "vector.transfer_read", "vector.transfer_write"):
         if not is_plain_transfer(op):
@@ -205,7 +205,7 @@ def _simplify_transfers(kernels: Any) -> None:
 
 
 def _require_block_size(function: Any) -> None:
-    """An exact block size for ptxas, instead of a bound; both together it refuses."""
+    """Give ptxas the exact block size, not a bound; it rejects both together."""
     if "nvvm.maxntid" in function.attributes:
         function.attributes["nvvm.reqntid"] = function.attributes["nvvm.maxntid"]
         del function.attributes["nvvm.maxntid"]

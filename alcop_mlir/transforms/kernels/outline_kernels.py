@@ -1,4 +1,4 @@
-"""Turn each `gpu.launch` into a kernel with the ABI of docs/architecture.md.
+"""Outline each `gpu.launch` to a kernel with the ABI of docs/architecture.md.
 
 Before:  func.func @f(%A: memref<64x32xf16>) {
            gpu.launch blocks(...) threads(...) { %s = memref.alloc() ... use(%A, %s) } }
@@ -7,26 +7,26 @@ After:   gpu.module @f_kernels { gpu.func @f(%p: memref<1xf16>) kernel {
            %s = memref.view %dynamic_shared_memory[%offset][] ... use(%A, %s) } }
          gpu.launch_func @f_kernels::@f ... dynamic_shared_memory_size ... args(...)
 
-The kernel's parameters are a pointer per array that it uses, in the order of the
-function's arguments; then, array by array, the sizes that are not static and the
-strides that neither the type nor the sizes tell; then scalars; sizes, strides and index
-scalars as i64. Constants, index arithmetic and views of the host are done again inside;
-constant arrays (`memref.global`) that kernels read come with them into the
-`gpu.module`. Shared buffers become parts of one dynamic block, each at a multiple of
-128 bytes, in the order of their allocations: `resources.shared_bytes` counts the same.
-Those marked `alcop.overlaid` lie over the others, from the beginning on.
+The kernel's parameters are a pointer per memref that it uses, in the order of the
+function's arguments; then, memref by memref, the dynamic sizes, and the strides that
+follow neither from the type nor from the sizes; then scalars; sizes, strides and index
+scalars as i64. Constants, index arithmetic and views of the host are computed again
+inside; each constant `memref.global` that kernels read is copied into the `gpu.module`.
+Shared buffers become parts of one dynamic block, each at a multiple of 128 bytes, in
+the order of their allocations: `resources.shared_bytes` counts the same. Those marked
+`alcop.overlaid` overlay the others, from the beginning on.
 
-A kernel is called after its function; where that has several, `alcop.kernel` of the
-launch follows (`f_matmul`), and a number where a name is taken.
+A kernel is named after its function; where that has several kernels, `alcop.kernel` of
+the launch follows (`f_matmul`), and a number where a name is taken.
 
 Pointers are `llvm.align = 16`, which 16-byte copies need, `llvm.readonly` where the
 kernel only reads, `llvm.writeonly` where it only writes, and `llvm.noalias` where the
-option says that arrays do not overlap. A launch that cannot become a kernel is an
-error: nothing below would run it.
+option says that memrefs do not overlap. An unsupported launch is an error: no later
+pass could lower it.
 
-Stands after all passes that work on the body of a launch, and before the conversions,
-which work on `gpu.module`s. Reads `alcop.kernel` and `alcop.overlaid`, which go with
-the launch.
+Runs after all passes that change the body of a launch, and before alcop-lower-to-nvvm,
+whose conversions run on `gpu.module`s. Reads `alcop.kernel` and `alcop.overlaid`, which
+are erased with the launch.
 """
 
 from __future__ import annotations
@@ -46,12 +46,13 @@ from alcop_mlir.bindings import arith, gpu, ir, memref
 from alcop_mlir.errors import PassError
 from alcop_mlir.passes import build
 from alcop_mlir.passes.base import Pass, option
-from alcop_mlir.transforms.kernels.constant_buffers import bring_constants
-from alcop_mlir.transforms.kernels.launch_buffers import take_in_buffers
+from alcop_mlir.transforms.kernels.constant_buffers import copy_constants
+from alcop_mlir.transforms.kernels.launch_buffers import move_buffers_inside
 from alcop_mlir.transforms.pipelining.slot_views import view_slots
 from alcop_mlir.transforms.tiling.thread_points import KERNEL
 
-ARRAY_ALIGNMENT = 16  # bytes: the widest access of one thread, PTX ISA, cp.async and ld
+# bytes: the widest access of one thread, PTX ISA, cp.async and ld
+POINTER_ALIGNMENT = 16
 
 
 @dataclass(frozen=True)
@@ -59,11 +60,11 @@ class OutlineKernels(Pass):
     name = "alcop-outline-kernels"
     anchor = "builtin.module"
 
-    noalias: bool = option(False, "promise that the arrays of a kernel do not overlap")
+    noalias: bool = option(False, "promise that memrefs of a kernel do not overlap")
 
     def run(self, op: Any) -> None:
         work = [
-            (function, [_owning(launch) for launch in _launches(function)])
+            (function, [_read_launch(launch) for launch in _launches(function)])
             for function in op.regions[0].blocks[0].operations
             if function.operation.name == "func.func"
         ]
@@ -78,11 +79,11 @@ class OutlineKernels(Pass):
             for launch in found:
                 kernel = _new(_kernel_name(name, launch, len(found)), kernel_names)
                 _outline(launch, kernels, kernel, self.noalias)
-            bring_constants(op, kernels)
+            copy_constants(op, kernels)
 
 
 def _kernel_name(function: str, launch: KernelLaunch, number: int) -> str:
-    """Of one of `number` kernels of the function."""
+    """The name of one of `number` kernels of the function."""
     if number == 1 or KERNEL not in launch.op.attributes:
         return _identifier(function)
     what = ir.StringAttr(launch.op.attributes[KERNEL]).value
@@ -101,8 +102,8 @@ def _launches(function: Any) -> list[Any]:
     return walk(function, "gpu.launch")
 
 
-def _owning(op: Any) -> KernelLaunch:
-    take_in_buffers(op)
+def _read_launch(op: Any) -> KernelLaunch:
+    move_buffers_inside(op)
     return _checked(op)
 
 
@@ -125,12 +126,15 @@ def _kernel_module(module: Any, function: Any, name: str) -> Any:
 def _make_kernel(launch: KernelLaunch, kernels: Any, name: str, noalias: bool) -> None:
     block = kernels.regions[0].blocks[0]
     left_open = [
-        (*_dynamic_sizes(array.type), *open_strides(array.type))
-        for array in launch.memrefs
+        (*_dynamic_sizes(buffer.type), *open_strides(buffer.type))
+        for buffer in launch.memrefs
     ]
     i64 = ir.IntegerType.get_signless(64)
     inputs = [
-        *(ir.MemRefType.get([1], array.type.element_type) for array in launch.memrefs),
+        *(
+            ir.MemRefType.get([1], buffer.type.element_type)
+            for buffer in launch.memrefs
+        ),
         *(i64 for numbers in left_open for _ in numbers),
         *(_parameter_type(scalar.type) for scalar in launch.scalars),
     ]
@@ -158,8 +162,8 @@ def _inside(launch: KernelLaunch, parameters: list[Any]) -> dict[Any, Any]:
     remaining = iter(parameters)
     pointers = [next(remaining) for _ in launch.memrefs]
     mapping: dict[Any, Any] = {}
-    for array, pointer in zip(launch.memrefs, pointers, strict=True):
-        mapping[array] = _shaped(array.type, pointer, remaining)
+    for buffer, pointer in zip(launch.memrefs, pointers, strict=True):
+        mapping[buffer] = _shaped(buffer.type, pointer, remaining)
     for scalar, parameter in zip(launch.scalars, remaining, strict=True):
         mapping[scalar] = _from_parameter(scalar.type, parameter)
     for op in launch.sunk:
@@ -168,7 +172,7 @@ def _inside(launch: KernelLaunch, parameters: list[Any]) -> dict[Any, Any]:
 
 
 def _shaped(kind: Any, pointer: Any, parameters: Iterator[Any]) -> Any:
-    """`pointer` as a memref of type `kind`, what that leaves open from `parameters`."""
+    """`pointer` as a memref of type `kind`; its dynamic numbers from `parameters`."""
     if kind == pointer.type:
         return pointer
     dynamic = ir.ShapedType.get_dynamic_size()
@@ -198,7 +202,7 @@ def _shaped(kind: Any, pointer: Any, parameters: Iterator[Any]) -> Any:
 
 
 def _strides(kind: Any, extents: list[Any], static: list[int]) -> list[Any]:
-    """Per dimension the stride as a value where the extents tell it, else None."""
+    """Per dimension the stride as a value where it follows from the extents."""
     strides: list[Any] = [None] * kind.rank
     if open_strides(kind):
         return strides
@@ -235,7 +239,7 @@ def _move_body(launch: KernelLaunch, kernel: Any, mapping: dict[Any, Any]) -> No
 
 
 def _replace_ids(launch: KernelLaunch, arguments: list[Any]) -> None:
-    """Ids and sizes of the launch by the ops that read them in a kernel."""
+    """Replace ids and sizes of the launch by the ops that read them in a kernel."""
     axes = [gpu.Dimension.x, gpu.Dimension.y, gpu.Dimension.z]
     grid = launch.static_grid
     makers = [
@@ -252,7 +256,7 @@ def _replace_ids(launch: KernelLaunch, arguments: list[Any]) -> None:
 
 
 def _replace_buffers(launch: KernelLaunch) -> None:
-    """Allocations by views of the dynamic shared memory."""
+    """Replace allocations by views of the dynamic shared memory."""
     if not launch.buffers:
         return
     i8 = ir.IntegerType.get_signless(8)
@@ -274,13 +278,13 @@ def _replace_buffers(launch: KernelLaunch) -> None:
 
 
 def _launch_kernel(launch: KernelLaunch, kernels: Any, name: str) -> None:
-    """The `gpu.launch_func` in the host function, where the launch stands."""
+    """Build the `gpu.launch_func` in the host function, before the launch."""
     module = ir.StringAttr(kernels.operation.attributes["sym_name"]).value
     with ir.InsertionPoint(launch.op):
-        operands = [_pointer(array) for array in launch.memrefs]
-        for array in launch.memrefs:
-            operands.extend(_size(array, n) for n in _dynamic_sizes(array.type))
-            operands.extend(_open_strides(array))
+        operands = [_pointer(buffer) for buffer in launch.memrefs]
+        for buffer in launch.memrefs:
+            operands.extend(_size(buffer, n) for n in _dynamic_sizes(buffer.type))
+            operands.extend(_open_strides(buffer))
         operands.extend(_to_parameter(scalar) for scalar in launch.scalars)
         gpu.LaunchFuncOp(
             [module, name],
@@ -297,13 +301,13 @@ def _shared_size(launch: KernelLaunch) -> Any | None:
     return arith.constant(ir.IntegerType.get_signless(32), launch.shared_bytes)
 
 
-def _pointer(array: Any) -> Any:
-    kind = ir.MemRefType.get([1], array.type.element_type)
-    if array.type == kind:
-        return array
+def _pointer(buffer: Any) -> Any:
+    kind = ir.MemRefType.get([1], buffer.type.element_type)
+    if buffer.type == kind:
+        return buffer
     return memref.reinterpret_cast(
         kind,
-        array,
+        buffer,
         offsets=[],
         sizes=[],
         strides=[],
@@ -317,17 +321,17 @@ def _dynamic_sizes(kind: Any) -> list[int]:
     return [number for number in range(kind.rank) if kind.is_dynamic_dim(number)]
 
 
-def _size(array: Any, dimension: int) -> Any:
-    size = memref.dim(array, build.index(dimension))
+def _size(buffer: Any, dimension: int) -> Any:
+    size = memref.dim(buffer, build.index(dimension))
     return arith.index_cast(ir.IntegerType.get_signless(64), size)
 
 
-def _open_strides(array: Any) -> list[Any]:
-    numbers = open_strides(array.type)
+def _open_strides(buffer: Any) -> list[Any]:
+    numbers = open_strides(buffer.type)
     if not numbers:
         return []
     i64 = ir.IntegerType.get_signless(64)
-    strides = memref.extract_strided_metadata(array)[2 + array.type.rank :]
+    strides = memref.extract_strided_metadata(buffer)[2 + buffer.type.rank :]
     return [arith.index_cast(i64, strides[number]) for number in numbers]
 
 
@@ -352,7 +356,7 @@ def _parameter_attributes(parameter: Any, noalias: bool) -> Any:
     if not isinstance(parameter.type, ir.MemRefType):
         return ir.DictAttr.get({})
     i64 = ir.IntegerType.get_signless(64)
-    attributes = {"llvm.align": ir.IntegerAttr.get(i64, ARRAY_ALIGNMENT)}
+    attributes = {"llvm.align": ir.IntegerAttr.get(i64, POINTER_ALIGNMENT)}
     if noalias:
         attributes["llvm.noalias"] = ir.UnitAttr.get()
     if launches.is_only_read(parameter):
@@ -371,7 +375,7 @@ def _symbols(module: Any) -> set[str]:
 
 
 def _new(name: str, taken: set[str]) -> str:
-    """`name`, or with the first number that makes it new; `taken` learns it."""
+    """`name`, or with the first number that makes it new; adds it to `taken`."""
     candidate, number = name, 0
     while candidate in taken:
         number += 1
@@ -381,5 +385,5 @@ def _new(name: str, taken: set[str]) -> str:
 
 
 def _identifier(name: str) -> str:
-    """`name` with what PTX does not take in a name replaced."""
+    """`name` with characters that PTX does not support replaced."""
     return re.sub(r"\W|^(?=\d)", "_", name, flags=re.ASCII)

@@ -1,15 +1,16 @@
-"""Let products of arrays with many dimensions be products of matrices.
+"""Merge loops of contractions whose operands have many dimensions.
 
 Before:  linalg.generic ins(%A, %B : memref<2x8x64x32xf16>, memref<2x8x32x48xf16>)
              outs(%C : memref<2x8x64x48xf32>)       // loops b, h, m, n, k
 After:   %a = memref.collapse_shape %A [[0, 1], [2], [3]] ... into memref<16x64x32xf16>
          linalg.generic ins(%a, %b) outs(%c)        // loops bh, m, n, k
 
-Loops that index all arrays together, and run over them without gaps, become one: of
-batches, of rows or columns, of a sum. Only for ops that thereby come to have the loops
-of a product: see `analysis.contractions`. All others keep theirs.
+Loops that index all operands together, and run over them without gaps, become one:
+loops of the batch, of rows or columns, of the reduction. Only an op that thereby gets
+the loops of a contraction (see `analysis.linalg.contractions`) is changed; all others
+are left unchanged.
 
-Stands before alcop-raise-contractions. Reads and writes no attributes of ours.
+Runs before alcop-raise-contractions. Reads and writes no `alcop` attributes.
 """
 
 from __future__ import annotations
@@ -41,15 +42,15 @@ class CollapseLoops(Pass):
     anchor = "func.func"
 
     def run(self, op: Any) -> None:
-        for product in list(structured_ops(op)):
-            groups = _groups_that_help(product)
+        for candidate in list(structured_ops(op)):
+            groups = _groups_that_help(candidate)
             if groups is not None:
-                with product.location, ir.InsertionPoint(product):
-                    _collapse(product, groups)
+                with candidate.location, ir.InsertionPoint(candidate):
+                    _collapse(candidate, groups)
 
 
 def _groups_that_help(op: Any) -> _Groups | None:
-    """Groups of loops with which `op` has those of a product, if they are needed."""
+    """Groups by which `op` gets the loops of a contraction; None if of no use."""
     if op.name not in _CHANGEABLE or loop_letters(op) is not None:
         return None
     (block,) = op.regions[0].blocks
@@ -63,7 +64,7 @@ def _groups_that_help(op: Any) -> _Groups | None:
 
 
 def _grouped(loops: Sequence[int], groups: _Groups) -> list[int]:
-    """The groups, by number, that an operand's loops stand for."""
+    """Numbers of the groups that index an operand."""
     first = {group[0]: number for number, group in enumerate(groups)}
     return [first[loop] for loop in loops if loop in first]
 
@@ -82,15 +83,15 @@ def _collapse(op: Any, groups: _Groups) -> None:
         op.attributes[_KINDS] = ir.ArrayAttr.get([kinds[group[0]] for group in groups])
 
 
-def _collapsed(array: Any, loops: Sequence[int], groups: _Groups) -> Any:
-    """A view of `array` with a dimension for each group."""
+def _collapsed(buffer: Any, loops: Sequence[int], groups: _Groups) -> Any:
+    """A view of `buffer` with a dimension for each group."""
     parts = [
         [loops.index(loop) for loop in groups[group]]
         for group in _grouped(loops, groups)
     ]
     if len(parts) == len(loops):
-        return array
-    kind, dynamic = array.type, ir.ShapedType.get_dynamic_size()
+        return buffer
+    kind, dynamic = buffer.type, ir.ShapedType.get_dynamic_size()
     shape = [
         dynamic
         if any(map(kind.is_dynamic_dim, part))
@@ -105,4 +106,4 @@ def _collapsed(array: Any, loops: Sequence[int], groups: _Groups) -> Any:
     result = ir.MemRefType.get(
         shape, kind.element_type, layout=layout, memory_space=kind.memory_space
     )
-    return memref.collapse_shape(result, array, parts)
+    return memref.collapse_shape(result, buffer, parts)

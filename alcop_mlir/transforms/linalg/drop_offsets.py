@@ -1,4 +1,4 @@
-"""Take the offset from the types of a function's arguments.
+"""Remove the offset from the memref types of a function's arguments.
 
 Before:  func.func @f(%A: memref<64x32xf16, strided<[?, 1], offset: ?>>) {
            linalg.matmul ins(%A, ...) ; %v = memref.subview %A[...] }
@@ -6,17 +6,17 @@ After:   func.func @f(%A: memref<64x32xf16, strided<[?, 1]>>) {
            %a = memref.cast %A : ... to memref<64x32xf16, strided<[?, 1], offset: ?>>
            linalg.matmul ins(%A, ...) ; %v = memref.subview %a[...] }
 
-The array that is given for an argument is the view itself: what a kernel gets is the
-address of its first element, and nothing lies before that. So no offset is added to it,
-whatever number the type has. Where that is a constant, the types of views of the
-argument are changed alike; where it is not, they begin at a cast. Strides that say no
-more than the sizes go with the offset.
+What a caller passes for an argument is the view itself: a kernel gets the address of
+its first element. So no offset is added to it, whatever number the type has. A constant
+offset is subtracted from the types of the argument's views as well; where the offset is
+dynamic, these views start from a cast. Strides that follow from the sizes are removed
+together with the offset.
 
-An argument with a constant offset that goes where its type may not change (a call, a
-loop), and a function that is called itself, keep their types, with a remark.
+An argument with a constant offset keeps its type, with a remark, where a call or a loop
+uses it; so do the arguments of a function that is called itself.
 
-Stands before everything that looks at the arguments of functions. Reads and writes no
-attributes of ours.
+Runs after bufferization, and before the passes that read the types of arguments. Reads
+and writes no `alcop` attributes.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ from alcop_mlir.diagnostics import remark
 from alcop_mlir.passes.base import Pass
 
 # Ops that take a memref of any layout.
-_TAKERS = frozenset(
+_LAYOUT_AGNOSTIC = frozenset(
     """
     memref.copy memref.dim memref.load memref.store
     vector.load vector.store vector.transfer_read vector.transfer_write
@@ -53,7 +53,10 @@ class DropOffsets(Pass):
                 continue
             if ir.StringAttr(operation.attributes["sym_name"]).value in called:
                 if any(_offset(value) for value in _arguments(operation)):
-                    remark(operation, "offsets are left: the function is called")
+                    remark(
+                        operation,
+                        "offsets of its arguments are left unchanged: it is called",
+                    )
                 continue
             for argument in _arguments(operation):
                 _drop_offset(argument, operation)
@@ -71,7 +74,7 @@ def _arguments(function: Any) -> list[Any]:
 
 
 def _offset(value: Any) -> int:
-    """As the type has it; 0 of other types than strided memrefs."""
+    """The offset in the type; 0 for types other than strided memrefs."""
     if not isinstance(value.type, ir.MemRefType):
         return 0
     if not isinstance(value.type.layout, ir.StridedLayoutAttr):
@@ -87,7 +90,9 @@ def _drop_offset(argument: Any, function: Any) -> None:
     if not old.is_dynamic_stride_or_offset(offset):
         culprit = next(_fixed_uses(argument), None)
         if culprit is not None:
-            remark(culprit, f"'{culprit.name}' needs {old}: its offset is left")
+            remark(
+                culprit, f"'{culprit.name}' needs {old}: its offset is left unchanged"
+            )
             return
         _shift(argument, -offset)
         return
@@ -97,19 +102,19 @@ def _drop_offset(argument: Any, function: Any) -> None:
         return
     block = function.regions[0].blocks[0]
     with function.location, ir.InsertionPoint.at_block_begin(block):
-        whole = memref.cast(old, argument)
+        cast = memref.cast(old, argument)
     for use in list(argument.uses):
         user = use.owner.operation
-        if user != whole.owner.operation and not _takes_any_layout(user):
-            user.operands[use.operand_number] = whole
+        if user != cast.owner.operation and not _takes_any_layout(user):
+            user.operands[use.operand_number] = cast
 
 
 def _takes_any_layout(op: Any) -> bool:
-    return op.name in _TAKERS or op.name.startswith("linalg.")
+    return op.name in _LAYOUT_AGNOSTIC or op.name.startswith("linalg.")
 
 
 def _fixed_uses(value: Any) -> Iterator[Any]:
-    """Ops that use `value` or a view of it and need its type to stay."""
+    """Ops that use `value` or a view of it, and need its type unchanged."""
     for use in value.uses:
         user = use.owner.operation
         if user.name in DERIVED_VIEWS:
@@ -119,7 +124,7 @@ def _fixed_uses(value: Any) -> Iterator[Any]:
 
 
 def _shift(value: Any, by: int) -> None:
-    """Move `value` and the views of it, as far as types tell where they begin."""
+    """Add to the offsets in the types of `value` and its views, where constant."""
     kind = value.type
     _, offset = kind.get_strides_and_offset()
     if kind.is_dynamic_stride_or_offset(offset):
@@ -132,7 +137,7 @@ def _shift(value: Any, by: int) -> None:
 
 
 def _with_offset(kind: Any, offset: int) -> Any:
-    """The type with that offset; without a layout where that says nothing more."""
+    """The type with that offset; without a layout where the shape implies it."""
     strides, _ = kind.get_strides_and_offset()
     plain = ir.MemRefType.get(
         kind.shape, kind.element_type, memory_space=kind.memory_space
@@ -149,7 +154,7 @@ def _with_offset(kind: Any, offset: int) -> Any:
 
 
 def _retype(function: Any) -> None:
-    """Let the function's own type be that of its arguments."""
+    """Write the types of the arguments into the function's type."""
     kind = ir.FunctionType(ir.TypeAttr(function.attributes["function_type"]).value)
     inputs = [argument.type for argument in _arguments(function)]
     new = ir.FunctionType.get(inputs, kind.results)

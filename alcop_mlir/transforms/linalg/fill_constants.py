@@ -1,4 +1,4 @@
-"""Start from a fill where an op starts from a constant array of equal elements.
+"""Replace constant tensors of equal elements, where ops start from them, by fills.
 
 Before:  %c = arith.constant dense<0.0> : tensor<64x64xf32>
          linalg.matmul ins(%A, %B) outs(%c)
@@ -6,10 +6,10 @@ After:   %e = tensor.empty() : tensor<64x64xf32>
          %f = linalg.fill ins(%zero) outs(%e)
          linalg.matmul ins(%A, %B) outs(%f)
 
-A constant is an array in memory that bufferization would copy for each such op; a fill
-is folded into the op by alcop-raise-contractions or alcop-launch-loops.
+Bufferization would keep the constant in memory, and copy it for each such op; a fill is
+folded into the op by alcop-raise-contractions or alcop-launch-loops.
 
-Reads and writes no attributes. Stands before bufferization.
+Runs before bufferization. Reads and writes no attributes.
 """
 
 from __future__ import annotations

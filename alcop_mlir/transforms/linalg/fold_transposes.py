@@ -1,14 +1,14 @@
-"""Read the inputs of structured ops as they lie, without transposing them first.
+"""Fold transposes of tensors into the indexing maps of the ops that read them.
 
 Before:  %t = linalg.transpose ins(%A : tensor<32x64xf16>) outs(%e) permutation = [1, 0]
          linalg.matmul ins(%t, %B) outs(%C)
 After:   linalg.matmul indexing_maps = [(m, n, k) -> (k, m), ...] ins(%A, %B) outs(%C)
 
-A transpose that nothing else uses is erased. Only tensors, whose values never change:
-what lies between the two ops does not matter.
+A transpose that nothing else uses is erased. Memrefs are left unchanged: ops between
+the two may write them, while the value of a tensor never changes.
 
-Reads and writes no attribute of ours. Stands before bufferization, which would make an
-array for the result of each transpose.
+Runs before bufferization, which would allocate a buffer for the result of each
+transpose. Reads and writes no `alcop` attributes.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from alcop_mlir.passes import build
 from alcop_mlir.passes.base import Pass
 
 _TRANSPOSE = "linalg.transpose"
-# Ops that may have any maps; batched ones by name have theirs only so far.
+# Ops that may have any maps. Named batched ops have fixed maps so far.
 _USERS = ("linalg.contract", "linalg.generic", "linalg.matmul")
 
 
@@ -41,15 +41,15 @@ class FoldTransposes(Pass):
 
 
 def _read_through(user: Any, number: int) -> None:
-    """Let input `number` be what the transposes in front of it start from."""
+    """Replace input `number` by the source of the transposes that make it."""
     while (transpose := _transpose_of(user.operands[number])) is not None:
         maps = list(user.attributes["indexing_maps"])
         affine_map = maps[number].value
         results = list(affine_map.results)
-        for place, result in zip(
+        for dimension, result in zip(
             transpose.attributes["permutation"], affine_map.results, strict=True
         ):
-            results[place] = result
+            results[dimension] = result
         changed = ir.AffineMap.get(affine_map.n_dims, affine_map.n_symbols, results)
         maps[number] = ir.AffineMapAttr.get(changed)
         user.attributes["indexing_maps"] = ir.ArrayAttr.get(maps)

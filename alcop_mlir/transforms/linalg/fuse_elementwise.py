@@ -1,4 +1,4 @@
-"""Let element-wise ops on the output of a product run in the product's kernel.
+"""Fuse element-wise ops on the output of a contraction into it (epilogue fusion).
 
 Before:  linalg.matmul {alcop.contraction = ...} ins(%A, %B) outs(%C)
          linalg.generic ins(%C, %bias) outs(%D) { ... }
@@ -6,15 +6,18 @@ After:   linalg.matmul {alcop.contraction = ...} ins(%A, %B) outs(%C)
          linalg.generic {alcop.contraction = #alcop.contraction<{role = "epilogue"}>}
              ins(%C, %bias) outs(%D) { ... }
 
-The marked ops stand just behind the product, in order; the program is right as it
-stands. alcop-tile-to-blocks computes them on the accumulators. C is still stored where
-something else needs it. Of ops in a row each can be taken whose inputs are there; an op
-that reads C and cannot be taken is left alone, with a remark that says why.
+The marked ops follow the contraction directly, in order; the program computes the same
+with or without the marks. alcop-tile-to-blocks computes these ops on the accumulators.
+C is still stored where another op needs it. In a chain of ops, each is fused whose
+inputs are available. Other ops that read C are left unchanged, with a remark that says
+why.
 
-Arrays given as arguments may overlap, which forbids to write one while another is read,
-unless `assume-noalias-args` is given: the launcher refuses such arrays.
+Arguments may overlap, so that one must not be written while another is read, unless
+`assume-noalias-args` is given: the launcher refuses overlapping arguments.
 
-Writes `alcop.contraction` on the ops it takes; alcop-tile-to-blocks erases them.
+Runs after alcop-split-k, as what reads the C of a split contraction reads the sum of
+its parts, and before alcop-tile-to-blocks. Writes `alcop.contraction` on the fused ops;
+alcop-tile-to-blocks erases it.
 """
 
 from __future__ import annotations
@@ -39,35 +42,35 @@ class FuseElementwise(Pass):
     anchor = "func.func"
 
     assume_noalias_args: bool = option(
-        False, "an array that is written overlaps no other argument"
+        False, "an argument that is written overlaps no other"
     )
 
     def run(self, op: Any) -> None:
         refused: list[tuple[Any, str]] = []
-        # An op that reads two products can only run behind the second.
-        for product in reversed(_products(op)):
-            epilogue = find_epilogue(product, self.assume_noalias_args)
-            _take(product, epilogue)
+        # An op that reads two contractions can only run after the second.
+        for contraction in reversed(_contractions(op)):
+            epilogue = find_epilogue(contraction, self.assume_noalias_args)
+            _fuse(contraction, epilogue)
             refused += epilogue.refused
         for other, why in refused:
             if alcop.get(other, alcop.ContractionAttr) is None:
                 diagnostics.remark(
-                    other, f"'{other.name}' is not fused into the product: {why}"
+                    other, f"'{other.name}' is not fused into the contraction: {why}"
                 )
 
 
-def _products(func: Any) -> list[Any]:
-    """The marked products, in order."""
+def _contractions(func: Any) -> list[Any]:
+    """The marked contractions, in order."""
     marks = [(op, alcop.get(op, alcop.ContractionAttr)) for op in walk(func)]
     return [op for op, mark in marks if mark is not None and "init" in mark]
 
 
-def _take(product: Any, epilogue: Epilogue) -> None:
-    """Move the ops behind the product, what they are made of before it, and mark."""
+def _fuse(contraction: Any, epilogue: Epilogue) -> None:
+    """Move the ops after the contraction, their operands before it; mark the ops."""
     for element in epilogue.fused:
-        for op in dependencies(element, product):
-            op.move_before(product)
-    last = product
+        for op in dependencies(element, contraction):
+            op.move_before(contraction)
+    last = contraction
     for element in epilogue.fused:
         element.op.move_after(last)
         alcop.put(element.op, alcop.ContractionAttr, {"role": "epilogue"})

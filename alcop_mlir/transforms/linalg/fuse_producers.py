@@ -1,4 +1,4 @@
-"""Let element-wise ops on the inputs of a product be computed by the product itself.
+"""Fuse element-wise ops that make A or B into the contraction (operand-side fusion).
 
 Before:  linalg.generic ins(%A : memref<64x128xf32>) outs(%half : memref<64x128xf16>) {
            arith.truncf }
@@ -9,18 +9,18 @@ After:   linalg.generic ins(%A, %B) outs(%C) {
            %x = arith.extf %h : f16 to f32   // as linalg.matmul did
            ... }
 
-The product reads A as it lies in memory, so that its tiles are still copied in the
-background; alcop-tile-to-blocks computes the factors on the fragments that a warp reads
-of them. Several ops in a row are taken one by one. Scalars in memory, and arrays of one
-value per row or column, become inputs of the product. The array in between is erased
-with the op.
+The contraction reads A as memory holds it, so that its tiles are still copied
+asynchronously; alcop-tile-to-blocks computes the operand transforms on the fragments
+that a warp reads of a tile. Chains of ops are fused one by one. Scalars in memory, and
+buffers of one value per row or column, become inputs of the contraction. The
+intermediate buffer is erased together with the op.
 
-An op whose output a product reads and that cannot be taken is left alone, with a remark
-that says why; see `analysis.producers` for what is needed. Without
-`assume-noalias-args`, arguments may overlap, and then C may be what the op reads.
+An op that cannot be fused is left unchanged, with a remark that says why;
+`analysis.linalg.operand_fusion` has the conditions. Without `assume-noalias-args`,
+arguments may overlap, so that C may be what the op reads.
 
-Reads and writes no attribute. Stands before alcop-raise-contractions, which looks at
-what is multiplied in the end.
+Runs before alcop-raise-contractions, which looks at what is multiplied in the end.
+Reads and writes no attributes.
 """
 
 from __future__ import annotations
@@ -50,53 +50,53 @@ class FuseProducers(Pass):
     anchor = "func.func"
 
     assume_noalias_args: bool = option(
-        False, "an array that is written overlaps no other argument"
+        False, "an argument that is written overlaps no other"
     )
-    allow_tf32: bool = option(False, "products of f32, with inputs rounded to tf32")
+    allow_tf32: bool = option(False, "contractions of f32, with inputs rounded to tf32")
 
     def run(self, op: Any) -> None:
-        products = [
+        found = [
             candidate
             for candidate in contractions.structured_ops(op)
             if isinstance(self._classify(candidate), Contraction)
         ]
-        for number in range(len(products)):
-            while self._fuse_one(products, number):
+        for number in range(len(found)):
+            while self._fuse_one(found, number):
                 pass
-            _tell(self._answers(products, number))
+            _diagnose(self._answers(found, number))
 
-    def _fuse_one(self, products: list[Any], number: int) -> bool:
-        """Take one op into a product, which is replaced; whether there was one."""
-        for answer in self._answers(products, number):
+    def _fuse_one(self, found: list[Any], number: int) -> bool:
+        """Fuse one op into contraction `number`, which is replaced; whether one was."""
+        for answer in self._answers(found, number):
             if isinstance(answer, OperandProducer):
-                product = products[number]
-                products[number] = _fused(product, answer)
-                _erase(product, answer)
+                contraction = found[number]
+                found[number] = _fused(contraction, answer)
+                _erase(contraction, answer)
                 return True
         return False
 
     def _answers(
-        self, products: list[Any], number: int
+        self, found: list[Any], number: int
     ) -> Iterator[OperandProducer | Rejected | None]:
-        """Of the ops that make the inputs of a product."""
-        product = products[number]
-        for factor in find_operand_transforms(product):
+        """For each input of contraction `number`: whether its op can be fused."""
+        contraction = found[number]
+        for transform in find_operand_transforms(contraction):
             answer = find_operand_producer(
-                product, factor.operand, products, self.assume_noalias_args
+                contraction, transform.operand, found, self.assume_noalias_args
             )
             if isinstance(answer, OperandProducer):
-                answer = self._tried(product, answer)
+                answer = self._tried(contraction, answer)
             yield answer
 
     def _tried(
-        self, product: Any, producer: OperandProducer
+        self, contraction: Any, producer: OperandProducer
     ) -> OperandProducer | Rejected:
-        """Whether what comes out is a product that the passes handle."""
-        trial = _fused(product, producer)
-        found = self._classify(trial)
+        """`producer` if the fused contraction is supported, else why it is not."""
+        trial = _fused(contraction, producer)
+        answer = self._classify(trial)
         trial.erase()
-        if isinstance(found, Rejected):
-            why = f"the product would be none that is handled: {found.reason}"
+        if isinstance(answer, Rejected):
+            why = f"the fused contraction is unsupported: {answer.reason}"
             return Rejected(producer.element.op, why)
         return producer
 
@@ -104,15 +104,15 @@ class FuseProducers(Pass):
         return contractions.classify(op, self.allow_tf32)
 
 
-def _fused(product: Any, producer: OperandProducer) -> Any:
-    """The product of what the producer computes, just before it."""
-    number = list(product.operands).index(producer.element.output.value)
-    *inputs, out = product.operands
-    found = contractions.indexing_maps(product)
-    assert found is not None, product
+def _fused(contraction: Any, producer: OperandProducer) -> Any:
+    """The contraction with the body of `producer` in its own, built before it."""
+    number = list(contraction.operands).index(producer.element.output.value)
+    *inputs, out = contraction.operands
+    found = contractions.indexing_maps(contraction)
+    assert found is not None, contraction
     *maps, out_map = found
     loops = dict(zip(producer.element.output.loops, maps[number].results, strict=True))
-    added = [producer.source, *_other_arrays(producer)]
+    added = [producer.source, *_other_buffers(producer)]
     added_maps = [
         ir.AffineMap.get(
             maps[number].n_dims, 0, [loops[loop] for loop in operand.loops]
@@ -122,17 +122,17 @@ def _fused(product: Any, producer: OperandProducer) -> Any:
     inputs[number], maps[number] = added[0].value, added_maps[0]
     inputs += [operand.value for operand in added[1:]]
     maps += added_maps[1:]
-    with product.location, ir.InsertionPoint(product):
+    with contraction.location, ir.InsertionPoint(contraction):
         made = _generic(inputs, out, [*maps, out_map])
-        _fill_body(made, product, number, producer)
-    for name in product.attributes:
+        _fill_body(made, contraction, number, producer)
+    for name in contraction.attributes:
         if name.startswith("alcop."):
-            made.attributes[name] = product.attributes[name]
+            made.attributes[name] = contraction.attributes[name]
     return made
 
 
-def _other_arrays(producer: OperandProducer) -> list[Operand]:
-    """The other arrays that it reads."""
+def _other_buffers(producer: OperandProducer) -> list[Operand]:
+    """The other buffers that it reads."""
     return [
         operand
         for operand in producer.element.reads
@@ -141,7 +141,7 @@ def _other_arrays(producer: OperandProducer) -> list[Operand]:
 
 
 def _generic(inputs: list[Any], out: Any, maps: list[Any]) -> Any:
-    """A linalg.generic without a body that sums over the loops that `out` has not."""
+    """A linalg.generic without a body; reduces the loops that do not index `out`."""
     kept = {ir.AffineDimExpr(result).position for result in maps[-1].results}
     kinds = [
         "parallel" if loop in kept else "reduction" for loop in range(maps[0].n_dims)
@@ -161,10 +161,12 @@ def _generic(inputs: list[Any], out: Any, maps: list[Any]) -> Any:
     return op.operation
 
 
-def _fill_body(made: Any, product: Any, number: int, producer: OperandProducer) -> None:
-    """The producer's body, then the product's with its result for an element."""
+def _fill_body(
+    made: Any, contraction: Any, number: int, producer: OperandProducer
+) -> None:
+    """Copy the body of `producer`, then that of the contraction on its result."""
     (block,) = made.regions[0].blocks
-    (old,) = product.regions[0].blocks
+    (old,) = contraction.regions[0].blocks
     *elements, total = block.arguments
     arguments = list(old.arguments)
     known = dict(zip(arguments[:-1], elements, strict=False))
@@ -174,7 +176,7 @@ def _fill_body(made: Any, product: Any, number: int, producer: OperandProducer) 
         if not operand.is_memref:
             inside[operand.argument] = operand.value
     added = elements[len(arguments) - 1 :]
-    for operand, element in zip(_other_arrays(producer), added, strict=True):
+    for operand, element in zip(_other_buffers(producer), added, strict=True):
         inside[operand.argument] = element
     with ir.InsertionPoint(block):
         *ops, end = producer.element.block.operations
@@ -186,24 +188,24 @@ def _fill_body(made: Any, product: Any, number: int, producer: OperandProducer) 
             build.clone(op, known)
 
 
-def _erase(product: Any, producer: OperandProducer) -> None:
-    """What the new product has taken the place of."""
-    array = producer.element.output.value
-    product.erase()
+def _erase(contraction: Any, producer: OperandProducer) -> None:
+    """Erase the ops that were fused, and the buffer between them if unused."""
+    buffer = producer.element.output.value
+    contraction.erase()
     producer.element.op.erase()
-    left = [use.owner.operation for use in array.uses]
+    left = [use.owner.operation for use in buffer.uses]
     build.erase_unused([op for op in left if not list(op.results)])
-    build.erase_unused([array.owner])
+    build.erase_unused([buffer.owner])
 
 
-def _tell(answers: Iterable[OperandProducer | Rejected | None]) -> None:
-    """Why ops are left alone, each once."""
-    told: list[Any] = []
+def _diagnose(answers: Iterable[OperandProducer | Rejected | None]) -> None:
+    """A remark on each op that cannot be fused, once."""
+    seen: list[Any] = []
     for answer in answers:
-        if isinstance(answer, Rejected) and answer.op not in told:
-            told.append(answer.op)
+        if isinstance(answer, Rejected) and answer.op not in seen:
+            seen.append(answer.op)
             diagnostics.remark(
                 answer.op,
-                f"'{answer.op.name}' is not computed in the product that reads it: "
+                f"'{answer.op.name}' is not fused into the contraction that reads it: "
                 f"{answer.reason}",
             )

@@ -1,19 +1,20 @@
-"""Make one op of two element-wise ops where one only writes what the other reads.
+"""Merge two element-wise ops where one only writes what the other reads.
 
 Before:  linalg.broadcast ins(%bias) outs(%T) dimensions = [0]
          linalg.add ins(%C, %T) outs(%D)
 After:   linalg.generic ins(%C, %bias) outs(%D) { arith.addf }
 
-The array in between must be an allocation that nobody else reads, or what the second
-op overwrites. It is erased where nothing uses it any more. A fill, a copy or a
-broadcast that is needed elsewhere stays, and the second op reads what it reads.
-Rounding to the array's type is in the bodies, and stays. What would be computed several
-times is merged only if it is simple arithmetic. Ops in a row are merged one by one;
-marked ops are left alone.
+The buffer between the two must be an allocation that no other op reads, or what the
+second op overwrites. It is erased where nothing uses it any more. A fill, a copy or a
+broadcast that another op needs stays, and the second op reads its source. Rounding to
+the buffer's element type is part of the bodies, and stays. An op that would be computed
+several times per element is merged only if it is simple arithmetic. Chains of ops are
+merged one by one; marked ops are left unchanged.
 
-Reads and writes no attribute. Stands before alcop-fuse-producers, to which a chain is
-one op then, and before alcop-raise-contractions, which looks at what C holds; again
-behind alcop-split-k, whose adding up takes in what follows.
+Runs before alcop-fuse-producers, to which a chain then is one op, and before
+alcop-raise-contractions, which looks at the initial value of C; runs again after
+alcop-split-k, whose addition of the parts is merged with the ops that follow. Reads and
+writes no attributes.
 """
 
 from __future__ import annotations
@@ -36,17 +37,17 @@ class MergeElementwise(Pass):
     anchor = "func.func"
 
     assume_noalias_args: bool = option(
-        False, "an array that is written overlaps no other argument"
+        False, "an argument that is written overlaps no other"
     )
 
     def run(self, op: Any) -> None:
         for block in op.regions[0].blocks:
-            # Those that an op takes in stand above it, and were looked at before.
+            # The ops that one is merged with are above it, and were visited before.
             for element in [elementwise(inner) for inner in block.operations]:
                 self._merge_into(element)
 
     def _merge_into(self, element: Elementwise | None) -> None:
-        """Take in the ops above, until there is none left."""
+        """Merge the ops above into `element`, until there is none left."""
         while element is not None and not _is_marked(element.op):
             link = find_link(element, self.assume_noalias_args)
             if link is None:
@@ -61,7 +62,7 @@ def _is_marked(op: Any) -> bool:
 
 
 def _merge(link: Link) -> Any:
-    """The op that does both, in the consumer's place."""
+    """Build the op that does both, before the consumer."""
     consumer, output = link.consumer, link.consumer.output
     operands = list(dict.fromkeys(_operands(link)))
     values = [value for value, _ in operands]
@@ -84,7 +85,7 @@ def _merge(link: Link) -> Any:
 
 
 def _operands(link: Link) -> Iterator[tuple[Any, Loops]]:
-    """The inputs of the merged op, each with its loops; some perhaps more than once."""
+    """The inputs of the merged op, each with its loops; may repeat some."""
     for operand in link.consumer.reads:
         if operand.value == link.memref:
             for source in link.producer.reads:
@@ -94,10 +95,10 @@ def _operands(link: Link) -> Iterator[tuple[Any, Loops]]:
 
 
 def _element(link: Link, elements: dict[tuple[Any, Loops], Any], old: Any) -> Any:
-    """What the merged op yields.
+    """The value that the merged op yields.
 
-    elements: the argument that stands for each input
-    old:      that of the output, as it was before
+    elements: block argument by input
+    old:      block argument of the output, its element before
     """
     known: dict[Any, Any] = {}
     for operand in link.consumer.reads:
@@ -115,7 +116,7 @@ def _element(link: Link, elements: dict[tuple[Any, Loops], Any], old: Any) -> An
 
 
 def _computed(element: Elementwise, known: dict[Any, Any]) -> Any:
-    """The op's element, from what its arguments are; a copy has one, and no body."""
+    """The op's result for these arguments; a copy has one argument, and no body."""
     if element.block is None:
         return known[None]
     *body, end = (op.operation for op in element.block.operations)
@@ -126,7 +127,7 @@ def _computed(element: Elementwise, known: dict[Any, Any]) -> Any:
 
 
 def _erase(link: Link) -> None:
-    """What is not needed: the ops, and the array in between where nothing uses it."""
+    """Erase the ops that were merged, and the buffer between them if unused."""
     link.consumer.op.erase()
     if not link.is_last:
         return

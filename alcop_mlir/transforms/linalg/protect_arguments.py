@@ -1,15 +1,15 @@
-"""Say that no function may overwrite the tensors it is given.
+"""Mark the tensor arguments of functions as not writable.
 
 Before:  func.func @f(%A: tensor<64x32xf16>, %C: tensor<64x64xf32>)
 After:   func.func @f(%A: tensor<64x32xf16> {bufferization.writable = false},
                       %C: tensor<64x64xf32> {bufferization.writable = false})
 
-Tensors are values: who calls `f` with an array for C does not expect it to change. Left
-to itself, bufferization computes a result in the buffer of the argument that it starts
-from. Upstream has the attribute, but no pass option that sets it. An argument that says
-already whether it is writable keeps what it says.
+Tensors are values: the caller does not expect C to change. By default, bufferization
+computes a result in the buffer of the argument that it starts from. Upstream has the
+attribute, but no pass option that sets it. An argument that has the attribute already
+keeps it.
 
-Stands before one-shot-bufferize, its last reader.
+Runs before one-shot-bufferize, the last reader of `bufferization.writable`.
 """
 
 from __future__ import annotations

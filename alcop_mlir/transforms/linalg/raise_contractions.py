@@ -1,4 +1,4 @@
-"""Mark each matrix product that the passes below handle, and say why others are not.
+"""Mark each supported contraction, and say why other ops are not supported.
 
 Before:  linalg.fill ins(%zero) outs(%C)
          linalg.matmul ins(%A, %B) outs(%C)
@@ -6,25 +6,26 @@ After:   linalg.matmul {alcop.contraction = #alcop.contraction<{
              init = "zero", lhs = "mk", rhs = "kn"}>} ins(%A, %B) outs(%C)
 
 `lhs` and `rhs` name the loops that index the inputs, in the operand's order: "m" rows,
-"n" columns, "k" the sum, "b" a batch. A vector is a matrix of one row and lacks "m".
-`out` does so for C where that is not "mn"; a "b" that it lacks is summed over. `init`
-says what the sum starts from:
+"n" columns, "k" the reduction, "b" a batch. A vector is a matrix of one row and lacks
+"m". `out` does so for C where that is not "mn"; a "b" that it lacks is reduced. `init`
+is the accumulator initialisation:
 
-  "zero"  nothing: a zero fill just above is folded in and erased
+  "zero"  zero: a zero fill just above is folded in and erased
   "read"  what C holds
-  "copy"  another array, which an op just above copies to C, or broadcasts: as a bias
-          may come; that op is moved next to the product and marked `{role = "init"}`
-          for alcop-tile-to-blocks
+  "copy"  another buffer, such as a bias, which an op just above copies or broadcasts
+          to C; that op is moved next to the contraction and marked
+          `{role = "init"}` for alcop-tile-to-blocks
 
-Products of f32 are marked only with `allow-tf32`, and then `precision = "tf32"`.
+Contractions of f32 are marked only with `allow-tf32`, and then `precision = "tf32"`.
 
-A `linalg.generic` whose inputs stand in the order B, A gets them in the order A, B; an
-op that cannot have them so is marked `swapped = true`. Of any other linalg op that sums
-up, a remark says why it is none and runs as a plain SIMT kernel (alcop-launch-loops),
-or is left alone. An op that is marked already keeps its mark.
+Where a `linalg.generic` has its inputs in the order B, A, they are exchanged; an op
+whose inputs cannot be exchanged is marked `swapped = true`. An unsupported linalg op
+with a reduction runs as a SIMT fallback (alcop-launch-loops) or is left unchanged, with
+a remark that says why. An op that is marked already keeps its mark.
 
-Writes `alcop.contraction`; alcop-tile-to-blocks erases it. Stands first: all passes
-below find their work by that attribute.
+Runs before all passes that read `alcop.contraction`, and after alcop-fuse-producers and
+alcop-collapse-loops, which change what is a contraction. Writes `alcop.contraction`;
+alcop-tile-to-blocks erases it.
 """
 
 from __future__ import annotations
@@ -51,9 +52,9 @@ class RaiseContractions(Pass):
     name = "alcop-raise-contractions"
     anchor = "func.func"
 
-    allow_tf32: bool = option(False, "products of f32, with inputs rounded to tf32")
+    allow_tf32: bool = option(False, "contractions of f32, with inputs rounded to tf32")
     assume_noalias_args: bool = option(
-        False, "an array that is written overlaps no other argument"
+        False, "an argument that is written overlaps no other"
     )
 
     def run(self, op: Any) -> None:
@@ -71,42 +72,44 @@ class RaiseContractions(Pass):
 
 
 def _say_why_not(answer: Rejected) -> None:
-    """A remark on what tensor cores do not do; none on what nobody expects them to."""
+    """A remark on an unsupported op; none on ops without a reduction."""
     if not loop_nests.is_structured(answer.op):
         return
     nest = loop_nests.read(answer.op)
     runs = isinstance(nest, Nest) and answer.op.parent.operation.name == "func.func"
     if isinstance(nest, Nest) and runs and not nest.inner:
         return
-    what = "runs as a plain SIMT kernel" if runs else "is left unchanged"
+    what = "runs as a SIMT fallback" if runs else "is left unchanged"
     diagnostics.remark(answer.op, f"'{answer.op.name}' {what}: {answer.reason}")
 
 
-def _mark(product: Contraction, init: AccumulatorInit) -> None:
+def _mark(contraction: Contraction, init: AccumulatorInit) -> None:
     parameters: dict[str, str | bool] = {
-        "lhs": product.lhs,
-        "rhs": product.rhs,
+        "lhs": contraction.lhs,
+        "rhs": contraction.rhs,
         "init": init.kind,
     }
-    if product.out_loops != "mn":
-        parameters["out"] = product.out_loops
-    can_swap = "indexing_maps" in product.op.attributes and not product.is_computed
-    if product.swapped and can_swap:
-        _swap_inputs(product.op)
-    elif product.swapped:
+    if contraction.out_loops != "mn":
+        parameters["out"] = contraction.out_loops
+    can_swap = (
+        "indexing_maps" in contraction.op.attributes and not contraction.is_computed
+    )
+    if contraction.swapped and can_swap:
+        _swap_inputs(contraction.op)
+    elif contraction.swapped:
         parameters["swapped"] = True
-    if product.precision is not None:
-        parameters["precision"] = product.precision
-    alcop.put(product.op, alcop.ContractionAttr, parameters)
+    if contraction.precision is not None:
+        parameters["precision"] = contraction.precision
+    alcop.put(contraction.op, alcop.ContractionAttr, parameters)
     if init.kind == "zero":
         init.writer.operation.erase()
     if init.kind == "copy":
-        init.writer.operation.move_before(product.op)
+        init.writer.operation.move_before(contraction.op)
         alcop.put(init.writer, alcop.ContractionAttr, {"role": "init"})
 
 
 def _swap_inputs(op: Any) -> None:
-    """Exchange the inputs and their maps; the body's product commutes."""
+    """Exchange the inputs and their maps; the multiplication commutes."""
     left, right, _ = op.operands
     op.operands[0], op.operands[1] = right, left
     left_map, right_map, out_map = op.attributes["indexing_maps"]

@@ -1,15 +1,16 @@
-"""Give each result of a function an array of its own.
+"""Give each result of a function a buffer of its own.
 
 Before:  func.return %x, %x : memref<4x8xf32>, memref<4x8xf32>
 After:   %y = memref.alloc() : memref<4x8xf32>
          memref.copy %x, %y
          func.return %x, %y : memref<4x8xf32>, memref<4x8xf32>
 
-The results of a compiled function are arrays that the caller gives, one for each, so an
-array that is returned twice has to be copied. Upstream's buffer-results-to-out-params
+The results of a compiled function become output arguments, one for each, so that a
+buffer that is returned twice has to be copied. Upstream's buffer-results-to-out-params
 crashes on one that the function allocates.
 
-Stands behind bufferization and before that pass. Reads and writes no attributes.
+Runs after bufferization and before buffer-results-to-out-params. Reads and writes no
+attributes.
 """
 
 from __future__ import annotations
@@ -43,13 +44,13 @@ def _separate(returned: Any) -> None:
         seen.append(value)
 
 
-def _copied(array: Any) -> Any:
-    kind = array.type
+def _copied(buffer: Any) -> Any:
+    kind = buffer.type
     sizes = [
-        memref.dim(array, build.index(number))
+        memref.dim(buffer, build.index(number))
         for number in range(kind.rank)
         if kind.is_dynamic_dim(number)
     ]
     copy = memref.alloc(kind, sizes, [])
-    memref.copy(array, copy)
+    memref.copy(buffer, copy)
     return copy

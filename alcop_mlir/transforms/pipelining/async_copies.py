@@ -1,4 +1,4 @@
-"""Builds the asynchronous form of a copy into shared memory."""
+"""Builder of the asynchronous form of a copy into shared memory."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ from alcop_mlir.target import CP_ASYNC_BYPASS_L1_BYTES
 def issue_copy(form: CopyForm, mapping: dict[Any, Any]) -> None:
     """Issue the copy `form` with its values replaced by `mapping`.
 
-    A tile becomes an `alcop.async_copy`, which alcop-distribute-copies spreads over the
-    threads; a thread's own move an `nvgpu.device_async_copy`. A guard or a count is
-    the number of elements that are read: cp.async fills the rest with zero (PTX ISA,
-    src-size).
+    The copy of a tile becomes an `alcop.async_copy`, which alcop-distribute-copies
+    distributes to the threads; a thread's own copy an `nvgpu.device_async_copy`. A
+    guard or a count becomes the number of elements that are read: cp.async fills the
+    rest with zero (PTX ISA, src-size).
     """
     if form.kind == ASYNC:
         copy = build.clone(form.op, mapping)
@@ -42,7 +42,7 @@ def issue_copy(form: CopyForm, mapping: dict[Any, Any]) -> None:
 
 
 def _elements_read(form: CopyForm, mapping: dict[Any, Any]) -> Any | None:
-    """How many elements are read where that may not be all of them."""
+    """How many elements are read; None for all of them."""
     if form.guard is None and form.count is None:
         return None
     read = build.index(form.elements)

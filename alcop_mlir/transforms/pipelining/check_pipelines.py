@@ -1,16 +1,16 @@
-"""Check that pipelined programs are right: slots, waits, barriers, nothing left over.
+"""Check that pipelined programs are right: slots, waits, barriers, groups in flight.
 
 Before:  an expanded pipeline, wrong or right
-After:   the same; or an error at each op where something is wrong, such as "slot 1 of
+After:   the same; or an error at each wrong op, such as "slot 1 of
          'memref<3x64xf32, 3>' is read while a copy into it is in flight: no wait covers
          its group"
 
-What is checked, and how, says `alcop_mlir.verifier.check`: by code that shares
-nothing with the passes that make pipelines. Stands anywhere after
-alcop-expand-pipelines, as long as there are scf loops and memrefs. With
-`--verify-each` it runs by itself after every pass that changes pipelines.
+`alcop_mlir.verifier.check` says what is checked, and how: by code that shares nothing
+with the passes that make pipelines. With `--verify-each` it runs by itself after every
+pass that changes pipelines.
 
-Reads, writes and erases no attribute.
+Runs anywhere after alcop-expand-pipelines, as long as there are scf loops and memrefs.
+Reads, writes and erases no attributes.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Make planned loops run as pipelines: prologue, steady state, tail.
+"""Expand planned loops to pipelines: prologue, steady state, tail.
 
 Before:  scf.for %k { copy(%k) ; barrier ; scf.for %kk { f = read ; use(f) } ; barrier }
 After:   copies of the first S-1 tiles ; wait ; first R-1 reads          // prologue
@@ -6,27 +6,29 @@ After:   copies of the first S-1 tiles ; wait ; first R-1 reads          // prol
                       read of a later step ; use } {alcop.unroll = S}    // steady state
          scf.for %k { the same, copies predicated }                      // tail
 
-The body is separated into streams, each with its own copy of the loop's index and of
-the carried values it needs (slots, addresses). With E fragment steps per iteration and
-R register stages, the load stream runs D = R-1 steps ahead of the arithmetic, over the
-boundaries of tiles too: an inner pipeline is filled once and carried by the outer loop.
-Where the load stream enters tile t it waits for t, and the copy stream then fills the
-slot that t-1 left with tile t+S-1. One wait and one barrier per tile; at most S-2
-younger groups are in flight at the wait.
+The body is separated into streams. Each has its own copy of the loop's index and of the
+carried values that it needs (slots, addresses). With E fragment steps per iteration and
+R register stages, the load stream runs with a lookahead of D = R-1 steps, across tiles
+too: an inner pipeline is filled once and carried by the outer loop. Where the load
+stream starts tile t it waits for t, and the copy stream then fills the slot of t-1 with
+tile t+S-1. One wait and one barrier per tile; at most S-2 younger groups are in flight
+at the wait.
 
-The steady state runs whole rounds of the S slots, and only iterations in which no
-stream has reached the end, so it needs no predicate. Where copies ask how much of a
-step the loop has left, `min(step, upper - %k)`, it leaves one iteration more to the
-tail, so that all its steps are whole. The tail commits empty groups, so that wait
-counts stay what they are; its loads stay at the last tile. Any trip count is right, 0
-included.
+The steady state runs a multiple of the slot period S, and only iterations in which no
+stream has reached the end, so that it needs no predicate. Where copies compute the
+remaining extent of a step, `min(step, upper - %k)`, one more iteration is left to the
+tail, so that all steps of the steady state are whole. The tail commits empty groups,
+so that wait counts stay the same; its loads stay at the last tile. Any trip count is
+supported, 0 included.
 
-With `tail = "wrap"` in the plan no iteration has a predicate: at its end a stream goes
-on from the loop's first tile, and what it copies there nobody uses (ALCOP's own form).
-The loop is then followed by a wait for these copies, and guarded against not running.
+With `tail = "wrap"` in the plan no iteration has a predicate: at its end a stream
+starts again at the loop's first tile, and what it copies there is never used (ALCOP's
+own form). The loop is then followed by a wait for these copies, and guarded against an
+empty trip count.
 
-Reads and erases `alcop.pipeline`. Writes `alcop.unroll` on loops that
-alcop-unroll-steady-state may unroll by that factor without a remainder.
+Runs after alcop-multi-buffer, whose slots it fills, and before alcop-place-waits. Reads
+and erases `alcop.pipeline`. Writes `alcop.unroll` on loops that
+alcop-unroll-steady-state may unroll by that number without a remainder.
 """
 
 from __future__ import annotations
@@ -53,7 +55,7 @@ class ExpandPipelines(Pass):
     anchor = "any"
 
     def run(self, op: Any) -> None:
-        # Inner loops first: an outer one copies them as they then are.
+        # Inner loops first: an outer loop is expanded with its inner loops.
         for loop in reversed(loops_in(op)):
             plan = alcop.get(loop, alcop.PipelineAttr)
             if plan is None or is_carried(plan):
@@ -63,9 +65,9 @@ class ExpandPipelines(Pass):
 
 
 def _expand(loop: Any, plan: dict[str, Any]) -> None:
-    rests = remaining_extents(loop)
+    extents = remaining_extents(loop)
     steps, register_stages = flattened_steps(loop)
-    streams = separate(loop, steps, rests)
+    streams = separate(loop, steps, extents)
     slots = plan.get(SHARED, 0)
     _check_slots(streams, slots)
     shape = Shape(
@@ -73,7 +75,7 @@ def _expand(loop: Any, plan: dict[str, Any]) -> None:
         load_lookahead=register_stages - 1 if any(streams.reads) else 0,
         steps=len(steps),
         wraps=plan.get("tail") == "wrap",
-        ragged=bool(streams.copies and rests),
+        ragged=bool(streams.copies and extents),
     )
     results = Expansion(streams, shape).build()
     for number, value in results.items():
@@ -82,7 +84,7 @@ def _expand(loop: Any, plan: dict[str, Any]) -> None:
 
 
 def _check_slots(streams: Streams, slots: int) -> None:
-    """The copies must fill one slot after the other, or they would overwrite tiles."""
+    """PassError where the copies do not fill one slot after the other."""
     counted = {period(streams.loop, number) for number in streams.copy_arguments}
     if slots and slots not in counted:
         raise PassError(

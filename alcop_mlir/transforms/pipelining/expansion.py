@@ -1,6 +1,6 @@
-"""Builds the pipelined form of a loop: prologue, steady state, tail.
+"""Builder of the pipelined form of a loop: prologue, steady state, tail.
 
-What it looks like is described in alcop-expand-pipelines, the pass that uses this.
+alcop-expand-pipelines, the pass that uses it, describes that form.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from alcop_mlir.transforms.pipelining.stream_state import (
 )
 
 UNROLL = "alcop.unroll"
-# Whether the iteration so many tiles ahead exists: True, or the predicate for it.
+# Whether the iteration so many tiles later exists: True, or the predicate for it.
 _Guard = Callable[[int], Any]
 
 
@@ -39,22 +39,24 @@ class Expansion:
         self.yielded = list(terminator(self.loop).operands)
         self.compute = _templates(streams.compute)
         self.reads = _templates(streams.reads)
-        # Steps often read the same places: a view of the tile's slot.
-        recipes = {
-            places: self._recipe(places) for places in set(streams.read_operands)
+        # Steps often read by the same addresses: a view of the tile's slot.
+        templates = {
+            used: self._value_template(used) for used in set(streams.read_operands)
         }
-        self.places = [recipes[places] for places in streams.read_operands]
-        self.addresses = [self._recipe(addresses(form)) for form in streams.copies]
+        self.read_addresses = [templates[used] for used in streams.read_operands]
+        self.copy_addresses = [
+            self._value_template(addresses(form)) for form in streams.copies
+        ]
         self.next_load = self._next(streams.load_arguments)
         self.next_copy = self._next(streams.copy_arguments)
         self.lower, self.upper, self.step = bounds(self.loop)
         self.trips = trip_count(self.loop)
 
     def build(self) -> dict[int, Any]:
-        """Build all; the values that replace the loop's results, by number."""
+        """Build the pipeline; the values that replace the loop's results, by number."""
         numbers = self.streams.compute_arguments
         if (self.shape.wraps or self.shape.load_lookahead) and not self.trips:
-            # A stream that wraps around, or loads ahead, needs a first tile.
+            # A stream that wraps around, or prefetches fragments, needs a first tile.
             results = self._if_it_runs()
         else:
             results = self._pipeline()
@@ -75,7 +77,7 @@ class Expansion:
         if self.shape.wraps and state.groups:
             primitives.wait(state.groups[-1])
         if self.streams.orders_writes:
-            # So did the last of the barriers that are dropped.
+            # The last of the barriers that are dropped ordered writes as well.
             gpu.barrier()
         return state.compute
 
@@ -94,13 +96,13 @@ class Expansion:
     # -- trip counts -----------------------------------------------------------------
 
     def _steady_trips(self) -> Any:
-        """Iterations without an end in sight, in whole rounds; int where constant."""
+        """Iterations of the steady state, whole slot periods; an int if known."""
         if self.trips is not None:
             return self.shape.steady_trips(self.trips)
-        rounds, lookahead = self.shape.slot_period, self.shape.lookahead
+        period, lookahead = self.shape.slot_period, self.shape.lookahead
         trips = arith.ceildivsi(arith.subi(self.upper, self.lower), self.step)
         full = arith.maxsi(arith.subi(trips, build.index(lookahead)), build.index(0))
-        return build.mul(arith.divui(full, build.index(rounds)), build.index(rounds))
+        return build.mul(arith.divui(full, build.index(period)), build.index(period))
 
     def _after(self, trips: Any) -> Any:
         """The loop's index after so many iterations."""
@@ -128,7 +130,7 @@ class Expansion:
             state.copy_index = [self.lower]
             state.load_index = [self.lower]
         if shape.slots:
-            # An outer loop may have read the slots the last time round.
+            # The previous iteration of an outer loop may have read the slots.
             primitives.acquire()
         for tile in range(shape.slots - 1):
             whole = self.trips is not None and tile + 1 < self.trips
@@ -137,7 +139,7 @@ class Expansion:
         for number in range(shape.load_lookahead):
             tile, step = divmod(number, shape.steps)
             if step == 0:
-                self._enter_tile(
+                self._start_tile(
                     state, self.lower, tile, self._prologue_guard, first=tile == 0
                 )
             fragments = self._load(state, self.lower, tile, step, self._prologue_guard)
@@ -149,7 +151,7 @@ class Expansion:
         if self.shape.wraps or (self.trips is not None and tile < self.trips):
             return True
         if self.shape.load_lookahead and tile == 0:
-            return True  # see build: all of this stands under that predicate
+            return True  # see build: all of this is under that predicate
         return self._runs(self.lower, tile)
 
     def _loop(self, lower: Any, upper: Any, state: Carried, in_tail: bool) -> Carried:
@@ -181,7 +183,7 @@ class Expansion:
             tile, step = divmod(number + self.shape.load_lookahead, self.shape.steps)
             if step == 0 and (self.shape.slots or self.shape.load_lookahead):
                 whole = not in_tail and not self.shape.wraps
-                self._enter_tile(state, induction, tile, guard, whole=whole)
+                self._start_tile(state, induction, tile, guard, whole=whole)
             if self.shape.load_lookahead:
                 fragments = self._load(state, induction, tile, step, guard)
                 state.fragments.append(fragments)
@@ -195,7 +197,7 @@ class Expansion:
         for read, fragment in zip(self.reads[step], fragments, strict=True):
             mapping[read.result] = fragment
 
-    def _enter_tile(
+    def _start_tile(
         self,
         state: Carried,
         induction: Any,
@@ -204,10 +206,10 @@ class Expansion:
         first: bool = False,
         whole: bool = False,
     ) -> None:
-        """The load stream goes on to the tile that is `tile` after `induction`.
+        """Advance the load stream to the tile that is `tile` after `induction`.
 
-        It waits for it, and its predecessor's slot is filled again; by a `whole` step
-        of the loop where that is known.
+        Wait for that tile, and fill the slot of the tile before it again; `whole` where
+        the copied step of the loop is known to be whole.
         """
         if self.shape.load_lookahead and not first:
             before = self._index(state.load_index, induction, tile - 1)
@@ -239,8 +241,10 @@ class Expansion:
             mapping = self._stream_values(numbers, state.copy, index)
             if whole:
                 mapping.update(dict.fromkeys(self.streams.remaining_extents, self.step))
-            for form, places in zip(self.streams.copies, self.addresses, strict=True):
-                places.build(mapping)
+            for form, address in zip(
+                self.streams.copies, self.copy_addresses, strict=True
+            ):
+                address.build(mapping)
                 with form.op.location:
                     issue_copy(form, mapping)
 
@@ -257,16 +261,16 @@ class Expansion:
         """The fragments of one step of the load stream's tile."""
         if state.loading is None:
             state.loading = self._tile_values(state, induction, tile, guard(tile))
-        self.places[step].build(state.loading)
+        self.read_addresses[step].build(state.loading)
         return [read.copy(state.loading).results[0] for read in self.reads[step]]
 
     def _tile_values(
         self, state: Carried, induction: Any, tile: int, exists: Any
     ) -> dict[Any, Any]:
-        """What the load stream's values are at its tile.
+        """The load stream's values at its tile.
 
-        Where the tile does not exist the stream stays at the last one, whose slot is
-        whole: what is loaded there nobody uses, and no branch is needed.
+        Where the tile does not exist, the stream stays at the last one, whose slot is
+        filled: fragments loaded there are never used, and no branch is needed.
         """
         index = self._index(state.load_index, induction, tile)
         if exists is not True:
@@ -285,17 +289,17 @@ class Expansion:
     def _next_index(self, own: list[Any]) -> list[Any]:
         return [index_around(one, self.lower, self.upper, self.step) for one in own]
 
-    def _recipe(self, values: Sequence[Any]) -> ValueTemplate:
+    def _value_template(self, values: Sequence[Any]) -> ValueTemplate:
         return ValueTemplate(self.block, values)
 
     def _next(self, numbers: Sequence[int]) -> ValueTemplate:
         """The carried values of those numbers for the next iteration."""
-        return self._recipe([self.yielded[number] for number in numbers])
+        return self._value_template([self.yielded[number] for number in numbers])
 
     def _stream_values(
         self, numbers: tuple[int, ...], values: list[Any], index: Any
     ) -> dict[Any, Any]:
-        """What the loop's arguments are for a stream at `index`."""
+        """The loop's arguments for a stream at `index`."""
         keys = (argument(self.loop, number) for number in numbers)
         return {self.induction: index, **dict(zip(keys, values, strict=True))}
 
@@ -305,7 +309,7 @@ def _templates(steps: tuple[tuple[Any, ...], ...]) -> list[list[build.Template]]
 
 
 def _guarded(guard: Any, make: Callable[[], None]) -> None:
-    """What `make()` builds, under the predicate `guard` unless that is True."""
+    """Build by `make()`, under the predicate `guard` unless that is True."""
     if guard is True:
         make()
         return

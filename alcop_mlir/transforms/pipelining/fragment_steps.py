@@ -28,8 +28,8 @@ def is_carried(plan: dict[str, Any]) -> bool:
 def flattened_steps(loop: Any) -> tuple[list[FragmentStep], int]:
     """The steps of the body, and the register stages that its reads ask for.
 
-    A loop carried inside is unrolled into the body. Takes the plans of all ops in it:
-    what is copied later shall not have them.
+    A carried loop inside is unrolled into the body. Erases the plans of all ops in it:
+    their copies must not have them.
     """
     steps = [FragmentStep()]
     stages = 1
@@ -48,9 +48,9 @@ def flattened_steps(loop: Any) -> tuple[list[FragmentStep], int]:
 
 
 def _without_constants(loop: Any, before: Any) -> list[Any]:
-    """The ops of the body but the last; constants are moved before that other op.
+    """The ops of the body but the last; constants are moved before the op `before`.
 
-    There they are built once, not for each stream and step.
+    So they are built once, not for each stream and step.
     """
     ops = [op.operation for op in body(loop).operations][:-1]
     for op in ops:
@@ -68,7 +68,7 @@ def _step_of(op: Any, plan: dict[str, Any]) -> FragmentStep:
 
 
 def _unrolled(loop: Any, around: Any) -> list[FragmentStep]:
-    """Copies of the body of `loop`, one for each of its iterations, in its place.
+    """Copies of the body of `loop`, one for each of its iterations, before it.
 
     Constants come before the loop `around`.
     """
@@ -80,7 +80,7 @@ def _unrolled(loop: Any, around: Any) -> list[FragmentStep]:
     assert step is not None
     ops = _without_constants(loop, around)
     templates = [build.Template(op) for op in ops]
-    # The plans go before the copying: to take them of each copy would cost more.
+    # Plans are erased before ops are copied: to erase them of each copy costs more.
     plans = [alcop.take(op, alcop.PipelineAttr) or {} for op in ops]
     reads = [number for number, plan in enumerate(plans) if REGISTER in plan]
     yielded = terminator(loop).operands

@@ -1,4 +1,4 @@
-"""Give every pipelined shared buffer one slot per stage.
+"""Give every pipelined shared buffer one slot per stage (multi-buffering).
 
 Before:  %a = memref.alloc() : memref<128x32xf16, 3>
          scf.for %k ... { copy to %a ; use of %a } {alcop.pipeline = ...shared = 3...}
@@ -8,15 +8,17 @@ After:   %a = memref.alloc() : memref<3x128x32xf16, 3>
            copy to %av ; use of %av
            scf.yield %slot + 1 == 3 ? 0 : %slot + 1 }
 
-The slot is counted by compare and select, so that no division is made and any trip
-count is right. Views of the buffer become views of the slot; those made before the loop
-are made again in it. A workgroup attribution of a `gpu.func` is widened where it
-stands. The program computes the same as before; its loop is not yet pipelined.
+The ring counter is advanced by compare and select: this needs no division, and supports
+any trip count. Views of the buffer become views of the slot; those made before the loop
+are made again in it. A workgroup attribution of a `gpu.func` changes its type. The
+program computes the same as before; its loop is not pipelined yet.
 
-Upstream's `memref.multibuffer` is not used: it wants the buffer allocated in the loop
-or hoisted as it likes it, gives up when a view was hoisted, and divides.
+Upstream's `memref.multibuffer` is not used: it requires the buffer to be allocated in
+the loop, fails where a view was hoisted, and divides.
 
-Reads `alcop.pipeline` on loops and copies; decides nothing.
+Runs after alcop-plan-pipelines, whose decisions it carries out, and before
+alcop-expand-pipelines. Reads `alcop.pipeline` on loops and copies; writes and erases no
+attributes.
 """
 
 from __future__ import annotations
@@ -59,7 +61,7 @@ class MultiBuffer(Pass):
 
 
 def _has_slots(loop: Any, plan: dict[str, Any]) -> bool:
-    """Whether this pass ran on `loop` already: its copies fill slot after slot."""
+    """Whether the copies of `loop` fill slot after slot already."""
     _, arguments = backward_slice(_planned_targets(loop, plan[SHARED]), body(loop))
     numbers = [argument.arg_number - 1 for argument in arguments]
     return any(period(loop, n) == plan[SHARED] for n in numbers if n >= 0)
@@ -74,7 +76,7 @@ def _multi_buffer(loop: Any, slots: int) -> None:
 
 
 def _planned_targets(loop: Any, slots: int) -> list[Any]:
-    """What the planned copies of `loop` fill."""
+    """The targets of the planned copies of `loop`."""
     targets: list[Any] = []
     for op in body(loop).operations:
         plan = alcop.get(op, alcop.PipelineAttr)
@@ -93,7 +95,7 @@ def _planned_targets(loop: Any, slots: int) -> list[Any]:
 
 
 def _check_buffer(copy: Any, buffer: Any) -> None:
-    """Only what is allocated for the kernel, with known sizes, can be given slots."""
+    """PassError unless the buffer is the kernel's own, with a static shape."""
     if not memory.is_own_allocation(buffer) or not buffer.type.has_static_shape:
         raise PassError(
             copy,
@@ -103,7 +105,7 @@ def _check_buffer(copy: Any, buffer: Any) -> None:
 
 
 def _with_slot(loop: Any, slots: int) -> Any:
-    """`loop` with one more carried value, the slot; its body is moved, not copied."""
+    """`loop` with one more carried value, the ring counter; its body is moved."""
     block = body(loop)
     with loop.location, ir.InsertionPoint(loop):
         wider = scf.ForOp(*bounds(loop), [*init_args(loop), build.index(0)]).operation
@@ -125,7 +127,7 @@ def _with_slot(loop: Any, slots: int) -> Any:
 
 
 def _widen(buffer: Any, loop: Any, slot: Any, slots: int) -> None:
-    """Replace `buffer` by one with `slots` slots, in `loop` seen through `slot`."""
+    """Replace `buffer` by one with `slots` slots; `loop` uses a view of `slot`."""
     single = buffer.type
     wide_type = ir.MemRefType.get(
         [slots, *single.shape],
@@ -136,8 +138,8 @@ def _widen(buffer: Any, loop: Any, slot: Any, slots: int) -> None:
     wide = _wide_buffer(buffer, wide_type, loop)
     with loop.location, ir.InsertionPoint.at_block_begin(body(loop)):
         view = _slot_view(wide, slot, single.shape)
-    place = view.owner.operation
-    _rebind(uses, view, loop, place)
+    view_op = view.owner.operation
+    _rebind(uses, view, loop, view_op)
     if defining_op(buffer) is not None:
         buffer.owner.operation.erase()
 
@@ -148,14 +150,14 @@ def _wide_buffer(buffer: Any, wide_type: Any, loop: Any) -> Any:
         buffer.set_type(wide_type)
         return buffer
     alloc = owner.operation
-    # A buffer made anew in each iteration must outlive it now.
+    # A buffer that each iteration allocates must outlive the iteration now.
     before = loop if is_inside(alloc, loop) else alloc
     with alloc.location, ir.InsertionPoint(before):
         return memref.alloc(wide_type, [], [])
 
 
-def _rebind(uses: list[tuple[Any, int]], memref_: Any, loop: Any, place: Any) -> None:
-    """Let `uses` use `memref_`; views among them are made again, after `place`.
+def _rebind(uses: list[tuple[Any, int]], memref_: Any, loop: Any, view_op: Any) -> None:
+    """Let `uses` use `memref_`; views among them are built again, after `view_op`.
 
     A dealloc is dropped: all slots live until the kernel ends.
     """
@@ -163,29 +165,29 @@ def _rebind(uses: list[tuple[Any, int]], memref_: Any, loop: Any, place: Any) ->
         if op.name == "memref.dealloc":
             op.erase()
         elif op.name in memory.DERIVED_VIEWS:
-            _rebind_view(op, memref_, loop, place)
+            _rebind_view(op, memref_, loop, view_op)
         else:
             op.operands[number] = memref_
 
 
-def _rebind_view(view: Any, source: Any, loop: Any, place: Any) -> None:
+def _rebind_view(view: Any, source: Any, loop: Any, view_op: Any) -> None:
     old = view.results[0]
     uses = [(use.owner.operation, use.operand_number) for use in old.uses]
     operands = [source, *list(view.operands)[1:]]
     attributes = {name: view.attributes[name] for name in view.attributes}
     inside = is_inside(view, loop)
-    point = ir.InsertionPoint(view) if inside else ir.InsertionPoint.after(place)
+    point = ir.InsertionPoint(view) if inside else ir.InsertionPoint.after(view_op)
     with view.location, point:
         copy = ir.Operation.create(
             view.name, [_at_any_offset(old.type)], operands, attributes
         )
-    place = place if inside else copy
-    _rebind(uses, copy.results[0], loop, place)
+    view_op = view_op if inside else copy
+    _rebind(uses, copy.results[0], loop, view_op)
     view.erase()
 
 
 def _at_any_offset(kind: Any) -> Any:
-    """The memref type `kind`, its offset known only when the program runs."""
+    """The memref type `kind` with a dynamic offset."""
     strides, _ = kind.get_strides_and_offset()
     dynamic = ir.ShapedType.get_dynamic_stride_or_offset()
     return ir.MemRefType.get(
@@ -197,7 +199,7 @@ def _at_any_offset(kind: Any) -> Any:
 
 
 def _slot_view(wide: Any, slot: Any, shape: Sequence[int]) -> Any:
-    """The slot as a memref of the rank it had before."""
+    """The slot as a memref of the buffer's former rank."""
     rank = len(shape)
     plain = ir.MemRefType.get(
         list(shape), wide.type.element_type, memory_space=wide.type.memory_space

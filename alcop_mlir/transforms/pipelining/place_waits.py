@@ -1,19 +1,21 @@
-"""Turn the synchronisation of a pipeline into commit groups, waits and barriers.
+"""Lower the four primitives of a pipeline to commit groups, waits and barriers.
 
 Before:  alcop.consumer_release ; alcop.consumer_wait %old
          alcop.producer_acquire ; copies ; %new = alcop.producer_commit
 After:   nvgpu.device_async_wait %old {numGroups = 1} ; gpu.barrier
          copies ; %new = nvgpu.device_async_create_group
 
-The wait count is computed from the commit groups as they stand in the IR, foreign ones
-included: the number of groups committed after the one waited for, on the path that has
-fewest. The barrier of a wait makes the landed copies visible to all threads (each
-thread waits for its own copies only), and holds back those that go on to refill a slot.
-An acquire needs a barrier of its own only where none stands between the last release
-and it.
+The wait count is computed from the commit groups in the IR, foreign ones included: the
+number of groups committed after the one waited for, on the path with the fewest. The
+barrier of a wait makes the landed copies visible to all threads (each thread waits for
+its own copies only), and keeps threads from refilling a slot that others still read. An
+acquire needs a barrier of its own only where there is none between the last release and
+it.
 
-Stands after alcop-expand-pipelines, whose code it counts, and before the copies are
-distributed to threads: it does not look into them. Erases all four primitives.
+Runs after alcop-expand-pipelines, whose groups it counts, and before
+alcop-distribute-copies: it does not look into copies. Erases all four primitives; reads
+and writes no `alcop` attributes but `alcop.group`, which keeps the printed groups
+readable.
 """
 
 from __future__ import annotations
@@ -86,10 +88,10 @@ def _count(wait: Any) -> int:
 
 
 def _is_separated(acquire: Any) -> bool:
-    """Whether a barrier stands between the last release before `acquire` and it.
+    """Whether there is a barrier between the last release before `acquire` and it.
 
-    In a loop's block the last release may be that of the iteration before. Where a loop
-    is further out, its last iteration counts as not separated.
+    In a loop's block the last release may be that of the previous iteration. Where a
+    loop is further out, its previous iteration counts as not separated.
     """
     ops = [op.operation for op in acquire.block.operations]
     if is_loop(acquire.block.owner):
@@ -100,7 +102,7 @@ def _is_separated(acquire: Any) -> bool:
 
 
 def _is_in_loop(op: Any) -> bool:
-    """Whether something around `op`, in its kernel, may run it again."""
+    """Whether an op around `op`, in its kernel, may run it again."""
     parent = op.parent
     while parent is not None and not _runs_once(parent):
         if parent.operation.name not in ("scf.if", "scf.execute_region"):

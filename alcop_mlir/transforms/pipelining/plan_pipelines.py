@@ -5,16 +5,18 @@ After:   scf.for %k ... {
            memref.copy %tile, %a {alcop.pipeline = #alcop.pipeline<{shared = 3}>} ...
          } {alcop.pipeline = #alcop.pipeline<{shared = 3}>}
 
-The only pass that decides; the rules are in docs/architecture.md. A copy that breaks
-one is left as it is, correct and unpipelined, with a remark that says which rule, why,
-and what would help. `{carried = true}` on an inner loop says that its pipeline is
-filled once and runs on across the iterations of the pipelined loop around it.
+The only pass that decides; docs/architecture.md has the rules. A copy that breaks a
+rule is left unchanged, correct and unpipelined, with a remark that says which rule,
+why, and what would help. `{carried = true}` on an inner loop says that its pipeline is
+filled once and carried across the iterations of the pipelined loop around it.
 
-How many stages the option `stages` says, else `alcop.schedule` on the `gpu.launch`;
+The option `stages` says how many stages, else `alcop.schedule` on the `gpu.launch`;
 where there is neither, a loop gets as many shared stages as hide a copy's latency and
 fit (analysis/pipelining/stage_model.py), and two register stages.
 
-Erases `alcop.schedule`. Writes `alcop.pipeline`, which alcop-expand-pipelines erases.
+Runs after alcop-tile-to-blocks, canonicalize and cse, as it compares addresses and trip
+counts, and before alcop-multi-buffer. Erases `alcop.schedule`. Writes `alcop.pipeline`,
+which alcop-expand-pipelines erases.
 """
 
 from __future__ import annotations
@@ -44,7 +46,7 @@ class PlanPipelines(Pass):
 
     target: str = option(DEFAULT_TARGET, "GPU whose shared memory the slots must fit")
     stages: tuple[int, ...] = option((), "shared, register stages; default: see above")
-    assume_noalias_args: bool = option(False, "arrays given as arguments never overlap")
+    assume_noalias_args: bool = option(False, "memref arguments never overlap")
     tail: str = option("predicated", "at a loop's end: predicated, or wrap around")
     report: str = option("", "write what became of each candidate to this JSON file")
 
@@ -71,7 +73,7 @@ class PlanPipelines(Pass):
         for scope in kernels_in(op):
             plan = plan_kernel(scope, self._limits(scope))
             _write(plan)
-            _tell(plan)
+            _emit_remarks(plan)
             entries += _entries(plan)
         if self.report:
             _save(entries, Path(self.report))
@@ -110,7 +112,7 @@ def _write(plan: KernelPlan) -> None:
         alcop.put(loop, alcop.PipelineAttr, parameters)
 
 
-def _tell(plan: KernelPlan) -> None:
+def _emit_remarks(plan: KernelPlan) -> None:
     for rejected in plan.rejected:
         diagnostics.remark(rejected.op, str(rejected))
     for clamped in plan.clamped:
@@ -120,20 +122,20 @@ def _tell(plan: KernelPlan) -> None:
 def _entries(plan: KernelPlan) -> list[dict[str, Any]]:
     """One entry per candidate: what it is, and what became of it."""
     done = [
-        {**_place(copy.op), "level": p.level, "stages": p.stages, "pipelined": True}
+        {**_location(copy.op), "level": p.level, "stages": p.stages, "pipelined": True}
         | {"buffer": str(copy.buffer.type), "carried": p.carried}
         for p in plan.pipelines
         for copy in p.copies
     ]
-    left = [
-        {**_place(no.op), "level": no.level, "stages": 1, "pipelined": False}
+    rejected = [
+        {**_location(no.op), "level": no.level, "stages": 1, "pipelined": False}
         | {"rule": no.rule, "reason": no.reason, "remedy": no.remedy}
         for no in plan.rejected
     ]
-    return done + left
+    return done + rejected
 
 
-def _place(op: Any) -> dict[str, Any]:
+def _location(op: Any) -> dict[str, Any]:
     where = diagnostics.at(op.location, "remark", "")
     return {
         "function": _function_name(op),

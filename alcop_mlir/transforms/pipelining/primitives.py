@@ -1,7 +1,7 @@
-"""Builds the synchronisation primitives of a pipeline, at the current insertion point.
+"""Builders of the four primitives of a pipeline, at the current insertion point.
 
-By name: the constructors of ops that are defined in Python bind their arguments by
-inspection, which takes ten times as long.
+Ops are created by name: constructors of ops that are defined in Python bind their
+arguments by inspection, which takes ten times as long.
 """
 
 from __future__ import annotations
@@ -13,22 +13,22 @@ from alcop_mlir.dialects import alcop
 
 
 def acquire() -> None:
-    """The slot about to be filled is free."""
+    """The next slot may be filled."""
     ir.Operation.create(alcop.ProducerAcquireOp.OPERATION_NAME)
 
 
 def commit() -> Any:
-    """End the group of the copies issued so far; its token."""
+    """End the commit group of the copies issued so far; its token."""
     results = [alcop.group_type()]
     name = alcop.ProducerCommitOp.OPERATION_NAME
     return ir.Operation.create(name, results=results).results[0]
 
 
 def wait(group: Any) -> None:
-    """Wait until `group` landed, for all threads."""
+    """Wait until the copies of `group` have landed, for all threads."""
     ir.Operation.create(alcop.ConsumerWaitOp.OPERATION_NAME, operands=[group])
 
 
 def release() -> None:
-    """All reads of the current slot stand above."""
+    """All reads of the current slot are above."""
     ir.Operation.create(alcop.ConsumerReleaseOp.OPERATION_NAME)

@@ -1,4 +1,4 @@
-"""Make a buffer of its own of each typed view of a workgroup allocation of bytes.
+"""Replace typed views of a workgroup allocation of bytes by buffers of their own.
 
 Before:  %bytes = memref.alloc() : memref<8192xi8, #gpu.address_space<workgroup>>
          %a = memref.view %bytes[%c0][] : ... to memref<32x64xf16, ...>
@@ -6,14 +6,14 @@ Before:  %bytes = memref.alloc() : memref<8192xi8, #gpu.address_space<workgroup>
 After:   %a = memref.alloc() : memref<32x64xf16, ...>
          %b = memref.alloc() : memref<64x32xf16, ...>
 
-Flows that plan their shared memory by hand write it so, and a view of bytes cannot be
-one slot of several. Views of the same bytes by the same type become one buffer,
-wherever they are taken. An allocation is left alone, with a remark, where the bytes of
-two other views overlap, where a place or a size is not constant, or where anything but
-views uses it.
+Programs that plan their shared memory by hand have such views, and a view of bytes
+cannot become one slot of several. Views of the same bytes by the same type become one
+buffer, wherever they are. An allocation is left unchanged, with a remark, where the
+bytes of two other views overlap, where an offset or a size is not constant, or where
+any op but views uses it.
 
-Stands before alcop-plan-pipelines in pipelines of others; alcop-compile has no need of
-it. Reads and writes no attributes of ours.
+Runs before alcop-plan-pipelines in pipelines of others; alcop-compile does not need it.
+Reads and writes no `alcop` attributes.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ class SeparateViews(Pass):
 
 @dataclass(frozen=True)
 class _View:
-    """A view of the bytes from `first` on, up to `end`."""
+    """A view of the bytes from `first` to before `end`."""
 
     op: Any
     first: int
@@ -56,7 +56,7 @@ class _View:
 
     @property
     def kind(self) -> Any:
-        """The type by which it sees them."""
+        """The type of the view."""
         return self.op.results[0].type
 
 
@@ -71,7 +71,7 @@ def _byte_allocations(root: Any) -> list[Any]:
 
 
 def _views(alloc: Any) -> list[_View] | str:
-    """All views of the allocation, by place; or why they cannot be told apart."""
+    """All views of the allocation, by offset; or why they cannot be separated."""
     found = []
     for use in alloc.results[0].uses:
         op = use.owner.operation
@@ -81,7 +81,7 @@ def _views(alloc: Any) -> list[_View] | str:
             return f"'{op.name}' uses the bytes themselves"
         first, size = constant(op.operands[1]), size_in_bytes(op.results[0].type)
         if first is None or size is None:
-            return "a view's place or size is not constant"
+            return "a view's offset or size is not constant"
         found.append(_View(op, first, first + size))
     found.sort(key=lambda view: (view.first, view.end))
     for one, other in pairwise(found):

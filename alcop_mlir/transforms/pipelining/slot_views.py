@@ -1,12 +1,12 @@
-"""Gives accesses of a slot whose number is constant a view of that slot alone.
+"""Builder of views of single slots, for accesses whose slot number is constant.
 
 Before:  nvgpu.ldmatrix %buffer[%c2, %row, %column] : memref<3x128x64xf16, ...>
 After:   %slot = memref.view %memory[%offset_of_slot_2][] : memref<1x128x64xf16, ...>
          nvgpu.ldmatrix %slot[%c0, %row, %column]
 
-The place within a slot is then one value for all slots, and the slot a constant in the
-address of each instruction. LLVM would compute the two together, slot by slot, and hold
-a register for each.
+The offset within a slot is then one value for all slots, and the slot a constant in the
+address of each instruction. Otherwise LLVM would compute the sum of both for each slot,
+and keep it in a register for each.
 """
 
 from __future__ import annotations
@@ -31,9 +31,9 @@ _ACCESSES = {
 
 
 def view_slots(buffer: Any, memory: Any, offset: int) -> None:
-    """Replace what accesses of `buffer`, at `offset` bytes of `memory`, go through.
+    """Let accesses of `buffer`, at `offset` bytes of `memory`, use views of slots.
 
-    Built at the current insertion point, which stands before all of them.
+    The views are built at the current insertion point, before all accesses.
     """
     kind = buffer.type
     slots, *within = kind.shape
@@ -52,6 +52,6 @@ def view_slots(buffer: Any, memory: Any, offset: int) -> None:
         if slot is None:
             continue
         if slot not in views:
-            place = build.index(offset + slot * size)
-            views[slot] = memref.view(one, memory, place, []), build.index(0)
+            first = build.index(offset + slot * size)
+            views[slot] = memref.view(one, memory, first, []), build.index(0)
         access.operands[number], access.operands[number + 1] = views[slot]

@@ -15,14 +15,14 @@ from alcop_mlir.passes import build
 class Carried:
     """State of the streams between two iterations; changed as code is built.
 
-    compute, load, copy: carried values of each stream, of the tile that it is at (the
-        copy stream: of the tile that it issues next)
+    compute, load, copy: carried values of each stream, at its tile (copy stream: at the
+        tile that it copies next)
     copy_index, load_index: the loop's index of that tile, where the streams wrap around
         at its end; else empty, as it is the loop's own index and a constant
     groups:    tokens of the commit groups that were not waited for, oldest first
-    fragments: per step, the fragments that were loaded and not used, oldest first
-    loading:   what was built of the addresses of the load stream's tile, in this block;
-        no state, and carried nowhere
+    fragments: per step, the prefetched fragments that were not used yet, oldest first
+    loading:   addresses of the load stream's tile that were built in this block; not
+        carried
     """
 
     compute: list[Any]
@@ -49,10 +49,10 @@ class Carried:
 
     def like(self, values: list[Any]) -> Carried:
         """`values`, laid out as this state is."""
-        rest = iter(values)
+        remaining = iter(values)
 
         def take(like: list[Any]) -> list[Any]:
-            return [next(rest) for _ in like]
+            return [next(remaining) for _ in like]
 
         return Carried(
             compute=take(self.compute),
@@ -66,7 +66,7 @@ class Carried:
 
 
 class ValueTemplate:
-    """How `values` of a loop's `block` are computed: built anew for each tile."""
+    """The ops that compute `values` of a loop's `block`, to be copied for each tile."""
 
     def __init__(self, block: Any, values: Sequence[Any]):
         ops, _ = backward_slice(values, block)
@@ -76,7 +76,7 @@ class ValueTemplate:
     def build(self, mapping: dict[Any, Any]) -> list[Any]:
         """The values under `mapping` of the block's arguments.
 
-        `mapping` learns what was built: with it no op is built a second time.
+        Results are added to `mapping`, so that no op is built twice with it.
         """
         for template in self.templates:
             if template.result not in mapping:

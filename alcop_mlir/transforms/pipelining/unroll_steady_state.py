@@ -1,17 +1,18 @@
-"""Unroll the steady state by its slots, and fragment loops whole.
+"""Unroll the steady state by its slots, and loops over fragments completely.
 
 Before:  scf.for %k = 0 to 864 step 32 iter_args(%slot = 0) {
            use slot %slot ; yield %slot + 1 == 3 ? 0 : %slot + 1 } {alcop.unroll = 3}
 After:   scf.for %k = 0 to 864 step 96 {
            use slot 0 ; use slot 1 ; use slot 2 }
 
-With the slots constant every shared-memory address is a base register and an immediate
-offset. A loop that is marked with its own trip count is unrolled whole, and so is an
-unmarked innermost loop over fragments: neither LLVM nor ptxas unrolls those. Upstream's
-`transform.loop.unroll` is not used, as it keeps the slots as carried values.
+With constant slots every shared-memory address is a base register and an immediate
+offset. A loop that is marked with its own trip count is unrolled completely, and so is
+an unmarked innermost loop over fragments: neither LLVM nor ptxas unrolls those.
+Upstream's `transform.loop.unroll` is not used, as it keeps the slots as carried values.
 
-Reads and erases `alcop.unroll`, which promises that the trip count is a multiple of it.
-Stands after the lowering to mma: it copies what that made once.
+Runs after alcop-lower-mma and alcop-swizzle-shared, so that these work on one copy of
+the body. Reads and erases `alcop.unroll`, which promises that the trip count is a
+multiple of it.
 """
 
 from __future__ import annotations
@@ -35,7 +36,7 @@ from alcop_mlir.passes import build
 from alcop_mlir.passes.base import Pass
 
 UNROLL = "alcop.unroll"
-MAX_FRAGMENT_STEPS = 16  # as analysis.plan.MAX_CARRIED_STEPS
+MAX_FRAGMENT_STEPS = 16  # as MAX_CARRIED_STEPS of the plan
 _FRAGMENT_OPS = ("nvgpu.mma.sync", "nvgpu.ldmatrix")
 
 
@@ -45,7 +46,7 @@ class UnrollSteadyState(Pass):
     anchor = "any"
 
     def run(self, op: Any) -> None:
-        # Inner loops first: an outer one copies them as they then are.
+        # Inner loops first: an outer loop is unrolled with its inner loops.
         for loop in reversed(loops_in(op)):
             factor = _factor(loop)
             if factor is None:
@@ -58,7 +59,7 @@ class UnrollSteadyState(Pass):
 
 
 def _factor(loop: Any) -> int | None:
-    """By how much `loop` is unrolled; None for not at all."""
+    """By how much `loop` is unrolled; None if it is not."""
     trips = trip_count(loop)
     if UNROLL in loop.attributes:
         factor = loop.attributes[UNROLL].value
@@ -95,7 +96,7 @@ def _unroll_whole(loop: Any, trips: int) -> None:
 def _unroll_by(loop: Any, factor: int) -> None:
     lower, upper, step = bounds(loop)
     start = init_args(loop)
-    # A counter that comes round within one unrolled iteration is constant there.
+    # A counter whose period divides the unroll factor is constant in each copy.
     counters = {
         number: counter
         for number, counter in _counters(loop).items()
@@ -118,7 +119,7 @@ def _unroll_by(loop: Any, factor: int) -> None:
 
 @dataclass(frozen=True)
 class _Counter:
-    """A carried value that counts 0 .. period-1 from `start`, round and round."""
+    """A ring counter: a carried value that counts from `start` modulo `period`."""
 
     start: int
     period: int
@@ -127,16 +128,16 @@ class _Counter:
 def _counters(loop: Any) -> dict[int, _Counter]:
     found = {}
     for number, init in enumerate(init_args(loop)):
-        start, around = constant(init), period(loop, number)
-        if start is not None and around is not None and 0 <= start < around:
-            found[number] = _Counter(start, around)
+        start, slots = constant(init), period(loop, number)
+        if start is not None and slots is not None and 0 <= start < slots:
+            found[number] = _Counter(start, slots)
     return found
 
 
 def _slots(
     counters: dict[int, _Counter], values: list[Any], iteration: int
 ) -> list[Any]:
-    """`values` with the counters as the constants they are in that iteration."""
+    """`values` with the counters as constants, their values in that iteration."""
     return [
         build.index((counters[n].start + iteration) % counters[n].period)
         if n in counters

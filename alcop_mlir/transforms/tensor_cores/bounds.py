@@ -1,12 +1,11 @@
-"""Keeps accesses of a memref within its bounds: `guarded` puts conditions around them.
+"""Builder of bounds checks: `guarded` puts conditions around accesses of a memref.
 
 Before:  vector.store %v, %C[%row, %col] : vector<4xf32>
 After:   scf.if %row < M && %col + 3 < N { vector.store ... }
          else { an scf.if and a memref.store for each element }
 
-The else is left out where N is surely a multiple of 4.
-
-Loads give the padding where they are out of bounds.
+There is no else branch where N is known to be a multiple of 4. Loads give the padding
+where they are out of bounds.
 """
 
 from __future__ import annotations
@@ -27,54 +26,56 @@ _ACCESSES = {"memref.load": 0, "vector.load": 0, "memref.store": 1, "vector.stor
 
 @dataclass(frozen=True)
 class Bounds:
-    """How far `array` reaches.
+    """The bounds of `buffer`.
 
-    sizes:   of the dimensions that accesses may leave, outer ones first
-    padding: what is loaded from outside, a scalar
+    sizes:   of the dimensions that accesses may exceed, outer ones first
+    padding: the scalar that is loaded from outside
     """
 
-    array: Any
+    buffer: Any
     sizes: dict[int, Any]
     padding: Any | None = None
 
     @property
     def columns(self) -> Any | None:
-        """Size of the last dimension; None where all of it is inside."""
-        return self.sizes.get(self.array.type.rank - 1)
+        """Size of the last dimension; None where accesses are inside of it."""
+        return self.sizes.get(self.buffer.type.rank - 1)
 
     def outer(self) -> list[tuple[int, Any]]:
         """The other dimensions, with their sizes."""
-        last = self.array.type.rank - 1
+        last = self.buffer.type.rank - 1
         return [(dim, size) for dim, size in self.sizes.items() if dim != last]
 
 
 def bounds(
-    array: Any,
+    buffer: Any,
     dims: Sequence[int | None],
     in_bounds: Sequence[bool],
     padding: Any = None,
 ) -> Bounds:
-    """Those of a transfer along `dims` with the attribute `in_bounds`; builds sizes."""
-    left = [
+    """The bounds of a transfer along `dims`, by its attribute `in_bounds`."""
+    exceeded = [
         dim
         for dim, inside in zip(dims, in_bounds, strict=True)
         if dim is not None and not inside
     ]
-    return Bounds(array, {dim: _size(array, dim) for dim in sorted(left)}, padding)
+    return Bounds(
+        buffer, {dim: _size(buffer, dim) for dim in sorted(exceeded)}, padding
+    )
 
 
 @contextmanager
-def guarded(place: Any, limits: Bounds) -> Iterator[None]:
-    """Put conditions around the accesses of the array that are built before `place`."""
-    block = place.operation.block
-    first = _number_of(place)
+def guarded(op: Any, limits: Bounds) -> Iterator[None]:
+    """Put conditions around the accesses of the buffer that are built before `op`."""
+    block = op.operation.block
+    first = _number_of(op)
     yield
     if not limits.sizes:
         return
-    for op in list(block.operations)[first : _number_of(place)]:
-        operation = op.operation
+    for built in list(block.operations)[first : _number_of(op)]:
+        operation = built.operation
         number = _ACCESSES.get(operation.name)
-        if number is None or operation.operands[number] != limits.array:
+        if number is None or operation.operands[number] != limits.buffer:
             continue
         with operation.location, ir.InsertionPoint(operation):
             _guard(operation, list(operation.operands)[number + 1 :], limits)
@@ -114,8 +115,8 @@ def _guard(op: Any, indices: list[Any], limits: Bounds) -> None:
 
 
 def _may_be_cut(limits: Bounds, column: Any, count: int) -> bool:
-    """Whether an access may be inside in part."""
-    known = extent_divisor(limits.array, limits.array.type.rank - 1)
+    """Whether an access may be partly inside."""
+    known = extent_divisor(limits.buffer, limits.buffer.type.rank - 1)
     return bool(known % count or divisor(column) % count)
 
 
@@ -125,23 +126,23 @@ def _elementwise(op: Any, indices: list[Any], inside: Any, limits: Bounds) -> li
     kind = (op.results[0] if is_load else op.operands[0]).type
     found = []
     for number in range(kind.shape[0]):
-        place = [*indices[:-1], build.plus(indices[-1], number)]
-        there = _both(inside, build.less(place[-1], limits.columns))
+        at = [*indices[:-1], build.plus(indices[-1], number)]
+        is_inside = _both(inside, build.less(at[-1], limits.columns))
         if is_load:
             found += _choose(
-                there,
+                is_inside,
                 [kind.element_type],
-                lambda place=place: [memref.load(limits.array, place)],
+                lambda at=at: [memref.load(limits.buffer, at)],
                 lambda: [limits.padding],
             )
             continue
         element = vector.extract(op.operands[0], [], [number])
 
-        def store(element: Any = element, place: list[Any] = place) -> list[Any]:
-            memref.store(element, limits.array, place)
+        def store(element: Any = element, at: list[Any] = at) -> list[Any]:
+            memref.store(element, limits.buffer, at)
             return []
 
-        _choose(there, [], store, list)
+        _choose(is_inside, [], store, list)
     return [vector.from_elements(kind, found)] if is_load else []
 
 
@@ -168,8 +169,8 @@ def _both(one: Any | None, other: Any) -> Any:
     return other if one is None else arith.andi(one, other)
 
 
-def _size(array: Any, number: int) -> Any:
-    size = extent(array, number)
+def _size(buffer: Any, number: int) -> Any:
+    size = extent(buffer, number)
     if size is None:
-        return memref.dim(array, build.index(number))
+        return memref.dim(buffer, build.index(number))
     return build.index(size) if isinstance(size, int) else size

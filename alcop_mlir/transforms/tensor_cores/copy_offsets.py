@@ -1,4 +1,4 @@
-"""Builders of where the chunks begin that a thread copies of a tile."""
+"""Builders of the offsets of the chunks that a thread copies of a tile."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ WAVE_BYTES = SHARED_BANKS * SHARED_BANK_BYTES  # shared memory written at once
 
 @dataclass(frozen=True)
 class Index:
-    """Where a chunk begins along one dimension: `base` plus a number.
+    """Offset of a chunk along one dimension: `base` plus the constant `shift`.
 
-    What is compared with it is shifted instead: bases are the same in many rounds, and
-    an index that only addresses shared memory becomes part of the instruction.
+    Comparisons shift the other side instead: many rounds share a base, and a constant
+    in an index of shared memory becomes part of the instruction.
     """
 
     base: Any
@@ -28,20 +28,20 @@ class Index:
     value: Any
 
     def below(self, limit: Any) -> Any:
-        """`limit`, as seen from the base."""
+        """`limit` minus the shift, to compare the base with."""
         return build.plus(limit, -self.shift)
 
-    def held(self, last: Any) -> Any:
-        """The index, or `last` where it is beyond that."""
+    def clamped(self, last: Any) -> Any:
+        """The index, or `last` where it is greater."""
         return build.plus(arith.minsi(self.base, self.below(last)), self.shift)
 
 
 @dataclass(frozen=True)
 class ChunkOffsets:
-    """Where a thread's chunks begin, per round; whether it has one in the last."""
+    """Offsets of a thread's chunks by round; whether it has one in the last round."""
 
     indices: tuple[tuple[Index, ...], ...]
-    has_last: Any | None  # None: every thread has
+    has_last: Any | None  # None: every thread has one
 
     @property
     def full(self) -> int:
@@ -50,7 +50,7 @@ class ChunkOffsets:
 
 
 def chunk_offsets(block: ThreadBlock, distribution: Distribution) -> ChunkOffsets:
-    """Built where the kernel begins, so that all copies of a shape share them."""
+    """Built at the start of the kernel, so that all copies of a shape share them."""
     with ir.InsertionPoint.at_block_begin(block.body):
         thread = gpu.thread_id(gpu.Dimension.x, upper_bound=distribution.threads)
         indices = tuple(_rounds(thread, distribution))
@@ -63,8 +63,9 @@ def chunk_offsets(block: ThreadBlock, distribution: Distribution) -> ChunkOffset
 def step_between(
     one: Sequence[tuple[Index, ...]], other: Sequence[tuple[Index, ...]]
 ) -> list[int] | None:
-    """By how much each round of `other` is further on than that of `one`; None where
-    that is not the same number in all of them.
+    """The distance of each round of `other` from that of `one`.
+
+    None where it is not the same in all rounds.
     """
     steps = {
         tuple(
@@ -77,22 +78,22 @@ def step_between(
     return None if None in step else [by for by in step if by is not None]
 
 
-def further_on(
-    places: Sequence[tuple[Index, ...]], number: Any, step: Sequence[int]
+def advanced(
+    offsets: Sequence[tuple[Index, ...]], number: Any, step: Sequence[int]
 ) -> list[tuple[Index, ...]]:
-    """`places` moved by `number`, a value, times `step`."""
+    """`offsets` moved by `number`, a value, times `step`."""
     by = [build.mul(number, build.index(one)) if one else None for one in step]
     return [
         tuple(
             index if way is None else _shifted(build.add(index.base, way), index.shift)
             for index, way in zip(indices, by, strict=True)
         )
-        for indices in places
+        for indices in offsets
     ]
 
 
 def _rounds(thread: Any, distribution: Distribution) -> Iterator[tuple[Index, ...]]:
-    """Indices of the first element of the thread's chunk in each round."""
+    """Indices of the first element of the thread's chunk, for each round."""
     if distribution.across:
         return _narrow_rounds(thread, distribution)
     is_even = distribution.threads % distribution.chunks_per_row == 0
@@ -106,8 +107,8 @@ def _even_rounds(
 ) -> Iterator[tuple[Index, ...]]:
     """Rounds differ by whole rows: one base, and constants."""
     per_row = distribution.chunks_per_row
-    row, place = _divide(thread, per_row), _remainder(thread, per_row)
-    column = _shifted(_times(place, distribution.elements), 0)
+    row, chunk_in_row = _divide(thread, per_row), _remainder(thread, per_row)
+    column = _shifted(_times(chunk_in_row, distribution.elements), 0)
     for number in range(distribution.rounds):
         yield _shifted(row, number * (distribution.threads // per_row)), column
 
@@ -118,9 +119,9 @@ def _uneven_rounds(
     per_row, threads = distribution.chunks_per_row, distribution.threads
     for number in range(distribution.rounds):
         chunk = build.plus(thread, number * threads)
-        row, place = _divide(chunk, per_row), _remainder(chunk, per_row)
+        row, chunk_in_row = _divide(chunk, per_row), _remainder(chunk, per_row)
         indices = _row_indices(row, distribution.shape[:-1])
-        indices.append(_times(place, distribution.elements))
+        indices.append(_times(chunk_in_row, distribution.elements))
         yield tuple(_shifted(index, 0) for index in indices)
 
 
@@ -131,7 +132,7 @@ def _narrow_rounds(
     across = distribution.across
     row = _divide(thread, across)
     if across * distribution.bytes < WAVE_BYTES:
-        # Neighbouring groups of lanes take rows four apart; see analysis.distribution.
+        # Neighbouring groups of lanes copy rows four apart; see analysis.layout.
         eighth = _remainder(row, 8)
         row = build.add(
             build.add(_times(_divide(row, 8), 8), _times(_remainder(eighth, 2), 4)),
@@ -160,11 +161,11 @@ def _row_indices(row: Any, extents: Sequence[int]) -> list[Any]:
     return indices[::-1]
 
 
-# Arithmetic on indices; what changes nothing builds nothing.
+# Arithmetic on indices; neutral operands build no op.
 
 
-def _times(value: Any, factor: int) -> Any:
-    return build.mul(value, build.index(factor)) if factor != 1 else value
+def _times(value: Any, number: int) -> Any:
+    return build.mul(value, build.index(number)) if number != 1 else value
 
 
 def _divide(value: Any, divisor: int) -> Any:

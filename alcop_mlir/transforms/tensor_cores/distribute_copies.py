@@ -1,23 +1,24 @@
-"""Spread the copies of tiles over the threads of their block.
+"""Distribute the copies of tiles to the threads of their block.
 
 Before:  "alcop.async_copy"(%tile, %slot)         memref.copy %tile, %buffer
 After:   %row = thread / 4, %col = thread % 4 * 8   (once, where the kernel begins)
          nvgpu.device_async_copy %tile[%row, %col], %slot[%row, %col], 8 {bypassL1}
                                                   %v = vector.load %tile[%row, %col]
-         ... one per 16 bytes of the thread       vector.store %v, %buffer[%row, %col]
+         ... one per chunk of the thread          vector.store %v, %buffer[%row, %col]
 
-Both copies are done once by the whole block, so what orders them against the reads of
-other threads (waits, barriers) must already stand. An access is 16 bytes wide where
-rows, strides and offsets are known to allow it, else the widest that they allow; an
-async_copy below 4 bytes becomes plain loads and stores, which land before any wait.
-A source that may be smaller than the tile is read only where it reaches: the number of
-elements that an asynchronous copy reads is then a value (PTX fills up with zero), a
-plain load stands under a condition.
-Copies that are not between global and workgroup memory are left, with a remark; copies
-of a thread of its own (nvgpu, vector) are none of this pass's business.
+Both copies are done once by the whole block, so that the waits and barriers that order
+them against the reads of other threads must exist already. A chunk is 16 bytes long
+where rows, strides and offsets are known to allow it, else as long as they allow; an
+async_copy of chunks below 4 bytes becomes plain loads and stores, which land before any
+wait. A source that may be smaller than the tile is read within its bounds only: the
+number of elements that an asynchronous copy reads is then a value (PTX fills up with
+zero), a plain load is under a condition. Copies that are not between global and
+workgroup memory are left unchanged, with a remark; copies of single threads (nvgpu,
+vector) are left unchanged.
 
-Reads, writes and erases no attribute. Stands after alcop-place-waits, which counts
-copies by tile, and before alcop-swizzle-shared, which needs to see each access.
+Runs after alcop-place-waits, which counts the copies of tiles, and before
+alcop-swizzle-shared, which permutes each access. Reads, writes and erases no
+attributes.
 """
 
 from __future__ import annotations
@@ -51,8 +52,8 @@ from alcop_mlir.target import CP_ASYNC_BYPASS_L1_BYTES
 from alcop_mlir.transforms.tensor_cores.copy_offsets import (
     ChunkOffsets,
     Index,
+    advanced,
     chunk_offsets,
-    further_on,
     step_between,
 )
 
@@ -66,21 +67,21 @@ class DistributeCopies(Pass):
 
     def run(self, op: Any) -> None:
         work = _collect(op)
-        places: dict[tuple[ThreadBlock, Distribution], ChunkOffsets] = {}
+        offsets: dict[tuple[ThreadBlock, Distribution], ChunkOffsets] = {}
         for item in work:
             key = (item.block, item.distribution)
-            if key not in places:
+            if key not in offsets:
                 with item.copy.location:
-                    places[key] = chunk_offsets(item.block, item.distribution)
+                    offsets[key] = chunk_offsets(item.block, item.distribution)
         for item in work:
             with item.copy.location, ir.InsertionPoint(item.copy):
-                _spread(item, places[item.block, item.distribution])
+                _distribute(item, offsets[item.block, item.distribution])
             item.copy.erase()
 
 
 @dataclass(frozen=True)
 class _Work:
-    """A copy to spread."""
+    """A copy to distribute."""
 
     copy: Any
     block: ThreadBlock
@@ -88,7 +89,7 @@ class _Work:
 
 
 def _collect(root: Any) -> list[_Work]:
-    """The copies to spread; PassError where a promise cannot be kept."""
+    """The copies to distribute; PassError at one that cannot be."""
     found: list[_Work] = []
     for copy in _copies(root):
         block = enclosing(copy)
@@ -96,7 +97,11 @@ def _collect(root: Any) -> list[_Work]:
             if copy.name == ASYNC_COPY:
                 raise PassError(copy, "copy outside a kernel, expected a gpu.launch")
         elif copy.name in PLAIN_COPIES and not crosses_memories(copy):
-            remark(copy, "copy left as it is: not between global and workgroup memory")
+            remark(
+                copy,
+                f"'{copy.name}' is left unchanged: "
+                "it is not between global and workgroup memory",
+            )
         else:
             found.append(_Work(copy, block, _distribution(copy, block)))
     return found
@@ -109,17 +114,17 @@ def _copies(root: Any) -> list[Any]:
 def _distribution(copy: Any, block: ThreadBlock) -> Distribution:
     answer = distribute(copy, block)
     if isinstance(answer, Rejected):
-        raise PassError(copy, f"cannot spread the copy over threads: {answer.reason}")
+        raise PassError(copy, f"cannot distribute the copy to threads: {answer.reason}")
     return answer
 
 
-def _spread(item: _Work, places: ChunkOffsets) -> None:
-    """The accesses of one thread, where the copy stood."""
+def _distribute(item: _Work, offsets: ChunkOffsets) -> None:
+    """Build the accesses of one thread, before the copy."""
     if not is_asynchronous(item.copy, item.distribution):
-        _copy_plainly(item, places)
+        _copy_plainly(item, offsets)
         return
-    for number in range(len(places.indices)):
-        _in_round(number, places, lambda indices: _copy_asynchronously(item, indices))
+    for number in range(len(offsets.indices)):
+        _in_round(number, offsets, lambda indices: _copy_asynchronously(item, indices))
 
 
 def _copy_asynchronously(item: _Work, indices: Sequence[Index]) -> None:
@@ -131,43 +136,45 @@ def _copy_asynchronously(item: _Work, indices: Sequence[Index]) -> None:
         source,
         _clamped(item, indices),
         chunk.elements,
-        srcElements=_elements_there(item, indices),
+        srcElements=_elements_inside(item, indices),
         bypassL1=chunk.bytes == CP_ASYNC_BYPASS_L1_BYTES,
     )
 
 
-def _elements_there(item: _Work, indices: Sequence[Index]) -> Any | None:
-    """How many elements of a chunk the source has; None for all of them."""
+def _elements_inside(item: _Work, indices: Sequence[Index]) -> Any | None:
+    """How many elements of a chunk are inside the source; None for all of them."""
     chunk = item.distribution
     if not chunk.parts:
-        there = _is_there(item, indices)
-        if there is None:
+        is_inside = _is_inside(item, indices)
+        if is_inside is None:
             return None
-        return arith.select(there, build.index(chunk.elements), build.index(0))
+        return arith.select(is_inside, build.index(chunk.elements), build.index(0))
     *_, column = indices
     size = _size(item.copy.operands[0], len(indices) - 1)
     left = arith.subi(column.below(size), column.base)
     count = arith.minsi(arith.maxsi(left, build.index(0)), build.index(chunk.elements))
-    there = _is_there(item, indices[:-1])
-    return count if there is None else arith.select(there, count, build.index(0))
+    is_inside = _is_inside(item, indices[:-1])
+    return (
+        count if is_inside is None else arith.select(is_inside, count, build.index(0))
+    )
 
 
-def _is_there(item: _Work, indices: Sequence[Index]) -> Any | None:
-    """Whether the source reaches to `indices`, its first ones; None for surely."""
+def _is_inside(item: _Work, indices: Sequence[Index]) -> Any | None:
+    """Whether the first `indices` are inside the source; None if known to be."""
     source, target = item.copy.operands
-    there = None
+    is_inside = None
     for number, index in enumerate(indices):
         if is_full(source, target, number) or _is_clamped(item, number):
             continue
         inside = build.less(index.base, index.below(_size(source, number)))
-        there = inside if there is None else arith.andi(there, inside)
-    return there
+        is_inside = inside if is_inside is None else arith.andi(is_inside, inside)
+    return is_inside
 
 
 def _is_clamped(item: _Work, number: int) -> bool:
-    """Whether the last of the source's rows is copied in place of those it lacks.
+    """Whether rows beyond the source are copied from its last row.
 
-    Where each row has an address of its own, no condition is then needed.
+    Where each row has an address of its own, this needs no condition.
     """
     source, target = item.copy.operands
     strides, _ = source.type.get_strides_and_offset()
@@ -179,10 +186,10 @@ def _is_clamped(item: _Work, number: int) -> bool:
 
 
 def _clamped(item: _Work, indices: Sequence[Index]) -> list[Any]:
-    """`indices` with those that must not be beyond the source's end held there."""
+    """The indices, clamped to the source's last row where that is copied instead."""
     source = item.copy.operands[0]
     return [
-        index.held(arith.subi(_size(source, number), build.index(1)))
+        index.clamped(arith.subi(_size(source, number), build.index(1)))
         if _is_clamped(item, number)
         else index.value
         for number, index in enumerate(indices)
@@ -196,11 +203,11 @@ def _size(source: Any, number: int) -> Any:
     return build.index(size) if isinstance(size, int) else size
 
 
-def _copy_plainly(item: _Work, places: ChunkOffsets) -> None:
-    """Loads before stores, a bounded number at a time: their latencies overlap."""
+def _copy_plainly(item: _Work, offsets: ChunkOffsets) -> None:
+    """Loads before stores, a bounded number at a time, so that latencies overlap."""
     batches = [
-        places.indices[first : min(first + LOADS_IN_FLIGHT, places.full)]
-        for first in range(0, places.full, LOADS_IN_FLIGHT)
+        offsets.indices[first : min(first + LOADS_IN_FLIGHT, offsets.full)]
+        for first in range(0, offsets.full, LOADS_IN_FLIGHT)
     ]
     step = _step_of_all(batches)
     if step is not None:
@@ -208,12 +215,12 @@ def _copy_plainly(item: _Work, places: ChunkOffsets) -> None:
     else:
         for batch in batches:
             _copy_batch(item, batch)
-    if places.has_last is not None:
-        _in_round(places.full, places, lambda indices: _copy_batch(item, [indices]))
+    if offsets.has_last is not None:
+        _in_round(offsets.full, offsets, lambda indices: _copy_batch(item, [indices]))
 
 
 def _step_of_all(batches: Sequence[Sequence[tuple[Index, ...]]]) -> list[int] | None:
-    """How far batches are apart, if there are several, all alike."""
+    """The distance between batches; None unless there are several of equal size."""
     if len(batches) < 2 or len(batches[0]) != len(batches[-1]):
         return None
     steps = [step_between(one, other) for one, other in pairwise(batches)]
@@ -223,11 +230,11 @@ def _step_of_all(batches: Sequence[Sequence[tuple[Index, ...]]]) -> list[int] | 
 def _copy_batches(
     item: _Work, batches: Sequence[Sequence[tuple[Index, ...]]], step: list[int]
 ) -> None:
-    """In a loop: all addresses computed ahead would not fit into registers."""
+    """Build the batches as a loop: registers cannot hold the addresses of all."""
     bounds = (build.index(0), build.index(len(batches)), build.index(1))
 
     def batch(number: Any, _: list[Any]) -> Sequence[Any]:
-        _copy_batch(item, further_on(batches[0], number, step))
+        _copy_batch(item, advanced(batches[0], number, step))
         return ()
 
     build.for_loop(bounds, [], batch)
@@ -240,14 +247,14 @@ def _copy_batch(item: _Work, batch: Sequence[Sequence[Index]]) -> None:
 
 
 def _in_round(
-    number: int, places: ChunkOffsets, access: Callable[[Sequence[Index]], None]
+    number: int, offsets: ChunkOffsets, access: Callable[[Sequence[Index]], None]
 ) -> None:
-    """`access` at the indices of a round, if the thread takes part in it."""
-    indices = places.indices[number]
-    if places.has_last is None or number + 1 < len(places.indices):
+    """Build `access` at the indices of a round, if the thread has a chunk in it."""
+    indices = offsets.indices[number]
+    if offsets.has_last is None or number + 1 < len(offsets.indices):
         access(indices)
         return
-    guard = scf.IfOp(places.has_last)
+    guard = scf.IfOp(offsets.has_last)
     with ir.InsertionPoint(guard.then_block):
         access(indices)
         scf.YieldOp([])
@@ -256,19 +263,19 @@ def _in_round(
 def _load(item: _Work, indices: Sequence[Index]) -> Any:
     source, chunk = without_casts(item.copy.operands[0]), item.distribution
     element = source.type.element_type
-    place = _clamped(item, indices)
+    at = _clamped(item, indices)
     is_scalar = chunk.elements == 1
     kind = element if is_scalar else ir.VectorType.get([chunk.elements], element)
 
     def load() -> Any:
         if is_scalar:
-            return memref.load(source, place)
-        return vector.load(kind, source, place, alignment=chunk.bytes)
+            return memref.load(source, at)
+        return vector.load(kind, source, at, alignment=chunk.bytes)
 
-    there = _is_there(item, indices)
-    if there is None:
+    is_inside = _is_inside(item, indices)
+    if is_inside is None:
         return load()
-    choice = scf.IfOp(there, [kind], has_else=True)
+    choice = scf.IfOp(is_inside, [kind], has_else=True)
     with ir.InsertionPoint(choice.then_block):
         scf.YieldOp([load()])
     with ir.InsertionPoint(choice.else_block):
@@ -291,8 +298,8 @@ def _zero_attribute(element: Any) -> Any:
 
 def _store(item: _Work, value: Any, indices: Sequence[Index]) -> None:
     target, chunk = without_casts(item.copy.operands[1]), item.distribution
-    place = [index.value for index in indices]
+    at = [index.value for index in indices]
     if chunk.elements == 1:
-        memref.store(value, target, place)
+        memref.store(value, target, at)
     else:
-        vector.store(value, target, place, alignment=chunk.bytes)
+        vector.store(value, target, at, alignment=chunk.bytes)

@@ -1,10 +1,11 @@
 """Builders that move accumulators of mma.sync between memory and the lanes of a warp.
 
-Lane numbers: `quad` is lane / 4, `place` is lane % 4. [PTX] "Matrix Fragments for mma":
-of an accumulator piece, a lane holds elements 2 * place and the next, in row `quad` and
-in row `quad` + 8. Where rows are interleaved, those are rows 2 * `quad` and the next of
-the matrix; where columns are, a lane's elements of two neighbouring pieces are columns
-4 * place to 4 * place + 3, the pieces in turn.
+Lane numbers: `quad` is lane / 4, `lane_in_quad` is lane % 4. [PTX] "Matrix Fragments
+for mma": of an accumulator piece, a lane holds elements 2 * `lane_in_quad` and the
+next, in row `quad` and in row `quad` + 8. Where rows are interleaved, those are rows
+2 * `quad` and the next of the matrix; where columns are, a lane's elements of two
+neighbouring pieces are columns 4 * `lane_in_quad` to 4 * `lane_in_quad` + 3, the pieces
+in turn.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ from alcop_mlir.passes import build
 from alcop_mlir.target import WARP_SIZE
 
 HALF = 8  # rows of an accumulator piece between those of one lane
-QUAD = 4  # lanes that hold a row of an accumulator piece together
+QUAD = 4  # lanes that a row of an accumulator piece is distributed to
 PIECE_COLUMNS = 8  # of an accumulator piece
 
 Indices = Sequence[Any]
@@ -28,16 +29,16 @@ Indices = Sequence[Any]
 
 @dataclass(frozen=True)
 class Pieces:
-    """The fragments of one matrix, row by row as its layout has rows."""
+    """The fragments of one matrix, row by row of its layout."""
 
     layout: FragmentLayout
     counts: dict[str, int]
     values: tuple[Any, ...]
 
-    def at(self, **place: int) -> Any:
-        """The fragment at a place, as in `at(m=0, k=1)`."""
+    def at(self, **piece: int) -> Any:
+        """The fragment of a piece, as in `at(m=0, k=1)`."""
         row, column = self.layout.dims
-        return self.values[place[row] * self.counts[column] + place[column]]
+        return self.values[piece[row] * self.counts[column] + piece[column]]
 
 
 def pieces(layout: FragmentLayout, kind: Any, values: Sequence[Any]) -> Pieces:
@@ -46,11 +47,11 @@ def pieces(layout: FragmentLayout, kind: Any, values: Sequence[Any]) -> Pieces:
 
 
 @dataclass(frozen=True)
-class Owner:
-    """A lane as an owner of accumulators held as `layout`; index values."""
+class AccumulatorLane:
+    """A lane's part of accumulators distributed as `layout`; index values."""
 
     quad: Any
-    place: Any
+    lane_in_quad: Any
     layout: FragmentLayout
 
     @property
@@ -66,25 +67,25 @@ class Owner:
 
     def pair(self) -> tuple[Any, Any]:
         """Row and column of its first element of a piece."""
-        return self.row(), build.mul(self.place, build.index(2))
+        return self.row(), build.mul(self.lane_in_quad, build.index(2))
 
     def four(self) -> tuple[Any, Any]:
         """Row and column of its first element where columns are interleaved."""
-        return self.row(), build.mul(self.place, build.index(4))
+        return self.row(), build.mul(self.lane_in_quad, build.index(4))
 
     def is_odd(self) -> Any:
-        """1 if `place` is odd, else 0."""
-        return arith.remui(self.place, build.index(2))
+        """1 if `lane_in_quad` is odd, else 0."""
+        return arith.remui(self.lane_in_quad, build.index(2))
 
     def is_upper(self) -> Any:
-        """1 if `place` is 2 or 3, else 0."""
-        return arith.divui(self.place, build.index(2))
+        """1 if `lane_in_quad` is 2 or 3, else 0."""
+        return arith.divui(self.lane_in_quad, build.index(2))
 
 
-def owner(threads: int, layout: FragmentLayout) -> Owner:
-    """Built where accumulators move: no register is held for it during the loops."""
+def accumulator_lane(threads: int, layout: FragmentLayout) -> AccumulatorLane:
+    """Built where accumulators are accessed, so that loops need no register for it."""
     number, quad = lane(threads), build.index(QUAD)
-    return Owner(arith.divui(number, quad), arith.remui(number, quad), layout)
+    return AccumulatorLane(arith.divui(number, quad), arith.remui(number, quad), layout)
 
 
 def lane(threads: int) -> Any:
@@ -95,10 +96,9 @@ def lane(threads: int) -> Any:
 
 @dataclass(frozen=True)
 class AccumulatorSource:
-    """Memory that accumulators are read from, where a vector's first element lies.
+    """Memory that accumulators are read from, and the indices of the first element.
 
-    dims: the dimension that rows, and that columns, run along; None where all of them
-          are the same
+    dims: the dimension of rows, and that of columns; None where they are broadcast
     """
 
     memory: Any
@@ -106,20 +106,20 @@ class AccumulatorSource:
     dims: tuple[int | None, int | None]
 
     def shifted(self, by: tuple[Any, Any]) -> AccumulatorSource:
-        """With values added to row and column."""
-        places = list(self.indices)
+        """The source with values added to row and column."""
+        indices = list(self.indices)
         for dim, value in zip(self.dims, by, strict=True):
             if dim is not None:
-                places[dim] = build.add(places[dim], value)
-        return AccumulatorSource(self.memory, places, self.dims)
+                indices[dim] = build.add(indices[dim], value)
+        return AccumulatorSource(self.memory, indices, self.dims)
 
     def at(self, row: int, column: int) -> list[Any]:
-        """The indices, with numbers added to row and column."""
-        places = list(self.indices)
+        """The indices, with constants added to row and column."""
+        indices = list(self.indices)
         for dim, number in zip(self.dims, (row, column), strict=True):
             if dim is not None:
-                places[dim] = build.plus(places[dim], number)
-        return places
+                indices[dim] = build.plus(indices[dim], number)
+        return indices
 
     def allows(self, elements: int) -> bool:
         """Whether so many columns can be loaded at once."""
@@ -131,12 +131,12 @@ def load_accumulators(
     source: AccumulatorSource, layout: FragmentLayout, kind: Any, threads: int
 ) -> Pieces:
     """Accumulator pieces, two or four neighbouring elements by each load."""
-    held = owner(threads, layout)
+    owner = accumulator_lane(threads, layout)
     lane_type = layout.lane_type(kind.element_type)
     if "n" in layout.interleaved:
-        loaded = _load_fours(source, kind, held)
+        loaded = _load_fours(source, kind, owner)
     else:
-        loaded = _load_pairs(source, kind, held)
+        loaded = _load_pairs(source, kind, owner)
     return pieces(
         layout,
         kind,
@@ -147,53 +147,57 @@ def load_accumulators(
 _Rows = tuple[list[Any], list[Any]]  # elements of the upper and of the lower row
 
 
-def _load_pairs(source: AccumulatorSource, kind: Any, held: Owner) -> list[_Rows]:
-    loads = _Loads(source.shifted(held.pair()), 2, source.allows(2))
+def _load_pairs(
+    source: AccumulatorSource, kind: Any, owner: AccumulatorLane
+) -> list[_Rows]:
+    loads = _Loads(source.shifted(owner.pair()), 2, source.allows(2))
     return [
-        (loads.row(row, column), loads.row(row + held.half, column))
-        for row, column in places(held.layout, kind)
+        (loads.row(row, column), loads.row(row + owner.half, column))
+        for row, column in piece_offsets(owner.layout, kind)
     ]
 
 
-def _load_fours(source: AccumulatorSource, kind: Any, held: Owner) -> list[_Rows]:
-    """Each load brings the elements of two pieces."""
-    loads = _Loads(source.shifted(held.four()), 4, source.allows(4))
+def _load_fours(
+    source: AccumulatorSource, kind: Any, owner: AccumulatorLane
+) -> list[_Rows]:
+    """Each load loads elements of two pieces."""
+    loads = _Loads(source.shifted(owner.four()), 4, source.allows(4))
     found: list[_Rows] = []
-    for row, column in places(held.layout, kind)[::2]:
-        up, down = loads.row(row, column), loads.row(row + held.half, column)
+    for row, column in piece_offsets(owner.layout, kind)[::2]:
+        up, down = loads.row(row, column), loads.row(row + owner.half, column)
         found += [(up[::2], down[::2]), (up[1::2], down[1::2])]
     return found
 
 
 @dataclass(frozen=True)
 class _Loads:
-    """Loads of `count` neighbours of a row, each made once: rows may be the same."""
+    """Loads of `count` neighbours of a row, built once: rows may be broadcast."""
 
-    corner: AccumulatorSource
+    source: AccumulatorSource
     count: int
     is_wide: bool
     made: dict[tuple[int, int], list[Any]] = field(default_factory=dict)
 
     def row(self, row: int, column: int) -> list[Any]:
         """The elements from there on."""
-        rows, columns = self.corner.dims
-        place = (0 if rows is None else row, 0 if columns is None else column)
-        if place not in self.made:
-            self.made[place] = self._load(*place)
-        return self.made[place]
+        rows, columns = self.source.dims
+        offset = (0 if rows is None else row, 0 if columns is None else column)
+        if offset not in self.made:
+            self.made[offset] = self._load(*offset)
+        return self.made[offset]
 
     def _load(self, row: int, column: int) -> list[Any]:
-        memory = self.corner.memory
-        if self.corner.dims[1] is None:
-            return [memref.load(memory, self.corner.at(row, column))] * self.count
+        memory = self.source.memory
+        if self.source.dims[1] is None:
+            return [memref.load(memory, self.source.at(row, column))] * self.count
         if not self.is_wide:
             return [
-                memref.load(memory, self.corner.at(row, column + number))
+                memref.load(memory, self.source.at(row, column + number))
                 for number in range(self.count)
             ]
         kind = ir.VectorType.get([self.count], memory.type.element_type)
         size = self.count * element_bytes(kind)
-        at = self.corner.at(row, column)
+        at = self.source.at(row, column)
         whole = vector.load(kind, memory, at, alignment=size)
         return [vector.extract(whole, [], [number]) for number in range(self.count)]
 
@@ -206,7 +210,7 @@ def allows(memory: Any, indices: Indices, elements: int) -> bool:
     return strides[-1] == 1 and address_alignment(memory, steps) % size == 0
 
 
-def places(layout: FragmentLayout, kind: Any) -> list[tuple[int, int]]:
+def piece_offsets(layout: FragmentLayout, kind: Any) -> list[tuple[int, int]]:
     """The first row and column of each piece, row by row."""
     steps = zip(kind.shape, layout.piece, strict=True)
     rows, columns = (range(0, extent, step) for extent, step in steps)
@@ -220,6 +224,6 @@ def shifted(indices: Indices, by: tuple[Any, Any]) -> list[Any]:
 
 
 def moved(indices: Indices, rows: int, columns: int) -> list[Any]:
-    """`indices` with numbers added to the last two."""
+    """`indices` with constants added to the last two."""
     *outer, row, column = indices
     return [*outer, build.plus(row, rows), build.plus(column, columns)]

@@ -1,4 +1,4 @@
-"""Builders of conversions on fragments that the hardware does in a way of its own."""
+"""Builders of conversions of fragments for which the hardware has a faster way."""
 
 from __future__ import annotations
 
@@ -6,13 +6,13 @@ from typing import Any
 
 from alcop_mlir.bindings import arith, ir, nvvm, vector
 
-# A f16 from 1024 on has its last bit at 1: 0x6400 + n are the bits of 1024 + n.
+# The last bit of a f16 from 1024 on means 1: 0x6400 + n are the bits of 1024 + n.
 _HALF_OF_WHOLE = 0x6400
 _SIGN = 0x80
 
 
 def convert(op: Any, piece: Any) -> Any | None:
-    """What the conversion `op` makes of a fragment; None where any way will do."""
+    """The result of the conversion `op` on a fragment; None if not one of these."""
     if op.name == "arith.truncf" and _is(op.results[0], ir.FloatTF32Type):
         return _to_tf32(piece)
     is_byte = op.name == "arith.sitofp" and piece.type.element_type.width == 8
@@ -28,7 +28,7 @@ def _is(value: Any, element: type) -> bool:
 def _to_tf32(piece: Any) -> Any:
     """Each element rounded to nearest, ties away from zero: the only way on sm_80.
 
-    [PTX] cvt.rna.tf32.f32. mma.sync would take f32 as it is and cut its last bits off.
+    [PTX] cvt.rna.tf32.f32. mma.sync would read f32 and ignore its last bits.
     """
     f32, rounding = ir.F32Type.get(), ir.Attribute.parse("#nvvm.fp_rnd_mode<rna>")
     rounded = []
@@ -40,7 +40,7 @@ def _to_tf32(piece: Any) -> Any:
 
 
 def _byte_to_half(piece: Any) -> Any:
-    """By bits, and one subtraction for two elements; cvt does one in four cycles.
+    """By bits, and one subtraction of two elements; cvt takes four cycles for one.
 
     Flipping the sign of a byte n makes it n + 128; with 0x64 before it, it has the bits
     of 1024 + n + 128.

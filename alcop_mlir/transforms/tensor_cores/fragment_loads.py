@@ -31,27 +31,27 @@ from alcop_mlir.transforms.tensor_cores.fragment_access import (
     Pieces,
     lane,
     moved,
+    piece_offsets,
     pieces,
-    places,
     shifted,
 )
 from alcop_mlir.transforms.tensor_cores.pair_views import in_pairs
 
 _MATRICES = 4  # 8x8 matrices of an ldmatrix.x4; [PTX] ldmatrix
 _WHOLE = 2 * HALF  # rows of two matrices
-# prmt's selectors that take the first (second) bytes of four pairs, the pairs of the
-# first register before those of the second, and after them; [PTX] prmt
+# prmt's selectors of the first (second) bytes of four pairs, the pairs of the first
+# register before those of the second, and after them; [PTX] prmt
 _PART = ((0x6420, 0x2064), (0x7531, 0x3175))
 
-# The one that takes the first two bytes, and makes each the lower half of 16 bits.
+# The selector that makes each of the first two bytes the lower half of 16 bits.
 _SPREAD = 0x4140
 
 
 @dataclass
-class BaseOffsets:
-    """Where a lane points its loads: row and column from a piece's first.
+class LaneOffsets:
+    """Lane offsets of loads: row and column of a lane's element in a piece.
 
-    Built where the kernel begins, each when it is first needed: all loads share them.
+    Built at the start of the kernel, when first needed, so that all loads share them.
     """
 
     threads: int
@@ -59,7 +59,7 @@ class BaseOffsets:
     built: dict[str, Any] = field(default_factory=dict)
 
     def of(self, layout: FragmentLayout, way: str) -> tuple[Any, Any]:
-        """The corner of loads of `layout` done in that way."""
+        """The lane offset of loads of `layout` done in that way."""
         if way == BYTES and layout.paired:
             return self._matrices(layout, self._below, HALF)
         if way in (WORDS, BYTES):
@@ -67,8 +67,8 @@ class BaseOffsets:
         if way == PAIRS:
             return self._once("pairs", self._pairs)
         columns = LDMATRIX_ROW_BYTES // layout.bytes
-        # Matrices come in the order of the operand's words: the second is the one below
-        # the first, or the one beside it.
+        # Matrices are in the order of the operand's words: the second is below the
+        # first, or beside it.
         make = self._below if layout.dims in ("mk", "kn") else self._beside
         return self._matrices(layout, make, columns)
 
@@ -78,19 +78,19 @@ class BaseOffsets:
         make: Callable[[Any, int], tuple[Any, Any]],
         columns: int,
     ) -> tuple[Any, Any]:
-        """Rows of matrices of so many columns."""
+        """The offset of a row of matrices of so many columns."""
         name = f"{layout.is_along_k} {make.__name__} {columns}"
         return self._once(name, lambda at: make(at, columns), layout.is_along_k)
 
     def _of_words(self, layout: FragmentLayout, bundle: int) -> tuple[Any, Any]:
-        """In bundles of so many elements along k."""
+        """The offset of words, in bundles of so many elements along k."""
         elements, is_along_k = layout.word_elements // bundle, layout.is_along_k
         name = f"words {elements} {is_along_k}"
         k, other = self._once(name, lambda at: self._words(at, elements), is_along_k)
         return (other, k) if is_along_k else (k, other)
 
     def selectors(self) -> tuple[Any, Any]:
-        """What prmt takes to part pairs: for the first ones, for the second ones."""
+        """Selectors for prmt to separate pairs: first elements, second elements."""
         return self._once("selectors", self._selectors)
 
     def _once(
@@ -99,12 +99,12 @@ class BaseOffsets:
         make: Callable[[Any], tuple[Any, Any]],
         has_lane_register: bool = False,
     ) -> Any:
-        """By the lane's number from its own register, or from the thread's number.
+        """Build once, from the lane register, or from the thread's number.
 
         Which of the two matters to LLVM: it adds constants to rows by `or`, but where
-        the constant's bits are just those that were masked away before, it drops the
-        mask instead, and with it the common part of the addresses, at a register each.
-        Rows of a warp's part begin at bits of the thread's number, those along k at 0.
+        the constant's bits are those that were masked away before, it drops the mask
+        instead, so that addresses share no common part and need a register each. Rows
+        of a warp's tile begin at bits of the thread's number, those along k at 0.
         """
         if name not in self.built:
             with ir.InsertionPoint.at_block_begin(self.block):
@@ -132,14 +132,14 @@ class BaseOffsets:
 
     @staticmethod
     def _words(at: Any, elements: int) -> tuple[Any, Any]:
-        """Along k and across it: where a lane's first word of a piece begins."""
+        """Offsets along k and across it of a lane's first word of a piece."""
         quad = build.index(QUAD)
         word = build.mul(arith.remui(at, quad), build.index(elements))
         return word, arith.divui(at, quad)
 
     @staticmethod
     def _pairs(at: Any) -> tuple[Any, Any]:
-        """Two matrices share 16 rows, which a lane's word takes by fours.
+        """Two matrices share 16 rows; a lane's word holds four consecutive ones.
 
         The first has rows 0, 1, 4, 5, 10, 11, 14, 15 and the second the others: eight
         different ones modulo 8, as a swizzle by rows needs to be free of conflicts.
@@ -160,8 +160,8 @@ class BaseOffsets:
     def _selectors(at: Any) -> tuple[Any, Any]:
         """Lanes of the upper half of a quad get the matrices of `_pairs` swapped."""
         i32 = ir.IntegerType.get_signless(32)
-        place = arith.remui(at, build.index(QUAD))
-        swapped = arith.cmpi(arith.CmpIPredicate.uge, place, build.index(2))
+        lane_in_quad = arith.remui(at, build.index(QUAD))
+        swapped = arith.cmpi(arith.CmpIPredicate.uge, lane_in_quad, build.index(2))
         first, second = (
             arith.select(
                 swapped, arith.constant(i32, reverse), arith.constant(i32, order)
@@ -176,7 +176,7 @@ def load_operand(
     indices: Indices,
     layout: FragmentLayout,
     kind: Any,
-    corners: BaseOffsets,
+    lane_offsets: LaneOffsets,
 ) -> Pieces:
     """Pieces of a or b, all of one k before those of the next."""
     way = layout.way_from(source.type)
@@ -184,28 +184,28 @@ def load_operand(
         source, indices = in_pairs(source, indices)
     else:
         source = without_casts(source)
-    corner = shifted(indices, corners.of(layout, way))
+    first = shifted(indices, lane_offsets.of(layout, way))
     lane_type = layout.lane_type(kind.element_type)
     order = sorted(
-        places(layout, kind), key=lambda place: place[layout.dims.index("k")]
+        piece_offsets(layout, kind), key=lambda offset: offset[layout.dims.index("k")]
     )
 
     def piece(row: int, column: int) -> Any:
         if way in (PAIRS, BYTES):
-            at = moved(corner, row, column // 2)
+            at = moved(first, row, column // 2)
             if way == BYTES:
                 return _load_bytes(source, at, layout)
-            return _load_pairs(source, at, layout, lane_type, corners)
-        at = moved(corner, row, column)
+            return _load_pairs(source, at, layout, lane_type, lane_offsets)
+        at = moved(first, row, column)
         if way == WORDS:
             return _load_words(source, at, layout, lane_type)
         return _ldmatrix(lane_type, source, at, not layout.is_along_k)
 
     if way == BYTES and layout.paired:
-        loaded = _load_byte_pieces(source, corner, layout, order)
+        loaded = _load_byte_pieces(source, first, layout, order)
     else:
-        loaded = {place: piece(*place) for place in order}
-    return pieces(layout, kind, [loaded[place] for place in sorted(loaded)])
+        loaded = {offset: piece(*offset) for offset in order}
+    return pieces(layout, kind, [loaded[offset] for offset in sorted(loaded)])
 
 
 def load_along(
@@ -213,19 +213,19 @@ def load_along(
 ) -> Pieces:
     """Pieces of a or b that are the same along k, from one value per row or column."""
     between = 1 if layout.paired else HALF
-    first = arith.divui(lane(threads), build.index(QUAD))
+    quad = arith.divui(lane(threads), build.index(QUAD))
     if layout.paired:
-        first = build.mul(first, build.index(2))
-    corner = source.shifted((first, first))  # memory has no dimension along k
+        quad = build.mul(quad, build.index(2))
+    first = source.shifted((quad, quad))  # memory has no dimension along k
     order = (0, 1, 0, 1) if layout.role == "a" else (0, 0, 1, 1)
     lane_type = layout.lane_type(kind.element_type)
     loaded: dict[int, Any] = {}
     found = []
-    for place in places(layout, kind):
-        number = place[1 - layout.dims.index("k")]
+    for offset in piece_offsets(layout, kind):
+        number = offset[1 - layout.dims.index("k")]
         if number not in loaded:
             pair = [
-                memref.load(corner.memory, corner.at(row, row))
+                memref.load(first.memory, first.at(row, row))
                 for row in (number, number + between)
             ]
             elements = [pair[n] for n in order for _ in range(layout.word_elements)]
@@ -252,13 +252,13 @@ def _ldmatrix(kind: Any, source: Any, at: Indices, transpose: bool) -> Any:
 
 
 def _load_words(source: Any, at: Indices, layout: FragmentLayout, kind: Any) -> Any:
-    """Word by word, where ldmatrix does not bring elements to the lanes that they need.
+    """Load word by word, where ldmatrix does not distribute elements as needed.
 
-    It moves 16 bits and more along k as they are, and transposes no more than that.
+    It moves 16 bits or more along k unchanged, and transposes elements of 16 bits only.
     """
     count = layout.word_elements
     found: list[Any] = []
-    for k, other in _word_places(layout, count):
+    for k, other in _word_offsets(layout, count):
         if layout.is_along_k:
             found += _load_word(source, moved(at, other, k), count)
         else:
@@ -267,8 +267,8 @@ def _load_words(source: Any, at: Indices, layout: FragmentLayout, kind: Any) -> 
     return vector.from_elements(kind, found)
 
 
-def _word_places(layout: FragmentLayout, length: int) -> list[tuple[int, int]]:
-    """Where a lane's words lie from its first, along k and across it, in order.
+def _word_offsets(layout: FragmentLayout, length: int) -> list[tuple[int, int]]:
+    """Offsets of a lane's words from its first, along k and across it, in order.
 
     length: of a word along k
     """
@@ -279,20 +279,20 @@ def _word_places(layout: FragmentLayout, length: int) -> list[tuple[int, int]]:
 
 
 def _load_bytes(source: Any, at: Indices, layout: FragmentLayout) -> Any:
-    """Pairs of bytes along k, spread out: as 16 bits they are halves of a register."""
+    """Pairs of bytes along k, extended to 16 bits each: halves of a register."""
     i32 = ir.IntegerType.get_signless(32)
     spread, zero = arith.constant(i32, _SPREAD), arith.constant(i32, 0)
     words = [
         _permute(
             arith.extui(i32, memref.load(source, moved(at, other, k))), zero, spread
         )
-        for k, other in _word_places(layout, 1)
+        for k, other in _word_offsets(layout, 1)
     ]
     return _as_bytes(words)
 
 
 def _load_byte_pieces(
-    source: Any, corner: Indices, layout: FragmentLayout, order: list[tuple[int, int]]
+    source: Any, first: Indices, layout: FragmentLayout, order: list[tuple[int, int]]
 ) -> dict[tuple[int, int], Any]:
     """Pieces across k, two neighbours by one ldmatrix: it moves pairs of bytes.
 
@@ -306,10 +306,10 @@ def _load_byte_pieces(
         columns = [column for other, column in order if other == row]
         for number in range(0, len(columns), 2):
             both = columns[number : number + 2]
-            at = moved(corner, row, both[0] // 2)
+            at = moved(first, row, both[0] // 2)
             matrices = words(_pair_matrices(source, at, 2 * len(both)))
-            for place, column in enumerate(both):
-                low, high = matrices[2 * place : 2 * place + 2]
+            for piece, column in enumerate(both):
+                low, high = matrices[2 * piece : 2 * piece + 2]
                 eight = arith.constant(i32, 8)
                 second = [arith.shrui(word, eight) for word in (low, high)]
                 if layout.role == "a":
@@ -326,7 +326,7 @@ def _pair_matrices(source: Any, at: Indices, count: int) -> Any:
 
 
 def _as_bytes(words: list[Any]) -> Any:
-    """The first byte of each half of the words: LLVM keeps them where they are."""
+    """The first byte of each half of the words: LLVM leaves them in their registers."""
     i8, i16, i32 = (ir.IntegerType.get_signless(bits) for bits in (8, 16, 32))
     column = vector.from_elements(ir.VectorType.get([len(words), 1], i32), words)
     halves = vector.bitcast(ir.VectorType.get([len(words), 2], i16), column)
@@ -343,13 +343,17 @@ def _load_word(source: Any, at: Indices, elements: int) -> list[Any]:
 
 
 def _load_pairs(
-    source: Any, at: Indices, layout: FragmentLayout, kind: Any, corners: BaseOffsets
+    source: Any,
+    at: Indices,
+    layout: FragmentLayout,
+    kind: Any,
+    lane_offsets: LaneOffsets,
 ) -> Any:
     """Two matrices hold one half along k of the piece, the other two the other half."""
     i32 = ir.IntegerType.get_signless(32)
     first, second, third, fourth = words(_pair_matrices(source, at, _MATRICES))
-    upper = [_permute(first, second, by) for by in corners.selectors()]
-    lower = [_permute(third, fourth, by) for by in corners.selectors()]
+    upper = [_permute(first, second, by) for by in lane_offsets.selectors()]
+    lower = [_permute(third, fourth, by) for by in lane_offsets.selectors()]
     if layout.role == "a":
         order = [*upper, *lower]
     else:

@@ -9,18 +9,20 @@ from alcop_mlir.target import mma_shape
 from alcop_mlir.transforms.tensor_cores.fragment_loads import words
 
 
-def multiply(a: Any, b: Any, sums: Any) -> Any:
-    """`sums` plus the product of a piece of a and half a piece of b."""
+def multiply(a: Any, b: Any, accumulators: Any) -> Any:
+    """One mma.sync: a piece of a times half a piece of b, added to `accumulators`."""
     element = a.type.element_type
     if isinstance(element, ir.IntegerType):
-        return _multiply_bytes(a, b, sums)
+        return _multiply_bytes(a, b, accumulators)
     shape = mma_shape(element.width // 8)
     is_tf32 = True if isinstance(element, ir.F32Type) else None
-    return nvgpu.mma_sync(sums.type, a, b, sums, shape, tf32_enabled=is_tf32)
+    return nvgpu.mma_sync(
+        accumulators.type, a, b, accumulators, shape, tf32_enabled=is_tf32
+    )
 
 
 def halves(piece: Any) -> tuple[Any, Any]:
-    """The operands of two mma.sync, of neighbouring n, that a piece of b holds."""
+    """The operands of two mma.sync, of neighbouring n, in a piece of b."""
     rows, columns = piece.type.shape
     lane_type = ir.VectorType.get([rows // 2, columns], piece.type.element_type)
     first, second = (
@@ -32,23 +34,23 @@ def halves(piece: Any) -> tuple[Any, Any]:
     return first, second
 
 
-def _multiply_bytes(a: Any, b: Any, sums: Any) -> Any:
-    """Sums wrap around, as arith.addi does; nvgpu.mma.sync would make them saturate."""
+def _multiply_bytes(a: Any, b: Any, accumulators: Any) -> Any:
+    """Additions wrap around, as in arith.addi; those of nvgpu.mma.sync saturate."""
     i32 = ir.IntegerType.get_signless(32)
     result = ir.Type.parse("!llvm.struct<(i32, i32, i32, i32)>")
     m, n, k = mma_shape(1)
     signed = ir.Attribute.parse("#nvvm.mma_type<s8>")
-    product = nvvm.mma_sync(
+    updated = nvvm.mma_sync(
         result,
         ir.Attribute.parse(f"#nvvm.shape<m = {m}, n = {n}, k = {k}>"),
         ir.Attribute.parse("#nvvm.mma_layout<row>"),
         ir.Attribute.parse("#nvvm.mma_layout<col>"),
         words(a),
         words(b),
-        words(sums),
+        words(accumulators),
         int_overflow_behavior=ir.Attribute.parse("#nvvm.mma_int_overflow<wrapped>"),
         multiplicand_a_ptx_type=signed,
         multiplicand_b_ptx_type=signed,
     )
-    parts = [llvm.extractvalue(i32, product, [number]) for number in range(4)]
-    return vector.from_elements(sums.type, parts)
+    parts = [llvm.extractvalue(i32, updated, [number]) for number in range(4)]
+    return vector.from_elements(accumulators.type, parts)

@@ -1,4 +1,4 @@
-"""Turn vectors that a warp holds together into fragments that each lane holds.
+"""Lower vectors of a warp to fragments, distributed to its lanes, and mma.sync.
 
 Before:  %a = vector.transfer_read %tile[%m, %k] : vector<64x16xf16>
          %s = vector.contract %a, %b, %acc : vector<64x64xf32>
@@ -7,21 +7,22 @@ After:   %a0 = nvgpu.ldmatrix %tile[%m + lane ..., %k + ...] -> vector<4x2xf16>,
          %s0 = nvgpu.mma.sync(%a0, %b0, %acc0) -> vector<2x2xf32>, ...
          gpu.shuffle within quads, then vector.store of 16 bytes of one row
 
-Everything that carries such a vector (scf.for, scf.if, element-wise ops) carries its
-fragments instead; rounding to tf32 becomes cvt.rna. Vectors that no contraction needs
-are left alone. A contraction that mma.sync cannot compute (f16, bf16 and tf32 into f32,
-s8 into i32), or a vector used in a way that does not work on fragments, is an error: as
-code of one thread it would be right, but hopelessly slow. Memory may hold elements of
-another size than those that element-wise ops make of them to be multiplied. Buffers of
-bytes become views of bytes and of pairs, as ldmatrix transposes pairs only.
+Ops that carry such a vector (scf.for, scf.if, element-wise ops) carry its fragments
+instead; rounding to tf32 becomes cvt.rna. Vectors that no contraction needs are left
+unchanged. A contraction that mma.sync does not support (it supports f16, bf16 and tf32
+into f32, s8 into i32), or a vector that is used in an unsupported way, is an error:
+unchanged, as code of one thread, it would be right, but hopelessly slow. Memory may
+hold elements of another size than those that element-wise ops make of them to be
+multiplied. Buffers of bytes become views of bytes and of pairs, as ldmatrix transposes
+pairs only.
 
-Where rows of the output are not aligned, or begin within sectors, the warp passes them
-through shared memory, in place of tiles that are not used any more, and stores runs of
-a row. Such a buffer is marked `alcop.overlaid`, which alcop-outline-kernels reads.
+Where rows of the output are not aligned, or begin within sectors, the warp stores them
+through shared memory, in place of tiles that are not used any more, in runs of a row.
+Such a buffer is marked `alcop.overlaid`, which alcop-outline-kernels reads.
 
-Reads and erases no attribute; ops that are made anew keep theirs. Stands after
-the pipeline is expanded, which works on whole vectors, and before
-alcop-swizzle-shared, which needs to see each access.
+Runs after alcop-expand-pipelines, which works on whole vectors, and before
+alcop-swizzle-shared, which permutes each access. Reads and erases no attributes; ops
+that are built again keep theirs.
 """
 
 from __future__ import annotations
@@ -63,7 +64,7 @@ from alcop_mlir.transforms.tensor_cores.fragment_access import (
 )
 from alcop_mlir.transforms.tensor_cores.fragment_conversions import convert
 from alcop_mlir.transforms.tensor_cores.fragment_loads import (
-    BaseOffsets,
+    LaneOffsets,
     load_along,
     load_operand,
 )
@@ -81,11 +82,11 @@ class LowerMma(Pass):
             first = contractions[0]
             threads = _threads(block, first)
             fragments = find_fragments(contractions)
-            corners, stages = (
-                BaseOffsets(threads, block.body),
+            lane_offsets, stages = (
+                LaneOffsets(threads, block.body),
                 Stages(threads, block.body),
             )
-            lowering = _Lowering(fragments, threads, corners, stages)
+            lowering = _Lowering(fragments, threads, lane_offsets, stages)
             lowering.block(block.body)
             lowering.erase_replaced()
 
@@ -114,25 +115,25 @@ def _threads(block: ThreadBlock, op: Any) -> int:
 class _Lowering:
     """Rewrites a kernel from top to bottom; what is replaced stays until the end.
 
-    corners:  where lanes point their loads of operands
-    stages:   where stores that lanes cannot do well by themselves go through
-    held:     fragments of the values replaced so far
-    replaced: ops to erase, each after the ops that it takes operands from
+    lane_offsets: of the loads of operands
+    stages:       buffers for stores through shared memory
+    lowered:      fragments of the values replaced so far
+    replaced:     ops to erase, each after the ops that make its operands
     """
 
     fragments: Fragments
     threads: int
-    corners: BaseOffsets
+    lane_offsets: LaneOffsets
     stages: Stages
-    held: dict[Any, tuple[Any, ...]] = field(default_factory=dict)
+    lowered: dict[Any, tuple[Any, ...]] = field(default_factory=dict)
     replaced: list[Any] = field(default_factory=list)
 
     def block(self, block: Any) -> None:
-        """All ops of a block, in order."""
+        """Rewrite all ops of a block, in order."""
         for op in list(block.operations):
             operation = op.operation
             if operation.name == "scf.yield":
-                continue  # left to the op that it ends
+                continue  # rewritten with the op that it ends
             if self._concerns(operation):
                 with operation.location, ir.InsertionPoint(operation):
                     self._rewrite(operation)
@@ -189,7 +190,7 @@ class _Lowering:
             self._move(old.blocks[0], new.blocks[0], results)
 
     def _move(self, old: Any, new: Any, results: list[Any]) -> None:
-        """The ops of a block, rewritten; its end yields the fragments of `results`."""
+        """Move and rewrite the ops of a block; yield the fragments of `results`."""
         for op in list(old.operations):
             new.append(op.operation)
         self.block(new)
@@ -206,49 +207,51 @@ class _Lowering:
         if layout.role == "accumulator":
             limits = _bounds(op, source, padding=rest[source.type.rank])
             with guarded(op, limits):
-                place = AccumulatorSource(source, indices, transfer_dims(op))
-                held = load_accumulators(place, layout, kind, self.threads)
+                first = AccumulatorSource(source, indices, transfer_dims(op))
+                loaded = load_accumulators(first, layout, kind, self.threads)
         elif is_same_along_k(op, layout):
             limits = _bounds(op, source, padding=rest[source.type.rank])
             with guarded(op, limits):
-                place = AccumulatorSource(source, indices, transfer_dims(op))
-                held = load_along(place, layout, kind, self.threads)
+                first = AccumulatorSource(source, indices, transfer_dims(op))
+                loaded = load_along(first, layout, kind, self.threads)
         else:
-            held = load_operand(source, indices, layout, kind, self.corners)
-        self.held[result] = held.values
+            loaded = load_operand(source, indices, layout, kind, self.lane_offsets)
+        self.lowered[result] = loaded.values
 
     def _write(self, op: Any) -> None:
         value, target, *indices = list(op.operands)
-        held = self._pieces(value, self._layout(value))
+        fragments = self._pieces(value, self._layout(value))
         with guarded(op, _bounds(op, target)):
-            store_accumulators(op, held, target, indices, self.stages)
+            store_accumulators(op, fragments, target, indices, self.stages)
 
     def _contract(self, op: Any) -> None:
-        held = zip(op.operands, contraction_layouts(op), strict=True)
-        a, b, accumulators = (self._pieces(value, layout) for value, layout in held)
-        sums = list(accumulators.values)
+        operands = zip(op.operands, contraction_layouts(op), strict=True)
+        a, b, initial = (self._pieces(value, layout) for value, layout in operands)
+        accumulators = list(initial.values)
         rows, columns = a.counts["m"], 2 * b.counts["n"]
         for k in range(a.counts["k"]):
             across = [
                 half for n in range(b.counts["n"]) for half in halves(b.at(k=k, n=n))
             ]
             for m in range(rows):
-                # Back and forth, so that neighbours share an operand of either side.
+                # Back and forth, so that neighbouring mma.sync share an operand.
                 along = range(columns) if m % 2 == 0 else reversed(range(columns))
                 for n in along:
                     number = m * columns + n
-                    sums[number] = multiply(a.at(m=m, k=k), across[n], sums[number])
-        self.held[op.results[0]] = tuple(sums)
+                    accumulators[number] = multiply(
+                        a.at(m=m, k=k), across[n], accumulators[number]
+                    )
+        self.lowered[op.results[0]] = tuple(accumulators)
 
     def _slice(self, op: Any) -> None:
-        """Some rows and columns of pieces."""
+        """Take some rows and columns of pieces."""
         source, result = op.operands[0], op.results[0]
         layout = self._layout(result)
-        held, counts = self._pieces(source, layout), layout.grid(result.type)
+        whole, counts = self._pieces(source, layout), layout.grid(result.type)
         row, column = slice_offset(op, layout)
         first, second = layout.dims
-        self.held[result] = tuple(
-            held.at(**{first: row + i, second: column + j})
+        self.lowered[result] = tuple(
+            whole.at(**{first: row + i, second: column + j})
             for i in range(counts[first])
             for j in range(counts[second])
         )
@@ -266,15 +269,15 @@ class _Lowering:
         made = []
         for number, kind in enumerate(self._kinds(result)):
             taken = [
-                value if held is None else held[number]
-                for value, held in zip(op.operands, operands, strict=True)
+                value if fragments is None else fragments[number]
+                for value, fragments in zip(op.operands, operands, strict=True)
             ]
             converted = convert(op, taken[0])
             if converted is None:
                 piece = ir.Operation.create(op.name, [kind], taken, attributes)
                 converted = piece.results[0]
             made.append(converted)
-        self.held[result] = tuple(made)
+        self.lowered[result] = tuple(made)
 
     def _layout(self, value: Any) -> FragmentLayout:
         layout = self.fragments.of(value)
@@ -282,7 +285,7 @@ class _Lowering:
         return layout
 
     def _kinds(self, value: Any) -> list[Any]:
-        """Types of what takes the place of `value`."""
+        """Types of the values that replace `value`."""
         layout = self.fragments.of(value)
         if layout is None:
             return [value.type]
@@ -290,15 +293,15 @@ class _Lowering:
         return [layout.lane_type(value.type.element_type)] * count
 
     def _pieces(self, value: Any, layout: FragmentLayout) -> Pieces:
-        """The fragments of a vector, made here where it is uniform."""
-        if value in self.held:
-            return pieces(layout, value.type, self.held[value])
+        """The fragments of a vector; built here for a uniform one."""
+        if value in self.lowered:
+            return pieces(layout, value.type, self.lowered[value])
         piece = _uniform(value, layout.lane_type(value.type.element_type))
         count = math.prod(layout.grid(value.type).values())
         return pieces(layout, value.type, [piece] * count)
 
     def _flat(self, values: Sequence[Any], results: Sequence[Any]) -> list[Any]:
-        """`values`, which become `results`, with fragments in place of vectors."""
+        """`values`, which become `results`, with fragments instead of vectors."""
         flat: list[Any] = []
         for value, result in zip(values, results, strict=True):
             layout = self.fragments.of(result)
@@ -309,14 +312,14 @@ class _Lowering:
         return flat
 
     def _learn(self, old: Sequence[Any], new: list[Any]) -> None:
-        """What takes the place of each old value, in order."""
+        """Replace each old value by the next of the new ones, or by its fragments."""
         taken = iter(new)
         for value in old:
             if self.fragments.of(value) is None:
                 value.replace_all_uses_with(next(taken))
             else:
                 count = len(self._kinds(value))
-                self.held[value] = tuple(next(taken) for _ in range(count))
+                self.lowered[value] = tuple(next(taken) for _ in range(count))
 
 
 def _keep_attributes(op: Any, new: Any) -> None:
@@ -325,10 +328,10 @@ def _keep_attributes(op: Any, new: Any) -> None:
         new.operation.attributes[name] = op.attributes[name]
 
 
-def _bounds(op: Any, array: Any, padding: Any = None) -> Bounds:
-    """Those that a transfer keeps."""
+def _bounds(op: Any, buffer: Any, padding: Any = None) -> Bounds:
+    """The bounds of a transfer from or to `buffer`."""
     inside = [attribute.value for attribute in op.attributes["in_bounds"]]
-    return bounds(array, transfer_dims(op), inside, padding)
+    return bounds(buffer, transfer_dims(op), inside, padding)
 
 
 def _uniform(value: Any, kind: Any) -> Any:

@@ -1,4 +1,4 @@
-"""Views of shared buffers of bytes as pairs of bytes, for ldmatrix.trans.
+"""Builder of views of shared buffers of bytes as pairs of bytes, for ldmatrix.trans.
 
 Before:  %buffer = memref.alloc() : memref<3x32x128xi8, workgroup>
 After:   %bytes = memref.alloc() : memref<12288xi8, workgroup>
@@ -21,19 +21,19 @@ from alcop_mlir.passes import build
 
 
 def in_pairs(source: Any, indices: Sequence[Any]) -> tuple[Any, list[Any]]:
-    """A view by pairs of the buffer behind `source`, and the indices into that."""
-    buffer, place = _behind_views(source, list(indices))
-    *outer, column = place
+    """A view by pairs of the buffer that `source` is part of, and indices into it."""
+    buffer, within = _in_buffer(source, list(indices))
+    *outer, column = within
     return _pairs(buffer), [*outer, arith.divui(column, build.index(2))]
 
 
-def _behind_views(source: Any, indices: list[Any]) -> tuple[Any, list[Any]]:
+def _in_buffer(source: Any, indices: list[Any]) -> tuple[Any, list[Any]]:
     """The buffer that `source` is a part of, and the indices there."""
     op = _maker(source)
     if op.name == "memref.cast":
-        return _behind_views(op.operands[0], indices)
+        return _in_buffer(op.operands[0], indices)
     if op.name == "memref.subview":
-        return _behind_views(op.operands[0], _in_source(op, indices))
+        return _in_buffer(op.operands[0], _in_source(op, indices))
     if op.name not in ("memref.alloc", "memref.view"):
         raise PassError(
             op, f"reads pairs of bytes of {source.type}, expected a buffer or its part"
@@ -57,14 +57,14 @@ def _in_source(op: Any, indices: list[Any]) -> list[Any]:
         next(given) if offset == dynamic else build.index(offset)
         for offset in op.attributes["static_offsets"]
     ]
-    # Dropped dimensions come first: tiles are slots of a buffer.
+    # Dropped dimensions are the first: tiles are slots of a buffer.
     dropped = len(offsets) - len(indices)
     inner = zip(offsets[dropped:], indices, strict=True)
     return [*offsets[:dropped], *(build.add(offset, i) for offset, i in inner)]
 
 
 def _pairs(buffer: Any) -> Any:
-    """The view by pairs that stands beside the buffer's own, made if there is none."""
+    """The view by pairs of the buffer's bytes, built if there is none."""
     kind = buffer.type
     *outer, columns = kind.shape
     i16 = ir.IntegerType.get_signless(16)
@@ -84,7 +84,7 @@ def _pairs(buffer: Any) -> Any:
 
 
 def _as_view(alloc: Any) -> Any:
-    """Replace a buffer by a view of as many bytes."""
+    """Replace a buffer by a view of an allocation of as many bytes."""
     kind = alloc.results[0].type
     i8 = ir.IntegerType.get_signless(8)
     size = math.prod(kind.shape)

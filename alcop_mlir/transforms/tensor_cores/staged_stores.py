@@ -1,13 +1,13 @@
 """Builders that store accumulators through shared memory, in runs along the rows.
 
-Where rows of the output are not aligned, a lane can store a few bytes of them only, and
-what the lanes of a quad hold of a row is too little to fill sectors. The warp then puts
-eight rows at a time, one of each quad, into a buffer of its own and stores them from
-there: neighbouring lanes neighbouring bytes of a row.
+Where rows of the output are not aligned, a lane can store only a few bytes of a row at
+once, and the part of a row that a quad holds is too short to fill sectors. The warp
+then puts eight rows at a time, one of each quad, into a buffer of its own, a stage, and
+stores them from there: neighbouring lanes store neighbouring bytes of a row.
 
-The buffer lies over the tiles of the inputs, which the block is done with: a barrier
-stands before the first use. Its rows are longer than the tile's, so that quads that
-write at once write to different banks.
+The buffer overlays the tiles of the inputs, which the block no longer reads: a barrier
+runs before the first use. Its rows are longer than the tile's, so that quads that write
+at the same time write to different banks.
 """
 
 from __future__ import annotations
@@ -26,12 +26,12 @@ from alcop_mlir.target import SHARED_BANK_BYTES, SHARED_BANKS, WARP_SIZE
 from alcop_mlir.transforms.tensor_cores.fragment_access import (
     PIECE_COLUMNS,
     QUAD,
+    AccumulatorLane,
     Indices,
-    Owner,
     Pieces,
+    accumulator_lane,
     allows,
     lane,
-    owner,
     shifted,
 )
 
@@ -44,17 +44,17 @@ _IN_FLIGHT = 8  # elements loaded before the first of them is stored
 
 @dataclass(frozen=True)
 class Stage:
-    """A buffer per warp for some rows of the output; who the lane is."""
+    """A buffer per warp for some rows of the output; numbers of warp and lane."""
 
     buffer: Any
     warp: Any
     lane: Any
-    owner: Owner
+    owner: AccumulatorLane
 
 
 @dataclass
 class Stages:
-    """The stages of a kernel of so many threads, made where they are first needed."""
+    """The stages of a kernel of so many threads, built when first needed."""
 
     threads: int
     body: Any
@@ -62,9 +62,9 @@ class Stages:
     ordered: list[Any] = field(default_factory=list)
 
     def at(self, write: Any, layout: FragmentLayout) -> Stage | None:
-        """For the transfer `write` of a vector held as `layout`; None without room.
+        """The stage of the transfer `write` of a vector; None without room.
 
-        Built at the current insertion point, in front of `write`.
+        Built at the current insertion point, before `write`.
         """
         kind = write.operands[0].type
         shape = [self.threads // WARP_SIZE, _ROWS, _pitch(layout, kind)]
@@ -76,11 +76,11 @@ class Stages:
             self._buffer(shape, kind.element_type),
             arith.divui(thread, build.index(WARP_SIZE)),
             lane(self.threads),
-            owner(self.threads, layout),
+            accumulator_lane(self.threads, layout),
         )
 
     def _order(self, write: Any) -> None:
-        """All warps are done with the tiles before one of them writes over them."""
+        """Build a barrier: all warps have read the tiles before one overwrites them."""
         top = top_level(write, self.body)
         if any(top == known for known in self.ordered):
             return
@@ -100,47 +100,49 @@ class Stages:
 
 
 def _pitch(layout: FragmentLayout, kind: Any) -> int:
-    """Elements from row to row of a stage, such that quads write to other banks."""
-    together = _held_together(layout)
-    quad = QUAD * together * element_bytes(kind)  # bytes
+    """Elements from row to row of a stage, so that quads write to different banks."""
+    per_lane = _elements_per_lane(layout)
+    quad = QUAD * per_lane * element_bytes(kind)  # bytes
     columns = kind.shape[1]
     return next(
         pitch
-        for pitch in range(columns, columns + _WAVE_BYTES, together)
+        for pitch in range(columns, columns + _WAVE_BYTES, per_lane)
         if pitch * element_bytes(kind) % (2 * quad) == quad
     )
 
 
-def _held_together(layout: FragmentLayout) -> int:
+def _elements_per_lane(layout: FragmentLayout) -> int:
     """Neighbouring elements of a row that a lane holds."""
     return 4 if "n" in layout.interleaved else 2
 
 
-def store_staged(held: Pieces, target: Any, indices: Indices, stage: Stage) -> None:
-    """One row of each quad at a time."""
-    columns = held.counts["n"]
-    # Rows of neighbouring quads, and the two rows of a lane, are so far apart.
-    step = 2 if "m" in held.layout.interleaved else 1
-    for number in range(held.counts["m"]):
-        pieces = held.values[number * columns : (number + 1) * columns]
+def store_staged(
+    fragments: Pieces, target: Any, indices: Indices, stage: Stage
+) -> None:
+    """Store one row of each quad at a time."""
+    columns = fragments.counts["n"]
+    # Distance of the rows of neighbouring quads.
+    step = 2 if "m" in fragments.layout.interleaved else 1
+    for number in range(fragments.counts["m"]):
+        pieces = fragments.values[number * columns : (number + 1) * columns]
         for half in range(2):
             _put(pieces, half, stage)
             _order_warp()
-            first = number * held.layout.piece[0] + half * stage.owner.half
+            first = number * fragments.layout.piece[0] + half * stage.owner.half
             _copy_out(stage, target, indices, (first, step), columns)
             _order_warp()
 
 
 def _put(pieces: Sequence[Any], half: int, stage: Stage) -> None:
-    """The upper or the lower row that each quad holds of a row of pieces."""
-    together = _held_together(stage.owner.layout)
-    column = build.mul(stage.owner.place, build.index(together))
-    kind = ir.VectorType.get([together], stage.buffer.type.element_type)
-    side_by_side = together // 2
+    """Store the upper or the lower row of each quad of a row of pieces to the stage."""
+    per_lane = _elements_per_lane(stage.owner.layout)
+    column = build.mul(stage.owner.lane_in_quad, build.index(per_lane))
+    kind = ir.VectorType.get([per_lane], stage.buffer.type.element_type)
+    side_by_side = per_lane // 2
     for first in range(0, len(pieces), side_by_side):
         elements = [
-            vector.extract(piece, [], [half, place])
-            for place in range(2)
+            vector.extract(piece, [], [half, element])
+            for element in range(2)
             for piece in pieces[first : first + side_by_side]
         ]
         at = build.plus(column, first * PIECE_COLUMNS)
@@ -148,12 +150,12 @@ def _put(pieces: Sequence[Any], half: int, stage: Stage) -> None:
             vector.from_elements(kind, elements),
             stage.buffer,
             [stage.warp, stage.owner.quad, at],
-            alignment=together * element_bytes(kind),
+            alignment=per_lane * element_bytes(kind),
         )
 
 
 def _order_warp() -> None:
-    """What lanes wrote before is there for all lanes of the warp afterwards."""
+    """Make earlier writes of lanes visible to all lanes of the warp."""
     i32 = ir.IntegerType.get_signless(32)
     nvvm.bar_warp_sync(arith.constant(i32, _ALL_LANES))
 
@@ -168,17 +170,17 @@ def _copy_out(
     columns = pieces * PIECE_COLUMNS
     count = _elements_at_once(stage, target, indices, columns)
     turns = range(_ROWS * columns // count // WARP_SIZE)
-    places = [_place(stage, turn, columns, count) for turn in turns]
-    for first in range(0, len(places), _IN_FLIGHT):
-        some = places[first : first + _IN_FLIGHT]
-        values = [_load(stage, place, count) for place in some]
+    offsets = [_lane_offset(stage, turn, columns, count) for turn in turns]
+    for first in range(0, len(offsets), _IN_FLIGHT):
+        some = offsets[first : first + _IN_FLIGHT]
+        values = [_load(stage, offset, count) for offset in some]
         for value, (row, column) in zip(values, some, strict=True):
             row = build.plus(build.mul(row, build.index(rows[1])), rows[0])
             _store(value, target, shifted(indices, (row, column)), count)
 
 
 def _elements_at_once(stage: Stage, target: Any, indices: Indices, columns: int) -> int:
-    """Of one lane's store: what both memories allow, and keeps all lanes busy."""
+    """Elements of one lane's store: as both memories allow, with all lanes busy."""
     start = [build.index(0)] * stage.buffer.type.rank
     count = _WIDEST_BYTES // element_bytes(target.type)
     while count > 1 and not (
@@ -190,27 +192,27 @@ def _elements_at_once(stage: Stage, target: Any, indices: Indices, columns: int)
     return count
 
 
-def _place(stage: Stage, turn: int, columns: int, count: int) -> tuple[Any, Any]:
+def _lane_offset(stage: Stage, turn: int, columns: int, count: int) -> tuple[Any, Any]:
     """Row and column of a lane's `count` elements in a turn."""
     per_row = columns // count  # lanes
     if per_row % WARP_SIZE == 0:
         row, along = divmod(turn, per_row // WARP_SIZE)
         column = build.mul(stage.lane, build.index(count))
         return build.index(row), build.plus(column, along * WARP_SIZE * count)
-    place = build.plus(stage.lane, turn * WARP_SIZE)
-    row = arith.divui(place, build.index(per_row))
-    column = arith.remui(place, build.index(per_row))
+    number = build.plus(stage.lane, turn * WARP_SIZE)
+    row = arith.divui(number, build.index(per_row))
+    column = arith.remui(number, build.index(per_row))
     return _in_other_banks(row, stage, columns), build.mul(column, build.index(count))
 
 
 def _in_other_banks(number: Any, stage: Stage, columns: int) -> Any:
-    """The row to read as row `number`: rows that are read at once must not collide.
+    """The row to read as row `number`: rows read at once must not share banks.
 
     Rows are an odd multiple of what a quad writes apart, so that some, but not the next
     one, are an odd multiple of their own length apart.
     """
     size = element_bytes(stage.buffer.type)
-    quad = QUAD * _held_together(stage.owner.layout) * size
+    quad = QUAD * _elements_per_lane(stage.owner.layout) * size
     at_once, apart = _WAVE_BYTES // (columns * size), columns * size // quad
     if at_once < 2 or _ROWS % (at_once * apart):
         return number
@@ -226,17 +228,17 @@ def _divided(value: Any, divisor: int) -> tuple[Any, Any]:
     return arith.divui(value, by), arith.remui(value, by)
 
 
-def _load(stage: Stage, place: Sequence[Any], count: int) -> Any:
-    at = [stage.warp, *place]
+def _load(stage: Stage, offset: Sequence[Any], count: int) -> Any:
+    at = [stage.warp, *offset]
     if count == 1:
         return memref.load(stage.buffer, at)
     kind = ir.VectorType.get([count], stage.buffer.type.element_type)
     return vector.load(kind, stage.buffer, at, alignment=count * element_bytes(kind))
 
 
-def _store(value: Any, target: Any, place: Indices, count: int) -> None:
+def _store(value: Any, target: Any, indices: Indices, count: int) -> None:
     if count == 1:
-        memref.store(value, target, place)
+        memref.store(value, target, indices)
     else:
         size = count * element_bytes(value.type)
-        vector.store(value, target, place, alignment=size)
+        vector.store(value, target, indices, alignment=size)

@@ -1,19 +1,20 @@
-"""Permute the columns of shared buffers so that warps meet no bank conflicts.
+"""Swizzle the columns of shared buffers, so that warps have no bank conflicts.
 
 Before:  %v = nvgpu.ldmatrix %buffer[%slot, %row, %column]   (rows of 64 bytes)
 After:   %phase = (%row / 2) & 3
-         %place = %column ^ (%phase * 8)
-         %v = nvgpu.ldmatrix %buffer[%slot, %row, %place]
+         %swizzled = %column ^ (%phase * 8)
+         %v = nvgpu.ldmatrix %buffer[%slot, %row, %swizzled]
 
-The same for every access of the buffer, so nothing else changes. Chunks of 16 bytes
-move within their row only; of 32, where single words are read instead of matrices. A
-buffer with a use other than ldmatrix, asynchronous copies, loads and stores inside a
-chunk is left alone, with a remark; so is, without one, a buffer whose rows do not
-collide. Views of a whole buffer as other elements are permuted alike.
+All accesses of a buffer are swizzled alike, so that the program computes the same.
+Chunks of 16 bytes move within their row only; chunks of 32 where single words are read
+instead of matrices. A buffer with a use other than ldmatrix, asynchronous copies, and
+loads and stores inside a chunk is left unchanged, with a remark; a buffer whose rows do
+not conflict is left unchanged without one. Views of a whole buffer by another element
+type are swizzled alike.
 
-Reads, writes and erases no attribute. Stands after upstream's fold-memref-alias-ops, as
-accesses through views hide their rows, and before alcop-unroll-steady-state and
-LLVM, which fold the constant part of the arithmetic.
+Runs after upstream's fold-memref-alias-ops, as accesses through views hide their rows,
+and before alcop-unroll-steady-state and LLVM, which fold the constant part of the
+arithmetic. Reads, writes and erases no attributes.
 """
 
 from __future__ import annotations
@@ -42,20 +43,20 @@ class SwizzleShared(Pass):
         for answer in [plan(buffer) for buffer in buffers(op)]:
             if isinstance(answer, SwizzlePlan):
                 for access in answer.accesses:
-                    _permute(access, access.swizzle)
+                    _swizzle(access, access.swizzle)
             elif answer is not None:
-                remark(answer.op, f"shared buffer not swizzled: {answer.reason}")
+                remark(answer.op, f"shared buffer is not swizzled: {answer.reason}")
 
 
-def _permute(access: SwizzledAccess, swizzle: Swizzle) -> None:
+def _swizzle(access: SwizzledAccess, swizzle: Swizzle) -> None:
     op = access.op
     row, column = op.operands[access.row], op.operands[access.column]
     with op.location, ir.InsertionPoint(op):
-        op.operands[access.column] = _place(row, column, swizzle)
+        op.operands[access.column] = _swizzled_column(row, column, swizzle)
 
 
-def _place(row: Any, column: Any, swizzle: Swizzle) -> Any:
-    """Powers of two throughout, by shift and mask: LLVM sees through these."""
+def _swizzled_column(row: Any, column: Any, swizzle: Swizzle) -> Any:
+    """All numbers are powers of two: shifts and masks, which LLVM can simplify."""
     if swizzle.rows > 1:
         row = arith.shrui(row, build.index(swizzle.rows.bit_length() - 1))
     if swizzle.folds:

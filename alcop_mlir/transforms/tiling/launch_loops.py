@@ -1,4 +1,4 @@
-"""Run each linalg op that is left as a plain kernel, one thread per element.
+"""Launch each remaining linalg op as a SIMT fallback, one thread per element.
 
 Before:  linalg.generic ... ins(%A : memref<96x64xf32>) outs(%v : memref<64xf32>)
 After:   gpu.launch blocks(1, 1, 1) threads(64, 1, 1) {
@@ -6,28 +6,29 @@ After:   gpu.launch blocks(1, 1, 1) threads(64, 1, 1) {
            %sum = scf.for %k = 0 to 96 iter_args(%s = %start) { %s + %A[%k, %tx] }
            memref.store %sum, %v[%tx] } {alcop.kernel = "reduce"}
 
-The threads of a one-dimensional grid take the elements of the output, the last
-dimension fastest, so that neighbours touch neighbouring bytes; 256 of them are a block.
-The loops of a sum run inside, outer ones first, and keep it in registers; a
-`linalg.fill` just above becomes what it starts from. Where the terms of a sum lie next
-to each other in memory, and the elements do not, a warp makes an element: each lane
-takes every 32nd term, and shuffles combine them in an order that is always the same.
+The threads of a one-dimensional grid compute the elements of the output, the last
+dimension fastest, so that neighbouring threads access neighbouring bytes; a block has
+256 threads. The loops of a reduction run inside a thread, outer ones first, with the
+accumulator in registers; a `linalg.fill` just above becomes the accumulator
+initialisation. Where the terms of a reduction are contiguous in memory, and the
+elements are not, a warp computes an element by a warp reduction: each lane takes every
+32nd term, and shuffles combine the lanes' results in a fixed order.
 
-A fill or copy between memrefs is a kernel too, and so is an `scf.parallel`. Sizes may
-be known at run time only: where they could contradict each other, the host asserts that
-no array is too small. No kernel is launched over nothing.
+A fill, a `memref.copy` and an `scf.parallel` become kernels too. Sizes may be known at
+run time only: where they could contradict each other, the host asserts that no memref
+is too small. No kernel is launched over an empty iteration space.
 
-Iterations of loops that are said to be parallel are taken to be independent, and
-arguments not to overlap where one is written: the launcher refuses others. What cannot
-be run so is left alone, with a remark that says why.
+Parallel iterations are taken to be independent, and an argument that is written not to
+overlap another: the launcher refuses overlapping ones. Unsupported ops are left
+unchanged, with a remark that says why.
 
-Upstream has no pass for that: convert-linalg-to-parallel-loops makes a loop that sums
-up the outermost one where the op has it there, and keeps sums in memory;
+Upstream's passes are not used. convert-linalg-to-parallel-loops makes a reduction loop
+the outermost one where the op has it there, and keeps accumulators in memory;
 convert-parallel-loops-to-gpu runs one thread per block unless loops are tiled, and the
-bounds that tiling makes are no sizes that can be read back from a launch.
+bounds that tiling makes are not sizes that can be read back from a launch.
 
-Writes `alcop.kernel`, what the kernel is called after; alcop-outline-kernels erases it.
-Stands behind alcop-tile-to-blocks, which takes the matrix products.
+Runs after alcop-tile-to-blocks, which takes the contractions. Writes `alcop.kernel`,
+which the kernel is named after; alcop-outline-kernels erases it.
 """
 
 from __future__ import annotations
@@ -80,7 +81,7 @@ class LaunchLoops(Pass):
 
 @dataclass(frozen=True)
 class _Work:
-    """An op to replace by a launch, and the fills above it that the launch does."""
+    """An op to replace by a launch, and the fills above it that become part of it."""
 
     op: Any
     launch: Callable[[], None]
@@ -88,11 +89,11 @@ class _Work:
 
 
 def _work(op: Any) -> _Work | Rejected | None:
-    """What is to be done about `op`; None where it is none of this pass's."""
+    """How `op` is launched, or why it cannot be; None if another pass handles it."""
     if op.name == "memref.copy":
         return _Work(op, partial(_launch_copy, op))
     if op.name == "scf.parallel":
-        reason = _no_plain_parallel(op)
+        reason = _unsupported_parallel(op)
         return reason or _Work(op, partial(_launch_parallel, op))
     if not op.name.startswith("linalg."):
         return None
@@ -110,46 +111,46 @@ def _launch_nest(nest: Nest, fills: list[Any]) -> None:
     points = [sizes[loop] for loop in nest.points]
     combine = combining_op(nest)
     if combine is not None:
-        _launch_shared_sums(nest, fills[0], combine, sizes, points)
+        _launch_warp_reduction(nest, fills[0], combine, sizes, points)
         return
 
     def element(point: list[Any]) -> None:
-        place = dict(zip(nest.points, point, strict=True))
-        starts = [
-            _start(nest, number, fill, place) for number, fill in enumerate(fills)
+        index_of = dict(zip(nest.points, point, strict=True))
+        initial = [
+            _initial(nest, number, fill, index_of) for number, fill in enumerate(fills)
         ]
-        results = _run(nest, nest.inner, sizes, place, starts)
+        results = _run(nest, nest.inner, sizes, index_of, initial)
         for number, result in enumerate(results):
-            _store(nest, number, result, place)
+            _store(nest, number, result, index_of)
 
     launch_over(points, _kernel_name(nest), element)
 
 
-def _launch_shared_sums(
+def _launch_warp_reduction(
     nest: Nest, fill: Any, combine: Any, sizes: list[Any], points: list[Any]
 ) -> None:
-    """A warp for each element: the lanes take turns with the terms of a sum."""
+    """A warp for each element: each lane takes every 32nd term of the reduction."""
 
     def element(point: list[Any]) -> None:
         *where, lane = point
-        place = dict(zip(nest.points, where, strict=True))
+        index_of = dict(zip(nest.points, where, strict=True))
         (part,) = _run(
-            nest, nest.inner, sizes, place, [neutral(combine)], (lane, WARP_SIZE)
+            nest, nest.inner, sizes, index_of, [neutral(combine)], (lane, WARP_SIZE)
         )
         total = over_warp(combine, part)
         is_first = arith.cmpi(arith.CmpIPredicate.eq, lane, build.index(0))
         guard = scf.IfOp(is_first)
         with ir.InsertionPoint(guard.then_block):
-            start = _start(nest, 0, fill, place)
-            _store(nest, 0, combined(combine, start, total), place)
+            start = _initial(nest, 0, fill, index_of)
+            _store(nest, 0, combined(combine, start, total), index_of)
             scf.YieldOp([])
 
     launch_over([*points, WARP_SIZE], _kernel_name(nest), element)
 
 
-def _store(nest: Nest, number: int, value: Any, place: dict[int, Any]) -> None:
-    """Of output `number`."""
-    at = _indices(nest, nest.inputs + number, place)
+def _store(nest: Nest, number: int, value: Any, index_of: dict[int, Any]) -> None:
+    """Store the element of output `number`."""
+    at = _indices(nest, nest.inputs + number, index_of)
     memref.store(value, nest.outputs[number], at)
 
 
@@ -163,18 +164,18 @@ def _loop_size(nest: Nest, loop: int) -> Any:
     known = nest.static_size(loop)
     if known is not None:
         return known
-    array, dimension = nest.sizes[loop]
-    return memref.dim(array, build.index(dimension))
+    buffer, dimension = nest.sizes[loop]
+    return memref.dim(buffer, build.index(dimension))
 
 
-def _start(nest: Nest, number: int, fill: Any, place: dict[int, Any]) -> Any:
-    """What an output's element holds before; None where nobody asks."""
+def _initial(nest: Nest, number: int, fill: Any, index_of: dict[int, Any]) -> Any:
+    """The value that an element of an output starts from; None where unused."""
     if fill is not None:
         return fill.operands[0]
     argument = nest.body.arguments[nest.inputs + number]
     if not nest.inner and not list(argument.uses):
         return None
-    at = _indices(nest, nest.inputs + number, place)
+    at = _indices(nest, nest.inputs + number, index_of)
     return memref.load(nest.outputs[number], at)
 
 
@@ -182,61 +183,62 @@ def _run(
     nest: Nest,
     inner: tuple[int, ...],
     sizes: list[Any],
-    place: dict[int, Any],
-    sums: list[Any],
-    turns: tuple[Any, int] | None = None,
+    index_of: dict[int, Any],
+    accumulators: list[Any],
+    strided: tuple[Any, int] | None = None,
 ) -> list[Any]:
-    """The outputs' elements after the loops `inner`, which start from `sums`.
+    """Accumulators of the outputs after the loops `inner`.
 
-    turns: the first iteration of the innermost loop, and the step to the next
+    accumulators: what the loops start from
+    strided:      first iteration of the innermost loop, and the step to the next
     """
     if not inner:
-        return _body(nest, place, sums)
+        return _body(nest, index_of, accumulators)
 
     def iteration(number: Any, carried: list[Any]) -> list[Any]:
-        inside = place | {inner[0]: number}
-        return _run(nest, inner[1:], sizes, inside, carried, turns)
+        inside = index_of | {inner[0]: number}
+        return _run(nest, inner[1:], sizes, inside, carried, strided)
 
-    first, step = turns if turns is not None and len(inner) == 1 else (0, 1)
+    first, step = strided if strided is not None and len(inner) == 1 else (0, 1)
     bounds = (build.value(first), build.value(sizes[inner[0]]), build.index(step))
-    return list(build.for_loop(bounds, sums, iteration).results)
+    return list(build.for_loop(bounds, accumulators, iteration).results)
 
 
-def _body(nest: Nest, place: dict[int, Any], sums: list[Any]) -> list[Any]:
-    """The op's body for one iteration; what it yields."""
+def _body(nest: Nest, index_of: dict[int, Any], accumulators: list[Any]) -> list[Any]:
+    """Copy the op's body for one iteration; what it yields."""
     arguments = list(nest.body.arguments)
-    mapping = dict(zip(arguments[nest.inputs :], sums, strict=True))
+    mapping = dict(zip(arguments[nest.inputs :], accumulators, strict=True))
     for number, argument in enumerate(arguments[: nest.inputs]):
         if list(argument.uses):
-            mapping[argument] = _element(nest, number, place)
+            mapping[argument] = _element(nest, number, index_of)
     *ops, terminator = [op.operation for op in nest.body.operations]
     for op in ops:
         if op.name == "linalg.index":
-            mapping[op.results[0]] = place[op.attributes["dim"].value]
+            mapping[op.results[0]] = index_of[op.attributes["dim"].value]
         else:
             build.clone(op, mapping)
     return [mapping.get(value, value) for value in terminator.operands]
 
 
-def _element(nest: Nest, number: int, place: dict[int, Any]) -> Any:
-    """The element of an operand; a scalar operand is one."""
+def _element(nest: Nest, number: int, index_of: dict[int, Any]) -> Any:
+    """The element of an operand at an iteration; a scalar operand itself."""
     operand = nest.op.operands[number]
     if not isinstance(operand.type, ir.MemRefType):
         return operand
-    return memref.load(operand, _indices(nest, number, place))
+    return memref.load(operand, _indices(nest, number, index_of))
 
 
-def _indices(nest: Nest, number: int, place: dict[int, Any]) -> list[Any]:
-    """Where an operand is accessed, by its map."""
+def _indices(nest: Nest, number: int, index_of: dict[int, Any]) -> list[Any]:
+    """The indices at which an operand is accessed, by its map."""
     one = nest.maps[number]
     found = []
     for expression in one.results:
         if isinstance(expression, ir.AffineDimExpr):
-            found.append(place[ir.AffineDimExpr(expression).position])
+            found.append(index_of[ir.AffineDimExpr(expression).position])
         elif isinstance(expression, ir.AffineConstantExpr):
             found.append(build.index(ir.AffineConstantExpr(expression).value))
         else:
-            loops = [place[loop] for loop in range(one.n_dims)]
+            loops = [index_of[loop] for loop in range(one.n_dims)]
             found.append(
                 affine.apply(ir.AffineMap.get(one.n_dims, 0, [expression]), loops)
             )
@@ -258,16 +260,16 @@ def _launch_copy(op: Any) -> None:
 
 
 def _copied_size(source: Any, target: Any, number: int) -> Any:
-    for array in (target, source):
-        if not array.type.is_dynamic_dim(number):
-            return array.type.shape[number]
+    for buffer in (target, source):
+        if not buffer.type.is_dynamic_dim(number):
+            return buffer.type.shape[number]
     return memref.dim(target, build.index(number))
 
 
-def _no_plain_parallel(op: Any) -> Rejected | None:
-    """Why the `scf.parallel` cannot be run; None where it can."""
+def _unsupported_parallel(op: Any) -> Rejected | None:
+    """Why the `scf.parallel` is unsupported; None where it is supported."""
     if len(op.results):
-        return Rejected(op, "reduces to values, expected stores to arrays")
+        return Rejected(op, "reduces to values, expected stores to memrefs")
     lower, _, step = _bounds(op)
     if any(constant(value) != 0 for value in lower) or any(
         constant(value) != 1 for value in step

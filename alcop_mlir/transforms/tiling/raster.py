@@ -1,4 +1,4 @@
-"""Which tile of C a block computes; all builds at the current insertion point.
+"""Builders of the raster: which tile of C a block computes.
 
 Blocks start in the order of their number, along x first. With `raster` rows of tiles in
 a group they take the tiles of a group down its rows first, then those of the next:
@@ -43,13 +43,13 @@ def _across(number: Any, first: Any, group: int, rows: int | Any) -> tuple[Any, 
     if not isinstance(rows, int):
         height = arith.minui(arith.subi(rows, first), build.index(group))
         return height, arith.divui(number, height)
-    whole, rest = build.index(group), rows % group
+    whole, remaining = build.index(group), rows % group
     column = arith.divui(number, whole)
-    if not rest:
+    if not remaining:
         return whole, column
-    # Two divisions by constants are quicker than one by a value.
-    fewer = build.index(rest)
-    is_whole = build.less(first, build.index(rows - rest))
+    # Two divisions by constants are faster than one by a value.
+    fewer = build.index(remaining)
+    is_whole = build.less(first, build.index(rows - remaining))
     return (
         arith.select(is_whole, whole, fewer),
         arith.select(is_whole, column, arith.divui(number, fewer)),

@@ -1,15 +1,16 @@
-"""Load numbers in the kernels that use them: the host has no access to arrays.
+"""Move loads of scalars from the host into the kernels that use them.
 
 Before:  %x = memref.load %s[] : memref<f32>
          gpu.launch ... { use(%x) }
 After:   gpu.launch ... { %x = memref.load %s[] : memref<f32>
            use(%x) }
 
-That is what a `tensor.extract` becomes. Where something between the load and the launch
-may write the array, the load stays where it is, with a remark.
+The host cannot access GPU memory; such loads come from `tensor.extract`, for example.
+Where an op between the load and the launch may write the memref, the load is left
+unchanged, with a remark.
 
-Reads and writes no attributes. Stands behind the passes that make launches, and before
-planning, which looks at where values in a loop come from.
+Runs after the passes that make launches, and before alcop-plan-pipelines, which looks
+at where values in a loop come from. Reads and writes no attributes.
 """
 
 from __future__ import annotations
@@ -48,7 +49,7 @@ def _is_load(op: Any) -> bool:
 
 
 def _launches_using(load: Any, block: Any) -> list[Any]:
-    """The launches of `block` in which the loaded number is used, in no order."""
+    """The launches of `block` that use the loaded value, in no order."""
     found: list[Any] = []
     for use in load.results[0].uses:
         op = ancestor_in(use.owner, block)
@@ -60,7 +61,7 @@ def _launches_using(load: Any, block: Any) -> list[Any]:
 def _sink(load: Any, launch: Any) -> None:
     writer = _writer_between(load, launch)
     if writer is not None:
-        reason = f"'{writer.name}' may write the array before its number is used"
+        reason = f"'{writer.name}' may write the memref before the value is used"
         diagnostics.remark(load, f"'memref.load' is left unchanged: {reason}")
         return
     (body,) = launch.regions[0].blocks
@@ -70,7 +71,7 @@ def _sink(load: Any, launch: Any) -> None:
 
 
 def _writer_between(load: Any, launch: Any) -> Any | None:
-    """An op behind the load, up to the end of the launch, that may write its source."""
+    """An op after the load, up to the end of the launch, that may write its source."""
     source = root(load.operands[0])
     passed = False
     for op in load.block.operations:
@@ -84,7 +85,7 @@ def _writer_between(load: Any, launch: Any) -> Any | None:
 
 
 def _writes(op: Any) -> Iterator[tuple[Any, Any | None]]:
-    """What `op` may write: the writer, the array, None where it is not known."""
+    """Writers in `op`, each with the memref that it may write, None if unknown."""
     if op.operation.name == _LAUNCH:
         for block in op.operation.regions[0].blocks:
             for inner in block.operations:

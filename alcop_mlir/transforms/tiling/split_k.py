@@ -1,4 +1,4 @@
-"""Split the sum of a product into parts that run side by side, added up afterwards.
+"""Split a contraction along K into parts that are computed side by side (split-K).
 
 Before:  linalg.matmul {alcop.contraction = #alcop.contraction<{
              init = "zero", lhs = "mk", rhs = "kn"}>,
@@ -15,18 +15,18 @@ After:   %parts = memref.alloc() : memref<2x64x64xf32>
          %1 = memref.subview %parts[1, 0, 0] [1, 64, 64] ...
          linalg.generic ins(%0, %1) outs(%C)      // truncf(%0 + %1)
 
-Each part is a product of a batch, so that a GPU with more SMs than C has tiles is busy.
-The parts are kept in the accumulators' type. They are added in one order, and rounded
-once: the result is the same in every run. What the sum starts from (`init`) comes
-first; a copy marked as that is erased with the product.
+The parts are the matrices of a batched contraction, so that a GPU with more SMs than C
+has tiles is busy. They are stored in the accumulator type, added in a fixed order, and
+rounded once: the result is the same in every run. The accumulator initialisation
+(`init`) is added first; a copy that is marked as init is erased with the contraction.
 
-Refused, by an error at the op: a sum whose length is known at run time only, or is no
-whole number of parts of whole 16 bytes, which copies need; and a product of a batch.
+An error at the op diagnoses a K that is known at run time only, or that cannot be split
+into equal parts of a multiple of 16 bytes, which copies need; also a batch.
 
-Reads `alcop.contraction` and `alcop.schedule` and writes them on the parts; `parts`
-says that K is split already. Stands behind alcop-select-schedule, whose schedule it
-carries out, and before alcop-fuse-elementwise: what follows the product is fused into
-the adding up.
+Runs after alcop-select-schedule, whose schedule it carries out, and before
+alcop-merge-elementwise, which merges the addition with the ops that follow it. Reads
+`alcop.contraction` and `alcop.schedule` and writes them on the parts; `parts` says that
+K is split already.
 """
 
 from __future__ import annotations
@@ -61,114 +61,123 @@ class SplitK(Pass):
     anchor = "func.func"
 
     def run(self, op: Any) -> None:
-        for product in scheduled_contractions(op):
-            if product.schedule.split_k > 1 and not _mark(product.op).get("parts"):
-                _split(product)
+        for contraction in scheduled_contractions(op):
+            is_split = _mark(contraction.op).get("parts")
+            if contraction.schedule.split_k > 1 and not is_split:
+                _split(contraction)
 
 
 def _mark(op: Any) -> dict[str, Any]:
     return alcop.get(op, alcop.ContractionAttr) or {}
 
 
-def _split(product: TiledContraction) -> None:
-    with product.op.location, ir.InsertionPoint(product.op):
-        sizes = loop_sizes(product.arrays)
-        _check(product, sizes)
-        parts = _sum_parts(product, sizes)
-        _add_up(product, sizes, parts)
-    if product.init_copy is not None:
-        product.init_copy.operation.erase()
-    product.op.operation.erase()
+def _split(contraction: TiledContraction) -> None:
+    with contraction.op.location, ir.InsertionPoint(contraction.op):
+        sizes = loop_sizes(contraction.buffers)
+        _check(contraction, sizes)
+        parts = _compute_parts(contraction, sizes)
+        _add_up(contraction, sizes, parts)
+    if contraction.init_copy is not None:
+        contraction.init_copy.operation.erase()
+    contraction.op.operation.erase()
 
 
-def _check(product: TiledContraction, sizes: dict[str, Size]) -> None:
-    batched = any("b" in loops for _, loops in product.arrays[:3])
-    least = min(element_bytes(array.type) for array in (product.lhs, product.rhs))
+def _check(contraction: TiledContraction, sizes: dict[str, Size]) -> None:
+    batched = any("b" in loops for _, loops in contraction.buffers[:3])
+    least = min(
+        element_bytes(operand.type) for operand in (contraction.lhs, contraction.rhs)
+    )
     try:
-        resources.check_split(product.schedule, sizes["k"].known, least, batched)
+        resources.check_split(contraction.schedule, sizes["k"].known, least, batched)
     except ConfigError as error:
-        raise PassError(product.op, str(error)) from error
+        raise PassError(contraction.op, str(error)) from error
 
 
-def _sum_parts(product: TiledContraction, sizes: dict[str, Size]) -> Any:
-    """The array of the parts: a product of as many matrices."""
-    parts = product.schedule.split_k
-    lhs_loops, rhs_loops, out_loops = (loops for _, loops in product.arrays[:3])
+def _compute_parts(contraction: TiledContraction, sizes: dict[str, Size]) -> Any:
+    """The buffer of the parts, computed by a batched contraction."""
+    parts = contraction.schedule.split_k
+    lhs_loops, rhs_loops, out_loops = (loops for _, loops in contraction.buffers[:3])
     loops = [
         lhs_loops.replace("k", "bk"),
         rhs_loops.replace("k", "bk"),
         f"b{out_loops}",
     ]
     shape = [parts, *(_static(sizes[loop]) for loop in out_loops)]
-    kind = ir.MemRefType.get(shape, _sum_type(product.out.type.element_type))
+    kind = ir.MemRefType.get(
+        shape, _accumulator_type(contraction.out.type.element_type)
+    )
     given = [sizes[loop].given for loop in out_loops if sizes[loop].known is None]
     target = memref.alloc(kind, given, [])
-    factors = _factors(product.op)
-    inputs = list(product.op.operands)[:-1]
+    transforms = _transforms(contraction.op)
+    inputs = list(contraction.op.operands)[:-1]
     letters = [""] * len(inputs)  # scalars, and one value per row or column, stay
-    for factor, letter in zip(product.factors, "mn", strict=True):
-        for number in factor.others:
+    for transform, letter in zip(contraction.transforms, "mn", strict=True):
+        for number in transform.others:
             letters[number] = letter * inputs[number].type.rank
-    arrays = [factor.operand for factor in factors]
-    if _mark(product.op).get("swapped"):
-        arrays.reverse()
-    for number, own, split in zip(arrays, (lhs_loops, rhs_loops), loops, strict=False):
+    numbers = [transform.operand for transform in transforms]
+    if _mark(contraction.op).get("swapped"):
+        numbers.reverse()
+    for number, own, split in zip(numbers, (lhs_loops, rhs_loops), loops, strict=False):
         inputs[number] = _expanded(inputs[number], own.index("k"), parts)
         letters[number] = split
     used = "".join(loop for loop in "bmnk" if loop in "".join(loops))
     maps = [_map(used, one) for one in (*letters, loops[2])]
-    made = _generic(inputs, target, maps, "k", partial(_multiply, product.op, factors))
-    _mark_parts(product, made, loops)
+    made = _generic(
+        inputs, target, maps, "k", partial(_multiply, contraction.op, transforms)
+    )
+    _mark_parts(contraction, made, loops)
     return target
 
 
-def _factors(op: Any) -> tuple[OperandTransform, OperandTransform]:
+def _transforms(op: Any) -> tuple[OperandTransform, OperandTransform]:
     try:
         return find_operand_transforms(op)
     except NoContraction as no:
-        raise PassError(op, f"is marked as a product, but is {no}") from no
+        raise PassError(op, f"is marked as a contraction, but is {no}") from no
 
 
-def _mark_parts(product: TiledContraction, made: Any, loops: list[str]) -> None:
-    """As the product was, with a batch and nothing to start from."""
+def _mark_parts(contraction: TiledContraction, made: Any, loops: list[str]) -> None:
+    """The marks of the contraction, with a batch, and with accumulators from zero."""
     named = dict(zip(("lhs", "rhs", "out"), loops, strict=True))
-    mark = {**_mark(product.op), **named, "init": "zero", "parts": True}
+    mark = {**_mark(contraction.op), **named, "init": "zero", "parts": True}
     alcop.put(made, alcop.ContractionAttr, mark)
-    alcop.put(made, alcop.ScheduleAttr, product.schedule.to_dict())
+    alcop.put(made, alcop.ScheduleAttr, contraction.schedule.to_dict())
 
 
 def _multiply(
-    product: Any,
-    factors: tuple[OperandTransform, OperandTransform],
+    contraction: Any,
+    transforms: tuple[OperandTransform, OperandTransform],
     arguments: list[Any],
 ) -> Any:
-    """The sum so far plus the product of the factors, computed as they were before."""
-    (body,) = product.regions[0].blocks
+    """The accumulator plus the operand transforms of A and B, multiplied."""
+    (body,) = contraction.regions[0].blocks
     mapping = dict(zip(list(body.arguments), arguments, strict=True))
-    for factor in factors:
-        for op in factor.ops:
+    for transform in transforms:
+        for op in transform.ops:
             build.clone(op, mapping)
     total = arguments[-1]
-    left, right = (_widened(mapping[factor.value], total.type) for factor in factors)
+    left, right = (
+        _widened(mapping[transform.value], total.type) for transform in transforms
+    )
     if isinstance(total.type, ir.IntegerType):
         return arith.addi(total, arith.muli(left, right))
     return arith.addf(total, arith.mulf(left, right))
 
 
-def _add_up(product: TiledContraction, sizes: dict[str, Size], parts: Any) -> None:
-    """C from what it starts from and the parts, in this order."""
-    out, loops = product.arrays[2]
+def _add_up(contraction: TiledContraction, sizes: dict[str, Size], parts: Any) -> None:
+    """Compute C: its initial value plus the parts, in this order."""
+    out, loops = contraction.buffers[2]
     inputs = [
         _part(parts, number, [sizes[loop] for loop in loops])
-        for number in range(product.schedule.split_k)
+        for number in range(contraction.schedule.split_k)
     ]
     maps = [_map(loops, loops)] * (len(inputs) + 1)
-    start = product.accumulator_source
-    if start is not None and product.init == "copy":
-        array, own = start
-        inputs.insert(0, array)
+    start = contraction.accumulator_source
+    if start is not None and contraction.init == "copy":
+        source, own = start
+        inputs.insert(0, source)
         maps.insert(0, _map(loops, own))
-    starts_from_itself = product.init == "read"
+    starts_from_itself = contraction.init == "read"
 
     def total(values: list[Any]) -> Any:
         *addends, old = values
@@ -177,25 +186,25 @@ def _add_up(product: TiledContraction, sizes: dict[str, Size], parts: Any) -> No
     _generic(inputs, out, maps, "", total)
 
 
-def _expanded(array: Any, number: int, parts: int) -> Any:
-    """`array` with dimension `number` as parts of equal size."""
-    kind = array.type
+def _expanded(buffer: Any, number: int, parts: int) -> Any:
+    """`buffer` with dimension `number` as parts of equal size."""
+    kind = buffer.type
     dynamic = ir.ShapedType.get_dynamic_size()
     shape, length = list(kind.shape), kind.shape[number] // parts
     groups = [[n + (n > number)] for n in range(kind.rank)]
     groups[number] = [number, number + 1]
     extents = [*shape[:number], parts, length, *shape[number + 1 :]]
     given = [
-        memref.dim(array, build.index(n)) for n, s in enumerate(shape) if s == dynamic
+        memref.dim(buffer, build.index(n)) for n, s in enumerate(shape) if s == dynamic
     ]
     result = ir.MemRefType.get(
         extents, kind.element_type, layout=_expanded_layout(kind, number, length)
     )
-    return memref.expand_shape(result, array, groups, given, extents)
+    return memref.expand_shape(result, buffer, groups, given, extents)
 
 
 def _expanded_layout(kind: Any, number: int, length: int) -> Any | None:
-    """The layout of that; None where the rows follow each other without gaps."""
+    """The layout of the expanded type; None where rows are contiguous."""
     if kind == ir.MemRefType.get(kind.shape, kind.element_type):
         return None
     strides, offset = kind.get_strides_and_offset()
@@ -231,15 +240,15 @@ def _generic(
     inputs: list[Any],
     target: Any,
     maps: list[Any],
-    summed: str,
+    reduced: str,
     body: Callable[[list[Any]], Any],
 ) -> Any:
     """A linalg.generic; `body` gives the element of `target` from all elements.
 
-    summed: its last loop is, where this is not empty
+    reduced: name of its last loop if that is a reduction, else empty
     """
     loops = maps[0].value.n_dims
-    kinds = ["parallel"] * (loops - len(summed)) + ["reduction"] * len(summed)
+    kinds = ["parallel"] * (loops - len(reduced)) + ["reduction"] * len(reduced)
     iterators = [ir.Attribute.parse(f"#linalg.iterator_type<{kind}>") for kind in kinds]
     op = linalg.GenericOp(
         [], inputs, [target], ir.ArrayAttr.get(maps), ir.ArrayAttr.get(iterators)
@@ -253,14 +262,14 @@ def _generic(
 
 
 def _map(loops: str, letters: str) -> Any:
-    """Of an operand that is indexed by the loops called `letters`."""
+    """The map of an operand that is indexed by the loops called `letters`."""
     results = [ir.AffineExpr.get_dim(loops.index(letter)) for letter in letters]
     return ir.AffineMapAttr.get(ir.AffineMap.get(len(loops), 0, results))
 
 
 def _total(addends: list[Any], kind: Any) -> Any:
     """The sum of the addends, in their order; rounded once to `kind`."""
-    wide = _sum_type(kind)
+    wide = _accumulator_type(kind)
     total, *others = [_widened(value, wide) for value in addends]
     for value in others:
         is_integer = isinstance(wide, ir.IntegerType)
@@ -275,8 +284,8 @@ def _widened(value: Any, kind: Any) -> Any:
     return arith.extsi(kind, value) if is_integer else arith.extf(kind, value)
 
 
-def _sum_type(element: Any) -> Any:
-    """What products that end in such elements are summed in."""
+def _accumulator_type(element: Any) -> Any:
+    """The accumulator type of a contraction with such output elements."""
     if isinstance(element, ir.IntegerType):
         return ir.IntegerType.get_signless(32)
     return ir.F32Type.get()

@@ -12,7 +12,7 @@ from alcop_mlir.target import WARP_SIZE
 
 KERNEL = "alcop.kernel"
 THREADS = 256  # of a block: all GPUs hold several such blocks per SM
-_THREAD_ID = 3  # of the block arguments of a launch: behind the block ids
+_THREAD_ID = 3  # of the block arguments of a launch: after the block ids
 
 
 def launch_over(
@@ -20,8 +20,8 @@ def launch_over(
 ) -> None:
     """Launch `body` once for each point below `sizes`, which are ints or index values.
 
-    The last coordinate is that of neighbouring threads. Nothing is built for a space
-    that is surely empty. `name` is what the kernel is called after.
+    Neighbouring threads have neighbouring last coordinates. Nothing is built for a
+    space known to be empty. The kernel is named after `name`.
     """
     total = _product(sizes)
     if total == 0:
@@ -46,16 +46,16 @@ def launch_over(
 
 
 def _guarded(number: Any, total: Any, build_body: Callable[[], None]) -> None:
-    """Only the threads whose number is below `total`."""
-    there = arith.cmpi(arith.CmpIPredicate.ult, number, build.value(total))
-    guard = scf.IfOp(there)
+    """Build the body for threads whose number is below `total` only."""
+    is_point = arith.cmpi(arith.CmpIPredicate.ult, number, build.value(total))
+    guard = scf.IfOp(is_point)
     with ir.InsertionPoint(guard.then_block):
         build_body()
         scf.YieldOp([])
 
 
 def _product(sizes: Sequence[Any]) -> Any:
-    """An int where all are, or one of them is 0; else a value."""
+    """The product of sizes: an int if all are ints or one is 0, else a value."""
     known = math.prod(size for size in sizes if isinstance(size, int))
     values = [size for size in sizes if not isinstance(size, int)]
     if not values or known == 0:
@@ -67,7 +67,7 @@ def _product(sizes: Sequence[Any]) -> Any:
 
 
 def _point(number: Any, sizes: Sequence[Any]) -> list[Any]:
-    """The coordinates of the point that comes at `number` in row-major order."""
+    """The coordinates of point `number` in row-major order."""
     found = []
     for size in reversed(sizes[1:]):
         found.append(arith.remui(number, build.value(size)))

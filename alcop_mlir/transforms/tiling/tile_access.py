@@ -15,11 +15,11 @@ from alcop_mlir.transforms.tiling.tiled_contractions import TileOffsets
 
 @dataclass(frozen=True)
 class TileWindow:
-    """Rows and columns of C that a warp works on, and where other arrays have them.
+    """Rows and columns of C that a warp works on, and their part of other buffers.
 
-    first:     the first row's and column's value
+    first:     the first row and column, as values
     shape:     how many there are
-    in_bounds: whether all rows, and all columns, surely exist
+    in_bounds: whether all rows, and all columns, are known to exist
     """
 
     sizes: dict[str, Size]
@@ -29,32 +29,32 @@ class TileWindow:
     in_bounds: tuple[bool, bool]
 
     def rows(self, first: int, count: int) -> TileWindow:
-        """Some of its rows."""
-        places = {**self.first, "m": build.plus(self.first["m"], first)}
+        """The window of some of the rows."""
+        offsets = {**self.first, "m": build.plus(self.first["m"], first)}
         shape = (count, self.shape[1])
-        return TileWindow(self.sizes, self.batch, places, shape, self.in_bounds)
+        return TileWindow(self.sizes, self.batch, offsets, shape, self.in_bounds)
 
     def inside(self, in_bounds: tuple[bool, bool]) -> TileWindow:
-        """The same where more is known of its bounds."""
+        """The same window, with these bounds known."""
         return TileWindow(self.sizes, self.batch, self.first, self.shape, in_bounds)
 
     def at(self, row: Any, column: Any) -> TileWindow:
-        """One that begins elsewhere."""
+        """The window of the same shape at another row and column."""
         first = {"m": row, "n": column}
         return TileWindow(self.sizes, self.batch, first, self.shape, self.in_bounds)
 
-    def load(self, array: Any, loops: str) -> Any:
+    def load(self, buffer: Any, loops: str) -> Any:
         """The first element, as a scalar."""
-        source, dims = self._memory(array, loops)
+        source, dims = self._memory(buffer, loops)
         return memref.load(source, self._indices(dims))
 
-    def read(self, array: Any, loops: str) -> Any:
-        """The elements of an array with these loops as a vector of the window's shape.
+    def read(self, buffer: Any, loops: str) -> Any:
+        """The elements of a buffer with these loops as a vector of the window's shape.
 
-        Where it lacks rows or columns, the same for all.
+        A buffer without rows or columns is broadcast along them.
         """
-        kind = ir.VectorType.get(self.shape, array.type.element_type)
-        source, dims = self._memory(array, loops)
+        kind = ir.VectorType.get(self.shape, buffer.type.element_type)
+        source, dims = self._memory(buffer, loops)
         if "m" not in dims and "n" not in dims:
             return vector.broadcast(kind, memref.load(source, self._indices(dims)))
         padding = arith.constant(kind.element_type, zero_of(kind))
@@ -62,37 +62,37 @@ class TileWindow:
         by = _transfer_map(dims)
         return vector.transfer_read(kind, source, where, by, padding, known)
 
-    def write(self, value: Any, array: Any, loops: str) -> None:
+    def write(self, value: Any, buffer: Any, loops: str) -> None:
         """Store a vector of the window's shape."""
-        target, dims = self._memory(array, loops)
+        target, dims = self._memory(buffer, loops)
         where, known = self._indices(dims), self._in_bounds(dims)
         vector.transfer_write(None, value, target, where, _transfer_map(dims), known)
 
-    def _memory(self, array: Any, loops: str) -> tuple[Any, str]:
-        """The batch's part of the array, and its loops."""
+    def _memory(self, buffer: Any, loops: str) -> tuple[Any, str]:
+        """The buffer's matrix for the batch, and the loops that index it."""
         sizes = {**self.sizes, FIRST: Size(1, build.index(1), build.index(1))}
-        return matrix(array, loops, sizes, self.batch), loops.replace("b", "")
+        return matrix(buffer, loops, sizes, self.batch), loops.replace("b", "")
 
     def _indices(self, dims: str) -> list[Any]:
         return [self.first[dim] if dim in "mn" else build.index(0) for dim in dims]
 
     def _in_bounds(self, dims: str) -> list[bool]:
-        """A transfer is in bounds by itself where all is the same."""
+        """The attribute of a transfer; along a broadcast it is in bounds."""
         known = zip("mn", self.in_bounds, strict=True)
         return [dim not in dims or inside for dim, inside in known]
 
 
 def warp_window(
     sizes: dict[str, Size],
-    place: TileOffsets,
+    offsets: TileOffsets,
     shape: tuple[int, int],
     tile: Sequence[int],
 ) -> TileWindow:
     """The part of C that a warp computes; `tile`: rows and columns of the block's."""
     rows, columns = tile
     known = (sizes["m"].divides(rows), sizes["n"].divides(columns))
-    first = {i: build.add(place.block[i], place.warp[i]) for i in "mn"}
-    return TileWindow(sizes, place.batch, first, shape, known)
+    first = {i: build.add(offsets.block[i], offsets.warp[i]) for i in "mn"}
+    return TileWindow(sizes, offsets.batch, first, shape, known)
 
 
 def read_tile(source: Any, offsets: list[Any], shape: list[int]) -> Any:
@@ -105,7 +105,7 @@ def read_tile(source: Any, offsets: list[Any], shape: list[int]) -> Any:
 
 
 def zero_of(kind: Any) -> Any:
-    """The attribute of an element of a vector or memref type."""
+    """The zero attribute of the element type of a vector or memref."""
     element = kind.element_type
     if isinstance(element, ir.IntegerType):
         return ir.IntegerAttr.get(element, 0)
@@ -113,7 +113,7 @@ def zero_of(kind: Any) -> Any:
 
 
 def _transfer_map(dims: str) -> Any:
-    """From the dimensions of memory to rows and columns; 0 where it has none."""
+    """The map from dimensions of memory to rows and columns; 0 for a broadcast."""
     results = [
         ir.AffineExpr.get_dim(dims.index(loop))
         if loop in dims

@@ -1,11 +1,11 @@
-"""Builders of the ops that alcop-fuse-elementwise put into a product's kernel.
+"""Builders of epilogue fusion: the ops that alcop-fuse-elementwise marked.
 
-A warp takes its sums some rows at a time: it reads what else the ops need there,
-computes, rounds and stores, so that few registers are held besides the sums. What is
-the same for all rows is read once.
+A warp computes the epilogue some rows of its accumulators at a time: it reads the other
+operands of these rows, computes, rounds and stores, so that few registers are needed
+besides the accumulators. Operands that are the same for all rows are read once.
 
-A body that begins by extending the product's output gets the sums themselves, which
-were not rounded yet.
+A body that begins by extending the output of the contraction gets the accumulators
+themselves, before they are rounded.
 """
 
 from __future__ import annotations
@@ -20,56 +20,58 @@ from alcop_mlir.transforms.tiling.tile_access import TileWindow
 from alcop_mlir.transforms.tiling.tiled_contractions import TiledContraction
 from alcop_mlir.transforms.tiling.vector_code import as_vector, compute
 
-_STRIP = MMA_F16_SHAPE[0]  # rows at a time: those of a piece of accumulators
+_STRIP = MMA_F16_SHAPE[0]  # rows at a time: those of one accumulator fragment
 _EXTENSIONS = ("arith.extf", "arith.extsi")
 
 
-def store_epilogue(product: TiledContraction, window: TileWindow, sums: Any) -> None:
-    """Compute the epilogue on the sums, and store all that others need."""
-    results = product.results
+def store_epilogue(
+    contraction: TiledContraction, window: TileWindow, accumulators: Any
+) -> None:
+    """Compute the epilogue on the accumulators; store the results used elsewhere."""
+    results = contraction.results
     same_for_all_rows: dict[tuple[Any, str], Any] = {}
     for first in range(0, window.shape[0], _STRIP):
-        strip = _Strip(product, window.rows(first, _STRIP), same_for_all_rows)
-        strip.values[product.out] = _rows(sums, first)
-        for element in product.epilogue:
+        strip = _Strip(contraction, window.rows(first, _STRIP), same_for_all_rows)
+        strip.values[contraction.out] = _rows(accumulators, first)
+        for element in contraction.epilogue:
             strip.compute(element)
-        for array in results:
-            value = rounded(strip.values[array], array.type.element_type)
-            strip.window.write(value, array, product.out_loops)
+        for buffer in results:
+            value = rounded(strip.values[buffer], buffer.type.element_type)
+            strip.window.write(value, buffer, contraction.out_loops)
 
 
 def rounded(values: Any, element: Any) -> Any:
-    """A vector of floats as one of a narrower type; itself where it is of that type."""
+    """A vector of floats, rounded to `element` where that is narrower."""
     if values.type.element_type == element:
         return values
     return arith.truncf(ir.VectorType.get(values.type.shape, element), values)
 
 
-def _rows(sums: Any, first: int) -> Any:
-    rows, columns = sums.type.shape
+def _rows(accumulators: Any, first: int) -> Any:
+    rows, columns = accumulators.type.shape
     if rows == _STRIP:
-        return sums
-    kind = ir.VectorType.get([_STRIP, columns], sums.type.element_type)
+        return accumulators
+    kind = ir.VectorType.get([_STRIP, columns], accumulators.type.element_type)
     return vector.extract_strided_slice(
-        kind, sums, [first, 0], [_STRIP, columns], [1, 1]
+        kind, accumulators, [first, 0], [_STRIP, columns], [1, 1]
     )
 
 
 @dataclass
 class _Strip:
-    """Some rows of the sums, and what was computed of them.
+    """Some rows of the accumulators, and the values computed from them.
 
-    values: by array, the elements that it has there
-    shared: what was read that is the same for all rows, by array and loops
+    values: elements of the rows, by buffer
+    shared: operands that are the same for all rows, by buffer and loops
     """
 
-    product: TiledContraction
+    contraction: TiledContraction
     window: TileWindow
     shared: dict[tuple[Any, str], Any]
     values: dict[Any, Any] = field(default_factory=dict)
 
     def compute(self, element: Elementwise) -> None:
-        """The output of an op, from what is at hand and what is read here."""
+        """Compute the output of an op from known values; read the others."""
         if element.block is None:
             (source,) = element.inputs
             self.values[element.output.value] = self._value(element, source)
@@ -84,22 +86,22 @@ class _Strip:
         self.values[element.output.value] = result
 
     def _value(self, element: Elementwise, operand: Operand) -> Any:
-        """The elements of an operand: computed before, constant or read."""
-        array = operand.value
-        if array in self.values:
-            return self.values[array]
+        """The elements of an operand: computed before, a scalar, or read."""
+        buffer = operand.value
+        if buffer in self.values:
+            return self.values[buffer]
         if not operand.is_memref:
-            return as_vector(array, list(self.window.shape), {})
-        loops = self.product.loops_of(element, operand)
+            return as_vector(buffer, list(self.window.shape), {})
+        loops = self.contraction.loops_of(element, operand)
         if "m" in loops:
-            return self.window.read(array, loops)
-        key = (array, loops)
+            return self.window.read(buffer, loops)
+        key = (buffer, loops)
         if key not in self.shared:
-            self.shared[key] = self.window.read(array, loops)
+            self.shared[key] = self.window.read(buffer, loops)
         return self.shared[key]
 
     def _bind(self, argument: Any, value: Any, known: dict[Any, Any]) -> None:
-        """Let `argument` be `value`, which may be sums that are not rounded yet."""
+        """Bind `argument` to `value`, which may be accumulators before rounding."""
         wide = value.type.element_type
         if wide == argument.type:
             known[argument] = value

@@ -1,7 +1,7 @@
 """Builders of the loops of tile code: tiles to shared memory, fragments, arithmetic.
 
-The K loop copies a tile of A and one of B to workgroup buffers in each step; the loop
-inside takes fragments of them and multiplies. A batch that is summed is a loop around.
+The K loop copies a tile of A and one of B to workgroup buffers in each K step; the loop
+inside it reads fragments of them and multiplies. A reduced batch is a loop around both.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from alcop_mlir.transforms.tiling.tile_operands import (
     Others,
     check_fill,
     load_others,
-    multiplied,
+    transformed,
 )
 from alcop_mlir.transforms.tiling.tiled_contractions import (
     TiledContraction,
@@ -29,31 +29,34 @@ from alcop_mlir.transforms.tiling.tiled_contractions import (
 
 @dataclass(frozen=True)
 class _Source:
-    """A matrix that the K loop takes tiles of, and the buffer that they go to.
+    """A matrix that the K loop copies tiles of, and the buffer that it copies to.
 
-    factor: what is multiplied of it
+    transform: the operand transform of its elements
     """
 
-    array: Any
+    matrix: Any
     loops: str
     buffer: Any
-    factor: OperandTransform
+    transform: OperandTransform
 
 
 def contract_tiles(
-    product: TiledContraction, sizes: dict[str, Size], place: TileOffsets, initial: Any
+    contraction: TiledContraction,
+    sizes: dict[str, Size],
+    offsets: TileOffsets,
+    initial: Any,
 ) -> Any:
-    """The accumulators after all products."""
-    step = dict(zip("mnk", product.schedule.block, strict=True))
+    """The accumulators after the whole contraction."""
+    step = dict(zip("mnk", contraction.schedule.block, strict=True))
     lhs, rhs = (
-        _workgroup_buffer(array, [step[i] for i in loops.replace("b", "")])
-        for array, loops in (
-            (product.lhs, product.lhs_loops),
-            (product.rhs, product.rhs_loops),
+        _workgroup_buffer(operand, [step[i] for i in loops.replace("b", "")])
+        for operand, loops in (
+            (contraction.lhs, contraction.lhs_loops),
+            (contraction.rhs, contraction.rhs_loops),
         )
     )
-    ragged = {
-        loop: _rest(sizes[loop], place.block[loop], step[loop])
+    remaining = {
+        loop: _remaining_extent(sizes[loop], offsets.block[loop], step[loop])
         for loop in "mn"
         if not sizes[loop].divides(step[loop])
     }
@@ -61,20 +64,30 @@ def contract_tiles(
     def over_k(batch: Any, carried: Any) -> Any:
         sources = [
             _Source(
-                matrix(array, loops, sizes, batch),
+                matrix(operand, loops, sizes, batch),
                 loops.replace("b", ""),
                 buffer,
-                factor,
+                transform,
             )
-            for array, loops, buffer, factor in (
-                (product.lhs, product.lhs_loops, lhs, product.factors[0]),
-                (product.rhs, product.rhs_loops, rhs, product.factors[1]),
+            for operand, loops, buffer, transform in (
+                (
+                    contraction.lhs,
+                    contraction.lhs_loops,
+                    lhs,
+                    contraction.transforms[0],
+                ),
+                (
+                    contraction.rhs,
+                    contraction.rhs_loops,
+                    rhs,
+                    contraction.transforms[1],
+                ),
             )
         ]
-        return _k_loop(product, sizes["k"], place, sources, ragged, carried)
+        return _k_loop(contraction, sizes["k"], offsets, sources, remaining, carried)
 
-    if not product.accumulates_batches:
-        return over_k(place.batch, initial)
+    if not contraction.accumulates_batches:
+        return over_k(offsets.batch, initial)
     batches = (build.index(0), sizes["b"].value, build.index(1))
     loop = build.for_loop(
         batches, [initial], lambda batch, carried: [over_k(batch, carried[0])]
@@ -83,28 +96,28 @@ def contract_tiles(
 
 
 def _k_loop(
-    product: TiledContraction,
+    contraction: TiledContraction,
     size: Size,
-    place: TileOffsets,
+    offsets: TileOffsets,
     sources: list[_Source],
-    ragged: dict[str, Any],
+    remaining: dict[str, Any],
     initial: Any,
 ) -> Any:
-    step = dict(zip("mnk", product.schedule.block, strict=True))
+    step = dict(zip("mnk", contraction.schedule.block, strict=True))
     upper, width = size.value, build.index(step["k"])
     if not size.divides(step["k"]):
-        check_fill(product)
-    others = load_others(product, place, ragged)
+        check_fill(contraction)
+    others = load_others(contraction, offsets, remaining)
 
     def k_step(k: Any, carried: list[Any]) -> list[Any]:
-        first = {**place.block, "k": k}
-        extents = dict(ragged)
+        first = {**offsets.block, "k": k}
+        extents = dict(remaining)
         if not size.divides(step["k"]):
             extents["k"] = arith.minsi(arith.subi(upper, k), width)
         for source in sources:
             _copy_tile(source, first, {**step, **extents})
         gpu.barrier()
-        accumulators = _fragment_loop(product, place, sources, others, carried[0])
+        accumulators = _fragment_loop(contraction, offsets, sources, others, carried[0])
         gpu.barrier()
         return [accumulators]
 
@@ -112,55 +125,57 @@ def _k_loop(
     return build.for_loop(bounds, [initial], k_step).results[0]
 
 
-def _rest(size: Size, first: Any, tile: int) -> Any:
-    """Rows or columns of a block that there are."""
+def _remaining_extent(size: Size, first: Any, tile: int) -> Any:
+    """Remaining extent: rows or columns of the block's tile that exist."""
     return arith.minsi(arith.subi(size.value, first), build.index(tile))
 
 
 def _copy_tile(source: _Source, first: dict[str, Any], extent: dict[str, Any]) -> None:
     extents = [extent[loop] for loop in source.loops]
     offsets = [first[loop] for loop in source.loops]
-    tile = view(source.array, offsets, extents)
+    tile = view(source.matrix, offsets, extents)
     if all(isinstance(size, int) for size in extents):
         memref.copy(tile, source.buffer)
     else:
-        # What is copied of rows and columns of C that there are not is used nowhere.
+        # Rows and columns beyond the edge of C may hold anything: nothing reads them.
         free = [n for n, loop in enumerate(source.loops) if loop != "k"]
         alcop.set_arbitrary(alcop.CopyOp(tile, source.buffer), free)
 
 
 def _fragment_loop(
-    product: TiledContraction,
-    place: TileOffsets,
+    contraction: TiledContraction,
+    offsets: TileOffsets,
     sources: list[_Source],
     others: Others,
     initial: Any,
 ) -> Any:
-    extent = product.fragment_extents
+    extent = contraction.fragment_extents
 
     def operand(source: _Source, first: dict[str, Any]) -> Any:
-        offsets = [first[loop] for loop in source.loops]
+        indices = [first[loop] for loop in source.loops]
         shape = [extent[loop] for loop in source.loops]
-        elements = read_tile(source.buffer, offsets, shape)
-        return multiplied(product, source.factor, elements, others)
+        elements = read_tile(source.buffer, indices, shape)
+        return transformed(contraction, source.transform, elements, others)
 
     def fragment_step(k: Any, carried: list[Any]) -> list[Any]:
-        first = {**place.warp, "k": k}
+        first = {**offsets.warp, "k": k}
         operands = [operand(source, first) for source in sources]
-        return [_contract(product, operands, carried[0])]
+        return [_contract(contraction, operands, carried[0])]
 
-    step = product.schedule.block[2]
+    step = contraction.schedule.block[2]
     bounds = (build.index(0), build.index(step), build.index(extent["k"]))
     return build.for_loop(bounds, [initial], fragment_step).results[0]
 
 
-def _contract(product: TiledContraction, operands: list[Any], accumulators: Any) -> Any:
+def _contract(
+    contraction: TiledContraction, operands: list[Any], accumulators: Any
+) -> Any:
     dims = {loop: ir.AffineExpr.get_dim(number) for number, loop in enumerate("mnk")}
     maps = [
         ir.AffineMapAttr.get(ir.AffineMap.get(3, 0, [dims[loop] for loop in loops]))
         for loops in (
-            product.lhs_loops.replace("b", ""),
-            product.rhs_loops.replace("b", ""),
+            contraction.lhs_loops.replace("b", ""),
+            contraction.rhs_loops.replace("b", ""),
             "mn",
         )
     ]
@@ -173,10 +188,10 @@ def _contract(product: TiledContraction, operands: list[Any], accumulators: Any)
     )
 
 
-def _workgroup_buffer(array: Any, shape: list[int]) -> Any:
+def _workgroup_buffer(operand: Any, shape: list[int]) -> Any:
     kind = ir.MemRefType.get(
         shape,
-        array.type.element_type,
+        operand.type.element_type,
         memory_space=ir.Attribute.parse(build.WORKGROUP),
     )
     return memref.alloc(kind, [], [])

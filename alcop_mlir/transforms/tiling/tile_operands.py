@@ -1,8 +1,9 @@
-"""Builders of what a product multiplies, from what shared memory holds of its arrays.
+"""Builders of operand transforms: what a contraction multiplies of its tiles.
 
-A factor of the body of a product is an element of an array, or computed of one (see
-`analysis.factors`): the warp computes it on fragments, between the read of the tile and
-the multiplication, so that tiles are copied as they lie in memory.
+A contraction multiplies elements of A and B, or values that its body computes of them
+(see `analysis.linalg.operand_transforms`): the warp computes those on fragments,
+between the read of the tile and the multiplication, so that tiles are copied as memory
+holds them.
 """
 
 from __future__ import annotations
@@ -22,53 +23,57 @@ from alcop_mlir.transforms.tiling.tiled_contractions import (
 )
 from alcop_mlir.transforms.tiling.vector_code import as_vector, compute
 
-# What else factors are made of, by its argument in the body: scalars, and vectors that
+# The other operands of transforms, by argument of the body: scalars, and vectors that
 # are the same along k.
 Others = dict[Any, Any]
 
 
-def check_fill(product: TiledContraction) -> None:
-    """PassError where a last step that is filled up with zeros would be wrong."""
-    (block,) = product.op.regions[0].blocks
-    why = why_fill_disturbs(block, product.factors)
+def check_fill(contraction: TiledContraction) -> None:
+    """PassError where filling up the last K step with zeros would be wrong."""
+    (block,) = contraction.op.regions[0].blocks
+    why = why_fill_disturbs(block, contraction.transforms)
     if why is not None:
-        step = product.schedule.block[2]
-        raise PassError(product.op, f"{why} of {step}: choose a step that divides it")
+        step = contraction.schedule.block[2]
+        raise PassError(
+            contraction.op, f"{why} of {step}: choose a step that divides it"
+        )
 
 
 def load_others(
-    product: TiledContraction, place: TileOffsets, ragged: Collection[str]
+    contraction: TiledContraction, offsets: TileOffsets, ragged: Collection[str]
 ) -> Others:
-    """They are the same in every step: read once, before the loops.
+    """Read the other operands, once before the loops: all steps use the same.
 
-    ragged: those of "m" and "n" in which a tile may reach beyond the arrays
+    ragged: those of "m" and "n" in which a tile may exceed its operand
     """
-    (block,) = product.op.regions[0].blocks
+    (block,) = contraction.op.regions[0].blocks
     found: Others = {}
-    for factor, loops in zip(
-        product.factors, (product.lhs_loops, product.rhs_loops), strict=True
+    for transform, loops in zip(
+        contraction.transforms,
+        (contraction.lhs_loops, contraction.rhs_loops),
+        strict=True,
     ):
-        for number in factor.others:
-            array = product.op.operands[number]
+        for number in transform.others:
+            buffer = contraction.op.operands[number]
             found[block.arguments[number]] = (
-                _along(array, loops.replace("b", ""), product, place, ragged)
-                if array.type.rank
-                else memref.load(array, [])
+                _along(buffer, loops.replace("b", ""), contraction, offsets, ragged)
+                if buffer.type.rank
+                else memref.load(buffer, [])
             )
     return found
 
 
 def _along(
-    array: Any,
+    buffer: Any,
     loops: str,
-    product: TiledContraction,
-    place: TileOffsets,
+    contraction: TiledContraction,
+    offsets: TileOffsets,
     ragged: Collection[str],
 ) -> Any:
-    """One value per row or column of a factor, the same along k."""
+    """One value per row or column of the operand, the same along k."""
     other = loops.replace("k", "")
     kind = ir.VectorType.get(
-        [product.fragment_extents[loop] for loop in loops], array.type.element_type
+        [contraction.fragment_extents[loop] for loop in loops], buffer.type.element_type
     )
     results = [
         ir.AffineExpr.get_constant(0) if loop == "k" else ir.AffineExpr.get_dim(0)
@@ -76,25 +81,28 @@ def _along(
     ]
     return vector.transfer_read(
         kind,
-        array,
-        [build.add(place.block[other], place.warp[other])],
+        buffer,
+        [build.add(offsets.block[other], offsets.warp[other])],
         ir.AffineMapAttr.get(ir.AffineMap.get(1, 0, results)),
         arith.constant(kind.element_type, zero_of(kind)),
         [loop == "k" or loop not in ragged for loop in loops],
     )
 
 
-def multiplied(
-    product: TiledContraction, factor: OperandTransform, elements: Any, others: Others
+def transformed(
+    contraction: TiledContraction,
+    transform: OperandTransform,
+    elements: Any,
+    others: Others,
 ) -> Any:
-    """The factor of these elements of its array, in the type of the multiplication."""
-    (block,) = product.op.regions[0].blocks
+    """The operand transform of these elements, in the type of the multiplication."""
+    (block,) = contraction.op.regions[0].blocks
     shape = list(elements.type.shape)
-    known = {**others, block.arguments[factor.operand]: elements}
-    compute(factor.ops, shape, known)
-    value = as_vector(factor.value, shape, known)
-    kind = ir.FloatTF32Type.get() if product.precision == "tf32" else factor.kind
+    known = {**others, block.arguments[transform.operand]: elements}
+    compute(transform.ops, shape, known)
+    value = as_vector(transform.value, shape, known)
+    kind = ir.FloatTF32Type.get() if contraction.precision == "tf32" else transform.kind
     if value.type.element_type == kind:
         return value
-    # Exact, unless the product was marked to be of tf32.
+    # Exact, unless the contraction is marked as tf32.
     return arith.truncf(ir.VectorType.get(shape, kind), value)

@@ -1,4 +1,4 @@
-"""Builders of what tile code does with C: the start of the sums, and their store."""
+"""Builders of what tile code does with C: initialise accumulators, store results."""
 
 from __future__ import annotations
 
@@ -17,39 +17,39 @@ from alcop_mlir.transforms.tiling.tiled_contractions import (
 
 
 def initial_accumulators(
-    product: TiledContraction, sizes: dict[str, Size], place: TileOffsets
+    contraction: TiledContraction, sizes: dict[str, Size], offsets: TileOffsets
 ) -> Any:
-    """The accumulators' start: a warp tile of f32, or i32."""
-    kind = _accumulators(product)
-    start = product.accumulator_source
+    """The accumulator initialisation: a warp tile of f32, or i32."""
+    kind = _accumulator_type(contraction)
+    start = contraction.accumulator_source
     if start is None:
         return arith.constant(kind, ir.DenseElementsAttr.get_splat(kind, zero_of(kind)))
-    values = _window(product, sizes, place).read(*start)
+    values = _window(contraction, sizes, offsets).read(*start)
     return values if values.type == kind else arith.extf(kind, values)
 
 
 def store_accumulators(
-    product: TiledContraction,
+    contraction: TiledContraction,
     sizes: dict[str, Size],
-    place: TileOffsets,
+    offsets: TileOffsets,
     accumulators: Any,
 ) -> None:
-    """The results, written by each warp; only edge blocks look at their bounds."""
-    if not product.epilogue:
-        accumulators = rounded(accumulators, product.out.type.element_type)
-    window = _window(product, sizes, place)
+    """Store the results of each warp; only blocks at an edge check bounds."""
+    if not contraction.epilogue:
+        accumulators = rounded(accumulators, contraction.out.type.element_type)
+    window = _window(contraction, sizes, offsets)
 
     def write(window: TileWindow) -> None:
-        if product.epilogue:
-            store_epilogue(product, window, accumulators)
+        if contraction.epilogue:
+            store_epilogue(contraction, window, accumulators)
         else:
-            window.write(accumulators, product.out, product.out_loops)
+            window.write(accumulators, contraction.out, contraction.out_loops)
 
     if all(window.in_bounds):
         write(window)
         return
-    # Most blocks lie inside, and need no condition at each store.
-    choice = scf.IfOp(_is_inside(product, sizes, place), has_else=True)
+    # Most blocks are inside C, and need no condition at each store.
+    choice = scf.IfOp(_is_inside(contraction, sizes, offsets), has_else=True)
     for block, here in (
         (choice.then_block, window.inside((True, True))),
         (choice.else_block, window),
@@ -59,62 +59,69 @@ def store_accumulators(
             scf.YieldOp([])
 
 
-def store_start(
-    product: TiledContraction, sizes: dict[str, Size], place: TileOffsets, thread: Any
+def store_initial(
+    contraction: TiledContraction,
+    sizes: dict[str, Size],
+    offsets: TileOffsets,
+    thread: Any,
 ) -> None:
-    """What C starts from, element by element: there is nothing to add to it."""
-    out = matrix(product.out, product.out_loops, sizes, place.batch)
-    window = _window(product, sizes, place)
-    width = build.index(product.schedule.block[1])
+    """Store the initial value of C element by element, where K is empty."""
+    out = matrix(contraction.out, contraction.out_loops, sizes, offsets.batch)
+    window = _window(contraction, sizes, offsets)
+    width = build.index(contraction.schedule.block[1])
 
     def element(number: Any, _: list[Any]) -> Iterator[Any]:
-        row = build.add(place.block["m"], arith.divui(number, width))
-        column = build.add(place.block["n"], arith.remui(number, width))
+        row = build.add(offsets.block["m"], arith.divui(number, width))
+        column = build.add(offsets.block["n"], arith.remui(number, width))
         inside = arith.andi(
             build.less(row, sizes["m"].value), build.less(column, sizes["n"].value)
         )
         guard = scf.IfOp(inside)
         with ir.InsertionPoint(guard.then_block):
-            memref.store(_start(product, window.at(row, column)), out, [row, column])
+            memref.store(
+                _initial_value(contraction, window.at(row, column)), out, [row, column]
+            )
             scf.YieldOp([])
         return iter(())
 
-    elements = product.schedule.block[0] * product.schedule.block[1]
-    bounds = (thread, build.index(elements), build.index(product.schedule.threads))
+    elements = contraction.schedule.block[0] * contraction.schedule.block[1]
+    bounds = (thread, build.index(elements), build.index(contraction.schedule.threads))
     build.for_loop(bounds, [], element)
 
 
-def _start(product: TiledContraction, window: TileWindow) -> Any:
-    """The element that C starts from at the window's first place."""
-    kind = product.out.type.element_type
-    start = product.accumulator_source
+def _initial_value(contraction: TiledContraction, window: TileWindow) -> Any:
+    """The initial value of C at the window's first element."""
+    kind = contraction.out.type.element_type
+    start = contraction.accumulator_source
     if start is None:
-        return arith.constant(kind, zero_of(product.out.type))
+        return arith.constant(kind, zero_of(contraction.out.type))
     value = window.load(*start)
     return value if value.type == kind else arith.extf(kind, value)
 
 
 def _window(
-    product: TiledContraction, sizes: dict[str, Size], place: TileOffsets
+    contraction: TiledContraction, sizes: dict[str, Size], offsets: TileOffsets
 ) -> TileWindow:
-    return warp_window(sizes, place, product.schedule.warp, product.schedule.block[:2])
+    return warp_window(
+        sizes, offsets, contraction.schedule.warp, contraction.schedule.block[:2]
+    )
 
 
-def _accumulators(product: TiledContraction) -> Any:
-    """The type of the sums: a warp tile of f32, of i32 for integers."""
-    is_integer = isinstance(product.out.type.element_type, ir.IntegerType)
+def _accumulator_type(contraction: TiledContraction) -> Any:
+    """A warp tile of accumulators: of f32, of i32 for integers."""
+    is_integer = isinstance(contraction.out.type.element_type, ir.IntegerType)
     element = ir.IntegerType.get_signless(32) if is_integer else ir.F32Type.get()
-    return ir.VectorType.get(list(product.schedule.warp), element)
+    return ir.VectorType.get(list(contraction.schedule.warp), element)
 
 
 def _is_inside(
-    product: TiledContraction, sizes: dict[str, Size], place: TileOffsets
+    contraction: TiledContraction, sizes: dict[str, Size], offsets: TileOffsets
 ) -> Any:
-    """Whether all of the block's tile lies within C."""
+    """Whether all of the block's tile is inside C."""
     inside = arith.constant(ir.IntegerType.get_signless(1), 1)
-    for loop, tile in zip("mn", product.schedule.block, strict=False):
+    for loop, tile in zip("mn", contraction.schedule.block, strict=False):
         if not sizes[loop].divides(tile):
-            room = arith.subi(sizes[loop].value, place.block[loop])
+            room = arith.subi(sizes[loop].value, offsets.block[loop])
             fits = arith.cmpi(arith.CmpIPredicate.sge, room, build.index(tile))
             inside = arith.andi(inside, fits)
     return inside

@@ -1,4 +1,4 @@
-"""Tile a planned matrix product to thread blocks, warps and K steps.
+"""Tile each scheduled contraction to thread blocks, warps and K steps.
 
 Before:  linalg.matmul {alcop.contraction = ..., alcop.schedule = ...}
              ins(%A, %B) outs(%C)
@@ -14,22 +14,24 @@ and a copy between memrefs is done once by the whole block. Read as SPMD code in
 each thread does all of it, it computes the same. Accumulators are values, never memory.
 `linalg` leaves the order of its iterations open, so the output may not alias an input.
 
-Where a tile may reach beyond the arrays (a size that is not known, or no multiple of
-it), the copy is an `alcop.copy` of the part that there is, which fills the rest with
-zero: `min(tile, M - m0)` rows, `min(step, K - k)` columns. C is then read and written
-`in_bounds = [false, ...]`. A batch is block z, a batch that is summed over a loop
-around the K loop, a vector a matrix of one row. Of arrays with a promise
-(`alcop.row_alignment`) rows are as long as promised, so that all below can see it.
-No product of nothing is launched; one over no K at all is a copy or a fill. With
-`raster` rows of tiles in a group, blocks take the tiles of a group down its rows first.
+Where a tile may exceed its operand, as a size is unknown or not a multiple of the
+tile's, an `alcop.copy` copies the remaining extent and fills the rest with zero:
+`min(tile, M - m0)` rows, `min(step, K - k)` columns. C is then read and written
+`in_bounds = [false, ...]`. A batch is block z, a reduced batch a loop around the K
+loop, a vector a matrix of one row. Rows of an operand with a promise
+(`alcop.row_alignment`) get sizes that show it to later passes. An empty contraction is
+not launched; one with an empty K becomes a copy or a fill. With a `raster`, blocks take
+the tiles of a group of that many rows down its rows first.
 
-What the op's body computes of an element of A or B before it multiplies is computed on
-what the warp reads of a tile; tiles are copied as memory holds them. Operands marked
-`precision = "tf32"` are rounded by `arith.truncf` to that type.
+Operand transforms, which the op's body computes of an element of A or B before it
+multiplies, are computed on the fragments that a warp reads; tiles are copied as memory
+holds them. Operands marked `precision = "tf32"` are rounded by `arith.truncf` to that
+type. The ops marked as epilogue are computed on the accumulators.
 
-Reads and erases `alcop.contraction`; moves `alcop.schedule` to the `gpu.launch`, where
-alcop-plan-pipelines reads the stages. Writes `alcop.kernel`, what the kernel is called
-after; alcop-outline-kernels erases it.
+Runs after alcop-select-schedule, alcop-split-k and alcop-fuse-elementwise, and before
+alcop-launch-loops, which takes all other ops. Reads and erases `alcop.contraction`;
+moves `alcop.schedule` to the `gpu.launch`, where alcop-plan-pipelines reads the stages.
+Writes `alcop.kernel`, which the kernel is named after; alcop-outline-kernels erases it.
 """
 
 from __future__ import annotations
@@ -50,7 +52,7 @@ from alcop_mlir.transforms.tiling.tile_loops import contract_tiles
 from alcop_mlir.transforms.tiling.tile_outputs import (
     initial_accumulators,
     store_accumulators,
-    store_start,
+    store_initial,
 )
 from alcop_mlir.transforms.tiling.tiled_contractions import (
     TiledContraction,
@@ -58,7 +60,7 @@ from alcop_mlir.transforms.tiling.tiled_contractions import (
     scheduled_contractions,
 )
 
-# Of the block arguments of a gpu.launch, the first grid size: behind block, thread ids.
+# Of the block arguments of a gpu.launch, the first grid size: after block, thread ids.
 _GRID_SIZE = 6
 
 
@@ -68,57 +70,65 @@ class TileToBlocks(Pass):
     anchor = "func.func"
 
     def run(self, op: Any) -> None:
-        for product in scheduled_contractions(op):
-            with product.op.location, ir.InsertionPoint(product.op):
-                _launch(product, loop_sizes(product.arrays))
-            _erase(product)
+        for contraction in scheduled_contractions(op):
+            with contraction.op.location, ir.InsertionPoint(contraction.op):
+                _launch(contraction, loop_sizes(contraction.buffers))
+            _erase(contraction)
 
 
-def _erase(product: TiledContraction) -> None:
-    """The ops that became a kernel, and the arrays that only they needed."""
-    outputs = [product.out, *(element.output.value for element in product.epilogue)]
-    needed = product.results
-    ops = [product.op, *(element.op for element in product.epilogue)]
-    for op in [product.init_copy, *ops]:
+def _erase(contraction: TiledContraction) -> None:
+    """Erase the ops that became a kernel, and the buffers that only they used."""
+    outputs = [
+        contraction.out,
+        *(element.output.value for element in contraction.epilogue),
+    ]
+    needed = contraction.results
+    ops = [contraction.op, *(element.op for element in contraction.epilogue)]
+    for op in [contraction.init_copy, *ops]:
         if op is not None:
             op.operation.erase()
-    for array in dict.fromkeys(outputs):
-        if array not in needed:
-            _erase_array(array)
+    for buffer in dict.fromkeys(outputs):
+        if buffer not in needed:
+            _erase_buffer(buffer)
 
 
-def _erase_array(array: Any) -> None:
-    """An allocation that at most its sizes are asked of."""
-    for use in list(array.uses):
+def _erase_buffer(buffer: Any) -> None:
+    """Erase an allocation that is used for its sizes at most."""
+    for use in list(buffer.uses):
         if use.owner.operation.name == "memref.dealloc":
             use.owner.operation.erase()
-    build.erase_unused([array.owner])
+    build.erase_unused([buffer.owner])
 
 
-def _launch(product: TiledContraction, sizes: dict[str, Size]) -> None:
-    schedule = product.schedule
-    if any(sizes[loop].known == 0 for loop in product.out_loops):
+def _launch(contraction: TiledContraction, sizes: dict[str, Size]) -> None:
+    schedule = contraction.schedule
+    if any(sizes[loop].known == 0 for loop in contraction.out_loops):
         return
-    nothing_summed = sizes["k"].known == 0 or sizes["b"].known == 0
-    if nothing_summed and product.init == "read":
+    is_empty_k = sizes["k"].known == 0 or sizes["b"].known == 0
+    if is_empty_k and contraction.init == "read":
         return
     tile_m, tile_n, _ = schedule.block
-    batches = build.index(1) if product.accumulates_batches else sizes["b"].given
+    batches = build.index(1) if contraction.accumulates_batches else sizes["b"].given
     launch = gpu.LaunchOp(
         (sizes["n"].blocks(tile_n), sizes["m"].blocks(tile_m), batches),
         tuple(build.index(threads) for threads in (schedule.threads, 1, 1)),
     )
     alcop.put(launch, alcop.ScheduleAttr, schedule.to_dict())
-    launch.operation.attributes[KERNEL] = ir.StringAttr.get(_kernel_name(product.op))
+    launch.operation.attributes[KERNEL] = ir.StringAttr.get(
+        _kernel_name(contraction.op)
+    )
     arguments = list(launch.regions[0].blocks[0].arguments)
     with ir.InsertionPoint(launch.regions[0].blocks[0]):
-        place = _place(schedule, sizes, arguments)
-        if nothing_summed:
-            store_start(product, sizes, place, arguments[3])
+        offsets = _tile_offsets(schedule, sizes, arguments)
+        if is_empty_k:
+            store_initial(contraction, sizes, offsets, arguments[3])
         else:
-            initial = initial_accumulators(product, sizes, place)
+            initial = initial_accumulators(contraction, sizes, offsets)
             store_accumulators(
-                product, sizes, place, contract_tiles(product, sizes, place, initial)
+                contraction,
+                sizes,
+                offsets,
+                contract_tiles(contraction, sizes, offsets, initial),
             )
         gpu.TerminatorOp()
 
@@ -127,10 +137,10 @@ def _kernel_name(op: Any) -> str:
     return op.operation.name.removeprefix("linalg.").replace("generic", "matmul")
 
 
-def _place(
+def _tile_offsets(
     schedule: Schedule, sizes: dict[str, Size], arguments: list[Any]
 ) -> TileOffsets:
-    """Of a block, and of its warp: warps run along N first."""
+    """Offsets of a block and of its warps, which run along N first."""
     x, y, batch, thread = arguments[:4]
     tile_m, tile_n, _ = schedule.block
     columns, rows = (

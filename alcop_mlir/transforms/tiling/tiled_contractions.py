@@ -1,7 +1,7 @@
-"""The products that alcop-tile-to-blocks tiles, and where a block of one stands.
+"""The contractions that alcop-tile-to-blocks tiles, and the offsets of their tiles.
 
-`Product` is what the attributes `alcop.contraction` and `alcop.schedule` and the
-operands of an op say together; nothing here changes IR.
+`TiledContraction` is what the attributes `alcop.contraction` and `alcop.schedule` and
+the operands of an op say together; nothing here changes IR.
 """
 
 from __future__ import annotations
@@ -27,33 +27,31 @@ from alcop_mlir.target import mma_shape
 
 @dataclass(frozen=True)
 class TiledContraction:
-    """A matrix product to tile: op, operands, their loops, schedule.
+    """A contraction to tile: op, operands, their loops, schedule.
 
     The loops are those of the operands as matrices, with "b" where they have a batch.
     """
 
     op: Any
-    factors: tuple[
-        OperandTransform, OperandTransform
-    ]  # what is multiplied of A and of B
+    transforms: tuple[OperandTransform, OperandTransform]  # of A and of B
     lhs: Any
     rhs: Any
     out: Any
     lhs_loops: str  # "mk", "bmk": which loop indexes each dimension
     rhs_loops: str  # "kn" or "nk"
     out_loops: str  # "mn"
-    init: str  # "zero", "read", or "copy": read from another array
-    init_copy: Any  # the op that copies or broadcasts that array, or None
+    init: str  # "zero", "read", or "copy": read from another buffer
+    init_copy: Any  # the op that copies or broadcasts that buffer, or None
     schedule: Schedule
     precision: str | None  # "tf32", or None: the operands' own
-    epilogue: tuple[Elementwise, ...]  # ops to compute on the sums, in order
+    epilogue: tuple[Elementwise, ...]  # ops to compute on the accumulators
 
     @property
-    def arrays(self) -> list[tuple[Any, str]]:
-        """All arrays, each with the loops of the dimensions that it has."""
+    def buffers(self) -> list[tuple[Any, str]]:
+        """All memref operands, each with the loops that index its dimensions."""
         operands = [
-            (array, _own_loops(array, loops))
-            for array, loops in (
+            (buffer, _own_loops(buffer, loops))
+            for buffer, loops in (
                 (self.lhs, self.lhs_loops),
                 (self.rhs, self.rhs_loops),
                 (self.out, self.out_loops),
@@ -71,8 +69,8 @@ class TiledContraction:
 
     @property
     def element_bytes(self) -> int:
-        """Of a factor, as it is multiplied."""
-        return self.factors[0].kind.width // 8
+        """Size of the elements that are multiplied."""
+        return self.transforms[0].kind.width // 8
 
     @property
     def fragment_extents(self) -> dict[str, int]:
@@ -82,13 +80,13 @@ class TiledContraction:
 
     @property
     def results(self) -> list[Any]:
-        """The arrays that the product and its epilogue write, and others need."""
+        """The buffers written here, by contraction or epilogue, and used elsewhere."""
         outputs = [self.out, *(element.output.value for element in self.epilogue)]
         ops = [self.op, *(element.op for element in self.epilogue)]
         return [
-            array
-            for number, array in enumerate(outputs)
-            if array not in outputs[:number] and is_stored(array, ops)
+            buffer
+            for number, buffer in enumerate(outputs)
+            if buffer not in outputs[:number] and is_stored(buffer, ops)
         ]
 
     def loops_of(self, element: Elementwise, operand: Operand) -> str:
@@ -97,7 +95,7 @@ class TiledContraction:
 
     @property
     def accumulates_batches(self) -> bool:
-        """Whether the batch is summed over, too."""
+        """Whether the batch is reduced, too."""
         return "b" in self.lhs_loops + self.rhs_loops and "b" not in self.out_loops
 
     @property
@@ -114,7 +112,7 @@ class TiledContraction:
 
 @dataclass(frozen=True)
 class TileOffsets:
-    """Where a block and a warp stand in the output; index values."""
+    """Base offsets of a block's and of a warp's tile in the output; index values."""
 
     block: dict[str, Any]  # first row, column of the block's tile
     warp: dict[str, Any]  # first row, column of the warp's part, within the tile
@@ -122,25 +120,25 @@ class TileOffsets:
 
 
 def scheduled_contractions(func: Any) -> list[TiledContraction]:
-    """The marked products of `func` that have a schedule, in order."""
+    """The marked contractions of `func` that have a schedule, in order."""
     return [
-        _product(op)
+        _tiled_contraction(op)
         for op in walk(func)
         if alcop.get(op, alcop.ScheduleAttr) and alcop.get(op, alcop.ContractionAttr)
     ]
 
 
-def _product(op: Any) -> TiledContraction:
+def _tiled_contraction(op: Any) -> TiledContraction:
     contraction = alcop.get(op, alcop.ContractionAttr)
     schedule = Schedule.from_dict(alcop.get(op, alcop.ScheduleAttr) or {})
     assert contraction is not None
     first, second = find_operand_transforms(op)
-    factors = (second, first) if contraction.get("swapped") else (first, second)
-    lhs, rhs = (op.operands[factor.operand] for factor in factors)
+    transforms = (second, first) if contraction.get("swapped") else (first, second)
+    lhs, rhs = (op.operands[transform.operand] for transform in transforms)
     out = list(op.operands)[-1]
     return TiledContraction(
         op=op,
-        factors=factors,
+        transforms=transforms,
         lhs=lhs,
         rhs=rhs,
         out=out,
@@ -156,7 +154,7 @@ def _product(op: Any) -> TiledContraction:
 
 
 def _epilogue(op: Any) -> Iterator[Elementwise]:
-    """The ops just behind the product that are marked so."""
+    """The ops just after the contraction that are marked as its epilogue."""
     for below in ops_after(op):
         mark = alcop.get(below, alcop.ContractionAttr)
         if mark is None or mark.get("role") != "epilogue":
@@ -168,17 +166,17 @@ def _epilogue(op: Any) -> Iterator[Elementwise]:
 
 
 def _matrix_loops(loops: str) -> str:
-    """With the one row that a vector is a matrix of."""
+    """`loops` with "m": a vector is a matrix of one row."""
     return loops if "m" in loops else f"{loops[:-1]}m{loops[-1]}"
 
 
-def _own_loops(array: Any, loops: str) -> str:
-    """Without the row that a vector has not."""
-    return loops if len(loops) == array.type.rank else loops.replace("m", "")
+def _own_loops(buffer: Any, loops: str) -> str:
+    """`loops` without the "m" that a vector does not have."""
+    return loops if len(loops) == buffer.type.rank else loops.replace("m", "")
 
 
 def _init_copy(op: Any) -> Any:
-    """The marked op above that gives the accumulators their start."""
+    """The marked op above that is the accumulator initialisation."""
     found = marked_init(op)
     if found is None:
         raise PassError(

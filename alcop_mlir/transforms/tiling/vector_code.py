@@ -10,10 +10,10 @@ from alcop_mlir.bindings import arith, ir, vector
 
 
 def compute(ops: Iterable[Any], shape: list[int], known: dict[Any, Any]) -> None:
-    """Each op on vectors of that shape; what it makes becomes known.
+    """Build each op on vectors of that shape; its results are added to `known`.
 
-    known: the vector that stands for a scalar of the code; a scalar there, and a
-           constant from outside of the code, is the same for all elements
+    known: the vector for each scalar of the code; scalars there, and constants from
+           outside of the code, are broadcast to all elements
     """
     for op in ops:
         operation = op.operation
@@ -27,7 +27,7 @@ def compute(ops: Iterable[Any], shape: list[int], known: dict[Any, Any]) -> None
 
 
 def as_vector(value: Any, shape: list[int], known: dict[Any, Any]) -> Any:
-    """The vector of a scalar of the code."""
+    """The vector for a scalar of the code."""
     found = known.get(value, value)
     if isinstance(found.type, ir.VectorType):
         return found

@@ -1,4 +1,4 @@
-"""Sums that the lanes of a warp make together; builds at the insertion point."""
+"""Builders of warp reductions: the values of all lanes combined."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from alcop_mlir.target import WARP_SIZE
 
 
 def neutral(combine: Any) -> Any:
-    """What a sum by the op `combine` starts from where it has no term yet."""
+    """The neutral element of `combine`, which a reduction without terms has."""
     return arith.constant(combine.results[0].type, NEUTRAL[combine.name])
 
 

@@ -26,7 +26,7 @@ module attributes {gpu.container_module} {
 
 // -----
 
-// Squares and cubes are products; clamping and rounding need no function.
+// Squares and cubes are multiplications; clamping and rounding need no function.
 // CHECK-LABEL: gpu.module @simple
 // CHECK-NOT:   llvm.call
 // CHECK:       llvm.fmul

@@ -149,7 +149,7 @@ func.func @vector(%v: vector<4xf32>) {
 memref.global "private" @counter : memref<4xf32> = dense<0.0>
 func.func @changing_global(%a: memref<4xf32>) {
   %c1 = arith.constant 1 : index
-  // expected-error @+1 {{alcop-outline-kernels: reads 'counter', expected an array that is constant}}
+  // expected-error @+1 {{alcop-outline-kernels: reads 'counter', expected a constant memref.global}}
   %w = memref.get_global @counter : memref<4xf32>
   gpu.launch blocks(%bx, %by, %bz) in (%gx = %c1, %gy = %c1, %gz = %c1)
              threads(%tx, %ty, %tz) in (%sx = %c1, %sy = %c1, %sz = %c1) {

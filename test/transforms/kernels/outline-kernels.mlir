@@ -3,7 +3,7 @@
 // RUN: alcop-opt %s --alcop-outline-kernels=noalias=true --split-input-file \
 // RUN:   --allow-unregistered-dialect | FileCheck %s --check-prefix=NOALIAS
 
-// Arrays come in the order of the function's arguments, constants and views are done
+// Memrefs come in the order of the function's arguments, constants and views are done
 // again inside, buffers are parts of the dynamic block.
 // CHECK-LABEL: module attributes {gpu.container_module}
 // CHECK:       func.func @f(%[[A:.*]]: memref<64x32xf16>, %{{.*}}: memref<8xf32>, %[[C:.*]]: memref<64x32xf16>) {
@@ -56,7 +56,7 @@ func.func @f(%a: memref<64x32xf16>, %unused: memref<8xf32>, %c: memref<64x32xf16
 
 // -----
 
-// The ids and sizes of a launch; two kernels of one function; an array that is not an
+// The ids and sizes of a launch; two kernels of one function; a memref that is not an
 // argument comes last.
 // CHECK-LABEL: func.func @ids
 // CHECK:       gpu.launch_func @ids_kernels::@ids blocks in (%{{.*}}, %{{.*}}, %{{.*}}) threads in
@@ -119,7 +119,7 @@ func.func @dynamic(%a: memref<?x?x8xf16>, %n: index, %x: f32) {
 
 // -----
 
-// Strides that neither the type nor the sizes tell follow the sizes of their array.
+// Strides that neither the type nor the sizes tell follow the sizes of their memref.
 // CHECK-LABEL: func.func @strides
 // CHECK-SAME:    %[[A:.*]]: memref<4x?xf16, strided<[?, 1]>>, %[[B:.*]]: memref<2x8xf32, strided<[16, ?]>>
 // CHECK:       %[[D:.*]] = memref.dim %[[A]]
@@ -206,7 +206,7 @@ func.func @a_b_1() {
 
 // -----
 
-// A function without launches is left alone.
+// A function without launches is left unchanged.
 // CHECK-LABEL: module {
 // CHECK:       func.func @nothing
 // CHECK-NOT:   gpu.module
@@ -216,7 +216,7 @@ func.func @nothing(%a: memref<4xf32>) {
 
 // -----
 
-// A constant array comes along, once; what else is in the module stays where it is.
+// A constant global is copied, once; other ops of the module are left unchanged.
 // CHECK-LABEL: gpu.module @reads_kernels
 // CHECK-NEXT:    memref.global "private" constant @weights : memref<4xf32>
 // CHECK-NOT:     memref.global

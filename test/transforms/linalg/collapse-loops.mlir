@@ -42,8 +42,8 @@ func.func @rows_and_sums(%A: memref<2x4x8x16x2xf16, strided<[1280, 320, 40, 2, 1
 
 // -----
 
-// Left alone: products as they are, heads that lie apart, loops in another order, and
-// what is no product even so.
+// Left unchanged: contractions of matrices, heads that are not contiguous, loops in
+// another order, and ops that would be no contraction.
 // CHECK-LABEL: @left_alone
 // CHECK-NOT:   memref.collapse_shape
 func.func @left_alone(%A: memref<2x8x64x32xf16>, %B: memref<8x2x64x32xf16>,

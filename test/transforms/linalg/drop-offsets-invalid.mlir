@@ -1,7 +1,7 @@
 // RUN: alcop-opt %s --alcop-drop-offsets --split-input-file --verify-diagnostics
 
 // Who calls a function knows its type.
-// expected-remark @+1 {{offsets are left: the function is called}}
+// expected-remark @+1 {{offsets of its arguments are left unchanged: it is called}}
 func.func private @called(%A: memref<4xf32, strided<[1], offset: ?>>) {
   return
 }
@@ -17,7 +17,7 @@ func.func @caller(%A: memref<4xf32>) {
 func.func private @other(memref<4xf32, strided<[1], offset: 2>>)
 
 func.func @passes_on(%A: memref<4xf32, strided<[1], offset: 2>>) {
-  // expected-remark @+1 {{'func.call' needs memref<4xf32, strided<[1], offset: 2>>: its offset is left}}
+  // expected-remark @+1 {{'func.call' needs memref<4xf32, strided<[1], offset: 2>>: its offset is left unchanged}}
   call @other(%A) : (memref<4xf32, strided<[1], offset: 2>>) -> ()
   return
 }

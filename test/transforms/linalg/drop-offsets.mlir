@@ -54,7 +54,7 @@ func.func @plain(%A: memref<64x32xf16, strided<[32, 1], offset: ?>>,
 
 // -----
 
-// What has no offset stays as it is, and so does what is no array.
+// Arguments without an offset are left unchanged, and those that are no memrefs.
 // CHECK-LABEL: func.func @nothing_to_do(
 // CHECK-SAME:    %{{.*}}: memref<64x32xf16, strided<[?, 1]>>, %{{.*}}: memref<4x4xf16, #{{.*}}>, %{{.*}}: f32)
 func.func @nothing_to_do(%A: memref<64x32xf16, strided<[?, 1]>>,

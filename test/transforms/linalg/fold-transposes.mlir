@@ -42,7 +42,7 @@ func.func @circle(%a: tensor<4x2x3xf32>, %o: tensor<2x3x4xf32>) -> (tensor<2x3x4
 
 // -----
 
-// Memrefs may change in between: left alone.
+// Memrefs may change in between: left unchanged.
 // CHECK-LABEL: @memrefs
 // CHECK:       linalg.transpose
 // CHECK:       linalg.matmul ins(%{{.*}}, %{{.*}} : memref<64x32xf16>

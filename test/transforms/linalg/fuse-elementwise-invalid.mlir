@@ -7,7 +7,7 @@
 #nm = affine_map<(m, n) -> (n, m)>
 func.func @transposed(%A: memref<64x32xf16>, %B: memref<32x64xf16>, %C: memref<64x64xf32>, %D: memref<64x64xf16>) {
   linalg.matmul {alcop.contraction = #alcop.contraction<{lhs = "mk", rhs = "kn", init = "zero"}>} ins(%A, %B : memref<64x32xf16>, memref<32x64xf16>) outs(%C : memref<64x64xf32>)
-  // expected-remark @+1 {{'linalg.generic' is not fused into the product: writes its output by other loops than it reads the contraction's: transposed, or broadcast}}
+  // expected-remark @+1 {{'linalg.generic' is not fused into the contraction: writes its output by other loops than it reads the contraction's: transposed, or broadcast}}
   linalg.generic {indexing_maps = [#mn, #nm], iterator_types = ["parallel", "parallel"]} ins(%C : memref<64x64xf32>) outs(%D : memref<64x64xf16>) {
   ^bb0(%x: f32, %o: f16):
     %h = arith.truncf %x : f32 to f16
@@ -18,10 +18,10 @@ func.func @transposed(%A: memref<64x32xf16>, %B: memref<32x64xf16>, %C: memref<6
 
 // -----
 
-// A broadcast of the product has more loops.
+// A broadcast of the output has more loops.
 func.func @broadcast(%A: memref<64x32xf16>, %B: memref<32x64xf16>, %C: memref<64x64xf32>, %D: memref<2x64x64xf32>) {
   linalg.matmul {alcop.contraction = #alcop.contraction<{lhs = "mk", rhs = "kn", init = "zero"}>} ins(%A, %B : memref<64x32xf16>, memref<32x64xf16>) outs(%C : memref<64x64xf32>)
-  // expected-remark @+1 {{'linalg.broadcast' is not fused into the product: has 3 loops, expected the 2 of the contraction's output}}
+  // expected-remark @+1 {{'linalg.broadcast' is not fused into the contraction: has 3 loops, expected the 2 of the contraction's output}}
   linalg.broadcast ins(%C : memref<64x64xf32>) outs(%D : memref<2x64x64xf32>) dimensions = [0]
   return
 }
@@ -31,7 +31,7 @@ func.func @broadcast(%A: memref<64x32xf16>, %B: memref<32x64xf16>, %C: memref<64
 // Other blocks still read A.
 func.func @writes_an_input(%A: memref<64x64xf16>, %B: memref<64x64xf16>, %C: memref<64x64xf16>) {
   linalg.matmul {alcop.contraction = #alcop.contraction<{lhs = "mk", rhs = "kn", init = "zero"}>} ins(%A, %B : memref<64x64xf16>, memref<64x64xf16>) outs(%C : memref<64x64xf16>)
-  // expected-remark @+1 {{'linalg.exp' is not fused into the product: writes memory that the contraction's kernel may use elsewhere (memref<64x64xf16> and memref<64x64xf16> may overlap)}}
+  // expected-remark @+1 {{'linalg.exp' is not fused into the contraction: writes memory that the contraction's kernel may use elsewhere (memref<64x64xf16> and memref<64x64xf16> may overlap)}}
   linalg.exp ins(%C : memref<64x64xf16>) outs(%A : memref<64x64xf16>)
   return
 }
@@ -56,7 +56,7 @@ func.func @writes_the_bias(%A: memref<64x64xf16>, %B: memref<64x64xf16>, %C: mem
 func.func @input_written(%A: memref<64x64xf16>, %B: memref<64x64xf16>, %C: memref<64x64xf32>, %R: memref<64x64xf32>, %X: memref<64x64xf32>, %D: memref<64x64xf32>) {
   linalg.matmul {alcop.contraction = #alcop.contraction<{lhs = "mk", rhs = "kn", init = "zero"}>} ins(%A, %B : memref<64x64xf16>, memref<64x64xf16>) outs(%C : memref<64x64xf32>)
   memref.copy %X, %R : memref<64x64xf32> to memref<64x64xf32>
-  // expected-remark @+1 {{'linalg.add' is not fused into the product: 'memref.copy' between the two writes what it reads}}
+  // expected-remark @+1 {{'linalg.add' is not fused into the contraction: 'memref.copy' between the two writes what it reads}}
   linalg.add ins(%C, %R : memref<64x64xf32>, memref<64x64xf32>) outs(%D : memref<64x64xf32>)
   return
 }
@@ -67,7 +67,7 @@ func.func @input_written(%A: memref<64x64xf16>, %B: memref<64x64xf16>, %C: memre
 func.func @output_read(%A: memref<64x64xf16>, %B: memref<64x64xf16>, %C: memref<64x64xf32>, %X: memref<64x64xf32>, %D: memref<64x64xf32>) {
   linalg.matmul {alcop.contraction = #alcop.contraction<{lhs = "mk", rhs = "kn", init = "zero"}>} ins(%A, %B : memref<64x64xf16>, memref<64x64xf16>) outs(%C : memref<64x64xf32>)
   memref.copy %D, %X : memref<64x64xf32> to memref<64x64xf32>
-  // expected-remark @+1 {{'linalg.exp' is not fused into the product: 'memref.copy' between the two uses what it writes}}
+  // expected-remark @+1 {{'linalg.exp' is not fused into the contraction: 'memref.copy' between the two uses what it writes}}
   linalg.exp ins(%C : memref<64x64xf32>) outs(%D : memref<64x64xf32>)
   return
 }
@@ -98,7 +98,7 @@ func.func @call(%A: memref<64x64xf16>, %B: memref<64x64xf16>, %C: memref<64x64xf
 // Elements that lanes do not move.
 func.func @f64(%A: memref<64x64xf16>, %B: memref<64x64xf16>, %C: memref<64x64xf32>, %D: memref<64x64xf64>) {
   linalg.matmul {alcop.contraction = #alcop.contraction<{lhs = "mk", rhs = "kn", init = "zero"}>} ins(%A, %B : memref<64x64xf16>, memref<64x64xf16>) outs(%C : memref<64x64xf32>)
-  // expected-remark @+1 {{'linalg.copy' is not fused into the product: has f64 elements, expected 8, 16 or 32 bits}}
+  // expected-remark @+1 {{'linalg.copy' is not fused into the contraction: has f64 elements, expected 8, 16 or 32 bits}}
   linalg.copy ins(%C : memref<64x64xf32>) outs(%D : memref<64x64xf64>)
   return
 }
@@ -122,7 +122,7 @@ func.func @scalar(%A: memref<64x64xf16>, %B: memref<64x64xf16>, %C: memref<64x64
 // Nothing is summed: C is filled, not computed.
 func.func @no_sum(%A: memref<64x0xf16>, %B: memref<0x64xf16>, %C: memref<64x64xf32>) {
   linalg.matmul {alcop.contraction = #alcop.contraction<{lhs = "mk", rhs = "kn", init = "zero"}>} ins(%A, %B : memref<64x0xf16>, memref<0x64xf16>) outs(%C : memref<64x64xf32>)
-  // expected-remark @+1 {{'linalg.exp' is not fused into the product: the contraction reduces a loop of size 0}}
+  // expected-remark @+1 {{'linalg.exp' is not fused into the contraction: the contraction reduces a loop of size 0}}
   linalg.exp ins(%C : memref<64x64xf32>) outs(%C : memref<64x64xf32>)
   return
 }

@@ -1,7 +1,7 @@
 // RUN: alcop-opt %s --alcop-fuse-elementwise=assume-noalias-args=true --mlir-print-local-scope --split-input-file | FileCheck %s
 
-// Two ops in a row, over an array in between: both are taken, in order. The array of the
-// second is made before the product.
+// A chain of two ops, over an intermediate buffer: both are fused, in order. The buffer
+// of the second is allocated before the contraction.
 // CHECK-LABEL: @chain
 // CHECK-DAG:   %[[C:.*]] = memref.alloc() : memref<64x32xf32>
 // CHECK-DAG:   %[[D:.*]] = memref.alloc() : memref<64x32xf32>
@@ -31,7 +31,7 @@ func.func @chain(%A: memref<64x32xf16>, %B: memref<32x32xf16>, %bias: memref<32x
 
 // -----
 
-// Named ops, in place, the residual's array overwritten at the same element.
+// Named ops, in place, the residual's buffer overwritten at the same element.
 // CHECK-LABEL: @named
 // CHECK:       linalg.matmul
 // CHECK-NEXT:  linalg.exp {alcop.contraction = #alcop.contraction<{role = "epilogue"}>} ins(%[[C:.*]] : memref<64x32xf32>) outs(%[[C]] :
@@ -46,13 +46,13 @@ func.func @named(%A: memref<64x32xf16>, %B: memref<32x32xf16>, %C: memref<64x32x
 
 // -----
 
-// An op that reads two products runs behind the second; no remark that it could not
+// An op that reads two contractions runs after the second; no remark that it could not
 // behind the first.
-// CHECK-LABEL: @two_products
+// CHECK-LABEL: @two_contractions
 // CHECK:       linalg.matmul
 // CHECK-NEXT:  linalg.matmul
 // CHECK-NEXT:  linalg.mul {alcop.contraction
-func.func @two_products(%A: memref<64x32xf16>, %B: memref<32x32xf16>, %G: memref<32x32xf16>, %D: memref<64x32xf32>) {
+func.func @two_contractions(%A: memref<64x32xf16>, %B: memref<32x32xf16>, %G: memref<32x32xf16>, %D: memref<64x32xf32>) {
   %C = memref.alloc() : memref<64x32xf32>
   %H = memref.alloc() : memref<64x32xf32>
   linalg.matmul {alcop.contraction = #alcop.contraction<{lhs = "mk", rhs = "kn", init = "zero"}>} ins(%A, %B : memref<64x32xf16>, memref<32x32xf16>) outs(%C : memref<64x32xf32>)

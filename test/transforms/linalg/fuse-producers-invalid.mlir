@@ -6,7 +6,7 @@
 #id = affine_map<(a, b) -> (a, b)>
 func.func @needed_elsewhere(%A: memref<64x64xf32>, %B: memref<64x64xf16>, %C: memref<64x64xf32>) {
   %h = memref.alloc() : memref<64x64xf16>
-  // expected-remark @+1 {{'linalg.generic' is not computed in the product that reads it: its output is also used by 'memref.copy'}}
+  // expected-remark @+1 {{'linalg.generic' is not fused into the contraction that reads it: its output is also used by 'memref.copy'}}
   linalg.generic {indexing_maps = [#id, #id], iterator_types = ["parallel", "parallel"]} ins(%A : memref<64x64xf32>) outs(%h : memref<64x64xf16>) {
   ^bb0(%e: f32, %o: f16):
     %r = arith.truncf %e : f32 to f16
@@ -22,7 +22,7 @@ func.func @needed_elsewhere(%A: memref<64x64xf32>, %B: memref<64x64xf16>, %C: me
 #id = affine_map<(a, b) -> (a, b)>
 func.func @read_twice(%A: memref<64x64xf32>, %B: memref<64x64xf16>, %C: memref<64x64xf32>) {
   %h = memref.alloc() : memref<64x64xf16>
-  // expected-remark @+1 {{'linalg.generic' is not computed in the product that reads it: the contraction reads its output twice}}
+  // expected-remark @+1 {{'linalg.generic' is not fused into the contraction that reads it: the contraction reads its output twice}}
   linalg.generic {indexing_maps = [#id, #id], iterator_types = ["parallel", "parallel"]} ins(%A : memref<64x64xf32>) outs(%h : memref<64x64xf16>) {
   ^bb0(%e: f32, %o: f16):
     %r = arith.truncf %e : f32 to f16
@@ -37,7 +37,7 @@ func.func @read_twice(%A: memref<64x64xf32>, %B: memref<64x64xf16>, %C: memref<6
 #id = affine_map<(a, b) -> (a, b)>
 func.func @two_arrays(%A: memref<64x64xf32>, %B: memref<64x64xf16>, %C: memref<64x64xf32>) {
   %h = memref.alloc() : memref<64x64xf16>
-  // expected-remark @+1 {{'linalg.generic' is not computed in the product that reads it: reads 2 memrefs by the loops of its output, expected one}}
+  // expected-remark @+1 {{'linalg.generic' is not fused into the contraction that reads it: reads 2 memrefs by the loops of its output, expected one}}
   linalg.generic {indexing_maps = [#id, #id, #id], iterator_types = ["parallel", "parallel"]} ins(%A, %B : memref<64x64xf32>, memref<64x64xf16>) outs(%h : memref<64x64xf16>) {
   ^bb0(%e: f32, %f: f16, %o: f16):
     %w = arith.extf %f : f16 to f32
@@ -55,7 +55,7 @@ func.func @two_arrays(%A: memref<64x64xf32>, %B: memref<64x64xf16>, %C: memref<6
 #row = affine_map<(a, b) -> (b)>
 func.func @broadcast(%v: memref<64xf32>, %B: memref<64x64xf16>, %C: memref<64x64xf32>) {
   %h = memref.alloc() : memref<64x64xf16>
-  // expected-remark @+1 {{'linalg.generic' is not computed in the product that reads it: reads 0 memrefs by the loops of its output, expected one}}
+  // expected-remark @+1 {{'linalg.generic' is not fused into the contraction that reads it: reads 0 memrefs by the loops of its output, expected one}}
   linalg.generic {indexing_maps = [#row, #id], iterator_types = ["parallel", "parallel"]} ins(%v : memref<64xf32>) outs(%h : memref<64x64xf16>) {
   ^bb0(%e: f32, %o: f16):
     %r = arith.truncf %e : f32 to f16
@@ -72,7 +72,7 @@ func.func @broadcast(%v: memref<64xf32>, %B: memref<64x64xf16>, %C: memref<64x64
 #first = affine_map<(a, b) -> (a)>
 func.func @along_the_sum(%A: memref<64x64xf16>, %B: memref<64x64xf16>, %v: memref<64xf16>, %C: memref<64x64xf32>) {
   %h = memref.alloc() : memref<64x64xf16>
-  // expected-remark @+1 {{'linalg.generic' is not computed in the product that reads it: the product would be none that is handled: not a contraction: expected operand transforms that each read one input}}
+  // expected-remark @+1 {{'linalg.generic' is not fused into the contraction that reads it: the fused contraction is unsupported: not a contraction: expected operand transforms that each read one input}}
   linalg.generic {indexing_maps = [#id, #first, #id], iterator_types = ["parallel", "parallel"]} ins(%B, %v : memref<64x64xf16>, memref<64xf16>) outs(%h : memref<64x64xf16>) {
   ^bb0(%e: f16, %f: f16, %o: f16):
     %r = arith.mulf %e, %f : f16
@@ -87,7 +87,7 @@ func.func @along_the_sum(%A: memref<64x64xf16>, %B: memref<64x64xf16>, %v: memre
 #id = affine_map<(a, b) -> (a, b)>
 func.func @reads_its_output(%A: memref<64x64xf32>, %B: memref<64x64xf16>, %C: memref<64x64xf32>) {
   %h = memref.alloc() : memref<64x64xf16>
-  // expected-remark @+1 {{'linalg.generic' is not computed in the product that reads it: reads its output, expected an output that is only written}}
+  // expected-remark @+1 {{'linalg.generic' is not fused into the contraction that reads it: reads its output, expected an output that is only written}}
   linalg.generic {indexing_maps = [#id, #id], iterator_types = ["parallel", "parallel"]} ins(%A : memref<64x64xf32>) outs(%h : memref<64x64xf16>) {
   ^bb0(%e: f32, %o: f16):
     %n = arith.truncf %e : f32 to f16
@@ -104,7 +104,7 @@ func.func @reads_its_output(%A: memref<64x64xf32>, %B: memref<64x64xf16>, %C: me
 #id = affine_map<(a, b) -> (a, b)>
 func.func @in_place(%A: memref<64x64xf32>, %B: memref<64x64xf16>) {
   %h = memref.alloc() : memref<64x64xf16>
-  // expected-remark @+1 {{'linalg.generic' is not computed in the product that reads it: the contraction may overwrite what it reads}}
+  // expected-remark @+1 {{'linalg.generic' is not fused into the contraction that reads it: the contraction may overwrite what it reads}}
   linalg.generic {indexing_maps = [#id, #id], iterator_types = ["parallel", "parallel"]} ins(%A : memref<64x64xf32>) outs(%h : memref<64x64xf16>) {
   ^bb0(%e: f32, %o: f16):
     %r = arith.truncf %e : f32 to f16
@@ -119,7 +119,7 @@ func.func @in_place(%A: memref<64x64xf32>, %B: memref<64x64xf16>) {
 #id = affine_map<(a, b) -> (a, b)>
 func.func @written_between(%A: memref<64x64xf32>, %B: memref<64x64xf16>, %C: memref<64x64xf32>) {
   %h = memref.alloc() : memref<64x64xf16>
-  // expected-remark @+1 {{'linalg.generic' is not computed in the product that reads it: 'memref.copy' between the two writes what it reads}}
+  // expected-remark @+1 {{'linalg.generic' is not fused into the contraction that reads it: 'memref.copy' between the two writes what it reads}}
   linalg.generic {indexing_maps = [#id, #id], iterator_types = ["parallel", "parallel"]} ins(%A : memref<64x64xf32>) outs(%h : memref<64x64xf16>) {
   ^bb0(%e: f32, %o: f16):
     %r = arith.truncf %e : f32 to f16
@@ -135,7 +135,7 @@ func.func @written_between(%A: memref<64x64xf32>, %B: memref<64x64xf16>, %C: mem
 #id = affine_map<(a, b) -> (a, b)>
 func.func @unknown_between(%A: memref<64x64xf32>, %B: memref<64x64xf16>, %C: memref<64x64xf32>) {
   %h = memref.alloc() : memref<64x64xf16>
-  // expected-remark @+1 {{'linalg.generic' is not computed in the product that reads it: 'func.call' between the two may write what it reads}}
+  // expected-remark @+1 {{'linalg.generic' is not fused into the contraction that reads it: 'func.call' between the two may write what it reads}}
   linalg.generic {indexing_maps = [#id, #id], iterator_types = ["parallel", "parallel"]} ins(%A : memref<64x64xf32>) outs(%h : memref<64x64xf16>) {
   ^bb0(%e: f32, %o: f16):
     %r = arith.truncf %e : f32 to f16
@@ -153,7 +153,7 @@ func.func private @unknown()
 #id = affine_map<(a, b) -> (a, b)>
 func.func @costly(%A: memref<64x64xf32>, %B: memref<64x512xf16>, %C: memref<64x512xf32>) {
   %h = memref.alloc() : memref<64x64xf16>
-  // expected-remark @+1 {{'linalg.generic' is not computed in the product that reads it: 'math.exp' would be computed again for each tile that is read}}
+  // expected-remark @+1 {{'linalg.generic' is not fused into the contraction that reads it: 'math.exp' would be computed again for each tile that is read}}
   linalg.generic {indexing_maps = [#id, #id], iterator_types = ["parallel", "parallel"]} ins(%A : memref<64x64xf32>) outs(%h : memref<64x64xf16>) {
   ^bb0(%e: f32, %o: f16):
     %x = math.exp %e : f32
@@ -169,7 +169,7 @@ func.func @costly(%A: memref<64x64xf32>, %B: memref<64x512xf16>, %C: memref<64x5
 #id = affine_map<(a, b) -> (a, b)>
 func.func @captured(%A: memref<64x64xf32>, %f: f32, %B: memref<64x64xf16>, %C: memref<64x64xf32>) {
   %h = memref.alloc() : memref<64x64xf16>
-  // expected-remark @+1 {{'linalg.generic' is not computed in the product that reads it: uses a value computed outside of it that is not constant}}
+  // expected-remark @+1 {{'linalg.generic' is not fused into the contraction that reads it: uses a value computed outside of it that is not constant}}
   linalg.generic {indexing_maps = [#id, #id], iterator_types = ["parallel", "parallel"]} ins(%A : memref<64x64xf32>) outs(%h : memref<64x64xf16>) {
   ^bb0(%e: f32, %o: f16):
     %x = arith.mulf %e, %f : f32
@@ -186,7 +186,7 @@ func.func @captured(%A: memref<64x64xf32>, %f: f32, %B: memref<64x64xf16>, %C: m
 #id = affine_map<(a, b) -> (a, b)>
 func.func @stored_type(%A: memref<64x64xf64>, %B: memref<64x64xf16>, %C: memref<64x64xf32>) {
   %h = memref.alloc() : memref<64x64xf16>
-  // expected-remark @+1 {{'linalg.generic' is not computed in the product that reads it: the product would be none that is handled: has an operand transform of f64, expected f16, bf16, f32, i8, i32}}
+  // expected-remark @+1 {{'linalg.generic' is not fused into the contraction that reads it: the fused contraction is unsupported: has an operand transform of f64, expected f16, bf16, f32, i8, i32}}
   linalg.generic {indexing_maps = [#id, #id], iterator_types = ["parallel", "parallel"]} ins(%A : memref<64x64xf64>) outs(%h : memref<64x64xf16>) {
   ^bb0(%e: f64, %o: f16):
     %r = arith.truncf %e : f64 to f16
@@ -215,7 +215,7 @@ func.func @filled_up(%A: memref<64x?xf32>, %B: memref<?x64xf32>, %C: memref<64x6
     %r = arith.truncf %x : f32 to f16
     linalg.yield %r : f16
   }
-  // expected-remark @+1 {{'linalg.generic' is not computed in the product that reads it: the product would be none that is handled: tiles are filled up with zeros, for which its operand transforms are not zero, and K is not known to be a multiple of the K step}}
+  // expected-remark @+1 {{'linalg.generic' is not fused into the contraction that reads it: the fused contraction is unsupported: tiles are filled up with zeros, for which its operand transforms are not zero, and K is not known to be a multiple of the K step}}
   linalg.generic {indexing_maps = [#id, #id], iterator_types = ["parallel", "parallel"]} ins(%B : memref<?x64xf32>) outs(%g : memref<?x64xf16>) {
   ^bb0(%e: f32, %o: f16):
     %one = arith.constant 1.0 : f32

@@ -1,6 +1,6 @@
 // RUN: alcop-opt %s --alcop-merge-elementwise=assume-noalias-args=true --split-input-file | FileCheck %s
 
-// Something else reads the array in between.
+// Another op reads the intermediate buffer.
 // CHECK-LABEL: @needed
 // CHECK:       linalg.exp
 // CHECK-NEXT:  linalg.add
@@ -30,7 +30,7 @@ func.func @viewed(%X: memref<8xf32>, %D: memref<8xf32>, %E: memref<4xf32>) {
 
 // -----
 
-// The array in between is an argument: the caller sees it.
+// The buffer between the ops is an argument: the caller sees it.
 // CHECK-LABEL: @argument
 // CHECK:       linalg.exp
 // CHECK-NEXT:  linalg.add
@@ -96,7 +96,7 @@ func.func @sum(%X: memref<4x8xf32>, %D: memref<8xf32>) {
 
 // -----
 
-// The first op adds to what the array held before.
+// The first op adds to what the buffer held before.
 // CHECK-LABEL: @accumulates
 // CHECK:       linalg.generic
 // CHECK:       linalg.exp

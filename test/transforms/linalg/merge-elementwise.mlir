@@ -1,6 +1,6 @@
 // RUN: alcop-opt %s --alcop-merge-elementwise=assume-noalias-args=true --mlir-print-local-scope --split-input-file | FileCheck %s
 
-// A broadcast is read where it comes from; three ops become one, their arrays go.
+// The source of a broadcast is read; three ops become one, their buffers are erased.
 // CHECK-LABEL: @chain
 // CHECK-SAME:  (%[[X:.*]]: memref<4x8xf32>, %[[BIAS:.*]]: memref<8xf32>, %[[D:.*]]: memref<4x8xf16>)
 // CHECK-NOT:   memref.alloc

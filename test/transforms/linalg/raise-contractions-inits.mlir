@@ -32,7 +32,7 @@ func.func @extended(%A: memref<64x32xf16>, %B: memref<32x64xf16>, %bias: memref<
 
 // -----
 
-// Something else is computed: C is read as it is.
+// Something else is computed: C is read.
 // CHECK-LABEL: @computed
 // CHECK-NOT:   role
 // CHECK:       init = "read"
@@ -44,7 +44,7 @@ func.func @computed(%A: memref<64x32xf16>, %B: memref<32x64xf16>, %R: memref<64x
 
 // -----
 
-// The vector is overwritten before the product would read it.
+// The vector is overwritten before the contraction would read it.
 // CHECK-LABEL: @overwritten
 // CHECK-NOT:   role
 // CHECK:       init = "read"

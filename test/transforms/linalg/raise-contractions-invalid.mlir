@@ -20,7 +20,7 @@ func.func @integers(%a: memref<32x32xi32>) {
 // -----
 
 func.func @double_sum(%a: memref<32x32xf16>, %c: memref<32x32xf64>) {
-  // expected-remark @+1 {{'linalg.matmul' runs as a plain SIMT kernel: computes in f64, expected f16, bf16, f32, i32: accumulators are f32}}
+  // expected-remark @+1 {{'linalg.matmul' runs as a SIMT fallback: computes in f64, expected f16, bf16, f32, i32: accumulators are f32}}
   linalg.matmul ins(%a, %a : memref<32x32xf16>, memref<32x32xf16>) outs(%c : memref<32x32xf64>)
   return
 }
@@ -52,7 +52,7 @@ func.func @offset(%a: memref<32x32xf16, strided<[32, 1], offset: 8>>, %b: memref
 // -----
 
 func.func @batches(%a: memref<2x3x32x32xf16>, %c: memref<2x3x32x32xf32>) {
-  // expected-remark @+1 {{'linalg.contract' runs as a plain SIMT kernel: has 2 batch loops, expected one at most}}
+  // expected-remark @+1 {{'linalg.contract' runs as a SIMT fallback: has 2 batch loops, expected one at most}}
   linalg.contract indexing_maps = [affine_map<(a, b, m, n, k) -> (a, b, m, k)>, affine_map<(a, b, m, n, k) -> (a, b, k, n)>, affine_map<(a, b, m, n, k) -> (a, b, m, n)>]
     ins(%a, %a : memref<2x3x32x32xf16>, memref<2x3x32x32xf16>) outs(%c : memref<2x3x32x32xf32>)
   return
@@ -70,7 +70,7 @@ func.func @batch_innermost(%a: memref<32x32x2xf16>, %b: memref<2x32x32xf16>, %c:
 // -----
 
 func.func @three_reductions(%a: memref<32x4x8x2xf16>, %b: memref<4x8x2x32xf16>, %c: memref<32x32xf32>) {
-  // expected-remark @+1 {{'linalg.contract' runs as a plain SIMT kernel: reduces 3 loops, expected one}}
+  // expected-remark @+1 {{'linalg.contract' runs as a SIMT fallback: reduces 3 loops, expected one}}
   linalg.contract indexing_maps = [affine_map<(m, n, j, k, l) -> (m, j, k, l)>, affine_map<(m, n, j, k, l) -> (j, k, l, n)>, affine_map<(m, n, j, k, l) -> (m, n)>]
     ins(%a, %b : memref<32x4x8x2xf16>, memref<4x8x2x32xf16>) outs(%c : memref<32x32xf32>)
   return
@@ -79,7 +79,7 @@ func.func @three_reductions(%a: memref<32x4x8x2xf16>, %b: memref<4x8x2x32xf16>, 
 // -----
 
 func.func @dot(%a: memref<32xf16>, %c: memref<f32>) {
-  // expected-remark @+1 {{'linalg.dot' runs as a plain SIMT kernel: has operands of rank 1, 1, 0, expected matrices}}
+  // expected-remark @+1 {{'linalg.dot' runs as a SIMT fallback: has operands of rank 1, 1, 0, expected matrices}}
   linalg.dot ins(%a, %a : memref<32xf16>, memref<32xf16>) outs(%c : memref<f32>)
   return
 }
@@ -87,7 +87,7 @@ func.func @dot(%a: memref<32xf16>, %c: memref<f32>) {
 // -----
 
 func.func @strided_vector(%a: memref<32x32xf16>, %b: memref<32xf16, strided<[1], offset: ?>>, %c: memref<32xf32>) {
-  // expected-remark @+1 {{'linalg.matvec' runs as a plain SIMT kernel: has an operand memref<32xf16, strided<[1], offset: ?>>, expected no offset: alcop-drop-offsets drops that of an argument}}
+  // expected-remark @+1 {{'linalg.matvec' runs as a SIMT fallback: has an operand memref<32xf16, strided<[1], offset: ?>>, expected no offset: alcop-drop-offsets drops that of an argument}}
   linalg.matvec ins(%a, %b : memref<32x32xf16>, memref<32xf16, strided<[1], offset: ?>>) outs(%c : memref<32xf32>)
   return
 }

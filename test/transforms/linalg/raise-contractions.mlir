@@ -74,7 +74,7 @@ func.func @generic(%a: memref<64x32xf16>, %b: memref<128x32xf16>, %c: memref<64x
 
 // -----
 
-// Two products in a row: each finds its own fill, and passes over the other's ops.
+// Two contractions in a row: each finds its own fill, and passes over the other's ops.
 // CHECK-LABEL: @two
 // CHECK-NOT:   linalg.fill
 // CHECK:       linalg.matmul {{.*}}init = "zero"
@@ -94,7 +94,7 @@ func.func @two(%a: memref<32x32xf16>, %b: memref<32x32xf16>, %c: memref<32x32xf3
 
 // -----
 
-// Something reads C between fill and product, or may: the fill stays.
+// Something reads C between fill and contraction, or may: the fill stays.
 // CHECK-LABEL: @read_between
 // CHECK:       linalg.fill
 // CHECK:       linalg.matmul {{.*}}init = "read"
@@ -133,7 +133,7 @@ func.func @unknown_between(%a: memref<32x32xf16>, %b: memref<32x32xf16>,
 
 // -----
 
-// The copy's source changes before the product: the copy stays, C is read.
+// The copy's source changes before the contraction: the copy stays, C is read.
 // CHECK-LABEL: @source_changes
 // CHECK:       memref.copy %{{.*}}, %{{.*}} : memref
 // CHECK:       linalg.fill

@@ -27,7 +27,7 @@ func.func @absurd(%a: memref<256x256xf16>, %c: memref<256x256xf32>) {
 
 // -----
 
-func.func @no_product(%a: memref<256x256xf16>, %c: memref<256x256xf16>) {
+func.func @no_contraction(%a: memref<256x256xf16>, %c: memref<256x256xf16>) {
   // expected-error @+1 {{'linalg.add' is marked but not a contraction}}
   linalg.add {alcop.contraction = #alcop.contraction<{init = "read", lhs = "mk", rhs = "kn"}>}
     ins(%a, %a : memref<256x256xf16>, memref<256x256xf16>) outs(%c : memref<256x256xf16>)

@@ -5,7 +5,7 @@
 // RUN:   | FileCheck %s --check-prefix=GIVEN
 // RUN: alcop-opt %s --alcop-select-schedule=target=sm_80 --split-input-file | FileCheck %s --check-prefix=MODEL
 
-// A large product: the largest tile, and the deepest pipeline that leaves two blocks to
+// A large contraction: the largest tile, and the deepest pipeline that leaves two blocks to
 // an SM; sm_86 has less shared memory. More blocks than run at once: in groups of rows.
 // CHECK-LABEL: @large
 // CHECK:       alcop.schedule = #alcop.schedule<{block = [128, 128, 32], raster = 8 : i64, stages = [4, 2], warp = [64, 64]}>

@@ -1,6 +1,6 @@
 // RUN: alcop-opt %s --alcop-separate-results | FileCheck %s
 
-// An array that is returned twice is copied; sizes are those that it has.
+// A buffer that is returned twice is copied; the copy has its sizes.
 // CHECK-LABEL: func.func @twice(
 // CHECK:         %[[X:.*]] = memref.alloc(%{{.*}}) : memref<?x8xf32>
 // CHECK:         %[[N:.*]] = memref.dim %[[X]], %{{.*}}

@@ -22,7 +22,7 @@ TARGETS = st.sampled_from(target_names()).map(find_target)
 SIZE = st.none() | st.integers(0, 4800)
 
 
-def product(m: int | None, n: int | None, k: int | None) -> Contraction:
+def contraction(m: int | None, n: int | None, k: int | None) -> Contraction:
     return Contraction(
         op=None,
         m=m,
@@ -41,7 +41,7 @@ def product(m: int | None, n: int | None, k: int | None) -> Contraction:
 
 @given(SIZE, SIZE, SIZE, TARGETS)
 def test_fits_and_keeps_every_thread_copying(m, n, k, target) -> None:
-    schedule = default_schedule(product(m, n, k), target)
+    schedule = default_schedule(contraction(m, n, k), target)
     block_m, block_n, block_k = schedule.block
     resources.cost(schedule, target)
     assert schedule.stages[0] <= max(1, -(-(k or 0) // block_k)) or k is None
@@ -53,22 +53,25 @@ def test_fits_and_keeps_every_thread_copying(m, n, k, target) -> None:
 def test_whole_tiles_of_large_products(m, n, k, target) -> None:
     """What 128x128x32 divides, and fills the GPU, gets that tile and no other."""
     sizes = (1024 + 128 * m, 4096 + 128 * n, 32 + 32 * k)
-    assert default_schedule(product(*sizes), target).block == (128, 128, 32)
+    assert default_schedule(contraction(*sizes), target).block == (128, 128, 32)
 
 
 def test_small_tiles_for_what_is_narrow() -> None:
     """Work beyond the edges of C costs as much as within."""
     target = find_target("sm_80")
-    assert default_schedule(product(1, 8192, 4096), target).block == (16, 64, 32)
-    assert default_schedule(product(8192, 8, 4096), target).block == (64, 16, 32)
-    assert default_schedule(product(1000, 1000, 1000), target).block[0] >= 64
-    assert default_schedule(product(None, None, None), target).block[:2] == (128, 128)
+    assert default_schedule(contraction(1, 8192, 4096), target).block == (16, 64, 32)
+    assert default_schedule(contraction(8192, 8, 4096), target).block == (64, 16, 32)
+    assert default_schedule(contraction(1000, 1000, 1000), target).block[0] >= 64
+    assert default_schedule(contraction(None, None, None), target).block[:2] == (
+        128,
+        128,
+    )
 
 
 @given(SIZE, SIZE, SIZE, TARGETS)
 def test_orders_and_parts_keep_within_the_target(m, n, k, target) -> None:
     """Groups of rows where not all blocks run at once; parts for idle SMs only."""
-    given = product(m, n, k)
+    given = contraction(m, n, k)
     schedule = default_schedule(given, target)
     rows, columns = (
         -(-(8192 if size is None else size) // tile)
@@ -83,9 +86,9 @@ def test_orders_and_parts_keep_within_the_target(m, n, k, target) -> None:
 
 
 def test_wide_elements_in_memory_wait_in_one_stage_of_registers() -> None:
-    """f16 products of f32 in A, and in both: a smaller tile where one is too much."""
+    """f16 multiplied, f32 in A, and in both: a smaller tile where one is too much."""
     target = find_target("sm_80")
-    large = product(4096, 4096, 4096)
+    large = contraction(4096, 4096, 4096)
     one = default_schedule(replace(large, stored=(4, 2)), target)
     assert (one.block[:2], one.stages[1]) == ((128, 128), 1)
     both = default_schedule(replace(large, stored=(4, 4)), target)

@@ -1,7 +1,7 @@
 // RUN: alcop-opt %s --pass-pipeline='builtin.module(alcop-plan-pipelines{stages=3,1 assume-noalias-args=true},alcop-multi-buffer,alcop-expand-pipelines,alcop-place-waits)' \
 // RUN:   --split-input-file --verify-diagnostics | FileCheck %s
 
-// An scf.forall over blocks is a kernel: pipelined inside, the forall left as it is.
+// An scf.forall over blocks is a kernel: pipelined inside, the forall left unchanged.
 // CHECK-LABEL: @blocks
 // CHECK:         scf.forall (%[[B:.*]]) in (4)
 // CHECK:           memref.alloc() : memref<3x64xf32

@@ -130,7 +130,7 @@ func.func @masked_stores(%A: memref<64x512xf32>, %C: memref<64xf32>, %n: index) 
 
 // -----
 
-// Perhaps behind the array's end: cp.async does not know where that is.
+// Perhaps beyond the memref's end: cp.async does not know where that is.
 // CHECK-LABEL: @out_of_bounds
 // CHECK-NOT:     alcop.
 #ws = #gpu.address_space<workgroup>

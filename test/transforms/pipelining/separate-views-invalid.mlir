@@ -39,7 +39,7 @@ func.func @another_type(%x: f32, %y: i32) {
 #ws = #gpu.address_space<workgroup>
 func.func @place_not_known(%x: f32, %place: index) {
   %c0 = arith.constant 0 : index
-  // expected-remark @below {{its views are not separated: a view's place or size is not constant}}
+  // expected-remark @below {{its views are not separated: a view's offset or size is not constant}}
   %bytes = memref.alloc() : memref<256xi8, #ws>
   %a = memref.view %bytes[%place][] : memref<256xi8, #ws> to memref<16xf32, #ws>
   memref.store %x, %a[%c0] : memref<16xf32, #ws>

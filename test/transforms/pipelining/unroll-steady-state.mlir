@@ -68,7 +68,7 @@ func.func @fragments(%a: memref<64x32xf16, #ws>, %r: index) -> vector<4x2xf16> {
 
 // -----
 
-// Any other loop is left alone, a counter that starts elsewhere too.
+// Any other loop is left unchanged, a counter that starts elsewhere too.
 // CHECK-LABEL: @others
 // CHECK:       scf.for {{.*}} step %c1
 func.func @others(%D: memref<96xf16>, %x: f16) {

@@ -8,7 +8,7 @@ func.func @between_shared_buffers() {
              threads(%tx, %ty, %tz) in (%sx = %c64, %sy = %c1, %sz = %c1) {
     %a = memref.alloc() : memref<64x32xf16, #ws>
     %b = memref.alloc() : memref<64x32xf16, #ws>
-    // expected-remark @+1 {{copy left as it is: not between global and workgroup memory}}
+    // expected-remark @+1 {{'memref.copy' is left unchanged: it is not between global and workgroup memory}}
     memref.copy %a, %b : memref<64x32xf16, #ws> to memref<64x32xf16, #ws>
     gpu.terminator
   }
@@ -23,7 +23,7 @@ func.func @unknown_block_size(%A: memref<64x32xf16>, %threads: index) {
   gpu.launch blocks(%bx, %by, %bz) in (%gx = %c1, %gy = %c1, %gz = %c1)
              threads(%tx, %ty, %tz) in (%sx = %threads, %sy = %c1, %sz = %c1) {
     %a = memref.alloc() : memref<64x32xf16, #ws>
-    // expected-error @+1 {{cannot spread the copy over threads: the thread block is ?x1x1, expected constant sizes, 1 along y and z}}
+    // expected-error @+1 {{cannot distribute the copy to threads: the thread block is ?x1x1, expected constant sizes, 1 along y and z}}
     "alcop.async_copy"(%A, %a) : (memref<64x32xf16>, memref<64x32xf16, #ws>) -> ()
     gpu.terminator
   }
@@ -38,7 +38,7 @@ func.func @dynamic_size(%A: memref<?x32xf16>, %a: memref<?x32xf16, #ws>) {
   %c64 = arith.constant 64 : index
   gpu.launch blocks(%bx, %by, %bz) in (%gx = %c1, %gy = %c1, %gz = %c1)
              threads(%tx, %ty, %tz) in (%sx = %c64, %sy = %c1, %sz = %c1) {
-    // expected-error @+1 {{cannot spread the copy over threads: copies to memref<?x32xf16, #gpu.address_space<workgroup>>, expected static sizes of rank 1 or more}}
+    // expected-error @+1 {{cannot distribute the copy to threads: copies to memref<?x32xf16, #gpu.address_space<workgroup>>, expected static sizes of rank 1 or more}}
     memref.copy %A, %a : memref<?x32xf16> to memref<?x32xf16, #ws>
     gpu.terminator
   }
@@ -52,7 +52,7 @@ func.func @to_global_memory(%A: memref<64x32xf16>, %B: memref<64x32xf16>) {
   %c64 = arith.constant 64 : index
   gpu.launch blocks(%bx, %by, %bz) in (%gx = %c1, %gy = %c1, %gz = %c1)
              threads(%tx, %ty, %tz) in (%sx = %c64, %sy = %c1, %sz = %c1) {
-    // expected-error @+1 {{cannot spread the copy over threads: copies to memref<64x32xf16>, expected workgroup memory}}
+    // expected-error @+1 {{cannot distribute the copy to threads: copies to memref<64x32xf16>, expected workgroup memory}}
     "alcop.async_copy"(%A, %B) : (memref<64x32xf16>, memref<64x32xf16>) -> ()
     gpu.terminator
   }

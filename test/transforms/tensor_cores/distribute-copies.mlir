@@ -108,7 +108,7 @@ func.func @narrow_rows(%A: memref<32x6xf16>) {
 
 // -----
 
-// A row of 6 elements is no whole number of wider chunks, well aligned as it is.
+// A row of 6 elements is no whole number of wider chunks, though it is well aligned.
 // CHECK-LABEL: @one_row
 // CHECK:       scf.if
 // CHECK-NEXT:    %[[V:.*]] = vector.load %{{.*}} {alignment = 4 : i64} : memref<6xf16>, vector<2xf16>

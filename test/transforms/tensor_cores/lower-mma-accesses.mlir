@@ -1,7 +1,7 @@
 // RUN: alcop-opt %s --alcop-lower-mma --cse --split-input-file --mlir-print-local-scope | FileCheck %s
 
-// The accumulators start from C in f16: two neighbouring elements by each load. Products
-// over 32 are two mma.sync after each other, all of one k16 before those of the next.
+// The accumulators start from C in f16: two neighbouring elements by each load. A K step
+// of 32 is two mma.sync after each other, all of one k16 before those of the next.
 // CHECK-LABEL: @read_c
 // CHECK:       %[[V:.*]] = vector.load %[[C:.*]][%[[ROW:.*]], %[[COL:.*]]] {alignment = 4 : i64} : memref<16x16xf16>, vector<2xf16>
 // CHECK:       %[[V0:.*]] = vector.extract %[[V]][0]

@@ -116,7 +116,7 @@ func.func @odd_number_of_pieces() {
 
 // -----
 
-// The sum of one product is an operand of the next: held in other lanes.
+// The result of one contraction is an operand of the next: distributed to other lanes.
 #ws = #gpu.address_space<workgroup>
 #mk = affine_map<(m, n, k) -> (m, k)>
 #kn = affine_map<(m, n, k) -> (k, n)>

@@ -141,7 +141,7 @@ func.func @convolution(%a: memref<1x18x4xf32>, %b: memref<3x4x8xf32>, %c: memref
 // -----
 
 // Sizes known at run time: the grid covers their product, and the host asserts that no
-// other array is smaller.
+// other memref is smaller.
 // CHECK-LABEL: func.func @run_time(
 // CHECK-SAME:    %[[A:.*]]: memref<?x?xf16>, %[[B:.*]]: memref<?x?xf16>)
 // CHECK-DAG:     %[[C0:.*]] = arith.constant 0 : index
@@ -151,7 +151,7 @@ func.func @convolution(%a: memref<1x18x4xf32>, %b: memref<3x4x8xf32>, %c: memref
 // CHECK-DAG:     %[[N:.*]] = memref.dim %[[A]], %[[C1]]
 // CHECK:         %[[ROWS:.*]] = memref.dim %[[B]], %[[C0]]
 // CHECK-NEXT:    %[[FIT:.*]] = arith.cmpi sle, %[[M]], %[[ROWS]]
-// CHECK-NEXT:    cf.assert %[[FIT]], "sizes of arrays do not fit together"
+// CHECK-NEXT:    cf.assert %[[FIT]], "sizes of memrefs do not fit together"
 // CHECK:         memref.dim %[[B]], %[[C1]]
 // CHECK:         cf.assert
 // CHECK:         %[[TOTAL:.*]] = arith.muli %[[M]], %[[N]]
@@ -243,7 +243,7 @@ func.func @one(%a: memref<1x10xf32>, %sum: memref<f32>, %max: memref<f32>) {
 
 // -----
 
-// Copies between arrays, and loops that are parallel already.
+// Copies between memrefs, and loops that are parallel already.
 // CHECK-LABEL: func.func @copies(
 // CHECK:         gpu.launch
 // CHECK:           %[[X:.*]] = memref.load %{{.*}} : memref<4x64xf16, strided<[128, 1]>>

@@ -52,8 +52,8 @@ func.func @what_is_there(%a: memref<64x96xf16>, %b: memref<96x64xf16>, %c: memre
 
 // -----
 
-// Another array to start from; the marked copy goes.
-// CHECK-LABEL: @another_array(
+// Accumulators start from another buffer; the marked copy is erased.
+// CHECK-LABEL: @another_buffer(
 // CHECK-SAME:    %[[C:[^ ]*]]: memref<64x64xf16>, %[[D:[^ ]*]]: memref<64x64xf16>)
 // CHECK-NOT:   memref.copy
 // CHECK:       linalg.generic
@@ -62,7 +62,7 @@ func.func @what_is_there(%a: memref<64x96xf16>, %b: memref<96x64xf16>, %c: memre
 // CHECK:       ^bb0(%[[OLD:.*]]: f16, %[[P0:.*]]: f32, %[[P1:.*]]: f32, %{{.*}}: f16):
 // CHECK:         %[[START:.*]] = arith.extf %[[OLD]] : f16 to f32
 // CHECK:         arith.addf %[[START]], %[[P0]] : f32
-func.func @another_array(%a: memref<64x96xf16>, %b: memref<96x64xf16>, %c: memref<64x64xf16>, %d: memref<64x64xf16>) {
+func.func @another_buffer(%a: memref<64x96xf16>, %b: memref<96x64xf16>, %c: memref<64x64xf16>, %d: memref<64x64xf16>) {
   memref.copy %d, %c {alcop.contraction = #alcop.contraction<{role = "init"}>} : memref<64x64xf16> to memref<64x64xf16>
   linalg.matmul {alcop.contraction = #alcop.contraction<{init = "copy", lhs = "mk", rhs = "kn"}>,
                  alcop.schedule = #alcop.schedule<{block = [64, 64, 32], split_k = 2, stages = [3, 2], warp = [32, 32]}>}

@@ -1,7 +1,7 @@
 // RUN: alcop-opt %s --alcop-tile-to-blocks --canonicalize --cse --split-input-file | FileCheck %s
 
 // Sums are taken 16 rows at a time; what is the same for all rows is read once. The
-// array in between is gone, and nothing is rounded before the end.
+// intermediate buffer is gone, and nothing is rounded before the end.
 // CHECK-LABEL: func.func @bias_relu
 // CHECK-SAME:  %[[BIAS:[a-z0-9]+]]: memref<64xf32>, %[[E:[a-z0-9]+]]: memref<64x64xf16>)
 // CHECK-NOT:   memref.alloc() : memref<64x64xf32>
@@ -106,7 +106,7 @@ func.func @init_row(%A: memref<16x16xf16>, %B: memref<16x16xf16>, %row: memref<1
 
 // -----
 
-// An array in between of which there is a view is stored, too: it may be read later.
+// An intermediate buffer of which there is a view is stored, too: it may be read later.
 // CHECK-LABEL: func.func @viewed
 // CHECK:       %[[C:.*]] = memref.alloc() : memref<16x16xf32>
 // CHECK:       gpu.launch
@@ -123,7 +123,7 @@ func.func @viewed(%A: memref<16x16xf16>, %B: memref<16x16xf16>, %D: memref<16x16
 
 // -----
 
-// Two products into one array: each starts from what was copied just before it.
+// Two contractions into one buffer: each starts from what was copied just before it.
 // CHECK-LABEL: func.func @two_inits
 // CHECK-SAME:  %[[X:[a-z0-9]+]]: memref<16xf32>, %[[Y:[a-z0-9]+]]: memref<16xf32>, %[[C:[a-z0-9]+]]: memref<16x16xf32>)
 // CHECK-NOT:   linalg.broadcast

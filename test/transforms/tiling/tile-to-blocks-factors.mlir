@@ -62,7 +62,7 @@ func.func @mixed(%A: memref<64x128xf16>, %B: memref<128x64xi8>, %C: memref<64x64
 
 // -----
 
-// B stands first in the op.
+// B is the op's first input.
 // CHECK-LABEL: func.func @swapped(
 // CHECK:       %[[A:.*]] = vector.transfer_read {{.*}}, vector<32x16xf16>
 // CHECK:       %[[Y:.*]] = vector.transfer_read {{.*}}, vector<16x32xf32>

@@ -61,7 +61,7 @@ func.func @nt_read_f16(%A: memref<64x128xf16>, %B: memref<64x128xf16>, %C: memre
 
 // -----
 
-// The accumulators start from the array that the marked copy reads; the copy goes.
+// The accumulators start from the buffer that the marked copy reads; the copy is erased.
 // CHECK-LABEL: func.func @init_copy
 // CHECK-SAME:  %[[C0:[a-z0-9]+]]: memref<64x64xf32>, %[[C:[a-z0-9]+]]: memref<64x64xf32>)
 // CHECK-NOT:   memref.copy %[[C0]]
@@ -118,7 +118,7 @@ func.func @ragged(%A: memref<100x40xf16>, %B: memref<40x128xf16>, %C: memref<100
 
 // -----
 
-// Sizes of the arrays; those that are promised are seen to be multiples of 8 elements.
+// Sizes of the operands; those that are promised are known to be multiples of 8 elements.
 // CHECK-LABEL: func.func @dynamic
 // CHECK-SAME:  (%[[A:.*]]: memref<?x?xf16> {{{.*}}}, %[[B:[^ ]*]]: memref<?x?xf16>, %[[C:[^ ]*]]: memref<?x?xf32>)
 // CHECK-DAG:   %[[M:.*]] = memref.dim %[[A]], %c0
