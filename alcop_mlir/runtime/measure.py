@@ -36,7 +36,7 @@ class Timing:
 
     @property
     def spread(self) -> float:
-        """Distance of the quartiles by the median; 0 for runs too few to have any."""
+        """Interquartile range divided by the median; 0 for runs too few to have any."""
         if len(self.seconds) < QUARTILE_RUNS:
             return 0.0
         low, _, high = statistics.quantiles(self.seconds, n=4)
