@@ -1,4 +1,4 @@
-"""Evolutionary proposals: good candidates, and what is one or two steps away from them.
+"""Evolutionary proposals: good candidates, and those one or two steps away from them.
 
 The space may be large; the model is asked only about the candidates that a few
 generations reach from the analytical favourites and from the best that were measured.
@@ -26,7 +26,7 @@ def evolve(
     seeds: Sequence[int],
     generator: np.random.Generator,
 ) -> IntArray:
-    """Rows that are worth asking about; `score` and `prior` are low for good ones."""
+    """Rows worth a prediction; `score` and `prior` are low for good ones."""
     favourites = np.argsort(prior, kind="stable")[:FAVOURITES]
     drawn = generator.choice(len(prior), min(DRAWN, len(prior)), replace=False)
     steps = Steps(candidates)
