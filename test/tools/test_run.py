@@ -234,7 +234,7 @@ def test_a_damaged_bundle_is_refused(
 def test_products_of_f32_are_rounded_only_if_asked_for(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """Without, they run as plain kernels, more exactly."""
+    """Without the option they run as SIMT fallbacks, more exactly."""
     kind = "memref<32x32xf32>"
     path = tmp_path / "f32.mlir"
     path.write_text(f"""
@@ -247,7 +247,7 @@ def test_products_of_f32_are_rounded_only_if_asked_for(
     assert "runs as a plain SIMT kernel" in captured.err
     assert "done with the option 'allow-tf32' only" in captured.err
     exact = rows(captured.out)
-    assert exact["schedule"] == "none: plain SIMT"
+    assert exact["schedule"] == "none: SIMT fallback"
     assert exact["check"].startswith("OK: max relative error")
     assert tool.main([str(path), "--device", "emulator", "--allow-tf32"]) == 0
     rounded = rows(capsys.readouterr().out)

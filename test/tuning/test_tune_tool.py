@@ -131,7 +131,7 @@ def test_what_a_product_is_computed_in_is_in_its_key(
 def test_f32_has_to_be_asked_for(file: str, capsys: pytest.CaptureFixture[str]) -> None:
     Path(file).write_text(MATMUL.format(m=256).replace("f16", "f32"))
     assert tune.main(["explain", file, *SIMULATED]) == 1
-    assert "no matrix products that can be tuned, expected one: " in (
+    assert "no contractions that can be tuned, expected one: " in (
         said := capsys.readouterr().err
     )
     assert "done with the option 'allow-tf32' only" in said
@@ -191,7 +191,7 @@ def test_a_file_without_a_product_is_refused(
     path = tmp_path / "odd.mlir"
     path.write_text("func.func @f() { return }")
     assert tune.main([str(path), *SIMULATED]) == 1
-    assert "computes no matrix products that can be tuned" in capsys.readouterr().err
+    assert "computes no contractions that can be tuned" in capsys.readouterr().err
 
 
 def test_sizes_that_no_tile_divides(
