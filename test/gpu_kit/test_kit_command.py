@@ -61,14 +61,14 @@ def test_a_whole_run_with_the_emulator_in_the_gpus_place(
     assert command.main(arguments) == 0
     (path,) = out.glob("*.jsonl")
     rows = records.read(path)
-    assert rows[0]["device"]["gpu"] == "none: the emulator in its place"
+    assert rows[0]["device"]["gpu"] == "none: the emulator instead"
     assert records.exit_status(rows) == 0
     assert not list(out.glob("*.current"))
     if name == "bench":
         page = tmp_path / "page.md"
         page.write_text("<!-- measured: begin --><!-- measured: end -->")
         assert command.main(["report", str(path), "--write", str(page)]) == 0
-        assert "the emulator in its place" in page.read_text()
+        assert "the emulator instead" in page.read_text()
     if name == "collect":
         assert data.exists()
 
