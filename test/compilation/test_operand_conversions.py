@@ -1,7 +1,7 @@
-"""Tile code by hand whose operands are computed from what shared memory holds.
+"""Hand-written tile code whose operands are converted after shared memory.
 
-Memory's elements may have another size than those that are multiplied: f32 or i8 that
-become f16 in registers. Copies stay asynchronous, numbers right, banks free.
+Elements in memory may have another size than those that are multiplied: f32 or i8 that
+become f16 in registers. Copies stay asynchronous, results right, banks conflict-free.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from alcop_mlir.compilation import compiler, inputs
 from alcop_mlir.runtime.emulator import emulate
 from alcop_mlir.runtime.launch import grid_of
 
-SIZE, WARP, K = 64, 32, 128  # M and N; a warp's part of both; the sum
+SIZE, WARP, K = 64, 32, 128  # M and N; a warp's part of both; K
 STEPS = {"f16": 32, "bf16": 32, "tf32": 16, "i8": 64}
 MMA_K = {"f16": 16, "bf16": 16, "tf32": 8, "i8": 32}
 LAYOUTS = ("nn", "nt", "tn", "tt")  # "t": A is stored k x m, B is stored n x k
@@ -51,13 +51,13 @@ func.func @product(%A: {A.array}, %B: {B.array}, %C: memref<64x64x{sums}>) {{
       gpu.barrier
       %part = scf.for %kk = %c0 to %step step %piece
           iter_args(%sum = %acc) -> (vector<32x32x{sums}>) {{
-        %{A.read} = vector.transfer_read %sA[{A.place}], %padA
+        %{A.read} = vector.transfer_read %sA[{A.indices}], %padA
             {{in_bounds = [true, true]}}
-            : {A.buffer}, vector<{A.held}x{A.memory}>
+            : {A.buffer}, vector<{A.fragment}x{A.memory}>
         {A.ops}
-        %{B.read} = vector.transfer_read %sB[{B.place}], %padB
+        %{B.read} = vector.transfer_read %sB[{B.indices}], %padB
             {{in_bounds = [true, true]}}
-            : {B.buffer}, vector<{B.held}x{B.memory}>
+            : {B.buffer}, vector<{B.fragment}x{B.memory}>
         {B.ops}
         %next = vector.contract {{
           indexing_maps = [affine_map<(m, n, k) -> ({A.loops})>,
@@ -65,7 +65,7 @@ func.func @product(%A: {A.array}, %B: {B.array}, %C: memref<64x64x{sums}>) {{
                            affine_map<(m, n, k) -> (m, n)>],
           iterator_types = ["parallel", "parallel", "reduction"],
           kind = #vector.kind<add>}} %mA, %mB, %sum
-            : vector<{A.held}x{kind}>, vector<{B.held}x{kind}>
+            : vector<{A.fragment}x{kind}>, vector<{B.fragment}x{kind}>
             into vector<32x32x{sums}>
         scf.yield %next : vector<32x32x{sums}>
       }}
@@ -122,11 +122,11 @@ class Operand:
         return f"[{offsets}] [{rows}, {columns}] [1, 1]"
 
     @property
-    def place(self) -> str:
+    def indices(self) -> str:
         return f"%{self.loop}, %kk" if self.is_along_k else f"%kk, %{self.loop}"
 
     @property
-    def held(self) -> str:
+    def fragment(self) -> str:
         return self.sizes(WARP, MMA_K[self.kind])
 
     @property
@@ -141,8 +141,8 @@ class Operand:
         names = [f"%r{self.name}", *(f"%{kind}{self.name}" for kind in kinds[1:-1])]
         names.append(f"%m{self.name}")
         return "\n".join(
-            f"{names[n + 1]} = {op} {names[n]} : vector<{self.held}x{kinds[n]}> "
-            f"to vector<{self.held}x{kind}>"
+            f"{names[n + 1]} = {op} {names[n]} : vector<{self.fragment}x{kinds[n]}> "
+            f"to vector<{self.fragment}x{kind}>"
             for n, (op, kind) in enumerate(way)
         )
 
@@ -153,7 +153,7 @@ class Operand:
         return "x".join(map(str, self.ordered(other, k)))
 
     def multiplied(self, array: np.ndarray) -> np.ndarray:
-        """What the ops make of `array`, as float64; rows along `loop`."""
+        """The result of the ops on `array`, as float64; rows along `loop`."""
         values = dtypes.decode(array, self.memory)
         for _, kind in conversions(self.memory, self.kind):
             values = rounded(values, kind)
@@ -161,7 +161,7 @@ class Operand:
 
 
 def conversions(memory: str, kind: str) -> list[tuple[str, str]]:
-    """The ops from one type to the other, and what each makes."""
+    """The ops from one type to the other, and the type of each result."""
     if memory == kind:
         return []
     if memory == "i8":
@@ -197,7 +197,7 @@ def text(a: Operand, b: Operand) -> str:
 
 
 def check(a: Operand, b: Operand) -> None:
-    """Compile, run, and look at numbers, hazards, bank conflicts and copies."""
+    """Compile, run, and check numbers, hazards, bank conflicts and copies."""
     options = compiler.Options(use_ptxas=False)
     bundle = compiler.compile_source(inputs.read(text(a, b)), options)
     (kernel,) = bundle.functions[0].kernels

@@ -49,10 +49,10 @@ def test_without_a_bundle_one_line_says_so(
 
 
 @pytest.mark.parametrize("name", command.COMMANDS)
-def test_a_whole_run_with_the_emulator_in_the_gpus_place(
+def test_a_whole_run_with_the_emulator_instead_of_a_gpu(
     name: str, bundle: Path, tmp_path: Path
 ) -> None:
-    """As users call it, but for the device."""
+    """As users call it, except for the device."""
     out, data = tmp_path / "out", tmp_path / "data.jsonl.gz"
     arguments = [name, str(bundle), "--device", "emulator", "--out", str(out)]
     arguments += ["--data", str(data), "--minutes", "1"]
@@ -74,7 +74,7 @@ def test_a_whole_run_with_the_emulator_in_the_gpus_place(
 
 
 def test_the_kit_needs_only_numpy(bundle: Path, tmp_path: Path) -> None:
-    """With all else of this environment hidden, and CuPy: a check runs."""
+    """A check runs while CuPy and all else of this environment are hidden."""
     program = f"""
 import sys
 class Missing:

@@ -213,7 +213,7 @@ def test_groups_of_rows_read_less() -> None:
 
 
 def test_parts_of_k_fill_a_gpu_that_few_tiles_do_not() -> None:
-    """Of a long sum both models like parts; of a short one neither."""
+    """Both models prefer split-K for a large K, and not for a small one."""
     for k, better in ((16384, True), (256, False)):
         problem = Problem(128, 128, k)
         some = [
