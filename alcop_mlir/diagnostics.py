@@ -48,7 +48,7 @@ def remark(op: Any, message: str) -> None:
 
 
 def warning(op: Any, message: str) -> None:
-    """Emit a warning at `op`: what the user ought to look at; not a failure."""
+    """Emit a warning at `op`: what the user should look at; not a failure."""
     _emit(at(op.operation.location, "warning", message))
 
 

@@ -218,7 +218,7 @@ def _overlaps_itself(array: Array) -> bool:
 
 
 def _check_overlap(parameters: Sequence[Parameter], arrays: Sequence[Array]) -> None:
-    """Blocks run in no order: an output must not be, or lie in, another array."""
+    """Refuse outputs that overlap another array: blocks run in no order."""
     for number, (parameter, array) in enumerate(zip(parameters, arrays, strict=True)):
         if parameter.role == "in":
             continue

@@ -159,12 +159,12 @@ def _worst(got: np.ndarray[Any, Any], expected: Bounded, dtype: str) -> Check:
         distance = np.where(overflow & (got * values > 0), 0.0, distance)
         distance = np.where(np.isnan(distance), math.inf, distance)
         excess = np.where(distance > 0, distance / allowed, 0.0)
-    place = np.unravel_index(
+    worst = np.unravel_index(
         np.argmax(np.nan_to_num(excess, posinf=math.inf)), got.shape
     )
     finite = np.abs(values[np.isfinite(values)]).max(initial=0.0)
     scale = float(finite) or 1.0
-    return Check(float(distance[place]) / scale, float(allowed[place]) / scale)
+    return Check(float(distance[worst]) / scale, float(allowed[worst]) / scale)
 
 
 def _is_same(got: np.ndarray[Any, Any], values: np.ndarray[Any, Any]) -> Any:
@@ -203,8 +203,8 @@ def _shape(
             return shapes[step.target]
         case WindowViews():
             shape = [*shapes[step.source]]
-            place = step.dimension
-            return [*shape[:place], step.positions, step.taps, *shape[place + 1 :]]
+            axis = step.dimension
+            return [*shape[:axis], step.positions, step.taps, *shape[axis + 1 :]]
 
 
 def _decoded(function: Function, arrays: Arrays) -> dict[str, np.ndarray[Any, Any]]:

@@ -52,7 +52,7 @@ def function_to_json(function: Function) -> dict[str, Any]:
 
 
 def function_from_json(value: Any) -> Function:
-    """The checked function; ConfigError says what is wrong with it."""
+    """The checked function; ConfigError says what is wrong in it."""
     fields = Fields(value, "function")
     parameters = tuple(_parameter(item) for item in fields.take("parameters", list))
     sizes = named_sizes(parameters)

@@ -49,7 +49,7 @@ class ArrayArgument:
         return math.prod(self.shape) * DTYPES[self.dtype].itemsize
 
     def make(self, generator: np.random.Generator) -> Array:
-        """The array: random floats lie in [-1, 1], random integers anywhere."""
+        """The array: random floats are in [-1, 1], random integers of any value."""
         dtype, count = DTYPES[self.dtype], math.prod(self.shape)
         if self.init == "random" and self.dtype[0] in "iu":
             flat = np.frombuffer(generator.bytes(self.bytes), dtype).copy()

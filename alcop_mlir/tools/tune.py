@@ -8,7 +8,7 @@
     alcop-tune --import R.jsonl              keep the records here
 
 Exit status 0; 1 with one line `error: ...` on stderr; 130 after Ctrl-C, which keeps
-what was measured: the same command goes on from there.
+all measurements: the same command continues from there.
 """
 
 from __future__ import annotations

@@ -93,8 +93,8 @@ def check(
             met.met = True
         elif not only_expected:
             message = f"unexpected {diagnostic.severity}: {diagnostic.message}"
-            place = (diagnostic.file, diagnostic.line, diagnostic.column)
-            wrong.append(Diagnostic("error", message, *place))
+            location = (diagnostic.file, diagnostic.line, diagnostic.column)
+            wrong.append(Diagnostic("error", message, *location))
     wrong += [
         Diagnostic(
             "error",

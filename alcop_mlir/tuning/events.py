@@ -150,7 +150,7 @@ class _State:
             self._set_ready(row, index, time)
 
     def _multiply(self, row: IntArray, warp: IntArray) -> FloatArray:
-        """Issue the `mma` of the warp's next fragment step; when the warp goes on."""
+        """Issue the `mma` of the warp's next fragment step; the time when it ends."""
         start = np.maximum(self.ready[row, warp], self.tensor_free[row])
         start = np.maximum(start, self.started[row, warp] + hardware.MMA_LATENCY)
         end = start + self.loops.mma[row]
@@ -172,7 +172,7 @@ class _State:
         self.loaded[row, warp, slot] = end + hardware.SHARED_LATENCY
 
     def _set_ready(self, row: IntArray, warp: IntArray, time: FloatArray) -> None:
-        """The warp goes on at `time`, or when its next fragments are there."""
+        """The warp continues at `time`, or once its next fragments are loaded."""
         slot = self.issued[row, warp] % self.loops.registers[row]
         self.ready[row, warp] = np.maximum(time, self.loaded[row, warp, slot])
 

@@ -74,8 +74,8 @@ class Steps:
 
     def _move(self, key: list[int], axis: int, step: int) -> list[int]:
         values = self._values[axis]
-        place = values.index(key[axis]) + step
+        index = values.index(key[axis]) + step
         return [
-            values[min(max(place, 0), len(values) - 1)] if number == axis else value
+            values[min(max(index, 0), len(values) - 1)] if number == axis else value
             for number, value in enumerate(key)
         ]

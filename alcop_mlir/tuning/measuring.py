@@ -120,7 +120,7 @@ class Pool:
 
 
 class _Worker:
-    """One process. `started` is set when it has said that it is ready."""
+    """One process. `started` is set once it has reported that it is ready."""
 
     def __init__(self, function: Function):
         context = multiprocessing.get_context("spawn")

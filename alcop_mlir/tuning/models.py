@@ -1,8 +1,8 @@
 """The learned model for a device and target: from the cache, or trained from records.
 
 A model belongs to the records that it was trained from: their hash is stored with it,
-and a model of other records, or a damaged one, is trained anew. Records of one device
-never train the model of another: what was simulated says nothing about a GPU.
+and a model of other records, or a damaged one, is replaced by a new one. Records of one
+device never train the model of another: simulated times say nothing about a GPU.
 """
 
 from __future__ import annotations

@@ -41,7 +41,7 @@ class Setting:
 
     target: str
     device: str
-    product: str = ""
+    gpu: str = ""
     driver: str = ""
     compiler: str = ""
     compiler_hash: str = ""
@@ -136,7 +136,7 @@ def to_json(record: Record) -> dict[str, Any]:
         "time": record.time,
         "target": {
             "name": setting.target,
-            "device": setting.product,
+            "device": setting.gpu,
             "driver": setting.driver,
         },
         **record.problem.to_record(),

@@ -172,7 +172,7 @@ def _setting(session: Session) -> Setting:
     return Setting(
         target=kit.target,
         device="cuda" if session.device.name == "cuda" else "simulated",
-        product=str(about["gpu"]),
+        gpu=str(about["gpu"]),
         driver=str(about.get("driver", "")),
         compiler=kit.compiler.removeprefix("alcop_mlir "),
         compiler_hash=kit.compiler_hash,
@@ -189,7 +189,7 @@ def _about(problem: Problem, schedule: str, setting: Setting) -> dict[str, Any]:
 
 
 def _samples(rows: Iterable[Mapping[str, Any]]) -> list[Record]:
-    """The records that rows of kind `sample` stand for."""
+    """The tuner's records of the rows of kind `sample`."""
     found = []
     for row in rows:
         if (

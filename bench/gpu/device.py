@@ -193,14 +193,14 @@ class EmulatedDevice:
         batch = "b" if problem.op == "batch_matmul" else ""
         maps = f"{batch}{letters[0]},{batch}{letters[1]}->{batch}mn"
 
-        def product(arrays: Arrays) -> None:
+        def matmul(arrays: Arrays) -> None:
             a, b = (
                 to_f64(array, dtype).astype(np.float32)
                 for array, dtype in zip(arrays[:2], problem.dtypes[:2], strict=True)
             )
             arrays[2][...] = dtypes.encode(np.einsum(maps, a, b), out)
 
-        return product
+        return matmul
 
     def copy(self, source: Any, to: Any) -> None:
         """Copy by NumPy."""

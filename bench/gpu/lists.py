@@ -205,8 +205,8 @@ def _splits(schedule: Schedule, spec: Spec) -> bool:
 def bench_shapes() -> list[tuple[str, str, Shape]]:
     """Group, operator and shape of every row of the benchmark, each shape once."""
     paper = json.loads(_PAPER.read_text())
-    products = [*paper["matmul"]["rows"], *_ONE_BY_ONE]
-    found = [("paper", "matmul", (1, *row)) for row in products]
+    matmuls = [*paper["matmul"]["rows"], *_ONE_BY_ONE]
+    found = [("paper", "matmul", (1, *row)) for row in matmuls]
     found += [
         ("paper batched", "batch_matmul", tuple(row))
         for row in paper["batch_matmul"]["rows"]

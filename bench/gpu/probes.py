@@ -65,7 +65,8 @@ class Probe:
     """One kernel with its inputs, arrays of uint32, and the words that it writes.
 
     forms: what each part of the result, split evenly, is called and how it is compared:
-        "bits", or a float type whose NaN are all alike; "sums" allows for another order
+        "bits", or a float type whose NaN are all alike; "accumulators" allows for terms
+        added in another order
     capability: of the oldest GPU that has the instruction
     """
 
@@ -156,7 +157,7 @@ def _equal(one: Words, two: Words, kind: str) -> Words:
     same = one == two
     if kind == "bits":
         return same
-    if kind == "sums":
+    if kind == "accumulators":
         a, b = one.view(np.float32), two.view(np.float32)
         return same | (np.abs(a - b) <= SUM_ERROR)
     if kind == "f32":
@@ -233,7 +234,7 @@ def _mma_probe(
         c = make(generator, 4 * WARP_SIZE)
     else:
         c = _whole(generator, 4 * WARP_SIZE).view(np.uint32)
-    kind = "sums" if suffix else "bits"
+    kind = "accumulators" if suffix else "bits"
     return Probe(name, "mma", (a, b, c), 4 * WARP_SIZE, ((name, kind),))
 
 

@@ -96,7 +96,7 @@ def current(path: Path) -> Path:
 
 
 def describe(error: object) -> str:
-    """An exception as its type and first line; a text as it is."""
+    """An exception as its type and first line; a text unchanged."""
     if not isinstance(error, BaseException):
         return str(error)
     lines = str(error).splitlines() or [""]

@@ -102,9 +102,9 @@ def test_a_matmul_and_what_cannot_be_fused_with_it() -> None:
     a, b = random(40, 32), random(32, 24)
     t, s = np.full((24, 40), np.nan, np.float32), np.full(40, np.nan, np.float32)
     program(a, b, t, s)
-    product = wide(a) @ wide(b)
-    np.testing.assert_allclose(t, product.T, atol=1e-4)
-    np.testing.assert_allclose(s, product.sum(axis=1), atol=1e-4)
+    c = wide(a) @ wide(b)
+    np.testing.assert_allclose(t, c.T, atol=1e-4)
+    np.testing.assert_allclose(s, c.sum(axis=1), atol=1e-4)
 
 
 @pytest.mark.parametrize(

@@ -22,7 +22,7 @@ MMA_K = {"f16": 16, "bf16": 16, "tf32": 8, "i8": 32}
 LAYOUTS = ("nn", "nt", "tn", "tt")  # "t": A is stored k x m, B is stored n x k
 TEMPLATE = """
 #ws = #gpu.address_space<workgroup>
-func.func @product(%A: {A.array}, %B: {B.array}, %C: memref<64x64x{sums}>) {{
+func.func @matmul(%A: {A.array}, %B: {B.array}, %C: memref<64x64x{acc}>) {{
   %c0 = arith.constant 0 : index
   %c1 = arith.constant 1 : index
   %c2 = arith.constant 2 : index
@@ -30,7 +30,7 @@ func.func @product(%A: {A.array}, %B: {B.array}, %C: memref<64x64x{sums}>) {{
   %c128 = arith.constant 128 : index
   %step = arith.constant {step} : index
   %piece = arith.constant {piece} : index
-  %zero = arith.constant dense<{zero}> : vector<32x32x{sums}>
+  %zero = arith.constant dense<{zero}> : vector<32x32x{acc}>
   %padA = arith.constant {A.zero} : {A.memory}
   %padB = arith.constant {B.zero} : {B.memory}
   gpu.launch blocks(%x, %y, %z) in (%gx = %c1, %gy = %c1, %gz = %c1)
@@ -43,14 +43,14 @@ func.func @product(%A: {A.array}, %B: {B.array}, %C: memref<64x64x{sums}>) {{
     %sA = memref.alloc() : {A.buffer}
     %sB = memref.alloc() : {B.buffer}
     %all = scf.for %k = %c0 to %c128 step %step
-        iter_args(%acc = %zero) -> (vector<32x32x{sums}>) {{
+        iter_args(%acc = %zero) -> (vector<32x32x{acc}>) {{
       %gA = memref.subview %A{A.tile_of} : {A.array} to {A.view}
       memref.copy %gA, %sA : {A.view} to {A.buffer}
       %gB = memref.subview %B{B.tile_of} : {B.array} to {B.view}
       memref.copy %gB, %sB : {B.view} to {B.buffer}
       gpu.barrier
       %part = scf.for %kk = %c0 to %step step %piece
-          iter_args(%sum = %acc) -> (vector<32x32x{sums}>) {{
+          iter_args(%sum = %acc) -> (vector<32x32x{acc}>) {{
         %{A.read} = vector.transfer_read %sA[{A.indices}], %padA
             {{in_bounds = [true, true]}}
             : {A.buffer}, vector<{A.fragment}x{A.memory}>
@@ -66,14 +66,14 @@ func.func @product(%A: {A.array}, %B: {B.array}, %C: memref<64x64x{sums}>) {{
           iterator_types = ["parallel", "parallel", "reduction"],
           kind = #vector.kind<add>}} %mA, %mB, %sum
             : vector<{A.fragment}x{kind}>, vector<{B.fragment}x{kind}>
-            into vector<32x32x{sums}>
-        scf.yield %next : vector<32x32x{sums}>
+            into vector<32x32x{acc}>
+        scf.yield %next : vector<32x32x{acc}>
       }}
       gpu.barrier
-      scf.yield %part : vector<32x32x{sums}>
+      scf.yield %part : vector<32x32x{acc}>
     }}
     vector.transfer_write %all, %C[%m, %n] {{in_bounds = [true, true]}}
-        : vector<32x32x{sums}>, memref<64x64x{sums}>
+        : vector<32x32x{acc}>, memref<64x64x{acc}>
     gpu.terminator
   }}
   return
@@ -191,9 +191,9 @@ def operands(layout: str, memory: tuple[str, str], kind: str) -> tuple[Operand, 
 
 
 def text(a: Operand, b: Operand) -> str:
-    sums, zero = ("i32", "0") if a.kind == "i8" else ("f32", "0.0")
+    acc, zero = ("i32", "0") if a.kind == "i8" else ("f32", "0.0")
     numbers = {"step": STEPS[a.kind], "piece": MMA_K[a.kind]}
-    return TEMPLATE.format(A=a, B=b, kind=a.kind, sums=sums, zero=zero, **numbers)
+    return TEMPLATE.format(A=a, B=b, kind=a.kind, acc=acc, zero=zero, **numbers)
 
 
 def check(a: Operand, b: Operand) -> None:

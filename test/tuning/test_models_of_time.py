@@ -199,7 +199,7 @@ def tiles_in_order(problem: Problem, schedule: Schedule) -> list[tuple[int, int]
 
 
 def test_groups_of_rows_read_less() -> None:
-    """A wave's blocks lie in a rectangle, not in a few long rows."""
+    """A wave's blocks form a rectangle, not a few long rows."""
     problem = Problem(8192, 8192, 8192)
     some = [
         Schedule((128, 128, 32), (64, 64), (3, 2), raster=raster)

@@ -223,7 +223,7 @@ def test_damaged_records_are_reported_and_kept(
     assert path.read_text().startswith('{"schema": 9}\n{"torn\n')
 
 
-# The tool, whose search goes on when nothing gets better: it must not end by itself.
+# The tool, whose search continues when nothing gets better: it must not end by itself.
 # Where the tests run in the background, it would inherit that Ctrl-C is ignored.
 _TUNE_WITHOUT_END = """
 import signal, sys

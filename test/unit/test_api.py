@@ -89,7 +89,7 @@ def test_results_of_tensor_functions_are_arrays() -> None:
 
 
 def test_a_module_may_hold_several_functions() -> None:
-    """Each is a program; which one is called is said by name."""
+    """Each is a program; a name selects the one to call."""
     other = TEXT.replace("64x", "32x").replace("x64", "x32").replace("@gemm", "@small")
     with pytest.raises(ConfigError, match=r"which function\? the bundle has gemm, s"):
         alcop_mlir.compile(TEXT + other)

@@ -2,7 +2,7 @@
 
 Modules are named without `alcop_mlir.`; the package's own `__init__` is "alcop_mlir".
 A pattern ending in `.*` means a package and all that is in it. Imports inside functions
-count too; only `lazy` ones have to stand there.
+count too; those that a rule has as `lazy` are allowed there only.
 """
 
 from __future__ import annotations
@@ -123,7 +123,7 @@ RULES = {
     "tuning.*": Rule("schedule target resources errors knobs files tuning.*"),
     "compilation.*": Rule(COMPILATION),
     "tools.*": Rule("*"),
-    # Loaded first by whoever loads anything: light, and without MLIR.
+    # Always loaded first: light, and without MLIR.
     "alcop_mlir": Rule(
         "errors target schedule version",
         lazy="bindings dialects.* passes.* pipelines.* compilation.* runtime.*",
