@@ -50,15 +50,15 @@ def compile(
 ) -> Program:
     """Compile the linalg on memrefs or tensors in `source`; the result is callable.
 
-    source: an MLIR module (left as it is), the path of a .mlir file, or MLIR text
+    source: an MLIR module (not modified), the path of a .mlir file, or MLIR text
     schedule: tile sizes and stages, as `Schedule` or its text; None lets the compiler
         choose
     function: which one to call, where the module has several
     device: "cuda", "emulator", or "auto": where the arrays of a call are
-    allow_tf32: compile products of f32 too, with inputs rounded to tf32
+    allow_tf32: compile contractions of f32 too, with inputs rounded to tf32
 
     The program takes one array per argument, then one per tensor result, which it
-    writes. Raises an AlcopError (see alcop_mlir.errors) where that cannot be done.
+    writes. Raises an AlcopError (see alcop_mlir.errors) if compiling fails.
     """
     from alcop_mlir.compilation import compiler, inputs
     from alcop_mlir.runtime.launch import Program
@@ -75,7 +75,7 @@ def compile(
 def load(
     path: str | Path, *, function: str | None = None, device: str = "auto"
 ) -> Program:
-    """The program in a stored bundle, without MLIR; ConfigError if it is damaged."""
+    """Load the program of a stored bundle, without MLIR; ConfigError if damaged."""
     from alcop_mlir.runtime import bundle
     from alcop_mlir.runtime.launch import Program
 
@@ -83,12 +83,12 @@ def load(
 
 
 def register(context: Any) -> None:
-    """Make our dialects known to a context that the caller owns; again is harmless.
+    """Register our dialects with a context that the caller owns; may be repeated.
 
     Needed to parse IR that holds `alcop` ops or attributes, and transform scripts with
-    ops of `alcop_transform`. Turns the threads of the context off: ops that are defined
-    in Python are verified in Python, and a thread of MLIR that does it would wait for
-    an interpreter that waits for the thread.
+    ops of `alcop_transform`. Disables multithreading in the context: ops that are
+    defined in Python are verified in Python, and a thread of MLIR that verifies one
+    would wait for an interpreter that waits for the thread.
     """
     from alcop_mlir.dialects import alcop, transform_ops
     from alcop_mlir.pipelines.registry import Registry
@@ -100,7 +100,7 @@ def register(context: Any) -> None:
 
 
 def register_pass(pass_class: _PassClass) -> _PassClass:
-    """Make a pass of your own known to `run_pipeline`; may be used as a decorator."""
+    """Register a pass of your own for `run_pipeline`; may be used as a decorator."""
     if pass_class not in _registered:
         _registered.append(pass_class)
     return pass_class
@@ -109,10 +109,10 @@ def register_pass(pass_class: _PassClass) -> _PassClass:
 def run_pipeline(module: Any, text: str) -> None:
     """Run a pipeline such as `builtin.module(func.func(cse),alcop-compile)` in place.
 
-    The module is the caller's, and so is its context. The threads of the context are
-    off meanwhile, and stay off if the pipeline leaves ops of ours, see `register`.
+    The caller owns the module and its context. Multithreading is disabled in the
+    context meanwhile, and stays so if the pipeline leaves ops of ours, see `register`.
     Upstream passes, those of alcop_mlir and those given to `register_pass` may be
-    mixed. Raises ConfigError for a wrong text, PassFailure where a pass fails.
+    mixed. Raises ConfigError for an invalid text, PassFailure where a pass fails.
     """
     from alcop_mlir.pipelines import driver
 

@@ -18,7 +18,7 @@ from alcop_mlir.bindings import ir
 
 @dataclass(frozen=True)
 class Diagnostic:
-    """One message at one place; `line` and `column` count from 1, 0 if unknown."""
+    """One message at one location; `line` and `column` count from 1, 0 if unknown."""
 
     severity: str  # "error", "warning", "remark", "note"
     message: str
@@ -43,18 +43,18 @@ _handlers: list[Callable[[Diagnostic], None]] = []
 
 
 def remark(op: Any, message: str) -> None:
-    """Tell about `op` what the user may want to know; not a failure."""
+    """Emit a remark at `op`: what the user may want to know; not a failure."""
     _emit(at(op.operation.location, "remark", message))
 
 
 def warning(op: Any, message: str) -> None:
-    """Tell about `op` what the user ought to look at; not a failure."""
+    """Emit a warning at `op`: what the user should look at; not a failure."""
     _emit(at(op.operation.location, "warning", message))
 
 
 @contextmanager
 def collect() -> Iterator[list[Diagnostic]]:
-    """Gather remarks and warnings in the list instead of printing them."""
+    """Collect remarks and warnings in the list instead of printing them."""
     gathered: list[Diagnostic] = []
     with handled_by(gathered.append):
         yield gathered
@@ -72,10 +72,10 @@ def handled_by(handler: Callable[[Diagnostic], None]) -> Iterator[None]:
 
 @contextmanager
 def handle_all_of(context: Any) -> Iterator[None]:
-    """Treat what MLIR itself says in `context` as ours; errors become MLIRError."""
+    """Emit MLIR's own diagnostics in `context` as ours; errors become MLIRError."""
 
-    def handle(said: Any) -> bool:
-        _emit(from_mlir(said))
+    def handle(diagnostic: Any) -> bool:
+        _emit(from_mlir(diagnostic))
         return True
 
     attached = context.attach_diagnostic_handler(handle)
@@ -85,18 +85,18 @@ def handle_all_of(context: Any) -> Iterator[None]:
         attached.detach()
 
 
-def from_mlir(said: Any) -> Diagnostic:
-    """The same as a binding's `Diagnostic` or `DiagnosticInfo`, its notes included."""
-    severity = said.severity.name.lower()
-    # A diagnostic's location comes without its own type; through its attribute it has.
-    location = ir.Location.from_attr(said.location.attr, said.location.context)
-    found = at(location, severity, said.message)
-    return replace(found, notes=tuple(from_mlir(note) for note in said.notes))
+def from_mlir(given: Any) -> Diagnostic:
+    """A binding's `Diagnostic` or `DiagnosticInfo` as ours, its notes included."""
+    severity = given.severity.name.lower()
+    # The location of a diagnostic lacks its concrete type; its attribute has it.
+    location = ir.Location.from_attr(given.location.attr, given.location.context)
+    found = at(location, severity, given.message)
+    return replace(found, notes=tuple(from_mlir(note) for note in given.notes))
 
 
 def at(location: Any, severity: str, message: str) -> Diagnostic:
-    """A diagnostic at `location`: the file place in it that was made first."""
-    file, line, column = _file_place(location)
+    """A diagnostic at the innermost file location that `location` names."""
+    file, line, column = _file_location(location)
     return Diagnostic(severity, message, file, line, column)
 
 
@@ -107,15 +107,15 @@ def _emit(diagnostic: Diagnostic) -> None:
         print(diagnostic, file=sys.stderr)
 
 
-def _file_place(location: Any) -> tuple[str, int, int]:
+def _file_location(location: Any) -> tuple[str, int, int]:
     """File, line, column of the innermost file location that `location` names."""
     if isinstance(location, ir.FileLineColLoc):
         return location.filename, location.start_line, location.start_col
     if isinstance(location, ir.NameLoc):
-        return _file_place(location.child_loc)
+        return _file_location(location.child_loc)
     if isinstance(location, ir.CallSiteLoc):
-        return _file_place(location.callee)
+        return _file_location(location.callee)
     if isinstance(location, ir.FusedLoc):
-        places = [_file_place(part) for part in location.locations]
-        return next((place for place in places if place[1]), ("", 0, 0))
+        found = [_file_location(part) for part in location.locations]
+        return next((one for one in found if one[1]), ("", 0, 0))
     return "", 0, 0

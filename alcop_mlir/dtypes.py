@@ -26,14 +26,14 @@ Array = np.ndarray[Any, Any]
 
 
 def fits(given: np.dtype[Any], dtype: str) -> bool:
-    """Whether arrays of NumPy's `given` are arrays of `dtype`."""
+    """Whether arrays of NumPy's dtype `given` can hold elements of `dtype`."""
     return given == NUMPY_DTYPES[dtype] or (
         given.name == _ML_DTYPES.get(dtype) and given.itemsize == 2
     )
 
 
 def expected(dtype: str) -> str:
-    """What messages say that an array's dtype should be."""
+    """The text by which messages name the dtype that an array should have."""
     plain = np.dtype(NUMPY_DTYPES[dtype]).name
     if dtype in _ML_DTYPES:
         return f"{plain} (the bits) or {_ML_DTYPES[dtype]} (of ml_dtypes)"
@@ -41,7 +41,7 @@ def expected(dtype: str) -> str:
 
 
 def is_integer(dtype: str) -> bool:
-    """Whether values are whole numbers, and sums of products exact."""
+    """Whether values are integers, so that contractions are exact."""
     return dtype.startswith("i")
 
 
@@ -64,7 +64,7 @@ def encode(values: Array, dtype: str) -> Array:
 
 
 def unwritten(shape: tuple[int, ...], dtype: str) -> Array:
-    """An array in which an element that nobody wrote shows."""
+    """An array of NaN, or of the least integer, in which unwritten elements show."""
     if is_integer(dtype):
         kind = NUMPY_DTYPES[dtype]
         return np.full(shape, np.iinfo(kind).min, kind)

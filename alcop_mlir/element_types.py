@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class ElementType:
-    """What holds of one type, whoever computes with it.
+    """The properties of one element type.
 
     numpy:    name of the NumPy dtype of its arrays; "" where no array has it
     rounding: the largest relative error of rounding to nearest

@@ -19,7 +19,7 @@ class ConfigError(AlcopError, ValueError):
 
 
 class PassError(AlcopError):
-    """A pass cannot keep its promise on `op`; reported at the op's location.
+    """A pass cannot fulfil its contract on `op`; reported at the op's location.
 
     `op` is an MLIR operation (typed `Any`: this module imports no bindings).
     """
@@ -30,11 +30,11 @@ class PassError(AlcopError):
 
 
 class CompileError(AlcopError):
-    """The way from IR to PTX or to a cubin failed: LLVM, ptxas, a target's limit."""
+    """Compiling IR to PTX or to a cubin failed: LLVM, ptxas, a target's limit."""
 
 
 class LaunchError(AlcopError):
-    """A kernel cannot be run with what it was given: arrays, sizes, device, stream."""
+    """A kernel cannot run on what a call gives: arrays, sizes, device, stream."""
 
 
 class EmulationError(AlcopError):

@@ -1,4 +1,4 @@
-"""Writing files whole or not at all."""
+"""Writing files atomically: whole or not at all."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ from alcop_mlir.errors import ConfigError
 
 
 def write_whole(path: str | Path, content: str | bytes) -> None:
-    """Write `content` to `path`; after a failure what was there before still is.
+    """Write `content` to `path`; a failure keeps the file's old content.
 
-    Something that is no regular file (a pipe, /dev/stdout) is written as it is.
-    Raises ConfigError where it cannot be written.
+    Anything but a regular file (a pipe, /dev/stdout) is written directly. Raises
+    ConfigError where it cannot be written.
     """
     path = Path(path)
     data = content.encode() if isinstance(content, str) else content

@@ -1,4 +1,4 @@
-"""What a schedule costs on a target: pure arithmetic, asked by passes and tuner alike.
+"""What a schedule costs on a target: pure arithmetic, used by passes and tuner alike.
 
 The shared bytes are exact: alcop-outline-kernels lays the buffers out by the same
 rule. The registers are an estimate, checked against ptxas in the tests.
@@ -41,8 +41,8 @@ def shared_bytes(
 ) -> int:
     """Bytes of the shared A and B tiles over all their slots.
 
-    element_bytes: of what is multiplied
-    stored:        of elements of A and of B in memory, where those are others
+    element_bytes: of an element as it is multiplied
+    stored:        of an element of A and of B in memory, where these differ from it
     """
     *rows, block_k = schedule.block
     slots = schedule.stages[0]
@@ -58,7 +58,8 @@ def registers_per_thread(
 ) -> int:
     """Estimated 32-bit registers: accumulators, fragments of all stages, addresses.
 
-    Fragments wait as memory has them; one step of them is what is multiplied.
+    Fragments are loaded with memory's elements. Where these differ from those that are
+    multiplied, one fragment step is also held converted.
     """
     warp_m, warp_n = schedule.warp
     accumulators = warp_m * warp_n // WARP_SIZE
@@ -123,14 +124,14 @@ def check_split(
     """ConfigError where K cannot be split as `schedule` says.
 
     k: None where it is known at run time only
-    batched: the product is one of many, which take the place of the parts
+    batched: whether the contraction has a batch; parts of K are computed as one
     """
     if schedule.split_k == 1:
         return
     step = schedule.split_k * max(CP_ASYNC_BYTES) // element_bytes
     why = None
     if batched:
-        why = "the product has a batch: leave split_k out"
+        why = "the contraction has a batch: leave split_k out"
     elif k is None:
         why = "K is known at run time only: leave split_k out"
     elif k == 0 or k % step:

@@ -21,21 +21,21 @@ MAX_REGISTER_STAGES = 4
 MAX_WARPS = 32  # 1024 threads
 MAX_RASTER = 64
 MAX_SPLIT_K = 64
-# The parameters: those that are several integers, and those that are one.
+# The parameters: those of several integers, and those of one.
 _LENGTHS = {"block": 3, "warp": 2, "stages": 2}
 _LARGEST = {"raster": MAX_RASTER, "split_k": MAX_SPLIT_K}
 
 
 @dataclass(frozen=True)
 class Schedule:
-    """Tile sizes in elements, stages per level; raises ConfigError when absurd.
+    """Tile sizes in elements, stages per level; raises ConfigError when invalid.
 
     block:  M, N, K of the tile that one thread block computes per K step
     warp:   M, N of the part of it that one warp computes
     stages: shared-memory stages, register stages; 1 means not pipelined
     raster: rows of blocks in a group. Blocks start down the rows of a group first, so
         that those which run together share more of A and B; 1 is along N first
-    split_k: parts of K, each summed by blocks of its own and added up afterwards
+    split_k: parts of K, each computed by blocks of its own and added up afterwards
     """
 
     block: tuple[int, int, int] = (128, 128, 32)

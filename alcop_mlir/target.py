@@ -1,4 +1,4 @@
-"""What a GPU has, as far as choosing and checking a schedule needs it.
+"""The properties of a GPU by which schedules are chosen and checked.
 
 Sources: [CC] CUDA C++ Programming Guide, "Compute Capabilities" (technical
 specifications per compute capability); [PTX] PTX ISA, the instruction's own section;
@@ -32,7 +32,7 @@ class Target:
     """One kind of GPU. Times in seconds, sizes in bytes, rates per second."""
 
     name: str  # "sm_80"
-    device: str  # the product that the rates are for
+    device: str  # the GPU model that the rates are for
     sms: int
     shared_bytes_per_block: int  # most a block may ask for, dynamic
     shared_bytes_per_sm: int

@@ -1,10 +1,10 @@
-"""How long does compiling take? CPU seconds, in a fresh process and in a warm one.
+"""Compile time in CPU seconds, in a fresh process and in a warm one.
 
 usage: python bench/bench_compile.py [--repeat 5]
 
 Cold: `alcop-compile FILE -o ...` as a process of its own, user and system time of it
-and of ptxas. Warm: the same from Python, after a first time, in that process; ptxas, a
-process of its own, is shown beside it. The median of the repeats is shown. The raw
+and of ptxas. Warm: the same from Python, after a first compile in that process; ptxas,
+a process of its own, is shown separately. The median of the repeats is shown. The raw
 records go to bench/results/compile.jsonl.
 """
 
@@ -25,7 +25,7 @@ from typing import Any
 from bench_sass import SCHEDULES, matmul
 from records import ROOT, print_table, store
 
-LIMITS = {"cold": 2.0, "warm": 0.5}  # CPU seconds that the project allows itself
+LIMITS = {"cold": 2.0, "warm": 0.5}  # the project's own limits in CPU seconds
 Record = dict[str, Any]
 
 
@@ -39,7 +39,7 @@ class Cost:
 
 
 def cost(work: Callable[[], object]) -> Cost:
-    """What one run of `work` takes."""
+    """The cost of one run of `work`."""
     before, start = os.times(), time.perf_counter()
     work()
     after, wall = os.times(), time.perf_counter() - start
@@ -64,12 +64,12 @@ def warm(file: Path, schedule: str | None) -> Cost:
 
 
 def record(kind: str, file: Path, schedule: str | None, runs: list[Cost]) -> Record:
-    """What is stored of the runs of one kind."""
+    """The record of the runs of one kind."""
     return {
         "kind": kind,
         "file": file.name,
         "schedule": schedule,
-        # A cold compile is itself a process that was started: ptxas is not told apart.
+        # A cold compile is itself a started process: it includes ptxas.
         "cpu_seconds": [run.started if kind == "cold" else run.own for run in runs],
         "ptxas_seconds": None if kind == "cold" else [run.started for run in runs],
         "wall_seconds": [run.wall for run in runs],

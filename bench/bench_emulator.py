@@ -1,4 +1,4 @@
-"""How long the emulator takes for the f16 matmul fixture, against its targets.
+"""Times of the emulator on the f16 matmul fixture, against their targets.
 
 Prints one line per figure: the best wall-clock time of a few runs, the CPU time of that
 run, and the target where there is one. Usage: python bench/bench_emulator.py [--quick]
@@ -42,7 +42,7 @@ def main() -> None:
         seconds, busy, total = best_run(ptx, size)
         print_figure(f"{size} run", seconds, SIZES[size], "s", f"CPU {busy:.3f} s")
         if size == (256, 256, 256):
-            # What is not the run: parsing, translating, placing arrays.
+            # All but the run: parsing, translating, placing arrays.
             print_figure("parse and place", total - seconds, PREPARE_LIMIT, "s")
         if size == (1024, 1024, 1024):
             peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / MIB

@@ -1,9 +1,9 @@
-"""What does pipelining do to kernels that this project did not write? No GPU.
+"""The effect of pipelining on kernels that were not written for it, without a GPU.
 
 usage: python bench/bench_foreign.py [--target sm_80] [--stages 3,2] [FILE ...]
 
-Each kernel of bench/foreign/ is compiled as it is and pipelined. Of both the loop that
-copies into shared memory is read out of the cubin. "to first use" is the number of SASS
+Each kernel of bench/foreign/ is compiled unchanged and pipelined. The loop that copies
+into shared memory is read from both cubins. "to first use" is the number of SASS
 instructions between a copy's issue and what first needs it: the store of the loaded
 value, or the wait for its group. Last, the time to plan and to expand in modules of
 5,000 ops. Needs the extra `ptxas`. The raw records go to bench/results/foreign.jsonl.
@@ -54,7 +54,7 @@ _DEPBAR = re.compile(r"DEPBAR\.LE SB0, (0x[0-9a-f]+)")
 class Code:
     """The loop that copies into shared memory, and the kernel's resources.
 
-    tiles: iterations of the original loop in one of this, as it may be unrolled
+    tiles: iterations of the original loop in one of this loop, which may be unrolled
     """
 
     instructions: int
@@ -131,7 +131,7 @@ def _fills(text: str) -> bool:
 
 
 def opcode(text: str) -> str:
-    """Without predicate and modifiers."""
+    """The opcode without predicate and modifiers."""
     return _PREDICATE.sub("", text).split()[0].split(".")[0]
 
 
@@ -142,7 +142,7 @@ def tiles(loop: Sequence[str]) -> int:
 
 
 def to_first_use(loop: Sequence[str]) -> int | None:
-    """Of the first copy in the loop; None where there is none."""
+    """Instructions from the loop's first copy to its use; None without a copy."""
     for number, text in enumerate(loop):
         if opcode(text) == "LDGSTS":
             return _to_wait(loop, number)
@@ -154,7 +154,7 @@ def to_first_use(loop: Sequence[str]) -> int | None:
 
 
 def _to_wait(loop: Sequence[str], issued: int) -> int | None:
-    """To the wait that covers the copy's group, round and round the loop."""
+    """Instructions to the wait that covers the copy's group, in any later iteration."""
     commits = 0
     for distance in range(1, 20 * len(loop)):
         text = loop[(issued + distance) % len(loop)]
@@ -167,7 +167,7 @@ def _to_wait(loop: Sequence[str], issued: int) -> int | None:
 
 
 def _to_store(loop: Sequence[str], loaded: int) -> int | None:
-    """To the store of the register loaded; None where it is not stored as it is."""
+    """Instructions to the store of the loaded register; None where it is not stored."""
     register = _PREDICATE.sub("", loop[loaded]).split()[1].rstrip(",")
     for distance in range(1, len(loop)):
         text = loop[(loaded + distance) % len(loop)]
@@ -207,8 +207,8 @@ def _columns(code: Code) -> dict[str, Any]:
 def large_module(pipelines: int | None) -> tuple[str, int, int]:
     """A module of `MODULE_OPS` ops or more; how many ops and pipelines there are.
 
-    It holds that many kernels with a pipeline, all of its kernels where None, and else
-    functions that compute.
+    It holds that many kernels with a pipeline, or only such kernels where None; all
+    else is functions with arithmetic.
     """
     source = (KERNELS / "thread_matmul.mlir").read_text(encoding="utf-8")
     start = source.index("gpu.func")

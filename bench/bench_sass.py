@@ -1,9 +1,9 @@
-"""How lean is the steady state? SASS instructions per mma.sync, registers. No GPU.
+"""SASS instructions per mma.sync in the steady state, and registers, without a GPU.
 
 usage: python bench/bench_sass.py [--target sm_80] [--size 4096] [--type f16]
                                   [--layout nn] [--sizes known] [SCHEDULE ...]
 
-Compiles C = A * B and reads the K loop out of the cubin: for the schedules given, else
+Compiles C = A * B and reads the K loop from the cubin: for the schedules given, else
 those of f16 and one of each other type and layout. tf32 stands for f32 inputs. Sizes
 are known, or "ragged" (known, and no multiple of a tile), or open: known at run time
 only, with the promise of 16-byte rows. Needs the extra `ptxas`. The raw records go to
@@ -21,7 +21,7 @@ from alcop_mlir.compilation import compiler, inputs
 from alcop_mlir.schedule import Schedule
 from alcop_mlir.target import find_target
 
-# Elements of the inputs and of C, and bytes of the former, by name of the type.
+# Element types of the inputs and of C, and bytes of the former, by name of the type.
 TYPES = {
     "f16": ("f16", "f32", 2),
     "bf16": ("bf16", "f32", 2),
@@ -29,7 +29,7 @@ TYPES = {
     "s8": ("i8", "i32", 1),
 }
 LAYOUTS = ("nn", "nt", "tn", "tt")  # "t": A is stored k x m, B is stored n x k
-# The first, and the two with larger tiles, are what the project's figures are about.
+# The project's figures are those of the first, and of the two with larger tiles.
 SCHEDULES = (
     "block=128,128,32 warp=64,64 stages=3,2",
     "block=128,128,32 warp=64,64 stages=4,2",

@@ -1,4 +1,4 @@
-"""How lean is the steady state beside Triton's? Compiled code, without a GPU.
+"""The steady state compared with Triton's: compiled code, without a GPU.
 
 usage: python bench/bench_side_by_side.py [--target sm_80]
 
@@ -43,7 +43,7 @@ from alcop_mlir.target import (  # noqa: E402
 
 SIZE = 4096
 RESULTS = ROOT / "bench" / "results" / "side-by-side.jsonl"
-REGISTER_UNIT = 256  # registers are given to a warp so many at a time, sm_80 to sm_90
+REGISTER_UNIT = 256  # granularity of a warp's register allocation, sm_80 to sm_90
 
 
 @dataclass(frozen=True)
@@ -56,7 +56,7 @@ class Tile:
 
     @property
     def warps(self) -> int:
-        """Of a block."""
+        """The warps of a block."""
         (m, n, _), (warp_m, warp_n) = self.block, self.warp
         return m // warp_m * n // warp_n
 
@@ -69,7 +69,7 @@ TILES = (
     Tile((128, 256, 32), (64, 64), 3),
     Tile((128, 128, 64), (64, 64), 3),
 )
-# SASS per HMMA of the same tiles as the project was told: not measured here.
+# SASS per HMMA of the same tiles, as given to the project: not measured here.
 GIVEN = {
     "Triton 3.9 (given)": (2.7, 2.7, 2.15),
     "CUTLASS 4.2 (given)": (2.45, 2.19, 2.28),
@@ -88,7 +88,7 @@ class Made:
 
 
 def ours(tile: Tile, target: str) -> Made:
-    """By this compiler; ImportError where MLIR is missing."""
+    """The kernel of this compiler; ImportError where MLIR is missing."""
     from bench_sass import matmul
 
     from alcop_mlir import __version__
@@ -112,7 +112,7 @@ def ours(tile: Tile, target: str) -> Made:
 
 
 def tritons(tile: Tile, target: str) -> Made:
-    """By Triton; ImportError where it is missing."""
+    """The kernel of Triton; ImportError where it is missing."""
     if "torch" not in sys.modules and importlib.util.find_spec("torch") is None:
         # Triton asks torch for the GPU when it is imported; there is none to ask for.
         absent = types.ModuleType("torch")
@@ -128,7 +128,7 @@ def tritons(tile: Tile, target: str) -> Made:
     kinds = {"a_ptr": "*fp16", "b_ptr": "*fp16", "c_ptr": "*fp32"}
     signature = {name: kinds.get(name, "i32") for name in names}
     signature |= dict.fromkeys(constants, "constexpr")
-    # What a call with these arrays would tell the compiler: all are multiples of 16.
+    # As Triton specialises a call with these arrays: all are multiples of 16.
     divisible = {
         (position,): [["tt.divisibility", 16]]
         for position, name in enumerate(names)
@@ -155,7 +155,7 @@ COMPILERS: dict[str, Callable[[Tile, str], Made]] = {"ours": ours, "triton": tri
 
 
 def compile_one(name: str, tile: Tile, target: str) -> dict[str, Any]:
-    """The record of a tile; to be asked of a process that has done nothing yet."""
+    """The record of a tile; to be called in a fresh process."""
     made = COMPILERS[name](tile, target)
     cold = _cpu_seconds()
     COMPILERS[name](tile, target)
@@ -203,7 +203,7 @@ def measure(name: str, target: str) -> list[dict[str, Any]]:
 
 
 def blocks_per_sm(made: Made, tile: Tile, target: Target) -> int:
-    """By registers, shared memory and threads; [CC] of alcop_mlir/target.py."""
+    """The limit by registers, shared memory, threads; [CC] of alcop_mlir/target.py."""
     warp = -(-made.registers * WARP_SIZE // REGISTER_UNIT) * REGISTER_UNIT
     shared = made.shared_bytes + SHARED_BYTES_RESERVED_PER_BLOCK
     return min(
@@ -215,7 +215,7 @@ def blocks_per_sm(made: Made, tile: Tile, target: Target) -> int:
 
 
 def rows(records: Sequence[dict[str, Any]]) -> list[list[str]]:
-    """The latest record of each compiler and tile; then what was given."""
+    """The latest record of each compiler and tile; then the given figures."""
     latest = {(r["tile"], r["compiler"]): r for r in records if "registers" in r}
     found = []
     for number, tile in enumerate(TILES):
@@ -249,12 +249,12 @@ def _ptxas_says(ptxas: Path, ptx: str, target: str) -> tuple[int, int]:
 
 
 def _cpu_seconds() -> float:
-    """Of this process and of those that it started."""
+    """CPU seconds of this process and of those that it started."""
     return sum(os.times()[:4])
 
 
 def main() -> None:
-    """Compile with what there is, store, print everything that is stored."""
+    """Compile with each installed compiler, store, and print all that is stored."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").split("\n\n")[0])
     parser.add_argument("--target", default="sm_80")
     parser.add_argument("--one", nargs=2, help=argparse.SUPPRESS)

@@ -1,7 +1,7 @@
-"""How near do few trials come to the best of all schedules?
+"""How near few trials of a search come to the best of all schedules.
 
 Replays exhaustive logs, so that strategies compare without measuring again. On the
-simulated device each operator of `shapes/` that the compiler handles is simulated with
+simulated device each operator of `shapes/` that the compiler supports is simulated with
 every schedule of a space: that shows that the search works, not that the model is
 right. The launch, which no schedule changes, is left out of simulated fractions. Logs
 of a GPU are given with --log, and get a table of their own.
@@ -10,8 +10,8 @@ of a GPU are given with --log, and get a table of their own.
     python bench/bench_tuning.py --log RECORDS.jsonl what a GPU measured
     python bench/bench_tuning.py --collect FILE.gz   the records that are shipped
 
-After 0 trials stands, for the analytical and the hybrid strategy, what the compiler
-would take: the most frugal schedule of those that are one to the model.
+For the analytical and the hybrid strategy, the figure after 0 trials is that of the
+compiler's choice: the most frugal of the schedules that the model cannot tell apart.
 
 A learned model never sees the operator that it is judged by: it is trained on the
 shipped records of all others (with --log, on the others of the log). Every trial is
@@ -45,7 +45,7 @@ from alcop_mlir.tuning.space import Candidates, check, enumerate_space, find_spa
 
 HERE = Path(__file__).parent
 TRIALS = (0, 8, 10, 50)
-LEAST_LOGGED = 100  # candidates of a problem in a log, fewer are no exhaustive log
+LEAST_LOGGED = 100  # candidates of a problem in an exhaustive log
 COLLECTED = (32, 24)  # shipped records of each operator: searched, drawn
 
 
@@ -61,7 +61,7 @@ class Log:
     launch: float = 0.0
 
     def measure(self, schedules: Sequence[Schedule]) -> list[Trial]:
-        """As a device would."""
+        """The logged times of `schedules`, as a device would measure them."""
         return [Trial(schedule, self.seconds[schedule]) for schedule in schedules]
 
 
@@ -104,7 +104,7 @@ def arguments() -> argparse.Namespace:
 
 
 def operators() -> list[Problem]:
-    """The shapes that the compiler handles."""
+    """The operators of `shapes/` that the compiler supports."""
     shapes = json.loads((HERE / "shapes" / "alcop_operators.json").read_text())
     batched = shapes["batch_matmul"]["rows"]
     return [
@@ -181,7 +181,7 @@ def evaluate(
 
 
 def untuned(log: Log, others: Sequence[Samples], seed: int) -> float:
-    """Seconds of what the compiler would take without a measurement."""
+    """Seconds of the compiler's choice without a measurement."""
     forest = models.train(None, others, seed) if others else None
     ranking, _, _ = selection.ranked(log.task, forest)
     return log.seconds[log.task.candidates.schedules[ranking[0]]]
@@ -194,7 +194,7 @@ def trials(log: Log, strategy: strategies.Strategy, count: int) -> list[float]:
 
 
 def collect(logs: Sequence[Log], path: Path) -> None:
-    """What a search without a learned model finds, and some drawn at random."""
+    """Store what a search without a learned model measures, and some random records."""
     searched, drawn = COLLECTED
     lines = []
     for log in logs:

@@ -54,7 +54,7 @@ def _version(package: str) -> str | None:
 
 
 def _commit() -> str | None:
-    """What `git describe` says of the tree, where it is one."""
+    """The output of `git describe`, in a git tree."""
     done = subprocess.run(
         ["git", "describe", "--always", "--dirty"],
         cwd=ROOT,

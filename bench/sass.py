@@ -1,4 +1,4 @@
-"""The machine code of a cubin: its loops, and what instructions they are made of.
+"""The machine code of a cubin: its loops and their instructions.
 
 usage: python bench/sass.py FILE.cubin     a table of the loops with matrix instructions
 """

@@ -1,4 +1,4 @@
-"""Compile a matrix product from Python, call it, and store it.
+"""Compile a matmul from Python, call it, and store it.
 
     python examples/from_python.py
 

@@ -5,8 +5,8 @@
 //   alcop-compile examples/matmul_f16.mlir --target sm_90 -o matmul.zip
 //   alcop-run matmul.zip
 //
-// The zero fill is what makes it a product and not `C += A * B`; it is folded into the
-// kernel, whose accumulators start at zero.
+// Without the zero fill it would be `C += A * B`. The fill is folded into the kernel,
+// whose accumulators start at zero.
 
 func.func @matmul_f16(%A: memref<512x1024xf16>, %B: memref<1024x512xf16>,
                       %C: memref<512x512xf32>) {

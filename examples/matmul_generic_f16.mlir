@@ -1,5 +1,5 @@
-// The product spelled out. Any `linalg.generic` whose body multiplies and adds, and whose
-// loops are those of a matrix product, is recognised; their order does not matter.
+// A contraction as a `linalg.generic`. Any whose body multiplies and adds, and whose
+// loops are those of a matmul, is recognised; their order does not matter.
 
 #lhs = affine_map<(k, m, n) -> (m, k)>
 #rhs = affine_map<(k, m, n) -> (k, n)>

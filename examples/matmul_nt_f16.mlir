@@ -1,7 +1,7 @@
 // C += A * B^T: both operands have K as their last dimension, as in `x @ w.T`.
 //
-// A matrix product whose operands are indexed in another order is a `linalg.matmul` with
-// indexing maps of its own. There is no fill: what C holds is added to.
+// A matmul whose operands are indexed in another order is a `linalg.matmul` with
+// indexing maps. There is no fill: the accumulators start from what C holds.
 
 #lhs = affine_map<(m, n, k) -> (m, k)>
 #rhs = affine_map<(m, n, k) -> (n, k)>

@@ -1,7 +1,7 @@
-// The product as a function on tensors, f16 in and out. The result becomes an array at
-// the end of the argument list: Python calls it as `program(A, B, result)`.
+// A matmul as a function on tensors, f16 in and out. The result becomes an array at the
+// end of the argument list: Python calls it as `program(A, B, result)`.
 //
-// Sums are kept in f32 all the same, and rounded to f16 once.
+// Accumulators are f32 all the same, and rounded to f16 once.
 
 func.func @matmul_tensor_f16(%A: tensor<256x512xf16>, %B: tensor<512x256xf16>)
     -> tensor<256x256xf16> {

@@ -2,9 +2,9 @@
 //
 //     result = max(x * w1 + b1, 0) * w2 + b2
 //
-// Each product is one kernel that adds the bias, and in the first layer the activation,
-// to its sums before it stores them. The first layer's output is an intermediate array:
-// it lives in a workspace that the launcher takes for the call.
+// Each contraction is one kernel that applies the bias, and in the first layer the
+// activation, to its accumulators before it stores them. The first layer's output is an
+// intermediate buffer, in a workspace that the launcher allocates for the call.
 
 #row = affine_map<(i, j) -> (i, j)>
 #bias = affine_map<(i, j) -> (j)>
@@ -13,7 +13,7 @@ func.func @mlp_f16(%x: tensor<128x256xf16>, %w1: tensor<256x512xf16>, %b1: tenso
                    %w2: tensor<512x64xf16>, %b2: tensor<64xf32>) -> tensor<128x64xf32> {
   %zero = arith.constant 0.0 : f32
 
-  // The first layer: sums in f32, bias, activation, rounded to f16 once.
+  // The first layer: f32 accumulators, bias, activation, rounded to f16 once.
   %e1 = tensor.empty() : tensor<128x512xf32>
   %z1 = linalg.fill ins(%zero : f32) outs(%e1 : tensor<128x512xf32>) -> tensor<128x512xf32>
   %p1 = linalg.matmul ins(%x, %w1 : tensor<128x256xf16>, tensor<256x512xf16>)

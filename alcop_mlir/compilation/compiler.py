@@ -1,8 +1,8 @@
-"""The whole way from a module, or its text, to a bundle of kernels.
+"""Compile a module, or its text, to a bundle of kernels.
 
     module -> alcop-compile -> gpu.module -> PTX -> cubin -> bundle
 
-What the tools and the Python API share, and nothing about either.
+Shared by the tools and the Python API, and independent of both.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ class Options:
     allow_tf32: bool = False
 
     def pipeline(self) -> str:
-        """The pipeline string that does it."""
+        """The pipeline string that compiles with these options."""
         schedule = "" if self.schedule is None else str(self.schedule)
         step = with_options(
             "alcop-compile",
@@ -64,7 +64,7 @@ class Options:
 
 @dataclass(frozen=True)
 class Lowered:
-    """A module after all passes, and what is no longer to be seen in it.
+    """A module after all passes, and what lowering has erased from it.
 
     signatures, decisions: by function name, the latter per launch, in order
     """
@@ -79,7 +79,7 @@ class Lowered:
 
 @dataclass(frozen=True)
 class _Signature:
-    """A function as it was given: how many arguments, results, and what it computes.
+    """A function before lowering: its arguments, its results and what it computes.
 
     sizes: of each dimension of each array, by the array's name; names where unknown
     """
@@ -90,7 +90,7 @@ class _Signature:
     sizes: Mapping[tuple[str, int], Size]
 
     def name(self, number: int) -> str:
-        """Of the array `number` of the compiled function: results come last."""
+        """The name of array `number` of the compiled function: results come last."""
         if number < self.arguments:
             return computation.argument_name(number)
         return computation.result_name(number - self.arguments, self.results)
@@ -107,7 +107,7 @@ class _Signature:
 
 
 def compile_source(source: Input, options: Options) -> Bundle:
-    """The kernels of `source`; its module stays as it is.
+    """Compile `source` to a bundle; its module is not modified.
 
     Remarks of passes go to stderr. Raises CompileError, PassFailure or ConfigError.
     """
@@ -128,14 +128,14 @@ def lower(source: Input, options: Options) -> Lowered:
         except PassCrash:
             raise
         except PassFailure as failure:
-            said = [f"{d.place()}: {d.message}" for d in failure.diagnostics]
-            raise CompileError(said[0] if said else str(failure)) from None
+            messages = [f"{d.place()}: {d.message}" for d in failure.diagnostics]
+            raise CompileError(messages[0] if messages else str(failure)) from None
     return Lowered(source, options, module, signatures, recorder.found, remarks)
 
 
 def pack(lowered: Lowered) -> Bundle:
-    """PTX, cubins, and how to launch them. Raises CompileError where something is left
-    that no kernel does, or a kernel is over the target's limits.
+    """PTX, cubins, and how to launch them. Raises CompileError if an op is left that
+    no kernel computes, or if a kernel exceeds the target's limits.
     """
     hosts = []
     for func in host_functions(lowered.module):
@@ -163,7 +163,7 @@ def pack(lowered: Lowered) -> Bundle:
 
 
 def check_limits(kernel: Kernel, target: Target) -> None:
-    """CompileError where one block of `kernel` is more than `target` can hold."""
+    """Raise CompileError if one block of `kernel` exceeds the limits of `target`."""
     threads = math.prod(kernel.block)
     for what, needed, available in (
         ("threads", threads, target.threads_per_block),
@@ -211,7 +211,7 @@ def _not_compiled(
 
 
 def _assemble(lowered: Lowered) -> tuple[dict[str, Code], dict[str, ptx.Cubin]]:
-    """Machine code by kernel name, and what ptxas said of each, where it is there."""
+    """Machine code and, where ptxas is installed, its statistics, by kernel name."""
     code: dict[str, Code] = {}
     statistics: dict[str, ptx.Cubin] = {}
     target = lowered.options.target
@@ -252,9 +252,9 @@ def _function(
 
 
 def _reference(steps: Sequence[Step], kernels: Sequence[Kernel]) -> tuple[Step, ...]:
-    """The steps; products that run on tensor cores are summed in f32 at least."""
-    products = sum(isinstance(step, Einsum) for step in steps)
-    if sum(kernel.schedule is not None for kernel in kernels) < products:
+    """The steps; contractions on tensor cores accumulate in f32 at least."""
+    contractions = sum(isinstance(step, Einsum) for step in steps)
+    if sum(kernel.schedule is not None for kernel in kernels) < contractions:
         return tuple(steps)
     return tuple(
         replace(step, sums="f32")
@@ -265,7 +265,7 @@ def _reference(steps: Sequence[Step], kernels: Sequence[Kernel]) -> tuple[Step, 
 
 
 def _hash(lowered: Lowered) -> str:
-    """Of everything that the bundle was made from."""
+    """The hash of everything that the bundle is made from."""
     made_from = [
         __version__,
         lowered.options.pipeline(),

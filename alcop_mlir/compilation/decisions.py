@@ -1,7 +1,7 @@
 """What the passes decided for each kernel: its schedule, and what they pipelined.
 
-The attributes that hold it are erased on the way. `Recorder` stands beside the planning
-pass and reads them there.
+Later passes erase the attributes that hold these decisions, so `Recorder` reads them
+before and after the planning pass.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ _PLANNING = "alcop-plan-pipelines"
 class Decision:
     """What was decided for one kernel; `schedule` is None where none was needed.
 
-    simt: whether it is a plain kernel for what tensor cores do not do
+    simt: whether it is a SIMT fallback, for what tensor cores do not compute
     """
 
     schedule: Schedule | None
@@ -68,7 +68,7 @@ def _launches(func: Any) -> list[Any]:
 
 
 def _intermediates(func: Any) -> list[Any]:
-    """The arrays that the function allocates, in the order of their numbers."""
+    """The buffers that the function allocates, in the order of their numbers."""
     (block,) = func.regions[0].blocks
     return [
         op.operation.results[0]
@@ -80,21 +80,21 @@ def _intermediates(func: Any) -> list[Any]:
 
 def _pipelines(launch: Any, intermediates: list[Any]) -> Iterator[PipelinedBuffer]:
     """One per pipelined copy, in the order of the program."""
-    arrays: dict[Any, str] = {}
+    origins: dict[Any, str] = {}
     for copy in _planned_copies(launch):
         plan = alcop.get(copy, alcop.PipelineAttr) or {}
         source = root(copy.operands[0])
-        array = _array_name(source, intermediates)
-        if array is None:  # read from a buffer that another copy fills
-            array = arrays.get(source, "")
+        origin = _buffer_name(source, intermediates)
+        if origin is None:  # read from a buffer that another copy fills
+            origin = origins.get(source, "")
         else:
-            arrays[root(copy.operands[1])] = array
+            origins[root(copy.operands[1])] = origin
         for level in LEVELS:
             if level in plan:
-                yield PipelinedBuffer(_label(copy, array), level, plan[level])
+                yield PipelinedBuffer(_label(copy, origin), level, plan[level])
 
 
-def _array_name(source: Any, intermediates: list[Any]) -> str | None:
+def _buffer_name(source: Any, intermediates: list[Any]) -> str | None:
     if source in intermediates:
         return intermediate_name(intermediates.index(source))
     if defining_op(source) is None:
@@ -103,7 +103,7 @@ def _array_name(source: Any, intermediates: list[Any]) -> str | None:
 
 
 def _planned_copies(launch: Any) -> list[Any]:
-    # Loops carry the plan too; what they pipeline is said by their copies.
+    # Loops carry the plan too, but their copies name what is pipelined.
     return [
         op
         for op in walk(launch)
@@ -111,8 +111,8 @@ def _planned_copies(launch: Any) -> list[Any]:
     ]
 
 
-def _label(copy: Any, array: str) -> str:
-    """The buffer as `arg0 128x32xf16`."""
+def _label(copy: Any, origin: str) -> str:
+    """The buffer as `arg0 128x32xf16`: where its contents come from, and its type."""
     kind = copy.results[0].type if len(copy.results) else copy.operands[1].type
     sizes = "x".join(str(size) for size in (*kind.shape, kind.element_type))
-    return f"{array} {sizes}".strip()
+    return f"{origin} {sizes}".strip()

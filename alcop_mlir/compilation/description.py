@@ -1,7 +1,7 @@
-"""What a bundle says of a compiled function: from its launches, by name.
+"""The description of a compiled function in a bundle, made from its launches.
 
-The function's values have numbers, those of a bundle names: `arg0`, `result`, the sizes
-"M" and "arg0_1", and `tmp0`, `tmp1`, ... for the arrays that kernels hand on.
+Values have numbers in the function and names in the bundle: `arg0`, `result`, the sizes
+"M" and "arg0_1", and `tmp0`, `tmp1`, ... for intermediate buffers.
 """
 
 from __future__ import annotations
@@ -33,28 +33,28 @@ from alcop_mlir.runtime.ptx import Cubin, of_kernel
 
 @dataclass(frozen=True)
 class Names:
-    """What arrays and sizes are called.
+    """The names of arrays and sizes.
 
     arrays: the function's arguments, in order
-    sizes:  of dimensions of arrays; one that is missing is called after its array
+    sizes:  of dimensions of arrays; one that is missing is named after its array
     """
 
     arrays: Sequence[str]
     sizes: Mapping[tuple[str, int], Size]
 
     def of(self, value: int | Local | SizeOf | StrideOf) -> Size:
-        """The name of an argument, by its number, of a local array, a size, a stride.
+        """The name of an argument (by number), local buffer, size or stride.
 
-        A size may turn out to be constant: it is a number then.
+        A size that turns out to be constant is a number instead.
         """
         if isinstance(value, int):
             return self.arrays[value]
         if isinstance(value, Local):
             return intermediate_name(value.number)
-        place = self.arrays[value.argument], value.dimension
+        array, dimension = self.arrays[value.argument], value.dimension
         if isinstance(value, StrideOf):
-            return f"{place[0]}_stride_{place[1]}"
-        return self.sizes.get(place, f"{place[0]}_{place[1]}")
+            return f"{array}_stride_{dimension}"
+        return self.sizes.get((array, dimension), f"{array}_{dimension}")
 
     def size(self, value: int | SizeOf) -> Size:
         """The name of a size; a number is one already."""
@@ -68,7 +68,7 @@ def describe(
     decisions: Sequence[Decision],
     statistics: Mapping[str, Cubin],
 ) -> Function:
-    """The function, but for what it computes.
+    """The function's description, without its reference.
 
     roles, decisions: one per argument, one per launch
     statistics:       by kernel, for those that ptxas assembled
@@ -85,17 +85,17 @@ def describe(
         intermediates=tuple(
             Intermediate(
                 name=intermediate_name(number),
-                dtype=array.dtype,
-                shape=tuple(names.size(size) for size in array.shape),
+                dtype=buffer.dtype,
+                shape=tuple(names.size(size) for size in buffer.shape),
             )
-            for number, array in enumerate(host.locals)
+            for number, buffer in enumerate(host.locals)
         ),
         checks=tuple(_checks(host, names)),
     )
 
 
 def _checks(host: Host, names: Names) -> Iterator[AtMost]:
-    """What is asserted, but for what holds anyhow when each name is one size."""
+    """The host's assertions, without those that hold whatever the sizes are."""
 
     def named(size: SizeOf) -> Polynomial:
         name = names.of(size)
@@ -115,8 +115,8 @@ def _checks(host: Host, names: Names) -> Iterator[AtMost]:
 def roles_by_access(host: Host, module: Any) -> list[str]:
     """Per argument "in", "out" or "inout", as the kernels use it.
 
-    An array is "out" if what it holds before is not read: the first kernel that takes
-    it only writes.
+    An array is "out" if its initial contents are not read: the first kernel that takes
+    it only writes it.
     """
     access = {
         ir.StringAttr(op.operation.attributes["sym_name"]).value: _access(op.operation)
@@ -148,7 +148,7 @@ def _access(kernel: Any) -> list[str]:
 
 
 def _joined(before: str, then: str) -> str:
-    """The role of an array that is used in one way, and later in another."""
+    """The role of an array with the role `before`, and in a later kernel `then`."""
     if before in ("", then):
         return then
     return "out" if before == "out" else "inout"

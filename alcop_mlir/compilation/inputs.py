@@ -1,4 +1,4 @@
-"""Modules to compile, wherever they come from: a file, text, the caller's module."""
+"""Modules to compile: from a file, from text, or the caller's own module."""
 
 from __future__ import annotations
 
@@ -23,9 +23,9 @@ class Input:
 def read(source: Any) -> Input:
     """An `Input` from an MLIR module, a path, or MLIR text.
 
-    A `str` is a path if it is one line that ends in .mlir. The caller's module is read,
-    and stays as it is. Raises ConfigError where there is no such file, or no MLIR in
-    it; the message names line and column.
+    A `str` is a path if it is one line that ends in .mlir. The caller's module is not
+    modified. Raises ConfigError where there is no such file, or no MLIR in it; the
+    message names line and column.
     """
     if isinstance(source, Path):
         return read_file(source)
@@ -52,7 +52,7 @@ def read_file(path: str | Path) -> Input:
 
 
 def read_text(text: str | bytes) -> Input:
-    """The module that `text` writes; see `read`."""
+    """The module that `text` holds; see `read`."""
     data = text.encode() if isinstance(text, str) else text
     return Input(_parsed(lambda: ir.Module.parse(data)), data)
 
@@ -62,7 +62,7 @@ def _parsed(parse: Callable[[], Any]) -> Any:
         try:
             return parse()
         except ir.MLIRError as error:
-            said = [diagnostics.from_mlir(d) for d in error.error_diagnostics]
-            first = said[0] if said else None
-            place = f"{first.place()}: {first.message}" if first else str(error)
-            raise ConfigError(place.strip()) from None
+            found = [diagnostics.from_mlir(d) for d in error.error_diagnostics]
+            first = found[0] if found else None
+            message = f"{first.place()}: {first.message}" if first else str(error)
+            raise ConfigError(message.strip()) from None

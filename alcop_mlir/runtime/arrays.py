@@ -1,7 +1,7 @@
-"""What a launch needs to know of an array, and whether it fits a parameter.
+"""The properties of an array that a launch needs, and checks of them.
 
-Arrays are looked at, never copied. Arrays in main memory are NumPy arrays, or give
-themselves as such through DLPack; launch.py makes the same `Array` of arrays on a GPU.
+Arrays are inspected, never copied. Arrays in main memory are NumPy arrays, or become
+NumPy arrays through DLPack; launch.py makes the same `Array` of arrays on a GPU.
 """
 
 from __future__ import annotations
@@ -23,10 +23,10 @@ _DLPACK_CUDA = (2, 13)  # device memory, managed memory
 
 @dataclass(frozen=True)
 class Array:
-    """An array as it lies in memory; strides in bytes.
+    """The layout of an array in memory; strides in bytes.
 
     owner: what keeps the memory alive, and what the emulator is given
-    place: "main memory" or "GPU 0", for comparing and for messages
+    location: "main memory" or "GPU 0", for comparing and for messages
     """
 
     owner: Any
@@ -35,11 +35,11 @@ class Array:
     strides: tuple[int, ...]
     dtype: np.dtype[Any]
     writable: bool
-    place: str
+    location: str
 
     @property
     def end(self) -> int:
-        """Address behind the last byte."""
+        """The address after the last byte."""
         if 0 in self.shape:
             return self.address
         steps = zip(self.shape, self.strides, strict=True)
@@ -62,12 +62,12 @@ class Array:
 
 
 def label(number: int, parameter: Parameter) -> str:
-    """How messages call the array given for `parameter`, counted from 0."""
+    """How messages name the array given for `parameter`, counted from 0."""
     return f"argument {number + 1} ('{parameter.name}')"
 
 
 def is_on_gpu(array: Any) -> bool:
-    """Whether `array` says that it lies in GPU memory."""
+    """Whether `array` declares that it is in GPU memory."""
     if isinstance(array, np.ndarray):
         return False
     if hasattr(array, "__dlpack_device__"):
@@ -86,14 +86,14 @@ def host_array(array: Any, what: str) -> Array:
         strides=array.strides,
         dtype=array.dtype,
         writable=array.flags.writeable,
-        place="main memory",
+        location="main memory",
     )
 
 
 def check(function: Function, arrays: Sequence[Array]) -> dict[str, int]:
     """The function's named sizes and strides, by `arrays`, one per parameter.
 
-    LaunchError where an array does not fit: place, dtype, shape, alignment, strides,
+    LaunchError where an array does not fit: location, dtype, shape, alignment, strides,
     writability, or an output that overlaps another array, or itself.
     """
     sizes: dict[str, int] = {}
@@ -101,10 +101,10 @@ def check(function: Function, arrays: Sequence[Array]) -> dict[str, int]:
         zip(function.parameters, arrays, strict=True)
     ):
         what = label(number, parameter)
-        if array.place != arrays[0].place:
+        if array.location != arrays[0].location:
             raise LaunchError(
-                f"{what} is in {array.place}, argument 1 in {arrays[0].place}: all "
-                "arrays must be in one place"
+                f"{what} is in {array.location}, argument 1 in {arrays[0].location}: "
+                "all arrays must be in one place"
             )
         _check_layout(parameter, array, what, sizes)
     for one in function.checks:
@@ -156,7 +156,7 @@ def _check_layout(
 def _bind(
     expected: Sequence[Size], given: Sequence[int], sizes: dict[str, int]
 ) -> bool:
-    """Whether `given` is of the shape `expected`; learns the sizes named there."""
+    """Whether `given` has the shape `expected`; binds the sizes named there."""
     if len(expected) != len(given):
         return False
     found = dict(sizes)
@@ -172,7 +172,7 @@ def _bind(
 def _check_strides(
     parameter: Parameter, array: Array, what: str, sizes: dict[str, int]
 ) -> None:
-    """Learns the strides named there; that of a dimension of one does not matter."""
+    """Bind named strides, check the others; dimensions of size one are ignored."""
     given = f"{what} has strides of {_join(array.strides)} bytes"
     if parameter.strides is None:
         if not array.is_contiguous:
@@ -205,7 +205,7 @@ def _in_bytes(parameter: Parameter, step: int) -> str:
 
 
 def _overlaps_itself(array: Array) -> bool:
-    """Whether two elements may lie at one place: rows longer than they are apart."""
+    """Whether two elements may share an address: rows longer than their stride."""
     if 0 in array.shape:
         return False
     reach = array.dtype.itemsize
@@ -218,7 +218,7 @@ def _overlaps_itself(array: Array) -> bool:
 
 
 def _check_overlap(parameters: Sequence[Parameter], arrays: Sequence[Array]) -> None:
-    """Blocks run in no order: an output must not be, or lie in, another array."""
+    """Refuse outputs that overlap another array: blocks run in no order."""
     for number, (parameter, array) in enumerate(zip(parameters, arrays, strict=True)):
         if parameter.role == "in":
             continue
@@ -232,8 +232,8 @@ def _check_overlap(parameters: Sequence[Parameter], arrays: Sequence[Array]) -> 
 
 
 def _are_apart(one: Array, other: Array) -> bool:
-    """Whether two arrays surely share no byte: one behind the other, or side by side,
-    the rows of each between those of the other.
+    """Whether two arrays provably share no byte: one follows the other, or the rows of
+    each lie between those of the other.
     """
     if 0 in (*one.shape, *other.shape):
         return True

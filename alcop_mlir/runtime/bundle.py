@@ -1,4 +1,4 @@
-"""Stored kernels: a directory or .zip with a manifest, PTX, and cubins where there are.
+"""Stored kernels: a directory or .zip with a manifest, PTX and optional cubins.
 
     manifest.json     what `manifest.py` describes, and a hash of each file
     NAME.ptx          the PTX of kernel NAME
@@ -80,10 +80,10 @@ class Bundle:
 def save(bundle: Bundle, path: str | Path) -> None:
     """Write `bundle` to the directory `path`, or to the archive `path` if it is a .zip.
 
-    A bundle that stands there is replaced. Raises ConfigError where `path` is something
-    else, or cannot be written.
+    An existing bundle is replaced. Raises ConfigError where `path` is something else,
+    or cannot be written.
     """
-    check_place(path)
+    check_path(path)
     path = Path(path).absolute()
     files = _files(bundle)
     temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
@@ -98,8 +98,8 @@ def save(bundle: Bundle, path: str | Path) -> None:
         ) from error
 
 
-def check_place(path: str | Path) -> None:
-    """ConfigError where `save` would refuse `path`: better known before compiling."""
+def check_path(path: str | Path) -> None:
+    """Raise ConfigError if `save` would refuse `path`, before any compiling."""
     path = Path(path)
     if path.suffix == ".zip" and path.is_dir():
         raise ConfigError(f"'{path}' is a directory, expected a file")
@@ -189,12 +189,12 @@ def _save_directory(files: dict[str, bytes], path: Path, temporary: Path) -> Non
 
 
 def _may_replace(path: Path) -> bool:
-    """Whether nothing but a bundle would be lost with `path`."""
+    """Whether replacing `path` would lose nothing but a bundle."""
     return path.is_dir() and all(_is_part(item.name) for item in path.iterdir())
 
 
 def _is_part(name: str) -> bool:
-    """Whether a bundle holds files of that name."""
+    """Whether files of that name belong to a bundle."""
     return name == MANIFEST or name.endswith((".ptx", ".cubin"))
 
 

@@ -1,11 +1,11 @@
-"""What a function ought to compute, in float64 NumPy, and whether a result is that.
+"""Check results against the reference: what a function computes, in float64 NumPy.
 
-Each element is compared with what is expected of it, within the error that a kernel may
-make: a product of K terms accumulated in f32 in any order, by rounding or (as tensor
-cores do) by truncation, stays below K * 2^-23 of the array's largest element; rounding
-inputs to tf32 first (on request) adds two halves of a unit of that; rounding an element
-to a dtype adds half a unit of its last place. What is computed from arrays with errors
-carries them on (`step_values.py`, `evaluation.py`). Integers are exact.
+Each element is compared with its reference, within the error that a kernel may make: a
+contraction of K terms accumulated in f32 in any order, by rounding or (as tensor cores
+do) by truncation, stays below K * 2^-23 of the array's largest element; rounding inputs
+to tf32 first (on request) adds two halves of a unit of that; rounding an element to a
+dtype adds half a unit of its last place. Errors propagate to what is computed from them
+(`step_values.py`, `evaluation.py`). Integers are exact.
 Arrays that are only written start as NaN (integers as the least), so that an element
 that no thread wrote shows.
 """
@@ -85,7 +85,7 @@ def random_arrays(function: Function, seed: int = 0) -> dict[str, np.ndarray[Any
 
 
 def evaluate(function: Function, before: Arrays) -> dict[str, Bounded]:
-    """What every step of the function's reference gives, from the arrays `before`."""
+    """The result of each step of the function's reference, from the arrays `before`."""
     kinds = {parameter.name: parameter.dtype for parameter in function.parameters}
     sizes = {
         size: length
@@ -103,7 +103,7 @@ def evaluate(function: Function, before: Arrays) -> dict[str, Bounded]:
 def with_strides(
     array: np.ndarray[Any, Any], strides: Sequence[int]
 ) -> np.ndarray[Any, Any]:
-    """A copy of `array` whose elements lie so far apart, in elements."""
+    """A copy of `array` with these strides, in elements."""
     steps = zip(array.shape, strides, strict=True)
     elements = 1 + sum((size - 1) * stride for size, stride in steps if size > 1)
     memory = np.zeros(elements, array.dtype)
@@ -116,9 +116,9 @@ def with_strides(
 
 
 def check(function: Function, before: Arrays, after: Arrays) -> Check:
-    """Compare the outputs in `after` with what the inputs in `before` give.
+    """Compare the outputs in `after` with the reference of the inputs in `before`.
 
-    Raises LaunchError where the bundle does not say what the function computes.
+    Raises LaunchError where the bundle has no reference for the function.
     """
     if not function.reference:
         raise LaunchError(
@@ -130,7 +130,7 @@ def check(function: Function, before: Arrays, after: Arrays) -> Check:
 def compare(
     function: Function, expected: Mapping[str, Bounded], after: Arrays
 ) -> Check:
-    """The worst element of all arrays in `after` that something is expected of."""
+    """The worst element of all arrays in `after` that have a reference."""
     got = _decoded(function, after)
     checks = [
         _worst(got[parameter.name], expected[parameter.name], parameter.dtype)
@@ -146,7 +146,7 @@ def flops(function: Function) -> int:
 
 
 def _worst(got: np.ndarray[Any, Any], expected: Bounded, dtype: str) -> Check:
-    """The element that is furthest off, in units of what it is allowed."""
+    """The element with the largest error, in units of its tolerance."""
     if not got.size:
         return Check(0.0, 0.0)
     values = expected.values
@@ -154,17 +154,17 @@ def _worst(got: np.ndarray[Any, Any], expected: Bounded, dtype: str) -> Check:
     allowed = np.where(np.isnan(expected.error), unbounded, expected.error)
     with np.errstate(all="ignore"):
         distance = np.where(_is_same(got, values), 0.0, np.abs(got - values))
-        # Beyond the largest number there is infinity, if only the error leads there.
+        # Infinity is right where the value, with its error, may exceed the largest.
         overflow = np.isinf(got) & (np.abs(values) + allowed >= dtypes.LARGEST[dtype])
         distance = np.where(overflow & (got * values > 0), 0.0, distance)
         distance = np.where(np.isnan(distance), math.inf, distance)
         excess = np.where(distance > 0, distance / allowed, 0.0)
-    place = np.unravel_index(
+    worst = np.unravel_index(
         np.argmax(np.nan_to_num(excess, posinf=math.inf)), got.shape
     )
     finite = np.abs(values[np.isfinite(values)]).max(initial=0.0)
     scale = float(finite) or 1.0
-    return Check(float(distance[place]) / scale, float(allowed[place]) / scale)
+    return Check(float(distance[worst]) / scale, float(allowed[worst]) / scale)
 
 
 def _is_same(got: np.ndarray[Any, Any], values: np.ndarray[Any, Any]) -> Any:
@@ -203,8 +203,8 @@ def _shape(
             return shapes[step.target]
         case WindowViews():
             shape = [*shapes[step.source]]
-            place = step.dimension
-            return [*shape[:place], step.positions, step.taps, *shape[place + 1 :]]
+            axis = step.dimension
+            return [*shape[:axis], step.positions, step.taps, *shape[axis + 1 :]]
 
 
 def _decoded(function: Function, arrays: Arrays) -> dict[str, np.ndarray[Any, Any]]:

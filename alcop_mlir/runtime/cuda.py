@@ -1,6 +1,6 @@
-"""What launching on CUDA asks of CuPy: where arrays lie, streams, loading kernels.
+"""Launching on CUDA through CuPy: locations of arrays, streams, loading of kernels.
 
-CuPy is not imported here: launch.py does that when needed, and hands it over.
+CuPy is not imported here: launch.py does that when needed, and passes it in.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from alcop_mlir.target import STATIC_SHARED_LIMIT, Target
 
 @contextmanager
 def errors(cupy: Any) -> Iterator[None]:
-    """CUDA's own errors as LaunchErrors."""
+    """Convert CUDA's own errors to LaunchErrors."""
     cuda = cupy.cuda
     try:
         yield
@@ -29,7 +29,7 @@ def errors(cupy: Any) -> Iterator[None]:
 
 
 def gpu_of(cupy: Any, array: Any, what: str) -> int:
-    """Number of the GPU that `array` lies on."""
+    """The number of the GPU that `array` is on."""
     if not is_on_gpu(array):
         raise LaunchError(
             f"{what} is in main memory, expected an array in GPU memory: "
@@ -46,10 +46,10 @@ def gpu_array(cupy: Any, array: Any, device: int, what: str) -> Array:
 
     CuPy makes the current stream wait for the work that the array's owner has enqueued.
     """
-    place = gpu_of(cupy, array, what)
-    if place != device:  # CuPy would copy it to the current GPU
+    found = gpu_of(cupy, array, what)
+    if found != device:  # CuPy would copy it to the current GPU
         raise LaunchError(
-            f"{what} is on GPU {place}, argument 1 on GPU {device}: all arrays must be "
+            f"{what} is on GPU {found}, argument 1 on GPU {device}: all arrays must be "
             "in one place"
         )
     writable = True
@@ -69,7 +69,7 @@ def gpu_array(cupy: Any, array: Any, device: int, what: str) -> Array:
         strides=view.strides,
         dtype=view.dtype,
         writable=writable,
-        place=f"GPU {device}",
+        location=f"GPU {device}",
     )
 
 
@@ -81,7 +81,7 @@ def memory(cupy: Any, size: int) -> Any:
     try:
         return cupy.cuda.alloc(size)
     except cupy.cuda.memory.OutOfMemoryError as error:
-        raise LaunchError(f"no {size} bytes left for intermediate arrays") from error
+        raise LaunchError(f"no {size} bytes left for intermediate buffers") from error
 
 
 def as_stream(cupy: Any, stream: Any) -> Any:
@@ -107,7 +107,7 @@ def _external_stream(cupy: Any, address: int) -> Any:
 
 
 class _StreamAddress:
-    """An address as the CUDA stream protocol wants it."""
+    """An address as an object of the CUDA stream protocol."""
 
     def __init__(self, address: int):
         self._address = address
@@ -117,7 +117,7 @@ class _StreamAddress:
 
 
 def load_kernel(cupy: Any, target: Target, code: Code, kernel: Kernel) -> Any:
-    """The kernel on the current GPU: the cubin if made for it, else PTX."""
+    """Load the kernel on the current GPU: the cubin if made for it, else PTX."""
     device = cupy.cuda.Device()
     capability = int(device.compute_capability)
     if capability < target.compute_capability:

@@ -1,4 +1,4 @@
-"""How the emulator runs the kernels of a program, and what it saw."""
+"""Run the kernels of a program on the emulator, and keep its results."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ class EmulatorOptions:
 
 
 class Emulation:
-    """Launches kernels on the emulator; `runs` are those that ended, in order."""
+    """Launches kernels on the emulator; `runs` holds the finished ones, in order."""
 
     def __init__(self, options: EmulatorOptions | None = None):
         self.options = options or EmulatorOptions()

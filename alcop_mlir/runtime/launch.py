@@ -1,7 +1,7 @@
 """Running compiled kernels: on a GPU through CuPy, or on the embedded emulator.
 
-Arrays are taken as they are, never copied: NumPy and DLPack arrays in main memory by
-the emulator; CuPy, `__cuda_array_interface__` and DLPack arrays in GPU memory by CUDA.
+Arrays are used in place, never copied: NumPy and DLPack arrays in main memory by the
+emulator; CuPy, `__cuda_array_interface__` and DLPack arrays in GPU memory by CUDA.
 CuPy is imported when it is first needed.
 """
 
@@ -32,7 +32,7 @@ class Program:
     """One function of a bundle, called with arrays: `program(A, B, C)`.
 
     device: "cuda", "emulator", or "auto": where the arrays of the call are
-    emulation: what runs kernels on the emulator, where that takes options
+    emulation: runs kernels on the emulator, with options
     """
 
     def __init__(
@@ -141,16 +141,16 @@ class Program:
     def _cuda_values(
         self, views: Sequence[Array], sizes: dict[str, int], memory: int
     ) -> dict[str, Any]:
-        """What kernels are given for each name, with a workspace at `memory`."""
+        """The kernel argument for each name, with a workspace at `memory`."""
         values: dict[str, Any] = {k: np.int64(v) for k, v in sizes.items()}
         for name, view in self._named(views).items():
             values[name] = np.uint64(view.address)
-        for name, place in self._workspace(sizes).places.items():
-            values[name] = np.uint64(memory + place.offset)
+        for name, part in self._workspace(sizes).ranges.items():
+            values[name] = np.uint64(memory + part.offset)
         return values
 
     def _workspace(self, sizes: dict[str, int]) -> Workspace:
-        """That of the last call, where its sizes were the same."""
+        """The workspace for `sizes`: the last call's, if its sizes were the same."""
         if self._planned is None or self._planned[0] != sizes:
             self._planned = sizes, workspace.plan(self.function, sizes)
         return self._planned[1]
@@ -238,7 +238,7 @@ def to_host(arrays: Mapping[str, Any]) -> dict[str, np.ndarray[Any, Any]]:
 
 
 def grid_of(kernel: Kernel, sizes: Mapping[str, int]) -> Dim3:
-    """Blocks along x, y, z for the given sizes. LaunchError where they are too many."""
+    """Blocks along x, y, z for the given sizes. LaunchError if there are too many."""
     x, y, z = (
         part.number(sizes) if isinstance(part, CeilDiv) else part
         for part in kernel.grid

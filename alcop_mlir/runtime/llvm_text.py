@@ -8,11 +8,11 @@ After:   %bf16.x.h = bitcast bfloat %a to i16
          %x = bitcast i32 %bf16.x.s to float
          %y = fmul float %x, 0x3FB99999A0000000
 
-An extension of bfloat is written as the shift that it is, because LLVM's InstCombine
-(visitFPTrunc, LLVM 22) must not see it: it turns `fptrunc (fmul (fpext %a), %y)` to
-half into arithmetic in half, as bfloat has the shorter mantissa, and loses every value
-that is beyond the exponents of half. The shift costs nothing: the back end makes the
-same of both. Constants are written as an older LLVM reads them.
+An extension of bfloat is written as an explicit shift, to hide it from LLVM's
+InstCombine (visitFPTrunc, LLVM 22): that turns `fptrunc (fmul (fpext %a), %y)` to half
+into arithmetic in half, as bfloat has the shorter mantissa, and loses every value
+beyond the exponents of half. The shift costs nothing: the back end generates the same
+code for both. Constants are written as an older LLVM reads them.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from collections.abc import Callable
 
 
 def for_llvmlite(text: str) -> str:
-    """`text` as llvmlite's LLVM reads it, and keeps its numbers."""
+    """`text` as llvmlite's LLVM parses it without changing its numbers."""
     return _EXTENSION.sub(_shifted, _older_constants(text))
 
 
@@ -36,7 +36,7 @@ _EXTENSION = re.compile(
 
 
 def _shifted(match: re.Match[str]) -> str:
-    """The same value by its bits; a double by way of the float."""
+    """The extension as a shift of the bits; to a double by way of the float."""
     name, lanes, to = match["name"], match["lanes"], match["to"]
 
     def kind(element: str) -> str:
@@ -66,8 +66,8 @@ def _older_constants(text: str) -> str:
 
     MLIR's newer LLVM prints a constant as the shortest decimal that its own type rounds
     back to it, as that type's bits (`f0x3B000000`), or as `+inf` or `+qnan`. An older
-    one takes only decimals that are exact, a float's bits as those of the double, and
-    the short formats as `0xH` and `0xR` with theirs: all are written so here.
+    one takes only exact decimals, a float by the bits of the double, and the 16-bit
+    formats as `0xH` and `0xR` with their own bits: all are written so here.
     """
     lines = text.split("\n")
     for number, line in enumerate(lines):
@@ -94,7 +94,7 @@ def _older_line(line: str) -> str:
 
 
 def _older_bits(bits: str, kind: str) -> str:
-    """Of a constant given by its type's own bits."""
+    """The older form of a constant given by its type's own bits."""
     if len(bits) == len("3B00"):
         return f"0x{'R' if kind == 'bfloat' else 'H'}{bits}"
     if len(bits) == len("3B000000"):
@@ -120,7 +120,7 @@ _CONSTANT: dict[str, Callable[[float], str]] = {
 
 
 def _rounded(value: float) -> float:
-    """The float that a decimal means."""
+    """The float nearest to a decimal."""
     return struct.unpack(">f", struct.pack(">f", value))[0]
 
 

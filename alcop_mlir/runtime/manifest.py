@@ -1,6 +1,6 @@
-"""What a bundle says about its kernels: plain data.
+"""The manifest of a bundle: plain data that describes its functions and kernels.
 
-Everything that is needed to launch and to check, and nothing that is executed: grids
+It holds everything that is needed to launch and to check, and nothing executable: grids
 are ceil-divisions of named sizes by constants, the reference is a list of steps.
 """
 
@@ -28,8 +28,8 @@ Dim3 = tuple[int, int, int]  # along x, y, z
 class Parameter:
     """One array argument; `shape` in elements, C order.
 
-    strides:       in elements; None where rows follow each other without gaps
-    row_alignment: bytes that rows must be, and lie, a multiple of apart
+    strides:       in elements; None for a contiguous array
+    row_alignment: bytes that the length and the stride of rows are a multiple of
     """
 
     name: str
@@ -42,9 +42,9 @@ class Parameter:
 
 @dataclass(frozen=True)
 class Intermediate:
-    """An array that kernels hand on to later ones, there for one call; C order.
+    """An intermediate buffer, which lives for one call; C order.
 
-    dtype: in MLIR's words; need not be one that arguments may have
+    dtype: by MLIR's name; may be one that arguments cannot have
     """
 
     name: str
@@ -52,13 +52,13 @@ class Intermediate:
     shape: tuple[Size, ...]
 
     def bytes(self, sizes: Mapping[str, int]) -> int:
-        """How many it holds, given the named sizes."""
+        """Its size in bytes, given the named sizes."""
         return element_bytes(self.dtype) * product(self.shape, sizes)
 
 
 @dataclass(frozen=True)
 class CeilDiv:
-    """The product of `sizes`, divided by `divisor` and rounded up."""
+    """`sizes` multiplied together, divided by `divisor` and rounded up."""
 
     sizes: tuple[Size, ...]
     divisor: int
@@ -70,7 +70,7 @@ class CeilDiv:
 
 @dataclass(frozen=True)
 class AtMost:
-    """What has to hold of the sizes of a call: that `least` is not more than `most`."""
+    """A condition on the sizes of a call: `least` is not greater than `most`."""
 
     least: Polynomial
     most: Polynomial
@@ -91,10 +91,10 @@ class Kernel:
 
     arguments: names of arrays, then sizes, by name or as numbers, in the order of the
         kernel's parameters
-    simt: whether it is a plain kernel for what tensor cores do not do
+    simt: whether it is a SIMT fallback, for what tensor cores do not compute
     grid, block: blocks, threads, along x, y, z
     shared_bytes: dynamic shared memory; static_shared_bytes, registers (per thread) and
-        spill_bytes as ptxas reports them, None where it was not there
+        spill_bytes as ptxas reports them, None without ptxas
     """
 
     name: str
@@ -115,8 +115,8 @@ class Function:
     """One callable of a bundle: launches its kernels in order.
 
     reference:     what it computes, for checking; empty where that is not known
-    intermediates: arrays that the kernels use besides the parameters
-    checks:        what keeps the kernels from running over the end of an array
+    intermediates: buffers that the kernels use besides the parameters
+    checks:        conditions under which no kernel accesses an array out of bounds
     """
 
     name: str
@@ -128,7 +128,7 @@ class Function:
 
 
 def intermediate_name(number: int) -> str:
-    """What the array that a function allocates as number `number` is called."""
+    """The name of the intermediate buffer with that number."""
     return f"tmp{number}"
 
 
@@ -138,13 +138,13 @@ def product(factors: Iterable[Size], sizes: Mapping[str, int]) -> int:
 
 
 def element_bytes(dtype: str) -> int:
-    """Of one element, by MLIR's name of its type, such as "bf16" or "index"."""
+    """Bytes of one element, by MLIR's name of its type, such as "bf16" or "index"."""
     bits = _INDEX_BITS if dtype == "index" else int(dtype.lstrip("bfi"))
     return -(-bits // 8)
 
 
 def with_sizes(function: Function, sizes: Mapping[str, int]) -> Function:
-    """`function` for arrays of these sizes; those not named stay as they are."""
+    """`function` for arrays of these sizes; other sizes keep their names."""
 
     def known(shape: tuple[Size, ...]) -> tuple[Size, ...]:
         return tuple(sizes.get(s, s) if isinstance(s, str) else s for s in shape)

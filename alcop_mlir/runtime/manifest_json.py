@@ -29,7 +29,7 @@ from alcop_mlir.schedule import Schedule
 
 
 def function_to_json(function: Function) -> dict[str, Any]:
-    """`function` as JSON values; what is as usual is left out."""
+    """`function` as JSON values; defaults are left out."""
     value = {
         "name": function.name,
         "parameters": [
@@ -52,7 +52,7 @@ def function_to_json(function: Function) -> dict[str, Any]:
 
 
 def function_from_json(value: Any) -> Function:
-    """The checked function; ConfigError says what is wrong with it."""
+    """The checked function; ConfigError says what is wrong in it."""
     fields = Fields(value, "function")
     parameters = tuple(_parameter(item) for item in fields.take("parameters", list))
     sizes = named_sizes(parameters)
@@ -80,7 +80,7 @@ def function_from_json(value: Any) -> Function:
 
 
 def _parameter_to_json(parameter: Parameter) -> dict[str, Any]:
-    """What is as usual is left out."""
+    """`parameter` as JSON values; defaults are left out."""
     value: dict[str, Any] = {
         "name": parameter.name,
         "dtype": parameter.dtype,
@@ -95,7 +95,7 @@ def _parameter_to_json(parameter: Parameter) -> dict[str, Any]:
 
 
 def _kernel_to_json(kernel: Kernel) -> dict[str, Any]:
-    """What is as usual is left out."""
+    """`kernel` as JSON values; defaults are left out."""
     value = {
         "name": kernel.name,
         "arguments": list(kernel.arguments),
@@ -115,10 +115,10 @@ def _kernel_to_json(kernel: Kernel) -> dict[str, Any]:
 
 
 def _ceildiv_to_json(part: CeilDiv) -> dict[str, Any]:
-    """`{"ceildiv": ["M", 128]}`, or with a list of factors for the name."""
+    """`{"ceildiv": ["M", 128]}`, or with a list of sizes instead of the name."""
     one_name = len(part.sizes) == 1 and isinstance(part.sizes[0], str)
-    factors = part.sizes[0] if one_name else list(part.sizes)
-    return {"ceildiv": [factors, part.divisor]}
+    sizes = part.sizes[0] if one_name else list(part.sizes)
+    return {"ceildiv": [sizes, part.divisor]}
 
 
 def _intermediate(value: Any, sizes: set[str]) -> Intermediate:

@@ -2,7 +2,7 @@
 
 On a GPU each launch is timed by events of its own, after a warm-up in which the clocks
 settle, on several sets of arrays in turn that together do not fit the L2 cache: a
-kernel alone in a loop would find its inputs there. Inputs ought to be random, since
+kernel alone in a loop would find its inputs there. Inputs should be random, since
 zeros draw less power and let the clock rise.
 """
 
@@ -36,7 +36,7 @@ class Timing:
 
     @property
     def spread(self) -> float:
-        """Distance of the quartiles by the median; 0 for runs too few to have any."""
+        """Interquartile range divided by the median; 0 for runs too few to have any."""
         if len(self.seconds) < QUARTILE_RUNS:
             return 0.0
         low, _, high = statistics.quantiles(self.seconds, n=4)

@@ -1,11 +1,11 @@
 """From a lowered `gpu.module` to PTX, and from PTX to a cubin.
 
 `emit_ptx`: MLIR's translation to LLVM IR, then LLVM's NVPTX back end, which the
-bindings lack, by way of llvmlite. The same module gives the same text.
+bindings lack, through llvmlite. The same module gives the same text.
 `assemble`: ptxas, where there is one: `ALCOP_PTXAS`, else the one of the wheel
 nvidia-cuda-nvcc, else the one on PATH.
 
-The one module of the runtime that imports MLIR; llvmlite is imported when first needed.
+No other module of the runtime imports MLIR; llvmlite is imported when first needed.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ _PTXAS_SECONDS = 300  # far beyond any kernel seen: a hang is reported, not wait
 
 @dataclass(frozen=True)
 class Cubin:
-    """What ptxas made, and what it said: the most over all kernels in it."""
+    """What ptxas made, and its statistics: the maximum over all kernels in it."""
 
     data: bytes
     registers: int  # per thread
@@ -49,8 +49,8 @@ class Cubin:
 def emit_ptx(gpu_module: Any, target: Target) -> str:
     """PTX of a `gpu.module` that holds llvm and nvvm ops only.
 
-    CompileError where LLVM refuses it, or leaves a call to a function that nobody
-    provides: an intrinsic that it does not know, or a function of libdevice.
+    CompileError where LLVM refuses it, or leaves a call to an undefined function: an
+    intrinsic that it does not know, or a function of libdevice.
     """
     operation = gpu_module.operation
     _check_lowered(operation)
@@ -86,7 +86,7 @@ def assemble(ptx: str, target: Target) -> Cubin | None:
 
 
 def find_ptxas() -> Path | None:
-    """The ptxas to use, or None. CompileError if the one asked for is not there."""
+    """The ptxas to use, or None. CompileError if `ALCOP_PTXAS` does not exist."""
     asked = knobs.ptxas()
     if asked is not None:
         if shutil.which(asked) is None:
@@ -119,7 +119,7 @@ def _llvmlite() -> Any:
 
 
 def _check_lowered(gpu_module: Any) -> None:
-    """The translation takes only what it knows: it crashes the process otherwise."""
+    """Refuse ops that the translation does not support: they crash the process."""
     left: list[str] = []
 
     def visit(op: Any) -> Any:
@@ -189,7 +189,7 @@ def _cubin(data: bytes, log: str) -> Cubin:
 
 
 def of_kernel(cubin: Cubin, name: str) -> Cubin:
-    """What ptxas said of one kernel of `cubin`, which may hold several."""
+    """ptxas's statistics of one kernel of `cubin`, which may hold several."""
     for part in cubin.log.split("Compiling entry function ")[1:]:
         if part.startswith(f"'{name}'"):
             return _cubin(cubin.data, part)

@@ -1,7 +1,7 @@
-"""Where a function's intermediate arrays lie: in one piece of memory per call.
+"""Offsets of a function's intermediate buffers in one workspace per call.
 
-Kernels run one after the other, so an array is alive from the first kernel that uses it
-to the last. Arrays that are never alive together may share bytes: the largest are
+Kernels run one after the other, so a buffer is live from the first kernel that uses it
+to the last. Buffers that are never live together may share bytes: the largest are
 placed first, each where it first fits.
 """
 
@@ -15,13 +15,13 @@ import numpy as np
 from alcop_mlir.runtime.manifest import Function, Intermediate
 
 ALIGNMENT = 256  # bytes; what cudaMalloc gives, and more than any access needs
-# Floats of these bits are NaN: what is read before it is written shows in the result.
+# Floats of these bits are NaN: a read before the first write shows in the result.
 _UNWRITTEN = 0xFF
 
 
 @dataclass(frozen=True)
 class ByteRange:
-    """An array's bytes [offset, end), and the numbers of its first and last kernel."""
+    """A buffer's bytes [offset, end), and the numbers of its first and last kernel."""
 
     offset: int
     end: int
@@ -29,34 +29,34 @@ class ByteRange:
     last: int
 
     def overlaps(self, first: int, last: int) -> bool:
-        """Whether the array is alive at a time when kernels `first` to `last` run."""
+        """Whether the buffer is live while kernels `first` to `last` run."""
         return self.first <= last and first <= self.last
 
 
 @dataclass(frozen=True)
 class Workspace:
-    """The place of each array that a kernel uses, by name; how much memory in all."""
+    """The bytes of each buffer that a kernel uses, by name, and the total size."""
 
-    places: Mapping[str, ByteRange]
+    ranges: Mapping[str, ByteRange]
     bytes: int
 
 
 def plan(function: Function, sizes: Mapping[str, int]) -> Workspace:
     """The workspace of a call with arrays of these sizes."""
-    places: dict[str, ByteRange] = {}
+    ranges: dict[str, ByteRange] = {}
     for one in sorted(function.intermediates, key=lambda one: -one.bytes(sizes)):
         users = _users(function, one)
         if not users:
             continue
         first, last = users[0], users[-1]
-        alive = [place for place in places.values() if place.overlaps(first, last)]
-        offset = _first_gap(alive, one.bytes(sizes))
-        places[one.name] = ByteRange(offset, offset + one.bytes(sizes), first, last)
-    return Workspace(places, max((place.end for place in places.values()), default=0))
+        live = [taken for taken in ranges.values() if taken.overlaps(first, last)]
+        offset = _first_gap(live, one.bytes(sizes))
+        ranges[one.name] = ByteRange(offset, offset + one.bytes(sizes), first, last)
+    return Workspace(ranges, max((taken.end for taken in ranges.values()), default=0))
 
 
 def _users(function: Function, one: Intermediate) -> list[int]:
-    """Numbers of the kernels that are given the array."""
+    """Numbers of the kernels that take the buffer as an argument."""
     return [
         number
         for number, kernel in enumerate(function.kernels)
@@ -64,32 +64,32 @@ def _users(function: Function, one: Intermediate) -> list[int]:
     ]
 
 
-def _first_gap(taken: Iterable[ByteRange], size: int) -> int:
+def _first_gap(ranges: Iterable[ByteRange], size: int) -> int:
     """The lowest aligned offset at which `size` bytes are free."""
     offset = 0
-    for place in sorted(taken, key=lambda place: place.offset):
-        if offset + size <= place.offset:
+    for taken in sorted(ranges, key=lambda taken: taken.offset):
+        if offset + size <= taken.offset:
             break
-        offset = max(offset, _aligned(place.end))
+        offset = max(offset, _aligned(taken.end))
     return offset
 
 
 def host_arrays(workspace: Workspace) -> dict[str, np.ndarray]:
-    """A workspace in main memory: the bytes of each array, by name."""
+    """A workspace in main memory: the bytes of each buffer, by name."""
     memory = np.empty(workspace.bytes + ALIGNMENT, np.uint8)
     begin = -memory.ctypes.data % ALIGNMENT
     return {
-        name: memory[begin + place.offset : begin + place.end]
-        for name, place in workspace.places.items()
+        name: memory[begin + part.offset : begin + part.end]
+        for name, part in workspace.ranges.items()
     }
 
 
 def mark_unwritten(
     workspace: Workspace, arrays: Mapping[str, np.ndarray], kernel: int
 ) -> None:
-    """Spoil the arrays that kernel number `kernel` is the first to use."""
-    for name, place in workspace.places.items():
-        if place.first == kernel:
+    """Fill the buffers that kernel number `kernel` is the first to use with NaN."""
+    for name, part in workspace.ranges.items():
+        if part.first == kernel:
             arrays[name].fill(_UNWRITTEN)
 
 

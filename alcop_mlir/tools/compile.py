@@ -28,7 +28,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def _parser() -> Parser:
-    parser = Parser(TOOL, "Compile the matrix products of an MLIR file to GPU kernels.")
+    parser = Parser(TOOL, "Compile the functions of an MLIR file to GPU kernels.")
     parser.add_argument(
         "file", nargs="?", default="-", help="MLIR file, text or bytecode; - is stdin"
     )
@@ -49,7 +49,7 @@ def _parser() -> Parser:
     parser.add_argument(
         "--no-ptxas",
         action="store_true",
-        help="leave out the cubin, also where ptxas is installed",
+        help="leave out the cubin even if ptxas is installed",
     )
     return parser
 
@@ -80,14 +80,14 @@ def _run(given: Any) -> int:
 
 
 def _check_output(given: Any) -> None:
-    """A place that cannot be written to is found before the work."""
+    """Raise ConfigError before compiling if the output cannot be written."""
     if given.emit != "bundle" or given.output is None:
         return
     if given.output == "-":
         raise ConfigError("a bundle cannot go to stdout, give -o DIR or -o FILE.zip")
-    from alcop_mlir.runtime.bundle import check_place
+    from alcop_mlir.runtime.bundle import check_path
 
-    check_place(given.output)
+    check_path(given.output)
 
 
 def _read(inputs: Any, file: str) -> Any:
@@ -107,7 +107,7 @@ def _write(text: str, path: str | None) -> None:
 
 
 def _show(bundle: Bundle, output: str | None) -> None:
-    """Store the bundle if asked to, and print what is in it."""
+    """Store the bundle if asked to, and print its summary."""
     from alcop_mlir.runtime.bundle import save
     from alcop_mlir.tools.summary import function_rows
 

@@ -1,4 +1,4 @@
-"""What alcop-run takes for the emulator, and how it writes traces to one file."""
+"""The options of alcop-run for the emulator, and writing its traces to one file."""
 
 from __future__ import annotations
 
@@ -28,12 +28,12 @@ _OPTIONS = (
 
 
 def add_emulator_options(parser: Parser) -> None:
-    """None, or False for a flag, is what an option has that was not given."""
+    """Add them; an option that is not given is None, or False for a flag."""
     group = parser.add_argument_group("on the emulator only")
     group.add_argument(
         "--profile",
         action="store_true",
-        help="count instructions, memory traffic, bank conflicts, and how far ahead "
+        help="count instructions, memory traffic, bank conflicts, and how early "
         "copies are issued",
     )
     group.add_argument(
@@ -60,7 +60,7 @@ def add_emulator_options(parser: Parser) -> None:
         "or random(SEED)",
     )
     group.add_argument(
-        "--no-hazards", action="store_true", help="look for no races: a third faster"
+        "--no-hazards", action="store_true", help="do not detect races: a third faster"
     )
     group.add_argument(
         "--instruction-limit",
@@ -71,7 +71,7 @@ def add_emulator_options(parser: Parser) -> None:
 
 
 def add_ptx_options(parser: Parser) -> None:
-    """The options that only a .ptx file takes."""
+    """Add the options that apply to .ptx files only."""
     group = parser.add_argument_group("with a .ptx file only")
     group.add_argument(
         "--launch", metavar="FILE.json", help="kernel, grid, block and arguments"
@@ -94,7 +94,7 @@ def is_ptx(given: Any) -> bool:
 
 @contextmanager
 def emulation(given: Any, device: str) -> Iterator[Emulation]:
-    """What runs kernels as the options say; the trace is written at the end.
+    """Runs kernels as the options say; the trace is written at the end.
 
     Raises ConfigError for options that do not fit each other or the device.
     """

@@ -49,7 +49,7 @@ class ArrayArgument:
         return math.prod(self.shape) * DTYPES[self.dtype].itemsize
 
     def make(self, generator: np.random.Generator) -> Array:
-        """The array: random floats lie in [-1, 1], random integers anywhere."""
+        """The array: random floats are in [-1, 1], random integers of any value."""
         dtype, count = DTYPES[self.dtype], math.prod(self.shape)
         if self.init == "random" and self.dtype[0] in "iu":
             flat = np.frombuffer(generator.bytes(self.bytes), dtype).copy()
@@ -71,7 +71,7 @@ class ValueArgument:
     dtype: str | None
 
     def make(self) -> bytes | int | float:
-        """What `emulate` takes: bytes where the dtype is known."""
+        """The argument of `emulate`: bytes where the dtype is known."""
         if self.dtype is None:
             return self.value
         return _converted(np.array(self.value), self.dtype).tobytes()
@@ -92,7 +92,7 @@ class LaunchFile:
 
 
 def read_launch(path: str) -> LaunchFile:
-    """Raises ConfigError with the file and the place in it for every mistake."""
+    """Read it; ConfigError names the file and the member for every mistake."""
     try:
         given = json.loads(Path(path).read_text(encoding="utf-8"))
     except OSError as error:
@@ -182,7 +182,7 @@ def _value(given: dict[str, Any], where: str) -> ValueArgument:
 
 
 def _converted(values: Array, dtype: str) -> Array:
-    """As `dtype`; bf16 takes the upper half of f32."""
+    """`values` as `dtype`; bf16 takes the upper half of f32."""
     with np.errstate(over="ignore"):
         if dtype == "bf16":
             bits = values.astype(np.float32).view(np.uint32)
@@ -193,7 +193,7 @@ def _converted(values: Array, dtype: str) -> Array:
 def _object(
     given: Any, where: str, needed: Sequence[str], others: Sequence[str] = ()
 ) -> dict[str, Any]:
-    """`given`, if it is an object with these fields and no more."""
+    """`given`, if it is an object with just these fields."""
     if not isinstance(given, dict):
         raise ConfigError(f"{where}: expected an object, got {_show(given)}")
     for name in needed:

@@ -78,7 +78,7 @@ def _step(step: str) -> list[str]:
 
 
 def _paragraph(text: str) -> list[str]:
-    """Markdown, but what is laid out by spaces stays as it is."""
+    """The text as Markdown; text that is laid out by spaces is unchanged."""
     is_list = re.match(r"(\d+\.|[-*]) ", text)
     laid_out = re.search(r"^(Before:|After:| )", text, re.MULTILINE)
     if laid_out and not is_list:

@@ -17,7 +17,7 @@ _SHOWN_TEXT = 48  # characters of an instruction
 
 
 def print_profile(name: str, result: Result) -> None:
-    """The counters of one launch, if it counted."""
+    """Print the counters of one launch, if it has any."""
     if result.counters is not None:
         print_table(f"profile of {name}", profile_rows(result.counters))
 
@@ -65,7 +65,7 @@ def _global(counters: Counters) -> list[str]:
 
 
 def _worst(lines: Sequence[tuple[int, LineCounters]], what: str) -> list[str]:
-    """The lines with the most of something that is better 0."""
+    """The lines with the most of something that should be 0."""
     bad = sorted((entry for entry in lines if entry[0]), key=lambda e: -e[0])
     rows = [
         [f"line {line.line}", f"{count:,}", what, _short(line.text)]

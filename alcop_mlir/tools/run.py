@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from alcop_mlir.runtime.measure import Timing
 
 TOOL = "alcop-run"
-# Sizes that neither the program nor the user gives: no whole tiles, but whole rows.
+# For sizes that neither the program nor the user gives: ragged tiles, aligned rows.
 _DEFAULT_SIZES = {"M": 200, "N": 312, "K": 248, "B": 3}
 _OTHER_SIZE = 64
 _GAP = 16  # elements, at least, between the rows of an array with strides
@@ -44,9 +44,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def _parser() -> Parser:
-    parser = Parser(
-        TOOL, "Run a matrix product on random arrays, and check the result."
-    )
+    parser = Parser(TOOL, "Run a function on random arrays, and check the result.")
     parser.add_argument("file", nargs="?", help="MLIR file, or bundle of alcop-compile")
     parser.add_argument(
         "--device",
@@ -64,7 +62,9 @@ def _parser() -> Parser:
         default=None,
         help="compare with a float64 reference in NumPy (default where there is one)",
     )
-    parser.add_argument("--no-check", dest="check", action="store_false", help="do not")
+    parser.add_argument(
+        "--no-check", dest="check", action="store_false", help="do not compare"
+    )
     parser.add_argument(
         "--sizes",
         type=_sizes,
@@ -117,7 +117,7 @@ def _run(given: Any) -> int:
 
 
 def _bundle(given: Any, device: str) -> Bundle:
-    """Loaded, or compiled from the file."""
+    """The bundle, loaded or compiled from the file."""
     from alcop_mlir.runtime import bundle
 
     if bundle.is_bundle(given.file):
@@ -154,9 +154,9 @@ def _target(name: str | None, device: str) -> Target:
 
 
 def _sized(function: Function, given: dict[str, int]) -> Function:
-    """The function for the sizes asked for, others as `_DEFAULT_SIZES` has them.
+    """The function for the sizes given by the user, others from `_DEFAULT_SIZES`.
 
-    Strides that are not asked for leave a gap behind each row.
+    Strides that are not given leave a gap after each row.
     """
     from alcop_mlir.runtime.manifest import named_sizes, with_sizes
 
@@ -190,7 +190,7 @@ def _strides_with_gaps(parameter: Parameter) -> dict[str, int]:
 
 
 def _execute(program: Program, given: Any) -> tuple[Check | None, Timing]:
-    """Run for the check, then for the time; one run does for both on the emulator."""
+    """Run for the check, then for the time; on the emulator one run serves both."""
     from alcop_mlir.runtime import checking, launch, measure
 
     function = _sized(program.function, given.sizes)

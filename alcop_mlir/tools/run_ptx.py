@@ -22,7 +22,7 @@ _NOT_FOR_PTX = ("target", "schedule", "allow_tf32", "function", "sizes")
 
 
 def run_ptx(given: Any) -> int:
-    """Run the kernel, and print what was found; exit status 1 for hazards."""
+    """Run the kernel, and print the findings; exit status 1 for hazards."""
     _check_options(given)
     launch = read_launch(given.launch)
     ptx = _read(given.file)

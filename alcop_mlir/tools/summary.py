@@ -1,4 +1,4 @@
-"""Functions and kernels of a bundle, as alcop-compile and alcop-run show them."""
+"""The functions and kernels of a bundle, as alcop-compile and alcop-run show them."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ Rows = Iterator[tuple[str, list[str]]]
 
 
 def function_rows(function: Function) -> Rows:
-    """Arrays and workspace, then what `kernel_rows` says of each kernel."""
+    """Arrays and workspace, then the rows of each kernel."""
     yield (
         "arrays",
         aligned(
@@ -29,9 +29,9 @@ def function_rows(function: Function) -> Rows:
 
 
 def _workspace(function: Function) -> str:
-    """How much memory a call takes for the arrays that kernels hand on."""
+    """The memory that a call takes for intermediate buffers."""
     number = len(function.intermediates)
-    arrays = f"{number} intermediate array{'s' if number > 1 else ''}"
+    buffers = f"{number} intermediate buffer{'s' if number > 1 else ''}"
     named = {
         size
         for one in function.intermediates
@@ -39,8 +39,8 @@ def _workspace(function: Function) -> str:
         if isinstance(size, str)
     }
     if named:
-        return f"{arrays}; bytes depend on {', '.join(sorted(named))}"
-    return f"{plan(function, {}).bytes} bytes for {arrays}"
+        return f"{buffers}; bytes depend on {', '.join(sorted(named))}"
+    return f"{plan(function, {}).bytes} bytes for {buffers}"
 
 
 def kernel_rows(kernel: Kernel) -> Rows:
@@ -48,7 +48,7 @@ def kernel_rows(kernel: Kernel) -> Rows:
     blocks, threads = extent(kernel.grid), extent(kernel.block)
     yield "kernel", [f"{kernel.name}: {blocks} blocks of {threads} threads"]
     if kernel.simt:
-        yield "schedule", ["none: plain SIMT"]
+        yield "schedule", ["none: SIMT fallback"]
         yield "resources", [_resources(kernel)]
         return
     yield "schedule", [str(kernel.schedule) if kernel.schedule else "none"]

@@ -1,4 +1,4 @@
-"""alcop-tune: find the schedule with which a matrix product runs fastest.
+"""alcop-tune: find the schedule with which a contraction runs fastest.
 
     alcop-tune FILE.mlir --budget 64         search, and record what was measured
     alcop-tune explain FILE.mlir             which schedule is taken, and why
@@ -8,7 +8,7 @@
     alcop-tune --import R.jsonl              keep the records here
 
 Exit status 0; 1 with one line `error: ...` on stderr; 130 after Ctrl-C, which keeps
-what was measured: the same command goes on from there.
+all measurements: the same command continues from there.
 """
 
 from __future__ import annotations
@@ -96,7 +96,7 @@ def _tune(given: Any) -> int:
 
 
 def _measurer(device: Device, path: Path, progress: Any) -> Any:
-    """Measures a batch; each record is in the file before the next is made."""
+    """A function that measures a batch and stores each record before the next."""
     from alcop_mlir.tuning import records
     from alcop_mlir.tuning.search import Trial
 
@@ -194,7 +194,7 @@ def _import(given: Any) -> int:
 
 
 def _task(given: Any) -> tuple[Task, str, str]:
-    """What to search, the MLIR text, and the device's name."""
+    """The task to search, the MLIR text, and the device's name."""
     from alcop_mlir.tools import tune_devices
     from alcop_mlir.tuning.search import Task
     from alcop_mlir.tuning.space import enumerate_space, find_space
@@ -234,7 +234,7 @@ def _target(given: Any, device: str) -> Target:
 
 
 def _strategy(given: Any, task: Task, device: str, known: Sequence[Record]) -> Strategy:
-    """With a model of what is recorded of other problems."""
+    """The strategy asked for, with a model trained on records of other problems."""
     from alcop_mlir.tuning import models, strategies
 
     recorded = (*known, *models.shipped(device, task.target))

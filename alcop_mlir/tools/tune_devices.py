@@ -1,4 +1,4 @@
-"""Where alcop-tune measures: a GPU, or the simulated SM. The two are never mixed."""
+"""The devices of alcop-tune: a GPU, or the simulated SM. They are never mixed."""
 
 from __future__ import annotations
 
@@ -32,11 +32,11 @@ Sink = Callable[[Record], None]
 
 
 class Device(Protocol):
-    """Measures schedules; hands out each record as soon as it is there."""
+    """Measures schedules, and passes on each record as soon as it is made."""
 
     @property
     def setting(self) -> Setting:
-        """What its records say of it."""
+        """The device, target and compiler that its records name."""
         ...
 
     def measure(self, schedules: Sequence[Schedule], sink: Sink) -> None:
@@ -138,7 +138,7 @@ class Cuda:
         return cuda_record(self._problem, self.setting, schedule, value, error)
 
     def _watch_drift(self) -> None:
-        """Time the first candidate again: does the GPU still do as it did?"""
+        """Time the first candidate again, and warn if the GPU's speed has changed."""
         if self._baseline is None:
             return
         path, before = self._baseline
@@ -153,7 +153,7 @@ class Cuda:
 def cuda_record(
     problem: Problem, setting: Setting, schedule: Schedule, value: Any, error: str
 ) -> Record:
-    """The record of what `measure_candidate` gave, or of why it did not."""
+    """The record of what `measure_candidate` returned, or of its error."""
     if not value:
         return Record(problem, schedule, setting, now(), None, error)
     return Record(
@@ -206,20 +206,20 @@ def pick(device: str) -> str:
 
 
 def cuda_setting(target: Target, compiler: tuple[str, str] | None = None) -> Setting:
-    """What records of the GPU here say; `compiler`: version, hash, if not ours."""
-    product, driver = _gpu()
+    """The setting of records of this GPU; `compiler`: version, hash, if not ours."""
+    model, driver = _gpu()
     version, digest = compiler or (alcop_mlir.__version__, compiler_hash())
-    return Setting(target.name, "cuda", product, driver, version, digest)
+    return Setting(target.name, "cuda", model, driver, version, digest)
 
 
 def compiler_hash() -> str:
-    """Of the sources that decide what a kernel looks like."""
+    """The hash of the sources that affect the generated code."""
     return source_hash(_COMPILER)
 
 
 @functools.cache
 def source_hash(names: tuple[str, ...]) -> str:
-    """Of the package's files, or folders of files, called `names`."""
+    """The hash of the package's files, or folders of files, called `names`."""
     root = Path(alcop_mlir.__file__).parent
     digest = hashlib.sha256()
     for name in names:
@@ -231,7 +231,7 @@ def source_hash(names: tuple[str, ...]) -> str:
 
 
 def _gpu() -> tuple[str, str]:
-    """Name of the first GPU and version of its driver; empty where nobody says."""
+    """Name of the first GPU and version of its driver; empty where unknown."""
     tool = shutil.which("nvidia-smi")
     if tool is None:
         return "", ""

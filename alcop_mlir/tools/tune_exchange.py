@@ -31,7 +31,7 @@ def export(
     limit: float,
     say: Say,
 ) -> int:
-    """Compile `schedules` and store them at `path`; how many there are."""
+    """Compile `schedules` and store them at `path`; returns how many compiled."""
     bundles: dict[int, bytes] = {}
     with tempfile.TemporaryDirectory(prefix="alcop-tune-") as folder:
         tasks = tune_devices.compile_tasks(problem, schedules, target, source, folder)
@@ -52,7 +52,7 @@ def export(
 def measure(
     package: Package, device: str, path: Path, limit: float, repeat: int, say: Say
 ) -> int:
-    """Measure what is not at `path` yet, and record it there; how many that were."""
+    """Measure what is not at `path` yet, and record it there; returns how many."""
     if device == "simulated":
         return _simulate(package, path)
     setting = tune_devices.cuda_setting(package.target, package.compiler)
@@ -77,7 +77,7 @@ def measure(
 
 
 def import_records(source: Path, path: Path, say: Say) -> int:
-    """Add the records at `source` to those at `path`, each once; how many were new."""
+    """Add the records at `source` to those at `path`; returns how many are new."""
     if not source.exists():
         raise ConfigError(f"no such file: '{source}'")
     log = records.read(source)

@@ -10,23 +10,23 @@ from alcop_mlir.tools.command_line import Parser, count, positive
 TOOL = "alcop-tune"
 COMMANDS = ("explain", "report")
 _ABOUT = {
-    "": "Find the schedule with which a matrix product runs fastest. See also "
+    "": "Find the schedule with which a contraction runs fastest. See also "
     "`alcop-tune explain --help` and `alcop-tune report --help`.",
-    "explain": "Show which schedule is taken for a matrix product, and why.",
-    "report": "Draw what is recorded: best so far, predicted and measured, latency.",
+    "explain": "Show which schedule is chosen for a contraction, and why.",
+    "report": "Draw the records: best so far, predicted and measured time, latency.",
 }
 
 
 def parser(command: str) -> Parser:
-    """For `explain`, `report`, or "": searching, exporting, measuring, importing."""
+    """The parser of `explain`, `report`, or "": search, export, measure, import."""
     parser = Parser(f"{TOOL} {command}".strip(), _ABOUT[command])
     add = parser.add_argument
     if command == "report":
         add("-o", dest="output", default="report", metavar="DIR", help="default report")
     else:
-        add("file", nargs="?", help="MLIR file with one matrix product")
+        add("file", nargs="?", help="MLIR file with one contraction")
         add("--target", metavar="GPU", help=f"{', '.join(target_names())}")
-        add("--allow-tf32", action="store_true", help="tune products of f32, too")
+        add("--allow-tf32", action="store_true", help="tune contractions of f32, too")
         add("--space", default="small", metavar="NAME", help="small (default) or full")
     add("--records", type=Path, metavar="FILE", help="default: in the user's cache")
     if command != "report":

@@ -1,7 +1,7 @@
-"""The matrix product of an MLIR file, as the tuner sees it.
+"""The contraction of an MLIR file, as a `Problem` of the tuner.
 
-It is looked for by the passes that find it when a file is compiled, so that records are
-kept under the key by which alcop-select-schedule looks for them.
+It is found by the passes that find it when a file is compiled, so that records have the
+key by which alcop-select-schedule looks them up.
 """
 
 from __future__ import annotations
@@ -17,10 +17,10 @@ from alcop_mlir.tuning.problem import Problem
 
 
 def file_problem(source: Input, name: str, allow_tf32: bool = False) -> Problem:
-    """The one product in `source`; ConfigError where there is none, or another number.
+    """The only contraction in `source`; ConfigError where there is none, or several.
 
     name: of the file, for messages
-    allow_tf32: whether f32 is rounded to tf32; else products of it have no schedule
+    allow_tf32: whether f32 is rounded to tf32; else contractions of it have no schedule
     """
     module = source.module.operation.clone()
     with diagnostics.collect() as remarks:
@@ -28,20 +28,20 @@ def file_problem(source: Input, name: str, allow_tf32: bool = False) -> Problem:
             module, f"builtin.module({','.join(steps_to_contractions(allow_tf32))})"
         )
     found = [
-        product
+        contraction
         for func in host_functions(module)
-        for product in marked_contractions(func)
+        for contraction in marked_contractions(func)
     ]
     if len(found) != 1:
         why = f": {remarks[0].message}" if remarks and not found else ""
         raise ConfigError(
-            f"'{name}' computes {len(found) or 'no'} matrix products that can be "
-            f"tuned, expected one{why}"
+            f"'{name}' computes {len(found) or 'no'} contractions that can be tuned, "
+            f"expected one{why}"
         )
     problem = problem_of(found[0])
     if problem is None:
         raise ConfigError(
-            f"'{name}' has a size that is 0 or known at run time only, or factors of "
-            "other types than memory holds: no model knows these"
+            f"'{name}' has a size that is 0 or known at run time only, or multiplies "
+            "other types than memory holds: no model covers these"
         )
     return problem

@@ -1,4 +1,4 @@
-"""Pictures of what is recorded: alcop-tune report. PNG and SVG, drawn by matplotlib."""
+"""alcop-tune report: pictures of the records, PNG and SVG, drawn by matplotlib."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _Key = tuple[str, str, Problem]
 
 
 def draw(records: Sequence[Record], folder: Path) -> list[Path]:
-    """Draw into `folder`; the files written. ConfigError where that cannot be done."""
+    """Draw into `folder`; returns the files written. ConfigError where that fails."""
     groups = _groups(records)
     if not groups:
         raise ConfigError("nothing is recorded, there is nothing to draw")
@@ -110,7 +110,7 @@ def _predicted(axes: Any, groups: dict[_Key, list[Record]]) -> None:
 
 
 def _latency(axes: Any, groups: dict[_Key, list[Record]]) -> None:
-    """What the fastest schedule of each problem spends its time on."""
+    """How the time of the fastest schedule of each problem divides into parts."""
     rows = [
         (f"{problem}\n{target}: {record.schedule}", prediction)
         for (_, target, problem), group in groups.items()
@@ -131,7 +131,7 @@ def _latency(axes: Any, groups: dict[_Key, list[Record]]) -> None:
 
 
 def _predictions(group: Iterable[Record]) -> Iterator[tuple[Record, Prediction]]:
-    """Each record that is still legal, and what the model says of it."""
+    """Each record that is still legal, and its prediction by the model."""
     for record in group:
         target = find_target(record.setting.target)
         size = record.problem.element_bytes

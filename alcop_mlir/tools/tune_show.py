@@ -65,7 +65,7 @@ class Progress:
             self._bar.stop()
 
     def add(self, record: Record) -> None:
-        """Take in one measurement."""
+        """Count one measurement."""
         self._tried += 1
         best = None if self.best is None else self.best.seconds
         if record.seconds is None:
@@ -100,7 +100,7 @@ def seconds(value: float) -> str:
 
 
 def choice_rows(choice: Choice, device: str) -> Rows:
-    """The choice, what its time is spent on, what else there was."""
+    """The choice, the parts of its time, and the runners-up."""
     task = choice.task
     row = task.candidates.rows[choice.schedule]
     prediction = task.prediction
@@ -152,7 +152,7 @@ def _how(choice: Choice) -> str:
 
 
 def result_rows(best: Record | None, choice: Choice, records: str, tried: int) -> Rows:
-    """What a search came to, and how the model's own choice compares."""
+    """The result of a search, and how the model's own choice compares."""
     if best is None or best.seconds is None:
         yield "best", [f"none: all of {tried} failed, see {records}"]
         return

@@ -1,4 +1,4 @@
-"""What alcop-tune does in other processes: compile one candidate, measure one.
+"""The work of alcop-tune's worker processes: compile or measure one candidate.
 
 Tasks and values are JSON. A process keeps what it needs for the next task.
 """
@@ -62,7 +62,7 @@ _references: dict[Any, tuple[Any, Any]] = {}
 
 
 def _expected(function: Any) -> tuple[Any, Any]:
-    """Random inputs and what they give: seconds of work, once for all candidates."""
+    """Random inputs and their reference: seconds of work, once for all candidates."""
     from alcop_mlir.runtime import checking
 
     key = (function.parameters, function.reference)

@@ -13,7 +13,7 @@ from alcop_mlir.pipelines.registry import Registry
 
 
 def load(file: str, registry: Registry) -> None:
-    """Run `file` and make the `Pass` subclasses that it defines known by their names.
+    """Run `file` and register the `Pass` subclasses that it defines by their names.
 
     Raises ConfigError where the file cannot be run, or defines no pass.
     """

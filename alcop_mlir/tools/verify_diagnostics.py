@@ -26,7 +26,7 @@ _CURRENT_OP = "see current operation: "
 
 @dataclass(eq=False)
 class Expected:
-    """One such comment: what it expects, where (0: no line), and where it stands."""
+    """One such comment: what it expects, on which line (0: none), and its own line."""
 
     severity: str
     text: str
@@ -81,9 +81,9 @@ def check(
     said: Iterable[Diagnostic],
     only_expected: bool = False,
 ) -> list[Diagnostic]:
-    """Errors: what was said without being expected, and what was not said.
+    """Errors: diagnostics that no comment expects, and comments that are not met.
 
-    `only_expected`: more may be said than is expected.
+    `only_expected`: diagnostics that no comment expects are allowed.
     """
     expected = expectations(text)
     wrong = []
@@ -93,8 +93,8 @@ def check(
             met.met = True
         elif not only_expected:
             message = f"unexpected {diagnostic.severity}: {diagnostic.message}"
-            place = (diagnostic.file, diagnostic.line, diagnostic.column)
-            wrong.append(Diagnostic("error", message, *place))
+            location = (diagnostic.file, diagnostic.line, diagnostic.column)
+            wrong.append(Diagnostic("error", message, *location))
     wrong += [
         Diagnostic(
             "error",

@@ -1,4 +1,4 @@
-"""The search for schedules: which are legal, how fast each ought to be, which to try.
+"""The search for schedules: which are legal, how fast each should be, which to try.
 
 problem, space      what is computed, and the schedules that may compute it
 analytical          a latency model from Target and Problem alone
@@ -6,7 +6,7 @@ simulator           a discrete-event simulation of an SM: the device `simulated`
 features, learned   a model of measured / predicted time; training fits it
 search, strategies  what to measure next
 records             what was measured
-selection           the schedule that the compiler takes
+selection           the schedule that the compiler chooses
 
 Importing this package imports nothing.
 """

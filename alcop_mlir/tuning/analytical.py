@@ -1,8 +1,8 @@
-"""How long a schedule ought to take, from Target and Problem alone; ALCOP's third part.
+"""A latency model of schedules from Target and Problem alone; ALCOP's third part.
 
 A kernel is a launch and some waves of blocks. A wave is a start, a K loop and an
 epilogue; where K is split, a kernel that adds up the parts follows. The K loop is a
-pipeline of two levels, each as `pipe` has it: copies from memory overlap with the use
+pipeline of two levels, each modelled by `pipe`: copies from memory overlap with the use
 of a tile, and inside it the loads of fragments with `mma`.
 Bandwidths of shared memory, L2 and DRAM bound each level from below. All is arithmetic
 on columns: ten thousand candidates take some milliseconds. Every time is in seconds.
@@ -22,7 +22,7 @@ from alcop_mlir.tuning.hardware import SUB_CORES, Rates
 from alcop_mlir.tuning.problem import Problem
 from alcop_mlir.tuning.space import Candidates, FloatArray
 
-# What the seconds of a kernel are spent on; they add up to the whole.
+# The parts of a kernel's time; they add up to the whole.
 PARTS = (
     "launch",
     "start",  # of the blocks, until the first tile is there
@@ -36,7 +36,7 @@ PARTS = (
     "adding up",  # the parts of a split K, by a kernel of its own
 )
 
-# An estimate. It also ranks schedules that all hide the usual latency.
+# An estimate. It also ranks schedules that all hide the mean latency.
 JITTER = 0.25
 
 
@@ -44,7 +44,7 @@ JITTER = 0.25
 class Prediction:
     """By candidate: seconds, the parts that add up to them, other quantities.
 
-    quantities: pure numbers that say where a schedule stands, by name
+    quantities: dimensionless numbers that characterise a schedule, by name
     """
 
     seconds: FloatArray
@@ -52,10 +52,10 @@ class Prediction:
     quantities: Mapping[str, FloatArray]
 
     def limit(self, row: int) -> str:
-        """The part that a better schedule could do most about.
+        """The part that a better schedule could reduce most.
 
-        That is no longer the arithmetic itself once the rest is small; and it is the
-        launch only where that takes most of the time.
+        That is the arithmetic once all other parts are small, and the launch only where
+        it takes most of the time.
         """
         if self.parts["launch"][row] > self.seconds[row] / 2:
             return "launch"
@@ -171,7 +171,7 @@ def _tile(
     use = np.where(hidden, tensor, (load + mma) * fragments / stages)
     slack = (stages * on_sub_core - 1) * mma
     use = use + fragments * _late(load, slack) / stages
-    # One warp's products of a step wait for those of the step before.
+    # One warp's mma of a step wait for those of the step before.
     use = np.maximum(use, fragments * hardware.MMA_LATENCY * rates.cycle)
     tile_rows = axis("block_m") + axis("block_n")
     moved = warps * fragment_bytes * fragments
@@ -187,9 +187,9 @@ def _tile(
 
 
 def _late(load: FloatArray, slack: FloatArray) -> FloatArray:
-    """Seconds by which a hidden load is late, on average, beyond what `pipe` says.
+    """Seconds by which a hidden load is late, on average, beyond what `pipe` gives.
 
-    A load takes anything from `load` to (1 + JITTER) * load: others are in its way.
+    Contention makes a load take anything from `load` to (1 + JITTER) * load.
     """
     longest = (1 + JITTER) * load
     shortage = np.maximum(longest - np.maximum(slack, load), 0.0)
@@ -206,12 +206,12 @@ def _quantities(
     axis = candidates.axis
     threads = candidates.costs[:, 0]
     waves = grid.full_waves + (grid.tail_resident > 0)
-    places = waves * target.sms * grid.resident
+    capacity = waves * target.sms * grid.resident  # blocks that the waves could hold
     return {
         "resident blocks": grid.resident,
         "resident warps": grid.resident * threads / 32,
         "waves": waves,
-        "places used": grid.blocks / np.maximum(places, 1),
+        "wave occupancy": grid.blocks / np.maximum(capacity, 1),
         "steps": np.ceil(problem.k / axis("block_k") / axis("split_k")),
         "missing": grid.missing,
         "flops per byte": problem.flops / (grid.blocks * grid.tile_bytes),

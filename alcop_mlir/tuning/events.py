@@ -1,8 +1,8 @@
-"""The events of the simulated SM: copies, barriers, fragment loads and products.
+"""The events of the simulated SM: copies, barriers, fragment loads and `mma`.
 
 One sub-core is simulated; the others do the same and take their part of what is shared.
 All loops run at once, each as one row of the arrays; a round handles one event of every
-row: the next product of the warp that is ready first, with the load that the warp
+row: the next fragment step of the warp that is ready first, with the load that the warp
 issues after it. Long loops are run until they repeat and then extrapolated.
 """
 
@@ -16,8 +16,8 @@ from alcop_mlir.schedule import MAX_REGISTER_STAGES, MAX_SHARED_STAGES
 from alcop_mlir.tuning import hardware
 from alcop_mlir.tuning.space import FloatArray, IntArray
 
-SETTLING_TILES = 6  # after two rounds of the slots the loop repeats
-_KEPT = 0.7  # rows that are done are dropped when fewer than this part are not
+SETTLING_TILES = 6  # after two slot periods and these tiles the loop repeats
+_KEPT = 0.7  # finished rows are dropped when less than this fraction is unfinished
 
 
 @dataclass(frozen=True, eq=False)
@@ -56,7 +56,7 @@ class Loops:
 
 
 def run(loops: Loops) -> FloatArray:
-    """Clock cycles until the last warp of each loop has done its last product."""
+    """Clock cycles until the last warp of each loop has done its last `mma`."""
     simulated = np.minimum(loops.tiles, 2 * loops.stages + SETTLING_TILES)
     half = np.where(simulated < loops.tiles, np.maximum(simulated // 2, 1), 0)
     at_half, at_end = np.zeros(len(loops)), np.zeros(len(loops))
@@ -82,10 +82,10 @@ class _State:
         blocks = int(loops.blocks.max())
         warps = int((loops.blocks * loops.warps).max())
         self.loops = loops
-        self.last = simulated * loops.fragments  # products of a warp
+        self.last = simulated * loops.fragments  # fragment steps of a warp
         self.half = (simulated // 2) * loops.fragments
         self.block_of = np.arange(warps) // loops.warps[:, None]
-        self.product = np.zeros((rows, warps), np.int64)
+        self.issued = np.zeros((rows, warps), np.int64)  # fragment steps
         self.ready = np.full((rows, warps), np.inf)
         self.loaded = np.zeros((rows, warps, MAX_REGISTER_STAGES))
         self.started = np.full((rows, warps), -np.inf)
@@ -107,17 +107,17 @@ class _State:
                 setattr(self, name, value[alive])
 
     def done(self) -> np.ndarray:
-        """The rows in which no warp has anything left to do."""
+        """The rows in which all warps have finished."""
         return np.isinf(self.ready.min(axis=1))
 
     def step(self) -> None:
-        """The next product of one warp in each row, then its next load or a barrier."""
+        """One `mma` of one warp in each row, then the warp's next load or a barrier."""
         row = np.flatnonzero(~self.done())
         warp = self.ready[row].argmin(axis=1)
         time = self._multiply(row, warp)
-        load = self.product[row, warp] + self.loops.registers[row]
-        self.product[row, warp] += 1
-        over = self.product[row, warp] >= self.last[row]
+        load = self.issued[row, warp] + self.loops.registers[row]
+        self.issued[row, warp] += 1
+        over = self.issued[row, warp] >= self.last[row]
         self.ready[row[over], warp[over]] = np.inf
         none = load >= self.last[row]
         first = (load % self.loops.fragments[row] == 0) & ~none
@@ -128,12 +128,12 @@ class _State:
         self._arrive(row[first], warp[first], load[first], time[first])
 
     def _fill(self) -> None:
-        """Copies of the first tiles, and the fragments that are loaded ahead."""
+        """Issue the copies of the first tiles, and the loads of the first fragments."""
         rows = np.arange(len(self.loops))
         for stage in range(int(self.loops.stages.max())):
             for block in range(self.arrived.shape[1]):
-                ahead = np.maximum(self.loops.stages - 1, 1)
-                some = (stage < ahead) & (stage < self.loops.tiles)
+                lookahead = np.maximum(self.loops.stages - 1, 1)
+                some = (stage < lookahead) & (stage < self.loops.tiles)
                 some &= block < self.loops.blocks
                 self._copy(rows[some], np.full(len(rows[some]), block), stage, 0.0)
         tile = (self.loops.registers - 1) // self.loops.fragments
@@ -150,13 +150,13 @@ class _State:
             self._set_ready(row, index, time)
 
     def _multiply(self, row: IntArray, warp: IntArray) -> FloatArray:
-        """When the warp has issued its product."""
+        """Issue the `mma` of the warp's next fragment step; the time when it ends."""
         start = np.maximum(self.ready[row, warp], self.tensor_free[row])
         start = np.maximum(start, self.started[row, warp] + hardware.MMA_LATENCY)
         end = start + self.loops.mma[row]
         self.started[row, warp] = start
         self.tensor_free[row] = end
-        number = self.product[row, warp] + 1
+        number = self.issued[row, warp] + 1
         half, last = number == self.half[row], number == self.last[row]
         self.at_half[row[half]] = np.maximum(self.at_half[row[half]], end[half])
         self.at_end[row[last]] = np.maximum(self.at_end[row[last]], end[last])
@@ -172,8 +172,8 @@ class _State:
         self.loaded[row, warp, slot] = end + hardware.SHARED_LATENCY
 
     def _set_ready(self, row: IntArray, warp: IntArray, time: FloatArray) -> None:
-        """The warp goes on at `time`, or when its next fragments are there."""
-        slot = self.product[row, warp] % self.loops.registers[row]
+        """The warp continues at `time`, or once its next fragments are loaded."""
+        slot = self.issued[row, warp] % self.loops.registers[row]
         self.ready[row, warp] = np.maximum(time, self.loaded[row, warp, slot])
 
     def _arrive(
@@ -195,14 +195,14 @@ class _State:
         slot = tile % self.loops.stages[row]
         time = np.maximum(time, self.tile_ready[row, block, slot])
         time = time + np.where(alone, hardware.BARRIER, 0.0) + self.loops.issue[row]
-        ahead = tile + self.loops.stages[row] - 1
-        more = ~alone & (ahead < self.loops.tiles[row])
-        self._copy(row[more], block[more], ahead[more], time[more])
+        prefetched = tile + self.loops.stages[row] - 1
+        more = ~alone & (prefetched < self.loops.tiles[row])
+        self._copy(row[more], block[more], prefetched[more], time[more])
         for number in range(int(self.loops.warps.max()) if len(row) else 0):
             some = number < self.loops.warps[row]
             warp = block[some] * self.loops.warps[row[some]] + number
             self._load(row[some], warp, load[some], time[some])
-            unfinished = self.product[row[some], warp] < self.last[row[some]]
+            unfinished = self.issued[row[some], warp] < self.last[row[some]]
             self._set_ready(
                 row[some][unfinished], warp[unfinished], time[some][unfinished]
             )

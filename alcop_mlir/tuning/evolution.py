@@ -1,4 +1,4 @@
-"""Evolutionary proposals: good candidates, and what is one or two steps away from them.
+"""Evolutionary proposals: good candidates, and those one or two steps away from them.
 
 The space may be large; the model is asked only about the candidates that a few
 generations reach from the analytical favourites and from the best that were measured.
@@ -26,7 +26,7 @@ def evolve(
     seeds: Sequence[int],
     generator: np.random.Generator,
 ) -> IntArray:
-    """Rows that are worth asking about; `score` and `prior` are low for good ones."""
+    """Rows worth a prediction; `score` and `prior` are low for good ones."""
     favourites = np.argsort(prior, kind="stable")[:FAVOURITES]
     drawn = generator.choice(len(prior), min(DRAWN, len(prior)), replace=False)
     steps = Steps(candidates)
@@ -74,8 +74,8 @@ class Steps:
 
     def _move(self, key: list[int], axis: int, step: int) -> list[int]:
         values = self._values[axis]
-        place = values.index(key[axis]) + step
+        index = values.index(key[axis]) + step
         return [
-            values[min(max(place, 0), len(values) - 1)] if number == axis else value
+            values[min(max(index, 0), len(values) - 1)] if number == axis else value
             for number, value in enumerate(key)
         ]

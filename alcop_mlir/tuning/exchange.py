@@ -1,4 +1,4 @@
-"""Compiled candidates in a file: made where the compiler is, measured at the GPU.
+"""A file of compiled candidates: made where the compiler is, measured at the GPU.
 
 candidates.json    schema, problem, target, compiler, and a schedule for each file
 0000.zip, ...      a bundle each, as the runtime stores it

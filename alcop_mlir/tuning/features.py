@@ -1,4 +1,4 @@
-"""What a learned model sees of a candidate: parameters, problem, prediction."""
+"""The features of a candidate in a learned model: parameters, problem, prediction."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _QUANTITIES = (
     "resident blocks",
     "resident warps",
     "waves",
-    "places used",
+    "wave occupancy",
     "steps",
     "missing",
     "flops per byte",

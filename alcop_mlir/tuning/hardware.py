@@ -1,9 +1,9 @@
-"""Times inside an SM that `Target` does not hold, in clock cycles unless said so.
+"""Times inside an SM that `Target` does not hold, in clock cycles unless noted.
 
 Sources: [H] arXiv 2402.13499, measured on A100 and RTX 4090; [T] arXiv 2206.02874,
 measured on A100; [WP] NVIDIA's A100 white paper; [S] Accel-Sim's configuration of an
-Ampere GPU; [E] an estimate of ours. What was measured on A100 is taken for the GPUs
-that nobody measured too.
+Ampere GPU; [E] an estimate of ours. Figures of the A100 also stand for GPUs without
+published measurements.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ class Rates:
 
 
 def rates(target: Target) -> Rates:
-    """What `Target` and this file say of one SM."""
+    """The rates of one SM, from `Target` and this file."""
     l2, dram = _MEMORY_LATENCIES.get(target.name, _MEMORY_LATENCIES["sm_80"])
     return Rates(
         flops=target.tensor_f16_flops / target.sms / SUB_CORES,

@@ -1,9 +1,8 @@
 """A trained model as plain arrays, and predicting with it: NumPy alone.
 
-The model is a forest of regression trees that predicts log(measured / predicted). How
-far the trees are apart says how sure it is. Stored as .npz without pickled objects;
-what is read back is checked whole, so a damaged or foreign file is found and never
-trusted.
+The model is a forest of regression trees that predicts log(measured / predicted). The
+spread of the trees is its uncertainty. It is stored as .npz without pickled objects and
+checked completely when it is read, so a damaged or foreign file is never used.
 """
 
 from __future__ import annotations
@@ -25,7 +24,7 @@ from alcop_mlir.tuning.space import FloatArray
 Int32Array = npt.NDArray[np.int32]
 _ARRAYS = ("roots", "feature", "threshold", "left", "right", "value", "columns")
 _DIGEST_BYTES = 32  # sha256 of the key and of what follows
-# What reading something that is no such file raises.
+# The exceptions of reading anything but such a file.
 _UNREADABLE = (OSError, ValueError, KeyError, EOFError, zipfile.BadZipFile)
 
 
@@ -49,7 +48,7 @@ class Forest:
     columns: Int32Array
 
     def trees(self, features: FloatArray) -> FloatArray:
-        """What each tree (column) says of each row of `features`."""
+        """The prediction of each tree (column) for each row of `features`."""
         # As scikit-learn compares: features as float32, thresholds as float64.
         rows = features.astype(np.float32).astype(np.float64)
         node = np.repeat(self.roots[None, :], len(rows), axis=0)
@@ -123,7 +122,7 @@ def _digest(data: bytes, key: str) -> bytes:
 
 
 def _is_sound(forest: Forest) -> bool:
-    """Whether every walk from a root stays inside and comes to an end."""
+    """Whether every walk from a root stays within the nodes and ends."""
     nodes = len(forest.feature)
     for name, kind in Forest.__annotations__.items():
         array = getattr(forest, name)
@@ -138,6 +137,6 @@ def _is_sound(forest: Forest) -> bool:
         (forest.roots >= 0).all()
         and (forest.roots < nodes).all()
         and (forest.feature < forest.columns[0]).all()
-        and (children > inner).all()  # a child stands behind its parent
+        and (children > inner).all()  # a child has a larger index than its parent
         and (children < nodes).all()
     )

@@ -1,7 +1,7 @@
 """Work done in other processes, which may crash or hang without harm.
 
-What is to be done comes in as a function of a JSON value that gives a JSON value; it is
-imported by name in the workers. Messages between the processes are JSON.
+The work is a function from a JSON value to a JSON value, which the workers import by
+name. Messages between the processes are JSON.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ Function = Callable[[Any], Any]
 
 @dataclass(frozen=True)
 class Outcome:
-    """What became of the task `number`: its value, or why there is none."""
+    """The outcome of the task `number`: its value, or why there is none."""
 
     number: int
     value: Any = None
@@ -108,7 +108,7 @@ class Pool:
         return Outcome(number, message.get("value"), message.get("error", ""))
 
     def _replace(self, worker: _Worker, why: str) -> Iterator[Outcome]:
-        """A new worker for one that is lost, and the outcome of what it was doing."""
+        """Start a new worker for a lost one; the outcome of the lost one's task."""
         worker.kill()
         if not worker.started:
             self._failed_starts += 1
@@ -120,7 +120,7 @@ class Pool:
 
 
 class _Worker:
-    """One process. `started` is set when it has said that it is ready."""
+    """One process. `started` is set once it has reported that it is ready."""
 
     def __init__(self, function: Function):
         context = multiprocessing.get_context("spawn")

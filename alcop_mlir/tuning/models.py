@@ -1,8 +1,8 @@
 """The learned model for a device and target: from the cache, or trained from records.
 
 A model belongs to the records that it was trained from: their hash is stored with it,
-and a model of other records, or a damaged one, is trained anew. Records of one device
-never train the model of another: what was simulated says nothing about a GPU.
+and a model of other records, or a damaged one, is replaced by a new one. Records of one
+device never train the model of another: simulated times say nothing about a GPU.
 """
 
 from __future__ import annotations
@@ -34,23 +34,23 @@ _SHIPPED = Path(__file__).parent / "data"
 
 
 def shipped(device: str, target: Target) -> tuple[Record, ...]:
-    """The records that come with the package, for that device and target."""
+    """The records in the package for that device and target."""
     name = f"{device}-{target.name}.jsonl"
-    packed = _SHIPPED / f"{name}.gz"  # what the collecting on a GPU makes
+    packed = _SHIPPED / f"{name}.gz"  # written by collecting on a GPU
     if packed.exists():
         return records.parse(gzip.decompress(packed.read_bytes()), name).records
     return records.read(_SHIPPED / name).records
 
 
 def records_path() -> Path:
-    """Where records are kept if no other place is named."""
+    """The default file of records."""
     return knobs.cache_dir() / "records.jsonl"
 
 
 def samples(
     known: Iterable[Record], device: str, target: Target
 ) -> dict[Problem, Samples]:
-    """What a model can be fitted to, by problem."""
+    """The samples to fit a model to, by problem."""
     times: dict[Problem, dict[Schedule, float]] = {}
     for record in known:
         setting = (record.setting.device, record.setting.target)
@@ -76,7 +76,7 @@ def train(own: Samples | None, others: Sequence[Samples], seed: int) -> Forest:
 def load_or_train(
     known: Sequence[Record], device: str, target: Target
 ) -> tuple[Forest | None, tuple[str, ...]]:
-    """The model for those records, or None if they are too few; and what to tell."""
+    """The model for those records, or None if they are too few; and notes."""
     mine = [
         record
         for record in known

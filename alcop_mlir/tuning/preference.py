@@ -1,9 +1,9 @@
-"""Which of the schedules that are one to a model comes first.
+"""Order the schedules whose predictions a model cannot tell apart.
 
-A schedule is frugal that needs little of memory's speed and size: the fewest parts of
-K, which need memory of their own; then the deepest pipeline, up to some stages; the
-largest tile; the largest group of rows, up to some. Memory is slower at times than a
-model says.
+The most frugal comes first: the one that needs the least memory bandwidth and capacity.
+That is the one with the fewest parts of K, which need memory of their own; then the
+deepest pipeline, up to some stages; the largest tile; the largest group of rows, up to
+some. Memory may be slower than a model assumes.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ def order(candidates: Candidates, predicted: FloatArray) -> IntArray:
 
 
 def lead(candidates: Candidates, ranking: IntArray, predicted: FloatArray) -> IntArray:
-    """`ranking`, led by the most frugal of the rows that are as good as its first."""
+    """`ranking`, led by the most frugal of the rows that are as good as its best."""
     as_good = ranking[predicted[ranking] <= EQUAL * predicted[ranking[0]]]
     some = candidates.take(as_good)
     first = as_good[np.lexsort(_frugality(some))[0]]

@@ -1,4 +1,4 @@
-"""What is computed: an operator, its sizes and its types, as the tuner sees it."""
+"""The tuner's description of a contraction: operator, sizes, types and layout."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _ROLES = ("a", "b", "acc", "out")
 
 @dataclass(frozen=True)
 class Problem:
-    """C[batch, M, N] = A[batch, M, K] * B[batch, K, N]; ConfigError when absurd.
+    """C[batch, M, N] = A[batch, M, K] * B[batch, K, N]; ConfigError when invalid.
 
     dtypes: elements of A and B, of the accumulator, of C
     layout: loops that index A and B, in each operand's order
@@ -52,7 +52,7 @@ class Problem:
 
     @property
     def is_batched(self) -> bool:
-        """Whether it is a product of a batch, be it of one."""
+        """Whether it has a batch, which may be of size one."""
         return self.op == "batch_matmul"
 
     @property
@@ -61,7 +61,7 @@ class Problem:
         return max(ELEMENT_BYTES[dtype] for dtype in self.dtypes[:2])
 
     @property
-    def sum_bytes(self) -> int:
+    def accumulator_bytes(self) -> int:
         """Bytes of one accumulator."""
         return ELEMENT_BYTES[self.dtypes[2]]
 
@@ -92,7 +92,7 @@ class Problem:
 
     @classmethod
     def from_record(cls, members: Mapping[str, Any]) -> Problem:
-        """From the members of a record; ConfigError says what is wrong with them."""
+        """From the members of a record; ConfigError says what is wrong in them."""
         shape = _named(members, "shape", _SIZES)
         dtypes = _named(members, "dtypes", _ROLES)
         op, layout = members.get("op"), members.get("layout")
@@ -104,9 +104,9 @@ class Problem:
 
 
 def dtypes(inputs: str, out: str, precision: str | None) -> tuple[str, str, str, str]:
-    """Of a product: what its inputs are rounded to, and what that is summed in.
+    """A contraction's types: A and B as multiplied, the accumulator, C.
 
-    precision: "tf32", or None
+    precision: what inputs are rounded to: "tf32", or None
     """
     given = precision or inputs
     return given, given, "i32" if given.startswith("i") else "f32", out

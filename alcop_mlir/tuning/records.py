@@ -2,7 +2,7 @@
 
     schema    1
     time      ISO 8601, UTC
-    target    {name, device, driver}: "sm_80", the product, the driver's version
+    target    {name, device, driver}: "sm_80", the GPU model, the driver's version
     op, shape, dtypes, layout: see `problem.py`
     schedule  see `Schedule.to_dict`
     compiler  {version, hash}
@@ -11,8 +11,8 @@
     error     instead of these: why there is no time
 
 All but the measurement is the key. Several processes may append to one file: each holds
-a lock for its lines. A line that was torn (a full disk, a killed process) is skipped
-and reported by whoever reads, and cut off from what comes after it; lines of another
+a lock for its lines. Readers skip and report a line that was torn (by a full disk or a
+killed process), and what is appended after it starts on a new line; lines of another
 schema are skipped and reported too. Nothing that was recorded is ever rewritten.
 """
 
@@ -37,11 +37,11 @@ DEVICES = ("cuda", "simulated")
 
 @dataclass(frozen=True)
 class Setting:
-    """On what, and by which compiler, something was measured."""
+    """The device and the compiler of a measurement."""
 
     target: str
     device: str
-    product: str = ""
+    gpu: str = ""
     driver: str = ""
     compiler: str = ""
     compiler_hash: str = ""
@@ -89,7 +89,7 @@ def read(path: Path) -> Log:
 
 
 def parse(data: bytes, name: str) -> Log:
-    """The records in `data`; `name` is what notes call it."""
+    """The records in `data`; notes refer to it as `name`."""
     records: list[Record] = []
     notes: list[str] = []
     other: dict[str, int] = {}
@@ -136,7 +136,7 @@ def to_json(record: Record) -> dict[str, Any]:
         "time": record.time,
         "target": {
             "name": setting.target,
-            "device": setting.product,
+            "device": setting.gpu,
             "driver": setting.driver,
         },
         **record.problem.to_record(),
@@ -151,7 +151,7 @@ def to_json(record: Record) -> dict[str, Any]:
 
 
 def from_json(value: Any) -> Record:
-    """The record of a JSON object; ConfigError says what is wrong with it."""
+    """The record of a JSON object; ConfigError says what is wrong in it."""
     if not isinstance(value, dict):
         raise ConfigError("no JSON object")
     members = cast("dict[str, Any]", value)
@@ -194,7 +194,7 @@ def from_json(value: Any) -> Record:
 def measured(
     records: Iterable[Record], problem: Problem, setting: Setting
 ) -> dict[Schedule, float | None]:
-    """What is known of each schedule on just this setting: its best time, or None."""
+    """The best time of each schedule measured on this setting; None if all failed."""
     known: dict[Schedule, float | None] = {}
     for record in records:
         if record.problem != problem or record.setting != setting:
@@ -210,7 +210,7 @@ def measured(
 def ranked(
     records: Iterable[Record], problem: Problem, target: str, device: str
 ) -> Sequence[Record]:
-    """Measured records for the problem, fastest first, by whichever compiler."""
+    """Measured records for the problem, fastest first, of any compiler."""
     fitting = [
         record
         for record in records
@@ -240,7 +240,7 @@ def _texts(members: Mapping[str, Any], name: str) -> dict[str, str]:
 
 
 def _append(file: IO[bytes], data: bytes) -> None:
-    """Write `data` behind what the open file holds, or leave it as it was."""
+    """Append `data` to the open file, or leave the file unchanged."""
     size = file.seek(0, os.SEEK_END)
     if size:
         file.seek(size - 1)

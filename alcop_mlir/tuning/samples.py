@@ -1,4 +1,4 @@
-"""What a model is fitted to."""
+"""The samples that a model is fitted to."""
 
 from __future__ import annotations
 

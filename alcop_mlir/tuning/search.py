@@ -2,8 +2,9 @@
 
     for batch in search(task, strategy, measure, budget): ...
 
-Stopping early, by Ctrl-C too, loses nothing: what was measured was handed out. What to
-propose is up to a strategy, how to measure up to the caller. Nothing is proposed twice.
+Stopping early, by Ctrl-C too, loses nothing: the caller has all that was measured. What
+to propose is up to a strategy, how to measure up to the caller. Nothing is proposed
+twice.
 """
 
 from __future__ import annotations
@@ -63,7 +64,7 @@ class Budget:
 
 @dataclass(frozen=True, eq=False)
 class Task:
-    """A problem on a target, its candidates, and what the model says of them."""
+    """A problem on a target, its candidates, and their predictions."""
 
     problem: Problem
     target: Target
@@ -71,12 +72,12 @@ class Task:
 
     @cached_property
     def prediction(self) -> Prediction:
-        """Of the analytical model, by row."""
+        """The predictions of the analytical model, by row."""
         return predict(self.problem, self.candidates, self.target)
 
     @cached_property
     def features(self) -> FloatArray:
-        """For a learned model, by row."""
+        """The features for a learned model, by row."""
         return features(self.problem, self.candidates, self.prediction)
 
 
@@ -93,7 +94,7 @@ class History:
         return min(good, key=lambda item: item[1]) if good else None
 
     def measured(self) -> list[tuple[int, float]]:
-        """Rows and seconds of what did not fail."""
+        """Rows and seconds of the trials that did not fail."""
         return [
             (row, value) for row, value in self.seconds.items() if value is not None
         ]
@@ -104,7 +105,7 @@ class Strategy(Protocol):
 
     @property
     def name(self) -> str:
-        """As it is called on a command line and in tables."""
+        """Its name on a command line and in tables."""
         ...
 
     def propose(self, task: Task, history: History, count: int) -> Sequence[int]:
@@ -128,7 +129,7 @@ def search(
 ) -> Iterator[Sequence[Trial]]:
     """Measured batches, until the budget or space is used up or nothing gets better.
 
-    known: what earlier searches measured; it is learned from and not tried again
+    known: measurements of earlier searches; learned from and not tried again
     patience: batches without a better schedule before stopping; None is no limit
     """
     history = History(_known_rows(task, known or {}))

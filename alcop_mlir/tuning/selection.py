@@ -1,8 +1,8 @@
-"""The schedule for a problem that nobody gave one for.
+"""Choose the schedule for a problem that comes without one.
 
-The first that there is: the fastest record of this problem on this kind of device; what
-the learned model likes best, where there are records to learn from; what the analytical
-model likes best.
+The first available of: the fastest record of this problem on this kind of device; the
+best by the learned model, if there are records to learn from; the best by the
+analytical model.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ from alcop_mlir.tuning.space import (
     enumerate_space,
 )
 
-_ASKED = 512  # favourites of the analytical model that the learned one is asked about
+_ASKED = 512  # best by the analytical model, which the learned one predicts
 
 
 @dataclass(frozen=True, eq=False)
@@ -67,7 +67,7 @@ def choose(
 
     records_path: file of records; None is the user's own
     device: whose records count
-    say: takes a line for each thing worth telling, such as records that were skipped
+    say: takes a line for each note, such as records that were skipped
     """
     recorded, notes = _recorded(problem, target, records_path, device)
     fastest, more = _fastest(problem, target, recorded, device)
@@ -88,7 +88,7 @@ def decide(
     device: str = "cuda",
     space: Space = SMALL,
 ) -> Choice:
-    """As `choose`, with the reasons."""
+    """Like `choose`, but with the reasons."""
     recorded, notes = _recorded(problem, target, records_path, device)
     choice = _by_model(problem, target, recorded, device, space)
     fastest, more = _fastest(problem, target, recorded, device)
@@ -161,7 +161,7 @@ def _by_model(
 def ranked(
     task: Task, forest: Forest | None
 ) -> tuple[IntArray, FloatArray, float | None]:
-    """Rows, the one to take first; seconds of each; how unsure the forest is of it."""
+    """Rows, best first; seconds of each; the forest's uncertainty about the best."""
     predicted = task.prediction.seconds
     ranking = preference.order(task.candidates, predicted)
     if forest is None:
@@ -169,7 +169,7 @@ def ranked(
     asked, others = ranking[:_ASKED], ranking[_ASKED:]
     mean, spread = forest.predict(task.features[asked])
     corrected: FloatArray = np.array(predicted)
-    # The others keep their place behind those that were asked about.
+    # The others keep their order, after those that the forest predicts.
     corrected[others] *= np.exp(mean.max())
     corrected[asked] *= np.exp(mean)
     best = asked[np.argsort(corrected[asked], kind="stable")]

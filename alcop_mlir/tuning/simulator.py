@@ -3,9 +3,9 @@
 It runs the loop that the compiler emits, fragment by fragment: warps issue in order,
 wait at one barrier per K tile, queue for the tensor core of their sub-core, for the
 port of shared memory and for the SM's share of L2 and DRAM. It shares the hardware's
-numbers with the analytical model, not its formulas, so it says whether those describe
-such a machine; whether a GPU is such a machine only a GPU says. Its figures are called
-`simulated` wherever they appear, and are kept apart from measured ones.
+numbers with the analytical model, not its formulas, so it tests whether the formulas
+describe such a machine; only a GPU can show whether a GPU is one. Its figures are
+called `simulated` wherever they appear, and are kept apart from measured ones.
 
 The events themselves are in `events.py`.
 """
@@ -93,7 +93,7 @@ def _loops(
     block_warps = candidates.costs[:, 0] / WARP_SIZE
     warps = np.ceil(block_warps / SUB_CORES)
     blocks = np.ceil(resident * block_warps / SUB_CORES / warps)
-    # What the blocks and warps that are not simulated take of what all share.
+    # The shares that blocks and warps outside of the simulation take.
     others, other_blocks = resident * block_warps / (blocks * warps), resident / blocks
     fragment = (axis("warp_m") + axis("warp_n")) * MMA_K_BYTES
     stored = grid.tile_bytes / block_warps / (axis("block_k") / step_k)
@@ -111,7 +111,7 @@ def _loops(
         blocks=blocks.astype(np.int64),
         warps=warps.astype(np.int64),
         stages=stages,
-        # Fragments of a tile that no slot holds cannot be loaded ahead.
+        # Fragments of a tile that no slot holds cannot be prefetched.
         registers=np.minimum(registers, np.maximum(1, (stages - 1) * fragments)),
         tiles=tiles.astype(np.int64),
         fragments=fragments,

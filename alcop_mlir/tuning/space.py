@@ -1,10 +1,10 @@
-"""Which schedules there are for a problem on a target.
+"""The space of schedules for a problem on a target.
 
-A candidate is legal by `resources.cost`, the function that the passes ask. Its tiles
-divide the problem or go over the edge by an eighth at most; where no tile does, those
-that go over the least are taken. Left out are schedules that compile to the same kernel
-as another: more stages than there are steps to fill, and register stages without shared
-ones (the barriers of an unpipelined loop forbid them).
+A candidate is legal by `resources.cost`, which the passes use too. Its tiles divide the
+problem or go over the edge by an eighth at most; where no tile does, those that go over
+the least are taken. Schedules that compile to the same kernel as another are left out:
+more stages than there are steps to fill, and register stages without shared ones (the
+barriers of an unpipelined loop forbid them).
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ AXES = (
     "split_k",
 )
 
-OVERHANG = 1 / 8  # of a size, that a tile may do beyond it
+OVERHANG = 1 / 8  # of a size, by which tiles may exceed it
 
 
 @dataclass(frozen=True)
@@ -202,7 +202,7 @@ def enumerate_space(
 def sample(
     candidates: Candidates, count: int, generator: np.random.Generator
 ) -> Candidates:
-    """`count` of them, or all if there are fewer; each at most once."""
+    """`count` random candidates, or all if there are fewer; each at most once."""
     size = min(count, len(candidates))
     return candidates.take(generator.choice(len(candidates), size, replace=False))
 
@@ -234,7 +234,7 @@ def _near(size: int, tiles: Sequence[int]) -> list[int]:
 def _variants(
     problem: Problem, schedule: Schedule, cost: Resources, target: Target, space: Space
 ) -> list[Schedule]:
-    """`schedule`, then in other orders of blocks, or with K in parts."""
+    """`schedule`, then the same with other rasters, or with K in parts."""
     rows = -(-problem.m // schedule.block[0])
     columns = -(-problem.n // schedule.block[1])
     blocks = rows * columns * problem.batch

@@ -1,4 +1,4 @@
-"""What to try next: six ways, so that they compare on the same ground.
+"""What to try next: six strategies with one interface, so that they compare.
 
 exhaustive, grid, random    without any model
 analytical                  down the analytical model's ranking
@@ -26,7 +26,7 @@ from alcop_mlir.tuning.search import BATCH, History, Strategy, Task, untried
 from alcop_mlir.tuning.space import FloatArray, IntArray
 
 NAMES = ("exhaustive", "grid", "random", "analytical", "learned", "hybrid")
-_NEW_TILES = (3, 6)  # places in a batch
+_NEW_TILES = (3, 6)  # positions in a batch
 _CHANCE = 7
 _LEAST = 4  # measurements before a model that starts from nothing is fitted
 _VOTERS = 8  # trees whose mean proposes one schedule
@@ -38,13 +38,13 @@ Train = Callable[[Samples | None, Sequence[Samples], int], Forest]
 
 @dataclass(frozen=True)
 class Fixed:
-    """In an order that does not depend on what was measured."""
+    """Proposes in an order that does not depend on measurements."""
 
     name: str
     order: Callable[[Task], IntArray]
 
     def propose(self, task: Task, history: History, count: int) -> Sequence[int]:
-        """The next of the order."""
+        """The next rows in that order."""
         rows = [row for row in self.order(task).tolist() if row not in history.seconds]
         return rows[:count]
 
@@ -58,7 +58,7 @@ class Learned:
     name: str = "learned"
 
     def propose(self, task: Task, history: History, count: int) -> Sequence[int]:
-        """What the model likes best, with a share drawn; at first all are drawn."""
+        """The best by the model, and some drawn at random; at first all are drawn."""
         generator = np.random.default_rng([self.seed, len(history.seconds)])
         mask = untried(task, history)
         raw = task.features[:, :RAW]
@@ -158,7 +158,7 @@ def make(
 
 
 def _grid(task: Task) -> IntArray:
-    """Evenly spread over the enumeration: halves, quarters, eighths, ..."""
+    """Rows evenly spread over the enumeration: halves, quarters, eighths, ..."""
     count = len(task.candidates)
     bits = max(1, (count - 1).bit_length())
     numbers = range(2**bits)
@@ -185,10 +185,10 @@ def _vote(
 ) -> list[int]:
     """Some of `rows`: the favourite of all trees, then those of a few trees at a time.
 
-    Where the trees agree these are the next best; where they do not, what some of
-    them believe in is tried: the less sure the model is, the more it explores. Some
-    places of a batch are for tiles that nobody tried; one, not in the first batch, is
-    for chance.
+    Where the trees agree, these are the next best; where they do not, the favourites of
+    some trees are tried: the less certain the model is, the more it explores. Some
+    positions of a batch are for untried tiles; one, not in the first batch, is drawn at
+    random.
 
     trees: log(seconds) of each of the rows, by tree
     """
@@ -202,11 +202,11 @@ def _vote(
         if chosen:
             voters = generator.choice(number, min(_VOTERS, number), replace=False)
         score = np.where(free, trees[:, voters].mean(axis=1), np.inf)
-        place = len(chosen) % BATCH
-        if place in _NEW_TILES and (free & ~known).any():
+        position = len(chosen) % BATCH
+        if position in _NEW_TILES and (free & ~known).any():
             score = np.where(known, np.inf, score)
         pick = int(score.argmin())
-        if place == _CHANCE and history.seconds:
+        if position == _CHANCE and history.seconds:
             half = np.flatnonzero(free & (score <= np.median(score[free])))
             pick = int(generator.choice(half))
         free[pick] = False

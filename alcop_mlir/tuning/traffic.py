@@ -28,7 +28,7 @@ class Grid:
         of C, or of a part of it where K is split
     wave_bytes: that the blocks of a full wave read, each byte counted once
     read_bytes, written_bytes: from and to DRAM, in all, before parts are added up
-    missing: part of the tiles that come from DRAM
+    missing: fraction of the tiles that come from DRAM
     parts_bytes: all parts of C where K is split, else 0
     parts_missing: of these, what L2 does not keep
     """
@@ -69,7 +69,7 @@ def grid(problem: Problem, candidates: Candidates, target: Target) -> Grid:
     read = np.where(kept, input_bytes, np.maximum(waves * wave_bytes, input_bytes))
     working = np.minimum(blocks, target.sms)
     elements = float(problem.batch * problem.m * problem.n)
-    parts = np.where(split > 1, split * elements * problem.sum_bytes, 0.0)
+    parts = np.where(split > 1, split * elements * problem.accumulator_bytes, 0.0)
     spilled = np.where(parts <= hardware.L2_KEPT * target.l2_bytes, 0.0, parts)
     return Grid(
         blocks=blocks,
@@ -82,7 +82,7 @@ def grid(problem: Problem, candidates: Candidates, target: Target) -> Grid:
         tile_bytes=tile_bytes,
         out_bytes=block_m
         * block_n
-        * np.where(split > 1, problem.sum_bytes, problem.out_bytes),
+        * np.where(split > 1, problem.accumulator_bytes, problem.out_bytes),
         wave_bytes=wave_bytes,
         read_bytes=read,
         written_bytes=np.where(split > 1, spilled, elements * problem.out_bytes),
@@ -97,9 +97,9 @@ def _distinct(
 ) -> FloatArray:
     """Rows of A plus columns of B that `at_once` neighbouring blocks read together."""
     group = np.minimum(candidates.axis("raster"), rows)
-    products = np.maximum(1.0, np.floor(at_once / (rows * columns)))
+    batches = np.maximum(1.0, np.floor(at_once / (rows * columns)))
     inside = np.minimum(at_once, rows * columns)
     wide = np.minimum(columns, np.ceil(inside / group))
     high = np.minimum(rows, group * np.ceil(inside / (group * columns)))
     block_m, block_n = candidates.axis("block_m"), candidates.axis("block_n")
-    return products * (high * block_m + wide * block_n)
+    return batches * (high * block_m + wide * block_n)

@@ -1,8 +1,8 @@
-"""Training a forest on what was measured: the one file that needs scikit-learn.
+"""Training a forest on measurements: the only file that needs scikit-learn.
 
 A sample is a candidate's features and log(measured / predicted). Fast candidates weigh
-more than slow ones, since a model is judged by what it ranks first; what was measured
-for the problem at hand weighs more than what was measured for others.
+more than slow ones, since a model is judged by what it ranks first; measurements of the
+problem at hand weigh more than those of others.
 """
 
 from __future__ import annotations

@@ -6,6 +6,6 @@
     python -m bench.gpu collect BUNDLE    times for the learned model
     python -m bench.gpu report RECORDS    tables and plots from what bench wrote
 
-All but the first need Python 3.12, NumPy and CuPy, and nothing else: no MLIR is
-imported, matplotlib and Triton are used where they are installed.
+All but the first need only Python 3.12, NumPy and CuPy: no MLIR is imported, matplotlib
+and Triton are used where they are installed.
 """

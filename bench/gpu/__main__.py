@@ -31,7 +31,7 @@ RESULTS = _ROOT / "bench" / "gpu" / "results"
 BUNDLE = _ROOT / "build" / "gpu-bundle.zip"
 COMMANDS = ("check", "bench", "collect")
 _END_SECONDS = 10.0  # kept for summaries and plots
-_SMALL_POOL = 2**16 + 1  # random numbers, with the emulator in the GPU's place
+_SMALL_POOL = 2**16 + 1  # random numbers, when the emulator replaces the GPU
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -97,7 +97,7 @@ def _bundle(given: argparse.Namespace) -> int:
 
 
 def _on_device(given: argparse.Namespace) -> int:
-    """Check, bench or collect: this process watches, another one does the work."""
+    """Check, bench or collect: this process supervises, another does the work."""
     if given.records is not None:
         return _work(given)
     kit = pack.read(given.bundle)
@@ -141,7 +141,7 @@ def _work(given: argparse.Namespace) -> int:
             collect.run(session, _data(given, session.kit.target), effort)
     except supervise.DeviceLost:
         sys.stdout.flush()
-        # At once: what frees CUDA's objects at the end would fail, or never return.
+        # Without cleaning up: freeing CUDA's objects would fail, or never return.
         os._exit(supervise.LOST)
     return 0
 
@@ -211,7 +211,7 @@ def _one(given: argparse.Namespace) -> int:
 
 
 def _records_file(given: argparse.Namespace) -> Path:
-    """A new file for each run; collecting goes on with the one that is there."""
+    """A new file for each run; collecting continues the existing one."""
     if given.command == "collect":
         return given.out / "collect.jsonl"
     now = datetime.now(timezone.utc).strftime("%Y%m%d-%H%M%S")
@@ -223,7 +223,7 @@ def _data(given: argparse.Namespace, target: str) -> Path:
 
 
 def _cupy() -> Any:
-    """CuPy, where it is installed and sees a GPU; else one line says why not."""
+    """CuPy, if it is installed and sees a GPU; else None, and prints the reason."""
     try:
         cupy = importlib.import_module("cupy")
     except ImportError as error:

@@ -1,10 +1,10 @@
-"""How fast are the kernels, beside cuBLAS, Triton and their own unpipelined selves?
+"""Times of the kernels, of cuBLAS, of Triton, and of the kernels unpipelined.
 
 All competitors at one shape take turns, round after round, in one process. Every call
-works on another set of arrays, so that no input is found in the L2 cache. A round is
-enqueued while the GPU waits, so that the CPU's part does not count. Of each competitor
-the median is kept. Rows: `ceiling` (what mma.sync and the memory can do), `drift` (the
-same product by cuBLAS now and then), `time`, and `shape` (at which clocks).
+uses another set of arrays, so that no input is found in the L2 cache. A round is
+enqueued while the GPU waits, so that the CPU's time does not count. The median of each
+competitor is kept. Rows: `ceiling` (the limits of mma.sync and of memory), `drift` (one
+matmul by cuBLAS, timed repeatedly during the run), `time`, and `shape` (with clocks).
 """
 
 from __future__ import annotations
@@ -80,7 +80,7 @@ QUICK = Effort(
 
 @dataclass
 class Competitor:
-    """One way to compute the product; `times` are seconds of each round."""
+    """One way to compute the contraction; `times` are seconds of each round."""
 
     role: str
     key: str
@@ -108,7 +108,7 @@ def run(session: Session, effort: Effort = FULL, use_triton: bool = True) -> Non
 
 
 def rotation(device: Device, problem: Problem) -> int:
-    """How many sets of arrays keep the inputs out of the L2 cache, and fit."""
+    """The number of sets of arrays that exceed the L2 cache, and fit in memory."""
     size = array_bytes(problem)
     wanted = -(-CACHE_TURNS * device.cache_bytes() // size) + 1
     fitting = int(device.free_bytes() * _MEMORY_SHARE) // size
@@ -122,7 +122,7 @@ def time_rounds(
     effort: Effort,
     seconds: float,
 ) -> None:
-    """Fill in `times`; at least and at most so many rounds, else about `seconds`."""
+    """Fill in `times`: about `seconds`, within the least and the most rounds."""
     turn = _Turn(sets)
     repeats = [1] * len(competitors)
     first: list[float] = []
@@ -136,7 +136,7 @@ def time_rounds(
     count = int(seconds / max(one_round, 1e-3))
     count = max(effort.least_rounds, min(effort.most_rounds, count))
     for number in range(count):
-        # Another one begins each round: who comes after whom changes.
+        # Another one begins each round, so that the order changes.
         shift = number % len(competitors)
         order = [*range(shift, len(competitors)), *range(shift)]
         spent = device.seconds(
@@ -147,7 +147,7 @@ def time_rounds(
 
 
 class _Turn:
-    """Calls with one set of arrays after the other."""
+    """Calls a competitor with one set of arrays after the other."""
 
     def __init__(self, sets: Sequence[Arrays]):
         self._sets, self._next = sets, 0
@@ -159,7 +159,7 @@ class _Turn:
 
 
 def spread(times: Sequence[float]) -> float:
-    """Distance of the quartiles by the median."""
+    """The interquartile range divided by the median."""
     if len(times) < _REPORTED_SPREAD:
         return 0.0
     low, middle, high = statistics.quantiles(times, n=4)
@@ -205,17 +205,17 @@ def _measure_shape(
         expected = sets[0][2].copy()
         ready = [Competitor(CUBLAS, _key(problem, CUBLAS), {}, library)]
         for entry in entries:
-            _enter(session, problem, entry, sets[0], expected, ready)
+            _admit(session, problem, entry, sets[0], expected, ready)
         if triton is not None:
-            _enter_triton(session, problem, triton, sets, expected, ready)
-        records.start("shape", key)  # what a crash would be blamed on from here
+            _admit_triton(session, problem, triton, sets, expected, ready)
+        records.start("shape", key)  # a crash from here on is recorded as this row's
         time_rounds(device, ready, sets, effort, seconds)
         row.update(ok=True, state=device.state(), sets=len(sets))
         for one in ready:
             _write(session, group, problem, one)
 
 
-def _enter(
+def _admit(
     session: Session,
     problem: Problem,
     entry: Entry,
@@ -223,7 +223,7 @@ def _enter(
     expected: Any,
     ready: list[Competitor],
 ) -> None:
-    """Run it once; among those who are `ready` if the result is right."""
+    """Run the kernel once, and append it to `ready` if the result is right."""
     device = session.device
     name = f"{entry.role} {entry.spec.schedule}".strip()
     key = _key(problem, name)
@@ -235,7 +235,7 @@ def _enter(
         out = device.empty(arrays[2].shape, problem.dtypes[3])
         loaded.call(arrays[0], arrays[1], out)
         off = operations.distance(device, problem, out, expected)
-        # Not a row yet if it is right: its time is still to come.
+        # No row is written yet if it is right: the time is missing.
         if off <= 2 * operations.tolerance(problem):
             about["schedule"] = loaded.schedule
             about["registers"] = loaded.kernel.registers
@@ -250,7 +250,7 @@ def _call(program: Callable[..., None], arrays: Arrays) -> None:
     program(*arrays)
 
 
-def _enter_triton(
+def _admit_triton(
     session: Session,
     problem: Problem,
     triton: Any,
@@ -367,7 +367,7 @@ def _triton(session: Session) -> Any:
     """The competitor, or None with a row that says why."""
     if session.device.name != "cuda":
         return None
-    # In a process of its own: packages that do not fit each other fail in many ways.
+    # In a process of its own: incompatible packages fail in many ways.
     command = [sys.executable, "-m", "bench.gpu.triton_matmul"]
     try:
         done = subprocess.run(

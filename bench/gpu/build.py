@@ -1,7 +1,7 @@
 """Compiling the lists into a bundle: in several processes, only what has changed.
 
 Compiled kernels and refusals are kept in a folder, under a name made from the kernel
-and from the compiler's own sources. A run that was stopped goes on where it was.
+and from the compiler's own sources. An interrupted run continues from there.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from bench.gpu.pack import Entry
 from bench.gpu.spec import Spec
 
 COMPILE_LIMIT = 180.0  # seconds for one kernel
-# Parts of the package that have no say in what is compiled.
+# Parts of the package that do not affect the compiled code.
 _NOT_COMPILER = ("runtime/emulator/", "tools/", "tuning/", "runtime/launch.py")
 _PACKAGE = Path(__file__).parents[2] / "alcop_mlir"
 _REASON_LENGTH = 160
@@ -112,13 +112,13 @@ def compile_one(task: dict[str, Any]) -> str:
 
 @cache
 def compiler_hash() -> str:
-    """Of every source file that has a say in what is compiled from a schedule."""
+    """The hash of all source files that affect the code compiled from a schedule."""
     return _hash_of(lambda name: not name.startswith(_NOT_COMPILER), (".py", ".txt"))
 
 
 @cache
 def model_hash() -> str:
-    """Of what chooses the schedule where none is given."""
+    """The hash of the sources that choose a schedule where none is given."""
     return _hash_of(lambda name: name.startswith("tuning/"), (".py", ".jsonl", ".gz"))
 
 
@@ -161,7 +161,7 @@ def _cached(folder: Path, spec: Spec) -> Compiled | None:
 
 
 def _keep_error(stem: Path, error: str) -> None:
-    """Without what differs from kernel to kernel: reasons are counted."""
+    """Store the reason without what is specific to the kernel: reasons are counted."""
     reason = error.splitlines()[0].rsplit("was not compiled to a kernel: ", 1)[-1]
     reason = re.sub(r"^-:\d+:\d+: |schedule '[^']*' ", "", reason)[:_REASON_LENGTH]
     Path(f"{stem}.json").write_text(json.dumps({"error": reason}))
@@ -175,7 +175,7 @@ class _Progress:
         self._start = self._shown = time.monotonic()
 
     def step(self, name: str, error: str) -> None:
-        """One more is done."""
+        """Count one more kernel."""
         self._done += 1
         self._failed += bool(error)
         now = time.monotonic()

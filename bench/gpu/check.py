@@ -1,4 +1,4 @@
-"""Are the kernels right on this GPU, and is the emulator right about it?
+"""Check the kernels on this GPU, and the emulator against it.
 
 Rows: `probe` (one instruction, against the emulator), `kernel` (against float64 and
 cuBLAS), `emulator` (the same inputs emulated: elements and hazards), `sanitizer`
@@ -45,7 +45,7 @@ HostArrays = tuple[np.ndarray[Any, Any], ...]
 
 @dataclass
 class _Emulated:
-    """A kernel that the emulator works on, and what the device gave."""
+    """A kernel that is being emulated, and the device's result."""
 
     entry: Entry
     shape: Shape
@@ -107,7 +107,7 @@ def _run_probes(session: Session) -> None:
 def _run_kernel(
     session: Session, entry: Entry, shape: Shape, submit: Any
 ) -> list[_Emulated]:
-    """One kernel at one shape; what the emulator was given to do."""
+    """Run one kernel at one shape; the emulator's task, if there is one."""
     device, key = session.device, row_key("kernel", entry.spec, shape)
     if not session.records.start("kernel", key):
         return []
@@ -145,7 +145,7 @@ def _run_kernel(
 def emulate(
     task: tuple[str, dict[str, Any], HostArrays],
 ) -> tuple[np.ndarray[Any, Any], str]:
-    """C as the emulator has it, and its hazards; runs in a process of its own."""
+    """C as the emulator computes it, and hazards; runs in a process of its own."""
     path, spec, arrays = task
     kit = pack.read(Path(path))
     bundle = kit.load(pack.Spec.from_json(spec))
@@ -177,7 +177,7 @@ def _compare_emulated(session: Session, one: _Emulated) -> None:
         row["differing"] = int(np.count_nonzero(distance))
         row["elements"] = distance.size
         row["difference"] = float(distance.max() / np.abs(theirs).max())
-        # Each may be off by as much from what is exact.
+        # Each may differ from the exact result by the tolerance.
         row["tolerance"] = 2 * operations.tolerance(problem)
         row["hazards"] = hazards
         row["ok"] = not hazards and row["difference"] <= row["tolerance"]
@@ -249,13 +249,13 @@ def find_sanitizer() -> str | None:
 
 
 def parse_shape(text: str) -> Shape:
-    """What `shape_name` gave; ValueError if it did not."""
+    """The shape that `shape_name` wrote; ValueError for any other text."""
     return as_shape([int(size) for size in text.split("x")])
 
 
 @contextmanager
 def _emulators(jobs: int | None) -> Iterator[Any]:
-    """A function as `Executor.submit`; 0 jobs do the work at once, in this process."""
+    """A function like `Executor.submit`; 0 jobs: it runs the work in this process."""
     if jobs == 0:
         yield _submit_here
         return

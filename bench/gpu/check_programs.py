@@ -1,7 +1,7 @@
-"""Are whole functions right on this GPU, and is the emulator right about them?
+"""Check multi-kernel functions on this GPU, and the emulator against it.
 
 Rows: `program` (against the float64 reference of its bundle), `emulated program` (the
-same inputs emulated: elements and hazards). What they compute is in `programs/`.
+same inputs emulated: elements and hazards). The functions are in `programs/`.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ Submit = Callable[[Callable[[Any], Any], Any], Future[Any]]
 
 @dataclass
 class _Emulated:
-    """A program that the emulator works on, and what the device gave."""
+    """A program that is being emulated, and the device's results."""
 
     entry: Entry
     function: Function
@@ -111,7 +111,7 @@ def _compare_emulated(session: Session, one: _Emulated) -> None:
             return
         row["hazards"] = hazards
         row["differences"] = _differences(one, emulated)
-        # Each may be off by as much from what is exact.
+        # Each may differ from the exact result by the tolerance.
         excess = [
             name
             for name, difference in row["differences"].items()
@@ -123,14 +123,14 @@ def _compare_emulated(session: Session, one: _Emulated) -> None:
 
 
 def _relative(expected: Bounded) -> float:
-    """The largest error that an element may have, by the largest element."""
+    """The largest allowed error of an element, relative to the largest element."""
     values = np.abs(expected.values[np.isfinite(expected.values)])
     largest = float(values.max(initial=0.0)) or 1.0
     return float(np.nan_to_num(expected.error).max(initial=0.0)) / largest
 
 
 def _differences(one: _Emulated, emulated: Arrays) -> dict[str, float]:
-    """Of each array that is written: largest difference, by the largest element."""
+    """The largest difference in each written array, relative to its largest element."""
     found = {}
     for parameter in one.function.parameters:
         if parameter.role == "in":

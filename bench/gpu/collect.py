@@ -1,8 +1,8 @@
 """Times of many schedules at many shapes, for the learned model of the tuner.
 
-What was measured goes to the kit's own records as rows of kind `sample`, a file that a
-run which was stopped goes on with. At the end they are added to the tuner's records,
-compressed; see alcop_mlir/tuning/records.py for their format.
+Measurements go to the kit's own records as rows of kind `sample`, in a file that an
+interrupted run continues. At the end they are added to the tuner's records, compressed;
+see alcop_mlir/tuning/records.py for their format.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ _SECONDS = 0.1  # of the kernels that take turns, if the least number of rounds 
 
 
 def run(session: Session, data: Path, effort: Effort = FULL) -> None:
-    """All rows, while there is time; `data` is what was collected before."""
+    """All rows, while there is time; `data` is the file of earlier samples."""
     known = {_known(record) for record in read_data(data)}
     for shape, entries in _by_shape(session).items():
         if session.budget.left() == 0:
@@ -172,7 +172,7 @@ def _setting(session: Session) -> Setting:
     return Setting(
         target=kit.target,
         device="cuda" if session.device.name == "cuda" else "simulated",
-        product=str(about["gpu"]),
+        gpu=str(about["gpu"]),
         driver=str(about.get("driver", "")),
         compiler=kit.compiler.removeprefix("alcop_mlir "),
         compiler_hash=kit.compiler_hash,
@@ -189,7 +189,7 @@ def _about(problem: Problem, schedule: str, setting: Setting) -> dict[str, Any]:
 
 
 def _samples(rows: Iterable[Mapping[str, Any]]) -> list[Record]:
-    """The records that rows of kind `sample` stand for."""
+    """The tuner's records of the rows of kind `sample`."""
     found = []
     for row in rows:
         if (
@@ -218,7 +218,7 @@ def _record(row: Mapping[str, Any], seconds: float | None, error: str = "") -> R
 
 
 def _known(record: Record) -> tuple[Any, ...]:
-    """What makes a measurement the same as another."""
+    """The key by which two measurements are the same."""
     return record.problem, record.schedule, record.setting
 
 

@@ -1,7 +1,7 @@
-"""A GPU through CuPy: arrays, launches, cuBLAS, and times that leave the CPU out.
+"""A GPU through CuPy: arrays, launches, cuBLAS, and times that exclude the CPU.
 
-Only what CuPy documents is used, versions 13 and 14. CuPy is handed over, so that tests
-can hand over something else.
+Only documented interfaces of CuPy are used, versions 13 and 14. CuPy is passed in, so
+that tests can pass in something else.
 """
 
 from __future__ import annotations
@@ -74,7 +74,7 @@ class CudaDevice:
         }
 
     def state(self) -> dict[str, Any]:
-        """What nvidia-smi reads, if it is there; rounds that the CPU was late for."""
+        """The readings of nvidia-smi, if any, and the rounds enqueued too late."""
         values = _query(_SMI_FIELDS).split(", ")
         names = ("sm_mhz", "memory_mhz", "celsius", "watts")
         found: dict[str, Any] = {"late_rounds": self.late_rounds}
@@ -87,12 +87,12 @@ class CudaDevice:
         return found
 
     def free_bytes(self) -> int:
-        """Of the GPU, what CuPy keeps for later included."""
+        """Free memory of the GPU, that of CuPy's pool included."""
         self._cupy.get_default_memory_pool().free_all_blocks()
         return int(self._cupy.cuda.runtime.memGetInfo()[0])
 
     def cache_bytes(self) -> int:
-        """Of the L2 cache."""
+        """Bytes of the L2 cache."""
         return int(self._cupy.cuda.Device().attributes["L2CacheSize"])
 
     def array(self, host: np.ndarray[Any, Any]) -> Any:
@@ -104,19 +104,19 @@ class CudaDevice:
         return array.get()
 
     def empty(self, shape: tuple[int, ...], dtype: str) -> Any:
-        """All bytes 0xFF."""
+        """An array of bytes 0xFF."""
         array = self._cupy.empty(shape, storage(dtype))
         array.data.memset(0xFF, array.nbytes)
         return array
 
     def program(self, program: Program) -> Callable[..., None]:
-        """The program itself takes CuPy arrays."""
+        """The program itself: it takes CuPy arrays."""
         return program
 
     def kernel(
         self, ptx: str, name: str
     ) -> Callable[[Dim3, Dim3, Sequence[Any]], None]:
-        """The driver assembles the text."""
+        """A kernel of PTX text, assembled by the driver."""
         with tempfile.TemporaryDirectory() as folder:
             path = Path(folder, f"{name}.ptx")
             path.write_text(ptx)
@@ -124,7 +124,7 @@ class CudaDevice:
         return lambda grid, block, arguments: loaded(grid, block, tuple(arguments))
 
     def library(self, problem: Problem) -> Callable[[Arrays], None]:
-        """cuBLAS, by its own choice of kernel, sums in f32."""
+        """cuBLAS with its own choice of kernel, accumulating in f32."""
         return Cublas(self._cupy, problem)
 
     def copy(self, source: Any, to: Any) -> None:
@@ -133,10 +133,10 @@ class CudaDevice:
         to.data.copy_from_device_async(source.data, source.nbytes, stream)
 
     def seconds(self, calls: Sequence[Call]) -> list[float]:
-        """By events between the calls, all of them enqueued while the GPU waits.
+        """Times by events between the calls, all enqueued while the GPU waits.
 
         Otherwise the time that the CPU needs to launch a kernel, tens of microseconds,
-        would count for kernels that run shorter than that.
+        would count for kernels that take less than that.
         """
         events = self._take_events(len(calls) + 1)
         for _ in range(_TRIES):
@@ -158,7 +158,7 @@ class CudaDevice:
         return [elapsed(first, second) / 1e3 for first, second in pairwise(events)]
 
     def wait(self) -> None:
-        """For the current stream."""
+        """Synchronise the current stream."""
         self._cupy.cuda.get_current_stream().synchronize()
 
     def is_lost(self) -> bool:
@@ -183,9 +183,9 @@ class CudaDevice:
 
 
 class Cublas:
-    """One product by cuBLAS, called with (A, B, C).
+    """One matmul by cuBLAS, called with (A, B, C).
 
-    cuBLAS counts by columns: what it sees as C^T = B^T * A^T is our C by rows.
+    cuBLAS is column-major: C^T = B^T * A^T in its layout is our row-major C.
     """
 
     def __init__(self, cupy: Any, problem: Problem):
@@ -226,7 +226,7 @@ class Cublas:
         if problem.batch == 1:
             cublas.gemmEx(*start, *b_part, *a_part, zero, *c_part, *how)
             return
-        strides = (n * k, m * k, m * n)  # elements from one product to the next
+        strides = (n * k, m * k, m * n)  # elements from one batch element to the next
         cublas.gemmStridedBatchedEx(
             *start,
             *(*b_part, strides[0]),
@@ -239,7 +239,7 @@ class Cublas:
 
 
 def _library_errors(cupy: Any) -> tuple[type[BaseException], ...]:
-    """cuBLAS's error, and what loading it raises where it is missing."""
+    """The errors of cuBLAS, and those of loading it where it is missing."""
     try:
         return (cupy.cuda.cublas.CUBLASError, ImportError)
     except (ImportError, AttributeError):

@@ -1,4 +1,4 @@
-"""What the kit runs on: a GPU through CuPy, or the emulator in its place.
+"""The device of the kit: a GPU through CuPy, or the emulator instead.
 
 The emulator's times mean nothing; it is there so that the kit itself can be tested
 without a GPU. Arrays are those of `module`, which is `cupy` or `numpy`.
@@ -22,7 +22,7 @@ from bench.gpu.spec import extents
 Arrays = tuple[Any, Any, Any]  # A, B, C
 Call = Callable[[], object]
 Dim3 = tuple[int, int, int]
-# A prime: repeated, the pool meets no row at the same place twice.
+# A prime: the repeated pool begins at another offset in each row.
 POOL_SIZE = 2**24 - 3
 
 
@@ -35,7 +35,7 @@ class Device(Protocol):
     failures: tuple[type[BaseException], ...]
 
     def about(self) -> dict[str, Any]:
-        """GPU, driver, versions: what a record has to say of the machine."""
+        """GPU, driver, versions: a record's description of the machine."""
         ...
 
     def state(self) -> dict[str, Any]:
@@ -63,7 +63,7 @@ class Device(Protocol):
         ...
 
     def program(self, program: Program) -> Callable[..., None]:
-        """How `program` is called with arrays of this device."""
+        """A function that calls `program` with arrays of this device."""
         ...
 
     def kernel(
@@ -73,33 +73,33 @@ class Device(Protocol):
         ...
 
     def library(self, problem: Problem) -> Callable[[Arrays], None]:
-        """The vendor's matrix product, of the same types."""
+        """The vendor's matmul of the same types."""
         ...
 
     def copy(self, source: Any, to: Any) -> None:
-        """One array to another of the same size, by the vendor's copy."""
+        """Copy one array to another of the same size, by the vendor's copy."""
         ...
 
     def seconds(self, calls: Sequence[Call]) -> list[float]:
-        """How long the device takes for each call, one after the other."""
+        """The device's time for each call, one after the other."""
         ...
 
     def wait(self) -> None:
-        """Until all work is done; raises what went wrong in it."""
+        """Wait until all work is done; raises its errors."""
         ...
 
     def is_lost(self) -> bool:
-        """Whether an error was of the kind after which nothing runs any more."""
+        """Whether an error has made the device unusable for this process."""
         ...
 
 
 def storage(dtype: str) -> np.dtype[Any]:
-    """How elements of `dtype` are kept in arrays; bf16 as its bits."""
+    """The NumPy dtype that stores elements of `dtype`; bf16 as its bits."""
     return np.dtype(dtypes.NUMPY_DTYPES[dtype])
 
 
 def to_f64(array: Any, dtype: str) -> Any:
-    """The numbers in `array` as float64, where the array is."""
+    """The numbers in `array` as float64, on the array's device."""
     return dtypes.decode(array, dtype)
 
 
@@ -113,7 +113,7 @@ class Pool:
         self._by_dtype: dict[str, Any] = {}
 
     def operands(self, problem: Problem) -> Arrays:
-        """A and B of random numbers, other ones with each call, and C of NaN."""
+        """A and B of random numbers, new ones for each call, and C of NaN."""
         lhs, rhs, out = extents(problem)
         a, b, _, c = problem.dtypes
         return self._fill(lhs, a), self._fill(rhs, b), self._device.empty(out, c)
@@ -135,7 +135,7 @@ class Pool:
 
 
 class EmulatedDevice:
-    """The emulator in the GPU's place: for tests of the kit."""
+    """The emulator instead of a GPU: for tests of the kit."""
 
     name = "emulator"
     module: Any = np
@@ -146,8 +146,8 @@ class EmulatedDevice:
         self._cache_bytes = cache_bytes
 
     def about(self) -> dict[str, Any]:
-        """Says that times mean nothing."""
-        return {"gpu": "none: the emulator in its place", "numpy": np.__version__}
+        """A description which says that there is no GPU."""
+        return {"gpu": "none: the emulator instead", "numpy": np.__version__}
 
     def state(self) -> dict[str, Any]:
         """Nothing to read."""
@@ -158,7 +158,7 @@ class EmulatedDevice:
         return 2**30
 
     def cache_bytes(self) -> int:
-        """As it was made with."""
+        """The size that the device was made with."""
         return self._cache_bytes
 
     def array(self, host: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
@@ -170,40 +170,40 @@ class EmulatedDevice:
         return array.copy()
 
     def empty(self, shape: tuple[int, ...], dtype: str) -> np.ndarray[Any, Any]:
-        """All bytes 0xFF."""
+        """An array of bytes 0xFF."""
         array = np.empty(shape, storage(dtype))
         array.reshape(-1).view(np.uint8).fill(0xFF)
         return array
 
     def program(self, program: Program) -> Callable[..., None]:
-        """The program itself takes NumPy arrays."""
+        """The program itself: it takes NumPy arrays."""
         return program
 
     def kernel(
         self, ptx: str, name: str
     ) -> Callable[[Dim3, Dim3, Sequence[Any]], None]:
-        """Emulated; hazards are not looked for."""
+        """An emulated kernel; hazards are not detected."""
         return lambda grid, block, arguments: _run_emulated(
             ptx, name, grid, block, arguments
         )
 
     def library(self, problem: Problem) -> Callable[[Arrays], None]:
-        """NumPy's product in f32, rounded to the type of C."""
+        """NumPy's matmul in f32, rounded to the type of C."""
         letters, out = problem.layout.split(","), problem.dtypes[3]
         batch = "b" if problem.op == "batch_matmul" else ""
         maps = f"{batch}{letters[0]},{batch}{letters[1]}->{batch}mn"
 
-        def product(arrays: Arrays) -> None:
+        def matmul(arrays: Arrays) -> None:
             a, b = (
                 to_f64(array, dtype).astype(np.float32)
                 for array, dtype in zip(arrays[:2], problem.dtypes[:2], strict=True)
             )
             arrays[2][...] = dtypes.encode(np.einsum(maps, a, b), out)
 
-        return product
+        return matmul
 
     def copy(self, source: Any, to: Any) -> None:
-        """By NumPy."""
+        """Copy by NumPy."""
         to[...] = source
 
     def seconds(self, calls: Sequence[Call]) -> list[float]:

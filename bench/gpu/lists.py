@@ -1,9 +1,9 @@
 """What is compiled, checked, measured and collected, and why.
 
-Each `Item` is one use of one kernel. Several items may ask for the same kernel: it is
-compiled once. What the compiler does not take yet is in the lists all the same, and
-left out of the bundle with the compiler's own reason, so that the lists need no change
-when it learns more.
+Each `Item` is one use of one kernel. Several items may use the same kernel, which is
+compiled once. The lists also hold kernels that the compiler does not support yet. They
+are left out of the bundle with the compiler's own reason, so that the lists need no
+change when the compiler supports more.
 """
 
 from __future__ import annotations
@@ -24,16 +24,16 @@ _PAPER = Path(__file__).parents[1] / "shapes" / "alcop_operators.json"
 MODEL = "model"  # the role of the schedule that the compiler chooses by itself
 # The paper's ablation: neither level, two buffers, several, both levels.
 ABLATION = ("1,1", "2,1", "S,1", "S,2")
-# What else a tile may be tried with: blocks in groups of rows, K in parts.
+# Variants of a tile: blocks in groups of rows, K in parts.
 RASTER, SPLIT_K = "raster", "split_k"
 _GROUP = 8
 _PARTS = (2, 4, 8)
-_LEAST_PART = 512  # of K; adding up parts is a kernel more
+_LEAST_PART = 512  # of K; adding up parts takes another kernel
 MOST_STAGES = 4  # beyond it shared memory costs blocks, and the latency is hidden
 MOST_REUSE = (
     96  # multiplications per element copied; more is rarely worth the registers
 )
-# Block and warp tiles that experts choose from; not asked of the model, which is to be
+# Block and warp tiles that experts choose from; not chosen by the model, which is
 # judged by them.
 TILES = (
     "block=256,128,32 warp=64,64",
@@ -57,11 +57,11 @@ class Item:
     """One use of a kernel.
 
     use: "check", "program" (checked too), "bench" or "collect"
-    group: what the shapes stand for; see `WHY`
+    group: the reason for the shapes; see `WHY`
     role: which competitor it is in a benchmark
     shapes: at which sizes it runs; more than one for a kernel that takes any
     emulate: whether the emulator runs it too, which takes a CPU a few seconds
-    rank: 0 is run first, when time is short the last are left out
+    rank: 0 is run first; when time is short, the last are left out
     """
 
     spec: Spec
@@ -82,9 +82,9 @@ WHY = {
     "any shape": "kernels that take their sizes at run time",
     "older target": "PTX for sm_80 that the driver assembles for a newer GPU",
     "large": "offsets beyond 32 bits",
-    "programs": "whole functions: fused, split, plain kernels, s8 and tf32",
-    "paper": "ALCOP's matrix products (arXiv 2210.16691, its artifact's shapes)",
-    "paper batched": "ALCOP's batched matrix products",
+    "programs": "multi-kernel functions: fused, split, SIMT fallbacks, s8 and tf32",
+    "paper": "ALCOP's matmuls (arXiv 2210.16691, its artifact's shapes)",
+    "paper batched": "ALCOP's batched matmuls",
     "squares": "where cuBLAS is best known",
     "llama": "projections of Llama-like models, from one token to a long prompt",
     "skinny": "few rows or columns: memory-bound, and few blocks",
@@ -110,7 +110,7 @@ _ONE_BY_ONE = (
 
 
 def all_items(target: str) -> list[Item]:
-    """The lists; what matters most first in each."""
+    """All lists, each with the most important items first."""
     items = [*check_items(target), *program_items(target), *bench_items(target)]
     return [*items, *collect_items(target)]
 
@@ -124,7 +124,7 @@ def check_items(target: str) -> Iterator[Item]:
 
 
 def program_items(target: str) -> Iterator[Item]:
-    """Whole functions: several kernels, fused and plain ones, other types."""
+    """Multi-kernel functions: fused kernels, SIMT fallbacks, other types."""
     small = "block=64,64,32 warp=32,32 stages=3,2"
     for name, schedule, allow_tf32 in (
         ("mlp_f16", small, False),
@@ -192,7 +192,7 @@ def _variants(spec: Spec, tile: str, stages: str) -> Iterator[tuple[str, Spec]]:
 
 
 def _splits(schedule: Schedule, spec: Spec) -> bool:
-    """Whether the product's sum comes in such parts, and they are long enough."""
+    """Whether K can be split into such parts, and they are long enough."""
     assert spec.shape is not None
     k = spec.shape[3]
     try:
@@ -205,8 +205,8 @@ def _splits(schedule: Schedule, spec: Spec) -> bool:
 def bench_shapes() -> list[tuple[str, str, Shape]]:
     """Group, operator and shape of every row of the benchmark, each shape once."""
     paper = json.loads(_PAPER.read_text())
-    products = [*paper["matmul"]["rows"], *_ONE_BY_ONE]
-    found = [("paper", "matmul", (1, *row)) for row in products]
+    matmuls = [*paper["matmul"]["rows"], *_ONE_BY_ONE]
+    found = [("paper", "matmul", (1, *row)) for row in matmuls]
     found += [
         ("paper batched", "batch_matmul", tuple(row))
         for row in paper["batch_matmul"]["rows"]
@@ -225,9 +225,9 @@ def bench_shapes() -> list[tuple[str, str, Shape]]:
 
 
 def tiles_for(shape: Shape, target: str, count: int = 3) -> list[str]:
-    """The tiles of the list that ought to do best, by waves and by reuse.
+    """The most promising tiles of the list, by waves and by reuse.
 
-    A tile that divides the product comes before any that does not.
+    A tile that divides the shape comes before any that does not.
     """
     return sorted(TILES, key=lambda tile: _score(tile, shape, target))[-count:][::-1]
 
@@ -270,7 +270,7 @@ def _check_stages(target: str) -> Iterator[Item]:
         if stages == "1,2":
             continue  # register stages need shared ones
         yield _check(target, "stages", (1, 128, 128, 256), f"{tile} stages={stages}")
-    for tiles in (1, 2, 3, 5, 7):  # fewer K tiles than stages, and no whole rounds
+    for tiles in (1, 2, 3, 5, 7):  # fewer than stages, and no multiple of the period
         shape = (1, 128, 128, 32 * tiles)
         yield _check(target, "stages", shape, f"{tile} stages=4,2")
 

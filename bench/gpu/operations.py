@@ -1,4 +1,4 @@
-"""What checks, benchmarks and collection all do with a kernel of the bundle."""
+"""Operations on a kernel of the bundle that checks, benchmarks and collection share."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ class Loaded:
 
 
 def load(kit: Kit, spec: Spec, device: Device) -> Loaded:
-    """ConfigError where the bundle is damaged."""
+    """Load a kernel; ConfigError where the bundle is damaged."""
     program = Program(kit.load(spec), None, "auto")
     return Loaded(spec, program, device.program(program))
 
@@ -60,10 +60,10 @@ def check_memory(device: Device, problem: Problem, sets: int = 1) -> None:
 def errors(
     device: Device, problem: Problem, arrays: Arrays, others: tuple[Any, ...] = ()
 ) -> list[float]:
-    """Relative error of C, then of each of `others`, against float64; see reference.py.
+    """Relative error of C, then of each of `others`, against float64.
 
-    The float64 product is made on the device, a part of the rows at a time. An element
-    that is no number gives an infinite error.
+    The float64 reference is computed on the device, a part of the rows at a time. An
+    element that is NaN gives an infinite error.
     """
     module = device.module
     a, b, c = arrays
@@ -84,13 +84,13 @@ def errors(
             part = module.ascontiguousarray(result[..., rows, :])
             got = to_f64(part, problem.dtypes[3])
             distance = float(module.abs(got - exact).max())
-            # A maximum that meets NaN is NaN.
+            # The maximum of NaN and a number is NaN.
             worst[number] = max(worst[number], _finite(distance))
     return [error / scale if scale else error for error in worst]
 
 
 def tolerance(problem: Problem) -> float:
-    """Largest relative error of a sum of K products; the rule of reference.py."""
+    """Largest relative error of a contraction; the rule of runtime/checking.py."""
     return problem.k * F32_STEP + dtypes.ROUNDING[problem.dtypes[3]]
 
 

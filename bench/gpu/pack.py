@@ -63,7 +63,7 @@ class Entry:
 class Kit:
     """A file of kernels that is open for reading.
 
-    compiler_hash: of the compiler's sources, so that times of another are told apart
+    compiler_hash: of the compiler's sources, to distinguish times of another compiler
     """
 
     path: Path
@@ -156,7 +156,7 @@ def read(path: Path) -> Kit:
             digests=dict(index["kernels"]),
         )
     except (KeyError, TypeError, ValueError) as error:
-        # ConfigError is a ValueError: what is wrong inside is told with the file.
+        # ConfigError is a ValueError: the message names the file and what is wrong.
         raise ConfigError(f"damaged bundle '{path}': {error}") from error
 
 

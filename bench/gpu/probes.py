@@ -1,8 +1,8 @@
 """Small kernels that show what one instruction does, lane by lane.
 
-Each runs on the GPU and on the emulator on the same inputs, which are made anew from a
-fixed seed. What the GPU gave is kept, so that the emulator's tests can be held against
-hardware on machines that have none.
+Each runs on the GPU and on the emulator on the same inputs, which are generated from a
+fixed seed. The GPU's results are kept, so that machines without a GPU can test the
+emulator against hardware.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ FROM_OTHER = (
     ("cvt.sat.s8.s32", "bits"),
     ("cvt.sat.u8.s32", "bits"),
 )
-# Sixteen products of numbers up to 1 and a start of up to 8, summed in any order,
+# Sixteen terms of up to 1 and an initial value of up to 8, added in any order,
 # truncated or not: a few units in the last place of 24.
 SUM_ERROR = 2.0**-17
 _THREADS = 128
@@ -65,7 +65,8 @@ class Probe:
     """One kernel with its inputs, arrays of uint32, and the words that it writes.
 
     forms: what each part of the result, split evenly, is called and how it is compared:
-        "bits", or a float type whose NaN are all alike; "sums" allows for another order
+        "bits", or a float type whose NaN are all alike; "accumulators" allows for terms
+        added in another order
     capability: of the oldest GPU that has the instruction
     """
 
@@ -84,7 +85,7 @@ class Probe:
         return (FOLDER / f"{self.file}.ptx").read_text()
 
     def emulated(self) -> Words:
-        """What the emulator gives."""
+        """The emulator's result."""
         found = self._blank()
         arguments = [*(words.copy() for words in self.inputs), found]
         kernel = self.name.split(":")[0]
@@ -93,7 +94,7 @@ class Probe:
         return found
 
     def run(self, device: Device) -> Words:
-        """What `device` gives."""
+        """The result of `device`."""
         kernel = device.kernel(self.ptx, self.name.split(":")[0])
         arrays = [device.array(words) for words in self.inputs]
         found = device.array(self._blank())
@@ -120,7 +121,7 @@ def all_probes() -> list[Probe]:
     """Every probe, for GPUs of any age."""
     return [
         *_matrix_moves(),
-        *_products(),
+        *_mma(),
         *_copies(),
         _swizzle(),
         *_conversions(),
@@ -141,7 +142,7 @@ def golden(results: Mapping[str, Words], about: Mapping[str, Any]) -> str:
 
 
 def read_golden(text: str) -> tuple[dict[str, Any], dict[str, Words]]:
-    """What `golden` was given: `about`, and the results by the probe's name."""
+    """The arguments of `golden`: `about`, and the results by the probe's name."""
     value = json.loads(text)
     assert value["schema"] == GOLDEN_SCHEMA
     results = {
@@ -156,7 +157,7 @@ def _equal(one: Words, two: Words, kind: str) -> Words:
     same = one == two
     if kind == "bits":
         return same
-    if kind == "sums":
+    if kind == "accumulators":
         a, b = one.view(np.float32), two.view(np.float32)
         return same | (np.abs(a - b) <= SUM_ERROR)
     if kind == "f32":
@@ -195,28 +196,28 @@ def _matrix_moves() -> Iterator[Probe]:
     yield Probe("movmatrix", "ldmatrix", (tile, rows), 4 * WARP_SIZE, forms)
 
 
-def _products() -> Iterator[Probe]:
-    """Small whole numbers, so that sums are exact in any order; then random ones."""
+def _mma() -> Iterator[Probe]:
+    """Probes of mma.sync: small integers, exact in any order; then random numbers."""
     halves = ("m16n8k16_f16_f32", "m16n8k16_f16_f16", "m16n8k8_f16_f32")
     brains = ("m16n8k16_bf16_f32", "m16n8k8_bf16_f32")
     for form in (*halves, *brains):
         dtype = "bf16" if "bf16" in form else "f16"
         narrow = form.endswith("f16_f16")
-        yield _product(form, "", partial(_halves, _whole, dtype), narrow)
+        yield _mma_probe(form, "", partial(_halves, _whole, dtype), narrow)
         if not narrow:
-            yield _product(form, ":random", partial(_halves, _random, dtype), False)
+            yield _mma_probe(form, ":random", partial(_halves, _random, dtype), False)
     for form in ("m16n8k8_tf32", "m16n8k4_tf32"):
-        yield _product(form, "", _singles, False)
+        yield _mma_probe(form, "", _singles, False)
     for form in (
         "m16n8k32_s8",
         "m16n8k32_u8",
         "m16n8k32_s8_satfinite",
         "m16n8k16_s8",
     ):
-        yield _product(form, "", _any_bits, False, integers=True)
+        yield _mma_probe(form, "", _any_bits, False, integers=True)
 
 
-def _product(
+def _mma_probe(
     form: str,
     suffix: str,
     make: Callable[[np.random.Generator, int], Words],
@@ -233,7 +234,7 @@ def _product(
         c = make(generator, 4 * WARP_SIZE)
     else:
         c = _whole(generator, 4 * WARP_SIZE).view(np.uint32)
-    kind = "sums" if suffix else "bits"
+    kind = "accumulators" if suffix else "bits"
     return Probe(name, "mma", (a, b, c), 4 * WARP_SIZE, ((name, kind),))
 
 
@@ -265,7 +266,7 @@ def _any_bits(generator: np.random.Generator, words: int) -> Words:
 
 
 def _copies() -> Iterator[Probe]:
-    """Every src-size that a form may be given, at some lane."""
+    """Every legal src-size of a form, at some lane."""
     source = np.arange(1, 1 + 16 * WARP_SIZE, dtype=np.uint16).astype(np.uint8)
     lanes = np.arange(WARP_SIZE, dtype=np.uint32)
     for name, sizes in (

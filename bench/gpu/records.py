@@ -1,7 +1,7 @@
-"""What a run of the kit found: JSON lines, each written as soon as it is known.
+"""The records of a run of the kit: JSON lines, each written as soon as it is known.
 
-The first line says when, on what and by what; then a line per row. A row has a `kind`
-and a `key` that is its own, `ok`, and either what was found or `error`.
+The first line gives the time, the machine and the versions; then comes a line per row.
+A row has a `kind` and a unique `key`, `ok`, and either results or `error`.
 """
 
 from __future__ import annotations
@@ -44,10 +44,10 @@ class Budget:
 
 
 class Recorder:
-    """Appends rows to a file, and knows which are there already.
+    """Appends rows to a file, and knows which it holds already.
 
-    A file beside it says which row is being worked on: what a process that dies was
-    doing is then known.
+    A second file names the row in progress, so that the row of a process that dies is
+    known.
     """
 
     def __init__(self, path: Path):
@@ -56,13 +56,13 @@ class Recorder:
         self.done = {row.get("key") for row in read(path)} if path.exists() else set()
 
     def about(self, **members: Any) -> None:
-        """The first line, unless it is there."""
+        """Write the first line, if the file is empty."""
         if RUN not in self.done:
             now = datetime.now(timezone.utc).isoformat(timespec="seconds")
             self.add(RUN, RUN, schema=SCHEMA, time=now, **members)
 
     def start(self, kind: str, key: str) -> bool:
-        """Whether the row is still to be done; remembers that it is being done."""
+        """Whether the row is still to be done; if so, marks it as in progress."""
         if key in self.done:
             return False
         current(self.path).write_text(json.dumps({"kind": kind, "key": key}))
@@ -78,7 +78,7 @@ class Recorder:
         return row
 
     def failed(self, kind: str, key: str, error: object, **members: Any) -> Row:
-        """Write a row that went wrong, and say so at once."""
+        """Write a row that failed, and print it at once."""
         text = describe(error)
         print(f"  FAILED {key}: {text}", flush=True)
         return self.add(kind, key, ok=False, error=text, **members)
@@ -96,7 +96,7 @@ def current(path: Path) -> Path:
 
 
 def describe(error: object) -> str:
-    """An exception as its type and first line; a text as it is."""
+    """An exception as its type and first line; a text unchanged."""
     if not isinstance(error, BaseException):
         return str(error)
     lines = str(error).splitlines() or [""]
@@ -124,7 +124,7 @@ def read(path: Path) -> list[Row]:
 
 
 def failures(rows: Iterable[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
-    """Rows that went wrong."""
+    """Rows that failed."""
     return [row for row in rows if row["kind"] not in ABOUT and not row.get("ok")]
 
 
@@ -135,7 +135,7 @@ def exit_status(rows: Iterable[Mapping[str, Any]]) -> int:
 
 
 def print_summary(rows: Iterable[Mapping[str, Any]], path: Path) -> None:
-    """How many of each kind went well, what was not run and why."""
+    """Print how many rows of each kind succeeded, what was not run, and why."""
     rows = list(rows)
     for kind in dict.fromkeys(row["kind"] for row in rows):
         if kind in ABOUT:

@@ -43,7 +43,7 @@ class Measured:
     fastest: dict[str, tuple[float, str]] = field(default_factory=dict)
 
     def add(self, role: str, seconds: float, schedule: str) -> None:
-        """One more time; the smaller is kept."""
+        """Add a time; the smallest is kept."""
         if role not in self.fastest or seconds < self.fastest[role][0]:
             self.fastest[role] = seconds, schedule
 
@@ -70,7 +70,7 @@ class Measured:
 
 @dataclass(frozen=True)
 class Run:
-    """What one benchmark found.
+    """The results of one benchmark.
 
     ceilings: operations per second of mma.sync by its dtype, bytes per second of "copy"
     """
@@ -114,7 +114,7 @@ def markdown(run: Run) -> str:
 
 
 def geomean(values: Iterable[float | None]) -> float | None:
-    """Of those that there are."""
+    """The geometric mean of the values that are not None."""
     known = [value for value in values if value]
     if not known:
         return None
@@ -196,7 +196,7 @@ def _ceilings(run: Run) -> list[str]:
     ]
     if run.drift:
         change = max(run.drift) / min(run.drift) - 1
-        lines.append(f"The same cuBLAS product changed by {change:.1%} during the run.")
+        lines.append(f"The same cuBLAS matmul changed by {change:.1%} during the run.")
     return lines
 
 

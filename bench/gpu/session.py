@@ -1,4 +1,4 @@
-"""What the commands that need a GPU share: bundle, device, records, time."""
+"""The state of the commands that need a GPU: bundle, device, records, time."""
 
 from __future__ import annotations
 
@@ -53,11 +53,11 @@ class Session:
 
     @property
     def golden(self) -> Path:
-        """Where what the probes gave is kept."""
+        """The file that keeps the results of the probes."""
         return self.records.path.with_name(f"golden-sm_{self.device.capability}.json")
 
     def begin(self, command: str, use: str) -> None:
-        """Write what is known before the first row."""
+        """Write the first line: what is known before any row."""
         kit = self.kit
         bundle = {
             "target": kit.target,
@@ -87,12 +87,12 @@ class Session:
 
     @contextmanager
     def row(self, kind: str, key: str, **about: Any) -> Iterator[dict[str, Any]]:
-        """A row to fill in; written when left, as failed if the device refuses.
+        """A row to fill in; written on exit, as failed if the device raises an error.
 
-        `ok` says that it went well, else `error` why not; a row that is `pending` is
-        not written: there is more to come.
+        `ok` marks success, else `error` gives the reason; a row that is `pending` is
+        not written yet.
 
-        Raises DeviceLost where nothing can run after it in this process.
+        Raises DeviceLost where nothing can run afterwards in this process.
         """
         members: dict[str, Any] = dict(about)
         try:

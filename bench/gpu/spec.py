@@ -1,4 +1,4 @@
-"""What a kernel computes and how it is compiled, as text and as arrays.
+"""Specifications of kernels: what they compute and how they are compiled.
 
 Sizes are always (batch, M, N, K). A layout names the loops that index A and B, each in
 the operand's own order; both begin with the batch where there is one.
@@ -28,10 +28,10 @@ class Spec:
     """One kernel to compile.
 
     shape: None where one kernel is for all sizes, known when arrays are given
-    operand, out: dtypes of A and B, of C; sums are in f32
+    operand, out: dtypes of A and B, of C; accumulators are f32
     schedule: text form; "" leaves the choice to the compiler
     program: a file of `programs/` to compile instead, without its suffix
-    allow_tf32: whether products of f32 may be rounded
+    allow_tf32: whether contractions of f32 may round their inputs
     """
 
     op: str = "matmul"
@@ -88,7 +88,7 @@ func.func @{self.op}(%A: {a}, %B: {b}, %C: {c}) {{
 
     @classmethod
     def from_json(cls, value: Mapping[str, Any]) -> Spec:
-        """What `to_json` gave; ConfigError where it is something else."""
+        """From the form of `to_json`; ConfigError where it is something else."""
         try:
             members = dict(value)
             shape = members.pop("shape")
@@ -103,7 +103,7 @@ func.func @{self.op}(%A: {a}, %B: {b}, %C: {c}) {{
         return batch + lhs, batch + rhs, f"{batch}mn"
 
     def _indexing(self) -> str:
-        """The indexing maps where they are not those that linalg assumes."""
+        """The indexing maps where they are not linalg's defaults."""
         if self.layout == LAYOUTS["nn"]:
             return ""
         loops = "bmnk" if self.op == "batch_matmul" else "mnk"

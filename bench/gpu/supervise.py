@@ -1,8 +1,8 @@
-"""Runs the work in a process of its own, and again for the rest where that one dies.
+"""Runs the work in a process of its own, and the rest in another where that one dies.
 
 After a fault in a kernel nothing runs any more in a process that uses CUDA; a kernel
-that never ends, or a crash of a driver, takes the process with it. The row that was
-being worked on is recorded as failed, and a new process goes on behind it.
+that never ends, or a crash of a driver, ends the process. The row in progress is
+recorded as failed, and a new process continues after it.
 """
 
 from __future__ import annotations
@@ -21,18 +21,18 @@ LOST = 75  # exit status of a worker whose GPU takes no more work; its row is re
 ROW_LIMIT = 120.0  # seconds without a new row or another row begun
 _POLL = 0.2
 _AFTER_DEADLINE = 30.0  # seconds that a worker may take to end by itself
-# Too many lost processes are no bad kernels any more.
+# More lost processes than this are no longer explained by bad kernels.
 _MOST_RESTARTS = 20
 
 
 class DeviceLost(Exception):
-    """The process has to end; what it was doing is recorded."""
+    """The process has to end; the row in progress is recorded."""
 
 
 def run(
     arguments: Sequence[str], records: Path, budget: Budget, limit: float = ROW_LIMIT
 ) -> str:
-    """Run `python ARGUMENTS` until it is finished; why not, or "" if it is.
+    """Run `python ARGUMENTS` until it is finished; "" if it is, else the reason.
 
     records: the file that the process appends to; see records.Recorder
     """
@@ -88,7 +88,7 @@ def _progress(records: Path) -> tuple[float, ...]:
 
 
 def _take_current(records: Path) -> dict[str, str] | None:
-    """The row that was begun and not written."""
+    """The row that was started and not written."""
     path = current(records)
     if not path.exists():
         return None

@@ -1,7 +1,7 @@
-"""Triton's matrix product and the configurations it is tuned over; needs Triton only.
+"""Triton's matmul and the configurations that it is tuned over; needs Triton only.
 
-The kernel is that of Triton's tutorial in structure: blocks in groups for the L2 cache,
-a K loop that Triton pipelines.
+The kernel has the structure of the one in Triton's tutorial: blocks in groups for the
+L2 cache, and a K loop that Triton pipelines.
 """
 
 from __future__ import annotations
@@ -64,7 +64,10 @@ def matmul(
     GROUP: tl.constexpr,
     EVEN_K: tl.constexpr,
 ):
-    """C = A * B by rows, f32 sums; strides in elements; EVEN_K: BLOCK_K divides k."""
+    """C = A * B, row-major, f32 accumulators; strides in elements.
+
+    EVEN_K: whether BLOCK_K divides k
+    """
     number = tl.program_id(0)
     rows, columns = tl.cdiv(m, BLOCK_M), tl.cdiv(n, BLOCK_N)
     in_group = GROUP * columns

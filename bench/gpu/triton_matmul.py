@@ -1,7 +1,7 @@
 """Triton as a competitor: the fastest of its configurations at a shape.
 
-Needs Triton and torch; imported only where both are installed. Run by itself it shows
-whether they work here: python -m bench.gpu.triton_matmul
+Needs Triton and torch; imported only where both are installed. To test whether they
+work here, run: python -m bench.gpu.triton_matmul
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ _TRIES = 3  # times of each configuration while it is chosen
 class TritonMatmul:
     """Finds the fastest configuration at a shape; RuntimeError if torch has no GPU."""
 
-    # What a configuration may raise that does not fit or does not compile.
+    # The errors of configurations that do not fit or do not compile.
     failures: tuple[type[BaseException], ...] = (RuntimeError, triton.TritonError)
 
     def __init__(self, device: Device):
@@ -116,7 +116,7 @@ def _tensor(array: Any, dtype: str) -> Any:
 
 
 def main() -> int:
-    """Small products in all layouts, against cuBLAS."""
+    """Check small matmuls in all layouts against cuBLAS."""
     cupy = importlib.import_module("cupy")
     device = CudaDevice(cupy)
     TritonMatmul(device)

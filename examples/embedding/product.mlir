@@ -1,4 +1,4 @@
-// C += A * B on memrefs, as some front end leaves it; tile_and_pipeline.mlir is a
+// C += A * B on memrefs, as a front end may produce it; tile_and_pipeline.mlir is a
 // schedule for it.
 
 func.func @product(%A: memref<256x128xf16>, %B: memref<128x256xf16>,

@@ -2,9 +2,9 @@
 
     python examples/embedding/python_flow.py
 
-It builds a kernel that averages the rows of an array, runs passes of its own and ours
-by turns on a module that it owns, and runs the PTX on the emulator. The context, the
-module and the `flow` dialect, which MLIR does not know, are the flow's.
+It builds a kernel that averages the rows of an array, alternates its own passes with
+ours on a module that it owns, and runs the PTX on the emulator. The context, the module
+and the `flow` dialect, which MLIR does not know, belong to the flow.
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ def main() -> None:
 
 
 def build() -> Any:
-    """A launch in which a block sums a tile of its rows per step."""
+    """A launch in which a block adds up a tile of its rows per step."""
     f32 = ir.F32Type.get()
     source = ir.MemRefType.get([ROWS, COLUMNS], f32)
     result = ir.MemRefType.get([ROWS], f32)
@@ -112,7 +112,7 @@ def index(value: int) -> Any:
 
 
 def lower_means(module: Any) -> None:
-    """A pass of the flow: `flow.mean` becomes a division. Ours left it alone."""
+    """A pass of the flow: `flow.mean` becomes a division. Ours leave it unchanged."""
     for op in find(module, "flow.mean"):
         with ir.InsertionPoint(op):
             columns = arith.constant(ir.F32Type.get(), float(COLUMNS))

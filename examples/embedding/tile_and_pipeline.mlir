@@ -1,5 +1,5 @@
-// A schedule: upstream's transform ops tile a matrix product, ours pipeline it and put
-// it on tensor cores. From this folder:
+// A schedule: upstream's transform ops tile a matmul, ours pipeline it and lower it to
+// tensor cores. From this folder:
 //
 //   alcop-opt product.mlir \
 //     --transform-preload-library='transform-library-paths=tile_and_pipeline.mlir' \
@@ -11,7 +11,7 @@ transform.named_sequence @__transform_main(%root: !transform.any_op) {
   %product = transform.structured.match ops{["linalg.matmul"]} in %root
       : (!transform.any_op) -> !transform.any_op
 
-  // A block makes 64 x 64 of C, in steps of 32 along K. The operands of a step are
+  // A block computes 64 x 64 of C, in K steps of 32. The operands of a step are
   // copied to shared memory: two copies, and the barriers that they need.
   %of_block, %blocks = transform.structured.tile_using_forall %product
       tile_sizes [64, 64] (mapping = [#gpu.block<y>, #gpu.block<x>])
@@ -25,7 +25,7 @@ transform.named_sequence @__transform_main(%root: !transform.any_op) {
       use_full_tile_buffers = [true, true]}
       : (!transform.any_op) -> !transform.any_op
 
-  // A warp makes 32 x 32 of it, 16 of K at a time, as one contraction of vectors.
+  // A warp computes 32 x 32 of it, 16 of K at a time, as one contraction of vectors.
   %of_warp, %warps = transform.structured.tile_using_forall %staged
       tile_sizes [32, 32]
       (mapping = [#gpu.warp<linear_dim_1>, #gpu.warp<linear_dim_0>])
@@ -56,7 +56,7 @@ transform.named_sequence @__transform_main(%root: !transform.any_op) {
   %hoisted = transform.structured.hoist_redundant_vector_transfers %parent
       : (!transform.any_op) -> !transform.any_op
 
-  // From here on it is ours: 3 slots in shared memory, 2 of fragments in registers.
+  // Our ops from here on: 3 slots in shared memory, 2 of fragments in registers.
   %kernel = transform.structured.match ops{["gpu.launch"]} in %hoisted
       : (!transform.any_op) -> !transform.any_op
   %piped = "alcop_transform.pipeline"(%kernel) {target = "sm_80", stages = [3, 2]}

@@ -1,5 +1,5 @@
-// C = A * B as it stands in many GPU courses: a block of 16 x 16 threads makes a tile of
-// C; per step along K each thread brings one element of A and one of B to shared memory.
+// C = A * B as in many GPU courses: a block of 16 x 16 threads computes a tile of C; in
+// each K step each thread copies one element of A and one of B to shared memory.
 // Nothing here knows of alcop_mlir; mlir_opt.sh pipelines it.
 
 #shared = #gpu.address_space<workgroup>

@@ -1,4 +1,4 @@
-"""What a bundle says of a compiled function's arrays."""
+"""The description of a compiled function in a bundle: roles, sizes, checks."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def compiled(arguments: str, body: str) -> Function:
     ],
 )
 def test_roles_are_what_kernels_do(body: str, roles: list[str]) -> None:
-    """Where the function's own ops do not say."""
+    """Where they do not follow from the function's own ops."""
     loops = OPAQUE.format(body=body)
     function = compiled("%a: memref<8xf32>, %b: memref<8xf32>", loops)
     assert function.reference == ()
@@ -49,7 +49,7 @@ def test_roles_are_what_kernels_do(body: str, roles: list[str]) -> None:
 
 
 def test_an_array_that_a_later_kernel_reads_is_still_an_output() -> None:
-    """What it holds before is not read."""
+    """Its initial contents are not read."""
     write = "memref.store %z, %a[%i] : memref<8xf32>"
     read = (
         "%x = memref.load %a[%i] : memref<8xf32> "
@@ -62,7 +62,7 @@ def test_an_array_that_a_later_kernel_reads_is_still_an_output() -> None:
 
 
 def test_sizes_have_the_names_of_the_function() -> None:
-    """Grids are products of them; a check that holds anyhow is left out."""
+    """Grids multiply them; a check that always holds is left out."""
     function = compiled(
         "%a: memref<?x?xf32>, %b: memref<?x?xf32>, %c: memref<?xf32>",
         """linalg.exp ins(%a : memref<?x?xf32>) outs(%b : memref<?x?xf32>)

@@ -66,7 +66,7 @@ def run(name: str, *given: Array, element: str = "f32") -> Array:
 
 
 def arguments(low: float, high: float) -> Array:
-    """Even over the interval, and of all sizes down to 1e-8."""
+    """Evenly spaced over the interval, and of all magnitudes down to 1e-8."""
     random = np.random.default_rng(7)
     even = random.uniform(low, high, COUNT // 2)
     small = np.exp(random.uniform(math.log(1e-8), math.log(high), COUNT // 2))
@@ -102,7 +102,7 @@ def test_computed_in_f32_for_f16(name: str) -> None:
 
 
 def test_powers() -> None:
-    """Of a quarter negative bases, by whole exponents."""
+    """Integer exponents where bases, a quarter of them, are negative."""
     random = np.random.default_rng(3)
     base = np.exp(random.uniform(-10, 10, COUNT)).astype("f4")
     exponent = random.uniform(-8, 8, COUNT).astype("f4")
@@ -130,7 +130,7 @@ def test_special_powers() -> None:
 
 
 def test_maximum_of_numbers() -> None:
-    """Unlike arith.maximumf it drops what is no number."""
+    """Unlike arith.maximumf it drops NaN."""
     left = np.array([1, np.nan, 3, -1], "f4")
     right = np.array([2, 1, np.nan, -2], "f4")
     np.testing.assert_array_equal(run("arith.maxnumf", left, right), [2, 1, 3, -1])

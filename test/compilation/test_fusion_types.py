@@ -1,4 +1,4 @@
-"""Whole chain: fused ops on the sums of every type and layout, whole and ragged."""
+"""End to end: fused ops on accumulators of every type and layout, whole and ragged."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ K_STEPS = {"f16": 32, "bf16": 32, "f32": 16, "i8": 64}
 
 @dataclass(frozen=True)
 class Layer:
-    """D = out(scale[n] * (A * B) + shift[m] + R), C of the sums' own type."""
+    """D = out(scale[n] * (A * B) + shift[m] + R), C of the accumulator type."""
 
     kind: str
     layout: str  # "t": A is stored k x m, B is stored n x k
@@ -28,7 +28,7 @@ class Layer:
     k: int
 
     @property
-    def sums(self) -> str:
+    def accumulator(self) -> str:
         return "i32" if self.kind == "i8" else "f32"
 
     def shapes(self) -> dict[str, tuple[tuple[int, ...], str]]:
@@ -47,7 +47,8 @@ class Layer:
             name: f"memref<{'x'.join(map(str, shape))}x{kind}>"
             for name, (shape, kind) in self.shapes().items()
         }
-        c = f"memref<{self.m}x{self.n}x{self.sums}>"
+        acc = self.accumulator
+        c = f"memref<{self.m}x{self.n}x{acc}>"
         a = "m, k" if self.layout[0] == "n" else "k, m"
         b = "k, n" if self.layout[1] == "n" else "n, k"
         given = ", ".join(f"%{name}: {kind}" for name, kind in types.items())
@@ -60,16 +61,16 @@ class Layer:
           #n = affine_map<(m, n) -> (n)>
           #m = affine_map<(m, n) -> (m)>
           func.func @layer({given}) {{
-            %zero = arith.constant {"0" if self.kind == "i8" else "0.0"} : {self.sums}
+            %zero = arith.constant {"0" if self.kind == "i8" else "0.0"} : {acc}
             %C = memref.alloc() : {c}
-            linalg.fill ins(%zero : {self.sums}) outs(%C : {c})
+            linalg.fill ins(%zero : {acc}) outs(%C : {c})
             linalg.matmul indexing_maps = [#a, #b, #c]
               ins(%A, %B : {types["A"]}, {types["B"]}) outs(%C : {c})
             linalg.generic {{indexing_maps = [#mn, #n, #m, #mn, #mn],
                 iterator_types = ["parallel", "parallel"]}}
               ins(%C, %scale, %shift, %R : {c}, {", ".join(arrays)})
               outs(%D : {types["D"]}) {{
-            ^bb0(%x: {self.sums}, %s: f32, %h: f32, %r: {self.out}, %d: {self.out}):
+            ^bb0(%x: {acc}, %s: f32, %h: f32, %r: {self.out}, %d: {self.out}):
               {self.body()}
               linalg.yield %y : {self.out}
             }}
@@ -78,7 +79,7 @@ class Layer:
 
     def body(self) -> str:
         lines, total, addend = [], "%x", "%r"
-        if self.sums == "i32":
+        if self.accumulator == "i32":
             lines.append("%f = arith.sitofp %x : i32 to f32")
             total = "%f"
         if self.out != "f32":
@@ -101,7 +102,7 @@ class Layer:
     def _array(
         self, random: np.random.Generator, shape: tuple[int, ...], kind: str
     ) -> np.ndarray:
-        # Eighths have few bits: exact in every type, as are their products.
+        # Eighths have few bits: exact in every type, also when multiplied.
         values = random.integers(-8, 9, shape)
         if kind == "i8":
             return values.astype("i1")

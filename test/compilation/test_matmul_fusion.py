@@ -1,4 +1,4 @@
-"""Whole chain: what is fused into a product computes the right numbers, no hazard.
+"""End to end: ops fused into a contraction compute the right numbers, no hazard.
 
 Every program is one kernel; the emulator raises on hazards; expected values are NumPy's
 in float64.
@@ -25,10 +25,10 @@ erf = np.vectorize(math.erf)
 
 @dataclass(frozen=True)
 class Step:
-    """One element-wise op on the product and on other arrays.
+    """One element-wise op on the contraction's result and on other arrays.
 
-    body:    its ops; %x is the product's element, %p and %q those of `others`, and %r
-             the result
+    body:    its ops; %x is the contraction's element, %p and %q those of `others`, and
+             %r the result
     others:  name, element type and loops ("mn", "n", "b", "") of other arrays
     compute: the same on float64 arrays that broadcast
     out:     element type of the result
@@ -97,7 +97,7 @@ CLIP_BY_SELECT = Step(
 
 @dataclass(frozen=True)
 class Fused:
-    """The steps one after the other on C = A * B, each with an array of its own.
+    """Steps one after the other on C = A * B, each with an output of its own.
 
     sizes:   of m, n, k, and b where there is a batch
     dynamic: letters whose size the program does not know
@@ -224,7 +224,7 @@ class Fused:
     def expected(self, arrays: list[Array]) -> list[Array]:
         """Of the result, and of C."""
         a, b, *others = (array.astype("f8") for array in arrays)
-        value = product = a @ b
+        value = matmul = a @ b
         rest = iter(zip(self.others, others, strict=False))
         for step in self.steps:
             given = [
@@ -232,7 +232,7 @@ class Fused:
                 for (_, _, loops), array in (next(rest) for _ in step.others)
             ]
             value = step.compute(value, *given)
-        return [value, product][: 1 + self.keeps_c]
+        return [value, matmul][: 1 + self.keeps_c]
 
 
 def _broadcast(array: Array, loops: str, to: str) -> Array:
@@ -316,13 +316,13 @@ def test_batches(loops: str) -> None:
     check(program, compiled(program, f"{TILE} stages=3,2"))
 
 
-def test_product_is_stored_where_it_is_a_result_too() -> None:
+def test_c_is_stored_where_it_is_a_result_too() -> None:
     program = Fused((BIAS, RELU), RAGGED, keeps_c=True)
     check(program, compiled(program, f"{TILE} stages=3,2"))
 
 
 def test_results_in_between_are_kept_in_registers() -> None:
-    """C of f16 would lose what the next op cancels: it reads the f32 sums instead."""
+    """C of f16 would lose what the next op cancels: it reads f32 accumulators."""
     minus = Step(
         """%w = arith.extf %x : f16 to f32
            %r = arith.subf %w, %p : f32""",
@@ -361,6 +361,6 @@ DEQUANTIZE = Step(
 
 @pytest.mark.parametrize("step", [QUANTIZE, DEQUANTIZE], ids=["to-i8", "to-f32"])
 @pytest.mark.parametrize("sizes", [WHOLE, ODD], ids=["whole", "odd"])
-def test_integer_products(step: Step, sizes: dict[str, int]) -> None:
+def test_integers(step: Step, sizes: dict[str, int]) -> None:
     program = Fused((step,), sizes, kind="i8", c="i32")
     check(program, compiled(program, "block=64,64,64 warp=32,32 stages=3,2"))

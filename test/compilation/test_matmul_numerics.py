@@ -1,4 +1,4 @@
-"""Whole chain: every stage count gives the right numbers, the same bits, no hazard."""
+"""End to end: every stage count gives the right numbers, the same bits, no hazard."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ REGISTER_STAGES = (1, 2)
 
 
 @dataclass(frozen=True)
-class Product:
-    """A matrix product of `m` by `n` by `k`, B stored as n x k where `transposed`."""
+class Matmul:
+    """A matmul of `m` by `n` by `k`, B stored as n x k where `transposed`."""
 
     m: int
     n: int
@@ -44,7 +44,7 @@ class Product:
             "" if self.reads_c else f"linalg.fill ins(%z : {self.out}) outs(%C : {c})"
         )
         return f"""
-          func.func @product(%A: {a}, %B: {b}, %C: {c}) {{
+          func.func @matmul(%A: {a}, %B: {b}, %C: {c}) {{
             %z = arith.constant 0.0 : {self.out}
             {fill}
             linalg.matmul {maps} ins(%A, %B : {a}, {b}) outs(%C : {c})
@@ -62,23 +62,23 @@ class Product:
 
     def expected(self, a: np.ndarray, b: np.ndarray, c: np.ndarray) -> np.ndarray:
         right = b.T if self.transposed else b
-        product = a.astype("f8") @ right.astype("f8")
-        return product + c.astype("f8") if self.reads_c else product
+        matmul = a.astype("f8") @ right.astype("f8")
+        return matmul + c.astype("f8") if self.reads_c else matmul
 
 
-def run(product: Product, schedule: Schedule) -> np.ndarray:
+def run(matmul: Matmul, schedule: Schedule) -> np.ndarray:
     """C as the emulator computes it; it raises on any hazard."""
     options = compiler.Options(schedule=schedule, use_ptxas=False)
-    bundle = compiler.compile_source(inputs.read(product.text()), options)
-    a, b, c = product.arrays()
+    bundle = compiler.compile_source(inputs.read(matmul.text()), options)
+    a, b, c = matmul.arrays()
     Program(bundle, device="emulator")(a, b, c)
     return c
 
 
-def tolerance(product: Product) -> float:
-    """f32 sums of f16 products; an f16 result is rounded once more."""
-    exact = product.k * 2.0**-22
-    return exact + 2.0**-10 * product.k**0.5 if product.out == "f16" else exact
+def tolerance(matmul: Matmul) -> float:
+    """f32 accumulators of f16 inputs; an f16 result is rounded once more."""
+    exact = matmul.k * 2.0**-22
+    return exact + 2.0**-10 * matmul.k**0.5 if matmul.out == "f16" else exact
 
 
 # One K tile, two (fewer than most pipelines have stages), and more than all have.
@@ -87,14 +87,14 @@ def tolerance(product: Product) -> float:
 @pytest.mark.parametrize("out", ["f32", "f16"])
 @pytest.mark.parametrize("transposed", [False, True], ids=["nn", "nt"])
 def test_stage_counts_agree(transposed: bool, out: str, reads_c: bool, k: int) -> None:
-    product = Product(TILE, 2 * TILE, k, transposed, out, reads_c)
-    expected = product.expected(*product.arrays())
-    unpipelined = run(product, Schedule((TILE, TILE, K_STEP), (32, 32), (1, 1)))
-    np.testing.assert_allclose(unpipelined, expected, atol=tolerance(product), rtol=0)
+    matmul = Matmul(TILE, 2 * TILE, k, transposed, out, reads_c)
+    expected = matmul.expected(*matmul.arrays())
+    unpipelined = run(matmul, Schedule((TILE, TILE, K_STEP), (32, 32), (1, 1)))
+    np.testing.assert_allclose(unpipelined, expected, atol=tolerance(matmul), rtol=0)
     for shared in SHARED_STAGES:
         for register in REGISTER_STAGES:
             schedule = Schedule((TILE, TILE, K_STEP), (32, 32), (shared, register))
-            result = run(product, schedule)
+            result = run(matmul, schedule)
             assert result.tobytes() == unpipelined.tobytes(), str(schedule)
 
 
@@ -102,7 +102,7 @@ def test_stage_counts_agree(transposed: bool, out: str, reads_c: bool, k: int) -
     "schedule",
     [
         "block=64,64,16 warp=32,32 stages=4,2",  # one fragment step per tile
-        "block=64,64,16 warp=32,32 stages=3,4",  # fragments three tiles ahead
+        "block=64,64,16 warp=32,32 stages=3,4",  # fragments of later tiles
         "block=64,64,64 warp=32,32 stages=3,3",
         "block=32,64,32 warp=16,16 stages=6,4",
         "block=128,64,32 warp=64,32 stages=8,1",
@@ -110,7 +110,7 @@ def test_stage_counts_agree(transposed: bool, out: str, reads_c: bool, k: int) -
     ],
 )
 def test_shapes_of_pipelines(schedule: str) -> None:
-    product = Product(128, 64, 192)
-    result = run(product, Schedule.parse(schedule))
-    expected = product.expected(*product.arrays())
-    np.testing.assert_allclose(result, expected, atol=tolerance(product), rtol=0)
+    matmul = Matmul(128, 64, 192)
+    result = run(matmul, Schedule.parse(schedule))
+    expected = matmul.expected(*matmul.arrays())
+    np.testing.assert_allclose(result, expected, atol=tolerance(matmul), rtol=0)

@@ -1,4 +1,4 @@
-"""Whole chain with blocks in groups of rows: every tile of C once, for any grid."""
+"""End to end, with blocks in groups of rows: every tile of C once, for any grid."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def program(m: object, n: object, k: int, batch: int, raster: int) -> Program:
     )
     source = inputs.read(
         f"""
-        func.func @product(%A: {a}, %B: {b}, %C: {c}) {{
+        func.func @matmul(%A: {a}, %B: {b}, %C: {c}) {{
           linalg.batch_matmul ins(%A, %B : {a}, {b}) outs(%C : {c})
           return
         }}"""
@@ -31,7 +31,7 @@ def program(m: object, n: object, k: int, batch: int, raster: int) -> Program:
 
 
 def check(program: Program, m: int, n: int, k: int, batch: int) -> None:
-    """C grows by the product once: a tile done twice, or never, shows."""
+    """A * B is added to C once: a tile computed twice, or never, shows."""
     random = np.random.default_rng(m + n)
     a = random.uniform(-1, 1, (batch, m, k)).astype("f2")
     b = random.uniform(-1, 1, (batch, k, n)).astype("f2")

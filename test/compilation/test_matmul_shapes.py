@@ -1,4 +1,4 @@
-"""Whole chain on awkward shapes: the right numbers for every stage count, no hazard.
+"""End to end on irregular shapes: the right numbers for every stage count, no hazard.
 
 Ragged against the tile in M, N and K, rows of any alignment, sizes known at run time
 only, batches, vectors, strides, offsets, empty dimensions.
@@ -25,7 +25,7 @@ STAGES = ("1,1", "2,1", "3,2", "4,2")
 
 
 @dataclass(frozen=True)
-class Product:
+class Matmul:
     """C = A * B (+ C) as a program; `sizes` gives letters their numbers.
 
     maps:    of A, B and C
@@ -63,7 +63,7 @@ class Product:
             "copy": f"memref.copy %D, %C : {c} to {c}",
         }[self.init]
         extra = f", %D: {c}{given}" if self.init == "copy" else ""
-        # f16 products of f16: what linalg.matmul has in its body.
+        # f16 times f16 in f16, as in the body of linalg.matmul.
         widened = ("%x", "%y") if self.out == "f16" else ("%p", "%q")
         widen = (
             ""
@@ -71,7 +71,7 @@ class Product:
             else "%p = arith.extf %x : f16 to f32\n%q = arith.extf %y : f16 to f32"
         )
         return f"""
-          func.func @product(%A: {a}{given}, %B: {b}{given}, %C: {c}{given}{extra}) {{
+          func.func @matmul(%A: {a}{given}, %B: {b}{given}, %C: {c}{given}{extra}) {{
             %z = arith.constant 0.0 : {self.out}
             {before}
             linalg.generic {{indexing_maps = [{maps}], iterator_types = [{kinds}]}}
@@ -112,27 +112,27 @@ class Product:
     def expected(self, arrays: Sequence[np.ndarray]) -> np.ndarray:
         a, b, c = self.maps
         values = [array.astype("f8") for array in arrays]
-        product = np.einsum(f"{a},{b}->{c}", values[0], values[1])
+        matmul = np.einsum(f"{a},{b}->{c}", values[0], values[1])
         start = {"zero": 0.0, "read": values[2], "copy": values[-1]}[self.init]
-        return product + start
+        return matmul + start
 
 
-def compiled(product: Product, schedule: str) -> Program:
+def compiled(matmul: Matmul, schedule: str) -> Program:
     options = compiler.Options(schedule=Schedule.parse(schedule), use_ptxas=False)
-    bundle = compiler.compile_source(inputs.read(product.text()), options)
+    bundle = compiler.compile_source(inputs.read(matmul.text()), options)
     return Program(bundle, device="emulator")
 
 
 def check(
-    product: Product, program: Program, sizes: dict[str, int] | None = None
+    matmul: Matmul, program: Program, sizes: dict[str, int] | None = None
 ) -> np.ndarray:
     """Run on the emulator, which raises on any hazard; compare with float64."""
-    arrays = product.arrays(sizes)
-    expected = product.expected(arrays)
+    arrays = matmul.arrays(sizes)
+    expected = matmul.expected(arrays)
     program(*arrays)
-    terms = max(1, (sizes or product.sizes)["k"]) * (sizes or product.sizes).get("b", 1)
+    terms = max(1, (sizes or matmul.sizes)["k"]) * (sizes or matmul.sizes).get("b", 1)
     exact = terms * 2.0**-22
-    tolerance = exact + 2.0**-10 * terms**0.5 if product.out == "f16" else exact
+    tolerance = exact + 2.0**-10 * terms**0.5 if matmul.out == "f16" else exact
     np.testing.assert_allclose(arrays[2], expected, atol=tolerance, rtol=0)
     return arrays[2]
 
@@ -160,9 +160,9 @@ RAGGED = [
 @pytest.mark.parametrize("rhs", ["kn", "nk"])
 def test_ragged(shape: dict[str, int], rhs: str) -> None:
     """All stage counts give the same bits."""
-    product = Product(shape, ("mk", rhs, "mn"))
+    matmul = Matmul(shape, ("mk", rhs, "mn"))
     results = [
-        check(product, compiled(product, f"{TILE} stages={stages}")).tobytes()
+        check(matmul, compiled(matmul, f"{TILE} stages={stages}")).tobytes()
         for stages in STAGES
     ]
     assert len(set(results)) == 1
@@ -173,17 +173,17 @@ def test_ragged(shape: dict[str, int], rhs: str) -> None:
 @pytest.mark.parametrize("init", ["read", "copy"])
 @pytest.mark.parametrize("stages", ["1,1", "3,2"])
 def test_ragged_starts(shape: dict[str, int], out: str, init: str, stages: str) -> None:
-    """C as it was, or another array, within its bounds."""
-    product = Product(shape, out=out, init=init)
-    check(product, compiled(product, f"{TILE} stages={stages}"))
+    """Accumulators start from C, or from another array, within its bounds."""
+    matmul = Matmul(shape, out=out, init=init)
+    check(matmul, compiled(matmul, f"{TILE} stages={stages}"))
 
 
 @pytest.mark.parametrize("k", [8, 24, 32, 40, 96, 104, 232])
 @pytest.mark.parametrize("stages", ["2,1", "3,3", "5,2"])
 def test_every_length_of_a_pipeline(k: int, stages: str) -> None:
     """K tiles fewer than stages, as many, more; the last one whole or not."""
-    product = Product(sizes(40, 72, k))
-    check(product, compiled(product, f"{TILE} stages={stages}"))
+    matmul = Matmul(sizes(40, 72, k))
+    check(matmul, compiled(matmul, f"{TILE} stages={stages}"))
 
 
 DYNAMIC = [
@@ -203,24 +203,24 @@ DYNAMIC = [
 @pytest.mark.parametrize("init", ["zero", "read"])
 def test_one_program_for_all_sizes(stages: str, rhs: str, init: str) -> None:
     """With the promise that rows are multiples of 16 bytes."""
-    product = Product(
+    matmul = Matmul(
         {}, ("mk", rhs, "mn"), dynamic="mnk", init=init, promise=16, out="f32"
     )
-    program = compiled(product, f"{TILE} stages={stages}")
+    program = compiled(matmul, f"{TILE} stages={stages}")
     for shape in DYNAMIC:
-        check(product, program, shape)
+        check(matmul, program, shape)
 
 
 @pytest.mark.parametrize("rhs", ["kn", "nk"])
 @pytest.mark.parametrize("columns", [64, 128])
 def test_no_bank_conflicts_at_run_time(rhs: str, columns: int) -> None:
-    """Threads stand otherwise where rows lie at an unknown distance."""
-    product = Product({}, ("mk", rhs, "mn"), dynamic="mnk", promise=16)
+    """Threads are arranged differently where the stride of rows is unknown."""
+    matmul = Matmul({}, ("mk", rhs, "mn"), dynamic="mnk", promise=16)
     warp = "32,32" if columns == 64 else "32,64"
-    program = compiled(product, f"block=64,{columns},32 warp={warp} stages=3,2")
+    program = compiled(matmul, f"block=64,{columns},32 warp={warp} stages=3,2")
     given = sizes(64, columns, 96)
     (kernel,) = program.function.kernels
-    arrays = product.arrays(given)
+    arrays = matmul.arrays(given)
     named = dict(zip(("arg0", "arg1", "arg2"), arrays, strict=True))
     known = {name.upper(): size for name, size in given.items()}
     result = emulate(
@@ -239,20 +239,20 @@ def test_no_bank_conflicts_at_run_time(rhs: str, columns: int) -> None:
 @pytest.mark.parametrize("stages", ["1,1", "3,2"])
 @pytest.mark.parametrize("promise", [0, 4, 8])
 def test_narrow_rows_at_run_time(stages: str, promise: int) -> None:
-    """Without a promise, or with a smaller one: narrower copies."""
-    product = Product({}, dynamic="mnk", promise=promise, out="f16", init="read")
-    program = compiled(product, f"{TILE} stages={stages}")
+    """Without a promise, or with a smaller one, copies are narrower."""
+    matmul = Matmul({}, dynamic="mnk", promise=promise, out="f16", init="read")
+    program = compiled(matmul, f"{TILE} stages={stages}")
     step = max(1, promise // 2)
     for m, n, k in ((5, 3, 7), (65, 17, 41), (1, 1, 1)):
-        check(product, program, sizes(m, n * step, k * step))
+        check(matmul, program, sizes(m, n * step, k * step))
 
 
 @pytest.mark.parametrize("dynamic", ["m", "n", "k", "mn", "mk"])
 def test_some_sizes_at_run_time(dynamic: str) -> None:
-    product = Product(sizes(72, 80, 104), dynamic=dynamic, promise=16)
-    program = compiled(product, f"{TILE} stages=3,2")
-    check(product, program)
-    check(product, program, product.sizes | dict.fromkeys(dynamic, 40))
+    matmul = Matmul(sizes(72, 80, 104), dynamic=dynamic, promise=16)
+    program = compiled(matmul, f"{TILE} stages=3,2")
+    check(matmul, program)
+    check(matmul, program, matmul.sizes | dict.fromkeys(dynamic, 40))
 
 
 BATCHES = [
@@ -270,33 +270,31 @@ BATCHES = [
 @pytest.mark.parametrize("stages", ["1,1", "3,2"])
 @pytest.mark.parametrize("dynamic", ["", "bmnk"])
 def test_batches(maps: tuple[str, str, str], stages: str, dynamic: str) -> None:
-    """Also those that share an operand, and those that are summed."""
-    product = Product(
-        sizes(72, 40, 72, b=3), maps, dynamic, promise=16 if dynamic else 0
-    )
-    program = compiled(product, f"{TILE} stages={stages}")
-    check(product, program)
+    """Also those that share an operand, and those that are reduced."""
+    matmul = Matmul(sizes(72, 40, 72, b=3), maps, dynamic, promise=16 if dynamic else 0)
+    program = compiled(matmul, f"{TILE} stages={stages}")
+    check(matmul, program)
     if dynamic:
-        check(product, program, sizes(8, 8, 40, b=1))
-        check(product, program, sizes(8, 8, 40, b=0))
+        check(matmul, program, sizes(8, 8, 40, b=1))
+        check(matmul, program, sizes(8, 8, 40, b=0))
 
 
 @pytest.mark.parametrize("dynamic", ["", "bhmnk"])
 def test_batches_of_batches(dynamic: str) -> None:
     """As heads of attention are: one loop over all, pipelined as any other."""
-    product = Product(
+    matmul = Matmul(
         sizes(72, 40, 104, b=2, h=3),
         ("bhmk", "bhnk", "bhmn"),
         dynamic,
         promise=16 if dynamic else 0,
     )
-    program = compiled(product, f"{TILE} stages=3,2")
+    program = compiled(matmul, f"{TILE} stages=3,2")
     (kernel,) = program.function.kernels
     assert {pipeline.stages for pipeline in kernel.pipelines} == {2, 3}
-    check(product, program)
+    check(matmul, program)
     if dynamic:
-        check(product, program, sizes(8, 8, 40, b=3, h=1))
-        check(product, program, sizes(8, 8, 104, b=0, h=2))
+        check(matmul, program, sizes(8, 8, 40, b=3, h=1))
+        check(matmul, program, sizes(8, 8, 104, b=0, h=2))
 
 
 VECTORS = [
@@ -311,8 +309,8 @@ VECTORS = [
 @pytest.mark.parametrize("maps", VECTORS, ids=",".join)
 @pytest.mark.parametrize("dynamic", ["", "bmnk"])
 def test_vectors(maps: tuple[str, str, str], dynamic: str) -> None:
-    product = Product(sizes(72, 200, 104, b=2), maps, dynamic)
-    check(product, compiled(product, "block=16,64,32 warp=16,64 stages=3,2"))
+    matmul = Matmul(sizes(72, 200, 104, b=2), maps, dynamic)
+    check(matmul, compiled(matmul, "block=16,64,32 warp=16,64 stages=3,2"))
 
 
 @pytest.mark.parametrize("stages", ["1,1", "3,2"])
@@ -325,13 +323,13 @@ def test_vectors(maps: tuple[str, str, str], dynamic: str) -> None:
     ],
 )
 def test_strides(shape: dict[str, int], pitch: tuple[int, ...], stages: str) -> None:
-    """What lies between rows is neither used nor written."""
-    product = Product(shape, pitch=(pitch[0], pitch[1], pitch[2]), init="read")
-    check(product, compiled(product, f"{TILE} stages={stages}"))
+    """Elements between rows are neither used nor written."""
+    matmul = Matmul(shape, pitch=(pitch[0], pitch[1], pitch[2]), init="read")
+    check(matmul, compiled(matmul, f"{TILE} stages={stages}"))
 
 
 def test_offsets() -> None:
-    """Views that the function itself takes, at aligned and at odd places."""
+    """Views that the function itself takes, at aligned and at odd offsets."""
     text = """
       func.func @views(%A: memref<100x96xf16>, %B: memref<96x72xf16>,
                        %C: memref<100x72xf32>, %i: index) {
@@ -369,20 +367,20 @@ def test_offsets() -> None:
     "shape", [sizes(70, 66, 0), sizes(0, 66, 8), sizes(66, 0, 8), sizes(0, 0, 0)]
 )
 def test_empty_dimensions(shape: dict[str, int], init: str) -> None:
-    """A sum of nothing is what it starts from; C of no size is left alone."""
-    product = Product(shape, init=init)
-    check(product, compiled(product, f"{TILE} stages=3,2"))
+    """Without terms C is its initial value; C without elements is unchanged."""
+    matmul = Matmul(shape, init=init)
+    check(matmul, compiled(matmul, f"{TILE} stages=3,2"))
 
 
 def test_no_batch() -> None:
-    product = Product(sizes(72, 72, 72, b=0), ("bmk", "bkn", "bmn"))
-    check(product, compiled(product, f"{TILE} stages=3,2"))
+    matmul = Matmul(sizes(72, 72, 72, b=0), ("bmk", "bkn", "bmn"))
+    check(matmul, compiled(matmul, f"{TILE} stages=3,2"))
 
 
 def test_tensors_of_any_size() -> None:
     """Results are output arrays, of sizes that the inputs give."""
     text = """
-      func.func @product(%A: tensor<?x?xf16>, %B: tensor<?x?xf16>) -> tensor<?x?xf32> {
+      func.func @matmul(%A: tensor<?x?xf16>, %B: tensor<?x?xf16>) -> tensor<?x?xf32> {
         %zero = arith.constant 0.0 : f32
         %c0 = arith.constant 0 : index
         %c1 = arith.constant 1 : index
@@ -399,8 +397,8 @@ def test_tensors_of_any_size() -> None:
     bundle = compiler.compile_source(inputs.read(text), options)
     shapes = [parameter.shape for parameter in bundle.functions[0].parameters]
     assert shapes == [("M", "K"), ("K", "N"), ("M", "N")]
-    product = Product(sizes(33, 40, 72))
-    check(product, Program(bundle, device="emulator"))
+    matmul = Matmul(sizes(33, 40, 72))
+    check(matmul, Program(bundle, device="emulator"))
 
 
 @pytest.mark.parametrize(
@@ -423,7 +421,7 @@ def test_tensors_of_any_size() -> None:
 )
 def test_sizes_that_do_not_fit(shapes: list[tuple[int, int]], message: str) -> None:
     """One line, before anything runs."""
-    program = compiled(Product({}, dynamic="mnk", promise=16), f"{TILE} stages=2,1")
+    program = compiled(Matmul({}, dynamic="mnk", promise=16), f"{TILE} stages=2,1")
     kinds = ("f2", "f2", "f4")
     arrays = [np.zeros(s, kind) for s, kind in zip(shapes, kinds, strict=True)]
     with pytest.raises(LaunchError, match=f"^{message}$"):
@@ -431,9 +429,9 @@ def test_sizes_that_do_not_fit(shapes: list[tuple[int, int]], message: str) -> N
 
 
 def test_strides_that_do_not_fit() -> None:
-    product = Product(sizes(64, 64, 64), pitch=(8, 0, 0))
-    program = compiled(product, f"{TILE} stages=2,1")
-    _, b, c = product.arrays()
+    matmul = Matmul(sizes(64, 64, 64), pitch=(8, 0, 0))
+    program = compiled(matmul, f"{TILE} stages=2,1")
+    _, b, c = matmul.arrays()
     message = r"'arg0'\) has strides of 128x2 bytes, expected 144x2"
     with pytest.raises(LaunchError, match=message):
         program(np.zeros((64, 64), "f2"), b, c)

@@ -1,4 +1,4 @@
-"""Whole chain with K in parts: right numbers, rounded once, the same in every run."""
+"""End to end with split-K: right numbers, rounded once, the same in every run."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ TILE = Schedule.parse("block=32,32,32 warp=16,32 stages=3,2")
 
 
 @dataclass(frozen=True)
-class Product:
+class Matmul:
     """C = A * B of elements `kind`, into `out`.
 
     sizes:   M, N and K; `dynamic` names those that the program does not know
     maps:    loops of A and of B
-    init:    what C starts from: "zero", "read" (itself), "copy" (a fourth array)
+    init:    what accumulators start from: "zero", "read" (C), "copy" (a fourth array)
     """
 
     sizes: tuple[int, int, int] = (72, 56, 384)
@@ -49,7 +49,7 @@ class Product:
         }[self.init]
         promise = "{alcop.row_alignment = 16 : i64}" if self.dynamic else ""
         return f"""
-          func.func @product(%A: {a} {promise}, %B: {b} {promise}, %C: {c} {promise},
+          func.func @matmul(%A: {a} {promise}, %B: {b} {promise}, %C: {c} {promise},
                              %D: {d} {promise}) {{
             %zero = arith.constant {zero} : {self.out}
             {before}
@@ -86,7 +86,7 @@ class Product:
         return np.einsum(f"{self.maps[0]},{self.maps[1]}->mn", a, b) + start
 
     def tolerance(self, expected: np.ndarray) -> float:
-        """Sums in f32 of K terms, and one rounding; whole numbers are exact."""
+        """K terms accumulated in f32, and one rounding; integers are exact."""
         if self.kind == "i8":
             return 0.0
         rounding = dtypes.ROUNDING[self.out] if self.out != "f32" else 0.0
@@ -99,23 +99,23 @@ def to_tf32(values: np.ndarray) -> np.ndarray:
     return ((bits + 0x1000) & 0xFFFFE000).view(np.float32).astype(np.float64)
 
 
-def compiled(product: Product, parts: int, tile: Schedule = TILE) -> Program:
+def compiled(matmul: Matmul, parts: int, tile: Schedule = TILE) -> Program:
     options = compiler.Options(
         schedule=replace(tile, split_k=parts),
         use_ptxas=False,
-        allow_tf32=product.kind == "f32",
+        allow_tf32=matmul.kind == "f32",
     )
-    bundle = compiler.compile_source(inputs.read(product.text()), options)
+    bundle = compiler.compile_source(inputs.read(matmul.text()), options)
     return Program(bundle, device="emulator")
 
 
-def check(product: Product, program: Program) -> np.ndarray:
+def check(matmul: Matmul, program: Program) -> np.ndarray:
     """Run on the emulator, which raises on any hazard; C as it comes out."""
-    arrays = product.arrays()
-    expected = product.expected(arrays)
+    arrays = matmul.arrays()
+    expected = matmul.expected(arrays)
     program(*arrays)
-    got = dtypes.decode(arrays[2], product.out)
-    np.testing.assert_allclose(got, expected, atol=product.tolerance(expected), rtol=0)
+    got = dtypes.decode(arrays[2], matmul.out)
+    np.testing.assert_allclose(got, expected, atol=matmul.tolerance(expected), rtol=0)
     return arrays[2]
 
 
@@ -127,41 +127,41 @@ def check(product: Product, program: Program) -> np.ndarray:
     [("f16", "f32"), ("f16", "f16"), ("bf16", "bf16"), ("f32", "f32"), ("i8", "i32")],
 )
 def test_layouts_and_types(maps: tuple[str, str], kind: str, out: str) -> None:
-    product = Product(kind=kind, out=out, maps=maps)
-    program = compiled(product, 3)
+    matmul = Matmul(kind=kind, out=out, maps=maps)
+    program = compiled(matmul, 3)
     first, second = program.function.kernels
     assert first.grid[2] == 3
     assert second.schedule is None
-    check(product, program)
+    check(matmul, program)
 
 
 @pytest.mark.parametrize("init", ["zero", "read", "copy"])
 @pytest.mark.parametrize("out", ["f16", "f32"])
 @pytest.mark.parametrize("parts", [2, 4, 6])
 def test_what_it_starts_from(init: str, out: str, parts: int) -> None:
-    product = Product(init=init, out=out)
-    check(product, compiled(product, parts))
+    matmul = Matmul(init=init, out=out)
+    check(matmul, compiled(matmul, parts))
 
 
 def test_every_run_gives_the_same_bits() -> None:
     """Parts are added in one order, whatever order they are computed in."""
-    product = Product(out="f16")
-    program = compiled(product, 4)
-    results = {check(product, program).tobytes() for _ in range(2)}
-    rastered = compiled(product, 4, replace(TILE, raster=2))
-    assert results == {check(product, rastered).tobytes()}
+    matmul = Matmul(out="f16")
+    program = compiled(matmul, 4)
+    results = {check(matmul, program).tobytes() for _ in range(2)}
+    rastered = compiled(matmul, 4, replace(TILE, raster=2))
+    assert results == {check(matmul, rastered).tobytes()}
 
 
 @pytest.mark.parametrize("sizes", [(72, 56, 384), (8, 40, 384), (130, 8, 384)])
 def test_rows_and_columns_known_at_run_time_only(sizes: tuple[int, int, int]) -> None:
     """With the promise of rows of 16 bytes, which parts keep."""
-    product = Product(sizes, dynamic="mn", init="read")
-    program = compiled(product, 4)
+    matmul = Matmul(sizes, dynamic="mn", init="read")
+    program = compiled(matmul, 4)
     levels = [copy.level for copy in program.function.kernels[0].pipelines]
     assert levels.count("shared") == 2
-    check(product, program)
+    check(matmul, program)
 
 
 def test_parts_shorter_than_the_pipeline() -> None:
-    product = Product((32, 32, 128))
-    check(product, compiled(product, 8))
+    matmul = Matmul((32, 32, 128))
+    check(matmul, compiled(matmul, 8))

@@ -1,6 +1,6 @@
-"""Whole chain on arrays with strides and offsets that are known at run time only.
+"""End to end on arrays with strides and offsets that are known at run time only.
 
-Leading dimensions come as parameters; an array is the view itself, wherever it begins.
+Leading dimensions are parameters; an array is the view itself, at any offset.
 """
 
 from __future__ import annotations
@@ -27,11 +27,11 @@ def compiled(text: str, stages: str) -> Program:
     )
 
 
-def product(
+def matmul(
     a: str, b: str, c: str, attributes: str = PROMISE, op: str = "matmul"
 ) -> str:
     return f"""
-      func.func @product(%A: memref<{a}> {attributes}, %B: memref<{b}> {attributes},
+      func.func @matmul(%A: memref<{a}> {attributes}, %B: memref<{b}> {attributes},
                          %C: memref<{c}> {attributes}) {{
         linalg.{op} ins(%A, %B : memref<{a}>, memref<{b}>) outs(%C : memref<{c}>)
         return
@@ -53,7 +53,7 @@ def within(
 
 
 def check(program: Program, m: int, n: int, k: int, gaps: tuple[int, int, int]) -> None:
-    """C += A * B; what lies between the rows of C stays as it is."""
+    """C += A * B; elements between the rows of C are unchanged."""
     random = np.random.default_rng(m + n + k)
     a = within(random, (m, k), "f2", gaps[0])
     b = within(random, (k, n), "f2", gaps[1])
@@ -69,7 +69,7 @@ def check(program: Program, m: int, n: int, k: int, gaps: tuple[int, int, int]) 
 @pytest.mark.parametrize("offset", ["", ", offset: ?"])
 def test_one_program_for_all_strides(stages: str, offset: str) -> None:
     a, b, c = (strided(2, element, offset) for element in ("f16", "f16", "f32"))
-    program = compiled(product(a, b, c), stages)
+    program = compiled(matmul(a, b, c), stages)
     parameters = program.function.parameters
     assert [p.strides for p in parameters] == [
         (f"arg{number}_stride_0", 1) for number in range(3)
@@ -84,7 +84,7 @@ def test_one_program_for_all_strides(stages: str, offset: str) -> None:
 def test_known_sizes(stages: str) -> None:
     kinds = "72x104xf16", "104x40xf16", "72x40xf32"
     a, b, c = (f"{kind}, strided<[?, 1], offset: 7>" for kind in kinds)
-    program = compiled(product(a, b, c), stages)
+    program = compiled(matmul(a, b, c), stages)
     check(program, 72, 40, 104, (8, 16, 4))
     check(program, 72, 40, 104, (0, 0, 0))
 
@@ -92,10 +92,10 @@ def test_known_sizes(stages: str) -> None:
 def test_a_promise_keeps_the_pipeline(capsys: pytest.CaptureFixture[str]) -> None:
     """Without it rows begin anywhere, and copies go element by element."""
     kinds = [strided(2, element) for element in ("f16", "f16", "f32")]
-    program = compiled(product(*kinds), "3,2")
+    program = compiled(matmul(*kinds), "3,2")
     assert {p.stages for p in program.function.kernels[0].pipelines} == {2, 3}
     assert capsys.readouterr().err == ""
-    program = compiled(product(*kinds, attributes=""), "3,2")
+    program = compiled(matmul(*kinds, attributes=""), "3,2")
     assert "promise so with alcop.row_alignment = 16" in capsys.readouterr().err
     check(program, 65, 17, 41, (1, 0, 3))
 
@@ -104,7 +104,7 @@ def test_a_promise_keeps_the_pipeline(capsys: pytest.CaptureFixture[str]) -> Non
 def test_batches(stages: str) -> None:
     """A batch has a stride of its own, which may be anything, even 0 of an input."""
     kinds = [strided(3, element) for element in ("f16", "f16", "f32")]
-    program = compiled(product(*kinds, op="batch_matmul"), stages)
+    program = compiled(matmul(*kinds, op="batch_matmul"), stages)
     random = np.random.default_rng(0)
     a = np.broadcast_to(within(random, (40, 72), "f2", 8), (3, 40, 72))
     b = within(random, (3, 80, 24), "f2", 0)[:, 8:]  # a gap between the batches
@@ -124,7 +124,7 @@ def test_vectors(op: str, shapes: str) -> None:
         strided(rank + 1, "f16"),
         strided(rank, "f32", ", offset: ?"),
     )
-    program = compiled(product(a, b, c, op=op), "3,2")
+    program = compiled(matmul(a, b, c, op=op), "3,2")
     random = np.random.default_rng(0)
     batch = (3,) * (rank - 1)
     left = within(random, (*batch, 72), "f2", 8)
@@ -132,13 +132,13 @@ def test_vectors(op: str, shapes: str) -> None:
     out = np.zeros((*batch, 48), "f4")
     program(left, right, out[..., :40])
     expected = np.zeros_like(out, "f8")
-    product_of = np.einsum("...k,...kn->...n", left.astype("f8"), right.astype("f8"))
-    expected[..., :40] = product_of
+    expected_c = np.einsum("...k,...kn->...n", left.astype("f8"), right.astype("f8"))
+    expected[..., :40] = expected_c
     np.testing.assert_allclose(out, expected, atol=72 * 2.0**-22, rtol=0)
 
 
 def test_views_of_arguments() -> None:
-    """Which the function takes itself, of sizes and strides that it is given."""
+    """Views that the function itself takes, of run-time sizes and strides."""
     whole = strided(2, "f16", ", offset: ?")
     part = "memref<?x?xf16, strided<[?, 1], offset: ?>>"
     text = f"""
@@ -205,7 +205,7 @@ OUT = np.zeros((32, 48), "f4")
 def test_arrays_that_do_not_fit(a: np.ndarray, c: np.ndarray, message: str) -> None:
     """One clear line, before anything runs."""
     kinds = [strided(2, element) for element in ("f16", "f16", "f32")]
-    program = compiled(product(*kinds), "1,1")
+    program = compiled(matmul(*kinds), "1,1")
     b = np.zeros((a.shape[1], 24), "f2")
     with pytest.raises(LaunchError, match=message):
         program(a, b, c)

@@ -1,4 +1,4 @@
-"""Whole chain: right numbers and no bank conflict for every layout and type."""
+"""End to end: right numbers and no bank conflict for every layout and type."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ TILES = 4  # along K
 
 
 @dataclass(frozen=True)
-class Product:
+class Matmul:
     """`C = A * B`, or `C += A * B`, of type `kind` into `out`."""
 
     kind: str
@@ -53,7 +53,7 @@ class Product:
         b_loops = "k, n" if self.layout[1] == "n" else "n, k"
         fill = f"linalg.fill ins(%z : {self.out}) outs(%C : {c})"
         return f"""
-          func.func @product(%A: {a}, %B: {b}, %C: {c}) {{
+          func.func @matmul(%A: {a}, %B: {b}, %C: {c}) {{
             %z = arith.constant {"0" if self.kind == "i8" else "0.0"} : {self.out}
             {"" if self.reads_c else fill}
             linalg.generic {{
@@ -117,19 +117,19 @@ def to_tf32(values: np.ndarray) -> np.ndarray:
     return ((bits + 0x1000) & 0xFFFFE000).view(np.float32).astype(np.float64)
 
 
-def compiled(product: Product, schedule: Schedule | None = None) -> Bundle:
+def compiled(matmul: Matmul, schedule: Schedule | None = None) -> Bundle:
     options = compiler.Options(
-        schedule=schedule, use_ptxas=False, allow_tf32=product.kind == "f32"
+        schedule=schedule, use_ptxas=False, allow_tf32=matmul.kind == "f32"
     )
-    return compiler.compile_source(inputs.read(product.text()), options)
+    return compiler.compile_source(inputs.read(matmul.text()), options)
 
 
-def run(product: Product, schedule: Schedule) -> None:
-    """Compile, run, and look at numbers, hazards and bank conflicts."""
-    bundle = compiled(product, schedule)
+def run(matmul: Matmul, schedule: Schedule) -> None:
+    """Compile, run, and check numbers, hazards and bank conflicts."""
+    bundle = compiled(matmul, schedule)
     (kernel,) = bundle.functions[0].kernels
-    arrays = product.arrays()
-    expected = product.expected(arrays)
+    arrays = matmul.arrays()
+    expected = matmul.expected(arrays)
     result = emulate(
         bundle.code[kernel.name].ptx,
         kernel.name,
@@ -142,8 +142,8 @@ def run(product: Product, schedule: Schedule) -> None:
     assert not result.hazards
     assert result.counters is not None
     assert result.counters.bank_conflicts == 0
-    got = dtypes.decode(arrays[2], product.out)
-    np.testing.assert_allclose(got, expected, atol=product.tolerance(expected), rtol=0)
+    got = dtypes.decode(arrays[2], matmul.out)
+    np.testing.assert_allclose(got, expected, atol=matmul.tolerance(expected), rtol=0)
 
 
 def square(kind: str, stages: tuple[int, int]) -> Schedule:
@@ -155,7 +155,7 @@ def square(kind: str, stages: tuple[int, int]) -> Schedule:
 @pytest.mark.parametrize("kind", K_STEPS)
 def test_inputs(kind: str, layout: str, stages: tuple[int, int]) -> None:
     reads_c = stages[1] == 2  # each layout of the accumulators is loaded, too
-    run(Product(kind, PLAIN_OUTPUT[kind], layout, reads_c), square(kind, stages))
+    run(Matmul(kind, PLAIN_OUTPUT[kind], layout, reads_c), square(kind, stages))
 
 
 @pytest.mark.parametrize("layout", LAYOUTS)
@@ -171,45 +171,45 @@ def test_inputs(kind: str, layout: str, stages: tuple[int, int]) -> None:
     ],
 )
 def test_outputs(kind: str, out: str, layout: str) -> None:
-    run(Product(kind, out, layout, reads_c=layout == "tn"), square(kind, (3, 2)))
+    run(Matmul(kind, out, layout, reads_c=layout == "tn"), square(kind, (3, 2)))
 
 
 @pytest.mark.parametrize("layout", LAYOUTS)
 @pytest.mark.parametrize(("kind", "step"), [("f32", 16), ("i8", 32)])
 def test_narrow_tiles(kind: str, step: int, layout: str) -> None:
     """Rows of 16, 32 and 64 bytes: several rows of a tile share a row of the banks."""
-    product = Product(kind, PLAIN_OUTPUT[kind], layout)
-    run(product, Schedule((16, 32, step), (16, 16), (2, 2)))
-    run(product, Schedule((64, 16, step), (32, 16), (2, 2)))
+    matmul = Matmul(kind, PLAIN_OUTPUT[kind], layout)
+    run(matmul, Schedule((16, 32, step), (16, 16), (2, 2)))
+    run(matmul, Schedule((64, 16, step), (32, 16), (2, 2)))
 
 
-def test_sums_of_integers_wrap_around() -> None:
+def test_integer_accumulators_wrap_around() -> None:
     """As arith.addi does, and unlike nvgpu.mma.sync."""
-    product = Product("i8", "i32", "nn", reads_c=True)
-    bundle = compiled(product)
-    a, b, c = product.arrays()
+    matmul = Matmul("i8", "i32", "nn", reads_c=True)
+    bundle = compiled(matmul)
+    a, b, c = matmul.arrays()
     a.fill(-128)
     b.fill(-128)
     c.fill(2**31 - 1)
     Program(bundle, device="emulator")(a, b, c)
-    total = 2**31 - 1 + 128 * 128 * product.shapes[0][1]
+    total = 2**31 - 1 + 128 * 128 * matmul.shapes[0][1]
     assert (c == total - 2**32).all()
 
 
 @pytest.mark.parametrize(("kind", "step"), [("i8", 64), ("bf16", 32), ("f32", 16)])
 def test_chosen_schedule(kind: str, step: int) -> None:
     """A K step takes 64 bytes of each row, whatever the type."""
-    bundle = compiled(Product(kind, PLAIN_OUTPUT[kind], "nt"))
+    bundle = compiled(Matmul(kind, PLAIN_OUTPUT[kind], "nt"))
     (kernel,) = bundle.functions[0].kernels
     assert kernel.schedule is not None
     assert kernel.schedule.block[2] == step
 
 
 def test_tf32_is_never_silent(capsys: pytest.CaptureFixture[str]) -> None:
-    """Without the option a product of f32 is a plain kernel, and a remark says so."""
-    product = Product("f32", "f32", "nn")
+    """Without the option a matmul of f32 is a SIMT fallback, and a remark says so."""
+    matmul = Matmul("f32", "f32", "nn")
     bundle = compiler.compile_source(
-        inputs.read(product.text()), compiler.Options(use_ptxas=False)
+        inputs.read(matmul.text()), compiler.Options(use_ptxas=False)
     )
     (kernel,) = bundle.function().kernels
     assert kernel.simt
@@ -218,6 +218,6 @@ def test_tf32_is_never_silent(capsys: pytest.CaptureFixture[str]) -> None:
 
 
 def test_k_step_that_the_type_does_not_have() -> None:
-    product = Product("i8", "i32", "nt")
+    matmul = Matmul("i8", "i32", "nt")
     with pytest.raises(CompileError, match="expected a multiple of 32 for i8"):
-        compiled(product, Schedule((64, 64, 16), (32, 32), (2, 1)))
+        compiled(matmul, Schedule((64, 64, 16), (32, 32), (2, 1)))

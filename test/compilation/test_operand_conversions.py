@@ -1,7 +1,7 @@
-"""Tile code by hand whose operands are computed from what shared memory holds.
+"""Hand-written tile code whose operands are converted after shared memory.
 
-Memory's elements may have another size than those that are multiplied: f32 or i8 that
-become f16 in registers. Copies stay asynchronous, numbers right, banks free.
+Elements in memory may have another size than those that are multiplied: f32 or i8 that
+become f16 in registers. Copies stay asynchronous, results right, banks conflict-free.
 """
 
 from __future__ import annotations
@@ -16,13 +16,13 @@ from alcop_mlir.compilation import compiler, inputs
 from alcop_mlir.runtime.emulator import emulate
 from alcop_mlir.runtime.launch import grid_of
 
-SIZE, WARP, K = 64, 32, 128  # M and N; a warp's part of both; the sum
+SIZE, WARP, K = 64, 32, 128  # M and N; a warp's part of both; K
 STEPS = {"f16": 32, "bf16": 32, "tf32": 16, "i8": 64}
 MMA_K = {"f16": 16, "bf16": 16, "tf32": 8, "i8": 32}
 LAYOUTS = ("nn", "nt", "tn", "tt")  # "t": A is stored k x m, B is stored n x k
 TEMPLATE = """
 #ws = #gpu.address_space<workgroup>
-func.func @product(%A: {A.array}, %B: {B.array}, %C: memref<64x64x{sums}>) {{
+func.func @matmul(%A: {A.array}, %B: {B.array}, %C: memref<64x64x{acc}>) {{
   %c0 = arith.constant 0 : index
   %c1 = arith.constant 1 : index
   %c2 = arith.constant 2 : index
@@ -30,7 +30,7 @@ func.func @product(%A: {A.array}, %B: {B.array}, %C: memref<64x64x{sums}>) {{
   %c128 = arith.constant 128 : index
   %step = arith.constant {step} : index
   %piece = arith.constant {piece} : index
-  %zero = arith.constant dense<{zero}> : vector<32x32x{sums}>
+  %zero = arith.constant dense<{zero}> : vector<32x32x{acc}>
   %padA = arith.constant {A.zero} : {A.memory}
   %padB = arith.constant {B.zero} : {B.memory}
   gpu.launch blocks(%x, %y, %z) in (%gx = %c1, %gy = %c1, %gz = %c1)
@@ -43,21 +43,21 @@ func.func @product(%A: {A.array}, %B: {B.array}, %C: memref<64x64x{sums}>) {{
     %sA = memref.alloc() : {A.buffer}
     %sB = memref.alloc() : {B.buffer}
     %all = scf.for %k = %c0 to %c128 step %step
-        iter_args(%acc = %zero) -> (vector<32x32x{sums}>) {{
+        iter_args(%acc = %zero) -> (vector<32x32x{acc}>) {{
       %gA = memref.subview %A{A.tile_of} : {A.array} to {A.view}
       memref.copy %gA, %sA : {A.view} to {A.buffer}
       %gB = memref.subview %B{B.tile_of} : {B.array} to {B.view}
       memref.copy %gB, %sB : {B.view} to {B.buffer}
       gpu.barrier
       %part = scf.for %kk = %c0 to %step step %piece
-          iter_args(%sum = %acc) -> (vector<32x32x{sums}>) {{
-        %{A.read} = vector.transfer_read %sA[{A.place}], %padA
+          iter_args(%sum = %acc) -> (vector<32x32x{acc}>) {{
+        %{A.read} = vector.transfer_read %sA[{A.indices}], %padA
             {{in_bounds = [true, true]}}
-            : {A.buffer}, vector<{A.held}x{A.memory}>
+            : {A.buffer}, vector<{A.fragment}x{A.memory}>
         {A.ops}
-        %{B.read} = vector.transfer_read %sB[{B.place}], %padB
+        %{B.read} = vector.transfer_read %sB[{B.indices}], %padB
             {{in_bounds = [true, true]}}
-            : {B.buffer}, vector<{B.held}x{B.memory}>
+            : {B.buffer}, vector<{B.fragment}x{B.memory}>
         {B.ops}
         %next = vector.contract {{
           indexing_maps = [affine_map<(m, n, k) -> ({A.loops})>,
@@ -65,15 +65,15 @@ func.func @product(%A: {A.array}, %B: {B.array}, %C: memref<64x64x{sums}>) {{
                            affine_map<(m, n, k) -> (m, n)>],
           iterator_types = ["parallel", "parallel", "reduction"],
           kind = #vector.kind<add>}} %mA, %mB, %sum
-            : vector<{A.held}x{kind}>, vector<{B.held}x{kind}>
-            into vector<32x32x{sums}>
-        scf.yield %next : vector<32x32x{sums}>
+            : vector<{A.fragment}x{kind}>, vector<{B.fragment}x{kind}>
+            into vector<32x32x{acc}>
+        scf.yield %next : vector<32x32x{acc}>
       }}
       gpu.barrier
-      scf.yield %part : vector<32x32x{sums}>
+      scf.yield %part : vector<32x32x{acc}>
     }}
     vector.transfer_write %all, %C[%m, %n] {{in_bounds = [true, true]}}
-        : vector<32x32x{sums}>, memref<64x64x{sums}>
+        : vector<32x32x{acc}>, memref<64x64x{acc}>
     gpu.terminator
   }}
   return
@@ -122,11 +122,11 @@ class Operand:
         return f"[{offsets}] [{rows}, {columns}] [1, 1]"
 
     @property
-    def place(self) -> str:
+    def indices(self) -> str:
         return f"%{self.loop}, %kk" if self.is_along_k else f"%kk, %{self.loop}"
 
     @property
-    def held(self) -> str:
+    def fragment(self) -> str:
         return self.sizes(WARP, MMA_K[self.kind])
 
     @property
@@ -141,8 +141,8 @@ class Operand:
         names = [f"%r{self.name}", *(f"%{kind}{self.name}" for kind in kinds[1:-1])]
         names.append(f"%m{self.name}")
         return "\n".join(
-            f"{names[n + 1]} = {op} {names[n]} : vector<{self.held}x{kinds[n]}> "
-            f"to vector<{self.held}x{kind}>"
+            f"{names[n + 1]} = {op} {names[n]} : vector<{self.fragment}x{kinds[n]}> "
+            f"to vector<{self.fragment}x{kind}>"
             for n, (op, kind) in enumerate(way)
         )
 
@@ -153,7 +153,7 @@ class Operand:
         return "x".join(map(str, self.ordered(other, k)))
 
     def multiplied(self, array: np.ndarray) -> np.ndarray:
-        """What the ops make of `array`, as float64; rows along `loop`."""
+        """The result of the ops on `array`, as float64; rows along `loop`."""
         values = dtypes.decode(array, self.memory)
         for _, kind in conversions(self.memory, self.kind):
             values = rounded(values, kind)
@@ -161,7 +161,7 @@ class Operand:
 
 
 def conversions(memory: str, kind: str) -> list[tuple[str, str]]:
-    """The ops from one type to the other, and what each makes."""
+    """The ops from one type to the other, and the type of each result."""
     if memory == kind:
         return []
     if memory == "i8":
@@ -191,13 +191,13 @@ def operands(layout: str, memory: tuple[str, str], kind: str) -> tuple[Operand, 
 
 
 def text(a: Operand, b: Operand) -> str:
-    sums, zero = ("i32", "0") if a.kind == "i8" else ("f32", "0.0")
+    acc, zero = ("i32", "0") if a.kind == "i8" else ("f32", "0.0")
     numbers = {"step": STEPS[a.kind], "piece": MMA_K[a.kind]}
-    return TEMPLATE.format(A=a, B=b, kind=a.kind, sums=sums, zero=zero, **numbers)
+    return TEMPLATE.format(A=a, B=b, kind=a.kind, acc=acc, zero=zero, **numbers)
 
 
 def check(a: Operand, b: Operand) -> None:
-    """Compile, run, and look at numbers, hazards, bank conflicts and copies."""
+    """Compile, run, and check numbers, hazards, bank conflicts and copies."""
     options = compiler.Options(use_ptxas=False)
     bundle = compiler.compile_source(inputs.read(text(a, b)), options)
     (kernel,) = bundle.functions[0].kernels

@@ -1,7 +1,7 @@
-"""Random functions of products and element-wise ops: fusing changes no result.
+"""Random functions of matmuls and element-wise ops: fusion changes no result.
 
-Arrays are overwritten, copied, read transposed and read again, so that most programs
-hold something that must not be fused. Each runs on the emulator with hazards, and every
+Buffers are overwritten, copied, read transposed and read again, so that most programs
+have ops that must not be fused. Each runs on the emulator with hazards, and every
 argument is compared to what NumPy computes step by step in float64.
 
     ALCOP_FUSION_SEED=7   other programs; a failure prints its program
@@ -33,7 +33,7 @@ ARGUMENTS = ("X0", "X1", "X2")
 ALLOCATIONS = ("T0", "T1", "T2")
 ARRAYS = (*ARGUMENTS, *ALLOCATIONS)
 SCHEDULE = "block=32,32,16 warp=16,16 stages=2,1"
-# How an op may read an array: by which loops, and what that is in NumPy.
+# The ways in which an op may read a buffer: its loops, and the same in NumPy.
 READS: dict[str, Callable[[Array], Array]] = {
     "m, n": lambda x: x,
     "n, m": lambda x: x.T,
@@ -49,7 +49,7 @@ ACTIVATIONS: dict[str, Callable[[Array], Array]] = {
 
 @dataclass
 class Function:
-    """A function in the making: its text, and the same as steps on arrays."""
+    """A function under construction: its text, and the same as steps in NumPy."""
 
     random: random.Random
     lines: list[str] = field(default_factory=list)
@@ -77,8 +77,8 @@ class Function:
             ).copy(),
         )
 
-    def product(self, out: str) -> None:
-        """Added to what is there, which may just have been filled in."""
+    def matmul(self, out: str) -> None:
+        """Add A * B to `out`, which may just have been filled."""
         start = self.random.random()
         if start < 0.5:
             self.fill(out, "zero")
@@ -90,7 +90,7 @@ class Function:
         self._step(out, lambda arrays: arrays[out] + arrays["A"] @ arrays["B"])
 
     def elementwise(self, out: str) -> None:
-        """Of one or two arrays, perhaps of what the output held before."""
+        """An op on one or two buffers, perhaps on the old value of its output."""
         count = self.random.choice([1, 2, 2])
         read = [self._operand(out) for _ in range(count)]
         keeps = self.random.random() < 0.25
@@ -100,14 +100,14 @@ class Function:
         )
         names = ", ".join(f"%{name}" for name, _ in read)
         elements = "".join(f"%e{number}: f32, " for number in range(count))
-        sums = ["%s0 = arith.mulf %e0, %half : f32"]
+        ops = ["%s0 = arith.mulf %e0, %half : f32"]
         if count == 2:
-            sums.append("%s1 = arith.addf %s0, %e1 : f32")
+            ops.append("%s1 = arith.addf %s0, %e1 : f32")
         before = f"%s{count - 1}"
         last = f"arith.subf {before}, %o" if keeps else f"arith.addf {before}, %zero"
-        sums.append(f"%v = {last} : f32")
-        sums.append(f"%r = {activation or 'arith.addf %v, %zero'} : f32")
-        body = "\n".join(sums)
+        ops.append(f"%v = {last} : f32")
+        ops.append(f"%r = {activation or 'arith.addf %v, %zero'} : f32")
+        body = "\n".join(ops)
         self.lines.append(
             f"""linalg.generic {{indexing_maps = [{maps}],
                 iterator_types = ["parallel", "parallel"]}}
@@ -143,7 +143,7 @@ class Function:
           }}"""
 
     def _operand(self, out: str) -> tuple[str, str]:
-        """An array and its loops; what is overwritten is read at the same element."""
+        """A buffer and its loops; the output itself is read at the same element."""
         name = self.random.choice(ARRAYS)
         if name == out or self.random.random() < 0.8:
             return name, "m, n"
@@ -161,7 +161,7 @@ def random_function(seed: int) -> Function:
     made = Function(choose)
     for name in ALLOCATIONS:
         made.fill(name, "quarter")
-    kinds = ["product"] * choose.choice([1, 1, 2, 3])
+    kinds = ["matmul"] * choose.choice([1, 1, 2, 3])
     others = ["elementwise"] * 3 + ["copy", "broadcast", "fill"]
     kinds += choose.choices(others, k=choose.randint(2, 7))
     choose.shuffle(kinds)
@@ -180,7 +180,7 @@ def random_function(seed: int) -> Function:
 
 
 def run(seed: int) -> tuple[int, int]:
-    """Compile, run, compare; the numbers of kernels and of steps."""
+    """Compile, run, compare; returns the numbers of kernels and of steps."""
     function = random_function(seed)
     split = " split_k=3" if seed % 3 == 0 else ""
     options = compiler.Options(

@@ -1,4 +1,4 @@
-"""Scalar bodies on values of all sizes: LLVM must not change what they compute.
+"""Scalar bodies on values of all magnitudes: LLVM must not change what they compute.
 
 Each body extends two elements to a wider type, computes in it, and truncates. The
 expected bits are NumPy's, op by op, rounded once per op. LLVM's optimiser narrows such
@@ -190,7 +190,7 @@ FACTOR = """
 
 @pytest.mark.parametrize(("value", "factor"), [(1e5, 0.0625), (3e-8, 1024.0)])
 def test_a_factor_beyond_f16(value: float, factor: float) -> None:
-    """A bf16 that f16 cannot hold, scaled to one that it can."""
+    """A bf16 beyond the range of f16, scaled to one within it."""
     bundle = compiler.compile_source(
         inputs.read(FACTOR.format(factor=factor)), compiler.Options(use_ptxas=False)
     )

@@ -1,4 +1,4 @@
-"""How well the stores of C fill sectors, where its rows are not aligned.
+"""Sectors that the stores of C write, where its rows are not aligned.
 
 Counted by the emulator, with hazards on, against the sectors that C covers.
 """
@@ -37,7 +37,7 @@ def text(n: int, element: str, out: str, dynamic: bool) -> str:
     rows = "(k, m)" if across else "(m, k)"
     zero = "0 : i32" if out == "i32" else f"0.0 : {out}"
     return f"""
-      func.func @product(%A: {a}, %B: {b}, %C: {c}) {{
+      func.func @matmul(%A: {a}, %B: {b}, %C: {c}) {{
         %z = arith.constant {zero}
         linalg.fill ins(%z : {out}) outs(%C : {c})
         linalg.matmul indexing_maps = [affine_map<(m, n, k) -> {rows}>,
@@ -123,7 +123,7 @@ def test_sectors(n: int, out: str, schedule: str, most: float) -> None:
 @pytest.mark.parametrize("n", [121, 122, 128])
 @pytest.mark.parametrize("schedule", [WIDE, SMALL])
 def test_interleaved(n: int, schedule: str) -> None:
-    """Products of s8 whose operands both lie across k: rows and columns interleaved."""
+    """Operands of s8 that are both strided along k: rows and columns interleaved."""
     found = stored(n, "i8", "i32", schedule.replace(",32 warp", ",64 warp"))
     assert found.sectors <= 1.4 * -(-found.out.nbytes // 32)
     assert found.conflicts == 0
@@ -145,13 +145,13 @@ def test_sizes_at_run_time(out: str) -> None:
 
 
 def test_no_room() -> None:
-    """Small tiles are less than a row of each quad: stores as lanes can."""
+    """Tiles too small for a row of each quad are stored lane by lane."""
     found = stored(121, "f16", "f32", "block=64,64,16 warp=16,64 stages=1,1")
     assert found.sectors > 2 * -(-found.out.nbytes // 32)
 
 
 def test_stage_takes_no_memory_of_its_own() -> None:
-    """It lies over the tiles."""
+    """It reuses the memory of the tiles."""
     sizes = []
     for n in (121, 128):
         options = compiler.Options(schedule=Schedule.parse(SMALL), use_ptxas=False)

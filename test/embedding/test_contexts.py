@@ -1,4 +1,4 @@
-"""Contexts and modules that the caller owns: what we do to them, and what we do not."""
+"""Contexts and modules that the caller owns, before and after our passes."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def test_registering_makes_no_context_current() -> None:
 
 
 def test_a_module_of_the_callers_stays_the_callers() -> None:
-    """Its context need not be current, nor registered; other dialects stay as is."""
+    """Its context need not be current, nor registered; other dialects are unchanged."""
     context = ir.Context()
     context.allow_unregistered_dialects = True
     with context:

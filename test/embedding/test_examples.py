@@ -49,7 +49,7 @@ def program(tmp_path: Path) -> Path:
 
 
 def test_the_shell_script(program: Path, tmp_path: Path) -> None:
-    """From any folder; the kernel is pipelined, and still a matrix product."""
+    """From any folder; the kernel is pipelined, and still computes a matmul."""
     script = EXAMPLES / "mlir_opt.sh"
     text = run(script, cwd=tmp_path, env={"ALCOP_OPT": str(program)})
     again = run(script, EXAMPLES / "tiled_matmul.mlir", env={"ALCOP_OPT": str(program)})
@@ -88,8 +88,8 @@ def test_the_transform_script(scheduled: list[str]) -> None:
     assert "alcop_transform" not in text
 
 
-def test_what_the_transform_script_makes_is_a_product(scheduled: list[str]) -> None:
-    """To PTX by our passes, and on the emulator."""
+def test_the_transform_script_yields_a_matmul(scheduled: list[str]) -> None:
+    """Lowered to PTX by our passes, and run on the emulator."""
     text = alcop_opt(
         *scheduled,
         "--alcop-outline-kernels",

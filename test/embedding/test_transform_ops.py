@@ -34,7 +34,7 @@ def context() -> Iterator[Any]:
 
 
 def test_pipeline_runs_from_plan_to_waits() -> None:
-    """And the handle that comes back is for the same function."""
+    """The handle that it returns is for the same function."""
     text = run_script(f"%g = {op('pipeline', '%f', OPTIONS)}\n{ANNOTATE.format('%g')}")
     assert "memref<3x64x32xf16" in text
     assert "nvgpu.device_async_wait" in text
@@ -88,7 +88,7 @@ def test_others_consume_the_handle_and_those_inside(handle: str) -> None:
 
 
 def test_handles_consumed_again_and_again() -> None:
-    """Stale handles to what is gone stay harmless as long as nobody uses them."""
+    """Stale handles to erased ops are harmless as long as nothing uses them."""
     lines = [FIND_LOOP.strip(), f"%g0 = {op('pipeline', '%f', OPTIONS)}"]
     lines += [f"%g{n + 1} = {op('swizzle_shared', f'%g{n}')}" for n in range(20)]
     assert "memref<3x64x32xf16" in run_script("\n".join(lines))
@@ -167,7 +167,7 @@ def test_what_cannot_be_done_fails_silenceably(
 def test_a_pass_that_gives_up_fails_silenceably(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """Its error stands at the op that it names."""
+    """Its error is diagnosed at the op that it names."""
     give_passes(monkeypatch, lambda op: PassError(op, "no can do"))
     with pytest.raises(ir.MLIRError) as caught:
         run_script(f"%g = {op('pipeline', '%f')}")

@@ -1,4 +1,4 @@
-"""Fixtures: a bundle of a few tiny kernels, a GPU that is none, sessions on it."""
+"""Fixtures: a bundle of a few tiny kernels, a stand-in for a GPU, sessions on it."""
 
 from __future__ import annotations
 

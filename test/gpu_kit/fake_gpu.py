@@ -1,7 +1,7 @@
 """A stand-in for CuPy whose kernels run on the emulator, in main memory.
 
-Arrays say that they are on a GPU and know the functions that the kit calls; cuBLAS is
-NumPy, by columns as the real one. Times are those of the CPU and mean nothing.
+Arrays claim to be on a GPU and have the functions that the kit calls; cuBLAS is NumPy,
+column-major like the real one. Times are those of the CPU and mean nothing.
 """
 
 from __future__ import annotations
@@ -78,7 +78,7 @@ def plain(value: Any) -> Any:
 
 
 class FakeGpu(ModuleType):
-    """The module `cupy`. What goes wrong is up to the test:
+    """The module `cupy`. The test decides what fails:
 
     faults: kernels by name that end with CUDA's error of an illegal address
     fatal: those after which nothing runs any more, until `lost` is set back
@@ -290,11 +290,11 @@ def _gemm(
     compute: int,
     how: int,
 ) -> None:
-    """cublasGemmEx: matrices by columns, `step` elements from one to the next."""
+    """cublasGemmEx: column-major matrices, `step` elements from one to the next."""
     left = _columns(a, a_type, a_step, *((m, k) if a_way == 0 else (k, m)))
     right = _columns(b, b_type, b_step, *((k, n) if b_way == 0 else (n, k)))
-    product = (left if a_way == 0 else left.T) @ (right if b_way == 0 else right.T)
-    _store(c, c_type, c_step, product)
+    result = (left if a_way == 0 else left.T) @ (right if b_way == 0 else right.T)
+    _store(c, c_type, c_step, result)
 
 
 def _gemm_batched(*given: Any) -> None:

@@ -1,4 +1,4 @@
-"""Benchmark, report and plots, end to end; times of the stand-in mean nothing."""
+"""Benchmark, report and plots, end to end; the stand-in's times mean nothing."""
 
 from __future__ import annotations
 
@@ -168,10 +168,10 @@ def test_calls_take_turns_with_the_arrays() -> None:
 @pytest.mark.parametrize("layout", LAYOUTS.values())
 @pytest.mark.parametrize("batch", [1, 3])
 @pytest.mark.parametrize(("operand", "out"), [("f16", "f32"), ("bf16", "f32")])
-def test_cublas_is_asked_for_the_right_product(
+def test_cublas_is_asked_for_the_right_matmul(
     gpu: FakeGpu, layout: str, batch: int, operand: str, out: str
 ) -> None:
-    """By columns, with the operands the other way round."""
+    """Column-major, with the operands swapped."""
     op = "matmul" if batch == 1 else "batch_matmul"
     spec = Spec(op, operand=operand, out=out, layout=layout)
     problem = spec.problem((batch, 24, 40, 16))

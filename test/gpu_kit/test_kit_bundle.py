@@ -114,7 +114,7 @@ def test_every_group_has_a_reason_and_every_item_a_shape() -> None:
     found = lists.all_items("sm_90")
     assert {item.group for item in found} <= set(lists.WHY)
     assert {item.use for item in found} == {"check", "bench", "collect", "program"}
-    # What a program multiplies is said by its text.
+    # The text of a program has its shapes.
     assert all(item.shapes or item.use == "program" for item in found)
     assert lists.all_items("sm_90") == found
     benched = [item for item in found if item.use == "bench"]

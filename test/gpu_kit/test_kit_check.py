@@ -87,7 +87,7 @@ def test_a_wrong_result_is_a_row_that_failed(
 
 @pytest.mark.parametrize("value", [1e3, float("nan"), float("inf")])
 def test_a_wrong_kernel_is_found(session: Make, gpu: FakeGpu, value: float) -> None:
-    """Also one that leaves an element as it was, which is NaN."""
+    """Also one that leaves an element unwritten, which is NaN."""
     made = session(only="stages")
     gpu.spoilt = dict.fromkeys(names_of(made), value)
     rows = run(made)
@@ -112,7 +112,7 @@ def test_a_kernel_that_fails_leaves_the_others_alone(
 
 
 def test_a_fault_that_ends_the_process(session: Make, gpu: FakeGpu) -> None:
-    """The row is recorded; the next process goes on behind it."""
+    """The row is recorded; the next process continues after it."""
     made = session(only="stages|types")
     gpu.fatal = names_of(made)
     with pytest.raises(DeviceLost):

@@ -41,7 +41,7 @@ def test_samples_become_records_of_the_tuner(session: Make, tmp_path: Path) -> N
         assert record.seconds is not None
         assert record.setting.target == "sm_80"
         assert record.setting.device == "cuda"
-        assert record.setting.product == "Fake GPU"
+        assert record.setting.gpu == "Fake GPU"
         assert record.setting.compiler_hash == made.kit.compiler_hash
         assert record.time
     stored = data.read_bytes()

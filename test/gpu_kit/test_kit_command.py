@@ -49,10 +49,10 @@ def test_without_a_bundle_one_line_says_so(
 
 
 @pytest.mark.parametrize("name", command.COMMANDS)
-def test_a_whole_run_with_the_emulator_in_the_gpus_place(
+def test_a_whole_run_with_the_emulator_instead_of_a_gpu(
     name: str, bundle: Path, tmp_path: Path
 ) -> None:
-    """As users call it, but for the device."""
+    """As users call it, except for the device."""
     out, data = tmp_path / "out", tmp_path / "data.jsonl.gz"
     arguments = [name, str(bundle), "--device", "emulator", "--out", str(out)]
     arguments += ["--data", str(data), "--minutes", "1"]
@@ -61,20 +61,20 @@ def test_a_whole_run_with_the_emulator_in_the_gpus_place(
     assert command.main(arguments) == 0
     (path,) = out.glob("*.jsonl")
     rows = records.read(path)
-    assert rows[0]["device"]["gpu"] == "none: the emulator in its place"
+    assert rows[0]["device"]["gpu"] == "none: the emulator instead"
     assert records.exit_status(rows) == 0
     assert not list(out.glob("*.current"))
     if name == "bench":
         page = tmp_path / "page.md"
         page.write_text("<!-- measured: begin --><!-- measured: end -->")
         assert command.main(["report", str(path), "--write", str(page)]) == 0
-        assert "the emulator in its place" in page.read_text()
+        assert "the emulator instead" in page.read_text()
     if name == "collect":
         assert data.exists()
 
 
 def test_the_kit_needs_only_numpy(bundle: Path, tmp_path: Path) -> None:
-    """With all else of this environment hidden, and CuPy: a check runs."""
+    """A check runs while CuPy and all else of this environment are hidden."""
     program = f"""
 import sys
 class Missing:

@@ -1,4 +1,4 @@
-"""Checking whole functions, on a stand-in for the GPU whose kernels are emulated."""
+"""Checking multi-kernel functions, on a stand-in for the GPU that emulates kernels."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def test_a_wrong_program_is_found(session: Make, gpu: FakeGpu, value: float) -> 
     assert emulated["error"].startswith("differs")
 
 
-def test_hazards_of_a_program_are_told(
+def test_hazards_of_a_program_are_reported(
     session: Make, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def racing(task: Any) -> Any:

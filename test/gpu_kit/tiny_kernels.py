@@ -1,4 +1,4 @@
-"""Kernels so small that a test can emulate them, and the place of `bench.gpu`."""
+"""Kernels so small that a test can emulate them; makes `bench.gpu` importable."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A small bundle that was compiled by nobody, for tests of storing and launching."""
+"""A small bundle made by hand, for tests of storing and launching."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """A stand-in for CuPy: arrays in main memory that say they are on a GPU.
 
-No test with it shows that a kernel runs on a GPU; they show what CuPy would be asked to
-do. The parts of CuPy's interface are those of its documentation, version 13 and 14.
+No test with it shows that a kernel runs on a GPU; they show which calls CuPy would get.
+The parts of CuPy's interface are those of its documentation, version 13 and 14.
 """
 
 from __future__ import annotations

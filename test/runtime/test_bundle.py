@@ -33,7 +33,7 @@ def test_what_is_saved_is_loaded(tmp_path: Path, name: str) -> None:
 
 @both_forms
 def test_the_same_bundle_gives_the_same_bytes(tmp_path: Path, name: str) -> None:
-    """Neither time, nor place, nor the order of kernels shows."""
+    """They do not depend on time, folder or the order of kernels."""
     first = bundle(matmul(name="k1"), replace(matmul(name="k2"), name="other"))
     second = replace(first, code=dict(reversed(list(first.code.items()))))
     contents = []
@@ -184,10 +184,10 @@ def test_a_wrong_manifest_is_refused(
         ({"shape": [[]]}, r"'shape' is \[\[\]\]"),
     ],
 )
-def test_wrong_intermediate_arrays_are_refused(
+def test_wrong_intermediate_buffers_are_refused(
     tmp_path: Path, change: dict[str, Any], message: str
 ) -> None:
-    """Their memory is taken before anything is launched."""
+    """Their memory is allocated before anything is launched."""
     path = tmp_path / "out"
     save(bundle(chain()), path)
     contents = _bytes_of(path)
@@ -198,16 +198,14 @@ def test_wrong_intermediate_arrays_are_refused(
         load(path)
 
 
-@pytest.mark.parametrize(
-    "factors", [["M", "Q"], ["M", -1], [["M"]], [None], {"M": 1}, 7]
-)
-def test_grids_are_products_of_known_sizes(tmp_path: Path, factors: Any) -> None:
+@pytest.mark.parametrize("sizes", [["M", "Q"], ["M", -1], [["M"]], [None], {"M": 1}, 7])
+def test_grids_are_products_of_known_sizes(tmp_path: Path, sizes: Any) -> None:
     """Nothing else is multiplied."""
     path = tmp_path / "out"
     save(bundle(chain("M")), path)
     contents = _bytes_of(path)
     manifest = json.loads(contents[MANIFEST])
-    _kernel(manifest)["grid"][0] = {"ceildiv": [factors, 256]}
+    _kernel(manifest)["grid"][0] = {"ceildiv": [sizes, 256]}
     _write(path, {**contents, MANIFEST: json.dumps(manifest).encode()})
     with pytest.raises(ConfigError, match=r"'grid' has \{'ceildiv'"):
         load(path)
@@ -226,7 +224,7 @@ def test_grids_are_products_of_known_sizes(tmp_path: Path, factors: Any) -> None
     ],
 )
 def test_checks_are_of_known_sizes(tmp_path: Path, check: Any) -> None:
-    """Sums of products, and nothing to evaluate."""
+    """They are polynomials as lists of terms, never text to evaluate."""
     path = tmp_path / "out"
     save(bundle(chain("M")), path)
     contents = _bytes_of(path)
@@ -332,7 +330,7 @@ def _bytes_of(path: Path) -> dict[str, bytes]:
 
 
 def _write(path: Path, contents: dict[str, bytes]) -> None:
-    """Bypasses `save`, to make what it would not."""
+    """Write a bundle without the checks of `save`."""
     if path.is_dir():
         for item in path.iterdir():
             item.unlink()

@@ -41,7 +41,7 @@ def nt_with_init(dtype: str = "f32") -> Function:
 
 
 def right_answer(function: Function, before: Arrays) -> Arrays:
-    """As a kernel would give it: f32 sums, rounded to the output's dtype."""
+    """As a kernel would compute it: f32 accumulators, rounded to the output's dtype."""
     after = dict(before)
     for step in function.reference:
         out = np.einsum(
@@ -135,7 +135,7 @@ def initial_value_lost(_: Function, before: Arrays, after: Arrays) -> None:
     "spoil", [one_term_missing, swapped_rows, unwritten, infinite, initial_value_lost]
 )
 def test_a_wrong_result_fails(function: Function, spoil: Any) -> None:
-    """Also where one product of one element is missing."""
+    """Also where one term of one element is missing."""
     before = checking.random_arrays(function)
     after = right_answer(function, before)
     spoil(function, before, after)
@@ -159,8 +159,8 @@ def test_the_worst_output_counts() -> None:
     assert not checking.check(function, before, after).ok
 
 
-def test_a_product_of_zeros_has_an_error() -> None:
-    """The absolute one, where there is nothing to divide by."""
+def test_a_result_of_zeros_has_an_error() -> None:
+    """The absolute error, where there is nothing to divide by."""
     function = matmul()
     before = dict(checking.random_arrays(function)) | {"B": np.zeros((48, 32), "f2")}
     zeros = np.zeros((64, 32), np.float32)
@@ -177,7 +177,7 @@ def allowed(function: Function) -> float:
 
 
 def test_the_tolerance_grows_with_k_and_the_dtype() -> None:
-    """K * 2^-23 for f32 sums; half a unit of f16 where the output is rounded to it."""
+    """K * 2^-23 for f32 accumulators; half a unit of f16 for an output of f16."""
     short, long = allowed(matmul(k=48)), allowed(matmul(k=4800))
     assert short < 50 * 2.0**-23
     assert long - short == pytest.approx(4752 * 2.0**-23, rel=1e-4)
@@ -190,8 +190,8 @@ def test_operations_are_counted() -> None:
     assert checking.flops(matmul(64, 32, 48)) == 2 * 64 * 32 * 48
 
 
-def test_what_is_not_known_is_said() -> None:
-    """No reference in the bundle, or a size that only arrays tell."""
+def test_missing_knowledge_is_an_error() -> None:
+    """No reference in the bundle, or a size that is known only with arrays."""
     function = matmul()
     before = checking.random_arrays(function)
     with pytest.raises(LaunchError, match="nothing to check 'matmul' against"):
@@ -270,7 +270,7 @@ MAPS = [
 
 @pytest.mark.parametrize(("function", "right", "wrong"), MAPS, ids=range(len(MAPS)))
 def test_maps(function: Function, right: Any, wrong: list[Any]) -> None:
-    """One per cent off, in one element, is found, and so is what was left out."""
+    """An error of one per cent in one element is found, and so is a missing op."""
     before = checking.random_arrays(function)
     inputs = [array for name, array in before.items() if name != "out"]
     kind = before["out"].dtype
@@ -415,8 +415,8 @@ def test_integers_wrap_around_and_are_exact() -> None:
     assert not checking.check(function, before, before | {"out": result}).ok
 
 
-def test_what_is_no_number_is_expected_to_be_none() -> None:
-    """NaN where NaN belongs; infinity where the value is beyond the type."""
+def test_nan_and_infinity_are_expected_where_they_belong() -> None:
+    """NaN where the reference is NaN; infinity where it is beyond the type's range."""
     function = map_function(Operation("arith.truncf", "f16", (X,)), "f32", "f16")
     before = dict(checking.random_arrays(function))
     before["in0"][0, :4] = [np.nan, 1e6, -1e6, 65503]
@@ -431,8 +431,8 @@ def test_what_is_no_number_is_expected_to_be_none() -> None:
         assert check.ok == (place == 3), place
 
 
-def test_sums_in_half_precision_may_be_further_off() -> None:
-    """Where the program says so, and no tensor core does better."""
+def test_half_precision_accumulators_have_a_larger_tolerance() -> None:
+    """Where the program accumulates in f16, and not on tensor cores."""
     plain = nt_with_init("f16")
     (step,) = plain.reference
     assert isinstance(step, Einsum)

@@ -1,7 +1,7 @@
-"""Running programs on CUDA: what CuPy is asked to do.
+"""Running programs on CUDA: the calls of CuPy.
 
-There is no GPU in these tests, and no CuPy: they look at a stand-in for it. That
-kernels run on a GPU is shown by the tests marked `gpu`.
+These tests have no GPU, and no CuPy: they look at a stand-in for it. The tests marked
+`gpu` show that kernels run on a GPU.
 """
 
 from __future__ import annotations

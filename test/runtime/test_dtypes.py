@@ -15,7 +15,7 @@ from alcop_mlir.runtime import arrays, checking
 from alcop_mlir.runtime.manifest import Function, Parameter
 
 
-def product(kind: str, out: str, precision: str | None = None) -> Function:
+def contraction(kind: str, out: str, precision: str | None = None) -> Function:
     return replace(
         matmul(),
         parameters=(
@@ -69,7 +69,7 @@ def test_arrays_of_ml_dtypes_are_taken() -> None:
     ],
 )
 def test_other_dtypes_are_refused(dtype: str, given: type, message: str) -> None:
-    function = product(dtype, "f32")
+    function = contraction(dtype, "f32")
     views = [
         arrays.host_array(np.zeros((16, 64), given), "A"),
         arrays.host_array(np.zeros((64, 32), given), "B"),
@@ -86,8 +86,8 @@ def test_elements_that_nobody_wrote_show(dtype: str) -> None:
     assert (np.isnan(values) | (values < -100)).all()
 
 
-def test_products_of_integers_are_checked_exactly() -> None:
-    function = product("i8", "i32")
+def test_contractions_of_integers_are_checked_exactly() -> None:
+    function = contraction("i8", "i32")
     before = checking.random_arrays(function)
     right = before["A"].astype(np.int32) @ before["B"].astype(np.int32)
     assert checking.check(function, before, before | {"C": right}).ok
@@ -98,7 +98,7 @@ def test_products_of_integers_are_checked_exactly() -> None:
 
 
 def test_rounding_to_tf32_is_allowed_where_the_bundle_says_so() -> None:
-    plain, rounded = product("f32", "f32"), product("f32", "f32", "tf32")
+    plain, rounded = contraction("f32", "f32"), contraction("f32", "f32", "tf32")
     before = checking.random_arrays(plain)
     cut = {
         name: ((before[name].view(np.uint32) + 0x1000) & 0xFFFFE000).view(np.float32)
@@ -110,7 +110,7 @@ def test_rounding_to_tf32_is_allowed_where_the_bundle_says_so() -> None:
 
 
 def test_results_in_bf16() -> None:
-    function = product("bf16", "bf16")
+    function = contraction("bf16", "bf16")
     before = checking.random_arrays(function)
     a, b = (dtypes.decode(before[name], "bf16") for name in "AB")
     after = before | {"C": dtypes.encode(a @ b, "bf16")}

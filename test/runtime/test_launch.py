@@ -145,7 +145,7 @@ def test_sizes_must_fit_together(emulator: FakeEmulator) -> None:
 
 
 def strided_matmul() -> Function:
-    """A kernel that is given how far rows of A and C lie apart."""
+    """A kernel that takes the strides of the rows of A and C."""
     plain = matmul()
     a, b, c = plain.parameters
     parameters = (

@@ -1,4 +1,4 @@
-"""runtime/llvm_text.py: what LLVM must not see, and what it cannot read."""
+"""runtime/llvm_text.py: what is hidden from LLVM, and what it cannot parse."""
 
 from __future__ import annotations
 

@@ -15,7 +15,7 @@ from alcop_mlir.runtime.measure import Timing
 
 
 def test_the_median_is_shown_with_its_spread() -> None:
-    """The distance of the quartiles; none where runs are too few to have any."""
+    """The interquartile range; none where runs are too few to have any."""
     timing = Timing((1.0, 2.0, 2.0, 2.0, 9.0))
     assert timing.median == 2
     assert timing.spread == pytest.approx(2.0)  # from 1.5 to 5.5

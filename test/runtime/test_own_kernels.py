@@ -51,7 +51,7 @@ Shape = tuple[int, int, int]
 
 @cache
 def compiled(shape: Shape, schedule: str) -> tuple[str, Kernel]:
-    """The PTX of an f16 product, and how to launch it."""
+    """The PTX of an f16 matmul, and how to launch it."""
     m, n, k = shape
     source = inputs.read_text(SOURCE.format(m=m, n=n, k=k).encode())
     options = compiler.Options(
@@ -63,14 +63,14 @@ def compiled(shape: Shape, schedule: str) -> tuple[str, Kernel]:
 
 
 def small(stages: str, shape: Shape = SHAPE) -> tuple[str, Kernel]:
-    """One with four warps and the least text."""
+    """A kernel with four warps and the least text."""
     tiles = f"block={TILE},{TILE},{TILE} warp=16,16"
     return compiled(shape, f"{tiles} stages={stages}")
 
 
 @cache
 def operands(shape: Shape) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """A, B and their product."""
+    """A, B and C = A * B."""
     m, n, k = shape
     generator = np.random.default_rng(m + n + k)
     a = generator.standard_normal((m, k)).astype(np.float16)
@@ -85,7 +85,7 @@ def run(
     order: str = "lockstep",
     shape: Shape = SHAPE,
 ) -> tuple[set[str], bool]:
-    """The kinds of the hazards, and whether the product is right."""
+    """The kinds of the hazards, and whether the result is right."""
     a, b, wanted = operands(shape)
     c = np.full(wanted.shape, np.nan, np.float32)
     result = emulate(
@@ -109,7 +109,7 @@ def caught(
     order: str = "lockstep",
     shape: Shape = SHAPE,
 ) -> set[str]:
-    """What notices a mutant; nothing if it is taken for right."""
+    """What detects a mutant; empty if nothing does."""
     try:
         kinds, right = run(ptx, kernel, visibility, order, shape)
     except EmulationError:
@@ -142,7 +142,7 @@ def test_the_usual_tile_is_clean(stages: str, visibility: str, order: str) -> No
 # Statements of the text ---------------------------------------------------------------
 
 COPY, COMMIT, WAIT = r"cp\.async\.cg", r"cp\.async\.commit_group", r"cp\.async\.wait_g"
-BARRIER, LOAD, PRODUCT = r"bar\.sync", "ldmatrix", r"mma\.sync"
+BARRIER, LOAD, MMA = r"bar\.sync", "ldmatrix", r"mma\.sync"
 
 
 @dataclass(frozen=True)
@@ -253,7 +253,7 @@ def test_the_model_knows_the_kernel(stages: str) -> None:
     assert sorted(set(copies)) == list(range(2 * int(stages[0])))
     assert len(copies) == 2 * STEPS
     assert len(statements(ptx, LOAD)) == 4 * STEPS
-    assert len(statements(ptx, PRODUCT)) == 4 * STEPS
+    assert len(statements(ptx, MMA)) == 4 * STEPS
     assert PipelineModel().bug(ptx) is None
 
 
@@ -427,7 +427,7 @@ def test_synchronisation_mutants(stages: str, visibility: str, order: str) -> No
 
 
 def operation_mutants(ptx: str) -> Iterator[tuple[str, str]]:
-    """Copies, loads and products left out or changed."""
+    """Copies, loads and `mma.sync` left out or changed."""
     for number, copy in enumerate(statements(ptx, COPY)):
         name, text = f"copy {number}", copy.text
         yield f"{name} deleted", copy.replaced(ptx, "")
@@ -444,10 +444,10 @@ def operation_mutants(ptx: str) -> Iterator[tuple[str, str]]:
         yield f"{name} transposed", load.replaced(ptx, turned)
         swapped = re.sub(r"\{(%r\d+), (%r\d+),", r"{\2, \1,", text)
         yield f"{name} swapped", load.replaced(ptx, swapped)
-    for number, product in enumerate(statements(ptx, PRODUCT)):
-        name, text = f"product {number}", product.text
-        yield f"{name} deleted", product.replaced(ptx, "")
-        yield f"{name} swapped", product.replaced(ptx, swapped_operands(text))
+    for number, mma in enumerate(statements(ptx, MMA)):
+        name, text = f"mma {number}", mma.text
+        yield f"{name} deleted", mma.replaced(ptx, "")
+        yield f"{name} swapped", mma.replaced(ptx, swapped_operands(text))
 
 
 def swapped_operands(text: str) -> str:

@@ -1,4 +1,4 @@
-"""runtime/ptx.py: PTX from lowered modules, ptxas and what it says."""
+"""runtime/ptx.py: PTX from lowered modules, ptxas and its statistics."""
 
 from __future__ import annotations
 

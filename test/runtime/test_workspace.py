@@ -1,4 +1,4 @@
-"""Where intermediate arrays lie, and what a launch does about them."""
+"""Offsets of intermediate buffers in the workspace, and launches that use them."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from alcop_mlir.runtime.workspace import ALIGNMENT, ByteRange, plan
 
 
 def function(*arrays: tuple[int, list[int]]) -> Function:
-    """One that uses byte arrays of these sizes in the kernels of these numbers."""
+    """One that uses buffers of that many bytes in the kernels of these numbers."""
     last = max((n for _, users in arrays for n in users), default=-1)
     kernels = [
         Kernel(
@@ -39,36 +39,36 @@ def function(*arrays: tuple[int, list[int]]) -> Function:
     return Function("f", (), tuple(kernels), intermediates=tuple(intermediates))
 
 
-def test_arrays_that_are_alive_together_lie_apart() -> None:
+def test_buffers_that_are_live_together_do_not_overlap() -> None:
     """At multiples of 256 bytes, the larger one first."""
     found = plan(function((300, [0, 1]), (1000, [0, 2])), {})
-    assert found.places == {
+    assert found.ranges == {
         "x1": ByteRange(0, 1000, 0, 2),
         "x0": ByteRange(1024, 1324, 0, 1),
     }
     assert found.bytes == 1324
 
 
-def test_arrays_that_are_not_alive_together_share_bytes() -> None:
+def test_buffers_that_are_not_live_together_share_bytes() -> None:
     """A chain needs room for its two largest neighbours."""
     found = plan(function((512, [0, 1]), (512, [1, 2]), (512, [2, 3])), {})
-    assert found.places["x0"].offset == found.places["x2"].offset
+    assert found.ranges["x0"].offset == found.ranges["x2"].offset
     assert found.bytes == 1024
 
 
-def test_an_array_fills_a_gap() -> None:
+def test_a_buffer_fills_a_gap() -> None:
     """The first that is large enough."""
     found = plan(function((4096, [0]), (2048, [0, 1]), (1024, [1])), {})
-    assert found.places["x1"].offset == 4096
-    assert found.places["x2"].offset == 0
+    assert found.ranges["x1"].offset == 4096
+    assert found.ranges["x2"].offset == 0
     assert found.bytes == 4096 + 2048
 
 
-def test_an_array_that_no_kernel_uses_takes_no_room() -> None:
+def test_a_buffer_that_no_kernel_uses_takes_no_memory() -> None:
     """Fusion may leave one."""
     found = plan(function((512, [0]), (4096, [])), {})
     assert found.bytes == 512
-    assert list(found.places) == ["x0"]
+    assert list(found.ranges) == ["x0"]
 
 
 def test_nothing_to_place() -> None:
@@ -78,7 +78,7 @@ def test_nothing_to_place() -> None:
 def test_sizes_are_those_of_the_call() -> None:
     """Bits are stored as bytes, sizes multiply."""
     found = plan(chain("M"), {"M": 100})
-    assert {name: place.end - place.offset for name, place in found.places.items()} == {
+    assert {name: part.end - part.offset for name, part in found.ranges.items()} == {
         "x": 3200,
         "y": 800,
     }
@@ -89,14 +89,14 @@ USERS = st.lists(st.integers(0, 6), min_size=1, max_size=4)
 
 
 @given(st.lists(st.tuples(st.integers(0, 2000), USERS), max_size=8))
-def test_no_plan_lets_arrays_overlap(arrays: list[tuple[int, list[int]]]) -> None:
-    """And none is larger than all arrays side by side."""
+def test_no_plan_lets_buffers_overlap(arrays: list[tuple[int, list[int]]]) -> None:
+    """And no workspace is larger than all buffers side by side."""
     found = plan(function(*arrays), {})
-    for one, other in itertools.combinations(found.places.values(), 2):
+    for one, other in itertools.combinations(found.ranges.values(), 2):
         together = one.first <= other.last and other.first <= one.last
         apart = one.end <= other.offset or other.end <= one.offset
         assert apart or not together
-    assert all(place.offset % ALIGNMENT == 0 for place in found.places.values())
+    assert all(part.offset % ALIGNMENT == 0 for part in found.ranges.values())
     assert found.bytes <= sum(-(-n // ALIGNMENT) * ALIGNMENT for n, _ in arrays)
 
 
@@ -113,8 +113,8 @@ def test_the_emulator_is_given_unwritten_memory(emulator: FakeEmulator) -> None:
     assert x.ctypes.data % ALIGNMENT == y.ctypes.data % ALIGNMENT == 0
 
 
-def test_reused_memory_is_spoilt_again(monkeypatch: pytest.MonkeyPatch) -> None:
-    """What an earlier array left there must not look like a result."""
+def test_reused_memory_is_marked_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The contents of an earlier buffer must not look like a result."""
     seen: list[int] = []
 
     class Writing(FakeEmulator):
@@ -146,11 +146,11 @@ def test_cuda_takes_one_block_of_the_pool(monkeypatch: pytest.MonkeyPatch) -> No
     assert [call.grid[0] for call in fake.launches[::3]] == [4, 4, 1]
 
 
-def test_memory_that_is_not_there(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_too_little_memory(monkeypatch: pytest.MonkeyPatch) -> None:
     """One line, before anything runs."""
     fake = FakeCupy()
     fake.free_bytes = 100
     monkeypatch.setitem(sys.modules, "cupy", fake)
-    with pytest.raises(LaunchError, match="no 288 bytes left for intermediate arrays"):
+    with pytest.raises(LaunchError, match="no 288 bytes left for intermediate buffers"):
         Program(bundle(chain()))(*(GpuArray(np.zeros((4, 8), "f4")) for _ in range(2)))
     assert fake.launches == []

@@ -1,4 +1,4 @@
-"""The scalar code of a case's product, and of what is done before and after it."""
+"""The scalar code of a case's contraction, operand transforms and epilogue."""
 
 from __future__ import annotations
 
@@ -23,8 +23,8 @@ class Stage:
     in_place: bool = False
 
 
-def summed(case: Case) -> str:
-    """The type of the product's result where it is an array of its own."""
+def result_type(case: Case) -> str:
+    """The type of the contraction's result where it has a buffer of its own."""
     return case.types[1] if case.fusion == "half relu" else WIDE[case.kind]
 
 
@@ -52,7 +52,7 @@ def _widened(name: str, kind: str, wide: str) -> str:
 
 
 def positive(dtype: str) -> Stage:
-    """What is negative becomes 0."""
+    """Negative elements become 0."""
     op, zero = ("maxsi", "0") if dtype.startswith("i") else ("maximumf", "0.0")
     return Stage(
         (
@@ -64,13 +64,13 @@ def positive(dtype: str) -> Stage:
 
 
 def converted(given: str, dtype: str) -> Stage:
-    """From one type of floats to another."""
+    """Converted from one type of floats to another."""
     op = "truncf" if given == "f32" else "extf"
     return Stage((f"%y = arith.{op} %x : {given} to {dtype}",), dtype)
 
 
 def dequantised(dtype: str) -> Stage:
-    """Of i8, scaled."""
+    """Converted from i8, and scaled."""
     return Stage(
         (
             f"%f = arith.sitofp %x : i8 to {dtype}",
@@ -81,13 +81,13 @@ def dequantised(dtype: str) -> Stage:
     )
 
 
-def consumers(case: Case, out: str) -> list[Stage]:
-    """What is done to the product's result; the last is of the output's type."""
+def epilogue(case: Case, out: str) -> list[Stage]:
+    """The ops on the contraction's result; the last is of the output's type."""
     if case.fusion == "half relu":
         return [positive(case.types[1])]
     if case.kind == "i8":
-        return _integer_consumers(case.fusion, out)
-    stages = _float_consumers(case.fusion, out, case.types[1])
+        return _integer_epilogue(case.fusion, out)
+    stages = _float_epilogue(case.fusion, out, case.types[1])
     if not stages or case.types[1] == "f32":
         return stages
     last = stages[-1]
@@ -96,7 +96,7 @@ def consumers(case: Case, out: str) -> list[Stage]:
     return [*stages[:-1], Stage(tuple(lines), case.types[1], last.extra)]
 
 
-def _float_consumers(fusion: str, out: str, dtype: str) -> list[Stage]:
+def _float_epilogue(fusion: str, out: str, dtype: str) -> list[Stage]:
     """On f32."""
     bias = Stage(("%y = arith.addf %x, %p : f32",), "f32", ("n", "f32"))
     residual = _added(dtype, "%p", (out, dtype))
@@ -135,7 +135,7 @@ def _added(dtype: str, name: str, extra: tuple[str, str] | None) -> Stage:
     return Stage(lines, "f32", extra)
 
 
-def _integer_consumers(fusion: str, out: str) -> list[Stage]:
+def _integer_epilogue(fusion: str, out: str) -> list[Stage]:
     """On i32; scaled to f16, or back to i8."""
     add = ("%y = arith.addi %x, %p : i32",)
     scaled = ("%f = arith.sitofp %x : i32 to f32",)

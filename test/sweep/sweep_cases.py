@@ -141,7 +141,7 @@ def case(number: int) -> Case:
 
 
 def _without_what_is_refused(made: Case) -> Case:
-    """Split-K and layouts only where they can be asked for."""
+    """The case with split-K and layouts only where they are supported."""
     if made.shape in LAYOUT_SHAPES:
         made = replace(made, on_tensors=False)
     if "split_k" in made.placement and not _can_split(made):
@@ -150,13 +150,13 @@ def _without_what_is_refused(made: Case) -> Case:
 
 
 def _can_split(made: Case) -> bool:
-    """Whether K is known, in parts of whole rows, of one product."""
+    """Whether K is known and splits into parts of whole rows, without a batch."""
     known = ("whole", "ragged m", "ragged n", "one row", "one column")
     return made.shape in known
 
 
 def is_case(number: int) -> bool:
-    """Whether the combination makes sense: others say nothing new."""
+    """Whether the combination makes sense: others test nothing new."""
     made = case(number)
     if made.fusion in ("convert lhs", "dequantise rhs", "both") and made.kind == "i8":
         return False

@@ -1,4 +1,4 @@
-"""The MLIR text of a case: a product, with what is done before and after it."""
+"""The MLIR text of a case: a contraction with operand transforms and epilogue."""
 
 from __future__ import annotations
 
@@ -8,12 +8,12 @@ from functools import partial
 
 from sweep_bodies import (
     Stage,
-    consumers,
     converted,
     dequantised,
+    epilogue,
     multiply_and_add,
     positive,
-    summed,
+    result_type,
 )
 from sweep_cases import Case
 from sweep_shapes import Shape, shape
@@ -75,11 +75,11 @@ class _Program:
 
     def _write(self) -> Array:
         case, out = self.case, self.shape.out
-        lhs, rhs, stages = self._lhs(), self._rhs(), consumers(case, out)
+        lhs, rhs, stages = self._lhs(), self._rhs(), epilogue(case, out)
         if not stages:
-            return self.product(lhs, rhs, self._start(case.types[1]))
+            return self.contraction(lhs, rhs, self._initial(case.types[1]))
         make = partial(self.argument, "T") if case.fusion == "kept" else self.new
-        value = self.product(lhs, rhs, self.zero(make(out, summed(case))))
+        value = self.contraction(lhs, rhs, self.zero(make(out, result_type(case))))
         for stage in stages[:-1]:
             value = self.map(value, stage)
         last = stages[-1]
@@ -87,7 +87,7 @@ class _Program:
         return self.map(value, last, output)
 
     def _lhs(self) -> Array:
-        """A, or what is made of it first."""
+        """A, transformed where the case says so."""
         kind, fusion = self.case.kind, self.case.fusion
         if fusion in ("convert lhs", "both"):
             given = "f16" if kind == "f32" else "f32"
@@ -97,15 +97,15 @@ class _Program:
         return self.map(array, positive(kind)) if fusion == "relu lhs" else array
 
     def _rhs(self) -> Array:
-        """B, or what is made of it first."""
+        """B, transformed where the case says so."""
         kind = self.case.kind
         if self.case.fusion in ("dequantise rhs", "both"):
             array = self.argument("B", self.shape.rhs, "i8")
             return self.map(array, dequantised(kind))
         return self.argument("B", self.shape.rhs, kind)
 
-    def _start(self, dtype: str) -> Array:
-        """What the product adds to."""
+    def _initial(self, dtype: str) -> Array:
+        """What the accumulators start from."""
         output = self.argument("C", self.shape.out, dtype)
         if self.case.fusion == "bias start":
             bias = self.argument("P", "n", dtype)
@@ -119,7 +119,7 @@ class _Program:
         return output if self.case.fusion in ("read", "copy") else self.zero(output)
 
     def argument(self, name: str, loops: str, dtype: str) -> Array:
-        """An array that is given; a part of one, where the case says so."""
+        """An argument; a part of one, where the case says so."""
         shape = self.shape
         if len(loops) != 2 or not shape.pitch:
             return self._given(Array(f"%{name}", loops, dtype))
@@ -143,7 +143,7 @@ class _Program:
         return array
 
     def new(self, loops: str, dtype: str) -> Array:
-        """An array of the program's own."""
+        """An intermediate buffer, or an empty tensor."""
         array = Array(f"%t{len(self.lines)}", loops, dtype)
         sizes = ", ".join(
             f"%size_{loop}" for loop in loops if loop in self.shape.dynamic
@@ -159,7 +159,7 @@ class _Program:
         op = f"linalg.fill ins({name} : {array.dtype}) outs({array.name} : "
         return self._op(f"{op}{self.type(array)})", array)
 
-    def product(self, lhs: Array, rhs: Array, output: Array) -> Array:
+    def contraction(self, lhs: Array, rhs: Array, output: Array) -> Array:
         return self._generic(
             [lhs, rhs], output, multiply_and_add(self.case, output.dtype)
         )
@@ -222,7 +222,7 @@ class _Program:
         return f"{self.word}<{shape}{array.dtype}{array.layout}>"
 
     def _sizes(self) -> list[str]:
-        """The sizes that are not known, asked of the arguments."""
+        """The lines that get unknown sizes from the arguments."""
         lines = []
         for loop in self.shape.dynamic:
             for array in self.arguments:

@@ -14,7 +14,7 @@ from alcop_mlir.schedule import Schedule
 
 
 def failure(case: Case) -> str | None:
-    """What is wrong with the case, and how to see it again; None if it is right."""
+    """What is wrong with the case, and how to reproduce it; None if it is right."""
     written = source(case)
     try:
         program = compiled(case, written)
@@ -70,7 +70,7 @@ def sized(
 
 
 def report(case: Case, written: Source, problem: str) -> str:
-    """For a reader who wants to see it with his own eyes."""
+    """The text of a failure, with all that is needed to reproduce it."""
     options = " --allow-tf32" if case.kind == "f32" else ""
     if case.schedule:
         options += f' --schedule "{case.schedule}"'

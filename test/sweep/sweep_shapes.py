@@ -11,7 +11,7 @@ PROMISED = ("run-time", "run-time m", "run-time batch", "open strides")
 
 @dataclass(frozen=True)
 class Shape:
-    """How a product's operands are indexed, and by how much.
+    """The loops that index a contraction's operands, and their sizes.
 
     lhs, rhs, out: loops
     sizes:   of each loop, one dictionary per run of the program
@@ -35,7 +35,7 @@ class Shape:
 
 
 def shape(case: Case) -> Shape:
-    """Of the case, for its tile and its types."""
+    """The shape of the case, for its tile and its types."""
     lhs, rhs, out = _operands(case)
     runs = _runs(case)
     is_open = case.shape.startswith("run-time")

@@ -76,7 +76,7 @@ def test_sweep(
 
 
 def test_the_sample_is_large_and_the_same_for_all_workers() -> None:
-    """No case twice, none that says nothing, everything in it."""
+    """No case occurs twice, none is excluded, every choice occurs."""
     made = [case(number) for number in sample(2000)]
     assert made == [case(number) for number in sample(2000)]
     assert sum(len(shape(one).sizes) for one in made) >= 2000
@@ -92,7 +92,7 @@ def test_the_sample_is_large_and_the_same_for_all_workers() -> None:
 
 @pytest.mark.parametrize("fusion", ["bias start", *CONSUMERS, *PRODUCERS])
 def test_the_sweep_is_about_fused_kernels(fusion: str) -> None:
-    """Else it would show that plain kernels work."""
+    """Else the sweep would test SIMT fallbacks."""
     one = plain(fusion)
     assert len(compiled(one, source(one)).function.kernels) == 1
 

@@ -47,7 +47,7 @@
 // RUN: not alcop-opt %s --load=%t.empty.py 2>&1 | FileCheck %s --check-prefix=LOAD-NONE
 // LOAD-NONE: error: '{{.*}}' defines no subclass of Pass that has a name
 
-// What was there stays as it was where a pass fails.
+// The output file keeps its old content where a pass fails.
 // RUN: echo "before" > %t.out
 // RUN: not alcop-opt %s -o %t.out --load=%S/fixtures/passes.py --test-refuse
 // RUN: FileCheck %s --check-prefix=KEPT < %t.out

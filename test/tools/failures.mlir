@@ -14,7 +14,7 @@
 // RUN:   | FileCheck %s --check-prefix=UNVERIFIED
 // RUN: not alcop-opt %s --gpu-module-to-binary 2>&1 | FileCheck %s --check-prefix=UPSTREAM
 
-// A pass says no: its reason, at the place of the op; no reproducer.
+// A pass fails: its reason, at the op's location; no reproducer.
 // REFUSED:      failures.mlir:35:1: error: test-refuse: refused
 // REFUSED-NEXT: func.func @first
 // REFUSED-NEXT: {{^\^$}}

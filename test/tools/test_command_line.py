@@ -54,7 +54,7 @@ def test_columns_are_aligned() -> None:
 def test_errors_become_one_line_and_a_status(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    """What is no error of ours is a defect, and keeps its traceback."""
+    """Any error that is not ours is a defect, and keeps its traceback."""
 
     def fail() -> int:
         raise LaunchError("no such array")

@@ -1,4 +1,4 @@
-"""alcop-compile: what it writes and prints, and how it says no."""
+"""alcop-compile: what it writes and prints, and its errors."""
 
 from __future__ import annotations
 
@@ -120,7 +120,7 @@ def test_ptx_and_mlir_may_be_asked_for(
 def test_remarks_go_to_stderr(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """As here: four stages for a product of two steps."""
+    """Here: four stages for a contraction of two K steps."""
     file = tmp_path / "short.mlir"
     file.write_text(Path(MATMUL).read_text().replace("1024", "64"))
     assert tool.main([str(file), "--schedule", SMALL.replace("3,2", "4,2")]) == 0

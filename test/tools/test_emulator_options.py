@@ -44,7 +44,7 @@ def _without_gpu(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.fixture
 def small(tmp_path: Path) -> list[str]:
-    """A product of two blocks, and its schedule."""
+    """A matmul of two blocks, and its schedule."""
     return [write(tmp_path, SMALL), "--schedule", SCHEDULE]
 
 
@@ -80,7 +80,7 @@ def test_profile(small: list[str], capsys: pytest.CaptureFixture[str]) -> None:
     assert shown["groups"][0].split() == (
         "commit line wait line groups instructions between mma between".split()
     )
-    # A pipeline: groups of the steady state have products between commit and wait.
+    # A pipeline: groups of the steady state have mma between commit and wait.
     assert any(int(line.split()[4]) > 0 for line in shown["groups"][1:])
     assert all(line.split()[2] == str(2 * WARPS) for line in shown["groups"][1:])
 
@@ -113,7 +113,7 @@ def test_trace_has_a_row_for_each_warp(events: list[Event]) -> None:
 
 
 def test_trace_rows_are_in_order(events: list[Event]) -> None:
-    """Waits, barriers and products, one after the other."""
+    """Waits, barriers and mma, one after the other."""
     for warp in range(WARPS):
         row = [e for e in events if e["ph"] == "X" and e["tid"] == warp]
         assert {e["cat"] for e in row} == {"mma", "wait", "barrier", "commit"}
@@ -125,12 +125,12 @@ def test_trace_rows_are_in_order(events: list[Event]) -> None:
 
 
 def test_trace_shows_copies_in_flight(events: list[Event]) -> None:
-    """Two a step and warp, each over products of earlier steps once filled."""
+    """Two per K step and warp, each over mma of earlier steps in the steady state."""
     begins = {e["id"]: e for e in events if e["ph"] == "b"}
     ends = {e["id"]: e for e in events if e["ph"] == "e"}
     assert begins.keys() == ends.keys()
     assert len(begins) == 2 * STEPS * WARPS
-    products = [e for e in events if e.get("cat") == "mma"]
+    mmas = [e for e in events if e.get("cat") == "mma"]
     hidden = 0
     for number, begin in begins.items():
         end = ends[number]
@@ -138,7 +138,7 @@ def test_trace_shows_copies_in_flight(events: list[Event]) -> None:
         assert (begin["tid"], begin["cat"]) == (end["tid"], "cp.async")
         hidden += any(
             begin["ts"] < e["ts"] and e["ts"] + e["dur"] < end["ts"]
-            for e in products
+            for e in mmas
             if e["tid"] == begin["tid"]
         )
     assert hidden == 2 * (STEPS - 2) * WARPS  # all but those of the first two steps

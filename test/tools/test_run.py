@@ -1,4 +1,4 @@
-"""alcop-run: what it prints, and how it says that a result is wrong."""
+"""alcop-run: what it prints, and how it reports wrong results."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ func.func @small(%A: memref<32x32xf16>, %B: memref<32x32xf16>, %C: memref<32x32x
 
 @pytest.fixture
 def small(tmp_path: Path) -> str:
-    """A file with a product that takes little time."""
+    """A file with a matmul that takes little time."""
     file = tmp_path / "small.mlir"
     file.write_text(SMALL)
     return str(file)
@@ -231,10 +231,10 @@ def test_a_damaged_bundle_is_refused(
     )
 
 
-def test_products_of_f32_are_rounded_only_if_asked_for(
+def test_f32_is_rounded_only_if_asked_for(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """Without, they run as plain kernels, more exactly."""
+    """Without the option they run as SIMT fallbacks, more exactly."""
     kind = "memref<32x32xf32>"
     path = tmp_path / "f32.mlir"
     path.write_text(f"""
@@ -247,7 +247,7 @@ def test_products_of_f32_are_rounded_only_if_asked_for(
     assert "runs as a SIMT fallback" in captured.err
     assert "done with the option 'allow-tf32' only" in captured.err
     exact = rows(captured.out)
-    assert exact["schedule"] == "none: plain SIMT"
+    assert exact["schedule"] == "none: SIMT fallback"
     assert exact["check"].startswith("OK: max relative error")
     assert tool.main([str(path), "--device", "emulator", "--allow-tf32"]) == 0
     rounded = rows(capsys.readouterr().out)
@@ -290,8 +290,8 @@ def test_strides_that_the_program_leaves_open(
     promise = "{alcop.row_alignment = 16 : i64}"
     file = tmp_path / "strided.mlir"
     file.write_text(f"""
-      func.func @product(%A: {kinds[0]} {promise}, %B: {kinds[1]} {promise},
-                         %C: {kinds[2]} {promise}) {{
+      func.func @matmul(%A: {kinds[0]} {promise}, %B: {kinds[1]} {promise},
+                        %C: {kinds[2]} {promise}) {{
         linalg.matmul ins(%A, %B : {kinds[0]}, {kinds[1]}) outs(%C : {kinds[2]})
         return
       }}""")

@@ -144,7 +144,7 @@ def test_other_records_or_damage_make_it_train_again(
     assert file.read_bytes() == first
 
 
-def test_a_cache_that_cannot_be_written_is_told(
+def test_a_cache_that_cannot_be_written_is_reported(
     known: list[records.Record], cache: Path
 ) -> None:
     cache.write_text("a file where the folder should be")
@@ -186,7 +186,7 @@ assert not [m for m in sys.modules if m.split(".")[0] in ("sklearn", "rich", "sc
 
 
 def test_shipped_records_are_what_is_simulated_now() -> None:
-    """Else: python bench/bench_tuning.py --collect, into the file that is shipped."""
+    """If not: python bench/bench_tuning.py --collect, into the file that is shipped."""
     by_problem: dict[Problem, list[records.Record]] = {}
     for one in models.shipped("simulated", TARGET):
         by_problem.setdefault(one.problem, []).append(one)

@@ -199,7 +199,7 @@ def tiles_in_order(problem: Problem, schedule: Schedule) -> list[tuple[int, int]
 
 
 def test_groups_of_rows_read_less() -> None:
-    """A wave's blocks lie in a rectangle, not in a few long rows."""
+    """A wave's blocks form a rectangle, not a few long rows."""
     problem = Problem(8192, 8192, 8192)
     some = [
         Schedule((128, 128, 32), (64, 64), (3, 2), raster=raster)
@@ -213,7 +213,7 @@ def test_groups_of_rows_read_less() -> None:
 
 
 def test_parts_of_k_fill_a_gpu_that_few_tiles_do_not() -> None:
-    """Of a long sum both models like parts; of a short one neither."""
+    """Both models prefer split-K for a large K, and not for a small one."""
     for k, better in ((16384, True), (256, False)):
         problem = Problem(128, 128, k)
         some = [

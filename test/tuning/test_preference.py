@@ -1,4 +1,4 @@
-"""Of schedules that are one to a model, the most frugal comes first."""
+"""Of schedules that a model cannot tell apart, the most frugal comes first."""
 
 from __future__ import annotations
 

@@ -91,7 +91,7 @@ def test_a_torn_last_line_is_reported_and_costs_nothing_else(
     assert list(log.records) == before
     (note,) = log.notes
     assert ":4: line skipped: torn or no JSON" in note
-    # What is appended next stands on a line of its own.
+    # The next record is appended on a line of its own.
     records.append(path, [before[1]])
     assert list(records.read(path).records) == [*before, before[1]]
     assert len(records.read(path).notes) == 1
@@ -105,7 +105,7 @@ def test_a_last_line_without_its_newline_counts(path: Path) -> None:
     assert len(records.read(path).records) == 3
 
 
-def test_another_schema_is_left_alone_and_told(path: Path) -> None:
+def test_another_schema_is_kept_and_reported(path: Path) -> None:
     before = write_records(path, 2)
     other = json.dumps({**records.to_json(before[0]), "schema": 2, "new": 1}) + "\n"
     path.write_text(path.read_text() + other + other)

@@ -72,7 +72,7 @@ def test_simulated_records_do_not_choose_for_a_gpu(path: Path) -> None:
     assert choice.origin == "analytical model"
 
 
-def test_a_record_that_is_no_longer_legal_is_told_and_not_used(path: Path) -> None:
+def test_a_record_that_is_no_longer_legal_is_reported_and_not_used(path: Path) -> None:
     huge = Schedule((256, 256, 128), (64, 64), (8, 1))
     records.append(path, [record(huge, 1e-9, CUDA)])
     said: list[str] = []
@@ -84,7 +84,7 @@ def test_a_record_that_is_no_longer_legal_is_told_and_not_used(path: Path) -> No
     )
 
 
-def test_what_is_wrong_with_records_is_told(path: Path) -> None:
+def test_damaged_records_are_reported(path: Path) -> None:
     path.write_text('{"schema": 7}\n{"torn')
     said: list[str] = []
     selection.choose(PROBLEM, TARGET, records_path=path, say=said.append)

@@ -84,7 +84,7 @@ def test_a_split_that_does_not_fit_is_refused() -> None:
     schedule = Schedule((64, 64, 32), (32, 32), (2, 1), split_k=3)
     with pytest.raises(ConfigError, match="K is 512, expected a multiple of 24"):
         check(PROBLEM, schedule, TARGET)
-    with pytest.raises(ConfigError, match="the product has a batch"):
+    with pytest.raises(ConfigError, match="the contraction has a batch"):
         check(Problem(64, 64, 96, 2, "batch_matmul"), schedule, TARGET)
     check(Problem(64, 64, 96), schedule, TARGET)
 

@@ -102,9 +102,7 @@ def test_explain_says_what_and_why(
     assert "from       record" in capsys.readouterr().out
 
 
-def test_batched_products_on_tensors(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_batches_on_tensors(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     path = tmp_path / "batched.mlir"
     path.write_text(BATCHED)
     assert tune.main(["explain", str(path), *SIMULATED]) == 0
@@ -118,10 +116,10 @@ def test_batched_products_on_tensors(
         (("i8", "i32"), ("i8", "i8", "i32", "i32")),
     ],
 )
-def test_what_a_product_is_computed_in_is_in_its_key(
+def test_types_of_operands_and_accumulators_are_in_the_key(
     kinds: tuple[str, ...], dtypes: tuple[str, ...]
 ) -> None:
-    """tf32 is not f32, and whole numbers are summed as such."""
+    """tf32 differs from f32, and integers are accumulated as integers."""
     kind, out = kinds
     text = MATMUL.format(m=128).replace("f32", out).replace("f16", kind)
     problem = file_problem(inputs.read_text(text), "-", allow_tf32=True)
@@ -131,7 +129,7 @@ def test_what_a_product_is_computed_in_is_in_its_key(
 def test_f32_has_to_be_asked_for(file: str, capsys: pytest.CaptureFixture[str]) -> None:
     Path(file).write_text(MATMUL.format(m=256).replace("f16", "f32"))
     assert tune.main(["explain", file, *SIMULATED]) == 1
-    assert "no matrix products that can be tuned, expected one: " in (
+    assert "no contractions that can be tuned, expected one: " in (
         said := capsys.readouterr().err
     )
     assert "done with the option 'allow-tf32' only" in said
@@ -139,7 +137,7 @@ def test_f32_has_to_be_asked_for(file: str, capsys: pytest.CaptureFixture[str]) 
     assert "matmul 256x256x256 tf32->f32 on sm_80" in capsys.readouterr().out
 
 
-def test_a_product_whose_first_input_is_b() -> None:
+def test_a_contraction_whose_first_input_is_b() -> None:
     source = inputs.read_text(SWAPPED)
     assert file_problem(source, "-") == Problem(128, 32, 64)
 
@@ -185,13 +183,13 @@ def test_one_line_for_each_error(
     assert said.count("\n") == 1
 
 
-def test_a_file_without_a_product_is_refused(
+def test_a_file_without_a_contraction_is_refused(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     path = tmp_path / "odd.mlir"
     path.write_text("func.func @f() { return }")
     assert tune.main([str(path), *SIMULATED]) == 1
-    assert "computes no matrix products that can be tuned" in capsys.readouterr().err
+    assert "computes no contractions that can be tuned" in capsys.readouterr().err
 
 
 def test_sizes_that_no_tile_divides(
@@ -212,7 +210,7 @@ def test_records_that_cannot_be_written_end_the_search(
     assert last.startswith("error: cannot ")
 
 
-def test_damaged_records_are_told_and_kept(
+def test_damaged_records_are_reported_and_kept(
     file: str, cache: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     path = cache / "records.jsonl"
@@ -225,7 +223,7 @@ def test_damaged_records_are_told_and_kept(
     assert path.read_text().startswith('{"schema": 9}\n{"torn\n')
 
 
-# The tool, whose search goes on when nothing gets better: it must not end by itself.
+# The tool, whose search continues when nothing gets better: it must not end by itself.
 # Where the tests run in the background, it would inherit that Ctrl-C is ignored.
 _TUNE_WITHOUT_END = """
 import signal, sys

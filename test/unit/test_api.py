@@ -16,16 +16,16 @@ from alcop_mlir.errors import CompileError, ConfigError
 from alcop_mlir.runtime import checking
 
 TEXT = """
-func.func @product(%A: memref<64x64xf16>, %B: memref<64x64xf16>,
-                   %C: memref<64x64xf32>) {
+func.func @gemm(%A: memref<64x64xf16>, %B: memref<64x64xf16>,
+                %C: memref<64x64xf32>) {
   linalg.matmul ins(%A, %B : memref<64x64xf16>, memref<64x64xf16>)
                 outs(%C : memref<64x64xf32>)
   return
 }
 """
 TENSORS = """
-func.func @product(%A: tensor<64x64xf16>, %B: tensor<64x64xf16>,
-                   %C: tensor<64x64xf32>) -> tensor<64x64xf32> {
+func.func @gemm(%A: tensor<64x64xf16>, %B: tensor<64x64xf16>,
+                %C: tensor<64x64xf32>) -> tensor<64x64xf32> {
   %D = linalg.matmul ins(%A, %B : tensor<64x64xf16>, tensor<64x64xf16>)
                      outs(%C : tensor<64x64xf32>) -> tensor<64x64xf32>
   return %D : tensor<64x64xf32>
@@ -45,10 +45,10 @@ def run(program: Any) -> None:
 
 
 def test_text_paths_and_modules_are_compiled(tmp_path: Path) -> None:
-    """To the same code, and the module stays as it is."""
+    """To the same code, and the module is not modified."""
     from alcop_mlir.bindings import ir, make_context
 
-    file = tmp_path / "product.mlir"
+    file = tmp_path / "gemm.mlir"
     file.write_text(TEXT)
     with make_context():
         module = ir.Module.parse(TEXT)
@@ -89,20 +89,18 @@ def test_results_of_tensor_functions_are_arrays() -> None:
 
 
 def test_a_module_may_hold_several_functions() -> None:
-    """Each is a program; which one is called is said by name."""
-    other = TEXT.replace("64x", "32x").replace("x64", "x32").replace("product", "small")
-    with pytest.raises(
-        ConfigError, match=r"which function\? the bundle has product, s"
-    ):
+    """Each is a program; a name selects the one to call."""
+    other = TEXT.replace("64x", "32x").replace("x64", "x32").replace("@gemm", "@small")
+    with pytest.raises(ConfigError, match=r"which function\? the bundle has gemm, s"):
         alcop_mlir.compile(TEXT + other)
-    for name in ("product", "small"):
+    for name in ("gemm", "small"):
         program = alcop_mlir.compile(TEXT + other, function=name)
         assert program.function.name == name
         run(program)
 
 
 def test_a_function_may_launch_several_kernels() -> None:
-    """In order: the second product reads what the first wrote."""
+    """In order: the second matmul reads what the first wrote."""
     program = alcop_mlir.compile("""
       func.func @chain(%A: memref<64x64xf16>, %B: memref<64x64xf16>,
                        %C: memref<64x64xf16>, %D: memref<64x64xf32>) {
@@ -187,7 +185,7 @@ assert not heavy & set(sys.modules), heavy & set(sys.modules)
 def test_what_cannot_be_compiled_is_refused(
     source: Any, error: type[Exception], message: str
 ) -> None:
-    """With its place, and the reason."""
+    """With its location, and the reason."""
     with pytest.raises(error, match=message) as caught:
         alcop_mlir.compile(source)
     assert "\n" not in str(caught.value)

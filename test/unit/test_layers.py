@@ -2,7 +2,7 @@
 
 Modules are named without `alcop_mlir.`; the package's own `__init__` is "alcop_mlir".
 A pattern ending in `.*` means a package and all that is in it. Imports inside functions
-count too; only `lazy` ones have to stand there.
+count too; those that a rule has as `lazy` are allowed there only.
 """
 
 from __future__ import annotations
@@ -142,7 +142,7 @@ RULES = {
     "tuning.*": Rule("schedule target resources errors knobs files tuning.*"),
     "compilation.*": Rule(COMPILATION),
     "tools.*": Rule("*"),
-    # Loaded first by whoever loads anything: light, and without MLIR.
+    # Always loaded first: light, and without MLIR.
     "alcop_mlir": Rule(
         "errors target schedule version",
         lazy="bindings dialects.* passes.* pipelines.* compilation.* runtime.*",
@@ -306,7 +306,7 @@ def test_a_wrong_import_is_found(module: str, source: str) -> None:
         ("alcop_mlir", "def f():\n    from alcop_mlir.bindings import ir"),
     ],
 )
-def test_a_right_import_is_left_alone(module: str, source: str) -> None:
+def test_a_right_import_is_accepted(module: str, source: str) -> None:
     assert list(violations_in(module, source)) == []
 
 
@@ -329,9 +329,7 @@ for name in {sorted(set(names) - {"runtime.ptx"})}:
 
 
 def arrows(name_of: Callable[[str], str]) -> dict[str, set[str]]:
-    """Which modules import which, by what `name_of` calls them, imports when called
-    included.
-    """
+    """Which modules import which, named by `name_of`; imports in functions count."""
     names = {module_name(path) for path in sources()}
     found: dict[str, set[str]] = {name_of(name): set() for name in names}
     for path in sources():
@@ -346,13 +344,13 @@ def arrows(name_of: Callable[[str], str]) -> dict[str, set[str]]:
 
 
 def room_of(module: str) -> str:
-    """The folder of a module; a module that stands in none is a room by itself."""
+    """The folder of a module; a module in none is a room by itself."""
     is_folder = (PACKAGE / module.replace(".", "/")).is_dir()
     return module if is_folder or "." not in module else module.rpartition(".")[0]
 
 
 def circle(graph: Mapping[str, Collection[str]]) -> list[str]:
-    """A way along the arrows that comes back to where it began; empty without one."""
+    """A cycle along the arrows; empty without one."""
     try:
         tuple(TopologicalSorter(graph).static_order())
     except CycleError as error:
@@ -366,7 +364,7 @@ def sources() -> list[Path]:
 
 
 def violations(path: Path) -> Iterator[str]:
-    """Each import of a file that the tables do not allow, with its place."""
+    """Each import of a file that the tables do not allow, with its line."""
     for fault in violations_in(module_name(path), path.read_text("utf-8")):
         yield f"{path.relative_to(PACKAGE.parent)}:{fault}"
 

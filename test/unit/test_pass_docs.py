@@ -1,4 +1,4 @@
-"""docs/passes.md is what the passes say about themselves."""
+"""docs/passes.md is the documentation in the pass classes."""
 
 from __future__ import annotations
 

@@ -18,7 +18,7 @@ SIZES = st.fixed_dictionaries({name: st.integers(0, 9) for name in "MNK"})
 
 @given(TERMS, TERMS, SIZES)
 def test_values(one: list, other: list, sizes: dict[str, int]) -> None:
-    """Sums, differences and products are those of the numbers."""
+    """Adding, subtracting and multiplying agree with the numbers."""
     p, q = collected(one), collected(other)
     x, y = p.value(sizes), q.value(sizes)
     assert (p + q).value(sizes) == x + y

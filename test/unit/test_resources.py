@@ -49,7 +49,7 @@ def test_targets_are_found_by_name() -> None:
 
 
 def test_memory_may_hold_wider_elements_than_are_multiplied() -> None:
-    """f16 products of f32 in A: A's tiles, and the fragments that wait, are twice."""
+    """A of f32, multiplied as f16: A's tiles, and fragments as loaded, are twice."""
     schedule = Schedule.parse("block=64,64,32 warp=32,32 stages=3,2")
     assert resources.shared_bytes(schedule, 2, (4, 2)) == 3 * 64 * 32 * (4 + 2)
     plain = resources.registers_per_thread(schedule)

@@ -51,7 +51,7 @@ def test_the_loop_with_most_matrix_instructions_is_first(sass: Any) -> None:
 
 
 def test_the_main_loop_of_a_compiled_kernel_is_found(sass: Any) -> None:
-    """Whole rounds of the stages: 64 products per step of 32, for each of 4 warps."""
+    """Unrolled by the slot period: 64 HMMA per K step of 32, for each of 4 warps."""
     import alcop_mlir
 
     kind = "memref<2048x2048x"

@@ -135,7 +135,7 @@ def test_environment_of_our_own_is_cleared(venv: Path) -> None:
     assert [entry.name for entry in venv.iterdir()] == ["setup.log"]
 
 
-def test_environment_of_someone_else_is_left_alone(venv: Path) -> None:
+def test_environment_of_someone_else_is_left_unchanged(venv: Path) -> None:
     (venv / "pyvenv.cfg").write_text("")
     with pytest.raises(setup_env.SetupError, match="made by something else"):
         setup_env.clear_environment()

@@ -1,4 +1,4 @@
-"""`expected-...` comments: where they point, and what meets them."""
+"""`expected-...` comments: the lines that they refer to, and what meets them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-// Bytes into 32-bit sums, B as it lies in most weights: exact.
+// 8-bit integers into 32-bit accumulators, B in the layout of most weights: exact.
 func.func @matmul_s8(%A: memref<128x256xi8>, %B: memref<192x256xi8>,
                      %C: memref<128x192xi32>) {
   %zero = arith.constant 0 : i32

@@ -1,4 +1,4 @@
-// f32, rounded to tf32 where tensor cores take it; else plain code.
+// f32, rounded to tf32 on tensor cores; else a SIMT fallback.
 func.func @matmul_tf32(%A: memref<128x96xf32>, %B: memref<96x200xf32>,
                        %C: memref<128x200xf32>) {
   %zero = arith.constant 0.0 : f32

@@ -1,5 +1,5 @@
-// Two layers: the bias and the rectifier go into the first product's epilogue, the
-// residual into the second's.
+// Two layers: the bias and the rectifier are fused into the epilogue of the first
+// contraction, the residual into that of the second.
 func.func @mlp_f16(%x: tensor<96x128xf16>, %w1: tensor<128x256xf16>,
                    %b1: tensor<256xf16>, %w2: tensor<256x128xf16>) -> tensor<96x128xf16> {
   %zero = arith.constant 0.0 : f32

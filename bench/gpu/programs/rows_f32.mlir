@@ -1,4 +1,4 @@
-// The mean of each row of a product: a product, then a plain kernel that reduces.
+// The mean of each row of a matmul: a contraction, then a SIMT fallback that reduces.
 func.func @rows_f32(%A: memref<96x64xf16>, %B: memref<64x80xf16>, %mean: memref<96xf32>) {
   %zero = arith.constant 0.0 : f32
   %part = arith.constant 1.250000e-02 : f32

@@ -22,7 +22,7 @@ func.func @unknown_length(%a: memref<64x?xf16>, %b: memref<?x64xf16>, %c: memref
 // -----
 
 func.func @batch(%a: memref<4x64x64xf16>, %c: memref<4x64x64xf32>) {
-  // expected-error @+1 {{splits K, but the product has a batch: leave split_k out}}
+  // expected-error @+1 {{splits K, but the contraction has a batch: leave split_k out}}
   linalg.batch_matmul {alcop.contraction = #alcop.contraction<{init = "read", lhs = "bmk", out = "bmn", rhs = "bkn"}>,
                        alcop.schedule = #alcop.schedule<{block = [64, 64, 32], split_k = 2, stages = [2, 1], warp = [32, 32]}>}
     ins(%a, %a : memref<4x64x64xf16>, memref<4x64x64xf16>) outs(%c : memref<4x64x64xf32>)

@@ -1,7 +1,7 @@
-"""Whole functions with fusion: how many kernels they become, and their numbers.
+"""Multi-kernel functions with fusion: the number of kernels, and the results.
 
-Named ops, ops in place, several products, split sums; and what is not fused, which runs
-as a kernel of its own. On the emulator with hazards, against NumPy's float64.
+Named ops, ops in place, several contractions, split-K; ops that cannot be fused run as
+kernels of their own. On the emulator with hazards, against NumPy's float64.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ PRODUCT = f"""
 
 
 def compiled(text: str, kernels: int, schedule: str = SCHEDULE) -> Program:
-    """The one function of the text, which becomes so many kernels."""
+    """The only function of the text; it must have that many kernels."""
     options = compiler.Options(schedule=Schedule.parse(schedule), use_ptxas=False)
     bundle = compiler.compile_source(inputs.read(text), options)
     (function,) = bundle.functions
@@ -49,7 +49,7 @@ def close(result: Array, expected: Array) -> None:
 
 
 def test_named_ops_on_tensors() -> None:
-    """The bias is what the sums start from."""
+    """The bias initialises the accumulators."""
     t = f"tensor<{C}>"
     program = compiled(
         f"""
@@ -98,7 +98,7 @@ def test_residual_is_overwritten_in_place() -> None:
     close(residual, expected)
 
 
-def test_product_is_changed_in_place() -> None:
+def test_matmul_is_changed_in_place() -> None:
     """C += A * B, then relu on C itself."""
     program = compiled(
         f"""
@@ -148,7 +148,7 @@ def test_matrix_times_vector() -> None:
     close(result, a @ x + bias)
 
 
-def test_gate_of_two_products() -> None:
+def test_gate_of_two_matmuls() -> None:
     """silu(x A) * (x B): the op that reads both runs in the second's kernel."""
     t = f"tensor<{C}>"
     program = compiled(
@@ -187,7 +187,7 @@ def test_gate_of_two_products() -> None:
 
 
 def test_two_layers() -> None:
-    """What follows each product is in its kernel; f16 in between."""
+    """Each contraction has its epilogue in its kernel; f16 in between."""
     hidden = "tensor<64x48xf16>"
     program = compiled(
         f"""
@@ -224,7 +224,7 @@ def test_two_layers() -> None:
 
 
 @pytest.mark.parametrize("parts", [2, 3])
-def test_adding_up_of_a_split_sum_takes_in_what_follows(parts: int) -> None:
+def test_epilogue_is_fused_into_the_adding_up_of_split_k(parts: int) -> None:
     t = f"tensor<{C}>"
     program = compiled(
         f"""

@@ -1,6 +1,6 @@
-"""Whole functions on the emulator: several kernels, and arrays that they hand on.
+"""Multi-kernel functions on the emulator, with intermediate buffers.
 
-The expected numbers are NumPy's, in float64, of this file's own making.
+The expected numbers are computed here, in float64 NumPy.
 """
 
 from __future__ import annotations
@@ -53,8 +53,8 @@ ZEROS = """
   %z_f32 = arith.constant 0.0 : f32"""
 
 
-def test_two_products_in_a_row() -> None:
-    """The first one's output is an intermediate array, there for the call only."""
+def test_two_matmuls_in_a_row() -> None:
+    """The first one's output is an intermediate buffer, which lives for the call."""
     first = MATMUL.format(
         n=0, sizes="", m=48, k=64, out="f16", a="%a", b="%b",
         ta="tensor<48x40xf16>", tb="tensor<40x64xf16>",
@@ -79,8 +79,8 @@ def test_two_products_in_a_row() -> None:
     np.testing.assert_allclose(out, wide(middle) @ wide(c), atol=2e-2)
 
 
-def test_a_product_and_what_cannot_be_fused_with_it() -> None:
-    """A transposition and a sum of rows are kernels of their own."""
+def test_a_matmul_and_what_cannot_be_fused_with_it() -> None:
+    """A transposition and a reduction of rows are kernels of their own."""
     program = build("""
       func.func @f(%a: memref<40x32xf16>, %b: memref<32x24xf16>, %t: memref<24x40xf32>,
                    %s: memref<40xf32>) {
@@ -102,9 +102,9 @@ def test_a_product_and_what_cannot_be_fused_with_it() -> None:
     a, b = random(40, 32), random(32, 24)
     t, s = np.full((24, 40), np.nan, np.float32), np.full(40, np.nan, np.float32)
     program(a, b, t, s)
-    product = wide(a) @ wide(b)
-    np.testing.assert_allclose(t, product.T, atol=1e-4)
-    np.testing.assert_allclose(s, product.sum(axis=1), atol=1e-4)
+    c = wide(a) @ wide(b)
+    np.testing.assert_allclose(t, c.T, atol=1e-4)
+    np.testing.assert_allclose(s, c.sum(axis=1), atol=1e-4)
 
 
 @pytest.mark.parametrize(
@@ -116,10 +116,10 @@ def test_a_product_and_what_cannot_be_fused_with_it() -> None:
         ("i64", np.int64, "computes in i64"),
     ],
 )
-def test_products_that_tensor_cores_do_not_do(
+def test_matmuls_that_tensor_cores_do_not_support(
     kind: str, dtype: Any, why: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """One plain kernel, which starts from what the fill says; the remark says why."""
+    """One SIMT fallback, initialised by the fill; the remark says why."""
     zero = "0" if kind.startswith("i") else "0.0"
     program = build(f"""
       func.func @f(%a: tensor<10x7x{kind}>, %b: tensor<7x30x{kind}>)
@@ -141,7 +141,7 @@ def test_products_that_tensor_cores_do_not_do(
 
 
 def test_a_convolution() -> None:
-    """Indices that are sums of loops, four loops inside."""
+    """Indices that add loops, four reduction loops."""
     program = build("""
       func.func @f(%a: memref<2x10x9x3xf32>, %b: memref<3x2x3x5xf32>,
                    %c: memref<2x8x8x5xf32>) {
@@ -163,8 +163,8 @@ def test_a_convolution() -> None:
     np.testing.assert_allclose(out, expected, atol=1e-4)
 
 
-def test_a_product_over_two_loops() -> None:
-    """Two sums that are no batch: no tensor cores, the right numbers."""
+def test_a_contraction_of_two_loops() -> None:
+    """Two reduction loops that are no batch: no tensor cores, the right numbers."""
     program = build("""
       func.func @f(%a: memref<6x5x4x3xf16>, %b: memref<5x4x3x7xf16>,
                    %c: memref<6x7xf32>) {
@@ -227,8 +227,8 @@ def softmax(x: Array) -> Array:
     return exp / exp.sum(axis=1, keepdims=True)
 
 
-def test_sums_and_elements_without_any_product() -> None:
-    """Four kernels; arrays that are not alive together share bytes."""
+def test_reductions_and_elements_without_any_matmul() -> None:
+    """Four kernels; buffers that are not live together share bytes."""
     program = build(SOFTMAX.format(rows=37, dim="", sizes=""))
     x = random(37, 50, dtype=np.float32)
     out = np.full((37, 50), np.nan, np.float32)
@@ -238,7 +238,7 @@ def test_sums_and_elements_without_any_product() -> None:
 
 @pytest.mark.parametrize("rows", [1, 5, 600, 0])
 def test_sizes_known_at_run_time(rows: int) -> None:
-    """Intermediate arrays and grids are as large as the arrays of the call say."""
+    """The arrays of the call determine intermediate buffers and grids."""
     dim = "%c0 = arith.constant 0 : index %n = tensor.dim %x, %c0 : tensor<?x50xf32>"
     program = build(SOFTMAX.format(rows="?", dim=dim, sizes="%n"))
     sizes = {size for one in program.function.intermediates for size in one.shape}
@@ -249,8 +249,8 @@ def test_sizes_known_at_run_time(rows: int) -> None:
     np.testing.assert_allclose(out, softmax(x), rtol=1e-5)
 
 
-def test_a_product_of_run_time_size_hands_on_its_output() -> None:
-    """The tensor-core kernel writes an intermediate array that the sum reads."""
+def test_a_matmul_of_run_time_size_writes_an_intermediate_buffer() -> None:
+    """The tensor-core kernel writes the buffer that the reduction reads."""
     program = build("""
       func.func @f(%a: memref<?x64xf16> {alcop.row_alignment = 16 : i64},
                    %b: memref<64x40xf16>, %s: memref<40xf32>) {
@@ -274,8 +274,8 @@ def test_a_product_of_run_time_size_hands_on_its_output() -> None:
         np.testing.assert_allclose(out, (wide(a) @ wide(b)).sum(axis=0), atol=1e-3)
 
 
-def test_promised_rows_are_promised_of_what_is_handed_on() -> None:
-    """The second product reads rows as long as an argument's: it is pipelined."""
+def test_promised_rows_are_promised_of_intermediate_buffers() -> None:
+    """The second matmul reads rows as long as an argument's: it is pipelined."""
     promise = "{alcop.row_alignment = 16 : i64}"
     program = build(f"""
       func.func @f(%x: memref<?x?xf16> {promise}, %w: memref<?x?xf16> {promise},
@@ -306,7 +306,7 @@ def test_promised_rows_are_promised_of_what_is_handed_on() -> None:
 
 
 def test_sizes_that_contradict_each_other() -> None:
-    """A window must not slide over the end; equal sizes have one name."""
+    """A window must not exceed the array; equal sizes have one name."""
     program = build("""
       func.func @f(%a: memref<?x6xf32>, %w: memref<3x6xf32>, %c: memref<?x6xf32>) {
         linalg.generic {
@@ -335,7 +335,7 @@ def test_sizes_that_contradict_each_other() -> None:
 
 
 def test_in_place() -> None:
-    """An array that is read and written is given once."""
+    """An array that is read and written is passed once."""
     program = build("""
       func.func @f(%a: memref<9x5xf32>) {
         linalg.exp ins(%a : memref<9x5xf32>) outs(%a : memref<9x5xf32>)
@@ -350,8 +350,8 @@ def test_in_place() -> None:
     np.testing.assert_allclose(out, 2 * np.exp(wide(a)), rtol=1e-6)
 
 
-def test_masks_are_handed_on() -> None:
-    """Intermediate arrays may hold what arguments may not."""
+def test_masks_are_intermediate_buffers() -> None:
+    """Intermediate buffers may have types that arguments cannot have."""
     program = build("""
       #v = affine_map<(i) -> (i)>
       #turned = affine_map<(i) -> (299 - i)>
@@ -391,7 +391,7 @@ def test_masks_are_handed_on() -> None:
 
 
 def test_constant_arrays() -> None:
-    """They come with the kernels; what a product starts from is filled in."""
+    """They come with the kernels; a matmul's accumulators start from one."""
     program = build("""
       #ij = affine_map<(i, j) -> (i, j)>
       #j = affine_map<(i, j) -> (j)>
@@ -431,10 +431,10 @@ def test_constant_arrays() -> None:
     ],
 )
 @pytest.mark.parametrize("columns", [32, 45, 200])
-def test_sums_that_a_warp_shares(
+def test_warp_reductions(
     op: str, kind: str, start: str, expected: Any, columns: int
 ) -> None:
-    """Any number of terms, also none for some lanes, over two loops."""
+    """Any number of terms, none for some lanes, over two loops."""
     program = build(f"""
       func.func @f(%a: tensor<3x9x{columns}x{kind}>) -> tensor<9x{kind}> {{
         %s = arith.constant {start} : {kind}
@@ -453,7 +453,7 @@ def test_sums_that_a_warp_shares(
 
 
 def test_a_number_that_is_read_from_an_array() -> None:
-    """Each kernel that uses it loads it."""
+    """Each kernel that uses the number loads it."""
     program = build("""
       func.func @f(%a: tensor<9x5xf32>, %s: tensor<3xf32>) -> tensor<9x5xf32> {
         %c1 = arith.constant 1 : index
@@ -504,7 +504,7 @@ def test_a_result_that_is_returned_twice() -> None:
     ],
 )
 def test_what_is_no_kernel_is_an_error(body: str, message: str) -> None:
-    """At the op, with the reason where a pass has one."""
+    """It is diagnosed at the op, with the reason where a pass has one."""
     text = f"func.func @f(%a: memref<4x8xf32>, %b: memref<4x8xf32>) {{ {body} return }}"
     with pytest.raises(CompileError) as raised:
         build(text)
@@ -512,7 +512,7 @@ def test_what_is_no_kernel_is_an_error(body: str, message: str) -> None:
 
 
 def test_arguments_of_other_types_are_refused() -> None:
-    """Arrays of the caller have to have a NumPy dtype that is known."""
+    """A caller's arrays must have a known NumPy dtype."""
     text = """
       func.func @f(%a: memref<4xi4>) {
         linalg.add ins(%a, %a : memref<4xi4>, memref<4xi4>) outs(%a : memref<4xi4>)

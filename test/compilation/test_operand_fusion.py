@@ -1,7 +1,7 @@
-"""Whole chain: element-wise ops on A and B are computed by the product that reads them.
+"""End to end: element-wise ops on A and B are fused into the contraction.
 
-Their arrays are never stored: one kernel, which copies what memory holds in the
-background. Numbers against float64, on an emulator that raises on any hazard.
+Their results are never stored: one kernel copies their inputs asynchronously. Numbers
+against float64, on an emulator that raises on any hazard.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ LAYOUTS = ("nn", "nt", "tn", "tt")  # "t": A is stored k x m, B is stored n x k
 
 @dataclass(frozen=True)
 class Step:
-    """An element-wise op from `%e` to `%r`, of type `kind`, and what it computes."""
+    """An element-wise op from `%e` to `%r`, of type `kind`, and the same in NumPy."""
 
     lines: str
     kind: str
@@ -58,14 +58,14 @@ def scaled_by_array(kind: str) -> Step:
 
 
 def by_channel(kind: str) -> Step:
-    """One factor per row of A, or per column of B."""
+    """Multiplies by one number per row of A, or per column of B."""
     lines = f"%r = arith.mulf %e, %scale : {kind}"
     return Step(lines, kind, lambda x: x, reads_channels=True)
 
 
 HALF = convert("truncf", "f32", "f16")
 FROM_BYTE = convert("sitofp", "i8", "f16")
-# Per case: what memory holds, then one op each.
+# Per case: the type in memory, then the ops.
 CHAINS: dict[str, tuple[str, list[Step]]] = {
     "plain": ("f16", []),
     "relu": ("f16", [relu("f16")]),
@@ -98,7 +98,7 @@ class Operand:
         return f"memref<{extents}x{element}>"
 
     def ops(self, sizes: dict[str, int]) -> str:
-        """From `%A` to `%A_<number of ops>`, through arrays of their own."""
+        """From `%A` to `%A_<number of ops>`, each with a buffer of its own."""
         lines, name, element = [], f"%{self.name}", self.memory
         for number, step in enumerate(self.chain[1]):
             before, after = self.kind(sizes, element), self.kind(sizes, step.kind)
@@ -118,7 +118,7 @@ class Operand:
         return "\n".join(lines)
 
     def scale(self, step: Step, sizes: dict[str, int]) -> tuple[str, str, str, str]:
-        """Map, operand, its type and the element's, of what else a step reads."""
+        """Map, operand, its type and the element's, of a step's other operand."""
         element = f", %scale: {step.kind}"
         if step.reads_scale:
             return ", #none", ", %scale_array", f", memref<{step.kind}>", element
@@ -130,23 +130,23 @@ class Operand:
 
     @property
     def channel(self) -> str:
-        """The loop that is not summed over."""
+        """The loop that is not reduced."""
         return self.loops.replace("k", "")
 
     def values(self, array: np.ndarray, channels: np.ndarray) -> np.ndarray:
-        """What is multiplied, rounded as the ops round."""
+        """The values that are multiplied, rounded after each op."""
         values = dtypes.decode(array, self.memory)
         shape = [-1 if loop == self.channel else 1 for loop in self.loops]
         for step in self.chain[1]:
-            factor = channels.reshape(shape).astype("f8") if step.reads_channels else 1
-            encoded = dtypes.encode(step.values(values) * factor, step.kind)
+            scale = channels.reshape(shape).astype("f8") if step.reads_channels else 1
+            encoded = dtypes.encode(step.values(values) * scale, step.kind)
             values = dtypes.decode(encoded, step.kind)
         return values
 
 
 @dataclass(frozen=True)
-class Product:
-    """C = a(A) * b(B) in f16, summed in f32."""
+class Matmul:
+    """C = a(A) * b(B) in f16, accumulated in f32."""
 
     a: str
     b: str
@@ -192,7 +192,7 @@ class Product:
           #none = affine_map<(x, y) -> ()>
           #first = affine_map<(x, y) -> (x)>
           #second = affine_map<(x, y) -> (y)>
-          func.func @product(%A: {kinds[0]}{promise}, %B: {kinds[1]}{promise},
+          func.func @matmul(%A: {kinds[0]}{promise}, %B: {kinds[1]}{promise},
                              %scale_array: memref<f16>, %channels_A: {channels[0]},
                              %channels_B: {channels[1]}, %C: {c}{promise}) {{
             %c0 = arith.constant 0 : index
@@ -238,33 +238,33 @@ def sizes(m: int, n: int, k: int) -> dict[str, int]:
 
 
 def run_of(text: str, schedule: str) -> Program:
-    """The program, on an emulator that counts."""
+    """The program, on an emulator with counters."""
     options = compiler.Options(schedule=Schedule.parse(schedule), use_ptxas=False)
     bundle = compiler.compile_source(inputs.read(text), options)
     counting = Emulation(EmulatorOptions(counters=True))
     return Program(bundle, device="emulator", emulation=counting)
 
 
-def compiled(product: Product, stages: str = "3,2") -> Program:
-    """One kernel, with copies in the background."""
-    program = run_of(product.text(), f"{TILE} stages={stages}")
+def compiled(matmul: Matmul, stages: str = "3,2") -> Program:
+    """One kernel, with asynchronous copies."""
+    program = run_of(matmul.text(), f"{TILE} stages={stages}")
     assert len(program.function.kernels) == 1
     assert ("cp.async" in program.ptx) == (stages != "1,1")
     return program
 
 
 def check(
-    product: Product, program: Program, given: dict[str, int] | None = None
+    matmul: Matmul, program: Program, given: dict[str, int] | None = None
 ) -> None:
-    arrays = product.arrays(given or product.sizes)
-    expected = product.expected(arrays)
+    arrays = matmul.arrays(given or matmul.sizes)
+    expected = matmul.expected(arrays)
     program(*arrays)
-    tolerance = (given or product.sizes)["k"] * 2.0**-23 * np.abs(expected).max()
+    tolerance = (given or matmul.sizes)["k"] * 2.0**-23 * np.abs(expected).max()
     np.testing.assert_allclose(arrays[-1], expected, atol=tolerance, rtol=0)
 
 
 def check_conflicts(program: Program) -> None:
-    """None in any run so far."""
+    """No bank conflict in any run so far."""
     assert program.emulation is not None
     for _, run in program.emulation.runs:
         assert run.counters is not None
@@ -285,11 +285,11 @@ def check_conflicts(program: Program) -> None:
         ("half-by-channel", "byte-by-channel"),
     ],
 )
-def test_producers(a: str, b: str, layout: str) -> None:
-    """Right, and shared memory has no conflicts, whatever it holds."""
-    product = Product(a, b, layout)
-    program = compiled(product)
-    check(product, program)
+def test_transforms(a: str, b: str, layout: str) -> None:
+    """Right, and without bank conflicts, whatever type shared memory holds."""
+    matmul = Matmul(a, b, layout)
+    program = compiled(matmul)
+    check(matmul, program)
     check_conflicts(program)
 
 
@@ -297,9 +297,9 @@ def test_producers(a: str, b: str, layout: str) -> None:
 @pytest.mark.parametrize("layout", ["nt", "tn"])
 @pytest.mark.parametrize("shape", [(72, 64, 72), (130, 72, 104), (1, 16, 48)], ids=str)
 def test_ragged(shape: tuple[int, int, int], layout: str, stages: str) -> None:
-    """Tiles are filled up with zeros, which the ops keep."""
-    product = Product("relu-half", "byte-scaled", layout, sizes(*shape))
-    check(product, compiled(product, stages))
+    """Tiles are padded with zeros, which the ops preserve."""
+    matmul = Matmul("relu-half", "byte-scaled", layout, sizes(*shape))
+    check(matmul, compiled(matmul, stages))
 
 
 @pytest.mark.parametrize("layout", LAYOUTS)
@@ -307,33 +307,33 @@ def test_ragged(shape: tuple[int, int, int], layout: str, stages: str) -> None:
     "shape", [(72, 56, 128), (130, 88, 256), (1, 16, 128)], ids=str
 )
 def test_channels_end_with_c(shape: tuple[int, int, int], layout: str) -> None:
-    """One factor per row and per column, and none beyond the last."""
-    product = Product("half-by-channel", "byte-by-channel", layout, sizes(*shape))
-    check(product, compiled(product))
+    """One number per row and per column, and none beyond the last."""
+    matmul = Matmul("half-by-channel", "byte-by-channel", layout, sizes(*shape))
+    check(matmul, compiled(matmul))
 
 
 @pytest.mark.parametrize("shape", [(65, 67, 97), (5, 3, 7)], ids=str)
 def test_rows_of_any_alignment(shape: tuple[int, int, int]) -> None:
-    product = Product("half", "byte", "nn", sizes(*shape))
-    check(product, compiled(product, "1,1"))
+    matmul = Matmul("half", "byte", "nn", sizes(*shape))
+    check(matmul, compiled(matmul, "1,1"))
 
 
 @pytest.mark.parametrize("layout", LAYOUTS)
 def test_sizes_at_run_time(layout: str) -> None:
-    product = Product("relu-half", "byte", layout, dynamic=True)
-    program = compiled(product)
+    matmul = Matmul("relu-half", "byte", layout, dynamic=True)
+    program = compiled(matmul)
     for shape in [(64, 64, 64), (208, 80, 176), (16, 16, 272), (80, 80, 0)]:
-        check(product, program, sizes(*shape))
+        check(matmul, program, sizes(*shape))
     check_conflicts(program)
 
 
 @pytest.mark.parametrize("b", ["byte-scaled", "byte-by-array", "byte-by-channel"])
-def test_split_sum(b: str) -> None:
-    """The parts of the sum compute their factors, too; another kernel adds them up."""
-    product = Product("relu-half", b, sizes=sizes(64, 64, 256))
-    program = run_of(product.text(), f"{TILE} stages=3,2 split_k=2")
+def test_split_k(b: str) -> None:
+    """The parts of K apply the transforms, too; another kernel adds them up."""
+    matmul = Matmul("relu-half", b, sizes=sizes(64, 64, 256))
+    program = run_of(matmul.text(), f"{TILE} stages=3,2 split_k=2")
     assert len(program.function.kernels) == 2
-    check(product, program)
+    check(matmul, program)
 
 
 TRANSPOSE = """
@@ -387,7 +387,7 @@ func.func @layer(%x: tensor<64x128xf32>, %w: tensor<{w}xi8>,
 
 @pytest.mark.parametrize("stored", ["nk", "kn"])
 def test_a_layer_on_tensors_is_one_kernel(stored: str) -> None:
-    """f32 activations, weights of 8 bits, bias and activation behind."""
+    """f32 activations, weights of 8 bits, then bias and activation."""
     shape, last, between = (96, 128), "%wt", TRANSPOSE
     if stored == "kn":
         shape, last, between = (128, 96), "%wh", ""
@@ -433,7 +433,7 @@ func.func @open(%A: memref<?x256xf16>,
 
 
 def test_channels_of_any_number() -> None:
-    """Weights of 8 bits with a scale for each column, of which there are any number."""
+    """Weights of 8 bits with a scale for each column, for any number of columns."""
     program = run_of(OPEN, f"{TILE} stages=3,2")
     assert len(program.function.kernels) == 1
     random = np.random.default_rng(3)
