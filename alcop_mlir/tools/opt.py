@@ -20,7 +20,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         signal.signal(signal.SIGPIPE, signal.SIG_DFL)  # `alcop-opt ... | head`
     try:
         line = opt_flags.parse(sys.argv[1:] if arguments is None else arguments)
-        if line.on("version"):
+        if line.version:
             from alcop_mlir.tools.version import version_text
 
             print(version_text("alcop-opt"))
