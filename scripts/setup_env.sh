@@ -13,7 +13,7 @@ for python in ${PYTHON:-.venv/bin/python python3 python3.13 python3.12 python3.1
   base=$("$python" -I -c "$find_base" 2>/dev/null)
   [ "$base" ] && break
 done
-[ "$base" ] || fail "${PYTHON:-python3} is missing, or older than Python 3.10"
+[ "$base" ] || fail "'${PYTHON:-python3}' is missing, or older than Python 3.10"
 
 is_made() { [ -x .venv/bin/python ] && [ "$(cat .venv/setup.stamp)" = "$PWD $base" ]; } 2>/dev/null
 is_ready() { is_made && for e; do cmp -s pyproject.toml ".venv/setup.$e" || return 1; done; }

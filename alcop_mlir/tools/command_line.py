@@ -1,4 +1,4 @@
-"""What alcop-compile and alcop-run share: arguments, exit status, output."""
+"""What the command-line tools share: arguments, exit status, output."""
 
 from __future__ import annotations
 

@@ -80,33 +80,21 @@ _SWITCHES = (
 )
 
 
-class Parser(argparse.ArgumentParser):
-    """The flags that are alcop-opt's own."""
-
-    def __init__(self) -> None:
-        super().__init__(add_help=False, allow_abbrev=False, exit_on_error=False)
-        self.flags: list[argparse.Action] = []
-        self._add(_VALUES, _Once, None)
-        self._add(_SWITCHES, _Switch, False)
-
-    def _add(self, rows: Any, action: type[argparse.Action], default: Any) -> None:
-        for name, metavar, about in rows:
-            initial = _DEFAULTS.get(name, default)
-            kind = "append" if initial == [] else action
-            self.flags.append(
-                self.add_argument(
-                    name, action=kind, metavar=metavar, help=about, default=initial
-                )
-            )
-
-    def rewritten(self, argument: str) -> str:
-        """`argument` as argparse reads it: with two dashes, a switch with a value."""
-        if argument == "-h":
-            argument = "--help"
-        if argument.startswith("-") and len(argument.partition("=")[0]) > 2:
-            argument = f"--{argument.lstrip('-')}"
-        switches = (f.option_strings for f in self.flags if isinstance(f, _Switch))
-        return f"{argument}=true" if [argument] in switches else argument
+_PARSER = argparse.ArgumentParser(
+    add_help=False, allow_abbrev=False, exit_on_error=False
+)
+FLAGS: list[argparse.Action] = [
+    _PARSER.add_argument(
+        name,
+        metavar=value,
+        help=about,
+        action="append" if name == "--load" else action,
+        default=_DEFAULTS.get(name, default),
+    )
+    for rows, action, default in ((_VALUES, _Once, None), (_SWITCHES, _Switch, False))
+    for name, value, about in rows
+]
+_SWITCH_NAMES = {name for name, _, _ in _SWITCHES}
 
 
 def usage(flag: argparse.Action) -> str:
@@ -124,12 +112,11 @@ def parse(arguments: Sequence[str]) -> argparse.Namespace:
 
     Raises ConfigError where a value is missing or wrong.
     """
-    parser = Parser()
     end = list(arguments).index("--") if "--" in arguments else len(arguments)
     try:
-        given, rest = parser.parse_known_args(map(parser.rewritten, arguments[:end]))
+        given, rest = _PARSER.parse_known_args(map(_rewritten, arguments[:end]))
     except argparse.ArgumentError as error:
-        (flag,) = (f for f in parser.flags if error.argument_name in f.option_strings)
+        (flag,) = (f for f in FLAGS if error.argument_name in f.option_strings)
         raise ConfigError(
             f"'{error.argument_name}' needs a value: {usage(flag)}"
         ) from None
@@ -145,6 +132,15 @@ def parse(arguments: Sequence[str]) -> argparse.Namespace:
             "together; put all passes into the pipeline"
         )
     return given
+
+
+def _rewritten(argument: str) -> str:
+    """`argument` as argparse reads it: with two dashes, a switch with a value."""
+    if argument == "-h":
+        argument = "--help"
+    if argument.startswith("-") and len(argument.partition("=")[0]) > 2:
+        argument = f"--{argument.lstrip('-')}"
+    return f"{argument}=true" if argument in _SWITCH_NAMES else argument
 
 
 def _pass_flag(text: str) -> tuple[str, str]:

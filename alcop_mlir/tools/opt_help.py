@@ -35,7 +35,7 @@ def help_text(registry: Registry) -> str:
         group.add_argument("row", metavar=left, help=right.replace("%", "%%"))
 
     flags = page.add_argument_group("flags")
-    for flag in opt_flags.Parser().flags:
+    for flag in opt_flags.FLAGS:
         row(flags, opt_flags.usage(flag), flag.help or "")
     for title, kinds in (("passes", registry.passes()), ("pipelines", NAMED_PIPELINES)):
         group = page.add_argument_group(title)
@@ -65,7 +65,7 @@ def list_text(registry: Registry) -> str:
 
 def unknown_flag(name: str, registry: Registry) -> str:
     """A message that there is neither a flag nor a pass of this name."""
-    flags = (f.option_strings[0].lstrip("-") for f in opt_flags.Parser().flags)
+    flags = (f.option_strings[0].lstrip("-") for f in opt_flags.FLAGS)
     known = (*flags, *registry.names(), *upstream.names())
     near = difflib.get_close_matches(name, known, n=2)
     hint = " or ".join(f"'--{other}'" for other in near)
