@@ -1,27 +1,21 @@
 # `make demo` and `make test` do everything, on a machine with make and Python >= 3.10.
-# Both keep an environment in .venv; scripts/setup_env.py makes it.
+# Both keep an environment in .venv; scripts/setup_env.sh lets pip make it.
 
 BIN := .venv/bin
 JOBS ?= 2
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-sweep check format env clean fuzz gpu-bundle gpu-check gpu-bench gpu-collect
+.PHONY: help demo test test-fast test-sweep check format env clean fuzz gpu-bundle gpu-check gpu-bench gpu-collect
 MAKEFLAGS += --no-print-directory
 # What these say about the user's own Python would mislead the environment's.
 unexport PYTHONPATH PYTHONHOME VIRTUAL_ENV
-
-# The interpreter: PYTHON=..., else .venv's own, else the first that is new enough.
-PYTHONS := $(or $(PYTHON),$(BIN)/python python3 python3.13 python3.12 python3.11 python3.10)
-NO_PYTHON := $(if $(PYTHON),PYTHON=$(PYTHON) is not,found no) Python 3.10 or newer
+unexport PIP_TARGET PIP_PREFIX PIP_ROOT PIP_USER PIP_REQUIRE_VIRTUALENV
 
 # $(call setup,EXTRA ...): see to it that .venv is there, with these extras. What is once
 # installed stays: `make demo EXTRAS=cuda12` adds CuPy for good.
-define setup
-	@for python in $(PYTHONS); do \
-	  "$$python" -c 'import sys; sys.exit(sys.version_info < (3, 10))' 2>/dev/null && \
-	    exec "$$python" -I scripts/setup_env.py $(1) $(EXTRAS); \
-	done; echo "error: $(NO_PYTHON)" >&2; exit 1
-endef
+setup = @PYTHON='$(PYTHON)' sh scripts/setup_env.sh $(1) $(EXTRAS)
+
+TEST_EXTRAS := compiler tuning test
 
 # lit shows a bar on a terminal; make says whether it writes to one.
 PROGRESS := $(if $(MAKE_TERMOUT),--progress-bar)
@@ -35,23 +29,31 @@ help:  ## this list
 	@echo "  EXTRAS=cuda12 (or cuda13) installs CuPy, to run on the GPU"
 
 demo:  ## compile and run a matrix product: on the GPU, else on the emulator
-	$(call setup,)
+	$(call setup,compiler)
 	$(BIN)/alcop-run examples/matmul_f16.mlir --device auto
 
 test:  ## all tests: lit, then pytest
-	$(call setup,test ptxas)
+	$(call setup,$(TEST_EXTRAS))
 	@$(RUN_ALL); \
 	run $(BIN)/lit -v --print-result-after=failed $(PROGRESS) -j$(JOBS) test; \
 	run $(BIN)/pytest -q -n $(JOBS); \
 	exit $$status
 
+# Left out: what takes longest, by test/conftest.py and lit --time-tests.
+test-fast:  ## more than half of the tests, from every part, in 90 s
+	$(call setup,$(TEST_EXTRAS))
+	@$(RUN_ALL); \
+	run $(BIN)/lit -q $(PROGRESS) -j$(JOBS) test --filter-out 'test/(tools|embedding)/|select-schedule'; \
+	run $(BIN)/pytest -q -n $(JOBS) -m fast; \
+	exit $$status
+
 test-sweep:  ## all combinations of layout, type, shape, stages and fusion: hours
-	$(call setup,test ptxas)
+	$(call setup,$(TEST_EXTRAS))
 	ALCOP_SWEEP_CASES=$(or $(CASES),all) $(if $(SEED),ALCOP_SWEEP_SEED=$(SEED)) \
 	  $(BIN)/pytest -q -n $(JOBS) test/sweep
 
 check:  ## lint, format, types, import rules, dead FileCheck lines
-	$(call setup,test ptxas lint)
+	$(call setup,$(TEST_EXTRAS) lint)
 	@$(RUN_ALL); \
 	run $(BIN)/ruff check --quiet .; \
 	run $(BIN)/ruff format --quiet --check .; \
@@ -61,7 +63,7 @@ check:  ## lint, format, types, import rules, dead FileCheck lines
 	exit $$status
 
 fuzz:  ## random loops through the pipeliner for MINUTES=10, from SEED=1
-	$(call setup,test ptxas)
+	$(call setup,$(TEST_EXTRAS))
 	ALCOP_FUZZ_MINUTES=$(or $(MINUTES),10) ALCOP_FUZZ_SEED=$(or $(SEED),1) \
 	  $(BIN)/pytest -q -n $(JOBS) test/fuzz
 
@@ -70,7 +72,7 @@ GPU_PYTHON ?= python3
 GPU_OPTIONS = $(if $(OUT),--out $(OUT)) $(if $(MINUTES),--minutes $(MINUTES))
 
 gpu-bundle:  ## compile all kernels for the three below (TARGET=sm_90)
-	$(call setup,ptxas)
+	$(call setup,compiler)
 	$(BIN)/python -m bench.gpu bundle $(BUNDLE) --jobs $(JOBS) $(if $(TARGET),--target $(TARGET))
 
 gpu-check:  ## on a GPU: are the kernels and the emulator right
@@ -83,12 +85,12 @@ gpu-collect:  ## on a GPU: times for the learned model
 	$(GPU_PYTHON) -m bench.gpu collect $(BUNDLE) $(GPU_OPTIONS)
 
 format:  ## let ruff rewrite what it can
-	$(call setup,test ptxas lint)
+	$(call setup,$(TEST_EXTRAS) lint)
 	$(BIN)/ruff check --quiet --fix .
 	$(BIN)/ruff format .
 
 env:  ## only make .venv, with everything that demo, test and check need
-	$(call setup,test ptxas lint)
+	$(call setup,$(TEST_EXTRAS) lint)
 
 clean:  ## remove .venv and all that was built
 	rm -rf .venv build dist *.egg-info .hypothesis .pytest_cache .ruff_cache

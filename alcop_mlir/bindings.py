@@ -12,7 +12,7 @@ from types import ModuleType
 from typing import Any
 
 from alcop_mlir import knobs
-from alcop_mlir.errors import ConfigError
+from alcop_mlir.errors import ConfigError, MissingExtraError
 
 _PROVIDERS = ("mlir", "torch_mlir")
 _DIALECTS = frozenset(
@@ -38,9 +38,9 @@ def _choose() -> tuple[str, ModuleType, ModuleType, ModuleType]:
         # Unrelated packages on PyPI are called `mlir` too.
         if hasattr(ir_module, "Context") and hasattr(passes, "PassManager"):
             return base, ir_module, passes, rewrites
-    raise ConfigError(
-        "no MLIR Python bindings found: pip install torch-mlir"
-        + (f" (ALCOP_MLIR_BINDINGS asks for '{wanted}')" if wanted else "")
+    asked = f", and ALCOP_MLIR_BINDINGS asks for '{wanted}'" if wanted else ""
+    raise MissingExtraError(
+        f"compiling needs MLIR's Python bindings{asked}", "compiler"
     )
 
 

@@ -18,6 +18,17 @@ class ConfigError(AlcopError, ValueError):
     """A wrong option, target, schedule, file or bundle: found before any work."""
 
 
+class MissingExtraError(ConfigError):
+    """Something is asked for that needs an optional dependency; says what to install.
+
+    what: "compiling needs ...", as the message begins
+    extras: the groups of pyproject.toml of which one has to be installed
+    """
+
+    def __init__(self, what: str, *extras: str):
+        super().__init__(f"{what}: {install_command(*extras)}")
+
+
 class PassError(AlcopError):
     """A pass cannot fulfil its contract on `op`; reported at the op's location.
 
@@ -39,3 +50,9 @@ class LaunchError(AlcopError):
 
 class EmulationError(AlcopError):
     """PTX that the emulator cannot run, or a fault in it: out of bounds, ..."""
+
+
+def install_command(*extras: str) -> str:
+    """What installs one of the extras."""
+    choices = (f"'alcop-mlir[{extra}]'" for extra in extras)
+    return f"pip install {' or '.join(choices)}"

@@ -91,7 +91,7 @@ def compile_kernel(
         (kernels,) = [op for op in ops if op.name == "gpu.module"]
         cubin = assemble(emit_ptx(kernels, find_target(target)), find_target(target))
         if cubin is None:
-            raise SystemExit("error: no ptxas, pip install alcop-mlir[ptxas]")
+            raise SystemExit("error: no ptxas, pip install 'alcop-mlir[compiler]'")
         loop = copy_loop(disassemble(cubin.data))
         code = Code(
             len(loop),

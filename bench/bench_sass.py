@@ -93,7 +93,7 @@ def measure(case: Case, target: str, size: int) -> dict[str, object]:
     (kernel,) = function.kernels
     cubin = bundle.code[kernel.name].cubin
     if cubin is None:
-        raise SystemExit("error: no ptxas, pip install alcop-mlir[ptxas]")
+        raise SystemExit("error: no ptxas, pip install 'alcop-mlir[compiler]'")
     loop = steady_state(cubin)
     return {
         "type": kind,

@@ -101,7 +101,7 @@ def ours(tile: Tile, target: str) -> Made:
     (code,), (function,) = bundle.code.values(), bundle.functions
     (kernel,) = function.kernels
     if code.cubin is None:
-        raise SystemExit("error: no ptxas, pip install alcop-mlir[ptxas]")
+        raise SystemExit("error: no ptxas, pip install 'alcop-mlir[compiler]'")
     return Made(
         f"alcop_mlir {__version__}",
         code.cubin,

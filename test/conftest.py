@@ -1,14 +1,16 @@
-"""What holds for all pytest tests: the `gpu` marker, and reproducible examples."""
+"""What holds for all pytest tests: the markers, and reproducible examples."""
 
 from __future__ import annotations
 
 import os
 import tempfile
+from pathlib import Path
 
 import pytest
 from devices import has_gpu
 from hypothesis import settings
 
+FOLDER = Path(__file__).resolve().parent
 # The user's own records and models must not decide what tests see.
 os.environ["ALCOP_CACHE_DIR"] = tempfile.mkdtemp(prefix="alcop-test-cache-")
 
@@ -18,9 +20,67 @@ settings.register_profile("fixed", derandomize=True, deadline=None, database=Non
 settings.register_profile("search", deadline=None, max_examples=1000)
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "fixed"))
 
+# Modules that take more than 2.5 s, by `pytest --durations=0`; of those that have no
+# other of their kind beside them, only the slow functions. All else is `fast`.
+SLOW = (
+    "compilation/test_device_functions.py",
+    "compilation/test_functions.py",
+    "compilation/test_fusion_types.py",
+    "compilation/test_matmul_fusion.py",
+    "compilation/test_matmul_numerics.py",
+    "compilation/test_matmul_producers.py",
+    "compilation/test_matmul_shapes.py",
+    "compilation/test_matmul_split_k.py",
+    "compilation/test_matmul_strides.py",
+    "compilation/test_matmul_types.py",
+    "compilation/test_operand_conversions.py",
+    "compilation/test_random_fusion.py",
+    "compilation/test_scalar_bodies.py",
+    "compilation/test_store_sectors.py",
+    "embedding/test_examples.py",
+    "foreign/test_reported_failures.py::test_a_pipeline_that_is_run_again",
+    "foreign/test_reported_failures.py::test_fewer_iterations",
+    "foreign/test_reported_failures.py::test_hoisted_views",
+    "foreign/test_reported_failures.py::test_last_tile",
+    "foreign/test_reported_failures.py::test_ldmatrix",
+    "foreign/test_reported_failures.py::test_plain_loop",
+    "foreign/test_reported_failures.py::test_two_groups",
+    "fuzz/test_pipelines.py::test_pipelining_changes_nothing",
+    "gpu_kit/test_kit_bench.py",
+    "gpu_kit/test_kit_check.py",
+    "gpu_kit/test_kit_command.py",
+    "runtime/emulator/test_counters.py",
+    "runtime/emulator/test_fixtures.py",
+    "runtime/emulator/test_hazards.py",
+    "runtime/emulator/test_instructions_convert.py",
+    "runtime/emulator/test_instructions_float.py",
+    "runtime/emulator/test_mutations.py",
+    "runtime/test_own_kernels.py",
+    "sweep/test_sweep.py::test_sweep",
+    "tools/test_compile.py",
+    "tools/test_emulator_options.py",
+    "tools/test_run.py",
+    "tuning/test_learned.py",
+    "tuning/test_measuring.py",
+    "tuning/test_models_of_time.py",
+    "tuning/test_records.py",
+    "tuning/test_search.py",
+    "tuning/test_space.py",
+    "tuning/test_tune_tool.py",
+    "verifier/test_check.py::test_each_wait",
+    "verifier/test_check.py::test_no_wait",
+    "unit/test_api.py",
+    "unit/test_base_install.py",
+)
+
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Skip what needs a GPU where there is none."""
+    """Mark what is fast; skip what needs a GPU where there is none."""
+    slow = tuple(str(FOLDER / name) for name in SLOW)
+    for item in items:
+        name = item.nodeid.partition("::")[2]
+        if not f"{item.path}::{name}".startswith(slow):
+            item.add_marker("fast")
     for_gpu = [item for item in items if item.get_closest_marker("gpu")]
     if for_gpu and not has_gpu():
         skip = pytest.mark.skip(reason="needs CuPy and a CUDA device")

@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from alcop_mlir.errors import ConfigError, LaunchError
+from alcop_mlir.errors import ConfigError, LaunchError, install_command
 from alcop_mlir.runtime import bundle as bundles
 from alcop_mlir.runtime import cuda, workspace
 from alcop_mlir.runtime.arrays import Array, check, host_array, is_on_gpu, label
@@ -26,6 +26,7 @@ from alcop_mlir.target import Target, find_target, target_names
 
 MAX_GRID = (2**31 - 1, 65535, 65535)  # blocks along x, y, z; CUDA, all GPUs
 DEVICES = ("auto", "cuda", "emulator")
+_GPU_EXTRAS = ("cuda12", "cuda13")  # CuPy, by the version of CUDA
 
 
 class Program:
@@ -192,8 +193,8 @@ def pick_device(wanted: str) -> str:
     if wanted == "auto":
         return "emulator"
     raise LaunchError(
-        "no CUDA device: CuPy (extra cuda12 or cuda13) is not installed, or sees no "
-        "GPU; the emulator needs none"
+        "no CUDA device: CuPy sees no GPU, or is not installed "
+        f"({install_command(*_GPU_EXTRAS)}); the emulator needs none"
     )
 
 
@@ -264,5 +265,5 @@ def _cupy() -> Any:
         return importlib.import_module("cupy")
     except ImportError as error:
         raise LaunchError(
-            "arrays in GPU memory need CuPy: install alcop-mlir[cuda12] or [cuda13]"
+            f"arrays in GPU memory need CuPy: {install_command(*_GPU_EXTRAS)}"
         ) from error

@@ -22,7 +22,7 @@ from typing import Any
 
 from alcop_mlir import knobs
 from alcop_mlir.bindings import ir, llvm
-from alcop_mlir.errors import CompileError
+from alcop_mlir.errors import CompileError, MissingExtraError
 from alcop_mlir.runtime import llvm_text
 from alcop_mlir.target import Target
 
@@ -111,7 +111,10 @@ def _ptxas_in_wheel() -> Path | None:
 @cache
 def _llvmlite() -> Any:
     """llvmlite's binding module, ready for NVPTX."""
-    from llvmlite import binding  # takes 40-100 ms: only when PTX is wanted
+    try:
+        from llvmlite import binding  # takes 40-100 ms: only when PTX is wanted
+    except ImportError:
+        raise MissingExtraError("compiling needs llvmlite", "compiler") from None
 
     binding.initialize_all_targets()
     binding.initialize_all_asmprinters()

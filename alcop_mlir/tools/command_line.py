@@ -1,8 +1,9 @@
-"""What alcop-compile and alcop-run share: arguments, exit status, output."""
+"""What the command-line tools share: arguments, exit status, output."""
 
 from __future__ import annotations
 
 import argparse
+import importlib.util
 import signal
 import sys
 from collections.abc import Callable, Iterable, Sequence
@@ -46,7 +47,7 @@ def add_compile_options(parser: Parser, default_target: str) -> None:
     parser.add_argument(
         "--allow-tf32",
         action="store_true",
-        help="compile products of f32 too, with inputs rounded to tf32 (10 bits of "
+        help="compile contractions of f32 too, with inputs rounded to tf32 (10 bits of "
         "mantissa, f32's exponent)",
     )
 
@@ -86,14 +87,22 @@ def print_version(tool: str) -> int:
     return 0
 
 
+def is_installed(package: str) -> bool:
+    """Whether an optional package can be imported; does not import it."""
+    try:
+        return importlib.util.find_spec(package) is not None
+    except (ImportError, ValueError):
+        return False
+
+
 def print_table(title: str, rows: Iterable[tuple[str, Sequence[str]]]) -> None:
-    """A title and labelled lines; in colour on a terminal, plain elsewhere."""
+    """A title and labelled lines; in colour on a terminal, if rich is installed."""
     lines = [
         (label if number == 0 else "", text)
         for label, texts in rows
         for number, text in enumerate(texts)
     ]
-    if not sys.stdout.isatty():
+    if not sys.stdout.isatty() or not is_installed("rich"):
         print(title)
         for label, text in lines:
             print(f"  {label:<{_LABEL_WIDTH}}{text}".rstrip())

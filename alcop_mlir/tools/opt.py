@@ -6,34 +6,26 @@ Reads a file or stdin, runs passes, prints the result. Exit status 0, or 1 with 
 
 from __future__ import annotations
 
-import signal
 import sys
 from collections.abc import Sequence
 
-from alcop_mlir.errors import AlcopError
-from alcop_mlir.tools import opt_flags
+from alcop_mlir.tools import command_line, opt_flags
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """The command; returns the exit status."""
-    if hasattr(signal, "SIGPIPE"):
-        signal.signal(signal.SIGPIPE, signal.SIG_DFL)  # `alcop-opt ... | head`
-    try:
-        line = opt_flags.parse(sys.argv[1:] if arguments is None else arguments)
-        if line.on("version"):
-            from alcop_mlir.tools.version import version_text
+    given = sys.argv[1:] if arguments is None else arguments
+    return command_line.run_command(lambda: _run(given))
 
-            print(version_text("alcop-opt"))
-            return 0
-        # MLIR is loaded only from here on: 0.1 s.
-        from alcop_mlir.tools import opt_run
 
-        return opt_run.run(line)
-    except AlcopError as error:
-        print(f"error: {error}", file=sys.stderr)
-        return 1
-    except KeyboardInterrupt:
-        return 130
+def _run(arguments: Sequence[str]) -> int:
+    line = opt_flags.parse(arguments)
+    if line.version:
+        return command_line.print_version("alcop-opt")
+    # MLIR is loaded only from here on: 0.1 s.
+    from alcop_mlir.tools import opt_run
+
+    return opt_run.run(line)
 
 
 if __name__ == "__main__":

@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
+import argparse
 import difflib
 import textwrap
-from collections.abc import Iterator
 
-from alcop_mlir.passes.base import Configured
+from alcop_mlir.passes.base import Pass
 from alcop_mlir.pipelines import upstream
 from alcop_mlir.pipelines.named import NAMED_PIPELINES
 from alcop_mlir.pipelines.registry import Registry
-from alcop_mlir.tools.opt_flags import FLAGS
+from alcop_mlir.tools import opt_flags
 
+_WIDTH = 88
 _USAGE = """\
-usage: alcop-opt [FILE] [flags] [--PASS[='option=value ...'] ...]
+alcop-opt [FILE] [flags] [--PASS[='option=value ...'] ...]
 
 Reads MLIR from FILE (or stdin), runs the passes, prints the result. Passes are given as
 flags, in order, or as --pass-pipeline='builtin.module(PASS, func.func(PASS{...}))'.
@@ -21,21 +22,30 @@ MLIR's own passes are known like those below, see --list-passes."""
 
 
 def help_text(registry: Registry) -> str:
-    """The whole help."""
-    return "\n".join(
-        [
-            _USAGE,
-            "",
-            "flags:",
-            *(row for f in FLAGS for row in _row(f.usage(), f.help, 2)),
-            "",
-            "passes:",
-            *(row for p in registry.passes() for row in _entry(p, f" [{p.anchor}]")),
-            "",
-            "pipelines:",
-            *(row for p in NAMED_PIPELINES for row in _entry(p, "")),
-        ]
+    """The whole help, laid out by argparse: rows of its groups, which parse nothing."""
+    page = argparse.ArgumentParser(
+        usage=_USAGE,
+        add_help=False,
+        formatter_class=lambda prog: argparse.HelpFormatter(
+            prog, max_help_position=34, width=_WIDTH
+        ),
     )
+
+    def row(group: argparse._ArgumentGroup, left: str, right: str) -> None:
+        group.add_argument("row", metavar=left, help=right.replace("%", "%%"))
+
+    flags = page.add_argument_group("flags")
+    for flag in opt_flags.FLAGS:
+        row(flags, opt_flags.usage(flag), flag.help or "")
+    for title, kinds in (("passes", registry.passes()), ("pipelines", NAMED_PIPELINES)):
+        group = page.add_argument_group(title)
+        for kind in kinds:
+            anchor = f" [{kind.anchor}]" if issubclass(kind, Pass) else ""
+            row(group, f"--{kind.name}{anchor}", kind.summary())
+            for option in kind.options():
+                expected = f"{option.expected()}; default {option.shown_default()}"
+                row(group, f"    {option.name}=...", f"{option.help} ({expected})")
+    return page.format_help().rstrip()
 
 
 def list_text(registry: Registry) -> str:
@@ -48,35 +58,15 @@ def list_text(registry: Registry) -> str:
             *(f"{p.name:{width}}{p.summary()}" for p in ours),
             "",
             "of MLIR:",
-            *textwrap.wrap(" ".join(known), 88, break_on_hyphens=False),
+            *textwrap.wrap(" ".join(known), _WIDTH, break_on_hyphens=False),
         ]
     )
 
 
 def unknown_flag(name: str, registry: Registry) -> str:
     """A message that there is neither a flag nor a pass of this name."""
-    known = (*(f.name for f in FLAGS), *registry.names(), *upstream.names())
+    flags = (f.option_strings[0].lstrip("-") for f in opt_flags.FLAGS)
+    known = (*flags, *registry.names(), *upstream.names())
     near = difflib.get_close_matches(name, known, n=2)
     hint = " or ".join(f"'--{other}'" for other in near)
     return f"unknown flag '--{name}'" + (f", did you mean {hint}?" if hint else "")
-
-
-def _entry(kind: type[Configured], anchor: str) -> Iterator[str]:
-    yield from _row(f"--{kind.name}{anchor}", kind.summary(), 2)
-    for option in kind.options():
-        default = f"; default {option.shown_default()}"
-        yield from _row(
-            f"{option.name}=...", f"{option.help} ({option.expected()}{default})", 6
-        )
-
-
-def _row(left: str, right: str, indent: int) -> Iterator[str]:
-    """`left` and, from column 34 on, `right` in as many lines as it needs."""
-    lines = textwrap.wrap(right, 88 - 34) or [""]
-    head = " " * indent + left
-    if len(head) > 32:
-        yield head
-        head = ""
-    for line in lines:
-        yield f"{head:34}{line}".rstrip()
-        head = ""

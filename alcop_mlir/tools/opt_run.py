@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 import traceback
+from argparse import Namespace
 from contextlib import nullcontext
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -23,36 +24,35 @@ from alcop_mlir.tools import (
     user_passes,
     verify_diagnostics,
 )
-from alcop_mlir.tools.opt_flags import CommandLine
 from alcop_mlir.tools.opt_input import SourcePart
 
 
-def run(line: CommandLine) -> int:
+def run(line: Namespace) -> int:
     """Do what the command line says; returns the exit status. Raises AlcopError."""
     registry = Registry()
-    with make_context(line.on("allow-unregistered-dialect")):
-        for file in line.texts("load"):
+    with make_context(line.allow_unregistered_dialect):
+        for file in line.load:
             user_passes.load(file, registry)
-        if line.on("help"):
+        if line.help:
             print(opt_help.help_text(registry))
             return 0
-        if line.on("list-passes"):
+        if line.list_passes:
             print(opt_help.list_text(registry))
             return 0
         return _transform(line, registry)
 
 
-def _transform(line: CommandLine, registry: Registry) -> int:
+def _transform(line: Namespace, registry: Registry) -> int:
     element = _pipeline(line, registry)
-    if line.on("dump-pass-pipeline"):
+    if line.dump_pass_pipeline:
         print(f"Pass Manager with the pipeline:\n{element.text}", file=sys.stderr)
-    timing = instrument.StepTimes() if line.on("mlir-timing") else None
+    timing = instrument.StepTimes() if line.mlir_timing else None
     job = _Job(
         driver.build(
             element,
             registry,
             _instruments(line, timing),
-            verify_each=line.on("verify-each"),
+            verify_each=line.verify_each,
             command=_command(line),
         ),
         line,
@@ -63,42 +63,43 @@ def _transform(line: CommandLine, registry: Registry) -> int:
     if b"alcop_transform" in source.data or "transform-preload" in element.text:
         alcop_mlir.register(ir.Context.current)
     parts = [source]
-    if line.on("split-input-file"):
-        marker = line.text("split-input-file") or opt_input.SPLIT_MARKER
+    if line.split_input_file:
+        marker = line.split_input_file
+        marker = opt_input.SPLIT_MARKER if marker is True else marker
         parts = opt_input.split(source, marker)
     results = [job.process(part) for part in parts]
     printed = [text for _, text in results if text is not None]
     ok = all(succeeded for succeeded, _ in results)
-    _write(f"{opt_input.SPLIT_MARKER}\n".join(printed), line.text("o") or "-", ok)
+    _write(f"{opt_input.SPLIT_MARKER}\n".join(printed), line.o, ok)
     if timing is not None:
         print(timing.table(), file=sys.stderr)
     return 0 if ok else 1
 
 
-def _pipeline(line: CommandLine, registry: Registry) -> Element:
-    text = line.text("pass-pipeline")
+def _pipeline(line: Namespace, registry: Registry) -> Element:
+    text = line.pass_pipeline
     if text is not None:
         return parse_pipeline(text)
     elements = []
-    for flag in line.passes:
-        if not driver.is_known(flag.name, registry):
-            raise ConfigError(opt_help.unknown_flag(flag.name, registry))
-        elements += parse_elements(flag.text)
+    for name, element in line.passes:
+        if not driver.is_known(name, registry):
+            raise ConfigError(opt_help.unknown_flag(name, registry))
+        elements += parse_elements(element)
     return driver.nest_implicitly(elements, registry)
 
 
 def _instruments(
-    line: CommandLine, timing: instrument.StepTimes | None
+    line: Namespace, timing: instrument.StepTimes | None
 ) -> list[instrument.Instrument]:
     found: list[instrument.Instrument] = []
     if timing is not None:
         found.append(timing)
-    if line.on("verify-each"):
+    if line.verify_each:
         found.append(instrument.CheckPipelines())
-    changes = line.on("mlir-print-ir-after-change")
-    before = _names(line, "mlir-print-ir-before")
-    after = _names(line, "mlir-print-ir-after")
-    directory = line.text("mlir-print-ir-tree-dir")
+    changes = line.mlir_print_ir_after_change
+    before = _names(line, "mlir_print_ir_before")
+    after = _names(line, "mlir_print_ir_after")
+    directory = line.mlir_print_ir_tree_dir
     if directory is not None:
         found.append(instrument.PrintTree(Path(directory), after or None))
         after = frozenset()  # to the files instead
@@ -110,27 +111,27 @@ def _instruments(
                 before,
                 after,
                 only_changes=changes,
-                module_scope=line.on("mlir-print-ir-module-scope"),
-                debug_info=line.on("mlir-print-debuginfo"),
-                generic=line.on("mlir-print-op-generic"),
+                module_scope=line.mlir_print_ir_module_scope,
+                debug_info=line.mlir_print_debuginfo,
+                generic=line.mlir_print_op_generic,
             )
         )
     return found
 
 
-def _names(line: CommandLine, flag: str) -> frozenset[str] | None:
+def _names(line: Namespace, flag: str) -> frozenset[str] | None:
     """The passes to print at, None for all."""
-    if line.on(f"{flag}-all"):
+    if getattr(line, f"{flag}_all"):
         return None
-    return frozenset(filter(None, (line.text(flag) or "").split(",")))
+    return frozenset(filter(None, getattr(line, flag).split(",")))
 
 
-def _command(line: CommandLine) -> str:
+def _command(line: Namespace) -> str:
     """How to call alcop-opt again on a reproducer, without file and pipeline."""
-    loads = [f"--load={file}" for file in line.texts("load")]
+    loads = [f"--load={file}" for file in line.load]
     unregistered = ["--allow-unregistered-dialect"]
     return " ".join(
-        ["alcop-opt", *loads, *unregistered * line.on("allow-unregistered-dialect")]
+        ["alcop-opt", *loads, *unregistered * line.allow_unregistered_dialect]
     )
 
 
@@ -148,13 +149,13 @@ class _Job:
     """Runs one pipeline on each part of the input."""
 
     pipeline: driver.BuiltPipeline
-    line: CommandLine
+    line: Namespace
     timing: instrument.StepTimes | None
     _said: list[Diagnostic] = field(default_factory=list)
 
     def process(self, source: SourcePart) -> tuple[bool, str | None]:
         """Whether all went as it should, and the result where there is one."""
-        verify = self.line.on("verify-diagnostics")
+        verify = self.line.verify_diagnostics
         said: list[Diagnostic] = []
         handle = said.append if verify else source.show
         with (
@@ -183,13 +184,13 @@ class _Job:
 
     def _result(self, source: SourcePart) -> str:
         with self._phase("Parser"):
-            op = source.parse(not self.line.on("no-implicit-module")).operation
+            op = source.parse(not self.line.no_implicit_module).operation
         self.pipeline.run(op)
         with self._phase("Output"):
             text = op.get_asm(
-                enable_debug_info=self.line.on("mlir-print-debuginfo"),
-                print_generic_op_form=self.line.on("mlir-print-op-generic"),
-                use_local_scope=self.line.on("mlir-print-local-scope"),
+                enable_debug_info=self.line.mlir_print_debuginfo,
+                print_generic_op_form=self.line.mlir_print_op_generic,
+                use_local_scope=self.line.mlir_print_local_scope,
             )
         return f"{source.with_name(text).rstrip()}\n"
 
@@ -198,7 +199,7 @@ class _Job:
             source.name,
             source.text,
             map(source.named, said),
-            self.line.text("verify-diagnostics") == "only-expected",
+            self.line.verify_diagnostics == "only-expected",
         )
         for diagnostic in wrong:
             source.show(diagnostic)

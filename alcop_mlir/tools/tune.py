@@ -19,9 +19,10 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from alcop_mlir.errors import ConfigError
+from alcop_mlir.errors import ConfigError, MissingExtraError
 from alcop_mlir.target import DEFAULT_TARGET, Target, find_target
 from alcop_mlir.tools import command_line
+from alcop_mlir.tools.command_line import is_installed
 from alcop_mlir.tools.tune_options import COMMANDS, TOOL, parser
 
 if TYPE_CHECKING:
@@ -58,6 +59,8 @@ def _tune(given: Any) -> int:
     from alcop_mlir.tuning.search import Budget, search
 
     budget = Budget.parse(given.budget)
+    if not is_installed("sklearn"):
+        raise MissingExtraError("tuning needs scikit-learn", "tuning")
     task, source, device_name = _task(given)
     path = _records_path(given)
     log = records.read(path)

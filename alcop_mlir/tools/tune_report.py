@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from alcop_mlir import resources
-from alcop_mlir.errors import ConfigError
+from alcop_mlir.errors import ConfigError, MissingExtraError
 from alcop_mlir.target import find_target
 from alcop_mlir.tuning.analytical import PARTS, Prediction, predict
 from alcop_mlir.tuning.problem import Problem
@@ -56,9 +56,7 @@ def _pyplot() -> Any:
         importlib.import_module("matplotlib").use("Agg")
         return importlib.import_module("matplotlib.pyplot")
     except ImportError:
-        raise ConfigError(
-            "the report needs matplotlib: install alcop-mlir[plots]"
-        ) from None
+        raise MissingExtraError("the report needs matplotlib", "plots") from None
 
 
 def _groups(records: Iterable[Record]) -> dict[_Key, list[Record]]:

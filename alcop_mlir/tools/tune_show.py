@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 from types import TracebackType
 from typing import Any
 
-from alcop_mlir.tools.command_line import aligned
+from alcop_mlir.tools.command_line import aligned, is_installed
 from alcop_mlir.tuning.analytical import PARTS
 from alcop_mlir.tuning.records import Record
 from alcop_mlir.tuning.search import Budget
@@ -30,7 +30,7 @@ class Progress:
         self._task: Any = None
 
     def __enter__(self) -> Progress:
-        if sys.stdout.isatty():
+        if sys.stdout.isatty() and is_installed("rich"):
             from rich.progress import (
                 BarColumn,
                 MofNCompleteColumn,

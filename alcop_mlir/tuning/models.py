@@ -16,7 +16,7 @@ from pathlib import Path
 import numpy as np
 
 from alcop_mlir import knobs, resources
-from alcop_mlir.errors import ConfigError
+from alcop_mlir.errors import ConfigError, MissingExtraError
 from alcop_mlir.resources import Resources
 from alcop_mlir.schedule import Schedule
 from alcop_mlir.target import Target
@@ -90,7 +90,10 @@ def load_or_train(
     forest = learned.load(path, key, len(NAMES))
     if forest is not None:
         return forest, ()
-    forest = train(None, list(samples(mine, device, target).values()), 0)
+    try:
+        forest = train(None, list(samples(mine, device, target).values()), 0)
+    except MissingExtraError as error:
+        return None, (f"what is recorded is not learned from: {error}",)
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         learned.store(forest, path, key)

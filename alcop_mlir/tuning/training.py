@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 
+from alcop_mlir.errors import MissingExtraError
 from alcop_mlir.tuning.learned import Forest, join
 from alcop_mlir.tuning.samples import Samples
 from alcop_mlir.tuning.space import FloatArray
@@ -50,7 +51,10 @@ def regressor(
     features: FloatArray, values: FloatArray, weight: FloatArray, seed: int, trees: int
 ) -> Any:
     """scikit-learn's own model, fitted."""
-    ensemble: Any = importlib.import_module("sklearn.ensemble")
+    try:
+        ensemble: Any = importlib.import_module("sklearn.ensemble")
+    except ImportError:
+        raise MissingExtraError("learning needs scikit-learn", "tuning") from None
     forest: Any = ensemble.ExtraTreesRegressor(
         n_estimators=trees,
         min_samples_leaf=1 if len(values) < 32 else 2,

@@ -232,7 +232,9 @@ def test_without_cupy_there_is_only_the_emulator(
         LaunchError, match=r"no CUDA device: .* the emulator needs none"
     ):
         launch.pick_device("cuda")
-    with pytest.raises(LaunchError, match="arrays in GPU memory need CuPy: install"):
+    with pytest.raises(
+        LaunchError, match="arrays in GPU memory need CuPy: pip install"
+    ):
         Program(bundle())(*[GpuArray(array) for array in arrays()])
 
 

@@ -1,150 +1,138 @@
-"""The set-up script: when it has work to do, and what it says meanwhile."""
+"""scripts/setup_env.sh: when pip is called, with a Python that only takes notes."""
 
 from __future__ import annotations
 
-import re
+import os
+import shutil
 import subprocess
-import sys
 from pathlib import Path
 
 import pytest
-import setup_env
 
-WANT = {"root": "/a", "python": "3.12", "base": "/usr", "project": "0" * 64}
+ROOT = Path(__file__).resolve().parents[2]
+FAKE = """#!/bin/sh
+case "$*" in
+  *ensurepip*) exit ${VENV_STATUS:-0} ;;
+  *" -m venv "*) echo venv >>notes; mkdir -p .venv/bin; cp "$0" .venv/bin/python ;;
+  *" -m pip "*) sleep ${NAP:-0}; echo "${*##* }" >>notes; exit ${PIP_STATUS:-0};;
+  *) echo "$BASE" ;;
+esac
+"""
+
+
+class Checkout:
+    """A folder with the script, a project file and the fake interpreter."""
+
+    def __init__(self, folder: Path):
+        self.folder, self.venv = folder, folder / ".venv"
+        (folder / "scripts").mkdir()
+        shutil.copy(ROOT / "scripts" / "setup_env.sh", folder / "scripts")
+        (folder / "pyproject.toml").write_text("test = []\nlint = []\n")
+        self.python = folder / "python"
+        self.python.write_text(FAKE)
+        self.python.chmod(0o755)
+
+    def start(self, *extras: str, **variables: str) -> subprocess.Popen[str]:
+        known = {"PYTHON": str(self.python), "BASE": str(self.python)}
+        return subprocess.Popen(
+            ["sh", "scripts/setup_env.sh", *extras],
+            cwd=self.folder,
+            env=os.environ | known | variables,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+        )
+
+    def run(self, *extras: str, **variables: str) -> str:
+        """The notes taken meanwhile, or the error."""
+        process = self.start(*extras, **variables)
+        _, error = process.communicate(timeout=30)
+        notes = self.notes()
+        assert (process.returncode == 0) == (error == ""), error
+        return error or notes
+
+    def notes(self) -> str:
+        path = self.folder / "notes"
+        text = path.read_text() if path.exists() else ""
+        path.unlink(missing_ok=True)
+        return " ".join(text.split())
 
 
 @pytest.fixture
-def venv(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """Where the script has its environment."""
-    folder = tmp_path / ".venv"
-    folder.mkdir()
-    monkeypatch.setattr(setup_env, "VENV", folder)
-    monkeypatch.setattr(setup_env, "STAMP", folder / "setup.stamp")
-    monkeypatch.setattr(setup_env, "LOG", folder / "setup.log")
-    return folder
+def checkout(tmp_path: Path) -> Checkout:
+    return Checkout(tmp_path)
 
 
-def test_finished_set_up_is_ready(venv: Path) -> None:
-    setup_env.write_stamp({**WANT, "extras": "ptxas test"})
-    done = setup_env.read_stamp()
-    assert setup_env.is_ready(done, WANT, set())
-    assert setup_env.is_ready(done, WANT, {"test"})
-    assert not setup_env.is_ready(done, WANT, {"test", "lint"})
+def test_pip_installs_what_is_new_and_nothing_twice(checkout: Checkout) -> None:
+    assert checkout.run("test") == "venv .[test]"
+    assert checkout.run("test") == ""
+    assert checkout.run("test", "lint") == ".[test,lint]"
+    assert checkout.run("lint") == ""
+    (checkout.folder / "pyproject.toml").write_text("test = ['x']\n")
+    assert checkout.run("test") == ".[test]"
 
 
-@pytest.mark.parametrize("torn", ["", "root=/a\npyth", "\x00\x00", None])
-def test_broken_off_set_up_is_made_anew(venv: Path, torn: str | None) -> None:
-    if torn is not None:
-        (venv / "setup.stamp").write_text(torn)
-    done = setup_env.read_stamp()
-    assert not setup_env.is_ready(done, WANT, set())
-    assert not setup_env.is_usable(done, WANT)
+def test_environment_is_made_anew_for_another_interpreter(checkout: Checkout) -> None:
+    checkout.run("test")
+    other = checkout.folder / "other"
+    shutil.copy(checkout.python, other)
+    assert checkout.run("test", BASE=str(other)) == "venv .[test]"
 
 
-@pytest.mark.parametrize("key", ["root", "python", "base"])
-def test_another_interpreter_or_place_needs_a_new_environment(key: str) -> None:
-    done = {**WANT, key: "other"}
-    assert not setup_env.is_ready(done, WANT, set())
-    assert not setup_env.is_usable(done, WANT)
+@pytest.mark.parametrize("left", ["", "elsewhere /usr/bin/python3"])
+def test_broken_off_environment_is_made_anew(checkout: Checkout, left: str) -> None:
+    checkout.run("test")
+    (checkout.venv / "setup.stamp").write_text(left)
+    assert checkout.run("test") == "venv .[test]"
 
 
-def test_changed_project_file_keeps_the_environment() -> None:
-    done = {**WANT, "project": "1" * 64}
-    assert not setup_env.is_ready(done, WANT, set())
-    assert setup_env.is_usable(done, WANT)
+def test_interpreter_that_is_gone_is_replaced(checkout: Checkout) -> None:
+    checkout.run("test")
+    (checkout.venv / "bin" / "python").unlink()
+    assert checkout.run("test") == "venv .[test]"
 
 
-def test_every_extra_is_known() -> None:
-    text = setup_env.PROJECT.read_text("utf-8")
-    _, _, table = text.partition("[project.optional-dependencies]\n")
-    extras = re.findall(r"^(\w+) = ", table.partition("\n[")[0], re.MULTILINE)
-    assert {"", *extras} == set(setup_env.DOWNLOAD_MB)
+def test_environment_of_someone_else_is_left_unchanged(checkout: Checkout) -> None:
+    checkout.venv.mkdir()
+    assert checkout.run("test") == (
+        "error: set-up failed: .venv was made by something else: move it out of the "
+        "way\n"
+    )
+    assert list(checkout.venv.iterdir()) == []
 
 
-def test_unknown_extra_is_refused() -> None:
-    with pytest.raises(setup_env.SetupError, match=r"no such extra: cuda11; .*cuda12"):
-        setup_env.main({"cuda11"})
+def test_failing_pip_keeps_the_environment(checkout: Checkout) -> None:
+    error = "error: set-up failed: the reason is among pip's last lines\n"
+    assert checkout.run("test", PIP_STATUS="1") == error
+    assert checkout.run("test") == ".[test]"
 
 
 @pytest.mark.parametrize(
-    ("line", "meaning"),
+    ("extra", "variables", "message"),
     [
-        (
-            "  Downloading torch_mlir-20261001-cp312-abi3-linux.whl (80.4 MB)",
-            "downloading torch-mlir, 80.4 MB",
-        ),
-        (
-            "  Downloading scheme://index/a/llvmlite-0.50.0-cp310.whl (59.7 MB)",
-            "downloading llvmlite, 59.7 MB",
-        ),
-        ("  Downloading lit-23.1.5-py3-none-any.whl (111 kB)", ""),
-        ("  Downloading rich-15.0.0-py3-none-any.whl.metadata (18 kB)", ""),
-        ("Installing collected packages: a, b, c", "unpacking 3 packages"),
-        ("Installing collected packages: alcop-mlir", ""),
-        (
-            "WARNING: Retrying (Retry(total=4, connect=None)) after ...",
-            "no answer from the package index, trying again",
-        ),
-        ("Requirement already satisfied: numpy", ""),
-        ("", ""),
+        ("cuda11", {}, "pyproject.toml has no extra 'cuda11'"),
+        ("test", {"VENV_STATUS": "1"}, "has no venv: apt-get install python3-venv, or"),
+        ("test", {"BASE": ""}, "is missing, or older than Python 3.10"),
     ],
 )
-def test_lines_of_pip_are_summed_up(line: str, meaning: str) -> None:
-    assert setup_env.activity(line) == meaning
-
-
-@pytest.mark.parametrize(
-    ("lines", "reason"),
-    [
-        (["ERROR: No space left on device"], "pip: No space left on device"),
-        (
-            ["WARNING: Retrying (Retry(total=0))", "  ERROR: No matching ..."],
-            "the package index does not answer",
-        ),
-        (
-            ["ERROR: No matching distribution found for llvmlite"],
-            "No matching distribution found for llvmlite, Python ",
-        ),
-        ([], "pip: no reason given"),
-    ],
-)
-def test_failure_is_one_clear_line(lines: list[str], reason: str) -> None:
-    assert setup_env.complaint(lines).startswith(reason)
-    assert "\n" not in setup_env.complaint(lines)
-
-
-def test_failing_pip_is_reported_and_changes_nothing(
-    venv: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+def test_what_cannot_be_set_up_is_one_line(
+    checkout: Checkout, extra: str, variables: dict[str, str], message: str
 ) -> None:
-    setup_env.write_stamp(WANT)
-    monkeypatch.setattr(setup_env, "python", lambda: Path(sys.executable))
-    with pytest.raises(setup_env.SetupError, match="no such option: --nonsense"):
-        setup_env.run_pip(["install", "--nonsense"])
-    assert "no such option" in (venv / "setup.log").read_text()
-    assert capsys.readouterr().out == ""
-    assert setup_env.read_stamp() == WANT
+    error = checkout.run(extra, **variables)
+    assert error.startswith("error: set-up failed: ")
+    assert message in error
+    assert error.count("\n") == 1
 
 
-def test_environment_of_our_own_is_cleared(venv: Path) -> None:
-    (venv / "bin").mkdir()
-    (venv / "bin" / "python").write_text("")
-    (venv / "lib64").symlink_to("bin")
-    (venv / "setup.stamp").write_text("")
-    (venv / "setup.log").write_text("before")
-    setup_env.clear_environment()
-    assert [entry.name for entry in venv.iterdir()] == ["setup.log"]
+@pytest.mark.skipif(shutil.which("flock") is None, reason="needs flock")
+def test_a_second_set_up_waits_for_the_first(checkout: Checkout) -> None:
+    both = [checkout.start("test", NAP="0.5") for _ in range(2)]
+    said = "".join(process.communicate(timeout=30)[0] for process in both)
+    assert checkout.notes() == "venv .[test]"
+    assert said.count("waiting for another set-up of .venv") == 1
 
 
-def test_environment_of_someone_else_is_left_unchanged(venv: Path) -> None:
-    (venv / "pyvenv.cfg").write_text("")
-    with pytest.raises(setup_env.SetupError, match="made by something else"):
-        setup_env.clear_environment()
-    assert (venv / "pyvenv.cfg").exists()
-
-
-def test_lines_come_whole_whatever_the_chunks() -> None:
-    program = "for c in 'ab\\ncd\\nef': print(c, end='', flush=True)"
-    command = [sys.executable, "-c", program]
-    with subprocess.Popen(command, stdout=subprocess.PIPE) as process:
-        lines = [line for line in setup_env.lines_of(process) if line]
-    assert lines == ["ab", "cd", "ef"]
+def test_every_extra_of_the_makefile_is_known() -> None:
+    project = (ROOT / "pyproject.toml").read_text("utf-8")
+    for extra in ("compiler", "tuning", "test", "lint", "cuda12", "cuda13"):
+        assert f"\n{extra} = [" in project
