@@ -28,7 +28,7 @@ help:  ## this list
 	@echo "  PYTHON=python3.12 chooses the interpreter, JOBS=8 the parallel tests,"
 	@echo "  EXTRAS=cuda12 (or cuda13) installs CuPy, to run on the GPU"
 
-demo:  ## compile and run a matrix product: on the GPU, else on the emulator
+demo:  ## compile and run a matmul: on the GPU, else on the emulator
 	$(call setup,compiler)
 	$(BIN)/alcop-run examples/matmul_f16.mlir --device auto
 
@@ -52,7 +52,9 @@ test-sweep:  ## all combinations of layout, type, shape, stages and fusion: hour
 	ALCOP_SWEEP_CASES=$(or $(CASES),all) $(if $(SEED),ALCOP_SWEEP_SEED=$(SEED)) \
 	  $(BIN)/pytest -q -n $(JOBS) test/sweep
 
-check:  ## lint, format, types, import rules, dead FileCheck lines
+PROSE := README.md CONTRIBUTING.md CHANGELOG.md docs alcop_mlir test bench examples
+
+check:  ## lint, format, types, import rules, dead FileCheck lines, words
 	$(call setup,$(TEST_EXTRAS) lint)
 	@$(RUN_ALL); \
 	run $(BIN)/ruff check --quiet .; \
@@ -60,6 +62,7 @@ check:  ## lint, format, types, import rules, dead FileCheck lines
 	run $(BIN)/pyright; \
 	run $(BIN)/pytest -q test/unit/test_layers.py; \
 	run $(BIN)/python test/scripts/check_directives.py test; \
+	run $(BIN)/python test/scripts/check_words.py $(PROSE); \
 	exit $$status
 
 fuzz:  ## random loops through the pipeliner for MINUTES=10, from SEED=1

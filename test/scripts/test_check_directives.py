@@ -1,4 +1,4 @@
-"""The check of the checks: what it must find, and what it must leave alone."""
+"""The check of the checks: what it must find, and what it must not report."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def test_dead_line_is_found(line: str, reason: str) -> None:
         "// CHECK-NEXT{LITERAL}: [[a]]",
         "// CHECK: // CHEKC: is what it prints",
         "// COM: CHEKC: switched off",
-        "// Check that the loop is left alone.",
+        "// Check that the loop is left unchanged.",
         "// NOTE: the second loop is not one of ours.",
         "// NT: B is transposed.",
         "// Rule 6: the source is written in the loop.",
