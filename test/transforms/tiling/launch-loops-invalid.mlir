@@ -99,7 +99,7 @@ func.func @parallel_loops(%a: memref<8xf32>, %n: index) {
     memref.store %zero, %a[%i] : memref<8xf32>
     scf.reduce
   }
-  // expected-remark @+1 {{'scf.parallel' is left unchanged: reduces to values, expected stores to arrays}}
+  // expected-remark @+1 {{'scf.parallel' is left unchanged: reduces to values, expected stores to memrefs}}
   %0 = scf.parallel (%i) = (%c0) to (%n) step (%c1) init (%zero) -> f32 {
     %x = memref.load %a[%i] : memref<8xf32>
     scf.reduce(%x : f32) {

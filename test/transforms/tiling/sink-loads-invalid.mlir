@@ -8,7 +8,7 @@
 // CHECK-NOT:     memref.load
 func.func @written_between(%s: memref<f32>, %a: memref<4xf32>) {
   %c1 = arith.constant 1 : index
-  // expected-remark @+1 {{'memref.load' is left unchanged: 'memref.store' may write the array before its number is used}}
+  // expected-remark @+1 {{'memref.load' is left unchanged: 'memref.store' may write the memref before the value is used}}
   %x = memref.load %s[] : memref<f32>
   gpu.launch blocks(%bx, %by, %bz) in (%gx = %c1, %gy = %c1, %gz = %c1)
              threads(%tx, %ty, %tz) in (%sx = %c1, %sy = %c1, %sz = %c1) {
@@ -32,7 +32,7 @@ func.func @written_between(%s: memref<f32>, %a: memref<4xf32>) {
 func.func @written_by_the_kernel(%s: memref<4xf32>) {
   %c1 = arith.constant 1 : index
   %c4 = arith.constant 4 : index
-  // expected-remark @+1 {{'memref.load' is left unchanged: 'memref.store' may write the array}}
+  // expected-remark @+1 {{'memref.load' is left unchanged: 'memref.store' may write the memref}}
   %x = memref.load %s[%c1] : memref<4xf32>
   gpu.launch blocks(%bx, %by, %bz) in (%gx = %c4, %gy = %c1, %gz = %c1)
              threads(%tx, %ty, %tz) in (%sx = %c1, %sy = %c1, %sz = %c1) {
@@ -49,7 +49,7 @@ func.func @written_by_the_kernel(%s: memref<4xf32>) {
 // CHECK-NEXT:    "test.change"
 func.func @unknown(%s: memref<f32>, %a: memref<4xf32>) {
   %c1 = arith.constant 1 : index
-  // expected-remark @+1 {{'memref.load' is left unchanged: 'test.change' may write the array}}
+  // expected-remark @+1 {{'memref.load' is left unchanged: 'test.change' may write the memref}}
   %x = memref.load %s[] : memref<f32>
   "test.change"(%s) : (memref<f32>) -> ()
   gpu.launch blocks(%bx, %by, %bz) in (%gx = %c1, %gy = %c1, %gz = %c1)
