@@ -33,7 +33,8 @@ if ! is_made; then
     fail ".venv was made by something else: move it out of the way"
   "$base" -I -c 'import ensurepip, venv' 2>/dev/null ||
     fail "$base has no venv: apt-get install python3-venv, or set PYTHON to another one"
-  rm -rf .venv && mkdir .venv && : >.venv/setup.stamp && "$base" -I -m venv .venv ||
+  mkdir -p .venv && : >.venv/setup.stamp && # which says that it is ours: never deleted
+    find .venv -mindepth 1 ! -name setup.stamp -delete && "$base" -I -m venv .venv ||
     fail "$base cannot make .venv"
 fi
 : >.venv/setup.stamp # what is broken off from here on is made anew

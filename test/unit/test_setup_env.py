@@ -79,7 +79,7 @@ def test_environment_is_made_anew_for_another_interpreter(checkout: Checkout) ->
     assert checkout.run("test", BASE=str(other)) == "venv .[test]"
 
 
-@pytest.mark.parametrize("left", ["", "elsewhere /usr/bin/python3"])
+@pytest.mark.parametrize("left", ["", "elsewhere python3"])
 def test_broken_off_environment_is_made_anew(checkout: Checkout, left: str) -> None:
     checkout.run("test")
     (checkout.venv / "setup.stamp").write_text(left)
