@@ -23,6 +23,7 @@ from alcop_mlir.analysis.host.host_function import (
     host_functions,
 )
 from alcop_mlir.analysis.linalg.size_names import named_sizes
+from alcop_mlir.analysis.reference import computation
 from alcop_mlir.bindings import ir
 from alcop_mlir.compilation.decisions import Decision, Recorder
 from alcop_mlir.compilation.description import Names, describe, roles_by_access
@@ -31,7 +32,6 @@ from alcop_mlir.diagnostics import Diagnostic
 from alcop_mlir.errors import CompileError
 from alcop_mlir.pipelines.driver import PassCrash, PassFailure, run_pipeline
 from alcop_mlir.pipelines.pipeline_text import with_options
-from alcop_mlir.reference.from_linalg import computation
 from alcop_mlir.reference.steps import Einsum, Step
 from alcop_mlir.runtime import ptx
 from alcop_mlir.runtime.bundle import Bundle, Code

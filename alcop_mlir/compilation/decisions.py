@@ -14,10 +14,10 @@ from typing import Any
 from alcop_mlir.analysis.ir.loops import defining_op
 from alcop_mlir.analysis.ir.memory import is_workgroup, root
 from alcop_mlir.analysis.ir.walk import walk
+from alcop_mlir.analysis.reference.computation import argument_name
 from alcop_mlir.bindings import ir
 from alcop_mlir.dialects import alcop
 from alcop_mlir.pipelines.instrument import Instrument, RunningStep
-from alcop_mlir.reference.from_linalg.computation import argument_name
 from alcop_mlir.runtime.manifest import LEVELS, PipelinedBuffer, intermediate_name
 from alcop_mlir.schedule import Schedule
 from alcop_mlir.transforms.tiling.thread_points import KERNEL

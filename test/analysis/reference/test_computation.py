@@ -7,9 +7,9 @@ from typing import Any
 import pytest
 
 from alcop_mlir.analysis.host.host_function import host_functions
+from alcop_mlir.analysis.reference.computation import Computation, computation
 from alcop_mlir.bindings import ir, make_context
 from alcop_mlir.reference.expressions import Argument, Constant, Operation
-from alcop_mlir.reference.from_linalg.computation import Computation, computation
 from alcop_mlir.reference.steps import (
     Einsum,
     Insert,

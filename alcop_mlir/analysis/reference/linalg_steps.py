@@ -7,6 +7,21 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from alcop_mlir.analysis.linalg.scalar_code import constant
+from alcop_mlir.analysis.reference.buffer_values import (
+    BufferValues,
+    Content,
+    NotUnderstood,
+    loops,
+)
+from alcop_mlir.analysis.reference.loop_bodies import (
+    Indices,
+    Loops,
+    OutputExpression,
+    WindowIndex,
+    loops_of,
+    operand_indices,
+    output_expressions,
+)
 from alcop_mlir.reference.expressions import (
     INTEGERS,
     Argument,
@@ -16,21 +31,6 @@ from alcop_mlir.reference.expressions import (
     arguments,
     substitute,
     without_casts,
-)
-from alcop_mlir.reference.from_linalg.buffer_values import (
-    BufferValues,
-    Content,
-    NotUnderstood,
-    loops,
-)
-from alcop_mlir.reference.from_linalg.loop_bodies import (
-    Indices,
-    Loops,
-    OutputExpression,
-    WindowIndex,
-    loops_of,
-    operand_indices,
-    output_expressions,
 )
 from alcop_mlir.reference.steps import Einsum, Map, Reduction, Size, WindowViews
 

@@ -12,16 +12,16 @@ from typing import Any
 
 from alcop_mlir.analysis.ir.slices import is_pure
 from alcop_mlir.analysis.linalg.size_names import named_sizes
-from alcop_mlir.bindings import ir
-from alcop_mlir.reference.expressions import FLOATS, INTEGERS, Argument, Constant
-from alcop_mlir.reference.from_linalg.buffer_values import (
+from alcop_mlir.analysis.reference.buffer_values import (
     BufferValues,
     Content,
     NotUnderstood,
     Part,
     loops,
 )
-from alcop_mlir.reference.from_linalg.linalg_steps import run_linalg
+from alcop_mlir.analysis.reference.linalg_steps import run_linalg
+from alcop_mlir.bindings import ir
+from alcop_mlir.reference.expressions import FLOATS, INTEGERS, Argument, Constant
 from alcop_mlir.reference.steps import Map, Size, Step, renamed
 
 _ALLOCATIONS = frozenset("memref.alloc tensor.empty bufferization.alloc_tensor".split())
