@@ -1,7 +1,7 @@
 // A schedule: upstream's transform ops tile a matmul, ours pipeline it and lower it to
 // tensor cores. From this folder:
 //
-//   alcop-opt product.mlir \
+//   alcop-opt matmul.mlir \
 //     --transform-preload-library='transform-library-paths=tile_and_pipeline.mlir' \
 //     --transform-interpreter
 

@@ -66,7 +66,7 @@ def test_the_shell_script(program: Path, tmp_path: Path) -> None:
 def scheduled() -> list[str]:
     """The command that runs the transform script, as its comment has it."""
     return [
-        "product.mlir",
+        "matmul.mlir",
         "--transform-preload-library=transform-library-paths=tile_and_pipeline.mlir",
         "--transform-interpreter",
     ]
