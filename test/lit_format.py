@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -14,9 +13,15 @@ class MarkedTests(lit.formats.ShTest):
     """All .mlir files under test/; Python files there only if they say what to run."""
 
     def getTestsForPath(
-        self, suite: Any, path_in_suite: tuple[str, ...], *configs: Any
-    ) -> Iterator[Any]:
+        self,
+        testSuite: Any,
+        path_in_suite: tuple[str, ...],
+        litConfig: Any,
+        localConfig: Any,
+    ) -> Any:
         """The tests of one file: one or none."""
-        path = Path(suite.getSourcePath(path_in_suite))
+        path = Path(testSuite.getSourcePath(path_in_suite))
         if path_in_suite[0] == "test" and is_lit_test(path):
-            yield from super().getTestsForPath(suite, path_in_suite, *configs)
+            yield from super().getTestsForPath(
+                testSuite, path_in_suite, litConfig, localConfig
+            )

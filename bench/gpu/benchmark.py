@@ -229,7 +229,7 @@ def _admit(
     key = _key(problem, name)
     if not session.records.start("time", key):
         return
-    about = {"role": entry.role, "group": entry.group}
+    about: dict[str, Any] = {"role": entry.role, "group": entry.group}
     with session.row("time", key, **about) as row:
         loaded = session.load(entry.spec)
         out = device.empty(arrays[2].shape, problem.dtypes[3])

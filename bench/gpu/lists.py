@@ -229,7 +229,8 @@ def tiles_for(shape: Shape, target: str, count: int = 3) -> list[str]:
 
     A tile that divides the shape comes before any that does not.
     """
-    return sorted(TILES, key=lambda tile: _score(tile, shape, target))[-count:][::-1]
+    ranked: list[str] = sorted(TILES, key=lambda t: _score(t, shape, target))
+    return ranked[-count:][::-1]
 
 
 def stages_for(tile: str, k: int, target: str) -> dict[str, str]:

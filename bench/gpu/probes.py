@@ -291,7 +291,7 @@ def _conversions() -> Iterator[Probe]:
     yield _conversion("convert_f32", _hard_singles(generator), FROM_F32)
     words = generator.integers(0, 2**32, _NUMBERS, np.uint32)
     words[:512] = generator.integers(-300, 300, 512).astype(np.int32).view(np.uint32)
-    words[512:1024] = np.arange(0, 65536, 128, np.uint32)
+    words[512:1024] = np.arange(0, 65536, 128, dtype=np.uint32)
     yield _conversion("convert_other", words, FROM_OTHER)
 
 

@@ -69,7 +69,9 @@ class Matmul:
     def arrays(self) -> list[np.ndarray]:
         random = np.random.default_rng(sum(self.sizes))
         return [
-            dtypes.random(random, [self.sizes["mnk".index(i)] for i in loops], kind)
+            dtypes.random(
+                random, tuple(self.sizes["mnk".index(i)] for i in loops), kind
+            )
             for loops, kind in self._arrays()
         ]
 

@@ -197,4 +197,4 @@ def _hoist_allocations(module: Any) -> None:
 
 def _dynamic_shared(module: Any) -> int:
     sizes = [op.opview.dynamicSharedMemorySize for op in find(module, LAUNCH)]
-    return max((constant(size) for size in sizes if size is not None), default=0)
+    return max((constant(size) or 0 for size in sizes if size is not None), default=0)

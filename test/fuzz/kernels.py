@@ -642,8 +642,8 @@ class _Writer:
             array += "0" if loop.effect == "same" else ""
             kind = self._source_type(first, loop)
             self.emit(f"memref.store {acc}, {array}[{row}, %c0] : {kind}")
+        kind = Array("", (self._rows(loop), self.threads), first.element).type
         if loop.effect in ("store", "exchange"):
-            kind = Array("", (self._rows(loop), self.threads), first.element).type
             self.emit(f"memref.store {acc}, %O{number}[{index}, %t] : {kind}")
         if loop.effect == "exchange":
             self.emit("gpu.barrier")

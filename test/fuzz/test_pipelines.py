@@ -62,7 +62,7 @@ def search(seed: int) -> Counter[str]:
         database=None,
         deadline=None,
         print_blob=False,
-        suppress_health_check=list(hypothesis.HealthCheck),
+        suppress_health_check=[*hypothesis.HealthCheck.__members__.values()],
     )
     @hypothesis.given(cases())
     def try_all(case: Case) -> None:

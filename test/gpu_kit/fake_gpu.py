@@ -251,7 +251,7 @@ def _spoil(array: np.ndarray[Any, Any], value: float) -> None:
 
 
 def _argument(value: Any) -> Any:
-    if not isinstance(value, np.uint64):
+    if not isinstance(value, np.generic) or value.dtype != np.uint64:
         return plain(value)
     address = int(value)
     if address in _memory:

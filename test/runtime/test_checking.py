@@ -44,6 +44,7 @@ def right_answer(function: Function, before: Arrays) -> Arrays:
     """As a kernel would compute it: f32 accumulators, rounded to the output's dtype."""
     after = dict(before)
     for step in function.reference:
+        assert isinstance(step, Einsum)
         out = np.einsum(
             step.maps,
             after[step.lhs].astype(np.float32),
@@ -110,7 +111,9 @@ def test_a_result_rounded_to_half_precision_passes() -> None:
 def one_term_missing(function: Function, before: Arrays, after: Arrays) -> None:
     a, b = before["A"].astype(np.float64), before["B"].astype(np.float64)
     row, column, k = 5, 7, a.shape[1] // 2
-    b_term = b[column, k] if "nk" in function.reference[0].maps else b[k, column]
+    (step,) = function.reference
+    assert isinstance(step, Einsum)
+    b_term = b[column, k] if "nk" in step.maps else b[k, column]
     after["C"][row, column] -= a[row, k] * b_term
 
 

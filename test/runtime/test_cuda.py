@@ -39,7 +39,7 @@ def test_gpu_arrays_go_to_cuda(cupy: FakeCupy, emulator: FakeEmulator) -> None:
     assert (call.name, call.grid, call.block) == ("matmul", (2, 1, 1), (128, 1, 1))
     assert call.shared_mem == 1024
     assert call.arguments == tuple(array.data.ptr for array in given)
-    assert all(isinstance(value, np.uint64) for value in call.arguments)
+    assert all(isinstance(value, np.unsignedinteger) for value in call.arguments)
     assert [entered.id for entered in call.inside] == [1]
     assert emulator.calls == []
     assert cupy.stack == []
@@ -58,8 +58,8 @@ def test_sizes_are_64_bit_integers_on_cuda(cupy: FakeCupy) -> None:
     """As the kernel ABI says."""
     Program(bundle(matmul("M")))(*[GpuArray(array) for array in arrays(m=96)])
     size = cupy.launches[0].arguments[3]
-    assert size == 96
-    assert isinstance(size, np.int64)
+    assert isinstance(size, np.signedinteger)
+    assert (size, size.itemsize) == (96, 8)
 
 
 @pytest.mark.parametrize(

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
 from alcop_mlir.analysis.ir.rejected import Rejected
@@ -42,12 +44,12 @@ SCALED = """%h = arith.truncf %a : f32 to f16
             %l = arith.extf %x : f16 to f32"""
 
 
-def contraction(module: ir.Module):
+def contraction(module: Any) -> Any:
     (function,) = module.body.operations
     return list(function.regions[0].blocks[0].operations)[1].operation
 
 
-def parsed(body: str, a: str = "f32", b: str = "f16", k: str = "128") -> ir.Module:
+def parsed(body: str, a: str = "f32", b: str = "f16", k: str = "128") -> Any:
     return ir.Module.parse(TEXT.format(a=a, b=b, k=k, body=body))
 
 

@@ -118,7 +118,9 @@ def test_loops_are_named_by_what_they_do(maps: str, shapes: str, expected: str) 
         %s = arith.addf %p, %z : f32
         linalg.yield %s : f32
       }} return"""
-    assert steps(f"%a: {a}, %b: {b}, %c: {c}", text)[0].maps == expected
+    first = steps(f"%a: {a}, %b: {b}, %c: {c}", text)[0]
+    assert isinstance(first, Einsum)
+    assert first.maps == expected
 
 
 def square_contraction(first: str, second: str, yielded: str = "%s") -> Computation:

@@ -64,5 +64,5 @@ def tiles(raster: int, rows: int, columns: int, known: bool) -> list[tuple[int, 
             module.operation
         )
         returned = next(iter(module.body.operations)).regions[0].blocks[0].operations
-        numbers = [constant(value) for value in list(returned)[-1].operands]
+        numbers = [constant(value) or 0 for value in list(returned)[-1].operands]
     return list(zip(numbers[::2], numbers[1::2], strict=True))
