@@ -116,6 +116,9 @@ def _llvmlite() -> Any:
     except ImportError:
         raise MissingExtraError("compiling needs llvmlite", "compiler") from None
 
+    # LLVM 22's vectoriser of loads fills gaps: of three halves it loads four, the last
+    # beyond the end of an array.
+    binding.set_option("", "-disable-nvptx-load-store-vectorizer")
     binding.initialize_all_targets()
     binding.initialize_all_asmprinters()
     return binding
