@@ -8,7 +8,9 @@ After:   gpu.module @k [#nvvm.target<chip = "sm_80">] {
              nvvm.reqntid = array<i32: 128, 1, 1>} { ... } }
 
 The dynamic shared memory becomes an external symbol, aligned to 1024 bytes: LLVM would
-print upstream's form of it as a static variable of one byte. The known block size
+print upstream's form of it as a static variable of one byte. Workgroup buffers that a
+`gpu.func` allocates itself become static variables (`static_buffers.py`); upstream would
+call `malloc`. The known block size
 becomes `.reqntid`. Functions of libdevice such as `__nv_expf` are defined, if
 `device_functions.mlir` has them. Only llvm and nvvm ops may remain: an op that no
 conversion supports is an error here, as translating it would crash the process. So is a
@@ -33,6 +35,7 @@ from alcop_mlir.passes.base import Pass, option
 from alcop_mlir.resources import SHARED_ALIGNMENT
 from alcop_mlir.target import DEFAULT_TARGET, Target, find_target
 from alcop_mlir.transforms.kernels.device_functions import define_called
+from alcop_mlir.transforms.kernels.static_buffers import declare_buffers
 
 # Order matters: nvgpu first, as its ops use memrefs; scf before gpu, whose conversion
 # includes cf; the casts between the conversions fold only once dead constants are gone.
@@ -42,6 +45,7 @@ _CONVERSIONS = (
     "cse",
     "convert-nvgpu-to-nvvm",
     "convert-vector-to-scf",
+    "lower-affine",  # its loops become scf's
     "convert-scf-to-cf",
     "expand-strided-metadata",
     "lower-affine",
@@ -81,6 +85,7 @@ class LowerToNvvm(Pass):
         for launch in walk(op, "gpu.launch_func"):
             _check_launch(launch, target)
         for kernels in walk(op, "gpu.module"):
+            declare_buffers(kernels)
             _simplify_transfers(kernels)
             _convert(kernels)
             define_called(kernels)

@@ -59,3 +59,41 @@ module attributes {gpu.container_module} {
     }
   }
 }
+
+// -----
+
+gpu.module @buffer_in_a_loop {
+  gpu.func @f(%n: index) kernel {
+    %c0 = arith.constant 0 : index
+    %c1 = arith.constant 1 : index
+    scf.for %i = %c0 to %n step %c1 {
+      // expected-error @+1 {{shared buffer is allocated inside of a loop or branch, expected the kernel's top level}}
+      %s = memref.alloc() : memref<64xf32, #gpu.address_space<workgroup>>
+      "test.use"(%s) : (memref<64xf32, #gpu.address_space<workgroup>>) -> ()
+    }
+    gpu.return
+  }
+}
+
+// -----
+
+gpu.module @buffer_of_unknown_size {
+  gpu.func @f(%n: index) kernel {
+    // expected-error @+1 {{shared buffer memref<?xf32, #gpu.address_space<workgroup>> has no static size, expected constants}}
+    %s = memref.alloc(%n) : memref<?xf32, #gpu.address_space<workgroup>>
+    "test.use"(%s) : (memref<?xf32, #gpu.address_space<workgroup>>) -> ()
+    gpu.return
+  }
+}
+
+// -----
+
+gpu.module @too_large_buffers {
+  gpu.func @f() kernel {
+    %s = memref.alloc() : memref<8192xf32, #gpu.address_space<workgroup>>
+    // expected-error @+1 {{a kernel's own shared buffers are 65536 bytes, of static shared memory a block has 49152: allocate them in a gpu.launch, or view gpu.dynamic_shared_memory}}
+    %t = memref.alloc() : memref<8192xf32, #gpu.address_space<workgroup>>
+    "test.use"(%s, %t) : (memref<8192xf32, #gpu.address_space<workgroup>>, memref<8192xf32, #gpu.address_space<workgroup>>) -> ()
+    gpu.return
+  }
+}

@@ -60,3 +60,44 @@ func.func @host_only(%n: index) {
   }
   return
 }
+
+// -----
+
+// Buffers that a kernel allocates itself are static shared memory.
+// CHECK-LABEL: gpu.module @own_buffers
+// CHECK:       llvm.mlir.global private @reverse_shared_0() {addr_space = 3 : i32, alignment = 128 : i64} : !llvm.array<64 x f32>
+// CHECK:       llvm.func @reverse
+// CHECK-NOT:   malloc
+// CHECK:         llvm.mlir.addressof @reverse_shared_0 : !llvm.ptr<3>
+// CHECK:         nvvm.barrier
+gpu.module @own_buffers {
+  gpu.func @reverse(%A: memref<64xf32>, %R: memref<64xf32>) kernel
+      attributes {known_block_size = array<i32: 64, 1, 1>} {
+    %c63 = arith.constant 63 : index
+    %t = gpu.thread_id x
+    %s = memref.alloc() : memref<64xf32, #gpu.address_space<workgroup>>
+    %v = memref.load %A[%t] : memref<64xf32>
+    memref.store %v, %s[%t] : memref<64xf32, #gpu.address_space<workgroup>>
+    gpu.barrier
+    %o = arith.subi %c63, %t : index
+    %x = memref.load %s[%o] : memref<64xf32, #gpu.address_space<workgroup>>
+    memref.store %x, %R[%t] : memref<64xf32>
+    memref.dealloc %s : memref<64xf32, #gpu.address_space<workgroup>>
+    gpu.return
+  }
+}
+
+// -----
+
+// Loops of affine become loops of llvm.
+// CHECK-LABEL: llvm.func @affine_loop
+// CHECK:         llvm.cond_br
+gpu.module @affine_loops {
+  gpu.func @affine_loop(%A: memref<64xf32>, %R: memref<64xf32>) kernel {
+    affine.for %i = 0 to 64 {
+      %v = affine.load %A[%i] : memref<64xf32>
+      affine.store %v, %R[%i] : memref<64xf32>
+    }
+    gpu.return
+  }
+}
