@@ -33,7 +33,8 @@ class Word:
     folders: tuple[str, ...] = ()
 
 
-# Folders whose programs are MLIR: a caller's arrays are not seen there.
+# Folders whose programs are MLIR: a caller's arrays are not seen there, but by what
+# reads the reference of a function.
 _ON_MLIR = ("analysis", "transforms", "dialects", "passes", "verifier")
 WORDS = (
     Word(r"plain kernels?", "SIMT fallback"),
@@ -111,7 +112,8 @@ def uses(path: Path) -> Iterator[tuple[int, str, Word]]:
         texts = prose(source)
     else:
         texts = [(1, _without(_FENCED, source.partition(_LISTED)[0]))]
-    words = [w for w in WORDS if not w.folders or set(w.folders) & set(path.parts)]
+    folders = set() if "reference" in path.parts else set(path.parts)
+    words = [w for w in WORDS if not w.folders or set(w.folders) & folders]
     for first, text in texts:
         for word in words:
             for match in re.finditer(rf"\b(?:{word.pattern})\b", text, re.IGNORECASE):
