@@ -137,6 +137,29 @@ def test_vectors(op: str, shapes: str) -> None:
     np.testing.assert_allclose(out, expected, atol=72 * 2.0**-22, rtol=0)
 
 
+def test_layouts_that_say_what_the_shape_says() -> None:
+    """A vector with a stride of 1, as an argument and as a view."""
+    vector = "memref<32xf16, strided<[1]>>"
+    text = f"""
+      func.func @f(%A: memref<5x32xf16, strided<[32, 1]>>, %x: {vector},
+                   %P: memref<64xf16>, %c: memref<5xf32>, %d: memref<5xf32>) {{
+        %y = memref.subview %P[0] [32] [1] : memref<64xf16> to {vector}
+        linalg.matvec ins(%A, %x : memref<5x32xf16, strided<[32, 1]>>, {vector})
+          outs(%c : memref<5xf32>)
+        linalg.matvec ins(%A, %y : memref<5x32xf16, strided<[32, 1]>>, {vector})
+          outs(%d : memref<5xf32>)
+        return
+      }}"""
+    program = compiled(text, "2,1")
+    random = np.random.default_rng(0)
+    a, x, p = (random.uniform(-1, 1, s).astype("f2") for s in ((5, 32), 32, 64))
+    c, d = np.zeros(5, "f4"), np.zeros(5, "f4")
+    program(a, x, p, c, d)
+    for got, given in ((c, x), (d, p[:32])):
+        expected = a.astype("f8") @ given.astype("f8")
+        np.testing.assert_allclose(got, expected, atol=32 * 2.0**-22, rtol=0)
+
+
 def test_views_of_arguments() -> None:
     """Views that the function itself takes, of run-time sizes and strides."""
     whole = strided(2, "f16", ", offset: ?")

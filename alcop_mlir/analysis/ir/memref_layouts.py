@@ -25,7 +25,17 @@ def is_strided(kind: Any) -> bool:
 
 
 def follows_shape(kind: Any) -> bool:
-    """Whether rows follow each other without gaps, from the first element on."""
-    return kind == ir.MemRefType.get(
+    """Whether rows follow each other without gaps, from the first element on.
+
+    Also where the type says so by a layout: `memref<5x8xf16, strided<[8, 1]>>`.
+    """
+    plain = ir.MemRefType.get(
         kind.shape, kind.element_type, memory_space=kind.memory_space
     )
+    if kind == plain:
+        return True
+    if not isinstance(kind.layout, ir.StridedLayoutAttr):
+        return False
+    if any(kind.is_dynamic_dim(number) for number in range(1, kind.rank)):
+        return False
+    return kind.get_strides_and_offset() == plain.get_strides_and_offset()
