@@ -31,8 +31,8 @@ class ElementType:
     tiny:        the largest absolute error of rounding near zero: half of the smallest
                  subnormal; the smallest normal where kernels may flush to zero
     memory:      the type that it is in memory, where that is another one
-    accumulator: the type that mma.sync adds its products up in; "" where it does not
-                 multiply the type
+    accumulator: the type of mma.sync's accumulators; "" where it does not multiply
+                 the type
     output_of:   the type of accumulators that contractions round to it; "" for none
     ml_dtype:    name of the dtype that the package ml_dtypes has for it, where NumPy
                  has none: `numpy` then holds the bits

@@ -335,10 +335,10 @@ def _check_stored(transform: OperandTransform, stored: Any, loops: str) -> None:
         raise NoContraction(
             f"has an operand transform of {stored}, expected {', '.join(STORED_TYPES)}"
         )
-    if str(transform.kind) == "i8" and not loops.endswith("k"):
+    if transform.kind.width == 8 and not loops.endswith("k"):
         raise NoContraction(
-            f"has an operand transform of {stored} to i8 stored across K, expected "
-            "along K"
+            f"has an operand transform of {stored} to {transform.kind} stored across "
+            "K, expected along K"
         )
 
 
