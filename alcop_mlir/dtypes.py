@@ -2,8 +2,8 @@
 
 NumPy has no bfloat16, and CuPy neither. An array of bf16 is given as the 16-bit
 patterns, in an array of uint16, or as one of the dtype that the package ml_dtypes
-registers with NumPy. That package is not needed: `decode` and `encode` do the
-converting. Integers are signed.
+registers with NumPy. That package is not needed: `decode` and `encode` convert what is
+the upper bits of a dtype that NumPy has. Integers are signed.
 """
 
 from __future__ import annotations
@@ -19,48 +19,63 @@ NUMPY_DTYPES = {
     row.name: np.dtype(row.numpy).type for row in ELEMENT_TYPES.values() if row.numpy
 }
 LARGEST = {name: row.largest for name, row in ELEMENT_TYPES.items()}
-_ML_DTYPES = {"bf16": "bfloat16"}  # names of dtypes of ml_dtypes
-_BF16_NAN = 0x7FC0
 
 Array = np.ndarray[Any, Any]
 
 
 def fits(given: np.dtype[Any], dtype: str) -> bool:
     """Whether arrays of NumPy's dtype `given` can hold elements of `dtype`."""
+    row = ELEMENT_TYPES[dtype]
     return given == NUMPY_DTYPES[dtype] or (
-        given.name == _ML_DTYPES.get(dtype) and given.itemsize == 2
+        given.name == row.ml_dtype and given.itemsize == row.bytes
     )
 
 
 def expected(dtype: str) -> str:
     """The text by which messages name the dtype that an array should have."""
     plain = np.dtype(NUMPY_DTYPES[dtype]).name
-    if dtype in _ML_DTYPES:
-        return f"{plain} (the bits) or {_ML_DTYPES[dtype]} (of ml_dtypes)"
+    package_dtype = ELEMENT_TYPES[dtype].ml_dtype
+    if package_dtype:
+        return f"{plain} (the bits) or {package_dtype} (of ml_dtypes)"
     return plain
 
 
 def is_integer(dtype: str) -> bool:
     """Whether values are integers, so that contractions are exact."""
-    return dtype.startswith("i")
+    return not ELEMENT_TYPES[dtype].is_float
 
 
 def decode(array: Array, dtype: str) -> Array:
     """The values of an array of `dtype`, as float64."""
-    if dtype == "bf16" and array.dtype == np.uint16:
-        array = (array.astype(np.uint32) << 16).view(np.float32)
+    wide = ELEMENT_TYPES[dtype].upper_of
+    if wide and array.dtype == NUMPY_DTYPES[dtype]:
+        array = (array.astype(_bits(wide)) << _lower_bits(dtype)).view(wide)
     with np.errstate(invalid="ignore"):  # signalling NaNs
         return array.astype(np.float64)
 
 
 def encode(values: Array, dtype: str) -> Array:
-    """An array of `dtype`, rounded to nearest, ties to even; of bf16 the bits."""
-    if dtype != "bf16":
+    """An array of `dtype`, rounded to nearest, ties to even; maybe of the bits."""
+    wide = ELEMENT_TYPES[dtype].upper_of
+    if not wide:
         return values.astype(NUMPY_DTYPES[dtype])
-    bits = np.ascontiguousarray(values, np.float32).view(np.uint32)
-    rounded = bits + 0x7FFF + (bits >> 16 & 1)
-    is_nan = np.isnan(values)
-    return np.where(is_nan, _BF16_NAN, rounded >> 16).astype(np.uint16)
+    unsigned, lower = _bits(wide), _lower_bits(dtype)
+    bits = np.ascontiguousarray(values, wide).view(unsigned)
+    rounded = bits + unsigned((1 << lower - 1) - 1) + (bits >> lower & 1)
+    nan = np.array(np.nan, wide).view(unsigned)
+    upper = np.where(np.isnan(values), nan, rounded) >> lower
+    return upper.astype(NUMPY_DTYPES[dtype])
+
+
+def _bits(wide: str) -> Any:
+    """The dtype of the bits of a NumPy dtype."""
+    return np.dtype(f"uint{8 * np.dtype(wide).itemsize}").type
+
+
+def _lower_bits(dtype: str) -> int:
+    """How many bits the dtype whose upper bits `dtype` has, has below."""
+    row = ELEMENT_TYPES[dtype]
+    return 8 * np.dtype(row.upper_of).itemsize - row.bits
 
 
 def unwritten(shape: tuple[int, ...], dtype: str) -> Array:

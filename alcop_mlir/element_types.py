@@ -1,37 +1,179 @@
-"""The element types: one row per type, by MLIR's name."""
+"""The element types: one row per type, by MLIR's name.
+
+Every other list of types is derived from these rows: what arrays, references and the
+tuner take, what `mma.sync` multiplies, adds up in and is rounded to. The emulator has a
+table of its own, as it checks what was made by this one.
+"""
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
+
+FLOAT, INTEGER, BOOLEAN = "float", "integer", "boolean"  # integers are signed
+# Integers up to it are exact in float64, in which references compute.
+_LARGEST_EXACT = 2.0**53
+_INDEX_BYTES = 8
+_BITS = re.compile(r"[a-z]+(\d+)")  # of integers of any width, as "i4"
 
 
 @dataclass(frozen=True)
 class ElementType:
     """The properties of one element type.
 
-    numpy:    name of the NumPy dtype of its arrays; "" where no array has it
-    rounding: the largest relative error of rounding to nearest
-    largest:  the largest finite value
+    name:        MLIR's spelling, which `ir.Type.parse` takes
+    kind:        FLOAT, INTEGER (signed) or BOOLEAN
+    bits:        of one element in an array or a register
+    numpy:       name of the NumPy dtype of its arrays; "" where no array has it
+    rounding:    the largest relative error of rounding to nearest
+    largest:     the largest finite value
+    ptx:         PTX's spelling
+    tiny:        the largest absolute error of rounding near zero: half of the smallest
+                 subnormal; the smallest normal where kernels may flush to zero
+    memory:      the type that it is in memory, where that is another one
+    accumulator: the type of mma.sync's accumulators; "" where it does not multiply
+                 the type
+    output_of:   the type of accumulators that contractions round to it; "" for none
+    ml_dtype:    name of the dtype that the package ml_dtypes has for it, where NumPy
+                 has none: `numpy` then holds the bits
+    upper_of:    name of the NumPy dtype of whose bits its own are the upper ones
     """
 
     name: str
+    kind: str
+    bits: int
     numpy: str
     rounding: float
     largest: float
+    ptx: str
+    tiny: float = 0.0
+    memory: str = ""
+    accumulator: str = ""
+    output_of: str = ""
+    ml_dtype: str = ""
+    upper_of: str = ""
+
+    @property
+    def bytes(self) -> int:
+        """Of one element in an array."""
+        return -(-self.bits // 8)
+
+    @property
+    def is_float(self) -> bool:
+        return self.kind == FLOAT
+
+    @property
+    def stored_as(self) -> str:
+        """The type that it is in memory."""
+        return self.memory or self.name
 
 
+# Accumulators: [PTX] mma.sync. Its K in elements is `target.mma_shape` of their bytes.
 _ROWS = (
-    ElementType("f16", "float16", 2.0**-11, 65504.0),
-    # The bits: NumPy has no such type.
-    ElementType("bf16", "uint16", 2.0**-8, 3.3895313892515355e38),
-    ElementType("tf32", "", 2.0**-11, 3.4011621342146535e38),
-    ElementType("f32", "float32", 2.0**-24, 3.4028234663852886e38),
-    ElementType("f64", "float64", 2.0**-53, 1.7976931348623157e308),
-    ElementType("i1", "", 0.0, 1.0),
-    ElementType("i8", "int8", 0.0, 127.0),
-    ElementType("i16", "int16", 0.0, 32767.0),
-    ElementType("i32", "int32", 0.0, 2.0**31 - 1),
-    ElementType("i64", "int64", 0.0, 2.0**63),
+    ElementType(
+        name="f16",
+        kind=FLOAT,
+        bits=16,
+        numpy="float16",
+        rounding=2.0**-11,
+        largest=65504.0,
+        ptx="f16",
+        tiny=2.0**-25,
+        accumulator="f32",
+        output_of="f32",
+    ),
+    ElementType(
+        name="bf16",
+        kind=FLOAT,
+        bits=16,
+        numpy="uint16",
+        rounding=2.0**-8,
+        largest=3.3895313892515355e38,
+        ptx="bf16",
+        tiny=2.0**-126,
+        accumulator="f32",
+        output_of="f32",
+        ml_dtype="bfloat16",
+        upper_of="float32",
+    ),
+    ElementType(
+        name="tf32",
+        kind=FLOAT,
+        bits=32,  # 19, in a register of f32 whose last bits are zero
+        numpy="",
+        rounding=2.0**-11,
+        largest=3.4011621342146535e38,
+        ptx="tf32",
+        tiny=2.0**-126,
+        memory="f32",
+        accumulator="f32",
+    ),
+    ElementType(
+        name="f32",
+        kind=FLOAT,
+        bits=32,
+        numpy="float32",
+        rounding=2.0**-24,
+        largest=3.4028234663852886e38,
+        ptx="f32",
+        tiny=2.0**-126,
+        output_of="f32",
+    ),
+    ElementType(
+        name="f64",
+        kind=FLOAT,
+        bits=64,
+        numpy="float64",
+        rounding=2.0**-53,
+        largest=1.7976931348623157e308,
+        ptx="f64",
+    ),
+    ElementType("i1", BOOLEAN, 1, "", 0.0, 1.0, "pred"),
+    ElementType("i8", INTEGER, 8, "int8", 0.0, 127.0, "s8", accumulator="i32"),
+    ElementType("i16", INTEGER, 16, "int16", 0.0, 32767.0, "s16"),
+    ElementType("i32", INTEGER, 32, "int32", 0.0, 2.0**31 - 1, "s32", output_of="i32"),
+    ElementType("i64", INTEGER, 64, "int64", 0.0, 2.0**63, "s64"),
 )
 ELEMENT_TYPES = {row.name: row for row in _ROWS}
 ROUNDING = {row.name: row.rounding for row in _ROWS}
+TINY = {row.name: row.tiny for row in _ROWS}
+
+# What callers' arrays may have; what SIMT fallbacks compute floats in.
+ARRAY_TYPES = tuple(row.name for row in _ROWS if row.numpy)
+ARRAY_FLOATS = tuple(row.name for row in _ROWS if row.numpy and row.is_float)
+# What references compute in.
+REFERENCE_FLOATS = tuple(row.name for row in _ROWS if row.is_float)
+REFERENCE_INTEGERS = tuple(
+    row.name for row in _ROWS if not row.is_float and row.largest <= _LARGEST_EXACT
+)
+# The accumulators' type for each type that mma.sync multiplies.
+ACCUMULATORS = {row.name: row.accumulator for row in _ROWS if row.accumulator}
+# What inputs are rounded to, on request, for each type that mma.sync does not take.
+ROUNDED_INPUTS = {row.memory: row.name for row in _ROWS if row.memory}
+# Types of the output, for each type that inputs of a contraction have in memory.
+OUTPUT_TYPES = {
+    ELEMENT_TYPES[multiplied].stored_as: tuple(
+        row.name for row in _ROWS if row.output_of == accumulator
+    )
+    for multiplied, accumulator in ACCUMULATORS.items()
+}
+# What contractions are computed in: accumulators, and what is rounded from these.
+CONTRACTION_TYPES = tuple(row.name for row in _ROWS if row.output_of)
+# What operands of a contraction may have in memory, if they are computed from it.
+STORED_TYPES = tuple(
+    row.name
+    for row in _ROWS
+    if row.name in OUTPUT_TYPES or row.name in ACCUMULATORS.values()
+)
+
+
+def element_bytes(dtype: str) -> int:
+    """Bytes of one element, by MLIR's name of its type, such as "bf16" or "index"."""
+    row = ELEMENT_TYPES.get(dtype)
+    if row is not None:
+        return row.bytes
+    if dtype == "index":
+        return _INDEX_BYTES
+    found = _BITS.match(dtype)
+    assert found, dtype
+    return -(-int(found[1]) // 8)

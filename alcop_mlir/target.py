@@ -2,13 +2,15 @@
 
 Sources: [CC] CUDA C++ Programming Guide, "Compute Capabilities" (technical
 specifications per compute capability); [PTX] PTX ISA, the instruction's own section;
-[WP] NVIDIA's architecture white papers (A100, GA102, AD102, H100 SXM). Rates are dense,
-at boost clock.
+[WP] NVIDIA's architecture white papers (A100, GA102, AD102, H100 SXM); [DS] NVIDIA's
+data sheet of the device; [H] arXiv 2402.13499, measured on A100 and RTX 4090. Rates are
+dense, at boost clock.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import re
+from dataclasses import dataclass, replace
 
 from alcop_mlir.errors import ConfigError
 
@@ -27,32 +29,60 @@ MMA_F16_SHAPE = (16, 8, 16)  # m, n, k of one mma.sync; [PTX] mma.sync.m16n8k16
 MMA_K_BYTES = 32
 
 
+_NAME = re.compile(r"sm_(\d+)([a-z]?)")
+
+
 @dataclass(frozen=True)
 class Target:
-    """One kind of GPU. Times in seconds, sizes in bytes, rates per second."""
+    """One kind of GPU. Times in seconds, sizes in bytes, rates per second.
 
-    name: str  # "sm_80"
+    Sources where the row names no other.
+    """
+
+    name: str  # "sm_80"; "sm_90a" with the feature set "a"
     device: str  # the GPU model that the rates are for
-    sms: int
-    shared_bytes_per_block: int  # most a block may ask for, dynamic
-    shared_bytes_per_sm: int
-    registers_per_sm: int  # of 32 bits
-    threads_per_sm: int
-    threads_per_block: int
-    blocks_per_sm: int
-    clock_hz: float
-    tensor_f16_flops: float  # mma.sync, f16 or bf16 in, f32 accumulate
-    dram_bytes_per_second: float
+    sms: int  # [WP]; of H200 [DS]
+    shared_bytes_per_block: int  # most a block may ask for, dynamic; [CC]
+    shared_bytes_per_sm: int  # [CC]
+    registers_per_sm: int  # of 32 bits; [CC]
+    threads_per_sm: int  # [CC]
+    threads_per_block: int  # [CC]
+    blocks_per_sm: int  # [CC]
+    clock_hz: float  # [WP]
+    tensor_f16_flops: float  # mma.sync, f16 or bf16 in, f32 accumulate; [WP]
+    dram_bytes_per_second: float  # [DS]
     l2_bytes_per_second: float
-    l2_bytes: int
+    l2_bytes: int  # [WP]
+    # L2 hit, miss to DRAM, in cycles; of an A100 [H] where nobody measured
+    l2_latency: float = 262.0
+    dram_latency: float = 466.0
+    # Letters of the feature sets that code for this architecture alone may use; [PTX]
+    # .target, "architecture-specific features"
+    features: str = ""
+
+    @property
+    def architecture(self) -> str:
+        """The name without a feature set: "sm_90" for sm_90a."""
+        return f"sm_{self.compute_capability}"
+
+    @property
+    def is_specific(self) -> bool:
+        """Whether its code runs on GPUs of this architecture only."""
+        return self.name != self.architecture
 
     @property
     def compute_capability(self) -> int:
         """80 for sm_80."""
-        return int(self.name.removeprefix("sm_"))
+        return int(_parsed(self.name)[0])
+
+    def runs_on(self, capability: int) -> bool:
+        """Whether its PTX runs on a GPU of that compute capability."""
+        if self.is_specific:
+            return capability == self.compute_capability
+        return capability >= self.compute_capability
 
 
-_TARGETS = (
+TARGETS = (
     Target(
         name="sm_80",
         device="A100-SXM4-80GB",
@@ -100,6 +130,8 @@ _TARGETS = (
         dram_bytes_per_second=1008e9,
         l2_bytes_per_second=2048 * 2.52e9,  # 32 slices of 64 bytes a clock [WP]
         l2_bytes=72 * 2**20,
+        l2_latency=273.0,
+        dram_latency=542.0,
     ),
     Target(
         name="sm_90",
@@ -111,12 +143,13 @@ _TARGETS = (
         threads_per_sm=2048,
         threads_per_block=1024,
         blocks_per_sm=32,
-        clock_hz=1.83e9,
+        clock_hz=1.83e9,  # [DS] 989.5e12 by 132 SMs of 4096 flops a clock [WP]
         # mma.sync reaches about 0.63 of wgmma's 989.5e12 (arXiv 2501.12084, 6.2)
         tensor_f16_flops=623e12,
         dram_bytes_per_second=4.8e12,
         l2_bytes_per_second=5120 * 1.83e9,  # as A100, per clock
         l2_bytes=50 * 2**20,
+        features="a",
     ),
 )
 
@@ -129,15 +162,34 @@ def mma_shape(element_bytes: int) -> tuple[int, int, int]:
 
 
 def target_names() -> tuple[str, ...]:
-    """Names that `find_target` knows."""
-    return tuple(target.name for target in _TARGETS)
+    """Names that `find_target` knows, with feature sets after the one without."""
+    return tuple(
+        f"{target.name}{feature}"
+        for target in TARGETS
+        for feature in ("", *target.features)
+    )
 
 
 def find_target(name: str) -> Target:
-    """The target called `name`. Raises ConfigError with the known names."""
-    for target in _TARGETS:
-        if target.name == name:
+    """The target called `name`. Raises ConfigError with the known names.
+
+    A name with a feature set, such as "sm_90a", is the row of its architecture, for
+    code that runs there only.
+    """
+    capability, feature = _parsed(name)
+    for target in TARGETS:
+        if target.name != f"sm_{capability}":
+            continue
+        if not feature:
             return target
+        if feature in target.features:
+            return replace(target, name=name)
     raise ConfigError(
         f"unknown target '{name}', expected one of {', '.join(target_names())}"
     )
+
+
+def _parsed(name: str) -> tuple[str, str]:
+    """Digits of the compute capability, and the feature set; "" where it is no name."""
+    found = _NAME.fullmatch(name)
+    return (found[1], found[2]) if found else ("", "")

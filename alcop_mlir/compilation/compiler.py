@@ -29,6 +29,7 @@ from alcop_mlir.compilation.decisions import Decision, Recorder
 from alcop_mlir.compilation.description import Names, describe, roles_by_access
 from alcop_mlir.compilation.inputs import Input
 from alcop_mlir.diagnostics import Diagnostic
+from alcop_mlir.element_types import ACCUMULATORS
 from alcop_mlir.errors import CompileError
 from alcop_mlir.pipelines.driver import PassCrash, PassFailure, run_pipeline
 from alcop_mlir.pipelines.pipeline_text import with_options
@@ -257,8 +258,8 @@ def _reference(steps: Sequence[Step], kernels: Sequence[Kernel]) -> tuple[Step, 
     if sum(kernel.schedule is not None for kernel in kernels) < contractions:
         return tuple(steps)
     return tuple(
-        replace(step, sums="f32")
-        if isinstance(step, Einsum) and step.sums in ("f16", "bf16")
+        replace(step, sums=ACCUMULATORS[step.sums])
+        if isinstance(step, Einsum) and step.sums in ACCUMULATORS
         else step
         for step in steps
     )

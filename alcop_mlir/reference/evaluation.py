@@ -16,7 +16,7 @@ from typing import Any
 
 import numpy as np
 
-from alcop_mlir.element_types import ROUNDING
+from alcop_mlir.element_types import ROUNDING, TINY
 from alcop_mlir.reference.expressions import (
     Argument,
     Constant,
@@ -24,8 +24,6 @@ from alcop_mlir.reference.expressions import (
     Operation,
 )
 
-# The largest absolute error of rounding near zero, where kernels may flush to zero.
-_TINY = {"f16": 2.0**-25, "bf16": 2.0**-126, "tf32": 2.0**-126, "f32": 2.0**-126}
 # Allowed to a function that the hardware approximates, in roundings of f32 or f64: to
 # its operand, as range reduction rounds it, and to its result.
 _ARGUMENT_ROUNDINGS = 2
@@ -175,7 +173,7 @@ def rounded(exact: Bounded, dtype: str) -> Bounded:
     if step == 0:
         return exact
     largest = np.abs(exact.values) + exact.error
-    return Bounded(exact.values, exact.error + step * largest + _TINY.get(dtype, 0.0))
+    return Bounded(exact.values, exact.error + step * largest + TINY[dtype])
 
 
 def wrapped(values: Array, dtype: str) -> Array:
@@ -239,7 +237,7 @@ def _rounding_error(op: Operation, result: Array) -> Any:
     size = np.abs(result)
     if op.name in _EXACT or not ROUNDING[op.dtype]:
         return 0.0
-    error = ROUNDING[op.dtype] * size + _TINY.get(op.dtype, 0.0)
+    error = ROUNDING[op.dtype] * size + TINY[op.dtype]
     if op.name in _APPROXIMATE or op.name in _ABSOLUTE:
         size = size + 1 if op.name in _ABSOLUTE else size
         error = error + _RESULT_ROUNDINGS * _computed_in(op.dtype) * size

@@ -13,11 +13,12 @@ from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from alcop_mlir.element_types import REFERENCE_FLOATS, REFERENCE_INTEGERS
 from alcop_mlir.errors import ConfigError
 from alcop_mlir.fields import Fields, short
 
-FLOATS = ("f16", "bf16", "f32", "f64", "tf32")
-INTEGERS = ("i1", "i8", "i16", "i32")  # all signed but i1
+FLOATS = REFERENCE_FLOATS
+INTEGERS = REFERENCE_INTEGERS  # all signed but i1
 _MAX_DEPTH = 64
 _MAX_SIZE = 400  # ops, arguments and constants of one expression
 

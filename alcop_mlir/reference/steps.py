@@ -12,12 +12,13 @@ from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, fields, replace
 from typing import Any, TypeVar
 
+from alcop_mlir.element_types import ROUNDED_INPUTS
 from alcop_mlir.errors import ConfigError
 from alcop_mlir.fields import Fields, is_count, short
 from alcop_mlir.reference import expressions
 from alcop_mlir.reference.expressions import Expression
 
-PRECISIONS = ("tf32",)
+PRECISIONS = tuple(ROUNDED_INPUTS.values())
 COMBINES = (
     "arith.addf arith.mulf arith.maximumf arith.minimumf arith.maxnumf arith.minnumf "
     "arith.addi arith.maxsi arith.minsi"

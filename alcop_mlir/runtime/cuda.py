@@ -120,10 +120,12 @@ def load_kernel(cupy: Any, target: Target, code: Code, kernel: Kernel) -> Any:
     """Load the kernel on the current GPU: the cubin if made for it, else PTX."""
     device = cupy.cuda.Device()
     capability = int(device.compute_capability)
-    if capability < target.compute_capability:
+    if not target.runs_on(capability):
+        is_newer = capability > target.compute_capability
+        wanted = target.architecture if is_newer else f"sm_{capability}"
         raise LaunchError(
             f"the bundle is for {target.name}, this GPU is an sm_{capability}: compile "
-            f"with --target sm_{capability}"
+            f"with --target {wanted}"
         )
     limit = device.attributes["MaxSharedMemoryPerBlockOptin"]
     if kernel.shared_bytes > limit:

@@ -22,7 +22,7 @@ from alcop_mlir.runtime.arrays import Array, check, host_array, is_on_gpu, label
 from alcop_mlir.runtime.emulation import Emulation
 from alcop_mlir.runtime.manifest import CeilDiv, Dim3, Kernel
 from alcop_mlir.runtime.workspace import Workspace
-from alcop_mlir.target import Target, find_target, target_names
+from alcop_mlir.target import TARGETS, Target
 
 MAX_GRID = (2**31 - 1, 65535, 65535)  # blocks along x, y, z; CUDA, all GPUs
 DEVICES = ("auto", "cuda", "emulator")
@@ -201,10 +201,12 @@ def pick_device(wanted: str) -> str:
 def gpu_target() -> Target:
     """The newest known target that the current GPU runs; LaunchError if none."""
     capability = int(_cupy().cuda.Device().compute_capability)
-    known = [find_target(name) for name in target_names()]
-    fitting = [target for target in known if target.compute_capability <= capability]
+    fitting = [target for target in TARGETS if target.runs_on(capability)]
     if not fitting:
-        raise LaunchError(f"this GPU is an sm_{capability}, expected sm_80 or newer")
+        oldest = min(TARGETS, key=lambda target: target.compute_capability)
+        raise LaunchError(
+            f"this GPU is an sm_{capability}, expected {oldest.name} or newer"
+        )
     return max(fitting, key=lambda target: target.compute_capability)
 
 

@@ -10,17 +10,16 @@ import math
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 
+from alcop_mlir.element_types import ARRAY_TYPES, element_bytes
 from alcop_mlir.polynomials import Polynomial
 from alcop_mlir.reference import steps
 from alcop_mlir.reference.steps import Size, Step
 from alcop_mlir.schedule import Schedule
 
 SCHEMA = 1
-# MLIR's names; integers are signed.
-DTYPES = ("f16", "bf16", "f32", "f64", "i8", "i16", "i32", "i64")
+DTYPES = ARRAY_TYPES  # MLIR's names; integers are signed
 ROLES = ("in", "out", "inout")
 LEVELS = ("shared", "register")
-_INDEX_BITS = 64
 Dim3 = tuple[int, int, int]  # along x, y, z
 
 
@@ -135,12 +134,6 @@ def intermediate_name(number: int) -> str:
 def product(factors: Iterable[Size], sizes: Mapping[str, int]) -> int:
     """The product of numbers and named sizes."""
     return math.prod(sizes[f] if isinstance(f, str) else f for f in factors)
-
-
-def element_bytes(dtype: str) -> int:
-    """Bytes of one element, by MLIR's name of its type, such as "bf16" or "index"."""
-    bits = _INDEX_BITS if dtype == "index" else int(dtype.lstrip("bfi"))
-    return -(-bits // 8)
 
 
 def with_sizes(function: Function, sizes: Mapping[str, int]) -> Function:

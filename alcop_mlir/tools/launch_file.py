@@ -18,17 +18,14 @@ from typing import Any
 
 import numpy as np
 
+from alcop_mlir import dtypes
 from alcop_mlir.errors import ConfigError
 
 Dim3 = tuple[int, int, int]
 Array = np.ndarray[Any, Any]
 
 DTYPES: dict[str, np.dtype[Any]] = {
-    "f16": np.dtype(np.float16),
-    "bf16": np.dtype(np.uint16),  # as bits: NumPy has no such type
-    "f32": np.dtype(np.float32),
-    "f64": np.dtype(np.float64),
-    **{f"i{bits}": np.dtype(f"i{bits // 8}") for bits in (8, 16, 32, 64)},
+    **{name: np.dtype(kind) for name, kind in dtypes.NUMPY_DTYPES.items()},
     **{f"u{bits}": np.dtype(f"u{bits // 8}") for bits in (8, 16, 32, 64)},
 }
 INITS = ("random", "zero", "nan", "arange")
@@ -182,11 +179,10 @@ def _value(given: dict[str, Any], where: str) -> ValueArgument:
 
 
 def _converted(values: Array, dtype: str) -> Array:
-    """`values` as `dtype`; bf16 takes the upper half of f32."""
+    """`values` as `dtype`, of which arrays may hold the bits."""
     with np.errstate(over="ignore"):
-        if dtype == "bf16":
-            bits = values.astype(np.float32).view(np.uint32)
-            return (bits >> np.uint32(16)).astype(np.uint16)
+        if dtype in dtypes.NUMPY_DTYPES:
+            return dtypes.encode(values, dtype)
         return values.astype(DTYPES[dtype])
 
 

@@ -1,9 +1,8 @@
 """Times inside an SM that `Target` does not hold, in clock cycles unless noted.
 
-Sources: [H] arXiv 2402.13499, measured on A100 and RTX 4090; [T] arXiv 2206.02874,
-measured on A100; [WP] NVIDIA's A100 white paper; [S] Accel-Sim's configuration of an
-Ampere GPU; [E] an estimate of ours. Figures of the A100 also stand for GPUs without
-published measurements.
+Sources: [T] arXiv 2206.02874, measured on A100; [WP] NVIDIA's A100 white paper; [S]
+Accel-Sim's configuration of an Ampere GPU; [E] an estimate of ours. Figures of the A100
+also stand for GPUs without published measurements.
 """
 
 from __future__ import annotations
@@ -23,9 +22,6 @@ LAUNCH = 5000.0  # an empty kernel; [S] gpgpu_kernel_launch_latency
 NEXT_LAUNCH = 1500.0  # from the end of a kernel to the start of the next; [E]
 L2_KEPT = 0.75  # part of L2 that holds inputs until a later wave reads them; [E]
 
-# L2 hit, miss to DRAM; [H]
-_MEMORY_LATENCIES = {"sm_80": (262.0, 466.0), "sm_89": (273.0, 542.0)}
-
 
 @dataclass(frozen=True)
 class Rates:
@@ -41,12 +37,11 @@ class Rates:
 
 def rates(target: Target) -> Rates:
     """The rates of one SM, from `Target` and this file."""
-    l2, dram = _MEMORY_LATENCIES.get(target.name, _MEMORY_LATENCIES["sm_80"])
     return Rates(
         flops=target.tensor_f16_flops / target.sms / SUB_CORES,
         shared=SHARED_BYTES_PER_CYCLE * target.clock_hz,
         l2_most=L2_BYTES_PER_CYCLE * target.clock_hz,
-        l2_latency=l2 / target.clock_hz,
-        dram_latency=dram / target.clock_hz,
+        l2_latency=target.l2_latency / target.clock_hz,
+        dram_latency=target.dram_latency / target.clock_hz,
         cycle=1.0 / target.clock_hz,
     )

@@ -6,11 +6,19 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, cast
 
+from alcop_mlir.element_types import (
+    ACCUMULATORS,
+    CONTRACTION_TYPES,
+    element_bytes,
+)
 from alcop_mlir.errors import ConfigError
 
 OPERATORS = ("matmul", "batch_matmul")
-# "tf32" is f32 in memory, rounded by the kernel.
-ELEMENT_BYTES = {"i8": 1, "f16": 2, "bf16": 2, "tf32": 4, "f32": 4, "i32": 4}
+# Of what mma.sync multiplies, adds up in and is rounded to.
+ELEMENT_BYTES = {
+    name: element_bytes(name)
+    for name in dict.fromkeys((*ACCUMULATORS, *CONTRACTION_TYPES))
+}
 _SIZES = ("M", "N", "K", "batch")
 _ROLES = ("a", "b", "acc", "out")
 
@@ -109,7 +117,7 @@ def dtypes(inputs: str, out: str, precision: str | None) -> tuple[str, str, str,
     precision: what inputs are rounded to: "tf32", or None
     """
     given = precision or inputs
-    return given, given, "i32" if given.startswith("i") else "f32", out
+    return given, given, ACCUMULATORS.get(given, given), out
 
 
 def _named(

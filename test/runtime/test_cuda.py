@@ -19,6 +19,7 @@ from fake_emulator import FakeEmulator
 from alcop_mlir.errors import LaunchError
 from alcop_mlir.runtime import launch
 from alcop_mlir.runtime.launch import Program
+from alcop_mlir.target import target_names
 
 
 @pytest.fixture
@@ -244,15 +245,40 @@ def test_auto_is_cuda_where_there_is_a_gpu(cupy: FakeCupy) -> None:
     assert launch.gpu_target().name == "sm_80"
 
 
-@pytest.mark.parametrize(
-    ("capability", "target"), [("80", "sm_80"), ("87", "sm_86"), ("120", "sm_90")]
-)
+@pytest.mark.parametrize("capability", [80, 81, *range(86, 91), 100, 121, 999])
 def test_the_target_is_the_newest_that_the_gpu_runs(
-    monkeypatch: pytest.MonkeyPatch, capability: str, target: str
+    monkeypatch: pytest.MonkeyPatch, capability: int
 ) -> None:
-    """PTX for an older GPU runs on a newer one."""
+    """PTX for an older GPU runs on a newer one, but for that of one architecture."""
+    names = [name for name in target_names() if name.removeprefix("sm_").isdigit()]
+    known = [int(name.removeprefix("sm_")) for name in names]
+    newest = max(number for number in known if number <= capability)
+    use_cupy(monkeypatch, FakeCupy(str(capability)))
+    assert launch.gpu_target().name == f"sm_{newest}"
+
+
+@pytest.mark.parametrize(
+    ("capability", "advice"), [("80", "sm_80"), ("89", "sm_89"), ("100", "sm_90")]
+)
+def test_code_for_one_architecture_runs_on_no_other(
+    monkeypatch: pytest.MonkeyPatch, capability: str, advice: str
+) -> None:
+    """Its feature set is not forward compatible."""
     use_cupy(monkeypatch, FakeCupy(capability))
-    assert launch.gpu_target().name == target
+    with pytest.raises(
+        LaunchError,
+        match=f"is for sm_90a, this GPU is an sm_{capability}: .* --target {advice}",
+    ):
+        Program(bundle(target="sm_90a"))(*[GpuArray(array) for array in arrays()])
+
+
+def test_code_for_one_architecture_runs_there(monkeypatch: pytest.MonkeyPatch) -> None:
+    """On Hopper, and code for sm_90 on what comes after it."""
+    for target, capability in (("sm_90a", "90"), ("sm_90", "90"), ("sm_90", "100")):
+        cupy = FakeCupy(capability)
+        use_cupy(monkeypatch, cupy)
+        Program(bundle(target=target))(*[GpuArray(array) for array in arrays()])
+        assert cupy.launches
 
 
 def test_a_gpu_that_is_too_old_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:

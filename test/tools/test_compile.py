@@ -13,6 +13,7 @@ import pytest
 from devices import has_ptxas
 
 from alcop_mlir.runtime import bundle
+from alcop_mlir.target import target_names
 from alcop_mlir.tools import compile as tool
 
 EXAMPLES = Path(__file__).resolve().parents[2] / "examples"
@@ -60,7 +61,7 @@ def test_a_bundle_is_written_and_summed_up(
     ]
 
 
-@pytest.mark.parametrize("target", ["sm_80", "sm_86", "sm_89", "sm_90"])
+@pytest.mark.parametrize("target", target_names())
 @pytest.mark.parametrize(
     "example", sorted(path.stem for path in EXAMPLES.glob("*.mlir"))
 )

@@ -55,7 +55,9 @@ def pass_modules() -> str:
 IR = "analysis.ir.*"
 LINALG = f"{IR} analysis.linalg.*"
 LAYOUT = f"{IR} analysis.layout.*"
-ANALYSIS = "bindings diagnostics target schedule resources errors dialects.*"
+ANALYSIS = (
+    "bindings diagnostics target element_types schedule resources errors dialects.*"
+)
 REFERENCE = "errors fields element_types reference.*"
 # What a function computes, as data.
 STEPS = "reference.expressions reference.evaluation reference.steps"
@@ -139,7 +141,9 @@ RULES = {
     "runtime.emulator.instructions.*": Rule(INSTRUCTIONS),
     "runtime.emulator.*": Rule("errors runtime.emulator.*"),
     "runtime.*": Rule(RUNTIME, lazy="runtime.ptx"),
-    "tuning.*": Rule("schedule target resources errors knobs files tuning.*"),
+    "tuning.*": Rule(
+        "schedule target element_types resources errors knobs files tuning.*"
+    ),
     "compilation.*": Rule(COMPILATION),
     "tools.*": Rule("*"),
     # Always loaded first: light, and without MLIR.

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from alcop_mlir import resources
@@ -42,10 +44,21 @@ def test_what_does_not_fit_is_refused(text: str, message: str) -> None:
 def test_targets_are_found_by_name() -> None:
     assert [find_target(name).name for name in target_names()] == list(target_names())
     assert find_target("sm_86").compute_capability == 86
-    with pytest.raises(
-        ConfigError, match="unknown target 'sm_70', expected one of sm_80"
-    ):
-        find_target("sm_70")
+    everyone = ", ".join(target_names())
+    for name in ("sm_70", "sm_80a", "sm_90b", "sm_", "sm_090", "sm_90 ", "", "sm_90aa"):
+        with pytest.raises(ConfigError, match=f"'{name}', expected one of {everyone}"):
+            find_target(name)
+
+
+def test_a_feature_set_is_of_one_architecture() -> None:
+    """Code for sm_90a runs on no other GPU; it has the resources of sm_90."""
+    specific, plain = find_target("sm_90a"), find_target("sm_90")
+    assert specific.name == "sm_90a"
+    assert specific.architecture == plain.architecture == "sm_90"
+    assert specific.compute_capability == 90
+    assert replace(specific, name="sm_90") == plain
+    assert [specific.runs_on(number) for number in (89, 90, 100)] == [0, 1, 0]
+    assert [plain.runs_on(number) for number in (89, 90, 100)] == [0, 1, 1]
 
 
 def test_memory_may_hold_wider_elements_than_are_multiplied() -> None:

@@ -33,6 +33,7 @@ from typing import Any
 from alcop_mlir.analysis.ir.alignment import address_alignment, divisor, element_bytes
 from alcop_mlir.analysis.ir.memory import is_workgroup
 from alcop_mlir.bindings import ir
+from alcop_mlir.element_types import ELEMENT_TYPES
 from alcop_mlir.errors import PassError
 from alcop_mlir.target import MMA_F16_SHAPE, mma_shape
 
@@ -125,8 +126,9 @@ class FragmentLayout:
         """The type of one lane's part of one piece."""
         if not self.is_operand:
             return ir.VectorType.get([2, 2], element)
-        if isinstance(element, ir.FloatTF32Type):
-            element = ir.F32Type.get()  # which holds it, its last bits zero
+        row = ELEMENT_TYPES.get(str(element))
+        if row is not None and row.memory:
+            element = ir.Type.parse(row.memory)  # which holds it, its last bits zero
         return ir.VectorType.get([_WORDS, self.word_elements], element)
 
 
@@ -144,9 +146,7 @@ def operand_layout(
 
 def operand_bytes(element: Any) -> int:
     """Bytes of an element of a or b in registers."""
-    if isinstance(element, ir.FloatTF32Type):
-        return _WORD_BYTES
-    return element.width // 8
+    return ELEMENT_TYPES[str(element)].bytes
 
 
 def accumulator_layout(a: FragmentLayout, b: FragmentLayout) -> FragmentLayout:

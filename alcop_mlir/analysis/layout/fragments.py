@@ -22,14 +22,13 @@ from alcop_mlir.analysis.layout.fragment_layout import (
     transfer_dims,
 )
 from alcop_mlir.bindings import ir
+from alcop_mlir.element_types import ACCUMULATORS
 from alcop_mlir.errors import PassError
 
 CONTRACT = "vector.contract"
 READ = "vector.transfer_read"
 WRITE = "vector.transfer_write"
 SLICE = "vector.extract_strided_slice"
-# The accumulators' type for each type of both operands; [PTX] mma.sync
-ACCUMULATOR_TYPES = {"f16": "f32", "bf16": "f32", "tf32": "f32", "i8": "i32"}
 _KIND_OF_SUM = "#vector.kind<add>"
 # Values that are the same in every element; each user makes its own fragments of them.
 _UNIFORM_OPS = ("arith.constant", "vector.broadcast", "ub.poison")
@@ -163,8 +162,8 @@ def contraction_layouts(
     """
     dims = contraction_dims(op)
     lhs, rhs, out = (value.type.element_type for value in op.operation.operands)
-    if str(lhs) != str(rhs) or ACCUMULATOR_TYPES.get(str(lhs)) != str(out):
-        expected = ", ".join(f"{t} into {s}" for t, s in ACCUMULATOR_TYPES.items())
+    if str(lhs) != str(rhs) or ACCUMULATORS.get(str(lhs)) != str(out):
+        expected = ", ".join(f"{t} into {s}" for t, s in ACCUMULATORS.items())
         raise PassError(
             op, f"contraction of {lhs} and {rhs} into {out}, expected {expected}"
         )

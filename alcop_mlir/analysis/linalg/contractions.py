@@ -25,18 +25,18 @@ from alcop_mlir.analysis.ir.memory import root
 from alcop_mlir.analysis.ir.rejected import Rejected
 from alcop_mlir.analysis.ir.walk import walk
 from alcop_mlir.analysis.linalg.operand_transforms import (
-    FLOATS,
     NoContraction,
     OperandTransform,
     find_operand_transforms,
 )
 from alcop_mlir.analysis.linalg.zero_fill import LONGEST_STEP_BYTES, why_fill_disturbs
 from alcop_mlir.bindings import ir, linalg
-
-# Types of the output for each multiplied type. f32 is rounded to tf32, on request.
-OUTPUT_TYPES = {"f16": FLOATS, "bf16": FLOATS, "f32": FLOATS, "i8": ("i32",)}
-# Element types in memory of operands that have an operand transform
-_STORED_TYPES = ("f16", "bf16", "f32", "i8", "i32")
+from alcop_mlir.element_types import (
+    ELEMENT_TYPES,
+    OUTPUT_TYPES,
+    ROUNDED_INPUTS,
+    STORED_TYPES,
+)
 
 
 @dataclass(frozen=True)
@@ -69,12 +69,12 @@ class Contraction:
     @property
     def precision(self) -> str | None:
         """What the inputs are rounded to: "tf32", or None."""
-        return "tf32" if self.lhs_type == "f32" else None
+        return ROUNDED_INPUTS.get(self.lhs_type)
 
     @property
     def element_bytes(self) -> int:
         """Bytes of an element of A or B, as it is multiplied."""
-        return int(self.lhs_type.lstrip("bfi")) // 8
+        return ELEMENT_TYPES[self.lhs_type].bytes
 
     @property
     def is_computed(self) -> bool:
@@ -331,14 +331,14 @@ def _check_stored(transform: OperandTransform, stored: Any, loops: str) -> None:
     """The type in memory of an operand that has an operand transform."""
     if not transform.is_computed or stored == transform.kind:
         return
-    if str(stored) not in _STORED_TYPES:
+    if str(stored) not in STORED_TYPES:
         raise NoContraction(
-            f"has an operand transform of {stored}, expected {', '.join(_STORED_TYPES)}"
+            f"has an operand transform of {stored}, expected {', '.join(STORED_TYPES)}"
         )
-    if str(transform.kind) == "i8" and not loops.endswith("k"):
+    if transform.kind.width == 8 and not loops.endswith("k"):
         raise NoContraction(
-            f"has an operand transform of {stored} to i8 stored across K, expected "
-            "along K"
+            f"has an operand transform of {stored} to {transform.kind} stored across "
+            "K, expected along K"
         )
 
 

@@ -14,8 +14,8 @@ from alcop_mlir.analysis.ir.rejected import Rejected
 from alcop_mlir.analysis.linalg.contractions import indexing_maps
 from alcop_mlir.bindings import ir
 from alcop_mlir.dialects import alcop
+from alcop_mlir.element_types import ARRAY_FLOATS
 
-_FLOATS = ("f16", "bf16", "f32", "f64")
 _INTEGERS = (ir.IntegerType, ir.IndexType)
 
 
@@ -107,10 +107,10 @@ def _check_form(op: Any) -> None:
         if space is not None:
             raise _NoNest(f"uses {value.type}, expected no memory space")
         element = getattr(value.type, "element_type", value.type)
-        if str(element) not in _FLOATS and not isinstance(element, _INTEGERS):
+        if str(element) not in ARRAY_FLOATS and not isinstance(element, _INTEGERS):
             raise _NoNest(
-                f"has {element} elements, expected integers, {', '.join(_FLOATS)}: no "
-                "target computes with others"
+                f"has {element} elements, expected integers, "
+                f"{', '.join(ARRAY_FLOATS)}: no target computes with others"
             )
     mark = alcop.get(op, alcop.ContractionAttr) or {}
     if "init" in mark:

@@ -26,13 +26,15 @@ from typing import Any
 from alcop_mlir.analysis.ir.loops import defining_op
 from alcop_mlir.analysis.ir.slices import backward_slice, is_pure
 from alcop_mlir.bindings import ir, linalg
+from alcop_mlir.element_types import ACCUMULATORS, CONTRACTION_TYPES, ELEMENT_TYPES
 
-FLOATS = ("f16", "bf16", "f32")
-_BODY_TYPES = (*FLOATS, "i32")  # not f64: f32 accumulators are less exact
 _WIDENING = ("arith.extf", "arith.extsi")
 _CASTS = (*_WIDENING, "arith.truncf")
 _SUMS = ("arith.addf", "arith.addi", "arith.mulf", "arith.muli", "linalg.yield")
-_HALVES = ("f16", "bf16")
+# Floats that are multiplied and have 8 bits for a value: bytes are exact in them.
+_HOLD_BYTES = tuple(
+    name for name in ACCUMULATORS if 0 < ELEMENT_TYPES[name].rounding <= 2.0**-8
+)
 
 
 class NoContraction(Exception):
@@ -108,7 +110,7 @@ def _of_one_type(left: Any, right: Any) -> tuple[OperandTransform, OperandTransf
     narrow = [_transform(_without(value, _WIDENING)) for value in (left, right)]
     kinds = [str(transform.kind) for transform in narrow]
     for number, other in ((0, 1), (1, 0)):
-        if kinds[other] in _HALVES and _is_byte(narrow[number].value):
+        if kinds[other] in _HOLD_BYTES and _is_byte(narrow[number].value):
             narrow[number] = replace(narrow[number], kind=narrow[other].kind)
     if narrow[0].kind == narrow[1].kind:
         return narrow[0], narrow[1]
@@ -191,10 +193,10 @@ def _check_accumulation(ops: Iterable[Any], narrowest: int) -> None:
 
 
 def _check_accumulated(name: str, kind: Any, narrowest: int) -> None:
-    if str(kind) not in _BODY_TYPES:
+    if str(kind) not in CONTRACTION_TYPES:  # f64: accumulators are less exact
         raise NoContraction(
-            f"computes in {kind}, expected {', '.join(_BODY_TYPES)}: accumulators are "
-            "f32, or i32 for integers"
+            f"computes in {kind}, expected {', '.join(CONTRACTION_TYPES)}: "
+            "accumulators are f32, or i32 for integers"
         )
     if name == "arith.truncf" and kind.width < narrowest:
         raise NoContraction(f"rounds to {kind}, narrower than the output")

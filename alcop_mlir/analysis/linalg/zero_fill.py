@@ -13,12 +13,16 @@ from typing import Any
 
 from alcop_mlir.analysis.linalg.operand_transforms import OperandTransform
 from alcop_mlir.analysis.linalg.scalar_code import expression
+from alcop_mlir.element_types import ARRAY_FLOATS, ELEMENT_TYPES
 from alcop_mlir.reference.evaluation import evaluate
 from alcop_mlir.reference.expressions import Expression, Operation, arguments, parts
 
 # The longest K step: if K is a multiple of it, tiles are not filled up.
 LONGEST_STEP_BYTES = 256
-_LARGEST = 2.0**15  # finite in any type: the largest f16 is just above
+# Finite in any type, as a power of two: 2^15, as the largest f16 is just above.
+_LARGEST = 2.0 ** math.floor(
+    math.log2(min(ELEMENT_TYPES[name].largest for name in ARRAY_FLOATS))
+)
 # Ops that are exact at zero in any float type; divisions and functions are not.
 _EXACT = frozenset(
     """

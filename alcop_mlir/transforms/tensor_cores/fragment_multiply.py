@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from alcop_mlir.bindings import ir, llvm, nvgpu, nvvm, vector
+from alcop_mlir.element_types import ELEMENT_TYPES
 from alcop_mlir.target import mma_shape
 from alcop_mlir.transforms.tensor_cores.fragment_loads import words
 
@@ -39,7 +40,8 @@ def _multiply_bytes(a: Any, b: Any, accumulators: Any) -> Any:
     i32 = ir.IntegerType.get_signless(32)
     result = ir.Type.parse("!llvm.struct<(i32, i32, i32, i32)>")
     m, n, k = mma_shape(1)
-    signed = ir.Attribute.parse("#nvvm.mma_type<s8>")
+    spelling = ELEMENT_TYPES[str(a.type.element_type)].ptx
+    signed = ir.Attribute.parse(f"#nvvm.mma_type<{spelling}>")
     updated = nvvm.mma_sync(
         result,
         ir.Attribute.parse(f"#nvvm.shape<m = {m}, n = {n}, k = {k}>"),

@@ -101,8 +101,9 @@ def transformed(
     known = {**others, block.arguments[transform.operand]: elements}
     compute(transform.ops, shape, known)
     value = as_vector(transform.value, shape, known)
-    kind = ir.FloatTF32Type.get() if contraction.precision == "tf32" else transform.kind
+    precision = contraction.precision
+    kind = transform.kind if precision is None else ir.Type.parse(precision)
     if value.type.element_type == kind:
         return value
-    # Exact, unless the contraction is marked as tf32.
+    # Exact, unless the contraction is marked with a precision.
     return arith.truncf(ir.VectorType.get(shape, kind), value)

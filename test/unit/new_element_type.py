@@ -1,0 +1,117 @@
+"""Asserts that all know the element type f8E5M2: run in a copy that has its row.
+
+The values of f8E5M2 are decoded here by its definition, not by what the package does.
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from alcop_mlir import dtypes, element_types
+from alcop_mlir.bindings import ir
+from alcop_mlir.pipelines.driver import run_pipeline
+from alcop_mlir.reference import evaluation, expressions, steps
+from alcop_mlir.runtime import manifest
+from alcop_mlir.tools import launch_file
+from alcop_mlir.tuning import problem
+
+NAME = "f8E5M2"
+MATMUL = f"""
+func.func @f(%A: memref<64x64x{NAME}>, %B: memref<64x64x{NAME}>,
+             %C: memref<64x64x{NAME}>) {{
+  linalg.matmul ins(%A, %B : memref<64x64x{NAME}>, memref<64x64x{NAME}>)
+                outs(%C : memref<64x64x{NAME}>)
+  return
+}}
+"""
+ROUNDED = """
+func.func @f(%A: memref<64x64xf16>, %B: memref<64x64xf16>, %C: memref<64x64xf8E5M2>) {
+  linalg.matmul ins(%A, %B : memref<64x64xf16>, memref<64x64xf16>)
+                outs(%C : memref<64x64xf8E5M2>)
+  return
+}
+"""
+COPY = f"""
+func.func @f(%A: memref<64x64x{NAME}>, %C: memref<64x64x{NAME}>) {{
+  linalg.copy ins(%A : memref<64x64x{NAME}>) outs(%C : memref<64x64x{NAME}>)
+  return
+}}
+"""
+TO_FRAGMENTS = (
+    "builtin.module(func.func(alcop-raise-contractions,alcop-select-schedule,"
+    "alcop-tile-to-blocks,alcop-plan-pipelines,alcop-multi-buffer,"
+    "alcop-expand-pipelines,alcop-place-waits,alcop-distribute-copies,alcop-lower-mma))"
+)
+
+
+def arrays() -> None:
+    """NumPy has no such dtype: arrays hold bits."""
+    assert dtypes.NUMPY_DTYPES[NAME] is np.uint8
+    assert dtypes.fits(np.dtype(np.uint8), NAME)
+    assert not dtypes.fits(np.dtype(np.int8), NAME)
+    assert dtypes.expected(NAME) == "uint8 (the bits) or float8_e5m2 (of ml_dtypes)"
+    bits = np.arange(256, dtype=np.uint8)
+    values = dtypes.decode(bits, NAME)
+    assert np.array_equal(values, [*map(value, range(256))], equal_nan=True)
+    numbers = ~np.isnan(values)
+    assert np.array_equal(dtypes.encode(values, NAME)[numbers], bits[numbers])
+    assert np.isnan(dtypes.decode(dtypes.unwritten((4,), NAME), NAME)).all()
+    halfway = dtypes.encode(np.array([1.125, 1.375, 61440.0]), NAME)
+    assert dtypes.decode(halfway, NAME).tolist() == [1.0, 1.5, math.inf]
+    random = dtypes.decode(dtypes.random(np.random.default_rng(1), (64,), NAME), NAME)
+    assert 0.5 < np.abs(random).max() <= 1
+
+
+def value(bits: int) -> float:
+    """One sign bit, five of the exponent, two of the mantissa, like f16."""
+    exponent, fraction = bits >> 2 & 31, bits & 3
+    sign = -1 if bits >> 7 else 1
+    if exponent == 31:
+        return math.nan if fraction else sign * math.inf
+    whole = fraction + 4 if exponent else fraction
+    return math.ldexp(sign * whole, max(exponent, 1) - 17)
+
+
+def descriptions() -> None:
+    """Bundles, launch files, references and problems take it."""
+    assert NAME in manifest.DTYPES
+    assert manifest.Intermediate("tmp0", NAME, (3, "M")).bytes({"M": 5}) == 15
+    assert launch_file.DTYPES[NAME] == np.uint8
+    widened = {"op": "arith.extf", "type": NAME, "operands": [{"argument": 0}]}
+    assert expressions.to_json(expressions.from_json(widened)) == widened
+    exact = evaluation.Bounded(np.array([1.0, 0.0]))
+    errors = evaluation.rounded(exact, NAME).error
+    assert np.array_equal(errors, [2.0**-3 + 2.0**-17, 2.0**-17])
+    given = problem.dtypes(NAME, NAME, None)
+    assert given == (NAME, NAME, "f32", NAME)
+    made = problem.Problem(64, 64, 64, dtypes=given)
+    assert (made.element_bytes, made.accumulator_bytes, made.out_bytes) == (1, 4, 1)
+    assert steps.PRECISIONS == ("tf32",)
+
+
+def passes() -> None:
+    """Contractions of it become fragments, other ops SIMT fallbacks."""
+    with ir.Context() as context, ir.Location.unknown():
+        context.allow_unregistered_dialects = False
+        lowered = ir.Module.parse(MATMUL)
+        run_pipeline(lowered, TO_FRAGMENTS)
+        text = str(lowered)
+        assert "nvgpu.device_async_copy" in text
+        assert f"vector<4x4x{NAME}>, vector<2x4x{NAME}>, vector<2x2xf32>" in text
+        assert f"vector<2x2xf32> to vector<2x2x{NAME}>" in text
+        # Bytes are moved in pairs, which ldmatrix takes across K only from bytes.
+        rounded = ir.Module.parse(ROUNDED)
+        run_pipeline(rounded, "builtin.module(func.func(alcop-raise-contractions))")
+        assert "alcop.contraction" not in str(rounded)
+        fallback = ir.Module.parse(COPY)
+        run_pipeline(fallback, "builtin.module(func.func(alcop-launch-loops))")
+        assert "gpu.launch" in str(fallback)
+
+
+if __name__ == "__main__":
+    print(element_types.__file__)
+    arrays()
+    descriptions()
+    passes()
