@@ -11,6 +11,7 @@ from collections.abc import Callable
 import numpy as np
 import pytest
 
+from alcop_mlir import dtypes
 from alcop_mlir.compilation import compiler, inputs
 from alcop_mlir.errors import CompileError
 from alcop_mlir.runtime.launch import Program
@@ -60,7 +61,7 @@ def run(name: str, *given: Array, element: str = "f32") -> Array:
       }}"""
     options = compiler.Options(use_ptxas=False)
     bundle = compiler.compile_source(inputs.read(text), options)
-    result = np.full_like(given[0], np.nan)
+    result = dtypes.unwritten(given[0].shape, element)
     Program(bundle, device="emulator")(*given, result)
     return result
 
@@ -127,6 +128,17 @@ def test_special_powers() -> None:
         expected = np.power(base.astype("f8"), exponent.astype("f8")).astype("f4")
     result = run("math.powf", base, exponent)
     np.testing.assert_allclose(result, expected, rtol=1e-6, atol=2e-45)
+
+
+@pytest.mark.parametrize("element", ["i8", "i16", "i32", "i64"])
+def test_absolute_values_of_integers(element: str) -> None:
+    """The least integer has none, and stays."""
+    kind = np.dtype(element.replace("i", "int"))
+    least = np.iinfo(kind).min
+    given = np.array([0, 1, -1, 77, -77, -least - 1, least + 1, least], kind)
+    np.testing.assert_array_equal(
+        run("math.absi", given, element=element), np.where(given < 0, -given, given)
+    )
 
 
 def test_maximum_of_numbers() -> None:

@@ -1,5 +1,5 @@
 // Functions that upstream's conversions call and that CUDA has in libdevice, in f32.
-// Each is good to a few units in the last place: test/pipelines/test_device_functions.py
+// Each is good to a few units in the last place: test/compilation/test_device_functions.py
 // has the bounds. Polynomials are fitted to the functions themselves, in the least
 // squares of the relative error at Chebyshev nodes.
 
@@ -370,4 +370,10 @@ llvm.func internal @__nv_powf(%x: f32, %y: f32) -> f32 attributes {always_inline
   %is_one = llvm.or %base_is_one, %exponent_is_zero : i1
   %r = llvm.select %is_one, %one, %any : i1, f32
   llvm.return %r : f32
+}
+
+// math.absi of i32; of other widths upstream makes the intrinsic itself.
+llvm.func internal @__nv_abs(%x: i32) -> i32 attributes {always_inline} {
+  %r = "llvm.intr.abs"(%x) <{is_int_min_poison = false}> : (i32) -> i32
+  llvm.return %r : i32
 }
