@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
-from alcop_mlir.bindings import affine, arith, ir, scf
+from alcop_mlir.bindings import affine, arith, ir, linalg, scf
 
 WORKGROUP = "#gpu.address_space<workgroup>"
 
@@ -40,6 +40,36 @@ def plus(value: Any, addend: int) -> Any:
 def mul(left: Any, right: Any) -> Any:
     """`left * right` on indices."""
     return arith.muli(left, right)
+
+
+def loop_map(rank: int, loops: Iterable[int | None]) -> Any:
+    """The map from `rank` loops to these; to the index 0 for None."""
+    results = [
+        ir.AffineExpr.get_constant(0) if loop is None else ir.AffineExpr.get_dim(loop)
+        for loop in loops
+    ]
+    return ir.AffineMapAttr.get(ir.AffineMap.get(rank, 0, results))
+
+
+def generic(inputs: Sequence[Any], output: Any, maps: Sequence[Any]) -> Any:
+    """A linalg.generic on memrefs, whose body has no op yet.
+
+    maps: of the inputs and the output, which tell that loops are reductions
+    """
+    results = maps[-1].value.results
+    kept = {expression.position for expression in results}
+    kinds = [
+        "parallel" if loop in kept else "reduction"
+        for loop in range(maps[-1].value.n_dims)
+    ]
+    iterators = [ir.Attribute.parse(f"#linalg.iterator_type<{kind}>") for kind in kinds]
+    op = linalg.GenericOp(
+        [], inputs, [output], ir.ArrayAttr.get(maps), ir.ArrayAttr.get(iterators)
+    )
+    types = [getattr(v.type, "element_type", v.type) for v in (*inputs, output)]
+    here = ir.Location.current
+    op.regions[0].blocks.append(*types, arg_locs=[here] * len(types))
+    return op.operation
 
 
 def less(left: Any, right: Any) -> Any:

@@ -29,8 +29,15 @@ from alcop_mlir.analysis.linalg.operand_transforms import (
     OperandTransform,
     find_operand_transforms,
 )
+from alcop_mlir.analysis.linalg.view import (
+    LinalgView,
+    Operand,
+    contraction_dimensions,
+    indices_of,
+    linalg_view,
+)
 from alcop_mlir.analysis.linalg.zero_fill import LONGEST_STEP_BYTES, why_fill_disturbs
-from alcop_mlir.bindings import ir, linalg
+from alcop_mlir.bindings import ir
 from alcop_mlir.element_types import (
     ELEMENT_TYPES,
     OUTPUT_TYPES,
@@ -99,143 +106,96 @@ def classify(op: Any, allow_tf32: bool = False) -> Contraction | Rejected:
     allow_tf32: whether f32 inputs may be rounded to tf32
     """
     try:
-        _check_form(op)
-        transforms = find_operand_transforms(op)
-        numbers = [
-            *(transform.operand for transform in transforms),
-            len(op.operands) - 1,
+        view = _checked(op)
+        transforms = find_operand_transforms(view)
+        operands = [
+            *(view.inputs[transform.operand] for transform in transforms),
+            *view.outputs,
         ]
-        maps, sizes = _loops(op, numbers)
-        _check_others(op, transforms, numbers)
-        return _contraction(op, transforms, maps, sizes, allow_tf32)
+        letters = _letters([operand.map for operand in operands])
+        _check_others(view, transforms, letters)
+        return _contraction(view, transforms, operands, letters, allow_tf32)
     except NoContraction as no:
         return Rejected(op, str(no))
 
 
-def _check_form(op: Any) -> None:
-    """Two inputs, perhaps others of lower rank, and one output, all memrefs."""
+def _checked(op: Any) -> LinalgView:
+    """The op, if it has two inputs, perhaps small others, and an output: memrefs."""
     if any(isinstance(v.type, ir.RankedTensorType) for v in op.operands):
         raise NoContraction("works on tensors, expected memrefs: bufferize first")
-    attributes = op.attributes
-    segments = "operandSegmentSizes"
-    if segments not in attributes or not _has_two_inputs(op, attributes[segments]):
+    view = linalg_view(op)
+    if view is None or not _has_two_inputs(view):
         raise NoContraction("not a contraction: expected two inputs and one output")
-    if indexing_maps(op) is None:
-        raise NoContraction("not a contraction: expected an op with indexing maps")
-    for value in op.operands:
-        if not isinstance(value.type, ir.MemRefType):
+    for operand in view.operands:
+        kind = operand.value.type
+        if not operand.is_memref:
+            raise NoContraction(f"has an operand of type {kind}, expected a memref")
+        if not isinstance(kind.element_type, ir.FloatType | ir.IntegerType):
             raise NoContraction(
-                f"has an operand of type {value.type}, expected a memref"
+                f"has {kind.element_type} elements, expected {', '.join(OUTPUT_TYPES)}"
             )
-        if not isinstance(value.type.element_type, ir.FloatType | ir.IntegerType):
-            raise NoContraction(
-                f"has {value.type.element_type} elements, expected "
-                f"{', '.join(OUTPUT_TYPES)}"
-            )
+    return view
 
 
-def _has_two_inputs(op: Any, segments: Any) -> bool:
+def _has_two_inputs(view: LinalgView) -> bool:
     """Whether there are two inputs and one output; others of rank 1 at most."""
-    inputs, outputs = list(segments)
-    others = list(op.operands)[2:inputs]
-    return inputs >= 2 and outputs == 1 and all(_is_small(v.type) for v in others)
-
-
-def _is_small(kind: Any) -> bool:
-    return isinstance(kind, ir.MemRefType) and kind.rank <= 1
+    others = view.inputs[2:]
+    return (
+        len(view.inputs) >= 2
+        and len(view.outputs) == 1
+        and all(one.is_memref and one.value.type.rank <= 1 for one in others)
+    )
 
 
 def _check_others(
-    op: Any, transforms: tuple[OperandTransform, OperandTransform], numbers: list[int]
+    view: LinalgView,
+    transforms: tuple[OperandTransform, OperandTransform],
+    letters: list[str],
 ) -> None:
     """Other inputs of operand transforms must be indexed by rows or columns only."""
-    every = indexing_maps(op)
-    assert every is not None
-    loops = [_dimensions(every[number]) for number in numbers]
-    letters = _letters(loops)
-    for transform, own in zip(transforms, loops, strict=False):
-        allowed = {dim for dim in own if letters[dim] in "mn"}
-        for number in transform.others:
-            value = op.operands[number]
-            if not set(_dimensions(every[number])) <= allowed:
+    for transform, own in zip(transforms, letters, strict=False):
+        loops = zip(view.inputs[transform.operand].loops, own, strict=True)
+        allowed = {loop for loop, letter in loops if letter in "mn"}
+        for other in (view.inputs[number] for number in transform.others):
+            if not allowed.issuperset(_loops(other.map)):
                 raise NoContraction(
-                    f"has an operand transform that reads {value.type} by other loops "
-                    "than the operand's rows or columns"
+                    f"has an operand transform that reads {other.value.type} by other "
+                    "loops than the operand's rows or columns"
                 )
-            if value.type.rank:
-                _check_memref(value)
+            if other.indices:
+                _check_memref(other.value)
 
 
-def indexing_maps(op: Any) -> list[Any] | None:
-    """The affine maps of a linalg op's operands; None for an op without them."""
-    maps = linalg.get_indexing_maps(op)
-    return None if maps is None else [attribute.value for attribute in maps]
-
-
-def loop_letters(op: Any) -> list[str] | None:
+def loop_letters(maps: Sequence[Any]) -> list[str] | None:
     """Per operand the letters of the loops that index it; None if not a contraction.
 
-    Only loops are looked at, not what the op computes.
+    Only the maps of the operands are looked at, not what an op computes.
     """
-    maps = indexing_maps(op) if op.name.startswith("linalg.") else None
-    if maps is None or len(maps) != 3:
+    if len(maps) != 3:
         return None
     try:
-        return names_of_loops([_dimensions(one) for one in maps])
+        return _letters(maps)
     except NoContraction:
         return None
 
 
-def names_of_loops(dimensions: Sequence[Sequence[int]]) -> list[str] | None:
-    """As `loop_letters`, for an op whose operands are indexed by these loops."""
-    try:
-        letters = _letters(dimensions)
-    except NoContraction:
-        return None
-    return ["".join(letters[dim] for dim in dims) for dims in dimensions]
-
-
-def _loops(op: Any, numbers: list[int]) -> tuple[list[str], dict[str, int | None]]:
-    """The letters of the loops that index each of A, B and C; the size of each loop.
-
-    numbers: operand numbers of A, B and C
-    """
-    every = indexing_maps(op)
-    assert every is not None
-    maps = [_dimensions(every[number]) for number in numbers]
-    memrefs = [op.operands[number] for number in numbers]
-    letters = _letters(maps)
-    sizes: dict[str, int | None] = dict.fromkeys("bmnk", 1)
-    sizes |= dict.fromkeys(letters.values())
-    for dims, value in zip(maps, memrefs, strict=True):
-        for number, dim in enumerate(dims):
-            if not value.type.is_dynamic_dim(number):
-                sizes[letters[dim]] = value.type.shape[number]
-    return ["".join(letters[dim] for dim in dims) for dims in maps], sizes
-
-
-def _dimensions(affine_map: Any) -> list[int]:
-    """Numbers of the loops that are the results of a projected permutation."""
-    if not all(isinstance(e, ir.AffineDimExpr) for e in affine_map.results):
-        raise NoContraction(f"indexes an operand by {affine_map}, expected loops only")
-    return [ir.AffineDimExpr(e).position for e in affine_map.results]
-
-
-def _letters(maps: Sequence[Sequence[int]]) -> dict[int, str]:
-    """Loop number to "b", "m", "n" or "k"; raises NoContraction for other loops.
+def _letters(maps: Sequence[Any]) -> list[str]:
+    """Of A, B and C, the letters "b", "m", "n", "k" of the loops that index each.
 
     The output has rows before columns. Of two reduction loops, the outer one in the
-    first input is the batch.
+    first input is the batch. Raises NoContraction for other loops.
     """
-    first, second, out = maps
-    if any(len(set(dims)) != len(dims) for dims in maps):
+    every = first, second, out = [_loops(one) for one in maps]
+    if any(len(set(loops)) != len(loops) for loops in every):
         raise NoContraction("uses a loop twice in an operand, expected matrices")
-    batch = [dim for dim in out if dim in first and dim in second]
+    found = contraction_dimensions(maps)
+    assert found is not None, maps  # three maps of loops
+    batch = list(found.batch)
     if len(batch) > 1:
         raise NoContraction(f"has {len(batch)} batch loops, expected one at most")
     if len(out) == 3 and not batch:  # one input is the same for the whole batch
-        batch = [out[0]]
-    reduced = [dim for dim in first if dim in second and dim not in out]
+        batch = out[:1]
+    reduced = sorted(found.k, key=first.index)
     if {*out} - {*first, *second}:
         raise NoContraction("has an output loop that no input has")
     if {*first, *second} - {*out, *reduced}:
@@ -243,42 +203,65 @@ def _letters(maps: Sequence[Sequence[int]]) -> dict[int, str]:
             "reduces a loop of one input alone, expected a loop of both"
         )
     if len(reduced) == 2 and not batch:
-        batch = reduced[:1]
-        reduced = reduced[1:]
+        batch = [reduced.pop(0)]
     if len(reduced) != 1:
         raise NoContraction(f"reduces {len(reduced)} loops, expected one")
-    rows_and_columns = [dim for dim in out if dim not in batch]
+    rows_and_columns = [loop for loop in out if loop not in batch]
     if not 1 <= len(rows_and_columns) <= 2:
-        ranks = ", ".join(str(len(dims)) for dims in maps)
+        ranks = ", ".join(str(len(loops)) for loops in every)
         raise NoContraction(f"has operands of rank {ranks}, expected matrices")
     names = "mn" if len(rows_and_columns) == 2 else "n"
     letters = dict(zip(rows_and_columns, names, strict=True))
-    return letters | dict.fromkeys(batch, "b") | {reduced[0]: "k"}
+    letters |= dict.fromkeys(batch, "b") | {reduced[0]: "k"}
+    return ["".join(letters[loop] for loop in loops) for loops in every]
+
+
+def _loops(affine_map: Any) -> list[int]:
+    """The loops that are the results of a projected permutation."""
+    loops = [index.loop for index in indices_of(affine_map)]
+    plain = [loop for loop in loops if loop is not None]
+    if len(plain) != len(loops):
+        raise NoContraction(f"indexes an operand by {affine_map}, expected loops only")
+    return plain
+
+
+def _sizes(operands: list[Operand], letters: list[str]) -> dict[str, int | None]:
+    """The size of each loop of A, B and C; 1 for a loop that there is not."""
+    sizes: dict[str, int | None] = dict.fromkeys("bmnk", 1)
+    sizes |= dict.fromkeys("".join(letters))
+    for operand, loops in zip(operands, letters, strict=True):
+        for dimension, loop in enumerate(loops):
+            size = operand.static_size(dimension)
+            sizes[loop] = sizes[loop] if size is None else size
+    return sizes
 
 
 def _contraction(
-    op: Any,
+    view: LinalgView,
     transforms: tuple[OperandTransform, OperandTransform],
-    maps: list[str],
-    sizes: dict[str, int | None],
+    operands: list[Operand],
+    letters: list[str],
     allow_tf32: bool,
 ) -> Contraction:
-    """The contraction, if its types, sizes and layouts are supported."""
-    memrefs = [op.operands[transform.operand] for transform in transforms]
-    memrefs.append(list(op.operands)[-1])
-    swapped = "n" in maps[0]
+    """The contraction, if its types, sizes and layouts are supported.
+
+    operands, letters: of the first input, the second, and the output
+    """
+    op, sizes = view.op, _sizes(operands, letters)
+    memrefs = [operand.value for operand in operands]
+    swapped = "n" in letters[0]
     lhs, rhs = (1, 0) if swapped else (0, 1)
-    if "n" in maps[lhs] or "m" in maps[rhs]:
+    if "n" in letters[lhs] or "m" in letters[rhs]:
         raise NoContraction("has a row or column loop in both inputs, expected in one")
-    for loops, value in zip(maps, memrefs, strict=True):
+    for loops, value in zip(letters, memrefs, strict=True):
         _check_memref(value)
         if loops.endswith("b"):
             raise NoContraction("has the batch innermost, expected further out")
     out_type = str(memrefs[2].type.element_type)
     _check_types(transforms[lhs], transforms[rhs], out_type, allow_tf32)
-    for transform, memref, loops in zip(transforms, memrefs, maps, strict=False):
+    for transform, memref, loops in zip(transforms, memrefs, letters, strict=False):
         _check_stored(transform, memref.type.element_type, loops)
-    _check_fill(op, transforms, sizes["k"])
+    _check_fill(view.block, transforms, sizes["k"])
     parent = op.parent.operation.name
     if parent != "func.func":
         raise NoContraction(
@@ -290,9 +273,9 @@ def _contraction(
         n=sizes["n"],
         k=sizes["k"],
         batch=sizes["b"],
-        lhs=maps[lhs],
-        rhs=maps[rhs],
-        out_loops=maps[2],
+        lhs=letters[lhs],
+        rhs=letters[rhs],
+        out_loops=letters[2],
         swapped=swapped,
         lhs_type=str(transforms[lhs].kind),
         rhs_type=str(transforms[rhs].kind),
@@ -302,7 +285,7 @@ def _contraction(
 
 
 def _check_fill(
-    op: Any, transforms: tuple[OperandTransform, OperandTransform], k: int | None
+    block: Any, transforms: tuple[OperandTransform, OperandTransform], k: int | None
 ) -> None:
     """Where tiles may be filled up with zeros, these must add nothing."""
     step = 8 * LONGEST_STEP_BYTES // transforms[0].kind.width
@@ -310,7 +293,7 @@ def _check_fill(
         return
     if not any(transform.is_computed for transform in transforms):
         return
-    why = why_fill_disturbs(op.regions[0].blocks[0], transforms)
+    why = why_fill_disturbs(block, transforms)
     if why is not None:
         raise NoContraction(why)
 

@@ -7,52 +7,27 @@ changed here.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from alcop_mlir.bindings import ir, linalg
+from alcop_mlir.analysis.ir.loops import defining_op
+from alcop_mlir.analysis.linalg.view import LinalgView, Operand, linalg_view
+from alcop_mlir.bindings import ir
 
 _BODY_DIALECTS = ("arith", "math")
-_COPY = "memref.copy"
-
-Loops = tuple[int | None, ...]  # the loop along each dimension; None: index 0
 
 
 @dataclass(frozen=True)
-class Operand:
-    """A memref, or a scalar, that an element-wise op reads or writes.
-
-    argument: its element in the body; None for a copy, which has no body
-    """
-
-    value: Any
-    argument: Any
-    loops: Loops
-
-    @property
-    def is_memref(self) -> bool:
-        """Whether it is a memref, not a scalar."""
-        return isinstance(self.value.type, ir.MemRefType)
-
-    @property
-    def is_read(self) -> bool:
-        """Whether the body uses its element."""
-        return self.argument is None or any(True for _ in self.argument.uses)
-
-
-@dataclass(frozen=True)
-class Elementwise:
+class Elementwise(LinalgView):
     """An element-wise op on memrefs with one output; see above.
 
-    block: the body, which yields the output's element; None for a copy
+    The loops of an operand are None along dimensions with index 0.
     """
 
-    op: Any
-    rank: int
-    inputs: tuple[Operand, ...]
-    output: Operand
-    block: Any
+    @property
+    def output(self) -> Operand:
+        """The memref that is written."""
+        return self.outputs[0]
 
     @property
     def reads(self) -> list[Operand]:
@@ -65,80 +40,47 @@ class Elementwise:
         """Whether the output is computed from its old value."""
         return self.output.argument is not None and self.output.is_read
 
+    @property
+    def captured(self) -> list[Any]:
+        """Values from outside of the body that it uses."""
+        if self.block is None:
+            return []
+        ops = [op.operation for op in self.block.operations]
+        inside = [*self.block.arguments, *(r for op in ops for r in op.results)]
+        return [v for op in ops for v in op.operands if v not in inside]
+
 
 def elementwise(op: Any) -> Elementwise | None:
     """`op` as an element-wise op on memrefs; None if it is none."""
-    operation = op.operation
-    if operation.name == _COPY:
-        return _copy(operation)
-    if not operation.name.startswith("linalg.") or len(operation.regions) != 1:
+    view = linalg_view(op)
+    if view is None or len(view.outputs) != 1:
         return None
-    block = operation.regions[0].blocks[0]
-    loops = _operand_loops(operation)
-    if loops is None or not _is_scalar_code(block):
+    if view.block is not None and not _is_scalar_code(view.block):
         return None
-    # Some ops have no name for the output's element.
-    arguments = [*block.arguments, None][: len(loops)]
-    *inputs, output = map(Operand, operation.operands, arguments, loops)
-    if None in output.loops or not output.is_memref:
+    (output,) = view.outputs
+    if not output.is_memref or not output.is_permutation:
         return None
-    return Elementwise(operation, len(output.loops), tuple(inputs), output, block)
-
-
-def _copy(op: Any) -> Elementwise:
-    source, target = op.operands
-    loops = tuple(range(target.type.rank))
-    return Elementwise(
-        op,
-        len(loops),
-        (Operand(source, None, loops),),
-        Operand(target, None, loops),
-        None,
-    )
-
-
-def _operand_loops(op: Any) -> list[Loops] | None:
-    """The loops of each operand; None where the output lacks a loop or repeats one.
-
-    Otherwise all loops are parallel.
-    """
-    maps = linalg.get_indexing_maps(op)
-    if maps is None or len(op.results):  # on tensors
+    if not all(map(_has_plain_indices, view.inputs)):
         return None
-    found = []
-    for attribute in maps:
-        loops = _plain_loops(attribute.value.results)
-        if loops is None:
-            return None
-        found.append(loops)
-    every = list(range(maps[0].value.n_dims))
-    return (
-        found
-        if sorted(loop for loop in found[-1] if loop is not None) == every
-        else None
-    )
+    return Elementwise(view.op, view.rank, view.inputs, view.outputs, view.block)
 
 
-def _plain_loops(results: Sequence[Any]) -> Loops | None:
-    """The loops that index an operand; None where it is not indexed by loops alone."""
-    found: list[int | None] = []
-    for result in results:
-        if isinstance(result, ir.AffineDimExpr):
-            found.append(ir.AffineDimExpr(result).position)
-        elif isinstance(result, ir.AffineConstantExpr) and (
-            ir.AffineConstantExpr(result).value == 0
-        ):
-            found.append(None)
-        else:
-            return None
-    named = [loop for loop in found if loop is not None]
-    return tuple(found) if len(set(named)) == len(named) else None
+def is_constant(value: Any) -> bool:
+    """Whether it is the result of `arith.constant`."""
+    op = defining_op(value)
+    return op is not None and op.operation.name == "arith.constant"
+
+
+def _has_plain_indices(operand: Operand) -> bool:
+    """Whether it is indexed by loops, each once, and by 0 alone."""
+    loops = [index.loop for index in operand.indices if index.constant != 0]
+    return None not in loops and len(set(loops)) == len(loops)
 
 
 def _is_scalar_code(block: Any) -> bool:
-    """Whether the body is arithmetic on scalars, and one yield of one value."""
-    *body, end = (op.operation for op in block.operations)
-    return len(end.operands) == 1 and all(
+    """Whether the body is arithmetic on scalars."""
+    *body, _ = (op.operation for op in block.operations)
+    return all(
         op.name.split(".")[0] in _BODY_DIALECTS
         and not len(op.regions)
         and all(_is_scalar(result.type) for result in op.results)

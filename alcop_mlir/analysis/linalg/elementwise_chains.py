@@ -18,12 +18,8 @@ from alcop_mlir.analysis.ir.code_motion import (
     writes,
 )
 from alcop_mlir.analysis.ir.memory import is_own_allocation, may_alias, root
-from alcop_mlir.analysis.linalg.elementwise import (
-    Elementwise,
-    Loops,
-    Operand,
-    elementwise,
-)
+from alcop_mlir.analysis.linalg.elementwise import Elementwise, elementwise
+from alcop_mlir.analysis.linalg.view import Loops, Operand
 from alcop_mlir.dialects import alcop
 
 _HARMLESS = ("memref.dealloc", "memref.dim")

@@ -34,7 +34,12 @@ from alcop_mlir.analysis.ir.memory import (
 from alcop_mlir.analysis.ir.memref_layouts import open_strides
 from alcop_mlir.analysis.ir.slices import backward_slice, is_pure
 from alcop_mlir.analysis.linalg.accumulator_init import marked_init
-from alcop_mlir.analysis.linalg.elementwise import Elementwise, Operand, elementwise
+from alcop_mlir.analysis.linalg.elementwise import (
+    Elementwise,
+    elementwise,
+    is_constant,
+)
+from alcop_mlir.analysis.linalg.view import Operand, view_of
 from alcop_mlir.dialects import alcop
 
 FIRST = "0"  # instead of a loop's letter: index 0
@@ -164,7 +169,8 @@ class _Search:
         yield from self._about_sharing(element)
 
     def _about_loops(self, element: Elementwise) -> Iterator[str]:
-        if 0 in _reduced_sizes(self.contraction):
+        view = view_of(self.contraction)
+        if 0 in map(view.static_size, view.reductions):
             yield "the contraction reduces a loop of size 0"
         if element.rank != len(self.loops):
             expected = f"expected the {len(self.loops)} of the contraction's output"
@@ -232,7 +238,7 @@ def _output(contraction: Any) -> Any:
 def _about_operands(element: Elementwise) -> Iterator[str]:
     for operand in [*element.reads, element.output]:
         if not operand.is_memref:
-            if not _is_constant(operand.value):
+            if not is_constant(operand.value):
                 yield "uses a scalar that is not constant"
             continue
         kind = operand.value.type
@@ -240,32 +246,5 @@ def _about_operands(element: Elementwise) -> Iterator[str]:
             yield f"has {kind.element_type} elements, expected 8, 16 or 32 bits"
         if open_strides(kind) or kind.memory_space is not None:
             yield f"has the layout of {kind}, expected known strides, no memory space"
-    if any(not _is_constant(value) for value in _captured(element)):
+    if any(not is_constant(value) for value in element.captured):
         yield "uses a value computed outside of it that is not constant"
-
-
-def _captured(element: Elementwise) -> list[Any]:
-    """Values that the body uses and does not define."""
-    if element.block is None:
-        return []
-    ops = [op.operation for op in element.block.operations]
-    inside = [*element.block.arguments, *(r for op in ops for r in op.results)]
-    return [v for op in ops for v in op.operands if v not in inside]
-
-
-def _is_constant(value: Any) -> bool:
-    op = defining_op(value)
-    return op is not None and op.operation.name == "arith.constant"
-
-
-def _reduced_sizes(contraction: Any) -> list[int]:
-    """The sizes of a contraction's reduction loops, where they are known."""
-    mark = alcop.get(contraction, alcop.ContractionAttr) or {}
-    out = mark.get("out", "mn")
-    loops = mark["rhs"] if mark.get("swapped") else mark["lhs"]
-    kind = contraction.operands[0].type
-    return [
-        kind.shape[number]
-        for number, loop in enumerate(loops)
-        if loop not in out and not kind.is_dynamic_dim(number)
-    ]

@@ -6,31 +6,24 @@ from collections.abc import Sequence
 from typing import Any
 
 from alcop_mlir.analysis.ir.memref_layouts import follows_shape
-from alcop_mlir.analysis.linalg.contractions import indexing_maps
+from alcop_mlir.analysis.linalg.view import LinalgView, Loops
 from alcop_mlir.bindings import ir
 
-
-def loops_of(affine_map: Any) -> list[int] | None:
-    """The loops that are a map's results; None where it has other results."""
-    if not all(isinstance(e, ir.AffineDimExpr) for e in affine_map.results):
-        return None
-    return [ir.AffineDimExpr(e).position for e in affine_map.results]
+_Memrefs = Sequence[tuple[Any, Loops]]  # each with the loops that index it
 
 
-def loop_groups(op: Any) -> list[list[int]] | None:
+def loop_groups(view: LinalgView) -> list[list[int]] | None:
     """All loops of a linalg op, in groups that could each be collapsed to one loop.
 
     The loops of a group index consecutive dimensions of each memref that any of them
     indexes, without gaps. None where a memref is indexed by more than loops.
     """
-    maps = indexing_maps(op) or []
-    indexed = [loops for one in maps if (loops := loops_of(one)) is not None]
-    if not maps or len(indexed) < len(maps):
+    memrefs = [(operand.value, operand.loops) for operand in view.operands]
+    if any(None in loops for _, loops in memrefs):
         return None
-    memrefs = list(zip(op.operands, indexed, strict=True))
     groups: list[list[int]] = []
     grouped: set[int] = set()
-    for loop in _in_order(indexed):
+    for loop in _in_order(memrefs):
         if loop in grouped:
             continue
         group = [loop]
@@ -41,12 +34,13 @@ def loop_groups(op: Any) -> list[list[int]] | None:
     return groups
 
 
-def _in_order(indexed: Sequence[Sequence[int]]) -> list[int]:
+def _in_order(memrefs: _Memrefs) -> list[int]:
     """Each loop once, outer ones of a memref before its inner ones."""
-    return list(dict.fromkeys(loop for loops in indexed for loop in loops))
+    every = dict.fromkeys(loop for _, loops in memrefs for loop in loops)
+    return [loop for loop in every if loop is not None]
 
 
-def _joined_to(loop: int, memrefs: Sequence[tuple[Any, list[int]]]) -> int | None:
+def _joined_to(loop: int, memrefs: _Memrefs) -> int | None:
     """The loop that follows `loop` in every memref that has one of the two."""
     after: int | None = None
     for value, loops in memrefs:

@@ -22,12 +22,14 @@ from dataclasses import dataclass
 from typing import Any
 
 from alcop_mlir.analysis.ir.code_motion import ops_after, reaches_only_operands, writes
-from alcop_mlir.analysis.ir.loops import defining_op
 from alcop_mlir.analysis.ir.memory import is_own_allocation, may_alias, root
 from alcop_mlir.analysis.ir.rejected import Rejected
-from alcop_mlir.analysis.linalg.contractions import indexing_maps
-from alcop_mlir.analysis.linalg.elementwise import Elementwise, Operand, elementwise
-from alcop_mlir.bindings import ir
+from alcop_mlir.analysis.linalg.elementwise import (
+    Elementwise,
+    elementwise,
+    is_constant,
+)
+from alcop_mlir.analysis.linalg.view import Operand, view_of
 
 _MOST_OPS = 8  # for each element; a step of a warp multiplies it 16 times and more
 # Rows (columns) of C that few warps compute: only these read an element again.
@@ -139,9 +141,9 @@ def _about_inputs(element: Elementwise) -> Iterator[str]:
         if operand.is_memref and operand not in memrefs and len(operand.loops) > 1:
             yield "reads a matrix by other loops than its output has: a broadcast"
     for operand in element.reads:
-        if not operand.is_memref and not _is_constant(operand.value):
+        if not operand.is_memref and not is_constant(operand.value):
             yield "uses a scalar that is not constant"
-    if any(not _is_constant(value) for value in _captured(element)):
+    if any(not is_constant(value) for value in element.captured):
         yield "uses a value computed outside of it that is not constant"
 
 
@@ -165,17 +167,15 @@ def _about_order(
 
 def _is_read_by_few(memref: Any, contraction: Any) -> bool:
     """Whether C is known to be small in the loop that does not index the memref."""
-    maps = indexing_maps(contraction)
-    assert maps is not None, contraction
-    *inputs, out = contraction.operands
-    own = {str(result) for result in maps[inputs.index(memref)].results}
+    view = view_of(contraction)
+    (out,) = view.outputs
+    (own,) = (one.loops for one in view.inputs if one.value == memref)
     extents = [
-        extent
-        for extent, result in zip(out.type.shape, maps[-1].results, strict=True)
-        if str(result) not in own
+        out.static_size(dimension)
+        for dimension, loop in enumerate(out.loops)
+        if loop not in own
     ]
-    dynamic = ir.ShapedType.get_dynamic_size()
-    return all(extent != dynamic and extent <= _FEW for extent in extents)
+    return all(extent is not None and extent <= _FEW for extent in extents)
 
 
 def _about_cost(element: Elementwise) -> Iterator[str]:
@@ -193,22 +193,4 @@ def _about_cost(element: Elementwise) -> Iterator[str]:
 
 def _sources(element: Elementwise) -> list[Operand]:
     """The memrefs that it reads by all loops: one element for each of its output."""
-    return [
-        operand
-        for operand in element.reads
-        if operand.is_memref
-        and len(operand.loops) == element.rank
-        and None not in operand.loops
-    ]
-
-
-def _captured(element: Elementwise) -> list[Any]:
-    """Values that the body uses and does not define."""
-    ops = [op.operation for op in element.block.operations]
-    inside = [*element.block.arguments, *(r for op in ops for r in op.results)]
-    return [v for op in ops for v in op.operands if v not in inside]
-
-
-def _is_constant(value: Any) -> bool:
-    op = defining_op(value)
-    return op is not None and op.operation.name == "arith.constant"
+    return [one for one in element.reads if one.is_memref and one.is_permutation]

@@ -25,7 +25,8 @@ from typing import Any
 
 from alcop_mlir.analysis.ir.loops import defining_op
 from alcop_mlir.analysis.ir.slices import backward_slice, is_pure
-from alcop_mlir.bindings import ir, linalg
+from alcop_mlir.analysis.linalg.view import LinalgView
+from alcop_mlir.bindings import ir
 from alcop_mlir.element_types import ACCUMULATORS, CONTRACTION_TYPES, ELEMENT_TYPES
 
 _WIDENING = ("arith.extf", "arith.extsi")
@@ -64,20 +65,22 @@ class OperandTransform:
         return bool(self.ops) or self.value.type != self.kind
 
 
-def find_operand_transforms(op: Any) -> tuple[OperandTransform, OperandTransform]:
-    """The operand transforms of a linalg op's body, by the numbers of their operands.
+def find_operand_transforms(
+    view: LinalgView,
+) -> tuple[OperandTransform, OperandTransform]:
+    """The operand transforms of an op's body, by the numbers of their operands.
 
     The body may cast anywhere as long as no type is narrower than the output: the
     accumulator type is f32 whatever type the body adds in, and is rounded once, which
     is more exact. Raises NoContraction for any other body.
     """
-    (block,) = op.regions[0].blocks
-    narrowest = op.operands[len(op.operands) - 1].type.element_type.width
+    block = view.block
+    narrowest = view.outputs[0].value.type.element_type.width
     multiplied = _multiplied(block)
     if multiplied is None:
         _check_accumulation(block.operations, narrowest)
         raise NoContraction("not a contraction: the body does not add to its output")
-    left, right = _of_one_type(*multiplied)
+    left, right = _of_one_type(view, *multiplied)
     if left.operand == right.operand:
         raise NoContraction(
             "not a contraction: the body does not multiply its two inputs"
@@ -105,29 +108,31 @@ def _multiplied(block: Any) -> list[Any] | None:
     return multiplied
 
 
-def _of_one_type(left: Any, right: Any) -> tuple[OperandTransform, OperandTransform]:
+def _of_one_type(
+    view: LinalgView, left: Any, right: Any
+) -> tuple[OperandTransform, OperandTransform]:
     """The transforms, as narrow as is exact and of one type if possible."""
-    narrow = [_transform(_without(value, _WIDENING)) for value in (left, right)]
+    narrow = [_transform(view, _without(value, _WIDENING)) for value in (left, right)]
     kinds = [str(transform.kind) for transform in narrow]
     for number, other in ((0, 1), (1, 0)):
         if kinds[other] in _HOLD_BYTES and _is_byte(narrow[number].value):
             narrow[number] = replace(narrow[number], kind=narrow[other].kind)
     if narrow[0].kind == narrow[1].kind:
         return narrow[0], narrow[1]
-    return _transform(left), _transform(right)
+    return _transform(view, left), _transform(view, right)
 
 
-def _transform(value: Any) -> OperandTransform:
+def _transform(view: LinalgView, value: Any) -> OperandTransform:
     """The transform that computes `value` from an element of A or of B."""
-    block = _body_of(value)
+    block = view.block
     found, arguments = backward_slice([value], block)
     ops = [op.operation for op in found]
     for op in ops:
         _check_computed(op)
         _check_captured(op, block)
     inputs = sorted(argument.arg_number for argument in arguments)
-    operands = [number for number in inputs if number in _reduced(block)] or inputs
-    if len(operands) != 1 or len(block.arguments) - 1 in inputs:
+    operands = [number for number in inputs if number in _reduced(view)] or inputs
+    if len(operands) != 1 or len(view.inputs) in inputs:
         raise NoContraction(
             "not a contraction: expected operand transforms that each read one input"
         )
@@ -135,18 +140,10 @@ def _transform(value: Any) -> OperandTransform:
     return OperandTransform(value, tuple(ops), operands[0], others, value.type)
 
 
-def _body_of(value: Any) -> Any:
-    owner = defining_op(value)
-    return value.owner if owner is None else owner.operation.block
-
-
-def _reduced(block: Any) -> list[int]:
-    """Numbers of the operands that a reduction loop indexes."""
-    maps = linalg.get_indexing_maps(block.owner.operation)
-    if maps is None:
-        raise NoContraction("not a contraction: expected an op with indexing maps")
-    loops = [{str(result) for result in one.value.results} for one in maps]
-    return [number for number, own in enumerate(loops) if own - loops[-1]]
+def _reduced(view: LinalgView) -> list[int]:
+    """Numbers of the operands that are indexed by what does not index the output."""
+    out = set(view.outputs[0].indices)
+    return [n for n, own in enumerate(view.operands) if set(own.indices) - out]
 
 
 def _check_computed(op: Any) -> None:

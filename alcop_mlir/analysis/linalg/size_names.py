@@ -12,11 +12,10 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from alcop_mlir.analysis.ir.loops import constant, defining_op
-from alcop_mlir.analysis.linalg.contractions import indexing_maps, loop_letters
-from alcop_mlir.bindings import ir
+from alcop_mlir.analysis.linalg.contractions import loop_letters
+from alcop_mlir.analysis.linalg.view import LinalgView, linalg_view
 
 _Dimension = tuple[Any, int]  # of a value
-_SAME_SHAPE = frozenset("memref.copy linalg.copy".split())
 _MADE_WITH_SIZES = frozenset("memref.alloc tensor.empty".split())
 _SIZE_OF = frozenset("memref.dim tensor.dim".split())
 
@@ -31,9 +30,10 @@ def named_sizes(
     classes = _Classes()
     letters: dict[_Dimension, str] = {}
     for op in func.regions[0].blocks[0].operations:
-        for one, other in _equal(op.operation):
+        view = linalg_view(op)
+        for one, other in _equal(op.operation, view):
             classes.join(one, other)
-        for dimension, letter in _lettered(op.operation):
+        for dimension, letter in _lettered(view) if view is not None else ():
             letters.setdefault(dimension, letter)
     sizes: dict[_Dimension, int | str] = {}
     taken = set(names.values())
@@ -79,26 +79,21 @@ class _Classes:
         return list(self._above)
 
 
-def _equal(op: Any) -> Iterator[tuple[_Dimension, _Dimension]]:
+def _equal(op: Any, view: LinalgView | None) -> Iterator[tuple[_Dimension, _Dimension]]:
     """Pairs of dimensions that have one size because of `op`."""
     if op.name in _MADE_WITH_SIZES:
         yield from _made_of(op)
-    if op.name in _SAME_SHAPE:
-        source, target = op.operands
-        for number in range(source.type.rank):
-            yield (source, number), (target, number)
-    maps = indexing_maps(op) if op.name.startswith("linalg.") else None
-    if maps is None:
-        maps = []
+    if view is None:
+        return
     loops: dict[int, _Dimension] = {}
-    for value, one in zip(op.operands, maps, strict=False):
-        for number, expression in enumerate(one.results):
-            if isinstance(expression, ir.AffineDimExpr):
-                loop = ir.AffineDimExpr(expression).position
-                yield loops.setdefault(loop, (value, number)), (value, number)
-    for result, value in zip(op.results, _outputs(op), strict=False):
-        for number in range(getattr(result.type, "rank", 0)):
-            yield (value, number), (result, number)
+    for operand in view.operands:
+        for number, loop in enumerate(operand.loops):
+            if loop is not None:
+                dimension = operand.value, number
+                yield loops.setdefault(loop, dimension), dimension
+    for result, output in zip(op.results, view.outputs, strict=False):
+        for number in range(result.type.rank):
+            yield (output.value, number), (result, number)
 
 
 def _made_of(op: Any) -> Iterator[tuple[_Dimension, _Dimension]]:
@@ -114,18 +109,12 @@ def _made_of(op: Any) -> Iterator[tuple[_Dimension, _Dimension]]:
                 yield (source, known), (result, number)
 
 
-def _outputs(op: Any) -> list[Any]:
-    """The output operands of a linalg op on tensors, one for each result."""
-    if not op.name.startswith("linalg."):
-        return []
-    return list(op.operands)[len(op.operands) - len(op.results) :]
-
-
-def _lettered(op: Any) -> Iterator[tuple[_Dimension, str]]:
+def _lettered(view: LinalgView) -> Iterator[tuple[_Dimension, str]]:
     """Dimensions of a contraction's operands, with the letter of the loop."""
-    for value, letters in zip(op.operands, loop_letters(op) or (), strict=False):
+    names = loop_letters(view.maps) or ()
+    for operand, letters in zip(view.operands, names, strict=False):
         for number, letter in enumerate(letters):
-            yield (value, number), letter.upper()
+            yield (operand.value, number), letter.upper()
 
 
 def _static(dimension: _Dimension) -> int | None:

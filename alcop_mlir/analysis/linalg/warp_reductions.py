@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from alcop_mlir.analysis.ir.loops import defining_op
-from alcop_mlir.analysis.linalg.loop_nests import Nest, loops_of
+from alcop_mlir.analysis.linalg.loop_nests import Nest
 from alcop_mlir.target import WARP_SIZE
 
 _INFINITY = float("inf")
@@ -28,24 +28,22 @@ def combining_op(nest: Nest) -> Any | None:
     element but the elements of the output are neighbours in memory. Lanes should read
     neighbouring bytes.
     """
-    if not nest.inner or len(nest.outputs) != 1 or not _runs_along_memory(nest):
+    if not nest.reductions or len(nest.outputs) != 1 or not _runs_along_memory(nest):
         return None
-    terms = nest.static_size(nest.inner[-1])
+    terms = nest.static_size(nest.reductions[-1])
     if terms is not None and terms < WARP_SIZE:
         return None
-    (yielded,) = list(nest.body.operations)[-1].operation.operands
+    (yielded,) = list(nest.block.operations)[-1].operation.operands
     op = defining_op(yielded)
     if op is None or op.operation.name not in NEUTRAL:
         return None
-    users = [use.owner.operation for use in nest.body.arguments[nest.inputs].uses]
+    users = [use.owner.operation for use in nest.outputs[0].argument.uses]
     is_sum = users == [op.operation] and str(yielded.type) in _TYPES
     return op.operation if is_sum else None
 
 
 def _runs_along_memory(nest: Nest) -> bool:
     """Whether the innermost loop indexes last dimensions of inputs, and no output's."""
-    rows = [
-        loops_of(one.results[-1]) for one in nest.maps[: nest.inputs] if one.results
-    ]
+    rows = [operand.indices[-1].loops for operand in nest.inputs if operand.indices]
     along_points = any(set(loops) & set(nest.points) for loops in rows)
-    return not along_points and any(nest.inner[-1] in loops for loops in rows)
+    return not along_points and any(nest.reductions[-1] in loops for loops in rows)

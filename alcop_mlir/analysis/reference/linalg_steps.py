@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from alcop_mlir.analysis.linalg.scalar_code import constant
+from alcop_mlir.analysis.linalg.view import Loops, Window, linalg_view
 from alcop_mlir.analysis.reference.buffer_values import (
     BufferValues,
     Content,
@@ -15,9 +16,7 @@ from alcop_mlir.analysis.reference.buffer_values import (
 )
 from alcop_mlir.analysis.reference.loop_bodies import (
     Indices,
-    Loops,
     OutputExpression,
-    WindowIndex,
     loops_of,
     operand_indices,
     output_expressions,
@@ -55,22 +54,24 @@ def run_linalg(op: Any, values: BufferValues, allow_tf32: bool) -> None:
 
     allow_tf32: whether contractions of f32 may round A and B to tf32
     """
-    indices = operand_indices(op) or []
-    used = [loops_of(one) for one in indices]
-    reader = _Reader(op, values, indices, used, allow_tf32)
-    made = [(one.output, reader.content(one)) for one in output_expressions(op) or ()]
-    if not made:
+    view = linalg_view(op)
+    if view is None:
         raise NotUnderstood
-    for number, (output, content) in enumerate(made):
-        is_tensor = len(op.results) > 0
-        values.write(op.results[number] if is_tensor else op.operands[output], content)
+    indices = [operand_indices(operand) for operand in view.operands]
+    used = [loops_of(one) for one in indices]
+    arrays = [operand.value for operand in view.operands]
+    reader = _Reader(arrays, values, indices, used, allow_tf32)
+    made = [reader.content(one) for one in output_expressions(view)]
+    written = list(op.results) or [output.value for output in view.outputs]
+    for array, content in zip(written, made, strict=True):
+        values.write(array, content)
 
 
 @dataclass(frozen=True)
 class _Reader:
     """Adds the steps of one op; `used` are the loops of each operand's indices."""
 
-    op: Any
+    arrays: list[Any]  # the operands; scalars too
     values: BufferValues
     indices: list[Indices]
     used: list[Loops]
@@ -102,7 +103,7 @@ class _Reader:
                 self._maps(numbers, recipe.output),
                 "",
                 _renumbered(recipe.expression, numbers),
-                self.values.shape(self.op.operands[recipe.output]),
+                self.values.shape(self.arrays[recipe.output]),
             )
         )
 
@@ -157,7 +158,7 @@ class _Reader:
         return substitute(expression, known)
 
     def _content(self, number: int) -> Content:
-        operand = self.op.operands[number]
+        operand = self.arrays[number]
         if hasattr(operand.type, "shape"):
             return self.values.content(operand)
         content = constant(operand)
@@ -167,15 +168,15 @@ class _Reader:
 
     def _name(self, number: int) -> str:
         """The name of an operand's value, with two dimensions for each window."""
-        name, position = self.values.name(self.op.operands[number]), 0
+        name, position = self.values.name(self.arrays[number]), 0
         for index in self.indices[number]:
-            if isinstance(index, WindowIndex):
+            if isinstance(index, Window):
                 name = self.values.add(self._windows(name, position, index))
                 position += 1
             position += 1
         return name
 
-    def _windows(self, source: str, dimension: int, window: WindowIndex) -> WindowViews:
+    def _windows(self, source: str, dimension: int, window: Window) -> WindowViews:
         positions, taps = self._size(window.position), self._size(window.tap)
         if not isinstance(positions, int) or not isinstance(taps, int):
             raise NotUnderstood
@@ -187,7 +188,7 @@ class _Reader:
         """The size of a loop: of a dimension that it alone indexes."""
         for number, indices in enumerate(self.indices):
             if loop in indices:
-                shape = self.values.shape(self.op.operands[number])
+                shape = self.values.shape(self.arrays[number])
                 return shape[indices.index(loop)]
         raise NotUnderstood
 
@@ -196,7 +197,7 @@ class _Reader:
         content = self._content(recipe.output)
         if content == Constant(_NEUTRAL.get(recipe.combine or "", math.nan)):
             return None
-        return self.values.named(content, self.op.operands[recipe.output])
+        return self.values.named(content, self.arrays[recipe.output])
 
     def _operand(self, number: int, operand: Expression) -> str:
         """The name of what is multiplied: an operand, or a transform of it."""
@@ -204,7 +205,7 @@ class _Reader:
             return self._name(number)
         if self.indices[number] != self.used[number]:
             raise NotUnderstood
-        shape = self.values.shape(self.op.operands[number])
+        shape = self.values.shape(self.arrays[number])
         own = loops(len(shape))
         expression = _renumbered(operand, [number])
         name = self._name(number)
@@ -216,7 +217,7 @@ class _Reader:
         return self._element_type(number)
 
     def _element_type(self, number: int) -> str:
-        return str(self.op.operands[number].type.element_type)
+        return str(self.arrays[number].type.element_type)
 
     def _maps(self, numbers: list[int], output: int) -> str:
         """The loops of these operands and of the output, as letters."""

@@ -21,14 +21,11 @@ from dataclasses import dataclass
 from typing import Any
 
 from alcop_mlir.analysis.ir.memref_layouts import follows_shape
-from alcop_mlir.analysis.linalg.contractions import (
-    indexing_maps,
-    loop_letters,
-    names_of_loops,
-    structured_ops,
-)
-from alcop_mlir.analysis.linalg.loop_groups import loop_groups, loops_of
+from alcop_mlir.analysis.linalg.contractions import loop_letters, structured_ops
+from alcop_mlir.analysis.linalg.loop_groups import loop_groups
+from alcop_mlir.analysis.linalg.view import LinalgView, Loops, Operand, linalg_view
 from alcop_mlir.bindings import ir, memref
+from alcop_mlir.passes import build
 from alcop_mlir.passes.base import Pass
 
 _CHANGEABLE = ("linalg.generic", "linalg.contract")  # ops that may have any maps
@@ -42,49 +39,52 @@ class CollapseLoops(Pass):
     anchor = "func.func"
 
     def run(self, op: Any) -> None:
-        for candidate in list(structured_ops(op)):
-            groups = _groups_that_help(candidate)
-            if groups is not None:
+        for candidate in structured_ops(op):
+            view = linalg_view(candidate) if candidate.name in _CHANGEABLE else None
+            groups = None if view is None else _groups_that_help(view)
+            if view is not None and groups is not None:
                 with candidate.location, ir.InsertionPoint(candidate):
-                    _collapse(candidate, groups)
+                    _collapse(view, groups)
 
 
-def _groups_that_help(op: Any) -> _Groups | None:
-    """Groups by which `op` gets the loops of a contraction; None if of no use."""
-    if op.name not in _CHANGEABLE or loop_letters(op) is not None:
+def _groups_that_help(view: LinalgView) -> _Groups | None:
+    """Groups by which an op gets the loops of a contraction; None if of no use."""
+    if loop_letters(view.maps) is not None:
         return None
-    (block,) = op.regions[0].blocks
-    if any(inner.operation.name == "linalg.index" for inner in block.operations):
+    if any(inner.operation.name == "linalg.index" for inner in view.block.operations):
         return None
-    groups = loop_groups(op)
+    groups = loop_groups(view)
     if groups is None or all(len(group) == 1 for group in groups):
         return None
-    maps = [_grouped(loops_of(one) or (), groups) for one in indexing_maps(op) or ()]
-    return None if len(maps) != 3 or names_of_loops(maps) is None else groups
+    maps = [attribute.value for attribute in _maps(view, groups)]
+    return None if loop_letters(maps) is None else groups
 
 
-def _grouped(loops: Sequence[int], groups: _Groups) -> list[int]:
+def _maps(view: LinalgView, groups: _Groups) -> list[Any]:
+    """The maps of the operands when each group is one loop."""
+    every = [_grouped(operand.loops, groups) for operand in view.operands]
+    return [build.loop_map(len(groups), loops) for loops in every]
+
+
+def _grouped(loops: Loops, groups: _Groups) -> list[int]:
     """Numbers of the groups that index an operand."""
     first = {group[0]: number for number, group in enumerate(groups)}
     return [first[loop] for loop in loops if loop in first]
 
 
-def _collapse(op: Any, groups: _Groups) -> None:
-    dims = [ir.AffineExpr.get_dim(number) for number in range(len(groups))]
-    maps = []
-    for number, one in enumerate(indexing_maps(op) or ()):
-        loops = loops_of(one) or []
-        op.operands[number] = _collapsed(op.operands[number], loops, groups)
-        results = [dims[group] for group in _grouped(loops, groups)]
-        maps.append(ir.AffineMapAttr.get(ir.AffineMap.get(len(dims), 0, results)))
-    op.attributes["indexing_maps"] = ir.ArrayAttr.get(maps)
+def _collapse(view: LinalgView, groups: _Groups) -> None:
+    op = view.op
+    for number, operand in enumerate(view.operands):
+        op.operands[number] = _collapsed(operand, groups)
+    op.attributes["indexing_maps"] = ir.ArrayAttr.get(_maps(view, groups))
     if _KINDS in op.attributes:
         kinds = list(op.attributes[_KINDS])
         op.attributes[_KINDS] = ir.ArrayAttr.get([kinds[group[0]] for group in groups])
 
 
-def _collapsed(buffer: Any, loops: Sequence[int], groups: _Groups) -> Any:
-    """A view of `buffer` with a dimension for each group."""
+def _collapsed(operand: Operand, groups: _Groups) -> Any:
+    """A view of an operand with a dimension for each group."""
+    buffer, loops = operand.value, operand.loops
     parts = [
         [loops.index(loop) for loop in groups[group]]
         for group in _grouped(loops, groups)

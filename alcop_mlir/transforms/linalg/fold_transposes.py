@@ -18,6 +18,7 @@ from typing import Any
 
 from alcop_mlir.analysis.ir.loops import defining_op
 from alcop_mlir.analysis.ir.walk import walk
+from alcop_mlir.analysis.linalg.view import view_of
 from alcop_mlir.bindings import ir
 from alcop_mlir.passes import build
 from alcop_mlir.passes.base import Pass
@@ -35,7 +36,7 @@ class FoldTransposes(Pass):
     def run(self, op: Any) -> None:
         transposes = walk(op, _TRANSPOSE)
         for user in walk(op, *_USERS):
-            for number in range(user.attributes["operandSegmentSizes"][0]):
+            for number in range(len(view_of(user).inputs)):
                 _read_through(user, number)
         build.erase_unused(t for t in reversed(transposes) if len(t.results))
 

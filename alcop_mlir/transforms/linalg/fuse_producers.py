@@ -33,13 +33,13 @@ from alcop_mlir import diagnostics
 from alcop_mlir.analysis.ir.rejected import Rejected
 from alcop_mlir.analysis.linalg import contractions
 from alcop_mlir.analysis.linalg.contractions import Contraction
-from alcop_mlir.analysis.linalg.elementwise import Operand
 from alcop_mlir.analysis.linalg.operand_fusion import (
     OperandProducer,
     find_operand_producer,
 )
 from alcop_mlir.analysis.linalg.operand_transforms import find_operand_transforms
-from alcop_mlir.bindings import ir, linalg
+from alcop_mlir.analysis.linalg.view import Operand, view_of
+from alcop_mlir.bindings import ir
 from alcop_mlir.passes import build
 from alcop_mlir.passes.base import Pass, option
 
@@ -80,7 +80,7 @@ class FuseProducers(Pass):
     ) -> Iterator[OperandProducer | Rejected | None]:
         """For each input of contraction `number`: whether its op can be fused."""
         contraction = found[number]
-        for transform in find_operand_transforms(contraction):
+        for transform in find_operand_transforms(view_of(contraction)):
             answer = find_operand_producer(
                 contraction, transform.operand, found, self.assume_noalias_args
             )
@@ -106,24 +106,20 @@ class FuseProducers(Pass):
 
 def _fused(contraction: Any, producer: OperandProducer) -> Any:
     """The contraction with the body of `producer` in its own, built before it."""
-    number = list(contraction.operands).index(producer.element.output.value)
-    *inputs, out = contraction.operands
-    found = contractions.indexing_maps(contraction)
-    assert found is not None, contraction
-    *maps, out_map = found
-    loops = dict(zip(producer.element.output.loops, maps[number].results, strict=True))
-    added = [producer.source, *_other_buffers(producer)]
-    added_maps = [
-        ir.AffineMap.get(
-            maps[number].n_dims, 0, [loops[loop] for loop in operand.loops]
-        )
-        for operand in added
+    view = view_of(contraction)
+    *inputs, out = view.operands
+    number = [one.value for one in inputs].index(producer.element.output.value)
+    names = dict(zip(producer.element.output.loops, inputs[number].loops, strict=True))
+    names[None] = None  # index 0
+    added = [
+        (one.value, tuple(names[loop] for loop in one.loops))
+        for one in (producer.source, *_other_buffers(producer))
     ]
-    inputs[number], maps[number] = added[0].value, added_maps[0]
-    inputs += [operand.value for operand in added[1:]]
-    maps += added_maps[1:]
+    read = [(one.value, one.loops) for one in inputs]
+    read = [*read[:number], added[0], *read[number + 1 :], *added[1:]]
+    maps = [build.loop_map(view.rank, loops) for _, loops in (*read, (None, out.loops))]
     with contraction.location, ir.InsertionPoint(contraction):
-        made = _generic(inputs, out, [*maps, out_map])
+        made = build.generic([value for value, _ in read], out.value, maps)
         _fill_body(made, contraction, number, producer)
     for name in contraction.attributes:
         if name.startswith("alcop."):
@@ -138,27 +134,6 @@ def _other_buffers(producer: OperandProducer) -> list[Operand]:
         for operand in producer.element.reads
         if operand.is_memref and operand != producer.source
     ]
-
-
-def _generic(inputs: list[Any], out: Any, maps: list[Any]) -> Any:
-    """A linalg.generic without a body; reduces the loops that do not index `out`."""
-    kept = {ir.AffineDimExpr(result).position for result in maps[-1].results}
-    kinds = [
-        "parallel" if loop in kept else "reduction" for loop in range(maps[0].n_dims)
-    ]
-    op = linalg.GenericOp(
-        [],
-        inputs,
-        [out],
-        ir.ArrayAttr.get([ir.AffineMapAttr.get(one) for one in maps]),
-        ir.ArrayAttr.get(
-            [ir.Attribute.parse(f"#linalg.iterator_type<{kind}>") for kind in kinds]
-        ),
-    )
-    elements = [value.type.element_type for value in (*inputs, out)]
-    here = ir.Location.current
-    op.regions[0].blocks.append(*elements, arg_locs=[here] * len(elements))
-    return op.operation
 
 
 def _fill_body(

@@ -23,8 +23,9 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from alcop_mlir.analysis.linalg.elementwise import Elementwise, Loops, elementwise
+from alcop_mlir.analysis.linalg.elementwise import Elementwise, elementwise
 from alcop_mlir.analysis.linalg.elementwise_chains import Link, composed, find_link
+from alcop_mlir.analysis.linalg.view import Loops
 from alcop_mlir.bindings import ir, linalg
 from alcop_mlir.dialects import alcop
 from alcop_mlir.passes import build
@@ -66,18 +67,11 @@ def _merge(link: Link) -> Any:
     consumer, output = link.consumer, link.consumer.output
     operands = list(dict.fromkeys(_operands(link)))
     values = [value for value, _ in operands]
-    maps = [_map(loops, consumer.rank) for _, loops in operands]
-    kinds = [ir.Attribute.parse("#linalg.iterator_type<parallel>")] * consumer.rank
-    with consumer.op.location as here, ir.InsertionPoint(consumer.op):
-        op = linalg.GenericOp(
-            [],
-            values,
-            [output.value],
-            ir.ArrayAttr.get([*maps, _map(output.loops, consumer.rank)]),
-            ir.ArrayAttr.get(kinds),
-        ).operation
-        types = [getattr(v.type, "element_type", v.type) for v in op.operands]
-        block = op.regions[0].blocks.append(*types, arg_locs=[here] * len(types))
+    every = [*(loops for _, loops in operands), output.loops]
+    maps = [build.loop_map(consumer.rank, loops) for loops in every]
+    with consumer.op.location, ir.InsertionPoint(consumer.op):
+        op = build.generic(values, output.value, maps)
+        (block,) = op.regions[0].blocks
         elements = dict(zip(operands, block.arguments, strict=False))
         with ir.InsertionPoint(block):
             linalg.YieldOp([_element(link, elements, block.arguments[-1])])
@@ -140,11 +134,3 @@ def _erase(link: Link) -> None:
         for user in users:
             user.erase()
         owner.erase()
-
-
-def _map(loops: Loops, rank: int) -> Any:
-    results = [
-        ir.AffineExpr.get_constant(0) if loop is None else ir.AffineExpr.get_dim(loop)
-        for loop in loops
-    ]
-    return ir.AffineMapAttr.get(ir.AffineMap.get(rank, 0, results))

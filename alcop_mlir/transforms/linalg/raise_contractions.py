@@ -42,6 +42,7 @@ from alcop_mlir.analysis.linalg.accumulator_init import (
 )
 from alcop_mlir.analysis.linalg.contractions import Contraction
 from alcop_mlir.analysis.linalg.loop_nests import Nest
+from alcop_mlir.analysis.linalg.view import linalg_view
 from alcop_mlir.bindings import ir
 from alcop_mlir.dialects import alcop
 from alcop_mlir.passes.base import Pass, option
@@ -73,11 +74,11 @@ class RaiseContractions(Pass):
 
 def _say_why_not(answer: Rejected) -> None:
     """A remark on an unsupported op; none on ops without a reduction."""
-    if not loop_nests.is_structured(answer.op):
+    if linalg_view(answer.op) is None:
         return
     nest = loop_nests.read(answer.op)
     runs = isinstance(nest, Nest) and answer.op.parent.operation.name == "func.func"
-    if isinstance(nest, Nest) and runs and not nest.inner:
+    if isinstance(nest, Nest) and runs and not nest.reductions:
         return
     what = "runs as a SIMT fallback" if runs else "is left unchanged"
     diagnostics.remark(answer.op, f"'{answer.op.name}' {what}: {answer.reason}")

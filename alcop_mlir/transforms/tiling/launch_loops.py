@@ -44,6 +44,7 @@ from alcop_mlir.analysis.ir.rejected import Rejected
 from alcop_mlir.analysis.linalg import loop_nests
 from alcop_mlir.analysis.linalg.accumulator_init import fill_before
 from alcop_mlir.analysis.linalg.loop_nests import Nest
+from alcop_mlir.analysis.linalg.view import Operand
 from alcop_mlir.analysis.linalg.warp_reductions import combining_op
 from alcop_mlir.bindings import affine, arith, ir, memref, scf
 from alcop_mlir.passes import build
@@ -100,13 +101,15 @@ def _work(op: Any) -> _Work | Rejected | None:
     nest = loop_nests.read(op)
     if isinstance(nest, Rejected):
         return nest
-    fills = [fill_before(op, out) if nest.inner else None for out in nest.outputs]
+    fills = [
+        fill_before(op, out.value) if nest.reductions else None for out in nest.outputs
+    ]
     found = tuple(fill for fill in fills if fill is not None)
     return _Work(op, partial(_launch_nest, nest, fills), found)
 
 
 def _launch_nest(nest: Nest, fills: list[Any]) -> None:
-    sizes = [_loop_size(nest, loop) for loop in range(len(nest.sizes))]
+    sizes = [_loop_size(nest, loop) for loop in range(nest.rank)]
     assert_sizes(nest, sizes)
     points = [sizes[loop] for loop in nest.points]
     combine = combining_op(nest)
@@ -117,11 +120,12 @@ def _launch_nest(nest: Nest, fills: list[Any]) -> None:
     def element(point: list[Any]) -> None:
         index_of = dict(zip(nest.points, point, strict=True))
         initial = [
-            _initial(nest, number, fill, index_of) for number, fill in enumerate(fills)
+            _initial(nest, output, fill, index_of)
+            for output, fill in zip(nest.outputs, fills, strict=True)
         ]
-        results = _run(nest, nest.inner, sizes, index_of, initial)
-        for number, result in enumerate(results):
-            _store(nest, number, result, index_of)
+        results = _run(nest, nest.reductions, sizes, index_of, initial)
+        for output, result in zip(nest.outputs, results, strict=True):
+            _store(output, result, index_of)
 
     launch_over(points, _kernel_name(nest), element)
 
@@ -130,33 +134,38 @@ def _launch_warp_reduction(
     nest: Nest, fill: Any, combine: Any, sizes: list[Any], points: list[Any]
 ) -> None:
     """A warp for each element: each lane takes every 32nd term of the reduction."""
+    (output,) = nest.outputs
 
     def element(point: list[Any]) -> None:
         *where, lane = point
         index_of = dict(zip(nest.points, where, strict=True))
         (part,) = _run(
-            nest, nest.inner, sizes, index_of, [neutral(combine)], (lane, WARP_SIZE)
+            nest,
+            nest.reductions,
+            sizes,
+            index_of,
+            [neutral(combine)],
+            (lane, WARP_SIZE),
         )
         total = over_warp(combine, part)
         is_first = arith.cmpi(arith.CmpIPredicate.eq, lane, build.index(0))
         guard = scf.IfOp(is_first)
         with ir.InsertionPoint(guard.then_block):
-            start = _initial(nest, 0, fill, index_of)
-            _store(nest, 0, combined(combine, start, total), index_of)
+            start = _initial(nest, output, fill, index_of)
+            _store(output, combined(combine, start, total), index_of)
             scf.YieldOp([])
 
     launch_over([*points, WARP_SIZE], _kernel_name(nest), element)
 
 
-def _store(nest: Nest, number: int, value: Any, index_of: dict[int, Any]) -> None:
-    """Store the element of output `number`."""
-    at = _indices(nest, nest.inputs + number, index_of)
-    memref.store(value, nest.outputs[number], at)
+def _store(output: Operand, value: Any, index_of: dict[int, Any]) -> None:
+    """Store the element of an output."""
+    memref.store(value, output.value, _indices(output, index_of))
 
 
 def _kernel_name(nest: Nest) -> str:
-    if nest.op.name == "linalg.generic":
-        return "reduce" if nest.inner else "map"
+    if nest.is_generic:
+        return "reduce" if nest.reductions else "map"
     return nest.op.name.removeprefix("linalg.")
 
 
@@ -168,15 +177,13 @@ def _loop_size(nest: Nest, loop: int) -> Any:
     return memref.dim(buffer, build.index(dimension))
 
 
-def _initial(nest: Nest, number: int, fill: Any, index_of: dict[int, Any]) -> Any:
+def _initial(nest: Nest, output: Operand, fill: Any, index_of: dict[int, Any]) -> Any:
     """The value that an element of an output starts from; None where unused."""
     if fill is not None:
         return fill.operands[0]
-    argument = nest.body.arguments[nest.inputs + number]
-    if not nest.inner and not list(argument.uses):
+    if not nest.reductions and not output.is_read:
         return None
-    at = _indices(nest, nest.inputs + number, index_of)
-    return memref.load(nest.outputs[number], at)
+    return _element(output, index_of)
 
 
 def _run(
@@ -206,12 +213,12 @@ def _run(
 
 def _body(nest: Nest, index_of: dict[int, Any], accumulators: list[Any]) -> list[Any]:
     """Copy the op's body for one iteration; what it yields."""
-    arguments = list(nest.body.arguments)
-    mapping = dict(zip(arguments[nest.inputs :], accumulators, strict=True))
-    for number, argument in enumerate(arguments[: nest.inputs]):
-        if list(argument.uses):
-            mapping[argument] = _element(nest, number, index_of)
-    *ops, terminator = [op.operation for op in nest.body.operations]
+    outputs = [output.argument for output in nest.outputs]
+    mapping = dict(zip(outputs, accumulators, strict=True))
+    for operand in nest.inputs:
+        if operand.is_read:
+            mapping[operand.argument] = _element(operand, index_of)
+    *ops, terminator = [op.operation for op in nest.block.operations]
     for op in ops:
         if op.name == "linalg.index":
             mapping[op.results[0]] = index_of[op.attributes["dim"].value]
@@ -220,28 +227,26 @@ def _body(nest: Nest, index_of: dict[int, Any], accumulators: list[Any]) -> list
     return [mapping.get(value, value) for value in terminator.operands]
 
 
-def _element(nest: Nest, number: int, index_of: dict[int, Any]) -> Any:
+def _element(operand: Operand, index_of: dict[int, Any]) -> Any:
     """The element of an operand at an iteration; a scalar operand itself."""
-    operand = nest.op.operands[number]
-    if not isinstance(operand.type, ir.MemRefType):
-        return operand
-    return memref.load(operand, _indices(nest, number, index_of))
+    if not operand.is_memref:
+        return operand.value
+    return memref.load(operand.value, _indices(operand, index_of))
 
 
-def _indices(nest: Nest, number: int, index_of: dict[int, Any]) -> list[Any]:
-    """The indices at which an operand is accessed, by its map."""
-    one = nest.maps[number]
+def _indices(operand: Operand, index_of: dict[int, Any]) -> list[Any]:
+    """The indices at which an operand is accessed."""
+    rank = operand.map.n_dims
     found = []
-    for expression in one.results:
-        if isinstance(expression, ir.AffineDimExpr):
-            found.append(index_of[ir.AffineDimExpr(expression).position])
-        elif isinstance(expression, ir.AffineConstantExpr):
-            found.append(build.index(ir.AffineConstantExpr(expression).value))
+    for index in operand.indices:
+        if index.loop is not None:
+            found.append(index_of[index.loop])
+        elif index.constant is not None:
+            found.append(build.index(index.constant))
         else:
-            loops = [index_of[loop] for loop in range(one.n_dims)]
-            found.append(
-                affine.apply(ir.AffineMap.get(one.n_dims, 0, [expression]), loops)
-            )
+            loops = [index_of[loop] for loop in range(rank)]
+            one = ir.AffineMap.get(rank, 0, [index.expression])
+            found.append(affine.apply(one, loops))
     return found
 
 

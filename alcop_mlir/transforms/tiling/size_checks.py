@@ -7,10 +7,12 @@ checks the assertions before it launches a kernel.
 
 from __future__ import annotations
 
+from functools import reduce
 from typing import Any
 
-from alcop_mlir.analysis.linalg.loop_nests import Nest, loops_of
-from alcop_mlir.bindings import arith, cf, ir, memref
+from alcop_mlir.analysis.linalg.loop_nests import Nest
+from alcop_mlir.analysis.linalg.view import Index, Operand
+from alcop_mlir.bindings import arith, cf, memref
 from alcop_mlir.passes import build
 
 MESSAGE = "sizes of memrefs do not fit together"
@@ -21,11 +23,11 @@ def assert_sizes(nest: Nest, sizes: list[Any]) -> None:
 
     sizes: of the loops, ints or index values
     """
-    for number, buffer in enumerate(nest.op.operands):
-        for dimension, expression in enumerate(nest.maps[number].results):
-            if not _is_sure(nest, buffer, dimension, expression):
-                last = _last(expression, sizes)
-                assert_at_least(buffer, dimension, build.add(last, build.index(1)))
+    for operand in nest.operands:
+        for dimension, index in enumerate(operand.indices):
+            if not _is_sure(nest, operand, dimension, index):
+                least = build.add(_last(index, sizes), build.index(1))
+                assert_at_least(operand.value, dimension, least)
 
 
 def assert_at_least(buffer: Any, dimension: int, least: Any) -> None:
@@ -34,27 +36,30 @@ def assert_at_least(buffer: Any, dimension: int, least: Any) -> None:
     cf.AssertOp(arith.cmpi(arith.CmpIPredicate.sle, least, size), MESSAGE)
 
 
-def _is_sure(nest: Nest, buffer: Any, dimension: int, expression: Any) -> bool:
+def _is_sure(nest: Nest, operand: Operand, dimension: int, index: Index) -> bool:
     """Whether the verifier checks it, or the loop has its size from this dimension."""
-    loops = loops_of(expression)
-    if isinstance(expression, ir.AffineDimExpr):
-        source, number = nest.sizes[loops[0]]
-        if source == buffer and number == dimension:
-            return True
-    return not buffer.type.is_dynamic_dim(dimension) and all(
-        nest.static_size(loop) is not None for loop in loops
+    if index.loop is not None and nest.sizes[index.loop] == (operand.value, dimension):
+        return True
+    return operand.static_size(dimension) is not None and all(
+        nest.static_size(loop) is not None for loop in index.loops
     )
 
 
-def _last(expression: Any, sizes: list[Any]) -> Any:
-    """The largest index, of an expression that grows with each loop."""
-    if isinstance(expression, ir.AffineDimExpr):
-        size = sizes[ir.AffineDimExpr(expression).position]
-        if isinstance(size, int):
-            return build.index(size - 1)
-        return arith.subi(size, build.index(1))
-    if isinstance(expression, ir.AffineConstantExpr):
-        return build.index(ir.AffineConstantExpr(expression).value)
-    binary = ir.AffineBinaryExpr(expression)
-    combine = build.add if isinstance(expression, ir.AffineAddExpr) else build.mul
-    return combine(_last(binary.lhs, sizes), _last(binary.rhs, sizes))
+def _last(index: Index, sizes: list[Any]) -> Any:
+    """The largest index, of one that grows with each loop."""
+    assert index.coefficients is not None, index.expression
+    terms = []
+    for loop, coefficient in zip(index.loops, index.coefficients, strict=True):
+        last = _before(sizes[loop])
+        one = coefficient == 1
+        terms.append(last if one else build.mul(last, build.index(coefficient)))
+    if index.offset or not terms:
+        terms.append(build.index(index.offset))
+    return reduce(build.add, terms)
+
+
+def _before(size: Any) -> Any:
+    """`size - 1`, of an int or an index value."""
+    if isinstance(size, int):
+        return build.index(size - 1)
+    return arith.subi(size, build.index(1))

@@ -43,6 +43,7 @@ from alcop_mlir.analysis.linalg.operand_transforms import (
     OperandTransform,
     find_operand_transforms,
 )
+from alcop_mlir.analysis.linalg.view import view_of
 from alcop_mlir.bindings import arith, ir, linalg, memref
 from alcop_mlir.dialects import alcop
 from alcop_mlir.errors import ConfigError, PassError
@@ -123,7 +124,7 @@ def _compute_parts(contraction: TiledContraction, sizes: dict[str, Size]) -> Any
     used = "".join(loop for loop in "bmnk" if loop in "".join(loops))
     maps = [_map(used, one) for one in (*letters, loops[2])]
     made = _generic(
-        inputs, target, maps, "k", partial(_multiply, contraction.op, transforms)
+        inputs, target, maps, partial(_multiply, contraction.op, transforms)
     )
     _mark_parts(contraction, made, loops)
     return target
@@ -131,7 +132,7 @@ def _compute_parts(contraction: TiledContraction, sizes: dict[str, Size]) -> Any
 
 def _transforms(op: Any) -> tuple[OperandTransform, OperandTransform]:
     try:
-        return find_operand_transforms(op)
+        return find_operand_transforms(view_of(op))
     except NoContraction as no:
         raise PassError(op, f"is marked as a contraction, but is {no}") from no
 
@@ -183,7 +184,7 @@ def _add_up(contraction: TiledContraction, sizes: dict[str, Size], parts: Any) -
         *addends, old = values
         return _total([old, *addends] if starts_from_itself else addends, old.type)
 
-    _generic(inputs, out, maps, "", total)
+    _generic(inputs, out, maps, total)
 
 
 def _expanded(buffer: Any, number: int, parts: int) -> Any:
@@ -240,22 +241,11 @@ def _generic(
     inputs: list[Any],
     target: Any,
     maps: list[Any],
-    reduced: str,
     body: Callable[[list[Any]], Any],
 ) -> Any:
-    """A linalg.generic; `body` gives the element of `target` from all elements.
-
-    reduced: name of its last loop if that is a reduction, else empty
-    """
-    loops = maps[0].value.n_dims
-    kinds = ["parallel"] * (loops - len(reduced)) + ["reduction"] * len(reduced)
-    iterators = [ir.Attribute.parse(f"#linalg.iterator_type<{kind}>") for kind in kinds]
-    op = linalg.GenericOp(
-        [], inputs, [target], ir.ArrayAttr.get(maps), ir.ArrayAttr.get(iterators)
-    )
-    elements = [value.type.element_type for value in (*inputs, target)]
-    here = ir.Location.current
-    block = op.regions[0].blocks.append(*elements, arg_locs=[here] * len(elements))
+    """A linalg.generic; `body` gives the element of `target` from all elements."""
+    op = build.generic(inputs, target, maps)
+    (block,) = op.regions[0].blocks
     with ir.InsertionPoint(block):
         linalg.YieldOp([body(list(block.arguments))])
     return op
@@ -263,8 +253,7 @@ def _generic(
 
 def _map(loops: str, letters: str) -> Any:
     """The map of an operand that is indexed by the loops called `letters`."""
-    results = [ir.AffineExpr.get_dim(loops.index(letter)) for letter in letters]
-    return ir.AffineMapAttr.get(ir.AffineMap.get(len(loops), 0, results))
+    return build.loop_map(len(loops), map(loops.index, letters))
 
 
 def _total(addends: list[Any], kind: Any) -> Any:

@@ -114,10 +114,6 @@ def zero_of(kind: Any) -> Any:
 
 def _transfer_map(dims: str) -> Any:
     """The map from dimensions of memory to rows and columns; 0 for a broadcast."""
-    results = [
-        ir.AffineExpr.get_dim(dims.index(loop))
-        if loop in dims
-        else ir.AffineExpr.get_constant(0)
-        for loop in "mn"
-    ]
-    return ir.AffineMapAttr.get(ir.AffineMap.get(len(dims), 0, results))
+    return build.loop_map(
+        len(dims), [dims.index(loop) if loop in dims else None for loop in "mn"]
+    )

@@ -13,7 +13,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any
 
-from alcop_mlir.analysis.linalg.elementwise import Elementwise, Operand
+from alcop_mlir.analysis.linalg.elementwise import Elementwise
+from alcop_mlir.analysis.linalg.view import Operand
 from alcop_mlir.bindings import arith, ir, vector
 from alcop_mlir.target import MMA_F16_SHAPE
 from alcop_mlir.transforms.tiling.tile_access import TileWindow

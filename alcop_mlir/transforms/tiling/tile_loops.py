@@ -170,9 +170,8 @@ def _fragment_loop(
 def _contract(
     contraction: TiledContraction, operands: list[Any], accumulators: Any
 ) -> Any:
-    dims = {loop: ir.AffineExpr.get_dim(number) for number, loop in enumerate("mnk")}
     maps = [
-        ir.AffineMapAttr.get(ir.AffineMap.get(3, 0, [dims[loop] for loop in loops]))
+        build.loop_map(3, map("mnk".index, loops))
         for loops in (
             contraction.lhs_loops.replace("b", ""),
             contraction.rhs_loops.replace("b", ""),

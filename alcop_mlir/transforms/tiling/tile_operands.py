@@ -75,15 +75,11 @@ def _along(
     kind = ir.VectorType.get(
         [contraction.fragment_extents[loop] for loop in loops], buffer.type.element_type
     )
-    results = [
-        ir.AffineExpr.get_constant(0) if loop == "k" else ir.AffineExpr.get_dim(0)
-        for loop in loops
-    ]
     return vector.transfer_read(
         kind,
         buffer,
         [build.add(offsets.block[other], offsets.warp[other])],
-        ir.AffineMapAttr.get(ir.AffineMap.get(1, 0, results)),
+        build.loop_map(1, [None if loop == "k" else 0 for loop in loops]),
         arith.constant(kind.element_type, zero_of(kind)),
         [loop == "k" or loop not in ragged for loop in loops],
     )

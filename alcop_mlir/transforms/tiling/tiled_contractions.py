@@ -13,12 +13,13 @@ from typing import Any
 from alcop_mlir.analysis.ir.code_motion import ops_after
 from alcop_mlir.analysis.ir.walk import walk
 from alcop_mlir.analysis.linalg.accumulator_init import marked_init
-from alcop_mlir.analysis.linalg.elementwise import Elementwise, Operand, elementwise
+from alcop_mlir.analysis.linalg.elementwise import Elementwise, elementwise
 from alcop_mlir.analysis.linalg.epilogue_fusion import is_stored, operand_loops
 from alcop_mlir.analysis.linalg.operand_transforms import (
     OperandTransform,
     find_operand_transforms,
 )
+from alcop_mlir.analysis.linalg.view import Operand, view_of
 from alcop_mlir.dialects import alcop
 from alcop_mlir.errors import PassError
 from alcop_mlir.schedule import Schedule
@@ -132,7 +133,7 @@ def _tiled_contraction(op: Any) -> TiledContraction:
     contraction = alcop.get(op, alcop.ContractionAttr)
     schedule = Schedule.from_dict(alcop.get(op, alcop.ScheduleAttr) or {})
     assert contraction is not None
-    first, second = find_operand_transforms(op)
+    first, second = find_operand_transforms(view_of(op))
     transforms = (second, first) if contraction.get("swapped") else (first, second)
     lhs, rhs = (op.operands[transform.operand] for transform in transforms)
     out = list(op.operands)[-1]

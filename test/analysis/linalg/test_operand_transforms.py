@@ -9,6 +9,7 @@ import pytest
 from alcop_mlir.analysis.ir.rejected import Rejected
 from alcop_mlir.analysis.linalg.contractions import Contraction, classify
 from alcop_mlir.analysis.linalg.operand_transforms import find_operand_transforms
+from alcop_mlir.analysis.linalg.view import view_of
 from alcop_mlir.analysis.linalg.zero_fill import why_fill_disturbs
 from alcop_mlir.bindings import ir, make_context
 
@@ -68,7 +69,7 @@ def parsed(body: str, a: str = "f32", b: str = "f16", k: str = "128") -> Any:
 def test_what_is_multiplied(a, b, body, kind, ops) -> None:
     with make_context():
         module = parsed(f"{body}\n{RIGHT}", a, b)
-        transforms = find_operand_transforms(contraction(module))
+        transforms = find_operand_transforms(view_of(contraction(module)))
         assert [str(transform.kind) for transform in transforms] == [kind, kind]
         assert [transform.operand for transform in transforms] == [0, 1]
         assert (
@@ -141,7 +142,9 @@ def test_zeros_that_fill_up(body: str, is_safe: bool) -> None:
     with make_context():
         module = parsed(body, "f16")
         op = contraction(module)
-        why = why_fill_disturbs(op.regions[0].blocks[0], find_operand_transforms(op))
+        why = why_fill_disturbs(
+            op.regions[0].blocks[0], find_operand_transforms(view_of(op))
+        )
         assert (why is None) == is_safe
         assert isinstance(classify(op), Contraction)
         ragged = classify(contraction(module := parsed(body, "f16", k="100")))
