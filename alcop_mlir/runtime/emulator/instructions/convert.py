@@ -12,7 +12,6 @@ import numpy as np
 from alcop_mlir.runtime.emulator.arithmetic import floats as num
 from alcop_mlir.runtime.emulator.instructions.floating import half_format
 from alcop_mlir.runtime.emulator.instructions.translator import (
-    Handler,
     Op,
     Translator,
     nothing,
@@ -55,7 +54,7 @@ _CLOCKS = ("%clock", "%clock64", "%clock_hi", "%globaltimer", "%globaltimer_lo")
 # --- mov ---------------------------------------------------------------------------
 
 
-def _move(t: Translator, ins: Instruction) -> Op:
+def move(t: Translator, ins: Instruction) -> Op:
     scalar = ins.type
     destination, source = ins.operands
     if isinstance(destination, Vector):
@@ -134,7 +133,7 @@ def _read_clock(t: Translator, ins: Instruction) -> Op:
 # --- cvt ---------------------------------------------------------------------------
 
 
-def _convert(t: Translator, ins: Instruction) -> Op:
+def convert(t: Translator, ins: Instruction) -> Op:
     known = [SCALARS[p] for p in ins.parts[1:] if p in SCALARS]
     if len(known) != 2:
         raise unsupported(ins)
@@ -289,7 +288,7 @@ _WINDOWS = {
 }
 
 
-def _convert_address(t: Translator, ins: Instruction) -> Op:
+def convert_address(t: Translator, ins: Instruction) -> Op:
     space = space_of(ins.parts)
     if space is None:
         raise unsupported(ins)
@@ -304,7 +303,7 @@ def _convert_address(t: Translator, ins: Instruction) -> Op:
     return t.compute(ins, ins.operands[0], scalar.unsigned, fn, read)
 
 
-def _is_in_space(t: Translator, ins: Instruction) -> Op:
+def is_in_space(t: Translator, ins: Instruction) -> Op:
     space = space_of(ins.parts)
     if space is None:
         raise unsupported(ins)
@@ -317,19 +316,5 @@ def _is_in_space(t: Translator, ins: Instruction) -> Op:
     return t.compute(ins, ins.operands[0], BOOL, fn, read)
 
 
-def _ignored(t: Translator, ins: Instruction) -> Op:
+def ignored(t: Translator, ins: Instruction) -> Op:
     return nothing
-
-
-HANDLERS: dict[str, Handler] = {
-    "mov": _move,
-    "cvt": _convert,
-    "cvta": _convert_address,
-    "isspacep": _is_in_space,
-    "prefetch": _ignored,
-    "prefetchu": _ignored,
-    "applypriority": _ignored,
-    "discard": _ignored,
-    "nanosleep": _ignored,
-    "pmevent": _ignored,
-}

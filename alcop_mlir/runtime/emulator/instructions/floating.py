@@ -126,7 +126,7 @@ def _multiply(a: Array, b: Array) -> Array:
 _ONE = np.ones((1, 1, 1), F32)
 
 
-def _add_sub_mul(t: Translator, ins: Instruction) -> Op:
+def add_sub_mul(t: Translator, ins: Instruction) -> Op:
     name, scalar, mode = ins.parts[0], ins.type, rounding(ins)
     plain = {"add": _add, "sub": _subtract, "mul": _multiply}[name]
     if mode == "rn":
@@ -179,7 +179,7 @@ def _double_fma(mode: str) -> Function:
     return fn
 
 
-def _fma(t: Translator, ins: Instruction) -> Op:
+def fma(t: Translator, ins: Instruction) -> Op:
     scalar, mode = ins.type, rounding(ins)
     half = half_format(scalar)
     if half is not None:
@@ -198,7 +198,7 @@ def _fma(t: Translator, ins: Instruction) -> Op:
     return _float_op(t, ins, fused, 3)
 
 
-def _min_or_max(t: Translator, ins: Instruction) -> Op:
+def min_or_max(t: Translator, ins: Instruction) -> Op:
     pick = num.minimum if ins.parts[0] == "min" else num.maximum
     keep_nan, xorsign = "NaN" in ins.parts, "xorsign" in ins.parts
     count = len(ins.operands) - 1
@@ -295,7 +295,7 @@ def _sign_op(clear: bool) -> Handler:
     return translate
 
 
-def _copysign(t: Translator, ins: Instruction) -> Op:
+def copy_sign(t: Translator, ins: Instruction) -> Op:
     """copysign d, a, b: the sign of a on the magnitude of b."""
     return _float_op(t, ins, lambda a, b: np.copysign(b, a), 2)
 
@@ -310,7 +310,7 @@ _TESTS: dict[str, Callable[[Array], Array]] = {
 }
 
 
-def _test_property(t: Translator, ins: Instruction) -> Op:
+def test_property(t: Translator, ins: Instruction) -> Op:
     test = _TESTS.get(ins.parts[1])
     if test is None:
         raise unsupported(ins)
@@ -318,25 +318,15 @@ def _test_property(t: Translator, ins: Instruction) -> Op:
     return t.compute(ins, ins.operands[0], np.dtype(np.bool_), test, source)
 
 
-HANDLERS: dict[str, Handler] = {
-    "add": _add_sub_mul,
-    "sub": _add_sub_mul,
-    "mul": _add_sub_mul,
-    "fma": _fma,
-    "mad": _fma,
-    "div": _through_double(np.divide, lambda a, b: a / b),
-    "min": _min_or_max,
-    "max": _min_or_max,
-    "abs": _sign_op(True),
-    "neg": _sign_op(False),
-    "rcp": _through_double(_reciprocal, lambda a: 1 / a),
-    "sqrt": _through_double(np.sqrt, None),
-    "rsqrt": _unary(_reciprocal_root),
-    "ex2": _unary(num.in_double(np.exp2)),
-    "lg2": _unary(num.in_double(np.log2)),
-    "sin": _unary(num.in_double(np.sin)),
-    "cos": _unary(num.in_double(np.cos)),
-    "tanh": _unary(num.in_double(np.tanh)),
-    "copysign": _copysign,
-    "testp": _test_property,
-}
+# Those that are one function on lanes.
+divide = _through_double(np.divide, lambda a, b: a / b)
+reciprocal = _through_double(_reciprocal, lambda a: 1 / a)
+root = _through_double(np.sqrt, None)
+reciprocal_root = _unary(_reciprocal_root)
+power_of_two = _unary(num.in_double(np.exp2))
+log_of_two = _unary(num.in_double(np.log2))
+sine = _unary(num.in_double(np.sin))
+cosine = _unary(num.in_double(np.cos))
+tanh = _unary(num.in_double(np.tanh))
+absolute = _sign_op(True)
+negative = _sign_op(False)

@@ -20,7 +20,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from alcop_mlir.runtime.emulator.arithmetic import floats as num
-from alcop_mlir.runtime.emulator.instructions.translator import Handler, Op, Translator
+from alcop_mlir.runtime.emulator.instructions.translator import Op, Translator
 from alcop_mlir.runtime.emulator.machine.cohort import Cohort
 from alcop_mlir.runtime.emulator.machine.registers import Registers
 from alcop_mlir.runtime.emulator.machine.warps import Mask
@@ -83,9 +83,11 @@ class MatrixMultiply:
     b: tuple[int, ...]
     c: tuple[int, ...]
 
-    def depends_on(self, written: set[int]) -> bool:
-        """Whether it reads or writes a register that earlier members write."""
-        return not written.isdisjoint((*self.d, *self.a, *self.b, *self.c))
+    def may_join(self, first: MatrixMultiply, written: set[int]) -> bool:
+        """Whether it is of the type of a group's first member, and neither reads nor
+        writes a register that members write."""
+        used = (*self.d, *self.a, *self.b, *self.c)
+        return self.opcode == first.opcode and written.isdisjoint(used)
 
 
 def decode_multiply(t: Translator, ins: Instruction) -> MatrixMultiply:
@@ -293,9 +295,6 @@ def _by_group(x: Array) -> Array:
     return x.view(U32).reshape(*x.shape[:2], 8, 4)
 
 
-def _multiply(t: Translator, ins: Instruction) -> Op:
+def multiply(t: Translator, ins: Instruction) -> Op:
     """A single `mma`; `translated_kernel` joins neighbours into larger groups."""
     return MultiplyGroup([decode_multiply(t, ins)])
-
-
-HANDLERS: dict[str, Handler] = {"mma": _multiply}

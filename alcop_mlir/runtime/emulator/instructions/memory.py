@@ -15,7 +15,6 @@ from alcop_mlir.runtime.emulator.arithmetic import floats as num
 from alcop_mlir.runtime.emulator.instructions import access
 from alcop_mlir.runtime.emulator.instructions.convert import pack
 from alcop_mlir.runtime.emulator.instructions.translator import (
-    Handler,
     Op,
     Translator,
     constant,
@@ -56,7 +55,19 @@ def memory_space(t: Translator, ins: Instruction, address: Operand) -> str:
     return space
 
 
-def _load(t: Translator, ins: Instruction) -> Op:
+def accessed_bytes(ins: Instruction) -> int:
+    """What one lane reads or writes, as far as the opcode says."""
+    scalar = SCALARS.get(ins.parts[-1])
+    if scalar is None:
+        return MAX_VECTOR_BYTES
+    return scalar.size * max((len(_elements(o)) for o in ins.operands), default=1)
+
+
+def _elements(operand: Operand) -> tuple[Operand, ...]:
+    return operand.items if isinstance(operand, Vector) else (operand,)
+
+
+def load(t: Translator, ins: Instruction) -> Op:
     scalar = ins.type
     items = t.items(ins.operands[0])
     size = scalar.size * len(items)
@@ -132,7 +143,7 @@ def _load_parameter(
     return run
 
 
-def _store(t: Translator, ins: Instruction) -> Op:
+def store(t: Translator, ins: Instruction) -> Op:
     scalar = ins.type
     items = t.items(ins.operands[1])
     size = scalar.size * len(items)
@@ -207,7 +218,7 @@ def _half_add(scalar: Scalar) -> Update:
     return update
 
 
-def _atomic(t: Translator, ins: Instruction) -> Op:
+def update_memory(t: Translator, ins: Instruction) -> Op:
     scalar = ins.type
     returns = ins.parts[0] == "atom"
     operands = list(ins.operands)
@@ -262,12 +273,3 @@ def _apply(
         keep[first] = False
         left = left[keep]
     return old
-
-
-HANDLERS: dict[str, Handler] = {
-    "ld": _load,
-    "ldu": _load,
-    "st": _store,
-    "atom": _atomic,
-    "red": _atomic,
-}
