@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from alcop_mlir.runtime.emulator.arithmetic.storage import MOVED_AS, S64, U64
 from alcop_mlir.runtime.emulator.instructions import access
 from alcop_mlir.runtime.emulator.instructions.translator import Op, Translator
 from alcop_mlir.runtime.emulator.machine.cohort import Cohort
@@ -22,7 +23,7 @@ from alcop_mlir.runtime.emulator.machine.memory import GLOBAL_WINDOW, POISON
 from alcop_mlir.runtime.emulator.machine.pending_copy import PendingCopy
 from alcop_mlir.runtime.emulator.machine.registers import Read
 from alcop_mlir.runtime.emulator.machine.warps import Mask
-from alcop_mlir.runtime.emulator.ptx.scalars import MOVED_AS, PRED, S64, U32T, U64
+from alcop_mlir.runtime.emulator.ptx.scalars import PRED, U32T
 from alcop_mlir.runtime.emulator.ptx.syntax import Instruction, Integer, unsupported
 
 Array = np.ndarray

@@ -8,41 +8,21 @@ A *format* decodes register bits to float32 (or float64) and encodes results bac
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 
 import numpy as np
 
 from alcop_mlir.runtime.emulator.arithmetic import floats as num
+from alcop_mlir.runtime.emulator.arithmetic.storage import F32, F64, U16, U32
 from alcop_mlir.runtime.emulator.instructions.translator import (
     Handler,
     Op,
     Translator,
     rounding,
 )
-from alcop_mlir.runtime.emulator.ptx.scalars import F32, F64, U16, U32, Scalar
 from alcop_mlir.runtime.emulator.ptx.syntax import Instruction, unsupported
 
 Array = np.ndarray
 Function = Callable[..., Array]
-
-
-@dataclass(frozen=True)
-class _Half:
-    """A 16-bit format: to float32, and from float32 or odd-rounded float64."""
-
-    decode: Callable[[Array], Array]
-    encode: Callable[[Array, str], Array]
-
-
-_HALVES = {
-    "f16": _Half(num.decode_f16, num.encode_f16),
-    "bf16": _Half(num.decode_bf16, num.encode_bf16),
-}
-
-
-def half_format(scalar: Scalar) -> _Half | None:
-    """The 16-bit format of f16, bf16, f16x2 and bf16x2."""
-    return _HALVES.get(scalar.name.removesuffix("x2"))
 
 
 def on_halves(fn: Function) -> Function:
@@ -58,7 +38,6 @@ def on_halves(fn: Function) -> Function:
 def _float_op(t: Translator, ins: Instruction, fn: Function, count: int) -> Op:
     """`fn` on floats: float64 for .f64, otherwise float32, with .ftz and .sat."""
     scalar = ins.type
-    half = half_format(scalar)
     flushes, saturates = "ftz" in ins.parts, "sat" in ins.parts
     relu = "relu" in ins.parts
 
@@ -69,7 +48,7 @@ def _float_op(t: Translator, ins: Instruction, fn: Function, count: int) -> Op:
             x = np.where(x > 0, x, np.where(np.isnan(x), x, x.dtype.type(0)))
         return x
 
-    if half is None:
+    if not scalar.is_decoded:
         inner = fn
         if flushes:
 
@@ -82,7 +61,7 @@ def _float_op(t: Translator, ins: Instruction, fn: Function, count: int) -> Op:
             def whole(*values: Array) -> Array:
                 return finish(inner(*values))
     else:
-        decode, encode = half.decode, half.encode
+        decode, encode = scalar.decode, scalar.encode
 
         def on_bits(*values: Array) -> Array:
             floats = [decode(v) for v in values]
@@ -92,7 +71,7 @@ def _float_op(t: Translator, ins: Instruction, fn: Function, count: int) -> Op:
             bits = encode(out, "rn")
             return _flush_half_bits(bits) if flushes else bits
 
-        whole = on_halves(on_bits) if scalar.size == 4 else on_bits
+        whole = on_halves(on_bits) if scalar.half is not None else on_bits
     reads = [t.read(o, scalar, ins) for o in ins.operands[1 : count + 1]]
     return t.compute(ins, ins.operands[0], scalar.dtype, whole, *reads)
 
@@ -181,8 +160,7 @@ def _double_fma(mode: str) -> Function:
 
 def fma(t: Translator, ins: Instruction) -> Op:
     scalar, mode = ins.type, rounding(ins)
-    half = half_format(scalar)
-    if half is not None:
+    if scalar.is_decoded:
         if mode != "rn":
             raise unsupported(ins, "rounding modes other than .rn are for f32 and f64")
         fused = num.fma_to_odd
@@ -277,7 +255,7 @@ def _sign_op(clear: bool) -> Handler:
     def translate(t: Translator, ins: Instruction) -> Op:
         scalar = ins.type
         sign = 1 << (scalar.bits - 1)
-        if scalar.name.endswith("x2"):
+        if scalar.half is not None:
             sign |= 1 << 15
         bit = scalar.unsigned.type(sign)
         flushes = "ftz" in ins.parts and scalar.name == "f32"

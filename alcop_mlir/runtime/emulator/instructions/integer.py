@@ -11,10 +11,11 @@ from collections.abc import Callable
 import numpy as np
 
 from alcop_mlir.runtime.emulator.arithmetic import integers as ints
+from alcop_mlir.runtime.emulator.arithmetic.storage import U32
 from alcop_mlir.runtime.emulator.instructions.multiply import as_unsigned
 from alcop_mlir.runtime.emulator.instructions.translator import Handler, Op, Translator
 from alcop_mlir.runtime.emulator.machine.registers import Read
-from alcop_mlir.runtime.emulator.ptx.scalars import SCALARS, U32, U32T, Scalar
+from alcop_mlir.runtime.emulator.ptx.scalars import U32T, Scalar
 from alcop_mlir.runtime.emulator.ptx.syntax import Instruction, Integer, unsupported
 
 Array = np.ndarray
@@ -46,11 +47,6 @@ def _typed(fn: Callable[..., Array], count: int) -> Handler:
     return translate
 
 
-def _pairs(scalar: Scalar) -> Scalar | None:
-    """The 16-bit type inside u16x2 / s16x2."""
-    return {"u16x2": SCALARS["u16"], "s16x2": SCALARS["s16"]}.get(scalar.name)
-
-
 def halves(fn: Callable[..., Array], dtype: np.dtype) -> Callable[..., Array]:
     """`fn` on the two 16-bit halves of 32-bit operands."""
 
@@ -75,8 +71,7 @@ def add_or_sub(t: Translator, ins: Instruction) -> Op:
             lambda a, b: ints.add_saturating(a, b, subtract),
             *reads,
         )
-    inner = _pairs(scalar)
-    if inner is not None:
+    if scalar.half is not None:
         reads = _reads(t, ins, U32T, 2)
         return t.compute(
             ins, ins.operands[0], U32, halves(fn, np.dtype(np.uint16)), *reads
@@ -93,11 +88,10 @@ def min_or_max(t: Translator, ins: Instruction) -> Op:
         out = fn(a, b)
         return np.maximum(out, out.dtype.type(0)) if relu else out
 
-    inner = _pairs(scalar)
-    if inner is None:
+    if scalar.half is None:
         return _typed(pick, 2)(t, ins)
     reads = _reads(t, ins, U32T, 2)
-    return t.compute(ins, ins.operands[0], U32, halves(pick, inner.dtype), *reads)
+    return t.compute(ins, ins.operands[0], U32, halves(pick, scalar.half.dtype), *reads)
 
 
 def shift_bits(t: Translator, ins: Instruction) -> Op:

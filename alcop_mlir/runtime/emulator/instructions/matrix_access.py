@@ -8,12 +8,13 @@ from __future__ import annotations
 
 import numpy as np
 
+from alcop_mlir.runtime.emulator.arithmetic.storage import U16, U32
 from alcop_mlir.runtime.emulator.instructions import access
 from alcop_mlir.runtime.emulator.instructions.translator import Op, Translator
 from alcop_mlir.runtime.emulator.machine.cohort import Cohort
 from alcop_mlir.runtime.emulator.machine.lanes import Lanes
 from alcop_mlir.runtime.emulator.machine.warps import Mask
-from alcop_mlir.runtime.emulator.ptx.scalars import B32, U16, U32
+from alcop_mlir.runtime.emulator.ptx.scalars import B32
 from alcop_mlir.runtime.emulator.ptx.syntax import Instruction, space_of, unsupported
 
 Array = np.ndarray

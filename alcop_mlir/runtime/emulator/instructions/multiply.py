@@ -11,6 +11,7 @@ from collections.abc import Callable
 import numpy as np
 
 from alcop_mlir.runtime.emulator.arithmetic import integers as ints
+from alcop_mlir.runtime.emulator.arithmetic.storage import U32
 from alcop_mlir.runtime.emulator.instructions.translator import (
     CARRY,
     Op,
@@ -18,7 +19,7 @@ from alcop_mlir.runtime.emulator.instructions.translator import (
 )
 from alcop_mlir.runtime.emulator.machine.cohort import Cohort
 from alcop_mlir.runtime.emulator.machine.warps import Mask
-from alcop_mlir.runtime.emulator.ptx.scalars import B32, SCALARS, U32, Scalar
+from alcop_mlir.runtime.emulator.ptx.scalars import B32, SCALARS, Scalar
 from alcop_mlir.runtime.emulator.ptx.syntax import Instruction
 
 Array = np.ndarray

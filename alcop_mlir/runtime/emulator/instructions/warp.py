@@ -11,11 +11,12 @@ from collections.abc import Callable
 
 import numpy as np
 
+from alcop_mlir.runtime.emulator.arithmetic.storage import BOOL, S64, U32
 from alcop_mlir.runtime.emulator.instructions.translator import Op, Translator
 from alcop_mlir.runtime.emulator.machine.cohort import Cohort
 from alcop_mlir.runtime.emulator.machine.faults import fault, location_of_mask
 from alcop_mlir.runtime.emulator.machine.warps import Mask
-from alcop_mlir.runtime.emulator.ptx.scalars import BOOL, PRED, S64, U32, U32T
+from alcop_mlir.runtime.emulator.ptx.scalars import PRED, U32T
 from alcop_mlir.runtime.emulator.ptx.syntax import (
     Instruction,
     Operand,
