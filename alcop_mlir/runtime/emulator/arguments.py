@@ -12,7 +12,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from alcop_mlir.errors import EmulationError
+from alcop_mlir.runtime.emulator.arithmetic.storage import F64
 from alcop_mlir.runtime.emulator.machine.memory import GlobalMemory, MappedRange
+from alcop_mlir.runtime.emulator.ptx.scalars import SCALARS
 from alcop_mlir.runtime.emulator.ptx.syntax import Module, PtxKernel, PtxParameter
 
 Array = np.ndarray
@@ -194,13 +196,14 @@ def _number_bytes(
 ) -> bytes:
     scalar = parameter.type
     is_float = isinstance(value, (float, np.floating))
-    if scalar.kind == "f" or (is_float and scalar.kind == "b" and scalar.size >= 2):
+    if scalar.kind == "f" or (
+        is_float and scalar.kind == "b" and 2 <= scalar.size <= 8
+    ):
         if isinstance(value, np.floating) and value.dtype.itemsize == scalar.size:
             return value.tobytes()
-        wanted = np.dtype(f"f{scalar.size}")
-        if scalar.name == "bf16":
-            return (np.float32(value).tobytes())[2:]
-        return np.array(value).astype(wanted).tobytes()
+        is_bits = scalar.kind == "b" or scalar.half is not None
+        stored = SCALARS[f"f{scalar.bits}"] if is_bits else scalar
+        return stored.encode(np.array(value, F64), "rn").tobytes()
     number = np.asarray(value).item()
     if number != int(number):
         raise EmulationError(f"{what} is a {scalar.name}, got {value!r}")

@@ -19,7 +19,7 @@ from collections.abc import Callable
 import numpy as np
 
 from alcop_mlir.errors import EmulationError
-from alcop_mlir.runtime.emulator.instructions.traits import orders_lanes
+from alcop_mlir.runtime.emulator.instructions.opcode import Opcode
 from alcop_mlir.runtime.emulator.machine.barriers import BarrierUnit
 from alcop_mlir.runtime.emulator.machine.batch import Batch
 from alcop_mlir.runtime.emulator.machine.cohort import (
@@ -145,8 +145,8 @@ class Runner:
                 cohort.grow()
             cohort.push(meeting, mask)
             return
-        ins = self.program.code[pc]
-        together, apart = self._meet(cohort, ins, mask)
+        row = self.program.rows[pc]
+        together, apart = self._meet(cohort, self.program.code[pc], row, mask)
         if apart is not None:
             known = cohort.parked.get(pc)
             cohort.parked[pc] = apart if known is None else known | apart
@@ -156,20 +156,21 @@ class Runner:
         cohort.grow()
         self._account(cohort, span, together, 1)
         op(cohort, together)
-        if orders_lanes(ins):
+        if row.orders:
             cohort.warp_sync(together)
         cohort.push(pc + 1, together)
 
-    def _meet(self, cohort: Cohort, ins: Instruction, mask: Array) -> tuple[Mask, Mask]:
+    def _meet(
+        self, cohort: Cohort, ins: Instruction, row: Opcode, mask: Array
+    ) -> tuple[Mask, Mask]:
         """The lanes that wait for no other lane here, and those that do."""
         shape = (cohort.blocks, cohort.warps, LANES)
         full = np.broadcast_to(mask, shape)
         wanted = np.ones((1, 1, LANES), bool)
         if cohort.alive is not None:
             wanted = np.broadcast_to(cohort.alive, shape)
-        if "aligned" not in ins.parts:
-            operand = ins.operands[0 if ins.parts[0] == "bar" else -1]
-            read = self.program.translator.read(operand, U32T, ins)
+        if row.meets == "members":
+            read = self.program.translator.read(ins.operands[-1], U32T, ins)
             cohort.grow()
             bit = np.uint32(1) << np.arange(LANES, dtype=np.uint32)
             member = (read(cohort.R) & bit) != 0
@@ -181,7 +182,7 @@ class Runner:
         else:
             held = np.broadcast_to((wanted & ~full).any(axis=2, keepdims=True), shape)
         together, apart = full & ~held, full & held
-        if "aligned" in ins.parts:
+        if row.meets == "warp":
             _require_whole_warps(cohort, ins, together)
         return (
             together if together.any() else None,

@@ -8,6 +8,7 @@ code that is never reached.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from alcop_mlir.errors import EmulationError
@@ -17,15 +18,9 @@ from alcop_mlir.runtime.emulator.instructions.matrix_multiply import (
     MultiplyGroup,
     decode_multiply,
 )
-from alcop_mlir.runtime.emulator.instructions.table import check_known, handler_of
-from alcop_mlir.runtime.emulator.instructions.traits import (
-    EXITS,
-    ends_span,
-    is_meeting,
-    orders_lanes,
-    shared_granule,
-    touches_shared,
-)
+from alcop_mlir.runtime.emulator.instructions.memory import MAX_VECTOR_BYTES
+from alcop_mlir.runtime.emulator.instructions.opcode import Opcode
+from alcop_mlir.runtime.emulator.instructions.table import opcode_of
 from alcop_mlir.runtime.emulator.instructions.translator import (
     Op,
     Translator,
@@ -82,20 +77,14 @@ class TranslatedKernel:
         self.code = kernel.instructions
         registers = RegisterTable()
         self.translator = Translator(kernel, memory_map, registers)
-        self.listing = Listing(kernel.name, self.code)
+        self.rows = _rows(self.code)
+        classes = [row.counted_as for row in self.rows]
+        self.listing = Listing(kernel.name, self.code, classes)
         self.loaded = LoadedKernel(self.listing, memory_map, registers, dynamic_shared)
         self.leaders = {0, *kernel.labels.values()}
-        self.granule = shared_granule(self.code)
+        self.granule = _shared_granule(self.code, self.rows)
         self._spans: dict[int, Span] = {}
         self._ops: dict[int, Op] = {}
-        self._check_known()
-
-    def _check_known(self) -> None:
-        seen: set[tuple[str, ...]] = set()
-        for ins in self.code:
-            if ins.parts not in seen:
-                seen.add(ins.parts)
-                check_known(ins)
 
     def span(self, pc: int) -> Span:
         """The span that starts at instruction `pc`."""
@@ -108,19 +97,19 @@ class TranslatedKernel:
         """The closure of one instruction, with its guard."""
         found = self._ops.get(pc)
         if found is None:
-            found = self._ops[pc] = self._translate(self.code[pc])
+            found = self._ops[pc] = self._translate(pc)
         return found
 
     def _make_span(self, start: int) -> Span:
-        code = self.code
+        rows = self.rows
         stop = start
         end: End | None = None
-        while stop < len(code):
-            ins = code[stop]
+        while stop < len(rows):
+            ins, row = self.code[stop], rows[stop]
             stop += 1
-            if ends_span(ins):
+            if row.ends:
                 try:
-                    end = self._end(ins)
+                    end = self._end(ins, row.ends)
                 except (IndexError, ValueError) as e:
                     raise unsupported(ins, "its operands are not as expected") from e
                 break
@@ -129,8 +118,8 @@ class TranslatedKernel:
         body = stop - 1 if end is not None else stop
         is_barrier = end is not None and end.kind == "barrier"
         ops = tuple(self._joined(start, body, is_barrier))
-        meetings = tuple(i for i in range(start, body) if is_meeting(code[i]))
-        aligned = any("aligned" in code[i].parts for i in meetings)
+        meetings = tuple(i for i in range(start, body) if rows[i].meets)
+        aligned = any(rows[i].meets == "warp" for i in meetings)
         return Span(start, stop, ops, end, meetings, aligned)
 
     def _joined(self, start: int, stop: int, before_barrier: bool) -> list[Op]:
@@ -143,21 +132,19 @@ class TranslatedKernel:
         synced, written = False, True
         i = start
         while i < stop:
-            ins = self.code[i]
-            use = touches_shared(ins)
-            if synced and (use == "write" or (use == "read" and written)):
+            row = self.rows[i]
+            # A load by single lanes needs a new epoch before it, as a store does.
+            by_lanes = row.touches_shared and not row.reads_as_one
+            if synced and (by_lanes or (row.touches_shared and written)):
                 ops.append(new_epoch)
                 synced, written = False, False
-            written = written or use == "write"
-            if ins.parts[0] == "bar" and synced:
-                ops.append(new_epoch)
-                synced = False
-            if ins.parts[0] == "mma" and ins.guard is None:
+            written = written or by_lanes
+            if row.is_multiply and self.code[i].guard is None:
                 op, i = self._multiply_run(i, stop)
             else:
                 op = self.op(i)
                 i += 1
-            synced = synced or orders_lanes(ins)
+            synced = synced or row.orders
             if op is not nothing:
                 ops.append(op)
         if synced and not before_barrier:
@@ -171,19 +158,20 @@ class TranslatedKernel:
         i = start
         while i < stop:
             ins = self.code[i]
-            if ins.guard is not None or ins.parts != self.code[start].parts:
+            if ins.guard is not None or not self.rows[i].is_multiply:
                 break
             new = decode_multiply(self.translator, ins)
-            if new.depends_on(written):
+            if members and not new.may_join(members[0], written):
                 break
             members.append(new)
             written.update(new.d)
             i += 1
         return MultiplyGroup(members), i
 
-    def _translate(self, ins: Instruction) -> Op:
+    def _translate(self, pc: int) -> Op:
+        ins = self.code[pc]
         try:
-            op = handler_of(ins)(self.translator, ins)
+            op = self.rows[pc].translate(self.translator, ins)
         except (IndexError, ValueError) as e:  # parts or operands are missing
             raise unsupported(ins, "its operands are not as expected") from e
         self._check_specials(ins)
@@ -203,20 +191,17 @@ class TranslatedKernel:
                 if not is_special(operand.name):
                     raise unsupported(ins, f"special register {operand.name}")
 
-    def _end(self, ins: Instruction) -> End:
+    def _end(self, ins: Instruction, kind: str) -> End:
         guard = None
         if ins.guard is not None:
             guard = (self.translator.slot(ins.guard[0], ins), ins.guard[1])
-        name = ins.parts[0]
-        if name == "bra":
-            return End(ins, "branch", guard, target=self._label(ins, ins.operands[0]))
-        if name == "brx":
+        if kind == "branch":
+            return End(ins, kind, guard, target=self._label(ins, ins.operands[0]))
+        if kind == "table":
             return self._table(ins, guard)
-        if name in EXITS:
-            return End(ins, "exit", guard)
-        if name == "trap":
-            return End(ins, "trap", guard)
-        return End(ins, "barrier", guard, barrier=decode_barrier(self.translator, ins))
+        if kind == "barrier":
+            return End(ins, kind, guard, barrier=decode_barrier(self.translator, ins))
+        return End(ins, kind, guard)
 
     def _label(self, ins: Instruction, operand: object) -> int:
         name = operand.name if isinstance(operand, Name) else None
@@ -232,3 +217,25 @@ class TranslatedKernel:
         table = tuple(self._label(ins, Name(name)) for name in names)
         read = self.translator.read(index, U32T, ins)
         return End(ins, "table", guard, table=table, index=read)
+
+
+def _rows(code: Sequence[Instruction]) -> list[Opcode]:
+    """The row of each instruction, looked up once for each opcode."""
+    known: dict[tuple[str, ...], Opcode] = {}
+    rows: list[Opcode] = []
+    for ins in code:
+        row = known.get(ins.parts)
+        if row is None:
+            row = known[ins.parts] = opcode_of(ins)
+        rows.append(row)
+    return rows
+
+
+def _shared_granule(code: Sequence[Instruction], rows: Sequence[Opcode]) -> int:
+    """The smallest shared access of the kernel, in bytes."""
+    sizes = [
+        row.size(ins)
+        for ins, row in zip(code, rows, strict=True)
+        if row.size is not None and row.touches_shared
+    ]
+    return min([MAX_VECTOR_BYTES, *sizes])

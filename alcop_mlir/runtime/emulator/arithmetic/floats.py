@@ -18,7 +18,15 @@ from typing import Any
 
 import numpy as np
 
-from alcop_mlir.runtime.emulator.ptx.scalars import F16, F32, F64, S64, U16, U32, U64
+from alcop_mlir.runtime.emulator.arithmetic.storage import (
+    F16,
+    F32,
+    F64,
+    S64,
+    U16,
+    U32,
+    U64,
+)
 
 Array = np.ndarray
 F32_MIN_NORMAL = np.float32(2.0**-126)
@@ -38,6 +46,11 @@ def decode_f16(bits: Array) -> Array:
 def decode_bf16(bits: Array) -> Array:
     """bf16 bits (uint16) -> float32."""
     return (bits.astype(U32) << np.uint32(16)).view(F32)
+
+
+def decode_tf32(bits: Array) -> Array:
+    """tf32 bits (uint32) -> float32: tensor cores ignore the low 13 bits."""
+    return (bits & U32.type(0xFFFFE000)).view(F32)
 
 
 def flush(x: Array) -> Array:
@@ -198,9 +211,19 @@ def _odd_f32(x: Array) -> Array:
     return (down.view(U32) | inexact.astype(U32)).view(F32)
 
 
-def round_tf32(x: Array, mode: str) -> Array:
+def encode_f32(x: Array, mode: str = "rn") -> Array:
+    """float32, or float64 rounded to odd -> float32."""
+    return x if x.dtype == F32 else narrow(x, F32, mode)
+
+
+def encode_f64(x: Array, mode: str = "rn") -> Array:
+    """float32 or float64 -> float64, exactly."""
+    return x.astype(F64)
+
+
+def encode_tf32(x: Array, mode: str = "rn") -> Array:
     """float32 -> tf32 bits in a uint32: 10 fraction bits, rna, rn or rz."""
-    bits = x.view(U32)
+    bits = x.astype(F32).view(U32)
     if mode == "rna":
         out = bits + np.uint32(0x1000)
     elif mode == "rn":

@@ -8,7 +8,13 @@ from __future__ import annotations
 
 import numpy as np
 
-from alcop_mlir.runtime.emulator.ptx.scalars import S64, SIGNED, U32, U64, UNSIGNED
+from alcop_mlir.runtime.emulator.arithmetic.storage import (
+    S64,
+    SIGNED,
+    U32,
+    U64,
+    UNSIGNED,
+)
 
 Array = np.ndarray
 _LOW32, _32 = np.uint64(0xFFFFFFFF), np.uint64(32)

@@ -1,5 +1,5 @@
 """What each instruction does: translators from PTX to closures over the machine.
 
-`table` finds the translator of an opcode; `traits` says what a run has to know of an
-instruction beyond its effect; `access` makes every access to memory.
+`table` has a row for every opcode: its handler, and what a run has to know of it beyond
+its effect; `access` makes every access to memory.
 """

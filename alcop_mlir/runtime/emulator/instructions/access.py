@@ -11,6 +11,7 @@ from collections.abc import Iterator
 import numpy as np
 
 from alcop_mlir.errors import EmulationError
+from alcop_mlir.runtime.emulator.arithmetic.storage import S64, U64
 from alcop_mlir.runtime.emulator.machine.cohort import Cohort
 from alcop_mlir.runtime.emulator.machine.faults import fault, location_of
 from alcop_mlir.runtime.emulator.machine.lanes import Lanes
@@ -23,7 +24,6 @@ from alcop_mlir.runtime.emulator.machine.memory import (
     WINDOW_SIZE,
 )
 from alcop_mlir.runtime.emulator.machine.warps import Mask
-from alcop_mlir.runtime.emulator.ptx.scalars import S64, U64
 from alcop_mlir.runtime.emulator.ptx.syntax import Instruction
 
 Array = np.ndarray

@@ -11,12 +11,11 @@ Visibility "early": all of the copy happens at its issue, the first moment.
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 import numpy as np
 
+from alcop_mlir.runtime.emulator.arithmetic.storage import MOVED_AS, S64, U64
 from alcop_mlir.runtime.emulator.instructions import access
-from alcop_mlir.runtime.emulator.instructions.translator import Handler, Op, Translator
+from alcop_mlir.runtime.emulator.instructions.translator import Op, Translator
 from alcop_mlir.runtime.emulator.machine.cohort import Cohort
 from alcop_mlir.runtime.emulator.machine.faults import fault, location_of
 from alcop_mlir.runtime.emulator.machine.lanes import Lanes
@@ -24,18 +23,23 @@ from alcop_mlir.runtime.emulator.machine.memory import GLOBAL_WINDOW, POISON
 from alcop_mlir.runtime.emulator.machine.pending_copy import PendingCopy
 from alcop_mlir.runtime.emulator.machine.registers import Read
 from alcop_mlir.runtime.emulator.machine.warps import Mask
-from alcop_mlir.runtime.emulator.ptx.scalars import MOVED_AS, PRED, S64, U32T, U64
+from alcop_mlir.runtime.emulator.ptx.scalars import PRED, U32T
 from alcop_mlir.runtime.emulator.ptx.syntax import Instruction, Integer, unsupported
 
 Array = np.ndarray
 SIZES = {"ca": (4, 8, 16), "cg": (16,)}  # PTX ISA, cp.async: cp-size by cache operator
 
 
-def _copy(t: Translator, ins: Instruction) -> Op:
-    cache = ins.parts[2]
+def copied_bytes(ins: Instruction) -> int:
+    """What one lane copies."""
+    size = ins.operands[2] if len(ins.operands) > 2 else None
+    return max(size.value, 1) if isinstance(size, Integer) else 16
+
+
+def issue_copy(t: Translator, ins: Instruction) -> Op:
     operands = ins.operands
     size = operands[2].value if isinstance(operands[2], Integer) else 0
-    if cache not in SIZES or size not in SIZES[cache] or "global" not in ins.parts:
+    if size not in SIZES[ins.parts[2]] or "global" not in ins.parts:
         raise unsupported(ins)
     destination, _ = t.base_address(operands[0], ins)
     source, _ = t.base_address(operands[1], ins)
@@ -180,7 +184,7 @@ def _land(cohort: Cohort, copy: PendingCopy) -> None:
     access.write_shared(cohort, lanes, copy.size, data)
 
 
-def _commit(t: Translator, ins: Instruction) -> Op:
+def commit_group(t: Translator, ins: Instruction) -> Op:
     def run(cohort: Cohort, mask: Mask) -> None:
         commit(cohort, mask, ins)
 
@@ -197,7 +201,7 @@ def commit(cohort: Cohort, mask: Mask, ins: Instruction) -> None:
     cohort.committed = cohort.committed + step
 
 
-def _wait_group(t: Translator, ins: Instruction) -> Op:
+def wait_group(t: Translator, ins: Instruction) -> Op:
     if not isinstance(ins.operands[0], Integer):
         raise unsupported(ins, "expected an immediate count")
     newest = ins.operands[0].value
@@ -208,7 +212,7 @@ def _wait_group(t: Translator, ins: Instruction) -> Op:
     return run
 
 
-def _wait_all(t: Translator, ins: Instruction) -> Op:
+def wait_all(t: Translator, ins: Instruction) -> Op:
     """wait_all also covers copies that were never committed."""
 
     def run(cohort: Cohort, mask: Mask) -> None:
@@ -261,22 +265,3 @@ def _complete(cohort: Cohort, copy: PendingCopy, ins: Instruction) -> None:
         batch.shadow.on_landing(copy.lanes, copy.size, copy.ins.line)
     if cohort.trace is not None:
         cohort.trace.on_landing(cohort, copy, ins)
-
-
-_FORMS: dict[str, Callable[[Translator, Instruction], Op]] = {
-    "commit_group": _commit,
-    "wait_group": _wait_group,
-    "wait_all": _wait_all,
-    "ca": _copy,
-    "cg": _copy,
-}
-
-
-def _translate(t: Translator, ins: Instruction) -> Op:
-    form = ins.parts[2] if len(ins.parts) > 2 and ins.parts[1] == "async" else ""
-    if form not in _FORMS or "mbarrier" in ins.parts:
-        raise unsupported(ins)
-    return _FORMS[form](t, ins)
-
-
-HANDLERS: dict[str, Handler] = {"cp": _translate}

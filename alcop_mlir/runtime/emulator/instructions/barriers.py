@@ -6,11 +6,12 @@ block themselves are in `machine.barriers`.
 
 from __future__ import annotations
 
+from alcop_mlir.runtime.emulator.arithmetic.storage import BOOL, U32
 from alcop_mlir.runtime.emulator.instructions.translator import Op, Translator, nothing
 from alcop_mlir.runtime.emulator.machine.barriers import BarrierCall
 from alcop_mlir.runtime.emulator.machine.cohort import Cohort
 from alcop_mlir.runtime.emulator.machine.warps import Mask
-from alcop_mlir.runtime.emulator.ptx.scalars import BOOL, PRED, U32, U32T
+from alcop_mlir.runtime.emulator.ptx.scalars import PRED, U32T
 from alcop_mlir.runtime.emulator.ptx.syntax import Instruction, Operand, unsupported
 
 

@@ -10,9 +10,15 @@ from collections.abc import Callable
 import numpy as np
 
 from alcop_mlir.runtime.emulator.arithmetic import floats as num
-from alcop_mlir.runtime.emulator.instructions.floating import half_format
+from alcop_mlir.runtime.emulator.arithmetic.storage import (
+    BOOL,
+    F64,
+    S64,
+    U32,
+    U64,
+    UNSIGNED,
+)
 from alcop_mlir.runtime.emulator.instructions.translator import (
-    Handler,
     Op,
     Translator,
     nothing,
@@ -27,18 +33,7 @@ from alcop_mlir.runtime.emulator.machine.memory import (
     WINDOW_SIZE,
 )
 from alcop_mlir.runtime.emulator.machine.warps import Mask
-from alcop_mlir.runtime.emulator.ptx.scalars import (
-    BOOL,
-    F32,
-    F64,
-    S64,
-    SCALARS,
-    U32,
-    U64,
-    U64T,
-    UNSIGNED,
-    Scalar,
-)
+from alcop_mlir.runtime.emulator.ptx.scalars import SCALARS, U64T, Scalar
 from alcop_mlir.runtime.emulator.ptx.syntax import (
     Instruction,
     Name,
@@ -55,7 +50,7 @@ _CLOCKS = ("%clock", "%clock64", "%clock_hi", "%globaltimer", "%globaltimer_lo")
 # --- mov ---------------------------------------------------------------------------
 
 
-def _move(t: Translator, ins: Instruction) -> Op:
+def move(t: Translator, ins: Instruction) -> Op:
     scalar = ins.type
     destination, source = ins.operands
     if isinstance(destination, Vector):
@@ -134,25 +129,25 @@ def _read_clock(t: Translator, ins: Instruction) -> Op:
 # --- cvt ---------------------------------------------------------------------------
 
 
-def _convert(t: Translator, ins: Instruction) -> Op:
+def convert(t: Translator, ins: Instruction) -> Op:
     known = [SCALARS[p] for p in ins.parts[1:] if p in SCALARS]
     if len(known) != 2:
         raise unsupported(ins)
     to, of = known
     if "pack" in ins.parts:
         raise unsupported(ins)
-    if to.name in ("f16x2", "bf16x2"):
-        return _convert_pair(t, ins, to, of)
+    if to.half is not None:
+        return _convert_pair(t, ins, to.half, of)
     read = t.read(ins.operands[1], of, ins)
     fn = _conversion(ins, to, of)
     return t.compute(ins, ins.operands[0], to.dtype, fn, read)
 
 
-def _convert_pair(t: Translator, ins: Instruction, to: Scalar, of: Scalar) -> Op:
+def _convert_pair(t: Translator, ins: Instruction, half: Scalar, of: Scalar) -> Op:
     """cvt.f16x2.f32 d, a, b: a becomes the upper half, b the lower one."""
     if of.name != "f32" or len(ins.operands) != 3:
         raise unsupported(ins)
-    narrow = _conversion(ins, SCALARS[to.name.removesuffix("x2")], of)
+    narrow = _conversion(ins, half, of)
     reads = [t.read(o, of, ins) for o in ins.operands[1:]]
     return t.compute(
         ins,
@@ -175,29 +170,14 @@ def _conversion(ins: Instruction, to: Scalar, of: Scalar) -> Callable[[Array], A
 
 def _to_wide(of: Scalar, flushes: bool) -> Callable[[Array], Array]:
     """Register bits of a float type -> float32 or float64, exactly."""
-    half = half_format(of)
-    if half is not None:
-        return half.decode
-    if flushes and of.name == "f32":
-        return num.flush
-    return lambda x: x
+    return num.flush if flushes and of.name == "f32" else of.decode
 
 
 def _from_wide(to: Scalar, mode: str, flushes: bool) -> Callable[[Array], Array]:
     """float32, or float64 rounded to odd -> a float type, rounded once."""
-    half = half_format(to)
-    if half is not None:
-        return lambda x: half.encode(x, mode)
-    if to.name == "tf32":
-        return lambda x: num.round_tf32(x.astype(F32), mode)
-    if to.name == "f64":
-        return lambda x: x.astype(F64)
-
-    def to_single(x: Array) -> Array:
-        out = x if x.dtype == F32 else num.narrow(x, F32, mode)
-        return num.flush(out) if flushes else out
-
-    return to_single
+    if flushes and to.name == "f32":
+        return lambda x: num.flush(to.encode(x, mode))
+    return lambda x: to.encode(x, mode)
 
 
 def _float_to_float(
@@ -214,6 +194,8 @@ def _float_to_float(
     if "relu" in ins.parts:
         steps.append(_relu)
     finite = "satfinite" in ins.parts
+    if finite and not to.largest:
+        raise unsupported(ins)
     narrow = _from_wide(to, mode, flushes)
 
     def fn(x: Array) -> Array:
@@ -229,14 +211,10 @@ def _relu(x: Array) -> Array:
     return np.where(x > 0, x, np.where(np.isnan(x), x, x.dtype.type(0)))
 
 
-# The largest finite value of each format that has .satfinite, as bits.
-_LARGEST = {"f16": 0x7BFF, "bf16": 0x7F7F, "tf32": 0x7F7FE000}
-
-
 def _clamp_finite(out: Array, x: Array, to: Scalar) -> Array:
     """.satfinite: overflow and infinities become the largest finite value."""
     sign = to.unsigned.type(1 << (to.bits - 1))
-    largest = to.unsigned.type(_LARGEST[to.name])
+    largest = to.unsigned.type(to.largest)
     over = ((out & ~sign) > largest) & ~np.isnan(x)
     return np.where(over, (out & sign) | largest, out)
 
@@ -289,7 +267,7 @@ _WINDOWS = {
 }
 
 
-def _convert_address(t: Translator, ins: Instruction) -> Op:
+def convert_address(t: Translator, ins: Instruction) -> Op:
     space = space_of(ins.parts)
     if space is None:
         raise unsupported(ins)
@@ -304,7 +282,7 @@ def _convert_address(t: Translator, ins: Instruction) -> Op:
     return t.compute(ins, ins.operands[0], scalar.unsigned, fn, read)
 
 
-def _is_in_space(t: Translator, ins: Instruction) -> Op:
+def is_in_space(t: Translator, ins: Instruction) -> Op:
     space = space_of(ins.parts)
     if space is None:
         raise unsupported(ins)
@@ -317,19 +295,5 @@ def _is_in_space(t: Translator, ins: Instruction) -> Op:
     return t.compute(ins, ins.operands[0], BOOL, fn, read)
 
 
-def _ignored(t: Translator, ins: Instruction) -> Op:
+def ignored(t: Translator, ins: Instruction) -> Op:
     return nothing
-
-
-HANDLERS: dict[str, Handler] = {
-    "mov": _move,
-    "cvt": _convert,
-    "cvta": _convert_address,
-    "isspacep": _is_in_space,
-    "prefetch": _ignored,
-    "prefetchu": _ignored,
-    "applypriority": _ignored,
-    "discard": _ignored,
-    "nanosleep": _ignored,
-    "pmevent": _ignored,
-}

@@ -8,41 +8,21 @@ A *format* decodes register bits to float32 (or float64) and encodes results bac
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 
 import numpy as np
 
 from alcop_mlir.runtime.emulator.arithmetic import floats as num
+from alcop_mlir.runtime.emulator.arithmetic.storage import F32, F64, U16, U32
 from alcop_mlir.runtime.emulator.instructions.translator import (
     Handler,
     Op,
     Translator,
     rounding,
 )
-from alcop_mlir.runtime.emulator.ptx.scalars import F32, F64, U16, U32, Scalar
 from alcop_mlir.runtime.emulator.ptx.syntax import Instruction, unsupported
 
 Array = np.ndarray
 Function = Callable[..., Array]
-
-
-@dataclass(frozen=True)
-class _Half:
-    """A 16-bit format: to float32, and from float32 or odd-rounded float64."""
-
-    decode: Callable[[Array], Array]
-    encode: Callable[[Array, str], Array]
-
-
-_HALVES = {
-    "f16": _Half(num.decode_f16, num.encode_f16),
-    "bf16": _Half(num.decode_bf16, num.encode_bf16),
-}
-
-
-def half_format(scalar: Scalar) -> _Half | None:
-    """The 16-bit format of f16, bf16, f16x2 and bf16x2."""
-    return _HALVES.get(scalar.name.removesuffix("x2"))
 
 
 def on_halves(fn: Function) -> Function:
@@ -58,7 +38,6 @@ def on_halves(fn: Function) -> Function:
 def _float_op(t: Translator, ins: Instruction, fn: Function, count: int) -> Op:
     """`fn` on floats: float64 for .f64, otherwise float32, with .ftz and .sat."""
     scalar = ins.type
-    half = half_format(scalar)
     flushes, saturates = "ftz" in ins.parts, "sat" in ins.parts
     relu = "relu" in ins.parts
 
@@ -69,7 +48,7 @@ def _float_op(t: Translator, ins: Instruction, fn: Function, count: int) -> Op:
             x = np.where(x > 0, x, np.where(np.isnan(x), x, x.dtype.type(0)))
         return x
 
-    if half is None:
+    if not scalar.is_decoded:
         inner = fn
         if flushes:
 
@@ -82,7 +61,7 @@ def _float_op(t: Translator, ins: Instruction, fn: Function, count: int) -> Op:
             def whole(*values: Array) -> Array:
                 return finish(inner(*values))
     else:
-        decode, encode = half.decode, half.encode
+        decode, encode = scalar.decode, scalar.encode
 
         def on_bits(*values: Array) -> Array:
             floats = [decode(v) for v in values]
@@ -92,7 +71,7 @@ def _float_op(t: Translator, ins: Instruction, fn: Function, count: int) -> Op:
             bits = encode(out, "rn")
             return _flush_half_bits(bits) if flushes else bits
 
-        whole = on_halves(on_bits) if scalar.size == 4 else on_bits
+        whole = on_halves(on_bits) if scalar.half is not None else on_bits
     reads = [t.read(o, scalar, ins) for o in ins.operands[1 : count + 1]]
     return t.compute(ins, ins.operands[0], scalar.dtype, whole, *reads)
 
@@ -126,7 +105,7 @@ def _multiply(a: Array, b: Array) -> Array:
 _ONE = np.ones((1, 1, 1), F32)
 
 
-def _add_sub_mul(t: Translator, ins: Instruction) -> Op:
+def add_sub_mul(t: Translator, ins: Instruction) -> Op:
     name, scalar, mode = ins.parts[0], ins.type, rounding(ins)
     plain = {"add": _add, "sub": _subtract, "mul": _multiply}[name]
     if mode == "rn":
@@ -179,10 +158,9 @@ def _double_fma(mode: str) -> Function:
     return fn
 
 
-def _fma(t: Translator, ins: Instruction) -> Op:
+def fma(t: Translator, ins: Instruction) -> Op:
     scalar, mode = ins.type, rounding(ins)
-    half = half_format(scalar)
-    if half is not None:
+    if scalar.is_decoded:
         if mode != "rn":
             raise unsupported(ins, "rounding modes other than .rn are for f32 and f64")
         fused = num.fma_to_odd
@@ -198,7 +176,7 @@ def _fma(t: Translator, ins: Instruction) -> Op:
     return _float_op(t, ins, fused, 3)
 
 
-def _min_or_max(t: Translator, ins: Instruction) -> Op:
+def min_or_max(t: Translator, ins: Instruction) -> Op:
     pick = num.minimum if ins.parts[0] == "min" else num.maximum
     keep_nan, xorsign = "NaN" in ins.parts, "xorsign" in ins.parts
     count = len(ins.operands) - 1
@@ -277,7 +255,7 @@ def _sign_op(clear: bool) -> Handler:
     def translate(t: Translator, ins: Instruction) -> Op:
         scalar = ins.type
         sign = 1 << (scalar.bits - 1)
-        if scalar.name.endswith("x2"):
+        if scalar.half is not None:
             sign |= 1 << 15
         bit = scalar.unsigned.type(sign)
         flushes = "ftz" in ins.parts and scalar.name == "f32"
@@ -295,7 +273,7 @@ def _sign_op(clear: bool) -> Handler:
     return translate
 
 
-def _copysign(t: Translator, ins: Instruction) -> Op:
+def copy_sign(t: Translator, ins: Instruction) -> Op:
     """copysign d, a, b: the sign of a on the magnitude of b."""
     return _float_op(t, ins, lambda a, b: np.copysign(b, a), 2)
 
@@ -310,7 +288,7 @@ _TESTS: dict[str, Callable[[Array], Array]] = {
 }
 
 
-def _test_property(t: Translator, ins: Instruction) -> Op:
+def test_property(t: Translator, ins: Instruction) -> Op:
     test = _TESTS.get(ins.parts[1])
     if test is None:
         raise unsupported(ins)
@@ -318,25 +296,15 @@ def _test_property(t: Translator, ins: Instruction) -> Op:
     return t.compute(ins, ins.operands[0], np.dtype(np.bool_), test, source)
 
 
-HANDLERS: dict[str, Handler] = {
-    "add": _add_sub_mul,
-    "sub": _add_sub_mul,
-    "mul": _add_sub_mul,
-    "fma": _fma,
-    "mad": _fma,
-    "div": _through_double(np.divide, lambda a, b: a / b),
-    "min": _min_or_max,
-    "max": _min_or_max,
-    "abs": _sign_op(True),
-    "neg": _sign_op(False),
-    "rcp": _through_double(_reciprocal, lambda a: 1 / a),
-    "sqrt": _through_double(np.sqrt, None),
-    "rsqrt": _unary(_reciprocal_root),
-    "ex2": _unary(num.in_double(np.exp2)),
-    "lg2": _unary(num.in_double(np.log2)),
-    "sin": _unary(num.in_double(np.sin)),
-    "cos": _unary(num.in_double(np.cos)),
-    "tanh": _unary(num.in_double(np.tanh)),
-    "copysign": _copysign,
-    "testp": _test_property,
-}
+# Those that are one function on lanes.
+divide = _through_double(np.divide, lambda a, b: a / b)
+reciprocal = _through_double(_reciprocal, lambda a: 1 / a)
+root = _through_double(np.sqrt, None)
+reciprocal_root = _unary(_reciprocal_root)
+power_of_two = _unary(num.in_double(np.exp2))
+log_of_two = _unary(num.in_double(np.log2))
+sine = _unary(num.in_double(np.sin))
+cosine = _unary(num.in_double(np.cos))
+tanh = _unary(num.in_double(np.tanh))
+absolute = _sign_op(True)
+negative = _sign_op(False)

@@ -11,10 +11,11 @@ from collections.abc import Callable
 import numpy as np
 
 from alcop_mlir.runtime.emulator.arithmetic import integers as ints
-from alcop_mlir.runtime.emulator.instructions.multiply import as_unsigned, carry_chain
+from alcop_mlir.runtime.emulator.arithmetic.storage import U32
+from alcop_mlir.runtime.emulator.instructions.multiply import as_unsigned
 from alcop_mlir.runtime.emulator.instructions.translator import Handler, Op, Translator
 from alcop_mlir.runtime.emulator.machine.registers import Read
-from alcop_mlir.runtime.emulator.ptx.scalars import SCALARS, U32, U32T, Scalar
+from alcop_mlir.runtime.emulator.ptx.scalars import U32T, Scalar
 from alcop_mlir.runtime.emulator.ptx.syntax import Instruction, Integer, unsupported
 
 Array = np.ndarray
@@ -46,11 +47,6 @@ def _typed(fn: Callable[..., Array], count: int) -> Handler:
     return translate
 
 
-def _pairs(scalar: Scalar) -> Scalar | None:
-    """The 16-bit type inside u16x2 / s16x2."""
-    return {"u16x2": SCALARS["u16"], "s16x2": SCALARS["s16"]}.get(scalar.name)
-
-
 def halves(fn: Callable[..., Array], dtype: np.dtype) -> Callable[..., Array]:
     """`fn` on the two 16-bit halves of 32-bit operands."""
 
@@ -62,12 +58,10 @@ def halves(fn: Callable[..., Array], dtype: np.dtype) -> Callable[..., Array]:
     return apply
 
 
-def _add_or_sub(t: Translator, ins: Instruction) -> Op:
+def add_or_sub(t: Translator, ins: Instruction) -> Op:
     subtract = ins.parts[0] == "sub"
     fn = np.subtract if subtract else np.add
     scalar = ins.type
-    if "cc" in ins.parts:
-        return carry_chain(t, ins)
     if "sat" in ins.parts:
         reads = _reads(t, ins, scalar, 2)
         return t.compute(
@@ -77,8 +71,7 @@ def _add_or_sub(t: Translator, ins: Instruction) -> Op:
             lambda a, b: ints.add_saturating(a, b, subtract),
             *reads,
         )
-    inner = _pairs(scalar)
-    if inner is not None:
+    if scalar.half is not None:
         reads = _reads(t, ins, U32T, 2)
         return t.compute(
             ins, ins.operands[0], U32, halves(fn, np.dtype(np.uint16)), *reads
@@ -86,7 +79,7 @@ def _add_or_sub(t: Translator, ins: Instruction) -> Op:
     return _wrapping(fn, 2)(t, ins)
 
 
-def _min_or_max(t: Translator, ins: Instruction) -> Op:
+def min_or_max(t: Translator, ins: Instruction) -> Op:
     fn = np.minimum if ins.parts[0] == "min" else np.maximum
     scalar = ins.type
     relu = "relu" in ins.parts
@@ -95,14 +88,13 @@ def _min_or_max(t: Translator, ins: Instruction) -> Op:
         out = fn(a, b)
         return np.maximum(out, out.dtype.type(0)) if relu else out
 
-    inner = _pairs(scalar)
-    if inner is None:
+    if scalar.half is None:
         return _typed(pick, 2)(t, ins)
     reads = _reads(t, ins, U32T, 2)
-    return t.compute(ins, ins.operands[0], U32, halves(pick, inner.dtype), *reads)
+    return t.compute(ins, ins.operands[0], U32, halves(pick, scalar.half.dtype), *reads)
 
 
-def _shift(t: Translator, ins: Instruction) -> Op:
+def shift_bits(t: Translator, ins: Instruction) -> Op:
     scalar = ins.type
     right = ins.parts[0] == "shr"
     if not right or scalar.kind == "b":
@@ -118,7 +110,7 @@ def _shift(t: Translator, ins: Instruction) -> Op:
     return t.compute(ins, ins.operands[0], scalar.dtype, fn, a, b)
 
 
-def _funnel(t: Translator, ins: Instruction) -> Op:
+def shift_funnel(t: Translator, ins: Instruction) -> Op:
     _, side, mode, *_ = ins.parts
     fn = ints.funnel_left if side == "l" else ints.funnel_right
     reads = _reads(t, ins, U32T, 3)
@@ -127,13 +119,13 @@ def _funnel(t: Translator, ins: Instruction) -> Op:
     )
 
 
-def _extract(t: Translator, ins: Instruction) -> Op:
+def extract_field(t: Translator, ins: Instruction) -> Op:
     a = t.read(ins.operands[1], ins.type, ins)
     p, n = (t.read(o, U32T, ins) for o in ins.operands[2:])
     return t.compute(ins, ins.operands[0], ins.type.dtype, ints.extract_field, a, p, n)
 
 
-def _insert(t: Translator, ins: Instruction) -> Op:
+def insert_field(t: Translator, ins: Instruction) -> Op:
     a, b = (t.read(o, ins.type, ins) for o in ins.operands[1:3])
     p, n = (t.read(o, U32T, ins) for o in ins.operands[3:])
     return t.compute(
@@ -141,7 +133,7 @@ def _insert(t: Translator, ins: Instruction) -> Op:
     )
 
 
-def _mask(t: Translator, ins: Instruction) -> Op:
+def make_mask(t: Translator, ins: Instruction) -> Op:
     """bmsk: `length` ones from `position`."""
     wrap = "wrap" in ins.parts
 
@@ -165,7 +157,7 @@ def _to_count(fn: Callable[[Array], Array]) -> Handler:
     return translate
 
 
-def _find(t: Translator, ins: Instruction) -> Op:
+def find_highest(t: Translator, ins: Instruction) -> Op:
     as_shift = "shiftamt" in ins.parts
     return t.compute(
         ins,
@@ -176,7 +168,7 @@ def _find(t: Translator, ins: Instruction) -> Op:
     )
 
 
-def _logic3(t: Translator, ins: Instruction) -> Op:
+def logic3(t: Translator, ins: Instruction) -> Op:
     table = ins.operands[4]
     if not isinstance(table, Integer):
         raise unsupported(ins, "expected an immediate truth table")
@@ -190,7 +182,7 @@ def _logic3(t: Translator, ins: Instruction) -> Op:
     )
 
 
-def _permute(t: Translator, ins: Instruction) -> Op:
+def permute_bytes(t: Translator, ins: Instruction) -> Op:
     reads = _reads(t, ins, U32T, 3)
     modes = ints.PERMUTE_MODES.get(ins.parts[-1])
     if modes is None:
@@ -205,7 +197,7 @@ def _permute(t: Translator, ins: Instruction) -> Op:
     )
 
 
-def _sum_of_differences(t: Translator, ins: Instruction) -> Op:
+def add_difference(t: Translator, ins: Instruction) -> Op:
     scalar = ins.type
 
     def fn(a: Array, b: Array, c: Array) -> Array:
@@ -219,7 +211,7 @@ def _sum_of_differences(t: Translator, ins: Instruction) -> Op:
     return t.compute(ins, ins.operands[0], scalar.dtype, fn, *_reads(t, ins, scalar, 3))
 
 
-def _extend_sign(t: Translator, ins: Instruction) -> Op:
+def extend_sign(t: Translator, ins: Instruction) -> Op:
     wrap = "wrap" in ins.parts
     a = t.read(ins.operands[1], ins.type, ins)
     n = t.read(ins.operands[2], U32T, ins)
@@ -245,32 +237,16 @@ def _logical_not(a: Array) -> Array:
     return (a == 0).astype(a.dtype)
 
 
-HANDLERS: dict[str, Handler] = {
-    "add": _add_or_sub,
-    "sub": _add_or_sub,
-    "div": _typed(ints.divide, 2),
-    "rem": _typed(ints.remainder, 2),
-    "min": _min_or_max,
-    "max": _min_or_max,
-    "abs": _typed(_absolute, 1),
-    "neg": _wrapping(_negative, 1),
-    "and": _typed(np.bitwise_and, 2),
-    "or": _typed(np.bitwise_or, 2),
-    "xor": _typed(np.bitwise_xor, 2),
-    "not": _typed(np.invert, 1),
-    "cnot": _wrapping(_logical_not, 1),
-    "shl": _shift,
-    "shr": _shift,
-    "shf": _funnel,
-    "bfe": _extract,
-    "bfi": _insert,
-    "bmsk": _mask,
-    "popc": _to_count(ints.count_ones),
-    "clz": _to_count(ints.leading_zeros),
-    "brev": _wrapping(ints.reverse_bits, 1),
-    "bfind": _find,
-    "lop3": _logic3,
-    "prmt": _permute,
-    "sad": _sum_of_differences,
-    "szext": _extend_sign,
-}
+# Those that are one function on lanes.
+divide = _typed(ints.divide, 2)
+remainder = _typed(ints.remainder, 2)
+absolute = _typed(_absolute, 1)
+negative = _wrapping(_negative, 1)
+bitwise_and = _typed(np.bitwise_and, 2)
+bitwise_or = _typed(np.bitwise_or, 2)
+bitwise_xor = _typed(np.bitwise_xor, 2)
+invert = _typed(np.invert, 1)
+logical_not = _wrapping(_logical_not, 1)
+count_ones = _to_count(ints.count_ones)
+leading_zeros = _to_count(ints.leading_zeros)
+reverse_bits = _wrapping(ints.reverse_bits, 1)

@@ -8,12 +8,13 @@ from __future__ import annotations
 
 import numpy as np
 
+from alcop_mlir.runtime.emulator.arithmetic.storage import U16, U32
 from alcop_mlir.runtime.emulator.instructions import access
-from alcop_mlir.runtime.emulator.instructions.translator import Handler, Op, Translator
+from alcop_mlir.runtime.emulator.instructions.translator import Op, Translator
 from alcop_mlir.runtime.emulator.machine.cohort import Cohort
 from alcop_mlir.runtime.emulator.machine.lanes import Lanes
 from alcop_mlir.runtime.emulator.machine.warps import Mask
-from alcop_mlir.runtime.emulator.ptx.scalars import B32, U16, U32
+from alcop_mlir.runtime.emulator.ptx.scalars import B32
 from alcop_mlir.runtime.emulator.ptx.syntax import Instruction, space_of, unsupported
 
 Array = np.ndarray
@@ -42,7 +43,7 @@ def _matrix_rows(
     return lanes
 
 
-def _load_matrix(t: Translator, ins: Instruction) -> Op:
+def load_matrix(t: Translator, ins: Instruction) -> Op:
     count = _matrix_count(ins)
     transposed = "trans" in ins.parts
     slots = [t.result(o, U32, ins)[0] for o in t.items(ins.operands[0])]
@@ -71,7 +72,7 @@ def _load_matrix(t: Translator, ins: Instruction) -> Op:
     return run
 
 
-def _store_matrix(t: Translator, ins: Instruction) -> Op:
+def store_matrix(t: Translator, ins: Instruction) -> Op:
     count = _matrix_count(ins)
     transposed = "trans" in ins.parts
     address, wide = t.base_address(ins.operands[0], ins)
@@ -95,7 +96,7 @@ def _store_matrix(t: Translator, ins: Instruction) -> Op:
     return run
 
 
-def _move_matrix(t: Translator, ins: Instruction) -> Op:
+def move_matrix(t: Translator, ins: Instruction) -> Op:
     """movmatrix: transposes one 8x8 matrix across the lanes."""
     read = t.read(ins.operands[1], B32, ins)
 
@@ -115,10 +116,3 @@ def _only_shared(cohort: Cohort, mask: Mask, address: Array, ins: Instruction) -
             raise unsupported(ins, f"the address is in {space} memory")
         shared = own
     return shared
-
-
-HANDLERS: dict[str, Handler] = {
-    "ldmatrix": _load_matrix,
-    "stmatrix": _store_matrix,
-    "movmatrix": _move_matrix,
-}

@@ -14,57 +14,29 @@ call of `np.matmul` computes a whole warp tile.
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
 
 from alcop_mlir.runtime.emulator.arithmetic import floats as num
-from alcop_mlir.runtime.emulator.instructions.translator import Handler, Op, Translator
+from alcop_mlir.runtime.emulator.arithmetic.storage import F32, S32, S64, U16, U32
+from alcop_mlir.runtime.emulator.instructions.translator import Op, Translator
 from alcop_mlir.runtime.emulator.machine.cohort import Cohort
 from alcop_mlir.runtime.emulator.machine.registers import Registers
 from alcop_mlir.runtime.emulator.machine.warps import Mask
-from alcop_mlir.runtime.emulator.ptx.scalars import F32, S32, S64, U16, U32
+from alcop_mlir.runtime.emulator.ptx.scalars import SCALARS, Scalar
 from alcop_mlir.runtime.emulator.ptx.syntax import Instruction, Operand, unsupported
 
 Array = np.ndarray
 
 
-@dataclass(frozen=True)
-class _Kind:
-    """How the A or B operand of an `mma` is decoded from 32-bit registers."""
-
-    elements: int  # in one register
-    decode: Callable[[Array], Array]  # uint32 (..., 4) -> float32 (..., 4 elements)
-
-
-def _decode_f16(x: Array) -> Array:
-    return num.F16_FROM_BITS.take(x.view(U16))
-
-
-def _decode_bf16(x: Array) -> Array:
-    return num.decode_bf16(x.view(U16))
-
-
-def _decode_tf32(x: Array) -> Array:
-    """Tensor cores ignore the low 13 bits of a tf32 operand."""
-    return (x & U32.type(0xFFFFE000)).view(F32)
-
-
-_KINDS = {
-    "f16": _Kind(2, _decode_f16),
-    "bf16": _Kind(2, _decode_bf16),
-    "tf32": _Kind(1, _decode_tf32),
-    # 32 terms of 16 bits stay below 2^24: exact in float32.
-    "s8": _Kind(4, lambda x: x.view(np.int8).astype(F32)),
-    "u8": _Kind(4, lambda x: x.view(np.uint8).astype(F32)),
-}
-_DEPTHS = {
-    "f16": ("m16n8k8", "m16n8k16"),
-    "bf16": ("m16n8k8", "m16n8k16"),
-    "tf32": ("m16n8k4", "m16n8k8"),
-    "s8": ("m16n8k16", "m16n8k32"),
-    "u8": ("m16n8k16", "m16n8k32"),
+# The types of C and D, by that of A; B has the type of A, or its other signedness.
+_ACCUMULATORS = {
+    "f16": ("f16", "f32"),
+    "bf16": ("f32",),
+    "tf32": ("f32",),
+    "s8": ("s32",),
+    "u8": ("s32",),
 }
 
 
@@ -83,34 +55,31 @@ class MatrixMultiply:
     b: tuple[int, ...]
     c: tuple[int, ...]
 
-    def depends_on(self, written: set[int]) -> bool:
-        """Whether it reads or writes a register that earlier members write."""
-        return not written.isdisjoint((*self.d, *self.a, *self.b, *self.c))
+    def may_join(self, first: MatrixMultiply, written: set[int]) -> bool:
+        """Whether it is of the type of a group's first member, and neither reads nor
+        writes a register that members write."""
+        used = (*self.d, *self.a, *self.b, *self.c)
+        return self.opcode == first.opcode and written.isdisjoint(used)
 
 
 def decode_multiply(t: Translator, ins: Instruction) -> MatrixMultiply:
     """Checks an `mma.sync` and finds its registers."""
     types = ins.parts[-4:]
     d, a, b, c = types
+    shape, extra = ins.parts[3], set(ins.parts[6:-4])
+    if a not in _ACCUMULATORS or not {d, c} <= set(_ACCUMULATORS[a]):
+        raise unsupported(ins)
+    is_integer = SCALARS[a].is_integer
+    per_register = 4 * (4 // SCALARS[a].size)  # elements of a row in four lanes
+    depths = {f"m16n8k{k}": k for k in (per_register, 2 * per_register)}
     if (
-        ins.parts[:3] != ("mma", "sync", "aligned")
-        or ins.parts[4:6] != ("row", "col")
-        or a not in _DEPTHS
-        or ins.parts[3] not in _DEPTHS[a]
-        or b not in (("s8", "u8") if a in ("s8", "u8") else (a,))
+        ins.parts[4:6] != ("row", "col")
+        or shape not in depths
+        or b not in (("s8", "u8") if is_integer else (a,))
+        or not extra <= ({"satfinite"} if is_integer else set())
     ):
         raise unsupported(ins)
-    extra = set(ins.parts[6:-4])
-    if a in ("s8", "u8"):
-        good = (d, c) == ("s32", "s32") and extra <= {"satfinite"}
-    elif a == "f16":
-        good = d in ("f16", "f32") and c in ("f16", "f32") and not extra
-    else:
-        good = (d, c) == ("f32", "f32") and not extra
-    if not good:
-        raise unsupported(ins)
-    depth = int(ins.parts[3].split("k")[1])
-    per_register = 4 * _KINDS[a].elements
+    depth = depths[shape]
     counts = (
         2 if d == "f16" else 4,
         2 * depth // per_register,
@@ -138,7 +107,7 @@ class MultiplyGroup:
 
     def __init__(self, members: list[MatrixMultiply]):
         first = members[0]
-        self.kind_a, self.kind_b = _KINDS[first.a_kind], _KINDS[first.b_kind]
+        self.kind_a, self.kind_b = SCALARS[first.a_kind], SCALARS[first.b_kind]
         self.integer = first.result == "s32"
         self.result, self.addend = first.result, first.addend
         self.saturates = first.saturates
@@ -260,7 +229,7 @@ def _add_fragment(
 
 
 def _stack_a(
-    R: Registers, fragments: list[tuple[int, ...]], kind: _Kind, cohort: Cohort
+    R: Registers, fragments: list[tuple[int, ...]], kind: Scalar, cohort: Cohort
 ) -> Array:
     """Decoded A matrices: float32 (blocks, warps, fragments, 16, k)."""
     depth = len(fragments[0]) // 2
@@ -269,12 +238,12 @@ def _stack_a(
     for i, slots in enumerate(fragments):
         for q, slot in enumerate(slots):
             out[:, :, i, q & 1, :, q >> 1] = _by_group(R[slot])
-    decoded = kind.decode(out)
+    decoded = _decode(out, kind)
     return decoded.reshape(blocks, warps, len(fragments), 16, -1)
 
 
 def _stack_b(
-    R: Registers, fragments: list[tuple[int, ...]], kind: _Kind, cohort: Cohort
+    R: Registers, fragments: list[tuple[int, ...]], kind: Scalar, cohort: Cohort
 ) -> Array:
     """Decoded B matrices, transposed: float32 (blocks, warps, fragments, 8, k)."""
     blocks, warps = cohort.blocks, cohort.warps
@@ -282,8 +251,16 @@ def _stack_b(
     for j, slots in enumerate(fragments):
         for q, slot in enumerate(slots):
             out[:, :, j, :, q] = _by_group(R[slot])
-    decoded = kind.decode(out)
+    decoded = _decode(out, kind)
     return decoded.reshape(blocks, warps, len(fragments), 8, -1)
+
+
+def _decode(x: Array, kind: Scalar) -> Array:
+    """uint32 (..., 4) -> float32 (..., 4 elements of a register).
+
+    Of integers, 32 terms of 16 bits stay below 2^24: exact in float32.
+    """
+    return kind.decode(x.view(kind.dtype)).astype(F32, copy=False)
 
 
 def _by_group(x: Array) -> Array:
@@ -293,9 +270,6 @@ def _by_group(x: Array) -> Array:
     return x.view(U32).reshape(*x.shape[:2], 8, 4)
 
 
-def _multiply(t: Translator, ins: Instruction) -> Op:
+def multiply(t: Translator, ins: Instruction) -> Op:
     """A single `mma`; `translated_kernel` joins neighbours into larger groups."""
     return MultiplyGroup([decode_multiply(t, ins)])
-
-
-HANDLERS: dict[str, Handler] = {"mma": _multiply}

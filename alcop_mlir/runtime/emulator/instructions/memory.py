@@ -11,11 +11,11 @@ from collections.abc import Callable
 
 import numpy as np
 
-from alcop_mlir.runtime.emulator.arithmetic import floats as num
+from alcop_mlir.runtime.emulator.arithmetic.storage import MOVED_AS, U32
 from alcop_mlir.runtime.emulator.instructions import access
 from alcop_mlir.runtime.emulator.instructions.convert import pack
+from alcop_mlir.runtime.emulator.instructions.floating import on_halves
 from alcop_mlir.runtime.emulator.instructions.translator import (
-    Handler,
     Op,
     Translator,
     constant,
@@ -24,7 +24,7 @@ from alcop_mlir.runtime.emulator.instructions.translator import (
 from alcop_mlir.runtime.emulator.machine.cohort import Cohort
 from alcop_mlir.runtime.emulator.machine.lanes import Lanes
 from alcop_mlir.runtime.emulator.machine.warps import Mask
-from alcop_mlir.runtime.emulator.ptx.scalars import MOVED_AS, SCALARS, U16, U32, Scalar
+from alcop_mlir.runtime.emulator.ptx.scalars import SCALARS, Scalar
 from alcop_mlir.runtime.emulator.ptx.syntax import (
     Address,
     Instruction,
@@ -56,7 +56,19 @@ def memory_space(t: Translator, ins: Instruction, address: Operand) -> str:
     return space
 
 
-def _load(t: Translator, ins: Instruction) -> Op:
+def accessed_bytes(ins: Instruction) -> int:
+    """What one lane reads or writes, as far as the opcode says."""
+    scalar = SCALARS.get(ins.parts[-1])
+    if scalar is None:
+        return MAX_VECTOR_BYTES
+    return scalar.size * max((len(_elements(o)) for o in ins.operands), default=1)
+
+
+def _elements(operand: Operand) -> tuple[Operand, ...]:
+    return operand.items if isinstance(operand, Vector) else (operand,)
+
+
+def load(t: Translator, ins: Instruction) -> Op:
     scalar = ins.type
     items = t.items(ins.operands[0])
     size = scalar.size * len(items)
@@ -132,7 +144,7 @@ def _load_parameter(
     return run
 
 
-def _store(t: Translator, ins: Instruction) -> Op:
+def store(t: Translator, ins: Instruction) -> Op:
     scalar = ins.type
     items = t.items(ins.operands[1])
     size = scalar.size * len(items)
@@ -192,22 +204,15 @@ _UPDATES: dict[str, Update] = {
 }
 
 
-def _half_add(scalar: Scalar) -> Update:
-    decode, encode = num.decode_f16, num.encode_f16
-    if scalar.name.startswith("bf16"):
-        decode, encode = num.decode_bf16, num.encode_bf16
+def _decoded_add(scalar: Scalar) -> Update:
+    def add(old: Array, b: Array) -> Array:
+        return scalar.encode(scalar.decode(old) + scalar.decode(b), "rn")
 
-    def halves(x: Array) -> Array:
-        return np.ascontiguousarray(x)[..., None].view(U16)
-
-    def update(old: Array, b: Array, c: Array) -> Array:
-        total = encode(decode(halves(old)) + decode(halves(b)))
-        return np.ascontiguousarray(total).view(old.dtype)[..., 0]
-
-    return update
+    whole = on_halves(add) if scalar.half is not None else add
+    return lambda old, b, c: whole(old, b)
 
 
-def _atomic(t: Translator, ins: Instruction) -> Op:
+def update_memory(t: Translator, ins: Instruction) -> Op:
     scalar = ins.type
     returns = ins.parts[0] == "atom"
     operands = list(ins.operands)
@@ -217,11 +222,11 @@ def _atomic(t: Translator, ins: Instruction) -> Op:
     name = next((p for p in ins.parts[1:] if p in _UPDATES), None)
     if name is None or len(operands) != (3 if name == "cas" else 2):
         raise unsupported(ins)
-    half = scalar.name.removesuffix("x2") in ("f16", "bf16")
-    update = _half_add(scalar) if half and name == "add" else _UPDATES[name]
+    update = _UPDATES[name]
+    if scalar.is_decoded and name == "add":
+        update = _decoded_add(scalar)
     space = memory_space(t, ins, operands[0])
     address, _ = t.base_address(operands[0], ins)
-    carrier = scalar.dtype if not half else scalar.unsigned
     b = t.read(operands[1], scalar, ins)
     c = t.read(operands[-1], scalar, ins)
     orders = any(p in ("acquire", "release", "acq_rel") for p in ins.parts)
@@ -238,8 +243,10 @@ def _atomic(t: Translator, ins: Instruction) -> Op:
             lanes, view, at = access.atomic_targets(
                 cohort, part, own, kind, scalar.size, ins
             )
-            memory = view.view(carrier)
-            old = _apply(memory, at, update, lanes, x.view(carrier), y.view(carrier))
+            memory = view.view(scalar.dtype)
+            old = _apply(
+                memory, at, update, lanes, x.view(scalar.dtype), y.view(scalar.dtype)
+            )
             if result[0] >= 0:
                 cohort.put(result[0], lanes.place(old).view(scalar.unsigned), part)
 
@@ -262,12 +269,3 @@ def _apply(
         keep[first] = False
         left = left[keep]
     return old
-
-
-HANDLERS: dict[str, Handler] = {
-    "ld": _load,
-    "ldu": _load,
-    "st": _store,
-    "atom": _atomic,
-    "red": _atomic,
-}

@@ -11,15 +11,15 @@ from collections.abc import Callable
 import numpy as np
 
 from alcop_mlir.runtime.emulator.arithmetic import integers as ints
+from alcop_mlir.runtime.emulator.arithmetic.storage import U32
 from alcop_mlir.runtime.emulator.instructions.translator import (
     CARRY,
-    Handler,
     Op,
     Translator,
 )
 from alcop_mlir.runtime.emulator.machine.cohort import Cohort
 from alcop_mlir.runtime.emulator.machine.warps import Mask
-from alcop_mlir.runtime.emulator.ptx.scalars import B32, SCALARS, U32, Scalar
+from alcop_mlir.runtime.emulator.ptx.scalars import B32, SCALARS, Scalar
 from alcop_mlir.runtime.emulator.ptx.syntax import Instruction
 
 Array = np.ndarray
@@ -79,12 +79,10 @@ def _low_product(x: Array, y: Array) -> Array:
     return x * y
 
 
-def _multiply(t: Translator, ins: Instruction) -> Op:
+def multiply(t: Translator, ins: Instruction) -> Op:
     """mul and mad: lo, hi, wide; mul24 and mad24."""
     scalar, parts = ins.type, ins.parts
     adds = parts[0].startswith("mad")
-    if "cc" in parts:
-        return carry_chain(t, ins)
     a, b = (t.read(o, scalar, ins) for o in ins.operands[1:3])
     if parts[0].endswith("24"):
         high = "hi" in parts
@@ -126,7 +124,7 @@ def _multiply(t: Translator, ins: Instruction) -> Op:
     )
 
 
-def _dot(t: Translator, ins: Instruction) -> Op:
+def dot(t: Translator, ins: Instruction) -> Op:
     """dp4a and dp2a: bytes multiplied in pairs, added to a 32-bit accumulator."""
     upper = None if ins.parts[0] == "dp4a" else "hi" in ins.parts
     a, b = (
@@ -143,16 +141,3 @@ def _dot(t: Translator, ins: Instruction) -> Op:
         b,
         c,
     )
-
-
-HANDLERS: dict[str, Handler] = {
-    "addc": carry_chain,
-    "subc": carry_chain,
-    "madc": carry_chain,
-    "mul": _multiply,
-    "mad": _multiply,
-    "mul24": _multiply,
-    "mad24": _multiply,
-    "dp4a": _dot,
-    "dp2a": _dot,
-}

@@ -11,19 +11,12 @@ from collections.abc import Callable
 import numpy as np
 
 from alcop_mlir.runtime.emulator.arithmetic import floats as num
-from alcop_mlir.runtime.emulator.instructions.floating import half_format
-from alcop_mlir.runtime.emulator.instructions.translator import Handler, Op, Translator
+from alcop_mlir.runtime.emulator.arithmetic.storage import BOOL, F32, U16
+from alcop_mlir.runtime.emulator.instructions.translator import Op, Translator
 from alcop_mlir.runtime.emulator.machine.cohort import Cohort
 from alcop_mlir.runtime.emulator.machine.registers import Read
 from alcop_mlir.runtime.emulator.machine.warps import Mask
-from alcop_mlir.runtime.emulator.ptx.scalars import (
-    BOOL,
-    F32,
-    PRED,
-    SCALARS,
-    U16,
-    Scalar,
-)
+from alcop_mlir.runtime.emulator.ptx.scalars import PRED, SCALARS, Scalar
 from alcop_mlir.runtime.emulator.ptx.syntax import Instruction, Pair, unsupported
 
 Array = np.ndarray
@@ -66,10 +59,9 @@ def _comparison(ins: Instruction, scalar: Scalar) -> Callable[[Array, Array], Ar
     if not floats:
         return _COMPARE[name]
     test = _compare_floats(name)
-    half = half_format(scalar)
     flushes = "ftz" in ins.parts
-    if half is not None:
-        return lambda a, b: test(half.decode(a), half.decode(b))
+    if scalar.is_decoded:
+        return lambda a, b: test(scalar.decode(a), scalar.decode(b))
     if flushes:
         return lambda a, b: test(num.flush(a), num.flush(b))
     return test
@@ -78,9 +70,9 @@ def _comparison(ins: Instruction, scalar: Scalar) -> Callable[[Array, Array], Ar
 _FLOAT_ONLY = ("equ", "neu", "ltu", "leu", "gtu", "geu", "num", "nan")
 
 
-def _set_predicate(t: Translator, ins: Instruction) -> Op:
+def set_predicate(t: Translator, ins: Instruction) -> Op:
     scalar = ins.type
-    if scalar.name.endswith("x2"):
+    if scalar.half is not None:
         return _set_packed(t, ins, scalar)
     test = _comparison(ins, scalar)
     a, b = (t.read(o, scalar, ins) for o in ins.operands[1:3])
@@ -145,10 +137,10 @@ def _set_packed(t: Translator, ins: Instruction, scalar: Scalar) -> Op:
     return run
 
 
-def _set_value(t: Translator, ins: Instruction) -> Op:
+def set_value(t: Translator, ins: Instruction) -> Op:
     """set: all ones (1.0 for a float result) where the comparison holds."""
     known = [SCALARS[p] for p in ins.parts if p in SCALARS]
-    if len(known) != 2 or known[1].name.endswith("x2"):
+    if len(known) != 2 or known[1].half is not None:
         raise unsupported(ins)
     to, scalar = known
     test = _comparison(ins, scalar)
@@ -181,7 +173,7 @@ def _set_value(t: Translator, ins: Instruction) -> Op:
     )
 
 
-def _select(t: Translator, ins: Instruction) -> Op:
+def select(t: Translator, ins: Instruction) -> Op:
     scalar = ins.type
     a, b = (t.read(o, scalar, ins) for o in ins.operands[1:3])
     p = t.read(ins.operands[3], PRED, ins)
@@ -190,7 +182,7 @@ def _select(t: Translator, ins: Instruction) -> Op:
     )
 
 
-def _select_by_sign(t: Translator, ins: Instruction) -> Op:
+def select_by_sign(t: Translator, ins: Instruction) -> Op:
     """slct d, a, b, c: a if c >= 0, else b."""
     scalar = SCALARS[next(p for p in ins.parts if p in SCALARS)]
     by = ins.type
@@ -202,11 +194,3 @@ def _select_by_sign(t: Translator, ins: Instruction) -> Op:
         return np.where((num.flush(z) if flushes else z) >= 0, x, y)
 
     return t.compute(ins, ins.operands[0], scalar.dtype, fn, a, b, c)
-
-
-HANDLERS: dict[str, Handler] = {
-    "setp": _set_predicate,
-    "set": _set_value,
-    "selp": _select,
-    "slct": _select_by_sign,
-}

@@ -1,9 +1,18 @@
-"""Which opcode is translated by which function."""
+"""The opcodes of the emulator: one row for each, or for each form of it.
+
+The only place that knows an opcode by its name: whatever else depends on the opcode of
+an instruction asks its row. Rows stand in the order of the PTX ISA's chapters.
+"""
 
 from __future__ import annotations
 
+from collections import defaultdict
+from collections.abc import Iterable, Iterator
+from dataclasses import replace
+
 from alcop_mlir.runtime.emulator.instructions import (
     async_copy,
+    barriers,
     convert,
     floating,
     integer,
@@ -14,51 +23,286 @@ from alcop_mlir.runtime.emulator.instructions import (
     predicate,
     warp,
 )
-from alcop_mlir.runtime.emulator.instructions.barriers import (
-    translate_fence,
-    translate_warp_barrier,
-)
-from alcop_mlir.runtime.emulator.instructions.traits import ends_span
+from alcop_mlir.runtime.emulator.instructions.opcode import Opcode
 from alcop_mlir.runtime.emulator.instructions.translator import Handler
-from alcop_mlir.runtime.emulator.ptx.scalars import SCALARS
-from alcop_mlir.runtime.emulator.ptx.syntax import Instruction, unsupported
+from alcop_mlir.runtime.emulator.machine.loaded_kernel import MULTIPLY
+from alcop_mlir.runtime.emulator.ptx.syntax import SPACES, Instruction, unsupported
 
-HANDLERS: dict[str, Handler] = {
-    **integer.HANDLERS,
-    **multiply.HANDLERS,
-    **convert.HANDLERS,
-    **predicate.HANDLERS,
-    **memory.HANDLERS,
-    **warp.HANDLERS,
-    **matrix_access.HANDLERS,
-    **matrix_multiply.HANDLERS,
-    **async_copy.HANDLERS,
-    "membar": translate_fence,
-    "fence": translate_fence,
-}
-FLOAT_HANDLERS = floating.HANDLERS
-_INTEGER_ONLY = frozenset(integer.HANDLERS | multiply.HANDLERS)
+_SHARED, _GLOBAL = frozenset({"shared"}), frozenset({"global"})
+_GENERIC = frozenset(SPACES) - {"const"}  # those with a window in generic addresses
+_NOWHERE: frozenset[str] = frozenset()
 
 
-def handler_of(ins: Instruction) -> Handler:
-    """The function that translates `ins`; `EmulationError` outside the subset."""
-    name = ins.parts[0]
-    if ins.parts[:2] == ("bar", "warp"):
-        return translate_warp_barrier
-    scalar = SCALARS.get(ins.parts[-1])
-    is_float = scalar is not None and scalar.kind == "f"
-    if is_float and name in FLOAT_HANDLERS:
-        return FLOAT_HANDLERS[name]
-    if name not in HANDLERS or (is_float and name in _INTEGER_ONLY):
+def _chapter(title: str, *rows: Opcode | Iterable[Opcode]) -> Iterator[Opcode]:
+    """The rows of one chapter of the PTX ISA."""
+    for row in rows:
+        for one in (row,) if isinstance(row, Opcode) else row:
+            yield replace(one, section=f"PTX ISA, {title}: {one.name}")
+
+
+def _other(name: str, translate: Handler) -> Opcode:
+    """Arithmetic on integers and bits."""
+    return Opcode(name, translate, types="other")
+
+
+def _float(name: str, translate: Handler) -> Opcode:
+    return Opcode(name, translate, types="float", counted_as="float")
+
+
+def _both(name: str, translate: Handler) -> Iterator[Opcode]:
+    """One handler for all types."""
+    yield _other(name, translate)
+    yield _float(name, translate)
+
+
+def _move(name: str, translate: Handler) -> Opcode:
+    return Opcode(name, translate, counted_as="move")
+
+
+def _warp(name: str, translate: Handler) -> Opcode:
+    """An exchange among the lanes that a member mask names."""
+    return Opcode(name, translate, meets="members", counted_as="warp")
+
+
+def _memory(
+    name: str, translate: Handler, reads: bool = False, writes: bool = False
+) -> Iterator[Opcode]:
+    """An access: one row for each state space that the opcode may name, or for none."""
+    for space in ("", *SPACES):
+        spaces = frozenset({space}) if space else _GENERIC
+        yield Opcode(
+            name,
+            translate,
+            space=space,
+            reads=spaces if reads else _NOWHERE,
+            writes=spaces if writes else _NOWHERE,
+            size=memory.accessed_bytes,
+            counted_as=f"{space or 'generic'} memory",
+        )
+
+
+def _copy(name: str) -> Opcode:
+    """A copy reads at any time before the wait, but the wait writes as well."""
+    return Opcode(
+        name,
+        async_copy.issue_copy,
+        reads=_GLOBAL,
+        writes=_SHARED,
+        size=async_copy.copied_bytes,
+        counted_as="cp.async",
+    )
+
+
+def _copy_control(
+    name: str, translate: Handler, writes: frozenset[str] = _NOWHERE
+) -> Opcode:
+    return Opcode(name, translate, writes=writes, counted_as="cp.async control")
+
+
+def _barriers() -> Iterator[Opcode]:
+    for unit in ("bar", "bar.cta", "barrier", "barrier.cta"):
+        for form in ("sync", "arrive", "red"):
+            yield Opcode(f"{unit}.{form}", ends="barrier", counted_as="barrier")
+
+
+OPCODES = (
+    *_chapter(
+        "Integer Arithmetic Instructions",
+        _other("add", integer.add_or_sub),
+        _other("sub", integer.add_or_sub),
+        _other("mul", multiply.multiply),
+        _other("mad", multiply.multiply),
+        _other("mul24", multiply.multiply),
+        _other("mad24", multiply.multiply),
+        _other("sad", integer.add_difference),
+        _other("div", integer.divide),
+        _other("rem", integer.remainder),
+        _other("abs", integer.absolute),
+        _other("neg", integer.negative),
+        _other("min", integer.min_or_max),
+        _other("max", integer.min_or_max),
+        _other("popc", integer.count_ones),
+        _other("clz", integer.leading_zeros),
+        _other("bfind", integer.find_highest),
+        _other("brev", integer.reverse_bits),
+        _other("bfe", integer.extract_field),
+        _other("bfi", integer.insert_field),
+        _other("szext", integer.extend_sign),
+        _other("bmsk", integer.make_mask),
+        _other("dp4a", multiply.dot),
+        _other("dp2a", multiply.dot),
+    ),
+    *_chapter(
+        "Extended-Precision Integer Arithmetic Instructions",
+        _other("add.cc", multiply.carry_chain),
+        _other("addc", multiply.carry_chain),
+        _other("sub.cc", multiply.carry_chain),
+        _other("subc", multiply.carry_chain),
+        _other("mad.lo.cc", multiply.carry_chain),
+        _other("mad.hi.cc", multiply.carry_chain),
+        _other("madc", multiply.carry_chain),
+    ),
+    # The half precision forms have a chapter of their own in the PTX ISA.
+    *_chapter(
+        "Floating-Point Instructions",
+        _float("testp", floating.test_property),
+        _float("copysign", floating.copy_sign),
+        _float("add", floating.add_sub_mul),
+        _float("sub", floating.add_sub_mul),
+        _float("mul", floating.add_sub_mul),
+        _float("fma", floating.fma),
+        _float("mad", floating.fma),
+        _float("div", floating.divide),
+        _float("abs", floating.absolute),
+        _float("neg", floating.negative),
+        _float("min", floating.min_or_max),
+        _float("max", floating.min_or_max),
+        _float("rcp", floating.reciprocal),
+        _float("sqrt", floating.root),
+        _float("rsqrt", floating.reciprocal_root),
+        _float("sin", floating.sine),
+        _float("cos", floating.cosine),
+        _float("lg2", floating.log_of_two),
+        _float("ex2", floating.power_of_two),
+        _float("tanh", floating.tanh),
+    ),
+    *_chapter(
+        "Comparison and Selection Instructions",
+        _both("set", predicate.set_value),
+        _both("setp", predicate.set_predicate),
+        _move("selp", predicate.select),
+        _move("slct", predicate.select_by_sign),
+    ),
+    *_chapter(
+        "Logic and Shift Instructions",
+        _other("and", integer.bitwise_and),
+        _other("or", integer.bitwise_or),
+        _other("xor", integer.bitwise_xor),
+        _other("not", integer.invert),
+        _other("cnot", integer.logical_not),
+        _other("lop3", integer.logic3),
+        _other("shf", integer.shift_funnel),
+        _other("shl", integer.shift_bits),
+        _other("shr", integer.shift_bits),
+    ),
+    *_chapter(
+        "Data Movement and Conversion Instructions",
+        _move("mov", convert.move),
+        _warp("shfl.sync", warp.shuffle),
+        replace(_other("prmt", integer.permute_bytes), counted_as="move"),
+        _memory("ld", memory.load, reads=True),
+        _memory("ldu", memory.load, reads=True),
+        _memory("st", memory.store, writes=True),
+        Opcode("prefetch", convert.ignored),
+        Opcode("prefetchu", convert.ignored),
+        Opcode("applypriority", convert.ignored),
+        Opcode("discard", convert.ignored),
+        Opcode("isspacep", convert.is_in_space),
+        _move("cvta", convert.convert_address),
+        _move("cvt", convert.convert),
+        _copy("cp.async.ca"),
+        _copy("cp.async.cg"),
+        _copy_control("cp.async.commit_group", async_copy.commit_group),
+        # The copies land here.
+        _copy_control("cp.async.wait_group", async_copy.wait_group, _SHARED),
+        _copy_control("cp.async.wait_all", async_copy.wait_all, _SHARED),
+    ),
+    *_chapter(
+        "Control Flow Instructions",
+        Opcode("bra", ends="branch", counted_as="branch"),
+        Opcode("brx.idx", ends="table", counted_as="branch"),
+        Opcode("ret", ends="exit", counted_as="branch"),
+        Opcode("exit", ends="exit", counted_as="branch"),
+    ),
+    *_chapter(
+        "Parallel Synchronization and Communication Instructions",
+        _barriers(),
+        # The only one that PTX promises to order lanes. It does so itself: only those
+        # that name each other are ordered.
+        Opcode(
+            "bar.warp.sync",
+            barriers.translate_warp_barrier,
+            meets="members",
+            counted_as="barrier",
+        ),
+        Opcode("membar", barriers.translate_fence, counted_as="barrier"),
+        Opcode("fence", barriers.translate_fence, counted_as="barrier"),
+        _memory("atom", memory.update_memory, reads=True, writes=True),
+        _memory("red", memory.update_memory, reads=True, writes=True),
+        _warp("vote.sync", warp.vote),
+        _warp("match.any.sync", warp.match_values),
+        _warp("match.all.sync", warp.match_values),
+        replace(_warp("activemask", warp.active_mask), meets=""),
+        _warp("redux.sync", warp.reduce_values),
+        _warp("elect.sync", warp.elect),
+    ),
+    # A warp that has executed one of these as one has issued all that came before, so
+    # they order its lanes; but stmatrix does not order what it writes itself.
+    *_chapter(
+        "Warp Level Matrix Multiply-Accumulate Instructions",
+        Opcode(
+            "mma.sync.aligned",
+            matrix_multiply.multiply,
+            meets="warp",
+            orders=True,
+            counted_as=MULTIPLY,
+        ),
+        Opcode(
+            "ldmatrix.sync.aligned",
+            matrix_access.load_matrix,
+            reads=_SHARED,
+            meets="warp",
+            orders=True,
+            counted_as="ldmatrix",
+        ),
+        Opcode(
+            "stmatrix.sync.aligned",
+            matrix_access.store_matrix,
+            writes=_SHARED,
+            meets="warp",
+            counted_as="stmatrix",
+        ),
+        Opcode(
+            "movmatrix.sync.aligned",
+            matrix_access.move_matrix,
+            meets="warp",
+            orders=True,
+        ),
+    ),
+    *_chapter(
+        "Miscellaneous Instructions",
+        Opcode("nanosleep", convert.ignored),
+        Opcode("pmevent", convert.ignored),
+        Opcode("trap", ends="trap"),
+    ),
+)
+
+
+def _by_name(rows: Iterable[Opcode]) -> dict[tuple[str, ...], list[Opcode]]:
+    found: defaultdict[tuple[str, ...], list[Opcode]] = defaultdict(list)
+    for row in rows:
+        found[tuple(row.name.split("."))].append(row)
+    return dict(found)
+
+
+_ROWS = _by_name(OPCODES)
+_LONGEST = max(map(len, _ROWS))
+_FIRST = {name[0] for name in _ROWS}
+
+
+def opcode_of(ins: Instruction) -> Opcode:
+    """The row of an instruction, the one with the longest name that fits.
+
+    Raises `EmulationError` for an opcode outside the subset. A form of a known opcode
+    gets a row all the same, whose handler raises: it may be never reached.
+    """
+    parts = ins.parts
+    if parts[0] not in _FIRST:
         raise unsupported(ins)
-    return HANDLERS[name]
-
-
-def check_known(ins: Instruction) -> None:
-    """Raises `EmulationError` for an opcode outside the subset."""
-    name = ins.parts[0]
-    known = name in HANDLERS or name in FLOAT_HANDLERS or ends_span(ins)
-    if not known and ins.parts[:3] != ("bar", "warp", "sync"):
-        raise unsupported(ins)
-    if "cluster" in ins.parts or "shared::cluster" in ins.parts:
+    if "cluster" in parts or "shared::cluster" in parts:
         raise unsupported(ins, "thread block clusters")
+    for count in range(_LONGEST, 0, -1):
+        for row in _ROWS.get(parts[:count], ()):
+            if row.fits(parts):
+                return row
+    return Opcode(parts[0])

@@ -14,6 +14,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 import numpy as np
 
 from alcop_mlir.errors import EmulationError
+from alcop_mlir.runtime.emulator.arithmetic.storage import BOOL, U32
 from alcop_mlir.runtime.emulator.machine.cohort import Cohort
 from alcop_mlir.runtime.emulator.machine.memory import SHARED_START
 from alcop_mlir.runtime.emulator.machine.memory_map import MemoryMap
@@ -24,7 +25,7 @@ from alcop_mlir.runtime.emulator.machine.registers import (
     merge,
 )
 from alcop_mlir.runtime.emulator.machine.warps import Mask
-from alcop_mlir.runtime.emulator.ptx.scalars import B32, B64, BOOL, PRED, U32, Scalar
+from alcop_mlir.runtime.emulator.ptx.scalars import B32, B64, PRED, Scalar
 from alcop_mlir.runtime.emulator.ptx.syntax import (
     Address,
     Float,

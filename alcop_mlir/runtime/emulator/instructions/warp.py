@@ -11,11 +11,12 @@ from collections.abc import Callable
 
 import numpy as np
 
-from alcop_mlir.runtime.emulator.instructions.translator import Handler, Op, Translator
+from alcop_mlir.runtime.emulator.arithmetic.storage import BOOL, S64, U32
+from alcop_mlir.runtime.emulator.instructions.translator import Op, Translator
 from alcop_mlir.runtime.emulator.machine.cohort import Cohort
 from alcop_mlir.runtime.emulator.machine.faults import fault, location_of_mask
 from alcop_mlir.runtime.emulator.machine.warps import Mask
-from alcop_mlir.runtime.emulator.ptx.scalars import BOOL, PRED, S64, U32, U32T
+from alcop_mlir.runtime.emulator.ptx.scalars import PRED, U32T
 from alcop_mlir.runtime.emulator.ptx.syntax import (
     Instruction,
     Operand,
@@ -76,8 +77,8 @@ def _source_lane(mode: str, b: Array, c: Array) -> tuple[Array, Array]:
     return np.where(inside, source, LANE), inside
 
 
-def _shuffle(t: Translator, ins: Instruction) -> Op:
-    if ins.parts[1] != "sync" or ins.parts[2] not in ("up", "down", "bfly", "idx"):
+def shuffle(t: Translator, ins: Instruction) -> Op:
+    if ins.parts[2] not in ("up", "down", "bfly", "idx"):
         raise unsupported(ins)
     mode = ins.parts[2]
     to, flag = _destinations(ins)
@@ -100,9 +101,7 @@ def _shuffle(t: Translator, ins: Instruction) -> Op:
     return run
 
 
-def _vote(t: Translator, ins: Instruction) -> Op:
-    if ins.parts[1] != "sync":
-        raise unsupported(ins)
+def vote(t: Translator, ins: Instruction) -> Op:
     mode = ins.parts[2]
     p = t.read(ins.operands[1], PRED, ins)
     who = t.read(ins.operands[2], U32T, ins)
@@ -124,7 +123,7 @@ def _vote(t: Translator, ins: Instruction) -> Op:
     return run
 
 
-def _match(t: Translator, ins: Instruction) -> Op:
+def match_values(t: Translator, ins: Instruction) -> Op:
     """match.any: the lanes with the same value; match.all: all lanes, if equal."""
     every = ins.parts[1] == "all"
     to, flag = _destinations(ins)
@@ -161,7 +160,7 @@ _REDUCE: dict[str, tuple[Callable[..., Array], int | None]] = {
 }
 
 
-def _reduce(t: Translator, ins: Instruction) -> Op:
+def reduce_values(t: Translator, ins: Instruction) -> Op:
     name, scalar = ins.parts[2], ins.type
     if name not in _REDUCE or scalar.kind == "f":
         raise unsupported(ins)
@@ -184,7 +183,7 @@ def _reduce(t: Translator, ins: Instruction) -> Op:
     return run
 
 
-def _active_mask(t: Translator, ins: Instruction) -> Op:
+def active_mask(t: Translator, ins: Instruction) -> Op:
     slot, _ = t.result(ins.operands[0], U32, ins)
 
     def run(cohort: Cohort, mask: Mask) -> None:
@@ -194,7 +193,7 @@ def _active_mask(t: Translator, ins: Instruction) -> Op:
     return run
 
 
-def _elect(t: Translator, ins: Instruction) -> Op:
+def elect(t: Translator, ins: Instruction) -> Op:
     """elect.sync d|p: the lowest lane of the member mask leads."""
     to, flag = _destinations(ins)
     slot, _ = t.result(to, U32, ins)
@@ -210,13 +209,3 @@ def _elect(t: Translator, ins: Instruction) -> Op:
             cohort.put(flag_slot, LANE == leader, mask)
 
     return run
-
-
-HANDLERS: dict[str, Handler] = {
-    "shfl": _shuffle,
-    "vote": _vote,
-    "match": _match,
-    "redux": _reduce,
-    "activemask": _active_mask,
-    "elect": _elect,
-}

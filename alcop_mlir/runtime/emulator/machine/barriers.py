@@ -13,12 +13,12 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from alcop_mlir.errors import EmulationError
+from alcop_mlir.runtime.emulator.arithmetic.storage import U32
 from alcop_mlir.runtime.emulator.machine.batch import Batch
 from alcop_mlir.runtime.emulator.machine.cohort import Cohort
 from alcop_mlir.runtime.emulator.machine.faults import block_name, fault
 from alcop_mlir.runtime.emulator.machine.registers import Read
 from alcop_mlir.runtime.emulator.machine.warps import LANES, Mask
-from alcop_mlir.runtime.emulator.ptx.scalars import U32
 from alcop_mlir.runtime.emulator.ptx.syntax import Instruction
 
 Array = np.ndarray

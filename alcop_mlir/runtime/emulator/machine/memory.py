@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from alcop_mlir.runtime.emulator.ptx.scalars import MOVED_AS, U64
+from alcop_mlir.runtime.emulator.arithmetic.storage import MOVED_AS, U64
 
 Array = np.ndarray
 GLOBAL_WINDOW = 0x7_0000_0000

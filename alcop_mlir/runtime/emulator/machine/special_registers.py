@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 
+from alcop_mlir.runtime.emulator.arithmetic.storage import U32
 from alcop_mlir.runtime.emulator.machine.loaded_kernel import LoadedKernel
 from alcop_mlir.runtime.emulator.machine.warps import LANES, WarpRange
-from alcop_mlir.runtime.emulator.ptx.scalars import U32
 
 Array = np.ndarray
 

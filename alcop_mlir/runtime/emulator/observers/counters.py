@@ -19,7 +19,6 @@ from alcop_mlir.runtime.emulator.machine.lanes import Lanes
 from alcop_mlir.runtime.emulator.machine.loaded_kernel import Listing
 from alcop_mlir.runtime.emulator.machine.pending_copy import OpenGroup
 from alcop_mlir.runtime.emulator.machine.warps import LANES, Mask
-from alcop_mlir.runtime.emulator.ptx.scalars import SCALARS
 from alcop_mlir.runtime.emulator.ptx.syntax import Instruction
 
 Array = np.ndarray
@@ -113,36 +112,11 @@ class _Site:
     multiplies: _Spread = field(default_factory=_Spread)
 
 
-def class_of(ins: Instruction) -> str:
-    """The class under which an instruction is counted."""
-    name, parts = ins.parts[0], ins.parts
-    if name in ("mma", "ldmatrix", "stmatrix"):
-        return name
-    if name == "cp":
-        return "cp.async" if parts[2] in ("ca", "cg") else "cp.async control"
-    if name in ("ld", "st", "ldu", "atom", "red"):
-        for space in ("shared", "global", "local", "param", "const"):
-            if any(p.split("::")[0] == space for p in parts):
-                return f"{space} memory"
-        return "generic memory"
-    if name in ("bar", "barrier", "membar", "fence"):
-        return "barrier"
-    if name in ("bra", "brx", "ret", "exit"):
-        return "branch"
-    if name in ("shfl", "vote", "match", "redux", "activemask", "elect"):
-        return "warp"
-    if name in ("mov", "cvt", "cvta", "selp", "slct", "prmt"):
-        return "move"
-    scalar = SCALARS.get(parts[-1])
-    return "float" if scalar is not None and scalar.kind == "f" else "integer"
-
-
 class CounterSet:
     """Collects the counters of all batches of a launch."""
 
     def __init__(self, listing: Listing):
         self.listing = listing
-        self.classes = [class_of(ins) for ins in listing.code]
         self.executed: Counter[tuple[int, int]] = Counter()
         self.lines: dict[int, _Line] = {}
         self.sites: dict[tuple[int, int], _Site] = {}
@@ -229,7 +203,7 @@ class CounterSet:
         """The totals."""
         instructions: Counter[str] = Counter()
         for (start, count), warps in self.executed.items():
-            for name in self.classes[start : start + count]:
+            for name in self.listing.classes[start : start + count]:
                 instructions[name] += warps
         text = {ins.line: ins.text for ins in self.listing.code}
         lines = tuple(

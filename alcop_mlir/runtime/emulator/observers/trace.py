@@ -20,7 +20,7 @@ import numpy as np
 from alcop_mlir.errors import ConfigError, EmulationError
 from alcop_mlir.files import write_whole
 from alcop_mlir.runtime.emulator.machine.cohort import Cohort
-from alcop_mlir.runtime.emulator.machine.loaded_kernel import Listing
+from alcop_mlir.runtime.emulator.machine.loaded_kernel import MULTIPLY, Listing
 from alcop_mlir.runtime.emulator.machine.pending_copy import PendingCopy
 from alcop_mlir.runtime.emulator.machine.warps import LANES, Dim3, Mask
 from alcop_mlir.runtime.emulator.ptx.syntax import Instruction
@@ -65,7 +65,8 @@ class Tracer:
         for first, last in self._multiply_runs(start, start + count):
             for warp in self._warps(cohort, mask):
                 time = self._time(cohort, warp, first)
-                self._slice(warp, f"mma x{last - first}", time, last - first, "mma")
+                name = f"{MULTIPLY} x{last - first}"
+                self._slice(warp, name, time, last - first, MULTIPLY)
 
     def on_copy(self, cohort: Cohort, copy: PendingCopy) -> None:
         """A copy is issued: one asynchronous slice per warp begins."""
@@ -154,7 +155,7 @@ class Tracer:
     def _multiply_runs(self, start: int, stop: int) -> list[tuple[int, int]]:
         runs: list[tuple[int, int]] = []
         for i in range(start, stop):
-            if self.listing.code[i].parts[0] != "mma":
+            if self.listing.classes[i] != MULTIPLY:
                 continue
             if runs and runs[-1][1] == i:
                 runs[-1] = (runs[-1][0], i + 1)

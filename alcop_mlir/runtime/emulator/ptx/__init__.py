@@ -1,4 +1,5 @@
 """PTX text as data: types, operands, instructions, kernels, and the parser.
 
-Nothing here runs anything; every other room of the emulator builds on this one.
+Nothing here runs anything. The rows of its scalar types name the arithmetic of those
+that NumPy has not.
 """

@@ -271,7 +271,7 @@ class _Body:
         """Branches to `old` in the scope that is open go to `new`."""
         code = self.kernel.instructions
         for i in range(start, len(code)):
-            if code[i].parts[0] == "bra" and code[i].operands == (Name(old),):
+            if code[i].operands == (Name(old),):
                 code[i] = code[i]._replace(operands=(Name(new),))
 
     def resolve(self, name: str) -> str:

@@ -1,38 +1,63 @@
-"""The scalar types of PTX: size, kind, and the NumPy type that carries their bits.
+"""The scalar types of PTX, one row each: size, kind, storage, and what bits stand for.
 
-PTX ISA "Fundamental Types" and "Packed Data Types". 16-bit floats have no NumPy type
-of their own here: their bits travel as `uint16` (packed pairs as `uint32`) and
-`numerics` decodes them where arithmetic is done.
+PTX ISA "Fundamental Types", "Alternate Floating-Point Data Formats", "Packed Data
+Types". NumPy computes with integers, f32 and f64 as they are stored. The other types
+are decoded where arithmetic is done, and encoded, rounded once, where it ends.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
 
-BOOL = np.dtype(np.bool_)
-U8, U16 = np.dtype(np.uint8), np.dtype(np.uint16)
-U32, U64 = np.dtype(np.uint32), np.dtype(np.uint64)
-S8, S16 = np.dtype(np.int8), np.dtype(np.int16)
-S32, S64 = np.dtype(np.int32), np.dtype(np.int64)
-F16, F32, F64 = np.dtype(np.float16), np.dtype(np.float32), np.dtype(np.float64)
+from alcop_mlir.runtime.emulator.arithmetic import floats as num
+from alcop_mlir.runtime.emulator.arithmetic.storage import (
+    BOOL,
+    F32,
+    F64,
+    SIGNED,
+    U16,
+    U32,
+    U64,
+    UNSIGNED,
+)
 
-UNSIGNED = {1: U8, 2: U16, 4: U32, 8: U64}
-SIGNED = {1: S8, 2: S16, 4: S32, 8: S64}
-# Sixteen bytes are moved as one complex number: NumPy copies it bit by bit with the
-# alignment of a float, which is faster than an opaque 16-byte record.
-MOVED_AS = {**UNSIGNED, 16: np.dtype(np.complex128)}
+Decode = Callable[[np.ndarray], np.ndarray]
+Encode = Callable[[np.ndarray, str], np.ndarray]
+
+
+def _as_stored(x: np.ndarray) -> np.ndarray:
+    return x
+
+
+def _as_computed(x: np.ndarray, mode: str) -> np.ndarray:
+    return x
 
 
 @dataclass(frozen=True)
 class Scalar:
-    """One PTX type: `size` in bytes, `kind` of pred, b, u, s, f, and its carrier."""
+    """One PTX type.
+
+    size:    in bytes
+    kind:    pred, b (bits), u, s, or f
+    dtype:   the NumPy type of registers and memory that hold it
+    decode:  what is stored to numbers that NumPy computes with
+    encode:  such numbers to what is stored, with a rounding; of a float, from float32
+             or from float64 rounded to odd
+    largest: the largest finite value, as bits, of a type that has .satfinite; else 0
+    half:    the type of which it packs two values; `decode` and `encode` are for those
+    """
 
     name: str
     size: int
     kind: str
     dtype: np.dtype
+    decode: Decode = _as_stored
+    encode: Encode = _as_computed
+    largest: int = 0
+    half: Scalar | None = None
 
     @property
     def bits(self) -> int:
@@ -45,6 +70,11 @@ class Scalar:
         return self.kind in "bus"
 
     @property
+    def is_decoded(self) -> bool:
+        """Whether NumPy does not compute with what is stored."""
+        return self.decode is not _as_stored
+
+    @property
     def unsigned(self) -> np.dtype:
         """The unsigned NumPy type of the same size."""
         return UNSIGNED[self.size]
@@ -55,20 +85,29 @@ class Scalar:
         return SIGNED[self.size]
 
 
+def _packed(half: Scalar, kind: str) -> Scalar:
+    name = f"{half.name}x2"
+    return Scalar(name, 4, kind, U32, half.decode, half.encode, half=half)
+
+
 def _table() -> dict[str, Scalar]:
     rows = [Scalar("pred", 1, "pred", BOOL), Scalar("b128", 16, "b", U64)]
     for size in (1, 2, 4, 8):
         rows.append(Scalar(f"b{8 * size}", size, "b", UNSIGNED[size]))
         rows.append(Scalar(f"u{8 * size}", size, "u", UNSIGNED[size]))
         rows.append(Scalar(f"s{8 * size}", size, "s", SIGNED[size]))
-    rows.append(Scalar("f32", 4, "f", F32))
-    rows.append(Scalar("f64", 8, "f", F64))
-    rows += [Scalar(name, 2, "f", U16) for name in ("f16", "bf16")]
-    rows += [Scalar(name, 4, "f", U32) for name in ("f16x2", "bf16x2", "tf32")]
-    rows += [Scalar(name, 4, "b", U32) for name in ("u16x2", "s16x2")]
+    f16 = Scalar("f16", 2, "f", U16, num.decode_f16, num.encode_f16, 0x7BFF)
+    bf16 = Scalar("bf16", 2, "f", U16, num.decode_bf16, num.encode_bf16, 0x7F7F)
+    rows += [f16, bf16, _packed(f16, "f"), _packed(bf16, "f")]
+    rows += [
+        Scalar("tf32", 4, "f", U32, num.decode_tf32, num.encode_tf32, 0x7F7FE000),
+        Scalar("f32", 4, "f", F32, encode=num.encode_f32),
+        Scalar("f64", 8, "f", F64, encode=num.encode_f64),
+    ]
+    rows += [_packed(r, "b") for r in rows if r.name in ("u16", "s16")]
     return {row.name: row for row in rows}
 
 
 SCALARS = _table()
 PRED, B32, B64 = SCALARS["pred"], SCALARS["b32"], SCALARS["b64"]
-U32T, S32T, U64T = SCALARS["u32"], SCALARS["s32"], SCALARS["u64"]
+U32T, U64T = SCALARS["u32"], SCALARS["u64"]
