@@ -24,11 +24,12 @@ from alcop_mlir.analysis.host.host_function import (
 )
 from alcop_mlir.analysis.linalg.size_names import named_sizes
 from alcop_mlir.bindings import ir
-from alcop_mlir.compilation.decisions import Decision, Recorder
 from alcop_mlir.compilation.description import Names, describe, roles_by_access
 from alcop_mlir.compilation.inputs import Input
 from alcop_mlir.diagnostics import Diagnostic
+from alcop_mlir.dialects import alcop
 from alcop_mlir.errors import CompileError
+from alcop_mlir.manifest.names import argument_name, result_name
 from alcop_mlir.pipelines.driver import PassCrash, PassFailure, run_pipeline
 from alcop_mlir.pipelines.pipeline_text import with_options
 from alcop_mlir.reference.from_linalg import computation
@@ -66,14 +67,13 @@ class Options:
 class Lowered:
     """A module after all passes, and what lowering has erased from it.
 
-    signatures, decisions: by function name, the latter per launch, in order
+    signatures: by function name
     """
 
     source: Input
     options: Options
     module: Any
     signatures: Mapping[str, _Signature]
-    decisions: Mapping[str, Sequence[Decision]]
     remarks: Sequence[Diagnostic]
 
 
@@ -92,8 +92,8 @@ class _Signature:
     def name(self, number: int) -> str:
         """The name of array `number` of the compiled function: results come last."""
         if number < self.arguments:
-            return computation.argument_name(number)
-        return computation.result_name(number - self.arguments, self.results)
+            return argument_name(number)
+        return result_name(number - self.arguments, self.results)
 
     def role(self, name: str) -> str:
         """Whether the function reads the array's contents, writes it, or both."""
@@ -121,16 +121,15 @@ def lower(source: Input, options: Options) -> Lowered:
         ir.StringAttr(func.attributes["sym_name"]).value: _signature(func, options)
         for func in host_functions(module)
     }
-    recorder = Recorder()
     with diagnostics.collect() as remarks:
         try:
-            run_pipeline(module, options.pipeline(), instruments=[recorder])
+            run_pipeline(module, options.pipeline())
         except PassCrash:
             raise
         except PassFailure as failure:
             messages = [f"{d.place()}: {d.message}" for d in failure.diagnostics]
             raise CompileError(messages[0] if messages else str(failure)) from None
-    return Lowered(source, options, module, signatures, recorder.found, remarks)
+    return Lowered(source, options, module, signatures, remarks)
 
 
 def pack(lowered: Lowered) -> Bundle:
@@ -141,7 +140,7 @@ def pack(lowered: Lowered) -> Bundle:
     for func in host_functions(lowered.module):
         found = host(func)
         if not isinstance(found, Host):
-            raise _not_compiled(found, lowered.remarks)
+            raise _not_compiled(found)
         if found.launches or lowered.signatures[found.name].steps:
             hosts.append(found)
     for remark in lowered.remarks:
@@ -186,28 +185,22 @@ def _signature(func: Any, options: Options) -> _Signature:
     steps = computation.computation(func, options.allow_tf32).steps
     block = func.regions[0].blocks[0]
     names = {
-        argument: computation.argument_name(number)
+        argument: argument_name(number)
         for number, argument in enumerate(block.arguments)
     }
     returned = list(list(block.operations)[-1].operation.operands)
     for number, value in enumerate(returned):
-        names.setdefault(value, computation.result_name(number, len(returned)))
+        names.setdefault(value, result_name(number, len(returned)))
     sizes = named_sizes(func, names)
     return _Signature(len(kind.inputs), len(kind.results), steps, sizes)
 
 
-def _not_compiled(
-    found: Sequence[NotCompiled], remarks: Sequence[Diagnostic]
-) -> CompileError:
-    """The obstacle that a remark explains, else the first."""
-    for obstacle in found:
-        place = diagnostics.at(obstacle.op.location, "error", obstacle.reason)
-        for remark in remarks:
-            _, left_alone, why = remark.message.partition("is left unchanged: ")
-            if remark.place() == place.place() and remark.line and left_alone:
-                return CompileError(f"{place.place()}: {obstacle.reason}: {why}")
-    first = diagnostics.at(found[0].op.location, "error", "")
-    return CompileError(f"{first.place()}: {found[0].reason}")
+def _not_compiled(found: Sequence[NotCompiled]) -> CompileError:
+    """The first obstacle that a pass gave a reason for, else the first."""
+    known = next((one for one in found if alcop.reason(one.op)), found[0])
+    why = alcop.reason(known.op)
+    place = diagnostics.at(known.op.location, "error", "").place()
+    return CompileError(f"{place}: {known.reason}" + (f": {why}" if why else ""))
 
 
 def _assemble(lowered: Lowered) -> tuple[dict[str, Code], dict[str, ptx.Cubin]]:
@@ -243,11 +236,8 @@ def _function(
     roles = [signature.role(name) for name in arrays]
     if not signature.steps:
         roles = roles_by_access(one, lowered.module)
-    decisions = lowered.decisions.get(one.name, ())
-    if len(decisions) != len(one.launches):
-        decisions = [Decision(None, ())] * len(one.launches)
     names = Names(arrays, signature.sizes)
-    function = describe(one, names, roles, decisions, statistics)
+    function = describe(one, names, roles, statistics)
     return replace(function, reference=_reference(signature.steps, function.kernels))
 
 

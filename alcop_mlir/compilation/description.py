@@ -14,8 +14,8 @@ from alcop_mlir import polynomials
 from alcop_mlir.analysis.host.host_function import Host, HostLaunch
 from alcop_mlir.analysis.host.host_values import Blocks, Local, SizeOf, StrideOf
 from alcop_mlir.bindings import ir
-from alcop_mlir.compilation.decisions import Decision
 from alcop_mlir.errors import CompileError
+from alcop_mlir.manifest.names import intermediate_name
 from alcop_mlir.polynomials import Polynomial
 from alcop_mlir.runtime.manifest import (
     DTYPES,
@@ -25,10 +25,11 @@ from alcop_mlir.runtime.manifest import (
     Intermediate,
     Kernel,
     Parameter,
+    PipelinedBuffer,
     Size,
-    intermediate_name,
 )
 from alcop_mlir.runtime.ptx import Cubin, of_kernel
+from alcop_mlir.schedule import Schedule
 
 
 @dataclass(frozen=True)
@@ -65,13 +66,12 @@ def describe(
     host: Host,
     names: Names,
     roles: Sequence[str],
-    decisions: Sequence[Decision],
     statistics: Mapping[str, Cubin],
 ) -> Function:
     """The function's description, without its reference.
 
-    roles, decisions: one per argument, one per launch
-    statistics:       by kernel, for those that ptxas assembled
+    roles:      one per argument
+    statistics: by kernel, for those that ptxas assembled
     """
     return Function(
         name=host.name,
@@ -79,8 +79,8 @@ def describe(
             _parameter(host, number, names, role) for number, role in enumerate(roles)
         ),
         kernels=tuple(
-            _kernel(launch, decision, names, statistics.get(launch.kernel))
-            for launch, decision in zip(host.launches, decisions, strict=True)
+            _kernel(launch, names, statistics.get(launch.kernel))
+            for launch in host.launches
         ),
         intermediates=tuple(
             Intermediate(
@@ -179,10 +179,9 @@ def _parameter(host: Host, number: int, names: Names, role: str) -> Parameter:
     )
 
 
-def _kernel(
-    launch: HostLaunch, decision: Decision, names: Names, module: Cubin | None
-) -> Kernel:
+def _kernel(launch: HostLaunch, names: Names, module: Cubin | None) -> Kernel:
     x, y, z = (_grid_size(blocks, names) for blocks in launch.grid)
+    schedule = launch.decisions.get("schedule")
     cubin = None if module is None else of_kernel(module, launch.kernel)
     return Kernel(
         name=launch.kernel,
@@ -190,12 +189,14 @@ def _kernel(
         grid=(x, y, z),
         block=launch.block,
         shared_bytes=launch.shared_bytes,
-        schedule=decision.schedule,
-        pipelines=decision.pipelines,
+        schedule=None if schedule is None else Schedule.from_dict(schedule),
+        pipelines=tuple(
+            PipelinedBuffer(**one) for one in launch.decisions.get("pipelines", ())
+        ),
         registers=cubin.registers if cubin else None,
         spill_bytes=cubin.spill_bytes if cubin else None,
         static_shared_bytes=cubin.shared_bytes if cubin else None,
-        simt=decision.simt,
+        simt="fallback" in launch.decisions,
     )
 
 

@@ -127,11 +127,6 @@ class Function:
     checks: tuple[AtMost, ...] = ()
 
 
-def intermediate_name(number: int) -> str:
-    """The name of the intermediate buffer with that number."""
-    return f"tmp{number}"
-
-
 def product(factors: Iterable[Size], sizes: Mapping[str, int]) -> int:
     """The product of numbers and named sizes."""
     return math.prod(sizes[f] if isinstance(f, str) else f for f in factors)

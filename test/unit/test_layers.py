@@ -56,14 +56,14 @@ IR = "analysis.ir.*"
 LINALG = f"{IR} analysis.linalg.*"
 LAYOUT = f"{IR} analysis.layout.*"
 ANALYSIS = "bindings diagnostics target schedule resources errors dialects.*"
-REFERENCE = "errors fields element_types reference.*"
+REFERENCE = "errors fields element_types manifest.names reference.*"
 # What a function computes, as data, without the half that reads it from linalg.
 STEPS = "reference.expressions reference.evaluation reference.steps"
 TRANSFORMS = f"{ANALYSIS} analysis.* passes.*"
 PASSES = pass_modules()
 RUNTIME = (
     "target schedule knobs errors files fields element_types dtypes polynomials "
-    f"{STEPS} reference.step_values runtime.*"
+    f"manifest.* {STEPS} reference.step_values runtime.*"
 )
 # Rooms of the emulator: each with the rooms below it.
 PTX_TEXT = "errors runtime.emulator.ptx.*"
@@ -82,6 +82,8 @@ RULES = {
     "version": Rule(),
     "element_types": Rule(),
     "polynomials": Rule(),
+    "manifest": Rule(),
+    "manifest.names": Rule(),
     "target": Rule("errors"),
     "knobs": Rule("errors"),
     "files": Rule("errors"),
@@ -98,7 +100,9 @@ RULES = {
     "analysis.ir.*": Rule(f"{ANALYSIS} {IR}"),
     "analysis.linalg.*": Rule(f"{ANALYSIS} {LINALG} {STEPS}"),
     "analysis.layout.*": Rule(f"{ANALYSIS} {LAYOUT}"),
-    "analysis.pipelining.*": Rule(f"{ANALYSIS} {LAYOUT} analysis.pipelining.*"),
+    "analysis.pipelining.*": Rule(
+        f"{ANALYSIS} {LAYOUT} manifest.names analysis.pipelining.*"
+    ),
     "analysis.host.*": Rule(f"{ANALYSIS} polynomials {LAYOUT} analysis.host.*"),
     # Shares nothing with the passes whose work it checks.
     "verifier.*": Rule("bindings verifier.*"),

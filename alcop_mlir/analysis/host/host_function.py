@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from alcop_mlir.analysis.host.host_values import (
@@ -25,6 +25,7 @@ from alcop_mlir.analysis.ir.memref_layouts import (
 )
 from alcop_mlir.analysis.ir.promises import row_alignment
 from alcop_mlir.bindings import ir
+from alcop_mlir.dialects import alcop
 
 LAUNCH = "gpu.launch_func"
 ASSERT = "cf.assert"
@@ -46,6 +47,7 @@ class HostLaunch:
 
     arguments: of the kernel: arguments of the function, by number, buffers that the
                function allocates, sizes and strides
+    decisions: what alcop-outline-kernels says of it, by name
     """
 
     module: str
@@ -54,6 +56,7 @@ class HostLaunch:
     block: tuple[int, int, int]
     shared_bytes: int
     arguments: tuple[int | Local | SizeOf | StrideOf, ...]
+    decisions: dict[str, Any] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -233,4 +236,5 @@ def _launch(op: Any, allocated: list[Any]) -> HostLaunch | NotCompiled:
         block=(known[0], known[1], known[2]),
         shared_bytes=known[3],
         arguments=tuple(one for one in arguments if one is not None),
+        decisions=alcop.get_plain(op, alcop.DECISIONS) or {},
     )

@@ -13,6 +13,7 @@ from typing import Any
 from alcop_mlir.analysis.ir.slices import is_pure
 from alcop_mlir.analysis.linalg.size_names import named_sizes
 from alcop_mlir.bindings import ir
+from alcop_mlir.manifest.names import argument_name, result_name
 from alcop_mlir.reference.expressions import FLOATS, INTEGERS, Argument, Constant
 from alcop_mlir.reference.from_linalg.buffer_values import (
     BufferValues,
@@ -40,16 +41,6 @@ class Computation:
 
     steps: tuple[Step, ...]
     unknown: Any | None = None
-
-
-def argument_name(number: int) -> str:
-    """How the argument `number`, counted from 0, is called."""
-    return f"arg{number}"
-
-
-def result_name(number: int, results: int) -> str:
-    """How the result `number` of `results` is called."""
-    return "result" if results == 1 else f"result{number}"
 
 
 def computation(func: Any, allow_tf32: bool = False) -> Computation:
