@@ -12,31 +12,29 @@ import json
 import math
 import sys
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any
 
 from alcop_mlir import diagnostics
-from alcop_mlir.analysis.host.host_function import (
-    Host,
-    NotCompiled,
-    host,
-    host_functions,
-)
+from alcop_mlir.analysis.host.host_function import NotCompiled, host, host_functions
+from alcop_mlir.analysis.host.host_values import Names
 from alcop_mlir.analysis.linalg.size_names import named_sizes
 from alcop_mlir.bindings import ir
-from alcop_mlir.compilation.description import Names, describe, roles_by_access
+from alcop_mlir.compilation.description import describe, roles_by_access
 from alcop_mlir.compilation.inputs import Input
 from alcop_mlir.diagnostics import Diagnostic
 from alcop_mlir.dialects import alcop
 from alcop_mlir.errors import CompileError
+from alcop_mlir.manifest.arrays import Role
+from alcop_mlir.manifest.functions import Function
+from alcop_mlir.manifest.kernels import Kernel
 from alcop_mlir.manifest.names import argument_name, result_name
 from alcop_mlir.pipelines.driver import PassCrash, PassFailure, run_pipeline
 from alcop_mlir.pipelines.pipeline_text import with_options
 from alcop_mlir.reference.from_linalg import computation
-from alcop_mlir.reference.steps import Einsum, Step
+from alcop_mlir.reference.steps import Size, Step
 from alcop_mlir.runtime import ptx
 from alcop_mlir.runtime.bundle import Bundle, Code
-from alcop_mlir.runtime.manifest import Function, Kernel, Size
 from alcop_mlir.schedule import Schedule
 from alcop_mlir.target import DEFAULT_TARGET, Target, find_target
 from alcop_mlir.version import __version__
@@ -95,7 +93,12 @@ class _Signature:
             return argument_name(number)
         return result_name(number - self.arguments, self.results)
 
-    def role(self, name: str) -> str:
+    def names(self) -> Names:
+        """What the compiled function's arrays and sizes are called."""
+        numbers = range(self.arguments + self.results)
+        return Names(tuple(map(self.name, numbers)), self.sizes)
+
+    def role(self, name: str) -> Role:
         """Whether the function reads the array's contents, writes it, or both."""
         written = any(step.out == name for step in self.steps)
         for step in self.steps:
@@ -118,8 +121,7 @@ def lower(source: Input, options: Options) -> Lowered:
     """Run all passes on a copy of the module. Raises PassCrash or CompileError."""
     module = source.module.operation.clone()
     signatures = {
-        ir.StringAttr(func.attributes["sym_name"]).value: _signature(func, options)
-        for func in host_functions(module)
+        _name(func): _signature(func, options) for func in host_functions(module)
     }
     with diagnostics.collect() as remarks:
         try:
@@ -136,19 +138,20 @@ def pack(lowered: Lowered) -> Bundle:
     """PTX, cubins, and how to launch them. Raises CompileError if an op is left that
     no kernel computes, or if a kernel exceeds the target's limits.
     """
-    hosts = []
+    found = []
     for func in host_functions(lowered.module):
-        found = host(func)
-        if not isinstance(found, Host):
-            raise _not_compiled(found)
-        if found.launches or lowered.signatures[found.name].steps:
-            hosts.append(found)
+        signature = lowered.signatures[_name(func)]
+        function = host(func, signature.names())
+        if not isinstance(function, Function):
+            raise _not_compiled(function)
+        if function.launches or signature.steps:
+            found.append(function)
     for remark in lowered.remarks:
         print(remark, file=sys.stderr)
-    if not hosts:
+    if not found:
         raise CompileError("nothing to compile: no function computes anything")
     code, statistics = _assemble(lowered)
-    functions = tuple(_function(one, lowered, statistics) for one in hosts)
+    functions = tuple(_described(one, lowered, statistics) for one in found)
     for function in functions:
         for kernel in function.kernels:
             check_limits(kernel, lowered.options.target)
@@ -204,54 +207,36 @@ def _not_compiled(found: Sequence[NotCompiled]) -> CompileError:
 
 
 def _assemble(lowered: Lowered) -> tuple[dict[str, Code], dict[str, ptx.Cubin]]:
-    """Machine code and, where ptxas is installed, its statistics, by kernel name."""
+    """Machine code and, where ptxas is installed, its statistics, by module."""
     code: dict[str, Code] = {}
     statistics: dict[str, ptx.Cubin] = {}
     target = lowered.options.target
     for op in lowered.module.regions[0].blocks[0].operations:
         if op.operation.name != "gpu.module":
             continue
+        name = _name(op.operation)
         text = ptx.emit_ptx(op.operation, target)
         cubin = ptx.assemble(text, target) if lowered.options.use_ptxas else None
-        for name in _kernel_names(op.operation):
-            code[name] = Code(text, None if cubin is None else cubin.data)
-            if cubin is not None:
-                statistics[name] = cubin
+        code[name] = Code(text, None if cubin is None else cubin.data)
+        if cubin is not None:
+            statistics[name] = cubin
     return code, statistics
 
 
-def _kernel_names(gpu_module: Any) -> list[str]:
-    return [
-        ir.StringAttr(op.operation.attributes["sym_name"]).value
-        for op in gpu_module.regions[0].blocks[0].operations
-        if "gpu.kernel" in op.operation.attributes
-    ]
+def _name(op: Any) -> str:
+    return ir.StringAttr(op.attributes["sym_name"]).value
 
 
-def _function(
-    one: Host, lowered: Lowered, statistics: Mapping[str, ptx.Cubin]
+def _described(
+    function: Function, lowered: Lowered, statistics: Mapping[str, ptx.Cubin]
 ) -> Function:
-    signature = lowered.signatures[one.name]
-    arrays = [signature.name(number) for number in range(len(one.arguments))]
-    roles = [signature.role(name) for name in arrays]
-    if not signature.steps:
-        roles = roles_by_access(one, lowered.module)
-    names = Names(arrays, signature.sizes)
-    function = describe(one, names, roles, statistics)
-    return replace(function, reference=_reference(signature.steps, function.kernels))
-
-
-def _reference(steps: Sequence[Step], kernels: Sequence[Kernel]) -> tuple[Step, ...]:
-    """The steps; contractions on tensor cores accumulate in f32 at least."""
-    contractions = sum(isinstance(step, Einsum) for step in steps)
-    if sum(kernel.schedule is not None for kernel in kernels) < contractions:
-        return tuple(steps)
-    return tuple(
-        replace(step, sums="f32")
-        if isinstance(step, Einsum) and step.sums in ("f16", "bf16")
-        else step
-        for step in steps
+    signature = lowered.signatures[function.name]
+    roles: dict[str, Role] = (
+        {one.name: signature.role(one.name) for one in function.parameters}
+        if signature.steps
+        else roles_by_access(function, lowered.module)
     )
+    return describe(function, roles, signature.steps, statistics)
 
 
 def _hash(lowered: Lowered) -> str:

@@ -82,8 +82,9 @@ RULES = {
     "version": Rule(),
     "element_types": Rule(),
     "polynomials": Rule(),
-    "manifest": Rule(),
+    # What host analyses yield and launches need: without MLIR and NumPy.
     "manifest.names": Rule(),
+    "manifest.*": Rule("errors polynomials schedule reference.steps manifest.*"),
     "target": Rule("errors"),
     "knobs": Rule("errors"),
     "files": Rule("errors"),
@@ -103,7 +104,9 @@ RULES = {
     "analysis.pipelining.*": Rule(
         f"{ANALYSIS} {LAYOUT} manifest.names analysis.pipelining.*"
     ),
-    "analysis.host.*": Rule(f"{ANALYSIS} polynomials {LAYOUT} analysis.host.*"),
+    "analysis.host.*": Rule(
+        f"{ANALYSIS} polynomials reference.steps manifest.* {LAYOUT} analysis.host.*"
+    ),
     # Shares nothing with the passes whose work it checks.
     "verifier.*": Rule("bindings verifier.*"),
     "passes.*": Rule("bindings dialects.* errors passes.*"),

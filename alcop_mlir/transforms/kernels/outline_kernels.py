@@ -79,7 +79,9 @@ class OutlineKernels(Pass):
                 continue
             op.attributes["gpu.container_module"] = ir.UnitAttr.get()
             name = ir.StringAttr(function.attributes["sym_name"]).value
-            kernels = _kernel_module(op, function, _new(f"{name}_kernels", symbols))
+            kernels = _kernel_module(
+                op, function, _new(f"{_identifier(name)}_kernels", symbols)
+            )
             for launch in found:
                 kernel = _new(_kernel_name(name, launch, len(found)), kernel_names)
                 _outline(launch, kernels, kernel, self.noalias)
