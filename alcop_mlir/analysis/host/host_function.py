@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from alcop_mlir.analysis.host.host_values import HostValues, Names
@@ -17,6 +17,7 @@ from alcop_mlir.analysis.ir.memref_layouts import (
 from alcop_mlir.analysis.ir.promises import row_alignment
 from alcop_mlir.bindings import ir
 from alcop_mlir.dialects import alcop
+from alcop_mlir.errors import ConfigError
 from alcop_mlir.manifest.arrays import Intermediate, Parameter
 from alcop_mlir.manifest.functions import Function
 from alcop_mlir.manifest.kernels import (
@@ -193,16 +194,31 @@ def _kernel(op: Any, values: HostValues) -> Kernel | NotCompiled:
     module, kernel = ir.SymbolRefAttr(op.operation.attributes["kernel"]).value
     x, y, z = (part for part in grid if part is not None)
     known = [number for number in sizes if number is not None]
-    decided = alcop.get_plain(op, alcop.DECISIONS) or {}
-    schedule = decided.get("schedule")
-    return Kernel(
-        name=kernel,
-        module=module,
-        arguments=tuple(one for one in arguments if one is not None),
-        grid=(x, y, z),
-        block=(known[0], known[1], known[2]),
-        shared_bytes=known[3],
-        schedule=None if schedule is None else Schedule.from_dict(schedule),
-        pipelines=tuple(PipelinedBuffer(**o) for o in decided.get("pipelines", ())),
-        fallback=decided.get("fallback"),
+    return _with_decisions(
+        op,
+        Kernel(
+            name=kernel,
+            module=module,
+            arguments=tuple(one for one in arguments if one is not None),
+            grid=(x, y, z),
+            block=(known[0], known[1], known[2]),
+            shared_bytes=known[3],
+        ),
     )
+
+
+def _with_decisions(op: Any, kernel: Kernel) -> Kernel | NotCompiled:
+    """`kernel` with what was decided for its launch, if that is as we write it."""
+    decided = alcop.get_plain(op, alcop.DECISIONS)
+    if decided is None:
+        return kernel
+    try:
+        schedule = decided.get("schedule")
+        return replace(
+            kernel,
+            schedule=None if schedule is None else Schedule.from_dict(schedule),
+            pipelines=tuple(PipelinedBuffer(**o) for o in decided.get("pipelines", ())),
+            fallback=decided.get("fallback"),
+        )
+    except (AttributeError, TypeError, ConfigError):  # other programs wrote it
+        return NotCompiled(op.operation, f"'{alcop.DECISIONS}' is {decided}")

@@ -85,6 +85,22 @@ def test_what_was_decided_is_on_the_launch() -> None:
     assert (other.schedule, other.pipelines) == (None, ())
 
 
+@pytest.mark.parametrize(
+    "decisions",
+    [
+        "3 : i64",
+        "{schedule = {tile = 3 : i64}}",
+        "{pipelines = [{}]}",
+        "{schedule = 3}",
+    ],
+)
+def test_decisions_of_other_programs_stand_in_the_way(decisions: str) -> None:
+    """Where they are not what alcop-outline-kernels writes."""
+    found = read(VIEW + LAUNCH + f" {{alcop.decisions = {decisions}}}")
+    assert isinstance(found, tuple)
+    assert found[0].reason.startswith("'alcop.decisions' is ")
+
+
 def test_a_launch_without_dynamic_memory_has_none() -> None:
     """And there may be several, in order."""
     without = LAUNCH.replace("dynamic_shared_memory_size %shared", "")
