@@ -3,20 +3,18 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Hashable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from typing import Any
 
 
 @dataclass(frozen=True)
 class Polynomial:
     """Terms: a coefficient, not 0, and the sizes that it is multiplied by.
 
-    Terms are in a fixed order, and no two have the same sizes. A size is given by its
-    name, or by where it is read from.
+    Terms are in a fixed order, and no two have the same sizes, which are names.
     """
 
-    terms: tuple[tuple[int, tuple[Any, ...]], ...]
+    terms: tuple[tuple[int, tuple[str, ...]], ...]
 
     def __add__(self, other: Polynomial) -> Polynomial:
         return collected((*self.terms, *other.terms))
@@ -32,7 +30,7 @@ class Polynomial:
         )
 
     def __str__(self) -> str:
-        """`8 * M + N - 2`, for sizes that are given by names."""
+        """`8 * M + N - 2`."""
         text = ""
         for coefficient, factors in self.terms:
             size = abs(coefficient)
@@ -49,22 +47,12 @@ class Polynomial:
             return None
         return sum(coefficient for coefficient, _ in self.terms)
 
-    def value(self, sizes: Mapping[Any, int]) -> int:
+    def value(self, sizes: Mapping[str, int]) -> int:
         """The value for these values of the sizes."""
         return sum(
             coefficient * math.prod(sizes[factor] for factor in factors)
             for coefficient, factors in self.terms
         )
-
-    def substituted(self, by: Callable[[Any], Polynomial]) -> Polynomial:
-        """The polynomial with `by(size)` in place of each size."""
-        total = constant(0)
-        for coefficient, factors in self.terms:
-            product = constant(coefficient)
-            for factor in factors:
-                product = product * by(factor)
-            total = total + product
-        return total
 
 
 def constant(number: int) -> Polynomial:
@@ -72,14 +60,14 @@ def constant(number: int) -> Polynomial:
     return collected([(number, ())])
 
 
-def size(factor: Hashable) -> Polynomial:
+def size(factor: str) -> Polynomial:
     """One size."""
     return Polynomial(((1, (factor,)),))
 
 
-def collected(terms: Iterable[tuple[int, tuple[Any, ...]]]) -> Polynomial:
+def collected(terms: Iterable[tuple[int, tuple[str, ...]]]) -> Polynomial:
     """The polynomial with these terms, those of highest degree first."""
-    sums: dict[tuple[Any, ...], int] = {}
+    sums: dict[tuple[str, ...], int] = {}
     for coefficient, factors in terms:
         key = tuple(sorted(factors, key=repr))
         sums[key] = sums.get(key, 0) + coefficient

@@ -91,7 +91,7 @@ def measure(case: Case, target: str, size: int) -> dict[str, object]:
     bundle = compiler.compile_source(source, options)
     (function,) = bundle.functions
     (kernel,) = function.kernels
-    cubin = bundle.code[kernel.name].cubin
+    cubin = bundle.code_of(kernel).cubin
     if cubin is None:
         raise SystemExit("error: no ptxas, pip install 'alcop-mlir[compiler]'")
     loop = steady_state(cubin)

@@ -27,9 +27,11 @@ import numpy as np
 from records import ROOT, store
 from upstream_cases import CASES, Case
 
-from alcop_mlir.analysis.host.host_function import Host, host, host_functions
+from alcop_mlir.analysis.host.host_function import host, host_functions
 from alcop_mlir.bindings import ir, make_context
 from alcop_mlir.dialects import alcop
+from alcop_mlir.manifest.functions import Function
+from alcop_mlir.manifest.kernels import Kernel
 from alcop_mlir.pipelines.driver import run_pipeline
 from alcop_mlir.runtime import ptx
 from alcop_mlir.runtime.emulator.api import emulate
@@ -109,17 +111,17 @@ def emulated(text: str) -> str:
         alcop.load()
         module = ir.Module.parse(text)
         run_pipeline(module, FINISH)
-        launches = host(host_functions(module)[0])
-        assert isinstance(launches, Host), launches
-        (launch,) = launches.launches
+        function = host(host_functions(module)[0])
+        assert isinstance(function, Function), function
+        (kernel,) = function.kernels
         run_pipeline(module, LOWER)
         ops = [op.operation for op in module.body.operations]
         (kernels,) = [op for op in ops if op.name == "gpu.module"]
         code = ptx.emit_ptx(kernels, find_target("sm_80"))
-    return _compared(code, launch)
+    return _compared(code, kernel)
 
 
-def _compared(code: str, launch: Any) -> str:
+def _compared(code: str, kernel: Kernel) -> str:
     """The kernel run with copies that land late, then early: what C and hazards say."""
     random = np.random.default_rng(0)
     a = random.standard_normal((M, K)).astype(np.float16)
@@ -130,11 +132,11 @@ def _compared(code: str, launch: Any) -> str:
         c = np.zeros((M, N), np.float32)
         ran = emulate(
             code,
-            launch.kernel,
-            launch.grid,
-            launch.block,
-            [(a, b, c)[number] for number in launch.arguments],
-            dynamic_shared=launch.shared_bytes,
+            kernel.name,
+            kernel.grid,
+            kernel.block,
+            [{"arg0": a, "arg1": b, "arg2": c}[name] for name in kernel.arrays],
+            dynamic_shared=kernel.shared_bytes,
             visibility=visibility,
             counters=True,
         )

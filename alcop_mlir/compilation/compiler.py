@@ -12,31 +12,29 @@ import json
 import math
 import sys
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any
 
 from alcop_mlir import diagnostics
-from alcop_mlir.analysis.host.host_function import (
-    Host,
-    NotCompiled,
-    host,
-    host_functions,
-)
+from alcop_mlir.analysis.host.host_function import NotCompiled, host, host_functions
+from alcop_mlir.analysis.host.host_values import Names
 from alcop_mlir.analysis.linalg.size_names import named_sizes
 from alcop_mlir.analysis.reference import computation
 from alcop_mlir.bindings import ir
-from alcop_mlir.compilation.decisions import Decision, Recorder
-from alcop_mlir.compilation.description import Names, describe, roles_by_access
+from alcop_mlir.compilation.description import describe, roles_by_access
 from alcop_mlir.compilation.inputs import Input
 from alcop_mlir.diagnostics import Diagnostic
-from alcop_mlir.element_types import ACCUMULATORS
+from alcop_mlir.dialects import alcop
 from alcop_mlir.errors import CompileError
+from alcop_mlir.manifest.arrays import Role
+from alcop_mlir.manifest.functions import Function
+from alcop_mlir.manifest.kernels import Kernel
+from alcop_mlir.manifest.names import argument_name, result_name
 from alcop_mlir.pipelines.driver import PassCrash, PassFailure, run_pipeline
 from alcop_mlir.pipelines.pipeline_text import with_options
-from alcop_mlir.reference.steps import Einsum, Step
+from alcop_mlir.reference.steps import Size, Step
 from alcop_mlir.runtime import ptx
 from alcop_mlir.runtime.bundle import Bundle, Code
-from alcop_mlir.runtime.manifest import Function, Kernel, Size
 from alcop_mlir.schedule import Schedule
 from alcop_mlir.target import DEFAULT_TARGET, Target, find_target
 from alcop_mlir.version import __version__
@@ -67,14 +65,13 @@ class Options:
 class Lowered:
     """A module after all passes, and what lowering has erased from it.
 
-    signatures, decisions: by function name, the latter per launch, in order
+    signatures: by function name
     """
 
     source: Input
     options: Options
     module: Any
     signatures: Mapping[str, _Signature]
-    decisions: Mapping[str, Sequence[Decision]]
     remarks: Sequence[Diagnostic]
 
 
@@ -93,10 +90,15 @@ class _Signature:
     def name(self, number: int) -> str:
         """The name of array `number` of the compiled function: results come last."""
         if number < self.arguments:
-            return computation.argument_name(number)
-        return computation.result_name(number - self.arguments, self.results)
+            return argument_name(number)
+        return result_name(number - self.arguments, self.results)
 
-    def role(self, name: str) -> str:
+    def names(self) -> Names:
+        """What the compiled function's arrays and sizes are called."""
+        numbers = range(self.arguments + self.results)
+        return Names(tuple(map(self.name, numbers)), self.sizes)
+
+    def role(self, name: str) -> Role:
         """Whether the function reads the array's contents, writes it, or both."""
         written = any(step.out == name for step in self.steps)
         for step in self.steps:
@@ -119,38 +121,37 @@ def lower(source: Input, options: Options) -> Lowered:
     """Run all passes on a copy of the module. Raises PassCrash or CompileError."""
     module = source.module.operation.clone()
     signatures = {
-        ir.StringAttr(func.attributes["sym_name"]).value: _signature(func, options)
-        for func in host_functions(module)
+        _name(func): _signature(func, options) for func in host_functions(module)
     }
-    recorder = Recorder()
     with diagnostics.collect() as remarks:
         try:
-            run_pipeline(module, options.pipeline(), instruments=[recorder])
+            run_pipeline(module, options.pipeline())
         except PassCrash:
             raise
         except PassFailure as failure:
             messages = [f"{d.place()}: {d.message}" for d in failure.diagnostics]
             raise CompileError(messages[0] if messages else str(failure)) from None
-    return Lowered(source, options, module, signatures, recorder.found, remarks)
+    return Lowered(source, options, module, signatures, remarks)
 
 
 def pack(lowered: Lowered) -> Bundle:
     """PTX, cubins, and how to launch them. Raises CompileError if an op is left that
     no kernel computes, or if a kernel exceeds the target's limits.
     """
-    hosts = []
+    found = []
     for func in host_functions(lowered.module):
-        found = host(func)
-        if not isinstance(found, Host):
-            raise _not_compiled(found, lowered.remarks)
-        if found.launches or lowered.signatures[found.name].steps:
-            hosts.append(found)
+        signature = lowered.signatures[_name(func)]
+        function = host(func, signature.names())
+        if not isinstance(function, Function):
+            raise _not_compiled(function)
+        if function.launches or signature.steps:
+            found.append(function)
     for remark in lowered.remarks:
         print(remark, file=sys.stderr)
-    if not hosts:
+    if not found:
         raise CompileError("nothing to compile: no function computes anything")
     code, statistics = _assemble(lowered)
-    functions = tuple(_function(one, lowered, statistics) for one in hosts)
+    functions = tuple(_described(one, lowered, statistics) for one in found)
     for function in functions:
         for kernel in function.kernels:
             check_limits(kernel, lowered.options.target)
@@ -187,82 +188,55 @@ def _signature(func: Any, options: Options) -> _Signature:
     steps = computation.computation(func, options.allow_tf32).steps
     block = func.regions[0].blocks[0]
     names = {
-        argument: computation.argument_name(number)
+        argument: argument_name(number)
         for number, argument in enumerate(block.arguments)
     }
     returned = list(list(block.operations)[-1].operation.operands)
     for number, value in enumerate(returned):
-        names.setdefault(value, computation.result_name(number, len(returned)))
+        names.setdefault(value, result_name(number, len(returned)))
     sizes = named_sizes(func, names)
     return _Signature(len(kind.inputs), len(kind.results), steps, sizes)
 
 
-def _not_compiled(
-    found: Sequence[NotCompiled], remarks: Sequence[Diagnostic]
-) -> CompileError:
-    """The obstacle that a remark explains, else the first."""
-    for obstacle in found:
-        place = diagnostics.at(obstacle.op.location, "error", obstacle.reason)
-        for remark in remarks:
-            _, left_alone, why = remark.message.partition("is left unchanged: ")
-            if remark.place() == place.place() and remark.line and left_alone:
-                return CompileError(f"{place.place()}: {obstacle.reason}: {why}")
-    first = diagnostics.at(found[0].op.location, "error", "")
-    return CompileError(f"{first.place()}: {found[0].reason}")
+def _not_compiled(found: Sequence[NotCompiled]) -> CompileError:
+    """The first obstacle that a pass gave a reason for, else the first."""
+    known = next((one for one in found if alcop.reason(one.op)), found[0])
+    why = alcop.reason(known.op)
+    place = diagnostics.at(known.op.location, "error", "").place()
+    return CompileError(f"{place}: {known.reason}" + (f": {why}" if why else ""))
 
 
 def _assemble(lowered: Lowered) -> tuple[dict[str, Code], dict[str, ptx.Cubin]]:
-    """Machine code and, where ptxas is installed, its statistics, by kernel name."""
+    """Machine code and, where ptxas is installed, its statistics, by module."""
     code: dict[str, Code] = {}
     statistics: dict[str, ptx.Cubin] = {}
     target = lowered.options.target
     for op in lowered.module.regions[0].blocks[0].operations:
         if op.operation.name != "gpu.module":
             continue
+        name = _name(op.operation)
         text = ptx.emit_ptx(op.operation, target)
         cubin = ptx.assemble(text, target) if lowered.options.use_ptxas else None
-        for name in _kernel_names(op.operation):
-            code[name] = Code(text, None if cubin is None else cubin.data)
-            if cubin is not None:
-                statistics[name] = cubin
+        code[name] = Code(text, None if cubin is None else cubin.data)
+        if cubin is not None:
+            statistics[name] = cubin
     return code, statistics
 
 
-def _kernel_names(gpu_module: Any) -> list[str]:
-    return [
-        ir.StringAttr(op.operation.attributes["sym_name"]).value
-        for op in gpu_module.regions[0].blocks[0].operations
-        if "gpu.kernel" in op.operation.attributes
-    ]
+def _name(op: Any) -> str:
+    return ir.StringAttr(op.attributes["sym_name"]).value
 
 
-def _function(
-    one: Host, lowered: Lowered, statistics: Mapping[str, ptx.Cubin]
+def _described(
+    function: Function, lowered: Lowered, statistics: Mapping[str, ptx.Cubin]
 ) -> Function:
-    signature = lowered.signatures[one.name]
-    arrays = [signature.name(number) for number in range(len(one.arguments))]
-    roles = [signature.role(name) for name in arrays]
-    if not signature.steps:
-        roles = roles_by_access(one, lowered.module)
-    decisions = lowered.decisions.get(one.name, ())
-    if len(decisions) != len(one.launches):
-        decisions = [Decision(None, ())] * len(one.launches)
-    names = Names(arrays, signature.sizes)
-    function = describe(one, names, roles, decisions, statistics)
-    return replace(function, reference=_reference(signature.steps, function.kernels))
-
-
-def _reference(steps: Sequence[Step], kernels: Sequence[Kernel]) -> tuple[Step, ...]:
-    """The steps; contractions on tensor cores accumulate in f32 at least."""
-    contractions = sum(isinstance(step, Einsum) for step in steps)
-    if sum(kernel.schedule is not None for kernel in kernels) < contractions:
-        return tuple(steps)
-    return tuple(
-        replace(step, sums=ACCUMULATORS[step.sums])
-        if isinstance(step, Einsum) and step.sums in ACCUMULATORS
-        else step
-        for step in steps
+    signature = lowered.signatures[function.name]
+    roles: dict[str, Role] = (
+        {one.name: signature.role(one.name) for one in function.parameters}
+        if signature.steps
+        else roles_by_access(function, lowered.module)
     )
+    return describe(function, roles, signature.steps, statistics)
 
 
 def _hash(lowered: Lowered) -> str:

@@ -1,119 +1,91 @@
-"""The description of a compiled function in a bundle, made from its launches.
-
-Values have numbers in the function and names in the bundle: `arg0`, `result`, the sizes
-"M" and "arg0_1", and `tmp0`, `tmp1`, ... for intermediate buffers.
-"""
+"""What a function's description in a bundle says besides what its host code does."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
-from alcop_mlir import polynomials
-from alcop_mlir.analysis.host.host_function import Host, HostLaunch
-from alcop_mlir.analysis.host.host_values import Blocks, Local, SizeOf, StrideOf
 from alcop_mlir.bindings import ir
-from alcop_mlir.compilation.decisions import Decision
+from alcop_mlir.element_types import ACCUMULATORS
 from alcop_mlir.errors import CompileError
-from alcop_mlir.polynomials import Polynomial
-from alcop_mlir.runtime.manifest import (
-    DTYPES,
-    AtMost,
-    CeilDiv,
-    Function,
-    Intermediate,
-    Kernel,
-    Parameter,
-    Size,
-    intermediate_name,
-)
+from alcop_mlir.manifest.arrays import DTYPES, Parameter, Role
+from alcop_mlir.manifest.functions import Function
+from alcop_mlir.manifest.kernels import Kernel, Launch, Pointer
+from alcop_mlir.reference.steps import Einsum, Step
 from alcop_mlir.runtime.ptx import Cubin, of_kernel
 
 
-@dataclass(frozen=True)
-class Names:
-    """The names of arrays and sizes.
-
-    arrays: the function's arguments, in order
-    sizes:  of dimensions of arrays; one that is missing is named after its array
-    """
-
-    arrays: Sequence[str]
-    sizes: Mapping[tuple[str, int], Size]
-
-    def of(self, value: int | Local | SizeOf | StrideOf) -> Size:
-        """The name of an argument (by number), local buffer, size or stride.
-
-        A size that turns out to be constant is a number instead.
-        """
-        if isinstance(value, int):
-            return self.arrays[value]
-        if isinstance(value, Local):
-            return intermediate_name(value.number)
-        array, dimension = self.arrays[value.argument], value.dimension
-        if isinstance(value, StrideOf):
-            return f"{array}_stride_{dimension}"
-        return self.sizes.get((array, dimension), f"{array}_{dimension}")
-
-    def size(self, value: int | SizeOf) -> Size:
-        """The name of a size; a number is one already."""
-        return value if isinstance(value, int) else self.of(value)
-
-
 def describe(
-    host: Host,
-    names: Names,
-    roles: Sequence[str],
-    decisions: Sequence[Decision],
+    function: Function,
+    roles: Mapping[str, Role],
+    steps: Sequence[Step],
     statistics: Mapping[str, Cubin],
 ) -> Function:
-    """The function's description, without its reference.
+    """`function` with roles, reference, and what ptxas says of its kernels.
 
-    roles, decisions: one per argument, one per launch
-    statistics:       by kernel, for those that ptxas assembled
+    roles:      by array; "in" for others
+    statistics: by module, for those that ptxas assembled
+
+    Raises CompileError for arrays that no caller can pass.
     """
-    return Function(
-        name=host.name,
+    for number, parameter in enumerate(function.parameters):
+        _check_dtype(function, number, parameter)
+    launches = tuple(_measured(launch, statistics) for launch in function.launches)
+    return replace(
+        function,
         parameters=tuple(
-            _parameter(host, number, names, role) for number, role in enumerate(roles)
+            replace(one, role=roles.get(one.name, "in")) for one in function.parameters
         ),
-        kernels=tuple(
-            _kernel(launch, decision, names, statistics.get(launch.kernel))
-            for launch, decision in zip(host.launches, decisions, strict=True)
-        ),
-        intermediates=tuple(
-            Intermediate(
-                name=intermediate_name(number),
-                dtype=buffer.dtype,
-                shape=tuple(names.size(size) for size in buffer.shape),
-            )
-            for number, buffer in enumerate(host.locals)
-        ),
-        checks=tuple(_checks(host, names)),
+        launches=launches,
+        reference=_reference(steps, function.kernels),
     )
 
 
-def _checks(host: Host, names: Names) -> Iterator[AtMost]:
-    """The host's assertions, without those that hold whatever the sizes are."""
-
-    def named(size: SizeOf) -> Polynomial:
-        name = names.of(size)
-        return (
-            polynomials.constant(name)
-            if isinstance(name, int)
-            else (polynomials.size(name))
+def _check_dtype(function: Function, number: int, parameter: Parameter) -> None:
+    if parameter.dtype not in DTYPES:
+        raise CompileError(
+            f"argument {number + 1} of '{function.name}' has {parameter.dtype} "
+            f"elements, expected one of {', '.join(DTYPES)}"
         )
 
-    for check in dict.fromkeys(host.checks):
-        least, most = check.least.substituted(named), check.most.substituted(named)
-        left = (most - least).known
-        if left is None or left < 0:
-            yield AtMost(least, most)
+
+def _measured(launch: Launch, statistics: Mapping[str, Cubin]) -> Launch:
+    return Launch(
+        tuple(
+            replace(one, kernel=_with_resources(one.kernel, statistics))
+            for one in launch.variants
+        )
+    )
 
 
-def roles_by_access(host: Host, module: Any) -> list[str]:
-    """Per argument "in", "out" or "inout", as the kernels use it.
+def _with_resources(kernel: Kernel, statistics: Mapping[str, Cubin]) -> Kernel:
+    if kernel.module not in statistics:
+        return kernel
+    found = of_kernel(statistics[kernel.module], kernel.name)
+    return replace(
+        kernel,
+        registers=found.registers,
+        spill_bytes=found.spill_bytes,
+        static_shared_bytes=found.shared_bytes,
+    )
+
+
+def _reference(steps: Sequence[Step], kernels: Sequence[Kernel]) -> tuple[Step, ...]:
+    """The steps; contractions on tensor cores accumulate in f32 at least."""
+    contractions = sum(isinstance(step, Einsum) for step in steps)
+    if sum(kernel.schedule is not None for kernel in kernels) < contractions:
+        return tuple(steps)
+    return tuple(
+        replace(step, sums=ACCUMULATORS[step.sums])
+        if isinstance(step, Einsum) and step.sums in ACCUMULATORS
+        else step
+        for step in steps
+    )
+
+
+def roles_by_access(function: Function, module: Any) -> dict[str, Role]:
+    """The roles of arrays, by their names, as the kernels use them.
 
     An array is "out" if its initial contents are not read: the first kernel that takes
     it only writes it.
@@ -125,16 +97,15 @@ def roles_by_access(host: Host, module: Any) -> list[str]:
         for op in gpu_module.operation.regions[0].blocks[0].operations
         if "gpu.kernel" in op.operation.attributes
     }
-    found = [""] * len(host.arguments)
-    for launch in host.launches:
-        roles = access[launch.kernel]
-        for argument, role in zip(launch.arguments, roles, strict=False):
-            if isinstance(argument, int):
-                found[argument] = _joined(found[argument], role)
-    return [role or "in" for role in found]
+    found: dict[str, Role] = {}
+    for kernel in function.kernels:
+        for argument, role in zip(kernel.arguments, access[kernel.name], strict=False):
+            if isinstance(argument, Pointer):
+                found[argument.array] = _joined(found.get(argument.array), role)
+    return found
 
 
-def _access(kernel: Any) -> list[str]:
+def _access(kernel: Any) -> list[Role]:
     """Per parameter of a kernel: "in" where it is only read, "out" only written."""
     attributes = kernel.attributes["arg_attrs"]
     return [
@@ -147,62 +118,8 @@ def _access(kernel: Any) -> list[str]:
     ]
 
 
-def _joined(before: str, then: str) -> str:
+def _joined(before: Role | None, then: Role) -> Role:
     """The role of an array with the role `before`, and in a later kernel `then`."""
-    if before in ("", then):
+    if before in (None, then):
         return then
     return "out" if before == "out" else "inout"
-
-
-def _parameter(host: Host, number: int, names: Names, role: str) -> Parameter:
-    array = host.arguments[number]
-    if array.dtype not in DTYPES:
-        raise CompileError(
-            f"argument {number + 1} of '{host.name}' has {array.dtype} elements, "
-            f"expected one of {', '.join(DTYPES)}"
-        )
-    shape = tuple(
-        names.of(SizeOf(number, dimension)) if size is None else size
-        for dimension, size in enumerate(array.shape)
-    )
-    strides = tuple(
-        names.of(StrideOf(number, dimension)) if stride is None else stride
-        for dimension, stride in enumerate(array.strides or ())
-    )
-    return Parameter(
-        name=names.arrays[number],
-        dtype=array.dtype,
-        shape=shape,
-        role=role,
-        strides=None if array.strides is None else strides,
-        row_alignment=array.row_alignment,
-    )
-
-
-def _kernel(
-    launch: HostLaunch, decision: Decision, names: Names, module: Cubin | None
-) -> Kernel:
-    x, y, z = (_grid_size(blocks, names) for blocks in launch.grid)
-    cubin = None if module is None else of_kernel(module, launch.kernel)
-    return Kernel(
-        name=launch.kernel,
-        arguments=tuple(names.of(one) for one in launch.arguments),
-        grid=(x, y, z),
-        block=launch.block,
-        shared_bytes=launch.shared_bytes,
-        schedule=decision.schedule,
-        pipelines=decision.pipelines,
-        registers=cubin.registers if cubin else None,
-        spill_bytes=cubin.spill_bytes if cubin else None,
-        static_shared_bytes=cubin.shared_bytes if cubin else None,
-        simt=decision.simt,
-    )
-
-
-def _grid_size(blocks: int | Blocks, names: Names) -> int | CeilDiv:
-    if isinstance(blocks, int):
-        return blocks
-    number = CeilDiv(tuple(map(names.size, blocks.sizes)), blocks.tile)
-    if any(isinstance(size, str) for size in number.sizes):
-        return number
-    return number.number({})

@@ -9,6 +9,7 @@ from typing import Any
 
 from alcop_mlir import diagnostics
 from alcop_mlir.bindings import ir, make_context
+from alcop_mlir.dialects import alcop
 from alcop_mlir.errors import ConfigError
 
 
@@ -59,6 +60,7 @@ def read_text(text: str | bytes) -> Input:
 
 def _parsed(parse: Callable[[], Any]) -> Any:
     with make_context():
+        alcop.load()  # alcop-opt prints attributes and ops of ours
         try:
             return parse()
         except ir.MLIRError as error:

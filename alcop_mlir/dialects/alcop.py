@@ -6,6 +6,13 @@ Attributes (one dictionary parameter each: the bindings parse no other named for
   #alcop.schedule<{...}>     tile sizes and stages for one contraction
   #alcop.pipeline<{...}>     the plan of one pipelined loop, copy or buffer
 
+Attributes of MLIR's own kinds, so that tools without this dialect read them
+
+  alcop.pipelines = [{buffer, level, stages}]  what of a launch is pipelined
+  alcop.fallback = "..."   a launch is a SIMT fallback; why, "" where nothing else fits
+  alcop.decisions = {...}  the schedule and the two above, on a `gpu.launch_func`
+  alcop.reason = "..."     why a pass left an op unchanged
+
 Ops: the four synchronisation primitives of the ALCOP paper (arXiv 2210.16691,
 figure 7) and the copy that they order. A commit group is named by the token of its
 `producer_commit`, so that wait counts can be computed from any IR.
@@ -38,6 +45,11 @@ from alcop_mlir.errors import PassError
 from alcop_mlir.schedule import MAX_REGISTER_STAGES, MAX_SHARED_STAGES
 
 ARBITRARY = "alcop.arbitrary"
+DECISIONS = "alcop.decisions"
+FALLBACK = "alcop.fallback"
+PIPELINES = "alcop.pipelines"
+REASON = "alcop.reason"
+PIPELINE = "alcop.pipeline"
 GROUP_TYPE = "!nvgpu.device.async.token"
 
 
@@ -193,6 +205,24 @@ def drop(op: Any, attribute: type) -> None:
         del attributes[_key(attribute)]
 
 
+def give_reason(op: Any, reason: str) -> None:
+    """Write on `op` why a pass left it unchanged; the first pass that did has it."""
+    attributes = op.operation.attributes
+    if REASON not in attributes:
+        attributes[REASON] = to_attribute(reason)
+
+
+def reason(op: Any) -> str:
+    """Why a pass left `op` unchanged; "" where none said so."""
+    return get_plain(op, REASON) or ""
+
+
+def get_plain(op: Any, name: str) -> Any:
+    """The value of the attribute `name`, which is of MLIR's own kinds, or None."""
+    attributes = op.operation.attributes
+    return from_attribute(attributes[name]) if name in attributes else None
+
+
 def group_type() -> Any:
     """Type of a commit group's token, that of upstream's nvgpu dialect."""
     return ir.Type.parse(GROUP_TYPE)
@@ -202,7 +232,7 @@ def _key(attribute: type) -> str:
     return {
         ContractionAttr: "alcop.contraction",
         ScheduleAttr: "alcop.schedule",
-        PipelineAttr: "alcop.pipeline",
+        PipelineAttr: PIPELINE,
     }[attribute]
 
 

@@ -14,7 +14,9 @@ import numpy as np
 
 from alcop_mlir import dtypes
 from alcop_mlir.errors import LaunchError
-from alcop_mlir.runtime.manifest import Function, Parameter, Size
+from alcop_mlir.manifest.arrays import Parameter
+from alcop_mlir.manifest.functions import Function
+from alcop_mlir.reference.steps import Size
 
 ALIGNMENT = 16  # bytes; kernels copy and store 16 bytes at a time
 _DLPACK_CPU = 1  # DLDeviceType of the DLPack standard

@@ -1,7 +1,7 @@
 """Stored kernels: a directory or .zip with a manifest, PTX and optional cubins.
 
-    manifest.json     what `manifest.py` describes, and a hash of each file
-    NAME.ptx          the PTX of kernel NAME
+    manifest.json     what the package `manifest` describes, with a hash of each file
+    NAME.ptx          the PTX of module NAME, which holds the kernels of a function
     NAME.cubin        the same, assembled for the target
 
 The same bundle gives the same bytes, and is written whole or not at all. Loading checks
@@ -22,9 +22,10 @@ from pathlib import Path
 from typing import Any
 
 from alcop_mlir.errors import ConfigError
-from alcop_mlir.fields import Fields
-from alcop_mlir.runtime.manifest import SCHEMA, Function
-from alcop_mlir.runtime.manifest_json import function_from_json, function_to_json
+from alcop_mlir.manifest.bundles import Manifest, Module, StoredFile
+from alcop_mlir.manifest.functions import Function
+from alcop_mlir.manifest.kernels import Kernel
+from alcop_mlir.runtime.manifest_json import manifest_from_json, manifest_to_json
 from alcop_mlir.target import Target, find_target
 
 MANIFEST = "manifest.json"
@@ -43,7 +44,7 @@ _ZIP_TIME = (1980, 1, 1, 0, 0, 0)  # the earliest that the format knows
 
 @dataclass(frozen=True)
 class Code:
-    """One kernel's machine code: PTX text, and the cubin where ptxas was there."""
+    """The code of a module: PTX text, and the cubin where ptxas was there."""
 
     ptx: str
     cubin: bytes | None = None
@@ -55,7 +56,7 @@ class Bundle:
 
     compiler: name and version of what made it
     source_hash: hexadecimal sha256 of what it was made from
-    code: keyed by kernel name
+    code: by the name of the module
     """
 
     target: Target
@@ -63,6 +64,10 @@ class Bundle:
     source_hash: str
     functions: tuple[Function, ...]
     code: Mapping[str, Code]
+
+    def code_of(self, kernel: Kernel) -> Code:
+        """The code of the module that holds `kernel`."""
+        return self.code[kernel.module]
 
     def function(self, name: str | None = None) -> Function:
         """The function called `name`, or the only one; ConfigError if there is none."""
@@ -132,21 +137,32 @@ def is_bundle(path: str | Path) -> bool:
 
 def to_json(bundle: Bundle) -> dict[str, Any]:
     """The manifest of `bundle` as JSON values."""
-    return {
-        "schema": SCHEMA,
-        "compiler": bundle.compiler,
-        "source_sha256": bundle.source_hash,
-        "target": bundle.target.name,
-        "functions": [function_to_json(function) for function in bundle.functions],
-        "sha256": {
-            name: _hash(data) for name, data in sorted(_code_files(bundle).items())
-        },
-    }
+    return manifest_to_json(manifest(bundle))
+
+
+def manifest(bundle: Bundle) -> Manifest:
+    """What is stored of `bundle` besides the contents of its files."""
+    return Manifest(
+        compiler=bundle.compiler,
+        source_sha256=bundle.source_hash,
+        target=bundle.target.name,
+        modules=tuple(
+            Module(
+                name,
+                StoredFile(f"{name}.ptx", _hash(code.ptx.encode())),
+                None
+                if code.cubin is None
+                else StoredFile(f"{name}.cubin", _hash(code.cubin)),
+            )
+            for name, code in sorted(bundle.code.items())
+        ),
+        functions=bundle.functions,
+    )
 
 
 def _files(bundle: Bundle) -> dict[str, bytes]:
-    manifest = json.dumps(to_json(bundle), indent=1, sort_keys=True) + "\n"
-    return {MANIFEST: manifest.encode(), **_code_files(bundle)}
+    text = json.dumps(to_json(bundle), indent=1, sort_keys=True) + "\n"
+    return {MANIFEST: text.encode(), **_code_files(bundle)}
 
 
 def _code_files(bundle: Bundle) -> dict[str, bytes]:
@@ -222,42 +238,30 @@ def _from_contents(contents: Mapping[str, bytes]) -> Bundle:
     if MANIFEST not in contents:
         raise ConfigError(f"no {MANIFEST}")
     try:
-        manifest = json.loads(contents[MANIFEST])
+        values = json.loads(contents[MANIFEST])
     except json.JSONDecodeError as error:
         raise ConfigError(f"{MANIFEST}: {error}") from error
-    fields = Fields(manifest, MANIFEST)
-    schema = fields.take("schema", int)
-    if schema != SCHEMA:
-        raise ConfigError(f"schema is {schema}, this version reads {SCHEMA}")
-    functions = tuple(function_from_json(f) for f in fields.take("functions", list))
-    hashes = fields.take("sha256", dict)
-    kernels = {kernel.name for function in functions for kernel in function.kernels}
+    read = manifest_from_json(values)
     return Bundle(
-        target=find_target(fields.take("target", str)),
-        compiler=fields.take("compiler", str),
-        source_hash=fields.take("source_sha256", str),
-        functions=functions,
-        code={name: _code(contents, name, hashes) for name in sorted(kernels)},
+        target=find_target(read.target),
+        compiler=read.compiler,
+        source_hash=read.source_sha256,
+        functions=read.functions,
+        code={module.name: _code(contents, module) for module in read.modules},
     )
 
 
-def _code(
-    contents: Mapping[str, bytes], kernel: str, hashes: Mapping[str, Any]
-) -> Code:
-    ptx = _checked(contents, f"{kernel}.ptx", hashes).decode()
-    if f"{kernel}.cubin" not in hashes:
-        return Code(ptx)
-    return Code(ptx, _checked(contents, f"{kernel}.cubin", hashes))
+def _code(contents: Mapping[str, bytes], module: Module) -> Code:
+    ptx = _checked(contents, module.ptx).decode()
+    return Code(ptx, None if module.cubin is None else _checked(contents, module.cubin))
 
 
-def _checked(
-    contents: Mapping[str, bytes], name: str, hashes: Mapping[str, Any]
-) -> bytes:
-    if name not in contents:
-        raise ConfigError(f"no {name}")
-    if _hash(contents[name]) != hashes.get(name):
-        raise ConfigError(f"{name} is not what the manifest's sha256 says")
-    return contents[name]
+def _checked(contents: Mapping[str, bytes], file: StoredFile) -> bytes:
+    if file.name not in contents:
+        raise ConfigError(f"no {file.name}")
+    if _hash(contents[file.name]) != file.sha256:
+        raise ConfigError(f"{file.name} is not what the manifest's sha256 says")
+    return contents[file.name]
 
 
 def _hash(data: bytes) -> str:

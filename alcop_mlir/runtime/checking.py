@@ -21,6 +21,8 @@ import numpy as np
 
 from alcop_mlir import dtypes
 from alcop_mlir.errors import LaunchError
+from alcop_mlir.manifest.arrays import Parameter
+from alcop_mlir.manifest.functions import Function
 from alcop_mlir.reference import step_values
 from alcop_mlir.reference.evaluation import Bounded
 from alcop_mlir.reference.steps import (
@@ -34,7 +36,6 @@ from alcop_mlir.reference.steps import (
     WindowViews,
     operand_maps,
 )
-from alcop_mlir.runtime.manifest import Function, Parameter
 
 Arrays = Mapping[str, np.ndarray[Any, Any]]
 

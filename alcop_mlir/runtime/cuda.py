@@ -6,15 +6,15 @@ CuPy is not imported here: launch.py does that when needed, and passes it in.
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 from alcop_mlir.errors import LaunchError
+from alcop_mlir.manifest.kernels import Kernel
 from alcop_mlir.runtime.arrays import Array, is_on_gpu
 from alcop_mlir.runtime.bundle import Code
-from alcop_mlir.runtime.manifest import Kernel
 from alcop_mlir.target import STATIC_SHARED_LIMIT, Target
 
 
@@ -116,10 +116,14 @@ class _StreamAddress:
         return 0, self._address
 
 
-def load_kernel(cupy: Any, target: Target, code: Code, kernel: Kernel) -> Any:
-    """Load the kernel on the current GPU: the cubin if made for it, else PTX."""
-    device = cupy.cuda.Device()
-    capability = int(device.compute_capability)
+def load_module(
+    cupy: Any, target: Target, name: str, code: Code, kernels: Iterable[str]
+) -> dict[str, Any]:
+    """Load a module on the current GPU: the cubin if made for it, else PTX.
+
+    Returns its kernels of these names.
+    """
+    capability = int(cupy.cuda.Device().compute_capability)
     if not target.runs_on(capability):
         is_newer = capability > target.compute_capability
         wanted = target.architecture if is_newer else f"sm_{capability}"
@@ -127,19 +131,23 @@ def load_kernel(cupy: Any, target: Target, code: Code, kernel: Kernel) -> Any:
             f"the bundle is for {target.name}, this GPU is an sm_{capability}: compile "
             f"with --target {wanted}"
         )
-    limit = device.attributes["MaxSharedMemoryPerBlockOptin"]
+    use_cubin = code.cubin is not None and capability == target.compute_capability
+    data = code.cubin if use_cubin else code.ptx.encode()
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder, f"{name}.{'cubin' if use_cubin else 'ptx'}")
+        path.write_bytes(data or b"")
+        module = cupy.RawModule(path=str(path))
+        # All at once: the file is not needed afterwards.
+        return {kernel: module.get_function(kernel) for kernel in kernels}
+
+
+def allow_shared_memory(cupy: Any, loaded: Any, kernel: Kernel) -> None:
+    """Let the loaded kernel use the shared memory that it needs."""
+    limit = cupy.cuda.Device().attributes["MaxSharedMemoryPerBlockOptin"]
     if kernel.shared_bytes > limit:
         raise LaunchError(
             f"kernel '{kernel.name}' needs {kernel.shared_bytes} bytes of shared "
             f"memory, this GPU has {limit} per block: fewer stages or a smaller block"
         )
-    use_cubin = code.cubin is not None and capability == target.compute_capability
-    data = code.cubin if use_cubin else code.ptx.encode()
-    with tempfile.TemporaryDirectory() as folder:
-        path = Path(folder, f"{kernel.name}.{'cubin' if use_cubin else 'ptx'}")
-        path.write_bytes(data or b"")
-        # Loads at once: the file is not needed afterwards.
-        loaded = cupy.RawModule(path=str(path)).get_function(kernel.name)
     if kernel.shared_bytes > STATIC_SHARED_LIMIT:
         loaded.max_dynamic_shared_size_bytes = kernel.shared_bytes
-    return loaded

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any
 from alcop_mlir.errors import EmulationError
 
 if TYPE_CHECKING:
+    from alcop_mlir.manifest.kernels import Dim3, Kernel
     from alcop_mlir.runtime.emulator import Result
-    from alcop_mlir.runtime.manifest import Dim3, Kernel
 
 _SHOWN_HAZARDS = 5
 

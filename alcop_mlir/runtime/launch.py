@@ -16,11 +16,13 @@ from typing import Any
 import numpy as np
 
 from alcop_mlir.errors import ConfigError, LaunchError, install_command
+from alcop_mlir.manifest.functions import Function
+from alcop_mlir.manifest.kernels import CeilDiv, Dim3, Kernel, Pointer, TensorMap
+from alcop_mlir.reference.steps import Size
 from alcop_mlir.runtime import bundle as bundles
 from alcop_mlir.runtime import cuda, workspace
 from alcop_mlir.runtime.arrays import Array, check, host_array, is_on_gpu, label
 from alcop_mlir.runtime.emulation import Emulation
-from alcop_mlir.runtime.manifest import CeilDiv, Dim3, Kernel
 from alcop_mlir.runtime.workspace import Workspace
 from alcop_mlir.target import TARGETS, Target
 
@@ -34,6 +36,8 @@ class Program:
 
     device: "cuda", "emulator", or "auto": where the arrays of the call are
     emulation: runs kernels on the emulator, with options
+
+    Raises ConfigError where the function needs what cannot be launched yet.
     """
 
     def __init__(
@@ -46,15 +50,16 @@ class Program:
         _check_device(device)
         self.bundle = bundle
         self.function = bundle.function(function)
+        _check_supported(self.function)
         self.device = device
         self.emulation = emulation
-        self._loaded: dict[tuple[int, str], Any] = {}
+        self._modules: dict[tuple[int, str], dict[str, Any]] = {}
         self._planned: tuple[dict[str, int], Workspace] | None = None
 
     @property
     def ptx(self) -> str:
         """The PTX of the function's kernels, one after the other."""
-        texts = (self.bundle.code[kernel.name].ptx for kernel in self.function.kernels)
+        texts = (self.bundle.code_of(one).ptx for one in self.function.kernels)
         return "\n".join(dict.fromkeys(texts))  # a text may hold several kernels
 
     def save(self, path: str | Path) -> None:
@@ -100,14 +105,15 @@ class Program:
         scratch = workspace.host_arrays(space)
         values: dict[str, Any] = owners | scratch | sizes
         emulation = self.emulation or Emulation()
-        for number, kernel in enumerate(self.function.kernels):
+        addresses = {name: view.address for name, view in self._named(views).items()}
+        addresses |= {name: array.ctypes.data for name, array in scratch.items()}
+        for number, launch in enumerate(self.function.launches):
             workspace.mark_unwritten(space, scratch, number)
+            kernel = launch.kernel(sizes, addresses)
             if 0 in grid_of(kernel, sizes):
                 continue  # nothing to compute
-            arguments = [
-                a if isinstance(a, int) else values[a] for a in kernel.arguments
-            ]
-            ptx = self.bundle.code[kernel.name].ptx
+            arguments = [values[a] if isinstance(a, str) else a for a in _given(kernel)]
+            ptx = self.bundle.code_of(kernel).ptx
             emulation.launch(ptx, kernel, grid_of(kernel, sizes), arguments)
 
     def _run_on_cuda(self, arrays: Sequence[Any], stream: Any) -> None:
@@ -125,30 +131,31 @@ class Program:
             # Lives until the kernels are enqueued; the pool orders what comes after.
             needed = self._workspace(sizes).bytes
             memory = cuda.memory(cupy, needed) if needed else None
-            values = self._cuda_values(views, sizes, memory.ptr if memory else 0)
-            for kernel in self.function.kernels:
+            addresses = self._addresses(views, sizes, memory.ptr if memory else 0)
+            values: dict[str, Any] = {k: np.int64(v) for k, v in sizes.items()}
+            values |= {name: np.uint64(at) for name, at in addresses.items()}
+            for launch in self.function.launches:
+                kernel = launch.kernel(sizes, addresses)
                 if 0 in grid_of(kernel, sizes):
                     continue  # nothing to compute
                 self._load(cupy, device, kernel)(
                     grid_of(kernel, sizes),
                     kernel.block,
                     tuple(
-                        np.int64(a) if isinstance(a, int) else values[a]
-                        for a in kernel.arguments
+                        values[a] if isinstance(a, str) else np.int64(a)
+                        for a in _given(kernel)
                     ),
                     shared_mem=kernel.shared_bytes,
                 )
 
-    def _cuda_values(
+    def _addresses(
         self, views: Sequence[Array], sizes: dict[str, int], memory: int
-    ) -> dict[str, Any]:
-        """The kernel argument for each name, with a workspace at `memory`."""
-        values: dict[str, Any] = {k: np.int64(v) for k, v in sizes.items()}
-        for name, view in self._named(views).items():
-            values[name] = np.uint64(view.address)
+    ) -> dict[str, int]:
+        """The address of each array, with a workspace at `memory`."""
+        found = {name: view.address for name, view in self._named(views).items()}
         for name, part in self._workspace(sizes).ranges.items():
-            values[name] = np.uint64(memory + part.offset)
-        return values
+            found[name] = memory + part.offset
+        return found
 
     def _workspace(self, sizes: dict[str, int]) -> Workspace:
         """The workspace for `sizes`: the last call's, if its sizes were the same."""
@@ -157,11 +164,19 @@ class Program:
         return self._planned[1]
 
     def _load(self, cupy: Any, device: int, kernel: Kernel) -> Any:
-        key = (device, kernel.name)
-        if key not in self._loaded:
-            code = self.bundle.code[kernel.name]
-            self._loaded[key] = cuda.load_kernel(cupy, self.bundle.target, code, kernel)
-        return self._loaded[key]
+        key = (device, kernel.module)
+        if key not in self._modules:
+            kernels = [k for k in self.function.kernels if k.module == kernel.module]
+            self._modules[key] = cuda.load_module(
+                cupy,
+                self.bundle.target,
+                kernel.module,
+                self.bundle.code_of(kernel),
+                [one.name for one in kernels],
+            )
+            for one in kernels:
+                cuda.allow_shared_memory(cupy, self._modules[key][one.name], one)
+        return self._modules[key][kernel.name]
 
     def _named(self, views: Sequence[Array]) -> dict[str, Array]:
         names = (parameter.name for parameter in self.function.parameters)
@@ -253,6 +268,33 @@ def grid_of(kernel: Kernel, sizes: Mapping[str, int]) -> Dim3:
                 f"runs {most}"
             )
     return x, y, z
+
+
+def _given(kernel: Kernel) -> list[Size]:
+    """The kernel's arguments: names of arrays and sizes, and numbers."""
+    return [
+        one.array if isinstance(one, Pointer) else one.size
+        for one in kernel.arguments
+        if not isinstance(one, TensorMap)  # refused by _check_supported
+    ]
+
+
+def _check_supported(function: Function) -> None:
+    """Raise ConfigError for what a manifest can say and no launch can do yet."""
+    maps = [
+        f"kernel '{kernel.name}' takes a tensor map of '{one.array}'"
+        for kernel in function.kernels
+        for one in kernel.arguments
+        if isinstance(one, TensorMap)
+    ]
+    constants = [f"array '{one.name}' is a constant" for one in function.constants]
+    prepare = function.prepare
+    prepared = [] if prepare is None else [f"'{prepare.function}' prepares its weights"]
+    for found in (*maps, *constants, *prepared):
+        raise ConfigError(
+            f"'{function.name}' cannot be launched: {found}, which this version does "
+            "not support"
+        )
 
 
 def _check_device(name: str) -> None:

@@ -6,36 +6,111 @@ named are there, numbers are in range.
 
 from __future__ import annotations
 
-from typing import Any
+from dataclasses import asdict
+from typing import Any, cast
 
 from alcop_mlir.errors import ConfigError
 from alcop_mlir.fields import Fields, is_count, short
-from alcop_mlir.polynomials import Polynomial, collected
-from alcop_mlir.reference import steps
-from alcop_mlir.runtime.manifest import (
+from alcop_mlir.manifest.arrays import (
+    DTYPE_PATTERN,
     DTYPES,
-    LEVELS,
     ROLES,
-    AtMost,
-    CeilDiv,
-    Function,
     Intermediate,
-    Kernel,
     Parameter,
-    PipelinedBuffer,
+    Role,
     named_sizes,
 )
+from alcop_mlir.manifest.bundles import SCHEMA, Manifest, Module, StoredFile
+from alcop_mlir.manifest.functions import Function
+from alcop_mlir.manifest.kernels import (
+    LEVELS,
+    Aligned,
+    Argument,
+    AtMost,
+    CeilDiv,
+    Condition,
+    Divisible,
+    Kernel,
+    Launch,
+    Level,
+    PipelinedBuffer,
+    Pointer,
+    SizeValue,
+    TensorMap,
+    Variant,
+)
+from alcop_mlir.polynomials import Polynomial, collected
+from alcop_mlir.reference import steps
 from alcop_mlir.schedule import Schedule
+
+_IDENTIFIER = r"[A-Za-z_$][\w$]*"
+
+
+def manifest_to_json(manifest: Manifest) -> dict[str, Any]:
+    """`manifest` as JSON values; ConfigError for what cannot be stored yet."""
+    return {
+        "schema": manifest.schema,
+        "compiler": manifest.compiler,
+        "source_sha256": manifest.source_sha256,
+        "target": manifest.target,
+        "modules": [asdict(module) for module in manifest.modules],
+        "functions": [function_to_json(one) for one in manifest.functions],
+    }
+
+
+def manifest_from_json(value: Any) -> Manifest:
+    """The checked manifest; ConfigError says what is wrong in it."""
+    fields = Fields(value, "manifest.json")
+    schema = fields.take("schema", int)
+    if schema != SCHEMA:
+        raise ConfigError(
+            f"schema is {schema}, this version reads {SCHEMA}: compile it again"
+        )
+    modules = tuple(_module(item) for item in fields.take("modules", list))
+    functions = tuple(function_from_json(f) for f in fields.take("functions", list))
+    names = {module.name for module in modules}
+    for function in functions:
+        for kernel in function.kernels:
+            if kernel.module not in names:
+                raise ConfigError(f"kernel: unknown module {short(kernel.module)}")
+    if len(names) < len(modules):
+        raise ConfigError("manifest.json names a module twice")
+    return Manifest(
+        compiler=fields.take("compiler", str),
+        source_sha256=fields.take("source_sha256", str),
+        target=fields.take("target", str),
+        modules=modules,
+        functions=functions,
+    )
+
+
+def _module(value: Any) -> Module:
+    fields = Fields(value, "module")
+    cubin = None if value.get("cubin") is None else _file(value["cubin"])
+    return Module(fields.matching("name", _IDENTIFIER), _file(value.get("ptx")), cubin)
+
+
+def _file(value: Any) -> StoredFile:
+    fields = Fields(value, "file")
+    return StoredFile(fields.take("name", str), fields.take("sha256", str))
 
 
 def function_to_json(function: Function) -> dict[str, Any]:
-    """`function` as JSON values; defaults are left out."""
+    """`function` as JSON values; ConfigError for what cannot be stored yet."""
+    if function.constants or function.prepare is not None:
+        raise ConfigError(
+            f"'{function.name}' cannot be stored: constants and what prepares weights "
+            "have no form in the manifest yet"
+        )
     value = {
         "name": function.name,
         "parameters": [
             _parameter_to_json(parameter) for parameter in function.parameters
         ],
-        "kernels": [_kernel_to_json(kernel) for kernel in function.kernels],
+        "launches": [
+            [_variant_to_json(variant) for variant in launch.variants]
+            for launch in function.launches
+        ],
         "reference": [steps.to_json(step) for step in function.reference],
     }
     if function.intermediates:
@@ -54,6 +129,9 @@ def function_to_json(function: Function) -> dict[str, Any]:
 def function_from_json(value: Any) -> Function:
     """The checked function; ConfigError says what is wrong in it."""
     fields = Fields(value, "function")
+    for name in ("constants", "prepare"):
+        if value.get(name):
+            raise ConfigError(f"function has '{name}', which this version cannot read")
     parameters = tuple(_parameter(item) for item in fields.take("parameters", list))
     sizes = named_sizes(parameters)
     handed_on: tuple[Intermediate, ...] = ()
@@ -70,8 +148,8 @@ def function_from_json(value: Any) -> Function:
     return Function(
         name=fields.take("name", str),
         parameters=parameters,
-        kernels=tuple(
-            _kernel(item, known, sizes) for item in fields.take("kernels", list)
+        launches=tuple(
+            _launch(item, known, sizes) for item in fields.take("launches", list)
         ),
         reference=steps.from_json(fields.take("reference", list), given, sizes),
         intermediates=handed_on,
@@ -98,7 +176,8 @@ def _kernel_to_json(kernel: Kernel) -> dict[str, Any]:
     """`kernel` as JSON values; defaults are left out."""
     value = {
         "name": kernel.name,
-        "arguments": list(kernel.arguments),
+        "module": kernel.module,
+        "arguments": [_argument_to_json(one) for one in kernel.arguments],
         "grid": [
             _ceildiv_to_json(part) if isinstance(part, CeilDiv) else part
             for part in kernel.grid
@@ -111,14 +190,35 @@ def _kernel_to_json(kernel: Kernel) -> dict[str, Any]:
         "spill_bytes": kernel.spill_bytes,
         "static_shared_bytes": kernel.static_shared_bytes,
     }
-    return value | ({"simt": True} if kernel.simt else {})
+    return value if kernel.fallback is None else value | {"fallback": kernel.fallback}
+
+
+def _variant_to_json(variant: Variant) -> dict[str, Any]:
+    guard = [_condition_to_json(one) for one in variant.guard]
+    kernel = _kernel_to_json(variant.kernel)
+    return {"guard": guard, "kernel": kernel} if guard else {"kernel": kernel}
+
+
+def _condition_to_json(condition: Condition) -> dict[str, Any]:
+    if isinstance(condition, AtMost):
+        order = (condition.least, condition.most)
+        return {"at_most": [_polynomial_to_json(one) for one in order]}
+    if isinstance(condition, Divisible):
+        return {"divisible": [_polynomial_to_json(condition.value), condition.by]}
+    return {"aligned": [condition.array, condition.bytes]}
+
+
+def _argument_to_json(argument: Argument) -> dict[str, Any]:
+    if isinstance(argument, TensorMap):
+        raise ConfigError(f"the tensor map of '{argument.array}' cannot be stored yet")
+    if isinstance(argument, Pointer):
+        return {"pointer": argument.array}
+    return {"size": argument.size}
 
 
 def _ceildiv_to_json(part: CeilDiv) -> dict[str, Any]:
-    """`{"ceildiv": ["M", 128]}`, or with a list of sizes instead of the name."""
-    one_name = len(part.sizes) == 1 and isinstance(part.sizes[0], str)
-    sizes = part.sizes[0] if one_name else list(part.sizes)
-    return {"ceildiv": [sizes, part.divisor]}
+    """`{"ceildiv": [[[1, ["M"]]], 128]}`."""
+    return {"ceildiv": [_polynomial_to_json(part.dividend), part.divisor]}
 
 
 def _intermediate(value: Any, sizes: set[str]) -> Intermediate:
@@ -126,13 +226,54 @@ def _intermediate(value: Any, sizes: set[str]) -> Intermediate:
     shape = tuple(fields.take("shape", list))
     if not all(is_count(s) or (isinstance(s, str) and s in sizes) for s in shape):
         raise ConfigError(f"intermediate: 'shape' is {short(list(shape))}")
-    dtype = fields.matching("dtype", r"(bf|f|i)[1-9]\d{0,2}|index")
+    dtype = fields.matching("dtype", DTYPE_PATTERN)
     return Intermediate(fields.take("name", str), dtype, shape)
 
 
 def _polynomial_to_json(polynomial: Polynomial) -> list[Any]:
     """`[[8, ["M", "N"]], [2, []]]` for 8 * M * N + 2."""
     return [[number, list(factors)] for number, factors in polynomial.terms]
+
+
+def _launch(value: Any, arrays: set[str], sizes: set[str]) -> Launch:
+    if not isinstance(value, list):
+        raise ConfigError(f"launch is {short(value)}, expected a list")
+    return Launch(tuple(_variant(item, arrays, sizes) for item in value))
+
+
+def _variant(value: Any, arrays: set[str], sizes: set[str]) -> Variant:
+    fields = Fields(value, "variant")
+    guard = fields.take("guard", list) if value.get("guard") is not None else ()
+    return Variant(
+        _kernel(fields.take("kernel", dict), arrays, sizes),
+        tuple(_condition(item, arrays, sizes) for item in guard),
+    )
+
+
+def _condition(value: Any, arrays: set[str], sizes: set[str]) -> Condition:
+    match value:
+        case {"at_most": [list(), list()] as order}:
+            return _at_most(order, sizes)
+        case {"divisible": [list(terms), by]} if _is_positive(by):
+            return Divisible(_polynomial(terms, sizes), by)
+        case {"aligned": [str(array), bytes_]} if array in arrays and _is_positive(
+            bytes_
+        ):
+            return Aligned(array, bytes_)
+    raise ConfigError(f"variant: 'guard' has {short(value)}")
+
+
+def _argument(value: Any, arrays: set[str], sizes: set[str]) -> Argument:
+    match value:
+        case {"pointer": str(array)} if array in arrays:
+            return Pointer(array)
+        case {"size": size} if is_count(size) or (
+            isinstance(size, str) and size in sizes
+        ):
+            return SizeValue(size)
+        case {"tensor_map": _}:
+            raise ConfigError("kernel: tensor maps cannot be read by this version")
+    raise ConfigError(f"kernel: unknown argument {short(value)}")
 
 
 def _at_most(value: Any, sizes: set[str]) -> AtMost:
@@ -149,7 +290,7 @@ def _polynomial(terms: list[Any], sizes: set[str]) -> Polynomial:
                 isinstance(factor, str) and factor in sizes for factor in factors
             ):
                 continue
-        raise ConfigError(f"function: 'at_most' has {short(term)}")
+        raise ConfigError(f"polynomial has {short(term)}")
     return collected((number, tuple(factors)) for number, factors in terms)
 
 
@@ -168,7 +309,7 @@ def _parameter(value: Any) -> Parameter:
         name=fields.take("name", str),
         dtype=fields.one_of("dtype", DTYPES),
         shape=shape,
-        role=fields.one_of("role", ROLES),
+        role=cast(Role, fields.one_of("role", ROLES)),
         strides=strides,
         row_alignment=1 if alignment is None else max(1, alignment),
     )
@@ -176,15 +317,9 @@ def _parameter(value: Any) -> Parameter:
 
 def _kernel(value: Any, arrays: set[str], sizes: set[str]) -> Kernel:
     fields = Fields(value, "kernel")
-    arguments = tuple(fields.take("arguments", list))
-    known = arrays | sizes
-    unknown = [
-        a
-        for a in arguments
-        if not is_count(a) and not (isinstance(a, str) and a in known)
-    ]
-    if unknown:
-        raise ConfigError(f"kernel: unknown argument {short(unknown[0])}")
+    arguments = tuple(
+        _argument(item, arrays, sizes) for item in fields.take("arguments", list)
+    )
     block = fields.take("block", list)
     if len(block) != 3 or not all(_is_positive(part) for part in block):
         raise ConfigError(f"kernel: 'block' is {short(block)}")
@@ -192,8 +327,8 @@ def _kernel(value: Any, arrays: set[str], sizes: set[str]) -> Kernel:
     if value.get("schedule") is not None:
         schedule = Schedule.from_dict(fields.take("schedule", dict))
     return Kernel(
-        # The name is also that of a file, and of a symbol in the PTX.
-        name=fields.matching("name", r"[A-Za-z_$][\w$]*"),
+        name=fields.matching("name", _IDENTIFIER),
+        module=fields.take("module", str),
         arguments=arguments,
         grid=_grid(fields.take("grid", list), sizes),
         block=(block[0], block[1], block[2]),
@@ -203,7 +338,7 @@ def _kernel(value: Any, arrays: set[str], sizes: set[str]) -> Kernel:
         registers=fields.optional_count("registers"),
         spill_bytes=fields.optional_count("spill_bytes"),
         static_shared_bytes=fields.optional_count("static_shared_bytes"),
-        simt=value.get("simt") is True,
+        fallback=fields.take("fallback", str) if "fallback" in value else None,
     )
 
 
@@ -211,15 +346,8 @@ def _grid(parts: list[Any], sizes: set[str]) -> Any:
     grid: list[int | CeilDiv] = []
     for part in parts:
         match part:
-            case {"ceildiv": [str() | list() as given, int(divisor)]} if (
-                _is_positive(divisor) and len(part) == 1
-            ):
-                factors = tuple([given] if isinstance(given, str) else given)
-                if not all(
-                    is_count(f) or (isinstance(f, str) and f in sizes) for f in factors
-                ):
-                    raise ConfigError(f"kernel: 'grid' has {short(part)}")
-                grid.append(CeilDiv(factors, divisor))
+            case {"ceildiv": [list(terms), divisor]} if _is_positive(divisor):
+                grid.append(CeilDiv(_polynomial(terms, sizes), divisor))
             case int() if is_count(part):
                 grid.append(part)
             case _:
@@ -233,7 +361,7 @@ def _pipeline(value: Any) -> PipelinedBuffer:
     fields = Fields(value, "pipeline")
     return PipelinedBuffer(
         buffer=fields.take("buffer", str),
-        level=fields.one_of("level", LEVELS),
+        level=cast(Level, fields.one_of("level", LEVELS)),
         stages=fields.count("stages"),
     )
 

@@ -12,7 +12,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from alcop_mlir.runtime.manifest import Function, Intermediate
+from alcop_mlir.manifest.arrays import Intermediate
+from alcop_mlir.manifest.functions import Function
 
 ALIGNMENT = 256  # bytes; what cudaMalloc gives, and more than any access needs
 # Floats of these bits are NaN: a read before the first write shows in the result.
@@ -21,7 +22,7 @@ _UNWRITTEN = 0xFF
 
 @dataclass(frozen=True)
 class ByteRange:
-    """A buffer's bytes [offset, end), and the numbers of its first and last kernel."""
+    """A buffer's bytes [offset, end), and the numbers of its first and last launch."""
 
     offset: int
     end: int
@@ -29,7 +30,7 @@ class ByteRange:
     last: int
 
     def overlaps(self, first: int, last: int) -> bool:
-        """Whether the buffer is live while kernels `first` to `last` run."""
+        """Whether the buffer is live while launches `first` to `last` run."""
         return self.first <= last and first <= self.last
 
 
@@ -56,11 +57,11 @@ def plan(function: Function, sizes: Mapping[str, int]) -> Workspace:
 
 
 def _users(function: Function, one: Intermediate) -> list[int]:
-    """Numbers of the kernels that take the buffer as an argument."""
+    """Numbers of the launches that may access the buffer."""
     return [
         number
-        for number, kernel in enumerate(function.kernels)
-        if one.name in kernel.arguments
+        for number, launch in enumerate(function.launches)
+        if one.name in launch.arrays
     ]
 
 
@@ -85,11 +86,11 @@ def host_arrays(workspace: Workspace) -> dict[str, np.ndarray]:
 
 
 def mark_unwritten(
-    workspace: Workspace, arrays: Mapping[str, np.ndarray], kernel: int
+    workspace: Workspace, arrays: Mapping[str, np.ndarray], launch: int
 ) -> None:
-    """Fill the buffers that kernel number `kernel` is the first to use with NaN."""
+    """Fill the buffers that launch number `launch` is the first to use with NaN."""
     for name, part in workspace.ranges.items():
-        if part.first == kernel:
+        if part.first == launch:
             arrays[name].fill(_UNWRITTEN)
 
 

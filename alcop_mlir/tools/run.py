@@ -25,10 +25,11 @@ from alcop_mlir.tools.emulator_options import (
 from alcop_mlir.tools.profile import print_profile
 
 if TYPE_CHECKING:
+    from alcop_mlir.manifest.arrays import Parameter
+    from alcop_mlir.manifest.functions import Function
     from alcop_mlir.runtime.bundle import Bundle
     from alcop_mlir.runtime.checking import Check
     from alcop_mlir.runtime.launch import Program
-    from alcop_mlir.runtime.manifest import Function, Parameter
     from alcop_mlir.runtime.measure import Timing
 
 TOOL = "alcop-run"
@@ -158,7 +159,8 @@ def _sized(function: Function, given: dict[str, int]) -> Function:
 
     Strides that are not given leave a gap after each row.
     """
-    from alcop_mlir.runtime.manifest import named_sizes, with_sizes
+    from alcop_mlir.manifest.arrays import named_sizes
+    from alcop_mlir.manifest.functions import with_sizes
 
     named = named_sizes(function.parameters)
     for name in given:

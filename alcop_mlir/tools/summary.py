@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from alcop_mlir.runtime.manifest import CeilDiv, Function, Kernel
+from alcop_mlir.manifest.functions import Function
+from alcop_mlir.manifest.kernels import CeilDiv, Kernel
 from alcop_mlir.runtime.workspace import plan
 from alcop_mlir.tools.command_line import aligned
 
@@ -47,7 +48,7 @@ def kernel_rows(kernel: Kernel) -> Rows:
     """Launch, schedule, pipelines and resources."""
     blocks, threads = extent(kernel.grid), extent(kernel.block)
     yield "kernel", [f"{kernel.name}: {blocks} blocks of {threads} threads"]
-    if kernel.simt:
+    if kernel.fallback is not None:
         yield "schedule", ["none: SIMT fallback"]
         yield "resources", [_resources(kernel)]
         return
@@ -77,12 +78,7 @@ def _resources(kernel: Kernel) -> str:
 
 def extent(parts: Sequence[int | CeilDiv]) -> str:
     """`16 x 8` for 16, 8, 1."""
-    texts = [
-        f"ceil({' * '.join(map(str, part.sizes))} / {part.divisor})"
-        if isinstance(part, CeilDiv)
-        else str(part)
-        for part in parts
-    ]
+    texts = [str(part) for part in parts]
     while len(texts) > 1 and texts[-1] == "1":
         texts.pop()
     return " x ".join(texts)

@@ -16,10 +16,10 @@ from typing import Any
 import numpy as np
 
 from alcop_mlir.errors import EmulationError
+from alcop_mlir.manifest.functions import Function
 from alcop_mlir.reference.evaluation import Bounded
 from alcop_mlir.runtime import checking
 from alcop_mlir.runtime.launch import Program
-from alcop_mlir.runtime.manifest import Function
 from bench.gpu import pack
 from bench.gpu.device import to_f64
 from bench.gpu.pack import Entry

@@ -14,8 +14,9 @@ from typing import Any
 import numpy as np
 
 import alcop_mlir
-from alcop_mlir.analysis.host.host_function import Host, host, host_functions
+from alcop_mlir.analysis.host.host_function import host, host_functions
 from alcop_mlir.bindings import arith, func, gpu, ir, memref, passmanager, scf
+from alcop_mlir.manifest.functions import Function
 from alcop_mlir.runtime import ptx
 from alcop_mlir.runtime.emulator.api import emulate
 
@@ -143,22 +144,23 @@ def check(module: Any) -> None:
     (kernels,) = find(module, "gpu.module")
     text = ptx.emit_ptx(kernels, alcop_mlir.find_target("sm_80"))
     done = host(host_functions(module)[0])
-    assert isinstance(done, Host), done
-    (launch,) = done.launches
+    assert isinstance(done, Function), done
+    (kernel,) = done.kernels
     source = np.random.default_rng(0).standard_normal((ROWS, COLUMNS), np.float32)
-    arrays = [source, np.zeros(ROWS, np.float32)]
+    means = np.zeros(ROWS, np.float32)
+    arrays = {"arg0": source, "arg1": means}
     ran = emulate(
         text,
-        launch.kernel,
-        launch.grid,
-        launch.block,
-        [arrays[number] for number in launch.arguments],
-        dynamic_shared=launch.shared_bytes,
+        kernel.name,
+        kernel.grid,
+        kernel.block,
+        [arrays[name] for name in kernel.arrays],
+        dynamic_shared=kernel.shared_bytes,
     )
     assert not ran.hazards, ran.hazards
-    error = np.abs(arrays[1] - source.mean(axis=1, dtype=np.float64)).max()
+    error = np.abs(means - source.mean(axis=1, dtype=np.float64)).max()
     assert error < 1e-6, error
-    print(f"{launch.kernel}: {launch.shared_bytes} bytes of shared memory")
+    print(f"{kernel.name}: {kernel.shared_bytes} bytes of shared memory")
     print("rows averaged on the emulator: as NumPy, without hazards")
 
 

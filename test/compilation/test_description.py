@@ -5,8 +5,9 @@ from __future__ import annotations
 import pytest
 
 from alcop_mlir.compilation import compiler, inputs
+from alcop_mlir.manifest.functions import Function
+from alcop_mlir.manifest.kernels import AtMost, CeilDiv
 from alcop_mlir.polynomials import size
-from alcop_mlir.runtime.manifest import AtMost, CeilDiv, Function
 
 OPAQUE = """
   // What no reference is known for: a pass through a scf.parallel of one's own.
@@ -71,6 +72,6 @@ def test_sizes_have_the_names_of_the_function() -> None:
     )
     rows, columns = size("arg0_0"), size("arg0_1")
     first, second = function.kernels
-    assert first.grid[0] == CeilDiv(("arg0_0", "arg0_1"), 256)
-    assert second.grid[0] == CeilDiv(("arg0_0", "arg0_1"), 256)
+    assert first.grid[0] == CeilDiv(rows * columns, 256)
+    assert second.grid[0] == CeilDiv(rows * columns, 256)
     assert function.checks == (AtMost(rows * columns, size("arg2_0")),)

@@ -131,7 +131,7 @@ def run(matmul: Matmul, schedule: Schedule) -> None:
     arrays = matmul.arrays()
     expected = matmul.expected(arrays)
     result = emulate(
-        bundle.code[kernel.name].ptx,
+        bundle.code_of(kernel).ptx,
         kernel.name,
         grid_of(kernel, {}),
         kernel.block,
@@ -212,8 +212,8 @@ def test_tf32_is_never_silent(capsys: pytest.CaptureFixture[str]) -> None:
         inputs.read(matmul.text()), compiler.Options(use_ptxas=False)
     )
     (kernel,) = bundle.function().kernels
-    assert kernel.simt
-    assert "mma.sync" not in bundle.code[kernel.name].ptx
+    assert kernel.fallback is not None
+    assert "mma.sync" not in bundle.code_of(kernel).ptx
     assert "option 'allow-tf32' only" in capsys.readouterr().err
 
 

@@ -32,6 +32,11 @@ def kernels(program: Program) -> list[str]:
     return [kernel.name for kernel in program.function.kernels]
 
 
+def fallbacks(program: Program) -> list[bool]:
+    """Which kernels are SIMT fallbacks."""
+    return [kernel.fallback is not None for kernel in program.function.kernels]
+
+
 def random(*shape: int, dtype: Any = np.float16) -> Array:
     if np.issubdtype(dtype, np.integer):
         return GENERATOR.integers(-9, 10, shape).astype(dtype)
@@ -70,7 +75,7 @@ def test_two_matmuls_in_a_row() -> None:
         return %p1 : tensor<48x36xf32>
       }}""")
     assert kernels(program) == ["chain_matmul", "chain_matmul_1"]
-    assert [kernel.simt for kernel in program.function.kernels] == [False, False]
+    assert fallbacks(program) == [False, False]
     assert plan(program.function, {}).bytes == 48 * 64 * 2
     a, b, c = random(48, 40), random(40, 64), random(64, 36)
     out = np.full((48, 36), np.nan, np.float32)
@@ -98,7 +103,7 @@ def test_a_matmul_and_what_cannot_be_fused_with_it() -> None:
         return
       }""")
     assert kernels(program) == ["f_matmul", "f_transpose", "f_reduce"]
-    assert [kernel.simt for kernel in program.function.kernels] == [False, True, True]
+    assert fallbacks(program) == [False, True, True]
     a, b = random(40, 32), random(32, 24)
     t, s = np.full((24, 40), np.nan, np.float32), np.full(40, np.nan, np.float32)
     program(a, b, t, s)

@@ -201,7 +201,7 @@ def check(a: Operand, b: Operand) -> None:
     options = compiler.Options(use_ptxas=False)
     bundle = compiler.compile_source(inputs.read(text(a, b)), options)
     (kernel,) = bundle.functions[0].kernels
-    code = bundle.code[kernel.name].ptx
+    code = bundle.code_of(kernel).ptx
     random = np.random.default_rng(7)
     left, right = (dtypes.random(random, one.shape, one.memory) for one in (a, b))
     if a.kind == "i8":  # so that not all become 0

@@ -159,6 +159,6 @@ def test_stage_takes_no_memory_of_its_own() -> None:
         bundle = compiler.compile_source(source, options)
         kernel = bundle.functions[0].kernels[0]
         sizes.append(kernel.shared_bytes)
-        staged = "bar.warp.sync" in bundle.code[kernel.name].ptx
+        staged = "bar.warp.sync" in bundle.code_of(kernel).ptx
         assert staged == (n == 121)
     assert sizes == [8192, 16384]  # one slot, as rows of B are not aligned; two

@@ -11,8 +11,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from alcop_mlir.analysis.host.host_function import Host, host, host_functions
+from alcop_mlir.analysis.host.host_function import host, host_functions
 from alcop_mlir.bindings import ir, make_context
+from alcop_mlir.manifest.functions import Function
 from alcop_mlir.runtime import ptx
 from alcop_mlir.runtime.emulator.api import emulate
 from alcop_mlir.target import find_target
@@ -102,16 +103,17 @@ def test_the_transform_script_yields_a_matmul(scheduled: list[str]) -> None:
     with make_context():
         module = ir.Module.parse(text)
         done = host(host_functions(module)[0])
-    assert isinstance(done, Host)
-    (launch,) = done.launches
-    arrays = [(a, b, c)[number] for number in launch.arguments]
+    assert isinstance(done, Function)
+    (kernel,) = done.kernels
+    given = {"arg0": a, "arg1": b, "arg2": c}
+    arrays = [given[name] for name in kernel.arrays]
     ran = emulate(
         kernels_of(text),
-        launch.kernel,
-        launch.grid,
-        launch.block,
+        kernel.name,
+        kernel.grid,
+        kernel.block,
         arrays,
-        dynamic_shared=launch.shared_bytes,
+        dynamic_shared=kernel.shared_bytes,
     )
     assert not ran.hazards
     assert np.allclose(c, expected, atol=1e-3)

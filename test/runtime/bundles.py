@@ -6,18 +6,21 @@ from typing import Any
 
 import numpy as np
 
+from alcop_mlir.manifest.arrays import Intermediate, Parameter
+from alcop_mlir.manifest.functions import Function
+from alcop_mlir.manifest.kernels import (
+    AtMost,
+    CeilDiv,
+    Kernel,
+    Launch,
+    PipelinedBuffer,
+    Pointer,
+    SizeValue,
+    unguarded,
+)
 from alcop_mlir.polynomials import constant, size
 from alcop_mlir.reference.steps import Einsum
 from alcop_mlir.runtime.bundle import Bundle, Code
-from alcop_mlir.runtime.manifest import (
-    AtMost,
-    CeilDiv,
-    Function,
-    Intermediate,
-    Kernel,
-    Parameter,
-    PipelinedBuffer,
-)
 from alcop_mlir.schedule import Schedule
 from alcop_mlir.target import find_target
 
@@ -31,7 +34,8 @@ def matmul(
     """`C = A @ B`, f16 in and f32 out, with one kernel."""
     launch = {
         "name": "matmul",
-        "arguments": ("A", "B", "C") + ((m,) if isinstance(m, str) else ()),
+        "module": "matmul",
+        "arguments": (*pointers("A", "B", "C"), *sizes(m)),
         "grid": (2, 1, 1),
         "block": (128, 1, 1),
         "shared_bytes": shared_bytes,
@@ -48,7 +52,7 @@ def matmul(
             Parameter("B", "f16", (k, n), "in"),
             Parameter("C", "f32", (m, n), "out"),
         ),
-        kernels=(Kernel(**{**launch, **kernel}),),
+        launches=(unguarded(Kernel(**{**launch, **kernel})),),
         reference=(Einsum("A", "B", "C", "mk,kn->mn", None),),
     )
 
@@ -56,9 +60,12 @@ def matmul(
 def chain(rows: int | str = 4) -> Function:
     """Three kernels in a row: `A` to `x`, `x` to `y`, `y` to `C`; 8 columns of f32."""
 
-    def kernel(name: str, *arguments: str) -> Kernel:
-        covered = CeilDiv((rows, 8), 256) if isinstance(rows, str) else 1
-        return Kernel(name, arguments, (covered, 1, 1), (256, 1, 1), 0, simt=True)
+    def launch(name: str, *arrays: str) -> Launch:
+        covered = CeilDiv(size(rows) * constant(8), 256) if rows == "M" else 1
+        grid, block = (covered, 1, 1), (256, 1, 1)
+        return unguarded(
+            Kernel(name, "chain", pointers(*arrays), grid, block, 0, fallback="")
+        )
 
     return Function(
         name="chain",
@@ -66,10 +73,10 @@ def chain(rows: int | str = 4) -> Function:
             Parameter("A", "f32", (rows, 8), "in"),
             Parameter("C", "f32", (rows, 8), "out"),
         ),
-        kernels=(
-            kernel("k0", "A", "x"),
-            kernel("k1", "x", "y"),
-            kernel("k2", "y", "C"),
+        launches=(
+            launch("k0", "A", "x"),
+            launch("k1", "x", "y"),
+            launch("k2", "y", "C"),
         ),
         intermediates=(
             Intermediate("x", "f32", (rows, 8)),
@@ -87,14 +94,24 @@ def bundle(
 ) -> Bundle:
     """A bundle of `functions`, or of one `matmul()`."""
     functions = functions or (matmul(),)
-    kernels = {kernel.name for function in functions for kernel in function.kernels}
+    modules = {kernel.module for function in functions for kernel in function.kernels}
     return Bundle(
         target=find_target(target),
         compiler="alcop_mlir 0",
         source_hash="ab" * 32,
         functions=functions,
-        code={name: Code(ptx, cubin) for name in kernels},
+        code={name: Code(ptx, cubin) for name in modules},
     )
+
+
+def pointers(*arrays: str) -> tuple[Pointer, ...]:
+    """The arguments of a kernel that takes these arrays."""
+    return tuple(map(Pointer, arrays))
+
+
+def sizes(*given: int | str) -> tuple[SizeValue, ...]:
+    """The arguments of a kernel that takes those sizes that have names."""
+    return tuple(SizeValue(one) for one in given if isinstance(one, str))
 
 
 def arrays(m: int = 64, n: int = 32, k: int = 48) -> list[np.ndarray[Any, Any]]:

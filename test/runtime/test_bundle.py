@@ -13,8 +13,9 @@ import pytest
 from bundles import CUBIN, PTX, bundle, chain, matmul
 
 from alcop_mlir.errors import ConfigError
+from alcop_mlir.manifest.kernels import CeilDiv
+from alcop_mlir.polynomials import size
 from alcop_mlir.runtime.bundle import MANIFEST, is_bundle, load, save
-from alcop_mlir.runtime.manifest import CeilDiv
 
 both_forms = pytest.mark.parametrize("name", ["out", "out.zip"])
 
@@ -23,7 +24,7 @@ both_forms = pytest.mark.parametrize("name", ["out", "out.zip"])
 def test_what_is_saved_is_loaded(tmp_path: Path, name: str) -> None:
     """All fields come back, both as a directory and as an archive."""
     sizes = matmul(
-        "M", grid=(CeilDiv(("M",), 128), 2, 1), schedule=None, registers=None
+        "M", grid=(CeilDiv(size("M"), 128), 2, 1), schedule=None, registers=None
     )
     functions = [sizes, chain(), chain("M")]
     for stored in (bundle(), bundle(cubin=None), *map(bundle, functions)):
@@ -34,7 +35,9 @@ def test_what_is_saved_is_loaded(tmp_path: Path, name: str) -> None:
 @both_forms
 def test_the_same_bundle_gives_the_same_bytes(tmp_path: Path, name: str) -> None:
     """They do not depend on time, folder or the order of kernels."""
-    first = bundle(matmul(name="k1"), replace(matmul(name="k2"), name="other"))
+    first = bundle(
+        matmul(module="m1"), replace(matmul(name="k2", module="m2"), name="other")
+    )
     second = replace(first, code=dict(reversed(list(first.code.items()))))
     contents = []
     for folder, stored in (("a", first), ("b", second)):
@@ -109,12 +112,29 @@ def test_a_missing_parent_is_an_error(tmp_path: Path) -> None:
     [
         (lambda m: m.pop("target"), "has no 'target'"),
         (lambda m: m.update(target="sm_10"), "unknown target 'sm_10'"),
-        (lambda m: m.update(schema=2), "schema is 2, this version reads 1"),
+        (
+            lambda m: m.update(schema=1),
+            "schema is 1, this version reads 2: compile it again",
+        ),
         (lambda m: m.update(schema="1"), "'schema' is '1', expected int"),
         (lambda m: m.update(schema=True), "'schema' is True, expected int"),
         (lambda m: m.update(functions={}), "'functions' is {}, expected list"),
         (lambda m: m.update(functions=[3]), "function is 3, expected an object"),
-        (lambda m: _function(m).pop("kernels"), "function has no 'kernels'"),
+        (lambda m: _function(m).pop("launches"), "function has no 'launches'"),
+        (lambda m: _function(m).update(constants=[{}]), "function has 'constants'"),
+        (lambda m: _function(m).update(prepare={"a": 1}), "function has 'prepare'"),
+        (lambda m: _function(m).update(launches=[[]]), "the last variant must have no"),
+        (lambda m: _variant(m).update(guard=[7]), "'guard' has 7"),
+        (
+            lambda m: _variant(m).update(guard=[{"aligned": ["A", 16]}]),
+            "the last variant must have no guard",
+        ),
+        (lambda m: _variant(m).update(guard=[{"aligned": ["Z", 16]}]), "'guard' has"),
+        (lambda m: _kernel(m).update(module="other"), "unknown module 'other'"),
+        (
+            lambda m: _kernel(m).update(arguments=[{"tensor_map": {}}]),
+            "tensor maps cannot be read",
+        ),
         (
             lambda m: _parameter(m).update(dtype="f8"),
             "'dtype' is 'f8', expected one of",
@@ -130,14 +150,17 @@ def test_a_missing_parent_is_an_error(tmp_path: Path) -> None:
         (lambda m: _kernel(m).update(arguments=[-1]), "unknown argument -1"),
         (lambda m: _parameter(m).update(name="B"), "names an array twice"),
         (lambda m: _kernel(m).update(name="../../etc/x"), "'name' is '../../etc/x'"),
-        (lambda m: _kernel(m).update(arguments=["A", "Z"]), "unknown argument 'Z'"),
+        (
+            lambda m: _kernel(m).update(arguments=[{"pointer": "Z"}]),
+            "unknown argument {'point",
+        ),
         (lambda m: _kernel(m).update(arguments=[[]]), r"unknown argument \[\]"),
         (lambda m: _kernel(m).update(grid=[1, 1]), "'grid' has 2 parts, expected 3"),
         (lambda m: _kernel(m).update(grid=[-1, 1, 1]), "'grid' has -1"),
         (lambda m: _kernel(m).update(grid=["1+1", 1, 1]), r"'grid' has '1\+1'"),
         (
-            lambda m: _kernel(m).update(grid=[{"ceildiv": ["Q", 2]}, 1, 1]),
-            "'grid' has {'ceildiv'",
+            lambda m: _kernel(m).update(grid=[{"ceildiv": [[[1, ["Q"]]], 2]}, 1, 1]),
+            "polynomial has",
         ),
         (lambda m: _kernel(m).update(block=[32, 1]), r"'block' is \[32, 1\]"),
         (lambda m: _kernel(m).update(shared_bytes=-1), "'shared_bytes' is -1"),
@@ -153,8 +176,9 @@ def test_a_missing_parent_is_an_error(tmp_path: Path) -> None:
         (lambda m: _step(m).update(op="sort"), "'op' is 'sort'"),
         (lambda m: _step(m).update(maps="import os"), "'maps' is 'import os'"),
         (lambda m: _step(m).update(lhs="Z"), "unknown array 'Z'"),
-        (lambda m: m["sha256"].pop("matmul.ptx"), "matmul.ptx is not what"),
-        (lambda m: m.update(sha256=[]), r"'sha256' is \[\], expected dict"),
+        (lambda m: _module(m)["ptx"].update(sha256=""), "matmul.ptx is not what"),
+        (lambda m: _module(m)["ptx"].pop("sha256"), "file has no 'sha256'"),
+        (lambda m: m.update(modules=m["modules"] * 2), "names a module twice"),
     ],
 )
 def test_a_wrong_manifest_is_refused(
@@ -198,16 +222,18 @@ def test_wrong_intermediate_buffers_are_refused(
         load(path)
 
 
-@pytest.mark.parametrize("sizes", [["M", "Q"], ["M", -1], [["M"]], [None], {"M": 1}, 7])
-def test_grids_are_products_of_known_sizes(tmp_path: Path, sizes: Any) -> None:
-    """Nothing else is multiplied."""
+@pytest.mark.parametrize(
+    "sizes", [[[1, ["Q"]]], ["M"], [[1, "M"]], [None], {"M": 1}, 7]
+)
+def test_grids_are_polynomials_of_known_sizes(tmp_path: Path, sizes: Any) -> None:
+    """Nothing else is computed."""
     path = tmp_path / "out"
     save(bundle(chain("M")), path)
     contents = _bytes_of(path)
     manifest = json.loads(contents[MANIFEST])
     _kernel(manifest)["grid"][0] = {"ceildiv": [sizes, 256]}
     _write(path, {**contents, MANIFEST: json.dumps(manifest).encode()})
-    with pytest.raises(ConfigError, match=r"'grid' has \{'ceildiv'"):
+    with pytest.raises(ConfigError, match=r"'grid' has \{'ceildiv'|polynomial has"):
         load(path)
 
 
@@ -231,7 +257,7 @@ def test_checks_are_of_known_sizes(tmp_path: Path, check: Any) -> None:
     manifest = json.loads(contents[MANIFEST])
     _function(manifest)["at_most"] = [check]
     _write(path, {**contents, MANIFEST: json.dumps(manifest).encode()})
-    with pytest.raises(ConfigError, match="function: 'at_most' has "):
+    with pytest.raises(ConfigError, match=r"'at_most' has |polynomial has "):
         load(path)
 
 
@@ -310,12 +336,20 @@ def _function(manifest: Any) -> Any:
     return manifest["functions"][0]
 
 
+def _module(manifest: Any) -> Any:
+    return manifest["modules"][0]
+
+
+def _variant(manifest: Any) -> Any:
+    return _function(manifest)["launches"][0][0]
+
+
 def _parameter(manifest: Any) -> Any:
     return _function(manifest)["parameters"][0]
 
 
 def _kernel(manifest: Any) -> Any:
-    return _function(manifest)["kernels"][0]
+    return _variant(manifest)["kernel"]
 
 
 def _step(manifest: Any) -> Any:

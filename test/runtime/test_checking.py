@@ -10,6 +10,8 @@ import pytest
 from bundles import matmul
 
 from alcop_mlir.errors import LaunchError
+from alcop_mlir.manifest.arrays import Parameter
+from alcop_mlir.manifest.functions import Function
 from alcop_mlir.reference.expressions import Argument, Constant, Expression, Operation
 from alcop_mlir.reference.step_values import F32_STEP
 from alcop_mlir.reference.steps import (
@@ -22,7 +24,6 @@ from alcop_mlir.reference.steps import (
     WindowViews,
 )
 from alcop_mlir.runtime import checking
-from alcop_mlir.runtime.manifest import Function, Parameter
 
 Arrays = dict[str, np.ndarray[Any, Any]]
 

@@ -10,9 +10,10 @@ from bundles import matmul
 
 from alcop_mlir import dtypes
 from alcop_mlir.errors import LaunchError
+from alcop_mlir.manifest.arrays import Parameter
+from alcop_mlir.manifest.functions import Function
 from alcop_mlir.reference.steps import Einsum
 from alcop_mlir.runtime import arrays, checking
-from alcop_mlir.runtime.manifest import Function, Parameter
 
 
 def contraction(kind: str, out: str, precision: str | None = None) -> Function:

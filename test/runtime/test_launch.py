@@ -9,12 +9,14 @@ from typing import Any
 
 import numpy as np
 import pytest
-from bundles import PTX, arrays, bundle, chain, matmul
+from bundles import PTX, arrays, bundle, chain, matmul, pointers, sizes
 from fake_emulator import FakeEmulator
 
 from alcop_mlir.errors import ConfigError, EmulationError, LaunchError
+from alcop_mlir.manifest.functions import Function
+from alcop_mlir.manifest.kernels import CeilDiv, unguarded
+from alcop_mlir.polynomials import size
 from alcop_mlir.runtime.launch import Program
-from alcop_mlir.runtime.manifest import CeilDiv, Function
 
 # --- the emulator
 
@@ -46,7 +48,7 @@ def test_dlpack_arrays_in_main_memory_are_not_copied(emulator: FakeEmulator) -> 
 
 def test_sizes_are_bound_by_the_shapes(emulator: FakeEmulator) -> None:
     """A named size is passed to the kernel, and divides the grid, rounded up."""
-    function = matmul("M", grid=(CeilDiv(("M",), 64), 3, 1))
+    function = matmul("M", grid=(CeilDiv(size("M"), 64), 3, 1))
     Program(bundle(function))(*arrays(m=65))
     ((_, _, grid, _, arguments, _),) = emulator.calls
     assert grid == (2, 3, 1)
@@ -56,9 +58,9 @@ def test_sizes_are_bound_by_the_shapes(emulator: FakeEmulator) -> None:
 def test_kernels_run_in_order(emulator: FakeEmulator) -> None:
     """A function with two kernels launches both."""
     one = matmul()
-    second = replace(one.kernels[0], name="second", arguments=("B", "C"))
+    second = replace(one.kernels[0], name="second", arguments=pointers("B", "C"))
     given = arrays()
-    Program(bundle(replace(one, kernels=(*one.kernels, second))))(*given)
+    Program(bundle(replace(one, launches=(*one.launches, unguarded(second)))))(*given)
     assert [call[1] for call in emulator.calls] == ["matmul", "second"]
     assert [id(a) for a in emulator.calls[1][4]] == [id(a) for a in given[1:]]
 
@@ -154,8 +156,9 @@ def strided_matmul() -> Function:
         replace(c, strides=("C_rows", 1)),
     )
     (kernel,) = plain.kernels
-    kernel = replace(kernel, arguments=("A", "B", "C", "A_rows", "C_rows"))
-    return replace(plain, parameters=parameters, kernels=(kernel,))
+    taken = (*pointers("A", "B", "C"), *sizes("A_rows", "C_rows"))
+    kernel = replace(kernel, arguments=taken)
+    return replace(plain, parameters=parameters, launches=(unguarded(kernel),))
 
 
 def test_strides_are_arguments(emulator: FakeEmulator) -> None:
@@ -241,11 +244,11 @@ import sys
 for name in ("mlir", "torch_mlir", "llvmlite", "cupy", "sklearn"):
     sys.modules[name] = None
 import alcop_mlir
+from alcop_mlir.manifest import bundles
 from alcop_mlir.runtime import (
     arrays,
     bundle,
     launch,
-    manifest,
     measure,
     checking,
 )

@@ -18,9 +18,9 @@ import pytest
 
 from alcop_mlir.compilation import compiler, inputs
 from alcop_mlir.errors import EmulationError
+from alcop_mlir.manifest.kernels import Kernel
 from alcop_mlir.runtime.emulator import emulate
 from alcop_mlir.runtime.launch import grid_of
-from alcop_mlir.runtime.manifest import Kernel
 from alcop_mlir.schedule import Schedule
 from alcop_mlir.target import find_target
 
@@ -59,7 +59,7 @@ def compiled(shape: Shape, schedule: str) -> tuple[str, Kernel]:
     )
     bundle = compiler.compile_source(source, options)
     (kernel,) = bundle.functions[0].kernels
-    return bundle.code[kernel.name].ptx, kernel
+    return bundle.code_of(kernel).ptx, kernel
 
 
 def small(stages: str, shape: Shape = SHAPE) -> tuple[str, Kernel]:

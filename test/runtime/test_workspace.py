@@ -8,35 +8,35 @@ from typing import Any
 
 import numpy as np
 import pytest
-from bundles import bundle, chain
+from bundles import bundle, chain, pointers
 from fake_cupy import FakeCupy, GpuArray
 from fake_emulator import FakeEmulator
 from hypothesis import given
 from hypothesis import strategies as st
 
 from alcop_mlir.errors import LaunchError
+from alcop_mlir.manifest.arrays import Intermediate
+from alcop_mlir.manifest.functions import Function
+from alcop_mlir.manifest.kernels import Kernel, unguarded
 from alcop_mlir.runtime.launch import Program
-from alcop_mlir.runtime.manifest import Function, Intermediate, Kernel
 from alcop_mlir.runtime.workspace import ALIGNMENT, ByteRange, plan
 
 
 def function(*arrays: tuple[int, list[int]]) -> Function:
     """One that uses buffers of that many bytes in the kernels of these numbers."""
     last = max((n for _, users in arrays for n in users), default=-1)
-    kernels = [
-        Kernel(
-            f"k{n}",
-            tuple(f"x{i}" for i, (_, users) in enumerate(arrays) if n in users),
-            (1, 1, 1),
-            (32, 1, 1),
-            0,
-        )
+    used = [
+        pointers(*(f"x{i}" for i, (_, users) in enumerate(arrays) if n in users))
         for n in range(last + 1)
+    ]
+    launches = [
+        unguarded(Kernel(f"k{n}", "f", taken, (1, 1, 1), (32, 1, 1), 0))
+        for n, taken in enumerate(used)
     ]
     intermediates = [
         Intermediate(f"x{i}", "i8", (n,)) for i, (n, _) in enumerate(arrays)
     ]
-    return Function("f", (), tuple(kernels), intermediates=tuple(intermediates))
+    return Function("f", (), tuple(launches), intermediates=tuple(intermediates))
 
 
 def test_buffers_that_are_live_together_do_not_overlap() -> None:

@@ -7,9 +7,9 @@ from sweep_programs import Source, source
 from sweep_shapes import shape
 
 from alcop_mlir.compilation import compiler, inputs
+from alcop_mlir.manifest.functions import Function, with_sizes
 from alcop_mlir.runtime import checking
 from alcop_mlir.runtime.launch import Program, to_device
-from alcop_mlir.runtime.manifest import Function, with_sizes
 from alcop_mlir.schedule import Schedule
 
 

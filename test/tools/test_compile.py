@@ -42,7 +42,7 @@ def test_a_bundle_is_written_and_summed_up(
     resources = "49152 bytes shared"
     if has_ptxas():
         resources = f"{kernel.registers} registers, 0 bytes spilled, {resources}"
-        assert bundle.load(path).code[kernel.name].cubin is not None
+        assert bundle.load(path).code_of(kernel).cubin is not None
     else:
         resources += " (registers unknown: no ptxas)"
     assert lines == [
@@ -75,7 +75,7 @@ def test_every_example_is_compiled_for_every_target(
     stored = bundle.load(path)
     assert stored.target.name == target
     for kernel in stored.function().kernels:
-        assert f".target {target}" in stored.code[kernel.name].ptx
+        assert f".target {target}" in stored.code_of(kernel).ptx
         assert {p.level for p in kernel.pipelines} == {"shared", "register"}
 
 
@@ -85,10 +85,10 @@ def test_the_cubin_may_be_left_out(tmp_path: Path) -> None:
     assert tool.main([MATMUL, "--no-ptxas", "-o", str(path)]) == 0
     assert sorted(item.name for item in path.iterdir()) == [
         "manifest.json",
-        "matmul_f16.ptx",
+        "matmul_f16_kernels.ptx",
     ]
     manifest = json.loads((path / "manifest.json").read_text())
-    assert manifest["functions"][0]["kernels"][0]["registers"] is None
+    assert manifest["functions"][0]["launches"][0][0]["kernel"]["registers"] is None
 
 
 def test_without_an_output_nothing_is_written(

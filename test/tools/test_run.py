@@ -9,9 +9,9 @@ from typing import Any
 
 import pytest
 
+from alcop_mlir.manifest.functions import Function
 from alcop_mlir.runtime import checking
 from alcop_mlir.runtime.emulation import Emulation
-from alcop_mlir.runtime.manifest import Function
 from alcop_mlir.tools import compile as compile_tool
 from alcop_mlir.tools import run as tool
 
@@ -222,11 +222,12 @@ def test_a_damaged_bundle_is_refused(
     path = tmp_path / "out"
     compile_tool.main([small, "-o", str(path)])
     capsys.readouterr()
-    with (path / "small.ptx").open("a") as file:
+    with (path / "small_kernels.ptx").open("a") as file:
         file.write("// one line more\n")
     assert tool.main([str(path)]) == 1
     assert capsys.readouterr().err == (
-        f"error: damaged bundle '{path}': small.ptx is not what the manifest's sha256 "
+        f"error: damaged bundle '{path}': small_kernels.ptx is not what the "
+        "manifest's sha256 "
         "says\n"
     )
 

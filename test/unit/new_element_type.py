@@ -11,9 +11,9 @@ import numpy as np
 
 from alcop_mlir import dtypes, element_types
 from alcop_mlir.bindings import ir
+from alcop_mlir.manifest.arrays import DTYPES, Intermediate
 from alcop_mlir.pipelines.driver import run_pipeline
 from alcop_mlir.reference import evaluation, expressions, steps
-from alcop_mlir.runtime import manifest
 from alcop_mlir.tools import launch_file
 from alcop_mlir.tuning import problem
 
@@ -76,8 +76,8 @@ def value(bits: int) -> float:
 
 def descriptions() -> None:
     """Bundles, launch files, references and problems take it."""
-    assert NAME in manifest.DTYPES
-    assert manifest.Intermediate("tmp0", NAME, (3, "M")).bytes({"M": 5}) == 15
+    assert NAME in DTYPES
+    assert Intermediate("tmp0", NAME, (3, "M")).bytes({"M": 5}) == 15
     assert launch_file.DTYPES[NAME] == np.uint8
     widened = {"op": "arith.extf", "type": NAME, "operands": [{"argument": 0}]}
     assert expressions.to_json(expressions.from_json(widened)) == widened

@@ -219,10 +219,10 @@ def test_a_kernel_over_the_limits_is_refused(
 ) -> None:
     """What it needs, and what the target has; at the limit it passes."""
     from alcop_mlir.compilation import compiler
-    from alcop_mlir.runtime.manifest import Kernel
+    from alcop_mlir.manifest.kernels import Kernel
 
     at_limit = {"block": (1024, 1, 1), "shared_bytes": 101376, "registers": 64}
-    fits = Kernel("k", (), (1, 1, 1), **at_limit)
+    fits = Kernel("k", "m", (), (1, 1, 1), **at_limit)
     compiler.check_limits(fits, alcop_mlir.find_target("sm_86"))
     with pytest.raises(CompileError, match=f"kernel 'k' {message}"):
         compiler.check_limits(replace(fits, **change), alcop_mlir.find_target("sm_86"))

@@ -58,14 +58,14 @@ LAYOUT = f"{IR} analysis.layout.*"
 ANALYSIS = (
     "bindings diagnostics target element_types schedule resources errors dialects.*"
 )
-REFERENCE = "errors fields element_types reference.*"
+REFERENCE = "errors fields element_types manifest.names reference.*"
 # What a function computes, as data.
 STEPS = "reference.expressions reference.evaluation reference.steps"
 TRANSFORMS = f"{ANALYSIS} analysis.* passes.*"
 PASSES = pass_modules()
 RUNTIME = (
     "target schedule knobs errors files fields element_types dtypes polynomials "
-    f"{STEPS} reference.step_values runtime.*"
+    f"manifest.* {STEPS} reference.step_values runtime.*"
 )
 # Rooms of the emulator: each with the rooms below it.
 PTX_TEXT = "errors runtime.emulator.arithmetic.* runtime.emulator.ptx.*"
@@ -82,6 +82,11 @@ RULES = {
     "version": Rule(),
     "element_types": Rule(),
     "polynomials": Rule(),
+    # What host analyses yield and launches need: without MLIR and NumPy.
+    "manifest.names": Rule(),
+    "manifest.*": Rule(
+        "element_types errors polynomials schedule reference.steps manifest.*"
+    ),
     "target": Rule("errors"),
     "knobs": Rule("errors"),
     "files": Rule("errors"),
@@ -97,9 +102,13 @@ RULES = {
     "analysis.ir.*": Rule(f"{ANALYSIS} {IR}"),
     "analysis.linalg.*": Rule(f"{ANALYSIS} {LINALG} {STEPS}"),
     "analysis.layout.*": Rule(f"{ANALYSIS} {LAYOUT}"),
-    "analysis.pipelining.*": Rule(f"{ANALYSIS} {LAYOUT} analysis.pipelining.*"),
+    "analysis.pipelining.*": Rule(
+        f"{ANALYSIS} {LAYOUT} manifest.names analysis.pipelining.*"
+    ),
+    "analysis.host.*": Rule(
+        f"{ANALYSIS} polynomials reference.steps manifest.* {LAYOUT} analysis.host.*"
+    ),
     "analysis.reference.*": Rule(f"bindings {LINALG} {REFERENCE} analysis.reference.*"),
-    "analysis.host.*": Rule(f"{ANALYSIS} polynomials {LAYOUT} analysis.host.*"),
     # Shares nothing with the passes whose work it checks.
     "verifier.*": Rule("bindings verifier.*"),
     "passes.*": Rule("bindings dialects.* errors passes.*"),

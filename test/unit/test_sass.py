@@ -62,7 +62,7 @@ def test_the_main_loop_of_a_compiled_kernel_is_found(sass: Any) -> None:
         }}""",
         schedule="block=128,128,32 warp=64,64 stages=3,2",
     )
-    cubin = program.bundle.code["f"].cubin
+    cubin = program.bundle.code["f_kernels"].cubin
     if cubin is None:
         pytest.skip("needs ptxas")
     loop = sass.steady_state(cubin)

@@ -2,20 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, replace
 from typing import Any
 
-from alcop_mlir.analysis.host.host_values import (
-    AtMost,
-    Blocks,
-    Local,
-    SizeOf,
-    StrideOf,
-    argument,
-    asserted,
-    blocks,
-    size,
-)
+from alcop_mlir.analysis.host.host_values import HostValues, Names
 from alcop_mlir.analysis.ir.loops import constant
 from alcop_mlir.analysis.ir.memory import element_bits
 from alcop_mlir.analysis.ir.memref_layouts import (
@@ -25,6 +16,18 @@ from alcop_mlir.analysis.ir.memref_layouts import (
 )
 from alcop_mlir.analysis.ir.promises import row_alignment
 from alcop_mlir.bindings import ir
+from alcop_mlir.dialects import alcop
+from alcop_mlir.errors import ConfigError
+from alcop_mlir.manifest.arrays import Intermediate, Parameter
+from alcop_mlir.manifest.functions import Function
+from alcop_mlir.manifest.kernels import (
+    AtMost,
+    Kernel,
+    PipelinedBuffer,
+    unguarded,
+)
+from alcop_mlir.manifest.names import argument_name, intermediate_name
+from alcop_mlir.schedule import Schedule
 
 LAUNCH = "gpu.launch_func"
 ASSERT = "cf.assert"
@@ -38,62 +41,6 @@ _NEEDS_NO_DEVICE = frozenset(
     arith.cmpi
     """.split()
 )
-
-
-@dataclass(frozen=True)
-class HostLaunch:
-    """One launch: blocks and threads along x, y, z; bytes of dynamic shared memory.
-
-    arguments: of the kernel: arguments of the function, by number, buffers that the
-               function allocates, sizes and strides
-    """
-
-    module: str
-    kernel: str
-    grid: tuple[int | Blocks, int | Blocks, int | Blocks]
-    block: tuple[int, int, int]
-    shared_bytes: int
-    arguments: tuple[int | Local | SizeOf | StrideOf, ...]
-
-
-@dataclass(frozen=True)
-class ArgumentType:
-    """The type of an argument of the function, a memref.
-
-    dtype:         element type, as MLIR spells it
-    shape:         sizes, None where they are known at run time only
-    strides:       in elements, None where they are known at run time only; None
-                   instead of the tuple where rows follow each other without gaps
-    row_alignment: the promised divisor of a row's bytes; 1 for no promise
-    """
-
-    dtype: str
-    shape: tuple[int | None, ...]
-    strides: tuple[int | None, ...] | None
-    row_alignment: int
-
-
-@dataclass(frozen=True)
-class LocalBuffer:
-    """A buffer that the function allocates; rows follow each other without gaps."""
-
-    dtype: str
-    shape: tuple[int | SizeOf, ...]
-
-
-@dataclass(frozen=True)
-class Host:
-    """A host function that does nothing but launch kernels, and is stored as data.
-
-    locals: the buffers that it allocates
-    checks: what it asserts of sizes before it launches anything
-    """
-
-    name: str
-    arguments: tuple[ArgumentType, ...]
-    launches: tuple[HostLaunch, ...]
-    locals: tuple[LocalBuffer, ...] = ()
-    checks: tuple[AtMost, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -113,59 +60,74 @@ def host_functions(module: Any) -> list[Any]:
     ]
 
 
-def host(func: Any) -> Host | tuple[NotCompiled, ...]:
-    """What the `func.func` does; or every reason why that cannot be stored."""
+def host(func: Any, names: Names | None = None) -> Function | tuple[NotCompiled, ...]:
+    """What the `func.func` does; or every reason why that cannot be stored.
+
+    Left to others are the roles of the parameters, the reference, and what ptxas says.
+
+    names: without them, arguments are numbered
+    """
     with func.context, func.location:
-        return _host(func)
+        return _host(func, names)
 
 
-def _host(func: Any) -> Host | tuple[NotCompiled, ...]:
+def _host(func: Any, names: Names | None) -> Function | tuple[NotCompiled, ...]:
     name = ir.StringAttr(func.attributes["sym_name"]).value
     if len(func.regions[0].blocks) != 1:
         return (NotCompiled(func, "has several blocks, expected straight-line code"),)
     block = func.regions[0].blocks[0]
+    names = names or Names(tuple(argument_name(n) for n in range(len(block.arguments))))
     obstacles: list[NotCompiled] = []
-    arguments: list[ArgumentType] = []
+    parameters: list[Parameter] = []
     for number, value in enumerate(block.arguments):
-        kind = _argument_type(value)
-        if isinstance(kind, ArgumentType):
-            arguments.append(kind)
+        found = _parameter(value, names)
+        if isinstance(found, Parameter):
+            parameters.append(found)
         else:
-            reason = f"argument {number + 1} of '{name}' is {value.type}, {kind}"
+            reason = f"argument {number + 1} of '{name}' is {value.type}, {found}"
             obstacles.append(NotCompiled(func, reason))
     allocs = [
         op.operation for op in block.operations if op.operation.name == "memref.alloc"
     ]
-    locals_ = [_local(alloc) for alloc in allocs]
-    found = [
-        _effect(op, [alloc.results[0] for alloc in allocs]) for op in block.operations
+    values = HostValues(names, [alloc.results[0] for alloc in allocs])
+    buffers = [
+        _intermediate(alloc, number, values) for number, alloc in enumerate(allocs)
     ]
-    obstacles += [one for one in (*found, *locals_) if isinstance(one, NotCompiled)]
-    return tuple(obstacles) or Host(
+    effects = [_effect(op, values) for op in block.operations]
+    obstacles += [one for one in (*effects, *buffers) if isinstance(one, NotCompiled)]
+    return tuple(obstacles) or Function(
         name,
-        tuple(arguments),
-        launches=tuple(one for one in found if isinstance(one, HostLaunch)),
-        locals=tuple(one for one in locals_ if isinstance(one, LocalBuffer)),
-        checks=tuple(one for one in found if isinstance(one, AtMost)),
+        tuple(parameters),
+        launches=tuple(unguarded(one) for one in effects if isinstance(one, Kernel)),
+        intermediates=tuple(one for one in buffers if isinstance(one, Intermediate)),
+        checks=tuple(_needed(one for one in effects if isinstance(one, AtMost))),
     )
 
 
-def _effect(op: Any, allocated: list[Any]) -> HostLaunch | AtMost | NotCompiled | None:
+def _needed(checks: Iterable[AtMost]) -> Iterator[AtMost]:
+    """Each check once, without those that hold whatever the sizes are."""
+    for check in dict.fromkeys(checks):
+        left = (check.most - check.least).known
+        if left is None or left < 0:
+            yield check
+
+
+def _effect(op: Any, values: HostValues) -> Kernel | AtMost | NotCompiled | None:
     """What an op of the host function does; None where it only computes a value."""
     inner = op.operation
     if inner.name == LAUNCH:
-        return _launch(op, allocated)
+        return _kernel(op, values)
     if inner.name == ASSERT:
         reason = "asserts something else than an order of sizes of arguments"
-        return asserted(inner.operands[0]) or NotCompiled(inner, reason)
+        return values.asserted(inner.operands[0]) or NotCompiled(inner, reason)
     if inner.name in _NEEDS_NO_DEVICE:
         return None
     return NotCompiled(inner, f"'{inner.name}' was not compiled to a kernel")
 
 
-def _argument_type(value: Any) -> ArgumentType | str:
-    """The type of an argument, or what was expected of it."""
-    kind = value.type
+def _parameter(value: Any, names: Names) -> Parameter | str:
+    """What is passed for an argument, or what was expected of it."""
+    kind, argument = value.type, value.arg_number
     if not isinstance(kind, ir.MemRefType):
         return "expected a memref: pass a number as one, tensor<f32> for f32"
     if not is_strided(kind):
@@ -174,19 +136,25 @@ def _argument_type(value: Any) -> ArgumentType | str:
     if offset != 0:
         return "expected a memref without an offset"
     left_open = open_strides(kind)
-    known = tuple(None if n in left_open else s for n, s in enumerate(strides))
-    return ArgumentType(
+    known = tuple(
+        names.stride(argument, n) if n in left_open else s
+        for n, s in enumerate(strides)
+    )
+    return Parameter(
+        name=names.arguments[argument],
         dtype=str(kind.element_type),
         shape=tuple(
-            None if kind.is_dynamic_dim(number) else extent
-            for number, extent in enumerate(kind.shape)
+            names.size(argument, n) if kind.is_dynamic_dim(n) else extent
+            for n, extent in enumerate(kind.shape)
         ),
         strides=None if follows_shape(kind) else known,
         row_alignment=row_alignment(value),
     )
 
 
-def _local(alloc: Any) -> LocalBuffer | NotCompiled:
+def _intermediate(
+    alloc: Any, number: int, values: HostValues
+) -> Intermediate | NotCompiled:
     """The buffer that a `memref.alloc` allocates."""
     kind = alloc.results[0].type
     if kind.memory_space is not None or not follows_shape(kind):
@@ -199,24 +167,24 @@ def _local(alloc: Any) -> LocalBuffer | NotCompiled:
         )
     given = iter(alloc.operands)
     shape = [
-        size(next(given)) if kind.is_dynamic_dim(number) else extent
+        values.size(next(given)) if kind.is_dynamic_dim(number) else extent
         for number, extent in enumerate(kind.shape)
     ]
     known = tuple(extent for extent in shape if extent is not None)
     if len(known) != len(shape):
         reason = f"allocates {kind}, expected sizes that an argument has"
         return NotCompiled(alloc, reason)
-    return LocalBuffer(str(kind.element_type), known)
+    return Intermediate(intermediate_name(number), str(kind.element_type), known)
 
 
-def _launch(op: Any, allocated: list[Any]) -> HostLaunch | NotCompiled:
-    grid = [blocks(value) for value in (op.gridSizeX, op.gridSizeY, op.gridSizeZ)]
+def _kernel(op: Any, values: HostValues) -> Kernel | NotCompiled:
+    grid = [values.blocks(v) for v in (op.gridSizeX, op.gridSizeY, op.gridSizeZ)]
     shared = op.dynamicSharedMemorySize
     sizes = [
         *(constant(v) for v in (op.blockSizeX, op.blockSizeY, op.blockSizeZ)),
         0 if shared is None else constant(shared),
     ]
-    arguments = [argument(value, allocated) for value in op.kernelOperands]
+    arguments = [values.argument(value) for value in op.kernelOperands]
     if None in grid or None in sizes or None in arguments:
         return NotCompiled(
             op.operation,
@@ -226,11 +194,31 @@ def _launch(op: Any, allocated: list[Any]) -> HostLaunch | NotCompiled:
     module, kernel = ir.SymbolRefAttr(op.operation.attributes["kernel"]).value
     x, y, z = (part for part in grid if part is not None)
     known = [number for number in sizes if number is not None]
-    return HostLaunch(
-        module=module,
-        kernel=kernel,
-        grid=(x, y, z),
-        block=(known[0], known[1], known[2]),
-        shared_bytes=known[3],
-        arguments=tuple(one for one in arguments if one is not None),
+    return _with_decisions(
+        op,
+        Kernel(
+            name=kernel,
+            module=module,
+            arguments=tuple(one for one in arguments if one is not None),
+            grid=(x, y, z),
+            block=(known[0], known[1], known[2]),
+            shared_bytes=known[3],
+        ),
     )
+
+
+def _with_decisions(op: Any, kernel: Kernel) -> Kernel | NotCompiled:
+    """`kernel` with what was decided for its launch, if that is as we write it."""
+    decided = alcop.get_plain(op, alcop.DECISIONS)
+    if decided is None:
+        return kernel
+    try:
+        schedule = decided.get("schedule")
+        return replace(
+            kernel,
+            schedule=None if schedule is None else Schedule.from_dict(schedule),
+            pipelines=tuple(PipelinedBuffer(**o) for o in decided.get("pipelines", ())),
+            fallback=decided.get("fallback"),
+        )
+    except (AttributeError, TypeError, ConfigError):  # other programs wrote it
+        return NotCompiled(op.operation, f"'{alcop.DECISIONS}' is {decided}")

@@ -43,7 +43,8 @@ def reaches_only_operands(op: Any) -> bool:
     if op.name.startswith("linalg."):
         return all(
             is_pure(inner) or inner.operation.name.startswith("linalg.")
-            for block in op.regions[0].blocks
+            for region in op.regions  # linalg.softmax has none
+            for block in region.blocks
             for inner in block.operations
         )
     return op.name in _OPERANDS_ONLY or is_pure(op)

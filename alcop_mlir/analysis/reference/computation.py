@@ -21,6 +21,7 @@ from alcop_mlir.analysis.reference.buffer_values import (
 )
 from alcop_mlir.analysis.reference.linalg_steps import run_linalg
 from alcop_mlir.bindings import ir
+from alcop_mlir.manifest.names import argument_name, result_name
 from alcop_mlir.reference.expressions import FLOATS, INTEGERS, Argument, Constant
 from alcop_mlir.reference.steps import Map, Size, Step, renamed
 
@@ -40,16 +41,6 @@ class Computation:
 
     steps: tuple[Step, ...]
     unknown: Any | None = None
-
-
-def argument_name(number: int) -> str:
-    """How the argument `number`, counted from 0, is called."""
-    return f"arg{number}"
-
-
-def result_name(number: int, results: int) -> str:
-    """How the result `number` of `results` is called."""
-    return "result" if results == 1 else f"result{number}"
 
 
 def computation(func: Any, allow_tf32: bool = False) -> Computation:

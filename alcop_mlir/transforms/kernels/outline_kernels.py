@@ -25,8 +25,10 @@ option says that memrefs do not overlap. An unsupported launch is an error: no l
 pass could lower it.
 
 Runs after all passes that change the body of a launch, and before alcop-lower-to-nvvm,
-whose conversions run on `gpu.module`s. Reads `alcop.kernel` and `alcop.overlaid`, which
-are erased with the launch.
+whose conversions run on `gpu.module`s. Reads `alcop.kernel`, `alcop.overlaid`,
+`alcop.schedule`, `alcop.pipelines` and `alcop.fallback`, which are erased with the
+launch. Writes the last three on the `gpu.launch_func` as one plain dictionary,
+`alcop.decisions`, from which the kernel is described.
 """
 
 from __future__ import annotations
@@ -43,6 +45,8 @@ from alcop_mlir.analysis.ir.memref_layouts import open_strides
 from alcop_mlir.analysis.ir.rejected import Rejected
 from alcop_mlir.analysis.ir.walk import walk
 from alcop_mlir.bindings import arith, gpu, ir, memref
+from alcop_mlir.dialects import alcop
+from alcop_mlir.dialects.values import to_attribute
 from alcop_mlir.errors import PassError
 from alcop_mlir.passes import build
 from alcop_mlir.passes.base import Pass, option
@@ -75,7 +79,9 @@ class OutlineKernels(Pass):
                 continue
             op.attributes["gpu.container_module"] = ir.UnitAttr.get()
             name = ir.StringAttr(function.attributes["sym_name"]).value
-            kernels = _kernel_module(op, function, _new(f"{name}_kernels", symbols))
+            kernels = _kernel_module(
+                op, function, _new(f"{_identifier(name)}_kernels", symbols)
+            )
             for launch in found:
                 kernel = _new(_kernel_name(name, launch, len(found)), kernel_names)
                 _outline(launch, kernels, kernel, self.noalias)
@@ -286,13 +292,26 @@ def _launch_kernel(launch: KernelLaunch, kernels: Any, name: str) -> None:
             operands.extend(_size(buffer, n) for n in _dynamic_sizes(buffer.type))
             operands.extend(_open_strides(buffer))
         operands.extend(_to_parameter(scalar) for scalar in launch.scalars)
-        gpu.LaunchFuncOp(
+        made = gpu.LaunchFuncOp(
             [module, name],
             launch.grid,
             tuple(launch.op.operands)[3:6],
             operands,
             dynamic_shared_memory_size=_shared_size(launch),
         )
+    decided = _decisions(launch.op)
+    if decided:
+        made.operation.attributes[alcop.DECISIONS] = to_attribute(decided)
+
+
+def _decisions(launch: Any) -> dict[str, Any]:
+    """What passes decided for the launch: its schedule, what is pipelined, fallback."""
+    found = {
+        "schedule": alcop.get(launch, alcop.ScheduleAttr),
+        "pipelines": alcop.get_plain(launch, alcop.PIPELINES),
+        "fallback": alcop.get_plain(launch, alcop.FALLBACK),
+    }
+    return {name: value for name, value in found.items() if value is not None}
 
 
 def _shared_size(launch: KernelLaunch) -> Any | None:

@@ -25,7 +25,8 @@ a remark that says why. An op that is marked already keeps its mark.
 
 Runs before all passes that read `alcop.contraction`, and after alcop-fuse-producers and
 alcop-collapse-loops, which change what is a contraction. Writes `alcop.contraction`;
-alcop-tile-to-blocks erases it.
+alcop-tile-to-blocks erases it. Writes `alcop.reason` on unsupported ops, for
+alcop-launch-loops and for messages.
 """
 
 from __future__ import annotations
@@ -73,13 +74,14 @@ class RaiseContractions(Pass):
 
 
 def _say_why_not(answer: Rejected) -> None:
-    """A remark on an unsupported op; none on ops without a reduction."""
+    """A remark and the reason on an unsupported op; none without a reduction."""
     if linalg_view(answer.op) is None:
         return
     nest = loop_nests.read(answer.op)
     runs = isinstance(nest, Nest) and answer.op.parent.operation.name == "func.func"
     if isinstance(nest, Nest) and runs and not nest.reductions:
         return
+    alcop.give_reason(answer.op, answer.reason)
     what = "runs as a SIMT fallback" if runs else "is left unchanged"
     diagnostics.remark(answer.op, f"'{answer.op.name}' {what}: {answer.reason}")
 

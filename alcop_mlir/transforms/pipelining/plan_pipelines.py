@@ -15,8 +15,9 @@ where there is neither, a loop gets as many shared stages as hide a copy's laten
 fit (analysis/pipelining/stage_model.py), and two register stages.
 
 Runs after alcop-tile-to-blocks, canonicalize and cse, as it compares addresses and trip
-counts, and before alcop-multi-buffer. Erases `alcop.schedule`. Writes `alcop.pipeline`,
-which alcop-expand-pipelines erases.
+counts, and before alcop-multi-buffer. Reads `alcop.schedule`. Writes `alcop.pipeline`,
+which alcop-expand-pipelines erases, and on a `gpu.launch` `alcop.pipelines`: the same
+as a list, which alcop-outline-kernels takes along.
 """
 
 from __future__ import annotations
@@ -28,15 +29,20 @@ from typing import Any
 
 from alcop_mlir import diagnostics
 from alcop_mlir.analysis.ir.kernels import kernels_in
+from alcop_mlir.analysis.ir.walk import walk
+from alcop_mlir.analysis.pipelining.buffer_labels import buffer_labels
+from alcop_mlir.analysis.pipelining.copies import REGISTER, SHARED
 from alcop_mlir.analysis.pipelining.plan import KernelPlan, Limits, plan_kernel
 from alcop_mlir.bindings import ir
 from alcop_mlir.dialects import alcop
+from alcop_mlir.dialects.values import to_attribute
 from alcop_mlir.errors import ConfigError, PassError
 from alcop_mlir.passes.base import Pass, option
 from alcop_mlir.schedule import MAX_REGISTER_STAGES, MAX_SHARED_STAGES, Schedule
 from alcop_mlir.target import DEFAULT_TARGET, find_target
 
 TAILS = ("predicated", "wrap")
+LEVELS = (SHARED, REGISTER)
 
 
 @dataclass(frozen=True)
@@ -73,13 +79,15 @@ class PlanPipelines(Pass):
         for scope in kernels_in(op):
             plan = plan_kernel(scope, self._limits(scope))
             _write(plan)
+            if scope.operation.name == "gpu.launch":
+                _list_pipelines(scope)
             _emit_remarks(plan)
             entries += _entries(plan)
         if self.report:
             _save(entries, Path(self.report))
 
     def _limits(self, scope: Any) -> Limits:
-        schedule = alcop.take(scope, alcop.ScheduleAttr)
+        schedule = alcop.get(scope, alcop.ScheduleAttr)
         stages = self.stages or _stages(scope, schedule)
         return Limits(
             stages=(stages[0], stages[1]),
@@ -110,6 +118,22 @@ def _write(plan: KernelPlan) -> None:
             alcop.put(copy.op, alcop.PipelineAttr, {pipeline.level: pipeline.stages})
     for loop, parameters in loops.items():
         alcop.put(loop, alcop.PipelineAttr, parameters)
+
+
+def _list_pipelines(launch: Any) -> None:
+    """Write on the launch what is pipelined in it, in the order of the program."""
+    # Loops carry the plan too, but their copies name what is pipelined.
+    copies = [
+        op for op in walk(launch) if not op.regions and alcop.PIPELINE in op.attributes
+    ]
+    plans = [alcop.get(copy, alcop.PipelineAttr) or {} for copy in copies]
+    listed = [
+        {"buffer": label, "level": level, "stages": plan[level]}
+        for label, plan in zip(buffer_labels(launch, copies), plans, strict=True)
+        for level in LEVELS
+        if level in plan
+    ]
+    launch.operation.attributes[alcop.PIPELINES] = to_attribute(listed)
 
 
 def _emit_remarks(plan: KernelPlan) -> None:

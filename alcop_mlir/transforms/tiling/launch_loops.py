@@ -4,7 +4,7 @@ Before:  linalg.generic ... ins(%A : memref<96x64xf32>) outs(%v : memref<64xf32>
 After:   gpu.launch blocks(1, 1, 1) threads(64, 1, 1) {
            %start = memref.load %v[%tx]
            %sum = scf.for %k = 0 to 96 iter_args(%s = %start) { %s + %A[%k, %tx] }
-           memref.store %sum, %v[%tx] } {alcop.kernel = "reduce"}
+           memref.store %sum, %v[%tx] } {alcop.fallback = "", alcop.kernel = "reduce"}
 
 The threads of a one-dimensional grid compute the elements of the output, the last
 dimension fastest, so that neighbouring threads access neighbouring bytes; a block has
@@ -27,8 +27,10 @@ the outermost one where the op has it there, and keeps accumulators in memory;
 convert-parallel-loops-to-gpu runs one thread per block unless loops are tiled, and the
 bounds that tiling makes are not sizes that can be read back from a launch.
 
-Runs after alcop-tile-to-blocks, which takes the contractions. Writes `alcop.kernel`,
-which the kernel is named after; alcop-outline-kernels erases it.
+Runs after alcop-tile-to-blocks, which takes the contractions. Reads `alcop.reason`.
+Writes `alcop.kernel`, which the kernel is named after, and `alcop.fallback`: why the op
+is no contraction, "" where it never could be one; alcop-outline-kernels erases both.
+Writes `alcop.reason` on ops that are left unchanged.
 """
 
 from __future__ import annotations
@@ -47,6 +49,7 @@ from alcop_mlir.analysis.linalg.loop_nests import Nest
 from alcop_mlir.analysis.linalg.view import Operand
 from alcop_mlir.analysis.linalg.warp_reductions import combining_op
 from alcop_mlir.bindings import affine, arith, ir, memref, scf
+from alcop_mlir.dialects import alcop
 from alcop_mlir.passes import build
 from alcop_mlir.passes.base import Pass
 from alcop_mlir.target import WARP_SIZE
@@ -70,6 +73,7 @@ class LaunchLoops(Pass):
         taken = [fill for one in work if isinstance(one, _Work) for fill in one.fills]
         for one in work:
             if isinstance(one, Rejected):
+                alcop.give_reason(one.op, one.reason)
                 reason = f"'{one.op.name}' is left unchanged: {one.reason}"
                 diagnostics.remark(one.op, reason)
             elif one.op not in taken:
@@ -127,7 +131,7 @@ def _launch_nest(nest: Nest, fills: list[Any]) -> None:
         for output, result in zip(nest.outputs, results, strict=True):
             _store(output, result, index_of)
 
-    launch_over(points, _kernel_name(nest), element)
+    launch_over(points, _kernel_name(nest), element, alcop.reason(nest.op))
 
 
 def _launch_warp_reduction(
@@ -155,7 +159,8 @@ def _launch_warp_reduction(
             _store(output, combined(combine, start, total), index_of)
             scf.YieldOp([])
 
-    launch_over([*points, WARP_SIZE], _kernel_name(nest), element)
+    why = alcop.reason(nest.op)
+    launch_over([*points, WARP_SIZE], _kernel_name(nest), element, why)
 
 
 def _store(output: Operand, value: Any, index_of: dict[int, Any]) -> None:

@@ -10,7 +10,8 @@ Where an op between the load and the launch may write the memref, the load is le
 unchanged, with a remark.
 
 Runs after the passes that make launches, and before alcop-plan-pipelines, which looks
-at where values in a loop come from. Reads and writes no attributes.
+at where values in a loop come from. Writes `alcop.reason` on
+loads that are left unchanged.
 """
 
 from __future__ import annotations
@@ -23,6 +24,7 @@ from alcop_mlir import diagnostics
 from alcop_mlir.analysis.ir.loops import ancestor_in
 from alcop_mlir.analysis.ir.memory import may_alias, root, written_roots
 from alcop_mlir.bindings import ir
+from alcop_mlir.dialects import alcop
 from alcop_mlir.passes import build
 from alcop_mlir.passes.base import Pass
 
@@ -62,6 +64,7 @@ def _sink(load: Any, launch: Any) -> None:
     writer = _writer_between(load, launch)
     if writer is not None:
         reason = f"'{writer.name}' may write the memref before the value is used"
+        alcop.give_reason(load, reason)
         diagnostics.remark(load, f"'memref.load' is left unchanged: {reason}")
         return
     (body,) = launch.regions[0].blocks

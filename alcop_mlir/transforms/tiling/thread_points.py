@@ -7,6 +7,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from alcop_mlir.bindings import arith, gpu, ir, scf
+from alcop_mlir.dialects import alcop
 from alcop_mlir.passes import build
 from alcop_mlir.target import WARP_SIZE
 
@@ -16,12 +17,16 @@ _THREAD_ID = 3  # of the block arguments of a launch: after the block ids
 
 
 def launch_over(
-    sizes: Sequence[Any], name: str, body: Callable[[list[Any]], None]
+    sizes: Sequence[Any],
+    name: str,
+    body: Callable[[list[Any]], None],
+    why: str = "",
 ) -> None:
     """Launch `body` once for each point below `sizes`, which are ints or index values.
 
     Neighbouring threads have neighbouring last coordinates. Nothing is built for a
-    space known to be empty. The kernel is named after `name`.
+    space known to be empty. The kernel is named after `name`; `why` says why it is a
+    SIMT fallback, where anything else was tried.
     """
     total = _product(sizes)
     if total == 0:
@@ -34,6 +39,7 @@ def launch_over(
         blocks = arith.ceildivui(total, build.index(threads))
     launch = gpu.LaunchOp((blocks, one, one), (build.index(threads), one, one))
     launch.operation.attributes[KERNEL] = ir.StringAttr.get(name)
+    launch.operation.attributes[alcop.FALLBACK] = ir.StringAttr.get(why)
     inside = launch.regions[0].blocks[0]
     with ir.InsertionPoint(inside):
         block, thread = inside.arguments[0], inside.arguments[_THREAD_ID]

@@ -4,17 +4,21 @@ from __future__ import annotations
 
 import pytest
 
-from alcop_mlir.analysis.host.host_function import (
-    ArgumentType,
-    Host,
-    HostLaunch,
-    LocalBuffer,
-    host,
-    host_functions,
-)
-from alcop_mlir.analysis.host.host_values import Blocks, Local, SizeOf, StrideOf
+from alcop_mlir.analysis.host.host_function import host, host_functions
+from alcop_mlir.analysis.host.host_values import Names
 from alcop_mlir.bindings import ir, make_context
-from alcop_mlir.polynomials import size
+from alcop_mlir.manifest.arrays import Intermediate, Parameter
+from alcop_mlir.manifest.functions import Function
+from alcop_mlir.manifest.kernels import (
+    CeilDiv,
+    Kernel,
+    PipelinedBuffer,
+    Pointer,
+    SizeValue,
+    unguarded,
+)
+from alcop_mlir.polynomials import constant, size
+from alcop_mlir.schedule import Schedule
 
 KERNELS = """
 gpu.module @f_kernels {
@@ -37,34 +41,72 @@ VIEW = """
     : memref<8x4xf16> to memref<1xf16>"""
 
 
-def read(body: str, arguments: str = ARRAYS) -> object:
+def read(body: str, arguments: str = ARRAYS, names: Names | None = None) -> object:
     text = f"""module attributes {{gpu.container_module}} {{ {KERNELS}
       func.func @f({arguments}) {{ {CONSTANTS} {body} return }} }}"""
     with make_context():
         module = ir.Module.parse(text)
     (func,) = host_functions(module)
-    return host(func)
+    return host(func, names)
 
 
 def test_launches_are_data() -> None:
-    """Sizes as numbers; arguments by the number of the function's argument."""
-    assert read(VIEW + LAUNCH) == Host(
-        name="f",
-        arguments=(
-            ArgumentType("f16", (8, 4), None, 1),
-            ArgumentType("f32", (8,), None, 1),
-            ArgumentType("f32", (2,), None, 1),
-        ),
-        launches=(HostLaunch("f_kernels", "f", (2, 1, 1), (64, 2, 1), 4096, (1, 0)),),
+    """Sizes as numbers; arguments of the kernel by their names."""
+    kernel = Kernel(
+        "f",
+        "f_kernels",
+        (Pointer("arg1"), Pointer("arg0")),
+        grid=(2, 1, 1),
+        block=(64, 2, 1),
+        shared_bytes=4096,
     )
+    assert read(VIEW + LAUNCH) == Function(
+        name="f",
+        parameters=(
+            Parameter("arg0", "f16", (8, 4)),
+            Parameter("arg1", "f32", (8,)),
+            Parameter("arg2", "f32", (2,)),
+        ),
+        launches=(unguarded(kernel),),
+    )
+
+
+def test_what_was_decided_is_on_the_launch() -> None:
+    """The schedule, what is pipelined, and why it is a SIMT fallback."""
+    schedule = """ {alcop.decisions = {schedule = {block = [64, 64, 32]},
+      pipelines = [{buffer = "arg0 64x32xf16", level = "shared", stages = 3 : i64}]}}"""
+    fallback = ' {alcop.decisions = {fallback = "is in f64", pipelines = []}}'
+    found = read(VIEW + LAUNCH + schedule + LAUNCH + fallback)
+    assert isinstance(found, Function)
+    one, other = found.kernels
+    assert one.schedule == Schedule(block=(64, 64, 32))
+    assert one.pipelines == (PipelinedBuffer("arg0 64x32xf16", "shared", 3),)
+    assert (one.fallback, other.fallback) == (None, "is in f64")
+    assert (other.schedule, other.pipelines) == (None, ())
+
+
+@pytest.mark.parametrize(
+    "decisions",
+    [
+        "3 : i64",
+        "{schedule = {tile = 3 : i64}}",
+        "{pipelines = [{}]}",
+        "{schedule = 3}",
+    ],
+)
+def test_decisions_of_other_programs_stand_in_the_way(decisions: str) -> None:
+    """Where they are not what alcop-outline-kernels writes."""
+    found = read(VIEW + LAUNCH + f" {{alcop.decisions = {decisions}}}")
+    assert isinstance(found, tuple)
+    assert found[0].reason.startswith("'alcop.decisions' is ")
 
 
 def test_a_launch_without_dynamic_memory_has_none() -> None:
     """And there may be several, in order."""
     without = LAUNCH.replace("dynamic_shared_memory_size %shared", "")
     found = read(VIEW + LAUNCH + without)
-    assert isinstance(found, Host)
-    assert [launch.shared_bytes for launch in found.launches] == [4096, 0]
+    assert isinstance(found, Function)
+    assert [kernel.shared_bytes for kernel in found.kernels] == [4096, 0]
 
 
 @pytest.mark.parametrize(
@@ -115,16 +157,23 @@ def test_sizes_known_at_run_time() -> None:
       gpu.launch_func @f_kernels::@f blocks in (%blocks, %rows, %c1)
         threads in (%c64, %c1, %c1) args(%b : memref<8xf32>, %size : i64)"""
     found = read(body, arguments)
-    assert isinstance(found, Host)
-    assert found.arguments == (
-        ArgumentType("f16", (None, 4), None, 8),
-        ArgumentType("f32", (8,), None, 1),
-        ArgumentType("f32", (4, 4), (8, 1), 1),
+    assert isinstance(found, Function)
+    assert found.parameters == (
+        Parameter("arg0", "f16", ("arg0_0", 4), row_alignment=8),
+        Parameter("arg1", "f32", (8,)),
+        Parameter("arg2", "f32", (4, 4), strides=(8, 1)),
     )
-    rows = SizeOf(0, 0)
-    (launch,) = found.launches
-    assert launch.grid == (Blocks((rows,), 64), Blocks((rows,), 1), 1)
-    assert launch.arguments == (1, rows)
+    rows = size("arg0_0")
+    (kernel,) = found.kernels
+    assert kernel.grid == (CeilDiv(rows, 64), CeilDiv(rows, 1), 1)
+    assert kernel.arguments == (Pointer("arg1"), SizeValue("arg0_0"))
+    named = read(body, arguments, Names(("A", "B", "C"), {("A", 0): "M"}))
+    assert isinstance(named, Function)
+    assert named.kernels[0].arguments == (Pointer("B"), SizeValue("M"))
+    known = read(body, arguments, Names(("A", "B", "C"), {("A", 0): 128}))
+    assert isinstance(known, Function)
+    assert known.kernels[0].grid == (2, 128, 1)
+    assert known.kernels[0].arguments == (Pointer("B"), SizeValue(128))
 
 
 def test_strides_known_at_run_time() -> None:
@@ -141,10 +190,11 @@ def test_strides_known_at_run_time() -> None:
       gpu.launch_func @f_kernels::@f blocks in (%c2, %c2, %c1)
         threads in (%c64, %c1, %c1) args(%b : memref<8xf32>, %given : i64)"""
     found = read(body, arguments)
-    assert isinstance(found, Host)
-    strides = [argument.strides for argument in found.arguments]
-    assert strides == [(None, 1), None, None, (None, 8, 2)]
-    assert found.launches[0].arguments == (1, StrideOf(0, 0))
+    assert isinstance(found, Function)
+    strides = [parameter.strides for parameter in found.parameters]
+    assert strides == [("arg0_stride_0", 1), None, None, ("arg3_stride_0", 8, 2)]
+    taken = (Pointer("arg1"), SizeValue("arg0_stride_0"))
+    assert found.kernels[0].arguments == taken
     # Not so the offset, nor a size: that is asked for by memref.dim.
     for other in ("%at", "%rows"):
         wrong = body.replace("index_cast %pitch", f"index_cast {other}")
@@ -171,12 +221,15 @@ def test_buffers_that_are_handed_on() -> None:
         args(%px : memref<1xf32>, %y : memref<8xi1>, %size : i64)
       memref.dealloc %x : memref<4x?xf32>"""
     found = read(body, "%a: memref<?x4xf16>")
-    assert isinstance(found, Host)
-    rows = SizeOf(0, 0)
-    assert found.locals == (LocalBuffer("f32", (4, rows)), LocalBuffer("i1", (8,)))
-    (launch,) = found.launches
-    assert launch.grid == (Blocks((8, rows), 64), 1, 1)
-    assert launch.arguments == (Local(0), Local(1), rows)
+    assert isinstance(found, Function)
+    assert found.intermediates == (
+        Intermediate("tmp0", "f32", (4, "arg0_0")),
+        Intermediate("tmp1", "i1", (8,)),
+    )
+    (kernel,) = found.kernels
+    assert kernel.grid == (CeilDiv(constant(8) * size("arg0_0"), 64), 1, 1)
+    taken = (Pointer("tmp0"), Pointer("tmp1"), SizeValue("arg0_0"))
+    assert kernel.arguments == taken
 
 
 @pytest.mark.parametrize(
@@ -202,12 +255,12 @@ def test_what_is_asserted_of_sizes(order: str, least: str, most: str) -> None:
       %fit = arith.cmpi {order} : index
       cf.assert %fit, "they do"
     """
-    found = read(body, "%a: memref<?x?xf16>")
-    assert isinstance(found, Host)
+    names = Names(("a",), {("a", 0): "rows", ("a", 1): "columns"})
+    found = read(body, "%a: memref<?x?xf16>", names)
+    assert isinstance(found, Function)
     (check,) = found.checks
-    names = {SizeOf(0, 0): size("rows"), SizeOf(0, 1): size("columns")}
-    assert str(check.least.substituted(names.__getitem__)) == least
-    assert sorted(str(check.most.substituted(names.__getitem__))) == sorted(most)
+    assert str(check.least) == least
+    assert sorted(str(check.most)) == sorted(most)
 
 
 @pytest.mark.parametrize(

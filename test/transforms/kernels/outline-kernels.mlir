@@ -253,6 +253,7 @@ func.func @reads(%a: memref<4xf32>) {
 // CHECK:         gpu.func @two_exp(
 // CHECK:         gpu.func @two_exp_1(
 // CHECK-NOT:   alcop.kernel
+// CHECK-NOT:   alcop.pipelines
 func.func @two(%a: memref<4xf32>) {
   %c1 = arith.constant 1 : index
   gpu.launch blocks(%bx, %by, %bz) in (%gx = %c1, %gy = %c1, %gz = %c1)
@@ -265,5 +266,33 @@ func.func @two(%a: memref<4xf32>) {
     "test.use"(%a) : (memref<4xf32>) -> ()
     gpu.terminator
   } {alcop.kernel = "exp"}
+  return
+}
+
+// -----
+
+// What was decided goes along, in attributes of MLIR's own kinds.
+// CHECK-LABEL: func.func @decided
+// CHECK:       gpu.launch_func @decided_kernels::@decided_matmul
+// CHECK-SAME:    {alcop.decisions = {pipelines = [{buffer = "arg0 4xf32", level = "shared", stages = 3 : i64}], schedule = {block = [64, 64, 32]}}}
+// CHECK:       gpu.launch_func @decided_kernels::@decided_map
+// CHECK-SAME:    {alcop.decisions = {fallback = "is in f64", pipelines = []}}
+// CHECK:       gpu.launch_func @decided_kernels::@decided
+// CHECK-NOT:   alcop.
+func.func @decided(%a: memref<4xf32>) {
+  %c1 = arith.constant 1 : index
+  gpu.launch blocks(%bx, %by, %bz) in (%gx = %c1, %gy = %c1, %gz = %c1)
+             threads(%tx, %ty, %tz) in (%sx = %c1, %sy = %c1, %sz = %c1) {
+    gpu.terminator
+  } {alcop.kernel = "matmul", alcop.schedule = #alcop.schedule<{block = [64, 64, 32]}>,
+     alcop.pipelines = [{buffer = "arg0 4xf32", level = "shared", stages = 3 : i64}]}
+  gpu.launch blocks(%bx, %by, %bz) in (%gx = %c1, %gy = %c1, %gz = %c1)
+             threads(%tx, %ty, %tz) in (%sx = %c1, %sy = %c1, %sz = %c1) {
+    gpu.terminator
+  } {alcop.kernel = "map", alcop.fallback = "is in f64", alcop.pipelines = []}
+  gpu.launch blocks(%bx, %by, %bz) in (%gx = %c1, %gy = %c1, %gz = %c1)
+             threads(%tx, %ty, %tz) in (%sx = %c1, %sy = %c1, %sz = %c1) {
+    gpu.terminator
+  }
   return
 }

@@ -71,3 +71,14 @@ func.func @unrelated(%A: memref<64x32xf16>, %B: memref<32x32xf16>, %C: memref<64
   linalg.exp ins(%R : memref<64x32xf32>) outs(%R : memref<64x32xf32>)
   return
 }
+
+// -----
+
+// Nor an op without a body.
+// CHECK-LABEL: @softmax
+// CHECK:       linalg.softmax dimension(1)
+func.func @softmax(%A: memref<64x32xf16>, %B: memref<32x32xf16>, %C: memref<64x32xf32>, %R: memref<64x32xf32>) {
+  linalg.matmul {alcop.contraction = #alcop.contraction<{lhs = "mk", rhs = "kn", init = "zero"}>} ins(%A, %B : memref<64x32xf16>, memref<32x32xf16>) outs(%C : memref<64x32xf32>)
+  linalg.softmax dimension(1) ins(%R : memref<64x32xf32>) outs(%R : memref<64x32xf32>)
+  return
+}

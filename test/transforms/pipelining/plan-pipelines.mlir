@@ -106,3 +106,42 @@ func.func @ragged(%A: memref<64x512xf16>, %i: index, %eighths: index) {
   }
   return
 }
+
+// -----
+
+// A launch says what is pipelined in it, and keeps the schedule that it was made by.
+// CHECK-LABEL: @launch
+// CHECK:       alcop.pipelines = [
+// CHECK-SAME:    {buffer = "arg0 64x32xf16", level = "shared", stages = 3 : i64},
+// CHECK-SAME:    {buffer = "arg0 64x16xf16", level = "register", stages = 2 : i64}],
+// CHECK-SAME:  alcop.schedule = #alcop.schedule<{block = [64, 64, 32]}>
+// NONE-LABEL:  @launch
+// NONE:        alcop.pipelines = []
+#ws = #gpu.address_space<workgroup>
+func.func @launch(%A: memref<64x512xf16>) {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %c16 = arith.constant 16 : index
+  %c32 = arith.constant 32 : index
+  %c512 = arith.constant 512 : index
+  %pad = arith.constant 0.0 : f16
+  %zero = arith.constant dense<0.0> : vector<64x16xf16>
+  gpu.launch blocks(%bx, %by, %bz) in (%gx = %c1, %gy = %c1, %gz = %c1)
+             threads(%tx, %ty, %tz) in (%sx = %c32, %sy = %c1, %sz = %c1) {
+    %a = memref.alloc() : memref<64x32xf16, #ws>
+    %sum = scf.for %k = %c0 to %c512 step %c32 iter_args(%s = %zero) -> (vector<64x16xf16>) {
+      %tile = memref.subview %A[0, %k] [64, 32] [1, 1] : memref<64x512xf16> to memref<64x32xf16, strided<[512, 1], offset: ?>>
+      memref.copy %tile, %a : memref<64x32xf16, strided<[512, 1], offset: ?>> to memref<64x32xf16, #ws>
+      gpu.barrier
+      %sum1 = scf.for %kk = %c0 to %c32 step %c16 iter_args(%s1 = %s) -> (vector<64x16xf16>) {
+        %f = vector.transfer_read %a[%c0, %kk], %pad {in_bounds = [true, true]} : memref<64x32xf16, #ws>, vector<64x16xf16>
+        %t = arith.addf %f, %s1 : vector<64x16xf16>
+        scf.yield %t : vector<64x16xf16>
+      }
+      gpu.barrier
+      scf.yield %sum1 : vector<64x16xf16>
+    }
+    gpu.terminator
+  } {alcop.schedule = #alcop.schedule<{block = [64, 64, 32]}>}
+  return
+}

@@ -11,9 +11,15 @@ func.func @tensors(%a: tensor<8xf32>, %b: tensor<8xf32>) -> tensor<8xf32> {
 
 // -----
 
+// The reason is an attribute as well, unless a pass before gave another.
+// CHECK-LABEL: @softmax
+// CHECK:       linalg.softmax {alcop.reason = "is not a loop nest: expected an op with indexing maps"}
+// CHECK:       linalg.softmax {alcop.reason = "is odd"}
 func.func @softmax(%a: memref<4x8xf32>, %b: memref<4x8xf32>) {
   // expected-remark @+1 {{'linalg.softmax' is left unchanged: is not a loop nest: expected an op with indexing maps}}
   linalg.softmax dimension(1) ins(%a : memref<4x8xf32>) outs(%b : memref<4x8xf32>)
+  // expected-remark @+1 {{'linalg.softmax' is left unchanged: is not a loop nest: expected an op with indexing maps}}
+  linalg.softmax {alcop.reason = "is odd"} dimension(1) ins(%a : memref<4x8xf32>) outs(%b : memref<4x8xf32>)
   return
 }
 

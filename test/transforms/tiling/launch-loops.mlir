@@ -22,7 +22,7 @@
 // CHECK-NEXT:        memref.store %[[Z]], %[[C]][%[[I]], %[[J]]]
 // CHECK-NEXT:      }
 // CHECK-NEXT:      gpu.terminator
-// CHECK-NEXT:    } {alcop.kernel = "map"}
+// CHECK-NEXT:    } {alcop.fallback = "{{.*}}", alcop.kernel = "map"}
 // CHECK-NEXT:    return
 func.func @elementwise(%a: memref<8x50xf32>, %b: memref<50xf32>, %c: memref<8x50xf32>) {
   linalg.generic {
@@ -52,7 +52,7 @@ func.func @elementwise(%a: memref<8x50xf32>, %b: memref<50xf32>, %c: memref<8x50
 // CHECK-NEXT:        %[[T:.*]] = arith.addf %[[S]], %[[X]]
 // CHECK-NEXT:        scf.yield %[[T]]
 // CHECK:           memref.store %[[SUM]], %[[B]][%[[TX]]]
-// CHECK:         } {alcop.kernel = "reduce"}
+// CHECK:         } {alcop.fallback = "{{.*}}", alcop.kernel = "reduce"}
 // CHECK-NEXT:    return
 func.func @sums(%a: memref<64x96xf32>, %b: memref<96xf32>) {
   %zero = arith.constant 0.0 : f32
@@ -132,7 +132,7 @@ func.func @own_rows(%a: memref<40x31xf32>, %b: memref<40xf32>, %c: memref<40x96x
 // CHECK-NEXT:          memref.load %[[A]][%{{.*}}, %[[AT]], %[[K]]]
 // CHECK-NEXT:          memref.load %[[B]][%[[W]], %[[K]], %{{.*}}]
 // CHECK:           memref.store
-// CHECK:         } {alcop.kernel = "conv_1d_nwc_wcf"}
+// CHECK:         } {alcop.fallback = "{{.*}}", alcop.kernel = "conv_1d_nwc_wcf"}
 func.func @convolution(%a: memref<1x18x4xf32>, %b: memref<3x4x8xf32>, %c: memref<1x16x8xf32>) {
   linalg.conv_1d_nwc_wcf ins(%a, %b : memref<1x18x4xf32>, memref<3x4x8xf32>) outs(%c : memref<1x16x8xf32>)
   return
@@ -158,7 +158,7 @@ func.func @convolution(%a: memref<1x18x4xf32>, %b: memref<3x4x8xf32>, %c: memref
 // CHECK-NEXT:    %[[BLOCKS:.*]] = arith.ceildivui %[[TOTAL]], %[[C256]]
 // CHECK-NEXT:    gpu.launch blocks({{.*}}) in (%{{.*}} = %[[BLOCKS]],
 // CHECK:           arith.cmpi ult, %{{.*}}, %[[TOTAL]]
-// CHECK:         } {alcop.kernel = "exp"}
+// CHECK:         } {alcop.fallback = "{{.*}}", alcop.kernel = "exp"}
 func.func @run_time(%a: memref<?x?xf16>, %b: memref<?x?xf16>) {
   linalg.exp ins(%a : memref<?x?xf16>) outs(%b : memref<?x?xf16>)
   return
@@ -248,11 +248,11 @@ func.func @one(%a: memref<1x10xf32>, %sum: memref<f32>, %max: memref<f32>) {
 // CHECK:         gpu.launch
 // CHECK:           %[[X:.*]] = memref.load %{{.*}} : memref<4x64xf16, strided<[128, 1]>>
 // CHECK:           memref.store %[[X]], %{{.*}} : memref<4x64xf16>
-// CHECK:         } {alcop.kernel = "copy"}
+// CHECK:         } {alcop.fallback = "{{.*}}", alcop.kernel = "copy"}
 // CHECK-NOT:     memref.copy
 // CHECK:         gpu.launch
 // CHECK:           math.exp
-// CHECK:         } {alcop.kernel = "loops"}
+// CHECK:         } {alcop.fallback = "{{.*}}", alcop.kernel = "loops"}
 // CHECK-NOT:     scf.parallel
 func.func @copies(%a: memref<4x64xf16, strided<[128, 1]>>, %b: memref<4x64xf16>) {
   %c0 = arith.constant 0 : index
@@ -294,16 +294,26 @@ func.func @sum_of_nothing(%a: memref<32x0xf32>, %b: memref<32xf32>) {
 
 // A fill that something reads before the sum is a kernel of its own.
 // CHECK-LABEL: func.func @seen_fill(
-// CHECK:         } {alcop.kernel = "fill"}
-// CHECK:         } {alcop.kernel = "copy"}
+// CHECK:         } {alcop.fallback = "{{.*}}", alcop.kernel = "fill"}
+// CHECK:         } {alcop.fallback = "{{.*}}", alcop.kernel = "copy"}
 // CHECK:         gpu.launch
 // CHECK:           %[[START:.*]] = memref.load %arg1
 // CHECK:           scf.for {{.*}} iter_args(%{{.*}} = %[[START]])
-// CHECK:         } {alcop.kernel = "reduce"}
+// CHECK:         } {alcop.fallback = "{{.*}}", alcop.kernel = "reduce"}
 func.func @seen_fill(%a: memref<32x8xf32>, %b: memref<32xf32>, %c: memref<32xf32>) {
   %two = arith.constant 2.0 : f32
   linalg.fill ins(%two : f32) outs(%b : memref<32xf32>)
   memref.copy %b, %c : memref<32xf32> to memref<32xf32>
   linalg.reduce { arith.addf } ins(%a : memref<32x8xf32>) outs(%b : memref<32xf32>) dimensions = [1]
+  return
+}
+
+// -----
+
+// Why an op is no contraction goes with the launch.
+// CHECK-LABEL: @reason
+// CHECK:       } {alcop.fallback = "computes in f64", alcop.kernel = "matmul"}
+func.func @reason(%a: memref<64x64xf64>, %b: memref<64x64xf64>) {
+  linalg.matmul {alcop.reason = "computes in f64"} ins(%a, %a : memref<64x64xf64>, memref<64x64xf64>) outs(%b : memref<64x64xf64>)
   return
 }

@@ -1,0 +1,58 @@
+"""What a pipelined buffer is called in descriptions: `arg0 128x32xf16`."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from alcop_mlir.analysis.ir.loops import defining_op
+from alcop_mlir.analysis.ir.memory import is_workgroup, root
+from alcop_mlir.bindings import ir
+from alcop_mlir.manifest.names import argument_name, intermediate_name
+
+
+def buffer_labels(launch: Any, copies: Sequence[Any]) -> list[str]:
+    """Per pipelined copy of the launch where its contents come from, and their type.
+
+    copies: in the order of the program: one may read what another before it fills
+    """
+    allocated = _allocated(launch)
+    origins: dict[Any, str] = {}
+    labels = []
+    for copy in copies:
+        source = root(copy.operands[0])
+        origin = _name(source, allocated)
+        if origin is None:  # read from a buffer that another copy fills
+            origin = origins.get(source, "")
+        else:
+            origins[root(copy.operands[1])] = origin
+        labels.append(f"{origin} {_type_of(copy)}".strip())
+    return labels
+
+
+def _allocated(launch: Any) -> list[Any]:
+    """The buffers that the function around `launch` allocates, in their order."""
+    parent = launch.parent
+    while parent.operation.name != "func.func":
+        parent = parent.operation.parent
+        if parent is None:
+            return []
+    return [
+        op.operation.results[0]
+        for op in parent.operation.regions[0].blocks[0].operations
+        if op.operation.name == "memref.alloc"
+        and not is_workgroup(op.operation.results[0].type)
+    ]
+
+
+def _name(source: Any, allocated: list[Any]) -> str | None:
+    if source in allocated:
+        return intermediate_name(allocated.index(source))
+    if defining_op(source) is None:
+        return argument_name(ir.BlockArgument(source).arg_number)
+    return None
+
+
+def _type_of(copy: Any) -> str:
+    kind = copy.results[0].type if len(copy.results) else copy.operands[1].type
+    return "x".join(str(size) for size in (*kind.shape, kind.element_type))

@@ -1,0 +1,81 @@
+"""Arrays of a function: what a caller passes, and what calls use besides."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Annotated, Literal
+
+from alcop_mlir.element_types import ARRAY_TYPES, element_bytes
+from alcop_mlir.manifest.ranges import Count, FileName, Matches, OneOf, Positive
+from alcop_mlir.reference.steps import Size
+
+DTYPES = ARRAY_TYPES  # MLIR's names; integers are signed
+Role = Literal["in", "out", "inout"]
+ROLES: tuple[Role, ...] = ("in", "out", "inout")
+DTYPE_PATTERN = r"(bf|f|i)[1-9]\d{0,2}|index"
+
+
+@dataclass(frozen=True)
+class Parameter:
+    """One array argument; `shape` in elements, C order.
+
+    role:          "inout" where what kernels do with it is unknown
+    strides:       in elements; None for a contiguous array
+    row_alignment: bytes that the length and the stride of rows are a multiple of
+    """
+
+    name: str
+    dtype: Annotated[str, OneOf(DTYPES)]
+    shape: tuple[Size, ...]
+    role: Role = "inout"
+    strides: tuple[Size, ...] | None = None
+    row_alignment: Positive = 1
+
+
+@dataclass(frozen=True)
+class Intermediate:
+    """An array that kernels use and no caller sees; C order.
+
+    dtype: by MLIR's name; may be one that arguments cannot have
+    """
+
+    name: str
+    dtype: Annotated[str, Matches(DTYPE_PATTERN)]
+    shape: tuple[Size, ...]
+
+    def bytes(self, sizes: Mapping[str, int]) -> int:
+        """Its size in bytes, given the named sizes."""
+        return element_bytes(self.dtype) * product(self.shape, sizes)
+
+
+@dataclass(frozen=True)
+class Constant:
+    """An array whose contents the bundle holds: bytes [offset, offset + bytes).
+
+    file:  one of the manifest's `data`
+    bytes: of the array; elements in C order, little-endian
+    """
+
+    name: str
+    dtype: Annotated[str, Matches(DTYPE_PATTERN)]
+    shape: tuple[Count, ...]
+    file: FileName
+    offset: Count
+    bytes: Count
+
+
+def product(factors: Iterable[Size], sizes: Mapping[str, int]) -> int:
+    """The product of numbers and named sizes."""
+    return math.prod(sizes[f] if isinstance(f, str) else f for f in factors)
+
+
+def named_sizes(parameters: Iterable[Parameter]) -> set[str]:
+    """Names of the sizes and strides that the arrays of a call give."""
+    return {
+        size
+        for parameter in parameters
+        for size in (*parameter.shape, *(parameter.strides or ()))
+        if isinstance(size, str)
+    }

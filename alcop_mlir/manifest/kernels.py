@@ -1,0 +1,202 @@
+"""Launches of kernels: variants with guards, arguments, grids, what was decided."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Annotated, Literal
+
+from alcop_mlir.errors import ConfigError
+from alcop_mlir.manifest.ranges import Count, Identifier, Matches, Positive
+from alcop_mlir.polynomials import Polynomial
+from alcop_mlir.reference.steps import Size
+from alcop_mlir.schedule import Schedule
+
+Level = Literal["shared", "register"]
+LEVELS: tuple[Level, ...] = ("shared", "register")
+Dim3 = tuple[int, int, int]  # along x, y, z
+
+
+@dataclass(frozen=True)
+class CeilDiv:
+    """`dividend` divided by `divisor` and rounded up."""
+
+    dividend: Polynomial
+    divisor: Positive
+
+    def number(self, sizes: Mapping[str, int]) -> int:
+        """The number, given the named sizes."""
+        return -(-self.dividend.value(sizes) // self.divisor)
+
+    def __str__(self) -> str:
+        return f"ceil({self.dividend} / {self.divisor})"
+
+
+@dataclass(frozen=True)
+class AtMost:
+    """The condition that `least` is at most `most`."""
+
+    least: Polynomial
+    most: Polynomial
+
+    def holds(self, sizes: Mapping[str, int], addresses: Mapping[str, int]) -> bool:
+        """Whether it is true of these sizes."""
+        return self.least.value(sizes) <= self.most.value(sizes)
+
+
+@dataclass(frozen=True)
+class Divisible:
+    """The condition that `value`, of sizes and strides, is a multiple of `by`."""
+
+    value: Polynomial
+    by: Positive
+
+    def holds(self, sizes: Mapping[str, int], addresses: Mapping[str, int]) -> bool:
+        """Whether it is true of these sizes."""
+        return self.value.value(sizes) % self.by == 0
+
+
+@dataclass(frozen=True)
+class Aligned:
+    """The condition that the address of an array is a multiple of `bytes`."""
+
+    array: str
+    bytes: Positive
+
+    def holds(self, sizes: Mapping[str, int], addresses: Mapping[str, int]) -> bool:
+        """Whether it is true of these addresses, by the names of arrays."""
+        return addresses[self.array] % self.bytes == 0
+
+
+Condition = AtMost | Divisible | Aligned
+
+
+@dataclass(frozen=True)
+class Pointer:
+    """The address of the first element of an array, by its name; 64 bits."""
+
+    array: str
+
+
+@dataclass(frozen=True)
+class SizeValue:
+    """A size or stride, by name or as a number; 64 bits."""
+
+    size: Size
+
+
+@dataclass(frozen=True)
+class TensorMap:
+    """A CUtensorMap of an array, as cuTensorMapEncodeTiled makes it; 128 bytes.
+
+    Dimensions are listed from the innermost on, as there.
+
+    dtype:           of elements as they are copied, by MLIR's name
+    shape:           of the array as it is copied, in elements; up to 5 dimensions
+    strides:         in bytes, of all dimensions but the innermost
+    box:             elements along each dimension that one instruction copies
+    element_strides: of every how many elements along each dimension one is copied
+    interleave, swizzle, l2_promotion: bytes, 0 for none
+    fill:            what elements beyond the array are
+    """
+
+    array: str
+    dtype: Annotated[str, Matches(r"(bf|tf|f|i|u)[1-9]\d{0,2}")]
+    shape: tuple[Polynomial, ...]
+    strides: tuple[Polynomial, ...]
+    box: tuple[Positive, ...]
+    element_strides: tuple[Positive, ...]
+    interleave: Literal[0, 16, 32] = 0
+    swizzle: Literal[0, 32, 64, 128] = 0
+    l2_promotion: Literal[0, 64, 128, 256] = 0
+    fill: Literal["zeros", "nan"] = "zeros"
+
+
+Argument = Pointer | SizeValue | TensorMap
+
+
+@dataclass(frozen=True)
+class PipelinedBuffer:
+    """One pipelined buffer: how many slots, at which level of the memory hierarchy."""
+
+    buffer: str
+    level: Level
+    stages: Positive
+
+
+@dataclass(frozen=True)
+class Kernel:
+    """How a kernel is launched, and what was decided for it.
+
+    module: of the bundle, which holds its code
+    arguments: in the order of the kernel's parameters
+    grid, block: blocks, threads, along x, y, z
+    shared_bytes: dynamic shared memory; static_shared_bytes, registers (per thread) and
+        spill_bytes as ptxas reports them, None without ptxas
+    fallback: why it is a SIMT fallback, "" where nothing else fits; None if it is none
+    """
+
+    name: Identifier
+    module: Identifier
+    arguments: tuple[Argument, ...]
+    grid: tuple[Count | CeilDiv, Count | CeilDiv, Count | CeilDiv]
+    block: tuple[Positive, Positive, Positive]
+    shared_bytes: Count
+    schedule: Schedule | None = None
+    pipelines: tuple[PipelinedBuffer, ...] = ()
+    registers: Count | None = None
+    spill_bytes: Count | None = None
+    static_shared_bytes: Count | None = None
+    fallback: str | None = None
+
+    @property
+    def arrays(self) -> tuple[str, ...]:
+        """The names of the arrays that it accesses."""
+        return tuple(
+            one.array for one in self.arguments if not isinstance(one, SizeValue)
+        )
+
+
+@dataclass(frozen=True)
+class Variant:
+    """A kernel that may be launched where all conditions of its guard hold."""
+
+    kernel: Kernel
+    guard: tuple[Condition, ...] = ()
+
+
+@dataclass(frozen=True)
+class Launch:
+    """One launch: of the first variant whose guard holds; the last one has none.
+
+    Raises ConfigError where the last variant has a guard, or there is none.
+    """
+
+    variants: tuple[Variant, ...]
+
+    def __post_init__(self) -> None:
+        if not self.variants or self.variants[-1].guard:
+            raise ConfigError("launch: the last variant must have no guard")
+
+    @property
+    def kernels(self) -> tuple[Kernel, ...]:
+        """The kernels of all variants."""
+        return tuple(variant.kernel for variant in self.variants)
+
+    @property
+    def arrays(self) -> set[str]:
+        """The names of the arrays that any variant accesses."""
+        return {name for kernel in self.kernels for name in kernel.arrays}
+
+    def kernel(self, sizes: Mapping[str, int], addresses: Mapping[str, int]) -> Kernel:
+        """The kernel to launch for these sizes, strides and addresses of arrays."""
+        return next(
+            variant.kernel
+            for variant in self.variants
+            if all(one.holds(sizes, addresses) for one in variant.guard)
+        )
+
+
+def unguarded(kernel: Kernel) -> Launch:
+    """The launch of `kernel`, whatever the sizes are."""
+    return Launch((Variant(kernel),))

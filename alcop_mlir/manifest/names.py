@@ -1,0 +1,18 @@
+"""What arrays of a function are called, wherever they are named."""
+
+from __future__ import annotations
+
+
+def argument_name(number: int) -> str:
+    """How the argument `number`, counted from 0, is called."""
+    return f"arg{number}"
+
+
+def result_name(number: int, results: int) -> str:
+    """How the result `number` of `results` is called."""
+    return "result" if results == 1 else f"result{number}"
+
+
+def intermediate_name(number: int) -> str:
+    """The name of the intermediate buffer with that number."""
+    return f"tmp{number}"
