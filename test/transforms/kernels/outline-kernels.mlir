@@ -179,8 +179,8 @@ func.func @blocks(%a: memref<4xf32>) {
 
 // Names are unique in the module, and such as PTX takes.
 // CHECK-LABEL: func.func @a.b
-// CHECK:         gpu.launch_func @a.b_kernels::@a_b blocks
-// CHECK:         gpu.launch_func @a.b_kernels::@a_b_1 blocks
+// CHECK:         gpu.launch_func @a_b_kernels::@a_b blocks
+// CHECK:         gpu.launch_func @a_b_kernels::@a_b_1 blocks
 // CHECK:       func.func @a_b_1
 // CHECK:         gpu.launch_func @a_b_1_kernels::@a_b_1_1 blocks
 func.func @a.b() {
