@@ -2,5 +2,6 @@
 
 Which ops are contractions, with which operand transforms and accumulator
 initialisation; which element-wise ops run in their kernels; which ops are loop nests
-for the SIMT fallback. Builds on `analysis.ir` and on the expressions of `reference`.
+for the SIMT fallback. All ask `view`, which reads operands, loops and indexing maps of
+an op. Builds on `analysis.ir` and on the expressions of `reference`.
 """
