@@ -56,13 +56,13 @@ IR = "analysis.ir.*"
 LINALG = f"{IR} analysis.linalg.*"
 LAYOUT = f"{IR} analysis.layout.*"
 ANALYSIS = "bindings diagnostics target schedule resources errors dialects.*"
-REFERENCE = "errors fields element_types reference.*"
+REFERENCE = "errors codec fields element_types reference.*"
 # What a function computes, as data, without the half that reads it from linalg.
-STEPS = "reference.expressions reference.evaluation reference.steps"
+STEPS = "codec reference.expressions reference.evaluation reference.steps"
 TRANSFORMS = f"{ANALYSIS} analysis.* passes.*"
 PASSES = pass_modules()
 RUNTIME = (
-    "target schedule knobs errors files fields element_types dtypes polynomials "
+    "target schedule knobs errors files codec fields element_types dtypes polynomials "
     f"{STEPS} reference.step_values runtime.*"
 )
 # Rooms of the emulator: each with the rooms below it.
@@ -85,9 +85,10 @@ RULES = {
     "target": Rule("errors"),
     "knobs": Rule("errors"),
     "files": Rule("errors"),
+    "codec": Rule("errors"),
     "fields": Rule("errors"),
     "dtypes": Rule("element_types"),
-    "schedule": Rule("errors target"),
+    "schedule": Rule("errors codec target"),
     "resources": Rule("errors target schedule"),
     "bindings": Rule("errors knobs"),
     "diagnostics": Rule("errors knobs bindings"),
@@ -139,7 +140,7 @@ RULES = {
     "runtime.emulator.instructions.*": Rule(INSTRUCTIONS),
     "runtime.emulator.*": Rule("errors runtime.emulator.*"),
     "runtime.*": Rule(RUNTIME, lazy="runtime.ptx"),
-    "tuning.*": Rule("schedule target resources errors knobs files tuning.*"),
+    "tuning.*": Rule("schedule target resources errors codec knobs files tuning.*"),
     "compilation.*": Rule(COMPILATION),
     "tools.*": Rule("*"),
     # Always loaded first: light, and without MLIR.
