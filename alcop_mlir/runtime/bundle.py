@@ -21,15 +21,16 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from alcop_mlir import codec
+from alcop_mlir.codec import open_ended
 from alcop_mlir.errors import ConfigError
-from alcop_mlir.fields import Fields
+from alcop_mlir.runtime import manifest_check
 from alcop_mlir.runtime.manifest import SCHEMA, Function
-from alcop_mlir.runtime.manifest_json import function_from_json, function_to_json
 from alcop_mlir.target import Target, find_target
 
 MANIFEST = "manifest.json"
 MAX_FILE_BYTES = 256 * 2**20  # of one file in a bundle; above it the bundle is damaged
-# What reading a broken directory, archive (encrypted: RuntimeError) or JSON raises.
+# What reading a broken directory or archive (encrypted: RuntimeError) raises.
 _UNREADABLE = (
     OSError,
     EOFError,
@@ -75,6 +76,24 @@ class Bundle:
             if function.name == name:
                 return function
         raise ConfigError(f"the bundle has no function '{name}', it has {names}")
+
+
+@open_ended
+@dataclass(frozen=True)
+class _Schema:
+    schema: int
+
+
+@dataclass(frozen=True)
+class Manifest:
+    """The file manifest.json; `sha256` has a hash for each other file."""
+
+    schema: int
+    compiler: str
+    source_sha256: str
+    target: str
+    functions: tuple[Function, ...]
+    sha256: dict[str, str]
 
 
 def save(bundle: Bundle, path: str | Path) -> None:
@@ -132,16 +151,15 @@ def is_bundle(path: str | Path) -> bool:
 
 def to_json(bundle: Bundle) -> dict[str, Any]:
     """The manifest of `bundle` as JSON values."""
-    return {
-        "schema": SCHEMA,
-        "compiler": bundle.compiler,
-        "source_sha256": bundle.source_hash,
-        "target": bundle.target.name,
-        "functions": [function_to_json(function) for function in bundle.functions],
-        "sha256": {
-            name: _hash(data) for name, data in sorted(_code_files(bundle).items())
-        },
-    }
+    manifest = Manifest(
+        SCHEMA,
+        bundle.compiler,
+        bundle.source_hash,
+        bundle.target.name,
+        bundle.functions,
+        {name: _hash(data) for name, data in sorted(_code_files(bundle).items())},
+    )
+    return codec.encode(manifest)
 
 
 def _files(bundle: Bundle) -> dict[str, bytes]:
@@ -221,28 +239,33 @@ def _check_size(name: str, size: int) -> None:
 def _from_contents(contents: Mapping[str, bytes]) -> Bundle:
     if MANIFEST not in contents:
         raise ConfigError(f"no {MANIFEST}")
-    try:
-        manifest = json.loads(contents[MANIFEST])
-    except json.JSONDecodeError as error:
-        raise ConfigError(f"{MANIFEST}: {error}") from error
-    fields = Fields(manifest, MANIFEST)
-    schema = fields.take("schema", int)
-    if schema != SCHEMA:
-        raise ConfigError(f"schema is {schema}, this version reads {SCHEMA}")
-    functions = tuple(function_from_json(f) for f in fields.take("functions", list))
-    hashes = fields.take("sha256", dict)
-    kernels = {kernel.name for function in functions for kernel in function.kernels}
+    manifest = _manifest(contents[MANIFEST])
+    kernels = {k.name for function in manifest.functions for k in function.kernels}
     return Bundle(
-        target=find_target(fields.take("target", str)),
-        compiler=fields.take("compiler", str),
-        source_hash=fields.take("source_sha256", str),
-        functions=functions,
-        code={name: _code(contents, name, hashes) for name in sorted(kernels)},
+        target=find_target(manifest.target),
+        compiler=manifest.compiler,
+        source_hash=manifest.source_sha256,
+        functions=manifest.functions,
+        code={name: _code(contents, name, manifest.sha256) for name in sorted(kernels)},
     )
 
 
+def _manifest(data: bytes) -> Manifest:
+    try:
+        value = codec.parse(data, MAX_FILE_BYTES)
+    except ConfigError as error:
+        raise ConfigError(f"{MANIFEST}: {error}") from None
+    schema = codec.decode(_Schema, value, "manifest").schema
+    if schema != SCHEMA:
+        raise ConfigError(f"schema is {schema}, this version reads {SCHEMA}")
+    manifest = codec.decode(Manifest, value)
+    for function in manifest.functions:
+        manifest_check.check(function)
+    return manifest
+
+
 def _code(
-    contents: Mapping[str, bytes], kernel: str, hashes: Mapping[str, Any]
+    contents: Mapping[str, bytes], kernel: str, hashes: Mapping[str, str]
 ) -> Code:
     ptx = _checked(contents, f"{kernel}.ptx", hashes).decode()
     if f"{kernel}.cubin" not in hashes:
@@ -251,7 +274,7 @@ def _code(
 
 
 def _checked(
-    contents: Mapping[str, bytes], name: str, hashes: Mapping[str, Any]
+    contents: Mapping[str, bytes], name: str, hashes: Mapping[str, str]
 ) -> bytes:
     if name not in contents:
         raise ConfigError(f"no {name}")

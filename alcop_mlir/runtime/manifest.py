@@ -9,19 +9,28 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
+from typing import Annotated
 
-from alcop_mlir.polynomials import Polynomial
+from alcop_mlir.codec import Matches, OneOf, Range, Stored
+from alcop_mlir.polynomials import Polynomial, collected
 from alcop_mlir.reference import steps
 from alcop_mlir.reference.steps import Size, Step
 from alcop_mlir.schedule import Schedule
 
-SCHEMA = 1
+SCHEMA = 2
 # MLIR's names; integers are signed.
 DTYPES = ("f16", "bf16", "f32", "f64", "i8", "i16", "i32", "i64")
 ROLES = ("in", "out", "inout")
 LEVELS = ("shared", "register")
 _INDEX_BITS = 64
 Dim3 = tuple[int, int, int]  # along x, y, z
+_Count = Annotated[int, Range(0)]
+_Positive = Annotated[int, Range(1)]
+# As a list of terms, such as [[8, ["M", "N"]], [2, []]] for 8 * M * N + 2.
+_StoredPolynomial = Annotated[
+    Polynomial,
+    Stored(tuple[tuple[int, tuple[str, ...]], ...], collected, lambda made: made.terms),
+]
 
 
 @dataclass(frozen=True)
@@ -33,11 +42,11 @@ class Parameter:
     """
 
     name: str
-    dtype: str
+    dtype: Annotated[str, OneOf(DTYPES)]
     shape: tuple[Size, ...]
-    role: str
+    role: Annotated[str, OneOf(ROLES)]
     strides: tuple[Size, ...] | None = None
-    row_alignment: int = 1
+    row_alignment: _Positive = 1
 
 
 @dataclass(frozen=True)
@@ -48,7 +57,7 @@ class Intermediate:
     """
 
     name: str
-    dtype: str
+    dtype: Annotated[str, Matches(r"(bf|f|i)[1-9]\d{0,2}|index")]
     shape: tuple[Size, ...]
 
     def bytes(self, sizes: Mapping[str, int]) -> int:
@@ -61,7 +70,7 @@ class CeilDiv:
     """`sizes` multiplied together, divided by `divisor` and rounded up."""
 
     sizes: tuple[Size, ...]
-    divisor: int
+    divisor: _Positive
 
     def number(self, sizes: Mapping[str, int]) -> int:
         """The number, given the named sizes."""
@@ -72,8 +81,8 @@ class CeilDiv:
 class AtMost:
     """A condition on the sizes of a call: `least` is not greater than `most`."""
 
-    least: Polynomial
-    most: Polynomial
+    least: _StoredPolynomial
+    most: _StoredPolynomial
 
 
 @dataclass(frozen=True)
@@ -81,8 +90,8 @@ class PipelinedBuffer:
     """One pipelined buffer: how many slots, at which level of the memory hierarchy."""
 
     buffer: str
-    level: str
-    stages: int
+    level: Annotated[str, OneOf(LEVELS)]
+    stages: _Count
 
 
 @dataclass(frozen=True)
@@ -97,16 +106,16 @@ class Kernel:
         spill_bytes as ptxas reports them, None without ptxas
     """
 
-    name: str
+    name: Annotated[str, Matches(r"[A-Za-z_$][A-Za-z0-9_$]*")]  # also of a file
     arguments: tuple[Size, ...]
-    grid: tuple[int | CeilDiv, int | CeilDiv, int | CeilDiv]
-    block: Dim3
-    shared_bytes: int
+    grid: tuple[_Count | CeilDiv, _Count | CeilDiv, _Count | CeilDiv]
+    block: tuple[_Positive, _Positive, _Positive]
+    shared_bytes: _Count
     schedule: Schedule | None = None
     pipelines: tuple[PipelinedBuffer, ...] = ()
-    registers: int | None = None
-    spill_bytes: int | None = None
-    static_shared_bytes: int | None = None
+    registers: _Count | None = None
+    spill_bytes: _Count | None = None
+    static_shared_bytes: _Count | None = None
     simt: bool = False
 
 

@@ -56,13 +56,13 @@ IR = "analysis.ir.*"
 LINALG = f"{IR} analysis.linalg.*"
 LAYOUT = f"{IR} analysis.layout.*"
 ANALYSIS = "bindings diagnostics target schedule resources errors dialects.*"
-REFERENCE = "errors codec fields element_types reference.*"
+REFERENCE = "errors codec element_types reference.*"
 # What a function computes, as data, without the half that reads it from linalg.
 STEPS = "codec reference.expressions reference.evaluation reference.steps"
 TRANSFORMS = f"{ANALYSIS} analysis.* passes.*"
 PASSES = pass_modules()
 RUNTIME = (
-    "target schedule knobs errors files codec fields element_types dtypes polynomials "
+    "target schedule knobs errors files codec element_types dtypes polynomials "
     f"{STEPS} reference.step_values runtime.*"
 )
 # Rooms of the emulator: each with the rooms below it.
@@ -86,7 +86,6 @@ RULES = {
     "knobs": Rule("errors"),
     "files": Rule("errors"),
     "codec": Rule("errors"),
-    "fields": Rule("errors"),
     "dtypes": Rule("element_types"),
     "schedule": Rule("errors codec target"),
     "resources": Rule("errors target schedule"),
