@@ -242,8 +242,7 @@ class Tagged:
             tag = self.tag.read(value[self.member])
         except _Wrong as wrong:
             raise wrong.within(f".{self.member}") from None
-        rest = {name: part for name, part in value.items() if name != self.member}
-        return _form(self.classes[tag]).read(rest)
+        return _Members.of(self.classes[tag]).make(value, self.member)
 
     def _write(self, value: Any) -> Any:
         return {self.member: self.tags[type(value)], **encode(value)}
@@ -308,7 +307,7 @@ def shown(value: Any) -> str:
         return f"an integer of {value.bit_length()} bits"  # str may refuse it
     if isinstance(value, bool | NoneType):
         return {True: "true", False: "false", None: "null"}[value]
-    text = repr(value)
+    text = repr(value[:_SHOWN]) if isinstance(value, str) else repr(value)
     if isinstance(value, str):
         text = f'"{text[1:-1]}"'
     return text if len(text) <= _SHOWN else f"{text[: _SHOWN - 3]}..."
@@ -490,13 +489,20 @@ def _union(forms: list[Form]) -> Form:
     objects = [form for form in forms if dict in form.kinds]
     if len(objects) > 1:
         readers[dict] = _first_members(objects)
-    return Form(
+    reads = {kind: form.read for kind, form in readers.items()}
+    union = Form(
         tuple(writers),
         frozenset(readers),
         " or ".join(dict.fromkeys(form.expected for form in readers.values())),
-        lambda value: readers[type(value)].read(value),
-        lambda value: writers[type(value)](value),
+        write=lambda value: writers[type(value)](value),
     )
+    refuse = union.read
+
+    def read(value: Any) -> Any:
+        return reads.get(value.__class__, refuse)(value)
+
+    union.read = read
+    return union
 
 
 def _first_members(forms: list[Form]) -> Form:
@@ -539,7 +545,7 @@ class _Members:
         self._kind = kind
         self._is_open = hasattr(kind, _OPEN)
         self.form = Form(
-            (kind,), frozenset((dict,)), "an object", self._make, self._write
+            (kind,), frozenset((dict,)), "an object", self.make, self._write
         )
 
     @staticmethod
@@ -556,38 +562,43 @@ class _Members:
 
     def check(self, instance: Any, what: str) -> None:
         """As the function `check`."""
-        for name, attribute, read, _ in self._plan:
+        for name, (attribute, read) in self._readers.items():
             try:
                 read(getattr(instance, attribute))
             except _Wrong as wrong:
                 raise ConfigError(wrong.within(f".{name}").line(what)) from None
 
     @cached_property
-    def _plan(self) -> tuple[tuple[str, str, Callable[[Any], Any], bool], ...]:
-        return tuple((m.name, m.attribute, m.form.read, m.is_needed) for m in self.list)
+    def _readers(self) -> dict[str, tuple[str, Callable[[Any], Any]]]:
+        return {one.name: (one.attribute, one.form.read) for one in self.list}
 
-    def _make(self, value: Any) -> Any:
-        given: dict[str, Any] = {}
-        name = ""
+    @cached_property
+    def _needed(self) -> tuple[tuple[str, str], ...]:
+        return tuple((one.attribute, one.name) for one in self.list if one.is_needed)
+
+    def make(self, value: Any, tag: str = "") -> Any:
+        """The instance for an object, whose member `tag` is not the dataclass's."""
+        readers, given, name = self._readers, dict[str, Any](), ""
         try:
-            for name, attribute, read, is_needed in self._plan:
-                if name in value:
-                    given[attribute] = read(value[name])
-                elif is_needed:
-                    raise _Wrong("missing")
+            for name, one in value.items():
+                if name in readers:
+                    attribute, read = readers[name]
+                    given[attribute] = read(one)
+                elif name != tag and not self._is_open:
+                    raise self._unknown(name)
         except _Wrong as wrong:
-            raise wrong.within(f".{name}") from None
-        if len(given) < len(value) and not self._is_open:
-            self._refuse_unknown(value)
+            raise wrong.within(f".{name}" if name in readers else "") from None
+        for attribute, name in self._needed:
+            if attribute not in given:
+                raise _Wrong("missing").within(f".{name}")
         try:
             return self._kind(**given)
         except ConfigError as error:
             raise _Wrong(str(error)) from None
 
-    def _refuse_unknown(self, value: Any) -> None:
-        known = [member.name for member in self.list]
-        unknown = next(name for name in value if name not in known)
-        raise _Wrong(f"unknown {shown(unknown)}, expected one of {', '.join(known)}")
+    def _unknown(self, name: Any) -> _Wrong:
+        known = ", ".join(self._readers)
+        return _Wrong(f"unknown {shown(name)}, expected one of {known}")
 
     def _write(self, value: Any) -> dict[str, Any]:
         made: dict[str, Any] = {}

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from typing import Annotated, Any
 
 from alcop_mlir import codec
-from alcop_mlir.codec import Range, Written, shown
+from alcop_mlir.codec import Range, Written
 from alcop_mlir.errors import ConfigError
 from alcop_mlir.target import MMA_F16_SHAPE, WARP_SIZE
 
@@ -28,6 +28,7 @@ _Extent = Annotated[int, Range(1, _MAX_TILE)]
 _SharedStages = Annotated[int, Range(1, MAX_SHARED_STAGES)]
 _RegisterStages = Annotated[int, Range(1, MAX_REGISTER_STAGES)]
 _SINGLE = ("raster", "split_k")  # the parameters that are one integer
+_CUT = 60  # characters of a bad part in a message
 # At most 18 digits each: int() is slow, or fails, for thousands.
 _PART = re.compile(r"(\w+)=(\d{1,18}(?:,\d{1,18})*)", re.ASCII)
 
@@ -84,7 +85,7 @@ class Schedule:
             match = _PART.fullmatch(part)
             if match is None:
                 raise ConfigError(
-                    f"schedule: cannot read {shown(part)}, expected NAME=INT,INT,... "
+                    f"schedule: cannot read '{part[:_CUT]}', expected NAME=INT,INT,... "
                     f"as in '{cls()}'"
                 )
             if match[1] in values:

@@ -150,7 +150,7 @@ def test_remarks_go_to_stderr(
         ([MATMUL, "--schedule", "tile=1"], 'schedule: unknown "tile"'),
         (
             [MATMUL, "--schedule", "stages=0,1"],
-            "schedule: stages=0,1, expected 2 posit",
+            "schedule.stages[0]: expected an integer from 1 to 8, got 0",
         ),
         (
             [MATMUL, "--schedule", "block=384,128,32 warp=64,64"],

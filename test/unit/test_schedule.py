@@ -46,8 +46,8 @@ def test_what_is_left_out_takes_its_default() -> None:
             'schedule: unknown "tile", expected one of block, warp, stages, raster, '
             "split_k",
         ),
-        ("block", 'cannot read "block", expected NAME=INT'),
-        ("stages=-1,2", 'cannot read "stages=-1,2"'),
+        ("block", "cannot read 'block', expected NAME=INT"),
+        ("stages=-1,2", "cannot read 'stages=-1,2'"),
         ("stages=2,1 stages=3,1", "'stages' is given twice"),
         ("block=100,128,32", "block=100,128 is not a whole number of warp=64,64"),
         ("block=128,128,24", "block K is 24, must be 16*n"),
@@ -59,7 +59,7 @@ def test_what_is_left_out_takes_its_default() -> None:
         ("raster=0", "schedule.raster: expected an integer from 1 to 64, got 0"),
         ("raster=65", "schedule.raster: expected an integer from 1 to 64, got 65"),
         pytest.param(
-            "raster=" + "9" * 5000, 'schedule: cannot read "raster=99', id="5000 digits"
+            "raster=" + "9" * 5000, "schedule: cannot read 'raster=99", id="5000 digits"
         ),
         (
             "split_k=2,2",
