@@ -11,8 +11,10 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, cast
+from typing import Annotated, Any
 
+from alcop_mlir import codec
+from alcop_mlir.codec import Range, Written
 from alcop_mlir.errors import ConfigError
 from alcop_mlir.target import MMA_F16_SHAPE, WARP_SIZE
 
@@ -21,9 +23,14 @@ MAX_REGISTER_STAGES = 4
 MAX_WARPS = 32  # 1024 threads
 MAX_RASTER = 64
 MAX_SPLIT_K = 64
-# The parameters: those of several integers, and those of one.
-_LENGTHS = {"block": 3, "warp": 2, "stages": 2}
-_LARGEST = {"raster": MAX_RASTER, "split_k": MAX_SPLIT_K}
+_MAX_TILE = 1 << 16  # far more than shared memory holds
+_Extent = Annotated[int, Range(1, _MAX_TILE)]
+_SharedStages = Annotated[int, Range(1, MAX_SHARED_STAGES)]
+_RegisterStages = Annotated[int, Range(1, MAX_REGISTER_STAGES)]
+_SINGLE = ("raster", "split_k")  # the parameters that are one integer
+_CUT = 60  # characters of a bad part in a message
+# At most 18 digits each: int() is slow, or fails, for thousands.
+_PART = re.compile(r"(\w+)=(\d{1,18}(?:,\d{1,18})*)", re.ASCII)
 
 
 @dataclass(frozen=True)
@@ -38,16 +45,15 @@ class Schedule:
     split_k: parts of K, each computed by blocks of its own and added up afterwards
     """
 
-    block: tuple[int, int, int] = (128, 128, 32)
-    warp: tuple[int, int] = (64, 64)
-    stages: tuple[int, int] = (3, 2)
-    raster: int = 1
-    split_k: int = 1
+    block: Annotated[tuple[_Extent, _Extent, _Extent], Written] = (128, 128, 32)
+    warp: Annotated[tuple[_Extent, _Extent], Written] = (64, 64)
+    stages: Annotated[tuple[_SharedStages, _RegisterStages], Written] = (3, 2)
+    raster: Annotated[int, Range(1, MAX_RASTER)] = 1
+    split_k: Annotated[int, Range(1, MAX_SPLIT_K)] = 1
 
     def __post_init__(self) -> None:
-        self._check_numbers()
+        codec.check(self, "schedule")
         self._check_tiles()
-        self._check_stages()
 
     @property
     def warps(self) -> tuple[int, int]:
@@ -64,55 +70,30 @@ class Schedule:
 
     def to_dict(self) -> dict[str, list[int] | int]:
         """The dictionary form; single integers are left out where they are 1."""
-        tuples = {name: list(getattr(self, name)) for name in _LENGTHS}
-        return tuples | {n: getattr(self, n) for n in _LARGEST if getattr(self, n) > 1}
+        return codec.encode(self)
 
     @classmethod
     def from_dict(cls, values: Mapping[str, Any]) -> Schedule:
         """From the dictionary form; missing names take their defaults."""
-        known = {*_LENGTHS, *_LARGEST}
-        unknown = sorted(set(values) - known)
-        if unknown:
-            raise ConfigError(
-                f"schedule: unknown parameter '{unknown[0]}', expected one of "
-                f"{', '.join(sorted(known))}"
-            )
-        given = {name: _read(name, value) for name, value in values.items()}
-        return cls(**given)
+        return codec.decode(cls, values, "schedule")
 
     @classmethod
     def parse(cls, text: str) -> Schedule:
         """From the text form; raises ConfigError naming the bad part."""
         values: dict[str, list[int] | int] = {}
         for part in text.split():
-            match = re.fullmatch(r"(\w+)=(\d+(?:,\d+)*)", part)
+            match = _PART.fullmatch(part)
             if match is None:
                 raise ConfigError(
-                    f"schedule: cannot read '{part}', expected NAME=INT,INT,... as in "
-                    f"'{cls()}'"
+                    f"schedule: cannot read '{part[:_CUT]}', expected NAME=INT,INT,... "
+                    f"as in '{cls()}'"
                 )
             if match[1] in values:
                 raise ConfigError(f"schedule: '{match[1]}' is given twice")
             numbers = [int(number) for number in match[2].split(",")]
-            single = match[1] in _LARGEST and len(numbers) == 1
+            single = match[1] in _SINGLE and len(numbers) == 1
             values[match[1]] = numbers[0] if single else numbers
         return cls.from_dict(values)
-
-    def _check_numbers(self) -> None:
-        for name, length in _LENGTHS.items():
-            value = getattr(self, name)
-            if len(value) != length or not all(_is_positive(v) for v in value):
-                raise ConfigError(
-                    f"schedule: {name}={_join(value)}, expected {length} positive "
-                    "integers"
-                )
-        for name, most in _LARGEST.items():
-            value = getattr(self, name)
-            if not _is_positive(value) or value > most:
-                raise ConfigError(
-                    f"schedule: {name}={_join(value)}, expected an integer from 1 to "
-                    f"{most}"
-                )
 
     def _check_tiles(self) -> None:
         mma_m, mma_n, mma_k = MMA_F16_SHAPE
@@ -135,29 +116,6 @@ class Schedule:
                 f"schedule: {self.warps[0] * self.warps[1]} warps, at most {MAX_WARPS}"
             )
 
-    def _check_stages(self) -> None:
-        shared, register = self.stages
-        if shared > MAX_SHARED_STAGES or register > MAX_REGISTER_STAGES:
-            raise ConfigError(
-                f"schedule: stages={shared},{register}, at most "
-                f"{MAX_SHARED_STAGES},{MAX_REGISTER_STAGES}"
-            )
 
-
-def _is_positive(value: Any) -> bool:
-    return isinstance(value, int) and not isinstance(value, bool) and value > 0
-
-
-def _read(name: str, value: Any) -> Any:
-    """A parameter's value from that of the dictionary form."""
-    if name in _LARGEST:
-        return value
-    if not isinstance(value, list | tuple):
-        raise ConfigError(f"schedule: {name}={value}, expected a list")
-    return tuple(cast("list[Any]", value))
-
-
-def _join(values: Any) -> str:
-    if isinstance(values, list | tuple):
-        return ",".join(map(str, cast("list[Any]", values)))
-    return str(values)
+def _join(values: list[int] | int) -> str:
+    return ",".join(map(str, values)) if isinstance(values, list) else str(values)

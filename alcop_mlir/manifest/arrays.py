@@ -7,8 +7,9 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Annotated, Literal
 
+from alcop_mlir.codec import Matches, OneOf
 from alcop_mlir.element_types import ARRAY_TYPES, element_bytes
-from alcop_mlir.manifest.ranges import Count, FileName, Matches, OneOf, Positive
+from alcop_mlir.manifest.ranges import Count, FileName, Positive
 from alcop_mlir.reference.steps import Size
 
 DTYPES = ARRAY_TYPES  # MLIR's names; integers are signed

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Annotated
 
+from alcop_mlir.codec import Written
 from alcop_mlir.manifest.functions import Function
 from alcop_mlir.manifest.ranges import FileName, Identifier, Sha256
 
@@ -43,4 +45,4 @@ class Manifest:
     modules: tuple[Module, ...]
     functions: tuple[Function, ...]
     data: tuple[StoredFile, ...] = ()
-    schema: int = SCHEMA
+    schema: Annotated[int, Written] = SCHEMA

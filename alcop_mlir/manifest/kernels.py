@@ -6,9 +6,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Annotated, Literal
 
+from alcop_mlir.codec import Matches, Tagged
 from alcop_mlir.errors import ConfigError
-from alcop_mlir.manifest.ranges import Count, Identifier, Matches, Positive
-from alcop_mlir.polynomials import Polynomial
+from alcop_mlir.manifest.ranges import Count, Identifier, Positive, StoredPolynomial
 from alcop_mlir.reference.steps import Size
 from alcop_mlir.schedule import Schedule
 
@@ -21,7 +21,7 @@ Dim3 = tuple[int, int, int]  # along x, y, z
 class CeilDiv:
     """`dividend` divided by `divisor` and rounded up."""
 
-    dividend: Polynomial
+    dividend: StoredPolynomial
     divisor: Positive
 
     def number(self, sizes: Mapping[str, int]) -> int:
@@ -36,8 +36,8 @@ class CeilDiv:
 class AtMost:
     """The condition that `least` is at most `most`."""
 
-    least: Polynomial
-    most: Polynomial
+    least: StoredPolynomial
+    most: StoredPolynomial
 
     def holds(self, sizes: Mapping[str, int], addresses: Mapping[str, int]) -> bool:
         """Whether it is true of these sizes."""
@@ -48,7 +48,7 @@ class AtMost:
 class Divisible:
     """The condition that `value`, of sizes and strides, is a multiple of `by`."""
 
-    value: Polynomial
+    value: StoredPolynomial
     by: Positive
 
     def holds(self, sizes: Mapping[str, int], addresses: Mapping[str, int]) -> bool:
@@ -68,7 +68,10 @@ class Aligned:
         return addresses[self.array] % self.bytes == 0
 
 
-Condition = AtMost | Divisible | Aligned
+Condition = Annotated[
+    AtMost | Divisible | Aligned,
+    Tagged("holds", {"at_most": AtMost, "divisible": Divisible, "aligned": Aligned}),
+]
 
 
 @dataclass(frozen=True)
@@ -102,8 +105,8 @@ class TensorMap:
 
     array: str
     dtype: Annotated[str, Matches(r"(bf|tf|f|i|u)[1-9]\d{0,2}")]
-    shape: tuple[Polynomial, ...]
-    strides: tuple[Polynomial, ...]
+    shape: tuple[StoredPolynomial, ...]
+    strides: tuple[StoredPolynomial, ...]
     box: tuple[Positive, ...]
     element_strides: tuple[Positive, ...]
     interleave: Literal[0, 16, 32] = 0
@@ -112,7 +115,10 @@ class TensorMap:
     fill: Literal["zeros", "nan"] = "zeros"
 
 
-Argument = Pointer | SizeValue | TensorMap
+Argument = Annotated[
+    Pointer | SizeValue | TensorMap,
+    Tagged("kind", {"pointer": Pointer, "size": SizeValue, "tensor_map": TensorMap}),
+]
 
 
 @dataclass(frozen=True)

@@ -1,35 +1,20 @@
-"""What values of a field may be, as annotations that whoever reads JSON enforces."""
+"""What values of a field may be, as annotations that the codec enforces."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Annotated
 
+from alcop_mlir.codec import Matches, Range, Stored
+from alcop_mlir.polynomials import Polynomial, collected
 
-@dataclass(frozen=True)
-class AtLeast:
-    """A number that is not less."""
-
-    least: int
-
-
-@dataclass(frozen=True)
-class OneOf:
-    """One of these texts."""
-
-    values: tuple[str, ...]
-
-
-@dataclass(frozen=True)
-class Matches:
-    """A text that fits the regular expression as a whole."""
-
-    pattern: str
-
-
-Count = Annotated[int, AtLeast(0)]
-Positive = Annotated[int, AtLeast(1)]
+Count = Annotated[int, Range(0)]
+Positive = Annotated[int, Range(1)]
 # Also the name of a file, and of a symbol in PTX.
-Identifier = Annotated[str, Matches(r"[A-Za-z_$][\w$]*")]
-FileName = Annotated[str, Matches(r"[\w$-][\w$.-]*")]
+Identifier = Annotated[str, Matches(r"[A-Za-z_$][A-Za-z0-9_$]*")]
+FileName = Annotated[str, Matches(r"[A-Za-z0-9_$-][A-Za-z0-9_$.-]*")]
 Sha256 = Annotated[str, Matches(r"[0-9a-f]{64}")]
+# As a list of terms, such as [[8, ["M", "N"]], [2, []]] for 8 * M * N + 2.
+StoredPolynomial = Annotated[
+    Polynomial,
+    Stored(tuple[tuple[int, tuple[str, ...]], ...], collected, lambda made: made.terms),
+]

@@ -11,11 +11,11 @@ from __future__ import annotations
 import math
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Annotated
 
+from alcop_mlir.codec import Bounded, Name, OneOf, Range, Stored
 from alcop_mlir.element_types import REFERENCE_FLOATS, REFERENCE_INTEGERS
 from alcop_mlir.errors import ConfigError
-from alcop_mlir.fields import Fields, short
 
 FLOATS = REFERENCE_FLOATS
 INTEGERS = REFERENCE_INTEGERS  # all signed but i1
@@ -60,19 +60,29 @@ class Constant:
 class Argument:
     """An element of the input `number` of the op, counted from 0."""
 
-    number: int
+    number: Annotated[int, Range(0), Name("argument")]
 
 
 @dataclass(frozen=True)
 class Operation:
     """The op `name` on `operands`; `dtype` is the type of its result."""
 
-    name: str
-    dtype: str
-    operands: tuple[Expression, ...]
+    name: Annotated[str, OneOf(OPERATIONS, "an op that references know"), Name("op")]
+    dtype: Annotated[str, OneOf((*FLOATS, *INTEGERS)), Name("type")]
+    operands: tuple[_Part, ...]
 
 
-Expression = Constant | Argument | Operation
+# JSON has no infinity: such constants are stored as text.
+_StoredConstant = Stored(
+    float | Annotated[str, OneOf(("inf", "-inf", "nan"))],
+    lambda value: Constant(float(value)),
+    lambda constant: (
+        constant.value if math.isfinite(constant.value) else str(constant.value)
+    ),
+)
+_Part = Annotated[Constant, _StoredConstant] | Argument | Operation
+# An op is an object with a list in it. `check` is exact; this comes before.
+Expression = Annotated[_Part, Bounded(depth=2 * _MAX_DEPTH, size=4 * _MAX_SIZE)]
 
 
 def parts(expression: Expression) -> Iterator[Expression]:
@@ -118,53 +128,16 @@ def is_small(expression: Expression) -> bool:
     return True
 
 
-def to_json(expression: Expression) -> Any:
-    """`expression` as JSON values."""
-    match expression:
-        case Constant(value):
-            return value if math.isfinite(value) else str(value)
-        case Argument(number):
-            return {"argument": number}
-        case Operation(name, dtype, operands):
-            return {"op": name, "type": dtype, "operands": [*map(to_json, operands)]}
-
-
-def from_json(value: Any) -> Expression:
-    """The checked expression; ConfigError says what is wrong with it."""
-    return _from_json(value, _MAX_DEPTH, iter(range(_MAX_SIZE)))
-
-
-def _from_json(value: Any, depth: int, left: Iterator[int]) -> Expression:
-    """left: as many items as the expression may still have parts"""
-    if depth == 0 or next(left, None) is None:
+def check(expression: Expression) -> None:
+    """ConfigError where ops have not as many operands as they need, or are too many."""
+    if not is_small(expression):
         raise ConfigError(
             f"expression is larger than {_MAX_SIZE} ops, or nested more than "
             f"{_MAX_DEPTH} deep"
         )
-    if isinstance(value, int | float) and not isinstance(value, bool):
-        return Constant(_number(value))
-    if isinstance(value, str) and value in ("inf", "-inf", "nan"):
-        return Constant(float(value))
-    fields = Fields(value, "expression")
-    if isinstance(value, Mapping) and "argument" in value:
-        return Argument(fields.count("argument"))
-    name = fields.take("op", str)
-    if name not in OPERATIONS:
-        raise ConfigError(f"expression: unknown op {short(name)}")
-    operands = fields.take("operands", list)
-    if len(operands) != OPERATIONS[name]:
-        raise ConfigError(
-            f"expression: '{name}' has {len(operands)} operands, expected "
-            f"{OPERATIONS[name]}"
-        )
-    dtype = fields.one_of("type", (*FLOATS, *INTEGERS))
-    return Operation(
-        name, dtype, tuple(_from_json(one, depth - 1, left) for one in operands)
-    )
-
-
-def _number(value: float) -> float:
-    try:
-        return float(value)
-    except OverflowError:
-        raise ConfigError(f"expression: {short(value)} is no float64") from None
+    for part in parts(expression):
+        if isinstance(part, Operation) and len(part.operands) != OPERATIONS[part.name]:
+            raise ConfigError(
+                f"expression: '{part.name}' has {len(part.operands)} operands, "
+                f"expected {OPERATIONS[part.name]}"
+            )

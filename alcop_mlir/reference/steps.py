@@ -10,11 +10,11 @@ from __future__ import annotations
 import re
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, fields, replace
-from typing import Any, TypeVar
+from typing import Annotated, Any, TypeVar
 
+from alcop_mlir.codec import Matches, OneOf, Range, Tagged, shown
 from alcop_mlir.element_types import ROUNDED_INPUTS
 from alcop_mlir.errors import ConfigError
-from alcop_mlir.fields import Fields, is_count, short
 from alcop_mlir.reference import expressions
 from alcop_mlir.reference.expressions import Expression
 
@@ -24,7 +24,10 @@ COMBINES = (
     "arith.addi arith.maxsi arith.minsi"
 ).split()
 _TYPES = (*expressions.FLOATS, *expressions.INTEGERS)
-Size = int | str  # a number, or the name of a size known when arrays are given
+_Count = Annotated[int, Range(0)]
+Size = _Count | str  # a number, or the name of a size known when arrays are given
+_Dtype = Annotated[str, OneOf(_TYPES)]
+_Maps = Annotated[str, Matches(r"[A-Za-z.]*(,[A-Za-z.]*)*->[A-Za-z]*")]
 
 
 @dataclass(frozen=True)
@@ -40,11 +43,11 @@ class Einsum:
     lhs: str
     rhs: str
     out: str
-    maps: str
-    init: str | None
-    precision: str | None = None
-    dtype: str = "f32"
-    sums: str = "f32"
+    maps: _Maps
+    init: str | None = None
+    precision: Annotated[str, OneOf(PRECISIONS)] | None = None
+    dtype: _Dtype = "f32"
+    sums: _Dtype = "f32"
 
     @property
     def reads(self) -> tuple[str, ...]:
@@ -57,7 +60,7 @@ class Map:
     """`out = expression(inputs)` for each element of an array of `shape`."""
 
     inputs: tuple[str, ...]
-    maps: str
+    maps: _Maps
     out: str
     expression: Expression
     shape: tuple[Size, ...]
@@ -77,12 +80,12 @@ class Reduction:
     """
 
     inputs: tuple[str, ...]
-    maps: str
+    maps: _Maps
     out: str
     expression: Expression
-    combine: str
-    dtype: str
-    init: str | None
+    combine: Annotated[str, OneOf(COMBINES)]
+    dtype: _Dtype
+    init: str | None = None
 
     @property
     def reads(self) -> tuple[str, ...]:
@@ -110,9 +113,9 @@ class Slice:
 
     source: str
     out: str
-    offsets: tuple[int, ...]
-    sizes: tuple[int, ...]
-    strides: tuple[int, ...]
+    offsets: tuple[_Count, ...]
+    sizes: tuple[_Count, ...]
+    strides: tuple[_Count, ...]
 
     @property
     def reads(self) -> tuple[str, ...]:
@@ -127,9 +130,9 @@ class Insert:
     source: str
     target: str
     out: str
-    offsets: tuple[int, ...]
-    sizes: tuple[int, ...]
-    strides: tuple[int, ...]
+    offsets: tuple[_Count, ...]
+    sizes: tuple[_Count, ...]
+    strides: tuple[_Count, ...]
 
     @property
     def reads(self) -> tuple[str, ...]:
@@ -146,11 +149,11 @@ class WindowViews:
 
     source: str
     out: str
-    dimension: int
-    positions: int
-    stride: int
-    taps: int
-    dilation: int
+    dimension: _Count
+    positions: _Count
+    stride: _Count
+    taps: _Count
+    dilation: _Count
 
     @property
     def reads(self) -> tuple[str, ...]:
@@ -158,19 +161,22 @@ class WindowViews:
         return (self.source,)
 
 
-Step = Einsum | Map | Reduction | Reshape | Slice | Insert | WindowViews
+Step = Annotated[
+    Einsum | Map | Reduction | Reshape | Slice | Insert | WindowViews,
+    Tagged(
+        "op",
+        {
+            "contraction": Einsum,
+            "map": Map,
+            "reduction": Reduction,
+            "reshape": Reshape,
+            "slice": Slice,
+            "insert": Insert,
+            "windows": WindowViews,
+        },
+    ),
+]
 _StepT = TypeVar("_StepT", bound=Step)
-# The names of steps in stored files.
-_KINDS: dict[str, type[Step]] = {
-    "contraction": Einsum,
-    "map": Map,
-    "reduction": Reduction,
-    "reshape": Reshape,
-    "slice": Slice,
-    "insert": Insert,
-    "windows": WindowViews,
-}
-_NAMES = {kind: name for name, kind in _KINDS.items()}
 _NAME_FIELDS = ("lhs", "rhs", "init", "out", "source", "target")
 
 
@@ -201,86 +207,25 @@ def with_sizes(step: _StepT, sizes: Mapping[str, int]) -> _StepT:
     return replace(step, shape=shape)
 
 
-def to_json(step: Step) -> dict[str, Any]:
-    """`step` as JSON values."""
-    value: dict[str, Any] = {"op": _NAMES[type(step)]}
-    for name, part in vars(step).items():
-        value[name] = list(part) if isinstance(part, tuple) else part
-    if isinstance(step, Map | Reduction):
-        value["expression"] = expressions.to_json(step.expression)
-    return value
-
-
-def from_json(
-    values: Iterable[Any], arrays: Iterable[str], sizes: Collection[str]
-) -> tuple[Step, ...]:
-    """The checked steps of a function; ConfigError says what is wrong with them.
+def check(steps: Iterable[Step], arrays: Iterable[str], sizes: Collection[str]) -> None:
+    """ConfigError where what one step says does not fit the rest of it, or of them.
 
     arrays, sizes: names of the function's parameters, and of their sizes
     """
     known = set(arrays)
-    steps: list[Step] = []
-    for value in values:
-        step = _step(value)
+    for step in steps:
+        if isinstance(step, Einsum | Map | Reduction):
+            _check_maps(step)
+        if isinstance(step, Slice | Insert):
+            _check_ranks(step)
         for name in step.reads:
             if name not in known:
-                raise ConfigError(f"reference: unknown array '{name}'")
+                raise ConfigError(f"reference: unknown array {shown(name)}")
         shape = step.shape if isinstance(step, Map | Reshape) else ()
         for size in shape:
             if isinstance(size, str) and size not in sizes:
-                raise ConfigError(f"reference: unknown size '{size}'")
+                raise ConfigError(f"reference: unknown size {shown(size)}")
         known.add(step.out)
-        steps.append(step)
-    return tuple(steps)
-
-
-def _step(value: Any) -> Step:
-    taken = Fields(value, "reference")
-    kind = _KINDS[taken.one_of("op", tuple(_KINDS))]
-    step = kind(**{f.name: _member(taken, value, f.name) for f in fields(kind)})
-    if isinstance(step, Einsum | Map | Reduction):
-        _check_maps(step)
-    if isinstance(step, Slice | Insert):
-        _check_ranks(step)
-    return step
-
-
-def _member(taken: Fields, value: Any, name: str) -> Any:
-    """The checked member of that name, the same for all kinds of steps."""
-    match name:
-        case "init":
-            return None if value.get(name) is None else taken.take(name, str)
-        case "precision":
-            is_given = value.get(name) is not None
-            return taken.one_of(name, PRECISIONS) if is_given else None
-        case "dtype" | "sums":
-            return taken.one_of(name, _TYPES) if name in value else "f32"
-        case "combine":
-            return taken.one_of(name, tuple(COMBINES))
-        case "maps":
-            return taken.matching(name, r"[A-Za-z.]*(,[A-Za-z.]*)*->[A-Za-z]*")
-        case "expression":
-            return expressions.from_json(value.get(name))
-        case "inputs":
-            return _all(taken.take(name, list), lambda one: isinstance(one, str))
-        case "shape":
-            return _all(
-                taken.take(name, list),
-                lambda one: isinstance(one, str) or is_count(one),
-            )
-        case "offsets" | "sizes" | "strides":
-            return _all(taken.take(name, list), is_count)
-        case "dimension" | "positions" | "stride" | "taps" | "dilation":
-            return taken.count(name)
-        case _:
-            return taken.take(name, str)
-
-
-def _all(values: list[Any], is_right: Any) -> tuple[Any, ...]:
-    for one in values:
-        if not is_right(one):
-            raise ConfigError(f"reference: unexpected {short(one)}")
-    return tuple(values)
 
 
 def _check_maps(step: Einsum | Map | Reduction) -> None:
@@ -288,15 +233,16 @@ def _check_maps(step: Einsum | Map | Reduction) -> None:
     operands, out = operand_maps(step)
     inputs = 2 if isinstance(step, Einsum) else len(step.inputs)
     if len(operands) != inputs or any(_repeats(one) for one in (*operands, out)):
-        raise ConfigError(f"reference: 'maps' is {short(step.maps)}")
+        raise ConfigError(f"reference: 'maps' is {shown(step.maps)}")
     read = {loop for one in operands for loop in one} - {"."}
     if isinstance(step, Map):
         if not read <= set(out) or len(step.shape) != len(out):
-            raise ConfigError(f"reference: 'maps' is {short(step.maps)} in a map")
+            raise ConfigError(f"reference: 'maps' is {shown(step.maps)} in a map")
     elif not set(out) <= read:
-        raise ConfigError(f"reference: {short(step.maps)} has a loop of 'out' only")
+        raise ConfigError(f"reference: {shown(step.maps)} has a loop of 'out' only")
     if isinstance(step, Einsum):
         return
+    expressions.check(step.expression)
     used = expressions.arguments(step.expression)
     if used and max(used) >= inputs:
         raise ConfigError(f"reference: argument {max(used)} of {inputs} inputs")

@@ -21,11 +21,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from alcop_mlir import codec
+from alcop_mlir.codec import open_ended
 from alcop_mlir.errors import ConfigError
-from alcop_mlir.manifest.bundles import Manifest, Module, StoredFile
+from alcop_mlir.manifest.bundles import SCHEMA, Manifest, Module, StoredFile
 from alcop_mlir.manifest.functions import Function
 from alcop_mlir.manifest.kernels import Kernel
-from alcop_mlir.runtime.manifest_json import manifest_from_json, manifest_to_json
+from alcop_mlir.runtime import manifest_check
 from alcop_mlir.target import Target, find_target
 
 MANIFEST = "manifest.json"
@@ -40,6 +42,14 @@ _UNREADABLE = (
     zlib.error,
 )
 _ZIP_TIME = (1980, 1, 1, 0, 0, 0)  # the earliest that the format knows
+
+
+@open_ended
+@dataclass(frozen=True)
+class _Schema:
+    """What a manifest of any schema has."""
+
+    schema: int
 
 
 @dataclass(frozen=True)
@@ -137,7 +147,9 @@ def is_bundle(path: str | Path) -> bool:
 
 def to_json(bundle: Bundle) -> dict[str, Any]:
     """The manifest of `bundle` as JSON values."""
-    return manifest_to_json(manifest(bundle))
+    made = manifest(bundle)
+    manifest_check.check(made)
+    return codec.encode(made)
 
 
 def manifest(bundle: Bundle) -> Manifest:
@@ -237,11 +249,7 @@ def _check_size(name: str, size: int) -> None:
 def _from_contents(contents: Mapping[str, bytes]) -> Bundle:
     if MANIFEST not in contents:
         raise ConfigError(f"no {MANIFEST}")
-    try:
-        values = json.loads(contents[MANIFEST])
-    except json.JSONDecodeError as error:
-        raise ConfigError(f"{MANIFEST}: {error}") from error
-    read = manifest_from_json(values)
+    read = _manifest(contents[MANIFEST])
     return Bundle(
         target=find_target(read.target),
         compiler=read.compiler,
@@ -249,6 +257,21 @@ def _from_contents(contents: Mapping[str, bytes]) -> Bundle:
         functions=read.functions,
         code={module.name: _code(contents, module) for module in read.modules},
     )
+
+
+def _manifest(data: bytes) -> Manifest:
+    try:
+        value = codec.parse(data, MAX_FILE_BYTES)
+    except ConfigError as error:
+        raise ConfigError(f"{MANIFEST}: {error}") from None
+    schema = codec.decode(_Schema, value, "manifest").schema
+    if schema != SCHEMA:
+        raise ConfigError(
+            f"schema is {schema}, this version reads {SCHEMA}: compile it again"
+        )
+    read = codec.decode(Manifest, value)
+    manifest_check.check(read)
+    return read
 
 
 def _code(contents: Mapping[str, bytes], module: Module) -> Code:

@@ -9,16 +9,15 @@ Sizes along y and z may be left out; see `docs/emulator.md`.
 
 from __future__ import annotations
 
-import json
 import math
-from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
 import numpy as np
 
-from alcop_mlir import dtypes
+from alcop_mlir import codec, dtypes
+from alcop_mlir.codec import Length, OneOf, Range, Stored
 from alcop_mlir.errors import ConfigError
 
 Dim3 = tuple[int, int, int]
@@ -31,15 +30,29 @@ DTYPES: dict[str, np.dtype[Any]] = {
 INITS = ("random", "zero", "nan", "arange")
 # The emulator holds a copy of each array; beyond this a mistake is more likely.
 MAX_BYTES = 1 << 32
+_Size = Annotated[int, Range(1, MAX_BYTES)]
+_Dtype = Annotated[str, OneOf(DTYPES)]
+Sizes3 = Annotated[
+    Dim3,
+    Stored(
+        Annotated[tuple[_Size, ...], Length(1, 3)],
+        lambda sizes: (*sizes, 1, 1)[:3],
+        lambda sizes: sizes,
+    ),
+]
 
 
 @dataclass(frozen=True)
 class ArrayArgument:
     """A buffer, and what it holds before the launch."""
 
-    dtype: str
-    shape: tuple[int, ...]
-    init: str
+    dtype: _Dtype
+    shape: Annotated[tuple[_Size, ...], Length(1, 32)]  # 32: the most that NumPy has
+    init: Annotated[str, OneOf(INITS)] = "random"
+
+    def __post_init__(self) -> None:
+        if self.init == "nan" and self.dtype[0] in "iu":
+            raise ConfigError(f"{self.dtype} has no nan")
 
     @property
     def bytes(self) -> int:
@@ -64,8 +77,19 @@ class ArrayArgument:
 class ValueArgument:
     """A number; without a dtype it takes the type of the parameter."""
 
-    value: float
-    dtype: str | None
+    value: int | float
+    dtype: _Dtype | None = None
+
+    def __post_init__(self) -> None:
+        if self.dtype is None or self.dtype[0] not in "iu":
+            return
+        limits = np.iinfo(DTYPES[self.dtype])
+        is_whole = isinstance(self.value, int)
+        if not (is_whole and limits.min <= self.value <= limits.max):
+            raise ConfigError(
+                f"expected an {self.dtype}, whole and from {limits.min} to "
+                f"{limits.max}, got {codec.shown(self.value)}"
+            )
 
     def make(self) -> bytes | int | float:
         """The argument of `emulate`: bytes where the dtype is known."""
@@ -74,108 +98,48 @@ class ValueArgument:
         return _converted(np.array(self.value), self.dtype).tobytes()
 
 
+@dataclass(frozen=True)
+class _ArrayMember:
+    array: ArrayArgument
+
+
 Argument = ArrayArgument | ValueArgument
+_StoredArgument = Annotated[
+    Argument,
+    Stored(
+        _ArrayMember | ValueArgument,
+        lambda one: one.array if isinstance(one, _ArrayMember) else one,
+        lambda one: _ArrayMember(one) if isinstance(one, ArrayArgument) else one,
+    ),
+]
 
 
 @dataclass(frozen=True)
 class LaunchFile:
     """How to launch a kernel (None: the only one of the file)."""
 
-    kernel: str | None
-    grid: Dim3
-    block: Dim3
-    dynamic_shared: int
-    arguments: tuple[Argument, ...]
+    grid: Sizes3
+    block: Sizes3
+    arguments: tuple[_StoredArgument, ...]
+    kernel: str | None = None
+    dynamic_shared: Annotated[int, Range(0)] = 0
+
+    def __post_init__(self) -> None:
+        total = sum(a.bytes for a in self.arguments if isinstance(a, ArrayArgument))
+        if total > MAX_BYTES:
+            raise ConfigError(f"arrays of {total} bytes, expected {MAX_BYTES} at most")
 
 
 def read_launch(path: str) -> LaunchFile:
     """Read it; ConfigError names the file and the member for every mistake."""
     try:
-        given = json.loads(Path(path).read_text(encoding="utf-8"))
+        data = Path(path).read_bytes()
     except OSError as error:
         raise ConfigError(f"cannot read '{path}': {error.strerror or error}") from None
-    except UnicodeDecodeError:
-        raise ConfigError(f"'{path}' is no UTF-8 text") from None
-    except (ValueError, RecursionError) as error:
-        raise ConfigError(f"'{path}' is no JSON: {error}") from None
     try:
-        return _launch(given)
+        return codec.decode(LaunchFile, codec.parse(data))
     except ConfigError as error:
         raise ConfigError(f"'{path}': {error}") from None
-
-
-def _launch(given: Any) -> LaunchFile:
-    fields = _object(
-        given,
-        "the launch",
-        needed=("grid", "block", "arguments"),
-        others=("kernel", "dynamic_shared"),
-    )
-    kernel = fields.get("kernel")
-    if not (kernel is None or isinstance(kernel, str)):
-        raise ConfigError(f"kernel: expected a name or null, got {_show(kernel)}")
-    arguments = fields["arguments"]
-    if not isinstance(arguments, list):
-        raise ConfigError(f"arguments: expected a list, got {_show(arguments)}")
-    made = tuple(_argument(a, f"arguments[{n}]") for n, a in enumerate(arguments))
-    total = sum(a.bytes for a in made if isinstance(a, ArrayArgument))
-    if total > MAX_BYTES:
-        raise ConfigError(
-            f"arguments: arrays of {total} bytes, expected {MAX_BYTES} at most"
-        )
-    return LaunchFile(
-        kernel=kernel,
-        grid=_dim3(fields["grid"], "grid"),
-        block=_dim3(fields["block"], "block"),
-        dynamic_shared=_whole(fields.get("dynamic_shared", 0), "dynamic_shared", 0),
-        arguments=made,
-    )
-
-
-def _argument(given: Any, where: str) -> Argument:
-    if isinstance(given, dict) and "value" in given:
-        return _value(given, where)
-    if isinstance(given, dict) and "array" in given:
-        _object(given, where, needed=("array",))
-        return _array(given["array"], f"{where}.array")
-    raise ConfigError(
-        f'{where}: expected an object with "array" or "value", got {_show(given)}'
-    )
-
-
-def _array(given: Any, where: str) -> ArrayArgument:
-    fields = _object(given, where, needed=("dtype", "shape"), others=("init",))
-    dtype = _one_of(fields["dtype"], DTYPES, f"{where}.dtype")
-    init = _one_of(fields.get("init", "random"), INITS, f"{where}.init")
-    if init == "nan" and dtype[0] in "iu":
-        raise ConfigError(f"{where}.init: {dtype} has no nan")
-    shape = fields["shape"]
-    if not isinstance(shape, list) or not shape:
-        raise ConfigError(
-            f"{where}.shape: expected a list of sizes, got {_show(shape)}"
-        )
-    sizes = tuple(_whole(n, f"{where}.shape[{i}]", 1) for i, n in enumerate(shape))
-    return ArrayArgument(dtype, sizes, init)
-
-
-def _value(given: dict[str, Any], where: str) -> ValueArgument:
-    fields = _object(given, where, needed=("value",), others=("dtype",))
-    value, dtype = fields["value"], fields.get("dtype")
-    if isinstance(value, bool) or not isinstance(value, (int, float)):
-        raise ConfigError(f"{where}.value: expected a number, got {_show(value)}")
-    if isinstance(value, int) and abs(value) >= 1 << 64:
-        raise ConfigError(f"{where}.value: no parameter holds {_show(value)}")
-    if dtype is None:
-        return ValueArgument(value, None)
-    dtype = _one_of(dtype, DTYPES, f"{where}.dtype")
-    if dtype[0] in "iu":
-        limits = np.iinfo(DTYPES[dtype])
-        if not (isinstance(value, int) and limits.min <= value <= limits.max):
-            raise ConfigError(
-                f"{where}.value: expected an {dtype}, whole and from {limits.min} to "
-                f"{limits.max}, got {_show(value)}"
-            )
-    return ValueArgument(value, dtype)
 
 
 def _converted(values: Array, dtype: str) -> Array:
@@ -184,48 +148,3 @@ def _converted(values: Array, dtype: str) -> Array:
         if dtype in dtypes.NUMPY_DTYPES:
             return dtypes.encode(values, dtype)
         return values.astype(DTYPES[dtype])
-
-
-def _object(
-    given: Any, where: str, needed: Sequence[str], others: Sequence[str] = ()
-) -> dict[str, Any]:
-    """`given`, if it is an object with just these fields."""
-    if not isinstance(given, dict):
-        raise ConfigError(f"{where}: expected an object, got {_show(given)}")
-    for name in needed:
-        if name not in given:
-            raise ConfigError(f'{where}: "{name}" is missing')
-    known = (*needed, *others)
-    for name in given:
-        if name not in known:
-            raise ConfigError(f'{where}: unknown "{name}", expected {", ".join(known)}')
-    return given
-
-
-def _dim3(given: Any, where: str) -> Dim3:
-    if not isinstance(given, list) or not 1 <= len(given) <= 3:
-        raise ConfigError(f"{where}: expected one to three sizes, got {_show(given)}")
-    sizes = [_whole(n, f"{where}[{i}]", 1) for i, n in enumerate(given)]
-    x, y, z = (*sizes, 1, 1)[:3]
-    return x, y, z
-
-
-def _whole(given: Any, where: str, least: int) -> int:
-    if isinstance(given, bool) or not isinstance(given, int) or given < least:
-        raise ConfigError(
-            f"{where}: expected a whole number of {least} or more, got {_show(given)}"
-        )
-    return given
-
-
-def _one_of(given: Any, known: Sequence[str] | dict[str, Any], where: str) -> str:
-    if not isinstance(given, str) or given not in known:
-        raise ConfigError(
-            f"{where}: expected one of {', '.join(known)}, got {_show(given)}"
-        )
-    return given
-
-
-def _show(value: Any) -> str:
-    text = json.dumps(value)
-    return text if len(text) <= 60 else text[:57] + "..."

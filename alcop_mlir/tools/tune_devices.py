@@ -13,10 +13,17 @@ from pathlib import Path
 from typing import Any, Protocol
 
 import alcop_mlir
+from alcop_mlir import codec
 from alcop_mlir.errors import ConfigError
 from alcop_mlir.schedule import Schedule
 from alcop_mlir.target import Target
-from alcop_mlir.tools.tune_work import compile_candidate, measure_candidate
+from alcop_mlir.tools.tune_work import (
+    CompileTask,
+    Measured,
+    MeasureTask,
+    compile_candidate,
+    measure_candidate,
+)
 from alcop_mlir.tuning.measuring import Pool
 from alcop_mlir.tuning.problem import Problem
 from alcop_mlir.tuning.records import Record, Setting, now
@@ -127,7 +134,7 @@ class Cuda:
             else:
                 compiled.append((schedule, outcome.value))
         self._watch_drift()
-        jobs = [{"path": path, "repeat": self._repeat} for _, path in compiled]
+        jobs = [measure_task(path, self._repeat) for _, path in compiled]
         for outcome in self._gpu.run(jobs):
             schedule, path = compiled[outcome.number]
             sink(self._record(schedule, outcome.value, outcome.error))
@@ -142,7 +149,7 @@ class Cuda:
         if self._baseline is None:
             return
         path, before = self._baseline
-        for outcome in self._gpu.run([{"path": path, "repeat": self._repeat}]):
+        for outcome in self._gpu.run([measure_task(path, self._repeat)]):
             if outcome.value and abs(outcome.value["seconds"] / before - 1) > DRIFT:
                 change = outcome.value["seconds"] / before - 1
                 self._warn(
@@ -156,14 +163,8 @@ def cuda_record(
     """The record of what `measure_candidate` returned, or of its error."""
     if not value:
         return Record(problem, schedule, setting, now(), None, error)
-    return Record(
-        problem,
-        schedule,
-        setting,
-        now(),
-        repeats=value["repeats"],
-        **{name: value[name] for name in ("seconds", "spread")},
-    )
+    measured = codec.decode(Measured, value, "the measurement")
+    return Record(problem, schedule, setting, now(), **vars(measured))
 
 
 def compile_tasks(
@@ -175,16 +176,17 @@ def compile_tasks(
 ) -> list[Any]:
     """Tasks for `compile_candidate`, each with a file of its own."""
     taken = len(os.listdir(folder))
+    allow_tf32 = problem.dtypes[0] == "tf32"
+    paths = (str(Path(folder) / f"{taken + n:06}.zip") for n in range(len(schedules)))
     return [
-        {
-            "source": source,
-            "target": target.name,
-            "allow_tf32": problem.dtypes[0] == "tf32",
-            "schedule": schedule.to_dict(),
-            "path": str(Path(folder) / f"{taken + number:06}.zip"),
-        }
-        for number, schedule in enumerate(schedules)
+        codec.encode(CompileTask(source, target.name, allow_tf32, schedule, path))
+        for schedule, path in zip(schedules, paths, strict=True)
     ]
+
+
+def measure_task(path: str, repeat: int) -> Any:
+    """The task for `measure_candidate`."""
+    return codec.encode(MeasureTask(path, repeat))
 
 
 def pick(device: str) -> str:

@@ -63,7 +63,7 @@ def measure(
         for number, (_, bundle) in enumerate(todo):
             file = Path(folder) / f"{number:06}.zip"
             file.write_bytes(bundle)
-            tasks.append({"path": str(file), "repeat": repeat})
+            tasks.append(tune_devices.measure_task(str(file), repeat))
         with Pool(measure_candidate, 1, limit) as pool:
             for outcome in pool.run(tasks):
                 schedule = todo[outcome.number][0]

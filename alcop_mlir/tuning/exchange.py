@@ -15,16 +15,17 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from alcop_mlir import files
+from alcop_mlir import codec, files
+from alcop_mlir.codec import open_ended
 from alcop_mlir.errors import ConfigError
 from alcop_mlir.schedule import Schedule
 from alcop_mlir.target import Target, find_target
-from alcop_mlir.tuning.problem import Problem
+from alcop_mlir.tuning.problem import Problem, StoredProblem
 
 SCHEMA = 1
 _MANIFEST = "candidates.json"
-_UNREADABLE = (KeyError, EOFError, UnicodeDecodeError, RuntimeError, zipfile.BadZipFile)
-_MEMBERS = ("problem", "target", "compiler", "schedules")
+# What a broken archive raises (KeyError: no such file in it; RuntimeError: encrypted).
+_UNREADABLE = (KeyError, EOFError, RuntimeError, zipfile.BadZipFile, zlib.error)
 
 
 @dataclass(frozen=True)
@@ -40,18 +41,33 @@ class Package:
     candidates: Sequence[tuple[Schedule, bytes]]
 
 
+@open_ended
+@dataclass(frozen=True)
+class _Schema:
+    schema: int
+
+
+@dataclass(frozen=True)
+class _Manifest:
+    schema: int
+    problem: StoredProblem
+    target: str
+    compiler: tuple[str, str]
+    schedules: tuple[Schedule, ...]
+
+
 def save(package: Package, path: Path) -> None:
     """Write `package` to `path`, whole or not at all; ConfigError where that fails."""
-    manifest = {
-        "schema": SCHEMA,
-        "problem": package.problem.to_record(),
-        "target": package.target.name,
-        "compiler": list(package.compiler),
-        "schedules": [schedule.to_dict() for schedule, _ in package.candidates],
-    }
+    manifest = _Manifest(
+        SCHEMA,
+        package.problem.stored,
+        package.target.name,
+        package.compiler,
+        tuple(schedule for schedule, _ in package.candidates),
+    )
     data = io.BytesIO()
     with zipfile.ZipFile(data, "w", zipfile.ZIP_DEFLATED) as archive:
-        archive.writestr(_MANIFEST, json.dumps(manifest, indent=1))
+        archive.writestr(_MANIFEST, json.dumps(codec.encode(manifest), indent=1))
         for number, (_, bundle) in enumerate(package.candidates):
             archive.writestr(_file(number), bundle)
     files.write_whole(path, data.getvalue())
@@ -61,26 +77,25 @@ def load(path: Path) -> Package:
     """The package at `path`; ConfigError where it is none, or damaged."""
     try:
         with zipfile.ZipFile(path) as archive:
-            manifest = json.loads(archive.read(_MANIFEST))
-            return _package(archive, manifest)
+            return _package(archive, codec.parse(archive.read(_MANIFEST)))
     except OSError as error:
         raise ConfigError(f"cannot read '{path}': {error.strerror or error}") from None
-    except (*_UNREADABLE, ValueError, TypeError, zlib.error) as error:
+    except (*_UNREADABLE, ConfigError) as error:
         raise ConfigError(f"'{path}' is no file of candidates: {error}") from None
 
 
-def _package(archive: zipfile.ZipFile, manifest: Any) -> Package:
-    if manifest["schema"] != SCHEMA:
-        raise ConfigError(f"schema {manifest['schema']}, this version reads {SCHEMA}")
-    problem, target, compiler, schedules = (manifest[name] for name in _MEMBERS)
-    version, digest = compiler
+def _package(archive: zipfile.ZipFile, value: Any) -> Package:
+    schema = codec.decode(_Schema, value).schema
+    if schema != SCHEMA:
+        raise ConfigError(f"schema {schema}, this version reads {SCHEMA}")
+    manifest = codec.decode(_Manifest, value)
     return Package(
-        Problem.from_record(problem),
-        find_target(target),
-        (str(version), str(digest)),
+        manifest.problem.problem,
+        find_target(manifest.target),
+        manifest.compiler,
         [
-            (Schedule.from_dict(schedule), archive.read(_file(number)))
-            for number, schedule in enumerate(schedules)
+            (schedule, archive.read(_file(number)))
+            for number, schedule in enumerate(manifest.schedules)
         ],
     )
 

@@ -22,6 +22,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any
 
+from alcop_mlir import codec
 from alcop_mlir.errors import AlcopError, ConfigError
 
 START_LIMIT = 120.0  # seconds for a worker to import what it needs
@@ -35,6 +36,14 @@ class Outcome:
     """The outcome of the task `number`: its value, or why there is none."""
 
     number: int
+    value: Any = None
+    error: str = ""
+
+
+@dataclass(frozen=True)
+class _Answer:
+    """What a worker sends; the first says only that it is ready."""
+
     value: Any = None
     error: str = ""
 
@@ -95,9 +104,13 @@ class Pool:
 
     def _receive(self, worker: _Worker) -> Outcome | None:
         try:
-            message = json.loads(worker.connection.recv_bytes())
+            data = worker.connection.recv_bytes()
+            answer = codec.decode(_Answer, codec.parse(data), "its answer")
         except (EOFError, OSError):
             lost = list(self._replace(worker, worker.last_words()))
+            return lost[0] if lost else None
+        except ConfigError as error:
+            lost = list(self._replace(worker, str(error)))
             return lost[0] if lost else None
         if not worker.started:
             worker.started = True
@@ -105,7 +118,7 @@ class Pool:
             return None
         number, worker.task = worker.task, None
         assert number is not None
-        return Outcome(number, message.get("value"), message.get("error", ""))
+        return Outcome(number, answer.value, answer.error)
 
     def _replace(self, worker: _Worker, why: str) -> Iterator[Outcome]:
         """Start a new worker for a lost one; the outcome of the lost one's task."""
@@ -178,11 +191,11 @@ def _serve(connection: Connection, function: Function, stderr: str) -> None:
     connection.send_bytes(b"{}")
     while True:
         try:
-            task = json.loads(connection.recv_bytes())
+            task = codec.parse(connection.recv_bytes())
         except EOFError:
             return
         try:
-            message = {"value": function(task)}
+            answer = _Answer(function(task))
         except AlcopError as error:
-            message = {"error": str(error)}
-        connection.send_bytes(json.dumps(message).encode())
+            answer = _Answer(error=str(error))
+        connection.send_bytes(json.dumps(codec.encode(answer)).encode())

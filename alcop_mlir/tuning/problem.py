@@ -4,14 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, cast
+from typing import Annotated, Any
 
+from alcop_mlir import codec
+from alcop_mlir.codec import OneOf, Range, open_ended
 from alcop_mlir.element_types import (
     ACCUMULATORS,
     CONTRACTION_TYPES,
     element_bytes,
 )
-from alcop_mlir.errors import ConfigError
 
 OPERATORS = ("matmul", "batch_matmul")
 # Of what mma.sync multiplies, adds up in and is rounded to.
@@ -19,8 +20,9 @@ ELEMENT_BYTES = {
     name: element_bytes(name)
     for name in dict.fromkeys((*ACCUMULATORS, *CONTRACTION_TYPES))
 }
-_SIZES = ("M", "N", "K", "batch")
-_ROLES = ("a", "b", "acc", "out")
+_Extent = Annotated[int, Range(1)]
+_Type = Annotated[str, OneOf(ELEMENT_BYTES)]
+_Operator = Annotated[str, OneOf(OPERATORS)]
 
 
 @dataclass(frozen=True)
@@ -31,27 +33,16 @@ class Problem:
     layout: loops that index A and B, in each operand's order
     """
 
-    m: int
-    n: int
-    k: int
-    batch: int = 1
-    op: str = "matmul"
-    dtypes: tuple[str, str, str, str] = ("f16", "f16", "f32", "f32")
+    m: _Extent
+    n: _Extent
+    k: _Extent
+    batch: _Extent = 1
+    op: _Operator = "matmul"
+    dtypes: tuple[_Type, _Type, _Type, _Type] = ("f16", "f16", "f32", "f32")
     layout: str = "mk,kn"
 
     def __post_init__(self) -> None:
-        if self.op not in OPERATORS:
-            raise ConfigError(
-                f"unknown operator '{self.op}', expected one of {', '.join(OPERATORS)}"
-            )
-        for name, size in zip(_SIZES, self.sizes, strict=True):
-            if not _is_positive(size):
-                raise ConfigError(f"{name} is {size}, expected a positive integer")
-        for dtype in self.dtypes:
-            if dtype not in ELEMENT_BYTES:
-                raise ConfigError(
-                    f"unknown type '{dtype}', expected {' or '.join(ELEMENT_BYTES)}"
-                )
+        codec.check(self, "problem")
 
     @property
     def sizes(self) -> tuple[int, int, int, int]:
@@ -91,24 +82,58 @@ class Problem:
 
     def to_record(self) -> dict[str, Any]:
         """The members `op`, `shape`, `dtypes` and `layout` of a record."""
-        return {
-            "op": self.op,
-            "shape": dict(zip(_SIZES, self.sizes, strict=True)),
-            "dtypes": dict(zip(_ROLES, self.dtypes, strict=True)),
-            "layout": self.layout,
-        }
+        return codec.encode(self.stored)
+
+    @property
+    def stored(self) -> StoredProblem:
+        """In the form of records."""
+        shape, dtypes = Shape(*self.sizes), Dtypes(*self.dtypes)
+        return StoredProblem(self.op, shape, dtypes, self.layout)
 
     @classmethod
     def from_record(cls, members: Mapping[str, Any]) -> Problem:
         """From the members of a record; ConfigError says what is wrong in them."""
-        shape = _named(members, "shape", _SIZES)
-        dtypes = _named(members, "dtypes", _ROLES)
-        op, layout = members.get("op"), members.get("layout")
-        if not isinstance(op, str) or not isinstance(layout, str):
-            raise ConfigError("'op' and 'layout' have to be texts")
-        m, n, k, batch = shape
-        a, b, acc, out = (str(dtype) for dtype in dtypes)
-        return cls(m, n, k, batch, op, (a, b, acc, out), layout)
+        return codec.decode(StoredProblem, members).problem
+
+
+@dataclass(frozen=True)
+class Shape:
+    """The sizes of a problem, as records have them."""
+
+    M: _Extent
+    N: _Extent
+    K: _Extent
+    batch: _Extent
+
+
+@dataclass(frozen=True)
+class Dtypes:
+    """The types of a problem, as records have them."""
+
+    a: _Type
+    b: _Type
+    acc: _Type
+    out: _Type
+
+
+@open_ended  # the other members of a record
+@dataclass(frozen=True)
+class StoredProblem:
+    """A problem in the form of records."""
+
+    op: _Operator
+    shape: Shape
+    dtypes: Dtypes
+    layout: str
+
+    @property
+    def problem(self) -> Problem:
+        """What it stands for."""
+        shape, dtypes = self.shape, self.dtypes
+        types = dtypes.a, dtypes.b, dtypes.acc, dtypes.out
+        return Problem(
+            shape.M, shape.N, shape.K, shape.batch, self.op, types, self.layout
+        )
 
 
 def dtypes(inputs: str, out: str, precision: str | None) -> tuple[str, str, str, str]:
@@ -118,17 +143,3 @@ def dtypes(inputs: str, out: str, precision: str | None) -> tuple[str, str, str,
     """
     given = precision or inputs
     return given, given, ACCUMULATORS.get(given, given), out
-
-
-def _named(
-    members: Mapping[str, Any], name: str, expected: tuple[str, ...]
-) -> tuple[Any, ...]:
-    """The values of the object `name`, in the order `expected`."""
-    value = members.get(name)
-    if not isinstance(value, dict) or set(cast(Any, value)) != set(expected):
-        raise ConfigError(f"'{name}' has to be an object with {', '.join(expected)}")
-    return tuple(cast("dict[str, Any]", value)[key] for key in expected)
-
-
-def _is_positive(value: Any) -> bool:
-    return isinstance(value, int) and not isinstance(value, bool) and value > 0

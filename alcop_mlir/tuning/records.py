@@ -20,19 +20,24 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Generator, Iterable, Mapping, Sequence
+from collections.abc import Generator, Iterable, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import datetime, timezone
 from pathlib import Path
-from typing import IO, Any, cast
+from typing import IO, Annotated, Any
 
+from alcop_mlir import codec
+from alcop_mlir.codec import OneOf, Range, Written, open_ended
 from alcop_mlir.errors import ConfigError
 from alcop_mlir.schedule import Schedule
-from alcop_mlir.tuning.problem import Problem
+from alcop_mlir.tuning.problem import Dtypes, Problem, Shape, StoredProblem
 
 SCHEMA = 1
 DEVICES = ("cuda", "simulated")
+_MAX_LINE = 1 << 20  # bytes of a line; a record has some hundred
+_Seconds = Annotated[float, Range(0, above=True)]
+_Text = Annotated[str, Written]
 
 
 @dataclass(frozen=True)
@@ -97,7 +102,7 @@ def parse(data: bytes, name: str) -> Log:
         if not line.strip():
             continue
         try:
-            records.append(from_json(_loaded(line)))
+            records.append(from_json(codec.parse(line, _MAX_LINE)))
         except _OtherSchema as schema:
             other[str(schema)] = other.get(str(schema), 0) + 1
         except ConfigError as error:
@@ -115,7 +120,10 @@ def append(path: Path, records: Iterable[Record]) -> None:
 
     Raises ConfigError where they cannot be written; what the file held stays.
     """
-    lines = (json.dumps(to_json(r), separators=(",", ":")) for r in records)
+    lines = (
+        json.dumps(to_json(record), separators=(",", ":"), allow_nan=False)
+        for record in records
+    )
     data = "".join(f"{line}\n" for line in lines).encode()
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -128,66 +136,90 @@ def append(path: Path, records: Iterable[Record]) -> None:
         ) from None
 
 
+@open_ended
+@dataclass(frozen=True)
+class _Target:
+    name: _Text = ""
+    device: _Text = ""
+    driver: _Text = ""
+
+
+@open_ended
+@dataclass(frozen=True)
+class _Compiler:
+    version: _Text = ""
+    hash: _Text = ""
+
+
+@open_ended
+@dataclass(frozen=True, kw_only=True)
+class _Line:
+    """A record as it is stored: without what it does not say."""
+
+    schema: int
+    time: _Text = ""
+    target: _Target
+    op: str
+    shape: Shape
+    dtypes: Dtypes
+    layout: str
+    schedule: Schedule
+    compiler: _Compiler
+    device: Annotated[str, OneOf(DEVICES)]
+    error: str | None = None
+    ok: bool = False
+    seconds: _Seconds | None = None
+    spread: Annotated[float, Range(0)] | None = None
+    repeats: Annotated[int, Range(1)] | None = None
+
+    def __post_init__(self) -> None:
+        if self.error is None and not (self.ok and self.seconds):
+            raise ConfigError("neither 'ok' with 'seconds' nor an 'error'")
+
+
 def to_json(record: Record) -> dict[str, Any]:
     """The JSON object of `record`."""
-    setting = record.setting
-    members: dict[str, Any] = {
-        "schema": SCHEMA,
-        "time": record.time,
-        "target": {
-            "name": setting.target,
-            "device": setting.gpu,
-            "driver": setting.driver,
-        },
-        **record.problem.to_record(),
-        "schedule": record.schedule.to_dict(),
-        "compiler": {"version": setting.compiler, "hash": setting.compiler_hash},
-        "device": setting.device,
-    }
-    if record.seconds is None:
-        return {**members, "error": record.error}
-    measured = {"seconds": record.seconds, "spread": record.spread}
-    return {**members, "ok": True, **measured, "repeats": record.repeats}
+    setting, is_ok = record.setting, record.seconds is not None
+    line = _Line(
+        schema=SCHEMA,
+        time=record.time,
+        target=_Target(setting.target, setting.gpu, setting.driver),
+        **vars(record.problem.stored),
+        schedule=record.schedule,
+        compiler=_Compiler(setting.compiler, setting.compiler_hash),
+        device=setting.device,
+        error=None if is_ok else record.error,
+        ok=is_ok,
+        seconds=record.seconds,
+        spread=record.spread if is_ok else None,
+        repeats=record.repeats if is_ok else None,
+    )
+    return codec.encode(line)
 
 
 def from_json(value: Any) -> Record:
     """The record of a JSON object; ConfigError says what is wrong in it."""
-    if not isinstance(value, dict):
-        raise ConfigError("no JSON object")
-    members = cast("dict[str, Any]", value)
-    if members.get("schema") != SCHEMA:
-        raise _OtherSchema(str(members.get("schema")))
-    target, compiler = _texts(members, "target"), _texts(members, "compiler")
-    device = members.get("device")
-    if device not in DEVICES:
-        raise ConfigError(
-            f"'device' is {device!r}, expected one of {', '.join(DEVICES)}"
-        )
-    schedule = members.get("schedule")
-    if not isinstance(schedule, dict):
-        raise ConfigError("'schedule' has to be an object")
-    setting = Setting(
-        target.get("name", ""),
-        device,
-        target.get("device", ""),
-        target.get("driver", ""),
-        compiler.get("version", ""),
-        compiler.get("hash", ""),
-    )
-    seconds = members.get("seconds") if members.get("ok") is True else None
-    if seconds is None and not isinstance(members.get("error"), str):
-        raise ConfigError("neither 'ok' with 'seconds' nor an 'error'")
-    if seconds is not None and not (isinstance(seconds, float | int) and seconds > 0):
-        raise ConfigError(f"'seconds' is {seconds!r}, expected more than 0")
+    schema = codec.decode(_Schema, value).schema
+    if schema != SCHEMA:
+        raise _OtherSchema(codec.shown(schema))
+    line = codec.decode(_Line, value)
+    target, compiler = line.target, line.compiler
     return Record(
-        Problem.from_record(members),
-        Schedule.from_dict(cast("dict[str, Any]", schedule)),
-        setting,
-        str(members.get("time", "")),
-        None if seconds is None else float(seconds),
-        str(members.get("error", "")),
-        float(members.get("spread", 0.0)),
-        int(members.get("repeats", 1)),
+        StoredProblem(line.op, line.shape, line.dtypes, line.layout).problem,
+        line.schedule,
+        Setting(
+            target.name,
+            line.device,
+            target.device,
+            target.driver,
+            compiler.version,
+            compiler.hash,
+        ),
+        line.time,
+        line.seconds if line.ok else None,
+        line.error or "",
+        line.spread or 0.0,
+        1 if line.repeats is None else line.repeats,
     )
 
 
@@ -221,22 +253,14 @@ def ranked(
     return sorted(fitting, key=lambda record: record.seconds or 0.0)
 
 
+@open_ended
+@dataclass(frozen=True)
+class _Schema:
+    schema: int
+
+
 class _OtherSchema(Exception):
     """Carries the schema of a line that this version does not read."""
-
-
-def _loaded(line: bytes) -> Any:
-    try:
-        return json.loads(line)
-    except ValueError:
-        raise ConfigError("torn or no JSON") from None
-
-
-def _texts(members: Mapping[str, Any], name: str) -> dict[str, str]:
-    value = members.get(name)
-    if not isinstance(value, dict):
-        raise ConfigError(f"'{name}' has to be an object")
-    return {str(k): str(v) for k, v in cast("dict[Any, Any]", value).items()}
 
 
 def _append(file: IO[bytes], data: bytes) -> None:

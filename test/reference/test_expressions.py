@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from alcop_mlir import codec
 from alcop_mlir.errors import ConfigError
 from alcop_mlir.reference import expressions
 from alcop_mlir.reference.evaluation import Bounded, bounded, evaluate
@@ -198,8 +199,8 @@ def test_unwritten_and_infinite_values_have_no_error() -> None:
     ids=["gelu", "inf", "argument", "compare", "select"],
 )
 def test_json_and_back(expression: Expression) -> None:
-    text = json.dumps(expressions.to_json(expression), allow_nan=False)
-    assert expressions.from_json(json.loads(text)) == expression
+    text = json.dumps(codec.encode(expression, Expression), allow_nan=False)
+    assert codec.decode(Expression, json.loads(text)) == expression
 
 
 def nested(depth: int) -> Any:
@@ -219,24 +220,53 @@ def doubled(depth: int) -> Any:
 @pytest.mark.parametrize(
     ("value", "message"),
     [
-        (None, "expression is None, expected an object"),
-        ("exec('1')", "expected an object"),
-        (True, "expression is True, expected an object"),
-        ({"argument": -1}, "'argument' is -1, expected 0 or more"),
-        ({"argument": "x"}, "'argument' is 'x', expected int"),
-        ({}, "expression has no 'op'"),
-        ({"op": "os.system", "operands": []}, "unknown op 'os.system'"),
-        ({"op": "arith.addf", "operands": [1]}, "has 1 operands, expected 2"),
-        ({"op": "arith.negf", "operands": [1]}, "has no 'type'"),
-        ({"op": "arith.negf", "type": "i9", "operands": [1]}, "'type' is 'i9'"),
-        (nested(1000), "nested more than 64 deep"),
-        (doubled(20), "larger than 400 ops"),
-        (10**400, "is no float64"),
+        (
+            None,
+            "expected a number or one of inf, -inf, nan or an object, got null",
+        ),
+        ("exec('1')", "expression: expected one of inf, -inf, nan, got \"exec('1')\""),
+        (True, "or an object, got true"),
+        (
+            {"argument": -1},
+            "expression.argument: expected an integer of 0 or more, got -1",
+        ),
+        (
+            {"argument": "x"},
+            'expression.argument: expected an integer of 0 or more, got "x"',
+        ),
+        ({}, 'expected an object with "argument" or "op", got {}'),
+        (
+            {"op": "os.system", "operands": []},
+            'expected an op that references know, got "os.system"',
+        ),
+        (
+            {"op": "arith.addf", "type": "f32", "operands": [1]},
+            "'arith.addf' has 1 operands, expected 2",
+        ),
+        ({"op": "arith.negf", "operands": [1]}, "expression.type: missing"),
+        (
+            {"op": "arith.negf", "type": "f32", "operands": [[]]},
+            "expression.operands[0]: expected a number or one of",
+        ),
+        (
+            {"op": "arith.negf", "type": "i9", "operands": [1]},
+            "expression.type: expected one of f16, bf16, f32, ",
+        ),
+        (nested(1000), "expected at most 1600 values, nested at most 128 deep"),
+        (nested(100_000), "expected at most 1600 values, nested at most 128 deep"),
+        (doubled(20), "expected at most 1600 values, nested at most 128 deep"),
+        (
+            {"op": "math.fma", "type": "f32", "operands": [1] * 1500},
+            "larger than 400 ops",
+        ),
+        (doubled(8), "expression is larger than 400 ops"),
+        (10**400, "expected a number, got an integer of 1329 bits"),
+        (math.nan, "expected a number, got nan"),
     ],
 )
 def test_damaged_json_is_refused(value: Any, message: str) -> None:
     with pytest.raises(ConfigError) as caught:
-        expressions.from_json(value)
+        expressions.check(codec.decode(Expression, value, "expression"))
     assert message in str(caught.value)
 
 

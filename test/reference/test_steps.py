@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from alcop_mlir import codec
 from alcop_mlir.errors import ConfigError
 from alcop_mlir.reference import steps
 from alcop_mlir.reference.expressions import Argument, Constant, Operation
@@ -36,8 +37,18 @@ STEPS: list[Step] = [
 
 
 def through_json(given: list[Step]) -> tuple[Step, ...]:
-    text = json.dumps([steps.to_json(step) for step in given], allow_nan=False)
-    return steps.from_json(json.loads(text), "ABC", {"M"})
+    text = json.dumps(as_json(given), allow_nan=False)
+    return from_json(json.loads(text), "ABC", {"M"})
+
+
+def as_json(given: list[Step]) -> list[Any]:
+    return codec.encode(given, tuple[Step, ...])
+
+
+def from_json(values: Any, arrays: str, sizes: set[str]) -> tuple[Step, ...]:
+    made = codec.decode(tuple[Step, ...], values, "reference")
+    steps.check(made, arrays, sizes)
+    return made
 
 
 def test_json_and_back() -> None:
@@ -47,44 +58,69 @@ def test_json_and_back() -> None:
 def test_a_contraction_may_say_less() -> None:
     """As bundles did before there were other steps."""
     value = {"op": "contraction", "lhs": "A", "rhs": "B", "out": "C", "maps": "k,k->"}
-    assert steps.from_json([value], "ABC", ()) == (
-        Einsum("A", "B", "C", "k,k->", None),
-    )
+    assert from_json([value], "ABC", set()) == (Einsum("A", "B", "C", "k,k->", None),)
 
 
 @pytest.mark.parametrize(
     ("number", "changes", "message"),
     [
-        (0, {"op": "eval"}, "'op' is 'eval', expected one of contraction, map"),
-        (0, {"lhs": "Q"}, "unknown array 'Q'"),
-        (0, {"lhs": 7}, "'lhs' is 7, expected str"),
-        (0, {"maps": "mk->mn"}, "'maps' is 'mk->mn'"),
-        (0, {"maps": "mm,kn->mn"}, "'maps' is 'mm,kn->mn'"),
+        (0, {"op": "eval"}, "reference[0].op: expected one of contraction, map"),
+        (0, {"lhs": "Q"}, 'unknown array "Q"'),
+        (0, {"lhs": 7}, "reference[0].lhs: expected text, got 7"),
+        (0, {"maps": "mk->mn"}, "'maps' is \"mk->mn\""),
+        (0, {"maps": "mm,kn->mn"}, "'maps' is \"mm,kn->mn\""),
         (0, {"maps": "mk,kn->mq"}, "has a loop of 'out' only"),
-        (0, {"precision": "f4"}, "'precision' is 'f4'"),
-        (1, {"dtype": "i7"}, "'dtype' is 'i7'"),
-        (2, {"inputs": ["A"]}, "'maps' is 'ij,i.->ij'"),
-        (2, {"inputs": ["A", 3]}, "unexpected 3"),
+        (
+            0,
+            {"precision": "f4"},
+            'reference[0].precision: expected one of tf32, got "f4"',
+        ),
+        (1, {"dtype": "i7"}, "reference[1].dtype: expected one of f16, bf16, "),
+        (2, {"inputs": ["A"]}, "'maps' is \"ij,i.->ij\""),
+        (2, {"inputs": ["A", 3]}, "reference[2].inputs[1]: expected text, got 3"),
         (2, {"maps": "ij,k.->ij"}, "in a map"),
         (2, {"shape": [4]}, "in a map"),
-        (2, {"shape": ["Q", 4]}, "unknown size 'Q'"),
-        (2, {"shape": [-1, 4]}, "unexpected -1"),
+        (2, {"shape": ["Q", 4]}, 'unknown size "Q"'),
+        (
+            2,
+            {"shape": [-1, 4]},
+            "reference[2].shape[0]: expected an integer of 0 or more",
+        ),
+        (2, {"shape": [True, 4]}, "reference[2].shape[0]: expected an integer of 0"),
+        (2, {"inputs": "AB"}, 'reference[2].inputs: expected a list, got "AB"'),
+        (2, {"taps": 1}, 'reference[2]: unknown "taps"'),
         (2, {"expression": {"argument": 2}}, "argument 2 of 2 inputs"),
-        (2, {"expression": {"op": "eval"}}, "unknown op 'eval'"),
-        (4, {"combine": "arith.divf"}, "'combine' is 'arith.divf'"),
-        (4, {"init": "Q"}, "unknown array 'Q'"),
+        (
+            2,
+            {"expression": {"op": "eval"}},
+            "reference[2].expression.op: expected an op that references know",
+        ),
+        (
+            4,
+            {"combine": "arith.divf"},
+            "reference[4].combine: expected one of arith.addf, ",
+        ),
+        (4, {"init": "Q"}, 'unknown array "Q"'),
         (6, {"sizes": [4]}, "of different ranks"),
-        (6, {"strides": [1, -1]}, "unexpected -1"),
-        (8, {"taps": -1}, "'taps' is -1, expected 0 or more"),
+        (
+            6,
+            {"strides": [1, -1]},
+            "reference[6].strides[1]: expected an integer of 0 or",
+        ),
+        (
+            8,
+            {"taps": -1},
+            "reference[8].taps: expected an integer of 0 or more, got -1",
+        ),
     ],
 )
 def test_damaged_json_is_refused(
     number: int, changes: dict[str, Any], message: str
 ) -> None:
-    values = [steps.to_json(step) for step in STEPS]
+    values = as_json(STEPS)
     values[number] |= changes
     with pytest.raises(ConfigError) as caught:
-        steps.from_json(values, "ABC", {"M"})
+        from_json(values, "ABC", {"M"})
     assert message in str(caught.value)
 
 

@@ -143,39 +143,77 @@ def with_value(value: Any, dtype: Any) -> dict[str, Any]:
 @pytest.mark.parametrize(
     ("description", "message"),
     [
-        ("{", "'launch.json' is no JSON: "),
-        ("[1]", "'launch.json': the launch: expected an object, got [1]"),
-        (without("grid"), '"grid" is missing'),
-        (without("arguments"), '"arguments" is missing'),
-        (changed(grids=1), 'unknown "grids", expected grid, block, arguments, kernel'),
-        (changed(grid=4), "grid: expected one to three sizes, got 4"),
-        (changed(grid=[]), "grid: expected one to three sizes, got []"),
-        (changed(grid=[0]), "grid[0]: expected a whole number of 1 or more, got 0"),
-        (changed(block=[32, 1.5]), "block[1]: expected a whole number of 1 or more"),
+        ("{", "'launch.json': no JSON: "),
+        ("[1]", "'launch.json': expected an object, got [1]"),
+        (without("grid"), "'launch.json': grid: missing"),
+        (without("arguments"), "'launch.json': arguments: missing"),
+        (
+            changed(grids=1),
+            'unknown "grids", expected one of grid, block, arguments, kernel',
+        ),
+        (changed(grid=4), "grid: expected a list of 1 to 3, got 4"),
+        (changed(grid=[]), "grid: expected a list of 1 to 3, got []"),
+        (changed(grid=[0]), "grid[0]: expected an integer from 1 to 4294967296, got 0"),
+        (
+            changed(block=[32, 1.5]),
+            "block[1]: expected an integer from 1 to 4294967296, got 1.5",
+        ),
         (changed(block=[2048]), "expected a block of three numbers"),
-        (changed(dynamic_shared=-1), "dynamic_shared: expected a whole number of 0"),
+        (
+            changed(dynamic_shared=-1),
+            "dynamic_shared: expected an integer of 0 or more, got -1",
+        ),
         (changed(dynamic_shared=1 << 40), "shared memory"),
-        (changed(kernel=3), "kernel: expected a name or null, got 3"),
+        (changed(kernel=3), "kernel: expected text or null, got 3"),
         (changed(kernel="sum"), "there is no kernel sum; the module has window_sum"),
         (changed(arguments={}), "arguments: expected a list, got {}"),
         (changed(arguments=[]), "kernel window_sum takes 3 arguments, got 0"),
-        (changed(arguments=[7]), 'arguments[0]: expected an object with "array" or'),
+        (changed(arguments=[7]), "arguments[0]: expected an object, got 7"),
+        (changed(arguments=[{}]), 'arguments[0]: expected an object with "array" or'),
+        (
+            changed(arguments=[{"array": F32, "value": 1}]),
+            'arguments[0]: unknown "value"',
+        ),
         (with_array(dtype="f8"), "arguments[0].array.dtype: expected one of f16, bf16"),
         (with_array(init="one"), "arguments[0].array.init: expected one of random,"),
         (
             with_array(dtype="i32", init="nan"),
-            "arguments[0].array.init: i32 has no nan",
+            "arguments[0].array: i32 has no nan",
         ),
-        (with_array(shape=[]), "arguments[0].array.shape: expected a list of sizes"),
-        (with_array(shape=[4, -1]), "arguments[0].array.shape[1]: expected a whole"),
-        (with_array(shape=[1 << 40]), "arguments: arrays of "),
+        (
+            with_array(shape=[]),
+            "arguments[0].array.shape: expected a list of 1 to 32, got []",
+        ),
+        (
+            with_array(shape=[4, -1]),
+            "arguments[0].array.shape[1]: expected an integer from 1 to",
+        ),
+        (
+            with_array(shape=[1 << 40]),
+            "shape[0]: expected an integer from 1 to 4294967296",
+        ),
+        (with_array(shape=[1 << 20, 1 << 20]), "arrays of "),
+        (
+            with_array(shape=[True]),
+            "shape[0]: expected an integer from 1 to 4294967296",
+        ),
         (with_array(size=4), 'arguments[0].array: unknown "size"'),
         (with_array(shape=[4]), "out-of-bounds"),
-        (with_value("8", "i32"), 'arguments[2].value: expected a number, got "8"'),
-        (with_value(True, "i32"), "arguments[2].value: expected a number, got true"),
-        (with_value(8.5, "i32"), "arguments[2].value: expected an i32, whole and from"),
+        (with_value("8", "i32"), 'or a number, got "8"'),
+        (
+            with_value(True, "i32"),
+            "arguments[2].value: expected an integer or a number, got true",
+        ),
+        (with_value(8.5, "i32"), "arguments[2]: expected an i32, whole and from"),
         (with_value(1 << 31, "i32"), "to 2147483647, got 2147483648"),
-        (with_value(10**30, None), "arguments[2].value: no parameter holds"),
+        (
+            with_value(10**30, None),
+            "arguments[2].value: expected an integer, got an integer of 100 bits",
+        ),
+        (with_value(float("nan"), None), "no JSON: NaN is no number of it"),
+        ('{"grid": ' + "[" * 100_000, "no JSON: nested too deep"),
+        ('{"grid": ' + "9" * 5000, "no JSON: a number has too many digits"),
+        ('{"grid": [1e999]}', "grid[0]: expected an integer from 1 to"),
         (with_value(8, "i64"), "argument 2 (window_sum_param_2)"),
         (with_value(8, "int"), "arguments[2].dtype: expected one of f16,"),
     ],
@@ -247,7 +285,7 @@ def test_bytes_that_are_no_text(capsys: pytest.CaptureFixture[str]) -> None:
     assert tool.main(["kernel.ptx", "--launch", str(LAUNCH)]) == 1
     assert_one_error(capsys, "'kernel.ptx' is no UTF-8 text")
     assert tool.main([str(PTX), "--launch", "kernel.ptx"]) == 1
-    assert_one_error(capsys, "'kernel.ptx' is no UTF-8 text")
+    assert_one_error(capsys, "'kernel.ptx': no UTF-8 text")
 
 
 def assert_one_error(capsys: pytest.CaptureFixture[str], message: str) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import json
+import math
 import multiprocessing
 import os
 from dataclasses import replace
@@ -90,7 +91,7 @@ def test_a_torn_last_line_is_reported_and_costs_nothing_else(
     log = records.read(path)
     assert list(log.records) == before
     (note,) = log.notes
-    assert ":4: line skipped: torn or no JSON" in note
+    assert ":4: line skipped: no JSON: " in note
     # The next record is appended on a line of its own.
     records.append(path, [before[1]])
     assert list(records.read(path).records) == [*before, before[1]]
@@ -121,11 +122,48 @@ def test_another_schema_is_kept_and_reported(path: Path) -> None:
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        ({"device": "tpu"}, "'device' is 'tpu', expected one of cuda, simulated"),
-        ({"seconds": -1}, "'seconds' is -1, expected more than 0"),
+        ({"device": "tpu"}, 'device: expected one of cuda, simulated, got "tpu"'),
+        ({"seconds": -1}, "seconds: expected a number above 0, got -1"),
+        ({"seconds": 0}, "seconds: expected a number above 0, got 0"),
+        ({"seconds": "1"}, 'seconds: expected a number above 0 or null, got "1"'),
+        ({"seconds": None}, "neither 'ok' with 'seconds' nor an 'error'"),
+        ({"seconds": []}, "seconds: expected a number above 0 or null, got []"),
+        ({"seconds": True}, "seconds: expected a number above 0 or null, got true"),
+        ({"seconds": math.nan}, "no JSON: NaN is no number of it"),
+        ({"seconds": math.inf}, "no JSON: Infinity is no number of it"),
+        ({"spread": -math.inf}, "no JSON: -Infinity is no number of it"),
+        ({"spread": "0"}, 'spread: expected a number of 0 or more or null, got "0"'),
+        ({"spread": {}}, "spread: expected a number of 0 or more or null, got {}"),
+        ({"repeats": 0}, "repeats: expected an integer of 1 or more, got 0"),
+        (
+            {"repeats": 1.5},
+            "repeats: expected an integer of 1 or more or null, got 1.5",
+        ),
+        (
+            {"repeats": True},
+            "repeats: expected an integer of 1 or more or null, got true",
+        ),
+        (
+            {"repeats": 10**400},
+            "repeats: expected an integer of 1 or more, got an integer of 1329 bits",
+        ),
+        (
+            {"seconds": 10**400},
+            "seconds: expected a number above 0, got an integer of 1329 bits",
+        ),
+        ({"ok": 1}, "ok: expected true or false, got 1"),
+        ({"time": None}, "time: expected text, got null"),
+        ({"target": {"name": 80}}, "target.name: expected text, got 80"),
+        ({"compiler": []}, "compiler: expected an object, got []"),
+        ({"layout": "\ud800"}, 'layout: expected text, got "\\ud800"'),
+        ({"schema": True}, "schema: expected an integer, got true"),
         ({"ok": False}, "neither 'ok' with 'seconds' nor an 'error'"),
-        ({"schedule": {"block": 3}}, "schedule: block=3, expected a list"),
-        ({"shape": {}}, "'shape' has to be an object with M, N, K, batch"),
+        (
+            {"schedule": {"block": 3}},
+            "schedule.block: expected a list of 3, each an "
+            "integer from 1 to 65536, got 3",
+        ),
+        ({"shape": {}}, "shape.M: missing"),
     ],
 )
 def test_a_wrong_line_is_skipped_with_its_reason(path: Path, change, message) -> None:
@@ -135,6 +173,32 @@ def test_a_wrong_line_is_skipped_with_its_reason(path: Path, change, message) ->
     log = records.read(path)
     assert list(log.records) == [good]
     assert log.notes == (f"{path}:1: line skipped: {message}",)
+
+
+@pytest.mark.parametrize(
+    ("line", "message"),
+    [
+        (b"[" * 100_000, "no JSON: nested too deep"),
+        (
+            b'{"schema": 1, "seconds": ' + b"[" * 900 + b"]" * 900 + b"}",
+            "got a list of 1",
+        ),
+        (b'{"seconds": ' + b"9" * 5000 + b"}", "no JSON: a number has too many digits"),
+        (b'{"error": "' + b"x" * (1 << 20) + b'"}', "expected 1048576 at most"),
+        (b'{"error": "\xff"}', "no UTF-8 text"),
+        (b"null", "expected an object, got null"),
+        (b"{}", "schema: missing"),
+    ],
+)
+def test_a_damaged_line_costs_only_itself(path: Path, line: bytes, message) -> None:
+    before = write_records(path, 2)
+    path.write_bytes(line + b"\n" + path.read_bytes())
+    log = records.read(path)
+    assert list(log.records) == before
+    (note,) = log.notes
+    assert note.startswith(f"{path}:1: line skipped: ")
+    assert message in note
+    assert len(note) < 200 + len(str(path))
 
 
 def test_a_full_disk_loses_nothing(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

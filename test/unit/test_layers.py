@@ -58,13 +58,13 @@ LAYOUT = f"{IR} analysis.layout.*"
 ANALYSIS = (
     "bindings diagnostics target element_types schedule resources errors dialects.*"
 )
-REFERENCE = "errors fields element_types manifest.names reference.*"
+REFERENCE = "errors codec element_types manifest.names reference.*"
 # What a function computes, as data.
-STEPS = "reference.expressions reference.evaluation reference.steps"
+STEPS = "codec reference.expressions reference.evaluation reference.steps"
 TRANSFORMS = f"{ANALYSIS} analysis.* passes.*"
 PASSES = pass_modules()
 RUNTIME = (
-    "target schedule knobs errors files fields element_types dtypes polynomials "
+    "target schedule knobs errors files codec element_types dtypes polynomials "
     f"manifest.* {STEPS} reference.step_values runtime.*"
 )
 # Rooms of the emulator: each with the rooms below it.
@@ -85,14 +85,14 @@ RULES = {
     # What host analyses yield and launches need: without MLIR and NumPy.
     "manifest.names": Rule(),
     "manifest.*": Rule(
-        "element_types errors polynomials schedule reference.steps manifest.*"
+        "element_types errors codec polynomials schedule reference.steps manifest.*"
     ),
     "target": Rule("errors"),
     "knobs": Rule("errors"),
     "files": Rule("errors"),
-    "fields": Rule("errors"),
+    "codec": Rule("errors"),
     "dtypes": Rule("element_types"),
-    "schedule": Rule("errors target"),
+    "schedule": Rule("errors codec target"),
     "resources": Rule("errors target schedule"),
     "bindings": Rule("errors knobs"),
     "diagnostics": Rule("errors knobs bindings"),
@@ -147,7 +147,7 @@ RULES = {
     "runtime.emulator.*": Rule("errors runtime.emulator.*"),
     "runtime.*": Rule(RUNTIME, lazy="runtime.ptx"),
     "tuning.*": Rule(
-        "schedule target element_types resources errors knobs files tuning.*"
+        "schedule target element_types resources errors codec knobs files tuning.*"
     ),
     "compilation.*": Rule(COMPILATION),
     "tools.*": Rule("*"),

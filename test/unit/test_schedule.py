@@ -32,12 +32,19 @@ def test_what_is_left_out_takes_its_default() -> None:
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("block=128,128", "block=128,128, expected 3 positive integers"),
-        ("block=0,128,32", "block=0,128,32, expected 3 positive integers"),
+        (
+            "block=128,128",
+            "schedule.block: expected a list of 3, each an integer from 1 to 65536, "
+            "got [128, 128]",
+        ),
+        (
+            "block=0,128,32",
+            "schedule.block[0]: expected an integer from 1 to 65536, got 0",
+        ),
         (
             "tile=1,2",
-            "unknown parameter 'tile', expected one of block, raster, split_k, "
-            "stages, warp",
+            'schedule: unknown "tile", expected one of block, warp, stages, raster, '
+            "split_k",
         ),
         ("block", "cannot read 'block', expected NAME=INT"),
         ("stages=-1,2", "cannot read 'stages=-1,2'"),
@@ -46,15 +53,39 @@ def test_what_is_left_out_takes_its_default() -> None:
         ("block=128,128,24", "block K is 24, must be 16*n"),
         ("block=24,64,32 warp=24,32", "warp M is 24, must be 16*n"),
         ("block=64,24,32 warp=32,24", "warp N is 24, must be 16*n"),
-        ("stages=9,2", "stages=9,2, at most 8,4"),
-        ("stages=3,5", "stages=3,5, at most 8,4"),
+        ("stages=9,2", "schedule.stages[0]: expected an integer from 1 to 8, got 9"),
+        ("stages=3,5", "schedule.stages[1]: expected an integer from 1 to 4, got 5"),
         ("block=512,512,16 warp=64,64", "64 warps, at most 32"),
-        ("raster=0", "raster=0, expected an integer from 1 to 64"),
-        ("raster=65", "raster=65, expected an integer from 1 to 64"),
-        ("split_k=2,2", "split_k=2,2, expected an integer from 1 to 64"),
+        ("raster=0", "schedule.raster: expected an integer from 1 to 64, got 0"),
+        ("raster=65", "schedule.raster: expected an integer from 1 to 64, got 65"),
+        pytest.param(
+            "raster=" + "9" * 5000, "schedule: cannot read 'raster=99", id="5000 digits"
+        ),
+        (
+            "split_k=2,2",
+            "schedule.split_k: expected an integer from 1 to 64, got [2, 2]",
+        ),
     ],
 )
 def test_absurd_schedules_are_refused(text: str, message: str) -> None:
     with pytest.raises(ConfigError) as caught:
         Schedule.parse(text)
+    assert message in str(caught.value)
+    assert len(str(caught.value)) < 200
+
+
+@pytest.mark.parametrize(
+    ("member", "value", "message"),
+    [
+        ("raster", True, "schedule.raster: expected an integer from 1 to 64, got true"),
+        pytest.param("raster", 10**5000, "an integer of 16610 bits", id="5000 digits"),
+        ("stages", "12", "schedule.stages: expected a list of 2, got "),
+        ("warp", [64, None], "schedule.warp[1]: expected an integer from 1 to 65536"),
+        ("warp", [24, 32], "schedule: warp M is 24, must be 16*n"),
+    ],
+)
+def test_damaged_dictionaries_are_refused(member, value, message) -> None:
+    with pytest.raises(ConfigError) as caught:
+        Schedule.from_dict({**Schedule().to_dict(), member: value})
+    assert str(caught.value).startswith("schedule")
     assert message in str(caught.value)

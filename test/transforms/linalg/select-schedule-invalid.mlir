@@ -5,7 +5,7 @@
 // RUN:   | FileCheck %s --check-prefix=SCHEDULE
 
 // TARGET:   error: {{.*}}unknown target 'sm_12', expected one of sm_80, sm_86, sm_89, sm_90
-// SCHEDULE: error: {{.*}}schedule: block=64, expected 3 positive integers
+// SCHEDULE: error: {{.*}}schedule.block: expected a list of 3, each an integer from 1 to 65536, got [64]
 
 func.func @does_not_fit(%a: memref<256x256xf16>, %c: memref<256x256xf32>) {
   // expected-error @+1 {{needs 262144 bytes of shared memory, sm_80 has 166912 per block: fewer stages or a smaller block}}

@@ -1,0 +1,117 @@
+"""What has to fit together in a manifest, besides each value by itself.
+
+A function that is read without an error can be launched: modules, arrays and sizes that
+are named are there, and nothing in it is beyond this launcher.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator
+
+from alcop_mlir.codec import shown
+from alcop_mlir.errors import ConfigError
+from alcop_mlir.manifest.arrays import named_sizes
+from alcop_mlir.manifest.bundles import Manifest
+from alcop_mlir.manifest.functions import Function
+from alcop_mlir.manifest.kernels import (
+    Aligned,
+    AtMost,
+    CeilDiv,
+    Kernel,
+    Pointer,
+    SizeValue,
+)
+from alcop_mlir.polynomials import Polynomial
+from alcop_mlir.reference import steps
+from alcop_mlir.reference.steps import Size
+
+
+def check(manifest: Manifest) -> None:
+    """ConfigError where names in it have no meaning, or two, or it needs more than
+    this version can launch.
+    """
+    modules = [module.name for module in manifest.modules]
+    if len(set(modules)) < len(modules):
+        raise ConfigError("manifest names a module twice")
+    for function in manifest.functions:
+        _check_function(function)
+        for kernel in function.kernels:
+            if kernel.module not in modules:
+                raise ConfigError(
+                    f"kernel '{kernel.name}': unknown module {shown(kernel.module)}"
+                )
+
+
+def _check_function(function: Function) -> None:
+    for member in ("constants", "prepare"):
+        if getattr(function, member):
+            raise ConfigError(
+                f"function '{function.name}' has '{member}', which this version "
+                "cannot launch"
+            )
+    sizes = named_sizes(function.parameters)
+    given = [parameter.name for parameter in function.parameters]
+    arrays = [*given, *(one.name for one in function.intermediates)]
+    if len(set(arrays)) < len(arrays):
+        raise ConfigError("function names an array twice")
+    for parameter in function.parameters:
+        if parameter.strides and len(parameter.strides) != len(parameter.shape):
+            raise ConfigError(
+                f"parameter '{parameter.name}' has {len(parameter.strides)} strides, "
+                f"expected {len(parameter.shape)}"
+            )
+    for size in _sizes_used(function):
+        if isinstance(size, str) and size not in sizes:
+            raise ConfigError(f"function: unknown size {shown(size)}")
+    for kernel in function.kernels:
+        _check_arguments(kernel, arrays)
+    for name in _guarded_arrays(function):
+        if name not in arrays:
+            raise ConfigError(f"function: unknown array {shown(name)}")
+    steps.check(function.reference, given, sizes)
+
+
+def _sizes_used(function: Function) -> Iterator[Size]:
+    """Sizes that are used, not given."""
+    for intermediate in function.intermediates:
+        yield from intermediate.shape
+    for kernel in function.kernels:
+        yield from (a.size for a in kernel.arguments if isinstance(a, SizeValue))
+    for polynomial in _polynomials(function):
+        for _, factors in polynomial.terms:
+            yield from factors
+
+
+def _polynomials(function: Function) -> Iterator[Polynomial]:
+    for kernel in function.kernels:
+        for part in kernel.grid:
+            if isinstance(part, CeilDiv):
+                yield part.dividend
+    guards = [v.guard for launch in function.launches for v in launch.variants]
+    for condition in (*function.checks, *(one for guard in guards for one in guard)):
+        if isinstance(condition, AtMost):
+            yield from (condition.least, condition.most)
+        elif not isinstance(condition, Aligned):
+            yield condition.value
+
+
+def _guarded_arrays(function: Function) -> Iterator[str]:
+    """The arrays whose alignment guards ask for."""
+    for launch in function.launches:
+        for variant in launch.variants:
+            for condition in variant.guard:
+                if isinstance(condition, Aligned):
+                    yield condition.array
+
+
+def _check_arguments(kernel: Kernel, arrays: Collection[str]) -> None:
+    for argument in kernel.arguments:
+        if not isinstance(argument, Pointer | SizeValue):
+            raise ConfigError(
+                f"kernel '{kernel.name}' takes a tensor map, which this version cannot "
+                "launch"
+            )
+        if isinstance(argument, Pointer) and argument.array not in arrays:
+            raise ConfigError(
+                f"kernel '{kernel.name}': unknown array {shown(argument.array)}"
+            )
