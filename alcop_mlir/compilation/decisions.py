@@ -14,11 +14,12 @@ from typing import Any
 from alcop_mlir.analysis.ir.loops import defining_op
 from alcop_mlir.analysis.ir.memory import is_workgroup, root
 from alcop_mlir.analysis.ir.walk import walk
+from alcop_mlir.analysis.pipelining.bound_plans import pipelined_ops
 from alcop_mlir.bindings import ir
 from alcop_mlir.dialects import alcop
 from alcop_mlir.pipelines.instrument import Instrument, RunningStep
 from alcop_mlir.reference.from_linalg.computation import argument_name
-from alcop_mlir.runtime.manifest import LEVELS, PipelinedBuffer, intermediate_name
+from alcop_mlir.runtime.manifest import PipelinedBuffer, intermediate_name
 from alcop_mlir.schedule import Schedule
 from alcop_mlir.transforms.tiling.thread_points import KERNEL
 
@@ -81,17 +82,14 @@ def _intermediates(func: Any) -> list[Any]:
 def _pipelines(launch: Any, intermediates: list[Any]) -> Iterator[PipelinedBuffer]:
     """One per pipelined copy, in the order of the program."""
     origins: dict[Any, str] = {}
-    for copy in _planned_copies(launch):
-        plan = alcop.get(copy, alcop.PipelineAttr) or {}
+    for copy, level, stages in pipelined_ops(launch):
         source = root(copy.operands[0])
         origin = _buffer_name(source, intermediates)
         if origin is None:  # read from a buffer that another copy fills
             origin = origins.get(source, "")
         else:
             origins[root(copy.operands[1])] = origin
-        for level in LEVELS:
-            if level in plan:
-                yield PipelinedBuffer(_label(copy, origin), level, plan[level])
+        yield PipelinedBuffer(_label(copy, origin), level, stages)
 
 
 def _buffer_name(source: Any, intermediates: list[Any]) -> str | None:
@@ -100,15 +98,6 @@ def _buffer_name(source: Any, intermediates: list[Any]) -> str | None:
     if defining_op(source) is None:
         return argument_name(ir.BlockArgument(source).arg_number)
     return None
-
-
-def _planned_copies(launch: Any) -> list[Any]:
-    # Loops carry the plan too, but their copies name what is pipelined.
-    return [
-        op
-        for op in walk(launch)
-        if not op.regions and "alcop.pipeline" in op.attributes
-    ]
 
 
 def _label(copy: Any, origin: str) -> str:

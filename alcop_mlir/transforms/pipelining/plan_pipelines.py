@@ -2,21 +2,30 @@
 
 Before:  scf.for %k ... { memref.copy %tile, %a ... }
 After:   scf.for %k ... {
-           memref.copy %tile, %a {alcop.pipeline = #alcop.pipeline<{shared = 3}>} ...
-         } {alcop.pipeline = #alcop.pipeline<{shared = 3}>}
+           memref.copy %tile, %a {alcop.op = 0} ...
+         } {alcop.pipeline = #alcop.pipeline<{
+             streams = [{name = "copy", lead = 2}, {name = "compute"}],
+             rings = [{slots = 3}],
+             ops = [{op = 0, name = "memref.copy", stream = "copy", kind = "fill",
+                     ring = 0}]}>}
 
 The only pass that decides; docs/architecture.md has the rules. A copy that breaks a
 rule is left unchanged, correct and unpipelined, with a remark that says which rule,
-why, and what would help. `{carried = true}` on an inner loop says that its pipeline is
-filled once and carried across the iterations of the pipelined loop around it.
+why, and what would help.
+
+The plan of a loop is one value, on the loop: its streams, how many iterations (`lead`)
+and fragment steps (`steps`) each runs before the arithmetic, the rings of slots, and
+the ops that matter, in the order of the steady state. It names ops by `alcop.op`. An
+inner loop of the kind `loop` has a pipeline of fragments that is filled once and
+carried across the iterations of the pipelined loop around it.
 
 The option `stages` says how many stages, else `alcop.schedule` on the `gpu.launch`;
 where there is neither, a loop gets as many shared stages as hide a copy's latency and
 fit (analysis/pipelining/stage_model.py), and two register stages.
 
 Runs after alcop-tile-to-blocks, canonicalize and cse, as it compares addresses and trip
-counts, and before alcop-multi-buffer. Erases `alcop.schedule`. Writes `alcop.pipeline`,
-which alcop-expand-pipelines erases.
+counts, and before alcop-multi-buffer. Erases `alcop.schedule`. Writes `alcop.pipeline`
+and `alcop.op`, which alcop-expand-pipelines erases.
 """
 
 from __future__ import annotations
@@ -28,6 +37,7 @@ from typing import Any
 
 from alcop_mlir import diagnostics
 from alcop_mlir.analysis.ir.kernels import kernels_in
+from alcop_mlir.analysis.pipelining.bound_plans import plans_of
 from alcop_mlir.analysis.pipelining.plan import KernelPlan, Limits, plan_kernel
 from alcop_mlir.bindings import ir
 from alcop_mlir.dialects import alcop
@@ -35,6 +45,7 @@ from alcop_mlir.errors import ConfigError, PassError
 from alcop_mlir.passes.base import Pass, option
 from alcop_mlir.schedule import MAX_REGISTER_STAGES, MAX_SHARED_STAGES, Schedule
 from alcop_mlir.target import DEFAULT_TARGET, find_target
+from alcop_mlir.transforms.pipelining.plan_attributes import write_plan
 
 TAILS = ("predicated", "wrap")
 
@@ -72,7 +83,8 @@ class PlanPipelines(Pass):
         entries: list[dict[str, Any]] = []
         for scope in kernels_in(op):
             plan = plan_kernel(scope, self._limits(scope))
-            _write(plan)
+            for bound in plans_of(plan):
+                write_plan(bound)
             _emit_remarks(plan)
             entries += _entries(plan)
         if self.report:
@@ -96,20 +108,6 @@ def _stages(scope: Any, schedule: dict[str, Any] | None) -> tuple[int | None, in
         return Schedule.from_dict(schedule).stages
     except ConfigError as error:
         raise PassError(scope, str(error)) from error
-
-
-def _write(plan: KernelPlan) -> None:
-    loops: dict[Any, dict[str, Any]] = {}
-    for pipeline in plan.pipelines:
-        loops.setdefault(pipeline.loop, {})[pipeline.level] = pipeline.stages
-        if pipeline.carried:
-            loops[pipeline.loop]["carried"] = True
-        if pipeline.wraps:
-            loops[pipeline.loop]["tail"] = "wrap"
-        for copy in pipeline.copies:
-            alcop.put(copy.op, alcop.PipelineAttr, {pipeline.level: pipeline.stages})
-    for loop, parameters in loops.items():
-        alcop.put(loop, alcop.PipelineAttr, parameters)
 
 
 def _emit_remarks(plan: KernelPlan) -> None:
