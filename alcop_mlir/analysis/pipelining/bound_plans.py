@@ -67,10 +67,12 @@ class BoundPlan:
         pairs = zip(self.plan.ops, self.ops, strict=True)
         return [(planned, op) for planned, op in pairs if planned.kind in kinds]
 
-    def register_stages(self) -> int:
-        """Fragment steps from a read to its use, and one; 1 where no read is early."""
+    def register_stages(self, steps: int) -> int:
+        """Fragment steps from a read to its use, and one; 1 where no read is early.
+
+        steps: fragment steps of an iteration
+        """
         early = [self.plan.stream(planned) for planned, _ in self.named(READ)]
-        steps = self.steps()
         return 1 + max((s.lead * steps + s.steps for s in early), default=0)
 
     def steps(self) -> int:
@@ -193,13 +195,14 @@ def plans_of(kernel: KernelPlan) -> list[BoundPlan]:
                 loop,
                 copied.stages,
                 [copy.op for copy in copied.copies],
+                {copy.buffer for copy in copied.copies},
                 *_register(read),
                 inner=[p.loop for p in inner],
                 tail=WRAP if copied.wraps else PREDICATED,
             )
         )
     plans += [
-        _composed(loop, 0, [], *_register(read))
+        _composed(loop, 0, [], set(), *_register(read))
         for loop, read in register.items()
         if not read.carried
     ]
@@ -220,6 +223,7 @@ def _composed(
     loop: Any,
     slots: int,
     fills: list[Any],
+    filled: set[Any],
     stages: int,
     reads: list[Any],
     inner: Iterable[Any] = (),
@@ -227,6 +231,7 @@ def _composed(
 ) -> BoundPlan:
     """The plan of copies with so many slots, and of reads with so many stages.
 
+    filled: the buffers that the copies fill
     stages: from a read to its use in fragment steps, one more
     inner:  the loop whose iterations are fragment steps
     """
@@ -235,7 +240,6 @@ def _composed(
     streams = [load] if reads else []
     if slots:
         streams.insert(0, Stream(COPY, load.tiles + slots - 1))
-    filled = {memory.root(f.target) for op in fills if (f := copy_form(op)) is not None}
     named = [
         *((op, COPY, FILL, 0) for op in fills),
         *((op, LOAD, READ, _ring_of(op, filled)) for op in reads),
@@ -288,9 +292,9 @@ def _from_marks(loop: Any, parameters: dict[str, Any]) -> BoundPlan | None:
         _check_stages(op, mark, REGISTER, stages)
     fills = [op for op, mark in marks if SHARED in mark]
     reads = [op for op, mark in marks if REGISTER in mark]
-    composed = _composed(
-        loop, slots, fills, stages, reads, inner, parameters.get("tail", PREDICATED)
-    )
+    filled = {memory.root(f.target) for op in fills if (f := copy_form(op)) is not None}
+    tail = parameters.get("tail", PREDICATED)
+    composed = _composed(loop, slots, fills, filled, stages, reads, inner, tail)
     if not composed.ops:
         raise PassError(
             loop, "is planned, but no op in it is: expected copies or reads"
@@ -360,4 +364,4 @@ def pipelined_ops(scope: Any) -> Iterator[tuple[Any, str, int]]:
             yield op, SHARED, plan.plan.rings[planned.ring].slots
         for planned, op in plan.named(READ):
             if plan.plan.stream(planned).is_early:
-                yield op, REGISTER, plan.register_stages()
+                yield op, REGISTER, plan.register_stages(plan.steps())

@@ -123,10 +123,14 @@ def to_parameters(plan: StreamPlan) -> dict[str, Any]:
 
 def _fields(part: Any) -> dict[str, Any]:
     """The fields whose values are not the defaults."""
-    values = {one.name: (getattr(part, one.name), one.default) for one in fields(part)}
-    return {
-        name: value for name, (value, default) in values.items() if value != default
-    }
+    defaults = _DEFAULTS[type(part)]
+    return {name: v for name, v in vars(part).items() if v != defaults[name]}
+
+
+_DEFAULTS = {
+    kind: {one.name: one.default for one in fields(kind)}
+    for kind in (Stream, Ring, StreamOp, StreamPlan)
+}
 
 
 def from_parameters(loop: Any, parameters: dict[str, Any]) -> StreamPlan:

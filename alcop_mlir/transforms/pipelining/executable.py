@@ -36,7 +36,7 @@ def shape_of(bound: BoundPlan, is_ragged: bool) -> Shape:
     slots = plan.rings[0].slots if plan.rings else 0
     shape = Shape(
         slots=slots,
-        load_lookahead=bound.register_stages() - 1,
+        load_lookahead=bound.register_stages(steps) - 1,
         steps=steps,
         wraps=plan.tail == WRAP,
         ragged=bool(bound.named(FILL)) and is_ragged,

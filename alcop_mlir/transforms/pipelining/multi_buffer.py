@@ -63,12 +63,12 @@ class MultiBuffer(Pass):
                 continue
             targets = _targets(bound)
             slots = _slots(bound)
-            has_slots = not targets or _has_slots(loop, targets, slots)
+            has_slots = bool(targets) and _has_slots(loop, targets, slots)
             if not bound.is_value:
                 if not has_slots:
                     check_as_planned(bound)
                 write_plan(bound)
-            if not has_slots:
+            if targets and not has_slots:
                 _multi_buffer(loop, targets, slots)
 
 
