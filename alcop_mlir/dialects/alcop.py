@@ -4,7 +4,8 @@ Attributes (one dictionary parameter each: the bindings parse no other named for
 
   #alcop.contraction<{...}>  which loops index A, B, C of a contraction
   #alcop.schedule<{...}>     tile sizes and stages for one contraction
-  #alcop.pipeline<{...}>     the plan of one pipelined loop, copy or buffer
+  #alcop.pipeline<{...}>     how the streams of one pipelined loop run; names ops by
+                             their `alcop.op`
 
 Attributes of MLIR's own kinds, so that tools without this dialect read them
 
@@ -42,11 +43,11 @@ from typing import Any
 from alcop_mlir.bindings import PROVIDER, ext, ir
 from alcop_mlir.dialects.values import from_attribute, to_attribute
 from alcop_mlir.errors import PassError
-from alcop_mlir.schedule import MAX_REGISTER_STAGES, MAX_SHARED_STAGES
 
 ARBITRARY = "alcop.arbitrary"
 DECISIONS = "alcop.decisions"
 FALLBACK = "alcop.fallback"
+OP_KEY = "alcop.op"
 PIPELINES = "alcop.pipelines"
 REASON = "alcop.reason"
 PIPELINE = "alcop.pipeline"
@@ -70,7 +71,7 @@ class ScheduleAttr(Alcop.Attribute, name="schedule"):
 
 
 class PipelineAttr(Alcop.Attribute, name="pipeline"):
-    """Plan of a pipelined loop or copy; written by alcop-plan-pipelines."""
+    """Plan of a pipelined loop, a `StreamPlan`; written by alcop-plan-pipelines."""
 
     parameters: ir.DictAttr
 
@@ -135,8 +136,8 @@ def load() -> None:
 def get(op: Any, attribute: type) -> dict[str, Any] | None:
     """The parameters of the `attribute` kind on `op` as Python values, or None.
 
-    Raises PassError where an attribute of that name is of another kind, or has unknown
-    parameters, as only other programs write them.
+    Raises PassError where an attribute of that name is of another kind, as only other
+    programs write them.
     """
     attributes = op.operation.attributes
     key = _key(attribute)
@@ -146,28 +147,30 @@ def get(op: Any, attribute: type) -> dict[str, Any] | None:
     parameters = found.parameters if isinstance(found, attribute) else None
     if parameters is None or not isinstance(parameters.maybe_downcast(), ir.DictAttr):
         raise PassError(op, f"'{key}' is {found}, expected #{key}<{{...}}>")
-    values = from_attribute(parameters)
-    if attribute is PipelineAttr:
-        _check_plan(op, values)
-    return values
+    return from_attribute(parameters)
 
 
-def _check_plan(op: Any, plan: dict[str, Any]) -> None:
-    for name, value in plan.items():
-        expected = _PLAN.get(name)
-        if expected is None:
-            known = ", ".join(_PLAN)
-            raise PassError(op, f"alcop.pipeline has '{name}', expected {known}")
-        most = _MOST_STAGES.get(name, 0)
-        if type(value) is not expected or (most and not 1 <= value <= most):
-            wanted = f"an integer from 1 to {most}" if most else _PLAN_TEXT[expected]
-            raise PassError(op, f"alcop.pipeline: {name} is {value}, expected {wanted}")
+def key(op: Any) -> int | None:
+    """The number by which the plan of a loop names `op`; None where none does."""
+    attributes = op.operation.attributes
+    if OP_KEY not in attributes:
+        return None
+    found = attributes[OP_KEY]
+    if not isinstance(found, ir.IntegerAttr):
+        raise PassError(op, f"'{OP_KEY}' is {found}, expected an integer")
+    return found.value
 
 
-# Parameters of a plan, and their types.
-_PLAN = {"shared": int, "register": int, "carried": bool, "tail": str}
-_PLAN_TEXT = {bool: "true or false", str: "a string"}
-_MOST_STAGES = {"shared": MAX_SHARED_STAGES, "register": MAX_REGISTER_STAGES}
+def put_key(op: Any, number: int) -> None:
+    """Let the plan of a loop name `op` by `number`."""
+    op.operation.attributes[OP_KEY] = to_attribute(number)
+
+
+def drop_key(op: Any) -> None:
+    """Erase what `put_key` wrote, if it did."""
+    attributes = op.operation.attributes
+    if OP_KEY in attributes:
+        del attributes[OP_KEY]
 
 
 def put(op: Any, attribute: type, parameters: dict[str, Any]) -> None:

@@ -30,12 +30,13 @@ def to_attribute(value: Any) -> Any:
     raise TypeError(f"no attribute for {value!r}")
 
 
+_WITH_VALUE = (ir.StringAttr, ir.IntegerAttr, ir.BoolAttr, ir.FloatAttr)
+
+
 def from_attribute(attribute: Any) -> Any:
     """The Python value of `attribute`, or the attribute where it has none."""
     attribute = attribute.maybe_downcast()
-    if isinstance(attribute, ir.BoolAttr | ir.IntegerAttr | ir.FloatAttr):
-        return attribute.value
-    if isinstance(attribute, ir.StringAttr):
+    if isinstance(attribute, _WITH_VALUE):
         return attribute.value
     if isinstance(attribute, ir.ArrayAttr):
         return [from_attribute(item) for item in attribute]

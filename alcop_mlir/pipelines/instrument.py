@@ -15,6 +15,8 @@ from typing import Any, Protocol
 
 from alcop_mlir.errors import ConfigError, PassError
 from alcop_mlir.verifier.check import check
+from alcop_mlir.verifier.plans import check_plans
+from alcop_mlir.verifier.violations import Violation
 
 
 class RunningStep(Protocol):
@@ -55,6 +57,10 @@ CHECKED_AFTER = frozenset(
 )
 
 
+# After these the plans of loops stand in the IR, and nothing was executed of them.
+PLANNED_AFTER = frozenset(["alcop-plan-pipelines", "alcop-multi-buffer"])
+
+
 class CheckPipelines(Instrument):
     """Checks that pipelines are right, after each pass that makes or changes them."""
 
@@ -62,9 +68,13 @@ class CheckPipelines(Instrument):
     def around(self, step: RunningStep, op: Any) -> Iterator[None]:
         """PassError at the first thing that is wrong."""
         yield
-        if step.name in CHECKED_AFTER:
-            for wrong in check(op):
-                raise PassError(wrong.op, wrong.message)
+        found: list[Violation] = []
+        if step.name in PLANNED_AFTER:
+            found = check_plans(op)
+        elif step.name in CHECKED_AFTER:
+            found = check(op)
+        for wrong in found:
+            raise PassError(wrong.op, wrong.message)
 
 
 @dataclass(frozen=True)

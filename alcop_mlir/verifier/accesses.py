@@ -32,6 +32,13 @@ _TOUCHES: dict[str, dict[int, str]] = {
     "memref.dealloc": {},
     "memref.assume_alignment": {},
 }
+# Of programs whose pipelines are not expanded yet.
+_TOUCHES_BEFORE = {
+    "alcop.copy": {0: READ, 1: STORE},
+    "linalg.generic": {0: READ, 1: STORE},
+    "vector.maskedload": {0: READ},
+    "vector.maskedstore": {0: STORE},
+}
 _WHOLE = ("alcop.async_copy", "memref.copy", "linalg.copy", "linalg.fill")
 _LDMATRIX_RANK = 2  # it reads rows and columns of a matrix
 
@@ -74,6 +81,16 @@ def find_accesses(kernel: Any) -> list[SlotAccess]:
     filled = {access.buffer for access in found if access.kind == COPY}
     vague = {access.buffer for access in found if access.slot is None}
     return [access for access in found if access.buffer in filled - vague]
+
+
+def touched(op: Any) -> list[tuple[Any, str]]:
+    """The workgroup buffers that `op` itself accesses, and how; whatever the slot."""
+    touches = _TOUCHES.get(op.name) or _TOUCHES_BEFORE.get(op.name, {})
+    return [
+        (_origin(op.operands[number])[0], kind)
+        for number, kind in touches.items()
+        if number < len(op.operands) and _is_workgroup(op.operands[number].type)
+    ]
 
 
 def _accesses(op: Any, number: int) -> list[SlotAccess]:

@@ -34,6 +34,7 @@ from alcop_mlir.verifier.accesses import (
 from alcop_mlir.verifier.program import Node, SlotProgram
 from alcop_mlir.verifier.slot_state import State
 from alcop_mlir.verifier.values import COMMITS, Environment, is_computable
+from alcop_mlir.verifier.violations import Violation
 
 KERNELS = ("gpu.func", "gpu.launch", "func.func")
 MAX_VIOLATIONS = 8  # of a kernel: later ones mostly follow from the first few
@@ -45,14 +46,6 @@ _RUN_SURELY = {
     "scf.execute_region": 1,
     "scf.while": 2,
 }
-
-
-@dataclass(frozen=True)
-class Violation:
-    """What is wrong, diagnosed at `op`."""
-
-    op: Any
-    message: str
 
 
 def check(op: Any) -> list[Violation]:

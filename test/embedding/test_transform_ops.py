@@ -75,7 +75,8 @@ def test_planning_keeps_handles() -> None:
         f"{FIND_LOOP}%g = {op('plan_pipelines', '%f', OPTIONS)}\n"
         f"{ANNOTATE.format('%loop')}\n{ANNOTATE.format('%f')}"
     )
-    assert "alcop.pipeline = #alcop.pipeline<{shared = 3 : i64}>, done" in text
+    assert "rings = [{slots = 3 : i64}]" in text
+    assert "}>, done" in text
 
 
 @pytest.mark.parametrize("handle", ["%f", "%loop"])

@@ -9,7 +9,8 @@
 // KEPT-LABEL:  @__transform_main
 // KEPT:        "alcop_transform.pipeline"(%{{.*}}) {stages = [2, 1]} : (!transform.any_op) -> !transform.any_op
 // PLAN-LABEL:  @copied
-// PLAN:        memref.copy {{.*}}alcop.pipeline = #alcop.pipeline<{shared = 3 : i64}>
+// PLAN:        memref.copy {{.*}}{alcop.op = 0 : i64}
+// PLAN:        alcop.pipeline = #alcop.pipeline<{{.*}}rings = [{slots = 3 : i64}]
 #shared = #gpu.address_space<workgroup>
 module attributes {transform.with_named_sequence} {
   func.func @copied(%A: memref<64x512xf16>) {

@@ -111,7 +111,7 @@ def _plan_shared(scope: Any, limits: Limits) -> KernelPlan:
         rejected += [one for one in judged if isinstance(one, RejectedCopy)]
         if not accepted or limits.stages[0] == 1:
             continue
-        refusal = _unsynchronisable(loop, accepted, limits.noalias_arguments)
+        refusal = unsynchronisable(loop, accepted, limits.noalias_arguments)
         stages, clamp = _shared_stages(scope, loop, accepted, pipelines, limits)
         refusal = refusal or _too_large(scope, accepted, stages, pipelines, limits)
         if refusal is not None:
@@ -131,7 +131,7 @@ def _plan_shared(scope: Any, limits: Limits) -> KernelPlan:
     return KernelPlan(tuple(pipelines), tuple(rejected), tuple(clamped))
 
 
-def _unsynchronisable(
+def unsynchronisable(
     loop: Any, accepted: list[PipelinedCopy], noalias: bool
 ) -> tuple[int, str, str] | None:
     """Rule 3: synchronisation in the loop is for the pipelined buffers only.

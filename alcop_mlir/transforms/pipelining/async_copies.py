@@ -20,8 +20,7 @@ def issue_copy(form: CopyForm, mapping: dict[Any, Any]) -> None:
     rest with zero (PTX ISA, src-size).
     """
     if form.kind == ASYNC:
-        copy = build.clone(form.op, mapping)
-        alcop.drop(copy, alcop.PipelineAttr)
+        build.clone(form.op, mapping)
         return
     source = mapping.get(form.source, form.source)
     target = mapping.get(form.target, form.target)

@@ -7,10 +7,11 @@ After:   the same; or an error at each wrong op, such as "slot 1 of
 
 `alcop_mlir.verifier.check` says what is checked, and how: by code that shares nothing
 with the passes that make pipelines. With `--verify-each` it runs by itself after every
-pass that changes pipelines.
+pass that changes pipelines. Of a program that is planned and not expanded it checks the
+plans: `alcop_mlir.verifier.plans`.
 
-Runs anywhere after alcop-expand-pipelines, as long as there are scf loops and memrefs.
-Reads, writes and erases no attributes.
+Runs anywhere after alcop-plan-pipelines, as long as there are scf loops and memrefs.
+Reads `alcop.pipeline` and `alcop.op`; writes and erases no attributes.
 """
 
 from __future__ import annotations
@@ -21,6 +22,7 @@ from typing import Any
 from alcop_mlir.errors import PassError
 from alcop_mlir.passes.base import Pass
 from alcop_mlir.verifier.check import check
+from alcop_mlir.verifier.plans import check_plans
 
 
 @dataclass(frozen=True)
@@ -29,7 +31,7 @@ class CheckPipelines(Pass):
     anchor = "any"
 
     def run(self, op: Any) -> None:
-        wrong = check(op)
+        wrong = [*check_plans(op), *check(op)]
         for violation in wrong[:-1]:
             violation.op.location.emit_error(f"{self.name}: {violation.message}")
         if wrong:

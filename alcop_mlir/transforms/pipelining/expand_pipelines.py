@@ -6,6 +6,10 @@ After:   copies of the first S-1 tiles ; wait ; first R-1 reads          // prol
                       read of a later step ; use } {alcop.unroll = S}    // steady state
          scf.for %k { the same, copies predicated }                      // tail
 
+The plan is checked first: that its streams respect what ops need of each other, that
+slots suffice for the leads, that each op is what the plan takes it for. What is legal
+and cannot be expanded, such as roles of warps, is an error too.
+
 The body is separated into streams. Each has its own copy of the loop's index and of the
 carried values that it needs (slots, addresses). With E fragment steps per iteration and
 R register stages, the load stream runs with a lookahead of D = R-1 steps, across tiles
@@ -27,7 +31,7 @@ own form). The loop is then followed by a wait for these copies, and guarded aga
 empty trip count.
 
 Runs after alcop-multi-buffer, whose slots it fills, and before alcop-place-waits. Reads
-and erases `alcop.pipeline`. Writes `alcop.unroll` on loops that
+and erases `alcop.pipeline` and `alcop.op`. Writes `alcop.unroll` on loops that
 alcop-unroll-steady-state may unroll by that number without a remainder.
 """
 
@@ -36,17 +40,18 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from alcop_mlir.analysis.ir.loops import loops_in, remaining_extents
-from alcop_mlir.analysis.pipelining.copies import SHARED
-from alcop_mlir.analysis.pipelining.pipeline_shape import Shape
+from alcop_mlir.analysis.ir.loops import remaining_extents
+from alcop_mlir.analysis.pipelining.bound_plans import BoundPlan, bound_plans
+from alcop_mlir.analysis.pipelining.plan_check import check
 from alcop_mlir.analysis.pipelining.ring_counters import period
 from alcop_mlir.analysis.pipelining.streams import Streams, separate
 from alcop_mlir.bindings import ir
-from alcop_mlir.dialects import alcop
 from alcop_mlir.errors import PassError
 from alcop_mlir.passes.base import Pass
+from alcop_mlir.transforms.pipelining.executable import shape_of
 from alcop_mlir.transforms.pipelining.expansion import Expansion
-from alcop_mlir.transforms.pipelining.fragment_steps import flattened_steps, is_carried
+from alcop_mlir.transforms.pipelining.fragment_steps import flattened_steps
+from alcop_mlir.transforms.pipelining.plan_attributes import erase_plan
 
 
 @dataclass(frozen=True)
@@ -55,28 +60,22 @@ class ExpandPipelines(Pass):
     anchor = "any"
 
     def run(self, op: Any) -> None:
+        plans = bound_plans(op)
+        for bound in plans:
+            check(bound)
         # Inner loops first: an outer loop is expanded with its inner loops.
-        for loop in reversed(loops_in(op)):
-            plan = alcop.get(loop, alcop.PipelineAttr)
-            if plan is None or is_carried(plan):
-                continue
-            with loop.location, ir.InsertionPoint(loop):
-                _expand(loop, plan)
+        for bound in reversed(plans):
+            with bound.loop.location, ir.InsertionPoint(bound.loop):
+                _expand(bound)
 
 
-def _expand(loop: Any, plan: dict[str, Any]) -> None:
+def _expand(bound: BoundPlan) -> None:
+    loop = bound.loop
     extents = remaining_extents(loop)
-    steps, register_stages = flattened_steps(loop)
-    streams = separate(loop, steps, extents)
-    slots = plan.get(SHARED, 0)
-    _check_slots(streams, slots)
-    shape = Shape(
-        slots=slots,
-        load_lookahead=register_stages - 1 if any(streams.reads) else 0,
-        steps=len(steps),
-        wraps=plan.get("tail") == "wrap",
-        ragged=bool(streams.copies and extents),
-    )
+    shape = shape_of(bound, is_ragged=bool(extents))
+    erase_plan(bound)
+    streams = separate(loop, flattened_steps(bound), extents)
+    _check_slots(streams, shape.slots)
     results = Expansion(streams, shape).build()
     for number, value in results.items():
         loop.results[number].replace_all_uses_with(value)

@@ -12,39 +12,37 @@ from alcop_mlir.analysis.ir.loops import (
     terminator,
     trip_count,
 )
-from alcop_mlir.analysis.pipelining.copies import REGISTER, SHARED
+from alcop_mlir.analysis.pipelining.bound_plans import BoundPlan
+from alcop_mlir.analysis.pipelining.stream_plan import FILL, LOOP, READ
 from alcop_mlir.analysis.pipelining.streams import FragmentStep
 from alcop_mlir.bindings import ir
-from alcop_mlir.dialects import alcop
 from alcop_mlir.errors import PassError
 from alcop_mlir.passes import build
 
 
-def is_carried(plan: dict[str, Any]) -> bool:
-    """Whether the loop planned so is expanded with the pipelined loop around it."""
-    return plan.get("carried", False) and SHARED not in plan
+def flattened_steps(bound: BoundPlan) -> list[FragmentStep]:
+    """The fragment steps of the body, with the copies and early reads of each.
 
-
-def flattened_steps(loop: Any) -> tuple[list[FragmentStep], int]:
-    """The steps of the body, and the register stages that its reads ask for.
-
-    A carried loop inside is unrolled into the body. Erases the plans of all ops in it:
-    their copies must not have them.
+    An inner loop of the plan is unrolled into the body. Plans were erased from all ops
+    before: copies of these must not have them.
     """
+    copies = [op for _, op in bound.named(FILL)]
+    reads = [
+        op for planned, op in bound.named(READ) if bound.plan.stream(planned).is_early
+    ]
+    inner = [op for _, op in bound.named(LOOP)]
+    loop = bound.loop
     steps = [FragmentStep()]
-    stages = 1
     for op in _without_constants(loop, loop):
-        plan = alcop.take(op, alcop.PipelineAttr) or {}
-        if op.name == "scf.for" and is_carried(plan):
-            stages = plan.get(REGISTER, 1)
-            first, *others = _unrolled(op, loop)
+        if op in inner:
+            first, *others = _unrolled(op, loop, reads)
             steps[-1].append(first)
             steps += others
             op.erase()
         else:
-            stages = plan.get(REGISTER, stages)
-            steps[-1].append(_step_of(op, plan))
-    return steps, stages
+            planned = ([op] if op in one else [] for one in (copies, reads))
+            steps[-1].append(FragmentStep([op], *planned))
+    return steps
 
 
 def _without_constants(loop: Any, before: Any) -> list[Any]:
@@ -59,18 +57,10 @@ def _without_constants(loop: Any, before: Any) -> list[Any]:
     return [op for op in ops if op.name != "arith.constant"]
 
 
-def _step_of(op: Any, plan: dict[str, Any]) -> FragmentStep:
-    return FragmentStep(
-        [op],
-        copies=[op] if SHARED in plan else [],
-        reads=[op] if REGISTER in plan else [],
-    )
-
-
-def _unrolled(loop: Any, around: Any) -> list[FragmentStep]:
+def _unrolled(loop: Any, around: Any, planned: list[Any]) -> list[FragmentStep]:
     """Copies of the body of `loop`, one for each of its iterations, before it.
 
-    Constants come before the loop `around`.
+    Constants come before the loop `around`. planned: reads that run early
     """
     trips = trip_count(loop)
     if trips is None:
@@ -80,9 +70,7 @@ def _unrolled(loop: Any, around: Any) -> list[FragmentStep]:
     assert step is not None
     ops = _without_constants(loop, around)
     templates = [build.Template(op) for op in ops]
-    # Plans are erased before ops are copied: to erase them of each copy costs more.
-    plans = [alcop.take(op, alcop.PipelineAttr) or {} for op in ops]
-    reads = [number for number, plan in enumerate(plans) if REGISTER in plan]
+    reads = [number for number, op in enumerate(ops) if op in planned]
     yielded = terminator(loop).operands
     values = init_args(loop)
     steps = []

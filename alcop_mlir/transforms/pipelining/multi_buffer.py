@@ -1,7 +1,7 @@
 """Give every pipelined shared buffer one slot per stage (multi-buffering).
 
 Before:  %a = memref.alloc() : memref<128x32xf16, 3>
-         scf.for %k ... { copy to %a ; use of %a } {alcop.pipeline = ...shared = 3...}
+         scf.for %k ... { copy to %a ; use of %a } {alcop.pipeline = ...slots = 3...}
 After:   %a = memref.alloc() : memref<3x128x32xf16, 3>
          scf.for %k ... iter_args(%slot = 0) {
            %av = memref.subview %a[%slot, 0, 0] [1, 128, 32] [1, 1, 1]
@@ -17,8 +17,9 @@ Upstream's `memref.multibuffer` is not used: it requires the buffer to be alloca
 the loop, fails where a view was hoisted, and divides.
 
 Runs after alcop-plan-pipelines, whose decisions it carries out, and before
-alcop-expand-pipelines. Reads `alcop.pipeline` on loops and copies; writes and erases no
-attributes.
+alcop-expand-pipelines. Reads `alcop.pipeline` on loops. A plan that a user wrote in a
+short form (docs/embedding.md) is checked by the rules of alcop-plan-pipelines, and
+becomes the value that alcop-plan-pipelines would have written.
 """
 
 from __future__ import annotations
@@ -38,14 +39,16 @@ from alcop_mlir.analysis.ir.loops import (
     terminator,
 )
 from alcop_mlir.analysis.ir.slices import backward_slice
-from alcop_mlir.analysis.pipelining.copies import SHARED
+from alcop_mlir.analysis.pipelining.bound_plans import BoundPlan, bound_plan
 from alcop_mlir.analysis.pipelining.copy_forms import copy_form
+from alcop_mlir.analysis.pipelining.plan_check import check_as_planned
 from alcop_mlir.analysis.pipelining.ring_counters import period
+from alcop_mlir.analysis.pipelining.stream_plan import FILL
 from alcop_mlir.bindings import ir, memref, scf
-from alcop_mlir.dialects import alcop
 from alcop_mlir.errors import PassError
 from alcop_mlir.passes import build
 from alcop_mlir.passes.base import Pass
+from alcop_mlir.transforms.pipelining.plan_attributes import write_plan
 
 
 @dataclass(frozen=True)
@@ -55,43 +58,54 @@ class MultiBuffer(Pass):
 
     def run(self, op: Any) -> None:
         for loop in loops_in(op):
-            plan = alcop.get(loop, alcop.PipelineAttr)
-            if plan is not None and SHARED in plan and not _has_slots(loop, plan):
-                _multi_buffer(loop, plan[SHARED])
+            bound = bound_plan(loop)
+            if bound is None:
+                continue
+            targets = _targets(bound)
+            slots = _slots(bound)
+            has_slots = bool(targets) and _has_slots(loop, targets, slots)
+            if not bound.is_value:
+                if not has_slots:
+                    check_as_planned(bound)
+                write_plan(bound)
+            if targets and not has_slots:
+                _multi_buffer(loop, targets, slots)
 
 
-def _has_slots(loop: Any, plan: dict[str, Any]) -> bool:
+def _targets(bound: BoundPlan) -> list[Any]:
+    """What the copies of the plan fill."""
+    targets: list[Any] = []
+    for _, op in bound.named(FILL):
+        form = copy_form(op)
+        if form is None:
+            raise PassError(op, f"'{op.name}' is planned, expected a copy")
+        _check_buffer(op, memory.root(form.target))
+        targets.append(form.target)
+    return targets
+
+
+def _slots(bound: BoundPlan) -> int:
+    """The number of slots of all buffers of the plan; 1 where it has no ring."""
+    numbers = sorted({ring.slots for ring in bound.plan.rings})
+    if len(numbers) > 1:
+        texts = " and ".join(map(str, numbers))
+        raise PassError(bound.loop, f"has rings of {texts} slots, expected one number")
+    return numbers[0] if numbers else 1
+
+
+def _has_slots(loop: Any, targets: list[Any], slots: int) -> bool:
     """Whether the copies of `loop` fill slot after slot already."""
-    _, arguments = backward_slice(_planned_targets(loop, plan[SHARED]), body(loop))
+    _, arguments = backward_slice(targets, body(loop))
     numbers = [argument.arg_number - 1 for argument in arguments]
-    return any(period(loop, n) == plan[SHARED] for n in numbers if n >= 0)
+    return any(period(loop, n) == slots for n in numbers if n >= 0)
 
 
-def _multi_buffer(loop: Any, slots: int) -> None:
-    buffers = [memory.root(target) for target in _planned_targets(loop, slots)]
+def _multi_buffer(loop: Any, targets: list[Any], slots: int) -> None:
+    buffers = [memory.root(target) for target in targets]
     loop = _with_slot(loop, slots)
     slot = list(body(loop).arguments)[-1]
     for buffer in dict.fromkeys(buffers):
         _widen(buffer, loop, slot, slots)
-
-
-def _planned_targets(loop: Any, slots: int) -> list[Any]:
-    """The targets of the planned copies of `loop`."""
-    targets: list[Any] = []
-    for op in body(loop).operations:
-        plan = alcop.get(op, alcop.PipelineAttr)
-        form = copy_form(op)
-        if plan is None or SHARED not in plan:
-            continue
-        if form is None:
-            raise PassError(op, f"'{op.operation.name}' is planned, expected a copy")
-        if plan[SHARED] != slots:
-            raise PassError(
-                op, f"is planned with {plan[SHARED]} stages, its loop with {slots}"
-            )
-        _check_buffer(op, memory.root(form.target))
-        targets.append(form.target)
-    return targets
 
 
 def _check_buffer(copy: Any, buffer: Any) -> None:

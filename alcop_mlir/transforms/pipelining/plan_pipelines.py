@@ -2,22 +2,31 @@
 
 Before:  scf.for %k ... { memref.copy %tile, %a ... }
 After:   scf.for %k ... {
-           memref.copy %tile, %a {alcop.pipeline = #alcop.pipeline<{shared = 3}>} ...
-         } {alcop.pipeline = #alcop.pipeline<{shared = 3}>}
+           memref.copy %tile, %a {alcop.op = 0} ...
+         } {alcop.pipeline = #alcop.pipeline<{
+             streams = [{name = "copy", lead = 2}, {name = "compute"}],
+             rings = [{slots = 3}],
+             ops = [{op = 0, name = "memref.copy", stream = "copy", kind = "fill",
+                     ring = 0}]}>}
 
 The only pass that decides; docs/architecture.md has the rules. A copy that breaks a
 rule is left unchanged, correct and unpipelined, with a remark that says which rule,
-why, and what would help. `{carried = true}` on an inner loop says that its pipeline is
-filled once and carried across the iterations of the pipelined loop around it.
+why, and what would help.
+
+The plan of a loop is one value, on the loop: its streams, how many iterations (`lead`)
+and fragment steps (`steps`) each runs before the arithmetic, the rings of slots, and
+the ops that matter, in the order of the steady state. It names ops by `alcop.op`. An
+inner loop of the kind `loop` has a pipeline of fragments that is filled once and
+carried across the iterations of the pipelined loop around it.
 
 The option `stages` says how many stages, else `alcop.schedule` on the `gpu.launch`;
 where there is neither, a loop gets as many shared stages as hide a copy's latency and
 fit (analysis/pipelining/stage_model.py), and two register stages.
 
 Runs after alcop-tile-to-blocks, canonicalize and cse, as it compares addresses and trip
-counts, and before alcop-multi-buffer. Reads `alcop.schedule`. Writes `alcop.pipeline`,
-which alcop-expand-pipelines erases, and on a `gpu.launch` `alcop.pipelines`: the same
-as a list, which alcop-outline-kernels takes along.
+counts, and before alcop-multi-buffer. Reads `alcop.schedule`. Writes `alcop.pipeline`
+and `alcop.op`, which alcop-expand-pipelines erases, and on a `gpu.launch`
+`alcop.pipelines`: the same as a list, which alcop-outline-kernels takes along.
 """
 
 from __future__ import annotations
@@ -29,9 +38,8 @@ from typing import Any
 
 from alcop_mlir import diagnostics
 from alcop_mlir.analysis.ir.kernels import kernels_in
-from alcop_mlir.analysis.ir.walk import walk
+from alcop_mlir.analysis.pipelining.bound_plans import pipelined_ops, plans_of
 from alcop_mlir.analysis.pipelining.buffer_labels import buffer_labels
-from alcop_mlir.analysis.pipelining.copies import REGISTER, SHARED
 from alcop_mlir.analysis.pipelining.plan import KernelPlan, Limits, plan_kernel
 from alcop_mlir.bindings import ir
 from alcop_mlir.dialects import alcop
@@ -40,9 +48,9 @@ from alcop_mlir.errors import ConfigError, PassError
 from alcop_mlir.passes.base import Pass, option
 from alcop_mlir.schedule import MAX_REGISTER_STAGES, MAX_SHARED_STAGES, Schedule
 from alcop_mlir.target import DEFAULT_TARGET, find_target
+from alcop_mlir.transforms.pipelining.plan_attributes import write_plan
 
 TAILS = ("predicated", "wrap")
-LEVELS = (SHARED, REGISTER)
 
 
 @dataclass(frozen=True)
@@ -78,7 +86,8 @@ class PlanPipelines(Pass):
         entries: list[dict[str, Any]] = []
         for scope in kernels_in(op):
             plan = plan_kernel(scope, self._limits(scope))
-            _write(plan)
+            for bound in plans_of(plan):
+                write_plan(bound)
             if scope.operation.name == "gpu.launch":
                 _list_pipelines(scope)
             _emit_remarks(plan)
@@ -106,32 +115,13 @@ def _stages(scope: Any, schedule: dict[str, Any] | None) -> tuple[int | None, in
         raise PassError(scope, str(error)) from error
 
 
-def _write(plan: KernelPlan) -> None:
-    loops: dict[Any, dict[str, Any]] = {}
-    for pipeline in plan.pipelines:
-        loops.setdefault(pipeline.loop, {})[pipeline.level] = pipeline.stages
-        if pipeline.carried:
-            loops[pipeline.loop]["carried"] = True
-        if pipeline.wraps:
-            loops[pipeline.loop]["tail"] = "wrap"
-        for copy in pipeline.copies:
-            alcop.put(copy.op, alcop.PipelineAttr, {pipeline.level: pipeline.stages})
-    for loop, parameters in loops.items():
-        alcop.put(loop, alcop.PipelineAttr, parameters)
-
-
 def _list_pipelines(launch: Any) -> None:
     """Write on the launch what is pipelined in it, in the order of the program."""
-    # Loops carry the plan too, but their copies name what is pipelined.
-    copies = [
-        op for op in walk(launch) if not op.regions and alcop.PIPELINE in op.attributes
-    ]
-    plans = [alcop.get(copy, alcop.PipelineAttr) or {} for copy in copies]
+    pipelined = list(pipelined_ops(launch))
+    labels = buffer_labels(launch, [copy for copy, _, _ in pipelined])
     listed = [
-        {"buffer": label, "level": level, "stages": plan[level]}
-        for label, plan in zip(buffer_labels(launch, copies), plans, strict=True)
-        for level in LEVELS
-        if level in plan
+        {"buffer": label, "level": level, "stages": stages}
+        for label, (_, level, stages) in zip(labels, pipelined, strict=True)
     ]
     launch.operation.attributes[alcop.PIPELINES] = to_attribute(listed)
 

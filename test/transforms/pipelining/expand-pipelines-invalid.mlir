@@ -34,7 +34,7 @@ func.func @not_a_copy(%a: memref<64x32xf16, #ws>, %v: f16, %n: index) {
 func.func @bad_stages(%n: index) {
   %c0 = arith.constant 0 : index
   %c1 = arith.constant 1 : index
-  // expected-error @+1 {{alcop-expand-pipelines: alcop.pipeline: shared is three, expected an integer from 1 to 8}}
+  // expected-error @+1 {{alcop-expand-pipelines: alcop.pipeline: shared is three, expected an integer from 2 to 8}}
   scf.for %k = %c0 to %n step %c1 {
   } {alcop.pipeline = #alcop.pipeline<{shared = "three"}>}
   return
@@ -45,7 +45,7 @@ func.func @bad_stages(%n: index) {
 func.func @bad_name(%n: index) {
   %c0 = arith.constant 0 : index
   %c1 = arith.constant 1 : index
-  // expected-error @+1 {{alcop.pipeline has 'stages', expected shared, register, carried, tail}}
+  // expected-error @+1 {{alcop.pipeline has 'stages', expected shared, register, carried, tail, stage, order, streams}}
   scf.for %k = %c0 to %n step %c1 {
   } {alcop.pipeline = #alcop.pipeline<{stages = 3}>}
   return

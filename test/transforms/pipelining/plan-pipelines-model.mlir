@@ -3,7 +3,7 @@
 // Nobody says how many stages: as many as a copy takes iterations to land. This one
 // computes next to nothing, so that eight are not enough.
 // CHECK-LABEL: @short_iterations
-// CHECK:         shared = 8
+// CHECK:         slots = 8
 #ws = #gpu.address_space<workgroup>
 func.func @short_iterations(%A: memref<64x64xf32>, %C: memref<64xf32>, %n: index) {
   %c0 = arith.constant 0 : index
@@ -25,7 +25,7 @@ func.func @short_iterations(%A: memref<64x64xf32>, %C: memref<64xf32>, %n: index
 
 // An iteration that takes longer than a copy needs two slots only.
 // CHECK-LABEL: @long_iterations
-// CHECK:         shared = 2
+// CHECK:         slots = 2
 #ws = #gpu.address_space<workgroup>
 func.func @long_iterations(%A: memref<64x64xf32>, %C: memref<64xf32>, %n: index) {
   %c0 = arith.constant 0 : index
@@ -58,7 +58,7 @@ func.func @long_iterations(%A: memref<64x64xf32>, %C: memref<64xf32>, %n: index)
 
 // No more than fit: 48 KiB are what is declared for all blocks.
 // CHECK-LABEL: @large_buffer
-// CHECK:         shared = 3
+// CHECK:         slots = 3
 #ws = #gpu.address_space<workgroup>
 gpu.module @kernels {
   gpu.func @large_buffer(%A: memref<64x4096xf32>, %C: memref<4096xf32>, %n: index)

@@ -4,13 +4,18 @@
 
 // Both levels; the fragment pipeline runs on across the tiles.
 // CHECK-LABEL: @two_levels
-// CHECK:       memref.copy {{.*}}alcop.pipeline = #alcop.pipeline<{shared = 3 : i64}>
-// CHECK:       vector.transfer_read {{.*}}alcop.pipeline = #alcop.pipeline<{register = 2 : i64}>
-// CHECK:       alcop.pipeline = #alcop.pipeline<{carried = true, register = 2 : i64}>
-// CHECK:       alcop.pipeline = #alcop.pipeline<{shared = 3 : i64}>
+// CHECK:       memref.copy {{.*}}{alcop.op = 0 : i64}
+// CHECK:       vector.transfer_read {{.*}}alcop.op = 1 : i64
+// CHECK:       } {alcop.op = 2 : i64}
+// CHECK:       alcop.pipeline = #alcop.pipeline<{
+// CHECK-SAME:    ops = [{kind = "fill", name = "memref.copy", op = 0 : i64, ring = 0 : i64, stream = "copy"},
+// CHECK-SAME:           {kind = "read", name = "vector.transfer_read", op = 1 : i64, ring = 0 : i64, stream = "load"},
+// CHECK-SAME:           {kind = "loop", name = "scf.for", op = 2 : i64, stream = "compute"}]
+// CHECK-SAME:    rings = [{slots = 3 : i64}]
+// CHECK-SAME:    streams = [{lead = 3 : i64, name = "copy"}, {name = "load", steps = 1 : i64}, {name = "compute"}]}>
 // SHARED-LABEL: @two_levels
-// SHARED-NOT:   register =
-// SHARED:       alcop.pipeline = #alcop.pipeline<{shared = 3 : i64}>
+// SHARED-NOT:   stream = "load"
+// SHARED:       rings = [{slots = 3 : i64}], streams = [{lead = 2 : i64, name = "copy"}, {name = "compute"}]}>
 // NONE-LABEL:   @two_levels
 // NONE-NOT:     alcop.pipeline
 #ws = #gpu.address_space<workgroup>
@@ -41,7 +46,7 @@ func.func @two_levels(%A: memref<64x512xf16>) {
 
 // Fragments read in the K loop itself: both levels on one loop.
 // CHECK-LABEL: @one_step
-// CHECK:       alcop.pipeline = #alcop.pipeline<{carried = true, register = 2 : i64, shared = 3 : i64}>
+// CHECK:       rings = [{slots = 3 : i64}], streams = [{lead = 3 : i64, name = "copy"}, {lead = 1 : i64, name = "load"}, {name = "compute"}]}>
 #ws = #gpu.address_space<workgroup>
 func.func @one_step(%A: memref<64x512xf16>) {
   %c0 = arith.constant 0 : index
@@ -66,7 +71,7 @@ func.func @one_step(%A: memref<64x512xf16>) {
 
 // A loop that runs twice has two stages, not three.
 // CHECK-LABEL: @short
-// CHECK:       shared = 2
+// CHECK:       slots = 2
 #ws = #gpu.address_space<workgroup>
 func.func @short(%A: memref<64x64xf16>) {
   %c0 = arith.constant 0 : index
@@ -87,7 +92,8 @@ func.func @short(%A: memref<64x64xf16>) {
 
 // A copy of what there is of a tile is a copy like any other.
 // CHECK-LABEL: @ragged
-// CHECK:       alcop.copy{{.*}}alcop.pipeline = #alcop.pipeline<{shared = 3 : i64}>
+// CHECK:       alcop.copy{{.*}}alcop.op = 0 : i64
+// CHECK:       slots = 3
 #ws = #gpu.address_space<workgroup>
 func.func @ragged(%A: memref<64x512xf16>, %i: index, %eighths: index) {
   %c0 = arith.constant 0 : index

@@ -1,0 +1,367 @@
+"""Plans of loops, each with the ops that it names: `BoundPlan`.
+
+A plan comes from alcop-plan-pipelines, or from a user, in one of three forms:
+
+    {alcop.pipeline = #alcop.pipeline<{streams = [...], ops = [...], ...}>}
+        the whole value, see `stream_plan`; the ops have `alcop.op`
+    {alcop.pipeline = #alcop.pipeline<{stage = [0, 0, 2, 2], order = [0, 1, 2, 3]}>}
+        TVM's form, a number for each op of the body, see `stage_lists`
+    {alcop.pipeline = #alcop.pipeline<{shared = 3}>}
+        marks, on the loop and on its copies; `register = 2` on the reads and on the
+        loop that has them, with `carried = true` where it is an inner one
+
+Nothing is changed here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from typing import Any
+
+from alcop_mlir.analysis.ir import memory
+from alcop_mlir.analysis.ir.loops import body, is_loop, trip_count
+from alcop_mlir.analysis.pipelining.copies import REGISTER, SHARED
+from alcop_mlir.analysis.pipelining.copy_forms import copy_form
+from alcop_mlir.analysis.pipelining.plan import KernelPlan, PipelinedLoop
+from alcop_mlir.analysis.pipelining.stage_lists import LISTS, from_lists
+from alcop_mlir.analysis.pipelining.stream_plan import (
+    COMPUTE,
+    COPY,
+    FILL,
+    LOAD,
+    LOOP,
+    PREDICATED,
+    READ,
+    TAILS,
+    WRAP,
+    Ring,
+    Stream,
+    StreamOp,
+    StreamPlan,
+    from_parameters,
+)
+from alcop_mlir.bindings import ir
+from alcop_mlir.dialects import alcop
+from alcop_mlir.errors import PassError
+from alcop_mlir.schedule import MAX_REGISTER_STAGES, MAX_SHARED_STAGES
+
+
+@dataclass(frozen=True)
+class BoundPlan:
+    """The plan of `loop`.
+
+    ops:   what the plan's ops are, one for each of `plan.ops`
+    marks: other ops that have an `alcop.pipeline` for this plan
+    is_value: whether the loop has the plan as a value, not in a user's short form
+    """
+
+    loop: Any
+    plan: StreamPlan
+    ops: tuple[Any, ...]
+    marks: tuple[Any, ...] = ()
+    is_value: bool = True
+
+    def named(self, *kinds: str) -> list[tuple[StreamOp, Any]]:
+        """The ops of these kinds, as the plan names them and as they are."""
+        pairs = zip(self.plan.ops, self.ops, strict=True)
+        return [(planned, op) for planned, op in pairs if planned.kind in kinds]
+
+    def register_stages(self, steps: int) -> int:
+        """Fragment steps from a read to its use, and one; 1 where no read is early.
+
+        steps: fragment steps of an iteration
+        """
+        early = [self.plan.stream(planned) for planned, _ in self.named(READ)]
+        return 1 + max((s.lead * steps + s.steps for s in early), default=0)
+
+    def steps(self) -> int:
+        """Fragment steps of an iteration."""
+        inner = [trip_count(op) for _, op in self.named(LOOP)]
+        return max(1, sum(trips or 1 for trips in inner))
+
+
+def bound_plans(root: Any) -> list[BoundPlan]:
+    """The plans of all loops in `root`, outer loops first.
+
+    PassError at an op that is marked or numbered for a plan that there is not.
+    """
+    marked = _marked(root)
+    plans = [plan for op in marked if is_loop(op) and (plan := bound_plan(op))]
+    claimed = {op for plan in plans for op in (plan.loop, *plan.ops, *plan.marks)}
+    for op in marked:
+        if op not in claimed:
+            raise PassError(op, _unclaimed(op))
+    return plans
+
+
+def _marked(root: Any) -> list[Any]:
+    found: list[Any] = []
+
+    def visit(op: Any) -> Any:
+        attributes = op.attributes
+        if alcop.PIPELINE in attributes or alcop.OP_KEY in attributes:
+            found.append(op.operation)
+        return ir.WalkResult.ADVANCE
+
+    root.operation.walk(visit, ir.WalkOrder.PRE_ORDER)
+    return found
+
+
+def _unclaimed(op: Any) -> str:
+    number = alcop.key(op)
+    if number is not None:
+        return (
+            f"has alcop.op = {number}, but no plan of a loop around it names that op: "
+            "expected alcop-plan-pipelines after passes that change loops"
+        )
+    return f"'{op.name}' is planned, but the loop around it is not"
+
+
+def bound_plan(loop: Any) -> BoundPlan | None:
+    """The plan of `loop`, in whichever form; None where it has none of its own."""
+    parameters = alcop.get(loop, alcop.PipelineAttr)
+    if parameters is None:
+        return None
+    if "streams" in parameters:
+        return _bound(loop, from_parameters(loop, parameters))
+    if any(name in parameters for name in LISTS):
+        plan, ops = from_lists(loop, parameters)
+        return BoundPlan(loop, plan, ops, is_value=False)
+    return _from_marks(loop, parameters)
+
+
+# -- the value -----------------------------------------------------------------------
+
+
+def _bound(loop: Any, plan: StreamPlan) -> BoundPlan:
+    found = _numbered(body(loop).operations, {})
+    for planned in plan.ops:
+        if planned.kind == LOOP and is_loop(found.get(planned.op, loop)):
+            inner = found.get(planned.op)
+            if inner is not None:
+                _numbered(body(inner).operations, found)
+    ops = tuple(_named(loop, planned, found) for planned in plan.ops)
+    unknown = found.keys() - {planned.op for planned in plan.ops}
+    for number in unknown:
+        raise PassError(
+            found[number],
+            f"has alcop.op = {number}, which the plan of its loop does not name",
+        )
+    return BoundPlan(loop, plan, ops)
+
+
+def _numbered(ops: Iterable[Any], found: dict[int, Any]) -> dict[int, Any]:
+    """The ops that have a number, added to `found`."""
+    for op in ops:
+        number = alcop.key(op)
+        if number is None:
+            continue
+        if number in found:
+            raise PassError(op, f"has alcop.op = {number}, as another op of the loop")
+        found[number] = op.operation
+    return found
+
+
+def _named(loop: Any, planned: StreamOp, found: dict[int, Any]) -> Any:
+    op = found.get(planned.op)
+    if op is None:
+        raise PassError(
+            loop,
+            f"alcop.pipeline names op {planned.op}, a '{planned.name}', which the loop "
+            "does not have: expected alcop-plan-pipelines after passes that change it",
+        )
+    if op.name != planned.name:
+        raise PassError(
+            op,
+            f"is op {planned.op} of its loop's plan, which expects '{planned.name}'",
+        )
+    return op
+
+
+# -- what alcop-plan-pipelines decides -----------------------------------------------
+
+
+def plans_of(kernel: KernelPlan) -> list[BoundPlan]:
+    """The decisions about a kernel as a plan per loop."""
+    shared = {p.loop: p for p in kernel.pipelines if p.level == SHARED}
+    register = {p.loop: p for p in kernel.pipelines if p.level == REGISTER}
+    plans = []
+    for loop, copied in shared.items():
+        inner = [p for p in register.values() if p.carried and _parent(p) == loop]
+        read = register.get(loop, inner[0] if inner else None)
+        plans.append(
+            _composed(
+                loop,
+                copied.stages,
+                [copy.op for copy in copied.copies],
+                {copy.buffer for copy in copied.copies},
+                *_register(read),
+                inner=[p.loop for p in inner],
+                tail=WRAP if copied.wraps else PREDICATED,
+            )
+        )
+    plans += [
+        _composed(loop, 0, [], set(), *_register(read))
+        for loop, read in register.items()
+        if not read.carried
+    ]
+    return plans
+
+
+def _parent(pipeline: PipelinedLoop) -> Any:
+    return pipeline.loop.parent.operation
+
+
+def _register(pipeline: PipelinedLoop | None) -> tuple[int, list[Any]]:
+    if pipeline is None:
+        return 1, []
+    return pipeline.stages, [copy.op for copy in pipeline.copies]
+
+
+def _composed(
+    loop: Any,
+    slots: int,
+    fills: list[Any],
+    filled: set[Any],
+    stages: int,
+    reads: list[Any],
+    inner: Iterable[Any] = (),
+    tail: str = PREDICATED,
+) -> BoundPlan:
+    """The plan of copies with so many slots, and of reads with so many stages.
+
+    filled: the buffers that the copies fill
+    stages: from a read to its use in fragment steps, one more
+    inner:  the loop whose iterations are fragment steps
+    """
+    lookahead = stages - 1 if reads else 0
+    load = Stream(LOAD, *divmod(lookahead, _steps(inner)))
+    streams = [load] if reads else []
+    if slots:
+        streams.insert(0, Stream(COPY, load.tiles + slots - 1))
+    named = [
+        *((op, COPY, FILL, 0) for op in fills),
+        *((op, LOAD, READ, _ring_of(op, filled)) for op in reads),
+        *((op, COMPUTE, LOOP, -1) for op in inner),
+    ]
+    plan = StreamPlan(
+        streams=(*streams, Stream(COMPUTE)),
+        ops=tuple(
+            StreamOp(number, op.operation.name, stream, kind, ring)
+            for number, (op, stream, kind, ring) in enumerate(named)
+        ),
+        rings=(Ring(slots),) if slots else (),
+        tail=tail,
+    )
+    return BoundPlan(loop, plan, tuple(op.operation for op, *_ in named))
+
+
+def _steps(inner: Iterable[Any]) -> int:
+    for loop in inner:
+        trips = trip_count(loop)
+        if not trips:
+            raise PassError(loop, "a carried pipeline needs a constant trip count")
+        return trips
+    return 1
+
+
+def _ring_of(read: Any, filled: set[Any]) -> int:
+    operands = read.operation.operands
+    is_filled = len(operands) and memory.root(operands[0]) in filled
+    return 0 if is_filled else -1
+
+
+# -- marks ---------------------------------------------------------------------------
+
+
+def _from_marks(loop: Any, parameters: dict[str, Any]) -> BoundPlan | None:
+    """The plan that marks on `loop` and its ops say; None for a carried loop."""
+    _check_mark(loop, parameters)
+    if _is_carried(parameters):
+        return None
+    marks = _marks(loop)
+    inner = [op for op, mark in marks if is_loop(op) and _is_carried(mark)]
+    for carried in inner:
+        marks += _marks(carried)
+    slots = parameters.get(SHARED, 0)
+    stages = max((mark.get(REGISTER, 1) for _, mark in marks), default=1)
+    marks = [(op, mark) for op, mark in marks if not is_loop(op)]
+    for op, mark in marks:
+        _check_stages(op, mark, SHARED, slots)
+        _check_stages(op, mark, REGISTER, stages)
+    fills = [op for op, mark in marks if SHARED in mark]
+    reads = [op for op, mark in marks if REGISTER in mark]
+    filled = {memory.root(f.target) for op in fills if (f := copy_form(op)) is not None}
+    tail = parameters.get("tail", PREDICATED)
+    composed = _composed(loop, slots, fills, filled, stages, reads, inner, tail)
+    if not composed.ops:
+        raise PassError(
+            loop, "is planned, but no op in it is: expected copies or reads"
+        )
+    others = tuple(op for op, _ in marks)
+    return BoundPlan(
+        loop, composed.plan, composed.ops, (*others, *inner), is_value=False
+    )
+
+
+def _is_carried(mark: dict[str, Any]) -> bool:
+    """Whether a loop with this mark is expanded with the loop around it."""
+    return mark.get("carried", False) and SHARED not in mark
+
+
+def _marks(loop: Any) -> list[tuple[Any, dict[str, Any]]]:
+    """The marked ops of the loop's block, less inner loops with plans of their own."""
+    found = []
+    for op in body(loop).operations:
+        mark = alcop.get(op, alcop.PipelineAttr)
+        if mark is None:
+            continue
+        _check_mark(op, mark)
+        if not is_loop(op) or _is_carried(mark):
+            found.append((op.operation, mark))
+    return found
+
+
+def _check_stages(op: Any, mark: dict[str, Any], level: str, stages: int) -> None:
+    if mark.get(level, stages) != stages:
+        raise PassError(
+            op, f"is planned with {mark[level]} stages, its loop with {stages}"
+        )
+
+
+def _check_mark(op: Any, mark: dict[str, Any]) -> None:
+    for name, value in mark.items():
+        expected = _MARKS.get(name)
+        if expected is None:
+            known = ", ".join((*_MARKS, *LISTS, "streams"))
+            raise PassError(op, f"alcop.pipeline has '{name}', expected {known}")
+        most = _MOST_STAGES.get(name, 0)
+        if type(value) is not expected or (most and not 2 <= value <= most):
+            wanted = f"an integer from 2 to {most}" if most else _MARK_TEXT[expected]
+            raise PassError(op, f"alcop.pipeline: {name} is {value}, expected {wanted}")
+        if name == "tail" and value not in TAILS:
+            wanted = " or ".join(TAILS)
+            raise PassError(op, f"alcop.pipeline: tail is {value}, expected {wanted}")
+
+
+# Parameters of a mark, and their types.
+_MARKS = {SHARED: int, REGISTER: int, "carried": bool, "tail": str}
+_MARK_TEXT = {bool: "true or false", str: "a string"}
+_MOST_STAGES = {SHARED: MAX_SHARED_STAGES, REGISTER: MAX_REGISTER_STAGES}
+
+
+# -- for those who list what is pipelined --------------------------------------------
+
+
+def pipelined_ops(scope: Any) -> Iterator[tuple[Any, str, int]]:
+    """The pipelined copies and reads in `scope`, their levels and numbers of stages.
+
+    Loop by loop, outer ones first; in a loop as the program has them.
+    """
+    for plan in bound_plans(scope):
+        for planned, op in plan.named(FILL):
+            yield op, SHARED, plan.plan.rings[planned.ring].slots
+        for planned, op in plan.named(READ):
+            if plan.plan.stream(planned).is_early:
+                yield op, REGISTER, plan.register_stages(plan.steps())

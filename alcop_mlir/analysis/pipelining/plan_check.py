@@ -1,0 +1,387 @@
+"""Whether a plan is legal for its loop: `check`, for whoever executes it.
+
+- each op is what its plan takes it for: a copy, a read of shared memory
+- copies alone fill the buffers of a ring, and all reads follow in the same iteration
+- what an op needs is made no later than it runs, and before it in the order
+- a read runs no earlier than the copy that fills its buffer, and there are slots enough
+  for the iterations in between
+- warps of one role need no values of another's
+
+Every op of the body is in one stream: in that which names it, else, if it has an
+effect, in the last; an op without effects is computed by each stream that needs it.
+The verifier has rules of its own, see `alcop_mlir.verifier.plans`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any
+
+from alcop_mlir.analysis.ir import memory
+from alcop_mlir.analysis.ir.loops import (
+    ancestor_in,
+    body,
+    init_args,
+    is_loop,
+    terminator,
+)
+from alcop_mlir.analysis.ir.slices import captured, is_pure
+from alcop_mlir.analysis.ir.walk import walk
+from alcop_mlir.analysis.pipelining.bound_plans import BoundPlan
+from alcop_mlir.analysis.pipelining.copies import (
+    READS,
+    PipelinedCopy,
+    RejectedCopy,
+    loads_of,
+    register_reads,
+    shared_copies,
+)
+from alcop_mlir.analysis.pipelining.copy_forms import CopyForm, copy_form
+from alcop_mlir.analysis.pipelining.plan import unsynchronisable
+from alcop_mlir.analysis.pipelining.stream_plan import (
+    ACQUIRE,
+    COMMIT,
+    FILL,
+    LOOP,
+    READ,
+    RELEASE,
+    WAIT,
+    Stream,
+    StreamOp,
+)
+from alcop_mlir.bindings import ir
+from alcop_mlir.errors import PassError
+
+_SYNCHRONISATION = (ACQUIRE, COMMIT, WAIT, RELEASE)
+# Of one ring and iteration: the first kind comes before the second.
+_IN_ORDER = (
+    (ACQUIRE, FILL),
+    (ACQUIRE, COMMIT),
+    (WAIT, READ),
+    (READ, RELEASE),
+    (WAIT, RELEASE),
+)
+
+
+def check(bound: BoundPlan) -> None:
+    """PassError at the op or loop at which the plan is wrong."""
+    legality = _Legality.of(bound)
+    _check_kinds(bound, legality.forms)
+    if bound.plan.has_roles:
+        _check_all_named(bound)
+    for buffer, ring in legality.buffers.items():
+        legality.check_buffer(buffer, ring)
+    legality.check_sources()
+    legality.check_needs()
+    _check_synchronisation(bound)
+
+
+def check_as_planned(bound: BoundPlan) -> None:
+    """PassError where a rule for pipelined copies forbids the plan, for a user's plan.
+
+    It promises that arguments do not alias. To be asked before buffers get slots.
+    """
+    forms = {op: form for _, op in bound.named(FILL) if (form := copy_form(op))}
+    _check_kinds(bound, forms)
+    loops = [bound.loop, *(op for _, op in bound.named(LOOP))]
+    judged = {
+        one.op: one
+        for loop in loops
+        for one in (*shared_copies(loop, True), *register_reads(loop))
+    }
+    accepted = []
+    for planned, op in bound.named(FILL, READ):
+        if not bound.plan.stream(planned).is_early:
+            continue
+        verdict = judged.get(op)
+        if isinstance(verdict, RejectedCopy):
+            raise PassError(op, f"is planned, but {verdict}")
+        if planned.kind == FILL and isinstance(verdict, PipelinedCopy):
+            accepted.append(verdict)
+    refusal = unsynchronisable(bound.loop, accepted, True) if accepted else None
+    if refusal is not None:
+        rule, reason, remedy = refusal
+        raise PassError(
+            bound.loop,
+            f"is planned, but not pipelined (rule {rule}): {reason}; {remedy}",
+        )
+
+
+def _check_kinds(bound: BoundPlan, forms: dict[Any, CopyForm]) -> None:
+    for planned, op in bound.named(FILL, LOOP, READ):
+        if planned.kind == FILL and op not in forms:
+            raise PassError(op, f"'{op.name}' is planned, expected a copy")
+        if planned.kind == FILL and op.block != body(bound.loop):
+            raise PassError(op, "is planned, expected a copy in the loop's own block")
+        if planned.kind == LOOP and not is_loop(op):
+            raise PassError(op, f"'{op.name}' is planned, expected an inner loop")
+        if planned.kind == READ and not _is_read(op):
+            raise PassError(
+                op,
+                f"'{op.name}' is planned at the register level, expected a read of "
+                "shared memory",
+            )
+
+
+def _is_read(op: Any) -> bool:
+    return op.name in READS and memory.is_workgroup(op.operands[0].type)
+
+
+@dataclass(frozen=True)
+class _Legality:
+    """A plan with what its rules need.
+
+    named:   how the plan names an op; places, its number in the order
+    forms:   of the planned copies
+    buffers: of rings, and the ring of each
+    blocks:  the loop's block, and those of the plan's inner loops
+    """
+
+    bound: BoundPlan
+    named: dict[Any, StreamOp]
+    places: dict[Any, int]
+    forms: dict[Any, CopyForm]
+    buffers: dict[Any, int]
+    blocks: tuple[Any, ...]
+
+    @staticmethod
+    def of(bound: BoundPlan) -> _Legality:
+        """The plan, with what its rules need."""
+        ops = bound.ops
+        fills = bound.named(FILL)
+        forms = {op: form for _, op in fills if (form := copy_form(op)) is not None}
+        return _Legality(
+            bound,
+            dict(zip(ops, bound.plan.ops, strict=True)),
+            {op: number for number, op in enumerate(ops)},
+            forms,
+            {memory.root(forms[o].target): p.ring for p, o in fills if o in forms},
+            (body(bound.loop), *(body(o) for _, o in bound.named(LOOP) if is_loop(o))),
+        )
+
+    def stream(self, op: Any) -> Stream:
+        """The stream that the op belongs to: the last, where none names it."""
+        planned = self.named.get(op)
+        plan = self.bound.plan
+        return plan.streams[-1] if planned is None else plan.stream(planned)
+
+    # -- rings -----------------------------------------------------------------------
+
+    def check_buffer(self, buffer: Any, ring: int) -> None:
+        """Who fills and who reads a buffer, and whether its slots suffice."""
+        fills = self._fills(buffer, ring)
+        accesses = memory.accesses(buffer)
+        if not isinstance(accesses, list):
+            raise PassError(
+                fills[0], f"its buffer is used by '{accesses.name}', in no known way"
+            )
+        for access in accesses:
+            ancestor = ancestor_in(access.op, self.blocks[0])
+            if access.writes and ancestor not in fills:
+                raise PassError(
+                    fills[0],
+                    f"its buffer is also written by '{access.op.name}', expected only "
+                    "copies of the plan",
+                )
+            if access.reads and access.op not in fills:
+                self._check_read(access.op, ancestor, fills, ring)
+
+    def _fills(self, buffer: Any, ring: int) -> list[Any]:
+        fills = []
+        for planned, op in self.bound.named(FILL):
+            if memory.root(self.forms[op].target) != buffer:
+                continue
+            if planned.ring != ring:
+                raise PassError(
+                    op, f"fills a buffer of ring {ring}, its plan says {planned.ring}"
+                )
+            fills.append(op)
+        return fills
+
+    def _check_read(self, op: Any, ancestor: Any, fills: list[Any], ring: int) -> None:
+        if ancestor is None:
+            raise PassError(
+                fills[0], f"its buffer is read by '{op.name}' outside of the loop"
+            )
+        planned = self.named.get(op)
+        if planned is not None and planned.kind == READ and planned.ring != ring:
+            raise PassError(
+                op, f"reads a buffer of ring {ring}, its plan says {planned.ring}"
+            )
+        reader = self.stream(op if planned is not None else ancestor)
+        for fill in fills:
+            copied = self.stream(fill)
+            if not fill.is_before_in_block(ancestor):
+                raise PassError(
+                    fill, f"its buffer is read by '{op.name}' before the copy"
+                )
+            if reader.tiles > copied.tiles:
+                raise PassError(
+                    op,
+                    f"has a lead of {reader.tiles} iterations, the copy that fills its "
+                    f"buffer one of {copied.tiles}",
+                )
+            if reader.tiles == copied.tiles and op in self.places:
+                self._check_place(op, fill)
+            self._check_slots(fill, copied, reader, ring)
+
+    def _check_slots(
+        self, fill: Any, copied: Stream, reader: Stream, ring: int
+    ) -> None:
+        slots = self.bound.plan.rings[ring].slots
+        needed = copied.tiles - reader.tiles + 1 + reader.in_flight
+        if slots < needed:
+            raise PassError(
+                fill,
+                f"has a lead of {copied.tiles} iterations, which needs {needed} slots, "
+                f"its ring has {slots}",
+            )
+
+    def _check_place(self, op: Any, maker: Any) -> None:
+        if self.places[op] < self.places[maker]:
+            raise PassError(
+                op, f"needs '{maker.name}', which comes later in the order of the plan"
+            )
+
+    # -- dependences -----------------------------------------------------------------
+
+    def check_sources(self) -> None:
+        """Nothing in the loop writes what is copied or read early."""
+        early = [op for op in self.bound.ops if self.stream(op).is_early]
+        # Of what reads the buffers of the rings: see check_buffer.
+        sources = {op: s for op in early if (s := self._source(op)) is not None}
+        sources = {op: s for op, s in sources.items() if s not in self.buffers}
+        if not sources:
+            return
+        loop = self.bound.loop
+        ordering = {op for _, op in self.bound.named(*_SYNCHRONISATION)}
+        written = memory.written_roots(loop)
+        for op, source in sources.items():
+            for writer, target in written:
+                if writer in (op, loop) or writer in ordering:
+                    continue
+                if target is None or memory.may_alias(source, target, True):
+                    raise PassError(
+                        op,
+                        "is planned, but its source may be written by "
+                        f"'{writer.name}' in the loop",
+                    )
+            if _is_read(op) and walk(loop, "gpu.barrier"):
+                raise PassError(
+                    op, "is planned to run early, but the loop has barriers to cross"
+                )
+
+    def _source(self, op: Any) -> Any | None:
+        """The root of what a planned copy or read reads."""
+        if self.named[op].kind == READ:
+            return memory.root(op.operands[0])
+        return memory.root(self.forms[op].source) if op in self.forms else None
+
+    def check_needs(self) -> None:
+        """What an op needs is made no later than it runs."""
+        has_roles = self.bound.plan.has_roles
+        for stream in self.bound.plan.streams:
+            ops = [op for op in self.bound.ops if self.stream(op) == stream]
+            ops = [op for op in ops if self.named[op].kind != LOOP]
+            if not ops or not (stream.is_early or has_roles):
+                continue
+            makers = self._makers(ops)
+            if any(self._is_late(maker, stream) for maker in makers):
+                self._blame(ops, stream)
+            if any(maker in self.places for maker in makers):
+                for op in ops:
+                    self._check_places(op, stream)
+
+    def _is_late(self, maker: Any, stream: Stream) -> bool:
+        """Whether `maker` runs too late for `stream`, or in another role's warps."""
+        own = self.stream(maker)
+        if bool(own.warps) and own != stream:
+            return True
+        return (own.lead, own.steps) < (stream.lead, stream.steps)
+
+    def _blame(self, ops: list[Any], stream: Stream) -> None:
+        for op in ops:
+            for maker in self._makers([op]):
+                if not self._is_late(maker, stream):
+                    continue
+                own = self.stream(maker)
+                raise PassError(
+                    op,
+                    f"runs in the stream '{stream.name}', but needs '{maker.name}' of "
+                    f"the stream '{own.name}', which has a lead of {own.tiles} "
+                    f"iterations, not {stream.tiles}, or is a role of other warps",
+                )
+
+    def _check_places(self, op: Any, stream: Stream) -> None:
+        for maker in self._makers([op]):
+            own = self.stream(maker)
+            same = (own.lead, own.steps) == (stream.lead, stream.steps)
+            if maker in self.places and same:
+                self._check_place(op, maker)
+
+    def _makers(self, ops: Iterable[Any]) -> list[Any]:
+        """Ops with effects in the loop that make what `ops` need, now or later."""
+        pending, seen = list[Any](), set[Any]()
+        for op in ops:
+            pending += captured(op)
+            form = self.forms.get(op)
+            if form is not None and form.load is not None:
+                pending += form.load.operands
+                seen.update(form.load.results)
+        makers, visited = list[Any](), set[Any]()
+        while pending:
+            value = pending.pop()
+            if value in seen or value in self.buffers:
+                continue
+            seen.add(value)
+            owner = value.owner
+            if isinstance(owner, ir.Block):
+                pending += self._carried(value, owner)
+                continue
+            maker = owner.operation
+            if maker in visited or maker.block not in self.blocks:
+                continue
+            visited.add(maker)
+            if is_pure(maker) or maker.name.startswith("memref.alloc"):
+                pending += captured(maker)
+            else:
+                makers.append(maker)
+        return makers
+
+    def _carried(self, value: Any, block: Any) -> list[Any]:
+        """What a loop-carried value of one of the loops becomes, and started from."""
+        if block not in self.blocks or value.arg_number == 0:
+            return []
+        number, loop = value.arg_number - 1, block.owner
+        return [terminator(loop).operands[number], init_args(loop)[number]]
+
+
+def _check_synchronisation(bound: BoundPlan) -> None:
+    for first, then in _IN_ORDER:
+        for number in range(len(bound.plan.rings)):
+            before = [p for p in bound.plan.ops if (p.kind, p.ring) == (first, number)]
+            after = [p for p in bound.plan.ops if (p.kind, p.ring) == (then, number)]
+            order = bound.plan.ops
+            for one in before:
+                for other in after:
+                    place = order.index(other)
+                    if one.stream == other.stream and place < order.index(one):
+                        raise PassError(
+                            bound.ops[place],
+                            f"comes before the '{first}' of its ring in the order of "
+                            "the plan",
+                        )
+
+
+def _check_all_named(bound: BoundPlan) -> None:
+    loads = {load for _, op in bound.named(FILL) for load in loads_of(op)}
+    for op in list(body(bound.loop).operations)[:-1]:
+        op = op.operation
+        if is_pure(op) or op in bound.ops or any(r in loads for r in op.results):
+            continue
+        raise PassError(
+            op,
+            f"'{op.name}' is in no stream: where streams are roles of warps, the plan "
+            "names every op that has an effect",
+        )

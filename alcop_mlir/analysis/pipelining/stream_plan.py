@@ -1,0 +1,244 @@
+"""The pipeline of a loop as a value: `StreamPlan`, and its form as an attribute.
+
+    #alcop.pipeline<{
+      streams = [{name = "copy", lead = 2}, {name = "load", steps = 1},
+                 {name = "compute"}],
+      rings = [{slots = 3}],
+      ops = [{op = 0, name = "memref.copy", stream = "copy", kind = "fill", ring = 0},
+             {op = 2, name = "scf.for", stream = "compute", kind = "loop"},
+             {op = 1, name = "vector.transfer_read", stream = "load", kind = "read",
+              ring = 0}],
+      tail = "wrap"}>
+
+`op = 1` is the op that has `alcop.op = 1`, in the loop's block or in that of an inner
+loop of the plan: a position would name another op once a pass inserts or erases one.
+`ops` are in the order of the steady state. The last stream is the arithmetic, with no
+lead: what `ops` does not name belongs to it. Ops without effects belong to each stream
+that needs them. What is 0 or the default is not written.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, fields
+from typing import Any
+
+from alcop_mlir.errors import PassError
+from alcop_mlir.schedule import MAX_SHARED_STAGES
+
+COPY, LOAD, COMPUTE = "copy", "load", "compute"
+# What an op of a plan does with its ring; or else.
+FILL, READ = "fill", "read"
+ACQUIRE, COMMIT, WAIT, RELEASE = "acquire", "commit", "wait", "release"
+LOOP = "loop"  # an inner loop, whose iterations are fragment steps
+EFFECT = "effect"
+WITH_RING = (FILL, ACQUIRE, COMMIT, WAIT, RELEASE)
+KINDS = (*WITH_RING, READ, LOOP, EFFECT)
+GROUPS, MBARRIER = "groups", "mbarrier"
+SYNCHRONISATIONS = (GROUPS, MBARRIER)
+PREDICATED, WRAP = "predicated", "wrap"
+TAILS = (PREDICATED, WRAP)
+
+
+@dataclass(frozen=True)
+class Stream:
+    """Ops that run at one lead: so long before the arithmetic of their iteration.
+
+    lead, steps: iterations, and fragment steps beyond these
+    warps:       of the role that alone runs the stream; 0 where all threads run it
+    in_flight:   groups of matrix multiplications that it leaves unfinished (wgmma)
+    """
+
+    name: str
+    lead: int = 0
+    steps: int = 0
+    warps: int = 0
+    in_flight: int = 0
+
+    @property
+    def tiles(self) -> int:
+        """Iterations of the lead, a part of one counting as one."""
+        return self.lead + (self.steps > 0)
+
+    @property
+    def is_early(self) -> bool:
+        """Whether it runs before the arithmetic."""
+        return self.tiles > 0
+
+
+@dataclass(frozen=True)
+class Ring:
+    """The slots of the buffers that are filled and freed together, and what orders it.
+
+    sync: "groups": commit groups and barriers; "mbarrier": a full and an empty one per
+          slot
+    """
+
+    slots: int
+    sync: str = GROUPS
+
+
+@dataclass(frozen=True)
+class StreamOp:
+    """An op of a plan: the number that it has as `alcop.op`, and what the op must be.
+
+    ring: of `StreamPlan.rings`; -1 for none
+    """
+
+    op: int
+    name: str
+    stream: str
+    kind: str
+    ring: int = -1
+
+
+@dataclass(frozen=True)
+class StreamPlan:
+    """How the streams of a loop run; `ops` in the order of the steady state.
+
+    tail: "predicated", or "wrap": at its end a stream starts again at the first tile
+    """
+
+    streams: tuple[Stream, ...]
+    ops: tuple[StreamOp, ...]
+    rings: tuple[Ring, ...] = field(default=())
+    tail: str = PREDICATED
+
+    def stream(self, op: StreamOp) -> Stream:
+        """The stream that `op` belongs to."""
+        return next(stream for stream in self.streams if stream.name == op.stream)
+
+    @property
+    def has_roles(self) -> bool:
+        """Whether streams are roles of warps."""
+        return any(stream.warps for stream in self.streams)
+
+
+def to_parameters(plan: StreamPlan) -> dict[str, Any]:
+    """The parameters of `#alcop.pipeline<{...}>`, which `from_parameters` reads."""
+    return {
+        name: [_fields(part) for part in value] if isinstance(value, tuple) else value
+        for name, value in _fields(plan).items()
+    }
+
+
+def _fields(part: Any) -> dict[str, Any]:
+    """The fields whose values are not the defaults."""
+    defaults = _DEFAULTS[type(part)]
+    return {name: v for name, v in vars(part).items() if v != defaults[name]}
+
+
+_DEFAULTS = {
+    kind: {one.name: one.default for one in fields(kind)}
+    for kind in (Stream, Ring, StreamOp, StreamPlan)
+}
+
+
+def from_parameters(loop: Any, parameters: dict[str, Any]) -> StreamPlan:
+    """The plan; PassError at `loop` where it is not one."""
+    parts = {"streams": Stream, "ops": StreamOp, "rings": Ring}
+    given: dict[str, Any] = {"ops": [], **parameters}
+    for name, kind in parts.items():
+        items = given.get(name, [])
+        if not isinstance(items, list):
+            raise _wrong(loop, f"{name} is {items}, expected a list")
+        given[name] = tuple(
+            _part(loop, f"{name}[{number}]", kind, item)
+            for number, item in enumerate(items)
+        )
+    plan = _part(loop, "", StreamPlan, given)
+    _check(loop, plan)
+    return plan
+
+
+def _part(loop: Any, where: str, kind: type, given: Any) -> Any:
+    """A value of the dataclass `kind` of the fields in `given`."""
+    if not isinstance(given, dict):
+        raise _wrong(loop, f"{where} is {given}, expected a dictionary")
+    known = _KNOWN[kind]
+    for name, value in given.items():
+        wanted = known.get(name)
+        if (
+            wanted is not None
+            and type(value) is wanted
+            and (wanted is not int or value >= 0)
+        ):
+            continue
+        at = f"{where}.{name}".lstrip(".")
+        if wanted is None:
+            raise _wrong(loop, f"has '{at}', expected {', '.join(known)}")
+        raise _wrong(loop, f"{at} is {value}, expected {_TYPE_TEXT[wanted]}")
+    try:
+        return kind(**given)
+    except TypeError:
+        missing = [name for name in _REQUIRED[kind] if name not in given]
+        raise _wrong(loop, f"{where} lacks {', '.join(missing)}".lstrip()) from None
+
+
+_TYPES = {"int": int, "str": str}
+_TYPE_TEXT = {int: "an integer from 0 on", str: "a string", tuple: "a list"}
+# The types of each part's fields.
+_KNOWN = {
+    kind: {one.name: _TYPES.get(str(one.type), tuple) for one in fields(kind)}
+    for kind in (Stream, Ring, StreamOp, StreamPlan)
+}
+_REQUIRED = {
+    Stream: ("name",),
+    Ring: ("slots",),
+    StreamOp: ("op", "name", "stream", "kind"),
+    StreamPlan: ("streams",),
+}
+
+
+def _check(loop: Any, plan: StreamPlan) -> None:
+    """PassError where parts of the plan do not fit each other."""
+    names = [stream.name for stream in plan.streams]
+    for what, values in (
+        ("streams of one name", names),
+        ("ops of one number", [op.op for op in plan.ops]),
+    ):
+        if len(set(values)) != len(values):
+            raise _wrong(loop, f"has {what}: {', '.join(map(str, values))}")
+    if not names or plan.streams[-1].is_early:
+        raise _wrong(loop, "has no stream without a lead at the end of its streams")
+    if plan.tail not in TAILS:
+        expected = " or ".join(TAILS)
+        raise _wrong(loop, f"tail is '{plan.tail}', expected {expected}")
+    for number, ring in enumerate(plan.rings):
+        _check_ring(loop, f"rings[{number}]", ring)
+    for number, op in enumerate(plan.ops):
+        _check_op(loop, f"ops[{number}]", op, plan)
+
+
+def _check_ring(loop: Any, where: str, ring: Ring) -> None:
+    if not 2 <= ring.slots <= MAX_SHARED_STAGES:
+        raise _wrong(
+            loop,
+            f"{where}.slots is {ring.slots}, expected an integer from 2 to "
+            f"{MAX_SHARED_STAGES}",
+        )
+    if ring.sync not in SYNCHRONISATIONS:
+        expected = " or ".join(SYNCHRONISATIONS)
+        raise _wrong(loop, f"{where}.sync is '{ring.sync}', expected {expected}")
+
+
+def _check_op(loop: Any, where: str, op: StreamOp, plan: StreamPlan) -> None:
+    if op.kind not in KINDS:
+        raise _wrong(
+            loop, f"{where}.kind is '{op.kind}', expected one of {', '.join(KINDS)}"
+        )
+    names = [stream.name for stream in plan.streams]
+    if op.stream not in names:
+        raise _wrong(
+            loop,
+            f"{where}.stream is '{op.stream}', expected one of {', '.join(names)}",
+        )
+    if op.ring >= len(plan.rings):
+        raise _wrong(
+            loop, f"{where}.ring is {op.ring}, there are {len(plan.rings)} rings"
+        )
+    if op.kind in WITH_RING and op.ring < 0:
+        raise _wrong(loop, f"{where}, '{op.kind}', lacks ring")
+
+
+def _wrong(loop: Any, why: str) -> PassError:
+    return PassError(loop, f"alcop.pipeline: {why}")

@@ -1,0 +1,134 @@
+"""What expansion can execute of a plan: all streams in every thread, one ring.
+
+A legal plan may say more: roles of warps, rings of mbarriers, streams at any lead. It
+is refused then, and the error says why.
+"""
+
+from __future__ import annotations
+
+from itertools import pairwise
+
+from alcop_mlir.analysis.pipelining.bound_plans import BoundPlan
+from alcop_mlir.analysis.pipelining.pipeline_shape import Shape
+from alcop_mlir.analysis.pipelining.stream_plan import (
+    FILL,
+    MBARRIER,
+    READ,
+    WRAP,
+)
+from alcop_mlir.errors import PassError
+from alcop_mlir.schedule import MAX_REGISTER_STAGES
+
+# The order of an iteration: copies, reads, then the arithmetic as the body has it.
+_ORDER = (FILL, READ)
+
+
+def shape_of(bound: BoundPlan, is_ragged: bool) -> Shape:
+    """The shape of the expanded pipeline; PassError where expansion cannot make it.
+
+    is_ragged: whether the last iteration of the loop may be smaller
+    """
+    _check_target(bound)
+    _check_streams(bound)
+    _check_order(bound)
+    plan = bound.plan
+    steps = bound.steps()
+    slots = plan.rings[0].slots if plan.rings else 0
+    shape = Shape(
+        slots=slots,
+        load_lookahead=bound.register_stages(steps) - 1,
+        steps=steps,
+        wraps=plan.tail == WRAP,
+        ragged=bool(bound.named(FILL)) and is_ragged,
+    )
+    if shape.load_lookahead >= MAX_REGISTER_STAGES * steps:
+        raise _refused(bound, f"reads {shape.load_lookahead} fragment steps early")
+    _check_lead(bound, shape)
+    return shape
+
+
+def _check_target(bound: BoundPlan) -> None:
+    """Expansion is for sm_80: every thread runs all streams, groups order them."""
+    for stream in bound.plan.streams:
+        if stream.warps:
+            raise _refused(
+                bound,
+                f"has the role '{stream.name}' for {stream.warps} warps: warp roles "
+                "need sm_90",
+            )
+        if stream.in_flight:
+            raise _refused(
+                bound,
+                f"leaves matrix multiplications of '{stream.name}' in flight: wgmma "
+                "needs sm_90",
+            )
+    if any(ring.sync == MBARRIER for ring in bound.plan.rings):
+        raise _refused(bound, "has a ring of mbarriers: these need sm_90")
+    if len(bound.plan.rings) > 1:
+        raise _refused(bound, f"has {len(bound.plan.rings)} rings, expected one")
+
+
+def _check_streams(bound: BoundPlan) -> None:
+    """Only copies, and reads of shared memory, run early: each at one lead."""
+    plan = bound.plan
+    for kind in _ORDER:
+        streams = {plan.stream(planned) for planned, _ in bound.named(kind)}
+        leads = sorted({(s.lead, s.steps) for s in streams})
+        if len(leads) > 1:
+            texts = " and ".join(_lead(*lead) for lead in leads)
+            raise _refused(
+                bound, f"has ops of the kind '{kind}' at leads of {texts}, expected one"
+            )
+    for planned, op in zip(plan.ops, bound.ops, strict=True):
+        if planned.kind not in _ORDER and plan.stream(planned).is_early:
+            lead = _lead(plan.stream(planned).lead, plan.stream(planned).steps)
+            raise PassError(
+                op,
+                f"has a lead of {lead}, but only copies into shared memory and reads "
+                "of it can be expanded to run early",
+            )
+
+
+def _check_order(bound: BoundPlan) -> None:
+    rank = {FILL: 0, READ: 1}
+    order = [
+        rank[p.kind] if p.kind in rank and bound.plan.stream(p).is_early else 2
+        for p in bound.plan.ops
+    ]
+    for number, (one, other) in enumerate(pairwise(order)):
+        if one > other:
+            raise PassError(
+                bound.ops[number + 1],
+                "comes too late in the order of its plan: an expanded iteration issues "
+                "copies, then reads, then computes",
+            )
+    rest = [op for op, place in zip(bound.ops, order, strict=True) if place == 2]
+    for one, other in pairwise(rest):
+        same = one.block == other.block
+        if same and not one.is_before_in_block(other):
+            raise PassError(
+                other,
+                f"comes after '{one.name}' in the order of its plan, expected the "
+                "order of the loop: expansion does not reorder the arithmetic",
+            )
+
+
+def _check_lead(bound: BoundPlan, shape: Shape) -> None:
+    """Expansion fills all slots that there are."""
+    plan = bound.plan
+    for planned, op in bound.named(FILL):
+        lead = plan.stream(planned).tiles
+        if lead != shape.copies_prefetched:
+            raise PassError(
+                op,
+                f"has a lead of {lead} iterations: expansion fills all {shape.slots} "
+                f"slots, a lead of {shape.copies_prefetched}",
+            )
+
+
+def _lead(iterations: int, steps: int) -> str:
+    return f"{iterations} iterations and {steps} steps" if steps else f"{iterations}"
+
+
+def _refused(bound: BoundPlan, why: str) -> PassError:
+    return PassError(bound.loop, f"the plan {why}; it cannot be expanded for sm_80")

@@ -1,0 +1,201 @@
+// RUN: alcop-opt %s --pass-pipeline='builtin.module(alcop-multi-buffer,alcop-expand-pipelines)' --split-input-file --verify-diagnostics
+
+// What a user or another pass got wrong in a plan is an error at the op.
+
+// The copy is planned, its loop is not.
+#ws = #gpu.address_space<workgroup>
+func.func @mark_without_a_loop(%A: memref<16x64xf32>, %C: memref<16x64xf32>, %n: index, %t: index) {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %a = memref.alloc() : memref<64xf32, #ws>
+  scf.for %k = %c0 to %n step %c1 {
+    %v = memref.load %A[%k, %t] : memref<16x64xf32>
+    // expected-error @+1 {{'memref.store' is planned, but the loop around it is not}}
+    memref.store %v, %a[%t] {alcop.pipeline = #alcop.pipeline<{shared = 3}>} : memref<64xf32, #ws>
+    gpu.barrier
+    %x = memref.load %a[%t] : memref<64xf32, #ws>
+    memref.store %x, %C[%k, %t] : memref<16x64xf32>
+    gpu.barrier
+  }
+  return
+}
+
+// -----
+
+#ws = #gpu.address_space<workgroup>
+func.func @one_stage(%A: memref<16x64xf32>, %C: memref<16x64xf32>, %n: index, %t: index) {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %a = memref.alloc() : memref<64xf32, #ws>
+  // expected-error @+1 {{alcop.pipeline: shared is 1, expected an integer from 2 to 8}}
+  scf.for %k = %c0 to %n step %c1 {
+    %v = memref.load %A[%k, %t] : memref<16x64xf32>
+    memref.store %v, %a[%t] {alcop.pipeline = #alcop.pipeline<{shared = 1}>} : memref<64xf32, #ws>
+    gpu.barrier
+    %x = memref.load %a[%t] : memref<64xf32, #ws>
+    memref.store %x, %C[%k, %t] : memref<16x64xf32>
+    gpu.barrier
+  } {alcop.pipeline = #alcop.pipeline<{shared = 1}>}
+  return
+}
+
+// -----
+
+#ws = #gpu.address_space<workgroup>
+func.func @register_level_of_a_store(%A: memref<16x64xf32>, %C: memref<16x64xf32>, %n: index, %t: index) {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %a = memref.alloc() : memref<64xf32, #ws>
+  scf.for %k = %c0 to %n step %c1 {
+    %v = memref.load %A[%k, %t] : memref<16x64xf32>
+    // expected-error @+1 {{'memref.store' is planned at the register level, expected a read of shared memory}}
+    memref.store %v, %a[%t] {alcop.pipeline = #alcop.pipeline<{register = 2}>} : memref<64xf32, #ws>
+    gpu.barrier
+    %x = memref.load %a[%t] : memref<64xf32, #ws>
+    memref.store %x, %C[%k, %t] : memref<16x64xf32>
+    gpu.barrier
+  } {alcop.pipeline = #alcop.pipeline<{register = 2}>}
+  return
+}
+
+// -----
+
+#ws = #gpu.address_space<workgroup>
+func.func @read_before_the_copy(%A: memref<16x64xf32>, %C: memref<16x64xf32>, %n: index, %t: index) {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %a = memref.alloc() : memref<64xf32, #ws>
+  scf.for %k = %c0 to %n step %c1 {
+    %e = memref.load %a[%t] : memref<64xf32, #ws>
+    memref.store %e, %C[%k, %t] : memref<16x64xf32>
+    gpu.barrier
+    %v = memref.load %A[%k, %t] : memref<16x64xf32>
+    // expected-error @+1 {{is planned, but not pipelined (rule 4): its buffer is read by 'memref.load' before the copy; copy before use in each iteration}}
+    memref.store %v, %a[%t] {alcop.pipeline = #alcop.pipeline<{shared = 3}>} : memref<64xf32, #ws>
+    gpu.barrier
+    %x = memref.load %a[%t] : memref<64xf32, #ws>
+    memref.store %x, %C[%k, %t] : memref<16x64xf32>
+    gpu.barrier
+  } {alcop.pipeline = #alcop.pipeline<{shared = 3}>}
+  return
+}
+
+// -----
+
+// Of two copies that the same barriers order only one is planned.
+#ws = #gpu.address_space<workgroup>
+func.func @half_of_the_copies(%A: memref<16x64xf32>, %C: memref<16x64xf32>, %n: index, %t: index) {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %a = memref.alloc() : memref<64xf32, #ws>
+  %b = memref.alloc() : memref<64xf32, #ws>
+  // expected-error @+1 {{is planned, but not pipelined (rule 3): the loop also uses shared memory that is not pipelined}}
+  scf.for %k = %c0 to %n step %c1 {
+    %v = memref.load %A[%k, %t] : memref<16x64xf32>
+    memref.store %v, %a[%t] {alcop.pipeline = #alcop.pipeline<{shared = 3}>} : memref<64xf32, #ws>
+    %w = memref.load %A[%t, %t] : memref<16x64xf32>
+    memref.store %w, %b[%t] : memref<64xf32, #ws>
+    gpu.barrier
+    %x = memref.load %a[%t] : memref<64xf32, #ws>
+    %y = memref.load %b[%t] : memref<64xf32, #ws>
+    %z = arith.addf %x, %y : f32
+    memref.store %z, %C[%k, %t] : memref<16x64xf32>
+    gpu.barrier
+  } {alcop.pipeline = #alcop.pipeline<{shared = 3}>}
+  return
+}
+
+// -----
+
+#ws = #gpu.address_space<workgroup>
+func.func @no_op_is_planned(%A: memref<16x64xf32>, %n: index) {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  // expected-error @+1 {{is planned, but no op in it is: expected copies or reads}}
+  scf.for %k = %c0 to %n step %c1 {
+  } {alcop.pipeline = #alcop.pipeline<{shared = 3}>}
+  return
+}
+
+// -----
+
+// A pass between erased the copy, and with it its number.
+#ws = #gpu.address_space<workgroup>
+func.func @stale_plan(%A: memref<16x64xf32>, %n: index, %t: index) {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %a = memref.alloc() : memref<64xf32, #ws>
+  // expected-error @+1 {{alcop.pipeline names op 0, a 'memref.store', which the loop does not have: expected alcop-plan-pipelines after passes that change it}}
+  scf.for %k = %c0 to %n step %c1 {
+    %x = memref.load %a[%t] : memref<64xf32, #ws>
+  } {alcop.pipeline = #alcop.pipeline<{streams = [{name = "copy", lead = 2}, {name = "compute"}], rings = [{slots = 3}], ops = [{op = 0, name = "memref.store", stream = "copy", kind = "fill", ring = 0}]}>}
+  return
+}
+
+// -----
+
+// A pass between put another op there.
+#ws = #gpu.address_space<workgroup>
+func.func @another_op(%A: memref<16x64xf32>, %n: index, %t: index) {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %a = memref.alloc() : memref<64xf32, #ws>
+  scf.for %k = %c0 to %n step %c1 {
+    // expected-error @+1 {{is op 0 of its loop's plan, which expects 'memref.store'}}
+    %x = memref.load %a[%t] {alcop.op = 0} : memref<64xf32, #ws>
+  } {alcop.pipeline = #alcop.pipeline<{streams = [{name = "copy", lead = 2}, {name = "compute"}], rings = [{slots = 3}], ops = [{op = 0, name = "memref.store", stream = "copy", kind = "fill", ring = 0}]}>}
+  return
+}
+
+// -----
+
+// A pass between copied an op with its number.
+#ws = #gpu.address_space<workgroup>
+func.func @twice(%A: memref<16x64xf32>, %n: index, %t: index) {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %a = memref.alloc() : memref<64xf32, #ws>
+  scf.for %k = %c0 to %n step %c1 {
+    %x = memref.load %a[%t] {alcop.op = 0} : memref<64xf32, #ws>
+    // expected-error @+1 {{has alcop.op = 0, as another op of the loop}}
+    %y = memref.load %a[%t] {alcop.op = 0} : memref<64xf32, #ws>
+  } {alcop.pipeline = #alcop.pipeline<{streams = [{name = "load", lead = 1}, {name = "compute"}], ops = [{op = 0, name = "memref.load", stream = "load", kind = "read"}]}>}
+  return
+}
+
+// -----
+
+// A pass between dropped the loop's attribute.
+#ws = #gpu.address_space<workgroup>
+func.func @no_plan(%n: index, %t: index) {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %a = memref.alloc() : memref<64xf32, #ws>
+  scf.for %k = %c0 to %n step %c1 {
+    // expected-error @+1 {{has alcop.op = 0, but no plan of a loop around it names that op}}
+    %x = memref.load %a[%t] {alcop.op = 0} : memref<64xf32, #ws>
+  }
+  return
+}
+
+// -----
+
+func.func @no_such_field(%n: index) {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  // expected-error @+1 {{alcop.pipeline: has 'streams[0].stage', expected name, lead, steps, warps, in_flight}}
+  scf.for %k = %c0 to %n step %c1 {
+  } {alcop.pipeline = #alcop.pipeline<{streams = [{name = "copy", stage = 2}]}>}
+  return
+}
+
+// -----
+
+func.func @no_such_stream(%n: index) {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  // expected-error @+1 {{alcop.pipeline: ops[0].stream is 'load', expected one of copy, compute}}
+  scf.for %k = %c0 to %n step %c1 {
+  } {alcop.pipeline = #alcop.pipeline<{streams = [{name = "copy", lead = 1}, {name = "compute"}], ops = [{op = 0, name = "memref.load", stream = "load", kind = "read"}]}>}
+  return
+}
