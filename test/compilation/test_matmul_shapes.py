@@ -11,6 +11,7 @@ from dataclasses import dataclass
 
 import numpy as np
 import pytest
+from argument_names import name_of
 
 from alcop_mlir.compilation import compiler, inputs
 from alcop_mlir.errors import LaunchError
@@ -228,7 +229,7 @@ def test_no_bank_conflicts_at_run_time(rhs: str, columns: int) -> None:
         kernel.name,
         grid_of(kernel, known),
         kernel.block,
-        [(named | known)[str(name)] for name in kernel.arguments],
+        [(named | known)[name_of(one)] for one in kernel.arguments],
         dynamic_shared=kernel.shared_bytes,
         counters=True,
     )

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 
 import numpy as np
 import pytest
+from argument_names import name_of
 
 from alcop_mlir.compilation import compiler, inputs
 from alcop_mlir.runtime.emulator import emulate
@@ -62,7 +63,7 @@ def stored(
         kernel.name,
         grid_of(kernel, {"M": M, "N": n, "K": K}),
         kernel.block,
-        [named[str(name)] for name in kernel.arguments],
+        [named[name_of(one)] for one in kernel.arguments],
         dynamic_shared=kernel.shared_bytes,
         counters=True,
         hazards=True,
