@@ -32,11 +32,10 @@ from alcop_mlir.target import Target, find_target
 
 MANIFEST = "manifest.json"
 MAX_FILE_BYTES = 256 * 2**20  # of one file in a bundle; above it the bundle is damaged
-# What reading a broken directory, archive (encrypted: RuntimeError) or JSON raises.
+# What reading a broken directory or archive (encrypted: RuntimeError) raises.
 _UNREADABLE = (
     OSError,
     EOFError,
-    UnicodeDecodeError,
     RuntimeError,
     zipfile.BadZipFile,
     zlib.error,
@@ -146,9 +145,12 @@ def is_bundle(path: str | Path) -> bool:
 
 
 def to_json(bundle: Bundle) -> dict[str, Any]:
-    """The manifest of `bundle` as JSON values."""
+    """The manifest of `bundle` as JSON values; ConfigError if no load would take it."""
     made = manifest(bundle)
-    manifest_check.check(made)
+    try:
+        manifest_check.check(made)
+    except ConfigError as error:
+        raise ConfigError(f"the bundle cannot be stored: {error}") from None
     return codec.encode(made)
 
 
@@ -275,7 +277,10 @@ def _manifest(data: bytes) -> Manifest:
 
 
 def _code(contents: Mapping[str, bytes], module: Module) -> Code:
-    ptx = _checked(contents, module.ptx).decode()
+    try:
+        ptx = _checked(contents, module.ptx).decode()
+    except UnicodeDecodeError:
+        raise ConfigError(f"{module.ptx.name}: no UTF-8 text") from None
     return Code(ptx, None if module.cubin is None else _checked(contents, module.cubin))
 
 

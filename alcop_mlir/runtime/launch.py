@@ -16,13 +16,13 @@ from typing import Any
 import numpy as np
 
 from alcop_mlir.errors import ConfigError, LaunchError, install_command
-from alcop_mlir.manifest.functions import Function
 from alcop_mlir.manifest.kernels import CeilDiv, Dim3, Kernel, Pointer, TensorMap
 from alcop_mlir.reference.steps import Size
 from alcop_mlir.runtime import bundle as bundles
 from alcop_mlir.runtime import cuda, workspace
 from alcop_mlir.runtime.arrays import Array, check, host_array, is_on_gpu, label
 from alcop_mlir.runtime.emulation import Emulation
+from alcop_mlir.runtime.manifest_check import check_supported
 from alcop_mlir.runtime.workspace import Workspace
 from alcop_mlir.target import TARGETS, Target
 
@@ -50,7 +50,7 @@ class Program:
         _check_device(device)
         self.bundle = bundle
         self.function = bundle.function(function)
-        _check_supported(self.function)
+        check_supported(self.function)
         self.device = device
         self.emulation = emulation
         self._modules: dict[tuple[int, str], dict[str, Any]] = {}
@@ -275,26 +275,8 @@ def _given(kernel: Kernel) -> list[Size]:
     return [
         one.array if isinstance(one, Pointer) else one.size
         for one in kernel.arguments
-        if not isinstance(one, TensorMap)  # refused by _check_supported
+        if not isinstance(one, TensorMap)  # refused by check_supported
     ]
-
-
-def _check_supported(function: Function) -> None:
-    """Raise ConfigError for what a manifest can say and no launch can do yet."""
-    maps = [
-        f"kernel '{kernel.name}' takes a tensor map of '{one.array}'"
-        for kernel in function.kernels
-        for one in kernel.arguments
-        if isinstance(one, TensorMap)
-    ]
-    constants = [f"array '{one.name}' is a constant" for one in function.constants]
-    prepare = function.prepare
-    prepared = [] if prepare is None else [f"'{prepare.function}' prepares its weights"]
-    for found in (*maps, *constants, *prepared):
-        raise ConfigError(
-            f"'{function.name}' cannot be launched: {found}, which this version does "
-            "not support"
-        )
 
 
 def _check_device(name: str) -> None:

@@ -20,6 +20,7 @@ from alcop_mlir.manifest.kernels import (
     Kernel,
     Pointer,
     SizeValue,
+    TensorMap,
 )
 from alcop_mlir.polynomials import Polynomial
 from alcop_mlir.reference import steps
@@ -32,7 +33,7 @@ def check(manifest: Manifest) -> None:
     """
     modules = [module.name for module in manifest.modules]
     if len(set(modules)) < len(modules):
-        raise ConfigError("manifest names a module twice")
+        raise ConfigError("the manifest names a module twice")
     for function in manifest.functions:
         _check_function(function)
         for kernel in function.kernels:
@@ -42,32 +43,47 @@ def check(manifest: Manifest) -> None:
                 )
 
 
+def check_supported(function: Function) -> None:
+    """ConfigError for what a manifest can say and no launch can do yet."""
+    maps = [
+        f"kernel '{kernel.name}' takes a tensor map of {one.array!r}"
+        for kernel in function.kernels
+        for one in kernel.arguments
+        if isinstance(one, TensorMap)
+    ]
+    constants = [f"array {one.name!r} is a constant" for one in function.constants]
+    prepare = function.prepare
+    prepared = [] if prepare is None else [f"{prepare.function!r} prepares its weights"]
+    for found in (*maps, *constants, *prepared):
+        raise ConfigError(
+            f"{function.name!r} cannot be launched: {found}, which this version does "
+            "not support"
+        )
+
+
 def _check_function(function: Function) -> None:
-    for member in ("constants", "prepare"):
-        if getattr(function, member):
-            raise ConfigError(
-                f"function '{function.name}' has '{member}', which this version "
-                "cannot launch"
-            )
+    check_supported(function)
+    where = f"function {shown(function.name)}"
     sizes = named_sizes(function.parameters)
     given = [parameter.name for parameter in function.parameters]
     arrays = [*given, *(one.name for one in function.intermediates)]
     if len(set(arrays)) < len(arrays):
-        raise ConfigError("function names an array twice")
+        raise ConfigError(f"{where} names an array twice")
     for parameter in function.parameters:
-        if parameter.strides and len(parameter.strides) != len(parameter.shape):
+        rank, strides = len(parameter.shape), parameter.strides
+        if strides is not None and len(strides) != rank:
             raise ConfigError(
-                f"parameter '{parameter.name}' has {len(parameter.strides)} strides, "
-                f"expected {len(parameter.shape)}"
+                f"{where}: parameter {shown(parameter.name)} has {len(strides)} "
+                f"strides, expected {rank}"
             )
     for size in _sizes_used(function):
         if isinstance(size, str) and size not in sizes:
-            raise ConfigError(f"function: unknown size {shown(size)}")
+            raise ConfigError(f"{where}: unknown size {shown(size)}")
     for kernel in function.kernels:
         _check_arguments(kernel, arrays)
     for name in _guarded_arrays(function):
         if name not in arrays:
-            raise ConfigError(f"function: unknown array {shown(name)}")
+            raise ConfigError(f"{where}: unknown array {shown(name)}")
     steps.check(function.reference, given, sizes)
 
 
@@ -106,11 +122,6 @@ def _guarded_arrays(function: Function) -> Iterator[str]:
 
 def _check_arguments(kernel: Kernel, arrays: Collection[str]) -> None:
     for argument in kernel.arguments:
-        if not isinstance(argument, Pointer | SizeValue):
-            raise ConfigError(
-                f"kernel '{kernel.name}' takes a tensor map, which this version cannot "
-                "launch"
-            )
         if isinstance(argument, Pointer) and argument.array not in arrays:
             raise ConfigError(
                 f"kernel '{kernel.name}': unknown array {shown(argument.array)}"
