@@ -61,7 +61,7 @@ def chain(rows: int | str = 4) -> Function:
     """Three kernels in a row: `A` to `x`, `x` to `y`, `y` to `C`; 8 columns of f32."""
 
     def launch(name: str, *arrays: str) -> Launch:
-        covered = CeilDiv(size(rows) * constant(8), 256) if rows == "M" else 1
+        covered = CeilDiv(size(rows) * constant(8), 256) if isinstance(rows, str) else 1
         grid, block = (covered, 1, 1), (256, 1, 1)
         return unguarded(
             Kernel(name, "chain", pointers(*arrays), grid, block, 0, fallback="")

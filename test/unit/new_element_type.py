@@ -9,7 +9,7 @@ import math
 
 import numpy as np
 
-from alcop_mlir import dtypes, element_types
+from alcop_mlir import codec, dtypes, element_types
 from alcop_mlir.bindings import ir
 from alcop_mlir.manifest.arrays import DTYPES, Intermediate
 from alcop_mlir.pipelines.driver import run_pipeline
@@ -80,7 +80,8 @@ def descriptions() -> None:
     assert Intermediate("tmp0", NAME, (3, "M")).bytes({"M": 5}) == 15
     assert launch_file.DTYPES[NAME] == np.uint8
     widened = {"op": "arith.extf", "type": NAME, "operands": [{"argument": 0}]}
-    assert expressions.to_json(expressions.from_json(widened)) == widened
+    form = expressions.Expression
+    assert codec.encode(codec.decode(form, widened), form) == widened
     exact = evaluation.Bounded(np.array([1.0, 0.0]))
     errors = evaluation.rounded(exact, NAME).error
     assert np.array_equal(errors, [2.0**-3 + 2.0**-17, 2.0**-17])

@@ -7,6 +7,7 @@ from typing import Any
 
 from alcop_mlir.analysis.ir.loops import defining_op
 from alcop_mlir.analysis.ir.memory import is_workgroup, root
+from alcop_mlir.analysis.pipelining.copy_forms import copy_form
 from alcop_mlir.bindings import ir
 from alcop_mlir.manifest.names import argument_name, intermediate_name
 
@@ -20,13 +21,15 @@ def buffer_labels(launch: Any, copies: Sequence[Any]) -> list[str]:
     origins: dict[Any, str] = {}
     labels = []
     for copy in copies:
-        source = root(copy.operands[0])
+        form = copy_form(copy)
+        source = root(copy.operands[0] if form is None else form.source)
         origin = _name(source, allocated)
         if origin is None:  # read from a buffer that another copy fills
             origin = origins.get(source, "")
-        else:
-            origins[root(copy.operands[1])] = origin
-        labels.append(f"{origin} {_type_of(copy)}".strip())
+        elif form is not None:
+            origins[root(form.target)] = origin
+        kind = copy.results[0].type if form is None else form.target.type
+        labels.append(f"{origin} {_shown(kind)}".strip())
     return labels
 
 
@@ -53,6 +56,7 @@ def _name(source: Any, allocated: list[Any]) -> str | None:
     return None
 
 
-def _type_of(copy: Any) -> str:
-    kind = copy.results[0].type if len(copy.results) else copy.operands[1].type
+def _shown(kind: Any) -> str:
+    if not isinstance(kind, ir.ShapedType):  # a load of one element
+        return str(kind)
     return "x".join(str(size) for size in (*kind.shape, kind.element_type))
