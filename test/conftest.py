@@ -23,6 +23,7 @@ settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "fixed"))
 # Modules that take more than 2.5 s, by `pytest --durations=0`; of those that have no
 # other of their kind beside them, only the slow functions. All else is `fast`.
 SLOW = (
+    "compilation/test_bounds.py",
     "compilation/test_device_functions.py",
     "compilation/test_multi_kernel_functions.py",
     "compilation/test_fusion_types.py",
@@ -59,6 +60,7 @@ SLOW = (
     "sweep/test_sweep.py::test_sweep",
     "tools/test_compile.py",
     "tools/test_emulator_options.py",
+    "tools/test_read_back.py",
     "tools/test_run.py",
     "tuning/test_learned.py",
     "tuning/test_measuring.py",
@@ -69,8 +71,11 @@ SLOW = (
     "tuning/test_tune_tool.py",
     "verifier/test_check.py::test_each_wait",
     "verifier/test_check.py::test_no_wait",
+    "verifier/test_plans.py",
     "unit/test_api.py",
     "unit/test_base_install.py",
+    "unit/test_new_rows.py",
+    "unit/test_upstream_page.py",
 )
 
 
