@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import importlib
 from types import ModuleType
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from alcop_mlir import knobs
 from alcop_mlir.errors import ConfigError, MissingExtraError
@@ -44,10 +44,15 @@ def _choose() -> tuple[str, ModuleType, ModuleType, ModuleType]:
     )
 
 
-PROVIDER, _ir, _passmanager, _rewrite = _choose()
-ir: Any = _ir
-passmanager: Any = _passmanager
-rewrite: Any = _rewrite
+if TYPE_CHECKING:
+    # Stubs of our own, in typings/: the bindings ship none.
+    from mlir import ir as ir
+    from mlir import passmanager as passmanager
+    from mlir import rewrite as rewrite
+
+    PROVIDER: str
+else:
+    PROVIDER, ir, passmanager, rewrite = _choose()
 
 
 def __getattr__(name: str) -> Any:

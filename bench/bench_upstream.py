@@ -35,6 +35,7 @@ from alcop_mlir.manifest.kernels import Kernel
 from alcop_mlir.pipelines.driver import run_pipeline
 from alcop_mlir.runtime import ptx
 from alcop_mlir.runtime.emulator.api import emulate
+from alcop_mlir.runtime.launch import grid_of
 from alcop_mlir.target import find_target
 
 UPSTREAM = Path("bench", "upstream")  # below the repository's root
@@ -133,7 +134,7 @@ def _compared(code: str, kernel: Kernel) -> str:
         ran = emulate(
             code,
             kernel.name,
-            kernel.grid,
+            grid_of(kernel, {}),
             kernel.block,
             [{"arg0": a, "arg1": b, "arg2": c}[name] for name in kernel.arrays],
             dynamic_shared=kernel.shared_bytes,

@@ -183,7 +183,7 @@ def check_limits(kernel: Kernel, target: Target) -> None:
             )
 
 
-def _signature(func: Any, options: Options) -> _Signature:
+def _signature(func: ir.Operation, options: Options) -> _Signature:
     kind = ir.FunctionType(ir.TypeAttr(func.attributes["function_type"]).value)
     steps = computation.computation(func, options.allow_tf32).steps
     block = func.regions[0].blocks[0]
@@ -223,7 +223,7 @@ def _assemble(lowered: Lowered) -> tuple[dict[str, Code], dict[str, ptx.Cubin]]:
     return code, statistics
 
 
-def _name(op: Any) -> str:
+def _name(op: ir.Operation) -> str:
     return ir.StringAttr(op.attributes["sym_name"]).value
 
 

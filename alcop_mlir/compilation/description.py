@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import Any
 
 from alcop_mlir.bindings import ir
 from alcop_mlir.element_types import ACCUMULATORS
@@ -84,7 +83,7 @@ def _reference(steps: Sequence[Step], kernels: Sequence[Kernel]) -> tuple[Step, 
     )
 
 
-def roles_by_access(function: Function, module: Any) -> dict[str, Role]:
+def roles_by_access(function: Function, module: ir.Operation) -> dict[str, Role]:
     """The roles of arrays, by their names, as the kernels use them.
 
     An array is "out" if its initial contents are not read: the first kernel that takes
@@ -105,7 +104,7 @@ def roles_by_access(function: Function, module: Any) -> dict[str, Role]:
     return found
 
 
-def _access(kernel: Any) -> list[Role]:
+def _access(kernel: ir.Operation) -> list[Role]:
     """Per parameter of a kernel: "in" where it is only read, "out" only written."""
     attributes = kernel.attributes["arg_attrs"]
     return [

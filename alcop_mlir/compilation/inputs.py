@@ -21,7 +21,7 @@ class Input:
     text: bytes
 
 
-def read(source: Any) -> Input:
+def read(source: str | bytes | Path | ir.Module | ir.Operation) -> Input:
     """An `Input` from an MLIR module, a path, or MLIR text.
 
     A `str` is a path if it is one line that ends in .mlir. The caller's module is not

@@ -133,7 +133,7 @@ def load() -> None:
         return
 
 
-def get(op: Any, attribute: type) -> dict[str, Any] | None:
+def get(op: ir.Operation, attribute: type) -> dict[str, Any] | None:
     """The parameters of the `attribute` kind on `op` as Python values, or None.
 
     Raises PassError where an attribute of that name is of another kind, as only other
@@ -150,7 +150,7 @@ def get(op: Any, attribute: type) -> dict[str, Any] | None:
     return from_attribute(parameters)
 
 
-def key(op: Any) -> int | None:
+def key(op: ir.Operation) -> int | None:
     """The number by which the plan of a loop names `op`; None where none does."""
     attributes = op.operation.attributes
     if OP_KEY not in attributes:
@@ -161,24 +161,24 @@ def key(op: Any) -> int | None:
     return found.value
 
 
-def put_key(op: Any, number: int) -> None:
+def put_key(op: ir.Operation, number: int) -> None:
     """Let the plan of a loop name `op` by `number`."""
     op.operation.attributes[OP_KEY] = to_attribute(number)
 
 
-def drop_key(op: Any) -> None:
+def drop_key(op: ir.Operation) -> None:
     """Erase what `put_key` wrote, if it did."""
     attributes = op.operation.attributes
     if OP_KEY in attributes:
         del attributes[OP_KEY]
 
 
-def put(op: Any, attribute: type, parameters: dict[str, Any]) -> None:
+def put(op: ir.Operation, attribute: type, parameters: dict[str, Any]) -> None:
     """Write the `attribute` kind on `op`."""
     op.operation.attributes[_key(attribute)] = attribute.get(to_attribute(parameters))
 
 
-def take(op: Any, attribute: type) -> dict[str, Any] | None:
+def take(op: ir.Operation, attribute: type) -> dict[str, Any] | None:
     """Like `get`, and erase the attribute: for its last reader."""
     parameters = get(op, attribute)
     if parameters is not None:
@@ -186,7 +186,7 @@ def take(op: Any, attribute: type) -> dict[str, Any] | None:
     return parameters
 
 
-def arbitrary(copy: Any) -> tuple[int, ...]:
+def arbitrary(copy: ir.Operation) -> tuple[int, ...]:
     """The dimensions of a copy beyond whose end it may fill in anything."""
     attributes = copy.operation.attributes
     if ARBITRARY not in attributes:
@@ -194,33 +194,33 @@ def arbitrary(copy: Any) -> tuple[int, ...]:
     return tuple(number.value for number in attributes[ARBITRARY])
 
 
-def set_arbitrary(copy: Any, dimensions: Iterable[int]) -> None:
+def set_arbitrary(copy: ir.Operation, dimensions: Iterable[int]) -> None:
     """Let `copy` fill in anything beyond the end of these dimensions."""
     numbers = list(dimensions)
     if numbers:
         copy.operation.attributes[ARBITRARY] = to_attribute(numbers)
 
 
-def drop(op: Any, attribute: type) -> None:
+def drop(op: ir.Operation, attribute: type) -> None:
     """Erase the attribute without reading it; much faster than `take`."""
     attributes = op.operation.attributes
     if _key(attribute) in attributes:
         del attributes[_key(attribute)]
 
 
-def give_reason(op: Any, reason: str) -> None:
+def give_reason(op: ir.Operation, reason: str) -> None:
     """Write on `op` why a pass left it unchanged; the first pass that did has it."""
     attributes = op.operation.attributes
     if REASON not in attributes:
         attributes[REASON] = to_attribute(reason)
 
 
-def reason(op: Any) -> str:
+def reason(op: ir.Operation) -> str:
     """Why a pass left `op` unchanged; "" where none said so."""
     return get_plain(op, REASON) or ""
 
 
-def get_plain(op: Any, name: str) -> Any:
+def get_plain(op: ir.Operation, name: str) -> Any:
     """The value of the attribute `name`, which is of MLIR's own kinds, or None."""
     attributes = op.operation.attributes
     return from_attribute(attributes[name]) if name in attributes else None
@@ -239,7 +239,7 @@ def _key(attribute: type) -> str:
     }[attribute]
 
 
-def _is_copy(op: Any) -> bool:
+def _is_copy(op: ir.Operation) -> bool:
     """Whether both operands are memrefs, and the first fits into the second."""
     if len(op.operands) != 2:
         return _invalid(op, f"expects 2 operands, got {len(op.operands)}")
@@ -255,7 +255,7 @@ def _is_copy(op: Any) -> bool:
     return True
 
 
-def _fits(source: Any, target: Any) -> bool:
+def _fits(source: ir.Type, target: ir.Type) -> bool:
     """Whether no size of `source` is known to be larger than that of `target`."""
     return source.rank == target.rank and all(
         source.is_dynamic_dim(number) or source.shape[number] <= target.shape[number]
@@ -264,13 +264,13 @@ def _fits(source: Any, target: Any) -> bool:
     )
 
 
-def _has_group_type(op: Any, types: list[Any]) -> bool:
+def _has_group_type(op: ir.Operation, types: list[Any]) -> bool:
     if [str(t) for t in types] == [GROUP_TYPE]:
         return True
     got = ", ".join(str(t) for t in types) or "none"
     return _invalid(op, f"expects one {GROUP_TYPE}, got {got}")
 
 
-def _invalid(op: Any, why: str) -> bool:
+def _invalid(op: ir.Operation, why: str) -> bool:
     op.operation.location.emit_error(f"'{op.operation.name}' op {why}")
     return False

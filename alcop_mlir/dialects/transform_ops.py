@@ -73,7 +73,7 @@ def load(find_pass: Callable[[str], Any]) -> None:
         _Effects.attach(op.OPERATION_NAME)
 
 
-def create(name: str, handle: Any, **options: Any) -> Any:
+def create(name: str, handle: ir.Value, **options: Any) -> Any:
     """The op `name` at the insertion point, for scripts built in Python; its handle.
 
     An option is a Python value: `create("pipeline", kernels, stages=[3, 2])`.
@@ -114,7 +114,7 @@ class _Transform(transform.TransformOpInterface):
     """How the interpreter runs an op."""
 
     @staticmethod
-    def apply(op: Any, rewriter: Any, results: Any, state: Any) -> Any:
+    def apply(op: ir.Operation, rewriter: Any, results: Any, state: Any) -> Any:
         """Run the passes; what they raise must not unwind through C++ frames."""
         payload = [found.operation for found in state.get_payload_ops(op.operands[0])]
         for found in payload:
@@ -125,7 +125,7 @@ class _Transform(transform.TransformOpInterface):
         return _Result.Success
 
     @staticmethod
-    def allow_repeated_handle_operands(op: Any) -> bool:
+    def allow_repeated_handle_operands(op: ir.Operation) -> bool:
         return False
 
 
@@ -133,7 +133,7 @@ class _Effects(ir.MemoryEffectsOpInterface):
     """Which handles an op consumes."""
 
     @staticmethod
-    def get_effects(op: Any, effects: Any = None) -> Any:
+    def get_effects(op: ir.Operation, effects: Any = None) -> Any:
         """Newer bindings read the list that is returned, older ones pass one."""
         only_reads = _own_name(op) in _ONLY_ANNOTATES
         on_operands = (
@@ -162,7 +162,7 @@ class _Handle:
         self.failed = True
 
 
-def _run(op: Any, payload: Any) -> Any:
+def _run(op: ir.Operation, payload: Any) -> Any:
     """Run the passes of `op` on one payload op; the outcome."""
     name = op.operation.name
     if not _stands_alone(payload):
@@ -193,7 +193,7 @@ def _stands_alone(payload: Any) -> bool:
     )
 
 
-def _passes(op: Any) -> Iterator[Any]:
+def _passes(op: ir.Operation) -> Iterator[Any]:
     """The passes of `op`; the first gets the options. ConfigError on a wrong one."""
     first, *others = map(AlcopTransform.find_pass, OPS[_own_name(op)])
     yield first.from_text(dict(_options(op)))
@@ -201,14 +201,14 @@ def _passes(op: Any) -> Iterator[Any]:
         yield other()
 
 
-def _options(op: Any) -> Iterator[tuple[str, str]]:
+def _options(op: ir.Operation) -> Iterator[tuple[str, str]]:
     """The options as in a pipeline string; dotted attributes are not ours."""
     for name, attribute in op.operation.attributes.items():
         if "." not in name:
             yield name.replace("_", "-"), _text(from_attribute(attribute))
 
 
-def _text(value: Any) -> str:
+def _text(value: ir.Value) -> str:
     if isinstance(value, ir.UnitAttr):
         return "true"
     if isinstance(value, bool):
@@ -218,7 +218,7 @@ def _text(value: Any) -> str:
     return str(value)
 
 
-def _wrong_types(op: Any) -> str:
+def _wrong_types(op: ir.Operation) -> str:
     types = [value.type for value in (*op.operands, *op.results)]
     handles = transform.AnyOpType | transform.OperationType
     if len(op.operands) == len(op.results) == 1 and types[0] == types[1]:
@@ -228,7 +228,7 @@ def _wrong_types(op: Any) -> str:
     return f"expects a handle of ops and one result of its type, got {got}"
 
 
-def _wrong_options(op: Any) -> str:
+def _wrong_options(op: ir.Operation) -> str:
     try:
         next(_passes(op))
     except ConfigError as error:
@@ -236,5 +236,5 @@ def _wrong_options(op: Any) -> str:
     return ""
 
 
-def _own_name(op: Any) -> str:
+def _own_name(op: ir.Operation) -> str:
     return op.operation.name.removeprefix("alcop_transform.")

@@ -11,7 +11,7 @@ from typing import Any
 from alcop_mlir.bindings import ir
 
 
-def to_attribute(value: Any) -> Any:
+def to_attribute(value: object) -> Any:
     """The attribute for `value`; an attribute is returned unchanged."""
     if isinstance(value, ir.Attribute):
         return value

@@ -14,6 +14,7 @@ from collections.abc import Mapping
 from dataclasses import MISSING, dataclass, field, fields
 from typing import Any, ClassVar, TypeVar, get_type_hints
 
+from alcop_mlir.bindings import ir
 from alcop_mlir.dialects import alcop
 from alcop_mlir.errors import ConfigError, PassError
 
@@ -98,14 +99,14 @@ class Pass(Configured):
 
     anchor: ClassVar[str] = "any"
 
-    def run(self, op: Any) -> None:
+    def run(self, op: ir.Operation) -> None:
         """Transform `op` (an `ir.Operation`); PassError where it cannot.
 
         Finds ops by walking `op`, and keeps none of them: another pass may erase any.
         """
         raise NotImplementedError(f"{type(self).__name__}.run")
 
-    def __call__(self, op: Any, handle: Any) -> None:
+    def __call__(self, op: ir.Operation, handle: Any) -> None:
         """Run for the pass manager; a failure is signalled to `handle`."""
         try:
             with op.context, op.location:

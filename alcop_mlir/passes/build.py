@@ -15,17 +15,17 @@ def index(value: int) -> Any:
     return arith.constant(ir.IndexType.get(), value)
 
 
-def value(size: Any) -> Any:
+def value(size: ir.Value | int) -> ir.Value:
     """`size` as an index value: a constant for an int, else itself."""
     return index(size) if isinstance(size, int) else size
 
 
-def add(left: Any, right: Any) -> Any:
+def add(left: ir.Value, right: ir.Value) -> Any:
     """`left + right` on indices."""
     return arith.addi(left, right)
 
 
-def plus(value: Any, addend: int) -> Any:
+def plus(value: ir.Value, addend: int) -> Any:
     """`value + addend` by affine.apply: upstream merges it with the offsets of views.
 
     Constants are then added last, so that LLVM puts them into the instructions'
@@ -37,7 +37,7 @@ def plus(value: Any, addend: int) -> Any:
     return affine.apply(ir.AffineMap.get(0, 1, [total]), [value])
 
 
-def mul(left: Any, right: Any) -> Any:
+def mul(left: ir.Value, right: ir.Value) -> Any:
     """`left * right` on indices."""
     return arith.muli(left, right)
 
@@ -51,7 +51,7 @@ def loop_map(rank: int, loops: Iterable[int | None]) -> Any:
     return ir.AffineMapAttr.get(ir.AffineMap.get(rank, 0, results))
 
 
-def generic(inputs: Sequence[Any], output: Any, maps: Sequence[Any]) -> Any:
+def generic(inputs: Sequence[ir.Value], output: ir.Value, maps: Sequence[Any]) -> Any:
     """A linalg.generic on memrefs, whose body has no op yet.
 
     maps: of the inputs and the output, which tell that loops are reductions
@@ -72,19 +72,19 @@ def generic(inputs: Sequence[Any], output: Any, maps: Sequence[Any]) -> Any:
     return op.operation
 
 
-def less(left: Any, right: Any) -> Any:
+def less(left: ir.Value, right: ir.Value) -> Any:
     """`left < right` on indices, signed: loop bounds may be negative."""
     return arith.cmpi(arith.CmpIPredicate.slt, left, right)
 
 
-def cyclic_next(slot: Any, slots: int) -> Any:
+def cyclic_next(slot: ir.Value, slots: int) -> Any:
     """The slot after `slot` of `slots`, by compare and select: no division."""
     following = add(slot, index(1))
     wraps = arith.cmpi(arith.CmpIPredicate.eq, following, index(slots))
     return arith.select(wraps, index(0), following)
 
 
-def clone(op: Any, mapping: dict[Any, Any]) -> Any:
+def clone(op: ir.Operation, mapping: dict[ir.Value, ir.Value]) -> Any:
     """A copy of `op`, operands replaced by `mapping`, to which results are added.
 
     Regions are copied too: MLIR remaps what they define, `mapping` what they capture.
@@ -99,7 +99,7 @@ def clone(op: Any, mapping: dict[Any, Any]) -> Any:
 class Template:
     """An op that is copied many times: its operands and results are looked up once."""
 
-    def __init__(self, op: Any):
+    def __init__(self, op: ir.Operation):
         self.operation = op.operation
         self.results = tuple(enumerate(self.operation.results))
         self.operands = tuple(enumerate(self.operation.operands))
@@ -110,7 +110,7 @@ class Template:
         """The first result of the op itself."""
         return self.results[0][1]
 
-    def copy(self, mapping: dict[Any, Any]) -> Any:
+    def copy(self, mapping: dict[ir.Value, ir.Value]) -> Any:
         """Copy the op as `clone` does."""
         copy = self.operation.clone()
         if self.has_regions:
@@ -126,7 +126,7 @@ class Template:
         return copy
 
 
-def remap(op: Any, mapping: dict[Any, Any]) -> None:
+def remap(op: ir.Operation, mapping: dict[ir.Value, ir.Value]) -> None:
     """Replace operands of `op`, and of all that it contains, by `mapping`."""
     operation = op.operation
     operands = operation.operands
@@ -152,7 +152,7 @@ def for_loop(
     return loop
 
 
-def erase_unused(ops: Iterable[Any]) -> None:
+def erase_unused(ops: Iterable[ir.Operation]) -> None:
     """Erase each op whose results are unused; in the order given.
 
     Erasing an op that has uses is not an error, but the next print crashes.

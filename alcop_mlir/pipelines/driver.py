@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from alcop_mlir.bindings import passmanager
+from alcop_mlir.bindings import ir, passmanager
 from alcop_mlir.dialects import alcop
 from alcop_mlir.errors import ConfigError
 from alcop_mlir.passes.base import Configured, Pass
@@ -29,7 +29,7 @@ _MODULE = "builtin.module"
 
 
 def run_pipeline(
-    op: Any,
+    op: ir.Operation | ir.Module,
     text: str,
     *,
     passes: Iterable[type[Pass]] = (),
@@ -50,7 +50,7 @@ def run_pipeline(
         pipeline = build(
             parse_pipeline(text), registry, instruments, verify_each=verify_each
         )
-        pipeline.run(op)
+        pipeline.run(op.operation)
 
 
 def build(

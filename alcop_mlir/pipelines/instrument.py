@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Protocol
 
+from alcop_mlir.bindings import ir
 from alcop_mlir.errors import ConfigError, PassError
 from alcop_mlir.verifier.check import check
 from alcop_mlir.verifier.plans import check_plans
@@ -40,7 +41,7 @@ class Instrument:
         """Set up the C++ pass manager that runs the pass `step`, before any run."""
 
     @contextmanager
-    def around(self, step: RunningStep, op: Any) -> Iterator[None]:
+    def around(self, step: RunningStep, op: ir.Operation) -> Iterator[None]:
         """Runs around each run of `step` on `op`; may raise PassError afterwards."""
         yield
 
@@ -65,7 +66,7 @@ class CheckPipelines(Instrument):
     """Checks that pipelines are right, after each pass that makes or changes them."""
 
     @contextmanager
-    def around(self, step: RunningStep, op: Any) -> Iterator[None]:
+    def around(self, step: RunningStep, op: ir.Operation) -> Iterator[None]:
         """PassError at the first thing that is wrong."""
         yield
         found: list[Violation] = []
@@ -117,13 +118,13 @@ class PrintTree(Instrument):
     _counts: dict[tuple[str, ...], int] = field(default_factory=dict)
 
     @contextmanager
-    def around(self, step: RunningStep, op: Any) -> Iterator[None]:
+    def around(self, step: RunningStep, op: ir.Operation) -> Iterator[None]:
         """Write the file after the pass."""
         yield
         if step.is_pass and (self.after is None or step.name in self.after):
             self._write(step.name, op)
 
-    def _write(self, name: str, op: Any) -> None:
+    def _write(self, name: str, op: ir.Operation) -> None:
         # Counted by path: the hash of an op changes with its attributes.
         path = _path(op)
         self._counts[path] = self._counts.get(path, -1) + 1
@@ -158,7 +159,7 @@ class StepTimes(Instrument):
         yield from self._timed(name, name)
 
     @contextmanager
-    def around(self, step: RunningStep, op: Any) -> Iterator[None]:
+    def around(self, step: RunningStep, op: ir.Operation) -> Iterator[None]:
         """Time the step; two passes of one name are two rows."""
         yield from self._timed(step.name, step)
 
@@ -210,7 +211,7 @@ def _rows(step: TimedStep, depth: int) -> Iterator[tuple[TimedStep, int]]:
         yield from _rows(part, depth + 1)
 
 
-def _path(op: Any) -> tuple[str, ...]:
+def _path(op: ir.Operation) -> tuple[str, ...]:
     """A name for each op from the outermost to `op`."""
     symbol = "no-symbol-name"
     if "sym_name" in op.attributes:

@@ -57,7 +57,7 @@ class BuiltPipeline:
     instruments: tuple[Instrument, ...]
     command: str
 
-    def run(self, op: Any) -> None:
+    def run(self, op: ir.Operation) -> None:
         """Run on `op`; see `run_pipeline`."""
         op = op.operation
         if self.root.anchor not in ("any", op.name):
@@ -66,7 +66,7 @@ class BuiltPipeline:
             )
         self._run_steps(self.root, op, _Run(op, self.command))
 
-    def _run_steps(self, anchor: Anchor, op: Any, run: _Run) -> None:
+    def _run_steps(self, anchor: Anchor, op: ir.Operation, run: _Run) -> None:
         for step in anchor.steps:
             with ExitStack() as stack:
                 try:
@@ -117,7 +117,7 @@ class PassStep:
     guard: Guard | None
     is_pass: bool = True
 
-    def run(self, op: Any, run: _Run) -> None:
+    def run(self, op: ir.Operation, run: _Run) -> None:
         """Run on `op`; PassFailure, PassCrash, or the AlcopError that it raised."""
         # In text only if needed: a clone is much cheaper.
         before = run.root.clone(ip=False) if self.guard else None
@@ -136,7 +136,9 @@ class PassStep:
             found += map(diagnostics.from_mlir, said)
         raise PassCrash(found, self._reproduce(raised, before, run)) from raised
 
-    def _reproduce(self, raised: Exception | None, before: Any, run: _Run) -> str:
+    def _reproduce(
+        self, raised: Exception | None, before: ir.Operation | None, run: _Run
+    ) -> str:
         """Write the IR before the pass; say what happened and how to run it again."""
         if raised is None:
             happened = f"pass '{self.name}' left IR that does not verify"
@@ -167,7 +169,7 @@ class Guard:
         self._raised: BaseException | None = None
         self._failed = False
 
-    def __call__(self, op: Any, handle: Any) -> None:
+    def __call__(self, op: ir.Operation, handle: Any) -> None:
         self._handle = handle
         try:
             self._instance(op, self)
@@ -187,7 +189,7 @@ class Guard:
         return taken
 
 
-def _children(op: Any, anchor: str) -> list[Any]:
+def _children(op: ir.Operation, anchor: str) -> list[Any]:
     """Ops just below `op` that a pipeline on `anchor` runs on."""
     return [
         child.operation
@@ -199,5 +201,5 @@ def _children(op: Any, anchor: str) -> list[Any]:
     ]
 
 
-def _is_isolated(op: Any) -> bool:
+def _is_isolated(op: ir.Operation) -> bool:
     return op.has_trait(ir.IsIsolatedFromAboveTrait)

@@ -30,7 +30,7 @@ class Parser(argparse.ArgumentParser):
         raise ConfigError(f"{message}; see {self.prog} --help")
 
 
-def add_compile_options(parser: Parser, default_target: str) -> None:
+def add_compile_options(parser: argparse.ArgumentParser, default_target: str) -> None:
     """The options that say how to compile."""
     parser.add_argument(
         "--target",

@@ -64,14 +64,14 @@ class SlotAccess:
         return f"'{self.buffer.type}'"
 
 
-def find_accesses(kernel: Any) -> list[SlotAccess]:
+def find_accesses(kernel: ir.Operation) -> list[SlotAccess]:
     """All accesses to the buffers that asynchronous copies of `kernel` fill.
 
     Buffers with an access whose slot is not known are left out.
     """
     found: list[SlotAccess] = []
 
-    def visit(op: Any) -> Any:
+    def visit(op: ir.Operation) -> Any:
         for number, operand in enumerate(op.operands):
             if _is_workgroup(operand.type) and op.name not in _VIEWS:
                 found.extend(_accesses(op, number))
@@ -83,7 +83,7 @@ def find_accesses(kernel: Any) -> list[SlotAccess]:
     return [access for access in found if access.buffer in filled - vague]
 
 
-def touched(op: Any) -> list[tuple[Any, str]]:
+def touched(op: ir.Operation) -> list[tuple[Any, str]]:
     """The workgroup buffers that `op` itself accesses, and how; whatever the slot."""
     touches = _TOUCHES.get(op.name) or _TOUCHES_BEFORE.get(op.name, {})
     return [
@@ -93,7 +93,7 @@ def touched(op: Any) -> list[tuple[Any, str]]:
     ]
 
 
-def _accesses(op: Any, number: int) -> list[SlotAccess]:
+def _accesses(op: ir.Operation, number: int) -> list[SlotAccess]:
     buffer, views = _origin(op.operands[number])
     touches = _TOUCHES.get(op.name)
     if touches is None:  # not understood: its buffer is not followed
@@ -104,7 +104,7 @@ def _accesses(op: Any, number: int) -> list[SlotAccess]:
     return [SlotAccess(op, touches[number], buffer, slot)]
 
 
-def _origin(memref: Any) -> tuple[Any, list[Any]]:
+def _origin(memref: ir.Value) -> tuple[Any, list[Any]]:
     """The buffer that `memref` is a view of, and the views, the buffer's own first."""
     views: list[Any] = []
     owner = memref.owner
@@ -126,13 +126,13 @@ def _slot_of_view(views: list[Any]) -> Any:
     return first.operands[1] if offset == ir.ShapedType.get_dynamic_size() else offset
 
 
-def _slot_of_op(op: Any, number: int, buffer: Any) -> Any:
+def _slot_of_op(op: ir.Operation, number: int, buffer: ir.Value) -> Any:
     """The first index of an access to the buffer itself, where it is a slot."""
     rank = buffer.type.rank
     return op.operands[number + 1] if rank > _rank(op, rank) else None
 
 
-def _rank(op: Any, whole: int) -> int:
+def _rank(op: ir.Operation, whole: int) -> int:
     """The number of the buffer's last dimensions that `op` accesses."""
     if op.name in _WHOLE:
         return whole
@@ -144,7 +144,7 @@ def _rank(op: Any, whole: int) -> int:
     return moved.type.rank if isinstance(moved.type, ir.VectorType) else 0
 
 
-def _is_workgroup(kind: Any) -> bool:
+def _is_workgroup(kind: ir.Type) -> bool:
     if not isinstance(kind, ir.MemRefType) or kind.memory_space is None:
         return False
     space = kind.memory_space

@@ -48,16 +48,16 @@ _RUN_SURELY = {
 }
 
 
-def check(op: Any) -> list[Violation]:
+def check(op: ir.Operation) -> list[Violation]:
     """What is wrong with the pipelines in `op`; nothing is changed."""
     return [wrong for kernel in _kernels(op) for wrong in _check_kernel(kernel)]
 
 
-def _kernels(op: Any) -> list[Any]:
+def _kernels(op: ir.Operation) -> list[Any]:
     """The innermost kernels in `op` that have asynchronous copies."""
     found: dict[Any, None] = {}
 
-    def visit(inner: Any) -> Any:
+    def visit(inner: ir.Operation) -> Any:
         if inner.name in ASYNC_COPIES:
             around = inner
             while around is not None and around.operation.name not in KERNELS:
@@ -70,7 +70,7 @@ def _kernels(op: Any) -> list[Any]:
     return list(found)
 
 
-def _check_kernel(kernel: Any) -> list[Violation]:
+def _check_kernel(kernel: ir.Operation) -> list[Violation]:
     accesses = find_accesses(kernel)
     if not accesses:
         return []
@@ -175,7 +175,7 @@ class _Run:
                 "ends",
             )
 
-    def _say(self, buffer: Any, op: Any, message: str) -> None:
+    def _say(self, buffer: ir.Value | None, op: ir.Operation, message: str) -> None:
         self.found.append((buffer, Violation(op, message)))
         if len(self.found) >= MAX_VIOLATIONS:
             raise _Stopped

@@ -95,7 +95,7 @@ class _Slots:
         return self.tiles.get(tile % self.count)
 
 
-def check_plans(op: Any) -> list[Violation]:
+def check_plans(op: ir.Operation) -> list[Violation]:
     """What is wrong with the plans of the loops in `op`; nothing is changed."""
     found: list[Violation] = []
     for loop in _planned_loops(op):
@@ -103,10 +103,10 @@ def check_plans(op: Any) -> list[Violation]:
     return found
 
 
-def _planned_loops(op: Any) -> list[Any]:
+def _planned_loops(op: ir.Operation) -> list[Any]:
     loops: list[Any] = []
 
-    def visit(inner: Any) -> Any:
+    def visit(inner: ir.Operation) -> Any:
         if inner.name == "scf.for" and PLAN in inner.attributes:
             loops.append(inner.operation)
         return ir.WalkResult.ADVANCE
@@ -115,7 +115,7 @@ def _planned_loops(op: Any) -> list[Any]:
     return loops
 
 
-def _check_loop(loop: Any) -> list[Violation]:
+def _check_loop(loop: ir.Operation) -> list[Violation]:
     parameters = _dictionary(loop.attributes[PLAN])
     if "streams" not in parameters:
         return []  # a user's short form: multi-buffer writes it out
@@ -141,7 +141,7 @@ def _dictionary(attribute: Any) -> dict[str, Any]:
     return {named.name: named.attr.maybe_downcast() for named in parameters}
 
 
-def _read(loop: Any, parameters: dict[str, Any]) -> _Plan:
+def _read(loop: ir.Operation, parameters: dict[str, Any]) -> _Plan:
     leads: dict[str, _Lead] = {}
     in_flight = 0
     for item in parameters["streams"]:
@@ -202,13 +202,13 @@ def _named(plan: _Plan) -> tuple[list[Violation], dict[Any, _Entry]]:
     return wrong, {op: entries[number] for number, op in found.items() if not wrong}
 
 
-def _is_of(op: Any, loop: Any, found: dict[int, Any]) -> bool:
+def _is_of(op: ir.Operation, loop: ir.Operation, found: dict[int, Any]) -> bool:
     """Whether `op` is in the loop's block, or in that of a loop that the plan names."""
     parent = op.parent.operation
     return parent == loop or (parent.name == "scf.for" and parent in found.values())
 
 
-def _inside(loop: Any) -> Iterator[Any]:
+def _inside(loop: ir.Operation) -> Iterator[Any]:
     for region in loop.regions:
         for block in region.blocks:
             for op in block.operations:
@@ -230,7 +230,7 @@ def _late(plan: _Plan, named: dict[Any, _Entry]) -> Iterator[tuple[Any, str]]:
                 yield op, f"runs early, and uses what '{maker.name}' makes later"
 
 
-def _makers(loop: Any, op: Any) -> list[Any]:
+def _makers(loop: ir.Operation, op: ir.Operation) -> list[Any]:
     """Ops in `loop` that are no arithmetic, of which `op` uses results, now or later.
 
     What a copy moves is loaded with it: that load is not one of them.
@@ -263,7 +263,7 @@ def _makers(loop: Any, op: Any) -> list[Any]:
     return makers
 
 
-def _used(op: Any) -> Iterator[Any]:
+def _used(op: ir.Operation) -> Iterator[Any]:
     """What an op uses; of one with regions, the memrefs and indices of its own."""
     yield from op.operands
     for inner in _inside(op):
@@ -275,7 +275,7 @@ def _used(op: Any) -> Iterator[Any]:
                 yield value
 
 
-def _carried(loop: Any, value: Any, block: Any) -> list[Any]:
+def _carried(loop: ir.Operation, value: ir.Value, block: ir.Block) -> list[Any]:
     """What a loop-carried value started from and becomes."""
     holder = block.owner.operation
     number = value.arg_number - 1
@@ -288,7 +288,7 @@ def _carried(loop: Any, value: Any, block: Any) -> list[Any]:
     return [last.operands[number], *start]
 
 
-def _is_in(op: Any, loop: Any) -> bool:
+def _is_in(op: ir.Operation, loop: ir.Operation) -> bool:
     parent = op.parent
     while parent is not None:
         if parent.operation == loop:
@@ -324,7 +324,9 @@ def _events(plan: _Plan, named: dict[Any, _Entry]) -> Iterator[_Event]:
             )
 
 
-def _around(op: Any, loop: Any, named: dict[Any, _Entry]) -> _Entry | None:
+def _around(
+    op: ir.Operation, loop: ir.Operation, named: dict[Any, _Entry]
+) -> _Entry | None:
     """What the plan says of the op around `op` that is no loop: a guarded copy."""
     parent = op.parent.operation
     while parent != loop:
@@ -351,7 +353,7 @@ def _wrong_slots(plan: _Plan, events: list[_Event]) -> list[Violation]:
     return wrong
 
 
-def _slots_of(loop: Any, buffer: Any) -> int | None:
+def _slots_of(loop: ir.Operation, buffer: ir.Value) -> int | None:
     """The slots of a buffer, where the loop's ring counter chooses one; else None."""
     for use in buffer.uses:
         view = use.owner.operation

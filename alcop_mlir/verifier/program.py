@@ -6,6 +6,7 @@ from collections import defaultdict
 from dataclasses import dataclass
 from typing import Any
 
+from alcop_mlir.bindings import ir
 from alcop_mlir.verifier.accesses import COPY, SlotAccess
 from alcop_mlir.verifier.values import COMMITS, Values
 
@@ -36,7 +37,7 @@ class Node:
 class SlotProgram:
     """A kernel without the ops that do not matter for its slots."""
 
-    def __init__(self, kernel: Any, accesses: list[SlotAccess]):
+    def __init__(self, kernel: ir.Operation, accesses: list[SlotAccess]):
         self._accesses: dict[Any, list[SlotAccess]] = defaultdict(list)
         for access in accesses:
             self._accesses[access.op].append(access)
@@ -56,7 +57,7 @@ class SlotProgram:
         self.numbers = {buffer: number for number, buffer in enumerate(buffers)}
         self.last_copies = {self.numbers[b]: last[b] for b in buffers}
 
-    def _find_eventful(self, op: Any) -> bool:
+    def _find_eventful(self, op: ir.Operation) -> bool:
         """Whether `op` or an op inside accesses slots or synchronises."""
         found = op in self._accesses or op.name in _SYNCHRONISATION
         for region in op.regions:
@@ -67,14 +68,14 @@ class SlotProgram:
             self._eventful.add(op)
         return found
 
-    def _matters(self, op: Any) -> bool:
+    def _matters(self, op: ir.Operation) -> bool:
         return (
             op in self._eventful
             or op.name == "scf.yield"
             or any(result in self.values.needed for result in op.results)
         )
 
-    def _node(self, op: Any) -> Node:
+    def _node(self, op: ir.Operation) -> Node:
         blocks = [list(region.blocks) for region in op.regions]
         return Node(
             op,

@@ -61,7 +61,7 @@ class Values:
             for value, role in self._free.items()
         }
 
-    def _find_free(self, loop: Any) -> None:
+    def _find_free(self, loop: ir.Operation) -> None:
         bounds = _bounds(loop)
         step = constant(bounds[_STEP]) or 1
         leaves: set[Any] = set()
@@ -70,7 +70,7 @@ class Values:
             self._free[leaf] = _UPPER
             self._scale[leaf] = min(step, self._scale.get(leaf, step))
 
-    def _name_roles(self, loop: Any) -> None:
+    def _name_roles(self, loop: ir.Operation) -> None:
         """Set the role of free bounds; that of an upper bound takes precedence."""
         for role in (_LOWER, _STEP):
             bound = _bounds(loop)[role]
@@ -100,7 +100,7 @@ class Environment:
         self._known: dict[Any, int | None] = dict(assignment)
         self._needed = needed
 
-    def get(self, value: Any) -> int | None:
+    def get(self, value: ir.Value) -> int | None:
         """The number that `value` is; an integer is itself."""
         if isinstance(value, int):
             return value
@@ -108,27 +108,27 @@ class Environment:
             self._compute_outside(value)
         return self._known.get(value)
 
-    def set(self, value: Any, known: int | None) -> None:
+    def set(self, value: ir.Value, known: int | None) -> None:
         """Set the number that `value` is."""
         self._known[value] = known
 
-    def compute(self, op: Any, operands: list[Any], result: Any) -> None:
+    def compute(self, op: ir.Operation, operands: list[Any], result: ir.Value) -> None:
         """Run an op that `is_computable`."""
         self._known[result] = _computed(op, [self.get(v) for v in operands])
 
-    def _compute_outside(self, value: Any) -> None:
+    def _compute_outside(self, value: ir.Value) -> None:
         """Compute a value from outside of the kernel, which was not run."""
         owner = value.owner
         if not isinstance(owner, ir.Block) and is_computable(owner.operation):
             self.compute(owner.operation, list(owner.operation.operands), value)
 
 
-def is_computable(op: Any) -> bool:
+def is_computable(op: ir.Operation) -> bool:
     """Whether `Environment.compute` knows the op."""
     return op.name in _ARITHMETIC or op.name in _SPECIAL
 
 
-def constant(value: Any) -> int | None:
+def constant(value: ir.Value) -> int | None:
     """The integer that `value` is if it is an `arith.constant`, or None."""
     owner = value.owner
     if isinstance(owner, ir.Block) or owner.operation.name != "arith.constant":
@@ -136,7 +136,7 @@ def constant(value: Any) -> int | None:
     return _constant(owner.operation, [])
 
 
-def _origins(value: Any) -> list[Any] | None:
+def _origins(value: ir.Value) -> list[Any] | None:
     """The values that `value` is computed from; None where that is not known."""
     owner = value.owner
     if isinstance(owner, ir.Block):
@@ -155,7 +155,7 @@ def _origins(value: Any) -> list[Any] | None:
     return None
 
 
-def _origins_of_argument(value: Any, op: Any) -> list[Any] | None:
+def _origins_of_argument(value: ir.Value, op: ir.Operation) -> list[Any] | None:
     if op.name != "scf.for":
         return None
     if value.arg_number == 0:
@@ -171,18 +171,18 @@ def _owners(values: Iterable[Any]) -> Iterator[Any]:
         yield (owner.owner if isinstance(owner, ir.Block) else owner).operation
 
 
-def _bounds(loop: Any) -> list[Any]:
+def _bounds(loop: ir.Operation) -> list[Any]:
     return list(loop.operands)[:3]
 
 
-def _last(op: Any, region: int) -> Any:
+def _last(op: ir.Operation, region: int) -> Any:
     return list(op.regions[region].blocks[0].operations)[-1].operation
 
 
 # -- arithmetic ------------------------------------------------------------------------
 
 
-def _computed(op: Any, operands: list[int | None]) -> int | None:
+def _computed(op: ir.Operation, operands: list[int | None]) -> int | None:
     if op.name in _SPECIAL:
         return _SPECIAL[op.name](op, operands)
     known = [operand for operand in operands if operand is not None]
@@ -194,14 +194,14 @@ def _computed(op: Any, operands: list[int | None]) -> int | None:
         return None
 
 
-def _constant(op: Any, _: list[int | None]) -> int | None:
+def _constant(op: ir.Operation, _: list[int | None]) -> int | None:
     attribute = op.attributes["value"]
     if isinstance(attribute, ir.BoolAttr):
         return int(attribute.value)
     return attribute.value if isinstance(attribute, ir.IntegerAttr) else None
 
 
-def _compared(op: Any, operands: list[int | None]) -> int | None:
+def _compared(op: ir.Operation, operands: list[int | None]) -> int | None:
     left, right = operands
     if left is None or right is None:
         return None
@@ -215,7 +215,7 @@ def _selected(_: Any, operands: list[int | None]) -> int | None:
     return one if condition else other
 
 
-def _applied(op: Any, operands: list[int | None]) -> int | None:
+def _applied(op: ir.Operation, operands: list[int | None]) -> int | None:
     """Of affine.apply, affine.min and affine.max."""
     if None in operands:
         return None

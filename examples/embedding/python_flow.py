@@ -19,6 +19,7 @@ from alcop_mlir.bindings import arith, func, gpu, ir, memref, passmanager, scf
 from alcop_mlir.manifest.functions import Function
 from alcop_mlir.runtime import ptx
 from alcop_mlir.runtime.emulator.api import emulate
+from alcop_mlir.runtime.launch import grid_of
 
 ROWS, COLUMNS = 256, 512
 BLOCK = 128  # threads, and rows, of a block
@@ -152,7 +153,7 @@ def check(module: Any) -> None:
     ran = emulate(
         text,
         kernel.name,
-        kernel.grid,
+        grid_of(kernel, {}),
         kernel.block,
         [arrays[name] for name in kernel.arrays],
         dynamic_shared=kernel.shared_bytes,

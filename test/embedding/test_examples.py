@@ -16,6 +16,7 @@ from alcop_mlir.bindings import ir, make_context
 from alcop_mlir.manifest.functions import Function
 from alcop_mlir.runtime import ptx
 from alcop_mlir.runtime.emulator.api import emulate
+from alcop_mlir.runtime.launch import grid_of
 from alcop_mlir.target import find_target
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -110,7 +111,7 @@ def test_the_transform_script_yields_a_matmul(scheduled: list[str]) -> None:
     ran = emulate(
         kernels_of(text),
         kernel.name,
-        kernel.grid,
+        grid_of(kernel, {}),
         kernel.block,
         arrays,
         dynamic_shared=kernel.shared_bytes,

@@ -51,7 +51,7 @@ class NotCompiled:
     reason: str
 
 
-def host_functions(module: Any) -> list[Any]:
+def host_functions(module: ir.Operation | ir.Module) -> list[Any]:
     """The `func.func`s of `module` that have a body."""
     return [
         op.operation
@@ -60,7 +60,9 @@ def host_functions(module: Any) -> list[Any]:
     ]
 
 
-def host(func: Any, names: Names | None = None) -> Function | tuple[NotCompiled, ...]:
+def host(
+    func: ir.Operation, names: Names | None = None
+) -> Function | tuple[NotCompiled, ...]:
     """What the `func.func` does; or every reason why that cannot be stored.
 
     Left to others are the roles of the parameters, the reference, and what ptxas says.
@@ -71,7 +73,9 @@ def host(func: Any, names: Names | None = None) -> Function | tuple[NotCompiled,
         return _host(func, names)
 
 
-def _host(func: Any, names: Names | None) -> Function | tuple[NotCompiled, ...]:
+def _host(
+    func: ir.Operation, names: Names | None
+) -> Function | tuple[NotCompiled, ...]:
     name = ir.StringAttr(func.attributes["sym_name"]).value
     if len(func.regions[0].blocks) != 1:
         return (NotCompiled(func, "has several blocks, expected straight-line code"),)
@@ -112,7 +116,9 @@ def _needed(checks: Iterable[AtMost]) -> Iterator[AtMost]:
             yield check
 
 
-def _effect(op: Any, values: HostValues) -> Kernel | AtMost | NotCompiled | None:
+def _effect(
+    op: ir.Operation, values: HostValues
+) -> Kernel | AtMost | NotCompiled | None:
     """What an op of the host function does; None where it only computes a value."""
     inner = op.operation
     if inner.name == LAUNCH:
@@ -125,7 +131,7 @@ def _effect(op: Any, values: HostValues) -> Kernel | AtMost | NotCompiled | None
     return NotCompiled(inner, f"'{inner.name}' was not compiled to a kernel")
 
 
-def _parameter(value: Any, names: Names) -> Parameter | str:
+def _parameter(value: ir.Value, names: Names) -> Parameter | str:
     """What is passed for an argument, or what was expected of it."""
     kind, argument = value.type, value.arg_number
     if not isinstance(kind, ir.MemRefType):
@@ -153,7 +159,7 @@ def _parameter(value: Any, names: Names) -> Parameter | str:
 
 
 def _intermediate(
-    alloc: Any, number: int, values: HostValues
+    alloc: ir.Operation, number: int, values: HostValues
 ) -> Intermediate | NotCompiled:
     """The buffer that a `memref.alloc` allocates."""
     kind = alloc.results[0].type
@@ -177,7 +183,7 @@ def _intermediate(
     return Intermediate(intermediate_name(number), str(kind.element_type), known)
 
 
-def _kernel(op: Any, values: HostValues) -> Kernel | NotCompiled:
+def _kernel(op: ir.Operation, values: HostValues) -> Kernel | NotCompiled:
     grid = [values.blocks(v) for v in (op.gridSizeX, op.gridSizeY, op.gridSizeZ)]
     shared = op.dynamicSharedMemorySize
     sizes = [
@@ -207,7 +213,7 @@ def _kernel(op: Any, values: HostValues) -> Kernel | NotCompiled:
     )
 
 
-def _with_decisions(op: Any, kernel: Kernel) -> Kernel | NotCompiled:
+def _with_decisions(op: ir.Operation, kernel: Kernel) -> Kernel | NotCompiled:
     """`kernel` with what was decided for its launch, if that is as we write it."""
     decided = alcop.get_plain(op, alcop.DECISIONS)
     if decided is None:

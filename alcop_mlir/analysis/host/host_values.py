@@ -55,7 +55,7 @@ class HostValues:
     names: Names
     allocated: Sequence[Any]
 
-    def asserted(self, value: Any) -> AtMost | None:
+    def asserted(self, value: ir.Value) -> AtMost | None:
         """The order of sizes that holds where the i1 `value` is true."""
         op = defining_op(value)
         if op is None or op.operation.name != "arith.cmpi":
@@ -70,7 +70,7 @@ class HostValues:
             left = left + number(1)
         return AtMost(left, right) if name in ("sle", "sge", "slt", "sgt") else None
 
-    def blocks(self, value: Any) -> int | CeilDiv | None:
+    def blocks(self, value: ir.Value) -> int | CeilDiv | None:
         """A number of blocks: a constant, or the tiles that cover some sizes."""
         op, tile = defining_op(value), 1
         if op is not None and op.operation.name == "arith.ceildivui":
@@ -82,7 +82,7 @@ class HostValues:
         covered = CeilDiv(total, tile)
         return covered if total.known is None else covered.number({})
 
-    def argument(self, value: Any) -> Pointer | SizeValue | None:
+    def argument(self, value: ir.Value) -> Pointer | SizeValue | None:
         """The argument of a kernel that `value` is: a memref, a size or a stride."""
         if isinstance(value.type, ir.MemRefType):
             name = self._memref(value)
@@ -93,7 +93,7 @@ class HostValues:
         size = self._stride(value) if size is None else size
         return None if size is None else SizeValue(size)
 
-    def size(self, value: Any) -> Size | None:
+    def size(self, value: ir.Value) -> Size | None:
         """The size that `value` is: a constant, or the size of an argument."""
         known = self.extent(value)
         if known is None or known.known is not None:
@@ -103,7 +103,7 @@ class HostValues:
                 return one
         return None
 
-    def extent(self, value: Any) -> Polynomial | None:
+    def extent(self, value: ir.Value) -> Polynomial | None:
         """`value` as a polynomial in sizes of arguments; None where it is none."""
         value = _without_index_casts(value)
         known, op = constant(value), defining_op(value)
@@ -122,7 +122,7 @@ class HostValues:
             return None
         return _CALCULATIONS[name](left, right)
 
-    def _size_of(self, memref: Any, dimension: int) -> Polynomial | None:
+    def _size_of(self, memref: ir.Value, dimension: int) -> Polynomial | None:
         """The size of a dimension of an argument, an allocation, or a view of one."""
         kind, owner = memref.type, defining_op(memref)
         if not kind.is_dynamic_dim(dimension):
@@ -141,7 +141,7 @@ class HostValues:
             return self._collapsed(op, dimension)
         return None
 
-    def _collapsed(self, op: Any, dimension: int) -> Polynomial | None:
+    def _collapsed(self, op: ir.Operation, dimension: int) -> Polynomial | None:
         """The size of a dimension of a view that several were collapsed to."""
         total: Polynomial | None = number(1)
         for part in list(op.attributes["reassociation"])[dimension]:
@@ -149,7 +149,7 @@ class HostValues:
             total = None if total is None or found is None else total * found
         return total
 
-    def _stride(self, value: Any) -> str | None:
+    def _stride(self, value: ir.Value) -> str | None:
         """The stride of an argument that `value` is."""
         value = _without_index_casts(value)
         op = defining_op(value)
@@ -161,7 +161,7 @@ class HostValues:
             return None
         return self.names.stride(ir.BlockArgument(memref).arg_number, dimension)
 
-    def _memref(self, value: Any) -> str | None:
+    def _memref(self, value: ir.Value) -> str | None:
         """The argument or the allocated buffer that `value` is, or is a view of."""
         source = root(value)
         if source in self.allocated:
@@ -174,12 +174,12 @@ class HostValues:
         return None
 
 
-def _is_64_bits(kind: Any) -> bool:
+def _is_64_bits(kind: ir.Type) -> bool:
     is_integer = isinstance(kind, ir.IntegerType) and kind.width == _BITS
     return is_integer or isinstance(kind, ir.IndexType)
 
 
-def _without_index_casts(value: Any) -> Any:
+def _without_index_casts(value: ir.Value) -> Any:
     op = defining_op(value)
     while op is not None and op.operation.name == "arith.index_cast":
         (value,) = op.operation.operands

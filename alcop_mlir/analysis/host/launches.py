@@ -92,12 +92,12 @@ class KernelLaunch:
 
 
 class _Refused(Exception):
-    def __init__(self, op: Any, reason: str):
+    def __init__(self, op: ir.Operation, reason: str):
         super().__init__(reason)
         self.op = op
 
 
-def read(launch: Any) -> KernelLaunch | Rejected:
+def read(launch: ir.Operation) -> KernelLaunch | Rejected:
     """What the launch needs, or why it cannot become a kernel."""
     try:
         return _read(launch.operation)
@@ -105,17 +105,17 @@ def read(launch: Any) -> KernelLaunch | Rejected:
         return Rejected(refused.op, str(refused))
 
 
-def is_only_read(memref: Any) -> bool:
+def is_only_read(memref: ir.Value) -> bool:
     """Whether no op writes through `memref`, as far as the ops are known."""
     return _is_used_only(memref, _READ_OPERAND)
 
 
-def is_only_written(memref: Any) -> bool:
+def is_only_written(memref: ir.Value) -> bool:
     """Whether no op reads through `memref`, as far as the ops are known."""
     return _is_used_only(memref, _WRITTEN_OPERAND)
 
 
-def _is_used_only(memref: Any, operands: Mapping[str, int]) -> bool:
+def _is_used_only(memref: ir.Value, operands: Mapping[str, int]) -> bool:
     """Whether all uses are such operands of such ops, views looked through."""
     for use in memref.uses:
         op = use.owner.operation
@@ -130,7 +130,7 @@ def _is_used_only(memref: Any, operands: Mapping[str, int]) -> bool:
     return True
 
 
-def _read(launch: Any) -> KernelLaunch:
+def _read(launch: ir.Operation) -> KernelLaunch:
     _check_form(launch)
     operands = list(launch.operands)
     memrefs, scalars, sunk = _captures(launch)
@@ -149,7 +149,7 @@ def _read(launch: Any) -> KernelLaunch:
     )
 
 
-def _check_form(launch: Any) -> None:
+def _check_form(launch: ir.Operation) -> None:
     segments = list(launch.attributes["operandSegmentSizes"])
     if segments[0] or list(launch.results):
         raise _Refused(launch, "is asynchronous, expected a launch that waits")
@@ -162,7 +162,7 @@ def _check_form(launch: Any) -> None:
         )
 
 
-def _block_size(launch: Any, values: list[Any]) -> tuple[int, ...]:
+def _block_size(launch: ir.Operation, values: list[ir.Value]) -> tuple[int, ...]:
     sizes = []
     for value in values:
         size = constant(value)
@@ -172,7 +172,9 @@ def _block_size(launch: Any, values: list[Any]) -> tuple[int, ...]:
     return tuple(sizes)
 
 
-def _captures(launch: Any) -> tuple[tuple[Any, ...], tuple[Any, ...], tuple[Any, ...]]:
+def _captures(
+    launch: ir.Operation,
+) -> tuple[tuple[Any, ...], tuple[Any, ...], tuple[Any, ...]]:
     """Memrefs, scalars and pure ops of the host function that the body uses."""
     found: dict[Any, None] = {}
     sunk: dict[Any, None] = {}
@@ -194,7 +196,7 @@ def _captures(launch: Any) -> tuple[tuple[Any, ...], tuple[Any, ...], tuple[Any,
     return tuple(memrefs), tuple(scalars), tuple(sunk)
 
 
-def _follow(value: Any, found: dict[Any, None], sunk: dict[Any, None]) -> None:
+def _follow(value: ir.Value, found: dict[Any, None], sunk: dict[Any, None]) -> None:
     """Add what `value` is computed from: pure ops to `sunk`, in order, else `found`."""
     owner = defining_op(value)
     if owner is None or not is_pure(owner):
@@ -205,11 +207,11 @@ def _follow(value: Any, found: dict[Any, None], sunk: dict[Any, None]) -> None:
         sunk[owner.operation] = None
 
 
-def _argument_number(value: Any) -> float:
+def _argument_number(value: ir.Value) -> float:
     return value.arg_number if defining_op(value) is None else float("inf")
 
 
-def _check_memref(launch: Any, memref: Any) -> None:
+def _check_memref(launch: ir.Operation, memref: ir.Value) -> None:
     """A kernel gets a pointer to the first element, sizes and strides: no offset."""
     kind = memref.type
     if kind.memory_space is not None:
@@ -225,7 +227,7 @@ def _check_memref(launch: Any, memref: Any) -> None:
         )
 
 
-def _layout(launch: Any) -> tuple[tuple[WorkgroupBuffer, ...], int]:
+def _layout(launch: ir.Operation) -> tuple[tuple[WorkgroupBuffer, ...], int]:
     """All workgroup buffers, overlaid ones over the others; bytes of shared memory."""
     allocations = _allocations(launch)
     apart = [alloc for alloc in allocations if OVERLAID not in alloc.attributes]
@@ -242,7 +244,9 @@ def _layout(launch: Any) -> tuple[tuple[WorkgroupBuffer, ...], int]:
     return tuple(buffers), max(end, end_of_overlaid)
 
 
-def _one_after_the_other(allocations: list[Any]) -> tuple[list[WorkgroupBuffer], int]:
+def _one_after_the_other(
+    allocations: list[ir.Operation],
+) -> tuple[list[WorkgroupBuffer], int]:
     """The buffers, the first one at offset 0, and where the last one ends."""
     buffers: list[WorkgroupBuffer] = []
     end = 0
@@ -256,7 +260,7 @@ def _one_after_the_other(allocations: list[Any]) -> tuple[list[WorkgroupBuffer],
     return buffers, end
 
 
-def _allocations(launch: Any) -> list[Any]:
+def _allocations(launch: ir.Operation) -> list[Any]:
     """The allocations in the body, checked."""
     found = walk(launch, "memref.alloc", "memref.alloca")
     for op in found:
@@ -281,7 +285,7 @@ def _allocations(launch: Any) -> list[Any]:
     return found
 
 
-def _bytes(memref: Any) -> int:
+def _bytes(memref: ir.Type) -> int:
     elements = math.prod(memref.shape)
     kind = memref.element_type
     if isinstance(kind, ir.VectorType):

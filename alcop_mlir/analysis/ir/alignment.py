@@ -25,7 +25,7 @@ BASE_ALIGNMENT = max(CP_ASYNC_BYTES)
 _Assumed = dict[Any, int]
 
 
-def divisor(value: Any, assumed: _Assumed | None = None) -> int:
+def divisor(value: ir.Value, assumed: _Assumed | None = None) -> int:
     """The greatest number found that divides `value`; 0 for the constant zero."""
     assumed = {} if assumed is None else assumed
     if value in assumed:
@@ -44,7 +44,7 @@ def divisor(value: Any, assumed: _Assumed | None = None) -> int:
     return 1 if rule is None else rule(op.operation, assumed)
 
 
-def address_alignment(memref: Any, divisors: Sequence[int]) -> int:
+def address_alignment(memref: ir.Value, divisors: Sequence[int]) -> int:
     """Bytes that the element at an index is aligned to, given divisors of the index."""
     size = element_bytes(memref.type)
     alignment = base_alignment(memref)
@@ -55,7 +55,7 @@ def address_alignment(memref: Any, divisors: Sequence[int]) -> int:
     return alignment
 
 
-def stride_divisor(memref: Any, number: int) -> int:
+def stride_divisor(memref: ir.Value, number: int) -> int:
     """A number that surely divides the stride of dimension `number`, in elements.
 
     For a stride that is not static, this is a divisor of the value that the view was
@@ -84,7 +84,7 @@ def stride_divisor(memref: Any, number: int) -> int:
     return _sizes_divisor(kind.shape[number + 1 : -1]) * row
 
 
-def _regrouped_stride_divisor(view: Any, number: int) -> int:
+def _regrouped_stride_divisor(view: ir.Operation, number: int) -> int:
     """Divisor of the stride of a dimension that was split off or collapsed."""
     source, result = view.operands[0], view.results[0]
     for dimension, group in enumerate(view.attributes["reassociation"]):
@@ -103,7 +103,7 @@ def _sizes_divisor(sizes: Sequence[int]) -> int:
     return math.prod(1 if size == dynamic else size for size in sizes)
 
 
-def base_alignment(memref: Any) -> int:
+def base_alignment(memref: ir.Value) -> int:
     """Bytes that the first element of `memref` is aligned to."""
     op = loops.defining_op(memref)
     if op is not None and op.operation.name in _VIEW_RULES:
@@ -112,7 +112,7 @@ def base_alignment(memref: Any) -> int:
     return math.gcd(BASE_ALIGNMENT, _static(offset) * element_bytes(memref.type))
 
 
-def without_casts(memref: Any) -> Any:
+def without_casts(memref: ir.Value) -> Any:
     """The source of casts that only drop sizes, strides or an offset from the type.
 
     Upstream folds accesses of views into their buffers, but not through casts.
@@ -126,13 +126,13 @@ def without_casts(memref: Any) -> Any:
     return memref
 
 
-def element_bytes(kind: Any) -> int:
+def element_bytes(kind: ir.Type) -> int:
     """Bytes of one element of a memref or vector type; 1 where that is not known."""
     element = kind.element_type
     return element.width // 8 if has_whole_bytes(element) else 1
 
 
-def has_whole_bytes(element: Any) -> bool:
+def has_whole_bytes(element: ir.Type) -> bool:
     """Whether elements of this type fill a known number of bytes."""
     return isinstance(element, ir.IntegerType | ir.FloatType) and element.width % 8 == 0
 
@@ -143,7 +143,7 @@ def _static(stride_or_offset: int) -> int:
     return 1 if stride_or_offset == dynamic else stride_or_offset
 
 
-def _given_strides(op: Any) -> list[Any]:
+def _given_strides(op: ir.Operation) -> list[Any]:
     """Strides of a reinterpret_cast; values, and None where they are static."""
     dynamic = ir.ShapedType.get_dynamic_stride_or_offset()
     static = op.operation.attributes["static_strides"]
@@ -152,7 +152,7 @@ def _given_strides(op: Any) -> list[Any]:
     return [next(operands) if stride == dynamic else None for stride in static]
 
 
-def _source_dimension(view: Any, number: int) -> int | None:
+def _source_dimension(view: ir.Operation, number: int) -> int | None:
     """The dimension of the source that dimension `number` of a view is; else None."""
     operation = view.operation
     if operation.name != "memref.subview":
@@ -162,7 +162,7 @@ def _source_dimension(view: Any, number: int) -> int | None:
     return kept_dimensions(operation)[number]
 
 
-def kept_dimensions(subview: Any) -> list[int]:
+def kept_dimensions(subview: ir.Operation) -> list[int]:
     """Per dimension of the result, that of the source: some of size one are dropped.
 
     Which of several is dropped is not known and does not matter: the outermost.
@@ -175,7 +175,7 @@ def kept_dimensions(subview: Any) -> list[int]:
     return kept
 
 
-def _subview_alignment(op: Any) -> int:
+def _subview_alignment(op: ir.Operation) -> int:
     """The alignment of the source's element at the view's offsets."""
     dynamic = ir.ShapedType.get_dynamic_size()
     given = iter(list(op.operands)[1:])
@@ -186,11 +186,11 @@ def _subview_alignment(op: Any) -> int:
     return address_alignment(op.operands[0], divisors)
 
 
-def _cast_alignment(op: Any) -> int:
+def _cast_alignment(op: ir.Operation) -> int:
     return base_alignment(op.operands[0])
 
 
-def _reinterpreted_alignment(op: Any) -> int:
+def _reinterpreted_alignment(op: ir.Operation) -> int:
     """The alignment of the source, and of the offset where that is static."""
     source, offset = op.operands[0], op.attributes["static_offsets"][0]
     size = element_bytes(op.results[0].type)
@@ -202,12 +202,12 @@ def _reinterpreted_alignment(op: Any) -> int:
     return math.gcd(base_alignment(source), _static(offset) * size)
 
 
-def _view_alignment(op: Any) -> int:
+def _view_alignment(op: ir.Operation) -> int:
     """The alignment of a buffer of bytes at a byte offset."""
     return math.gcd(base_alignment(op.operands[0]), divisor(op.operands[1]))
 
 
-def _argument_divisor(argument: Any, assumed: _Assumed) -> int:
+def _argument_divisor(argument: ir.Value, assumed: _Assumed) -> int:
     """Divisor of an induction variable or carried value; 1 for other arguments."""
     owner = argument.owner.owner
     if owner is None or owner.operation.name != "scf.for":
@@ -218,7 +218,7 @@ def _argument_divisor(argument: Any, assumed: _Assumed) -> int:
     return _carried_divisor(owner, argument.arg_number - 1, assumed)
 
 
-def _carried_divisor(loop: Any, number: int, assumed: _Assumed) -> int:
+def _carried_divisor(loop: ir.Operation, number: int, assumed: _Assumed) -> int:
     """The greatest divisor of the init arg that every iteration keeps."""
     argument = loops.body(loop).arguments[number + 1]
     yielded = loops.terminator(loop).operation.operands[number]
@@ -230,35 +230,35 @@ def _carried_divisor(loop: Any, number: int, assumed: _Assumed) -> int:
         kept = after
 
 
-def _branch_divisor(branch: Any, number: int, assumed: _Assumed) -> int:
+def _branch_divisor(branch: ir.Operation, number: int, assumed: _Assumed) -> int:
     ends = [list(r.blocks[0].operations)[-1] for r in branch.operation.regions]
     return math.gcd(*(divisor(end.operation.operands[number], assumed) for end in ends))
 
 
-def _common(op: Any, assumed: _Assumed) -> int:
+def _common(op: ir.Operation, assumed: _Assumed) -> int:
     return math.gcd(*(divisor(operand, assumed) for operand in op.operands))
 
 
-def _product(op: Any, assumed: _Assumed) -> int:
+def _product(op: ir.Operation, assumed: _Assumed) -> int:
     return math.prod(divisor(operand, assumed) for operand in op.operands)
 
 
-def _selected(op: Any, assumed: _Assumed) -> int:
+def _selected(op: ir.Operation, assumed: _Assumed) -> int:
     _, one, other = op.operands
     return math.gcd(divisor(one, assumed), divisor(other, assumed))
 
 
-def _shifted(op: Any, assumed: _Assumed) -> int:
+def _shifted(op: ir.Operation, assumed: _Assumed) -> int:
     amount = loops.constant(op.operands[1])
     return divisor(op.operands[0], assumed) << (amount or 0)
 
 
-def _masked(op: Any, assumed: _Assumed) -> int:
+def _masked(op: ir.Operation, assumed: _Assumed) -> int:
     """Low bits that are zero in one operand are zero in the result."""
     return max(_low_bit(divisor(operand, assumed)) for operand in op.operands)
 
 
-def _combined(op: Any, assumed: _Assumed) -> int:
+def _combined(op: ir.Operation, assumed: _Assumed) -> int:
     """Low bits that are zero in both operands are zero in the result."""
     bits = [_low_bit(divisor(operand, assumed)) for operand in op.operands]
     return math.gcd(*bits)
@@ -268,7 +268,7 @@ def _low_bit(number: int) -> int:
     return number & -number
 
 
-def _applied(op: Any, assumed: _Assumed) -> int:
+def _applied(op: ir.Operation, assumed: _Assumed) -> int:
     """Divisor of an affine.apply: dimensions come first, then symbols."""
     affine_map = op.attributes["map"].value
     known = [divisor(operand, assumed) for operand in op.operands]
@@ -276,7 +276,9 @@ def _applied(op: Any, assumed: _Assumed) -> int:
     return _expression_divisor(affine_map.results[0], dims, symbols)
 
 
-def _expression_divisor(expr: Any, dims: list[int], symbols: list[int]) -> int:
+def _expression_divisor(
+    expr: ir.AffineExpr, dims: list[int], symbols: list[int]
+) -> int:
     if isinstance(expr, ir.AffineConstantExpr):
         return abs(ir.AffineConstantExpr(expr).value)
     if isinstance(expr, ir.AffineDimExpr):

@@ -6,7 +6,7 @@ that is not known touches all memory.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 from alcop_mlir.analysis.ir.memory import may_alias, root
@@ -22,7 +22,7 @@ _OPERANDS_ONLY = frozenset(
 _READS = {"memref.copy": (0,), "memref.load": (0,)}
 
 
-def ops_before(op: Any) -> Iterator[Any]:
+def ops_before(op: ir.Operation) -> Iterator[Any]:
     """Ops above `op` in its block, the nearest first."""
     above = []
     for other in op.block.operations:
@@ -32,13 +32,13 @@ def ops_before(op: Any) -> Iterator[Any]:
     return reversed(above)
 
 
-def ops_after(op: Any) -> Iterator[Any]:
+def ops_after(op: ir.Operation) -> Iterator[Any]:
     """Ops below `op` in its block, in order."""
     ops = [other.operation for other in op.block.operations]
     return iter(ops[ops.index(op.operation) + 1 :])
 
 
-def reaches_only_operands(op: Any) -> bool:
+def reaches_only_operands(op: ir.Operation) -> bool:
     """Whether `op` is known to touch no memory but that of its operands."""
     if op.name.startswith("linalg."):
         return all(
@@ -50,12 +50,14 @@ def reaches_only_operands(op: Any) -> bool:
     return op.name in _OPERANDS_ONLY or is_pure(op)
 
 
-def touches(op: Any, memref: Any, noalias_arguments: bool = False) -> bool:
+def touches(
+    op: ir.Operation, memref: ir.Value, noalias_arguments: bool = False
+) -> bool:
     """Whether `op` may read or write `memref`; a view does neither."""
     return not is_pure(op) and _reaches(op.operands, memref, noalias_arguments)
 
 
-def writes(op: Any, memref: Any, noalias_arguments: bool = False) -> bool:
+def writes(op: ir.Operation, memref: ir.Value, noalias_arguments: bool = False) -> bool:
     """Whether `op` may write, or free, `memref`."""
     if is_pure(op):
         return False
@@ -66,14 +68,16 @@ def writes(op: Any, memref: Any, noalias_arguments: bool = False) -> bool:
     return _reaches(written, memref, noalias_arguments)
 
 
-def _inputs(op: Any) -> int:
+def _inputs(op: ir.Operation) -> int:
     """Inputs of a linalg op; ops without operandSegmentSizes have one output."""
     if "operandSegmentSizes" in op.attributes:
         return op.attributes["operandSegmentSizes"][0]
     return len(op.operands) - 1
 
 
-def _reaches(values: Any, memref: Any, noalias_arguments: bool) -> bool:
+def _reaches(
+    values: Iterable[ir.Value], memref: ir.Value, noalias_arguments: bool
+) -> bool:
     return any(
         may_alias(root(value), root(memref), noalias_arguments)
         for value in values

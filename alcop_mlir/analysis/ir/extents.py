@@ -13,7 +13,7 @@ from alcop_mlir.bindings import ir
 _OPEN_SIZES = {"memref.alloc": 0, "memref.expand_shape": 1}
 
 
-def extent(memref: Any, number: int) -> Any:
+def extent(memref: ir.Value, number: int) -> Any:
     """Size of dimension `number`: an int, a value, or None where no value holds it.
 
     Looks through casts, and at the sizes that a view or an allocation was made with.
@@ -39,7 +39,7 @@ def extent(memref: Any, number: int) -> Any:
     return size if known is None else known
 
 
-def extent_divisor(memref: Any, number: int) -> int:
+def extent_divisor(memref: ir.Value, number: int) -> int:
     """A number that divides the size of dimension `number`; 0 if that is 0."""
     size = extent(memref, number)
     if size is None:
@@ -47,7 +47,7 @@ def extent_divisor(memref: Any, number: int) -> int:
     return size if isinstance(size, int) else divisor(size)
 
 
-def _given_sizes(view: Any) -> Iterator[Any]:
+def _given_sizes(view: ir.Operation) -> Iterator[Any]:
     """The sizes of a subview or reinterpret_cast: ints, or operands."""
     operation = view.operation
     _, offsets, sizes, _ = operation.attributes["operandSegmentSizes"]

@@ -8,7 +8,7 @@ from alcop_mlir.analysis.ir.walk import walk
 from alcop_mlir.bindings import ir
 
 
-def constant(value: Any) -> int | None:
+def constant(value: ir.Value) -> int | None:
     """The number that `value` is if it is an integer or index constant, or None."""
     owner = value.owner
     if isinstance(owner, ir.Block) or owner.name != "arith.constant":
@@ -17,33 +17,33 @@ def constant(value: Any) -> int | None:
     return attribute.value if isinstance(attribute, ir.IntegerAttr) else None
 
 
-def is_loop(op: Any) -> bool:
+def is_loop(op: ir.Operation) -> bool:
     """Whether `op` is an `scf.for`."""
     return op.operation.name == "scf.for"
 
 
-def body(loop: Any) -> Any:
+def body(loop: ir.Operation) -> Any:
     """The loop's block; its last op yields."""
     return loop.operation.regions[0].blocks[0]
 
 
-def bounds(loop: Any) -> tuple[Any, Any, Any]:
+def bounds(loop: ir.Operation) -> tuple[Any, Any, Any]:
     """Lower bound, upper bound, step."""
     lower, upper, step = list(loop.operation.operands)[:3]
     return lower, upper, step
 
 
-def init_args(loop: Any) -> list[Any]:
+def init_args(loop: ir.Operation) -> list[Any]:
     """The initial values of the loop-carried values."""
     return list(loop.operation.operands)[3:]
 
 
-def terminator(loop: Any) -> Any:
+def terminator(loop: ir.Operation) -> Any:
     """The loop's `scf.yield`."""
     return body(loop).operations[-1]
 
 
-def trip_count(loop: Any) -> int | None:
+def trip_count(loop: ir.Operation) -> int | None:
     """How often the loop runs, where its bounds are constants; else None."""
     lower, upper, step = (constant(bound) for bound in bounds(loop))
     if lower is None or upper is None or step is None or step <= 0:
@@ -51,7 +51,7 @@ def trip_count(loop: Any) -> int | None:
     return max(0, -(-(upper - lower) // step))
 
 
-def remaining_extents(loop: Any) -> list[Any]:
+def remaining_extents(loop: ir.Operation) -> list[Any]:
     """Values `min(step, upper - induction)` in the loop's own block.
 
     They are the step itself in every iteration but perhaps the last.
@@ -59,7 +59,7 @@ def remaining_extents(loop: Any) -> list[Any]:
     _, upper, step = bounds(loop)
     induction = body(loop).arguments[0]
 
-    def is_left(value: Any) -> bool:
+    def is_left(value: ir.Value) -> bool:
         owner = defining_op(value)
         if owner is None or owner.operation.name != "arith.subi":
             return False
@@ -82,12 +82,12 @@ def _is_same(one: Any, other: Any) -> bool:
     return one == other or (number is not None and number == constant(other))
 
 
-def loops_in(op: Any) -> list[Any]:
+def loops_in(op: ir.Operation) -> list[Any]:
     """All `scf.for` in `op`, outer ones first."""
     return walk(op, "scf.for")
 
 
-def is_inside(op: Any, ancestor: Any) -> bool:
+def is_inside(op: ir.Operation, ancestor: ir.Operation) -> bool:
     """Whether `op` is in a region of `ancestor`, at any depth."""
     parent = op.operation.parent
     while parent is not None:
@@ -97,7 +97,7 @@ def is_inside(op: Any, ancestor: Any) -> bool:
     return False
 
 
-def ancestor_in(op: Any, block: Any) -> Any | None:
+def ancestor_in(op: ir.Operation, block: ir.Block) -> ir.Operation | None:
     """The op of `block` that is `op` or has it in a region, or None."""
     current = op.operation
     # The block of an op without a parent must not be asked for: that crashes.
@@ -108,7 +108,7 @@ def ancestor_in(op: Any, block: Any) -> Any | None:
     return None
 
 
-def defining_op(value: Any) -> Any | None:
+def defining_op(value: ir.Value) -> ir.Operation | None:
     """The op that has `value` as a result; None for a block argument."""
     owner = value.owner
     return None if isinstance(owner, ir.Block) else owner

@@ -67,13 +67,13 @@ class Access:
     writes: bool
 
 
-def is_workgroup(kind: Any) -> bool:
+def is_workgroup(kind: ir.Type) -> bool:
     """Whether a type is a memref in workgroup memory."""
     space = kind.memory_space if isinstance(kind, ir.MemRefType) else None
     return space is not None and str(space) in WORKGROUP_SPACES
 
 
-def root(memref: Any) -> Any:
+def root(memref: ir.Value) -> Any:
     """The memref that `memref` is a view of: an allocation or a block argument."""
     owner = defining_op(memref)
     while owner is not None and owner.operation.name in VIEW_OPS:
@@ -82,7 +82,7 @@ def root(memref: Any) -> Any:
     return memref
 
 
-def accesses(buffer: Any) -> list[Access] | Any:
+def accesses(buffer: ir.Value) -> list[Access] | Any:
     """All reads and writes of `buffer` and its views, in the order of the uses.
 
     If a use is not understood, its op is returned instead of a list.
@@ -103,7 +103,7 @@ def accesses(buffer: Any) -> list[Access] | Any:
     return found
 
 
-def written_roots(op: Any) -> list[tuple[Any, Any | None]]:
+def written_roots(op: ir.Operation) -> list[tuple[Any, Any | None]]:
     """What `op` and its regions may write: (writer, root), root None if unknown."""
     found: list[tuple[Any, Any | None]] = []
     # What a linalg op does to single elements follows from its operands.
@@ -115,7 +115,7 @@ def written_roots(op: Any) -> list[tuple[Any, Any | None]]:
     return found
 
 
-def global_reads(op: Any) -> list[tuple[Any, Any]]:
+def global_reads(op: ir.Operation) -> list[tuple[Any, Any]]:
     """Values that `op` and its regions load from global memory: (value, root)."""
     found: list[tuple[Any, Any]] = []
     # Copies into shared memory have no results, and are checked by themselves.
@@ -129,7 +129,7 @@ def global_reads(op: Any) -> list[tuple[Any, Any]]:
     return found
 
 
-def may_alias(one: Any, other: Any, noalias_arguments: bool) -> bool:
+def may_alias(one: ir.Value, other: ir.Value, noalias_arguments: bool) -> bool:
     """Whether two roots may overlap.
 
     An allocation overlaps nothing else, and shared memory does not overlap global
@@ -145,7 +145,7 @@ def may_alias(one: Any, other: Any, noalias_arguments: bool) -> bool:
     return not (noalias_arguments and arguments)
 
 
-def is_own_allocation(memref: Any) -> bool:
+def is_own_allocation(memref: ir.Value) -> bool:
     """Whether only `memref` and its views refer to its memory.
 
     True for an allocation, and for a workgroup attribution of a `gpu.func` or a
@@ -163,13 +163,13 @@ def is_own_allocation(memref: Any) -> bool:
     return memref.arg_number >= len(inputs)
 
 
-def is_contiguous(kind: Any) -> bool:
+def is_contiguous(kind: ir.Type) -> bool:
     """Whether a memref type is row-major from its first element on, without gaps."""
     plain = ir.MemRefType.get(list(kind.shape), kind.element_type)
     return kind.get_strides_and_offset() == plain.get_strides_and_offset()
 
 
-def _access(op: Any, number: int) -> tuple[bool, bool]:
+def _access(op: ir.Operation, number: int) -> tuple[bool, bool]:
     """Whether `op` reads and writes through its operand of that number."""
     if op.name == "linalg.generic":
         inputs, _ = op.attributes["operandSegmentSizes"]
@@ -180,20 +180,20 @@ def _access(op: Any, number: int) -> tuple[bool, bool]:
     return number in _READS.get(op.name, ()), number in _WRITES.get(op.name, ())
 
 
-def _written_operands(op: Any) -> tuple[int, ...]:
+def _written_operands(op: ir.Operation) -> tuple[int, ...]:
     if op.name == "linalg.generic":
         inputs, outputs = op.attributes["operandSegmentSizes"]
         return tuple(range(inputs, inputs + outputs))
     return _WRITES.get(op.name, ())
 
 
-def _is_harmless(op: Any) -> bool:
+def _is_harmless(op: ir.Operation) -> bool:
     if is_pure(op) or op.name in _SYNCHRONISATION or op.name in _READS:
         return True
     return op.name in ("scf.for", "scf.if")  # the ops inside are visited themselves
 
 
-def size_in_bytes(kind: Any) -> int | None:
+def size_in_bytes(kind: ir.Type) -> int | None:
     """Bytes of a static, contiguous memref type; None where they are not known."""
     if not kind.has_static_shape:
         return None
@@ -204,7 +204,7 @@ def size_in_bytes(kind: Any) -> int | None:
     return None if width is None else -(-elements * width // 8)
 
 
-def element_bits(kind: Any) -> int | None:
+def element_bits(kind: ir.Type) -> int | None:
     """Width of an integer, float or index element type; None for others."""
     if isinstance(kind, ir.IndexType):
         return 64

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from alcop_mlir.bindings import ir
 
 
-def open_strides(kind: Any) -> list[int]:
+def open_strides(kind: ir.Type) -> list[int]:
     """Dimensions whose stride is dynamic and does not follow from the sizes."""
     if follows_shape(kind):
         return []
@@ -19,12 +17,12 @@ def open_strides(kind: Any) -> list[int]:
     ]
 
 
-def is_strided(kind: Any) -> bool:
+def is_strided(kind: ir.Type) -> bool:
     """Whether a memref's layout is given by a stride for each dimension."""
     return follows_shape(kind) or isinstance(kind.layout, ir.StridedLayoutAttr)
 
 
-def follows_shape(kind: Any) -> bool:
+def follows_shape(kind: ir.Type) -> bool:
     """Whether rows follow each other without gaps, from the first element on.
 
     Also where the type says so by a layout: `memref<5x8xf16, strided<[8, 1]>>`.

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from alcop_mlir.analysis.ir.loops import constant, defining_op
 from alcop_mlir.analysis.ir.memory import element_bits
 from alcop_mlir.bindings import ir
@@ -12,7 +10,7 @@ ROW_ALIGNMENT = "alcop.row_alignment"  # of a function's argument; bytes
 _CASTS = ("memref.cast", "memref.memory_space_cast")
 
 
-def row_alignment(memref: Any) -> int:
+def row_alignment(memref: ir.Value) -> int:
     """The promised divisor of a row's bytes and of the distance of rows; 1 for none.
 
     Looks through casts, and through views that regroup the other dimensions, at an
@@ -33,7 +31,7 @@ def row_alignment(memref: Any) -> int:
     return given[ROW_ALIGNMENT].value if ROW_ALIGNMENT in given else 1
 
 
-def _allocated_alignment(alloc: Any) -> int:
+def _allocated_alignment(alloc: ir.Operation) -> int:
     """The alignment of an allocation whose rows are as long as an argument's."""
     if alloc.name != "memref.alloc":
         return 1
@@ -51,11 +49,11 @@ def _allocated_alignment(alloc: Any) -> int:
     return max(1, elements * _element_bytes(kind))
 
 
-def _element_bytes(kind: Any) -> int:
+def _element_bytes(kind: ir.Type) -> int:
     return max(1, (element_bits(kind.element_type) or 1) // 8)
 
 
-def _keeps_rows(op: Any) -> bool:
+def _keeps_rows(op: ir.Operation) -> bool:
     """Whether `op` is a view that regroups dimensions, but not the last one."""
     if op.operation.name not in ("memref.expand_shape", "memref.collapse_shape"):
         return False

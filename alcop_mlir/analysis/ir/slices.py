@@ -36,7 +36,7 @@ _DIVISIONS = frozenset(
 )
 
 
-def is_pure(op: Any) -> bool:
+def is_pure(op: ir.Operation) -> bool:
     """Whether `op` may run early, again, or not at all.
 
     Decided by the op's name: the bindings do not show MLIR's effect interfaces. An op
@@ -49,7 +49,7 @@ def is_pure(op: Any) -> bool:
     return name in _PURE_OPS or name.startswith(_PURE_DIALECTS)
 
 
-def captured(op: Any) -> list[Any]:
+def captured(op: ir.Operation) -> list[Any]:
     """The values that `op` and its regions use and do not define."""
     if not len(op.operation.regions):
         return list(op.operation.operands)
@@ -59,7 +59,7 @@ def captured(op: Any) -> list[Any]:
     return [value for value in used if value not in defined]
 
 
-def _collect_uses(op: Any, used: list[Any], defined: set[Any]) -> None:
+def _collect_uses(op: ir.Operation, used: list[ir.Value], defined: set[Any]) -> None:
     used.extend(op.operands)
     for region in op.regions:
         for block in region.blocks:
@@ -70,7 +70,7 @@ def _collect_uses(op: Any, used: list[Any], defined: set[Any]) -> None:
 
 
 def backward_slice(
-    values: Iterable[Any], block: Any, known: Container[Any] = ()
+    values: Iterable[ir.Value], block: ir.Block, known: Container[Any] = ()
 ) -> tuple[list[Any], set[Any]]:
     """The ops and arguments of `block` that `values` are computed from.
 
@@ -83,7 +83,7 @@ def backward_slice(
 
 
 def sources(
-    values: Iterable[Any], block: Any, known: Container[Any] = ()
+    values: Iterable[ir.Value], block: ir.Block, known: Container[Any] = ()
 ) -> tuple[set[Any], set[Any]]:
     """As `backward_slice`, but the ops are in no order: faster if there are many."""
     pending = list(values)

@@ -36,7 +36,7 @@ class ThreadBlock:
         return "x".join("?" if n is None else str(n) for n in self.shape)
 
 
-def enclosing(op: Any) -> ThreadBlock | None:
+def enclosing(op: ir.Operation) -> ThreadBlock | None:
     """Of the nearest kernel around `op`; None on the host."""
     parent = op.operation.parent
     while parent is not None:
@@ -49,13 +49,13 @@ def enclosing(op: Any) -> ThreadBlock | None:
     return None
 
 
-def _launch_shape(op: Any) -> tuple[int | None, int | None, int | None]:
+def _launch_shape(op: ir.Operation) -> tuple[int | None, int | None, int | None]:
     sizes = [v for v in op.operands if isinstance(v.type, ir.IndexType)]
     x, y, z = sizes[_GRID_SIZES : 2 * _GRID_SIZES]
     return constant(x), constant(y), constant(z)
 
 
-def _function_shape(op: Any) -> tuple[int | None, int | None, int | None]:
+def _function_shape(op: ir.Operation) -> tuple[int | None, int | None, int | None]:
     if "known_block_size" not in op.attributes:
         return None, None, None
     x, y, z = op.attributes["known_block_size"]

@@ -17,7 +17,7 @@ _THREAD_IDS = frozenset(
 _LAUNCH_THREAD_IDS = (3, 4, 5)
 
 
-def may_diverge(op: Any) -> bool:
+def may_diverge(op: ir.Operation) -> bool:
     """Whether some threads of a block may run `op` otherwise than others.
 
     They may if the bounds of a loop `op`, or conditions and bounds of ops around it,
@@ -37,11 +37,11 @@ def may_diverge(op: Any) -> bool:
     return any(_varies(value, set()) for value in values)
 
 
-def _is_scope(op: Any) -> bool:
+def _is_scope(op: ir.Operation) -> bool:
     return is_kernel(op) or op.operation.name == "func.func"
 
 
-def _varies(value: Any, seen: set[Any]) -> bool:
+def _varies(value: ir.Value, seen: set[Any]) -> bool:
     """Whether `value` may differ between the threads of a block."""
     if value in seen:
         return False
@@ -55,12 +55,12 @@ def _varies(value: Any, seen: set[Any]) -> bool:
     return any(_varies(operand, seen) for operand in captured(op))
 
 
-def _is_uniform_read(op: Any) -> bool:
+def _is_uniform_read(op: ir.Operation) -> bool:
     """A load from global memory: the same address gives the same to all threads."""
     return op.name == "memref.load" and not is_workgroup(op.operands[0].type)
 
 
-def _argument_varies(argument: Any, seen: set[Any]) -> bool:
+def _argument_varies(argument: ir.Value, seen: set[Any]) -> bool:
     owner = argument.owner.owner
     name = owner.operation.name
     if name == "gpu.launch":

@@ -9,7 +9,9 @@ from alcop_mlir.bindings import ir
 
 
 def walk(
-    root: Any, *names: str, enter: Callable[[Any], bool] | None = None
+    root: ir.Operation | ir.Module,
+    *names: str,
+    enter: Callable[[Any], bool] | None = None,
 ) -> list[Any]:
     """The ops of these names in `root`, itself included, outer ops first.
 
@@ -18,7 +20,7 @@ def walk(
     """
     found: list[Any] = []
 
-    def visit(op: Any) -> Any:
+    def visit(op: ir.Operation) -> Any:
         operation = op.operation
         if not names or operation.name in names:
             found.append(operation)

@@ -18,7 +18,6 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Any
 
 from alcop_mlir.analysis.ir.alignment import (
     address_alignment,
@@ -29,6 +28,7 @@ from alcop_mlir.analysis.ir.extents import extent, extent_divisor
 from alcop_mlir.analysis.ir.memory import is_workgroup
 from alcop_mlir.analysis.ir.rejected import Rejected
 from alcop_mlir.analysis.ir.thread_block import ThreadBlock
+from alcop_mlir.bindings import ir
 from alcop_mlir.target import CP_ASYNC_BYTES
 
 ASYNC_COPY = "alcop.async_copy"
@@ -80,13 +80,13 @@ class Distribution:
         return self.chunks - (self.rounds - 1) * self.threads
 
 
-def crosses_memories(copy: Any) -> bool:
+def crosses_memories(copy: ir.Operation) -> bool:
     """Whether a copy has one side in workgroup memory and the other not."""
     source, target = copy.operation.operands
     return is_workgroup(source.type) != is_workgroup(target.type)
 
 
-def distribute(copy: Any, block: ThreadBlock) -> Distribution | Rejected:
+def distribute(copy: ir.Operation, block: ThreadBlock) -> Distribution | Rejected:
     """The distribution of a copy over `block` with the widest legal chunks."""
     source, target = copy.operation.operands
     if copy.operation.name == ASYNC_COPY and not is_workgroup(target.type):
@@ -113,7 +113,7 @@ def distribute(copy: Any, block: ThreadBlock) -> Distribution | Rejected:
     return _in_chunks(width, source, target, block.threads)
 
 
-def widest_access(source: Any, target: Any, parts: bool) -> int:
+def widest_access(source: ir.Value, target: ir.Value, parts: bool) -> int:
     """Bytes that one thread may copy at a time; `parts`: or fewer, at a row's end.
 
     At least one element: any memref allows that.
@@ -126,12 +126,14 @@ def widest_access(source: Any, target: Any, parts: bool) -> int:
     )
 
 
-def is_full(source: Any, target: Any, number: int) -> bool:
+def is_full(source: ir.Value, target: ir.Value, number: int) -> bool:
     """Whether the source is known to cover dimension `number` of the target."""
     return extent(source, number) == target.type.shape[number]
 
 
-def _in_chunks(width: int, source: Any, target: Any, threads: int) -> Distribution:
+def _in_chunks(
+    width: int, source: ir.Value, target: ir.Value, threads: int
+) -> Distribution:
     elements = _elements(width, source)
     return Distribution(
         shape=tuple(target.type.shape),
@@ -143,7 +145,7 @@ def _in_chunks(width: int, source: Any, target: Any, threads: int) -> Distributi
     )
 
 
-def _across(source: Any, target: Any, elements: int, threads: int) -> int:
+def _across(source: ir.Value, target: ir.Value, elements: int, threads: int) -> int:
     """Chunks of a row for neighbouring threads, few for dynamic strides; 0 for all."""
     strides, _ = source.type.get_strides_and_offset()
     if not source.type.is_dynamic_stride_or_offset(strides[0]) or len(strides) != 2:
@@ -159,11 +161,11 @@ def _across(source: Any, target: Any, elements: int, threads: int) -> int:
     return 0
 
 
-def _elements(width: int, source: Any) -> int:
+def _elements(width: int, source: ir.Value) -> int:
     return max(1, width // element_bytes(source.type))
 
 
-def _may_be_cut(source: Any, target: Any, elements: int) -> bool:
+def _may_be_cut(source: ir.Value, target: ir.Value, elements: int) -> bool:
     """Whether a row may end inside of a chunk."""
     last = source.type.rank - 1
     if is_full(source, target, last):
@@ -171,12 +173,12 @@ def _may_be_cut(source: Any, target: Any, elements: int) -> bool:
     return extent_divisor(source, last) % elements != 0
 
 
-def is_asynchronous(copy: Any, distribution: Distribution) -> bool:
+def is_asynchronous(copy: ir.Operation, distribution: Distribution) -> bool:
     """Whether the hardware can copy these chunks in the background."""
     return copy.operation.name == ASYNC_COPY and distribution.bytes in CP_ASYNC_BYTES
 
 
-def _is_legal(width: int, source: Any, target: Any) -> bool:
+def _is_legal(width: int, source: ir.Value, target: ir.Value) -> bool:
     """Whether both sides may be accessed `width` bytes at a time."""
     size = element_bytes(source.type)
     if width <= size:
@@ -190,7 +192,7 @@ def _is_legal(width: int, source: Any, target: Any) -> bool:
     )
 
 
-def _is_aligned(memref: Any, elements: int, width: int) -> bool:
+def _is_aligned(memref: ir.Value, elements: int, width: int) -> bool:
     """Whether every chunk is contiguous and begins at a multiple of its size."""
     strides, _ = memref.type.get_strides_and_offset()
     steps = [1] * (len(strides) - 1) + [elements]

@@ -92,7 +92,7 @@ class FragmentLayout:
         """Elements along k in one word of an operand's fragment."""
         return _WORD_BYTES // self.bytes
 
-    def way_from(self, memory: Any) -> str:
+    def way_from(self, memory: ir.Type) -> str:
         """How pieces of an operand are loaded from a memref type, see above."""
         stored = element_bytes(memory)
         if self.paired:
@@ -117,12 +117,12 @@ class FragmentLayout:
         first, second = self.dims
         return self.extents[first], self.extents[second]
 
-    def grid(self, kind: Any) -> dict[str, int]:
+    def grid(self, kind: ir.Type) -> dict[str, int]:
         """Pieces along each dimension of a vector type."""
         counts = zip(self.dims, kind.shape, self.piece, strict=True)
         return {dim: extent // step for dim, extent, step in counts}
 
-    def lane_type(self, element: Any) -> Any:
+    def lane_type(self, element: ir.Type) -> Any:
         """The type of one lane's part of one piece."""
         if not self.is_operand:
             return ir.VectorType.get([2, 2], element)
@@ -133,7 +133,7 @@ class FragmentLayout:
 
 
 def operand_layout(
-    role: str, dims: str, element: Any, stored: Collection[int] = ()
+    role: str, dims: str, element: ir.Type, stored: Collection[int] = ()
 ) -> FragmentLayout:
     """The layout of a or b with elements of that type.
 
@@ -144,7 +144,7 @@ def operand_layout(
     return FragmentLayout(role, dims, size, paired=in_bytes and dims not in _ALONG_K)
 
 
-def operand_bytes(element: Any) -> int:
+def operand_bytes(element: ir.Type) -> int:
     """Bytes of an element of a or b in registers."""
     return ELEMENT_TYPES[str(element)].bytes
 
@@ -155,7 +155,7 @@ def accumulator_layout(a: FragmentLayout, b: FragmentLayout) -> FragmentLayout:
     return FragmentLayout("accumulator", "mn", interleaved=interleaved)
 
 
-def check_shape(op: Any, kind: Any, layout: FragmentLayout) -> None:
+def check_shape(op: ir.Operation, kind: ir.Type, layout: FragmentLayout) -> None:
     """PassError at `op` unless vectors of type `kind` can be cut into pieces."""
     k = mma_shape(layout.bytes)[2]
     # Accumulators are stored two pieces at a time.
@@ -169,7 +169,7 @@ def check_shape(op: Any, kind: Any, layout: FragmentLayout) -> None:
             )
 
 
-def check_read(op: Any, layout: FragmentLayout) -> None:
+def check_read(op: ir.Operation, layout: FragmentLayout) -> None:
     """PassError unless the vector.transfer_read can load pieces of `layout`."""
     source, first, *others = list(op.operation.operands)
     if is_same_along_k(op, layout):
@@ -198,7 +198,7 @@ def check_read(op: Any, layout: FragmentLayout) -> None:
         )
 
 
-def _needed_alignment(op: Any, layout: FragmentLayout) -> tuple[int, str]:
+def _needed_alignment(op: ir.Operation, layout: FragmentLayout) -> tuple[int, str]:
     """Bytes that rows must be aligned to, and for what; 0 for single elements."""
     memory = op.operation.operands[0].type
     if layout.paired and element_bytes(memory) != 1:
@@ -213,17 +213,17 @@ def _needed_alignment(op: Any, layout: FragmentLayout) -> tuple[int, str]:
     return 0, "loads of one element"
 
 
-def _is_bytes_along(layout: FragmentLayout, memory: Any) -> bool:
+def _is_bytes_along(layout: FragmentLayout, memory: ir.Type) -> bool:
     return layout.is_along_k and layout.way_from(memory) == BYTES
 
 
-def is_same_along_k(op: Any, layout: FragmentLayout) -> bool:
+def is_same_along_k(op: ir.Operation, layout: FragmentLayout) -> bool:
     """Whether a read broadcasts one element in memory along k."""
     rows_and_columns = zip(layout.dims, transfer_dims(op), strict=True)
     return [loop for loop, dim in rows_and_columns if dim is None] == ["k"]
 
 
-def transfer_dims(op: Any) -> tuple[int | None, int | None]:
+def transfer_dims(op: ir.Operation) -> tuple[int | None, int | None]:
     """The dimensions of the memref that rows and columns of a transfer follow.
 
     None where all rows (columns) of the vector are the same.
@@ -237,7 +237,7 @@ def transfer_dims(op: Any) -> tuple[int | None, int | None]:
     return rows, columns
 
 
-def check_write(op: Any, layout: FragmentLayout) -> None:
+def check_write(op: ir.Operation, layout: FragmentLayout) -> None:
     """PassError unless the vector.transfer_write can store pieces of `layout`."""
     value, target = list(op.operation.operands)[:2]
     _check_transfer(op, target, layout.is_operand)
@@ -249,7 +249,7 @@ def check_write(op: Any, layout: FragmentLayout) -> None:
     _check_width(op, target.type, _MOVED_BITS)
 
 
-def _check_width(op: Any, kind: Any, widths: tuple[int, ...]) -> None:
+def _check_width(op: ir.Operation, kind: ir.Type, widths: tuple[int, ...]) -> None:
     if getattr(kind.element_type, "width", None) not in widths:
         *most, last = map(str, widths)
         bits = f"{', '.join(most)} or {last}"
@@ -258,7 +258,7 @@ def _check_width(op: Any, kind: Any, widths: tuple[int, ...]) -> None:
         )
 
 
-def _check_transfer(op: Any, memref: Any, is_operand: bool) -> None:
+def _check_transfer(op: ir.Operation, memref: ir.Value, is_operand: bool) -> None:
     """Between a memref and a vector of its last two dimensions.
 
     An operand must be in bounds: zeros are filled in where it is copied.

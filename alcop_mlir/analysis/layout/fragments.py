@@ -40,12 +40,12 @@ class Fragments:
 
     layouts: dict[Any, FragmentLayout]
 
-    def of(self, value: Any) -> FragmentLayout | None:
+    def of(self, value: ir.Value) -> FragmentLayout | None:
         """The layout of `value`; None if it is not distributed."""
         return self.layouts.get(value)
 
 
-def is_uniform(value: Any) -> bool:
+def is_uniform(value: ir.Value) -> bool:
     """Whether all elements of the vector are one known scalar or anything at all."""
     op = loops.defining_op(value)
     if op is None or op.operation.name not in _UNIFORM_OPS:
@@ -58,7 +58,7 @@ def is_uniform(value: Any) -> bool:
     return True
 
 
-def is_elementwise(op: Any) -> bool:
+def is_elementwise(op: ir.Operation) -> bool:
     """Whether each element of the only result comes from the operands' same element."""
     operation = op.operation
     if operation.name.split(".")[0] not in ("arith", "math") or operation.regions:
@@ -73,7 +73,7 @@ def is_elementwise(op: Any) -> bool:
     )
 
 
-def find_fragments(contractions: list[Any]) -> Fragments:
+def find_fragments(contractions: list[ir.Operation]) -> Fragments:
     """Layouts of all values that the contractions need distributed.
 
     Raises PassError where a value needs two layouts, or where an op that makes or uses
@@ -87,7 +87,10 @@ def find_fragments(contractions: list[Any]) -> Fragments:
 
 
 def _spread(
-    value: Any, op: Any, layout: FragmentLayout, layouts: dict[Any, FragmentLayout]
+    value: ir.Value,
+    op: ir.Operation,
+    layout: FragmentLayout,
+    layouts: dict[Any, FragmentLayout],
 ) -> None:
     """Set the layout that `op` needs `value` in, also of all values tied to it."""
     pending = [(value, op)]
@@ -107,7 +110,7 @@ def _spread(
             )
 
 
-def _operands(op: Any) -> list[tuple[Any, FragmentLayout]]:
+def _operands(op: ir.Operation) -> list[tuple[Any, FragmentLayout]]:
     """Operands and result of the contraction, with the layouts that it needs."""
     lhs, rhs, accumulator = op.operation.operands
     a, b, accumulators = contraction_layouts(op, stored_bytes(lhs), stored_bytes(rhs))
@@ -119,7 +122,7 @@ def _operands(op: Any) -> list[tuple[Any, FragmentLayout]]:
     ]
 
 
-def stored_bytes(value: Any) -> set[int]:
+def stored_bytes(value: ir.Value) -> set[int]:
     """Bytes of an element in memory, for the reads that `value` is computed from."""
     found: set[int] = set()
     seen: set[Any] = set()
@@ -138,7 +141,7 @@ def stored_bytes(value: Any) -> set[int]:
     return found
 
 
-def _sources(value: Any, op: Any) -> list[Any]:
+def _sources(value: ir.Value, op: ir.Operation | None) -> list[Any]:
     """Values that `value` is computed from by element; none where that is unknown."""
     if op is None:
         loop = value.owner.owner
@@ -153,7 +156,7 @@ def _sources(value: Any, op: Any) -> list[Any]:
 
 
 def contraction_layouts(
-    op: Any, lhs_stored: Collection[int] = (), rhs_stored: Collection[int] = ()
+    op: ir.Operation, lhs_stored: Collection[int] = (), rhs_stored: Collection[int] = ()
 ) -> tuple[FragmentLayout, FragmentLayout, FragmentLayout]:
     """The layouts that the contraction needs for its operands and accumulators.
 
@@ -172,7 +175,7 @@ def contraction_layouts(
     return a, b, accumulator_layout(a, b)
 
 
-def contraction_dims(op: Any) -> tuple[str, str]:
+def contraction_dims(op: ir.Operation) -> tuple[str, str]:
     """Dimensions of the operands as "mk"/"km" and "kn"/"nk"."""
     operation = op.operation
     if str(operation.attributes["kind"]) != _KIND_OF_SUM:
@@ -200,7 +203,7 @@ def contraction_dims(op: Any) -> tuple[str, str]:
     return spelled[0], spelled[1]
 
 
-def slice_offset(op: Any, layout: FragmentLayout) -> tuple[int, int]:
+def slice_offset(op: ir.Operation, layout: FragmentLayout) -> tuple[int, int]:
     """The row and column of the first piece in a slice.
 
     Raises PassError where the slice cuts pieces.
@@ -222,14 +225,16 @@ def slice_offset(op: Any, layout: FragmentLayout) -> tuple[int, int]:
     return row, column
 
 
-def _same_layout(value: Any, layout: FragmentLayout) -> Iterator[tuple[Any, Any]]:
+def _same_layout(value: ir.Value, layout: FragmentLayout) -> Iterator[tuple[Any, Any]]:
     """Values that must have the layout of `value`, each with the op that ties them."""
     yield from _tied_to_origin(value, layout)
     for use in value.uses:
         yield from _tied_by_use(value, use, layout)
 
 
-def _tied_to_origin(value: Any, layout: FragmentLayout) -> Iterator[tuple[Any, Any]]:
+def _tied_to_origin(
+    value: ir.Value, layout: FragmentLayout
+) -> Iterator[tuple[Any, Any]]:
     """Those that the op that makes the value ties to it."""
     op = loops.defining_op(value)
     if op is None:
@@ -258,7 +263,7 @@ def _tied_to_origin(value: Any, layout: FragmentLayout) -> Iterator[tuple[Any, A
 
 
 def _tied_by_use(
-    value: Any, use: Any, layout: FragmentLayout
+    value: ir.Value, use: ir.OpOperand, layout: FragmentLayout
 ) -> Iterator[tuple[Any, Any]]:
     """Those that an op that uses the value ties to it."""
     op, number = use.owner.operation, use.operand_number
@@ -281,19 +286,19 @@ def _tied_by_use(
         raise PassError(op, f"'{op.name}' cannot use the fragments of {layout}")
 
 
-def _carried_by(loop: Any, number: int) -> Iterator[tuple[Any, Any]]:
+def _carried_by(loop: ir.Operation, number: int) -> Iterator[tuple[Any, Any]]:
     yield loops.init_args(loop)[number], loop
     yield loops.body(loop).arguments[number + 1], loop
     yield loops.terminator(loop).operation.operands[number], loop
     yield loop.operation.results[number], loop
 
 
-def _chosen_by(branch: Any, number: int) -> Iterator[tuple[Any, Any]]:
+def _chosen_by(branch: ir.Operation, number: int) -> Iterator[tuple[Any, Any]]:
     for region in branch.operation.regions:
         end = list(region.blocks[0].operations)[-1]
         yield end.operation.operands[number], branch
     yield branch.operation.results[number], branch
 
 
-def _vectors(op: Any) -> list[Any]:
+def _vectors(op: ir.Operation) -> list[Any]:
     return [v for v in op.operation.operands if isinstance(v.type, ir.VectorType)]

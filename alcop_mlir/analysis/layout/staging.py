@@ -15,12 +15,13 @@ from alcop_mlir.analysis.ir.loops import defining_op, is_loop
 from alcop_mlir.analysis.ir.memory import is_workgroup, root
 from alcop_mlir.analysis.ir.uniformity import may_diverge
 from alcop_mlir.analysis.ir.walk import walk
+from alcop_mlir.bindings import ir
 
 OVERLAID = "alcop.overlaid"
 _ALLOC = "memref.alloc"
 
 
-def free_bytes(write: Any, body: Any) -> int:
+def free_bytes(write: ir.Operation, body: ir.Block) -> int:
     """Bytes of shared memory that nothing uses from `write` on, in a launch of `body`.
 
     0 where it is not known that all threads of a block run the write together, once:
@@ -37,7 +38,7 @@ def free_bytes(write: Any, body: Any) -> int:
     return sum(math.prod(kind.shape) * element_bytes(kind) for kind in buffers)
 
 
-def top_level(op: Any, body: Any) -> Any | None:
+def top_level(op: ir.Operation, body: ir.Block) -> Any | None:
     """The op of `body` that is `op` or has it inside; None if `op` is in a loop."""
     operation = op.operation
     while operation.block != body:
@@ -47,7 +48,7 @@ def top_level(op: Any, body: Any) -> Any | None:
     return operation
 
 
-def _is_tile(op: Any) -> bool:
+def _is_tile(op: ir.Operation) -> bool:
     """Whether `op` allocates a buffer that others may be laid over."""
     return (
         op.name == _ALLOC
@@ -56,7 +57,7 @@ def _is_tile(op: Any) -> bool:
     )
 
 
-def _uses_shared(op: Any) -> bool:
+def _uses_shared(op: ir.Operation) -> bool:
     """Whether `op`, or an op inside, uses shared memory that is not overlaid."""
     return any(
         is_workgroup(value.type) and not _is_overlaid(value)
@@ -65,11 +66,11 @@ def _uses_shared(op: Any) -> bool:
     )
 
 
-def _is_overlaid(value: Any) -> bool:
+def _is_overlaid(value: ir.Value) -> bool:
     owner = defining_op(root(value))
     return owner is not None and OVERLAID in owner.operation.attributes
 
 
-def _asks_for_memory(launch: Any) -> bool:
+def _asks_for_memory(launch: ir.Operation) -> bool:
     """Whether the launch uses dynamic shared memory that it does not allocate."""
     return bool(walk(launch, "gpu.dynamic_shared_memory"))

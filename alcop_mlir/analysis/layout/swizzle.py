@@ -34,6 +34,7 @@ from alcop_mlir.analysis.ir.loops import constant
 from alcop_mlir.analysis.ir.memory import is_workgroup
 from alcop_mlir.analysis.ir.rejected import Rejected
 from alcop_mlir.analysis.ir.walk import walk
+from alcop_mlir.bindings import ir
 from alcop_mlir.target import SHARED_BANK_BYTES, SHARED_BANKS
 
 CHUNK_BYTES = 16  # the widest access of one lane, and a row of ldmatrix; [PTX]
@@ -87,13 +88,13 @@ class SwizzlePlan:
     accesses: tuple[SwizzledAccess, ...]
 
 
-def buffers(root: Any) -> list[Any]:
+def buffers(root: ir.Operation) -> list[Any]:
     """The workgroup allocations in `root`."""
     allocated = [alloc.results[0] for alloc in walk(root, "memref.alloc")]
     return [buffer for buffer in allocated if is_workgroup(buffer.type)]
 
 
-def plan(buffer: Any) -> SwizzlePlan | Rejected | None:
+def plan(buffer: ir.Value) -> SwizzlePlan | Rejected | None:
     """How to swizzle `buffer`; None where its rows have no conflicts to avoid.
 
     `Rejected` where they have, but one of its accesses cannot be swizzled.
@@ -114,7 +115,7 @@ def plan(buffer: Any) -> SwizzlePlan | Rejected | None:
     return SwizzlePlan(buffer, tuple(found))
 
 
-def find_swizzle(kind: Any, unit: int = CHUNK_BYTES) -> Swizzle | None:
+def find_swizzle(kind: ir.Type, unit: int = CHUNK_BYTES) -> Swizzle | None:
     """The swizzle for a static row-major memref type that is read in units of bytes.
 
     None where the rows have no bank conflicts.
@@ -133,7 +134,7 @@ def find_swizzle(kind: Any, unit: int = CHUNK_BYTES) -> Swizzle | None:
     return Swizzle(wave // phases, phases, unit // element_bytes(kind), folds)
 
 
-def _whole_views(buffer: Any) -> list[Any]:
+def _whole_views(buffer: ir.Value) -> list[Any]:
     """The buffer; its whole views, if it is only used through these."""
     views = [use.owner.operation for use in _uses(buffer)]
     if views and all(_is_whole_view(op) for op in views):
@@ -141,7 +142,7 @@ def _whole_views(buffer: Any) -> list[Any]:
     return [buffer]
 
 
-def _is_whole_view(op: Any) -> bool:
+def _is_whole_view(op: ir.Operation) -> bool:
     return (
         op.name == "memref.view"
         and op.results[0].type.has_static_shape
@@ -149,11 +150,11 @@ def _is_whole_view(op: Any) -> bool:
     )
 
 
-def _uses(view: Any) -> list[Any]:
+def _uses(view: ir.Value) -> list[Any]:
     return [use for use in view.uses if use.owner.operation.name not in _HARMLESS]
 
 
-def _unit_bytes(views: list[Any]) -> int:
+def _unit_bytes(views: list[ir.Value]) -> int:
     """Bytes of the units that the buffer is read in."""
     users = [use.owner.operation for view in views for use in _uses(view)]
     readers = [op for op in users if _reads_words(op)]
@@ -163,7 +164,7 @@ def _unit_bytes(views: list[Any]) -> int:
     return _WORD_ROW_BYTES
 
 
-def _reads_words(op: Any) -> bool:
+def _reads_words(op: ir.Operation) -> bool:
     """Whether each lane loads one word, or two consecutive ones."""
     if op.name == "memref.load":
         return element_bytes(op.operands[0].type) == SHARED_BANK_BYTES
@@ -173,7 +174,7 @@ def _reads_words(op: Any) -> bool:
     return math.prod(kind.shape) * element_bytes(kind) == 2 * SHARED_BANK_BYTES
 
 
-def _skips_rows(op: Any) -> bool:
+def _skips_rows(op: ir.Operation) -> bool:
     """Whether lanes load single words of every other row only."""
     memory = op.operands[0].type
     if op.name != "memref.load" or memory.rank not in _RANKS:
@@ -181,7 +182,9 @@ def _skips_rows(op: Any) -> bool:
     return divisor(op.operands[memory.rank - 1]) % 2 == 0
 
 
-def _access(use: Any, view: Any, swizzle: Swizzle) -> SwizzledAccess | Rejected:
+def _access(
+    use: ir.OpOperand, view: ir.Value, swizzle: Swizzle
+) -> SwizzledAccess | Rejected:
     op, number = use.owner.operation, use.operand_number
     if _ACCESSES.get(op.name) != number:
         return Rejected(op, f"it is used by '{op.name}'")
@@ -191,17 +194,17 @@ def _access(use: Any, view: Any, swizzle: Swizzle) -> SwizzledAccess | Rejected:
     return SwizzledAccess(op, column - 1, column, swizzle)
 
 
-def _row_bytes(kind: Any) -> int:
+def _row_bytes(kind: ir.Type) -> int:
     return kind.shape[-1] * element_bytes(kind)
 
 
-def _has_no_gaps(kind: Any) -> bool:
+def _has_no_gaps(kind: ir.Type) -> bool:
     """Whether rows follow each other from the start, and slots too."""
     strides = [math.prod(kind.shape[dim + 1 :]) for dim in range(kind.rank)]
     return kind.get_strides_and_offset() == (strides, 0)
 
 
-def _stays_in_chunk(op: Any, column: int, size: int) -> bool:
+def _stays_in_chunk(op: ir.Operation, column: int, size: int) -> bool:
     """Whether the elements, of `size` bytes, that one lane touches lie in one chunk."""
     elements = _elements(op, size)
     if elements is None or CHUNK_BYTES // size % elements:
@@ -217,7 +220,7 @@ def _stays_in_chunk(op: Any, column: int, size: int) -> bool:
     )
 
 
-def _elements(op: Any, size: int) -> int | None:
+def _elements(op: ir.Operation, size: int) -> int | None:
     """Consecutive elements that one lane accesses; None for another access."""
     if op.name == "nvgpu.ldmatrix":
         return CHUNK_BYTES // size

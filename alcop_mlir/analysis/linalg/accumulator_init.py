@@ -69,7 +69,7 @@ def find_accumulator_init(
     return AccumulatorInit("read", None)
 
 
-def _before_collapse(memref: Any) -> Any:
+def _before_collapse(memref: ir.Value) -> Any:
     """The memref that `memref` collapses dimensions of; itself if it does not."""
     owner = defining_op(memref)
     if owner is None or owner.operation.name != "memref.collapse_shape":
@@ -77,7 +77,7 @@ def _before_collapse(memref: Any) -> Any:
     return owner.operation.operands[0]
 
 
-def marked_init(contraction: Any) -> Elementwise | None:
+def marked_init(contraction: ir.Operation) -> Elementwise | None:
     """The op above a marked contraction that is marked as its init, or None."""
     out = list(contraction.operands)[-1]
     for op in ops_before(contraction):
@@ -88,7 +88,7 @@ def marked_init(contraction: Any) -> Elementwise | None:
     return None
 
 
-def fill_before(op: Any, memref: Any) -> Any | None:
+def fill_before(op: ir.Operation, memref: ir.Value) -> Any | None:
     """The `linalg.fill` above `op` that fills `memref` last, or None.
 
     Nothing in between may touch the memref: `op` is the first to read what was filled.
@@ -129,7 +129,7 @@ def _is_copy(element: Elementwise) -> bool:
     return extends and not others and end.operands[0] == first.results[0]
 
 
-def _is_zero(value: Any) -> bool:
+def _is_zero(value: ir.Value) -> bool:
     op = defining_op(value)
     if op is None or op.operation.name != "arith.constant":
         return False

@@ -94,13 +94,13 @@ class Contraction:
         return list(self.op.operation.operands)[-1]
 
 
-def structured_ops(root: Any) -> list[Any]:
+def structured_ops(root: ir.Operation | ir.Module) -> list[Any]:
     """Linalg ops in `root`, without those inside another linalg op."""
     outside = walk(root, enter=lambda op: not op.name.startswith("linalg."))
     return [op for op in outside if op.name.startswith("linalg.")]
 
 
-def classify(op: Any, allow_tf32: bool = False) -> Contraction | Rejected:
+def classify(op: ir.Operation, allow_tf32: bool = False) -> Contraction | Rejected:
     """The contraction that the linalg op is, or why it is not a supported one.
 
     allow_tf32: whether f32 inputs may be rounded to tf32
@@ -119,7 +119,7 @@ def classify(op: Any, allow_tf32: bool = False) -> Contraction | Rejected:
         return Rejected(op, str(no))
 
 
-def _checked(op: Any) -> LinalgView:
+def _checked(op: ir.Operation) -> LinalgView:
     """The op, if it has two inputs, perhaps small others, and an output: memrefs."""
     if any(isinstance(v.type, ir.RankedTensorType) for v in op.operands):
         raise NoContraction("works on tensors, expected memrefs: bufferize first")
@@ -166,7 +166,7 @@ def _check_others(
                 _check_memref(other.value)
 
 
-def loop_letters(maps: Sequence[Any]) -> list[str] | None:
+def loop_letters(maps: Sequence[ir.AffineMap]) -> list[str] | None:
     """Per operand the letters of the loops that index it; None if not a contraction.
 
     Only the maps of the operands are looked at, not what an op computes.
@@ -179,7 +179,7 @@ def loop_letters(maps: Sequence[Any]) -> list[str] | None:
         return None
 
 
-def _letters(maps: Sequence[Any]) -> list[str]:
+def _letters(maps: Sequence[ir.AffineMap]) -> list[str]:
     """Of A, B and C, the letters "b", "m", "n", "k" of the loops that index each.
 
     The output has rows before columns. Of two reduction loops, the outer one in the
@@ -216,7 +216,7 @@ def _letters(maps: Sequence[Any]) -> list[str]:
     return ["".join(letters[loop] for loop in loops) for loops in every]
 
 
-def _loops(affine_map: Any) -> list[int]:
+def _loops(affine_map: ir.AffineMap) -> list[int]:
     """The loops that are the results of a projected permutation."""
     loops = [index.loop for index in indices_of(affine_map)]
     plain = [loop for loop in loops if loop is not None]
@@ -285,7 +285,9 @@ def _contraction(
 
 
 def _check_fill(
-    block: Any, transforms: tuple[OperandTransform, OperandTransform], k: int | None
+    block: ir.Block,
+    transforms: tuple[OperandTransform, OperandTransform],
+    k: int | None,
 ) -> None:
     """Where tiles may be filled up with zeros, these must add nothing."""
     step = 8 * LONGEST_STEP_BYTES // transforms[0].kind.width
@@ -300,7 +302,7 @@ def _check_fill(
 
 def _stored(
     transforms: tuple[OperandTransform, OperandTransform],
-    memrefs: list[Any],
+    memrefs: list[ir.Value],
     swapped: bool,
 ) -> tuple[int, int] | None:
     """Bytes of elements of A and of B; None if there is no operand transform."""
@@ -310,7 +312,7 @@ def _stored(
     return (second, first) if swapped else (first, second)
 
 
-def _check_stored(transform: OperandTransform, stored: Any, loops: str) -> None:
+def _check_stored(transform: OperandTransform, stored: ir.Value, loops: str) -> None:
     """The type in memory of an operand that has an operand transform."""
     if not transform.is_computed or stored == transform.kind:
         return
@@ -347,7 +349,7 @@ def _check_types(
         )
 
 
-def _check_memref(value: Any) -> None:
+def _check_memref(value: ir.Value) -> None:
     """Rows without gaps, in global memory."""
     memref = value.type
     strides, offset = memref.get_strides_and_offset()

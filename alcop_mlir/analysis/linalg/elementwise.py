@@ -50,7 +50,7 @@ class Elementwise(LinalgView):
         return [v for op in ops for v in op.operands if v not in inside]
 
 
-def elementwise(op: Any) -> Elementwise | None:
+def elementwise(op: ir.Operation) -> Elementwise | None:
     """`op` as an element-wise op on memrefs; None if it is none."""
     view = linalg_view(op)
     if view is None or len(view.outputs) != 1:
@@ -65,7 +65,7 @@ def elementwise(op: Any) -> Elementwise | None:
     return Elementwise(view.op, view.rank, view.inputs, view.outputs, view.block)
 
 
-def is_constant(value: Any) -> bool:
+def is_constant(value: ir.Value) -> bool:
     """Whether it is the result of `arith.constant`."""
     op = defining_op(value)
     return op is not None and op.operation.name == "arith.constant"
@@ -77,7 +77,7 @@ def _has_plain_indices(operand: Operand) -> bool:
     return None not in loops and len(set(loops)) == len(loops)
 
 
-def _is_scalar_code(block: Any) -> bool:
+def _is_scalar_code(block: ir.Block) -> bool:
     """Whether the body is arithmetic on scalars."""
     *body, _ = (op.operation for op in block.operations)
     return all(
@@ -88,5 +88,5 @@ def _is_scalar_code(block: Any) -> bool:
     )
 
 
-def _is_scalar(kind: Any) -> bool:
+def _is_scalar(kind: ir.Type) -> bool:
     return isinstance(kind, ir.FloatType | ir.IntegerType)

@@ -20,6 +20,7 @@ from alcop_mlir.analysis.ir.code_motion import (
 from alcop_mlir.analysis.ir.memory import is_own_allocation, may_alias, root
 from alcop_mlir.analysis.linalg.elementwise import Elementwise, elementwise
 from alcop_mlir.analysis.linalg.view import Loops, Operand
+from alcop_mlir.bindings import ir
 from alcop_mlir.dialects import alcop
 
 _HARMLESS = ("memref.dealloc", "memref.dim")
@@ -74,7 +75,7 @@ def composed(link: Link, use: Operand, operand: Operand) -> Loops:
 
 
 def _writer(
-    consumer: Elementwise, memref: Any, noalias: bool
+    consumer: Elementwise, memref: ir.Value, noalias: bool
 ) -> tuple[Elementwise, list[Any]] | None:
     """The element-wise op that writes `memref`, and the ops in between."""
     passed: list[Any] = []
@@ -88,7 +89,7 @@ def _writer(
     return None
 
 
-def _is_sound(link: Link, passed: list[Any], noalias: bool) -> bool:
+def _is_sound(link: Link, passed: list[ir.Operation], noalias: bool) -> bool:
     producer = link.producer
     return (
         alcop.get(producer.op, alcop.ContractionAttr) is None
@@ -125,8 +126,8 @@ def _only_moves(element: Elementwise) -> bool:
 def _is_last(
     producer: Elementwise,
     consumer: Elementwise,
-    memref: Any,
-    passed: list[Any],
+    memref: ir.Value,
+    passed: list[ir.Operation],
     noalias: bool,
 ) -> bool:
     """Whether only the consumer reads what the producer op writes."""
@@ -144,7 +145,7 @@ def _is_last(
     )
 
 
-def _is_above(user: Any, op: Any) -> bool:
+def _is_above(user: ir.Operation, op: ir.Operation) -> bool:
     """Whether `user` runs before `op`, and so does not read what `op` writes.
 
     False for views of the memref, which may be used anywhere.

@@ -40,6 +40,7 @@ from alcop_mlir.analysis.linalg.elementwise import (
     is_constant,
 )
 from alcop_mlir.analysis.linalg.view import Operand, view_of
+from alcop_mlir.bindings import ir
 from alcop_mlir.dialects import alcop
 
 FIRST = "0"  # instead of a loop's letter: index 0
@@ -63,7 +64,9 @@ class _Access:
     loops: str
 
 
-def find_epilogue(contraction: Any, noalias_arguments: bool = False) -> Epilogue:
+def find_epilogue(
+    contraction: ir.Operation, noalias_arguments: bool = False
+) -> Epilogue:
     """The ops that can be fused into a marked contraction, see above.
 
     noalias_arguments: whether a written argument overlaps no other
@@ -76,7 +79,7 @@ def find_epilogue(contraction: Any, noalias_arguments: bool = False) -> Epilogue
     return Epilogue(search.fused, search.refused)
 
 
-def output_loops(contraction: Any) -> str:
+def output_loops(contraction: ir.Operation) -> str:
     """The letters of the loops that index the output of a marked contraction."""
     mark = alcop.get(contraction, alcop.ContractionAttr) or {}
     return mark.get("out", "mn")
@@ -88,7 +91,7 @@ def operand_loops(element: Elementwise, operand: Operand, loops: str) -> str:
     return "".join(FIRST if n is None else names[n] for n in operand.loops)
 
 
-def is_stored(memref: Any, ops: Sequence[Any]) -> bool:
+def is_stored(memref: ir.Value, ops: Sequence[ir.Operation]) -> bool:
     """Whether other ops than `ops`, which write `memref`, may read it."""
     if not is_own_allocation(memref):
         return True
@@ -96,7 +99,7 @@ def is_stored(memref: Any, ops: Sequence[Any]) -> bool:
     return any(_may_need(use.owner.operation, first, ops) for use in memref.uses)
 
 
-def dependencies(element: Elementwise, contraction: Any) -> list[Any]:
+def dependencies(element: Elementwise, contraction: ir.Operation) -> list[Any]:
     """The ops after the contraction that compute operands of the element-wise op."""
     values = [
         value
@@ -108,7 +111,9 @@ def dependencies(element: Elementwise, contraction: Any) -> list[Any]:
     return [op for op in ops if contraction.operation.is_before_in_block(op)]
 
 
-def _may_need(user: Any, first: Any, ops: Sequence[Any]) -> bool:
+def _may_need(
+    user: ir.Operation, first: ir.Operation, ops: Sequence[ir.Operation]
+) -> bool:
     """Whether `user` may read the memref after `first`; a view may do so anywhere."""
     if user in ops or user.name in _HARMLESS:
         return False
@@ -136,7 +141,7 @@ class _Search:
         self.loops = output_loops(self.contraction)
         self.at_hand = [_output(self.contraction)]
 
-    def visit(self, op: Any) -> None:
+    def visit(self, op: ir.Operation) -> None:
         """Fuse `op`, or leave it unchanged."""
         marked = alcop.get(op, alcop.ContractionAttr) is not None
         element = None if marked else elementwise(op)
@@ -152,7 +157,7 @@ class _Search:
         if element.output.value not in self.at_hand:
             self.at_hand.append(element.output.value)
 
-    def _pass(self, op: Any) -> None:
+    def _pass(self, op: ir.Operation) -> None:
         self.passed.append(op)
         self.at_hand = [
             memref for memref in self.at_hand if not writes(op, memref, self.noalias)
@@ -209,7 +214,7 @@ class _Search:
                         f"({memref.type} and {access.memref.type} may overlap)"
                     )
 
-    def _conflict(self, memref: Any, access: _Access) -> bool:
+    def _conflict(self, memref: ir.Value, access: _Access) -> bool:
         if memref == access.memref and access.loops == self.loops:
             return False
         return may_alias(root(memref), root(access.memref), self.noalias)
@@ -231,7 +236,7 @@ class _Search:
         ]
 
 
-def _output(contraction: Any) -> Any:
+def _output(contraction: ir.Operation) -> Any:
     return list(contraction.operands)[-1]
 
 

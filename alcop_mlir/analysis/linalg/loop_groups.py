@@ -57,7 +57,7 @@ def _joined_to(loop: int, memrefs: _Memrefs) -> int | None:
     return after
 
 
-def _is_dense(kind: Any, number: int) -> bool:
+def _is_dense(kind: ir.Type, number: int) -> bool:
     """Whether dimension `number` and the next one have no gaps between rows."""
     if not isinstance(kind, ir.MemRefType):
         return False

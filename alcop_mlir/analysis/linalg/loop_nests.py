@@ -7,7 +7,6 @@ element of the outputs, cannot run the op. Changes nothing.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 from alcop_mlir.analysis.ir.memory import root
 from alcop_mlir.analysis.ir.rejected import Rejected
@@ -36,7 +35,7 @@ class _NoNest(Exception):
     """Carries the reason to `read`."""
 
 
-def read(op: Any) -> Nest | Rejected:
+def read(op: ir.Operation) -> Nest | Rejected:
     """The linalg op as a loop nest, or why it is not a supported one."""
     try:
         return _read(op.operation)
@@ -44,7 +43,7 @@ def read(op: Any) -> Nest | Rejected:
         return Rejected(op.operation, str(no))
 
 
-def _read(op: Any) -> Nest:
+def _read(op: ir.Operation) -> Nest:
     view = linalg_view(op)
     if view is None:
         raise _NoNest("is not a loop nest: expected an op with indexing maps")

@@ -19,7 +19,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 from alcop_mlir.analysis.ir.code_motion import ops_after, reaches_only_operands, writes
 from alcop_mlir.analysis.ir.memory import is_own_allocation, may_alias, root
@@ -30,6 +29,7 @@ from alcop_mlir.analysis.linalg.elementwise import (
     is_constant,
 )
 from alcop_mlir.analysis.linalg.view import Operand, view_of
+from alcop_mlir.bindings import ir
 
 _MOST_OPS = 8  # for each element; a step of a warp multiplies it 16 times and more
 # Rows (columns) of C that few warps compute: only these read an element again.
@@ -57,9 +57,9 @@ class OperandProducer:
 
 
 def find_operand_producer(
-    contraction: Any,
+    contraction: ir.Operation,
     number: int,
-    contractions: Sequence[Any],
+    contractions: Sequence[ir.Operation],
     noalias_arguments: bool = False,
 ) -> OperandProducer | Rejected | None:
     """The op that computes input `number` of the op `contraction`, see above.
@@ -84,7 +84,7 @@ def find_operand_producer(
     return OperandProducer(element, sources[0])
 
 
-def _writer(memref: Any, contraction: Any) -> Elementwise | None:
+def _writer(memref: ir.Value, contraction: ir.Operation) -> Elementwise | None:
     """The element-wise op before the contraction that writes the memref."""
     for op in [use.owner.operation for use in memref.uses]:
         if op.block != contraction.block or not op.is_before_in_block(contraction):
@@ -96,7 +96,7 @@ def _writer(memref: Any, contraction: Any) -> Elementwise | None:
 
 
 def _is_of_contraction(
-    memref: Any, contractions: Sequence[Any], depth: int = 8
+    memref: ir.Value, contractions: Sequence[ir.Operation], depth: int = 8
 ) -> bool:
     """Whether the memref is a contraction's output, or computed from one by element."""
     if not is_own_allocation(memref) or not depth:
@@ -114,14 +114,16 @@ def _is_of_contraction(
     return False
 
 
-def _objections(element: Elementwise, contraction: Any, noalias: bool) -> Iterator[str]:
+def _objections(
+    element: Elementwise, contraction: ir.Operation, noalias: bool
+) -> Iterator[str]:
     """Reasons why the op cannot be fused; each assumes that none before it applies."""
     yield from _about_output(element, contraction)
     yield from _about_inputs(element)
     yield from _about_order(element, contraction, noalias)
 
 
-def _about_output(element: Elementwise, contraction: Any) -> Iterator[str]:
+def _about_output(element: Elementwise, contraction: ir.Operation) -> Iterator[str]:
     memref = element.output.value
     if element.reads_output:
         yield "reads its output, expected an output that is only written"
@@ -148,7 +150,7 @@ def _about_inputs(element: Elementwise) -> Iterator[str]:
 
 
 def _about_order(
-    element: Elementwise, contraction: Any, noalias: bool
+    element: Elementwise, contraction: ir.Operation, noalias: bool
 ) -> Iterator[str]:
     memrefs = [operand.value for operand in element.reads if operand.is_memref]
     for op in ops_after(element.op):
@@ -165,7 +167,7 @@ def _about_order(
             yield "the contraction may overwrite what it reads"
 
 
-def _is_read_by_few(memref: Any, contraction: Any) -> bool:
+def _is_read_by_few(memref: ir.Value, contraction: ir.Operation) -> bool:
     """Whether C is known to be small in the loop that does not index the memref."""
     view = view_of(contraction)
     (out,) = view.outputs

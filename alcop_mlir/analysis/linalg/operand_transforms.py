@@ -92,7 +92,7 @@ def find_operand_transforms(
     return (left, right) if left.operand < right.operand else (right, left)
 
 
-def _multiplied(block: Any) -> list[Any] | None:
+def _multiplied(block: ir.Block) -> list[Any] | None:
     """The operands of the multiplication whose result is added to the output."""
     *_, out = block.arguments
     (yielded,) = list(block.operations)[-1].operation.operands
@@ -109,7 +109,7 @@ def _multiplied(block: Any) -> list[Any] | None:
 
 
 def _of_one_type(
-    view: LinalgView, left: Any, right: Any
+    view: LinalgView, left: ir.Value, right: ir.Value
 ) -> tuple[OperandTransform, OperandTransform]:
     """The transforms, as narrow as is exact and of one type if possible."""
     narrow = [_transform(view, _without(value, _WIDENING)) for value in (left, right)]
@@ -122,7 +122,7 @@ def _of_one_type(
     return _transform(view, left), _transform(view, right)
 
 
-def _transform(view: LinalgView, value: Any) -> OperandTransform:
+def _transform(view: LinalgView, value: ir.Value) -> OperandTransform:
     """The transform that computes `value` from an element of A or of B."""
     block = view.block
     found, arguments = backward_slice([value], block)
@@ -146,7 +146,7 @@ def _reduced(view: LinalgView) -> list[int]:
     return [n for n, own in enumerate(view.operands) if set(own.indices) - out]
 
 
-def _check_computed(op: Any) -> None:
+def _check_computed(op: ir.Operation) -> None:
     scalar = (ir.FloatType, ir.IntegerType)
     results: Iterable[Any] = op.results
     if not is_pure(op) or op.name.split(".")[0] not in ("arith", "math"):
@@ -159,7 +159,7 @@ def _check_computed(op: Any) -> None:
         )
 
 
-def _check_captured(op: Any, block: Any) -> None:
+def _check_captured(op: ir.Operation, block: ir.Block) -> None:
     """Raise if `op` uses a value from outside of the body that is not constant."""
     for value in op.operands:
         owner = defining_op(value)
@@ -178,7 +178,7 @@ def _check_captured(op: Any, block: Any) -> None:
             )
 
 
-def _check_accumulation(ops: Iterable[Any], narrowest: int) -> None:
+def _check_accumulation(ops: Iterable[ir.Operation], narrowest: int) -> None:
     """Raise if the ops that accumulate do more, or more exactly, than mma.sync."""
     for op in ops:
         if op.operation.name not in (*_CASTS, *_SUMS):
@@ -189,7 +189,7 @@ def _check_accumulation(ops: Iterable[Any], narrowest: int) -> None:
             _check_accumulated(op.operation.name, result.type, narrowest)
 
 
-def _check_accumulated(name: str, kind: Any, narrowest: int) -> None:
+def _check_accumulated(name: str, kind: ir.Type, narrowest: int) -> None:
     if str(kind) not in CONTRACTION_TYPES:  # f64: accumulators are less exact
         raise NoContraction(
             f"computes in {kind}, expected {', '.join(CONTRACTION_TYPES)}: "
@@ -199,7 +199,7 @@ def _check_accumulated(name: str, kind: Any, narrowest: int) -> None:
         raise NoContraction(f"rounds to {kind}, narrower than the output")
 
 
-def _is_byte(value: Any) -> bool:
+def _is_byte(value: ir.Value) -> bool:
     """Whether it is an 8-bit integer that was converted to f32."""
     owner = defining_op(value)
     if owner is None or owner.operation.name != "arith.sitofp":
@@ -212,14 +212,14 @@ def _is_byte(value: Any) -> bool:
     )
 
 
-def _without(value: Any, casts: tuple[str, ...]) -> Any:
+def _without(value: ir.Value, casts: tuple[str, ...]) -> Any:
     """What `value` was before casts with these names."""
     while (owner := defining_op(value)) is not None and owner.operation.name in casts:
         value = owner.operation.operands[0]
     return value
 
 
-def _operands_of(value: Any, *names: str) -> list[Any]:
+def _operands_of(value: ir.Value, *names: str) -> list[Any]:
     """Operands of the op that defines `value`; none if it has another name."""
     owner = defining_op(value)
     if owner is None or owner.operation.name not in names:

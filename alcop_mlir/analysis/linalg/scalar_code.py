@@ -28,7 +28,7 @@ _UNSIGNED_SOURCE = ("arith.extui", "arith.uitofp")
 _SIGNED_SOURCE = ("arith.extsi", "arith.sitofp")
 
 
-def expression(block: Any, value: Any) -> Expression | None:
+def expression(block: ir.Block, value: ir.Value) -> Expression | None:
     """`value` as an expression of the arguments of `block`.
 
     value: computed in the block, or one of its arguments, or a constant
@@ -44,7 +44,7 @@ def expression(block: Any, value: Any) -> Expression | None:
     return _known(value, known)
 
 
-def constant(value: Any) -> Constant | None:
+def constant(value: ir.Value) -> Constant | None:
     """The number that `value` is if it is the result of `arith.constant`, else None."""
     owner = defining_op(value)
     if owner is None or owner.operation.name != "arith.constant":
@@ -57,11 +57,11 @@ def constant(value: Any) -> Constant | None:
     return None
 
 
-def _known(value: Any, known: dict[Any, Expression]) -> Expression | None:
+def _known(value: ir.Value, known: dict[Any, Expression]) -> Expression | None:
     return known[value] if value in known else constant(value)
 
 
-def _operation(op: Any, known: dict[Any, Expression]) -> Expression | None:
+def _operation(op: ir.Operation, known: dict[Any, Expression]) -> Expression | None:
     name, dtype = _name(op), str(op.results[0].type) if len(op.results) == 1 else ""
     if name not in OPERATIONS or not _has_types(op):
         return None
@@ -73,14 +73,14 @@ def _operation(op: Any, known: dict[Any, Expression]) -> Expression | None:
     return made if is_small(made) else None
 
 
-def _name(op: Any) -> str:
+def _name(op: ir.Operation) -> str:
     predicates = _PREDICATES.get(op.name)
     if predicates is None:
         return op.name
     return f"{op.name}.{predicates[op.attributes['predicate'].value]}"
 
 
-def _has_types(op: Any) -> bool:
+def _has_types(op: ir.Operation) -> bool:
     """Whether expressions have the types of the op, with the same meaning.
 
     Expressions do not keep types of operands: integers are signed, and a true i1 is 1.

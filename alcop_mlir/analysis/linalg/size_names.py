@@ -14,6 +14,7 @@ from typing import Any
 from alcop_mlir.analysis.ir.loops import constant, defining_op
 from alcop_mlir.analysis.linalg.contractions import loop_letters
 from alcop_mlir.analysis.linalg.view import LinalgView, linalg_view
+from alcop_mlir.bindings import ir
 
 _Dimension = tuple[Any, int]  # of a value
 _MADE_WITH_SIZES = frozenset("memref.alloc tensor.empty".split())
@@ -21,7 +22,7 @@ _SIZE_OF = frozenset("memref.dim tensor.dim".split())
 
 
 def named_sizes(
-    func: Any, names: Mapping[Any, str]
+    func: ir.Operation, names: Mapping[Any, str]
 ) -> dict[tuple[str, int], int | str]:
     """The size of each dimension of the named values: a number or a name.
 
@@ -79,7 +80,9 @@ class _Classes:
         return list(self._above)
 
 
-def _equal(op: Any, view: LinalgView | None) -> Iterator[tuple[_Dimension, _Dimension]]:
+def _equal(
+    op: ir.Operation, view: LinalgView | None
+) -> Iterator[tuple[_Dimension, _Dimension]]:
     """Pairs of dimensions that have one size because of `op`."""
     if op.name in _MADE_WITH_SIZES:
         yield from _made_of(op)
@@ -96,7 +99,7 @@ def _equal(op: Any, view: LinalgView | None) -> Iterator[tuple[_Dimension, _Dime
             yield (output.value, number), (result, number)
 
 
-def _made_of(op: Any) -> Iterator[tuple[_Dimension, _Dimension]]:
+def _made_of(op: ir.Operation) -> Iterator[tuple[_Dimension, _Dimension]]:
     """Dimensions allocated with the size of another value's dimension."""
     (result,) = op.results
     dynamic = [n for n in range(result.type.rank) if result.type.is_dynamic_dim(n)]

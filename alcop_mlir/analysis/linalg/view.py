@@ -206,7 +206,7 @@ class LinalgView:
         return [operand.map for operand in (*self.inputs[:2], *self.outputs)]
 
 
-def linalg_view(op: Any) -> LinalgView | None:
+def linalg_view(op: ir.Operation) -> LinalgView | None:
     """The view of an op; None for an op without indexing maps."""
     operation = op.operation
     if operation.name == _COPY:
@@ -230,26 +230,26 @@ def linalg_view(op: Any) -> LinalgView | None:
     return LinalgView(operation, rank, operands[:inputs], operands[inputs:], block)
 
 
-def view_of(op: Any) -> LinalgView:
+def view_of(op: ir.Operation) -> LinalgView:
     """The view of an op that is known to have indexing maps."""
     view = linalg_view(op)
     assert view is not None, op
     return view
 
 
-def _copy(op: Any) -> LinalgView:
+def _copy(op: ir.Operation) -> LinalgView:
     rank = op.operands[1].type.rank
     identity = ir.AffineMap.get_identity(rank, context=op.context)
     source, target = (Operand(value, None, identity) for value in op.operands)
     return LinalgView(op, rank, (source,), (target,), None)
 
 
-def indices_of(affine_map: Any) -> tuple[Index, ...]:
+def indices_of(affine_map: ir.AffineMap) -> tuple[Index, ...]:
     """The results of a map as indices."""
     return tuple(map(_index, affine_map.results))
 
 
-def contraction_dimensions(maps: Sequence[Any]) -> Any | None:
+def contraction_dimensions(maps: Sequence[ir.AffineMap]) -> Any | None:
     """Upstream's `batch`, `m`, `n` and `k`, loops of A, B and C with these maps.
 
     None where there are not three, or one has an index that is not a loop. A loop that
@@ -260,7 +260,7 @@ def contraction_dimensions(maps: Sequence[Any]) -> Any | None:
     return linalg.infer_contraction_dimensions_from_maps(list(maps))
 
 
-def _index(expression: Any) -> Index:
+def _index(expression: ir.AffineExpr) -> Index:
     if isinstance(expression, ir.AffineDimExpr):
         return Index(expression, (expression.position,), (1,))
     terms = _terms(expression)
@@ -271,7 +271,7 @@ def _index(expression: Any) -> Index:
     return Index(expression, loops, tuple(terms.values()), offset)
 
 
-def _terms(expression: Any) -> dict[int | None, int] | None:
+def _terms(expression: ir.AffineExpr) -> dict[int | None, int] | None:
     """The coefficient of each loop; of None the offset. None if not linear."""
     if isinstance(expression, ir.AffineDimExpr):
         return {expression.position: 1}
@@ -287,7 +287,7 @@ def _terms(expression: Any) -> dict[int | None, int] | None:
     return left | {loop: left.get(loop, 0) + one for loop, one in right.items()}
 
 
-def _loops(expression: Any) -> list[int]:
+def _loops(expression: ir.AffineExpr) -> list[int]:
     """The loops that an index is computed from."""
     if isinstance(expression, ir.AffineDimExpr):
         return [expression.position]

@@ -9,10 +9,10 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import Any
 
 from alcop_mlir.analysis.linalg.operand_transforms import OperandTransform
 from alcop_mlir.analysis.linalg.scalar_code import expression
+from alcop_mlir.bindings import ir
 from alcop_mlir.element_types import ARRAY_FLOATS, ELEMENT_TYPES
 from alcop_mlir.reference.evaluation import evaluate
 from alcop_mlir.reference.expressions import Expression, Operation, arguments, parts
@@ -34,7 +34,9 @@ _EXACT = frozenset(
 )
 
 
-def why_fill_disturbs(body: Any, transforms: Sequence[OperandTransform]) -> str | None:
+def why_fill_disturbs(
+    body: ir.Block, transforms: Sequence[OperandTransform]
+) -> str | None:
     """Why terms of zeros that fill tiles up may not be zero; None if they are."""
     found = [_at_zero(body, transform) for transform in transforms]
     if None in found:
@@ -50,7 +52,7 @@ def why_fill_disturbs(body: Any, transforms: Sequence[OperandTransform]) -> str 
     )
 
 
-def _at_zero(body: Any, transform: OperandTransform) -> float | None:
+def _at_zero(body: ir.Block, transform: OperandTransform) -> float | None:
     """The transform of an element that is zero; None if it may not be finite.
 
     A value that is not exact counts as 1, not as zero.

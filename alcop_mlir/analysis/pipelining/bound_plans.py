@@ -81,7 +81,7 @@ class BoundPlan:
         return max(1, sum(trips or 1 for trips in inner))
 
 
-def bound_plans(root: Any) -> list[BoundPlan]:
+def bound_plans(root: ir.Operation) -> list[BoundPlan]:
     """The plans of all loops in `root`, outer loops first.
 
     PassError at an op that is marked or numbered for a plan that there is not.
@@ -95,10 +95,10 @@ def bound_plans(root: Any) -> list[BoundPlan]:
     return plans
 
 
-def _marked(root: Any) -> list[Any]:
+def _marked(root: ir.Operation) -> list[Any]:
     found: list[Any] = []
 
-    def visit(op: Any) -> Any:
+    def visit(op: ir.Operation) -> Any:
         attributes = op.attributes
         if alcop.PIPELINE in attributes or alcop.OP_KEY in attributes:
             found.append(op.operation)
@@ -108,7 +108,7 @@ def _marked(root: Any) -> list[Any]:
     return found
 
 
-def _unclaimed(op: Any) -> str:
+def _unclaimed(op: ir.Operation) -> str:
     number = alcop.key(op)
     if number is not None:
         return (
@@ -118,7 +118,7 @@ def _unclaimed(op: Any) -> str:
     return f"'{op.name}' is planned, but the loop around it is not"
 
 
-def bound_plan(loop: Any) -> BoundPlan | None:
+def bound_plan(loop: ir.Operation) -> BoundPlan | None:
     """The plan of `loop`, in whichever form; None where it has none of its own."""
     parameters = alcop.get(loop, alcop.PipelineAttr)
     if parameters is None:
@@ -134,7 +134,7 @@ def bound_plan(loop: Any) -> BoundPlan | None:
 # -- the value -----------------------------------------------------------------------
 
 
-def _bound(loop: Any, plan: StreamPlan) -> BoundPlan:
+def _bound(loop: ir.Operation, plan: StreamPlan) -> BoundPlan:
     found = _numbered(body(loop).operations, {})
     for planned in plan.ops:
         if planned.kind == LOOP and is_loop(found.get(planned.op, loop)):
@@ -151,7 +151,7 @@ def _bound(loop: Any, plan: StreamPlan) -> BoundPlan:
     return BoundPlan(loop, plan, ops)
 
 
-def _numbered(ops: Iterable[Any], found: dict[int, Any]) -> dict[int, Any]:
+def _numbered(ops: Iterable[ir.Operation], found: dict[int, Any]) -> dict[int, Any]:
     """The ops that have a number, added to `found`."""
     for op in ops:
         number = alcop.key(op)
@@ -163,7 +163,7 @@ def _numbered(ops: Iterable[Any], found: dict[int, Any]) -> dict[int, Any]:
     return found
 
 
-def _named(loop: Any, planned: StreamOp, found: dict[int, Any]) -> Any:
+def _named(loop: ir.Operation, planned: StreamOp, found: dict[int, Any]) -> Any:
     op = found.get(planned.op)
     if op is None:
         raise PassError(
@@ -220,13 +220,13 @@ def _register(pipeline: PipelinedLoop | None) -> tuple[int, list[Any]]:
 
 
 def _composed(
-    loop: Any,
+    loop: ir.Operation,
     slots: int,
-    fills: list[Any],
+    fills: list[ir.Operation],
     filled: set[Any],
     stages: int,
-    reads: list[Any],
-    inner: Iterable[Any] = (),
+    reads: list[ir.Operation],
+    inner: Iterable[ir.Operation] = (),
     tail: str = PREDICATED,
 ) -> BoundPlan:
     """The plan of copies with so many slots, and of reads with so many stages.
@@ -257,7 +257,7 @@ def _composed(
     return BoundPlan(loop, plan, tuple(op.operation for op, *_ in named))
 
 
-def _steps(inner: Iterable[Any]) -> int:
+def _steps(inner: Iterable[ir.Operation]) -> int:
     for loop in inner:
         trips = trip_count(loop)
         if not trips:
@@ -266,7 +266,7 @@ def _steps(inner: Iterable[Any]) -> int:
     return 1
 
 
-def _ring_of(read: Any, filled: set[Any]) -> int:
+def _ring_of(read: ir.Operation, filled: set[Any]) -> int:
     operands = read.operation.operands
     is_filled = len(operands) and memory.root(operands[0]) in filled
     return 0 if is_filled else -1
@@ -275,7 +275,7 @@ def _ring_of(read: Any, filled: set[Any]) -> int:
 # -- marks ---------------------------------------------------------------------------
 
 
-def _from_marks(loop: Any, parameters: dict[str, Any]) -> BoundPlan | None:
+def _from_marks(loop: ir.Operation, parameters: dict[str, Any]) -> BoundPlan | None:
     """The plan that marks on `loop` and its ops say; None for a carried loop."""
     _check_mark(loop, parameters)
     if _is_carried(parameters):
@@ -310,7 +310,7 @@ def _is_carried(mark: dict[str, Any]) -> bool:
     return mark.get("carried", False) and SHARED not in mark
 
 
-def _marks(loop: Any) -> list[tuple[Any, dict[str, Any]]]:
+def _marks(loop: ir.Operation) -> list[tuple[Any, dict[str, Any]]]:
     """The marked ops of the loop's block, less inner loops with plans of their own."""
     found = []
     for op in body(loop).operations:
@@ -323,14 +323,16 @@ def _marks(loop: Any) -> list[tuple[Any, dict[str, Any]]]:
     return found
 
 
-def _check_stages(op: Any, mark: dict[str, Any], level: str, stages: int) -> None:
+def _check_stages(
+    op: ir.Operation, mark: dict[str, Any], level: str, stages: int
+) -> None:
     if mark.get(level, stages) != stages:
         raise PassError(
             op, f"is planned with {mark[level]} stages, its loop with {stages}"
         )
 
 
-def _check_mark(op: Any, mark: dict[str, Any]) -> None:
+def _check_mark(op: ir.Operation, mark: dict[str, Any]) -> None:
     for name, value in mark.items():
         expected = _MARKS.get(name)
         if expected is None:
@@ -354,7 +356,7 @@ _MOST_STAGES = {SHARED: MAX_SHARED_STAGES, REGISTER: MAX_REGISTER_STAGES}
 # -- for those who list what is pipelined --------------------------------------------
 
 
-def pipelined_ops(scope: Any) -> Iterator[tuple[Any, str, int]]:
+def pipelined_ops(scope: ir.Operation) -> Iterator[tuple[Any, str, int]]:
     """The pipelined copies and reads in `scope`, their levels and numbers of stages.
 
     Loop by loop, outer ones first; in a loop as the program has them.

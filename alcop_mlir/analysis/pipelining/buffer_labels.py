@@ -12,7 +12,7 @@ from alcop_mlir.bindings import ir
 from alcop_mlir.manifest.names import argument_name, intermediate_name
 
 
-def buffer_labels(launch: Any, copies: Sequence[Any]) -> list[str]:
+def buffer_labels(launch: ir.Operation, copies: Sequence[ir.Operation]) -> list[str]:
     """Per pipelined copy of the launch where its contents come from, and their type.
 
     copies: in the order of the program: one may read what another before it fills
@@ -33,7 +33,7 @@ def buffer_labels(launch: Any, copies: Sequence[Any]) -> list[str]:
     return labels
 
 
-def _allocated(launch: Any) -> list[Any]:
+def _allocated(launch: ir.Operation) -> list[Any]:
     """The buffers that the function around `launch` allocates, in their order."""
     parent = launch.parent
     while parent.operation.name != "func.func":
@@ -48,7 +48,7 @@ def _allocated(launch: Any) -> list[Any]:
     ]
 
 
-def _name(source: Any, allocated: list[Any]) -> str | None:
+def _name(source: ir.Value, allocated: list[ir.Value]) -> str | None:
     if source in allocated:
         return intermediate_name(allocated.index(source))
     if defining_op(source) is None:
@@ -56,7 +56,7 @@ def _name(source: Any, allocated: list[Any]) -> str | None:
     return None
 
 
-def _shown(kind: Any) -> str:
+def _shown(kind: ir.Type) -> str:
     if not isinstance(kind, ir.ShapedType):  # a load of one element
         return str(kind)
     return "x".join(str(size) for size in (*kind.shape, kind.element_type))

@@ -32,12 +32,14 @@ class Unknown:
     op: Any
 
 
-def younger_groups(token: Any, point: Any) -> int | Unknown:
+def younger_groups(token: ir.Value, point: ir.Operation) -> int | Unknown:
     """The least number of groups committed after `token`'s, before the op `point`."""
     return _younger(token, point.operation, frozenset())
 
 
-def _younger(token: Any, point: Any, seen: frozenset[Any]) -> int | Unknown:
+def _younger(
+    token: ir.Value, point: ir.Operation, seen: frozenset[Any]
+) -> int | Unknown:
     if isinstance(token.owner, ir.Block):
         return _younger_than_argument(token, point, seen)
     made_by = token.owner.operation
@@ -59,7 +61,7 @@ def _younger(token: Any, point: Any, seen: frozenset[Any]) -> int | Unknown:
 
 
 def _younger_than_argument(
-    token: Any, point: Any, seen: frozenset[Any]
+    token: ir.Value, point: ir.Operation, seen: frozenset[Any]
 ) -> int | Unknown:
     """Of a loop-carried token: an init arg, or yielded by the iteration before."""
     loop = token.owner.owner.operation
@@ -87,15 +89,15 @@ def _least(ways: list[int | Unknown], since: int) -> int | Unknown:
     return min(way for way in ways if isinstance(way, int)) + since
 
 
-def _last(loop: Any) -> Any:
+def _last(loop: ir.Operation) -> Any:
     return terminator(loop).operation
 
 
-def _own_commit(op: Any) -> int:
+def _own_commit(op: ir.Operation) -> int:
     return int(op.name in COMMITS)
 
 
-def _commits_between(start: Any, point: Any) -> int:
+def _commits_between(start: Any, point: ir.Operation) -> int:
     """The least number of commits after `start`, before `point`, which it dominates."""
     count = 0
     ancestor = ancestor_in(point, start.block)
@@ -110,7 +112,7 @@ def _commits_between(start: Any, point: Any) -> int:
     return count + _commits_on_the_way(ancestor, point)
 
 
-def _commits_on_the_way(ancestor: Any, point: Any) -> int:
+def _commits_on_the_way(ancestor: ir.Operation, point: ir.Operation) -> int:
     """Commits from the entry of `ancestor`'s regions down to `point` inside."""
     if ancestor == point:
         return 0
@@ -124,7 +126,7 @@ def _commits_on_the_way(ancestor: Any, point: Any) -> int:
     return count + _commits_on_the_way(ancestor, holder)
 
 
-def _commits_in(op: Any) -> int:
+def _commits_in(op: ir.Operation) -> int:
     """The least number of commits in `op`."""
     if op.name in COMMITS:
         return 1
@@ -135,5 +137,5 @@ def _commits_in(op: Any) -> int:
     return 0
 
 
-def _commits_of_block(block: Any) -> int:
+def _commits_of_block(block: ir.Block) -> int:
     return sum(_commits_in(op.operation) for op in block.operations)

@@ -57,13 +57,15 @@ class RejectedCopy(Rejected):
         return f"not pipelined (rule {self.rule}): {self.reason}; {self.remedy}"
 
 
-def rejected(op: Any, level: str, rule: int, reason: str, remedy: str) -> RejectedCopy:
+def rejected(
+    op: ir.Operation, level: str, rule: int, reason: str, remedy: str
+) -> RejectedCopy:
     """The copy `op`, which breaks the rule."""
     return RejectedCopy(op, reason, level, rule, remedy)
 
 
 def shared_copies(
-    loop: Any, noalias_arguments: bool = False
+    loop: ir.Operation, noalias_arguments: bool = False
 ) -> Iterator[PipelinedCopy | RejectedCopy]:
     """The copies from global to shared memory in `loop`'s own block: can, or cannot."""
     forms = [(op, copy_form(op)) for op in body(loop).operations]
@@ -77,7 +79,7 @@ def shared_copies(
             yield rejected(near.op, SHARED, 1, near.reason, near.remedy)
 
 
-def register_reads(loop: Any) -> Iterator[PipelinedCopy | RejectedCopy]:
+def register_reads(loop: ir.Operation) -> Iterator[PipelinedCopy | RejectedCopy]:
     """The reads of shared memory into registers in `loop`'s own block."""
     reads = [
         op.operation
@@ -90,13 +92,13 @@ def register_reads(loop: Any) -> Iterator[PipelinedCopy | RejectedCopy]:
         yield _judge_register(read, loop, written)
 
 
-def is_shared_copy(op: Any) -> bool:
+def is_shared_copy(op: ir.Operation) -> bool:
     """Whether `op` copies from global into shared memory."""
     return copy_form(op) is not None
 
 
 def _judge_shared(
-    form: CopyForm, loop: Any, written: _Written, noalias_arguments: bool
+    form: CopyForm, loop: ir.Operation, written: _Written, noalias_arguments: bool
 ) -> PipelinedCopy | RejectedCopy:
     buffer = memory.root(form.target)
     broken = (
@@ -112,7 +114,7 @@ def _judge_shared(
 
 
 def _judge_register(
-    op: Any, loop: Any, written: _Written
+    op: ir.Operation, loop: ir.Operation, written: _Written
 ) -> PipelinedCopy | RejectedCopy:
     broken = (
         _no_index(op, loop, REGISTER)
@@ -123,7 +125,7 @@ def _judge_register(
     return broken or PipelinedCopy(op, loop, REGISTER, op.results[0])
 
 
-def _no_index(op: Any, loop: Any, level: str) -> RejectedCopy | None:
+def _no_index(op: ir.Operation, loop: ir.Operation, level: str) -> RejectedCopy | None:
     kind = body(loop).arguments[0].type
     if isinstance(kind, ir.IndexType):
         return None
@@ -149,7 +151,7 @@ def _not_a_move(form: CopyForm) -> RejectedCopy | None:
     return rejected(form.op, SHARED, 1, why, remedy)
 
 
-def _not_one_buffer(form: CopyForm, buffer: Any) -> RejectedCopy | None:
+def _not_one_buffer(form: CopyForm, buffer: ir.Value) -> RejectedCopy | None:
     if not memory.is_own_allocation(buffer):
         return rejected(
             form.op,
@@ -170,7 +172,7 @@ def _not_one_buffer(form: CopyForm, buffer: Any) -> RejectedCopy | None:
     return None
 
 
-def _target_moves(form: CopyForm, loop: Any) -> RejectedCopy | None:
+def _target_moves(form: CopyForm, loop: ir.Operation) -> RejectedCopy | None:
     """Rule 2: each iteration must fill the same part of the buffer.
 
     Otherwise an iteration may read what an earlier one left, which multi-buffering
@@ -190,7 +192,9 @@ def _target_moves(form: CopyForm, loop: Any) -> RejectedCopy | None:
     )
 
 
-def _used_elsewhere(form: CopyForm, loop: Any, buffer: Any) -> RejectedCopy | None:
+def _used_elsewhere(
+    form: CopyForm, loop: ir.Operation, buffer: ir.Value
+) -> RejectedCopy | None:
     """Rules 2 and 4: copies alone fill it; all reads follow in the same iteration."""
     accesses = memory.accesses(buffer)
     if not isinstance(accesses, list) and accesses.name in memory.VIEW_OPS:
@@ -224,7 +228,9 @@ def _used_elsewhere(form: CopyForm, loop: Any, buffer: Any) -> RejectedCopy | No
     return None
 
 
-def _wrong_write(access: memory.Access, ancestor: Any) -> tuple[int, str, str] | None:
+def _wrong_write(
+    access: memory.Access, ancestor: ir.Operation | None
+) -> tuple[int, str, str] | None:
     if ancestor is not None and copy_form(ancestor) is not None:
         return None
     where = "" if ancestor is not None else " outside of the loop"
@@ -236,7 +242,9 @@ def _wrong_write(access: memory.Access, ancestor: Any) -> tuple[int, str, str] |
 
 
 def _wrong_read(
-    access: memory.Access, ancestor: Any, fills: list[Any]
+    access: memory.Access,
+    ancestor: ir.Operation | None,
+    fills: list[ir.Operation | None],
 ) -> tuple[int, str, str] | None:
     if ancestor is None:
         return (
@@ -254,7 +262,7 @@ def _wrong_read(
 
 
 def _source_written(
-    form: CopyForm, loop: Any, written: _Written, noalias_arguments: bool
+    form: CopyForm, loop: ir.Operation, written: _Written, noalias_arguments: bool
 ) -> RejectedCopy | None:
     """Rule 6: nothing in the loop may write what is copied early."""
     source = memory.root(form.source)
@@ -288,7 +296,7 @@ def _address_values(form: CopyForm) -> list[Any]:
 
 
 def _address_not_early(
-    op: Any, loop: Any, level: str, *values: Any
+    op: ir.Operation, loop: ir.Operation, level: str, *values: Any
 ) -> RejectedCopy | None:
     """Rule 6: the address must be computable some iterations early."""
     block = body(loop)
@@ -313,7 +321,7 @@ def _address_not_early(
             return None
 
 
-def loads_of(op: Any) -> tuple[Any, ...]:
+def loads_of(op: ir.Operation) -> tuple[Any, ...]:
     """The value that a move loads: what is copied, not part of an address."""
     form = copy_form(op)
     if form is None or form.load is None:
@@ -321,14 +329,14 @@ def loads_of(op: Any) -> tuple[Any, ...]:
     return tuple(form.load.results)
 
 
-def _yielded(loop: Any, argument: Any) -> Any | None:
+def _yielded(loop: ir.Operation, argument: ir.Value) -> Any | None:
     """What the loop yields for its block argument; None for the induction value."""
     arguments = list(body(loop).arguments)
     number = arguments.index(argument)
     return None if number == 0 else terminator(loop).operation.operands[number - 1]
 
 
-def _escapes_iteration(op: Any, loop: Any) -> RejectedCopy | None:
+def _escapes_iteration(op: ir.Operation, loop: ir.Operation) -> RejectedCopy | None:
     last = terminator(loop)
     if any(use.owner.operation == last.operation for use in op.results[0].uses):
         return rejected(
@@ -341,7 +349,9 @@ def _escapes_iteration(op: Any, loop: Any) -> RejectedCopy | None:
     return None
 
 
-def _buffer_filled_inside(op: Any, loop: Any, written: _Written) -> RejectedCopy | None:
+def _buffer_filled_inside(
+    op: ir.Operation, loop: ir.Operation, written: _Written
+) -> RejectedCopy | None:
     """Rule 6 for registers: the loop may fill the buffer only before the read."""
     buffer = memory.root(op.operands[0])
     for writer, target in written:
@@ -361,7 +371,7 @@ def _buffer_filled_inside(op: Any, loop: Any, written: _Written) -> RejectedCopy
     return None
 
 
-def follow_the_index(loop: Any, planned: list[PipelinedCopy]) -> bool:
+def follow_the_index(loop: ir.Operation, planned: list[PipelinedCopy]) -> bool:
     """Whether the addresses of the copies depend on the loop's index alone."""
     for copy in planned:
         form = copy_form(copy.op)

@@ -63,7 +63,7 @@ class CopyForm:
         return self.elements * element_bytes(self.target.type)
 
 
-def copy_form(op: Any) -> CopyForm | None:
+def copy_form(op: ir.Operation) -> CopyForm | None:
     """The form of `op` as a copy into shared memory; None where it is none."""
     op = op.operation
     if op.name in TILE_OPS:
@@ -104,7 +104,7 @@ def unsuited(form: CopyForm) -> str | None:
     return None
 
 
-def _too_narrow(source: Any, target: Any) -> str | None:
+def _too_narrow(source: ir.Value, target: ir.Value) -> str | None:
     """Why the threads of a block cannot copy a tile by cp.async."""
     if not target.type.has_static_shape or not target.type.shape:
         return None  # another rule's business
@@ -118,7 +118,7 @@ def _too_narrow(source: Any, target: Any) -> str | None:
     )
 
 
-def _tile(op: Any) -> CopyForm | None:
+def _tile(op: ir.Operation) -> CopyForm | None:
     if op.name == "linalg.generic" and not _is_identity(op):
         return None
     source, target = list(op.operands)[:2]
@@ -127,7 +127,7 @@ def _tile(op: Any) -> CopyForm | None:
     return CopyForm(TILE, op, source, target)
 
 
-def _move(op: Any) -> CopyForm | None:
+def _move(op: ir.Operation) -> CopyForm | None:
     value, target, *indices = op.operands
     load = defining_op(value)
     if load is None or load.operation.name not in LOADS:
@@ -157,7 +157,7 @@ def _move(op: Any) -> CopyForm | None:
     )
 
 
-def _async(op: Any) -> CopyForm | None:
+def _async(op: ir.Operation) -> CopyForm | None:
     segments = list(op.attributes["operandSegmentSizes"])
     operands = iter(op.operands)
     groups = [[next(operands) for _ in range(size)] for size in segments]
@@ -175,7 +175,7 @@ def _async(op: Any) -> CopyForm | None:
     )
 
 
-def _guarded(op: Any) -> CopyForm | None:
+def _guarded(op: ir.Operation) -> CopyForm | None:
     """`scf.if %g { v = load ; store v } else { store 0 }`, of the same elements."""
     blocks = [list(region.blocks) for region in op.regions]
     if len(list(op.results)) or not all(blocks):
@@ -204,7 +204,7 @@ def _guarded(op: Any) -> CopyForm | None:
     )
 
 
-def _only_effect(block: Any) -> Any | None:
+def _only_effect(block: ir.Block) -> Any | None:
     """The one store in a branch that otherwise computes and loads."""
     stores = []
     for op in list(block.operations)[:-1]:
@@ -215,7 +215,7 @@ def _only_effect(block: Any) -> Any | None:
     return stores[0] if len(stores) == 1 else None
 
 
-def _is_global_to_shared(source: Any, target: Any) -> bool:
+def _is_global_to_shared(source: ir.Value, target: ir.Value) -> bool:
     kinds = (source.type, target.type)
     return (
         all(isinstance(kind, ir.MemRefType) for kind in kinds)
@@ -224,12 +224,12 @@ def _is_global_to_shared(source: Any, target: Any) -> bool:
     )
 
 
-def is_plain_transfer(op: Any) -> bool:
+def is_plain_transfer(op: ir.Operation) -> bool:
     """Whether a vector.transfer moves one row, all of it, without a mask."""
     return is_row(op) and mask_of(op) is None
 
 
-def is_row(op: Any) -> bool:
+def is_row(op: ir.Operation) -> bool:
     """Whether a load or store moves consecutive elements that are in bounds."""
     if not op.name.startswith("vector.transfer"):
         return True
@@ -238,7 +238,7 @@ def is_row(op: Any) -> bool:
     return along and all(flag.value for flag in op.attributes["in_bounds"])
 
 
-def mask_of(op: Any) -> Any | None:
+def mask_of(op: ir.Operation) -> Any | None:
     """The mask of a load or store; None where it has none."""
     if op.name == MASKED_LOAD:
         return op.operands[len(op.operands) - 2]
@@ -248,7 +248,7 @@ def mask_of(op: Any) -> Any | None:
     return op.operands[len(op.operands) - 1] if has_mask else None
 
 
-def counted(mask: Any) -> Any | None:
+def counted(mask: ir.Value) -> Any | None:
     """The number of leading elements that `mask` is true for; None for other masks."""
     owner = defining_op(mask)
     if owner is None or mask.type.rank != 1:
@@ -260,20 +260,20 @@ def counted(mask: Any) -> Any | None:
     return None
 
 
-def _fill(load: Any) -> Any:
+def _fill(load: ir.Operation) -> Any:
     """The value of a masked load where its mask is false."""
     last = len(load.operands) - 1
     return load.operands[last if load.name == MASKED_LOAD else last - 1]
 
 
-def _elements(kind: Any) -> int:
+def _elements(kind: ir.Type) -> int:
     """Elements of a scalar or of a one-dimensional vector; 0 for other vectors."""
     if not isinstance(kind, ir.VectorType):
         return 1
     return kind.shape[0] if kind.rank == 1 else 0
 
 
-def _is_identity(op: Any) -> bool:
+def _is_identity(op: ir.Operation) -> bool:
     """Whether a linalg.generic copies its one input, element by element."""
     if list(op.attributes["operandSegmentSizes"]) != [1, 1]:
         return False
@@ -289,7 +289,7 @@ def _is_identity(op: Any) -> bool:
     )
 
 
-def is_zero(value: Any) -> bool:
+def is_zero(value: ir.Value) -> bool:
     """Whether `value` is the constant zero, or a vector of zeros."""
     if constant(value) == 0:
         return True

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from alcop_mlir.analysis.ir import memory
-from alcop_mlir.analysis.ir.loops import body, terminator
+from alcop_mlir.analysis.ir.loops import body, defining_op, terminator
 from alcop_mlir.analysis.ir.slices import backward_slice
 from alcop_mlir.analysis.ir.walk import walk
 from alcop_mlir.analysis.pipelining.copy_forms import LOADS, STORES, is_row, mask_of
@@ -29,7 +29,7 @@ class NearCopy:
     remedy: str
 
 
-def near_copy(op: Any, loop: Any) -> NearCopy | None:
+def near_copy(op: ir.Operation, loop: ir.Operation) -> NearCopy | None:
     """Why `op`, in `loop`'s own block, is not a copy; None if it is not nearly one."""
     op = op.operation
     if op.name == "scf.if":
@@ -46,16 +46,16 @@ def near_copy(op: Any, loop: Any) -> NearCopy | None:
         return None
     value = op.operands[0]
     if _comes_from_load(value, loop):
-        owner = value.owner
-        straight = not isinstance(owner, ir.Block) and owner.operation.name in LOADS
+        maker = defining_op(value)
+        straight = maker is not None and maker.name in LOADS
         if straight and len(list(value.uses)) > 1:
             return NearCopy(
                 op,
                 f"'{op.name}' stores a loaded value that is used elsewhere too",
                 "load it again for the other use",
             )
-        if straight:
-            return _not_plain(op, owner.operation)
+        if maker is not None and straight:
+            return _not_plain(op, maker)
         return NearCopy(
             op,
             f"'{op.name}' stores a value that is computed from what was loaded",
@@ -70,7 +70,7 @@ def near_copy(op: Any, loop: Any) -> NearCopy | None:
     return None
 
 
-def _not_plain(store: Any, load: Any) -> NearCopy:
+def _not_plain(store: ir.Operation, load: ir.Operation) -> NearCopy:
     """Why a load whose value is stored unchanged is not a move."""
     if mask_of(store) is not None:
         return _masked_store(store)
@@ -90,7 +90,7 @@ def _not_plain(store: Any, load: Any) -> NearCopy:
     )
 
 
-def _masked_store(store: Any) -> NearCopy:
+def _masked_store(store: ir.Operation) -> NearCopy:
     return NearCopy(
         store,
         f"'{store.name}' has a mask, and where that is false the buffer keeps elements "
@@ -99,7 +99,7 @@ def _masked_store(store: Any) -> NearCopy:
     )
 
 
-def _computing(op: Any) -> NearCopy | None:
+def _computing(op: ir.Operation) -> NearCopy | None:
     """A linalg op from global into shared memory that is more than a copy."""
     kinds = [v.type for v in op.operands if isinstance(v.type, ir.MemRefType)]
     into_shared = bool(kinds) and memory.is_workgroup(kinds[-1])
@@ -112,7 +112,7 @@ def _computing(op: Any) -> NearCopy | None:
     )
 
 
-def _conditional(op: Any) -> NearCopy | None:
+def _conditional(op: ir.Operation) -> NearCopy | None:
     """An scf.if that fills shared memory in other ways than a guarded copy does."""
     loads = [
         store
@@ -130,7 +130,7 @@ def _conditional(op: Any) -> NearCopy | None:
     )
 
 
-def _comes_from_load(value: Any, loop: Any) -> bool:
+def _comes_from_load(value: ir.Value, loop: ir.Operation | None) -> bool:
     """Whether `value` comes from a load of global memory in its own block."""
     owner = value.owner
     if isinstance(owner, ir.Block):
@@ -142,7 +142,7 @@ def _comes_from_load(value: Any, loop: Any) -> bool:
     )
 
 
-def _is_loaded_before(value: Any, loop: Any) -> bool:
+def _is_loaded_before(value: ir.Value, loop: ir.Operation) -> bool:
     arguments = list(body(loop).arguments)
     if value not in arguments or arguments.index(value) == 0:
         return False

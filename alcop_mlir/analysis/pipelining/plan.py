@@ -28,6 +28,7 @@ from alcop_mlir.analysis.pipelining.copies import (
     RejectedCopy,
 )
 from alcop_mlir.analysis.pipelining.copy_forms import ASYNC_OP, copy_form
+from alcop_mlir.bindings import ir
 from alcop_mlir.resources import align
 from alcop_mlir.target import STATIC_SHARED_LIMIT
 
@@ -90,7 +91,7 @@ class KernelPlan:
     clamped: tuple[Clamped, ...] = field(default=())
 
 
-def plan_kernel(scope: Any, limits: Limits) -> KernelPlan:
+def plan_kernel(scope: ir.Operation, limits: Limits) -> KernelPlan:
     """The plan for the loops in `scope`, a kernel body: they share its memory."""
     shared = _plan_shared(scope, limits)
     register = _plan_register(scope, limits, shared)
@@ -101,7 +102,7 @@ def plan_kernel(scope: Any, limits: Limits) -> KernelPlan:
     )
 
 
-def _plan_shared(scope: Any, limits: Limits) -> KernelPlan:
+def _plan_shared(scope: ir.Operation, limits: Limits) -> KernelPlan:
     pipelines: list[PipelinedLoop] = []
     rejected: list[RejectedCopy] = []
     clamped: list[Clamped] = []
@@ -132,7 +133,7 @@ def _plan_shared(scope: Any, limits: Limits) -> KernelPlan:
 
 
 def unsynchronisable(
-    loop: Any, accepted: list[PipelinedCopy], noalias: bool
+    loop: ir.Operation, accepted: list[PipelinedCopy], noalias: bool
 ) -> tuple[int, str, str] | None:
     """Rule 3: synchronisation in the loop is for the pipelined buffers only.
 
@@ -176,7 +177,7 @@ def unsynchronisable(
     return _foreign_groups(loop, accepted)
 
 
-def _filled_otherwise(loop: Any, accepted: list[PipelinedCopy]) -> bool:
+def _filled_otherwise(loop: ir.Operation, accepted: list[PipelinedCopy]) -> bool:
     """Whether a buffer is filled by more than the accepted copies."""
     own = {copy.op for copy in accepted}
     return any(
@@ -187,7 +188,7 @@ def _filled_otherwise(loop: Any, accepted: list[PipelinedCopy]) -> bool:
 
 
 def _foreign_groups(
-    loop: Any, accepted: list[PipelinedCopy]
+    loop: ir.Operation, accepted: list[PipelinedCopy]
 ) -> tuple[int, str, str] | None:
     """Groups and waits must belong to the asynchronous copies that are pipelined."""
     planned = {copy.op for copy in accepted}
@@ -200,8 +201,8 @@ def _foreign_groups(
         )
     for op in [op for op in found if op.name != ASYNC_OP]:
         outside = any(
-            defining_op(token) is None
-            or ancestor_in(defining_op(token), body(loop)) is None
+            (maker := defining_op(token)) is None
+            or ancestor_in(maker, body(loop)) is None
             for token in op.operands
         )
         if outside or op.block != body(loop) or _leaves(op, loop):
@@ -213,14 +214,14 @@ def _foreign_groups(
     return None
 
 
-def _leaves(op: Any, loop: Any) -> bool:
+def _leaves(op: ir.Operation, loop: ir.Operation) -> bool:
     last = terminator(loop).operation
     return any(use.owner.operation == last for r in op.results for use in r.uses)
 
 
 def _shared_stages(
-    scope: Any,
-    loop: Any,
+    scope: ir.Operation,
+    loop: ir.Operation,
     accepted: list[PipelinedCopy],
     planned: list[PipelinedLoop],
     limits: Limits,
@@ -237,7 +238,7 @@ def _shared_stages(
 
 
 def _clamp(
-    loop: Any, level: str, asked: int, trips: int | None
+    loop: ir.Operation, level: str, asked: int, trips: int | None
 ) -> tuple[int, list[Clamped]]:
     if trips is None or trips >= asked:
         return asked, []
@@ -247,7 +248,7 @@ def _clamp(
 
 
 def _too_large(
-    scope: Any,
+    scope: ir.Operation,
     accepted: list[PipelinedCopy],
     stages: int,
     planned: list[PipelinedLoop],
@@ -278,7 +279,9 @@ def _too_large(
     )
 
 
-def _plan_register(scope: Any, limits: Limits, shared: KernelPlan) -> KernelPlan:
+def _plan_register(
+    scope: ir.Operation, limits: Limits, shared: KernelPlan
+) -> KernelPlan:
     pipelines: list[PipelinedLoop] = []
     rejected: list[RejectedCopy] = []
     clamped: list[Clamped] = []
@@ -310,7 +313,7 @@ def _plan_register(scope: Any, limits: Limits, shared: KernelPlan) -> KernelPlan
 
 
 def _not_a_register_loop(
-    loop: Any,
+    loop: ir.Operation,
     accepted: list[PipelinedCopy],
     outer: dict[Any, PipelinedLoop],
     carried: bool,
@@ -334,7 +337,7 @@ def _not_a_register_loop(
 
 
 def _filled_unpipelined(
-    loop: Any, accepted: list[PipelinedCopy]
+    loop: ir.Operation, accepted: list[PipelinedCopy]
 ) -> tuple[int, str, str] | None:
     forms = [copy_form(op) for op in body(loop).operations]
     targets = {memory.root(form.target) for form in forms if form is not None}
@@ -348,7 +351,7 @@ def _filled_unpipelined(
 
 
 def _is_carried(
-    loop: Any, accepted: list[PipelinedCopy], outer: dict[Any, PipelinedLoop]
+    loop: ir.Operation, accepted: list[PipelinedCopy], outer: dict[Any, PipelinedLoop]
 ) -> bool:
     """Whether the reads can be prefetched across iterations of the shared pipeline.
 
@@ -380,20 +383,20 @@ def _are_all_reads(accepted: list[PipelinedCopy], pipeline: PipelinedLoop) -> bo
     )
 
 
-def _is_idle(op: Any) -> bool:
+def _is_idle(op: ir.Operation) -> bool:
     """Whether `op`, next to the inner loop, neither reads shared memory nor writes."""
     if op.name in ("gpu.barrier", "scf.yield", *GROUP_OPS):
         return True
     return is_pure(op) or copies.is_shared_copy(op) or _is_load_of_copy(op)
 
 
-def _is_load_of_copy(op: Any) -> bool:
+def _is_load_of_copy(op: ir.Operation) -> bool:
     users = [use.owner for result in op.results for use in result.uses]
     forms = [copy_form(user) for user in users]
     return bool(forms) and all(form and form.load == op for form in forms)
 
 
-def _steps(loop: Any, outer: dict[Any, PipelinedLoop]) -> int | None:
+def _steps(loop: ir.Operation, outer: dict[Any, PipelinedLoop]) -> int | None:
     """Fragment steps over the whole outer loop."""
     if loop in outer:
         return trip_count(loop)

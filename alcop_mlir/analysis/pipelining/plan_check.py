@@ -124,7 +124,7 @@ def _check_kinds(bound: BoundPlan, forms: dict[Any, CopyForm]) -> None:
             )
 
 
-def _is_read(op: Any) -> bool:
+def _is_read(op: ir.Operation) -> bool:
     return op.name in READS and memory.is_workgroup(op.operands[0].type)
 
 
@@ -160,7 +160,7 @@ class _Legality:
             (body(bound.loop), *(body(o) for _, o in bound.named(LOOP) if is_loop(o))),
         )
 
-    def stream(self, op: Any) -> Stream:
+    def stream(self, op: ir.Operation) -> Stream:
         """The stream that the op belongs to: the last, where none names it."""
         planned = self.named.get(op)
         plan = self.bound.plan
@@ -168,7 +168,7 @@ class _Legality:
 
     # -- rings -----------------------------------------------------------------------
 
-    def check_buffer(self, buffer: Any, ring: int) -> None:
+    def check_buffer(self, buffer: ir.Value, ring: int) -> None:
         """Who fills and who reads a buffer, and whether its slots suffice."""
         fills = self._fills(buffer, ring)
         accesses = memory.accesses(buffer)
@@ -187,7 +187,7 @@ class _Legality:
             if access.reads and access.op not in fills:
                 self._check_read(access.op, ancestor, fills, ring)
 
-    def _fills(self, buffer: Any, ring: int) -> list[Any]:
+    def _fills(self, buffer: ir.Value, ring: int) -> list[Any]:
         fills = []
         for planned, op in self.bound.named(FILL):
             if memory.root(self.forms[op].target) != buffer:
@@ -199,7 +199,13 @@ class _Legality:
             fills.append(op)
         return fills
 
-    def _check_read(self, op: Any, ancestor: Any, fills: list[Any], ring: int) -> None:
+    def _check_read(
+        self,
+        op: ir.Operation,
+        ancestor: ir.Operation | None,
+        fills: list[ir.Operation],
+        ring: int,
+    ) -> None:
         if ancestor is None:
             raise PassError(
                 fills[0], f"its buffer is read by '{op.name}' outside of the loop"
@@ -227,7 +233,7 @@ class _Legality:
             self._check_slots(fill, copied, reader, ring)
 
     def _check_slots(
-        self, fill: Any, copied: Stream, reader: Stream, ring: int
+        self, fill: ir.Operation, copied: Stream, reader: Stream, ring: int
     ) -> None:
         slots = self.bound.plan.rings[ring].slots
         needed = copied.tiles - reader.tiles + 1 + reader.in_flight
@@ -238,7 +244,7 @@ class _Legality:
                 f"its ring has {slots}",
             )
 
-    def _check_place(self, op: Any, maker: Any) -> None:
+    def _check_place(self, op: ir.Operation, maker: ir.Operation) -> None:
         if self.places[op] < self.places[maker]:
             raise PassError(
                 op, f"needs '{maker.name}', which comes later in the order of the plan"
@@ -272,7 +278,7 @@ class _Legality:
                     op, "is planned to run early, but the loop has barriers to cross"
                 )
 
-    def _source(self, op: Any) -> Any | None:
+    def _source(self, op: ir.Operation) -> Any | None:
         """The root of what a planned copy or read reads."""
         if self.named[op].kind == READ:
             return memory.root(op.operands[0])
@@ -293,14 +299,14 @@ class _Legality:
                 for op in ops:
                     self._check_places(op, stream)
 
-    def _is_late(self, maker: Any, stream: Stream) -> bool:
+    def _is_late(self, maker: ir.Operation, stream: Stream) -> bool:
         """Whether `maker` runs too late for `stream`, or in another role's warps."""
         own = self.stream(maker)
         if bool(own.warps) and own != stream:
             return True
         return (own.lead, own.steps) < (stream.lead, stream.steps)
 
-    def _blame(self, ops: list[Any], stream: Stream) -> None:
+    def _blame(self, ops: list[ir.Operation], stream: Stream) -> None:
         for op in ops:
             for maker in self._makers([op]):
                 if not self._is_late(maker, stream):
@@ -313,14 +319,14 @@ class _Legality:
                     f"iterations, not {stream.tiles}, or is a role of other warps",
                 )
 
-    def _check_places(self, op: Any, stream: Stream) -> None:
+    def _check_places(self, op: ir.Operation, stream: Stream) -> None:
         for maker in self._makers([op]):
             own = self.stream(maker)
             same = (own.lead, own.steps) == (stream.lead, stream.steps)
             if maker in self.places and same:
                 self._check_place(op, maker)
 
-    def _makers(self, ops: Iterable[Any]) -> list[Any]:
+    def _makers(self, ops: Iterable[ir.Operation]) -> list[Any]:
         """Ops with effects in the loop that make what `ops` need, now or later."""
         pending, seen = list[Any](), set[Any]()
         for op in ops:
@@ -349,7 +355,7 @@ class _Legality:
                 makers.append(maker)
         return makers
 
-    def _carried(self, value: Any, block: Any) -> list[Any]:
+    def _carried(self, value: ir.Value, block: ir.Block) -> list[Any]:
         """What a loop-carried value of one of the loops becomes, and started from."""
         if block not in self.blocks or value.arg_number == 0:
             return []

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from alcop_mlir.analysis.ir.loops import body, constant, defining_op, terminator
-from alcop_mlir.bindings import arith
+from alcop_mlir.bindings import arith, ir
 
 
-def period(loop: Any, number: int) -> int | None:
+def period(loop: ir.Operation, number: int) -> int | None:
     """The period P if a loop-carried value becomes `x + 1 == P ? 0 : x + 1`.
 
     None for any other value. `number` is that of the carried value.
@@ -29,7 +27,7 @@ def period(loop: Any, number: int) -> int | None:
     return constant(right) if left == following else None
 
 
-def _is_successor(value: Any, counter: Any) -> bool:
+def _is_successor(value: ir.Value, counter: ir.Operation) -> bool:
     add = defining_op(value)
     if add is None or add.operation.name != "arith.addi":
         return False

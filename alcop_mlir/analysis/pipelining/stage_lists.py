@@ -33,6 +33,7 @@ from alcop_mlir.analysis.pipelining.stream_plan import (
     StreamPlan,
 )
 from alcop_mlir.analysis.pipelining.streams import SYNCHRONISATION
+from alcop_mlir.bindings import ir
 from alcop_mlir.errors import PassError
 from alcop_mlir.schedule import MAX_SHARED_STAGES
 
@@ -41,7 +42,7 @@ _KNOWN = (*LISTS, "tail")
 
 
 def from_lists(
-    loop: Any, parameters: dict[str, Any]
+    loop: ir.Operation, parameters: dict[str, Any]
 ) -> tuple[StreamPlan, tuple[Any, ...]]:
     """The plan that the lists say, and its ops; PassError where they say none."""
     for name in parameters:
@@ -64,7 +65,7 @@ def from_lists(
 
 
 def _numbers(
-    loop: Any, parameters: dict[str, Any], name: str, wanted: int
+    loop: ir.Operation, parameters: dict[str, Any], name: str, wanted: int
 ) -> list[int]:
     given = parameters.get(name)
     if not isinstance(given, list) or not all(type(n) is int and n >= 0 for n in given):
@@ -78,7 +79,9 @@ def _numbers(
     return given
 
 
-def _check_uses(ops: list[Any], leads: dict[Any, int], places: dict[Any, int]) -> None:
+def _check_uses(
+    ops: list[ir.Operation], leads: dict[Any, int], places: dict[Any, int]
+) -> None:
     """PassError at an op that would run before one whose results it uses."""
     makers = {result: op for op in ops for result in op.results}
     for op in ops:
@@ -91,7 +94,9 @@ def _check_uses(ops: list[Any], leads: dict[Any, int], places: dict[Any, int]) -
                 )
 
 
-def _kinds(ops: list[Any], leads: dict[Any, int]) -> dict[Any, tuple[str, int]]:
+def _kinds(
+    ops: list[ir.Operation], leads: dict[Any, int]
+) -> dict[Any, tuple[str, int]]:
     """The kinds and rings of the ops that the plan names: those that have effects."""
     forms = {op: form for op in ops if (form := copy_form(op)) is not None}
     early = {op for op in forms if leads[op]}
@@ -148,5 +153,5 @@ def _rings(parts: list[tuple[Any, str, int, int]]) -> tuple[Ring, ...]:
     return (Ring(min(max(2, slots), MAX_SHARED_STAGES)),)
 
 
-def _wrong(loop: Any, why: str) -> PassError:
+def _wrong(loop: ir.Operation, why: str) -> PassError:
     return PassError(loop, f"alcop.pipeline: {why}")

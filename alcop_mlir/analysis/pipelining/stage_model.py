@@ -29,14 +29,14 @@ _FREE = frozenset("arith.constant scf.yield memref.subview memref.cast".split())
 _LAUNCH_BLOCK = slice(3, 6)
 
 
-def shared_stages(loop: Any) -> int:
+def shared_stages(loop: ir.Operation) -> int:
     """The number of slots with which the copies of `loop` land in time; at least 2."""
     per_warp = sum(_cycles(op.operation) for op in body(loop).operations)
     cycles = max(1.0, per_warp * _warps(loop) / SCHEDULERS)
     return min(MAX_SHARED_STAGES, 1 + math.ceil(COPY_LATENCY / cycles))
 
 
-def _cycles(op: Any) -> float:
+def _cycles(op: ir.Operation) -> float:
     """Cycles in which a scheduler issues `op` for one warp."""
     if op.name in _FREE:
         return 0
@@ -54,7 +54,7 @@ def _cycles(op: Any) -> float:
     return times * inside + max(1, _elements(op) / WARP_SIZE)
 
 
-def _elements(op: Any) -> int:
+def _elements(op: ir.Operation) -> int:
     """Elements of the largest vector that is a result of `op`; 1 without vectors."""
     kinds = [result.type for result in op.results]
     return max(
@@ -62,7 +62,7 @@ def _elements(op: Any) -> int:
     )
 
 
-def _warps(loop: Any) -> int:
+def _warps(loop: ir.Operation) -> int:
     """Warps of the block that runs `loop`."""
     kernel = loop.operation.parent
     while kernel is not None and not is_kernel(kernel):
@@ -73,7 +73,7 @@ def _warps(loop: Any) -> int:
     return max(1, threads // WARP_SIZE)
 
 
-def _block_sizes(kernel: Any) -> list[Any]:
+def _block_sizes(kernel: ir.Operation) -> list[Any]:
     if kernel.name == "gpu.launch":
         segments = list(kernel.attributes["operandSegmentSizes"])
         operands = list(kernel.operands)[segments[0] :]

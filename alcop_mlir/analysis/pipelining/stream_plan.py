@@ -22,6 +22,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field, fields
 from typing import Any
 
+from alcop_mlir.bindings import ir
 from alcop_mlir.errors import PassError
 from alcop_mlir.schedule import MAX_SHARED_STAGES
 
@@ -133,7 +134,7 @@ _DEFAULTS = {
 }
 
 
-def from_parameters(loop: Any, parameters: dict[str, Any]) -> StreamPlan:
+def from_parameters(loop: ir.Operation, parameters: dict[str, Any]) -> StreamPlan:
     """The plan; PassError at `loop` where it is not one."""
     parts = {"streams": Stream, "ops": StreamOp, "rings": Ring}
     given: dict[str, Any] = {"ops": [], **parameters}
@@ -150,7 +151,7 @@ def from_parameters(loop: Any, parameters: dict[str, Any]) -> StreamPlan:
     return plan
 
 
-def _part(loop: Any, where: str, kind: type, given: Any) -> Any:
+def _part(loop: ir.Operation, where: str, kind: type, given: Any) -> Any:
     """A value of the dataclass `kind` of the fields in `given`."""
     if not isinstance(given, dict):
         raise _wrong(loop, f"{where} is {given}, expected a dictionary")
@@ -189,7 +190,7 @@ _REQUIRED = {
 }
 
 
-def _check(loop: Any, plan: StreamPlan) -> None:
+def _check(loop: ir.Operation, plan: StreamPlan) -> None:
     """PassError where parts of the plan do not fit each other."""
     names = [stream.name for stream in plan.streams]
     for what, values in (
@@ -209,7 +210,7 @@ def _check(loop: Any, plan: StreamPlan) -> None:
         _check_op(loop, f"ops[{number}]", op, plan)
 
 
-def _check_ring(loop: Any, where: str, ring: Ring) -> None:
+def _check_ring(loop: ir.Operation, where: str, ring: Ring) -> None:
     if not 2 <= ring.slots <= MAX_SHARED_STAGES:
         raise _wrong(
             loop,
@@ -221,7 +222,7 @@ def _check_ring(loop: Any, where: str, ring: Ring) -> None:
         raise _wrong(loop, f"{where}.sync is '{ring.sync}', expected {expected}")
 
 
-def _check_op(loop: Any, where: str, op: StreamOp, plan: StreamPlan) -> None:
+def _check_op(loop: ir.Operation, where: str, op: StreamOp, plan: StreamPlan) -> None:
     if op.kind not in KINDS:
         raise _wrong(
             loop, f"{where}.kind is '{op.kind}', expected one of {', '.join(KINDS)}"
@@ -240,5 +241,5 @@ def _check_op(loop: Any, where: str, op: StreamOp, plan: StreamPlan) -> None:
         raise _wrong(loop, f"{where}, '{op.kind}', lacks ring")
 
 
-def _wrong(loop: Any, why: str) -> PassError:
+def _wrong(loop: ir.Operation, why: str) -> PassError:
     return PassError(loop, f"alcop.pipeline: {why}")

@@ -69,7 +69,7 @@ class Streams:
 
 
 def separate(
-    loop: Any, steps: list[FragmentStep], remaining_extents: list[Any]
+    loop: ir.Operation, steps: list[FragmentStep], remaining_extents: list[ir.Value]
 ) -> Streams:
     """The streams of `loop`, whose body's ops are grouped into `steps`.
 
@@ -117,14 +117,14 @@ def addresses(form: CopyForm) -> list[Any]:
     ]
 
 
-def _form(op: Any) -> CopyForm:
+def _form(op: ir.Operation) -> CopyForm:
     form = copy_form(op)
     if form is None:
         raise PassError(op, f"'{op.operation.name}' is planned, expected a copy")
     return form
 
 
-def _replaced(copies: list[CopyForm], ops: list[Any]) -> set[Any]:
+def _replaced(copies: list[CopyForm], ops: list[ir.Operation]) -> set[Any]:
     """Ops that the expanded loop does not copy from the body.
 
     These are the copies and their loads; and, if shared memory is pipelined, barriers,
@@ -137,13 +137,13 @@ def _replaced(copies: list[CopyForm], ops: list[Any]) -> set[Any]:
     return own | loads | {op for op in ops if op.name in SYNCHRONISATION}
 
 
-def argument(loop: Any, number: int) -> Any:
+def argument(loop: ir.Operation, number: int) -> Any:
     """The block argument of the carried value of that number."""
     return body(loop).arguments[number + 1]
 
 
 def _compute_slice(
-    loop: Any, effects: list[Any], known: set[Any]
+    loop: ir.Operation, effects: list[Any], known: set[Any]
 ) -> tuple[set[Any], tuple[int, ...]]:
     """Ops and carried values that the compute stream needs, without those of reads."""
     used = {
@@ -156,7 +156,9 @@ def _compute_slice(
     return ops.union(effects), arguments
 
 
-def _read_operands(loop: Any, steps: list[FragmentStep]) -> list[tuple[Any, ...]]:
+def _read_operands(
+    loop: ir.Operation, steps: list[FragmentStep]
+) -> list[tuple[Any, ...]]:
     """Per step, the operands of its reads that change from iteration to iteration."""
     block = body(loop)
     operands = [[v for read in step.reads for v in read.operands] for step in steps]
@@ -164,19 +166,22 @@ def _read_operands(loop: Any, steps: list[FragmentStep]) -> list[tuple[Any, ...]
     return [tuple(v for v in step if v in changing) for step in operands]
 
 
-def _is_of(value: Any, block: Any) -> bool:
+def _is_of(value: ir.Value, block: ir.Block) -> bool:
     owner = value.owner
     return (owner if isinstance(owner, ir.Block) else owner.operation.block) == block
 
 
-def _arguments(loop: Any, values: list[Any]) -> tuple[int, ...]:
+def _arguments(loop: ir.Operation, values: list[ir.Value]) -> tuple[int, ...]:
     """Numbers of the carried values that `values` need, now and in later iterations."""
     _, numbers = _closure(loop, values, (), ())
     return numbers
 
 
 def _closure(
-    loop: Any, values: list[Any], known: Iterable[Any], also: Iterable[int]
+    loop: ir.Operation,
+    values: list[ir.Value],
+    known: Iterable[Any],
+    also: Iterable[int],
 ) -> tuple[set[Any], tuple[int, ...]]:
     """The ops and carried values that `values` need, now and in later iterations.
 

@@ -14,6 +14,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any
 
+from alcop_mlir.bindings import ir
 from alcop_mlir.reference.expressions import Constant
 from alcop_mlir.reference.steps import Insert, Map, Reshape, Size, Slice, Step
 
@@ -55,14 +56,14 @@ class BufferValues:
         self._contents: dict[Any, Content] = {}
         self._views: dict[Any, _View] = {}
 
-    def content(self, array: Any) -> Content:
+    def content(self, array: ir.Value) -> Content:
         """The value of `array`. Raises NotUnderstood where that is not known."""
         content = self._content(array)
         if content is UNWRITTEN:
             raise NotUnderstood
         return content
 
-    def name(self, array: Any) -> str:
+    def name(self, array: ir.Value) -> str:
         """The name of the value of `array`."""
         return self.named(self.content(array), array)
 
@@ -79,7 +80,7 @@ class BufferValues:
         self.steps.append(replace(step, out=name))
         return name
 
-    def write(self, array: Any, content: Content) -> None:
+    def write(self, array: ir.Value, content: Content) -> None:
         """Set the value of all of `array`."""
         view = self._views.get(array)
         if view is None:
@@ -91,31 +92,33 @@ class BufferValues:
             content = self.add(Reshape(content, "", self.shape(view.base)))
         self.write(view.base, content)
 
-    def view(self, array: Any, base: Any, part: Part | None = None) -> None:
+    def view(self, array: ir.Value, base: ir.Value, part: Part | None = None) -> None:
         """Make `array` a view of `base`, or of a part of it, in its own shape."""
         self._views[array] = _View(base, part)
 
-    def shape(self, array: Any) -> tuple[Size, ...]:
+    def shape(self, array: ir.Value) -> tuple[Size, ...]:
         """The shape of an array. Raises NotUnderstood where a size has no name."""
         shape = self._shape(array)
         if shape is None:
             raise NotUnderstood
         return shape
 
-    def insert(self, array: Any, content: Content, part: Part, target: Any) -> str:
+    def insert(
+        self, array: ir.Value, content: Content, part: Part, target: ir.Value
+    ) -> str:
         """The value of `target` with `content`, of `array`, instead of a part."""
         source = self.named(content, array)
         whole = self.named(self._content(target), target)
         return self.add(Insert(source, whole, "", **vars(part)))
 
-    def part(self, array: Any, part: Part) -> Content:
+    def part(self, array: ir.Value, part: Part) -> Content:
         """The value of a part of `array`, in the part's own shape."""
         content = self.content(array)
         if isinstance(content, Constant):
             return content
         return self.add(Slice(content, "", **vars(part)))
 
-    def _content(self, array: Any) -> Content:
+    def _content(self, array: ir.Value) -> Content:
         """As `content`, or UNWRITTEN."""
         view = self._views.get(array)
         if view is None:

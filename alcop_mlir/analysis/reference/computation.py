@@ -43,7 +43,7 @@ class Computation:
     unknown: Any | None = None
 
 
-def computation(func: Any, allow_tf32: bool = False) -> Computation:
+def computation(func: ir.Operation, allow_tf32: bool = False) -> Computation:
     """The steps of the `func.func`; none if it has ops that steps cannot express.
 
     allow_tf32: whether contractions of f32 may round A and B to tf32
@@ -65,12 +65,12 @@ def computation(func: Any, allow_tf32: bool = False) -> Computation:
         return Computation((), func)
 
 
-def _is_evaluated(array: Any) -> bool:
+def _is_evaluated(array: ir.Value) -> bool:
     """Whether float64 holds the elements."""
     return str(getattr(array.type, "element_type", "")) in (*FLOATS, *INTEGERS)
 
 
-def _read(op: Any, values: BufferValues, allow_tf32: bool) -> None:
+def _read(op: ir.Operation, values: BufferValues, allow_tf32: bool) -> None:
     """Add the steps of `op`. Raises NotUnderstood where steps cannot express it."""
     if op.name.startswith("linalg."):
         run_linalg(op, values, allow_tf32)
@@ -91,7 +91,7 @@ def _read(op: Any, values: BufferValues, allow_tf32: bool) -> None:
         raise NotUnderstood
 
 
-def _read_constant(op: Any, values: BufferValues) -> None:
+def _read_constant(op: ir.Operation, values: BufferValues) -> None:
     """Set the value of an array constant whose elements are all one number."""
     attribute = op.attributes["value"]
     if isinstance(attribute, ir.DenseElementsAttr) and attribute.is_splat:
@@ -99,13 +99,13 @@ def _read_constant(op: Any, values: BufferValues) -> None:
         values.write(op.results[0], Constant(number))
 
 
-def _is_scalar_code(op: Any) -> bool:
+def _is_scalar_code(op: ir.Operation) -> bool:
     """Whether `op` computes with scalars only, not with arrays."""
     every = (*op.operands, *op.results)
     return is_pure(op) and not any(hasattr(value.type, "shape") for value in every)
 
 
-def _part(op: Any) -> Part:
+def _part(op: ir.Operation) -> Part:
     """The part that a slice is. Raises NotUnderstood where it is not constant."""
     names = ("static_offsets", "static_sizes", "static_strides")
     offsets, sizes, strides = (tuple(op.attributes[name]) for name in names)
@@ -155,7 +155,7 @@ def _copied(content: Content, shape: tuple[Size, ...], name: str) -> Map:
     return Map((content,), f"{own}->{own}", name, Argument(0), shape)
 
 
-def _ends(func: Any) -> list[tuple[str, Any]]:
+def _ends(func: ir.Operation) -> list[tuple[str, Any]]:
     """Names of arguments and results, with the arrays."""
     block = func.regions[0].blocks[0]
     returned = list(list(block.operations)[-1].operation.operands)
@@ -170,7 +170,7 @@ def _ends(func: Any) -> list[tuple[str, Any]]:
 class _Shapes:
     """Sizes of arrays, by the names that the function's arguments and results have."""
 
-    def __init__(self, func: Any):
+    def __init__(self, func: ir.Operation):
         names: dict[Any, str] = {}
         for name, value in _ends(func):
             names.setdefault(value, name)
@@ -183,7 +183,7 @@ class _Shapes:
         self._sizes = named_sizes(func, names)
         self._known = {size for (name, _), size in self._sizes.items() if name in known}
 
-    def shape(self, array: Any) -> tuple[Size, ...] | None:
+    def shape(self, array: ir.Value) -> tuple[Size, ...] | None:
         """Of an array; None where a size has no name."""
         name = self._names[array]
         rank = len(array.type.shape)

@@ -21,6 +21,7 @@ from alcop_mlir.analysis.reference.loop_bodies import (
     operand_indices,
     output_expressions,
 )
+from alcop_mlir.bindings import ir
 from alcop_mlir.reference.expressions import (
     INTEGERS,
     Argument,
@@ -49,7 +50,7 @@ _NEUTRAL = {
 }
 
 
-def run_linalg(op: Any, values: BufferValues, allow_tf32: bool) -> None:
+def run_linalg(op: ir.Operation, values: BufferValues, allow_tf32: bool) -> None:
     """Add the steps of a linalg op. Raises NotUnderstood where they cannot express it.
 
     allow_tf32: whether contractions of f32 may round A and B to tf32

@@ -11,7 +11,7 @@ from alcop_mlir.errors import PassError
 _GET, _GLOBAL = "memref.get_global", "memref.global"
 
 
-def copy_constants(module: Any, kernels: Any) -> None:
+def copy_constants(module: ir.Operation, kernels: ir.Operation) -> None:
     """Copy the `memref.global`s that `kernels` reads from the module around it."""
     known = {_symbol(op): op for op in _top(module) if op.name == _GLOBAL}
     copied = {_symbol(op) for op in _top(kernels) if op.name == _GLOBAL}
@@ -26,13 +26,13 @@ def copy_constants(module: Any, kernels: Any) -> None:
         copied.add(name)
 
 
-def _top(module: Any) -> list[Any]:
+def _top(module: ir.Operation) -> list[Any]:
     return [op.operation for op in module.operation.regions[0].blocks[0].operations]
 
 
-def _symbol(op: Any) -> str:
+def _symbol(op: ir.Operation) -> str:
     return ir.StringAttr(op.attributes["sym_name"]).value
 
 
-def _reads(kernels: Any) -> list[Any]:
+def _reads(kernels: ir.Operation) -> list[Any]:
     return walk(kernels, _GET)

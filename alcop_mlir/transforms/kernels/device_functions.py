@@ -16,7 +16,7 @@ _FUNCTION = "llvm.func"
 _SOURCE = Path(__file__).with_name("device_functions.mlir")
 
 
-def define_called(kernels: Any) -> None:
+def define_called(kernels: ir.Operation) -> None:
     """Define each declared function that `device_functions.mlir` defines."""
     body = kernels.regions[0].blocks[0]
     functions = _functions(body)
@@ -43,15 +43,15 @@ def _needed(names: list[str], known: dict[str, Any]) -> list[str]:
     return needed
 
 
-def _functions(block: Any) -> list[Any]:
+def _functions(block: ir.Block) -> list[Any]:
     return [op.operation for op in block.operations if op.operation.name == _FUNCTION]
 
 
-def _name(function: Any) -> str:
+def _name(function: ir.Operation) -> str:
     return ir.StringAttr(function.attributes["sym_name"]).value
 
 
-def _callees(function: Any) -> list[str]:
+def _callees(function: ir.Operation) -> list[str]:
     (block,) = function.regions[0].blocks
     return [
         ir.FlatSymbolRefAttr(op.operation.attributes["callee"]).value

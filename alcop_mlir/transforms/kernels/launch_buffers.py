@@ -13,7 +13,7 @@ from alcop_mlir.bindings import ir, memref
 _ATTRIBUTIONS = "workgroup_attributions"
 
 
-def move_buffers_inside(launch: Any) -> None:
+def move_buffers_inside(launch: ir.Operation) -> None:
     """Turn workgroup attributions into allocations; move those from outside inside.
 
     Upstream's promotion allocates shared memory where the function begins. Such an
@@ -35,7 +35,7 @@ def move_buffers_inside(launch: Any) -> None:
             alloc.move_before(next(iter(_body(launch).operations)))
 
 
-def _allocate_attributions(launch: Any) -> None:
+def _allocate_attributions(launch: ir.Operation) -> None:
     if _ATTRIBUTIONS not in launch.attributes:
         return
     count = launch.attributes[_ATTRIBUTIONS].value
@@ -49,10 +49,10 @@ def _allocate_attributions(launch: Any) -> None:
     del launch.attributes[_ATTRIBUTIONS]
 
 
-def _shared_allocations(function: Any) -> list[Any]:
+def _shared_allocations(function: ir.Operation) -> list[Any]:
     allocations = walk(function, "memref.alloc")
     return [op for op in allocations if is_workgroup(op.results[0].type)]
 
 
-def _body(launch: Any) -> Any:
+def _body(launch: ir.Operation) -> Any:
     return launch.regions[0].blocks[0]

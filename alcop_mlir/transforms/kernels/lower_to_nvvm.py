@@ -80,7 +80,7 @@ class LowerToNvvm(Pass):
     def __post_init__(self) -> None:
         find_target(self.target)
 
-    def run(self, op: Any) -> None:
+    def run(self, op: ir.Operation) -> None:
         target = find_target(self.target)
         for launch in walk(op, "gpu.launch_func"):
             _check_launch(launch, target)
@@ -98,7 +98,7 @@ class LowerToNvvm(Pass):
             kernels.attributes["targets"] = _target_attribute(target)
 
 
-def _convert(kernels: Any) -> None:
+def _convert(kernels: ir.Operation) -> None:
     """Run the conversions; PassError at the op that one of them fails on."""
     passes = [_expansion(kernels), *_CONVERSIONS]
     manager = passmanager.PassManager.parse(f"gpu.module({','.join(passes)})")
@@ -112,7 +112,7 @@ def _convert(kernels: Any) -> None:
         raise PassError([*culprits, kernels][0], why.message) from error
 
 
-def _expansion(kernels: Any) -> str:
+def _expansion(kernels: ir.Operation) -> str:
     """Upstream's pass that expands math ops.
 
     It expands small integer powers to multiplications, but loses precision in others;
@@ -123,7 +123,7 @@ def _expansion(kernels: Any) -> str:
     return f"math-expand-ops{{ops=clampf{',powf' if is_simple else ''}}}"
 
 
-def _exponent(power: Any) -> float | None:
+def _exponent(power: ir.Operation) -> float | None:
     """The exponent if it is a constant, the same for all elements; else None."""
     op = defining_op(power.operands[1])
     if op is None or op.operation.name != "arith.constant":
@@ -134,7 +134,7 @@ def _exponent(power: Any) -> float | None:
     return value.get_splat_value().value if value.is_splat else None
 
 
-def _check_launch(launch: Any, target: Target) -> None:
+def _check_launch(launch: ir.Operation, target: Target) -> None:
     """PassError where a launch exceeds the target's limits."""
     launch_func = launch.opview
     block = (launch_func.blockSizeX, launch_func.blockSizeY, launch_func.blockSizeZ)
@@ -155,7 +155,7 @@ def _check_launch(launch: Any, target: Target) -> None:
         )
 
 
-def _check_lowered(kernels: Any) -> None:
+def _check_lowered(kernels: ir.Operation) -> None:
     """PassError at an op that no conversion supports."""
     inside = walk(kernels)[1:]
     remaining = [op for op in inside if not op.name.startswith(("llvm.", "nvvm."))]
@@ -169,7 +169,7 @@ def _check_lowered(kernels: Any) -> None:
         )
 
 
-def _align_shared(shared: Any) -> None:
+def _align_shared(shared: ir.Operation) -> None:
     """Align a shared buffer; make the dynamic one, sized by the launch, external.
 
     Upstream aligns a buffer that a kernel declares to its element, while LLVM merges
@@ -188,7 +188,7 @@ def _align_shared(shared: Any) -> None:
     attributes["alignment"] = ir.IntegerAttr.get(i64, alignment)
 
 
-def _simplify_transfers(kernels: Any) -> None:
+def _simplify_transfers(kernels: ir.Operation) -> None:
     """Replace one-dimensional transfers in bounds by loads and stores.
 
     Upstream does so in convert-vector-to-llvm only, which runs after the conversion
@@ -209,7 +209,7 @@ def _simplify_transfers(kernels: Any) -> None:
         op.erase()
 
 
-def _require_block_size(function: Any) -> None:
+def _require_block_size(function: ir.Operation) -> None:
     """Give ptxas the exact block size, not a bound; it rejects both together."""
     if "nvvm.maxntid" in function.attributes:
         function.attributes["nvvm.reqntid"] = function.attributes["nvvm.maxntid"]

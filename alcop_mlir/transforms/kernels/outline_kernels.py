@@ -66,7 +66,7 @@ class OutlineKernels(Pass):
 
     noalias: bool = option(False, "promise that memrefs of a kernel do not overlap")
 
-    def run(self, op: Any) -> None:
+    def run(self, op: ir.Operation) -> None:
         work = [
             (function, [_read_launch(launch) for launch in _launches(function)])
             for function in op.regions[0].blocks[0].operations
@@ -96,7 +96,9 @@ def _kernel_name(function: str, launch: KernelLaunch, number: int) -> str:
     return _identifier(f"{function}_{what}")
 
 
-def _outline(launch: KernelLaunch, kernels: Any, name: str, noalias: bool) -> None:
+def _outline(
+    launch: KernelLaunch, kernels: ir.Operation, name: str, noalias: bool
+) -> None:
     with launch.op.location:
         _make_kernel(launch, kernels, name, noalias)
         _launch_kernel(launch, kernels, name)
@@ -104,23 +106,23 @@ def _outline(launch: KernelLaunch, kernels: Any, name: str, noalias: bool) -> No
     build.erase_unused(reversed(launch.sunk))
 
 
-def _launches(function: Any) -> list[Any]:
+def _launches(function: ir.Operation) -> list[Any]:
     return walk(function, "gpu.launch")
 
 
-def _read_launch(op: Any) -> KernelLaunch:
+def _read_launch(op: ir.Operation) -> KernelLaunch:
     move_buffers_inside(op)
     return _checked(op)
 
 
-def _checked(op: Any) -> KernelLaunch:
+def _checked(op: ir.Operation) -> KernelLaunch:
     answer = launches.read(op)
     if isinstance(answer, Rejected):
         raise PassError(answer.op, f"'{answer.op.name}' {answer.reason}")
     return answer
 
 
-def _kernel_module(module: Any, function: Any, name: str) -> Any:
+def _kernel_module(module: ir.Operation, function: ir.Operation, name: str) -> Any:
     """An empty `gpu.module` just after the function."""
     with ir.InsertionPoint(module.regions[0].blocks[0]), function.operation.location:
         kernels = gpu.GPUModuleOp(name)
@@ -129,7 +131,9 @@ def _kernel_module(module: Any, function: Any, name: str) -> Any:
     return kernels
 
 
-def _make_kernel(launch: KernelLaunch, kernels: Any, name: str, noalias: bool) -> None:
+def _make_kernel(
+    launch: KernelLaunch, kernels: ir.Operation, name: str, noalias: bool
+) -> None:
     block = kernels.regions[0].blocks[0]
     left_open = [
         (*_dynamic_sizes(buffer.type), *open_strides(buffer.type))
@@ -177,7 +181,7 @@ def _inside(launch: KernelLaunch, parameters: list[Any]) -> dict[Any, Any]:
     return mapping
 
 
-def _shaped(kind: Any, pointer: Any, parameters: Iterator[Any]) -> Any:
+def _shaped(kind: ir.Type, pointer: ir.Value, parameters: Iterator[Any]) -> Any:
     """`pointer` as a memref of type `kind`; its dynamic numbers from `parameters`."""
     if kind == pointer.type:
         return pointer
@@ -207,7 +211,7 @@ def _shaped(kind: Any, pointer: Any, parameters: Iterator[Any]) -> Any:
     )
 
 
-def _strides(kind: Any, extents: list[Any], static: list[int]) -> list[Any]:
+def _strides(kind: ir.Type, extents: list[Any], static: list[int]) -> list[Any]:
     """Per dimension the stride as a value where it follows from the extents."""
     strides: list[Any] = [None] * kind.rank
     if open_strides(kind):
@@ -225,7 +229,9 @@ def _strides(kind: Any, extents: list[Any], static: list[int]) -> list[Any]:
     return strides
 
 
-def _move_body(launch: KernelLaunch, kernel: Any, mapping: dict[Any, Any]) -> None:
+def _move_body(
+    launch: KernelLaunch, kernel: ir.Operation, mapping: dict[ir.Value, ir.Value]
+) -> None:
     """Give the launch's blocks to the kernel."""
     entry = kernel.regions[0].blocks[0]
     blocks = list(launch.op.regions[0].blocks)
@@ -283,7 +289,7 @@ def _replace_buffers(launch: KernelLaunch) -> None:
         buffer.alloc.erase()
 
 
-def _launch_kernel(launch: KernelLaunch, kernels: Any, name: str) -> None:
+def _launch_kernel(launch: KernelLaunch, kernels: ir.Operation, name: str) -> None:
     """Build the `gpu.launch_func` in the host function, before the launch."""
     module = ir.StringAttr(kernels.operation.attributes["sym_name"]).value
     with ir.InsertionPoint(launch.op):
@@ -304,7 +310,7 @@ def _launch_kernel(launch: KernelLaunch, kernels: Any, name: str) -> None:
         made.operation.attributes[alcop.DECISIONS] = to_attribute(decided)
 
 
-def _decisions(launch: Any) -> dict[str, Any]:
+def _decisions(launch: ir.Operation) -> dict[str, Any]:
     """What passes decided for the launch: its schedule, what is pipelined, fallback."""
     found = {
         "schedule": alcop.get(launch, alcop.ScheduleAttr),
@@ -320,7 +326,7 @@ def _shared_size(launch: KernelLaunch) -> Any | None:
     return arith.constant(ir.IntegerType.get_signless(32), launch.shared_bytes)
 
 
-def _pointer(buffer: Any) -> Any:
+def _pointer(buffer: ir.Value) -> Any:
     kind = ir.MemRefType.get([1], buffer.type.element_type)
     if buffer.type == kind:
         return buffer
@@ -336,16 +342,16 @@ def _pointer(buffer: Any) -> Any:
     )
 
 
-def _dynamic_sizes(kind: Any) -> list[int]:
+def _dynamic_sizes(kind: ir.Type) -> list[int]:
     return [number for number in range(kind.rank) if kind.is_dynamic_dim(number)]
 
 
-def _size(buffer: Any, dimension: int) -> Any:
+def _size(buffer: ir.Value, dimension: int) -> Any:
     size = memref.dim(buffer, build.index(dimension))
     return arith.index_cast(ir.IntegerType.get_signless(64), size)
 
 
-def _open_strides(buffer: Any) -> list[Any]:
+def _open_strides(buffer: ir.Value) -> list[Any]:
     numbers = open_strides(buffer.type)
     if not numbers:
         return []
@@ -354,24 +360,24 @@ def _open_strides(buffer: Any) -> list[Any]:
     return [arith.index_cast(i64, strides[number]) for number in numbers]
 
 
-def _parameter_type(kind: Any) -> Any:
+def _parameter_type(kind: ir.Type) -> Any:
     is_index = isinstance(kind, ir.IndexType)
     return ir.IntegerType.get_signless(64) if is_index else kind
 
 
-def _to_parameter(scalar: Any) -> Any:
+def _to_parameter(scalar: ir.Value) -> Any:
     if not isinstance(scalar.type, ir.IndexType):
         return scalar
     return arith.index_cast(ir.IntegerType.get_signless(64), scalar)
 
 
-def _from_parameter(kind: Any, parameter: Any) -> Any:
+def _from_parameter(kind: ir.Type, parameter: ir.Value) -> Any:
     if not isinstance(kind, ir.IndexType):
         return parameter
     return arith.index_cast(kind, parameter)
 
 
-def _parameter_attributes(parameter: Any, noalias: bool) -> Any:
+def _parameter_attributes(parameter: ir.Value, noalias: bool) -> Any:
     if not isinstance(parameter.type, ir.MemRefType):
         return ir.DictAttr.get({})
     i64 = ir.IntegerType.get_signless(64)
@@ -385,7 +391,7 @@ def _parameter_attributes(parameter: Any, noalias: bool) -> Any:
     return ir.DictAttr.get(attributes)
 
 
-def _symbols(module: Any) -> set[str]:
+def _symbols(module: ir.Operation) -> set[str]:
     return {
         ir.StringAttr(op.operation.attributes["sym_name"]).value
         for op in module.regions[0].blocks[0].operations

@@ -12,8 +12,6 @@ launches the function does not know of its buffers, so that they are static.
 
 from __future__ import annotations
 
-from typing import Any
-
 from alcop_mlir.analysis.ir.memory import is_workgroup, size_in_bytes
 from alcop_mlir.analysis.ir.walk import walk
 from alcop_mlir.bindings import ir, memref
@@ -21,7 +19,7 @@ from alcop_mlir.errors import PassError
 from alcop_mlir.target import STATIC_SHARED_LIMIT
 
 
-def declare_buffers(kernels: Any) -> None:
+def declare_buffers(kernels: ir.Operation) -> None:
     """Declare the buffers of each function in `kernels`, a gpu.module.
 
     Raises PassError for a buffer of run-time size, one that is allocated inside of a
@@ -46,7 +44,7 @@ def declare_buffers(kernels: Any) -> None:
             _declare(alloc, function, number)
 
 
-def _checked_size(alloc: Any, function: Any) -> int:
+def _checked_size(alloc: ir.Operation, function: ir.Operation) -> int:
     """Bytes of a buffer that can be declared."""
     kind = alloc.results[0].type
     size = size_in_bytes(kind)
@@ -63,7 +61,7 @@ def _checked_size(alloc: Any, function: Any) -> int:
     return size
 
 
-def _declare(alloc: Any, function: Any, number: int) -> None:
+def _declare(alloc: ir.Operation, function: ir.Operation, number: int) -> None:
     kind = alloc.results[0].type
     name = f"{ir.StringAttr(function.attributes['sym_name']).value}_shared_{number}"
     with alloc.location, ir.InsertionPoint(function):

@@ -38,7 +38,7 @@ class CollapseLoops(Pass):
     name = "alcop-collapse-loops"
     anchor = "func.func"
 
-    def run(self, op: Any) -> None:
+    def run(self, op: ir.Operation) -> None:
         for candidate in structured_ops(op):
             view = linalg_view(candidate) if candidate.name in _CHANGEABLE else None
             groups = None if view is None else _groups_that_help(view)

@@ -45,7 +45,7 @@ class DropOffsets(Pass):
     name = "alcop-drop-offsets"
     anchor = "builtin.module"
 
-    def run(self, op: Any) -> None:
+    def run(self, op: ir.Operation) -> None:
         called = _called(op)
         for function in op.regions[0].blocks[0].operations:
             operation = function.operation
@@ -63,17 +63,17 @@ class DropOffsets(Pass):
             _retype(operation)
 
 
-def _called(module: Any) -> set[str]:
+def _called(module: ir.Operation) -> set[str]:
     """Names of the functions that are called in the module."""
     calls = walk(module, "func.call")
     return {ir.FlatSymbolRefAttr(call.attributes["callee"]).value for call in calls}
 
 
-def _arguments(function: Any) -> list[Any]:
+def _arguments(function: ir.Operation) -> list[Any]:
     return list(function.regions[0].blocks[0].arguments)
 
 
-def _offset(value: Any) -> int:
+def _offset(value: ir.Value) -> int:
     """The offset in the type; 0 for types other than strided memrefs."""
     if not isinstance(value.type, ir.MemRefType):
         return 0
@@ -83,7 +83,7 @@ def _offset(value: Any) -> int:
     return offset
 
 
-def _drop_offset(argument: Any, function: Any) -> None:
+def _drop_offset(argument: ir.Value, function: ir.Operation) -> None:
     offset, old = _offset(argument), argument.type
     if offset == 0:
         return
@@ -109,11 +109,11 @@ def _drop_offset(argument: Any, function: Any) -> None:
             user.operands[use.operand_number] = cast
 
 
-def _takes_any_layout(op: Any) -> bool:
+def _takes_any_layout(op: ir.Operation) -> bool:
     return op.name in _LAYOUT_AGNOSTIC or op.name.startswith("linalg.")
 
 
-def _fixed_uses(value: Any) -> Iterator[Any]:
+def _fixed_uses(value: ir.Value) -> Iterator[Any]:
     """Ops that use `value` or a view of it, and need its type unchanged."""
     for use in value.uses:
         user = use.owner.operation
@@ -123,7 +123,7 @@ def _fixed_uses(value: Any) -> Iterator[Any]:
             yield user
 
 
-def _shift(value: Any, by: int) -> None:
+def _shift(value: ir.Value, by: int) -> None:
     """Add to the offsets in the types of `value` and its views, where constant."""
     kind = value.type
     _, offset = kind.get_strides_and_offset()
@@ -136,7 +136,7 @@ def _shift(value: Any, by: int) -> None:
             _shift(user.results[0], by)
 
 
-def _with_offset(kind: Any, offset: int) -> Any:
+def _with_offset(kind: ir.Type, offset: int) -> Any:
     """The type with that offset; without a layout where the shape implies it."""
     strides, _ = kind.get_strides_and_offset()
     plain = ir.MemRefType.get(
@@ -153,7 +153,7 @@ def _with_offset(kind: Any, offset: int) -> Any:
     )
 
 
-def _retype(function: Any) -> None:
+def _retype(function: ir.Operation) -> None:
     """Write the types of the arguments into the function's type."""
     kind = ir.FunctionType(ir.TypeAttr(function.attributes["function_type"]).value)
     inputs = [argument.type for argument in _arguments(function)]

@@ -29,7 +29,7 @@ class FillConstants(Pass):
     name = "alcop-fill-constants"
     anchor = "func.func"
 
-    def run(self, op: Any) -> None:
+    def run(self, op: ir.Operation) -> None:
         constants = []
         for user in list(structured_ops(op)):
             outputs = len(user.results)
@@ -42,7 +42,7 @@ class FillConstants(Pass):
         build.erase_unused(constants)
 
 
-def _splat(value: Any) -> Any | None:
+def _splat(value: ir.Value) -> Any | None:
     """The constant of equal elements that makes `value`."""
     owner = defining_op(value)
     if owner is None or owner.operation.name != "arith.constant":
@@ -53,7 +53,7 @@ def _splat(value: Any) -> Any | None:
     return owner.operation if is_splat and is_tensor else None
 
 
-def _filled(constant: Any) -> Any:
+def _filled(constant: ir.Operation) -> Any:
     kind = constant.results[0].type
     element = constant.attributes["value"].get_splat_value()
     empty = tensor.empty(kind.shape, kind.element_type)

@@ -33,7 +33,7 @@ class FoldTransposes(Pass):
     name = "alcop-fold-transposes"
     anchor = "func.func"
 
-    def run(self, op: Any) -> None:
+    def run(self, op: ir.Operation) -> None:
         transposes = walk(op, _TRANSPOSE)
         for user in walk(op, *_USERS):
             for number in range(len(view_of(user).inputs)):
@@ -41,7 +41,7 @@ class FoldTransposes(Pass):
         build.erase_unused(t for t in reversed(transposes) if len(t.results))
 
 
-def _read_through(user: Any, number: int) -> None:
+def _read_through(user: ir.Operation, number: int) -> None:
     """Replace input `number` by the source of the transposes that make it."""
     while (transpose := _transpose_of(user.operands[number])) is not None:
         maps = list(user.attributes["indexing_maps"])
@@ -57,7 +57,7 @@ def _read_through(user: Any, number: int) -> None:
         user.operands[number] = transpose.operands[0]
 
 
-def _transpose_of(value: Any) -> Any | None:
+def _transpose_of(value: ir.Value) -> Any | None:
     if not isinstance(value.type, ir.RankedTensorType):
         return None
     op = defining_op(value)

@@ -32,6 +32,7 @@ from alcop_mlir.analysis.linalg.epilogue_fusion import (
     dependencies,
     find_epilogue,
 )
+from alcop_mlir.bindings import ir
 from alcop_mlir.dialects import alcop
 from alcop_mlir.passes.base import Pass, option
 
@@ -45,7 +46,7 @@ class FuseElementwise(Pass):
         False, "an argument that is written overlaps no other"
     )
 
-    def run(self, op: Any) -> None:
+    def run(self, op: ir.Operation) -> None:
         refused: list[tuple[Any, str]] = []
         # An op that reads two contractions can only run after the second.
         for contraction in reversed(_contractions(op)):
@@ -59,13 +60,13 @@ class FuseElementwise(Pass):
                 )
 
 
-def _contractions(func: Any) -> list[Any]:
+def _contractions(func: ir.Operation) -> list[Any]:
     """The marked contractions, in order."""
     marks = [(op, alcop.get(op, alcop.ContractionAttr)) for op in walk(func)]
     return [op for op, mark in marks if mark is not None and "init" in mark]
 
 
-def _fuse(contraction: Any, epilogue: Epilogue) -> None:
+def _fuse(contraction: ir.Operation, epilogue: Epilogue) -> None:
     """Move the ops after the contraction, their operands before it; mark the ops."""
     for element in epilogue.fused:
         for op in dependencies(element, contraction):

@@ -54,7 +54,7 @@ class FuseProducers(Pass):
     )
     allow_tf32: bool = option(False, "contractions of f32, with inputs rounded to tf32")
 
-    def run(self, op: Any) -> None:
+    def run(self, op: ir.Operation) -> None:
         found = [
             candidate
             for candidate in contractions.structured_ops(op)
@@ -89,7 +89,7 @@ class FuseProducers(Pass):
             yield answer
 
     def _tried(
-        self, contraction: Any, producer: OperandProducer
+        self, contraction: ir.Operation, producer: OperandProducer
     ) -> OperandProducer | Rejected:
         """`producer` if the fused contraction is supported, else why it is not."""
         trial = _fused(contraction, producer)
@@ -100,11 +100,11 @@ class FuseProducers(Pass):
             return Rejected(producer.element.op, why)
         return producer
 
-    def _classify(self, op: Any) -> Contraction | Rejected:
+    def _classify(self, op: ir.Operation) -> Contraction | Rejected:
         return contractions.classify(op, self.allow_tf32)
 
 
-def _fused(contraction: Any, producer: OperandProducer) -> Any:
+def _fused(contraction: ir.Operation, producer: OperandProducer) -> Any:
     """The contraction with the body of `producer` in its own, built before it."""
     view = view_of(contraction)
     *inputs, out = view.operands
@@ -137,7 +137,10 @@ def _other_buffers(producer: OperandProducer) -> list[Operand]:
 
 
 def _fill_body(
-    made: Any, contraction: Any, number: int, producer: OperandProducer
+    made: ir.Operation,
+    contraction: ir.Operation,
+    number: int,
+    producer: OperandProducer,
 ) -> None:
     """Copy the body of `producer`, then that of the contraction on its result."""
     (block,) = made.regions[0].blocks
@@ -163,7 +166,7 @@ def _fill_body(
             build.clone(op, known)
 
 
-def _erase(contraction: Any, producer: OperandProducer) -> None:
+def _erase(contraction: ir.Operation, producer: OperandProducer) -> None:
     """Erase the ops that were fused, and the buffer between them if unused."""
     buffer = producer.element.output.value
     contraction.erase()

@@ -70,14 +70,16 @@ def _loop_size(buffers: Sequence[tuple[Any, str]], loop: str) -> Size:
     return Size(None, given, whole)
 
 
-def _promised(buffer: Any, number: int) -> int:
+def _promised(buffer: ir.Value, number: int) -> int:
     """The number of elements that the dimension is promised to be a multiple of."""
     if number != buffer.type.rank - 1:
         return 1
     return max(1, row_alignment(buffer) // element_bytes(buffer.type))
 
 
-def matrix(buffer: Any, loops: str, sizes: dict[str, Size], batch: Any) -> Any:
+def matrix(
+    buffer: ir.Value, loops: str, sizes: dict[str, Size], batch: ir.Value
+) -> Any:
     """Matrix number `batch` of `buffer`, which has one per iteration of loop "b".
 
     A vector is a matrix of one row: `loops` has its "m", the buffer does not.
@@ -91,7 +93,7 @@ def matrix(buffer: Any, loops: str, sizes: dict[str, Size], batch: Any) -> Any:
     return view(buffer, offsets, extents, dropped=loops.index("b"))
 
 
-def _all(buffer: Any, loops: str, sizes: dict[str, Size]) -> Any:
+def _all(buffer: ir.Value, loops: str, sizes: dict[str, Size]) -> Any:
     """All of `buffer`, with sizes that show promises; a vector as one row."""
     is_vector = len(loops) > buffer.type.rank
     if buffer.type.has_static_shape and not is_vector:
@@ -105,7 +107,7 @@ def _all(buffer: Any, loops: str, sizes: dict[str, Size]) -> Any:
 
 
 def _view_sizes(
-    buffer: Any, sizes: dict[str, Size], loops: str, single: str
+    buffer: ir.Value, sizes: dict[str, Size], loops: str, single: str
 ) -> list[Any]:
     """Sizes of a view of all of `buffer`, but of one element along loop `single`."""
     return [
@@ -119,7 +121,10 @@ def _view_sizes(
 
 
 def view(
-    buffer: Any, offsets: list[Any], extents: list[Any], dropped: int | None = None
+    buffer: ir.Value,
+    offsets: list[ir.Value],
+    extents: Sequence[ir.Value | int],
+    dropped: int | None = None,
 ) -> Any:
     """A subview without the dimension `dropped`; extents are ints or values."""
     dynamic = ir.ShapedType.get_dynamic_size()
@@ -137,7 +142,7 @@ def view(
     )
 
 
-def _with_row(buffer: Any, row: int, length: Size) -> Any:
+def _with_row(buffer: ir.Value, row: int, length: Size) -> Any:
     """Vectors with gaps between them as matrices of one row, dimension `row`."""
     strides, offset = buffer.type.get_strides_and_offset()
     strides.insert(row, buffer.type.shape[row])
@@ -154,7 +159,7 @@ def _with_row(buffer: Any, row: int, length: Size) -> Any:
     return memref.expand_shape(kind, buffer, groups, given, shape)
 
 
-def _reshaped(buffer: Any, sizes: Sequence[Size]) -> Any:
+def _reshaped(buffer: ir.Value, sizes: Sequence[Size]) -> Any:
     """A buffer without gaps, reinterpreted with these sizes."""
     dynamic = ir.ShapedType.get_dynamic_size()
     dynamic_stride = ir.ShapedType.get_dynamic_stride_or_offset()

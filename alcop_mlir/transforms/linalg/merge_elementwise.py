@@ -41,7 +41,7 @@ class MergeElementwise(Pass):
         False, "an argument that is written overlaps no other"
     )
 
-    def run(self, op: Any) -> None:
+    def run(self, op: ir.Operation) -> None:
         for block in op.regions[0].blocks:
             # The ops that one is merged with are above it, and were visited before.
             for element in [elementwise(inner) for inner in block.operations]:
@@ -58,7 +58,7 @@ class MergeElementwise(Pass):
             element = elementwise(merged)
 
 
-def _is_marked(op: Any) -> bool:
+def _is_marked(op: ir.Operation) -> bool:
     return alcop.get(op, alcop.ContractionAttr) is not None
 
 
@@ -88,7 +88,7 @@ def _operands(link: Link) -> Iterator[tuple[Any, Loops]]:
             yield operand.value, operand.loops
 
 
-def _element(link: Link, elements: dict[tuple[Any, Loops], Any], old: Any) -> Any:
+def _element(link: Link, elements: dict[tuple[Any, Loops], Any], old: ir.Value) -> Any:
     """The value that the merged op yields.
 
     elements: block argument by input

@@ -15,7 +15,6 @@ Runs before one-shot-bufferize, the last reader of `bufferization.writable`.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 from alcop_mlir.bindings import ir
 from alcop_mlir.passes.base import Pass
@@ -28,7 +27,7 @@ class ProtectArguments(Pass):
     name = "alcop-protect-arguments"
     anchor = "func.func"
 
-    def run(self, op: Any) -> None:
+    def run(self, op: ir.Operation) -> None:
         kind = ir.FunctionType(op.attributes["function_type"].value)
         given = op.attributes["arg_attrs"] if "arg_attrs" in op.attributes else None
         known = [{} for _ in kind.inputs]

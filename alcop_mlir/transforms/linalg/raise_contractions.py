@@ -32,7 +32,6 @@ alcop-launch-loops and for messages.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 from alcop_mlir import diagnostics
 from alcop_mlir.analysis.ir.rejected import Rejected
@@ -59,7 +58,7 @@ class RaiseContractions(Pass):
         False, "an argument that is written overlaps no other"
     )
 
-    def run(self, op: Any) -> None:
+    def run(self, op: ir.Operation) -> None:
         answers = [
             contractions.classify(candidate, self.allow_tf32)
             for candidate in contractions.structured_ops(op)
@@ -111,7 +110,7 @@ def _mark(contraction: Contraction, init: AccumulatorInit) -> None:
         alcop.put(init.writer, alcop.ContractionAttr, {"role": "init"})
 
 
-def _swap_inputs(op: Any) -> None:
+def _swap_inputs(op: ir.Operation) -> None:
     """Exchange the inputs and their maps; the multiplication commutes."""
     left, right, _ = op.operands
     op.operands[0], op.operands[1] = right, left

@@ -35,12 +35,13 @@ import math
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from alcop_mlir import diagnostics, resources
 from alcop_mlir.analysis.ir.rejected import Rejected
 from alcop_mlir.analysis.linalg import contractions
 from alcop_mlir.analysis.linalg.contractions import Contraction
+from alcop_mlir.bindings import ir
 from alcop_mlir.dialects import alcop
 from alcop_mlir.errors import ConfigError, PassError
 from alcop_mlir.passes.base import Pass, option
@@ -99,7 +100,7 @@ class SelectSchedule(Pass):
         if self.schedule:
             Schedule.parse(self.schedule)
 
-    def run(self, op: Any) -> None:
+    def run(self, op: ir.Operation) -> None:
         target = find_target(self.target)
         given = Schedule.parse(self.schedule) if self.schedule else None
         for contraction in marked_contractions(op):
@@ -233,7 +234,7 @@ def _sizes(contraction: Contraction) -> tuple[int, int, int]:
     return m, n, k
 
 
-def marked_contractions(func: Any) -> list[Contraction]:
+def marked_contractions(func: ir.Operation) -> list[Contraction]:
     """The ops marked by alcop-raise-contractions; PassError if one is unsupported."""
     found = []
     for op in contractions.structured_ops(func):

@@ -28,14 +28,14 @@ class SeparateResults(Pass):
     name = "alcop-separate-results"
     anchor = "func.func"
 
-    def run(self, op: Any) -> None:
+    def run(self, op: ir.Operation) -> None:
         for block in op.regions[0].blocks:
             last = list(block.operations)[-1].operation
             if last.name == "func.return":
                 _separate(last)
 
 
-def _separate(returned: Any) -> None:
+def _separate(returned: ir.Operation) -> None:
     seen: list[Any] = []
     for number, value in enumerate(list(returned.operands)):
         if value in seen and isinstance(value.type, ir.MemRefType):
@@ -44,7 +44,7 @@ def _separate(returned: Any) -> None:
         seen.append(value)
 
 
-def _copied(buffer: Any) -> Any:
+def _copied(buffer: ir.Value) -> Any:
     kind = buffer.type
     sizes = [
         memref.dim(buffer, build.index(number))

@@ -11,7 +11,7 @@ from alcop_mlir.passes import build
 from alcop_mlir.target import CP_ASYNC_BYPASS_L1_BYTES
 
 
-def issue_copy(form: CopyForm, mapping: dict[Any, Any]) -> None:
+def issue_copy(form: CopyForm, mapping: dict[ir.Value, ir.Value]) -> None:
     """Issue the copy `form` with its values replaced by `mapping`.
 
     The copy of a tile becomes an `alcop.async_copy`, which alcop-distribute-copies
@@ -40,7 +40,7 @@ def issue_copy(form: CopyForm, mapping: dict[Any, Any]) -> None:
     )
 
 
-def _elements_read(form: CopyForm, mapping: dict[Any, Any]) -> Any | None:
+def _elements_read(form: CopyForm, mapping: dict[ir.Value, ir.Value]) -> Any | None:
     """How many elements are read; None for all of them."""
     if form.guard is None and form.count is None:
         return None

@@ -17,8 +17,8 @@ Reads `alcop.pipeline` and `alcop.op`; writes and erases no attributes.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
+from alcop_mlir.bindings import ir
 from alcop_mlir.errors import PassError
 from alcop_mlir.passes.base import Pass
 from alcop_mlir.verifier.check import check
@@ -30,7 +30,7 @@ class CheckPipelines(Pass):
     name = "alcop-check-pipelines"
     anchor = "any"
 
-    def run(self, op: Any) -> None:
+    def run(self, op: ir.Operation) -> None:
         wrong = [*check_plans(op), *check(op)]
         for violation in wrong[:-1]:
             violation.op.location.emit_error(f"{self.name}: {violation.message}")

@@ -38,7 +38,6 @@ alcop-unroll-steady-state may unroll by that number without a remainder.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 from alcop_mlir.analysis.ir.loops import remaining_extents
 from alcop_mlir.analysis.pipelining.bound_plans import BoundPlan, bound_plans
@@ -59,7 +58,7 @@ class ExpandPipelines(Pass):
     name = "alcop-expand-pipelines"
     anchor = "any"
 
-    def run(self, op: Any) -> None:
+    def run(self, op: ir.Operation) -> None:
         plans = bound_plans(op)
         for bound in plans:
             check(bound)

@@ -104,7 +104,7 @@ class Expansion:
         full = arith.maxsi(arith.subi(trips, build.index(lookahead)), build.index(0))
         return build.mul(arith.divui(full, build.index(period)), build.index(period))
 
-    def _after(self, trips: Any) -> Any:
+    def _after(self, trips: ir.Value) -> Any:
         """The loop's index after so many iterations."""
         if isinstance(trips, int):
             if trips == 0:
@@ -112,7 +112,7 @@ class Expansion:
             trips = build.index(trips)
         return build.add(self.lower, build.mul(trips, self.step))
 
-    def _runs(self, induction: Any, tiles: int) -> Any:
+    def _runs(self, induction: ir.Value, tiles: int) -> Any:
         """Predicate: the iteration `tiles` after the one at `induction` exists."""
         return build.less(prefetched_index(induction, tiles, self.step), self.upper)
 
@@ -154,8 +154,10 @@ class Expansion:
             return True  # see build: all of this is under that predicate
         return self._runs(self.lower, tile)
 
-    def _loop(self, lower: Any, upper: Any, state: Carried, in_tail: bool) -> Carried:
-        def iteration(induction: Any, values: list[Any]) -> list[Any]:
+    def _loop(
+        self, lower: ir.Value, upper: ir.Value, state: Carried, in_tail: bool
+    ) -> Carried:
+        def iteration(induction: ir.Value, values: list[ir.Value]) -> list[Any]:
             inner = state.like(values)
             self._iteration(inner, induction, in_tail)
             return inner.flat()
@@ -170,7 +172,7 @@ class Expansion:
 
     # -- one iteration ---------------------------------------------------------------
 
-    def _iteration(self, state: Carried, induction: Any, in_tail: bool) -> None:
+    def _iteration(self, state: Carried, induction: ir.Value, in_tail: bool) -> None:
         """One iteration of all streams; `state` becomes that of the next."""
 
         def guard(tiles: int) -> Any:
@@ -193,14 +195,16 @@ class Expansion:
         after = (self.yielded[number] for number in numbers)
         state.compute = [mapping.get(value, value) for value in after]
 
-    def _use(self, fragments: list[Any], step: int, mapping: dict[Any, Any]) -> None:
+    def _use(
+        self, fragments: list[Any], step: int, mapping: dict[ir.Value, ir.Value]
+    ) -> None:
         for read, fragment in zip(self.reads[step], fragments, strict=True):
             mapping[read.result] = fragment
 
     def _start_tile(
         self,
         state: Carried,
-        induction: Any,
+        induction: ir.Value,
         tile: int,
         guard: _Guard,
         first: bool = False,
@@ -230,7 +234,12 @@ class Expansion:
         self._copy_tile(state, induction, next_tile, guard(next_tile), whole)
 
     def _copy_tile(
-        self, state: Carried, induction: Any, tile: int, guard: Any, whole: bool
+        self,
+        state: Carried,
+        induction: ir.Value,
+        tile: int,
+        guard: ir.Value,
+        whole: bool,
     ) -> None:
         """Issue the copies of one tile and commit them as a group."""
 
@@ -256,7 +265,7 @@ class Expansion:
         state.copy_index = self._next_index(state.copy_index)
 
     def _load(
-        self, state: Carried, induction: Any, tile: int, step: int, guard: _Guard
+        self, state: Carried, induction: ir.Value, tile: int, step: int, guard: _Guard
     ) -> list[Any]:
         """The fragments of one step of the load stream's tile."""
         if state.loading is None:
@@ -265,7 +274,7 @@ class Expansion:
         return [read.copy(state.loading).results[0] for read in self.reads[step]]
 
     def _tile_values(
-        self, state: Carried, induction: Any, tile: int, exists: Any
+        self, state: Carried, induction: ir.Value, tile: int, exists: ir.Value
     ) -> dict[Any, Any]:
         """The load stream's values at its tile.
 
@@ -282,14 +291,14 @@ class Expansion:
         span = arith.subi(arith.subi(self.upper, self.lower), build.index(1))
         return build.add(self.lower, build.mul(arith.divui(span, self.step), self.step))
 
-    def _index(self, own: list[Any], induction: Any, tile: int) -> Any:
+    def _index(self, own: list[ir.Value], induction: ir.Value, tile: int) -> Any:
         """The index of a stream's tile: its own where it wraps around."""
         return own[0] if own else prefetched_index(induction, tile, self.step)
 
-    def _next_index(self, own: list[Any]) -> list[Any]:
+    def _next_index(self, own: list[ir.Value]) -> list[Any]:
         return [index_around(one, self.lower, self.upper, self.step) for one in own]
 
-    def _value_template(self, values: Sequence[Any]) -> ValueTemplate:
+    def _value_template(self, values: Sequence[ir.Value]) -> ValueTemplate:
         return ValueTemplate(self.block, values)
 
     def _next(self, numbers: Sequence[int]) -> ValueTemplate:
@@ -297,7 +306,7 @@ class Expansion:
         return self._value_template([self.yielded[number] for number in numbers])
 
     def _stream_values(
-        self, numbers: tuple[int, ...], values: list[Any], index: Any
+        self, numbers: tuple[int, ...], values: list[ir.Value], index: ir.Value
     ) -> dict[Any, Any]:
         """The loop's arguments for a stream at `index`."""
         keys = (argument(self.loop, number) for number in numbers)
@@ -308,7 +317,7 @@ def _templates(steps: tuple[tuple[Any, ...], ...]) -> list[list[build.Template]]
     return [[build.Template(op) for op in step] for step in steps]
 
 
-def _guarded(guard: Any, make: Callable[[], None]) -> None:
+def _guarded(guard: ir.Value, make: Callable[[], None]) -> None:
     """Build by `make()`, under the predicate `guard` unless that is True."""
     if guard is True:
         make()
@@ -319,7 +328,7 @@ def _guarded(guard: Any, make: Callable[[], None]) -> None:
         scf.YieldOp([])
 
 
-def _chosen(condition: Any, those: list[Any], others: list[Any]) -> list[Any]:
+def _chosen(condition: ir.Value, those: list[Any], others: list[Any]) -> list[Any]:
     """`those` where `condition` holds or is True, else `others`."""
     if condition is True:
         return those

@@ -45,7 +45,7 @@ def flattened_steps(bound: BoundPlan) -> list[FragmentStep]:
     return steps
 
 
-def _without_constants(loop: Any, before: Any) -> list[Any]:
+def _without_constants(loop: ir.Operation, before: ir.Operation) -> list[Any]:
     """The ops of the body but the last; constants are moved before the op `before`.
 
     So they are built once, not for each stream and step.
@@ -57,7 +57,9 @@ def _without_constants(loop: Any, before: Any) -> list[Any]:
     return [op for op in ops if op.name != "arith.constant"]
 
 
-def _unrolled(loop: Any, around: Any, planned: list[Any]) -> list[FragmentStep]:
+def _unrolled(
+    loop: ir.Operation, around: Any, planned: list[Any]
+) -> list[FragmentStep]:
     """Copies of the body of `loop`, one for each of its iterations, before it.
 
     Constants come before the loop `around`. planned: reads that run early

@@ -56,7 +56,7 @@ class MultiBuffer(Pass):
     name = "alcop-multi-buffer"
     anchor = "any"
 
-    def run(self, op: Any) -> None:
+    def run(self, op: ir.Operation) -> None:
         for loop in loops_in(op):
             bound = bound_plan(loop)
             if bound is None:
@@ -93,14 +93,14 @@ def _slots(bound: BoundPlan) -> int:
     return numbers[0] if numbers else 1
 
 
-def _has_slots(loop: Any, targets: list[Any], slots: int) -> bool:
+def _has_slots(loop: ir.Operation, targets: list[ir.Value], slots: int) -> bool:
     """Whether the copies of `loop` fill slot after slot already."""
     _, arguments = backward_slice(targets, body(loop))
     numbers = [argument.arg_number - 1 for argument in arguments]
     return any(period(loop, n) == slots for n in numbers if n >= 0)
 
 
-def _multi_buffer(loop: Any, targets: list[Any], slots: int) -> None:
+def _multi_buffer(loop: ir.Operation, targets: list[ir.Value], slots: int) -> None:
     buffers = [memory.root(target) for target in targets]
     loop = _with_slot(loop, slots)
     slot = list(body(loop).arguments)[-1]
@@ -108,7 +108,7 @@ def _multi_buffer(loop: Any, targets: list[Any], slots: int) -> None:
         _widen(buffer, loop, slot, slots)
 
 
-def _check_buffer(copy: Any, buffer: Any) -> None:
+def _check_buffer(copy: ir.Operation, buffer: ir.Value) -> None:
     """PassError unless the buffer is the kernel's own, with a static shape."""
     if not memory.is_own_allocation(buffer) or not buffer.type.has_static_shape:
         raise PassError(
@@ -118,7 +118,7 @@ def _check_buffer(copy: Any, buffer: Any) -> None:
         )
 
 
-def _with_slot(loop: Any, slots: int) -> Any:
+def _with_slot(loop: ir.Operation, slots: int) -> Any:
     """`loop` with one more carried value, the ring counter; its body is moved."""
     block = body(loop)
     with loop.location, ir.InsertionPoint(loop):
@@ -140,7 +140,7 @@ def _with_slot(loop: Any, slots: int) -> Any:
     return wider
 
 
-def _widen(buffer: Any, loop: Any, slot: Any, slots: int) -> None:
+def _widen(buffer: ir.Value, loop: ir.Operation, slot: ir.Value, slots: int) -> None:
     """Replace `buffer` by one with `slots` slots; `loop` uses a view of `slot`."""
     single = buffer.type
     wide_type = ir.MemRefType.get(
@@ -158,7 +158,7 @@ def _widen(buffer: Any, loop: Any, slot: Any, slots: int) -> None:
         buffer.owner.operation.erase()
 
 
-def _wide_buffer(buffer: Any, wide_type: Any, loop: Any) -> Any:
+def _wide_buffer(buffer: ir.Value, wide_type: ir.Type, loop: ir.Operation) -> Any:
     owner = defining_op(buffer)
     if owner is None:  # a workgroup attribution
         buffer.set_type(wide_type)
@@ -170,7 +170,12 @@ def _wide_buffer(buffer: Any, wide_type: Any, loop: Any) -> Any:
         return memref.alloc(wide_type, [], [])
 
 
-def _rebind(uses: list[tuple[Any, int]], memref_: Any, loop: Any, view_op: Any) -> None:
+def _rebind(
+    uses: list[tuple[Any, int]],
+    memref_: ir.Value,
+    loop: ir.Operation,
+    view_op: ir.Operation,
+) -> None:
     """Let `uses` use `memref_`; views among them are built again, after `view_op`.
 
     A dealloc is dropped: all slots live until the kernel ends.
@@ -184,7 +189,9 @@ def _rebind(uses: list[tuple[Any, int]], memref_: Any, loop: Any, view_op: Any) 
             op.operands[number] = memref_
 
 
-def _rebind_view(view: Any, source: Any, loop: Any, view_op: Any) -> None:
+def _rebind_view(
+    view: ir.Operation, source: ir.Value, loop: ir.Operation, view_op: ir.Operation
+) -> None:
     old = view.results[0]
     uses = [(use.owner.operation, use.operand_number) for use in old.uses]
     operands = [source, *list(view.operands)[1:]]
@@ -200,7 +207,7 @@ def _rebind_view(view: Any, source: Any, loop: Any, view_op: Any) -> None:
     view.erase()
 
 
-def _at_any_offset(kind: Any) -> Any:
+def _at_any_offset(kind: ir.Type) -> Any:
     """The memref type `kind` with a dynamic offset."""
     strides, _ = kind.get_strides_and_offset()
     dynamic = ir.ShapedType.get_dynamic_stride_or_offset()
@@ -212,7 +219,7 @@ def _at_any_offset(kind: Any) -> Any:
     )
 
 
-def _slot_view(wide: Any, slot: Any, shape: Sequence[int]) -> Any:
+def _slot_view(wide: ir.Value, slot: ir.Value, shape: Sequence[int]) -> Any:
     """The slot as a memref of the buffer's former rank."""
     rank = len(shape)
     plain = ir.MemRefType.get(

@@ -43,7 +43,7 @@ class PlaceWaits(Pass):
     name = "alcop-place-waits"
     anchor = "any"
 
-    def run(self, op: Any) -> None:
+    def run(self, op: ir.Operation) -> None:
         found = _primitives(op)
         counts = {wait: _count(wait) for wait in found["alcop.consumer_wait"]}
         unseparated = [
@@ -63,7 +63,7 @@ class PlaceWaits(Pass):
                 primitive.erase()
 
 
-def _primitives(op: Any) -> dict[str, list[Any]]:
+def _primitives(op: ir.Operation) -> dict[str, list[Any]]:
     found: dict[str, list[Any]] = {
         "alcop.consumer_wait": [],
         "alcop.producer_acquire": [],
@@ -75,7 +75,7 @@ def _primitives(op: Any) -> dict[str, list[Any]]:
     return found
 
 
-def _count(wait: Any) -> int:
+def _count(wait: ir.Operation) -> int:
     count = younger_groups(wait.operands[0], wait)
     if isinstance(count, Unknown):
         raise PassError(
@@ -87,7 +87,7 @@ def _count(wait: Any) -> int:
     return count
 
 
-def _is_separated(acquire: Any) -> bool:
+def _is_separated(acquire: ir.Operation) -> bool:
     """Whether there is a barrier between the last release before `acquire` and it.
 
     In a loop's block the last release may be that of the previous iteration. Where a
@@ -101,7 +101,7 @@ def _is_separated(acquire: Any) -> bool:
     return _separated_after(ops[: ops.index(acquire)], at_entry)
 
 
-def _is_in_loop(op: Any) -> bool:
+def _is_in_loop(op: ir.Operation) -> bool:
     """Whether an op around `op`, in its kernel, may run it again."""
     parent = op.parent
     while parent is not None and not _runs_once(parent):
@@ -111,11 +111,11 @@ def _is_in_loop(op: Any) -> bool:
     return False
 
 
-def _runs_once(op: Any) -> bool:
+def _runs_once(op: ir.Operation) -> bool:
     return is_kernel(op) or op.operation.name in _RUN_ONCE
 
 
-def _separated_after(ops: list[Any], at_entry: bool) -> bool:
+def _separated_after(ops: list[ir.Operation], at_entry: bool) -> bool:
     separated = at_entry
     for op in ops:
         if op.name == _RELEASE:
@@ -125,7 +125,7 @@ def _separated_after(ops: list[Any], at_entry: bool) -> bool:
     return separated
 
 
-def _place_wait(wait: Any, count: int) -> None:
+def _place_wait(wait: ir.Operation, count: int) -> None:
     with wait.location, ir.InsertionPoint(wait):
         groups = ir.IntegerAttr.get(ir.IntegerType.get_signless(32), count)
         nvgpu.device_async_wait(wait.operands[0], num_groups=groups)
@@ -133,7 +133,7 @@ def _place_wait(wait: Any, count: int) -> None:
     wait.erase()
 
 
-def _place_commit(commit: Any) -> None:
+def _place_commit(commit: ir.Operation) -> None:
     with commit.location, ir.InsertionPoint(commit):
         group = nvgpu.DeviceAsyncCreateGroupOp([])
     # Upstream prints a group without operands so that the next op's result is read as

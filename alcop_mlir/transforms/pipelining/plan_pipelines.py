@@ -82,7 +82,7 @@ class PlanPipelines(Pass):
                 f"1,1 to {most[0]},{most[1]}"
             )
 
-    def run(self, op: Any) -> None:
+    def run(self, op: ir.Operation) -> None:
         entries: list[dict[str, Any]] = []
         for scope in kernels_in(op):
             plan = plan_kernel(scope, self._limits(scope))
@@ -95,7 +95,7 @@ class PlanPipelines(Pass):
         if self.report:
             _save(entries, Path(self.report))
 
-    def _limits(self, scope: Any) -> Limits:
+    def _limits(self, scope: ir.Operation) -> Limits:
         schedule = alcop.get(scope, alcop.ScheduleAttr)
         stages = self.stages or _stages(scope, schedule)
         return Limits(
@@ -106,7 +106,9 @@ class PlanPipelines(Pass):
         )
 
 
-def _stages(scope: Any, schedule: dict[str, Any] | None) -> tuple[int | None, int]:
+def _stages(
+    scope: ir.Operation, schedule: dict[str, Any] | None
+) -> tuple[int | None, int]:
     if schedule is None:
         return None, Schedule().stages[1]
     try:
@@ -115,7 +117,7 @@ def _stages(scope: Any, schedule: dict[str, Any] | None) -> tuple[int | None, in
         raise PassError(scope, str(error)) from error
 
 
-def _list_pipelines(launch: Any) -> None:
+def _list_pipelines(launch: ir.Operation) -> None:
     """Write on the launch what is pipelined in it, in the order of the program."""
     pipelined = list(pipelined_ops(launch))
     labels = buffer_labels(launch, [copy for copy, _, _ in pipelined])
@@ -149,7 +151,7 @@ def _entries(plan: KernelPlan) -> list[dict[str, Any]]:
     return done + rejected
 
 
-def _location(op: Any) -> dict[str, Any]:
+def _location(op: ir.Operation) -> dict[str, Any]:
     where = diagnostics.at(op.location, "remark", "")
     return {
         "function": _function_name(op),
@@ -158,7 +160,7 @@ def _location(op: Any) -> dict[str, Any]:
     }
 
 
-def _function_name(op: Any) -> str:
+def _function_name(op: ir.Operation) -> str:
     parent = op.parent
     while parent is not None:
         if "sym_name" in parent.operation.attributes:

@@ -37,7 +37,7 @@ class SeparateViews(Pass):
     name = "alcop-separate-views"
     anchor = "any"
 
-    def run(self, op: Any) -> None:
+    def run(self, op: ir.Operation) -> None:
         for alloc in _byte_allocations(op):
             views = _views(alloc)
             if isinstance(views, str):
@@ -60,7 +60,7 @@ class _View:
         return self.op.results[0].type
 
 
-def _byte_allocations(root: Any) -> list[Any]:
+def _byte_allocations(root: ir.Operation) -> list[Any]:
     """The allocations in workgroup memory that are viewed as something else."""
     return [
         alloc
@@ -70,7 +70,7 @@ def _byte_allocations(root: Any) -> list[Any]:
     ]
 
 
-def _views(alloc: Any) -> list[_View] | str:
+def _views(alloc: ir.Operation) -> list[_View] | str:
     """All views of the allocation, by offset; or why they cannot be separated."""
     found = []
     for use in alloc.results[0].uses:
@@ -94,7 +94,7 @@ def _views(alloc: Any) -> list[_View] | str:
     return found
 
 
-def _separate(alloc: Any, views: list[_View]) -> None:
+def _separate(alloc: ir.Operation, views: list[_View]) -> None:
     buffers: dict[int, Any] = {}
     for view in views:
         if view.first not in buffers:
@@ -107,7 +107,7 @@ def _separate(alloc: Any, views: list[_View]) -> None:
     alloc.erase()
 
 
-def _free_instead(dealloc: Any, buffers: list[Any]) -> None:
+def _free_instead(dealloc: ir.Operation, buffers: list[ir.Value]) -> None:
     with dealloc.location, ir.InsertionPoint(dealloc):
         for buffer in buffers:
             memref.dealloc(buffer)

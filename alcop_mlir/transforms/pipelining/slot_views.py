@@ -30,7 +30,7 @@ _ACCESSES = {
 }
 
 
-def view_slots(buffer: Any, memory: Any, offset: int) -> None:
+def view_slots(buffer: ir.Value, memory: ir.Value, offset: int) -> None:
     """Let accesses of `buffer`, at `offset` bytes of `memory`, use views of slots.
 
     The views are built at the current insertion point, before all accesses.

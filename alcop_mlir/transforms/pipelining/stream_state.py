@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from alcop_mlir.analysis.ir.slices import backward_slice
-from alcop_mlir.bindings import arith
+from alcop_mlir.bindings import arith, ir
 from alcop_mlir.passes import build
 
 
@@ -47,7 +47,7 @@ class Carried:
             *loaded,
         ]
 
-    def like(self, values: list[Any]) -> Carried:
+    def like(self, values: list[ir.Value]) -> Carried:
         """`values`, laid out as this state is."""
         remaining = iter(values)
 
@@ -68,12 +68,12 @@ class Carried:
 class ValueTemplate:
     """The ops that compute `values` of a loop's `block`, to be copied for each tile."""
 
-    def __init__(self, block: Any, values: Sequence[Any]):
+    def __init__(self, block: ir.Block, values: Sequence[ir.Value]):
         ops, _ = backward_slice(values, block)
         self.templates = [build.Template(op) for op in ops]
         self.values = tuple(values)
 
-    def build(self, mapping: dict[Any, Any]) -> list[Any]:
+    def build(self, mapping: dict[ir.Value, ir.Value]) -> list[Any]:
         """The values under `mapping` of the block's arguments.
 
         Results are added to `mapping`, so that no op is built twice with it.
@@ -84,14 +84,16 @@ class ValueTemplate:
         return [mapping.get(value, value) for value in self.values]
 
 
-def prefetched_index(induction: Any, tiles: int, step: Any) -> Any:
+def prefetched_index(induction: ir.Value, tiles: int, step: ir.Value) -> Any:
     """The loop's index, `tiles` iterations after `induction`."""
     if tiles == 0:
         return induction
     return build.add(induction, build.mul(build.index(tiles), step))
 
 
-def index_around(index: Any, lower: Any, upper: Any, step: Any) -> Any:
+def index_around(
+    index: ir.Value, lower: ir.Value, upper: ir.Value, step: ir.Value
+) -> Any:
     """The loop's index after `index`, and after the last one the first."""
     following = build.add(index, step)
     return arith.select(build.less(following, upper), following, lower)

@@ -45,7 +45,7 @@ class UnrollSteadyState(Pass):
     name = "alcop-unroll-steady-state"
     anchor = "any"
 
-    def run(self, op: Any) -> None:
+    def run(self, op: ir.Operation) -> None:
         # Inner loops first: an outer loop is unrolled with its inner loops.
         for loop in reversed(loops_in(op)):
             factor = _factor(loop)
@@ -58,7 +58,7 @@ class UnrollSteadyState(Pass):
                     _unroll_by(loop, factor)
 
 
-def _factor(loop: Any) -> int | None:
+def _factor(loop: ir.Operation) -> int | None:
     """By how much `loop` is unrolled; None if it is not."""
     trips = trip_count(loop)
     if UNROLL in loop.attributes:
@@ -74,14 +74,14 @@ def _factor(loop: Any) -> int | None:
     return trips if _is_fragment_loop(loop) else None
 
 
-def _is_fragment_loop(loop: Any) -> bool:
+def _is_fragment_loop(loop: ir.Operation) -> bool:
     ops = [op.operation for op in body(loop).operations]
     return not any(is_loop(op) for op in ops) and any(
         op.name in _FRAGMENT_OPS for op in ops
     )
 
 
-def _unroll_whole(loop: Any, trips: int) -> None:
+def _unroll_whole(loop: ir.Operation, trips: int) -> None:
     lower, _, step = bounds(loop)
     values = init_args(loop)
     counters = _counters(loop)
@@ -93,7 +93,7 @@ def _unroll_whole(loop: Any, trips: int) -> None:
     loop.erase()
 
 
-def _unroll_by(loop: Any, factor: int) -> None:
+def _unroll_by(loop: ir.Operation, factor: int) -> None:
     lower, upper, step = bounds(loop)
     start = init_args(loop)
     # A counter whose period divides the unroll factor is constant in each copy.
@@ -103,7 +103,7 @@ def _unroll_by(loop: Any, factor: int) -> None:
         if factor % counter.period == 0
     }
 
-    def iteration(induction: Any, values: list[Any]) -> list[Any]:
+    def iteration(induction: ir.Value, values: list[ir.Value]) -> list[Any]:
         for number in range(factor):
             here = build.add(induction, build.mul(build.index(number), step))
             values = _copy_body(loop, here, _slots(counters, values, number))
@@ -125,7 +125,7 @@ class _Counter:
     period: int
 
 
-def _counters(loop: Any) -> dict[int, _Counter]:
+def _counters(loop: ir.Operation) -> dict[int, _Counter]:
     found = {}
     for number, init in enumerate(init_args(loop)):
         start, slots = constant(init), period(loop, number)
@@ -135,7 +135,7 @@ def _counters(loop: Any) -> dict[int, _Counter]:
 
 
 def _slots(
-    counters: dict[int, _Counter], values: list[Any], iteration: int
+    counters: dict[int, _Counter], values: list[ir.Value], iteration: int
 ) -> list[Any]:
     """`values` with the counters as constants, their values in that iteration."""
     return [
@@ -146,7 +146,9 @@ def _slots(
     ]
 
 
-def _copy_body(loop: Any, induction: Any, values: list[Any]) -> list[Any]:
+def _copy_body(
+    loop: ir.Operation, induction: ir.Value, values: list[ir.Value]
+) -> list[Any]:
     """A copy of the body at the insertion point; what it yields."""
     block = body(loop)
     mapping = dict(zip(block.arguments, [induction, *values], strict=True))

@@ -48,10 +48,10 @@ class Bounds:
 
 
 def bounds(
-    buffer: Any,
+    buffer: ir.Value,
     dims: Sequence[int | None],
     in_bounds: Sequence[bool],
-    padding: Any = None,
+    padding: ir.Value | None = None,
 ) -> Bounds:
     """The bounds of a transfer along `dims`, by its attribute `in_bounds`."""
     exceeded = [
@@ -65,7 +65,7 @@ def bounds(
 
 
 @contextmanager
-def guarded(op: Any, limits: Bounds) -> Iterator[None]:
+def guarded(op: ir.Operation, limits: Bounds) -> Iterator[None]:
     """Put conditions around the accesses of the buffer that are built before `op`."""
     block = op.operation.block
     first = _number_of(op)
@@ -82,12 +82,12 @@ def guarded(op: Any, limits: Bounds) -> Iterator[None]:
         operation.erase()
 
 
-def _number_of(op: Any) -> int:
+def _number_of(op: ir.Operation) -> int:
     operation = op.operation
-    return list(operation.block.operations).index(operation)
+    return list(operation.block.operations).index(operation.opview)
 
 
-def _guard(op: Any, indices: list[Any], limits: Bounds) -> None:
+def _guard(op: ir.Operation, indices: list[ir.Value], limits: Bounds) -> None:
     column = indices[-1]
     inside = None
     for dim, size in limits.outer():
@@ -114,19 +114,22 @@ def _guard(op: Any, indices: list[Any], limits: Bounds) -> None:
         old.replace_all_uses_with(new)
 
 
-def _may_be_cut(limits: Bounds, column: Any, count: int) -> bool:
+def _may_be_cut(limits: Bounds, column: ir.Value, count: int) -> bool:
     """Whether an access may be partly inside."""
     known = extent_divisor(limits.buffer, limits.buffer.type.rank - 1)
     return bool(known % count or divisor(column) % count)
 
 
-def _elementwise(op: Any, indices: list[Any], inside: Any, limits: Bounds) -> list[Any]:
+def _elementwise(
+    op: ir.Operation, indices: list[ir.Value], inside: ir.Value | None, limits: Bounds
+) -> list[Any]:
     """What the vector access `op` does, for each element that is inside."""
     is_load = bool(len(op.results))
     kind = (op.results[0] if is_load else op.operands[0]).type
     found = []
     for number in range(kind.shape[0]):
         at = [*indices[:-1], build.plus(indices[-1], number)]
+        assert limits.columns is not None
         is_inside = _both(inside, build.less(at[-1], limits.columns))
         if is_load:
             found += _choose(
@@ -138,7 +141,7 @@ def _elementwise(op: Any, indices: list[Any], inside: Any, limits: Bounds) -> li
             continue
         element = vector.extract(op.operands[0], [], [number])
 
-        def store(element: Any = element, at: list[Any] = at) -> list[Any]:
+        def store(element: ir.Type = element, at: list[Any] = at) -> list[Any]:
             memref.store(element, limits.buffer, at)
             return []
 
@@ -147,8 +150,8 @@ def _elementwise(op: Any, indices: list[Any], inside: Any, limits: Bounds) -> li
 
 
 def _choose(
-    condition: Any,
-    kinds: list[Any],
+    condition: ir.Value | None,
+    kinds: list[ir.Type],
     then: Callable[[], list[Any]],
     otherwise: Callable[[], list[Any]],
 ) -> list[Any]:
@@ -159,7 +162,7 @@ def _choose(
     return list(choice.results)
 
 
-def _padding(result: Any, limits: Bounds) -> Any:
+def _padding(result: ir.Value, limits: Bounds) -> Any:
     if isinstance(result.type, ir.VectorType):
         return vector.broadcast(result.type, limits.padding)
     return limits.padding
@@ -169,7 +172,7 @@ def _both(one: Any | None, other: Any) -> Any:
     return other if one is None else arith.andi(one, other)
 
 
-def _size(buffer: Any, number: int) -> Any:
+def _size(buffer: ir.Value, number: int) -> Any:
     size = extent(buffer, number)
     if size is None:
         return memref.dim(buffer, build.index(number))

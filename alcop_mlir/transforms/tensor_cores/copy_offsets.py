@@ -27,11 +27,11 @@ class Index:
     shift: int
     value: Any
 
-    def below(self, limit: Any) -> Any:
+    def below(self, limit: ir.Value) -> Any:
         """`limit` minus the shift, to compare the base with."""
         return build.plus(limit, -self.shift)
 
-    def clamped(self, last: Any) -> Any:
+    def clamped(self, last: ir.Value) -> Any:
         """The index, or `last` where it is greater."""
         return build.plus(arith.minsi(self.base, self.below(last)), self.shift)
 
@@ -79,7 +79,7 @@ def step_between(
 
 
 def advanced(
-    offsets: Sequence[tuple[Index, ...]], number: Any, step: Sequence[int]
+    offsets: Sequence[tuple[Index, ...]], number: ir.Value, step: Sequence[int]
 ) -> list[tuple[Index, ...]]:
     """`offsets` moved by `number`, a value, times `step`."""
     by = [build.mul(number, build.index(one)) if one else None for one in step]
@@ -92,7 +92,9 @@ def advanced(
     ]
 
 
-def _rounds(thread: Any, distribution: Distribution) -> Iterator[tuple[Index, ...]]:
+def _rounds(
+    thread: ir.Value, distribution: Distribution
+) -> Iterator[tuple[Index, ...]]:
     """Indices of the first element of the thread's chunk, for each round."""
     if distribution.across:
         return _narrow_rounds(thread, distribution)
@@ -103,7 +105,7 @@ def _rounds(thread: Any, distribution: Distribution) -> Iterator[tuple[Index, ..
 
 
 def _even_rounds(
-    thread: Any, distribution: Distribution
+    thread: ir.Value, distribution: Distribution
 ) -> Iterator[tuple[Index, ...]]:
     """Rounds differ by whole rows: one base, and constants."""
     per_row = distribution.chunks_per_row
@@ -114,7 +116,7 @@ def _even_rounds(
 
 
 def _uneven_rounds(
-    thread: Any, distribution: Distribution
+    thread: ir.Value, distribution: Distribution
 ) -> Iterator[tuple[Index, ...]]:
     per_row, threads = distribution.chunks_per_row, distribution.threads
     for number in range(distribution.rounds):
@@ -126,7 +128,7 @@ def _uneven_rounds(
 
 
 def _narrow_rounds(
-    thread: Any, distribution: Distribution
+    thread: ir.Value, distribution: Distribution
 ) -> Iterator[tuple[Index, ...]]:
     """Rounds run along the rows first."""
     across = distribution.across
@@ -147,11 +149,11 @@ def _narrow_rounds(
         )
 
 
-def _shifted(base: Any, by: int) -> Index:
+def _shifted(base: ir.Value, by: int) -> Index:
     return Index(base, by, build.plus(base, by))
 
 
-def _row_indices(row: Any, extents: Sequence[int]) -> list[Any]:
+def _row_indices(row: ir.Value, extents: Sequence[int]) -> list[Any]:
     """The indices along `extents` of row number `row` among all rows."""
     indices: list[Any] = []
     for rows in reversed(extents):
@@ -164,13 +166,13 @@ def _row_indices(row: Any, extents: Sequence[int]) -> list[Any]:
 # Arithmetic on indices; neutral operands build no op.
 
 
-def _times(value: Any, number: int) -> Any:
+def _times(value: ir.Value, number: int) -> Any:
     return build.mul(value, build.index(number)) if number != 1 else value
 
 
-def _divide(value: Any, divisor: int) -> Any:
+def _divide(value: ir.Value, divisor: int) -> Any:
     return arith.divui(value, build.index(divisor)) if divisor != 1 else value
 
 
-def _remainder(value: Any, divisor: int) -> Any:
+def _remainder(value: ir.Value, divisor: int) -> Any:
     return arith.remui(value, build.index(divisor)) if divisor != 1 else build.index(0)

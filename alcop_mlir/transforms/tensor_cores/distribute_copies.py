@@ -65,7 +65,7 @@ LOADS_IN_FLIGHT = 16
 class DistributeCopies(Pass):
     name = "alcop-distribute-copies"
 
-    def run(self, op: Any) -> None:
+    def run(self, op: ir.Operation) -> None:
         work = _collect(op)
         offsets: dict[tuple[ThreadBlock, Distribution], ChunkOffsets] = {}
         for item in work:
@@ -88,7 +88,7 @@ class _Work:
     distribution: Distribution
 
 
-def _collect(root: Any) -> list[_Work]:
+def _collect(root: ir.Operation) -> list[_Work]:
     """The copies to distribute; PassError at one that cannot be."""
     found: list[_Work] = []
     for copy in _copies(root):
@@ -107,11 +107,11 @@ def _collect(root: Any) -> list[_Work]:
     return found
 
 
-def _copies(root: Any) -> list[Any]:
+def _copies(root: ir.Operation) -> list[Any]:
     return walk(root, ASYNC_COPY, *PLAIN_COPIES)
 
 
-def _distribution(copy: Any, block: ThreadBlock) -> Distribution:
+def _distribution(copy: ir.Operation, block: ThreadBlock) -> Distribution:
     answer = distribute(copy, block)
     if isinstance(answer, Rejected):
         raise PassError(copy, f"cannot distribute the copy to threads: {answer.reason}")
@@ -196,7 +196,7 @@ def _clamped(item: _Work, indices: Sequence[Index]) -> list[Any]:
     ]
 
 
-def _size(source: Any, number: int) -> Any:
+def _size(source: ir.Value, number: int) -> Any:
     size = extent(source, number)
     if size is None:
         return memref.dim(source, build.index(number))
@@ -233,7 +233,7 @@ def _copy_batches(
     """Build the batches as a loop: registers cannot hold the addresses of all."""
     bounds = (build.index(0), build.index(len(batches)), build.index(1))
 
-    def batch(number: Any, _: list[Any]) -> Sequence[Any]:
+    def batch(number: ir.Value, _: list[Any]) -> Sequence[Any]:
         _copy_batch(item, advanced(batches[0], number, step))
         return ()
 
@@ -283,20 +283,20 @@ def _load(item: _Work, indices: Sequence[Index]) -> Any:
     return choice.results[0]
 
 
-def _zero(kind: Any) -> Any:
+def _zero(kind: ir.Type) -> Any:
     if not isinstance(kind, ir.VectorType):
         return arith.constant(kind, _zero_attribute(kind))
     zero = _zero_attribute(kind.element_type)
     return arith.constant(kind, ir.DenseElementsAttr.get_splat(kind, zero))
 
 
-def _zero_attribute(element: Any) -> Any:
+def _zero_attribute(element: ir.Type) -> Any:
     if isinstance(element, ir.FloatType):
         return ir.FloatAttr.get(element, 0.0)
     return ir.IntegerAttr.get(element, 0)
 
 
-def _store(item: _Work, value: Any, indices: Sequence[Index]) -> None:
+def _store(item: _Work, value: ir.Value, indices: Sequence[Index]) -> None:
     target, chunk = without_casts(item.copy.operands[1]), item.distribution
     at = [index.value for index in indices]
     if chunk.elements == 1:

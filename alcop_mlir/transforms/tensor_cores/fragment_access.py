@@ -41,7 +41,7 @@ class Pieces:
         return self.values[piece[row] * self.counts[column] + piece[column]]
 
 
-def pieces(layout: FragmentLayout, kind: Any, values: Sequence[Any]) -> Pieces:
+def pieces(layout: FragmentLayout, kind: ir.Type, values: Sequence[ir.Value]) -> Pieces:
     """The fragments of a vector of type `kind`."""
     return Pieces(layout, layout.grid(kind), tuple(values))
 
@@ -128,7 +128,7 @@ class AccumulatorSource:
 
 
 def load_accumulators(
-    source: AccumulatorSource, layout: FragmentLayout, kind: Any, threads: int
+    source: AccumulatorSource, layout: FragmentLayout, kind: ir.Type, threads: int
 ) -> Pieces:
     """Accumulator pieces, two or four neighbouring elements by each load."""
     owner = accumulator_lane(threads, layout)
@@ -148,7 +148,7 @@ _Rows = tuple[list[Any], list[Any]]  # elements of the upper and of the lower ro
 
 
 def _load_pairs(
-    source: AccumulatorSource, kind: Any, owner: AccumulatorLane
+    source: AccumulatorSource, kind: ir.Type, owner: AccumulatorLane
 ) -> list[_Rows]:
     loads = _Loads(source.shifted(owner.pair()), 2, source.allows(2))
     return [
@@ -158,7 +158,7 @@ def _load_pairs(
 
 
 def _load_fours(
-    source: AccumulatorSource, kind: Any, owner: AccumulatorLane
+    source: AccumulatorSource, kind: ir.Type, owner: AccumulatorLane
 ) -> list[_Rows]:
     """Each load loads elements of two pieces."""
     loads = _Loads(source.shifted(owner.four()), 4, source.allows(4))
@@ -202,7 +202,7 @@ class _Loads:
         return [vector.extract(whole, [], [number]) for number in range(self.count)]
 
 
-def allows(memory: Any, indices: Indices, elements: int) -> bool:
+def allows(memory: ir.Value, indices: Indices, elements: int) -> bool:
     """Whether rows from `indices` on can be accessed `elements` at a time."""
     strides, _ = memory.type.get_strides_and_offset()
     steps = [1] * (len(indices) - 1) + [divisor(indices[-1])]
@@ -210,7 +210,7 @@ def allows(memory: Any, indices: Indices, elements: int) -> bool:
     return strides[-1] == 1 and address_alignment(memory, steps) % size == 0
 
 
-def piece_offsets(layout: FragmentLayout, kind: Any) -> list[tuple[int, int]]:
+def piece_offsets(layout: FragmentLayout, kind: ir.Type) -> list[tuple[int, int]]:
     """The first row and column of each piece, row by row."""
     steps = zip(kind.shape, layout.piece, strict=True)
     rows, columns = (range(0, extent, step) for extent, step in steps)

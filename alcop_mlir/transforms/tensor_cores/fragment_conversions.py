@@ -11,7 +11,7 @@ _HALF_OF_WHOLE = 0x6400
 _SIGN = 0x80
 
 
-def convert(op: Any, piece: Any) -> Any | None:
+def convert(op: ir.Operation, piece: ir.Value) -> Any | None:
     """The result of the conversion `op` on a fragment; None if not one of these."""
     if op.name == "arith.truncf" and _is(op.results[0], ir.FloatTF32Type):
         return _to_tf32(piece)
@@ -21,11 +21,11 @@ def convert(op: Any, piece: Any) -> Any | None:
     return None
 
 
-def _is(value: Any, element: type) -> bool:
+def _is(value: ir.Value, element: type) -> bool:
     return isinstance(value.type.element_type, element)
 
 
-def _to_tf32(piece: Any) -> Any:
+def _to_tf32(piece: ir.Value) -> Any:
     """Each element rounded to nearest, ties away from zero: the only way on sm_80.
 
     [PTX] cvt.rna.tf32.f32. mma.sync would read f32 and ignore its last bits.
@@ -39,7 +39,7 @@ def _to_tf32(piece: Any) -> Any:
     return vector.from_elements(piece.type, rounded)
 
 
-def _byte_to_half(piece: Any) -> Any:
+def _byte_to_half(piece: ir.Value) -> Any:
     """By bits, and one subtraction of two elements; cvt takes four cycles for one.
 
     Flipping the sign of a byte n makes it n + 128; with 0x64 before it, it has the bits

@@ -172,10 +172,10 @@ class LaneOffsets:
 
 
 def load_operand(
-    source: Any,
+    source: ir.Value,
     indices: Indices,
     layout: FragmentLayout,
-    kind: Any,
+    kind: ir.Type,
     lane_offsets: LaneOffsets,
 ) -> Pieces:
     """Pieces of a or b, all of one k before those of the next."""
@@ -209,7 +209,7 @@ def load_operand(
 
 
 def load_along(
-    source: AccumulatorSource, layout: FragmentLayout, kind: Any, threads: int
+    source: AccumulatorSource, layout: FragmentLayout, kind: ir.Type, threads: int
 ) -> Pieces:
     """Pieces of a or b that are the same along k, from one value per row or column."""
     between = 1 if layout.paired else HALF
@@ -234,7 +234,7 @@ def load_along(
     return pieces(layout, kind, found)
 
 
-def words(fragment: Any) -> list[Any]:
+def words(fragment: ir.Value) -> list[Any]:
     """The 32-bit words of a fragment of 8-bit or 16-bit elements, or of i32."""
     i32 = ir.IntegerType.get_signless(32)
     rows, columns = fragment.type.shape
@@ -247,11 +247,13 @@ def words(fragment: Any) -> list[Any]:
     ]
 
 
-def _ldmatrix(kind: Any, source: Any, at: Indices, transpose: bool) -> Any:
+def _ldmatrix(kind: ir.Type, source: ir.Value, at: Indices, transpose: bool) -> Any:
     return nvgpu.ldmatrix(kind, source, at, transpose=transpose, num_tiles=_MATRICES)
 
 
-def _load_words(source: Any, at: Indices, layout: FragmentLayout, kind: Any) -> Any:
+def _load_words(
+    source: ir.Value, at: Indices, layout: FragmentLayout, kind: ir.Type
+) -> Any:
     """Load word by word, where ldmatrix does not distribute elements as needed.
 
     It moves 16 bits or more along k unchanged, and transposes elements of 16 bits only.
@@ -278,7 +280,7 @@ def _word_offsets(layout: FragmentLayout, length: int) -> list[tuple[int, int]]:
     return [(k, other) for other in across for k in along]
 
 
-def _load_bytes(source: Any, at: Indices, layout: FragmentLayout) -> Any:
+def _load_bytes(source: ir.Value, at: Indices, layout: FragmentLayout) -> Any:
     """Pairs of bytes along k, extended to 16 bits each: halves of a register."""
     i32 = ir.IntegerType.get_signless(32)
     spread, zero = arith.constant(i32, _SPREAD), arith.constant(i32, 0)
@@ -292,7 +294,10 @@ def _load_bytes(source: Any, at: Indices, layout: FragmentLayout) -> Any:
 
 
 def _load_byte_pieces(
-    source: Any, first: Indices, layout: FragmentLayout, order: list[tuple[int, int]]
+    source: ir.Value,
+    first: Indices,
+    layout: FragmentLayout,
+    order: list[tuple[int, int]],
 ) -> dict[tuple[int, int], Any]:
     """Pieces across k, two neighbours by one ldmatrix: it moves pairs of bytes.
 
@@ -320,12 +325,12 @@ def _load_byte_pieces(
     return loaded
 
 
-def _pair_matrices(source: Any, at: Indices, count: int) -> Any:
+def _pair_matrices(source: ir.Value, at: Indices, count: int) -> Any:
     kind = ir.VectorType.get([count, 2], ir.IntegerType.get_signless(16))
     return nvgpu.ldmatrix(kind, source, at, transpose=True, num_tiles=count)
 
 
-def _as_bytes(words: list[Any]) -> Any:
+def _as_bytes(words: list[ir.Value]) -> Any:
     """The first byte of each half of the words: LLVM leaves them in their registers."""
     i8, i16, i32 = (ir.IntegerType.get_signless(bits) for bits in (8, 16, 32))
     column = vector.from_elements(ir.VectorType.get([len(words), 1], i32), words)
@@ -333,7 +338,7 @@ def _as_bytes(words: list[Any]) -> Any:
     return arith.trunci(ir.VectorType.get([len(words), 2], i8), halves)
 
 
-def _load_word(source: Any, at: Indices, elements: int) -> list[Any]:
+def _load_word(source: ir.Value, at: Indices, elements: int) -> list[Any]:
     """Neighbours in a row, by one load."""
     if elements == 1:
         return [memref.load(source, at)]
@@ -343,10 +348,10 @@ def _load_word(source: Any, at: Indices, elements: int) -> list[Any]:
 
 
 def _load_pairs(
-    source: Any,
+    source: ir.Value,
     at: Indices,
     layout: FragmentLayout,
-    kind: Any,
+    kind: ir.Type,
     lane_offsets: LaneOffsets,
 ) -> Any:
     """Two matrices hold one half along k of the piece, the other two the other half."""
@@ -362,6 +367,6 @@ def _load_pairs(
     return vector.bitcast(kind, column)
 
 
-def _permute(low: Any, high: Any, selector: Any) -> Any:
+def _permute(low: ir.Value, high: ir.Value, selector: ir.Value) -> Any:
     mode = ir.Attribute.parse("#nvvm.permute_mode<default>")
     return nvvm.prmt(low, selector, mode, hi=high)

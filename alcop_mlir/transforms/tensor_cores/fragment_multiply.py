@@ -10,7 +10,7 @@ from alcop_mlir.target import mma_shape
 from alcop_mlir.transforms.tensor_cores.fragment_loads import words
 
 
-def multiply(a: Any, b: Any, accumulators: Any) -> Any:
+def multiply(a: ir.Value, b: ir.Value, accumulators: ir.Value) -> Any:
     """One mma.sync: a piece of a times half a piece of b, added to `accumulators`."""
     element = a.type.element_type
     if isinstance(element, ir.IntegerType):
@@ -22,7 +22,7 @@ def multiply(a: Any, b: Any, accumulators: Any) -> Any:
     )
 
 
-def halves(piece: Any) -> tuple[Any, Any]:
+def halves(piece: ir.Value) -> tuple[Any, Any]:
     """The operands of two mma.sync, of neighbouring n, in a piece of b."""
     rows, columns = piece.type.shape
     lane_type = ir.VectorType.get([rows // 2, columns], piece.type.element_type)
@@ -35,7 +35,7 @@ def halves(piece: Any) -> tuple[Any, Any]:
     return first, second
 
 
-def _multiply_bytes(a: Any, b: Any, accumulators: Any) -> Any:
+def _multiply_bytes(a: ir.Value, b: ir.Value, accumulators: ir.Value) -> Any:
     """Additions wrap around, as in arith.addi; those of nvgpu.mma.sync saturate."""
     i32 = ir.IntegerType.get_signless(32)
     result = ir.Type.parse("!llvm.struct<(i32, i32, i32, i32)>")

@@ -35,7 +35,11 @@ _ROW_BYTES = _WORDS * _WORD_BYTES
 
 
 def store_accumulators(
-    write: Any, fragments: Pieces, target: Any, indices: Indices, stages: Stages
+    write: ir.Operation,
+    fragments: Pieces,
+    target: ir.Value,
+    indices: Indices,
+    stages: Stages,
 ) -> None:
     """Store the vector of the transfer `write`, in runs that fill sectors if possible.
 
@@ -57,7 +61,7 @@ def store_accumulators(
 
 
 def _for_aligned_rows(
-    target: Any, indices: Indices, layout: FragmentLayout
+    target: ir.Value, indices: Indices, layout: FragmentLayout
 ) -> Callable[..., None] | None:
     """The builder that stores 16 bytes by each lane; None if rows are unaligned."""
     size = element_bytes(target.type)
@@ -68,7 +72,7 @@ def _for_aligned_rows(
     return {_WORD_BYTES: _store_words, _WORD_BYTES // 2: _store_half_words}.get(size)
 
 
-def _surely_split_sectors(target: Any) -> bool:
+def _surely_split_sectors(target: ir.Value) -> bool:
     """Whether rows begin within sectors, so that a quad's 32 bytes are in two."""
     strides, _ = target.type.get_strides_and_offset()
     if len(strides) < 2 or target.type.is_dynamic_stride_or_offset(strides[-2]):
@@ -77,7 +81,11 @@ def _surely_split_sectors(target: Any) -> bool:
 
 
 def _store_words(
-    fragments: Pieces, target: Any, indices: Indices, kind: Any, lane: AccumulatorLane
+    fragments: Pieces,
+    target: ir.Value,
+    indices: Indices,
+    kind: ir.Type,
+    lane: AccumulatorLane,
 ) -> None:
     """Lanes 2i and 2i + 1 exchange: the first gets four elements of the upper row."""
     odd, upper = lane.is_odd(), lane.is_upper()
@@ -97,7 +105,11 @@ def _store_words(
 
 
 def _store_half_words(
-    fragments: Pieces, target: Any, indices: Indices, kind: Any, lane: AccumulatorLane
+    fragments: Pieces,
+    target: ir.Value,
+    indices: Indices,
+    kind: ir.Type,
+    lane: AccumulatorLane,
 ) -> None:
     """The quad transposes its 4x4 words of two neighbouring pieces.
 
@@ -121,7 +133,11 @@ def _store_half_words(
 
 
 def _store_pairs(
-    fragments: Pieces, target: Any, indices: Indices, kind: Any, lane: AccumulatorLane
+    fragments: Pieces,
+    target: ir.Value,
+    indices: Indices,
+    kind: ir.Type,
+    lane: AccumulatorLane,
 ) -> None:
     """Each lane stores what it holds, without exchange: for unaligned rows."""
     first = shifted(indices, lane.pair())
@@ -141,7 +157,11 @@ def _store_pairs(
 
 
 def _store_fours(
-    fragments: Pieces, target: Any, indices: Indices, kind: Any, lane: AccumulatorLane
+    fragments: Pieces,
+    target: ir.Value,
+    indices: Indices,
+    kind: ir.Type,
+    lane: AccumulatorLane,
 ) -> None:
     """Each lane stores what it holds of two pieces: four elements of a row."""
     first = shifted(indices, lane.four())
@@ -166,7 +186,9 @@ def _store_fours(
                 memref.store(element, target, moved(at, 0, along))
 
 
-def _exchanged(one: Any, other: Any, is_second: Any, distance: int) -> tuple[Any, Any]:
+def _exchanged(
+    one: Any, other: Any, is_second: ir.Value, distance: int
+) -> tuple[Any, Any]:
     """Between two lanes `distance` apart: the first keeps `one`, the second `other`.
 
     Returns, in both lanes, the word that the first had, and the one of the second.
@@ -185,7 +207,7 @@ def _exchanged(one: Any, other: Any, is_second: Any, distance: int) -> tuple[Any
     )
 
 
-def _words(fragment: Any) -> list[list[Any]]:
+def _words(fragment: ir.Value) -> list[list[Any]]:
     """The 32-bit words of the upper and of the lower row."""
     count = 2 * element_bytes(fragment.type) // _WORD_BYTES
     kind = ir.VectorType.get([2, count], ir.IntegerType.get_signless(32))
@@ -196,7 +218,9 @@ def _words(fragment: Any) -> list[list[Any]]:
     ]
 
 
-def _store_row(words: list[Any], target: Any, indices: Indices, element: Any) -> None:
+def _store_row(
+    words: list[ir.Value], target: ir.Value, indices: Indices, element: ir.Type
+) -> None:
     i32 = ir.IntegerType.get_signless(32)
     row = vector.from_elements(ir.VectorType.get([_WORDS], i32), words)
     size = _WORDS * _WORD_BYTES
@@ -204,5 +228,5 @@ def _store_row(words: list[Any], target: Any, indices: Indices, element: Any) ->
     vector.store(vector.bitcast(kind, row), target, indices, alignment=size)
 
 
-def _is_set(flag: Any) -> Any:
+def _is_set(flag: ir.Value) -> Any:
     return arith.cmpi(arith.CmpIPredicate.ne, flag, build.index(0))

@@ -77,7 +77,7 @@ from alcop_mlir.transforms.tensor_cores.staged_stores import Stages
 class LowerMma(Pass):
     name = "alcop-lower-mma"
 
-    def run(self, op: Any) -> None:
+    def run(self, op: ir.Operation) -> None:
         for block, contractions in _by_thread_block(op).items():
             first = contractions[0]
             threads = _threads(block, first)
@@ -91,7 +91,7 @@ class LowerMma(Pass):
             lowering.erase_replaced()
 
 
-def _by_thread_block(root: Any) -> dict[ThreadBlock, list[Any]]:
+def _by_thread_block(root: ir.Operation) -> dict[ThreadBlock, list[Any]]:
     """The contractions of each kernel."""
     found: dict[ThreadBlock, list[Any]] = {}
     for op in walk(root, CONTRACT):
@@ -101,7 +101,7 @@ def _by_thread_block(root: Any) -> dict[ThreadBlock, list[Any]]:
     return found
 
 
-def _threads(block: ThreadBlock, op: Any) -> int:
+def _threads(block: ThreadBlock, op: ir.Operation) -> int:
     if block.threads is None or block.threads % WARP_SIZE:
         raise PassError(
             op,
@@ -128,7 +128,7 @@ class _Lowering:
     lowered: dict[Any, tuple[Any, ...]] = field(default_factory=dict)
     replaced: list[Any] = field(default_factory=list)
 
-    def block(self, block: Any) -> None:
+    def block(self, block: ir.Block) -> None:
         """Rewrite all ops of a block, in order."""
         for op in list(block.operations):
             operation = op.operation
@@ -147,11 +147,11 @@ class _Lowering:
         for op in reversed(self.replaced):
             op.erase()
 
-    def _concerns(self, op: Any) -> bool:
+    def _concerns(self, op: ir.Operation) -> bool:
         values = [*op.operands, *op.results]
         return any(self.fragments.of(value) is not None for value in values)
 
-    def _rewrite(self, op: Any) -> None:
+    def _rewrite(self, op: ir.Operation) -> None:
         self.replaced.append(op)
         if op.name == "scf.for":
             self._for(op)
@@ -169,7 +169,7 @@ class _Lowering:
             assert is_elementwise(op), op.name
             self._elementwise(op)
 
-    def _for(self, op: Any) -> None:
+    def _for(self, op: ir.Operation) -> None:
         results = list(op.results)
         init_args = self._flat(loops.init_args(op), results)
         loop = scf.ForOp(*loops.bounds(op), init_args)
@@ -180,7 +180,7 @@ class _Lowering:
         self._learn(results, list(loop.results))
         self._move(loops.body(op), loop.body, results)
 
-    def _if(self, op: Any) -> None:
+    def _if(self, op: ir.Operation) -> None:
         results = list(op.results)
         kinds = [kind for result in results for kind in self._kinds(result)]
         branch = scf.IfOp(op.operands[0], kinds, has_else=True)
@@ -189,7 +189,7 @@ class _Lowering:
         for old, new in zip(op.regions, branch.regions, strict=True):
             self._move(old.blocks[0], new.blocks[0], results)
 
-    def _move(self, old: Any, new: Any, results: list[Any]) -> None:
+    def _move(self, old: ir.Block, new: ir.Block, results: list[Any]) -> None:
         """Move and rewrite the ops of a block; yield the fragments of `results`."""
         for op in list(old.operations):
             new.append(op.operation)
@@ -199,7 +199,7 @@ class _Lowering:
         with end.location, ir.InsertionPoint(end):
             scf.YieldOp(self._flat(end.operands, results))
 
-    def _read(self, op: Any) -> None:
+    def _read(self, op: ir.Operation) -> None:
         result = op.results[0]
         layout = self._layout(result)
         source, *rest = list(op.operands)
@@ -218,13 +218,13 @@ class _Lowering:
             loaded = load_operand(source, indices, layout, kind, self.lane_offsets)
         self.lowered[result] = loaded.values
 
-    def _write(self, op: Any) -> None:
+    def _write(self, op: ir.Operation) -> None:
         value, target, *indices = list(op.operands)
         fragments = self._pieces(value, self._layout(value))
         with guarded(op, _bounds(op, target)):
             store_accumulators(op, fragments, target, indices, self.stages)
 
-    def _contract(self, op: Any) -> None:
+    def _contract(self, op: ir.Operation) -> None:
         operands = zip(op.operands, contraction_layouts(op), strict=True)
         a, b, initial = (self._pieces(value, layout) for value, layout in operands)
         accumulators = list(initial.values)
@@ -243,7 +243,7 @@ class _Lowering:
                     )
         self.lowered[op.results[0]] = tuple(accumulators)
 
-    def _slice(self, op: Any) -> None:
+    def _slice(self, op: ir.Operation) -> None:
         """Take some rows and columns of pieces."""
         source, result = op.operands[0], op.results[0]
         layout = self._layout(result)
@@ -256,7 +256,7 @@ class _Lowering:
             for j in range(counts[second])
         )
 
-    def _elementwise(self, op: Any) -> None:
+    def _elementwise(self, op: ir.Operation) -> None:
         result = op.results[0]
         layout = self._layout(result)
         operands = [
@@ -279,12 +279,12 @@ class _Lowering:
             made.append(converted)
         self.lowered[result] = tuple(made)
 
-    def _layout(self, value: Any) -> FragmentLayout:
+    def _layout(self, value: ir.Value) -> FragmentLayout:
         layout = self.fragments.of(value)
         assert layout is not None, value
         return layout
 
-    def _kinds(self, value: Any) -> list[Any]:
+    def _kinds(self, value: ir.Value) -> list[Any]:
         """Types of the values that replace `value`."""
         layout = self.fragments.of(value)
         if layout is None:
@@ -292,7 +292,7 @@ class _Lowering:
         count = math.prod(layout.grid(value.type).values())
         return [layout.lane_type(value.type.element_type)] * count
 
-    def _pieces(self, value: Any, layout: FragmentLayout) -> Pieces:
+    def _pieces(self, value: ir.Value, layout: FragmentLayout) -> Pieces:
         """The fragments of a vector; built here for a uniform one."""
         if value in self.lowered:
             return pieces(layout, value.type, self.lowered[value])
@@ -300,7 +300,7 @@ class _Lowering:
         count = math.prod(layout.grid(value.type).values())
         return pieces(layout, value.type, [piece] * count)
 
-    def _flat(self, values: Sequence[Any], results: Sequence[Any]) -> list[Any]:
+    def _flat(self, values: Sequence[ir.Value], results: Sequence[Any]) -> list[Any]:
         """`values`, which become `results`, with fragments instead of vectors."""
         flat: list[Any] = []
         for value, result in zip(values, results, strict=True):
@@ -322,19 +322,21 @@ class _Lowering:
                 self.lowered[value] = tuple(next(taken) for _ in range(count))
 
 
-def _keep_attributes(op: Any, new: Any) -> None:
+def _keep_attributes(op: ir.Operation, new: ir.Operation) -> None:
     """Later passes read some of them, such as `alcop.unroll`."""
     for name in op.attributes:
         new.operation.attributes[name] = op.attributes[name]
 
 
-def _bounds(op: Any, buffer: Any, padding: Any = None) -> Bounds:
+def _bounds(
+    op: ir.Operation, buffer: ir.Value, padding: ir.Value | None = None
+) -> Bounds:
     """The bounds of a transfer from or to `buffer`."""
     inside = [attribute.value for attribute in op.attributes["in_bounds"]]
     return bounds(buffer, transfer_dims(op), inside, padding)
 
 
-def _uniform(value: Any, kind: Any) -> Any:
+def _uniform(value: ir.Value, kind: ir.Type) -> Any:
     """A fragment of a vector that is the same in every element."""
     op = value.owner
     if op.name == "vector.broadcast":

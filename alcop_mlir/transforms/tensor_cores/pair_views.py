@@ -20,14 +20,14 @@ from alcop_mlir.errors import PassError
 from alcop_mlir.passes import build
 
 
-def in_pairs(source: Any, indices: Sequence[Any]) -> tuple[Any, list[Any]]:
+def in_pairs(source: ir.Value, indices: Sequence[ir.Value]) -> tuple[Any, list[Any]]:
     """A view by pairs of the buffer that `source` is part of, and indices into it."""
     buffer, within = _in_buffer(source, list(indices))
     *outer, column = within
     return _pairs(buffer), [*outer, arith.divui(column, build.index(2))]
 
 
-def _in_buffer(source: Any, indices: list[Any]) -> tuple[Any, list[Any]]:
+def _in_buffer(source: ir.Value, indices: list[ir.Value]) -> tuple[Any, list[Any]]:
     """The buffer that `source` is a part of, and the indices there."""
     op = _maker(source)
     if op.name == "memref.cast":
@@ -41,13 +41,13 @@ def _in_buffer(source: Any, indices: list[Any]) -> tuple[Any, list[Any]]:
     return source, indices
 
 
-def _maker(source: Any) -> Any:
+def _maker(source: ir.Value) -> Any:
     op = loops.defining_op(source)
     assert op is not None, "shared memory is no argument"
     return op.operation
 
 
-def _in_source(op: Any, indices: list[Any]) -> list[Any]:
+def _in_source(op: ir.Operation, indices: list[ir.Value]) -> list[Any]:
     """Indices of a subview as indices of what it is a part of."""
     if any(stride != 1 for stride in op.attributes["static_strides"]):
         raise PassError(op, "reads pairs of bytes of a view with strides")
@@ -63,7 +63,7 @@ def _in_source(op: Any, indices: list[Any]) -> list[Any]:
     return [*offsets[:dropped], *(build.add(offset, i) for offset, i in inner)]
 
 
-def _pairs(buffer: Any) -> Any:
+def _pairs(buffer: ir.Value) -> Any:
     """The view by pairs of the buffer's bytes, built if there is none."""
     kind = buffer.type
     *outer, columns = kind.shape
@@ -83,7 +83,7 @@ def _pairs(buffer: Any) -> Any:
         return memref.view(wanted, flat, build.index(0), [])
 
 
-def _as_view(alloc: Any) -> Any:
+def _as_view(alloc: ir.Operation) -> Any:
     """Replace a buffer by a view of an allocation of as many bytes."""
     kind = alloc.results[0].type
     i8 = ir.IntegerType.get_signless(8)

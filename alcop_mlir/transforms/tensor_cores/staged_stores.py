@@ -61,7 +61,7 @@ class Stages:
     buffers: dict[Any, Any] = field(default_factory=dict)
     ordered: list[Any] = field(default_factory=list)
 
-    def at(self, write: Any, layout: FragmentLayout) -> Stage | None:
+    def at(self, write: ir.Operation, layout: FragmentLayout) -> Stage | None:
         """The stage of the transfer `write` of a vector; None without room.
 
         Built at the current insertion point, before `write`.
@@ -79,7 +79,7 @@ class Stages:
             accumulator_lane(self.threads, layout),
         )
 
-    def _order(self, write: Any) -> None:
+    def _order(self, write: ir.Operation) -> None:
         """Build a barrier: all warps have read the tiles before one overwrites them."""
         top = top_level(write, self.body)
         if any(top == known for known in self.ordered):
@@ -88,7 +88,7 @@ class Stages:
         with ir.InsertionPoint(top):
             gpu.barrier()
 
-    def _buffer(self, shape: list[int], element: Any) -> Any:
+    def _buffer(self, shape: list[int], element: ir.Type) -> Any:
         space = ir.Attribute.parse(build.WORKGROUP)
         kind = ir.MemRefType.get(shape, element, memory_space=space)
         if kind not in self.buffers:
@@ -99,7 +99,7 @@ class Stages:
         return self.buffers[kind]
 
 
-def _pitch(layout: FragmentLayout, kind: Any) -> int:
+def _pitch(layout: FragmentLayout, kind: ir.Type) -> int:
     """Elements from row to row of a stage, so that quads write to different banks."""
     per_lane = _elements_per_lane(layout)
     quad = QUAD * per_lane * element_bytes(kind)  # bytes
@@ -117,7 +117,7 @@ def _elements_per_lane(layout: FragmentLayout) -> int:
 
 
 def store_staged(
-    fragments: Pieces, target: Any, indices: Indices, stage: Stage
+    fragments: Pieces, target: ir.Value, indices: Indices, stage: Stage
 ) -> None:
     """Store one row of each quad at a time."""
     columns = fragments.counts["n"]
@@ -161,7 +161,7 @@ def _order_warp() -> None:
 
 
 def _copy_out(
-    stage: Stage, target: Any, indices: Indices, rows: tuple[int, int], pieces: int
+    stage: Stage, target: ir.Value, indices: Indices, rows: tuple[int, int], pieces: int
 ) -> None:
     """From the stage to the output: lanes take turns along the rows.
 
@@ -179,7 +179,9 @@ def _copy_out(
             _store(value, target, shifted(indices, (row, column)), count)
 
 
-def _elements_at_once(stage: Stage, target: Any, indices: Indices, columns: int) -> int:
+def _elements_at_once(
+    stage: Stage, target: ir.Value, indices: Indices, columns: int
+) -> int:
     """Elements of one lane's store: as both memories allow, with all lanes busy."""
     start = [build.index(0)] * stage.buffer.type.rank
     count = _WIDEST_BYTES // element_bytes(target.type)
@@ -205,7 +207,7 @@ def _lane_offset(stage: Stage, turn: int, columns: int, count: int) -> tuple[Any
     return _in_other_banks(row, stage, columns), build.mul(column, build.index(count))
 
 
-def _in_other_banks(number: Any, stage: Stage, columns: int) -> Any:
+def _in_other_banks(number: ir.Value, stage: Stage, columns: int) -> Any:
     """The row to read as row `number`: rows read at once must not share banks.
 
     Rows are an odd multiple of what a quad writes apart, so that some, but not the next
@@ -222,7 +224,7 @@ def _in_other_banks(number: Any, stage: Stage, columns: int) -> Any:
     return build.add(row, build.mul(outer, build.index(at_once * apart)))
 
 
-def _divided(value: Any, divisor: int) -> tuple[Any, Any]:
+def _divided(value: ir.Value, divisor: int) -> tuple[Any, Any]:
     """Quotient and remainder."""
     by = build.index(divisor)
     return arith.divui(value, by), arith.remui(value, by)
@@ -236,7 +238,7 @@ def _load(stage: Stage, offset: Sequence[Any], count: int) -> Any:
     return vector.load(kind, stage.buffer, at, alignment=count * element_bytes(kind))
 
 
-def _store(value: Any, target: Any, indices: Indices, count: int) -> None:
+def _store(value: ir.Value, target: ir.Value, indices: Indices, count: int) -> None:
     if count == 1:
         memref.store(value, target, indices)
     else:

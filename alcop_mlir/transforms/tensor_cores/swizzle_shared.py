@@ -39,7 +39,7 @@ from alcop_mlir.passes.base import Pass
 class SwizzleShared(Pass):
     name = "alcop-swizzle-shared"
 
-    def run(self, op: Any) -> None:
+    def run(self, op: ir.Operation) -> None:
         for answer in [plan(buffer) for buffer in buffers(op)]:
             if isinstance(answer, SwizzlePlan):
                 for access in answer.accesses:
@@ -55,7 +55,7 @@ def _swizzle(access: SwizzledAccess, swizzle: Swizzle) -> None:
         op.operands[access.column] = _swizzled_column(row, column, swizzle)
 
 
-def _swizzled_column(row: Any, column: Any, swizzle: Swizzle) -> Any:
+def _swizzled_column(row: ir.Value, column: ir.Value, swizzle: Swizzle) -> Any:
     """All numbers are powers of two: shifts and masks, which LLVM can simplify."""
     if swizzle.rows > 1:
         row = arith.shrui(row, build.index(swizzle.rows.bit_length() - 1))

@@ -63,7 +63,7 @@ class LaunchLoops(Pass):
     name = "alcop-launch-loops"
     anchor = "func.func"
 
-    def run(self, op: Any) -> None:
+    def run(self, op: ir.Operation) -> None:
         work = [
             answer
             for block in op.regions[0].blocks
@@ -93,7 +93,7 @@ class _Work:
     fills: tuple[Any, ...] = ()
 
 
-def _work(op: Any) -> _Work | Rejected | None:
+def _work(op: ir.Operation) -> _Work | Rejected | None:
     """How `op` is launched, or why it cannot be; None if another pass handles it."""
     if op.name == "memref.copy":
         return _Work(op, partial(_launch_copy, op))
@@ -112,7 +112,7 @@ def _work(op: Any) -> _Work | Rejected | None:
     return _Work(op, partial(_launch_nest, nest, fills), found)
 
 
-def _launch_nest(nest: Nest, fills: list[Any]) -> None:
+def _launch_nest(nest: Nest, fills: list[ir.Operation | None]) -> None:
     sizes = [_loop_size(nest, loop) for loop in range(nest.rank)]
     assert_sizes(nest, sizes)
     points = [sizes[loop] for loop in nest.points]
@@ -121,7 +121,7 @@ def _launch_nest(nest: Nest, fills: list[Any]) -> None:
         _launch_warp_reduction(nest, fills[0], combine, sizes, points)
         return
 
-    def element(point: list[Any]) -> None:
+    def element(point: list[ir.Value]) -> None:
         index_of = dict(zip(nest.points, point, strict=True))
         initial = [
             _initial(nest, output, fill, index_of)
@@ -135,12 +135,16 @@ def _launch_nest(nest: Nest, fills: list[Any]) -> None:
 
 
 def _launch_warp_reduction(
-    nest: Nest, fill: Any, combine: Any, sizes: list[Any], points: list[Any]
+    nest: Nest,
+    fill: ir.Operation | None,
+    combine: Any,
+    sizes: list[ir.Value],
+    points: list[Any],
 ) -> None:
     """A warp for each element: each lane takes every 32nd term of the reduction."""
     (output,) = nest.outputs
 
-    def element(point: list[Any]) -> None:
+    def element(point: list[ir.Value]) -> None:
         *where, lane = point
         index_of = dict(zip(nest.points, where, strict=True))
         (part,) = _run(
@@ -163,7 +167,7 @@ def _launch_warp_reduction(
     launch_over([*points, WARP_SIZE], _kernel_name(nest), element, why)
 
 
-def _store(output: Operand, value: Any, index_of: dict[int, Any]) -> None:
+def _store(output: Operand, value: ir.Value, index_of: dict[int, ir.Value]) -> None:
     """Store the element of an output."""
     memref.store(value, output.value, _indices(output, index_of))
 
@@ -182,7 +186,12 @@ def _loop_size(nest: Nest, loop: int) -> Any:
     return memref.dim(buffer, build.index(dimension))
 
 
-def _initial(nest: Nest, output: Operand, fill: Any, index_of: dict[int, Any]) -> Any:
+def _initial(
+    nest: Nest,
+    output: Operand,
+    fill: ir.Operation | None,
+    index_of: dict[int, ir.Value],
+) -> Any:
     """The value that an element of an output starts from; None where unused."""
     if fill is not None:
         return fill.operands[0]
@@ -194,9 +203,9 @@ def _initial(nest: Nest, output: Operand, fill: Any, index_of: dict[int, Any]) -
 def _run(
     nest: Nest,
     inner: tuple[int, ...],
-    sizes: list[Any],
-    index_of: dict[int, Any],
-    accumulators: list[Any],
+    sizes: list[ir.Value],
+    index_of: dict[int, ir.Value],
+    accumulators: list[ir.Value],
     strided: tuple[Any, int] | None = None,
 ) -> list[Any]:
     """Accumulators of the outputs after the loops `inner`.
@@ -207,7 +216,7 @@ def _run(
     if not inner:
         return _body(nest, index_of, accumulators)
 
-    def iteration(number: Any, carried: list[Any]) -> list[Any]:
+    def iteration(number: ir.Value, carried: list[ir.Value]) -> list[Any]:
         inside = index_of | {inner[0]: number}
         return _run(nest, inner[1:], sizes, inside, carried, strided)
 
@@ -216,7 +225,9 @@ def _run(
     return list(build.for_loop(bounds, accumulators, iteration).results)
 
 
-def _body(nest: Nest, index_of: dict[int, Any], accumulators: list[Any]) -> list[Any]:
+def _body(
+    nest: Nest, index_of: dict[int, ir.Value], accumulators: list[ir.Value]
+) -> list[Any]:
     """Copy the op's body for one iteration; what it yields."""
     outputs = [output.argument for output in nest.outputs]
     mapping = dict(zip(outputs, accumulators, strict=True))
@@ -232,14 +243,14 @@ def _body(nest: Nest, index_of: dict[int, Any], accumulators: list[Any]) -> list
     return [mapping.get(value, value) for value in terminator.operands]
 
 
-def _element(operand: Operand, index_of: dict[int, Any]) -> Any:
+def _element(operand: Operand, index_of: dict[int, ir.Value]) -> Any:
     """The element of an operand at an iteration; a scalar operand itself."""
     if not operand.is_memref:
         return operand.value
     return memref.load(operand.value, _indices(operand, index_of))
 
 
-def _indices(operand: Operand, index_of: dict[int, Any]) -> list[Any]:
+def _indices(operand: Operand, index_of: dict[int, ir.Value]) -> list[Any]:
     """The indices at which an operand is accessed."""
     rank = operand.map.n_dims
     found = []
@@ -255,7 +266,7 @@ def _indices(operand: Operand, index_of: dict[int, Any]) -> list[Any]:
     return found
 
 
-def _launch_copy(op: Any) -> None:
+def _launch_copy(op: ir.Operation) -> None:
     source, target = op.operands
     sizes = [_copied_size(source, target, n) for n in range(target.type.rank)]
     for number, size in enumerate(sizes):
@@ -263,20 +274,20 @@ def _launch_copy(op: Any) -> None:
             assert_at_least(source, number, build.value(size))
             assert_at_least(target, number, build.value(size))
 
-    def element(point: list[Any]) -> None:
+    def element(point: list[ir.Value]) -> None:
         memref.store(memref.load(source, point), target, point)
 
     launch_over(sizes, "copy", element)
 
 
-def _copied_size(source: Any, target: Any, number: int) -> Any:
+def _copied_size(source: ir.Value, target: ir.Value, number: int) -> Any:
     for buffer in (target, source):
         if not buffer.type.is_dynamic_dim(number):
             return buffer.type.shape[number]
     return memref.dim(target, build.index(number))
 
 
-def _unsupported_parallel(op: Any) -> Rejected | None:
+def _unsupported_parallel(op: ir.Operation) -> Rejected | None:
     """Why the `scf.parallel` is unsupported; None where it is supported."""
     if len(op.results):
         return Rejected(op, "reduces to values, expected stores to memrefs")
@@ -288,17 +299,17 @@ def _unsupported_parallel(op: Any) -> Rejected | None:
     return None
 
 
-def _bounds(op: Any) -> tuple[list[Any], list[Any], list[Any]]:
+def _bounds(op: ir.Operation) -> tuple[list[Any], list[Any], list[Any]]:
     """Lower bounds, upper bounds, steps."""
     operands, rank = list(op.operands), len(op.regions[0].blocks[0].arguments)
     return operands[:rank], operands[rank : 2 * rank], operands[2 * rank :]
 
 
-def _launch_parallel(op: Any) -> None:
+def _launch_parallel(op: ir.Operation) -> None:
     (block,) = op.regions[0].blocks
     _, upper, _ = _bounds(op)
 
-    def element(point: list[Any]) -> None:
+    def element(point: list[ir.Value]) -> None:
         mapping = dict(zip(block.arguments, point, strict=True))
         *ops, _ = list(block.operations)  # the last is scf.reduce
         for inner in ops:

@@ -15,7 +15,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from alcop_mlir.bindings import arith
+from alcop_mlir.bindings import arith, ir
 from alcop_mlir.passes import build
 
 
@@ -38,7 +38,9 @@ def tile_of_block(
     return row, column
 
 
-def _across(number: Any, first: Any, group: int, rows: int | Any) -> tuple[Any, Any]:
+def _across(
+    number: ir.Value, first: ir.Value, group: int, rows: int | Any
+) -> tuple[Any, Any]:
     """Rows of the group that begins at `first`; the column of its tile `number`."""
     if not isinstance(rows, int):
         height = arith.minui(arith.subi(rows, first), build.index(group))

@@ -37,7 +37,7 @@ class SinkLoads(Pass):
     name = "alcop-sink-loads"
     anchor = "func.func"
 
-    def run(self, op: Any) -> None:
+    def run(self, op: ir.Operation) -> None:
         for block in op.regions[0].blocks:
             loads = [o.operation for o in block.operations if _is_load(o)]
             for load in reversed(loads):  # an index may be another load's result
@@ -46,11 +46,11 @@ class SinkLoads(Pass):
             build.erase_unused(reversed(loads))
 
 
-def _is_load(op: Any) -> bool:
+def _is_load(op: ir.Operation) -> bool:
     return op.operation.name == "memref.load"
 
 
-def _launches_using(load: Any, block: Any) -> list[Any]:
+def _launches_using(load: ir.Operation, block: ir.Block) -> list[Any]:
     """The launches of `block` that use the loaded value, in no order."""
     found: list[Any] = []
     for use in load.results[0].uses:
@@ -60,7 +60,7 @@ def _launches_using(load: Any, block: Any) -> list[Any]:
     return found
 
 
-def _sink(load: Any, launch: Any) -> None:
+def _sink(load: ir.Operation, launch: ir.Operation) -> None:
     writer = _writer_between(load, launch)
     if writer is not None:
         reason = f"'{writer.name}' may write the memref before the value is used"
@@ -73,7 +73,7 @@ def _sink(load: Any, launch: Any) -> None:
     build.remap(launch, {load.results[0]: copy.results[0]})
 
 
-def _writer_between(load: Any, launch: Any) -> Any | None:
+def _writer_between(load: ir.Operation, launch: ir.Operation) -> Any | None:
     """An op after the load, up to the end of the launch, that may write its source."""
     source = root(load.operands[0])
     passed = False
@@ -87,7 +87,7 @@ def _writer_between(load: Any, launch: Any) -> Any | None:
     return None
 
 
-def _writes(op: Any) -> Iterator[tuple[Any, Any | None]]:
+def _writes(op: ir.Operation) -> Iterator[tuple[Any, Any | None]]:
     """Writers in `op`, each with the memref that it may write, None if unknown."""
     if op.operation.name == _LAUNCH:
         for block in op.operation.regions[0].blocks:

@@ -12,13 +12,13 @@ from typing import Any
 
 from alcop_mlir.analysis.linalg.loop_nests import Nest
 from alcop_mlir.analysis.linalg.view import Index, Operand
-from alcop_mlir.bindings import arith, cf, memref
+from alcop_mlir.bindings import arith, cf, ir, memref
 from alcop_mlir.passes import build
 
 MESSAGE = "sizes of memrefs do not fit together"
 
 
-def assert_sizes(nest: Nest, sizes: list[Any]) -> None:
+def assert_sizes(nest: Nest, sizes: list[ir.Value]) -> None:
     """Assert that no operand of `nest` is smaller than its loops require.
 
     sizes: of the loops, ints or index values
@@ -30,7 +30,7 @@ def assert_sizes(nest: Nest, sizes: list[Any]) -> None:
                 assert_at_least(operand.value, dimension, least)
 
 
-def assert_at_least(buffer: Any, dimension: int, least: Any) -> None:
+def assert_at_least(buffer: ir.Value, dimension: int, least: Any) -> None:
     """Assert the size of a dimension of `buffer`."""
     size = memref.dim(buffer, build.index(dimension))
     cf.AssertOp(arith.cmpi(arith.CmpIPredicate.sle, least, size), MESSAGE)
@@ -45,7 +45,7 @@ def _is_sure(nest: Nest, operand: Operand, dimension: int, index: Index) -> bool
     )
 
 
-def _last(index: Index, sizes: list[Any]) -> Any:
+def _last(index: Index, sizes: list[ir.Value]) -> Any:
     """The largest index, of one that grows with each loop."""
     assert index.coefficients is not None, index.expression
     terms = []
@@ -58,7 +58,7 @@ def _last(index: Index, sizes: list[Any]) -> Any:
     return reduce(build.add, terms)
 
 
-def _before(size: Any) -> Any:
+def _before(size: ir.Value) -> Any:
     """`size - 1`, of an int or an index value."""
     if isinstance(size, int):
         return build.index(size - 1)

@@ -61,14 +61,14 @@ class SplitK(Pass):
     name = "alcop-split-k"
     anchor = "func.func"
 
-    def run(self, op: Any) -> None:
+    def run(self, op: ir.Operation) -> None:
         for contraction in scheduled_contractions(op):
             is_split = _mark(contraction.op).get("parts")
             if contraction.schedule.split_k > 1 and not is_split:
                 _split(contraction)
 
 
-def _mark(op: Any) -> dict[str, Any]:
+def _mark(op: ir.Operation) -> dict[str, Any]:
     return alcop.get(op, alcop.ContractionAttr) or {}
 
 
@@ -130,14 +130,16 @@ def _compute_parts(contraction: TiledContraction, sizes: dict[str, Size]) -> Any
     return target
 
 
-def _transforms(op: Any) -> tuple[OperandTransform, OperandTransform]:
+def _transforms(op: ir.Operation) -> tuple[OperandTransform, OperandTransform]:
     try:
         return find_operand_transforms(view_of(op))
     except NoContraction as no:
         raise PassError(op, f"is marked as a contraction, but is {no}") from no
 
 
-def _mark_parts(contraction: TiledContraction, made: Any, loops: list[str]) -> None:
+def _mark_parts(
+    contraction: TiledContraction, made: ir.Operation, loops: list[str]
+) -> None:
     """The marks of the contraction, with a batch, and with accumulators from zero."""
     named = dict(zip(("lhs", "rhs", "out"), loops, strict=True))
     mark = {**_mark(contraction.op), **named, "init": "zero", "parts": True}
@@ -146,7 +148,7 @@ def _mark_parts(contraction: TiledContraction, made: Any, loops: list[str]) -> N
 
 
 def _multiply(
-    contraction: Any,
+    contraction: ir.Operation,
     transforms: tuple[OperandTransform, OperandTransform],
     arguments: list[Any],
 ) -> Any:
@@ -180,14 +182,14 @@ def _add_up(contraction: TiledContraction, sizes: dict[str, Size], parts: Any) -
         maps.insert(0, _map(loops, own))
     starts_from_itself = contraction.init == "read"
 
-    def total(values: list[Any]) -> Any:
+    def total(values: list[ir.Value]) -> Any:
         *addends, old = values
         return _total([old, *addends] if starts_from_itself else addends, old.type)
 
     _generic(inputs, out, maps, total)
 
 
-def _expanded(buffer: Any, number: int, parts: int) -> Any:
+def _expanded(buffer: ir.Value, number: int, parts: int) -> Any:
     """`buffer` with dimension `number` as parts of equal size."""
     kind = buffer.type
     dynamic = ir.ShapedType.get_dynamic_size()
@@ -204,7 +206,7 @@ def _expanded(buffer: Any, number: int, parts: int) -> Any:
     return memref.expand_shape(result, buffer, groups, given, extents)
 
 
-def _expanded_layout(kind: Any, number: int, length: int) -> Any | None:
+def _expanded_layout(kind: ir.Type, number: int, length: int) -> Any | None:
     """The layout of the expanded type; None where rows are contiguous."""
     if kind == ir.MemRefType.get(kind.shape, kind.element_type):
         return None
@@ -217,7 +219,7 @@ def _expanded_layout(kind: Any, number: int, length: int) -> Any | None:
     )
 
 
-def _part(parts: Any, number: int, sizes: Sequence[Size]) -> Any:
+def _part(parts: ir.Value, number: int, sizes: Sequence[Size]) -> Any:
     """The matrix `number` of the parts."""
     kind = parts.type
     strides, _ = kind.get_strides_and_offset()
@@ -238,9 +240,9 @@ def _part(parts: Any, number: int, sizes: Sequence[Size]) -> Any:
 
 
 def _generic(
-    inputs: list[Any],
-    target: Any,
-    maps: list[Any],
+    inputs: list[ir.Value],
+    target: ir.Value,
+    maps: list[ir.AffineMap],
     body: Callable[[list[Any]], Any],
 ) -> Any:
     """A linalg.generic; `body` gives the element of `target` from all elements."""
@@ -256,7 +258,7 @@ def _map(loops: str, letters: str) -> Any:
     return build.loop_map(len(loops), map(loops.index, letters))
 
 
-def _total(addends: list[Any], kind: Any) -> Any:
+def _total(addends: list[ir.Value], kind: ir.Type) -> Any:
     """The sum of the addends, in their order; rounded once to `kind`."""
     wide = _accumulator_type(kind)
     total, *others = [_widened(value, wide) for value in addends]
@@ -266,14 +268,14 @@ def _total(addends: list[Any], kind: Any) -> Any:
     return total if total.type == kind else arith.truncf(kind, total)
 
 
-def _widened(value: Any, kind: Any) -> Any:
+def _widened(value: ir.Value, kind: ir.Type) -> Any:
     if value.type == kind:
         return value
     is_integer = isinstance(kind, ir.IntegerType)
     return arith.extsi(kind, value) if is_integer else arith.extf(kind, value)
 
 
-def _accumulator_type(element: Any) -> Any:
+def _accumulator_type(element: ir.Type) -> Any:
     """The accumulator type of a contraction with such output elements."""
     if isinstance(element, ir.IntegerType):
         return ir.IntegerType.get_signless(32)

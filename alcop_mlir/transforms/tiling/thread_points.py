@@ -17,7 +17,7 @@ _THREAD_ID = 3  # of the block arguments of a launch: after the block ids
 
 
 def launch_over(
-    sizes: Sequence[Any],
+    sizes: Sequence[ir.Value | int],
     name: str,
     body: Callable[[list[Any]], None],
     why: str = "",
@@ -51,7 +51,9 @@ def launch_over(
         gpu.TerminatorOp()
 
 
-def _guarded(number: Any, total: Any, build_body: Callable[[], None]) -> None:
+def _guarded(
+    number: ir.Value, total: ir.Value | int, build_body: Callable[[], None]
+) -> None:
     """Build the body for threads whose number is below `total` only."""
     is_point = arith.cmpi(arith.CmpIPredicate.ult, number, build.value(total))
     guard = scf.IfOp(is_point)
@@ -60,7 +62,7 @@ def _guarded(number: Any, total: Any, build_body: Callable[[], None]) -> None:
         scf.YieldOp([])
 
 
-def _product(sizes: Sequence[Any]) -> Any:
+def _product(sizes: Sequence[ir.Value | int]) -> Any:
     """The product of sizes: an int if all are ints or one is 0, else a value."""
     known = math.prod(size for size in sizes if isinstance(size, int))
     values = [size for size in sizes if not isinstance(size, int)]
@@ -72,7 +74,7 @@ def _product(sizes: Sequence[Any]) -> Any:
     return total if known == 1 else build.mul(total, build.index(known))
 
 
-def _point(number: Any, sizes: Sequence[Any]) -> list[Any]:
+def _point(number: ir.Value, sizes: Sequence[ir.Value | int]) -> list[Any]:
     """The coordinates of point `number` in row-major order."""
     found = []
     for size in reversed(sizes[1:]):

@@ -38,17 +38,17 @@ class TileWindow:
         """The same window, with these bounds known."""
         return TileWindow(self.sizes, self.batch, self.first, self.shape, in_bounds)
 
-    def at(self, row: Any, column: Any) -> TileWindow:
+    def at(self, row: ir.Value, column: ir.Value) -> TileWindow:
         """The window of the same shape at another row and column."""
         first = {"m": row, "n": column}
         return TileWindow(self.sizes, self.batch, first, self.shape, self.in_bounds)
 
-    def load(self, buffer: Any, loops: str) -> Any:
+    def load(self, buffer: ir.Value, loops: str) -> Any:
         """The first element, as a scalar."""
         source, dims = self._memory(buffer, loops)
         return memref.load(source, self._indices(dims))
 
-    def read(self, buffer: Any, loops: str) -> Any:
+    def read(self, buffer: ir.Value, loops: str) -> Any:
         """The elements of a buffer with these loops as a vector of the window's shape.
 
         A buffer without rows or columns is broadcast along them.
@@ -62,13 +62,13 @@ class TileWindow:
         by = _transfer_map(dims)
         return vector.transfer_read(kind, source, where, by, padding, known)
 
-    def write(self, value: Any, buffer: Any, loops: str) -> None:
+    def write(self, value: ir.Value, buffer: ir.Value, loops: str) -> None:
         """Store a vector of the window's shape."""
         target, dims = self._memory(buffer, loops)
         where, known = self._indices(dims), self._in_bounds(dims)
         vector.transfer_write(None, value, target, where, _transfer_map(dims), known)
 
-    def _memory(self, buffer: Any, loops: str) -> tuple[Any, str]:
+    def _memory(self, buffer: ir.Value, loops: str) -> tuple[Any, str]:
         """The buffer's matrix for the batch, and the loops that index it."""
         sizes = {**self.sizes, FIRST: Size(1, build.index(1), build.index(1))}
         return matrix(buffer, loops, sizes, self.batch), loops.replace("b", "")
@@ -95,7 +95,7 @@ def warp_window(
     return TileWindow(sizes, offsets.batch, first, shape, known)
 
 
-def read_tile(source: Any, offsets: list[Any], shape: list[int]) -> Any:
+def read_tile(source: ir.Value, offsets: list[ir.Value], shape: list[int]) -> Any:
     """A vector of the part of a workgroup buffer that begins at `offsets`."""
     element = source.type.element_type
     padding = arith.constant(element, zero_of(source.type))
@@ -104,7 +104,7 @@ def read_tile(source: Any, offsets: list[Any], shape: list[int]) -> Any:
     return vector.transfer_read(kind, source, offsets, by, padding, [True, True])
 
 
-def zero_of(kind: Any) -> Any:
+def zero_of(kind: ir.Type) -> Any:
     """The zero attribute of the element type of a vector or memref."""
     element = kind.element_type
     if isinstance(element, ir.IntegerType):

@@ -26,7 +26,7 @@ _EXTENSIONS = ("arith.extf", "arith.extsi")
 
 
 def store_epilogue(
-    contraction: TiledContraction, window: TileWindow, accumulators: Any
+    contraction: TiledContraction, window: TileWindow, accumulators: ir.Value
 ) -> None:
     """Compute the epilogue on the accumulators; store the results used elsewhere."""
     results = contraction.results
@@ -41,14 +41,14 @@ def store_epilogue(
             strip.window.write(value, buffer, contraction.out_loops)
 
 
-def rounded(values: Any, element: Any) -> Any:
+def rounded(values: ir.Value, element: ir.Type) -> Any:
     """A vector of floats, rounded to `element` where that is narrower."""
     if values.type.element_type == element:
         return values
     return arith.truncf(ir.VectorType.get(values.type.shape, element), values)
 
 
-def _rows(accumulators: Any, first: int) -> Any:
+def _rows(accumulators: ir.Value, first: int) -> Any:
     rows, columns = accumulators.type.shape
     if rows == _STRIP:
         return accumulators
@@ -101,7 +101,7 @@ class _Strip:
             self.shared[key] = self.window.read(buffer, loops)
         return self.shared[key]
 
-    def _bind(self, argument: Any, value: Any, known: dict[Any, Any]) -> None:
+    def _bind(self, argument: ir.Value, value: ir.Value, known: dict[Any, Any]) -> None:
         """Bind `argument` to `value`, which may be accumulators before rounding."""
         wide = value.type.element_type
         if wide == argument.type:

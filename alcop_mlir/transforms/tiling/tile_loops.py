@@ -6,6 +6,7 @@ inside it reads fragments of them and multiplies. A reduced batch is a loop arou
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -44,7 +45,7 @@ def contract_tiles(
     contraction: TiledContraction,
     sizes: dict[str, Size],
     offsets: TileOffsets,
-    initial: Any,
+    initial: ir.Value,
 ) -> Any:
     """The accumulators after the whole contraction."""
     step = dict(zip("mnk", contraction.schedule.block, strict=True))
@@ -61,7 +62,7 @@ def contract_tiles(
         if not sizes[loop].divides(step[loop])
     }
 
-    def over_k(batch: Any, carried: Any) -> Any:
+    def over_k(batch: ir.Value, carried: ir.Value) -> Any:
         sources = [
             _Source(
                 matrix(operand, loops, sizes, batch),
@@ -100,8 +101,8 @@ def _k_loop(
     size: Size,
     offsets: TileOffsets,
     sources: list[_Source],
-    remaining: dict[str, Any],
-    initial: Any,
+    remaining: dict[str, ir.Value],
+    initial: ir.Value,
 ) -> Any:
     step = dict(zip("mnk", contraction.schedule.block, strict=True))
     upper, width = size.value, build.index(step["k"])
@@ -109,7 +110,7 @@ def _k_loop(
         check_fill(contraction)
     others = load_others(contraction, offsets, remaining)
 
-    def k_step(k: Any, carried: list[Any]) -> list[Any]:
+    def k_step(k: ir.Value, carried: list[ir.Value]) -> list[Any]:
         first = {**offsets.block, "k": k}
         extents = dict(remaining)
         if not size.divides(step["k"]):
@@ -125,12 +126,14 @@ def _k_loop(
     return build.for_loop(bounds, [initial], k_step).results[0]
 
 
-def _remaining_extent(size: Size, first: Any, tile: int) -> Any:
+def _remaining_extent(size: Size, first: ir.Value, tile: int) -> Any:
     """Remaining extent: rows or columns of the block's tile that exist."""
     return arith.minsi(arith.subi(size.value, first), build.index(tile))
 
 
-def _copy_tile(source: _Source, first: dict[str, Any], extent: dict[str, Any]) -> None:
+def _copy_tile(
+    source: _Source, first: dict[str, ir.Value], extent: Mapping[str, ir.Value | int]
+) -> None:
     extents = [extent[loop] for loop in source.loops]
     offsets = [first[loop] for loop in source.loops]
     tile = view(source.matrix, offsets, extents)
@@ -147,17 +150,17 @@ def _fragment_loop(
     offsets: TileOffsets,
     sources: list[_Source],
     others: Others,
-    initial: Any,
+    initial: ir.Value,
 ) -> Any:
     extent = contraction.fragment_extents
 
-    def operand(source: _Source, first: dict[str, Any]) -> Any:
+    def operand(source: _Source, first: dict[str, ir.Value]) -> Any:
         indices = [first[loop] for loop in source.loops]
         shape = [extent[loop] for loop in source.loops]
         elements = read_tile(source.buffer, indices, shape)
         return transformed(contraction, source.transform, elements, others)
 
-    def fragment_step(k: Any, carried: list[Any]) -> list[Any]:
+    def fragment_step(k: ir.Value, carried: list[ir.Value]) -> list[Any]:
         first = {**offsets.warp, "k": k}
         operands = [operand(source, first) for source in sources]
         return [_contract(contraction, operands, carried[0])]
@@ -168,7 +171,7 @@ def _fragment_loop(
 
 
 def _contract(
-    contraction: TiledContraction, operands: list[Any], accumulators: Any
+    contraction: TiledContraction, operands: list[ir.Value], accumulators: ir.Value
 ) -> Any:
     maps = [
         build.loop_map(3, map("mnk".index, loops))
@@ -187,7 +190,7 @@ def _contract(
     )
 
 
-def _workgroup_buffer(operand: Any, shape: list[int]) -> Any:
+def _workgroup_buffer(operand: ir.Value, shape: list[int]) -> Any:
     kind = ir.MemRefType.get(
         shape,
         operand.type.element_type,

@@ -64,7 +64,7 @@ def load_others(
 
 
 def _along(
-    buffer: Any,
+    buffer: ir.Value,
     loops: str,
     contraction: TiledContraction,
     offsets: TileOffsets,
@@ -88,7 +88,7 @@ def _along(
 def transformed(
     contraction: TiledContraction,
     transform: OperandTransform,
-    elements: Any,
+    elements: ir.Value,
     others: Others,
 ) -> Any:
     """The operand transform of these elements, in the type of the multiplication."""

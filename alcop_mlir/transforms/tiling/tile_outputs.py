@@ -32,7 +32,7 @@ def store_accumulators(
     contraction: TiledContraction,
     sizes: dict[str, Size],
     offsets: TileOffsets,
-    accumulators: Any,
+    accumulators: ir.Value,
 ) -> None:
     """Store the results of each warp; only blocks at an edge check bounds."""
     if not contraction.epilogue:
@@ -63,14 +63,14 @@ def store_initial(
     contraction: TiledContraction,
     sizes: dict[str, Size],
     offsets: TileOffsets,
-    thread: Any,
+    thread: ir.Value,
 ) -> None:
     """Store the initial value of C element by element, where K is empty."""
     out = matrix(contraction.out, contraction.out_loops, sizes, offsets.batch)
     window = _window(contraction, sizes, offsets)
     width = build.index(contraction.schedule.block[1])
 
-    def element(number: Any, _: list[Any]) -> Iterator[Any]:
+    def element(number: ir.Value, _: list[Any]) -> Iterator[Any]:
         row = build.add(offsets.block["m"], arith.divui(number, width))
         column = build.add(offsets.block["n"], arith.remui(number, width))
         inside = arith.andi(

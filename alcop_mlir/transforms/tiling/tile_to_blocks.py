@@ -69,7 +69,7 @@ class TileToBlocks(Pass):
     name = "alcop-tile-to-blocks"
     anchor = "func.func"
 
-    def run(self, op: Any) -> None:
+    def run(self, op: ir.Operation) -> None:
         for contraction in scheduled_contractions(op):
             with contraction.op.location, ir.InsertionPoint(contraction.op):
                 _launch(contraction, loop_sizes(contraction.buffers))
@@ -92,7 +92,7 @@ def _erase(contraction: TiledContraction) -> None:
             _erase_buffer(buffer)
 
 
-def _erase_buffer(buffer: Any) -> None:
+def _erase_buffer(buffer: ir.Value) -> None:
     """Erase an allocation that is used for its sizes at most."""
     for use in list(buffer.uses):
         if use.owner.operation.name == "memref.dealloc":
@@ -133,7 +133,7 @@ def _launch(contraction: TiledContraction, sizes: dict[str, Size]) -> None:
         gpu.TerminatorOp()
 
 
-def _kernel_name(op: Any) -> str:
+def _kernel_name(op: ir.Operation) -> str:
     return op.operation.name.removeprefix("linalg.").replace("generic", "matmul")
 
 
@@ -166,7 +166,7 @@ def _tile_offsets(
     )
 
 
-def _first(size: Size, block: Any, tile: int) -> Any:
+def _first(size: Size, block: ir.Value, tile: int) -> Any:
     """First row or column of a block; 0 where there is one block only."""
     if size.known is not None and size.known < tile:
         return build.index(0)

@@ -20,6 +20,7 @@ from alcop_mlir.analysis.linalg.operand_transforms import (
     find_operand_transforms,
 )
 from alcop_mlir.analysis.linalg.view import Operand, view_of
+from alcop_mlir.bindings import ir
 from alcop_mlir.dialects import alcop
 from alcop_mlir.errors import PassError
 from alcop_mlir.schedule import Schedule
@@ -120,7 +121,7 @@ class TileOffsets:
     batch: Any  # number of the matrix
 
 
-def scheduled_contractions(func: Any) -> list[TiledContraction]:
+def scheduled_contractions(func: ir.Operation) -> list[TiledContraction]:
     """The marked contractions of `func` that have a schedule, in order."""
     return [
         _tiled_contraction(op)
@@ -129,7 +130,7 @@ def scheduled_contractions(func: Any) -> list[TiledContraction]:
     ]
 
 
-def _tiled_contraction(op: Any) -> TiledContraction:
+def _tiled_contraction(op: ir.Operation) -> TiledContraction:
     contraction = alcop.get(op, alcop.ContractionAttr)
     schedule = Schedule.from_dict(alcop.get(op, alcop.ScheduleAttr) or {})
     assert contraction is not None
@@ -154,7 +155,7 @@ def _tiled_contraction(op: Any) -> TiledContraction:
     )
 
 
-def _epilogue(op: Any) -> Iterator[Elementwise]:
+def _epilogue(op: ir.Operation) -> Iterator[Elementwise]:
     """The ops just after the contraction that are marked as its epilogue."""
     for below in ops_after(op):
         mark = alcop.get(below, alcop.ContractionAttr)
@@ -171,12 +172,12 @@ def _matrix_loops(loops: str) -> str:
     return loops if "m" in loops else f"{loops[:-1]}m{loops[-1]}"
 
 
-def _own_loops(buffer: Any, loops: str) -> str:
+def _own_loops(buffer: ir.Value, loops: str) -> str:
     """`loops` without the "m" that a vector does not have."""
     return loops if len(loops) == buffer.type.rank else loops.replace("m", "")
 
 
-def _init_copy(op: Any) -> Any:
+def _init_copy(op: ir.Operation) -> Any:
     """The marked op above that is the accumulator initialisation."""
     found = marked_init(op)
     if found is None:

@@ -9,7 +9,9 @@ from alcop_mlir.analysis.ir.loops import defining_op
 from alcop_mlir.bindings import arith, ir, vector
 
 
-def compute(ops: Iterable[Any], shape: list[int], known: dict[Any, Any]) -> None:
+def compute(
+    ops: Iterable[ir.Operation], shape: list[int], known: dict[Any, Any]
+) -> None:
     """Build each op on vectors of that shape; its results are added to `known`.
 
     known: the vector for each scalar of the code; scalars there, and constants from
@@ -26,7 +28,7 @@ def compute(ops: Iterable[Any], shape: list[int], known: dict[Any, Any]) -> None
         known.update(zip(operation.results, made.results, strict=True))
 
 
-def as_vector(value: Any, shape: list[int], known: dict[Any, Any]) -> Any:
+def as_vector(value: ir.Value, shape: list[int], known: dict[Any, Any]) -> Any:
     """The vector for a scalar of the code."""
     found = known.get(value, value)
     if isinstance(found.type, ir.VectorType):

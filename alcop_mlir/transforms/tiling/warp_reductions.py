@@ -10,18 +10,18 @@ from alcop_mlir.passes import build
 from alcop_mlir.target import WARP_SIZE
 
 
-def neutral(combine: Any) -> Any:
+def neutral(combine: ir.Operation) -> Any:
     """The neutral element of `combine`, which a reduction without terms has."""
     return arith.constant(combine.results[0].type, NEUTRAL[combine.name])
 
 
-def combined(combine: Any, left: Any, right: Any) -> Any:
+def combined(combine: ir.Operation, left: ir.Value, right: ir.Value) -> Any:
     """`combine` on two other values."""
     mapping = dict(zip(combine.operands, (left, right), strict=True))
     return build.clone(combine, mapping).results[0]
 
 
-def over_warp(combine: Any, value: Any) -> Any:
+def over_warp(combine: Any, value: ir.Value) -> Any:
     """The `value`s of all lanes of a warp combined; the same in each lane."""
     i32 = ir.IntegerType.get_signless(32)
     width = arith.constant(i32, WARP_SIZE)

@@ -59,7 +59,7 @@ LOAD = "%v = memref.load {}[%i, %i] : memref<32x32xf32>"
 
 
 @contextmanager
-def last_structured_op(text: str) -> Iterator[object]:
+def last_structured_op(text: str) -> Iterator[ir.Operation]:
     with make_context(), ir.Location.unknown():
         module = ir.Module.parse(text)
         *_, last = structured_ops(module)
@@ -173,4 +173,4 @@ def test_structured_ops_stay_outside_of_bodies() -> None:
       return
     }"""
     with last_structured_op(text) as op:
-        assert op.name == "linalg.generic"  # type: ignore[attr-defined]
+        assert op.name == "linalg.generic"
