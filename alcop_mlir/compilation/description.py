@@ -106,14 +106,17 @@ def roles_by_access(function: Function, module: ir.Operation) -> dict[str, Role]
 
 def _access(kernel: ir.Operation) -> list[Role]:
     """Per parameter of a kernel: "in" where it is only read, "out" only written."""
-    attributes = kernel.attributes["arg_attrs"]
+    if "arg_attrs" not in kernel.attributes:  # as of a kernel without parameters
+        return ["inout"] * len(
+            ir.TypeAttr(kernel.attributes["function_type"]).value.inputs
+        )
     return [
         "in"
         if "llvm.readonly" in one
         else "out"
         if "llvm.writeonly" in one
         else "inout"
-        for one in map(ir.DictAttr, attributes)
+        for one in map(ir.DictAttr, kernel.attributes["arg_attrs"])
     ]
 
 

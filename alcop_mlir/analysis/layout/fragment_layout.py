@@ -155,6 +155,10 @@ def accumulator_layout(a: FragmentLayout, b: FragmentLayout) -> FragmentLayout:
     return FragmentLayout("accumulator", "mn", interleaved=interleaved)
 
 
+# Where no operand is paired.
+ACCUMULATORS_LAYOUT = FragmentLayout("accumulator", "mn")
+
+
 def check_shape(op: ir.Operation, kind: ir.Type, layout: FragmentLayout) -> None:
     """PassError at `op` unless vectors of type `kind` can be cut into pieces."""
     k = mma_shape(layout.bytes)[2]

@@ -6,13 +6,14 @@ branches and element-wise ops to every value that must have the same layout.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from alcop_mlir.analysis.ir import loops
 from alcop_mlir.analysis.ir.alignment import element_bytes
 from alcop_mlir.analysis.layout.fragment_layout import (
+    ACCUMULATORS_LAYOUT,
     FragmentLayout,
     accumulator_layout,
     check_read,
@@ -73,8 +74,13 @@ def is_elementwise(op: ir.Operation) -> bool:
     )
 
 
-def find_fragments(contractions: list[ir.Operation]) -> Fragments:
+def find_fragments(
+    contractions: list[ir.Operation], stores: Sequence[ir.Operation] = ()
+) -> Fragments:
     """Layouts of all values that the contractions need distributed.
+
+    stores: of a contraction's tile, which hold no contraction where all of it folded
+            away, as that of `x - x` does: their values are distributed as accumulators
 
     Raises PassError where a value needs two layouts, or where an op that makes or uses
     a distributed value cannot work on fragments.
@@ -83,6 +89,10 @@ def find_fragments(contractions: list[ir.Operation]) -> Fragments:
     for contraction in contractions:
         for value, layout in _operands(contraction):
             _spread(value, contraction, layout, layouts)
+    for store in stores:
+        value = store.operands[0]
+        if value not in layouts:
+            _spread(value, store, ACCUMULATORS_LAYOUT, layouts)
     return Fragments(layouts)
 
 

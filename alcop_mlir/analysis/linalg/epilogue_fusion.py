@@ -32,7 +32,7 @@ from alcop_mlir.analysis.ir.memory import (
     root,
 )
 from alcop_mlir.analysis.ir.memref_layouts import open_strides
-from alcop_mlir.analysis.ir.slices import backward_slice, is_pure
+from alcop_mlir.analysis.ir.slices import backward_slice, captured, is_pure
 from alcop_mlir.analysis.linalg.accumulator_init import marked_init
 from alcop_mlir.analysis.linalg.elementwise import (
     Elementwise,
@@ -103,7 +103,7 @@ def dependencies(element: Elementwise, contraction: ir.Operation) -> list[Any]:
     """The ops after the contraction that compute operands of the element-wise op."""
     values = [
         value
-        for value in element.op.operands
+        for value in captured(element.op)
         if (owner := defining_op(value)) is not None
         and owner.operation.block == contraction.operation.block
     ]

@@ -36,6 +36,7 @@ from alcop_mlir.analysis.ir import loops
 from alcop_mlir.analysis.ir.thread_block import ThreadBlock, enclosing
 from alcop_mlir.analysis.ir.walk import walk
 from alcop_mlir.analysis.layout.fragment_layout import (
+    ACCUMULATORS_LAYOUT,
     FragmentLayout,
     is_same_along_k,
     transfer_dims,
@@ -52,6 +53,7 @@ from alcop_mlir.analysis.layout.fragments import (
     slice_offset,
 )
 from alcop_mlir.bindings import arith, ir, scf, ub, vector
+from alcop_mlir.dialects import alcop
 from alcop_mlir.errors import PassError
 from alcop_mlir.passes.base import Pass
 from alcop_mlir.target import WARP_SIZE
@@ -78,27 +80,35 @@ class LowerMma(Pass):
     name = "alcop-lower-mma"
 
     def run(self, op: ir.Operation) -> None:
-        for block, contractions in _by_thread_block(op).items():
-            first = contractions[0]
-            threads = _threads(block, first)
-            fragments = find_fragments(contractions)
+        for block, found in _by_thread_block(op).items():
+            contractions = [one for one in found if one.name == CONTRACT]
+            stores = [one for one in found if one.name == WRITE]
+            threads = _threads(block, found[0])
+            fragments = find_fragments(contractions, stores)
             lane_offsets, stages = (
                 LaneOffsets(threads, block.body),
                 Stages(threads, block.body),
             )
-            lowering = _Lowering(fragments, threads, lane_offsets, stages)
+            lowering = _Lowering(fragments, threads, lane_offsets, stages, stores)
             lowering.block(block.body)
             lowering.erase_replaced()
 
 
 def _by_thread_block(root: ir.Operation) -> dict[ThreadBlock, list[Any]]:
-    """The contractions of each kernel."""
+    """The contractions of each kernel, and the stores of contractions' tiles."""
     found: dict[ThreadBlock, list[Any]] = {}
-    for op in walk(root, CONTRACT):
+    for op in walk(root, CONTRACT, WRITE):
         block = enclosing(op)
-        if block is not None:
+        if block is None:
+            continue
+        if op.name == CONTRACT or _stores_tile(op, block):
             found.setdefault(block, []).append(op)
     return found
+
+
+def _stores_tile(op: ir.Operation, block: ThreadBlock) -> bool:
+    is_tiled = alcop.get(block.op, alcop.ScheduleAttr) is not None
+    return is_tiled and op.operands[0].type.rank == len(ACCUMULATORS_LAYOUT.dims)
 
 
 def _threads(block: ThreadBlock, op: ir.Operation) -> int:
@@ -117,6 +127,7 @@ class _Lowering:
 
     lane_offsets: of the loads of operands
     stages:       buffers for stores through shared memory
+    stores:       of contractions' tiles; their values may be uniform
     lowered:      fragments of the values replaced so far
     replaced:     ops to erase, each after the ops that make its operands
     """
@@ -125,6 +136,7 @@ class _Lowering:
     threads: int
     lane_offsets: LaneOffsets
     stages: Stages
+    stores: list[ir.Operation]
     lowered: dict[Any, tuple[Any, ...]] = field(default_factory=dict)
     replaced: list[Any] = field(default_factory=list)
 
@@ -149,7 +161,9 @@ class _Lowering:
 
     def _concerns(self, op: ir.Operation) -> bool:
         values = [*op.operands, *op.results]
-        return any(self.fragments.of(value) is not None for value in values)
+        return op in self.stores or any(
+            self.fragments.of(value) is not None for value in values
+        )
 
     def _rewrite(self, op: ir.Operation) -> None:
         self.replaced.append(op)
@@ -220,7 +234,8 @@ class _Lowering:
 
     def _write(self, op: ir.Operation) -> None:
         value, target, *indices = list(op.operands)
-        fragments = self._pieces(value, self._layout(value))
+        layout = self.fragments.of(value) or ACCUMULATORS_LAYOUT
+        fragments = self._pieces(value, layout)
         with guarded(op, _bounds(op, target)):
             store_accumulators(op, fragments, target, indices, self.stages)
 
