@@ -145,6 +145,31 @@ def may_alias(one: ir.Value, other: ir.Value, noalias_arguments: bool) -> bool:
     return not (noalias_arguments and arguments)
 
 
+def are_apart(one: ir.Value, other: ir.Value) -> bool:
+    """Whether both are static subviews of one memref that have no element in common."""
+    first, second = _static_ranges(one), _static_ranges(other)
+    if first is None or second is None or first[0] != second[0]:
+        return False
+    pairs = zip(first[1], second[1], strict=True)
+    return any(a.stop <= b.start or b.stop <= a.start for a, b in pairs)
+
+
+def _static_ranges(view: ir.Value) -> tuple[ir.Value, list[range]] | None:
+    """The source of a subview, and the indices that it takes along each dimension."""
+    op = defining_op(view)
+    if op is None or op.operation.name != "memref.subview" or len(op.operands) > 1:
+        return None
+    offsets, sizes, strides = (
+        list(op.attributes[f"static_{name}"])
+        for name in ("offsets", "sizes", "strides")
+    )
+    ranges = [
+        range(offset, offset + (size - 1) * stride + 1)
+        for offset, size, stride in zip(offsets, sizes, strides, strict=True)
+    ]
+    return op.operands[0], ranges
+
+
 def is_own_allocation(memref: ir.Value) -> bool:
     """Whether only `memref` and its views refer to its memory.
 

@@ -35,6 +35,7 @@ from alcop_mlir.analysis.linalg.view import (
     contraction_dimensions,
     indices_of,
     linalg_view,
+    why_not_in_place,
 )
 from alcop_mlir.analysis.linalg.zero_fill import LONGEST_STEP_BYTES, why_fill_disturbs
 from alcop_mlir.bindings import ir
@@ -114,9 +115,11 @@ def classify(op: ir.Operation, allow_tf32: bool = False) -> Contraction | Reject
         ]
         letters = _letters([operand.map for operand in operands])
         _check_others(view, transforms, letters)
-        return _contraction(view, transforms, operands, letters, allow_tf32)
+        contraction = _contraction(view, transforms, operands, letters, allow_tf32)
     except NoContraction as no:
         return Rejected(op, str(no))
+    in_place = why_not_in_place(view)
+    return contraction if in_place is None else Rejected(op, in_place)
 
 
 def _checked(op: ir.Operation) -> LinalgView:

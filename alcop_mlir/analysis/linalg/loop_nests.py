@@ -8,9 +8,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from alcop_mlir.analysis.ir.memory import root
 from alcop_mlir.analysis.ir.rejected import Rejected
-from alcop_mlir.analysis.linalg.view import LinalgView, linalg_view
+from alcop_mlir.analysis.linalg.view import LinalgView, linalg_view, why_not_in_place
 from alcop_mlir.bindings import ir
 from alcop_mlir.dialects import alcop
 from alcop_mlir.element_types import ARRAY_FLOATS
@@ -50,7 +49,7 @@ def _read(op: ir.Operation) -> Nest:
     nest = Nest(op, view.rank, view.inputs, view.outputs, view.block)
     _check_form(nest)
     _check_outputs(nest)
-    _check_reductions(nest)
+    _check_in_place(nest)
     _check_sizes(nest)
     return nest
 
@@ -89,19 +88,11 @@ def _check_outputs(nest: Nest) -> None:
             raise _NoNest("indexes its outputs by different loops, expected the same")
 
 
-def _check_reductions(nest: Nest) -> None:
-    """Accumulators are registers: the op must not read the output through an input.
-
-    An op without reduction loops may do so: its parallel iterations are independent.
-    """
-    if not nest.reductions:
-        return
-    written = [root(output.value) for output in nest.outputs]
-    for operand in nest.inputs:
-        if operand.is_memref and root(operand.value) in written:
-            raise _NoNest(
-                "reduces into a memref that is also an input, expected another output"
-            )
+def _check_in_place(nest: Nest) -> None:
+    """Raise where a thread would read through an input what another one writes."""
+    why = why_not_in_place(nest)
+    if why is not None:
+        raise _NoNest(why)
 
 
 def _check_sizes(nest: Nest) -> None:

@@ -23,6 +23,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
+from alcop_mlir.analysis.ir import memory
 from alcop_mlir.bindings import ir, linalg
 
 _COPY = "memref.copy"
@@ -235,6 +236,32 @@ def view_of(op: ir.Operation) -> LinalgView:
     view = linalg_view(op)
     assert view is not None, op
     return view
+
+
+def why_not_in_place(view: LinalgView) -> str | None:
+    """Why iterations would read what other ones write; None where they do not.
+
+    An op without reductions may read an element of the memref that it writes there.
+    """
+    for output in view.outputs:
+        for operand in view.inputs:
+            if not operand.is_memref or not _may_overlap(operand.value, output.value):
+                continue
+            if view.reductions:
+                return (
+                    "reduces into a memref that is also an input, expected another "
+                    "output"
+                )
+            if operand.value == output.value and operand.indices != output.indices:
+                return (
+                    f"reads the memref that it writes at {operand.map}, expected "
+                    f"{output.map} or another output"
+                )
+    return None
+
+
+def _may_overlap(one: ir.Value, other: ir.Value) -> bool:
+    return memory.root(one) == memory.root(other) and not memory.are_apart(one, other)
 
 
 def _copy(op: ir.Operation) -> LinalgView:
