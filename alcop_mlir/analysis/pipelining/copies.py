@@ -19,6 +19,7 @@ from alcop_mlir.analysis.pipelining.copy_forms import (
     MOVE,
     TILE,
     CopyForm,
+    branch_address_ops,
     copy_form,
     unsuited,
 )
@@ -108,6 +109,7 @@ def _judge_shared(
         or _target_moves(form, loop)
         or _used_elsewhere(form, loop, buffer)
         or _source_written(form, loop, written, noalias_arguments)
+        or _address_loaded_in_branch(form)
         or _address_not_early(form.op, loop, SHARED, *_address_values(form))
     )
     return broken or PipelinedCopy(form.op, loop, SHARED, buffer)
@@ -295,6 +297,22 @@ def _address_values(form: CopyForm) -> list[Any]:
     return [*captured(form.op), *load]
 
 
+def _address_loaded_in_branch(form: CopyForm) -> RejectedCopy | None:
+    """Rule 6, for what a guarded copy computes inside its scf.if."""
+    impure = next((op for op in branch_address_ops(form) if not is_pure(op)), None)
+    return None if impure is None else _address_depends(form.op, SHARED, impure)
+
+
+def _address_depends(op: ir.Operation, level: str, on: ir.Operation) -> RejectedCopy:
+    return rejected(
+        op,
+        level,
+        6,
+        f"its address depends on '{on.name}' of the same iteration",
+        "compute the address from the loop's index",
+    )
+
+
 def _address_not_early(
     op: ir.Operation, loop: ir.Operation, level: str, *values: Any
 ) -> RejectedCopy | None:
@@ -306,13 +324,7 @@ def _address_not_early(
     while True:
         impure = next((inner for inner in ops if not is_pure(inner)), None)
         if impure is not None:
-            return rejected(
-                op,
-                level,
-                6,
-                f"its address depends on '{impure.name}' of the same iteration",
-                "compute the address from the loop's index",
-            )
+            return _address_depends(op, level, impure)
         seen |= arguments
         # The next value of a loop-carried one is computed early too.
         carried = [_yielded(loop, argument) for argument in arguments]

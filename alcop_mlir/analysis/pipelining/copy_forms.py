@@ -20,7 +20,7 @@ from typing import Any
 from alcop_mlir.analysis.ir import memory
 from alcop_mlir.analysis.ir.alignment import address_alignment, divisor, element_bytes
 from alcop_mlir.analysis.ir.loops import constant, defining_op
-from alcop_mlir.analysis.ir.slices import is_pure
+from alcop_mlir.analysis.ir.slices import backward_slice, is_pure
 from alcop_mlir.analysis.layout.distribution import widest_access
 from alcop_mlir.bindings import ir
 from alcop_mlir.target import CP_ASYNC_BYTES
@@ -202,6 +202,16 @@ def _guarded(op: ir.Operation) -> CopyForm | None:
         op.operands[0],
         move.count,
     )
+
+
+def branch_address_ops(form: CopyForm) -> list[Any]:
+    """The ops inside the scf.if of a guarded copy that compute what it reads from."""
+    if form.kind != GUARDED:
+        return []
+    values = [form.source, *form.source_indices]
+    values += [form.count] if isinstance(form.count, ir.Value) else []
+    ops, _ = backward_slice(values, form.load.block)
+    return ops
 
 
 def _only_effect(block: ir.Block) -> Any | None:

@@ -40,9 +40,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from alcop_mlir.analysis.ir.loops import remaining_extents
+from alcop_mlir.analysis.ir.slices import is_pure
 from alcop_mlir.analysis.pipelining.bound_plans import BoundPlan, bound_plans
+from alcop_mlir.analysis.pipelining.copy_forms import branch_address_ops, copy_form
 from alcop_mlir.analysis.pipelining.plan_check import check
 from alcop_mlir.analysis.pipelining.ring_counters import period
+from alcop_mlir.analysis.pipelining.stream_plan import FILL
 from alcop_mlir.analysis.pipelining.streams import Streams, separate
 from alcop_mlir.bindings import ir
 from alcop_mlir.errors import PassError
@@ -73,12 +76,29 @@ def _expand(bound: BoundPlan) -> None:
     extents = remaining_extents(loop)
     shape = shape_of(bound, is_ragged=bool(extents))
     erase_plan(bound)
+    for _, op in bound.named(FILL):
+        _hoist_address(op)
     streams = separate(loop, flattened_steps(bound), extents)
     _check_slots(streams, shape.slots)
     results = Expansion(streams, shape).build()
     for number, value in results.items():
         loop.results[number].replace_all_uses_with(value)
     loop.erase()
+
+
+def _hoist_address(copy: ir.Operation) -> None:
+    """Compute what a guarded copy reads from before its scf.if, which is erased.
+
+    PassError where the branch loads it: outside of the branch it may be out of bounds.
+    """
+    form = copy_form(copy)
+    assert form is not None, copy
+    for op in branch_address_ops(form):
+        if not is_pure(op):
+            raise PassError(
+                copy, f"its address depends on '{op.name}', which its guard guards"
+            )
+        op.move_before(copy)
 
 
 def _check_slots(streams: Streams, slots: int) -> None:

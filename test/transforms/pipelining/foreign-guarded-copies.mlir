@@ -96,3 +96,61 @@ func.func @filled_with_one(%A: memref<64x64xf32>, %C: memref<64xf32>, %n: index)
   memref.store %sum, %C[%t] : memref<64xf32>
   return
 }
+
+// -----
+
+// What the branch computes the address from moves before the copy.
+// CHECK-LABEL: @address_in_branch
+// CHECK:         %[[AT:.*]] = arith.subi %{{.*}}, %c1
+// CHECK:         nvgpu.device_async_copy %{{.*}}[%{{.*}}, %[[AT]]]
+#ws = #gpu.address_space<workgroup>
+func.func @address_in_branch(%A: memref<16x16xf32>, %C: memref<16x16xf32>) {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %c16 = arith.constant 16 : index
+  %zero = arith.constant 0.0 : f32
+  %t = gpu.thread_id x
+  %a = memref.alloc() : memref<16x1xf32, #ws>
+  scf.for %i = %c0 to %c16 step %c1 {
+    %in = arith.cmpi uge, %i, %c1 : index
+    scf.if %in {
+      %p = arith.subi %i, %c1 : index
+      %v = memref.load %A[%t, %p] : memref<16x16xf32>
+      memref.store %v, %a[%t, %c0] : memref<16x1xf32, #ws>
+    } else {
+      memref.store %zero, %a[%t, %c0] : memref<16x1xf32, #ws>
+    }
+    %x = memref.load %a[%t, %c0] : memref<16x1xf32, #ws>
+    memref.store %x, %C[%t, %i] : memref<16x16xf32>
+  }
+  return
+}
+
+// -----
+
+// What it loads an index from may be out of bounds where the guard is false.
+// CHECK-LABEL: @index_loaded_in_branch
+// CHECK-NOT:     alcop.
+#ws = #gpu.address_space<workgroup>
+func.func @index_loaded_in_branch(%A: memref<16x16xf32>, %I: memref<16xindex>, %C: memref<16x16xf32>) {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %c16 = arith.constant 16 : index
+  %zero = arith.constant 0.0 : f32
+  %t = gpu.thread_id x
+  %a = memref.alloc() : memref<16x1xf32, #ws>
+  scf.for %i = %c0 to %c16 step %c1 {
+    %in = arith.cmpi uge, %i, %c1 : index
+    // expected-remark @below {{not pipelined (rule 6): its address depends on 'memref.load' of the same iteration; compute the address from the loop's index}}
+    scf.if %in {
+      %p = memref.load %I[%i] : memref<16xindex>
+      %v = memref.load %A[%t, %p] : memref<16x16xf32>
+      memref.store %v, %a[%t, %c0] : memref<16x1xf32, #ws>
+    } else {
+      memref.store %zero, %a[%t, %c0] : memref<16x1xf32, #ws>
+    }
+    %x = memref.load %a[%t, %c0] : memref<16x1xf32, #ws>
+    memref.store %x, %C[%t, %i] : memref<16x16xf32>
+  }
+  return
+}
