@@ -22,3 +22,20 @@ def test_runs(program: Path, capsys: pytest.CaptureFixture[str]) -> None:
     said = capsys.readouterr()
     assert status == 0, said.err
     assert "check      OK" in said.out or "check      none" in said.out
+
+
+@pytest.mark.parametrize("name", ["", "_", "é", "WARP_SZ", "a b", "1x"])
+def test_function_names(
+    name: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Any name of a function becomes one that PTX, and ptxas, takes."""
+    path = tmp_path / "named.mlir"
+    path.write_text(
+        f"""func.func @"{name}"(%A: memref<8x8xf32>) {{
+          linalg.exp ins(%A : memref<8x8xf32>) outs(%A : memref<8x8xf32>)
+          return
+        }}"""
+    )
+    status = run.main([str(path)])
+    said = capsys.readouterr()
+    assert status == 0, said.err

@@ -41,6 +41,7 @@ from typing import Any
 
 from alcop_mlir.analysis.host import launches
 from alcop_mlir.analysis.host.launches import LAUNCH_ARGUMENTS, KernelLaunch
+from alcop_mlir.analysis.ir.memory import is_workgroup
 from alcop_mlir.analysis.ir.memref_layouts import open_strides
 from alcop_mlir.analysis.ir.rejected import Rejected
 from alcop_mlir.analysis.ir.walk import walk
@@ -54,6 +55,8 @@ from alcop_mlir.transforms.kernels.constant_buffers import copy_constants
 from alcop_mlir.transforms.kernels.launch_buffers import move_buffers_inside
 from alcop_mlir.transforms.pipelining.slot_views import view_slots
 from alcop_mlir.transforms.tiling.thread_points import KERNEL
+
+_RESERVED = ("WARP_SZ",)  # PTX's one constant that looks like an identifier
 
 # bytes: the widest access of one thread, PTX ISA, cp.async and ld
 POINTER_ALIGNMENT = 16
@@ -267,10 +270,28 @@ def _replace_ids(launch: KernelLaunch, arguments: list[Any]) -> None:
             argument.replace_all_uses_with(make())
 
 
+def _name_memory_space(launch: KernelLaunch) -> None:
+    """Give memrefs in shared memory the space's name where they have its number."""
+    space = ir.Attribute.parse(build.WORKGROUP)
+    for op in walk(launch.op):
+        inside = [block for region in op.regions for block in region.blocks]
+        values = [
+            *op.results,
+            *(value for block in inside for value in block.arguments),
+        ]
+        for value in values:
+            kind = value.type
+            if is_workgroup(kind) and kind.memory_space != space:
+                value.set_type(
+                    ir.MemRefType.get(kind.shape, kind.element_type, kind.layout, space)
+                )
+
+
 def _replace_buffers(launch: KernelLaunch) -> None:
     """Replace allocations by views of the dynamic shared memory."""
     if not launch.buffers:
         return
+    _name_memory_space(launch)
     i8 = ir.IntegerType.get_signless(8)
     space = ir.Attribute.parse(build.WORKGROUP)
     dynamic = ir.ShapedType.get_dynamic_size()
@@ -410,5 +431,6 @@ def _new(name: str, taken: set[str]) -> str:
 
 
 def _identifier(name: str) -> str:
-    """`name` with characters that PTX does not support replaced."""
-    return re.sub(r"\W|^(?=\d)", "_", name, flags=re.ASCII)
+    """`name` as PTX ISA, "Identifiers" has them: an underscore alone is none either."""
+    made = re.sub(r"\W|^(?=\d)", "_", name, flags=re.ASCII)
+    return f"kernel{made}" if made in _RESERVED or not made.strip("_") else made
