@@ -14,6 +14,7 @@ from dataclasses import dataclass, replace
 
 from alcop_mlir.errors import ConfigError
 
+MAX_GRID = (2**31 - 1, 65535, 65535)  # blocks along x, y, z; CUDA, all GPUs
 WARP_SIZE = 32  # lanes; [CC]
 CP_ASYNC_BYTES = (4, 8, 16)  # bytes per thread; [PTX] cp.async, cp-size
 CP_ASYNC_BYPASS_L1_BYTES = 16  # [PTX] cp.async.cg takes 16 only

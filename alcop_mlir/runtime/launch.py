@@ -24,9 +24,8 @@ from alcop_mlir.runtime.arrays import Array, check, host_array, is_on_gpu, label
 from alcop_mlir.runtime.emulation import Emulation
 from alcop_mlir.runtime.manifest_check import check_supported
 from alcop_mlir.runtime.workspace import Workspace
-from alcop_mlir.target import TARGETS, Target
+from alcop_mlir.target import MAX_GRID, TARGETS, Target
 
-MAX_GRID = (2**31 - 1, 65535, 65535)  # blocks along x, y, z; CUDA, all GPUs
 DEVICES = ("auto", "cuda", "emulator")
 _GPU_EXTRAS = ("cuda12", "cuda13")  # CuPy, by the version of CUDA
 

@@ -44,7 +44,7 @@ from alcop_mlir.dialects import alcop
 from alcop_mlir.passes import build
 from alcop_mlir.passes.base import Pass
 from alcop_mlir.schedule import Schedule
-from alcop_mlir.target import WARP_SIZE
+from alcop_mlir.target import MAX_GRID, WARP_SIZE
 from alcop_mlir.transforms.linalg.matrices import Size, loop_sizes
 from alcop_mlir.transforms.tiling.raster import tile_of_block
 from alcop_mlir.transforms.tiling.thread_points import KERNEL
@@ -109,8 +109,10 @@ def _launch(contraction: TiledContraction, sizes: dict[str, Size]) -> None:
         return
     tile_m, tile_n, _ = schedule.block
     batches = build.index(1) if contraction.accumulates_batches else sizes["b"].given
+    across, along = sizes["n"].blocks(tile_n), sizes["m"].blocks(tile_m)
+    grid = (along, across) if _is_tall(schedule, sizes) else (across, along)
     launch = gpu.LaunchOp(
-        (sizes["n"].blocks(tile_n), sizes["m"].blocks(tile_m), batches),
+        (*grid, batches),
         tuple(build.index(threads) for threads in (schedule.threads, 1, 1)),
     )
     alcop.put(launch, alcop.ScheduleAttr, schedule.to_dict())
@@ -133,6 +135,15 @@ def _launch(contraction: TiledContraction, sizes: dict[str, Size]) -> None:
         gpu.TerminatorOp()
 
 
+def _is_tall(schedule: Schedule, sizes: dict[str, Size]) -> bool:
+    """Whether there are more rows of tiles than blocks along y: they go along x then.
+
+    Such a C has few columns of tiles, so that a raster would not help.
+    """
+    rows = sizes["m"].known
+    return rows is not None and -(-rows // schedule.block[0]) > MAX_GRID[1]
+
+
 def _kernel_name(op: ir.Operation) -> str:
     return op.operation.name.removeprefix("linalg.").replace("generic", "matmul")
 
@@ -150,7 +161,10 @@ def _tile_offsets(
             (sizes["m"], tile_m, arguments[_GRID_SIZE + 1]),
         )
     )
-    row, column = tile_of_block(schedule.raster, (x, y), rows, columns)
+    if _is_tall(schedule, sizes):
+        row, column = x, y
+    else:
+        row, column = tile_of_block(schedule.raster, (x, y), rows, columns)
     warp = arith.divui(thread, build.index(WARP_SIZE))
     warps_n = build.index(schedule.warps[1])
     return TileOffsets(
