@@ -23,6 +23,8 @@ The schedule is the first that there is of:
    rows where there are more than run at once. K in parts of 1024 or more, eight at
    most, where there are blocks for less than half of the SMs, and never more parts than
    give each SM one block. A size that is known at run time only counts as a large one.
+   Where rows of A or B have such a size, and no promise of their alignment, no tile is
+   larger than 64x64: each thread then holds the addresses of many narrow copies.
 
 Runs after alcop-raise-contractions, which marks the contractions, and before
 alcop-split-k and alcop-tile-to-blocks, which carry the schedule out. Reads
@@ -38,6 +40,7 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from alcop_mlir import diagnostics, resources
+from alcop_mlir.analysis.ir.promises import row_alignment
 from alcop_mlir.analysis.ir.rejected import Rejected
 from alcop_mlir.analysis.linalg import contractions
 from alcop_mlir.analysis.linalg.contractions import Contraction
@@ -47,7 +50,13 @@ from alcop_mlir.errors import ConfigError, PassError
 from alcop_mlir.passes.base import Pass, option
 from alcop_mlir.resources import Resources
 from alcop_mlir.schedule import Schedule
-from alcop_mlir.target import DEFAULT_TARGET, Target, find_target, mma_shape
+from alcop_mlir.target import (
+    CP_ASYNC_BYTES,
+    DEFAULT_TARGET,
+    Target,
+    find_target,
+    mma_shape,
+)
 
 if TYPE_CHECKING:
     from alcop_mlir.tuning.problem import Problem
@@ -73,6 +82,8 @@ _SMALL_TILES = (
 # Length of a K step, along a row of A; a Schedule has no step below 16 elements.
 _K_STEP_BYTES = (64, 32)
 _SMALLEST_K_STEP = 16
+# Rows or columns of a tile whose copies are narrow: with 128 x 128, ptxas spills.
+_LARGEST_NARROW = 64
 # Share of its work that a large tile may do beyond the edges of C: a smaller tile loads
 # more from memory per multiplication.
 _OVERHANGS = (1 / 8, 1 / 2)
@@ -209,13 +220,26 @@ def _splits(contraction: Contraction, schedule: Schedule) -> bool:
 
 def _tiles(contraction: Contraction) -> list[_Tile]:
     """The tiles that exceed C the least, in order of preference."""
+    large = _TILES
+    if _has_narrow_copies(contraction):
+        large = tuple(tile for tile in _TILES if max(tile[0]) <= _LARGEST_NARROW)
     for most in _OVERHANGS:
-        fitting = [tile for tile in _TILES if _overhang(contraction, tile[0]) <= most]
+        fitting = [tile for tile in large if _overhang(contraction, tile[0]) <= most]
         if fitting:
             return fitting
-    tiles = (*_TILES, *_SMALL_TILES)
+    tiles = (*large, *_SMALL_TILES)
     least = min(_overhang(contraction, tile[0]) for tile in tiles)
     return [tile for tile in tiles if _overhang(contraction, tile[0]) == least]
+
+
+def _has_narrow_copies(contraction: Contraction) -> bool:
+    """Whether copies of A or B are narrow, of rows whose size is not known."""
+    operands = list(contraction.op.operands)[:2]
+    return any(
+        value.type.is_dynamic_dim(value.type.rank - 1)
+        and row_alignment(value) < max(CP_ASYNC_BYTES)
+        for value in operands
+    )
 
 
 def _overhang(contraction: Contraction, block: tuple[int, int]) -> float:

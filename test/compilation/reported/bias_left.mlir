@@ -1,3 +1,5 @@
+// RUN: alcop-run %s | FileCheck %s
+// CHECK: check {{ *}} OK
 #c = affine_map<(m, n) -> (m, n)>
 #n = affine_map<(m, n) -> (n)>
 func.func @f(%a: memref<33x32xi8>, %b: memref<32x40xi8>, %e: memref<40xi32>, %c: memref<33x40xi32>) {
