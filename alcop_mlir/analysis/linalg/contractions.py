@@ -22,6 +22,7 @@ from typing import Any
 
 from alcop_mlir.analysis.ir.alignment import element_bytes
 from alcop_mlir.analysis.ir.memory import root
+from alcop_mlir.analysis.ir.promises import row_alignment
 from alcop_mlir.analysis.ir.rejected import Rejected
 from alcop_mlir.analysis.ir.walk import walk
 from alcop_mlir.analysis.linalg.operand_transforms import (
@@ -45,7 +46,7 @@ from alcop_mlir.element_types import (
     ROUNDED_INPUTS,
     STORED_TYPES,
 )
-from alcop_mlir.target import MAX_GRID
+from alcop_mlir.target import CP_ASYNC_BYTES, MAX_GRID
 
 
 @dataclass(frozen=True)
@@ -59,6 +60,8 @@ class Contraction:
     lhs_type, rhs_type: the types that are multiplied
     stored:         bytes of an element of A and of B in memory, if one of them has an
                     operand transform; else None
+    has_narrow_copies: whether rows of A or B have a size that is known at run time only,
+                    and no promise that they are aligned to 16 bytes
     """
 
     op: Any
@@ -74,6 +77,7 @@ class Contraction:
     rhs_type: str
     out_type: str
     stored: tuple[int, int] | None = None
+    has_narrow_copies: bool = False
 
     @property
     def precision(self) -> str | None:
@@ -290,7 +294,13 @@ def _contraction(
         rhs_type=str(transforms[rhs].kind),
         out_type=out_type,
         stored=_stored(transforms, memrefs, swapped),
+        has_narrow_copies=any(map(_has_narrow_rows, memrefs[:2])),
     )
+
+
+def _has_narrow_rows(value: ir.Value) -> bool:
+    is_open = value.type.is_dynamic_dim(value.type.rank - 1)
+    return is_open and row_alignment(value) < max(CP_ASYNC_BYTES)
 
 
 def _check_fill(

@@ -40,7 +40,6 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from alcop_mlir import diagnostics, resources
-from alcop_mlir.analysis.ir.promises import row_alignment
 from alcop_mlir.analysis.ir.rejected import Rejected
 from alcop_mlir.analysis.linalg import contractions
 from alcop_mlir.analysis.linalg.contractions import Contraction
@@ -51,7 +50,6 @@ from alcop_mlir.passes.base import Pass, option
 from alcop_mlir.resources import Resources
 from alcop_mlir.schedule import Schedule
 from alcop_mlir.target import (
-    CP_ASYNC_BYTES,
     DEFAULT_TARGET,
     Target,
     find_target,
@@ -221,7 +219,7 @@ def _splits(contraction: Contraction, schedule: Schedule) -> bool:
 def _tiles(contraction: Contraction) -> list[_Tile]:
     """The tiles that exceed C the least, in order of preference."""
     large = _TILES
-    if _has_narrow_copies(contraction):
+    if contraction.has_narrow_copies:
         large = tuple(tile for tile in _TILES if max(tile[0]) <= _LARGEST_NARROW)
     for most in _OVERHANGS:
         fitting = [tile for tile in large if _overhang(contraction, tile[0]) <= most]
@@ -230,16 +228,6 @@ def _tiles(contraction: Contraction) -> list[_Tile]:
     tiles = (*large, *_SMALL_TILES)
     least = min(_overhang(contraction, tile[0]) for tile in tiles)
     return [tile for tile in tiles if _overhang(contraction, tile[0]) == least]
-
-
-def _has_narrow_copies(contraction: Contraction) -> bool:
-    """Whether copies of A or B are narrow, of rows whose size is not known."""
-    operands = list(contraction.op.operands)[:2]
-    return any(
-        value.type.is_dynamic_dim(value.type.rank - 1)
-        and row_alignment(value) < max(CP_ASYNC_BYTES)
-        for value in operands
-    )
 
 
 def _overhang(contraction: Contraction, block: tuple[int, int]) -> float:
