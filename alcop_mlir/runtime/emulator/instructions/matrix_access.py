@@ -15,7 +15,12 @@ from alcop_mlir.runtime.emulator.machine.cohort import Cohort
 from alcop_mlir.runtime.emulator.machine.lanes import Lanes
 from alcop_mlir.runtime.emulator.machine.warps import Mask
 from alcop_mlir.runtime.emulator.ptx.scalars import B32
-from alcop_mlir.runtime.emulator.ptx.syntax import Instruction, space_of, unsupported
+from alcop_mlir.runtime.emulator.ptx.syntax import (
+    Instruction,
+    elements,
+    space_of,
+    unsupported,
+)
 
 Array = np.ndarray
 ROW_BYTES = 16  # a row of an 8x8 matrix of 16-bit elements
@@ -46,7 +51,7 @@ def _matrix_rows(
 def load_matrix(t: Translator, ins: Instruction) -> Op:
     count = _matrix_count(ins)
     transposed = "trans" in ins.parts
-    slots = [t.result(o, U32, ins)[0] for o in t.items(ins.operands[0])]
+    writes = [t.writer(o, U32, ins) for o in elements(ins.operands[0])]
     address, wide = t.base_address(ins.operands[1], ins)
     generic = wide and space_of(ins.parts) is None
 
@@ -65,9 +70,8 @@ def load_matrix(t: Translator, ins: Instruction) -> Op:
             out = cells.view(U32).reshape(shape)
         else:
             out = rows[..., None].view(U32).reshape(shape)
-        for i, slot in enumerate(slots):
-            if slot >= 0:
-                cohort.put(slot, out[:, :, i], mask)
+        for i, write in enumerate(writes):
+            write(cohort, out[:, :, i], mask)
 
     return run
 
@@ -76,7 +80,7 @@ def store_matrix(t: Translator, ins: Instruction) -> Op:
     count = _matrix_count(ins)
     transposed = "trans" in ins.parts
     address, wide = t.base_address(ins.operands[0], ins)
-    reads = [t.read(o, B32, ins) for o in t.items(ins.operands[1])]
+    reads = [t.read(o, B32, ins) for o in elements(ins.operands[1])]
     generic = wide and space_of(ins.parts) is None
 
     def run(cohort: Cohort, mask: Mask) -> None:
@@ -98,14 +102,13 @@ def store_matrix(t: Translator, ins: Instruction) -> Op:
 
 def move_matrix(t: Translator, ins: Instruction) -> Op:
     """movmatrix: transposes one 8x8 matrix across the lanes."""
-    read = t.read(ins.operands[1], B32, ins)
 
     def transpose(x: Array) -> Array:
         x = np.ascontiguousarray(np.broadcast_to(x, (*x.shape[:2], 32)))
         cells = x.view(U16).reshape(*x.shape[:2], 8, 8).swapaxes(-1, -2)
         return np.ascontiguousarray(cells).reshape(*x.shape[:2], 64).view(U32)
 
-    return t.compute(ins, ins.operands[0], U32, transpose, read)
+    return t.compute(ins, U32, transpose, B32)
 
 
 def _only_shared(cohort: Cohort, mask: Mask, address: Array, ins: Instruction) -> Array:

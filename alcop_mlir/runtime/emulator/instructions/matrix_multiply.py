@@ -19,13 +19,25 @@ from dataclasses import dataclass
 import numpy as np
 
 from alcop_mlir.runtime.emulator.arithmetic import floats as num
-from alcop_mlir.runtime.emulator.arithmetic.storage import F32, S32, S64, U16, U32
+from alcop_mlir.runtime.emulator.arithmetic.storage import (
+    F32,
+    S32,
+    S64,
+    U16,
+    U32,
+    parts,
+)
 from alcop_mlir.runtime.emulator.instructions.translator import Op, Translator
 from alcop_mlir.runtime.emulator.machine.cohort import Cohort
 from alcop_mlir.runtime.emulator.machine.registers import Registers
 from alcop_mlir.runtime.emulator.machine.warps import Mask
 from alcop_mlir.runtime.emulator.ptx.scalars import SCALARS, Scalar
-from alcop_mlir.runtime.emulator.ptx.syntax import Instruction, Operand, unsupported
+from alcop_mlir.runtime.emulator.ptx.syntax import (
+    Instruction,
+    Operand,
+    elements,
+    unsupported,
+)
 
 Array = np.ndarray
 
@@ -96,7 +108,7 @@ def decode_multiply(t: Translator, ins: Instruction) -> MatrixMultiply:
 def _fragment(
     t: Translator, ins: Instruction, operand: Operand, count: int
 ) -> tuple[int, ...]:
-    items = t.items(operand)
+    items = elements(operand)
     if len(items) != count:
         raise unsupported(ins, f"expected {count} registers, got {len(items)}")
     return tuple(t.result(item, U32, ins)[0] for item in items)
@@ -224,8 +236,7 @@ def _add_fragment(
             cells[:, :, q >> 1, :, q & 1] += R[slot].view(F32)
         return
     for q, slot in enumerate(slots):
-        x = np.ascontiguousarray(R[slot])[..., None].view(U16)
-        cells[:, :, q] += num.decode_f16(x)
+        cells[:, :, q] += num.decode_f16(parts(R[slot], U16))
 
 
 def _stack_a(

@@ -11,15 +11,18 @@ from collections.abc import Callable
 
 import numpy as np
 
-from alcop_mlir.runtime.emulator.arithmetic.storage import MOVED_AS, U32
+from alcop_mlir.runtime.emulator.arithmetic.storage import (
+    MOVED_AS,
+    U32,
+    on_halves,
+    pack,
+    parts,
+)
 from alcop_mlir.runtime.emulator.instructions import access
-from alcop_mlir.runtime.emulator.instructions.convert import pack
-from alcop_mlir.runtime.emulator.instructions.floating import on_halves
 from alcop_mlir.runtime.emulator.instructions.translator import (
     Op,
     Translator,
     constant,
-    widen,
 )
 from alcop_mlir.runtime.emulator.machine.cohort import Cohort
 from alcop_mlir.runtime.emulator.machine.lanes import Lanes
@@ -31,6 +34,7 @@ from alcop_mlir.runtime.emulator.ptx.syntax import (
     Name,
     Operand,
     Vector,
+    elements,
     space_of,
     unsupported,
 )
@@ -61,16 +65,12 @@ def accessed_bytes(ins: Instruction) -> int:
     scalar = SCALARS.get(ins.parts[-1])
     if scalar is None:
         return MAX_VECTOR_BYTES
-    return scalar.size * max((len(_elements(o)) for o in ins.operands), default=1)
-
-
-def _elements(operand: Operand) -> tuple[Operand, ...]:
-    return operand.items if isinstance(operand, Vector) else (operand,)
+    return scalar.size * max((len(elements(o)) for o in ins.operands), default=1)
 
 
 def load(t: Translator, ins: Instruction) -> Op:
     scalar = ins.type
-    items = t.items(ins.operands[0])
+    items = elements(ins.operands[0])
     size = scalar.size * len(items)
     if size > MAX_VECTOR_BYTES:
         raise unsupported(ins, f"vectors of more than {MAX_VECTOR_BYTES} bytes")
@@ -81,20 +81,17 @@ def load(t: Translator, ins: Instruction) -> Op:
         return _load_parameter(t, ins, parameter, items)
     address, _ = t.base_address(source, ins)
     part = _extended(scalar)
-    slots = [t.result(item, scalar.unsigned, ins) for item in items]
+    writes = [t.writer(item, scalar.unsigned, ins) for item in items]
     used = _used(t, items, scalar.size)
 
     def run(cohort: Cohort, mask: Mask) -> None:
         x = access.load(cohort, mask, address(cohort.R), space, size, ins, used)
-        if len(slots) == 1 and slots[0][1] is None:
-            if slots[0][0] >= 0:
-                cohort.put(slots[0][0], x, mask)
+        if len(writes) == 1:
+            writes[0](cohort, x.view(part), mask)
             return
-        split = np.ascontiguousarray(x)[..., None].view(part)
-        for i, (slot, wide) in enumerate(slots):
-            if slot >= 0:
-                value = split[..., i]
-                cohort.put(slot, value if wide is None else widen(value, wide), mask)
+        split = parts(x, part)
+        for i, write in enumerate(writes):
+            write(cohort, split[..., i], mask)
 
     return run
 
@@ -131,7 +128,7 @@ def _load_parameter(
         raise unsupported(ins, "it reads past the end of the parameters")
     values = np.frombuffer(data, _extended(scalar))
     ops = [
-        t.compute(ins, item, values.dtype, lambda x: x, constant(values[i : i + 1]))
+        t.assign(ins, item, values.dtype, lambda x: x, constant(values[i : i + 1]))
         for i, item in enumerate(items)
     ]
     if len(ops) == 1:
@@ -146,7 +143,7 @@ def _load_parameter(
 
 def store(t: Translator, ins: Instruction) -> Op:
     scalar = ins.type
-    items = t.items(ins.operands[1])
+    items = elements(ins.operands[1])
     size = scalar.size * len(items)
     if size > MAX_VECTOR_BYTES:
         raise unsupported(ins, f"vectors of more than {MAX_VECTOR_BYTES} bytes")
@@ -214,11 +211,11 @@ def _decoded_add(scalar: Scalar) -> Update:
 
 def update_memory(t: Translator, ins: Instruction) -> Op:
     scalar = ins.type
-    returns = ins.parts[0] == "atom"
     operands = list(ins.operands)
     if any(isinstance(o, Vector) for o in operands):
         raise unsupported(ins, "vector atomics")
-    result = t.result(operands.pop(0), scalar.unsigned, ins) if returns else (-1, None)
+    to = operands.pop(0) if ins.parts[0] == "atom" else Name("_")
+    write = t.writer(to, scalar.unsigned, ins)
     name = next((p for p in ins.parts[1:] if p in _UPDATES), None)
     if name is None or len(operands) != (3 if name == "cas" else 2):
         raise unsupported(ins)
@@ -247,8 +244,7 @@ def update_memory(t: Translator, ins: Instruction) -> Op:
             old = _apply(
                 memory, at, update, lanes, x.view(scalar.dtype), y.view(scalar.dtype)
             )
-            if result[0] >= 0:
-                cohort.put(result[0], lanes.place(old).view(scalar.unsigned), part)
+            write(cohort, lanes.place(old).view(scalar.unsigned), part)
 
     return run
 

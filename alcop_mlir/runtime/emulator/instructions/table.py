@@ -6,10 +6,14 @@ an instruction asks its row. Rows stand in the order of the PTX ISA's chapters.
 
 from __future__ import annotations
 
+import operator
 from collections import defaultdict
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
 
+import numpy as np
+
+from alcop_mlir.runtime.emulator.arithmetic import integers as ints
 from alcop_mlir.runtime.emulator.instructions import (
     async_copy,
     barriers,
@@ -19,12 +23,17 @@ from alcop_mlir.runtime.emulator.instructions import (
     matrix_access,
     matrix_multiply,
     memory,
-    multiply,
     predicate,
     warp,
 )
 from alcop_mlir.runtime.emulator.instructions.opcode import Opcode
-from alcop_mlir.runtime.emulator.instructions.translator import Handler
+from alcop_mlir.runtime.emulator.instructions.translator import (
+    Handler,
+    lanewise,
+    own,
+    word,
+    wrapping,
+)
 from alcop_mlir.runtime.emulator.machine.loaded_kernel import MULTIPLY
 from alcop_mlir.runtime.emulator.ptx.syntax import SPACES, Instruction, unsupported
 
@@ -110,61 +119,61 @@ OPCODES = (
         "Integer Arithmetic Instructions",
         _other("add", integer.add_or_sub),
         _other("sub", integer.add_or_sub),
-        _other("mul", multiply.multiply),
-        _other("mad", multiply.multiply),
-        _other("mul24", multiply.multiply),
-        _other("mad24", multiply.multiply),
-        _other("sad", integer.add_difference),
-        _other("div", integer.divide),
-        _other("rem", integer.remainder),
-        _other("abs", integer.absolute),
-        _other("neg", integer.negative),
+        _other("mul", integer.multiply),
+        _other("mad", integer.multiply),
+        _other("mul24", integer.multiply),
+        _other("mad24", integer.multiply),
+        _other("sad", lanewise(ints.add_difference, own, own, own)),
+        _other("div", lanewise(ints.divide, own, own)),
+        _other("rem", lanewise(ints.remainder, own, own)),
+        _other("abs", lanewise(ints.absolute, own)),
+        _other("neg", lanewise(ints.negative, wrapping)),
         _other("min", integer.min_or_max),
         _other("max", integer.min_or_max),
-        _other("popc", integer.count_ones),
-        _other("clz", integer.leading_zeros),
+        _other("popc", lanewise(ints.count_ones, wrapping, to=word)),
+        _other("clz", lanewise(ints.leading_zeros, wrapping, to=word)),
         _other("bfind", integer.find_highest),
-        _other("brev", integer.reverse_bits),
-        _other("bfe", integer.extract_field),
-        _other("bfi", integer.insert_field),
+        _other("brev", lanewise(ints.reverse_bits, wrapping)),
+        _other("bfe", lanewise(ints.extract_field, own, word, word)),
+        _other("bfi", lanewise(ints.insert_field, own, own, word, word)),
         _other("szext", integer.extend_sign),
         _other("bmsk", integer.make_mask),
-        _other("dp4a", multiply.dot),
-        _other("dp2a", multiply.dot),
+        _other("dp4a", integer.dot),
+        _other("dp2a", integer.dot),
     ),
     *_chapter(
         "Extended-Precision Integer Arithmetic Instructions",
-        _other("add.cc", multiply.carry_chain),
-        _other("addc", multiply.carry_chain),
-        _other("sub.cc", multiply.carry_chain),
-        _other("subc", multiply.carry_chain),
-        _other("mad.lo.cc", multiply.carry_chain),
-        _other("mad.hi.cc", multiply.carry_chain),
-        _other("madc", multiply.carry_chain),
+        _other("add.cc", integer.carry_chain),
+        _other("addc", integer.carry_chain),
+        _other("sub.cc", integer.carry_chain),
+        _other("subc", integer.carry_chain),
+        _other("mad.lo.cc", integer.carry_chain),
+        _other("mad.hi.cc", integer.carry_chain),
+        _other("madc", integer.carry_chain),
     ),
     # The half precision forms have a chapter of their own in the PTX ISA.
     *_chapter(
         "Floating-Point Instructions",
         _float("testp", floating.test_property),
-        _float("copysign", floating.copy_sign),
+        _float("copysign", floating.plain(lambda a, b: np.copysign(b, a), 2)),
         _float("add", floating.add_sub_mul),
         _float("sub", floating.add_sub_mul),
         _float("mul", floating.add_sub_mul),
         _float("fma", floating.fma),
         _float("mad", floating.fma),
-        _float("div", floating.divide),
-        _float("abs", floating.absolute),
-        _float("neg", floating.negative),
+        _float("div", floating.through_double(operator.truediv)),
+        _float("abs", floating.sign_op(clear=True)),
+        _float("neg", floating.sign_op(clear=False)),
         _float("min", floating.min_or_max),
         _float("max", floating.min_or_max),
-        _float("rcp", floating.reciprocal),
-        _float("sqrt", floating.root),
-        _float("rsqrt", floating.reciprocal_root),
-        _float("sin", floating.sine),
-        _float("cos", floating.cosine),
-        _float("lg2", floating.log_of_two),
-        _float("ex2", floating.power_of_two),
-        _float("tanh", floating.tanh),
+        _float("rcp", floating.through_double(lambda x: 1 / x)),
+        _float("sqrt", floating.through_double(np.sqrt, is_rational=False)),
+        _float("rsqrt", floating.in_double(lambda x: 1 / np.sqrt(x))),
+        _float("sin", floating.in_double(np.sin)),
+        _float("cos", floating.in_double(np.cos)),
+        _float("lg2", floating.in_double(np.log2)),
+        _float("ex2", floating.in_double(np.exp2)),
+        _float("tanh", floating.in_double(np.tanh)),
     ),
     *_chapter(
         "Comparison and Selection Instructions",
@@ -175,11 +184,11 @@ OPCODES = (
     ),
     *_chapter(
         "Logic and Shift Instructions",
-        _other("and", integer.bitwise_and),
-        _other("or", integer.bitwise_or),
-        _other("xor", integer.bitwise_xor),
-        _other("not", integer.invert),
-        _other("cnot", integer.logical_not),
+        _other("and", lanewise(np.bitwise_and, own, own)),
+        _other("or", lanewise(np.bitwise_or, own, own)),
+        _other("xor", lanewise(np.bitwise_xor, own, own)),
+        _other("not", lanewise(np.invert, own)),
+        _other("cnot", lanewise(ints.logical_not, wrapping)),
         _other("lop3", integer.logic3),
         _other("shf", integer.shift_funnel),
         _other("shl", integer.shift_bits),
