@@ -15,6 +15,7 @@ from alcop_mlir.runtime.emulator.hazards.global_shadow import GlobalShadow
 from alcop_mlir.runtime.emulator.hazards.reports import Hazard, Reports
 from alcop_mlir.runtime.emulator.hazards.shared_shadow import SharedShadow
 from alcop_mlir.runtime.emulator.machine.batch import Batch
+from alcop_mlir.runtime.emulator.machine.cohort import Observer
 from alcop_mlir.runtime.emulator.machine.memory_map import (
     MemoryMap,
     lay_out,
@@ -172,15 +173,18 @@ class _Run:
                 lambda index: block_coordinates(int(numbers[index]), self.grid),
             )
             batch.global_shadow = self.shadow
-        follow = self.tracer if self.tracer and self.tracer.follows(numbers) else None
+        observers: list[Observer] = []
+        if self.tallies is not None:
+            observers.append(self.tallies)
+        if self.tracer is not None and self.tracer.follows(numbers):
+            observers.append(self.tracer)
         runner = Runner(
             self.kernel,
             batch,
             self.schedule,
             self.picker,
             self.limit,
-            self.tallies,
-            follow,
+            observers,
         )
         runner.run()
         return runner.warp_instructions

@@ -14,19 +14,15 @@ from __future__ import annotations
 
 import random
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 import numpy as np
 
 from alcop_mlir.errors import EmulationError
-from alcop_mlir.runtime.emulator.instructions.opcode import Opcode
+from alcop_mlir.runtime.emulator.instructions.table import Opcode
 from alcop_mlir.runtime.emulator.machine.barriers import BarrierUnit
 from alcop_mlir.runtime.emulator.machine.batch import Batch
-from alcop_mlir.runtime.emulator.machine.cohort import (
-    Cohort,
-    CohortCounters,
-    CohortTracer,
-)
+from alcop_mlir.runtime.emulator.machine.cohort import Cohort, Observer
 from alcop_mlir.runtime.emulator.machine.faults import (
     block_name,
     fault,
@@ -75,8 +71,7 @@ class Runner:
         schedule: str,
         picker: Picker,
         limit: int,
-        counters: CohortCounters | None,
-        trace: CohortTracer | None,
+        observers: Sequence[Observer],
     ):
         self.batch = batch
         self.program = program
@@ -89,9 +84,9 @@ class Runner:
         else:
             groups = [(w, 1) for w in range(batch.warps)]
         self.cohorts = [
-            Cohort(batch, first, warps, counters, trace) for first, warps in groups
+            Cohort(batch, first, warps, observers) for first, warps in groups
         ]
-        self.counters, self.trace = counters, trace
+        self.observers = observers
         self.barriers = BarrierUnit(batch, self.cohorts)
 
     def run(self) -> None:
@@ -207,7 +202,7 @@ class Runner:
                 f"of blocks is reached at PTX line {line}; "
                 f"the kernel may not end (raise instruction_limit if it does)"
             )
-        if self.counters is not None or self.trace is not None:
+        if self.observers:
             self._advance_clocks(cohort, span, mask, count, warps)
 
     def _advance_clocks(
@@ -223,10 +218,8 @@ class Runner:
         before = self.program.listing.multiplies_before
         multiplies = before[span.start + count] - before[span.start]
         cohort.pending = (mask, count, multiplies)
-        if self.counters is not None:
-            self.counters.on_span(span.start, count, warps)
-        if self.trace is not None:
-            self.trace.on_span(cohort, span.start, count, mask)
+        for observer in self.observers:
+            observer.on_span(cohort, span.start, count, mask, warps)
 
     def _leave(self, cohort: Cohort, span: Span, mask: Mask) -> None:
         """Sends the lanes where the end of the span says."""
@@ -278,9 +271,9 @@ class Runner:
         for cohort in self.cohorts:
             for copy in cohort.copies:
                 if self.batch.shadow is not None:
-                    self.batch.shadow.report_never_waited(copy.lanes, copy.ins)
-            if self.trace is not None:
-                self.trace.on_end(cohort)
+                    self.batch.shadow.report_never_waited(copy.lanes)
+            for observer in self.observers:
+                observer.on_end(cohort)
 
     def _deadlock(self) -> EmulationError:
         reasons = self.barriers.describe()

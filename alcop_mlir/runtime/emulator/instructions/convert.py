@@ -29,10 +29,8 @@ from alcop_mlir.runtime.emulator.instructions.translator import (
 from alcop_mlir.runtime.emulator.machine.cohort import Cohort
 from alcop_mlir.runtime.emulator.machine.memory import (
     GLOBAL_WINDOW,
-    LOCAL_WINDOW,
-    PARAM_WINDOW,
-    SHARED_WINDOW,
     WINDOW_SIZE,
+    WINDOWS,
 )
 from alcop_mlir.runtime.emulator.machine.warps import Mask
 from alcop_mlir.runtime.emulator.ptx.scalars import SCALARS, U64T, Scalar
@@ -221,20 +219,12 @@ def _int_to_int(ins: Instruction, to: Scalar) -> Convert:
 
 # --- addresses ---------------------------------------------------------------------
 
-_WINDOWS = {
-    "shared": SHARED_WINDOW,
-    "local": LOCAL_WINDOW,
-    "global": 0,
-    "const": 0,
-    "param": PARAM_WINDOW,
-}
-
 
 def convert_address(t: Translator, ins: Instruction) -> Op:
     space = space_of(ins.parts)
     if space is None:
         raise unsupported(ins)
-    window, scalar = U64.type(_WINDOWS[space]), ins.type
+    window, scalar = U64.type(WINDOWS.get(space, 0)), ins.type
     shift = np.subtract if "to" in ins.parts else np.add
     source = U64T if scalar.size == 8 else scalar
     return t.compute(ins, scalar.unsigned, lambda x: shift(x, window), source)
@@ -244,7 +234,7 @@ def is_in_space(t: Translator, ins: Instruction) -> Op:
     space = space_of(ins.parts)
     if space is None:
         raise unsupported(ins)
-    start = U64.type(_WINDOWS[space] or GLOBAL_WINDOW)
+    start = U64.type(WINDOWS.get(space, GLOBAL_WINDOW))
     return t.compute(ins, BOOL, lambda x: (x - start) < U64.type(WINDOW_SIZE), U64T)
 
 

@@ -29,7 +29,7 @@ from alcop_mlir.runtime.emulator.arithmetic.storage import (
 )
 from alcop_mlir.runtime.emulator.instructions.translator import Op, Translator
 from alcop_mlir.runtime.emulator.machine.cohort import Cohort
-from alcop_mlir.runtime.emulator.machine.registers import Registers
+from alcop_mlir.runtime.emulator.machine.loaded_kernel import Registers
 from alcop_mlir.runtime.emulator.machine.warps import Mask
 from alcop_mlir.runtime.emulator.ptx.scalars import SCALARS, Scalar
 from alcop_mlir.runtime.emulator.ptx.syntax import (

@@ -16,14 +16,15 @@ import numpy as np
 from alcop_mlir.errors import EmulationError
 from alcop_mlir.runtime.emulator.arithmetic.storage import BOOL, U32
 from alcop_mlir.runtime.emulator.machine.cohort import Cohort
-from alcop_mlir.runtime.emulator.machine.memory import SHARED_START
-from alcop_mlir.runtime.emulator.machine.memory_map import MemoryMap
-from alcop_mlir.runtime.emulator.machine.registers import (
+from alcop_mlir.runtime.emulator.machine.loaded_kernel import (
     Read,
     Registers,
     RegisterTable,
     merge,
 )
+from alcop_mlir.runtime.emulator.machine.memory import SHARED_START
+from alcop_mlir.runtime.emulator.machine.memory_map import MemoryMap
+from alcop_mlir.runtime.emulator.machine.special_registers import is_special
 from alcop_mlir.runtime.emulator.machine.warps import LANES, Mask
 from alcop_mlir.runtime.emulator.ptx.scalars import (
     B32,
@@ -117,8 +118,10 @@ class Translator:
                 self._occurrences.update(ins.guard[:1] if ins.guard else ())
         return self._occurrences[name] > 1
 
-    def special(self, name: str) -> int:
-        """The slot of a special register, which a cohort fills when it starts."""
+    def special(self, name: str, ins: Instruction) -> int:
+        """The slot of a special register, which a cohort fills for itself."""
+        if not is_special(name):
+            raise unsupported(ins, f"special register {name}")
         found = self.registers.slots.get(name)
         if found is None:
             found = self.registers.add(name, np.zeros((1, 1, 1), U32))
@@ -169,7 +172,7 @@ class Translator:
         if address is not None:
             return _integer(address, scalar)
         if name.startswith("%"):
-            return _slot_reader(self.special(name), B32, scalar)
+            return _slot_reader(self.special(name, ins), B32, scalar)
         if name == "WARP_SZ":
             return _integer(LANES, scalar)
         raise unsupported(ins, f"unknown name {name}")

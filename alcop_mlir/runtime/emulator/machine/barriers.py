@@ -17,7 +17,7 @@ from alcop_mlir.runtime.emulator.arithmetic.storage import U32
 from alcop_mlir.runtime.emulator.machine.batch import Batch
 from alcop_mlir.runtime.emulator.machine.cohort import Cohort
 from alcop_mlir.runtime.emulator.machine.faults import block_name, fault
-from alcop_mlir.runtime.emulator.machine.registers import Read
+from alcop_mlir.runtime.emulator.machine.loaded_kernel import Read
 from alcop_mlir.runtime.emulator.machine.warps import LANES, Mask
 from alcop_mlir.runtime.emulator.ptx.syntax import Instruction
 
@@ -303,8 +303,8 @@ class BarrierUnit:
         batch.clocks.join(waiting, learned)
 
     def _align_time(self, cohort: Cohort, waiting: Array, ins: Instruction) -> None:
-        if cohort.trace is not None:
-            cohort.trace.on_barrier(self.cohorts, waiting, ins)
+        for observer in cohort.observers:
+            observer.on_barrier(self.cohorts, waiting, ins)
 
     def describe(self) -> list[str]:
         """What every barrier waits for, for the message of a deadlock."""

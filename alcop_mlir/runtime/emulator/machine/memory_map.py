@@ -41,6 +41,10 @@ class MemoryMap:
     local_size: int
     sizes: dict[str, int]
 
+    def places(self, space: str) -> dict[str, int]:
+        """Where the variables of a space lie; {} if they have no addresses there."""
+        return getattr(self, {"global": "globals"}.get(space, space))
+
     def nearest(self, space: str, offset: int) -> str:
         """The variable of shared or local memory at or below `offset`, for messages."""
         table = self.shared if space == "shared" else self.local
