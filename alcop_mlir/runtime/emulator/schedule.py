@@ -89,8 +89,8 @@ class Runner:
         self.observers = observers
         self.barriers = BarrierUnit(batch, self.cohorts)
 
-    def run(self) -> None:
-        """Runs every block of the batch to its end."""
+    def run(self) -> int:
+        """Runs every block to its end; how many warp instructions that took."""
         for cohort in self.cohorts:
             cohort.start()
         while True:
@@ -102,6 +102,7 @@ class Runner:
             else:
                 raise self._deadlock()
         self._finish()
+        return self.warp_instructions
 
     def step(self, cohort: Cohort) -> None:
         """One span for the lowest front of a cohort."""
@@ -189,11 +190,8 @@ class Runner:
         cohort.issued += count
         warps = cohort.blocks * cohort.warps
         if mask is not None:
-            active = mask.any(axis=2)
-            warps = int(active.sum()) * (warps // active.size if active.size else 0)
-            if active.shape not in ((1, 1), (cohort.blocks, cohort.warps)):
-                shape = (cohort.blocks, cohort.warps)
-                warps = int(np.broadcast_to(active, shape).sum())
+            shape = (cohort.blocks, cohort.warps)
+            warps = int(np.broadcast_to(mask.any(axis=2), shape).sum())
         self.warp_instructions += count * warps
         if self.warp_instructions > self.limit:
             line = self.program.code[span.start].line

@@ -152,9 +152,10 @@ def shift_bits(t: Translator, ins: Instruction) -> Op:
     if isinstance(amount, Integer) and 0 <= amount.value < scalar.bits:
         n = scalar.dtype.type(amount.value)
         shift = np.right_shift if right else np.left_shift
-        fn: Function = lambda x, _: shift(x, n)
-    else:
-        fn = ints.shift_right if right else ints.shift_left
+        value, _ = t.sources(ins, scalar, U32T)
+        to = ins.operands[0]
+        return t.assign(ins, to, scalar.dtype, lambda x: shift(x, n), value)
+    fn = ints.shift_right if right else ints.shift_left
     return t.compute(ins, scalar.dtype, fn, scalar, U32T)
 
 

@@ -47,27 +47,27 @@ def _matrix_rows(t: Translator, ins: Instruction, operand: Operand, count: int) 
     rows = 8 * count
 
     def lanes_of(cohort: Cohort, mask: Mask) -> Lanes:
-        where = Access(cohort, mask, base(cohort.R), "shared", ROW_BYTES, ins)
+        address = base(cohort.R)
         if generic:
-            where = _only_shared(where)
-        mask, address = where.mask, where.address
+            address = _only_shared(cohort, mask, address, ins)
         if address.shape[2] > 1:
             address = address[:, :, :rows]
         if mask is not None and mask.shape[2] > 1:
             mask = mask[:, :, :rows]
-        return access.shared_lanes(where._replace(mask=mask, address=address), rows)
+        where = Access(cohort, mask, address, "shared", ROW_BYTES, ins)
+        return access.shared_lanes(where, rows)
 
     return lanes_of
 
 
-def _only_shared(where: Access) -> Access:
-    """An access by generic addresses that must be in shared memory."""
-    address = where.address
+def _only_shared(cohort: Cohort, mask: Mask, address: Array, ins: Instruction) -> Array:
+    """A generic address that must be in shared memory."""
+    where = Access(cohort, mask, address, "generic", ROW_BYTES, ins)
     for part in access.split_generic(where):
         if part.space != "shared":
-            raise unsupported(where.ins, f"the address is in {part.space} memory")
+            raise unsupported(ins, f"the address is in {part.space} memory")
         address = part.address
-    return where._replace(address=address)
+    return address
 
 
 def load_matrix(t: Translator, ins: Instruction) -> Op:

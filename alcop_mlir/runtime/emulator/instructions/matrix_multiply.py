@@ -29,7 +29,7 @@ from alcop_mlir.runtime.emulator.arithmetic.storage import (
 )
 from alcop_mlir.runtime.emulator.instructions.translator import Op, Translator
 from alcop_mlir.runtime.emulator.machine.cohort import Cohort
-from alcop_mlir.runtime.emulator.machine.loaded_kernel import Registers
+from alcop_mlir.runtime.emulator.machine.loaded_kernel import Registers, merge
 from alcop_mlir.runtime.emulator.machine.warps import Mask
 from alcop_mlir.runtime.emulator.ptx.scalars import SCALARS, Scalar
 from alcop_mlir.runtime.emulator.ptx.syntax import (
@@ -120,7 +120,6 @@ class MultiplyGroup:
     def __init__(self, members: list[MatrixMultiply]):
         first = members[0]
         self.kind_a, self.kind_b = SCALARS[first.a_kind], SCALARS[first.b_kind]
-        self.integer = first.result == "s32"
         self.result, self.addend = first.result, first.addend
         self.saturates = first.saturates
         self.a = list(dict.fromkeys(m.a for m in members))
@@ -135,12 +134,8 @@ class MultiplyGroup:
         self.pick_b = np.array([self.b.index(m.b) for m in members])
 
     def __call__(self, cohort: Cohort, mask: Mask) -> None:
-        product = self._product(cohort)
-        if self.integer:
-            total = self._add_integer(cohort, product)
-        else:
-            total = self._add_float(cohort, product)
-        self._write(cohort, mask, total)
+        add = self._add_integer if self.result == "s32" else self._add_float
+        self._write(cohort, mask, add(cohort, self._product(cohort)))
 
     def _product(self, cohort: Cohort) -> Array:
         """A times B for every member: float32 (blocks, warps, members, 16, 8)."""
@@ -180,10 +175,8 @@ class MultiplyGroup:
         if len(registers) != 4 * len(self.members):
             return None
         mine = [R[slot] for m in self.members for slot in m.c]
-        for x, y in zip(mine, registers, strict=True):
-            if x is not y:
-                return None
-        return total
+        same = all(x is y for x, y in zip(mine, registers, strict=True))
+        return total if same else None
 
     def _add_integer(self, cohort: Cohort, product: Array) -> Array:
         total = product.astype(S64)
@@ -205,20 +198,11 @@ class MultiplyGroup:
                     cohort.put(slot, packed[:, :, i, q], mask)
             return
         slots = [slot for m in self.members for slot in m.d]
-        if mask is not None:
-            views = [
-                cells[:, :, i, q >> 1, :, q & 1]
-                for i in range(len(self.members))
-                for q in range(4)
-            ]
-            for slot, view in zip(slots, views, strict=True):
-                cohort.put(slot, view, mask)
-            return
         spread = cells.transpose(2, 3, 5, 0, 1, 4)
         registers = [x for member in spread for half in member for x in half]
         for slot, x in zip(slots, registers, strict=True):
-            R[slot] = x
-        if self.result == "f32":
+            R[slot] = x if mask is None else merge(mask, x, R[slot])
+        if self.result == "f32" and mask is None:
             while len(cohort.accumulators) >= _KEPT_GROUPS:  # the oldest first
                 del cohort.accumulators[next(iter(cohort.accumulators))]
             cohort.accumulators[id(registers[0])] = (total, registers)
@@ -243,27 +227,24 @@ def _stack_a(
     R: Registers, fragments: list[tuple[int, ...]], kind: Scalar, cohort: Cohort
 ) -> Array:
     """Decoded A matrices: float32 (blocks, warps, fragments, 16, k)."""
-    depth = len(fragments[0]) // 2
-    blocks, warps = cohort.blocks, cohort.warps
-    out = np.empty((blocks, warps, len(fragments), 2, 8, depth, 4), U32)
+    lead = (cohort.blocks, cohort.warps, len(fragments))
+    out = np.empty((*lead, 2, 8, len(fragments[0]) // 2, 4), U32)
     for i, slots in enumerate(fragments):
         for q, slot in enumerate(slots):
             out[:, :, i, q & 1, :, q >> 1] = _by_group(R[slot])
-    decoded = _decode(out, kind)
-    return decoded.reshape(blocks, warps, len(fragments), 16, -1)
+    return _decode(out, kind).reshape(*lead, 16, -1)
 
 
 def _stack_b(
     R: Registers, fragments: list[tuple[int, ...]], kind: Scalar, cohort: Cohort
 ) -> Array:
     """Decoded B matrices, transposed: float32 (blocks, warps, fragments, 8, k)."""
-    blocks, warps = cohort.blocks, cohort.warps
-    out = np.empty((blocks, warps, len(fragments), 8, len(fragments[0]), 4), U32)
+    lead = (cohort.blocks, cohort.warps, len(fragments))
+    out = np.empty((*lead, 8, len(fragments[0]), 4), U32)
     for j, slots in enumerate(fragments):
         for q, slot in enumerate(slots):
             out[:, :, j, :, q] = _by_group(R[slot])
-    decoded = _decode(out, kind)
-    return decoded.reshape(blocks, warps, len(fragments), 8, -1)
+    return _decode(out, kind).reshape(*lead, 8, -1)
 
 
 def _decode(x: Array, kind: Scalar) -> Array:

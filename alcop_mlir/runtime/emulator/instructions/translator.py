@@ -199,9 +199,14 @@ class Translator:
         slot, wide = self.result(operand, dtype, ins)
         if slot < 0:
             return lambda cohort, value, mask: None
-        if wide is None:
-            return lambda cohort, value, mask: cohort.put(slot, value, mask)
-        return lambda cohort, value, mask: cohort.put(slot, widen(value, wide), mask)
+
+        def write(cohort: Cohort, value: Array, mask: Mask) -> None:
+            R = cohort.R
+            if wide is not None:
+                value = widen(value, wide)
+            R[slot] = value if mask is None else merge(mask, value, R[slot])
+
+        return write
 
     def compute(
         self, ins: Instruction, dtype: np.dtype, fn: Function, *types: Scalar
@@ -221,14 +226,7 @@ class Translator:
         slot, wide = self.result(destination, dtype, ins)
         if slot < 0:
             return nothing
-        value_of = _applied(fn if wide is None else _widened(fn, wide), reads)
-
-        def run(cohort: Cohort, mask: Mask) -> None:
-            R = cohort.R
-            value = value_of(R)
-            R[slot] = value if mask is None else merge(mask, value, R[slot])
-
-        return run
+        return _assignment(slot, fn if wide is None else _widened(fn, wide), reads)
 
     def base_address(self, operand: Operand, ins: Instruction) -> tuple[Read, bool]:
         """The address of a memory operand; the flag says whether it is 64-bit."""
@@ -308,15 +306,26 @@ def nothing(cohort: Cohort, mask: Mask) -> None:
     """An instruction without an effect here."""
 
 
-def _applied(fn: Function, reads: Sequence[Read]) -> Read:
-    """fn(*reads); one and two sources are cases for speed."""
-    if len(reads) == 1:
-        (a,) = reads
-        return lambda R: fn(a(R))
-    if len(reads) == 2:
-        a, b = reads
-        return lambda R: fn(a(R), b(R))
-    return lambda R: fn(*[read(R) for read in reads])
+def _assignment(slot: int, fn: Function, reads: Sequence[Read]) -> Op:
+    """The op `R[slot] = fn(*reads)`; one and two sources are cases for speed."""
+    a, b = reads[0], reads[-1]
+
+    def unary(cohort: Cohort, mask: Mask) -> None:
+        R = cohort.R
+        value = fn(a(R))
+        R[slot] = value if mask is None else merge(mask, value, R[slot])
+
+    def binary(cohort: Cohort, mask: Mask) -> None:
+        R = cohort.R
+        value = fn(a(R), b(R))
+        R[slot] = value if mask is None else merge(mask, value, R[slot])
+
+    def general(cohort: Cohort, mask: Mask) -> None:
+        R = cohort.R
+        value = fn(*[read(R) for read in reads])
+        R[slot] = value if mask is None else merge(mask, value, R[slot])
+
+    return {1: unary, 2: binary}.get(len(reads), general)
 
 
 def own(ins: Instruction) -> Scalar:
