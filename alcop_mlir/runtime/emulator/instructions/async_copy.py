@@ -44,33 +44,29 @@ def issue_copy(t: Translator, ins: Instruction) -> Op:
         raise unsupported(ins)
     destination, _ = t.base_address(operands[0], ins)
     source, _ = t.base_address(operands[1], ins)
-    count: Read | None = None
-    ignore: Read | None = None
-    if len(operands) > 3:
-        count, ignore = _fourth(t, ins)
+    wanted = _wanted_bytes(t, ins, size)
 
     def run(cohort: Cohort, mask: Mask) -> None:
         R = cohort.R
         lanes = access.shared_lanes(
             Access(cohort, mask, destination(R), "shared", size, ins)
         )
-        wanted = None
-        if count is not None:
-            wanted = count(R).astype(S64)
-        elif ignore is not None:
-            wanted = np.where(ignore(R), 0, size).astype(S64)
-        _issue(cohort, lanes, source(R), wanted)
+        _issue(cohort, lanes, source(R), None if wanted is None else wanted(R))
 
     return run
 
 
-def _fourth(t: Translator, ins: Instruction) -> tuple[Read | None, Read | None]:
-    """The optional operand: src-size, or the ignore-src predicate."""
+def _wanted_bytes(t: Translator, ins: Instruction, size: int) -> Read | None:
+    """The optional operand, src-size or ignore-src: how many bytes are copied."""
+    if len(ins.operands) < 4:
+        return None
     operand = ins.operands[3]
-    name = getattr(operand, "name", None)
-    if name is not None and t.is_register(name) and t.type_of(name, ins) is PRED:
-        return None, t.read(operand, PRED, ins)
-    return t.read(operand, U32T, ins), None
+    name = getattr(operand, "name", "")
+    if t.is_register(name) and t.type_of(name, ins) is PRED:
+        ignore = t.read(operand, PRED, ins)
+        return lambda R: np.where(ignore(R), 0, size)
+    count = t.read(operand, U32T, ins)
+    return lambda R: count(R).astype(S64)
 
 
 def _issue(cohort: Cohort, lanes: Lanes, address: Array, wanted: Array | None) -> None:

@@ -120,8 +120,7 @@ class MultiplyGroup:
     def __init__(self, members: list[MatrixMultiply]):
         first = members[0]
         self.kind_a, self.kind_b = SCALARS[first.a_kind], SCALARS[first.b_kind]
-        self.result, self.addend = first.result, first.addend
-        self.saturates = first.saturates
+        self.first = first
         self.a = list(dict.fromkeys(m.a for m in members))
         self.b = list(dict.fromkeys(m.b for m in members))
         pairs = {(m.b, m.a): m for m in members}
@@ -134,7 +133,7 @@ class MultiplyGroup:
         self.pick_b = np.array([self.b.index(m.b) for m in members])
 
     def __call__(self, cohort: Cohort, mask: Mask) -> None:
-        add = self._add_integer if self.result == "s32" else self._add_float
+        add = self._add_integer if self.first.result == "s32" else self._add_float
         self._write(cohort, mask, add(cohort, self._product(cohort)))
 
     def _product(self, cohort: Cohort) -> Array:
@@ -160,12 +159,12 @@ class MultiplyGroup:
         shape = (*product.shape[:3], 2, 32, 2)
         cells = product.reshape(shape)
         for i, m in enumerate(self.members):
-            _add_fragment(cells[:, :, i], cohort.R, m.c, self.addend)
+            _add_fragment(cells[:, :, i], cohort.R, m.c, self.first.addend)
         return product
 
     def _kept(self, cohort: Cohort) -> Array | None:
         """The accumulators of an earlier group, if our addends are its results."""
-        if self.addend != "f32":
+        if self.first.addend != "f32":
             return None
         R = cohort.R
         first = cohort.accumulators.get(id(R[self.members[0].c[0]]))
@@ -184,14 +183,14 @@ class MultiplyGroup:
         for i, m in enumerate(self.members):
             for q, slot in enumerate(m.c):
                 cells[:, :, i, q >> 1, :, q & 1] += cohort.R[slot].view(S32)
-        if self.saturates:
+        if self.first.saturates:
             total = np.clip(total, -(1 << 31), (1 << 31) - 1)
         return total.astype(S32)
 
     def _write(self, cohort: Cohort, mask: Mask, total: Array) -> None:
         R = cohort.R
         cells = total.reshape(*total.shape[:3], 2, 32, 2)
-        if self.result == "f16":
+        if self.first.result == "f16":
             packed = num.encode_f16(cells).view(U32)[..., 0]
             for i, m in enumerate(self.members):
                 for q, slot in enumerate(m.d):
@@ -202,7 +201,7 @@ class MultiplyGroup:
         registers = [x for member in spread for half in member for x in half]
         for slot, x in zip(slots, registers, strict=True):
             R[slot] = x if mask is None else merge(mask, x, R[slot])
-        if self.result == "f32" and mask is None:
+        if self.first.result == "f32" and mask is None:
             while len(cohort.accumulators) >= _KEPT_GROUPS:  # the oldest first
                 del cohort.accumulators[next(iter(cohort.accumulators))]
             cohort.accumulators[id(registers[0])] = (total, registers)

@@ -9,6 +9,7 @@ this is what keeps shared memory and its race shadow cheap.
 from __future__ import annotations
 
 import math
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -18,6 +19,7 @@ from alcop_mlir.runtime.emulator.ptx.syntax import Instruction
 Array = np.ndarray
 
 
+@dataclass(slots=True, eq=False)
 class Lanes:
     """The active lanes of one access by the warps of `owner`: `size` bytes each.
 
@@ -26,23 +28,12 @@ class Lanes:
     from the start of its memory or of the global window; `ins` is who makes it.
     """
 
-    __slots__ = ("index", "ins", "offset", "owner", "shape", "size")
-
-    def __init__(
-        self,
-        owner: WarpRange,
-        shape: tuple[int, int, int],
-        index: Array | None,
-        offset: Array,
-        size: int,
-        ins: Instruction,
-    ):
-        self.owner = owner
-        self.shape = shape
-        self.index = index
-        self.offset = offset
-        self.size = size
-        self.ins = ins
+    owner: WarpRange
+    shape: tuple[int, int, int]
+    index: Array | None
+    offset: Array
+    size: int
+    ins: Instruction
 
     @classmethod
     def of(
