@@ -14,6 +14,7 @@ call of `np.matmul` computes a whole warp tile.
 
 from __future__ import annotations
 
+import operator
 from dataclasses import dataclass
 
 import numpy as np
@@ -174,8 +175,7 @@ class MultiplyGroup:
         if len(registers) != 4 * len(self.members):
             return None
         mine = [R[slot] for m in self.members for slot in m.c]
-        same = all(x is y for x, y in zip(mine, registers, strict=True))
-        return total if same else None
+        return total if all(map(operator.is_, mine, registers)) else None
 
     def _add_integer(self, cohort: Cohort, product: Array) -> Array:
         total = product.astype(S64)

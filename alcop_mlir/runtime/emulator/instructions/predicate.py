@@ -86,9 +86,8 @@ def set_predicate(t: Translator, ins: Instruction) -> Op:
         return _set_packed(t, ins, scalar, test)
     combine, more = _combination(ins)
     if not isinstance(first, Pair):
-        return t.compute(
-            ins, BOOL, lambda a, b, *c: combine(test(a, b), *c), scalar, scalar, *more
-        )
+        fn = (lambda a, b, c: combine(test(a, b), c)) if more else test
+        return t.compute(ins, BOOL, fn, scalar, scalar, *more)
     write, write_opposite = (t.writer(o, BOOL, ins) for o in first)
     a, b, *others = t.sources(ins, scalar, scalar, *more)
 

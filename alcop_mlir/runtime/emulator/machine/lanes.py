@@ -132,16 +132,13 @@ class Lanes:
     def warp(self) -> Array:
         """The warp of each entry, numbered in its block."""
         shape = self.shape
-        if self._is_every_lane():
+        if self.index is None and shape[:2] == (1, self.owner.warps):
             return self.owner.warp_of(shape[2])
         return self.owner.first_warp + self._position() // shape[2] % shape[1]
 
     def lane(self) -> Array:
         """The lane of each entry (for ldmatrix: the lane that gives the address)."""
-        width = self.shape[2]
-        if self._is_every_lane():
-            return self.owner.lane_of(width)
-        return self._position() % width
-
-    def _is_every_lane(self) -> bool:
-        return self.index is None and self.shape[:2] == (1, self.owner.warps)
+        shape = self.shape
+        if self.index is None and shape[:2] == (1, self.owner.warps):
+            return self.owner.lane_of(shape[2])
+        return self._position() % shape[2]

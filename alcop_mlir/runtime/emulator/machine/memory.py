@@ -89,9 +89,9 @@ class GlobalMemory:
 
     def buffer_at(self, address: int) -> int:
         """Index of the last buffer that starts at or below `address`, or -1."""
-        return int(self.buffers_at(np.array(address, U64)))
+        return int(self.buffers_at(U64.type(address)))
 
-    def buffers_at(self, address: Array) -> Array:
+    def buffers_at(self, address: Array | np.generic) -> Array:
         """The same for many addresses."""
         return np.searchsorted(self.starts, address, side="right") - 1
 
