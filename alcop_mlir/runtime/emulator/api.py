@@ -10,16 +10,12 @@ from dataclasses import dataclass
 import numpy as np
 
 from alcop_mlir.errors import EmulationError
-from alcop_mlir.runtime.emulator.arguments import Argument, Bound, bind
+from alcop_mlir.runtime.emulator.arguments import Argument, bind
 from alcop_mlir.runtime.emulator.hazards.global_shadow import GlobalShadow
 from alcop_mlir.runtime.emulator.hazards.reports import Hazard, Reports
 from alcop_mlir.runtime.emulator.hazards.shared_shadow import SharedShadow
 from alcop_mlir.runtime.emulator.machine.batch import Batch
-from alcop_mlir.runtime.emulator.machine.memory_map import (
-    MemoryMap,
-    lay_out,
-    shared_offsets,
-)
+from alcop_mlir.runtime.emulator.machine.memory_map import map_memory
 from alcop_mlir.runtime.emulator.machine.warps import Dim3, block_coordinates
 from alcop_mlir.runtime.emulator.observers.counters import Counters, CounterSet
 from alcop_mlir.runtime.emulator.observers.trace import Tracer, TraceRequest
@@ -27,7 +23,6 @@ from alcop_mlir.runtime.emulator.ptx.parser import parse_ptx
 from alcop_mlir.runtime.emulator.ptx.syntax import Module, PtxKernel
 from alcop_mlir.runtime.emulator.schedule import (
     DEFAULT_INSTRUCTION_LIMIT,
-    Picker,
     Runner,
     make_picker,
 )
@@ -86,104 +81,58 @@ def emulate(
     """
     _check_options(visibility, max_reports, instruction_limit)
     picker = make_picker(schedule)
+    lands_early = visibility == "early"
     module = parse_ptx(ptx)
     code = _choose(module, kernel)
     _check_launch(code, grid, block, dynamic_shared)
     with np.errstate(all="ignore"):
         bound = bind(code, module, args)
-        translated = _prepare(code, module, bound, dynamic_shared)
-        reports, shadow = None, None
+        memory_map = map_memory(
+            code, module, dynamic_shared, bound.parameter_bytes, bound.globals
+        )
+        translated = TranslatedKernel(code, memory_map, dynamic_shared)
+        tallies = CounterSet(translated.listing) if counters else None
+        tracer = Tracer(trace, translated.listing, grid) if trace else None
+        checks = None
         if hazards:
-            lines = {ins.line: ins for ins in code.instructions}
-            reports = Reports(max_reports, lines)
-            shadow = GlobalShadow(
+            reports = Reports(max_reports, {ins.line: ins for ins in code.instructions})
+            checks = GlobalShadow(
                 bound.memory.data.size, reports, lambda n: block_coordinates(n, grid)
             )
-        run = _Run(
-            kernel=translated,
-            bound=bound,
-            grid=grid,
-            block=block,
-            lands_early=visibility == "early",
-            schedule=schedule,
-            picker=picker,
-            limit=instruction_limit or DEFAULT_INSTRUCTION_LIMIT,
-            reports=reports,
-            shadow=shadow,
-            tallies=CounterSet(translated.listing) if counters else None,
-            tracer=Tracer(trace, translated.listing, grid) if trace else None,
-        )
+
+        def run_batch(numbers: np.ndarray) -> int:
+            """Runs these blocks; how many warp instructions that took."""
+            batch = Batch(
+                translated.loaded, numbers, grid, block, bound.memory, lands_early
+            )
+            if checks is not None:
+                batch.global_shadow = checks
+                batch.shadow = SharedShadow(
+                    batch.shared.size,
+                    translated.granule,
+                    batch.clocks,
+                    checks.reports,
+                    # A method of the batch would keep it alive, in a circle with it.
+                    lambda index: block_coordinates(int(numbers[index]), grid),
+                )
+            follows = tracer is not None and tracer.follows(numbers)
+            watching = (tallies, tracer if follows else None)
+            observers = [one for one in watching if one is not None]
+            limit = instruction_limit or DEFAULT_INSTRUCTION_LIMIT
+            return Runner(translated, batch, schedule, picker, limit, observers).run()
+
         started = time.perf_counter()
-        total = run.all_blocks()
-        seconds = time.perf_counter() - started
-        bound.copy_back()
-    return run.result(seconds, total)
-
-
-@dataclass(frozen=True)
-class _Run:
-    """A launch with all that watches it."""
-
-    kernel: TranslatedKernel
-    bound: Bound
-    grid: Dim3
-    block: Dim3
-    lands_early: bool
-    schedule: str
-    picker: Picker
-    limit: int
-    reports: Reports | None
-    shadow: GlobalShadow | None
-    tallies: CounterSet | None
-    tracer: Tracer | None
-
-    def all_blocks(self) -> int:
-        """Runs them, batch by batch; how many warp instructions that took."""
-        blocks = math.prod(self.grid)
-        return sum(
-            self._batch(np.arange(first, min(first + BATCH_BLOCKS, blocks)))
+        blocks = math.prod(grid)
+        total = sum(
+            run_batch(np.arange(first, min(first + BATCH_BLOCKS, blocks)))
             for first in range(0, blocks, BATCH_BLOCKS)
         )
-
-    def result(self, seconds: float, warp_instructions: int) -> Result:
-        """What was found; the trace is written to its file."""
-        if self.tracer is not None:
-            self.tracer.write()
-        found = self.reports.all() if self.reports is not None else ()
-        tally = self.tallies.result() if self.tallies is not None else None
-        return Result(found, tally, seconds, warp_instructions)
-
-    def _batch(self, numbers: np.ndarray) -> int:
-        batch = Batch(
-            self.kernel.loaded,
-            numbers,
-            self.grid,
-            self.block,
-            self.bound.memory,
-            self.lands_early,
-        )
-        if self.reports is not None:
-            batch.shadow = SharedShadow(
-                batch.shared.size,
-                self.kernel.granule,
-                batch.clocks,
-                self.reports,
-                # A method of the batch would keep it alive, in a circle with it.
-                lambda index: block_coordinates(int(numbers[index]), self.grid),
-            )
-            batch.global_shadow = self.shadow
-        follow = self.tracer if self.tracer and self.tracer.follows(numbers) else None
-        runner = Runner(
-            self.kernel,
-            batch,
-            self.schedule,
-            self.picker,
-            self.limit,
-            self.tallies,
-            follow,
-        )
-        runner.run()
-        return runner.warp_instructions
+        seconds = time.perf_counter() - started
+        bound.copy_back()
+    if tracer is not None:
+        tracer.write()
+    found = () if checks is None else checks.reports.all()
+    return Result(found, tallies.result() if tallies else None, seconds, total)
 
 
 def _check_options(
@@ -225,17 +174,17 @@ def _check_launch(kernel: PtxKernel, grid: Dim3, block: Dim3, dynamic: int) -> N
             raise EmulationError(
                 f"expected a {what} of three numbers from 1 to {most}, got {dims}"
             )
-    threads = block[0] * block[1] * block[2]
+    threads = math.prod(block)
     if threads > MAX_BLOCK_THREADS:
         raise EmulationError(
             f"a block of {block} has {threads} threads, more than {MAX_BLOCK_THREADS}"
         )
     if kernel.max_threads is not None:
-        x, y, z = kernel.max_threads
-        if threads > x * y * z:
+        if threads > math.prod(kernel.max_threads):
+            most = ", ".join(map(str, kernel.max_threads))
             raise EmulationError(
                 f"a block of {block} has {threads} threads, more than the .maxntid "
-                f"{x}, {y}, {z} of kernel {kernel.name}"
+                f"{most} of kernel {kernel.name}"
             )
     if kernel.required_threads is not None and tuple(block) != kernel.required_threads:
         raise EmulationError(
@@ -246,26 +195,3 @@ def _check_launch(kernel: PtxKernel, grid: Dim3, block: Dim3, dynamic: int) -> N
         raise EmulationError(
             f"expected dynamic_shared of 0 bytes or more, got {dynamic}"
         )
-
-
-def _prepare(
-    kernel: PtxKernel, module: Module, bound: Bound, dynamic: int
-) -> TranslatedKernel:
-    shared, size = shared_offsets(kernel, module, dynamic)
-    local, local_size = lay_out(
-        [v for v in kernel.variables.values() if v.space == "local"]
-    )
-    sizes = {v.name: v.size for v in module.variables.values()}
-    sizes |= {v.name: v.size for v in kernel.variables.values()}
-    sizes |= {name: dynamic for name in shared if not sizes[name]}
-    memory_map = MemoryMap(
-        shared,
-        local,
-        bound.globals,
-        bound.offsets,
-        bound.parameter_bytes,
-        size,
-        local_size,
-        sizes,
-    )
-    return TranslatedKernel(kernel, memory_map, dynamic)

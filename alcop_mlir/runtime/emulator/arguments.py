@@ -37,7 +37,6 @@ class Bound:
 
     memory: GlobalMemory
     parameter_bytes: bytes
-    offsets: dict[str, int]
     globals: dict[str, int]
     outputs: list[tuple[Array, MappedRange]]
 
@@ -61,7 +60,9 @@ def bind(kernel: PtxKernel, module: Module, args: Sequence[Argument]) -> Bound:
     ]
     groups = _overlapping(extents)
     variables = [v for v in module.variables.values() if v.space != "shared"]
-    variables += [v for v in kernel.variables.values() if v.space in _MODULE_SPACES]
+    variables += [
+        v for v in kernel.variables.values() if v.space in ("global", "const")
+    ]
     sizes = [(_buffer_name(kernel, g), _size(g), _is_writable(g)) for g in groups]
     sizes += [(f"variable {v.name}", v.size, v.space == "global") for v in variables]
     memory = GlobalMemory(sizes)
@@ -80,11 +81,7 @@ def bind(kernel: PtxKernel, module: Module, args: Sequence[Argument]) -> Bound:
         data = np.frombuffer(v.data or b"", np.uint8)
         memory.bytes_of(buffer)[: data.size] = data
     data = _parameter_bytes(kernel, args, pointers)
-    offsets = {p.name: p.offset for p in kernel.parameters}
-    return Bound(memory, data, offsets, places, outputs)
-
-
-_MODULE_SPACES = ("global", "const")
+    return Bound(memory, data, places, outputs)
 
 
 def _describe(kernel: PtxKernel, position: int) -> str:

@@ -14,19 +14,15 @@ from __future__ import annotations
 
 import random
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 import numpy as np
 
 from alcop_mlir.errors import EmulationError
-from alcop_mlir.runtime.emulator.instructions.opcode import Opcode
+from alcop_mlir.runtime.emulator.instructions.table import Opcode
 from alcop_mlir.runtime.emulator.machine.barriers import BarrierUnit
 from alcop_mlir.runtime.emulator.machine.batch import Batch
-from alcop_mlir.runtime.emulator.machine.cohort import (
-    Cohort,
-    CohortCounters,
-    CohortTracer,
-)
+from alcop_mlir.runtime.emulator.machine.cohort import Cohort, Observer
 from alcop_mlir.runtime.emulator.machine.faults import (
     block_name,
     fault,
@@ -75,8 +71,7 @@ class Runner:
         schedule: str,
         picker: Picker,
         limit: int,
-        counters: CohortCounters | None,
-        trace: CohortTracer | None,
+        observers: Sequence[Observer],
     ):
         self.batch = batch
         self.program = program
@@ -89,13 +84,13 @@ class Runner:
         else:
             groups = [(w, 1) for w in range(batch.warps)]
         self.cohorts = [
-            Cohort(batch, first, warps, counters, trace) for first, warps in groups
+            Cohort(batch, first, warps, observers) for first, warps in groups
         ]
-        self.counters, self.trace = counters, trace
+        self.observers = observers
         self.barriers = BarrierUnit(batch, self.cohorts)
 
-    def run(self) -> None:
-        """Runs every block of the batch to its end."""
+    def run(self) -> int:
+        """Runs every block to its end; how many warp instructions that took."""
         for cohort in self.cohorts:
             cohort.start()
         while True:
@@ -107,6 +102,7 @@ class Runner:
             else:
                 raise self._deadlock()
         self._finish()
+        return self.warp_instructions
 
     def step(self, cohort: Cohort) -> None:
         """One span for the lowest front of a cohort."""
@@ -194,11 +190,8 @@ class Runner:
         cohort.issued += count
         warps = cohort.blocks * cohort.warps
         if mask is not None:
-            active = mask.any(axis=2)
-            warps = int(active.sum()) * (warps // active.size if active.size else 0)
-            if active.shape not in ((1, 1), (cohort.blocks, cohort.warps)):
-                shape = (cohort.blocks, cohort.warps)
-                warps = int(np.broadcast_to(active, shape).sum())
+            shape = (cohort.blocks, cohort.warps)
+            warps = int(np.broadcast_to(mask.any(axis=2), shape).sum())
         self.warp_instructions += count * warps
         if self.warp_instructions > self.limit:
             line = self.program.code[span.start].line
@@ -207,7 +200,7 @@ class Runner:
                 f"of blocks is reached at PTX line {line}; "
                 f"the kernel may not end (raise instruction_limit if it does)"
             )
-        if self.counters is not None or self.trace is not None:
+        if self.observers:
             self._advance_clocks(cohort, span, mask, count, warps)
 
     def _advance_clocks(
@@ -223,10 +216,8 @@ class Runner:
         before = self.program.listing.multiplies_before
         multiplies = before[span.start + count] - before[span.start]
         cohort.pending = (mask, count, multiplies)
-        if self.counters is not None:
-            self.counters.on_span(span.start, count, warps)
-        if self.trace is not None:
-            self.trace.on_span(cohort, span.start, count, mask)
+        for observer in self.observers:
+            observer.on_span(cohort, span.start, count, mask, warps)
 
     def _leave(self, cohort: Cohort, span: Span, mask: Mask) -> None:
         """Sends the lanes where the end of the span says."""
@@ -278,9 +269,9 @@ class Runner:
         for cohort in self.cohorts:
             for copy in cohort.copies:
                 if self.batch.shadow is not None:
-                    self.batch.shadow.report_never_waited(copy.lanes, copy.ins)
-            if self.trace is not None:
-                self.trace.on_end(cohort)
+                    self.batch.shadow.report_never_waited(copy.lanes)
+            for observer in self.observers:
+                observer.on_end(cohort)
 
     def _deadlock(self) -> EmulationError:
         reasons = self.barriers.describe()

@@ -19,8 +19,7 @@ from alcop_mlir.runtime.emulator.instructions.matrix_multiply import (
     decode_multiply,
 )
 from alcop_mlir.runtime.emulator.instructions.memory import MAX_VECTOR_BYTES
-from alcop_mlir.runtime.emulator.instructions.opcode import Opcode
-from alcop_mlir.runtime.emulator.instructions.table import opcode_of
+from alcop_mlir.runtime.emulator.instructions.table import Opcode, opcode_of
 from alcop_mlir.runtime.emulator.instructions.translator import (
     Op,
     Translator,
@@ -28,10 +27,13 @@ from alcop_mlir.runtime.emulator.instructions.translator import (
     nothing,
 )
 from alcop_mlir.runtime.emulator.machine.barriers import BarrierCall
-from alcop_mlir.runtime.emulator.machine.loaded_kernel import Listing, LoadedKernel
+from alcop_mlir.runtime.emulator.machine.loaded_kernel import (
+    Listing,
+    LoadedKernel,
+    Read,
+    RegisterTable,
+)
 from alcop_mlir.runtime.emulator.machine.memory_map import MemoryMap
-from alcop_mlir.runtime.emulator.machine.registers import Read, RegisterTable
-from alcop_mlir.runtime.emulator.machine.special_registers import is_special
 from alcop_mlir.runtime.emulator.ptx.scalars import PRED, U32T
 from alcop_mlir.runtime.emulator.ptx.syntax import (
     Instruction,
@@ -174,22 +176,12 @@ class TranslatedKernel:
             op = self.rows[pc].translate(self.translator, ins)
         except (IndexError, ValueError) as e:  # parts or operands are missing
             raise unsupported(ins, "its operands are not as expected") from e
-        self._check_specials(ins)
         if ins.guard is None or op is nothing:
             return op
         name, negated = ins.guard
         if self.translator.type_of(name, ins) is not PRED:
             raise unsupported(ins, f"{name} is not a predicate")
         return guarded(op, self.translator.slot(name, ins), negated)
-
-    def _check_specials(self, ins: Instruction) -> None:
-        for operand in ins.operands:
-            if (
-                isinstance(operand, Name)
-                and operand.name in self.translator.registers.specials
-            ):
-                if not is_special(operand.name):
-                    raise unsupported(ins, f"special register {operand.name}")
 
     def _end(self, ins: Instruction, kind: str) -> End:
         guard = None

@@ -158,3 +158,8 @@ def check_lanes(
 def _both_nan(fmt: Format, one: int, other: int) -> bool:
     mask = fmt.sign_bit - 1
     return (one & mask) > fmt.infinity and (other & mask) > fmt.infinity
+
+
+def sources(arity: int) -> str:
+    """The registers of the first `arity` operands, as an instruction lists them."""
+    return ", ".join(f"%{c}" for c in "abc"[:arity])

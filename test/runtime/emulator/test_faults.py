@@ -34,6 +34,15 @@ def fails(
     return str(caught.value), text
 
 
+def fails_with(kind: str, access: str, space: str, buffer: str) -> str:
+    message, text = fails(access)
+    assert kind in message
+    assert space in message
+    assert buffer in message.split("PTX line")[0]
+    assert f"PTX line {line_of(text, access)}" in message
+    return message
+
+
 # Address faults: the access, its space, and the buffer that the message must name.
 OUT_OF_BOUNDS = [
     ("ld.global.u32 %t0, [%in+256];", "global", "p0"),
@@ -56,11 +65,7 @@ OUT_OF_BOUNDS = [
 
 @pytest.mark.parametrize(("access", "space", "buffer"), OUT_OF_BOUNDS)
 def test_out_of_bounds(access: str, space: str, buffer: str) -> None:
-    message, text = fails(access)
-    assert "out-of-bounds" in message
-    assert space in message
-    assert buffer in message.split("PTX line")[0]
-    assert f"PTX line {line_of(text, access)}" in message
+    message = fails_with("out-of-bounds", access, space, buffer)
     assert access.split()[0] in message
     assert "block (0, 0, 0)" in message
     assert "warp 0" in message
@@ -108,11 +113,7 @@ MISALIGNED = [
 
 @pytest.mark.parametrize(("access", "space", "buffer"), MISALIGNED)
 def test_misaligned(access: str, space: str, buffer: str) -> None:
-    message, text = fails(access)
-    assert "misaligned" in message
-    assert space in message
-    assert buffer in message.split("PTX line")[0]
-    assert f"PTX line {line_of(text, access)}" in message
+    fails_with("misaligned", access, space, buffer)
 
 
 def test_a_null_pointer() -> None:

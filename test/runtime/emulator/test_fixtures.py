@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from fixture_kernels import MODES, fixture, run_gemm
+from fixture_kernels import MODES, fixture, gemm_operands, run_gemm
 from kernel_text import launch
 
 from alcop_mlir.runtime.emulator.machine.batch import Batch
@@ -55,21 +55,15 @@ def test_gemm_sizes(sizes: tuple[int, int, int]) -> None:
     assert wrong == 0
 
 
-def test_gemm_without_the_checker_gives_the_same_bits() -> None:
+@pytest.mark.parametrize("watching", [{"hazards": False}, {"counters": True}])
+def test_who_watches_changes_no_bit(watching: dict[str, bool]) -> None:
+    a, b, _ = gemm_operands(128, 128, 64)
     outputs = []
-    for hazards in (True, False):
-        rng = np.random.default_rng(5)
-        a = rng.standard_normal((128, 64)).astype(np.float16)
-        b = rng.standard_normal((64, 128)).astype(np.float16)
+    for options in ({}, watching):
         c = np.zeros((128, 128), np.float32)
-        launch(
-            fixture("gemm_f16_3stage"),
-            "gemm",
-            (1,),
-            (128,),
-            [a, b, c, 128, 128, 64],
-            hazards=hazards,
-        )
+        arguments = [a.copy(), b.copy(), c, 128, 128, 64]
+        text = fixture("gemm_f16_3stage")
+        launch(text, "gemm", (1,), (128,), arguments, **options)
         outputs.append(c)
     np.testing.assert_array_equal(*outputs)
 

@@ -12,12 +12,14 @@ differ in its last bits, so results are to be compared with a tolerance.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import math
+from collections.abc import Callable, Iterator
 from fractions import Fraction
 from typing import Any
 
 import numpy as np
 
+from alcop_mlir.runtime.emulator.arithmetic.integers import magnitude
 from alcop_mlir.runtime.emulator.arithmetic.storage import (
     F16,
     F32,
@@ -64,9 +66,12 @@ def flush(x: Array) -> Array:
 
 def saturate(x: Array) -> Array:
     """Clamps to [0, 1]; NaN becomes +0 (.sat)."""
-    one = x.dtype.type(1)
-    zero = x.dtype.type(0)
-    return np.where(x > zero, np.minimum(x, one), zero)
+    return np.where(x > 0, np.minimum(x, x.dtype.type(1)), x.dtype.type(0))
+
+
+def relu(x: Array) -> Array:
+    """Negative numbers become +0 (.relu)."""
+    return np.where(x > 0, x, np.where(np.isnan(x), x, x.dtype.type(0)))
 
 
 def add_to_odd(x: Array, y: Array) -> Array:
@@ -118,12 +123,9 @@ def in_fractions(exact: Exact, near: Array, mode: str, *operands: Array) -> Arra
     Element by element in rational arithmetic: slow, for the rare f64 instructions.
     Elements that are not finite, or whose exact result is 0, keep `near`.
     """
-    operands = tuple(np.broadcast_arrays(*operands))
-    out = np.array(np.broadcast_to(near, operands[0].shape))
-    finite = np.logical_and.reduce([np.isfinite(x) for x in operands])
-    for i in np.argwhere(finite):
-        at = tuple(i)
-        value = exact(*[Fraction(float(x[at])) for x in operands])
+    shape = np.broadcast_shapes(*(x.shape for x in operands))
+    out = np.array(np.broadcast_to(near, shape))
+    for at, value in _fractions(exact, operands):
         if value:
             out[at] = _round_fraction(value, mode)
     return out
@@ -131,30 +133,34 @@ def in_fractions(exact: Exact, near: Array, mode: str, *operands: Array) -> Arra
 
 def vanishes(exact: Exact, *operands: Array) -> Array:
     """Which elements of `exact(*operands)` are zero before any rounding."""
+    out = np.zeros(np.broadcast_shapes(*(x.shape for x in operands)), bool)
+    for at, value in _fractions(exact, operands):
+        out[at] = value == 0
+    return out
+
+
+def _fractions(
+    exact: Exact, operands: tuple[Array, ...]
+) -> Iterator[tuple[tuple[int, ...], Fraction]]:
+    """Index and exact value of each element whose operands are all finite."""
     operands = tuple(np.broadcast_arrays(*operands))
-    out = np.zeros(operands[0].shape, bool)
     finite = np.logical_and.reduce([np.isfinite(x) for x in operands])
     for i in np.argwhere(finite):
         at = tuple(i)
-        out[at] = exact(*[Fraction(float(x[at])) for x in operands]) == 0
-    return out
+        yield at, exact(*[Fraction(float(x[at])) for x in operands])
 
 
 def _round_fraction(value: Fraction, mode: str) -> float:
     try:
         near = float(value)
     except OverflowError:
-        near = float("inf") if value > 0 else float("-inf")
+        near = math.inf if value > 0 else -math.inf
     if mode == "rn":
         return near
-    low = near == float("-inf") or (near != float("inf") and Fraction(near) < value)
-    high = near == float("inf") or (near != float("-inf") and Fraction(near) > value)
-    down = mode == "rm" or (mode == "rz" and value > 0)
-    if down and high:
-        return float(np.nextafter(near, -np.inf))
-    if not down and low:
-        return float(np.nextafter(near, np.inf))
-    return near
+    # Python compares a float with a Fraction exactly.
+    if mode == "rm" or (mode == "rz" and value > 0):
+        return math.nextafter(near, -math.inf) if near > value else near
+    return math.nextafter(near, math.inf) if near < value else near
 
 
 def narrow(x: Array, dtype: np.dtype, mode: str) -> Array:
@@ -164,18 +170,12 @@ def narrow(x: Array, dtype: np.dtype, mode: str) -> Array:
         return near
     back = near.astype(F64)
     if mode == "rz":
-        return np.where(
-            np.abs(back) > np.abs(x), np.nextafter(near, _like(0, dtype)), near
-        )
-    if mode == "rm":
-        low = np.nextafter(near, _like(-np.inf, dtype))
-        return np.where(back > x, low, near)
-    high = np.nextafter(near, _like(np.inf, dtype))
-    return np.where(back < x, high, near)
-
-
-def _like(value: float, dtype: np.dtype) -> np.generic:
-    return dtype.type(value)
+        beyond, end = np.abs(back) > np.abs(x), 0.0
+    elif mode == "rm":
+        beyond, end = back > x, -np.inf
+    else:
+        beyond, end = back < x, np.inf
+    return np.where(beyond, np.nextafter(near, dtype.type(end)), near)
 
 
 def encode_f16(x: Array, mode: str = "rn") -> Array:
@@ -264,19 +264,9 @@ def _place_nan(x: Array, where: Array, nan: Array) -> Array:
     return out
 
 
-def in_double(fn: Callable[[Array], Array]) -> Callable[[Array], Array]:
-    """`fn` evaluated in float64 and rounded to float32."""
-
-    def evaluate(x: Array) -> Array:
-        return fn(x.astype(F64)).astype(x.dtype)
-
-    return evaluate
-
-
 def wide_integer_to_odd(x: Array) -> Array:
     """64-bit integers -> float64 rounded to odd (exact when it fits)."""
-    negative = x < 0
-    size = np.where(negative, -x, x).astype(U64) if x.dtype == S64 else x
+    negative, size = x < 0, magnitude(x)
     lost = (size & U64.type(0x7FF)) != 0
     wide = size >= U64.type(1 << 53)
     high = (size & ~U64.type(0x7FF)) | (lost.astype(U64) << U64.type(11))
@@ -297,8 +287,7 @@ def integer_to_double(x: Array, mode: str) -> Array:
     near = x.astype(F64)
     if mode == "rn":
         return near
-    negative = x < 0
-    size = np.where(negative, -x, x).astype(U64) if x.dtype == S64 else x
+    negative, size = x < 0, magnitude(x)
     grown = np.abs(near)
     over = grown >= 2.0**64
     back = np.where(over, 0.0, grown).astype(U64)

@@ -11,9 +11,12 @@ import numpy as np
 from alcop_mlir.runtime.emulator.arithmetic.storage import (
     S64,
     SIGNED,
+    U8,
     U32,
     U64,
     UNSIGNED,
+    joined,
+    parts,
 )
 
 Array = np.ndarray
@@ -35,34 +38,45 @@ def signed(x: Array) -> Array:
 def magnitude(x: Array) -> Array:
     """|x| as unsigned; the most negative number is its own magnitude."""
     u = unsigned(x)
-    return u if x.dtype.kind == "u" else np.where(x < 0, ~u + u.dtype.type(1), u)
+    return u if x.dtype.kind == "u" else np.where(x < 0, negative(u), u)
 
 
-def negate_where(flag: Array, u: Array) -> Array:
-    """-u where the flag is set, u elsewhere; unsigned."""
-    return np.where(flag, ~u + u.dtype.type(1), u)
+def absolute(a: Array) -> Array:
+    """|x| in its own type."""
+    return magnitude(a).view(a.dtype)
+
+
+def negative(a: Array) -> Array:
+    """-x, which wraps around."""
+    return ~a + a.dtype.type(1)
+
+
+def add_difference(a: Array, b: Array, c: Array) -> Array:
+    """sad: c + |a - b|."""
+    x, y = unsigned(a), unsigned(b)
+    return (unsigned(c) + np.where(a < b, y - x, x - y)).view(c.dtype)
 
 
 def divide(a: Array, b: Array) -> Array:
     """Quotient towards zero; all bits set where b is 0 (as NVIDIA hardware gives)."""
-    zero = b == 0
-    size = magnitude(a) // np.where(
-        zero, unsigned(b) | unsigned(b).dtype.type(1), magnitude(b)
-    )
+    size = magnitude(a) // _divisor(b)
     if a.dtype.kind == "i":
-        size = negate_where((a < 0) != (b < 0), size)
-    return np.where(zero, ~size.dtype.type(0), size).view(a.dtype)
+        size = np.where((a < 0) != (b < 0), negative(size), size)
+    return np.where(b == 0, ~size.dtype.type(0), size).view(a.dtype)
 
 
 def remainder(a: Array, b: Array) -> Array:
     """Remainder with the sign of a; a itself where b is 0."""
-    zero = b == 0
-    size = magnitude(a) % np.where(
-        zero, unsigned(b) | unsigned(b).dtype.type(1), magnitude(b)
-    )
+    size = magnitude(a) % _divisor(b)
     if a.dtype.kind == "i":
-        size = negate_where(a < 0, size)
-    return np.where(zero, unsigned(a), size).view(a.dtype)
+        size = np.where(a < 0, negative(size), size)
+    return np.where(b == 0, unsigned(a), size).view(a.dtype)
+
+
+def _divisor(b: Array) -> Array:
+    """|b|, and 1 in place of 0."""
+    size = magnitude(b)
+    return np.maximum(size, size.dtype.type(1))
 
 
 def multiply_high(a: Array, b: Array) -> Array:
@@ -158,20 +172,14 @@ def insert_field(a: Array, b: Array, position: Array, length: Array) -> Array:
     return (b & ~mask) | (shift_left(a, position) & mask)
 
 
-def _bytes(a: Array) -> Array:
-    a = np.ascontiguousarray(a)
-    return a[..., None].view(np.uint8)
-
-
 def count_ones(a: Array) -> Array:
     """How many bits are set, as uint32."""
-    return BYTE_BITS.take(_bytes(a)).sum(-1, dtype=U32)
+    return BYTE_BITS.take(parts(a, U8)).sum(-1, dtype=U32)
 
 
 def reverse_bits(a: Array) -> Array:
     """The bits in the opposite order."""
-    swapped = REVERSED_BYTE.take(_bytes(a)[..., ::-1])
-    return np.ascontiguousarray(swapped).view(a.dtype)[..., 0]
+    return joined(REVERSED_BYTE.take(parts(a, U8)[..., ::-1]), a.dtype)
 
 
 def fill_below(a: Array) -> Array:
@@ -198,6 +206,11 @@ def find_highest(a: Array, as_shift: bool) -> Array:
     place = top - leading_zeros(u)
     out = top - place if as_shift else place
     return np.where(u == 0, U32.type(0xFFFFFFFF), out)
+
+
+def logical_not(a: Array) -> Array:
+    """cnot: 1 where a is 0, else 0."""
+    return (a == 0).astype(a.dtype)
 
 
 def logic3(a: Array, b: Array, c: Array, table: int) -> Array:
@@ -258,15 +271,14 @@ def dot(a: Array, b: Array, upper: bool | None) -> Array:
     dp4a (`upper` None) takes four bytes of each; dp2a two 16-bit parts of a and the
     lower or upper two bytes of b.
     """
-    y = _parts(b, 1)
+    y = _terms(b, 1)
     if upper is None:
-        return (_parts(a, 1) * y).sum(-1)
-    return (_parts(a, 2) * (y[..., 2:] if upper else y[..., :2])).sum(-1)
+        return (_terms(a, 1) * y).sum(-1)
+    return (_terms(a, 2) * (y[..., 2:] if upper else y[..., :2])).sum(-1)
 
 
-def _parts(x: Array, size: int) -> Array:
-    kind = np.dtype(f"{x.dtype.kind}{size}")
-    return np.ascontiguousarray(x)[..., None].view(kind).astype(S64)
+def _terms(x: Array, size: int) -> Array:
+    return parts(x, np.dtype(f"{x.dtype.kind}{size}")).astype(S64)
 
 
 def extend_sign(a: Array, length: Array, wrap: bool) -> Array:

@@ -1,6 +1,8 @@
-"""The NumPy types that carry the bits of registers and memory."""
+"""The NumPy types that carry the bits of registers and memory, split and joined."""
 
 from __future__ import annotations
+
+from collections.abc import Callable, Sequence
 
 import numpy as np
 
@@ -16,3 +18,25 @@ SIGNED = {1: S8, 2: S16, 4: S32, 8: S64}
 # Sixteen bytes are moved as one complex number: NumPy copies it bit by bit with the
 # alignment of a float, which is faster than an opaque 16-byte record.
 MOVED_AS = {**UNSIGNED, 16: np.dtype(np.complex128)}
+
+Array = np.ndarray
+
+
+def parts(x: Array, dtype: np.dtype) -> Array:
+    """The elements of a narrower `dtype` in each of x, lowest first, as a last axis."""
+    return np.ascontiguousarray(x)[..., None].view(dtype)
+
+
+def joined(x: Array, dtype: np.dtype) -> Array:
+    """The opposite of `parts`: elements of a wider `dtype` from the last axis."""
+    return np.ascontiguousarray(x).view(dtype)[..., 0]
+
+
+def pack(values: Sequence[Array], dtype: np.dtype) -> Array:
+    """Several values side by side in one wider register, the first one lowest."""
+    return joined(np.stack(np.broadcast_arrays(*values), axis=-1), dtype)
+
+
+def on_halves(fn: Callable[..., Array], dtype: np.dtype = U16) -> Callable[..., Array]:
+    """`fn` of 16-bit arrays, applied to both halves of 32-bit ones."""
+    return lambda *values: joined(fn(*(parts(v, dtype) for v in values)), U32)

@@ -15,9 +15,10 @@ from collections.abc import Callable
 
 import numpy as np
 
-from alcop_mlir.runtime.emulator.hazards.reports import BLOCK_CONFLICT, Hazard, Reports
+from alcop_mlir.runtime.emulator.hazards.reports import BLOCK_CONFLICT, Reports
 from alcop_mlir.runtime.emulator.machine.lanes import Lanes
 from alcop_mlir.runtime.emulator.machine.memory import GLOBAL_WINDOW
+from alcop_mlir.runtime.emulator.machine.warps import Dim3
 from alcop_mlir.runtime.emulator.ptx.syntax import Instruction
 
 Array = np.ndarray
@@ -35,7 +36,7 @@ class _Marks:
 class GlobalShadow:
     """Kept for a whole launch, since blocks of different batches conflict too."""
 
-    def __init__(self, size: int, reports: Reports, coordinates: Callable):
+    def __init__(self, size: int, reports: Reports, coordinates: Callable[[int], Dim3]):
         self.size = size
         self.reports = reports
         self.coordinates = coordinates
@@ -43,43 +44,29 @@ class GlobalShadow:
         self.writers: dict[int, _Marks] = {}
         self.fenced: set[int] = set()
 
-    def on_read(self, lanes: Lanes, offset: Array, size: int, ins: Instruction) -> None:
-        """`offset` (entries,) from the start of the global window."""
-        who = self._blocks(lanes)
+    def on_read(self, lanes: Lanes) -> None:
+        """Checks and records a read."""
+        offset, who = lanes.offset, self._blocks(lanes)
         keep = self._unfenced(who)
         if keep is not None:
             offset, who = offset[keep], who[keep]
         if not offset.size:
             return
-        for width, marks in self.writers.items():
-            found = self._conflict(marks, width, offset, size, who)
-            if found is not None:
-                self._report(found, "read", "written", ins)
-        self._mark(self.readers, offset, size, who, ins.line)
+        self._check(self.writers, offset, who, lanes, "read", "written")
+        self._mark(self.readers, offset, who, lanes)
 
-    def on_write(
-        self, lanes: Lanes, offset: Array, size: int, ins: Instruction, differs: Array
-    ) -> Array | None:
-        """Before a store; `differs`: entries that change what memory holds.
-
-        Returns the entries that another block writes with the same instruction, or
-        None: only what is in memory afterwards tells whether their values differ.
-        """
-        who = self._blocks(lanes)
+    def on_write(self, lanes: Lanes, differs: Array) -> Array | None:
+        """Checks and records a store; returns the entries that blocks share."""
+        offset, who = lanes.offset, self._blocks(lanes)
         keep = self._unfenced(who)
         if keep is not None:
             offset, who, differs = offset[keep], who[keep], differs[keep]
         if not offset.size:
             return None
-        for width, marks in self.readers.items():
-            found = self._conflict(marks, width, offset[differs], size, who[differs])
-            if found is not None:
-                self._report(found, "overwritten", "read", ins)
-        for width, marks in self.writers.items():
-            found = self._conflict(marks, width, offset[differs], size, who[differs])
-            if found is not None:
-                self._report(found, "overwritten", "written", ins)
-        clash = self._mark(self.writers, offset, size, who, ins.line)
+        changed, by = offset[differs], who[differs]
+        self._check(self.readers, changed, by, lanes, "overwritten", "read")
+        self._check(self.writers, changed, by, lanes, "overwritten", "written")
+        clash = self._mark(self.writers, offset, who, lanes)
         if clash is None or keep is None:
             return clash
         every = np.zeros(keep.shape, bool)
@@ -100,27 +87,45 @@ class GlobalShadow:
             return None
         return ~np.isin(who, list(self.fenced)) & (who != SEVERAL)
 
-    def _conflict(
-        self, marks: _Marks, width: int, offset: Array, size: int, who: Array
-    ) -> tuple[int, int, int, int] | None:
-        """The first (address, this block, other block, its line), or None."""
-        at = (offset // width)[:, None]
-        if size > width:
-            at = at + np.arange(size // width)
-        other = marks.block.take(at)
-        bad = (other != 0) & ((other != who[:, None]) | (other == SEVERAL))
-        if not bad.any():
-            return None
-        row, column = (int(i) for i in np.argwhere(bad)[0])
-        place = int(at[row, column])
-        address = GLOBAL_WINDOW + max(place * width, int(offset[row]))
-        line = int(marks.line[place])
-        return address, int(who[row]), int(other[row, column]), line
+    def _check(
+        self,
+        table: dict[int, _Marks],
+        offset: Array,
+        who: Array,
+        lanes: Lanes,
+        verb: str,
+        past: str,
+    ) -> None:
+        """Reports the first conflict of these bytes with the marks of each width."""
+        for width, marks in table.items():
+            at = (offset // width)[:, None]
+            if lanes.size > width:
+                at = at + np.arange(lanes.size // width)
+            other = marks.block.take(at)
+            bad = (other != 0) & ((other != who[:, None]) | (other == SEVERAL))
+            if not bad.any():
+                continue
+            row, column = (int(i) for i in np.argwhere(bad)[0])
+            place, mine = int(at[row, column]), int(who[row])
+            address = GLOBAL_WINDOW + max(place * width, int(offset[row]))
+            line = int(marks.line[place])
+            # One access by all blocks stands for the first of them.
+            block = self.coordinates(max(mine - 1, 0))
+            names, theirs = "several blocks", int(other[row, column])
+            if theirs > 0:
+                names = f"block {self.coordinates(theirs - 1)}"
+            message = (
+                f"global address 0x{address:x} is {verb} by block {block} and was "
+                f"{past} by {names} in the same launch: `{lanes.ins.text}`; the other "
+                f"access is PTX line {line}: `{self.reports.text(line)}`"
+            )
+            self._add(message, lanes.ins, line, block, address)
 
     def _mark(
-        self, table: dict[int, _Marks], offset: Array, size: int, who: Array, line: int
+        self, table: dict[int, _Marks], offset: Array, who: Array, lanes: Lanes
     ) -> Array | None:
         """Records the access; returns entries that share an element across blocks."""
+        size = lanes.size
         marks = table.get(size)
         if marks is None:
             marks = table[size] = _Marks(self.size // size)
@@ -128,57 +133,26 @@ class GlobalShadow:
         before = marks.block.take(at)
         after = np.where((before == 0) | (before == who), who, SEVERAL)
         marks.block[at] = after
-        marks.line[at] = line
+        marks.line[at] = lanes.ins.line
         clash = marks.block.take(at) != after
         if not clash.any():
             return None
         marks.block[at[clash]] = SEVERAL
         return clash
 
-    def _report(
-        self, found: tuple[int, int, int, int], verb: str, past: str, ins: Instruction
-    ) -> None:
-        address, who, other, line = found
-        block = self.coordinates(who - 1) if who > 0 else self.coordinates(0)
-        names = "several blocks"
-        if other > 0:
-            names = f"block {self.coordinates(other - 1)}"
-        message = (
-            f"global address 0x{address:x} is {verb} by block {block} and was {past} "
-            f"by {names} in the same launch: `{ins.text}`; the other access is PTX "
-            f"line {line}: `{self.reports.text(line)}`"
-        )
-        self._add(message, ins, line, block, address)
-
-    def report_clash(self, lanes: Lanes, entry: int, ins: Instruction) -> None:
+    def report_clash(self, lanes: Lanes, entry: int) -> None:
         """Two blocks wrote different values with one instruction; `entry` lost."""
         address = GLOBAL_WINDOW + int(lanes.offset[entry])
         block = self.coordinates(int(self._blocks(lanes)[entry]) - 1)
         message = (
             f"global address 0x{address:x} is written by block {block} and, with "
-            f"another value, by another block: `{ins.text}`"
+            f"another value, by another block: `{lanes.ins.text}`"
         )
-        self._add(message, ins, ins.line, block, address)
+        self._add(message, lanes.ins, lanes.ins.line, block, address)
 
     def _add(
-        self,
-        message: str,
-        ins: Instruction,
-        other: int,
-        block: tuple[int, int, int],
-        address: int,
+        self, message: str, ins: Instruction, other: int, block: Dim3, address: int
     ) -> None:
         self.reports.add(
-            Hazard(
-                BLOCK_CONFLICT,
-                message,
-                ins.line,
-                other,
-                block,
-                0,
-                address,
-                "global",
-                1,
-                ins.source,
-            )
+            BLOCK_CONFLICT, message, ins, other, block, 0, address, "global"
         )

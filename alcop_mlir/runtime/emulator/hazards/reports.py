@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
+from alcop_mlir.runtime.emulator.machine.warps import Dim3
 from alcop_mlir.runtime.emulator.ptx.syntax import Instruction
 
 READ_IN_FLIGHT = "read-in-flight"
@@ -29,7 +30,7 @@ class Hazard:
     message: str
     line: int
     other_line: int | None
-    block: tuple[int, int, int]
+    block: Dim3
     warp: int
     address: int
     space: str
@@ -51,18 +52,31 @@ class Reports:
         self.found: dict[tuple[str, int, int | None], Hazard] = {}
         self.kinds: set[str] = set()
 
-    def add(self, hazard: Hazard) -> None:
-        """Adds a hazard, or counts it if it is known.
+    def add(
+        self,
+        kind: str,
+        message: str,
+        ins: Instruction,
+        other_line: int | None,
+        block: Dim3,
+        warp: int,
+        address: int,
+        space: str,
+    ) -> None:
+        """Adds a hazard that `ins` met, or counts it if it is known.
 
         Beyond the limit only the first of a kind not seen yet is kept.
         """
-        key = (hazard.kind, hazard.line, hazard.other_line)
+        key = (kind, ins.line, other_line)
         known = self.found.get(key)
         if known is not None:
-            self.found[key] = replace(known, count=known.count + hazard.count)
-        elif len(self.found) < self.limit or hazard.kind not in self.kinds:
-            self.found[key] = hazard
-            self.kinds.add(hazard.kind)
+            self.found[key] = replace(known, count=known.count + 1)
+        elif len(self.found) < self.limit or kind not in self.kinds:
+            place = (block, warp, address, space)
+            self.found[key] = Hazard(
+                kind, message, ins.line, other_line, *place, 1, ins.source
+            )
+            self.kinds.add(kind)
 
     def text(self, line: int | None) -> str:
         """The instruction at a PTX line, for messages."""

@@ -20,32 +20,46 @@ from alcop_mlir.runtime.emulator.hazards.reports import (
     WRITE_AFTER_READ,
     WRITE_AFTER_WRITE,
     WRITE_IN_FLIGHT,
-    Hazard,
     Reports,
 )
 from alcop_mlir.runtime.emulator.machine.clocks import EPOCH, MANY_LANES, Clocks
 from alcop_mlir.runtime.emulator.machine.lanes import Lanes
+from alcop_mlir.runtime.emulator.machine.warps import Dim3
 from alcop_mlir.runtime.emulator.ptx.syntax import Instruction
 
 Array = np.ndarray
 WRITTEN, IN_FLIGHT, ATOMIC = 1, 2, 4
+# What `warp` does to a shared byte, and what `other` did; `pair` says who they are.
+WHAT = {
+    READ_IN_FLIGHT: "read of a copy in flight, issued by warp {other} and not waited "
+    "for; shared byte {byte} is read by warp {warp}",
+    UNINITIALISED: "read of shared memory that was never written; byte {byte} is read "
+    "by warp {warp}",
+    READ_AFTER_WRITE: "{pair}: shared byte {byte} was written by warp {other} and is "
+    "read by warp {warp}",
+    WRITE_IN_FLIGHT: "write over a copy in flight, issued by warp {other} and not "
+    "waited for; shared byte {byte} is written by warp {warp}",
+    WRITE_AFTER_WRITE: "{pair}: shared byte {byte} was written by warp {other} and is "
+    "written again by warp {warp}",
+    WRITE_AFTER_READ: "{pair}: shared byte {byte} was read by warp {other} and is "
+    "overwritten by warp {warp}",
+}
 
 
 class _Access:
     """An access in granules: `at` (entries, granules each), the rest (entries, 1)."""
 
-    __slots__ = ("at", "copy", "lane", "now", "row", "stamp", "warp")
+    __slots__ = ("at", "copy", "ins", "lane", "now", "row", "stamp", "warp")
 
-    def __init__(
-        self, shadow: SharedShadow, lanes: Lanes, size: int, collective: bool = False
-    ):
+    def __init__(self, shadow: SharedShadow, lanes: Lanes, collective: bool = False):
         if lanes.per_block:
             shadow.widen(lanes.owner.blocks)
         elif shadow.copies > 1:
             lanes = lanes.widened()
+        self.ins = lanes.ins
         warps = shadow.clocks.warps
         granule = (lanes.offset // shadow.granule)[:, None]
-        each = size // shadow.granule
+        each = lanes.size // shadow.granule
         if each > 1:
             granule = granule + np.arange(each)
         self.warp = lanes.warp()[:, None]
@@ -74,7 +88,7 @@ class SharedShadow:
         granule: int,
         clocks: Clocks,
         reports: Reports,
-        name_block: Callable[[int], tuple[int, int, int]],
+        name_block: Callable[[int], Dim3],
     ):
         self.granule = granule
         self.granules = -(-max(size, 1) // granule)
@@ -101,24 +115,22 @@ class SharedShadow:
         self.read_line = np.tile(self.read_line, (blocks, 1))
         self.copies = blocks
 
-    def on_read(
-        self, lanes: Lanes, size: int, ins: Instruction, collective: bool = False
-    ) -> None:
-        """Checks and records a read of `size` bytes per lane.
+    def on_read(self, lanes: Lanes, collective: bool = False) -> None:
+        """Checks and records a read.
 
         A `collective` read (ldmatrix) is one of the whole warp. The warp begins a new
         epoch after it, so that its lanes need not be told apart.
         """
         if not lanes.offset.size:
             return
-        access = _Access(self, lanes, size, collective)
+        access = _Access(self, lanes, collective)
         at = access.at
         writer, written = self.writer.take(at), self.written.take(at)
         horizon = self.clocks.horizon.reshape(-1).take(access.row + writer)
         state = self.state.take(at)
         ready = (state & (WRITTEN | IN_FLIGHT)) == WRITTEN
         if not ready.all() or (written >= horizon).any():
-            self._explain_read(access, ins)
+            self._explain_read(access)
         cell = at * self.clocks.warps + access.warp
         read, stamp = self.read.reshape(-1), access.stamp
         if collective:
@@ -131,185 +143,122 @@ class SharedShadow:
             other = read.take(cell) != stamp
             if other.any():  # two lanes read the same granule in this instruction
                 read[cell[other]] = np.broadcast_to(many, cell.shape)[other]
-        self.read_line.reshape(-1)[cell] = ins.line
+        self.read_line.reshape(-1)[cell] = lanes.ins.line
 
-    def on_write(
-        self, lanes: Lanes, size: int, ins: Instruction, in_flight: bool = False
-    ) -> Array | None:
-        """A store, or the issue of a copy (`in_flight`).
-
-        Returns which entries share a granule with another lane of their warp (None if
-        none): whether that is a conflict depends on the values.
-        """
+    def on_write(self, lanes: Lanes, in_flight: bool = False) -> Array | None:
+        """Checks and records a store, or the issue of a copy (`in_flight`)."""
         if not lanes.offset.size:
             return None
-        access = _Access(self, lanes, size)
+        access = _Access(self, lanes)
+        self._check_write(access, plain=None)
         at = access.at
-        writer, written = self.writer.take(at), self.written.take(at)
-        flat = self.clocks.horizon.reshape(-1)
-        state = self.state.take(at)
-        raced = (written >= flat.take(access.row + writer)).any()
-        warps = self.clocks.warps
-        seen = flat.take(access.row[..., None] + np.arange(warps))
-        raced = raced or (self.read.take(at, axis=0) >= seen).any()
-        if raced or (state & IN_FLIGHT).any():
-            self._explain_write(access, ins, seen)
-        self._set_writer(access, ins.line)
         if in_flight:
             self.state[at] = IN_FLIGHT
         else:
-            self.state[at] = (state & IN_FLIGHT) | WRITTEN
-        return self._overlaps(access, lanes, ins)
+            self.state[at] = (self.state.take(at) & IN_FLIGHT) | WRITTEN
+        self._set_writer(access)
+        return self._overlaps(access, lanes)
 
-    def _overlaps(
-        self, access: _Access, lanes: Lanes, ins: Instruction
-    ) -> Array | None:
+    def on_atomic(self, lanes: Lanes) -> None:
+        """Checks and records a read-modify-write."""
+        if not lanes.offset.size:
+            return
+        access = _Access(self, lanes)
+        state = self.state.take(access.at)
+        self._check_write(access, plain=(state & ATOMIC) == 0)
+        if (state == 0).any():
+            self._explain_read(access)
+        self._set_writer(access)
+        self.state[access.at] = state | WRITTEN | ATOMIC
+
+    def on_landing(self, lanes: Lanes) -> None:
+        """A copy is complete: from now on a write by its thread."""
+        access = _Access(self, lanes)
+        self.state[access.at] = WRITTEN
+        self._set_writer(access)
+
+    def _check_write(self, access: _Access, plain: Array | None) -> None:
+        """Looks for races with earlier reads, and with writes where `plain` holds."""
+        at, flat = access.at, self.clocks.horizon.reshape(-1)
+        raced = self.written.take(at) >= flat.take(access.row + self.writer.take(at))
+        if plain is not None:
+            raced = raced & plain
+        seen = flat.take(access.row[..., None] + np.arange(self.clocks.warps))
+        late = self.read.take(at, axis=0) >= seen
+        flying = self.state.take(at) & IN_FLIGHT
+        if raced.any() or late.any() or flying.any():
+            self._explain_write(access, seen)
+
+    def _overlaps(self, access: _Access, lanes: Lanes) -> Array | None:
         """Entries of one store that lost a granule to another lane of it."""
         writer, stamp = self.writer.take(access.at), self.written.take(access.at)
         elsewhere = writer != access.warp
         if elsewhere.any():
             entry, column = (int(i) for i in np.argwhere(elsewhere)[0])
-            self.report_overlap(lanes, entry, ins, int(writer[entry, column]))
+            self.report_overlap(lanes, entry, int(writer[entry, column]))
             return None
         other = stamp != access.stamp
         return other.any(axis=1) if other.any() else None
 
-    def on_atomic(self, lanes: Lanes, size: int, ins: Instruction) -> None:
-        """A read-modify-write: like a store, but not racing with other atomics."""
-        if not lanes.offset.size:
-            return
-        access = _Access(self, lanes, size)
-        at = access.at
-        state = self.state.take(at)
-        flat = self.clocks.horizon.reshape(-1)
-        plain = (state & ATOMIC) == 0
-        written = self.written.take(at)
-        raced = plain & (written >= flat.take(access.row + self.writer.take(at)))
-        seen = flat.take(access.row[..., None] + np.arange(self.clocks.warps))
-        late = (self.read.take(at, axis=0) >= seen).any()
-        if late or raced.any() or (state & IN_FLIGHT).any():
-            self._explain_write(access, ins, seen)
-        if (state == 0).any():
-            self._explain_read(access, ins)
-        self._set_writer(access, ins.line)
-        self.state[at] = state | WRITTEN | ATOMIC
-
-    def on_landing(self, lanes: Lanes, size: int, line: int) -> None:
-        """A copy issued at `line` is complete: from now on a write by its thread."""
-        access = _Access(self, lanes, size)
-        self.state[access.at] = WRITTEN
-        self._set_writer(access, line)
-
-    def _set_writer(self, access: _Access, line: int) -> None:
+    def _set_writer(self, access: _Access) -> None:
         self.writer[access.at] = access.warp
         self.written[access.at] = access.stamp
-        self.write_line[access.at] = line
+        self.write_line[access.at] = access.ins.line
 
     def report_overlap(
-        self, lanes: Lanes, entry: int, ins: Instruction, other: int | None = None
+        self, lanes: Lanes, entry: int, other: int | None = None
     ) -> None:
         """Two lanes (of warp `other` too) wrote the same bytes in one instruction."""
         if entry >= lanes.offset.size:  # counted through the blocks
             lanes = lanes.widened()
-        offset = int(lanes.offset[entry])
-        block, warp = int(lanes.block()[entry]), int(lanes.warp()[entry])
+        warp = int(lanes.warp()[entry])
         who = "several lanes" if other is None else f"warps {warp} and {other}"
         what = (
-            f"{who} write shared byte {offset} with no order between them; which "
-            f"value stays is not defined: `{ins.text}`"
+            f"{who} write shared byte {int(lanes.offset[entry])} with no order between "
+            f"them; which value stays is not defined: `{lanes.ins.text}`"
         )
-        self._add(WRITE_AFTER_WRITE, what, ins, ins.line, block, warp, offset)
+        self._add_entry(WRITE_AFTER_WRITE, what, lanes, entry, lanes.ins.line)
 
-    def report_never_waited(self, lanes: Lanes, ins: Instruction) -> None:
+    def report_never_waited(self, lanes: Lanes) -> None:
         """A copy was still in flight when the kernel ended."""
-        offset = int(lanes.offset[0])
         what = (
-            f"the kernel ends with this copy to shared byte {offset} in flight "
-            f"(no wait_group covers it): `{ins.text}`"
+            f"the kernel ends with this copy to shared byte {int(lanes.offset[0])} in "
+            f"flight (no wait_group covers it): `{lanes.ins.text}`"
         )
-        block, warp = int(lanes.block()[0]), int(lanes.warp()[0])
-        self._add(NEVER_WAITED, what, ins, None, block, warp, offset)
+        self._add_entry(NEVER_WAITED, what, lanes, 0, None)
 
-    def _explain_read(self, access: _Access, ins: Instruction) -> None:
+    def _add_entry(
+        self, kind: str, what: str, lanes: Lanes, entry: int, other: int | None
+    ) -> None:
+        block, warp = int(lanes.block()[entry]), int(lanes.warp()[entry])
+        self._add(kind, what, lanes.ins, other, block, warp, int(lanes.offset[entry]))
+
+    def _explain_read(self, access: _Access) -> None:
         at = access.at
         state, line = self.state.take(at), self.write_line.take(at)
         writer, written = self.writer.take(at), self.written.take(at)
         flying = (state & IN_FLIGHT) != 0
-        self._each(
-            READ_IN_FLIGHT,
-            flying,
-            line,
-            access,
-            ins,
-            "read of a copy in flight, issued by warp {other} and not waited for; "
-            "shared byte {byte} is read by warp {warp}",
-            writer,
-        )
-        self._each(
-            UNINITIALISED,
-            state == 0,
-            None,
-            access,
-            ins,
-            "read of shared memory that was never written; byte {byte} is read by "
-            "warp {warp}",
-            writer,
-        )
         raced = self._is_unordered(access, writer, written) & ~flying
-        self._each(
-            READ_AFTER_WRITE,
-            raced,
-            line,
-            access,
-            ins,
-            "{pair}: shared byte {byte} was written by warp {other} and is read by "
-            "warp {warp}",
-            writer,
-        )
+        self._each(READ_IN_FLIGHT, flying, line, access, writer)
+        self._each(UNINITIALISED, state == 0, None, access, writer)
+        self._each(READ_AFTER_WRITE, raced, line, access, writer)
 
-    def _explain_write(self, access: _Access, ins: Instruction, seen: Array) -> None:
+    def _explain_write(self, access: _Access, seen: Array) -> None:
         at = access.at
         line, writer = self.write_line.take(at), self.writer.take(at)
-        written = self.written.take(at)
         flying = (self.state.take(at) & IN_FLIGHT) != 0
-        self._each(
-            WRITE_IN_FLIGHT,
-            flying,
-            line,
-            access,
-            ins,
-            "write over a copy in flight, issued by warp {other} and not waited for; "
-            "shared byte {byte} is written by warp {warp}",
-            writer,
-        )
-        raced = self._is_unordered(access, writer, written) & ~flying
-        self._each(
-            WRITE_AFTER_WRITE,
-            raced,
-            line,
-            access,
-            ins,
-            "{pair}: shared byte {byte} was written by warp {other} and is written "
-            "again by warp {warp}",
-            writer,
-        )
-        read = self.read.take(at, axis=0)
-        late = np.asarray(read >= seen)
-        own = np.arange(self.clocks.warps) == access.warp[..., None]
-        mine = self.read.reshape(-1).take(at * self.clocks.warps + access.warp)
+        raced = self._is_unordered(access, writer, self.written.take(at)) & ~flying
+        self._each(WRITE_IN_FLIGHT, flying, line, access, writer)
+        self._each(WRITE_AFTER_WRITE, raced, line, access, writer)
+        cell = at * self.clocks.warps
+        mine = self.read.reshape(-1).take(cell + access.warp)
         raced = self._is_unordered(access, np.broadcast_to(access.warp, at.shape), mine)
-        late = np.where(own, raced[..., None], late)
+        own = np.arange(self.clocks.warps) == access.warp[..., None]
+        late = np.where(own, raced[..., None], self.read.take(at, axis=0) >= seen)
         reader = late.argmax(axis=-1)
-        self._each(
-            WRITE_AFTER_READ,
-            np.asarray(late.any(axis=-1)),
-            self.read_line.reshape(-1).take(at * self.clocks.warps + reader),
-            access,
-            ins,
-            "{pair}: shared byte {byte} was read by warp {other} and is overwritten "
-            "by warp {warp}",
-            reader,
-        )
+        line = self.read_line.reshape(-1).take(cell + reader)
+        late = np.asarray(late.any(axis=-1))
+        self._each(WRITE_AFTER_READ, late, line, access, reader)
 
     def _is_unordered(self, access: _Access, warp: Array, stamp: Array) -> Array:
         """Whether an access of `warp` with `stamp` races with this one, exactly."""
@@ -326,8 +275,6 @@ class SharedShadow:
         bad: Array,
         lines: Array | None,
         access: _Access,
-        ins: Instruction,
-        what: str,
         other: Array,
     ) -> None:
         """One report for each different line of the other access."""
@@ -349,12 +296,12 @@ class SharedShadow:
             if warp == who:
                 pair = "different lanes of one warp with no bar.warp.sync between"
             byte = granule * self.granule
-            text = what.format(other=who, warp=warp, byte=byte, pair=pair)
-            text += f": `{ins.text}`"
+            text = WHAT[kind].format(other=who, warp=warp, byte=byte, pair=pair)
+            text += f": `{access.ins.text}`"
             if line:
                 text += f"; the other access is PTX line {line}: "
                 text += f"`{self.reports.text(line)}`"
-            self._add(kind, text, ins, line, copy, warp, byte)
+            self._add(kind, text, access.ins, line, copy, warp, byte)
 
     def _add(
         self,
@@ -368,17 +315,4 @@ class SharedShadow:
     ) -> None:
         block = self.name_block(copy)
         message = f"block {block} {what}"
-        self.reports.add(
-            Hazard(
-                kind,
-                message,
-                ins.line,
-                other,
-                block,
-                warp,
-                byte,
-                "shared",
-                1,
-                ins.source,
-            )
-        )
+        self.reports.add(kind, message, ins, other, block, warp, byte, "shared")

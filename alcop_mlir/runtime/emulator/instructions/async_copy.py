@@ -13,16 +13,17 @@ from __future__ import annotations
 
 import numpy as np
 
-from alcop_mlir.runtime.emulator.arithmetic.storage import MOVED_AS, S64, U64
+from alcop_mlir.runtime.emulator.arithmetic.storage import MOVED_AS, S64
 from alcop_mlir.runtime.emulator.instructions import access
+from alcop_mlir.runtime.emulator.instructions.access import Access
 from alcop_mlir.runtime.emulator.instructions.translator import Op, Translator
 from alcop_mlir.runtime.emulator.machine.cohort import Cohort
-from alcop_mlir.runtime.emulator.machine.faults import fault, location_of
+from alcop_mlir.runtime.emulator.machine.faults import lane_fault
 from alcop_mlir.runtime.emulator.machine.lanes import Lanes
-from alcop_mlir.runtime.emulator.machine.memory import GLOBAL_WINDOW, POISON
+from alcop_mlir.runtime.emulator.machine.loaded_kernel import Read
+from alcop_mlir.runtime.emulator.machine.memory import POISON
 from alcop_mlir.runtime.emulator.machine.pending_copy import PendingCopy
-from alcop_mlir.runtime.emulator.machine.registers import Read
-from alcop_mlir.runtime.emulator.machine.warps import Mask
+from alcop_mlir.runtime.emulator.machine.warps import LANES, Mask
 from alcop_mlir.runtime.emulator.ptx.scalars import PRED, U32T
 from alcop_mlir.runtime.emulator.ptx.syntax import Instruction, Integer, unsupported
 
@@ -43,56 +44,42 @@ def issue_copy(t: Translator, ins: Instruction) -> Op:
         raise unsupported(ins)
     destination, _ = t.base_address(operands[0], ins)
     source, _ = t.base_address(operands[1], ins)
-    count: Read | None = None
-    ignore: Read | None = None
-    if len(operands) > 3:
-        count, ignore = _fourth(t, ins)
+    wanted = _wanted_bytes(t, ins, size)
 
     def run(cohort: Cohort, mask: Mask) -> None:
         R = cohort.R
-        lanes = access.shared_lanes(cohort, destination(R), mask, size, ins)
-        wanted = None
-        if count is not None:
-            wanted = count(R).astype(S64)
-        elif ignore is not None:
-            wanted = np.where(ignore(R), 0, size).astype(S64)
-        _issue(cohort, lanes, source(R), wanted, size, ins)
+        lanes = access.shared_lanes(
+            Access(cohort, mask, destination(R), "shared", size, ins)
+        )
+        _issue(cohort, lanes, source(R), None if wanted is None else wanted(R))
 
     return run
 
 
-def _fourth(t: Translator, ins: Instruction) -> tuple[Read | None, Read | None]:
-    """The optional operand: src-size, or the ignore-src predicate."""
+def _wanted_bytes(t: Translator, ins: Instruction, size: int) -> Read | None:
+    """The optional operand, src-size or ignore-src: how many bytes are copied."""
+    if len(ins.operands) < 4:
+        return None
     operand = ins.operands[3]
-    name = getattr(operand, "name", None)
-    if name is not None and t.is_register(name) and t.type_of(name, ins) is PRED:
-        return None, t.read(operand, PRED, ins)
-    return t.read(operand, U32T, ins), None
+    name = getattr(operand, "name", "")
+    if t.is_register(name) and t.type_of(name, ins) is PRED:
+        ignore = t.read(operand, PRED, ins)
+        return lambda R: np.where(ignore(R), 0, size)
+    count = t.read(operand, U32T, ins)
+    return lambda R: count(R).astype(S64)
 
 
-def _issue(
-    cohort: Cohort,
-    lanes: Lanes,
-    address: Array,
-    wanted: Array | None,
-    size: int,
-    ins: Instruction,
-) -> None:
-    batch = cohort.batch
+def _issue(cohort: Cohort, lanes: Lanes, address: Array, wanted: Array | None) -> None:
+    """Copies to `lanes` from `address`; `wanted`: how many bytes, None for all."""
+    batch, size = cohort.batch, lanes.size
     if batch.shadow is not None:
-        overlap = batch.shadow.on_write(lanes, size, ins, in_flight=True)
+        overlap = batch.shadow.on_write(lanes, in_flight=True)
         if overlap is not None:
-            entry = int(np.flatnonzero(overlap)[0])
-            batch.shadow.report_overlap(lanes, entry, ins)
-    copy = _plan(cohort, lanes, address, wanted, size, ins)
-    if cohort.counters is not None:
-        cohort.counters.on_shared(lanes, size, ins)
-        read = copy.source.size * size
-        if copy.read_bytes is not None:
-            read = int(copy.read_bytes.sum())
-        cohort.counters.copy_bytes += read
-    if cohort.trace is not None:
-        cohort.trace.on_copy(cohort, copy)
+            batch.shadow.report_overlap(lanes, int(np.flatnonzero(overlap)[0]))
+    copy = _plan(cohort, lanes, address, wanted)
+    access.note_shared(cohort, lanes)
+    for observer in cohort.observers:
+        observer.on_copy(cohort, copy)
     if batch.early:
         _land(cohort, copy)
     else:
@@ -100,62 +87,51 @@ def _issue(
         shape = lanes.offset.shape
         if not lanes.per_block:
             shape = (cohort.blocks, *shape)
-        access.write_shared(cohort, lanes, size, np.broadcast_to(poison, shape))
+        access.write_shared(cohort, lanes, np.broadcast_to(poison, shape))
     cohort.copies.append(copy)
 
 
 def _plan(
-    cohort: Cohort,
-    lanes: Lanes,
-    address: Array,
-    wanted: Array | None,
-    size: int,
-    ins: Instruction,
+    cohort: Cohort, lanes: Lanes, address: Array, wanted: Array | None
 ) -> PendingCopy:
     """Checks the source of every lane and sorts out which bytes will be read."""
-    where = lanes.pick_blocks(address.astype(U64)).reshape(-1)
-    source_lanes = lanes if lanes.per_block else lanes.widened()
+    size = lanes.size
+    where = lanes.pick_blocks(access.global_offset(address)).reshape(-1)
+    source = lanes.widened().at(where)
     filled: Array | None = None
     read_bytes: Array | None = None
     if wanted is not None:
         count = lanes.pick_blocks(wanted).reshape(-1)
         if (count != size).any():
-            _check_count(source_lanes, count, size, ins)
+            _check_count(source, count)
             filled = np.flatnonzero(count)
-            where, read_bytes = where[filled], count[filled]
-            source_lanes = source_lanes.only(filled)
+            read_bytes, source = count[filled], source.only(filled)
             if (read_bytes == size).all():
                 read_bytes = None
-    if where.size:
-        need: Array | int = size
-        if read_bytes is not None:
-            need = read_bytes.astype(U64)
-        access.require_mapped(cohort, source_lanes, where, need, ins)
-    source = (where - U64.type(GLOBAL_WINDOW)).view(S64)
-    access.check_alignment(cohort, source_lanes, source, size, "global", ins)
-    if where.size and cohort.batch.global_shadow is not None and read_bytes is None:
-        cohort.batch.global_shadow.on_read(source_lanes, source, size, ins)
-    if cohort.counters is not None:
-        cohort.counters.on_global(source_lanes, source, size, ins)
-    group = cohort.committed
-    return PendingCopy(lanes, source, filled, read_bytes, size, group, ins)
+    access.check_global(cohort, source, read_bytes)
+    shadow = cohort.batch.global_shadow
+    if where.size and shadow is not None and read_bytes is None:
+        shadow.on_read(source)
+    access.note_global(cohort, source)
+    return PendingCopy(lanes, source.offset, filled, read_bytes, cohort.committed)
 
 
-def _check_count(lanes: Lanes, count: Array, size: int, ins: Instruction) -> None:
-    over = count > size
+def _check_count(lanes: Lanes, count: Array) -> None:
+    over = count > lanes.size
     if over.any():
         entry = int(np.flatnonzero(over)[0])
-        raise fault(
-            ins,
-            f"cp.async src-size {int(count[entry])} is larger than its cp-size {size}",
-            location_of(lanes, entry),
+        raise lane_fault(
+            lanes,
+            entry,
+            f"cp.async src-size {int(count[entry])} is larger than its cp-size "
+            f"{lanes.size}",
         )
 
 
 def _read_source(cohort: Cohort, copy: PendingCopy) -> Array:
     """The bytes that arrive, one element per (block and) lane, zero-filled."""
     memory = cohort.batch.memory
-    size = copy.size
+    size = copy.lanes.size
     full = memory.views[size]
     if copy.filled is None:
         return full.take(copy.source // size)
@@ -178,26 +154,20 @@ def _read_source(cohort: Cohort, copy: PendingCopy) -> Array:
 def _land(cohort: Cohort, copy: PendingCopy) -> None:
     """Writes what has arrived to shared memory."""
     data = _read_source(cohort, copy)
-    lanes = copy.lanes
-    if not lanes.per_block:
+    if not copy.lanes.per_block:
         data = data.reshape(cohort.blocks, -1)
-    access.write_shared(cohort, lanes, copy.size, data)
+    access.write_shared(cohort, copy.lanes, data)
 
 
 def commit_group(t: Translator, ins: Instruction) -> Op:
-    def run(cohort: Cohort, mask: Mask) -> None:
-        commit(cohort, mask, ins)
-
-    return run
+    return lambda cohort, mask: _commit(cohort, mask, ins)
 
 
-def commit(cohort: Cohort, mask: Mask, ins: Instruction) -> None:
+def _commit(cohort: Cohort, mask: Mask, ins: Instruction) -> None:
     """Everything issued and not committed becomes one group of its thread."""
     step = np.ones((1, 1, 1), np.int64) if mask is None else mask.astype(np.int64)
-    if cohort.counters is not None:
-        cohort.counters.on_commit(cohort, ins)
-    if cohort.trace is not None:
-        cohort.trace.on_commit(cohort, mask, ins)
+    for observer in cohort.observers:
+        observer.on_commit(cohort, mask, ins)
     cohort.committed = cohort.committed + step
 
 
@@ -205,24 +175,20 @@ def wait_group(t: Translator, ins: Instruction) -> Op:
     if not isinstance(ins.operands[0], Integer):
         raise unsupported(ins, "expected an immediate count")
     newest = ins.operands[0].value
-
-    def run(cohort: Cohort, mask: Mask) -> None:
-        wait(cohort, mask, newest, ins)
-
-    return run
+    return lambda cohort, mask: _wait(cohort, mask, newest, ins)
 
 
 def wait_all(t: Translator, ins: Instruction) -> Op:
     """wait_all also covers copies that were never committed."""
 
     def run(cohort: Cohort, mask: Mask) -> None:
-        commit(cohort, mask, ins)
-        wait(cohort, mask, 0, ins)
+        _commit(cohort, mask, ins)
+        _wait(cohort, mask, 0, ins)
 
     return run
 
 
-def wait(cohort: Cohort, mask: Mask, newest: int, ins: Instruction) -> None:
+def _wait(cohort: Cohort, mask: Mask, newest: int, ins: Instruction) -> None:
     """Completes every copy but those of each thread's `newest` last groups."""
     limit = cohort.committed - newest
     left: list[PendingCopy] = []
@@ -230,31 +196,27 @@ def wait(cohort: Cohort, mask: Mask, newest: int, ins: Instruction) -> None:
         done = copy.group < limit
         if mask is not None:
             done = done & mask
-        if done.all():
-            _complete(cohort, copy, ins)
-        elif done.any():
-            rest = _split(cohort, copy, done, ins)
-            if rest is not None:
-                left.append(rest)
-        else:
-            left.append(copy)
-    if cohort.counters is not None:
-        cohort.counters.on_wait(cohort, limit, mask, ins)
-    if cohort.trace is not None:
-        cohort.trace.on_wait(cohort, mask, ins)
+        ready, rest = _split(cohort, copy, done)
+        if ready is not None:
+            _complete(cohort, ready, ins)
+        if rest is not None:
+            left.append(rest)
+    for observer in cohort.observers:
+        observer.on_wait(cohort, limit, mask, ins)
     cohort.copies = left
 
 
 def _split(
-    cohort: Cohort, copy: PendingCopy, done: Array, ins: Instruction
-) -> PendingCopy | None:
-    """Completes the lanes that are done; returns the copy of the others."""
-    shape = (max(done.shape[0], copy.lanes.shape[0]), cohort.warps, 32)
+    cohort: Cohort, copy: PendingCopy, done: Array
+) -> tuple[PendingCopy | None, PendingCopy | None]:
+    """The copies of the lanes that are done, and those of the others."""
+    if done.all():
+        return copy, None
+    if not done.any():
+        return None, copy
+    shape = (max(len(done), copy.lanes.shape[0]), cohort.warps, LANES)
     done = np.broadcast_to(done, shape)
-    ready, rest = copy.only(done), copy.only(~done)
-    if ready is not None:
-        _complete(cohort, ready, ins)
-    return rest
+    return copy.only(done), copy.only(~done)
 
 
 def _complete(cohort: Cohort, copy: PendingCopy, ins: Instruction) -> None:
@@ -262,6 +224,6 @@ def _complete(cohort: Cohort, copy: PendingCopy, ins: Instruction) -> None:
     if not batch.early:
         _land(cohort, copy)
     if batch.shadow is not None:
-        batch.shadow.on_landing(copy.lanes, copy.size, copy.ins.line)
-    if cohort.trace is not None:
-        cohort.trace.on_landing(cohort, copy, ins)
+        batch.shadow.on_landing(copy.lanes)
+    for observer in cohort.observers:
+        observer.on_landing(cohort, copy, ins)

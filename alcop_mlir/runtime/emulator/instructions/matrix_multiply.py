@@ -14,18 +14,31 @@ call of `np.matmul` computes a whole warp tile.
 
 from __future__ import annotations
 
+import operator
 from dataclasses import dataclass
 
 import numpy as np
 
 from alcop_mlir.runtime.emulator.arithmetic import floats as num
-from alcop_mlir.runtime.emulator.arithmetic.storage import F32, S32, S64, U16, U32
+from alcop_mlir.runtime.emulator.arithmetic.storage import (
+    F32,
+    S32,
+    S64,
+    U16,
+    U32,
+    parts,
+)
 from alcop_mlir.runtime.emulator.instructions.translator import Op, Translator
 from alcop_mlir.runtime.emulator.machine.cohort import Cohort
-from alcop_mlir.runtime.emulator.machine.registers import Registers
+from alcop_mlir.runtime.emulator.machine.loaded_kernel import Registers, merge
 from alcop_mlir.runtime.emulator.machine.warps import Mask
 from alcop_mlir.runtime.emulator.ptx.scalars import SCALARS, Scalar
-from alcop_mlir.runtime.emulator.ptx.syntax import Instruction, Operand, unsupported
+from alcop_mlir.runtime.emulator.ptx.syntax import (
+    Instruction,
+    Operand,
+    elements,
+    unsupported,
+)
 
 Array = np.ndarray
 
@@ -96,7 +109,7 @@ def decode_multiply(t: Translator, ins: Instruction) -> MatrixMultiply:
 def _fragment(
     t: Translator, ins: Instruction, operand: Operand, count: int
 ) -> tuple[int, ...]:
-    items = t.items(operand)
+    items = elements(operand)
     if len(items) != count:
         raise unsupported(ins, f"expected {count} registers, got {len(items)}")
     return tuple(t.result(item, U32, ins)[0] for item in items)
@@ -108,9 +121,7 @@ class MultiplyGroup:
     def __init__(self, members: list[MatrixMultiply]):
         first = members[0]
         self.kind_a, self.kind_b = SCALARS[first.a_kind], SCALARS[first.b_kind]
-        self.integer = first.result == "s32"
-        self.result, self.addend = first.result, first.addend
-        self.saturates = first.saturates
+        self.first = first
         self.a = list(dict.fromkeys(m.a for m in members))
         self.b = list(dict.fromkeys(m.b for m in members))
         pairs = {(m.b, m.a): m for m in members}
@@ -123,12 +134,8 @@ class MultiplyGroup:
         self.pick_b = np.array([self.b.index(m.b) for m in members])
 
     def __call__(self, cohort: Cohort, mask: Mask) -> None:
-        product = self._product(cohort)
-        if self.integer:
-            total = self._add_integer(cohort, product)
-        else:
-            total = self._add_float(cohort, product)
-        self._write(cohort, mask, total)
+        add = self._add_integer if self.first.result == "s32" else self._add_float
+        self._write(cohort, mask, add(cohort, self._product(cohort)))
 
     def _product(self, cohort: Cohort) -> Array:
         """A times B for every member: float32 (blocks, warps, members, 16, 8)."""
@@ -153,12 +160,12 @@ class MultiplyGroup:
         shape = (*product.shape[:3], 2, 32, 2)
         cells = product.reshape(shape)
         for i, m in enumerate(self.members):
-            _add_fragment(cells[:, :, i], cohort.R, m.c, self.addend)
+            _add_fragment(cells[:, :, i], cohort.R, m.c, self.first.addend)
         return product
 
     def _kept(self, cohort: Cohort) -> Array | None:
         """The accumulators of an earlier group, if our addends are its results."""
-        if self.addend != "f32":
+        if self.first.addend != "f32":
             return None
         R = cohort.R
         first = cohort.accumulators.get(id(R[self.members[0].c[0]]))
@@ -168,10 +175,7 @@ class MultiplyGroup:
         if len(registers) != 4 * len(self.members):
             return None
         mine = [R[slot] for m in self.members for slot in m.c]
-        for x, y in zip(mine, registers, strict=True):
-            if x is not y:
-                return None
-        return total
+        return total if all(map(operator.is_, mine, registers)) else None
 
     def _add_integer(self, cohort: Cohort, product: Array) -> Array:
         total = product.astype(S64)
@@ -179,34 +183,25 @@ class MultiplyGroup:
         for i, m in enumerate(self.members):
             for q, slot in enumerate(m.c):
                 cells[:, :, i, q >> 1, :, q & 1] += cohort.R[slot].view(S32)
-        if self.saturates:
+        if self.first.saturates:
             total = np.clip(total, -(1 << 31), (1 << 31) - 1)
         return total.astype(S32)
 
     def _write(self, cohort: Cohort, mask: Mask, total: Array) -> None:
         R = cohort.R
         cells = total.reshape(*total.shape[:3], 2, 32, 2)
-        if self.result == "f16":
+        if self.first.result == "f16":
             packed = num.encode_f16(cells).view(U32)[..., 0]
             for i, m in enumerate(self.members):
                 for q, slot in enumerate(m.d):
                     cohort.put(slot, packed[:, :, i, q], mask)
             return
         slots = [slot for m in self.members for slot in m.d]
-        if mask is not None:
-            views = [
-                cells[:, :, i, q >> 1, :, q & 1]
-                for i in range(len(self.members))
-                for q in range(4)
-            ]
-            for slot, view in zip(slots, views, strict=True):
-                cohort.put(slot, view, mask)
-            return
         spread = cells.transpose(2, 3, 5, 0, 1, 4)
         registers = [x for member in spread for half in member for x in half]
         for slot, x in zip(slots, registers, strict=True):
-            R[slot] = x
-        if self.result == "f32":
+            R[slot] = x if mask is None else merge(mask, x, R[slot])
+        if self.first.result == "f32" and mask is None:
             while len(cohort.accumulators) >= _KEPT_GROUPS:  # the oldest first
                 del cohort.accumulators[next(iter(cohort.accumulators))]
             cohort.accumulators[id(registers[0])] = (total, registers)
@@ -224,35 +219,31 @@ def _add_fragment(
             cells[:, :, q >> 1, :, q & 1] += R[slot].view(F32)
         return
     for q, slot in enumerate(slots):
-        x = np.ascontiguousarray(R[slot])[..., None].view(U16)
-        cells[:, :, q] += num.decode_f16(x)
+        cells[:, :, q] += num.decode_f16(parts(R[slot], U16))
 
 
 def _stack_a(
     R: Registers, fragments: list[tuple[int, ...]], kind: Scalar, cohort: Cohort
 ) -> Array:
     """Decoded A matrices: float32 (blocks, warps, fragments, 16, k)."""
-    depth = len(fragments[0]) // 2
-    blocks, warps = cohort.blocks, cohort.warps
-    out = np.empty((blocks, warps, len(fragments), 2, 8, depth, 4), U32)
+    lead = (cohort.blocks, cohort.warps, len(fragments))
+    out = np.empty((*lead, 2, 8, len(fragments[0]) // 2, 4), U32)
     for i, slots in enumerate(fragments):
         for q, slot in enumerate(slots):
             out[:, :, i, q & 1, :, q >> 1] = _by_group(R[slot])
-    decoded = _decode(out, kind)
-    return decoded.reshape(blocks, warps, len(fragments), 16, -1)
+    return _decode(out, kind).reshape(*lead, 16, -1)
 
 
 def _stack_b(
     R: Registers, fragments: list[tuple[int, ...]], kind: Scalar, cohort: Cohort
 ) -> Array:
     """Decoded B matrices, transposed: float32 (blocks, warps, fragments, 8, k)."""
-    blocks, warps = cohort.blocks, cohort.warps
-    out = np.empty((blocks, warps, len(fragments), 8, len(fragments[0]), 4), U32)
+    lead = (cohort.blocks, cohort.warps, len(fragments))
+    out = np.empty((*lead, 8, len(fragments[0]), 4), U32)
     for j, slots in enumerate(fragments):
         for q, slot in enumerate(slots):
             out[:, :, j, :, q] = _by_group(R[slot])
-    decoded = _decode(out, kind)
-    return decoded.reshape(blocks, warps, len(fragments), 8, -1)
+    return _decode(out, kind).reshape(*lead, 8, -1)
 
 
 def _decode(x: Array, kind: Scalar) -> Array:

@@ -11,18 +11,21 @@ from collections.abc import Callable
 
 import numpy as np
 
-from alcop_mlir.runtime.emulator.arithmetic.storage import MOVED_AS, U32
+from alcop_mlir.runtime.emulator.arithmetic.storage import (
+    MOVED_AS,
+    U32,
+    on_halves,
+    pack,
+    parts,
+)
 from alcop_mlir.runtime.emulator.instructions import access
-from alcop_mlir.runtime.emulator.instructions.convert import pack
-from alcop_mlir.runtime.emulator.instructions.floating import on_halves
+from alcop_mlir.runtime.emulator.instructions.access import Access
 from alcop_mlir.runtime.emulator.instructions.translator import (
     Op,
     Translator,
     constant,
-    widen,
 )
 from alcop_mlir.runtime.emulator.machine.cohort import Cohort
-from alcop_mlir.runtime.emulator.machine.lanes import Lanes
 from alcop_mlir.runtime.emulator.machine.warps import Mask
 from alcop_mlir.runtime.emulator.ptx.scalars import SCALARS, Scalar
 from alcop_mlir.runtime.emulator.ptx.syntax import (
@@ -31,6 +34,7 @@ from alcop_mlir.runtime.emulator.ptx.syntax import (
     Name,
     Operand,
     Vector,
+    elements,
     space_of,
     unsupported,
 )
@@ -39,21 +43,14 @@ Array = np.ndarray
 MAX_VECTOR_BYTES = 16  # PTX ISA: .v8 and 32-byte vectors are sm_100 and later
 
 
-def _space(ins: Instruction) -> str:
-    space = space_of(ins.parts)
-    return {"const": "global", None: "generic"}.get(space) or str(space)
-
-
 def memory_space(t: Translator, ins: Instruction, address: Operand) -> str:
     """The space of an access: what the opcode names, or where its variable lies."""
-    space = _space(ins)
-    if space == "generic" and isinstance(address, Address) and address.base:
-        for name in ("shared", "local"):
-            if address.base in getattr(t.memory_map, name):
+    space = space_of(ins.parts)
+    if space is None and isinstance(address, Address) and address.base:
+        for name in ("shared", "local", "global"):
+            if address.base in t.memory_map.places(name):
                 return name
-        if address.base in t.memory_map.globals:
-            return "global"
-    return space
+    return {"const": "global", None: "generic"}.get(space) or str(space)
 
 
 def accessed_bytes(ins: Instruction) -> int:
@@ -61,19 +58,21 @@ def accessed_bytes(ins: Instruction) -> int:
     scalar = SCALARS.get(ins.parts[-1])
     if scalar is None:
         return MAX_VECTOR_BYTES
-    return scalar.size * max((len(_elements(o)) for o in ins.operands), default=1)
+    return scalar.size * max((len(elements(o)) for o in ins.operands), default=1)
 
 
-def _elements(operand: Operand) -> tuple[Operand, ...]:
-    return operand.items if isinstance(operand, Vector) else (operand,)
+def _vector(ins: Instruction, operand: Operand) -> tuple[tuple[Operand, ...], int]:
+    """The elements of the vector that is moved, and its size in bytes."""
+    items = elements(operand)
+    size = ins.type.size * len(items)
+    if size > MAX_VECTOR_BYTES:
+        raise unsupported(ins, f"vectors of more than {MAX_VECTOR_BYTES} bytes")
+    return items, size
 
 
 def load(t: Translator, ins: Instruction) -> Op:
     scalar = ins.type
-    items = t.items(ins.operands[0])
-    size = scalar.size * len(items)
-    if size > MAX_VECTOR_BYTES:
-        raise unsupported(ins, f"vectors of more than {MAX_VECTOR_BYTES} bytes")
+    items, size = _vector(ins, ins.operands[0])
     source = ins.operands[1]
     space = memory_space(t, ins, source)
     parameter = _named_parameter(t, source) if space == "param" else None
@@ -81,20 +80,18 @@ def load(t: Translator, ins: Instruction) -> Op:
         return _load_parameter(t, ins, parameter, items)
     address, _ = t.base_address(source, ins)
     part = _extended(scalar)
-    slots = [t.result(item, scalar.unsigned, ins) for item in items]
+    writes = [t.writer(item, scalar.unsigned, ins) for item in items]
     used = _used(t, items, scalar.size)
 
     def run(cohort: Cohort, mask: Mask) -> None:
-        x = access.load(cohort, mask, address(cohort.R), space, size, ins, used)
-        if len(slots) == 1 and slots[0][1] is None:
-            if slots[0][0] >= 0:
-                cohort.put(slots[0][0], x, mask)
+        where = Access(cohort, mask, address(cohort.R), space, size, ins)
+        x = access.load(where, used)
+        if len(writes) == 1:
+            writes[0](cohort, x.view(part), mask)
             return
-        split = np.ascontiguousarray(x)[..., None].view(part)
-        for i, (slot, wide) in enumerate(slots):
-            if slot >= 0:
-                value = split[..., i]
-                cohort.put(slot, value if wide is None else widen(value, wide), mask)
+        split = parts(x, part)
+        for i, write in enumerate(writes):
+            write(cohort, split[..., i], mask)
 
     return run
 
@@ -131,7 +128,7 @@ def _load_parameter(
         raise unsupported(ins, "it reads past the end of the parameters")
     values = np.frombuffer(data, _extended(scalar))
     ops = [
-        t.compute(ins, item, values.dtype, lambda x: x, constant(values[i : i + 1]))
+        t.assign(ins, item, values.dtype, lambda x: x, constant(values[i : i + 1]))
         for i, item in enumerate(items)
     ]
     if len(ops) == 1:
@@ -145,30 +142,19 @@ def _load_parameter(
 
 
 def store(t: Translator, ins: Instruction) -> Op:
-    scalar = ins.type
-    items = t.items(ins.operands[1])
-    size = scalar.size * len(items)
-    if size > MAX_VECTOR_BYTES:
-        raise unsupported(ins, f"vectors of more than {MAX_VECTOR_BYTES} bytes")
+    items, size = _vector(ins, ins.operands[1])
     target = ins.operands[0]
     space = memory_space(t, ins, target)
     address, _ = t.base_address(target, ins)
-    raw = SCALARS[f"b{scalar.bits}"]
+    raw = SCALARS[f"b{ins.type.bits}"]
     reads = [t.read(item, raw, ins) for item in items]
     whole = MOVED_AS[size]
-    if len(reads) == 1:
-        (read,) = reads
-
-        def run_one(cohort: Cohort, mask: Mask) -> None:
-            R = cohort.R
-            access.store(cohort, mask, address(R), space, size, read(R), ins)
-
-        return run_one
 
     def run(cohort: Cohort, mask: Mask) -> None:
         R = cohort.R
-        value = pack([read(R) for read in reads], whole)
-        access.store(cohort, mask, address(R), space, size, value, ins)
+        where = Access(cohort, mask, address(R), space, size, ins)
+        values = [read(R) for read in reads]
+        access.store(where, values[0] if len(values) == 1 else pack(values, whole))
 
     return run
 
@@ -214,11 +200,11 @@ def _decoded_add(scalar: Scalar) -> Update:
 
 def update_memory(t: Translator, ins: Instruction) -> Op:
     scalar = ins.type
-    returns = ins.parts[0] == "atom"
     operands = list(ins.operands)
     if any(isinstance(o, Vector) for o in operands):
         raise unsupported(ins, "vector atomics")
-    result = t.result(operands.pop(0), scalar.unsigned, ins) if returns else (-1, None)
+    to = operands.pop(0) if ins.parts[0] == "atom" else Name("_")
+    write = t.writer(to, scalar.unsigned, ins)
     name = next((p for p in ins.parts[1:] if p in _UPDATES), None)
     if name is None or len(operands) != (3 if name == "cas" else 2):
         raise unsupported(ins)
@@ -233,31 +219,22 @@ def update_memory(t: Translator, ins: Instruction) -> Op:
 
     def run(cohort: Cohort, mask: Mask) -> None:
         R = cohort.R
-        where, x, y = address(R), b(R), c(R)
+        where = Access(cohort, mask, address(R), space, scalar.size, ins)
+        x, y = b(R).view(scalar.dtype), c(R).view(scalar.dtype)
         if orders:
             cohort.fence(mask)
-        spaces = [(space, mask, where)]
-        if space == "generic":
-            spaces = list(access.split_generic(cohort, mask, where))
-        for kind, part, own in spaces:
-            lanes, view, at = access.atomic_targets(
-                cohort, part, own, kind, scalar.size, ins
-            )
+        parts = access.split_generic(where) if space == "generic" else [where]
+        for part in parts:
+            lanes, view, at = access.atomic_targets(part)
             memory = view.view(scalar.dtype)
-            old = _apply(
-                memory, at, update, lanes, x.view(scalar.dtype), y.view(scalar.dtype)
-            )
-            if result[0] >= 0:
-                cohort.put(result[0], lanes.place(old).view(scalar.unsigned), part)
+            old = _apply(memory, at, update, lanes.pick(x), lanes.pick(y))
+            write(cohort, lanes.place(old).view(scalar.unsigned), part.mask)
 
     return run
 
 
-def _apply(
-    memory: Array, at: Array, update: Update, lanes: Lanes, b: Array, c: Array
-) -> Array:
+def _apply(memory: Array, at: Array, update: Update, x: Array, y: Array) -> Array:
     """Lane after lane where lanes meet in one element; returns the old values."""
-    x, y = lanes.pick(b), lanes.pick(c)
     old = np.empty(at.shape, memory.dtype)
     left = np.arange(at.size)
     while left.size:
@@ -265,7 +242,5 @@ def _apply(
         now = left[first]
         old[now] = memory[at[now]]
         memory[at[now]] = update(old[now], x[now], y[now])
-        keep = np.ones(left.size, bool)
-        keep[first] = False
-        left = left[keep]
+        left = np.delete(left, first)
     return old

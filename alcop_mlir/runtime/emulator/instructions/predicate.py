@@ -6,22 +6,23 @@ Instructions".
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 import numpy as np
 
 from alcop_mlir.runtime.emulator.arithmetic import floats as num
-from alcop_mlir.runtime.emulator.arithmetic.storage import BOOL, F32, U16
-from alcop_mlir.runtime.emulator.instructions.translator import Op, Translator
+from alcop_mlir.runtime.emulator.arithmetic.storage import BOOL, F32, U16, parts
+from alcop_mlir.runtime.emulator.instructions.translator import (
+    Function,
+    Op,
+    Translator,
+)
 from alcop_mlir.runtime.emulator.machine.cohort import Cohort
-from alcop_mlir.runtime.emulator.machine.registers import Read
 from alcop_mlir.runtime.emulator.machine.warps import Mask
 from alcop_mlir.runtime.emulator.ptx.scalars import PRED, SCALARS, Scalar
 from alcop_mlir.runtime.emulator.ptx.syntax import Instruction, Pair, unsupported
 
 Array = np.ndarray
 
-_COMPARE: dict[str, Callable[[Array, Array], Array]] = {
+_COMPARE: dict[str, Function] = {
     "eq": np.equal,
     "ne": np.not_equal,
     "lt": np.less,
@@ -36,103 +37,81 @@ _COMPARE: dict[str, Callable[[Array, Array], Array]] = {
 _COMBINE = {"and": np.logical_and, "or": np.logical_or, "xor": np.logical_xor}
 
 
-def _compare_floats(name: str) -> Callable[[Array, Array], Array]:
-    """Float comparisons: plain ones are false on NaN, those with `u` are true."""
-    if name == "num":
-        return lambda a, b: ~(np.isnan(a) | np.isnan(b))
-    if name == "nan":
-        return lambda a, b: np.isnan(a) | np.isnan(b)
-    if name.endswith("u") and name[:-1] in _COMPARE:
-        test = _COMPARE[name[:-1]]
-        return lambda a, b: test(a, b) | np.isnan(a) | np.isnan(b)
-    test = _COMPARE[name]
-    if name == "ne":  # ordered
-        return lambda a, b: (a != b) & ~(np.isnan(a) | np.isnan(b))
-    return test
+def _is_unordered(a: Array, b: Array) -> Array:
+    return np.isnan(a) | np.isnan(b)
 
 
-def _comparison(ins: Instruction, scalar: Scalar) -> Callable[[Array, Array], Array]:
-    name = ins.parts[1]
+def _or_unordered(test: Function) -> Function:
+    return lambda a, b: test(a, b) | _is_unordered(a, b)
+
+
+# Plain ones are false on NaN, those with `u` are true.
+_COMPARE_FLOATS = {
+    **_COMPARE,
+    **{f"{name}u": _or_unordered(test) for name, test in _COMPARE.items()},
+    "ne": lambda a, b: (a != b) & ~_is_unordered(a, b),
+    "num": lambda a, b: ~_is_unordered(a, b),
+    "nan": _is_unordered,
+}
+
+
+def _comparison(ins: Instruction, scalar: Scalar) -> Function:
+    """What the opcode compares, with the boolean operator if it names one."""
     floats = scalar.kind == "f"
-    if name not in _COMPARE and not (floats and name in _FLOAT_ONLY):
-        raise unsupported(ins, f"comparison .{name}")
-    if not floats:
-        return _COMPARE[name]
-    test = _compare_floats(name)
-    flushes = "ftz" in ins.parts
+    test = (_COMPARE_FLOATS if floats else _COMPARE).get(ins.parts[1])
+    if test is None:
+        raise unsupported(ins, f"comparison .{ins.parts[1]}")
     if scalar.is_decoded:
         return lambda a, b: test(scalar.decode(a), scalar.decode(b))
-    if flushes:
+    if floats and "ftz" in ins.parts:
         return lambda a, b: test(num.flush(a), num.flush(b))
     return test
 
 
-_FLOAT_ONLY = ("equ", "neu", "ltu", "leu", "gtu", "geu", "num", "nan")
+def _combination(ins: Instruction) -> tuple[Function, tuple[Scalar, ...]]:
+    """How the result and the fourth operand combine, and the type of that if any."""
+    if len(ins.operands) != 4:
+        return (lambda holds: holds), ()
+    combine = _COMBINE.get(ins.parts[2])
+    if combine is None:
+        raise unsupported(ins)
+    return combine, (PRED,)
 
 
 def set_predicate(t: Translator, ins: Instruction) -> Op:
-    scalar = ins.type
-    if scalar.half is not None:
-        return _set_packed(t, ins, scalar)
+    """setp p[|q], a, b[, c]: q takes the opposite of the comparison."""
+    scalar, first = ins.type, ins.operands[0]
     test = _comparison(ins, scalar)
-    a, b = (t.read(o, scalar, ins) for o in ins.operands[1:3])
-    combine, other = None, None
-    if len(ins.operands) == 4:
-        combine = _COMBINE.get(ins.parts[2])
-        if combine is None:
-            raise unsupported(ins)
-        other = t.read(ins.operands[3], PRED, ins)
-    return _write_predicates(t, ins, test, a, b, combine, other)
-
-
-def _write_predicates(
-    t: Translator,
-    ins: Instruction,
-    test: Callable[[Array, Array], Array],
-    a: Read,
-    b: Read,
-    combine: Callable[[Array, Array], Array] | None,
-    other: Read | None,
-) -> Op:
-    first = ins.operands[0]
+    if scalar.half is not None:
+        return _set_packed(t, ins, scalar, test)
+    combine, more = _combination(ins)
     if not isinstance(first, Pair):
-        if combine is None or other is None:
-            return t.compute(ins, first, BOOL, test, a, b)
-        join = combine
-        return t.compute(
-            ins, first, BOOL, lambda x, y, c: join(test(x, y), c), a, b, other
-        )
-    yes, _ = t.result(first.first, BOOL, ins)
-    no, _ = t.result(first.second, BOOL, ins)
+        fn = (lambda a, b, c: combine(test(a, b), c)) if more else test
+        return t.compute(ins, BOOL, fn, scalar, scalar, *more)
+    write, write_opposite = (t.writer(o, BOOL, ins) for o in first)
+    a, b, *others = t.sources(ins, scalar, scalar, *more)
 
     def run(cohort: Cohort, mask: Mask) -> None:
-        holds = test(a(cohort.R), b(cohort.R))
-        fails = ~holds
-        if combine is not None and other is not None:
-            c = other(cohort.R)
-            holds, fails = combine(holds, c), combine(fails, c)
-        for slot, value in ((yes, holds), (no, fails)):
-            if slot >= 0:
-                cohort.put(slot, value, mask)
+        R = cohort.R
+        holds, c = test(a(R), b(R)), [other(R) for other in others]
+        write(cohort, combine(holds, *c), mask)
+        write_opposite(cohort, combine(~holds, *c), mask)
 
     return run
 
 
-def _set_packed(t: Translator, ins: Instruction, scalar: Scalar) -> Op:
+def _set_packed(t: Translator, ins: Instruction, scalar: Scalar, test: Function) -> Op:
     """setp on f16x2 or bf16x2: p for the low halves, q for the high ones."""
-    test = _comparison(ins, scalar)
     first = ins.operands[0]
     if not isinstance(first, Pair) or len(ins.operands) != 3:
         raise unsupported(ins)
-    slots = [t.result(o, BOOL, ins)[0] for o in (first.first, first.second)]
-    a, b = (t.read(o, scalar, ins) for o in ins.operands[1:3])
+    writes = [t.writer(o, BOOL, ins) for o in first]
+    a, b = t.sources(ins, scalar, scalar)
 
     def run(cohort: Cohort, mask: Mask) -> None:
-        x, y = (np.ascontiguousarray(r(cohort.R))[..., None].view(U16) for r in (a, b))
-        holds = test(x, y)
-        for i, slot in enumerate(slots):
-            if slot >= 0:
-                cohort.put(slot, holds[..., i], mask)
+        holds = test(parts(a(cohort.R), U16), parts(b(cohort.R), U16))
+        for i, write in enumerate(writes):
+            write(cohort, holds[..., i], mask)
 
     return run
 
@@ -143,54 +122,34 @@ def set_value(t: Translator, ins: Instruction) -> Op:
     if len(known) != 2 or known[1].half is not None:
         raise unsupported(ins)
     to, scalar = known
+    if not to.is_integer and to.name != "f32":
+        raise unsupported(ins)
     test = _comparison(ins, scalar)
-    one = np.array(-1, to.signed) if to.is_integer else None
-    if one is None:
-        if to.name != "f32":
-            raise unsupported(ins)
-        one = np.array(1, F32)
-    a, b = (t.read(o, scalar, ins) for o in ins.operands[1:3])
-    value, zero = one.view(to.dtype), np.zeros((), to.dtype)
-    if len(ins.operands) == 3:
-        return t.compute(
-            ins,
-            ins.operands[0],
-            to.dtype,
-            lambda x, y: np.where(test(x, y), value, zero),
-            a,
-            b,
-        )
-    combine = _COMBINE[ins.parts[2]]
-    other = t.read(ins.operands[3], PRED, ins)
-    return t.compute(
-        ins,
-        ins.operands[0],
-        to.dtype,
-        lambda x, y, c: np.where(combine(test(x, y), c), value, zero),
-        a,
-        b,
-        other,
+    combine, more = _combination(ins)
+    value = (
+        np.array(-1, to.signed).view(to.dtype) if to.is_integer else np.array(1, F32)
     )
+    zero = np.zeros((), to.dtype)
+
+    def fn(a: Array, b: Array, *c: Array) -> Array:
+        return np.where(combine(test(a, b), *c), value, zero)
+
+    return t.compute(ins, to.dtype, fn, scalar, scalar, *more)
 
 
 def select(t: Translator, ins: Instruction) -> Op:
     scalar = ins.type
-    a, b = (t.read(o, scalar, ins) for o in ins.operands[1:3])
-    p = t.read(ins.operands[3], PRED, ins)
     return t.compute(
-        ins, ins.operands[0], scalar.dtype, lambda x, y, c: np.where(c, x, y), a, b, p
+        ins, scalar.dtype, lambda a, b, p: np.where(p, a, b), scalar, scalar, PRED
     )
 
 
 def select_by_sign(t: Translator, ins: Instruction) -> Op:
     """slct d, a, b, c: a if c >= 0, else b."""
     scalar = SCALARS[next(p for p in ins.parts if p in SCALARS)]
-    by = ins.type
-    a, b = (t.read(o, scalar, ins) for o in ins.operands[1:3])
-    c = t.read(ins.operands[3], by, ins)
     flushes = "ftz" in ins.parts
 
-    def fn(x: Array, y: Array, z: Array) -> Array:
-        return np.where((num.flush(z) if flushes else z) >= 0, x, y)
+    def fn(a: Array, b: Array, c: Array) -> Array:
+        return np.where((num.flush(c) if flushes else c) >= 0, a, b)
 
-    return t.compute(ins, ins.operands[0], scalar.dtype, fn, a, b, c)
+    return t.compute(ins, scalar.dtype, fn, scalar, scalar, ins.type)

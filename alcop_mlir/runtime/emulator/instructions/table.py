@@ -6,10 +6,15 @@ an instruction asks its row. Rows stand in the order of the PTX ISA's chapters.
 
 from __future__ import annotations
 
+import operator
 from collections import defaultdict
-from collections.abc import Iterable, Iterator
-from dataclasses import replace
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, replace
+from typing import Literal
 
+import numpy as np
+
+from alcop_mlir.runtime.emulator.arithmetic import integers as ints
 from alcop_mlir.runtime.emulator.instructions import (
     async_copy,
     barriers,
@@ -19,14 +24,88 @@ from alcop_mlir.runtime.emulator.instructions import (
     matrix_access,
     matrix_multiply,
     memory,
-    multiply,
     predicate,
     warp,
 )
-from alcop_mlir.runtime.emulator.instructions.opcode import Opcode
-from alcop_mlir.runtime.emulator.instructions.translator import Handler
+from alcop_mlir.runtime.emulator.instructions.translator import (
+    Handler,
+    Op,
+    Translator,
+    lanewise,
+    own,
+    word,
+    wrapping,
+)
 from alcop_mlir.runtime.emulator.machine.loaded_kernel import MULTIPLY
-from alcop_mlir.runtime.emulator.ptx.syntax import SPACES, Instruction, unsupported
+from alcop_mlir.runtime.emulator.ptx.scalars import SCALARS
+from alcop_mlir.runtime.emulator.ptx.syntax import (
+    SPACES,
+    Instruction,
+    space_of,
+    unsupported,
+)
+
+
+def unsupported_form(t: Translator, ins: Instruction) -> Op:
+    """The handler of a form outside the subset."""
+    raise unsupported(ins)
+
+
+@dataclass(frozen=True)
+class Opcode:
+    """An opcode, or those of its forms that one handler translates alike.
+
+    name:       the parts that the opcode begins with
+    translate:  the handler; what ends a span has none
+    section:    where the PTX ISA describes it
+    types:      of the last part: "float", "other" (no float), or "" where any will do
+    space:      the state space that the opcode has to name, "" for none (generic);
+                None where the handler decides
+    reads, writes: the state spaces that it may access
+    size:       how many bytes of them one lane accesses; None for the most there are
+    ends:       how it ends a span, or "": lanes may go elsewhere, or wait, after it
+    meets:      the lanes that wait for each other at it: all of the warp (.aligned),
+                those that the last operand names, or none
+    orders:     whether the earlier accesses of all lanes of a warp come before it
+    counted_as: its class in counters and traces
+    """
+
+    name: str
+    translate: Handler = unsupported_form
+    section: str = ""
+    types: Literal["", "float", "other"] = ""
+    space: str | None = None
+    reads: frozenset[str] = frozenset()
+    writes: frozenset[str] = frozenset()
+    size: Callable[[Instruction], int] | None = None
+    ends: Literal["", "branch", "table", "exit", "barrier", "trap"] = ""
+    meets: Literal["", "warp", "members"] = ""
+    orders: bool = False
+    counted_as: str = "integer"
+
+    @property
+    def touches_shared(self) -> bool:
+        """Whether it may access shared memory."""
+        return "shared" in self.reads | self.writes
+
+    @property
+    def reads_as_one(self) -> bool:
+        """Whether all that it does to memory is a read by the whole warp."""
+        return self.meets == "warp" and not self.writes
+
+    @property
+    def is_multiply(self) -> bool:
+        """Whether neighbours of its kind may run as one group."""
+        return self.counted_as == MULTIPLY
+
+    def fits(self, parts: tuple[str, ...]) -> bool:
+        """Whether it is the row of an opcode that begins with its name."""
+        if self.types:
+            scalar = SCALARS.get(parts[-1])
+            is_float = scalar is not None and scalar.kind == "f"
+            return is_float == (self.types == "float")
+        return self.space is None or self.space == (space_of(parts) or "")
+
 
 _SHARED, _GLOBAL = frozenset({"shared"}), frozenset({"global"})
 _GENERIC = frozenset(SPACES) - {"const"}  # those with a window in generic addresses
@@ -110,61 +189,61 @@ OPCODES = (
         "Integer Arithmetic Instructions",
         _other("add", integer.add_or_sub),
         _other("sub", integer.add_or_sub),
-        _other("mul", multiply.multiply),
-        _other("mad", multiply.multiply),
-        _other("mul24", multiply.multiply),
-        _other("mad24", multiply.multiply),
-        _other("sad", integer.add_difference),
-        _other("div", integer.divide),
-        _other("rem", integer.remainder),
-        _other("abs", integer.absolute),
-        _other("neg", integer.negative),
+        _other("mul", integer.multiply),
+        _other("mad", integer.multiply),
+        _other("mul24", integer.multiply),
+        _other("mad24", integer.multiply),
+        _other("sad", lanewise(ints.add_difference, own, own, own)),
+        _other("div", lanewise(ints.divide, own, own)),
+        _other("rem", lanewise(ints.remainder, own, own)),
+        _other("abs", lanewise(ints.absolute, own)),
+        _other("neg", lanewise(ints.negative, wrapping)),
         _other("min", integer.min_or_max),
         _other("max", integer.min_or_max),
-        _other("popc", integer.count_ones),
-        _other("clz", integer.leading_zeros),
+        _other("popc", lanewise(ints.count_ones, wrapping, to=word)),
+        _other("clz", lanewise(ints.leading_zeros, wrapping, to=word)),
         _other("bfind", integer.find_highest),
-        _other("brev", integer.reverse_bits),
-        _other("bfe", integer.extract_field),
-        _other("bfi", integer.insert_field),
+        _other("brev", lanewise(ints.reverse_bits, wrapping)),
+        _other("bfe", lanewise(ints.extract_field, own, word, word)),
+        _other("bfi", lanewise(ints.insert_field, own, own, word, word)),
         _other("szext", integer.extend_sign),
         _other("bmsk", integer.make_mask),
-        _other("dp4a", multiply.dot),
-        _other("dp2a", multiply.dot),
+        _other("dp4a", integer.dot),
+        _other("dp2a", integer.dot),
     ),
     *_chapter(
         "Extended-Precision Integer Arithmetic Instructions",
-        _other("add.cc", multiply.carry_chain),
-        _other("addc", multiply.carry_chain),
-        _other("sub.cc", multiply.carry_chain),
-        _other("subc", multiply.carry_chain),
-        _other("mad.lo.cc", multiply.carry_chain),
-        _other("mad.hi.cc", multiply.carry_chain),
-        _other("madc", multiply.carry_chain),
+        _other("add.cc", integer.carry_chain),
+        _other("addc", integer.carry_chain),
+        _other("sub.cc", integer.carry_chain),
+        _other("subc", integer.carry_chain),
+        _other("mad.lo.cc", integer.carry_chain),
+        _other("mad.hi.cc", integer.carry_chain),
+        _other("madc", integer.carry_chain),
     ),
     # The half precision forms have a chapter of their own in the PTX ISA.
     *_chapter(
         "Floating-Point Instructions",
         _float("testp", floating.test_property),
-        _float("copysign", floating.copy_sign),
+        _float("copysign", floating.plain(lambda a, b: np.copysign(b, a), 2)),
         _float("add", floating.add_sub_mul),
         _float("sub", floating.add_sub_mul),
         _float("mul", floating.add_sub_mul),
         _float("fma", floating.fma),
         _float("mad", floating.fma),
-        _float("div", floating.divide),
-        _float("abs", floating.absolute),
-        _float("neg", floating.negative),
+        _float("div", floating.through_double(operator.truediv)),
+        _float("abs", floating.sign_op(clear=True)),
+        _float("neg", floating.sign_op(clear=False)),
         _float("min", floating.min_or_max),
         _float("max", floating.min_or_max),
-        _float("rcp", floating.reciprocal),
-        _float("sqrt", floating.root),
-        _float("rsqrt", floating.reciprocal_root),
-        _float("sin", floating.sine),
-        _float("cos", floating.cosine),
-        _float("lg2", floating.log_of_two),
-        _float("ex2", floating.power_of_two),
-        _float("tanh", floating.tanh),
+        _float("rcp", floating.through_double(lambda x: 1 / x)),
+        _float("sqrt", floating.through_double(np.sqrt, is_rational=False)),
+        _float("rsqrt", floating.in_double(lambda x: 1 / np.sqrt(x))),
+        _float("sin", floating.in_double(np.sin)),
+        _float("cos", floating.in_double(np.cos)),
+        _float("lg2", floating.in_double(np.log2)),
+        _float("ex2", floating.in_double(np.exp2)),
+        _float("tanh", floating.in_double(np.tanh)),
     ),
     *_chapter(
         "Comparison and Selection Instructions",
@@ -175,11 +254,11 @@ OPCODES = (
     ),
     *_chapter(
         "Logic and Shift Instructions",
-        _other("and", integer.bitwise_and),
-        _other("or", integer.bitwise_or),
-        _other("xor", integer.bitwise_xor),
-        _other("not", integer.invert),
-        _other("cnot", integer.logical_not),
+        _other("and", lanewise(np.bitwise_and, own, own)),
+        _other("or", lanewise(np.bitwise_or, own, own)),
+        _other("xor", lanewise(np.bitwise_xor, own, own)),
+        _other("not", lanewise(np.invert, own)),
+        _other("cnot", lanewise(ints.logical_not, wrapping)),
         _other("lop3", integer.logic3),
         _other("shf", integer.shift_funnel),
         _other("shl", integer.shift_bits),

@@ -16,16 +16,24 @@ import numpy as np
 from alcop_mlir.errors import EmulationError
 from alcop_mlir.runtime.emulator.arithmetic.storage import BOOL, U32
 from alcop_mlir.runtime.emulator.machine.cohort import Cohort
-from alcop_mlir.runtime.emulator.machine.memory import SHARED_START
-from alcop_mlir.runtime.emulator.machine.memory_map import MemoryMap
-from alcop_mlir.runtime.emulator.machine.registers import (
+from alcop_mlir.runtime.emulator.machine.loaded_kernel import (
     Read,
     Registers,
     RegisterTable,
     merge,
 )
-from alcop_mlir.runtime.emulator.machine.warps import Mask
-from alcop_mlir.runtime.emulator.ptx.scalars import B32, B64, PRED, Scalar
+from alcop_mlir.runtime.emulator.machine.memory import SHARED_START
+from alcop_mlir.runtime.emulator.machine.memory_map import MemoryMap
+from alcop_mlir.runtime.emulator.machine.special_registers import is_special
+from alcop_mlir.runtime.emulator.machine.warps import LANES, Mask
+from alcop_mlir.runtime.emulator.ptx.scalars import (
+    B32,
+    B64,
+    PRED,
+    SCALARS,
+    U32T,
+    Scalar,
+)
 from alcop_mlir.runtime.emulator.ptx.syntax import (
     Address,
     Float,
@@ -35,13 +43,15 @@ from alcop_mlir.runtime.emulator.ptx.syntax import (
     Negated,
     Operand,
     PtxKernel,
-    Vector,
     unsupported,
 )
 
 Array = np.ndarray
 Op = Callable[[Cohort, Mask], None]
 Handler = Callable[["Translator", Instruction], Op]
+Function = Callable[..., Array]  # of one array for each operand
+Write = Callable[[Cohort, Array, Mask], None]
+TypeOf = Callable[[Instruction], Scalar]
 CARRY = "%carry#flag"  # CC.CF of PTX ISA "Extended-Precision Integer Arithmetic"
 
 
@@ -61,28 +71,33 @@ class Translator:
         self.kernel = kernel
         self.memory_map = memory_map
         self.registers = registers
-        self._types: dict[str, Scalar] = {CARRY: B32}
+        self._types = {CARRY: B32, **kernel.registers}
         self._occurrences: Counter[str] = Counter()
 
     def type_of(self, name: str, ins: Instruction) -> Scalar:
         """The declared type of a register."""
-        found = self._types.get(name) or self.kernel.registers.get(name)
-        if found is None:
-            found = self._ranged(name)
+        found = self._declared(name)
         if found is None:
             raise EmulationError(
                 f"PTX line {ins.line}: {name} is not declared: {ins.text}"
             )
-        self._types[name] = found
         return found
 
-    def _ranged(self, name: str) -> Scalar | None:
-        """A register of a declaration like `.reg .b32 %r<9>`."""
+    def is_register(self, name: str) -> bool:
+        """Whether the kernel declares a register of this name."""
+        return self._declared(name) is not None
+
+    def _declared(self, name: str) -> Scalar | None:
+        """The type of a register, also of one that `.reg .b32 %r<9>` declares."""
+        found = self._types.get(name)
+        if found is not None:
+            return found
         stem = name.rstrip("0123456789")
         ranges = self.kernel.register_ranges
         for cut in range(len(stem), len(name)):
             known = ranges.get(name[:cut])
             if known and int(name[cut:]) < known[1]:
+                self._types[name] = known[0]
                 return known[0]
         return None
 
@@ -103,8 +118,10 @@ class Translator:
                 self._occurrences.update(ins.guard[:1] if ins.guard else ())
         return self._occurrences[name] > 1
 
-    def special(self, name: str) -> int:
-        """The slot of a special register, which a cohort fills when it starts."""
+    def special(self, name: str, ins: Instruction) -> int:
+        """The slot of a special register, which a cohort fills for itself."""
+        if not is_special(name):
+            raise unsupported(ins, f"special register {name}")
         found = self.registers.slots.get(name)
         if found is None:
             found = self.registers.add(name, np.zeros((1, 1, 1), U32))
@@ -123,53 +140,42 @@ class Translator:
 
     def read(self, operand: Operand, scalar: Scalar, ins: Instruction) -> Read:
         """How to read an operand as `scalar`."""
-        dtype = scalar.dtype
         if isinstance(operand, Name):
             return self._read_name(operand.name, scalar, ins)
         if isinstance(operand, Negated):
             inner = self.read(operand.operand, scalar, ins)
             return lambda R: ~inner(R)
         if isinstance(operand, Integer):
-            if dtype == BOOL:
-                return constant(np.array(operand.value != 0))
-            cut = operand.value & ((1 << scalar.bits) - 1)
-            return constant(np.array(cut, scalar.unsigned).view(dtype))
+            return _integer(operand.value, scalar)
         if isinstance(operand, Float):
             return constant(_float_constant(operand, scalar))
         if isinstance(operand, Address) and operand.base and operand.base[0] == "&":
             base = self.address_of(operand.base[1:])
             if base is not None:
-                value = np.array(base + operand.offset, scalar.unsigned)
-                return constant(value.view(dtype))
+                return _integer(base + operand.offset, scalar)
         raise unsupported(ins, f"operand {operand}")
 
+    def sources(self, ins: Instruction, *types: Scalar) -> list[Read]:
+        """How to read all operands but the first, each as its type."""
+        if len(ins.operands) != len(types) + 1:
+            raise unsupported(ins, f"expected {len(types) + 1} operands")
+        pairs = zip(ins.operands[1:], types, strict=True)
+        return [self.read(operand, scalar, ins) for operand, scalar in pairs]
+
     def _read_name(self, name: str, scalar: Scalar, ins: Instruction) -> Read:
-        dtype = scalar.dtype
-        if self.is_register(name):
-            slot = self.slot(name, ins)
-            declared = self.type_of(name, ins)
-            if declared.size == scalar.size:
-                return _same_size(slot, dtype)
-            if declared.size > scalar.size:
-                return _cut(slot, declared, scalar)
-            raise unsupported(ins, f"{name} is narrower than {scalar.name}")
+        declared = self._declared(name)
+        if declared is not None:
+            if declared.size < scalar.size:
+                raise unsupported(ins, f"{name} is narrower than {scalar.name}")
+            return _slot_reader(self.slot(name, ins), declared, scalar)
         address = self.address_of(name)
         if address is not None:
-            return constant(np.array(address, scalar.unsigned).view(dtype))
+            return _integer(address, scalar)
         if name.startswith("%"):
-            slot = self.special(name)
-            if scalar.size == 4:
-                return _same_size(slot, dtype)
-            return lambda R: R[slot].astype(scalar.unsigned).view(dtype)
+            return _slot_reader(self.special(name, ins), B32, scalar)
         if name == "WARP_SZ":
-            return constant(np.array(32, scalar.unsigned).view(dtype))
+            return _integer(LANES, scalar)
         raise unsupported(ins, f"unknown name {name}")
-
-    def is_register(self, name: str) -> bool:
-        """Whether the kernel declares a register of this name."""
-        if name in self._types or name in self.kernel.registers:
-            return True
-        return self._ranged(name) is not None
 
     def result(
         self, operand: Operand, dtype: np.dtype, ins: Instruction
@@ -188,21 +194,39 @@ class Translator:
             raise unsupported(ins, f"{operand.name} is too narrow for the result")
         return slot, declared.unsigned
 
+    def writer(self, operand: Operand, dtype: np.dtype, ins: Instruction) -> Write:
+        """How to write a result of `dtype`; `_` drops it."""
+        slot, wide = self.result(operand, dtype, ins)
+        if slot < 0:
+            return lambda cohort, value, mask: None
+
+        def write(cohort: Cohort, value: Array, mask: Mask) -> None:
+            R = cohort.R
+            if wide is not None:
+                value = widen(value, wide)
+            R[slot] = value if mask is None else merge(mask, value, R[slot])
+
+        return write
+
     def compute(
+        self, ins: Instruction, dtype: np.dtype, fn: Function, *types: Scalar
+    ) -> Op:
+        """The first operand becomes fn(the others, read as `types`), of `dtype`."""
+        return self.assign(ins, ins.operands[0], dtype, fn, *self.sources(ins, *types))
+
+    def assign(
         self,
         ins: Instruction,
-        dst: Operand,
+        destination: Operand,
         dtype: np.dtype,
-        fn: Callable[..., Array],
+        fn: Function,
         *reads: Read,
     ) -> Op:
-        """The op `dst = fn(*reads)`, where fn gives `dtype`."""
-        slot, wide = self.result(dst, dtype, ins)
+        """The op `destination = fn(*reads)`, where fn gives `dtype`."""
+        slot, wide = self.result(destination, dtype, ins)
         if slot < 0:
             return nothing
-        if wide is not None:
-            fn = _widened(fn, wide)
-        return assign(slot, fn, reads)
+        return _assignment(slot, fn if wide is None else _widened(fn, wide), reads)
 
     def base_address(self, operand: Operand, ins: Instruction) -> tuple[Read, bool]:
         """The address of a memory operand; the flag says whether it is 64-bit."""
@@ -213,20 +237,17 @@ class Translator:
             start = 0 if base is None else self.address_of(base)
             if start is None:
                 raise unsupported(ins, f"unknown name {base}")
-            value = (start + offset) & ((1 << 64) - 1)
-            return constant(np.array(value, np.uint64)), True
+            return _integer(start + offset, B64), True
         scalar = self.type_of(base, ins)
         if scalar.size not in (4, 8):
             raise unsupported(ins, f"{base} cannot hold an address")
-        read = self.read(Name(base), B64 if scalar.size == 8 else B32, ins)
-        if offset:
-            step = np.array(offset & ((1 << scalar.bits) - 1), scalar.unsigned)
-            return (lambda R: read(R) + step), scalar.size == 8
-        return read, scalar.size == 8
-
-    def items(self, operand: Operand) -> tuple[Operand, ...]:
-        """The elements of a vector operand, or the operand alone."""
-        return operand.items if isinstance(operand, Vector) else (operand,)
+        wide = scalar.size == 8
+        raw = B64 if wide else B32
+        read = self.read(Name(base), raw, ins)
+        if not offset:
+            return read, wide
+        step = np.array(offset & ((1 << raw.bits) - 1), raw.dtype)
+        return (lambda R: read(R) + step), wide
 
 
 def _names(operands: Iterable[object]) -> Iterator[str]:
@@ -244,33 +265,40 @@ def constant(value: Array) -> Read:
     return lambda R: shaped
 
 
-def _same_size(slot: int, dtype: np.dtype) -> Read:
-    def read(R: Registers) -> Array:
+def _integer(value: int, scalar: Scalar) -> Read:
+    """An integer cut to the size of its use; a predicate holds unless it is 0."""
+    if scalar is PRED:
+        return constant(np.array(value != 0))
+    cut = value & ((1 << scalar.bits) - 1)
+    return constant(np.array(cut, scalar.unsigned).view(scalar.dtype))
+
+
+def _slot_reader(slot: int, declared: Scalar, scalar: Scalar) -> Read:
+    """A register as `scalar`: the low part if it is wider, or extended by zeros.
+
+    PTX ISA "Operand Size Exceeding Instruction-Type Size".
+    """
+    dtype = scalar.dtype
+
+    def same_size(R: Registers) -> Array:
         x = R[slot]
         return x if x.dtype is dtype else x.view(dtype)
 
-    return read
+    def other_size(R: Registers) -> Array:
+        return R[slot].view(declared.unsigned).astype(scalar.unsigned).view(dtype)
 
-
-def _cut(slot: int, declared: Scalar, scalar: Scalar) -> Read:
-    """The low part of a wider register (PTX ISA "Operand Size Exceeding ...")."""
-
-    def read(R: Registers) -> Array:
-        x = R[slot].view(declared.unsigned)
-        return x.astype(scalar.unsigned).view(scalar.dtype)
-
-    return read
+    return same_size if declared.size == scalar.size else other_size
 
 
 def _float_constant(operand: Float, scalar: Scalar) -> Array:
-    bits = np.array(operand.bits, np.uint32 if operand.size == 4 else np.uint64)
+    stored = SCALARS[f"f{8 * operand.size}"]
+    bits = np.array(operand.bits, stored.unsigned)
     if operand.size == scalar.size:
         return bits.view(scalar.dtype)
-    value = bits.view(np.float32 if operand.size == 4 else np.float64)
-    return value.astype(scalar.dtype)
+    return bits.view(stored.dtype).astype(scalar.dtype)
 
 
-def _widened(fn: Callable[..., Array], dtype: np.dtype) -> Callable[..., Array]:
+def _widened(fn: Function, dtype: np.dtype) -> Function:
     return lambda *values: widen(fn(*values), dtype)
 
 
@@ -278,33 +306,56 @@ def nothing(cohort: Cohort, mask: Mask) -> None:
     """An instruction without an effect here."""
 
 
-def assign(slot: int, fn: Callable[..., Array], reads: Sequence[Read]) -> Op:
+def _assignment(slot: int, fn: Function, reads: Sequence[Read]) -> Op:
     """The op `R[slot] = fn(*reads)`; one and two sources are cases for speed."""
-    if len(reads) == 1:
-        (a,) = reads
+    a, b = reads[0], reads[-1]
 
-        def unary(cohort: Cohort, mask: Mask) -> None:
-            R = cohort.R
-            value = fn(a(R))
-            R[slot] = value if mask is None else merge(mask, value, R[slot])
+    def unary(cohort: Cohort, mask: Mask) -> None:
+        R = cohort.R
+        value = fn(a(R))
+        R[slot] = value if mask is None else merge(mask, value, R[slot])
 
-        return unary
-    if len(reads) == 2:
-        a, b = reads
-
-        def binary(cohort: Cohort, mask: Mask) -> None:
-            R = cohort.R
-            value = fn(a(R), b(R))
-            R[slot] = value if mask is None else merge(mask, value, R[slot])
-
-        return binary
+    def binary(cohort: Cohort, mask: Mask) -> None:
+        R = cohort.R
+        value = fn(a(R), b(R))
+        R[slot] = value if mask is None else merge(mask, value, R[slot])
 
     def general(cohort: Cohort, mask: Mask) -> None:
         R = cohort.R
         value = fn(*[read(R) for read in reads])
         R[slot] = value if mask is None else merge(mask, value, R[slot])
 
-    return general
+    return {1: unary, 2: binary}.get(len(reads), general)
+
+
+def own(ins: Instruction) -> Scalar:
+    """The type of the instruction, for `lanewise`."""
+    return ins.type
+
+
+def wrapping(ins: Instruction) -> Scalar:
+    """The same, unsigned: NumPy warns about signed overflow."""
+    return SCALARS[f"u{ins.type.bits}"]
+
+
+def word(ins: Instruction) -> Scalar:
+    """u32 whatever the instruction, as shift amounts and counts are."""
+    return U32T
+
+
+def lanewise(fn: Function, *sources: TypeOf, to: TypeOf | None = None) -> Handler:
+    """A handler of what is one function of its operands in each lane.
+
+    sources: the types of all operands but the first; to: the type of the first, that
+    of the next operand if it is None.
+    """
+
+    def translate(t: Translator, ins: Instruction) -> Op:
+        types = [type_of(ins) for type_of in sources]
+        result = types[0] if to is None else to(ins)
+        return t.compute(ins, result.dtype, fn, *types)
+
+    return translate
 
 
 def guarded(op: Op, slot: int, negated: bool) -> Op:

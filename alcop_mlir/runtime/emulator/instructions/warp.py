@@ -12,14 +12,14 @@ from collections.abc import Callable
 import numpy as np
 
 from alcop_mlir.runtime.emulator.arithmetic.storage import BOOL, S64, U32
-from alcop_mlir.runtime.emulator.instructions.translator import Op, Translator
+from alcop_mlir.runtime.emulator.instructions.translator import Op, Translator, Write
 from alcop_mlir.runtime.emulator.machine.cohort import Cohort
 from alcop_mlir.runtime.emulator.machine.faults import fault, location_of_mask
 from alcop_mlir.runtime.emulator.machine.warps import Mask
 from alcop_mlir.runtime.emulator.ptx.scalars import PRED, U32T
 from alcop_mlir.runtime.emulator.ptx.syntax import (
     Instruction,
-    Operand,
+    Name,
     Pair,
     unsupported,
 )
@@ -29,9 +29,11 @@ LANE = np.arange(32, dtype=np.int64).reshape(1, 1, 32)
 LANE_BIT = (np.uint32(1) << np.arange(32, dtype=np.uint32)).reshape(1, 1, 32)
 
 
-def _destinations(ins: Instruction) -> tuple[Operand, Operand | None]:
+def _writers(t: Translator, ins: Instruction) -> tuple[Write, Write]:
+    """How to write the first operand: `d` (32 bits), or `d|p` with a predicate."""
     first = ins.operands[0]
-    return (first.first, first.second) if isinstance(first, Pair) else (first, None)
+    to, flag = first if isinstance(first, Pair) else (first, Name("_"))
+    return t.writer(to, U32, ins), t.writer(flag, BOOL, ins)
 
 
 def all_lanes(x: Array) -> Array:
@@ -62,18 +64,13 @@ def _source_lane(mode: str, b: Array, c: Array) -> tuple[Array, Array]:
     b, limit = b.astype(S64) & 31, c.astype(S64) & 31
     segment = (c.astype(S64) >> 8) & 31
     last = (LANE & segment) | (limit & ~segment)
-    if mode == "up":
-        source = LANE - b
-        inside = source >= last
-    elif mode == "down":
-        source = LANE + b
-        inside = source <= last
-    elif mode == "bfly":
-        source = LANE ^ b
-        inside = source <= last
-    else:
-        source = (LANE & segment) | (b & ~segment)
-        inside = source <= last
+    source = {
+        "up": LANE - b,
+        "down": LANE + b,
+        "bfly": LANE ^ b,
+        "idx": (LANE & segment) | (b & ~segment),
+    }[mode]
+    inside = source >= last if mode == "up" else source <= last
     return np.where(inside, source, LANE), inside
 
 
@@ -81,10 +78,8 @@ def shuffle(t: Translator, ins: Instruction) -> Op:
     if ins.parts[2] not in ("up", "down", "bfly", "idx"):
         raise unsupported(ins)
     mode = ins.parts[2]
-    to, flag = _destinations(ins)
-    slot, _ = t.result(to, U32, ins)
-    flag_slot = t.result(flag, BOOL, ins)[0] if flag is not None else -1
-    a, b, c, who = (t.read(o, U32T, ins) for o in ins.operands[1:])
+    write, write_flag = _writers(t, ins)
+    a, b, c, who = t.sources(ins, U32T, U32T, U32T, U32T)
 
     def run(cohort: Cohort, mask: Mask) -> None:
         R = cohort.R
@@ -93,20 +88,16 @@ def shuffle(t: Translator, ins: Instruction) -> Op:
         source, inside = _source_lane(mode, b(R), c(R))
         shape = np.broadcast_shapes(value.shape, source.shape)
         value, source = np.broadcast_to(value, shape), np.broadcast_to(source, shape)
-        if slot >= 0:
-            cohort.put(slot, np.take_along_axis(value, source, axis=2), mask)
-        if flag_slot >= 0:
-            cohort.put(flag_slot, inside, mask)
+        write(cohort, np.take_along_axis(value, source, axis=2), mask)
+        write_flag(cohort, inside, mask)
 
     return run
 
 
 def vote(t: Translator, ins: Instruction) -> Op:
     mode = ins.parts[2]
-    p = t.read(ins.operands[1], PRED, ins)
-    who = t.read(ins.operands[2], U32T, ins)
-    dtype = U32 if mode == "ballot" else BOOL
-    slot, _ = t.result(ins.operands[0], dtype, ins)
+    p, who = t.sources(ins, PRED, U32T)
+    write = t.writer(ins.operands[0], U32 if mode == "ballot" else BOOL, ins)
 
     def run(cohort: Cohort, mask: Mask) -> None:
         part = members(cohort, mask, who(cohort.R), ins)
@@ -117,8 +108,7 @@ def vote(t: Translator, ins: Instruction) -> Op:
             every = np.asarray((holds | ~part).all(2, keepdims=True))
             some = np.asarray((holds & part).any(2, keepdims=True))
             out = {"all": every, "any": some, "uni": every | ~some}[mode]
-        if slot >= 0:
-            cohort.put(slot, out, mask)
+        write(cohort, out, mask)
 
     return run
 
@@ -126,11 +116,8 @@ def vote(t: Translator, ins: Instruction) -> Op:
 def match_values(t: Translator, ins: Instruction) -> Op:
     """match.any: the lanes with the same value; match.all: all lanes, if equal."""
     every = ins.parts[1] == "all"
-    to, flag = _destinations(ins)
-    slot, _ = t.result(to, U32, ins)
-    flag_slot = t.result(flag, BOOL, ins)[0] if flag is not None else -1
-    a = t.read(ins.operands[1], ins.type, ins)
-    who = t.read(ins.operands[2], U32T, ins)
+    write, write_flag = _writers(t, ins)
+    a, who = t.sources(ins, ins.type, U32T)
 
     def run(cohort: Cohort, mask: Mask) -> None:
         part = members(cohort, mask, who(cohort.R), ins)
@@ -141,10 +128,8 @@ def match_values(t: Translator, ins: Instruction) -> Op:
             whole = to_bits(part)
             agree = ((bits == whole) | ~part).all(2, keepdims=True)
             bits = np.where(agree, whole, U32.type(0))
-            if flag_slot >= 0:
-                cohort.put(flag_slot, agree, mask)
-        if slot >= 0:
-            cohort.put(slot, bits, mask)
+            write_flag(cohort, agree, mask)
+        write(cohort, bits, mask)
 
     return run
 
@@ -169,43 +154,37 @@ def reduce_values(t: Translator, ins: Instruction) -> Op:
     if neutral is None:
         neutral = int(info.max if name == "min" else info.min)
     fill = np.array(neutral & 0xFFFFFFFF, U32).view(scalar.dtype)
-    slot, _ = t.result(ins.operands[0], U32, ins)
-    a = t.read(ins.operands[1], scalar, ins)
-    who = t.read(ins.operands[2], U32T, ins)
+    write = t.writer(ins.operands[0], U32, ins)
+    a, who = t.sources(ins, scalar, U32T)
 
     def run(cohort: Cohort, mask: Mask) -> None:
         part = members(cohort, mask, who(cohort.R), ins)
         value = np.where(part, all_lanes(a(cohort.R)), fill)
         out = fn(value, axis=2, keepdims=True, dtype=scalar.dtype)
-        if slot >= 0:
-            cohort.put(slot, out.view(U32), mask)
+        write(cohort, out.view(U32), mask)
 
     return run
 
 
 def active_mask(t: Translator, ins: Instruction) -> Op:
-    slot, _ = t.result(ins.operands[0], U32, ins)
+    write = t.writer(ins.operands[0], U32, ins)
 
     def run(cohort: Cohort, mask: Mask) -> None:
         on = np.ones((1, 1, 32), bool) if mask is None else all_lanes(mask)
-        cohort.put(slot, to_bits(on), mask)
+        write(cohort, to_bits(on), mask)
 
     return run
 
 
 def elect(t: Translator, ins: Instruction) -> Op:
     """elect.sync d|p: the lowest lane of the member mask leads."""
-    to, flag = _destinations(ins)
-    slot, _ = t.result(to, U32, ins)
-    flag_slot = t.result(flag, BOOL, ins)[0] if flag is not None else -1
-    who = t.read(ins.operands[1], U32T, ins)
+    write, write_flag = _writers(t, ins)
+    (who,) = t.sources(ins, U32T)
 
     def run(cohort: Cohort, mask: Mask) -> None:
         part = members(cohort, mask, who(cohort.R), ins)
         leader = part.argmax(axis=2)[..., None]
-        if slot >= 0:
-            cohort.put(slot, leader.astype(U32), mask)
-        if flag_slot >= 0:
-            cohort.put(flag_slot, LANE == leader, mask)
+        write(cohort, leader.astype(U32), mask)
+        write_flag(cohort, LANE == leader, mask)
 
     return run

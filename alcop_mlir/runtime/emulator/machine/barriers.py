@@ -17,7 +17,7 @@ from alcop_mlir.runtime.emulator.arithmetic.storage import U32
 from alcop_mlir.runtime.emulator.machine.batch import Batch
 from alcop_mlir.runtime.emulator.machine.cohort import Cohort
 from alcop_mlir.runtime.emulator.machine.faults import block_name, fault
-from alcop_mlir.runtime.emulator.machine.registers import Read
+from alcop_mlir.runtime.emulator.machine.loaded_kernel import Read
 from alcop_mlir.runtime.emulator.machine.warps import LANES, Mask
 from alcop_mlir.runtime.emulator.ptx.syntax import Instruction
 
@@ -86,9 +86,8 @@ class BarrierUnit:
         value = read(cohort.R)
         if mask is None or value.size == 1:
             return value
-        return np.broadcast_to(value, np.broadcast_shapes(value.shape, mask.shape))[
-            np.broadcast_to(mask, np.broadcast_shapes(value.shape, mask.shape))
-        ]
+        value, on = np.broadcast_arrays(value, mask)
+        return value[on]
 
     def _arrive_at(
         self, resource: int, cohort: Cohort, pc: int, call: BarrierCall, mask: Mask
@@ -150,14 +149,13 @@ class BarrierUnit:
         batch = self.batch
         if barrier.arrived is None:
             barrier.arrived = np.zeros((batch.blocks, batch.warps), np.int64)
-        span = slice(cohort.first_warp, cohort.first_warp + cohort.warps)
         here: Array = np.any(full, axis=2)
-        barrier.arrived[:, span] += here
+        barrier.arrived[:, cohort.span] += here
         if batch.shadow is None:
             return
         if not here.all(axis=0).all() or batch.clocks.copies > 1:
             batch.shadow.widen(batch.blocks)
-        seen = batch.clocks.seen()[:, span]
+        seen = batch.clocks.seen()[:, cohort.span]
         part = here if batch.clocks.copies > 1 else here[:1]
         fresh = np.where(part[:, :, None], seen, 0).max(axis=1)
         old = barrier.released
@@ -188,12 +186,10 @@ class BarrierUnit:
     def _complete_blocks(self, barrier: _Barrier) -> Array:
         """Which blocks have all arrivals at this barrier, bool (blocks,)."""
         batch = self.batch
-        warps = np.zeros((batch.blocks, batch.warps), np.int64)
         lanes = np.zeros((batch.blocks, batch.warps, LANES), bool)
         for w in barrier.waiting:
-            span = slice(w.cohort.first_warp, w.cohort.first_warp + w.cohort.warps)
-            lanes[:, span] |= w.mask
-        warps += lanes.any(axis=2)
+            lanes[:, w.cohort.span] |= w.mask
+        warps = lanes.any(axis=2).astype(np.int64)
         if barrier.arrived is not None:
             warps += barrier.arrived
         expected = barrier.expected
@@ -206,8 +202,7 @@ class BarrierUnit:
             )
         for cohort in self.cohorts:
             if cohort.alive is not None:
-                span = slice(cohort.first_warp, cohort.first_warp + cohort.warps)
-                lanes[:, span] |= ~cohort.alive
+                lanes[:, cohort.span] |= ~cohort.alive
         if barrier.arrived is not None:
             lanes |= (barrier.arrived > 0)[:, :, None]
         every = lanes.all(axis=(1, 2))
@@ -225,8 +220,7 @@ class BarrierUnit:
                 continue
             self._check_whole_warps(w, free)
             released = w.call.ins
-            span = slice(w.cohort.first_warp, w.cohort.first_warp + w.cohort.warps)
-            waiting[:, span] |= free.any(axis=2)
+            waiting[:, w.cohort.span] |= free.any(axis=2)
             if w.call.kind == "red" and w.call.result >= 0:
                 w.cohort.grow()
                 w.cohort.put(w.call.result, totals[w.call.reduction or ""], free)
@@ -303,8 +297,8 @@ class BarrierUnit:
         batch.clocks.join(waiting, learned)
 
     def _align_time(self, cohort: Cohort, waiting: Array, ins: Instruction) -> None:
-        if cohort.trace is not None:
-            cohort.trace.on_barrier(self.cohorts, waiting, ins)
+        for observer in cohort.observers:
+            observer.on_barrier(self.cohorts, waiting, ins)
 
     def describe(self) -> list[str]:
         """What every barrier waits for, for the message of a deadlock."""

@@ -1,16 +1,70 @@
-"""A batch: blocks of the grid that run together, with their memory and clocks."""
+"""A batch: blocks of the grid that run together, with their memory and clocks.
+
+The race checks watch its memory: `hazards` implements the protocols here.
+"""
 
 from __future__ import annotations
+
+from typing import Protocol
 
 import numpy as np
 
 from alcop_mlir.runtime.emulator.machine.clocks import Clocks
+from alcop_mlir.runtime.emulator.machine.lanes import Lanes
 from alcop_mlir.runtime.emulator.machine.loaded_kernel import LoadedKernel
 from alcop_mlir.runtime.emulator.machine.memory import POISON, BlockMemory, GlobalMemory
 from alcop_mlir.runtime.emulator.machine.warps import BlockSet, Dim3
-from alcop_mlir.runtime.emulator.machine.watchers import GlobalWatcher, SharedWatcher
 
 Array = np.ndarray
+
+
+class SharedWatcher(Protocol):
+    """Watches the shared memory of a batch."""
+
+    def widen(self, blocks: int) -> None:
+        """From now on the blocks differ: one record for each, not one for all."""
+
+    def on_read(self, lanes: Lanes, collective: bool = False) -> None:
+        """Before a read; `collective`: by the whole warp, as ldmatrix does."""
+
+    def on_write(self, lanes: Lanes, in_flight: bool = False) -> Array | None:
+        """Before a store, or the issue of a copy (`in_flight`).
+
+        Returns which entries share bytes with another lane of their warp (None: none):
+        whether that is a conflict depends on the values.
+        """
+
+    def on_atomic(self, lanes: Lanes) -> None:
+        """Before a read-modify-write: like a store, but not racing with its kind."""
+
+    def on_landing(self, lanes: Lanes) -> None:
+        """After these copies are complete: from now on writes by their threads."""
+
+    def report_overlap(self, lanes: Lanes, entry: int) -> None:
+        """Two lanes wrote different values to the same bytes in one instruction."""
+
+    def report_never_waited(self, lanes: Lanes) -> None:
+        """A copy was still in flight when the kernel ended."""
+
+
+class GlobalWatcher(Protocol):
+    """Watches the global memory of a launch."""
+
+    def on_read(self, lanes: Lanes) -> None:
+        """Before a read."""
+
+    def on_write(self, lanes: Lanes, differs: Array) -> Array | None:
+        """Before a store; `differs`: the entries that change what memory holds.
+
+        Returns the entries that another block writes with the same instruction, or
+        None: only what is in memory afterwards tells whether their values differ.
+        """
+
+    def on_fence(self, blocks: Array) -> None:
+        """After a fence of gpu or sys scope by these blocks (numbers in the grid)."""
+
+    def report_clash(self, lanes: Lanes, entry: int) -> None:
+        """Two blocks wrote different values with one instruction; `entry` lost."""
 
 
 class Batch(BlockSet):

@@ -48,42 +48,33 @@ class Clocks:
     def advance(self, first: int, warps: int, active: Array | None) -> None:
         """New epochs for warps [first, first + warps); `active` (1|copies, warps)."""
         span = slice(first, first + warps)
-        if active is None:
-            self.start[:, span] += EPOCH
-        else:
-            self.start[:, span] += (active * EPOCH).astype(np.int32)
-        self._settle_own(span, active)
+        on = np.ones((1, 1), bool) if active is None else active
+        self.start[:, span] += (on * EPOCH).astype(np.int32)
+        self._order(span, on[:, :, None, None])
 
-    def _settle_own(self, span: slice, active: Array | None) -> None:
-        """All lanes of the warps are ordered up to the start of their epoch."""
+    def advance_pairs(self, first: int, warps: int, met: Array) -> None:
+        """New epochs by pairs of lanes: met (1|copies, warps, 32, 32)."""
+        span = slice(first, first + warps)
+        if self.pairs is None:
+            shape = (self.copies, self.warps, LANES, LANES)
+            own = self.horizon.diagonal(axis1=1, axis2=2)
+            self.pairs = np.broadcast_to(own[:, :, None, None], shape).copy()
+        active = np.asarray(met.any(axis=(2, 3), keepdims=True))
+        self.start[:, span] += (active[:, :, 0, 0] * EPOCH).astype(np.int32)
+        self._order(span, active & (met | np.eye(LANES, dtype=bool)))
+
+    def _order(self, span: slice, met: Array) -> None:
+        """Pairs of lanes that have met are ordered up to the start of their epoch.
+
+        met: bool, broadcasts to (copies, warps of the span, 32, 32)
+        """
         own = np.arange(span.start, span.stop)
         start = self.start[:, span]
         if self.pairs is None:
             self.horizon[:, own, own] = start
             return
-        on = np.ones((1, 1), bool) if active is None else active
-        fresh = np.where(
-            on[:, :, None, None], start[:, :, None, None], self.pairs[:, span]
-        )
+        fresh = np.where(met, start[:, :, None, None], self.pairs[:, span])
         self.pairs[:, span] = fresh
-        self.horizon[:, own, own] = fresh.min(axis=(2, 3))
-
-    def advance_pairs(self, first: int, warps: int, met: Array) -> None:
-        """New epochs by pairs of lanes: met (1|copies, warps, 32, 32)."""
-        span = slice(first, first + warps)
-        pairs = self.pairs
-        if pairs is None:
-            shape = (self.copies, self.warps, LANES, LANES)
-            own = self.horizon.diagonal(axis1=1, axis2=2)
-            pairs = np.broadcast_to(own[:, :, None, None], shape).copy()
-            self.pairs = pairs
-        active = np.asarray(met.any(axis=(2, 3)))
-        self.start[:, span] += (active * EPOCH).astype(np.int32)
-        start = self.start[:, span, None, None]
-        met = met | np.eye(LANES, dtype=bool)
-        fresh = np.where(met & active[:, :, None, None], start, pairs[:, span])
-        pairs[:, span] = fresh
-        own = np.arange(span.start, span.stop)
         self.horizon[:, own, own] = fresh.min(axis=(2, 3))
 
     def own_horizon(self, copy: Array, warp: Array, lane: Array, stamp: Array) -> Array:
@@ -119,8 +110,4 @@ class Clocks:
             np.int32
         )
         self.start = self.start + (waiting * EPOCH).astype(np.int32)
-        if self.pairs is None:
-            own = np.arange(self.warps)
-            self.horizon[:, own, own] = self.start
-        else:
-            self._settle_own(slice(0, self.warps), waiting)
+        self._order(slice(0, self.warps), waiting[:, :, None, None])

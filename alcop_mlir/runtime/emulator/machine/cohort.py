@@ -2,22 +2,20 @@
 
 A cohort is a set of warps, the same in every block of a batch: all warps of a block in
 the lockstep schedule, one warp in the others. (Warp-specialised Hopper code would split
-cohorts at run time.) Counters and traces follow a run by the protocols here, which
-`observers` implements.
+cohorts at run time.) Counters and traces follow a run as an `Observer`.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Protocol
 
 import numpy as np
 
 from alcop_mlir.runtime.emulator.machine.batch import Batch
 from alcop_mlir.runtime.emulator.machine.lanes import Lanes
+from alcop_mlir.runtime.emulator.machine.loaded_kernel import Registers, merge
 from alcop_mlir.runtime.emulator.machine.memory import POISON, BlockMemory
 from alcop_mlir.runtime.emulator.machine.pending_copy import OpenGroup, PendingCopy
-from alcop_mlir.runtime.emulator.machine.registers import Registers, merge
 from alcop_mlir.runtime.emulator.machine.special_registers import special_register
 from alcop_mlir.runtime.emulator.machine.warps import LANES, Mask, WarpRange
 from alcop_mlir.runtime.emulator.ptx.syntax import Instruction
@@ -25,68 +23,41 @@ from alcop_mlir.runtime.emulator.ptx.syntax import Instruction
 Array = np.ndarray
 
 
-class CohortCounters(Protocol):
-    """Counts what the cohorts of a launch do."""
+class Observer:
+    """Follows what the cohorts of a launch do; here, without doing anything."""
 
-    copy_bytes: int
-
-    def on_span(self, start: int, count: int, warps: int) -> None:
-        """`warps` warps issue the instructions [start, start + count)."""
-        ...
-
-    def on_shared(self, lanes: Lanes, size: int, ins: Instruction) -> None:
-        """An access to shared memory of `size` bytes per lane."""
-        ...
-
-    def on_global(
-        self, lanes: Lanes, offset: Array, size: int, ins: Instruction
+    def on_span(
+        self, cohort: Cohort, start: int, count: int, mask: Mask, warps: int
     ) -> None:
-        """An access to global memory of `size` bytes at each offset."""
-        ...
+        """`warps` warps are about to issue instructions [start, start + count)."""
 
-    def on_commit(self, cohort: Cohort, ins: Instruction) -> None:
+    def on_shared(self, lanes: Lanes) -> None:
+        """An access to shared memory."""
+
+    def on_global(self, lanes: Lanes) -> None:
+        """An access to global memory."""
+
+    def on_copy(self, cohort: Cohort, copy: PendingCopy) -> None:
+        """A copy is issued."""
+
+    def on_landing(self, cohort: Cohort, copy: PendingCopy, wait: Instruction) -> None:
+        """The wait completes the copy."""
+
+    def on_commit(self, cohort: Cohort, mask: Mask, ins: Instruction) -> None:
         """Before the commit of a group of copies."""
-        ...
 
     def on_wait(
         self, cohort: Cohort, limit: Array, mask: Mask, ins: Instruction
     ) -> None:
         """A wait for all groups before `limit`, a register."""
-        ...
-
-
-class CohortTracer(Protocol):
-    """Draws what the cohorts of a batch do on a timeline."""
-
-    def on_span(self, cohort: Cohort, start: int, count: int, mask: Mask) -> None:
-        """The instructions [start, start + count) are about to run."""
-        ...
-
-    def on_copy(self, cohort: Cohort, copy: PendingCopy) -> None:
-        """A copy is issued."""
-        ...
-
-    def on_landing(self, cohort: Cohort, copy: PendingCopy, wait: Instruction) -> None:
-        """The wait completes the copy."""
-        ...
-
-    def on_commit(self, cohort: Cohort, mask: Mask, ins: Instruction) -> None:
-        """A commit of a group of copies."""
-        ...
-
-    def on_wait(self, cohort: Cohort, mask: Mask, ins: Instruction) -> None:
-        """A wait for groups of copies."""
-        ...
 
     def on_barrier(
         self, cohorts: Sequence[Cohort], waiting: Array, ins: Instruction
     ) -> None:
         """The warps `waiting`, bool (1|blocks, warps), leave a barrier together."""
-        ...
 
     def on_end(self, cohort: Cohort) -> None:
         """All lanes of the cohort have ended."""
-        ...
 
 
 class Cohort(WarpRange):
@@ -97,12 +68,11 @@ class Cohort(WarpRange):
         batch: Batch,
         first_warp: int,
         warps: int,
-        counters: CohortCounters | None,
-        trace: CohortTracer | None,
+        observers: Sequence[Observer],
     ):
         super().__init__(batch, first_warp, warps)
         self.batch = batch
-        self.counters, self.trace = counters, trace
+        self.observers = observers
         self.R: Registers = []
         self.accumulators: dict[int, tuple[Array, list[Array]]] = {}
         self.copies: list[PendingCopy] = []
@@ -122,15 +92,11 @@ class Cohort(WarpRange):
         self._local: BlockMemory | None = None
 
     def start(self) -> None:
-        """Sets every register and begins at the first instruction."""
-        table = self.batch.kernel.registers
-        self.R = list(table.initial)
-        for name, slot in table.specials.items():
-            self.R[slot] = special_register(self, self.batch.kernel, name)
+        """Begins at the first instruction."""
         self.fronts = {0: self.alive}
 
     def grow(self) -> None:
-        """Adds the registers that translation has met since the start (it is lazy)."""
+        """Adds the registers that translation, which is lazy, has met since."""
         table = self.batch.kernel.registers
         known = len(self.R)
         if len(table.initial) == known:
@@ -192,17 +158,12 @@ class Cohort(WarpRange):
             numbers = numbers[np.broadcast_to(on, numbers.shape)]
         shadow.on_fence(numbers)
 
-    def positions(self, ins: Instruction) -> Array:
-        """Warp instructions issued by each warp before `ins`; (1|blocks, 1|warps)."""
-        index = self.batch.kernel.listing.index_of[ins.line]
-        return self.clock + (index - self.span_start)
-
-    def multiply_positions(self, ins: Instruction) -> Array:
-        """The same, counting mma only."""
+    def positions(self, ins: Instruction) -> tuple[Array, Array]:
+        """Instructions and mma of each warp before `ins`, each (1|blocks, 1|warps)."""
         listing = self.batch.kernel.listing
-        before = listing.multiplies_before
-        index = listing.index_of[ins.line]
-        return self.multiplies + (before[index] - before[self.span_start])
+        index, before = listing.index_of[ins.line], listing.multiplies_before
+        multiplies = before[index] - before[self.span_start]
+        return self.clock + (index - self.span_start), self.multiplies + multiplies
 
     def settle(self) -> None:
         """Adds the last span (mask, instructions, mma) to the clocks of its warps."""

@@ -17,15 +17,15 @@ def fault(ins: Instruction, why: str, location: str = "") -> EmulationError:
     return EmulationError(f"{why}{where}, PTX line {ins.line}{source}: {ins.text}")
 
 
-def location_of(lanes: Lanes, entry: int) -> str:
-    """`block (x, y, z) warp w lane l` of one entry of an access."""
+def lane_fault(lanes: Lanes, entry: int, why: str) -> EmulationError:
+    """The error for a fault of one entry of an access."""
     block = block_name(lanes.owner, int(lanes.block()[entry]))
     warp, lane = int(lanes.warp()[entry]), int(lanes.lane()[entry])
-    return f"block {block} warp {warp} lane {lane}"
+    return fault(lanes.ins, why, f"block {block} warp {warp} lane {lane}")
 
 
 def location_of_mask(warps: WarpRange, mask: np.ndarray) -> str:
-    """Like `location_of`, of the first lane that `mask` has on."""
+    """`block (x, y, z) warp w lane l` of the first lane that `mask` has on."""
     full = np.broadcast_to(mask, (warps.blocks, warps.warps, mask.shape[2]))
     block, warp, lane = (int(i) for i in np.argwhere(full)[0])
     name = block_name(warps, block)

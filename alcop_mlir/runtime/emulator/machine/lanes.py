@@ -8,59 +8,64 @@ this is what keeps shared memory and its race shadow cheap.
 
 from __future__ import annotations
 
+import math
+from dataclasses import dataclass
+
 import numpy as np
 
 from alcop_mlir.runtime.emulator.machine.warps import LANES, Mask, WarpRange
+from alcop_mlir.runtime.emulator.ptx.syntax import Instruction
 
 Array = np.ndarray
 
 
+@dataclass(slots=True, eq=False)
 class Lanes:
-    """The active lanes of one access by the warps of `owner`.
+    """The active lanes of one access by the warps of `owner`: `size` bytes each.
 
     `shape` is (1 or blocks, warps, lanes of a warp); `index` holds the active entries
-    of the flattened shape, or None for all; `offset` has one int64 per active entry.
+    of the flattened shape, or None for all; `offset` has one int64 per active entry,
+    from the start of its memory or of the global window; `ins` is who makes it.
     """
 
-    __slots__ = ("index", "offset", "owner", "shape")
-
-    def __init__(
-        self,
-        owner: WarpRange,
-        shape: tuple[int, int, int],
-        index: Array | None,
-        offset: Array,
-    ):
-        self.owner = owner
-        self.shape = shape
-        self.index = index
-        self.offset = offset
+    owner: WarpRange
+    shape: tuple[int, int, int]
+    index: Array | None
+    offset: Array
+    size: int
+    ins: Instruction
 
     @classmethod
     def of(
-        cls, owner: WarpRange, value: Array, mask: Mask, width: int = LANES
+        cls,
+        owner: WarpRange,
+        offset: Array,
+        mask: Mask,
+        size: int,
+        ins: Instruction,
+        width: int = LANES,
     ) -> Lanes:
-        """The lanes that `mask` leaves on, with their entries of `value`."""
-        blocks = value.shape[0]
+        """The lanes that `mask` leaves on, with their entries of a register."""
+        blocks = offset.shape[0] if mask is None else max(offset.shape[0], len(mask))
+        shape = (blocks, owner.warps, width)
+        flat = np.broadcast_to(offset, shape).reshape(-1)
         if mask is None:
-            shape = (blocks, owner.warps, width)
-            return cls(owner, shape, None, np.broadcast_to(value, shape).reshape(-1))
-        shape = (max(blocks, mask.shape[0]), owner.warps, width)
+            return cls(owner, shape, None, flat, size, ins)
         index = np.flatnonzero(np.broadcast_to(mask, shape))
-        return cls(
-            owner, shape, index, np.broadcast_to(value, shape).reshape(-1)[index]
-        )
+        return cls(owner, shape, index, flat[index], size, ins)
 
     @classmethod
-    def compact(cls, owner: WarpRange, value: Array, mask: Mask) -> Lanes:
+    def compact(
+        cls, owner: WarpRange, offset: Array, mask: Mask, size: int, ins: Instruction
+    ) -> Lanes:
         """Like `of`, with one entry for all lanes (warps) that share a value.
 
         For reads of memory that does not tell its readers apart; `warp` and `lane`
         then give the first of them.
         """
         if mask is not None:
-            return cls.of(owner, value, mask)
-        return cls(owner, value.shape, None, value.reshape(-1))
+            return cls.of(owner, offset, mask, size, ins)
+        return cls(owner, offset.shape, None, offset.reshape(-1), size, ins)
 
     @property
     def per_block(self) -> bool:
@@ -86,17 +91,19 @@ class Lanes:
         shape = (blocks, *self.shape[1:])
         if self.index is None:
             return entries.reshape(shape)
-        lead = entries.shape[:-1]
-        out = np.zeros(
-            (*lead, self.shape[0] * self.shape[1] * self.shape[2]), entries.dtype
-        )
+        out = np.zeros((*entries.shape[:-1], math.prod(self.shape)), entries.dtype)
         out[..., self.index] = entries
         return out.reshape(shape)
 
     def only(self, chosen: Array) -> Lanes:
         """The entries whose numbers are in `chosen`."""
         index = chosen if self.index is None else self.index[chosen]
-        return Lanes(self.owner, self.shape, index, self.offset[chosen])
+        return self._with(self.shape, index, self.offset[chosen])
+
+    def at(self, offset: Array, size: int | None = None) -> Lanes:
+        """The same lanes at other offsets, for accesses of `size` if it is given."""
+        size = self.size if size is None else size
+        return Lanes(self.owner, self.shape, self.index, offset, size, self.ins)
 
     def widened(self) -> Lanes:
         """The same lanes with an entry of their own in every block."""
@@ -108,12 +115,15 @@ class Lanes:
         if self.index is not None:
             step = self.shape[1] * self.shape[2]
             index = (np.arange(blocks)[:, None] * step + self.index).reshape(-1)
-        return Lanes(self.owner, shape, index, np.tile(self.offset, blocks))
+        return self._with(shape, index, np.tile(self.offset, blocks))
+
+    def _with(
+        self, shape: tuple[int, int, int], index: Array | None, offset: Array
+    ) -> Lanes:
+        return Lanes(self.owner, shape, index, offset, self.size, self.ins)
 
     def _position(self) -> Array:
-        if self.index is not None:
-            return self.index
-        return np.arange(self.shape[0] * self.shape[1] * self.shape[2])
+        return np.arange(math.prod(self.shape)) if self.index is None else self.index
 
     def block(self) -> Array:
         """Index in the batch of each entry's block (0 if it stands for every block)."""

@@ -20,6 +20,8 @@ SHARED_WINDOW = 0x7F00_0000_0000
 LOCAL_WINDOW = 0x7E00_0000_0000
 PARAM_WINDOW = 0x7D00_0000_0000
 WINDOW_SIZE = 1 << 32
+# Of the spaces that have a window of their own; all else is global.
+WINDOWS = {"shared": SHARED_WINDOW, "local": LOCAL_WINDOW, "param": PARAM_WINDOW}
 SHARED_START = 0x400
 POISON = 0xFF  # every byte that nothing has written; NaN in every float format
 ALIGNMENT = 256  # CUDA: allocations are aligned to at least 256 bytes
@@ -87,13 +89,17 @@ class GlobalMemory:
 
     def buffer_at(self, address: int) -> int:
         """Index of the last buffer that starts at or below `address`, or -1."""
-        return int(np.searchsorted(self.starts, U64.type(address), side="right")) - 1
+        return int(self.buffers_at(U64.type(address)))
+
+    def buffers_at(self, address: Array | np.generic) -> Array:
+        """The same for many addresses."""
+        return np.searchsorted(self.starts, address, side="right") - 1
 
     def outside(self, address: Array, size: Array | int) -> Array:
         """Which accesses of `size` bytes do not lie in one buffer."""
         if not self.buffers:
             return np.ones(address.shape, bool)
-        at = np.searchsorted(self.starts, address, side="right") - 1
+        at = self.buffers_at(address)
         known = np.maximum(at, 0)
         last = self.stops[known] - address
         return (at < 0) | (address >= self.stops[known]) | (last < U64.type(0) + size)
@@ -102,18 +108,15 @@ class GlobalMemory:
         """`the nearest buffer is NAME [start, stop)`, for messages."""
         if not self.buffers:
             return "there is no global buffer"
-
-        def distance(b: MappedRange) -> int:
-            return max(b.start - address, address - b.stop, 0)
-
-        near = min(self.buffers, key=distance)
-        away = distance(near)
-        side = "before" if address < near.start else "past the end of"
-        gap = near.start - address if address < near.start else address - near.stop
-        size = near.stop - near.start
-        if away == 0 and near.start <= address < near.stop:
-            return f"it runs past the end of {near.name} ({size} bytes)"
-        return f"{gap} bytes {side} {near.name} ({size} bytes)"
+        near = min(
+            self.buffers, key=lambda b: max(b.start - address, address - b.stop, 0)
+        )
+        name = f"{near.name} ({near.stop - near.start} bytes)"
+        if address < near.start:
+            return f"{near.start - address} bytes before {name}"
+        if address < near.stop:
+            return f"it runs past the end of {name}"
+        return f"{address - near.stop} bytes past the end of {name}"
 
 
 class BlockMemory:

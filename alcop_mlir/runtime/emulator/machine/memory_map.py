@@ -41,16 +41,18 @@ class MemoryMap:
     local_size: int
     sizes: dict[str, int]
 
+    def places(self, space: str) -> dict[str, int]:
+        """Where the variables of a space lie; {} if they have no addresses there."""
+        return getattr(self, {"global": "globals"}.get(space, space))
+
     def nearest(self, space: str, offset: int) -> str:
         """The variable of shared or local memory at or below `offset`, for messages."""
         table = self.shared if space == "shared" else self.local
         if not table:
             return f"no {space} variable is declared"
         below = [name for name, start in table.items() if start <= offset]
-        name = (
-            max(below, key=lambda n: table[n])
-            if below
-            else min(table, key=lambda n: table[n])
+        name = max(
+            below, key=table.__getitem__, default=min(table, key=table.__getitem__)
         )
         start, size = table[name], self.sizes.get(name, 0)
         if offset < start:
@@ -62,18 +64,44 @@ class MemoryMap:
         return f"in {name} ({size} bytes)"
 
 
-def shared_offsets(
+def map_memory(
+    kernel: PtxKernel,
+    module: Module,
+    dynamic: int,
+    parameter_bytes: bytes,
+    placed: dict[str, int],
+) -> MemoryMap:
+    """Lays out the variables; `placed` are those of global memory with addresses.
+
+    Raises `EmulationError` when the kernel needs more shared memory than a block has.
+    """
+    shared, shared_size = _shared_offsets(kernel, module, dynamic)
+    in_local = [v for v in kernel.variables.values() if v.space == "local"]
+    local, local_size = _lay_out(in_local)
+    variables = [*module.variables.values(), *kernel.variables.values()]
+    sizes = {v.name: v.size for v in variables}
+    sizes |= {name: dynamic for name in shared if not sizes[name]}
+    return MemoryMap(
+        shared,
+        local,
+        placed,
+        {p.name: p.offset for p in kernel.parameters},
+        parameter_bytes,
+        shared_size,
+        local_size,
+        sizes,
+    )
+
+
+def _shared_offsets(
     kernel: PtxKernel, module: Module, dynamic: int
 ) -> tuple[dict[str, int], int]:
-    """Offsets of the shared variables that the kernel uses, and the total size.
-
-    Raises `EmulationError` when it is larger than a block may have.
-    """
+    """Offsets of the shared variables that the kernel uses, and the total size."""
     used = _names_used(kernel)
     known = [v for v in module.variables.values() if v.name in used]
     known += kernel.variables.values()
     shared = [v for v in known if v.space == "shared"]
-    offsets, top = lay_out([v for v in shared if not v.extern])
+    offsets, top = _lay_out([v for v in shared if not v.extern])
     if top > STATIC_SHARED_LIMIT:
         raise EmulationError(
             f"kernel {kernel.name} has {top} bytes of static shared memory; a block "
@@ -93,7 +121,7 @@ def shared_offsets(
     return offsets, top + dynamic
 
 
-def lay_out(variables: Sequence[Variable]) -> tuple[dict[str, int], int]:
+def _lay_out(variables: Sequence[Variable]) -> tuple[dict[str, int], int]:
     """Offsets of variables one after the other, aligned, and their total size."""
     offsets: dict[str, int] = {}
     top = 0

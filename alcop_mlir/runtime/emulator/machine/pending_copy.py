@@ -7,7 +7,6 @@ from dataclasses import dataclass
 import numpy as np
 
 from alcop_mlir.runtime.emulator.machine.lanes import Lanes
-from alcop_mlir.runtime.emulator.ptx.syntax import Instruction
 
 Array = np.ndarray
 
@@ -16,19 +15,17 @@ Array = np.ndarray
 class PendingCopy:
     """The copies of one instruction (one per lane) that have not landed.
 
-    `source`: the global offset of each lane that has bytes to read; `filled`: which
-    entries of `lanes` those are (None: all); `read_bytes`: how many bytes each of them
-    reads, int64, or None if all read `size`; `group`: the commit group number of each
-    lane, a register.
+    `lanes`: where they go in shared memory; `source`: the global offset of each lane
+    that has bytes to read; `filled`: which entries of `lanes` those are (None: all);
+    `read_bytes`: how many bytes each of them reads, int64, or None if all read
+    `lanes.size`; `group`: the commit group number of each lane, a register.
     """
 
     lanes: Lanes
     source: Array
     filled: Array | None
     read_bytes: Array | None
-    size: int
     group: Array
-    ins: Instruction
 
     def only(self, keep: Array) -> PendingCopy | None:
         """The copies of the lanes whose register `keep` is true; None without one."""
@@ -46,15 +43,7 @@ class PendingCopy:
             filled = np.searchsorted(chosen, filled[inside])
             source = source[inside]
             read_bytes = None if read_bytes is None else read_bytes[inside]
-        return PendingCopy(
-            lanes.only(chosen),
-            source,
-            filled,
-            read_bytes,
-            self.size,
-            self.group,
-            self.ins,
-        )
+        return PendingCopy(lanes.only(chosen), source, filled, read_bytes, self.group)
 
 
 @dataclass(frozen=True)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 
 from alcop_mlir.runtime.emulator.arithmetic.storage import U32
@@ -11,34 +13,7 @@ from alcop_mlir.runtime.emulator.machine.warps import LANES, WarpRange
 Array = np.ndarray
 
 
-def special_register(warps: WarpRange, kernel: LoadedKernel, name: str) -> Array:
-    """The value of a special register (PTX ISA "Special Registers"), uint32."""
-    name = name.removeprefix("%")
-    stem, _, axis = name.partition(".")
-    if axis in ("x", "y", "z"):
-        value = _by_axis(warps, stem, "xyz".index(axis))
-    elif stem == "laneid":
-        value = np.arange(LANES).reshape(1, 1, LANES)
-    elif stem == "warpid":
-        span = np.arange(warps.first_warp, warps.first_warp + warps.warps)
-        value = span.reshape(1, -1, 1)
-    elif stem.startswith("lanemask_"):
-        value = _lane_mask(stem.removeprefix("lanemask_"))
-    else:
-        known = {
-            "nwarpid": warps.block_set.warps,
-            "smid": 0,
-            "nsmid": 1,
-            "gridid": 0,
-            "total_smem_size": kernel.memory_map.shared_size,
-            "cluster_ctarank": 0,
-            "dynamic_smem_size": kernel.dynamic_shared,
-            "cluster_nctarank": 1,
-        }
-        value = np.array(known[stem]).reshape(1, 1, 1)
-    return value.astype(U32)
-
-
+AXES = "xyz"
 SPECIAL_STEMS = (
     "tid",
     "ntid",
@@ -49,48 +24,63 @@ SPECIAL_STEMS = (
     "cluster_ctaid",
     "cluster_nctaid",
 )
-SPECIAL_NAMES = (
-    "laneid",
-    "warpid",
-    "nwarpid",
-    "smid",
-    "nsmid",
-    "gridid",
-    "total_smem_size",
-    "dynamic_smem_size",
-    "cluster_ctarank",
-    "cluster_nctarank",
-    "lanemask_eq",
-    "lanemask_lt",
-    "lanemask_le",
-    "lanemask_gt",
-    "lanemask_ge",
-)
+_LANE = np.arange(LANES, dtype=np.int64).reshape(1, 1, LANES)
+_BIT = np.int64(1) << _LANE
+LANE_MASKS = {
+    "lanemask_eq": _BIT,
+    "lanemask_lt": _BIT - 1,
+    "lanemask_le": 2 * _BIT - 1,
+    "lanemask_gt": -2 * _BIT & 0xFFFFFFFF,
+    "lanemask_ge": -_BIT & 0xFFFFFFFF,
+}
+# A cluster has one block, and the grid has one multiprocessor.
+CONSTANTS = {"smid": 0, "nsmid": 1, "gridid": 0}
+CONSTANTS |= {"cluster_ctarank": 0, "cluster_nctarank": 1}
+_OF_LAUNCH = ("warpid", "nwarpid", "total_smem_size", "dynamic_smem_size")
+SPECIAL_NAMES = {"laneid", *LANE_MASKS, *CONSTANTS, *_OF_LAUNCH}
 
 
 def is_special(name: str) -> bool:
     """Whether a name is a special register known here."""
     stem, _, axis = name.removeprefix("%").partition(".")
-    return stem in SPECIAL_NAMES or (stem in SPECIAL_STEMS and axis in ("x", "y", "z"))
+    return stem in (SPECIAL_STEMS if axis in (*AXES,) else SPECIAL_NAMES)
+
+
+def special_register(warps: WarpRange, kernel: LoadedKernel, name: str) -> Array:
+    """The value of a special register (PTX ISA "Special Registers"), uint32."""
+    stem, _, axis = name.removeprefix("%").partition(".")
+    if axis:
+        value = _by_axis(warps, stem, AXES.index(axis))
+    elif stem in LANE_MASKS:
+        value = LANE_MASKS[stem]
+    elif stem == "laneid":
+        value = _LANE
+    elif stem == "warpid":
+        value = (warps.first_warp + np.arange(warps.warps)).reshape(1, -1, 1)
+    else:
+        known = {
+            "nwarpid": warps.block_set.warps,
+            "total_smem_size": kernel.memory_map.shared_size,
+            "dynamic_smem_size": kernel.dynamic_shared,
+            **CONSTANTS,
+        }
+        value = np.array(known[stem]).reshape(1, 1, 1)
+    return value.astype(U32)
 
 
 def _by_axis(warps: WarpRange, stem: str, axis: int) -> Array:
     block_set = warps.block_set
-    step = int(np.prod([1, *block_set.block][: axis + 1]))
+    sizes, grid = block_set.block, block_set.grid
     if stem == "tid":
         thread = warps.first_warp * LANES + np.arange(warps.warps * LANES)
-        value = (thread // step % block_set.block[axis]).reshape(1, -1, LANES)
-        return _narrowed(value)
-    if stem == "ctaid":
-        stride = int(np.prod([1, *block_set.grid][: axis + 1]))
-        value = (block_set.numbers // stride % block_set.grid[axis]).reshape(-1, 1, 1)
-        return _narrowed(value)
-    sizes = {"ntid": block_set.block[axis], "nctaid": block_set.grid[axis]}
-    sizes["nclusterid"] = block_set.grid[axis]
-    if stem == "clusterid":  # clusters of one block
-        return _by_axis(warps, "ctaid", axis)
-    default = 0 if stem == "cluster_ctaid" else 1
-    return np.array(sizes.get(stem, default)).reshape(1, 1, 1)
+        value = thread // math.prod(sizes[:axis]) % sizes[axis]
+        return _narrowed(value.reshape(1, -1, LANES))
+    if stem in ("ctaid", "clusterid"):
+        value = block_set.numbers // math.prod(grid[:axis]) % grid[axis]
+        return _narrowed(value.reshape(-1, 1, 1))
+    known = {"ntid": sizes[axis], "nctaid": grid[axis], "nclusterid": grid[axis]}
+    known |= {"cluster_ctaid": 0, "cluster_nctaid": 1}
+    return np.array(known[stem]).reshape(1, 1, 1)
 
 
 def _narrowed(x: Array) -> Array:
@@ -100,17 +90,3 @@ def _narrowed(x: Array) -> Array:
         if (x == first).all():
             x = first
     return x
-
-
-def _lane_mask(kind: str) -> Array:
-    lane = np.arange(LANES, dtype=np.int64)
-    one = np.int64(1) << lane
-    below, full = one - 1, (1 << LANES) - 1
-    value = {
-        "eq": one,
-        "lt": below,
-        "le": below | one,
-        "gt": full & ~(below | one),
-        "ge": full & ~below,
-    }[kind]
-    return value.reshape(1, 1, LANES)

@@ -53,6 +53,7 @@ class WarpRange:
         self.block_set = block_set
         self.blocks = block_set.blocks
         self.first_warp, self.warps = first_warp, warps
+        self.span = slice(first_warp, first_warp + warps)
         self._warp_of: dict[int, Array] = {}
         self._lane_of: dict[int, Array] = {}
 

@@ -10,14 +10,14 @@ Memory"). Global memory moves in sectors of 32 bytes.
 from __future__ import annotations
 
 from collections import Counter
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 import numpy as np
 
-from alcop_mlir.runtime.emulator.machine.cohort import Cohort
+from alcop_mlir.runtime.emulator.machine.cohort import Cohort, Observer
 from alcop_mlir.runtime.emulator.machine.lanes import Lanes
 from alcop_mlir.runtime.emulator.machine.loaded_kernel import Listing
-from alcop_mlir.runtime.emulator.machine.pending_copy import OpenGroup
+from alcop_mlir.runtime.emulator.machine.pending_copy import OpenGroup, PendingCopy
 from alcop_mlir.runtime.emulator.machine.warps import LANES, Mask
 from alcop_mlir.runtime.emulator.ptx.syntax import Instruction
 
@@ -27,16 +27,16 @@ SECTOR_BYTES = 32
 PHASE_BYTES = BANKS * BANK_BYTES  # the most that one wavefront moves
 
 
-@dataclass(frozen=True)
+@dataclass
 class LineCounters:
     """The memory traffic of one PTX line, over the whole grid."""
 
     line: int
     text: str
-    shared_wavefronts: int
-    shared_wavefronts_ideal: int
-    global_sectors: int
-    global_sectors_ideal: int
+    shared_wavefronts: int = 0
+    shared_wavefronts_ideal: int = 0
+    global_sectors: int = 0
+    global_sectors_ideal: int = 0
 
 
 @dataclass(frozen=True)
@@ -77,57 +77,31 @@ class Counters:
         return self.shared_wavefronts - self.shared_wavefronts_ideal
 
 
-@dataclass
-class _Line:
-    wavefronts: int = 0
-    wavefronts_ideal: int = 0
-    sectors: int = 0
-    sectors_ideal: int = 0
+def _spread(values: Array) -> tuple[int, float, int]:
+    """Least, mean and most."""
+    return int(values.min()), float(values.mean()), int(values.max())
 
 
-@dataclass
-class _Spread:
-    """Least, sum, most and number of some distances."""
-
-    least: int = 1 << 62
-    total: int = 0
-    most: int = 0
-    count: int = 0
-
-    def add(self, values: Array) -> None:
-        """Adds some distances."""
-        self.least = min(self.least, int(values.min()))
-        self.most = max(self.most, int(values.max()))
-        self.total += int(values.sum())
-        self.count += values.size
-
-    def result(self) -> tuple[int, float, int]:
-        """Least, mean and most."""
-        return self.least, self.total / self.count, self.most
-
-
-@dataclass
-class _Site:
-    instructions: _Spread = field(default_factory=_Spread)
-    multiplies: _Spread = field(default_factory=_Spread)
-
-
-class CounterSet:
+class CounterSet(Observer):
     """Collects the counters of all batches of a launch."""
 
     def __init__(self, listing: Listing):
         self.listing = listing
         self.executed: Counter[tuple[int, int]] = Counter()
-        self.lines: dict[int, _Line] = {}
-        self.sites: dict[tuple[int, int], _Site] = {}
+        self.lines: dict[int, LineCounters] = {}
+        # By commit and wait line: how many warps were how many instructions, and mma,
+        # apart.
+        self.distances: dict[tuple[int, int], Counter[tuple[int, int]]] = {}
         self.copy_bytes = 0
 
-    def on_span(self, start: int, count: int, warps: int) -> None:
-        """`warps` warps issue the instructions [start, start + count)."""
+    def on_span(
+        self, cohort: Cohort, start: int, count: int, mask: Mask, warps: int
+    ) -> None:
         self.executed[start, count] += warps
 
-    def on_shared(self, lanes: Lanes, size: int, ins: Instruction) -> None:
+    def on_shared(self, lanes: Lanes) -> None:
         """A shared access: wavefronts and bank conflicts."""
+        size = lanes.size
         if not lanes.offset.size:
             return
         each = max(size // BANK_BYTES, 1)
@@ -142,14 +116,13 @@ class CounterSet:
         starts = np.flatnonzero(np.diff(banks // BANKS, prepend=-1))
         wavefronts = int(np.maximum.reduceat(needs, starts).sum())
         times = _stands_for(lanes)
-        line = self.lines.setdefault(ins.line, _Line())
-        line.wavefronts += wavefronts * times
-        line.wavefronts_ideal += len(starts) * times
+        line = self._line(lanes)
+        line.shared_wavefronts += wavefronts * times
+        line.shared_wavefronts_ideal += len(starts) * times
 
-    def on_global(
-        self, lanes: Lanes, offset: Array, size: int, ins: Instruction
-    ) -> None:
+    def on_global(self, lanes: Lanes) -> None:
         """A global access: 32-byte sectors touched, and the fewest possible."""
+        offset, size = lanes.offset, lanes.size
         if not offset.size:
             return
         group = _group(lanes)
@@ -159,29 +132,32 @@ class CounterSet:
         per_warp = np.unique(elements, return_counts=True)[1]
         ideal = int((-(-per_warp * size // SECTOR_BYTES)).sum())
         times = _stands_for(lanes)
-        line = self.lines.setdefault(ins.line, _Line())
-        line.sectors += sectors * times
-        line.sectors_ideal += ideal * times
+        line = self._line(lanes)
+        line.global_sectors += sectors * times
+        line.global_sectors_ideal += ideal * times
 
-    def on_commit(self, cohort: Cohort, ins: Instruction) -> None:
+    def _line(self, lanes: Lanes) -> LineCounters:
+        ins = lanes.ins
+        return self.lines.setdefault(ins.line, LineCounters(ins.line, ins.text))
+
+    def on_copy(self, cohort: Cohort, copy: PendingCopy) -> None:
+        """The bytes that it reads."""
+        read = copy.read_bytes
+        self.copy_bytes += (
+            copy.source.size * copy.lanes.size if read is None else int(read.sum())
+        )
+
+    def on_commit(self, cohort: Cohort, mask: Mask, ins: Instruction) -> None:
         """A commit; groups without copies are not counted."""
         group = cohort.committed
         if any(copy.group is group for copy in cohort.copies):
-            cohort.open_groups.append(
-                OpenGroup(
-                    group,
-                    ins.line,
-                    cohort.positions(ins),
-                    cohort.multiply_positions(ins),
-                )
-            )
+            opened = OpenGroup(group, ins.line, *cohort.positions(ins))
+            cohort.open_groups.append(opened)
 
     def on_wait(
         self, cohort: Cohort, limit: Array, mask: Mask, ins: Instruction
     ) -> None:
-        """A wait for all groups before `limit`, a register."""
-        here = cohort.positions(ins)
-        multiplies = cohort.multiply_positions(ins)
+        here, multiplies = cohort.positions(ins)
         left: list[OpenGroup] = []
         shape = (cohort.blocks, cohort.warps)
         for group in cohort.open_groups:
@@ -192,11 +168,10 @@ class CounterSet:
                 left.append(group)
                 continue
             warps = np.broadcast_to(done.any(axis=2), shape)
-            site = self.sites.setdefault((group.line, ins.line), _Site())
-            ahead = np.broadcast_to(here - group.position - 1, shape)[warps]
-            site.instructions.add(ahead)
-            ahead = np.broadcast_to(multiplies - group.multiplies, shape)[warps]
-            site.multiplies.add(ahead)
+            ahead = (here - group.position - 1, multiplies - group.multiplies)
+            issued, multiplied = (np.broadcast_to(x, shape)[warps] for x in ahead)
+            found = self.distances.setdefault((group.line, ins.line), Counter())
+            found.update(zip(issued.tolist(), multiplied.tolist(), strict=True))
         cohort.open_groups = left
 
     def result(self) -> Counters:
@@ -205,28 +180,12 @@ class CounterSet:
         for (start, count), warps in self.executed.items():
             for name in self.listing.classes[start : start + count]:
                 instructions[name] += warps
-        text = {ins.line: ins.text for ins in self.listing.code}
-        lines = tuple(
-            LineCounters(
-                n,
-                text.get(n, ""),
-                c.wavefronts,
-                c.wavefronts_ideal,
-                c.sectors,
-                c.sectors_ideal,
-            )
-            for n, c in sorted(self.lines.items())
-        )
-        groups = tuple(
-            GroupCounters(
-                commit,
-                wait,
-                site.instructions.count,
-                site.instructions.result(),
-                site.multiplies.result(),
-            )
-            for (commit, wait), site in sorted(self.sites.items())
-        )
+        lines = tuple(line for _, line in sorted(self.lines.items()))
+        groups: list[GroupCounters] = []
+        for (commit, wait), found in sorted(self.distances.items()):
+            issued, multiplied = np.array(list(found.elements())).T
+            spreads = _spread(issued), _spread(multiplied)
+            groups.append(GroupCounters(commit, wait, issued.size, *spreads))
         return Counters(
             dict(sorted(instructions.items())),
             sum(c.shared_wavefronts for c in lines),
@@ -234,7 +193,7 @@ class CounterSet:
             sum(c.global_sectors for c in lines),
             sum(c.global_sectors_ideal for c in lines),
             self.copy_bytes,
-            groups,
+            tuple(groups),
             lines,
         )
 

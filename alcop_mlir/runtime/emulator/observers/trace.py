@@ -10,8 +10,10 @@ of mma are slices on the warp's row.
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections import Counter, defaultdict
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from itertools import groupby
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +21,7 @@ import numpy as np
 
 from alcop_mlir.errors import ConfigError, EmulationError
 from alcop_mlir.files import write_whole
-from alcop_mlir.runtime.emulator.machine.cohort import Cohort
+from alcop_mlir.runtime.emulator.machine.cohort import Cohort, Observer
 from alcop_mlir.runtime.emulator.machine.loaded_kernel import MULTIPLY, Listing
 from alcop_mlir.runtime.emulator.machine.pending_copy import PendingCopy
 from alcop_mlir.runtime.emulator.machine.warps import LANES, Dim3, Mask
@@ -36,7 +38,7 @@ class TraceRequest:
     block: int = 0
 
 
-class Tracer:
+class Tracer(Observer):
     """Collects the events of one block."""
 
     def __init__(self, request: TraceRequest, listing: Listing, grid: Dim3):
@@ -49,8 +51,9 @@ class Tracer:
         self.listing = listing
         self.events: list[dict[str, Any]] = []
         self.index = -1
-        self.delay: dict[int, int] = {}
-        self.flights: dict[tuple[int, int], list[tuple[int, int]]] = {}
+        self.delay: Counter[int] = Counter()
+        self.flights: defaultdict[tuple[int, int], list[tuple[int, int]]]
+        self.flights = defaultdict(list)  # by line and warp: number and start
         self.next_id = 0
 
     def follows(self, numbers: Array) -> bool:
@@ -60,7 +63,9 @@ class Tracer:
             self.index = int(at[0])
         return bool(at.size)
 
-    def on_span(self, cohort: Cohort, start: int, count: int, mask: Mask) -> None:
+    def on_span(
+        self, cohort: Cohort, start: int, count: int, mask: Mask, warps: int
+    ) -> None:
         """Runs of mma in a stretch of code that is about to run."""
         for first, last in self._multiply_runs(start, start + count):
             for warp in self._warps(cohort, mask):
@@ -70,56 +75,57 @@ class Tracer:
 
     def on_copy(self, cohort: Cohort, copy: PendingCopy) -> None:
         """A copy is issued: one asynchronous slice per warp begins."""
-        index = self.listing.index_of[copy.ins.line]
+        index = self.listing.index_of[copy.lanes.ins.line]
         for warp in self._warps(cohort, self._lanes_of(cohort, copy)):
             self.next_id += 1
-            key = (copy.ins.line, warp)
+            key = (copy.lanes.ins.line, warp)
             start = self._time(cohort, warp, index)
-            self.flights.setdefault(key, []).append((self.next_id, start))
+            self.flights[key].append((self.next_id, start))
 
     def on_landing(self, cohort: Cohort, copy: PendingCopy, wait: Instruction) -> None:
         """The copy is complete: its slices end at the wait."""
         index = self.listing.index_of[wait.line]
         for warp in self._warps(cohort, self._lanes_of(cohort, copy)):
-            open_flights = self.flights.get((copy.ins.line, warp))
+            open_flights = self.flights[copy.lanes.ins.line, warp]
             if open_flights:
                 number, start = open_flights.pop(0)
                 stop = self._time(cohort, warp, index)
-                self._flight(copy.ins, warp, number, start, stop)
+                self._flight(copy.lanes.ins, warp, number, start, stop)
 
     def on_commit(self, cohort: Cohort, mask: Mask, ins: Instruction) -> None:
         """A commit, as an instant."""
         self._mark(cohort, mask, ins, "commit")
 
-    def on_wait(self, cohort: Cohort, mask: Mask, ins: Instruction) -> None:
+    def on_wait(
+        self, cohort: Cohort, limit: Array, mask: Mask, ins: Instruction
+    ) -> None:
         """A wait_group, one instruction long."""
         self._mark(cohort, mask, ins, "wait")
 
     def on_barrier(
         self, cohorts: Sequence[Cohort], waiting: Array, ins: Instruction
     ) -> None:
-        """Warps `waiting`, bool (1|blocks, warps), leave a barrier together."""
         row = waiting[self.index if waiting.shape[0] > 1 else 0]
         times: dict[int, int] = {}
         for cohort in cohorts:
             for warp in range(cohort.first_warp, cohort.first_warp + cohort.warps):
                 if row[warp]:
                     cohort.settle()
-                    times[warp] = self._clock(cohort, warp) + self._late(warp)
+                    times[warp] = self._clock(cohort, warp)
         if not times:
             return
         last = max(times.values())
         for warp, time in times.items():
             # The clock counts the barrier itself, which the slice covers.
             self._slice(warp, ins.opcode, time - 1, last - time + 1, "barrier")
-            self.delay[warp] = self._late(warp) + last - time
+            self.delay[warp] += last - time
 
     def on_end(self, cohort: Cohort) -> None:
         """The end of the kernel: what is still in flight stays so to the end."""
         cohort.settle()
         for (line, warp), flights in list(self.flights.items()):
             if cohort.first_warp <= warp < cohort.first_warp + cohort.warps:
-                stop = self._clock(cohort, warp) + self._late(warp)
+                stop = self._clock(cohort, warp)
                 ins = self.listing.code[self.listing.index_of[line]]
                 for number, start in flights:
                     self._flight(ins, warp, number, start, stop)
@@ -127,41 +133,23 @@ class Tracer:
 
     def write(self) -> None:
         """Writes the file, whole. Raises `EmulationError` if it cannot be written."""
-        names = [
-            {
-                "ph": "M",
-                "name": "process_name",
-                "pid": 0,
-                "args": {"name": f"{self.listing.name}, block {self.request.block}"},
-            },
-        ]
+        block = f"{self.listing.name}, block {self.request.block}"
         warps = sorted({e["tid"] for e in self.events})
-        names += [
-            {
-                "ph": "M",
-                "name": "thread_name",
-                "pid": 0,
-                "tid": w,
-                "args": {"name": f"warp {w}"},
-            }
-            for w in warps
-        ]
+        names = [_named("process_name", block)]
+        names += [_named("thread_name", f"warp {w}", tid=w) for w in warps]
         text = json.dumps({"traceEvents": names + self.events, "displayTimeUnit": "ns"})
         try:
             write_whole(self.request.path, text)
         except ConfigError as e:
             raise EmulationError(f"the trace: {e}") from None
 
-    def _multiply_runs(self, start: int, stop: int) -> list[tuple[int, int]]:
-        runs: list[tuple[int, int]] = []
-        for i in range(start, stop):
-            if self.listing.classes[i] != MULTIPLY:
-                continue
-            if runs and runs[-1][1] == i:
-                runs[-1] = (runs[-1][0], i + 1)
-            else:
-                runs.append((i, i + 1))
-        return runs
+    def _multiply_runs(self, start: int, stop: int) -> Iterator[tuple[int, int]]:
+        """The stretches of mma in the instructions [start, stop)."""
+        classes = self.listing.classes
+        for name, run in groupby(range(start, stop), lambda i: classes[i]):
+            first, *others = run
+            if name == MULTIPLY:
+                yield first, first + len(others) + 1
 
     def _warps(self, cohort: Cohort, mask: Mask) -> list[int]:
         """The warps of the traced block that have an active lane."""
@@ -180,16 +168,13 @@ class Tracer:
         return mask.reshape(lanes.shape)
 
     def _clock(self, cohort: Cohort, warp: int) -> int:
-        shape = (cohort.blocks, cohort.warps)
-        clock = np.broadcast_to(cohort.clock, shape)
-        return int(clock[self.index, warp - cohort.first_warp])
-
-    def _late(self, warp: int) -> int:
-        return self.delay.get(warp, 0)
+        """What the warp has issued, and lost at barriers, before the running span."""
+        clock = np.broadcast_to(cohort.clock, (cohort.blocks, cohort.warps))
+        return int(clock[self.index, warp - cohort.first_warp]) + self.delay[warp]
 
     def _time(self, cohort: Cohort, warp: int, index: int) -> int:
         """The emulated time at which a warp issues instruction `index`."""
-        return self._clock(cohort, warp) + self._late(warp) + index - cohort.span_start
+        return self._clock(cohort, warp) + index - cohort.span_start
 
     def _mark(self, cohort: Cohort, mask: Mask, ins: Instruction, kind: str) -> None:
         index = self.listing.index_of[ins.line]
@@ -199,28 +184,18 @@ class Tracer:
 
     def _slice(self, warp: int, name: str, start: int, length: int, kind: str) -> None:
         self.events.append(
-            {
-                "ph": "X",
-                "name": name,
-                "cat": kind,
-                "pid": 0,
-                "tid": warp,
-                "ts": start,
-                "dur": max(length, 1),
-            }
+            dict(ph="X", name=name, cat=kind, pid=0, tid=warp, ts=start, dur=length)
         )
 
     def _flight(
         self, ins: Instruction, warp: int, number: int, start: int, stop: int
     ) -> None:
-        common = {
-            "name": f"copy, PTX line {ins.line}",
-            "cat": "cp.async",
-            "id": number,
-            "pid": 0,
-            "tid": warp,
-        }
-        self.events.append(
-            {**common, "ph": "b", "ts": start, "args": {"ptx": ins.text}}
-        )
-        self.events.append({**common, "ph": "e", "ts": max(stop, start + 1)})
+        name = f"copy, PTX line {ins.line}"
+        common = dict(name=name, cat="cp.async", id=number, pid=0, tid=warp)
+        begin = dict(common, ph="b", ts=start, args={"ptx": ins.text})
+        self.events += [begin, dict(common, ph="e", ts=max(stop, start + 1))]
+
+
+def _named(what: str, name: str, **where: int) -> dict[str, Any]:
+    """The event that names a process or a thread."""
+    return {"ph": "M", "name": what, "pid": 0, **where, "args": {"name": name}}

@@ -9,6 +9,7 @@ import ast
 import operator
 import re
 from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 
@@ -39,7 +40,7 @@ def read_literal(text: str) -> Integer | Float | None:
     return None
 
 
-_OPERATORS: dict[type[ast.AST], Callable[[int, int], int]] = {
+_OPERATORS: dict[type[ast.AST], Callable[..., Any]] = {
     ast.Add: operator.add,
     ast.Sub: operator.sub,
     ast.Mult: operator.mul,
@@ -50,6 +51,9 @@ _OPERATORS: dict[type[ast.AST], Callable[[int, int], int]] = {
     ast.BitAnd: operator.and_,
     ast.BitOr: operator.or_,
     ast.BitXor: operator.xor,
+    ast.UAdd: operator.pos,
+    ast.USub: operator.neg,
+    ast.Invert: operator.invert,
 }
 
 
@@ -59,29 +63,21 @@ def constant_expression(text: str) -> int | None:
         return None
     try:
         tree = ast.parse(text.replace("U", "").replace("/", "//"), mode="eval")
-    except SyntaxError:
+        return _evaluate(tree.body)
+    except (SyntaxError, TypeError, KeyError, ArithmeticError, ValueError):
         return None
-    return _evaluate(tree.body)
 
 
-def _evaluate(node: ast.expr) -> int | None:
-    if isinstance(node, ast.Constant) and isinstance(node.value, int):
-        return node.value
-    if isinstance(node, ast.UnaryOp):
-        value = _evaluate(node.operand)
-        if value is None or isinstance(node.op, ast.Not):
-            return None
-        return {ast.USub: -value, ast.Invert: ~value}.get(type(node.op), value)
-    if isinstance(node, ast.BinOp) and type(node.op) in _OPERATORS:
-        left, right = _evaluate(node.left), _evaluate(node.right)
-        if (
-            left is None
-            or right is None
-            or (right == 0 and isinstance(node.op, (ast.FloorDiv, ast.Mod)))
-        ):
-            return None
-        return _OPERATORS[type(node.op)](left, right)
-    return None
+def _evaluate(node: ast.expr) -> int:
+    """The value of a node; one that is no integer expression raises an error."""
+    match node:
+        case ast.Constant(value=int(value)):
+            return value
+        case ast.UnaryOp(op=op, operand=operand):
+            return _OPERATORS[type(op)](_evaluate(operand))
+        case ast.BinOp(left=left, op=op, right=right):
+            return _OPERATORS[type(op)](_evaluate(left), _evaluate(right))
+    raise TypeError("no integer expression")
 
 
 def _integer(text: str) -> int:

@@ -42,11 +42,11 @@ TARGETS = tuple(f"sm_{n}" for n in (80, 86, 87, 88, 89, 90))
 
 _COMMENT = re.compile(r"/\*.*?\*/|//[^\n]*", re.S)
 _STATEMENT = re.compile(
-    r"(?P<loc>\.(?:loc|file)\b[^\n]*)"
+    r"(?P<space>\s*)(?:(?P<loc>\.(?:loc|file)\b[^\n]*)"
     r"|(?P<label>[\w$%]+)\s*:(?!:)"
     r"|(?P<brace>[{}])"
     r"|(?P<text>(?:[^;{}]|\{[^{}]*\})*);"
-    r"|(?P<bad>\S)"
+    r"|(?P<bad>\S))"
 )
 _CODE = re.compile(r"(?:@\s*(!?)\s*([%\w$]+)\s+)?([a-z][\w.:]*)\s*(.*)", re.S)
 _SPLIT = re.compile(r"\s*((?:[^,\[{]|\[[^\]]*\]|\{[^}]*\})+)\s*(?:,|$)")
@@ -167,11 +167,11 @@ class _Body:
         """
         text, match = self.text, _STATEMENT.match
         while True:
-            start = _skip_space(text, position)
-            line += text.count("\n", position, start)
-            found = match(text, start)
+            found = match(text, position)
             if found is None:
                 fail(self.kernel.line, f"kernel {self.kernel.name} has no end")
+            start = found.end("space")
+            line += text.count("\n", position, start)
             position = found.end()
             kind = found.lastgroup
             if kind == "text":
@@ -342,11 +342,3 @@ class _Body:
         if words[0] == ".loc":
             name = self.files.get(words[1], words[1])
             self.source = f"{name}:{words[2]}" if words[2] != "0" else None
-
-
-def _skip_space(text: str, position: int) -> int:
-    found = _SPACE.match(text, position)
-    return found.end() if found else position
-
-
-_SPACE = re.compile(r"\s+")

@@ -63,6 +63,11 @@ class Negated(NamedTuple):
 Operand = Name | Integer | Float | Address | Vector | Pair | Negated
 
 
+def elements(operand: Operand) -> tuple[Operand, ...]:
+    """The elements of a vector operand, or the operand alone."""
+    return operand.items if isinstance(operand, Vector) else (operand,)
+
+
 class Instruction(NamedTuple):
     """One instruction; `parts` is its opcode split at the dots.
 

@@ -13,6 +13,7 @@ from operand_values import (
     read,
     seeds,
     signed,
+    sources,
     wrap,
 )
 
@@ -31,8 +32,7 @@ LOGIC: dict[str, tuple[int, Model]] = {
 @given(seed=seeds)
 def test_logic(name: str, kind: str, seed: int) -> None:
     arity, model = LOGIC[name]
-    sources = ", ".join(f"%{c}" for c in "ab"[:arity])
-    check(f"{name}.{kind} %d, {sources};", (kind,) * arity, kind, model, seed)
+    check(f"{name}.{kind} %d, {sources(arity)};", (kind,) * arity, kind, model, seed)
 
 
 @pytest.mark.parametrize("kind", ["u16", "u32", "u64", "s16", "s32", "s64", "b32"])

@@ -27,7 +27,7 @@ from exact_floats import (
 from float_lanes import KINDS, Kind, run
 from hypothesis import given
 from kernel_text import run_lanes
-from operand_values import FIXED, array, check_lanes, operands, seeds
+from operand_values import FIXED, array, check_lanes, operands, seeds, sources
 
 ExactModel = Callable[[Sequence[float], str], float | Fraction]
 
@@ -47,8 +47,7 @@ def check_rounded(
     mode = next((part for part in parts if part in ("rn", "rz", "rm", "rp")), "rn")
     ftz, saturate, relu = "ftz" in parts, "sat" in parts, "relu" in parts
     columns = operands(seed, *[kind.name] * arity)
-    sources = ", ".join(f"%{c}" for c in "abc"[:arity])
-    got = run(f"{opcode} %d, {sources};", kind, columns, target, version)
+    got = run(f"{opcode} %d, {sources(arity)};", kind, columns, target, version)
     wanted: list[int | None] = []
     for lane in zip(*columns, strict=True):
         values = [decode(kind.fmt, bits) for bits in lane]
@@ -225,8 +224,9 @@ def test_packed_arithmetic(opcode: str, kind: str, target: str, seed: int) -> No
             return None
         return finish(fmt, result, "rn", saturate="sat" in parts, relu="relu" in parts)
 
-    sources = ", ".join(f"%{c}" for c in "abc"[:arity])
-    check_packed(f"{opcode} %d, {sources};", KINDS[kind], one, arity, seed, target)
+    check_packed(
+        f"{opcode} %d, {sources(arity)};", KINDS[kind], one, arity, seed, target
+    )
 
 
 def order(fmt: Format, bits: int) -> tuple[float, int]:

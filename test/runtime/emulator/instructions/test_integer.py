@@ -18,6 +18,7 @@ from operand_values import (
     read,
     seeds,
     signed,
+    sources,
     wrap,
 )
 
@@ -54,9 +55,8 @@ ARITHMETIC: dict[str, tuple[int, Callable[..., int | None]]] = {
 @given(seed=seeds)
 def test_arithmetic(name: str, kind: str, seed: int) -> None:
     arity, model = ARITHMETIC[name]
-    sources = ", ".join(f"%{c}" for c in "abc"[:arity])
     check(
-        f"{name}.{kind} %d, {sources};",
+        f"{name}.{kind} %d, {sources(arity)};",
         (kind,) * arity,
         kind,
         of_kind(kind, model),
