@@ -269,6 +269,11 @@ def test_damaged_values_cost_no_time() -> None:
     start = time.perf_counter()
     with pytest.raises(ConfigError, match="at most 12 values"):
         codec.decode(Small, wide)
+    deep: Any = {"argument": "x"}
+    for _ in range(60):  # each level that read it again to say where took 2 ** 60
+        deep = {"op": "math.exp", "type": "f32", "operands": [deep]}
+    with pytest.raises(ConfigError, match=r"operands\[0\]\.argument: expected an int"):
+        codec.decode(Expression, deep)
     assert time.perf_counter() - start < 1
 
 
