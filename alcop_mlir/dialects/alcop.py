@@ -76,24 +76,20 @@ class PipelineAttr(Alcop.Attribute, name="pipeline"):
     parameters: ir.DictAttr
 
 
-class AsyncCopyOp(Alcop.Operation, name="async_copy"):
+class _Copy(Alcop.Operation):
+    source: ext.Operand[Any]
+    target: ext.Operand[Any]
+
+    def verify_invariants(self) -> bool:
+        return _is_copy(self)
+
+
+class AsyncCopyOp(_Copy, name="async_copy"):
     """Fills a whole memref, any time before its group's wait; see above."""
 
-    source: ext.Operand[Any]
-    target: ext.Operand[Any]
 
-    def verify_invariants(self) -> bool:
-        return _is_copy(self)
-
-
-class CopyOp(Alcop.Operation, name="copy"):
+class CopyOp(_Copy, name="copy"):
     """Fills a whole memref; `memref.copy` where source and target are of one shape."""
-
-    source: ext.Operand[Any]
-    target: ext.Operand[Any]
-
-    def verify_invariants(self) -> bool:
-        return _is_copy(self)
 
 
 class ProducerCommitOp(Alcop.Operation, name="producer_commit"):

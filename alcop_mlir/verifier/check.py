@@ -213,17 +213,9 @@ class _Run:
         self.state.name_awaited(group)
         self.state.barrier()
 
-    def _barrier(self, _: Node) -> None:
+    def _change_state(self, node: Node) -> None:
         if not self.uncertain:
-            self.state.barrier()
-
-    def _release(self, _: Node) -> None:
-        if not self.uncertain:
-            self.state.release()
-
-    def _acquire(self, _: Node) -> None:
-        if not self.uncertain:
-            self.state.acquire()
+            _CHANGES[node.name](self.state)
 
     # -- control flow ----------------------------------------------------------------
 
@@ -296,13 +288,16 @@ class _Run:
             self.values.set(result, known.pop() if len(known) == 1 else None)
 
 
+_CHANGES = {
+    "gpu.barrier": State.barrier,
+    "alcop.consumer_release": State.release,
+    "alcop.producer_acquire": State.acquire,
+}
 _HANDLERS = {
     "scf.for": _Run._loop,
     "scf.if": _Run._branch,
-    "gpu.barrier": _Run._barrier,
     "nvgpu.device_async_wait": _Run._device_wait,
     "alcop.consumer_wait": _Run._consumer_wait,
-    "alcop.consumer_release": _Run._release,
-    "alcop.producer_acquire": _Run._acquire,
+    **dict.fromkeys(_CHANGES, _Run._change_state),
     **dict.fromkeys(COMMITS, _Run._commit),
 }
