@@ -98,6 +98,15 @@ def parse(data: bytes | str, most: int = MAX_TEXT) -> Any:
         raise ConfigError("no JSON: nested too deep") from None
 
 
+def schema_of(value: Any, what: str = "") -> int:
+    """The number that is the member `schema` of an object, whatever else it has."""
+    schema = decode(dict[str, Any], value, what).get("schema", MISSING)
+    where = f"{what}.schema".lstrip(".")
+    if schema is MISSING:
+        raise ConfigError(f"{where}: missing")
+    return decode(int, schema, where)
+
+
 def open_ended(kind: type[T]) -> type[T]:
     """Members that the dataclass does not have are ignored, not refused."""
     setattr(kind, _OPEN, True)
