@@ -23,13 +23,13 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
-from alcop_mlir.bindings import ir
 from alcop_mlir.verifier.accesses import (
     ASYNC_COPIES,
     COPY,
     STORE,
     SlotAccess,
     find_accesses,
+    inside,
 )
 from alcop_mlir.verifier.program import Node, SlotProgram
 from alcop_mlir.verifier.slot_state import State
@@ -56,17 +56,12 @@ def check(op: Any) -> list[Violation]:
 def _kernels(op: Any) -> list[Any]:
     """The innermost kernels in `op` that have asynchronous copies."""
     found: dict[Any, None] = {}
-
-    def visit(inner: Any) -> Any:
-        if inner.name in ASYNC_COPIES:
-            around = inner
-            while around is not None and around.operation.name not in KERNELS:
-                around = around.operation.parent
-            if around is not None:
-                found[around.operation] = None
-        return ir.WalkResult.ADVANCE
-
-    op.operation.walk(visit)
+    for copy in (one for one in inside(op.operation) if one.name in ASYNC_COPIES):
+        around = copy
+        while around is not None and around.operation.name not in KERNELS:
+            around = around.operation.parent
+        if around is not None:
+            found[around.operation] = None
     return list(found)
 
 
@@ -139,12 +134,8 @@ class _Run:
             slot_id = self._slot_id(access)
             if slot_id is None:
                 continue
-            if access.kind == COPY:
-                wrong = self.state.copy_into(slot_id)
-            elif access.kind == STORE:
-                wrong = self.state.store_into(slot_id)
-            else:
-                wrong = self.state.read(slot_id)
+            act = _ACTS.get(access.kind, State.read)
+            wrong = act(self.state, slot_id)
             if wrong:
                 self._say(
                     access.buffer, node.op, f"slot {slot_id[1]} of {access} {wrong}"
@@ -288,6 +279,7 @@ class _Run:
             self.values.set(result, known.pop() if len(known) == 1 else None)
 
 
+_ACTS = {COPY: State.copy_into, STORE: State.store_into}
 _CHANGES = {
     "gpu.barrier": State.barrier,
     "alcop.consumer_release": State.release,
