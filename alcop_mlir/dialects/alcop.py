@@ -164,9 +164,7 @@ def put_key(op: Any, number: int) -> None:
 
 def drop_key(op: Any) -> None:
     """Erase what `put_key` wrote, if it did."""
-    attributes = op.operation.attributes
-    if OP_KEY in attributes:
-        del attributes[OP_KEY]
+    _erase(op, OP_KEY)
 
 
 def put(op: Any, attribute: type, parameters: dict[str, Any]) -> None:
@@ -177,17 +175,13 @@ def put(op: Any, attribute: type, parameters: dict[str, Any]) -> None:
 def take(op: Any, attribute: type) -> dict[str, Any] | None:
     """Like `get`, and erase the attribute: for its last reader."""
     parameters = get(op, attribute)
-    if parameters is not None:
-        del op.operation.attributes[_key(attribute)]
+    drop(op, attribute)
     return parameters
 
 
 def arbitrary(copy: Any) -> tuple[int, ...]:
     """The dimensions of a copy beyond whose end it may fill in anything."""
-    attributes = copy.operation.attributes
-    if ARBITRARY not in attributes:
-        return ()
-    return tuple(number.value for number in attributes[ARBITRARY])
+    return tuple(get_plain(copy, ARBITRARY) or ())
 
 
 def set_arbitrary(copy: Any, dimensions: Iterable[int]) -> None:
@@ -199,9 +193,7 @@ def set_arbitrary(copy: Any, dimensions: Iterable[int]) -> None:
 
 def drop(op: Any, attribute: type) -> None:
     """Erase the attribute without reading it; much faster than `take`."""
-    attributes = op.operation.attributes
-    if _key(attribute) in attributes:
-        del attributes[_key(attribute)]
+    _erase(op, _key(attribute))
 
 
 def give_reason(op: Any, reason: str) -> None:
@@ -225,6 +217,12 @@ def get_plain(op: Any, name: str) -> Any:
 def group_type() -> Any:
     """Type of a commit group's token, that of upstream's nvgpu dialect."""
     return ir.Type.parse(GROUP_TYPE)
+
+
+def _erase(op: Any, name: str) -> None:
+    attributes = op.operation.attributes
+    if name in attributes:
+        del attributes[name]
 
 
 def _key(attribute: type) -> str:

@@ -44,9 +44,7 @@ class Array:
         """The address after the last byte."""
         if 0 in self.shape:
             return self.address
-        steps = zip(self.shape, self.strides, strict=True)
-        last = sum((size - 1) * stride for size, stride in steps)
-        return self.address + last + self.dtype.itemsize
+        return self.address + last(self.shape, self.strides) + self.dtype.itemsize
 
     @property
     def is_contiguous(self) -> bool:
@@ -61,6 +59,11 @@ class Array:
                 return False
             step *= size
         return True
+
+
+def last(shape: Sequence[int], strides: Sequence[int]) -> int:
+    """How far the last element is from the first, in the unit of the strides."""
+    return sum((n - 1) * stride for n, stride in zip(shape, strides, strict=True))
 
 
 def label(number: int, parameter: Parameter) -> str:

@@ -36,6 +36,7 @@ from alcop_mlir.reference.steps import (
     WindowViews,
     operand_maps,
 )
+from alcop_mlir.runtime.arrays import last
 
 Arrays = Mapping[str, np.ndarray[Any, Any]]
 
@@ -79,8 +80,7 @@ def random_arrays(function: Function, seed: int = 0) -> dict[str, np.ndarray[Any
         else:
             array = dtypes.random(generator, shape, parameter.dtype)
         if parameter.strides is not None:
-            strides = _numbers(parameter, parameter.strides)
-            array = with_strides(array, strides)
+            array = with_strides(array, _numbers(parameter, parameter.strides))
         arrays[parameter.name] = array
     return arrays
 
@@ -105,9 +105,7 @@ def with_strides(
     array: np.ndarray[Any, Any], strides: Sequence[int]
 ) -> np.ndarray[Any, Any]:
     """A copy of `array` with these strides, in elements."""
-    steps = zip(array.shape, strides, strict=True)
-    elements = 1 + sum((size - 1) * stride for size, stride in steps if size > 1)
-    memory = np.zeros(elements, array.dtype)
+    memory = np.zeros(1 + max(0, last(array.shape, strides)), array.dtype)
     step = array.dtype.itemsize
     view = np.lib.stride_tricks.as_strided(
         memory, array.shape, [stride * step for stride in strides]

@@ -20,7 +20,7 @@ from alcop_mlir.manifest.kernels import CeilDiv, Dim3, Kernel, Pointer, TensorMa
 from alcop_mlir.reference.steps import Size
 from alcop_mlir.runtime import bundle as bundles
 from alcop_mlir.runtime import cuda, workspace
-from alcop_mlir.runtime.arrays import Array, check, host_array, is_on_gpu, label
+from alcop_mlir.runtime.arrays import Array, check, host_array, is_on_gpu, label, last
 from alcop_mlir.runtime.emulation import Emulation
 from alcop_mlir.runtime.manifest_check import check_supported
 from alcop_mlir.runtime.workspace import Workspace
@@ -240,8 +240,7 @@ def _copied(module: Any, array: np.ndarray[Any, Any]) -> Any:
     if array.flags.c_contiguous or array.base is None:
         return module.array(array)
     # All memory from the first element to the last, gaps included.
-    steps = zip(array.shape, array.strides, strict=True)
-    elements = 1 + sum((n - 1) * step for n, step in steps) // array.dtype.itemsize
+    elements = 1 + last(array.shape, array.strides) // array.dtype.itemsize
     flat = np.lib.stride_tricks.as_strided(array, (elements,), (array.dtype.itemsize,))
     memory = module.array(flat)
     return module.lib.stride_tricks.as_strided(memory, array.shape, array.strides)
