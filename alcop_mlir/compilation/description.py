@@ -31,13 +31,12 @@ def describe(
     """
     for number, parameter in enumerate(function.parameters):
         _check_dtype(function, number, parameter)
-    launches = tuple(_measured(launch, statistics) for launch in function.launches)
     return replace(
         function,
         parameters=tuple(
             replace(one, role=roles.get(one.name, "in")) for one in function.parameters
         ),
-        launches=launches,
+        launches=tuple(_measured(launch, statistics) for launch in function.launches),
         reference=_reference(steps, function.kernels),
     )
 
@@ -107,15 +106,11 @@ def roles_by_access(function: Function, module: Any) -> dict[str, Role]:
 
 def _access(kernel: Any) -> list[Role]:
     """Per parameter of a kernel: "in" where it is only read, "out" only written."""
-    attributes = kernel.attributes["arg_attrs"]
-    return [
-        "in"
-        if "llvm.readonly" in one
-        else "out"
-        if "llvm.writeonly" in one
-        else "inout"
-        for one in map(ir.DictAttr, attributes)
-    ]
+    roles: list[Role] = []
+    for one in map(ir.DictAttr, kernel.attributes["arg_attrs"]):
+        written: Role = "out" if "llvm.writeonly" in one else "inout"
+        roles.append("in" if "llvm.readonly" in one else written)
+    return roles
 
 
 def _joined(before: Role | None, then: Role) -> Role:

@@ -153,6 +153,7 @@ Step = Annotated[
     ),
 ]
 _StepT = TypeVar("_StepT", bound=Step)
+_REPEATED = re.compile(r"([A-Za-z]).*\1")  # a loop that occurs twice
 _READ_FIELDS = ("inputs", "lhs", "rhs", "source", "target", "init")
 
 
@@ -179,8 +180,12 @@ def with_sizes(step: _StepT, sizes: Mapping[str, int]) -> _StepT:
     """`step` with numbers for the sizes named there."""
     if not isinstance(step, Map | Reshape):
         return step
-    shape = tuple(sizes.get(n, n) if isinstance(n, str) else n for n in step.shape)
-    return replace(step, shape=shape)
+    return replace(step, shape=known(step.shape, sizes))
+
+
+def known(shape: Iterable[Size], sizes: Mapping[str, int]) -> tuple[Size, ...]:
+    """`shape` with numbers for the sizes named there."""
+    return tuple(sizes.get(n, n) if isinstance(n, str) else n for n in shape)
 
 
 def check(steps: Iterable[Step], arrays: Iterable[str], sizes: Collection[str]) -> None:
@@ -188,27 +193,26 @@ def check(steps: Iterable[Step], arrays: Iterable[str], sizes: Collection[str]) 
 
     arrays, sizes: names of the function's parameters, and of their sizes
     """
-    known = set(arrays)
+    given = set(arrays)
     for step in steps:
         if isinstance(step, Einsum | Map | Reduction):
             _check_maps(step)
         if isinstance(step, Slice | Insert):
             _check_ranks(step)
         for name in step.reads:
-            if name not in known:
+            if name not in given:
                 raise ConfigError(f"reference: unknown array {shown(name)}")
         shape = step.shape if isinstance(step, Map | Reshape) else ()
         for size in shape:
             if isinstance(size, str) and size not in sizes:
                 raise ConfigError(f"reference: unknown size {shown(size)}")
-        known.add(step.out)
+        given.add(step.out)
 
 
 def _check_maps(step: Einsum | Map | Reduction) -> None:
-    """ConfigError where loops and operands do not fit each other."""
     operands, out = operand_maps(step)
     inputs = 2 if isinstance(step, Einsum) else len(step.inputs)
-    if len(operands) != inputs or any(_repeats(one) for one in (*operands, out)):
+    if len(operands) != inputs or any(map(_REPEATED.search, (*operands, out))):
         raise ConfigError(f"reference: 'maps' is {shown(step.maps)}")
     read = {loop for one in operands for loop in one} - {"."}
     if isinstance(step, Map):
@@ -222,11 +226,6 @@ def _check_maps(step: Einsum | Map | Reduction) -> None:
     used = expressions.arguments(step.expression)
     if used and max(used) >= inputs:
         raise ConfigError(f"reference: argument {max(used)} of {inputs} inputs")
-
-
-def _repeats(loops: str) -> bool:
-    """Whether a loop occurs twice."""
-    return re.search(r"([A-Za-z]).*\1", loops) is not None
 
 
 def _check_ranks(step: Slice | Insert) -> None:

@@ -24,7 +24,7 @@ from alcop_mlir.errors import LaunchError
 from alcop_mlir.manifest.arrays import Parameter
 from alcop_mlir.manifest.functions import Function
 from alcop_mlir.reference import step_values
-from alcop_mlir.reference.evaluation import Bounded
+from alcop_mlir.reference.evaluation import Bounded, distance
 from alcop_mlir.reference.steps import (
     Einsum,
     Insert,
@@ -152,23 +152,17 @@ def _worst(got: np.ndarray[Any, Any], expected: Bounded, dtype: str) -> Check:
     unbounded = np.where(np.isnan(values), 0.0, math.inf)
     allowed = np.where(np.isnan(expected.error), unbounded, expected.error)
     with np.errstate(all="ignore"):
-        distance = np.where(_is_same(got, values), 0.0, np.abs(got - values))
+        away = distance(got, values)
         # Infinity is right where the value, with its error, may exceed the largest.
         overflow = np.isinf(got) & (np.abs(values) + allowed >= dtypes.LARGEST[dtype])
-        distance = np.where(overflow & (got * values > 0), 0.0, distance)
-        distance = np.where(np.isnan(distance), math.inf, distance)
-        excess = np.where(distance > 0, distance / allowed, 0.0)
+        away = np.where(overflow & (got * values > 0), 0.0, away)
+        excess = np.where(away > 0, away / allowed, 0.0)
     worst = np.unravel_index(
         np.argmax(np.nan_to_num(excess, posinf=math.inf)), got.shape
     )
     finite = np.abs(values[np.isfinite(values)]).max(initial=0.0)
     scale = float(finite) or 1.0
-    return Check(float(distance[worst]) / scale, float(allowed[worst]) / scale)
-
-
-def _is_same(got: np.ndarray[Any, Any], values: np.ndarray[Any, Any]) -> Any:
-    """Whether elements are equal, or neither is a number."""
-    return (got == values) | (np.isnan(got) & np.isnan(values))
+    return Check(float(away[worst]) / scale, float(allowed[worst]) / scale)
 
 
 def _contractions(function: Function) -> Iterator[dict[str, int]]:
