@@ -46,7 +46,6 @@ _LARGEST = 2**63 - 1  # where an annotation gives no other limit
 _LARGEST_WORD = 2**64 - 1
 _LARGEST_FLOAT = sys.float_info.max
 _SHOWN = 60  # characters of a value in a message
-_LISTED = 20  # names in a message
 
 T = TypeVar("T")
 _Function = Callable[[Any], Any]
@@ -511,7 +510,9 @@ class _Member:
         names = [mark.name for mark in marks if isinstance(mark, Name)]
         self.attribute, self.name = field.name, names[0] if names else field.name
         self.form, self.default = _form(kind), field.default
-        self.factory, self.is_written = field.default_factory, Written in marks
+        self.factory = field.default_factory
+        default = field.default if self.factory is MISSING else self.factory()
+        self.left_out = MISSING if Written in marks else default
 
 
 class _Members:
@@ -580,10 +581,9 @@ class _Members:
         return _Wrong(f"unknown {shown(name)}, expected one of {known}")
 
     def _write(self, value: Any) -> dict[str, Any]:
-        made: dict[str, Any] = {}
-        for member in self.list:
-            one = getattr(value, member.attribute)
-            default = member.default if member.factory is MISSING else member.factory()
-            if member.is_written or default is MISSING or one != default:
-                made[member.name] = member.form.write(one)
-        return made
+        members: dict[str, Any] = value.__dict__
+        return {
+            one.name: one.form.write(members[one.attribute])
+            for one in self.list
+            if members[one.attribute] != one.left_out
+        }

@@ -170,12 +170,8 @@ def find_target(name: str) -> Target:
     """
     capability, feature = _parsed(name)
     for target in TARGETS:
-        if target.name != f"sm_{capability}":
-            continue
-        if not feature:
-            return target
-        if feature in target.features:
-            return replace(target, name=name)
+        if target.name == f"sm_{capability}" and feature in target.features:
+            return replace(target, name=name) if feature else target
     raise ConfigError(
         f"unknown target '{name}', expected one of {', '.join(target_names())}"
     )

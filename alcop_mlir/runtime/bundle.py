@@ -66,14 +66,12 @@ class Bundle:
     def function(self, name: str | None = None) -> Function:
         """The function called `name`, or the only one; ConfigError if there is none."""
         names = ", ".join(function.name for function in self.functions) or "none"
-        if name is None and len(self.functions) == 1:
-            return self.functions[0]
-        if name is None:
+        found = [one for one in self.functions if name in (None, one.name)]
+        if name is None and len(found) != 1:
             raise ConfigError(f"which function? the bundle has {names}")
-        for function in self.functions:
-            if function.name == name:
-                return function
-        raise ConfigError(f"the bundle has no function '{name}', it has {names}")
+        if not found:
+            raise ConfigError(f"the bundle has no function '{name}', it has {names}")
+        return found[0]
 
 
 def save(bundle: Bundle, path: str | Path) -> None:
