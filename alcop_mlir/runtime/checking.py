@@ -74,7 +74,7 @@ def random_arrays(function: Function, seed: int = 0) -> dict[str, np.ndarray[Any
     generator = np.random.default_rng(seed)
     arrays = {}
     for parameter in function.parameters:
-        shape = _static(parameter)
+        shape = _numbers(parameter, parameter.shape)
         if parameter.role == "out":
             array = dtypes.unwritten(shape, parameter.dtype)
         else:
@@ -168,7 +168,8 @@ def _worst(got: np.ndarray[Any, Any], expected: Bounded, dtype: str) -> Check:
 def _contractions(function: Function) -> Iterator[dict[str, int]]:
     """The sizes of the loops of each contraction, by letter."""
     shapes: dict[str, Sequence[Any]] = {
-        parameter.name: _static(parameter) for parameter in function.parameters
+        parameter.name: _numbers(parameter, parameter.shape)
+        for parameter in function.parameters
     }
     for step in function.reference:
         sizes = {}
@@ -205,10 +206,6 @@ def _decoded(function: Function, arrays: Arrays) -> dict[str, np.ndarray[Any, An
         parameter.name: dtypes.decode(arrays[parameter.name], parameter.dtype)
         for parameter in function.parameters
     }
-
-
-def _static(parameter: Parameter) -> tuple[int, ...]:
-    return _numbers(parameter, parameter.shape)
 
 
 def _numbers(parameter: Parameter, sizes: Sequence[Size]) -> tuple[int, ...]:

@@ -92,11 +92,8 @@ def find_ptxas() -> Path | None:
         if shutil.which(asked) is None:
             raise CompileError(f"ALCOP_PTXAS is '{asked}', which is no program")
         return Path(asked)
-    in_wheel = _ptxas_in_wheel()
-    if in_wheel is not None:
-        return in_wheel
     on_path = shutil.which("ptxas")
-    return None if on_path is None else Path(on_path)
+    return _ptxas_in_wheel() or (None if on_path is None else Path(on_path))
 
 
 @cache

@@ -19,7 +19,6 @@ it are ignored.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -96,7 +95,7 @@ class _Run:
     found: list[tuple[Any, Violation]] = field(default_factory=list)
     ignored: set[Any] = field(default_factory=set)  # buffers
 
-    def violations(self) -> Iterator[Violation]:
+    def violations(self) -> list[Violation]:
         """Run the kernel; returns what is wrong."""
         try:
             for region in self.program.root.regions:
@@ -104,9 +103,7 @@ class _Run:
             self._at_end()
         except _Stopped:
             pass
-        for buffer, wrong in self.found:
-            if buffer not in self.ignored:
-                yield wrong
+        return [wrong for buffer, wrong in self.found if buffer not in self.ignored]
 
     def _ops(self, nodes: tuple[Node, ...]) -> list[int | None]:
         """Run the ops of a block; returns what its terminator yields."""
@@ -137,9 +134,8 @@ class _Run:
             act = _ACTS.get(access.kind, State.read)
             wrong = act(self.state, slot_id)
             if wrong:
-                self._say(
-                    access.buffer, node.op, f"slot {slot_id[1]} of {access} {wrong}"
-                )
+                message = f"slot {slot_id[1]} of {access} {wrong}"
+                self._say(access.buffer, node.op, message)
 
     def _slot_id(self, access: SlotAccess) -> tuple[int, int] | None:
         """Buffer and slot; None where the buffer is not followed."""
@@ -159,12 +155,9 @@ class _Run:
     def _at_end(self) -> None:
         for number, slot in sorted(self.state.in_flight()):
             access = self.program.last_copies[number]
-            self._say(
-                access.buffer,
-                access.op,
-                f"a copy into slot {slot} of {access} is in flight when the kernel "
-                "ends",
-            )
+            what = f"a copy into slot {slot} of {access}"
+            message = f"{what} is in flight when the kernel ends"
+            self._say(access.buffer, access.op, message)
 
     def _say(self, buffer: Any, op: Any, message: str) -> None:
         self.found.append((buffer, Violation(op, message)))

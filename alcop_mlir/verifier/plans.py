@@ -306,21 +306,15 @@ def _around(op: Any, loop: Any, named: dict[Any, _Entry]) -> _Entry | None:
     return None
 
 
-def _wrong_slots(plan: _Plan, events: list[_Event]) -> list[Violation]:
-    wrong = []
+def _wrong_slots(plan: _Plan, events: list[_Event]) -> Iterator[Violation]:
     for event in events:
         if not 0 <= event.ring < len(plan.slots):
-            wrong.append(Violation(event.op, f"is of ring {event.ring}, there is none"))
+            yield Violation(event.op, f"is of ring {event.ring}, there is none")
             continue
-        slots = plan.slots[event.ring]
-        given = _slots_of(plan.loop, event.buffer)
-        if given is not None and given != slots:
-            wrong.append(
-                Violation(
-                    event.op, f"its buffer has {given} slots, its plan says {slots}"
-                )
-            )
-    return wrong
+        slots, given = plan.slots[event.ring], _slots_of(plan.loop, event.buffer)
+        if given not in (None, slots):
+            why = f"its buffer has {given} slots, its plan says {slots}"
+            yield Violation(event.op, why)
 
 
 def _slots_of(loop: Any, buffer: Any) -> int | None:
