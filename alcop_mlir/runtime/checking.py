@@ -23,19 +23,9 @@ from alcop_mlir import dtypes
 from alcop_mlir.errors import LaunchError
 from alcop_mlir.manifest.arrays import Parameter
 from alcop_mlir.manifest.functions import Function
-from alcop_mlir.reference import step_values
+from alcop_mlir.reference import step_values, steps
 from alcop_mlir.reference.evaluation import Bounded, distance
-from alcop_mlir.reference.steps import (
-    Einsum,
-    Insert,
-    Map,
-    Reduction,
-    Reshape,
-    Size,
-    Slice,
-    WindowViews,
-    operand_maps,
-)
+from alcop_mlir.reference.steps import Size
 from alcop_mlir.runtime.arrays import last
 
 Arrays = Mapping[str, np.ndarray[Any, Any]]
@@ -173,29 +163,29 @@ def _contractions(function: Function) -> Iterator[dict[str, int]]:
     }
     for step in function.reference:
         sizes = {}
-        if isinstance(step, Einsum | Reduction):
-            operands, out = operand_maps(step)
+        if isinstance(step, steps.Einsum | steps.Reduction):
+            operands, out = steps.operand_maps(step)
             for name, loops in zip(step.reads, operands, strict=False):
                 sizes.update(zip(loops, shapes[name], strict=True))
             shapes[step.out] = [sizes[loop] for loop in out]
         else:
             shapes[step.out] = _shape(step, shapes)
-        if isinstance(step, Einsum):
+        if isinstance(step, steps.Einsum):
             yield sizes
 
 
 def _shape(
-    step: Map | Reshape | Slice | Insert | WindowViews,
+    step: steps.Map | steps.Reshape | steps.Slice | steps.Insert | steps.WindowViews,
     shapes: Mapping[str, Sequence[Any]],
 ) -> Sequence[Any]:
     match step:
-        case Map() | Reshape():
+        case steps.Map() | steps.Reshape():
             return step.shape
-        case Slice():
+        case steps.Slice():
             return step.sizes
-        case Insert():
+        case steps.Insert():
             return shapes[step.target]
-        case WindowViews():
+        case steps.WindowViews():
             shape = [*shapes[step.source]]
             axis = step.dimension
             return [*shape[:axis], step.positions, step.taps, *shape[axis + 1 :]]
