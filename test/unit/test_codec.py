@@ -396,6 +396,18 @@ def test_records_come_back(record: Record) -> None:
     assert records.from_json(through_text(records.to_json(record))) == record
 
 
+def test_the_schema_is_read_before_the_rest() -> None:
+    assert codec.schema_of({"schema": 7, "of": [None]}) == 7
+    for value, message in (
+        ({"of": 1}, "part.schema: missing"),
+        ({"schema": "7"}, 'part.schema: expected an integer, got "7"'),
+        ([], "part: expected an object, got []"),
+    ):
+        with pytest.raises(ConfigError) as caught:
+            codec.schema_of(value, "part")
+        assert str(caught.value) == message
+
+
 def test_no_json_is_imported_before_it_is_needed() -> None:
     """Every program imports the codec; `json` takes longer than it does."""
     assert "json" not in vars(sys.modules["alcop_mlir.codec"])
