@@ -23,10 +23,11 @@ from __future__ import annotations
 
 import math
 import re
+import sys
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import MISSING, Field, fields, is_dataclass
-from functools import cache, cached_property
-from types import NoneType, UnionType
+from functools import cache
+from types import FunctionType, NoneType, UnionType
 from typing import (
     Annotated,
     Any,
@@ -43,10 +44,12 @@ from alcop_mlir.errors import ConfigError
 MAX_TEXT = 256 * 2**20  # bytes of JSON; more than that was not written by us
 _LARGEST = 2**63 - 1  # where an annotation gives no other limit
 _LARGEST_WORD = 2**64 - 1
+_LARGEST_FLOAT = sys.float_info.max
 _SHOWN = 60  # characters of a value in a message
-_LISTED = 20  # names in a message
 
 T = TypeVar("T")
+_Function = Callable[[Any], Any]
+_Mark = Callable[["Form"], "Form"]
 
 
 def decode(kind: type[T] | Any, value: Any, what: str = "") -> T | Any:
@@ -70,7 +73,7 @@ def check(instance: Any, what: str) -> None:
 
     For the `__post_init__` of what users make; members are plain values or tuples.
     """
-    _Members.of(instance.__class__).check(instance, what)
+    _members(instance.__class__).check(instance, what)
 
 
 def parse(data: bytes | str, most: int = MAX_TEXT) -> Any:
@@ -94,112 +97,53 @@ def parse(data: bytes | str, most: int = MAX_TEXT) -> Any:
         raise ConfigError("no JSON: nested too deep") from None
 
 
+def schema_of(value: Any, what: str = "") -> int:
+    """The number that is the member `schema` of an object, whatever else it has."""
+    schema = decode(dict[str, Any], value, what).get("schema", MISSING)
+    where = f"{what}.schema".lstrip(".")
+    if schema is MISSING:
+        raise ConfigError(f"{where}: missing")
+    return decode(int, schema, where)
+
+
 def open_ended(kind: type[T]) -> type[T]:
     """Members that the dataclass does not have are ignored, not refused."""
     setattr(kind, _OPEN, True)
     return kind
 
 
-# What an annotation may say besides a type. Plain classes: making a dataclass takes a
-# millisecond, and every program imports this file.
+class Form:
+    """How values of the classes `owners` look in JSON: as `kinds` of Python values.
 
-
-class Range:
-    """A number from `least` to `most`, or above `least` where `above` is set."""
-
-    def __init__(
-        self, least: float | None = None, most: float | None = None, above: bool = False
-    ):
-        self.least, self.most, self.above = least, most, above
-
-    def apply(self, form: Form) -> Form:
-        """`form` for these numbers only."""
-        least, most, above = self.least, self.most, self.above
-        low = -math.inf if least is None else least
-        high = (math.inf if float in form.kinds else _LARGEST) if most is None else most
-        if most is not None:
-            expected = f"from {least} to {most}"
-        else:
-            expected = f"above {least}" if above else f"of {least} or more"
-
-        def fits(value: float) -> bool:
-            return low <= value <= high and (value != low or not above)
-
-        is_integer = float not in form.kinds
-        return form.narrowed(f"{form.expected} {expected}", fits, instead=is_integer)
-
-
-class OneOf:
-    """One of these texts; `called` is for messages, where they are many."""
-
-    def __init__(self, names: Collection[str], called: str = ""):
-        listed = f"one of {', '.join(names)}"
-        self.names, self.expected = names, called or listed
-
-    def apply(self, form: Form) -> Form:
-        """`form` for these texts only."""
-        known = frozenset(self.names).__contains__
-        return form.narrowed(self.expected, known, instead=True)
-
-
-class Matches:
-    """A text of the form `pattern`, as a whole."""
-
-    def __init__(self, pattern: str):
-        self.pattern = pattern
-
-    def apply(self, form: Form) -> Form:
-        """`form` for these texts only."""
-        fullmatch = re.compile(self.pattern).fullmatch
-        expected = f"text like {self.pattern}"
-        return form.narrowed(expected, lambda value: fullmatch(value) is not None)
-
-
-class Length:
-    """From `least` to `most` items of a list."""
-
-    def __init__(self, least: int, most: int):
-        self.least, self.most = least, most
-
-    def apply(self, form: Form) -> Form:
-        """`form` for lists of these lengths only."""
-        expected = f"{form.expected} of {self.least} to {self.most}"
-        return form.narrowed(expected, lambda v: self.least <= len(v) <= self.most)
-
-
-class Bounded:
-    """Lists and objects in each other at most `depth` deep, with `size` values in all.
-
-    Everything that contains itself needs it.
+    read: the value that a JSON value stands for, `_Wrong` if for none; write: the other
+    way. Called for every value of a file, it has to be fast: closures, one call each.
     """
 
-    def __init__(self, depth: int, size: int):
-        self.depth, self.size = depth, size
+    def __init__(
+        self,
+        owners: tuple[Any, ...],
+        kinds: Collection[type],
+        expected: str,
+        read: _Function,
+        write: _Function | None = None,
+    ):
+        self.owners, self.kinds, self.expected = owners, frozenset(kinds), expected
+        self.read, self.write = read, write or _same
 
-    def apply(self, form: Form) -> Form:
-        """`form` for values of this size only."""
+    def narrowed(self, expected: str, fits: _Function) -> Form:
+        """This form for those of its JSON values that fit."""
+        kinds, inner = self.kinds, self.read
 
-        def make(value: Any) -> Any:
-            if self._fits(value):
-                return form.read(value)
-            limits = f"at most {self.size} values, nested at most {self.depth} deep"
-            raise _Wrong(f"expected {limits}, got more")
+        def read(value: Any) -> Any:
+            if type(value) in kinds and fits(value):
+                return inner(value)
+            raise _Wrong.expecting(expected, value)
 
-        return Form(form.owners, form.kinds, form.expected, make, form.write)
+        return Form(self.owners, kinds, expected, read, self.write)
 
-    def _fits(self, value: Any) -> bool:
-        pending, seen = [(value, 0)], 0
-        while pending:
-            part, depth = pending.pop()
-            seen += 1
-            kind: Any = part.__class__
-            if kind in (list, dict):
-                items = part.values() if kind is dict else part
-                pending += [(item, depth + 1) for item in items]
-                depth += 1
-            if depth > self.depth or seen + len(pending) > self.size:
-                return False
-        return True
+
+# What an annotation may say besides a type: `Name`, `Written`, or what makes another
+# form of the type's.
 
 
 class Name:
@@ -209,101 +153,117 @@ class Name:
         self.name = name
 
 
-class Stored:
+Written = object()  # the member is written even where it has its default
+
+
+def Range(
+    least: float | None = None, most: float | None = None, above: bool = False
+) -> _Mark:
+    """A number from `least` to `most`, or above `least` where `above` is set."""
+
+    def mark(form: Form) -> Form:
+        is_float = float in form.kinds
+        low = -math.inf if least is None else least
+        low = math.nextafter(low, math.inf) if above else low
+        high = (_LARGEST_FLOAT if is_float else _LARGEST) if most is None else most
+        if most is not None:
+            limits = f"from {least} to {most}"
+        else:
+            limits = f"above {least}" if above else f"of {least} or more"
+        return _number(form.kinds, f"{form.expected} {limits}", low, high)
+
+    return mark
+
+
+def OneOf(names: Collection[str], called: str = "") -> _Mark:
+    """One of these texts; `called` is for messages, where they are many."""
+    return lambda _: _choice(names, called or f"one of {', '.join(names)}")
+
+
+def Matches(pattern: str) -> _Mark:
+    """A text of the form `pattern`, as a whole."""
+    return lambda form: form.narrowed(
+        f"text like {pattern}", re.compile(pattern).fullmatch
+    )
+
+
+def Length(least: int, most: int) -> _Mark:
+    """From `least` to `most` items of a list."""
+    return lambda form: form.narrowed(
+        f"{form.expected} of {least} to {most}", lambda v: least <= len(v) <= most
+    )
+
+
+def Bounded(depth: int, size: int) -> _Mark:
+    """Lists and objects in each other at most `depth` deep, with `size` values in all.
+
+    Everything that contains itself needs it.
+    """
+
+    def fits(value: Any) -> bool:
+        pending, seen = [(value, 0)], 0
+        while pending:
+            part, around = pending.pop()
+            seen += 1
+            kind: Any = part.__class__
+            if kind in (list, dict):
+                items = part.values() if kind is dict else part
+                pending += [(item, around + 1) for item in items]
+                around += 1
+            if around > depth or seen + len(pending) > size:
+                return False
+        return True
+
+    def mark(form: Form) -> Form:
+        def read(value: Any) -> Any:
+            if fits(value):
+                return form.read(value)
+            limits = f"at most {size} values, nested at most {depth} deep"
+            raise _Wrong(f"expected {limits}, got more")
+
+        return Form(form.owners, form.kinds, form.expected, read, form.write)
+
+    return mark
+
+
+def Stored(kind: Any, read: _Function, write: _Function) -> _Mark:
     """Values that are stored as those of type `kind`: `read` is given one and makes the
     value of it, `write` is given the value.
     """
 
-    def __init__(
-        self, kind: Any, read: Callable[[Any], Any], write: Callable[..., Any]
-    ):
-        self.kind, self.read, self.write = kind, read, write
-
-    def form(self, owner: Any) -> Form:
-        """The form of `owner`."""
-        inner = _form(self.kind)
+    def mark(form: Form) -> Form:
+        inner = _form(kind)
         return Form(
-            (owner,),
+            form.owners,
             inner.kinds,
             inner.expected,
-            lambda value: self.read(inner.read(value)),
-            lambda value: inner.write(self.write(value)),
+            lambda value: read(inner.read(value)),
+            lambda value: inner.write(write(value)),
         )
 
+    return mark
 
-class Tagged:
+
+def Tagged(member: str, classes: Mapping[str, type]) -> _Mark:
     """Dataclasses of a union, told apart by the text that is the member `member`."""
+    tags = {kind: tag for tag, kind in classes.items()}
+    read_tag = _choice(classes, f"one of {', '.join(classes)}").read
 
-    def __init__(self, member: str, classes: Mapping[str, type]):
-        self.member, self.classes = member, classes
-        self.tags = {kind: tag for tag, kind in classes.items()}
-        self.tag = OneOf(tuple(classes)).apply(_form(str))
-
-    def form(self, _: Any) -> Form:
-        """The form of the union."""
-        owners = tuple(self.tags)
-        return Form(owners, frozenset((dict,)), "an object", self._read, self._write)
-
-    def _read(self, value: Any) -> Any:
-        if self.member not in value:
-            raise _Wrong("missing").within(f".{self.member}")
+    def read(value: Any) -> Any:
+        if type(value) not in _OBJECTS:
+            raise _Wrong.expecting("an object", value)
         try:
-            tag = self.tag.read(value[self.member])
+            if member not in value:
+                raise _Wrong("missing")
+            tag = read_tag(value[member])
         except _Wrong as wrong:
-            raise wrong.within(f".{self.member}") from None
-        return _Members.of(self.classes[tag]).make(value, self.member)
+            raise wrong.within(f".{member}") from None
+        return _members(classes[tag]).make(value, member)
 
-    def _write(self, value: Any) -> Any:
-        return {self.member: self.tags[type(value)], **encode(value)}
+    def write(value: Any) -> Any:
+        return {member: tags[type(value)], **encode(value)}
 
-
-class Written:
-    """The member is written even where it has its default."""
-
-
-class Form:
-    """How values of the classes `owners` look in JSON: as `kinds` of Python values.
-
-    fits: whether a value of such a kind is accepted
-    read: the value that a JSON value stands for; write: the other way
-    """
-
-    def __init__(
-        self,
-        owners: tuple[Any, ...],
-        kinds: frozenset[type],
-        expected: str,
-        make: Callable[[Any], Any] | None = None,
-        write: Callable[[Any], Any] | None = None,
-        fits: Callable[[Any], bool] | None = None,
-    ):
-        self.owners, self.kinds, self.expected = owners, kinds, expected
-        self.make, self.fits = make, fits
-        self.write: Callable[[Any], Any] = write or _same
-        self.read = self._reader()
-
-    def narrowed(
-        self, expected: str, fits: Callable[[Any], bool], instead: bool = False
-    ) -> Form:
-        """This form for some of its values; `instead`: its own `fits` is implied."""
-        before = self.fits
-
-        def both(value: Any) -> bool:
-            return (before is None or before(value)) and fits(value)
-
-        every = fits if instead else both
-        return Form(self.owners, self.kinds, expected, self.make, self.write, every)
-
-    def _reader(self) -> Callable[[Any], Any]:
-        """A closure: called for every value of a file, it has to be fast."""
-        kinds, fits, make, expected = self.kinds, self.fits, self.make, self.expected
-
-        def read(value: Any) -> Any:
-            if type(value) in kinds and (fits is None or fits(value)):
-                return value if make is None else make(value)
-            raise _Wrong(f"expected {expected}, got {shown(value)}")
-
-        return read
+    return lambda _: Form(tuple(tags), _OBJECTS, "an object", read, write)
 
 
 def shown(value: Any) -> str:
@@ -338,6 +298,11 @@ class _Wrong(Exception):
         super().__init__(why)
         self.why, self.path = why, ""
 
+    @classmethod
+    def expecting(cls, expected: str, value: Any) -> _Wrong:
+        """`value` is not what is expected."""
+        return cls(f"expected {expected}, got {shown(value)}")
+
     def within(self, step: str) -> _Wrong:
         """The same, seen from the list or object around it."""
         self.path = step + self.path
@@ -350,6 +315,7 @@ class _Wrong(Exception):
         return f"{where}: {why}" if where else why
 
 
+_KNOWN: dict[Any, _Members] = {}
 _OPEN = "__codec_open_ended__"
 
 
@@ -364,130 +330,123 @@ def _refuse_constant(name: str) -> Any:
 @cache
 def _form(kind: Any) -> Form:
     """The form of a type or of an annotation."""
-    origin = get_origin(kind)
+    origin, arguments = get_origin(kind), get_args(kind)
     if origin is Annotated:
-        return _annotated(*get_args(kind))
+        form = _form(arguments[0])
+        for mark in arguments[1:]:
+            form = mark(form) if isinstance(mark, FunctionType) else form
+        return form
     if origin is Literal:
-        return _literal(get_args(kind))
+        return _choice(arguments, f"one of {', '.join(map(str, arguments))}")
+    if origin is tuple and arguments[-1] is Ellipsis:
+        return _list_of(_form(arguments[0]))
     if origin is tuple:
-        return _tuple(get_args(kind))
+        return _tuple([_form(one) for one in arguments])
     if origin in (Union, UnionType):
-        return _union([_form(one) for one in get_args(kind)])
+        return _union([_form(one) for one in arguments])
     if origin is dict:
-        return _mapping(get_args(kind)[1])
-    if is_dataclass(kind):
-        return _Members.of(kind).form
-    return _SCALARS[kind]
+        return _mapping(_form(arguments[1]))
+    return _members(kind).form if is_dataclass(kind) else _SCALARS[kind]
 
 
-def _literal(values: tuple[Any, ...]) -> Form:
-    """One of these texts, or one of these integers."""
-    listed = f"one of {', '.join(map(str, values))}"
-    form = _form(values[0].__class__)
-    return form.narrowed(listed, frozenset(values).__contains__, instead=True)
+def _number(kinds: Collection[type], expected: str, low: float, high: float) -> Form:
+    """Numbers of these kinds, from `low` to `high`; no NaN is."""
+    is_float = float in kinds
+
+    def read(value: Any) -> Any:
+        if type(value) in kinds and low <= value <= high:
+            return float(value) if is_float else value
+        raise _Wrong.expecting(expected, value)
+
+    return Form((float if is_float else int,), kinds, expected, read)
 
 
-def _annotated(kind: Any, *marks: Any) -> Form:
-    makers = [mark for mark in marks if isinstance(mark, Stored | Tagged)]
-    form = makers[0].form(kind) if makers else _form(kind)
-    for mark in marks:
-        if isinstance(mark, Range | OneOf | Matches | Length | Bounded):
-            form = mark.apply(form)
-    return form
+def _choice(values: Collection[Any], expected: str) -> Form:
+    """One of these values, which are of one type."""
+    known = frozenset(values)
+    kind: Any = next(iter(values)).__class__
+
+    def read(value: Any) -> Any:
+        if type(value) is kind and value in known:
+            return value
+        raise _Wrong.expecting(expected, value)
+
+    return Form((kind,), (kind,), expected, read)
 
 
-def _is_text(value: str) -> bool:
-    """Not half of a surrogate pair, which no file name and no terminal takes."""
-    return value.isascii() or not re.search("[\ud800-\udfff]", value)
+def _read_text(value: Any) -> str:
+    # Not half of a surrogate pair, which no file name and no terminal takes.
+    if type(value) is str and (value.isascii() or not _SURROGATE.search(value)):
+        return value
+    raise _Wrong.expecting("text", value)
 
 
-def _is_word(value: int) -> bool:
-    return -_LARGEST_WORD <= value <= _LARGEST_WORD
-
-
-def _is_finite(value: float) -> bool:
-    try:
-        return math.isfinite(value)
-    except OverflowError:  # an integer that no float64 holds
-        return False
-
-
-class _AnyKind(frozenset[type]):
-    """All types."""
-
-    def __contains__(self, _: object) -> bool:
-        return True
-
-
+_SURROGATE = re.compile("[\ud800-\udfff]")
 _LISTS = frozenset((list, tuple))
+_OBJECTS = frozenset((dict,))
 _SCALARS: dict[Any, Form] = {
-    bool: Form((bool,), frozenset((bool,)), "true or false"),
-    int: Form((int,), frozenset((int,)), "an integer", fits=_is_word),
-    float: Form((float,), frozenset((float, int)), "a number", float, fits=_is_finite),
-    str: Form((str,), frozenset((str,)), "text", fits=_is_text),
-    NoneType: Form((NoneType,), frozenset((NoneType,)), "null"),
-    Any: Form((), _AnyKind(), "anything"),
+    bool: _choice((True, False), "true or false"),
+    int: _number((int,), "an integer", -_LARGEST_WORD, _LARGEST_WORD),
+    float: _number((float, int), "a number", -_LARGEST_FLOAT, _LARGEST_FLOAT),
+    str: Form((str,), (str,), "text", _read_text),
+    NoneType: _choice((None,), "null"),
+    Any: Form((), (), "anything", _same),
 }
 
 
-def _tuple(items: tuple[Any, ...]) -> Form:
-    if len(items) == 2 and items[1] is Ellipsis:
-        return _list_of(_form(items[0]))
-    forms = [_form(item) for item in items]
-    reads = [form.read for form in forms]
+def _tuple(forms: list[Form]) -> Form:
+    alike = {form.expected for form in forms}
+    each = f", each {alike.pop()}" if len(alike) == 1 else ""
+    expected = f"a list of {len(forms)}{each}"
+    if len({*forms}) == 1:
+        return _list_of(forms[0], expected, len(forms))
 
-    def make(values: Any) -> tuple[Any, ...]:
+    def read(values: Any) -> tuple[Any, ...]:
+        if type(values) not in _LISTS or len(values) != len(forms):
+            raise _Wrong.expecting(expected, values)
+        made: list[Any] = []
         try:
-            pairs = zip(reads, values, strict=True)
-            return tuple([read(value) for read, value in pairs])
-        except _Wrong:  # once more, to say which
-            return tuple([_item(form, n, values[n]) for n, form in enumerate(forms)])
+            for form, value in zip(forms, values, strict=True):
+                made.append(form.read(value))
+        except _Wrong as wrong:
+            raise wrong.within(f"[{len(made)}]") from None
+        return tuple(made)
 
     def write(values: Any) -> list[Any]:
         return [form.write(one) for form, one in zip(forms, values, strict=True)]
 
-    alike = {form.expected for form in forms}
-    each = f", each {alike.pop()}" if len(alike) == 1 else ""
-    return Form(
-        (tuple,),
-        _LISTS,
-        f"a list of {len(forms)}{each}",
-        make,
-        write,
-        lambda values: len(values) == len(forms),
-    )
+    return Form((tuple,), _LISTS, expected, read, write)
 
 
-def _list_of(form: Form) -> Form:
-    read = form.read
+def _list_of(form: Form, expected: str = "a list", count: int | None = None) -> Form:
+    """A list of `count` items, of any number for None."""
+    read_one = form.read
 
-    def make(values: Any) -> tuple[Any, ...]:
+    def read(values: Any) -> tuple[Any, ...]:
+        if type(values) not in _LISTS or count not in (None, len(values)):
+            raise _Wrong.expecting(expected, values)
+        made: list[Any] = []
         try:
-            return tuple([read(value) for value in values])
-        except _Wrong:  # once more, to say which
-            return tuple([_item(form, n, value) for n, value in enumerate(values)])
+            for value in values:
+                made.append(read_one(value))  # noqa: PERF401  (`made` says which is wrong)
+        except _Wrong as wrong:
+            raise wrong.within(f"[{len(made)}]") from None
+        return tuple(made)
 
     def write(values: Any) -> list[Any]:
         return [form.write(value) for value in values]
 
-    return Form((tuple,), _LISTS, "a list", make, write)
+    return Form((tuple,), _LISTS, expected, read, write)
 
 
-def _item(form: Form, number: int, value: Any) -> Any:
-    try:
-        return form.read(value)
-    except _Wrong as wrong:
-        raise wrong.within(f"[{number}]") from None
-
-
-def _mapping(kind: Any) -> Form:
-    text, form = _SCALARS[str], _form(kind)
-
-    def make(values: Any) -> dict[str, Any]:
+def _mapping(form: Form) -> Form:
+    def read(values: Any) -> dict[str, Any]:
+        if type(values) not in _OBJECTS:
+            raise _Wrong.expecting("an object", values)
         made: dict[str, Any] = {}
         for name, value in values.items():
             try:
-                made[text.read(name)] = form.read(value)
+                made[_read_text(name)] = form.read(value)
             except _Wrong as wrong:
                 raise wrong.within(f"[{shown(name)}]") from None
         return made
@@ -495,32 +454,29 @@ def _mapping(kind: Any) -> Form:
     def write(values: Any) -> dict[str, Any]:
         return {name: form.write(value) for name, value in values.items()}
 
-    return Form((dict,), frozenset((dict,)), "an object", make, write)
+    return Form((dict,), _OBJECTS, "an object", read, write)
 
 
 def _union(forms: list[Form]) -> Form:
     """The first form that has the kind of the value; objects by their first member."""
     writers = {owner: form.write for form in forms for owner in form.owners}
-    readers: dict[type, Form] = {}
-    for form in forms:
-        readers |= {kind: form for kind in form.kinds if kind not in readers}
+    chosen = {kind: form for form in reversed(forms) for kind in form.kinds}
     objects = [form for form in forms if dict in form.kinds]
     if len(objects) > 1:
-        readers[dict] = _first_members(objects)
-    reads = {kind: form.read for kind, form in readers.items()}
-    union = Form(
-        tuple(writers),
-        frozenset(readers),
-        " or ".join(dict.fromkeys(form.expected for form in readers.values())),
-        write=lambda value: writers[type(value)](value),
-    )
-    refuse = union.read
+        chosen[dict] = _first_members(objects)
+    ordered = [kind for form in forms for kind in form.kinds]
+    expected = " or ".join(dict.fromkeys(chosen[kind].expected for kind in ordered))
+    reads = {kind: form.read for kind, form in chosen.items()}
 
     def read(value: Any) -> Any:
-        return reads.get(value.__class__, refuse)(value)
+        if value.__class__ in reads:
+            return reads[value.__class__](value)
+        raise _Wrong.expecting(expected, value)
 
-    union.read = read
-    return union
+    def write(value: Any) -> Any:
+        return writers[type(value)](value)
+
+    return Form(tuple(writers), reads, expected, read, write)
 
 
 def _first_members(forms: list[Form]) -> Form:
@@ -529,17 +485,21 @@ def _first_members(forms: list[Form]) -> Form:
     @cache
     def by_name() -> dict[str, Form]:
         owners = [form.owners[0] for form in forms]
-        firsts = [_Members.of(owner).list[0].name for owner in owners]
+        firsts = [_members(owner).list[0].name for owner in owners]
         return dict(zip(firsts, forms, strict=True))
 
-    def make(value: Any) -> Any:
+    def read(value: Any) -> Any:
         for name, form in by_name().items():
             if name in value:
                 return form.read(value)
         names = " or ".join(f'"{name}"' for name in by_name())
         raise _Wrong(f"expected an object with {names}, got {shown(value)}")
 
-    return Form((), frozenset((dict,)), "an object", make)
+    return Form((), _OBJECTS, "an object", read)
+
+
+def _members(kind: Any) -> _Members:
+    return _KNOWN.get(kind) or _Members(kind)
 
 
 class _Member:
@@ -548,35 +508,35 @@ class _Member:
     def __init__(self, field: Field[Any], kind: Any):
         marks = get_args(kind)[1:] if get_origin(kind) is Annotated else ()
         names = [mark.name for mark in marks if isinstance(mark, Name)]
-        factory = field.default_factory
-        default = field.default if factory is MISSING else factory()
         self.attribute, self.name = field.name, names[0] if names else field.name
-        self.form = _form(kind)
-        self.default = MISSING if Written in marks else default
-        self.is_needed = default is MISSING
+        self.form, self.default = _form(kind), field.default
+        self.factory = field.default_factory
+        default = field.default if self.factory is MISSING else self.factory()
+        self.left_out = MISSING if Written in marks else default
 
 
 class _Members:
-    """The fields of a dataclass; looked at when first used: it may contain itself."""
+    """The fields of a dataclass."""
 
     def __init__(self, kind: Any):
+        _KNOWN[kind] = self  # before its members, which may be of this kind themselves
+        self.form = Form((kind,), _OBJECTS, "an object", self.make, self._write)
         self._kind = kind
         self._is_open = hasattr(kind, _OPEN)
-        self.form = Form(
-            (kind,), frozenset((dict,)), "an object", self.make, self._write
-        )
-
-    @staticmethod
-    @cache
-    def of(kind: Any) -> _Members:
-        """Those of `kind`."""
-        return _Members(kind)
-
-    @cached_property
-    def list(self) -> tuple[_Member, ...]:
-        """In the order of the dataclass."""
-        kinds = get_type_hints(self._kind, include_extras=True)
-        return tuple(_Member(field, kinds[field.name]) for field in fields(self._kind))
+        self._finish: _Function = getattr(kind, "__post_init__", _same)
+        kinds = get_type_hints(kind, include_extras=True)
+        self.list = [_Member(field, kinds[field.name]) for field in fields(kind)]
+        self._readers = {one.name: (one.attribute, one.form.read) for one in self.list}
+        self._defaults = {
+            one.attribute: one.default
+            for one in self.list
+            if one.default is not MISSING
+        }
+        self._factories = [
+            (one.attribute, one.factory)
+            for one in self.list
+            if one.factory is not MISSING
+        ]
 
     def check(self, instance: Any, what: str) -> None:
         """As the function `check`."""
@@ -586,17 +546,12 @@ class _Members:
             except _Wrong as wrong:
                 raise ConfigError(wrong.within(f".{name}").line(what)) from None
 
-    @cached_property
-    def _readers(self) -> dict[str, tuple[str, Callable[[Any], Any]]]:
-        return {one.name: (one.attribute, one.form.read) for one in self.list}
-
-    @cached_property
-    def _needed(self) -> tuple[tuple[str, str], ...]:
-        return tuple((one.attribute, one.name) for one in self.list if one.is_needed)
-
     def make(self, value: Any, tag: str = "") -> Any:
         """The instance for an object, whose member `tag` is not the dataclass's."""
-        readers, given, name = self._readers, dict[str, Any](), ""
+        if type(value) not in _OBJECTS:
+            raise _Wrong.expecting("an object", value)
+        readers, name = self._readers, ""
+        given: dict[str, Any] = {}
         try:
             for name, one in value.items():
                 if name in readers:
@@ -606,22 +561,29 @@ class _Members:
                     raise self._unknown(name)
         except _Wrong as wrong:
             raise wrong.within(f".{name}" if name in readers else "") from None
-        for attribute, name in self._needed:
-            if attribute not in given:
-                raise _Wrong("missing").within(f".{name}")
+        for attribute, factory in self._factories:
+            given.setdefault(attribute, factory())
+        given = {**self._defaults, **given}
+        if len(given) < len(self.list):
+            missing = (one.name for one in self.list if one.attribute not in given)
+            raise _Wrong("missing").within(f".{next(missing)}")
+        # As `__init__` does, but a frozen one calls a function for each member.
+        made: Any = object.__new__(self._kind)
+        made.__dict__.update(given)
         try:
-            return self._kind(**given)
+            self._finish(made)
         except ConfigError as error:
             raise _Wrong(str(error)) from None
+        return made
 
     def _unknown(self, name: Any) -> _Wrong:
         known = ", ".join(self._readers)
         return _Wrong(f"unknown {shown(name)}, expected one of {known}")
 
     def _write(self, value: Any) -> dict[str, Any]:
-        made: dict[str, Any] = {}
-        for member in self.list:
-            one = getattr(value, member.attribute)
-            if member.default is MISSING or one != member.default:
-                made[member.name] = member.form.write(one)
-        return made
+        members: dict[str, Any] = value.__dict__
+        return {
+            one.name: one.form.write(members[one.attribute])
+            for one in self.list
+            if members[one.attribute] != one.left_out
+        }

@@ -108,7 +108,6 @@ def _emit(diagnostic: Diagnostic) -> None:
 
 
 def _file_location(location: Any) -> tuple[str, int, int]:
-    """File, line, column of the innermost file location that `location` names."""
     if isinstance(location, ir.FileLineColLoc):
         return location.filename, location.start_line, location.start_col
     if isinstance(location, ir.NameLoc):

@@ -33,11 +33,10 @@ def fits(given: np.dtype[Any], dtype: str) -> bool:
 
 def expected(dtype: str) -> str:
     """The text by which messages name the dtype that an array should have."""
-    plain = np.dtype(NUMPY_DTYPES[dtype]).name
-    package_dtype = ELEMENT_TYPES[dtype].ml_dtype
-    if package_dtype:
-        return f"{plain} (the bits) or {package_dtype} (of ml_dtypes)"
-    return plain
+    row = ELEMENT_TYPES[dtype]
+    return row.numpy + (
+        f" (the bits) or {row.ml_dtype} (of ml_dtypes)" if row.ml_dtype else ""
+    )
 
 
 def is_integer(dtype: str) -> bool:
@@ -68,7 +67,6 @@ def encode(values: Array, dtype: str) -> Array:
 
 
 def _bits(wide: str) -> Any:
-    """The dtype of the bits of a NumPy dtype."""
     return np.dtype(f"uint{8 * np.dtype(wide).itemsize}").type
 
 

@@ -1,4 +1,4 @@
-"""Writing files atomically: whole or not at all."""
+"""Reading files, and writing them atomically: whole or not at all."""
 
 from __future__ import annotations
 
@@ -6,6 +6,14 @@ import os
 from pathlib import Path
 
 from alcop_mlir.errors import ConfigError
+
+
+def read_bytes(path: str | Path) -> bytes:
+    """What the file at `path` holds. Raises ConfigError where it cannot be read."""
+    try:
+        return Path(path).read_bytes()
+    except OSError as error:
+        raise ConfigError(f"cannot read '{path}': {error.strerror or error}") from None
 
 
 def write_whole(path: str | Path, content: str | bytes) -> None:
@@ -29,5 +37,4 @@ def write_whole(path: str | Path, content: str | bytes) -> None:
         finally:
             half.unlink(missing_ok=True)
     except OSError as error:
-        reason = error.strerror or error
-        raise ConfigError(f"cannot write '{path}': {reason}") from None
+        raise ConfigError(f"cannot write '{path}': {error.strerror or error}") from None

@@ -129,15 +129,15 @@ def check_split(
     if schedule.split_k == 1:
         return
     step = schedule.split_k * max(CP_ASYNC_BYTES) // element_bytes
-    why = None
     if batched:
         why = "the contraction has a batch: leave split_k out"
     elif k is None:
         why = "K is known at run time only: leave split_k out"
     elif k == 0 or k % step:
         why = f"K is {k}, expected a multiple of {step}: parts of whole 16 bytes"
-    if why is not None:
-        raise ConfigError(f"schedule '{schedule}' splits K, but {why}")
+    else:
+        return
+    raise ConfigError(f"schedule '{schedule}' splits K, but {why}")
 
 
 def align(size: int) -> int:

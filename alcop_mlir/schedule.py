@@ -27,7 +27,6 @@ _MAX_TILE = 1 << 16  # far more than shared memory holds
 _Extent = Annotated[int, Range(1, _MAX_TILE)]
 _SharedStages = Annotated[int, Range(1, MAX_SHARED_STAGES)]
 _RegisterStages = Annotated[int, Range(1, MAX_REGISTER_STAGES)]
-_MOST = (MAX_SHARED_STAGES, MAX_REGISTER_STAGES, MAX_RASTER, MAX_SPLIT_K)
 _SINGLE = ("raster", "split_k")  # the parameters that are one integer
 _CUT = 60  # characters of a bad part in a message
 # At most 18 digits each: int() is slow, or fails, for thousands.
@@ -53,21 +52,8 @@ class Schedule:
     split_k: Annotated[int, Range(1, MAX_SPLIT_K)] = 1
 
     def __post_init__(self) -> None:
-        if not self._is_in_range():
-            codec.check(self, "schedule")  # which member it is, and why
+        codec.check(self, "schedule")
         self._check_tiles()
-
-    def _is_in_range(self) -> bool:
-        """Whether the codec would accept it; the tuner makes thousands."""
-        values = (self.block, self.warp, self.stages)
-        if [*map(type, values)] != [tuple] * 3 or [*map(len, values)] != [3, 2, 2]:
-            return False
-        numbers = (*self.block, *self.warp, *self.stages, self.raster, self.split_k)
-        limits = (*[_MAX_TILE] * 5, *_MOST)
-        return all(
-            type(number) is int and 1 <= number <= most
-            for number, most in zip(numbers, limits, strict=True)
-        )
 
     @property
     def warps(self) -> tuple[int, int]:

@@ -45,15 +45,15 @@ class Target:
     sms: int  # [WP]; of H200 [DS]
     shared_bytes_per_block: int  # most a block may ask for, dynamic; [CC]
     shared_bytes_per_sm: int  # [CC]
-    registers_per_sm: int  # of 32 bits; [CC]
     threads_per_sm: int  # [CC]
-    threads_per_block: int  # [CC]
     blocks_per_sm: int  # [CC]
     clock_hz: float  # [WP]
     tensor_f16_flops: float  # mma.sync, f16 or bf16 in, f32 accumulate; [WP]
     dram_bytes_per_second: float  # [DS]
     l2_bytes_per_second: float
     l2_bytes: int  # [WP]
+    registers_per_sm: int = 65536  # of 32 bits; [CC]
+    threads_per_block: int = 1024  # [CC]
     # L2 hit, miss to DRAM, in cycles; of an A100 [H] where nobody measured
     l2_latency: float = 262.0
     dram_latency: float = 466.0
@@ -90,9 +90,7 @@ TARGETS = (
         sms=108,
         shared_bytes_per_block=163 * 1024,
         shared_bytes_per_sm=164 * 1024,
-        registers_per_sm=65536,
         threads_per_sm=2048,
-        threads_per_block=1024,
         blocks_per_sm=32,
         clock_hz=1.41e9,
         tensor_f16_flops=312e12,
@@ -106,9 +104,7 @@ TARGETS = (
         sms=82,
         shared_bytes_per_block=99 * 1024,
         shared_bytes_per_sm=100 * 1024,
-        registers_per_sm=65536,
         threads_per_sm=1536,
-        threads_per_block=1024,
         blocks_per_sm=16,
         clock_hz=1.695e9,
         tensor_f16_flops=71e12,
@@ -122,9 +118,7 @@ TARGETS = (
         sms=128,
         shared_bytes_per_block=99 * 1024,
         shared_bytes_per_sm=100 * 1024,
-        registers_per_sm=65536,
         threads_per_sm=1536,
-        threads_per_block=1024,
         blocks_per_sm=24,
         clock_hz=2.52e9,
         tensor_f16_flops=165.2e12,
@@ -140,9 +134,7 @@ TARGETS = (
         sms=132,
         shared_bytes_per_block=227 * 1024,
         shared_bytes_per_sm=228 * 1024,
-        registers_per_sm=65536,
         threads_per_sm=2048,
-        threads_per_block=1024,
         blocks_per_sm=32,
         clock_hz=1.83e9,  # [DS] 989.5e12 by 132 SMs of 4096 flops a clock [WP]
         # mma.sync reaches about 0.63 of wgmma's 989.5e12 (arXiv 2501.12084, 6.2)
@@ -179,12 +171,8 @@ def find_target(name: str) -> Target:
     """
     capability, feature = _parsed(name)
     for target in TARGETS:
-        if target.name != f"sm_{capability}":
-            continue
-        if not feature:
-            return target
-        if feature in target.features:
-            return replace(target, name=name)
+        if target.name == f"sm_{capability}" and feature in target.features:
+            return replace(target, name=name) if feature else target
     raise ConfigError(
         f"unknown target '{name}', expected one of {', '.join(target_names())}"
     )

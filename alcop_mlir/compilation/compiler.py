@@ -183,8 +183,7 @@ def check_limits(kernel: Kernel, target: Target) -> None:
             )
 
 
-def _signature(func: ir.Operation, options: Options) -> _Signature:
-    kind = ir.FunctionType(ir.TypeAttr(func.attributes["function_type"]).value)
+def _signature(func: Any, options: Options) -> _Signature:
     steps = computation.computation(func, options.allow_tf32).steps
     block = func.regions[0].blocks[0]
     names = {
@@ -195,7 +194,7 @@ def _signature(func: ir.Operation, options: Options) -> _Signature:
     for number, value in enumerate(returned):
         names.setdefault(value, result_name(number, len(returned)))
     sizes = named_sizes(func, names)
-    return _Signature(len(kind.inputs), len(kind.results), steps, sizes)
+    return _Signature(len(block.arguments), len(returned), steps, sizes)
 
 
 def _not_compiled(found: Sequence[NotCompiled]) -> CompileError:
@@ -211,15 +210,14 @@ def _assemble(lowered: Lowered) -> tuple[dict[str, Code], dict[str, ptx.Cubin]]:
     code: dict[str, Code] = {}
     statistics: dict[str, ptx.Cubin] = {}
     target = lowered.options.target
-    for op in lowered.module.regions[0].blocks[0].operations:
-        if op.operation.name != "gpu.module":
+    for op in (one.operation for one in lowered.module.regions[0].blocks[0].operations):
+        if op.name != "gpu.module":
             continue
-        name = _name(op.operation)
-        text = ptx.emit_ptx(op.operation, target)
+        text = ptx.emit_ptx(op, target)
         cubin = ptx.assemble(text, target) if lowered.options.use_ptxas else None
-        code[name] = Code(text, None if cubin is None else cubin.data)
+        code[_name(op)] = Code(text, None if cubin is None else cubin.data)
         if cubin is not None:
-            statistics[name] = cubin
+            statistics[_name(op)] = cubin
     return code, statistics
 
 
@@ -240,7 +238,6 @@ def _described(
 
 
 def _hash(lowered: Lowered) -> str:
-    """The hash of everything that the bundle is made from."""
     made_from = [
         __version__,
         lowered.options.pipeline(),

@@ -30,13 +30,12 @@ def describe(
     """
     for number, parameter in enumerate(function.parameters):
         _check_dtype(function, number, parameter)
-    launches = tuple(_measured(launch, statistics) for launch in function.launches)
     return replace(
         function,
         parameters=tuple(
             replace(one, role=roles.get(one.name, "in")) for one in function.parameters
         ),
-        launches=launches,
+        launches=tuple(_measured(launch, statistics) for launch in function.launches),
         reference=_reference(steps, function.kernels),
     )
 
@@ -107,17 +106,12 @@ def roles_by_access(function: Function, module: ir.Operation) -> dict[str, Role]
 def _access(kernel: ir.Operation) -> list[Role]:
     """Per parameter of a kernel: "in" where it is only read, "out" only written."""
     if "arg_attrs" not in kernel.attributes:  # as of a kernel without parameters
-        return ["inout"] * len(
-            ir.TypeAttr(kernel.attributes["function_type"]).value.inputs
-        )
-    return [
-        "in"
-        if "llvm.readonly" in one
-        else "out"
-        if "llvm.writeonly" in one
-        else "inout"
-        for one in map(ir.DictAttr, kernel.attributes["arg_attrs"])
-    ]
+        return ["inout"] * len(kernel.regions[0].blocks[0].arguments)
+    roles: list[Role] = []
+    for one in map(ir.DictAttr, kernel.attributes["arg_attrs"]):
+        written: Role = "out" if "llvm.writeonly" in one else "inout"
+        roles.append("in" if "llvm.readonly" in one else written)
+    return roles
 
 
 def _joined(before: Role | None, then: Role) -> Role:

@@ -76,24 +76,20 @@ class PipelineAttr(Alcop.Attribute, name="pipeline"):
     parameters: ir.DictAttr
 
 
-class AsyncCopyOp(Alcop.Operation, name="async_copy"):
+class _Copy(Alcop.Operation):
+    source: ext.Operand[Any]
+    target: ext.Operand[Any]
+
+    def verify_invariants(self) -> bool:
+        return _is_copy(self)
+
+
+class AsyncCopyOp(_Copy, name="async_copy"):
     """Fills a whole memref, any time before its group's wait; see above."""
 
-    source: ext.Operand[Any]
-    target: ext.Operand[Any]
 
-    def verify_invariants(self) -> bool:
-        return _is_copy(self)
-
-
-class CopyOp(Alcop.Operation, name="copy"):
+class CopyOp(_Copy, name="copy"):
     """Fills a whole memref; `memref.copy` where source and target are of one shape."""
-
-    source: ext.Operand[Any]
-    target: ext.Operand[Any]
-
-    def verify_invariants(self) -> bool:
-        return _is_copy(self)
 
 
 class ProducerCommitOp(Alcop.Operation, name="producer_commit"):
@@ -168,9 +164,7 @@ def put_key(op: ir.Operation, number: int) -> None:
 
 def drop_key(op: ir.Operation) -> None:
     """Erase what `put_key` wrote, if it did."""
-    attributes = op.operation.attributes
-    if OP_KEY in attributes:
-        del attributes[OP_KEY]
+    _erase(op, OP_KEY)
 
 
 def put(op: ir.Operation, attribute: type, parameters: dict[str, Any]) -> None:
@@ -181,17 +175,13 @@ def put(op: ir.Operation, attribute: type, parameters: dict[str, Any]) -> None:
 def take(op: ir.Operation, attribute: type) -> dict[str, Any] | None:
     """Like `get`, and erase the attribute: for its last reader."""
     parameters = get(op, attribute)
-    if parameters is not None:
-        del op.operation.attributes[_key(attribute)]
+    drop(op, attribute)
     return parameters
 
 
 def arbitrary(copy: ir.Operation) -> tuple[int, ...]:
     """The dimensions of a copy beyond whose end it may fill in anything."""
-    attributes = copy.operation.attributes
-    if ARBITRARY not in attributes:
-        return ()
-    return tuple(number.value for number in attributes[ARBITRARY])
+    return tuple(get_plain(copy, ARBITRARY) or ())
 
 
 def set_arbitrary(copy: ir.Operation, dimensions: Iterable[int]) -> None:
@@ -203,9 +193,7 @@ def set_arbitrary(copy: ir.Operation, dimensions: Iterable[int]) -> None:
 
 def drop(op: ir.Operation, attribute: type) -> None:
     """Erase the attribute without reading it; much faster than `take`."""
-    attributes = op.operation.attributes
-    if _key(attribute) in attributes:
-        del attributes[_key(attribute)]
+    _erase(op, _key(attribute))
 
 
 def give_reason(op: ir.Operation, reason: str) -> None:
@@ -229,6 +217,12 @@ def get_plain(op: ir.Operation, name: str) -> Any:
 def group_type() -> Any:
     """Type of a commit group's token, that of upstream's nvgpu dialect."""
     return ir.Type.parse(GROUP_TYPE)
+
+
+def _erase(op: Any, name: str) -> None:
+    attributes = op.operation.attributes
+    if name in attributes:
+        del attributes[name]
 
 
 def _key(attribute: type) -> str:

@@ -14,7 +14,6 @@ from alcop_mlir.reference.steps import Size
 
 DTYPES = ARRAY_TYPES  # MLIR's names; integers are signed
 Role = Literal["in", "out", "inout"]
-ROLES: tuple[Role, ...] = ("in", "out", "inout")
 DTYPE_PATTERN = r"(bf|f|i)[1-9]\d{0,2}|index"
 
 

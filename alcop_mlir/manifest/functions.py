@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from alcop_mlir.manifest.arrays import Constant, Intermediate, Parameter
 from alcop_mlir.manifest.kernels import AtMost, Kernel, Launch
 from alcop_mlir.reference import steps
-from alcop_mlir.reference.steps import Size, Step
+from alcop_mlir.reference.steps import Step
 
 
 @dataclass(frozen=True)
@@ -53,20 +53,19 @@ class Function:
 
 def with_sizes(function: Function, sizes: Mapping[str, int]) -> Function:
     """`function` for arrays of these sizes; other sizes keep their names."""
-
-    def known(shape: tuple[Size, ...]) -> tuple[Size, ...]:
-        return tuple(sizes.get(s, s) if isinstance(s, str) else s for s in shape)
-
     return replace(
         function,
         parameters=tuple(
             replace(
-                one, shape=known(one.shape), strides=one.strides and known(one.strides)
+                one,
+                shape=steps.known(one.shape, sizes),
+                strides=one.strides and steps.known(one.strides, sizes),
             )
             for one in function.parameters
         ),
         reference=tuple(steps.with_sizes(step, sizes) for step in function.reference),
         intermediates=tuple(
-            replace(one, shape=known(one.shape)) for one in function.intermediates
+            replace(one, shape=steps.known(one.shape, sizes))
+            for one in function.intermediates
         ),
     )

@@ -13,7 +13,6 @@ from alcop_mlir.reference.steps import Size
 from alcop_mlir.schedule import Schedule
 
 Level = Literal["shared", "register"]
-LEVELS: tuple[Level, ...] = ("shared", "register")
 Dim3 = tuple[int, int, int]  # along x, y, z
 
 

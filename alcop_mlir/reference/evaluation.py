@@ -17,12 +17,7 @@ from typing import Any
 import numpy as np
 
 from alcop_mlir.element_types import ROUNDING, TINY
-from alcop_mlir.reference.expressions import (
-    Argument,
-    Constant,
-    Expression,
-    Operation,
-)
+from alcop_mlir.reference.expressions import Argument, Constant, Expression, Operation
 
 # Allowed to a function that the hardware approximates, in roundings of f32 or f64: to
 # its operand, as range reduction rounds it, and to its result.
@@ -153,7 +148,8 @@ _INTEGER: dict[str, _Function] = {
     **{f"arith.cmpi.s{name}": one for name, one in _ORDER.items()},
     **{f"arith.cmpi.u{name}": _unsigned(one) for name, one in _ORDER.items()},
 }
-_FUNCTIONS = {**_EXACT, **_ROUNDED, **_APPROXIMATE, **_ABSOLUTE}
+_INEXACT = {**_APPROXIMATE, **_ABSOLUTE}
+_FUNCTIONS = {**_EXACT, **_ROUNDED, **_INEXACT}
 
 
 def evaluate(expression: Expression, arguments: Sequence[Any]) -> Array:
@@ -208,7 +204,7 @@ def _applied(op: Operation, operands: list[Bounded]) -> Bounded:
             )
             for move in (step, -step)
         ]
-        error = error + np.maximum(*(_distance(one, result) for one in moved))
+        error = error + np.maximum(*(distance(one, result) for one in moved))
     return Bounded(result, error + _rounding_error(op, result))
 
 
@@ -228,7 +224,7 @@ def _wrapped(values: Array, dtype: str) -> Array:
 
 
 def _argument_error(op: Operation, operand: Array) -> Any:
-    if op.name not in _APPROXIMATE and op.name not in _ABSOLUTE:
+    if op.name not in _INEXACT:
         return 0.0
     return _ARGUMENT_ROUNDINGS * _computed_in(op.dtype) * np.abs(operand)
 
@@ -238,7 +234,7 @@ def _rounding_error(op: Operation, result: Array) -> Any:
     if op.name in _EXACT or not ROUNDING[op.dtype]:
         return 0.0
     error = ROUNDING[op.dtype] * size + TINY[op.dtype]
-    if op.name in _APPROXIMATE or op.name in _ABSOLUTE:
+    if op.name in _INEXACT:
         size = size + 1 if op.name in _ABSOLUTE else size
         error = error + _RESULT_ROUNDINGS * _computed_in(op.dtype) * size
     return error
@@ -249,8 +245,8 @@ def _computed_in(dtype: str) -> float:
     return min(ROUNDING[dtype], ROUNDING["f32"])
 
 
-def _distance(one: Array, other: Array) -> Array:
+def distance(one: Array, other: Array) -> Array:
     """Between two results; infinite where only one is a number."""
     is_same = (one == other) | (np.isnan(one) & np.isnan(other))
-    distance = np.where(is_same, 0.0, np.abs(one - other))
-    return np.where(np.isnan(distance), np.inf, distance)
+    found = np.where(is_same, 0.0, np.abs(one - other))
+    return np.where(np.isnan(found), np.inf, found)

@@ -30,8 +30,19 @@ _Dtype = Annotated[str, OneOf(_TYPES)]
 _Maps = Annotated[str, Matches(r"[A-Za-z.]*(,[A-Za-z.]*)*->[A-Za-z]*")]
 
 
+class _Step:
+    """What all steps have."""
+
+    @property
+    def reads(self) -> tuple[str, ...]:
+        """Names of the arrays that the step uses, in the order of its fields."""
+        given = {name: one for name, one in vars(self).items() if name in _READ_FIELDS}
+        single = [name for name in given.values() if isinstance(name, str)]
+        return (*given.get("inputs", ()), *single)
+
+
 @dataclass(frozen=True)
-class Einsum:
+class Einsum(_Step):
     """`out = einsum(maps, lhs, rhs)`, plus the array named `init` if there is one.
 
     precision: what the kernel rounds lhs and rhs to before it multiplies, if it does
@@ -49,14 +60,9 @@ class Einsum:
     dtype: _Dtype = "f32"
     sums: _Dtype = "f32"
 
-    @property
-    def reads(self) -> tuple[str, ...]:
-        """Names of the arrays that the step uses."""
-        return (self.lhs, self.rhs) + (() if self.init is None else (self.init,))
-
 
 @dataclass(frozen=True)
-class Map:
+class Map(_Step):
     """`out = expression(inputs)` for each element of an array of `shape`."""
 
     inputs: tuple[str, ...]
@@ -65,14 +71,9 @@ class Map:
     expression: Expression
     shape: tuple[Size, ...]
 
-    @property
-    def reads(self) -> tuple[str, ...]:
-        """Names of the arrays that the step uses."""
-        return self.inputs
-
 
 @dataclass(frozen=True)
-class Reduction:
+class Reduction(_Step):
     """`out` is `expression(inputs)` combined over the loops that do not index it.
 
     combine: the combining op; it starts from the array `init` if there is one
@@ -87,28 +88,18 @@ class Reduction:
     dtype: _Dtype
     init: str | None = None
 
-    @property
-    def reads(self) -> tuple[str, ...]:
-        """Names of the arrays that the step uses."""
-        return self.inputs + (() if self.init is None else (self.init,))
-
 
 @dataclass(frozen=True)
-class Reshape:
+class Reshape(_Step):
     """`out` has the elements of `source` in the same order."""
 
     source: str
     out: str
     shape: tuple[Size, ...]
 
-    @property
-    def reads(self) -> tuple[str, ...]:
-        """Names of the arrays that the step uses."""
-        return (self.source,)
-
 
 @dataclass(frozen=True)
-class Slice:
+class Slice(_Step):
     """`out` is a part of `source`: per dimension an offset, a size and a stride."""
 
     source: str
@@ -117,14 +108,9 @@ class Slice:
     sizes: tuple[_Count, ...]
     strides: tuple[_Count, ...]
 
-    @property
-    def reads(self) -> tuple[str, ...]:
-        """Names of the arrays that the step uses."""
-        return (self.source,)
-
 
 @dataclass(frozen=True)
-class Insert:
+class Insert(_Step):
     """`out` is `target` with `source` instead of the elements of a `Slice`."""
 
     source: str
@@ -134,14 +120,9 @@ class Insert:
     sizes: tuple[_Count, ...]
     strides: tuple[_Count, ...]
 
-    @property
-    def reads(self) -> tuple[str, ...]:
-        """Names of the arrays that the step uses."""
-        return (self.source, self.target)
-
 
 @dataclass(frozen=True)
-class WindowViews:
+class WindowViews(_Step):
     """`out` is `source` with two dimensions instead of `dimension`.
 
     The index of that is `position * stride + tap * dilation`, as in convolutions.
@@ -154,11 +135,6 @@ class WindowViews:
     stride: _Count
     taps: _Count
     dilation: _Count
-
-    @property
-    def reads(self) -> tuple[str, ...]:
-        """Names of the arrays that the step uses."""
-        return (self.source,)
 
 
 Step = Annotated[
@@ -177,7 +153,8 @@ Step = Annotated[
     ),
 ]
 _StepT = TypeVar("_StepT", bound=Step)
-_NAME_FIELDS = ("lhs", "rhs", "init", "out", "source", "target")
+_REPEATED = re.compile(r"([A-Za-z]).*\1")  # a loop that occurs twice
+_READ_FIELDS = ("inputs", "lhs", "rhs", "source", "target", "init")
 
 
 def operand_maps(step: Einsum | Map | Reduction) -> tuple[list[str], str]:
@@ -189,13 +166,13 @@ def operand_maps(step: Einsum | Map | Reduction) -> tuple[list[str], str]:
 
 def renamed(step: _StepT, names: Mapping[str, str]) -> _StepT:
     """`step` with some arrays renamed."""
-    changes: dict[str, Any] = {
-        field.name: names.get(getattr(step, field.name), getattr(step, field.name))
-        for field in fields(step)
-        if field.name in _NAME_FIELDS
-    }
-    if isinstance(step, Map | Reduction):
-        changes["inputs"] = tuple(names.get(name, name) for name in step.inputs)
+    changes: dict[str, Any] = {"out": names.get(step.out, step.out)}
+    for field in fields(step):
+        given = getattr(step, field.name)
+        if field.name in _READ_FIELDS and given is not None:
+            is_one = isinstance(given, str)
+            new = [names.get(name, name) for name in ([given] if is_one else given)]
+            changes[field.name] = new[0] if is_one else tuple(new)
     return replace(step, **changes)
 
 
@@ -203,8 +180,12 @@ def with_sizes(step: _StepT, sizes: Mapping[str, int]) -> _StepT:
     """`step` with numbers for the sizes named there."""
     if not isinstance(step, Map | Reshape):
         return step
-    shape = tuple(sizes.get(n, n) if isinstance(n, str) else n for n in step.shape)
-    return replace(step, shape=shape)
+    return replace(step, shape=known(step.shape, sizes))
+
+
+def known(shape: Iterable[Size], sizes: Mapping[str, int]) -> tuple[Size, ...]:
+    """`shape` with numbers for the sizes named there."""
+    return tuple(sizes.get(n, n) if isinstance(n, str) else n for n in shape)
 
 
 def check(steps: Iterable[Step], arrays: Iterable[str], sizes: Collection[str]) -> None:
@@ -212,27 +193,26 @@ def check(steps: Iterable[Step], arrays: Iterable[str], sizes: Collection[str]) 
 
     arrays, sizes: names of the function's parameters, and of their sizes
     """
-    known = set(arrays)
+    given = set(arrays)
     for step in steps:
         if isinstance(step, Einsum | Map | Reduction):
             _check_maps(step)
         if isinstance(step, Slice | Insert):
             _check_ranks(step)
         for name in step.reads:
-            if name not in known:
+            if name not in given:
                 raise ConfigError(f"reference: unknown array {shown(name)}")
         shape = step.shape if isinstance(step, Map | Reshape) else ()
         for size in shape:
             if isinstance(size, str) and size not in sizes:
                 raise ConfigError(f"reference: unknown size {shown(size)}")
-        known.add(step.out)
+        given.add(step.out)
 
 
 def _check_maps(step: Einsum | Map | Reduction) -> None:
-    """ConfigError where loops and operands do not fit each other."""
     operands, out = operand_maps(step)
     inputs = 2 if isinstance(step, Einsum) else len(step.inputs)
-    if len(operands) != inputs or any(_repeats(one) for one in (*operands, out)):
+    if len(operands) != inputs or any(map(_REPEATED.search, (*operands, out))):
         raise ConfigError(f"reference: 'maps' is {shown(step.maps)}")
     read = {loop for one in operands for loop in one} - {"."}
     if isinstance(step, Map):
@@ -246,11 +226,6 @@ def _check_maps(step: Einsum | Map | Reduction) -> None:
     used = expressions.arguments(step.expression)
     if used and max(used) >= inputs:
         raise ConfigError(f"reference: argument {max(used)} of {inputs} inputs")
-
-
-def _repeats(loops: str) -> bool:
-    """Whether a loop occurs twice."""
-    return re.search(r"([A-Za-z]).*\1", loops) is not None
 
 
 def _check_ranks(step: Slice | Insert) -> None:

@@ -16,6 +16,7 @@ from alcop_mlir import dtypes
 from alcop_mlir.errors import LaunchError
 from alcop_mlir.manifest.arrays import Parameter
 from alcop_mlir.manifest.functions import Function
+from alcop_mlir.reference import steps
 from alcop_mlir.reference.steps import Size
 
 ALIGNMENT = 16  # bytes; kernels copy and store 16 bytes at a time
@@ -44,9 +45,7 @@ class Array:
         """The address after the last byte."""
         if 0 in self.shape:
             return self.address
-        steps = zip(self.shape, self.strides, strict=True)
-        last = sum((size - 1) * stride for size, stride in steps)
-        return self.address + last + self.dtype.itemsize
+        return self.address + last(self.shape, self.strides) + self.dtype.itemsize
 
     @property
     def is_contiguous(self) -> bool:
@@ -61,6 +60,11 @@ class Array:
                 return False
             step *= size
         return True
+
+
+def last(shape: Sequence[int], strides: Sequence[int]) -> int:
+    """How far the last element is from the first, in the unit of the strides."""
+    return sum((n - 1) * stride for n, stride in zip(shape, strides, strict=True))
 
 
 def label(number: int, parameter: Parameter) -> str:
@@ -130,10 +134,7 @@ def _check_layout(
     if not _bind(parameter.shape, array.shape, sizes):
         named = dict.fromkeys(s for s in parameter.shape if isinstance(s, str))
         known = {name: sizes[name] for name in named if name in sizes}
-        wanted = [
-            known.get(size, size) if isinstance(size, str) else size
-            for size in parameter.shape
-        ]
+        wanted = steps.known(parameter.shape, sizes)
         names = ", ".join(f"{name} is {size}" for name, size in known.items())
         raise LaunchError(
             f"{what} has shape {_join(array.shape)}, expected {_join(wanted)}"
@@ -181,13 +182,14 @@ def _check_strides(
             raise LaunchError(f"{given}, expected a contiguous array in C order")
         return
     step, promised = array.dtype.itemsize, parameter.row_alignment
+    expected = _join([s if isinstance(s, str) else s * step for s in parameter.strides])
     for size, stride, wanted in zip(
         array.shape, array.strides, parameter.strides, strict=True
     ):
         if size < 2 or 0 in array.shape:
             stride = 0 if isinstance(wanted, str) else wanted * step
         if isinstance(wanted, int) and stride != wanted * step:
-            raise LaunchError(f"{given}, expected {_in_bytes(parameter, step)}")
+            raise LaunchError(f"{given}, expected {expected}")
         if stride < 0 or stride % step:
             raise LaunchError(f"{given}, expected multiples of {step}, none negative")
         if isinstance(wanted, str) and stride % promised:
@@ -200,19 +202,13 @@ def _check_strides(
         raise LaunchError(f"{given} and is written, expected rows apart")
 
 
-def _in_bytes(parameter: Parameter, step: int) -> str:
-    """The strides of a parameter as messages give them."""
-    strides = parameter.strides or ()
-    return _join([s if isinstance(s, str) else s * step for s in strides])
-
-
 def _overlaps_itself(array: Array) -> bool:
     """Whether two elements may share an address: rows longer than their stride."""
     if 0 in array.shape:
         return False
     reach = array.dtype.itemsize
-    steps = zip(array.strides, array.shape, strict=True)
-    for stride, size in sorted((st, n) for st, n in steps if n > 1):
+    dimensions = zip(array.strides, array.shape, strict=True)
+    for stride, size in sorted((stride, n) for stride, n in dimensions if n > 1):
         if stride < reach:
             return True
         reach += (size - 1) * stride
@@ -246,14 +242,12 @@ def _are_apart(one: Array, other: Array) -> bool:
     pitch = one.strides[0]
     if pitch <= 0 or other.strides[0] != pitch:
         return False
-    widths = [array.end - array.address - _last_row(array) for array in (one, other)]
+    widths = [
+        array.end - array.address - (array.shape[0] - 1) * pitch
+        for array in (one, other)
+    ]
     behind = (other.address - one.address) % pitch
     return widths[0] <= behind and widths[1] <= pitch - behind
-
-
-def _last_row(array: Array) -> int:
-    """Bytes from the first row of a matrix to its last one."""
-    return (array.shape[0] - 1) * array.strides[0]
 
 
 def _from_dlpack(array: Any, what: str) -> np.ndarray[Any, Any]:

@@ -11,6 +11,7 @@ everything: a bundle that loads can be launched.
 from __future__ import annotations
 
 import hashlib
+import io
 import json
 import os
 import shutil
@@ -19,10 +20,8 @@ import zlib
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
-from alcop_mlir import codec
-from alcop_mlir.codec import open_ended
+from alcop_mlir import codec, files
 from alcop_mlir.errors import ConfigError
 from alcop_mlir.manifest.bundles import SCHEMA, Manifest, Module, StoredFile
 from alcop_mlir.manifest.functions import Function
@@ -33,22 +32,8 @@ from alcop_mlir.target import Target, find_target
 MANIFEST = "manifest.json"
 MAX_FILE_BYTES = 256 * 2**20  # of one file in a bundle; above it the bundle is damaged
 # What reading a broken directory or archive (encrypted: RuntimeError) raises.
-_UNREADABLE = (
-    OSError,
-    EOFError,
-    RuntimeError,
-    zipfile.BadZipFile,
-    zlib.error,
-)
+_UNREADABLE = (OSError, EOFError, RuntimeError, zipfile.BadZipFile, zlib.error)
 _ZIP_TIME = (1980, 1, 1, 0, 0, 0)  # the earliest that the format knows
-
-
-@open_ended
-@dataclass(frozen=True)
-class _Schema:
-    """What a manifest of any schema has."""
-
-    schema: int
 
 
 @dataclass(frozen=True)
@@ -81,14 +66,12 @@ class Bundle:
     def function(self, name: str | None = None) -> Function:
         """The function called `name`, or the only one; ConfigError if there is none."""
         names = ", ".join(function.name for function in self.functions) or "none"
-        if name is None and len(self.functions) == 1:
-            return self.functions[0]
-        if name is None:
+        found = [one for one in self.functions if name in (None, one.name)]
+        if name is None and len(found) != 1:
             raise ConfigError(f"which function? the bundle has {names}")
-        for function in self.functions:
-            if function.name == name:
-                return function
-        raise ConfigError(f"the bundle has no function '{name}', it has {names}")
+        if not found:
+            raise ConfigError(f"the bundle has no function '{name}', it has {names}")
+        return found[0]
 
 
 def save(bundle: Bundle, path: str | Path) -> None:
@@ -99,13 +82,12 @@ def save(bundle: Bundle, path: str | Path) -> None:
     """
     check_path(path)
     path = Path(path).absolute()
-    files = _files(bundle)
-    temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
+    contents = _files(bundle)
+    if path.suffix == ".zip":
+        files.write_whole(path, _zipped(contents))
+        return
     try:
-        if path.suffix == ".zip":
-            _save_zip(files, path, temporary)
-        else:
-            _save_directory(files, path, temporary)
+        _save_directory(contents, path)
     except OSError as error:
         raise ConfigError(
             f"cannot write '{path}': {error.strerror or error}"
@@ -133,9 +115,7 @@ def load(path: str | Path) -> Bundle:
         raise ConfigError(f"no such file or directory: '{path}'")
     try:
         return _from_contents(_contents(path))
-    except _UNREADABLE as error:
-        raise ConfigError(f"damaged bundle '{path}': {error}") from error
-    except ConfigError as error:
+    except (*_UNREADABLE, ConfigError) as error:
         raise ConfigError(f"damaged bundle '{path}': {error}") from error
 
 
@@ -144,69 +124,50 @@ def is_bundle(path: str | Path) -> bool:
     return Path(path).is_dir() or Path(path).suffix == ".zip"
 
 
-def to_json(bundle: Bundle) -> dict[str, Any]:
-    """The manifest of `bundle` as JSON values; ConfigError if no load would take it."""
-    made = manifest(bundle)
-    try:
-        manifest_check.check(made)
-    except ConfigError as error:
-        raise ConfigError(f"the bundle cannot be stored: {error}") from None
-    return codec.encode(made)
-
-
-def manifest(bundle: Bundle) -> Manifest:
-    """What is stored of `bundle` besides the contents of its files."""
-    return Manifest(
+def _files(bundle: Bundle) -> dict[str, bytes]:
+    """What is stored, by name; ConfigError if no load would take it."""
+    contents: dict[str, bytes] = {}
+    for name, code in sorted(bundle.code.items()):
+        contents[f"{name}.ptx"] = code.ptx.encode()
+        if code.cubin is not None:
+            contents[f"{name}.cubin"] = code.cubin
+    stored = {name: StoredFile(name, _hash(data)) for name, data in contents.items()}
+    manifest = Manifest(
         compiler=bundle.compiler,
         source_sha256=bundle.source_hash,
         target=bundle.target.name,
         modules=tuple(
-            Module(
-                name,
-                StoredFile(f"{name}.ptx", _hash(code.ptx.encode())),
-                None
-                if code.cubin is None
-                else StoredFile(f"{name}.cubin", _hash(code.cubin)),
-            )
-            for name, code in sorted(bundle.code.items())
+            Module(name, stored[f"{name}.ptx"], stored.get(f"{name}.cubin"))
+            for name in sorted(bundle.code)
         ),
         functions=bundle.functions,
     )
-
-
-def _files(bundle: Bundle) -> dict[str, bytes]:
-    text = json.dumps(to_json(bundle), indent=1, sort_keys=True) + "\n"
-    return {MANIFEST: text.encode(), **_code_files(bundle)}
-
-
-def _code_files(bundle: Bundle) -> dict[str, bytes]:
-    files = {}
-    for name, code in sorted(bundle.code.items()):
-        files[f"{name}.ptx"] = code.ptx.encode()
-        if code.cubin is not None:
-            files[f"{name}.cubin"] = code.cubin
-    return files
-
-
-def _save_zip(files: dict[str, bytes], path: Path, temporary: Path) -> None:
     try:
-        # Stored, not deflated: zlib's bytes differ from version to version.
-        with zipfile.ZipFile(temporary, "w", zipfile.ZIP_STORED) as archive:
-            for name, data in files.items():
-                entry = zipfile.ZipInfo(name, _ZIP_TIME)
-                entry.create_system = 3  # Unix, on every system
-                entry.external_attr = 0o644 << 16
-                archive.writestr(entry, data)
-        temporary.replace(path)
-    finally:
-        temporary.unlink(missing_ok=True)
+        manifest_check.check(manifest)
+    except ConfigError as error:
+        raise ConfigError(f"the bundle cannot be stored: {error}") from None
+    text = json.dumps(codec.encode(manifest), indent=1, sort_keys=True) + "\n"
+    return {MANIFEST: text.encode(), **contents}
 
 
-def _save_directory(files: dict[str, bytes], path: Path, temporary: Path) -> None:
+def _zipped(contents: dict[str, bytes]) -> bytes:
+    data = io.BytesIO()
+    # Stored, not deflated: zlib's bytes differ from version to version.
+    with zipfile.ZipFile(data, "w", zipfile.ZIP_STORED) as archive:
+        for name, content in contents.items():
+            entry = zipfile.ZipInfo(name, _ZIP_TIME)
+            entry.create_system = 3  # Unix, on every system
+            entry.external_attr = 0o644 << 16
+            archive.writestr(entry, content)
+    return data.getvalue()
+
+
+def _save_directory(contents: dict[str, bytes], path: Path) -> None:
+    temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
     replaced = path.with_name(f"{temporary.name}.old")
     try:
         temporary.mkdir()
-        for name, data in files.items():
+        for name, data in contents.items():
             (temporary / name).write_bytes(data)
         if path.exists():
             path.rename(replaced)
@@ -230,17 +191,16 @@ def _is_part(name: str) -> bool:
 
 def _contents(path: Path) -> dict[str, bytes]:
     """The files of a bundle by name; ConfigError where one is absurdly large."""
-    contents: dict[str, bytes] = {}
     if path.is_dir():
-        for item in filter(lambda item: _is_part(item.name), path.iterdir()):
+        items = [item for item in path.iterdir() if _is_part(item.name)]
+        for item in items:
             _check_size(item.name, item.stat().st_size)
-            contents[item.name] = item.read_bytes()
-        return contents
+        return {item.name: item.read_bytes() for item in items}
     with zipfile.ZipFile(path) as archive:
-        for entry in filter(lambda entry: _is_part(entry.filename), archive.infolist()):
+        entries = [one for one in archive.infolist() if _is_part(one.filename)]
+        for entry in entries:
             _check_size(entry.filename, entry.file_size)
-            contents[entry.filename] = archive.read(entry)
-    return contents
+        return {entry.filename: archive.read(entry) for entry in entries}
 
 
 def _check_size(name: str, size: int) -> None:
@@ -266,7 +226,7 @@ def _manifest(data: bytes) -> Manifest:
         value = codec.parse(data, MAX_FILE_BYTES)
     except ConfigError as error:
         raise ConfigError(f"{MANIFEST}: {error}") from None
-    schema = codec.decode(_Schema, value, "manifest").schema
+    schema = codec.schema_of(value, "manifest")
     if schema != SCHEMA:
         raise ConfigError(
             f"schema is {schema}, this version reads {SCHEMA}: compile it again"

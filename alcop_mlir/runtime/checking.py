@@ -23,19 +23,10 @@ from alcop_mlir import dtypes
 from alcop_mlir.errors import LaunchError
 from alcop_mlir.manifest.arrays import Parameter
 from alcop_mlir.manifest.functions import Function
-from alcop_mlir.reference import step_values
-from alcop_mlir.reference.evaluation import Bounded
-from alcop_mlir.reference.steps import (
-    Einsum,
-    Insert,
-    Map,
-    Reduction,
-    Reshape,
-    Size,
-    Slice,
-    WindowViews,
-    operand_maps,
-)
+from alcop_mlir.reference import step_values, steps
+from alcop_mlir.reference.evaluation import Bounded, distance
+from alcop_mlir.reference.steps import Size
+from alcop_mlir.runtime.arrays import last
 
 Arrays = Mapping[str, np.ndarray[Any, Any]]
 
@@ -73,14 +64,13 @@ def random_arrays(function: Function, seed: int = 0) -> dict[str, np.ndarray[Any
     generator = np.random.default_rng(seed)
     arrays = {}
     for parameter in function.parameters:
-        shape = _static(parameter)
+        shape = _numbers(parameter, parameter.shape)
         if parameter.role == "out":
             array = dtypes.unwritten(shape, parameter.dtype)
         else:
             array = dtypes.random(generator, shape, parameter.dtype)
         if parameter.strides is not None:
-            strides = _numbers(parameter, parameter.strides)
-            array = with_strides(array, strides)
+            array = with_strides(array, _numbers(parameter, parameter.strides))
         arrays[parameter.name] = array
     return arrays
 
@@ -105,9 +95,7 @@ def with_strides(
     array: np.ndarray[Any, Any], strides: Sequence[int]
 ) -> np.ndarray[Any, Any]:
     """A copy of `array` with these strides, in elements."""
-    steps = zip(array.shape, strides, strict=True)
-    elements = 1 + sum((size - 1) * stride for size, stride in steps if size > 1)
-    memory = np.zeros(elements, array.dtype)
+    memory = np.zeros(1 + max(0, last(array.shape, strides)), array.dtype)
     step = array.dtype.itemsize
     view = np.lib.stride_tricks.as_strided(
         memory, array.shape, [stride * step for stride in strides]
@@ -154,55 +142,50 @@ def _worst(got: np.ndarray[Any, Any], expected: Bounded, dtype: str) -> Check:
     unbounded = np.where(np.isnan(values), 0.0, math.inf)
     allowed = np.where(np.isnan(expected.error), unbounded, expected.error)
     with np.errstate(all="ignore"):
-        distance = np.where(_is_same(got, values), 0.0, np.abs(got - values))
+        away = distance(got, values)
         # Infinity is right where the value, with its error, may exceed the largest.
         overflow = np.isinf(got) & (np.abs(values) + allowed >= dtypes.LARGEST[dtype])
-        distance = np.where(overflow & (got * values > 0), 0.0, distance)
-        distance = np.where(np.isnan(distance), math.inf, distance)
-        excess = np.where(distance > 0, distance / allowed, 0.0)
+        away = np.where(overflow & (got * values > 0), 0.0, away)
+        excess = np.where(away > 0, away / allowed, 0.0)
     worst = np.unravel_index(
         np.argmax(np.nan_to_num(excess, posinf=math.inf)), got.shape
     )
     finite = np.abs(values[np.isfinite(values)]).max(initial=0.0)
     scale = float(finite) or 1.0
-    return Check(float(distance[worst]) / scale, float(allowed[worst]) / scale)
-
-
-def _is_same(got: np.ndarray[Any, Any], values: np.ndarray[Any, Any]) -> Any:
-    """Whether elements are equal, or neither is a number."""
-    return (got == values) | (np.isnan(got) & np.isnan(values))
+    return Check(float(away[worst]) / scale, float(allowed[worst]) / scale)
 
 
 def _contractions(function: Function) -> Iterator[dict[str, int]]:
     """The sizes of the loops of each contraction, by letter."""
     shapes: dict[str, Sequence[Any]] = {
-        parameter.name: _static(parameter) for parameter in function.parameters
+        parameter.name: _numbers(parameter, parameter.shape)
+        for parameter in function.parameters
     }
     for step in function.reference:
         sizes = {}
-        if isinstance(step, Einsum | Reduction):
-            operands, out = operand_maps(step)
+        if isinstance(step, steps.Einsum | steps.Reduction):
+            operands, out = steps.operand_maps(step)
             for name, loops in zip(step.reads, operands, strict=False):
                 sizes.update(zip(loops, shapes[name], strict=True))
             shapes[step.out] = [sizes[loop] for loop in out]
         else:
             shapes[step.out] = _shape(step, shapes)
-        if isinstance(step, Einsum):
+        if isinstance(step, steps.Einsum):
             yield sizes
 
 
 def _shape(
-    step: Map | Reshape | Slice | Insert | WindowViews,
+    step: steps.Map | steps.Reshape | steps.Slice | steps.Insert | steps.WindowViews,
     shapes: Mapping[str, Sequence[Any]],
 ) -> Sequence[Any]:
     match step:
-        case Map() | Reshape():
+        case steps.Map() | steps.Reshape():
             return step.shape
-        case Slice():
+        case steps.Slice():
             return step.sizes
-        case Insert():
+        case steps.Insert():
             return shapes[step.target]
-        case WindowViews():
+        case steps.WindowViews():
             shape = [*shapes[step.source]]
             axis = step.dimension
             return [*shape[:axis], step.positions, step.taps, *shape[axis + 1 :]]
@@ -213,10 +196,6 @@ def _decoded(function: Function, arrays: Arrays) -> dict[str, np.ndarray[Any, An
         parameter.name: dtypes.decode(arrays[parameter.name], parameter.dtype)
         for parameter in function.parameters
     }
-
-
-def _static(parameter: Parameter) -> tuple[int, ...]:
-    return _numbers(parameter, parameter.shape)
 
 
 def _numbers(parameter: Parameter, sizes: Sequence[Size]) -> tuple[int, ...]:

@@ -97,10 +97,6 @@ def as_stream(cupy: Any, stream: Any) -> Any:
             f"stream is a {type(stream).__name__}, expected a CuPy stream, an address, "
             "or an object with __cuda_stream__ or cuda_stream"
         )
-    return _external_stream(cupy, address)
-
-
-def _external_stream(cupy: Any, address: int) -> Any:
     if hasattr(cupy.cuda.Stream, "from_external"):  # CuPy 14 deprecates ExternalStream
         return cupy.cuda.Stream.from_external(_StreamAddress(address))
     return cupy.cuda.ExternalStream(address)

@@ -8,7 +8,7 @@ CuPy is imported when it is first needed.
 from __future__ import annotations
 
 import importlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
@@ -20,7 +20,7 @@ from alcop_mlir.manifest.kernels import CeilDiv, Dim3, Kernel, Pointer, TensorMa
 from alcop_mlir.reference.steps import Size
 from alcop_mlir.runtime import bundle as bundles
 from alcop_mlir.runtime import cuda, workspace
-from alcop_mlir.runtime.arrays import Array, check, host_array, is_on_gpu, label
+from alcop_mlir.runtime.arrays import Array, check, host_array, is_on_gpu, label, last
 from alcop_mlir.runtime.emulation import Emulation
 from alcop_mlir.runtime.manifest_check import check_supported
 from alcop_mlir.runtime.workspace import Workspace
@@ -99,21 +99,21 @@ class Program:
             raise LaunchError("a stream was given, but the arrays are in main memory")
         views = [host_array(a, self._label(n)) for n, a in enumerate(arrays)]
         sizes = check(self.function, views)
-        owners = {name: view.owner for name, view in self._named(views).items()}
+        named = self._named(views)
         space = self._workspace(sizes)
         scratch = workspace.host_arrays(space)
-        values: dict[str, Any] = owners | scratch | sizes
-        emulation = self.emulation or Emulation()
-        addresses = {name: view.address for name, view in self._named(views).items()}
+        values: dict[str, Any] = {name: view.owner for name, view in named.items()}
+        values |= scratch | sizes
+        addresses = {name: view.address for name, view in named.items()}
         addresses |= {name: array.ctypes.data for name, array in scratch.items()}
-        for number, launch in enumerate(self.function.launches):
+        emulation = self.emulation or Emulation()
+        launches = self._launches(sizes, addresses)
+        for number, (kernel, grid) in enumerate(launches):
             workspace.mark_unwritten(space, scratch, number)
-            kernel = launch.kernel(sizes, addresses)
-            if 0 in grid_of(kernel, sizes):
+            if 0 in grid:
                 continue  # nothing to compute
             arguments = [values[a] if isinstance(a, str) else a for a in _given(kernel)]
-            ptx = self.bundle.code_of(kernel).ptx
-            emulation.launch(ptx, kernel, grid_of(kernel, sizes), arguments)
+            emulation.launch(self.bundle.code_of(kernel).ptx, kernel, grid, arguments)
 
     def _run_on_cuda(self, arrays: Sequence[Any], stream: Any) -> None:
         cupy = _cupy()
@@ -127,34 +127,34 @@ class Program:
                 for number, array in enumerate(arrays)
             ]
             sizes = check(self.function, views)
+            space = self._workspace(sizes)
             # Lives until the kernels are enqueued; the pool orders what comes after.
-            needed = self._workspace(sizes).bytes
-            memory = cuda.memory(cupy, needed) if needed else None
-            addresses = self._addresses(views, sizes, memory.ptr if memory else 0)
+            memory = cuda.memory(cupy, space.bytes) if space.bytes else None
+            start = memory.ptr if memory else 0
+            addresses = {
+                name: view.address for name, view in self._named(views).items()
+            }
+            for name, part in space.ranges.items():
+                addresses[name] = start + part.offset
             values: dict[str, Any] = {k: np.int64(v) for k, v in sizes.items()}
             values |= {name: np.uint64(at) for name, at in addresses.items()}
-            for launch in self.function.launches:
-                kernel = launch.kernel(sizes, addresses)
-                if 0 in grid_of(kernel, sizes):
+            for kernel, grid in self._launches(sizes, addresses):
+                if 0 in grid:
                     continue  # nothing to compute
-                self._load(cupy, device, kernel)(
-                    grid_of(kernel, sizes),
-                    kernel.block,
-                    tuple(
-                        values[a] if isinstance(a, str) else np.int64(a)
-                        for a in _given(kernel)
-                    ),
-                    shared_mem=kernel.shared_bytes,
+                arguments = tuple(
+                    values[a] if isinstance(a, str) else np.int64(a)
+                    for a in _given(kernel)
                 )
+                load = self._load(cupy, device, kernel)
+                load(grid, kernel.block, arguments, shared_mem=kernel.shared_bytes)
 
-    def _addresses(
-        self, views: Sequence[Array], sizes: dict[str, int], memory: int
-    ) -> dict[str, int]:
-        """The address of each array, with a workspace at `memory`."""
-        found = {name: view.address for name, view in self._named(views).items()}
-        for name, part in self._workspace(sizes).ranges.items():
-            found[name] = memory + part.offset
-        return found
+    def _launches(
+        self, sizes: Mapping[str, int], addresses: Mapping[str, int]
+    ) -> Iterator[tuple[Kernel, Dim3]]:
+        """The kernel and the grid of each launch."""
+        for launch in self.function.launches:
+            kernel = launch.kernel(sizes, addresses)
+            yield kernel, grid_of(kernel, sizes)
 
     def _workspace(self, sizes: dict[str, int]) -> Workspace:
         """The workspace for `sizes`: the last call's, if its sizes were the same."""
@@ -239,8 +239,7 @@ def _copied(module: Any, array: np.ndarray[Any, Any]) -> Any:
     if array.flags.c_contiguous or array.base is None:
         return module.array(array)
     # All memory from the first element to the last, gaps included.
-    steps = zip(array.shape, array.strides, strict=True)
-    elements = 1 + sum((n - 1) * step for n, step in steps) // array.dtype.itemsize
+    elements = 1 + last(array.shape, array.strides) // array.dtype.itemsize
     flat = np.lib.stride_tricks.as_strided(array, (elements,), (array.dtype.itemsize,))
     memory = module.array(flat)
     return module.lib.stride_tricks.as_strided(memory, array.shape, array.strides)

@@ -6,7 +6,7 @@ are named are there, and nothing in it is beyond this launcher.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator
+from collections.abc import Iterator
 
 from alcop_mlir.codec import shown
 from alcop_mlir.errors import ConfigError
@@ -17,7 +17,7 @@ from alcop_mlir.manifest.kernels import (
     Aligned,
     AtMost,
     CeilDiv,
-    Kernel,
+    Condition,
     Pointer,
     SizeValue,
     TensorMap,
@@ -80,10 +80,14 @@ def _check_function(function: Function) -> None:
         if isinstance(size, str) and size not in sizes:
             raise ConfigError(f"{where}: unknown size {shown(size)}")
     for kernel in function.kernels:
-        _check_arguments(kernel, arrays)
-    for name in _guarded_arrays(function):
-        if name not in arrays:
-            raise ConfigError(f"{where}: unknown array {shown(name)}")
+        for argument in kernel.arguments:
+            if isinstance(argument, Pointer) and argument.array not in arrays:
+                raise ConfigError(
+                    f"kernel '{kernel.name}': unknown array {shown(argument.array)}"
+                )
+    for one in _guards(function):
+        if isinstance(one, Aligned) and one.array not in arrays:
+            raise ConfigError(f"{where}: unknown array {shown(one.array)}")
     steps.check(function.reference, given, sizes)
 
 
@@ -103,26 +107,14 @@ def _polynomials(function: Function) -> Iterator[Polynomial]:
         for part in kernel.grid:
             if isinstance(part, CeilDiv):
                 yield part.dividend
-    guards = [v.guard for launch in function.launches for v in launch.variants]
-    for condition in (*function.checks, *(one for guard in guards for one in guard)):
+    for condition in (*function.checks, *_guards(function)):
         if isinstance(condition, AtMost):
             yield from (condition.least, condition.most)
         elif not isinstance(condition, Aligned):
             yield condition.value
 
 
-def _guarded_arrays(function: Function) -> Iterator[str]:
-    """The arrays whose alignment guards ask for."""
+def _guards(function: Function) -> Iterator[Condition]:
     for launch in function.launches:
         for variant in launch.variants:
-            for condition in variant.guard:
-                if isinstance(condition, Aligned):
-                    yield condition.array
-
-
-def _check_arguments(kernel: Kernel, arrays: Collection[str]) -> None:
-    for argument in kernel.arguments:
-        if isinstance(argument, Pointer) and argument.array not in arrays:
-            raise ConfigError(
-                f"kernel '{kernel.name}': unknown array {shown(argument.array)}"
-            )
+            yield from variant.guard

@@ -92,11 +92,8 @@ def find_ptxas() -> Path | None:
         if shutil.which(asked) is None:
             raise CompileError(f"ALCOP_PTXAS is '{asked}', which is no program")
         return Path(asked)
-    in_wheel = _ptxas_in_wheel()
-    if in_wheel is not None:
-        return in_wheel
     on_path = shutil.which("ptxas")
-    return None if on_path is None else Path(on_path)
+    return _ptxas_in_wheel() or (None if on_path is None else Path(on_path))
 
 
 @cache
@@ -158,7 +155,9 @@ def _generate(text: str, target: Target) -> str:
         module.data_layout = str(machine.target_data)
         module.verify()
     except RuntimeError as error:
-        raise CompileError(f"LLVM refuses the kernel: {_one_line(error)}") from error
+        raise CompileError(
+            f"LLVM refuses the kernel: {' '.join(str(error).split())}"
+        ) from error
     tuning = llvmlite.create_pipeline_tuning_options(speed_level=_OPTIMIZATION_LEVEL)
     tuning.loop_unrolling = True
     tuning.slp_vectorization = True
@@ -210,7 +209,3 @@ def _first_error(log: str) -> str:
     lines = [line.strip() for line in log.splitlines() if line.strip()]
     wrong = [line for line in lines if "error" in line or "fatal" in line]
     return (wrong or lines or ["failed without a message"])[0]
-
-
-def _one_line(error: Exception) -> str:
-    return " ".join(str(error).split())

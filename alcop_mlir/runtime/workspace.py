@@ -12,7 +12,6 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from alcop_mlir.manifest.arrays import Intermediate
 from alcop_mlir.manifest.functions import Function
 
 ALIGNMENT = 256  # bytes; what cudaMalloc gives, and more than any access needs
@@ -46,7 +45,9 @@ def plan(function: Function, sizes: Mapping[str, int]) -> Workspace:
     """The workspace of a call with arrays of these sizes."""
     ranges: dict[str, ByteRange] = {}
     for one in sorted(function.intermediates, key=lambda one: -one.bytes(sizes)):
-        users = _users(function, one)
+        users = [
+            n for n, launch in enumerate(function.launches) if one.name in launch.arrays
+        ]
         if not users:
             continue
         first, last = users[0], users[-1]
@@ -56,22 +57,13 @@ def plan(function: Function, sizes: Mapping[str, int]) -> Workspace:
     return Workspace(ranges, max((taken.end for taken in ranges.values()), default=0))
 
 
-def _users(function: Function, one: Intermediate) -> list[int]:
-    """Numbers of the launches that may access the buffer."""
-    return [
-        number
-        for number, launch in enumerate(function.launches)
-        if one.name in launch.arrays
-    ]
-
-
 def _first_gap(ranges: Iterable[ByteRange], size: int) -> int:
     """The lowest aligned offset at which `size` bytes are free."""
     offset = 0
     for taken in sorted(ranges, key=lambda taken: taken.offset):
         if offset + size <= taken.offset:
             break
-        offset = max(offset, _aligned(taken.end))
+        offset = max(offset, -(-taken.end // ALIGNMENT) * ALIGNMENT)
     return offset
 
 
@@ -92,7 +84,3 @@ def mark_unwritten(
     for name, part in workspace.ranges.items():
         if part.first == launch:
             arrays[name].fill(_UNWRITTEN)
-
-
-def _aligned(offset: int) -> int:
-    return -(-offset // ALIGNMENT) * ALIGNMENT

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -9,7 +10,7 @@ from alcop_mlir.bindings import ir
 
 COPY, STORE, READ = "copy", "store", "read"
 ASYNC_COPIES = ("alcop.async_copy", "nvgpu.device_async_copy")
-_VIEWS = frozenset(
+VIEWS = frozenset(
     """
     memref.subview memref.cast memref.collapse_shape memref.expand_shape
     memref.reinterpret_cast memref.transpose memref.memory_space_cast
@@ -69,21 +70,28 @@ def find_accesses(kernel: ir.Operation) -> list[SlotAccess]:
 
     Buffers with an access whose slot is not known are left out.
     """
-    found: list[SlotAccess] = []
-
-    def visit(op: ir.Operation) -> Any:
-        for number, operand in enumerate(op.operands):
-            if _is_workgroup(operand.type) and op.name not in _VIEWS:
-                found.extend(_accesses(op, number))
-        return ir.WalkResult.ADVANCE
-
-    kernel.operation.walk(visit)
+    found = [
+        access
+        for op in inside(kernel.operation)
+        for number, operand in enumerate(op.operands)
+        if _is_workgroup(operand.type) and op.name not in VIEWS
+        for access in _accesses(op, number)
+    ]
     filled = {access.buffer for access in found if access.kind == COPY}
     vague = {access.buffer for access in found if access.slot is None}
     return [access for access in found if access.buffer in filled - vague]
 
 
-def touched(op: ir.Operation) -> list[tuple[Any, str]]:
+def inside(op: Any) -> Iterator[Any]:
+    """The ops in the regions of `op`, at any depth, outer ops first."""
+    for region in op.regions:
+        for block in region.blocks:
+            for inner in block.operations:
+                yield inner.operation
+                yield from inside(inner.operation)
+
+
+def touched(op: Any) -> list[tuple[Any, str]]:
     """The workgroup buffers that `op` itself accesses, and how; whatever the slot."""
     touches = _TOUCHES.get(op.name) or _TOUCHES_BEFORE.get(op.name, {})
     return [
@@ -108,7 +116,7 @@ def _origin(memref: ir.Value) -> tuple[Any, list[Any]]:
     """The buffer that `memref` is a view of, and the views, the buffer's own first."""
     views: list[Any] = []
     owner = memref.owner
-    while not isinstance(owner, ir.Block) and owner.operation.name in _VIEWS:
+    while not isinstance(owner, ir.Block) and owner.operation.name in VIEWS:
         views.insert(0, owner.operation)
         memref = owner.operation.operands[0]
         owner = memref.owner

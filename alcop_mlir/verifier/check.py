@@ -19,17 +19,16 @@ it are ignored.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
-from alcop_mlir.bindings import ir
 from alcop_mlir.verifier.accesses import (
     ASYNC_COPIES,
     COPY,
     STORE,
     SlotAccess,
     find_accesses,
+    inside,
 )
 from alcop_mlir.verifier.program import Node, SlotProgram
 from alcop_mlir.verifier.slot_state import State
@@ -56,17 +55,12 @@ def check(op: ir.Operation) -> list[Violation]:
 def _kernels(op: ir.Operation) -> list[Any]:
     """The innermost kernels in `op` that have asynchronous copies."""
     found: dict[Any, None] = {}
-
-    def visit(inner: ir.Operation) -> Any:
-        if inner.name in ASYNC_COPIES:
-            around = inner
-            while around is not None and around.operation.name not in KERNELS:
-                around = around.operation.parent
-            if around is not None:
-                found[around.operation] = None
-        return ir.WalkResult.ADVANCE
-
-    op.operation.walk(visit)
+    for copy in (one for one in inside(op.operation) if one.name in ASYNC_COPIES):
+        around = copy
+        while around is not None and around.operation.name not in KERNELS:
+            around = around.operation.parent
+        if around is not None:
+            found[around.operation] = None
     return list(found)
 
 
@@ -101,7 +95,7 @@ class _Run:
     found: list[tuple[Any, Violation]] = field(default_factory=list)
     ignored: set[Any] = field(default_factory=set)  # buffers
 
-    def violations(self) -> Iterator[Violation]:
+    def violations(self) -> list[Violation]:
         """Run the kernel; returns what is wrong."""
         try:
             for region in self.program.root.regions:
@@ -109,9 +103,7 @@ class _Run:
             self._at_end()
         except _Stopped:
             pass
-        for buffer, wrong in self.found:
-            if buffer not in self.ignored:
-                yield wrong
+        return [wrong for buffer, wrong in self.found if buffer not in self.ignored]
 
     def _ops(self, nodes: tuple[Node, ...]) -> list[int | None]:
         """Run the ops of a block; returns what its terminator yields."""
@@ -139,16 +131,11 @@ class _Run:
             slot_id = self._slot_id(access)
             if slot_id is None:
                 continue
-            if access.kind == COPY:
-                wrong = self.state.copy_into(slot_id)
-            elif access.kind == STORE:
-                wrong = self.state.store_into(slot_id)
-            else:
-                wrong = self.state.read(slot_id)
+            act = _ACTS.get(access.kind, State.read)
+            wrong = act(self.state, slot_id)
             if wrong:
-                self._say(
-                    access.buffer, node.op, f"slot {slot_id[1]} of {access} {wrong}"
-                )
+                message = f"slot {slot_id[1]} of {access} {wrong}"
+                self._say(access.buffer, node.op, message)
 
     def _slot_id(self, access: SlotAccess) -> tuple[int, int] | None:
         """Buffer and slot; None where the buffer is not followed."""
@@ -168,12 +155,9 @@ class _Run:
     def _at_end(self) -> None:
         for number, slot in sorted(self.state.in_flight()):
             access = self.program.last_copies[number]
-            self._say(
-                access.buffer,
-                access.op,
-                f"a copy into slot {slot} of {access} is in flight when the kernel "
-                "ends",
-            )
+            what = f"a copy into slot {slot} of {access}"
+            message = f"{what} is in flight when the kernel ends"
+            self._say(access.buffer, access.op, message)
 
     def _say(self, buffer: ir.Value | None, op: ir.Operation, message: str) -> None:
         self.found.append((buffer, Violation(op, message)))
@@ -213,17 +197,9 @@ class _Run:
         self.state.name_awaited(group)
         self.state.barrier()
 
-    def _barrier(self, _: Node) -> None:
+    def _change_state(self, node: Node) -> None:
         if not self.uncertain:
-            self.state.barrier()
-
-    def _release(self, _: Node) -> None:
-        if not self.uncertain:
-            self.state.release()
-
-    def _acquire(self, _: Node) -> None:
-        if not self.uncertain:
-            self.state.acquire()
+            _CHANGES[node.name](self.state)
 
     # -- control flow ----------------------------------------------------------------
 
@@ -296,13 +272,17 @@ class _Run:
             self.values.set(result, known.pop() if len(known) == 1 else None)
 
 
+_ACTS = {COPY: State.copy_into, STORE: State.store_into}
+_CHANGES = {
+    "gpu.barrier": State.barrier,
+    "alcop.consumer_release": State.release,
+    "alcop.producer_acquire": State.acquire,
+}
 _HANDLERS = {
     "scf.for": _Run._loop,
     "scf.if": _Run._branch,
-    "gpu.barrier": _Run._barrier,
     "nvgpu.device_async_wait": _Run._device_wait,
     "alcop.consumer_wait": _Run._consumer_wait,
-    "alcop.consumer_release": _Run._release,
-    "alcop.producer_acquire": _Run._acquire,
+    **dict.fromkeys(_CHANGES, _Run._change_state),
     **dict.fromkeys(COMMITS, _Run._commit),
 }

@@ -21,20 +21,14 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from alcop_mlir.bindings import ir
-from alcop_mlir.verifier.accesses import COPY, STORE, touched
+from alcop_mlir.verifier.accesses import COPY, STORE, VIEWS, inside, touched
 from alcop_mlir.verifier.violations import Violation
 
 PLAN, NUMBER = "alcop.pipeline", "alcop.op"
 _FILLS = (COPY, STORE)
 # Ops that may run early whatever they are computed from: no memory, no effect.
 _ARITHMETIC = ("arith.", "affine.", "index.", "math.")
-_VIEWS = frozenset(
-    """
-    memref.subview memref.cast memref.collapse_shape memref.expand_shape memref.dim
-    memref.reinterpret_cast memref.transpose memref.memory_space_cast memref.view
-    memref.alloc
-    """.split()
-)
+_NO_ACCESS = VIEWS | {"memref.dim", "memref.view", "memref.alloc"}
 _LOADS = frozenset("memref.load vector.load vector.transfer_read".split())
 
 
@@ -87,7 +81,6 @@ class _Slots:
     tiles: dict[int, int] = field(default_factory=dict)
 
     def fill(self, tile: int) -> None:
-        """A copy of this tile."""
         self.tiles[tile % self.count] = tile
 
     def holds(self, tile: int) -> int | None:
@@ -97,22 +90,12 @@ class _Slots:
 
 def check_plans(op: ir.Operation) -> list[Violation]:
     """What is wrong with the plans of the loops in `op`; nothing is changed."""
-    found: list[Violation] = []
-    for loop in _planned_loops(op):
-        found += _check_loop(loop)
-    return found
+    loops = [one for one in (op.operation, *inside(op.operation)) if _is_planned(one)]
+    return [wrong for loop in loops for wrong in _check_loop(loop)]
 
 
-def _planned_loops(op: ir.Operation) -> list[Any]:
-    loops: list[Any] = []
-
-    def visit(inner: ir.Operation) -> Any:
-        if inner.name == "scf.for" and PLAN in inner.attributes:
-            loops.append(inner.operation)
-        return ir.WalkResult.ADVANCE
-
-    op.operation.walk(visit, ir.WalkOrder.PRE_ORDER)
-    return loops
+def _is_planned(op: Any) -> bool:
+    return op.name == "scf.for" and PLAN in op.attributes
 
 
 def _check_loop(loop: ir.Operation) -> list[Violation]:
@@ -149,20 +132,17 @@ def _read(loop: ir.Operation, parameters: dict[str, Any]) -> _Plan:
         steps = _number(stream, "steps")
         leads[stream["name"].value] = _Lead(_number(stream, "lead"), steps > 0)
         in_flight = _number(stream, "in_flight")
-    rings = [_dictionary(item) for item in parameters.get("rings", [])]
-    entries = []
-    for place, item in enumerate(parameters.get("ops", [])):
-        op = _dictionary(item)
-        ring = _number(op, "ring", -1)
-        entries.append(
-            _Entry(
-                _number(op, "op"),
-                op["name"].value,
-                ring,
-                leads[op["stream"].value],
-                place,
-            )
+    entries = [
+        _Entry(
+            _number(op, "op"),
+            op["name"].value,
+            _number(op, "ring", -1),
+            leads[op["stream"].value],
+            place,
         )
+        for place, op in enumerate(map(_dictionary, parameters.get("ops", [])))
+    ]
+    rings = map(_dictionary, parameters.get("rings", []))
     slots = [_number(ring, "slots") for ring in rings]
     if min(slots, default=1) < 1:
         raise TypeError(f"{min(slots)} slots")
@@ -183,7 +163,7 @@ def _named(plan: _Plan) -> tuple[list[Violation], dict[Any, _Entry]]:
         return [Violation(plan.loop, "its plan names an op twice")], {}
     found: dict[int, Any] = {}
     wrong: list[Violation] = []
-    for op in _inside(plan.loop):
+    for op in inside(plan.loop):
         if NUMBER not in op.attributes or not _is_of(op, plan.loop, found):
             continue
         number = op.attributes[NUMBER].value
@@ -206,14 +186,6 @@ def _is_of(op: ir.Operation, loop: ir.Operation, found: dict[int, Any]) -> bool:
     """Whether `op` is in the loop's block, or in that of a loop that the plan names."""
     parent = op.parent.operation
     return parent == loop or (parent.name == "scf.for" and parent in found.values())
-
-
-def _inside(loop: ir.Operation) -> Iterator[Any]:
-    for region in loop.regions:
-        for block in region.blocks:
-            for op in block.operations:
-                yield op.operation
-                yield from _inside(op.operation)
 
 
 # -- what the address of an early op needs -------------------------------------------
@@ -254,9 +226,9 @@ def _makers(loop: ir.Operation, op: ir.Operation) -> list[Any]:
         maker = owner.operation
         if not _is_in(maker, loop):
             continue
-        if maker.name.startswith(_ARITHMETIC) or maker.name in _VIEWS:
-            pending += list(maker.operands)
-        elif maker.name in _LOADS or len(maker.regions) or NUMBER in maker.attributes:
+        is_plain = maker.name.startswith(_ARITHMETIC) or maker.name in _NO_ACCESS
+        is_kept = len(maker.regions) or NUMBER in maker.attributes
+        if not is_plain and (maker.name in _LOADS or is_kept):
             makers.append(maker)
         else:
             pending += list(maker.operands)
@@ -266,7 +238,7 @@ def _makers(loop: ir.Operation, op: ir.Operation) -> list[Any]:
 def _used(op: ir.Operation) -> Iterator[Any]:
     """What an op uses; of one with regions, the memrefs and indices of its own."""
     yield from op.operands
-    for inner in _inside(op):
+    for inner in inside(op):
         for number, value in enumerate(inner.operands):
             is_moved = number == 0 and inner.name.endswith(("store", "transfer_write"))
             owner = value.owner
@@ -303,7 +275,7 @@ def _is_in(op: ir.Operation, loop: ir.Operation) -> bool:
 def _events(plan: _Plan, named: dict[Any, _Entry]) -> Iterator[_Event]:
     """Who fills and reads the buffers that named copies fill, in the loop's order."""
     accesses = []
-    for op in _inside(plan.loop):
+    for op in inside(plan.loop):
         entry = named.get(op) or _around(op, plan.loop, named)
         accesses += [(op, entry, buffer, kind) for buffer, kind in touched(op)]
     rings = {
@@ -336,21 +308,15 @@ def _around(
     return None
 
 
-def _wrong_slots(plan: _Plan, events: list[_Event]) -> list[Violation]:
-    wrong = []
+def _wrong_slots(plan: _Plan, events: list[_Event]) -> Iterator[Violation]:
     for event in events:
         if not 0 <= event.ring < len(plan.slots):
-            wrong.append(Violation(event.op, f"is of ring {event.ring}, there is none"))
+            yield Violation(event.op, f"is of ring {event.ring}, there is none")
             continue
-        slots = plan.slots[event.ring]
-        given = _slots_of(plan.loop, event.buffer)
-        if given is not None and given != slots:
-            wrong.append(
-                Violation(
-                    event.op, f"its buffer has {given} slots, its plan says {slots}"
-                )
-            )
-    return wrong
+        slots, given = plan.slots[event.ring], _slots_of(plan.loop, event.buffer)
+        if given not in (None, slots):
+            why = f"its buffer has {given} slots, its plan says {slots}"
+            yield Violation(event.op, why)
 
 
 def _slots_of(loop: ir.Operation, buffer: ir.Value) -> int | None:

@@ -15,7 +15,7 @@ This file does not depend on MLIR.
 from __future__ import annotations
 
 from collections.abc import Hashable, Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 _NEVER = -1
 _REMEMBERED = 64  # groups; no wait is for an older one
@@ -150,15 +150,12 @@ class State:
 
     def clone(self) -> State:
         """An independent copy."""
-        slots = {slot_id: _Slot(**vars(slot)) for slot_id, slot in self.slots.items()}
-        return State(
-            self.barriers,
-            self.groups_made,
-            list(self.groups),
-            self.open_group,
-            dict(self.made),
-            dict(self.awaited),
-            slots,
+        return replace(
+            self,
+            groups=[*self.groups],
+            made={**self.made},
+            awaited={**self.awaited},
+            slots={slot_id: replace(slot) for slot_id, slot in self.slots.items()},
         )
 
     def join(self, other: State) -> None:

@@ -148,7 +148,7 @@ def _origins(value: ir.Value) -> list[Any] | None:
         return []
     number = list(op.results).index(value)
     if op.name == "scf.for":
-        return [*_bounds(op), op.operands[3 + number], _last(op, 0).operands[number]]
+        return [*_bounds(op), *_carried(op, number)]
     if op.name == "scf.if":
         ways = [_last(op, region).operands[number] for region in (0, 1)]
         return [op.operands[0], *ways]
@@ -158,10 +158,12 @@ def _origins(value: ir.Value) -> list[Any] | None:
 def _origins_of_argument(value: ir.Value, op: ir.Operation) -> list[Any] | None:
     if op.name != "scf.for":
         return None
-    if value.arg_number == 0:
-        return _bounds(op)
-    number = value.arg_number - 1
-    return [op.operands[3 + number], _last(op, 0).operands[number]]
+    return _carried(op, value.arg_number - 1) if value.arg_number else _bounds(op)
+
+
+def _carried(loop: Any, number: int) -> list[Any]:
+    """What a loop-carried value starts from, and becomes."""
+    return [loop.operands[3 + number], _last(loop, 0).operands[number]]
 
 
 def _owners(values: Iterable[Any]) -> Iterator[Any]:

@@ -269,6 +269,11 @@ def test_damaged_values_cost_no_time() -> None:
     start = time.perf_counter()
     with pytest.raises(ConfigError, match="at most 12 values"):
         codec.decode(Small, wide)
+    deep: Any = {"argument": "x"}
+    for _ in range(60):  # each level that read it again to say where took 2 ** 60
+        deep = {"op": "math.exp", "type": "f32", "operands": [deep]}
+    with pytest.raises(ConfigError, match=r"operands\[0\]\.argument: expected an int"):
+        codec.decode(Expression, deep)
     assert time.perf_counter() - start < 1
 
 
@@ -389,6 +394,18 @@ def test_schedules_and_problems_come_back(schedule: Schedule, problem: Problem) 
 @given(RECORDS)
 def test_records_come_back(record: Record) -> None:
     assert records.from_json(through_text(records.to_json(record))) == record
+
+
+def test_the_schema_is_read_before_the_rest() -> None:
+    assert codec.schema_of({"schema": 7, "of": [None]}) == 7
+    for value, message in (
+        ({"of": 1}, "part.schema: missing"),
+        ({"schema": "7"}, 'part.schema: expected an integer, got "7"'),
+        ([], "part: expected an object, got []"),
+    ):
+        with pytest.raises(ConfigError) as caught:
+            codec.schema_of(value, "part")
+        assert str(caught.value) == message
 
 
 def test_no_json_is_imported_before_it_is_needed() -> None:
