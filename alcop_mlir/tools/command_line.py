@@ -6,11 +6,13 @@ import argparse
 import importlib.util
 import signal
 import sys
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import NoReturn
 
 from alcop_mlir.errors import AlcopError, ConfigError
 from alcop_mlir.target import target_names
+
+Rows = Iterator[tuple[str, list[str]]]  # of a table: labels, and lines of text
 
 _LABEL_WIDTH = 11
 _STYLES = {"OK": "green", "FAILED": "bold red"}  # by what a text starts with
@@ -93,6 +95,14 @@ def is_installed(package: str) -> bool:
         return importlib.util.find_spec(package) is not None
     except (ImportError, ValueError):
         return False
+
+
+def seconds(value: float) -> str:
+    """`value` with a unit that suits it."""
+    for unit, scale in (("s", 1.0), ("ms", 1e-3)):
+        if value >= scale:
+            return f"{value / scale:.3g} {unit}"
+    return f"{value / 1e-6:.3g} us"
 
 
 def print_table(title: str, rows: Iterable[tuple[str, Sequence[str]]]) -> None:

@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from alcop_mlir.tools.command_line import aligned, print_table
-from alcop_mlir.tools.summary import Rows
+from alcop_mlir.tools.command_line import Rows, aligned, print_table
 
 if TYPE_CHECKING:
     from alcop_mlir.runtime.emulator import Counters, Result

@@ -8,14 +8,14 @@ from __future__ import annotations
 
 import sys
 from argparse import ArgumentTypeError
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from alcop_mlir.errors import ConfigError
 from alcop_mlir.schedule import Schedule
 from alcop_mlir.target import DEFAULT_TARGET, Target, find_target
 from alcop_mlir.tools import command_line
-from alcop_mlir.tools.command_line import Parser
+from alcop_mlir.tools.command_line import Parser, Rows
 from alcop_mlir.tools.emulator_options import (
     add_emulator_options,
     add_ptx_options,
@@ -211,14 +211,14 @@ def _execute(program: Program, given: Any) -> tuple[Check | None, Timing]:
 
 def _rows(
     program: Program, function: Function, check: Check | None, timing: Timing
-) -> Iterator[tuple[str, list[str]]]:
+) -> Rows:
     from alcop_mlir.runtime import checking, measure
     from alcop_mlir.tools.summary import function_rows
 
     yield from function_rows(function)
     yield "device", [program.device]
     runs = len(timing.seconds)
-    text = _seconds(timing.median)
+    text = command_line.seconds(timing.median)
     if program.device == "cuda" and function.reference:
         rate = checking.flops(function) / timing.median
         text += f", {rate / 1e12:.1f} TFLOP/s"
@@ -232,13 +232,6 @@ def _rows(
         yield "check", [f"{'OK' if check.ok else 'FAILED'}: {text}"]
     elif not function.reference:
         yield "check", [f"none: it is not known what '{function.name}' computes"]
-
-
-def _seconds(value: float) -> str:
-    for unit, scale in (("s", 1.0), ("ms", 1e-3)):
-        if value >= scale:
-            return f"{value / scale:.3g} {unit}"
-    return f"{value / 1e-6:.3g} us"
 
 
 def _sizes(text: str) -> dict[str, int]:

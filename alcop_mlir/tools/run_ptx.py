@@ -12,10 +12,11 @@ from alcop_mlir.errors import ConfigError
 from alcop_mlir.files import write_whole
 from alcop_mlir.runtime.emulation import Emulation
 from alcop_mlir.tools import command_line
+from alcop_mlir.tools.command_line import Rows
 from alcop_mlir.tools.emulator_options import emulation
 from alcop_mlir.tools.launch_file import ArrayArgument, LaunchFile, read_launch
 from alcop_mlir.tools.profile import print_profile
-from alcop_mlir.tools.summary import Rows, extent
+from alcop_mlir.tools.summary import extent
 
 # Options of alcop-run that say how to compile, or how to check what was compiled.
 _NOT_FOR_PTX = ("target", "schedule", "allow_tf32", "function", "sizes")

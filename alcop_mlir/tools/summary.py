@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 
 from alcop_mlir.manifest.functions import Function
 from alcop_mlir.manifest.kernels import CeilDiv, Kernel
 from alcop_mlir.runtime.workspace import plan
-from alcop_mlir.tools.command_line import aligned
-
-Rows = Iterator[tuple[str, list[str]]]
+from alcop_mlir.tools.command_line import Rows, aligned
 
 
 def function_rows(function: Function) -> Rows:
