@@ -32,15 +32,6 @@ _BETTER = 0.995  # a schedule is better if it takes at most that part of the tim
 
 
 @dataclass(frozen=True)
-class Trial:
-    """One measured schedule: seconds, or why there are none."""
-
-    schedule: Schedule
-    seconds: float | None
-    error: str = ""
-
-
-@dataclass(frozen=True)
 class Budget:
     """When to stop: after so many trials, so many seconds; None is no limit."""
 
@@ -113,7 +104,9 @@ class Strategy(Protocol):
         ...
 
 
-Measure = Callable[[Sequence[Schedule]], Sequence[Trial]]
+# The seconds of each schedule in the order they were measured; None where that failed.
+Trials = Mapping[Schedule, float | None]
+Measure = Callable[[Sequence[Schedule]], Trials]
 
 
 def search(
@@ -122,29 +115,29 @@ def search(
     measure: Measure,
     budget: Budget,
     *,
-    known: Mapping[Schedule, float | None] | None = None,
+    known: Trials | None = None,
     batch: int = BATCH,
     patience: int | None = PATIENCE,
     clock: Callable[[], float] = time.monotonic,
-) -> Iterator[Sequence[Trial]]:
+) -> Iterator[Trials]:
     """Measured batches, until the budget or space is used up or nothing gets better.
 
     known: measurements of earlier searches; learned from and not tried again
     patience: batches without a better schedule before stopping; None is no limit
     """
-    history = History(_known_rows(task, known or {}))
+    rows = task.candidates.rows
+    history = History({rows[s]: time for s, time in (known or {}).items() if s in rows})
     tried, since_better, start = 0, 0, clock()
     while patience is None or since_better < patience:
         count = batch if budget.trials is None else min(batch, budget.trials - tried)
         if budget.seconds is not None and clock() - start >= budget.seconds:
             return
-        rows = strategy.propose(task, history, count) if count > 0 else ()
-        if not len(rows):
+        chosen = strategy.propose(task, history, count) if count > 0 else ()
+        if not len(chosen):
             return
         before = history.best
-        trials = measure([task.candidates.schedules[row] for row in rows])
-        for trial in trials:
-            history.seconds[task.candidates.rows[trial.schedule]] = trial.seconds
+        trials = measure([task.candidates.schedules[row] for row in chosen])
+        history.seconds |= {rows[schedule]: time for schedule, time in trials.items()}
         tried += len(trials)
         since_better = 0 if _is_better(before, history.best) else since_better + 1
         yield trials
@@ -155,13 +148,6 @@ def untried(task: Task, history: History) -> np.ndarray[tuple[int], np.dtype[np.
     mask = np.ones(len(task.candidates), np.bool_)
     mask[list(history.seconds)] = False
     return mask
-
-
-def _known_rows(
-    task: Task, known: Mapping[Schedule, float | None]
-) -> dict[int, float | None]:
-    rows = task.candidates.rows
-    return {rows[s]: seconds for s, seconds in known.items() if s in rows}
 
 
 def _is_better(
