@@ -1,4 +1,4 @@
-"""Writing files atomically: whole or not at all."""
+"""Reading files whole, and writing them atomically: whole or not at all."""
 
 from __future__ import annotations
 
@@ -6,6 +6,14 @@ import os
 from pathlib import Path
 
 from alcop_mlir.errors import ConfigError
+
+
+def read(path: str | Path) -> bytes:
+    """What is at `path`; ConfigError where it cannot be read."""
+    try:
+        return Path(path).read_bytes()
+    except OSError as error:
+        raise ConfigError(f"cannot read '{path}': {error.strerror or error}") from None
 
 
 def write_whole(path: str | Path, content: str | bytes) -> None:

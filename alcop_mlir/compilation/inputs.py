@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from alcop_mlir import diagnostics
+from alcop_mlir import diagnostics, files
 from alcop_mlir.bindings import ir, make_context
 from alcop_mlir.dialects import alcop
 from alcop_mlir.errors import ConfigError
@@ -44,10 +44,7 @@ def read(source: Any) -> Input:
 
 def read_file(path: str | Path) -> Input:
     """The module in the file `path`; see `read`."""
-    try:
-        text = Path(path).read_bytes()
-    except OSError as error:
-        raise ConfigError(f"cannot read '{path}': {error.strerror or error}") from None
+    text = files.read(path)
     # From the file itself: locations name it.
     return Input(_parsed(lambda: ir.Module.parseFile(str(path))), text)
 

@@ -7,13 +7,19 @@ import importlib.util
 import signal
 import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from typing import NoReturn
+from typing import TYPE_CHECKING, Any, NoReturn
 
 from alcop_mlir.errors import AlcopError, ConfigError
-from alcop_mlir.target import target_names
+from alcop_mlir.schedule import Schedule
+from alcop_mlir.target import DEFAULT_TARGET, Target, find_target, target_names
+from alcop_mlir.version import __version__
+
+if TYPE_CHECKING:
+    from alcop_mlir.compilation.inputs import Input
 
 Rows = Iterator[tuple[str, list[str]]]  # of a table: labels, and lines of text
 
+COMPILE_OPTIONS = ("target", "schedule", "allow_tf32")  # of `add_compile_options`
 _LABEL_WIDTH = 11
 _STYLES = {"OK": "green", "FAILED": "bold red"}  # by what a text starts with
 
@@ -24,12 +30,32 @@ class Parser(argparse.ArgumentParser):
     def __init__(self, prog: str, description: str):
         super().__init__(prog=prog, description=description, allow_abbrev=False)
         self.add_argument(
-            "--version", action="store_true", help="say versions and stop"
+            "--version", nargs=0, action=_Version, help="say versions and stop"
         )
 
     def error(self, message: str) -> NoReturn:
         """Instead of exit status 2 and the usage."""
         raise ConfigError(f"{message}; see {self.prog} --help")
+
+
+class _Version(argparse.Action):
+    """Prints them, and ends the program as `--help` does."""
+
+    def __call__(self, parser: argparse.ArgumentParser, *_: object) -> NoReturn:
+        print(version_text(parser.prog.partition(" ")[0]))
+        raise SystemExit(0)
+
+
+def version_text(tool: str) -> str:
+    """The tool, its version, and the MLIR bindings installed; loads no MLIR."""
+    from importlib import metadata
+
+    found = [
+        f"{package} {metadata.version(package)}"
+        for package in ("mlir-python-bindings", "torch-mlir")
+        if any(metadata.distributions(name=package))
+    ]
+    return f"{tool} {__version__} ({', '.join(found) or 'no MLIR bindings'})"
 
 
 def add_compile_options(parser: Parser, default_target: str) -> None:
@@ -68,6 +94,39 @@ def positive(text: str) -> int:
     return int(text)
 
 
+def flags_given(given: Any, options: Iterable[str]) -> list[str]:
+    """Those of the options, which have no default but a false one, that are given."""
+    values = ((option, getattr(given, option)) for option in options)
+    return [
+        f"--{option.replace('_', '-')}"
+        for option, value in values
+        if value is not None and value is not False
+    ]
+
+
+def target(given: Any, device: str = "") -> Target:
+    """The one asked for, else on "cuda" the GPU's, else the default."""
+    if given.target is None and device == "cuda":
+        from alcop_mlir.runtime.launch import gpu_target
+
+        return gpu_target()
+    return find_target(given.target or DEFAULT_TARGET)
+
+
+def schedule(given: Any) -> Schedule | None:
+    """The one asked for."""
+    return Schedule.parse(given.schedule) if given.schedule else None
+
+
+def read_source(file: str) -> Input:
+    """The module in `file`, or on stdin where it is "-"."""
+    from alcop_mlir.compilation import inputs  # loads MLIR: 0.1 s
+
+    if file == "-":
+        return inputs.read_text(sys.stdin.buffer.read())
+    return inputs.read_file(file)
+
+
 def run_command(command: Callable[[], int]) -> int:
     """The exit status of `command`: 1 after `error: ...`, 130 after Ctrl-C."""
     if hasattr(signal, "SIGPIPE"):
@@ -79,14 +138,6 @@ def run_command(command: Callable[[], int]) -> int:
         return 1
     except KeyboardInterrupt:
         return 130
-
-
-def print_version(tool: str) -> int:
-    """Print what `--version` asks for; the exit status."""
-    from alcop_mlir.tools.version import version_text
-
-    print(version_text(tool))
-    return 0
 
 
 def is_installed(package: str) -> bool:

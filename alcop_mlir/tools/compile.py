@@ -10,8 +10,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from alcop_mlir.errors import ConfigError
-from alcop_mlir.schedule import Schedule
-from alcop_mlir.target import DEFAULT_TARGET, find_target
+from alcop_mlir.target import DEFAULT_TARGET
 from alcop_mlir.tools import command_line
 from alcop_mlir.tools.command_line import Parser
 
@@ -55,18 +54,15 @@ def _parser() -> Parser:
 
 
 def _run(given: Any) -> int:
-    if given.version:
-        return command_line.print_version(TOOL)
-    target = find_target(given.target or DEFAULT_TARGET)
-    schedule = Schedule.parse(given.schedule) if given.schedule else None
+    target, schedule = command_line.target(given), command_line.schedule(given)
     _check_output(given)
     # MLIR is loaded only from here on: 0.1 s.
-    from alcop_mlir.compilation import compiler, inputs
+    from alcop_mlir.compilation import compiler
 
     options = compiler.Options(
         target, schedule, not given.no_ptxas, allow_tf32=given.allow_tf32
     )
-    lowered = compiler.lower(_read(inputs, given.file), options)
+    lowered = compiler.lower(command_line.read_source(given.file), options)
     if given.emit == "mlir":
         _write(f"{lowered.module}\n", given.output)
         return 0
@@ -88,12 +84,6 @@ def _check_output(given: Any) -> None:
     from alcop_mlir.runtime.bundle import check_path
 
     check_path(given.output)
-
-
-def _read(inputs: Any, file: str) -> Any:
-    if file == "-":
-        return inputs.read_text(sys.stdin.buffer.read())
-    return inputs.read_file(file)
 
 
 def _write(text: str, path: str | None) -> None:

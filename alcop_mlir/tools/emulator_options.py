@@ -14,7 +14,7 @@ from typing import Any
 from alcop_mlir.errors import ConfigError, EmulationError
 from alcop_mlir.files import write_whole
 from alcop_mlir.runtime.emulation import Emulation, EmulatorOptions
-from alcop_mlir.tools.command_line import Parser, count, positive
+from alcop_mlir.tools.command_line import Parser, count, flags_given, positive
 
 _OPTIONS = (
     "profile",
@@ -85,10 +85,8 @@ def is_ptx(given: Any) -> bool:
     """Whether the file is bare PTX; ConfigError for its options without it."""
     if given.file.endswith(".ptx"):
         return True
-    for option in ("launch", "save_outputs"):
-        if getattr(given, option) is not None:
-            name = option.replace("_", "-")
-            raise ConfigError(f"--{name} is for .ptx files, got '{given.file}'")
+    for flag in flags_given(given, ("launch", "save_outputs")):
+        raise ConfigError(f"{flag} is for .ptx files, got '{given.file}'")
     return False
 
 
@@ -98,7 +96,7 @@ def emulation(given: Any, device: str) -> Iterator[Emulation]:
 
     Raises ConfigError for options that do not fit each other or the device.
     """
-    used = [f"--{o.replace('_', '-')}" for o in _OPTIONS if _is_given(given, o)]
+    used = flags_given(given, _OPTIONS)
     if used and device != "emulator":
         verb = "is" if len(used) == 1 else "are"
         raise ConfigError(
@@ -132,11 +130,6 @@ def _options(given: Any) -> EmulatorOptions:
         counters=given.profile,
         trace_block=given.trace_block or 0,
     )
-
-
-def _is_given(given: Any, option: str) -> bool:
-    value = getattr(given, option)
-    return value is not None and value is not False
 
 
 def _merged(parts: list[Path]) -> str:

@@ -11,12 +11,11 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Annotated, Any
 
 import numpy as np
 
-from alcop_mlir import codec, dtypes
+from alcop_mlir import codec, dtypes, files
 from alcop_mlir.codec import Length, OneOf, Range, Stored
 from alcop_mlir.errors import ConfigError
 
@@ -132,10 +131,7 @@ class LaunchFile:
 
 def read_launch(path: str) -> LaunchFile:
     """Read it; ConfigError names the file and the member for every mistake."""
-    try:
-        data = Path(path).read_bytes()
-    except OSError as error:
-        raise ConfigError(f"cannot read '{path}': {error.strerror or error}") from None
+    data = files.read(path)
     try:
         return codec.decode(LaunchFile, codec.parse(data))
     except ConfigError as error:

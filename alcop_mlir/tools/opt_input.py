@@ -5,12 +5,11 @@ from __future__ import annotations
 import sys
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from pathlib import Path
 from typing import Any, TextIO
 
+from alcop_mlir import files
 from alcop_mlir.bindings import ir
 from alcop_mlir.diagnostics import Diagnostic
-from alcop_mlir.errors import ConfigError
 
 SPLIT_MARKER = "// -----"
 STDIN = "<stdin>"
@@ -73,10 +72,7 @@ def read(path: str) -> SourcePart:
     if path == "-":
         data = sys.stdin.buffer.read()
         return SourcePart(STDIN, data.decode(errors="replace"), None, data)
-    try:
-        data = Path(path).read_bytes()
-    except OSError as error:
-        raise ConfigError(f"cannot read '{path}': {error.strerror or error}") from None
+    data = files.read(path)
     return SourcePart(path, data.decode(errors="replace"), path, data)
 
 

@@ -12,8 +12,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from alcop_mlir.errors import ConfigError
-from alcop_mlir.schedule import Schedule
-from alcop_mlir.target import DEFAULT_TARGET, Target, find_target
+from alcop_mlir.target import DEFAULT_TARGET
 from alcop_mlir.tools import command_line
 from alcop_mlir.tools.command_line import Parser, Rows
 from alcop_mlir.tools.emulator_options import (
@@ -69,7 +68,6 @@ def _parser() -> Parser:
     parser.add_argument(
         "--sizes",
         type=_sizes,
-        default={},
         metavar="M=N,...",
         help="sizes that the program leaves open, 'M=1000,N=312,K=248'",
     )
@@ -93,8 +91,6 @@ def _parser() -> Parser:
 
 
 def _run(given: Any) -> int:
-    if given.version:
-        return command_line.print_version(TOOL)
     if given.file is None:
         raise ConfigError(f"no file given; see {TOOL} --help")
     if is_ptx(given):
@@ -110,7 +106,7 @@ def _run(given: Any) -> int:
         check, timing = _execute(program, given)
     command_line.print_table(
         f"{program.function.name} for {bundle.target.name}",
-        _rows(program, _sized(program.function, given.sizes), check, timing),
+        _rows(program, _sized(program.function, given.sizes or {}), check, timing),
     )
     for name, result in emulator.runs:
         print_profile(name, result)
@@ -122,36 +118,17 @@ def _bundle(given: Any, device: str) -> Bundle:
     from alcop_mlir.runtime import bundle
 
     if bundle.is_bundle(given.file):
-        for option in ("target", "schedule", "allow_tf32"):
-            if getattr(given, option):
-                flag = option.replace("_", "-")
-                raise ConfigError(
-                    f"--{flag} is for MLIR files, '{given.file}' is compiled already"
-                )
+        for flag in command_line.flags_given(given, command_line.COMPILE_OPTIONS):
+            raise ConfigError(
+                f"{flag} is for MLIR files, '{given.file}' is compiled already"
+            )
         return bundle.load(given.file)
-    target = _target(given.target, device)
-    schedule = Schedule.parse(given.schedule) if given.schedule else None
+    target, schedule = command_line.target(given, device), command_line.schedule(given)
     # MLIR is loaded only from here on: 0.1 s.
-    from alcop_mlir.compilation import compiler, inputs
+    from alcop_mlir.compilation import compiler
 
-    source = (
-        inputs.read_text(sys.stdin.buffer.read())
-        if given.file == "-"
-        else inputs.read_file(given.file)
-    )
     options = compiler.Options(target, schedule, allow_tf32=given.allow_tf32)
-    return compiler.compile_source(source, options)
-
-
-def _target(name: str | None, device: str) -> Target:
-    """The one asked for, else the GPU's, else the default."""
-    if name is not None:
-        return find_target(name)
-    if device == "cuda":
-        from alcop_mlir.runtime.launch import gpu_target
-
-        return gpu_target()
-    return find_target(DEFAULT_TARGET)
+    return compiler.compile_source(command_line.read_source(given.file), options)
 
 
 def _sized(function: Function, given: dict[str, int]) -> Function:
@@ -195,7 +172,7 @@ def _execute(program: Program, given: Any) -> tuple[Check | None, Timing]:
     """Run for the check, then for the time; on the emulator one run serves both."""
     from alcop_mlir.runtime import checking, launch, measure
 
-    function = _sized(program.function, given.sizes)
+    function = _sized(program.function, given.sizes or {})
     before = checking.random_arrays(function, given.seed)
     arrays = launch.to_device(before, program.device)
     timing = measure.time_on_host(program, list(arrays.values()), 1)

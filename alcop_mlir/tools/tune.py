@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any
 
 from alcop_mlir.errors import ConfigError, MissingExtraError
 from alcop_mlir.schedule import Schedule
-from alcop_mlir.target import DEFAULT_TARGET, Target, find_target
+from alcop_mlir.target import Target, find_target
 from alcop_mlir.tools import command_line
 from alcop_mlir.tools.command_line import is_installed
 from alcop_mlir.tools.tune_options import COMMANDS, TOOL, parser
@@ -41,8 +41,6 @@ def main(arguments: Sequence[str] | None = None) -> int:
 def _run(arguments: list[str]) -> int:
     command = arguments[0] if arguments and arguments[0] in COMMANDS else ""
     given = parser(command).parse_args(arguments[bool(command) :])
-    if given.version:
-        return command_line.print_version(TOOL)
     if command:
         return {"explain": _explain, "report": _report}[command](given)
     if given.to_import is not None:
@@ -64,7 +62,7 @@ def _tune(given: Any) -> int:
     space = find_space(given.space)
     problem, source = _problem(given)
     name = "cuda" if given.to_export else tune_devices.pick(given.device)
-    target = _target(given, "" if given.to_export else name)
+    target = command_line.target(given, "" if given.to_export else name)
     task = Task(problem, target, enumerate_space(problem, target, space))
     recorded = _recorded(_records_path(given))
     strategy = _strategy(given, task, name, recorded)
@@ -132,7 +130,7 @@ def _explain(given: Any) -> int:
     device = tune_devices.pick(given.device)
     choice = selection.decide(
         problem,
-        _target(given, device),
+        command_line.target(given, device),
         records_path=_records_path(given),
         device=device,
         space=find_space(given.space),
@@ -235,15 +233,6 @@ def _problem(given: Any) -> tuple[Problem, str]:
 
     source = inputs.read_file(given.file)
     return file_problem(source, given.file, given.allow_tf32), source.text.decode()
-
-
-def _target(given: Any, device: str) -> Target:
-    """The one asked for, else the GPU's, else the default."""
-    if given.target is None and device == "cuda":
-        from alcop_mlir.runtime.launch import gpu_target
-
-        return gpu_target()
-    return find_target(given.target or DEFAULT_TARGET)
 
 
 def _strategy(given: Any, task: Task, device: str, known: Sequence[Record]) -> Strategy:

@@ -75,11 +75,10 @@ def save(package: Package, path: Path) -> None:
 
 def load(path: Path) -> Package:
     """The package at `path`; ConfigError where it is none, or damaged."""
+    data = files.read(path)
     try:
-        with zipfile.ZipFile(path) as archive:
+        with zipfile.ZipFile(io.BytesIO(data)) as archive:
             return _package(archive, codec.parse(archive.read(_MANIFEST)))
-    except OSError as error:
-        raise ConfigError(f"cannot read '{path}': {error.strerror or error}") from None
     except (*_UNREADABLE, ConfigError) as error:
         raise ConfigError(f"'{path}' is no file of candidates: {error}") from None
 
