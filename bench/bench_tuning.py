@@ -36,9 +36,9 @@ from alcop_mlir.schedule import Schedule
 from alcop_mlir.target import Target, find_target
 from alcop_mlir.tools.tune_devices import Simulated
 from alcop_mlir.tuning import hardware, models, records, selection, strategies
+from alcop_mlir.tuning.features import Samples
 from alcop_mlir.tuning.problem import Problem
 from alcop_mlir.tuning.records import Record
-from alcop_mlir.tuning.samples import Samples
 from alcop_mlir.tuning.search import Budget, Task, search
 from alcop_mlir.tuning.simulator import simulate
 from alcop_mlir.tuning.space import Candidates, check, enumerate_space, find_space

@@ -10,7 +10,6 @@ from __future__ import annotations
 import hashlib
 import io
 import zipfile
-from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -67,25 +66,6 @@ class Forest:
         """Mean over the trees and their standard deviation, by row."""
         trees = self.trees(features)
         return trees.mean(axis=1), trees.std(axis=1)
-
-
-def join(trees: Sequence[Forest]) -> Forest:
-    """One forest of the trees of several."""
-    offsets = np.cumsum([0, *(len(tree.feature) for tree in trees[:-1])])
-
-    def shifted(name: str) -> Int32Array:
-        parts = [getattr(t, name) + o for t, o in zip(trees, offsets, strict=True)]
-        return np.concatenate(parts).astype(np.int32)
-
-    return Forest(
-        roots=shifted("roots"),
-        feature=np.concatenate([tree.feature for tree in trees]),
-        threshold=np.concatenate([tree.threshold for tree in trees]),
-        left=shifted("left"),
-        right=shifted("right"),
-        value=np.concatenate([tree.value for tree in trees]),
-        columns=trees[0].columns,
-    )
 
 
 def store(forest: Forest, path: Path, key: str) -> None:

@@ -9,6 +9,7 @@ twice.
 
 from __future__ import annotations
 
+import math
 import re
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -24,11 +25,11 @@ from alcop_mlir.target import Target
 from alcop_mlir.tuning.analytical import Prediction, predict
 from alcop_mlir.tuning.features import features
 from alcop_mlir.tuning.problem import Problem
-from alcop_mlir.tuning.space import Candidates, FloatArray
+from alcop_mlir.tuning.space import Candidates, FloatArray, IntArray
 
 BATCH = 8
 PATIENCE = 6  # batches without a better schedule before the search stops
-_BETTER = 0.995  # a schedule is better if it takes at most that part of the time
+_BETTER = 0.995  # a schedule is better if it takes less than that part of the time
 
 
 @dataclass(frozen=True)
@@ -79,25 +80,18 @@ class History:
     seconds: dict[int, float | None] = field(default_factory=dict[int, float | None])
 
     @property
-    def best(self) -> tuple[int, float] | None:
-        """Row and seconds of the fastest."""
-        good = self.measured()
-        return min(good, key=lambda item: item[1]) if good else None
+    def best(self) -> float:
+        """Seconds of the fastest; infinity where none has a time."""
+        return min(filter(None, self.seconds.values()), default=math.inf)
 
-    def measured(self) -> list[tuple[int, float]]:
+    def measured(self) -> tuple[IntArray, FloatArray]:
         """Rows and seconds of the trials that did not fail."""
-        return [
-            (row, value) for row, value in self.seconds.items() if value is not None
-        ]
+        good = {row: value for row, value in self.seconds.items() if value is not None}
+        return np.array([*good], np.int64), np.array([*good.values()])
 
 
 class Strategy(Protocol):
     """Decides what to try next."""
-
-    @property
-    def name(self) -> str:
-        """Its name on a command line and in tables."""
-        ...
 
     def propose(self, task: Task, history: History, count: int) -> Sequence[int]:
         """Rows to try next, best first; at most `count`, none that was tried."""
@@ -139,20 +133,5 @@ def search(
         trials = measure([task.candidates.schedules[row] for row in chosen])
         history.seconds |= {rows[schedule]: time for schedule, time in trials.items()}
         tried += len(trials)
-        since_better = 0 if _is_better(before, history.best) else since_better + 1
+        since_better = 0 if history.best < _BETTER * before else since_better + 1
         yield trials
-
-
-def untried(task: Task, history: History) -> np.ndarray[tuple[int], np.dtype[np.bool_]]:
-    """Whether each row is still to be tried."""
-    mask = np.ones(len(task.candidates), np.bool_)
-    mask[list(history.seconds)] = False
-    return mask
-
-
-def _is_better(
-    before: tuple[int, float] | None, after: tuple[int, float] | None
-) -> bool:
-    if after is None:
-        return False
-    return before is None or after[1] <= _BETTER * before[1]

@@ -57,19 +57,6 @@ class Space:
     split_k: tuple[int, ...]
     max_warps: int
 
-    @property
-    def points(self) -> int:
-        """Combinations of the axes, legal or not."""
-        return (
-            len(self.block) ** 2
-            * len(self.block_k)
-            * len(self.warp) ** 2
-            * len(self.shared_stages)
-            * len(self.register_stages)
-            * len(self.raster)
-            * len(self.split_k)
-        )
-
 
 SMALL = Space(
     name="small",
@@ -197,14 +184,6 @@ def enumerate_space(
             f"no legal schedule for {problem} on {target.name}: {refusal}"
         )
     return Candidates(schedules, costs)
-
-
-def sample(
-    candidates: Candidates, count: int, generator: np.random.Generator
-) -> Candidates:
-    """`count` random candidates, or all if there are fewer; each at most once."""
-    size = min(count, len(candidates))
-    return candidates.take(generator.choice(len(candidates), size, replace=False))
 
 
 def _tiles(

@@ -7,6 +7,7 @@ import io
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -38,6 +39,10 @@ def data(rows: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     return features, values, generator.random(rows) + 0.1
 
 
+def fit(*arguments: Any) -> learned.Forest:
+    return training.to_arrays(training.regressor(*arguments))
+
+
 @pytest.mark.parametrize("rows", [1, 5, 40, 300])
 def test_predictions_are_those_of_scikit_learn(rows: int) -> None:
     theirs = training.regressor(*data(rows), seed=3, trees=16)
@@ -51,13 +56,13 @@ def test_predictions_are_those_of_scikit_learn(rows: int) -> None:
 
 
 def test_the_same_seed_gives_the_same_forest() -> None:
-    first, second, other = (training.fit(*data(50), seed, 8) for seed in (1, 1, 2))
+    first, second, other = (fit(*data(50), seed, 8) for seed in (1, 1, 2))
     assert np.array_equal(first.threshold, second.threshold)
     assert not np.array_equal(first.threshold[:9], other.threshold[:9])
 
 
 def test_a_stored_forest_comes_back(tmp_path: Path) -> None:
-    forest = training.fit(*data(50), 0, 8)
+    forest = fit(*data(50), 0, 8)
     learned.store(forest, tmp_path / "m.bin", "key")
     again = learned.load(tmp_path / "m.bin", "key", 7)
     assert again is not None
@@ -70,7 +75,7 @@ def test_a_stored_forest_comes_back(tmp_path: Path) -> None:
 
 def test_damage_is_found_wherever_it_is(tmp_path: Path) -> None:
     path = tmp_path / "m.bin"
-    learned.store(training.fit(*data(10), 0, 2), path, "key")
+    learned.store(fit(*data(10), 0, 2), path, "key")
     whole = path.read_bytes()
     generator = np.random.default_rng(0)
     for place in generator.integers(0, len(whole), 200).tolist():
@@ -84,7 +89,7 @@ def test_damage_is_found_wherever_it_is(tmp_path: Path) -> None:
 
 
 def test_a_tree_that_walks_in_circles_is_refused(tmp_path: Path) -> None:
-    forest = training.fit(*data(50), 0, 2)
+    forest = fit(*data(50), 0, 2)
     forest.left[0] = 0
     learned.store(forest, tmp_path / "m.bin", "key")
     assert learned.load(tmp_path / "m.bin", "key", 7) is None

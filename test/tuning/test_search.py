@@ -68,7 +68,7 @@ def test_the_budget_of_seconds_is_kept() -> None:
 def test_it_stops_when_nothing_gets_better() -> None:
     order = sorted(TIMES, key=lambda schedule: TIMES[schedule])
     rows = np.array([TASK.candidates.rows[schedule] for schedule in order])
-    falling = strategies.Fixed("falling", lambda _: rows)
+    falling = strategies.Fixed(lambda _: rows)
     found = list(search(TASK, falling, measure, Budget(), batch=8, patience=2))
     assert len(found) == 3
 
