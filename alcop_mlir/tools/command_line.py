@@ -178,10 +178,11 @@ def print_table(title: str, rows: Iterable[tuple[str, Sequence[str]]]) -> None:
         console.print(Text(text, style=_STYLES.get(text.split(":")[0], "")))
 
 
-def aligned(rows: Sequence[Sequence[str]]) -> list[str]:
-    """The rows as lines, with columns of one width each."""
-    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
-    return [
-        "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True))
-        for row in rows
-    ]
+def aligned(rows: Sequence[Sequence[str]], right: Sequence[int] = ()) -> list[str]:
+    """The rows as lines, with columns of one width each; those in `right` at right."""
+    columns = list(zip(*rows, strict=True))
+    for number, column in enumerate(columns):
+        adjust = str.rjust if number in right else str.ljust
+        width = max(map(len, column))
+        columns[number] = tuple(adjust(cell, width) for cell in column)
+    return ["  ".join(row) for row in zip(*columns, strict=True)]

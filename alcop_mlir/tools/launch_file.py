@@ -42,8 +42,8 @@ Sizes3 = Annotated[
 
 
 @dataclass(frozen=True)
-class ArrayArgument:
-    """A buffer, and what it holds before the launch."""
+class Buffer:
+    """An array, and what it holds before the launch."""
 
     dtype: _Dtype
     shape: Annotated[tuple[_Size, ...], Length(1, 32)]  # 32: the most that NumPy has
@@ -73,6 +73,13 @@ class ArrayArgument:
 
 
 @dataclass(frozen=True)
+class ArrayArgument:
+    """The address of an array."""
+
+    array: Buffer
+
+
+@dataclass(frozen=True)
 class ValueArgument:
     """A number; without a dtype it takes the type of the parameter."""
 
@@ -98,33 +105,18 @@ class ValueArgument:
 
 
 @dataclass(frozen=True)
-class _ArrayMember:
-    array: ArrayArgument
-
-
-Argument = ArrayArgument | ValueArgument
-_StoredArgument = Annotated[
-    Argument,
-    Stored(
-        _ArrayMember | ValueArgument,
-        lambda one: one.array if isinstance(one, _ArrayMember) else one,
-        lambda one: _ArrayMember(one) if isinstance(one, ArrayArgument) else one,
-    ),
-]
-
-
-@dataclass(frozen=True)
 class LaunchFile:
     """How to launch a kernel (None: the only one of the file)."""
 
     grid: Sizes3
     block: Sizes3
-    arguments: tuple[_StoredArgument, ...]
+    arguments: tuple[ArrayArgument | ValueArgument, ...]
     kernel: str | None = None
     dynamic_shared: Annotated[int, Range(0)] = 0
 
     def __post_init__(self) -> None:
-        total = sum(a.bytes for a in self.arguments if isinstance(a, ArrayArgument))
+        arrays = (a.array for a in self.arguments if isinstance(a, ArrayArgument))
+        total = sum(array.bytes for array in arrays)
         if total > MAX_BYTES:
             raise ConfigError(f"arrays of {total} bytes, expected {MAX_BYTES} at most")
 

@@ -32,7 +32,7 @@ def run_ptx(given: Any) -> int:
         raise ConfigError(f"'{given.file}' is no UTF-8 text") from None
     generator = np.random.default_rng(given.seed)
     arguments = [
-        a.make(generator) if isinstance(a, ArrayArgument) else a.make()
+        a.array.make(generator) if isinstance(a, ArrayArgument) else a.make()
         for a in launch.arguments
     ]
     with emulation(given, "emulator") as emulator:
@@ -70,18 +70,14 @@ def _check_options(given: Any) -> None:
 
 def _rows(launch: LaunchFile, emulator: Emulation) -> Rows:
     (_, result) = emulator.runs[0]
-    yield (
-        "arguments",
-        command_line.aligned(
-            [
-                [str(n), f"{'x'.join(map(str, a.shape))}x{a.dtype}", a.init]
-                if isinstance(a, ArrayArgument)
-                else [str(n), str(a.value), a.dtype or ""]
-                for n, a in enumerate(launch.arguments)
-            ]
-        )
-        or ["none"],
-    )
+    shown = [
+        [f"{'x'.join(map(str, a.array.shape))}x{a.array.dtype}", a.array.init]
+        if isinstance(a, ArrayArgument)
+        else [str(a.value), a.dtype or ""]
+        for a in launch.arguments
+    ]
+    numbered = [[str(number), *texts] for number, texts in enumerate(shown)]
+    yield "arguments", command_line.aligned(numbered) or ["none"]
     yield "launch", [f"{extent(launch.grid)} blocks of {extent(launch.block)} threads"]
     if launch.dynamic_shared:
         yield "shared", [f"{launch.dynamic_shared} bytes, dynamic"]

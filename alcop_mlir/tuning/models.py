@@ -14,9 +14,8 @@ from pathlib import Path
 
 import numpy as np
 
-from alcop_mlir import knobs, resources
+from alcop_mlir import knobs
 from alcop_mlir.errors import ConfigError, MissingExtraError
-from alcop_mlir.resources import Resources
 from alcop_mlir.schedule import Schedule
 from alcop_mlir.target import Target
 from alcop_mlir.tuning import learned, records
@@ -98,18 +97,12 @@ def _samples(
     problem: Problem, times: dict[Schedule, float], target: Target
 ) -> Samples | None:
     """None where no schedule is legal any more."""
-    costs: dict[Schedule, Resources] = {}
-    for schedule in times:
-        try:
-            costs[schedule] = resources.cost(schedule, target, problem.element_bytes)
-        except ConfigError:
-            continue  # recorded under other limits
-    if not costs:
+    candidates = Candidates.legal(times, problem, target)
+    if not len(candidates):
         return None
-    candidates = Candidates(list(costs), list(costs.values()))
     prediction = predict(problem, candidates, target)
     return Samples(
         features(problem, candidates, prediction),
         prediction.seconds,
-        np.array([times[schedule] for schedule in costs]),
+        np.array([times[schedule] for schedule in candidates.schedules]),
     )

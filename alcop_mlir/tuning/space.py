@@ -9,8 +9,9 @@ barriers of an unpipelined loop forbid them).
 
 from __future__ import annotations
 
+import contextlib
 import itertools
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 
@@ -127,6 +128,18 @@ class Candidates:
     def axis(self, name: str) -> FloatArray:
         """Column `name` of `AXES`."""
         return self.table[:, AXES.index(name)].astype(np.float64)
+
+    @classmethod
+    def legal(
+        cls, schedules: Iterable[Schedule], problem: Problem, target: Target
+    ) -> Candidates:
+        """Those of `schedules` that fit; others may be recorded under other limits."""
+        costs: dict[Schedule, Resources] = {}
+        for schedule in schedules:
+            with contextlib.suppress(ConfigError):
+                cost = resources.cost(schedule, target, problem.element_bytes)
+                costs[schedule] = cost
+        return cls([*costs], [*costs.values()])
 
     def take(self, rows: Sequence[int] | IntArray) -> Candidates:
         """Those at `rows`, in that order."""
