@@ -18,7 +18,6 @@ if TYPE_CHECKING:
     from alcop_mlir.runtime.bundle import Bundle
 
 TOOL = "alcop-compile"
-FORMS = ("bundle", "mlir", "ptx")
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -28,28 +27,20 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 def _parser() -> Parser:
     parser = Parser(TOOL, "Compile the functions of an MLIR file to GPU kernels.")
-    parser.add_argument(
-        "file", nargs="?", default="-", help="MLIR file, text or bytecode; - is stdin"
-    )
+    add = parser.add_argument
+    add("file", nargs="?", default="-", help="MLIR file, text or bytecode; - is stdin")
     command_line.add_compile_options(parser, DEFAULT_TARGET)
-    parser.add_argument(
-        "-o",
-        dest="output",
-        metavar="PATH",
-        help="where to write: for a bundle a directory or FILE.zip, else a file",
-    )
-    parser.add_argument(
+    about = "where to write: for a bundle a directory or FILE.zip, else a file"
+    add("-o", dest="output", metavar="PATH", help=about)
+    add(
         "--emit",
-        choices=FORMS,
+        choices=("bundle", "mlir", "ptx"),
         default="bundle",
         help="a bundle that alcop-run takes, the MLIR after all passes, or PTX; the "
         "latter go to stdout without -o",
     )
-    parser.add_argument(
-        "--no-ptxas",
-        action="store_true",
-        help="leave out the cubin even if ptxas is installed",
-    )
+    about = "leave out the cubin even if ptxas is installed"
+    add("--no-ptxas", action="store_true", help=about)
     return parser
 
 

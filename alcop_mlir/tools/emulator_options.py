@@ -68,13 +68,9 @@ def add_emulator_options(parser: Parser) -> None:
 
 def add_ptx_options(parser: Parser) -> None:
     """Add the options that apply to .ptx files only."""
-    group = parser.add_argument_group("with a .ptx file only")
-    group.add_argument(
-        "--launch", metavar="FILE.json", help="kernel, grid, block and arguments"
-    )
-    group.add_argument(
-        "--save-outputs", metavar="DIR", help="store all arrays after the run as .npy"
-    )
+    add = parser.add_argument_group("with a .ptx file only").add_argument
+    add("--launch", metavar="FILE.json", help="kernel, grid, block and arguments")
+    add("--save-outputs", metavar="DIR", help="store all arrays after the run as .npy")
 
 
 def is_ptx(given: Any) -> bool:
