@@ -16,10 +16,10 @@ from pathlib import Path
 from typing import Any
 
 from alcop_mlir import codec, files
-from alcop_mlir.codec import open_ended
 from alcop_mlir.errors import ConfigError
 from alcop_mlir.schedule import Schedule
 from alcop_mlir.target import Target, find_target
+from alcop_mlir.tuning import records
 from alcop_mlir.tuning.problem import Problem, StoredProblem
 
 SCHEMA = 1
@@ -39,12 +39,6 @@ class Package:
     target: Target
     compiler: tuple[str, str]
     candidates: Sequence[tuple[Schedule, bytes]]
-
-
-@open_ended
-@dataclass(frozen=True)
-class _Schema:
-    schema: int
 
 
 @dataclass(frozen=True)
@@ -84,7 +78,7 @@ def load(path: Path) -> Package:
 
 
 def _package(archive: zipfile.ZipFile, value: Any) -> Package:
-    schema = codec.decode(_Schema, value).schema
+    schema = records.schema_of(value)
     if schema != SCHEMA:
         raise ConfigError(f"schema {schema}, this version reads {SCHEMA}")
     manifest = codec.decode(_Manifest, value)

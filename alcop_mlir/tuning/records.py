@@ -199,7 +199,7 @@ def to_json(record: Record) -> dict[str, Any]:
 
 def from_json(value: Any) -> Record:
     """The record of a JSON object; ConfigError says what is wrong in it."""
-    schema = codec.decode(_Schema, value).schema
+    schema = schema_of(value)
     if schema != SCHEMA:
         raise _OtherSchema(codec.shown(schema))
     line = codec.decode(_Line, value)
@@ -221,6 +221,11 @@ def from_json(value: Any) -> Record:
         line.spread or 0.0,
         1 if line.repeats is None else line.repeats,
     )
+
+
+def schema_of(value: Any) -> int:
+    """The member `schema` that everything stored has; ConfigError where it is none."""
+    return codec.decode(_Schema, value).schema
 
 
 def measured(

@@ -20,13 +20,6 @@ from alcop_mlir.tuning.simulator import simulate
 from alcop_mlir.tuning.space import Candidates, check
 
 
-@pytest.fixture(autouse=True)
-def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    folder = tmp_path / "cache"
-    monkeypatch.setenv("ALCOP_CACHE_DIR", str(folder))
-    return folder
-
-
 @pytest.fixture
 def known(tmp_path: Path) -> list[records.Record]:
     return write_records(tmp_path / "some.jsonl", models.LEAST_RECORDS)

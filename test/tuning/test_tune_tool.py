@@ -59,12 +59,6 @@ func.func @swapped(%B: memref<64x32xf16>, %A: memref<128x64xf16>,
 """
 
 
-@pytest.fixture(autouse=True)
-def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    monkeypatch.setenv("ALCOP_CACHE_DIR", str(tmp_path / "cache"))
-    return tmp_path / "cache"
-
-
 @pytest.fixture
 def file(tmp_path: Path) -> str:
     path = tmp_path / "matmul.mlir"
