@@ -9,6 +9,7 @@ import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any, NoReturn
 
+from alcop_mlir import files
 from alcop_mlir.errors import AlcopError, ConfigError
 from alcop_mlir.schedule import Schedule
 from alcop_mlir.target import DEFAULT_TARGET, Target, find_target, target_names
@@ -125,6 +126,15 @@ def read_source(file: str) -> Input:
     if file == "-":
         return inputs.read_text(sys.stdin.buffer.read())
     return inputs.read_file(file)
+
+
+def write_text(text: str, path: str | None) -> None:
+    """Write it to the file, whole or not at all, or to stdout for None and "-"."""
+    if path in (None, "-"):
+        sys.stdout.write(text)
+        sys.stdout.flush()
+    else:
+        files.write_whole(path, text)
 
 
 def run_command(command: Callable[[], int]) -> int:

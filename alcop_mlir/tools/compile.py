@@ -55,12 +55,12 @@ def _run(given: Any) -> int:
     )
     lowered = compiler.lower(command_line.read_source(given.file), options)
     if given.emit == "mlir":
-        _write(f"{lowered.module}\n", given.output)
+        command_line.write_text(f"{lowered.module}\n", given.output)
         return 0
     bundle = compiler.pack(lowered)
     if given.emit == "ptx":
         texts = dict.fromkeys(code.ptx for code in bundle.code.values())
-        _write("\n".join(texts), given.output)
+        command_line.write_text("\n".join(texts), given.output)
         return 0
     _show(bundle, given.output)
     return 0
@@ -75,16 +75,6 @@ def _check_output(given: Any) -> None:
     from alcop_mlir.runtime.bundle import check_path
 
     check_path(given.output)
-
-
-def _write(text: str, path: str | None) -> None:
-    from alcop_mlir import files
-
-    if path in (None, "-"):
-        sys.stdout.write(text)
-        sys.stdout.flush()
-    else:
-        files.write_whole(path, text)
 
 
 def _show(bundle: Bundle, output: str | None) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Any, TextIO
 
 from alcop_mlir import files
@@ -24,9 +25,13 @@ class SourcePart:
     """
 
     name: str
-    text: str
     path: str | None
     data: bytes
+
+    @cached_property
+    def text(self) -> str:
+        """What it holds."""
+        return self.data.decode(errors="replace")
 
     def parse(self, as_module: bool = True) -> Any:
         """The module, or one op; ir.MLIRError where it is not valid MLIR."""
@@ -70,10 +75,8 @@ class SourcePart:
 def read(path: str) -> SourcePart:
     """The whole input, "-" for stdin; ConfigError where it cannot be read."""
     if path == "-":
-        data = sys.stdin.buffer.read()
-        return SourcePart(STDIN, data.decode(errors="replace"), None, data)
-    data = files.read(path)
-    return SourcePart(path, data.decode(errors="replace"), path, data)
+        return SourcePart(STDIN, None, sys.stdin.buffer.read())
+    return SourcePart(path, path, files.read(path))
 
 
 def split(source: SourcePart, marker: str = SPLIT_MARKER) -> list[SourcePart]:
@@ -83,8 +86,6 @@ def split(source: SourcePart, marker: str = SPLIT_MARKER) -> list[SourcePart]:
     for end, content in enumerate([*lines, marker.encode()]):
         if content.rstrip() == marker.encode():
             data = b"\n" * at + b"\n".join(lines[at:end])
-            parts.append(
-                SourcePart(source.name, data.decode(errors="replace"), None, data)
-            )
+            parts.append(SourcePart(source.name, None, data))
             at = end + 1
     return parts

@@ -8,14 +8,20 @@ from argparse import Namespace
 from pathlib import Path
 
 import alcop_mlir
-from alcop_mlir import diagnostics, files
+from alcop_mlir import diagnostics
 from alcop_mlir.bindings import ir, make_context
 from alcop_mlir.diagnostics import Diagnostic
 from alcop_mlir.errors import AlcopError, ConfigError
 from alcop_mlir.pipelines import driver, instrument
 from alcop_mlir.pipelines.pipeline_text import Element, parse_elements, parse_pipeline
 from alcop_mlir.pipelines.registry import Registry
-from alcop_mlir.tools import opt_help, opt_input, user_passes, verify_diagnostics
+from alcop_mlir.tools import (
+    command_line,
+    opt_help,
+    opt_input,
+    user_passes,
+    verify_diagnostics,
+)
 from alcop_mlir.tools.opt_input import SourcePart
 
 
@@ -58,7 +64,8 @@ def _transform(line: Namespace, registry: Registry) -> int:
     results = [_process(part, line, pipeline, timing) for part in parts]
     printed = [text for _, text in results if text is not None]
     ok = all(succeeded for succeeded, _ in results)
-    _write(f"{opt_input.SPLIT_MARKER}\n".join(printed), line.o, ok)
+    if ok or line.o == "-":
+        command_line.write_text(f"{opt_input.SPLIT_MARKER}\n".join(printed), line.o)
     if line.mlir_timing:
         print(timing.table(), file=sys.stderr)
     return 0 if ok else 1
@@ -121,15 +128,6 @@ def _command(line: Namespace) -> str:
     return " ".join(
         ["alcop-opt", *loads, *unregistered * line.allow_unregistered_dialect]
     )
-
-
-def _write(text: str, path: str, ok: bool) -> None:
-    """Print the result; a file is written only if all went well."""
-    if path == "-":
-        sys.stdout.write(text)
-        sys.stdout.flush()
-    elif ok:
-        files.write_whole(path, text)
 
 
 def _process(

@@ -154,8 +154,6 @@ def _export(
     given: Any, task: Task, source: str, strategy: Strategy, budget: Budget
 ) -> int:
     """Compile candidates, and store those that compile."""
-    import alcop_mlir
-    from alcop_mlir.tools import tune_devices
     from alcop_mlir.tuning import exchange
     from alcop_mlir.tuning.search import History
 
@@ -172,7 +170,7 @@ def _export(
                 bundles[schedule] = path.read_bytes()
     if not bundles:
         raise ConfigError("no candidate compiles, nothing is exported")
-    compiler = alcop_mlir.__version__, tune_devices.compiler_hash()
+    compiler = device.setting.compiler, device.setting.compiler_hash
     compiled = [(one, bundles[one]) for one in proposed if one in bundles]
     package = exchange.Package(task.problem, task.target, compiler, compiled)
     exchange.save(package, given.to_export)

@@ -32,6 +32,7 @@ if TYPE_CHECKING:
 
 DEVICES = ("auto", *records.DEVICES)
 DRIFT = 0.05  # the baseline may take that much more or less than at first
+# What affects the generated code, and what affects simulated times.
 _COMPILER = ("analysis", "dialects", "transforms", "runtime/ptx.py", "schedule.py")
 _SIMULATOR = tuple(
     f"tuning/{name}.py" for name in ("events", "hardware", "simulator", "traffic")
@@ -186,13 +187,8 @@ def pick(device: str) -> str:
 def cuda_setting(target: Target, compiler: tuple[str, str] | None = None) -> Setting:
     """The setting of records of this GPU; `compiler`: version, hash, if not ours."""
     model, driver = _gpu()
-    version, digest = compiler or (alcop_mlir.__version__, compiler_hash())
+    version, digest = compiler or (alcop_mlir.__version__, source_hash(_COMPILER))
     return Setting(target.name, "cuda", model, driver, version, digest)
-
-
-def compiler_hash() -> str:
-    """The hash of the sources that affect the generated code."""
-    return source_hash(_COMPILER)
 
 
 @functools.cache

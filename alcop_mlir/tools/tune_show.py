@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import sys
 import time
-from collections.abc import Iterator, Sequence
 from contextlib import ExitStack
 from typing import Any
 
@@ -76,50 +75,35 @@ def _seconds(record: Record) -> float:
 
 def choice_rows(choice: Choice, device: str) -> Rows:
     """The choice, the parts of its time, and the runners-up."""
-    task = choice.task
+    task, prediction = choice.task, choice.task.prediction
     row = task.candidates.rows[choice.schedule]
-    prediction = task.prediction
     yield "schedule", [str(choice.schedule)]
-    origin = choice.origin
-    if choice.sure is not None:
-        origin += f", which may be {choice.sure:.0%} off"
-    yield "from", [origin]
-    rate = task.problem.flops / choice.seconds / 1e12
-    yield (
-        "time",
-        [f"{seconds(choice.seconds)} {_how(choice)}, {rate:.1f} TFLOP/s ({device})"],
-    )
+    sure = f", which may be {choice.sure:.0%} off" if choice.sure is not None else ""
+    yield "from", [f"{choice.origin}{sure}"]
+    rate = f"{task.problem.flops / choice.seconds / 1e12:.1f} TFLOP/s ({device})"
+    yield "time", [f"{seconds(choice.seconds)} {_how(choice)}, {rate}"]
     yield "limit", [prediction.limit(row)]
-    total = prediction.seconds[row]
-    yield (
-        "latency",
-        aligned(
-            [
-                [part, seconds(value), f"{value / total:.0%}"]
-                for part in PARTS
-                if (value := float(prediction.parts[part][row])) > 0
-            ]
-            + [["together", seconds(float(total)), "analytical model"]]
-        ),
-    )
+    total = float(prediction.seconds[row])
+    values = {part: float(prediction.parts[part][row]) for part in PARTS}
+    parts = [
+        [part, seconds(value), f"{value / total:.0%}"]
+        for part, value in values.items()
+        if value > 0
+    ]
+    yield "latency", aligned([*parts, ["together", seconds(total), "analytical model"]])
     cost = task.candidates.resources[row]
-    yield (
-        "resources",
-        [
-            f"{cost.threads} threads, {cost.shared_bytes} bytes shared, about "
-            f"{cost.registers_per_thread} registers, {cost.blocks_per_sm} blocks per SM"
-        ],
+    text = (
+        f"{cost.threads} threads, {cost.shared_bytes} bytes shared, about "
+        f"{cost.registers_per_thread} registers, {cost.blocks_per_sm} blocks per SM"
     )
-    yield "runners-up", aligned(list(_runners_up(choice)))
+    yield "resources", [text]
+    best = choice.ranking[1 : RUNNERS_UP + 1].tolist()
+    schedules = [str(task.candidates.schedules[other]) for other in best]
+    times = [seconds(float(choice.predicted[other])) for other in best]
+    limits = map(prediction.limit, best)
+    runners_up = [*zip(schedules, times, limits, strict=True)]
+    yield "runners-up", aligned(runners_up)
     yield "space", [f"{len(task.candidates)} legal schedules"]
-
-
-def _runners_up(choice: Choice) -> Iterator[Sequence[str]]:
-    """The next best by the model, and what limits each."""
-    for row in choice.ranking[1 : RUNNERS_UP + 1].tolist():
-        schedule = choice.task.candidates.schedules[row]
-        predicted = seconds(float(choice.predicted[row]))
-        yield [str(schedule), predicted, choice.task.prediction.limit(row)]
 
 
 def _how(choice: Choice) -> str:
@@ -135,11 +119,6 @@ def result_rows(best: Record | None, choice: Choice, records: str, tried: int) -
     rate = choice.task.problem.flops / best.seconds / 1e12
     yield "best", [str(best.schedule)]
     yield "time", [f"{seconds(best.seconds)}, {rate:.1f} TFLOP/s ({device})"]
-    yield (
-        "untuned",
-        [
-            f"{choice.schedule}, by {choice.origin}: {seconds(choice.seconds)} "
-            f"{_how(choice)}"
-        ],
-    )
+    how = f"by {choice.origin}: {seconds(choice.seconds)} {_how(choice)}"
+    yield "untuned", [f"{choice.schedule}, {how}"]
     yield "records", [records]

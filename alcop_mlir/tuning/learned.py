@@ -12,7 +12,6 @@ import io
 import zipfile
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -21,7 +20,6 @@ from alcop_mlir import files
 from alcop_mlir.tuning.space import FloatArray
 
 Int32Array = npt.NDArray[np.int32]
-_ARRAYS = ("roots", "feature", "threshold", "left", "right", "value", "columns")
 _DIGEST_BYTES = 32  # sha256 of the key and of what follows
 # The exceptions of reading anything but such a file.
 _UNREADABLE = (OSError, ValueError, KeyError, EOFError, zipfile.BadZipFile)
@@ -73,9 +71,8 @@ def store(forest: Forest, path: Path, key: str) -> None:
 
     key: says what it was trained from
     """
-    arrays: dict[str, Any] = {name: getattr(forest, name) for name in _ARRAYS}
     data = io.BytesIO()
-    np.savez_compressed(data, **arrays)
+    np.savez_compressed(data, **vars(forest))
     files.write_whole(path, _digest(data.getvalue(), key) + data.getvalue())
 
 
@@ -90,7 +87,7 @@ def load(path: Path, key: str, columns: int) -> Forest | None:
         if content[:_DIGEST_BYTES] != _digest(data, key):
             return None
         with np.load(io.BytesIO(data), allow_pickle=False) as stored:
-            forest = Forest(**{name: stored[name] for name in _ARRAYS})
+            forest = Forest(**{name: stored[name] for name in Forest.__annotations__})
     except _UNREADABLE:
         return None
     sound = _is_sound(forest) and int(forest.columns[0]) == columns
