@@ -26,7 +26,7 @@ from alcop_mlir.tools.command_line import is_installed
 from alcop_mlir.tools.tune_options import COMMANDS, TOOL, parser
 
 if TYPE_CHECKING:
-    from alcop_mlir.tools.tune_devices import Cuda, Device
+    from alcop_mlir.tools.tune_devices import Device
     from alcop_mlir.tuning.problem import Problem
     from alcop_mlir.tuning.records import Record
     from alcop_mlir.tuning.search import Budget, Strategy, Task
@@ -72,11 +72,7 @@ def _tune(given: Any) -> int:
         f"{problem} on {target.name} ({name}): {space.name} space, "
         f"{len(task.candidates)} legal schedules"
     )
-    if name == "simulated":
-        device = tune_devices.Simulated(problem, target)
-    else:
-        device = _cuda(given, problem, target, source=source)
-    with device:
+    with _device(given, name, problem, target, source=source) as device:
         return _search(_records_path(given), task, strategy, budget, device, recorded)
 
 
@@ -162,7 +158,8 @@ def _export(
     rows = strategy.propose(task, History(), budget.trials)
     proposed = [task.candidates.schedules[row] for row in rows]
     bundles: dict[Schedule, bytes] = {}
-    with _cuda(given, task.problem, task.target, source=source) as device:
+    problem, target = task.problem, task.target
+    with _device(given, "cuda", problem, target, source=source) as device:
         for schedule, path, error in device.compile(proposed):
             if error:
                 _say(f"'{schedule}' is left out: {error}")
@@ -172,7 +169,7 @@ def _export(
         raise ConfigError("no candidate compiles, nothing is exported")
     compiler = device.setting.compiler, device.setting.compiler_hash
     compiled = [(one, bundles[one]) for one in proposed if one in bundles]
-    package = exchange.Package(task.problem, task.target, compiler, compiled)
+    package = exchange.Package(problem, target, compiler, compiled)
     exchange.save(package, given.to_export)
     print(f"wrote {given.to_export}: {len(compiled)} candidates")
     return 0
@@ -187,13 +184,10 @@ def _measure(given: Any) -> int:
     path = given.output or given.to_measure.with_suffix(".jsonl")
     problem, target, bundles = package.problem, package.target, dict(package.candidates)
     name = tune_devices.pick(given.device)
-    if name == "simulated":
-        device = tune_devices.Simulated(problem, target)
-    else:
-        device = _cuda(given, problem, target, package.compiler, bundles=bundles)
-    known = records.measured(records.read(path).records, problem, device.setting)
-    left = [schedule for schedule in bundles if schedule not in known]
-    with device:
+    compiler = package.compiler
+    with _device(given, name, problem, target, compiler, bundles=bundles) as device:
+        known = records.measured(records.read(path).records, problem, device.setting)
+        left = [schedule for schedule in bundles if schedule not in known]
         for record in device.measure(left):
             records.append(path, [record])
             if record.error:
@@ -247,16 +241,22 @@ def _strategy(given: Any, task: Task, device: str, known: Sequence[Record]) -> S
     )
 
 
-def _cuda(
+def _device(
     given: Any,
+    name: str,
     problem: Problem,
     target: Target,
     compiler: tuple[str, str] | None = None,
     **what: Any,
-) -> Cuda:
-    """A GPU that takes `what` it measures; `compiler`: see `cuda_setting`."""
+) -> Any:
+    """The device called `name`; a GPU takes `what` it measures.
+
+    compiler: see `cuda_setting`
+    """
     from alcop_mlir.tools import tune_devices
 
+    if name == "simulated":
+        return tune_devices.Simulated(problem, target)
     setting = tune_devices.cuda_setting(target, compiler)
     limits = given.workers, given.time_limit, given.repeat
     return tune_devices.Cuda(problem, target, setting, *limits, _say, **what)
