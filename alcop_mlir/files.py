@@ -1,4 +1,4 @@
-"""Reading files, and writing them atomically: whole or not at all."""
+"""Reading files whole, and writing them atomically: whole or not at all."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ from pathlib import Path
 from alcop_mlir.errors import ConfigError
 
 
-def read_bytes(path: str | Path) -> bytes:
-    """What the file at `path` holds. Raises ConfigError where it cannot be read."""
+def read(path: str | Path) -> bytes:
+    """What is at `path`; ConfigError where it cannot be read."""
     try:
         return Path(path).read_bytes()
     except OSError as error:

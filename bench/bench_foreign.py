@@ -17,16 +17,17 @@ import re
 import statistics
 import tempfile
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from records import print_table, store
-from sass import disassemble
+from sass import backward_branches, disassemble, opcode, operation
 
 from alcop_mlir import diagnostics
 from alcop_mlir.bindings import ir, make_context
+from alcop_mlir.compilation import inputs
 from alcop_mlir.dialects import alcop
 from alcop_mlir.pipelines.driver import run_pipeline
 from alcop_mlir.runtime.ptx import assemble, emit_ptx
@@ -43,10 +44,6 @@ LOWERING = (
     "fold-memref-alias-ops,alcop-swizzle-shared,alcop-unroll-steady-state,"
     "canonicalize,cse,alcop-outline-kernels"
 )
-_LABEL = re.compile(r"\s*\.?(L_x_\w+|L_\w+):")
-_INSTRUCTION = re.compile(r"\s*/\*[0-9a-f]{4,}\*/\s+(?P<text>.*?)\s*;")
-_BRANCH = re.compile(r"\bBRA\b.*?`\(\.?(?P<label>L_\w+)\)")
-_PREDICATE = re.compile(r"@!?U?P\w+\s+")
 _DEPBAR = re.compile(r"DEPBAR\.LE SB0, (0x[0-9a-f]+)")
 
 
@@ -72,14 +69,13 @@ def compile_kernel(
     source: str, stages: str, target: str
 ) -> tuple[Code, list[dict[str, Any]]]:
     """The code of the one kernel in `source`, and the plan's report."""
+    module = inputs.read_text(source).module
     with (
-        make_context(),
+        module.context,
         ir.Location.unknown(),
         diagnostics.collect(),
         tempfile.TemporaryDirectory() as folder,
     ):
-        alcop.load()
-        module = ir.Module.parse(source)
         report = Path(folder, "report.json")
         plan = (
             f"alcop-plan-pipelines{{stages={stages} target={target} "
@@ -105,34 +101,14 @@ def compile_kernel(
 
 def copy_loop(listing: str) -> list[str]:
     """The longest loop that fills shared memory, without the loops around it."""
-    found = [loop for loop in _loops(listing) if any(map(_fills, loop))]
+    found = [loop for _, loop in backward_branches(listing) if any(map(_fills, loop))]
     if not found:
         raise SystemExit("error: no loop of the kernel copies into shared memory")
     return max(found, key=len)
 
 
-def _loops(listing: str) -> Iterator[list[str]]:
-    labels: dict[str, int] = {}
-    texts: list[str] = []
-    for line in listing.splitlines():
-        if label := _LABEL.match(line):
-            labels[label[1]] = len(texts)
-        elif instruction := _INSTRUCTION.match(line):
-            texts.append(instruction["text"])
-    for number, text in enumerate(texts):
-        branch = _BRANCH.search(text)
-        start = labels.get(branch["label"], number + 1) if branch else number + 1
-        if start < number:
-            yield texts[start : number + 1]
-
-
 def _fills(text: str) -> bool:
     return opcode(text) in ("LDGSTS", "STS")
-
-
-def opcode(text: str) -> str:
-    """The opcode without predicate and modifiers."""
-    return _PREDICATE.sub("", text).split()[0].split(".")[0]
 
 
 def tiles(loop: Sequence[str]) -> int:
@@ -168,7 +144,7 @@ def _to_wait(loop: Sequence[str], issued: int) -> int | None:
 
 def _to_store(loop: Sequence[str], loaded: int) -> int | None:
     """Instructions to the store of the loaded register; None where it is not stored."""
-    register = _PREDICATE.sub("", loop[loaded]).split()[1].rstrip(",")
+    register = operation(loop[loaded])[1].rstrip(",")
     for distance in range(1, len(loop)):
         text = loop[(loaded + distance) % len(loop)]
         if re.search(rf"\b{register}\b", text):

@@ -36,10 +36,10 @@ from alcop_mlir.schedule import Schedule
 from alcop_mlir.target import Target, find_target
 from alcop_mlir.tools.tune_devices import Simulated
 from alcop_mlir.tuning import hardware, models, records, selection, strategies
+from alcop_mlir.tuning.features import Samples
 from alcop_mlir.tuning.problem import Problem
 from alcop_mlir.tuning.records import Record
-from alcop_mlir.tuning.samples import Samples
-from alcop_mlir.tuning.search import Budget, Task, Trial, search
+from alcop_mlir.tuning.search import Budget, Task, search
 from alcop_mlir.tuning.simulator import simulate
 from alcop_mlir.tuning.space import Candidates, check, enumerate_space, find_space
 
@@ -60,9 +60,9 @@ class Log:
     seconds: dict[Schedule, float]
     launch: float = 0.0
 
-    def measure(self, schedules: Sequence[Schedule]) -> list[Trial]:
+    def measure(self, schedules: Sequence[Schedule]) -> dict[Schedule, float]:
         """The logged times of `schedules`, as a device would measure them."""
-        return [Trial(schedule, self.seconds[schedule]) for schedule in schedules]
+        return {schedule: self.seconds[schedule] for schedule in schedules}
 
 
 def main() -> None:
@@ -190,7 +190,7 @@ def untuned(log: Log, others: Sequence[Samples], seed: int) -> float:
 def trials(log: Log, strategy: strategies.Strategy, count: int) -> list[float]:
     """Seconds of each trial, in order."""
     found = search(log.task, strategy, log.measure, Budget(trials=count), patience=None)
-    return [trial.seconds or np.inf for batch in found for trial in batch]
+    return [one or np.inf for batch in found for one in batch.values()]
 
 
 def collect(logs: Sequence[Log], path: Path) -> None:
@@ -202,7 +202,7 @@ def collect(logs: Sequence[Log], path: Path) -> None:
         strategy = strategies.make("hybrid", models.train)
         budget = Budget(trials=searched)
         batches = search(task, strategy, log.measure, budget, patience=None)
-        chosen = [trial.schedule for batch in batches for trial in batch]
+        chosen = [schedule for batch in batches for schedule in batch]
         generator = np.random.default_rng(0)
         rows = generator.choice(len(task.candidates), drawn, replace=False)
         chosen += [task.candidates.schedules[row] for row in rows]

@@ -12,7 +12,7 @@ import sys
 import sysconfig
 import tempfile
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -23,7 +23,7 @@ MATRIX = ("HMMA", "IMMA", "DMMA", "HGMMA", "IGMMA", "QGMMA")
 _LABEL = re.compile(r"\s*\.?(L_x_\w+|L_\w+):")
 _INSTRUCTION = re.compile(r"\s*/\*[0-9a-f]{4,}\*/\s+(?P<text>.*?)\s*;")
 _PREDICATE = re.compile(r"@!?U?P\w+\s+")
-_BRANCH = re.compile(r"BRA\b.*?`\(\.?(?P<label>L_\w+)\)")
+_BRANCH = re.compile(r"\bBRA\b.*?`\(\.?(?P<label>L_\w+)\)")
 
 
 @dataclass(frozen=True)
@@ -76,8 +76,8 @@ def disassemble(cubin: bytes) -> str:
         ).stdout
 
 
-def loops(listing: str) -> list[Loop]:
-    """All loops with matrix instructions; those with the most first."""
+def backward_branches(listing: str) -> Iterator[tuple[int, list[str]]]:
+    """Where each loop starts, and its instructions, the branch included."""
     labels: dict[str, int] = {}
     texts: list[str] = []
     for line in listing.splitlines():
@@ -85,17 +85,21 @@ def loops(listing: str) -> list[Loop]:
             labels[label[1]] = len(texts)
         elif instruction := _INSTRUCTION.match(line):
             texts.append(instruction["text"])
-    found = []
     for number, text in enumerate(texts):
         branch = _BRANCH.search(text)
         start = labels.get(branch["label"], number + 1) if branch else number + 1
-        if start > number:
-            continue
-        opcodes = Counter(map(_opcode, texts[start : number + 1]))
-        loop = Loop(start, number, opcodes)
-        if loop.matrix:
-            found.append(loop)
-    return sorted(found, key=lambda loop: (-loop.matrix, loop.size))
+        if start <= number:
+            yield start, texts[start : number + 1]
+
+
+def loops(listing: str) -> list[Loop]:
+    """All loops with matrix instructions; those with the most first."""
+    found = [
+        Loop(start, start + len(texts) - 1, Counter(map(opcode, texts)))
+        for start, texts in backward_branches(listing)
+    ]
+    with_matrix = (loop for loop in found if loop.matrix)
+    return sorted(with_matrix, key=lambda loop: (-loop.matrix, loop.size))
 
 
 def steady_state(cubin: bytes) -> Loop:
@@ -106,8 +110,14 @@ def steady_state(cubin: bytes) -> Loop:
     return found[0]
 
 
-def _opcode(text: str) -> str:
-    return _PREDICATE.sub("", text).split()[0].split(".")[0]
+def opcode(text: str) -> str:
+    """The opcode without predicate and modifiers."""
+    return operation(text)[0].split(".")[0]
+
+
+def operation(text: str) -> list[str]:
+    """The opcode with its modifiers, and the operands, without predicate."""
+    return _PREDICATE.sub("", text).split()
 
 
 def main(arguments: Sequence[str]) -> None:

@@ -44,7 +44,7 @@ def read(source: str | bytes | Path | ir.Module | ir.Operation) -> Input:
 
 def read_file(path: str | Path) -> Input:
     """The module in the file `path`; see `read`."""
-    text = files.read_bytes(path)
+    text = files.read(path)
     # From the file itself: locations name it.
     return Input(_parsed(lambda: ir.Module.parseFile(str(path))), text)
 

@@ -6,12 +6,21 @@ import argparse
 import importlib.util
 import signal
 import sys
-from collections.abc import Callable, Iterable, Sequence
-from typing import NoReturn
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import TYPE_CHECKING, Any, NoReturn
 
+from alcop_mlir import files
 from alcop_mlir.errors import AlcopError, ConfigError
-from alcop_mlir.target import target_names
+from alcop_mlir.schedule import Schedule
+from alcop_mlir.target import DEFAULT_TARGET, Target, find_target, target_names
+from alcop_mlir.version import __version__
 
+if TYPE_CHECKING:
+    from alcop_mlir.compilation.inputs import Input
+
+Rows = Iterator[tuple[str, list[str]]]  # of a table: labels, and lines of text
+
+COMPILE_OPTIONS = ("target", "schedule", "allow_tf32")  # of `add_compile_options`
 _LABEL_WIDTH = 11
 _STYLES = {"OK": "green", "FAILED": "bold red"}  # by what a text starts with
 
@@ -22,12 +31,32 @@ class Parser(argparse.ArgumentParser):
     def __init__(self, prog: str, description: str):
         super().__init__(prog=prog, description=description, allow_abbrev=False)
         self.add_argument(
-            "--version", action="store_true", help="say versions and stop"
+            "--version", nargs=0, action=_Version, help="say versions and stop"
         )
 
     def error(self, message: str) -> NoReturn:
         """Instead of exit status 2 and the usage."""
         raise ConfigError(f"{message}; see {self.prog} --help")
+
+
+class _Version(argparse.Action):
+    """Prints them, and ends the program as `--help` does."""
+
+    def __call__(self, parser: argparse.ArgumentParser, *_: object) -> NoReturn:
+        print(version_text(parser.prog.partition(" ")[0]))
+        raise SystemExit(0)
+
+
+def version_text(tool: str) -> str:
+    """The tool, its version, and the MLIR bindings installed; loads no MLIR."""
+    from importlib import metadata
+
+    found = [
+        f"{package} {metadata.version(package)}"
+        for package in ("mlir-python-bindings", "torch-mlir")
+        if any(metadata.distributions(name=package))
+    ]
+    return f"{tool} {__version__} ({', '.join(found) or 'no MLIR bindings'})"
 
 
 def add_compile_options(parser: argparse.ArgumentParser, default_target: str) -> None:
@@ -66,6 +95,48 @@ def positive(text: str) -> int:
     return int(text)
 
 
+def flags_given(given: Any, options: Iterable[str]) -> list[str]:
+    """Those of the options, which have no default but a false one, that are given."""
+    values = ((option, getattr(given, option)) for option in options)
+    return [
+        f"--{option.replace('_', '-')}"
+        for option, value in values
+        if value is not None and value is not False
+    ]
+
+
+def target(given: Any, device: str = "") -> Target:
+    """The one asked for, else on "cuda" the GPU's, else the default."""
+    if given.target is None and device == "cuda":
+        from alcop_mlir.runtime.launch import gpu_target
+
+        return gpu_target()
+    return find_target(given.target or DEFAULT_TARGET)
+
+
+def schedule(given: Any) -> Schedule | None:
+    """The one asked for."""
+    return Schedule.parse(given.schedule) if given.schedule else None
+
+
+def read_source(file: str) -> Input:
+    """The module in `file`, or on stdin where it is "-"."""
+    from alcop_mlir.compilation import inputs  # loads MLIR: 0.1 s
+
+    if file == "-":
+        return inputs.read_text(sys.stdin.buffer.read())
+    return inputs.read_file(file)
+
+
+def write_text(text: str, path: str | None) -> None:
+    """Write it to the file, whole or not at all, or to stdout for None and "-"."""
+    if path in (None, "-"):
+        sys.stdout.write(text)
+        sys.stdout.flush()
+    else:
+        files.write_whole(path, text)
+
+
 def run_command(command: Callable[[], int]) -> int:
     """The exit status of `command`: 1 after `error: ...`, 130 after Ctrl-C."""
     if hasattr(signal, "SIGPIPE"):
@@ -79,20 +150,20 @@ def run_command(command: Callable[[], int]) -> int:
         return 130
 
 
-def print_version(tool: str) -> int:
-    """Print what `--version` asks for; the exit status."""
-    from alcop_mlir.tools.version import version_text
-
-    print(version_text(tool))
-    return 0
-
-
 def is_installed(package: str) -> bool:
     """Whether an optional package can be imported; does not import it."""
     try:
         return importlib.util.find_spec(package) is not None
     except (ImportError, ValueError):
         return False
+
+
+def seconds(value: float) -> str:
+    """`value` with a unit that suits it."""
+    for unit, scale in (("s", 1.0), ("ms", 1e-3)):
+        if value >= scale:
+            return f"{value / scale:.3g} {unit}"
+    return f"{value / 1e-6:.3g} us"
 
 
 def print_table(title: str, rows: Iterable[tuple[str, Sequence[str]]]) -> None:
@@ -117,10 +188,11 @@ def print_table(title: str, rows: Iterable[tuple[str, Sequence[str]]]) -> None:
         console.print(Text(text, style=_STYLES.get(text.split(":")[0], "")))
 
 
-def aligned(rows: Sequence[Sequence[str]]) -> list[str]:
-    """The rows as lines, with columns of one width each."""
-    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
-    return [
-        "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True))
-        for row in rows
-    ]
+def aligned(rows: Sequence[Sequence[str]], right: Sequence[int] = ()) -> list[str]:
+    """The rows as lines, with columns of one width each; those in `right` at right."""
+    columns = list(zip(*rows, strict=True))
+    for number, column in enumerate(columns):
+        adjust = str.rjust if number in right else str.ljust
+        width = max(map(len, column))
+        columns[number] = tuple(adjust(cell, width) for cell in column)
+    return ["  ".join(row) for row in zip(*columns, strict=True)]

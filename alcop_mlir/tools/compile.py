@@ -10,8 +10,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from alcop_mlir.errors import ConfigError
-from alcop_mlir.schedule import Schedule
-from alcop_mlir.target import DEFAULT_TARGET, find_target
+from alcop_mlir.target import DEFAULT_TARGET
 from alcop_mlir.tools import command_line
 from alcop_mlir.tools.command_line import Parser
 
@@ -19,7 +18,6 @@ if TYPE_CHECKING:
     from alcop_mlir.runtime.bundle import Bundle
 
 TOOL = "alcop-compile"
-FORMS = ("bundle", "mlir", "ptx")
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -29,51 +27,40 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 def _parser() -> Parser:
     parser = Parser(TOOL, "Compile the functions of an MLIR file to GPU kernels.")
-    parser.add_argument(
-        "file", nargs="?", default="-", help="MLIR file, text or bytecode; - is stdin"
-    )
+    add = parser.add_argument
+    add("file", nargs="?", default="-", help="MLIR file, text or bytecode; - is stdin")
     command_line.add_compile_options(parser, DEFAULT_TARGET)
-    parser.add_argument(
-        "-o",
-        dest="output",
-        metavar="PATH",
-        help="where to write: for a bundle a directory or FILE.zip, else a file",
-    )
-    parser.add_argument(
+    about = "where to write: for a bundle a directory or FILE.zip, else a file"
+    add("-o", dest="output", metavar="PATH", help=about)
+    add(
         "--emit",
-        choices=FORMS,
+        choices=("bundle", "mlir", "ptx"),
         default="bundle",
         help="a bundle that alcop-run takes, the MLIR after all passes, or PTX; the "
         "latter go to stdout without -o",
     )
-    parser.add_argument(
-        "--no-ptxas",
-        action="store_true",
-        help="leave out the cubin even if ptxas is installed",
-    )
+    about = "leave out the cubin even if ptxas is installed"
+    add("--no-ptxas", action="store_true", help=about)
     return parser
 
 
 def _run(given: Any) -> int:
-    if given.version:
-        return command_line.print_version(TOOL)
-    target = find_target(given.target or DEFAULT_TARGET)
-    schedule = Schedule.parse(given.schedule) if given.schedule else None
+    target, schedule = command_line.target(given), command_line.schedule(given)
     _check_output(given)
     # MLIR is loaded only from here on: 0.1 s.
-    from alcop_mlir.compilation import compiler, inputs
+    from alcop_mlir.compilation import compiler
 
     options = compiler.Options(
         target, schedule, not given.no_ptxas, allow_tf32=given.allow_tf32
     )
-    lowered = compiler.lower(_read(inputs, given.file), options)
+    lowered = compiler.lower(command_line.read_source(given.file), options)
     if given.emit == "mlir":
-        _write(f"{lowered.module}\n", given.output)
+        command_line.write_text(f"{lowered.module}\n", given.output)
         return 0
     bundle = compiler.pack(lowered)
     if given.emit == "ptx":
         texts = dict.fromkeys(code.ptx for code in bundle.code.values())
-        _write("\n".join(texts), given.output)
+        command_line.write_text("\n".join(texts), given.output)
         return 0
     _show(bundle, given.output)
     return 0
@@ -88,22 +75,6 @@ def _check_output(given: Any) -> None:
     from alcop_mlir.runtime.bundle import check_path
 
     check_path(given.output)
-
-
-def _read(inputs: Any, file: str) -> Any:
-    if file == "-":
-        return inputs.read_text(sys.stdin.buffer.read())
-    return inputs.read_file(file)
-
-
-def _write(text: str, path: str | None) -> None:
-    from alcop_mlir import files
-
-    if path in (None, "-"):
-        sys.stdout.write(text)
-        sys.stdout.flush()
-    else:
-        files.write_whole(path, text)
 
 
 def _show(bundle: Bundle, output: str | None) -> None:

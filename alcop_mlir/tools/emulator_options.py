@@ -14,81 +14,71 @@ from typing import Any
 from alcop_mlir.errors import ConfigError, EmulationError
 from alcop_mlir.files import write_whole
 from alcop_mlir.runtime.emulation import Emulation, EmulatorOptions
-from alcop_mlir.tools.command_line import Parser, count, positive
-
-_OPTIONS = (
-    "profile",
-    "trace",
-    "trace_block",
-    "visibility",
-    "emulator_schedule",
-    "no_hazards",
-    "instruction_limit",
-)
+from alcop_mlir.tools.command_line import Parser, count, flags_given, positive
 
 
 def add_emulator_options(parser: Parser) -> None:
-    """Add them; an option that is not given is None, or False for a flag."""
-    group = parser.add_argument_group("on the emulator only")
-    group.add_argument(
-        "--profile",
-        action="store_true",
-        help="count instructions, memory traffic, bank conflicts, and how early "
-        "copies are issued",
-    )
-    group.add_argument(
-        "--trace",
-        metavar="FILE.json",
-        help="write a timeline of one block, for ui.perfetto.dev",
-    )
-    group.add_argument(
-        "--trace-block",
-        type=count,
-        metavar="N",
-        help="which block, counted with x fastest; default 0",
-    )
-    group.add_argument(
-        "--visibility",
-        choices=("late", "early"),
-        help="when asynchronous copies land: as late (default) or as early as allowed",
-    )
-    group.add_argument(
-        "--emulator-schedule",
-        type=_schedule,
-        metavar="NAME",
-        help="the order of warps: lockstep (default), ascending, descending, random "
-        "or random(SEED)",
-    )
-    group.add_argument(
-        "--no-hazards", action="store_true", help="do not detect races: a third faster"
-    )
-    group.add_argument(
-        "--instruction-limit",
-        type=positive,
-        metavar="N",
-        help="stop after N warp instructions of 64 blocks; default 1000000000",
-    )
+    """Add them; `emulator_options` names them in what is parsed."""
+    add = parser.add_argument_group("on the emulator only").add_argument
+    options = [
+        add(
+            "--profile",
+            action="store_true",
+            help="count instructions, memory traffic, bank conflicts, and how early "
+            "copies are issued",
+        ),
+        add(
+            "--trace",
+            metavar="FILE.json",
+            help="write a timeline of one block, for ui.perfetto.dev",
+        ),
+        add(
+            "--trace-block",
+            type=count,
+            metavar="N",
+            help="which block, counted with x fastest; default 0",
+        ),
+        add(
+            "--visibility",
+            choices=("late", "early"),
+            help="when asynchronous copies land: as late (default) or as early as "
+            "allowed",
+        ),
+        add(
+            "--emulator-schedule",
+            type=_schedule,
+            metavar="NAME",
+            help="the order of warps: lockstep (default), ascending, descending, "
+            "random or random(SEED)",
+        ),
+        add(
+            "--no-hazards",
+            action="store_true",
+            help="do not detect races: a third faster",
+        ),
+        add(
+            "--instruction-limit",
+            type=positive,
+            metavar="N",
+            help="stop after N warp instructions of 64 blocks; default 1000000000",
+        ),
+    ]
+    parser.set_defaults(emulator_options=[option.dest for option in options])
 
 
 def add_ptx_options(parser: Parser) -> None:
     """Add the options that apply to .ptx files only."""
-    group = parser.add_argument_group("with a .ptx file only")
-    group.add_argument(
-        "--launch", metavar="FILE.json", help="kernel, grid, block and arguments"
-    )
-    group.add_argument(
-        "--save-outputs", metavar="DIR", help="store all arrays after the run as .npy"
-    )
+    add = parser.add_argument_group("with a .ptx file only").add_argument
+    add("--launch", metavar="FILE.json", help="kernel, grid, block and arguments")
+    add("--save-outputs", metavar="DIR", help="store all arrays after the run as .npy")
 
 
 def is_ptx(given: Any) -> bool:
     """Whether the file is bare PTX; ConfigError for its options without it."""
     if given.file.endswith(".ptx"):
         return True
-    for option in ("launch", "save_outputs"):
-        if getattr(given, option) is not None:
-            name = option.replace("_", "-")
-            raise ConfigError(f"--{name} is for .ptx files, got '{given.file}'")
+    for flag in flags_given(given, ("launch", "save_outputs")):
+        raise ConfigError(f"{flag} is for .ptx files, got '{given.file}'")
     return False
 
 
@@ -98,7 +88,7 @@ def emulation(given: Any, device: str) -> Iterator[Emulation]:
 
     Raises ConfigError for options that do not fit each other or the device.
     """
-    used = [f"--{o.replace('_', '-')}" for o in _OPTIONS if _is_given(given, o)]
+    used = flags_given(given, given.emulator_options)
     if used and device != "emulator":
         verb = "is" if len(used) == 1 else "are"
         raise ConfigError(
@@ -108,7 +98,15 @@ def emulation(given: Any, device: str) -> Iterator[Emulation]:
         raise ConfigError("--trace-block says which block --trace shows: give both")
     if given.repeat > 1 and (given.profile or given.trace is not None):
         raise ConfigError("--profile and --trace show one run: not with --repeat")
-    options = _options(given)
+    chosen = {
+        "visibility": given.visibility,
+        "schedule": given.emulator_schedule,
+        "hazards": not given.no_hazards,
+        "instruction_limit": given.instruction_limit,
+        "counters": given.profile,
+        "trace_block": given.trace_block,
+    }
+    options = EmulatorOptions(**{n: v for n, v in chosen.items() if v is not None})
     if given.trace is None:
         yield Emulation(options)
         return
@@ -120,23 +118,6 @@ def emulation(given: Any, device: str) -> Iterator[Emulation]:
             parts = sorted(folder.glob("*.json"), key=lambda path: int(path.stem))
             if parts:
                 write_whole(given.trace, _merged(parts))
-
-
-def _options(given: Any) -> EmulatorOptions:
-    default = EmulatorOptions()
-    return EmulatorOptions(
-        visibility=given.visibility or default.visibility,
-        schedule=given.emulator_schedule or default.schedule,
-        hazards=not given.no_hazards,
-        instruction_limit=given.instruction_limit,
-        counters=given.profile,
-        trace_block=given.trace_block or 0,
-    )
-
-
-def _is_given(given: Any, option: str) -> bool:
-    value = getattr(given, option)
-    return value is not None and value is not False
 
 
 def _merged(parts: list[Path]) -> str:

@@ -11,12 +11,11 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Annotated, Any
 
 import numpy as np
 
-from alcop_mlir import codec, dtypes
+from alcop_mlir import codec, dtypes, files
 from alcop_mlir.codec import Length, OneOf, Range, Stored
 from alcop_mlir.errors import ConfigError
 
@@ -43,8 +42,8 @@ Sizes3 = Annotated[
 
 
 @dataclass(frozen=True)
-class ArrayArgument:
-    """A buffer, and what it holds before the launch."""
+class Buffer:
+    """An array, and what it holds before the launch."""
 
     dtype: _Dtype
     shape: Annotated[tuple[_Size, ...], Length(1, 32)]  # 32: the most that NumPy has
@@ -74,6 +73,13 @@ class ArrayArgument:
 
 
 @dataclass(frozen=True)
+class ArrayArgument:
+    """The address of an array."""
+
+    array: Buffer
+
+
+@dataclass(frozen=True)
 class ValueArgument:
     """A number; without a dtype it takes the type of the parameter."""
 
@@ -99,43 +105,25 @@ class ValueArgument:
 
 
 @dataclass(frozen=True)
-class _ArrayMember:
-    array: ArrayArgument
-
-
-Argument = ArrayArgument | ValueArgument
-_StoredArgument = Annotated[
-    Argument,
-    Stored(
-        _ArrayMember | ValueArgument,
-        lambda one: one.array if isinstance(one, _ArrayMember) else one,
-        lambda one: _ArrayMember(one) if isinstance(one, ArrayArgument) else one,
-    ),
-]
-
-
-@dataclass(frozen=True)
 class LaunchFile:
     """How to launch a kernel (None: the only one of the file)."""
 
     grid: Sizes3
     block: Sizes3
-    arguments: tuple[_StoredArgument, ...]
+    arguments: tuple[ArrayArgument | ValueArgument, ...]
     kernel: str | None = None
     dynamic_shared: Annotated[int, Range(0)] = 0
 
     def __post_init__(self) -> None:
-        total = sum(a.bytes for a in self.arguments if isinstance(a, ArrayArgument))
+        arrays = (a.array for a in self.arguments if isinstance(a, ArrayArgument))
+        total = sum(array.bytes for array in arrays)
         if total > MAX_BYTES:
             raise ConfigError(f"arrays of {total} bytes, expected {MAX_BYTES} at most")
 
 
 def read_launch(path: str) -> LaunchFile:
     """Read it; ConfigError names the file and the member for every mistake."""
-    try:
-        data = Path(path).read_bytes()
-    except OSError as error:
-        raise ConfigError(f"cannot read '{path}': {error.strerror or error}") from None
+    data = files.read(path)
     try:
         return codec.decode(LaunchFile, codec.parse(data))
     except ConfigError as error:

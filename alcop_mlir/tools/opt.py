@@ -21,7 +21,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
 def _run(arguments: Sequence[str]) -> int:
     line = opt_flags.parse(arguments)
     if line.version:
-        return command_line.print_version("alcop-opt")
+        print(command_line.version_text("alcop-opt"))
+        return 0
     # MLIR is loaded only from here on: 0.1 s.
     from alcop_mlir.tools import opt_run
 

@@ -5,12 +5,12 @@ from __future__ import annotations
 import sys
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from pathlib import Path
+from functools import cached_property
 from typing import Any, TextIO
 
+from alcop_mlir import files
 from alcop_mlir.bindings import ir
 from alcop_mlir.diagnostics import Diagnostic
-from alcop_mlir.errors import ConfigError
 
 SPLIT_MARKER = "// -----"
 STDIN = "<stdin>"
@@ -25,9 +25,13 @@ class SourcePart:
     """
 
     name: str
-    text: str
     path: str | None
     data: bytes
+
+    @cached_property
+    def text(self) -> str:
+        """What it holds."""
+        return self.data.decode(errors="replace")
 
     def parse(self, as_module: bool = True) -> Any:
         """The module, or one op; ir.MLIRError where it is not valid MLIR."""
@@ -71,13 +75,8 @@ class SourcePart:
 def read(path: str) -> SourcePart:
     """The whole input, "-" for stdin; ConfigError where it cannot be read."""
     if path == "-":
-        data = sys.stdin.buffer.read()
-        return SourcePart(STDIN, data.decode(errors="replace"), None, data)
-    try:
-        data = Path(path).read_bytes()
-    except OSError as error:
-        raise ConfigError(f"cannot read '{path}': {error.strerror or error}") from None
-    return SourcePart(path, data.decode(errors="replace"), path, data)
+        return SourcePart(STDIN, None, sys.stdin.buffer.read())
+    return SourcePart(path, path, files.read(path))
 
 
 def split(source: SourcePart, marker: str = SPLIT_MARKER) -> list[SourcePart]:
@@ -87,8 +86,6 @@ def split(source: SourcePart, marker: str = SPLIT_MARKER) -> list[SourcePart]:
     for end, content in enumerate([*lines, marker.encode()]):
         if content.rstrip() == marker.encode():
             data = b"\n" * at + b"\n".join(lines[at:end])
-            parts.append(
-                SourcePart(source.name, data.decode(errors="replace"), None, data)
-            )
+            parts.append(SourcePart(source.name, None, data))
             at = end + 1
     return parts

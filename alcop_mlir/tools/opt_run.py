@@ -5,13 +5,10 @@ from __future__ import annotations
 import sys
 import traceback
 from argparse import Namespace
-from contextlib import nullcontext
-from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
 
 import alcop_mlir
-from alcop_mlir import diagnostics, files
+from alcop_mlir import diagnostics
 from alcop_mlir.bindings import ir, make_context
 from alcop_mlir.diagnostics import Diagnostic
 from alcop_mlir.errors import AlcopError, ConfigError
@@ -19,6 +16,7 @@ from alcop_mlir.pipelines import driver, instrument
 from alcop_mlir.pipelines.pipeline_text import Element, parse_elements, parse_pipeline
 from alcop_mlir.pipelines.registry import Registry
 from alcop_mlir.tools import (
+    command_line,
     opt_help,
     opt_input,
     user_passes,
@@ -46,17 +44,13 @@ def _transform(line: Namespace, registry: Registry) -> int:
     element = _pipeline(line, registry)
     if line.dump_pass_pipeline:
         print(f"Pass Manager with the pipeline:\n{element.text}", file=sys.stderr)
-    timing = instrument.StepTimes() if line.mlir_timing else None
-    job = _Job(
-        driver.build(
-            element,
-            registry,
-            _instruments(line, timing),
-            verify_each=line.verify_each,
-            command=_command(line),
-        ),
-        line,
-        timing,
+    timing = instrument.StepTimes()
+    pipeline = driver.build(
+        element,
+        registry,
+        _instruments(line, timing),
+        verify_each=line.verify_each,
+        command=_command(line),
     )
     source = opt_input.read(line.inputs[0] if line.inputs else "-")
     # A script of transform ops of ours, here or in a library: loaded where mentioned.
@@ -67,11 +61,12 @@ def _transform(line: Namespace, registry: Registry) -> int:
         marker = line.split_input_file
         marker = opt_input.SPLIT_MARKER if marker is True else marker
         parts = opt_input.split(source, marker)
-    results = [job.process(part) for part in parts]
+    results = [_process(part, line, pipeline, timing) for part in parts]
     printed = [text for _, text in results if text is not None]
     ok = all(succeeded for succeeded, _ in results)
-    _write(f"{opt_input.SPLIT_MARKER}\n".join(printed), line.o, ok)
-    if timing is not None:
+    if ok or line.o == "-":
+        command_line.write_text(f"{opt_input.SPLIT_MARKER}\n".join(printed), line.o)
+    if line.mlir_timing:
         print(timing.table(), file=sys.stderr)
     return 0 if ok else 1
 
@@ -89,10 +84,10 @@ def _pipeline(line: Namespace, registry: Registry) -> Element:
 
 
 def _instruments(
-    line: Namespace, timing: instrument.StepTimes | None
+    line: Namespace, timing: instrument.StepTimes
 ) -> list[instrument.Instrument]:
     found: list[instrument.Instrument] = []
-    if timing is not None:
+    if line.mlir_timing:
         found.append(timing)
     if line.verify_each:
         found.append(instrument.CheckPipelines())
@@ -135,78 +130,48 @@ def _command(line: Namespace) -> str:
     )
 
 
-def _write(text: str, path: str, ok: bool) -> None:
-    """Print the result; a file is written only if all went well."""
-    if path == "-":
-        sys.stdout.write(text)
-        sys.stdout.flush()
-    elif ok:
-        files.write_whole(path, text)
-
-
-@dataclass
-class _Job:
-    """Runs one pipeline on each part of the input."""
-
-    pipeline: driver.BuiltPipeline
-    line: Namespace
-    timing: instrument.StepTimes | None
-    _said: list[Diagnostic] = field(default_factory=list)
-
-    def process(self, source: SourcePart) -> tuple[bool, str | None]:
-        """Whether all went as it should, and the result where there is one."""
-        verify = self.line.verify_diagnostics
-        said: list[Diagnostic] = []
-        handle = said.append if verify else source.show
-        with (
-            diagnostics.handled_by(handle),
-            diagnostics.handle_all_of(ir.Context.current),
-        ):
-            try:
-                printed = self._result(source)
-            except driver.PassFailure as failure:
-                for diagnostic in failure.diagnostics:
-                    handle(diagnostic)
-                _explain(failure)
-                if isinstance(failure, driver.PassCrash):
-                    return False, None
-                printed = None
-            except ir.MLIRError as error:
-                for found in error.error_diagnostics:
-                    handle(diagnostics.from_mlir(found))
-                printed = None
-            except AlcopError as error:
-                print(f"error: {error}", file=sys.stderr)
+def _process(
+    source: SourcePart,
+    line: Namespace,
+    pipeline: driver.BuiltPipeline,
+    timing: instrument.StepTimes,
+) -> tuple[bool, str | None]:
+    """Whether all went as it should, and the result where there is one."""
+    said: list[Diagnostic] = []
+    printed = None
+    handle = said.append if line.verify_diagnostics else source.show
+    with diagnostics.handled_by(handle), diagnostics.handle_all_of(ir.Context.current):
+        try:
+            with timing.phase("Parser"):
+                op = source.parse(not line.no_implicit_module).operation
+            pipeline.run(op)
+            with timing.phase("Output"):
+                printed = op.get_asm(
+                    enable_debug_info=line.mlir_print_debuginfo,
+                    print_generic_op_form=line.mlir_print_op_generic,
+                    use_local_scope=line.mlir_print_local_scope,
+                )
+            printed = f"{source.with_name(printed).rstrip()}\n"
+        except driver.PassFailure as failure:
+            for diagnostic in failure.diagnostics:
+                handle(diagnostic)
+            _explain(failure)
+            if isinstance(failure, driver.PassCrash):
                 return False, None
-        if not verify:
-            return printed is not None, printed
-        return self._verify(source, said), printed
-
-    def _result(self, source: SourcePart) -> str:
-        with self._phase("Parser"):
-            op = source.parse(not self.line.no_implicit_module).operation
-        self.pipeline.run(op)
-        with self._phase("Output"):
-            text = op.get_asm(
-                enable_debug_info=self.line.mlir_print_debuginfo,
-                print_generic_op_form=self.line.mlir_print_op_generic,
-                use_local_scope=self.line.mlir_print_local_scope,
-            )
-        return f"{source.with_name(text).rstrip()}\n"
-
-    def _verify(self, source: SourcePart, said: list[Diagnostic]) -> bool:
-        wrong = verify_diagnostics.check(
-            source.name,
-            source.text,
-            map(source.named, said),
-            self.line.verify_diagnostics == "only-expected",
-        )
-        for diagnostic in wrong:
-            source.show(diagnostic)
-        return not wrong
-
-    def _phase(self, name: str) -> Any:
-        return nullcontext() if self.timing is None else self.timing.phase(name)
+        except ir.MLIRError as error:
+            for found in error.error_diagnostics:
+                handle(diagnostics.from_mlir(found))
+        except AlcopError as error:
+            print(f"error: {error}", file=sys.stderr)
+            return False, None
+    if not line.verify_diagnostics:
+        return printed is not None, printed
+    only_expected = line.verify_diagnostics == "only-expected"
+    given = map(source.named, said)
+    wrong = verify_diagnostics.check(source.name, source.text, given, only_expected)
+    for diagnostic in wrong:
+        source.show(diagnostic)
+    return not wrong, printed
 
 
 def _explain(failure: driver.PassFailure) -> None:

@@ -7,15 +7,14 @@ fails, or with one line `error: ...` on stderr.
 from __future__ import annotations
 
 import sys
-from argparse import ArgumentTypeError
-from collections.abc import Iterator, Sequence
+from argparse import ArgumentTypeError, BooleanOptionalAction
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from alcop_mlir.errors import ConfigError
-from alcop_mlir.schedule import Schedule
-from alcop_mlir.target import DEFAULT_TARGET, Target, find_target
+from alcop_mlir.target import DEFAULT_TARGET
 from alcop_mlir.tools import command_line
-from alcop_mlir.tools.command_line import Parser
+from alcop_mlir.tools.command_line import Parser, Rows, count, positive
 from alcop_mlir.tools.emulator_options import (
     add_emulator_options,
     add_ptx_options,
@@ -46,55 +45,25 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 def _parser() -> Parser:
     parser = Parser(TOOL, "Run a function on random arrays, and check the result.")
-    parser.add_argument("file", nargs="?", help="MLIR file, or bundle of alcop-compile")
-    parser.add_argument(
-        "--device",
-        default="auto",
-        metavar="NAME",
-        help="cuda, emulator, or auto (default): cuda where there is a GPU",
-    )
+    add = parser.add_argument
+    add("file", nargs="?", help="MLIR file, or bundle of alcop-compile")
+    about = "cuda, emulator, or auto (default): cuda where there is a GPU"
+    add("--device", default="auto", metavar="NAME", help=about)
     command_line.add_compile_options(parser, f"the GPU's, else {DEFAULT_TARGET}")
-    parser.add_argument(
-        "--function", metavar="NAME", help="which one, where the file holds several"
-    )
-    parser.add_argument(
-        "--check",
-        action="store_true",
-        default=None,
-        help="compare with a float64 reference in NumPy (default where there is one)",
-    )
-    parser.add_argument(
-        "--no-check", dest="check", action="store_false", help="do not compare"
-    )
-    parser.add_argument(
-        "--sizes",
-        type=_sizes,
-        default={},
-        metavar="M=N,...",
-        help="sizes that the program leaves open, 'M=1000,N=312,K=248'",
-    )
-    parser.add_argument(
-        "--seed",
-        type=command_line.count,
-        default=0,
-        metavar="N",
-        help="of the inputs; default 0",
-    )
-    parser.add_argument(
-        "--repeat",
-        type=command_line.positive,
-        default=1,
-        metavar="N",
-        help="runs to time; the median is shown; default 1",
-    )
+    add("--function", metavar="NAME", help="which one, where the file holds several")
+    about = "compare with a float64 reference in NumPy (default where there is one)"
+    add("--check", action=BooleanOptionalAction, help=about)
+    about = "sizes that the program leaves open, 'M=1000,N=312,K=248'"
+    add("--sizes", type=_sizes, metavar="M=N,...", help=about)
+    add("--seed", type=count, default=0, metavar="N", help="of the inputs; default 0")
+    about = "runs to time; the median is shown; default 1"
+    add("--repeat", type=positive, default=1, metavar="N", help=about)
     add_emulator_options(parser)
     add_ptx_options(parser)
     return parser
 
 
 def _run(given: Any) -> int:
-    if given.version:
-        return command_line.print_version(TOOL)
     if given.file is None:
         raise ConfigError(f"no file given; see {TOOL} --help")
     if is_ptx(given):
@@ -107,11 +76,10 @@ def _run(given: Any) -> int:
     with emulation(given, device) as emulator:
         bundle = _bundle(given, device)
         program = launch.Program(bundle, given.function, device, emulator)
-        check, timing = _execute(program, given)
-    command_line.print_table(
-        f"{program.function.name} for {bundle.target.name}",
-        _rows(program, _sized(program.function, given.sizes), check, timing),
-    )
+        function = _sized(program.function, given.sizes or {})
+        check, timing = _execute(program, function, given)
+    title = f"{function.name} for {bundle.target.name}"
+    command_line.print_table(title, _rows(program.device, function, check, timing))
     for name, result in emulator.runs:
         print_profile(name, result)
     return 0 if check is None or check.ok else 1
@@ -122,36 +90,17 @@ def _bundle(given: Any, device: str) -> Bundle:
     from alcop_mlir.runtime import bundle
 
     if bundle.is_bundle(given.file):
-        for option in ("target", "schedule", "allow_tf32"):
-            if getattr(given, option):
-                flag = option.replace("_", "-")
-                raise ConfigError(
-                    f"--{flag} is for MLIR files, '{given.file}' is compiled already"
-                )
+        for flag in command_line.flags_given(given, command_line.COMPILE_OPTIONS):
+            raise ConfigError(
+                f"{flag} is for MLIR files, '{given.file}' is compiled already"
+            )
         return bundle.load(given.file)
-    target = _target(given.target, device)
-    schedule = Schedule.parse(given.schedule) if given.schedule else None
+    target, schedule = command_line.target(given, device), command_line.schedule(given)
     # MLIR is loaded only from here on: 0.1 s.
-    from alcop_mlir.compilation import compiler, inputs
+    from alcop_mlir.compilation import compiler
 
-    source = (
-        inputs.read_text(sys.stdin.buffer.read())
-        if given.file == "-"
-        else inputs.read_file(given.file)
-    )
     options = compiler.Options(target, schedule, allow_tf32=given.allow_tf32)
-    return compiler.compile_source(source, options)
-
-
-def _target(name: str | None, device: str) -> Target:
-    """The one asked for, else the GPU's, else the default."""
-    if name is not None:
-        return find_target(name)
-    if device == "cuda":
-        from alcop_mlir.runtime.launch import gpu_target
-
-        return gpu_target()
-    return find_target(DEFAULT_TARGET)
+    return compiler.compile_source(command_line.read_source(given.file), options)
 
 
 def _sized(function: Function, given: dict[str, int]) -> Function:
@@ -191,11 +140,12 @@ def _strides_with_gaps(parameter: Parameter) -> dict[str, int]:
     return found
 
 
-def _execute(program: Program, given: Any) -> tuple[Check | None, Timing]:
+def _execute(
+    program: Program, function: Function, given: Any
+) -> tuple[Check | None, Timing]:
     """Run for the check, then for the time; on the emulator one run serves both."""
     from alcop_mlir.runtime import checking, launch, measure
 
-    function = _sized(program.function, given.sizes)
     before = checking.random_arrays(function, given.seed)
     arrays = launch.to_device(before, program.device)
     timing = measure.time_on_host(program, list(arrays.values()), 1)
@@ -209,17 +159,15 @@ def _execute(program: Program, given: Any) -> tuple[Check | None, Timing]:
     return check, timing
 
 
-def _rows(
-    program: Program, function: Function, check: Check | None, timing: Timing
-) -> Iterator[tuple[str, list[str]]]:
+def _rows(device: str, function: Function, check: Check | None, timing: Timing) -> Rows:
     from alcop_mlir.runtime import checking, measure
     from alcop_mlir.tools.summary import function_rows
 
     yield from function_rows(function)
-    yield "device", [program.device]
+    yield "device", [device]
     runs = len(timing.seconds)
-    text = _seconds(timing.median)
-    if program.device == "cuda" and function.reference:
+    text = command_line.seconds(timing.median)
+    if device == "cuda" and function.reference:
         rate = checking.flops(function) / timing.median
         text += f", {rate / 1e12:.1f} TFLOP/s"
     if runs > 1:
@@ -232,13 +180,6 @@ def _rows(
         yield "check", [f"{'OK' if check.ok else 'FAILED'}: {text}"]
     elif not function.reference:
         yield "check", [f"none: it is not known what '{function.name}' computes"]
-
-
-def _seconds(value: float) -> str:
-    for unit, scale in (("s", 1.0), ("ms", 1e-3)):
-        if value >= scale:
-            return f"{value / scale:.3g} {unit}"
-    return f"{value / 1e-6:.3g} us"
 
 
 def _sizes(text: str) -> dict[str, int]:

@@ -8,27 +8,31 @@ from typing import Any
 
 import numpy as np
 
+from alcop_mlir import files
 from alcop_mlir.errors import ConfigError
-from alcop_mlir.files import write_whole
 from alcop_mlir.runtime.emulation import Emulation
 from alcop_mlir.tools import command_line
+from alcop_mlir.tools.command_line import COMPILE_OPTIONS, Rows, flags_given
 from alcop_mlir.tools.emulator_options import emulation
 from alcop_mlir.tools.launch_file import ArrayArgument, LaunchFile, read_launch
 from alcop_mlir.tools.profile import print_profile
-from alcop_mlir.tools.summary import Rows, extent
+from alcop_mlir.tools.summary import extent
 
 # Options of alcop-run that say how to compile, or how to check what was compiled.
-_NOT_FOR_PTX = ("target", "schedule", "allow_tf32", "function", "sizes")
+_NOT_FOR_PTX = (*COMPILE_OPTIONS, "function", "sizes")
 
 
 def run_ptx(given: Any) -> int:
     """Run the kernel, and print the findings; exit status 1 for hazards."""
     _check_options(given)
     launch = read_launch(given.launch)
-    ptx = _read(given.file)
+    try:
+        ptx = files.read(given.file).decode()
+    except UnicodeDecodeError:
+        raise ConfigError(f"'{given.file}' is no UTF-8 text") from None
     generator = np.random.default_rng(given.seed)
     arguments = [
-        a.make(generator) if isinstance(a, ArrayArgument) else a.make()
+        a.array.make(generator) if isinstance(a, ArrayArgument) else a.make()
         for a in launch.arguments
     ]
     with emulation(given, "emulator") as emulator:
@@ -54,10 +58,8 @@ def _check_options(given: Any) -> None:
         raise ConfigError(
             f"a .ptx file runs on the emulator only, got --device {given.device}"
         )
-    for option in _NOT_FOR_PTX:
-        if getattr(given, option, None):
-            name = option.replace("_", "-")
-            raise ConfigError(f"--{name} is not for .ptx files")
+    for flag in flags_given(given, _NOT_FOR_PTX):
+        raise ConfigError(f"{flag} is not for .ptx files")
     if given.repeat != 1:
         raise ConfigError("--repeat is not for .ptx files")
     if given.launch is None:
@@ -66,29 +68,16 @@ def _check_options(given: Any) -> None:
         )
 
 
-def _read(path: str) -> str:
-    try:
-        return Path(path).read_text(encoding="utf-8")
-    except OSError as error:
-        raise ConfigError(f"cannot read '{path}': {error.strerror or error}") from None
-    except UnicodeDecodeError:
-        raise ConfigError(f"'{path}' is no UTF-8 text") from None
-
-
 def _rows(launch: LaunchFile, emulator: Emulation) -> Rows:
     (_, result) = emulator.runs[0]
-    yield (
-        "arguments",
-        command_line.aligned(
-            [
-                [str(n), f"{'x'.join(map(str, a.shape))}x{a.dtype}", a.init]
-                if isinstance(a, ArrayArgument)
-                else [str(n), str(a.value), a.dtype or ""]
-                for n, a in enumerate(launch.arguments)
-            ]
-        )
-        or ["none"],
-    )
+    shown = [
+        [f"{'x'.join(map(str, a.array.shape))}x{a.array.dtype}", a.array.init]
+        if isinstance(a, ArrayArgument)
+        else [str(a.value), a.dtype or ""]
+        for a in launch.arguments
+    ]
+    numbered = [[str(number), *texts] for number, texts in enumerate(shown)]
+    yield "arguments", command_line.aligned(numbered) or ["none"]
     yield "launch", [f"{extent(launch.grid)} blocks of {extent(launch.block)} threads"]
     if launch.dynamic_shared:
         yield "shared", [f"{launch.dynamic_shared} bytes, dynamic"]
@@ -111,4 +100,4 @@ def _save(folder: str, arguments: list[Any]) -> None:
         if isinstance(value, np.ndarray):
             data = io.BytesIO()
             np.save(data, value)
-            write_whole(Path(folder) / f"argument{number}.npy", data.getvalue())
+            files.write_whole(Path(folder) / f"argument{number}.npy", data.getvalue())

@@ -2,27 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 
 from alcop_mlir.manifest.functions import Function
 from alcop_mlir.manifest.kernels import CeilDiv, Kernel
 from alcop_mlir.runtime.workspace import plan
-from alcop_mlir.tools.command_line import aligned
-
-Rows = Iterator[tuple[str, list[str]]]
+from alcop_mlir.tools.command_line import Rows, aligned
 
 
 def function_rows(function: Function) -> Rows:
     """Arrays and workspace, then the rows of each kernel."""
-    yield (
-        "arrays",
-        aligned(
-            [
-                [p.name, "x".join(map(str, (*p.shape, p.dtype))), p.role]
-                for p in function.parameters
-            ]
-        ),
-    )
+    arrays = [
+        [p.name, "x".join(map(str, (*p.shape, p.dtype))), p.role]
+        for p in function.parameters
+    ]
+    yield "arrays", aligned(arrays)
     if function.intermediates:
         yield "workspace", [_workspace(function)]
     for kernel in function.kernels:
@@ -50,19 +44,12 @@ def kernel_rows(kernel: Kernel) -> Rows:
     yield "kernel", [f"{kernel.name}: {blocks} blocks of {threads} threads"]
     if kernel.fallback is not None:
         yield "schedule", ["none: SIMT fallback"]
-        yield "resources", [_resources(kernel)]
-        return
-    yield "schedule", [str(kernel.schedule) if kernel.schedule else "none"]
-    yield (
-        "pipelines",
-        aligned(
-            [
-                [pipeline.buffer, pipeline.level, f"{pipeline.stages} stages"]
-                for pipeline in kernel.pipelines
-            ]
-        )
-        or ["none"],
-    )
+    else:
+        yield "schedule", [str(kernel.schedule) if kernel.schedule else "none"]
+        pipelines = [
+            [one.buffer, one.level, f"{one.stages} stages"] for one in kernel.pipelines
+        ]
+        yield "pipelines", aligned(pipelines) or ["none"]
     yield "resources", [_resources(kernel)]
 
 

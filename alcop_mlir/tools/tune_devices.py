@@ -4,189 +4,166 @@ from __future__ import annotations
 
 import functools
 import hashlib
-import os
 import shutil
 import subprocess
 import tempfile
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import ExitStack
+from dataclasses import replace
 from pathlib import Path
-from typing import Any, Protocol
+from typing import TYPE_CHECKING
 
 import alcop_mlir
-from alcop_mlir import codec
 from alcop_mlir.errors import ConfigError
 from alcop_mlir.schedule import Schedule
 from alcop_mlir.target import Target
 from alcop_mlir.tools.tune_work import (
     CompileTask,
-    Measured,
-    MeasureTask,
     compile_candidate,
     measure_candidate,
 )
-from alcop_mlir.tuning.measuring import Pool
+from alcop_mlir.tuning import records
+from alcop_mlir.tuning.measuring import Outcome, Pool
 from alcop_mlir.tuning.problem import Problem
 from alcop_mlir.tuning.records import Record, Setting, now
 
-DEVICES = ("auto", "cuda", "simulated")
+if TYPE_CHECKING:
+    from alcop_mlir.runtime.measure import Timing
+
+DEVICES = ("auto", *records.DEVICES)
 DRIFT = 0.05  # the baseline may take that much more or less than at first
+# What affects the generated code, and what affects simulated times.
 _COMPILER = ("analysis", "dialects", "transforms", "runtime/ptx.py", "schedule.py")
 _SIMULATOR = tuple(
     f"tuning/{name}.py" for name in ("events", "hardware", "simulator", "traffic")
 )
 
-Sink = Callable[[Record], None]
+
+class Device(ExitStack):
+    """Measures schedules for `problem` on `target`; its records name the setting."""
+
+    def __init__(self, problem: Problem, target: Target, setting: Setting):
+        super().__init__()
+        self.problem, self.target, self.setting = problem, target, setting
+
+    def measure(self, schedules: Sequence[Schedule]) -> Iterator[Record]:
+        """A record for each schedule as soon as it is made, in any order."""
+        raise NotImplementedError
 
 
-class Device(Protocol):
-    """Measures schedules, and passes on each record as soon as it is made."""
-
-    @property
-    def setting(self) -> Setting:
-        """The device, target and compiler that its records name."""
-        ...
-
-    def measure(self, schedules: Sequence[Schedule], sink: Sink) -> None:
-        """Measure `schedules`, in any order; `sink` takes one record for each."""
-        ...
-
-    def __enter__(self) -> Device: ...
-
-    def __exit__(self, *exception: Any) -> None: ...
-
-
-class Simulated:
+class Simulated(Device):
     """The discrete-event simulation. Compiles nothing."""
 
     def __init__(self, problem: Problem, target: Target):
-        self._problem, self._target = problem, target
-        self.setting = Setting(
+        setting = Setting(
             target.name,
             "simulated",
             "simulated SM",
             compiler=alcop_mlir.__version__,
             compiler_hash=source_hash(_SIMULATOR),
         )
+        super().__init__(problem, target, setting)
 
-    def __enter__(self) -> Simulated:
-        return self
-
-    def __exit__(self, *exception: Any) -> None:
-        return None
-
-    def measure(self, schedules: Sequence[Schedule], sink: Sink) -> None:
+    def measure(self, schedules: Sequence[Schedule]) -> Iterator[Record]:
         """Simulate them all at once."""
         from alcop_mlir.tuning.simulator import simulate
         from alcop_mlir.tuning.space import Candidates, check
 
-        costs = [check(self._problem, s, self._target) for s in schedules]
-        candidates = Candidates(schedules, costs)
-        times = simulate(self._problem, candidates, self._target)
+        costs = [check(self.problem, s, self.target) for s in schedules]
+        times = simulate(self.problem, Candidates(schedules, costs), self.target)
         for schedule, seconds in zip(schedules, times.tolist(), strict=True):
-            sink(Record(self._problem, schedule, self.setting, now(), seconds))
+            yield Record(self.problem, schedule, self.setting, now(), seconds)
 
 
-class Cuda:
+class Cuda(Device):
     """The GPU of this machine: candidates compiled in parallel, measured one by one.
 
+    workers, limit: compiling processes, and the seconds that each step may take
+    repeat: launches to time
     warn: takes a line when the GPU has become slower or faster
+    source: MLIR text to compile; not needed for schedules in `bundles`
+    bundles: what was compiled elsewhere, by the compiler that `setting` names
     """
 
     def __init__(
         self,
         problem: Problem,
         target: Target,
-        source: str,
+        setting: Setting,
         workers: int,
         limit: float,
         repeat: int,
         warn: Callable[[str], None],
+        source: str = "",
+        bundles: Mapping[Schedule, bytes] | None = None,
     ):
-        self._problem, self._target, self._source = problem, target, source
-        self._repeat, self._warn = repeat, warn
-        self._compilers = Pool(compile_candidate, workers, limit)
-        self._gpu = Pool(measure_candidate, 1, limit)
-        self._folder = tempfile.TemporaryDirectory(prefix="alcop-tune-")
-        self._baseline: tuple[str, float] | None = None
-        self.setting = cuda_setting(target)
+        super().__init__(problem, target, setting)
+        self._repeat, self._warn, self._source = repeat, warn, source
+        self._bundles = bundles or {}
+        self._compilers = self.enter_context(Pool(compile_candidate, workers, limit))
+        self._gpu = self.enter_context(Pool(measure_candidate, 1, limit))
+        folder = tempfile.TemporaryDirectory(prefix="alcop-tune-")
+        self._folder = Path(self.enter_context(folder))
+        self._taken = 0
+        self._baseline: tuple[Path, float] | None = None
 
-    def __enter__(self) -> Cuda:
-        return self
-
-    def __exit__(
-        self,
-        *exception: Any,
-    ) -> None:
-        self._compilers.close()
-        self._gpu.close()
-        self._folder.cleanup()
-
-    def measure(self, schedules: Sequence[Schedule], sink: Sink) -> None:
+    def measure(self, schedules: Sequence[Schedule]) -> Iterator[Record]:
         """Compile all, then check and time each that compiled."""
-        tasks = compile_tasks(
-            self._problem, schedules, self._target, self._source, self._folder.name
-        )
-        compiled: list[tuple[Schedule, str]] = []
-        for outcome in self._compilers.run(tasks):
-            schedule = schedules[outcome.number]
-            if outcome.error:
-                sink(self._record(schedule, None, outcome.error))
+        compiled: list[tuple[Schedule, Path]] = []
+        for schedule, path, error in self.compile(schedules):
+            if error:
+                yield self.record(schedule, None, error)
             else:
-                compiled.append((schedule, outcome.value))
+                compiled.append((schedule, path))
         self._watch_drift()
-        jobs = [measure_task(path, self._repeat) for _, path in compiled]
-        for outcome in self._gpu.run(jobs):
+        for outcome in self._time([path for _, path in compiled]):
             schedule, path = compiled[outcome.number]
-            sink(self._record(schedule, outcome.value, outcome.error))
-            if outcome.value and self._baseline is None:
-                self._baseline = path, outcome.value["seconds"]
+            yield self.record(schedule, outcome.value, outcome.error)
+            if not outcome.error and self._baseline is None:
+                self._baseline = path, outcome.value.median
 
-    def _record(self, schedule: Schedule, value: Any, error: str) -> Record:
-        return cuda_record(self._problem, self.setting, schedule, value, error)
+    def compile(
+        self, schedules: Sequence[Schedule]
+    ) -> Iterator[tuple[Schedule, Path, str]]:
+        """Each schedule with the path of its bundle, and why there is none, or ""."""
+        tasks: list[CompileTask] = []
+        for schedule in schedules:
+            path = self._folder / f"{self._taken:06}.zip"
+            self._taken += 1
+            if schedule in self._bundles:
+                path.write_bytes(self._bundles[schedule])
+                yield schedule, path, ""
+                continue
+            tf32 = self.problem.dtypes[0] == "tf32"
+            tasks.append(CompileTask(self._source, self.target, tf32, schedule, path))
+        for outcome in self._compilers.run(tasks):
+            task = tasks[outcome.number]
+            yield task.schedule, task.path, outcome.error
+
+    def _time(self, paths: Sequence[Path]) -> Iterator[Outcome]:
+        return self._gpu.run([(path, self._repeat) for path in paths])
+
+    def record(self, schedule: Schedule, timing: Timing | None, error: str) -> Record:
+        """The record of a time, or of why there is none."""
+        made = Record(self.problem, schedule, self.setting, now(), None, error)
+        if timing is None:
+            return made
+        repeats = len(timing.seconds)
+        return replace(
+            made, seconds=timing.median, spread=timing.spread, repeats=repeats
+        )
 
     def _watch_drift(self) -> None:
         """Time the first candidate again, and warn if the GPU's speed has changed."""
         if self._baseline is None:
             return
         path, before = self._baseline
-        for outcome in self._gpu.run([measure_task(path, self._repeat)]):
-            if outcome.value and abs(outcome.value["seconds"] / before - 1) > DRIFT:
-                change = outcome.value["seconds"] / before - 1
+        for outcome in self._time([path]):
+            change = 0 if outcome.error else outcome.value.median / before - 1
+            if abs(change) > DRIFT:
                 self._warn(
                     f"the GPU drifts: the first schedule now takes {change:+.0%}"
                 )
-
-
-def cuda_record(
-    problem: Problem, setting: Setting, schedule: Schedule, value: Any, error: str
-) -> Record:
-    """The record of what `measure_candidate` returned, or of its error."""
-    if not value:
-        return Record(problem, schedule, setting, now(), None, error)
-    measured = codec.decode(Measured, value, "the measurement")
-    return Record(problem, schedule, setting, now(), **vars(measured))
-
-
-def compile_tasks(
-    problem: Problem,
-    schedules: Sequence[Schedule],
-    target: Target,
-    source: str,
-    folder: str,
-) -> list[Any]:
-    """Tasks for `compile_candidate`, each with a file of its own."""
-    taken = len(os.listdir(folder))
-    allow_tf32 = problem.dtypes[0] == "tf32"
-    paths = (str(Path(folder) / f"{taken + n:06}.zip") for n in range(len(schedules)))
-    return [
-        codec.encode(CompileTask(source, target.name, allow_tf32, schedule, path))
-        for schedule, path in zip(schedules, paths, strict=True)
-    ]
-
-
-def measure_task(path: str, repeat: int) -> Any:
-    """The task for `measure_candidate`."""
-    return codec.encode(MeasureTask(path, repeat))
 
 
 def pick(device: str) -> str:
@@ -210,13 +187,8 @@ def pick(device: str) -> str:
 def cuda_setting(target: Target, compiler: tuple[str, str] | None = None) -> Setting:
     """The setting of records of this GPU; `compiler`: version, hash, if not ours."""
     model, driver = _gpu()
-    version, digest = compiler or (alcop_mlir.__version__, compiler_hash())
+    version, digest = compiler or (alcop_mlir.__version__, source_hash(_COMPILER))
     return Setting(target.name, "cuda", model, driver, version, digest)
-
-
-def compiler_hash() -> str:
-    """The hash of the sources that affect the generated code."""
-    return source_hash(_COMPILER)
 
 
 @functools.cache

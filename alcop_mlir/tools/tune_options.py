@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 from alcop_mlir.target import target_names
@@ -41,7 +42,8 @@ def _add_search_options(parser: Parser) -> None:
     add("--budget", default="64", metavar="N", help="trials, or seconds as in 120s")
     add("--strategy", default="hybrid", metavar="NAME", help="how to search")
     add("--seed", type=count, default=0, metavar="N", help="same seed, same proposals")
-    add("--workers", type=positive, metavar="N", help="compilers; default: the cores")
+    cores = os.cpu_count() or 1
+    add("--workers", type=positive, default=cores, metavar="N", help="compilers")
     add("--time-limit", type=positive, default=120, metavar="SECONDS", help="each")
     add("--repeat", type=positive, default=50, metavar="N", help="launches to time")
     add("--export", dest="to_export", type=Path, metavar="FILE.zip")

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import importlib
+from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from alcop_mlir import resources
 from alcop_mlir.errors import ConfigError, MissingExtraError
 from alcop_mlir.target import find_target
 from alcop_mlir.tuning.analytical import PARTS, Prediction, predict
@@ -61,11 +61,11 @@ def _pyplot() -> Any:
 
 def _groups(records: Iterable[Record]) -> dict[_Key, list[Record]]:
     """Measurements by device, target and problem, in the order they were made."""
-    groups: dict[_Key, list[Record]] = {}
+    groups: dict[_Key, list[Record]] = defaultdict(list)
     for record in records:
         if record.seconds is not None:
-            key = (record.setting.device, record.setting.target, record.problem)
-            groups.setdefault(key, []).append(record)
+            setting = record.setting
+            groups[setting.device, setting.target, record.problem].append(record)
     return groups
 
 
@@ -75,10 +75,8 @@ def _best_so_far(axes: Any, groups: dict[_Key, list[Record]]) -> None:
         best = times.min() / np.minimum.accumulate(times)
         trials = range(1, len(best) + 1)
         axes.step(trials, best, where="post", label=f"{problem}, {target}")
-    axes.set_title("Best so far")
-    axes.set_ylim(0, 1.05)
-    axes.set_xlabel("trials")
-    axes.set_ylabel("speed, of the best recorded")
+    labels = {"xlabel": "trials", "ylabel": "speed, of the best recorded"}
+    axes.set(title="Best so far", ylim=(0, 1.05), **labels)
     _legend(axes, groups)
 
 
@@ -96,14 +94,11 @@ def _predicted(axes: Any, groups: dict[_Key, list[Record]]) -> None:
     if ends:
         line = [min(ends), max(ends)]
         axes.plot(line, line, color="grey", linewidth=0.8)
-    axes.set_xscale("log")
-    axes.set_yscale("log")
+    axes.set(xscale="log", yscale="log", title="Predicted and actual time")
+    axes.set(xlabel="analytical model, us", ylabel=f"{next(iter(groups))[0]}, us")
     for axis in (axes.xaxis, axes.yaxis):
         axis.set_major_formatter("{x:g}")
         axis.set_minor_formatter("{x:g}")
-    axes.set_title("Predicted and actual time")
-    axes.set_xlabel("analytical model, us")
-    axes.set_ylabel(f"{next(iter(groups))[0]}, us")
     _legend(axes, groups)
 
 
@@ -123,24 +118,17 @@ def _latency(axes: Any, groups: dict[_Key, list[Record]]) -> None:
         axes.barh([label for label, _ in rows], values, left=left, label=part)
         left = left + values
     axes.tick_params(axis="y", labelsize=6)
-    axes.set_title("Latency of the fastest, by the analytical model")
-    axes.set_xlabel("us")
+    axes.set(title="Latency of the fastest, by the analytical model", xlabel="us")
     axes.legend(fontsize=7, loc="upper left", bbox_to_anchor=(1, 1))
 
 
 def _predictions(group: Iterable[Record]) -> Iterator[tuple[Record, Prediction]]:
     """Each record that is still legal, and its prediction by the model."""
     for record in group:
-        target = find_target(record.setting.target)
-        size = record.problem.element_bytes
-        try:
-            cost = resources.cost(record.schedule, target, size)
-        except ConfigError:
-            continue
-        yield (
-            record,
-            predict(record.problem, Candidates([record.schedule], [cost]), target),
-        )
+        problem, target = record.problem, find_target(record.setting.target)
+        legal = Candidates.legal([record.schedule], problem, target)
+        if len(legal):
+            yield record, predict(problem, legal, target)
 
 
 def _legend(axes: Any, groups: dict[_Key, list[Record]]) -> None:

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import sys
 import time
-from collections.abc import Iterator, Sequence
-from types import TracebackType
+from contextlib import ExitStack
 from typing import Any
 
-from alcop_mlir.tools.command_line import aligned, is_installed
+from alcop_mlir.tools.command_line import Rows, aligned, is_installed, seconds
 from alcop_mlir.tuning.analytical import PARTS
 from alcop_mlir.tuning.records import Record
 from alcop_mlir.tuning.search import Budget
@@ -16,64 +15,29 @@ from alcop_mlir.tuning.selection import Choice
 
 RUNNERS_UP = 5
 
-Rows = Iterator[tuple[str, list[str]]]
 
-
-class Progress:
+class Progress(ExitStack):
     """Trials, the best so far, failures, time left: a bar on a terminal, else lines."""
 
     def __init__(self, budget: Budget, device: str):
-        self._budget, self._device = budget, device
-        self._tried, self._failed, self._start = 0, 0, time.monotonic()
-        self.best: Record | None = None
+        super().__init__()
+        self._budget, self._device, self._start = budget, device, time.monotonic()
+        self.tried, self._failed = 0, 0
+        self._best: Record | None = None
         self._bar: Any = None
-        self._task: Any = None
-
-    def __enter__(self) -> Progress:
         if sys.stdout.isatty() and is_installed("rich"):
-            from rich.progress import (
-                BarColumn,
-                MofNCompleteColumn,
-                TextColumn,
-                TimeRemainingColumn,
-            )
-
-            limit = self._budget.seconds
-            count = MofNCompleteColumn() if limit is None else TextColumn("")
-            from rich.progress import (
-                Progress as Bar,
-            )
-
-            self._bar = Bar(
-                TextColumn("{task.description}", markup=False),
-                BarColumn(),
-                count,
-                TimeRemainingColumn(),
-            )
-            self._bar.start()
-            total = self._budget.trials if limit is None else limit
+            self._bar = self.enter_context(_bar(budget))
+            total = budget.seconds or budget.trials
             self._task = self._bar.add_task(self._text(), total=total)
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        if self._bar is not None:
-            self._bar.stop()
 
     def add(self, record: Record) -> None:
         """Count one measurement."""
-        self._tried += 1
-        best = None if self.best is None else self.best.seconds
-        if record.seconds is None:
-            self._failed += 1
-        elif best is None or record.seconds < best:
-            self.best = record
+        self.tried += 1
+        self._failed += record.seconds is None
+        if record.seconds is not None:
+            self._best = min(self._best or record, record, key=_seconds)
         if self._bar is not None:
-            done = self._tried
+            done = self.tried
             if self._budget.seconds is not None:
                 done = min(time.monotonic() - self._start, self._budget.seconds)
             self._bar.update(self._task, completed=done, description=self._text())
@@ -81,70 +45,65 @@ class Progress:
     def batch(self) -> None:
         """Between two batches: a line where there is no terminal."""
         if self._bar is None:
-            print(f"{self._tried} tried: {self._text()}", flush=True)
+            print(f"{self.tried} tried: {self._text()}", flush=True)
 
     def _text(self) -> str:
         failed = f", {self._failed} failed" if self._failed else ""
-        if self.best is None or self.best.seconds is None:
+        if self._best is None:
             return f"nothing yet{failed} ({self._device})"
-        fastest = seconds(self.best.seconds)
-        return f"best {fastest} {self.best.schedule}{failed} ({self._device})"
+        fastest = seconds(_seconds(self._best))
+        return f"best {fastest} {self._best.schedule}{failed} ({self._device})"
 
 
-def seconds(value: float) -> str:
-    """`value` with a unit that suits it."""
-    for unit, scale in (("s", 1.0), ("ms", 1e-3)):
-        if value >= scale:
-            return f"{value / scale:.3g} {unit}"
-    return f"{value / 1e-6:.3g} us"
+def _bar(budget: Budget) -> Any:
+    from rich import progress
+
+    count = [progress.MofNCompleteColumn()] if budget.seconds is None else []
+    return progress.Progress(
+        progress.TextColumn("{task.description}", markup=False),
+        progress.BarColumn(),
+        *count,
+        progress.TimeRemainingColumn(),
+    )
+
+
+def _seconds(record: Record) -> float:
+    """Of a measurement that did not fail."""
+    assert record.seconds is not None
+    return record.seconds
 
 
 def choice_rows(choice: Choice, device: str) -> Rows:
     """The choice, the parts of its time, and the runners-up."""
-    task = choice.task
+    task, prediction = choice.task, choice.task.prediction
     row = task.candidates.rows[choice.schedule]
-    prediction = task.prediction
     yield "schedule", [str(choice.schedule)]
-    origin = choice.origin
-    if choice.sure is not None:
-        origin += f", which may be {choice.sure:.0%} off"
-    yield "from", [origin]
-    rate = task.problem.flops / choice.seconds / 1e12
-    yield (
-        "time",
-        [f"{seconds(choice.seconds)} {_how(choice)}, {rate:.1f} TFLOP/s ({device})"],
-    )
+    sure = f", which may be {choice.sure:.0%} off" if choice.sure is not None else ""
+    yield "from", [f"{choice.origin}{sure}"]
+    rate = f"{task.problem.flops / choice.seconds / 1e12:.1f} TFLOP/s ({device})"
+    yield "time", [f"{seconds(choice.seconds)} {_how(choice)}, {rate}"]
     yield "limit", [prediction.limit(row)]
-    total = prediction.seconds[row]
-    yield (
-        "latency",
-        aligned(
-            [
-                [part, seconds(value), f"{value / total:.0%}"]
-                for part in PARTS
-                if (value := float(prediction.parts[part][row])) > 0
-            ]
-            + [["together", seconds(float(total)), "analytical model"]]
-        ),
-    )
+    total = float(prediction.seconds[row])
+    values = {part: float(prediction.parts[part][row]) for part in PARTS}
+    parts = [
+        [part, seconds(value), f"{value / total:.0%}"]
+        for part, value in values.items()
+        if value > 0
+    ]
+    yield "latency", aligned([*parts, ["together", seconds(total), "analytical model"]])
     cost = task.candidates.resources[row]
-    yield (
-        "resources",
-        [
-            f"{cost.threads} threads, {cost.shared_bytes} bytes shared, about "
-            f"{cost.registers_per_thread} registers, {cost.blocks_per_sm} blocks per SM"
-        ],
+    text = (
+        f"{cost.threads} threads, {cost.shared_bytes} bytes shared, about "
+        f"{cost.registers_per_thread} registers, {cost.blocks_per_sm} blocks per SM"
     )
-    yield "runners-up", aligned(list(_runners_up(choice)))
+    yield "resources", [text]
+    best = choice.ranking[1 : RUNNERS_UP + 1].tolist()
+    schedules = [str(task.candidates.schedules[other]) for other in best]
+    times = [seconds(float(choice.predicted[other])) for other in best]
+    limits = map(prediction.limit, best)
+    runners_up = [*zip(schedules, times, limits, strict=True)]
+    yield "runners-up", aligned(runners_up)
     yield "space", [f"{len(task.candidates)} legal schedules"]
-
-
-def _runners_up(choice: Choice) -> Iterator[Sequence[str]]:
-    """The next best by the model, and what limits each."""
-    for row in choice.ranking[1 : RUNNERS_UP + 1].tolist():
-        schedule = choice.task.candidates.schedules[row]
-        predicted = seconds(float(choice.predicted[row]))
-        yield [str(schedule), predicted, choice.task.prediction.limit(row)]
 
 
 def _how(choice: Choice) -> str:
@@ -160,11 +119,6 @@ def result_rows(best: Record | None, choice: Choice, records: str, tried: int) -
     rate = choice.task.problem.flops / best.seconds / 1e12
     yield "best", [str(best.schedule)]
     yield "time", [f"{seconds(best.seconds)}, {rate:.1f} TFLOP/s ({device})"]
-    yield (
-        "untuned",
-        [
-            f"{choice.schedule}, by {choice.origin}: {seconds(choice.seconds)} "
-            f"{_how(choice)}"
-        ],
-    )
+    how = f"by {choice.origin}: {seconds(choice.seconds)} {_how(choice)}"
+    yield "untuned", [f"{choice.schedule}, {how}"]
     yield "records", [records]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib.util
 import sys
+import traceback
 from pathlib import Path
 from types import ModuleType
 
@@ -41,11 +42,8 @@ def _run(file: str) -> ModuleType:
     try:
         spec.loader.exec_module(module)
     except Exception as error:  # the user's code: it may raise anything
-        at = error.__traceback__
-        while at is not None and at.tb_next is not None:
-            at = at.tb_next
-        line = f", line {at.tb_lineno}" if at is not None else ""
+        line = traceback.extract_tb(error.__traceback__)[-1].lineno
         raise ConfigError(
-            f"cannot load '{file}'{line}: {type(error).__name__}: {error}"
+            f"cannot load '{file}', line {line}: {type(error).__name__}: {error}"
         ) from error
     return module

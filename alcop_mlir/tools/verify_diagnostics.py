@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from alcop_mlir.diagnostics import Diagnostic
 
@@ -34,10 +34,11 @@ class Expected:
     line: int
     own_line: int
     own_column: int
-    met: bool = False
 
-    def fits(self, message: str) -> bool:
-        """Whether `message` holds the text."""
+    def fits(self, line: int, severity: str, message: str) -> bool:
+        """Whether that is expected: on this line, and its message holds the text."""
+        if (self.line, self.severity) != (line, severity):
+            return False
         if not self.is_regex:
             return self.text in message
         # Alternating: plain text, regular expression, plain text, ...
@@ -85,45 +86,20 @@ def check(
 
     `only_expected`: diagnostics that no comment expects are allowed.
     """
-    expected = expectations(text)
-    wrong = []
-    for diagnostic in _with_notes(said):
-        met = _meets(diagnostic, file, expected)
+    left = expectations(text)
+    wrong: list[Diagnostic] = []
+    for one in _with_notes(said):
+        line = one.line if one.file == file else 0
+        met = next((e for e in left if e.fits(line, one.severity, one.message)), None)
         if met is not None:
-            met.met = True
+            left.remove(met)
         elif not only_expected:
-            message = f"unexpected {diagnostic.severity}: {diagnostic.message}"
-            location = (diagnostic.file, diagnostic.line, diagnostic.column)
-            wrong.append(Diagnostic("error", message, *location))
-    wrong += [
-        Diagnostic(
-            "error",
-            f'expected {e.severity} "{e.text}" was not produced',
-            file,
-            e.own_line,
-            e.own_column,
-        )
-        for e in expected
-        if not e.met
-    ]
+            message = f"unexpected {one.severity}: {one.message}"
+            wrong.append(replace(one, severity="error", message=message, notes=()))
+    for e in left:
+        message = f'expected {e.severity} "{e.text}" was not produced'
+        wrong.append(Diagnostic("error", message, file, e.own_line, e.own_column))
     return wrong
-
-
-def _meets(
-    diagnostic: Diagnostic, file: str, expected: list[Expected]
-) -> Expected | None:
-    line = diagnostic.line if diagnostic.file == file else 0
-    return next(
-        (
-            e
-            for e in expected
-            if not e.met
-            and e.line == line
-            and e.severity == diagnostic.severity
-            and e.fits(diagnostic.message)
-        ),
-        None,
-    )
 
 
 def _with_notes(said: Iterable[Diagnostic]) -> Iterable[Diagnostic]:

@@ -16,7 +16,7 @@ from typing import Any
 
 import numpy as np
 
-from alcop_mlir.target import MMA_F16_SHAPE, MMA_K_BYTES, Target, mma_shape
+from alcop_mlir.target import MMA_F16_SHAPE, MMA_K_BYTES, WARP_SIZE, Target, mma_shape
 from alcop_mlir.tuning import hardware, traffic
 from alcop_mlir.tuning.hardware import SUB_CORES, Rates
 from alcop_mlir.tuning.problem import Problem
@@ -106,18 +106,16 @@ def _wave(
     resident: FloatArray,
 ) -> dict[str, FloatArray]:
     """Parts of a wave with `resident` blocks on each SM; zeros where there are none."""
-    axis = candidates.axis
-    steps = np.ceil(problem.k / axis("block_k") / axis("split_k"))
+    steps, stages = grid.steps, candidates.axis("shared_stages")
     tile = _tile(problem, candidates, rates, resident)
     compute = tile["tensor"] + tile["register"] + tile["shared"] + tile["barrier"]
     service = resident * grid.tile_bytes / grid.l2_share
-    latency = rates.l2_latency + grid.missing * (rates.dram_latency - rates.l2_latency)
-    load = latency + service
+    load = rates.latency(grid.missing) + service
     blocks = np.maximum(resident, 1.0)
-    loop = pipe(load, compute / blocks, steps, axis("shared_stages"), blocks)
+    loop = pipe(load, compute / blocks, steps, stages, blocks)
     loop = np.maximum(loop, load + steps * service)
-    slack = (axis("shared_stages") * blocks - 1) * compute / blocks
-    loop = loop + steps * _late(load, slack) / axis("shared_stages")
+    slack = (stages * blocks - 1) * compute / blocks
+    loop = loop + steps * _late(load, slack) / stages
     epilogue = resident * grid.out_bytes / grid.l2_share + rates.l2_latency
     parts = {
         "start": hardware.BLOCK_START * rates.cycle + np.minimum(load, loop),
@@ -203,19 +201,18 @@ def _quantities(
     grid: traffic.Grid,
     seconds: FloatArray,
 ) -> dict[str, FloatArray]:
-    axis = candidates.axis
-    threads = candidates.costs[:, 0]
+    costs = candidates.costs.astype(np.float64)
     waves = grid.full_waves + (grid.tail_resident > 0)
     capacity = waves * target.sms * grid.resident  # blocks that the waves could hold
     return {
         "resident blocks": grid.resident,
-        "resident warps": grid.resident * threads / 32,
+        "resident warps": grid.resident * costs[:, 0] / WARP_SIZE,
         "waves": waves,
         "wave occupancy": grid.blocks / np.maximum(capacity, 1),
-        "steps": np.ceil(problem.k / axis("block_k") / axis("split_k")),
+        "steps": grid.steps,
         "missing": grid.missing,
         "flops per byte": problem.flops / (grid.blocks * grid.tile_bytes),
-        "registers per thread": candidates.costs[:, 2].astype(np.float64),
-        "shared bytes": candidates.costs[:, 1].astype(np.float64),
+        "registers per thread": costs[:, 2],
+        "shared bytes": costs[:, 1],
         "of peak": problem.flops / seconds / target.tensor_f16_flops,
     }

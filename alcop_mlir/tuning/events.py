@@ -8,7 +8,7 @@ issues after it. Long loops are run until they repeat and then extrapolated.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -50,9 +50,7 @@ class Loops:
 
     def take(self, rows: IntArray) -> Loops:
         """Those at `rows`, in that order."""
-        return Loops(
-            **{field.name: getattr(self, field.name)[rows] for field in fields(self)}
-        )
+        return Loops(**{name: column[rows] for name, column in vars(self).items()})
 
 
 def run(loops: Loops) -> FloatArray:
@@ -78,8 +76,7 @@ class _State:
     """All rows between two events: arrays by row, row and warp, or row and block."""
 
     def __init__(self, loops: Loops, simulated: IntArray):
-        rows = len(loops)
-        blocks = int(loops.blocks.max())
+        rows, blocks = len(loops), int(loops.blocks.max())
         warps = int((loops.blocks * loops.warps).max())
         self.loops = loops
         self.last = simulated * loops.fragments  # fragment steps of a warp
@@ -202,10 +199,8 @@ class _State:
             some = number < self.loops.warps[row]
             warp = block[some] * self.loops.warps[row[some]] + number
             self._load(row[some], warp, load[some], time[some])
-            unfinished = self.issued[row[some], warp] < self.last[row[some]]
-            self._set_ready(
-                row[some][unfinished], warp[unfinished], time[some][unfinished]
-            )
+            goes_on = self.issued[row[some], warp] < self.last[row[some]]
+            self._set_ready(row[some][goes_on], warp[goes_on], time[some][goes_on])
 
     def _copy(
         self,

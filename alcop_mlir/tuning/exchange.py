@@ -16,10 +16,10 @@ from pathlib import Path
 from typing import Any
 
 from alcop_mlir import codec, files
-from alcop_mlir.codec import open_ended
 from alcop_mlir.errors import ConfigError
 from alcop_mlir.schedule import Schedule
 from alcop_mlir.target import Target, find_target
+from alcop_mlir.tuning import records
 from alcop_mlir.tuning.problem import Problem, StoredProblem
 
 SCHEMA = 1
@@ -39,12 +39,6 @@ class Package:
     target: Target
     compiler: tuple[str, str]
     candidates: Sequence[tuple[Schedule, bytes]]
-
-
-@open_ended
-@dataclass(frozen=True)
-class _Schema:
-    schema: int
 
 
 @dataclass(frozen=True)
@@ -75,17 +69,16 @@ def save(package: Package, path: Path) -> None:
 
 def load(path: Path) -> Package:
     """The package at `path`; ConfigError where it is none, or damaged."""
+    data = files.read(path)
     try:
-        with zipfile.ZipFile(path) as archive:
+        with zipfile.ZipFile(io.BytesIO(data)) as archive:
             return _package(archive, codec.parse(archive.read(_MANIFEST)))
-    except OSError as error:
-        raise ConfigError(f"cannot read '{path}': {error.strerror or error}") from None
     except (*_UNREADABLE, ConfigError) as error:
         raise ConfigError(f"'{path}' is no file of candidates: {error}") from None
 
 
 def _package(archive: zipfile.ZipFile, value: Any) -> Package:
-    schema = codec.decode(_Schema, value).schema
+    schema = records.schema_of(value)
     if schema != SCHEMA:
         raise ConfigError(f"schema {schema}, this version reads {SCHEMA}")
     manifest = codec.decode(_Manifest, value)

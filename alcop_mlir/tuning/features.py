@@ -1,6 +1,11 @@
-"""The features of a candidate in a learned model: parameters, problem, prediction."""
+"""What a learned model is fitted to: features of candidates, and samples of times.
+
+The features of a candidate are its parameters, the problem, and its prediction.
+"""
 
 from __future__ import annotations
+
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -30,6 +35,18 @@ NAMES = (
 )
 # How many of them do not come from the analytical model.
 RAW = len(_PARAMETERS)
+
+
+@dataclass(frozen=True, eq=False)
+class Samples:
+    """Measured candidates of one problem, by row; `seconds` > 0, without failures.
+
+    predicted: seconds by the analytical model
+    """
+
+    features: FloatArray
+    predicted: FloatArray
+    seconds: FloatArray
 
 
 def features(

@@ -9,6 +9,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+import numpy as np
+import numpy.typing as npt
+
 from alcop_mlir.target import SHARED_BANK_BYTES, SHARED_BANKS, Target
 
 SUB_CORES = 4  # schedulers of an SM, each with a tensor core; [WP]
@@ -33,6 +36,10 @@ class Rates:
     l2_latency: float
     dram_latency: float
     cycle: float
+
+    def latency(self, missing: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
+        """Seconds until a tile comes, of which `missing` is the part not in L2."""
+        return self.l2_latency + missing * (self.dram_latency - self.l2_latency)
 
 
 def rates(target: Target) -> Rates:

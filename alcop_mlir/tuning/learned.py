@@ -10,10 +10,8 @@ from __future__ import annotations
 import hashlib
 import io
 import zipfile
-from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -22,7 +20,6 @@ from alcop_mlir import files
 from alcop_mlir.tuning.space import FloatArray
 
 Int32Array = npt.NDArray[np.int32]
-_ARRAYS = ("roots", "feature", "threshold", "left", "right", "value", "columns")
 _DIGEST_BYTES = 32  # sha256 of the key and of what follows
 # The exceptions of reading anything but such a file.
 _UNREADABLE = (OSError, ValueError, KeyError, EOFError, zipfile.BadZipFile)
@@ -69,33 +66,13 @@ class Forest:
         return trees.mean(axis=1), trees.std(axis=1)
 
 
-def join(trees: Sequence[Forest]) -> Forest:
-    """One forest of the trees of several."""
-    offsets = np.cumsum([0, *(len(tree.feature) for tree in trees[:-1])])
-
-    def shifted(name: str) -> Int32Array:
-        parts = [getattr(t, name) + o for t, o in zip(trees, offsets, strict=True)]
-        return np.concatenate(parts).astype(np.int32)
-
-    return Forest(
-        roots=shifted("roots"),
-        feature=np.concatenate([tree.feature for tree in trees]),
-        threshold=np.concatenate([tree.threshold for tree in trees]),
-        left=shifted("left"),
-        right=shifted("right"),
-        value=np.concatenate([tree.value for tree in trees]),
-        columns=trees[0].columns,
-    )
-
-
 def store(forest: Forest, path: Path, key: str) -> None:
     """Write `forest` to `path`, whole or not at all; ConfigError where that fails.
 
     key: says what it was trained from
     """
-    arrays: dict[str, Any] = {name: getattr(forest, name) for name in _ARRAYS}
     data = io.BytesIO()
-    np.savez_compressed(data, **arrays)
+    np.savez_compressed(data, **vars(forest))
     files.write_whole(path, _digest(data.getvalue(), key) + data.getvalue())
 
 
@@ -110,7 +87,7 @@ def load(path: Path, key: str, columns: int) -> Forest | None:
         if content[:_DIGEST_BYTES] != _digest(data, key):
             return None
         with np.load(io.BytesIO(data), allow_pickle=False) as stored:
-            forest = Forest(**{name: stored[name] for name in _ARRAYS})
+            forest = Forest(**{name: stored[name] for name in Forest.__annotations__})
     except _UNREADABLE:
         return None
     sound = _is_sound(forest) and int(forest.columns[0]) == columns

@@ -1,13 +1,12 @@
 """Work done in other processes, which may crash or hang without harm.
 
-The work is a function from a JSON value to a JSON value, which the workers import by
-name. Messages between the processes are JSON.
+The work is a function of one argument, which the workers import by name. Tasks and
+values are pickled on their way.
 """
 
 from __future__ import annotations
 
 import contextlib
-import json
 import multiprocessing
 import os
 import signal
@@ -19,10 +18,8 @@ from dataclasses import dataclass
 from multiprocessing.connection import Connection, wait
 from multiprocessing.process import BaseProcess
 from pathlib import Path
-from types import TracebackType
 from typing import Any
 
-from alcop_mlir import codec
 from alcop_mlir.errors import AlcopError, ConfigError
 
 START_LIMIT = 120.0  # seconds for a worker to import what it needs
@@ -36,14 +33,6 @@ class Outcome:
     """The outcome of the task `number`: its value, or why there is none."""
 
     number: int
-    value: Any = None
-    error: str = ""
-
-
-@dataclass(frozen=True)
-class _Answer:
-    """What a worker sends; the first says only that it is ready."""
-
     value: Any = None
     error: str = ""
 
@@ -65,15 +54,7 @@ class Pool:
     def __enter__(self) -> Pool:
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        self.close()
-
-    def close(self) -> None:
+    def __exit__(self, *_: object) -> None:
         """End all workers; tasks that they had are lost."""
         for worker in self._workers:
             worker.kill()
@@ -92,33 +73,23 @@ class Pool:
                 if waiting and worker.idle:
                     worker.give(*waiting.pop())
             busy = {w.connection: w for w in self._workers if not w.idle}
-            ready = wait(list(busy), timeout=0.1)
-            for connection in ready:
+            for connection in wait(list(busy), timeout=0.1):
                 assert isinstance(connection, Connection)
-                outcome = self._receive(busy[connection])
-                if outcome is not None:
-                    yield outcome
+                yield from self._receive(busy[connection])
             for worker in list(self._workers):
                 if worker.seconds() > (self._limit if worker.started else START_LIMIT):
                     yield from self._replace(worker, "took too long, and was stopped")
 
-    def _receive(self, worker: _Worker) -> Outcome | None:
+    def _receive(self, worker: _Worker) -> Iterator[Outcome]:
         try:
-            data = worker.connection.recv_bytes()
-            answer = codec.decode(_Answer, codec.parse(data), "its answer")
+            value, error = worker.connection.recv()
         except (EOFError, OSError):
-            lost = list(self._replace(worker, worker.last_words()))
-            return lost[0] if lost else None
-        except ConfigError as error:
-            lost = list(self._replace(worker, str(error)))
-            return lost[0] if lost else None
-        if not worker.started:
-            worker.started = True
-            self._failed_starts = 0
-            return None
+            yield from self._replace(worker, worker.last_words())
+            return
         number, worker.task = worker.task, None
-        assert number is not None
-        return Outcome(number, answer.value, answer.error)
+        worker.started, self._failed_starts = True, 0
+        if number is not None:  # else it says that it is ready
+            yield Outcome(number, value, error)
 
     def _replace(self, worker: _Worker, why: str) -> Iterator[Outcome]:
         """Start a new worker for a lost one; the outcome of the lost one's task."""
@@ -163,7 +134,7 @@ class _Worker:
         """Send it the task `number`."""
         self.task, self._since = number, time.monotonic()
         with contextlib.suppress(OSError):  # it died: `run` will see
-            self.connection.send_bytes(json.dumps(task).encode())
+            self.connection.send(task)
 
     def last_words(self) -> str:
         """Why it died: its exit status, and the last line that it wrote."""
@@ -188,14 +159,14 @@ def _serve(connection: Connection, function: Function, stderr: str) -> None:
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for the parent
     log = os.open(stderr, os.O_WRONLY | os.O_APPEND)
     os.dup2(log, sys.stderr.fileno() if sys.stderr else 2)
-    connection.send_bytes(b"{}")
+    connection.send((None, ""))  # it is ready
     while True:
         try:
-            task = codec.parse(connection.recv_bytes())
+            task = connection.recv()
         except EOFError:
             return
         try:
-            answer = _Answer(function(task))
+            answer = function(task), ""
         except AlcopError as error:
-            answer = _Answer(error=str(error))
-        connection.send_bytes(json.dumps(codec.encode(answer)).encode())
+            answer = None, str(error)
+        connection.send(answer)

@@ -9,24 +9,21 @@ from __future__ import annotations
 
 import gzip
 import hashlib
-import json
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 import numpy as np
 
-from alcop_mlir import knobs, resources
+from alcop_mlir import knobs
 from alcop_mlir.errors import ConfigError, MissingExtraError
-from alcop_mlir.resources import Resources
 from alcop_mlir.schedule import Schedule
 from alcop_mlir.target import Target
 from alcop_mlir.tuning import learned, records
 from alcop_mlir.tuning.analytical import predict
-from alcop_mlir.tuning.features import NAMES, features
+from alcop_mlir.tuning.features import NAMES, Samples, features
 from alcop_mlir.tuning.learned import Forest
 from alcop_mlir.tuning.problem import Problem
 from alcop_mlir.tuning.records import Record
-from alcop_mlir.tuning.samples import Samples
 from alcop_mlir.tuning.space import Candidates
 
 LEAST_RECORDS = 64  # fewer do not make a model
@@ -52,13 +49,10 @@ def samples(
 ) -> dict[Problem, Samples]:
     """The samples to fit a model to, by problem."""
     times: dict[Problem, dict[Schedule, float]] = {}
-    for record in known:
-        setting = (record.setting.device, record.setting.target)
-        if record.seconds is None or setting != (device, target.name):
-            continue
+    for record in records.timed(known, device, target.name):
         mine = times.setdefault(record.problem, {})
-        best = min(record.seconds, mine.get(record.schedule, record.seconds))
-        mine[record.schedule] = best
+        seconds = record.seconds or 0.0
+        mine[record.schedule] = min(seconds, mine.get(record.schedule, seconds))
     found = {
         problem: _samples(problem, mine, target) for problem, mine in times.items()
     }
@@ -77,16 +71,11 @@ def load_or_train(
     known: Sequence[Record], device: str, target: Target
 ) -> tuple[Forest | None, tuple[str, ...]]:
     """The model for those records, or None if they are too few; and notes."""
-    mine = [
-        record
-        for record in known
-        if (record.setting.device, record.setting.target) == (device, target.name)
-        and record.seconds is not None
-    ]
+    mine = records.timed(known, device, target.name)
     if len(mine) < LEAST_RECORDS:
         return None, ()
     path = knobs.cache_dir() / f"model-{device}-{target.name}.bin"
-    key = _key(mine)
+    key = hashlib.sha256(repr((NAMES, mine)).encode()).hexdigest()
     forest = learned.load(path, key, len(NAMES))
     if forest is not None:
         return forest, ()
@@ -104,29 +93,16 @@ def load_or_train(
     return forest, ()
 
 
-def _key(known: Sequence[Record]) -> str:
-    digest = hashlib.sha256(json.dumps(NAMES).encode())
-    for record in known:
-        digest.update(json.dumps(records.to_json(record), sort_keys=True).encode())
-    return digest.hexdigest()
-
-
 def _samples(
     problem: Problem, times: dict[Schedule, float], target: Target
 ) -> Samples | None:
     """None where no schedule is legal any more."""
-    costs: dict[Schedule, Resources] = {}
-    for schedule in times:
-        try:
-            costs[schedule] = resources.cost(schedule, target, problem.element_bytes)
-        except ConfigError:
-            continue  # recorded under other limits
-    if not costs:
+    candidates = Candidates.legal(times, problem, target)
+    if not len(candidates):
         return None
-    candidates = Candidates(list(costs), list(costs.values()))
     prediction = predict(problem, candidates, target)
     return Samples(
         features(problem, candidates, prediction),
         prediction.seconds,
-        np.array([times[schedule] for schedule in costs]),
+        np.array([times[schedule] for schedule in candidates.schedules]),
     )

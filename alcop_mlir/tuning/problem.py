@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Annotated, Any
@@ -129,11 +130,15 @@ class StoredProblem:
     @property
     def problem(self) -> Problem:
         """What it stands for."""
-        shape, dtypes = self.shape, self.dtypes
-        types = dtypes.a, dtypes.b, dtypes.acc, dtypes.out
-        return Problem(
-            shape.M, shape.N, shape.K, shape.batch, self.op, types, self.layout
-        )
+        return _problem(self)
+
+
+@functools.cache  # records are many, their problems few
+def _problem(stored: StoredProblem) -> Problem:
+    shape, dtypes = stored.shape, stored.dtypes
+    types = dtypes.a, dtypes.b, dtypes.acc, dtypes.out
+    sizes = shape.M, shape.N, shape.K, shape.batch
+    return Problem(*sizes, stored.op, types, stored.layout)
 
 
 def dtypes(inputs: str, out: str, precision: str | None) -> tuple[str, str, str, str]:

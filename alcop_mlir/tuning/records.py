@@ -199,7 +199,7 @@ def to_json(record: Record) -> dict[str, Any]:
 
 def from_json(value: Any) -> Record:
     """The record of a JSON object; ConfigError says what is wrong in it."""
-    schema = codec.decode(_Schema, value).schema
+    schema = schema_of(value)
     if schema != SCHEMA:
         raise _OtherSchema(codec.shown(schema))
     line = codec.decode(_Line, value)
@@ -223,33 +223,38 @@ def from_json(value: Any) -> Record:
     )
 
 
+def schema_of(value: Any) -> int:
+    """The member `schema` that everything stored has; ConfigError where it is none."""
+    return codec.decode(_Schema, value).schema
+
+
 def measured(
     records: Iterable[Record], problem: Problem, setting: Setting
 ) -> dict[Schedule, float | None]:
     """The best time of each schedule measured on this setting; None if all failed."""
     known: dict[Schedule, float | None] = {}
     for record in records:
-        if record.problem != problem or record.setting != setting:
-            continue
-        before = known.get(record.schedule)
-        if record.seconds is None or (before is not None and before <= record.seconds):
-            known.setdefault(record.schedule, record.seconds)
-        else:
-            known[record.schedule] = record.seconds
+        if (record.problem, record.setting) == (problem, setting):
+            both = known.get(record.schedule), record.seconds
+            known[record.schedule] = min(filter(None, both), default=None)
     return known
+
+
+def timed(records: Iterable[Record], device: str, target: str) -> list[Record]:
+    """Those that did not fail, of any compiler on that device and target."""
+    return [
+        record
+        for record in records
+        if record.seconds is not None
+        and (record.setting.device, record.setting.target) == (device, target)
+    ]
 
 
 def ranked(
     records: Iterable[Record], problem: Problem, target: str, device: str
 ) -> Sequence[Record]:
     """Measured records for the problem, fastest first, of any compiler."""
-    fitting = [
-        record
-        for record in records
-        if record.seconds is not None
-        and record.problem == problem
-        and (record.setting.target, record.setting.device) == (target, device)
-    ]
+    fitting = (r for r in timed(records, device, target) if r.problem == problem)
     return sorted(fitting, key=lambda record: record.seconds or 0.0)
 
 

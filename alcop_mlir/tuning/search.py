@@ -9,6 +9,7 @@ twice.
 
 from __future__ import annotations
 
+import math
 import re
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -24,20 +25,11 @@ from alcop_mlir.target import Target
 from alcop_mlir.tuning.analytical import Prediction, predict
 from alcop_mlir.tuning.features import features
 from alcop_mlir.tuning.problem import Problem
-from alcop_mlir.tuning.space import Candidates, FloatArray
+from alcop_mlir.tuning.space import Candidates, FloatArray, IntArray
 
 BATCH = 8
 PATIENCE = 6  # batches without a better schedule before the search stops
-_BETTER = 0.995  # a schedule is better if it takes at most that part of the time
-
-
-@dataclass(frozen=True)
-class Trial:
-    """One measured schedule: seconds, or why there are none."""
-
-    schedule: Schedule
-    seconds: float | None
-    error: str = ""
+_BETTER = 0.995  # a schedule is better if it takes less than that part of the time
 
 
 @dataclass(frozen=True)
@@ -88,32 +80,27 @@ class History:
     seconds: dict[int, float | None] = field(default_factory=dict[int, float | None])
 
     @property
-    def best(self) -> tuple[int, float] | None:
-        """Row and seconds of the fastest."""
-        good = self.measured()
-        return min(good, key=lambda item: item[1]) if good else None
+    def best(self) -> float:
+        """Seconds of the fastest; infinity where none has a time."""
+        return min(filter(None, self.seconds.values()), default=math.inf)
 
-    def measured(self) -> list[tuple[int, float]]:
+    def measured(self) -> tuple[IntArray, FloatArray]:
         """Rows and seconds of the trials that did not fail."""
-        return [
-            (row, value) for row, value in self.seconds.items() if value is not None
-        ]
+        good = {row: value for row, value in self.seconds.items() if value is not None}
+        return np.array([*good], np.int64), np.array([*good.values()])
 
 
 class Strategy(Protocol):
     """Decides what to try next."""
-
-    @property
-    def name(self) -> str:
-        """Its name on a command line and in tables."""
-        ...
 
     def propose(self, task: Task, history: History, count: int) -> Sequence[int]:
         """Rows to try next, best first; at most `count`, none that was tried."""
         ...
 
 
-Measure = Callable[[Sequence[Schedule]], Sequence[Trial]]
+# The seconds of each schedule in the order they were measured; None where that failed.
+Trials = Mapping[Schedule, float | None]
+Measure = Callable[[Sequence[Schedule]], Trials]
 
 
 def search(
@@ -122,51 +109,29 @@ def search(
     measure: Measure,
     budget: Budget,
     *,
-    known: Mapping[Schedule, float | None] | None = None,
+    known: Trials | None = None,
     batch: int = BATCH,
     patience: int | None = PATIENCE,
     clock: Callable[[], float] = time.monotonic,
-) -> Iterator[Sequence[Trial]]:
+) -> Iterator[Trials]:
     """Measured batches, until the budget or space is used up or nothing gets better.
 
     known: measurements of earlier searches; learned from and not tried again
     patience: batches without a better schedule before stopping; None is no limit
     """
-    history = History(_known_rows(task, known or {}))
+    rows = task.candidates.rows
+    history = History({rows[s]: time for s, time in (known or {}).items() if s in rows})
     tried, since_better, start = 0, 0, clock()
     while patience is None or since_better < patience:
         count = batch if budget.trials is None else min(batch, budget.trials - tried)
         if budget.seconds is not None and clock() - start >= budget.seconds:
             return
-        rows = strategy.propose(task, history, count) if count > 0 else ()
-        if not len(rows):
+        chosen = strategy.propose(task, history, count) if count > 0 else ()
+        if not len(chosen):
             return
         before = history.best
-        trials = measure([task.candidates.schedules[row] for row in rows])
-        for trial in trials:
-            history.seconds[task.candidates.rows[trial.schedule]] = trial.seconds
+        trials = measure([task.candidates.schedules[row] for row in chosen])
+        history.seconds |= {rows[schedule]: time for schedule, time in trials.items()}
         tried += len(trials)
-        since_better = 0 if _is_better(before, history.best) else since_better + 1
+        since_better = 0 if history.best < _BETTER * before else since_better + 1
         yield trials
-
-
-def untried(task: Task, history: History) -> np.ndarray[tuple[int], np.dtype[np.bool_]]:
-    """Whether each row is still to be tried."""
-    mask = np.ones(len(task.candidates), np.bool_)
-    mask[list(history.seconds)] = False
-    return mask
-
-
-def _known_rows(
-    task: Task, known: Mapping[Schedule, float | None]
-) -> dict[int, float | None]:
-    rows = task.candidates.rows
-    return {rows[s]: seconds for s, seconds in known.items() if s in rows}
-
-
-def _is_better(
-    before: tuple[int, float] | None, after: tuple[int, float] | None
-) -> bool:
-    if after is None:
-        return False
-    return before is None or after[1] <= _BETTER * before[1]

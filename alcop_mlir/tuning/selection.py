@@ -8,7 +8,7 @@ analytical model.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
@@ -70,14 +70,14 @@ def choose(
     say: takes a line for each note, such as records that were skipped
     """
     recorded, notes = _recorded(problem, target, records_path, device)
-    fastest, more = _fastest(problem, target, recorded, device)
-    if fastest is None:
-        choice = _by_model(problem, target, recorded, device, SMALL)
-        fastest, more = choice.schedule, (*more, *choice.notes)
+    chosen, more = _fastest(problem, target, recorded, device)
+    if chosen is None:
+        chosen = _by_model(problem, target, recorded, device, SMALL)
+        more = (*more, *chosen.notes)
     for note in (*notes, *more):
         if say is not None:
             say(note)
-    return fastest
+    return chosen.schedule
 
 
 def decide(
@@ -92,24 +92,22 @@ def decide(
     recorded, notes = _recorded(problem, target, records_path, device)
     choice = _by_model(problem, target, recorded, device, space)
     fastest, more = _fastest(problem, target, recorded, device)
-    notes = (*notes, *more, *choice.notes)
-    task, row = choice.task, choice.ranking[0]
+    choice = replace(choice, notes=(*notes, *more, *choice.notes))
     if fastest is None:
-        origin, seconds, sure = choice.origin, choice.seconds, choice.sure
-    else:
-        origin, sure = "record", None
-        seconds = next(
-            record.seconds or 0.0
-            for record in records.ranked(recorded, problem, target.name, device)
-            if record.schedule == fastest
-        )
-        task = _with(task, fastest)
-        row = task.candidates.rows[fastest]
-    schedule = task.candidates.schedules[row]
-    ranking = np.concatenate([[row], choice.ranking[choice.ranking != row]])
+        return choice
+    task = _with(choice.task, fastest.schedule)
+    row = task.candidates.rows[fastest.schedule]
     predicted = np.concatenate([choice.predicted, task.prediction.seconds[-1:]])
-    predicted = predicted[: len(task.candidates)]
-    return Choice(schedule, origin, seconds, sure, notes, task, ranking, predicted)
+    return replace(
+        choice,
+        schedule=fastest.schedule,
+        origin="record",
+        seconds=fastest.seconds or 0.0,
+        sure=None,
+        task=task,
+        ranking=np.concatenate([[row], choice.ranking[choice.ranking != row]]),
+        predicted=predicted[: len(task.candidates)],
+    )
 
 
 def _recorded(
@@ -122,8 +120,8 @@ def _recorded(
 
 def _fastest(
     problem: Problem, target: Target, recorded: tuple[Record, ...], device: str
-) -> tuple[Schedule | None, tuple[str, ...]]:
-    """The schedule of the fastest record that is still legal; notes on those faster."""
+) -> tuple[Record | None, tuple[str, ...]]:
+    """The fastest record that is still legal; notes on those faster."""
     notes: list[str] = []
     for record in records.ranked(recorded, problem, target.name, device):
         try:
@@ -131,7 +129,7 @@ def _fastest(
         except ConfigError as error:
             notes.append(f"a recorded schedule is not used: {error}")
             continue
-        return record.schedule, tuple(notes)
+        return record, tuple(notes)
     return None, tuple(notes)
 
 
@@ -185,9 +183,6 @@ def _with(task: Task, schedule: Schedule) -> Task:
     if schedule in task.candidates.rows:
         return task
     cost = check(task.problem, schedule, task.target)
-    candidates = task.candidates
-    return Task(
-        task.problem,
-        task.target,
-        Candidates([*candidates.schedules, schedule], [*candidates.resources, cost]),
-    )
+    known = task.candidates
+    more = Candidates([*known.schedules, schedule], [*known.resources, cost])
+    return replace(task, candidates=more)

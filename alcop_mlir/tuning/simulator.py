@@ -14,20 +14,12 @@ from __future__ import annotations
 
 import numpy as np
 
-from alcop_mlir.target import (
-    MMA_F16_SHAPE,
-    MMA_K_BYTES,
-    WARP_SIZE,
-    Target,
-    mma_shape,
-)
+from alcop_mlir.target import MMA_F16_SHAPE, MMA_K_BYTES, WARP_SIZE, Target, mma_shape
 from alcop_mlir.tuning import hardware, traffic
 from alcop_mlir.tuning.events import Loops, run
 from alcop_mlir.tuning.hardware import SUB_CORES
 from alcop_mlir.tuning.problem import Problem
 from alcop_mlir.tuning.space import AXES, Candidates, FloatArray
-
-DEVICE = "simulated"
 
 COPY_BYTES = 16  # of one cp.async
 COPY_ISSUE = 6.0  # cycles of a warp per cp.async and its address; an estimate
@@ -95,14 +87,13 @@ def _loops(
     blocks = np.ceil(resident * block_warps / SUB_CORES / warps)
     # The shares that blocks and warps outside of the simulation take.
     others, other_blocks = resident * block_warps / (blocks * warps), resident / blocks
+    flops = 2 * axis("warp_m") * axis("warp_n") * MMA_F16_SHAPE[2]
     fragment = (axis("warp_m") + axis("warp_n")) * MMA_K_BYTES
     stored = grid.tile_bytes / block_warps / (axis("block_k") / step_k)
-    tiles = np.ceil(problem.k / axis("block_k") / axis("split_k"))
     working = np.minimum(grid.blocks, target.sms)
-    dram = grid.wave_bytes / tiles / np.minimum(grid.blocks, resident * target.sms)
+    dram = grid.wave_bytes / grid.steps / np.minimum(grid.blocks, resident * target.sms)
     dram = missing * dram * working / target.dram_bytes_per_second
     copy = np.maximum(grid.tile_bytes / grid.l2_share, dram)
-    waited = rates.l2_latency + missing * (rates.dram_latency - rates.l2_latency)
     copies = grid.tile_bytes / COPY_BYTES / candidates.costs[:, 0]
     stages = candidates.table[:, AXES.index("shared_stages")]
     fragments = candidates.table[:, AXES.index("block_k")] // step_k
@@ -113,16 +104,11 @@ def _loops(
         stages=stages,
         # Fragments of a tile that no slot holds cannot be prefetched.
         registers=np.minimum(registers, np.maximum(1, (stages - 1) * fragments)),
-        tiles=tiles.astype(np.int64),
+        tiles=grid.steps.astype(np.int64),
         fragments=fragments,
-        mma=2
-        * axis("warp_m")
-        * axis("warp_n")
-        * MMA_F16_SHAPE[2]
-        / rates.flops
-        / rates.cycle,
+        mma=flops / rates.flops / rates.cycle,
         fragment=(fragment + stored) * others / hardware.SHARED_BYTES_PER_CYCLE,
         copy=copy * other_blocks / rates.cycle,
-        latency=waited / rates.cycle,
+        latency=rates.latency(missing) / rates.cycle,
         issue=np.ceil(copies) * COPY_ISSUE * warps,
     )

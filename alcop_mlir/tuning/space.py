@@ -9,8 +9,9 @@ barriers of an unpipelined loop forbid them).
 
 from __future__ import annotations
 
+import contextlib
 import itertools
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 
@@ -56,19 +57,6 @@ class Space:
     raster: tuple[int, ...]
     split_k: tuple[int, ...]
     max_warps: int
-
-    @property
-    def points(self) -> int:
-        """Combinations of the axes, legal or not."""
-        return (
-            len(self.block) ** 2
-            * len(self.block_k)
-            * len(self.warp) ** 2
-            * len(self.shared_stages)
-            * len(self.register_stages)
-            * len(self.raster)
-            * len(self.split_k)
-        )
 
 
 SMALL = Space(
@@ -141,6 +129,18 @@ class Candidates:
         """Column `name` of `AXES`."""
         return self.table[:, AXES.index(name)].astype(np.float64)
 
+    @classmethod
+    def legal(
+        cls, schedules: Iterable[Schedule], problem: Problem, target: Target
+    ) -> Candidates:
+        """Those of `schedules` that fit; others may be recorded under other limits."""
+        costs: dict[Schedule, Resources] = {}
+        for schedule in schedules:
+            with contextlib.suppress(ConfigError):
+                cost = resources.cost(schedule, target, problem.element_bytes)
+                costs[schedule] = cost
+        return cls([*costs], [*costs.values()])
+
     def take(self, rows: Sequence[int] | IntArray) -> Candidates:
         """Those at `rows`, in that order."""
         return Candidates(
@@ -197,14 +197,6 @@ def enumerate_space(
             f"no legal schedule for {problem} on {target.name}: {refusal}"
         )
     return Candidates(schedules, costs)
-
-
-def sample(
-    candidates: Candidates, count: int, generator: np.random.Generator
-) -> Candidates:
-    """`count` random candidates, or all if there are fewer; each at most once."""
-    size = min(count, len(candidates))
-    return candidates.take(generator.choice(len(candidates), size, replace=False))
 
 
 def _tiles(

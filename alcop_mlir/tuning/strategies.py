@@ -15,17 +15,17 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
+import numpy.typing as npt
 
 from alcop_mlir.errors import ConfigError
 from alcop_mlir.tuning.evolution import evolve
-from alcop_mlir.tuning.features import RAW
+from alcop_mlir.tuning.features import RAW, Samples
 from alcop_mlir.tuning.learned import Forest
 from alcop_mlir.tuning.preference import order
-from alcop_mlir.tuning.samples import Samples
-from alcop_mlir.tuning.search import BATCH, History, Strategy, Task, untried
+from alcop_mlir.tuning.search import BATCH, History, Strategy, Task
 from alcop_mlir.tuning.space import FloatArray, IntArray
 
-NAMES = ("exhaustive", "grid", "random", "analytical", "learned", "hybrid")
+BoolArray = npt.NDArray[np.bool_]
 _NEW_TILES = (3, 6)  # positions in a batch
 _CHANCE = 7
 _LEAST = 4  # measurements before a model that starts from nothing is fitted
@@ -40,7 +40,6 @@ Train = Callable[[Samples | None, Sequence[Samples], int], Forest]
 class Fixed:
     """Proposes in an order that does not depend on measurements."""
 
-    name: str
     order: Callable[[Task], IntArray]
 
     def propose(self, task: Task, history: History, count: int) -> Sequence[int]:
@@ -55,23 +54,19 @@ class Learned:
 
     train: Train
     seed: int
-    name: str = "learned"
 
     def propose(self, task: Task, history: History, count: int) -> Sequence[int]:
         """The best by the model, and some drawn at random; at first all are drawn."""
         generator = np.random.default_rng([self.seed, len(history.seconds)])
-        mask = untried(task, history)
+        untried = np.flatnonzero(_untried(task, history))
+        rows, seconds = history.measured()
+        if len(rows) < _LEAST:
+            size = min(count, len(untried))
+            return generator.choice(untried, size, replace=False).tolist()
         raw = task.features[:, :RAW]
-        measured = history.measured()
-        if len(measured) < _LEAST:
-            return _drawn(mask, count, generator)
-        rows = np.array([row for row, _ in measured])
-        seconds = np.array([value for _, value in measured])
         own = Samples(raw[rows], np.ones(len(rows)), seconds)
-        forest = self.train(own, (), self.seed)
-        untried_rows = np.flatnonzero(mask)
-        trees = forest.trees(raw[untried_rows])
-        return _vote(task, history, trees, untried_rows, count, generator)
+        trees = self.train(own, (), self.seed).trees(raw[untried])
+        return _vote(task, history, trees, untried, count, generator)
 
 
 @dataclass(frozen=True)
@@ -85,7 +80,6 @@ class Hybrid:
     others: Sequence[Samples]
     seed: int
     pretrained: Forest | None = None
-    name: str = "hybrid"
     _fitted: dict[int, Forest | None] = field(
         default_factory=dict[int, "Forest | None"], compare=False
     )
@@ -93,41 +87,36 @@ class Hybrid:
     def propose(self, task: Task, history: History, count: int) -> Sequence[int]:
         """The model's favourites among evolved candidates, with a share explored."""
         generator = np.random.default_rng([self.seed, len(history.seconds)])
-        forest = self._forest(task, history)
-        prior = np.log(task.prediction.seconds)
-        mask = untried(task, history)
+        rows, seconds = history.measured()
+        predicted = task.prediction.seconds
+        own = Samples(task.features[rows], predicted[rows], seconds)
+        forest = self._forest(own)
+        prior = np.log(predicted)
+        mask = _untried(task, history)
         if forest is None:
-            ranking = order(task.candidates, task.prediction.seconds)
-            return _spread(task, ranking, mask, count)
+            return _spread(task, order(task.candidates, predicted), mask, count)
 
         def score(rows: IntArray) -> FloatArray:
             return prior[rows] + forest.predict(task.features[rows])[0]
 
-        seeds = [row for row, _ in sorted(history.measured(), key=lambda item: item[1])]
-        pool = evolve(task.candidates, score, prior, seeds[:8], generator)
+        seeds = rows[np.argsort(seconds, kind="stable")[:8]].tolist()
+        pool = evolve(task.candidates, score, prior, seeds, generator)
         in_pool = np.zeros_like(mask)
         in_pool[pool] = True
         asked = np.flatnonzero(mask & in_pool)
         trees = forest.trees(task.features[asked]) + prior[asked, None]
         return _vote(task, history, trees, asked, count, generator)
 
-    def _forest(self, task: Task, history: History) -> Forest | None:
-        measured = history.measured()
-        if not measured and self.pretrained is not None:
+    def _forest(self, own: Samples) -> Forest | None:
+        """A model of all samples, fitted once for each number of own ones."""
+        count = len(own.seconds)
+        if count == 0 and (self.pretrained is not None or not self.others):
             return self.pretrained
-        if len(measured) not in self._fitted:
-            own = None
-            if measured:
-                rows = np.array([row for row, _ in measured])
-                seconds = np.array([value for _, value in measured])
-                own = Samples(
-                    task.features[rows], task.prediction.seconds[rows], seconds
-                )
+        if count not in self._fitted:
             self._fitted.clear()
-            enough = own is not None or self.others
-            forest = self.train(own, self.others, self.seed) if enough else None
-            self._fitted[len(measured)] = forest
-        return self._fitted[len(measured)]
+            forest = self.train(own if count else None, self.others, self.seed)
+            self._fitted[count] = forest
+        return self._fitted[count]
 
 
 def make(
@@ -138,26 +127,18 @@ def make(
     pretrained: Forest | None = None,
 ) -> Strategy:
     """The strategy called `name`; ConfigError with the known names."""
+    if name not in NAMES:
+        raise ConfigError(
+            f"unknown strategy '{name}', expected one of {', '.join(NAMES)}"
+        )
     if name == "learned":
         return Learned(train, seed)
     if name == "hybrid":
         return Hybrid(train, others, seed, pretrained)
-    orders: dict[str, Callable[[Task], IntArray]] = {
-        "exhaustive": lambda task: np.arange(len(task.candidates)),
-        "grid": _grid,
-        "random": lambda task: np.random.default_rng(seed).permutation(
-            len(task.candidates)
-        ),
-        "analytical": lambda task: order(task.candidates, task.prediction.seconds),
-    }
-    if name not in orders:
-        raise ConfigError(
-            f"unknown strategy '{name}', expected one of {', '.join(NAMES)}"
-        )
-    return Fixed(name, orders[name])
+    return Fixed(lambda task: _ORDERS[name](task, seed))
 
 
-def _grid(task: Task) -> IntArray:
+def _grid(task: Task, _: int) -> IntArray:
     """Rows evenly spread over the enumeration: halves, quarters, eighths, ..."""
     count = len(task.candidates)
     bits = max(1, (count - 1).bit_length())
@@ -166,13 +147,22 @@ def _grid(task: Task) -> IntArray:
     return np.array([row for row in reversed_bits if row < count], np.int64)
 
 
-def _drawn(
-    mask: np.ndarray[tuple[int], np.dtype[np.bool_]],
-    count: int,
-    generator: np.random.Generator,
-) -> list[int]:
-    rows = np.flatnonzero(mask)
-    return generator.choice(rows, min(count, len(rows)), replace=False).tolist()
+_ORDERS: dict[str, Callable[[Task, int], IntArray]] = {
+    "exhaustive": lambda task, _: np.arange(len(task.candidates)),
+    "grid": _grid,
+    "random": lambda task, seed: np.random.default_rng(seed).permutation(
+        len(task.candidates)
+    ),
+    "analytical": lambda task, _: order(task.candidates, task.prediction.seconds),
+}
+NAMES = (*_ORDERS, "learned", "hybrid")
+
+
+def _untried(task: Task, history: History) -> BoolArray:
+    """Whether each row is still to be tried."""
+    mask = np.ones(len(task.candidates), np.bool_)
+    mask[list(history.seconds)] = False
+    return mask
 
 
 def _vote(
@@ -215,22 +205,9 @@ def _vote(
     return chosen
 
 
-def _spread(
-    task: Task,
-    ranking: IntArray,
-    mask: np.ndarray[tuple[int], np.dtype[np.bool_]],
-    count: int,
-) -> list[int]:
+def _spread(task: Task, ranking: IntArray, mask: BoolArray, count: int) -> list[int]:
     """The first of the ranking, one per tile at first: stages matter less."""
-    first: list[int] = []
-    later: list[int] = []
-    seen: set[tuple[object, ...]] = set()
-    rows: list[int] = ranking[mask[ranking]].tolist()
-    for row in rows:
-        schedule = task.candidates.schedules[row]
-        tile = (schedule.block, schedule.warp, schedule.split_k)
-        (later if tile in seen else first).append(row)
-        seen.add(tile)
-        if len(first) == count:
-            break
-    return [*first, *later][:count]
+    rows = ranking[mask[ranking]]
+    _, first = np.unique(task.candidates.tiles[rows], return_index=True)
+    first.sort()
+    return np.concatenate([rows[first], np.delete(rows, first)])[:count].tolist()

@@ -21,6 +21,7 @@ from alcop_mlir.tuning.space import Candidates, FloatArray
 class Grid:
     """By candidate.
 
+    steps: of a block's K loop
     blocks: of the grid; resident: at once on an SM, in the waves that are full
     full_waves: how many those are; tail_resident: on an SM in the last wave, or 0
     l2_share: bytes per second between L2 and one of the SMs at work
@@ -33,6 +34,7 @@ class Grid:
     parts_missing: of these, what L2 does not keep
     """
 
+    steps: FloatArray
     blocks: FloatArray
     resident: FloatArray
     full_waves: FloatArray
@@ -72,6 +74,7 @@ def grid(problem: Problem, candidates: Candidates, target: Target) -> Grid:
     parts = np.where(split > 1, split * elements * problem.accumulator_bytes, 0.0)
     spilled = np.where(parts <= hardware.L2_KEPT * target.l2_bytes, 0.0, parts)
     return Grid(
+        steps=np.ceil(problem.k / axis("block_k") / split),
         blocks=blocks,
         resident=resident,
         full_waves=full_waves,

@@ -14,8 +14,8 @@ from typing import Any
 import numpy as np
 
 from alcop_mlir.errors import MissingExtraError
-from alcop_mlir.tuning.learned import Forest, join
-from alcop_mlir.tuning.samples import Samples
+from alcop_mlir.tuning.features import Samples
+from alcop_mlir.tuning.learned import Forest
 from alcop_mlir.tuning.space import FloatArray
 
 TREES = 64
@@ -24,33 +24,29 @@ _SLOW_WEIGHT = 0.05  # of candidates far behind the best
 _NEAR = 0.3  # a candidate that takes that much longer weighs 1 / e
 
 
-def train(
-    own: Samples | None, others: Sequence[Samples], seed: int = 0, trees: int = TREES
-) -> Forest:
+def train(own: Samples | None, others: Sequence[Samples], seed: int = 0) -> Forest:
     """A forest fitted to the samples, of which there must be some; same seed, same."""
     groups = [(samples, 1.0) for samples in others]
     if own is not None:
         groups.append((own, OWN_WEIGHT))
-    return fit(
-        np.concatenate([samples.features for samples, _ in groups]),
-        np.concatenate([np.log(s.seconds / s.predicted) for s, _ in groups]),
-        np.concatenate([weight * weights(s.seconds) for s, weight in groups]),
-        seed,
-        trees,
+    return to_arrays(
+        regressor(
+            np.concatenate([samples.features for samples, _ in groups]),
+            np.concatenate([np.log(s.seconds / s.predicted) for s, _ in groups]),
+            np.concatenate([weight * _weights(s.seconds) for s, weight in groups]),
+            seed,
+        )
     )
 
 
-def fit(
-    features: FloatArray, values: FloatArray, weight: FloatArray, seed: int, trees: int
-) -> Forest:
-    """A forest that predicts `values` from `features`."""
-    return to_arrays(regressor(features, values, weight, seed, trees))
-
-
 def regressor(
-    features: FloatArray, values: FloatArray, weight: FloatArray, seed: int, trees: int
+    features: FloatArray,
+    values: FloatArray,
+    weight: FloatArray,
+    seed: int,
+    trees: int = TREES,
 ) -> Any:
-    """scikit-learn's own model, fitted."""
+    """scikit-learn's own model that predicts `values` from `features`, fitted."""
     try:
         ensemble: Any = importlib.import_module("sklearn.ensemble")
     except ImportError:
@@ -66,23 +62,27 @@ def regressor(
 
 def to_arrays(forest: Any) -> Forest:
     """A fitted forest of scikit-learn's as arrays."""
-    return join([_tree(estimator.tree_) for estimator in forest.estimators_])
+    trees = [estimator.tree_ for estimator in forest.estimators_]
+    counts = [tree.node_count for tree in trees]
+    roots = np.cumsum([0, *counts[:-1]])
+    root = np.repeat(roots, counts)  # of the tree of each node
+
+    def nodes(name: str) -> Any:
+        return np.concatenate([getattr(tree, name) for tree in trees])
+
+    leaf = nodes("children_left") < 0
+    return Forest(
+        roots=roots.astype(np.int32),
+        feature=np.where(leaf, -1, nodes("feature")).astype(np.int32),
+        threshold=nodes("threshold"),
+        left=(root + nodes("children_left")).astype(np.int32),
+        right=(root + nodes("children_right")).astype(np.int32),
+        value=nodes("value")[:, 0, 0],
+        columns=np.array([forest.n_features_in_], np.int32),
+    )
 
 
-def weights(seconds: FloatArray) -> FloatArray:
+def _weights(seconds: FloatArray) -> FloatArray:
     """How much each of one problem's samples counts."""
     behind = seconds / seconds.min() - 1
     return np.exp(-behind / _NEAR) + _SLOW_WEIGHT
-
-
-def _tree(tree: Any) -> Forest:
-    leaf = tree.children_left < 0
-    return Forest(
-        roots=np.zeros(1, np.int32),
-        feature=np.where(leaf, -1, tree.feature).astype(np.int32),
-        threshold=np.asarray(tree.threshold, np.float64),
-        left=np.where(leaf, 0, tree.children_left).astype(np.int32),
-        right=np.where(leaf, 0, tree.children_right).astype(np.int32),
-        value=np.asarray(tree.value[:, 0, 0], np.float64),
-        columns=np.array([tree.n_features], np.int32),
-    )

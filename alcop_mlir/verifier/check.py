@@ -22,6 +22,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any
 
+from alcop_mlir.bindings import ir
 from alcop_mlir.verifier.accesses import (
     ASYNC_COPIES,
     COPY,

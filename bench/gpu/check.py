@@ -13,7 +13,6 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from concurrent.futures import Future, ProcessPoolExecutor
-from concurrent.futures import TimeoutError as FutureTimeout
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from multiprocessing import get_context
@@ -163,13 +162,10 @@ def _compare_emulated(session: Session, one: _Emulated) -> None:
     problem = one.entry.spec.problem(one.shape)
     about = {"group": one.entry.group, "problem": str(problem)}
     with session.row("emulator", key, **about) as row:
-        try:
-            seconds = min(_EMULATOR_SECONDS, 5.0 + session.budget.left())
-            emulated, hazards = one.result.result(timeout=seconds)
-        except FutureTimeout:
-            one.result.cancel()
-            row.update(ok=False, error="the emulator took too long")
+        found = session.emulated(one.result, _EMULATOR_SECONDS, row)
+        if found is None:
             return
+        emulated, hazards = found
         ours, theirs = (
             to_f64(array, problem.dtypes[3]) for array in (one.hardware, emulated)
         )

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from concurrent.futures import Future
-from concurrent.futures import TimeoutError as FutureTimeout
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -102,13 +101,10 @@ def _compare_emulated(session: Session, one: _Emulated) -> None:
     if not session.records.start("emulated program", key):
         return
     with session.row("emulated program", key, group=one.entry.group) as row:
-        try:
-            seconds = min(EMULATOR_SECONDS, 5.0 + session.budget.left())
-            emulated, hazards = one.result.result(timeout=seconds)
-        except FutureTimeout:
-            one.result.cancel()
-            row.update(ok=False, error="the emulator took too long")
+        found = session.emulated(one.result, EMULATOR_SECONDS, row)
+        if found is None:
             return
+        emulated, hazards = found
         row["hazards"] = hazards
         row["differences"] = _differences(one, emulated)
         # Each may differ from the exact result by the tolerance.

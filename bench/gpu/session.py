@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator
+from concurrent.futures import Future
+from concurrent.futures import TimeoutError as FutureTimeout
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from bench.gpu import operations
 from bench.gpu.device import Device, Pool
@@ -17,6 +19,8 @@ from bench.gpu.pack import Entry, Kit
 from bench.gpu.records import SKIPPED, Budget, Recorder
 from bench.gpu.spec import Shape, Spec
 from bench.gpu.supervise import DeviceLost
+
+_T = TypeVar("_T")
 
 
 @dataclass
@@ -84,6 +88,19 @@ class Session:
             for shape in entry.shapes
             if self.wants(f"{entry.group} {entry.spec.key}")
         ]
+
+    def emulated(
+        self, result: Future[_T], most: float, row: dict[str, Any]
+    ) -> _T | None:
+        """What an emulation gives in `most` seconds or fewer; else None, and the row
+        says so.
+        """
+        try:
+            return result.result(timeout=min(most, 5.0 + self.budget.left()))
+        except FutureTimeout:
+            result.cancel()
+            row.update(ok=False, error="the emulator took too long")
+            return None
 
     @contextmanager
     def row(self, kind: str, key: str, **about: Any) -> Iterator[dict[str, Any]]:

@@ -7,6 +7,7 @@ import io
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -19,13 +20,6 @@ from alcop_mlir.tuning.simulator import simulate
 from alcop_mlir.tuning.space import Candidates, check
 
 
-@pytest.fixture(autouse=True)
-def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    folder = tmp_path / "cache"
-    monkeypatch.setenv("ALCOP_CACHE_DIR", str(folder))
-    return folder
-
-
 @pytest.fixture
 def known(tmp_path: Path) -> list[records.Record]:
     return write_records(tmp_path / "some.jsonl", models.LEAST_RECORDS)
@@ -36,6 +30,10 @@ def data(rows: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     features = generator.normal(size=(rows, 7))
     values = np.sin(features[:, 0]) + features[:, 1] ** 2
     return features, values, generator.random(rows) + 0.1
+
+
+def fit(*arguments: Any) -> learned.Forest:
+    return training.to_arrays(training.regressor(*arguments))
 
 
 @pytest.mark.parametrize("rows", [1, 5, 40, 300])
@@ -51,13 +49,13 @@ def test_predictions_are_those_of_scikit_learn(rows: int) -> None:
 
 
 def test_the_same_seed_gives_the_same_forest() -> None:
-    first, second, other = (training.fit(*data(50), seed, 8) for seed in (1, 1, 2))
+    first, second, other = (fit(*data(50), seed, 8) for seed in (1, 1, 2))
     assert np.array_equal(first.threshold, second.threshold)
     assert not np.array_equal(first.threshold[:9], other.threshold[:9])
 
 
 def test_a_stored_forest_comes_back(tmp_path: Path) -> None:
-    forest = training.fit(*data(50), 0, 8)
+    forest = fit(*data(50), 0, 8)
     learned.store(forest, tmp_path / "m.bin", "key")
     again = learned.load(tmp_path / "m.bin", "key", 7)
     assert again is not None
@@ -70,7 +68,7 @@ def test_a_stored_forest_comes_back(tmp_path: Path) -> None:
 
 def test_damage_is_found_wherever_it_is(tmp_path: Path) -> None:
     path = tmp_path / "m.bin"
-    learned.store(training.fit(*data(10), 0, 2), path, "key")
+    learned.store(fit(*data(10), 0, 2), path, "key")
     whole = path.read_bytes()
     generator = np.random.default_rng(0)
     for place in generator.integers(0, len(whole), 200).tolist():
@@ -84,7 +82,7 @@ def test_damage_is_found_wherever_it_is(tmp_path: Path) -> None:
 
 
 def test_a_tree_that_walks_in_circles_is_refused(tmp_path: Path) -> None:
-    forest = training.fit(*data(50), 0, 2)
+    forest = fit(*data(50), 0, 2)
     forest.left[0] = 0
     learned.store(forest, tmp_path / "m.bin", "key")
     assert learned.load(tmp_path / "m.bin", "key", 7) is None

@@ -10,10 +10,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tuning_cases import PROBLEM, TARGET, some_candidates
+from tuning_cases import CUDA, PROBLEM, TARGET, some_candidates
 
 from alcop_mlir.errors import ConfigError, LaunchError
+from alcop_mlir.runtime.measure import Timing
 from alcop_mlir.schedule import Schedule
+from alcop_mlir.tools import tune_devices
 from alcop_mlir.tools.tune_devices import Cuda
 from alcop_mlir.tuning import exchange
 from alcop_mlir.tuning.exchange import Package
@@ -106,18 +108,21 @@ def test_what_is_no_file_of_candidates_is_refused(tmp_path: Path) -> None:
         exchange.load(path)
 
 
-def measure_by_file(task: Any) -> Any:
+def measure_by_file(task: tuple[Path, int]) -> Timing:
     """Instead of a GPU: fails for one file, and gets slower with every call."""
-    if task["path"].endswith("000001.zip"):
+    path, repeat = task
+    if path.name == "000001.zip":
         raise LaunchError("wrong result: relative error of 'arg2' is 1.0e+00")
-    calls = Path(task["path"]).parent / "calls"
+    calls = path.parent / "calls"
     count = int(calls.read_text()) if calls.exists() else 0
     calls.write_text(str(count + 1))
-    assert Path(task["path"]).stat().st_size > 1000
-    return {"seconds": 1e-5 * (1 + count), "spread": 0.0, "repeats": task["repeat"]}
+    assert path.stat().st_size > 1000
+    return Timing((1e-5 * (1 + count),) * repeat)
 
 
-def test_a_gpu_is_measured_in_processes_of_their_own() -> None:
+def test_a_gpu_is_measured_in_processes_of_their_own(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     pytest.importorskip("torch_mlir", exc_type=ImportError)
     source = """
     func.func @f(%A: memref<512x512xf16>, %B: memref<512x512xf16>,
@@ -132,16 +137,17 @@ def test_a_gpu_is_measured_in_processes_of_their_own() -> None:
     ]
     said: list[str] = []
     found: list[Record] = []
-    device = Cuda(PROBLEM, TARGET, source, 2, 60.0, 50, said.append)
-    device._gpu = Pool(measure_by_file, 1, 60.0)
-    with device:
-        device.measure(schedules, found.append)
+    monkeypatch.setattr(tune_devices, "measure_candidate", measure_by_file)
+    limits = 2, 60.0, 50
+    with Cuda(PROBLEM, TARGET, CUDA, *limits, said.append, source) as device:
+        found += device.measure(schedules)
         assert said == []
-        device.measure(schedules[:1], found.append)
+        found += device.measure(schedules[:1])
     errors = {record.schedule: record.error for record in found[:4] if record.error}
     assert set(errors) == {schedules[1], schedules[3]}
     assert errors[schedules[1]].startswith("wrong result")
     assert "bytes of shared memory" in errors[schedules[3]]
-    assert all(record.setting.device == "cuda" for record in found)
+    assert all(record.setting == CUDA for record in found)
+    assert found[-1].repeats == 50
     assert len(found) == 5
     assert said == ["the GPU drifts: the first schedule now takes +200%"]

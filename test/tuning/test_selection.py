@@ -19,12 +19,6 @@ from alcop_mlir.tuning.space import enumerate_space
 OTHER = Problem(256, 512, 1024)
 
 
-@pytest.fixture(autouse=True)
-def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    monkeypatch.setenv("ALCOP_CACHE_DIR", str(tmp_path / "cache"))
-    return tmp_path / "cache"
-
-
 @pytest.fixture
 def path(tmp_path: Path) -> Path:
     return tmp_path / "records.jsonl"

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import dataclasses
 
-import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from tuning_cases import PROBLEM, TARGET, some_candidates
+from tuning_cases import PROBLEM, TARGET, sample, some_candidates
 
 from alcop_mlir import resources
 from alcop_mlir.errors import ConfigError
@@ -22,7 +21,6 @@ from alcop_mlir.tuning.space import (
     check,
     enumerate_space,
     find_space,
-    sample,
 )
 
 SIZE = st.integers(1, 640)
@@ -33,7 +31,7 @@ TARGETS = st.sampled_from(target_names()).map(find_target)
 def test_every_candidate_is_legal(m, n, k, target, space) -> None:
     problem = Problem(m, n, k)
     candidates = enumerate_space(problem, target, space)
-    assert len(set(candidates.schedules)) == len(candidates) <= space.points
+    assert len(set(candidates.schedules)) == len(candidates)
     for schedule, cost in zip(
         candidates.schedules[:200], candidates.resources[:200], strict=True
     ):
@@ -87,14 +85,6 @@ def test_a_split_that_does_not_fit_is_refused() -> None:
     with pytest.raises(ConfigError, match="the contraction has a batch"):
         check(Problem(64, 64, 96, 2, "batch_matmul"), schedule, TARGET)
     check(Problem(64, 64, 96), schedule, TARGET)
-
-
-def test_samples_have_no_repeats() -> None:
-    candidates = enumerate_space(PROBLEM, TARGET)
-    some = sample(candidates, 100, np.random.default_rng(0))
-    assert len(set(some.schedules)) == 100
-    assert set(some.schedules) <= set(candidates.schedules)
-    assert len(sample(some, 1000, np.random.default_rng(0))) == 100
 
 
 def test_tiles_hardly_go_over_the_edge() -> None:
@@ -172,7 +162,7 @@ def test_a_sample_compiles(size: int) -> None:
     problem = Problem(size, size, 512)
     source = inputs.read_text(_MATMUL.format(size=size))
     full = enumerate_space(problem, TARGET, FULL)
-    some = sample(full, 7, np.random.default_rng(1)).schedules
+    some = sample(full, 7, seed=1).schedules
     assert {s.raster > 1 for s in some} == {size == 2048, False}
     assert {s.split_k > 1 for s in some} == {size == 256, False}
     for schedule in some:

@@ -9,8 +9,9 @@ import time
 from pathlib import Path
 
 import pytest
-from tuning_cases import TARGET, record, some_candidates, write_records
+from tuning_cases import PROBLEM, TARGET, some_candidates, write_records
 
+from alcop_mlir.runtime.measure import Timing
 from alcop_mlir.tools import tune, tune_devices
 from alcop_mlir.tuning import records
 from alcop_mlir.tuning.problem import Problem
@@ -56,12 +57,6 @@ func.func @swapped(%B: memref<64x32xf16>, %A: memref<128x64xf16>,
   return
 }
 """
-
-
-@pytest.fixture(autouse=True)
-def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    monkeypatch.setenv("ALCOP_CACHE_DIR", str(tmp_path / "cache"))
-    return tmp_path / "cache"
 
 
 @pytest.fixture
@@ -278,10 +273,9 @@ def test_the_report_draws_three_pictures_twice(
 def test_wrong_results_and_failures_are_recorded_not_ranked() -> None:
     schedule = some_candidates(1).schedules[0]
     setting = tune_devices.cuda_setting(TARGET, ("0.1.0", "abc"))
-    problem = record(schedule).problem
-    failed = tune_devices.cuda_record(problem, setting, schedule, None, "wrong result")
+    with tune_devices.Cuda(PROBLEM, TARGET, setting, 1, 1.0, 1, print) as device:
+        failed = device.record(schedule, None, "wrong result")
+        good = device.record(schedule, Timing((1e-5, 1e-5, 1e-5, 1e-5)), "")
     assert (failed.seconds, failed.error) == (None, "wrong result")
-    value = {"seconds": 1e-5, "spread": 0.1, "repeats": 50}
-    good = tune_devices.cuda_record(problem, setting, schedule, value, "")
-    assert (good.seconds, good.spread, good.repeats) == (1e-5, 0.1, 50)
-    assert records.ranked([failed, good], problem, "sm_80", "cuda") == [good]
+    assert (good.seconds, good.spread, good.repeats) == (1e-5, 0.0, 4)
+    assert records.ranked([failed, good], PROBLEM, "sm_80", "cuda") == [good]

@@ -13,7 +13,7 @@ from alcop_mlir.tuning.problem import Problem
 from alcop_mlir.tuning.records import Record, Setting
 from alcop_mlir.tuning.search import Task
 from alcop_mlir.tuning.simulator import simulate
-from alcop_mlir.tuning.space import Candidates, enumerate_space, sample
+from alcop_mlir.tuning.space import Candidates, enumerate_space
 
 TARGET = find_target("sm_80")
 PROBLEM = Problem(512, 512, 512)
@@ -25,8 +25,13 @@ def some_candidates(
     count: int, problem: Problem = PROBLEM, seed: int = 0
 ) -> Candidates:
     """`count` candidates of the small space."""
+    return sample(enumerate_space(problem, TARGET), count, seed)
+
+
+def sample(candidates: Candidates, count: int, seed: int = 0) -> Candidates:
+    """`count` random candidates; each at most once."""
     generator = np.random.default_rng(seed)
-    return sample(enumerate_space(problem, TARGET), count, generator)
+    return candidates.take(generator.choice(len(candidates), count, replace=False))
 
 
 def task(count: int, problem: Problem = PROBLEM) -> Task:
