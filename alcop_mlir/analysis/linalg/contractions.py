@@ -60,8 +60,8 @@ class Contraction:
     lhs_type, rhs_type: the types that are multiplied
     stored:         bytes of an element of A and of B in memory, if one of them has an
                     operand transform; else None
-    has_narrow_copies: whether rows of A or B have a size that is known at run time only,
-                    and no promise that they are aligned to 16 bytes
+    has_narrow_copies: whether rows of A or B have a size that is known at run time
+                    only, and no promise that they are aligned to 16 bytes
     """
 
     op: Any
