@@ -14,6 +14,7 @@ from alcop_mlir.bindings import ir
 from alcop_mlir.manifest.arrays import DTYPES, Intermediate
 from alcop_mlir.pipelines.driver import run_pipeline
 from alcop_mlir.reference import evaluation, expressions, steps
+from alcop_mlir.runtime.emulator.api import emulate
 from alcop_mlir.tools import launch_file
 from alcop_mlir.tuning import problem
 
@@ -111,8 +112,28 @@ def passes() -> None:
         assert "gpu.launch" in str(fallback)
 
 
+def emulator() -> None:
+    """Its mma.sync multiplies it: 32 products of ones along k."""
+    ones = int.from_bytes(bytes([0x3C] * 4), "little")  # 1.0, four times
+    ptx = f"""
+    .version 8.4 .target sm_89 .address_size 64
+    .entry f(.param .u64 p) {{
+      .reg .b32 %a; .reg .f32 %d<4>; .reg .b64 %p;
+      mov.b32 %a, {ones};
+      mov.f32 %d0, 0f00000000;
+      mma.sync.aligned.m16n8k32.row.col.f32.e5m2.e5m2.f32
+        {{%d0, %d1, %d2, %d3}}, {{%a, %a, %a, %a}}, {{%a, %a}}, {{%d0, %d0, %d0, %d0}};
+      ld.param.u64 %p, [p];
+      st.global.f32 [%p], %d3;
+      ret; }}"""
+    result = np.zeros(1, np.float32)
+    emulate(ptx, "f", (1, 1, 1), (32, 1, 1), [result], hazards=False)
+    assert result[0] == 32
+
+
 if __name__ == "__main__":
     print(element_types.__file__)
+    emulator()
     arrays()
     descriptions()
     passes()

@@ -29,6 +29,18 @@ ELEMENT_TYPE = """
         upper_of="float16",
     ),
 """
+# The emulator's, which checks what was made by the other one.
+SCALAR = """
+    Scalar(
+        name="e5m2",
+        size=1,
+        kind="f",
+        dtype=UNSIGNED[1],
+        decode=lambda bits: num.decode_f16(bits.astype(U16) << 8),
+        largest=0x7B,
+        accumulators=("f32",),
+    ),
+"""
 TARGET = """
     Target(
         name="sm_87",
@@ -51,23 +63,28 @@ TARGET = """
 
 
 def test_an_element_type_is_a_row(tmp_path: Path) -> None:
-    """But for code that converts it, and the emulator's."""
-    run(tmp_path, "element_types.py", "_ROWS = (", ELEMENT_TYPE, "new_element_type.py")
+    """And one in the emulator; but for code that converts it, and multiplies it."""
+    rows = [
+        ("element_types.py", "_ROWS = (", ELEMENT_TYPE),
+        ("runtime/emulator/ptx/scalars.py", "_FLOATS = (", SCALAR),
+    ]
+    run(tmp_path, rows, "new_element_type.py")
 
 
 def test_a_target_is_a_row(tmp_path: Path) -> None:
     """But for what the emulator knows of it."""
-    run(tmp_path, "target.py", "TARGETS = (", TARGET, "new_target.py")
+    run(tmp_path, [("target.py", "TARGETS = (", TARGET)], "new_target.py")
 
 
-def run(tmp_path: Path, table: str, head: str, row: str, script: str) -> None:
-    """Run the script where the package's `table` has `row` after the line `head`."""
+def run(tmp_path: Path, rows: list[tuple[str, str, str]], script: str) -> None:
+    """Run the script where the package's tables have rows after the lines given."""
     copy = tmp_path / PACKAGE.name
     shutil.copytree(PACKAGE, copy, ignore=shutil.ignore_patterns("__pycache__"))
-    source = (copy / table).read_text()
-    before, found, after = source.partition(f"\n{head}\n")
-    assert found
-    (copy / table).write_text(f"{before}{found}{row}{after}")
+    for table, head, row in rows:
+        source = (copy / table).read_text()
+        before, found, after = source.partition(f"\n{head}\n")
+        assert found
+        (copy / table).write_text(f"{before}{found}{row}{after}")
     own = {"PYTHONPATH": str(tmp_path), "ALCOP_CACHE_DIR": str(tmp_path)}
     done = subprocess.run(
         [sys.executable, str(HERE / script), str(tmp_path)],
@@ -78,4 +95,4 @@ def run(tmp_path: Path, table: str, head: str, row: str, script: str) -> None:
         check=False,
     )
     assert done.returncode == 0, done.stderr
-    assert done.stdout.startswith(str(copy / table))
+    assert done.stdout.startswith(str(copy / rows[0][0]))

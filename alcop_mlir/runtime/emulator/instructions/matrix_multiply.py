@@ -43,16 +43,6 @@ from alcop_mlir.runtime.emulator.ptx.syntax import (
 Array = np.ndarray
 
 
-# The types of C and D, by that of A; B has the type of A, or its other signedness.
-_ACCUMULATORS = {
-    "f16": ("f16", "f32"),
-    "bf16": ("f32",),
-    "tf32": ("f32",),
-    "s8": ("s32",),
-    "u8": ("s32",),
-}
-
-
 @dataclass(frozen=True)
 class MatrixMultiply:
     """One decoded `mma.sync`: the slots of its fragments and its types."""
@@ -80,7 +70,7 @@ def decode_multiply(t: Translator, ins: Instruction) -> MatrixMultiply:
     types = ins.parts[-4:]
     d, a, b, c = types
     shape, extra = ins.parts[3], set(ins.parts[6:-4])
-    if a not in _ACCUMULATORS or not {d, c} <= set(_ACCUMULATORS[a]):
+    if a not in SCALARS or not {d, c} <= set(SCALARS[a].accumulators):
         raise unsupported(ins)
     is_integer = SCALARS[a].is_integer
     per_register = 4 * (4 // SCALARS[a].size)  # elements of a row in four lanes
@@ -88,7 +78,7 @@ def decode_multiply(t: Translator, ins: Instruction) -> MatrixMultiply:
     if (
         ins.parts[4:6] != ("row", "col")
         or shape not in depths
-        or b not in (("s8", "u8") if is_integer else (a,))
+        or b not in (("s8", "u8") if is_integer else (a,))  # of either signedness
         or not extra <= ({"satfinite"} if is_integer else set())
     ):
         raise unsupported(ins)

@@ -48,6 +48,7 @@ class Scalar:
              or from float64 rounded to odd
     largest: the largest finite value, as bits, of a type that has .satfinite; else 0
     half:    the type of which it packs two values; `decode` and `encode` are for those
+    accumulators: the types of C and D of mma.sync, where A has this one
     """
 
     name: str
@@ -58,6 +59,7 @@ class Scalar:
     encode: Encode = _as_computed
     largest: int = 0
     half: Scalar | None = None
+    accumulators: tuple[str, ...] = ()
 
     @property
     def bits(self) -> int:
@@ -90,20 +92,58 @@ def _packed(half: Scalar, kind: str) -> Scalar:
     return Scalar(name, 4, kind, U32, half.decode, half.encode, half=half)
 
 
+def _integers() -> list[Scalar]:
+    rows = []
+    for size in (1, 2, 4, 8):
+        sums = ("s32",) if size == 1 else ()
+        rows += [
+            Scalar(f"b{8 * size}", size, "b", UNSIGNED[size]),
+            Scalar(f"u{8 * size}", size, "u", UNSIGNED[size], accumulators=sums),
+            Scalar(f"s{8 * size}", size, "s", SIGNED[size], accumulators=sums),
+        ]
+    return rows
+
+
+_FLOATS = (
+    Scalar(
+        name="f16",
+        size=2,
+        kind="f",
+        dtype=U16,
+        decode=num.decode_f16,
+        encode=num.encode_f16,
+        largest=0x7BFF,
+        accumulators=("f16", "f32"),
+    ),
+    Scalar(
+        name="bf16",
+        size=2,
+        kind="f",
+        dtype=U16,
+        decode=num.decode_bf16,
+        encode=num.encode_bf16,
+        largest=0x7F7F,
+        accumulators=("f32",),
+    ),
+    Scalar(
+        name="tf32",
+        size=4,
+        kind="f",
+        dtype=U32,
+        decode=num.decode_tf32,
+        encode=num.encode_tf32,
+        largest=0x7F7FE000,
+        accumulators=("f32",),
+    ),
+    Scalar("f32", 4, "f", F32, encode=num.encode_f32),
+    Scalar("f64", 8, "f", F64, encode=num.encode_f64),
+)
+
+
 def _table() -> dict[str, Scalar]:
     rows = [Scalar("pred", 1, "pred", BOOL), Scalar("b128", 16, "b", U64)]
-    for size in (1, 2, 4, 8):
-        rows.append(Scalar(f"b{8 * size}", size, "b", UNSIGNED[size]))
-        rows.append(Scalar(f"u{8 * size}", size, "u", UNSIGNED[size]))
-        rows.append(Scalar(f"s{8 * size}", size, "s", SIGNED[size]))
-    f16 = Scalar("f16", 2, "f", U16, num.decode_f16, num.encode_f16, 0x7BFF)
-    bf16 = Scalar("bf16", 2, "f", U16, num.decode_bf16, num.encode_bf16, 0x7F7F)
-    rows += [f16, bf16, _packed(f16, "f"), _packed(bf16, "f")]
-    rows += [
-        Scalar("tf32", 4, "f", U32, num.decode_tf32, num.encode_tf32, 0x7F7FE000),
-        Scalar("f32", 4, "f", F32, encode=num.encode_f32),
-        Scalar("f64", 8, "f", F64, encode=num.encode_f64),
-    ]
+    rows += [*_integers(), *_FLOATS]
+    rows += [_packed(r, "f") for r in _FLOATS if r.size == 2]
     rows += [_packed(r, "b") for r in rows if r.name in ("u16", "s16")]
     return {row.name: row for row in rows}
 
