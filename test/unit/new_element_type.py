@@ -116,8 +116,10 @@ def emulator() -> None:
     """Its mma.sync multiplies it: 32 products of ones along k."""
     ones = int.from_bytes(bytes([0x3C] * 4), "little")  # 1.0, four times
     ptx = f"""
-    .version 8.4 .target sm_89 .address_size 64
-    .entry f(.param .u64 p) {{
+    .version 8.4
+    .target sm_89
+    .address_size 64
+    .visible .entry f(.param .u64 p) {{
       .reg .b32 %a; .reg .f32 %d<4>; .reg .b64 %p;
       mov.b32 %a, {ones};
       mov.f32 %d0, 0f00000000;
