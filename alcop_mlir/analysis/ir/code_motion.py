@@ -7,6 +7,7 @@ that is not known touches all memory.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from itertools import takewhile
 from typing import Any
 
 from alcop_mlir.analysis.ir.memory import may_alias, root
@@ -24,18 +25,17 @@ _READS = {"memref.copy": (0,), "memref.load": (0,)}
 
 def ops_before(op: ir.Operation) -> Iterator[Any]:
     """Ops above `op` in its block, the nearest first."""
-    above = []
-    for other in op.block.operations:
-        if other.operation == op.operation:
-            break
-        above.append(other.operation)
-    return reversed(above)
+    return reversed(list(takewhile(lambda one: one != op.operation, _in_block(op))))
 
 
 def ops_after(op: ir.Operation) -> Iterator[Any]:
     """Ops below `op` in its block, in order."""
-    ops = [other.operation for other in op.block.operations]
+    ops = _in_block(op)
     return iter(ops[ops.index(op.operation) + 1 :])
+
+
+def _in_block(op: ir.Operation) -> list[Any]:
+    return [other.operation for other in op.block.operations]
 
 
 def reaches_only_operands(op: ir.Operation) -> bool:

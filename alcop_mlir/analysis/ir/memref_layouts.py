@@ -27,13 +27,16 @@ def follows_shape(kind: ir.Type) -> bool:
 
     Also where the type says so by a layout: `memref<5x8xf16, strided<[8, 1]>>`.
     """
-    plain = ir.MemRefType.get(
-        kind.shape, kind.element_type, memory_space=kind.memory_space
-    )
-    if kind == plain:
+    if kind.layout == ir.MemRefType.get(kind.shape, kind.element_type).layout:
         return True
     if not isinstance(kind.layout, ir.StridedLayoutAttr):
         return False
     if any(kind.is_dynamic_dim(number) for number in range(1, kind.rank)):
         return False
+    return is_contiguous(kind)
+
+
+def is_contiguous(kind: ir.Type) -> bool:
+    """Whether a memref type is row-major from its first element on, without gaps."""
+    plain = ir.MemRefType.get(kind.shape, kind.element_type)
     return kind.get_strides_and_offset() == plain.get_strides_and_offset()

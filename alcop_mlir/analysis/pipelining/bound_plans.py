@@ -22,7 +22,7 @@ from typing import Any
 from alcop_mlir.analysis.ir import memory
 from alcop_mlir.analysis.ir.loops import body, is_loop, trip_count
 from alcop_mlir.analysis.pipelining.copies import REGISTER, SHARED
-from alcop_mlir.analysis.pipelining.copy_forms import copy_form
+from alcop_mlir.analysis.pipelining.copy_forms import CopyForm, copy_form
 from alcop_mlir.analysis.pipelining.plan import KernelPlan, PipelinedLoop
 from alcop_mlir.analysis.pipelining.stage_lists import LISTS, from_lists
 from alcop_mlir.analysis.pipelining.stream_plan import (
@@ -66,6 +66,11 @@ class BoundPlan:
         """The ops of these kinds, as the plan names them and as they are."""
         pairs = zip(self.plan.ops, self.ops, strict=True)
         return [(planned, op) for planned, op in pairs if planned.kind in kinds]
+
+    def copies(self) -> dict[Any, CopyForm]:
+        """The forms of the ops that fill a ring, as far as these are copies."""
+        forms = {op: copy_form(op) for _, op in self.named(FILL)}
+        return {op: form for op, form in forms.items() if form is not None}
 
     def register_stages(self, steps: int) -> int:
         """Fragment steps from a read to its use, and one; 1 where no read is early.
