@@ -75,6 +75,11 @@ class PipelinedLoop:
     carried: bool = False
     wraps: bool = False
 
+    @property
+    def ops(self) -> list[Any]:
+        """The copies, as ops."""
+        return [copy.op for copy in self.copies]
+
 
 @dataclass
 class KernelPlan:
