@@ -21,6 +21,8 @@ _OPERANDS_ONLY = frozenset(
 )
 # Operand numbers that such an op only reads.
 _READS = {"memref.copy": (0,), "memref.load": (0,)}
+# Ops that use a memref, but not what it holds.
+NO_ACCESS = ("memref.dealloc", "memref.dim")
 
 
 def ops_before(op: ir.Operation) -> Iterator[Any]:
@@ -66,6 +68,14 @@ def writes(op: ir.Operation, memref: ir.Value, noalias_arguments: bool = False) 
     if op.name.startswith("linalg."):
         written = written[_inputs(op) :]
     return _reaches(written, memref, noalias_arguments)
+
+
+def may_need(user: ir.Operation, op: ir.Operation) -> bool:
+    """Whether `user` of a memref may access it after `op`; a view may anywhere."""
+    if user.name in NO_ACCESS:
+        return False
+    is_view = len(user.results) > 0
+    return is_view or user.block != op.block or not user.is_before_in_block(op)
 
 
 def _inputs(op: ir.Operation) -> int:

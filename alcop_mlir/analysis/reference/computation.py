@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from alcop_mlir.analysis.ir.slices import is_pure
+from alcop_mlir.analysis.linalg.scalar_code import constant
 from alcop_mlir.analysis.linalg.size_names import named_sizes
 from alcop_mlir.analysis.reference.buffer_values import (
     BufferValues,
@@ -86,17 +87,11 @@ def _read(op: ir.Operation, values: BufferValues, allow_tf32: bool) -> None:
         content = values.insert(source, values.content(source), _part(op), target)
         values.write(op.results[0], content)
     elif op.name == "arith.constant":
-        _read_constant(op, values)
+        content = constant(op.results[0])
+        if content is not None and hasattr(op.results[0].type, "shape"):
+            values.write(op.results[0], content)
     elif op.name not in _IGNORED | _ALLOCATIONS and not _is_scalar_code(op):
         raise NotUnderstood
-
-
-def _read_constant(op: ir.Operation, values: BufferValues) -> None:
-    """Set the value of an array constant whose elements are all one number."""
-    attribute = op.attributes["value"]
-    if isinstance(attribute, ir.DenseElementsAttr) and attribute.is_splat:
-        number = float(attribute.get_splat_value().value)
-        values.write(op.results[0], Constant(number))
 
 
 def _is_scalar_code(op: ir.Operation) -> bool:
