@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 from alcop_mlir.bindings import ir
 
 
@@ -37,6 +39,9 @@ def follows_shape(kind: ir.Type) -> bool:
 
 
 def is_contiguous(kind: ir.Type) -> bool:
-    """Whether a memref type is row-major from its first element on, without gaps."""
-    plain = ir.MemRefType.get(kind.shape, kind.element_type)
-    return kind.get_strides_and_offset() == plain.get_strides_and_offset()
+    """Whether a memref type is row-major from its first element on, without gaps.
+
+    Its sizes must be static, but for the outermost.
+    """
+    strides = [math.prod(kind.shape[number + 1 :]) for number in range(kind.rank)]
+    return kind.get_strides_and_offset() == (strides, 0)
