@@ -98,7 +98,9 @@ def _spread(
         elif value not in layouts:
             check_shape(op, value.type, layout)
             layouts[value] = layout
-            pending.extend(_same_layout(value, layout))
+            pending.extend(_tied_to_origin(value, layout))
+            for use in value.uses:
+                pending.extend(_tied_by_use(value, use, layout))
         elif layouts[value] != layout:
             raise PassError(
                 op,
@@ -205,17 +207,10 @@ def slice_offset(op: ir.Operation, layout: FragmentLayout) -> tuple[int, int]:
     return row, column
 
 
-def _same_layout(value: ir.Value, layout: FragmentLayout) -> Iterator[tuple[Any, Any]]:
-    """Values that must have the layout of `value`, each with the op that ties them."""
-    yield from _tied_to_origin(value, layout)
-    for use in value.uses:
-        yield from _tied_by_use(value, use, layout)
-
-
 def _tied_to_origin(
     value: ir.Value, layout: FragmentLayout
 ) -> Iterator[tuple[Any, Any]]:
-    """Those that the op that makes the value ties to it."""
+    """What must have the layout of `value`, as what makes it ties them, and that op."""
     op, tied = loops.defining_op(value), _origins(value)
     if tied is not None:
         yield from tied
@@ -265,9 +260,9 @@ def _tied_by_use(
         yield op.results[0], op
     elif op.name == "scf.for":
         yield from _carried_by(op, number - len(loops.bounds(op)))
-    elif op.name == "scf.yield" and op.parent.operation.name == "scf.for":
+    elif op.name == "scf.yield" and op.parent.name == "scf.for":
         yield from _carried_by(op.parent, number)
-    elif op.name == "scf.yield" and op.parent.operation.name == "scf.if":
+    elif op.name == "scf.yield" and op.parent.name == "scf.if":
         yield from _chosen_by(op.parent, number)
     elif is_elementwise(op):
         yield from ((other, op) for other in (*_vectors(op), op.results[0]))

@@ -138,17 +138,13 @@ def find_swizzle(kind: ir.Type, unit: int = CHUNK_BYTES) -> Swizzle | None:
 def _whole_views(buffer: ir.Value) -> list[Any]:
     """The buffer; its whole views, if it is only used through these."""
     views = [use.owner.operation for use in _uses(buffer)]
-    if views and all(_is_whole_view(op) for op in views):
-        return [op.results[0] for op in views]
-    return [buffer]
-
-
-def _is_whole_view(op: ir.Operation) -> bool:
-    return (
+    are_whole = all(
         op.name == "memref.view"
         and op.results[0].type.has_static_shape
         and constant(op.operands[1]) == 0
+        for op in views
     )
+    return [op.results[0] for op in views] if views and are_whole else [buffer]
 
 
 def _uses(view: ir.Value) -> list[Any]:

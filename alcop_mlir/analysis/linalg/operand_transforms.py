@@ -130,19 +130,16 @@ def _transform(view: LinalgView, value: ir.Value) -> OperandTransform:
     for op in ops:
         _check_computed(op, block)
     inputs = sorted(argument.arg_number for argument in arguments)
-    operands = [number for number in inputs if number in _reduced(view)] or inputs
+    out = set(view.outputs[0].indices)
+    # Those that are indexed by what does not index the output.
+    reduced = [n for n in inputs if set(view.operands[n].indices) - out]
+    operands = reduced or inputs
     if len(operands) != 1 or len(view.inputs) in inputs:
         raise NoContraction(
             "not a contraction: expected operand transforms that each read one input"
         )
     others = tuple(number for number in inputs if number not in operands)
     return OperandTransform(value, tuple(ops), operands[0], others, value.type)
-
-
-def _reduced(view: LinalgView) -> list[int]:
-    """Numbers of the operands that are indexed by what does not index the output."""
-    out = set(view.outputs[0].indices)
-    return [n for n, own in enumerate(view.operands) if set(own.indices) - out]
 
 
 def _check_computed(op: ir.Operation, block: ir.Block) -> None:

@@ -21,6 +21,7 @@ from typing import Any
 
 from alcop_mlir.analysis.ir import memory
 from alcop_mlir.analysis.ir.loops import body, is_loop, trip_count
+from alcop_mlir.analysis.ir.walk import walk
 from alcop_mlir.analysis.pipelining.copies import REGISTER, SHARED
 from alcop_mlir.analysis.pipelining.copy_forms import CopyForm, copy_form
 from alcop_mlir.analysis.pipelining.plan import KernelPlan
@@ -101,16 +102,8 @@ def bound_plans(root: ir.Operation) -> list[BoundPlan]:
 
 
 def _marked(root: ir.Operation) -> list[Any]:
-    found: list[Any] = []
-
-    def visit(op: ir.Operation) -> Any:
-        attributes = op.attributes
-        if alcop.PIPELINE in attributes or alcop.OP_KEY in attributes:
-            found.append(op.operation)
-        return ir.WalkResult.ADVANCE
-
-    root.operation.walk(visit, ir.WalkOrder.PRE_ORDER)
-    return found
+    marks = (alcop.PIPELINE, alcop.OP_KEY)
+    return [op for op in walk(root) if any(mark in op.attributes for mark in marks)]
 
 
 def _unclaimed(op: ir.Operation) -> str:

@@ -321,11 +321,11 @@ def _buffer_filled_inside(
 
 def follow_the_index(loop: ir.Operation, planned: list[PipelinedCopy]) -> bool:
     """Whether the addresses of the copies depend on the loop's index alone."""
-    for copy in planned:
-        form = copy_form(copy.op)
-        assert form is not None, "the plan holds copies only"
-        values = _address_values(form)
-        _, arguments = backward_slice(values, body(loop), loads_of(copy.op))
-        if any(argument.arg_number for argument in arguments):
-            return False
-    return True
+    forms = [form for copy in planned if (form := copy_form(copy.op)) is not None]
+    return not any(
+        argument.arg_number
+        for form in forms
+        for argument in backward_slice(
+            _address_values(form), body(loop), loads_of(form.op)
+        )[1]
+    )

@@ -6,6 +6,7 @@ alcop-plan-pipelines writes it into the IR. Nothing is changed here.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Any
@@ -374,9 +375,8 @@ def _is_idle(op: ir.Operation) -> bool:
 
 def _steps(loop: ir.Operation, outer: dict[Any, PipelinedLoop]) -> int | None:
     """Fragment steps over the whole outer loop."""
-    if loop in outer:
-        return trip_count(loop)
-    outer_trips, inner_trips = trip_count(loop.parent), trip_count(loop)
-    if outer_trips is None or inner_trips is None:
-        return None
-    return outer_trips * inner_trips
+    trips = [
+        trip_count(one) for one in ([loop] if loop in outer else [loop, loop.parent])
+    ]
+    known = [number for number in trips if number is not None]
+    return math.prod(known) if known == trips else None

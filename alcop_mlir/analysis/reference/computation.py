@@ -55,15 +55,15 @@ def computation(func: ir.Operation, allow_tf32: bool = False) -> Computation:
         return Computation((), func)
     for number, argument in enumerate(block.arguments):
         values.write(argument, argument_name(number))
-    for op in block.operations:
-        try:
-            _read(op.operation, values, allow_tf32)
-        except NotUnderstood:
-            return Computation((), op.operation)
+    current = func
     try:
+        for op in block.operations:
+            current = op.operation
+            _read(current, values, allow_tf32)
+        current = func
         return Computation(tuple(_finished(values, _ends(func))))
     except NotUnderstood:
-        return Computation((), func)
+        return Computation((), current)
 
 
 def _is_evaluated(array: ir.Value) -> bool:

@@ -121,7 +121,10 @@ class _Reader:
     ) -> Content:
         (lhs, rhs), out = multiplied, self.used[recipe.output]
         self._check_covered([lhs, rhs])
-        types = [self._operand_type(n, operand) for n, operand in multiplied.items()]
+        types = [
+            operand.dtype if isinstance(operand, Operation) else self._element_type(n)
+            for n, operand in multiplied.items()
+        ]
         return self.values.add(
             Einsum(
                 self._operand(lhs, multiplied[lhs]),
@@ -203,11 +206,6 @@ class _Reader:
         expression = _renumbered(operand, [number])
         name = self._name(number)
         return self.values.add(Map((name,), f"{own}->{own}", "", expression, shape))
-
-    def _operand_type(self, number: int, operand: Expression) -> str:
-        if isinstance(operand, Operation):
-            return operand.dtype
-        return self._element_type(number)
 
     def _element_type(self, number: int) -> str:
         return str(self.arrays[number].type.element_type)
