@@ -12,6 +12,7 @@ from typing import Any
 
 from alcop_mlir.analysis.ir.memory import may_alias, root
 from alcop_mlir.analysis.ir.slices import is_pure
+from alcop_mlir.analysis.ir.walk import walk
 from alcop_mlir.bindings import ir
 
 # Ops with effects that touch no memory but that of their operands or results.
@@ -43,12 +44,7 @@ def _in_block(op: ir.Operation) -> list[Any]:
 def reaches_only_operands(op: ir.Operation) -> bool:
     """Whether `op` is known to touch no memory but that of its operands."""
     if op.name.startswith("linalg."):
-        return all(
-            is_pure(inner) or inner.operation.name.startswith("linalg.")
-            for region in op.regions  # linalg.softmax has none
-            for block in region.blocks
-            for inner in block.operations
-        )
+        return all(one.name.startswith("linalg.") or is_pure(one) for one in walk(op))
     return op.name in _OPERANDS_ONLY or is_pure(op)
 
 

@@ -7,11 +7,8 @@ also 0.
 
 `classify` looks at one op and returns a `Contraction` or a `Rejected`. Loops are
 identified by the operands that they index, so their order in the op does not matter.
-What fills C before is found by `accumulator_init`.
-
-The body multiplies an element of A by one of B, or the results of operand transforms of
-them, see `operand_transforms`, and adds to its output. Operand transforms may read
-scalars, and memrefs with one value for each row of A, or for each column of B.
+What fills C before is found by `accumulator_init`, what the body multiplies by
+`operand_transforms`.
 """
 
 from __future__ import annotations

@@ -39,6 +39,7 @@ from alcop_mlir.analysis.linalg.view import Operand, view_of
 from alcop_mlir.bindings import ir
 from alcop_mlir.dialects import alcop
 
+_Access = tuple[Any, str]  # a memref that the kernel uses, by which loops
 FIRST = "0"  # instead of a loop's letter: index 0
 _BITS = (8, 16, 32)  # of elements that lanes move
 
@@ -49,14 +50,6 @@ class Epilogue:
 
     fused: list[Elementwise]
     refused: list[tuple[Any, str]]
-
-
-@dataclass(frozen=True)
-class _Access:
-    """A memref that the kernel reads or writes, and by which loops."""
-
-    memref: Any
-    loops: str
 
 
 def find_epilogue(
@@ -174,19 +167,15 @@ class _Search:
         reads = [*self._contraction_reads(), *self._reads([*self.fused, element])]
         written = [_output(self.contraction)]
         written += [other.output.value for other in [*self.fused, element]]
-        accesses = [*reads, *(_Access(memref, self.loops) for memref in written)]
+        accesses = [*reads, *((memref, self.loops) for memref in written)]
         for memref in written:
-            for access in accesses:
-                if self._conflict(memref, access):
+            for other, loops in accesses:
+                same = (memref, self.loops) == (other, loops)
+                if not same and may_alias(root(memref), root(other), self.noalias):
                     yield (
                         "writes memory that the contraction's kernel may use elsewhere "
-                        f"({memref.type} and {access.memref.type} may overlap)"
+                        f"({memref.type} and {other.type} may overlap)"
                     )
-
-    def _conflict(self, memref: ir.Value, access: _Access) -> bool:
-        if memref == access.memref and access.loops == self.loops:
-            return False
-        return may_alias(root(memref), root(access.memref), self.noalias)
 
     def _contraction_reads(self) -> list[_Access]:
         mark = alcop.get(self.contraction, alcop.ContractionAttr) or {}
@@ -194,11 +183,14 @@ class _Search:
         # Besides A and B: scalars that operand transforms read.
         loops = [mark["lhs"], mark["rhs"], *[""] * len(inputs)]
         start = marked_init(self.contraction) if mark["init"] == "copy" else None
-        return [*map(_Access, inputs, loops), *self._reads([start] if start else [])]
+        return [
+            *zip(inputs, loops, strict=False),
+            *self._reads([start] if start else []),
+        ]
 
     def _reads(self, elements: list[Elementwise]) -> list[_Access]:
         return [
-            _Access(operand.value, operand_loops(element, operand, self.loops))
+            (operand.value, operand_loops(element, operand, self.loops))
             for element in elements
             for operand in element.reads
             if operand.is_memref

@@ -86,12 +86,11 @@ def find_operand_producer(
 
 def _writer(memref: ir.Value, contraction: ir.Operation) -> Elementwise | None:
     """The element-wise op before the contraction that writes the memref."""
-    for op in [use.owner.operation for use in memref.uses]:
-        if op.block != contraction.block or not op.is_before_in_block(contraction):
-            continue
-        found = elementwise(op)
-        if found is not None and found.output.value == memref:
-            return found
+    for op in (use.owner.operation for use in memref.uses):
+        if op.block == contraction.block and op.is_before_in_block(contraction):
+            found = elementwise(op)
+            if found is not None and found.output.value == memref:
+                return found
     return None
 
 

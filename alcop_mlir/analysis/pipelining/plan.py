@@ -375,8 +375,7 @@ def _is_idle(op: ir.Operation) -> bool:
 
 def _steps(loop: ir.Operation, outer: dict[Any, PipelinedLoop]) -> int | None:
     """Fragment steps over the whole outer loop."""
-    trips = [
-        trip_count(one) for one in ([loop] if loop in outer else [loop, loop.parent])
-    ]
+    nest = [loop] if loop in outer else [loop, loop.parent]
+    trips = [trip_count(one) for one in nest]
     known = [number for number in trips if number is not None]
     return math.prod(known) if known == trips else None
