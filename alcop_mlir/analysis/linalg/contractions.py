@@ -256,12 +256,8 @@ def _contraction(
     for transform, memref, loops in zip(transforms, memrefs, letters, strict=False):
         _check_stored(transform, memref.type.element_type, loops)
     is_computed = any(transform.is_computed for transform in transforms)
-    step = 8 * LONGEST_STEP_BYTES // transforms[0].kind.width
-    if is_computed and (sizes["k"] is None or sizes["k"] % step):
-        # Tiles may be filled up with zeros, which must add nothing.
-        why = why_fill_disturbs(view.block, transforms)
-        if why is not None:
-            raise NoContraction(why)
+    if is_computed:
+        _check_fill(view.block, transforms, sizes["k"])
     parent = op.parent.operation.name
     if parent != "func.func":
         raise NoContraction(
@@ -286,6 +282,17 @@ def _contraction(
             else None
         ),
     )
+
+
+def _check_fill(
+    block: ir.Block, transforms: Sequence[OperandTransform], k: int | None
+) -> None:
+    """Where tiles may be filled up with zeros, these must add nothing."""
+    step = 8 * LONGEST_STEP_BYTES // transforms[0].kind.width
+    is_whole = k is not None and k % step == 0
+    why = None if is_whole else why_fill_disturbs(block, transforms)
+    if why is not None:
+        raise NoContraction(why)
 
 
 def _check_stored(transform: OperandTransform, stored: ir.Value, loops: str) -> None:
