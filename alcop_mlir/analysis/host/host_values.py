@@ -6,7 +6,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from alcop_mlir.analysis.ir.loops import constant, defining_op
+from alcop_mlir.analysis.ir.loops import (
+    constant,
+    defining_op,
+    made_by,
+    without,
+)
 from alcop_mlir.analysis.ir.memory import root
 from alcop_mlir.bindings import arith, ir
 from alcop_mlir.manifest.kernels import AtMost, CeilDiv, Pointer, SizeValue
@@ -57,11 +62,11 @@ class HostValues:
 
     def asserted(self, value: ir.Value) -> AtMost | None:
         """The order of sizes that holds where the i1 `value` is true."""
-        op = defining_op(value)
-        if op is None or op.operation.name != "arith.cmpi":
+        op = made_by(value, "arith.cmpi")
+        if op is None:
             return None
-        left, right = map(self.extent, op.operation.operands)
-        name = str(arith.CmpIPredicate(op.operation.attributes["predicate"].value))
+        left, right = map(self.extent, op.operands)
+        name = str(arith.CmpIPredicate(op.attributes["predicate"].value))
         if left is None or right is None:
             return None
         if name in ("sge", "sgt"):
@@ -72,9 +77,9 @@ class HostValues:
 
     def blocks(self, value: ir.Value) -> int | CeilDiv | None:
         """A number of blocks: a constant, or the tiles that cover some sizes."""
-        op, tile = defining_op(value), 1
-        if op is not None and op.operation.name == "arith.ceildivui":
-            value, divisor = op.operation.operands
+        op, tile = made_by(value, "arith.ceildivui"), 1
+        if op is not None:
+            value, divisor = op.operands
             tile = constant(divisor) or 0
         total = self.extent(value)
         if total is None or tile <= 0:
@@ -87,7 +92,10 @@ class HostValues:
         if isinstance(value.type, ir.MemRefType):
             name = self._memref(value)
             return None if name is None else Pointer(name)
-        if not _is_64_bits(value.type):
+        is_integer = (
+            isinstance(value.type, ir.IntegerType) and value.type.width == _BITS
+        )
+        if not is_integer and not isinstance(value.type, ir.IndexType):
             return None
         size = self.size(value)
         size = self._stride(value) if size is None else size
@@ -105,33 +113,31 @@ class HostValues:
 
     def extent(self, value: ir.Value) -> Polynomial | None:
         """`value` as a polynomial in sizes of arguments; None where it is none."""
-        value = _without_index_casts(value)
-        known, op = constant(value), defining_op(value)
+        value = without(value, "arith.index_cast")
+        known = constant(value)
         if known is not None:
             return number(known)
-        if op is None:
+        if (op := made_by(value, "memref.dim")) is not None:
+            dimension = constant(op.operands[1])
+            return (
+                None if dimension is None else self._size_of(op.operands[0], dimension)
+            )
+        if (op := made_by(value, *_CALCULATIONS)) is None:
             return None
-        name, operands = op.operation.name, op.operation.operands
-        if name == "memref.dim":
-            dimension = constant(operands[1])
-            return None if dimension is None else self._size_of(operands[0], dimension)
-        if name not in _CALCULATIONS:
-            return None
-        left, right = map(self.extent, operands)
+        left, right = map(self.extent, op.operands)
         if left is None or right is None:
             return None
-        return _CALCULATIONS[name](left, right)
+        return _CALCULATIONS[op.name](left, right)
 
     def _size_of(self, memref: ir.Value, dimension: int) -> Polynomial | None:
         """The size of a dimension of an argument, an allocation, or a view of one."""
-        kind, owner = memref.type, defining_op(memref)
+        kind, op = memref.type, defining_op(memref)
         if not kind.is_dynamic_dim(dimension):
             return number(kind.shape[dimension])
-        if owner is None:
+        if op is None:
             argument = ir.BlockArgument(memref).arg_number
             size = self.names.size(argument, dimension)
             return number(size) if isinstance(size, int) else factor(size)
-        op = owner.operation
         if op.name == "memref.alloc":
             before = sum(kind.is_dynamic_dim(other) for other in range(dimension))
             return self.extent(op.operands[before])
@@ -151,12 +157,12 @@ class HostValues:
 
     def _stride(self, value: ir.Value) -> str | None:
         """The stride of an argument that `value` is."""
-        value = _without_index_casts(value)
-        op = defining_op(value)
-        if op is None or op.operation.name != "memref.extract_strided_metadata":
+        value = without(value, "arith.index_cast")
+        op = made_by(value, "memref.extract_strided_metadata")
+        if op is None:
             return None
-        (memref,) = op.operation.operands
-        dimension = list(op.operation.results).index(value) - 2 - memref.type.rank
+        (memref,) = op.operands
+        dimension = value.result_number - 2 - memref.type.rank
         if dimension < 0 or defining_op(memref) is not None:
             return None
         return self.names.stride(ir.BlockArgument(memref).arg_number, dimension)
@@ -169,19 +175,6 @@ class HostValues:
         owner = defining_op(source)
         if owner is None:
             return self.names.arguments[ir.BlockArgument(source).arg_number]
-        if owner.operation.name == "memref.extract_strided_metadata":
-            return self._memref(owner.operation.operands[0])
+        if owner.name == "memref.extract_strided_metadata":
+            return self._memref(owner.operands[0])
         return None
-
-
-def _is_64_bits(kind: ir.Type) -> bool:
-    is_integer = isinstance(kind, ir.IntegerType) and kind.width == _BITS
-    return is_integer or isinstance(kind, ir.IndexType)
-
-
-def _without_index_casts(value: ir.Value) -> Any:
-    op = defining_op(value)
-    while op is not None and op.operation.name == "arith.index_cast":
-        (value,) = op.operation.operands
-        op = defining_op(value)
-    return value

@@ -137,10 +137,13 @@ def _read(launch: ir.Operation) -> KernelLaunch:
     for memref in memrefs:
         _check_memref(launch, memref)
     buffers, shared_bytes = _layout(launch)
+    block = [constant(size) for size in operands[_DIMENSIONS : 2 * _DIMENSIONS]]
+    if None in block:
+        raise _Refused(launch, "has a block size that is not constant")
     return KernelLaunch(
         op=launch,
         grid=tuple(operands[:_DIMENSIONS]),
-        block=_block_size(launch, operands[_DIMENSIONS : 2 * _DIMENSIONS]),
+        block=tuple(size for size in block if size is not None),
         memrefs=memrefs,
         scalars=scalars,
         sunk=sunk,
@@ -156,20 +159,8 @@ def _check_form(launch: ir.Operation) -> None:
     if any(segments[1 + 2 * _DIMENSIONS : 1 + 3 * _DIMENSIONS]):
         raise _Refused(launch, "has clusters, expected blocks only")
     if len(launch.regions[0].blocks[0].arguments) != LAUNCH_ARGUMENTS:
-        raise _Refused(
-            launch,
-            "has private attributions, expected values or shared memory",
-        )
-
-
-def _block_size(launch: ir.Operation, values: list[ir.Value]) -> tuple[int, ...]:
-    sizes = []
-    for value in values:
-        size = constant(value)
-        if size is None:
-            raise _Refused(launch, "has a block size that is not constant")
-        sizes.append(size)
-    return tuple(sizes)
+        reason = "has private attributions, expected values or shared memory"
+        raise _Refused(launch, reason)
 
 
 def _captures(
@@ -181,18 +172,13 @@ def _captures(
     for value in captured(launch):
         if any(is_inside(use.owner, launch) for use in value.uses):
             _follow(value, found, sunk)
-    memrefs, scalars = [], []
-    for value in found:
-        if isinstance(value.type, ir.MemRefType):
-            memrefs.append(value)
-        elif isinstance(value.type, ir.IndexType | ir.IntegerType | ir.FloatType):
-            scalars.append(value)
-        else:
-            raise _Refused(
-                launch,
-                f"uses a value of type {value.type}, expected memrefs and scalars",
-            )
+    memrefs = [v for v in found if isinstance(v.type, ir.MemRefType)]
     memrefs.sort(key=_argument_number)  # stable: the others keep their order
+    scalars = [v for v in found if not isinstance(v.type, ir.MemRefType)]
+    for kind in (value.type for value in scalars):
+        if not isinstance(kind, ir.IndexType | ir.IntegerType | ir.FloatType):
+            reason = f"uses a value of type {kind}, expected memrefs and scalars"
+            raise _Refused(launch, reason)
     return tuple(memrefs), tuple(scalars), tuple(sunk)
 
 
@@ -201,10 +187,10 @@ def _follow(value: ir.Value, found: dict[Any, None], sunk: dict[Any, None]) -> N
     owner = defining_op(value)
     if owner is None or not is_pure(owner):
         found[value] = None
-    elif owner.operation not in sunk:
-        for operand in owner.operation.operands:
+    elif owner not in sunk:
+        for operand in owner.operands:
             _follow(operand, found, sunk)
-        sunk[owner.operation] = None
+        sunk[owner] = None
 
 
 def _argument_number(value: ir.Value) -> float:
@@ -234,14 +220,13 @@ def _layout(launch: ir.Operation) -> tuple[tuple[WorkgroupBuffer, ...], int]:
     over = [alloc for alloc in allocations if OVERLAID in alloc.attributes]
     buffers, end = _one_after_the_other(apart)
     overlaid, end_of_overlaid = _one_after_the_other(over)
-    buffers += overlaid
-    if buffers and list(launch.operands)[2 * _DIMENSIONS :]:
+    if allocations and list(launch.operands)[2 * _DIMENSIONS :]:
         raise _Refused(
             launch,
             "asks for dynamic shared memory and allocates workgroup buffers, expected "
             "one of them",
         )
-    return tuple(buffers), max(end, end_of_overlaid)
+    return (*buffers, *overlaid), max(end, end_of_overlaid)
 
 
 def _one_after_the_other(
@@ -251,9 +236,8 @@ def _one_after_the_other(
     buffers: list[WorkgroupBuffer] = []
     end = 0
     for alloc in allocations:
-        alignment = 1
-        if "alignment" in alloc.attributes:
-            alignment = alloc.attributes["alignment"].value
+        given = alloc.attributes.get("alignment")
+        alignment = 1 if given is None else given.value
         offset = -(-end // alignment) * alignment
         buffers.append(WorkgroupBuffer(alloc, offset))
         end = offset + resources.align(_bytes(alloc.results[0].type))
@@ -275,10 +259,8 @@ def _allocations(launch: ir.Operation) -> list[Any]:
                 f"workgroup buffer allocated inside '{op.parent.operation.name}', "
                 "expected at the top level of the launch",
             )
-        contiguous = ir.MemRefType.get(
-            kind.shape, kind.element_type, memory_space=kind.memory_space
-        )
-        if not kind.has_static_shape or kind != contiguous:
+        contiguous = ir.MemRefType.get(kind.shape, kind.element_type).layout
+        if not kind.has_static_shape or kind.layout != contiguous:
             raise _Refused(
                 op, f"workgroup buffer is {kind}, expected static sizes without gaps"
             )

@@ -8,7 +8,7 @@ together with strides and offsets: the bytes that the access is certainly aligne
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 from alcop_mlir.analysis.ir import loops
@@ -25,8 +25,10 @@ BASE_ALIGNMENT = max(CP_ASYNC_BYTES)
 _Assumed = dict[Any, int]
 
 
-def divisor(value: ir.Value, assumed: _Assumed | None = None) -> int:
+def divisor(value: Any, assumed: _Assumed | None = None) -> int:
     """The greatest number found that divides `value`; 0 for the constant zero."""
+    if isinstance(value, int):
+        return abs(value)
     assumed = {} if assumed is None else assumed
     if value in assumed:
         return assumed[value]
@@ -36,12 +38,12 @@ def divisor(value: ir.Value, assumed: _Assumed | None = None) -> int:
     op = loops.defining_op(value)
     if op is None:
         return _argument_divisor(value, assumed)
-    if op.operation.name == "scf.for":
-        return _carried_divisor(op, list(op.operation.results).index(value), assumed)
-    if op.operation.name == "scf.if":
-        return _branch_divisor(op, list(op.operation.results).index(value), assumed)
-    rule = _RULES.get(op.operation.name)
-    return 1 if rule is None else rule(op.operation, assumed)
+    if op.name == "scf.for":
+        return _carried_divisor(op, value.result_number, assumed)
+    if op.name == "scf.if":
+        return _common(loops.branch_values(op, value.result_number), assumed)
+    rule = _RULES.get(op.name)
+    return 1 if rule is None else rule(op, assumed)
 
 
 def address_alignment(memref: ir.Value, divisors: Sequence[int]) -> int:
@@ -65,16 +67,14 @@ def stride_divisor(memref: ir.Value, number: int) -> int:
     strides, _ = kind.get_strides_and_offset()
     if strides[number] != ir.ShapedType.get_dynamic_stride_or_offset():
         return abs(strides[number])
-    op = loops.defining_op(memref)
-    if op is not None and op.operation.name == "memref.reinterpret_cast":
-        return divisor(_given_strides(op)[number])
-    if op is not None and op.operation.name in _SAME_STRIDES:
-        source = op.operation.operands[0]
-        dimension = _source_dimension(op, number)
+    if (op := loops.made_by(memref, "memref.reinterpret_cast")) is not None:
+        return divisor(given(op, "strides")[number])
+    if (op := loops.made_by(memref, *_SAME_STRIDES)) is not None:
+        source, dimension = op.operands[0], _source_dimension(op, number)
         if isinstance(source.type, ir.MemRefType) and dimension is not None:
             return stride_divisor(source, dimension)
-    if op is not None and op.operation.name in _REGROUPED:
-        return _regrouped_stride_divisor(op.operation, number)
+    if (op := loops.made_by(memref, *_REGROUPED)) is not None:
+        return _regrouped_stride_divisor(op, number)
     if number == kind.rank - 1:
         return 1
     promised = max(1, row_alignment(memref) // element_bytes(kind))
@@ -106,8 +106,8 @@ def _sizes_divisor(sizes: Sequence[int]) -> int:
 def base_alignment(memref: ir.Value) -> int:
     """Bytes that the first element of `memref` is aligned to."""
     op = loops.defining_op(memref)
-    if op is not None and op.operation.name in _VIEW_RULES:
-        return _VIEW_RULES[op.operation.name](op.operation)
+    if op is not None and op.name in _VIEW_RULES:
+        return _VIEW_RULES[op.name](op)
     _, offset = memref.type.get_strides_and_offset()
     return math.gcd(BASE_ALIGNMENT, _static(offset) * element_bytes(memref.type))
 
@@ -117,12 +117,10 @@ def without_casts(memref: ir.Value) -> Any:
 
     Upstream folds accesses of views into their buffers, but not through casts.
     """
-    op = loops.defining_op(memref)
-    while op is not None and op.operation.name == "memref.cast":
-        source = op.operation.operands[0]
-        if not isinstance(source.type, ir.MemRefType):
+    while (op := loops.made_by(memref, "memref.cast")) is not None:
+        if not isinstance(op.operands[0].type, ir.MemRefType):
             break
-        memref, op = source, loops.defining_op(source)
+        memref = op.operands[0]
     return memref
 
 
@@ -143,23 +141,21 @@ def _static(stride_or_offset: int) -> int:
     return 1 if stride_or_offset == dynamic else stride_or_offset
 
 
-def _given_strides(op: ir.Operation) -> list[Any]:
-    """Strides of a reinterpret_cast; values, and None where they are static."""
-    dynamic = ir.ShapedType.get_dynamic_stride_or_offset()
-    static = op.operation.attributes["static_strides"]
-    count = sum(1 for stride in static if stride == dynamic)
-    operands = iter(list(op.operation.operands)[-count:] if count else [])
-    return [next(operands) if stride == dynamic else None for stride in static]
+def given(view: ir.Operation, name: str) -> list[Any]:
+    """The "offsets", "sizes" or "strides" of a view: ints, or values."""
+    dynamic = ir.ShapedType.get_dynamic_size()
+    operands = iter(getattr(view.opview, name))
+    static = view.attributes[f"static_{name}"]
+    return [next(operands) if one == dynamic else one for one in static]
 
 
 def _source_dimension(view: ir.Operation, number: int) -> int | None:
     """The dimension of the source that dimension `number` of a view is; else None."""
-    operation = view.operation
-    if operation.name != "memref.subview":
+    if view.name != "memref.subview":
         return number
-    if any(step != 1 for step in operation.attributes["static_strides"]):
+    if any(step != 1 for step in view.attributes["static_strides"]):
         return None
-    return kept_dimensions(operation)[number]
+    return kept_dimensions(view)[number]
 
 
 def kept_dimensions(subview: ir.Operation) -> list[int]:
@@ -167,23 +163,17 @@ def kept_dimensions(subview: ir.Operation) -> list[int]:
 
     Which of several is dropped is not known and does not matter: the outermost.
     """
-    sizes = list(subview.operation.attributes["static_sizes"])
+    sizes = list(subview.attributes["static_sizes"])
     kept = list(range(len(sizes)))
     for number, size in enumerate(sizes):
-        if len(kept) > subview.operation.results[0].type.rank and size == 1:
+        if len(kept) > subview.results[0].type.rank and size == 1:
             kept.remove(number)
     return kept
 
 
 def _subview_alignment(op: ir.Operation) -> int:
     """The alignment of the source's element at the view's offsets."""
-    dynamic = ir.ShapedType.get_dynamic_size()
-    given = iter(list(op.operands)[1:])
-    divisors = [
-        divisor(next(given)) if offset == dynamic else abs(offset)
-        for offset in op.attributes["static_offsets"]
-    ]
-    return address_alignment(op.operands[0], divisors)
+    return address_alignment(op.operands[0], list(map(divisor, given(op, "offsets"))))
 
 
 def _cast_alignment(op: ir.Operation) -> int:
@@ -214,14 +204,14 @@ def _argument_divisor(argument: ir.Value, assumed: _Assumed) -> int:
         return 1
     if argument.arg_number == 0:
         lower, _, step = loops.bounds(owner)
-        return math.gcd(divisor(lower, assumed), divisor(step, assumed))
+        return _common((lower, step), assumed)
     return _carried_divisor(owner, argument.arg_number - 1, assumed)
 
 
 def _carried_divisor(loop: ir.Operation, number: int, assumed: _Assumed) -> int:
     """The greatest divisor of the init arg that every iteration keeps."""
     argument = loops.body(loop).arguments[number + 1]
-    yielded = loops.terminator(loop).operation.operands[number]
+    yielded = loops.yielded(loop, number)
     kept = divisor(loops.init_args(loop)[number], assumed)
     while True:
         after = math.gcd(kept, divisor(yielded, {**assumed, argument: kept}))
@@ -230,13 +220,12 @@ def _carried_divisor(loop: ir.Operation, number: int, assumed: _Assumed) -> int:
         kept = after
 
 
-def _branch_divisor(branch: ir.Operation, number: int, assumed: _Assumed) -> int:
-    ends = [list(r.blocks[0].operations)[-1] for r in branch.operation.regions]
-    return math.gcd(*(divisor(end.operation.operands[number], assumed) for end in ends))
+def _common(values: Iterable[ir.Value], assumed: _Assumed) -> int:
+    return math.gcd(*(divisor(value, assumed) for value in values))
 
 
-def _common(op: ir.Operation, assumed: _Assumed) -> int:
-    return math.gcd(*(divisor(operand, assumed) for operand in op.operands))
+def _of_operands(op: ir.Operation, assumed: _Assumed) -> int:
+    return _common(op.operands, assumed)
 
 
 def _product(op: ir.Operation, assumed: _Assumed) -> int:
@@ -244,8 +233,7 @@ def _product(op: ir.Operation, assumed: _Assumed) -> int:
 
 
 def _selected(op: ir.Operation, assumed: _Assumed) -> int:
-    _, one, other = op.operands
-    return math.gcd(divisor(one, assumed), divisor(other, assumed))
+    return _common(list(op.operands)[1:], assumed)
 
 
 def _shifted(op: ir.Operation, assumed: _Assumed) -> int:
@@ -297,31 +285,25 @@ def _expression_divisor(
 
 _RULES: dict[str, Callable[[Any, _Assumed], int]] = {
     "affine.apply": _applied,
-    "arith.addi": _common,
     "arith.andi": _masked,
-    "arith.index_cast": _common,
-    "arith.index_castui": _common,
-    "arith.maxsi": _common,
-    "arith.maxui": _common,
-    "arith.minsi": _common,
-    "arith.minui": _common,
     "arith.muli": _product,
     "arith.ori": _combined,
-    "arith.remsi": _common,
-    "arith.remui": _common,
     "arith.select": _selected,
     "arith.shli": _shifted,
-    "arith.subi": _common,
     "arith.xori": _combined,
+    **dict.fromkeys(
+        "arith.addi arith.subi arith.remsi arith.remui arith.minsi arith.minui "
+        "arith.maxsi arith.maxui arith.index_cast arith.index_castui".split(),
+        _of_operands,
+    ),
 }
 
 _REGROUPED = ("memref.collapse_shape", "memref.expand_shape")
 _SAME_STRIDES = ("memref.cast", "memref.memory_space_cast", "memref.subview")
 _VIEW_RULES: dict[str, Callable[[Any], int]] = {
-    "memref.cast": _cast_alignment,
-    "memref.collapse_shape": _cast_alignment,
-    "memref.expand_shape": _cast_alignment,
-    "memref.memory_space_cast": _cast_alignment,
+    **dict.fromkeys(
+        (*_REGROUPED, "memref.cast", "memref.memory_space_cast"), _cast_alignment
+    ),
     "memref.reinterpret_cast": _reinterpreted_alignment,
     "memref.subview": _subview_alignment,
     "memref.view": _view_alignment,

@@ -7,10 +7,12 @@ that is not known touches all memory.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from itertools import takewhile
 from typing import Any
 
 from alcop_mlir.analysis.ir.memory import may_alias, root
 from alcop_mlir.analysis.ir.slices import is_pure
+from alcop_mlir.analysis.ir.walk import walk
 from alcop_mlir.bindings import ir
 
 # Ops with effects that touch no memory but that of their operands or results.
@@ -20,33 +22,29 @@ _OPERANDS_ONLY = frozenset(
 )
 # Operand numbers that such an op only reads.
 _READS = {"memref.copy": (0,), "memref.load": (0,)}
+# Ops that use a memref, but not what it holds.
+NO_ACCESS = ("memref.dealloc", "memref.dim")
 
 
 def ops_before(op: ir.Operation) -> Iterator[Any]:
     """Ops above `op` in its block, the nearest first."""
-    above = []
-    for other in op.block.operations:
-        if other.operation == op.operation:
-            break
-        above.append(other.operation)
-    return reversed(above)
+    return reversed(list(takewhile(lambda one: one != op.operation, _in_block(op))))
 
 
 def ops_after(op: ir.Operation) -> Iterator[Any]:
     """Ops below `op` in its block, in order."""
-    ops = [other.operation for other in op.block.operations]
+    ops = _in_block(op)
     return iter(ops[ops.index(op.operation) + 1 :])
+
+
+def _in_block(op: ir.Operation) -> list[Any]:
+    return [other.operation for other in op.block.operations]
 
 
 def reaches_only_operands(op: ir.Operation) -> bool:
     """Whether `op` is known to touch no memory but that of its operands."""
     if op.name.startswith("linalg."):
-        return all(
-            is_pure(inner) or inner.operation.name.startswith("linalg.")
-            for region in op.regions  # linalg.softmax has none
-            for block in region.blocks
-            for inner in block.operations
-        )
+        return all(one.name.startswith("linalg.") or is_pure(one) for one in walk(op))
     return op.name in _OPERANDS_ONLY or is_pure(op)
 
 
@@ -66,6 +64,14 @@ def writes(op: ir.Operation, memref: ir.Value, noalias_arguments: bool = False) 
     if op.name.startswith("linalg."):
         written = written[_inputs(op) :]
     return _reaches(written, memref, noalias_arguments)
+
+
+def may_need(user: ir.Operation, op: ir.Operation) -> bool:
+    """Whether `user` of a memref may access it after `op`; a view may anywhere."""
+    if user.name in NO_ACCESS:
+        return False
+    is_view = len(user.results) > 0
+    return is_view or user.block != op.block or not user.is_before_in_block(op)
 
 
 def _inputs(op: ir.Operation) -> int:

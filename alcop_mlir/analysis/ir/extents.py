@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import Any
 
-from alcop_mlir.analysis.ir.alignment import divisor, kept_dimensions, without_casts
+from alcop_mlir.analysis.ir.alignment import (
+    divisor,
+    given,
+    kept_dimensions,
+    without_casts,
+)
 from alcop_mlir.analysis.ir.loops import constant, defining_op
 from alcop_mlir.bindings import ir
 
@@ -24,13 +28,13 @@ def extent(memref: ir.Value, number: int) -> Any:
     op = defining_op(memref)
     if op is None:
         return None
-    if op.operation.name == "memref.reinterpret_cast":
-        size = list(_given_sizes(op))[number]
-    elif op.operation.name == "memref.subview":
-        size = list(_given_sizes(op))[kept_dimensions(op)[number]]
-    elif op.operation.name in _OPEN_SIZES:
+    if op.name == "memref.reinterpret_cast":
+        size = given(op, "sizes")[number]
+    elif op.name == "memref.subview":
+        size = given(op, "sizes")[kept_dimensions(op)[number]]
+    elif op.name in _OPEN_SIZES:
         dimension = sum(memref.type.is_dynamic_dim(n) for n in range(number))
-        size = op.operation.operands[_OPEN_SIZES[op.operation.name] + dimension]
+        size = op.operands[_OPEN_SIZES[op.name] + dimension]
     else:
         return None
     if isinstance(size, int):
@@ -45,13 +49,3 @@ def extent_divisor(memref: ir.Value, number: int) -> int:
     if size is None:
         return 1
     return size if isinstance(size, int) else divisor(size)
-
-
-def _given_sizes(view: ir.Operation) -> Iterator[Any]:
-    """The sizes of a subview or reinterpret_cast: ints, or operands."""
-    operation = view.operation
-    _, offsets, sizes, _ = operation.attributes["operandSegmentSizes"]
-    operands = iter(list(operation.operands)[1 + offsets : 1 + offsets + sizes])
-    dynamic = ir.ShapedType.get_dynamic_size()
-    for size in operation.attributes["static_sizes"]:
-        yield next(operands) if size == dynamic else size

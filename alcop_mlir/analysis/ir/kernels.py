@@ -1,23 +1,65 @@
-"""Which ops are kernels: a thread block runs their body."""
+"""Kernels: the thread block that runs an op, and how many threads it has."""
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any
 
-from alcop_mlir.analysis.ir.walk import walk
+from alcop_mlir.analysis.ir.loops import constant
+from alcop_mlir.analysis.ir.walk import around, walk
 from alcop_mlir.bindings import ir
 
 KERNEL_OPS = ("gpu.launch", "gpu.func")
+# Operands of gpu.launch: async tokens, grid x, y, z, block x, y, z, shared bytes.
+_GRID_SIZES = 3
+
+
+@dataclass(frozen=True)
+class ThreadBlock:
+    """The threads that run the body of `op`, a `gpu.launch` or a `gpu.func`.
+
+    shape: threads along x, y, z; None where not constant
+    """
+
+    op: Any
+    shape: tuple[int | None, int | None, int | None]
+
+    @property
+    def body(self) -> Any:
+        """The block in which each thread begins."""
+        return self.op.regions[0].blocks[0]
+
+    @property
+    def threads(self) -> int | None:
+        """Threads, if they are in one line along x and their number is constant."""
+        return self.shape[0] if self.shape[1:] == (1, 1) else None
+
+    def __str__(self) -> str:
+        return "x".join("?" if n is None else str(n) for n in self.shape)
+
+
+def enclosing(op: ir.Operation) -> ThreadBlock | None:
+    """Of the nearest kernel around `op`; None on the host."""
+    kernel = next((one for one in around(op) if one.name in KERNEL_OPS), None)
+    if kernel is None:
+        return None
+    x = y = z = None
+    if kernel.name == "gpu.launch":
+        sizes = [v for v in kernel.operands if isinstance(v.type, ir.IndexType)]
+        x, y, z = map(constant, sizes[_GRID_SIZES : 2 * _GRID_SIZES])
+    elif "known_block_size" in kernel.attributes:
+        x, y, z = kernel.attributes["known_block_size"]
+    return ThreadBlock(kernel, (x, y, z))
 
 
 def is_kernel(op: ir.Operation) -> bool:
-    """Whether one thread block runs the body of `op`, with shared memory of its own."""
-    return op.operation.name in KERNEL_OPS or is_block_forall(op)
+    """Whether one thread block runs the body of `op`, with shared memory of its own.
 
-
-def is_block_forall(op: ir.Operation) -> bool:
-    """Whether `op` is an `scf.forall` each iteration of which is mapped to a block."""
+    Also of an `scf.forall` each iteration of which is mapped to a block.
+    """
     operation = op.operation
+    if operation.name in KERNEL_OPS:
+        return True
     if operation.name != "scf.forall" or "mapping" not in operation.attributes:
         return False
     mapping = list(operation.attributes["mapping"])

@@ -1,20 +1,56 @@
-"""The parts of `scf.for` loops, trip counts, and nesting of ops."""
+"""What makes a value; the parts of `scf.for` loops, trip counts, nesting of ops."""
 
 from __future__ import annotations
 
+from itertools import permutations
 from typing import Any
 
-from alcop_mlir.analysis.ir.walk import walk
+from alcop_mlir.analysis.ir.walk import around, walk
 from alcop_mlir.bindings import ir
+
+
+def defining_op(value: ir.Value) -> Any | None:
+    """The op that has `value` as a result; None for a block argument."""
+    owner = value.owner
+    return None if isinstance(owner, ir.Block) else owner.operation
+
+
+def made_by(value: ir.Value, *names: str) -> Any | None:
+    """The op of one of these names that has `value` as a result; else None."""
+    op = defining_op(value)
+    return op if op is not None and op.name in names else None
+
+
+def block_of(value: ir.Value) -> Any:
+    """The block that has `value` as an argument, or the op that makes it."""
+    owner = value.owner
+    return owner if isinstance(owner, ir.Block) else owner.operation.block
+
+
+def without(value: ir.Value, *names: str) -> Any:
+    """What `value` was before ops of these names, which keep their first operand."""
+    while (op := made_by(value, *names)) is not None:
+        value = op.operands[0]
+    return value
 
 
 def constant(value: ir.Value) -> int | None:
     """The number that `value` is if it is an integer or index constant, or None."""
-    owner = value.owner
-    if isinstance(owner, ir.Block) or owner.name != "arith.constant":
-        return None
-    attribute = owner.attributes["value"]
+    op = made_by(value, "arith.constant")
+    attribute = None if op is None else op.attributes["value"]
     return attribute.value if isinstance(attribute, ir.IntegerAttr) else None
+
+
+def splat(value: ir.Value) -> float | None:
+    """The number that a constant, or each element of one, is; None for other values."""
+    op = made_by(value, "arith.constant")
+    attribute = None if op is None else op.attributes["value"]
+    if isinstance(attribute, ir.DenseElementsAttr) and attribute.is_splat:
+        attribute = attribute.get_splat_value()
+    if isinstance(attribute, ir.BoolAttr):
+        return float(bool(attribute.value))
+    is_number = isinstance(attribute, ir.FloatAttr | ir.IntegerAttr)
+    return float(attribute.value) if is_number else None
 
 
 def is_loop(op: ir.Operation) -> bool:
@@ -40,7 +76,23 @@ def init_args(loop: ir.Operation) -> list[Any]:
 
 def terminator(loop: ir.Operation) -> Any:
     """The loop's `scf.yield`."""
-    return body(loop).operations[-1]
+    return body(loop).operations[-1].operation
+
+
+def yielded(loop: ir.Operation, number: int) -> Any:
+    """What an iteration makes of the carried value of that number."""
+    return terminator(loop).operands[number]
+
+
+def carries(loop: ir.Operation, op: ir.Operation) -> bool:
+    """Whether a result of `op` is carried to the next iteration."""
+    return any(value in op.results for value in terminator(loop).operands)
+
+
+def branch_values(branch: ir.Operation, number: int) -> list[Any]:
+    """What each region of an `scf.if` yields for its result of that number."""
+    ends = [region.blocks[0].operations[-1] for region in branch.regions]
+    return [end.operands[number] for end in ends]
 
 
 def trip_count(loop: ir.Operation) -> int | None:
@@ -60,20 +112,20 @@ def remaining_extents(loop: ir.Operation) -> list[Any]:
     induction = body(loop).arguments[0]
 
     def is_left(value: ir.Value) -> bool:
-        owner = defining_op(value)
-        if owner is None or owner.operation.name != "arith.subi":
+        op = made_by(value, "arith.subi")
+        if op is None:
             return False
-        whole, gone = owner.operation.operands
-        return _is_same(whole, upper) and gone == induction
+        return _is_same(op.operands[0], upper) and op.operands[1] == induction
 
-    found = []
-    for op in body(loop).operations:
-        if op.operation.name == "arith.minsi":
-            one, other = op.operation.operands
-            for left, width in ((one, other), (other, one)):
-                if is_left(left) and _is_same(width, step):
-                    found.append(op.operation.results[0])
-    return found
+    return [
+        op.operation.results[0]
+        for op in body(loop).operations
+        if op.operation.name == "arith.minsi"
+        and any(
+            is_left(left) and _is_same(width, step)
+            for left, width in permutations(op.operation.operands)
+        )
+    ]
 
 
 def _is_same(one: Any, other: Any) -> bool:
@@ -89,12 +141,7 @@ def loops_in(op: ir.Operation) -> list[Any]:
 
 def is_inside(op: ir.Operation, ancestor: ir.Operation) -> bool:
     """Whether `op` is in a region of `ancestor`, at any depth."""
-    parent = op.operation.parent
-    while parent is not None:
-        if parent.operation == ancestor.operation:
-            return True
-        parent = parent.operation.parent
-    return False
+    return ancestor.operation in around(op)
 
 
 def ancestor_in(op: ir.Operation, block: ir.Block) -> ir.Operation | None:
@@ -106,9 +153,3 @@ def ancestor_in(op: ir.Operation, block: ir.Block) -> ir.Operation | None:
             return current
         current = current.parent.operation
     return None
-
-
-def defining_op(value: ir.Value) -> ir.Operation | None:
-    """The op that has `value` as a result; None for a block argument."""
-    owner = value.owner
-    return None if isinstance(owner, ir.Block) else owner

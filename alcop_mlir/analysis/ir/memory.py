@@ -1,11 +1,16 @@
-"""Memrefs: their allocation, their memory space, and which ops read and write them."""
+"""Memrefs: their allocation, their memory space, and which ops read and write them.
+
+What an op reads and writes is asked of one memref, or of an op with all that is in it.
+"""
 
 from __future__ import annotations
 
+import math
+from collections.abc import Collection
 from dataclasses import dataclass
 from typing import Any
 
-from alcop_mlir.analysis.ir.loops import defining_op
+from alcop_mlir.analysis.ir.loops import defining_op, without
 from alcop_mlir.analysis.ir.slices import is_pure
 from alcop_mlir.analysis.ir.walk import walk
 from alcop_mlir.bindings import ir
@@ -75,11 +80,7 @@ def is_workgroup(kind: ir.Type) -> bool:
 
 def root(memref: ir.Value) -> Any:
     """The memref that `memref` is a view of: an allocation or a block argument."""
-    owner = defining_op(memref)
-    while owner is not None and owner.operation.name in VIEW_OPS:
-        memref = owner.operation.operands[0]
-        owner = defining_op(memref)
-    return memref
+    return without(memref, *VIEW_OPS)
 
 
 def accesses(buffer: ir.Value) -> list[Access] | Any:
@@ -117,16 +118,44 @@ def written_roots(op: ir.Operation) -> list[tuple[Any, Any | None]]:
 
 def global_reads(op: ir.Operation) -> list[tuple[Any, Any]]:
     """Values that `op` and its regions load from global memory: (value, root)."""
-    found: list[tuple[Any, Any]] = []
     # Copies into shared memory have no results, and are checked by themselves.
-    for inner in (one for one in walk(op, *_READS) if len(one.results)):
-        sources = [inner.operands[number] for number in _READS[inner.name]]
-        found.extend(
-            (inner.results[0], root(source))
-            for source in sources
-            if not is_workgroup(source.type)
-        )
-    return found
+    return [
+        (inner.results[0], root(inner.operands[number]))
+        for inner in walk(op, *_READS)
+        for number in _READS[inner.name]
+        if len(inner.results) and not is_workgroup(inner.operands[number].type)
+    ]
+
+
+def shared_roots_in(op: ir.Operation) -> set[Any]:
+    """The workgroup buffers that `op` and its regions use."""
+    used = {value for inner in walk(op) for value in inner.operands}
+    return {root(value) for value in used if is_workgroup(value.type)}
+
+
+def exchanges_globally(
+    op: ir.Operation, copied: Collection[ir.Value], noalias_arguments: bool
+) -> bool:
+    """Whether `op` reads global memory that it also writes, except by `copied` loads.
+
+    Its barriers may order these accesses, and then cannot be dropped.
+    """
+    written = [target for _, target in written_roots(op) if target is not None]
+    return any(
+        may_alias(source, target, noalias_arguments)
+        for value, source in global_reads(op)
+        if value not in copied
+        for target in written
+        if not is_workgroup(target.type)
+    )
+
+
+def writes_globally(op: ir.Operation) -> bool:
+    """Whether `op` or its regions write memory that other thread blocks can see."""
+    return any(
+        target is None or not is_workgroup(target.type)
+        for _, target in written_roots(op)
+    )
 
 
 def may_alias(one: ir.Value, other: ir.Value, noalias_arguments: bool) -> bool:
@@ -178,7 +207,7 @@ def is_own_allocation(memref: ir.Value) -> bool:
     """
     owner = defining_op(memref)
     if owner is not None:
-        return owner.operation.name in ("memref.alloc", "memref.alloca")
+        return owner.name in ("memref.alloc", "memref.alloca")
     kernel = memref.owner.owner.operation
     if kernel.name == "gpu.launch":
         return memref.arg_number >= LAUNCH_ARGUMENTS
@@ -186,12 +215,6 @@ def is_own_allocation(memref: ir.Value) -> bool:
         return False
     inputs = ir.FunctionType(kernel.attributes["function_type"].value).inputs
     return memref.arg_number >= len(inputs)
-
-
-def is_contiguous(kind: ir.Type) -> bool:
-    """Whether a memref type is row-major from its first element on, without gaps."""
-    plain = ir.MemRefType.get(list(kind.shape), kind.element_type)
-    return kind.get_strides_and_offset() == plain.get_strides_and_offset()
 
 
 def _access(op: ir.Operation, number: int) -> tuple[bool, bool]:
@@ -222,11 +245,8 @@ def size_in_bytes(kind: ir.Type) -> int | None:
     """Bytes of a static, contiguous memref type; None where they are not known."""
     if not kind.has_static_shape:
         return None
-    elements = 1
-    for extent in kind.shape:
-        elements *= extent
     width = element_bits(kind.element_type)
-    return None if width is None else -(-elements * width // 8)
+    return None if width is None else -(-math.prod(kind.shape) * width // 8)
 
 
 def element_bits(kind: ir.Type) -> int | None:

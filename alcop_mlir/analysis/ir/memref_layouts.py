@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 from alcop_mlir.bindings import ir
 
 
@@ -27,13 +29,19 @@ def follows_shape(kind: ir.Type) -> bool:
 
     Also where the type says so by a layout: `memref<5x8xf16, strided<[8, 1]>>`.
     """
-    plain = ir.MemRefType.get(
-        kind.shape, kind.element_type, memory_space=kind.memory_space
-    )
-    if kind == plain:
+    if kind.layout == ir.MemRefType.get(kind.shape, kind.element_type).layout:
         return True
     if not isinstance(kind.layout, ir.StridedLayoutAttr):
         return False
     if any(kind.is_dynamic_dim(number) for number in range(1, kind.rank)):
         return False
-    return kind.get_strides_and_offset() == plain.get_strides_and_offset()
+    return is_contiguous(kind)
+
+
+def is_contiguous(kind: ir.Type) -> bool:
+    """Whether a memref type is row-major from its first element on, without gaps.
+
+    Its sizes must be static, but for the outermost.
+    """
+    strides = [math.prod(kind.shape[number + 1 :]) for number in range(kind.rank)]
+    return kind.get_strides_and_offset() == (strides, 0)

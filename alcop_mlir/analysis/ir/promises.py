@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from alcop_mlir.analysis.ir.loops import constant, defining_op
+from alcop_mlir.analysis.ir.loops import constant, defining_op, made_by
 from alcop_mlir.analysis.ir.memory import element_bits
 from alcop_mlir.bindings import ir
 
@@ -17,11 +17,11 @@ def row_alignment(memref: ir.Value) -> int:
     argument of a function.
     """
     op = defining_op(memref)
-    while op is not None and (op.operation.name in _CASTS or _keeps_rows(op)):
-        memref = op.operation.operands[0]
+    while op is not None and (op.name in _CASTS or _keeps_rows(op)):
+        memref = op.operands[0]
         op = defining_op(memref)
     if op is not None:
-        return _allocated_alignment(op.operation)
+        return _allocated_alignment(op)
     function = memref.owner.owner
     if function is None or function.operation.name != "func.func":
         return 1
@@ -39,10 +39,10 @@ def _allocated_alignment(alloc: ir.Operation) -> int:
     dynamic = [n for n in range(kind.rank) if kind.is_dynamic_dim(n)]
     if not dynamic or dynamic[-1] != kind.rank - 1:
         return 1
-    size = defining_op(alloc.operands[len(dynamic) - 1])
-    if size is None or size.operation.name != "memref.dim":
+    size = made_by(alloc.operands[len(dynamic) - 1], "memref.dim")
+    if size is None:
         return 1
-    source, dimension = size.operation.operands
+    source, dimension = size.operands
     if constant(dimension) != source.type.rank - 1:
         return 1
     elements = row_alignment(source) // _element_bytes(source.type)
@@ -55,6 +55,6 @@ def _element_bytes(kind: ir.Type) -> int:
 
 def _keeps_rows(op: ir.Operation) -> bool:
     """Whether `op` is a view that regroups dimensions, but not the last one."""
-    if op.operation.name not in ("memref.expand_shape", "memref.collapse_shape"):
+    if op.name not in ("memref.expand_shape", "memref.collapse_shape"):
         return False
-    return len(list(op.operation.attributes["reassociation"])[-1]) == 1
+    return len(list(op.attributes["reassociation"])[-1]) == 1

@@ -7,6 +7,7 @@ from functools import cmp_to_key
 from typing import Any
 
 from alcop_mlir.analysis.ir.loops import constant
+from alcop_mlir.analysis.ir.walk import walk
 from alcop_mlir.bindings import ir
 
 # Dialects whose ops (less the divisions below) have no effect and cannot fail.
@@ -53,20 +54,11 @@ def captured(op: ir.Operation) -> list[Any]:
     """The values that `op` and its regions use and do not define."""
     if not len(op.operation.regions):
         return list(op.operation.operands)
-    used: list[Any] = []
-    defined: set[Any] = set()
-    _collect_uses(op.operation, used, defined)
-    return [value for value in used if value not in defined]
-
-
-def _collect_uses(op: ir.Operation, used: list[ir.Value], defined: set[Any]) -> None:
-    used.extend(op.operands)
-    for region in op.regions:
-        for block in region.blocks:
-            defined.update(block.arguments)
-            for inner in block.operations:
-                _collect_uses(inner.operation, used, defined)
-                defined.update(inner.operation.results)
+    ops = walk(op)
+    defined = {result for inner in ops for result in inner.results}
+    for region in (region for inner in ops for region in inner.regions):
+        defined.update(value for block in region.blocks for value in block.arguments)
+    return [v for inner in ops for v in inner.operands if v not in defined]
 
 
 def backward_slice(

@@ -2,12 +2,20 @@
 
 from __future__ import annotations
 
+from itertools import takewhile
 from typing import Any
 
 from alcop_mlir.analysis.ir.kernels import is_kernel
-from alcop_mlir.analysis.ir.loops import bounds, defining_op, is_loop
+from alcop_mlir.analysis.ir.loops import (
+    bounds,
+    defining_op,
+    init_args,
+    is_loop,
+    yielded,
+)
 from alcop_mlir.analysis.ir.memory import is_workgroup
 from alcop_mlir.analysis.ir.slices import captured, is_pure
+from alcop_mlir.analysis.ir.walk import around
 from alcop_mlir.bindings import ir
 
 _THREAD_IDS = frozenset(
@@ -24,16 +32,13 @@ def may_diverge(op: ir.Operation) -> bool:
     are computed from a thread's id, or from a value whose origin is not known.
     """
     values = list(bounds(op)) if is_loop(op) else []
-    parent = op.operation.parent
-    while parent is not None and not _is_scope(parent):
-        around = parent.operation
-        if is_loop(around):
-            values += bounds(around)
-        elif around.name == "scf.if":
-            values.append(around.operands[0])
+    for outer in takewhile(lambda one: not _is_scope(one), around(op)):
+        if is_loop(outer):
+            values += bounds(outer)
+        elif outer.name == "scf.if":
+            values.append(outer.operands[0])
         else:
             return True
-        parent = around.parent
     return any(_varies(value, set()) for value in values)
 
 
@@ -46,10 +51,9 @@ def _varies(value: ir.Value, seen: set[Any]) -> bool:
     if value in seen:
         return False
     seen.add(value)
-    owner = defining_op(value)
-    if owner is None:
+    op = defining_op(value)
+    if op is None:
         return _argument_varies(value, seen)
-    op = owner.operation
     if op.name in _THREAD_IDS or not (is_pure(op) or _is_uniform_read(op)):
         return True
     return any(_varies(operand, seen) for operand in captured(op))
@@ -71,9 +75,8 @@ def _argument_varies(argument: ir.Value, seen: set[Any]) -> bool:
         return True
     if argument.arg_number == 0:
         return any(_varies(bound, seen) for bound in bounds(owner))
-    last = list(owner.operation.regions[0].blocks[0].operations)[-1]
     number = argument.arg_number - 1
-    ways = (owner.operation.operands[3 + number], last.operation.operands[number])
+    ways = (init_args(owner)[number], yielded(owner, number))
     return any(_varies(way, seen) for way in ways) or not isinstance(
         argument.type, ir.IndexType | ir.IntegerType
     )

@@ -1,8 +1,8 @@
-"""Finds ops inside an op, at any depth."""
+"""Finds ops inside an op, or around it, at any depth."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
 from alcop_mlir.bindings import ir
@@ -29,3 +29,11 @@ def walk(
 
     root.operation.walk(visit, ir.WalkOrder.PRE_ORDER)
     return found
+
+
+def around(op: ir.Operation) -> Iterator[Any]:
+    """The ops that have `op` in a region, at any depth, the nearest first."""
+    parent = op.operation.parent
+    while parent is not None:
+        yield parent.operation
+        parent = parent.operation.parent

@@ -25,9 +25,9 @@ from alcop_mlir.analysis.ir.alignment import (
     has_whole_bytes,
 )
 from alcop_mlir.analysis.ir.extents import extent, extent_divisor
+from alcop_mlir.analysis.ir.kernels import ThreadBlock
 from alcop_mlir.analysis.ir.memory import is_workgroup
 from alcop_mlir.analysis.ir.rejected import Rejected
-from alcop_mlir.analysis.ir.thread_block import ThreadBlock
 from alcop_mlir.bindings import ir
 from alcop_mlir.target import CP_ASYNC_BYTES
 

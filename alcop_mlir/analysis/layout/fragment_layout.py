@@ -139,14 +139,9 @@ def operand_layout(
 
     stored: bytes of its elements in memory, see `fragments.stored_bytes`
     """
-    size = operand_bytes(element)
+    size = ELEMENT_TYPES[str(element)].bytes
     in_bytes = size == 1 or (size == 2 and set(stored) == {1})
     return FragmentLayout(role, dims, size, paired=in_bytes and dims not in _ALONG_K)
-
-
-def operand_bytes(element: ir.Type) -> int:
-    """Bytes of an element of a or b in registers."""
-    return ELEMENT_TYPES[str(element)].bytes
 
 
 def accumulator_layout(a: FragmentLayout, b: FragmentLayout) -> FragmentLayout:
@@ -210,15 +205,12 @@ def _needed_alignment(op: ir.Operation, layout: FragmentLayout) -> tuple[int, st
             op,
             f"reads {layout} of i8 from {memory}: across k, expected memory of i8",
         )
-    if layout.way_from(memory) != WORDS and not _is_bytes_along(layout, memory):
+    way = layout.way_from(memory)
+    if way != WORDS and not (way == BYTES and layout.is_along_k):
         return LDMATRIX_ROW_BYTES, "ldmatrix"
     if layout.is_along_k:
         return layout.word_elements * element_bytes(memory), "loads of words of mma"
     return 0, "loads of one element"
-
-
-def _is_bytes_along(layout: FragmentLayout, memory: ir.Type) -> bool:
-    return layout.is_along_k and layout.way_from(memory) == BYTES
 
 
 def is_same_along_k(op: ir.Operation, layout: FragmentLayout) -> bool:

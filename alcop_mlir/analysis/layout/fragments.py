@@ -6,7 +6,7 @@ branches and element-wise ops to every value that must have the same layout.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -31,8 +31,6 @@ READ = "vector.transfer_read"
 WRITE = "vector.transfer_write"
 SLICE = "vector.extract_strided_slice"
 _KIND_OF_SUM = "#vector.kind<add>"
-# Values that are the same in every element; each user makes its own fragments of them.
-_UNIFORM_OPS = ("arith.constant", "vector.broadcast", "ub.poison")
 
 
 @dataclass(frozen=True)
@@ -47,16 +45,15 @@ class Fragments:
 
 
 def is_uniform(value: ir.Value) -> bool:
-    """Whether all elements of the vector are one known scalar or anything at all."""
-    op = loops.defining_op(value)
-    if op is None or op.operation.name not in _UNIFORM_OPS:
-        return False
-    if op.operation.name == "vector.broadcast":
-        return not isinstance(op.operation.operands[0].type, ir.VectorType)
-    if op.operation.name == "arith.constant":
-        attribute = op.operation.attributes["value"]
-        return isinstance(attribute, ir.DenseElementsAttr) and attribute.is_splat
-    return True
+    """Whether all elements of the vector are one known scalar or anything at all.
+
+    Each user makes its own fragments of such a value.
+    """
+    if (op := loops.made_by(value, "vector.broadcast")) is not None:
+        return not isinstance(op.operands[0].type, ir.VectorType)
+    if loops.splat(value) is not None:
+        return True
+    return loops.made_by(value, "ub.poison") is not None
 
 
 def is_elementwise(op: ir.Operation) -> bool:
@@ -111,7 +108,9 @@ def _spread(
         elif value not in layouts:
             check_shape(op, value.type, layout)
             layouts[value] = layout
-            pending.extend(_same_layout(value, layout))
+            pending.extend(_tied_to_origin(value, layout))
+            for use in value.uses:
+                pending.extend(_tied_by_use(value, use, layout))
         elif layouts[value] != layout:
             raise PassError(
                 op,
@@ -142,27 +141,12 @@ def stored_bytes(value: ir.Value) -> set[int]:
         if value in seen or is_uniform(value):
             continue
         seen.add(value)
-        op = loops.defining_op(value)
-        if op is not None and op.operation.name == READ:
-            if None not in transfer_dims(op):
-                found.add(element_bytes(op.operation.operands[0].type))
-        else:
-            pending.extend(_sources(value, op))
+        read = loops.made_by(value, READ)
+        if read is None:
+            pending.extend(other for other, _ in _origins(value) or ())
+        elif None not in transfer_dims(read):
+            found.add(element_bytes(read.operands[0].type))
     return found
-
-
-def _sources(value: ir.Value, op: ir.Operation | None) -> list[Any]:
-    """Values that `value` is computed from by element; none where that is unknown."""
-    if op is None:
-        loop = value.owner.owner
-        if loop is None or not loops.is_loop(loop):
-            return []
-        return [other for other, _ in _carried_by(loop, value.arg_number - 1)]
-    if op.operation.name in ("scf.for", "scf.if"):
-        number = list(op.operation.results).index(value)
-        tied = _carried_by if op.operation.name == "scf.for" else _chosen_by
-        return [other for other, _ in tied(op, number)]
-    return _vectors(op) if is_elementwise(op) else []
 
 
 def contraction_layouts(
@@ -222,54 +206,54 @@ def slice_offset(op: ir.Operation, layout: FragmentLayout) -> tuple[int, int]:
         [number.value for number in op.operation.attributes[name]]
         for name in ("offsets", "strides")
     )
-    cut = [at % extent for at, extent in zip(offsets, layout.piece, strict=True)]
-    if any(cut) or any(step != 1 for step in steps):
+    places = [divmod(*pair) for pair in zip(offsets, layout.piece, strict=True)]
+    if any(rest for _, rest in places) or any(step != 1 for step in steps):
         raise PassError(
             op,
             f"takes a slice at {offsets} of {layout}, expected whole pieces of "
             f"{layout.piece[0]} x {layout.piece[1]}",
         )
-    row, column = (
-        at // extent for at, extent in zip(offsets, layout.piece, strict=True)
-    )
+    (row, _), (column, _) = places
     return row, column
-
-
-def _same_layout(value: ir.Value, layout: FragmentLayout) -> Iterator[tuple[Any, Any]]:
-    """Values that must have the layout of `value`, each with the op that ties them."""
-    yield from _tied_to_origin(value, layout)
-    for use in value.uses:
-        yield from _tied_by_use(value, use, layout)
 
 
 def _tied_to_origin(
     value: ir.Value, layout: FragmentLayout
 ) -> Iterator[tuple[Any, Any]]:
-    """Those that the op that makes the value ties to it."""
+    """What must have the layout of `value`, as what makes it ties them, and that op."""
+    op, tied = loops.defining_op(value), _origins(value)
+    if tied is not None:
+        yield from tied
+    elif op is None:
+        raise PassError(
+            value.owner.owner,
+            f"{value.type} as {layout} is an argument, expected a local value",
+        )
+    elif op.name == READ:
+        check_read(op, layout)
+    elif op.name == SLICE:
+        slice_offset(op, layout)
+        yield op.operands[0], op
+    elif op.name != CONTRACT:
+        raise PassError(op, f"'{op.name}' cannot make the fragments of {layout}")
+
+
+def _origins(value: ir.Value) -> Iterable[tuple[Any, Any]] | None:
+    """What loops, branches and element-wise ops compute `value` from, by element.
+
+    Each with the op that ties them; None where something else makes the value.
+    """
     op = loops.defining_op(value)
     if op is None:
         loop = value.owner.owner
         if loop is None or not loops.is_loop(loop):
-            raise PassError(
-                loop, f"{value.type} as {layout} is an argument, expected a local value"
-            )
-        yield from _carried_by(loop, value.arg_number - 1)
-    elif op.operation.name == READ:
-        check_read(op, layout)
-    elif op.operation.name == "scf.for":
-        yield from _carried_by(op, list(op.operation.results).index(value))
-    elif op.operation.name == "scf.if":
-        yield from _chosen_by(op, list(op.operation.results).index(value))
-    elif op.operation.name == SLICE:
-        slice_offset(op, layout)
-        yield op.operation.operands[0], op
-    elif is_elementwise(op):
-        yield from ((other, op) for other in _vectors(op))
-    elif op.operation.name != CONTRACT:
-        raise PassError(
-            op,
-            f"'{op.operation.name}' cannot make the fragments of {layout}",
-        )
+            return None
+        return _carried_by(loop, value.arg_number - 1)
+    if op.name == "scf.for":
+        return _carried_by(op, value.result_number)
+    if op.name == "scf.if":
+        return _chosen_by(op, value.result_number)
+    return [(other, op) for other in _vectors(op)] if is_elementwise(op) else None
 
 
 def _tied_by_use(
@@ -286,9 +270,9 @@ def _tied_by_use(
         yield op.results[0], op
     elif op.name == "scf.for":
         yield from _carried_by(op, number - len(loops.bounds(op)))
-    elif op.name == "scf.yield" and op.parent.operation.name == "scf.for":
+    elif op.name == "scf.yield" and op.parent.name == "scf.for":
         yield from _carried_by(op.parent, number)
-    elif op.name == "scf.yield" and op.parent.operation.name == "scf.if":
+    elif op.name == "scf.yield" and op.parent.name == "scf.if":
         yield from _chosen_by(op.parent, number)
     elif is_elementwise(op):
         yield from ((other, op) for other in (*_vectors(op), op.results[0]))
@@ -296,19 +280,20 @@ def _tied_by_use(
         raise PassError(op, f"'{op.name}' cannot use the fragments of {layout}")
 
 
-def _carried_by(loop: ir.Operation, number: int) -> Iterator[tuple[Any, Any]]:
-    yield loops.init_args(loop)[number], loop
-    yield loops.body(loop).arguments[number + 1], loop
-    yield loops.terminator(loop).operation.operands[number], loop
-    yield loop.operation.results[number], loop
+def _carried_by(loop: ir.Operation, number: int) -> list[tuple[Any, Any]]:
+    values = (
+        loops.init_args(loop)[number],
+        loops.body(loop).arguments[number + 1],
+        loops.yielded(loop, number),
+        loop.results[number],
+    )
+    return [(value, loop) for value in values]
 
 
-def _chosen_by(branch: ir.Operation, number: int) -> Iterator[tuple[Any, Any]]:
-    for region in branch.operation.regions:
-        end = list(region.blocks[0].operations)[-1]
-        yield end.operation.operands[number], branch
-    yield branch.operation.results[number], branch
+def _chosen_by(branch: ir.Operation, number: int) -> list[tuple[Any, Any]]:
+    values = (*loops.branch_values(branch, number), branch.results[number])
+    return [(value, branch) for value in values]
 
 
 def _vectors(op: ir.Operation) -> list[Any]:
-    return [v for v in op.operation.operands if isinstance(v.type, ir.VectorType)]
+    return [v for v in op.operands if isinstance(v.type, ir.VectorType)]

@@ -19,6 +19,7 @@ from alcop_mlir.bindings import ir
 
 OVERLAID = "alcop.overlaid"
 _ALLOC = "memref.alloc"
+_DYNAMIC = "gpu.dynamic_shared_memory"
 
 
 def free_bytes(write: ir.Operation, body: ir.Block) -> int:
@@ -30,12 +31,12 @@ def free_bytes(write: ir.Operation, body: ir.Block) -> int:
     top = top_level(write, body)
     if top is None or body.owner.operation.name != "gpu.launch" or may_diverge(write):
         return 0
-    operations = [op.operation for op in body.operations]
-    later = operations[operations.index(top) :]
-    if any(_uses_shared(op) for op in later) or _asks_for_memory(body.owner.operation):
+    launch, ops = body.owner.operation, [op.operation for op in body.operations]
+    # Dynamic shared memory is none that the launch allocates: it may be used anywhere.
+    if any(map(_uses_shared, ops[ops.index(top) :])) or walk(launch, _DYNAMIC):
         return 0
-    buffers = [op.results[0].type for op in operations if _is_tile(op)]
-    return sum(math.prod(kind.shape) * element_bytes(kind) for kind in buffers)
+    tiles = [op.results[0].type for op in ops if op.name == _ALLOC and _is_apart(op)]
+    return sum(math.prod(k.shape) * element_bytes(k) for k in tiles if is_workgroup(k))
 
 
 def top_level(op: ir.Operation, body: ir.Block) -> Any | None:
@@ -48,29 +49,12 @@ def top_level(op: ir.Operation, body: ir.Block) -> Any | None:
     return operation
 
 
-def _is_tile(op: ir.Operation) -> bool:
-    """Whether `op` allocates a buffer that others may be laid over."""
-    return (
-        op.name == _ALLOC
-        and is_workgroup(op.results[0].type)
-        and OVERLAID not in op.attributes
-    )
-
-
 def _uses_shared(op: ir.Operation) -> bool:
     """Whether `op`, or an op inside, uses shared memory that is not overlaid."""
-    return any(
-        is_workgroup(value.type) and not _is_overlaid(value)
-        for inner in walk(op)
-        for value in inner.operands
-    )
+    used = (value for inner in walk(op) for value in inner.operands)
+    owners = (defining_op(root(v)) for v in used if is_workgroup(v.type))
+    return any(owner is None or _is_apart(owner) for owner in owners)
 
 
-def _is_overlaid(value: ir.Value) -> bool:
-    owner = defining_op(root(value))
-    return owner is not None and OVERLAID in owner.operation.attributes
-
-
-def _asks_for_memory(launch: ir.Operation) -> bool:
-    """Whether the launch uses dynamic shared memory that it does not allocate."""
-    return bool(walk(launch, "gpu.dynamic_shared_memory"))
+def _is_apart(alloc: ir.Operation) -> bool:
+    return OVERLAID not in alloc.attributes

@@ -32,6 +32,7 @@ from typing import Any
 from alcop_mlir.analysis.ir.alignment import divisor, element_bytes, has_whole_bytes
 from alcop_mlir.analysis.ir.loops import constant
 from alcop_mlir.analysis.ir.memory import is_workgroup
+from alcop_mlir.analysis.ir.memref_layouts import is_contiguous
 from alcop_mlir.analysis.ir.rejected import Rejected
 from alcop_mlir.analysis.ir.walk import walk
 from alcop_mlir.bindings import ir
@@ -122,7 +123,7 @@ def find_swizzle(kind: ir.Type, unit: int = CHUNK_BYTES) -> Swizzle | None:
     """
     if kind.rank not in _RANKS or not kind.has_static_shape:
         return None
-    if not _has_no_gaps(kind) or not has_whole_bytes(kind.element_type):
+    if not is_contiguous(kind) or not has_whole_bytes(kind.element_type):
         return None
     if _row_bytes(kind) % unit or CHUNK_BYTES % element_bytes(kind):
         return None
@@ -137,17 +138,13 @@ def find_swizzle(kind: ir.Type, unit: int = CHUNK_BYTES) -> Swizzle | None:
 def _whole_views(buffer: ir.Value) -> list[Any]:
     """The buffer; its whole views, if it is only used through these."""
     views = [use.owner.operation for use in _uses(buffer)]
-    if views and all(_is_whole_view(op) for op in views):
-        return [op.results[0] for op in views]
-    return [buffer]
-
-
-def _is_whole_view(op: ir.Operation) -> bool:
-    return (
+    are_whole = all(
         op.name == "memref.view"
         and op.results[0].type.has_static_shape
         and constant(op.operands[1]) == 0
+        for op in views
     )
+    return [op.results[0] for op in views] if views and are_whole else [buffer]
 
 
 def _uses(view: ir.Value) -> list[Any]:
@@ -198,35 +195,15 @@ def _row_bytes(kind: ir.Type) -> int:
     return kind.shape[-1] * element_bytes(kind)
 
 
-def _has_no_gaps(kind: ir.Type) -> bool:
-    """Whether rows follow each other from the start, and slots too."""
-    strides = [math.prod(kind.shape[dim + 1 :]) for dim in range(kind.rank)]
-    return kind.get_strides_and_offset() == (strides, 0)
-
-
 def _stays_in_chunk(op: ir.Operation, column: int, size: int) -> bool:
     """Whether the elements, of `size` bytes, that one lane touches lie in one chunk."""
-    elements = _elements(op, size)
-    if elements is None or CHUNK_BYTES // size % elements:
-        return False
-    if op.name == "nvgpu.ldmatrix" or elements == 1:
+    if op.name == "nvgpu.ldmatrix" or op.name.startswith("memref."):
         return True  # ldmatrix takes addresses of whole chunks only
-    attributes = op.attributes
-    if op.name == "nvgpu.device_async_copy":
-        return True  # cp.async takes addresses that are multiples of its size
-    aligned = attributes["alignment"].value if "alignment" in attributes else 1
-    return (
-        aligned % (elements * size) == 0 or divisor(op.operands[column]) % elements == 0
-    )
-
-
-def _elements(op: ir.Operation, size: int) -> int | None:
-    """Consecutive elements that one lane accesses; None for another access."""
-    if op.name == "nvgpu.ldmatrix":
-        return CHUNK_BYTES // size
-    if op.name == "nvgpu.device_async_copy":
-        return op.attributes["dstElements"].value
-    if op.name.startswith("memref."):
-        return 1
+    if op.name == "nvgpu.device_async_copy":  # takes multiples of its size
+        return CHUNK_BYTES // size % op.attributes["dstElements"].value == 0
     value = op.results[0] if op.name == "vector.load" else op.operands[0]
-    return value.type.shape[0] if value.type.rank == 1 else None
+    if value.type.rank != 1 or CHUNK_BYTES // size % value.type.shape[0]:
+        return False
+    elements, given = value.type.shape[0], op.attributes.get("alignment")
+    is_aligned = given is not None and given.value % (elements * size) == 0
+    return is_aligned or divisor(op.operands[column]) % elements == 0

@@ -8,17 +8,16 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from alcop_mlir.analysis.ir.code_motion import (
-    ops_before,
-    reaches_only_operands,
-    touches,
-    writes,
-)
-from alcop_mlir.analysis.ir.loops import defining_op
+from alcop_mlir.analysis.ir.code_motion import ops_before, touches, writes
+from alcop_mlir.analysis.ir.loops import made_by, splat
 from alcop_mlir.analysis.ir.memory import root
 from alcop_mlir.analysis.ir.memref_layouts import follows_shape
 from alcop_mlir.analysis.linalg.contractions import Contraction
-from alcop_mlir.analysis.linalg.elementwise import Elementwise, elementwise
+from alcop_mlir.analysis.linalg.elementwise import (
+    Elementwise,
+    elementwise,
+    writer_above,
+)
 from alcop_mlir.bindings import ir
 from alcop_mlir.dialects import alcop
 
@@ -46,35 +45,21 @@ def find_accumulator_init(
 
     noalias_arguments: whether a written argument overlaps no other
     """
-    passed: list[Any] = []
     out = contraction.out
-    same = (out, _before_collapse(out))
-    for op in ops_before(contraction.op):
-        element = elementwise(op)
-        if element is not None and element.output.value in same:
-            if _fills_with_zero(element):
-                return AccumulatorInit("zero", op)
-            is_copy = element.output.value == out and _is_copy(element)
-            source = element.inputs[0].value if is_copy else None
-            if source is None or any(
-                writes(above, source, noalias_arguments) for above in passed
-            ):
-                return AccumulatorInit("read", None)
-            return AccumulatorInit("copy", op)
-        if not reaches_only_operands(op) or touches(
-            op, contraction.out, noalias_arguments
-        ):
-            break
-        passed.append(op)
-    return AccumulatorInit("read", None)
-
-
-def _before_collapse(memref: ir.Value) -> Any:
-    """The memref that `memref` collapses dimensions of; itself if it does not."""
-    owner = defining_op(memref)
-    if owner is None or owner.operation.name != "memref.collapse_shape":
-        return memref
-    return owner.operation.operands[0]
+    collapse = made_by(out, "memref.collapse_shape")
+    same = (out, out if collapse is None else collapse.operands[0])
+    found = writer_above(contraction.op, same, touches, noalias_arguments)
+    if found is None:
+        return AccumulatorInit("read", None)
+    element, passed = found
+    if _fills_with_zero(element):
+        return AccumulatorInit("zero", element.op)
+    if element.output.value != out or not _is_copy(element):
+        return AccumulatorInit("read", None)
+    source = element.inputs[0].value
+    if any(writes(above, source, noalias_arguments) for above in passed):
+        return AccumulatorInit("read", None)
+    return AccumulatorInit("copy", element.op)
 
 
 def marked_init(contraction: ir.Operation) -> Elementwise | None:
@@ -93,12 +78,9 @@ def fill_before(op: ir.Operation, memref: ir.Value) -> Any | None:
 
     Nothing in between may touch the memref: `op` is the first to read what was filled.
     """
-    for above in ops_before(op):
-        if above.name == "linalg.fill" and above.operands[1] == memref:
-            return above
-        if not reaches_only_operands(above) or touches(above, memref):
-            return None
-    return None
+    found = writer_above(op, [memref], touches, False)
+    is_fill = found is not None and found[0].op.name == "linalg.fill"
+    return found[0].op if found is not None and is_fill else None
 
 
 def _fills_with_zero(element: Elementwise) -> bool:
@@ -107,7 +89,7 @@ def _fills_with_zero(element: Elementwise) -> bool:
         return False
     (result,) = element.block.operations[0].operation.operands
     given = {one.argument: one.value for one in element.inputs if not one.is_memref}
-    return _is_zero(given.get(result, result))
+    return splat(given.get(result, result)) == 0
 
 
 def _is_copy(element: Elementwise) -> bool:
@@ -127,13 +109,3 @@ def _is_copy(element: Elementwise) -> bool:
     (first, *others) = body
     extends = first.name == "arith.extf" and first.operands[0] == source.argument
     return extends and not others and end.operands[0] == first.results[0]
-
-
-def _is_zero(value: ir.Value) -> bool:
-    op = defining_op(value)
-    if op is None or op.operation.name != "arith.constant":
-        return False
-    attribute = op.operation.attributes["value"]
-    return isinstance(attribute, ir.FloatAttr | ir.IntegerAttr) and (
-        attribute.value == 0
-    )

@@ -7,11 +7,8 @@ also 0.
 
 `classify` looks at one op and returns a `Contraction` or a `Rejected`. Loops are
 identified by the operands that they index, so their order in the op does not matter.
-What fills C before is found by `accumulator_init`.
-
-The body multiplies an element of A by one of B, or the results of operand transforms of
-them, see `operand_transforms`, and adds to its output. Operand transforms may read
-scalars, and memrefs with one value for each row of A, or for each column of B.
+What fills C before is found by `accumulator_init`, what the body multiplies by
+`operand_transforms`.
 """
 
 from __future__ import annotations
@@ -132,7 +129,14 @@ def _checked(op: ir.Operation) -> LinalgView:
     if any(isinstance(v.type, ir.RankedTensorType) for v in op.operands):
         raise NoContraction("works on tensors, expected memrefs: bufferize first")
     view = linalg_view(op)
-    if view is None or not _has_two_inputs(view):
+    if (
+        view is None
+        or len(view.inputs) < 2
+        or len(view.outputs) != 1
+        or not all(
+            one.is_memref and one.value.type.rank <= 1 for one in view.inputs[2:]
+        )
+    ):
         raise NoContraction("not a contraction: expected two inputs and one output")
     for operand in view.operands:
         kind = operand.value.type
@@ -143,16 +147,6 @@ def _checked(op: ir.Operation) -> LinalgView:
                 f"has {kind.element_type} elements, expected {', '.join(OUTPUT_TYPES)}"
             )
     return view
-
-
-def _has_two_inputs(view: LinalgView) -> bool:
-    """Whether there are two inputs and one output; others of rank 1 at most."""
-    others = view.inputs[2:]
-    return (
-        len(view.inputs) >= 2
-        and len(view.outputs) == 1
-        and all(one.is_memref and one.value.type.rank <= 1 for one in others)
-    )
 
 
 def _check_others(
@@ -274,7 +268,9 @@ def _contraction(
     _check_types(transforms[lhs], transforms[rhs], out_type, allow_tf32)
     for transform, memref, loops in zip(transforms, memrefs, letters, strict=False):
         _check_stored(transform, memref.type.element_type, loops)
-    _check_fill(view.block, transforms, sizes["k"])
+    is_computed = any(transform.is_computed for transform in transforms)
+    if is_computed:
+        _check_fill(view.block, transforms, sizes["k"])
     parent = op.parent.operation.name
     if parent != "func.func":
         raise NoContraction(
@@ -293,7 +289,11 @@ def _contraction(
         lhs_type=str(transforms[lhs].kind),
         rhs_type=str(transforms[rhs].kind),
         out_type=out_type,
-        stored=_stored(transforms, memrefs, swapped),
+        stored=(
+            (element_bytes(memrefs[lhs].type), element_bytes(memrefs[rhs].type))
+            if is_computed
+            else None
+        ),
         has_narrow_copies=any(map(_has_narrow_rows, memrefs[:2])),
     )
 
@@ -304,31 +304,14 @@ def _has_narrow_rows(value: ir.Value) -> bool:
 
 
 def _check_fill(
-    block: ir.Block,
-    transforms: tuple[OperandTransform, OperandTransform],
-    k: int | None,
+    block: ir.Block, transforms: Sequence[OperandTransform], k: int | None
 ) -> None:
     """Where tiles may be filled up with zeros, these must add nothing."""
     step = 8 * LONGEST_STEP_BYTES // transforms[0].kind.width
-    if k is not None and k % step == 0:
-        return
-    if not any(transform.is_computed for transform in transforms):
-        return
-    why = why_fill_disturbs(block, transforms)
+    is_whole = k is not None and k % step == 0
+    why = None if is_whole else why_fill_disturbs(block, transforms)
     if why is not None:
         raise NoContraction(why)
-
-
-def _stored(
-    transforms: tuple[OperandTransform, OperandTransform],
-    memrefs: list[ir.Value],
-    swapped: bool,
-) -> tuple[int, int] | None:
-    """Bytes of elements of A and of B; None if there is no operand transform."""
-    if not any(transform.is_computed for transform in transforms):
-        return None
-    first, second = (element_bytes(memref.type) for memref in memrefs[:2])
-    return (second, first) if swapped else (first, second)
 
 
 def _check_stored(transform: OperandTransform, stored: ir.Value, loops: str) -> None:

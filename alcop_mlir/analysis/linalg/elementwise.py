@@ -7,14 +7,18 @@ changed here.
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from alcop_mlir.analysis.ir.loops import defining_op
+from alcop_mlir.analysis.ir.code_motion import ops_before, reaches_only_operands
+from alcop_mlir.analysis.ir.loops import made_by
+from alcop_mlir.analysis.ir.slices import captured
 from alcop_mlir.analysis.linalg.view import LinalgView, Operand, linalg_view
 from alcop_mlir.bindings import ir
 
 _BODY_DIALECTS = ("arith", "math")
+_SCALARS = (ir.FloatType, ir.IntegerType)
 
 
 @dataclass(frozen=True)
@@ -43,11 +47,16 @@ class Elementwise(LinalgView):
     @property
     def captured(self) -> list[Any]:
         """Values from outside of the body that it uses."""
-        if self.block is None:
-            return []
-        ops = [op.operation for op in self.block.operations]
-        inside = [*self.block.arguments, *(r for op in ops for r in op.results)]
-        return [v for op in ops for v in op.operands if v not in inside]
+        return captured(self.op)[len(self.op.operands) :]
+
+    @property
+    def unstable(self) -> Iterator[str]:
+        """Why scalars that it uses are not known elsewhere: they must be constant."""
+        scalars = [one.value for one in self.reads if not one.is_memref]
+        if not all(map(is_constant, scalars)):
+            yield "uses a scalar that is not constant"
+        if not all(map(is_constant, self.captured)):
+            yield "uses a value computed outside of it that is not constant"
 
 
 def elementwise(op: ir.Operation) -> Elementwise | None:
@@ -67,8 +76,31 @@ def elementwise(op: ir.Operation) -> Elementwise | None:
 
 def is_constant(value: ir.Value) -> bool:
     """Whether it is the result of `arith.constant`."""
-    op = defining_op(value)
-    return op is not None and op.operation.name == "arith.constant"
+    return made_by(value, "arith.constant") is not None
+
+
+def writer_above(
+    op: ir.Operation,
+    memrefs: Sequence[ir.Value],
+    stops: Callable[[ir.Operation, ir.Value, bool], bool],
+    noalias_arguments: bool,
+) -> tuple[Elementwise, list[Any]] | None:
+    """The element-wise op above that writes one of `memrefs`, and the ops in between.
+
+    None where one in between may reach any memory, or `stops` (`touches` or `writes`)
+    the first memref.
+    """
+    passed: list[Any] = []
+    for above in ops_before(op):
+        element = elementwise(above)
+        if element is not None and element.output.value in memrefs:
+            return element, passed
+        if not reaches_only_operands(above) or stops(
+            above, memrefs[0], noalias_arguments
+        ):
+            return None
+        passed.append(above)
+    return None
 
 
 def _has_plain_indices(operand: Operand) -> bool:
@@ -83,10 +115,6 @@ def _is_scalar_code(block: ir.Block) -> bool:
     return all(
         op.name.split(".")[0] in _BODY_DIALECTS
         and not len(op.regions)
-        and all(_is_scalar(result.type) for result in op.results)
+        and all(isinstance(one.type, _SCALARS) for one in op.results)
         for op in body
     )
-
-
-def _is_scalar(kind: ir.Type) -> bool:
-    return isinstance(kind, ir.FloatType | ir.IntegerType)

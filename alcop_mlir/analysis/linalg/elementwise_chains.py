@@ -11,19 +11,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from alcop_mlir.analysis.ir.code_motion import (
-    ops_before,
-    reaches_only_operands,
-    touches,
-    writes,
-)
+from alcop_mlir.analysis.ir.code_motion import may_need, touches, writes
 from alcop_mlir.analysis.ir.memory import is_own_allocation, may_alias, root
-from alcop_mlir.analysis.linalg.elementwise import Elementwise, elementwise
+from alcop_mlir.analysis.linalg.elementwise import Elementwise, writer_above
 from alcop_mlir.analysis.linalg.view import Loops, Operand
 from alcop_mlir.bindings import ir
 from alcop_mlir.dialects import alcop
-
-_HARMLESS = ("memref.dealloc", "memref.dim")
 
 
 @dataclass(frozen=True)
@@ -38,6 +31,11 @@ class Link:
     memref: Any
     is_last: bool
 
+    @property
+    def uses(self) -> list[Operand]:
+        """The operands of the consumer that are the memref."""
+        return [one for one in self.consumer.reads if one.value == self.memref]
+
 
 def find_link(consumer: Elementwise, noalias_arguments: bool = False) -> Link | None:
     """An op above that can be merged into the consumer, see above.
@@ -47,22 +45,16 @@ def find_link(consumer: Elementwise, noalias_arguments: bool = False) -> Link | 
     for operand in consumer.reads:
         if not operand.is_memref:
             continue
-        found = _writer(consumer, operand.value, noalias_arguments)
+        memref = operand.value
+        found = writer_above(consumer.op, [memref], writes, noalias_arguments)
         if found is None:
             continue
         producer, passed = found
-        memref = operand.value
         is_last = _is_last(producer, consumer, memref, passed, noalias_arguments)
         link = Link(producer, consumer, memref, is_last)
         if _is_sound(link, passed, noalias_arguments):
             return link
     return None
-
-
-def composed_loops(link: Link, operand: Operand) -> list[Loops]:
-    """For each use of the memref, the consumer's loops for an operand of `producer`."""
-    uses = [one for one in link.consumer.reads if one.value == link.memref]
-    return [composed(link, use, operand) for use in uses]
 
 
 def composed(link: Link, use: Operand, operand: Operand) -> Loops:
@@ -72,21 +64,6 @@ def composed(link: Link, use: Operand, operand: Operand) -> Loops:
     """
     names = dict(zip(link.producer.output.loops, use.loops, strict=True))
     return tuple(None if loop is None else names[loop] for loop in operand.loops)
-
-
-def _writer(
-    consumer: Elementwise, memref: ir.Value, noalias: bool
-) -> tuple[Elementwise, list[Any]] | None:
-    """The element-wise op that writes `memref`, and the ops in between."""
-    passed: list[Any] = []
-    for op in ops_before(consumer.op):
-        element = elementwise(op)
-        if element is not None and element.output.value == memref:
-            return element, passed
-        if not reaches_only_operands(op) or writes(op, memref, noalias):
-            return None
-        passed.append(op)
-    return None
 
 
 def _is_sound(link: Link, passed: list[ir.Operation], noalias: bool) -> bool:
@@ -108,9 +85,8 @@ def _is_sound(link: Link, passed: list[ir.Operation], noalias: bool) -> bool:
 
 def _is_cheap_to_repeat(link: Link) -> bool:
     """Whether the producer op runs once per element, or has no costly ops."""
-    uses = [one for one in link.consumer.reads if one.value == link.memref]
-    is_repeated = len(uses) > 1 or any(
-        len(set(use.loops) - {None}) < link.consumer.rank for use in uses
+    is_repeated = len(link.uses) > 1 or any(
+        len(set(use.loops) - {None}) < link.consumer.rank for use in link.uses
     )
     block = link.producer.block
     if not is_repeated or block is None:
@@ -137,22 +113,9 @@ def _is_last(
         return True  # the consumer overwrites all of it
     if not is_own_allocation(memref):
         return False
-    ops = (producer.op, consumer.op)
     users = [use.owner.operation for use in memref.uses]
-    return all(
-        user in ops or user.name in _HARMLESS or _is_above(user, producer.op)
-        for user in users
-    )
-
-
-def _is_above(user: ir.Operation, op: ir.Operation) -> bool:
-    """Whether `user` runs before `op`, and so does not read what `op` writes.
-
-    False for views of the memref, which may be used anywhere.
-    """
-    return (
-        not len(user.results) and user.block == op.block and user.is_before_in_block(op)
-    )
+    ops = (producer.op, consumer.op)
+    return all(user in ops or not may_need(user, producer.op) for user in users)
 
 
 def _overwrites_input(link: Link, noalias: bool) -> bool:
@@ -163,5 +126,5 @@ def _overwrites_input(link: Link, noalias: bool) -> bool:
         and not (operand.value == output.value and loops == output.loops)
         for operand in link.producer.reads
         if operand.is_memref
-        for loops in composed_loops(link, operand)
+        for loops in (composed(link, use, operand) for use in link.uses)
     )

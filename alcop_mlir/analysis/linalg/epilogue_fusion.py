@@ -15,16 +15,16 @@ order, while other blocks still read A and B. So it is fused only if
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 from alcop_mlir.analysis.ir.code_motion import (
+    may_need,
     ops_after,
     reaches_only_operands,
     touches,
     writes,
 )
-from alcop_mlir.analysis.ir.loops import defining_op
 from alcop_mlir.analysis.ir.memory import (
     element_bits,
     is_own_allocation,
@@ -34,18 +34,14 @@ from alcop_mlir.analysis.ir.memory import (
 from alcop_mlir.analysis.ir.memref_layouts import open_strides
 from alcop_mlir.analysis.ir.slices import backward_slice, captured, is_pure
 from alcop_mlir.analysis.linalg.accumulator_init import marked_init
-from alcop_mlir.analysis.linalg.elementwise import (
-    Elementwise,
-    elementwise,
-    is_constant,
-)
+from alcop_mlir.analysis.linalg.elementwise import Elementwise, elementwise
 from alcop_mlir.analysis.linalg.view import Operand, view_of
 from alcop_mlir.bindings import ir
 from alcop_mlir.dialects import alcop
 
+_Access = tuple[Any, str]  # a memref that the kernel uses, by which loops
 FIRST = "0"  # instead of a loop's letter: index 0
 _BITS = (8, 16, 32)  # of elements that lanes move
-_HARMLESS = ("memref.alloc", "memref.dealloc", "memref.dim")
 
 
 @dataclass(frozen=True)
@@ -54,14 +50,6 @@ class Epilogue:
 
     fused: list[Elementwise]
     refused: list[tuple[Any, str]]
-
-
-@dataclass(frozen=True)
-class _Access:
-    """A memref that the kernel reads or writes, and by which loops."""
-
-    memref: Any
-    loops: str
 
 
 def find_epilogue(
@@ -95,76 +83,50 @@ def is_stored(memref: ir.Value, ops: Sequence[ir.Operation]) -> bool:
     """Whether other ops than `ops`, which write `memref`, may read it."""
     if not is_own_allocation(memref):
         return True
-    first = ops[0]
-    return any(_may_need(use.owner.operation, first, ops) for use in memref.uses)
+    users = [use.owner.operation for use in memref.uses]
+    return any(user not in ops and may_need(user, ops[0]) for user in users)
 
 
 def dependencies(element: Elementwise, contraction: ir.Operation) -> list[Any]:
     """The ops after the contraction that compute operands of the element-wise op."""
-    values = [
-        value
-        for value in captured(element.op)
-        if (owner := defining_op(value)) is not None
-        and owner.operation.block == contraction.operation.block
-    ]
-    ops, _ = backward_slice(values, contraction.operation.block)
-    return [op for op in ops if contraction.operation.is_before_in_block(op)]
+    ops, _ = backward_slice(captured(element.op), contraction.block)
+    return [op for op in ops if contraction.is_before_in_block(op)]
 
 
-def _may_need(
-    user: ir.Operation, first: ir.Operation, ops: Sequence[ir.Operation]
-) -> bool:
-    """Whether `user` may read the memref after `first`; a view may do so anywhere."""
-    if user in ops or user.name in _HARMLESS:
-        return False
-    is_view = len(user.results) > 0
-    return is_view or user.block != first.block or not user.is_before_in_block(first)
-
-
-@dataclass
 class _Search:
     """Goes down from a contraction.
 
+    loops:   that index the output, as letters
     at_hand: memrefs whose element the kernel has in registers when the next op runs
     passed:  ops that are left unchanged, after the kernel
     """
 
-    contraction: Any
-    noalias: bool
-    loops: str = ""
-    at_hand: list[Any] = field(default_factory=list)
-    fused: list[Elementwise] = field(default_factory=list)
-    refused: list[tuple[Any, str]] = field(default_factory=list)
-    passed: list[Any] = field(default_factory=list)
-
-    def __post_init__(self) -> None:
-        self.loops = output_loops(self.contraction)
-        self.at_hand = [_output(self.contraction)]
+    def __init__(self, contraction: ir.Operation, noalias_arguments: bool):
+        self.contraction = contraction
+        self.noalias = noalias_arguments
+        self.loops = output_loops(contraction)
+        self.at_hand: list[Any] = [_output(contraction)]
+        self.fused: list[Elementwise] = []
+        self.refused: list[tuple[Any, str]] = []
+        self.passed: list[Any] = []
 
     def visit(self, op: ir.Operation) -> None:
         """Fuse `op`, or leave it unchanged."""
         marked = alcop.get(op, alcop.ContractionAttr) is not None
         element = None if marked else elementwise(op)
-        if element is None or not self._reads_at_hand(element):
-            self._pass(op)
-            return
-        why_not = next(self._objections(element), None)
-        if why_not is not None:
+        reads = [] if element is None else [one.value for one in element.reads]
+        if element is not None and any(memref in self.at_hand for memref in reads):
+            why_not = next(self._objections(element), None)
+            if why_not is None:
+                self.fused.append(element)
+                if element.output.value not in self.at_hand:
+                    self.at_hand.append(element.output.value)
+                return
             self.refused.append((op, why_not))
-            self._pass(op)
-            return
-        self.fused.append(element)
-        if element.output.value not in self.at_hand:
-            self.at_hand.append(element.output.value)
-
-    def _pass(self, op: ir.Operation) -> None:
         self.passed.append(op)
         self.at_hand = [
             memref for memref in self.at_hand if not writes(op, memref, self.noalias)
         ]
-
-    def _reads_at_hand(self, element: Elementwise) -> bool:
-        return any(operand.value in self.at_hand for operand in element.reads)
 
     def _objections(self, element: Elementwise) -> Iterator[str]:
         """Reasons why the op cannot run in the kernel; each assumes none before it."""
@@ -205,19 +167,15 @@ class _Search:
         reads = [*self._contraction_reads(), *self._reads([*self.fused, element])]
         written = [_output(self.contraction)]
         written += [other.output.value for other in [*self.fused, element]]
-        accesses = [*reads, *(_Access(memref, self.loops) for memref in written)]
+        accesses = [*reads, *((memref, self.loops) for memref in written)]
         for memref in written:
-            for access in accesses:
-                if self._conflict(memref, access):
+            for other, loops in accesses:
+                same = (memref, self.loops) == (other, loops)
+                if not same and may_alias(root(memref), root(other), self.noalias):
                     yield (
                         "writes memory that the contraction's kernel may use elsewhere "
-                        f"({memref.type} and {access.memref.type} may overlap)"
+                        f"({memref.type} and {other.type} may overlap)"
                     )
-
-    def _conflict(self, memref: ir.Value, access: _Access) -> bool:
-        if memref == access.memref and access.loops == self.loops:
-            return False
-        return may_alias(root(memref), root(access.memref), self.noalias)
 
     def _contraction_reads(self) -> list[_Access]:
         mark = alcop.get(self.contraction, alcop.ContractionAttr) or {}
@@ -225,11 +183,14 @@ class _Search:
         # Besides A and B: scalars that operand transforms read.
         loops = [mark["lhs"], mark["rhs"], *[""] * len(inputs)]
         start = marked_init(self.contraction) if mark["init"] == "copy" else None
-        return [*map(_Access, inputs, loops), *self._reads([start] if start else [])]
+        return [
+            *zip(inputs, loops, strict=False),
+            *self._reads([start] if start else []),
+        ]
 
     def _reads(self, elements: list[Elementwise]) -> list[_Access]:
         return [
-            _Access(operand.value, operand_loops(element, operand, self.loops))
+            (operand.value, operand_loops(element, operand, self.loops))
             for element in elements
             for operand in element.reads
             if operand.is_memref
@@ -241,15 +202,12 @@ def _output(contraction: ir.Operation) -> Any:
 
 
 def _about_operands(element: Elementwise) -> Iterator[str]:
-    for operand in [*element.reads, element.output]:
-        if not operand.is_memref:
-            if not is_constant(operand.value):
-                yield "uses a scalar that is not constant"
-            continue
-        kind = operand.value.type
+    kinds = [
+        one.value.type for one in (*element.reads, element.output) if one.is_memref
+    ]
+    for kind in kinds:
         if element_bits(kind.element_type) not in _BITS:
             yield f"has {kind.element_type} elements, expected 8, 16 or 32 bits"
         if open_strides(kind) or kind.memory_space is not None:
             yield f"has the layout of {kind}, expected known strides, no memory space"
-    if any(not is_constant(value) for value in element.captured):
-        yield "uses a value computed outside of it that is not constant"
+    yield from element.unstable

@@ -21,9 +21,10 @@ def loop_groups(view: LinalgView) -> list[list[int]] | None:
     memrefs = [(operand.value, operand.loops) for operand in view.operands]
     if any(None in loops for _, loops in memrefs):
         return None
+    every = (loop for _, loops in memrefs for loop in loops if loop is not None)
     groups: list[list[int]] = []
     grouped: set[int] = set()
-    for loop in _in_order(memrefs):
+    for loop in dict.fromkeys(every):  # outer ones of a memref before its inner ones
         if loop in grouped:
             continue
         group = [loop]
@@ -32,12 +33,6 @@ def loop_groups(view: LinalgView) -> list[list[int]] | None:
         groups.append(group)
         grouped.update(group)
     return groups
-
-
-def _in_order(memrefs: _Memrefs) -> list[int]:
-    """Each loop once, outer ones of a memref before its inner ones."""
-    every = dict.fromkeys(loop for _, loops in memrefs for loop in loops)
-    return [loop for loop in every if loop is not None]
 
 
 def _joined_to(loop: int, memrefs: _Memrefs) -> int | None:

@@ -6,6 +6,7 @@ element of the outputs, cannot run the op. Changes nothing.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 from alcop_mlir.analysis.ir.rejected import Rejected
@@ -30,72 +31,62 @@ class Nest(LinalgView):
         return tuple(loop for loop in self.outputs[0].loops if loop is not None)
 
 
-class _NoNest(Exception):
-    """Carries the reason to `read`."""
-
-
 def read(op: ir.Operation) -> Nest | Rejected:
     """The linalg op as a loop nest, or why it is not a supported one."""
-    try:
-        return _read(op.operation)
-    except _NoNest as no:
-        return Rejected(op.operation, str(no))
-
-
-def _read(op: ir.Operation) -> Nest:
     view = linalg_view(op)
     if view is None:
-        raise _NoNest("is not a loop nest: expected an op with indexing maps")
-    nest = Nest(op, view.rank, view.inputs, view.outputs, view.block)
-    _check_form(nest)
-    _check_outputs(nest)
-    _check_in_place(nest)
-    _check_sizes(nest)
-    return nest
+        reason = "is not a loop nest: expected an op with indexing maps"
+        return Rejected(op.operation, reason)
+    nest = Nest(op.operation, view.rank, view.inputs, view.outputs, view.block)
+    why = next(_objections(nest), None)
+    return nest if why is None else Rejected(op.operation, why)
 
 
-def _check_form(nest: Nest) -> None:
-    """Raise unless it is an op on memrefs that is not marked."""
+def _objections(nest: Nest) -> Iterator[str]:
+    """Reasons why it is not supported; each assumes that none before it applies."""
+    yield from _about_form(nest)
+    yield from _about_outputs(nest)
+    in_place = why_not_in_place(nest)
+    if in_place is not None:
+        yield in_place
+    yield from _about_sizes(nest)
+
+
+def _about_form(nest: Nest) -> Iterator[str]:
+    """It must be an op on memrefs that is not marked."""
     for operand in nest.operands:
         kind = operand.value.type
         if operand.is_tensor:
-            raise _NoNest("works on tensors, expected memrefs: bufferize first")
+            yield "works on tensors, expected memrefs: bufferize first"
         if operand.is_memref and kind.memory_space is not None:
-            raise _NoNest(f"uses {kind}, expected no memory space")
+            yield f"uses {kind}, expected no memory space"
         element = kind.element_type if operand.is_memref else kind
         if str(element) not in ARRAY_FLOATS and not isinstance(element, _INTEGERS):
-            raise _NoNest(
+            yield (
                 f"has {element} elements, expected integers, "
                 f"{', '.join(ARRAY_FLOATS)}: no target computes with others"
             )
     mark = alcop.get(nest.op, alcop.ContractionAttr) or {}
     if "init" in mark:
-        raise _NoNest(
+        yield (
             "is marked as a contraction: expected alcop-tile-to-blocks, which compiles "
             "it, to run before"
         )
 
 
-def _check_outputs(nest: Nest) -> None:
+def _about_outputs(nest: Nest) -> Iterator[str]:
     """The same loops must index each output."""
     for output in nest.outputs:
         loops = set(output.loops)
         if None in loops:
-            raise _NoNest(f"writes at {output.map}, expected loops only")
+            yield f"writes at {output.map}, expected loops only"
         if len(loops) != len(output.loops):
-            raise _NoNest(f"writes at {output.map}, expected each loop once")
+            yield f"writes at {output.map}, expected each loop once"
         if loops != set(nest.points):
-            raise _NoNest("indexes its outputs by different loops, expected the same")
+            yield "indexes its outputs by different loops, expected the same"
 
 
-def _check_in_place(nest: Nest) -> None:
-    """Raise where a thread would read through an input what another one writes."""
-    why = why_not_in_place(nest)
-    if why is not None:
-        raise _NoNest(why)
-
-
-def _check_sizes(nest: Nest) -> None:
+def _about_sizes(nest: Nest) -> Iterator[str]:
     """Indices with sizes known at run time must be such that a host can check them."""
     for operand in nest.operands:
         for dimension, index in enumerate(operand.indices):
@@ -103,7 +94,7 @@ def _check_sizes(nest: Nest) -> None:
                 nest.static_size(loop) is not None for loop in index.loops
             )
             if not is_static and not index.grows:
-                raise _NoNest(
+                yield (
                     f"indexes by {operand.map} with sizes known at run time: expected "
                     "indices that grow with each loop, whose bounds are checked at "
                     "launch"

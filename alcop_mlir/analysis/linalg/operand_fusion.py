@@ -20,14 +20,15 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from alcop_mlir.analysis.ir.code_motion import ops_after, reaches_only_operands, writes
+from alcop_mlir.analysis.ir.code_motion import (
+    NO_ACCESS,
+    ops_after,
+    reaches_only_operands,
+    writes,
+)
 from alcop_mlir.analysis.ir.memory import is_own_allocation, may_alias, root
 from alcop_mlir.analysis.ir.rejected import Rejected
-from alcop_mlir.analysis.linalg.elementwise import (
-    Elementwise,
-    elementwise,
-    is_constant,
-)
+from alcop_mlir.analysis.linalg.elementwise import Elementwise, elementwise
 from alcop_mlir.analysis.linalg.view import Operand, view_of
 from alcop_mlir.bindings import ir
 
@@ -41,7 +42,6 @@ _CHEAP_MATH = frozenset(
 _COSTLY_ARITH = frozenset(
     f"arith.{name}" for name in "divf divsi divui remf remsi remui".split()
 )
-_HARMLESS = ("memref.dealloc", "memref.dim")
 
 
 @dataclass(frozen=True)
@@ -86,12 +86,11 @@ def find_operand_producer(
 
 def _writer(memref: ir.Value, contraction: ir.Operation) -> Elementwise | None:
     """The element-wise op before the contraction that writes the memref."""
-    for op in [use.owner.operation for use in memref.uses]:
-        if op.block != contraction.block or not op.is_before_in_block(contraction):
-            continue
-        found = elementwise(op)
-        if found is not None and found.output.value == memref:
-            return found
+    for op in (use.owner.operation for use in memref.uses):
+        if op.block == contraction.block and op.is_before_in_block(contraction):
+            found = elementwise(op)
+            if found is not None and found.output.value == memref:
+                return found
     return None
 
 
@@ -119,7 +118,13 @@ def _objections(
 ) -> Iterator[str]:
     """Reasons why the op cannot be fused; each assumes that none before it applies."""
     yield from _about_output(element, contraction)
-    yield from _about_inputs(element)
+    memrefs = _sources(element)
+    if len(memrefs) != 1:
+        yield f"reads {len(memrefs)} memrefs by the loops of its output, expected one"
+    for operand in element.reads:
+        if operand.is_memref and operand not in memrefs and len(operand.loops) > 1:
+            yield "reads a matrix by other loops than its output has: a broadcast"
+    yield from element.unstable
     yield from _about_order(element, contraction, noalias)
 
 
@@ -129,24 +134,10 @@ def _about_output(element: Elementwise, contraction: ir.Operation) -> Iterator[s
         yield "reads its output, expected an output that is only written"
     for use in memref.uses:
         user = use.owner.operation
-        if user not in (element.op, contraction) and user.name not in _HARMLESS:
+        if user not in (element.op, contraction) and user.name not in NO_ACCESS:
             yield f"its output is also used by '{user.name}'"
     if sum(1 for value in contraction.operands if value == memref) > 1:
         yield "the contraction reads its output twice"
-
-
-def _about_inputs(element: Elementwise) -> Iterator[str]:
-    memrefs = _sources(element)
-    if len(memrefs) != 1:
-        yield f"reads {len(memrefs)} memrefs by the loops of its output, expected one"
-    for operand in element.reads:
-        if operand.is_memref and operand not in memrefs and len(operand.loops) > 1:
-            yield "reads a matrix by other loops than its output has: a broadcast"
-    for operand in element.reads:
-        if not operand.is_memref and not is_constant(operand.value):
-            yield "uses a scalar that is not constant"
-    if any(not is_constant(value) for value in element.captured):
-        yield "uses a value computed outside of it that is not constant"
 
 
 def _about_order(

@@ -23,7 +23,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from typing import Any
 
-from alcop_mlir.analysis.ir.loops import defining_op
+from alcop_mlir.analysis.ir.loops import block_of, defining_op, made_by, without
 from alcop_mlir.analysis.ir.slices import backward_slice, is_pure
 from alcop_mlir.analysis.linalg.view import LinalgView
 from alcop_mlir.bindings import ir
@@ -96,8 +96,8 @@ def _multiplied(block: ir.Block) -> list[Any] | None:
     """The operands of the multiplication whose result is added to the output."""
     *_, out = block.arguments
     (yielded,) = list(block.operations)[-1].operation.operands
-    addends = _operands_of(_without(yielded, _CASTS), "arith.addf", "arith.addi")
-    terms = [v for v in (_without(a, _CASTS) for a in addends) if v != out]
+    addends = _operands_of(without(yielded, *_CASTS), "arith.addf", "arith.addi")
+    terms = [v for v in (without(a, *_CASTS) for a in addends) if v != out]
     if len(addends) != 2 or len(terms) != 1:
         return None
     multiplied = _operands_of(terms[0], "arith.mulf", "arith.muli")
@@ -112,7 +112,7 @@ def _of_one_type(
     view: LinalgView, left: ir.Value, right: ir.Value
 ) -> tuple[OperandTransform, OperandTransform]:
     """The transforms, as narrow as is exact and of one type if possible."""
-    narrow = [_transform(view, _without(value, _WIDENING)) for value in (left, right)]
+    narrow = [_transform(view, without(value, *_WIDENING)) for value in (left, right)]
     kinds = [str(transform.kind) for transform in narrow]
     for number, other in ((0, 1), (1, 0)):
         if kinds[other] in _HOLD_BYTES and _is_byte(narrow[number].value):
@@ -128,10 +128,12 @@ def _transform(view: LinalgView, value: ir.Value) -> OperandTransform:
     found, arguments = backward_slice([value], block)
     ops = [op.operation for op in found]
     for op in ops:
-        _check_computed(op)
-        _check_captured(op, block)
+        _check_computed(op, block)
     inputs = sorted(argument.arg_number for argument in arguments)
-    operands = [number for number in inputs if number in _reduced(view)] or inputs
+    out = set(view.outputs[0].indices)
+    # Those that are indexed by what does not index the output.
+    reduced = [n for n in inputs if set(view.operands[n].indices) - out]
+    operands = reduced or inputs
     if len(operands) != 1 or len(view.inputs) in inputs:
         raise NoContraction(
             "not a contraction: expected operand transforms that each read one input"
@@ -140,42 +142,26 @@ def _transform(view: LinalgView, value: ir.Value) -> OperandTransform:
     return OperandTransform(value, tuple(ops), operands[0], others, value.type)
 
 
-def _reduced(view: LinalgView) -> list[int]:
-    """Numbers of the operands that are indexed by what does not index the output."""
-    out = set(view.outputs[0].indices)
-    return [n for n, own in enumerate(view.operands) if set(own.indices) - out]
-
-
-def _check_computed(op: ir.Operation) -> None:
-    scalar = (ir.FloatType, ir.IntegerType)
-    results: Iterable[Any] = op.results
+def _check_computed(op: ir.Operation, block: ir.Block) -> None:
+    """Raise unless `op` computes scalars, from the body and from constants."""
+    what = f"has '{op.name}' in an operand transform, expected"
     if not is_pure(op) or op.name.split(".")[0] not in ("arith", "math"):
-        raise NoContraction(
-            f"has '{op.name}' in an operand transform, expected arithmetic"
-        )
-    if not all(isinstance(result.type, scalar) for result in results):
-        raise NoContraction(
-            f"has '{op.name}' in an operand transform, expected scalars"
-        )
-
-
-def _check_captured(op: ir.Operation, block: ir.Block) -> None:
-    """Raise if `op` uses a value from outside of the body that is not constant."""
+        raise NoContraction(f"{what} arithmetic")
+    scalar = (ir.FloatType, ir.IntegerType)
+    if not all(isinstance(result.type, scalar) for result in op.results):
+        raise NoContraction(f"{what} scalars")
     for value in op.operands:
         owner = defining_op(value)
-        if owner is None and value.owner != block:
+        if block_of(value) == block or made_by(value, "arith.constant") is not None:
+            continue
+        if owner is None:
             raise NoContraction(
                 "has an operand transform of a value that is not constant"
             )
-        if (
-            owner is not None
-            and owner.operation.block != block
-            and (owner.operation.name != "arith.constant")
-        ):
-            raise NoContraction(
-                f"has an operand transform of the result of '{owner.operation.name}', "
-                "which is computed outside of the body"
-            )
+        raise NoContraction(
+            f"has an operand transform of the result of '{owner.name}', "
+            "which is computed outside of the body"
+        )
 
 
 def _check_accumulation(ops: Iterable[ir.Operation], narrowest: int) -> None:
@@ -185,43 +171,25 @@ def _check_accumulation(ops: Iterable[ir.Operation], narrowest: int) -> None:
             raise NoContraction(
                 f"not a contraction: the body has '{op.operation.name}'"
             )
-        for result in op.operation.results:
-            _check_accumulated(op.operation.name, result.type, narrowest)
-
-
-def _check_accumulated(name: str, kind: ir.Type, narrowest: int) -> None:
-    if str(kind) not in CONTRACTION_TYPES:  # f64: accumulators are less exact
-        raise NoContraction(
-            f"computes in {kind}, expected {', '.join(CONTRACTION_TYPES)}: "
-            "accumulators are f32, or i32 for integers"
-        )
-    if name == "arith.truncf" and kind.width < narrowest:
-        raise NoContraction(f"rounds to {kind}, narrower than the output")
+        for kind in (result.type for result in op.operation.results):
+            if str(kind) not in CONTRACTION_TYPES:  # f64: accumulators are less exact
+                raise NoContraction(
+                    f"computes in {kind}, expected {', '.join(CONTRACTION_TYPES)}: "
+                    "accumulators are f32, or i32 for integers"
+                )
+            if op.operation.name == "arith.truncf" and kind.width < narrowest:
+                raise NoContraction(f"rounds to {kind}, narrower than the output")
 
 
 def _is_byte(value: ir.Value) -> bool:
     """Whether it is an 8-bit integer that was converted to f32."""
-    owner = defining_op(value)
-    if owner is None or owner.operation.name != "arith.sitofp":
-        return False
-    source = owner.operation.operands[0].type
+    op = made_by(value, "arith.sitofp")
     return (
-        str(value.type) == "f32"
-        and isinstance(source, ir.IntegerType)
-        and (source.width <= 8)
+        op is not None and str(value.type) == "f32" and op.operands[0].type.width <= 8
     )
 
 
-def _without(value: ir.Value, casts: tuple[str, ...]) -> Any:
-    """What `value` was before casts with these names."""
-    while (owner := defining_op(value)) is not None and owner.operation.name in casts:
-        value = owner.operation.operands[0]
-    return value
-
-
 def _operands_of(value: ir.Value, *names: str) -> list[Any]:
-    """Operands of the op that defines `value`; none if it has another name."""
-    owner = defining_op(value)
-    if owner is None or owner.operation.name not in names:
-        return []
-    return list(owner.operation.operands)
+    """Operands of the op that makes `value`; none if it has another name."""
+    op = made_by(value, *names)
+    return [] if op is None else list(op.operands)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from alcop_mlir.analysis.ir.loops import defining_op
+from alcop_mlir.analysis.ir.loops import splat
 from alcop_mlir.bindings import ir
 from alcop_mlir.reference.expressions import (
     FLOATS,
@@ -45,16 +45,9 @@ def expression(block: ir.Block, value: ir.Value) -> Expression | None:
 
 
 def constant(value: ir.Value) -> Constant | None:
-    """The number that `value` is if it is the result of `arith.constant`, else None."""
-    owner = defining_op(value)
-    if owner is None or owner.operation.name != "arith.constant":
-        return None
-    attribute = owner.operation.attributes["value"]
-    if isinstance(attribute, ir.BoolAttr):
-        return Constant(float(bool(attribute.value)))
-    if isinstance(attribute, ir.FloatAttr | ir.IntegerAttr):
-        return Constant(float(attribute.value))
-    return None
+    """The number that `value`, or each element of it, is; None for no constant."""
+    number = splat(value)
+    return None if number is None else Constant(number)
 
 
 def _known(value: ir.Value, known: dict[Any, Expression]) -> Expression | None:

@@ -11,14 +11,13 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from alcop_mlir.analysis.ir.loops import constant, defining_op
+from alcop_mlir.analysis.ir.loops import constant, made_by
 from alcop_mlir.analysis.linalg.contractions import loop_letters
-from alcop_mlir.analysis.linalg.view import LinalgView, linalg_view
+from alcop_mlir.analysis.linalg.view import LinalgView, linalg_view, static_size
 from alcop_mlir.bindings import ir
 
 _Dimension = tuple[Any, int]  # of a value
 _MADE_WITH_SIZES = frozenset("memref.alloc tensor.empty".split())
-_SIZE_OF = frozenset("memref.dim tensor.dim".split())
 
 
 def named_sizes(
@@ -44,7 +43,7 @@ def named_sizes(
             sizes[head] = letter
             taken.add(letter)
     for dimension in classes.dimensions():
-        extent = _static(dimension)
+        extent = static_size(*dimension)
         if extent is not None:
             sizes[classes.head(dimension)] = extent
     found: dict[tuple[str, int], int | str] = {}
@@ -104,12 +103,10 @@ def _made_of(op: ir.Operation) -> Iterator[tuple[_Dimension, _Dimension]]:
     (result,) = op.results
     dynamic = [n for n in range(result.type.rank) if result.type.is_dynamic_dim(n)]
     for number, size in zip(dynamic, op.operands, strict=False):
-        owner = defining_op(size)
-        if owner is not None and owner.operation.name in _SIZE_OF:
-            source, dimension = owner.operation.operands
-            known = constant(dimension)
-            if known is not None:
-                yield (source, known), (result, number)
+        dim = made_by(size, "memref.dim", "tensor.dim")
+        known = None if dim is None else constant(dim.operands[1])
+        if dim is not None and known is not None:
+            yield (dim.operands[0], known), (result, number)
 
 
 def _lettered(view: LinalgView) -> Iterator[tuple[_Dimension, str]]:
@@ -118,9 +115,3 @@ def _lettered(view: LinalgView) -> Iterator[tuple[_Dimension, str]]:
     for operand, letters in zip(view.operands, names, strict=False):
         for number, letter in enumerate(letters):
             yield (operand.value, number), letter.upper()
-
-
-def _static(dimension: _Dimension) -> int | None:
-    value, number = dimension
-    kind = value.type
-    return None if kind.is_dynamic_dim(number) else kind.shape[number]

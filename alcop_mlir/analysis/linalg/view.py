@@ -9,11 +9,10 @@ Loops that index no output are reductions, all others are parallel. The bindings
 no iterator types of named ops, in which it is so; of a `linalg.generic` that says other
 no pass could make use.
 
-Which loops are those of a contraction or of a convolution, upstream infers from the
-maps of two inputs and the output, whatever the body computes. It passes over indices
-that it does not know, so that it finds a contraction in the channels of a convolution:
-here the answer is None then. It has no answer for ops with more inputs, such as those
-of operand transforms: here the others are not looked at.
+Which loops are those of a contraction, upstream infers from the maps of two inputs and
+the output, whatever the body computes. It passes over indices that it does not know, so
+that it finds a contraction in the channels of a convolution: here the answer is None
+then.
 """
 
 from __future__ import annotations
@@ -126,8 +125,7 @@ class Operand:
 
     def static_size(self, dimension: int) -> int | None:
         """The size of a dimension where it is known."""
-        kind = self.value.type
-        return None if kind.is_dynamic_dim(dimension) else kind.shape[dimension]
+        return static_size(self.value, dimension)
 
 
 @dataclass(frozen=True)
@@ -182,29 +180,13 @@ class LinalgView:
 
     def static_size(self, loop: int) -> int | None:
         """The size of a loop where it is known."""
-        value, dimension = self.sizes[loop]
-        kind = value.type
-        return None if kind.is_dynamic_dim(dimension) else kind.shape[dimension]
+        return static_size(*self.sizes[loop])
 
-    @property
-    def contraction_dimensions(self) -> Any | None:
-        """As of `contraction_dimensions`, with the first two inputs as A and B."""
-        return contraction_dimensions(self._maps_of_three())
 
-    @property
-    def convolution_dimensions(self) -> Any | None:
-        """Upstream's, with the first two inputs as image and filter, or None.
-
-        None also where a window starts at an offset, or the filter comes first. A loop
-        that indexes the output only is in none of the groups.
-        """
-        return linalg.infer_convolution_dimensions_from_maps(self._maps_of_three())
-
-    def _maps_of_three(self) -> list[Any]:
-        """The maps of the first two inputs and the output; none without these."""
-        if len(self.inputs) < 2 or len(self.outputs) != 1:
-            return []
-        return [operand.map for operand in (*self.inputs[:2], *self.outputs)]
+def static_size(value: ir.Value, dimension: int) -> int | None:
+    """The size of a dimension of a memref or tensor where it is known."""
+    kind = value.type
+    return None if kind.is_dynamic_dim(dimension) else kind.shape[dimension]
 
 
 def linalg_view(op: ir.Operation) -> LinalgView | None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from alcop_mlir.analysis.ir.loops import defining_op
+from alcop_mlir.analysis.ir.loops import made_by
 from alcop_mlir.analysis.linalg.loop_nests import Nest
 from alcop_mlir.target import WARP_SIZE
 
@@ -34,12 +34,11 @@ def combining_op(nest: Nest) -> Any | None:
     if terms is not None and terms < WARP_SIZE:
         return None
     (yielded,) = list(nest.block.operations)[-1].operation.operands
-    op = defining_op(yielded)
-    if op is None or op.operation.name not in NEUTRAL:
+    op = made_by(yielded, *NEUTRAL)
+    if op is None:
         return None
     users = [use.owner.operation for use in nest.outputs[0].argument.uses]
-    is_sum = users == [op.operation] and str(yielded.type) in _TYPES
-    return op.operation if is_sum else None
+    return op if users == [op] and str(yielded.type) in _TYPES else None
 
 
 def _runs_along_memory(nest: Nest) -> bool:

@@ -39,16 +39,12 @@ def why_fill_disturbs(
 ) -> str | None:
     """Why terms of zeros that fill tiles up may not be zero; None if they are."""
     found = [_at_zero(body, transform) for transform in transforms]
-    if None in found:
-        return (
-            "tiles are filled up with zeros, for which its operand transforms have no "
-            "known finite value, and K is not known to be a multiple of the K step"
-        )
-    if 0.0 in found:
+    if None not in found and 0.0 in found:
         return None
+    what = "have no known finite value" if None in found else "are not zero"
     return (
-        "tiles are filled up with zeros, for which its operand transforms are not zero,"
-        " and K is not known to be a multiple of the K step"
+        f"tiles are filled up with zeros, for which its operand transforms {what}, and "
+        "K is not known to be a multiple of the K step"
     )
 
 

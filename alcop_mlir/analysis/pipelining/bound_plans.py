@@ -15,15 +15,16 @@ Nothing is changed here.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from alcop_mlir.analysis.ir import memory
 from alcop_mlir.analysis.ir.loops import body, is_loop, trip_count
+from alcop_mlir.analysis.ir.walk import walk
 from alcop_mlir.analysis.pipelining.copies import REGISTER, SHARED
-from alcop_mlir.analysis.pipelining.copy_forms import copy_form
-from alcop_mlir.analysis.pipelining.plan import KernelPlan, PipelinedLoop
+from alcop_mlir.analysis.pipelining.copy_forms import CopyForm, copy_form
+from alcop_mlir.analysis.pipelining.plan import KernelPlan
 from alcop_mlir.analysis.pipelining.stage_lists import LISTS, from_lists
 from alcop_mlir.analysis.pipelining.stream_plan import (
     COMPUTE,
@@ -67,6 +68,11 @@ class BoundPlan:
         pairs = zip(self.plan.ops, self.ops, strict=True)
         return [(planned, op) for planned, op in pairs if planned.kind in kinds]
 
+    def copies(self) -> dict[Any, CopyForm]:
+        """The forms of the ops that fill a ring, as far as these are copies."""
+        forms = {op: copy_form(op) for _, op in self.named(FILL)}
+        return {op: form for op, form in forms.items() if form is not None}
+
     def register_stages(self, steps: int) -> int:
         """Fragment steps from a read to its use, and one; 1 where no read is early.
 
@@ -96,16 +102,8 @@ def bound_plans(root: ir.Operation) -> list[BoundPlan]:
 
 
 def _marked(root: ir.Operation) -> list[Any]:
-    found: list[Any] = []
-
-    def visit(op: ir.Operation) -> Any:
-        attributes = op.attributes
-        if alcop.PIPELINE in attributes or alcop.OP_KEY in attributes:
-            found.append(op.operation)
-        return ir.WalkResult.ADVANCE
-
-    root.operation.walk(visit, ir.WalkOrder.PRE_ORDER)
-    return found
+    marks = (alcop.PIPELINE, alcop.OP_KEY)
+    return [op for op in walk(root) if any(mark in op.attributes for mark in marks)]
 
 
 def _unclaimed(op: ir.Operation) -> str:
@@ -137,13 +135,11 @@ def bound_plan(loop: ir.Operation) -> BoundPlan | None:
 def _bound(loop: ir.Operation, plan: StreamPlan) -> BoundPlan:
     found = _numbered(body(loop).operations, {})
     for planned in plan.ops:
-        if planned.kind == LOOP and is_loop(found.get(planned.op, loop)):
-            inner = found.get(planned.op)
-            if inner is not None:
-                _numbered(body(inner).operations, found)
+        inner = found.get(planned.op)
+        if planned.kind == LOOP and inner is not None and is_loop(inner):
+            _numbered(body(inner).operations, found)
     ops = tuple(_named(loop, planned, found) for planned in plan.ops)
-    unknown = found.keys() - {planned.op for planned in plan.ops}
-    for number in unknown:
+    for number in found.keys() - {planned.op for planned in plan.ops}:
         raise PassError(
             found[number],
             f"has alcop.op = {number}, which the plan of its loop does not name",
@@ -186,52 +182,39 @@ def plans_of(kernel: KernelPlan) -> list[BoundPlan]:
     """The decisions about a kernel as a plan per loop."""
     shared = {p.loop: p for p in kernel.pipelines if p.level == SHARED}
     register = {p.loop: p for p in kernel.pipelines if p.level == REGISTER}
+    alone = [p.loop for p in register.values() if not p.carried]
     plans = []
-    for loop, copied in shared.items():
-        inner = [p for p in register.values() if p.carried and _parent(p) == loop]
+    for loop in (*shared, *alone):
+        copied = shared.get(loop)
+        inner = [
+            p
+            for p in register.values()
+            if p.carried and p.loop.parent.operation == loop
+        ]
         read = register.get(loop, inner[0] if inner else None)
         plans.append(
             _composed(
                 loop,
-                copied.stages,
-                [copy.op for copy in copied.copies],
-                {copy.buffer for copy in copied.copies},
-                *_register(read),
-                inner=[p.loop for p in inner],
-                tail=WRAP if copied.wraps else PREDICATED,
+                *((copied.stages, copied.ops) if copied else (0, ())),
+                *((read.stages, read.ops) if read else (1, ())),
+                [p.loop for p in inner],
+                WRAP if copied and copied.wraps else PREDICATED,
             )
         )
-    plans += [
-        _composed(loop, 0, [], set(), *_register(read))
-        for loop, read in register.items()
-        if not read.carried
-    ]
     return plans
-
-
-def _parent(pipeline: PipelinedLoop) -> Any:
-    return pipeline.loop.parent.operation
-
-
-def _register(pipeline: PipelinedLoop | None) -> tuple[int, list[Any]]:
-    if pipeline is None:
-        return 1, []
-    return pipeline.stages, [copy.op for copy in pipeline.copies]
 
 
 def _composed(
     loop: ir.Operation,
     slots: int,
-    fills: list[ir.Operation],
-    filled: set[Any],
+    fills: Sequence[ir.Operation],
     stages: int,
-    reads: list[ir.Operation],
-    inner: Iterable[ir.Operation] = (),
-    tail: str = PREDICATED,
+    reads: Sequence[ir.Operation],
+    inner: Sequence[ir.Operation],
+    tail: str,
 ) -> BoundPlan:
     """The plan of copies with so many slots, and of reads with so many stages.
 
-    filled: the buffers that the copies fill
     stages: from a read to its use in fragment steps, one more
     inner:  the loop whose iterations are fragment steps
     """
@@ -240,6 +223,7 @@ def _composed(
     streams = [load] if reads else []
     if slots:
         streams.insert(0, Stream(COPY, load.tiles + slots - 1))
+    filled = {memory.root(f.target) for op in fills if (f := copy_form(op)) is not None}
     named = [
         *((op, COPY, FILL, 0) for op in fills),
         *((op, LOAD, READ, _ring_of(op, filled)) for op in reads),
@@ -248,13 +232,13 @@ def _composed(
     plan = StreamPlan(
         streams=(*streams, Stream(COMPUTE)),
         ops=tuple(
-            StreamOp(number, op.operation.name, stream, kind, ring)
+            StreamOp(number, op.name, stream, kind, ring)
             for number, (op, stream, kind, ring) in enumerate(named)
         ),
         rings=(Ring(slots),) if slots else (),
         tail=tail,
     )
-    return BoundPlan(loop, plan, tuple(op.operation for op, *_ in named))
+    return BoundPlan(loop, plan, tuple(op for op, *_ in named))
 
 
 def _steps(inner: Iterable[ir.Operation]) -> int:
@@ -267,7 +251,7 @@ def _steps(inner: Iterable[ir.Operation]) -> int:
 
 
 def _ring_of(read: ir.Operation, filled: set[Any]) -> int:
-    operands = read.operation.operands
+    operands = read.operands
     is_filled = len(operands) and memory.root(operands[0]) in filled
     return 0 if is_filled else -1
 
@@ -292,9 +276,8 @@ def _from_marks(loop: ir.Operation, parameters: dict[str, Any]) -> BoundPlan | N
         _check_stages(op, mark, REGISTER, stages)
     fills = [op for op, mark in marks if SHARED in mark]
     reads = [op for op, mark in marks if REGISTER in mark]
-    filled = {memory.root(f.target) for op in fills if (f := copy_form(op)) is not None}
     tail = parameters.get("tail", PREDICATED)
-    composed = _composed(loop, slots, fills, filled, stages, reads, inner, tail)
+    composed = _composed(loop, slots, fills, stages, reads, inner, tail)
     if not composed.ops:
         raise PassError(
             loop, "is planned, but no op in it is: expected copies or reads"

@@ -7,6 +7,7 @@ from typing import Any
 
 from alcop_mlir.analysis.ir.loops import defining_op
 from alcop_mlir.analysis.ir.memory import is_workgroup, root
+from alcop_mlir.analysis.ir.walk import around
 from alcop_mlir.analysis.pipelining.copy_forms import copy_form
 from alcop_mlir.bindings import ir
 from alcop_mlir.manifest.names import argument_name, intermediate_name
@@ -35,14 +36,11 @@ def buffer_labels(launch: ir.Operation, copies: Sequence[ir.Operation]) -> list[
 
 def _allocated(launch: ir.Operation) -> list[Any]:
     """The buffers that the function around `launch` allocates, in their order."""
-    parent = launch.parent
-    while parent.operation.name != "func.func":
-        parent = parent.operation.parent
-        if parent is None:
-            return []
+    functions = (op for op in around(launch) if op.name == "func.func")
     return [
         op.operation.results[0]
-        for op in parent.operation.regions[0].blocks[0].operations
+        for function in functions
+        for op in function.regions[0].blocks[0].operations
         if op.operation.name == "memref.alloc"
         and not is_workgroup(op.operation.results[0].type)
     ]

@@ -12,13 +12,17 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
+from alcop_mlir.analysis.ir.code_motion import ops_before
 from alcop_mlir.analysis.ir.loops import (
     ancestor_in,
     body,
+    branch_values,
+    defining_op,
     init_args,
     is_loop,
     terminator,
     trip_count,
+    yielded,
 )
 from alcop_mlir.bindings import ir
 
@@ -40,23 +44,23 @@ def younger_groups(token: ir.Value, point: ir.Operation) -> int | Unknown:
 def _younger(
     token: ir.Value, point: ir.Operation, seen: frozenset[Any]
 ) -> int | Unknown:
-    if isinstance(token.owner, ir.Block):
+    made_by = defining_op(token)
+    if made_by is None:
         return _younger_than_argument(token, point, seen)
-    made_by = token.owner.operation
     since = _commits_between(made_by, point)
     if made_by.name in COMMITS:
         return since
-    if made_by.name == "scf.for":
-        number = list(made_by.results).index(token)
-        ways = [_younger(terminator(made_by).operands[number], _last(made_by), seen)]
+    if is_loop(made_by):
+        number = token.result_number
+        ways = [_younger(yielded(made_by, number), terminator(made_by), seen)]
         if not trip_count(made_by):
             ways.append(_younger(init_args(made_by)[number], made_by, seen))
         return _least(ways, since)
     if made_by.name == "scf.if":
-        number = list(made_by.results).index(token)
-        ends = [list(region.blocks[0].operations)[-1] for region in made_by.regions]
-        ways = [_younger(e.operation.operands[number], e.operation, seen) for e in ends]
-        return _least(ways, since)
+        ends = [region.blocks[0].operations[-1] for region in made_by.regions]
+        values = branch_values(made_by, token.result_number)
+        pairs = zip(values, ends, strict=True)
+        return _least([_younger(v, end.operation, seen) for v, end in pairs], since)
     return Unknown(made_by)
 
 
@@ -65,16 +69,18 @@ def _younger_than_argument(
 ) -> int | Unknown:
     """Of a loop-carried token: an init arg, or yielded by the iteration before."""
     loop = token.owner.owner.operation
-    if not is_loop(loop) or token in seen:
+    if not is_loop(loop):
+        return Unknown(loop)
+    if token in seen:
         # A token that is carried unchanged only gets older: the init arg decides.
-        return _NO_WAY if is_loop(loop) else Unknown(loop)
-    number = list(body(loop).arguments).index(token) - 1
-    first = next(iter(body(loop).operations)).operation
-    since = _commits_between(first, point) + _own_commit(first)
+        return _NO_WAY
+    number = token.arg_number - 1
+    first = body(loop).operations[0].operation
+    since = _commits_between(first, point) + int(first.name in COMMITS)
     seen = seen | {token}
     ways = [
         _younger(init_args(loop)[number], loop, seen),
-        _younger(terminator(loop).operands[number], _last(loop), seen),
+        _younger(yielded(loop, number), terminator(loop), seen),
     ]
     return _least(ways, since)
 
@@ -89,41 +95,16 @@ def _least(ways: list[int | Unknown], since: int) -> int | Unknown:
     return min(way for way in ways if isinstance(way, int)) + since
 
 
-def _last(loop: ir.Operation) -> Any:
-    return terminator(loop).operation
-
-
-def _own_commit(op: ir.Operation) -> int:
-    return int(op.name in COMMITS)
-
-
 def _commits_between(start: Any, point: ir.Operation) -> int:
     """The least number of commits after `start`, before `point`, which it dominates."""
-    count = 0
-    ancestor = ancestor_in(point, start.block)
-    assert ancestor is not None, "a token is used where it is not defined"
-    between = False
-    for op in start.block.operations:
-        if op.operation == ancestor:
-            break
-        if between:
-            count += _commits_in(op.operation)
-        between = between or op.operation == start
-    return count + _commits_on_the_way(ancestor, point)
-
-
-def _commits_on_the_way(ancestor: ir.Operation, point: ir.Operation) -> int:
-    """Commits from the entry of `ancestor`'s regions down to `point` inside."""
-    if ancestor == point:
-        return 0
-    block = point.block
-    count = 0
-    for op in block.operations:
-        if op.operation == point:
-            break
-        count += _commits_in(op.operation)
-    holder = block.owner.operation
-    return count + _commits_on_the_way(ancestor, holder)
+    top = ancestor_in(point, start.block)
+    assert top is not None, "a token is used where it is not defined"
+    ops = [op.operation for op in start.block.operations]
+    count = sum(map(_commits_in, ops[ops.index(start) + 1 : ops.index(top)]))
+    while point != top:  # from the entry of the regions down to the point
+        count += sum(map(_commits_in, ops_before(point)))
+        point = point.parent.operation
+    return count
 
 
 def _commits_in(op: ir.Operation) -> int:

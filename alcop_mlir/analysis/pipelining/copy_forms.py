@@ -14,12 +14,12 @@ decided in `copies`. Nothing is changed here.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from alcop_mlir.analysis.ir import memory
 from alcop_mlir.analysis.ir.alignment import address_alignment, divisor, element_bytes
-from alcop_mlir.analysis.ir.loops import constant, defining_op
+from alcop_mlir.analysis.ir.loops import made_by, splat
 from alcop_mlir.analysis.ir.slices import backward_slice, is_pure
 from alcop_mlir.analysis.layout.distribution import widest_access
 from alcop_mlir.bindings import ir
@@ -129,10 +129,9 @@ def _tile(op: ir.Operation) -> CopyForm | None:
 
 def _move(op: ir.Operation) -> CopyForm | None:
     value, target, *indices = op.operands
-    load = defining_op(value)
-    if load is None or load.operation.name not in LOADS:
+    load = made_by(value, *LOADS)
+    if load is None:
         return None
-    load = load.operation
     source, *rest = load.operands
     if not _is_global_to_shared(source, target) or load.block != op.block:
         return None
@@ -177,31 +176,18 @@ def _async(op: ir.Operation) -> CopyForm | None:
 
 def _guarded(op: ir.Operation) -> CopyForm | None:
     """`scf.if %g { v = load ; store v } else { store 0 }`, of the same elements."""
-    blocks = [list(region.blocks) for region in op.regions]
-    if len(list(op.results)) or not all(blocks):
+    blocks = [block for region in op.regions for block in region.blocks]
+    if len(op.results) or len(blocks) != 2:
         return None
-    then_store = _only_effect(blocks[0][0])
-    else_store = _only_effect(blocks[1][0])
-    if then_store is None or else_store is None:
+    then_store, else_store = map(_only_store, blocks)
+    if then_store is None or else_store is None or then_store.name != else_store.name:
         return None
-    move = _move(then_store) if then_store.name in STORES else None
-    if move is None or else_store.name != then_store.name:
-        return None
+    move = _move(then_store)
     value, *stored_at = else_store.operands
-    if not is_zero(value) or stored_at != list(then_store.operands)[1:]:
+    same = is_zero(value) and stored_at == list(then_store.operands)[1:]
+    if move is None or not same:
         return None
-    return CopyForm(
-        GUARDED,
-        op,
-        move.source,
-        move.target,
-        move.source_indices,
-        move.target_indices,
-        move.load,
-        move.elements,
-        op.operands[0],
-        move.count,
-    )
+    return replace(move, kind=GUARDED, op=op, guard=op.operands[0])
 
 
 def branch_address_ops(form: CopyForm) -> list[Any]:
@@ -214,7 +200,7 @@ def branch_address_ops(form: CopyForm) -> list[Any]:
     return ops
 
 
-def _only_effect(block: ir.Block) -> Any | None:
+def _only_store(block: ir.Block) -> Any | None:
     """The one store in a branch that otherwise computes and loads."""
     stores = []
     for op in list(block.operations)[:-1]:
@@ -260,14 +246,12 @@ def mask_of(op: ir.Operation) -> Any | None:
 
 def counted(mask: ir.Value) -> Any | None:
     """The number of leading elements that `mask` is true for; None for other masks."""
-    owner = defining_op(mask)
-    if owner is None or mask.type.rank != 1:
+    op = made_by(mask, "vector.create_mask", "vector.constant_mask")
+    if op is None or mask.type.rank != 1:
         return None
-    if owner.operation.name == "vector.create_mask":
-        return owner.operation.operands[0]
-    if owner.operation.name == "vector.constant_mask":
-        return next(iter(owner.operation.attributes["mask_dim_sizes"]))
-    return None
+    if op.name == "vector.create_mask":
+        return op.operands[0]
+    return op.attributes["mask_dim_sizes"][0]
 
 
 def _fill(load: ir.Operation) -> Any:
@@ -290,25 +274,13 @@ def _is_identity(op: ir.Operation) -> bool:
     maps = [m.value for m in op.attributes["indexing_maps"]]
     identity = ir.AffineMap.get_identity(maps[0].n_dims)
     block = op.regions[0].blocks[0]
-    (last,) = list(block.operations)[-1:]
-    only_yields = len(list(block.operations)) == 1
-    return (
-        maps == [identity, identity]
-        and only_yields
-        and last.operation.operands[0] == block.arguments[0]
+    first = block.operations[0].operation
+    yields_input = first.name == "linalg.yield" and (
+        first.operands[0] == block.arguments[0]
     )
+    return maps == [identity, identity] and yields_input
 
 
 def is_zero(value: ir.Value) -> bool:
     """Whether `value` is the constant zero, or a vector of zeros."""
-    if constant(value) == 0:
-        return True
-    owner = defining_op(value)
-    if owner is None or owner.operation.name != "arith.constant":
-        return False
-    attribute = owner.operation.attributes["value"]
-    if isinstance(attribute, ir.FloatAttr):
-        return attribute.value == 0.0
-    if isinstance(attribute, ir.DenseElementsAttr) and attribute.is_splat:
-        return attribute.get_splat_value().value == 0
-    return False
+    return splat(value) == 0

@@ -1,21 +1,23 @@
 """Decides what is pipelined: which loops and copies, with how many stages.
 
-`plan_kernel` looks at one kernel and returns a frozen `KernelPlan`;
+`plan_kernel` looks at one kernel and returns a `KernelPlan`;
 alcop-plan-pipelines writes it into the IR. Nothing is changed here.
 """
 
 from __future__ import annotations
 
+import math
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Any
 
-from alcop_mlir.analysis.ir import loop_memory, memory, uniformity
+from alcop_mlir.analysis.ir import memory, uniformity
 from alcop_mlir.analysis.ir.loops import (
     ancestor_in,
     body,
+    carries,
     defining_op,
     loops_in,
-    terminator,
     trip_count,
 )
 from alcop_mlir.analysis.ir.slices import is_pure
@@ -25,6 +27,7 @@ from alcop_mlir.analysis.pipelining.copies import (
     REGISTER,
     SHARED,
     PipelinedCopy,
+    Refusal,
     RejectedCopy,
 )
 from alcop_mlir.analysis.pipelining.copy_forms import ASYNC_OP, copy_form
@@ -73,102 +76,112 @@ class PipelinedLoop:
     carried: bool = False
     wraps: bool = False
 
-
-@dataclass(frozen=True)
-class Clamped:
-    """A remark on a loop that gets less than was requested."""
-
-    loop: Any
-    message: str
+    @property
+    def ops(self) -> list[Any]:
+        """The copies, as ops."""
+        return [copy.op for copy in self.copies]
 
 
-@dataclass(frozen=True)
+@dataclass
 class KernelPlan:
-    """The pipelines of a kernel, and the copies that are not pipelined."""
+    """The pipelines of a kernel, and the copies that are not pipelined.
 
-    pipelines: tuple[PipelinedLoop, ...]
-    rejected: tuple[RejectedCopy, ...]
-    clamped: tuple[Clamped, ...] = field(default=())
+    clamped: loops that get less than was requested, each with a remark
+    """
+
+    pipelines: list[PipelinedLoop] = field(default_factory=list)
+    rejected: list[RejectedCopy] = field(default_factory=list)
+    clamped: list[tuple[Any, str]] = field(default_factory=list)
+
+    def accept(
+        self, judged: Iterable[PipelinedCopy | RejectedCopy]
+    ) -> list[PipelinedCopy]:
+        """Those that can be pipelined; the others are added to the rejected ones."""
+        every = list(judged)
+        self.rejected += [one for one in every if isinstance(one, RejectedCopy)]
+        return [one for one in every if isinstance(one, PipelinedCopy)]
+
+    def refuse(self, refused: list[PipelinedCopy], level: str, why: Refusal) -> None:
+        """Reject copies that could be pipelined, but for the others of their loop."""
+        self.rejected += [RejectedCopy(copy.op, level, *why) for copy in refused]
+
+    def clamp(self, loop: ir.Operation, level: str, asked: int, trips: Any) -> int:
+        """The stages that `trips` iterations can use, None for any; with a remark."""
+        stages = _at_most(asked, trips)
+        if stages < asked:
+            message = f"{stages} {level} stages instead of {asked}"
+            self.clamped.append((loop, f"{message}: the loop runs {trips} times"))
+        return stages
 
 
 def plan_kernel(scope: ir.Operation, limits: Limits) -> KernelPlan:
     """The plan for the loops in `scope`, a kernel body: they share its memory."""
-    shared = _plan_shared(scope, limits)
-    register = _plan_register(scope, limits, shared)
-    return KernelPlan(
-        pipelines=shared.pipelines + register.pipelines,
-        rejected=shared.rejected + register.rejected,
-        clamped=shared.clamped + register.clamped,
-    )
+    plan = KernelPlan()
+    _plan_shared(scope, limits, plan)
+    _plan_register(scope, limits, plan)
+    return plan
 
 
-def _plan_shared(scope: ir.Operation, limits: Limits) -> KernelPlan:
-    pipelines: list[PipelinedLoop] = []
-    rejected: list[RejectedCopy] = []
-    clamped: list[Clamped] = []
+def _plan_shared(scope: ir.Operation, limits: Limits, plan: KernelPlan) -> None:
     for loop in loops_in(scope):
-        judged = list(copies.shared_copies(loop, limits.noalias_arguments))
-        accepted = [one for one in judged if isinstance(one, PipelinedCopy)]
-        rejected += [one for one in judged if isinstance(one, RejectedCopy)]
+        accepted = plan.accept(copies.shared_copies(loop, limits.noalias_arguments))
         if not accepted or limits.stages[0] == 1:
             continue
-        refusal = unsynchronisable(loop, accepted, limits.noalias_arguments)
-        stages, clamp = _shared_stages(scope, loop, accepted, pipelines, limits)
-        refusal = refusal or _too_large(scope, accepted, stages, pipelines, limits)
+        trips = trip_count(loop)
+        asked = _asked_stages(scope, loop, accepted, plan, limits)
+        refusal = unsynchronisable(
+            loop, accepted, limits.noalias_arguments
+        ) or _too_large(scope, accepted, _at_most(asked, trips), plan, limits)
         if refusal is not None:
-            rule, reason, remedy = refusal
-            rejected += [
-                copies.rejected(c.op, SHARED, rule, reason, remedy) for c in accepted
-            ]
+            plan.refuse(accepted, SHARED, refusal)
             continue
-        clamped += clamp
+        stages = plan.clamp(loop, SHARED, asked, trips)
         if stages > 1:
             wraps = limits.wrap_tails and copies.follow_the_index(loop, accepted)
             if limits.wrap_tails and not wraps:
-                clamped.append(Clamped(loop, WRAP_REFUSED))
-            pipelines.append(
+                plan.clamped.append((loop, WRAP_REFUSED))
+            plan.pipelines.append(
                 PipelinedLoop(loop, SHARED, stages, tuple(accepted), wraps=wraps)
             )
-    return KernelPlan(tuple(pipelines), tuple(rejected), tuple(clamped))
 
 
 def unsynchronisable(
     loop: ir.Operation, accepted: list[PipelinedCopy], noalias: bool
-) -> tuple[int, str, str] | None:
+) -> Refusal | None:
     """Rule 3: synchronisation in the loop is for the pipelined buffers only.
 
     The barriers, groups and waits are dropped, and new ones are placed.
     """
-    if loop_memory.shared_roots_in(loop) - {copy.buffer for copy in accepted}:
-        return (
+    if memory.shared_roots_in(loop) - {copy.buffer for copy in accepted}:
+        return Refusal(
             3,
             "the loop also uses shared memory that is not pipelined, ordered by the "
             "same barriers",
             "fill all shared buffers of the loop by copies that can be pipelined",
         )
     if _filled_otherwise(loop, accepted):
-        return (
+        return Refusal(
             2,
             "another copy into the same buffer cannot be pipelined",
             "fill the buffer by copies only that can be pipelined",
         )
     barriers = walk(loop, "gpu.barrier")
     if any(barrier.block != body(loop) for barrier in barriers):
-        return (
+        return Refusal(
             3,
             "the loop has a barrier inside a nested region",
             "keep barriers in the loop's own block",
         )
     copied = {load for copy in accepted for load in copies.loads_of(copy.op)}
-    if barriers and loop_memory.exchanges_globally(loop, copied, noalias):
-        return (
+    if barriers and memory.exchanges_globally(loop, copied, noalias):
+        return Refusal(
             3,
             "the loop reads global memory that it writes, perhaps ordered by its "
             "barriers",
             "exchange data between threads in a loop of its own",
         )
     if not barriers and uniformity.may_diverge(loop):
-        return (
+        return Refusal(
             3,
             "threads of a block may run the loop differently, and it has no barrier to "
             "show that they do not",
@@ -189,12 +202,12 @@ def _filled_otherwise(loop: ir.Operation, accepted: list[PipelinedCopy]) -> bool
 
 def _foreign_groups(
     loop: ir.Operation, accepted: list[PipelinedCopy]
-) -> tuple[int, str, str] | None:
+) -> Refusal | None:
     """Groups and waits must belong to the asynchronous copies that are pipelined."""
     planned = {copy.op for copy in accepted}
     found = walk(loop, ASYNC_OP, *GROUP_OPS)
     if any(op.name == ASYNC_OP and op not in planned for op in found):
-        return (
+        return Refusal(
             3,
             "the loop has asynchronous copies that are not pipelined",
             "pipeline all asynchronous copies of the loop",
@@ -205,8 +218,8 @@ def _foreign_groups(
             or ancestor_in(maker, body(loop)) is None
             for token in op.operands
         )
-        if outside or op.block != body(loop) or _leaves(op, loop):
-            return (
+        if outside or op.block != body(loop) or carries(loop, op):
+            return Refusal(
                 3,
                 f"a token of '{op.name}' crosses the loop's boundary or a region's",
                 "create and await the groups of the copies in the loop's own block",
@@ -214,52 +227,39 @@ def _foreign_groups(
     return None
 
 
-def _leaves(op: ir.Operation, loop: ir.Operation) -> bool:
-    last = terminator(loop).operation
-    return any(use.owner.operation == last for r in op.results for use in r.uses)
-
-
-def _shared_stages(
+def _asked_stages(
     scope: ir.Operation,
     loop: ir.Operation,
     accepted: list[PipelinedCopy],
-    planned: list[PipelinedLoop],
+    plan: KernelPlan,
     limits: Limits,
-) -> tuple[int, list[Clamped]]:
+) -> int:
     """The requested stages; else those of the model, as far as memory suffices."""
-    trips = trip_count(loop)
-    asked = limits.stages[0]
-    if asked is not None:
-        return _clamp(loop, SHARED, asked, trips)
-    stages, _ = _clamp(loop, SHARED, stage_model.shared_stages(loop), trips)
-    while stages > 2 and _too_large(scope, accepted, stages, planned, limits):
+    if limits.stages[0] is not None:
+        return limits.stages[0]
+    stages = _at_most(stage_model.shared_stages(loop), trip_count(loop))
+    while stages > 2 and _too_large(scope, accepted, stages, plan, limits):
         stages -= 1
-    return _clamp(loop, SHARED, max(2, stages), trips)
+    return max(2, stages)
 
 
-def _clamp(
-    loop: ir.Operation, level: str, asked: int, trips: int | None
-) -> tuple[int, list[Clamped]]:
-    if trips is None or trips >= asked:
-        return asked, []
-    stages = max(1, trips)
-    message = f"{stages} {level} stages instead of {asked}: the loop runs {trips} times"
-    return stages, [Clamped(loop, message)]
+def _at_most(asked: int, trips: int | None) -> int:
+    return asked if trips is None else min(asked, max(1, trips))
 
 
 def _too_large(
     scope: ir.Operation,
     accepted: list[PipelinedCopy],
     stages: int,
-    planned: list[PipelinedLoop],
+    plan: KernelPlan,
     limits: Limits,
-) -> tuple[int, str, str] | None:
+) -> Refusal | None:
     """Rule 5, over all shared buffers of the kernel."""
-    slots = {c.buffer: p.stages for p in planned for c in p.copies}
+    slots = {c.buffer: p.stages for p in plan.pipelines for c in p.copies}
     slots |= {copy.buffer: stages for copy in accepted}
     sizes = {
         buffer: memory.size_in_bytes(buffer.type)
-        for buffer in loop_memory.shared_roots_in(scope)
+        for buffer in memory.shared_roots_in(scope)
     }
     needed = sum(
         align(slots.get(buffer, 1) * size)
@@ -272,77 +272,57 @@ def _too_large(
         limit = min(limit, STATIC_SHARED_LIMIT)
     if needed <= limit:
         return None
-    return (
+    return Refusal(
         5,
         f"{stages} slots need {needed} bytes of shared memory, there are {limit}",
         "fewer stages or smaller tiles",
     )
 
 
-def _plan_register(
-    scope: ir.Operation, limits: Limits, shared: KernelPlan
-) -> KernelPlan:
-    pipelines: list[PipelinedLoop] = []
-    rejected: list[RejectedCopy] = []
-    clamped: list[Clamped] = []
-    outer = {p.loop: p for p in shared.pipelines}
-    refused = {no.op.parent.operation for no in shared.rejected}
+def _plan_register(scope: ir.Operation, limits: Limits, plan: KernelPlan) -> None:
+    outer = {p.loop: p for p in plan.pipelines}
+    refused = {no.op.parent.operation for no in plan.rejected}
     for loop in loops_in(scope):
-        judged = list(copies.register_reads(loop))
-        accepted = [one for one in judged if isinstance(one, PipelinedCopy)]
         asked = limits.stages[1]
         # Where the copies are rejected, their remarks are enough.
-        if not judged or asked == 1 or loop in refused:
+        if asked == 1 or loop in refused:
             continue
-        rejected += [one for one in judged if isinstance(one, RejectedCopy)]
+        accepted = plan.accept(copies.register_reads(loop))
         if not accepted:
             continue
         carried = _is_carried(loop, accepted, outer)
-        refusal = _not_a_register_loop(loop, accepted, outer, carried)
+        refusal = None if carried else _not_a_register_loop(loop, accepted, outer)
         if refusal is not None:
-            rejected += [copies.rejected(c.op, REGISTER, *refusal) for c in accepted]
+            plan.refuse(accepted, REGISTER, refusal)
             continue
         trips = _steps(loop, outer) if carried else trip_count(loop)
-        stages, clamp = _clamp(loop, REGISTER, asked, trips)
-        clamped += clamp
+        stages = plan.clamp(loop, REGISTER, asked, trips)
         if stages > 1:
-            pipelines.append(
+            plan.pipelines.append(
                 PipelinedLoop(loop, REGISTER, stages, tuple(accepted), carried)
             )
-    return KernelPlan(tuple(pipelines), tuple(rejected), tuple(clamped))
 
 
 def _not_a_register_loop(
-    loop: ir.Operation,
-    accepted: list[PipelinedCopy],
-    outer: dict[Any, PipelinedLoop],
-    carried: bool,
-) -> tuple[int, str, str] | None:
+    loop: ir.Operation, accepted: list[PipelinedCopy], outer: dict[Any, PipelinedLoop]
+) -> Refusal | None:
     """Why reads cannot be pipelined: they would cross a barrier that is kept."""
-    if carried:
-        return None
     if loop in outer:
-        return (
+        return Refusal(
             3,
             "the loop also reads its shared buffers in ways that are not pipelined",
             "read the shared buffers by transfer_read only",
         )
     if walk(loop, "gpu.barrier"):
-        return (
+        return Refusal(
             3,
             "the loop has barriers, which the reads would have to cross",
             "pipeline the copies that the barriers order, or move the barriers out",
         )
-    return _filled_unpipelined(loop, accepted)
-
-
-def _filled_unpipelined(
-    loop: ir.Operation, accepted: list[PipelinedCopy]
-) -> tuple[int, str, str] | None:
     forms = [copy_form(op) for op in body(loop).operations]
     targets = {memory.root(form.target) for form in forms if form is not None}
     if any(memory.root(copy.op.operands[0]) in targets for copy in accepted):
-        return (
+        return Refusal(
             6,
             "its source is filled in the same iteration",
             "pipeline that copy too, with 2 shared stages or more",
@@ -387,20 +367,15 @@ def _is_idle(op: ir.Operation) -> bool:
     """Whether `op`, next to the inner loop, neither reads shared memory nor writes."""
     if op.name in ("gpu.barrier", "scf.yield", *GROUP_OPS):
         return True
-    return is_pure(op) or copies.is_shared_copy(op) or _is_load_of_copy(op)
-
-
-def _is_load_of_copy(op: ir.Operation) -> bool:
-    users = [use.owner for result in op.results for use in result.uses]
-    forms = [copy_form(user) for user in users]
+    if is_pure(op) or copy_form(op) is not None:
+        return True
+    forms = [copy_form(use.owner) for result in op.results for use in result.uses]
     return bool(forms) and all(form and form.load == op for form in forms)
 
 
 def _steps(loop: ir.Operation, outer: dict[Any, PipelinedLoop]) -> int | None:
     """Fragment steps over the whole outer loop."""
-    if loop in outer:
-        return trip_count(loop)
-    outer_trips, inner_trips = trip_count(loop.parent), trip_count(loop)
-    if outer_trips is None or inner_trips is None:
-        return None
-    return outer_trips * inner_trips
+    nest = [loop] if loop in outer else [loop, loop.parent]
+    trips = [trip_count(one) for one in nest]
+    known = [number for number in trips if number is not None]
+    return math.prod(known) if known == trips else None

@@ -15,7 +15,7 @@ The verifier has rules of its own, see `alcop_mlir.verifier.plans`.
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+from itertools import combinations
 from typing import Any
 
 from alcop_mlir.analysis.ir import memory
@@ -24,20 +24,21 @@ from alcop_mlir.analysis.ir.loops import (
     body,
     init_args,
     is_loop,
-    terminator,
+    yielded,
 )
 from alcop_mlir.analysis.ir.slices import captured, is_pure
 from alcop_mlir.analysis.ir.walk import walk
 from alcop_mlir.analysis.pipelining.bound_plans import BoundPlan
 from alcop_mlir.analysis.pipelining.copies import (
-    READS,
+    SHARED,
     PipelinedCopy,
     RejectedCopy,
+    is_shared_read,
     loads_of,
     register_reads,
     shared_copies,
 )
-from alcop_mlir.analysis.pipelining.copy_forms import CopyForm, copy_form
+from alcop_mlir.analysis.pipelining.copy_forms import CopyForm
 from alcop_mlir.analysis.pipelining.plan import unsynchronisable
 from alcop_mlir.analysis.pipelining.stream_plan import (
     ACQUIRE,
@@ -48,7 +49,6 @@ from alcop_mlir.analysis.pipelining.stream_plan import (
     RELEASE,
     WAIT,
     Stream,
-    StreamOp,
 )
 from alcop_mlir.bindings import ir
 from alcop_mlir.errors import PassError
@@ -66,7 +66,7 @@ _IN_ORDER = (
 
 def check(bound: BoundPlan) -> None:
     """PassError at the op or loop at which the plan is wrong."""
-    legality = _Legality.of(bound)
+    legality = _Legality(bound)
     _check_kinds(bound, legality.forms)
     if bound.plan.has_roles:
         _check_all_named(bound)
@@ -82,8 +82,7 @@ def check_as_planned(bound: BoundPlan) -> None:
 
     It promises that arguments do not alias. To be asked before buffers get slots.
     """
-    forms = {op: form for _, op in bound.named(FILL) if (form := copy_form(op))}
-    _check_kinds(bound, forms)
+    _check_kinds(bound, bound.copies())
     loops = [bound.loop, *(op for _, op in bound.named(LOOP))]
     judged = {
         one.op: one
@@ -101,11 +100,8 @@ def check_as_planned(bound: BoundPlan) -> None:
             accepted.append(verdict)
     refusal = unsynchronisable(bound.loop, accepted, True) if accepted else None
     if refusal is not None:
-        rule, reason, remedy = refusal
-        raise PassError(
-            bound.loop,
-            f"is planned, but not pipelined (rule {rule}): {reason}; {remedy}",
-        )
+        no = RejectedCopy(bound.loop, SHARED, *refusal)
+        raise PassError(bound.loop, f"is planned, but {no}")
 
 
 def _check_kinds(bound: BoundPlan, forms: dict[Any, CopyForm]) -> None:
@@ -116,7 +112,7 @@ def _check_kinds(bound: BoundPlan, forms: dict[Any, CopyForm]) -> None:
             raise PassError(op, "is planned, expected a copy in the loop's own block")
         if planned.kind == LOOP and not is_loop(op):
             raise PassError(op, f"'{op.name}' is planned, expected an inner loop")
-        if planned.kind == READ and not _is_read(op):
+        if planned.kind == READ and not is_shared_read(op):
             raise PassError(
                 op,
                 f"'{op.name}' is planned at the register level, expected a read of "
@@ -124,11 +120,6 @@ def _check_kinds(bound: BoundPlan, forms: dict[Any, CopyForm]) -> None:
             )
 
 
-def _is_read(op: ir.Operation) -> bool:
-    return op.name in READS and memory.is_workgroup(op.operands[0].type)
-
-
-@dataclass(frozen=True)
 class _Legality:
     """A plan with what its rules need.
 
@@ -138,27 +129,17 @@ class _Legality:
     blocks:  the loop's block, and those of the plan's inner loops
     """
 
-    bound: BoundPlan
-    named: dict[Any, StreamOp]
-    places: dict[Any, int]
-    forms: dict[Any, CopyForm]
-    buffers: dict[Any, int]
-    blocks: tuple[Any, ...]
-
-    @staticmethod
-    def of(bound: BoundPlan) -> _Legality:
-        """The plan, with what its rules need."""
-        ops = bound.ops
+    def __init__(self, bound: BoundPlan):
+        inner = [op for _, op in bound.named(LOOP) if is_loop(op)]
         fills = bound.named(FILL)
-        forms = {op: form for _, op in fills if (form := copy_form(op)) is not None}
-        return _Legality(
-            bound,
-            dict(zip(ops, bound.plan.ops, strict=True)),
-            {op: number for number, op in enumerate(ops)},
-            forms,
-            {memory.root(forms[o].target): p.ring for p, o in fills if o in forms},
-            (body(bound.loop), *(body(o) for _, o in bound.named(LOOP) if is_loop(o))),
-        )
+        self.bound = bound
+        self.named = dict(zip(bound.ops, bound.plan.ops, strict=True))
+        self.places = {op: number for number, op in enumerate(bound.ops)}
+        self.forms = forms = bound.copies()
+        self.buffers = {
+            memory.root(forms[op].target): p.ring for p, op in fills if op in forms
+        }
+        self.blocks = tuple(map(body, (bound.loop, *inner)))
 
     def stream(self, op: ir.Operation) -> Stream:
         """The stream that the op belongs to: the last, where none names it."""
@@ -273,7 +254,7 @@ class _Legality:
                         "is planned, but its source may be written by "
                         f"'{writer.name}' in the loop",
                     )
-            if _is_read(op) and walk(loop, "gpu.barrier"):
+            if is_shared_read(op) and walk(loop, "gpu.barrier"):
                 raise PassError(
                     op, "is planned to run early, but the loop has barriers to cross"
                 )
@@ -293,11 +274,10 @@ class _Legality:
             if not ops or not (stream.is_early or has_roles):
                 continue
             makers = self._makers(ops)
-            if any(self._is_late(maker, stream) for maker in makers):
-                self._blame(ops, stream)
-            if any(maker in self.places for maker in makers):
+            if any(m in self.places or self._is_late(m, stream) for m in makers):
                 for op in ops:
-                    self._check_places(op, stream)
+                    for maker in self._makers([op]):
+                        self._check_made(op, maker, stream)
 
     def _is_late(self, maker: ir.Operation, stream: Stream) -> bool:
         """Whether `maker` runs too late for `stream`, or in another role's warps."""
@@ -306,25 +286,20 @@ class _Legality:
             return True
         return (own.lead, own.steps) < (stream.lead, stream.steps)
 
-    def _blame(self, ops: list[ir.Operation], stream: Stream) -> None:
-        for op in ops:
-            for maker in self._makers([op]):
-                if not self._is_late(maker, stream):
-                    continue
-                own = self.stream(maker)
-                raise PassError(
-                    op,
-                    f"runs in the stream '{stream.name}', but needs '{maker.name}' of "
-                    f"the stream '{own.name}', which has a lead of {own.tiles} "
-                    f"iterations, not {stream.tiles}, or is a role of other warps",
-                )
-
-    def _check_places(self, op: ir.Operation, stream: Stream) -> None:
-        for maker in self._makers([op]):
-            own = self.stream(maker)
-            same = (own.lead, own.steps) == (stream.lead, stream.steps)
-            if maker in self.places and same:
-                self._check_place(op, maker)
+    def _check_made(
+        self, op: ir.Operation, maker: ir.Operation, stream: Stream
+    ) -> None:
+        own = self.stream(maker)
+        if self._is_late(maker, stream):
+            raise PassError(
+                op,
+                f"runs in the stream '{stream.name}', but needs '{maker.name}' of "
+                f"the stream '{own.name}', which has a lead of {own.tiles} "
+                f"iterations, not {stream.tiles}, or is a role of other warps",
+            )
+        same = (own.lead, own.steps) == (stream.lead, stream.steps)
+        if maker in self.places and same:
+            self._check_place(op, maker)
 
     def _makers(self, ops: Iterable[ir.Operation]) -> list[Any]:
         """Ops with effects in the loop that make what `ops` need, now or later."""
@@ -360,24 +335,17 @@ class _Legality:
         if block not in self.blocks or value.arg_number == 0:
             return []
         number, loop = value.arg_number - 1, block.owner
-        return [terminator(loop).operands[number], init_args(loop)[number]]
+        return [yielded(loop, number), init_args(loop)[number]]
 
 
 def _check_synchronisation(bound: BoundPlan) -> None:
-    for first, then in _IN_ORDER:
-        for number in range(len(bound.plan.rings)):
-            before = [p for p in bound.plan.ops if (p.kind, p.ring) == (first, number)]
-            after = [p for p in bound.plan.ops if (p.kind, p.ring) == (then, number)]
-            order = bound.plan.ops
-            for one in before:
-                for other in after:
-                    place = order.index(other)
-                    if one.stream == other.stream and place < order.index(one):
-                        raise PassError(
-                            bound.ops[place],
-                            f"comes before the '{first}' of its ring in the order of "
-                            "the plan",
-                        )
+    for (place, one), (_, other) in combinations(enumerate(bound.plan.ops), 2):
+        same = (one.ring, one.stream) == (other.ring, other.stream)
+        if same and (other.kind, one.kind) in _IN_ORDER:
+            raise PassError(
+                bound.ops[place],
+                f"comes before the '{other.kind}' of its ring in the order of the plan",
+            )
 
 
 def _check_all_named(bound: BoundPlan) -> None:

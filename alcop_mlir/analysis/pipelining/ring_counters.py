@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from alcop_mlir.analysis.ir.loops import body, constant, defining_op, terminator
+from alcop_mlir.analysis.ir.loops import body, constant, made_by, yielded
 from alcop_mlir.bindings import arith, ir
 
 
@@ -11,25 +11,15 @@ def period(loop: ir.Operation, number: int) -> int | None:
 
     None for any other value. `number` is that of the carried value.
     """
-    counter = body(loop).arguments[number + 1]
-    choice = defining_op(terminator(loop).operation.operands[number])
-    if choice is None or choice.operation.name != "arith.select":
+    choice = made_by(yielded(loop, number), "arith.select")
+    if choice is None:
         return None
-    condition, wrapped, following = choice.operation.operands
-    if constant(wrapped) != 0 or not _is_successor(following, counter):
+    condition, wrapped, following = choice.operands
+    add, compare = made_by(following, "arith.addi"), made_by(condition, "arith.cmpi")
+    if add is None or compare is None or constant(wrapped) != 0:
         return None
-    compare = defining_op(condition)
-    if compare is None or compare.operation.name != "arith.cmpi":
-        return None
-    if compare.operation.attributes["predicate"].value != arith.CmpIPredicate.eq:
-        return None
-    left, right = compare.operation.operands
-    return constant(right) if left == following else None
-
-
-def _is_successor(value: ir.Value, counter: ir.Operation) -> bool:
-    add = defining_op(value)
-    if add is None or add.operation.name != "arith.addi":
-        return False
-    left, right = add.operation.operands
-    return left == counter and constant(right) == 1
+    counter, one = add.operands
+    left, right = compare.operands
+    is_counter = counter == body(loop).arguments[number + 1] and constant(one) == 1
+    is_equal = compare.attributes["predicate"].value == arith.CmpIPredicate.eq
+    return constant(right) if is_counter and is_equal and left == following else None

@@ -16,7 +16,7 @@ from typing import Any
 from alcop_mlir.analysis.ir import memory
 from alcop_mlir.analysis.ir.loops import body
 from alcop_mlir.analysis.ir.slices import captured, is_pure
-from alcop_mlir.analysis.pipelining.copies import READS
+from alcop_mlir.analysis.pipelining.copies import is_shared_read
 from alcop_mlir.analysis.pipelining.copy_forms import copy_form
 from alcop_mlir.analysis.pipelining.stream_plan import (
     COMPUTE,
@@ -31,6 +31,7 @@ from alcop_mlir.analysis.pipelining.stream_plan import (
     Stream,
     StreamOp,
     StreamPlan,
+    wrong,
 )
 from alcop_mlir.analysis.pipelining.streams import SYNCHRONISATION
 from alcop_mlir.bindings import ir
@@ -47,15 +48,15 @@ def from_lists(
     """The plan that the lists say, and its ops; PassError where they say none."""
     for name in parameters:
         if name not in _KNOWN:
-            raise _wrong(loop, f"has '{name}', expected {', '.join(_KNOWN)}")
+            raise wrong(loop, f"has '{name}', expected {', '.join(_KNOWN)}")
     ops = [op.operation for op in body(loop).operations][:-1]
     stages = _numbers(loop, parameters, "stage", len(ops))
     order = _numbers(loop, parameters, "order", len(ops))
     if sorted(order) != list(range(len(ops))):
-        raise _wrong(loop, f"order is {order}, expected each number once, from 0 on")
+        raise wrong(loop, f"order is {order}, expected each number once, from 0 on")
     tail = parameters.get("tail", PREDICATED)
     if tail not in TAILS:
-        raise _wrong(loop, f"tail is {tail}, expected {' or '.join(TAILS)}")
+        raise wrong(loop, f"tail is {tail}, expected {' or '.join(TAILS)}")
     leads = {op: max(stages) - stage for op, stage in zip(ops, stages, strict=True)}
     places = dict(zip(ops, order, strict=True))
     _check_uses(ops, leads, places)
@@ -69,9 +70,9 @@ def _numbers(
 ) -> list[int]:
     given = parameters.get(name)
     if not isinstance(given, list) or not all(type(n) is int and n >= 0 for n in given):
-        raise _wrong(loop, f"{name} is {given}, expected a list of integers from 0 on")
+        raise wrong(loop, f"{name} is {given}, expected a list of integers from 0 on")
     if len(given) != wanted or not wanted:
-        raise _wrong(
+        raise wrong(
             loop,
             f"{name} has {len(given)} numbers, expected one for each of the {wanted} "
             "ops of the loop",
@@ -99,15 +100,14 @@ def _kinds(
 ) -> dict[Any, tuple[str, int]]:
     """The kinds and rings of the ops that the plan names: those that have effects."""
     forms = {op: form for op in ops if (form := copy_form(op)) is not None}
-    early = {op for op in forms if leads[op]}
-    loads = {form.load: op for op, form in forms.items() if op in early}
-    filled = {memory.root(forms[op].target) for op in early}
+    early = {op: form for op, form in forms.items() if leads[op]}
+    loads = {form.load: op for op, form in early.items()}
+    filled = {memory.root(form.target) for form in early.values()}
     kinds: dict[Any, tuple[str, int]] = {}
     for op in ops:
-        is_read = op.name in READS and memory.is_workgroup(op.operands[0].type)
         if op in early:
             kinds[op] = FILL, 0
-        elif is_read:
+        elif is_shared_read(op):
             kinds[op] = READ, 0 if memory.root(op.operands[0]) in filled else -1
         elif op in loads and leads[op] == leads[loads[op]]:
             continue  # a part of the copy
@@ -123,7 +123,8 @@ def _plan(
     tail: str,
 ) -> StreamPlan:
     parts = [(op, *kinds[op], leads[op]) for op in named]
-    names = {lead: _stream_name(kind, lead) for _, kind, _, lead in reversed(parts)}
+    streams = {FILL: COPY, READ: LOAD}
+    names = {n: f"{streams.get(kind, EFFECT)}{n}" for _, kind, _, n in reversed(parts)}
     names[0] = COMPUTE
     return StreamPlan(
         streams=tuple(Stream(names[n], n) for n in sorted(names, reverse=True)),
@@ -136,13 +137,6 @@ def _plan(
     )
 
 
-def _stream_name(kind: str, lead: int) -> str:
-    return f"{_STREAMS.get(kind, EFFECT)}{lead}"
-
-
-_STREAMS = {FILL: COPY, READ: LOAD}
-
-
 def _rings(parts: list[tuple[Any, str, int, int]]) -> tuple[Ring, ...]:
     """One ring, whose slots are as many as the leads of copies and reads need."""
     filled = [lead for _, kind, _, lead in parts if kind == FILL]
@@ -151,7 +145,3 @@ def _rings(parts: list[tuple[Any, str, int, int]]) -> tuple[Ring, ...]:
     read = [lead for _, kind, ring, lead in parts if kind == READ and ring == 0]
     slots = max(filled) - min(read, default=0) + 1
     return (Ring(min(max(2, slots), MAX_SHARED_STAGES)),)
-
-
-def _wrong(loop: ir.Operation, why: str) -> PassError:
-    return PassError(loop, f"alcop.pipeline: {why}")

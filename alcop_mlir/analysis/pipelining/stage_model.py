@@ -10,10 +10,9 @@ runs on the SM is not known. Loops with an unknown trip count count once.
 from __future__ import annotations
 
 import math
-from typing import Any
 
-from alcop_mlir.analysis.ir.kernels import is_kernel
-from alcop_mlir.analysis.ir.loops import body, constant, is_loop, trip_count
+from alcop_mlir.analysis.ir.kernels import enclosing
+from alcop_mlir.analysis.ir.loops import body, is_loop, trip_count
 from alcop_mlir.bindings import ir
 from alcop_mlir.schedule import MAX_SHARED_STAGES
 from alcop_mlir.target import WARP_SIZE
@@ -25,8 +24,6 @@ SCHEDULERS = 4  # of an SM, each issues one instruction per cycle; A100 white pa
 TENSOR_FMAS = 256
 DEFAULT_THREADS = 128  # of a block, where they are not known
 _FREE = frozenset("arith.constant scf.yield memref.subview memref.cast".split())
-# Operands of a gpu.launch after three grid sizes: the block's, along x, y, z.
-_LAUNCH_BLOCK = slice(3, 6)
 
 
 def shared_stages(loop: ir.Operation) -> int:
@@ -64,20 +61,8 @@ def _elements(op: ir.Operation) -> int:
 
 def _warps(loop: ir.Operation) -> int:
     """Warps of the block that runs `loop`."""
-    kernel = loop.operation.parent
-    while kernel is not None and not is_kernel(kernel):
-        kernel = kernel.operation.parent
-    sizes = [] if kernel is None else _block_sizes(kernel.operation)
-    known = bool(sizes) and all(size is not None for size in sizes)
-    threads = math.prod(sizes) if known else DEFAULT_THREADS
+    block = enclosing(loop)
+    sizes = [None] if block is None else [*block.shape]
+    known = [size for size in sizes if size is not None]
+    threads = math.prod(known) if known == sizes else DEFAULT_THREADS
     return max(1, threads // WARP_SIZE)
-
-
-def _block_sizes(kernel: ir.Operation) -> list[Any]:
-    if kernel.name == "gpu.launch":
-        segments = list(kernel.attributes["operandSegmentSizes"])
-        operands = list(kernel.operands)[segments[0] :]
-        return [constant(size) for size in operands[_LAUNCH_BLOCK]]
-    if "known_block_size" in kernel.attributes:
-        return list(kernel.attributes["known_block_size"])
-    return []

@@ -19,7 +19,8 @@ that needs them. What is 0 or the default is not written.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, fields
+from collections.abc import Sequence
+from dataclasses import MISSING, dataclass, fields
 from typing import Any
 
 from alcop_mlir.bindings import ir
@@ -101,7 +102,7 @@ class StreamPlan:
 
     streams: tuple[Stream, ...]
     ops: tuple[StreamOp, ...]
-    rings: tuple[Ring, ...] = field(default=())
+    rings: tuple[Ring, ...] = ()
     tail: str = PREDICATED
 
     def stream(self, op: StreamOp) -> Stream:
@@ -114,24 +115,16 @@ class StreamPlan:
         return any(stream.warps for stream in self.streams)
 
 
-def to_parameters(plan: StreamPlan) -> dict[str, Any]:
-    """The parameters of `#alcop.pipeline<{...}>`, which `from_parameters` reads."""
+def to_parameters(part: Any) -> dict[str, Any]:
+    """The parameters of `#alcop.pipeline<{...}>`, which `from_parameters` reads.
+
+    part: a plan, or a part of one; fields that have the default are left out
+    """
     return {
-        name: [_fields(part) for part in value] if isinstance(value, tuple) else value
-        for name, value in _fields(plan).items()
+        one.name: list(map(to_parameters, value)) if type(value) is tuple else value
+        for one in fields(part)
+        if (value := getattr(part, one.name)) != one.default
     }
-
-
-def _fields(part: Any) -> dict[str, Any]:
-    """The fields whose values are not the defaults."""
-    defaults = _DEFAULTS[type(part)]
-    return {name: v for name, v in vars(part).items() if v != defaults[name]}
-
-
-_DEFAULTS = {
-    kind: {one.name: one.default for one in fields(kind)}
-    for kind in (Stream, Ring, StreamOp, StreamPlan)
-}
 
 
 def from_parameters(loop: ir.Operation, parameters: dict[str, Any]) -> StreamPlan:
@@ -141,7 +134,7 @@ def from_parameters(loop: ir.Operation, parameters: dict[str, Any]) -> StreamPla
     for name, kind in parts.items():
         items = given.get(name, [])
         if not isinstance(items, list):
-            raise _wrong(loop, f"{name} is {items}, expected a list")
+            raise wrong(loop, f"{name} is {items}, expected a list")
         given[name] = tuple(
             _part(loop, f"{name}[{number}]", kind, item)
             for number, item in enumerate(items)
@@ -154,25 +147,20 @@ def from_parameters(loop: ir.Operation, parameters: dict[str, Any]) -> StreamPla
 def _part(loop: ir.Operation, where: str, kind: type, given: Any) -> Any:
     """A value of the dataclass `kind` of the fields in `given`."""
     if not isinstance(given, dict):
-        raise _wrong(loop, f"{where} is {given}, expected a dictionary")
+        raise wrong(loop, f"{where} is {given}, expected a dictionary")
     known = _KNOWN[kind]
     for name, value in given.items():
-        wanted = known.get(name)
-        if (
-            wanted is not None
-            and type(value) is wanted
-            and (wanted is not int or value >= 0)
-        ):
-            continue
         at = f"{where}.{name}".lstrip(".")
+        wanted = known.get(name)
         if wanted is None:
-            raise _wrong(loop, f"has '{at}', expected {', '.join(known)}")
-        raise _wrong(loop, f"{at} is {value}, expected {_TYPE_TEXT[wanted]}")
-    try:
-        return kind(**given)
-    except TypeError:
-        missing = [name for name in _REQUIRED[kind] if name not in given]
-        raise _wrong(loop, f"{where} lacks {', '.join(missing)}".lstrip()) from None
+            raise wrong(loop, f"has '{at}', expected {', '.join(known)}")
+        if type(value) is not wanted or (wanted is int and value < 0):
+            raise wrong(loop, f"{at} is {value}, expected {_TYPE_TEXT[wanted]}")
+    required = [one.name for one in fields(kind) if one.default is MISSING]
+    missing = [name for name in required if name not in given]
+    if missing:
+        raise wrong(loop, f"{where} lacks {', '.join(missing)}".lstrip())
+    return kind(**given)
 
 
 _TYPES = {"int": int, "str": str}
@@ -181,12 +169,6 @@ _TYPE_TEXT = {int: "an integer from 0 on", str: "a string", tuple: "a list"}
 _KNOWN = {
     kind: {one.name: _TYPES.get(str(one.type), tuple) for one in fields(kind)}
     for kind in (Stream, Ring, StreamOp, StreamPlan)
-}
-_REQUIRED = {
-    Stream: ("name",),
-    Ring: ("slots",),
-    StreamOp: ("op", "name", "stream", "kind"),
-    StreamPlan: ("streams",),
 }
 
 
@@ -198,48 +180,34 @@ def _check(loop: ir.Operation, plan: StreamPlan) -> None:
         ("ops of one number", [op.op for op in plan.ops]),
     ):
         if len(set(values)) != len(values):
-            raise _wrong(loop, f"has {what}: {', '.join(map(str, values))}")
+            raise wrong(loop, f"has {what}: {', '.join(map(str, values))}")
     if not names or plan.streams[-1].is_early:
-        raise _wrong(loop, "has no stream without a lead at the end of its streams")
-    if plan.tail not in TAILS:
-        expected = " or ".join(TAILS)
-        raise _wrong(loop, f"tail is '{plan.tail}', expected {expected}")
+        raise wrong(loop, "has no stream without a lead at the end of its streams")
+    _check_one_of(loop, "tail", plan.tail, " or ", TAILS)
     for number, ring in enumerate(plan.rings):
-        _check_ring(loop, f"rings[{number}]", ring)
+        where = f"rings[{number}]"
+        if not 2 <= ring.slots <= MAX_SHARED_STAGES:
+            expected = f"an integer from 2 to {MAX_SHARED_STAGES}"
+            raise wrong(loop, f"{where}.slots is {ring.slots}, expected {expected}")
+        _check_one_of(loop, f"{where}.sync", ring.sync, " or ", SYNCHRONISATIONS)
     for number, op in enumerate(plan.ops):
-        _check_op(loop, f"ops[{number}]", op, plan)
+        where, rings = f"ops[{number}]", len(plan.rings)
+        _check_one_of(loop, f"{where}.kind", op.kind, ", ", KINDS)
+        _check_one_of(loop, f"{where}.stream", op.stream, ", ", names)
+        if op.ring >= rings:
+            raise wrong(loop, f"{where}.ring is {op.ring}, there are {rings} rings")
+        if op.kind in WITH_RING and op.ring < 0:
+            raise wrong(loop, f"{where}, '{op.kind}', lacks ring")
 
 
-def _check_ring(loop: ir.Operation, where: str, ring: Ring) -> None:
-    if not 2 <= ring.slots <= MAX_SHARED_STAGES:
-        raise _wrong(
-            loop,
-            f"{where}.slots is {ring.slots}, expected an integer from 2 to "
-            f"{MAX_SHARED_STAGES}",
-        )
-    if ring.sync not in SYNCHRONISATIONS:
-        expected = " or ".join(SYNCHRONISATIONS)
-        raise _wrong(loop, f"{where}.sync is '{ring.sync}', expected {expected}")
+def _check_one_of(
+    loop: ir.Operation, where: str, value: str, joint: str, known: Sequence[str]
+) -> None:
+    if value not in known:
+        expected = ("one of " if joint == ", " else "") + joint.join(known)
+        raise wrong(loop, f"{where} is '{value}', expected {expected}")
 
 
-def _check_op(loop: ir.Operation, where: str, op: StreamOp, plan: StreamPlan) -> None:
-    if op.kind not in KINDS:
-        raise _wrong(
-            loop, f"{where}.kind is '{op.kind}', expected one of {', '.join(KINDS)}"
-        )
-    names = [stream.name for stream in plan.streams]
-    if op.stream not in names:
-        raise _wrong(
-            loop,
-            f"{where}.stream is '{op.stream}', expected one of {', '.join(names)}",
-        )
-    if op.ring >= len(plan.rings):
-        raise _wrong(
-            loop, f"{where}.ring is {op.ring}, there are {len(plan.rings)} rings"
-        )
-    if op.kind in WITH_RING and op.ring < 0:
-        raise _wrong(loop, f"{where}, '{op.kind}', lacks ring")
-
-
-def _wrong(loop: ir.Operation, why: str) -> PassError:
+def wrong(loop: ir.Operation, why: str) -> PassError:
+    """The error of a plan that cannot be read."""
     return PassError(loop, f"alcop.pipeline: {why}")

@@ -14,8 +14,8 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Any
 
-from alcop_mlir.analysis.ir.loop_memory import writes_globally
-from alcop_mlir.analysis.ir.loops import body, terminator
+from alcop_mlir.analysis.ir.loops import block_of, body, yielded
+from alcop_mlir.analysis.ir.memory import writes_globally
 from alcop_mlir.analysis.ir.slices import captured, is_pure, sources
 from alcop_mlir.analysis.pipelining.copy_forms import ASYNC, CopyForm, copy_form
 from alcop_mlir.bindings import ir
@@ -78,11 +78,15 @@ def separate(
     ops = [op for step in steps for op in step.ops]
     copies = [_form(op) for step in steps for op in step.copies]
     reads = [op for step in steps for op in step.reads]
-    dropped = _replaced(copies, ops)
-    dropped.update(reads)
+    # New barriers, groups and waits are placed where shared memory is pipelined.
+    replaced = [op for op in ops if copies and op.name in SYNCHRONISATION]
+    dropped = {*reads, *replaced, *(one for f in copies for one in (f.op, f.load))}
     known = {result for op in reads for result in op.results}
+    used = {n for n, result in enumerate(loop.results) if next(result.uses, None)}
     effects = [op for op in ops if op not in dropped and not is_pure(op)]
-    needed, arguments = _compute_slice(loop, effects, known)
+    wanted = [value for op in effects for value in captured(op)]
+    needed, arguments = _closure(loop, wanted, known, used)
+    needed.update(effects)
     read_operands = _read_operands(loop, steps)
     return Streams(
         loop=loop,
@@ -93,10 +97,8 @@ def separate(
             tuple(op for op in step.ops if op in needed and op not in dropped)
             for step in steps
         ),
-        copy_arguments=_arguments(
-            loop, [v for form in copies for v in addresses(form)]
-        ),
-        load_arguments=_arguments(loop, [v for step in read_operands for v in step]),
+        copy_arguments=_closure(loop, [v for f in copies for v in addresses(f)])[1],
+        load_arguments=_closure(loop, [v for step in read_operands for v in step])[1],
         compute_arguments=arguments,
         remaining_extents=tuple(remaining_extents),
         orders_writes=any(map(writes_globally, effects))
@@ -120,40 +122,13 @@ def addresses(form: CopyForm) -> list[Any]:
 def _form(op: ir.Operation) -> CopyForm:
     form = copy_form(op)
     if form is None:
-        raise PassError(op, f"'{op.operation.name}' is planned, expected a copy")
+        raise PassError(op, f"'{op.name}' is planned, expected a copy")
     return form
-
-
-def _replaced(copies: list[CopyForm], ops: list[ir.Operation]) -> set[Any]:
-    """Ops that the expanded loop does not copy from the body.
-
-    These are the copies and their loads; and, if shared memory is pipelined, barriers,
-    groups and waits, of which it gets new ones.
-    """
-    if not copies:
-        return set()
-    own = {form.op for form in copies}
-    loads = {form.load for form in copies if form.load is not None}
-    return own | loads | {op for op in ops if op.name in SYNCHRONISATION}
 
 
 def argument(loop: ir.Operation, number: int) -> Any:
     """The block argument of the carried value of that number."""
     return body(loop).arguments[number + 1]
-
-
-def _compute_slice(
-    loop: ir.Operation, effects: list[Any], known: set[Any]
-) -> tuple[set[Any], tuple[int, ...]]:
-    """Ops and carried values that the compute stream needs, without those of reads."""
-    used = {
-        number
-        for number, result in enumerate(loop.results)
-        if any(True for _ in result.uses)
-    }
-    wanted = [value for op in effects for value in captured(op)]
-    ops, arguments = _closure(loop, wanted, known, used)
-    return ops.union(effects), arguments
 
 
 def _read_operands(
@@ -162,39 +137,30 @@ def _read_operands(
     """Per step, the operands of its reads that change from iteration to iteration."""
     block = body(loop)
     operands = [[v for read in step.reads for v in read.operands] for step in steps]
-    changing = {v for v in {v for step in operands for v in step} if _is_of(v, block)}
+    changing = {
+        v for v in {v for step in operands for v in step} if block_of(v) == block
+    }
     return [tuple(v for v in step if v in changing) for step in operands]
-
-
-def _is_of(value: ir.Value, block: ir.Block) -> bool:
-    owner = value.owner
-    return (owner if isinstance(owner, ir.Block) else owner.operation.block) == block
-
-
-def _arguments(loop: ir.Operation, values: list[ir.Value]) -> tuple[int, ...]:
-    """Numbers of the carried values that `values` need, now and in later iterations."""
-    _, numbers = _closure(loop, values, (), ())
-    return numbers
 
 
 def _closure(
     loop: ir.Operation,
     values: list[ir.Value],
-    known: Iterable[Any],
-    also: Iterable[int],
+    known: Iterable[Any] = (),
+    also: Iterable[int] = (),
 ) -> tuple[set[Any], tuple[int, ...]]:
     """The ops and carried values that `values` need, now and in later iterations.
 
     also:  numbers of carried values that are needed anyway
     known: values that are not followed
     """
-    block, yields = body(loop), terminator(loop).operands
+    block = body(loop)
     leaves = set(known)
     ops: set[Any] = set()
     needed: set[int] = set()
     fresh, wanted = set(also), list(values)
     while wanted or fresh:
-        wanted += [yields[number] for number in fresh]
+        wanted += [yielded(loop, number) for number in fresh]
         needed |= fresh
         found, arguments = sources(wanted, block, leaves)
         ops |= found

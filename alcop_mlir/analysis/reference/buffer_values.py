@@ -35,14 +35,6 @@ class Part:
     strides: tuple[int, ...]
 
 
-@dataclass(frozen=True)
-class _View:
-    """`base`, or a part of it, in another shape."""
-
-    base: Any
-    part: Part | None
-
-
 class BufferValues:
     """The current values of arrays, and the steps that compute them.
 
@@ -54,7 +46,8 @@ class BufferValues:
         self.steps: list[Step] = []
         self._shape = shape
         self._contents: dict[Any, Content] = {}
-        self._views: dict[Any, _View] = {}
+        # What a view is of, and which part of it, in another shape.
+        self._views: dict[Any, tuple[Any, Part | None]] = {}
 
     def content(self, array: ir.Value) -> Content:
         """The value of `array`. Raises NotUnderstood where that is not known."""
@@ -82,19 +75,19 @@ class BufferValues:
 
     def write(self, array: ir.Value, content: Content) -> None:
         """Set the value of all of `array`."""
-        view = self._views.get(array)
-        if view is None:
+        if array not in self._views:
             self._contents[array] = content
             return
-        if view.part is not None:
-            content = self.insert(array, content, view.part, view.base)
+        base, part = self._views[array]
+        if part is not None:
+            content = self.insert(array, content, part, base)
         elif isinstance(content, str):
-            content = self.add(Reshape(content, "", self.shape(view.base)))
-        self.write(view.base, content)
+            content = self.add(Reshape(content, "", self.shape(base)))
+        self.write(base, content)
 
     def view(self, array: ir.Value, base: ir.Value, part: Part | None = None) -> None:
         """Make `array` a view of `base`, or of a part of it, in its own shape."""
-        self._views[array] = _View(base, part)
+        self._views[array] = base, part
 
     def shape(self, array: ir.Value) -> tuple[Size, ...]:
         """The shape of an array. Raises NotUnderstood where a size has no name."""
@@ -120,13 +113,13 @@ class BufferValues:
 
     def _content(self, array: ir.Value) -> Content:
         """As `content`, or UNWRITTEN."""
-        view = self._views.get(array)
-        if view is None:
+        if array not in self._views:
             return self._contents.get(array, UNWRITTEN)
-        if view.part is not None:
-            content, sizes = self.part(view.base, view.part), view.part.sizes
+        base, part = self._views[array]
+        if part is not None:
+            content, sizes = self.part(base, part), part.sizes
         else:
-            content, sizes = self._content(view.base), self.shape(view.base)
+            content, sizes = self._content(base), self.shape(base)
         if isinstance(content, Constant) or sizes == self.shape(array):
             return content
         return self.add(Reshape(content, "", self.shape(array)))

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from alcop_mlir.analysis.ir.slices import is_pure
+from alcop_mlir.analysis.linalg.scalar_code import constant
 from alcop_mlir.analysis.linalg.size_names import named_sizes
 from alcop_mlir.analysis.reference.buffer_values import (
     BufferValues,
@@ -54,15 +55,15 @@ def computation(func: ir.Operation, allow_tf32: bool = False) -> Computation:
         return Computation((), func)
     for number, argument in enumerate(block.arguments):
         values.write(argument, argument_name(number))
-    for op in block.operations:
-        try:
-            _read(op.operation, values, allow_tf32)
-        except NotUnderstood:
-            return Computation((), op.operation)
+    current = func
     try:
+        for op in block.operations:
+            current = op.operation
+            _read(current, values, allow_tf32)
+        current = func
         return Computation(tuple(_finished(values, _ends(func))))
     except NotUnderstood:
-        return Computation((), func)
+        return Computation((), current)
 
 
 def _is_evaluated(array: ir.Value) -> bool:
@@ -86,17 +87,11 @@ def _read(op: ir.Operation, values: BufferValues, allow_tf32: bool) -> None:
         content = values.insert(source, values.content(source), _part(op), target)
         values.write(op.results[0], content)
     elif op.name == "arith.constant":
-        _read_constant(op, values)
+        content = constant(op.results[0])
+        if content is not None and hasattr(op.results[0].type, "shape"):
+            values.write(op.results[0], content)
     elif op.name not in _IGNORED | _ALLOCATIONS and not _is_scalar_code(op):
         raise NotUnderstood
-
-
-def _read_constant(op: ir.Operation, values: BufferValues) -> None:
-    """Set the value of an array constant whose elements are all one number."""
-    attribute = op.attributes["value"]
-    if isinstance(attribute, ir.DenseElementsAttr) and attribute.is_splat:
-        number = float(attribute.get_splat_value().value)
-        values.write(op.results[0], Constant(number))
 
 
 def _is_scalar_code(op: ir.Operation) -> bool:

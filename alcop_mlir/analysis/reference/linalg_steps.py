@@ -98,38 +98,33 @@ class _Reader:
         match recipe.expression:
             case Argument(number) if self.used[number] == out:
                 return self._name(number)
-        return self.values.add(
-            Map(
-                tuple(self._name(number) for number in numbers),
-                self._maps(numbers, recipe.output),
-                "",
-                _renumbered(recipe.expression, numbers),
-                self.values.shape(self.arrays[recipe.output]),
-            )
-        )
+        shape = self.values.shape(self.arrays[recipe.output])
+        return self.values.add(Map(*self._inputs(recipe, numbers), shape))
 
     def _reduction(self, recipe: OutputExpression) -> Content:
         assert recipe.combine is not None
         numbers = sorted(arguments(recipe.expression))
         self._check_covered(numbers)
-        return self.values.add(
-            Reduction(
-                tuple(self._name(number) for number in numbers),
-                self._maps(numbers, recipe.output),
-                "",
-                _renumbered(recipe.expression, numbers),
-                recipe.combine,
-                recipe.dtype,
-                self._start(recipe),
-            )
-        )
+        inputs, start = self._inputs(recipe, numbers), self._start(recipe)
+        return self.values.add(Reduction(*inputs, recipe.combine, recipe.dtype, start))
+
+    def _inputs(
+        self, recipe: OutputExpression, numbers: list[int]
+    ) -> tuple[tuple[str, ...], str, str, Expression]:
+        """The first fields of a step that computes the expression of these operands."""
+        names = tuple(self._name(number) for number in numbers)
+        expression = _renumbered(recipe.expression, numbers)
+        return names, self._maps(numbers, recipe.output), "", expression
 
     def _contraction(
         self, recipe: OutputExpression, multiplied: dict[int, Expression]
     ) -> Content:
         (lhs, rhs), out = multiplied, self.used[recipe.output]
         self._check_covered([lhs, rhs])
-        types = [self._operand_type(n, operand) for n, operand in multiplied.items()]
+        types = [
+            operand.dtype if isinstance(operand, Operation) else self._element_type(n)
+            for n, operand in multiplied.items()
+        ]
         return self.values.add(
             Einsum(
                 self._operand(lhs, multiplied[lhs]),
@@ -212,11 +207,6 @@ class _Reader:
         name = self._name(number)
         return self.values.add(Map((name,), f"{own}->{own}", "", expression, shape))
 
-    def _operand_type(self, number: int, operand: Expression) -> str:
-        if isinstance(operand, Operation):
-            return operand.dtype
-        return self._element_type(number)
-
     def _element_type(self, number: int) -> str:
         return str(self.arrays[number].type.element_type)
 
@@ -268,24 +258,17 @@ def _multiplied(recipe: OutputExpression) -> dict[int, Expression] | None:
 
 def _einsum(lhs: Loops, rhs: Loops, out: Loops) -> str:
     """The loops as letters, "mk,kn->mn", by the operands that they index."""
-    counts: dict[str, int] = {}
-    letters = {}
+    unused = {kind: iter(letters) for kind, letters in _CONTRACTION_LETTERS.items()}
+    letters: dict[int | None, str] = {None: ""}
     for loop in sorted({loop for loop in (*lhs, *rhs, *out) if loop is not None}):
-        kind = _kind(loop in lhs, loop in rhs, loop in out)
-        position = counts.setdefault(kind, 0)
-        if position == len(_CONTRACTION_LETTERS[kind]):
+        kind = "m" if loop in lhs else "n"
+        if loop not in out:
+            kind = "k"
+        elif loop in lhs and loop in rhs:
+            kind = "b"
+        letter = next(unused[kind], None)
+        if letter is None:
             raise NotUnderstood
-        letters[loop] = _CONTRACTION_LETTERS[kind][position]
-        counts[kind] = position + 1
-    texts = [
-        "".join(letters[i] for i in dims if i is not None) for dims in (lhs, rhs, out)
-    ]
+        letters[loop] = letter
+    texts = ["".join(letters[loop] for loop in dims) for dims in (lhs, rhs, out)]
     return f"{texts[0]},{texts[1]}->{texts[2]}"
-
-
-def _kind(in_lhs: bool, in_rhs: bool, in_out: bool) -> str:
-    if not in_out:
-        return "k"
-    if in_lhs and in_rhs:
-        return "b"
-    return "m" if in_lhs else "n"

@@ -131,8 +131,8 @@ def _list_pipelines(launch: ir.Operation) -> None:
 def _emit_remarks(plan: KernelPlan) -> None:
     for rejected in plan.rejected:
         diagnostics.remark(rejected.op, str(rejected))
-    for clamped in plan.clamped:
-        diagnostics.remark(clamped.loop, clamped.message)
+    for loop, message in plan.clamped:
+        diagnostics.remark(loop, message)
 
 
 def _entries(plan: KernelPlan) -> list[dict[str, Any]]:

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from alcop_mlir.analysis.ir.thread_block import ThreadBlock
+from alcop_mlir.analysis.ir.kernels import ThreadBlock
 from alcop_mlir.analysis.layout.distribution import Distribution
 from alcop_mlir.bindings import arith, gpu, ir
 from alcop_mlir.passes import build

@@ -30,8 +30,8 @@ from typing import Any
 
 from alcop_mlir.analysis.ir.alignment import without_casts
 from alcop_mlir.analysis.ir.extents import extent
+from alcop_mlir.analysis.ir.kernels import ThreadBlock, enclosing
 from alcop_mlir.analysis.ir.rejected import Rejected
-from alcop_mlir.analysis.ir.thread_block import ThreadBlock, enclosing
 from alcop_mlir.analysis.ir.walk import walk
 from alcop_mlir.analysis.layout.distribution import (
     ASYNC_COPY,

@@ -33,7 +33,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from alcop_mlir.analysis.ir import loops
-from alcop_mlir.analysis.ir.thread_block import ThreadBlock, enclosing
+from alcop_mlir.analysis.ir.kernels import ThreadBlock, enclosing
 from alcop_mlir.analysis.ir.walk import walk
 from alcop_mlir.analysis.layout.fragment_layout import (
     ACCUMULATORS_LAYOUT,
