@@ -8,7 +8,8 @@ from alcop_mlir.analysis.host.launches import LAUNCH_ARGUMENTS
 from alcop_mlir.analysis.ir.loops import is_inside
 from alcop_mlir.analysis.ir.memory import is_workgroup
 from alcop_mlir.analysis.ir.walk import walk
-from alcop_mlir.bindings import ir, memref
+from alcop_mlir.bindings import ir
+from alcop_mlir.passes import build
 
 _ATTRIBUTIONS = "workgroup_attributions"
 
@@ -43,7 +44,7 @@ def _allocate_attributions(launch: ir.Operation) -> None:
     for _ in range(count):
         old = block.arguments[LAUNCH_ARGUMENTS]
         with launch.location, ir.InsertionPoint.at_block_begin(block):
-            new = memref.alloc(old.type, [], [])
+            new = build.alloc(old.type)
         old.replace_all_uses_with(new)
         block.erase_argument(LAUNCH_ARGUMENTS)
     del launch.attributes[_ATTRIBUTIONS]

@@ -31,6 +31,7 @@ from alcop_mlir.analysis.ir.walk import walk
 from alcop_mlir.analysis.pipelining.copy_forms import is_plain_transfer
 from alcop_mlir.bindings import ir, passmanager, vector
 from alcop_mlir.errors import PassError
+from alcop_mlir.passes import build
 from alcop_mlir.passes.base import Pass, option
 from alcop_mlir.resources import SHARED_ALIGNMENT
 from alcop_mlir.target import DEFAULT_TARGET, Target, find_target
@@ -178,7 +179,7 @@ def _align_shared(shared: ir.Operation) -> None:
     attributes = shared.attributes
     if attributes["addr_space"].value != SHARED_MEMORY_SPACE:
         return
-    i64 = ir.IntegerType.get_signless(64)
+    i64 = build.integer(64)
     alignment = SHARED_ALIGNMENT
     if "alignment" in attributes:
         alignment = max(alignment, attributes["alignment"].value)

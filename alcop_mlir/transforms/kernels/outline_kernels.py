@@ -139,7 +139,7 @@ def _make_kernel(
         (*_dynamic_sizes(buffer.type), *open_strides(buffer.type))
         for buffer in launch.memrefs
     ]
-    i64 = ir.IntegerType.get_signless(64)
+    i64 = build.integer(64)
     inputs = [
         *(
             ir.MemRefType.get([1], buffer.type.element_type)
@@ -271,7 +271,7 @@ def _replace_buffers(launch: KernelLaunch) -> None:
     """Replace allocations by views of the dynamic shared memory."""
     if not launch.buffers:
         return
-    i8 = ir.IntegerType.get_signless(8)
+    i8 = build.integer(8)
     space = ir.Attribute.parse(build.WORKGROUP)
     dynamic = ir.ShapedType.get_dynamic_size()
     memory = gpu.dynamic_shared_memory(
@@ -323,7 +323,7 @@ def _decisions(launch: ir.Operation) -> dict[str, Any]:
 def _shared_size(launch: KernelLaunch) -> Any | None:
     if not launch.shared_bytes:
         return launch.shared_size
-    return arith.constant(ir.IntegerType.get_signless(32), launch.shared_bytes)
+    return arith.constant(build.integer(32), launch.shared_bytes)
 
 
 def _pointer(buffer: ir.Value) -> Any:
@@ -347,28 +347,28 @@ def _dynamic_sizes(kind: ir.Type) -> list[int]:
 
 
 def _size(buffer: ir.Value, dimension: int) -> Any:
-    size = memref.dim(buffer, build.index(dimension))
-    return arith.index_cast(ir.IntegerType.get_signless(64), size)
+    size = build.dim(buffer, dimension)
+    return arith.index_cast(build.integer(64), size)
 
 
 def _open_strides(buffer: ir.Value) -> list[Any]:
     numbers = open_strides(buffer.type)
     if not numbers:
         return []
-    i64 = ir.IntegerType.get_signless(64)
+    i64 = build.integer(64)
     strides = memref.extract_strided_metadata(buffer)[2 + buffer.type.rank :]
     return [arith.index_cast(i64, strides[number]) for number in numbers]
 
 
 def _parameter_type(kind: ir.Type) -> Any:
     is_index = isinstance(kind, ir.IndexType)
-    return ir.IntegerType.get_signless(64) if is_index else kind
+    return build.integer(64) if is_index else kind
 
 
 def _to_parameter(scalar: ir.Value) -> Any:
     if not isinstance(scalar.type, ir.IndexType):
         return scalar
-    return arith.index_cast(ir.IntegerType.get_signless(64), scalar)
+    return arith.index_cast(build.integer(64), scalar)
 
 
 def _from_parameter(kind: ir.Type, parameter: ir.Value) -> Any:
@@ -380,7 +380,7 @@ def _from_parameter(kind: ir.Type, parameter: ir.Value) -> Any:
 def _parameter_attributes(parameter: ir.Value, noalias: bool) -> Any:
     if not isinstance(parameter.type, ir.MemRefType):
         return ir.DictAttr.get({})
-    i64 = ir.IntegerType.get_signless(64)
+    i64 = build.integer(64)
     attributes = {"llvm.align": ir.IntegerAttr.get(i64, POINTER_ALIGNMENT)}
     if noalias:
         attributes["llvm.noalias"] = ir.UnitAttr.get()

@@ -62,11 +62,11 @@ def _loop_size(buffers: Sequence[tuple[Any, str]], loop: str) -> Size:
     buffer, number = max(dims, key=lambda dim: _promised(*dim))
     given = extent(buffer, number)
     if not isinstance(given, ir.Value):
-        given = memref.dim(buffer, build.index(number))
+        given = build.dim(buffer, number)
     step = _promised(buffer, number)
     if step == 1:
         return Size(None, given, given)
-    whole = build.mul(arith.divui(given, build.index(step)), build.index(step))
+    whole = build.mul(build.div(given, step), step)
     return Size(None, given, whole)
 
 
@@ -152,7 +152,7 @@ def _with_row(buffer: ir.Value, row: int, length: Size) -> Any:
     kind = ir.MemRefType.get(shape, buffer.type.element_type, layout=layout)
     groups = [[number] for number in range(row)] + [[row, row + 1]]
     given = [
-        length.value if number == row else memref.dim(buffer, build.index(number))
+        length.value if number == row else build.dim(buffer, number)
         for number in range(buffer.type.rank)
         if buffer.type.is_dynamic_dim(number)
     ]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from alcop_mlir.analysis.pipelining.copy_forms import ASYNC, TILE, CopyForm
-from alcop_mlir.bindings import arith, ir, nvgpu
+from alcop_mlir.bindings import ir, nvgpu
 from alcop_mlir.dialects import alcop
 from alcop_mlir.passes import build
 from alcop_mlir.target import CP_ASYNC_BYPASS_L1_BYTES
@@ -49,7 +49,7 @@ def _elements_read(form: CopyForm, mapping: dict[ir.Value, ir.Value]) -> Any | N
         read = build.index(form.count)
     elif form.count is not None:
         count = mapping.get(form.count, form.count)
-        read = arith.minsi(arith.maxsi(count, build.index(0)), read)
+        read = build.least(build.most(count, 0), read)
     if form.guard is None:
         return read
-    return arith.select(mapping.get(form.guard, form.guard), read, build.index(0))
+    return build.select(mapping.get(form.guard, form.guard), read, 0)

@@ -100,9 +100,9 @@ class Expansion:
         if self.trips is not None:
             return self.shape.steady_trips(self.trips)
         period, lookahead = self.shape.slot_period, self.shape.lookahead
-        trips = arith.ceildivsi(arith.subi(self.upper, self.lower), self.step)
-        full = arith.maxsi(arith.subi(trips, build.index(lookahead)), build.index(0))
-        return build.mul(arith.divui(full, build.index(period)), build.index(period))
+        trips = arith.ceildivsi(build.sub(self.upper, self.lower), self.step)
+        full = build.most(build.sub(trips, lookahead), 0)
+        return build.mul(build.div(full, period), period)
 
     def _after(self, trips: ir.Value) -> Any:
         """The loop's index after so many iterations."""
@@ -166,7 +166,7 @@ class Expansion:
         factor = self.shape.unroll(self.trips, in_tail)
         if factor > 1:
             loop.operation.attributes[UNROLL] = ir.IntegerAttr.get(
-                ir.IntegerType.get_signless(64), factor
+                build.integer(64), factor
             )
         return state.like(list(loop.results))
 
@@ -288,8 +288,8 @@ class Expansion:
 
     def _last_index(self) -> Any:
         """The loop's index in its last iteration."""
-        span = arith.subi(arith.subi(self.upper, self.lower), build.index(1))
-        return build.add(self.lower, build.mul(arith.divui(span, self.step), self.step))
+        span = build.sub(build.sub(self.upper, self.lower), 1)
+        return build.add(self.lower, build.mul(build.div(span, self.step), self.step))
 
     def _index(self, own: list[ir.Value], induction: ir.Value, tile: int) -> Any:
         """The index of a stream's tile: its own where it wraps around."""

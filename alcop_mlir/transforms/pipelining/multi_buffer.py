@@ -167,7 +167,7 @@ def _wide_buffer(buffer: ir.Value, wide_type: ir.Type, loop: ir.Operation) -> An
     # A buffer that each iteration allocates must outlive the iteration now.
     before = loop if is_inside(alloc, loop) else alloc
     with alloc.location, ir.InsertionPoint(before):
-        return memref.alloc(wide_type, [], [])
+        return build.alloc(wide_type)
 
 
 def _rebind(

@@ -30,6 +30,7 @@ from alcop_mlir.analysis.pipelining.commit_groups import Unknown, younger_groups
 from alcop_mlir.bindings import gpu, ir, nvgpu
 from alcop_mlir.dialects import alcop
 from alcop_mlir.errors import PassError
+from alcop_mlir.passes import build
 from alcop_mlir.passes.base import Pass
 
 _RELEASE = "alcop.consumer_release"
@@ -127,7 +128,7 @@ def _separated_after(ops: list[ir.Operation], at_entry: bool) -> bool:
 
 def _place_wait(wait: ir.Operation, count: int) -> None:
     with wait.location, ir.InsertionPoint(wait):
-        groups = ir.IntegerAttr.get(ir.IntegerType.get_signless(32), count)
+        groups = ir.IntegerAttr.get(build.integer(32), count)
         nvgpu.device_async_wait(wait.operands[0], num_groups=groups)
         gpu.barrier()
     wait.erase()

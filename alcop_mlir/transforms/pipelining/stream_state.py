@@ -88,7 +88,7 @@ def prefetched_index(induction: ir.Value, tiles: int, step: ir.Value) -> Any:
     """The loop's index, `tiles` iterations after `induction`."""
     if tiles == 0:
         return induction
-    return build.add(induction, build.mul(build.index(tiles), step))
+    return build.add(induction, build.mul(tiles, step))
 
 
 def index_around(

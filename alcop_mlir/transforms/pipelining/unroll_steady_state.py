@@ -86,7 +86,7 @@ def _unroll_whole(loop: ir.Operation, trips: int) -> None:
     values = init_args(loop)
     counters = _counters(loop)
     for trip in range(trips):
-        induction = build.add(lower, build.mul(build.index(trip), step))
+        induction = build.add(lower, build.mul(trip, step))
         values = _copy_body(loop, induction, _slots(counters, values, trip))
     for result, value in zip(loop.results, values, strict=True):
         result.replace_all_uses_with(value)
@@ -105,11 +105,11 @@ def _unroll_by(loop: ir.Operation, factor: int) -> None:
 
     def iteration(induction: ir.Value, values: list[ir.Value]) -> list[Any]:
         for number in range(factor):
-            here = build.add(induction, build.mul(build.index(number), step))
+            here = build.add(induction, build.mul(number, step))
             values = _copy_body(loop, here, _slots(counters, values, number))
         return [start[n] if n in counters else v for n, v in enumerate(values)]
 
-    wide_step = build.mul(step, build.index(factor))
+    wide_step = build.mul(step, factor)
     wide = build.for_loop((lower, upper, wide_step), start, iteration)
     for number, result in enumerate(loop.results):
         value = start[number] if number in counters else wide.results[number]

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from alcop_mlir.bindings import arith, ir, nvvm, vector
+from alcop_mlir.passes import build
 
 # The last bit of a f16 from 1024 on means 1: 0x6400 + n are the bits of 1024 + n.
 _HALF_OF_WHOLE = 0x6400
@@ -45,16 +46,10 @@ def _byte_to_half(piece: ir.Value) -> Any:
     Flipping the sign of a byte n makes it n + 128; with 0x64 before it, it has the bits
     of 1024 + n + 128.
     """
-    i16, half = ir.IntegerType.get_signless(16), ir.F16Type.get()
+    i16, half = build.integer(16), ir.F16Type.get()
     words = ir.VectorType.get(piece.type.shape, i16)
     halves = ir.VectorType.get(piece.type.shape, half)
     magic = ir.IntegerAttr.get(i16, _HALF_OF_WHOLE | _SIGN)
-    bits = arith.xori(
-        arith.extui(words, piece),
-        arith.constant(words, ir.DenseElementsAttr.get_splat(words, magic)),
-    )
+    bits = arith.xori(arith.extui(words, piece), build.splat(words, magic))
     offset = ir.FloatAttr.get(half, 1024.0 + _SIGN)
-    return arith.subf(
-        vector.bitcast(halves, bits),
-        arith.constant(halves, ir.DenseElementsAttr.get_splat(halves, offset)),
-    )
+    return arith.subf(vector.bitcast(halves, bits), build.splat(halves, offset))

@@ -6,8 +6,9 @@ from typing import Any
 
 from alcop_mlir.bindings import ir, llvm, nvgpu, nvvm, vector
 from alcop_mlir.element_types import ELEMENT_TYPES
+from alcop_mlir.passes import build
 from alcop_mlir.target import mma_shape
-from alcop_mlir.transforms.tensor_cores.fragment_loads import words
+from alcop_mlir.transforms.tensor_cores.fragment_access import words
 
 
 def multiply(a: ir.Value, b: ir.Value, accumulators: ir.Value) -> Any:
@@ -37,7 +38,7 @@ def halves(piece: ir.Value) -> tuple[Any, Any]:
 
 def _multiply_bytes(a: ir.Value, b: ir.Value, accumulators: ir.Value) -> Any:
     """Additions wrap around, as in arith.addi; those of nvgpu.mma.sync saturate."""
-    i32 = ir.IntegerType.get_signless(32)
+    i32 = build.integer(32)
     result = ir.Type.parse("!llvm.struct<(i32, i32, i32, i32)>")
     m, n, k = mma_shape(1)
     spelling = ELEMENT_TYPES[str(a.type.element_type)].ptx

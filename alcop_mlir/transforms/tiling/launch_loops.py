@@ -183,7 +183,7 @@ def _loop_size(nest: Nest, loop: int) -> Any:
     if known is not None:
         return known
     buffer, dimension = nest.sizes[loop]
-    return memref.dim(buffer, build.index(dimension))
+    return build.dim(buffer, dimension)
 
 
 def _initial(
@@ -284,7 +284,7 @@ def _copied_size(source: ir.Value, target: ir.Value, number: int) -> Any:
     for buffer in (target, source):
         if not buffer.type.is_dynamic_dim(number):
             return buffer.type.shape[number]
-    return memref.dim(target, build.index(number))
+    return build.dim(target, number)
 
 
 def _unsupported_parallel(op: ir.Operation) -> Rejected | None:

@@ -108,7 +108,7 @@ def _compute_parts(contraction: TiledContraction, sizes: dict[str, Size]) -> Any
         shape, _accumulator_type(contraction.out.type.element_type)
     )
     given = [sizes[loop].given for loop in out_loops if sizes[loop].known is None]
-    target = memref.alloc(kind, given, [])
+    target = build.alloc(kind, given)
     transforms = _transforms(contraction.op)
     inputs = list(contraction.op.operands)[:-1]
     letters = [""] * len(inputs)  # scalars, and one value per row or column, stay
@@ -197,9 +197,7 @@ def _expanded(buffer: ir.Value, number: int, parts: int) -> Any:
     groups = [[n + (n > number)] for n in range(kind.rank)]
     groups[number] = [number, number + 1]
     extents = [*shape[:number], parts, length, *shape[number + 1 :]]
-    given = [
-        memref.dim(buffer, build.index(n)) for n, s in enumerate(shape) if s == dynamic
-    ]
+    given = [build.dim(buffer, n) for n, s in enumerate(shape) if s == dynamic]
     result = ir.MemRefType.get(
         extents, kind.element_type, layout=_expanded_layout(kind, number, length)
     )
@@ -278,7 +276,7 @@ def _widened(value: ir.Value, kind: ir.Type) -> Any:
 def _accumulator_type(element: ir.Type) -> Any:
     """The accumulator type of a contraction with such output elements."""
     if isinstance(element, ir.IntegerType):
-        return ir.IntegerType.get_signless(32)
+        return build.integer(32)
     return ir.F32Type.get()
 
 

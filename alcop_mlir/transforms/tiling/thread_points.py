@@ -43,7 +43,7 @@ def launch_over(
     inside = launch.regions[0].blocks[0]
     with ir.InsertionPoint(inside):
         block, thread = inside.arguments[0], inside.arguments[_THREAD_ID]
-        number = build.add(build.mul(block, build.index(threads)), thread)
+        number = build.add(build.mul(block, threads), thread)
         if isinstance(total, int) and total % threads == 0:
             body(_point(number, sizes))
         else:
@@ -71,13 +71,13 @@ def _product(sizes: Sequence[ir.Value | int]) -> Any:
     total = values[0]
     for size in values[1:]:
         total = build.mul(total, size)
-    return total if known == 1 else build.mul(total, build.index(known))
+    return total if known == 1 else build.mul(total, known)
 
 
 def _point(number: ir.Value, sizes: Sequence[ir.Value | int]) -> list[Any]:
     """The coordinates of point `number` in row-major order."""
     found = []
     for size in reversed(sizes[1:]):
-        found.append(arith.remui(number, build.value(size)))
-        number = arith.divui(number, build.value(size))
+        found.append(build.rem(number, size))
+        number = build.div(number, size)
     return [*([number] if sizes else []), *reversed(found)]

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from alcop_mlir.analysis.linalg.operand_transforms import OperandTransform
-from alcop_mlir.bindings import arith, gpu, ir, memref, vector
+from alcop_mlir.bindings import gpu, ir, memref, vector
 from alcop_mlir.dialects import alcop
 from alcop_mlir.passes import build
 from alcop_mlir.transforms.linalg.matrices import Size, matrix, view
@@ -114,7 +114,7 @@ def _k_loop(
         first = {**offsets.block, "k": k}
         extents = dict(remaining)
         if not size.divides(step["k"]):
-            extents["k"] = arith.minsi(arith.subi(upper, k), width)
+            extents["k"] = build.least(build.sub(upper, k), width)
         for source in sources:
             _copy_tile(source, first, {**step, **extents})
         gpu.barrier()
@@ -128,7 +128,7 @@ def _k_loop(
 
 def _remaining_extent(size: Size, first: ir.Value, tile: int) -> Any:
     """Remaining extent: rows or columns of the block's tile that exist."""
-    return arith.minsi(arith.subi(size.value, first), build.index(tile))
+    return build.least(build.sub(size.value, first), tile)
 
 
 def _copy_tile(
@@ -196,4 +196,4 @@ def _workgroup_buffer(operand: ir.Value, shape: list[int]) -> Any:
         operand.type.element_type,
         memory_space=ir.Attribute.parse(build.WORKGROUP),
     )
-    return memref.alloc(kind, [], [])
+    return build.alloc(kind)

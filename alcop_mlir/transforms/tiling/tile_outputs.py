@@ -71,8 +71,8 @@ def store_initial(
     width = build.index(contraction.schedule.block[1])
 
     def element(number: ir.Value, _: list[Any]) -> Iterator[Any]:
-        row = build.add(offsets.block["m"], arith.divui(number, width))
-        column = build.add(offsets.block["n"], arith.remui(number, width))
+        row = build.add(offsets.block["m"], build.div(number, width))
+        column = build.add(offsets.block["n"], build.rem(number, width))
         inside = arith.andi(
             build.less(row, sizes["m"].value), build.less(column, sizes["n"].value)
         )
@@ -110,7 +110,7 @@ def _window(
 def _accumulator_type(contraction: TiledContraction) -> Any:
     """A warp tile of accumulators: of f32, of i32 for integers."""
     is_integer = isinstance(contraction.out.type.element_type, ir.IntegerType)
-    element = ir.IntegerType.get_signless(32) if is_integer else ir.F32Type.get()
+    element = build.integer(32) if is_integer else ir.F32Type.get()
     return ir.VectorType.get(list(contraction.schedule.warp), element)
 
 
@@ -118,10 +118,10 @@ def _is_inside(
     contraction: TiledContraction, sizes: dict[str, Size], offsets: TileOffsets
 ) -> Any:
     """Whether all of the block's tile is inside C."""
-    inside = arith.constant(ir.IntegerType.get_signless(1), 1)
+    inside = arith.constant(build.integer(1), 1)
     for loop, tile in zip("mn", contraction.schedule.block, strict=False):
         if not sizes[loop].divides(tile):
-            room = arith.subi(sizes[loop].value, offsets.block[loop])
+            room = build.sub(sizes[loop].value, offsets.block[loop])
             fits = arith.cmpi(arith.CmpIPredicate.sge, room, build.index(tile))
             inside = arith.andi(inside, fits)
     return inside

@@ -39,7 +39,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from alcop_mlir.bindings import arith, gpu, ir
+from alcop_mlir.bindings import gpu, ir
 from alcop_mlir.dialects import alcop
 from alcop_mlir.passes import build
 from alcop_mlir.passes.base import Pass
@@ -151,7 +151,7 @@ def _tile_offsets(
         )
     )
     row, column = tile_of_block(schedule.raster, (x, y), rows, columns)
-    warp = arith.divui(thread, build.index(WARP_SIZE))
+    warp = build.div(thread, WARP_SIZE)
     warps_n = build.index(schedule.warps[1])
     return TileOffsets(
         block={
@@ -159,8 +159,8 @@ def _tile_offsets(
             "n": _first(sizes["n"], column, tile_n),
         },
         warp={
-            "m": build.mul(arith.divui(warp, warps_n), build.index(schedule.warp[0])),
-            "n": build.mul(arith.remui(warp, warps_n), build.index(schedule.warp[1])),
+            "m": build.mul(build.div(warp, warps_n), schedule.warp[0]),
+            "n": build.mul(build.rem(warp, warps_n), schedule.warp[1]),
         },
         batch=batch,
     )
@@ -170,4 +170,4 @@ def _first(size: Size, block: ir.Value, tile: int) -> Any:
     """First row or column of a block; 0 where there is one block only."""
     if size.known is not None and size.known < tile:
         return build.index(0)
-    return build.mul(block, build.index(tile))
+    return build.mul(block, tile)
