@@ -52,6 +52,7 @@ from alcop_mlir.passes.base import Pass
 from alcop_mlir.transforms.linalg.matrices import Size, loop_sizes
 from alcop_mlir.transforms.tiling.tiled_contractions import (
     TiledContraction,
+    accumulator_type,
     scheduled_contractions,
 )
 
@@ -85,9 +86,7 @@ def _split(contraction: TiledContraction) -> None:
 
 def _check(contraction: TiledContraction, sizes: dict[str, Size]) -> None:
     batched = any("b" in loops for _, loops in contraction.buffers[:3])
-    least = min(
-        element_bytes(operand.type) for operand in (contraction.lhs, contraction.rhs)
-    )
+    least = min(element_bytes(one.value.type) for one in contraction.operands)
     try:
         resources.check_split(contraction.schedule, sizes["k"].known, least, batched)
     except ConfigError as error:
@@ -104,16 +103,15 @@ def _compute_parts(contraction: TiledContraction, sizes: dict[str, Size]) -> Any
         f"b{out_loops}",
     ]
     shape = [parts, *(_static(sizes[loop]) for loop in out_loops)]
-    kind = ir.MemRefType.get(
-        shape, _accumulator_type(contraction.out.type.element_type)
-    )
+    element = accumulator_type(contraction.out.type.element_type)
+    kind = ir.MemRefType.get(shape, element)
     given = [sizes[loop].given for loop in out_loops if sizes[loop].known is None]
     target = build.alloc(kind, given)
     transforms = _transforms(contraction.op)
     inputs = list(contraction.op.operands)[:-1]
     letters = [""] * len(inputs)  # scalars, and one value per row or column, stay
-    for transform, letter in zip(contraction.transforms, "mn", strict=True):
-        for number in transform.others:
+    for operand, letter in zip(contraction.operands, "mn", strict=True):
+        for number in operand.transform.others:
             letters[number] = letter * inputs[number].type.rank
     numbers = [transform.operand for transform in transforms]
     if _mark(contraction.op).get("swapped"):
@@ -192,16 +190,14 @@ def _add_up(contraction: TiledContraction, sizes: dict[str, Size], parts: Any) -
 def _expanded(buffer: ir.Value, number: int, parts: int) -> Any:
     """`buffer` with dimension `number` as parts of equal size."""
     kind = buffer.type
-    dynamic = ir.ShapedType.get_dynamic_size()
     shape, length = list(kind.shape), kind.shape[number] // parts
     groups = [[n + (n > number)] for n in range(kind.rank)]
     groups[number] = [number, number + 1]
     extents = [*shape[:number], parts, length, *shape[number + 1 :]]
-    given = [build.dim(buffer, n) for n, s in enumerate(shape) if s == dynamic]
-    result = ir.MemRefType.get(
-        extents, kind.element_type, layout=_expanded_layout(kind, number, length)
-    )
-    return memref.expand_shape(result, buffer, groups, given, extents)
+    layout = _expanded_layout(kind, number, length)
+    result = build.memref_like(kind, extents, layout=layout)
+    sizes = build.dynamic_sizes(buffer)
+    return memref.expand_shape(result, buffer, groups, sizes, extents)
 
 
 def _expanded_layout(kind: ir.Type, number: int, length: int) -> Any | None:
@@ -225,7 +221,7 @@ def _part(parts: ir.Value, number: int, sizes: Sequence[Size]) -> Any:
     if not kind.is_dynamic_stride_or_offset(offset):
         offset *= number
     layout = ir.StridedLayoutAttr.get(offset if number else 0, strides[1:])
-    result = ir.MemRefType.get(kind.shape[1:], kind.element_type, layout=layout)
+    result = build.memref_like(kind, kind.shape[1:], layout=layout)
     extents = [size.given if size.known is None else size.known for size in sizes]
     rank = kind.rank
     return memref.subview(
@@ -258,7 +254,7 @@ def _map(loops: str, letters: str) -> Any:
 
 def _total(addends: list[ir.Value], kind: ir.Type) -> Any:
     """The sum of the addends, in their order; rounded once to `kind`."""
-    wide = _accumulator_type(kind)
+    wide = accumulator_type(kind)
     total, *others = [_widened(value, wide) for value in addends]
     for value in others:
         is_integer = isinstance(wide, ir.IntegerType)
@@ -271,13 +267,6 @@ def _widened(value: ir.Value, kind: ir.Type) -> Any:
         return value
     is_integer = isinstance(kind, ir.IntegerType)
     return arith.extsi(kind, value) if is_integer else arith.extf(kind, value)
-
-
-def _accumulator_type(element: ir.Type) -> Any:
-    """The accumulator type of a contraction with such output elements."""
-    if isinstance(element, ir.IntegerType):
-        return build.integer(32)
-    return ir.F32Type.get()
 
 
 def _static(size: Size) -> int:

@@ -43,7 +43,6 @@ from alcop_mlir.bindings import gpu, ir
 from alcop_mlir.dialects import alcop
 from alcop_mlir.passes import build
 from alcop_mlir.passes.base import Pass
-from alcop_mlir.schedule import Schedule
 from alcop_mlir.target import WARP_SIZE
 from alcop_mlir.transforms.linalg.matrices import Size, loop_sizes
 from alcop_mlir.transforms.tiling.raster import tile_of_block
@@ -55,8 +54,8 @@ from alcop_mlir.transforms.tiling.tile_outputs import (
     store_initial,
 )
 from alcop_mlir.transforms.tiling.tiled_contractions import (
+    BlockTile,
     TiledContraction,
-    TileOffsets,
     scheduled_contractions,
 )
 
@@ -77,7 +76,10 @@ class TileToBlocks(Pass):
 
 
 def _erase(contraction: TiledContraction) -> None:
-    """Erase the ops that became a kernel, and the buffers that only they used."""
+    """Erase the ops that became a kernel, and the buffers that only they used.
+
+    What else uses these asks for their sizes.
+    """
     outputs = [
         contraction.out,
         *(element.output.value for element in contraction.epilogue),
@@ -89,15 +91,8 @@ def _erase(contraction: TiledContraction) -> None:
             op.operation.erase()
     for buffer in dict.fromkeys(outputs):
         if buffer not in needed:
-            _erase_buffer(buffer)
-
-
-def _erase_buffer(buffer: ir.Value) -> None:
-    """Erase an allocation that is used for its sizes at most."""
-    for use in list(buffer.uses):
-        if use.owner.operation.name == "memref.dealloc":
-            use.owner.operation.erase()
-    build.erase_unused([buffer.owner])
+            build.erase_deallocs(buffer)
+            build.erase_unused([buffer.owner])
 
 
 def _launch(contraction: TiledContraction, sizes: dict[str, Size]) -> None:
@@ -119,17 +114,12 @@ def _launch(contraction: TiledContraction, sizes: dict[str, Size]) -> None:
     )
     arguments = list(launch.regions[0].blocks[0].arguments)
     with ir.InsertionPoint(launch.regions[0].blocks[0]):
-        offsets = _tile_offsets(schedule, sizes, arguments)
+        tile = _block_tile(contraction, sizes, arguments)
         if is_empty_k:
-            store_initial(contraction, sizes, offsets, arguments[3])
+            store_initial(tile, arguments[3])
         else:
-            initial = initial_accumulators(contraction, sizes, offsets)
-            store_accumulators(
-                contraction,
-                sizes,
-                offsets,
-                contract_tiles(contraction, sizes, offsets, initial),
-            )
+            initial = initial_accumulators(tile)
+            store_accumulators(tile, contract_tiles(tile, initial))
         gpu.TerminatorOp()
 
 
@@ -137,10 +127,11 @@ def _kernel_name(op: ir.Operation) -> str:
     return op.operation.name.removeprefix("linalg.").replace("generic", "matmul")
 
 
-def _tile_offsets(
-    schedule: Schedule, sizes: dict[str, Size], arguments: list[Any]
-) -> TileOffsets:
-    """Offsets of a block and of its warps, which run along N first."""
+def _block_tile(
+    contraction: TiledContraction, sizes: dict[str, Size], arguments: list[Any]
+) -> BlockTile:
+    """The tile of a block and of its warps, which run along N first."""
+    schedule = contraction.schedule
     x, y, batch, thread = arguments[:4]
     tile_m, tile_n, _ = schedule.block
     columns, rows = (
@@ -153,7 +144,9 @@ def _tile_offsets(
     row, column = tile_of_block(schedule.raster, (x, y), rows, columns)
     warp = build.div(thread, WARP_SIZE)
     warps_n = build.index(schedule.warps[1])
-    return TileOffsets(
+    return BlockTile(
+        contraction,
+        sizes,
         block={
             "m": _first(sizes["m"], row, tile_m),
             "n": _first(sizes["n"], column, tile_n),
