@@ -286,11 +286,15 @@ class Template:
 
 
 def inline(block: ir.Block, mapping: dict[ir.Value, ir.Value]) -> list[Any]:
-    """Copy the ops of `block` but the last, as `clone` does; what that one takes."""
-    *ops, end = block.operations
+    """Copy the ops of `block` but the last, as `clone` does; what that one takes.
+
+    Ops whose results are in `mapping` before are not copied.
+    """
+    *ops, end = (op.operation for op in block.operations)
     for op in ops:
-        clone(op, mapping)
-    return [mapping.get(value, value) for value in end.operation.operands]
+        if not any(result in mapping for result in op.results):
+            clone(op, mapping)
+    return [mapping.get(value, value) for value in end.operands]
 
 
 def attributes(op: ir.Operation) -> dict[str, Any]:

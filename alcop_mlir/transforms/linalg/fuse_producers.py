@@ -157,11 +157,7 @@ def _fill_body(
     for operand, element in zip(_other_buffers(producer), added, strict=True):
         inside[operand.argument] = element
     with ir.InsertionPoint(block):
-        *ops, end = producer.element.block.operations
-        for op in ops:
-            build.clone(op, inside)
-        result = end.operation.operands[0]
-        known[arguments[number]] = inside.get(result, result)
+        (known[arguments[number]],) = build.inline(producer.element.block, inside)
         for op in old.operations:
             build.clone(op, known)
 

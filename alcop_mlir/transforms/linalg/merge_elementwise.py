@@ -23,6 +23,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
+from alcop_mlir.analysis.ir.loops import defining_op
 from alcop_mlir.analysis.linalg.elementwise import Elementwise, elementwise
 from alcop_mlir.analysis.linalg.elementwise_chains import Link, composed, find_link
 from alcop_mlir.analysis.linalg.view import Loops
@@ -113,11 +114,8 @@ def _computed(element: Elementwise, known: dict[Any, Any]) -> Any:
     """The op's result for these arguments; a copy has one argument, and no body."""
     if element.block is None:
         return known[None]
-    *body, end = (op.operation for op in element.block.operations)
-    for op in body:
-        build.clone(op, known)
-    (result,) = end.operands
-    return known.get(result, result)
+    (result,) = build.inline(element.block, known)
+    return result
 
 
 def _erase(link: Link) -> None:
@@ -126,11 +124,6 @@ def _erase(link: Link) -> None:
     if not link.is_last:
         return
     link.producer.op.erase()
-    owner = link.memref.owner
-    users = [use.owner.operation for use in link.memref.uses]
-    if isinstance(owner, ir.Block) or owner.name != "memref.alloc":
-        return
-    if all(user.name == "memref.dealloc" for user in users):
-        for user in users:
-            user.erase()
-        owner.erase()
+    owner = defining_op(link.memref)
+    if owner is not None and owner.operation.name == "memref.alloc":
+        build.erase_buffer(link.memref)

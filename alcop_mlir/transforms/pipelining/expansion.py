@@ -11,7 +11,7 @@ from typing import Any
 from alcop_mlir.analysis.ir.loops import body, bounds, init_args, terminator, trip_count
 from alcop_mlir.analysis.pipelining.pipeline_shape import Shape
 from alcop_mlir.analysis.pipelining.streams import Streams, addresses, argument
-from alcop_mlir.bindings import arith, gpu, ir, scf
+from alcop_mlir.bindings import arith, gpu, ir
 from alcop_mlir.passes import build
 from alcop_mlir.transforms.pipelining import primitives
 from alcop_mlir.transforms.pipelining.async_copies import issue_copy
@@ -85,13 +85,8 @@ class Expansion:
         start = [init_args(self.loop)[n] for n in self.streams.compute_arguments]
         runs = build.less(self.lower, self.upper)
         kinds = [value.type for value in start]
-        choice = scf.IfOp(runs, kinds, has_else=bool(kinds))
-        with ir.InsertionPoint(choice.then_block):
-            scf.YieldOp(self._pipeline())
-        if kinds:
-            with ir.InsertionPoint(choice.else_block):
-                scf.YieldOp(start)
-        return list(choice.results)
+        otherwise = (lambda: start) if start else None
+        return build.branch(runs, self._pipeline, otherwise, kinds)
 
     # -- trip counts -----------------------------------------------------------------
 
@@ -104,12 +99,10 @@ class Expansion:
         full = build.most(build.sub(trips, lookahead), 0)
         return build.mul(build.div(full, period), period)
 
-    def _after(self, trips: ir.Value) -> Any:
+    def _after(self, trips: ir.Value | int) -> Any:
         """The loop's index after so many iterations."""
-        if isinstance(trips, int):
-            if trips == 0:
-                return self.lower
-            trips = build.index(trips)
+        if isinstance(trips, int) and trips == 0:
+            return self.lower
         return build.add(self.lower, build.mul(trips, self.step))
 
     def _runs(self, induction: ir.Value, tiles: int) -> Any:
@@ -322,10 +315,7 @@ def _guarded(guard: ir.Value, make: Callable[[], None]) -> None:
     if guard is True:
         make()
         return
-    choice = scf.IfOp(guard)
-    with ir.InsertionPoint(choice.then_block):
-        make()
-        scf.YieldOp([])
+    build.branch(guard, make)
 
 
 def _chosen(condition: ir.Value, those: list[Any], others: list[Any]) -> list[Any]:

@@ -24,7 +24,6 @@ becomes the value that alcop-plan-pipelines would have written.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -123,13 +122,11 @@ def _with_slot(loop: ir.Operation, slots: int) -> Any:
     block = body(loop)
     with loop.location, ir.InsertionPoint(loop):
         wider = scf.ForOp(*bounds(loop), [*init_args(loop), build.index(0)]).operation
-    for name in list(loop.attributes):
-        wider.attributes[name] = loop.attributes[name]
+    build.keep_attributes(loop, wider)
     arguments = list(body(wider).arguments)
     for old, new in zip(list(block.arguments), arguments[:-1], strict=True):
         old.replace_all_uses_with(new)
-    for op in list(block.operations):
-        body(wider).append(op.operation)
+    build.move_ops(block, body(wider))
     last = terminator(wider).operation
     with last.location, ir.InsertionPoint(last):
         scf.YieldOp([*last.operands, build.cyclic_next(arguments[-1], slots)])
@@ -143,17 +140,19 @@ def _with_slot(loop: ir.Operation, slots: int) -> Any:
 def _widen(buffer: ir.Value, loop: ir.Operation, slot: ir.Value, slots: int) -> None:
     """Replace `buffer` by one with `slots` slots; `loop` uses a view of `slot`."""
     single = buffer.type
-    wide_type = ir.MemRefType.get(
-        [slots, *single.shape],
-        single.element_type,
-        memory_space=single.memory_space,
-    )
+    wide_type = build.memref_like(single, [slots, *single.shape])
     uses = [(use.owner.operation, use.operand_number) for use in buffer.uses]
     wide = _wide_buffer(buffer, wide_type, loop)
+    rank = single.rank
     with loop.location, ir.InsertionPoint.at_block_begin(body(loop)):
-        view = _slot_view(wide, slot, single.shape)
-    view_op = view.owner.operation
-    _rebind(uses, view, loop, view_op)
+        view = memref.subview(
+            wide,
+            [slot, *[0] * rank],
+            [1, *single.shape],
+            [1] * (rank + 1),
+            result_type=_at_any_offset(single),
+        )
+    _rebind(uses, view, loop, view.owner.operation)
     if defining_op(buffer) is not None:
         buffer.owner.operation.erase()
 
@@ -195,13 +194,10 @@ def _rebind_view(
     old = view.results[0]
     uses = [(use.owner.operation, use.operand_number) for use in old.uses]
     operands = [source, *list(view.operands)[1:]]
-    attributes = {name: view.attributes[name] for name in view.attributes}
     inside = is_inside(view, loop)
     point = ir.InsertionPoint(view) if inside else ir.InsertionPoint.after(view_op)
     with view.location, point:
-        copy = ir.Operation.create(
-            view.name, [_at_any_offset(old.type)], operands, attributes
-        )
+        copy = build.like(view, [_at_any_offset(old.type)], operands)
     view_op = view_op if inside else copy
     _rebind(uses, copy.results[0], loop, view_op)
     view.erase()
@@ -211,24 +207,4 @@ def _at_any_offset(kind: ir.Type) -> Any:
     """The memref type `kind` with a dynamic offset."""
     strides, _ = kind.get_strides_and_offset()
     dynamic = ir.ShapedType.get_dynamic_stride_or_offset()
-    return ir.MemRefType.get(
-        list(kind.shape),
-        kind.element_type,
-        layout=ir.StridedLayoutAttr.get(dynamic, strides),
-        memory_space=kind.memory_space,
-    )
-
-
-def _slot_view(wide: ir.Value, slot: ir.Value, shape: Sequence[int]) -> Any:
-    """The slot as a memref of the buffer's former rank."""
-    rank = len(shape)
-    plain = ir.MemRefType.get(
-        list(shape), wide.type.element_type, memory_space=wide.type.memory_space
-    )
-    return memref.subview(
-        wide,
-        [slot, *[0] * rank],
-        [1, *shape],
-        [1] * (rank + 1),
-        result_type=_at_any_offset(plain),
-    )
+    return build.memref_like(kind, layout=ir.StridedLayoutAttr.get(dynamic, strides))

@@ -150,9 +150,7 @@ def _copy_body(
     loop: ir.Operation, induction: ir.Value, values: list[ir.Value]
 ) -> list[Any]:
     """A copy of the body at the insertion point; what it yields."""
-    block = body(loop)
-    mapping = dict(zip(block.arguments, [induction, *values], strict=True))
-    ops = [op.operation for op in block.operations]
-    for op in ops[:-1]:
-        build.clone(op, mapping)
-    return [mapping.get(value, value) for value in ops[-1].operands]
+    arguments = body(loop).arguments
+    return build.inline(
+        body(loop), dict(zip(arguments, [induction, *values], strict=True))
+    )

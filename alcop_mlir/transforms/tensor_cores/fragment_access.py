@@ -172,13 +172,17 @@ def load_row(memory: ir.Value, at: Indices, count: int) -> list[Any]:
     return [vector.extract(whole, [], [number]) for number in range(count)]
 
 
-def row_elements(side_by_side: Sequence[ir.Value], half: int) -> list[Any]:
-    """The elements of the upper or of the lower row that a lane holds, in order."""
-    return [
-        vector.extract(piece, [], [half, element])
-        for element in range(2)
-        for piece in side_by_side
-    ]
+def held_row(side_by_side: Sequence[ir.Value], half: int) -> Any:
+    """The upper or the lower row that a lane holds of pieces, as a vector."""
+    if len(side_by_side) == 1:
+        return vector.extract(side_by_side[0], [], [half])
+    return build.vector_of(
+        [
+            vector.extract(piece, [], [half, element])
+            for element in range(2)
+            for piece in side_by_side
+        ]
+    )
 
 
 def words(fragment: ir.Value) -> list[Any]:

@@ -23,10 +23,10 @@ from alcop_mlir.transforms.tensor_cores.fragment_access import (
     Pieces,
     accumulator_lane,
     allows,
+    held_row,
     moved,
     neighbours,
     piece_offsets,
-    row_elements,
     shifted,
     words,
 )
@@ -125,12 +125,13 @@ class _Store:
             row, column = self.offsets[number]
             pieces = self.fragments.values[number : number + side_by_side]
             for half in range(2):
-                elements = row_elements(pieces, half)
+                held = held_row(pieces, half)
                 at = moved(first, row + half * self.lane.half, column)
                 if is_wide:
-                    build.store(build.vector_of(elements), self.target, at)
+                    build.store(held, self.target, at)
                     continue
-                for along, element in enumerate(elements):
+                for along in range(count):
+                    element = vector.extract(held, [], [along])
                     build.store(element, self.target, moved(at, 0, along))
 
     def _row(self, words: list[ir.Value], at: Indices) -> None:

@@ -32,9 +32,9 @@ from alcop_mlir.transforms.tensor_cores.fragment_access import (
     Pieces,
     accumulator_lane,
     allows,
+    held_row,
     lane,
     neighbours,
-    row_elements,
     shifted,
 )
 
@@ -135,10 +135,9 @@ def _put(pieces: Sequence[Any], half: int, stage: Stage) -> None:
     column = build.mul(stage.owner.lane_in_quad, per_lane)
     side_by_side = per_lane // 2
     for first in range(0, len(pieces), side_by_side):
-        elements = row_elements(pieces[first : first + side_by_side], half)
+        held = held_row(pieces[first : first + side_by_side], half)
         at = build.plus(column, first * PIECE_COLUMNS)
-        where = [stage.warp, stage.owner.quad, at]
-        build.store(build.vector_of(elements), stage.buffer, where)
+        build.store(held, stage.buffer, [stage.warp, stage.owner.quad, at])
 
 
 def _order_warp() -> None:

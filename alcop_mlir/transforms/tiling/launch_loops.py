@@ -48,7 +48,7 @@ from alcop_mlir.analysis.linalg.accumulator_init import fill_before
 from alcop_mlir.analysis.linalg.loop_nests import Nest
 from alcop_mlir.analysis.linalg.view import Operand
 from alcop_mlir.analysis.linalg.warp_reductions import combining_op
-from alcop_mlir.bindings import affine, arith, ir, memref, scf
+from alcop_mlir.bindings import affine, arith, ir, memref
 from alcop_mlir.dialects import alcop
 from alcop_mlir.passes import build
 from alcop_mlir.passes.base import Pass
@@ -147,21 +147,16 @@ def _launch_warp_reduction(
     def element(point: list[ir.Value]) -> None:
         *where, lane = point
         index_of = dict(zip(nest.points, where, strict=True))
-        (part,) = _run(
-            nest,
-            nest.reductions,
-            sizes,
-            index_of,
-            [neutral(combine)],
-            (lane, WARP_SIZE),
-        )
+        start, every = [neutral(combine)], (lane, WARP_SIZE)
+        (part,) = _run(nest, nest.reductions, sizes, index_of, start, every)
         total = over_warp(combine, part)
+
+        def store() -> None:
+            initial = _initial(nest, output, fill, index_of)
+            _store(output, combined(combine, initial, total), index_of)
+
         is_first = arith.cmpi(arith.CmpIPredicate.eq, lane, build.index(0))
-        guard = scf.IfOp(is_first)
-        with ir.InsertionPoint(guard.then_block):
-            start = _initial(nest, output, fill, index_of)
-            _store(output, combined(combine, start, total), index_of)
-            scf.YieldOp([])
+        build.branch(is_first, store)
 
     why = alcop.reason(nest.op)
     launch_over([*points, WARP_SIZE], _kernel_name(nest), element, why)
@@ -221,7 +216,7 @@ def _run(
         return _run(nest, inner[1:], sizes, inside, carried, strided)
 
     first, step = strided if strided is not None and len(inner) == 1 else (0, 1)
-    bounds = (build.value(first), build.value(sizes[inner[0]]), build.index(step))
+    bounds = (first, sizes[inner[0]], step)
     return list(build.for_loop(bounds, accumulators, iteration).results)
 
 
@@ -234,13 +229,11 @@ def _body(
     for operand in nest.inputs:
         if operand.is_read:
             mapping[operand.argument] = _element(operand, index_of)
-    *ops, terminator = [op.operation for op in nest.block.operations]
-    for op in ops:
-        if op.name == "linalg.index":
-            mapping[op.results[0]] = index_of[op.attributes["dim"].value]
-        else:
-            build.clone(op, mapping)
-    return [mapping.get(value, value) for value in terminator.operands]
+    for op in nest.block.operations:
+        if op.operation.name == "linalg.index":
+            (number,) = op.operation.results
+            mapping[number] = index_of[op.operation.attributes["dim"].value]
+    return build.inline(nest.block, mapping)
 
 
 def _element(operand: Operand, index_of: dict[int, ir.Value]) -> Any:
@@ -310,10 +303,7 @@ def _launch_parallel(op: ir.Operation) -> None:
     _, upper, _ = _bounds(op)
 
     def element(point: list[ir.Value]) -> None:
-        mapping = dict(zip(block.arguments, point, strict=True))
-        *ops, _ = list(block.operations)  # the last is scf.reduce
-        for inner in ops:
-            build.clone(inner, mapping)
+        build.inline(block, dict(zip(block.arguments, point, strict=True)))
 
     known = [constant(value) for value in upper]
     sizes = [u if k is None else k for u, k in zip(upper, known, strict=True)]

@@ -32,7 +32,7 @@ def tile_of_block(
         return y, x
     within = build.rem(y, group)
     first = build.sub(y, within)
-    number = build.add(build.mul(within, _value(columns)), x)
+    number = build.add(build.mul(within, columns), x)
     height, column = _across(number, first, group, rows)
     row = build.add(first, build.sub(number, build.mul(column, height)))
     return row, column
@@ -45,18 +45,12 @@ def _across(
     if not isinstance(rows, int):
         height = arith.minui(build.sub(rows, first), build.index(group))
         return height, build.div(number, height)
-    whole, remaining = build.index(group), rows % group
-    column = build.div(number, whole)
+    column, remaining = build.div(number, group), rows % group
     if not remaining:
-        return whole, column
+        return build.index(group), column
     # Two divisions by constants are faster than one by a value.
-    fewer = build.index(remaining)
     is_whole = build.less(first, rows - remaining)
     return (
-        arith.select(is_whole, whole, fewer),
-        arith.select(is_whole, column, build.div(number, fewer)),
+        build.select(is_whole, group, remaining),
+        build.select(is_whole, column, build.div(number, remaining)),
     )
-
-
-def _value(size: int | Any) -> Any:
-    return build.index(size) if isinstance(size, int) else size

@@ -50,16 +50,8 @@ def _last(index: Index, sizes: list[ir.Value]) -> Any:
     assert index.coefficients is not None, index.expression
     terms = []
     for loop, coefficient in zip(index.loops, index.coefficients, strict=True):
-        last = _before(sizes[loop])
-        one = coefficient == 1
-        terms.append(last if one else build.mul(last, coefficient))
+        last = build.sub(sizes[loop], 1)
+        terms.append(build.mul(last, coefficient))
     if index.offset or not terms:
         terms.append(build.index(index.offset))
     return reduce(build.add, terms)
-
-
-def _before(size: ir.Value) -> Any:
-    """`size - 1`, of an int or an index value."""
-    if isinstance(size, int):
-        return build.index(size - 1)
-    return build.sub(size, 1)

@@ -6,7 +6,7 @@ import math
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from alcop_mlir.bindings import arith, gpu, ir, scf
+from alcop_mlir.bindings import arith, gpu, ir
 from alcop_mlir.dialects import alcop
 from alcop_mlir.passes import build
 from alcop_mlir.target import WARP_SIZE
@@ -36,7 +36,7 @@ def launch_over(
         threads = min(THREADS, -(-total // WARP_SIZE) * WARP_SIZE)
         blocks = build.index(-(-total // threads))
     else:
-        blocks = arith.ceildivui(total, build.index(threads))
+        blocks = build.ceil_div(total, threads)
     launch = gpu.LaunchOp((blocks, one, one), (build.index(threads), one, one))
     launch.operation.attributes[KERNEL] = ir.StringAttr.get(name)
     launch.operation.attributes[alcop.FALLBACK] = ir.StringAttr.get(why)
@@ -47,19 +47,9 @@ def launch_over(
         if isinstance(total, int) and total % threads == 0:
             body(_point(number, sizes))
         else:
-            _guarded(number, total, lambda: body(_point(number, sizes)))
+            is_point = arith.cmpi(arith.CmpIPredicate.ult, number, build.value(total))
+            build.branch(is_point, lambda: body(_point(number, sizes)))
         gpu.TerminatorOp()
-
-
-def _guarded(
-    number: ir.Value, total: ir.Value | int, build_body: Callable[[], None]
-) -> None:
-    """Build the body for threads whose number is below `total` only."""
-    is_point = arith.cmpi(arith.CmpIPredicate.ult, number, build.value(total))
-    guard = scf.IfOp(is_point)
-    with ir.InsertionPoint(guard.then_block):
-        build_body()
-        scf.YieldOp([])
 
 
 def _product(sizes: Sequence[ir.Value | int]) -> Any:
