@@ -177,6 +177,25 @@ def alloc(kind: ir.Type, sizes: Sequence[ir.Value] = ()) -> Any:
     return memref.alloc(kind, sizes, [])
 
 
+def reinterpreted(
+    kind: ir.Type,
+    buffer: ir.Value,
+    sizes: Sequence[ir.Value] = (),
+    strides: Sequence[ir.Value] = (),
+) -> Any:
+    """All of `buffer` as `kind`; sizes and strides are those that it leaves open."""
+    return memref.reinterpret_cast(
+        kind,
+        buffer,
+        offsets=[],
+        sizes=sizes,
+        strides=strides,
+        static_offsets=[0],
+        static_sizes=kind.shape,
+        static_strides=kind.get_strides_and_offset()[0],
+    )
+
+
 def load(source: ir.Value, at: Sequence[ir.Value], count: int = 1) -> Any:
     """An element, or a vector of `count` neighbours, aligned to its size."""
     if count == 1:

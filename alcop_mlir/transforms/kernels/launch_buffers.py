@@ -24,15 +24,13 @@ def move_buffers_inside(launch: ir.Operation) -> None:
     function = launch
     while function.parent is not None and function.name != "func.func":
         function = function.parent.operation
-    for alloc in _shared_allocations(function):
+    for alloc in shared_allocations(function):
         if is_inside(alloc, launch):
             continue
         users = [use.owner.operation for use in alloc.results[0].uses]
-        frees = [user for user in users if user.name == "memref.dealloc"]
         others = [user for user in users if user.name != "memref.dealloc"]
         if others and all(is_inside(user, launch) for user in others):
-            for free in frees:
-                free.erase()
+            build.erase_deallocs(alloc.results[0])
             alloc.move_before(next(iter(_body(launch).operations)))
 
 
@@ -50,7 +48,8 @@ def _allocate_attributions(launch: ir.Operation) -> None:
     del launch.attributes[_ATTRIBUTIONS]
 
 
-def _shared_allocations(function: ir.Operation) -> list[Any]:
+def shared_allocations(function: ir.Operation) -> list[Any]:
+    """The allocations in workgroup memory."""
     allocations = walk(function, "memref.alloc")
     return [op for op in allocations if is_workgroup(op.results[0].type)]
 

@@ -179,14 +179,13 @@ def _align_shared(shared: ir.Operation) -> None:
     attributes = shared.attributes
     if attributes["addr_space"].value != SHARED_MEMORY_SPACE:
         return
-    i64 = build.integer(64)
     alignment = SHARED_ALIGNMENT
     if "alignment" in attributes:
         alignment = max(alignment, attributes["alignment"].value)
     if str(attributes["global_type"]) == "!llvm.array<0 x i8>":
         attributes["linkage"] = ir.Attribute.parse("#llvm.linkage<external>")
         alignment = DYNAMIC_SHARED_ALIGNMENT
-    attributes["alignment"] = ir.IntegerAttr.get(i64, alignment)
+    attributes["alignment"] = ir.IntegerAttr.get(build.integer(64), alignment)
 
 
 def _simplify_transfers(kernels: ir.Operation) -> None:

@@ -161,15 +161,11 @@ def _reshaped(buffer: ir.Value, sizes: Sequence[Size]) -> Any:
     shape = [dynamic if size is None else size for size in known]
     layout = ir.StridedLayoutAttr.get(0, static) if None in known[1:] else None
     kind = build.memref_like(buffer.type, shape, layout=layout)
-    return memref.reinterpret_cast(
+    return build.reinterpreted(
         kind,
         buffer,
-        offsets=[],
-        sizes=[size.value for size in sizes if size.known is None],
-        strides=[step.value for step in steps if step.known is None],
-        static_offsets=[0],
-        static_sizes=shape,
-        static_strides=static,
+        [size.value for size in sizes if size.known is None],
+        [step.value for step in steps if step.known is None],
     )
 
 

@@ -27,16 +27,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from alcop_mlir.analysis.ir import memory
-from alcop_mlir.analysis.ir.loops import (
-    body,
-    bounds,
-    defining_op,
-    init_args,
-    is_inside,
-    loops_in,
-    terminator,
-)
+from alcop_mlir.analysis.ir import loops, memory
 from alcop_mlir.analysis.ir.slices import backward_slice
 from alcop_mlir.analysis.pipelining.bound_plans import BoundPlan, bound_plan
 from alcop_mlir.analysis.pipelining.copy_forms import copy_form
@@ -56,7 +47,7 @@ class MultiBuffer(Pass):
     anchor = "any"
 
     def run(self, op: ir.Operation) -> None:
-        for loop in loops_in(op):
+        for loop in loops.loops_in(op):
             bound = bound_plan(loop)
             if bound is None:
                 continue
@@ -94,7 +85,7 @@ def _slots(bound: BoundPlan) -> int:
 
 def _has_slots(loop: ir.Operation, targets: list[ir.Value], slots: int) -> bool:
     """Whether the copies of `loop` fill slot after slot already."""
-    _, arguments = backward_slice(targets, body(loop))
+    _, arguments = backward_slice(targets, loops.body(loop))
     numbers = [argument.arg_number - 1 for argument in arguments]
     return any(period(loop, n) == slots for n in numbers if n >= 0)
 
@@ -102,7 +93,7 @@ def _has_slots(loop: ir.Operation, targets: list[ir.Value], slots: int) -> bool:
 def _multi_buffer(loop: ir.Operation, targets: list[ir.Value], slots: int) -> None:
     buffers = [memory.root(target) for target in targets]
     loop = _with_slot(loop, slots)
-    slot = list(body(loop).arguments)[-1]
+    slot = list(loops.body(loop).arguments)[-1]
     for buffer in dict.fromkeys(buffers):
         _widen(buffer, loop, slot, slots)
 
@@ -119,15 +110,17 @@ def _check_buffer(copy: ir.Operation, buffer: ir.Value) -> None:
 
 def _with_slot(loop: ir.Operation, slots: int) -> Any:
     """`loop` with one more carried value, the ring counter; its body is moved."""
-    block = body(loop)
+    block = loops.body(loop)
     with loop.location, ir.InsertionPoint(loop):
-        wider = scf.ForOp(*bounds(loop), [*init_args(loop), build.index(0)]).operation
+        wider = scf.ForOp(
+            *loops.bounds(loop), [*loops.init_args(loop), build.index(0)]
+        ).operation
     build.keep_attributes(loop, wider)
-    arguments = list(body(wider).arguments)
+    arguments = list(loops.body(wider).arguments)
     for old, new in zip(list(block.arguments), arguments[:-1], strict=True):
         old.replace_all_uses_with(new)
-    build.move_ops(block, body(wider))
-    last = terminator(wider).operation
+    build.move_ops(block, loops.body(wider))
+    last = loops.terminator(wider).operation
     with last.location, ir.InsertionPoint(last):
         scf.YieldOp([*last.operands, build.cyclic_next(arguments[-1], slots)])
     last.erase()
@@ -144,7 +137,7 @@ def _widen(buffer: ir.Value, loop: ir.Operation, slot: ir.Value, slots: int) -> 
     uses = [(use.owner.operation, use.operand_number) for use in buffer.uses]
     wide = _wide_buffer(buffer, wide_type, loop)
     rank = single.rank
-    with loop.location, ir.InsertionPoint.at_block_begin(body(loop)):
+    with loop.location, ir.InsertionPoint.at_block_begin(loops.body(loop)):
         view = memref.subview(
             wide,
             [slot, *[0] * rank],
@@ -153,18 +146,18 @@ def _widen(buffer: ir.Value, loop: ir.Operation, slot: ir.Value, slots: int) -> 
             result_type=_at_any_offset(single),
         )
     _rebind(uses, view, loop, view.owner.operation)
-    if defining_op(buffer) is not None:
+    if loops.defining_op(buffer) is not None:
         buffer.owner.operation.erase()
 
 
 def _wide_buffer(buffer: ir.Value, wide_type: ir.Type, loop: ir.Operation) -> Any:
-    owner = defining_op(buffer)
+    owner = loops.defining_op(buffer)
     if owner is None:  # a workgroup attribution
         buffer.set_type(wide_type)
         return buffer
     alloc = owner.operation
     # A buffer that each iteration allocates must outlive the iteration now.
-    before = loop if is_inside(alloc, loop) else alloc
+    before = loop if loops.is_inside(alloc, loop) else alloc
     with alloc.location, ir.InsertionPoint(before):
         return build.alloc(wide_type)
 
@@ -194,7 +187,7 @@ def _rebind_view(
     old = view.results[0]
     uses = [(use.owner.operation, use.operand_number) for use in old.uses]
     operands = [source, *list(view.operands)[1:]]
-    inside = is_inside(view, loop)
+    inside = loops.is_inside(view, loop)
     point = ir.InsertionPoint(view) if inside else ir.InsertionPoint.after(view_op)
     with view.location, point:
         copy = build.like(view, [_at_any_offset(old.type)], operands)
