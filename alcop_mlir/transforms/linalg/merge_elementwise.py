@@ -30,7 +30,7 @@ from alcop_mlir.analysis.linalg.view import Loops
 from alcop_mlir.bindings import ir, linalg
 from alcop_mlir.dialects import alcop
 from alcop_mlir.passes import build
-from alcop_mlir.passes.base import Pass, option
+from alcop_mlir.passes.base import NOALIAS, Pass, option
 
 
 @dataclass(frozen=True)
@@ -38,9 +38,7 @@ class MergeElementwise(Pass):
     name = "alcop-merge-elementwise"
     anchor = "func.func"
 
-    assume_noalias_args: bool = option(
-        False, "an argument that is written overlaps no other"
-    )
+    assume_noalias_args: bool = option(False, NOALIAS)
 
     def run(self, op: ir.Operation) -> None:
         for block in op.regions[0].blocks:

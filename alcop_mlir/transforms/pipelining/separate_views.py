@@ -104,12 +104,9 @@ def _separate(alloc: ir.Operation, views: list[_View]) -> None:
         view.op.results[0].replace_all_uses_with(buffers[view.first])
         view.op.erase()
     for use in list(alloc.results[0].uses):
-        _free_instead(use.owner.operation, list(buffers.values()))
+        dealloc = use.owner.operation
+        with dealloc.location, ir.InsertionPoint(dealloc):
+            for buffer in buffers.values():
+                memref.dealloc(buffer)
+        dealloc.erase()
     alloc.erase()
-
-
-def _free_instead(dealloc: ir.Operation, buffers: list[ir.Value]) -> None:
-    with dealloc.location, ir.InsertionPoint(dealloc):
-        for buffer in buffers:
-            memref.dealloc(buffer)
-    dealloc.erase()

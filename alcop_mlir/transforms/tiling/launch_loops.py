@@ -163,7 +163,6 @@ def _launch_warp_reduction(
 
 
 def _store(output: Operand, value: ir.Value, index_of: dict[int, ir.Value]) -> None:
-    """Store the element of an output."""
     memref.store(value, output.value, _indices(output, index_of))
 
 

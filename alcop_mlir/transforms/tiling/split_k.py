@@ -33,7 +33,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from functools import partial
+from functools import partial, reduce
 from typing import Any
 
 from alcop_mlir import resources
@@ -97,11 +97,8 @@ def _compute_parts(contraction: TiledContraction, sizes: dict[str, Size]) -> Any
     """The buffer of the parts, computed by a batched contraction."""
     parts = contraction.schedule.split_k
     lhs_loops, rhs_loops, out_loops = (loops for _, loops in contraction.buffers[:3])
-    loops = [
-        lhs_loops.replace("k", "bk"),
-        rhs_loops.replace("k", "bk"),
-        f"b{out_loops}",
-    ]
+    split = [own.replace("k", "bk") for own in (lhs_loops, rhs_loops)]
+    loops = [*split, f"b{out_loops}"]
     shape = [parts, *(_static(sizes[loop]) for loop in out_loops)]
     element = accumulator_type(contraction.out.type.element_type)
     kind = ir.MemRefType.get(shape, element)
@@ -116,9 +113,9 @@ def _compute_parts(contraction: TiledContraction, sizes: dict[str, Size]) -> Any
     numbers = [transform.operand for transform in transforms]
     if _mark(contraction.op).get("swapped"):
         numbers.reverse()
-    for number, own, split in zip(numbers, (lhs_loops, rhs_loops), loops, strict=False):
-        inputs[number] = _expanded(inputs[number], own.index("k"), parts)
-        letters[number] = split
+    for number, own in zip(numbers, split, strict=True):
+        inputs[number] = _expanded(inputs[number], own.index("k") - 1, parts)
+        letters[number] = own
     used = "".join(loop for loop in "bmnk" if loop in "".join(loops))
     maps = [_map(used, one) for one in (*letters, loops[2])]
     made = _generic(
@@ -160,9 +157,9 @@ def _multiply(
     left, right = (
         _widened(mapping[transform.value], total.type) for transform in transforms
     )
-    if isinstance(total.type, ir.IntegerType):
-        return arith.addi(total, arith.muli(left, right))
-    return arith.addf(total, arith.mulf(left, right))
+    is_integer = isinstance(total.type, ir.IntegerType)
+    product = (arith.muli if is_integer else arith.mulf)(left, right)
+    return _sum(total, product)
 
 
 def _add_up(contraction: TiledContraction, sizes: dict[str, Size], parts: Any) -> None:
@@ -223,14 +220,8 @@ def _part(parts: ir.Value, number: int, sizes: Sequence[Size]) -> Any:
     layout = ir.StridedLayoutAttr.get(offset if number else 0, strides[1:])
     result = build.memref_like(kind, kind.shape[1:], layout=layout)
     extents = [size.given if size.known is None else size.known for size in sizes]
-    rank = kind.rank
-    return memref.subview(
-        parts,
-        [number, *[0] * (rank - 1)],
-        [1, *extents],
-        [1] * rank,
-        result_type=result,
-    )
+    offsets, steps = [number, *[0] * len(extents)], [1] * kind.rank
+    return memref.subview(parts, offsets, [1, *extents], steps, result_type=result)
 
 
 def _generic(
@@ -255,11 +246,13 @@ def _map(loops: str, letters: str) -> Any:
 def _total(addends: list[ir.Value], kind: ir.Type) -> Any:
     """The sum of the addends, in their order; rounded once to `kind`."""
     wide = accumulator_type(kind)
-    total, *others = [_widened(value, wide) for value in addends]
-    for value in others:
-        is_integer = isinstance(wide, ir.IntegerType)
-        total = arith.addi(total, value) if is_integer else arith.addf(total, value)
+    total = reduce(_sum, [_widened(value, wide) for value in addends])
     return total if total.type == kind else arith.truncf(kind, total)
+
+
+def _sum(left: ir.Value, right: ir.Value) -> Any:
+    is_integer = isinstance(left.type, ir.IntegerType)
+    return (arith.addi if is_integer else arith.addf)(left, right)
 
 
 def _widened(value: ir.Value, kind: ir.Type) -> Any:
