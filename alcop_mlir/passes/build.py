@@ -145,6 +145,11 @@ def select(condition: ir.Value, one: ir.Value | int, other: ir.Value | int) -> A
     return arith.select(condition, value(one), value(other))
 
 
+def both(one: ir.Value | None, other: ir.Value) -> Any:
+    """Whether both conditions hold; None is one that always does."""
+    return other if one is None else arith.andi(one, other)
+
+
 def cyclic_next(slot: ir.Value, slots: int) -> Any:
     """The slot after `slot` of `slots`, by compare and select: no division."""
     following = add(slot, 1)

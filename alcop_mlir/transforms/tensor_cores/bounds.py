@@ -17,7 +17,7 @@ from typing import Any
 
 from alcop_mlir.analysis.ir.alignment import divisor
 from alcop_mlir.analysis.ir.extents import extent_divisor
-from alcop_mlir.bindings import arith, ir, memref, vector
+from alcop_mlir.bindings import ir, memref, vector
 from alcop_mlir.passes import build
 
 # Operand number of the memref; its indices follow.
@@ -91,14 +91,14 @@ def _guard(op: ir.Operation, indices: list[ir.Value], limits: Bounds) -> None:
     column = indices[-1]
     inside = None
     for dim, size in limits.outer():
-        inside = _both(inside, build.less(indices[dim], size))
+        inside = build.both(inside, build.less(indices[dim], size))
     value = op.results[0] if len(op.results) else op.operands[0]
     is_vector = isinstance(value.type, ir.VectorType)
     count = value.type.shape[0] if is_vector else 1
     whole = inside
     if limits.columns is not None:
         last = build.plus(column, count - 1)
-        whole = _both(inside, build.less(last, limits.columns))
+        whole = build.both(inside, build.less(last, limits.columns))
 
     def otherwise() -> list[Any]:
         if limits.columns is not None and _may_be_cut(limits, column, count):
@@ -128,7 +128,7 @@ def _elementwise(
     for number in range(kind.shape[0]):
         at = [*indices[:-1], build.plus(indices[-1], number)]
         assert limits.columns is not None
-        is_inside = _both(inside, build.less(at[-1], limits.columns))
+        is_inside = build.both(inside, build.less(at[-1], limits.columns))
         if is_load:
             found += build.branch(
                 is_inside,
@@ -150,7 +150,3 @@ def _padding(result: ir.Value, limits: Bounds) -> Any:
     if isinstance(result.type, ir.VectorType):
         return vector.broadcast(result.type, limits.padding)
     return limits.padding
-
-
-def _both(one: Any | None, other: Any) -> Any:
-    return other if one is None else arith.andi(one, other)

@@ -41,7 +41,7 @@ from alcop_mlir.analysis.layout.distribution import (
     is_asynchronous,
     is_full,
 )
-from alcop_mlir.bindings import arith, ir, nvgpu
+from alcop_mlir.bindings import ir, nvgpu
 from alcop_mlir.diagnostics import remark
 from alcop_mlir.dialects import alcop
 from alcop_mlir.errors import PassError
@@ -90,7 +90,7 @@ class _Work:
 def _collect(root: ir.Operation) -> list[_Work]:
     """The copies to distribute; PassError at one that cannot be."""
     found: list[_Work] = []
-    for copy in _copies(root):
+    for copy in walk(root, ASYNC_COPY, *PLAIN_COPIES):
         block = enclosing(copy)
         if block is None:
             if copy.name == ASYNC_COPY:
@@ -104,10 +104,6 @@ def _collect(root: ir.Operation) -> list[_Work]:
         else:
             found.append(_Work(copy, block, _distribution(copy, block)))
     return found
-
-
-def _copies(root: ir.Operation) -> list[Any]:
-    return walk(root, ASYNC_COPY, *PLAIN_COPIES)
 
 
 def _distribution(copy: ir.Operation, block: ThreadBlock) -> Distribution:
@@ -142,17 +138,16 @@ def _copy_asynchronously(item: _Work, indices: Sequence[Index]) -> None:
 
 def _elements_inside(item: _Work, indices: Sequence[Index]) -> Any | None:
     """How many elements of a chunk are inside the source; None for all of them."""
-    chunk = item.distribution
+    chunk, source = item.distribution, item.copy.operands[0]
     if not chunk.parts:
-        is_inside = _is_inside(item, indices)
+        count, is_inside = chunk.elements, _is_inside(item, indices)
         if is_inside is None:
             return None
-        return build.select(is_inside, chunk.elements, 0)
-    *_, column = indices
-    size = build.size(item.copy.operands[0], len(indices) - 1)
-    left = build.sub(column.below(size), column.base)
-    count = build.least(build.most(left, 0), chunk.elements)
-    is_inside = _is_inside(item, indices[:-1])
+    else:
+        *outer, column = indices
+        left = build.sub(column.below(build.size(source, len(outer))), column.base)
+        count = build.least(build.most(left, 0), chunk.elements)
+        is_inside = _is_inside(item, outer)
     return count if is_inside is None else build.select(is_inside, count, 0)
 
 
@@ -164,7 +159,7 @@ def _is_inside(item: _Work, indices: Sequence[Index]) -> Any | None:
         if is_full(source, target, number) or _is_clamped(item, number):
             continue
         inside = build.less(index.base, index.below(build.size(source, number)))
-        is_inside = inside if is_inside is None else arith.andi(is_inside, inside)
+        is_inside = build.both(is_inside, inside)
     return is_inside
 
 

@@ -63,13 +63,16 @@ from alcop_mlir.transforms.tensor_cores.fragment_access import (
     load_accumulators,
     pieces,
 )
-from alcop_mlir.transforms.tensor_cores.fragment_conversions import convert
+from alcop_mlir.transforms.tensor_cores.fragment_arithmetic import (
+    convert,
+    halves,
+    multiply,
+)
 from alcop_mlir.transforms.tensor_cores.fragment_loads import (
     LaneOffsets,
     load_along,
     load_operand,
 )
-from alcop_mlir.transforms.tensor_cores.fragment_multiply import halves, multiply
 from alcop_mlir.transforms.tensor_cores.fragment_stores import store_accumulators
 from alcop_mlir.transforms.tensor_cores.staged_stores import Stages
 
