@@ -275,13 +275,13 @@ class _Choice:
             yield Schedule(block, warp, stages)
 
     def check(self, schedule: Schedule) -> None:
-        """PassError where `schedule` does not fit the contraction's type or the target."""
+        """PassError where `schedule` does not fit the inputs' type or the target."""
         mma_k = mma_shape(self.contraction.element_bytes)[2]
         if schedule.block[2] % mma_k:
             raise PassError(
                 self.contraction.op,
-                f"schedule '{schedule}' has a K step of {schedule.block[2]}, expected a "
-                f"multiple of {mma_k} for {self.contraction.lhs_type}",
+                f"schedule '{schedule}' has a K step of {schedule.block[2]}, expected "
+                f"a multiple of {mma_k} for {self.contraction.lhs_type}",
             )
         try:
             self._cost(schedule)
