@@ -167,6 +167,10 @@ class Option:
         return str(self.default) or "none"
 
 
+# Help of the option `assume-noalias-args` of passes that move reads or writes.
+NOALIAS = "an argument that is written overlaps no other"
+
+
 def option(default: Any, help: str) -> Any:
     """A field that is an option: its default, and one line for `--help`."""
     assert default is not MISSING

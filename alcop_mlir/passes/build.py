@@ -1,13 +1,22 @@
-"""IR builders that several passes use; all build at the current insertion point."""
+"""IR builders that several passes use; all build at the current insertion point.
+
+Arithmetic on indices takes values and ints: an int becomes a constant, and where it is
+neutral no op is built. Values are not negative, so that divisions are unsigned.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
-from alcop_mlir.bindings import affine, arith, ir, linalg, scf
+from alcop_mlir.analysis.ir.alignment import element_bytes
+from alcop_mlir.analysis.ir.extents import extent
+from alcop_mlir.bindings import affine, arith, gpu, ir, linalg, memref, scf, vector
+from alcop_mlir.target import WARP_SIZE
 
 WORKGROUP = "#gpu.address_space<workgroup>"
+
+# -- constants and types ---------------------------------------------------------------
 
 
 def index(value: int) -> Any:
@@ -15,14 +24,69 @@ def index(value: int) -> Any:
     return arith.constant(ir.IndexType.get(), value)
 
 
-def value(size: ir.Value | int) -> ir.Value:
+def value(size: ir.Value | int) -> Any:
     """`size` as an index value: a constant for an int, else itself."""
     return index(size) if isinstance(size, int) else size
 
 
-def add(left: ir.Value, right: ir.Value) -> Any:
-    """`left + right` on indices."""
-    return arith.addi(left, right)
+def integer(bits: int) -> Any:
+    """The integer type of so many bits, without a sign."""
+    return ir.IntegerType.get_signless(bits)
+
+
+def i32(value: int) -> Any:
+    """A constant of 32 bits."""
+    return arith.constant(integer(32), value)
+
+
+def splat(kind: ir.Type, element: ir.Attribute) -> Any:
+    """A constant vector of type `kind`, of equal elements."""
+    return arith.constant(kind, ir.DenseElementsAttr.get_splat(kind, element))
+
+
+def zero(kind: ir.Type) -> Any:
+    """Zero of a type of integers, floats, or vectors of these."""
+    is_vector = isinstance(kind, ir.VectorType)
+    element = kind.element_type if is_vector else kind
+    if isinstance(element, ir.FloatType):
+        number = ir.FloatAttr.get(element, 0.0)
+    else:
+        number = ir.IntegerAttr.get(element, 0)
+    return splat(kind, number) if is_vector else arith.constant(kind, number)
+
+
+def memref_like(
+    kind: ir.Type,
+    shape: Sequence[int] | None = None,
+    element: ir.Type | None = None,
+    layout: ir.Attribute | None = None,
+) -> Any:
+    """The memref type `kind` with these changes, contiguous unless it has a layout."""
+    return ir.MemRefType.get(
+        kind.shape if shape is None else shape,
+        kind.element_type if element is None else element,
+        layout=layout,
+        memory_space=kind.memory_space,
+    )
+
+
+def workgroup_memref(shape: Sequence[int], element: ir.Type) -> Any:
+    """A memref type in workgroup memory."""
+    space = ir.Attribute.parse(WORKGROUP)
+    return ir.MemRefType.get(shape, element, memory_space=space)
+
+
+# -- arithmetic on indices -------------------------------------------------------------
+
+
+def add(left: ir.Value | int, right: ir.Value | int) -> Any:
+    """`left + right`."""
+    return arith.addi(value(left), value(right))
+
+
+def sub(left: ir.Value | int, right: ir.Value | int) -> Any:
+    """`left - right`."""
+    return arith.subi(value(left), value(right))
 
 
 def plus(value: ir.Value, addend: int) -> Any:
@@ -37,9 +101,137 @@ def plus(value: ir.Value, addend: int) -> Any:
     return affine.apply(ir.AffineMap.get(0, 1, [total]), [value])
 
 
-def mul(left: ir.Value, right: ir.Value) -> Any:
-    """`left * right` on indices."""
-    return arith.muli(left, right)
+def mul(left: ir.Value | int, right: ir.Value | int) -> Any:
+    """`left * right`."""
+    return left if _is_one(right) else arith.muli(value(left), value(right))
+
+
+def div(left: ir.Value | int, right: ir.Value | int) -> Any:
+    """`left / right`, rounded down."""
+    return left if _is_one(right) else arith.divui(value(left), value(right))
+
+
+def rem(left: ir.Value | int, right: ir.Value | int) -> Any:
+    """The remainder of `left / right`."""
+    return index(0) if _is_one(right) else arith.remui(value(left), value(right))
+
+
+def _is_one(number: ir.Value | int) -> bool:
+    return isinstance(number, int) and number == 1
+
+
+def ceil_div(left: ir.Value, right: int) -> Any:
+    """`left / right`, rounded up."""
+    return arith.ceildivui(left, index(right))
+
+
+def least(left: ir.Value | int, right: ir.Value | int) -> Any:
+    """The smaller of the two, signed."""
+    return arith.minsi(value(left), value(right))
+
+
+def most(left: ir.Value | int, right: ir.Value | int) -> Any:
+    """The larger of the two, signed."""
+    return arith.maxsi(value(left), value(right))
+
+
+def less(left: ir.Value | int, right: ir.Value | int) -> Any:
+    """`left < right`, signed: loop bounds may be negative."""
+    return arith.cmpi(arith.CmpIPredicate.slt, value(left), value(right))
+
+
+def select(condition: ir.Value, one: ir.Value | int, other: ir.Value | int) -> Any:
+    """`one` where the condition holds, else `other`."""
+    return arith.select(condition, value(one), value(other))
+
+
+def both(one: ir.Value | None, other: ir.Value) -> Any:
+    """Whether both conditions hold; None is one that always does."""
+    return other if one is None else arith.andi(one, other)
+
+
+def cyclic_next(slot: ir.Value, slots: int) -> Any:
+    """The slot after `slot` of `slots`, by compare and select: no division."""
+    following = add(slot, 1)
+    wraps = arith.cmpi(arith.CmpIPredicate.eq, following, index(slots))
+    return select(wraps, 0, following)
+
+
+# -- memory and lanes ------------------------------------------------------------------
+
+
+def dim(buffer: ir.Value, number: int) -> Any:
+    """The size of a dimension, as a `memref.dim`."""
+    return memref.dim(buffer, index(number))
+
+
+def size(buffer: ir.Value, number: int) -> Any:
+    """The size of a dimension: a value that exists already where there is one."""
+    known = extent(buffer, number)
+    return dim(buffer, number) if known is None else value(known)
+
+
+def dynamic_sizes(buffer: ir.Value) -> list[Any]:
+    """The sizes that the type of `buffer` leaves open."""
+    kind = buffer.type
+    return [dim(buffer, n) for n in range(kind.rank) if kind.is_dynamic_dim(n)]
+
+
+def alloc(kind: ir.Type, sizes: Sequence[ir.Value] = ()) -> Any:
+    """An allocation; `sizes` are those that its type leaves open."""
+    return memref.alloc(kind, sizes, [])
+
+
+def reinterpreted(
+    kind: ir.Type,
+    buffer: ir.Value,
+    sizes: Sequence[ir.Value] = (),
+    strides: Sequence[ir.Value] = (),
+) -> Any:
+    """All of `buffer` as `kind`; sizes and strides are those that it leaves open."""
+    return memref.reinterpret_cast(
+        kind,
+        buffer,
+        offsets=[],
+        sizes=sizes,
+        strides=strides,
+        static_offsets=[0],
+        static_sizes=kind.shape,
+        static_strides=kind.get_strides_and_offset()[0],
+    )
+
+
+def load(source: ir.Value, at: Sequence[ir.Value], count: int = 1) -> Any:
+    """An element, or a vector of `count` neighbours, aligned to its size."""
+    if count == 1:
+        return memref.load(source, at)
+    kind = ir.VectorType.get([count], source.type.element_type)
+    return vector.load(kind, source, at, alignment=count * element_bytes(kind))
+
+
+def store(value: ir.Value, target: ir.Value, at: Sequence[ir.Value]) -> None:
+    """Store an element, or a vector of neighbours, aligned to its size."""
+    kind = value.type
+    if not isinstance(kind, ir.VectorType):
+        memref.store(value, target, at)
+        return
+    alignment = kind.shape[0] * element_bytes(kind)
+    vector.store(value, target, at, alignment=alignment)
+
+
+def vector_of(elements: Sequence[ir.Value]) -> Any:
+    """The vector of these elements."""
+    kind = ir.VectorType.get([len(elements)], elements[0].type)
+    return vector.from_elements(kind, elements)
+
+
+def shuffle(value: ir.Value, distance: int) -> Any:
+    """The value of the lane whose number differs in the bits of `distance`."""
+    mode = gpu.ShuffleMode.XOR
+    return gpu.shuffle(value, i32(distance), i32(WARP_SIZE), mode)[0]
+
+
+# -- linalg ----------------------------------------------------------------------------
 
 
 def loop_map(rank: int, loops: Iterable[int | None]) -> Any:
@@ -72,16 +264,7 @@ def generic(inputs: Sequence[ir.Value], output: ir.Value, maps: Sequence[Any]) -
     return op.operation
 
 
-def less(left: ir.Value, right: ir.Value) -> Any:
-    """`left < right` on indices, signed: loop bounds may be negative."""
-    return arith.cmpi(arith.CmpIPredicate.slt, left, right)
-
-
-def cyclic_next(slot: ir.Value, slots: int) -> Any:
-    """The slot after `slot` of `slots`, by compare and select: no division."""
-    following = add(slot, index(1))
-    wraps = arith.cmpi(arith.CmpIPredicate.eq, following, index(slots))
-    return arith.select(wraps, index(0), following)
+# -- copies of ops ---------------------------------------------------------------------
 
 
 def clone(op: ir.Operation, mapping: dict[ir.Value, ir.Value]) -> Any:
@@ -126,6 +309,40 @@ class Template:
         return copy
 
 
+def inline(block: ir.Block, mapping: dict[ir.Value, ir.Value]) -> list[Any]:
+    """Copy the ops of `block` but the last, as `clone` does; what that one takes.
+
+    Ops whose results are in `mapping` before are not copied.
+    """
+    *ops, end = (op.operation for op in block.operations)
+    for op in ops:
+        if not any(result in mapping for result in op.results):
+            clone(op, mapping)
+    return [mapping.get(value, value) for value in end.operands]
+
+
+def attributes(op: ir.Operation) -> dict[str, Any]:
+    """All attributes of an op."""
+    return {name: op.attributes[name] for name in op.attributes}
+
+
+def keep_attributes(op: ir.Operation, new: ir.Operation) -> None:
+    """Give `new` all attributes of `op`, such as `alcop.unroll`."""
+    for name, attribute in attributes(op).items():
+        new.operation.attributes[name] = attribute
+
+
+def like(op: ir.Operation, kinds: list[ir.Type], operands: list[ir.Value]) -> Any:
+    """The op again, with other operands and types of results; without regions."""
+    return ir.Operation.create(op.name, kinds, operands, attributes(op))
+
+
+def move_ops(old: ir.Block, new: ir.Block) -> None:
+    """Move all ops of a block to the end of another one."""
+    for op in list(old.operations):
+        new.append(op.operation)
+
+
 def remap(op: ir.Operation, mapping: dict[ir.Value, ir.Value]) -> None:
     """Replace operands of `op`, and of all that it contains, by `mapping`."""
     operation = op.operation
@@ -139,17 +356,35 @@ def remap(op: ir.Operation, mapping: dict[ir.Value, ir.Value]) -> None:
                 remap(inner, mapping)
 
 
+# -- control flow, erasing -------------------------------------------------------------
+
+
 def for_loop(
-    bounds: tuple[Any, Any, Any],
+    bounds: Iterable[ir.Value | int],
     init_args: Sequence[Any],
-    body: Callable[[Any, list[Any]], Iterable[Any]],
+    body: Callable[[Any, list[Any]], Iterable[Any] | None],
 ) -> Any:
     """An `scf.for`; `body(induction, carried)` builds it and returns what it yields."""
-    loop = scf.ForOp(*bounds, list(init_args))
+    loop = scf.ForOp(*map(value, bounds), list(init_args))
     with ir.InsertionPoint(loop.body):
         yielded = body(loop.induction_variable, list(loop.inner_iter_args))
-        scf.YieldOp(list(yielded))
+        scf.YieldOp(list(yielded or ()))
     return loop
+
+
+def branch(
+    condition: ir.Value,
+    then: Callable[[], Iterable[Any] | None],
+    otherwise: Callable[[], Iterable[Any] | None] | None = None,
+    kinds: Sequence[ir.Type] = (),
+) -> list[Any]:
+    """The results of an `scf.if`; its parts build it and return what they yield."""
+    choice = scf.IfOp(condition, list(kinds), has_else=otherwise is not None)
+    for region, make in zip(choice.regions, (then, otherwise), strict=True):
+        if make is not None:
+            with ir.InsertionPoint(region.blocks[0]):
+                scf.YieldOp(list(make() or ()))
+    return list(choice.results)
 
 
 def erase_unused(ops: Iterable[ir.Operation]) -> None:
@@ -160,3 +395,18 @@ def erase_unused(ops: Iterable[ir.Operation]) -> None:
     for op in ops:
         if not any(list(result.uses) for result in op.operation.results):
             op.operation.erase()
+
+
+def erase_deallocs(buffer: ir.Value) -> None:
+    """Erase what frees `buffer`."""
+    for use in list(buffer.uses):
+        if use.owner.operation.name == "memref.dealloc":
+            use.owner.operation.erase()
+
+
+def erase_buffer(buffer: ir.Value) -> None:
+    """Erase an allocation that is only freed, or not used at all."""
+    users = [use.owner.operation.name for use in buffer.uses]
+    if set(users) <= {"memref.dealloc"}:
+        erase_deallocs(buffer)
+        buffer.owner.operation.erase()

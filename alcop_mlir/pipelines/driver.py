@@ -191,14 +191,13 @@ def _configure(element: Element, kind: type[Any]) -> Any:
     assert issubclass(kind, Configured)
     values: dict[str, str] = {}
     for given in element.options():
+        at = given.at
         try:
             option = kind.find_option(given.key)
-        except ConfigError as error:
-            raise element.error(str(error), given.at) from None
-        try:
+            at = given.value_at
             option.read(given.value, f"{kind.kind} '{kind.name}'")
         except ConfigError as error:
-            raise element.error(str(error), given.value_at) from None
+            raise element.error(str(error), at) from None
         values[given.key] = given.value
     try:
         return kind.from_text(values)

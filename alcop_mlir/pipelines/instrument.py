@@ -48,16 +48,9 @@ class Instrument:
 
 # After these passes the pipelines in the IR are complete, and in scf loops.
 CHECKED_AFTER = frozenset(
-    f"alcop-{name}"
-    for name in (
-        "expand-pipelines",
-        "place-waits",
-        "distribute-copies",
-        "unroll-steady-state",
-    )
+    "alcop-expand-pipelines alcop-place-waits alcop-distribute-copies "
+    "alcop-unroll-steady-state".split()
 )
-
-
 # After these the plans of loops stand in the IR, and nothing was executed of them.
 PLANNED_AFTER = frozenset(["alcop-plan-pipelines", "alcop-multi-buffer"])
 

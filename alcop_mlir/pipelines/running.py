@@ -197,9 +197,5 @@ def _children(op: ir.Operation, anchor: str) -> list[Any]:
         for block in region.blocks
         for child in block.operations
         if child.operation.name == anchor
-        or (anchor == "any" and _is_isolated(child.operation))
+        or (anchor == "any" and child.operation.has_trait(ir.IsIsolatedFromAboveTrait))
     ]
-
-
-def _is_isolated(op: ir.Operation) -> bool:
-    return op.has_trait(ir.IsIsolatedFromAboveTrait)

@@ -111,7 +111,7 @@ RULES = {
     "analysis.reference.*": Rule(f"bindings {LINALG} {REFERENCE} analysis.reference.*"),
     # Shares nothing with the passes whose work it checks.
     "verifier.*": Rule("bindings verifier.*"),
-    "passes.*": Rule("bindings dialects.* errors passes.*"),
+    "passes.*": Rule("bindings dialects.* errors target analysis.ir.* passes.*"),
     "transforms": Rule(),
     "transforms.linalg.select_schedule": Rule(
         f"{TRANSFORMS} transforms.linalg.*", lazy="tuning.*", never=PASSES

@@ -8,16 +8,13 @@ from alcop_mlir.analysis.ir.walk import walk
 from alcop_mlir.bindings import ir
 from alcop_mlir.errors import PassError
 
-_GET, _GLOBAL = "memref.get_global", "memref.global"
-
 
 def copy_constants(module: ir.Operation, kernels: ir.Operation) -> None:
     """Copy the `memref.global`s that `kernels` reads from the module around it."""
-    known = {_symbol(op): op for op in _top(module) if op.name == _GLOBAL}
-    copied = {_symbol(op) for op in _top(kernels) if op.name == _GLOBAL}
+    known, copied = _globals(module), set(_globals(kernels))
     first = ir.InsertionPoint.at_block_begin(kernels.regions[0].blocks[0])
-    for get in _reads(kernels):
-        name = ir.FlatSymbolRefAttr(get.attributes["name"]).value
+    for get in walk(kernels, "memref.get_global"):
+        name = get.attributes["name"].value
         if name in copied:
             continue
         if name not in known or "constant" not in known[name].attributes:
@@ -26,13 +23,10 @@ def copy_constants(module: ir.Operation, kernels: ir.Operation) -> None:
         copied.add(name)
 
 
-def _top(module: ir.Operation) -> list[Any]:
-    return [op.operation for op in module.operation.regions[0].blocks[0].operations]
-
-
-def _symbol(op: ir.Operation) -> str:
-    return ir.StringAttr(op.attributes["sym_name"]).value
-
-
-def _reads(kernels: ir.Operation) -> list[Any]:
-    return walk(kernels, _GET)
+def _globals(module: ir.Operation) -> dict[str, Any]:
+    """The `memref.global`s of a module by name; not those of modules in it."""
+    block = module.operation.regions[0].blocks[0]
+    ops = (op.operation for op in block.operations)
+    return {
+        op.attributes["sym_name"].value: op for op in ops if op.name == "memref.global"
+    }

@@ -20,11 +20,11 @@ def define_called(kernels: ir.Operation) -> None:
     """Define each declared function that `device_functions.mlir` defines."""
     body = kernels.regions[0].blocks[0]
     functions = _functions(body)
-    declared = {_name(op): op for op in functions if not op.regions[0].blocks}
+    declared = {n: op for n, op in functions.items() if not op.regions[0].blocks}
     if not declared:
         return
     library = ir.Module.parse(_SOURCE.read_text("utf-8"), context=kernels.context)
-    known = {_name(op): op for op in _functions(library.body)}
+    known = _functions(library.body)
     for name in _needed([name for name in declared if name in known], known):
         if name in declared:
             declared[name].erase()
@@ -43,18 +43,15 @@ def _needed(names: list[str], known: dict[str, Any]) -> list[str]:
     return needed
 
 
-def _functions(block: ir.Block) -> list[Any]:
-    return [op.operation for op in block.operations if op.operation.name == _FUNCTION]
-
-
-def _name(function: ir.Operation) -> str:
-    return ir.StringAttr(function.attributes["sym_name"]).value
+def _functions(block: ir.Block) -> dict[str, Any]:
+    ops = (op.operation for op in block.operations)
+    return {op.attributes["sym_name"].value: op for op in ops if op.name == _FUNCTION}
 
 
 def _callees(function: ir.Operation) -> list[str]:
     (block,) = function.regions[0].blocks
     return [
-        ir.FlatSymbolRefAttr(op.operation.attributes["callee"]).value
+        op.operation.attributes["callee"].value
         for op in block.operations
         if op.operation.name == "llvm.call"
     ]

@@ -8,7 +8,8 @@ from alcop_mlir.analysis.host.launches import LAUNCH_ARGUMENTS
 from alcop_mlir.analysis.ir.loops import is_inside
 from alcop_mlir.analysis.ir.memory import is_workgroup
 from alcop_mlir.analysis.ir.walk import walk
-from alcop_mlir.bindings import ir, memref
+from alcop_mlir.bindings import ir
+from alcop_mlir.passes import build
 
 _ATTRIBUTIONS = "workgroup_attributions"
 
@@ -23,15 +24,13 @@ def move_buffers_inside(launch: ir.Operation) -> None:
     function = launch
     while function.parent is not None and function.name != "func.func":
         function = function.parent.operation
-    for alloc in _shared_allocations(function):
+    for alloc in shared_allocations(function):
         if is_inside(alloc, launch):
             continue
         users = [use.owner.operation for use in alloc.results[0].uses]
-        frees = [user for user in users if user.name == "memref.dealloc"]
         others = [user for user in users if user.name != "memref.dealloc"]
         if others and all(is_inside(user, launch) for user in others):
-            for free in frees:
-                free.erase()
+            build.erase_deallocs(alloc.results[0])
             alloc.move_before(next(iter(_body(launch).operations)))
 
 
@@ -43,13 +42,14 @@ def _allocate_attributions(launch: ir.Operation) -> None:
     for _ in range(count):
         old = block.arguments[LAUNCH_ARGUMENTS]
         with launch.location, ir.InsertionPoint.at_block_begin(block):
-            new = memref.alloc(old.type, [], [])
+            new = build.alloc(old.type)
         old.replace_all_uses_with(new)
         block.erase_argument(LAUNCH_ARGUMENTS)
     del launch.attributes[_ATTRIBUTIONS]
 
 
-def _shared_allocations(function: ir.Operation) -> list[Any]:
+def shared_allocations(function: ir.Operation) -> list[Any]:
+    """The allocations in workgroup memory."""
     allocations = walk(function, "memref.alloc")
     return [op for op in allocations if is_workgroup(op.results[0].type)]
 

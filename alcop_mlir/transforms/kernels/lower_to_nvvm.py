@@ -31,6 +31,7 @@ from alcop_mlir.analysis.ir.walk import walk
 from alcop_mlir.analysis.pipelining.copy_forms import is_plain_transfer
 from alcop_mlir.bindings import ir, passmanager, vector
 from alcop_mlir.errors import PassError
+from alcop_mlir.passes import build
 from alcop_mlir.passes.base import Pass, option
 from alcop_mlir.resources import SHARED_ALIGNMENT
 from alcop_mlir.target import DEFAULT_TARGET, Target, find_target
@@ -178,14 +179,13 @@ def _align_shared(shared: ir.Operation) -> None:
     attributes = shared.attributes
     if attributes["addr_space"].value != SHARED_MEMORY_SPACE:
         return
-    i64 = ir.IntegerType.get_signless(64)
     alignment = SHARED_ALIGNMENT
     if "alignment" in attributes:
         alignment = max(alignment, attributes["alignment"].value)
     if str(attributes["global_type"]) == "!llvm.array<0 x i8>":
         attributes["linkage"] = ir.Attribute.parse("#llvm.linkage<external>")
         alignment = DYNAMIC_SHARED_ALIGNMENT
-    attributes["alignment"] = ir.IntegerAttr.get(i64, alignment)
+    attributes["alignment"] = ir.IntegerAttr.get(build.integer(64), alignment)
 
 
 def _simplify_transfers(kernels: ir.Operation) -> None:

@@ -71,7 +71,7 @@ class OutlineKernels(Pass):
 
     def run(self, op: ir.Operation) -> None:
         work = [
-            (function, [_read_launch(launch) for launch in _launches(function)])
+            (function, [*map(_read_launch, walk(function, "gpu.launch"))])
             for function in op.regions[0].blocks[0].operations
             if function.operation.name == "func.func"
         ]
@@ -81,10 +81,9 @@ class OutlineKernels(Pass):
             if not found:
                 continue
             op.attributes["gpu.container_module"] = ir.UnitAttr.get()
-            name = ir.StringAttr(function.attributes["sym_name"]).value
-            kernels = _kernel_module(
-                op, function, _new(f"{_identifier(name)}_kernels", symbols)
-            )
+            name = function.attributes["sym_name"].value
+            own = _new(f"{_identifier(name)}_kernels", symbols)
+            kernels = _kernel_module(op, function, own)
             for launch in found:
                 kernel = _new(_kernel_name(name, launch, len(found)), kernel_names)
                 _outline(launch, kernels, kernel, self.noalias)
@@ -95,8 +94,7 @@ def _kernel_name(function: str, launch: KernelLaunch, number: int) -> str:
     """The name of one of `number` kernels of the function."""
     if number == 1 or KERNEL not in launch.op.attributes:
         return _identifier(function)
-    what = ir.StringAttr(launch.op.attributes[KERNEL]).value
-    return _identifier(f"{function}_{what}")
+    return _identifier(f"{function}_{launch.op.attributes[KERNEL].value}")
 
 
 def _outline(
@@ -109,16 +107,8 @@ def _outline(
     build.erase_unused(reversed(launch.sunk))
 
 
-def _launches(function: ir.Operation) -> list[Any]:
-    return walk(function, "gpu.launch")
-
-
 def _read_launch(op: ir.Operation) -> KernelLaunch:
     move_buffers_inside(op)
-    return _checked(op)
-
-
-def _checked(op: ir.Operation) -> KernelLaunch:
     answer = launches.read(op)
     if isinstance(answer, Rejected):
         raise PassError(answer.op, f"'{answer.op.name}' {answer.reason}")
@@ -138,17 +128,14 @@ def _make_kernel(
     launch: KernelLaunch, kernels: ir.Operation, name: str, noalias: bool
 ) -> None:
     block = kernels.regions[0].blocks[0]
-    left_open = [
-        (*_dynamic_sizes(buffer.type), *open_strides(buffer.type))
-        for buffer in launch.memrefs
-    ]
-    i64 = ir.IntegerType.get_signless(64)
+    kinds = [buffer.type for buffer in launch.memrefs]
+    dynamic = ir.ShapedType.get_dynamic_size()
+    left_open = sum(
+        kind.shape.count(dynamic) + len(open_strides(kind)) for kind in kinds
+    )
     inputs = [
-        *(
-            ir.MemRefType.get([1], buffer.type.element_type)
-            for buffer in launch.memrefs
-        ),
-        *(i64 for numbers in left_open for _ in numbers),
+        *map(_pointer_type, kinds),
+        *[build.integer(64)] * left_open,
         *(_parameter_type(scalar.type) for scalar in launch.scalars),
     ]
     with ir.InsertionPoint(block):
@@ -164,9 +151,7 @@ def _make_kernel(
     with ir.InsertionPoint(entry):
         mapping = _inside(launch, list(entry.arguments))
         _move_body(launch, kernel, mapping)
-    attributes = [
-        _parameter_attributes(value, noalias) for value in list(entry.arguments)
-    ]
+    attributes = [_parameter_attributes(value, noalias) for value in entry.arguments]
     kernel.attributes["arg_attrs"] = ir.ArrayAttr.get(attributes)
 
 
@@ -178,7 +163,7 @@ def _inside(launch: KernelLaunch, parameters: list[Any]) -> dict[Any, Any]:
     for buffer, pointer in zip(launch.memrefs, pointers, strict=True):
         mapping[buffer] = _shaped(buffer.type, pointer, remaining)
     for scalar, parameter in zip(launch.scalars, remaining, strict=True):
-        mapping[scalar] = _from_parameter(scalar.type, parameter)
+        mapping[scalar] = _cast(parameter, scalar.type)
     for op in launch.sunk:
         build.clone(op, mapping)
     return mapping
@@ -188,47 +173,35 @@ def _shaped(kind: ir.Type, pointer: ir.Value, parameters: Iterator[Any]) -> Any:
     """`pointer` as a memref of type `kind`; its dynamic numbers from `parameters`."""
     if kind == pointer.type:
         return pointer
-    dynamic = ir.ShapedType.get_dynamic_size()
+    index = ir.IndexType.get()
     extents = [
-        arith.index_cast(ir.IndexType.get(), next(parameters))
-        if kind.is_dynamic_dim(number)
-        else None
+        _cast(next(parameters), index) if kind.is_dynamic_dim(number) else None
         for number in range(kind.rank)
     ]
-    static_strides, _ = kind.get_strides_and_offset()
-    strides = _strides(kind, extents, static_strides)
+    strides = _strides(kind, extents)
     for number in open_strides(kind):
-        strides[number] = arith.index_cast(ir.IndexType.get(), next(parameters))
-    return memref.reinterpret_cast(
+        strides[number] = _cast(next(parameters), index)
+    return build.reinterpreted(
         kind,
         pointer,
-        offsets=[],
-        sizes=[extent for extent in extents if extent is not None],
-        strides=[stride for stride in strides if stride is not None],
-        static_offsets=[0],
-        static_sizes=[
-            dynamic if extent is not None else size
-            for size, extent in zip(kind.shape, extents, strict=True)
-        ],
-        static_strides=static_strides,
+        [extent for extent in extents if extent is not None],
+        [stride for stride in strides if stride is not None],
     )
 
 
-def _strides(kind: ir.Type, extents: list[Any], static: list[int]) -> list[Any]:
+def _strides(kind: ir.Type, extents: list[Any]) -> list[Any]:
     """Per dimension the stride as a value where it follows from the extents."""
+    static, _ = kind.get_strides_and_offset()
     strides: list[Any] = [None] * kind.rank
     if open_strides(kind):
         return strides
     for number in reversed(range(kind.rank - 1)):
-        if not kind.is_dynamic_stride_or_offset(static[number]):
-            continue
-        inner = strides[number + 1]
-        if inner is None:
-            inner = build.index(static[number + 1])
-        extent = extents[number + 1]
-        if extent is None:
-            extent = build.index(kind.shape[number + 1])
-        strides[number] = build.mul(inner, extent)
+        if kind.is_dynamic_stride_or_offset(static[number]):
+            inner, extent = strides[number + 1], extents[number + 1]
+            strides[number] = build.mul(
+                static[number + 1] if inner is None else inner,
+                kind.shape[number + 1] if extent is None else extent,
+            )
     return strides
 
 
@@ -240,8 +213,7 @@ def _move_body(
     blocks = list(launch.op.regions[0].blocks)
     _replace_ids(launch, list(blocks[0].arguments))
     _replace_buffers(launch)
-    for op in list(blocks[0].operations):
-        entry.append(op.operation)
+    build.move_ops(blocks[0], entry)
     for block in blocks[1:]:
         block.append_to(kernel.regions[0])
     for block in kernel.regions[0].blocks:
@@ -292,33 +264,29 @@ def _replace_buffers(launch: KernelLaunch) -> None:
     if not launch.buffers:
         return
     _name_memory_space(launch)
-    i8 = ir.IntegerType.get_signless(8)
-    space = ir.Attribute.parse(build.WORKGROUP)
     dynamic = ir.ShapedType.get_dynamic_size()
     memory = gpu.dynamic_shared_memory(
-        ir.MemRefType.get([dynamic], i8, memory_space=space)
+        build.workgroup_memref([dynamic], build.integer(8))
     )
     for buffer in launch.buffers:
         old = buffer.alloc.results[0]
         with buffer.alloc.location:
             new = memref.view(old.type, memory, build.index(buffer.offset), [])
             view_slots(old, memory, buffer.offset)
-        for use in list(old.uses):
-            if use.owner.operation.name == "memref.dealloc":
-                use.owner.operation.erase()
+        build.erase_deallocs(old)
         old.replace_all_uses_with(new)
         buffer.alloc.erase()
 
 
 def _launch_kernel(launch: KernelLaunch, kernels: ir.Operation, name: str) -> None:
     """Build the `gpu.launch_func` in the host function, before the launch."""
-    module = ir.StringAttr(kernels.operation.attributes["sym_name"]).value
+    module = kernels.operation.attributes["sym_name"].value
     with ir.InsertionPoint(launch.op):
         operands = [_pointer(buffer) for buffer in launch.memrefs]
         for buffer in launch.memrefs:
-            operands.extend(_size(buffer, n) for n in _dynamic_sizes(buffer.type))
-            operands.extend(_open_strides(buffer))
-        operands.extend(_to_parameter(scalar) for scalar in launch.scalars)
+            numbers = (*build.dynamic_sizes(buffer), *_open_strides(buffer))
+            operands.extend(map(_to_parameter, numbers))
+        operands.extend(map(_to_parameter, launch.scalars))
         made = gpu.LaunchFuncOp(
             [module, name],
             launch.grid,
@@ -344,65 +312,43 @@ def _decisions(launch: ir.Operation) -> dict[str, Any]:
 def _shared_size(launch: KernelLaunch) -> Any | None:
     if not launch.shared_bytes:
         return launch.shared_size
-    return arith.constant(ir.IntegerType.get_signless(32), launch.shared_bytes)
+    return arith.constant(build.integer(32), launch.shared_bytes)
 
 
 def _pointer(buffer: ir.Value) -> Any:
-    kind = ir.MemRefType.get([1], buffer.type.element_type)
-    if buffer.type == kind:
-        return buffer
-    return memref.reinterpret_cast(
-        kind,
-        buffer,
-        offsets=[],
-        sizes=[],
-        strides=[],
-        static_offsets=[0],
-        static_sizes=[1],
-        static_strides=[1],
-    )
+    kind = _pointer_type(buffer.type)
+    return buffer if buffer.type == kind else build.reinterpreted(kind, buffer)
 
 
-def _dynamic_sizes(kind: ir.Type) -> list[int]:
-    return [number for number in range(kind.rank) if kind.is_dynamic_dim(number)]
-
-
-def _size(buffer: ir.Value, dimension: int) -> Any:
-    size = memref.dim(buffer, build.index(dimension))
-    return arith.index_cast(ir.IntegerType.get_signless(64), size)
+def _pointer_type(kind: ir.Type) -> Any:
+    return ir.MemRefType.get([1], kind.element_type)
 
 
 def _open_strides(buffer: ir.Value) -> list[Any]:
     numbers = open_strides(buffer.type)
     if not numbers:
         return []
-    i64 = ir.IntegerType.get_signless(64)
     strides = memref.extract_strided_metadata(buffer)[2 + buffer.type.rank :]
-    return [arith.index_cast(i64, strides[number]) for number in numbers]
+    return [strides[number] for number in numbers]
 
 
 def _parameter_type(kind: ir.Type) -> Any:
-    is_index = isinstance(kind, ir.IndexType)
-    return ir.IntegerType.get_signless(64) if is_index else kind
+    return build.integer(64) if isinstance(kind, ir.IndexType) else kind
 
 
 def _to_parameter(scalar: ir.Value) -> Any:
-    if not isinstance(scalar.type, ir.IndexType):
-        return scalar
-    return arith.index_cast(ir.IntegerType.get_signless(64), scalar)
+    return _cast(scalar, _parameter_type(scalar.type))
 
 
-def _from_parameter(kind: ir.Type, parameter: ir.Value) -> Any:
-    if not isinstance(kind, ir.IndexType):
-        return parameter
-    return arith.index_cast(kind, parameter)
+def _cast(scalar: ir.Value, kind: ir.Type) -> Any:
+    return scalar if scalar.type == kind else arith.index_cast(kind, scalar)
 
 
 def _parameter_attributes(parameter: ir.Value, noalias: bool) -> Any:
     if not isinstance(parameter.type, ir.MemRefType):
         return ir.DictAttr.get({})
-    i64 = ir.IntegerType.get_signless(64)
-    attributes = {"llvm.align": ir.IntegerAttr.get(i64, POINTER_ALIGNMENT)}
+    alignment = ir.IntegerAttr.get(build.integer(64), POINTER_ALIGNMENT)
+    attributes = {"llvm.align": alignment}
     if noalias:
         attributes["llvm.noalias"] = ir.UnitAttr.get()
     if launches.is_only_read(parameter):
@@ -414,7 +360,7 @@ def _parameter_attributes(parameter: ir.Value, noalias: bool) -> Any:
 
 def _symbols(module: ir.Operation) -> set[str]:
     return {
-        ir.StringAttr(op.operation.attributes["sym_name"]).value
+        op.operation.attributes["sym_name"].value
         for op in module.regions[0].blocks[0].operations
         if "sym_name" in op.operation.attributes
     }

@@ -12,11 +12,13 @@ launches the function does not know of its buffers, so that they are static.
 
 from __future__ import annotations
 
-from alcop_mlir.analysis.ir.memory import is_workgroup, size_in_bytes
+from alcop_mlir.analysis.ir.memory import size_in_bytes
 from alcop_mlir.analysis.ir.walk import walk
 from alcop_mlir.bindings import ir, memref
 from alcop_mlir.errors import PassError
+from alcop_mlir.passes import build
 from alcop_mlir.target import STATIC_SHARED_LIMIT
+from alcop_mlir.transforms.kernels.launch_buffers import shared_allocations
 
 
 def declare_buffers(kernels: ir.Operation) -> None:
@@ -26,13 +28,8 @@ def declare_buffers(kernels: ir.Operation) -> None:
     loop or branch, and where they are more than a block's static shared memory.
     """
     for function in walk(kernels, "gpu.func"):
-        allocations = [
-            op
-            for op in walk(function, "memref.alloc")
-            if is_workgroup(op.results[0].type)
-        ]
         total = 0
-        for number, alloc in enumerate(allocations):
+        for number, alloc in enumerate(shared_allocations(function)):
             total += _checked_size(alloc, function)
             if total > STATIC_SHARED_LIMIT:
                 raise PassError(
@@ -63,7 +60,7 @@ def _checked_size(alloc: ir.Operation, function: ir.Operation) -> int:
 
 def _declare(alloc: ir.Operation, function: ir.Operation, number: int) -> None:
     kind = alloc.results[0].type
-    name = f"{ir.StringAttr(function.attributes['sym_name']).value}_shared_{number}"
+    name = f"{function.attributes['sym_name'].value}_shared_{number}"
     with alloc.location, ir.InsertionPoint(function):
         memref.global_(
             name,
@@ -73,8 +70,6 @@ def _declare(alloc: ir.Operation, function: ir.Operation, number: int) -> None:
         )
     with alloc.location, ir.InsertionPoint(alloc):
         buffer = memref.get_global(kind, name)
-    users = [use.owner.operation for use in alloc.results[0].uses]
-    for free in [user for user in users if user.name == "memref.dealloc"]:
-        free.erase()
+    build.erase_deallocs(alloc.results[0])
     alloc.results[0].replace_all_uses_with(buffer)
     alloc.erase()

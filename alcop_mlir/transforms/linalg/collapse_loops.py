@@ -103,7 +103,5 @@ def _collapsed(operand: Operand, groups: _Groups) -> Any:
         strides, offset = kind.get_strides_and_offset()
         inner = [strides[part[-1]] for part in parts]
         layout = ir.StridedLayoutAttr.get(offset, inner)
-    result = ir.MemRefType.get(
-        shape, kind.element_type, layout=layout, memory_space=kind.memory_space
-    )
+    result = build.memref_like(kind, shape, layout=layout)
     return memref.collapse_shape(result, buffer, parts)

@@ -29,6 +29,7 @@ from alcop_mlir.analysis.ir.memory import DERIVED_VIEWS
 from alcop_mlir.analysis.ir.walk import walk
 from alcop_mlir.bindings import ir, memref
 from alcop_mlir.diagnostics import remark
+from alcop_mlir.passes import build
 from alcop_mlir.passes.base import Pass
 
 # Ops that take a memref of any layout.
@@ -47,26 +48,22 @@ class DropOffsets(Pass):
 
     def run(self, op: ir.Operation) -> None:
         called = _called(op)
-        for function in op.regions[0].blocks[0].operations:
-            operation = function.operation
-            if operation.name != "func.func" or not len(operation.regions[0].blocks):
+        for function in walk(op, "func.func"):
+            if not len(function.regions[0].blocks):
                 continue
-            if ir.StringAttr(operation.attributes["sym_name"]).value in called:
-                if any(_offset(value) for value in _arguments(operation)):
-                    remark(
-                        operation,
-                        "offsets of its arguments are left unchanged: it is called",
-                    )
-                continue
-            for argument in _arguments(operation):
-                _drop_offset(argument, operation)
-            _retype(operation)
+            if function.attributes["sym_name"].value not in called:
+                for argument in _arguments(function):
+                    _drop_offset(argument, function)
+                _retype(function)
+            elif any(map(_offset, _arguments(function))):
+                what = "offsets of its arguments are left unchanged: it is called"
+                remark(function, what)
 
 
 def _called(module: ir.Operation) -> set[str]:
     """Names of the functions that are called in the module."""
     calls = walk(module, "func.call")
-    return {ir.FlatSymbolRefAttr(call.attributes["callee"]).value for call in calls}
+    return {call.attributes["callee"].value for call in calls}
 
 
 def _arguments(function: ir.Operation) -> list[Any]:
@@ -139,23 +136,16 @@ def _shift(value: ir.Value, by: int) -> None:
 def _with_offset(kind: ir.Type, offset: int) -> Any:
     """The type with that offset; without a layout where the shape implies it."""
     strides, _ = kind.get_strides_and_offset()
-    plain = ir.MemRefType.get(
-        kind.shape, kind.element_type, memory_space=kind.memory_space
-    )
+    plain = build.memref_like(kind)
     if offset == 0 and strides == plain.get_strides_and_offset()[0]:
         if not any(map(kind.is_dynamic_stride_or_offset, strides)):
             return plain
-    return ir.MemRefType.get(
-        kind.shape,
-        kind.element_type,
-        layout=ir.StridedLayoutAttr.get(offset, strides),
-        memory_space=kind.memory_space,
-    )
+    return build.memref_like(kind, layout=ir.StridedLayoutAttr.get(offset, strides))
 
 
 def _retype(function: ir.Operation) -> None:
     """Write the types of the arguments into the function's type."""
-    kind = ir.FunctionType(ir.TypeAttr(function.attributes["function_type"]).value)
+    kind = function.attributes["function_type"].value
     inputs = [argument.type for argument in _arguments(function)]
     new = ir.FunctionType.get(inputs, kind.results)
     function.attributes["function_type"] = ir.TypeAttr.get(new)

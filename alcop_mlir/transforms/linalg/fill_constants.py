@@ -32,8 +32,8 @@ class FillConstants(Pass):
     def run(self, op: ir.Operation) -> None:
         constants = []
         for user in list(structured_ops(op)):
-            outputs = len(user.results)
-            for number in range(len(user.operands) - outputs, len(user.operands)):
+            count = len(user.operands)
+            for number in range(count - len(user.results), count):
                 constant = _splat(user.operands[number])
                 if constant is not None:
                     constants.append(constant)

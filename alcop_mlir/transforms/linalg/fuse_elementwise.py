@@ -34,7 +34,7 @@ from alcop_mlir.analysis.linalg.epilogue_fusion import (
 )
 from alcop_mlir.bindings import ir
 from alcop_mlir.dialects import alcop
-from alcop_mlir.passes.base import Pass, option
+from alcop_mlir.passes.base import NOALIAS, Pass, option
 
 
 @dataclass(frozen=True)
@@ -42,9 +42,7 @@ class FuseElementwise(Pass):
     name = "alcop-fuse-elementwise"
     anchor = "func.func"
 
-    assume_noalias_args: bool = option(
-        False, "an argument that is written overlaps no other"
-    )
+    assume_noalias_args: bool = option(False, NOALIAS)
 
     def run(self, op: ir.Operation) -> None:
         refused: list[tuple[Any, str]] = []

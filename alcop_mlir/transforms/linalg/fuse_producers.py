@@ -41,7 +41,7 @@ from alcop_mlir.analysis.linalg.operand_transforms import find_operand_transform
 from alcop_mlir.analysis.linalg.view import Operand, view_of
 from alcop_mlir.bindings import ir
 from alcop_mlir.passes import build
-from alcop_mlir.passes.base import Pass, option
+from alcop_mlir.passes.base import NOALIAS, Pass, option
 
 
 @dataclass(frozen=True)
@@ -49,9 +49,7 @@ class FuseProducers(Pass):
     name = "alcop-fuse-producers"
     anchor = "func.func"
 
-    assume_noalias_args: bool = option(
-        False, "an argument that is written overlaps no other"
-    )
+    assume_noalias_args: bool = option(False, NOALIAS)
     allow_tf32: bool = option(False, "contractions of f32, with inputs rounded to tf32")
 
     def run(self, op: ir.Operation) -> None:
@@ -157,11 +155,7 @@ def _fill_body(
     for operand, element in zip(_other_buffers(producer), added, strict=True):
         inside[operand.argument] = element
     with ir.InsertionPoint(block):
-        *ops, end = producer.element.block.operations
-        for op in ops:
-            build.clone(op, inside)
-        result = end.operation.operands[0]
-        known[arguments[number]] = inside.get(result, result)
+        (known[arguments[number]],) = build.inline(producer.element.block, inside)
         for op in old.operations:
             build.clone(op, known)
 

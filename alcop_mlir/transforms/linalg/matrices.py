@@ -13,10 +13,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from alcop_mlir.analysis.ir.alignment import element_bytes
-from alcop_mlir.analysis.ir.extents import extent
 from alcop_mlir.analysis.ir.memref_layouts import follows_shape
 from alcop_mlir.analysis.ir.promises import row_alignment
-from alcop_mlir.bindings import arith, ir, memref
+from alcop_mlir.bindings import ir, memref
 from alcop_mlir.passes import build
 
 
@@ -37,7 +36,7 @@ class Size:
         """The number of tiles that cover the loop, as a value."""
         if self.known is not None:
             return build.index(-(-self.known // tile))
-        return arith.ceildivui(self.given, build.index(tile))
+        return build.ceil_div(self.given, tile)
 
     def divides(self, tile: int) -> bool:
         """Whether the size is known to be a multiple of `tile`."""
@@ -60,14 +59,9 @@ def _loop_size(buffers: Sequence[tuple[Any, str]], loop: str) -> Size:
         size = known[0] if known else 1
         return Size(size, build.index(size), build.index(size))
     buffer, number = max(dims, key=lambda dim: _promised(*dim))
-    given = extent(buffer, number)
-    if not isinstance(given, ir.Value):
-        given = memref.dim(buffer, build.index(number))
+    given = build.size(buffer, number)
     step = _promised(buffer, number)
-    if step == 1:
-        return Size(None, given, given)
-    whole = build.mul(arith.divui(given, build.index(step)), build.index(step))
-    return Size(None, given, whole)
+    return Size(None, given, build.mul(build.div(given, step), step))
 
 
 def _promised(buffer: ir.Value, number: int) -> int:
@@ -134,9 +128,7 @@ def view(
     layout = ir.StridedLayoutAttr.get(
         ir.ShapedType.get_dynamic_stride_or_offset(), [strides[n] for n in kept]
     )
-    kind = ir.MemRefType.get(
-        [shape[n] for n in kept], buffer.type.element_type, layout=layout
-    )
+    kind = build.memref_like(buffer.type, [shape[n] for n in kept], layout=layout)
     return memref.subview(
         buffer, offsets, extents, [1] * len(extents), result_type=kind
     )
@@ -149,10 +141,10 @@ def _with_row(buffer: ir.Value, row: int, length: Size) -> Any:
     shape = list(buffer.type.shape)
     shape.insert(row, 1)
     layout = ir.StridedLayoutAttr.get(offset, strides)
-    kind = ir.MemRefType.get(shape, buffer.type.element_type, layout=layout)
+    kind = build.memref_like(buffer.type, shape, layout=layout)
     groups = [[number] for number in range(row)] + [[row, row + 1]]
     given = [
-        length.value if number == row else memref.dim(buffer, build.index(number))
+        length.value if number == row else build.dim(buffer, number)
         for number in range(buffer.type.rank)
         if buffer.type.is_dynamic_dim(number)
     ]
@@ -167,19 +159,13 @@ def _reshaped(buffer: ir.Value, sizes: Sequence[Size]) -> Any:
     steps = [_product(sizes[number + 1 :]) for number in range(len(sizes))]
     static = [dynamic_stride if step.known is None else step.known for step in steps]
     shape = [dynamic if size is None else size for size in known]
-    kind = ir.MemRefType.get(shape, buffer.type.element_type)
-    if None in known[1:]:
-        layout = ir.StridedLayoutAttr.get(0, static)
-        kind = ir.MemRefType.get(shape, buffer.type.element_type, layout=layout)
-    return memref.reinterpret_cast(
+    layout = ir.StridedLayoutAttr.get(0, static) if None in known[1:] else None
+    kind = build.memref_like(buffer.type, shape, layout=layout)
+    return build.reinterpreted(
         kind,
         buffer,
-        offsets=[],
-        sizes=[size.value for size in sizes if size.known is None],
-        strides=[step.value for step in steps if step.known is None],
-        static_offsets=[0],
-        static_sizes=shape,
-        static_strides=static,
+        [size.value for size in sizes if size.known is None],
+        [step.value for step in steps if step.known is None],
     )
 
 

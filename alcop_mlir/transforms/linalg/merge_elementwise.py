@@ -23,13 +23,14 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
+from alcop_mlir.analysis.ir.loops import defining_op
 from alcop_mlir.analysis.linalg.elementwise import Elementwise, elementwise
 from alcop_mlir.analysis.linalg.elementwise_chains import Link, composed, find_link
 from alcop_mlir.analysis.linalg.view import Loops
 from alcop_mlir.bindings import ir, linalg
 from alcop_mlir.dialects import alcop
 from alcop_mlir.passes import build
-from alcop_mlir.passes.base import Pass, option
+from alcop_mlir.passes.base import NOALIAS, Pass, option
 
 
 @dataclass(frozen=True)
@@ -37,9 +38,7 @@ class MergeElementwise(Pass):
     name = "alcop-merge-elementwise"
     anchor = "func.func"
 
-    assume_noalias_args: bool = option(
-        False, "an argument that is written overlaps no other"
-    )
+    assume_noalias_args: bool = option(False, NOALIAS)
 
     def run(self, op: ir.Operation) -> None:
         for block in op.regions[0].blocks:
@@ -113,11 +112,8 @@ def _computed(element: Elementwise, known: dict[Any, Any]) -> Any:
     """The op's result for these arguments; a copy has one argument, and no body."""
     if element.block is None:
         return known[None]
-    *body, end = (op.operation for op in element.block.operations)
-    for op in body:
-        build.clone(op, known)
-    (result,) = end.operands
-    return known.get(result, result)
+    (result,) = build.inline(element.block, known)
+    return result
 
 
 def _erase(link: Link) -> None:
@@ -126,11 +122,6 @@ def _erase(link: Link) -> None:
     if not link.is_last:
         return
     link.producer.op.erase()
-    owner = link.memref.owner
-    users = [use.owner.operation for use in link.memref.uses]
-    if isinstance(owner, ir.Block) or owner.name != "memref.alloc":
-        return
-    if all(user.name == "memref.dealloc" for user in users):
-        for user in users:
-            user.erase()
-        owner.erase()
+    owner = defining_op(link.memref)
+    if owner is not None and owner.operation.name == "memref.alloc":
+        build.erase_buffer(link.memref)

@@ -45,7 +45,7 @@ from alcop_mlir.analysis.linalg.loop_nests import Nest
 from alcop_mlir.analysis.linalg.view import linalg_view
 from alcop_mlir.bindings import ir
 from alcop_mlir.dialects import alcop
-from alcop_mlir.passes.base import Pass, option
+from alcop_mlir.passes.base import NOALIAS, Pass, option
 
 
 @dataclass(frozen=True)
@@ -54,9 +54,7 @@ class RaiseContractions(Pass):
     anchor = "func.func"
 
     allow_tf32: bool = option(False, "contractions of f32, with inputs rounded to tf32")
-    assume_noalias_args: bool = option(
-        False, "an argument that is written overlaps no other"
-    )
+    assume_noalias_args: bool = option(False, NOALIAS)
 
     def run(self, op: ir.Operation) -> None:
         answers = [

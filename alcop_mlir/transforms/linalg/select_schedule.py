@@ -113,15 +113,16 @@ class SelectSchedule(Pass):
         target = find_target(self.target)
         given = Schedule.parse(self.schedule) if self.schedule else None
         for contraction in marked_contractions(op):
+            choice = _Choice(contraction, target)
             wanted = given or _carried(contraction)
             if wanted is not None:
-                _check(contraction, wanted, target)
+                choice.check(wanted)
             if wanted is None and self.model:
                 wanted = _tuned(contraction, target)
                 # The tuner knows the type of multiplication, not those in memory.
-                if wanted is not None and not _fits(contraction, wanted, target):
+                if wanted is not None and not choice.fits(wanted):
                     wanted = None
-            schedule = wanted or default_schedule(contraction, target)
+            schedule = wanted or choice.default()
             alcop.put(contraction.op, alcop.ScheduleAttr, schedule.to_dict())
 
 
@@ -171,79 +172,171 @@ def problem_of(contraction: Contraction) -> Problem | None:
 
 
 def default_schedule(contraction: Contraction, target: Target) -> Schedule:
-    """The default schedule; the module docstring has the rules."""
-    found = [
-        schedule
-        for tile in _tiles(contraction)
-        if (schedule := _with_tile(contraction, target, *tile)) is not None
-    ]
-    for schedule in found:
-        if _blocks(contraction, schedule) >= target.sms:
-            return _rastered(contraction, schedule, target)
-    schedule = max(found, key=lambda schedule: _blocks(contraction, schedule))
-    return _with_parts(contraction, schedule, target)
+    """The schedule of a contraction without option, attribute or record."""
+    return _Choice(contraction, target).default()
 
 
-def _rastered(contraction: Contraction, schedule: Schedule, target: Target) -> Schedule:
-    """`schedule`, with a raster where there are more blocks than run at once."""
-    cost = _cost(contraction, schedule, target)
-    rows, columns = _grid(contraction, schedule)
-    if _blocks(contraction, schedule) <= cost.blocks_per_sm * target.sms or columns < 2:
+@dataclass(frozen=True)
+class _Choice:
+    """The choice of a schedule for one contraction on one target."""
+
+    contraction: Contraction
+    target: Target
+
+    def default(self) -> Schedule:
+        """The default schedule; the module docstring has the rules."""
+        found = [
+            schedule
+            for tile in self._tiles()
+            if (schedule := self._with_tile(*tile)) is not None
+        ]
+        for schedule in found:
+            if self._blocks(schedule) >= self.target.sms:
+                return self._rastered(schedule)
+        return self._with_parts(max(found, key=self._blocks))
+
+    def _rastered(self, schedule: Schedule) -> Schedule:
+        """`schedule`, with a raster where there are more blocks than run at once."""
+        cost = self._cost(schedule)
+        rows, columns = self._grid(schedule)
+        if (
+            self._blocks(schedule) <= cost.blocks_per_sm * self.target.sms
+            or columns < 2
+        ):
+            return schedule
+        return replace(schedule, raster=min(_RASTER, rows))
+
+    def _with_parts(self, schedule: Schedule) -> Schedule:
+        """`schedule`, with as many long parts of K as there are SMs for."""
+        blocks = self._blocks(schedule)
+        if self.contraction.k is None or not 0 < blocks < self.target.sms / 2:
+            return schedule
+        for parts in _PARTS_OF_K:
+            split = replace(schedule, split_k=parts)
+            is_long = self.contraction.k >= parts * _LEAST_PART
+            if is_long and blocks * parts <= self.target.sms and self._splits(split):
+                return split
         return schedule
-    return replace(schedule, raster=min(_RASTER, rows))
 
+    def _tiles(self) -> list[_Tile]:
+        """The tiles that exceed C the least, in order of preference."""
+        large = _TILES
+        if self.contraction.has_narrow_copies:
+            large = tuple(tile for tile in _TILES if max(tile[0]) <= _LARGEST_NARROW)
+        for most in _OVERHANGS:
+            fitting = [tile for tile in large if self._overhang(tile[0]) <= most]
+            if fitting:
+                return fitting
+        tiles = (*large, *_SMALL_TILES)
+        least = min(self._overhang(tile[0]) for tile in tiles)
+        return [tile for tile in tiles if self._overhang(tile[0]) == least]
 
-def _with_parts(
-    contraction: Contraction, schedule: Schedule, target: Target
-) -> Schedule:
-    """`schedule`, with as many long parts of K as there are SMs for."""
-    blocks = _blocks(contraction, schedule)
-    if contraction.k is None or not 0 < blocks < target.sms / 2:
-        return schedule
-    for parts in _PARTS_OF_K:
-        split = replace(schedule, split_k=parts)
-        is_long = contraction.k >= parts * _LEAST_PART
-        if is_long and blocks * parts <= target.sms and _splits(contraction, split):
-            return split
-    return schedule
+    def _overhang(self, block: tuple[int, int]) -> float:
+        """Elements that tiles cover beyond C, per element of C."""
+        m, n, _ = self._sizes()
+        if not m * n:
+            return 0.0
+        covered = -(-m // block[0]) * block[0] * -(-n // block[1]) * block[1]
+        return covered / (m * n) - 1
 
+    def _sizes(self) -> tuple[int, int, int]:
+        """M, N, K."""
+        given = (self.contraction.m, self.contraction.n, self.contraction.k)
+        m, n, k = (_UNKNOWN if size is None else size for size in given)
+        return m, n, k
 
-def _splits(contraction: Contraction, schedule: Schedule) -> bool:
-    try:
-        _check_split(contraction, schedule)
-    except ConfigError:
-        return False
-    return True
+    def _with_tile(
+        self, block: tuple[int, int], warp: tuple[int, int]
+    ) -> Schedule | None:
+        """The best schedule with that tile that fits the target, or None."""
+        fitting: list[Schedule] = []
+        for registers in range(_REGISTER_STAGES, 0, -1):
+            fitting = fitting or [
+                schedule
+                for schedule in self._staged((*block, self._k_step()), warp, registers)
+                if self.fits(schedule)
+            ]
 
+        def preference(schedule: Schedule) -> tuple[int, int]:
+            cost = self._cost(schedule)
+            wanted = -(-self._blocks(schedule) // self.target.sms)
+            return min(cost.blocks_per_sm, wanted), schedule.stages[0]
 
-def _tiles(contraction: Contraction) -> list[_Tile]:
-    """The tiles that exceed C the least, in order of preference."""
-    large = _TILES
-    if contraction.has_narrow_copies:
-        large = tuple(tile for tile in _TILES if max(tile[0]) <= _LARGEST_NARROW)
-    for most in _OVERHANGS:
-        fitting = [tile for tile in large if _overhang(contraction, tile[0]) <= most]
-        if fitting:
-            return fitting
-    tiles = (*large, *_SMALL_TILES)
-    least = min(_overhang(contraction, tile[0]) for tile in tiles)
-    return [tile for tile in tiles if _overhang(contraction, tile[0]) == least]
+        return max(fitting, key=preference, default=None)
 
+    def _k_step(self) -> int:
+        """The longest step that divides K, else the longest more than half filled."""
+        *_, k = self._sizes()
+        steps = [size // self.contraction.element_bytes for size in _K_STEP_BYTES]
+        steps = [step for step in steps if step >= _SMALLEST_K_STEP]
+        dividing = [step for step in steps if k % step == 0]
+        filled = [step for step in steps if k > step // 2]
+        return [*dividing, *filled, steps[-1]][0]
 
-def _overhang(contraction: Contraction, block: tuple[int, int]) -> float:
-    """Elements that tiles cover beyond C, per element of C."""
-    m, n, _ = _sizes(contraction)
-    if not m * n:
-        return 0.0
-    covered = -(-m // block[0]) * block[0] * -(-n // block[1]) * block[1]
-    return covered / (m * n) - 1
+    def _staged(
+        self, block: tuple[int, int, int], warp: tuple[int, int], registers: int
+    ) -> Iterator[Schedule]:
+        """Schedules with ever fewer shared stages; never more stages than steps."""
+        *_, k = self._sizes()
+        steps, fragments = (
+            max(1, -(-k // step))
+            for step in (block[2], mma_shape(self.contraction.element_bytes)[2])
+        )
+        for shared_stages in _SHARED_STAGES:
+            stages = (min(shared_stages, steps), min(registers, fragments))
+            yield Schedule(block, warp, stages)
 
+    def check(self, schedule: Schedule) -> None:
+        """PassError where `schedule` does not fit the inputs' type or the target."""
+        mma_k = mma_shape(self.contraction.element_bytes)[2]
+        if schedule.block[2] % mma_k:
+            raise PassError(
+                self.contraction.op,
+                f"schedule '{schedule}' has a K step of {schedule.block[2]}, expected "
+                f"a multiple of {mma_k} for {self.contraction.lhs_type}",
+            )
+        try:
+            self._cost(schedule)
+            self._check_split(schedule)
+        except ConfigError as error:
+            raise PassError(self.contraction.op, str(error)) from error
 
-def _sizes(contraction: Contraction) -> tuple[int, int, int]:
-    """M, N, K."""
-    given = (contraction.m, contraction.n, contraction.k)
-    m, n, k = (_UNKNOWN if size is None else size for size in given)
-    return m, n, k
+    def _check_split(self, schedule: Schedule) -> None:
+        batched = "b" in self.contraction.lhs + self.contraction.rhs
+        least = min(self.contraction.stored or [self.contraction.element_bytes])
+        resources.check_split(schedule, self.contraction.k, least, batched)
+
+    def _splits(self, schedule: Schedule) -> bool:
+        try:
+            self._check_split(schedule)
+        except ConfigError:
+            return False
+        return True
+
+    def fits(self, schedule: Schedule) -> bool:
+        """Whether the target has the resources for `schedule`."""
+        try:
+            self._cost(schedule)
+        except ConfigError:
+            return False
+        return True
+
+    def _cost(self, schedule: Schedule) -> Resources:
+        return resources.cost(
+            schedule,
+            self.target,
+            self.contraction.element_bytes,
+            self.contraction.stored,
+        )
+
+    def _blocks(self, schedule: Schedule) -> int:
+        matrices = 1 if self.contraction.batch is None else self.contraction.batch
+        return matrices * math.prod(self._grid(schedule))
+
+    def _grid(self, schedule: Schedule) -> tuple[int, int]:
+        """Rows and columns of blocks."""
+        m, n, _ = self._sizes()
+        return -(-m // schedule.block[0]), -(-n // schedule.block[1])
 
 
 def marked_contractions(func: ir.Operation) -> list[Contraction]:
@@ -267,102 +360,3 @@ def _carried(contraction: Contraction) -> Schedule | None:
         return None if parameters is None else Schedule.from_dict(parameters)
     except ConfigError as error:
         raise PassError(contraction.op, str(error)) from error
-
-
-def _check(contraction: Contraction, schedule: Schedule, target: Target) -> None:
-    """PassError where `schedule` does not fit the contraction's type or the target."""
-    mma_k = mma_shape(contraction.element_bytes)[2]
-    if schedule.block[2] % mma_k:
-        raise PassError(
-            contraction.op,
-            f"schedule '{schedule}' has a K step of {schedule.block[2]}, expected a "
-            f"multiple of {mma_k} for {contraction.lhs_type}",
-        )
-    try:
-        _cost(contraction, schedule, target)
-        _check_split(contraction, schedule)
-    except ConfigError as error:
-        raise PassError(contraction.op, str(error)) from error
-
-
-def _check_split(contraction: Contraction, schedule: Schedule) -> None:
-    batched = "b" in contraction.lhs + contraction.rhs
-    least = min(contraction.stored or [contraction.element_bytes])
-    resources.check_split(schedule, contraction.k, least, batched)
-
-
-def _with_tile(
-    contraction: Contraction,
-    target: Target,
-    block: tuple[int, int],
-    warp: tuple[int, int],
-) -> Schedule | None:
-    """The best schedule with that tile that fits the target, or None."""
-    fitting: list[Schedule] = []
-    for registers in range(_REGISTER_STAGES, 0, -1):
-        fitting = fitting or [
-            schedule
-            for schedule in _staged(
-                contraction, (*block, _k_step(contraction)), warp, registers
-            )
-            if _fits(contraction, schedule, target)
-        ]
-
-    def preference(schedule: Schedule) -> tuple[int, int]:
-        cost = _cost(contraction, schedule, target)
-        wanted = -(-_blocks(contraction, schedule) // target.sms)
-        return min(cost.blocks_per_sm, wanted), schedule.stages[0]
-
-    return max(fitting, key=preference, default=None)
-
-
-def _k_step(contraction: Contraction) -> int:
-    """The longest step that divides K, else the longest more than half filled."""
-    *_, k = _sizes(contraction)
-    steps = [size // contraction.element_bytes for size in _K_STEP_BYTES]
-    steps = [step for step in steps if step >= _SMALLEST_K_STEP]
-    dividing = [step for step in steps if k % step == 0]
-    filled = [step for step in steps if k > step // 2]
-    return [*dividing, *filled, steps[-1]][0]
-
-
-def _staged(
-    contraction: Contraction,
-    block: tuple[int, int, int],
-    warp: tuple[int, int],
-    registers: int,
-) -> Iterator[Schedule]:
-    """Schedules with ever fewer shared stages; never more stages than steps."""
-    *_, k = _sizes(contraction)
-    steps, fragments = (
-        max(1, -(-k // step))
-        for step in (block[2], mma_shape(contraction.element_bytes)[2])
-    )
-    for shared_stages in _SHARED_STAGES:
-        stages = (min(shared_stages, steps), min(registers, fragments))
-        yield Schedule(block, warp, stages)
-
-
-def _fits(contraction: Contraction, schedule: Schedule, target: Target) -> bool:
-    try:
-        _cost(contraction, schedule, target)
-    except ConfigError:
-        return False
-    return True
-
-
-def _cost(contraction: Contraction, schedule: Schedule, target: Target) -> Resources:
-    return resources.cost(
-        schedule, target, contraction.element_bytes, contraction.stored
-    )
-
-
-def _blocks(contraction: Contraction, schedule: Schedule) -> int:
-    matrices = 1 if contraction.batch is None else contraction.batch
-    return matrices * math.prod(_grid(contraction, schedule))
-
-
-def _grid(contraction: Contraction, schedule: Schedule) -> tuple[int, int]:
-    """Rows and columns of blocks."""
-    m, n, _ = _sizes(contraction)
-    return -(-m // schedule.block[0]), -(-n // schedule.block[1])

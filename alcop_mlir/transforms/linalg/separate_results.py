@@ -45,12 +45,6 @@ def _separate(returned: ir.Operation) -> None:
 
 
 def _copied(buffer: ir.Value) -> Any:
-    kind = buffer.type
-    sizes = [
-        memref.dim(buffer, build.index(number))
-        for number in range(kind.rank)
-        if kind.is_dynamic_dim(number)
-    ]
-    copy = memref.alloc(kind, sizes, [])
+    copy = build.alloc(buffer.type, build.dynamic_sizes(buffer))
     memref.copy(buffer, copy)
     return copy

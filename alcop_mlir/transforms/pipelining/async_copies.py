@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from alcop_mlir.analysis.pipelining.copy_forms import ASYNC, TILE, CopyForm
-from alcop_mlir.bindings import arith, ir, nvgpu
+from alcop_mlir.bindings import ir, nvgpu
 from alcop_mlir.dialects import alcop
 from alcop_mlir.passes import build
 from alcop_mlir.target import CP_ASYNC_BYPASS_L1_BYTES
@@ -40,16 +40,14 @@ def issue_copy(form: CopyForm, mapping: dict[ir.Value, ir.Value]) -> None:
     )
 
 
-def _elements_read(form: CopyForm, mapping: dict[ir.Value, ir.Value]) -> Any | None:
+def _elements_read(form: CopyForm, mapping: dict[Any, Any]) -> Any | None:
     """How many elements are read; None for all of them."""
     if form.guard is None and form.count is None:
         return None
-    read = build.index(form.elements)
-    if isinstance(form.count, int):
-        read = build.index(form.count)
-    elif form.count is not None:
-        count = mapping.get(form.count, form.count)
-        read = arith.minsi(arith.maxsi(count, build.index(0)), read)
-    if form.guard is None:
-        return read
-    return arith.select(mapping.get(form.guard, form.guard), read, build.index(0))
+    guard = form.guard
+    count = form.elements if form.count is None else form.count
+    if not isinstance(count, int):
+        count = build.least(build.most(mapping.get(count, count), 0), form.elements)
+    if guard is None:
+        return build.value(count)
+    return build.select(mapping.get(guard, guard), count, 0)

@@ -5,16 +5,18 @@ alcop-expand-pipelines, the pass that uses it, describes that form.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 from alcop_mlir.analysis.ir.loops import body, bounds, init_args, terminator, trip_count
 from alcop_mlir.analysis.pipelining.pipeline_shape import Shape
 from alcop_mlir.analysis.pipelining.streams import Streams, addresses, argument
-from alcop_mlir.bindings import arith, gpu, ir, scf
+from alcop_mlir.bindings import arith, gpu, ir
 from alcop_mlir.passes import build
 from alcop_mlir.transforms.pipelining import primitives
 from alcop_mlir.transforms.pipelining.async_copies import issue_copy
+from alcop_mlir.transforms.pipelining.plan_attributes import UNROLL
 from alcop_mlir.transforms.pipelining.stream_state import (
     Carried,
     ValueTemplate,
@@ -22,7 +24,6 @@ from alcop_mlir.transforms.pipelining.stream_state import (
     prefetched_index,
 )
 
-UNROLL = "alcop.unroll"
 # Whether the iteration so many tiles later exists: True, or the predicate for it.
 _Guard = Callable[[int], Any]
 
@@ -39,16 +40,16 @@ class Expansion:
         self.yielded = list(terminator(self.loop).operands)
         self.compute = _templates(streams.compute)
         self.reads = _templates(streams.reads)
+        template = partial(ValueTemplate, self.block)
         # Steps often read by the same addresses: a view of the tile's slot.
-        templates = {
-            used: self._value_template(used) for used in set(streams.read_operands)
-        }
+        templates = {used: template(used) for used in set(streams.read_operands)}
         self.read_addresses = [templates[used] for used in streams.read_operands]
-        self.copy_addresses = [
-            self._value_template(addresses(form)) for form in streams.copies
-        ]
-        self.next_load = self._next(streams.load_arguments)
-        self.next_copy = self._next(streams.copy_arguments)
+        self.copy_addresses = [template(addresses(form)) for form in streams.copies]
+        # The carried values of a stream for the next iteration.
+        self.next_load, self.next_copy = (
+            template([self.yielded[number] for number in numbers])
+            for numbers in (streams.load_arguments, streams.copy_arguments)
+        )
         self.lower, self.upper, self.step = bounds(self.loop)
         self.trips = trip_count(self.loop)
 
@@ -85,13 +86,8 @@ class Expansion:
         start = [init_args(self.loop)[n] for n in self.streams.compute_arguments]
         runs = build.less(self.lower, self.upper)
         kinds = [value.type for value in start]
-        choice = scf.IfOp(runs, kinds, has_else=bool(kinds))
-        with ir.InsertionPoint(choice.then_block):
-            scf.YieldOp(self._pipeline())
-        if kinds:
-            with ir.InsertionPoint(choice.else_block):
-                scf.YieldOp(start)
-        return list(choice.results)
+        otherwise = (lambda: start) if start else None
+        return build.branch(runs, self._pipeline, otherwise, kinds)
 
     # -- trip counts -----------------------------------------------------------------
 
@@ -100,16 +96,14 @@ class Expansion:
         if self.trips is not None:
             return self.shape.steady_trips(self.trips)
         period, lookahead = self.shape.slot_period, self.shape.lookahead
-        trips = arith.ceildivsi(arith.subi(self.upper, self.lower), self.step)
-        full = arith.maxsi(arith.subi(trips, build.index(lookahead)), build.index(0))
-        return build.mul(arith.divui(full, build.index(period)), build.index(period))
+        trips = arith.ceildivsi(build.sub(self.upper, self.lower), self.step)
+        full = build.most(build.sub(trips, lookahead), 0)
+        return build.mul(build.div(full, period), period)
 
-    def _after(self, trips: ir.Value) -> Any:
+    def _after(self, trips: ir.Value | int) -> Any:
         """The loop's index after so many iterations."""
-        if isinstance(trips, int):
-            if trips == 0:
-                return self.lower
-            trips = build.index(trips)
+        if isinstance(trips, int) and trips == 0:
+            return self.lower
         return build.add(self.lower, build.mul(trips, self.step))
 
     def _runs(self, induction: ir.Value, tiles: int) -> Any:
@@ -142,8 +136,7 @@ class Expansion:
                 self._start_tile(
                     state, self.lower, tile, self._prologue_guard, first=tile == 0
                 )
-            fragments = self._load(state, self.lower, tile, step, self._prologue_guard)
-            state.fragments.append(fragments)
+            self._load(state, self.lower, tile, step, self._prologue_guard)
         return state
 
     def _prologue_guard(self, tile: int) -> Any:
@@ -165,9 +158,8 @@ class Expansion:
         loop = build.for_loop((lower, upper, self.step), state.flat(), iteration)
         factor = self.shape.unroll(self.trips, in_tail)
         if factor > 1:
-            loop.operation.attributes[UNROLL] = ir.IntegerAttr.get(
-                ir.IntegerType.get_signless(64), factor
-            )
+            unroll = ir.IntegerAttr.get(build.integer(64), factor)
+            loop.operation.attributes[UNROLL] = unroll
         return state.like(list(loop.results))
 
     # -- one iteration ---------------------------------------------------------------
@@ -187,19 +179,13 @@ class Expansion:
                 whole = not in_tail and not self.shape.wraps
                 self._start_tile(state, induction, tile, guard, whole=whole)
             if self.shape.load_lookahead:
-                fragments = self._load(state, induction, tile, step, guard)
-                state.fragments.append(fragments)
-                self._use(state.fragments.pop(0), number, mapping)
+                self._load(state, induction, tile, step, guard)
+                loaded = zip(self.reads[number], state.fragments.pop(0), strict=True)
+                mapping.update((read.result, fragment) for read, fragment in loaded)
             for op in ops:
                 op.copy(mapping)
         after = (self.yielded[number] for number in numbers)
         state.compute = [mapping.get(value, value) for value in after]
-
-    def _use(
-        self, fragments: list[Any], step: int, mapping: dict[ir.Value, ir.Value]
-    ) -> None:
-        for read, fragment in zip(self.reads[step], fragments, strict=True):
-            mapping[read.result] = fragment
 
     def _start_tile(
         self,
@@ -266,12 +252,13 @@ class Expansion:
 
     def _load(
         self, state: Carried, induction: ir.Value, tile: int, step: int, guard: _Guard
-    ) -> list[Any]:
-        """The fragments of one step of the load stream's tile."""
+    ) -> None:
+        """Load the fragments of one step of the load stream's tile."""
         if state.loading is None:
             state.loading = self._tile_values(state, induction, tile, guard(tile))
         self.read_addresses[step].build(state.loading)
-        return [read.copy(state.loading).results[0] for read in self.reads[step]]
+        loaded = [read.copy(state.loading).results[0] for read in self.reads[step]]
+        state.fragments.append(loaded)
 
     def _tile_values(
         self, state: Carried, induction: ir.Value, tile: int, exists: ir.Value
@@ -288,8 +275,8 @@ class Expansion:
 
     def _last_index(self) -> Any:
         """The loop's index in its last iteration."""
-        span = arith.subi(arith.subi(self.upper, self.lower), build.index(1))
-        return build.add(self.lower, build.mul(arith.divui(span, self.step), self.step))
+        span = build.sub(build.sub(self.upper, self.lower), 1)
+        return build.add(self.lower, build.mul(build.div(span, self.step), self.step))
 
     def _index(self, own: list[ir.Value], induction: ir.Value, tile: int) -> Any:
         """The index of a stream's tile: its own where it wraps around."""
@@ -297,13 +284,6 @@ class Expansion:
 
     def _next_index(self, own: list[ir.Value]) -> list[Any]:
         return [index_around(one, self.lower, self.upper, self.step) for one in own]
-
-    def _value_template(self, values: Sequence[ir.Value]) -> ValueTemplate:
-        return ValueTemplate(self.block, values)
-
-    def _next(self, numbers: Sequence[int]) -> ValueTemplate:
-        """The carried values of those numbers for the next iteration."""
-        return self._value_template([self.yielded[number] for number in numbers])
 
     def _stream_values(
         self, numbers: tuple[int, ...], values: list[ir.Value], index: ir.Value
@@ -322,10 +302,7 @@ def _guarded(guard: ir.Value, make: Callable[[], None]) -> None:
     if guard is True:
         make()
         return
-    choice = scf.IfOp(guard)
-    with ir.InsertionPoint(choice.then_block):
-        make()
-        scf.YieldOp([])
+    build.branch(guard, make)
 
 
 def _chosen(condition: ir.Value, those: list[Any], others: list[Any]) -> list[Any]:

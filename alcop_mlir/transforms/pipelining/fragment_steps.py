@@ -4,14 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from alcop_mlir.analysis.ir.loops import (
-    body,
-    bounds,
-    constant,
-    init_args,
-    terminator,
-    trip_count,
-)
+from alcop_mlir.analysis.ir import loops
 from alcop_mlir.analysis.pipelining.bound_plans import BoundPlan
 from alcop_mlir.analysis.pipelining.stream_plan import FILL, LOOP, READ
 from alcop_mlir.analysis.pipelining.streams import FragmentStep
@@ -50,7 +43,7 @@ def _without_constants(loop: ir.Operation, before: ir.Operation) -> list[Any]:
 
     So they are built once, not for each stream and step.
     """
-    ops = [op.operation for op in body(loop).operations][:-1]
+    ops = [op.operation for op in loops.body(loop).operations][:-1]
     for op in ops:
         if op.name == "arith.constant":
             op.move_before(before)
@@ -64,24 +57,24 @@ def _unrolled(
 
     Constants come before the loop `around`. planned: reads that run early
     """
-    trips = trip_count(loop)
+    trips = loops.trip_count(loop)
     if trips is None:
         raise PassError(loop, "a carried pipeline needs a constant trip count")
-    lower, _, step = (constant(bound) for bound in bounds(loop))
+    lower, _, step = (loops.constant(bound) for bound in loops.bounds(loop))
     assert lower is not None
     assert step is not None
     ops = _without_constants(loop, around)
     templates = [build.Template(op) for op in ops]
     reads = [number for number, op in enumerate(ops) if op in planned]
-    yielded = terminator(loop).operands
-    values = init_args(loop)
+    yielded = loops.terminator(loop).operands
+    values = loops.init_args(loop)
     steps = []
     with loop.location, ir.InsertionPoint(around):
         indices = [build.index(lower + trip * step) for trip in range(trips)]
     with loop.location, ir.InsertionPoint(loop):
         for index in indices:
             arguments = [index, *values]
-            mapping = dict(zip(body(loop).arguments, arguments, strict=True))
+            mapping = dict(zip(loops.body(loop).arguments, arguments, strict=True))
             copies = [op.copy(mapping) for op in templates]
             steps.append(
                 FragmentStep(copies, reads=[copies[number] for number in reads])

@@ -24,20 +24,10 @@ becomes the value that alcop-plan-pipelines would have written.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from alcop_mlir.analysis.ir import memory
-from alcop_mlir.analysis.ir.loops import (
-    body,
-    bounds,
-    defining_op,
-    init_args,
-    is_inside,
-    loops_in,
-    terminator,
-)
+from alcop_mlir.analysis.ir import loops, memory
 from alcop_mlir.analysis.ir.slices import backward_slice
 from alcop_mlir.analysis.pipelining.bound_plans import BoundPlan, bound_plan
 from alcop_mlir.analysis.pipelining.copy_forms import copy_form
@@ -57,7 +47,7 @@ class MultiBuffer(Pass):
     anchor = "any"
 
     def run(self, op: ir.Operation) -> None:
-        for loop in loops_in(op):
+        for loop in loops.loops_in(op):
             bound = bound_plan(loop)
             if bound is None:
                 continue
@@ -95,7 +85,7 @@ def _slots(bound: BoundPlan) -> int:
 
 def _has_slots(loop: ir.Operation, targets: list[ir.Value], slots: int) -> bool:
     """Whether the copies of `loop` fill slot after slot already."""
-    _, arguments = backward_slice(targets, body(loop))
+    _, arguments = backward_slice(targets, loops.body(loop))
     numbers = [argument.arg_number - 1 for argument in arguments]
     return any(period(loop, n) == slots for n in numbers if n >= 0)
 
@@ -103,7 +93,7 @@ def _has_slots(loop: ir.Operation, targets: list[ir.Value], slots: int) -> bool:
 def _multi_buffer(loop: ir.Operation, targets: list[ir.Value], slots: int) -> None:
     buffers = [memory.root(target) for target in targets]
     loop = _with_slot(loop, slots)
-    slot = list(body(loop).arguments)[-1]
+    slot = list(loops.body(loop).arguments)[-1]
     for buffer in dict.fromkeys(buffers):
         _widen(buffer, loop, slot, slots)
 
@@ -120,17 +110,17 @@ def _check_buffer(copy: ir.Operation, buffer: ir.Value) -> None:
 
 def _with_slot(loop: ir.Operation, slots: int) -> Any:
     """`loop` with one more carried value, the ring counter; its body is moved."""
-    block = body(loop)
+    block = loops.body(loop)
     with loop.location, ir.InsertionPoint(loop):
-        wider = scf.ForOp(*bounds(loop), [*init_args(loop), build.index(0)]).operation
-    for name in list(loop.attributes):
-        wider.attributes[name] = loop.attributes[name]
-    arguments = list(body(wider).arguments)
+        wider = scf.ForOp(
+            *loops.bounds(loop), [*loops.init_args(loop), build.index(0)]
+        ).operation
+    build.keep_attributes(loop, wider)
+    arguments = list(loops.body(wider).arguments)
     for old, new in zip(list(block.arguments), arguments[:-1], strict=True):
         old.replace_all_uses_with(new)
-    for op in list(block.operations):
-        body(wider).append(op.operation)
-    last = terminator(wider).operation
+    build.move_ops(block, loops.body(wider))
+    last = loops.terminator(wider).operation
     with last.location, ir.InsertionPoint(last):
         scf.YieldOp([*last.operands, build.cyclic_next(arguments[-1], slots)])
     last.erase()
@@ -143,31 +133,33 @@ def _with_slot(loop: ir.Operation, slots: int) -> Any:
 def _widen(buffer: ir.Value, loop: ir.Operation, slot: ir.Value, slots: int) -> None:
     """Replace `buffer` by one with `slots` slots; `loop` uses a view of `slot`."""
     single = buffer.type
-    wide_type = ir.MemRefType.get(
-        [slots, *single.shape],
-        single.element_type,
-        memory_space=single.memory_space,
-    )
+    wide_type = build.memref_like(single, [slots, *single.shape])
     uses = [(use.owner.operation, use.operand_number) for use in buffer.uses]
     wide = _wide_buffer(buffer, wide_type, loop)
-    with loop.location, ir.InsertionPoint.at_block_begin(body(loop)):
-        view = _slot_view(wide, slot, single.shape)
-    view_op = view.owner.operation
-    _rebind(uses, view, loop, view_op)
-    if defining_op(buffer) is not None:
+    rank = single.rank
+    with loop.location, ir.InsertionPoint.at_block_begin(loops.body(loop)):
+        view = memref.subview(
+            wide,
+            [slot, *[0] * rank],
+            [1, *single.shape],
+            [1] * (rank + 1),
+            result_type=_at_any_offset(single),
+        )
+    _rebind(uses, view, loop, view.owner.operation)
+    if loops.defining_op(buffer) is not None:
         buffer.owner.operation.erase()
 
 
 def _wide_buffer(buffer: ir.Value, wide_type: ir.Type, loop: ir.Operation) -> Any:
-    owner = defining_op(buffer)
+    owner = loops.defining_op(buffer)
     if owner is None:  # a workgroup attribution
         buffer.set_type(wide_type)
         return buffer
     alloc = owner.operation
     # A buffer that each iteration allocates must outlive the iteration now.
-    before = loop if is_inside(alloc, loop) else alloc
+    before = loop if loops.is_inside(alloc, loop) else alloc
     with alloc.location, ir.InsertionPoint(before):
-        return memref.alloc(wide_type, [], [])
+        return build.alloc(wide_type)
 
 
 def _rebind(
@@ -195,13 +187,10 @@ def _rebind_view(
     old = view.results[0]
     uses = [(use.owner.operation, use.operand_number) for use in old.uses]
     operands = [source, *list(view.operands)[1:]]
-    attributes = {name: view.attributes[name] for name in view.attributes}
-    inside = is_inside(view, loop)
+    inside = loops.is_inside(view, loop)
     point = ir.InsertionPoint(view) if inside else ir.InsertionPoint.after(view_op)
     with view.location, point:
-        copy = ir.Operation.create(
-            view.name, [_at_any_offset(old.type)], operands, attributes
-        )
+        copy = build.like(view, [_at_any_offset(old.type)], operands)
     view_op = view_op if inside else copy
     _rebind(uses, copy.results[0], loop, view_op)
     view.erase()
@@ -211,24 +200,4 @@ def _at_any_offset(kind: ir.Type) -> Any:
     """The memref type `kind` with a dynamic offset."""
     strides, _ = kind.get_strides_and_offset()
     dynamic = ir.ShapedType.get_dynamic_stride_or_offset()
-    return ir.MemRefType.get(
-        list(kind.shape),
-        kind.element_type,
-        layout=ir.StridedLayoutAttr.get(dynamic, strides),
-        memory_space=kind.memory_space,
-    )
-
-
-def _slot_view(wide: ir.Value, slot: ir.Value, shape: Sequence[int]) -> Any:
-    """The slot as a memref of the buffer's former rank."""
-    rank = len(shape)
-    plain = ir.MemRefType.get(
-        list(shape), wide.type.element_type, memory_space=wide.type.memory_space
-    )
-    return memref.subview(
-        wide,
-        [slot, *[0] * rank],
-        [1, *shape],
-        [1] * (rank + 1),
-        result_type=_at_any_offset(plain),
-    )
+    return build.memref_like(kind, layout=ir.StridedLayoutAttr.get(dynamic, strides))

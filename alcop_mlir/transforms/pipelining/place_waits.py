@@ -21,21 +21,21 @@ readable.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 from alcop_mlir.analysis.ir.kernels import is_kernel
 from alcop_mlir.analysis.ir.loops import is_loop
 from alcop_mlir.analysis.ir.walk import walk
 from alcop_mlir.analysis.pipelining.commit_groups import Unknown, younger_groups
 from alcop_mlir.bindings import gpu, ir, nvgpu
-from alcop_mlir.dialects import alcop
 from alcop_mlir.errors import PassError
+from alcop_mlir.passes import build
 from alcop_mlir.passes.base import Pass
 
-_RELEASE = "alcop.consumer_release"
+_ACQUIRE, _COMMIT = "alcop.producer_acquire", "alcop.producer_commit"
+_WAIT, _RELEASE = "alcop.consumer_wait", "alcop.consumer_release"
 _GROUP_MARK = "alcop.group"
 _RUN_ONCE = ("func.func", "builtin.module")
-_SEPARATORS = ("alcop.consumer_wait", "gpu.barrier")
+_SEPARATORS = (_WAIT, "gpu.barrier")
 
 
 @dataclass(frozen=True)
@@ -44,35 +44,17 @@ class PlaceWaits(Pass):
     anchor = "any"
 
     def run(self, op: ir.Operation) -> None:
-        found = _primitives(op)
-        counts = {wait: _count(wait) for wait in found["alcop.consumer_wait"]}
-        unseparated = [
-            acquire
-            for acquire in found["alcop.producer_acquire"]
-            if not _is_separated(acquire)
-        ]
-        for acquire in unseparated:
+        counts = {wait: _count(wait) for wait in walk(op, _WAIT)}
+        acquires = walk(op, _ACQUIRE)
+        for acquire in [one for one in acquires if not _is_separated(one)]:
             with acquire.location, ir.InsertionPoint(acquire):
                 gpu.barrier()
         for wait, count in counts.items():
             _place_wait(wait, count)
-        for commit in found["alcop.producer_commit"]:
+        for commit in walk(op, _COMMIT):
             _place_commit(commit)
-        for name in ("alcop.producer_acquire", _RELEASE):
-            for primitive in found[name]:
-                primitive.erase()
-
-
-def _primitives(op: ir.Operation) -> dict[str, list[Any]]:
-    found: dict[str, list[Any]] = {
-        "alcop.consumer_wait": [],
-        "alcop.producer_acquire": [],
-        "alcop.producer_commit": [],
-        _RELEASE: [],
-    }
-    for inner in walk(op, *found):
-        found[inner.name].append(inner)
-    return found
+        for primitive in walk(op, _ACQUIRE, _RELEASE):
+            primitive.erase()
 
 
 def _count(wait: ir.Operation) -> int:
@@ -81,8 +63,7 @@ def _count(wait: ir.Operation) -> int:
         raise PassError(
             wait,
             f"the group waited for comes from '{count.op.name}', expected an "
-            f"{alcop.ProducerCommitOp.OPERATION_NAME} reached through scf.for and "
-            "scf.if only",
+            f"{_COMMIT} reached through scf.for and scf.if only",
         )
     return count
 
@@ -127,7 +108,7 @@ def _separated_after(ops: list[ir.Operation], at_entry: bool) -> bool:
 
 def _place_wait(wait: ir.Operation, count: int) -> None:
     with wait.location, ir.InsertionPoint(wait):
-        groups = ir.IntegerAttr.get(ir.IntegerType.get_signless(32), count)
+        groups = ir.IntegerAttr.get(build.integer(32), count)
         nvgpu.device_async_wait(wait.operands[0], num_groups=groups)
         gpu.barrier()
     wait.erase()

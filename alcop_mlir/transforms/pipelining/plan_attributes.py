@@ -6,6 +6,8 @@ from alcop_mlir.analysis.pipelining.bound_plans import BoundPlan
 from alcop_mlir.analysis.pipelining.stream_plan import to_parameters
 from alcop_mlir.dialects import alcop
 
+UNROLL = "alcop.unroll"
+
 
 def write_plan(bound: BoundPlan) -> None:
     """Give the loop its plan as a value, and the ops that it names their numbers."""

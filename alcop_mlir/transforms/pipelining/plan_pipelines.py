@@ -164,7 +164,7 @@ def _function_name(op: ir.Operation) -> str:
     parent = op.parent
     while parent is not None:
         if "sym_name" in parent.operation.attributes:
-            return ir.StringAttr(parent.operation.attributes["sym_name"]).value
+            return parent.operation.attributes["sym_name"].value
         parent = parent.operation.parent
     return ""
 

@@ -27,6 +27,7 @@ from alcop_mlir.analysis.ir.loops import constant
 from alcop_mlir.analysis.ir.memory import is_workgroup, size_in_bytes
 from alcop_mlir.analysis.ir.walk import walk
 from alcop_mlir.bindings import ir, memref
+from alcop_mlir.passes import build
 from alcop_mlir.passes.base import Pass
 
 _VIEW = "memref.view"
@@ -99,16 +100,13 @@ def _separate(alloc: ir.Operation, views: list[_View]) -> None:
     for view in views:
         if view.first not in buffers:
             with view.op.location, ir.InsertionPoint(alloc):
-                buffers[view.first] = memref.alloc(view.kind, [], [])
+                buffers[view.first] = build.alloc(view.kind)
         view.op.results[0].replace_all_uses_with(buffers[view.first])
         view.op.erase()
     for use in list(alloc.results[0].uses):
-        _free_instead(use.owner.operation, list(buffers.values()))
+        dealloc = use.owner.operation
+        with dealloc.location, ir.InsertionPoint(dealloc):
+            for buffer in buffers.values():
+                memref.dealloc(buffer)
+        dealloc.erase()
     alloc.erase()
-
-
-def _free_instead(dealloc: ir.Operation, buffers: list[ir.Value]) -> None:
-    with dealloc.location, ir.InsertionPoint(dealloc):
-        for buffer in buffers:
-            memref.dealloc(buffer)
-    dealloc.erase()

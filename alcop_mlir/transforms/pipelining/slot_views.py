@@ -39,9 +39,7 @@ def view_slots(buffer: ir.Value, memory: ir.Value, offset: int) -> None:
     slots, *within = kind.shape
     if len(within) < 2 or slots < 2 or not has_whole_bytes(kind.element_type):
         return
-    one = ir.MemRefType.get(
-        [1, *within], kind.element_type, memory_space=kind.memory_space
-    )
+    one = build.memref_like(kind, [1, *within])
     size = math.prod(within) * element_bytes(kind)
     views: dict[int, Any] = {}
     for use in list(buffer.uses):

@@ -10,6 +10,8 @@ from alcop_mlir.analysis.ir.slices import backward_slice
 from alcop_mlir.bindings import arith, ir
 from alcop_mlir.passes import build
 
+_PLAIN = 6  # fields of `Carried` before the fragments
+
 
 @dataclass
 class Carried:
@@ -36,33 +38,17 @@ class Carried:
 
     def flat(self) -> list[Any]:
         """All values, in the order that `like` reads them."""
-        loaded = [value for step in self.fragments for value in step]
-        indices = [*self.copy_index, *self.load_index]
-        return [
-            *self.compute,
-            *self.load,
-            *self.copy,
-            *indices,
-            *self.groups,
-            *loaded,
-        ]
+        return [value for part in self._parts() for value in part]
 
     def like(self, values: list[ir.Value]) -> Carried:
         """`values`, laid out as this state is."""
         remaining = iter(values)
+        taken = [[next(remaining) for _ in part] for part in self._parts()]
+        return Carried(*taken[:_PLAIN], fragments=taken[_PLAIN:])
 
-        def take(like: list[Any]) -> list[Any]:
-            return [next(remaining) for _ in like]
-
-        return Carried(
-            compute=take(self.compute),
-            load=take(self.load),
-            copy=take(self.copy),
-            copy_index=take(self.copy_index),
-            load_index=take(self.load_index),
-            groups=take(self.groups),
-            fragments=[take(step) for step in self.fragments],
-        )
+    def _parts(self) -> list[list[Any]]:
+        plain = [self.compute, self.load, self.copy, self.copy_index, self.load_index]
+        return [*plain, self.groups, *self.fragments]
 
 
 class ValueTemplate:
@@ -88,7 +74,7 @@ def prefetched_index(induction: ir.Value, tiles: int, step: ir.Value) -> Any:
     """The loop's index, `tiles` iterations after `induction`."""
     if tiles == 0:
         return induction
-    return build.add(induction, build.mul(build.index(tiles), step))
+    return build.add(induction, build.mul(tiles, step))
 
 
 def index_around(

@@ -20,22 +20,14 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from alcop_mlir.analysis.ir.loops import (
-    body,
-    bounds,
-    constant,
-    init_args,
-    is_loop,
-    loops_in,
-    trip_count,
-)
+from alcop_mlir.analysis.ir import loops
 from alcop_mlir.analysis.pipelining.ring_counters import period
 from alcop_mlir.bindings import ir
 from alcop_mlir.errors import PassError
 from alcop_mlir.passes import build
 from alcop_mlir.passes.base import Pass
+from alcop_mlir.transforms.pipelining.plan_attributes import UNROLL
 
-UNROLL = "alcop.unroll"
 MAX_FRAGMENT_STEPS = 16  # as MAX_CARRIED_STEPS of the plan
 _FRAGMENT_OPS = ("nvgpu.mma.sync", "nvgpu.ldmatrix")
 
@@ -47,12 +39,12 @@ class UnrollSteadyState(Pass):
 
     def run(self, op: ir.Operation) -> None:
         # Inner loops first: an outer loop is unrolled with its inner loops.
-        for loop in reversed(loops_in(op)):
+        for loop in reversed(loops.loops_in(op)):
             factor = _factor(loop)
             if factor is None:
                 continue
             with loop.location, ir.InsertionPoint(loop):
-                if trip_count(loop) == factor:
+                if loops.trip_count(loop) == factor:
                     _unroll_whole(loop, factor)
                 else:
                     _unroll_by(loop, factor)
@@ -60,7 +52,7 @@ class UnrollSteadyState(Pass):
 
 def _factor(loop: ir.Operation) -> int | None:
     """By how much `loop` is unrolled; None if it is not."""
-    trips = trip_count(loop)
+    trips = loops.trip_count(loop)
     if UNROLL in loop.attributes:
         factor = loop.attributes[UNROLL].value
         if factor < 1 or (trips is not None and trips % factor):
@@ -75,18 +67,18 @@ def _factor(loop: ir.Operation) -> int | None:
 
 
 def _is_fragment_loop(loop: ir.Operation) -> bool:
-    ops = [op.operation for op in body(loop).operations]
-    return not any(is_loop(op) for op in ops) and any(
+    ops = [op.operation for op in loops.body(loop).operations]
+    return not any(loops.is_loop(op) for op in ops) and any(
         op.name in _FRAGMENT_OPS for op in ops
     )
 
 
 def _unroll_whole(loop: ir.Operation, trips: int) -> None:
-    lower, _, step = bounds(loop)
-    values = init_args(loop)
+    lower, _, step = loops.bounds(loop)
+    values = loops.init_args(loop)
     counters = _counters(loop)
     for trip in range(trips):
-        induction = build.add(lower, build.mul(build.index(trip), step))
+        induction = build.add(lower, build.mul(trip, step))
         values = _copy_body(loop, induction, _slots(counters, values, trip))
     for result, value in zip(loop.results, values, strict=True):
         result.replace_all_uses_with(value)
@@ -94,8 +86,8 @@ def _unroll_whole(loop: ir.Operation, trips: int) -> None:
 
 
 def _unroll_by(loop: ir.Operation, factor: int) -> None:
-    lower, upper, step = bounds(loop)
-    start = init_args(loop)
+    lower, upper, step = loops.bounds(loop)
+    start = loops.init_args(loop)
     # A counter whose period divides the unroll factor is constant in each copy.
     counters = {
         number: counter
@@ -105,11 +97,11 @@ def _unroll_by(loop: ir.Operation, factor: int) -> None:
 
     def iteration(induction: ir.Value, values: list[ir.Value]) -> list[Any]:
         for number in range(factor):
-            here = build.add(induction, build.mul(build.index(number), step))
+            here = build.add(induction, build.mul(number, step))
             values = _copy_body(loop, here, _slots(counters, values, number))
         return [start[n] if n in counters else v for n, v in enumerate(values)]
 
-    wide_step = build.mul(step, build.index(factor))
+    wide_step = build.mul(step, factor)
     wide = build.for_loop((lower, upper, wide_step), start, iteration)
     for number, result in enumerate(loop.results):
         value = start[number] if number in counters else wide.results[number]
@@ -127,8 +119,8 @@ class _Counter:
 
 def _counters(loop: ir.Operation) -> dict[int, _Counter]:
     found = {}
-    for number, init in enumerate(init_args(loop)):
-        start, slots = constant(init), period(loop, number)
+    for number, init in enumerate(loops.init_args(loop)):
+        start, slots = loops.constant(init), period(loop, number)
         if start is not None and slots is not None and 0 <= start < slots:
             found[number] = _Counter(start, slots)
     return found
@@ -150,9 +142,7 @@ def _copy_body(
     loop: ir.Operation, induction: ir.Value, values: list[ir.Value]
 ) -> list[Any]:
     """A copy of the body at the insertion point; what it yields."""
-    block = body(loop)
-    mapping = dict(zip(block.arguments, [induction, *values], strict=True))
-    ops = [op.operation for op in block.operations]
-    for op in ops[:-1]:
-        build.clone(op, mapping)
-    return [mapping.get(value, value) for value in ops[-1].operands]
+    arguments = loops.body(loop).arguments
+    return build.inline(
+        loops.body(loop), dict(zip(arguments, [induction, *values], strict=True))
+    )

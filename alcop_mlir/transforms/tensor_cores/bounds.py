@@ -10,14 +10,14 @@ where they are out of bounds.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
 from alcop_mlir.analysis.ir.alignment import divisor
-from alcop_mlir.analysis.ir.extents import extent, extent_divisor
-from alcop_mlir.bindings import arith, ir, memref, scf, vector
+from alcop_mlir.analysis.ir.extents import extent_divisor
+from alcop_mlir.bindings import ir, memref, vector
 from alcop_mlir.passes import build
 
 # Operand number of the memref; its indices follow.
@@ -60,7 +60,7 @@ def bounds(
         if dim is not None and not inside
     ]
     return Bounds(
-        buffer, {dim: _size(buffer, dim) for dim in sorted(exceeded)}, padding
+        buffer, {dim: build.size(buffer, dim) for dim in sorted(exceeded)}, padding
     )
 
 
@@ -91,26 +91,24 @@ def _guard(op: ir.Operation, indices: list[ir.Value], limits: Bounds) -> None:
     column = indices[-1]
     inside = None
     for dim, size in limits.outer():
-        inside = _both(inside, build.less(indices[dim], size))
+        inside = build.both(inside, build.less(indices[dim], size))
     value = op.results[0] if len(op.results) else op.operands[0]
     is_vector = isinstance(value.type, ir.VectorType)
     count = value.type.shape[0] if is_vector else 1
     whole = inside
     if limits.columns is not None:
         last = build.plus(column, count - 1)
-        whole = _both(inside, build.less(last, limits.columns))
+        whole = build.both(inside, build.less(last, limits.columns))
 
-    def elementwise() -> list[Any]:
-        return _elementwise(op, indices, inside, limits)
+    def otherwise() -> list[Any]:
+        if limits.columns is not None and _may_be_cut(limits, column, count):
+            return _elementwise(op, indices, inside, limits)
+        return [_padding(result, limits) for result in op.results]
 
-    parts = limits.columns is not None and _may_be_cut(limits, column, count)
-    choice = _choose(
-        whole,
-        [result.type for result in op.results],
-        lambda: list(op.clone().results),
-        elementwise if parts else lambda: [_padding(r, limits) for r in op.results],
-    )
-    for old, new in zip(op.results, choice, strict=True):
+    assert whole is not None
+    kinds = [result.type for result in op.results]
+    chosen = build.branch(whole, lambda: op.clone().results, otherwise, kinds)
+    for old, new in zip(op.results, chosen, strict=True):
         old.replace_all_uses_with(new)
 
 
@@ -130,50 +128,25 @@ def _elementwise(
     for number in range(kind.shape[0]):
         at = [*indices[:-1], build.plus(indices[-1], number)]
         assert limits.columns is not None
-        is_inside = _both(inside, build.less(at[-1], limits.columns))
+        is_inside = build.both(inside, build.less(at[-1], limits.columns))
         if is_load:
-            found += _choose(
+            found += build.branch(
                 is_inside,
-                [kind.element_type],
                 lambda at=at: [memref.load(limits.buffer, at)],
                 lambda: [limits.padding],
+                [kind.element_type],
             )
-            continue
-        element = vector.extract(op.operands[0], [], [number])
+        else:
+            element = vector.extract(op.operands[0], [], [number])
 
-        def store(element: ir.Type = element, at: list[Any] = at) -> list[Any]:
-            memref.store(element, limits.buffer, at)
-            return []
+            def store(element: ir.Value = element, at: list[Any] = at) -> None:
+                memref.store(element, limits.buffer, at)
 
-        _choose(is_inside, [], store, list)
+            build.branch(is_inside, store)
     return [vector.from_elements(kind, found)] if is_load else []
-
-
-def _choose(
-    condition: ir.Value | None,
-    kinds: list[ir.Type],
-    then: Callable[[], list[Any]],
-    otherwise: Callable[[], list[Any]],
-) -> list[Any]:
-    choice = scf.IfOp(condition, kinds, has_else=True)
-    for block, make in ((choice.then_block, then), (choice.else_block, otherwise)):
-        with ir.InsertionPoint(block):
-            scf.YieldOp(make())
-    return list(choice.results)
 
 
 def _padding(result: ir.Value, limits: Bounds) -> Any:
     if isinstance(result.type, ir.VectorType):
         return vector.broadcast(result.type, limits.padding)
     return limits.padding
-
-
-def _both(one: Any | None, other: Any) -> Any:
-    return other if one is None else arith.andi(one, other)
-
-
-def _size(buffer: ir.Value, number: int) -> Any:
-    size = extent(buffer, number)
-    if size is None:
-        return memref.dim(buffer, build.index(number))
-    return build.index(size) if isinstance(size, int) else size

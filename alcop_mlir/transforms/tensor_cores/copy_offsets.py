@@ -33,7 +33,7 @@ class Index:
 
     def clamped(self, last: ir.Value) -> Any:
         """The index, or `last` where it is greater."""
-        return build.plus(arith.minsi(self.base, self.below(last)), self.shift)
+        return build.plus(build.least(self.base, self.below(last)), self.shift)
 
 
 @dataclass(frozen=True)
@@ -82,7 +82,7 @@ def advanced(
     offsets: Sequence[tuple[Index, ...]], number: ir.Value, step: Sequence[int]
 ) -> list[tuple[Index, ...]]:
     """`offsets` moved by `number`, a value, times `step`."""
-    by = [build.mul(number, build.index(one)) if one else None for one in step]
+    by = [build.mul(number, one) if one else None for one in step]
     return [
         tuple(
             index if way is None else _shifted(build.add(index.base, way), index.shift)
@@ -109,8 +109,8 @@ def _even_rounds(
 ) -> Iterator[tuple[Index, ...]]:
     """Rounds differ by whole rows: one base, and constants."""
     per_row = distribution.chunks_per_row
-    row, chunk_in_row = _divide(thread, per_row), _remainder(thread, per_row)
-    column = _shifted(_times(chunk_in_row, distribution.elements), 0)
+    row, chunk_in_row = build.div(thread, per_row), build.rem(thread, per_row)
+    column = _shifted(build.mul(chunk_in_row, distribution.elements), 0)
     for number in range(distribution.rounds):
         yield _shifted(row, number * (distribution.threads // per_row)), column
 
@@ -121,9 +121,9 @@ def _uneven_rounds(
     per_row, threads = distribution.chunks_per_row, distribution.threads
     for number in range(distribution.rounds):
         chunk = build.plus(thread, number * threads)
-        row, chunk_in_row = _divide(chunk, per_row), _remainder(chunk, per_row)
+        row, chunk_in_row = build.div(chunk, per_row), build.rem(chunk, per_row)
         indices = _row_indices(row, distribution.shape[:-1])
-        indices.append(_times(chunk_in_row, distribution.elements))
+        indices.append(build.mul(chunk_in_row, distribution.elements))
         yield tuple(_shifted(index, 0) for index in indices)
 
 
@@ -132,15 +132,17 @@ def _narrow_rounds(
 ) -> Iterator[tuple[Index, ...]]:
     """Rounds run along the rows first."""
     across = distribution.across
-    row = _divide(thread, across)
+    row = build.div(thread, across)
     if across * distribution.bytes < WAVE_BYTES:
         # Neighbouring groups of lanes copy rows four apart; see analysis.layout.
-        eighth = _remainder(row, 8)
+        eighth = build.rem(row, 8)
         row = build.add(
-            build.add(_times(_divide(row, 8), 8), _times(_remainder(eighth, 2), 4)),
-            _divide(eighth, 2),
+            build.add(
+                build.mul(build.div(row, 8), 8), build.mul(build.rem(eighth, 2), 4)
+            ),
+            build.div(eighth, 2),
         )
-    column = _times(_remainder(thread, across), distribution.elements)
+    column = build.mul(build.rem(thread, across), distribution.elements)
     for number in range(distribution.rounds):
         down, along = divmod(number, distribution.chunks_per_row // across)
         yield (
@@ -158,21 +160,6 @@ def _row_indices(row: ir.Value, extents: Sequence[int]) -> list[Any]:
     indices: list[Any] = []
     for rows in reversed(extents):
         is_outermost = len(indices) == len(extents) - 1
-        indices.append(row if is_outermost else _remainder(row, rows))
-        row = _divide(row, rows)
+        indices.append(row if is_outermost else build.rem(row, rows))
+        row = build.div(row, rows)
     return indices[::-1]
-
-
-# Arithmetic on indices; neutral operands build no op.
-
-
-def _times(value: ir.Value, number: int) -> Any:
-    return build.mul(value, build.index(number)) if number != 1 else value
-
-
-def _divide(value: ir.Value, divisor: int) -> Any:
-    return arith.divui(value, build.index(divisor)) if divisor != 1 else value
-
-
-def _remainder(value: ir.Value, divisor: int) -> Any:
-    return arith.remui(value, build.index(divisor)) if divisor != 1 else build.index(0)

@@ -29,7 +29,6 @@ from itertools import pairwise
 from typing import Any
 
 from alcop_mlir.analysis.ir.alignment import without_casts
-from alcop_mlir.analysis.ir.extents import extent
 from alcop_mlir.analysis.ir.kernels import ThreadBlock, enclosing
 from alcop_mlir.analysis.ir.rejected import Rejected
 from alcop_mlir.analysis.ir.walk import walk
@@ -42,7 +41,7 @@ from alcop_mlir.analysis.layout.distribution import (
     is_asynchronous,
     is_full,
 )
-from alcop_mlir.bindings import arith, ir, memref, nvgpu, scf, vector
+from alcop_mlir.bindings import ir, nvgpu
 from alcop_mlir.diagnostics import remark
 from alcop_mlir.dialects import alcop
 from alcop_mlir.errors import PassError
@@ -91,7 +90,7 @@ class _Work:
 def _collect(root: ir.Operation) -> list[_Work]:
     """The copies to distribute; PassError at one that cannot be."""
     found: list[_Work] = []
-    for copy in _copies(root):
+    for copy in walk(root, ASYNC_COPY, *PLAIN_COPIES):
         block = enclosing(copy)
         if block is None:
             if copy.name == ASYNC_COPY:
@@ -105,10 +104,6 @@ def _collect(root: ir.Operation) -> list[_Work]:
         else:
             found.append(_Work(copy, block, _distribution(copy, block)))
     return found
-
-
-def _copies(root: ir.Operation) -> list[Any]:
-    return walk(root, ASYNC_COPY, *PLAIN_COPIES)
 
 
 def _distribution(copy: ir.Operation, block: ThreadBlock) -> Distribution:
@@ -143,20 +138,17 @@ def _copy_asynchronously(item: _Work, indices: Sequence[Index]) -> None:
 
 def _elements_inside(item: _Work, indices: Sequence[Index]) -> Any | None:
     """How many elements of a chunk are inside the source; None for all of them."""
-    chunk = item.distribution
+    chunk, source = item.distribution, item.copy.operands[0]
     if not chunk.parts:
-        is_inside = _is_inside(item, indices)
+        count, is_inside = chunk.elements, _is_inside(item, indices)
         if is_inside is None:
             return None
-        return arith.select(is_inside, build.index(chunk.elements), build.index(0))
-    *_, column = indices
-    size = _size(item.copy.operands[0], len(indices) - 1)
-    left = arith.subi(column.below(size), column.base)
-    count = arith.minsi(arith.maxsi(left, build.index(0)), build.index(chunk.elements))
-    is_inside = _is_inside(item, indices[:-1])
-    return (
-        count if is_inside is None else arith.select(is_inside, count, build.index(0))
-    )
+    else:
+        *outer, column = indices
+        left = build.sub(column.below(build.size(source, len(outer))), column.base)
+        count = build.least(build.most(left, 0), chunk.elements)
+        is_inside = _is_inside(item, outer)
+    return count if is_inside is None else build.select(is_inside, count, 0)
 
 
 def _is_inside(item: _Work, indices: Sequence[Index]) -> Any | None:
@@ -166,8 +158,8 @@ def _is_inside(item: _Work, indices: Sequence[Index]) -> Any | None:
     for number, index in enumerate(indices):
         if is_full(source, target, number) or _is_clamped(item, number):
             continue
-        inside = build.less(index.base, index.below(_size(source, number)))
-        is_inside = inside if is_inside is None else arith.andi(is_inside, inside)
+        inside = build.less(index.base, index.below(build.size(source, number)))
+        is_inside = build.both(is_inside, inside)
     return is_inside
 
 
@@ -189,18 +181,11 @@ def _clamped(item: _Work, indices: Sequence[Index]) -> list[Any]:
     """The indices, clamped to the source's last row where that is copied instead."""
     source = item.copy.operands[0]
     return [
-        index.clamped(arith.subi(_size(source, number), build.index(1)))
+        index.clamped(build.sub(build.size(source, number), 1))
         if _is_clamped(item, number)
         else index.value
         for number, index in enumerate(indices)
     ]
-
-
-def _size(source: ir.Value, number: int) -> Any:
-    size = extent(source, number)
-    if size is None:
-        return memref.dim(source, build.index(number))
-    return build.index(size) if isinstance(size, int) else size
 
 
 def _copy_plainly(item: _Work, offsets: ChunkOffsets) -> None:
@@ -231,19 +216,18 @@ def _copy_batches(
     item: _Work, batches: Sequence[Sequence[tuple[Index, ...]]], step: list[int]
 ) -> None:
     """Build the batches as a loop: registers cannot hold the addresses of all."""
-    bounds = (build.index(0), build.index(len(batches)), build.index(1))
 
-    def batch(number: ir.Value, _: list[Any]) -> Sequence[Any]:
+    def batch(number: ir.Value, _: list[Any]) -> None:
         _copy_batch(item, advanced(batches[0], number, step))
-        return ()
 
-    build.for_loop(bounds, [], batch)
+    build.for_loop((0, len(batches), 1), [], batch)
 
 
 def _copy_batch(item: _Work, batch: Sequence[Sequence[Index]]) -> None:
     loaded = [_load(item, indices) for indices in batch]
     for value, indices in zip(loaded, batch, strict=True):
-        _store(item, value, indices)
+        target = without_casts(item.copy.operands[1])
+        build.store(value, target, [index.value for index in indices])
 
 
 def _in_round(
@@ -254,52 +238,21 @@ def _in_round(
     if offsets.has_last is None or number + 1 < len(offsets.indices):
         access(indices)
         return
-    guard = scf.IfOp(offsets.has_last)
-    with ir.InsertionPoint(guard.then_block):
-        access(indices)
-        scf.YieldOp([])
+    build.branch(offsets.has_last, lambda: access(indices))
 
 
 def _load(item: _Work, indices: Sequence[Index]) -> Any:
-    source, chunk = without_casts(item.copy.operands[0]), item.distribution
-    element = source.type.element_type
+    source, count = without_casts(item.copy.operands[0]), item.distribution.elements
     at = _clamped(item, indices)
-    is_scalar = chunk.elements == 1
-    kind = element if is_scalar else ir.VectorType.get([chunk.elements], element)
-
-    def load() -> Any:
-        if is_scalar:
-            return memref.load(source, at)
-        return vector.load(kind, source, at, alignment=chunk.bytes)
-
     is_inside = _is_inside(item, indices)
     if is_inside is None:
-        return load()
-    choice = scf.IfOp(is_inside, [kind], has_else=True)
-    with ir.InsertionPoint(choice.then_block):
-        scf.YieldOp([load()])
-    with ir.InsertionPoint(choice.else_block):
-        scf.YieldOp([_zero(kind)])
-    return choice.results[0]
-
-
-def _zero(kind: ir.Type) -> Any:
-    if not isinstance(kind, ir.VectorType):
-        return arith.constant(kind, _zero_attribute(kind))
-    zero = _zero_attribute(kind.element_type)
-    return arith.constant(kind, ir.DenseElementsAttr.get_splat(kind, zero))
-
-
-def _zero_attribute(element: ir.Type) -> Any:
-    if isinstance(element, ir.FloatType):
-        return ir.FloatAttr.get(element, 0.0)
-    return ir.IntegerAttr.get(element, 0)
-
-
-def _store(item: _Work, value: ir.Value, indices: Sequence[Index]) -> None:
-    target, chunk = without_casts(item.copy.operands[1]), item.distribution
-    at = [index.value for index in indices]
-    if chunk.elements == 1:
-        memref.store(value, target, at)
-    else:
-        vector.store(value, target, at, alignment=chunk.bytes)
+        return build.load(source, at, count)
+    element = source.type.element_type
+    kind = element if count == 1 else ir.VectorType.get([count], element)
+    (loaded,) = build.branch(
+        is_inside,
+        lambda: [build.load(source, at, count)],
+        lambda: [build.zero(kind)],
+        [kind],
+    )
+    return loaded

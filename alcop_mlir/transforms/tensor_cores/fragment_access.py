@@ -16,7 +16,7 @@ from typing import Any
 
 from alcop_mlir.analysis.ir.alignment import address_alignment, divisor, element_bytes
 from alcop_mlir.analysis.layout.fragment_layout import FragmentLayout
-from alcop_mlir.bindings import arith, gpu, ir, memref, vector
+from alcop_mlir.bindings import gpu, ir, memref, vector
 from alcop_mlir.passes import build
 from alcop_mlir.target import WARP_SIZE
 
@@ -46,6 +46,11 @@ def pieces(layout: FragmentLayout, kind: ir.Type, values: Sequence[ir.Value]) ->
     return Pieces(layout, layout.grid(kind), tuple(values))
 
 
+def neighbours(layout: FragmentLayout) -> int:
+    """Elements of a row that a lane holds side by side: of one piece, or of two."""
+    return 4 if "n" in layout.interleaved else 2
+
+
 @dataclass(frozen=True)
 class AccumulatorLane:
     """A lane's part of accumulators distributed as `layout`; index values."""
@@ -61,37 +66,23 @@ class AccumulatorLane:
 
     def row(self) -> Any:
         """Row of its upper elements in a piece."""
-        if "m" in self.layout.interleaved:
-            return build.mul(self.quad, build.index(2))
-        return self.quad
+        return build.mul(self.quad, 2 if "m" in self.layout.interleaved else 1)
 
-    def pair(self) -> tuple[Any, Any]:
+    def first(self) -> tuple[Any, Any]:
         """Row and column of its first element of a piece."""
-        return self.row(), build.mul(self.lane_in_quad, build.index(2))
-
-    def four(self) -> tuple[Any, Any]:
-        """Row and column of its first element where columns are interleaved."""
-        return self.row(), build.mul(self.lane_in_quad, build.index(4))
-
-    def is_odd(self) -> Any:
-        """1 if `lane_in_quad` is odd, else 0."""
-        return arith.remui(self.lane_in_quad, build.index(2))
-
-    def is_upper(self) -> Any:
-        """1 if `lane_in_quad` is 2 or 3, else 0."""
-        return arith.divui(self.lane_in_quad, build.index(2))
+        return self.row(), build.mul(self.lane_in_quad, neighbours(self.layout))
 
 
 def accumulator_lane(threads: int, layout: FragmentLayout) -> AccumulatorLane:
     """Built where accumulators are accessed, so that loops need no register for it."""
-    number, quad = lane(threads), build.index(QUAD)
-    return AccumulatorLane(arith.divui(number, quad), arith.remui(number, quad), layout)
+    number = lane(threads)
+    return AccumulatorLane(build.div(number, QUAD), build.rem(number, QUAD), layout)
 
 
 def lane(threads: int) -> Any:
     """The number of a lane within its warp."""
     thread = gpu.thread_id(gpu.Dimension.x, upper_bound=threads)
-    return arith.remui(thread, build.index(WARP_SIZE))
+    return build.rem(thread, WARP_SIZE)
 
 
 @dataclass(frozen=True)
@@ -131,42 +122,17 @@ def load_accumulators(
     source: AccumulatorSource, layout: FragmentLayout, kind: ir.Type, threads: int
 ) -> Pieces:
     """Accumulator pieces, two or four neighbouring elements by each load."""
-    owner = accumulator_lane(threads, layout)
+    owner, count = accumulator_lane(threads, layout), neighbours(layout)
+    loads = _Loads(source.shifted(owner.first()), count, source.allows(count))
     lane_type = layout.lane_type(kind.element_type)
-    if "n" in layout.interleaved:
-        loaded = _load_fours(source, kind, owner)
-    else:
-        loaded = _load_pairs(source, kind, owner)
-    return pieces(
-        layout,
-        kind,
-        [vector.from_elements(lane_type, [*up, *down]) for up, down in loaded],
-    )
-
-
-_Rows = tuple[list[Any], list[Any]]  # elements of the upper and of the lower row
-
-
-def _load_pairs(
-    source: AccumulatorSource, kind: ir.Type, owner: AccumulatorLane
-) -> list[_Rows]:
-    loads = _Loads(source.shifted(owner.pair()), 2, source.allows(2))
-    return [
-        (loads.row(row, column), loads.row(row + owner.half, column))
-        for row, column in piece_offsets(owner.layout, kind)
-    ]
-
-
-def _load_fours(
-    source: AccumulatorSource, kind: ir.Type, owner: AccumulatorLane
-) -> list[_Rows]:
-    """Each load loads elements of two pieces."""
-    loads = _Loads(source.shifted(owner.four()), 4, source.allows(4))
-    found: list[_Rows] = []
-    for row, column in piece_offsets(owner.layout, kind)[::2]:
+    side_by_side = count // 2  # pieces
+    found = []
+    for row, column in piece_offsets(layout, kind)[::side_by_side]:
         up, down = loads.row(row, column), loads.row(row + owner.half, column)
-        found += [(up[::2], down[::2]), (up[1::2], down[1::2])]
-    return found
+        for piece in range(side_by_side):
+            held = [*up[piece::side_by_side], *down[piece::side_by_side]]
+            found.append(vector.from_elements(lane_type, held))
+    return pieces(layout, kind, found)
 
 
 @dataclass(frozen=True)
@@ -190,16 +156,46 @@ class _Loads:
         memory = self.source.memory
         if self.source.dims[1] is None:
             return [memref.load(memory, self.source.at(row, column))] * self.count
-        if not self.is_wide:
-            return [
-                memref.load(memory, self.source.at(row, column + number))
-                for number in range(self.count)
-            ]
-        kind = ir.VectorType.get([self.count], memory.type.element_type)
-        size = self.count * element_bytes(kind)
-        at = self.source.at(row, column)
-        whole = vector.load(kind, memory, at, alignment=size)
-        return [vector.extract(whole, [], [number]) for number in range(self.count)]
+        if self.is_wide:
+            return load_row(memory, self.source.at(row, column), self.count)
+        return [
+            memref.load(memory, self.source.at(row, column + number))
+            for number in range(self.count)
+        ]
+
+
+def load_row(memory: ir.Value, at: Indices, count: int) -> list[Any]:
+    """Neighbours in a row, by one load."""
+    whole = build.load(memory, at, count)
+    if count == 1:
+        return [whole]
+    return [vector.extract(whole, [], [number]) for number in range(count)]
+
+
+def held_row(side_by_side: Sequence[ir.Value], half: int) -> Any:
+    """The upper or the lower row that a lane holds of pieces, as a vector."""
+    if len(side_by_side) == 1:
+        return vector.extract(side_by_side[0], [], [half])
+    return build.vector_of(
+        [
+            vector.extract(piece, [], [half, element])
+            for element in range(2)
+            for piece in side_by_side
+        ]
+    )
+
+
+def words(fragment: ir.Value) -> list[Any]:
+    """The 32-bit words of a fragment, row by row."""
+    rows, columns = fragment.type.shape
+    per_row = columns * fragment.type.element_type.width // 32
+    kind = ir.VectorType.get([rows, per_row], build.integer(32))
+    cast = vector.bitcast(kind, fragment)
+    return [
+        vector.extract(cast, [], [row, word])
+        for row in range(rows)
+        for word in range(per_row)
+    ]
 
 
 def allows(memory: ir.Value, indices: Indices, elements: int) -> bool:

@@ -12,7 +12,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
-from alcop_mlir.analysis.ir.alignment import element_bytes, without_casts
+from alcop_mlir.analysis.ir.alignment import without_casts
 from alcop_mlir.analysis.layout.fragment_layout import (
     BYTES,
     LDMATRIX_ROW_BYTES,
@@ -30,10 +30,12 @@ from alcop_mlir.transforms.tensor_cores.fragment_access import (
     Indices,
     Pieces,
     lane,
+    load_row,
     moved,
     piece_offsets,
     pieces,
     shifted,
+    words,
 )
 from alcop_mlir.transforms.tensor_cores.pair_views import in_pairs
 
@@ -56,47 +58,32 @@ class LaneOffsets:
 
     threads: int
     block: Any
-    built: dict[str, Any] = field(default_factory=dict)
+    built: dict[Any, Any] = field(default_factory=dict)
 
     def of(self, layout: FragmentLayout, way: str) -> tuple[Any, Any]:
         """The lane offset of loads of `layout` done in that way."""
         if way == BYTES and layout.paired:
-            return self._matrices(layout, self._below, HALF)
+            return self._once(_below, HALF, layout.is_along_k)
         if way in (WORDS, BYTES):
-            return self._of_words(layout, 2 if way == BYTES else 1)
+            bundles = layout.word_elements // (2 if way == BYTES else 1)
+            k, other = self._once(_words, bundles, layout.is_along_k)
+            return (other, k) if layout.is_along_k else (k, other)
         if way == PAIRS:
-            return self._once("pairs", self._pairs)
+            return self._once(_pairs)
         columns = LDMATRIX_ROW_BYTES // layout.bytes
         # Matrices are in the order of the operand's words: the second is below the
         # first, or beside it.
-        make = self._below if layout.dims in ("mk", "kn") else self._beside
-        return self._matrices(layout, make, columns)
-
-    def _matrices(
-        self,
-        layout: FragmentLayout,
-        make: Callable[[Any, int], tuple[Any, Any]],
-        columns: int,
-    ) -> tuple[Any, Any]:
-        """The offset of a row of matrices of so many columns."""
-        name = f"{layout.is_along_k} {make.__name__} {columns}"
-        return self._once(name, lambda at: make(at, columns), layout.is_along_k)
-
-    def _of_words(self, layout: FragmentLayout, bundle: int) -> tuple[Any, Any]:
-        """The offset of words, in bundles of so many elements along k."""
-        elements, is_along_k = layout.word_elements // bundle, layout.is_along_k
-        name = f"words {elements} {is_along_k}"
-        k, other = self._once(name, lambda at: self._words(at, elements), is_along_k)
-        return (other, k) if is_along_k else (k, other)
+        make = _below if layout.dims in ("mk", "kn") else _beside
+        return self._once(make, columns, layout.is_along_k)
 
     def selectors(self) -> tuple[Any, Any]:
         """Selectors for prmt to separate pairs: first elements, second elements."""
-        return self._once("selectors", self._selectors)
+        return self._once(_selectors)
 
     def _once(
         self,
-        name: str,
-        make: Callable[[Any], tuple[Any, Any]],
+        make: Callable[[Any, int], tuple[Any, Any]],
+        elements: int = 0,
         has_lane_register: bool = False,
     ) -> Any:
         """Build once, from the lane register, or from the thread's number.
@@ -106,69 +93,58 @@ class LaneOffsets:
         instead, so that addresses share no common part and need a register each. Rows
         of a warp's tile begin at bits of the thread's number, those along k at 0.
         """
-        if name not in self.built:
+        key = (make, elements, has_lane_register)
+        if key not in self.built:
             with ir.InsertionPoint.at_block_begin(self.block):
                 at = (
                     gpu.lane_id(upper_bound=WARP_SIZE)
                     if has_lane_register
                     else lane(self.threads)
                 )
-                self.built[name] = make(at)
-        return self.built[name]
+                self.built[key] = make(at, elements)
+        return self.built[key]
 
-    @staticmethod
-    def _below(at: Any, columns: int) -> tuple[Any, Any]:
-        second = build.mul(arith.divui(at, build.index(_WHOLE)), build.index(columns))
-        return arith.remui(at, build.index(_WHOLE)), second
 
-    @staticmethod
-    def _beside(at: Any, columns: int) -> tuple[Any, Any]:
-        half, whole = build.index(HALF), build.index(_WHOLE)
-        second = build.mul(arith.divui(at, whole), half)
-        first = build.mul(
-            arith.divui(arith.remui(at, whole), half), build.index(columns)
-        )
-        return build.add(arith.remui(at, half), second), first
+def _below(at: ir.Value, columns: int) -> tuple[Any, Any]:
+    second = build.mul(build.div(at, _WHOLE), columns)
+    return build.rem(at, _WHOLE), second
 
-    @staticmethod
-    def _words(at: Any, elements: int) -> tuple[Any, Any]:
-        """Offsets along k and across it of a lane's first word of a piece."""
-        quad = build.index(QUAD)
-        word = build.mul(arith.remui(at, quad), build.index(elements))
-        return word, arith.divui(at, quad)
 
-    @staticmethod
-    def _pairs(at: Any) -> tuple[Any, Any]:
-        """Two matrices share 16 rows; a lane's word holds four consecutive ones.
+def _beside(at: ir.Value, columns: int) -> tuple[Any, Any]:
+    second = build.mul(build.div(at, _WHOLE), HALF)
+    first = build.mul(build.div(build.rem(at, _WHOLE), HALF), columns)
+    return build.add(build.rem(at, HALF), second), first
 
-        The first has rows 0, 1, 4, 5, 10, 11, 14, 15 and the second the others: eight
-        different ones modulo 8, as a swizzle by rows needs to be free of conflicts.
-        """
-        two, eight = build.index(2), build.index(HALF)
-        matrix, within = arith.divui(at, eight), arith.remui(at, eight)
-        row = build.add(
-            build.mul(arith.divui(matrix, two), build.index(_WHOLE)),
-            build.mul(arith.divui(within, two), build.index(4)),
-        )
-        second = arith.xori(
-            arith.remui(matrix, two), arith.divui(within, build.index(4))
-        )
-        row = build.add(row, arith.remui(within, two))
-        return build.add(row, build.mul(second, two)), build.index(0)
 
-    @staticmethod
-    def _selectors(at: Any) -> tuple[Any, Any]:
-        """Lanes of the upper half of a quad get the matrices of `_pairs` swapped."""
-        i32 = ir.IntegerType.get_signless(32)
-        lane_in_quad = arith.remui(at, build.index(QUAD))
-        swapped = arith.cmpi(arith.CmpIPredicate.uge, lane_in_quad, build.index(2))
-        first, second = (
-            arith.select(
-                swapped, arith.constant(i32, reverse), arith.constant(i32, order)
-            )
-            for order, reverse in _PART
-        )
-        return first, second
+def _words(at: ir.Value, elements: int) -> tuple[Any, Any]:
+    """Offsets along k and across it of a lane's first word, of so many elements."""
+    return build.mul(build.rem(at, QUAD), elements), build.div(at, QUAD)
+
+
+def _pairs(at: ir.Value, _: int) -> tuple[Any, Any]:
+    """Two matrices share 16 rows; a lane's word holds four consecutive ones.
+
+    The first has rows 0, 1, 4, 5, 10, 11, 14, 15 and the second the others: eight
+    different ones modulo 8, as a swizzle by rows needs to be free of conflicts.
+    """
+    matrix, within = build.div(at, HALF), build.rem(at, HALF)
+    row = build.add(
+        build.mul(build.div(matrix, 2), _WHOLE), build.mul(build.div(within, 2), 4)
+    )
+    second = arith.xori(build.rem(matrix, 2), build.div(within, 4))
+    row = build.add(row, build.rem(within, 2))
+    return build.add(row, build.mul(second, 2)), build.index(0)
+
+
+def _selectors(at: ir.Value, _: int) -> tuple[Any, Any]:
+    """Lanes of the upper half of a quad get the matrices of `_pairs` swapped."""
+    lane_in_quad = build.rem(at, QUAD)
+    swapped = arith.cmpi(arith.CmpIPredicate.uge, lane_in_quad, build.index(2))
+    first, second = (
+        arith.select(swapped, build.i32(reverse), build.i32(order))
+        for order, reverse in _PART
+    )
+    return first, second
 
 
 def load_operand(
@@ -191,15 +167,21 @@ def load_operand(
     )
 
     def piece(row: int, column: int) -> Any:
-        if way in (PAIRS, BYTES):
-            at = moved(first, row, column // 2)
-            if way == BYTES:
-                return _load_bytes(source, at, layout)
-            return _load_pairs(source, at, layout, lane_type, lane_offsets)
-        at = moved(first, row, column)
-        if way == WORDS:
-            return _load_words(source, at, layout, lane_type)
-        return _ldmatrix(lane_type, source, at, not layout.is_along_k)
+        if way not in (PAIRS, BYTES):
+            at = moved(first, row, column)
+            if way == WORDS:
+                return _load_words(source, at, layout, lane_type)
+            return nvgpu.ldmatrix(
+                lane_type,
+                source,
+                at,
+                transpose=not layout.is_along_k,
+                num_tiles=_MATRICES,
+            )
+        at = moved(first, row, column // 2)
+        if way == BYTES:
+            return _load_bytes(source, at, layout)
+        return _load_pairs(source, at, layout, lane_type, lane_offsets)
 
     if way == BYTES and layout.paired:
         loaded = _load_byte_pieces(source, first, layout, order)
@@ -213,9 +195,9 @@ def load_along(
 ) -> Pieces:
     """Pieces of a or b that are the same along k, from one value per row or column."""
     between = 1 if layout.paired else HALF
-    quad = arith.divui(lane(threads), build.index(QUAD))
+    quad = build.div(lane(threads), QUAD)
     if layout.paired:
-        quad = build.mul(quad, build.index(2))
+        quad = build.mul(quad, 2)
     first = source.shifted((quad, quad))  # memory has no dimension along k
     order = (0, 1, 0, 1) if layout.role == "a" else (0, 0, 1, 1)
     lane_type = layout.lane_type(kind.element_type)
@@ -234,23 +216,6 @@ def load_along(
     return pieces(layout, kind, found)
 
 
-def words(fragment: ir.Value) -> list[Any]:
-    """The 32-bit words of a fragment of 8-bit or 16-bit elements, or of i32."""
-    i32 = ir.IntegerType.get_signless(32)
-    rows, columns = fragment.type.shape
-    per_row = columns * fragment.type.element_type.width // 32
-    cast = vector.bitcast(ir.VectorType.get([rows, per_row], i32), fragment)
-    return [
-        vector.extract(cast, [], [row, word])
-        for row in range(rows)
-        for word in range(per_row)
-    ]
-
-
-def _ldmatrix(kind: ir.Type, source: ir.Value, at: Indices, transpose: bool) -> Any:
-    return nvgpu.ldmatrix(kind, source, at, transpose=transpose, num_tiles=_MATRICES)
-
-
 def _load_words(
     source: ir.Value, at: Indices, layout: FragmentLayout, kind: ir.Type
 ) -> Any:
@@ -262,7 +227,7 @@ def _load_words(
     found: list[Any] = []
     for k, other in _word_offsets(layout, count):
         if layout.is_along_k:
-            found += _load_word(source, moved(at, other, k), count)
+            found += load_row(source, moved(at, other, k), count)
         else:
             rows = range(k, k + count)
             found += [memref.load(source, moved(at, row, other)) for row in rows]
@@ -282,15 +247,13 @@ def _word_offsets(layout: FragmentLayout, length: int) -> list[tuple[int, int]]:
 
 def _load_bytes(source: ir.Value, at: Indices, layout: FragmentLayout) -> Any:
     """Pairs of bytes along k, extended to 16 bits each: halves of a register."""
-    i32 = ir.IntegerType.get_signless(32)
-    spread, zero = arith.constant(i32, _SPREAD), arith.constant(i32, 0)
-    words = [
-        _permute(
-            arith.extui(i32, memref.load(source, moved(at, other, k))), zero, spread
-        )
-        for k, other in _word_offsets(layout, 1)
-    ]
-    return _as_bytes(words)
+    i32 = build.integer(32)
+    spread, zero = build.i32(_SPREAD), build.i32(0)
+    loaded = []
+    for k, other in _word_offsets(layout, 1):
+        pair = arith.extui(i32, memref.load(source, moved(at, other, k)))
+        loaded.append(_permute(pair, zero, spread))
+    return _as_bytes(loaded)
 
 
 def _load_byte_pieces(
@@ -304,7 +267,6 @@ def _load_byte_pieces(
     A lane's word holds a pair of each of two k. Their first bytes are a word of row (of
     column) 2i, their second bytes one of 2i + 1.
     """
-    i32 = ir.IntegerType.get_signless(32)
     loaded = {}
     rows = dict.fromkeys(row for row, _ in order)
     for row in rows:
@@ -315,7 +277,7 @@ def _load_byte_pieces(
             matrices = words(_pair_matrices(source, at, 2 * len(both)))
             for piece, column in enumerate(both):
                 low, high = matrices[2 * piece : 2 * piece + 2]
-                eight = arith.constant(i32, 8)
+                eight = build.i32(8)
                 second = [arith.shrui(word, eight) for word in (low, high)]
                 if layout.role == "a":
                     found = [low, second[0], high, second[1]]
@@ -326,25 +288,16 @@ def _load_byte_pieces(
 
 
 def _pair_matrices(source: ir.Value, at: Indices, count: int) -> Any:
-    kind = ir.VectorType.get([count, 2], ir.IntegerType.get_signless(16))
+    kind = ir.VectorType.get([count, 2], build.integer(16))
     return nvgpu.ldmatrix(kind, source, at, transpose=True, num_tiles=count)
 
 
 def _as_bytes(words: list[ir.Value]) -> Any:
     """The first byte of each half of the words: LLVM leaves them in their registers."""
-    i8, i16, i32 = (ir.IntegerType.get_signless(bits) for bits in (8, 16, 32))
+    i8, i16, i32 = (build.integer(bits) for bits in (8, 16, 32))
     column = vector.from_elements(ir.VectorType.get([len(words), 1], i32), words)
     halves = vector.bitcast(ir.VectorType.get([len(words), 2], i16), column)
     return arith.trunci(ir.VectorType.get([len(words), 2], i8), halves)
-
-
-def _load_word(source: ir.Value, at: Indices, elements: int) -> list[Any]:
-    """Neighbours in a row, by one load."""
-    if elements == 1:
-        return [memref.load(source, at)]
-    kind = ir.VectorType.get([elements], source.type.element_type)
-    word = vector.load(kind, source, at, alignment=elements * element_bytes(kind))
-    return [vector.extract(word, [], [number]) for number in range(elements)]
 
 
 def _load_pairs(
@@ -355,7 +308,7 @@ def _load_pairs(
     lane_offsets: LaneOffsets,
 ) -> Any:
     """Two matrices hold one half along k of the piece, the other two the other half."""
-    i32 = ir.IntegerType.get_signless(32)
+    i32 = build.integer(32)
     first, second, third, fourth = words(_pair_matrices(source, at, _MATRICES))
     upper = [_permute(first, second, by) for by in lane_offsets.selectors()]
     lower = [_permute(third, fourth, by) for by in lane_offsets.selectors()]

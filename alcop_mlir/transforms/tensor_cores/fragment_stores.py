@@ -9,13 +9,13 @@ lanes; selects choose the word that a lane sends, and the register of what it re
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any
 
 from alcop_mlir.analysis.ir.alignment import element_bytes
-from alcop_mlir.analysis.layout.fragment_layout import FragmentLayout
-from alcop_mlir.bindings import arith, gpu, ir, memref, vector
+from alcop_mlir.bindings import arith, ir, vector
 from alcop_mlir.passes import build
-from alcop_mlir.target import SECTOR_BYTES, WARP_SIZE
+from alcop_mlir.target import SECTOR_BYTES
 from alcop_mlir.transforms.tensor_cores.fragment_access import (
     PIECE_COLUMNS,
     AccumulatorLane,
@@ -23,9 +23,12 @@ from alcop_mlir.transforms.tensor_cores.fragment_access import (
     Pieces,
     accumulator_lane,
     allows,
+    held_row,
     moved,
+    neighbours,
     piece_offsets,
     shifted,
+    words,
 )
 from alcop_mlir.transforms.tensor_cores.staged_stores import Stages, store_staged
 
@@ -46,30 +49,95 @@ def store_accumulators(
     16 bytes by each lane where rows are aligned; else through shared memory, if there
     is room; else the elements that each lane holds.
     """
-    kind = write.operands[0].type
     lane = accumulator_lane(stages.threads, fragments.layout)
-    by_lanes = _store_fours if "n" in fragments.layout.interleaved else _store_pairs
-    by_rows = _for_aligned_rows(target, indices, fragments.layout)
+    offsets = piece_offsets(fragments.layout, write.operands[0].type)
+    store = _Store(fragments, offsets, target, indices, lane)
+    by_rows = store.for_aligned_rows()
     if by_rows is not None and not _surely_split_sectors(target):
-        by_rows(fragments, target, indices, kind, lane)
+        by_rows()
         return
     stage = stages.at(write, fragments.layout)
     if stage is None:
-        (by_rows or by_lanes)(fragments, target, indices, kind, lane)
+        (by_rows or store.as_held)()
     else:
         store_staged(fragments, target, indices, stage)
 
 
-def _for_aligned_rows(
-    target: ir.Value, indices: Indices, layout: FragmentLayout
-) -> Callable[..., None] | None:
-    """The builder that stores 16 bytes by each lane; None if rows are unaligned."""
-    size = element_bytes(target.type)
-    if not allows(target, indices, _ROW_BYTES // size):
-        return None
-    if "n" in layout.interleaved:
-        return _store_fours if size == _WORD_BYTES else None
-    return {_WORD_BYTES: _store_words, _WORD_BYTES // 2: _store_half_words}.get(size)
+@dataclass(frozen=True)
+class _Store:
+    """Pieces at `offsets` of a matrix that begins at `indices` of `target`."""
+
+    fragments: Pieces
+    offsets: list[tuple[int, int]]
+    target: Any
+    indices: Indices
+    lane: AccumulatorLane
+
+    def for_aligned_rows(self) -> Callable[[], None] | None:
+        """The builder that stores 16 bytes by each lane; None if rows are unaligned."""
+        size = element_bytes(self.target.type)
+        if not allows(self.target, self.indices, _ROW_BYTES // size):
+            return None
+        if "n" in self.lane.layout.interleaved:
+            return self.as_held if size == _WORD_BYTES else None
+        return {_WORD_BYTES: self.words, _WORD_BYTES // 2: self.half_words}.get(size)
+
+    def words(self) -> None:
+        """Lanes 2i and 2i + 1 exchange: the first gets four words of the upper row."""
+        odd, upper = _halves_of_quad(self.lane)
+        row = build.add(self.lane.row(), build.mul(odd, self.lane.half))
+        first = shifted(self.indices, (row, build.mul(upper, _WORDS)))
+        is_odd = _is_set(odd)
+        for value, offset in zip(self.fragments.values, self.offsets, strict=True):
+            first_up, second_up, first_down, second_down = words(value)
+            one = _exchanged(first_up, first_down, is_odd, 1)
+            other = _exchanged(second_up, second_down, is_odd, 1)
+            row = [one[0], other[0], one[1], other[1]]
+            self._row(row, moved(first, *offset))
+
+    def half_words(self) -> None:
+        """The quad transposes its 4x4 words of two neighbouring pieces.
+
+        A lane then has a whole row of a piece: lanes 0 and 1 the upper rows of the two,
+        lanes 2 and 3 the lower ones.
+        """
+        odd, upper = _halves_of_quad(self.lane)
+        row = build.add(self.lane.row(), build.mul(upper, self.lane.half))
+        start = shifted(self.indices, (row, build.mul(odd, PIECE_COLUMNS)))
+        is_odd, is_upper = _is_set(odd), _is_set(upper)
+        for number in range(0, len(self.offsets), 2):
+            up_left, down_left = words(self.fragments.values[number])
+            up_right, down_right = words(self.fragments.values[number + 1])
+            up = _exchanged(up_left, up_right, is_odd, 1)
+            down = _exchanged(down_left, down_right, is_odd, 1)
+            first, third = _exchanged(up[0], down[0], is_upper, 2)
+            second, fourth = _exchanged(up[1], down[1], is_upper, 2)
+            at = moved(start, *self.offsets[number])
+            self._row([first, second, third, fourth], at)
+
+    def as_held(self) -> None:
+        """Each lane stores the neighbours that it holds, without exchange."""
+        count = neighbours(self.lane.layout)
+        side_by_side = count // 2  # pieces
+        first = shifted(self.indices, self.lane.first())
+        is_wide = allows(self.target, self.indices, count)
+        for number in range(0, len(self.offsets), side_by_side):
+            row, column = self.offsets[number]
+            pieces = self.fragments.values[number : number + side_by_side]
+            for half in range(2):
+                held = held_row(pieces, half)
+                at = moved(first, row + half * self.lane.half, column)
+                if is_wide:
+                    build.store(held, self.target, at)
+                    continue
+                for along in range(count):
+                    element = vector.extract(held, [], [along])
+                    build.store(element, self.target, moved(at, 0, along))
+
+    def _row(self, words: list[ir.Value], at: Indices) -> None:
+        element = self.target.type.element_type
+        kind = ir.VectorType.get([_ROW_BYTES * 8 // element.width], element)
+        build.store(vector.bitcast(kind, build.vector_of(words)), self.target, at)
 
 
 def _surely_split_sectors(target: ir.Value) -> bool:
@@ -80,112 +148,6 @@ def _surely_split_sectors(target: ir.Value) -> bool:
     return bool(strides[-2] * element_bytes(target.type) % SECTOR_BYTES)
 
 
-def _store_words(
-    fragments: Pieces,
-    target: ir.Value,
-    indices: Indices,
-    kind: ir.Type,
-    lane: AccumulatorLane,
-) -> None:
-    """Lanes 2i and 2i + 1 exchange: the first gets four elements of the upper row."""
-    odd, upper = lane.is_odd(), lane.is_upper()
-    row = build.add(lane.row(), build.mul(odd, build.index(lane.half)))
-    first = shifted(indices, (row, build.mul(upper, build.index(_WORDS))))
-    is_odd = _is_set(odd)
-    for value, offset in zip(
-        fragments.values, piece_offsets(fragments.layout, kind), strict=True
-    ):
-        above, below = _words(value)
-        exchanged = [
-            _exchanged(one, other, is_odd, 1)
-            for one, other in zip(above, below, strict=True)
-        ]
-        words = [one for one, _ in exchanged] + [other for _, other in exchanged]
-        _store_row(words, target, moved(first, *offset), kind.element_type)
-
-
-def _store_half_words(
-    fragments: Pieces,
-    target: ir.Value,
-    indices: Indices,
-    kind: ir.Type,
-    lane: AccumulatorLane,
-) -> None:
-    """The quad transposes its 4x4 words of two neighbouring pieces.
-
-    A lane then has a whole row of a piece: lanes 0 and 1 the upper rows of the two,
-    lanes 2 and 3 the lower ones.
-    """
-    odd, upper = lane.is_odd(), lane.is_upper()
-    row = build.add(lane.row(), build.mul(upper, build.index(lane.half)))
-    start = shifted(indices, (row, build.mul(odd, build.index(PIECE_COLUMNS))))
-    is_odd, is_upper = _is_set(odd), _is_set(upper)
-    where = piece_offsets(fragments.layout, kind)
-    for number in range(0, len(where), 2):
-        (up_left,), (down_left,) = _words(fragments.values[number])
-        (up_right,), (down_right,) = _words(fragments.values[number + 1])
-        up = _exchanged(up_left, up_right, is_odd, 1)
-        down = _exchanged(down_left, down_right, is_odd, 1)
-        first, third = _exchanged(up[0], down[0], is_upper, 2)
-        second, fourth = _exchanged(up[1], down[1], is_upper, 2)
-        at = moved(start, *where[number])
-        _store_row([first, second, third, fourth], target, at, kind.element_type)
-
-
-def _store_pairs(
-    fragments: Pieces,
-    target: ir.Value,
-    indices: Indices,
-    kind: ir.Type,
-    lane: AccumulatorLane,
-) -> None:
-    """Each lane stores what it holds, without exchange: for unaligned rows."""
-    first = shifted(indices, lane.pair())
-    is_wide = allows(target, indices, 2)
-    for value, (row, column) in zip(
-        fragments.values, piece_offsets(fragments.layout, kind), strict=True
-    ):
-        for half in range(2):
-            pair = vector.extract(value, [], [half])
-            at = moved(first, row + half * lane.half, column)
-            if is_wide:
-                vector.store(pair, target, at, alignment=2 * element_bytes(kind))
-                continue
-            for number in range(2):
-                element = vector.extract(pair, [], [number])
-                memref.store(element, target, moved(at, 0, number))
-
-
-def _store_fours(
-    fragments: Pieces,
-    target: ir.Value,
-    indices: Indices,
-    kind: ir.Type,
-    lane: AccumulatorLane,
-) -> None:
-    """Each lane stores what it holds of two pieces: four elements of a row."""
-    first = shifted(indices, lane.four())
-    is_wide = allows(target, indices, 4)
-    row_type = ir.VectorType.get([4], kind.element_type)
-    where = piece_offsets(fragments.layout, kind)
-    for number in range(0, len(where), 2):
-        row, column = where[number]
-        for half in range(2):
-            elements = [
-                vector.extract(fragments.values[number + piece], [], [half, element])
-                for element in range(2)
-                for piece in range(2)
-            ]
-            at = moved(first, row + half * lane.half, column)
-            if is_wide:
-                four = vector.from_elements(row_type, elements)
-                size = 4 * element_bytes(kind)
-                vector.store(four, target, at, alignment=size)
-                continue
-            for along, element in enumerate(elements):
-                memref.store(element, target, moved(at, 0, along))
-
-
 def _exchanged(
     one: Any, other: Any, is_second: ir.Value, distance: int
 ) -> tuple[Any, Any]:
@@ -193,39 +155,17 @@ def _exchanged(
 
     Returns, in both lanes, the word that the first had, and the one of the second.
     """
-    i32 = ir.IntegerType.get_signless(32)
     sent = arith.select(is_second, one, other)
-    received, _ = gpu.shuffle(
-        sent,
-        arith.constant(i32, distance),
-        arith.constant(i32, WARP_SIZE),
-        gpu.ShuffleMode.XOR,
-    )
+    received = build.shuffle(sent, distance)
     return (
         arith.select(is_second, received, one),
         arith.select(is_second, other, received),
     )
 
 
-def _words(fragment: ir.Value) -> list[list[Any]]:
-    """The 32-bit words of the upper and of the lower row."""
-    count = 2 * element_bytes(fragment.type) // _WORD_BYTES
-    kind = ir.VectorType.get([2, count], ir.IntegerType.get_signless(32))
-    cast = vector.bitcast(kind, fragment)
-    return [
-        [vector.extract(cast, [], [row, word]) for word in range(count)]
-        for row in range(2)
-    ]
-
-
-def _store_row(
-    words: list[ir.Value], target: ir.Value, indices: Indices, element: ir.Type
-) -> None:
-    i32 = ir.IntegerType.get_signless(32)
-    row = vector.from_elements(ir.VectorType.get([_WORDS], i32), words)
-    size = _WORDS * _WORD_BYTES
-    kind = ir.VectorType.get([size * 8 // element.width], element)
-    vector.store(vector.bitcast(kind, row), target, indices, alignment=size)
+def _halves_of_quad(lane: AccumulatorLane) -> tuple[Any, Any]:
+    """1 where a lane is odd, and where it is 2 or 3; else 0."""
+    return build.rem(lane.lane_in_quad, 2), build.div(lane.lane_in_quad, 2)
 
 
 def _is_set(flag: ir.Value) -> Any:

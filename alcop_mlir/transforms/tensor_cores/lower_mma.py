@@ -52,9 +52,10 @@ from alcop_mlir.analysis.layout.fragments import (
     is_elementwise,
     slice_offset,
 )
-from alcop_mlir.bindings import arith, ir, scf, ub, vector
+from alcop_mlir.bindings import ir, scf, ub, vector
 from alcop_mlir.dialects import alcop
 from alcop_mlir.errors import PassError
+from alcop_mlir.passes import build
 from alcop_mlir.passes.base import Pass
 from alcop_mlir.target import WARP_SIZE
 from alcop_mlir.transforms.tensor_cores.bounds import Bounds, bounds, guarded
@@ -64,13 +65,16 @@ from alcop_mlir.transforms.tensor_cores.fragment_access import (
     load_accumulators,
     pieces,
 )
-from alcop_mlir.transforms.tensor_cores.fragment_conversions import convert
+from alcop_mlir.transforms.tensor_cores.fragment_arithmetic import (
+    convert,
+    halves,
+    multiply,
+)
 from alcop_mlir.transforms.tensor_cores.fragment_loads import (
     LaneOffsets,
     load_along,
     load_operand,
 )
-from alcop_mlir.transforms.tensor_cores.fragment_multiply import halves, multiply
 from alcop_mlir.transforms.tensor_cores.fragment_stores import store_accumulators
 from alcop_mlir.transforms.tensor_cores.staged_stores import Stages
 
@@ -84,12 +88,13 @@ class LowerMma(Pass):
             contractions = [one for one in found if one.name == CONTRACT]
             stores = [one for one in found if one.name == WRITE]
             threads = _threads(block, found[0])
-            fragments = find_fragments(contractions, stores)
-            lane_offsets, stages = (
+            lowering = _Lowering(
+                find_fragments(contractions, stores),
+                threads,
                 LaneOffsets(threads, block.body),
                 Stages(threads, block.body),
+                stores,
             )
-            lowering = _Lowering(fragments, threads, lane_offsets, stages, stores)
             lowering.block(block.body)
             lowering.erase_replaced()
 
@@ -167,27 +172,22 @@ class _Lowering:
 
     def _rewrite(self, op: ir.Operation) -> None:
         self.replaced.append(op)
-        if op.name == "scf.for":
-            self._for(op)
-        elif op.name == "scf.if":
-            self._if(op)
-        elif op.name == READ:
-            self._read(op)
-        elif op.name == WRITE:
-            self._write(op)
-        elif op.name == CONTRACT:
-            self._contract(op)
-        elif op.name == SLICE:
-            self._slice(op)
-        else:
-            assert is_elementwise(op), op.name
-            self._elementwise(op)
+        rules = {
+            "scf.for": self._for,
+            "scf.if": self._if,
+            READ: self._read,
+            WRITE: self._write,
+            CONTRACT: self._contract,
+            SLICE: self._slice,
+        }
+        assert op.name in rules or is_elementwise(op), op.name
+        rules.get(op.name, self._elementwise)(op)
 
     def _for(self, op: ir.Operation) -> None:
         results = list(op.results)
         init_args = self._flat(loops.init_args(op), results)
         loop = scf.ForOp(*loops.bounds(op), init_args)
-        _keep_attributes(op, loop)
+        build.keep_attributes(op, loop)
         induction, *carried = list(loops.body(op).arguments)
         induction.replace_all_uses_with(loop.induction_variable)
         self._learn(carried, list(loop.inner_iter_args))
@@ -198,15 +198,14 @@ class _Lowering:
         results = list(op.results)
         kinds = [kind for result in results for kind in self._kinds(result)]
         branch = scf.IfOp(op.operands[0], kinds, has_else=True)
-        _keep_attributes(op, branch)
+        build.keep_attributes(op, branch)
         self._learn(results, list(branch.results))
         for old, new in zip(op.regions, branch.regions, strict=True):
             self._move(old.blocks[0], new.blocks[0], results)
 
     def _move(self, old: ir.Block, new: ir.Block, results: list[Any]) -> None:
         """Move and rewrite the ops of a block; yield the fragments of `results`."""
-        for op in list(old.operations):
-            new.append(op.operation)
+        build.move_ops(old, new)
         self.block(new)
         end = list(new.operations)[-1].operation
         self.replaced.append(end)
@@ -218,16 +217,12 @@ class _Lowering:
         layout = self._layout(result)
         source, *rest = list(op.operands)
         indices, kind = rest[: source.type.rank], result.type
-        if layout.role == "accumulator":
-            limits = _bounds(op, source, padding=rest[source.type.rank])
-            with guarded(op, limits):
+        is_accumulator = layout.role == "accumulator"
+        if is_accumulator or is_same_along_k(op, layout):
+            load = load_accumulators if is_accumulator else load_along
+            with guarded(op, _bounds(op, source, padding=rest[source.type.rank])):
                 first = AccumulatorSource(source, indices, transfer_dims(op))
-                loaded = load_accumulators(first, layout, kind, self.threads)
-        elif is_same_along_k(op, layout):
-            limits = _bounds(op, source, padding=rest[source.type.rank])
-            with guarded(op, limits):
-                first = AccumulatorSource(source, indices, transfer_dims(op))
-                loaded = load_along(first, layout, kind, self.threads)
+                loaded = load(first, layout, kind, self.threads)
         else:
             loaded = load_operand(source, indices, layout, kind, self.lane_offsets)
         self.lowered[result] = loaded.values
@@ -280,7 +275,6 @@ class _Lowering:
             else None
             for value in op.operands
         ]
-        attributes = {name: op.attributes[name] for name in op.attributes}
         made = []
         for number, kind in enumerate(self._kinds(result)):
             taken = [
@@ -289,8 +283,7 @@ class _Lowering:
             ]
             converted = convert(op, taken[0])
             if converted is None:
-                piece = ir.Operation.create(op.name, [kind], taken, attributes)
-                converted = piece.results[0]
+                converted = build.like(op, [kind], taken).results[0]
             made.append(converted)
         self.lowered[result] = tuple(made)
 
@@ -337,12 +330,6 @@ class _Lowering:
                 self.lowered[value] = tuple(next(taken) for _ in range(count))
 
 
-def _keep_attributes(op: ir.Operation, new: ir.Operation) -> None:
-    """Later passes read some of them, such as `alcop.unroll`."""
-    for name in op.attributes:
-        new.operation.attributes[name] = op.attributes[name]
-
-
 def _bounds(
     op: ir.Operation, buffer: ir.Value, padding: ir.Value | None = None
 ) -> Bounds:
@@ -359,4 +346,4 @@ def _uniform(value: ir.Value, kind: ir.Type) -> Any:
     if op.name == "ub.poison":
         return ub.poison(kind)
     scalar = op.attributes["value"].get_splat_value()
-    return arith.constant(kind, ir.DenseElementsAttr.get_splat(kind, scalar))
+    return build.splat(kind, scalar)

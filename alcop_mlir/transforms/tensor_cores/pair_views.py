@@ -15,7 +15,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from alcop_mlir.analysis.ir import loops
-from alcop_mlir.bindings import arith, ir, memref
+from alcop_mlir.bindings import ir, memref
 from alcop_mlir.errors import PassError
 from alcop_mlir.passes import build
 
@@ -24,7 +24,7 @@ def in_pairs(source: ir.Value, indices: Sequence[ir.Value]) -> tuple[Any, list[A
     """A view by pairs of the buffer that `source` is part of, and indices into it."""
     buffer, within = _in_buffer(source, list(indices))
     *outer, column = within
-    return _pairs(buffer), [*outer, arith.divui(column, build.index(2))]
+    return _pairs(buffer), [*outer, build.div(column, 2)]
 
 
 def _in_buffer(source: ir.Value, indices: list[ir.Value]) -> tuple[Any, list[Any]]:
@@ -67,10 +67,7 @@ def _pairs(buffer: ir.Value) -> Any:
     """The view by pairs of the buffer's bytes, built if there is none."""
     kind = buffer.type
     *outer, columns = kind.shape
-    i16 = ir.IntegerType.get_signless(16)
-    wanted = ir.MemRefType.get(
-        [*outer, columns // 2], i16, memory_space=kind.memory_space
-    )
+    wanted = build.memref_like(kind, [*outer, columns // 2], build.integer(16))
     op = _maker(buffer)
     if op.name == "memref.alloc":
         op = _maker(_as_view(op))
@@ -86,11 +83,9 @@ def _pairs(buffer: ir.Value) -> Any:
 def _as_view(alloc: ir.Operation) -> Any:
     """Replace a buffer by a view of an allocation of as many bytes."""
     kind = alloc.results[0].type
-    i8 = ir.IntegerType.get_signless(8)
-    size = math.prod(kind.shape)
-    flat_type = ir.MemRefType.get([size], i8, memory_space=kind.memory_space)
+    flat_type = build.memref_like(kind, [math.prod(kind.shape)], build.integer(8))
     with alloc.location, ir.InsertionPoint(alloc):
-        flat = memref.alloc(flat_type, [], [])
+        flat = build.alloc(flat_type)
         view = memref.view(kind, flat, build.index(0), [])
     alloc.results[0].replace_all_uses_with(view)
     alloc.erase()

@@ -20,9 +20,10 @@ from typing import Any
 from alcop_mlir.analysis.ir.alignment import element_bytes
 from alcop_mlir.analysis.layout.fragment_layout import FragmentLayout
 from alcop_mlir.analysis.layout.staging import OVERLAID, free_bytes, top_level
-from alcop_mlir.bindings import arith, gpu, ir, memref, nvvm, vector
+from alcop_mlir.bindings import gpu, ir, nvvm
 from alcop_mlir.passes import build
-from alcop_mlir.target import SHARED_BANK_BYTES, SHARED_BANKS, WARP_SIZE
+from alcop_mlir.target import WARP_SIZE
+from alcop_mlir.transforms.tensor_cores.copy_offsets import WAVE_BYTES
 from alcop_mlir.transforms.tensor_cores.fragment_access import (
     PIECE_COLUMNS,
     QUAD,
@@ -31,12 +32,13 @@ from alcop_mlir.transforms.tensor_cores.fragment_access import (
     Pieces,
     accumulator_lane,
     allows,
+    held_row,
     lane,
+    neighbours,
     shifted,
 )
 
 _ROWS = WARP_SIZE // QUAD
-_WAVE_BYTES = SHARED_BANKS * SHARED_BANK_BYTES  # shared memory accessed at once
 _ALL_LANES = -1  # as a mask
 _WIDEST_BYTES = 8  # of one lane's store: rows of a warp's tile are short
 _IN_FLIGHT = 8  # elements loaded before the first of them is stored
@@ -74,7 +76,7 @@ class Stages:
         thread = gpu.thread_id(gpu.Dimension.x, upper_bound=self.threads)
         return Stage(
             self._buffer(shape, kind.element_type),
-            arith.divui(thread, build.index(WARP_SIZE)),
+            build.div(thread, WARP_SIZE),
             lane(self.threads),
             accumulator_lane(self.threads, layout),
         )
@@ -89,11 +91,10 @@ class Stages:
             gpu.barrier()
 
     def _buffer(self, shape: list[int], element: ir.Type) -> Any:
-        space = ir.Attribute.parse(build.WORKGROUP)
-        kind = ir.MemRefType.get(shape, element, memory_space=space)
+        kind = build.workgroup_memref(shape, element)
         if kind not in self.buffers:
             with ir.InsertionPoint.at_block_begin(self.body):
-                buffer = memref.alloc(kind, [], [])
+                buffer = build.alloc(kind)
             buffer.owner.attributes[OVERLAID] = ir.UnitAttr.get()
             self.buffers[kind] = buffer
         return self.buffers[kind]
@@ -101,19 +102,14 @@ class Stages:
 
 def _pitch(layout: FragmentLayout, kind: ir.Type) -> int:
     """Elements from row to row of a stage, so that quads write to different banks."""
-    per_lane = _elements_per_lane(layout)
+    per_lane = neighbours(layout)
     quad = QUAD * per_lane * element_bytes(kind)  # bytes
     columns = kind.shape[1]
     return next(
         pitch
-        for pitch in range(columns, columns + _WAVE_BYTES, per_lane)
+        for pitch in range(columns, columns + WAVE_BYTES, per_lane)
         if pitch * element_bytes(kind) % (2 * quad) == quad
     )
-
-
-def _elements_per_lane(layout: FragmentLayout) -> int:
-    """Neighbouring elements of a row that a lane holds."""
-    return 4 if "n" in layout.interleaved else 2
 
 
 def store_staged(
@@ -135,29 +131,18 @@ def store_staged(
 
 def _put(pieces: Sequence[Any], half: int, stage: Stage) -> None:
     """Store the upper or the lower row of each quad of a row of pieces to the stage."""
-    per_lane = _elements_per_lane(stage.owner.layout)
-    column = build.mul(stage.owner.lane_in_quad, build.index(per_lane))
-    kind = ir.VectorType.get([per_lane], stage.buffer.type.element_type)
+    per_lane = neighbours(stage.owner.layout)
+    column = build.mul(stage.owner.lane_in_quad, per_lane)
     side_by_side = per_lane // 2
     for first in range(0, len(pieces), side_by_side):
-        elements = [
-            vector.extract(piece, [], [half, element])
-            for element in range(2)
-            for piece in pieces[first : first + side_by_side]
-        ]
+        held = held_row(pieces[first : first + side_by_side], half)
         at = build.plus(column, first * PIECE_COLUMNS)
-        vector.store(
-            vector.from_elements(kind, elements),
-            stage.buffer,
-            [stage.warp, stage.owner.quad, at],
-            alignment=per_lane * element_bytes(kind),
-        )
+        build.store(held, stage.buffer, [stage.warp, stage.owner.quad, at])
 
 
 def _order_warp() -> None:
     """Make earlier writes of lanes visible to all lanes of the warp."""
-    i32 = ir.IntegerType.get_signless(32)
-    nvvm.bar_warp_sync(arith.constant(i32, _ALL_LANES))
+    nvvm.bar_warp_sync(build.i32(_ALL_LANES))
 
 
 def _copy_out(
@@ -173,10 +158,12 @@ def _copy_out(
     offsets = [_lane_offset(stage, turn, columns, count) for turn in turns]
     for first in range(0, len(offsets), _IN_FLIGHT):
         some = offsets[first : first + _IN_FLIGHT]
-        values = [_load(stage, offset, count) for offset in some]
+        values = [
+            build.load(stage.buffer, [stage.warp, *offset], count) for offset in some
+        ]
         for value, (row, column) in zip(values, some, strict=True):
-            row = build.plus(build.mul(row, build.index(rows[1])), rows[0])
-            _store(value, target, shifted(indices, (row, column)), count)
+            row = build.plus(build.mul(row, rows[1]), rows[0])
+            build.store(value, target, shifted(indices, (row, column)))
 
 
 def _elements_at_once(
@@ -199,12 +186,11 @@ def _lane_offset(stage: Stage, turn: int, columns: int, count: int) -> tuple[Any
     per_row = columns // count  # lanes
     if per_row % WARP_SIZE == 0:
         row, along = divmod(turn, per_row // WARP_SIZE)
-        column = build.mul(stage.lane, build.index(count))
+        column = build.mul(stage.lane, count)
         return build.index(row), build.plus(column, along * WARP_SIZE * count)
     number = build.plus(stage.lane, turn * WARP_SIZE)
-    row = arith.divui(number, build.index(per_row))
-    column = arith.remui(number, build.index(per_row))
-    return _in_other_banks(row, stage, columns), build.mul(column, build.index(count))
+    row, column = _divided(number, per_row)
+    return _in_other_banks(row, stage, columns), build.mul(column, count)
 
 
 def _in_other_banks(number: ir.Value, stage: Stage, columns: int) -> Any:
@@ -214,33 +200,16 @@ def _in_other_banks(number: ir.Value, stage: Stage, columns: int) -> Any:
     one, are an odd multiple of their own length apart.
     """
     size = element_bytes(stage.buffer.type)
-    quad = QUAD * _elements_per_lane(stage.owner.layout) * size
-    at_once, apart = _WAVE_BYTES // (columns * size), columns * size // quad
+    quad = QUAD * neighbours(stage.owner.layout) * size
+    at_once, apart = WAVE_BYTES // (columns * size), columns * size // quad
     if at_once < 2 or _ROWS % (at_once * apart):
         return number
     group, first = _divided(number, at_once)
     outer, inner = _divided(group, apart)
-    row = build.add(build.mul(first, build.index(apart)), inner)
-    return build.add(row, build.mul(outer, build.index(at_once * apart)))
+    row = build.add(build.mul(first, apart), inner)
+    return build.add(row, build.mul(outer, at_once * apart))
 
 
-def _divided(value: ir.Value, divisor: int) -> tuple[Any, Any]:
+def _divided(value: ir.Value, by: int) -> tuple[Any, Any]:
     """Quotient and remainder."""
-    by = build.index(divisor)
-    return arith.divui(value, by), arith.remui(value, by)
-
-
-def _load(stage: Stage, offset: Sequence[Any], count: int) -> Any:
-    at = [stage.warp, *offset]
-    if count == 1:
-        return memref.load(stage.buffer, at)
-    kind = ir.VectorType.get([count], stage.buffer.type.element_type)
-    return vector.load(kind, stage.buffer, at, alignment=count * element_bytes(kind))
-
-
-def _store(value: ir.Value, target: ir.Value, indices: Indices, count: int) -> None:
-    if count == 1:
-        memref.store(value, target, indices)
-    else:
-        size = count * element_bytes(value.type)
-        vector.store(value, target, indices, alignment=size)
+    return build.div(value, by), build.rem(value, by)

@@ -43,12 +43,13 @@ from typing import Any
 from alcop_mlir import diagnostics
 from alcop_mlir.analysis.ir.loops import constant
 from alcop_mlir.analysis.ir.rejected import Rejected
+from alcop_mlir.analysis.ir.walk import walk
 from alcop_mlir.analysis.linalg import loop_nests
 from alcop_mlir.analysis.linalg.accumulator_init import fill_before
 from alcop_mlir.analysis.linalg.loop_nests import Nest
 from alcop_mlir.analysis.linalg.view import Operand
 from alcop_mlir.analysis.linalg.warp_reductions import combining_op
-from alcop_mlir.bindings import affine, arith, ir, memref, scf
+from alcop_mlir.bindings import affine, arith, ir, memref
 from alcop_mlir.dialects import alcop
 from alcop_mlir.passes import build
 from alcop_mlir.passes.base import Pass
@@ -115,61 +116,99 @@ def _work(op: ir.Operation) -> _Work | Rejected | None:
 def _launch_nest(nest: Nest, fills: list[ir.Operation | None]) -> None:
     sizes = [_loop_size(nest, loop) for loop in range(nest.rank)]
     assert_sizes(nest, sizes)
+    code = _NestCode(nest, fills, sizes)
     points = [sizes[loop] for loop in nest.points]
+    element: Callable[[list[Any]], None] = code.element
     combine = combining_op(nest)
     if combine is not None:
-        _launch_warp_reduction(nest, fills[0], combine, sizes, points)
-        return
-
-    def element(point: list[ir.Value]) -> None:
-        index_of = dict(zip(nest.points, point, strict=True))
-        initial = [
-            _initial(nest, output, fill, index_of)
-            for output, fill in zip(nest.outputs, fills, strict=True)
-        ]
-        results = _run(nest, nest.reductions, sizes, index_of, initial)
-        for output, result in zip(nest.outputs, results, strict=True):
-            _store(output, result, index_of)
-
+        points.append(WARP_SIZE)
+        element = partial(code.element_by_warp, combine)
     launch_over(points, _kernel_name(nest), element, alcop.reason(nest.op))
 
 
-def _launch_warp_reduction(
-    nest: Nest,
-    fill: ir.Operation | None,
-    combine: Any,
-    sizes: list[ir.Value],
-    points: list[Any],
-) -> None:
-    """A warp for each element: each lane takes every 32nd term of the reduction."""
-    (output,) = nest.outputs
+@dataclass(frozen=True)
+class _NestCode:
+    """Builds what a thread does of a nest; `index_of` are the loops' indices there.
 
-    def element(point: list[ir.Value]) -> None:
+    fills: of each output, the op that becomes the accumulator initialisation
+    sizes: of all loops
+    """
+
+    nest: Nest
+    fills: list[Any]
+    sizes: list[Any]
+
+    def element(self, point: list[ir.Value]) -> None:
+        """Compute the elements of the outputs at a point."""
+        index_of = dict(zip(self.nest.points, point, strict=True))
+        initial = self._initial(index_of)
+        results = self._run(self.nest.reductions, index_of, initial)
+        self._store(results, index_of)
+
+    def element_by_warp(self, combine: ir.Operation, point: list[ir.Value]) -> None:
+        """A warp for each element: each lane takes every 32nd term of the reduction."""
         *where, lane = point
-        index_of = dict(zip(nest.points, where, strict=True))
-        (part,) = _run(
-            nest,
-            nest.reductions,
-            sizes,
-            index_of,
-            [neutral(combine)],
-            (lane, WARP_SIZE),
-        )
+        index_of = dict(zip(self.nest.points, where, strict=True))
+        start, every = [neutral(combine)], (lane, WARP_SIZE)
+        (part,) = self._run(self.nest.reductions, index_of, start, every)
         total = over_warp(combine, part)
+
+        def store() -> None:
+            (initial,) = self._initial(index_of)
+            self._store([combined(combine, initial, total)], index_of)
+
         is_first = arith.cmpi(arith.CmpIPredicate.eq, lane, build.index(0))
-        guard = scf.IfOp(is_first)
-        with ir.InsertionPoint(guard.then_block):
-            start = _initial(nest, output, fill, index_of)
-            _store(output, combined(combine, start, total), index_of)
-            scf.YieldOp([])
+        build.branch(is_first, store)
 
-    why = alcop.reason(nest.op)
-    launch_over([*points, WARP_SIZE], _kernel_name(nest), element, why)
+    def _initial(self, index_of: dict[int, ir.Value]) -> list[Any]:
+        """The values that elements of the outputs start from; None where unused."""
+        return [
+            fill.operands[0]
+            if fill is not None
+            else _element(output, index_of)
+            if self.nest.reductions or output.is_read
+            else None
+            for output, fill in zip(self.nest.outputs, self.fills, strict=True)
+        ]
 
+    def _store(self, values: list[ir.Value], index_of: dict[int, ir.Value]) -> None:
+        for output, value in zip(self.nest.outputs, values, strict=True):
+            memref.store(value, output.value, _indices(output, index_of))
 
-def _store(output: Operand, value: ir.Value, index_of: dict[int, ir.Value]) -> None:
-    """Store the element of an output."""
-    memref.store(value, output.value, _indices(output, index_of))
+    def _run(
+        self,
+        inner: tuple[int, ...],
+        index_of: dict[int, ir.Value],
+        accumulators: list[ir.Value],
+        strided: tuple[Any, int] = (0, 1),
+    ) -> list[Any]:
+        """Accumulators of the outputs after the loops `inner`.
+
+        accumulators: what the loops start from
+        strided:      first iteration of the innermost loop, and the step to the next
+        """
+        if not inner:
+            return self._body(index_of, accumulators)
+
+        def iteration(number: ir.Value, carried: list[ir.Value]) -> list[Any]:
+            return self._run(inner[1:], index_of | {inner[0]: number}, carried, strided)
+
+        first, step = strided if len(inner) == 1 else (0, 1)
+        bounds = (first, self.sizes[inner[0]], step)
+        return list(build.for_loop(bounds, accumulators, iteration).results)
+
+    def _body(
+        self, index_of: dict[int, ir.Value], accumulators: list[ir.Value]
+    ) -> list[Any]:
+        """Copy the op's body for one iteration; what it yields."""
+        arguments = [output.argument for output in self.nest.outputs]
+        mapping = dict(zip(arguments, accumulators, strict=True))
+        for operand in self.nest.inputs:
+            if operand.is_read:
+                mapping[operand.argument] = _element(operand, index_of)
+        for op in walk(self.nest.op, "linalg.index"):
+            mapping[op.results[0]] = index_of[op.attributes["dim"].value]
+        return build.inline(self.nest.block, mapping)
 
 
 def _kernel_name(nest: Nest) -> str:
@@ -183,64 +222,7 @@ def _loop_size(nest: Nest, loop: int) -> Any:
     if known is not None:
         return known
     buffer, dimension = nest.sizes[loop]
-    return memref.dim(buffer, build.index(dimension))
-
-
-def _initial(
-    nest: Nest,
-    output: Operand,
-    fill: ir.Operation | None,
-    index_of: dict[int, ir.Value],
-) -> Any:
-    """The value that an element of an output starts from; None where unused."""
-    if fill is not None:
-        return fill.operands[0]
-    if not nest.reductions and not output.is_read:
-        return None
-    return _element(output, index_of)
-
-
-def _run(
-    nest: Nest,
-    inner: tuple[int, ...],
-    sizes: list[ir.Value],
-    index_of: dict[int, ir.Value],
-    accumulators: list[ir.Value],
-    strided: tuple[Any, int] | None = None,
-) -> list[Any]:
-    """Accumulators of the outputs after the loops `inner`.
-
-    accumulators: what the loops start from
-    strided:      first iteration of the innermost loop, and the step to the next
-    """
-    if not inner:
-        return _body(nest, index_of, accumulators)
-
-    def iteration(number: ir.Value, carried: list[ir.Value]) -> list[Any]:
-        inside = index_of | {inner[0]: number}
-        return _run(nest, inner[1:], sizes, inside, carried, strided)
-
-    first, step = strided if strided is not None and len(inner) == 1 else (0, 1)
-    bounds = (build.value(first), build.value(sizes[inner[0]]), build.index(step))
-    return list(build.for_loop(bounds, accumulators, iteration).results)
-
-
-def _body(
-    nest: Nest, index_of: dict[int, ir.Value], accumulators: list[ir.Value]
-) -> list[Any]:
-    """Copy the op's body for one iteration; what it yields."""
-    outputs = [output.argument for output in nest.outputs]
-    mapping = dict(zip(outputs, accumulators, strict=True))
-    for operand in nest.inputs:
-        if operand.is_read:
-            mapping[operand.argument] = _element(operand, index_of)
-    *ops, terminator = [op.operation for op in nest.block.operations]
-    for op in ops:
-        if op.name == "linalg.index":
-            mapping[op.results[0]] = index_of[op.attributes["dim"].value]
-        else:
-            build.clone(op, mapping)
-    return [mapping.get(value, value) for value in terminator.operands]
+    return build.dim(buffer, dimension)
 
 
 def _element(operand: Operand, index_of: dict[int, ir.Value]) -> Any:
@@ -284,7 +266,7 @@ def _copied_size(source: ir.Value, target: ir.Value, number: int) -> Any:
     for buffer in (target, source):
         if not buffer.type.is_dynamic_dim(number):
             return buffer.type.shape[number]
-    return memref.dim(target, build.index(number))
+    return build.dim(target, number)
 
 
 def _unsupported_parallel(op: ir.Operation) -> Rejected | None:
@@ -310,10 +292,7 @@ def _launch_parallel(op: ir.Operation) -> None:
     _, upper, _ = _bounds(op)
 
     def element(point: list[ir.Value]) -> None:
-        mapping = dict(zip(block.arguments, point, strict=True))
-        *ops, _ = list(block.operations)  # the last is scf.reduce
-        for inner in ops:
-            build.clone(inner, mapping)
+        build.inline(block, dict(zip(block.arguments, point, strict=True)))
 
     known = [constant(value) for value in upper]
     sizes = [u if k is None else k for u, k in zip(upper, known, strict=True)]

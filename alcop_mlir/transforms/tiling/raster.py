@@ -30,11 +30,11 @@ def tile_of_block(
     group = min(raster, rows) if isinstance(rows, int) else raster
     if group <= 1 or (isinstance(columns, int) and columns <= 1):
         return y, x
-    within = arith.remui(y, build.index(group))
-    first = arith.subi(y, within)
-    number = build.add(build.mul(within, _value(columns)), x)
+    within = build.rem(y, group)
+    first = build.sub(y, within)
+    number = build.add(build.mul(within, columns), x)
     height, column = _across(number, first, group, rows)
-    row = build.add(first, arith.subi(number, build.mul(column, height)))
+    row = build.add(first, build.sub(number, build.mul(column, height)))
     return row, column
 
 
@@ -43,20 +43,14 @@ def _across(
 ) -> tuple[Any, Any]:
     """Rows of the group that begins at `first`; the column of its tile `number`."""
     if not isinstance(rows, int):
-        height = arith.minui(arith.subi(rows, first), build.index(group))
-        return height, arith.divui(number, height)
-    whole, remaining = build.index(group), rows % group
-    column = arith.divui(number, whole)
+        height = arith.minui(build.sub(rows, first), build.index(group))
+        return height, build.div(number, height)
+    column, remaining = build.div(number, group), rows % group
     if not remaining:
-        return whole, column
+        return build.index(group), column
     # Two divisions by constants are faster than one by a value.
-    fewer = build.index(remaining)
-    is_whole = build.less(first, build.index(rows - remaining))
+    is_whole = build.less(first, rows - remaining)
     return (
-        arith.select(is_whole, whole, fewer),
-        arith.select(is_whole, column, arith.divui(number, fewer)),
+        build.select(is_whole, group, remaining),
+        build.select(is_whole, column, build.div(number, remaining)),
     )
-
-
-def _value(size: int | Any) -> Any:
-    return build.index(size) if isinstance(size, int) else size

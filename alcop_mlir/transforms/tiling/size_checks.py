@@ -12,7 +12,7 @@ from typing import Any
 
 from alcop_mlir.analysis.linalg.loop_nests import Nest
 from alcop_mlir.analysis.linalg.view import Index, Operand
-from alcop_mlir.bindings import arith, cf, ir, memref
+from alcop_mlir.bindings import arith, cf, ir
 from alcop_mlir.passes import build
 
 MESSAGE = "sizes of memrefs do not fit together"
@@ -26,13 +26,13 @@ def assert_sizes(nest: Nest, sizes: list[ir.Value]) -> None:
     for operand in nest.operands:
         for dimension, index in enumerate(operand.indices):
             if not _is_sure(nest, operand, dimension, index):
-                least = build.add(_last(index, sizes), build.index(1))
+                least = build.add(_last(index, sizes), 1)
                 assert_at_least(operand.value, dimension, least)
 
 
 def assert_at_least(buffer: ir.Value, dimension: int, least: Any) -> None:
     """Assert the size of a dimension of `buffer`."""
-    size = memref.dim(buffer, build.index(dimension))
+    size = build.dim(buffer, dimension)
     cf.AssertOp(arith.cmpi(arith.CmpIPredicate.sle, least, size), MESSAGE)
 
 
@@ -50,16 +50,8 @@ def _last(index: Index, sizes: list[ir.Value]) -> Any:
     assert index.coefficients is not None, index.expression
     terms = []
     for loop, coefficient in zip(index.loops, index.coefficients, strict=True):
-        last = _before(sizes[loop])
-        one = coefficient == 1
-        terms.append(last if one else build.mul(last, build.index(coefficient)))
+        last = build.sub(sizes[loop], 1)
+        terms.append(build.mul(last, coefficient))
     if index.offset or not terms:
         terms.append(build.index(index.offset))
     return reduce(build.add, terms)
-
-
-def _before(size: ir.Value) -> Any:
-    """`size - 1`, of an int or an index value."""
-    if isinstance(size, int):
-        return build.index(size - 1)
-    return arith.subi(size, build.index(1))

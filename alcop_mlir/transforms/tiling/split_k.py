@@ -33,7 +33,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from functools import partial
+from functools import partial, reduce
 from typing import Any
 
 from alcop_mlir import resources
@@ -52,6 +52,7 @@ from alcop_mlir.passes.base import Pass
 from alcop_mlir.transforms.linalg.matrices import Size, loop_sizes
 from alcop_mlir.transforms.tiling.tiled_contractions import (
     TiledContraction,
+    accumulator_type,
     scheduled_contractions,
 )
 
@@ -85,9 +86,7 @@ def _split(contraction: TiledContraction) -> None:
 
 def _check(contraction: TiledContraction, sizes: dict[str, Size]) -> None:
     batched = any("b" in loops for _, loops in contraction.buffers[:3])
-    least = min(
-        element_bytes(operand.type) for operand in (contraction.lhs, contraction.rhs)
-    )
+    least = min(element_bytes(one.value.type) for one in contraction.operands)
     try:
         resources.check_split(contraction.schedule, sizes["k"].known, least, batched)
     except ConfigError as error:
@@ -98,29 +97,25 @@ def _compute_parts(contraction: TiledContraction, sizes: dict[str, Size]) -> Any
     """The buffer of the parts, computed by a batched contraction."""
     parts = contraction.schedule.split_k
     lhs_loops, rhs_loops, out_loops = (loops for _, loops in contraction.buffers[:3])
-    loops = [
-        lhs_loops.replace("k", "bk"),
-        rhs_loops.replace("k", "bk"),
-        f"b{out_loops}",
-    ]
+    split = [own.replace("k", "bk") for own in (lhs_loops, rhs_loops)]
+    loops = [*split, f"b{out_loops}"]
     shape = [parts, *(_static(sizes[loop]) for loop in out_loops)]
-    kind = ir.MemRefType.get(
-        shape, _accumulator_type(contraction.out.type.element_type)
-    )
+    element = accumulator_type(contraction.out.type.element_type)
+    kind = ir.MemRefType.get(shape, element)
     given = [sizes[loop].given for loop in out_loops if sizes[loop].known is None]
-    target = memref.alloc(kind, given, [])
+    target = build.alloc(kind, given)
     transforms = _transforms(contraction.op)
     inputs = list(contraction.op.operands)[:-1]
     letters = [""] * len(inputs)  # scalars, and one value per row or column, stay
-    for transform, letter in zip(contraction.transforms, "mn", strict=True):
-        for number in transform.others:
+    for operand, letter in zip(contraction.operands, "mn", strict=True):
+        for number in operand.transform.others:
             letters[number] = letter * inputs[number].type.rank
     numbers = [transform.operand for transform in transforms]
     if _mark(contraction.op).get("swapped"):
         numbers.reverse()
-    for number, own, split in zip(numbers, (lhs_loops, rhs_loops), loops, strict=False):
-        inputs[number] = _expanded(inputs[number], own.index("k"), parts)
-        letters[number] = split
+    for number, own in zip(numbers, split, strict=True):
+        inputs[number] = _expanded(inputs[number], own.index("k") - 1, parts)
+        letters[number] = own
     used = "".join(loop for loop in "bmnk" if loop in "".join(loops))
     maps = [_map(used, one) for one in (*letters, loops[2])]
     made = _generic(
@@ -162,9 +157,9 @@ def _multiply(
     left, right = (
         _widened(mapping[transform.value], total.type) for transform in transforms
     )
-    if isinstance(total.type, ir.IntegerType):
-        return arith.addi(total, arith.muli(left, right))
-    return arith.addf(total, arith.mulf(left, right))
+    is_integer = isinstance(total.type, ir.IntegerType)
+    product = (arith.muli if is_integer else arith.mulf)(left, right)
+    return _sum(total, product)
 
 
 def _add_up(contraction: TiledContraction, sizes: dict[str, Size], parts: Any) -> None:
@@ -192,18 +187,14 @@ def _add_up(contraction: TiledContraction, sizes: dict[str, Size], parts: Any) -
 def _expanded(buffer: ir.Value, number: int, parts: int) -> Any:
     """`buffer` with dimension `number` as parts of equal size."""
     kind = buffer.type
-    dynamic = ir.ShapedType.get_dynamic_size()
     shape, length = list(kind.shape), kind.shape[number] // parts
     groups = [[n + (n > number)] for n in range(kind.rank)]
     groups[number] = [number, number + 1]
     extents = [*shape[:number], parts, length, *shape[number + 1 :]]
-    given = [
-        memref.dim(buffer, build.index(n)) for n, s in enumerate(shape) if s == dynamic
-    ]
-    result = ir.MemRefType.get(
-        extents, kind.element_type, layout=_expanded_layout(kind, number, length)
-    )
-    return memref.expand_shape(result, buffer, groups, given, extents)
+    layout = _expanded_layout(kind, number, length)
+    result = build.memref_like(kind, extents, layout=layout)
+    sizes = build.dynamic_sizes(buffer)
+    return memref.expand_shape(result, buffer, groups, sizes, extents)
 
 
 def _expanded_layout(kind: ir.Type, number: int, length: int) -> Any | None:
@@ -227,16 +218,10 @@ def _part(parts: ir.Value, number: int, sizes: Sequence[Size]) -> Any:
     if not kind.is_dynamic_stride_or_offset(offset):
         offset *= number
     layout = ir.StridedLayoutAttr.get(offset if number else 0, strides[1:])
-    result = ir.MemRefType.get(kind.shape[1:], kind.element_type, layout=layout)
+    result = build.memref_like(kind, kind.shape[1:], layout=layout)
     extents = [size.given if size.known is None else size.known for size in sizes]
-    rank = kind.rank
-    return memref.subview(
-        parts,
-        [number, *[0] * (rank - 1)],
-        [1, *extents],
-        [1] * rank,
-        result_type=result,
-    )
+    offsets, steps = [number, *[0] * len(extents)], [1] * kind.rank
+    return memref.subview(parts, offsets, [1, *extents], steps, result_type=result)
 
 
 def _generic(
@@ -260,12 +245,14 @@ def _map(loops: str, letters: str) -> Any:
 
 def _total(addends: list[ir.Value], kind: ir.Type) -> Any:
     """The sum of the addends, in their order; rounded once to `kind`."""
-    wide = _accumulator_type(kind)
-    total, *others = [_widened(value, wide) for value in addends]
-    for value in others:
-        is_integer = isinstance(wide, ir.IntegerType)
-        total = arith.addi(total, value) if is_integer else arith.addf(total, value)
+    wide = accumulator_type(kind)
+    total = reduce(_sum, [_widened(value, wide) for value in addends])
     return total if total.type == kind else arith.truncf(kind, total)
+
+
+def _sum(left: ir.Value, right: ir.Value) -> Any:
+    is_integer = isinstance(left.type, ir.IntegerType)
+    return (arith.addi if is_integer else arith.addf)(left, right)
 
 
 def _widened(value: ir.Value, kind: ir.Type) -> Any:
@@ -273,13 +260,6 @@ def _widened(value: ir.Value, kind: ir.Type) -> Any:
         return value
     is_integer = isinstance(kind, ir.IntegerType)
     return arith.extsi(kind, value) if is_integer else arith.extf(kind, value)
-
-
-def _accumulator_type(element: ir.Type) -> Any:
-    """The accumulator type of a contraction with such output elements."""
-    if isinstance(element, ir.IntegerType):
-        return ir.IntegerType.get_signless(32)
-    return ir.F32Type.get()
 
 
 def _static(size: Size) -> int:

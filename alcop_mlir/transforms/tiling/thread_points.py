@@ -6,7 +6,7 @@ import math
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from alcop_mlir.bindings import arith, gpu, ir, scf
+from alcop_mlir.bindings import arith, gpu, ir
 from alcop_mlir.dialects import alcop
 from alcop_mlir.passes import build
 from alcop_mlir.target import WARP_SIZE
@@ -36,30 +36,20 @@ def launch_over(
         threads = min(THREADS, -(-total // WARP_SIZE) * WARP_SIZE)
         blocks = build.index(-(-total // threads))
     else:
-        blocks = arith.ceildivui(total, build.index(threads))
+        blocks = build.ceil_div(total, threads)
     launch = gpu.LaunchOp((blocks, one, one), (build.index(threads), one, one))
     launch.operation.attributes[KERNEL] = ir.StringAttr.get(name)
     launch.operation.attributes[alcop.FALLBACK] = ir.StringAttr.get(why)
     inside = launch.regions[0].blocks[0]
     with ir.InsertionPoint(inside):
         block, thread = inside.arguments[0], inside.arguments[_THREAD_ID]
-        number = build.add(build.mul(block, build.index(threads)), thread)
+        number = build.add(build.mul(block, threads), thread)
         if isinstance(total, int) and total % threads == 0:
             body(_point(number, sizes))
         else:
-            _guarded(number, total, lambda: body(_point(number, sizes)))
+            is_point = arith.cmpi(arith.CmpIPredicate.ult, number, build.value(total))
+            build.branch(is_point, lambda: body(_point(number, sizes)))
         gpu.TerminatorOp()
-
-
-def _guarded(
-    number: ir.Value, total: ir.Value | int, build_body: Callable[[], None]
-) -> None:
-    """Build the body for threads whose number is below `total` only."""
-    is_point = arith.cmpi(arith.CmpIPredicate.ult, number, build.value(total))
-    guard = scf.IfOp(is_point)
-    with ir.InsertionPoint(guard.then_block):
-        build_body()
-        scf.YieldOp([])
 
 
 def _product(sizes: Sequence[ir.Value | int]) -> Any:
@@ -71,13 +61,13 @@ def _product(sizes: Sequence[ir.Value | int]) -> Any:
     total = values[0]
     for size in values[1:]:
         total = build.mul(total, size)
-    return total if known == 1 else build.mul(total, build.index(known))
+    return total if known == 1 else build.mul(total, known)
 
 
 def _point(number: ir.Value, sizes: Sequence[ir.Value | int]) -> list[Any]:
     """The coordinates of point `number` in row-major order."""
     found = []
     for size in reversed(sizes[1:]):
-        found.append(arith.remui(number, build.value(size)))
-        number = arith.divui(number, build.value(size))
+        found.append(build.rem(number, size))
+        number = build.div(number, size)
     return [*([number] if sizes else []), *reversed(found)]

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from alcop_mlir.analysis.linalg.epilogue_fusion import FIRST
-from alcop_mlir.bindings import arith, ir, memref, vector
+from alcop_mlir.bindings import ir, memref, vector
 from alcop_mlir.passes import build
 from alcop_mlir.transforms.linalg.matrices import Size, matrix
-from alcop_mlir.transforms.tiling.tiled_contractions import TileOffsets
+from alcop_mlir.transforms.tiling.tiled_contractions import BlockTile
 
 
 @dataclass(frozen=True)
@@ -31,17 +30,7 @@ class TileWindow:
     def rows(self, first: int, count: int) -> TileWindow:
         """The window of some of the rows."""
         offsets = {**self.first, "m": build.plus(self.first["m"], first)}
-        shape = (count, self.shape[1])
-        return TileWindow(self.sizes, self.batch, offsets, shape, self.in_bounds)
-
-    def inside(self, in_bounds: tuple[bool, bool]) -> TileWindow:
-        """The same window, with these bounds known."""
-        return TileWindow(self.sizes, self.batch, self.first, self.shape, in_bounds)
-
-    def at(self, row: ir.Value, column: ir.Value) -> TileWindow:
-        """The window of the same shape at another row and column."""
-        first = {"m": row, "n": column}
-        return TileWindow(self.sizes, self.batch, first, self.shape, self.in_bounds)
+        return replace(self, first=offsets, shape=(count, self.shape[1]))
 
     def load(self, buffer: ir.Value, loops: str) -> Any:
         """The first element, as a scalar."""
@@ -57,7 +46,7 @@ class TileWindow:
         source, dims = self._memory(buffer, loops)
         if "m" not in dims and "n" not in dims:
             return vector.broadcast(kind, memref.load(source, self._indices(dims)))
-        padding = arith.constant(kind.element_type, zero_of(kind))
+        padding = build.zero(kind.element_type)
         where, known = self._indices(dims), self._in_bounds(dims)
         by = _transfer_map(dims)
         return vector.transfer_read(kind, source, where, by, padding, known)
@@ -82,34 +71,22 @@ class TileWindow:
         return [dim not in dims or inside for dim, inside in known]
 
 
-def warp_window(
-    sizes: dict[str, Size],
-    offsets: TileOffsets,
-    shape: tuple[int, int],
-    tile: Sequence[int],
-) -> TileWindow:
-    """The part of C that a warp computes; `tile`: rows and columns of the block's."""
-    rows, columns = tile
-    known = (sizes["m"].divides(rows), sizes["n"].divides(columns))
-    first = {i: build.add(offsets.block[i], offsets.warp[i]) for i in "mn"}
-    return TileWindow(sizes, offsets.batch, first, shape, known)
+def warp_window(tile: BlockTile) -> TileWindow:
+    """The part of C that a warp computes."""
+    schedule = tile.contraction.schedule
+    rows, columns, _ = schedule.block
+    known = (tile.sizes["m"].divides(rows), tile.sizes["n"].divides(columns))
+    first = {i: build.add(tile.block[i], tile.warp[i]) for i in "mn"}
+    return TileWindow(tile.sizes, tile.batch, first, schedule.warp, known)
 
 
 def read_tile(source: ir.Value, offsets: list[ir.Value], shape: list[int]) -> Any:
     """A vector of the part of a workgroup buffer that begins at `offsets`."""
     element = source.type.element_type
-    padding = arith.constant(element, zero_of(source.type))
+    padding = build.zero(element)
     kind = ir.VectorType.get(shape, element)
-    by = ir.AffineMapAttr.get(ir.AffineMap.get_identity(len(shape)))
+    by = build.loop_map(len(shape), range(len(shape)))
     return vector.transfer_read(kind, source, offsets, by, padding, [True, True])
-
-
-def zero_of(kind: ir.Type) -> Any:
-    """The zero attribute of the element type of a vector or memref."""
-    element = kind.element_type
-    if isinstance(element, ir.IntegerType):
-        return ir.IntegerAttr.get(element, 0)
-    return ir.FloatAttr.get(element, 0.0)
 
 
 def _transfer_map(dims: str) -> Any:

@@ -15,11 +15,11 @@ from typing import Any
 
 from alcop_mlir.analysis.linalg.elementwise import Elementwise
 from alcop_mlir.analysis.linalg.view import Operand
-from alcop_mlir.bindings import arith, ir, vector
+from alcop_mlir.bindings import ir, vector
 from alcop_mlir.target import MMA_F16_SHAPE
 from alcop_mlir.transforms.tiling.tile_access import TileWindow
 from alcop_mlir.transforms.tiling.tiled_contractions import TiledContraction
-from alcop_mlir.transforms.tiling.vector_code import as_vector, compute
+from alcop_mlir.transforms.tiling.vector_code import as_vector, compute, rounded
 
 _STRIP = MMA_F16_SHAPE[0]  # rows at a time: those of one accumulator fragment
 _EXTENSIONS = ("arith.extf", "arith.extsi")
@@ -39,13 +39,6 @@ def store_epilogue(
         for buffer in results:
             value = rounded(strip.values[buffer], buffer.type.element_type)
             strip.window.write(value, buffer, contraction.out_loops)
-
-
-def rounded(values: ir.Value, element: ir.Type) -> Any:
-    """A vector of floats, rounded to `element` where that is narrower."""
-    if values.type.element_type == element:
-        return values
-    return arith.truncf(ir.VectorType.get(values.type.shape, element), values)
 
 
 def _rows(accumulators: ir.Value, first: int) -> Any:

@@ -10,11 +10,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from alcop_mlir.analysis.linalg.operand_transforms import OperandTransform
-from alcop_mlir.bindings import arith, gpu, ir, memref, vector
+from alcop_mlir.bindings import gpu, ir, memref, vector
 from alcop_mlir.dialects import alcop
 from alcop_mlir.passes import build
-from alcop_mlir.transforms.linalg.matrices import Size, matrix, view
+from alcop_mlir.transforms.linalg.matrices import matrix, view
 from alcop_mlir.transforms.tiling.tile_access import read_tile
 from alcop_mlir.transforms.tiling.tile_operands import (
     Others,
@@ -23,112 +22,87 @@ from alcop_mlir.transforms.tiling.tile_operands import (
     transformed,
 )
 from alcop_mlir.transforms.tiling.tiled_contractions import (
+    BlockTile,
     TiledContraction,
-    TileOffsets,
+    TiledOperand,
 )
 
 
 @dataclass(frozen=True)
 class _Source:
-    """A matrix that the K loop copies tiles of, and the buffer that it copies to.
-
-    transform: the operand transform of its elements
-    """
+    """A matrix that the K loop copies tiles of, and the buffer that it copies to."""
 
     matrix: Any
-    loops: str
     buffer: Any
-    transform: OperandTransform
+    operand: TiledOperand
+
+    @property
+    def loops(self) -> str:
+        """The loops that index the matrix."""
+        return self.operand.matrix_loops
 
 
-def contract_tiles(
-    contraction: TiledContraction,
-    sizes: dict[str, Size],
-    offsets: TileOffsets,
-    initial: ir.Value,
-) -> Any:
+def contract_tiles(tile: BlockTile, initial: ir.Value) -> Any:
     """The accumulators after the whole contraction."""
-    step = dict(zip("mnk", contraction.schedule.block, strict=True))
-    lhs, rhs = (
-        _workgroup_buffer(operand, [step[i] for i in loops.replace("b", "")])
-        for operand, loops in (
-            (contraction.lhs, contraction.lhs_loops),
-            (contraction.rhs, contraction.rhs_loops),
-        )
-    )
+    contraction, sizes = tile.contraction, tile.sizes
+    step = _steps(contraction)
+    buffers = [
+        _workgroup_buffer(one.value, [step[i] for i in one.matrix_loops])
+        for one in contraction.operands
+    ]
+    # Remaining extents: rows or columns of the block's tile that exist.
     remaining = {
-        loop: _remaining_extent(sizes[loop], offsets.block[loop], step[loop])
+        loop: build.least(build.sub(sizes[loop].value, tile.block[loop]), step[loop])
         for loop in "mn"
         if not sizes[loop].divides(step[loop])
     }
 
     def over_k(batch: ir.Value, carried: ir.Value) -> Any:
         sources = [
-            _Source(
-                matrix(operand, loops, sizes, batch),
-                loops.replace("b", ""),
-                buffer,
-                transform,
-            )
-            for operand, loops, buffer, transform in (
-                (
-                    contraction.lhs,
-                    contraction.lhs_loops,
-                    lhs,
-                    contraction.transforms[0],
-                ),
-                (
-                    contraction.rhs,
-                    contraction.rhs_loops,
-                    rhs,
-                    contraction.transforms[1],
-                ),
-            )
+            _Source(matrix(one.value, one.loops, sizes, batch), buffer, one)
+            for one, buffer in zip(contraction.operands, buffers, strict=True)
         ]
-        return _k_loop(contraction, sizes["k"], offsets, sources, remaining, carried)
+        return _k_loop(tile, sources, remaining, carried)
 
     if not contraction.accumulates_batches:
-        return over_k(offsets.batch, initial)
-    batches = (build.index(0), sizes["b"].value, build.index(1))
+        return over_k(tile.batch, initial)
+    batches = (0, sizes["b"].value, 1)
     loop = build.for_loop(
         batches, [initial], lambda batch, carried: [over_k(batch, carried[0])]
     )
     return loop.results[0]
 
 
+def _steps(contraction: TiledContraction) -> dict[str, int]:
+    """Extents of the block's tile, and of a K step."""
+    return dict(zip("mnk", contraction.schedule.block, strict=True))
+
+
 def _k_loop(
-    contraction: TiledContraction,
-    size: Size,
-    offsets: TileOffsets,
+    tile: BlockTile,
     sources: list[_Source],
     remaining: dict[str, ir.Value],
     initial: ir.Value,
 ) -> Any:
-    step = dict(zip("mnk", contraction.schedule.block, strict=True))
+    step, size = _steps(tile.contraction), tile.sizes["k"]
     upper, width = size.value, build.index(step["k"])
     if not size.divides(step["k"]):
-        check_fill(contraction)
-    others = load_others(contraction, offsets, remaining)
+        check_fill(tile.contraction)
+    others = load_others(tile, remaining)
 
     def k_step(k: ir.Value, carried: list[ir.Value]) -> list[Any]:
-        first = {**offsets.block, "k": k}
+        first = {**tile.block, "k": k}
         extents = dict(remaining)
         if not size.divides(step["k"]):
-            extents["k"] = arith.minsi(arith.subi(upper, k), width)
+            extents["k"] = build.least(build.sub(upper, k), width)
         for source in sources:
             _copy_tile(source, first, {**step, **extents})
         gpu.barrier()
-        accumulators = _fragment_loop(contraction, offsets, sources, others, carried[0])
+        accumulators = _fragment_loop(tile, sources, others, carried[0])
         gpu.barrier()
         return [accumulators]
 
-    bounds = (build.index(0), upper, width)
-    return build.for_loop(bounds, [initial], k_step).results[0]
-
-
-def _remaining_extent(size: Size, first: ir.Value, tile: int) -> Any:
-    """Remaining extent: rows or columns of the block's tile that exist."""
-    return arith.minsi(arith.subi(size.value, first), build.index(tile))
+    return build.for_loop((0, upper, width), [initial], k_step).results[0]
 
 
 def _copy_tile(
@@ -146,27 +120,23 @@ def _copy_tile(
 
 
 def _fragment_loop(
-    contraction: TiledContraction,
-    offsets: TileOffsets,
-    sources: list[_Source],
-    others: Others,
-    initial: ir.Value,
+    tile: BlockTile, sources: list[_Source], others: Others, initial: ir.Value
 ) -> Any:
+    contraction = tile.contraction
     extent = contraction.fragment_extents
 
     def operand(source: _Source, first: dict[str, ir.Value]) -> Any:
         indices = [first[loop] for loop in source.loops]
         shape = [extent[loop] for loop in source.loops]
         elements = read_tile(source.buffer, indices, shape)
-        return transformed(contraction, source.transform, elements, others)
+        return transformed(contraction, source.operand, elements, others)
 
     def fragment_step(k: ir.Value, carried: list[ir.Value]) -> list[Any]:
-        first = {**offsets.warp, "k": k}
+        first = {**tile.warp, "k": k}
         operands = [operand(source, first) for source in sources]
         return [_contract(contraction, operands, carried[0])]
 
-    step = contraction.schedule.block[2]
-    bounds = (build.index(0), build.index(step), build.index(extent["k"]))
+    bounds = (0, contraction.schedule.block[2], extent["k"])
     return build.for_loop(bounds, [initial], fragment_step).results[0]
 
 
@@ -175,11 +145,7 @@ def _contract(
 ) -> Any:
     maps = [
         build.loop_map(3, map("mnk".index, loops))
-        for loops in (
-            contraction.lhs_loops.replace("b", ""),
-            contraction.rhs_loops.replace("b", ""),
-            "mn",
-        )
+        for loops in (*(one.matrix_loops for one in contraction.operands), "mn")
     ]
     kinds = [
         ir.Attribute.parse(f"#vector.iterator_type<{kind}>")
@@ -191,9 +157,4 @@ def _contract(
 
 
 def _workgroup_buffer(operand: ir.Value, shape: list[int]) -> Any:
-    kind = ir.MemRefType.get(
-        shape,
-        operand.type.element_type,
-        memory_space=ir.Attribute.parse(build.WORKGROUP),
-    )
-    return memref.alloc(kind, [], [])
+    return build.alloc(build.workgroup_memref(shape, operand.type.element_type))

@@ -39,7 +39,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from alcop_mlir.bindings import arith, gpu, ir
+from alcop_mlir.bindings import gpu, ir
 from alcop_mlir.dialects import alcop
 from alcop_mlir.passes import build
 from alcop_mlir.passes.base import Pass
@@ -55,8 +55,8 @@ from alcop_mlir.transforms.tiling.tile_outputs import (
     store_initial,
 )
 from alcop_mlir.transforms.tiling.tiled_contractions import (
+    BlockTile,
     TiledContraction,
-    TileOffsets,
     scheduled_contractions,
 )
 
@@ -77,7 +77,10 @@ class TileToBlocks(Pass):
 
 
 def _erase(contraction: TiledContraction) -> None:
-    """Erase the ops that became a kernel, and the buffers that only they used."""
+    """Erase the ops that became a kernel, and the buffers that only they used.
+
+    What else uses these asks for their sizes.
+    """
     outputs = [
         contraction.out,
         *(element.output.value for element in contraction.epilogue),
@@ -89,15 +92,8 @@ def _erase(contraction: TiledContraction) -> None:
             op.operation.erase()
     for buffer in dict.fromkeys(outputs):
         if buffer not in needed:
-            _erase_buffer(buffer)
-
-
-def _erase_buffer(buffer: ir.Value) -> None:
-    """Erase an allocation that is used for its sizes at most."""
-    for use in list(buffer.uses):
-        if use.owner.operation.name == "memref.dealloc":
-            use.owner.operation.erase()
-    build.erase_unused([buffer.owner])
+            build.erase_deallocs(buffer)
+            build.erase_unused([buffer.owner])
 
 
 def _launch(contraction: TiledContraction, sizes: dict[str, Size]) -> None:
@@ -121,17 +117,12 @@ def _launch(contraction: TiledContraction, sizes: dict[str, Size]) -> None:
     )
     arguments = list(launch.regions[0].blocks[0].arguments)
     with ir.InsertionPoint(launch.regions[0].blocks[0]):
-        offsets = _tile_offsets(schedule, sizes, arguments)
+        tile = _block_tile(contraction, sizes, arguments)
         if is_empty_k:
-            store_initial(contraction, sizes, offsets, arguments[3])
+            store_initial(tile, arguments[3])
         else:
-            initial = initial_accumulators(contraction, sizes, offsets)
-            store_accumulators(
-                contraction,
-                sizes,
-                offsets,
-                contract_tiles(contraction, sizes, offsets, initial),
-            )
+            initial = initial_accumulators(tile)
+            store_accumulators(tile, contract_tiles(tile, initial))
         gpu.TerminatorOp()
 
 
@@ -148,10 +139,11 @@ def _kernel_name(op: ir.Operation) -> str:
     return op.operation.name.removeprefix("linalg.").replace("generic", "matmul")
 
 
-def _tile_offsets(
-    schedule: Schedule, sizes: dict[str, Size], arguments: list[Any]
-) -> TileOffsets:
-    """Offsets of a block and of its warps, which run along N first."""
+def _block_tile(
+    contraction: TiledContraction, sizes: dict[str, Size], arguments: list[Any]
+) -> BlockTile:
+    """The tile of a block and of its warps, which run along N first."""
+    schedule = contraction.schedule
     x, y, batch, thread = arguments[:4]
     tile_m, tile_n, _ = schedule.block
     columns, rows = (
@@ -165,16 +157,18 @@ def _tile_offsets(
         row, column = x, y
     else:
         row, column = tile_of_block(schedule.raster, (x, y), rows, columns)
-    warp = arith.divui(thread, build.index(WARP_SIZE))
+    warp = build.div(thread, WARP_SIZE)
     warps_n = build.index(schedule.warps[1])
-    return TileOffsets(
+    return BlockTile(
+        contraction,
+        sizes,
         block={
             "m": _first(sizes["m"], row, tile_m),
             "n": _first(sizes["n"], column, tile_n),
         },
         warp={
-            "m": build.mul(arith.divui(warp, warps_n), build.index(schedule.warp[0])),
-            "n": build.mul(arith.remui(warp, warps_n), build.index(schedule.warp[1])),
+            "m": build.mul(build.div(warp, warps_n), schedule.warp[0]),
+            "n": build.mul(build.rem(warp, warps_n), schedule.warp[1]),
         },
         batch=batch,
     )
@@ -184,4 +178,4 @@ def _first(size: Size, block: ir.Value, tile: int) -> Any:
     """First row or column of a block; 0 where there is one block only."""
     if size.known is not None and size.known < tile:
         return build.index(0)
-    return build.mul(block, build.index(tile))
+    return build.mul(block, tile)

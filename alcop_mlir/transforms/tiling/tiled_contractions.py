@@ -1,4 +1,4 @@
-"""The contractions that alcop-tile-to-blocks tiles, and the offsets of their tiles.
+"""The contractions that alcop-tile-to-blocks tiles, and their tiles.
 
 `TiledContraction` is what the attributes `alcop.contraction` and `alcop.schedule` and
 the operands of an op say together; nothing here changes IR.
@@ -23,25 +23,38 @@ from alcop_mlir.analysis.linalg.view import Operand, view_of
 from alcop_mlir.bindings import ir
 from alcop_mlir.dialects import alcop
 from alcop_mlir.errors import PassError
+from alcop_mlir.passes import build
 from alcop_mlir.schedule import Schedule
 from alcop_mlir.target import mma_shape
+from alcop_mlir.transforms.linalg.matrices import Size
+
+
+@dataclass(frozen=True)
+class TiledOperand:
+    """A or B of a contraction; `transform` is what is multiplied of its elements.
+
+    loops: which one indexes each dimension, "mk" or "bkn"; those of its matrices, with
+           "b" where it has a batch
+    """
+
+    value: Any
+    loops: str
+    transform: OperandTransform
+
+    @property
+    def matrix_loops(self) -> str:
+        """The loops that index one matrix of the operand."""
+        return self.loops.replace("b", "")
 
 
 @dataclass(frozen=True)
 class TiledContraction:
-    """A contraction to tile: op, operands, their loops, schedule.
-
-    The loops are those of the operands as matrices, with "b" where they have a batch.
-    """
+    """A contraction to tile: op, operands, their loops, schedule."""
 
     op: Any
-    transforms: tuple[OperandTransform, OperandTransform]  # of A and of B
-    lhs: Any
-    rhs: Any
+    operands: tuple[TiledOperand, TiledOperand]  # A and B
     out: Any
-    lhs_loops: str  # "mk", "bmk": which loop indexes each dimension
-    rhs_loops: str  # "kn" or "nk"
-    out_loops: str  # "mn"
+    out_loops: str  # "mn", "bmn"
     init: str  # "zero", "read", or "copy": read from another buffer
     init_copy: Any  # the op that copies or broadcasts that buffer, or None
     schedule: Schedule
@@ -51,16 +64,9 @@ class TiledContraction:
     @property
     def buffers(self) -> list[tuple[Any, str]]:
         """All memref operands, each with the loops that index its dimensions."""
-        operands = [
-            (buffer, _own_loops(buffer, loops))
-            for buffer, loops in (
-                (self.lhs, self.lhs_loops),
-                (self.rhs, self.rhs_loops),
-                (self.out, self.out_loops),
-            )
-        ]
         return [
-            *operands,
+            *((one.value, _own_loops(one.value, one.loops)) for one in self.operands),
+            (self.out, _own_loops(self.out, self.out_loops)),
             *(
                 (operand.value, self.loops_of(element, operand))
                 for element in self.epilogue
@@ -70,15 +76,11 @@ class TiledContraction:
         ]
 
     @property
-    def element_bytes(self) -> int:
-        """Size of the elements that are multiplied."""
-        return self.transforms[0].kind.width // 8
-
-    @property
     def fragment_extents(self) -> dict[str, int]:
         """Extents of what a warp multiplies in a step of the fragment loop."""
         rows, columns = self.schedule.warp
-        return {"m": rows, "n": columns, "k": mma_shape(self.element_bytes)[2]}
+        element_bytes = self.operands[0].transform.kind.width // 8
+        return {"m": rows, "n": columns, "k": mma_shape(element_bytes)[2]}
 
     @property
     def results(self) -> list[Any]:
@@ -98,7 +100,8 @@ class TiledContraction:
     @property
     def accumulates_batches(self) -> bool:
         """Whether the batch is reduced, too."""
-        return "b" in self.lhs_loops + self.rhs_loops and "b" not in self.out_loops
+        has_batch = any("b" in operand.loops for operand in self.operands)
+        return has_batch and "b" not in self.out_loops
 
     @property
     def accumulator_source(self) -> tuple[Any, str] | None:
@@ -113,12 +116,26 @@ class TiledContraction:
 
 
 @dataclass(frozen=True)
-class TileOffsets:
-    """Base offsets of a block's and of a warp's tile in the output; index values."""
+class BlockTile:
+    """The tile of C that a block computes; offsets are index values.
 
-    block: dict[str, Any]  # first row, column of the block's tile
-    warp: dict[str, Any]  # first row, column of the warp's part, within the tile
-    batch: Any  # number of the matrix
+    sizes: of the loops of the contraction
+    block: first row and column of the block's tile
+    warp:  first row and column of the warp's part, within the tile
+    batch: number of the matrix
+    """
+
+    contraction: TiledContraction
+    sizes: dict[str, Size]
+    block: dict[str, Any]
+    warp: dict[str, Any]
+    batch: Any
+
+
+def accumulator_type(element: ir.Type) -> Any:
+    """The accumulator type of a contraction with such output elements."""
+    is_integer = isinstance(element, ir.IntegerType)
+    return build.integer(32) if is_integer else ir.F32Type.get()
 
 
 def scheduled_contractions(func: ir.Operation) -> list[TiledContraction]:
@@ -135,17 +152,15 @@ def _tiled_contraction(op: ir.Operation) -> TiledContraction:
     schedule = Schedule.from_dict(alcop.get(op, alcop.ScheduleAttr) or {})
     assert contraction is not None
     first, second = find_operand_transforms(view_of(op))
-    transforms = (second, first) if contraction.get("swapped") else (first, second)
-    lhs, rhs = (op.operands[transform.operand] for transform in transforms)
-    out = list(op.operands)[-1]
+    lhs, rhs = (second, first) if contraction.get("swapped") else (first, second)
+    lhs_loops = _matrix_loops(contraction["lhs"])
     return TiledContraction(
         op=op,
-        transforms=transforms,
-        lhs=lhs,
-        rhs=rhs,
-        out=out,
-        lhs_loops=_matrix_loops(contraction["lhs"]),
-        rhs_loops=contraction["rhs"],
+        operands=(
+            TiledOperand(op.operands[lhs.operand], lhs_loops, lhs),
+            TiledOperand(op.operands[rhs.operand], contraction["rhs"], rhs),
+        ),
+        out=list(op.operands)[-1],
         out_loops=_matrix_loops(contraction.get("out", "mn")),
         init=contraction["init"],
         init_copy=_init_copy(op) if contraction["init"] == "copy" else None,

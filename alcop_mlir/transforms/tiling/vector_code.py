@@ -7,6 +7,7 @@ from typing import Any
 
 from alcop_mlir.analysis.ir.loops import defining_op
 from alcop_mlir.bindings import arith, ir, vector
+from alcop_mlir.passes import build
 
 
 def compute(
@@ -23,8 +24,7 @@ def compute(
             continue  # made where it is used
         operands = [as_vector(value, shape, known) for value in operation.operands]
         kinds = [ir.VectorType.get(shape, r.type) for r in operation.results]
-        attributes = {name: operation.attributes[name] for name in operation.attributes}
-        made = ir.Operation.create(operation.name, kinds, operands, attributes)
+        made = build.like(operation, kinds, operands)
         known.update(zip(operation.results, made.results, strict=True))
 
 
@@ -37,5 +37,11 @@ def as_vector(value: ir.Value, shape: list[int], known: dict[Any, Any]) -> Any:
     op = defining_op(found)
     if op is None or op.operation.name != "arith.constant":
         return vector.broadcast(kind, found)
-    scalar = op.operation.attributes["value"]
-    return arith.constant(kind, ir.DenseElementsAttr.get_splat(kind, scalar))
+    return build.splat(kind, op.operation.attributes["value"])
+
+
+def rounded(values: ir.Value, element: ir.Type) -> Any:
+    """A vector of floats, rounded to `element` where that is another type."""
+    if values.type.element_type == element:
+        return values
+    return arith.truncf(ir.VectorType.get(values.type.shape, element), values)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from alcop_mlir.analysis.linalg.warp_reductions import NEUTRAL
-from alcop_mlir.bindings import arith, gpu, ir
+from alcop_mlir.bindings import arith, ir
 from alcop_mlir.passes import build
 from alcop_mlir.target import WARP_SIZE
 
@@ -23,12 +23,8 @@ def combined(combine: ir.Operation, left: ir.Value, right: ir.Value) -> Any:
 
 def over_warp(combine: Any, value: ir.Value) -> Any:
     """The `value`s of all lanes of a warp combined; the same in each lane."""
-    i32 = ir.IntegerType.get_signless(32)
-    width = arith.constant(i32, WARP_SIZE)
     distance = WARP_SIZE // 2
     while distance:
-        offset = arith.constant(i32, distance)
-        other = gpu.shuffle(value, offset, width, gpu.ShuffleMode.XOR)[0]
-        value = combined(combine, value, other)
+        value = combined(combine, value, build.shuffle(value, distance))
         distance //= 2
     return value

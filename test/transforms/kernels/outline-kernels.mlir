@@ -94,8 +94,8 @@ func.func @ids(%n: index, %a: memref<4xindex>) {
 // CHECK-LABEL: func.func @dynamic
 // CHECK-SAME:    %[[A:.*]]: memref<?x?x8xf16>, %[[N:.*]]: index, %[[X:.*]]: f32
 // CHECK:       %[[D0:.*]] = memref.dim %[[A]]
-// CHECK-NEXT:  %[[I0:.*]] = arith.index_cast %[[D0]] : index to i64
 // CHECK:       %[[D1:.*]] = memref.dim %[[A]]
+// CHECK-NEXT:  %[[I0:.*]] = arith.index_cast %[[D0]] : index to i64
 // CHECK-NEXT:  %[[I1:.*]] = arith.index_cast %[[D1]]
 // CHECK:       %[[I2:.*]] = arith.index_cast %[[N]]
 // CHECK:       args(%{{.*}} : memref<1xf16>, %[[I0]] : i64, %[[I1]] : i64, %[[I2]] : i64, %[[X]] : f32)
@@ -123,8 +123,8 @@ func.func @dynamic(%a: memref<?x?x8xf16>, %n: index, %x: f32) {
 // CHECK-LABEL: func.func @strides
 // CHECK-SAME:    %[[A:.*]]: memref<4x?xf16, strided<[?, 1]>>, %[[B:.*]]: memref<2x8xf32, strided<[16, ?]>>
 // CHECK:       %[[D:.*]] = memref.dim %[[A]]
-// CHECK:       %[[I0:.*]] = arith.index_cast %[[D]] : index to i64
 // CHECK:       %{{.*}}, %{{.*}}, %{{.*}}:2, %[[S:.*]]:2 = memref.extract_strided_metadata %[[A]]
+// CHECK:       %[[I0:.*]] = arith.index_cast %[[D]] : index to i64
 // CHECK:       %[[I1:.*]] = arith.index_cast %[[S]]#0 : index to i64
 // CHECK:       %{{.*}}, %{{.*}}, %{{.*}}:2, %[[T:.*]]:2 = memref.extract_strided_metadata %[[B]]
 // CHECK:       %[[I2:.*]] = arith.index_cast %[[T]]#1 : index to i64
