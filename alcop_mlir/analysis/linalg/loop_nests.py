@@ -13,9 +13,10 @@ from alcop_mlir.analysis.ir.rejected import Rejected
 from alcop_mlir.analysis.linalg.view import LinalgView, linalg_view, why_not_in_place
 from alcop_mlir.bindings import ir
 from alcop_mlir.dialects import alcop
-from alcop_mlir.element_types import ARRAY_FLOATS
+from alcop_mlir.element_types import ARRAY_TYPES
 
-_INTEGERS = (ir.IntegerType, ir.IndexType)
+# What arrays hold, and what computing with them makes.
+_ELEMENTS = (*ARRAY_TYPES, "i1", "index")
 
 
 @dataclass(frozen=True)
@@ -61,11 +62,8 @@ def _about_form(nest: Nest) -> Iterator[str]:
         if operand.is_memref and kind.memory_space is not None:
             yield f"uses {kind}, expected no memory space"
         element = kind.element_type if operand.is_memref else kind
-        if str(element) not in ARRAY_FLOATS and not isinstance(element, _INTEGERS):
-            yield (
-                f"has {element} elements, expected integers, "
-                f"{', '.join(ARRAY_FLOATS)}: no target computes with others"
-            )
+        if str(element) not in _ELEMENTS:
+            yield f"has {element} elements, expected one of {', '.join(_ELEMENTS)}"
     mark = alcop.get(nest.op, alcop.ContractionAttr) or {}
     if "init" in mark:
         yield (

@@ -19,7 +19,7 @@ from typing import Any
 
 from alcop_mlir.analysis.ir import memory
 from alcop_mlir.analysis.ir.alignment import address_alignment, divisor, element_bytes
-from alcop_mlir.analysis.ir.loops import made_by, splat
+from alcop_mlir.analysis.ir.loops import defining_op, made_by, splat
 from alcop_mlir.analysis.ir.slices import backward_slice, is_pure
 from alcop_mlir.analysis.layout.distribution import widest_access
 from alcop_mlir.bindings import ir
@@ -113,9 +113,19 @@ def _too_narrow(source: ir.Value, target: ir.Value) -> str | None:
         return None
     least = min(CP_ASYNC_BYTES)
     return (
-        f"its rows are known to be aligned to {width} bytes, {least} are needed: each "
-        "thread copies element by element, and waits in each iteration"
+        f"the rows of {_called(source)} are known to be aligned to {width} bytes, "
+        f"{least} are needed: each thread copies element by element, and waits in each "
+        "iteration"
     )
+
+
+def _called(source: ir.Value) -> str:
+    """What a message calls the memref that a copy reads."""
+    memref = memory.root(source)
+    function = None if defining_op(memref) else memref.owner.owner
+    if function is not None and function.operation.name in ("func.func", "gpu.func"):
+        return f"argument {memref.arg_number + 1}, {memref.type},"
+    return f"its source, {memref.type},"
 
 
 def _tile(op: ir.Operation) -> CopyForm | None:
