@@ -72,12 +72,11 @@ class RaiseContractions(Pass):
 
 def _say_why_not(answer: Rejected) -> None:
     """A remark and the reason on an unsupported op; none without a reduction."""
-    if linalg_view(answer.op) is None:
-        return
-    nest = loop_nests.read(answer.op)
-    runs = isinstance(nest, Nest) and answer.op.parent.operation.name == "func.func"
-    if isinstance(nest, Nest) and runs and not nest.reductions:
-        return
+    view = linalg_view(answer.op)
+    is_outside = answer.op.parent.operation.name == "func.func"
+    if view is None or (is_outside and not view.reductions):
+        return  # alcop-launch-loops says why, if it does not take it
+    runs = is_outside and isinstance(loop_nests.read(answer.op), Nest)
     alcop.give_reason(answer.op, answer.reason)
     what = "runs as a SIMT fallback" if runs else "is left unchanged"
     diagnostics.remark(answer.op, f"'{answer.op.name}' {what}: {answer.reason}")
