@@ -9,10 +9,10 @@ Loops that index no output are reductions, all others are parallel. The bindings
 no iterator types of named ops, in which it is so; of a `linalg.generic` that says other
 no pass could make use.
 
-Which loops are those of a contraction, upstream infers from the maps of two inputs and
-the output, whatever the body computes. It passes over indices that it does not know, so
-that it finds a contraction in the channels of a convolution: here the answer is None
-then.
+Which loops are those of a contraction or of a convolution, upstream infers from the
+maps of two inputs and the output, whatever the body computes. It passes over indices
+that it does not know, so that it finds a contraction in the channels of a convolution:
+here the answer is None then.
 """
 
 from __future__ import annotations
@@ -181,6 +181,19 @@ class LinalgView:
     def static_size(self, loop: int) -> int | None:
         """The size of a loop where it is known."""
         return static_size(*self.sizes[loop])
+
+    @property
+    def convolution_dimensions(self) -> Any | None:
+        """Upstream's, with the first two inputs as image and filter, or None.
+
+        None also where a window starts at an offset, or the filter comes first. A loop
+        that indexes the output only is in none of the groups. Other inputs than the
+        first two are not looked at: upstream has no answer for ops that have them.
+        """
+        if len(self.inputs) < 2 or len(self.outputs) != 1:
+            return None
+        maps = [operand.map for operand in (*self.inputs[:2], *self.outputs)]
+        return linalg.infer_convolution_dimensions_from_maps(maps)
 
 
 def static_size(value: ir.Value, dimension: int) -> int | None:

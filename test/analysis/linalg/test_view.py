@@ -180,6 +180,12 @@ def test_convolutions(kind: str) -> None:
         Window(2, 1, 5, 3),
         None,
     ]
+    found = view.convolution_dimensions
+    assert found is not None
+    image, channels = (found.output_image, found.filter_loop), found.output_channel
+    assert [list(one) for one in image] == [[1, 2], [4, 5]]
+    assert [*found.batch, *channels, *found.input_channel] == [0, 3, 6]
+    assert [list(found.strides), list(found.dilations)] == [[2, 1], [1, 3]]
     assert contraction_dimensions(view.maps) is None  # upstream finds 0, 3 and 6
     assert view.reductions == (4, 5, 6)
     assert view.sizes[4] == (view.inputs[1].value, 0)
@@ -365,3 +371,23 @@ def test_contraction_dimensions(maps, expected) -> None:
     inputs = [matrix(*["?"] * (one.count(",") + 1)) for one in maps[:-1]]
     view = generic("m, n, k", maps, inputs, matrix("?", "?"))
     assert groups(contraction_dimensions(view.maps)) == expected
+
+
+@pytest.mark.parametrize(
+    ("maps", "holds"),
+    [
+        (["p * 2 + t, c", "t, c", "p, c"], True),
+        (["p * 2 + t, c", "t, c", "c", "p, c"], True),
+        (["t, c", "p * 2 + t, c", "p, c"], False),  # the filter first
+        (["p * 2 + t + 1, c", "t, c", "p, c"], False),
+        (["(p + t) floordiv 2, c", "t, c", "p, c"], False),
+    ],
+)
+def test_convolution_dimensions(maps, holds) -> None:
+    inputs = [matrix(*["?"] * (one.count(",") + 1)) for one in maps[:-1]]
+    view = generic("p, t, c", maps, inputs, matrix("?", "?"))
+    found = view.convolution_dimensions
+    assert (found is not None) == holds
+    if found is not None:
+        assert (list(found.output_image), list(found.filter_loop)) == ([0], [1])
+        assert (list(found.strides), list(found.depth)) == ([2], [2])
