@@ -158,5 +158,5 @@ def erase_unused(ops: Iterable[ir.Operation]) -> None:
     Erasing an op that has uses is not an error, but the next print crashes.
     """
     for op in ops:
-        if not any(list(result.uses) for result in op.operation.results):
+        if not any(True for result in op.operation.results for _ in result.uses):
             op.operation.erase()

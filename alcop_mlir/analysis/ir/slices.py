@@ -53,6 +53,11 @@ def captured(op: ir.Operation) -> list[Any]:
     """The values that `op` and its regions use and do not define."""
     if not len(op.operation.regions):
         return list(op.operation.operands)
+    return [*op.operation.operands, *captured_by_regions(op)]
+
+
+def captured_by_regions(op: ir.Operation) -> list[Any]:
+    """The values that the regions of `op` use and do not define."""
     used: list[Any] = []
     defined: set[Any] = set()
     _collect_uses(op.operation, used, defined)
@@ -60,11 +65,12 @@ def captured(op: ir.Operation) -> list[Any]:
 
 
 def _collect_uses(op: ir.Operation, used: list[ir.Value], defined: set[Any]) -> None:
-    used.extend(op.operands)
+    """Add what the regions of `op` use to `used`, what they define to `defined`."""
     for region in op.regions:
         for block in region.blocks:
             defined.update(block.arguments)
             for inner in block.operations:
+                used.extend(inner.operation.operands)
                 _collect_uses(inner.operation, used, defined)
                 defined.update(inner.operation.results)
 

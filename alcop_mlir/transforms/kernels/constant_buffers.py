@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 from alcop_mlir.analysis.ir.walk import walk
@@ -11,9 +12,13 @@ from alcop_mlir.errors import PassError
 _GET, _GLOBAL = "memref.get_global", "memref.global"
 
 
-def copy_constants(module: ir.Operation, kernels: ir.Operation) -> None:
-    """Copy the `memref.global`s that `kernels` reads from the module around it."""
-    known = {_symbol(op): op for op in _top(module) if op.name == _GLOBAL}
+def global_constants(module: ir.Operation) -> dict[str, Any]:
+    """The `memref.global`s of a module, by name."""
+    return {_symbol(op): op for op in _top(module) if op.name == _GLOBAL}
+
+
+def copy_constants(known: Mapping[str, Any], kernels: ir.Operation) -> None:
+    """Copy those of the `memref.global`s `known` that `kernels` reads into it."""
     copied = {_symbol(op) for op in _top(kernels) if op.name == _GLOBAL}
     first = ir.InsertionPoint.at_block_begin(kernels.regions[0].blocks[0])
     for get in _reads(kernels):
