@@ -70,6 +70,7 @@ class AlcopCompile(NamedPipeline):
             *steps_to_contractions(self.allow_tf32),
             f"func.func({','.join(on_functions)})",
             "alcop-outline-kernels",
+            "alcop-merge-kernels",
             with_options("alcop-lower-to-nvvm", target=self.target),
         )
 

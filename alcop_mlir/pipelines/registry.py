@@ -44,6 +44,7 @@ PASSES = {
     "alcop-unroll-steady-state": "pipelining.unroll_steady_state:UnrollSteadyState",
     "alcop-check-pipelines": "pipelining.check_pipelines:CheckPipelines",
     "alcop-outline-kernels": "kernels.outline_kernels:OutlineKernels",
+    "alcop-merge-kernels": "kernels.merge_kernels:MergeKernels",
     "alcop-lower-to-nvvm": "kernels.lower_to_nvvm:LowerToNvvm",
 }
 
