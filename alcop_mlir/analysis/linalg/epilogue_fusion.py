@@ -73,7 +73,7 @@ def find_epilogue(
     """
     search = _Search(contraction, noalias_arguments)
     for op in ops_after(contraction):
-        if not reaches_only_operands(op):
+        if not search.awaited or not reaches_only_operands(op):
             break
         search.visit(op)
     return Epilogue(search.fused, search.refused)
@@ -126,6 +126,7 @@ class _Search:
     """Goes down from a contraction.
 
     at_hand: memrefs whose element the kernel has in registers when the next op runs
+    awaited: users of these that were not visited; without any, the search is over
     passed:  ops that are left unchanged, after the kernel
     """
 
@@ -133,16 +134,18 @@ class _Search:
     noalias: bool
     loops: str = ""
     at_hand: list[Any] = field(default_factory=list)
+    awaited: set[Any] = field(default_factory=set)
     fused: list[Elementwise] = field(default_factory=list)
     refused: list[tuple[Any, str]] = field(default_factory=list)
     passed: list[Any] = field(default_factory=list)
 
     def __post_init__(self) -> None:
         self.loops = output_loops(self.contraction)
-        self.at_hand = [_output(self.contraction)]
+        self._keep(_output(self.contraction))
 
     def visit(self, op: ir.Operation) -> None:
         """Fuse `op`, or leave it unchanged."""
+        self.awaited.discard(op)
         marked = alcop.get(op, alcop.ContractionAttr) is not None
         element = None if marked else elementwise(op)
         if element is None or not self._reads_at_hand(element):
@@ -155,7 +158,18 @@ class _Search:
             return
         self.fused.append(element)
         if element.output.value not in self.at_hand:
-            self.at_hand.append(element.output.value)
+            self._keep(element.output.value, after=op)
+
+    def _keep(self, memref: ir.Value, after: ir.Operation | None = None) -> None:
+        """Add a memref to those at hand, when the op `after` has been visited."""
+        self.at_hand.append(memref)
+        start = (after or self.contraction).operation
+        users = (use.owner.operation for use in memref.uses)
+        self.awaited.update(
+            user
+            for user in users
+            if user.block == start.block and start.is_before_in_block(user)
+        )
 
     def _pass(self, op: ir.Operation) -> None:
         self.passed.append(op)
