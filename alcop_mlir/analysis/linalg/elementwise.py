@@ -50,12 +50,16 @@ class Elementwise(LinalgView):
         return [v for op in ops for v in op.operands if v not in inside]
 
 
-def elementwise(op: ir.Operation) -> Elementwise | None:
-    """`op` as an element-wise op on memrefs; None if it is none."""
+def elementwise(op: ir.Operation, scalar_body: bool = False) -> Elementwise | None:
+    """`op` as an element-wise op on memrefs; None if it is none.
+
+    scalar_body: that its body is known to be arithmetic on scalars
+    """
     view = linalg_view(op)
     if view is None or len(view.outputs) != 1:
         return None
-    if view.block is not None and not _is_scalar_code(view.block):
+    is_known = scalar_body or view.block is None
+    if not is_known and not _is_scalar_code(view.block):
         return None
     (output,) = view.outputs
     if not output.is_memref or not output.is_permutation:

@@ -7,7 +7,7 @@ After:   gpu.module @f_kernels { gpu.func @f_matmul ... }
          gpu.launch_func @f_kernels::@f_matmul ...
          gpu.launch_func @f_kernels::@f_matmul ...
 
-Kernels are equal where their texts are, but for the name; of kernels that refer to other
+Kernels are equal where their texts are, but for the name; of those that refer to other
 symbols, such as constants, these must be equal as well. The first one in the module is
 kept, whatever function it was outlined from: a bundle then stores its code once. A
 `gpu.module` of which nothing but constants is left is erased.
