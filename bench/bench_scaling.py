@@ -191,9 +191,7 @@ def main() -> None:
             _show(f"{family}: {n}")
             records.append(measure(family, n))
     _show("")
-    print(
-        "CPU seconds, of which ptxas in brackets; ms per op without ptxas, least n = 1"
-    )
+    print("CPU seconds, of which ptxas in brackets; below, ms per op without ptxas")
     print_table(["", *(f"n = {n}" for n in counts)], list(_rows(records, counts)))
     if given.compiles:
         growth = memory_growth(given.compiles)

@@ -117,7 +117,7 @@ class PassStep:
     guard: Guard | None
     is_pass: bool = True
 
-    def run(self, op: ir.Operation, run: _Run) -> None:
+    def run(self, op: Any, run: _Run) -> None:
         """Run on `op`; PassFailure, PassCrash, or the AlcopError that it raised."""
         # In text only if needed: a clone is much cheaper. Of `op` alone: the other ops
         # of the root stay what they are, and there may be hundreds.
@@ -189,7 +189,7 @@ class Guard:
         return taken
 
 
-def _whole(root: ir.Operation, op: ir.Operation, before: ir.Operation) -> str:
+def _whole(root: Any, op: Any, before: Any) -> str:
     """The text of `root` with `before` in the place of `op`."""
     if op == root:
         return str(before)

@@ -57,8 +57,9 @@ class MergeElementwise(Pass):
                         del above[link.producer.op]
                     element = elementwise(_merge(link), scalar_body=True)
                     buffer = _allocation(link.memref)
-                    if buffer is not None:
-                        freed[buffer] = None
+                    if buffer is None:
+                        continue
+                    freed[buffer] = None
                     if buffer in above and not any(True for _ in link.memref.uses):
                         del above[buffer], freed[buffer]
                         buffer.erase()
