@@ -7,12 +7,15 @@ when first asked for (`from alcop_mlir.bindings import arith`), as each costs 5-
 
 from __future__ import annotations
 
+import ctypes
 import importlib
+from functools import cache
+from pathlib import Path
 from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
 from alcop_mlir import knobs
-from alcop_mlir.errors import ConfigError, MissingExtraError
+from alcop_mlir.errors import CompileError, ConfigError, MissingExtraError
 
 _PROVIDERS = ("mlir", "torch_mlir")
 _DIALECTS = frozenset(
@@ -72,3 +75,43 @@ def make_context(allow_unregistered: bool = False) -> Any:
     context.enable_multithreading(False)
     context.allow_unregistered_dialects = allow_unregistered
     return context
+
+
+def translate_to_llvm_ir(op: Any) -> str:
+    """LLVM IR of a module that holds llvm and nvvm ops only.
+
+    By the C function behind `llvm.translate_module_to_llvmir`, where it is found: that
+    one never frees the text, some 30 KB for a kernel.
+    """
+    translate = _translation()
+    if translate is None:
+        llvm = importlib.import_module(f"{PROVIDER}.dialects.llvm")
+        return llvm.translate_module_to_llvmir(op.operation)
+    get_pointer = ctypes.pythonapi.PyCapsule_GetPointer
+    get_pointer.restype = ctypes.c_void_p
+    get_pointer.argtypes = [ctypes.py_object, ctypes.c_char_p]
+    name = f"{PROVIDER}.ir.Operation._CAPIPtr"
+    free = ctypes.CDLL(None).free
+    free.argtypes = [ctypes.c_void_p]
+    text = translate(get_pointer(op.operation._CAPIPtr, name.encode()))
+    if text is None:
+        raise CompileError("MLIR cannot translate the kernels to LLVM IR")
+    try:
+        return ctypes.string_at(text).decode()
+    finally:
+        free(text)
+
+
+@cache
+def _translation() -> Any | None:
+    """MLIR's C function from a module to a `char *`, which the caller has to free."""
+    folder = Path(ir.__file__).parent / "_mlir_libs"
+    for path in sorted(folder.glob("lib*CAPI*")):
+        translate = getattr(
+            ctypes.CDLL(str(path)), "mlirTranslateModuleToLLVMIRToString", None
+        )
+        if translate is not None:
+            translate.argtypes = [ctypes.c_void_p]  # a struct of one pointer
+            translate.restype = ctypes.c_void_p
+            return translate
+    return None

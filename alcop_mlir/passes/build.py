@@ -243,10 +243,17 @@ def loop_map(rank: int, loops: Iterable[int | None]) -> Any:
     return ir.AffineMapAttr.get(ir.AffineMap.get(rank, 0, results))
 
 
-def generic(inputs: Sequence[ir.Value], output: ir.Value, maps: Sequence[Any]) -> Any:
+def generic(
+    inputs: Sequence[ir.Value],
+    output: ir.Value,
+    maps: Sequence[Any],
+    block: ir.Block | None = None,
+) -> Any:
     """A linalg.generic on memrefs, whose body has no op yet.
 
-    maps: of the inputs and the output, which tell that loops are reductions
+    maps:  of the inputs and the output, which tell that loops are reductions
+    block: of another op, to be the body: it is moved, and gets the arguments besides
+           those that it has
     """
     results = maps[-1].value.results
     kept = {expression.position for expression in results}
@@ -260,7 +267,12 @@ def generic(inputs: Sequence[ir.Value], output: ir.Value, maps: Sequence[Any]) -
     )
     types = [getattr(v.type, "element_type", v.type) for v in (*inputs, output)]
     here = ir.Location.current
-    op.regions[0].blocks.append(*types, arg_locs=[here] * len(types))
+    if block is None:
+        op.regions[0].blocks.append(*types, arg_locs=[here] * len(types))
+    else:
+        block.append_to(op.regions[0])
+        for kind in types:
+            block.add_argument(kind, here)
     return op.operation
 
 
@@ -393,7 +405,7 @@ def erase_unused(ops: Iterable[ir.Operation]) -> None:
     Erasing an op that has uses is not an error, but the next print crashes.
     """
     for op in ops:
-        if not any(list(result.uses) for result in op.operation.results):
+        if not any(True for result in op.operation.results for _ in result.uses):
             op.operation.erase()
 
 

@@ -70,13 +70,15 @@ class AlcopCompile(NamedPipeline):
             *steps_to_contractions(self.allow_tf32),
             f"func.func({','.join(on_functions)})",
             "alcop-outline-kernels",
+            "alcop-merge-kernels",
             with_options("alcop-lower-to-nvvm", target=self.target),
         )
 
 
 # Tensors become memrefs, and results become output arguments at the end of the list.
 BUFFERIZE = (
-    "func.func(alcop-fill-constants,alcop-fold-transposes,alcop-protect-arguments)",
+    "func.func(alcop-fill-constants,alcop-fold-transposes,alcop-separate-empties,"
+    "alcop-protect-arguments)",
     "eliminate-empty-tensors",
     "one-shot-bufferize{bufferize-function-boundaries=true "
     "function-boundary-type-conversion=identity-layout-map}",

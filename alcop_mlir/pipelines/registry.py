@@ -20,6 +20,7 @@ from alcop_mlir.pipelines.named import NAMED_PIPELINES
 PASSES = {
     "alcop-fill-constants": "linalg.fill_constants:FillConstants",
     "alcop-fold-transposes": "linalg.fold_transposes:FoldTransposes",
+    "alcop-separate-empties": "linalg.separate_empties:SeparateEmpties",
     "alcop-protect-arguments": "linalg.protect_arguments:ProtectArguments",
     "alcop-separate-results": "linalg.separate_results:SeparateResults",
     "alcop-drop-offsets": "linalg.drop_offsets:DropOffsets",
@@ -44,6 +45,7 @@ PASSES = {
     "alcop-unroll-steady-state": "pipelining.unroll_steady_state:UnrollSteadyState",
     "alcop-check-pipelines": "pipelining.check_pipelines:CheckPipelines",
     "alcop-outline-kernels": "kernels.outline_kernels:OutlineKernels",
+    "alcop-merge-kernels": "kernels.merge_kernels:MergeKernels",
     "alcop-lower-to-nvvm": "kernels.lower_to_nvvm:LowerToNvvm",
 }
 

@@ -117,10 +117,11 @@ class PassStep:
     guard: Guard | None
     is_pass: bool = True
 
-    def run(self, op: ir.Operation, run: _Run) -> None:
+    def run(self, op: Any, run: _Run) -> None:
         """Run on `op`; PassFailure, PassCrash, or the AlcopError that it raised."""
-        # In text only if needed: a clone is much cheaper.
-        before = run.root.clone(ip=False) if self.guard else None
+        # In text only if needed: a clone is much cheaper. Of `op` alone: the other ops
+        # of the root stay what they are, and there may be hundreds.
+        before = op.clone(ip=False) if self.guard else None
         try:
             self.manager.run(op)
             return
@@ -134,11 +135,10 @@ class PassStep:
         if isinstance(raised, ir.MLIRError):
             said = getattr(raised, "error_diagnostics", ())
             found += map(diagnostics.from_mlir, said)
-        raise PassCrash(found, self._reproduce(raised, before, run)) from raised
+        text = "" if before is None else _whole(run.root, op, before)
+        raise PassCrash(found, self._reproduce(raised, text, run)) from raised
 
-    def _reproduce(
-        self, raised: Exception | None, before: ir.Operation | None, run: _Run
-    ) -> str:
+    def _reproduce(self, raised: Exception | None, before: str, run: _Run) -> str:
         """Write the IR before the pass; say what happened and how to run it again."""
         if raised is None:
             happened = f"pass '{self.name}' left IR that does not verify"
@@ -189,13 +189,34 @@ class Guard:
         return taken
 
 
+def _whole(root: Any, op: Any, before: Any) -> str:
+    """The text of `root` with `before` in the place of `op`."""
+    if op == root:
+        return str(before)
+    place, path = op, []
+    while place != root:
+        parent = place.parent.operation
+        path.append(_below(parent).index(place))
+        place = parent
+    copy = place = root.clone(ip=False)
+    for number in reversed(path):
+        place = _below(place)[number]
+    before.clone(ip=ir.InsertionPoint(place))
+    place.erase()
+    return str(copy)
+
+
+def _below(op: ir.Operation) -> list[Any]:
+    """The ops just below `op`."""
+    blocks = [block for region in op.regions for block in region.blocks]
+    return [child.operation for block in blocks for child in block.operations]
+
+
 def _children(op: ir.Operation, anchor: str) -> list[Any]:
     """Ops just below `op` that a pipeline on `anchor` runs on."""
     return [
-        child.operation
-        for region in op.regions
-        for block in region.blocks
-        for child in block.operations
-        if child.operation.name == anchor
-        or (anchor == "any" and child.operation.has_trait(ir.IsIsolatedFromAboveTrait))
+        child
+        for child in _below(op)
+        if child.name == anchor
+        or (anchor == "any" and child.has_trait(ir.IsIsolatedFromAboveTrait))
     ]

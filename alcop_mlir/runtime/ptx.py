@@ -21,7 +21,7 @@ from pathlib import Path
 from typing import Any
 
 from alcop_mlir import knobs
-from alcop_mlir.bindings import ir, llvm
+from alcop_mlir.bindings import ir, translate_to_llvm_ir
 from alcop_mlir.errors import CompileError, MissingExtraError
 from alcop_mlir.runtime import llvm_text
 from alcop_mlir.target import Target
@@ -54,7 +54,7 @@ def emit_ptx(gpu_module: Any, target: Target) -> str:
     """
     operation = gpu_module.operation
     _check_lowered(operation)
-    text = llvm.translate_module_to_llvmir(operation)
+    text = translate_to_llvm_ir(operation)
     ptx = _generate(text, target)
     _check_externals(ptx)
     return ptx
@@ -164,7 +164,12 @@ def _generate(text: str, target: Target) -> str:
     # A thread is one lane of a vector already.
     tuning.loop_vectorization = False
     builder = llvmlite.create_pass_builder(machine, tuning)
-    builder.getModulePassManager().run(module, builder)
+    passes = builder.getModulePassManager()
+    passes.run(module, builder)
+    # Its own `close` does nothing, a slip in the order of its bases (llvmlite 0.50),
+    # which would leave 170 KB behind.
+    llvmlite.newpassmanagers.NewPassManager._dispose(passes)
+    passes.detach()
     return machine.emit_assembly(module)
 
 

@@ -167,6 +167,28 @@ def test_a_crash_leaves_what_to_run_again(module: Any) -> None:
     assert "half.done" not in again, "before the pass itself"
 
 
+def test_a_reproducer_has_the_other_functions_as_they_are(module: Any) -> None:
+    first = next(iter(module.body.operations)).operation
+
+    @dataclass(frozen=True)
+    class CrashOnSecond(Pass):
+        name = "test-crash-on-second"
+
+        def run(self, op: Any) -> None:
+            op.attributes["test.mark"] = ir.UnitAttr.get()
+            if op != first:
+                raise ValueError
+
+    with pytest.raises(PassCrash):
+        run_pipeline(
+            module,
+            "builtin.module(func.func(test-crash-on-second))",
+            passes=[CrashOnSecond],
+        )
+    again = ir.Module.parseFile("repro.mlir").body.operations
+    assert ["test.mark" in op.attributes for op in again] == [True, False]
+
+
 def test_an_error_of_mlir_within_a_pass_is_a_crash_with_its_text(module: Any) -> None:
     with pytest.raises(PassCrash, match="enclosing function") as caught:
         run_pipeline(module, "builtin.module(test-emit)", passes=PASSES)

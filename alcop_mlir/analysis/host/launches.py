@@ -14,11 +14,11 @@ from dataclasses import dataclass
 from typing import Any
 
 from alcop_mlir import resources
-from alcop_mlir.analysis.ir.loops import constant, defining_op, is_inside
+from alcop_mlir.analysis.ir.loops import constant, defining_op
 from alcop_mlir.analysis.ir.memory import VIEW_OPS, is_workgroup
 from alcop_mlir.analysis.ir.memref_layouts import is_strided
 from alcop_mlir.analysis.ir.rejected import Rejected
-from alcop_mlir.analysis.ir.slices import captured, is_pure
+from alcop_mlir.analysis.ir.slices import captured_by_regions, is_pure
 from alcop_mlir.analysis.ir.walk import walk
 from alcop_mlir.analysis.layout.staging import OVERLAID
 from alcop_mlir.bindings import ir
@@ -169,9 +169,10 @@ def _captures(
     """Memrefs, scalars and pure ops of the host function that the body uses."""
     found: dict[Any, None] = {}
     sunk: dict[Any, None] = {}
-    for value in captured(launch):
-        if any(is_inside(use.owner, launch) for use in value.uses):
-            _follow(value, found, sunk)
+    used = captured_by_regions(launch)
+    inside = set(used)
+    for value in (*(size for size in launch.operands if size in inside), *used):
+        _follow(value, found, sunk)
     memrefs = [v for v in found if isinstance(v.type, ir.MemRefType)]
     memrefs.sort(key=_argument_number)  # stable: the others keep their order
     scalars = [v for v in found if not isinstance(v.type, ir.MemRefType)]

@@ -54,11 +54,16 @@ def captured(op: ir.Operation) -> list[Any]:
     """The values that `op` and its regions use and do not define."""
     if not len(op.operation.regions):
         return list(op.operation.operands)
-    ops = walk(op)
-    defined = {result for inner in ops for result in inner.results}
-    for region in (region for inner in ops for region in inner.regions):
+    return [*op.operation.operands, *captured_by_regions(op)]
+
+
+def captured_by_regions(op: ir.Operation) -> list[Any]:
+    """The values that the regions of `op` use and do not define."""
+    around, *inside = walk(op)
+    defined = {result for inner in inside for result in inner.results}
+    for region in (region for one in (around, *inside) for region in one.regions):
         defined.update(value for block in region.blocks for value in block.arguments)
-    return [v for inner in ops for v in inner.operands if v not in defined]
+    return [v for inner in inside for v in inner.operands if v not in defined]
 
 
 def backward_slice(

@@ -59,12 +59,16 @@ class Elementwise(LinalgView):
             yield "uses a value computed outside of it that is not constant"
 
 
-def elementwise(op: ir.Operation) -> Elementwise | None:
-    """`op` as an element-wise op on memrefs; None if it is none."""
+def elementwise(op: ir.Operation, scalar_body: bool = False) -> Elementwise | None:
+    """`op` as an element-wise op on memrefs; None if it is none.
+
+    scalar_body: that its body is known to be arithmetic on scalars
+    """
     view = linalg_view(op)
     if view is None or len(view.outputs) != 1:
         return None
-    if view.block is not None and not _is_scalar_code(view.block):
+    body = None if scalar_body else view.block
+    if body is not None and not _is_scalar_code(body):
         return None
     (output,) = view.outputs
     if not output.is_memref or not output.is_permutation:

@@ -9,14 +9,24 @@ memref are allowed: the second op then reads the first one's input. Changes noth
 from __future__ import annotations
 
 from dataclasses import dataclass
+from itertools import islice
 from typing import Any
 
-from alcop_mlir.analysis.ir.code_motion import may_need, touches, writes
+from alcop_mlir.analysis.ir.code_motion import (
+    may_need,
+    reaches_only_operands,
+    touches,
+    writes,
+)
 from alcop_mlir.analysis.ir.memory import is_own_allocation, may_alias, root
-from alcop_mlir.analysis.linalg.elementwise import Elementwise, writer_above
+from alcop_mlir.analysis.linalg.elementwise import Elementwise
 from alcop_mlir.analysis.linalg.view import Loops, Operand
 from alcop_mlir.bindings import ir
 from alcop_mlir.dialects import alcop
+
+# Of a body that is computed several times per element. Merging doubles it, and the next
+# merge does so again.
+_MOST_REPEATED_OPS = 32
 
 
 @dataclass(frozen=True)
@@ -37,16 +47,22 @@ class Link:
         return [one for one in self.consumer.reads if one.value == self.memref]
 
 
-def find_link(consumer: Elementwise, noalias_arguments: bool = False) -> Link | None:
+def find_link(
+    consumer: Elementwise,
+    above: dict[Any, Elementwise | None],
+    noalias_arguments: bool = False,
+) -> Link | None:
     """An op above that can be merged into the consumer, see above.
 
+    above:             the ops above in its block, in order, and the view of those that
+                       are element-wise
     noalias_arguments: whether a written argument overlaps no other
     """
     for operand in consumer.reads:
         if not operand.is_memref:
             continue
         memref = operand.value
-        found = writer_above(consumer.op, [memref], writes, noalias_arguments)
+        found = _writer(above, memref, noalias_arguments)
         if found is None:
             continue
         producer, passed = found
@@ -64,6 +80,22 @@ def composed(link: Link, use: Operand, operand: Operand) -> Loops:
     """
     names = dict(zip(link.producer.output.loops, use.loops, strict=True))
     return tuple(None if loop is None else names[loop] for loop in operand.loops)
+
+
+def _writer(
+    above: dict[Any, Elementwise | None], memref: ir.Value, noalias: bool
+) -> tuple[Elementwise, list[Any]] | None:
+    """The element-wise op that writes `memref`, and the ops in between."""
+    passed: list[Any] = []
+    for op, element in reversed(above.items()):
+        if element is not None and element.output.value == memref:
+            return element, passed
+        if element is None and not reaches_only_operands(op):
+            return None
+        if writes(op, memref, noalias):
+            return None
+        passed.append(op)
+    return None
 
 
 def _is_sound(link: Link, passed: list[ir.Operation], noalias: bool) -> bool:
@@ -84,14 +116,16 @@ def _is_sound(link: Link, passed: list[ir.Operation], noalias: bool) -> bool:
 
 
 def _is_cheap_to_repeat(link: Link) -> bool:
-    """Whether the producer op runs once per element, or has no costly ops."""
-    is_repeated = len(link.uses) > 1 or any(
+    """Whether the producer op runs once per element, or has few and no costly ops."""
+    is_repeated = len({use.loops for use in link.uses}) > 1 or any(
         len(set(use.loops) - {None}) < link.consumer.rank for use in link.uses
     )
     block = link.producer.block
     if not is_repeated or block is None:
         return True
-    return not any(op.operation.name.startswith("math.") for op in block.operations)
+    first = [op.operation.name for op in islice(block.operations, _MOST_REPEATED_OPS)]
+    is_small = len(first) < _MOST_REPEATED_OPS
+    return is_small and not any(name.startswith("math.") for name in first)
 
 
 def _only_moves(element: Elementwise) -> bool:

@@ -61,7 +61,7 @@ def find_epilogue(
     """
     search = _Search(contraction, noalias_arguments)
     for op in ops_after(contraction):
-        if not reaches_only_operands(op):
+        if not search.awaited or not reaches_only_operands(op):
             break
         search.visit(op)
     return Epilogue(search.fused, search.refused)
@@ -98,6 +98,7 @@ class _Search:
 
     loops:   that index the output, as letters
     at_hand: memrefs whose element the kernel has in registers when the next op runs
+    awaited: users of these that were not visited; without any, the search is over
     passed:  ops that are left unchanged, after the kernel
     """
 
@@ -105,13 +106,16 @@ class _Search:
         self.contraction = contraction
         self.noalias = noalias_arguments
         self.loops = output_loops(contraction)
-        self.at_hand: list[Any] = [_output(contraction)]
+        self.at_hand: list[Any] = []
+        self.awaited: set[Any] = set()
         self.fused: list[Elementwise] = []
         self.refused: list[tuple[Any, str]] = []
         self.passed: list[Any] = []
+        self._keep(_output(contraction), after=contraction)
 
     def visit(self, op: ir.Operation) -> None:
         """Fuse `op`, or leave it unchanged."""
+        self.awaited.discard(op)
         marked = alcop.get(op, alcop.ContractionAttr) is not None
         element = None if marked else elementwise(op)
         reads = [] if element is None else [one.value for one in element.reads]
@@ -120,13 +124,24 @@ class _Search:
             if why_not is None:
                 self.fused.append(element)
                 if element.output.value not in self.at_hand:
-                    self.at_hand.append(element.output.value)
+                    self._keep(element.output.value, after=op)
                 return
             self.refused.append((op, why_not))
         self.passed.append(op)
         self.at_hand = [
             memref for memref in self.at_hand if not writes(op, memref, self.noalias)
         ]
+
+    def _keep(self, memref: ir.Value, after: ir.Operation) -> None:
+        """Add a memref to those at hand, when the op `after` has been visited."""
+        self.at_hand.append(memref)
+        start = after.operation
+        users = (use.owner.operation for use in memref.uses)
+        self.awaited.update(
+            user
+            for user in users
+            if user.block == start.block and start.is_before_in_block(user)
+        )
 
     def _objections(self, element: Elementwise) -> Iterator[str]:
         """Reasons why the op cannot run in the kernel; each assumes none before it."""

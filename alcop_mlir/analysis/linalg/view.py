@@ -220,7 +220,7 @@ def linalg_view(op: ir.Operation) -> LinalgView | None:
             operation.operands, arguments, maps, strict=True
         )
     )
-    yielded = list(block.operations)[-1].operation.operands
+    yielded = block.operations[-1].operation.operands
     inputs = len(operands) - len(yielded)
     rank = operands[0].map.n_dims
     return LinalgView(operation, rank, operands[:inputs], operands[inputs:], block)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 from alcop_mlir.analysis.ir.walk import walk
@@ -9,9 +10,9 @@ from alcop_mlir.bindings import ir
 from alcop_mlir.errors import PassError
 
 
-def copy_constants(module: ir.Operation, kernels: ir.Operation) -> None:
-    """Copy the `memref.global`s that `kernels` reads from the module around it."""
-    known, copied = _globals(module), set(_globals(kernels))
+def copy_constants(known: Mapping[str, Any], kernels: ir.Operation) -> None:
+    """Copy those of the `memref.global`s `known` that `kernels` reads into it."""
+    copied = set(global_constants(kernels))
     first = ir.InsertionPoint.at_block_begin(kernels.regions[0].blocks[0])
     for get in walk(kernels, "memref.get_global"):
         name = get.attributes["name"].value
@@ -23,7 +24,7 @@ def copy_constants(module: ir.Operation, kernels: ir.Operation) -> None:
         copied.add(name)
 
 
-def _globals(module: ir.Operation) -> dict[str, Any]:
+def global_constants(module: ir.Operation) -> dict[str, Any]:
     """The `memref.global`s of a module by name; not those of modules in it."""
     block = module.operation.regions[0].blocks[0]
     ops = (op.operation for op in block.operations)

@@ -1,7 +1,8 @@
-"""Moves the shared buffers of a `gpu.launch` to allocations at its top level."""
+"""Moves the shared buffers of `gpu.launch` ops to allocations at their top level."""
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from alcop_mlir.analysis.host.launches import LAUNCH_ARGUMENTS
@@ -12,24 +13,25 @@ from alcop_mlir.bindings import ir
 from alcop_mlir.passes import build
 
 _ATTRIBUTIONS = "workgroup_attributions"
+_LAUNCH = "gpu.launch"
 
 
-def move_buffers_inside(launch: ir.Operation) -> None:
+def move_buffers_inside(
+    function: ir.Operation, launches: Sequence[ir.Operation]
+) -> None:
     """Turn workgroup attributions into allocations; move those from outside inside.
 
     Upstream's promotion allocates shared memory where the function begins. Such an
-    allocation is moved into the launch if nothing else uses it.
+    allocation is moved into one of the launches, all that `function` has, if nothing
+    else uses it.
     """
-    _allocate_attributions(launch)
-    function = launch
-    while function.parent is not None and function.name != "func.func":
-        function = function.parent.operation
-    for alloc in shared_allocations(function):
-        if is_inside(alloc, launch):
-            continue
+    for launch in launches:
+        _allocate_attributions(launch)
+    for alloc in shared_allocations(function, enter=lambda op: op.name != _LAUNCH):
         users = [use.owner.operation for use in alloc.results[0].uses]
         others = [user for user in users if user.name != "memref.dealloc"]
-        if others and all(is_inside(user, launch) for user in others):
+        launch = _launch_of(others[0]) if others else None
+        if launch and all(is_inside(user, launch) for user in others):
             build.erase_deallocs(alloc.results[0])
             alloc.move_before(next(iter(_body(launch).operations)))
 
@@ -48,9 +50,19 @@ def _allocate_attributions(launch: ir.Operation) -> None:
     del launch.attributes[_ATTRIBUTIONS]
 
 
-def shared_allocations(function: ir.Operation) -> list[Any]:
-    """The allocations in workgroup memory."""
-    allocations = walk(function, "memref.alloc")
+def _launch_of(op: ir.Operation) -> Any | None:
+    """The launch around `op`."""
+    parent = op.parent
+    while parent is not None and parent.operation.name != _LAUNCH:
+        parent = parent.operation.parent
+    return None if parent is None else parent.operation
+
+
+def shared_allocations(
+    function: ir.Operation, enter: Callable[[Any], bool] | None = None
+) -> list[Any]:
+    """The allocations in workgroup memory; `enter`: as of `walk`."""
+    allocations = walk(function, "memref.alloc", enter=enter)
     return [op for op in allocations if is_workgroup(op.results[0].type)]
 
 

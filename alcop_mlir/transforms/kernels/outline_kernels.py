@@ -51,7 +51,10 @@ from alcop_mlir.dialects.values import to_attribute
 from alcop_mlir.errors import PassError
 from alcop_mlir.passes import build
 from alcop_mlir.passes.base import Pass, option
-from alcop_mlir.transforms.kernels.constant_buffers import copy_constants
+from alcop_mlir.transforms.kernels.constant_buffers import (
+    copy_constants,
+    global_constants,
+)
 from alcop_mlir.transforms.kernels.launch_buffers import move_buffers_inside
 from alcop_mlir.transforms.pipelining.slot_views import view_slots
 from alcop_mlir.transforms.tiling.thread_points import KERNEL
@@ -71,11 +74,12 @@ class OutlineKernels(Pass):
 
     def run(self, op: ir.Operation) -> None:
         work = [
-            (function, [*map(_read_launch, walk(function, "gpu.launch"))])
+            (function, _read_launches(function))
             for function in op.regions[0].blocks[0].operations
             if function.operation.name == "func.func"
         ]
         symbols = _symbols(op)
+        constants = global_constants(op)
         kernel_names: set[str] = set()
         for function, found in work:
             if not found:
@@ -87,7 +91,7 @@ class OutlineKernels(Pass):
             for launch in found:
                 kernel = _new(_kernel_name(name, launch, len(found)), kernel_names)
                 _outline(launch, kernels, kernel, self.noalias)
-            copy_constants(op, kernels)
+            copy_constants(constants, kernels)
 
 
 def _kernel_name(function: str, launch: KernelLaunch, number: int) -> str:
@@ -107,8 +111,13 @@ def _outline(
     build.erase_unused(reversed(launch.sunk))
 
 
-def _read_launch(op: ir.Operation) -> KernelLaunch:
-    move_buffers_inside(op)
+def _read_launches(function: ir.Operation) -> list[KernelLaunch]:
+    found = walk(function, "gpu.launch")
+    move_buffers_inside(function, found)
+    return [_checked(launch) for launch in found]
+
+
+def _checked(op: ir.Operation) -> KernelLaunch:
     answer = launches.read(op)
     if isinstance(answer, Rejected):
         raise PassError(answer.op, f"'{answer.op.name}' {answer.reason}")

@@ -8,8 +8,8 @@ The buffer between the two must be an allocation that no other op reads, or what
 second op overwrites. It is erased where nothing uses it any more. A fill, a copy or a
 broadcast that another op needs stays, and the second op reads its source. Rounding to
 the buffer's element type is part of the bodies, and stays. An op that would be computed
-several times per element is merged only if it is simple arithmetic. Chains of ops are
-merged one by one; marked ops are left unchanged.
+several times per element is merged only if it is simple arithmetic, and short. Chains
+of ops are merged one by one; marked ops are left unchanged.
 
 Runs before alcop-fuse-producers, to which a chain then is one op, and before
 alcop-raise-contractions, which looks at the initial value of C; runs again after
@@ -41,20 +41,32 @@ class MergeElementwise(Pass):
     assume_noalias_args: bool = option(False, NOALIAS)
 
     def run(self, op: ir.Operation) -> None:
+        freed: dict[Any, None] = {}
         for block in op.regions[0].blocks:
             # The ops that one is merged with are above it, and were visited before.
-            for element in [elementwise(inner) for inner in block.operations]:
-                self._merge_into(element)
-
-    def _merge_into(self, element: Elementwise | None) -> None:
-        """Merge the ops above into `element`, until there is none left."""
-        while element is not None and not _is_marked(element.op):
-            link = find_link(element, self.assume_noalias_args)
-            if link is None:
-                return
-            merged = _merge(link)
-            _erase(link)
-            element = elementwise(merged)
+            above: dict[Any, Elementwise | None] = {}
+            for inner in [one.operation for one in block.operations]:
+                element = elementwise(inner)
+                while element is not None and not _is_marked(element.op):
+                    link = find_link(element, above, self.assume_noalias_args)
+                    if link is None:
+                        break
+                    if link.is_last:
+                        del above[link.producer.op]
+                    element = elementwise(_merge(link), scalar_body=True)
+                    buffer = _allocation(link.memref)
+                    if buffer is None:
+                        continue
+                    freed[buffer] = None
+                    if buffer in above and not any(True for _ in link.memref.uses):
+                        del above[buffer], freed[buffer]
+                        buffer.erase()
+                above[inner if element is None else element.op] = element
+        for buffer in freed:
+            users = [use.owner.operation for use in buffer.results[0].uses]
+            if all(user.name == "memref.dealloc" for user in users):
+                for op in (*users, buffer):
+                    op.erase()
 
 
 def _is_marked(op: ir.Operation) -> bool:
@@ -62,19 +74,33 @@ def _is_marked(op: ir.Operation) -> bool:
 
 
 def _merge(link: Link) -> Any:
-    """Build the op that does both, before the consumer."""
+    """Replace the consumer, and the producer if nothing else needs it, by one op."""
     consumer, output = link.consumer, link.consumer.output
     operands = list(dict.fromkeys(_operands(link)))
     values = [value for value, _ in operands]
     every = [*(loops for _, loops in operands), output.loops]
     maps = [build.loop_map(consumer.rank, loops) for loops in every]
+    # Along a chain of ops it grows: it is moved, not copied each time.
+    moved = link.producer.block if _may_move(link) else None
     with consumer.op.location, ir.InsertionPoint(consumer.op):
-        op = build.generic(values, output.value, maps)
+        op = build.generic(values, output.value, maps, moved)
         (block,) = op.regions[0].blocks
-        elements = dict(zip(operands, block.arguments, strict=False))
+        arguments = list(block.arguments)[-len(every) :]
+        elements = dict(zip(operands, arguments, strict=False))
         with ir.InsertionPoint(block):
-            linalg.YieldOp([_element(link, elements, block.arguments[-1])])
+            linalg.YieldOp([_element(link, elements, arguments[-1], moved)])
+    for number in reversed(range(len(block.arguments) - len(every))):
+        block.erase_argument(number)
+    link.consumer.op.erase()
+    if link.is_last:
+        link.producer.op.erase()
     return op
+
+
+def _may_move(link: Link) -> bool:
+    """Whether the producer's body is needed once, and only in the merged op."""
+    uses = {one.loops for one in link.consumer.reads if one.value == link.memref}
+    return link.is_last and len(uses) == 1
 
 
 def _operands(link: Link) -> Iterator[tuple[Any, Loops]]:
@@ -87,20 +113,33 @@ def _operands(link: Link) -> Iterator[tuple[Any, Loops]]:
             yield operand.value, operand.loops
 
 
-def _element(link: Link, elements: dict[tuple[Any, Loops], Any], old: ir.Value) -> Any:
+def _element(
+    link: Link,
+    elements: dict[tuple[Any, Loops], Any],
+    old: ir.Value,
+    moved: ir.Block | None,
+) -> Any:
     """The value that the merged op yields.
 
     elements: block argument by input
     old:      block argument of the output, its element before
+    moved:    the body of the producer, if it is the merged op's
     """
     known: dict[Any, Any] = {}
+    made: dict[Loops, Any] = {}  # equal uses are computed once
     for operand in link.consumer.reads:
         if operand.value == link.memref:
-            given = {
-                source.argument: elements[source.value, composed(link, operand, source)]
-                for source in link.producer.reads
-            }
-            known[operand.argument] = _computed(link.producer, given)
+            if operand.loops not in made:
+                given = {
+                    one.argument: elements[one.value, composed(link, operand, one)]
+                    for one in link.producer.reads
+                }
+                made[operand.loops] = (
+                    _computed(link.producer, given)
+                    if moved is None
+                    else _in_place(moved, given)
+                )
+            known[operand.argument] = made[operand.loops]
         elif operand is link.consumer.output:
             known[operand.argument] = old
         else:
@@ -116,12 +155,17 @@ def _computed(element: Elementwise, known: dict[Any, Any]) -> Any:
     return result
 
 
-def _erase(link: Link) -> None:
-    """Erase the ops that were merged, and the buffer between them if unused."""
-    link.consumer.op.erase()
-    if not link.is_last:
-        return
-    link.producer.op.erase()
-    owner = defining_op(link.memref)
-    if owner is not None and owner.operation.name == "memref.alloc":
-        build.erase_buffer(link.memref)
+def _in_place(block: ir.Block, known: dict[Any, Any]) -> Any:
+    """The same where the body itself has been moved; its end is erased."""
+    for argument, value in known.items():
+        argument.replace_all_uses_with(value)
+    end = block.operations[-1].operation
+    (result,) = end.operands
+    end.erase()
+    return result
+
+
+def _allocation(buffer: ir.Value) -> Any | None:
+    """The `memref.alloc` that makes the buffer."""
+    op = defining_op(buffer)
+    return op if op is not None and op.name == "memref.alloc" else None

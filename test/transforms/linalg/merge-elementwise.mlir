@@ -77,3 +77,19 @@ func.func @fill(%X: memref<8xf32>, %D: memref<8xf32>) {
   linalg.add ins(%X, %T : memref<8xf32>, memref<8xf32>) outs(%D : memref<8xf32>)
   return
 }
+
+// -----
+
+// What reads an element twice computes it once.
+// CHECK-LABEL: @squares
+// CHECK:       linalg.generic
+// CHECK-COUNT-3: arith.mulf
+// CHECK-NOT:   arith.mulf
+func.func @squares(%A: memref<8xf32>, %D: memref<8xf32>) {
+  %T = memref.alloc() : memref<8xf32>
+  %U = memref.alloc() : memref<8xf32>
+  linalg.mul ins(%A, %A : memref<8xf32>, memref<8xf32>) outs(%T : memref<8xf32>)
+  linalg.mul ins(%T, %T : memref<8xf32>, memref<8xf32>) outs(%U : memref<8xf32>)
+  linalg.mul ins(%U, %U : memref<8xf32>, memref<8xf32>) outs(%D : memref<8xf32>)
+  return
+}

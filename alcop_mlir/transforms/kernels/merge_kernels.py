@@ -1,0 +1,92 @@
+"""Keep one of several equal kernels.
+
+Before:  gpu.module @f_kernels { gpu.func @f_matmul ...  gpu.func @f_matmul_1 ... }
+         gpu.launch_func @f_kernels::@f_matmul ...
+         gpu.launch_func @f_kernels::@f_matmul_1 ...
+After:   gpu.module @f_kernels { gpu.func @f_matmul ... }
+         gpu.launch_func @f_kernels::@f_matmul ...
+         gpu.launch_func @f_kernels::@f_matmul ...
+
+Kernels are equal where their texts are, but for the name; of those that refer to other
+symbols, such as constants, these must be equal as well. The first one in the module is
+kept, whatever function it was outlined from: a bundle then stores its code once. A
+`gpu.module` of which nothing but constants is left is erased.
+
+Runs after alcop-outline-kernels, whose values from the host are parameters, and before
+alcop-lower-to-nvvm, so that equal kernels are lowered once. Reads and writes no
+`alcop` attributes.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from alcop_mlir.analysis.ir.walk import walk
+from alcop_mlir.bindings import ir
+from alcop_mlir.passes.base import Pass
+
+_KERNEL, _GLOBAL = "gpu.func", "memref.global"
+_Symbol = tuple[str, str]  # of a gpu.module, and of a kernel in it
+
+
+@dataclass(frozen=True)
+class MergeKernels(Pass):
+    name = "alcop-merge-kernels"
+    anchor = "builtin.module"
+
+    def run(self, op: ir.Operation) -> None:
+        launches = walk(op, "gpu.launch_func", enter=lambda one: one.name != _KERNEL)
+        launched = {_launched(launch) for launch in launches}
+        first: dict[tuple[str, ...], _Symbol] = {}
+        merged: dict[_Symbol, _Symbol] = {}
+        for kernels in [one for one in _inside(op) if one.name == "gpu.module"]:
+            for kernel in _inside(kernels):
+                symbol = _name(kernels), _name(kernel)
+                if kernel.name != _KERNEL or symbol not in launched:
+                    continue
+                kept = first.setdefault(_text(kernel, kernels), symbol)
+                if kept != symbol:
+                    merged[symbol] = kept
+                    kernel.erase()
+            if merged and all(one.name == _GLOBAL for one in _inside(kernels)):
+                kernels.erase()
+        for launch in launches:
+            kept = merged.get(_launched(launch))
+            if kept is not None:
+                launch.attributes["kernel"] = ir.SymbolRefAttr.get(list(kept))
+
+
+def _launched(launch: ir.Operation) -> _Symbol:
+    module, kernel = ir.SymbolRefAttr(launch.attributes["kernel"]).value
+    return module, kernel
+
+
+def _text(kernel: ir.Operation, kernels: ir.Operation) -> tuple[str, ...]:
+    """A kernel without its name, and all that it might refer to."""
+    name = kernel.attributes["sym_name"]
+    kernel.attributes["sym_name"] = ir.StringAttr.get("")
+    text = _printed(kernel)
+    kernel.attributes["sym_name"] = name
+    if text.count("@") == 1:
+        return (text,)
+    others = [one for one in _inside(kernels) if one.name != _KERNEL or not _is(one)]
+    return (text, *map(_printed, others))
+
+
+def _printed(op: ir.Operation) -> str:
+    # In local scope: else all of the module is numbered, each time.
+    return op.get_asm(use_local_scope=True)
+
+
+def _is(function: ir.Operation) -> bool:
+    """Whether a `gpu.func` is a kernel, not a function that kernels call."""
+    return "kernel" in function.attributes or "gpu.kernel" in function.attributes
+
+
+def _inside(op: ir.Operation) -> list[Any]:
+    return [one.operation for one in op.regions[0].blocks[0].operations]
+
+
+def _name(op: ir.Operation) -> str:
+    return ir.StringAttr(op.attributes["sym_name"]).value
