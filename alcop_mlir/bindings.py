@@ -8,6 +8,7 @@ when first asked for (`from alcop_mlir.bindings import arith`), as each costs 5-
 from __future__ import annotations
 
 import importlib
+import re
 from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
@@ -60,6 +61,21 @@ def __getattr__(name: str) -> Any:
     if name in _DIALECTS or name == "ext":
         return importlib.import_module(f"{PROVIDER}.dialects.{name}")
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
+
+def available_dialects() -> list[str]:
+    """The dialects that the current context knows, sorted, those in Python included.
+
+    The bindings do not list them; the parser does where it misses one.
+    """
+    try:
+        ir.Module.parse("alcop_none.none")
+    except ir.MLIRError as error:
+        (found,) = error.error_diagnostics
+        # "Available dialects: a, b (*), c (* corresponding to loaded but ...); ..."
+        listed = found.notes[0].message.partition(": ")[2].replace(" (*)", "")
+        return sorted(re.split(r" *[(;]", listed)[0].split(", "))
+    raise AssertionError("'alcop_none.none' was parsed")
 
 
 def make_context(allow_unregistered: bool = False) -> Any:

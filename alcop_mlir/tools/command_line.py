@@ -128,13 +128,17 @@ def read_source(file: str) -> Input:
     return inputs.read_file(file)
 
 
-def write_text(text: str, path: str | None) -> None:
+def write(content: str | bytes, path: str | None) -> None:
     """Write it to the file, whole or not at all, or to stdout for None and "-"."""
-    if path in (None, "-"):
-        sys.stdout.write(text)
-        sys.stdout.flush()
+    if path not in (None, "-"):
+        files.write_whole(path, content)
+        return
+    if isinstance(content, str):
+        sys.stdout.write(content)
     else:
-        files.write_whole(path, text)
+        sys.stdout.flush()
+        sys.stdout.buffer.write(content)
+    sys.stdout.flush()
 
 
 def run_command(command: Callable[[], int]) -> int:

@@ -55,12 +55,12 @@ def _run(given: Any) -> int:
     )
     lowered = compiler.lower(command_line.read_source(given.file), options)
     if given.emit == "mlir":
-        command_line.write_text(f"{lowered.module}\n", given.output)
+        command_line.write(f"{lowered.module}\n", given.output)
         return 0
     bundle = compiler.pack(lowered)
     if given.emit == "ptx":
         texts = dict.fromkeys(code.ptx for code in bundle.code.values())
-        command_line.write_text("\n".join(texts), given.output)
+        command_line.write("\n".join(texts), given.output)
         return 0
     _show(bundle, given.output)
     return 0
