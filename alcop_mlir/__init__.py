@@ -57,8 +57,8 @@ def compile(
     device: "cuda", "emulator", or "auto": where the arrays of a call are
     allow_tf32: compile contractions of f32 too, with inputs rounded to tf32
 
-    The program takes one array per argument, then one per tensor result, which it
-    writes. Raises an AlcopError (see alcop_mlir.errors) if compiling fails.
+    The program takes one array per argument, in order or by name, then one per tensor
+    result, which it writes; results that are left out it returns. Raises an AlcopError (see alcop_mlir.errors) if compiling fails.
     """
     from alcop_mlir.compilation import compiler, inputs
     from alcop_mlir.runtime.launch import Program

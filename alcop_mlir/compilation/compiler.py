@@ -8,11 +8,12 @@ Shared by the tools and the Python API, and independent of both.
 from __future__ import annotations
 
 import hashlib
+import itertools
 import json
 import math
 import sys
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from alcop_mlir import diagnostics
@@ -23,6 +24,7 @@ from alcop_mlir.analysis.reference import computation
 from alcop_mlir.bindings import ir
 from alcop_mlir.compilation.description import describe, roles_by_access
 from alcop_mlir.compilation.inputs import Input
+from alcop_mlir.compilation.source_names import source_names
 from alcop_mlir.diagnostics import Diagnostic
 from alcop_mlir.dialects import alcop
 from alcop_mlir.errors import CompileError
@@ -80,12 +82,14 @@ class _Signature:
     """A function before lowering: its arguments, its results and what it computes.
 
     sizes: of each dimension of each array, by the array's name; names where unknown
+    source_names: of the arguments, where it was written
     """
 
     arguments: int
     results: int
     steps: tuple[Step, ...]
     sizes: Mapping[tuple[str, int], Size]
+    source_names: Sequence[str] = ()
 
     def name(self, number: int) -> str:
         """The name of array `number` of the compiled function: results come last."""
@@ -121,7 +125,10 @@ def lower(source: Input, options: Options) -> Lowered:
     """Run all passes on a copy of the module. Raises PassCrash or CompileError."""
     module = source.module.operation.clone()
     signatures = {
-        _name(func): _signature(func, options) for func in host_functions(module)
+        _name(func): replace(
+            _signature(func, options), source_names=source_names(func, source)
+        )
+        for func in host_functions(module)
     }
     with diagnostics.collect() as remarks:
         try:
@@ -234,7 +241,12 @@ def _described(
         if signature.steps
         else roles_by_access(function, lowered.module)
     )
-    return describe(function, roles, signature.steps, statistics)
+    found = describe(function, roles, signature.steps, statistics)
+    names = itertools.chain(signature.source_names, itertools.repeat(""))
+    named = zip(found.parameters, names, strict=False)
+    return replace(
+        found, parameters=tuple(replace(one, source_name=n) for one, n in named)
+    )
 
 
 def _hash(lowered: Lowered) -> str:

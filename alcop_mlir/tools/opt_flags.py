@@ -100,7 +100,7 @@ FLAGS: list[argparse.Action] = [
         help=about,
         action="append" if name == "--load" else action,
         default=_DEFAULTS.get(name, default),
-        **({"type": command_line.count} if value == "N" else {}),
+        type=command_line.count if value == "N" else str,
     )
     for rows, action, default in ((_VALUES, _Once, None), (_SWITCHES, _Switch, False))
     for name, value, about in rows
