@@ -58,7 +58,8 @@ def compile(
     allow_tf32: compile contractions of f32 too, with inputs rounded to tf32
 
     The program takes one array per argument, in order or by name, then one per tensor
-    result, which it writes; results that are left out it returns. Raises an AlcopError (see alcop_mlir.errors) if compiling fails.
+    result, which it writes; results that are left out it returns. Raises an AlcopError
+    (see alcop_mlir.errors) if compiling fails.
     """
     from alcop_mlir.compilation import compiler, inputs
     from alcop_mlir.runtime.launch import Program

@@ -1,6 +1,6 @@
 """What the arguments of a function are called where it was written.
 
-MLIR keeps no names of values, but the place of each argument: the name stands there.
+MLIR keeps no names of values, but where each argument stands: the name is there.
 """
 
 from __future__ import annotations

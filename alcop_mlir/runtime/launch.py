@@ -178,7 +178,9 @@ class Program:
         made = call.allocate(self.function, views, make)
         pairs = zip(views, seen(made), strict=True)
         complete = (one or other for one, other in pairs)
-        return [one for one in complete if one], [array for array in made if array is not absent]
+        return [one for one in complete if one], [
+            array for array in made if array is not absent
+        ]
 
     def _launches(
         self, sizes: Mapping[str, int], addresses: Mapping[str, int]
