@@ -22,10 +22,11 @@ TOOL = "alcop-compile"
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """The command; returns the exit status."""
-    return command_line.run_command(lambda: _run(_parser().parse_args(arguments)))
+    return command_line.run_command(lambda: _run(parser().parse_args(arguments)))
 
 
-def _parser() -> Parser:
+def parser() -> Parser:
+    """All options."""
     parser = Parser(TOOL, "Compile the functions and kernels of an MLIR file for GPUs.")
     add = parser.add_argument
     add("file", nargs="?", default="-", help="MLIR file, text or bytecode; - is stdin")

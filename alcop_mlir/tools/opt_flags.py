@@ -29,7 +29,7 @@ class _Once(argparse.Action):
         setattr(given, self.dest, values)
 
 
-class _Switch(argparse.Action):
+class Switch(argparse.Action):
     """`--flag`, `--flag=true`, `--flag=false`, or one of the values that it lists."""
 
     def __call__(self, parser: Any, given: Any, values: Any, flag: Any = None) -> None:
@@ -102,7 +102,7 @@ FLAGS: list[argparse.Action] = [
         default=_DEFAULTS.get(name, default),
         type=command_line.count if value == "N" else str,
     )
-    for rows, action, default in ((_VALUES, _Once, None), (_SWITCHES, _Switch, False))
+    for rows, action, default in ((_VALUES, _Once, None), (_SWITCHES, Switch, False))
     for name, value, about in rows
 ]
 _SWITCH_NAMES = {name for name, _, _ in _SWITCHES}
@@ -113,7 +113,7 @@ def usage(flag: argparse.Action) -> str:
     (name,) = flag.option_strings
     if flag.metavar is None:
         return name
-    if isinstance(flag, _Switch):
+    if isinstance(flag, Switch):
         return f"{name}[={flag.metavar}]"
     return f"{name}{'=' if name.startswith('--') else ' '}{flag.metavar}"
 

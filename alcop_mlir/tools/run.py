@@ -40,10 +40,11 @@ _GAP = 16  # elements, at least, between the rows of an array with strides
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """The command; returns the exit status."""
-    return command_line.run_command(lambda: _run(_parser().parse_args(arguments)))
+    return command_line.run_command(lambda: _run(parser().parse_args(arguments)))
 
 
-def _parser() -> Parser:
+def parser() -> Parser:
+    """All options."""
     parser = Parser(TOOL, "Run a function on random arrays, and check the result.")
     add = parser.add_argument
     add("file", nargs="?", help="MLIR file, or bundle of alcop-compile")

@@ -151,6 +151,7 @@ RULES = {
     ),
     "compilation.*": Rule(COMPILATION),
     "tools.*": Rule("*"),
+    "__main__": Rule("tools.every_tool"),
     # Always loaded first: light, and without MLIR.
     "alcop_mlir": Rule(
         "errors target schedule version",
@@ -168,6 +169,7 @@ ONLY_IN = {
     "numpy": "dtypes reference.evaluation reference.step_values runtime.* tuning.* "
     "tools.*",
     "rich": "tools.*",
+    "shtab": "tools.completion",
     "matplotlib": "tools.tune_report",
 }
 
