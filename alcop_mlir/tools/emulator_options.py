@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import sys
 import tempfile
 from argparse import ArgumentTypeError
 from collections.abc import Iterator
@@ -16,6 +17,7 @@ from alcop_mlir.files import write_whole
 from alcop_mlir.runtime.bundle import is_bundle
 from alcop_mlir.runtime.emulation import Emulation, EmulatorOptions
 from alcop_mlir.tools.command_line import Parser, count, flags_given, positive
+from alcop_mlir.tools.emulation_line import EmulationLine
 
 
 def add_emulator_options(parser: Parser) -> None:
@@ -115,12 +117,14 @@ def emulation(given: Any, device: str) -> Iterator[Emulation]:
     }
     options = EmulatorOptions(**{n: v for n, v in chosen.items() if v is not None})
     if given.trace is None:
-        yield Emulation(options)
+        with EmulationLine(sys.stderr) as line:
+            yield Emulation(options, line)
         return
     with tempfile.TemporaryDirectory(prefix="alcop-trace-") as name:
         folder = Path(name)
         try:
-            yield Emulation(replace(options, trace_folder=folder))
+            with EmulationLine(sys.stderr) as line:
+                yield Emulation(replace(options, trace_folder=folder), line)
         finally:  # a run that a hazard stops is worth looking at
             parts = sorted(folder.glob("*.json"), key=lambda path: int(path.stem))
             if parts:
