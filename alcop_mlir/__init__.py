@@ -11,6 +11,7 @@ CuPy by the first launch on a GPU.
 
 from __future__ import annotations
 
+import importlib
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from alcop_mlir.schedule import Schedule
@@ -20,6 +21,7 @@ from alcop_mlir.version import __version__
 if TYPE_CHECKING:
     from pathlib import Path
 
+    from alcop_mlir import diagnostics as diagnostics
     from alcop_mlir.passes.base import Pass
     from alcop_mlir.runtime.launch import Program
 
@@ -34,6 +36,14 @@ __all__ = [
     "register_pass",
     "run_pipeline",
 ]
+
+
+def __getattr__(name: str) -> Any:
+    """`diagnostics`, which loads MLIR, when it is first asked for."""
+    if name == "diagnostics":
+        return importlib.import_module(f"{__name__}.{name}")
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
 
 _PassClass = TypeVar("_PassClass", bound="type[Pass]")
 _registered: list[type[Pass]] = []

@@ -38,6 +38,7 @@ SLOW = (
     "compilation/test_random_fusion.py",
     "compilation/test_scalar_bodies.py",
     "compilation/test_store_sectors.py",
+    "embedding/test_docs.py::test_the_readme",
     "embedding/test_examples.py",
     "foreign/test_reported_failures.py::test_a_pipeline_that_is_run_again",
     "foreign/test_reported_failures.py::test_fewer_iterations",

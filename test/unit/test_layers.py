@@ -155,7 +155,8 @@ RULES = {
     # Always loaded first: light, and without MLIR.
     "alcop_mlir": Rule(
         "errors target schedule version",
-        lazy="bindings dialects.* passes.* pipelines.* compilation.* runtime.*",
+        lazy="bindings diagnostics dialects.* passes.* pipelines.* compilation.* "
+        "runtime.*",
     ),
 }
 
