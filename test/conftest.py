@@ -61,7 +61,7 @@ SLOW = (
     "sweep/test_sweep.py::test_sweep",
     "tools/test_compile.py",
     "tools/test_emulator_options.py",
-    "tools/test_own_kernels.py::test_gpu_to_llvm",
+    "tools/test_gpu_modules.py::test_gpu_to_llvm",
     "tools/test_read_back.py",
     "tools/test_run.py",
     "tuning/test_learned.py",
