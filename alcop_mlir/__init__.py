@@ -11,6 +11,7 @@ CuPy by the first launch on a GPU.
 
 from __future__ import annotations
 
+import importlib
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from alcop_mlir.schedule import Schedule
@@ -20,6 +21,7 @@ from alcop_mlir.version import __version__
 if TYPE_CHECKING:
     from pathlib import Path
 
+    from alcop_mlir import diagnostics as diagnostics
     from alcop_mlir.passes.base import Pass
     from alcop_mlir.runtime.launch import Program
 
@@ -34,6 +36,14 @@ __all__ = [
     "register_pass",
     "run_pipeline",
 ]
+
+
+def __getattr__(name: str) -> Any:
+    """`diagnostics`, which loads MLIR, when it is first asked for."""
+    if name == "diagnostics":
+        return importlib.import_module(f"{__name__}.{name}")
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
 
 _PassClass = TypeVar("_PassClass", bound="type[Pass]")
 _registered: list[type[Pass]] = []
@@ -57,8 +67,9 @@ def compile(
     device: "cuda", "emulator", or "auto": where the arrays of a call are
     allow_tf32: compile contractions of f32 too, with inputs rounded to tf32
 
-    The program takes one array per argument, then one per tensor result, which it
-    writes. Raises an AlcopError (see alcop_mlir.errors) if compiling fails.
+    The program takes one array per argument, in order or by name, then one per tensor
+    result, which it writes; results that are left out it returns. Raises an AlcopError
+    (see alcop_mlir.errors) if compiling fails.
     """
     from alcop_mlir.compilation import compiler, inputs
     from alcop_mlir.runtime.launch import Program

@@ -1,7 +1,8 @@
 """The one file that knows which MLIR Python bindings are in use, and their quirks.
 
-Upstream's bindings (`mlir`) and torch-mlir's (`torch_mlir`) carry the same modules.
-One of them is chosen per process: their types do not mix. Dialect modules are loaded
+Upstream's bindings (`mlir`), torch-mlir's (`torch_mlir`), and those that others build
+into packages of their own carry the same modules. One of them is chosen per process:
+their types do not mix. Dialect modules are loaded
 when first asked for (`from alcop_mlir.bindings import arith`), as each costs 5-20 ms.
 """
 
@@ -9,6 +10,7 @@ from __future__ import annotations
 
 import ctypes
 import importlib
+import re
 from functools import cache
 from pathlib import Path
 from types import ModuleType
@@ -17,6 +19,7 @@ from typing import TYPE_CHECKING, Any
 from alcop_mlir import knobs
 from alcop_mlir.errors import CompileError, ConfigError, MissingExtraError
 
+_KNOB = "ALCOP_MLIR_BINDINGS"
 _PROVIDERS = ("mlir", "torch_mlir")
 _DIALECTS = frozenset(
     "affine arith bufferization cf func gpu linalg llvm math memref nvgpu nvvm scf "
@@ -26,25 +29,42 @@ _DIALECTS = frozenset(
 
 def _choose() -> tuple[str, ModuleType, ModuleType, ModuleType]:
     wanted = knobs.bindings()
-    if wanted is not None and wanted not in _PROVIDERS:
-        raise ConfigError(
-            f"ALCOP_MLIR_BINDINGS is '{wanted}', expected one of "
-            f"{', '.join(_PROVIDERS)}"
-        )
     for base in (wanted,) if wanted else _PROVIDERS:
         try:
-            ir_module = importlib.import_module(f"{base}.ir")
-            passes = importlib.import_module(f"{base}.passmanager")
-            rewrites = importlib.import_module(f"{base}.rewrite")
-        except ImportError:
+            ir_module, passes, rewrites = (
+                _part(base, name, f"the module '{base}.{name}'")
+                for name in ("ir", "passmanager", "rewrite")
+            )
+            # Unrelated packages on PyPI are called `mlir` too.
+            for module, member in ((ir_module, "Context"), (passes, "PassManager")):
+                if not hasattr(module, member):
+                    raise ConfigError(_lacks(base, f"'{module.__name__}.{member}'"))
+        except ConfigError:
+            if wanted:
+                raise
             continue
-        # Unrelated packages on PyPI are called `mlir` too.
-        if hasattr(ir_module, "Context") and hasattr(passes, "PassManager"):
-            return base, ir_module, passes, rewrites
-    asked = f", and ALCOP_MLIR_BINDINGS asks for '{wanted}'" if wanted else ""
-    raise MissingExtraError(
-        f"compiling needs MLIR's Python bindings{asked}", "compiler"
-    )
+        return base, ir_module, passes, rewrites
+    raise MissingExtraError("compiling needs MLIR's Python bindings", "compiler")
+
+
+def _part(base: str, name: str, what: str) -> ModuleType:
+    """The module `name` of the bindings; ConfigError where they lack `what` it is."""
+    if not all(part.isidentifier() for part in base.split(".")):
+        raise ConfigError(
+            f"{_KNOB} is '{base}', expected the name of a package, as "
+            f"{' or '.join(_PROVIDERS)}"
+        )
+    try:
+        return importlib.import_module(f"{base}.{name}")
+    except ImportError as error:
+        if error.name is not None and f"{base}.".startswith(f"{error.name}."):
+            raise ConfigError(f"no package '{base}', which {_KNOB} asks for") from None
+        why = "" if error.name == f"{base}.{name}" else f": {error}"
+        raise ConfigError(f"{_lacks(base, what)}{why}") from None
+
+
+def _lacks(base: str, what: str) -> str:
+    return f"the bindings '{base}' lack {what} ({_KNOB} chooses others)"
 
 
 if TYPE_CHECKING:
@@ -61,8 +81,23 @@ else:
 def __getattr__(name: str) -> Any:
     """Dialect modules, loaded on first use; `ext` is the Python dialect maker."""
     if name in _DIALECTS or name == "ext":
-        return importlib.import_module(f"{PROVIDER}.dialects.{name}")
+        return _part(PROVIDER, f"dialects.{name}", f"the dialect '{name}'")
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
+
+def available_dialects() -> list[str]:
+    """The dialects that the current context knows, sorted, those in Python included.
+
+    The bindings do not list them; the parser does where it misses one.
+    """
+    try:
+        ir.Module.parse("alcop_none.none")
+    except ir.MLIRError as error:
+        (found,) = error.error_diagnostics
+        # "Available dialects: a, b (*), c (* corresponding to loaded but ...); ..."
+        listed = found.notes[0].message.partition(": ")[2].replace(" (*)", "")
+        return sorted(re.split(r" *[(;]", listed)[0].split(", "))
+    raise AssertionError("'alcop_none.none' was parsed")
 
 
 def make_context(allow_unregistered: bool = False) -> Any:

@@ -8,6 +8,7 @@ the upper bits of a dtype that NumPy has. Integers are signed.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
@@ -37,6 +38,12 @@ def expected(dtype: str) -> str:
     return row.numpy + (
         f" (the bits) or {row.ml_dtype} (of ml_dtypes)" if row.ml_dtype else ""
     )
+
+
+def of_result(dtype: str, given: Iterable[np.dtype[Any]]) -> np.dtype[Any]:
+    """NumPy's dtype for a result: that of ml_dtypes if an array `given` has it."""
+    alike = (one for one in given if one.name == ELEMENT_TYPES[dtype].ml_dtype)
+    return next(alike, np.dtype(NUMPY_DTYPES[dtype]))
 
 
 def is_integer(dtype: str) -> bool:

@@ -7,7 +7,7 @@ from pathlib import Path
 
 
 def bindings() -> str | None:
-    """`ALCOP_MLIR_BINDINGS`: the MLIR bindings to use, `mlir` or `torch_mlir`."""
+    """`ALCOP_MLIR_BINDINGS`: the package of MLIR bindings to use, as `torch_mlir`."""
     return os.environ.get("ALCOP_MLIR_BINDINGS") or None
 
 

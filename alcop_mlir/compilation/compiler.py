@@ -8,11 +8,12 @@ Shared by the tools and the Python API, and independent of both.
 from __future__ import annotations
 
 import hashlib
+import itertools
 import json
 import math
 import sys
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from alcop_mlir import diagnostics
@@ -22,7 +23,13 @@ from alcop_mlir.analysis.linalg.size_names import named_sizes
 from alcop_mlir.analysis.reference import computation
 from alcop_mlir.bindings import ir
 from alcop_mlir.compilation.description import describe, roles_by_access
+from alcop_mlir.compilation.gpu_modules import (
+    gpu_modules,
+    put_in_module,
+    to_binaries,
+)
 from alcop_mlir.compilation.inputs import Input
+from alcop_mlir.compilation.source_names import source_names
 from alcop_mlir.diagnostics import Diagnostic
 from alcop_mlir.dialects import alcop
 from alcop_mlir.errors import CompileError
@@ -66,6 +73,7 @@ class Lowered:
     """A module after all passes, and what lowering has erased from it.
 
     signatures: by function name
+    own_kernels: whether the source has kernels itself, in a `gpu.module`
     """
 
     source: Input
@@ -73,6 +81,7 @@ class Lowered:
     module: Any
     signatures: Mapping[str, _Signature]
     remarks: Sequence[Diagnostic]
+    own_kernels: bool
 
 
 @dataclass(frozen=True)
@@ -80,12 +89,14 @@ class _Signature:
     """A function before lowering: its arguments, its results and what it computes.
 
     sizes: of each dimension of each array, by the array's name; names where unknown
+    source_names: of the arguments, where it was written
     """
 
     arguments: int
     results: int
     steps: tuple[Step, ...]
     sizes: Mapping[tuple[str, int], Size]
+    source_names: Sequence[str] = ()
 
     def name(self, number: int) -> str:
         """The name of array `number` of the compiled function: results come last."""
@@ -120,8 +131,13 @@ def compile_source(source: Input, options: Options) -> Bundle:
 def lower(source: Input, options: Options) -> Lowered:
     """Run all passes on a copy of the module. Raises PassCrash or CompileError."""
     module = source.module.operation.clone()
+    put_in_module(module)
+    own_kernels = bool(gpu_modules(module))
     signatures = {
-        _name(func): _signature(func, options) for func in host_functions(module)
+        _name(func): replace(
+            _signature(func, options), source_names=source_names(func, source)
+        )
+        for func in host_functions(module)
     }
     with diagnostics.collect() as remarks:
         try:
@@ -131,7 +147,25 @@ def lower(source: Input, options: Options) -> Lowered:
         except PassFailure as failure:
             messages = [f"{d.place()}: {d.message}" for d in failure.diagnostics]
             raise CompileError(messages[0] if messages else str(failure)) from None
-    return Lowered(source, options, module, signatures, remarks)
+    return Lowered(source, options, module, signatures, remarks, own_kernels)
+
+
+def kernels(lowered: Lowered) -> dict[str, Code]:
+    """PTX and cubins by `gpu.module`, whatever becomes of the host's part.
+
+    Raises CompileError as `pack` does where the source has no kernels of its own.
+    """
+    if not lowered.own_kernels:
+        return dict(pack(lowered).code)
+    _print_remarks(lowered)
+    return _assemble(lowered)[0]
+
+
+def binaries(lowered: Lowered) -> str:
+    """The module with a `gpu.binary` for each `gpu.module`; see `kernels`."""
+    module = lowered.module.clone()
+    to_binaries(module, kernels(lowered))
+    return f"{module}\n"
 
 
 def pack(lowered: Lowered) -> Bundle:
@@ -146,8 +180,12 @@ def pack(lowered: Lowered) -> Bundle:
             raise _not_compiled(function)
         if function.launches or signature.steps:
             found.append(function)
-    for remark in lowered.remarks:
-        print(remark, file=sys.stderr)
+    _print_remarks(lowered)
+    if not found and lowered.own_kernels:
+        raise CompileError(
+            "nothing to store: no function launches the kernels of this gpu.module; "
+            "'alcop-compile --emit ptx' gives their PTX, 'alcop-run --launch' runs one"
+        )
     if not found:
         raise CompileError("nothing to compile: no function computes anything")
     code, statistics = _assemble(lowered)
@@ -205,14 +243,17 @@ def _not_compiled(found: Sequence[NotCompiled]) -> CompileError:
     return CompileError(f"{place}: {known.reason}" + (f": {why}" if why else ""))
 
 
+def _print_remarks(lowered: Lowered) -> None:
+    for remark in lowered.remarks:
+        print(remark, file=sys.stderr)
+
+
 def _assemble(lowered: Lowered) -> tuple[dict[str, Code], dict[str, ptx.Cubin]]:
     """Machine code and, where ptxas is installed, its statistics, by module."""
     code: dict[str, Code] = {}
     statistics: dict[str, ptx.Cubin] = {}
     target = lowered.options.target
-    for op in (one.operation for one in lowered.module.regions[0].blocks[0].operations):
-        if op.name != "gpu.module":
-            continue
+    for op in gpu_modules(lowered.module):
         text = ptx.emit_ptx(op, target)
         cubin = ptx.assemble(text, target) if lowered.options.use_ptxas else None
         code[_name(op)] = Code(text, None if cubin is None else cubin.data)
@@ -234,7 +275,12 @@ def _described(
         if signature.steps
         else roles_by_access(function, lowered.module)
     )
-    return describe(function, roles, signature.steps, statistics)
+    found = describe(function, roles, signature.steps, statistics)
+    names = itertools.chain(signature.source_names, itertools.repeat(""))
+    named = zip(found.parameters, names, strict=False)
+    return replace(
+        found, parameters=tuple(replace(one, source_name=n) for one, n in named)
+    )
 
 
 def _hash(lowered: Lowered) -> str:

@@ -93,7 +93,7 @@ def roles_by_access(function: Function, module: ir.Operation) -> dict[str, Role]
         for gpu_module in module.regions[0].blocks[0].operations
         if gpu_module.operation.name == "gpu.module"
         for op in gpu_module.operation.regions[0].blocks[0].operations
-        if "gpu.kernel" in op.operation.attributes
+        if {"gpu.kernel", "nvvm.kernel"} & set(op.operation.attributes)
     }
     found: dict[str, Role] = {}
     for kernel in function.kernels:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -12,13 +12,19 @@ from alcop_mlir.bindings import ir, make_context
 from alcop_mlir.dialects import alcop
 from alcop_mlir.errors import ConfigError
 
+_TEXT = "-"  # what MLIR calls a source that is no file
+
 
 @dataclass(frozen=True)
 class Input:
-    """A module in a context of its own, and the text that it was read from."""
+    """A module in a context of its own, and the text that it was read from.
+
+    place: the file that locations in `module` name where they are places in `text`
+    """
 
     module: Any
     text: bytes
+    place: str | None = None
 
 
 def read(source: str | bytes | Path | ir.Module | ir.Operation) -> Input:
@@ -35,7 +41,9 @@ def read(source: str | bytes | Path | ir.Module | ir.Operation) -> Input:
     if isinstance(source, str | bytes):
         return read_text(source)
     if hasattr(source, "operation"):
-        return read_text(source.operation.get_asm(enable_debug_info=True))
+        text = source.operation.get_asm(enable_debug_info=True)
+        # Locations are those of the caller's module, not places in this text.
+        return replace(read_text(text), place=None)
     raise ConfigError(
         f"cannot compile a {type(source).__name__}, expected MLIR text, a path, or a "
         "module"
@@ -46,13 +54,13 @@ def read_file(path: str | Path) -> Input:
     """The module in the file `path`; see `read`."""
     text = files.read(path)
     # From the file itself: locations name it.
-    return Input(_parsed(lambda: ir.Module.parseFile(str(path))), text)
+    return Input(_parsed(lambda: ir.Module.parseFile(str(path))), text, str(path))
 
 
 def read_text(text: str | bytes) -> Input:
     """The module that `text` holds; see `read`."""
     data = text.encode() if isinstance(text, str) else text
-    return Input(_parsed(lambda: ir.Module.parse(data)), data)
+    return Input(_parsed(lambda: ir.Module.parse(data)), data, _TEXT)
 
 
 def _parsed(parse: Callable[[], Any]) -> Any:

@@ -24,6 +24,7 @@ class Parameter:
     role:          "inout" where what kernels do with it is unknown
     strides:       in elements; None for a contiguous array
     row_alignment: bytes that the length and the stride of rows are a multiple of
+    source_name:   what the source calls it, where that is known
     """
 
     name: str
@@ -32,6 +33,7 @@ class Parameter:
     role: Role = "inout"
     strides: tuple[Size, ...] | None = None
     row_alignment: Positive = 1
+    source_name: str = ""
 
 
 @dataclass(frozen=True)

@@ -13,6 +13,12 @@ def result_name(number: int, results: int) -> str:
     return "result" if results == 1 else f"result{number}"
 
 
+def is_result(name: str) -> bool:
+    """Whether the array is a result, which a call may leave out."""
+    number = name.removeprefix("result")
+    return number != name and (not number or number.isdecimal())
+
+
 def intermediate_name(number: int) -> str:
     """The name of the intermediate buffer with that number."""
     return f"tmp{number}"

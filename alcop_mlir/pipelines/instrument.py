@@ -78,9 +78,11 @@ class PrintIR(Instrument):
     before: frozenset[str] | None = frozenset()
     after: frozenset[str] | None = frozenset()
     only_changes: bool = False
+    only_failures: bool = False
     module_scope: bool = False
     debug_info: bool = False
     generic: bool = False
+    most_elements: int | None = None  # of a constant that is printed whole
 
     def configure(self, step: RunningStep, manager: Any) -> None:
         """Ask C++ to print where this step is asked for."""
@@ -91,9 +93,11 @@ class PrintIR(Instrument):
                 print_before_all=before,
                 print_after_all=after,
                 print_after_change=self.only_changes,
+                print_after_failure=self.only_failures,
                 print_module_scope=self.module_scope,
                 enable_debug_info=self.debug_info,
                 print_generic_op_form=self.generic,
+                large_elements_limit=self.most_elements,
             )
 
 

@@ -33,6 +33,9 @@ MANIFEST = "manifest.json"
 MAX_FILE_BYTES = 256 * 2**20  # of one file in a bundle; above it the bundle is damaged
 # What reading a broken directory or archive (encrypted: RuntimeError) raises.
 _UNREADABLE = (OSError, EOFError, RuntimeError, zipfile.BadZipFile, zlib.error)
+_ARCHIVES = frozenset(
+    ".7z .bz2 .gz .lz4 .lzma .rar .tar .tbz .tbz2 .tgz .txz .xz .zip .zst".split()
+)
 _ZIP_TIME = (1980, 1, 1, 0, 0, 0)  # the earliest that the format knows
 
 
@@ -97,6 +100,10 @@ def save(bundle: Bundle, path: str | Path) -> None:
 def check_path(path: str | Path) -> None:
     """Raise ConfigError if `save` would refuse `path`, before any compiling."""
     path = Path(path)
+    if path.suffix.lower() in _ARCHIVES and path.suffix != ".zip":
+        raise ConfigError(
+            f"'{path}': a bundle is a directory or a .zip, no {path.suffix} archive"
+        )
     if path.suffix == ".zip" and path.is_dir():
         raise ConfigError(f"'{path}' is a directory, expected a file")
     if path.suffix != ".zip" and path.exists() and not _may_replace(path):

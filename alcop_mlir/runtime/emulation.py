@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -34,10 +35,18 @@ class EmulatorOptions:
 
 
 class Emulation:
-    """Launches kernels on the emulator; `runs` holds the finished ones, in order."""
+    """Launches kernels on the emulator; `runs` holds the finished ones, in order.
 
-    def __init__(self, options: EmulatorOptions | None = None):
+    progress: is told the kernel, how many of its blocks are done, and how many it has
+    """
+
+    def __init__(
+        self,
+        options: EmulatorOptions | None = None,
+        progress: Callable[[str, int, int], None] | None = None,
+    ):
         self.options = options or EmulatorOptions()
+        self._progress = progress
         self.runs: list[tuple[str, Result]] = []
 
     def launch(
@@ -67,6 +76,7 @@ class Emulation:
         from alcop_mlir.runtime.emulator import emulate
 
         options, trace = self.options, None
+        shown = name or "the kernel"
         if options.trace_folder is not None:
             from alcop_mlir.runtime.emulator import TraceRequest
 
@@ -85,6 +95,7 @@ class Emulation:
             instruction_limit=options.instruction_limit,
             counters=options.counters,
             trace=trace,
+            progress=self._progress and partial(self._progress, shown),
         )
-        self.runs.append((name or "the kernel", result))
+        self.runs.append((shown, result))
         return result

@@ -8,7 +8,7 @@ CuPy is imported when it is first needed.
 from __future__ import annotations
 
 import importlib
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
@@ -19,7 +19,7 @@ from alcop_mlir.errors import ConfigError, LaunchError, install_command
 from alcop_mlir.manifest.kernels import CeilDiv, Dim3, Kernel, Pointer, TensorMap
 from alcop_mlir.reference.steps import Size
 from alcop_mlir.runtime import bundle as bundles
-from alcop_mlir.runtime import cuda, workspace
+from alcop_mlir.runtime import call, cuda, workspace
 from alcop_mlir.runtime.arrays import Array, check, host_array, is_on_gpu, label, last
 from alcop_mlir.runtime.emulation import Emulation
 from alcop_mlir.runtime.manifest_check import check_supported
@@ -32,6 +32,8 @@ _GPU_EXTRAS = ("cuda12", "cuda13")  # CuPy, by the version of CUDA
 
 class Program:
     """One function of a bundle, called with arrays: `program(A, B, C)`.
+
+    Results that are left out are allocated and returned: `C = program(A, B)`.
 
     device: "cuda", "emulator", or "auto": where the arrays of the call are
     emulation: runs kernels on the emulator, with options
@@ -65,39 +67,40 @@ class Program:
         """Write the bundle to the directory or .zip file `path`."""
         bundles.save(self.bundle, path)
 
-    def __call__(self, *arrays: Any, stream: Any = None) -> None:
+    def __call__(self, *arrays: Any, stream: Any = None, **named: Any) -> Any:
         """Run on `arrays`, one per parameter, in order; outputs are written in place.
 
+        named: further arrays, by the names that arguments have in the source, or that
+            `alcop-compile` prints
         stream: CUDA stream to launch on: a CuPy stream, an address, or an object with
             `__cuda_stream__` or `cuda_stream`; None is CuPy's current stream. The call
             returns when the kernels are enqueued; the emulator's returns when done.
 
+        Returns the results that `arrays` lacks, which it allocates: an array, or a
+        tuple of several; else None. They are CuPy's on a GPU, else NumPy's.
+
         Raises LaunchError before anything runs, EmulationError on a fault or hazard.
         """
-        parameters = self.function.parameters
-        if len(arrays) != len(parameters):
-            names = ", ".join(parameter.name for parameter in parameters)
-            raise LaunchError(
-                f"'{self.function.name}' got {len(arrays)} arrays, expected "
-                f"{len(parameters)}: {names}"
-            )
-        on_gpu = any(is_on_gpu(array) for array in arrays)
+        given = call.bind(self.function, arrays, named)
+        on_gpu = any(is_on_gpu(array) for array in given if array is not call.LEFT_OUT)
         if self.device == "cuda" or (self.device == "auto" and on_gpu):
-            self._run_on_cuda(arrays, stream)
+            made = self._run_on_cuda(given, stream)
         else:
-            self._run_on_emulator(arrays, stream)
+            made = self._run_on_emulator(given, stream)
+        return tuple(made) if len(made) > 1 else next(iter(made), None)
 
     def __repr__(self) -> str:
         parameters = ", ".join(
-            f"{p.name}: {p.dtype}[{', '.join(map(str, p.shape))}]"
+            f"{call.shown(p)}: {p.dtype}[{', '.join(map(str, p.shape))}]"
             for p in self.function.parameters
         )
         return f"<{self.function.name}({parameters}) for {self.bundle.target.name}>"
 
-    def _run_on_emulator(self, arrays: Sequence[Any], stream: Any) -> None:
+    def _run_on_emulator(self, given: Sequence[Any], stream: Any) -> list[Any]:
+        """Run; returns the results that `given` leaves out."""
         if stream is not None:
             raise LaunchError("a stream was given, but the arrays are in main memory")
-        views = [host_array(a, self._label(n)) for n, a in enumerate(arrays)]
+        views, made = self._complete(given, host_array, np.empty)
         sizes = check(self.function, views)
         named = self._named(views)
         space = self._workspace(sizes)
@@ -114,18 +117,25 @@ class Program:
                 continue  # nothing to compute
             arguments = [values[a] if isinstance(a, str) else a for a in _given(kernel)]
             emulation.launch(self.bundle.code_of(kernel).ptx, kernel, grid, arguments)
+        return made
 
-    def _run_on_cuda(self, arrays: Sequence[Any], stream: Any) -> None:
+    def _run_on_cuda(self, given: Sequence[Any], stream: Any) -> list[Any]:
+        """Enqueue; returns the results that `given` leaves out."""
         cupy = _cupy()
         with cuda.errors(cupy), ExitStack() as stack:
-            device = cuda.gpu_of(cupy, arrays[0], self._label(0))
+            device = cupy.cuda.Device().id
+            for number, array in enumerate(given):
+                if array is not call.LEFT_OUT:
+                    device = cuda.gpu_of(cupy, array, self._label(number))
+                    break
             stack.enter_context(cupy.cuda.Device(device))
             if stream is not None:
                 stack.enter_context(cuda.as_stream(cupy, stream))
-            views = [
-                cuda.gpu_array(cupy, array, device, self._label(number))
-                for number, array in enumerate(arrays)
-            ]
+            views, made = self._complete(
+                given,
+                lambda *one: cuda.gpu_array(cupy, one[0], device, one[1]),
+                cupy.empty,
+            )
             sizes = check(self.function, views)
             space = self._workspace(sizes)
             # Lives until the kernels are enqueued; the pool orders what comes after.
@@ -147,6 +157,30 @@ class Program:
                 )
                 load = self._load(cupy, device, kernel)
                 load(grid, kernel.block, arguments, shared_mem=kernel.shared_bytes)
+        return made
+
+    def _complete(
+        self,
+        given: Sequence[Any],
+        view: Callable[[Any, str], Array],
+        make: Callable[..., Any],
+    ) -> tuple[list[Array], list[Any]]:
+        """A view of each array, and those that `make` had to allocate."""
+
+        def seen(arrays: Sequence[Any]) -> list[Array | None]:
+            return [
+                None if array is absent else view(array, self._label(number))
+                for number, array in enumerate(arrays)
+            ]
+
+        absent = call.LEFT_OUT
+        views = seen(given)
+        made = call.allocate(self.function, views, make)
+        pairs = zip(views, seen(made), strict=True)
+        complete = (one or other for one, other in pairs)
+        return [one for one in complete if one], [
+            array for array in made if array is not absent
+        ]
 
     def _launches(
         self, sizes: Mapping[str, int], addresses: Mapping[str, int]

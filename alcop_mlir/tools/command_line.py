@@ -16,6 +16,7 @@ from alcop_mlir.target import DEFAULT_TARGET, Target, find_target, target_names
 from alcop_mlir.version import __version__
 
 if TYPE_CHECKING:
+    from alcop_mlir.compilation.compiler import Lowered
     from alcop_mlir.compilation.inputs import Input
 
 Rows = Iterator[tuple[str, list[str]]]  # of a table: labels, and lines of text
@@ -119,6 +120,22 @@ def schedule(given: Any) -> Schedule | None:
     return Schedule.parse(given.schedule) if given.schedule else None
 
 
+def lower(given: Any, device: str = "", *, use_ptxas: bool = True) -> Lowered:
+    """The module in the file given, after all passes, as the options say.
+
+    Without a target, kernels of the file's own are compiled for the one that they name.
+    """
+    wanted, tiles = target(given, device), schedule(given)
+    # MLIR is loaded only from here on: 0.1 s.
+    from alcop_mlir.compilation import compiler, gpu_modules
+
+    source = read_source(given.file)
+    if given.target is None:
+        wanted = gpu_modules.own_target(source.module.operation) or wanted
+    options = compiler.Options(wanted, tiles, use_ptxas, allow_tf32=given.allow_tf32)
+    return compiler.lower(source, options)
+
+
 def read_source(file: str) -> Input:
     """The module in `file`, or on stdin where it is "-"."""
     from alcop_mlir.compilation import inputs  # loads MLIR: 0.1 s
@@ -128,13 +145,17 @@ def read_source(file: str) -> Input:
     return inputs.read_file(file)
 
 
-def write_text(text: str, path: str | None) -> None:
+def write(content: str | bytes, path: str | None) -> None:
     """Write it to the file, whole or not at all, or to stdout for None and "-"."""
-    if path in (None, "-"):
-        sys.stdout.write(text)
-        sys.stdout.flush()
+    if path not in (None, "-"):
+        files.write_whole(path, content)
+        return
+    if isinstance(content, str):
+        sys.stdout.write(content)
     else:
-        files.write_whole(path, text)
+        sys.stdout.flush()
+        sys.stdout.buffer.write(content)
+    sys.stdout.flush()
 
 
 def run_command(command: Callable[[], int]) -> int:

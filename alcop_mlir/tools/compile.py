@@ -22,11 +22,12 @@ TOOL = "alcop-compile"
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """The command; returns the exit status."""
-    return command_line.run_command(lambda: _run(_parser().parse_args(arguments)))
+    return command_line.run_command(lambda: _run(parser().parse_args(arguments)))
 
 
-def _parser() -> Parser:
-    parser = Parser(TOOL, "Compile the functions of an MLIR file to GPU kernels.")
+def parser() -> Parser:
+    """All options."""
+    parser = Parser(TOOL, "Compile the functions and kernels of an MLIR file for GPUs.")
     add = parser.add_argument
     add("file", nargs="?", default="-", help="MLIR file, text or bytecode; - is stdin")
     command_line.add_compile_options(parser, DEFAULT_TARGET)
@@ -34,10 +35,10 @@ def _parser() -> Parser:
     add("-o", dest="output", metavar="PATH", help=about)
     add(
         "--emit",
-        choices=("bundle", "mlir", "ptx"),
+        choices=("bundle", "mlir", "ptx", "gpu-binary"),
         default="bundle",
-        help="a bundle that alcop-run takes, the MLIR after all passes, or PTX; the "
-        "latter go to stdout without -o",
+        help="a bundle that alcop-run takes; or, to stdout without -o: the MLIR after "
+        "all passes, PTX, or the MLIR with kernels as gpu.binary, for gpu-to-llvm",
     )
     about = "leave out the cubin even if ptxas is installed"
     add("--no-ptxas", action="store_true", help=about)
@@ -45,24 +46,21 @@ def _parser() -> Parser:
 
 
 def _run(given: Any) -> int:
-    target, schedule = command_line.target(given), command_line.schedule(given)
     _check_output(given)
-    # MLIR is loaded only from here on: 0.1 s.
-    from alcop_mlir.compilation import compiler
+    lowered = command_line.lower(given, use_ptxas=not given.no_ptxas)
+    from alcop_mlir.compilation import compiler  # loaded by now
 
-    options = compiler.Options(
-        target, schedule, not given.no_ptxas, allow_tf32=given.allow_tf32
-    )
-    lowered = compiler.lower(command_line.read_source(given.file), options)
+    if given.emit == "bundle":
+        _show(compiler.pack(lowered), given.output)
+        return 0
     if given.emit == "mlir":
-        command_line.write_text(f"{lowered.module}\n", given.output)
-        return 0
-    bundle = compiler.pack(lowered)
-    if given.emit == "ptx":
-        texts = dict.fromkeys(code.ptx for code in bundle.code.values())
-        command_line.write_text("\n".join(texts), given.output)
-        return 0
-    _show(bundle, given.output)
+        text = f"{lowered.module}\n"
+    elif given.emit == "gpu-binary":
+        text = compiler.binaries(lowered)
+    else:
+        codes = compiler.kernels(lowered).values()
+        text = "\n".join(dict.fromkeys(code.ptx for code in codes))
+    command_line.write(text, given.output)
     return 0
 
 

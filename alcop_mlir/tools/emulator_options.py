@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import sys
 import tempfile
 from argparse import ArgumentTypeError
 from collections.abc import Iterator
@@ -13,8 +14,10 @@ from typing import Any
 
 from alcop_mlir.errors import ConfigError, EmulationError
 from alcop_mlir.files import write_whole
+from alcop_mlir.runtime.bundle import is_bundle
 from alcop_mlir.runtime.emulation import Emulation, EmulatorOptions
 from alcop_mlir.tools.command_line import Parser, count, flags_given, positive
+from alcop_mlir.tools.emulation_line import EmulationLine
 
 
 def add_emulator_options(parser: Parser) -> None:
@@ -66,20 +69,26 @@ def add_emulator_options(parser: Parser) -> None:
     parser.set_defaults(emulator_options=[option.dest for option in options])
 
 
-def add_ptx_options(parser: Parser) -> None:
-    """Add the options that apply to .ptx files only."""
-    add = parser.add_argument_group("with a .ptx file only").add_argument
+def add_kernel_options(parser: Parser) -> None:
+    """Add the options to run one kernel of a file."""
+    group = "one kernel of a .ptx file, or of MLIR with a gpu.module"
+    add = parser.add_argument_group(group).add_argument
     add("--launch", metavar="FILE.json", help="kernel, grid, block and arguments")
     add("--save-outputs", metavar="DIR", help="store all arrays after the run as .npy")
 
 
-def is_ptx(given: Any) -> bool:
-    """Whether the file is bare PTX; ConfigError for its options without it."""
+def is_one_kernel(given: Any) -> bool:
+    """Whether to run one kernel; ConfigError for its options where that is not so."""
     if given.file.endswith(".ptx"):
         return True
-    for flag in flags_given(given, ("launch", "save_outputs")):
-        raise ConfigError(f"{flag} is for .ptx files, got '{given.file}'")
-    return False
+    if is_bundle(given.file):
+        for flag in flags_given(given, ("launch", "save_outputs")):
+            raise ConfigError(
+                f"{flag} is for PTX and MLIR files, '{given.file}' is a bundle"
+            )
+    if given.launch is None and given.save_outputs is not None:
+        raise ConfigError("--save-outputs is for runs with --launch")
+    return given.launch is not None
 
 
 @contextmanager
@@ -108,12 +117,14 @@ def emulation(given: Any, device: str) -> Iterator[Emulation]:
     }
     options = EmulatorOptions(**{n: v for n, v in chosen.items() if v is not None})
     if given.trace is None:
-        yield Emulation(options)
+        with EmulationLine(sys.stderr) as line:
+            yield Emulation(options, line)
         return
     with tempfile.TemporaryDirectory(prefix="alcop-trace-") as name:
         folder = Path(name)
         try:
-            yield Emulation(replace(options, trace_folder=folder))
+            with EmulationLine(sys.stderr) as line:
+                yield Emulation(replace(options, trace_folder=folder), line)
         finally:  # a run that a hazard stops is worth looking at
             parts = sorted(folder.glob("*.json"), key=lambda path: int(path.stem))
             if parts:

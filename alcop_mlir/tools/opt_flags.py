@@ -15,6 +15,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from alcop_mlir.errors import ConfigError
+from alcop_mlir.tools import command_line
 
 _SWITCH_VALUES = {"true": True, "1": True, "false": False, "0": False}
 
@@ -28,7 +29,7 @@ class _Once(argparse.Action):
         setattr(given, self.dest, values)
 
 
-class _Switch(argparse.Action):
+class Switch(argparse.Action):
     """`--flag`, `--flag=true`, `--flag=false`, or one of the values that it lists."""
 
     def __call__(self, parser: Any, given: Any, values: Any, flag: Any = None) -> None:
@@ -49,6 +50,11 @@ _VALUES = (
     ("--mlir-print-ir-before", "PASS,...", "print the IR before these passes"),
     ("--mlir-print-ir-after", "PASS,...", "print the IR after these passes"),
     ("--mlir-print-ir-tree-dir", "DIR", "write the IR after each pass to files"),
+    (
+        "--mlir-elide-elementsattrs-if-larger",
+        "N",
+        "print constants of more than N elements without them; not to be read back",
+    ),
 )
 _DEFAULTS = {"-o": "-", "--load": [], "--verify-each": True} | dict.fromkeys(
     ("--mlir-print-ir-before", "--mlir-print-ir-after"), ""
@@ -67,14 +73,18 @@ _SWITCHES = (
     ("--mlir-print-ir-before-all", None, "print the IR before each pass, to stderr"),
     ("--mlir-print-ir-after-all", None, "print the IR after each pass, to stderr"),
     ("--mlir-print-ir-after-change", None, "print after a pass that changed the IR"),
+    ("--mlir-print-ir-after-failure", None, "print after a pass that failed"),
     ("--mlir-print-ir-module-scope", None, "print the whole module each time"),
     ("--mlir-print-debuginfo", None, "print locations"),
     ("--mlir-print-local-scope", None, "print locations and maps without aliases"),
     ("--mlir-print-op-generic", None, "print every op in its generic form"),
     ("--mlir-timing", None, "print the time of each pass, to stderr"),
+    ("--mlir-pass-statistics", None, "print what each pass did to the IR, to stderr"),
     ("--mlir-disable-threading", None, "accepted: there are no threads"),
     ("--dump-pass-pipeline", None, "print the pipeline that runs, to stderr"),
+    ("--emit-bytecode", None, "write MLIR bytecode instead of text"),
     ("--list-passes", None, "list all passes and pipelines, and stop"),
+    ("--show-dialects", None, "list all dialects, and stop"),
     ("--help", None, "print this, and stop"),
     ("--version", None, "print the version, and stop"),
 )
@@ -90,8 +100,9 @@ FLAGS: list[argparse.Action] = [
         help=about,
         action="append" if name == "--load" else action,
         default=_DEFAULTS.get(name, default),
+        type=command_line.count if value == "N" else str,
     )
-    for rows, action, default in ((_VALUES, _Once, None), (_SWITCHES, _Switch, False))
+    for rows, action, default in ((_VALUES, _Once, None), (_SWITCHES, Switch, False))
     for name, value, about in rows
 ]
 _SWITCH_NAMES = {name for name, _, _ in _SWITCHES}
@@ -102,7 +113,7 @@ def usage(flag: argparse.Action) -> str:
     (name,) = flag.option_strings
     if flag.metavar is None:
         return name
-    if isinstance(flag, _Switch):
+    if isinstance(flag, Switch):
         return f"{name}[={flag.metavar}]"
     return f"{name}{'=' if name.startswith('--') else ' '}{flag.metavar}"
 
@@ -116,6 +127,8 @@ def parse(arguments: Sequence[str]) -> argparse.Namespace:
     try:
         given, rest = _PARSER.parse_known_args(map(_rewritten, arguments[:end]))
     except argparse.ArgumentError as error:
+        if error.__context__ is not None:
+            raise ConfigError(f"'{error.argument_name}': {error.message}") from None
         (flag,) = (f for f in FLAGS if error.argument_name in f.option_strings)
         raise ConfigError(
             f"'{error.argument_name}' needs a value: {usage(flag)}"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import sys
 import traceback
 from argparse import Namespace
@@ -9,12 +10,13 @@ from pathlib import Path
 
 import alcop_mlir
 from alcop_mlir import diagnostics
-from alcop_mlir.bindings import ir, make_context
+from alcop_mlir.bindings import available_dialects, ir, make_context
 from alcop_mlir.diagnostics import Diagnostic
 from alcop_mlir.errors import AlcopError, ConfigError
 from alcop_mlir.pipelines import driver, instrument
 from alcop_mlir.pipelines.pipeline_text import Element, parse_elements, parse_pipeline
 from alcop_mlir.pipelines.registry import Registry
+from alcop_mlir.pipelines.statistics import PassStatistics
 from alcop_mlir.tools import (
     command_line,
     opt_help,
@@ -37,18 +39,24 @@ def run(line: Namespace) -> int:
         if line.list_passes:
             print(opt_help.list_text(registry))
             return 0
+        if line.show_dialects:
+            alcop_mlir.register(ir.Context.current)
+            print(f"Available Dialects: {','.join(available_dialects())}")
+            return 0
         return _transform(line, registry)
 
 
 def _transform(line: Namespace, registry: Registry) -> int:
+    if line.emit_bytecode and line.o == "-" and sys.stdout.isatty():
+        raise ConfigError("bytecode is nothing for a terminal, give -o FILE")
     element = _pipeline(line, registry)
     if line.dump_pass_pipeline:
         print(f"Pass Manager with the pipeline:\n{element.text}", file=sys.stderr)
-    timing = instrument.StepTimes()
+    timing, statistics = instrument.StepTimes(), PassStatistics()
     pipeline = driver.build(
         element,
         registry,
-        _instruments(line, timing),
+        [*_instruments(line, timing), *[statistics] * line.mlir_pass_statistics],
         verify_each=line.verify_each,
         command=_command(line),
     )
@@ -62,12 +70,15 @@ def _transform(line: Namespace, registry: Registry) -> int:
         marker = opt_input.SPLIT_MARKER if marker is True else marker
         parts = opt_input.split(source, marker)
     results = [_process(part, line, pipeline, timing) for part in parts]
-    printed = [text for _, text in results if text is not None]
+    printed = [content for _, content in results if content is not None]
     ok = all(succeeded for succeeded, _ in results)
     if ok or line.o == "-":
-        command_line.write_text(f"{opt_input.SPLIT_MARKER}\n".join(printed), line.o)
+        between = b"" if line.emit_bytecode else f"{opt_input.SPLIT_MARKER}\n".encode()
+        command_line.write(between.join(printed), line.o)
     if line.mlir_timing:
         print(timing.table(), file=sys.stderr)
+    if line.mlir_pass_statistics:
+        print(statistics.table(), file=sys.stderr)
     return 0 if ok else 1
 
 
@@ -91,14 +102,17 @@ def _instruments(
         found.append(timing)
     if line.verify_each:
         found.append(instrument.CheckPipelines())
-    changes = line.mlir_print_ir_after_change
+    changes, failures = (
+        line.mlir_print_ir_after_change,
+        line.mlir_print_ir_after_failure,
+    )
     before = _names(line, "mlir_print_ir_before")
     after = _names(line, "mlir_print_ir_after")
     directory = line.mlir_print_ir_tree_dir
     if directory is not None:
         found.append(instrument.PrintTree(Path(directory), after or None))
         after = frozenset()  # to the files instead
-    elif changes and not after:
+    elif (changes or failures) and not after:
         after = None
     if before != frozenset() or after != frozenset():
         found.append(
@@ -106,9 +120,11 @@ def _instruments(
                 before,
                 after,
                 only_changes=changes,
+                only_failures=failures,
                 module_scope=line.mlir_print_ir_module_scope,
                 debug_info=line.mlir_print_debuginfo,
                 generic=line.mlir_print_op_generic,
+                most_elements=line.mlir_elide_elementsattrs_if_larger,
             )
         )
     return found
@@ -135,7 +151,7 @@ def _process(
     line: Namespace,
     pipeline: driver.BuiltPipeline,
     timing: instrument.StepTimes,
-) -> tuple[bool, str | None]:
+) -> tuple[bool, bytes | None]:
     """Whether all went as it should, and the result where there is one."""
     said: list[Diagnostic] = []
     printed = None
@@ -146,12 +162,7 @@ def _process(
                 op = source.parse(not line.no_implicit_module).operation
             pipeline.run(op)
             with timing.phase("Output"):
-                printed = op.get_asm(
-                    enable_debug_info=line.mlir_print_debuginfo,
-                    print_generic_op_form=line.mlir_print_op_generic,
-                    use_local_scope=line.mlir_print_local_scope,
-                )
-            printed = f"{source.with_name(printed).rstrip()}\n"
+                printed = _printed(op, source, line)
         except driver.PassFailure as failure:
             for diagnostic in failure.diagnostics:
                 handle(diagnostic)
@@ -172,6 +183,21 @@ def _process(
     for diagnostic in wrong:
         source.show(diagnostic)
     return not wrong, printed
+
+
+def _printed(op: ir.Operation, source: SourcePart, line: Namespace) -> bytes:
+    """The op in the form that the command line asks for."""
+    if line.emit_bytecode:
+        data = io.BytesIO()
+        op.write_bytecode(data)
+        return data.getvalue()
+    text = op.get_asm(
+        enable_debug_info=line.mlir_print_debuginfo,
+        print_generic_op_form=line.mlir_print_op_generic,
+        use_local_scope=line.mlir_print_local_scope,
+        large_elements_limit=line.mlir_elide_elementsattrs_if_larger,
+    )
+    return f"{source.with_name(text).rstrip()}\n".encode()
 
 
 def _explain(failure: driver.PassFailure) -> None:

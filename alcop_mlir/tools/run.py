@@ -17,9 +17,9 @@ from alcop_mlir.tools import command_line
 from alcop_mlir.tools.command_line import Parser, Rows, count, positive
 from alcop_mlir.tools.emulator_options import (
     add_emulator_options,
-    add_ptx_options,
+    add_kernel_options,
     emulation,
-    is_ptx,
+    is_one_kernel,
 )
 from alcop_mlir.tools.profile import print_profile
 
@@ -40,10 +40,11 @@ _GAP = 16  # elements, at least, between the rows of an array with strides
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """The command; returns the exit status."""
-    return command_line.run_command(lambda: _run(_parser().parse_args(arguments)))
+    return command_line.run_command(lambda: _run(parser().parse_args(arguments)))
 
 
-def _parser() -> Parser:
+def parser() -> Parser:
+    """All options."""
     parser = Parser(TOOL, "Run a function on random arrays, and check the result.")
     add = parser.add_argument
     add("file", nargs="?", help="MLIR file, or bundle of alcop-compile")
@@ -59,17 +60,17 @@ def _parser() -> Parser:
     about = "runs to time; the median is shown; default 1"
     add("--repeat", type=positive, default=1, metavar="N", help=about)
     add_emulator_options(parser)
-    add_ptx_options(parser)
+    add_kernel_options(parser)
     return parser
 
 
 def _run(given: Any) -> int:
     if given.file is None:
         raise ConfigError(f"no file given; see {TOOL} --help")
-    if is_ptx(given):
-        from alcop_mlir.tools.run_ptx import run_ptx
+    if is_one_kernel(given):
+        from alcop_mlir.tools.run_kernel import run_kernel
 
-        return run_ptx(given)
+        return run_kernel(given)
     from alcop_mlir.runtime import launch
 
     device = launch.pick_device(given.device)
@@ -95,12 +96,10 @@ def _bundle(given: Any, device: str) -> Bundle:
                 f"{flag} is for MLIR files, '{given.file}' is compiled already"
             )
         return bundle.load(given.file)
-    target, schedule = command_line.target(given, device), command_line.schedule(given)
-    # MLIR is loaded only from here on: 0.1 s.
-    from alcop_mlir.compilation import compiler
+    lowered = command_line.lower(given, device)
+    from alcop_mlir.compilation import compiler  # loaded by now
 
-    options = compiler.Options(target, schedule, allow_tf32=given.allow_tf32)
-    return compiler.compile_source(command_line.read_source(given.file), options)
+    return compiler.pack(lowered)
 
 
 def _sized(function: Function, given: dict[str, int]) -> Function:

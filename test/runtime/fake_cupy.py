@@ -146,6 +146,10 @@ class FakeCupy(ModuleType):
     def from_dlpack(self, array: Any) -> GpuArray:
         return array.array
 
+    def empty(self, shape: tuple[int, ...], dtype: np.dtype[Any]) -> GpuArray:
+        current = [one.id for one in self.stack if hasattr(one, "id")]
+        return GpuArray(np.empty(shape, dtype), *current)
+
     def array(self, array: np.ndarray[Any, Any]) -> GpuArray:
         return GpuArray(array.copy())
 

@@ -10,6 +10,8 @@
 // RUN: alcop-opt %s --load=%S/fixtures/passes.py --mlir-print-ir-after-all \
 // RUN:   --mlir-print-ir-module-scope --mlir-print-op-generic --mlir-print-debuginfo \
 // RUN:   --test-mark-func -o %t 2>&1 | FileCheck %s --check-prefix=FULL
+// RUN: not alcop-opt %s --load=%S/fixtures/passes.py --mlir-print-ir-after-failure \
+// RUN:   --cse --test-refuse 2>&1 | FileCheck %s --check-prefix=FAILURE
 
 // Passes of ours and of MLIR are printed alike, those on functions one function a time.
 // AFTER:     IR Dump After Mark{{.*}}test-mark
@@ -38,6 +40,10 @@
 // FULL: IR Dump After MarkFunc
 // FULL: "builtin.module"() ({
 // FULL: loc(
+
+// FAILURE-NOT: IR Dump After CSE
+// FAILURE:     IR Dump After Refuse Failed: test-refuse
+// FAILURE:     @f
 func.func @f(%a: i32) -> i32 {
   %0 = arith.constant 0 : i32
   %1 = arith.addi %a, %0 : i32

@@ -166,6 +166,11 @@ def test_remarks_go_to_stderr(
             "101376 per block",
         ),
         ([MATMUL, "-o", "-"], "a bundle cannot go to stdout, give -o DIR or"),
+        (
+            [MATMUL, "-o", "x.tar.gz"],
+            "'x.tar.gz': a bundle is a directory or a .zip, no .gz archive",
+        ),
+        ([MATMUL, "-o", "x.ZIP"], "'x.ZIP': a bundle is a directory or a .zip, no .Z"),
         ([MATMUL, "-o", str(EXAMPLES)], f"'{EXAMPLES}' exists and is not a bundle"),
         (
             [MATMUL, "-o", "no/such/out"],

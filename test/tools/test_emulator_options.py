@@ -175,8 +175,8 @@ def test_without_looking_for_hazards(small: list[str]) -> None:
         (["--trace", "x.json", "--trace-block", "2"], "from 0 to 1, got 2"),
         (["--trace", "no/where.json"], "where.json': No such file or directory"),
         (["--profile", "--repeat", "2"], "not with --repeat"),
-        (["--launch", "x.json"], "--launch is for .ptx files, got "),
-        (["--save-outputs", "x"], "--save-outputs is for .ptx files, got "),
+        (["--launch", "x.json"], "cannot read 'x.json': No such file"),
+        (["--save-outputs", "x"], "--save-outputs is for runs with --launch"),
     ],
 )
 def test_mistakes(

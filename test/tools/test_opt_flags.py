@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import sys
+
 import pytest
 
 from alcop_mlir.errors import ConfigError
-from alcop_mlir.tools import opt_flags
+from alcop_mlir.tools import opt, opt_flags
 
 
 def test_passes_keep_their_order_around_flags_and_the_file() -> None:
@@ -62,6 +64,10 @@ def test_after_two_dashes_there_are_files() -> None:
         (["-pass-pipeline"], "'--pass-pipeline' needs a value: --pass-pipeline=TEXT"),
         (["-o", "a", "-o", "b"], "'-o' is given more than once"),
         (["--mlir-timing=2"], "'--mlir-timing' is '2', expected true or false"),
+        (
+            ["--mlir-elide-elementsattrs-if-larger=-1"],
+            "'--mlir-elide-elementsattrs-if-larger': '-1' is no whole number",
+        ),
         (["a", "b"], "expected one input file, got a and b"),
     ],
 )
@@ -69,3 +75,12 @@ def test_a_wrong_line_is_one_clear_error(arguments: list[str], message: str) -> 
     with pytest.raises(ConfigError) as error:
         opt_flags.parse(arguments)
     assert str(error.value) == message
+
+
+def test_bytecode_is_not_shown_on_a_terminal(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(sys.stdout, "isatty", lambda: True)
+    assert opt.main(["--emit-bytecode"]) == 1
+    said = capsys.readouterr()
+    assert said == ("", "error: bytecode is nothing for a terminal, give -o FILE\n")

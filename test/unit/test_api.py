@@ -88,6 +88,35 @@ def test_results_of_tensor_functions_are_arrays() -> None:
     run(program)
 
 
+def test_a_tensor_function_returns_its_result(tmp_path: Path) -> None:
+    """Arguments may go by the names that they have in the text; in a bundle too."""
+    ones = np.ones((64, 64), np.float16)
+    start = np.full((64, 64), 2, np.float32)
+    program = alcop_mlir.compile(TENSORS)
+    assert repr(program).startswith("<gemm(A: f16[64, 64], B: f16[64, 64], C: f32[")
+    program.save(tmp_path / "gemm")
+    for one in (program, alcop_mlir.load(tmp_path / "gemm")):
+        for result in (one(ones, ones, start), one(C=start, A=ones, arg1=ones)):
+            assert (result == 66).all()
+    assert (start == 2).all()
+
+
+def test_names_of_arguments_come_from_where_they_stand(tmp_path: Path) -> None:
+    """In text, in a file, as locations of a caller's module; else there are none."""
+    from alcop_mlir.bindings import ir, make_context
+
+    def names(source: Any) -> list[str]:
+        return [p.source_name for p in alcop_mlir.compile(source).function.parameters]
+
+    file = tmp_path / "gemm.mlir"
+    file.write_text(f"// A comment\n{TEXT}")
+    assert names(TEXT) == names(file) == ["A", "B", "C"]
+    located = TEXT.replace("64xf16>,", '64xf16> loc("left"),', 1)
+    with make_context():
+        module = ir.Module.parse(located)
+    assert names(module) == ["left", "", ""]
+
+
 def test_a_module_may_hold_several_functions() -> None:
     """Each is a program; a name selects the one to call."""
     other = TEXT.replace("64x", "32x").replace("x64", "x32").replace("@gemm", "@small")
@@ -265,7 +294,6 @@ def test_the_python_example_runs() -> None:
     )
     first, second = done.stdout.splitlines()
     assert first == (
-        "<matmul(arg0: f16[128, 256], arg1: f16[256, 128], arg2: f32[128, 128]) for "
-        "sm_80>"
+        "<matmul(A: f16[128, 256], B: f16[256, 128], C: f32[128, 128]) for sm_80>"
     )
     assert float(second.split(": ")[1]) < 1e-4

@@ -151,10 +151,12 @@ RULES = {
     ),
     "compilation.*": Rule(COMPILATION),
     "tools.*": Rule("*"),
+    "__main__": Rule("tools.every_tool"),
     # Always loaded first: light, and without MLIR.
     "alcop_mlir": Rule(
         "errors target schedule version",
-        lazy="bindings dialects.* passes.* pipelines.* compilation.* runtime.*",
+        lazy="bindings diagnostics dialects.* passes.* pipelines.* compilation.* "
+        "runtime.*",
     ),
 }
 
@@ -168,6 +170,7 @@ ONLY_IN = {
     "numpy": "dtypes reference.evaluation reference.step_values runtime.* tuning.* "
     "tools.*",
     "rich": "tools.*",
+    "shtab": "tools.completion",
     "matplotlib": "tools.tune_report",
 }
 

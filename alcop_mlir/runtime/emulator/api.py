@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -64,6 +64,7 @@ def emulate(
     instruction_limit: int | None = None,
     counters: bool = False,
     trace: TraceRequest | None = None,
+    progress: Callable[[int, int], None] | None = None,
 ) -> Result:
     """Runs `kernel` (None: the only one) of a PTX module.
 
@@ -74,7 +75,8 @@ def emulate(
     asynchronous copies land, as "late" or as "early" as PTX allows; `schedule` is
     "lockstep", "ascending", "descending", "random" or "random(SEED)". With `hazards`
     races are found, up to `max_reports` different ones. `instruction_limit` bounds
-    the warp instructions of one batch of blocks.
+    the warp instructions of one batch of blocks. `progress` is told how many blocks
+    are done, and of how many, before each batch and at the end.
 
     Raises `EmulationError` for PTX outside the subset, a launch that does not fit the
     kernel, and faults: out of bounds, misaligned, deadlock, instruction limit.
@@ -123,10 +125,13 @@ def emulate(
 
         started = time.perf_counter()
         blocks = math.prod(grid)
-        total = sum(
-            run_batch(np.arange(first, min(first + BATCH_BLOCKS, blocks)))
-            for first in range(0, blocks, BATCH_BLOCKS)
-        )
+        total = 0
+        for first in range(0, blocks, BATCH_BLOCKS):
+            if progress is not None:
+                progress(first, blocks)
+            total += run_batch(np.arange(first, min(first + BATCH_BLOCKS, blocks)))
+        if progress is not None:
+            progress(blocks, blocks)
         seconds = time.perf_counter() - started
         bound.copy_back()
     if tracer is not None:

@@ -1,8 +1,13 @@
-"""`alcop-run FILE.ptx --launch FILE.json`: any PTX kernel on the emulator."""
+"""`alcop-run FILE --launch FILE.json`: one kernel on the emulator.
+
+Of a .ptx file, or of MLIR with a `gpu.module` or kernels of the nvvm dialect, from
+which PTX is made first.
+"""
 
 from __future__ import annotations
 
 import io
+import re
 from pathlib import Path
 from typing import Any
 
@@ -18,18 +23,15 @@ from alcop_mlir.tools.launch_file import ArrayArgument, LaunchFile, read_launch
 from alcop_mlir.tools.profile import print_profile
 from alcop_mlir.tools.summary import extent
 
-# Options of alcop-run that say how to compile, or how to check what was compiled.
-_NOT_FOR_PTX = (*COMPILE_OPTIONS, "function", "sizes")
+# Options of alcop-run that say what to run, and how to check it.
+_NOT_FOR_ONE_KERNEL = ("function", "sizes")
 
 
-def run_ptx(given: Any) -> int:
+def run_kernel(given: Any) -> int:
     """Run the kernel, and print the findings; exit status 1 for hazards."""
     _check_options(given)
     launch = read_launch(given.launch)
-    try:
-        ptx = files.read(given.file).decode()
-    except UnicodeDecodeError:
-        raise ConfigError(f"'{given.file}' is no UTF-8 text") from None
+    ptx = _ptx(given, launch.kernel)
     generator = np.random.default_rng(given.seed)
     arguments = [
         a.array.make(generator) if isinstance(a, ArrayArgument) else a.make()
@@ -53,15 +55,43 @@ def run_ptx(given: Any) -> int:
     return 1 if result.hazards else 0
 
 
-def _check_options(given: Any) -> None:
-    if given.device not in ("auto", "emulator"):
+def _ptx(given: Any, kernel: str | None) -> str:
+    """The PTX that holds the kernel (None: the only one)."""
+    if not given.file.endswith(".ptx"):
+        return _compiled(given, kernel)
+    try:
+        return files.read(given.file).decode()
+    except UnicodeDecodeError:
+        raise ConfigError(f"'{given.file}' is no UTF-8 text") from None
+
+
+def _compiled(given: Any, kernel: str | None) -> str:
+    lowered = command_line.lower(given, use_ptxas=False)
+    from alcop_mlir.compilation import compiler  # loaded by now
+
+    texts = [code.ptx for code in compiler.kernels(lowered).values()]
+    if kernel is None and len(texts) > 1:
         raise ConfigError(
-            f"a .ptx file runs on the emulator only, got --device {given.device}"
+            f"'{given.file}' has {len(texts)} gpu.modules: name a kernel in "
+            f"'{given.launch}'"
         )
-    for flag in flags_given(given, _NOT_FOR_PTX):
-        raise ConfigError(f"{flag} is not for .ptx files")
+    entry = re.compile(rf"\.entry {re.escape(kernel or '')}\b")
+    # Where none has it, the emulator says which kernels the first one has.
+    return next((text for text in texts if entry.search(text)), texts[0])
+
+
+def _check_options(given: Any) -> None:
+    is_ptx = given.file.endswith(".ptx")
+    kind = ".ptx files" if is_ptx else "one kernel of a file"
+    if given.device not in ("auto", "emulator"):
+        what = "a .ptx file" if is_ptx else "one kernel of a file"
+        raise ConfigError(
+            f"{what} runs on the emulator only, got --device {given.device}"
+        )
+    for flag in flags_given(given, (*COMPILE_OPTIONS * is_ptx, *_NOT_FOR_ONE_KERNEL)):
+        raise ConfigError(f"{flag} is not for {kind}")
     if given.repeat != 1:
-        raise ConfigError("--repeat is not for .ptx files")
+        raise ConfigError(f"--repeat is not for {kind}")
     if given.launch is None:
         raise ConfigError(
             "a .ptx file needs --launch FILE.json: grid, block and arguments"

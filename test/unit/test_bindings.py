@@ -1,0 +1,96 @@
+"""ALCOP_MLIR_BINDINGS: any package that holds MLIR's bindings, and what it lacks."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from alcop_mlir.bindings import PROVIDER
+
+PARTS = ("ir", "passmanager", "rewrite")
+
+
+def run(folder: Path, bindings: str) -> subprocess.CompletedProcess[str]:
+    """alcop-opt with these bindings; packages in `folder` can be imported."""
+    variables = {"ALCOP_MLIR_BINDINGS": bindings, "PYTHONPATH": str(folder)}
+    return subprocess.run(
+        [sys.executable, "-m", "alcop_mlir.tools.opt", "--alcop-compile"],
+        input="module {}",
+        capture_output=True,
+        text=True,
+        check=False,
+        env=os.environ | variables,
+    )
+
+
+def package(folder: Path, name: str, *, without: str = "") -> None:
+    """Bindings of that name, which are those of the test, without one module."""
+    place = folder.joinpath(*name.split("."))
+    (place / "dialects").mkdir(parents=True)
+    found = __import__(f"{PROVIDER}.dialects", fromlist=["__path__"]).__path__
+    dialects = [
+        f"dialects.{file.stem}"
+        for file in Path(found[0]).iterdir()
+        if not file.stem.startswith("_")
+    ]
+    for part in (*PARTS, *dialects):
+        if part != without:
+            file = place.joinpath(*part.split(".")).with_suffix(".py")
+            file.write_text(f"from {PROVIDER}.{part} import *\n")
+
+
+def test_any_dotted_package_may_provide_them(tmp_path: Path) -> None:
+    package(tmp_path, "my.company.mlir")
+    done = run(tmp_path, "my.company.mlir")
+    assert (done.returncode, done.stderr) == (0, "")
+    assert done.stdout.startswith("module")
+
+
+@pytest.mark.parametrize(
+    ("without", "message"),
+    [
+        ("rewrite", "the bindings 'our.mlir' lack the module 'our.mlir.rewrite'"),
+        ("dialects.nvgpu", "the bindings 'our.mlir' lack the dialect 'nvgpu'"),
+    ],
+)
+def test_what_a_package_lacks_is_named(
+    tmp_path: Path, without: str, message: str
+) -> None:
+    package(tmp_path, "our.mlir", without=without)
+    done = run(tmp_path, "our.mlir")
+    assert (done.returncode, done.stdout) == (1, "")
+    assert done.stderr.startswith("error: ")
+    assert message in done.stderr
+    assert "Traceback" not in done.stderr
+
+
+@pytest.mark.parametrize(
+    ("name", "message"),
+    [
+        ("no.such", "no package 'no.such'"),
+        ("a-b", "expected the name of a package, as mlir or torch_mlir"),
+        ("json", "the bindings 'json' lack the module 'json.ir'"),
+    ],
+)
+def test_what_is_no_package_of_bindings(
+    tmp_path: Path, name: str, message: str
+) -> None:
+    done = run(tmp_path, name)
+    assert (done.returncode, done.stdout) == (1, "")
+    assert done.stderr.startswith("error: ")
+    assert message in done.stderr
+    assert "ALCOP_MLIR_BINDINGS" in done.stderr
+    assert done.stderr.count("\n") == 1
+
+
+def test_another_package_of_that_name_is_not_taken(tmp_path: Path) -> None:
+    """On PyPI an unrelated one is called `mlir`."""
+    (tmp_path / "ours").mkdir()
+    for part in PARTS:
+        (tmp_path / "ours" / f"{part}.py").touch()
+    done = run(tmp_path, "ours")
+    assert "the bindings 'ours' lack 'ours.ir.Context'" in done.stderr
