@@ -15,7 +15,7 @@ is computed from it is unknown too, but for a `select` that does not select it.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -28,6 +28,8 @@ from alcop_mlir.reference.expressions import Argument, Constant, Expression, Ope
 # its operand, as range reduction rounds it, and to its result.
 _ARGUMENT_ROUNDINGS = 2
 _RESULT_ROUNDINGS = 8
+
+EITHER_ZERO = 2.0**-1074  # the error of a zero whose sign may be the other
 
 Array = np.ndarray[Any, Any]
 _Function = Callable[..., Any]
@@ -247,10 +249,8 @@ def _applied(op: Operation, operands: list[Bounded]) -> Bounded:
             continue
         unknown = unknown | np.isinf(operand.error)
         moved = [
-            _values(
-                op, [*values[:number], operand.values + move, *values[number + 1 :]]
-            )
-            for move in (step, -step)
+            _values(op, [*values[:number], one, *values[number + 1 :]])
+            for one in _moved(operand.values, step)
         ]
         error = error + np.maximum(*(distance(one, result) for one in moved))
         unknown = unknown | _jumps(op, operand.values, step)
@@ -261,6 +261,12 @@ def _applied(op: Operation, operands: list[Bounded]) -> Bounded:
     if np.any(unknown):
         error = np.where(unknown, 1.0 if op.dtype == "i1" else np.inf, error)
     return Bounded(result, error)
+
+
+def _moved(operand: Array, step: Any) -> Iterator[Array]:
+    """Up and down by an error; -0 without one keeps its sign."""
+    for move in (step, -step):
+        yield np.where(step == 0, operand, operand + move)
 
 
 def _selected(condition: Bounded, one: Bounded, other: Bounded) -> Bounded:
@@ -359,6 +365,8 @@ def _argument_error(op: Operation, operand: Array) -> Any:
 
 def _rounding_error(op: Operation, result: Array) -> Any:
     size = _finite(np.abs(result))
+    if op.name in ("arith.maxnumf", "arith.minnumf"):
+        return np.where(result == 0, EITHER_ZERO, 0.0)
     if op.name in _EXACT or not ROUNDING[op.dtype]:
         return 0.0
     error = ROUNDING[op.dtype] * size + TINY[op.dtype]

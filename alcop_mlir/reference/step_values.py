@@ -19,6 +19,7 @@ from alcop_mlir import dtypes
 from alcop_mlir.element_types import ROUNDING, TINY
 from alcop_mlir.errors import LaunchError
 from alcop_mlir.reference.evaluation import (
+    EITHER_ZERO,
     Array,
     Bounded,
     bounded,
@@ -336,7 +337,7 @@ def _combined(step: Reduction, terms: Array, error: Any, kept: int) -> Bounded:
     else:
         moved = errors.max(axis=axes, initial=0.0)
         # Which zero is the larger depends on the order of the terms.
-        moved = np.where(result == 0, moved + TINY[step.dtype], moved)
+        moved = np.where(result == 0, moved + EITHER_ZERO, moved)
     moved = np.where(unknown | np.isnan(moved), np.inf, moved)
     return rounded(Bounded(wrapped(result, step.dtype), moved), step.dtype)
 
