@@ -9,6 +9,7 @@ the upper bits of a dtype that NumPy has. Integers are signed.
 from __future__ import annotations
 
 from collections.abc import Iterable
+import math
 from typing import Any
 
 import numpy as np
@@ -96,3 +97,44 @@ def random(generator: np.random.Generator, shape: tuple[int, ...], dtype: str) -
     if is_integer(dtype):
         return generator.integers(-128, 128, shape).astype(NUMPY_DTYPES[dtype])
     return encode(generator.random(shape, np.float32) * 2 - 1, dtype)
+
+
+def extremes(dtype: str) -> tuple[list[float], list[float]]:
+    """Values that programs get wrong: small ones, and large, infinite or NaN.
+
+    The smallest normal and the denormals at both ends, zeros of both signs. Integers
+    are all among the first: the least, the largest, 0 and -1.
+    """
+    row = ELEMENT_TYPES[dtype]
+    if not row.is_float:
+        about = np.iinfo(NUMPY_DTYPES[dtype])
+        return [about.min, about.max, 0, -1], []
+    _, above = math.frexp(row.largest)
+    normal, unit = math.ldexp(1.0, 2 - above), 2 * row.rounding
+    denormals = [normal * unit, normal * (1 - unit)]
+    small = [-0.0, *denormals, *(-one for one in denormals), normal, -normal, 0.0]
+    return small, [math.inf, math.nan, row.largest, -math.inf, -row.largest]
+
+
+_SMALL_SHARE = 1 / 16  # of an array at most
+
+
+def with_extremes(
+    generator: np.random.Generator, array: Array, dtype: str, large: int
+) -> Array:
+    """`array` with some of the `extremes` at random places, `large` large ones."""
+    small_ones, large_ones = extremes(dtype)
+    large = min(large, len(large_ones), array.size)
+    small = min(len(small_ones), int(array.size * _SMALL_SHARE))
+    chosen = [
+        *generator.choice(large_ones or [0.0], large, replace=False),
+        *generator.permutation(small_ones)[:small],
+    ]
+    places = generator.choice(array.size or 1, len(chosen), replace=False)
+    # Integers of 64 bits are no float64.
+    values = np.array(chosen) if large_ones else np.array(chosen, np.int64)
+    result = array.copy()
+    result.reshape(-1)[places] = (
+        encode(values, dtype) if large_ones else values.astype(array.dtype)
+    )
+    return result

@@ -37,6 +37,7 @@ SLOW = (
     "compilation/test_operand_conversions.py",
     "compilation/test_random_fusion.py",
     "compilation/test_scalar_bodies.py",
+    "compilation/test_scalar_conversions.py",
     "compilation/test_store_sectors.py",
     "embedding/test_docs.py::test_the_readme",
     "embedding/test_examples.py",

@@ -5,18 +5,23 @@ change nothing. Each value has a bound of the kernel's error: the larger of
 |f(x + e) - f(x)| and |f(x - e) - f(x)| for an error e of an operand, plus one rounding
 per op to the op's type. Functions like exp are allowed more (`_APPROXIMATE`). Integers
 are exact, and wrap around.
+
+NaN and infinity are values like others: with a finite bound, a kernel has the same. An
+infinite bound says that nothing is known of the value, which may be NaN as well: the
+program leaves it undefined, it is at the edge of overflow, or too close to a pole. What
+is computed from it is unknown too, but for a `select` that does not select it.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
-from alcop_mlir.element_types import ROUNDING, TINY
+from alcop_mlir.element_types import ELEMENT_TYPES, ROUNDING, TINY
 from alcop_mlir.reference.expressions import Argument, Constant, Expression, Operation
 
 # Allowed to a function that the hardware approximates, in roundings of f32 or f64: to
@@ -24,13 +29,18 @@ from alcop_mlir.reference.expressions import Argument, Constant, Expression, Ope
 _ARGUMENT_ROUNDINGS = 2
 _RESULT_ROUNDINGS = 8
 
+EITHER_ZERO = 2.0**-1074  # the error of a zero whose sign may be the other
+
 Array = np.ndarray[Any, Any]
 _Function = Callable[..., Any]
 
 
 @dataclass(frozen=True)
 class Bounded:
-    """Values, and the largest error of each; `error` may be of any shape that fits."""
+    """Values, and the largest error of each; `error` may be of any shape that fits.
+
+    It is infinite where the value is unknown, never NaN.
+    """
 
     values: Array
     error: Any = 0.0
@@ -56,11 +66,22 @@ _COMPARE: dict[str, _Function] = {
     "ord": lambda a, b: ~(np.isnan(a) | np.isnan(b)),
     "uno": lambda a, b: np.isnan(a) | np.isnan(b),
 }
+
+
+def _maximum(a: Array, b: Array) -> Array:
+    """NaN if one is; 0 is above -0, which NumPy does not say."""
+    return np.where((a == 0) & (b == 0), a + b, np.maximum(a, b))
+
+
+def _minimum(a: Array, b: Array) -> Array:
+    return -_maximum(-a, -b)
+
+
 _EXACT: dict[str, _Function] = {
     "arith.negf": np.negative,
     "arith.extf": np.positive,
-    "arith.maximumf": np.maximum,
-    "arith.minimumf": np.minimum,
+    "arith.maximumf": _maximum,
+    "arith.minimumf": _minimum,
     "arith.maxnumf": np.fmax,
     "arith.minnumf": np.fmin,
     "arith.select": lambda condition, a, b: np.where(condition != 0, a, b),
@@ -168,8 +189,26 @@ def rounded(exact: Bounded, dtype: str) -> Bounded:
     step = ROUNDING[dtype]
     if step == 0:
         return exact
-    largest = np.abs(exact.values) + exact.error
+    largest = _finite(np.abs(exact.values)) + exact.error
     return Bounded(exact.values, exact.error + step * largest + TINY[dtype])
+
+
+def overflowed(exact: Bounded, dtype: str) -> Bounded:
+    """What consumers read where a value, with its error, may exceed `dtype`'s largest.
+
+    Infinity where it surely does. Nothing is known at the edge, nor beyond the largest
+    of a type that a fused kernel may not round to.
+    """
+    row = ELEMENT_TYPES[dtype]
+    size = np.abs(exact.values)
+    with np.errstate(invalid="ignore"):
+        may = np.isfinite(size) & (size + exact.error >= row.largest)
+        if not row.is_float or not np.any(may):
+            return exact
+        limit = max(row.largest, ELEMENT_TYPES["f32"].largest)
+        surely = may & (size - exact.error > limit * (1 + row.rounding))
+    values = np.where(surely, np.copysign(np.inf, exact.values), exact.values)
+    return Bounded(values, np.where(surely, 0.0, np.where(may, np.inf, exact.error)))
 
 
 def wrapped(values: Array, dtype: str) -> Array:
@@ -187,33 +226,128 @@ def _bounded(expression: Expression, arguments: Sequence[Bounded]) -> Bounded:
             given = arguments[number]
             return Bounded(given.values.astype(np.float64), given.error)
         case Operation(_, _, operands):
-            return _applied(expression, [_bounded(one, arguments) for one in operands])
+            return _applied(expression, [_read(one, arguments) for one in operands])
+
+
+def _read(expression: Expression, arguments: Sequence[Bounded]) -> Bounded:
+    """The expression's value as an op reads it."""
+    value = _bounded(expression, arguments)
+    is_op = isinstance(expression, Operation)
+    return overflowed(value, expression.dtype) if is_op else value
 
 
 def _applied(op: Operation, operands: list[Bounded]) -> Bounded:
+    if op.name == "arith.select":
+        return _selected(*operands)
     values = [operand.values for operand in operands]
     result = _values(op, values)
     error = np.zeros(())
-    for number, operand in enumerate(operands):
-        step = operand.error + _argument_error(op, operand.values)
+    unknown = _undefined(op, operands)
+    steps = [one.error + _argument_error(op, one.values) for one in operands]
+    for number, (operand, step) in enumerate(zip(operands, steps, strict=True)):
         if not np.any(step):
             continue
+        unknown = unknown | np.isinf(operand.error)
         moved = [
-            _values(
-                op, [*values[:number], operand.values + move, *values[number + 1 :]]
-            )
-            for move in (step, -step)
+            _values(op, [*values[:number], one, *values[number + 1 :]])
+            for one in _moved(operand.values, step)
         ]
         error = error + np.maximum(*(distance(one, result) for one in moved))
-    return Bounded(result, error + _rounding_error(op, result))
+        unknown = unknown | _jumps(op, operand.values, step)
+    if ".cmp" in op.name:
+        return Bounded(result, np.where(unknown | _may_be_equal(operands), 1.0, error))
+    error = error + _rounding_error(op, result)
+    unknown = unknown | np.isnan(error)
+    if np.any(unknown):
+        error = np.where(unknown, 1.0 if op.dtype == "i1" else np.inf, error)
+    return Bounded(result, error)
+
+
+def _moved(operand: Array, step: Any) -> Iterator[Array]:
+    """Up and down by an error; -0 without one keeps its sign."""
+    for move in (step, -step):
+        yield np.where(step == 0, operand, operand + move)
+
+
+def _selected(condition: Bounded, one: Bounded, other: Bounded) -> Bounded:
+    """Only what is selected matters, if that is known."""
+    is_one = condition.values != 0
+    values = np.where(is_one, one.values, other.values).astype(np.float64)
+    error = np.where(is_one, one.error, other.error)
+    if np.any(condition.error):
+        apart = distance(one.values, other.values) + one.error + other.error
+        error = np.where(condition.error > 0, apart, error)
+    return Bounded(values, error)
+
+
+def _undefined(op: Operation, operands: Sequence[Bounded]) -> Any:
+    """Where MLIR does not say what the result is."""
+    if op.name in ("arith.fptosi", "arith.fptoui"):
+        (given,) = operands
+        low, high = _range(op.dtype, signed=op.name == "arith.fptosi")
+        least, most = given.values - given.error, given.values + given.error
+        return ~((np.trunc(least) >= low) & (np.trunc(most) <= high))
+    if op.name in ("arith.divsi", "arith.remsi"):
+        left, right = operands
+        least, _ = _range(op.dtype)
+        wraps = (left.values - left.error <= least) & (
+            np.abs(right.values + 1) <= right.error
+        )
+        return (np.abs(right.values) <= right.error) | wraps
+    if op.name == "arith.divf":
+        divisor = operands[1]
+        return (divisor.error > 0) & (np.abs(divisor.values) <= divisor.error)
+    return np.zeros((), bool)
+
+
+def _range(dtype: str, signed: bool = True) -> tuple[float, float]:
+    """The least and the largest integer of a type."""
+    bits = ELEMENT_TYPES[dtype].bits
+    if not signed:
+        return 0.0, 2.0**bits - 1
+    return -(2.0 ** (bits - 1)), 2.0 ** (bits - 1) - 1
+
+
+def _jumps(op: Operation, operand: Array, step: Any) -> Any:
+    """Where the function does more between the ends of `operand` +- `step` than there.
+
+    `step` is an error, of one operand; 0 where there is none.
+    """
+    match op.name:
+        case "math.sin" | "math.cos" | "math.tan":
+            pole = np.floor((operand - step) / np.pi + 0.5) != np.floor(
+                (operand + step) / np.pi + 0.5
+            )
+            return (step > 1) | (pole if op.name == "math.tan" else False)
+        case "arith.trunci" | "arith.addi" | "arith.subi" | "arith.muli":
+            low, high = _range(op.dtype)
+            return (step >= (high - low) / 2) | ((op.name == "arith.muli") & (step > 1))
+        case "arith.andi" | "arith.ori" | "arith.xori" | "arith.remsi":
+            return np.asarray(step) > 0
+        case "arith.remf":
+            return np.asarray(step) > 0.5 * np.abs(operand)
+    return np.zeros((), bool)
+
+
+def _may_be_equal(operands: Sequence[Bounded]) -> Any:
+    """Where the errors of two numbers reach from one to the other."""
+    one, other = operands
+    error = np.asarray(one.error + other.error)
+    return (error > 0) & (np.abs(one.values - other.values) <= error)
 
 
 def _values(op: Operation, operands: Sequence[Array]) -> Array:
     function = _INTEGER.get(op.name)
     if function is None:
         return np.asarray(_FUNCTIONS[op.name](*operands), np.float64)
-    whole = [np.trunc(operand).astype(np.int64) for operand in operands]
+    whole = [_whole(operand) for operand in operands]
     return _wrapped(np.asarray(function(*whole)), op.dtype).astype(np.float64)
+
+
+def _whole(operand: Array) -> Array:
+    """Rounded towards zero; 0 for what int64 does not have."""
+    fits = np.abs(operand) < 2.0**63
+    return np.where(fits, np.trunc(operand), 0).astype(np.int64)
 
 
 def _wrapped(values: Array, dtype: str) -> Array:
@@ -226,11 +360,13 @@ def _wrapped(values: Array, dtype: str) -> Array:
 def _argument_error(op: Operation, operand: Array) -> Any:
     if op.name not in _INEXACT:
         return 0.0
-    return _ARGUMENT_ROUNDINGS * _computed_in(op.dtype) * np.abs(operand)
+    return _ARGUMENT_ROUNDINGS * _computed_in(op.dtype) * _finite(np.abs(operand))
 
 
 def _rounding_error(op: Operation, result: Array) -> Any:
-    size = np.abs(result)
+    size = _finite(np.abs(result))
+    if op.name in ("arith.maxnumf", "arith.minnumf"):
+        return np.where(result == 0, EITHER_ZERO, 0.0)
     if op.name in _EXACT or not ROUNDING[op.dtype]:
         return 0.0
     error = ROUNDING[op.dtype] * size + TINY[op.dtype]
@@ -238,6 +374,11 @@ def _rounding_error(op: Operation, result: Array) -> Any:
         size = size + 1 if op.name in _ABSOLUTE else size
         error = error + _RESULT_ROUNDINGS * _computed_in(op.dtype) * size
     return error
+
+
+def _finite(size: Array) -> Array:
+    """Magnitudes; 0 for NaN and infinity, which no rounding changes."""
+    return np.where(np.isfinite(size), size, 0.0)
 
 
 def _computed_in(dtype: str) -> float:

@@ -1,21 +1,32 @@
 """The values of a reference's steps in float64, each with the error of a kernel.
 
-A contraction keeps the errors of its inputs relative to the largest element, as errors
-of the terms that are added mostly cancel; other steps add up the worst cases.
+A contraction keeps the errors of its inputs relative to the largest element of each row
+of A and column of B, as errors of the terms that are added mostly cancel; other steps
+add up the worst cases. Where some of the terms may overflow when added, though not all
+of them together, nothing is known of the result.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from alcop_mlir import dtypes
-from alcop_mlir.element_types import ROUNDING
+from alcop_mlir.element_types import ROUNDING, TINY
 from alcop_mlir.errors import LaunchError
-from alcop_mlir.reference.evaluation import Array, Bounded, bounded, rounded, wrapped
+from alcop_mlir.reference.evaluation import (
+    EITHER_ZERO,
+    Array,
+    Bounded,
+    bounded,
+    overflowed,
+    rounded,
+    wrapped,
+)
 from alcop_mlir.reference.expressions import Argument, Operation
 from alcop_mlir.reference.steps import (
     Einsum,
@@ -31,6 +42,7 @@ from alcop_mlir.reference.steps import (
 )
 
 F32_STEP = 2.0**-23  # largest relative error of one truncated f32 operation
+_LARGEST_EXACT = 2.0**53  # up to it float64 has all integers
 _MAX_TERMS = 2**27  # elements of what a reduction combines; 1 GiB each
 # The function of each combining op, and its neutral element.
 _REDUCERS = {
@@ -71,8 +83,20 @@ def step_values(
         if np.ndim(result.error):
             error = np.broadcast_to(result.error, result.values.shape)
             result = Bounded(result.values, error)
-        known[step.out] = made[step.out] = result
+        made[step.out] = result
+        known[step.out] = overflowed(result, _dtype(step, kinds))
     return made
+
+
+def _dtype(step: Step, kinds: Mapping[str, str]) -> str:
+    """The type of the step's result; i8, which never overflows, if nothing is said."""
+    if step.out in kinds:
+        return kinds[step.out]
+    if isinstance(step, Einsum | Reduction):
+        return step.dtype
+    if isinstance(step, Map) and isinstance(step.expression, Operation):
+        return step.expression.dtype
+    return "i8"
 
 
 def _value(
@@ -104,17 +128,130 @@ def _value(
 
 
 def _contraction(step: Einsum, known: Mapping[str, Bounded], dtype: str) -> Bounded:
-    lhs, rhs = known[step.lhs], known[step.rhs]
-    exact, error = _einsum(step.maps, lhs.values, rhs.values), 0.0
-    terms = _terms(step, lhs.values, rhs.values)
-    if step.init is not None:
-        exact, error = exact + known[step.init].values, known[step.init].error
-        terms += 1
+    left, right = (_Operand.of(step, n, known) for n in range(2))
+    exact = _einsum(step.maps, left.values, right.values)
+    rows, columns = left.size + (left.size == 0), right.size + (right.size == 0)
+    terms = _terms(step, left.values, right.values)
+    # Of few terms, none may be as large as an error can make it.
+    few = min(terms, 1 + math.sqrt(terms) / 2)
+    typical = max(few, _largest(exact / (rows * columns)))
+    start = Bounded(np.zeros(())) if step.init is None else known[step.init]
+    terms += step.init is not None
+    exact = exact + start.values
     relative = _accumulation_error(terms, step.sums)
-    relative += _relative_error(lhs) + _relative_error(rhs)
     if step.precision is not None:
         relative += 2 * ROUNDING[step.precision]
-    return rounded(Bounded(exact, error + relative * _largest(exact)), dtype)
+    error = typical * (
+        relative * left.size * right.size
+        + left.error * right.size
+        + left.size * right.error
+        + left.error * right.error
+    )
+    error = error + start.error + relative * _magnitudes(start.values)
+    # Infinity times what may be zero, or of either sign.
+    unknown = (left.infinite & right.vanishes) | (left.vanishes & right.infinite)
+    unknown = (unknown & ~(left.nan | right.nan)) | left.unknown | right.unknown
+    error = np.where(unknown | np.isnan(error), np.inf, error)
+    sums = _overflown(step, Bounded(exact, error), left, right, start)
+    return rounded(sums, dtype)
+
+
+@dataclass(frozen=True)
+class _Operand:
+    """One of A and B, and what there is along the loops that a contraction sums over.
+
+    All but `values` have a dimension for each loop of the result.
+
+    size:     the largest finite magnitude
+    error:    the largest error that is known
+    nan, infinite: whether there is one
+    vanishes: whether there is an inexact value that may be 0
+    unknown:  whether there is a value of which nothing is known
+    """
+
+    values: Array
+    size: Array
+    error: Array
+    nan: Array
+    infinite: Array
+    vanishes: Array
+    unknown: Array
+
+    @classmethod
+    def of(cls, step: Einsum, number: int, known: Mapping[str, Bounded]) -> _Operand:
+        given = known[(step.lhs, step.rhs)[number]]
+        operands, out = operand_maps(step)
+        own = operands[number]
+        if step.precision is not None:
+            given = overflowed(_to_precision(given, step.precision), step.precision)
+        values = given.values
+        kept = [loop for loop in out if loop in own]
+        axes = tuple(n for n, loop in enumerate(own) if loop not in out)
+
+        def along(array: Array) -> Array:
+            """The largest along the loops that are summed over, laid out as `out`."""
+            largest = array.max(axis=axes, initial=0)
+            left = [loop for loop in own if loop in out]
+            places = tuple(slice(None) if loop in kept else None for loop in out)
+            return largest.transpose([left.index(loop) for loop in kept])[places]
+
+        errors, none = _errors(given), along(np.zeros(values.shape, bool))
+        if not np.any(given.error):
+            return cls(
+                values,
+                along(_magnitudes(values)),
+                along(np.zeros(values.shape)),
+                along(np.isnan(values)),
+                along(np.isinf(values)),
+                none,
+                none,
+            )
+        return cls(
+            values,
+            along(_magnitudes(values)),
+            along(np.where(np.isinf(errors), 0.0, errors)),
+            along(np.isnan(values)),
+            along(np.isinf(values)),
+            along((errors > 0) & (np.abs(values) <= errors)),
+            along(np.isinf(errors)),
+        )
+
+
+def _to_precision(given: Bounded, precision: str) -> Bounded:
+    """`given` as rounded before it is multiplied, as far as denormals and overflow go.
+
+    The relative error is added for the whole contraction.
+    """
+    row = dtypes.LARGEST[precision] * (1 - ROUNDING[precision])
+    near = np.isfinite(given.values) & (np.abs(given.values) >= row)
+    error = given.error + TINY[precision]
+    return Bounded(given.values, np.where(near, np.inf, error))
+
+
+def _overflown(
+    step: Einsum, exact: Bounded, left: _Operand, right: _Operand, start: Bounded
+) -> Bounded:
+    """`exact`, but infinite or unknown where adding some of the terms may overflow."""
+    limit = dtypes.LARGEST[step.sums] * (1 - 2.0**-6)
+    terms = _terms(step, left.values, right.values)
+    most = terms * left.size * right.size + _magnitudes(start.values)
+    if not np.any(most > limit) or step.sums == "f64":
+        return exact
+    size = _einsum(step.maps, *map(_magnitudes, (left.values, right.values)))
+    size = size + _magnitudes(start.values) + exact.error
+    may = ~np.isnan(exact.values) & (size > limit)  # infinity too: of either sign
+    against = (size - np.abs(exact.values)) / 2
+    surely = (
+        may
+        & np.isfinite(exact.values)
+        & (against < limit)
+        & (
+            np.abs(exact.values) - exact.error
+            > dtypes.LARGEST[step.sums] * (1 + 2.0**-6)
+        )
+    )
+    values = np.where(surely, np.copysign(np.inf, exact.values), exact.values)
+    return Bounded(values, np.where(surely, 0.0, np.where(may, np.inf, exact.error)))
 
 
 def _integer_contraction(
@@ -122,14 +259,25 @@ def _integer_contraction(
 ) -> Bounded:
     """The value, exact if A and B are."""
     lhs, rhs = known[step.lhs], known[step.rhs]
-    exact, error = _einsum(step.maps, lhs.values, rhs.values), np.zeros(())
+    terms = _terms(step, lhs.values, rhs.values)
+    if terms * _largest(lhs.values) * _largest(rhs.values) < _LARGEST_EXACT:
+        exact = _einsum(step.maps, lhs.values, rhs.values)
+    else:  # int64 wraps around, which the last bits do not see; it is slow
+        whole = (_whole(lhs), _whole(rhs))
+        exact = wrapped(np.einsum(step.maps, *whole), dtype)
+    error = np.zeros(())
     if np.any(lhs.error) or np.any(rhs.error):
         pairs = ((_errors(lhs), np.abs(rhs.values)), (np.abs(lhs.values), _errors(rhs)))
         error = sum((_einsum(step.maps, *pair) for pair in pairs), error)
+        error = np.where(np.isnan(error), np.inf, error)  # unknown times zero
     if step.init is not None:
         start = known[step.init]
         exact, error = exact + start.values, error + start.error
     return Bounded(wrapped(exact, dtype), error)
+
+
+def _whole(given: Bounded) -> Array:
+    return given.values.astype(np.int64)
 
 
 def _map(step: Map, known: Mapping[str, Bounded], shape: tuple[int, ...]) -> Bounded:
@@ -166,16 +314,37 @@ def _combined(step: Reduction, terms: Array, error: Any, kept: int) -> Bounded:
     count = math.prod(terms.shape[kept:])
     errors = np.broadcast_to(error, terms.shape)
     result = combine.reduce(terms, axis=axes, initial=start)
+    rounding, largest = ROUNDING[step.dtype], dtypes.LARGEST[step.dtype]
+    unknown = np.isinf(errors).any(axis=axes)
+    is_float = rounding > 0 and step.dtype != "f64"
     if combine is np.add:
         # Partial results may be larger than the last: as large as for random terms.
-        size = np.abs(result) + np.sqrt(np.square(terms).sum(axes))
-        moved = errors.sum(axes) + count * ROUNDING[step.dtype] * size
+        size = _magnitudes(result) + np.sqrt(np.square(_magnitudes(terms)).sum(axes))
+        moved = errors.sum(axes) + count * rounding * size
+        if is_float:
+            total = _magnitudes(terms).sum(axes) + moved
+            unknown |= ~np.isnan(result) & (total >= largest)
     elif combine is np.multiply:
-        size = np.prod(np.abs(terms) + errors, axis=axes)
-        moved = size * (1 + count * ROUNDING[step.dtype]) - np.abs(result)
+        sizes = _magnitudes(terms) + errors
+        most = np.prod(np.maximum(sizes, 1), axis=axes)  # of some of them
+        moved = np.prod(sizes, axis=axes) * (1 + count * rounding) - np.abs(result)
+        moved = np.where(np.isfinite(result), moved, 0.0) + count * most * (
+            TINY[step.dtype] if count > 1 else 0.0
+        )
+        vanishes = ((errors > 0) & (np.abs(terms) <= errors)).any(axis=axes)
+        unknown |= np.isfinite(result) & ~(most < largest)
+        unknown |= np.isinf(result) & (vanishes | _underflows(terms, axes, step.dtype))
     else:
         moved = errors.max(axis=axes, initial=0.0)
+        # Which zero is the larger depends on the order of the terms.
+        moved = np.where(result == 0, moved + EITHER_ZERO, moved)
+    moved = np.where(unknown | np.isnan(moved), np.inf, moved)
     return rounded(Bounded(wrapped(result, step.dtype), moved), step.dtype)
+
+
+def _underflows(terms: Array, axes: tuple[int, ...], dtype: str) -> Array:
+    """Whether some of the terms, multiplied, may be zero, though none is."""
+    return np.prod(np.minimum(np.abs(terms), 1), axis=axes) <= TINY[dtype]
 
 
 def _insert(step: Insert, target: Bounded, source: Bounded) -> Bounded:
@@ -247,21 +416,18 @@ def _accumulation_error(terms: int, dtype: str) -> float:
     return (1 + 2 * math.sqrt(terms)) * ROUNDING[dtype]
 
 
-def _relative_error(given: Bounded) -> float:
-    largest, error = _largest(given.values), float(np.max(given.error, initial=0.0))
-    if not error:
-        return 0.0
-    return error / largest if largest else math.inf
-
-
 def _errors(given: Bounded) -> Array:
     return np.broadcast_to(given.error, given.values.shape)
 
 
 def _largest(array: Array) -> float:
     """The largest finite magnitude."""
-    finite = np.where(np.isfinite(array), np.abs(array), 0.0)
-    return float(finite.max(initial=0.0))
+    return float(_magnitudes(array).max(initial=0.0))
+
+
+def _magnitudes(array: Array) -> Array:
+    """Of finite values; 0 for others."""
+    return np.where(np.isfinite(array), np.abs(array), 0.0)
 
 
 def _numbers(shape: Sequence[Size], sizes: Mapping[str, int]) -> tuple[int, ...]:

@@ -2,20 +2,26 @@
 
 Each element is compared with its reference, within the error that a kernel may make: a
 contraction of K terms accumulated in f32 in any order, by rounding or (as tensor cores
-do) by truncation, stays below K * 2^-23 of the array's largest element; rounding inputs
+do) by truncation, stays below K * 2^-23 of the array's largest element, scaled by the
+largest in its row of A and in its column of B; rounding inputs
 to tf32 first (on request) adds two halves of a unit of that; rounding an element to a
 dtype adds half a unit of its last place. Errors propagate to what is computed from them
-(`step_values.py`, `evaluation.py`). Integers are exact.
-Arrays that are only written start as NaN (integers as the least), so that an element
-that no thread wrote shows.
+(`step_values.py`, `evaluation.py`). Integers are exact. NaN has to be NaN, infinity
+infinity of its sign; where nothing is known, as where the order of additions decides
+whether they overflow, any element is right, and counted as unchecked.
+
+A few elements of the inputs are extreme: the largest and smallest numbers, denormals,
+infinities, NaN and -0. Of those that spoil what is computed from them there are so few
+that most of the result is plain. Arrays that are only written start as NaN (integers as
+the least), so that an element that no thread wrote shows.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any
+from dataclasses import dataclass, replace
+from typing import Any, Literal
 
 import numpy as np
 
@@ -23,23 +29,34 @@ from alcop_mlir import dtypes
 from alcop_mlir.errors import LaunchError
 from alcop_mlir.manifest.arrays import Parameter
 from alcop_mlir.manifest.functions import Function
-from alcop_mlir.reference import step_values, steps
+from alcop_mlir.reference import influence, step_values, steps
 from alcop_mlir.reference.evaluation import Bounded, distance
 from alcop_mlir.reference.steps import Size
 from alcop_mlir.runtime.arrays import last
 
 Arrays = Mapping[str, np.ndarray[Any, Any]]
+Values = Literal["mixed", "plain"]
+VALUES: tuple[Values, ...] = ("mixed", "plain")
+# Of the results, what large and infinite inputs and NaN may spoil, all together.
+_SPOILT_SHARE = 0.2
+_MAX_LARGE = 4  # elements of an array
 
 
 @dataclass(frozen=True)
 class Check:
     """The worst element of a result against the reference.
 
-    error, tolerance: relative to the largest element of the array
+    error, tolerance: relative to the array's largest element of that tolerance
+    elements:  how many were compared
+    special:   how many of them had to be NaN or infinite
+    unchecked: how many more might have been anything
     """
 
     error: float
     tolerance: float
+    elements: int = 0
+    special: int = 0
+    unchecked: int = 0
 
     @property
     def ok(self) -> bool:
@@ -56,23 +73,49 @@ class Check:
         return math.inf if self.error else 0.0
 
 
-def random_arrays(function: Function, seed: int = 0) -> dict[str, np.ndarray[Any, Any]]:
+def random_arrays(
+    function: Function, seed: int = 0, values: Values = "mixed"
+) -> dict[str, np.ndarray[Any, Any]]:
     """Arrays for every parameter, by name: inputs as `dtypes.random`, outputs NaN.
 
+    values: "mixed" with a few `dtypes.extremes` in each input, "plain" without
     Raises LaunchError where a size is not known.
     """
-    generator = np.random.default_rng(seed)
+    generator, extremes = np.random.default_rng(seed), np.random.default_rng([seed, 1])
+    large = _large_elements(function) if values == "mixed" else {}
     arrays = {}
     for parameter in function.parameters:
-        shape = _numbers(parameter, parameter.shape)
+        name, shape = parameter.name, _numbers(parameter, parameter.shape)
         if parameter.role == "out":
             array = dtypes.unwritten(shape, parameter.dtype)
         else:
             array = dtypes.random(generator, shape, parameter.dtype)
+            if name in large:
+                array = dtypes.with_extremes(
+                    extremes, array, parameter.dtype, large[name]
+                )
         if parameter.strides is not None:
             array = with_strides(array, _numbers(parameter, parameter.strides))
-        arrays[parameter.name] = array
+        arrays[name] = array
     return arrays
+
+
+def _large_elements(function: Function) -> dict[str, int]:
+    """How many elements of each input may be large, infinite or NaN."""
+    shapes = {one.name: _numbers(one, one.shape) for one in function.parameters}
+    names = [one.name for one in function.parameters if one.role != "out"]
+    for step in function.reference:
+        shapes[step.out] = tuple(_shape(step, shapes))
+    made = {step.out for step in function.reference}
+    results = [one.name for one in function.parameters if one.name in made]
+    counts = {one.name: 0 for one in function.parameters if 0 in (one.strides or ())}
+    for name in names:
+        if name in counts or not function.reference:
+            continue
+        reach = influence.reach(function.reference, shapes, name, results)
+        most = _SPOILT_SHARE / len(names) / reach if reach else _MAX_LARGE
+        counts[name] = int(min(_MAX_LARGE, most))
+    return counts
 
 
 def evaluate(function: Function, before: Arrays) -> dict[str, Bounded]:
@@ -126,7 +169,12 @@ def compare(
         for parameter in function.parameters
         if parameter.name in expected
     ]
-    return max(checks, key=lambda check: check.excess, default=Check(0.0, 0.0))
+    return replace(
+        max(checks, key=lambda check: check.excess, default=Check(0.0, 0.0)),
+        elements=sum(check.elements for check in checks),
+        special=sum(check.special for check in checks),
+        unchecked=sum(check.unchecked for check in checks),
+    )
 
 
 def flops(function: Function) -> int:
@@ -139,20 +187,31 @@ def _worst(got: np.ndarray[Any, Any], expected: Bounded, dtype: str) -> Check:
     if not got.size:
         return Check(0.0, 0.0)
     values = expected.values
-    unbounded = np.where(np.isnan(values), 0.0, math.inf)
-    allowed = np.where(np.isnan(expected.error), unbounded, expected.error)
+    allowed = np.broadcast_to(expected.error, values.shape)
+    unchecked = np.isinf(allowed)
     with np.errstate(all="ignore"):
         away = distance(got, values)
         # Infinity is right where the value, with its error, may exceed the largest.
         overflow = np.isinf(got) & (np.abs(values) + allowed >= dtypes.LARGEST[dtype])
         away = np.where(overflow & (got * values > 0), 0.0, away)
+        # The sign of a zero that no rounding made.
+        signs = (got == 0) & (values == 0) & (allowed == 0)
+        away = np.where(signs & (np.signbit(got) != np.signbit(values)), np.inf, away)
         excess = np.where(away > 0, away / allowed, 0.0)
-    worst = np.unravel_index(
-        np.argmax(np.nan_to_num(excess, posinf=math.inf)), got.shape
+    excess = np.where(unchecked, 0.0, np.nan_to_num(excess, posinf=math.inf))
+    worst = np.unravel_index(np.argmax(excess), got.shape)
+    alike = np.isfinite(values) & (allowed <= allowed[worst])
+    scale = float(np.abs(values[alike]).max(initial=0.0)) or 1.0
+    if unchecked[worst]:
+        found = Check(0.0, 0.0)
+    else:
+        found = Check(float(away[worst]) / scale, float(allowed[worst]) / scale)
+    return replace(
+        found,
+        elements=got.size,
+        special=int((~np.isfinite(values) & ~unchecked).sum()),
+        unchecked=int(unchecked.sum()),
     )
-    finite = np.abs(values[np.isfinite(values)]).max(initial=0.0)
-    scale = float(finite) or 1.0
-    return Check(float(away[worst]) / scale, float(allowed[worst]) / scale)
 
 
 def _contractions(function: Function) -> Iterator[dict[str, int]]:
@@ -162,23 +221,27 @@ def _contractions(function: Function) -> Iterator[dict[str, int]]:
         for parameter in function.parameters
     }
     for step in function.reference:
-        sizes = {}
-        if isinstance(step, steps.Einsum | steps.Reduction):
-            operands, out = steps.operand_maps(step)
-            for name, loops in zip(step.reads, operands, strict=False):
-                sizes.update(zip(loops, shapes[name], strict=True))
-            shapes[step.out] = [sizes[loop] for loop in out]
-        else:
-            shapes[step.out] = _shape(step, shapes)
         if isinstance(step, steps.Einsum):
-            yield sizes
+            yield _loops(step, shapes)
+        shapes[step.out] = _shape(step, shapes)
 
 
-def _shape(
-    step: steps.Map | steps.Reshape | steps.Slice | steps.Insert | steps.WindowViews,
-    shapes: Mapping[str, Sequence[Any]],
-) -> Sequence[Any]:
+def _loops(
+    step: steps.Einsum | steps.Reduction, shapes: Mapping[str, Sequence[Any]]
+) -> dict[str, Any]:
+    """The size of each loop."""
+    operands, _ = steps.operand_maps(step)
+    sizes: dict[str, Any] = {}
+    for name, loops in zip(step.reads, operands, strict=False):
+        sizes.update(zip(loops, shapes[name], strict=True))
+    return sizes
+
+
+def _shape(step: steps.Step, shapes: Mapping[str, Sequence[Any]]) -> Sequence[Any]:
     match step:
+        case steps.Einsum() | steps.Reduction():
+            sizes = _loops(step, shapes)
+            return [sizes[loop] for loop in steps.operand_maps(step)[1]]
         case steps.Map() | steps.Reshape():
             return step.shape
         case steps.Slice():

@@ -12,7 +12,11 @@ An extension of bfloat is written as an explicit shift, to hide it from LLVM's
 InstCombine (visitFPTrunc, LLVM 22): that turns `fptrunc (fmul (fpext %a), %y)` to half
 into arithmetic in half, as bfloat has the shorter mantissa, and loses every value
 beyond the exponents of half. The shift costs nothing: the back end generates the same
-code for both. Constants are written as an older LLVM reads them.
+code for both.
+
+Two conversions that the back end generates wrong code for are written as others: wide
+integers to bfloat, which it rounds twice, and floats to i1, which it gives for 0 only.
+Constants are written as an older LLVM reads them.
 """
 
 from __future__ import annotations
@@ -24,7 +28,9 @@ from collections.abc import Callable
 
 def for_llvmlite(text: str) -> str:
     """`text` as llvmlite's LLVM parses it without changing its numbers."""
-    return _EXTENSION.sub(_shifted, _older_constants(text))
+    text = _EXTENSION.sub(_shifted, _older_constants(text))
+    text = _TO_BIT.sub(_through_integer, text)
+    return _with_declarations(_TO_BFLOAT.sub(_rounded_once, text))
 
 
 _EXTENSION = re.compile(
@@ -56,6 +62,85 @@ def _shifted(match: re.Match[str]) -> str:
         steps.append(f"{single} = bitcast {kind('i32')} {shifted} to {kind('float')}")
         steps.append(f"%{name} = fpext {kind('float')} {single} to {to}")
     return "\n".join(match["indent"] + step for step in steps)
+
+
+_TO_BIT = re.compile(
+    r"^(?P<head> *%(?P<name>[\w.$-]+) = (?:fptosi|fptoui) .+ to )"
+    r"(?P<to>i1|<(?P<lanes>\d+) x i1>)(?=\s|,|$)",
+    re.M,
+)
+
+
+def _through_integer(match: re.Match[str]) -> str:
+    """To i1 by way of i32: LLVM 22's NVPTX says of a float whether it is 0."""
+    to, name = match["to"], match["name"]
+    wide = to.replace("i1", "i32")
+    head = match["head"].replace(f"%{name} =", f"%bit.{name} =", 1)
+    indent = head[: len(head) - len(head.lstrip())]
+    return f"{head}{wide}\n{indent}%{name} = trunc {wide} %bit.{name} to {to}"
+
+
+_TO_BFLOAT = re.compile(
+    r"^(?P<indent> *)%(?P<name>[\w.$-]+) = (?P<op>sitofp|uitofp) (?:nneg )?"
+    r"(?P<from>(?:<(?P<lanes>\d+) x )?(?P<integer>i32|i64)>?) (?P<value>.+?) "
+    r"to (?:<\d+ x )?bfloat>?",
+    re.M,
+)
+# Rounding towards zero, by op and type: nothing else looks into them.
+_TOWARDS_ZERO = {
+    ("sitofp", "i32"): "@llvm.nvvm.i2f.rz",
+    ("uitofp", "i32"): "@llvm.nvvm.ui2f.rz",
+    ("sitofp", "i64"): "@llvm.nvvm.ll2f.rz",
+    ("uitofp", "i64"): "@llvm.nvvm.ull2f.rz",
+}
+
+
+def _rounded_once(match: re.Match[str]) -> str:
+    """To bfloat by way of a float whose last bit says whether it is exact.
+
+    By way of the nearest float, as LLVM 22's NVPTX does it, 2^24 + 2^16 + 1 would be
+    rounded to a tie of two bfloats, and then to the wrong one.
+    """
+    name, lanes, integer = match["name"], match["lanes"], match["integer"]
+    if lanes is None:
+        lines = _odd_steps(match["op"], integer, match["value"], f"%{name}", name)
+        return "\n".join(match["indent"] + line for line in lines)
+    lines, made = [], "poison"
+    for lane in range(int(lanes)):
+        one, own = f"%odd.{name}.{lane}", f"{name}.{lane}"
+        into = f"%{name}" if lane == int(lanes) - 1 else f"{one}.all"
+        lines += [
+            f"{one}.in = extractelement {match['from']} {match['value']}, i32 {lane}",
+            *_odd_steps(match["op"], integer, f"{one}.in", f"{one}.out", own),
+            f"{into} = insertelement <{lanes} x bfloat> {made}, bfloat {one}.out, "
+            f"i32 {lane}",
+        ]
+        made = into
+    return "\n".join(match["indent"] + line for line in lines)
+
+
+def _odd_steps(op: str, integer: str, value: str, result: str, name: str) -> list[str]:
+    back = "fptosi" if op == "sitofp" else "fptoui"
+    zero, whole, differs, odd, bits, sticky, single = (
+        f"%odd.{name}.{step}" for step in "zwdobsf"
+    )
+    return [
+        f"{zero} = call float {_TOWARDS_ZERO[op, integer]}({integer} {value})",
+        f"{whole} = {back} float {zero} to {integer}",
+        f"{differs} = icmp ne {integer} {whole}, {value}",
+        f"{odd} = zext i1 {differs} to i32",
+        f"{bits} = bitcast float {zero} to i32",
+        f"{sticky} = or i32 {bits}, {odd}",
+        f"{single} = bitcast i32 {sticky} to float",
+        f"{result} = fptrunc float {single} to bfloat",
+    ]
+
+
+def _with_declarations(text: str) -> str:
+    """`text`, in which the functions that it was made to call are declared."""
+    used = [key for key, name in _TOWARDS_ZERO.items() if f"{name}(" in text]
+    lines = [f"declare float {_TOWARDS_ZERO[key]}({key[1]})\n" for key in used]
+    return text + "".join(lines)
 
 
 _BFLOAT_SHIFT = 16  # a bfloat is the upper half of a float

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import sys
 from argparse import ArgumentTypeError, BooleanOptionalAction
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 from alcop_mlir.errors import ConfigError
@@ -57,6 +57,11 @@ def parser() -> Parser:
     about = "sizes that the program leaves open, 'M=1000,N=312,K=248'"
     add("--sizes", type=_sizes, metavar="M=N,...", help=about)
     add("--seed", type=count, default=0, metavar="N", help="of the inputs; default 0")
+    about = (
+        "mixed (default): a few elements of each array are denormal, huge, infinite, "
+        "NaN or -0; plain: all in [-1, 1], integers of 8 bits"
+    )
+    add("--values", choices=("mixed", "plain"), default="mixed", help=about)
     about = "runs to time; the median is shown; default 1"
     add("--repeat", type=positive, default=1, metavar="N", help=about)
     add_emulator_options(parser)
@@ -145,7 +150,7 @@ def _execute(
     """Run for the check, then for the time; on the emulator one run serves both."""
     from alcop_mlir.runtime import checking, launch, measure
 
-    before = checking.random_arrays(function, given.seed)
+    before = checking.random_arrays(function, given.seed, given.values)
     arrays = launch.to_device(before, program.device)
     timing = measure.time_on_host(program, list(arrays.values()), 1)
     check = None
@@ -175,10 +180,24 @@ def _rows(device: str, function: Function, check: Check | None, timing: Timing) 
         text += f", quartiles {timing.spread:.1%} apart"
     yield "time", [text]
     if check is not None:
-        text = f"max relative error {check.error:.1e}, tolerance {check.tolerance:.1e}"
-        yield "check", [f"{'OK' if check.ok else 'FAILED'}: {text}"]
+        yield "check", list(_check_lines(check))
     elif not function.reference:
         yield "check", [f"none: it is not known what '{function.name}' computes"]
+
+
+def _check_lines(check: Check) -> Iterator[str]:
+    if check.elements and check.unchecked == check.elements:
+        yield f"none: nothing is known of any of the {check.elements} elements"
+        return
+    text = f"max relative error {check.error:.1e}, tolerance {check.tolerance:.1e}"
+    yield f"{'OK' if check.ok else 'FAILED'}: {text}"
+    if check.special:
+        is_so = "are NaN or infinite, as expected"
+        if not check.ok:
+            is_so = "have to be NaN or infinite"
+        yield f"{check.special} of {check.elements} elements {is_so}"
+    if check.unchecked:
+        yield f"{check.unchecked} of {check.elements} elements unchecked: unknown value"
 
 
 def _sizes(text: str) -> dict[str, int]:

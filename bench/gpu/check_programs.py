@@ -74,7 +74,7 @@ def _run_program(session: Session, entry: Entry, submit: Submit) -> list[_Emulat
     with session.row("program", key, group=entry.group) as row:
         program = Program(session.kit.load(entry.spec), None, "auto")
         function = program.function
-        before = checking.random_arrays(function)
+        before = checking.random_arrays(function, values="plain")
         arrays = {name: device.array(array) for name, array in before.items()}
         device.program(program)(*arrays.values())
         after = {name: device.host(array) for name, array in arrays.items()}

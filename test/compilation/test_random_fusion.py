@@ -19,6 +19,7 @@ import pytest
 
 from alcop_mlir import diagnostics
 from alcop_mlir.compilation import compiler, inputs
+from alcop_mlir.runtime import checking
 from alcop_mlir.runtime.launch import Program
 from alcop_mlir.schedule import Schedule
 
@@ -199,7 +200,14 @@ def run(seed: int) -> tuple[int, int]:
     expected = {name: array.astype("f8") for name, array in arrays.items()}
     for step in function.steps:
         step(expected)
-    Program(bundle, device="emulator")(*arrays.values())
+    program = Program(bundle, device="emulator")
+    if program.function.reference:
+        extreme = checking.random_arrays(program.function, seed)
+        after = {name: array.copy() for name, array in extreme.items()}
+        program(*after.values())
+        found = checking.check(program.function, extreme, after)
+        assert found.ok, f"seed {seed}, extreme inputs: {found}\n{function.text()}"
+    program(*arrays.values())
     for name in ARGUMENTS:
         bound = 2.0**-15 * max(1.0, float(np.abs(expected[name]).max()))
         np.testing.assert_allclose(

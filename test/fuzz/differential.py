@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 from kernels import Kernel
 
-from alcop_mlir import diagnostics
+from alcop_mlir import diagnostics, dtypes
 from alcop_mlir.analysis.ir.loops import body, constant, loops_in
 from alcop_mlir.bindings import ir, make_context, memref, vector
 from alcop_mlir.dialects import alcop
@@ -31,6 +31,7 @@ INSTRUCTION_LIMIT = (
 )
 
 
+LARGE_ELEMENTS = 5  # of each array: infinite, NaN, the largest
 Mode = tuple[str, str]
 Dim3 = tuple[int, int, int]
 
@@ -134,20 +135,27 @@ def launch(
 
 
 def data(kernel: Kernel) -> list[np.ndarray]:
-    """The same numbers each time; results start from a pattern, not from zero."""
+    """The same numbers each time; results start from a pattern, not from zero.
+
+    A few are extreme: NaN and infinities too, as all that is compared is bits.
+    """
     found: dict[str, np.ndarray] = {}
     for number, array in enumerate(kernel.arrays()):
         if array.of:
             found[array.name] = found[array.of]
             continue
         random = np.random.default_rng(number)
+        dtype = DTYPES[array.element]
         if array.is_table:
-            values = random.integers(0, 11, array.shape)
-        elif array.element == "i32":
-            values = random.integers(-(2**31), 2**31, array.shape)
+            found[array.name] = random.integers(0, 11, array.shape).astype(dtype)
+            continue
+        if array.element == "i32":
+            values = random.integers(-(2**31), 2**31, array.shape).astype(dtype)
         else:
-            values = random.uniform(-1, 1, array.shape)
-        found[array.name] = values.astype(DTYPES[array.element])
+            values = random.uniform(-1, 1, array.shape).astype(dtype)
+        found[array.name] = dtypes.with_extremes(
+            random, values, array.element, LARGE_ELEMENTS
+        )
     return list(found.values())
 
 

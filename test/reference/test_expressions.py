@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 from alcop_mlir import codec
+from alcop_mlir.element_types import TINY
 from alcop_mlir.errors import ConfigError
 from alcop_mlir.reference import expressions
 from alcop_mlir.reference.evaluation import Bounded, bounded, evaluate
@@ -185,6 +186,111 @@ def test_unwritten_and_infinite_values_have_no_error() -> None:
     assert np.isnan(result.values[0])
     assert result.values[1] == np.inf
     assert (result.error == 0).all()
+
+
+def known(expression: Expression, *operands: Any) -> tuple[float, float]:
+    """Value and error of an expression of numbers, or of numbers with errors."""
+    given = [
+        Bounded(*map(np.asarray, one if isinstance(one, tuple) else (one, 0.0)))
+        for one in operands
+    ]
+    result = bounded(expression, given)
+    return float(result.values), float(result.error)
+
+
+SQUARE = f32("arith.mulf", X, X)
+HALF = Operation("arith.truncf", "f16", (X,))
+WHOLE = Operation("arith.fptosi", "i8", (X,))
+
+
+def i32(name: str, *operands: Expression) -> Operation:
+    return Operation(name, "i32", operands)
+
+
+def test_infinity_is_exact() -> None:
+    """With any bound but an infinite one."""
+    assert known(f32("math.exp", X), 1000.0) == (math.inf, TINY["f32"])
+    for zero, value in ((0.0, -math.inf), (-0.0, math.inf)):
+        assert known(f32("arith.divf", X, Y), -1.0, zero) == (value, TINY["f32"])
+    assert known(f32("arith.mulf", X, Y), math.inf, 1e-40) == (math.inf, TINY["f32"])
+    value, error = known(f32("arith.subf", X, X), math.inf)
+    assert math.isnan(value)
+    assert error == TINY["f32"]
+
+
+def test_overflow_is_infinity_to_what_reads_it() -> None:
+    """In f32; a fused kernel may not round to f16."""
+    assert known(f32("arith.divf", Constant(1.0), SQUARE), -1e30) == (0, 2.0**-126)
+    difference = f32("arith.subf", SQUARE, SQUARE)
+    assert math.isnan(known(difference, 1e30)[0])
+    assert known(difference, 1e30)[1] < 1e-30
+    assert known(HALF, 1e5)[1] < 50
+    assert known(f32("arith.extf", HALF), 1e5)[1] == math.inf
+    assert known(f32("arith.extf", HALF), 1e4)[1] < 5
+    assert known(f32("arith.extf", HALF), math.inf) == (math.inf, 0)
+    at_the_edge = known(f32("arith.negf", SQUARE), math.sqrt(2.0**128 - 2.0**103))
+    assert at_the_edge[1] == math.inf
+
+
+@pytest.mark.parametrize(
+    ("expression", "operands"),
+    [
+        (f32("arith.divf", X, Y), [1.0, (1e-3, 2e-3)]),
+        (f32("math.log", X), [(1e-3, 2e-3)]),
+        (f32("math.tan", X), [(1.6, 0.1)]),
+        (f32("math.sin", X), [(100.0, 2.0)]),
+        (WHOLE, [math.nan]),
+        (WHOLE, [-math.inf]),
+        (WHOLE, [128.0]),
+        (WHOLE, [(127.5, 1.0)]),
+        (Operation("arith.fptoui", "i8", (X,)), [-1.0]),
+        (i32("arith.divsi", X, Y), [5, 0]),
+        (i32("arith.remsi", X, Y), [-(2.0**31), -1]),
+        (i32("arith.andi", X, Y), [(5, 1), 6]),
+        (i32("arith.trunci", X), [(0, 2.0**31)]),
+        (f32("arith.maximumf", X, Y), [(1.0, math.inf), 0.0]),
+        (f32("math.tanh", X), [(1.0, math.inf)]),
+        (f32("arith.mulf", X, Y), [(1.0, math.inf), 0.0]),
+    ],
+)
+def test_what_is_unknown(expression: Expression, operands: list[Any]) -> None:
+    """Poles and edges within the error, what MLIR leaves undefined, what is unknown."""
+    assert known(expression, *operands)[1] == math.inf
+
+
+def test_what_is_close_to_the_edge_is_known() -> None:
+    assert known(WHOLE, 127.9) == (127, 0)
+    assert known(WHOLE, -128.9) == (-128, 0)
+    assert known(Operation("arith.fptoui", "i8", (X,)), 255.0) == (-1, 0)
+    assert known(i32("arith.divsi", X, Y), -7, -1) == (7, 0)
+    assert known(f32("math.tan", X), (1.4, 0.1))[1] < 10
+
+
+def test_a_select_depends_on_what_it_selects() -> None:
+    select = f32("arith.select", X, Y, Z)
+    assert known(select, 1, 2.0, (3.0, math.inf)) == (2, 0)
+    assert known(select, 0, (2.0, math.inf), 3.0) == (3, 0)
+    assert known(select, (1, 1), 2.0, 3.0)[1] >= 1
+    assert known(select, (1, 1), 2.0, math.nan)[1] == math.inf
+    assert known(select, (1, 1), math.inf, math.inf) == (math.inf, 0)
+
+
+def test_comparisons_with_errors() -> None:
+    """Values that may be equal may compare otherwise; others do not."""
+    for name in ("oeq", "une", "olt", "uge"):
+        compare = Operation(f"arith.cmpf.{name}", "i1", (X, Y))
+        assert known(compare, (1.0, 0.2), 1.1)[1] == 1
+        assert known(compare, (1.0, 0.1), (1.15, 0.1))[1] == 1
+        assert known(compare, (1.0, 0.1), 1.2)[1] == 0
+        assert known(compare, (1.0, math.inf), 1.2)[1] == 1
+        assert known(compare, (1.0, 0.1), math.inf)[1] == 0
+
+
+def test_zeros_have_an_order() -> None:
+    for name, sign in (("arith.maximumf", 1), ("arith.minimumf", -1)):
+        for zeros in ((0.0, -0.0), (-0.0, 0.0)):
+            value, _ = known(f32(name, X, Y), *zeros)
+            assert math.copysign(1, value) == sign
 
 
 @pytest.mark.parametrize(

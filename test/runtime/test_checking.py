@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 from bundles import matmul
 
+from alcop_mlir import dtypes
 from alcop_mlir.errors import LaunchError
 from alcop_mlir.manifest.arrays import Parameter
 from alcop_mlir.manifest.functions import Function
@@ -26,6 +27,11 @@ from alcop_mlir.reference.steps import (
 from alcop_mlir.runtime import checking
 
 Arrays = dict[str, np.ndarray[Any, Any]]
+
+
+def random_arrays(function: Function, seed: int = 0) -> Arrays:
+    """Without extreme values: what tests here spoil is random in [-1, 1]."""
+    return checking.random_arrays(function, seed, values="plain")
 
 
 def nt_with_init(dtype: str = "f32") -> Function:
@@ -59,9 +65,9 @@ def right_answer(function: Function, before: Arrays) -> Arrays:
 
 def test_inputs_are_random_and_outputs_are_nan() -> None:
     """Uniform in [-1, 1], the same for the same seed; an unwritten element shows."""
-    arrays = checking.random_arrays(matmul(), seed=3)
-    again = checking.random_arrays(matmul(), seed=3)
-    other = checking.random_arrays(matmul(), seed=4)
+    arrays = random_arrays(matmul(), seed=3)
+    again = random_arrays(matmul(), seed=3)
+    other = random_arrays(matmul(), seed=4)
     assert [(a.shape, a.dtype) for a in arrays.values()] == [
         ((64, 48), np.float16),
         ((48, 32), np.float16),
@@ -72,13 +78,13 @@ def test_inputs_are_random_and_outputs_are_nan() -> None:
     assert np.isnan(arrays["C"]).all()
     assert -1 <= arrays["A"].min() < -0.9
     assert 0.9 < arrays["A"].max() <= 1
-    assert np.isfinite(checking.random_arrays(nt_with_init())["C"]).all()
+    assert np.isfinite(random_arrays(nt_with_init())["C"]).all()
 
 
 def test_contractions_are_einsums_in_float64() -> None:
     """Zero or the old contents as initial value, and one step's result in the next."""
     function = nt_with_init()
-    before = checking.random_arrays(function)
+    before = random_arrays(function)
     a, b, c = (before[name].astype(np.float64) for name in "ABC")
     result = checking.evaluate(function, before)["C"].values
     assert result.dtype == np.float64
@@ -94,7 +100,7 @@ def test_contractions_are_einsums_in_float64() -> None:
 @pytest.mark.parametrize("function", [matmul(), matmul(16, 16, 4096), nt_with_init()])
 def test_a_right_result_passes(function: Function) -> None:
     """With room: no more than a tenth of what is allowed."""
-    before = checking.random_arrays(function)
+    before = random_arrays(function)
     check = checking.check(function, before, right_answer(function, before))
     assert check.ok
     assert 0 < check.error < check.tolerance / 10
@@ -103,7 +109,7 @@ def test_a_right_result_passes(function: Function) -> None:
 def test_a_result_rounded_to_half_precision_passes() -> None:
     """The rounding of the output itself is allowed for."""
     function = nt_with_init("f16")
-    before = checking.random_arrays(function)
+    before = random_arrays(function)
     check = checking.check(function, before, right_answer(function, before))
     assert check.ok
     assert check.error > 65 * F32_STEP
@@ -140,7 +146,7 @@ def initial_value_lost(_: Function, before: Arrays, after: Arrays) -> None:
 )
 def test_a_wrong_result_fails(function: Function, spoil: Any) -> None:
     """Also where one term of one element is missing."""
-    before = checking.random_arrays(function)
+    before = random_arrays(function)
     after = right_answer(function, before)
     spoil(function, before, after)
     check = checking.check(function, before, after)
@@ -156,7 +162,7 @@ def test_the_worst_output_counts() -> None:
         parameters=(*base.parameters, Parameter("D", "f32", (64, 32), "out")),
         reference=(*base.reference, Einsum("A", "B", "D", "mk,kn->mn", None)),
     )
-    before = checking.random_arrays(function)
+    before = random_arrays(function)
     after = right_answer(function, before)
     assert checking.check(function, before, after).ok
     after["D"][0, 0] += 1
@@ -166,7 +172,7 @@ def test_the_worst_output_counts() -> None:
 def test_a_result_of_zeros_has_an_error() -> None:
     """The absolute error, where there is nothing to divide by."""
     function = matmul()
-    before = dict(checking.random_arrays(function)) | {"B": np.zeros((48, 32), "f2")}
+    before = dict(random_arrays(function)) | {"B": np.zeros((48, 32), "f2")}
     zeros = np.zeros((64, 32), np.float32)
     assert checking.check(function, before, before | {"C": zeros}).error == 0
     check = checking.check(function, before, before | {"C": zeros + 0.5})
@@ -176,7 +182,7 @@ def test_a_result_of_zeros_has_an_error() -> None:
 
 def allowed(function: Function) -> float:
     """The largest error that C may have, relative to its largest element."""
-    expected = checking.evaluate(function, checking.random_arrays(function))["C"]
+    expected = checking.evaluate(function, random_arrays(function))["C"]
     return float(np.max(expected.error) / np.abs(expected.values).max())
 
 
@@ -184,7 +190,7 @@ def test_the_tolerance_grows_with_k_and_the_dtype() -> None:
     """K * 2^-23 for f32 accumulators; half a unit of f16 for an output of f16."""
     short, long = allowed(matmul(k=48)), allowed(matmul(k=4800))
     assert short < 50 * 2.0**-23
-    assert long - short == pytest.approx(4752 * 2.0**-23, rel=1e-4)
+    assert long - short == pytest.approx(4752 * 2.0**-23, rel=1e-2)
     half = allowed(nt_with_init("f16")) - allowed(nt_with_init())
     assert half == pytest.approx(2**-11, rel=1e-3)
 
@@ -197,11 +203,11 @@ def test_operations_are_counted() -> None:
 def test_missing_knowledge_is_an_error() -> None:
     """No reference in the bundle, or a size that is known only with arrays."""
     function = matmul()
-    before = checking.random_arrays(function)
+    before = random_arrays(function)
     with pytest.raises(LaunchError, match="nothing to check 'matmul' against"):
         checking.check(replace(function, reference=()), before, before)
     with pytest.raises(LaunchError, match="the size 'M' of 'A' is known only with arr"):
-        checking.random_arrays(matmul("M"))
+        random_arrays(matmul("M"))
 
 
 def map_function(
@@ -275,7 +281,7 @@ MAPS = [
 @pytest.mark.parametrize(("function", "right", "wrong"), MAPS, ids=range(len(MAPS)))
 def test_maps(function: Function, right: Any, wrong: list[Any]) -> None:
     """An error of one per cent in one element is found, and so is a missing op."""
-    before = checking.random_arrays(function)
+    before = random_arrays(function)
     inputs = [array for name, array in before.items() if name != "out"]
     kind = before["out"].dtype
     result = np.asarray(right(*inputs)).astype(kind)
@@ -320,7 +326,7 @@ def test_reductions(combine: str, numpy: Any, has_init: bool, columns: int) -> N
             ),
         ),
     )
-    before = checking.random_arrays(function)
+    before = random_arrays(function)
     terms = np.abs(before["A"])
     start = {np.maximum: -np.inf, np.minimum: np.inf}.get(numpy, numpy.identity)
     result = numpy.reduce(terms, axis=1, initial=start)
@@ -346,7 +352,7 @@ def test_arrays_are_cut_and_put_together() -> None:
             Insert("%1", "C", "C", (1, 0), (2, 6), (3, 1)),
         ),
     )
-    before = checking.random_arrays(function)
+    before = random_arrays(function)
     after = before["C"].copy()
     after[1::3] = before["A"][:, 2:8:2].reshape(2, 6)
     assert checking.check(function, before, before | {"C": after}).ok
@@ -368,7 +374,7 @@ def test_windows_overlap() -> None:
             Einsum("%0", "B", "C", "mpk,k->mp", None),
         ),
     )
-    before = checking.random_arrays(function)
+    before = random_arrays(function)
     a, b = before["A"], before["B"]
     after = np.stack([a[:, 2 * p : 2 * p + 7 : 2] @ b for p in range(3)], axis=1)
     assert checking.check(function, before, before | {"C": after}).ok
@@ -392,7 +398,7 @@ def test_errors_go_through_a_chain() -> None:
             Map(("C", "%3"), "ij,i->ij", "C", f32("arith.addf", X, Y), (16, 32)),
         ),
     )
-    before = checking.random_arrays(function)
+    before = random_arrays(function)
     a, b = (before[name].astype(np.float32) for name in "AB")
     hidden = np.maximum(a @ b.T, 0).astype(np.float16).astype(np.float32)
     after = before["C"] + (hidden @ b).sum(axis=1, keepdims=True)
@@ -410,7 +416,7 @@ def test_integers_wrap_around_and_are_exact() -> None:
     scaled = f32("arith.mulf", f32("arith.sitofp", X), Constant(factor))
     whole = Operation("arith.fptosi", "i32", (f32("math.roundeven", scaled),))
     function = map_function(Operation("arith.trunci", "i8", (whole,)), "i32", "i8")
-    before = dict(checking.random_arrays(function))
+    before = dict(random_arrays(function))
     before["in0"] = before["in0"] * 49
     floats = before["in0"].astype(np.float32) * np.float32(0.37)
     result = np.rint(floats).astype(np.int32).astype(np.int8)
@@ -422,7 +428,7 @@ def test_integers_wrap_around_and_are_exact() -> None:
 def test_nan_and_infinity_are_expected_where_they_belong() -> None:
     """NaN where the reference is NaN; infinity where it is beyond the type's range."""
     function = map_function(Operation("arith.truncf", "f16", (X,)), "f32", "f16")
-    before = dict(checking.random_arrays(function))
+    before = dict(random_arrays(function))
     before["in0"][0, :4] = [np.nan, 1e6, -1e6, 65503]
     after = before["in0"].copy()
     after[0, 1:3] = [np.inf, -np.inf]
@@ -441,7 +447,7 @@ def test_half_precision_accumulators_have_a_larger_tolerance() -> None:
     (step,) = plain.reference
     assert isinstance(step, Einsum)
     rough = replace(plain, reference=(replace(step, sums="f16"),))
-    before = checking.random_arrays(plain)
+    before = random_arrays(plain)
     total = before["C"].copy()
     for k in range(64):
         total += np.multiply.outer(before["A"][:, k], before["B"][:, k])
@@ -450,3 +456,181 @@ def test_half_precision_accumulators_have_a_larger_tolerance() -> None:
     assert not checking.check(plain, before, before | {"C": total}).ok
     lost = before | {"C": total - before["C"]}
     assert not checking.check(rough, before, lost).ok
+
+
+@pytest.mark.parametrize("dtype", ["f16", "bf16", "f32", "f64", "i8", "i32"])
+def test_inputs_are_extreme_in_places(dtype: str) -> None:
+    """All kinds over a few seeds, but in few rows and columns; else as plain ones."""
+    function = replace(
+        matmul(),
+        parameters=tuple(replace(one, dtype=dtype) for one in matmul().parameters),
+    )
+    seen: set[str] = set()
+    for seed in range(12):
+        mixed = checking.random_arrays(function, seed)
+        plain = checking.random_arrays(function, seed, "plain")
+        for name in "AB":
+            values, before = (
+                dtypes.decode(arrays[name], dtype) for arrays in (mixed, plain)
+            )
+            changed = values != before
+            assert 0 < changed.sum() <= 16
+            seen |= set(map(str, values[changed]))
+        expected = checking.evaluate(function, mixed)["C"]
+        known = np.isfinite(expected.values) & np.isfinite(expected.error)
+        assert known.mean() >= 0.75
+    small, large = dtypes.extremes(dtype)
+    assert seen == {str(float(value)) for value in [*small, *large]}
+
+
+def test_extremes_are_those_of_the_type() -> None:
+    small, large = dtypes.extremes("f16")
+    assert small[1] == 2.0**-24
+    assert small[2] == 2.0**-14 - 2.0**-24
+    assert small[5] == 2.0**-14
+    assert large[2] == 65504
+    assert dtypes.extremes("bf16")[0][1] == 2.0**-133
+    assert dtypes.extremes("f32")[0][1] == 2.0**-149
+    assert dtypes.extremes("f64")[0][1] == 2.0**-1074
+    assert dtypes.extremes("i32")[0][:2] == [-(2**31), 2**31 - 1]
+
+
+@pytest.mark.parametrize("function", [matmul(), nt_with_init()])
+@pytest.mark.parametrize("seed", range(6))
+def test_extreme_inputs_are_checked(function: Function, seed: int) -> None:
+    """NaN and infinity have to be there, and what is next to them is found."""
+    before = checking.random_arrays(function, seed)
+    with np.errstate(all="ignore"):
+        after = right_answer(function, before)
+    check = checking.check(function, before, after)
+    assert check.ok
+    result = after["C"]
+    assert check.elements == result.size
+    assert check.unchecked <= 2  # the largest of C, plus a little
+    special = (~np.isfinite(result)).sum() - check.special
+    assert 0 <= special <= check.unchecked
+    expected = checking.evaluate(function, before)["C"]
+    known = np.isfinite(expected.error)
+    values = np.abs(expected.values)
+    plain = np.argwhere((values > 1) & (values < 50))[0]
+    special = np.argwhere(~np.isfinite(values) & known)[0]
+    for place, value in (
+        (plain, result[tuple(plain)] * 1.01),
+        (plain, np.nan),
+        (plain, np.inf),
+        (special, 0.0),
+        (special, -result[tuple(special)] if values[tuple(special)] > 0 else 1.0),
+    ):
+        spoiled = result.copy()
+        spoiled[tuple(place)] = value
+        assert not checking.check(function, before, before | {"C": spoiled}).ok, place
+
+
+def test_a_large_row_hides_nothing_elsewhere() -> None:
+    """The bound is relative to a row of A and a column of B."""
+    function = matmul()
+    function = replace(
+        function, parameters=tuple(replace(p, dtype="f32") for p in function.parameters)
+    )
+    before = random_arrays(function)
+    before["A"][7, 3] = 3e38
+    after = right_answer(function, before)
+    assert checking.check(function, before, after).ok
+    after["C"][8, 8] += 1e-3
+    assert not checking.check(function, before, after).ok
+
+
+def test_sums_that_may_overflow_are_unchecked() -> None:
+    """3e38 + 3e38 - 3e38 is infinite in one order; what is in all orders is checked."""
+    function = matmul(2, 2, 3)
+    function = replace(
+        function, parameters=tuple(replace(p, dtype="f32") for p in function.parameters)
+    )
+    before = random_arrays(function)
+    before["A"][:] = [[3e38, 3e38, -3e38], [3e38, 3e38, 1.0]]
+    before["B"][:] = 1
+    for first, second, is_right in (
+        (3e38, np.inf, True),
+        (np.inf, np.inf, True),
+        (np.nan, np.inf, True),
+        (3e38, 3e38, False),
+        (3e38, np.nan, False),
+    ):
+        after = np.array([[first] * 2, [second] * 2], np.float32)
+        check = checking.check(function, before, before | {"C": after})
+        assert check.ok == is_right
+        assert (check.unchecked, check.special) == (2, 2)
+
+
+def test_infinity_times_what_may_be_zero_is_unchecked() -> None:
+    """A relu of a rounded sum, times infinity: NaN or infinite."""
+    relu = f32("arith.maximumf", f32("arith.addf", X, X), Constant(0.0))
+    function = replace(
+        matmul(4, 4, 4),
+        reference=(
+            Map(("A",), "mk->mk", "%0", relu, (4, 4)),
+            Einsum("%0", "B", "C", "mk,kn->mn", None),
+        ),
+    )
+    before = random_arrays(function)
+    before["A"][:] = 1
+    before["A"][0, 0] = 0
+    before["B"][:, 2] = np.inf
+    check = checking.check(function, before, before)
+    assert (check.unchecked, check.special) == (1, 3)
+
+
+def test_the_sign_of_zero() -> None:
+    """Of a copy and of a select; not of what was rounded."""
+    copied, added = (
+        map_function(X, "f32", "f32"),
+        map_function(f32("arith.addf", X, X), "f32", "f32"),
+    )
+    for function, is_right in ((copied, False), (added, True)):
+        before = random_arrays(function)
+        before["in0"][:] = -0.0
+        zeros = np.zeros((8, 40), np.float32)
+        assert checking.check(function, before, before | {"out": -zeros}).ok
+        assert checking.check(function, before, before | {"out": zeros}).ok == is_right
+
+
+def test_large_integers_are_exact() -> None:
+    """Those of i32 wrap around beyond float64's mantissa."""
+    function = matmul(8, 8, 16)
+    function = replace(
+        function, parameters=tuple(replace(p, dtype="i32") for p in function.parameters)
+    )
+    before = random_arrays(function)
+    before["A"][:] = 2**31 - 1
+    before["B"][:] = 2**31 - 3
+    with np.errstate(over="ignore"):
+        after = before["A"] @ before["B"]
+    assert checking.check(function, before, before | {"C": after}).ok
+    after[3, 3] += 1
+    assert not checking.check(function, before, before | {"C": after}).ok
+
+
+@pytest.mark.parametrize("combine", ["addf", "mulf", "maximumf", "maxnumf"])
+def test_reductions_of_extremes(combine: str) -> None:
+    numpy = {
+        "addf": np.add,
+        "mulf": np.multiply,
+        "maximumf": np.maximum,
+        "maxnumf": np.fmax,
+    }[combine]
+    function = replace(
+        matmul(),
+        parameters=(
+            Parameter("A", "f32", (40, 64), "in"),
+            Parameter("C", "f32", (40,), "out"),
+        ),
+        reference=(Reduction(("A",), "ij->i", "C", X, f"arith.{combine}", "f32"),),
+    )
+    for seed in range(8):
+        before = checking.random_arrays(function, seed)
+        with np.errstate(all="ignore"):
+            right = numpy.reduce(before["A"], axis=1)
+            back = numpy.reduce(before["A"][:, ::-1], axis=1)
+        for after in (right, back):
+            assert checking.check(function, before, before | {"C": after}).ok
+        assert np.isfinite(right).sum() >= 30

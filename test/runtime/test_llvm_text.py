@@ -47,8 +47,34 @@ def test_extensions_of_vectors_and_to_double() -> None:
     assert double == "%x = fpext <2 x float> %bf16.x.f to <2 x double>, !dbg !7"
 
 
+def test_a_bit_is_truncated_from_an_integer() -> None:
+    """LLVM 22's NVPTX compares a float with 0 instead."""
+    assert for_llvmlite("  %3 = fptosi <2 x float> %2 to <2 x i1>\n").splitlines() == [
+        "  %bit.3 = fptosi <2 x float> %2 to <2 x i32>",
+        "  %3 = trunc <2 x i32> %bit.3 to <2 x i1>",
+    ]
+
+
+def test_wide_integers_are_rounded_to_bfloat_once() -> None:
+    """Each element of a vector; the rounding towards zero is declared, once."""
+    lines = for_llvmlite(
+        "  %3 = uitofp i64 %2 to bfloat\n"
+        "  %4 = uitofp nneg <2 x i64> %v to <2 x bfloat>\n"
+    ).splitlines()
+    assert lines[0] == "  %odd.3.z = call float @llvm.nvvm.ull2f.rz(i64 %2)"
+    assert lines[7] == "  %3 = fptrunc float %odd.3.f to bfloat"
+    assert lines[-2].startswith("  %4 = insertelement <2 x bfloat> %odd.4.0.all, ")
+    assert lines[-1] == "declare float @llvm.nvvm.ull2f.rz(i64)"
+    assert len(lines) == 8 + 2 * 10 + 1
+
+
 @pytest.mark.parametrize(
-    "line", ["%x = fpext half %v to float", "%x = fptrunc float %v to bfloat"]
+    "line",
+    [
+        "%x = sitofp i16 %v to bfloat",
+        "%x = fpext half %v to float",
+        "%x = fptrunc float %v to bfloat",
+    ],
 )
 def test_other_conversions_stay(line: str) -> None:
     assert for_llvmlite(line) == line

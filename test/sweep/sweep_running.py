@@ -12,6 +12,8 @@ from alcop_mlir.runtime import checking
 from alcop_mlir.runtime.launch import Program, to_device
 from alcop_mlir.schedule import Schedule
 
+MOST_SPECIAL = 0.25  # of a result: NaN, infinite or unchecked
+
 
 def failure(case: Case) -> str | None:
     """What is wrong with the case, and how to reproduce it; None if it is right."""
@@ -19,7 +21,7 @@ def failure(case: Case) -> str | None:
     try:
         program = compiled(case, written)
         for sizes in shape(case).sizes:
-            problem = run(program, written, sizes, shape(case).pitch)
+            problem = run(program, written, sizes, shape(case).pitch, case.number)
             if problem is not None:
                 return report(case, written, f"{problem} with sizes {sizes}")
     except Exception as error:  # reported with all that is needed to repeat it
@@ -39,16 +41,28 @@ def compiled(case: Case, written: Source) -> Program:
 
 
 def run(
-    program: Program, written: Source, sizes: dict[str, int], pitch: int = 0
+    program: Program,
+    written: Source,
+    sizes: dict[str, int],
+    pitch: int = 0,
+    seed: int = 0,
 ) -> str | None:
-    """What is wrong with the result; a hazard or a fault is an EmulationError."""
+    """What is wrong with the result; a hazard or a fault is an EmulationError.
+
+    seed: of the inputs, whose extreme values are others in each case
+    """
     function = sized(program.function, written, sizes, pitch)
     if not function.reference:
         return "there is no reference"
-    before = checking.random_arrays(function)
+    before = checking.random_arrays(function, seed)
     arrays = to_device(before, "emulator")
     program(*arrays.values())
     check = checking.check(function, before, arrays)
+    if check.special + check.unchecked > MOST_SPECIAL * check.elements:
+        return (
+            f"of {check.elements} elements, {check.special} are NaN or infinite, "
+            f"{check.unchecked} unchecked"
+        )
     if check.ok:
         return None
     return f"error {check.error:.1e}, tolerance {check.tolerance:.1e}"
@@ -77,5 +91,5 @@ def report(case: Case, written: Source, problem: str) -> str:
     return (
         f"{case}: {problem}\n{written.text}"
         f"again: ALCOP_SWEEP_CASE={case.number} pytest -q test/sweep\n"
-        f"   or: alcop-run FILE.mlir --device emulator{options}"
+        f"   or: alcop-run FILE.mlir --device emulator --seed {case.number}{options}"
     )

@@ -59,9 +59,11 @@ def test_every_example_runs_and_is_right(
     """On the emulator, which also finds no hazard."""
     assert tool.main([str(EXAMPLES / f"{example}.mlir")]) == 0
     shown = rows(capsys.readouterr().out)
+    first, second, *_ = shown["check"].splitlines()
     assert re.fullmatch(
-        r"OK: max relative error \d\.\de-\d\d, tolerance \d\.\de-\d\d", shown["check"]
+        r"OK: max relative error \d\.\de-\d\d, tolerance \d\.\de-\d\d", first
     )
+    assert re.fullmatch(r"\d+ of \d+ elements are NaN or infinite, as expected", second)
 
 
 def test_the_demo_shows_what_it_did(capsys: pytest.CaptureFixture[str]) -> None:
@@ -144,13 +146,59 @@ def test_the_seed_makes_the_inputs(
     seeds = []
     random_arrays = checking.random_arrays
 
-    def remember(function: Function, seed: int) -> Any:
-        seeds.append(seed)
-        return random_arrays(function, seed)
+    def remember(function: Function, *given: Any) -> Any:
+        seeds.append(given)
+        return random_arrays(function, *given)
 
     monkeypatch.setattr(checking, "random_arrays", remember)
     assert tool.main([small]) == tool.main([small, "--seed", "42"]) == 0
-    assert seeds == [0, 42]
+    assert seeds == [(0, "mixed"), (42, "mixed")]
+
+
+UNKNOWN = """
+  func.func @f(%A: memref<16x16xf32>, %B: memref<16x16xi8>) {
+    linalg.map {arith.fptosi} ins(%A : memref<16x16xf32>) outs(%B : memref<16x16xi8>)
+    return
+  }"""
+
+
+def test_what_was_compared(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], small: str
+) -> None:
+    """NaN and infinity, and undefined elements were not; on request, plain ones."""
+    path = tmp_path / "unknown.mlir"
+    path.write_text(UNKNOWN)
+    assert tool.main([str(path)]) == 0
+    shown = rows(capsys.readouterr().out)["check"].splitlines()
+    assert shown[0].startswith("OK: max relative error 0.0")
+    assert shown[1] == "4 of 256 elements unchecked: unknown value"
+    for file in (str(path), small):
+        assert tool.main([file, "--values", "plain"]) == 0
+        (line,) = rows(capsys.readouterr().out)["check"].splitlines()
+        assert line.startswith("OK")
+
+
+def test_nothing_known_is_no_success(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Then the line says so: no number is compared."""
+    path = tmp_path / "unknown.mlir"
+    path.write_text(
+        UNKNOWN.replace(
+            "{arith.fptosi} ins(%A : memref<16x16xf32>)",
+            "ins(%A : memref<16x16xf32>)",
+        ).replace(
+            "outs(%B : memref<16x16xi8>)",
+            """outs(%B : memref<16x16xi8>) (%x: f32, %o: i8) {
+      %c = arith.constant 1.0e9 : f32
+      %y = arith.fptosi %c : f32 to i8
+      linalg.yield %y : i8
+    }""",
+        )
+    )
+    assert tool.main([str(path)]) == 0
+    shown = rows(capsys.readouterr().out)["check"].splitlines()
+    assert shown == ["none: nothing is known of any of the 256 elements"]
 
 
 def test_a_hazard_is_an_error(

@@ -65,7 +65,7 @@ TRANSFORMS = f"{ANALYSIS} analysis.* passes.*"
 PASSES = pass_modules()
 RUNTIME = (
     "target schedule knobs errors files codec element_types dtypes polynomials "
-    f"manifest.* {STEPS} reference.step_values runtime.*"
+    f"manifest.* {STEPS} reference.influence reference.step_values runtime.*"
 )
 # Rooms of the emulator: each with the rooms below it.
 PTX_TEXT = "errors runtime.emulator.arithmetic.* runtime.emulator.ptx.*"

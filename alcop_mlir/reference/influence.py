@@ -1,0 +1,98 @@
+"""How much of a function's results one element of an array may change.
+
+A NaN or an infinity in A reaches a row of the result of a matmul, one in B a column,
+and both what is computed from these. A bound, from shapes alone: of each dimension of
+each array, the largest share of its indices that the element may reach.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Iterator, Mapping
+from itertools import takewhile
+
+from alcop_mlir.reference.steps import (
+    Einsum,
+    Insert,
+    Map,
+    Reduction,
+    Reshape,
+    Slice,
+    Step,
+    WindowViews,
+    operand_maps,
+)
+
+_Shape = tuple[int, ...]
+_Shares = tuple[float, ...]  # one per dimension
+
+
+def reach(
+    steps: Iterable[Step],
+    shapes: Mapping[str, _Shape],
+    name: str,
+    results: Iterable[str],
+) -> float:
+    """The largest share of one of `results` that an element of `name` may change.
+
+    shapes: of the arrays that steps read and of those that they make
+    """
+    reached = {name: tuple(1 / max(1, size) for size in shapes[name])}
+    for step in steps:
+        found = list(_reached(step, reached, shapes))
+        reached.pop(step.out, None)
+        if found:
+            # Two ways reach at most the rows of both, and the columns of both.
+            ways = zip(*found, strict=True)
+            reached[step.out] = tuple(min(1.0, sum(way)) for way in ways)
+    return max((math.prod(reached.get(one, (0.0,))) for one in results), default=0.0)
+
+
+def _reached(
+    step: Step, reached: Mapping[str, _Shares], shapes: Mapping[str, _Shape]
+) -> Iterator[_Shares]:
+    """What the step's result has of each of its operands that are reached."""
+    match step:
+        case Einsum() | Map() | Reduction():
+            operands, out = operand_maps(step)
+            reads = (step.lhs, step.rhs) if isinstance(step, Einsum) else step.inputs
+            for read, own in zip(reads, operands, strict=True):
+                if read in reached:
+                    share = dict(zip(own, reached[read], strict=True))
+                    yield tuple(share.get(loop, 1.0) for loop in out)
+            start = None if isinstance(step, Map) else step.init
+            if start is not None and start in reached:
+                yield reached[start]
+        case Reshape():
+            if step.source in reached:
+                yield _reshaped(
+                    reached[step.source], shapes[step.source], shapes[step.out]
+                )
+        case Slice():
+            if step.source in reached:
+                yield reached[step.source]
+        case Insert():
+            yield from (reached[n] for n in (step.target, step.source) if n in reached)
+        case WindowViews():
+            if step.source in reached:
+                shares, axis = reached[step.source], step.dimension
+                own = min(1.0, shares[axis] * shapes[step.source][axis])
+                own = min(1.0, own * step.taps / max(1, step.positions))
+                yield (*shares[:axis], own, 1.0, *shares[axis + 1 :])
+
+
+def _reshaped(shares: _Shares, before: _Shape, after: _Shape) -> _Shares:
+    """Dimensions before and after those that are changed keep their shares."""
+    first = _same(before, after)
+    last = _same(before[first:][::-1], after[first:][::-1])
+    end = len(shares) - last
+    elements = math.prod(before[first:end]) * math.prod(shares[first:end])
+    middle = after[first : len(after) - last]
+    changed = tuple(min(1.0, elements / max(1, size)) for size in middle)
+    return (*shares[:first], *changed, *shares[end:])
+
+
+def _same(one: _Shape, other: _Shape) -> int:
+    """How many sizes at the beginning are the same."""
+    pairs = zip(one, other, strict=False)
+    return len(list(takewhile(lambda pair: pair[0] == pair[1], pairs)))
