@@ -20,7 +20,7 @@ from alcop_mlir.tools.tune_work import (
     compile_candidate,
     measure_candidate,
 )
-from alcop_mlir.tuning import products, records
+from alcop_mlir.tuning import gpus, records
 from alcop_mlir.tuning.measuring import Outcome, Pool
 from alcop_mlir.tuning.problem import Problem
 from alcop_mlir.tuning.records import Record, Setting, now
@@ -189,7 +189,7 @@ def check_name(device: str) -> None:
 
 def cuda_setting(target: Target, compiler: tuple[str, str] | None = None) -> Setting:
     """The setting of records of this GPU; `compiler`: version, hash, if not ours."""
-    gpu = products.local()
+    gpu = gpus.local()
     model, driver = (gpu.name, gpu.driver) if gpu else ("", "")
     version, digest = compiler or (alcop_mlir.__version__, source_hash(_COMPILER))
     return Setting(target.name, "cuda", model, driver, version, digest)

@@ -18,7 +18,7 @@ import numpy as np
 from alcop_mlir.errors import ConfigError
 from alcop_mlir.schedule import Decision, Schedule
 from alcop_mlir.target import Target
-from alcop_mlir.tuning import models, preference, products, records
+from alcop_mlir.tuning import gpus, models, preference, records
 from alcop_mlir.tuning.learned import Forest
 from alcop_mlir.tuning.problem import Problem
 from alcop_mlir.tuning.records import Log, Record
@@ -79,7 +79,7 @@ class Chooser:
     """Chooses for one target; reads the records once, when first needed.
 
     path: file of records; None is the user's own
-    device, gpu: whose records count; None is the product that is compiled for
+    device, gpu: whose records count; None is the GPU that is compiled for
     """
 
     def __init__(
@@ -97,10 +97,10 @@ class Chooser:
 
     @cached_property
     def gpu(self) -> str:
-        """The product whose records count; "" on a device that is no GPU."""
+        """The GPU whose records count; "" on a device that is no GPU."""
         if self.device != COMPILED_FOR:
             return ""
-        return products.compiled_for(self.target) if self._gpu is None else self._gpu
+        return gpus.compiled_for(self.target) if self._gpu is None else self._gpu
 
     @property
     def records(self) -> tuple[Record, ...]:
@@ -185,10 +185,10 @@ class Chooser:
             return f"{self.device} times are of no GPU"
         if self.path.absolute() != models.records_path().absolute():
             return f"it reads {models.records_path()}"
-        if self.gpu != products.compiled_for(self.target):
+        if self.gpu != gpus.compiled_for(self.target):
             made_on = self.gpu or "a GPU without a name"
             return f"for {self.target.name} it counts records of " + (
-                f"{products.compiled_for(self.target)} only, not of {made_on}"
+                f"{gpus.compiled_for(self.target)} only, not of {made_on}"
             )
         if self.space != SMALL:
             return f"it looks in the {SMALL.name} space"
@@ -205,7 +205,7 @@ class Chooser:
         return self._learned[1]
 
     def _is_possible(self, record: Record) -> bool:
-        least = products.least_seconds(record.problem, self.target, self.gpu)
+        least = gpus.least_seconds(record.problem, self.target, self.gpu)
         return (record.seconds or 0.0) >= least
 
 

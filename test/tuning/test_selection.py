@@ -12,9 +12,9 @@ from tuning_cases import CUDA, PROBLEM, SIMULATED, TARGET, record, write_records
 from alcop_mlir.errors import ConfigError
 from alcop_mlir.schedule import Schedule
 from alcop_mlir.target import find_target
-from alcop_mlir.tuning import models, products, records
+from alcop_mlir.tuning import gpus, models, records
+from alcop_mlir.tuning.gpus import Gpu
 from alcop_mlir.tuning.problem import Problem
-from alcop_mlir.tuning.products import Gpu
 from alcop_mlir.tuning.search import Task
 from alcop_mlir.tuning.selection import Chooser
 from alcop_mlir.tuning.space import FULL, enumerate_space
@@ -92,11 +92,11 @@ def test_the_gpu_is_this_machines_where_it_is_of_the_target(
 ) -> None:
     write_records(path, 1, OTHER_GPU)
     assert Chooser(TARGET).choose(PROBLEM).source == "analytical model"
-    monkeypatch.setattr(products, "local", lambda: Gpu("NVIDIA A30", "1.0", 80))
+    monkeypatch.setattr(gpus, "local", lambda: Gpu("NVIDIA A30", "1.0", 80))
     assert Chooser(TARGET).choose(PROBLEM).source == "record"
-    assert products.compiled_for(find_target("sm_90")) == "NVIDIA H200"
-    monkeypatch.setattr(products, "local", lambda: Gpu("NVIDIA B200", "1.0", 100))
-    assert products.compiled_for(find_target("sm_90")) == "NVIDIA B200"
+    assert gpus.compiled_for(find_target("sm_90")) == "NVIDIA H200"
+    monkeypatch.setattr(gpus, "local", lambda: Gpu("NVIDIA B200", "1.0", 100))
+    assert gpus.compiled_for(find_target("sm_90")) == "NVIDIA B200"
     assert Chooser(TARGET).choose(PROBLEM).source == "analytical model"
     monkeypatch.setenv("ALCOP_GPU", "NVIDIA A30")
     assert Chooser(TARGET).choose(PROBLEM).source == "record"
@@ -110,7 +110,7 @@ def test_the_gpu_of_this_machine_is_asked_for_once_there_are_records(
     def asked() -> Gpu:
         raise AssertionError
 
-    monkeypatch.setattr(products, "local", asked)
+    monkeypatch.setattr(gpus, "local", asked)
     write_records(path, 1, SIMULATED)
     Chooser(TARGET).choose(PROBLEM)
 
@@ -133,8 +133,8 @@ def test_a_time_that_no_gpu_can_reach_decides_nothing(
 
 
 def test_other_gpus_of_a_target_may_be_faster_than_its_row() -> None:
-    own = products.least_seconds(PROBLEM, TARGET, TARGET.device)
-    other = products.least_seconds(PROBLEM, TARGET, "NVIDIA A30")
+    own = gpus.least_seconds(PROBLEM, TARGET, TARGET.device)
+    other = gpus.least_seconds(PROBLEM, TARGET, "NVIDIA A30")
     assert 2e-7 < other < own < 1e-6
 
 

@@ -1,7 +1,7 @@
 """The GPU that a record is of, the one that is compiled for, and times possible on it.
 
-GPUs of one architecture differ in speed by factors: a record of one product says
-nothing about another.
+One architecture has GPUs of very different speed, such as H20 and H200: a record of one
+says nothing about another. They are told apart by the names that drivers give them.
 """
 
 from __future__ import annotations
@@ -16,10 +16,10 @@ from alcop_mlir import knobs
 from alcop_mlir.target import Target, newest_target
 from alcop_mlir.tuning.problem import Problem
 
-# What is faster than the peak of a target's row: its own product by overclocking,
+# What is faster than the peak of a target's row: its own GPU by overclocking,
 # others of the architecture by more SMs and rates (L40S against RTX 4090: 2.2).
 _OVERCLOCKED = 1.25
-_OTHER_PRODUCT = 4.0
+_OTHER_GPU = 4.0
 _QUERY = "--query-gpu=name,driver_version,compute_cap"
 
 
@@ -33,10 +33,10 @@ class Gpu:
 
 
 def compiled_for(target: Target) -> str:
-    """The product that the compiler chooses schedules for; "" if it has no name.
+    """The GPU that the compiler chooses schedules for.
 
     `ALCOP_GPU`, else this machine's GPU, if `target` is compiled for it where nothing
-    else is asked for; else the product that the target's figures are of.
+    else is asked for; else the one that the target's figures are of.
     """
     if knobs.gpu():
         return knobs.gpu() or ""
@@ -83,5 +83,5 @@ def least_seconds(problem: Problem, target: Target, gpu: str) -> float:
     peak = target.tensor_f16_flops * 2 / problem.element_bytes
     seconds = max(problem.flops / peak, moved / target.l2_bytes_per_second)
     latency = target.l2_latency / target.clock_hz
-    faster = _OVERCLOCKED if gpu == target.device else _OTHER_PRODUCT
+    faster = _OVERCLOCKED if gpu == target.device else _OTHER_GPU
     return (seconds + latency) / faster
