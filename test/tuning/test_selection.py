@@ -21,6 +21,7 @@ from alcop_mlir.tuning.space import FULL, enumerate_space
 
 OTHER = Problem(256, 512, 1024)
 OTHER_GPU = dataclasses.replace(CUDA, gpu="NVIDIA A30")
+LOCAL = gpus.local  # which the fixture replaces
 ODD = Schedule((64, 128, 128), (64, 64), (2, 2))  # not in the space
 
 
@@ -100,6 +101,31 @@ def test_the_gpu_is_this_machines_where_it_is_of_the_target(
     assert Chooser(TARGET).choose(PROBLEM).source == "analytical model"
     monkeypatch.setenv("ALCOP_GPU", "NVIDIA A30")
     assert Chooser(TARGET).choose(PROBLEM).source == "record"
+
+
+@pytest.mark.parametrize(
+    ("printed", "found"),
+    [
+        ("NVIDIA H20, 550.54.15, 9.0", Gpu("NVIDIA H20", "550.54.15", 90)),
+        ("NVIDIA H20, 550.54.15, [N/A]", Gpu("NVIDIA H20", "550.54.15", 0)),
+        ("No devices were found", None),
+        ("", None),
+    ],
+)
+def test_the_driver_says_which_gpu_is_the_first(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, printed: str, found: Gpu | None
+) -> None:
+    """That of `CUDA_VISIBLE_DEVICES`."""
+    tool = tmp_path / "nvidia-smi"
+    tool.write_text(f"#!/bin/sh\n[ $4 = 3 ] && echo '{printed}'\n")
+    tool.chmod(0o755)
+    monkeypatch.setenv("PATH", str(tmp_path))
+    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "3,1")
+    assert LOCAL.__wrapped__() == found
+    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "2")
+    assert LOCAL.__wrapped__() is None
+    monkeypatch.setenv("PATH", "")
+    assert LOCAL.__wrapped__() is None
 
 
 def test_the_gpu_of_this_machine_is_asked_for_once_there_are_records(
