@@ -14,7 +14,7 @@ from __future__ import annotations
 import importlib
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from alcop_mlir.schedule import Schedule
+from alcop_mlir.schedule import Partial, Schedule
 from alcop_mlir.target import DEFAULT_TARGET, Target, find_target
 from alcop_mlir.version import __version__
 
@@ -61,8 +61,8 @@ def compile(
     """Compile the linalg on memrefs or tensors in `source`; the result is callable.
 
     source: an MLIR module (not modified), the path of a .mlir file, or MLIR text
-    schedule: tile sizes and stages, as `Schedule` or its text; None lets the compiler
-        choose
+    schedule: tile sizes and stages, as `Schedule` or its text; the compiler chooses
+        what the text leaves out, and all for None
     function: which one to call, where the module has several
     device: "cuda", "emulator", or "auto": where the arrays of a call are
     allow_tf32: compile contractions of f32 too, with inputs rounded to tf32
@@ -76,7 +76,7 @@ def compile(
 
     options = compiler.Options(
         target=find_target(target) if isinstance(target, str) else target,
-        schedule=Schedule.parse(schedule) if isinstance(schedule, str) else schedule,
+        schedule=Partial.parse(schedule) if isinstance(schedule, str) else schedule,
         allow_tf32=allow_tf32,
     )
     bundle = compiler.compile_source(inputs.read(source), options)

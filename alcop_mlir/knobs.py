@@ -16,8 +16,13 @@ def ptxas() -> str | None:
     return os.environ.get("ALCOP_PTXAS") or None
 
 
+def gpu() -> str | None:
+    """`ALCOP_GPU`: the GPU to choose schedules for, as `nvidia-smi` names it."""
+    return os.environ.get("ALCOP_GPU") or None
+
+
 def cache_dir() -> Path:
-    """`ALCOP_CACHE_DIR`, else the user's cache directory: trained models."""
+    """`ALCOP_CACHE_DIR`, else the user's cache directory: trained models, records."""
     given = os.environ.get("ALCOP_CACHE_DIR")
     if given:
         return Path(given)

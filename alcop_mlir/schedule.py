@@ -1,7 +1,8 @@
 """A schedule: the parameters of one pipelined contraction.
 
 Text form, as typed on a command line: `block=128,128,32 warp=64,64 stages=3,2`, and
-`raster=8 split_k=4` where these are not 1. Dictionary form, as stored in
+`raster=8 split_k=4` where these are not 1. A text that leaves out tiles or stages is
+`Partial`: what it does not say is chosen. Dictionary form, as stored in
 `#alcop.schedule<{...}>`, records and bundles: the same names, with lists of integers,
 or one integer.
 """
@@ -9,8 +10,8 @@ or one integer.
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import Annotated, Any
 
 from alcop_mlir import codec
@@ -34,7 +35,18 @@ _PART = re.compile(r"(\w+)=(\d{1,18}(?:,\d{1,18})*)", re.ASCII)
 
 
 @dataclass(frozen=True)
-class Schedule:
+class _Parameters:
+    """The parameters, each by itself; see `Schedule`."""
+
+    block: Annotated[tuple[_Extent, _Extent, _Extent], Written] = (128, 128, 32)
+    warp: Annotated[tuple[_Extent, _Extent], Written] = (64, 64)
+    stages: Annotated[tuple[_SharedStages, _RegisterStages], Written] = (3, 2)
+    raster: Annotated[int, Range(1, MAX_RASTER)] = 1
+    split_k: Annotated[int, Range(1, MAX_SPLIT_K)] = 1
+
+
+@dataclass(frozen=True)
+class Schedule(_Parameters):
     """Tile sizes in elements, stages per level; raises ConfigError when invalid.
 
     block:  M, N, K of the tile that one thread block computes per K step
@@ -44,12 +56,6 @@ class Schedule:
         that those which run together share more of A and B; 1 is along N first
     split_k: parts of K, each computed by blocks of its own and added up afterwards
     """
-
-    block: Annotated[tuple[_Extent, _Extent, _Extent], Written] = (128, 128, 32)
-    warp: Annotated[tuple[_Extent, _Extent], Written] = (64, 64)
-    stages: Annotated[tuple[_SharedStages, _RegisterStages], Written] = (3, 2)
-    raster: Annotated[int, Range(1, MAX_RASTER)] = 1
-    split_k: Annotated[int, Range(1, MAX_SPLIT_K)] = 1
 
     def __post_init__(self) -> None:
         codec.check(self, "schedule")
@@ -85,32 +91,11 @@ class Schedule:
     @classmethod
     def parse(cls, text: str) -> Schedule:
         """From the text form; raises ConfigError naming the bad part."""
-        values: dict[str, list[int] | int] = {}
-        for part in text.split():
-            match = _PART.fullmatch(part)
-            if match is None:
-                raise ConfigError(
-                    f"schedule: cannot read '{part[:_CUT]}', expected NAME=INT,INT,... "
-                    f"as in '{cls()}'"
-                )
-            if match[1] in values:
-                raise ConfigError(f"schedule: '{match[1]}' is given twice")
-            numbers = [int(number) for number in match[2].split(",")]
-            single = match[1] in _SINGLE and len(numbers) == 1
-            values[match[1]] = numbers[0] if single else numbers
-        return cls.from_dict(values)
+        return cls.from_dict(_values(text))
 
     def _check_tiles(self) -> None:
-        mma_m, mma_n, mma_k = MMA_F16_SHAPE
-        (block_m, block_n, block_k), (warp_m, warp_n) = self.block, self.warp
-        # B fragments are loaded two n-tiles at a time (ldmatrix.x4).
-        for name, value, step in (
-            ("warp M", warp_m, mma_m),
-            ("warp N", warp_n, 2 * mma_n),
-            ("block K", block_k, mma_k),
-        ):
-            if value % step:
-                raise ConfigError(f"schedule: {name} is {value}, must be {step}*n")
+        (block_m, block_n, _), (warp_m, warp_n) = self.block, self.warp
+        _check_steps(self)
         if block_m % warp_m or block_n % warp_n:
             raise ConfigError(
                 f"schedule: block={block_m},{block_n} is not a whole number of "
@@ -122,5 +107,94 @@ class Schedule:
             )
 
 
-def _join(values: list[int] | int) -> str:
-    return ",".join(map(str, values)) if isinstance(values, list) else str(values)
+@dataclass(frozen=True)
+class Partial:
+    """Some parameters of a schedule, by name; ConfigError where they fit no schedule.
+
+    values: the parameters called `names`, and defaults
+    """
+
+    values: _Parameters
+    names: tuple[str, ...]
+
+    def __post_init__(self) -> None:
+        if self.is_whole:
+            self.over(Schedule())  # says what is wrong
+        _check_steps(self.values)  # the defaults are right
+
+    @property
+    def is_whole(self) -> bool:
+        """Whether tiles and stages are said; raster and split_k then are 1 if not."""
+        return {"block", "warp", "stages"} <= {*self.names}
+
+    def over(self, chosen: Schedule) -> Schedule:
+        """What is said, and the rest of `chosen`; ConfigError where it does not fit."""
+        said = {name: getattr(self.values, name) for name in self.names}
+        return replace(Schedule() if self.is_whole else chosen, **said)
+
+    @classmethod
+    def from_dict(cls, values: Mapping[str, Any]) -> Partial:
+        """From the dictionary form."""
+        return cls(codec.decode(_Parameters, values, "schedule"), tuple(values))
+
+    @classmethod
+    def parse(cls, text: str) -> Partial:
+        """From the text form; raises ConfigError naming the bad part."""
+        return cls.from_dict(_values(text))
+
+    def __str__(self) -> str:
+        said = ((name, getattr(self.values, name)) for name in self.names)
+        return " ".join(f"{name}={_join(value)}" for name, value in said)
+
+
+@dataclass(frozen=True)
+class Decision:
+    """A schedule, and what decided.
+
+    source: "given", "record", "learned model", "analytical model" or "default"; "given
+        in part, else ..." where what was given is completed by another
+    notes: what the user may want to know of it
+    seconds: measured for a record, predicted by a model
+    sure: standard deviation of log(seconds), by the learned model
+    """
+
+    schedule: Schedule
+    source: str
+    notes: tuple[str, ...] = ()
+    seconds: float | None = None
+    sure: float | None = None
+
+
+def _values(text: str) -> dict[str, list[int] | int]:
+    """The dictionary form of the text form."""
+    values: dict[str, list[int] | int] = {}
+    for part in text.split():
+        match = _PART.fullmatch(part)
+        if match is None:
+            raise ConfigError(
+                f"schedule: cannot read '{part[:_CUT]}', expected NAME=INT,INT,... "
+                f"as in '{Schedule()}'"
+            )
+        if match[1] in values:
+            raise ConfigError(f"schedule: '{match[1]}' is given twice")
+        numbers = [int(number) for number in match[2].split(",")]
+        single = match[1] in _SINGLE and len(numbers) == 1
+        values[match[1]] = numbers[0] if single else numbers
+    return values
+
+
+def _check_steps(values: _Parameters) -> None:
+    """ConfigError where tiles are no multiples of what mma.sync multiplies."""
+    mma_m, mma_n, mma_k = MMA_F16_SHAPE
+    # B fragments are loaded two n-tiles at a time (ldmatrix.x4).
+    for name, value, step in (
+        ("warp M", values.warp[0], mma_m),
+        ("warp N", values.warp[1], 2 * mma_n),
+        ("block K", values.block[2], mma_k),
+    ):
+        if value % step:
+            raise ConfigError(f"schedule: {name} is {value}, must be {step}*n")
+
+
+def _join(values: Sequence[int] | int) -> str:
+    return str(values) if isinstance(values, int) else ",".join(map(str, values))

@@ -41,7 +41,7 @@ class Target:
     """
 
     name: str  # "sm_80"; "sm_90a" with the feature set "a"
-    device: str  # the GPU model that the rates are for
+    device: str  # the GPU that the rates are for, as its driver names it
     sms: int  # [WP]; of H200 [DS]
     shared_bytes_per_block: int  # most a block may ask for, dynamic; [CC]
     shared_bytes_per_sm: int  # [CC]
@@ -86,7 +86,7 @@ class Target:
 TARGETS = (
     Target(
         name="sm_80",
-        device="A100-SXM4-80GB",
+        device="NVIDIA A100-SXM4-80GB",
         sms=108,
         shared_bytes_per_block=163 * 1024,
         shared_bytes_per_sm=164 * 1024,
@@ -100,7 +100,7 @@ TARGETS = (
     ),
     Target(
         name="sm_86",
-        device="RTX 3090",
+        device="NVIDIA GeForce RTX 3090",
         sms=82,
         shared_bytes_per_block=99 * 1024,
         shared_bytes_per_sm=100 * 1024,
@@ -114,7 +114,7 @@ TARGETS = (
     ),
     Target(
         name="sm_89",
-        device="RTX 4090",
+        device="NVIDIA GeForce RTX 4090",
         sms=128,
         shared_bytes_per_block=99 * 1024,
         shared_bytes_per_sm=100 * 1024,
@@ -130,7 +130,7 @@ TARGETS = (
     ),
     Target(
         name="sm_90",
-        device="H200-SXM",
+        device="NVIDIA H200",
         sms=132,
         shared_bytes_per_block=227 * 1024,
         shared_bytes_per_sm=228 * 1024,
@@ -176,6 +176,12 @@ def find_target(name: str) -> Target:
     raise ConfigError(
         f"unknown target '{name}', expected one of {', '.join(target_names())}"
     )
+
+
+def newest_target(capability: int) -> Target | None:
+    """The newest known target that a GPU of that compute capability runs."""
+    fitting = [target for target in TARGETS if target.runs_on(capability)]
+    return max(fitting, key=lambda target: target.compute_capability, default=None)
 
 
 def _parsed(name: str) -> tuple[str, str]:

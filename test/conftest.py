@@ -68,6 +68,7 @@ SLOW = (
     "tuning/test_learned.py",
     "tuning/test_measuring.py",
     "tuning/test_models_of_time.py",
+    "tuning/test_one_decision.py",
     "tuning/test_records.py",
     "tuning/test_search.py",
     "tuning/test_space.py",

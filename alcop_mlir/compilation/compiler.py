@@ -42,17 +42,17 @@ from alcop_mlir.pipelines.pipeline_text import with_options
 from alcop_mlir.reference.steps import Size, Step
 from alcop_mlir.runtime import ptx
 from alcop_mlir.runtime.bundle import Bundle, Code
-from alcop_mlir.schedule import Schedule
+from alcop_mlir.schedule import Partial, Schedule
 from alcop_mlir.target import DEFAULT_TARGET, Target, find_target
 from alcop_mlir.version import __version__
 
 
 @dataclass(frozen=True)
 class Options:
-    """What to compile for; without a schedule the compiler chooses one."""
+    """What to compile for; what is left out of the schedule the compiler chooses."""
 
     target: Target = field(default_factory=lambda: find_target(DEFAULT_TARGET))
-    schedule: Schedule | None = None
+    schedule: Schedule | Partial | None = None
     use_ptxas: bool = True
     allow_tf32: bool = False
 

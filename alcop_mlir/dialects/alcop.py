@@ -11,7 +11,8 @@ Attributes of MLIR's own kinds, so that tools without this dialect read them
 
   alcop.pipelines = [{buffer, level, stages}]  what of a launch is pipelined
   alcop.fallback = "..."   a launch is a SIMT fallback; why, "" where nothing else fits
-  alcop.decisions = {...}  the schedule and the two above, on a `gpu.launch_func`
+  alcop.schedule_source = "..."  what has decided the schedule: a `Decision`'s source
+  alcop.decisions = {...}  the schedule and the three above, on a `gpu.launch_func`
   alcop.reason = "..."     why a pass left an op unchanged
 
 Ops: the four synchronisation primitives of the ALCOP paper (arXiv 2210.16691,
@@ -50,6 +51,7 @@ FALLBACK = "alcop.fallback"
 OP_KEY = "alcop.op"
 PIPELINES = "alcop.pipelines"
 REASON = "alcop.reason"
+SCHEDULE_SOURCE = "alcop.schedule_source"
 PIPELINE = "alcop.pipeline"
 GROUP_TYPE = "!nvgpu.device.async.token"
 
@@ -170,6 +172,18 @@ def drop_key(op: ir.Operation) -> None:
 def put(op: ir.Operation, attribute: type, parameters: dict[str, Any]) -> None:
     """Write the `attribute` kind on `op`."""
     op.operation.attributes[_key(attribute)] = attribute.get(to_attribute(parameters))
+
+
+def put_schedule(op: ir.Operation, parameters: dict[str, Any], source: str) -> None:
+    """Write a schedule on `op`, and what has decided it, if that is known."""
+    put(op, ScheduleAttr, parameters)
+    if source:
+        op.operation.attributes[SCHEDULE_SOURCE] = to_attribute(source)
+
+
+def schedule_source(op: ir.Operation) -> str:
+    """What has decided the schedule of `op`; "" where that is not known."""
+    return str(get_plain(op, SCHEDULE_SOURCE) or "")
 
 
 def take(op: ir.Operation, attribute: type) -> dict[str, Any] | None:

@@ -139,6 +139,7 @@ class Kernel:
     shared_bytes: dynamic shared memory; static_shared_bytes, registers (per thread) and
         spill_bytes as ptxas reports them, None without ptxas
     fallback: why it is a SIMT fallback, "" where nothing else fits; None if it is none
+    schedule_source: what has decided the schedule, see `Decision`; None if not known
     """
 
     name: Identifier
@@ -153,6 +154,7 @@ class Kernel:
     spill_bytes: Count | None = None
     static_shared_bytes: Count | None = None
     fallback: str | None = None
+    schedule_source: str | None = None
 
     @property
     def arrays(self) -> tuple[str, ...]:

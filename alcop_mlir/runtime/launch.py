@@ -24,7 +24,7 @@ from alcop_mlir.runtime.arrays import Array, check, host_array, is_on_gpu, label
 from alcop_mlir.runtime.emulation import Emulation
 from alcop_mlir.runtime.manifest_check import check_supported
 from alcop_mlir.runtime.workspace import Workspace
-from alcop_mlir.target import MAX_GRID, TARGETS, Target
+from alcop_mlir.target import MAX_GRID, TARGETS, Target, newest_target
 
 DEVICES = ("auto", "cuda", "emulator")
 _GPU_EXTRAS = ("cuda12", "cuda13")  # CuPy, by the version of CUDA
@@ -249,13 +249,13 @@ def pick_device(wanted: str) -> str:
 def gpu_target() -> Target:
     """The newest known target that the current GPU runs; LaunchError if none."""
     capability = int(_cupy().cuda.Device().compute_capability)
-    fitting = [target for target in TARGETS if target.runs_on(capability)]
-    if not fitting:
+    newest = newest_target(capability)
+    if newest is None:
         oldest = min(TARGETS, key=lambda target: target.compute_capability)
         raise LaunchError(
             f"this GPU is an sm_{capability}, expected {oldest.name} or newer"
         )
-    return max(fitting, key=lambda target: target.compute_capability)
+    return newest
 
 
 def to_device(

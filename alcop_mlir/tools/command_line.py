@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, NoReturn
 
 from alcop_mlir import files
 from alcop_mlir.errors import AlcopError, ConfigError
-from alcop_mlir.schedule import Schedule
+from alcop_mlir.schedule import Partial
 from alcop_mlir.target import DEFAULT_TARGET, Target, find_target, target_names
 from alcop_mlir.version import __version__
 
@@ -71,8 +71,8 @@ def add_compile_options(parser: argparse.ArgumentParser, default_target: str) ->
         "--schedule",
         metavar="TEXT",
         help="tile sizes and stages, 'block=128,128,32 warp=64,64 stages=3,2'; with "
-        "blocks in groups of rows, 'raster=8'; with K in parts, 'split_k=4'; default: "
-        "chosen by shape and target",
+        "blocks in groups of rows, 'raster=8'; with K in parts, 'split_k=4'; what is "
+        "left out is chosen by records or models",
     )
     parser.add_argument(
         "--allow-tf32",
@@ -115,9 +115,9 @@ def target(given: Any, device: str = "") -> Target:
     return find_target(given.target or DEFAULT_TARGET)
 
 
-def schedule(given: Any) -> Schedule | None:
-    """The one asked for."""
-    return Schedule.parse(given.schedule) if given.schedule else None
+def schedule(given: Any) -> Partial | None:
+    """What is asked for."""
+    return Partial.parse(given.schedule) if given.schedule else None
 
 
 def lower(given: Any, device: str = "", *, use_ptxas: bool = True) -> Lowered:

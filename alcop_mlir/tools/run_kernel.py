@@ -111,7 +111,8 @@ def _rows(launch: LaunchFile, emulator: Emulation) -> Rows:
     yield "launch", [f"{extent(launch.grid)} blocks of {extent(launch.block)} threads"]
     if launch.dynamic_shared:
         yield "shared", [f"{launch.dynamic_shared} bytes, dynamic"]
-    yield "time", [f"{result.seconds:.3g} s, {result.warp_instructions} instructions"]
+    time = command_line.seconds(result.seconds)
+    yield "time", [f"{time}, {result.warp_instructions} instructions"]
     if emulator.options.hazards:
         yield "hazards", [str(hazard) for hazard in result.hazards] or ["none"]
     else:

@@ -45,12 +45,29 @@ def kernel_rows(kernel: Kernel) -> Rows:
     if kernel.fallback is not None:
         yield "schedule", ["none: SIMT fallback"]
     else:
-        yield "schedule", [str(kernel.schedule) if kernel.schedule else "none"]
+        yield "schedule", _schedule(kernel)
+        if kernel.schedule_source is not None:
+            yield "from", [kernel.schedule_source]
         pipelines = [
             [one.buffer, one.level, f"{one.stages} stages"] for one in kernel.pipelines
         ]
         yield "pipelines", aligned(pipelines) or ["none"]
     yield "resources", [_resources(kernel)]
+
+
+def _schedule(kernel: Kernel) -> list[str]:
+    """What was decided, and what else was carried out."""
+    if kernel.schedule is None:
+        return ["none"]
+    lines = [str(kernel.schedule)]
+    levels = ("shared", "register")
+    stages = tuple(
+        max((one.stages for one in kernel.pipelines if one.level == level), default=1)
+        for level in levels
+    )
+    if stages != kernel.schedule.stages:
+        lines.append(f"carried out: stages={stages[0]},{stages[1]}")
+    return lines
 
 
 def _resources(kernel: Kernel) -> str:

@@ -20,16 +20,18 @@ from typing import TYPE_CHECKING, Any
 
 from alcop_mlir.errors import ConfigError, MissingExtraError
 from alcop_mlir.schedule import Schedule
-from alcop_mlir.target import Target, find_target
+from alcop_mlir.target import Target, find_target, target_names
 from alcop_mlir.tools import command_line
 from alcop_mlir.tools.command_line import is_installed
 from alcop_mlir.tools.tune_options import COMMANDS, TOOL, parser
 
 if TYPE_CHECKING:
-    from alcop_mlir.tools.tune_devices import Device
+    from alcop_mlir.tools.tune_devices import Cuda, Device
+    from alcop_mlir.tools.tune_problem import Tunable
     from alcop_mlir.tuning.problem import Problem
     from alcop_mlir.tuning.records import Record
     from alcop_mlir.tuning.search import Budget, Strategy, Task
+    from alcop_mlir.tuning.selection import Chooser
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -54,45 +56,54 @@ def _tune(given: Any) -> int:
     """Search, or export what a search would try first."""
     from alcop_mlir.tools import tune_devices
     from alcop_mlir.tuning.search import Budget, Task
+    from alcop_mlir.tuning.selection import Chooser
     from alcop_mlir.tuning.space import enumerate_space, find_space
 
     budget = Budget.parse(given.budget)
     if not is_installed("sklearn"):
         raise MissingExtraError("tuning needs scikit-learn", "tuning")
     space = find_space(given.space)
-    problem, source = _problem(given)
+    tunable, source = _tunable(given)
+    problem = tunable.problem
     name = "cuda" if given.to_export else tune_devices.pick(given.device)
     target = command_line.target(given, "" if given.to_export else name)
     task = Task(problem, target, enumerate_space(problem, target, space))
-    recorded = _recorded(_records_path(given))
-    strategy = _strategy(given, task, name, recorded)
-    if given.to_export is not None:
-        return _export(given, task, source, strategy, budget)
-    print(
-        f"{problem} on {target.name} ({name}): {space.name} space, "
-        f"{len(task.candidates)} legal schedules"
-    )
     with _device(given, name, problem, target, source=source) as device:
-        return _search(_records_path(given), task, strategy, budget, device, recorded)
+        # Candidates to export are for the GPU that is compiled for.
+        gpu = None if given.to_export else device.setting.gpu
+        path = _records_path(given)
+        chooser = Chooser(target, path=path, device=name, gpu=gpu)
+        _say(*chooser.notes, *chooser.left_out)
+        strategy = _strategy(given, task, chooser)
+        if given.to_export is not None:
+            return _export(given, task, device, strategy, budget)
+        print(
+            f"{problem} on {target.name} ({name}): {space.name} space, "
+            f"{len(task.candidates)} legal schedules"
+        )
+        if chooser.unused():
+            print(f"no compile uses what is found: {chooser.unused()}")
+        return _search(tunable, task, chooser, strategy, budget, device)
 
 
 def _search(
-    path: Path,
+    tunable: Tunable,
     task: Task,
+    before: Chooser,
     strategy: Strategy,
     budget: Budget,
     device: Device,
-    recorded: Sequence[Record],
 ) -> int:
     """Each record is stored before the next is made."""
     from alcop_mlir.tools import tune_show
-    from alcop_mlir.tuning import records, selection
+    from alcop_mlir.tuning import records
     from alcop_mlir.tuning.search import search
+    from alcop_mlir.tuning.selection import Chooser
 
-    name = device.setting.device
-    choice = selection.decide(task.problem, task.target, records_path=path, device=name)
-    known = records.measured(recorded, task.problem, device.setting)
-    with tune_show.Progress(budget, name) as progress:
+    name, path = device.setting.device, before.path
+    decision = before.choose(task.problem)
+    known = records.measured(records.read(path).records, task.problem, device.setting)
+    with tune_show.Progress(budget, name, known) as progress:
 
         def measure(schedules: Sequence[Schedule]) -> dict[Schedule, float | None]:
             seconds: dict[Schedule, float | None] = {}
@@ -108,46 +119,75 @@ def _search(
         except KeyboardInterrupt:
             _say(f"stopped: what was measured is in {path}, the same command goes on")
             raise
-    done = records.read(path).records
-    ranked = records.ranked(done, task.problem, task.target.name, name)
-    best = ranked[0] if ranked else None
+    gpu = device.setting.gpu
+    after = Chooser(task.target, path=path, device=name, gpu=gpu)
+    best, _ = after.best_record(task.problem)
     tried = progress.tried
-    rows = tune_show.result_rows(best, choice, str(path), tried)
+    compiled = tunable.decide(Chooser(task.target))
+    rows = [
+        *tune_show.result_rows(task.problem, best, decision, str(path), tried),
+        *tune_show.compile_rows(after, compiled),
+    ]
     command_line.print_table(f"{tried} tried, {len(known)} known before", rows)
     return 0 if best else 1
 
 
 def _explain(given: Any) -> int:
     from alcop_mlir.tools import tune_devices, tune_show
-    from alcop_mlir.tuning import selection
+    from alcop_mlir.tuning.selection import COMPILED_FOR, Chooser
     from alcop_mlir.tuning.space import find_space
 
-    problem, _ = _problem(given)
-    device = tune_devices.pick(given.device)
-    choice = selection.decide(
-        problem,
-        command_line.target(given, device),
-        records_path=_records_path(given),
-        device=device,
-        space=find_space(given.space),
-    )
-    _say(*choice.notes)
-    title = f"{problem} on {choice.task.target.name}"
-    command_line.print_table(title, tune_show.choice_rows(choice, device))
+    tune_devices.check_name(given.device)
+    space = find_space(given.space)
+    tunable, _ = _tunable(given)
+    device = "simulated" if given.device == "simulated" else COMPILED_FOR
+    # Nothing is measured: without a GPU, too, the choice is the compiler's.
+    target = command_line.target(given, "" if given.target else _auto())
+    path = _records_path(given)
+    chooser = Chooser(target, path=path, device=device, space=space)
+    decision = tunable.decide(chooser)
+    compiled = decision if not chooser.unused() else tunable.decide(Chooser(target))
+    _say(*chooser.notes, *chooser.left_out, *decision.notes)
+    rows = [*tune_show.decision_rows(decision)]
+    if tunable.unmodelled:
+        rows += [("models", [f"none: {tunable.unmodelled}"])]
+        title = f"{tunable.name}"
+    else:
+        title = str(tunable.problem)
+        ranking = chooser.ranking(tunable.problem)
+        rows += tune_show.choice_rows(decision, ranking, device)
+    rows += tune_show.compile_rows(chooser, compiled)
+    where = chooser.gpu or device
+    command_line.print_table(f"{title} on {target.name} ({where})", rows)
     return 0
 
 
-def _report(given: Any) -> int:
-    from alcop_mlir.tools import tune_report
+def _auto() -> str:
+    """The device of a search that names none."""
+    from alcop_mlir.tools import tune_devices
 
-    recorded = _recorded(_records_path(given))
-    for path in tune_report.draw(recorded, Path(given.output)):
-        print(path)
+    return tune_devices.pick("auto")
+
+
+def _report(given: Any) -> int:
+    """Pictures, and what compiles take for the problems in the records."""
+    from alcop_mlir.tools import tune_report, tune_show
+
+    path = _records_path(given)
+    recorded = _recorded(path)
+    known = [one for one in recorded if one.setting.target in target_names()]
+    if len(known) < len(recorded):
+        _say(f"{len(recorded) - len(known)} record(s) of unknown targets left out")
+    recorded = known
+    for title, rows in tune_show.report_tables(recorded, path):
+        command_line.print_table(title, rows)
+    for drawn in tune_report.draw(recorded, Path(given.output)):
+        print(drawn)
     return 0
 
 
 def _export(
-    given: Any, task: Task, source: str, strategy: Strategy, budget: Budget
+    given: Any, task: Task, device: Cuda, strategy: Strategy, budget: Budget
 ) -> int:
     """Compile candidates, and store those that compile."""
     from alcop_mlir.tuning import exchange
@@ -158,18 +198,16 @@ def _export(
     rows = strategy.propose(task, History(), budget.trials)
     proposed = [task.candidates.schedules[row] for row in rows]
     bundles: dict[Schedule, bytes] = {}
-    problem, target = task.problem, task.target
-    with _device(given, "cuda", problem, target, source=source) as device:
-        for schedule, path, error in device.compile(proposed):
-            if error:
-                _say(f"'{schedule}' is left out: {error}")
-            else:
-                bundles[schedule] = path.read_bytes()
+    for schedule, path, error in device.compile(proposed):
+        if error:
+            _say(f"'{schedule}' is left out: {error}")
+        else:
+            bundles[schedule] = path.read_bytes()
     if not bundles:
         raise ConfigError("no candidate compiles, nothing is exported")
     compiler = device.setting.compiler, device.setting.compiler_hash
     compiled = [(one, bundles[one]) for one in proposed if one in bundles]
-    package = exchange.Package(problem, target, compiler, compiled)
+    package = exchange.Package(task.problem, task.target, compiler, compiled)
     exchange.save(package, given.to_export)
     print(f"wrote {given.to_export}: {len(compiled)} candidates")
     return 0
@@ -184,6 +222,11 @@ def _measure(given: Any) -> int:
     path = given.output or given.to_measure.with_suffix(".jsonl")
     problem, target, bundles = package.problem, package.target, dict(package.candidates)
     name = tune_devices.pick(given.device)
+    if name != given.device and name == "simulated":
+        raise ConfigError(
+            "no GPU is found to measure on; --device simulated makes simulated "
+            "records, which no compile uses"
+        )
     compiler = package.compiler
     with _device(given, name, problem, target, compiler, bundles=bundles) as device:
         known = records.measured(records.read(path).records, problem, device.setting)
@@ -198,6 +241,7 @@ def _measure(given: Any) -> int:
 
 def _import(given: Any) -> int:
     """Add the records that are new."""
+    from alcop_mlir.tools import tune_show
     from alcop_mlir.tuning import records
 
     source, path = given.to_import, _records_path(given)
@@ -211,33 +255,34 @@ def _import(given: Any) -> int:
     if new:
         records.append(path, new)
     print(f"{len(new)} new records in {path}")
+    for line in tune_show.unused_lines(new, path):
+        print(line)
     return 0
 
 
-def _problem(given: Any) -> tuple[Problem, str]:
-    """The problem to tune, and the text of its file."""
+def _tunable(given: Any) -> tuple[Tunable, str]:
+    """The contraction to tune, and the text of its file."""
     if given.file is None:
         raise ConfigError(f"no file given; see {TOOL} --help")
     if given.target is not None:
         find_target(given.target)  # before MLIR is loaded
     from alcop_mlir.compilation import inputs
-    from alcop_mlir.tools.tune_problem import file_problem
+    from alcop_mlir.tools.tune_problem import find_tunable
 
     source = inputs.read_file(given.file)
-    return file_problem(source, given.file, given.allow_tf32), source.text.decode()
+    tunable = find_tunable(source, given.file, given.allow_tf32)
+    return tunable, source.text.decode()
 
 
-def _strategy(given: Any, task: Task, device: str, known: Sequence[Record]) -> Strategy:
+def _strategy(given: Any, task: Task, chooser: Chooser) -> Strategy:
     """The strategy asked for, with a model trained on records of other problems."""
     from alcop_mlir.tuning import models, strategies
 
-    recorded = (*known, *models.shipped(device, task.target))
-    pretrained, notes = models.load_or_train(recorded, device, task.target)
-    _say(*notes)
-    others = models.samples(recorded, device, task.target)
+    _say(*chooser.learned_notes)
+    others = models.samples(chooser.records, chooser.device, task.target)
     others.pop(task.problem, None)
     return strategies.make(
-        given.strategy, models.train, list(others.values()), given.seed, pretrained
+        given.strategy, models.train, list(others.values()), given.seed, chooser.forest
     )
 
 

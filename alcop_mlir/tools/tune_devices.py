@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import functools
 import hashlib
-import shutil
-import subprocess
 import tempfile
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
@@ -22,7 +20,7 @@ from alcop_mlir.tools.tune_work import (
     compile_candidate,
     measure_candidate,
 )
-from alcop_mlir.tuning import records
+from alcop_mlir.tuning import gpus, records
 from alcop_mlir.tuning.measuring import Outcome, Pool
 from alcop_mlir.tuning.problem import Problem
 from alcop_mlir.tuning.records import Record, Setting, now
@@ -171,10 +169,7 @@ def pick(device: str) -> str:
 
     ConfigError for an unknown one, LaunchError where "cuda" is wanted and missing.
     """
-    if device not in DEVICES:
-        raise ConfigError(
-            f"unknown device '{device}', expected one of {', '.join(DEVICES)}"
-        )
+    check_name(device)
     if device == "simulated":
         return device
     from alcop_mlir.runtime import launch
@@ -184,9 +179,18 @@ def pick(device: str) -> str:
     return launch.pick_device("cuda")
 
 
+def check_name(device: str) -> None:
+    """ConfigError for an unknown one."""
+    if device not in DEVICES:
+        raise ConfigError(
+            f"unknown device '{device}', expected one of {', '.join(DEVICES)}"
+        )
+
+
 def cuda_setting(target: Target, compiler: tuple[str, str] | None = None) -> Setting:
     """The setting of records of this GPU; `compiler`: version, hash, if not ours."""
-    model, driver = _gpu()
+    gpu = gpus.local()
+    model, driver = (gpu.name, gpu.driver) if gpu else ("", "")
     version, digest = compiler or (alcop_mlir.__version__, source_hash(_COMPILER))
     return Setting(target.name, "cuda", model, driver, version, digest)
 
@@ -202,14 +206,3 @@ def source_hash(names: tuple[str, ...]) -> str:
             digest.update(file.relative_to(root).as_posix().encode())
             digest.update(file.read_bytes())
     return digest.hexdigest()[:16]
-
-
-def _gpu() -> tuple[str, str]:
-    """Name of the first GPU and version of its driver; empty where unknown."""
-    tool = shutil.which("nvidia-smi")
-    if tool is None:
-        return "", ""
-    command = [tool, "--query-gpu=name,driver_version", "--format=csv,noheader"]
-    answer = subprocess.run(command, capture_output=True, text=True, check=False)
-    name, _, driver = answer.stdout.partition("\n")[0].partition(",")
-    return name.strip(), driver.strip()

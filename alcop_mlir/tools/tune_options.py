@@ -31,7 +31,11 @@ def parser(command: str) -> Parser:
         add("--space", default="small", metavar="NAME", help="small (default) or full")
     add("--records", type=Path, metavar="FILE", help="default: in the user's cache")
     if command != "report":
-        add("--device", default="auto", metavar="NAME", help="cuda, simulated, or auto")
+        about = {
+            "": "cuda, simulated, or auto",
+            "explain": "whose records decide: cuda as when compiling, or simulated",
+        }
+        add("--device", default="auto", metavar="NAME", help=about[command])
     if not command:
         _add_search_options(parser)
     return parser

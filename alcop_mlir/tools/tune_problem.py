@@ -1,22 +1,59 @@
 """The contraction of an MLIR file, as a `Problem` of the tuner.
 
 It is found by the passes that find it when a file is compiled, so that records have the
-key by which alcop-select-schedule looks them up.
+key by which alcop-select-schedule looks them up, and its schedule is decided as there.
 """
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+from typing import Any
+
 from alcop_mlir import diagnostics
 from alcop_mlir.analysis.host.host_function import host_functions
+from alcop_mlir.analysis.linalg.contractions import Contraction
 from alcop_mlir.compilation.inputs import Input
 from alcop_mlir.errors import ConfigError
 from alcop_mlir.pipelines.driver import run_pipeline
 from alcop_mlir.pipelines.named import steps_to_contractions
-from alcop_mlir.transforms.linalg.select_schedule import marked_contractions, problem_of
+from alcop_mlir.schedule import Decision
+from alcop_mlir.transforms.linalg.select_schedule import (
+    decide,
+    marked_contractions,
+    problem_of,
+    unmodelled,
+)
 from alcop_mlir.tuning.problem import Problem
+from alcop_mlir.tuning.selection import Chooser
 
 
-def file_problem(source: Input, name: str, allow_tf32: bool = False) -> Problem:
+@dataclass(frozen=True)
+class Tunable:
+    """The contraction of a file; `module` is what it is in, `name` the file's."""
+
+    name: str
+    module: Any
+    contraction: Contraction
+
+    @property
+    def unmodelled(self) -> str:
+        """Why there is no problem; "" where there is."""
+        return unmodelled(self.contraction)
+
+    @property
+    def problem(self) -> Problem:
+        """What is searched for; ConfigError says why no model covers it."""
+        problem = problem_of(self.contraction)
+        if problem is None:
+            raise ConfigError(f"'{self.name}': {self.unmodelled}; no model covers that")
+        return problem
+
+    def decide(self, chooser: Chooser) -> Decision:
+        """The schedule that is compiled with, where records are those of `chooser`."""
+        return decide(self.contraction, chooser.target, None, lambda: chooser)
+
+
+def find_tunable(source: Input, name: str, allow_tf32: bool = False) -> Tunable:
     """The only contraction in `source`; ConfigError where there is none, or several.
 
     name: of the file, for messages
@@ -38,10 +75,4 @@ def file_problem(source: Input, name: str, allow_tf32: bool = False) -> Problem:
             f"'{name}' computes {len(found) or 'no'} contractions that can be tuned, "
             f"expected one{why}"
         )
-    problem = problem_of(found[0])
-    if problem is None:
-        raise ConfigError(
-            f"'{name}' has a size that is 0 or known at run time only, or multiplies "
-            "other types than memory holds: no model covers these"
-        )
-    return problem
+    return Tunable(name, module, found[0])

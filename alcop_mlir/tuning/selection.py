@@ -1,25 +1,27 @@
 """Choose the schedule for a problem that comes without one.
 
-The first available of: the fastest record of this problem on this kind of device; the
-best by the learned model, if there are records to learn from; the best by the
-analytical model.
+The first available of: the fastest record of this problem on this GPU; the best by the
+learned model, if there are records of this GPU to learn from; the best by the
+analytical model. All that choose do it by a `Chooser`, so that all choose the same.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections import Counter
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from pathlib import Path
 
 import numpy as np
 
 from alcop_mlir.errors import ConfigError
-from alcop_mlir.schedule import Schedule
+from alcop_mlir.schedule import Decision, Schedule
 from alcop_mlir.target import Target
-from alcop_mlir.tuning import models, preference, records
+from alcop_mlir.tuning import gpus, models, preference, records
 from alcop_mlir.tuning.learned import Forest
 from alcop_mlir.tuning.problem import Problem
-from alcop_mlir.tuning.records import Record
+from alcop_mlir.tuning.records import Log, Record
 from alcop_mlir.tuning.search import Task
 from alcop_mlir.tuning.space import (
     SMALL,
@@ -31,128 +33,190 @@ from alcop_mlir.tuning.space import (
     enumerate_space,
 )
 
+COMPILED_FOR = "cuda"  # the device whose records the compiler chooses by
 _ASKED = 512  # best by the analytical model, which the learned one predicts
 
 
 @dataclass(frozen=True, eq=False)
-class Choice:
-    """A schedule, and why it was chosen.
+class Ranking:
+    """All candidates for a problem.
 
-    origin: "record", "learned model" or "analytical model"
-    seconds: measured for a record, else predicted
-    sure: standard deviation of log(seconds) by the learned model, None without one
-    task, ranking: the candidates, the schedule among them, and their rows, best first
+    rows: of the candidates, best first
     predicted: seconds of each row
+    sure: standard deviation of log(seconds) of the best by the learned model, None
+        without one
     """
 
-    schedule: Schedule
-    origin: str
-    seconds: float
-    sure: float | None
-    notes: tuple[str, ...]
     task: Task
-    ranking: IntArray
+    rows: IntArray
     predicted: FloatArray
+    sure: float | None
+
+    @property
+    def schedules(self) -> list[Schedule]:
+        """Best first."""
+        return [self.task.candidates.schedules[row] for row in self.rows.tolist()]
+
+    def led_by(self, schedule: Schedule) -> Ranking:
+        """With `schedule` first, which may be of another space."""
+        task = _with(self.task, schedule)
+        row = task.candidates.rows[schedule]
+        predicted = np.concatenate([self.predicted, task.prediction.seconds[-1:]])
+        rows = np.concatenate([[row], self.rows[self.rows != row]])
+        return Ranking(task, rows, predicted[: len(task.candidates)], self.sure)
 
 
-def choose(
-    problem: Problem,
-    target: Target,
-    *,
-    records_path: Path | None = None,
-    device: str = "cuda",
-    say: Callable[[str], None] | None = None,
-) -> Schedule:
-    """The schedule to compile `problem` with; ConfigError where no schedule is legal.
+@dataclass(frozen=True)
+class _Counted:
+    """The records that count, and lines about the others."""
 
-    records_path: file of records; None is the user's own
-    device: whose records count
-    say: takes a line for each note, such as records that were skipped
+    records: tuple[Record, ...]
+    notes: tuple[str, ...]
+    left_out: tuple[str, ...]
+
+
+class Chooser:
+    """Chooses for one target; reads the records once, when first needed.
+
+    path: file of records; None is the user's own
+    device, gpu: whose records count; None is the GPU that is compiled for
     """
-    recorded, notes = _recorded(problem, target, records_path, device)
-    chosen, more = _fastest(problem, target, recorded, device)
-    if chosen is None:
-        chosen = _by_model(problem, target, recorded, device, SMALL)
-        more = (*more, *chosen.notes)
-    for note in (*notes, *more):
-        if say is not None:
-            say(note)
-    return chosen.schedule
 
+    def __init__(
+        self,
+        target: Target,
+        *,
+        path: Path | None = None,
+        device: str = COMPILED_FOR,
+        gpu: str | None = None,
+        space: Space = SMALL,
+    ):
+        self.target, self.device, self.space = target, device, space
+        self.path = path or models.records_path()
+        self._gpu, self._rankings = gpu, dict[Problem, Ranking]()
 
-def decide(
-    problem: Problem,
-    target: Target,
-    *,
-    records_path: Path | None = None,
-    device: str = "cuda",
-    space: Space = SMALL,
-) -> Choice:
-    """Like `choose`, but with the reasons."""
-    recorded, notes = _recorded(problem, target, records_path, device)
-    choice = _by_model(problem, target, recorded, device, space)
-    fastest, more = _fastest(problem, target, recorded, device)
-    choice = replace(choice, notes=(*notes, *more, *choice.notes))
-    if fastest is None:
-        return choice
-    task = _with(choice.task, fastest.schedule)
-    row = task.candidates.rows[fastest.schedule]
-    predicted = np.concatenate([choice.predicted, task.prediction.seconds[-1:]])
-    return replace(
-        choice,
-        schedule=fastest.schedule,
-        origin="record",
-        seconds=fastest.seconds or 0.0,
-        sure=None,
-        task=task,
-        ranking=np.concatenate([[row], choice.ranking[choice.ranking != row]]),
-        predicted=predicted[: len(task.candidates)],
-    )
+    @cached_property
+    def gpu(self) -> str:
+        """The GPU whose records count; "" on a device that is no GPU."""
+        if self.device != COMPILED_FOR:
+            return ""
+        return gpus.compiled_for(self.target) if self._gpu is None else self._gpu
 
+    @property
+    def records(self) -> tuple[Record, ...]:
+        """Those that count: the user's, then those shipped, without failures."""
+        return self._counted.records
 
-def _recorded(
-    problem: Problem, target: Target, path: Path | None, device: str
-) -> tuple[tuple[Record, ...], tuple[str, ...]]:
-    """The user's records, then those shipped; notes on the former."""
-    log = records.read(path or models.records_path())
-    return (*log.records, *models.shipped(device, target)), log.notes
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """A line for each thing in the records that is damaged or impossible."""
+        return self._counted.notes
 
+    @property
+    def left_out(self) -> tuple[str, ...]:
+        """A line for the records of each other GPU."""
+        return self._counted.left_out
 
-def _fastest(
-    problem: Problem, target: Target, recorded: tuple[Record, ...], device: str
-) -> tuple[Record | None, tuple[str, ...]]:
-    """The fastest record that is still legal; notes on those faster."""
-    notes: list[str] = []
-    for record in records.ranked(recorded, problem, target.name, device):
+    @cached_property
+    def _counted(self) -> _Counted:
         try:
-            check(problem, record.schedule, target)
+            log = records.read(self.path)
         except ConfigError as error:
-            notes.append(f"a recorded schedule is not used: {error}")
-            continue
-        return record, tuple(notes)
-    return None, tuple(notes)
+            log = Log(notes=(f"{error}: no record is used",))
+        found = [*log.records, *models.shipped(self.device, self.target)]
+        mine = records.timed(found, self.device, self.target.name)
+        left_out: tuple[str, ...] = ()
+        if self.device == COMPILED_FOR and mine:
+            others = Counter(r.setting.gpu for r in mine if r.setting.gpu != self.gpu)
+            mine = [r for r in mine if self.gpu and r.setting.gpu == self.gpu]
+            left_out = tuple(
+                f"{count} record(s) of {gpu or 'a GPU without a name'} do not count, "
+                f"only those of {self.gpu or 'a GPU with a name'}"
+                for gpu, count in others.items()
+            )
+        possible = [r for r in mine if self._is_possible(r)]
+        notes = _impossible([r for r in mine if not self._is_possible(r)])
+        return _Counted(tuple(possible), (*log.notes, *notes), left_out)
+
+    def best_record(self, problem: Problem) -> tuple[Record | None, tuple[str, ...]]:
+        """The fastest record that is still legal; notes on those faster."""
+        notes: list[str] = []
+        ranked = records.ranked(self.records, problem, self.target.name, self.device)
+        for record in ranked:
+            try:
+                check(problem, record.schedule, self.target)
+            except ConfigError as error:
+                notes.append(f"a recorded schedule is not used: {error}")
+                continue
+            return record, tuple(notes)
+        return None, tuple(notes)
+
+    def choose(self, problem: Problem) -> Decision:
+        """The schedule for `problem`; ConfigError where none is legal."""
+        record, notes = self.best_record(problem)
+        if record is not None:
+            return Decision(record.schedule, "record", notes, record.seconds)
+        ranking, (forest, more) = self.ranking(problem), self._learned
+        best = int(ranking.rows[0])
+        return Decision(
+            ranking.task.candidates.schedules[best],
+            "analytical model" if forest is None else "learned model",
+            (*notes, *more),
+            float(ranking.predicted[best]),
+            ranking.sure,
+        )
+
+    def ranking(self, problem: Problem) -> Ranking:
+        """All candidates, by the model; ConfigError where none is legal."""
+        if problem not in self._rankings:
+            space = enumerate_space(problem, self.target, self.space)
+            task = Task(problem, self.target, space)
+            self._rankings[problem] = Ranking(task, *ranked(task, self._learned[0]))
+        return self._rankings[problem]
+
+    @cached_property
+    def _learned(self) -> tuple[Forest | None, tuple[str, ...]]:
+        """The learned model, None where there are too few records; and notes."""
+        return models.load_or_train(self.records, self.device, self.target)
+
+    def unused(self) -> str:
+        """Why no compile asks for these records, or all of this; "" where it does."""
+        if self.device != COMPILED_FOR:
+            return f"{self.device} times are of no GPU"
+        if self.path.absolute() != models.records_path().absolute():
+            return f"it reads {models.records_path()}"
+        if self.gpu != gpus.compiled_for(self.target):
+            made_on = self.gpu or "a GPU without a name"
+            return f"for {self.target.name} it counts records of " + (
+                f"{gpus.compiled_for(self.target)} only, not of {made_on}"
+            )
+        if self.space != SMALL:
+            return f"it looks in the {SMALL.name} space"
+        return ""
+
+    @property
+    def forest(self) -> Forest | None:
+        """The learned model, None where there are too few records."""
+        return self._learned[0]
+
+    @property
+    def learned_notes(self) -> tuple[str, ...]:
+        """What there is to say of it."""
+        return self._learned[1]
+
+    def _is_possible(self, record: Record) -> bool:
+        least = gpus.least_seconds(record.problem, self.target, self.gpu)
+        return (record.seconds or 0.0) >= least
 
 
-def _by_model(
-    problem: Problem,
-    target: Target,
-    recorded: tuple[Record, ...],
-    device: str,
-    space: Space,
-) -> Choice:
-    task = Task(problem, target, enumerate_space(problem, target, space))
-    forest, notes = models.load_or_train(recorded, device, target)
-    ranking, predicted, sure = ranked(task, forest)
-    best = int(ranking[0])
-    return Choice(
-        task.candidates.schedules[best],
-        "analytical model" if forest is None else "learned model",
-        float(predicted[best]),
-        sure,
-        notes,
-        task,
-        ranking,
-        predicted,
+def _impossible(found: Sequence[Record]) -> tuple[str, ...]:
+    """A line that names the first, if there is one."""
+    if not found:
+        return ()
+    first = found[0]
+    return (
+        f"{len(found)} recorded time(s) are impossible and not used: "
+        f"{first.seconds:.3g} s for {first.problem}, at {first.time or 'no time'}",
     )
 
 

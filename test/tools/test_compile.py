@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import json
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -52,6 +53,7 @@ def test_a_bundle_is_written_and_summed_up(
         "             arg2  512x512xf32   out",
         "  kernel     matmul_f16: 4 x 4 blocks of 128 threads",
         f"  schedule   {SMALL}",
+        "  from       given",
         "  pipelines  arg0 128x32xf16  shared    3 stages",
         "             arg1 32x128xf16  shared    3 stages",
         "             arg0 64x16xf16   register  2 stages",
@@ -155,7 +157,7 @@ def test_remarks_go_to_stderr(
             "schedule.stages[0]: expected an integer from 1 to 8, got 0",
         ),
         (
-            [MATMUL, "--schedule", "block=384,128,32 warp=64,64"],
+            [MATMUL, "--schedule", "block=384,128,32 warp=64,64 stages=3,2"],
             f"{MATMUL}:15:3: alcop-select-schedule: schedule 'block=384,128,32 "
             "warp=64,64 stages=3,2' needs about 89088 registers per block",
         ),
@@ -253,3 +255,52 @@ def test_the_command_runs_as_a_process() -> None:
         process.stdout.readline()
         process.stdout.close()
         assert process.stderr.read() == b""
+
+
+UNALIGNED = """
+func.func @odd(%A: memref<100x77xf16>, %B: memref<77x99xf16>, %C: memref<100x99xf32>) {
+  linalg.matmul ins(%A, %B : memref<100x77xf16>, memref<77x99xf16>)
+                outs(%C : memref<100x99xf32>)
+  return
+}
+"""
+
+
+def test_what_was_carried_out_stands_beside_what_was_chosen(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Rows of 77 elements are not aligned for asynchronous copies."""
+    file, path = tmp_path / "odd.mlir", tmp_path / "odd.zip"
+    file.write_text(UNALIGNED)
+    assert tool.main([str(file), "-o", str(path)]) == 0
+    (kernel,) = bundle.load(path).function().kernels
+    lines = capsys.readouterr().out.splitlines()
+    at = lines.index(f"  schedule   {kernel.schedule}")
+    assert kernel.schedule
+    assert kernel.schedule.stages > (1, 1)
+    assert lines[at + 1 : at + 4] == [
+        "             carried out: stages=1,1",
+        "  from       analytical model",
+        "  pipelines  none",
+    ]
+
+
+def test_what_a_schedule_does_not_say_is_chosen(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert tool.main([MATMUL, "--no-ptxas"]) == 0
+    (chosen,) = re.findall(r"schedule +(.*) stages=", capsys.readouterr().out)
+    assert tool.main([MATMUL, "--schedule", "stages=2,1", "--no-ptxas"]) == 0
+    said = capsys.readouterr().out
+    assert f"  schedule   {chosen} stages=2,1\n" in said
+    assert "  from       given in part, else analytical model\n" in said
+
+
+def test_an_endless_number_in_a_schedule_is_one_line(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    assert tool.main([MATMUL, "--schedule", "raster=" + "9" * 5000]) == 1
+    said = capsys.readouterr().err
+    assert said.startswith("error: schedule: cannot read 'raster=999")
+    assert said.count("\n") == 1
+    assert len(said) < 200

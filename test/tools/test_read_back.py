@@ -91,7 +91,7 @@ def test_every_tool_reads_it(
         raise CompileError("has been read")
 
     monkeypatch.setattr(compiler, "lower", stop)
-    monkeypatch.setattr(tune_problem, "file_problem", stop)
+    monkeypatch.setattr(tune_problem, "find_tunable", stop)
     for name, text in printed.items():
         path = tmp_path / f"{name}.mlir"
         path.write_text(text)

@@ -172,8 +172,8 @@ from alcop_mlir.tuning import selection
 from alcop_mlir.tuning.problem import Problem
 import numpy, time
 start = time.process_time()
-selection.choose(Problem(1024, 2048, 512), find_target("{TARGET.name}"),
-                 device="simulated")
+chooser = selection.Chooser(find_target("{TARGET.name}"), device="simulated")
+assert chooser.choose(Problem(1024, 2048, 512)).source == "learned model"
 spent = time.process_time() - start
 assert spent < 0.3, spent
 assert not [m for m in sys.modules if m.split(".")[0] in ("sklearn", "rich", "scipy")]

@@ -2,23 +2,36 @@
 
 from __future__ import annotations
 
+import json
+import re
 import signal
 import subprocess
 import sys
 import time
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from tuning_cases import PROBLEM, TARGET, some_candidates, write_records
+from tuning_cases import (
+    CUDA,
+    PROBLEM,
+    TARGET,
+    record,
+    some_candidates,
+    write_records,
+)
 
+from alcop_mlir.runtime import launch
 from alcop_mlir.runtime.measure import Timing
+from alcop_mlir.tools import compile as compile_tool
 from alcop_mlir.tools import tune, tune_devices
-from alcop_mlir.tuning import records
+from alcop_mlir.tuning import exchange, records
 from alcop_mlir.tuning.problem import Problem
+from alcop_mlir.tuning.selection import Chooser
 
 pytest.importorskip("torch_mlir", exc_type=ImportError)
 from alcop_mlir.compilation import inputs
-from alcop_mlir.tools.tune_problem import file_problem
+from alcop_mlir.tools.tune_problem import find_tunable
 
 MATMUL = """
 func.func @matmul(%A: memref<{m}x256xf16>, %B: memref<256x256xf16>,
@@ -117,8 +130,8 @@ def test_types_of_operands_and_accumulators_are_in_the_key(
     """tf32 differs from f32, and integers are accumulated as integers."""
     kind, out = kinds
     text = MATMUL.format(m=128).replace("f32", out).replace("f16", kind)
-    problem = file_problem(inputs.read_text(text), "-", allow_tf32=True)
-    assert problem.dtypes == dtypes
+    tunable = find_tunable(inputs.read_text(text), "-", allow_tf32=True)
+    assert tunable.problem.dtypes == dtypes
 
 
 def test_f32_has_to_be_asked_for(file: str, capsys: pytest.CaptureFixture[str]) -> None:
@@ -134,7 +147,7 @@ def test_f32_has_to_be_asked_for(file: str, capsys: pytest.CaptureFixture[str]) 
 
 def test_a_contraction_whose_first_input_is_b() -> None:
     source = inputs.read_text(SWAPPED)
-    assert file_problem(source, "-") == Problem(128, 32, 64)
+    assert find_tunable(source, "-").problem == Problem(128, 32, 64)
 
 
 def test_candidates_are_exported_measured_and_imported(
@@ -279,3 +292,134 @@ def test_wrong_results_and_failures_are_recorded_not_ranked() -> None:
     assert (failed.seconds, failed.error) == (None, "wrong result")
     assert (good.seconds, good.spread, good.repeats) == (1e-5, 0.0, 4)
     assert records.ranked([failed, good], PROBLEM, "sm_80", "cuda") == [good]
+
+
+def test_a_search_says_whether_compiles_use_it(
+    file: str, cache: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert tune.main([file, *SIMULATED, "--budget", "8"]) == 0
+    said = capsys.readouterr().out
+    assert "no compile uses what is found: simulated times are of no GPU\n" in said
+    compiled = Chooser(TARGET).choose(Problem(256, 256, 256)).schedule
+    assert f"  compile    {compiled}, from analytical model\n" in said
+    assert "no compile uses these records: simulated times are of no GPU\n" in said
+
+
+def test_an_import_says_which_records_compiles_use(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = tmp_path / "r.jsonl"
+    write_records(path, 2)
+    write_records(path, 3, CUDA)
+    assert tune.main(["--import", str(path)]) == 0
+    _, said = capsys.readouterr().out.splitlines()
+    assert said == (
+        "no compile uses 2 of them (sm_80, simulated SM): simulated times are of no GPU"
+    )
+
+
+def test_explain_with_other_records_says_that_compiles_read_others(
+    file: str, tmp_path: Path, cache: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path, schedule = tmp_path / "own.jsonl", some_candidates(1).schedules[0]
+    records.append(path, [record(schedule, 5e-6, CUDA, Problem(256, 256, 256))])
+    assert tune.main(["explain", file, "--records", str(path)]) == 0
+    said = capsys.readouterr().out
+    assert f"  schedule   {schedule}\n  from       record\n" in said
+    assert f"no compile uses these records: it reads {cache}/records.jsonl\n" in said
+    compiled = Chooser(TARGET).choose(Problem(256, 256, 256)).schedule
+    assert f"  compile    {compiled}, from analytical model\n" in said
+
+
+def test_explain_tells_of_records_of_another_gpu(
+    file: str, cache: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    write_records(cache / "records.jsonl", 3, replace(CUDA, gpu="NVIDIA A30"))
+    assert tune.main(["explain", file]) == 0
+    assert capsys.readouterr().err == (
+        "note: 3 record(s) of NVIDIA A30 do not count, only those of "
+        "NVIDIA A100-SXM4-80GB\n"
+    )
+
+
+@pytest.mark.parametrize(
+    ("size", "why"), [("?", "M is known at run time only"), ("0", "M is 0")]
+)
+def test_the_reason_that_no_model_covers_it(
+    file: str, capsys: pytest.CaptureFixture[str], size: str, why: str
+) -> None:
+    Path(file).write_text(MATMUL.format(m=size))
+    assert tune.main([file, *SIMULATED]) == 1
+    assert capsys.readouterr().err == f"error: '{file}': {why}; no model covers that\n"
+    assert tune.main(["explain", file]) == 0
+    said = capsys.readouterr().out
+    assert f"  from       default\n  models     none: {why}\n" in said
+
+
+def test_a_gpu_is_not_replaced_by_a_simulation_when_measuring(
+    file: str,
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(launch, "cuda_is_available", lambda: False)
+    package = tmp_path / "c.zip"
+    exchange.save(exchange.Package(PROBLEM, TARGET, ("0", "0"), []), package)
+    assert tune.main(["--measure", str(package)]) == 1
+    said = capsys.readouterr().err
+    assert said.startswith("error: no GPU is found to measure on; --device simulated")
+    assert not package.with_suffix(".jsonl").exists()
+
+
+def test_a_search_that_goes_on_shows_the_best_that_is_known(
+    file: str, cache: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert tune.main([file, *SIMULATED, "--budget", "8"]) == 0
+    first = re.findall("8 tried: (best .*) ", capsys.readouterr().out)
+    arguments = [file, *SIMULATED, "--strategy", "random", "--budget", "1"]
+    assert tune.main(arguments) == 0
+    assert re.findall("1 tried: (best .*) ", capsys.readouterr().out) == first
+
+
+def test_a_bad_line_is_one_warning_and_compiling_goes_on(
+    file: str, cache: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """In a module of two functions."""
+    path = cache / "records.jsonl"
+    cache.mkdir()
+    good = json.dumps(records.to_json(record(some_candidates(1).schedules[0])))
+    bad = good.replace('"seconds": 1e-05', '"seconds": "fast"')
+    path.write_text(f"{good}\n{bad}\n" + "[" * 100_000 + "\n")
+    text = MATMUL.format(m=256)
+    Path(file).write_text(text + text.replace("@matmul", "@again"))
+    assert compile_tool.main([file, "--no-ptxas"]) == 0
+    said = capsys.readouterr().err.splitlines()
+    assert [line.partition(" warning: ")[2] for line in said] == [
+        f"{path}:2: line skipped: seconds: expected a number above 0 or null, got "
+        '"fast"',
+        f"{path}:3: line skipped: no JSON: nested too deep",
+    ]
+
+
+def test_the_report_says_what_compiles_take(
+    tmp_path: Path, cache: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    fastest = min(
+        write_records(cache / "records.jsonl", 3, CUDA),
+        key=lambda one: one.seconds or 1,
+    )
+    write_records(cache / "records.jsonl", 2)
+    records.append(
+        cache / "records.jsonl",
+        [record(fastest.schedule, 1e-5, replace(CUDA, target="sm_1"))],
+    )
+    tune.main(["report", "-o", str(tmp_path / "out")])  # may lack matplotlib
+    said = capsys.readouterr()
+    assert said.out.startswith(
+        "compiled for sm_80 (NVIDIA A100-SXM4-80GB)\n"
+        "  problem    matmul 512x512x512 f16->f32: "
+        f"{fastest.schedule}, from record\n"
+        "  records    5\n"
+        "             no compile uses 2 of them (sm_80, simulated SM): simulated times"
+    )
+    assert "note: 1 record(s) of unknown targets left out\n" in said.err

@@ -18,7 +18,7 @@ from alcop_mlir.tuning.space import Candidates, enumerate_space
 TARGET = find_target("sm_80")
 PROBLEM = Problem(512, 512, 512)
 SIMULATED = Setting("sm_80", "simulated", "simulated SM", "", "0.1.0", "abc")
-CUDA = Setting("sm_80", "cuda", "A100", "1.0", "0.1.0", "abc")
+CUDA = Setting("sm_80", "cuda", TARGET.device, "1.0", "0.1.0", "abc")
 
 
 def some_candidates(

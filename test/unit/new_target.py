@@ -12,7 +12,7 @@ from alcop_mlir.runtime import bundle, ptx
 from alcop_mlir.tools import command_line, compile, run, tune
 from alcop_mlir.tuning import hardware
 from alcop_mlir.tuning.problem import Problem
-from alcop_mlir.tuning.selection import choose
+from alcop_mlir.tuning.selection import Chooser
 
 NAME = "sm_87"
 
@@ -24,7 +24,7 @@ def table(row: target.Target) -> None:
     assert row.runs_on(89)
     assert not row.runs_on(86)
     assert hardware.rates(row).l2_latency == 100 / row.clock_hz
-    assert choose(Problem(256, 256, 256), row)
+    assert Chooser(row).choose(Problem(256, 256, 256))
     parser = ArgumentParser()
     command_line.add_compile_options(parser, "sm_80")
     assert NAME in parser.format_help()

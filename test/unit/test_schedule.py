@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from alcop_mlir.errors import ConfigError
-from alcop_mlir.schedule import Schedule
+from alcop_mlir.schedule import Partial, Schedule
 
 
 def test_text_goes_round() -> None:
@@ -89,3 +89,40 @@ def test_damaged_dictionaries_are_refused(member, value, message) -> None:
         Schedule.from_dict({**Schedule().to_dict(), member: value})
     assert str(caught.value).startswith("schedule")
     assert message in str(caught.value)
+
+
+def test_what_is_left_out_is_that_of_the_chosen() -> None:
+    chosen = Schedule((64, 64, 64), (32, 32), (4, 2), raster=8, split_k=2)
+    partial = Partial.parse("stages=2,1 raster=1")
+    assert (str(partial), partial.is_whole) == ("stages=2,1 raster=1", False)
+    assert partial.over(chosen) == Schedule(
+        (64, 64, 64), (32, 32), (2, 1), raster=1, split_k=2
+    )
+
+
+def test_tiles_and_stages_make_a_whole_schedule() -> None:
+    """Its text leaves out a raster of 1, which is then not chosen either."""
+    partial = Partial.parse("block=64,64,32 warp=32,32 stages=2,1")
+    assert partial.is_whole
+    assert partial.over(Schedule(raster=8, split_k=2)) == Schedule(
+        (64, 64, 32), (32, 32), (2, 1)
+    )
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("stages=9,1", r"stages\[0\]: expected an integer from 1 to 8, got 9"),
+        ("warp=24,64", "warp M is 24, must be 16"),
+        ("block=64,64,32 warp=48,32 stages=1,1", "not a whole number"),
+        ("tile=1", 'unknown "tile"'),
+    ],
+)
+def test_what_fits_no_schedule_is_said_at_once(text: str, message: str) -> None:
+    with pytest.raises(ConfigError, match=message):
+        Partial.parse(text)
+
+
+def test_what_does_not_fit_the_chosen_is_said() -> None:
+    with pytest.raises(ConfigError, match="block=64,64 is not a whole number of warp"):
+        Partial.parse("warp=48,32").over(Schedule((64, 64, 32), (32, 32)))

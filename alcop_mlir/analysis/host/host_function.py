@@ -223,6 +223,7 @@ def _with_decisions(op: ir.Operation, kernel: Kernel) -> Kernel | NotCompiled:
         return replace(
             kernel,
             schedule=None if schedule is None else Schedule.from_dict(schedule),
+            schedule_source=decided.get("schedule_source"),
             pipelines=tuple(PipelinedBuffer(**o) for o in decided.get("pipelines", ())),
             fallback=decided.get("fallback"),
         )

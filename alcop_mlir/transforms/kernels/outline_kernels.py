@@ -26,9 +26,9 @@ pass could lower it.
 
 Runs after all passes that change the body of a launch, and before alcop-lower-to-nvvm,
 whose conversions run on `gpu.module`s. Reads `alcop.kernel`, `alcop.overlaid`,
-`alcop.schedule`, `alcop.pipelines` and `alcop.fallback`, which are erased with the
-launch. Writes the last three on the `gpu.launch_func` as one plain dictionary,
-`alcop.decisions`, from which the kernel is described.
+`alcop.schedule`, `alcop.schedule_source`, `alcop.pipelines` and `alcop.fallback`, which
+are erased with the launch. Writes the last four on the `gpu.launch_func` as one plain
+dictionary, `alcop.decisions`, from which the kernel is described.
 """
 
 from __future__ import annotations
@@ -312,6 +312,7 @@ def _decisions(launch: ir.Operation) -> dict[str, Any]:
     """What passes decided for the launch: its schedule, what is pipelined, fallback."""
     found = {
         "schedule": alcop.get(launch, alcop.ScheduleAttr),
+        "schedule_source": alcop.get_plain(launch, alcop.SCHEDULE_SOURCE),
         "pipelines": alcop.get_plain(launch, alcop.PIPELINES),
         "fallback": alcop.get_plain(launch, alcop.FALLBACK),
     }

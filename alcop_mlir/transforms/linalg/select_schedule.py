@@ -2,16 +2,18 @@
 
 Before:  linalg.matmul {alcop.contraction = ...}
 After:   linalg.matmul {alcop.contraction = ..., alcop.schedule = #alcop.schedule<{
-             block = [128, 128, 32], stages = [4, 2], warp = [64, 64]}>}
+             block = [128, 128, 32], stages = [4, 2], warp = [64, 64]}>,
+             alcop.schedule_source = "default"}
 
 The schedule is the first that there is of:
 
 1. the option `schedule`, in the text form of `Schedule`; it must fit the target and the
-   inputs' type, else the pass fails;
-2. an `alcop.schedule` that the op has already; it must fit as well;
-3. the fastest record of this contraction on this target (docs/tuning.md), else the best
-   by the learned or the analytical model; not with `model=false`, nor where a size is
-   known at run time only;
+   inputs' type, else the pass fails. What it leaves out of tiles and stages is as in
+   the first that fits of what 3 and 4 choose, best first;
+2. an `alcop.schedule` that the op has already; as the option;
+3. the fastest record of this contraction on the GPU that is compiled for
+   (docs/tuning.md), else the best by the learned or the analytical model; not with
+   `model=false`, nor where a size is known at run time only;
 4. the default. Of a list of tiles, from 128x128 down to 32x64, those that exceed C by
    an eighth of M x N at most; where there is none, by a half; then also of small tiles,
    from 32x32 down to 16x16, those that exceed it by the least. Among them the first
@@ -28,15 +30,16 @@ The schedule is the first that there is of:
 
 Runs after alcop-raise-contractions, which marks the contractions, and before
 alcop-split-k and alcop-tile-to-blocks, which carry the schedule out. Reads
-`alcop.contraction`. Writes `alcop.schedule`; alcop-plan-pipelines erases it.
+`alcop.contraction`. Writes `alcop.schedule`, and in `alcop.schedule_source` what has
+decided; alcop-outline-kernels erases both.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
-from functools import partial
+from functools import cache, partial
 from typing import TYPE_CHECKING
 
 from alcop_mlir import diagnostics, resources
@@ -48,7 +51,7 @@ from alcop_mlir.dialects import alcop
 from alcop_mlir.errors import ConfigError, PassError
 from alcop_mlir.passes.base import Pass, option
 from alcop_mlir.resources import Resources
-from alcop_mlir.schedule import Schedule
+from alcop_mlir.schedule import Decision, Partial, Schedule
 from alcop_mlir.target import (
     DEFAULT_TARGET,
     Target,
@@ -58,6 +61,7 @@ from alcop_mlir.target import (
 
 if TYPE_CHECKING:
     from alcop_mlir.tuning.problem import Problem
+    from alcop_mlir.tuning.selection import Chooser
 
 # (block M, block N), (warp M, warp N), in order of preference. Each leaves every thread
 # at least one copy of 16 bytes per operand and K step, also with a K step of 16.
@@ -94,6 +98,8 @@ _LEAST_PART = 1024  # of K; adding up parts is a kernel more
 
 _Tile = tuple[tuple[int, int], tuple[int, int]]
 
+_warned: set[str] = set()  # of records: once, however many functions ask for them
+
 
 @dataclass(frozen=True)
 class SelectSchedule(Pass):
@@ -107,68 +113,150 @@ class SelectSchedule(Pass):
     def __post_init__(self) -> None:
         find_target(self.target)
         if self.schedule:
-            Schedule.parse(self.schedule)
+            Partial.parse(self.schedule)
 
     def run(self, op: ir.Operation) -> None:
         target = find_target(self.target)
-        given = Schedule.parse(self.schedule) if self.schedule else None
+        asked = Partial.parse(self.schedule) if self.schedule else None
+        chooser = cache(partial(_chooser, op, target)) if self.model else None
         for contraction in marked_contractions(op):
-            choice = _Choice(contraction, target)
-            wanted = given or _carried(contraction)
-            if wanted is not None:
-                choice.check(wanted)
-            if wanted is None and self.model:
-                wanted = _tuned(contraction, target)
-                # The tuner knows the type of multiplication, not those in memory.
-                if wanted is not None and not choice.fits(wanted):
-                    wanted = None
-            schedule = wanted or choice.default()
-            alcop.put(contraction.op, alcop.ScheduleAttr, schedule.to_dict())
+            decision = decide(contraction, target, asked, chooser)
+            for note in decision.notes:
+                diagnostics.remark(contraction.op, note)
+            schedule = decision.schedule.to_dict()
+            alcop.put_schedule(contraction.op, schedule, decision.source)
 
 
-def _tuned(contraction: Contraction, target: Target) -> Schedule | None:
-    """The fastest on record, else the best by the models.
+def _chooser(func: ir.Operation, target: Target) -> Chooser:
+    """The compiler's; warns of what is wrong in the user's records."""
+    from alcop_mlir.tuning.selection import Chooser
 
-    None where no model knows the contraction, or no candidate is legal.
+    chooser = Chooser(target)
+    for note in chooser.notes:
+        if note not in _warned:
+            diagnostics.warning(func, note)
+        _warned.add(note)
+    return chooser
+
+
+def decide(
+    contraction: Contraction,
+    target: Target,
+    asked: Partial | None,
+    chooser: Callable[[], Chooser] | None,
+) -> Decision:
+    """The schedule of a contraction, and where it is from; all that decide do it here.
+
+    asked: of all contractions; None is what the op asks for
+    chooser: called where it is needed; None leaves the default only
+
+    PassError where what is asked for does not fit.
     """
-    from alcop_mlir.tuning import selection
+    carried = _carried(contraction)
+    source = alcop.schedule_source(contraction.op)
+    if asked is None and carried is not None and carried.is_whole and source:
+        asked, given = carried, source  # this pass has run before
+    else:
+        asked, given = asked or carried, "given"
+    if asked is not None and asked.is_whole:
+        return Decision(_completed(contraction, target, asked, [Schedule()]), given)
+    chosen = _chosen(contraction, chooser)
+    if chosen is None:
+        chosen = Decision(default_schedule(contraction, target), "default")
+    if asked is None:
+        return chosen
+    others = _others(contraction, target, chosen, chooser)
+    schedule = _completed(contraction, target, asked, others)
+    source = f"given in part, else {chosen.source}"
+    return Decision(schedule, source, chosen.notes)
 
-    problem = problem_of(contraction)
-    if problem is None:
+
+def _chosen(
+    contraction: Contraction, chooser: Callable[[], Chooser] | None
+) -> Decision | None:
+    """By records or models; None where none knows the contraction, or none is legal."""
+    problem = None if chooser is None else problem_of(contraction)
+    if chooser is None or problem is None:
         return None
     try:
-        return selection.choose(
-            problem, target, say=partial(diagnostics.remark, contraction.op)
-        )
+        return chooser().choose(problem)
     except ConfigError:
         return None
 
 
-def problem_of(contraction: Contraction) -> Problem | None:
-    """The tuner's description of a contraction.
+def _others(
+    contraction: Contraction,
+    target: Target,
+    chosen: Decision,
+    chooser: Callable[[], Chooser] | None,
+) -> Iterator[Schedule]:
+    """The chosen schedule, then those that would be taken instead of it."""
+    yield chosen.schedule
+    problem = problem_of(contraction)
+    if chooser is not None and problem is not None and chosen.source != "default":
+        yield from chooser().ranking(problem).schedules
+    yield default_schedule(contraction, target)
+    yield Schedule()
 
-    None where a size is 0 or known at run time only, or where elements in memory have
-    another size than those multiplied, which no model knows.
-    """
+
+def _completed(
+    contraction: Contraction,
+    target: Target,
+    asked: Partial,
+    chosen: Iterable[Schedule],
+) -> Schedule:
+    """`asked` over the first of `chosen` with which it fits."""
+    refusal: ConfigError | None = None
+    for one in chosen:
+        try:
+            schedule = asked.over(one)
+            _Choice(contraction, target).check(schedule)
+        except ConfigError as error:
+            refusal = refusal or error
+        else:
+            return schedule
+    raise PassError(contraction.op, str(refusal)) from refusal
+
+
+def problem_of(contraction: Contraction) -> Problem | None:
+    """The tuner's description of a contraction; None where it is `unmodelled`."""
     from alcop_mlir.tuning.problem import Problem, dtypes
 
-    batched = "b" in contraction.lhs + contraction.rhs
-    batch = contraction.batch if batched else 1
-    if not (contraction.m and contraction.n and contraction.k and batch):
+    sizes = contraction.m, contraction.n, contraction.k, contraction.batch
+    if unmodelled(contraction) or None in sizes:
         return None
-    if set(contraction.stored or ()) - {contraction.element_bytes}:
-        return None
+    m, n, k, batch = (size or 1 for size in sizes)
+    batched = _is_batched(contraction)
     return Problem(
-        contraction.m,
-        contraction.n,
-        contraction.k,
-        batch=batch,
+        m,
+        n,
+        k,
+        batch=batch if batched else 1,
         op="batch_matmul" if batched else "matmul",
         dtypes=dtypes(
             contraction.lhs_type, contraction.out_type, contraction.precision
         ),
         layout=f"{contraction.lhs},{contraction.rhs}",
     )
+
+
+def unmodelled(contraction: Contraction) -> str:
+    """Why no model knows the contraction; "" where they do."""
+    sizes = {"M": contraction.m, "N": contraction.n, "K": contraction.k}
+    if _is_batched(contraction):
+        sizes["the batch"] = contraction.batch
+    for name, size in sizes.items():
+        if size is None:
+            return f"{name} is known at run time only"
+        if size == 0:
+            return f"{name} is 0"
+    if set(contraction.stored or ()) - {contraction.element_bytes}:
+        return f"memory holds other types than the {contraction.lhs_type} multiplied"
+    return ""
+
+
+def _is_batched(contraction: Contraction) -> bool:
+    return "b" in contraction.lhs + contraction.rhs
 
 
 def default_schedule(contraction: Contraction, target: Target) -> Schedule:
@@ -287,22 +375,18 @@ class _Choice:
             yield Schedule(block, warp, stages)
 
     def check(self, schedule: Schedule) -> None:
-        """PassError where `schedule` does not fit the inputs' type or the target."""
+        """ConfigError where `schedule` does not fit the inputs' type or the target."""
         mma_k = mma_shape(self.contraction.element_bytes)[2]
         if schedule.block[2] % mma_k:
-            raise PassError(
-                self.contraction.op,
+            raise ConfigError(
                 f"schedule '{schedule}' has a K step of {schedule.block[2]}, expected "
-                f"a multiple of {mma_k} for {self.contraction.lhs_type}",
+                f"a multiple of {mma_k} for {self.contraction.lhs_type}"
             )
-        try:
-            self._cost(schedule)
-            self._check_split(schedule)
-        except ConfigError as error:
-            raise PassError(self.contraction.op, str(error)) from error
+        self._cost(schedule)
+        self._check_split(schedule)
 
     def _check_split(self, schedule: Schedule) -> None:
-        batched = "b" in self.contraction.lhs + self.contraction.rhs
+        batched = _is_batched(self.contraction)
         least = min(self.contraction.stored or [self.contraction.element_bytes])
         resources.check_split(schedule, self.contraction.k, least, batched)
 
@@ -354,9 +438,9 @@ def marked_contractions(func: ir.Operation) -> list[Contraction]:
     return found
 
 
-def _carried(contraction: Contraction) -> Schedule | None:
+def _carried(contraction: Contraction) -> Partial | None:
     parameters = alcop.get(contraction.op, alcop.ScheduleAttr)
     try:
-        return None if parameters is None else Schedule.from_dict(parameters)
+        return None if parameters is None else Partial.from_dict(parameters)
     except ConfigError as error:
         raise PassError(contraction.op, str(error)) from error

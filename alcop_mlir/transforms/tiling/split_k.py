@@ -139,7 +139,8 @@ def _mark_parts(
     named = dict(zip(("lhs", "rhs", "out"), loops, strict=True))
     mark = {**_mark(contraction.op), **named, "init": "zero", "parts": True}
     alcop.put(made, alcop.ContractionAttr, mark)
-    alcop.put(made, alcop.ScheduleAttr, contraction.schedule.to_dict())
+    source = alcop.schedule_source(contraction.op)
+    alcop.put_schedule(made, contraction.schedule.to_dict(), source)
 
 
 def _multiply(

@@ -30,8 +30,9 @@ type. The ops marked as epilogue are computed on the accumulators.
 
 Runs after alcop-select-schedule, alcop-split-k and alcop-fuse-elementwise, and before
 alcop-launch-loops, which takes all other ops. Reads and erases `alcop.contraction`;
-moves `alcop.schedule` to the `gpu.launch`, where alcop-plan-pipelines reads the stages.
-Writes `alcop.kernel`, which the kernel is named after; alcop-outline-kernels erases it.
+moves `alcop.schedule` and `alcop.schedule_source` to the `gpu.launch`, where
+alcop-plan-pipelines reads the stages. Writes `alcop.kernel`, which the kernel is named
+after; alcop-outline-kernels erases it.
 """
 
 from __future__ import annotations
@@ -111,7 +112,8 @@ def _launch(contraction: TiledContraction, sizes: dict[str, Size]) -> None:
         (*grid, batches),
         tuple(build.index(threads) for threads in (schedule.threads, 1, 1)),
     )
-    alcop.put(launch, alcop.ScheduleAttr, schedule.to_dict())
+    source = alcop.schedule_source(contraction.op)
+    alcop.put_schedule(launch, schedule.to_dict(), source)
     launch.operation.attributes[KERNEL] = ir.StringAttr.get(
         _kernel_name(contraction.op)
     )

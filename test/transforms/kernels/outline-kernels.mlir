@@ -274,7 +274,7 @@ func.func @two(%a: memref<4xf32>) {
 // What was decided goes along, in attributes of MLIR's own kinds.
 // CHECK-LABEL: func.func @decided
 // CHECK:       gpu.launch_func @decided_kernels::@decided_matmul
-// CHECK-SAME:    {alcop.decisions = {pipelines = [{buffer = "arg0 4xf32", level = "shared", stages = 3 : i64}], schedule = {block = [64, 64, 32]}}}
+// CHECK-SAME:    {alcop.decisions = {pipelines = [{buffer = "arg0 4xf32", level = "shared", stages = 3 : i64}], schedule = {block = [64, 64, 32]}, schedule_source = "record"}}
 // CHECK:       gpu.launch_func @decided_kernels::@decided_map
 // CHECK-SAME:    {alcop.decisions = {fallback = "is in f64", pipelines = []}}
 // CHECK:       gpu.launch_func @decided_kernels::@decided
@@ -284,7 +284,7 @@ func.func @decided(%a: memref<4xf32>) {
   gpu.launch blocks(%bx, %by, %bz) in (%gx = %c1, %gy = %c1, %gz = %c1)
              threads(%tx, %ty, %tz) in (%sx = %c1, %sy = %c1, %sz = %c1) {
     gpu.terminator
-  } {alcop.kernel = "matmul", alcop.schedule = #alcop.schedule<{block = [64, 64, 32]}>,
+  } {alcop.kernel = "matmul", alcop.schedule = #alcop.schedule<{block = [64, 64, 32]}>, alcop.schedule_source = "record",
      alcop.pipelines = [{buffer = "arg0 4xf32", level = "shared", stages = 3 : i64}]}
   gpu.launch blocks(%bx, %by, %bz) in (%gx = %c1, %gy = %c1, %gz = %c1)
              threads(%tx, %ty, %tz) in (%sx = %c1, %sy = %c1, %sz = %c1) {

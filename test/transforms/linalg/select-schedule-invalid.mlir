@@ -27,6 +27,17 @@ func.func @absurd(%a: memref<256x256xf16>, %c: memref<256x256xf32>) {
 
 // -----
 
+// Nothing that is chosen fits.
+func.func @fits_nothing(%a: memref<256x256xf16>, %c: memref<256x256xf32>) {
+  // expected-error @+1 {{is not a whole number of warp=4096,64}}
+  linalg.matmul {alcop.contraction = #alcop.contraction<{init = "read", lhs = "mk", rhs = "kn"}>,
+                 alcop.schedule = #alcop.schedule<{warp = [4096, 64]}>}
+    ins(%a, %a : memref<256x256xf16>, memref<256x256xf16>) outs(%c : memref<256x256xf32>)
+  return
+}
+
+// -----
+
 func.func @no_contraction(%a: memref<256x256xf16>, %c: memref<256x256xf16>) {
   // expected-error @+1 {{'linalg.add' is marked but not a contraction}}
   linalg.add {alcop.contraction = #alcop.contraction<{init = "read", lhs = "mk", rhs = "kn"}>}

@@ -4,18 +4,23 @@
 // RUN: alcop-opt %s --split-input-file --pass-pipeline="builtin.module(func.func(alcop-select-schedule{schedule='block=64,64,32 warp=32,32 stages=5,1'}))" \
 // RUN:   | FileCheck %s --check-prefix=GIVEN
 // RUN: alcop-opt %s --alcop-select-schedule=target=sm_80 --split-input-file | FileCheck %s --check-prefix=MODEL
+// RUN: alcop-opt %s --split-input-file --pass-pipeline="builtin.module(func.func(alcop-select-schedule{schedule='stages=2,1'},alcop-select-schedule))" \
+// RUN:   | FileCheck %s --check-prefix=PARTIAL
 
 // A large contraction: the largest tile, and the deepest pipeline that leaves two blocks to
 // an SM; sm_86 has less shared memory. More blocks than run at once: in groups of rows.
 // CHECK-LABEL: @large
-// CHECK:       alcop.schedule = #alcop.schedule<{block = [128, 128, 32], raster = 8 : i64, stages = [4, 2], warp = [64, 64]}>
+// CHECK:       alcop.schedule = #alcop.schedule<{block = [128, 128, 32], raster = 8 : i64, stages = [4, 2], warp = [64, 64]}>, alcop.schedule_source = "default"}
 // SMALL-LABEL: @large
 // SMALL:       alcop.schedule = #alcop.schedule<{block = [128, 128, 32], raster = 8 : i64, stages = [3, 2], warp = [64, 64]}>
 // GIVEN-LABEL: @large
-// GIVEN:       alcop.schedule = #alcop.schedule<{block = [64, 64, 32], stages = [5, 1], warp = [32, 32]}>
+// GIVEN:       alcop.schedule = #alcop.schedule<{block = [64, 64, 32], stages = [5, 1], warp = [32, 32]}>, alcop.schedule_source = "given"}
 // With records or a model: whatever it likes, in full.
 // MODEL-LABEL: @large
-// MODEL:       alcop.schedule = #alcop.schedule<{block = [128, 256, 32], raster = 8 : i64, stages = [4, 2], warp = [64, 64]}>
+// MODEL:       alcop.schedule = #alcop.schedule<{block = [128, 256, 32], raster = 8 : i64, stages = [4, 2], warp = [64, 64]}>, alcop.schedule_source = "analytical model"}
+// What is not given is what the model likes; run again, the pass keeps who has decided.
+// PARTIAL-LABEL: @large
+// PARTIAL:       alcop.schedule = #alcop.schedule<{block = [128, 256, 32], raster = 8 : i64, stages = [2, 1], warp = [64, 64]}>, alcop.schedule_source = "given in part, else analytical model"}
 func.func @large(%a: memref<4096x4096xf16>, %c: memref<4096x4096xf32>) {
   linalg.matmul {alcop.contraction = #alcop.contraction<{init = "read", lhs = "mk", rhs = "kn"}>}
     ins(%a, %a : memref<4096x4096xf16>, memref<4096x4096xf16>) outs(%c : memref<4096x4096xf32>)
@@ -87,6 +92,34 @@ func.func @unmarked(%a: memref<512x512xf16>, %c: memref<512x512xf32>) {
 func.func @carried(%a: memref<512x512xf16>, %c: memref<512x512xf32>) {
   linalg.matmul {alcop.contraction = #alcop.contraction<{init = "read", lhs = "mk", rhs = "kn"}>,
                  alcop.schedule = #alcop.schedule<{block = [32, 32, 16], stages = [2, 1], warp = [16, 16]}>}
+    ins(%a, %a : memref<512x512xf16>, memref<512x512xf16>) outs(%c : memref<512x512xf32>)
+  return
+}
+
+// -----
+
+// What it does not say is chosen.
+// CHECK-LABEL: @carried_in_part
+// CHECK:       alcop.schedule = #alcop.schedule<{block = [64, 32, 32], stages = [3, 1], warp = [32, 32]}>, alcop.schedule_source = "given in part, else default"
+// MODEL-LABEL: @carried_in_part
+// MODEL:       alcop.schedule = #alcop.schedule<{block = [64, 64, 64], stages = [3, 1], warp = [32, 32]}>, alcop.schedule_source = "given in part, else analytical model"
+func.func @carried_in_part(%a: memref<512x512xf16>, %c: memref<512x512xf32>) {
+  linalg.matmul {alcop.contraction = #alcop.contraction<{init = "read", lhs = "mk", rhs = "kn"}>,
+                 alcop.schedule = #alcop.schedule<{stages = [3, 1]}>}
+    ins(%a, %a : memref<512x512xf16>, memref<512x512xf16>) outs(%c : memref<512x512xf32>)
+  return
+}
+
+// -----
+
+// The first that fits: the tile that is chosen is narrower than this warp.
+// CHECK-LABEL: @wide_warp
+// CHECK:       block = [128, 128, 32], stages = [3, 2], warp = [128, 32]}>, alcop.schedule_source = "given in part, else default"
+// MODEL-LABEL: @wide_warp
+// MODEL:       block = [128, {{[0-9]+, [0-9]+}}], {{.*}}warp = [128, 32]}>
+func.func @wide_warp(%a: memref<512x512xf16>, %c: memref<512x512xf32>) {
+  linalg.matmul {alcop.contraction = #alcop.contraction<{init = "read", lhs = "mk", rhs = "kn"}>,
+                 alcop.schedule = #alcop.schedule<{warp = [128, 32]}>}
     ins(%a, %a : memref<512x512xf16>, memref<512x512xf16>) outs(%c : memref<512x512xf32>)
   return
 }

@@ -10,7 +10,7 @@
 // CHECK:       linalg.generic
 // CHECK-SAME:    ["parallel", "parallel", "parallel", "reduction"]
 // CHECK-SAME:    ins(%[[AS]], %[[BS]] : {{.*}}) outs(%[[PARTS]] : memref<2x64x48xf32>)
-// CHECK-SAME:    attrs = {alcop.contraction = #alcop.contraction<{init = "zero", lhs = "mbk", out = "bmn", parts = true, rhs = "bkn"}>, alcop.schedule = #alcop.schedule<{block = [64, 48, 32], split_k = 2 : i64, stages = [3, 2], warp = [32, 48]}>}
+// CHECK-SAME:    attrs = {alcop.contraction = #alcop.contraction<{init = "zero", lhs = "mbk", out = "bmn", parts = true, rhs = "bkn"}>, alcop.schedule = #alcop.schedule<{block = [64, 48, 32], split_k = 2 : i64, stages = [3, 2], warp = [32, 48]}>, alcop.schedule_source = "record"}
 // CHECK:       ^bb0(%[[X:.*]]: f16, %[[Y:.*]]: f16, %[[S:.*]]: f32):
 // CHECK:         %[[X32:.*]] = arith.extf %[[X]] : f16 to f32
 // CHECK:         %[[Y32:.*]] = arith.extf %[[Y]] : f16 to f32
@@ -27,7 +27,7 @@
 // CHECK-NOT:   linalg
 func.func @two_parts(%a: memref<64x512xf16>, %b: memref<512x48xf16>, %c: memref<64x48xf16>) {
   linalg.matmul {alcop.contraction = #alcop.contraction<{init = "zero", lhs = "mk", rhs = "kn"}>,
-                 alcop.schedule = #alcop.schedule<{block = [64, 48, 32], split_k = 2, stages = [3, 2], warp = [32, 48]}>}
+                 alcop.schedule = #alcop.schedule<{block = [64, 48, 32], split_k = 2, stages = [3, 2], warp = [32, 48]}>, alcop.schedule_source = "record"}
     ins(%a, %b : memref<64x512xf16>, memref<512x48xf16>) outs(%c : memref<64x48xf16>)
   return
 }

@@ -23,13 +23,13 @@
 // CHECK-SAME:          %[[FA]], %[[FB]]
 // CHECK:           gpu.barrier
 // CHECK:         vector.transfer_write %[[SUM]], %[[C]]
-// CHECK:       alcop.schedule = #alcop.schedule<{block = [128, 128, 32], stages = [3, 2], warp = [64, 64]}>
+// CHECK:       alcop.schedule = #alcop.schedule<{block = [128, 128, 32], stages = [3, 2], warp = [64, 64]}>, alcop.schedule_source = "record"
 // CHECK-NOT:   linalg.matmul
 // CHECK-NOT:   alcop.contraction
 func.func @nn(%A: memref<256x64xf16>, %B: memref<64x128xf16>, %C: memref<256x128xf32>) {
   linalg.matmul {
     alcop.contraction = #alcop.contraction<{lhs = "mk", rhs = "kn", init = "zero"}>,
-    alcop.schedule = #alcop.schedule<{block = [128, 128, 32], warp = [64, 64], stages = [3, 2]}>
+    alcop.schedule = #alcop.schedule<{block = [128, 128, 32], warp = [64, 64], stages = [3, 2]}>, alcop.schedule_source = "record"
   } ins(%A, %B : memref<256x64xf16>, memref<64x128xf16>) outs(%C : memref<256x128xf32>)
   return
 }

@@ -1,0 +1,87 @@
+"""The GPU that a record is of, the one that is compiled for, and times possible on it.
+
+One architecture has GPUs of very different speed, such as H20 and H200: a record of one
+says nothing about another. They are told apart by the names that drivers give them.
+"""
+
+from __future__ import annotations
+
+import functools
+import os
+import shutil
+import subprocess
+from dataclasses import dataclass
+
+from alcop_mlir import knobs
+from alcop_mlir.target import Target, newest_target
+from alcop_mlir.tuning.problem import Problem
+
+# What is faster than the peak of a target's row: its own GPU by overclocking,
+# others of the architecture by more SMs and rates (L40S against RTX 4090: 2.2).
+_OVERCLOCKED = 1.25
+_OTHER_GPU = 4.0
+_QUERY = "--query-gpu=name,driver_version,compute_cap"
+
+
+@dataclass(frozen=True)
+class Gpu:
+    """A GPU as its driver describes it; `capability` is 80 for 8.0, 0 if unknown."""
+
+    name: str
+    driver: str
+    capability: int
+
+
+def compiled_for(target: Target) -> str:
+    """The GPU that the compiler chooses schedules for.
+
+    `ALCOP_GPU`, else this machine's GPU, if `target` is compiled for it where nothing
+    else is asked for; else the one that the target's figures are of.
+    """
+    if knobs.gpu():
+        return knobs.gpu() or ""
+    mine = local()
+    newest = newest_target(mine.capability) if mine is not None else None
+    if mine is not None and newest and newest.architecture == target.architecture:
+        return mine.name
+    return target.device
+
+
+@functools.cache
+def local() -> Gpu | None:
+    """The first GPU of this machine that CUDA may use; None where none is found."""
+    tool = shutil.which("nvidia-smi")
+    if tool is None:
+        return None
+    visible = os.environ.get("CUDA_VISIBLE_DEVICES", "").split(",")[0].strip()
+    command = [tool, _QUERY, "--format=csv,noheader"]
+    if visible:
+        command += ["-i", visible]
+    try:
+        answer = subprocess.run(
+            command, capture_output=True, text=True, check=True, timeout=20
+        )
+    except (OSError, subprocess.SubprocessError):
+        return None
+    parts = [part.strip() for part in answer.stdout.partition("\n")[0].split(",")]
+    if len(parts) != 3 or not parts[0]:
+        return None
+    digits = parts[2].replace(".", "")
+    return Gpu(parts[0], parts[1], int(digits) if digits.isdecimal() else 0)
+
+
+@functools.cache  # records are many, their problems few
+def least_seconds(problem: Problem, target: Target, gpu: str) -> float:
+    """No GPU called `gpu` computes `problem` faster, if `target` is its row.
+
+    All multiplications take time, all arrays pass through L2 once, and a load returns
+    before what is computed from it.
+    """
+    m, n, k, batch = problem.sizes
+    inputs = (m + n) * k * problem.element_bytes
+    moved = batch * (inputs + m * n * problem.out_bytes)
+    peak = target.tensor_f16_flops * 2 / problem.element_bytes
+    seconds = max(problem.flops / peak, moved / target.l2_bytes_per_second)
+    latency = target.l2_latency / target.clock_hz
+    faster = _OVERCLOCKED if gpu == target.device else _OTHER_GPU
+    return (seconds + latency) / faster

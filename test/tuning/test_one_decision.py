@@ -1,0 +1,113 @@
+"""What `explain` says is what is compiled, whatever is recorded."""
+
+from __future__ import annotations
+
+import dataclasses
+import re
+from pathlib import Path
+
+import pytest
+from tuning_cases import CUDA, PROBLEM, SIMULATED, record, write_records
+
+from alcop_mlir.schedule import Schedule
+from alcop_mlir.tools import compile as compile_tool
+from alcop_mlir.tools import tune
+from alcop_mlir.tuning import models, records
+from alcop_mlir.tuning.problem import Problem
+from alcop_mlir.tuning.records import Setting
+
+pytest.importorskip("torch_mlir", exc_type=ImportError)
+from alcop_mlir.analysis.host.host_function import host_functions
+from alcop_mlir.compilation import inputs
+from alcop_mlir.dialects import alcop
+from alcop_mlir.pipelines.driver import run_pipeline
+from alcop_mlir.pipelines.named import steps_to_contractions
+from alcop_mlir.transforms.linalg.select_schedule import marked_contractions
+
+DEMO = Path(__file__).resolve().parents[2] / "examples" / "matmul_f16.mlir"
+SIZES = ((512, 512, 1024), (1024, 1024, 1024), (128, 4096, 4096), (64, 256, 4096))
+UNKNOWN = "?"  # the first size, which no model covers
+FIRST = Schedule((64, 64, 32), (32, 32), (2, 1))
+OTHER_GPU = dataclasses.replace(CUDA, gpu="NVIDIA A30")
+
+
+def matmul(m: object, n: int, k: int) -> str:
+    return f"""
+func.func @matmul(%A: memref<{m}x{k}xf16>, %B: memref<{k}x{n}xf16>,
+                  %C: memref<{m}x{n}xf32>) {{
+  linalg.matmul ins(%A, %B : memref<{m}x{k}xf16>, memref<{k}x{n}xf16>)
+                outs(%C : memref<{m}x{n}xf32>)
+  return
+}}
+"""
+
+
+@pytest.fixture
+def files(tmp_path: Path) -> list[Path]:
+    """Six contractions, the demo's first; the last has a size known at run time."""
+    found = [DEMO]
+    for sizes in (*SIZES[1:], (96, 80, 112), (UNKNOWN, 256, 256)):
+        found.append(tmp_path / ("x".join(map(str, sizes)).replace("?", "m") + ".mlir"))
+        found[-1].write_text(matmul(*sizes))
+    return found
+
+
+def compiled(file: Path) -> tuple[str, str]:
+    """The schedule and what has decided it, after the compiler's own passes."""
+    module = inputs.read_file(file).module.operation
+    steps = (*steps_to_contractions(False), "func.func(alcop-select-schedule)")
+    run_pipeline(module, f"builtin.module({','.join(steps)})")
+    (found,) = [c for func in host_functions(module) for c in marked_contractions(func)]
+    parameters = alcop.get(found.op, alcop.ScheduleAttr)
+    assert parameters is not None
+    return str(Schedule.from_dict(parameters)), alcop.schedule_source(found.op)
+
+
+def explained(file: Path, capsys: pytest.CaptureFixture[str]) -> tuple[str, str]:
+    assert tune.main(["explain", str(file)]) == 0
+    said = capsys.readouterr().out
+    (schedule,) = re.findall(r"(?m)^  schedule +(.*)$", said)
+    (source,) = re.findall(r"(?m)^  from +([a-z ]*)", said)
+    return schedule, source
+
+
+def record_all(setting: Setting) -> None:
+    """A record of the demo's contraction; enough of another to learn from."""
+    path = models.records_path()
+    demo = Problem(*SIZES[0])
+    records.append(path, [record(FIRST, 5e-6, setting, demo)])
+    write_records(path, models.LEAST_RECORDS, setting, PROBLEM)
+
+
+@pytest.mark.parametrize(
+    ("setting", "sources"),
+    [
+        (None, ("analytical model", "analytical model")),
+        (CUDA, ("record", "learned model")),
+        (OTHER_GPU, ("analytical model", "analytical model")),
+        (SIMULATED, ("analytical model", "analytical model")),
+    ],
+    ids=["none", "this GPU", "another GPU", "simulated"],
+)
+def test_explain_says_what_is_compiled(
+    files: list[Path],
+    setting: Setting | None,
+    sources: tuple[str, str],
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    if setting is not None:
+        record_all(setting)
+    demo, *others, unknown = (compiled(file) for file in files)
+    assert [demo[1], *{one[1] for one in others}, unknown[1]] == [*sources, "default"]
+    assert [explained(file, capsys) for file in files] == [demo, *others, unknown]
+
+
+@pytest.mark.parametrize("setting", [CUDA, SIMULATED], ids=["this GPU", "simulated"])
+def test_the_summary_says_it_too(
+    setting: Setting, capsys: pytest.CaptureFixture[str]
+) -> None:
+    record_all(setting)
+    assert compile_tool.main([str(DEMO), "--no-ptxas"]) == 0
+    said = capsys.readouterr().out
+    schedule, source = explained(DEMO, capsys)
+    assert f"  schedule   {schedule}\n  from       {source}\n" in said
