@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from alcop_mlir import diagnostics, files
+from alcop_mlir import diagnostics, files, limits
 from alcop_mlir.bindings import ir, make_context
 from alcop_mlir.dialects import alcop
 from alcop_mlir.errors import ConfigError
@@ -44,7 +44,9 @@ def read(source: str | bytes | Path | ir.Module | ir.Operation) -> Input:
 
 def read_file(path: str | Path) -> Input:
     """The module in the file `path`; see `read`."""
-    text = files.read(path)
+    text = files.read(path, limits.MLIR)
+    if not Path(path).is_file():
+        return read_text(text)  # a pipe has been read
     # From the file itself: locations name it.
     return Input(_parsed(lambda: ir.Module.parseFile(str(path))), text)
 

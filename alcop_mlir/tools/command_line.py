@@ -9,7 +9,7 @@ import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any, NoReturn
 
-from alcop_mlir import files
+from alcop_mlir import files, limits
 from alcop_mlir.errors import AlcopError, ConfigError
 from alcop_mlir.schedule import Schedule
 from alcop_mlir.target import DEFAULT_TARGET, Target, find_target, target_names
@@ -124,7 +124,7 @@ def read_source(file: str) -> Input:
     from alcop_mlir.compilation import inputs  # loads MLIR: 0.1 s
 
     if file == "-":
-        return inputs.read_text(sys.stdin.buffer.read())
+        return inputs.read_text(files.read_most(sys.stdin.buffer, limits.MLIR, "stdin"))
     return inputs.read_file(file)
 
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, TextIO
 
-from alcop_mlir import files
+from alcop_mlir import files, limits
 from alcop_mlir.bindings import ir
 from alcop_mlir.diagnostics import Diagnostic
 
@@ -75,8 +75,10 @@ class SourcePart:
 def read(path: str) -> SourcePart:
     """The whole input, "-" for stdin; ConfigError where it cannot be read."""
     if path == "-":
-        return SourcePart(STDIN, None, sys.stdin.buffer.read())
-    return SourcePart(path, path, files.read(path))
+        return SourcePart(
+            STDIN, None, files.read_most(sys.stdin.buffer, limits.MLIR, "stdin")
+        )
+    return SourcePart(path, path, files.read(path, limits.MLIR))
 
 
 def split(source: SourcePart, marker: str = SPLIT_MARKER) -> list[SourcePart]:

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from alcop_mlir import files
+from alcop_mlir import files, limits
 from alcop_mlir.errors import ConfigError
 from alcop_mlir.runtime.emulation import Emulation
 from alcop_mlir.tools import command_line
@@ -27,7 +27,7 @@ def run_ptx(given: Any) -> int:
     _check_options(given)
     launch = read_launch(given.launch)
     try:
-        ptx = files.read(given.file).decode()
+        ptx = files.read(given.file, limits.PTX).decode()
     except UnicodeDecodeError:
         raise ConfigError(f"'{given.file}' is no UTF-8 text") from None
     generator = np.random.default_rng(given.seed)
