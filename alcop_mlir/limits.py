@@ -50,9 +50,6 @@ JSON = Limit("ALCOP_MAX_JSON", 16 * _MIB, "bytes", "a manifest, or a launch file
 BUNDLE = Limit(
     "ALCOP_MAX_BUNDLE", 256 * _MIB, "bytes", "all files of a bundle, unpacked"
 )
-CONSTANTS = Limit(
-    "ALCOP_MAX_CONSTANTS", 64 * _MIB, "bytes", "the constant arrays of a module"
-)
 RECORDS = Limit("ALCOP_MAX_RECORDS", 64 * _MIB, "bytes", "a file of tuning records")
 ARRAYS = Limit(
     "ALCOP_MAX_ARRAYS",
@@ -75,7 +72,6 @@ LIMITS = (
     PTX,
     JSON,
     BUNDLE,
-    CONSTANTS,
     RECORDS,
     ARRAYS,
     MEMORY,
