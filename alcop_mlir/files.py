@@ -35,6 +35,20 @@ def read_most(file: IO[bytes], limit: Limit, what: str) -> bytes:
     return data
 
 
+def check_mlir(data: bytes, what: str) -> None:
+    """ConfigError, naming it `what`, where `data` is neither text nor bytecode."""
+    if data.startswith(_BYTECODE):
+        return
+    try:
+        data.decode()
+    except UnicodeDecodeError as error:
+        line = data.count(b"\n", 0, error.start) + 1
+        raise ConfigError(f"{what}:{line}: no UTF-8 text, and no bytecode") from None
+
+
+_BYTECODE = b"ML\xefR"
+
+
 def open_regular(path: str | Path) -> IO[bytes]:
     """The regular file at `path`, or what it links to, opened for reading.
 

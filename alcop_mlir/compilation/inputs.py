@@ -45,6 +45,7 @@ def read(source: str | bytes | Path | ir.Module | ir.Operation) -> Input:
 def read_file(path: str | Path) -> Input:
     """The module in the file `path`; see `read`."""
     text = files.read(path, limits.MLIR)
+    files.check_mlir(text, str(path))
     if not Path(path).is_file():
         return read_text(text)  # a pipe has been read
     # From the file itself: locations name it.
@@ -54,6 +55,7 @@ def read_file(path: str | Path) -> Input:
 def read_text(text: str | bytes) -> Input:
     """The module that `text` holds; see `read`."""
     data = text.encode() if isinstance(text, str) else text
+    files.check_mlir(data, "the module")
     return Input(_parsed(lambda: ir.Module.parse(data)), data)
 
 
