@@ -8,8 +8,8 @@ the upper bits of a dtype that NumPy has. Integers are signed.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 import math
+from collections.abc import Iterable
 from typing import Any
 
 import numpy as np

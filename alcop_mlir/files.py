@@ -3,17 +3,62 @@
 from __future__ import annotations
 
 import os
+import stat
+import uuid
 from pathlib import Path
+from typing import IO
 
 from alcop_mlir.errors import ConfigError
+from alcop_mlir.limits import Limit
+
+# So that opening a pipe does not wait for who writes to it; 0 where there is none.
+_NO_WAIT = getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0)
 
 
-def read(path: str | Path) -> bytes:
-    """What is at `path`; ConfigError where it cannot be read."""
+def read(path: str | Path, limit: Limit) -> bytes:
+    """What is at `path`, which may be a pipe. ConfigError where it cannot be read, or
+    is larger than the limit.
+    """
     try:
-        return Path(path).read_bytes()
-    except OSError as error:
-        raise ConfigError(f"cannot read '{path}': {error.strerror or error}") from None
+        with Path(path).open("rb") as file:
+            return read_most(file, limit, f"'{path}'")
+    except (OSError, ValueError) as error:  # ValueError: a path with a null character
+        raise ConfigError(f"cannot read {named(path)}: {reason(error)}") from None
+
+
+def read_most(file: IO[bytes], limit: Limit, what: str) -> bytes:
+    """What is left of `file`; ConfigError, naming it `what`, beyond the limit."""
+    most = limit.most
+    data = file.read(most + 1)
+    if len(data) > most:
+        raise ConfigError(f"{what} has more than {most} bytes, {limit.expected()}")
+    return data
+
+
+def check_mlir(data: bytes, what: str) -> None:
+    """ConfigError, naming it `what`, where `data` is neither text nor bytecode."""
+    if data.startswith(_BYTECODE):
+        return
+    try:
+        data.decode()
+    except UnicodeDecodeError as error:
+        line = data.count(b"\n", 0, error.start) + 1
+        raise ConfigError(f"{what}:{line}: no UTF-8 text, and no bytecode") from None
+
+
+_BYTECODE = b"ML\xefR"
+
+
+def open_regular(path: str | Path) -> IO[bytes]:
+    """The regular file at `path`, or what it links to, opened for reading.
+
+    OSError, also for a device, a pipe or a directory, which could never end.
+    """
+    descriptor = os.open(path, os.O_RDONLY | _NO_WAIT)
+    if stat.S_ISREG(os.fstat(descriptor).st_mode):
+        return os.fdopen(descriptor, "rb")
+    os.close(descriptor)
+    raise OSError(0, "not a regular file")
 
 
 def write_whole(path: str | Path, content: str | bytes) -> None:
@@ -29,12 +74,35 @@ def write_whole(path: str | Path, content: str | bytes) -> None:
             path.write_bytes(data)
             return
         # A symbolic link stays one: what it points to is replaced.
-        path = path.resolve()
-        half = path.with_name(f".{path.name}.{os.getpid()}.part")
-        try:
-            half.write_bytes(data)
-            half.replace(path)
-        finally:
-            half.unlink(missing_ok=True)
-    except OSError as error:
-        raise ConfigError(f"cannot write '{path}': {error.strerror or error}") from None
+        replace(path.resolve(), data)
+    except (OSError, ValueError) as error:
+        raise ConfigError(f"cannot write {named(path)}: {reason(error)}") from None
+
+
+def replace(path: Path, data: bytes) -> None:
+    """Write the regular file `path`, whole or not at all; OSError if that fails."""
+    half = path.with_name(f".{uuid.uuid4().hex}{PART}")
+    try:
+        half.write_bytes(data)
+        half.replace(path)
+    finally:
+        half.unlink(missing_ok=True)
+
+
+PART = ".part"  # what a file that is being written ends in
+
+
+def named(path: str | Path) -> str:
+    """`path` in quotes for a message, cut in the middle where it is long."""
+    text = str(path)
+    if len(text) > _MOST_SHOWN:
+        text = f"{text[: _MOST_SHOWN // 2]}...{text[-_MOST_SHOWN // 2 :]}"
+    return f"'{text}'"
+
+
+_MOST_SHOWN = 200
+
+
+def reason(error: OSError | ValueError) -> str:
+    """Why, without the path."""
+    return (error.strerror if isinstance(error, OSError) else None) or str(error)

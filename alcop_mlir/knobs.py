@@ -5,6 +5,8 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
+from alcop_mlir.errors import ConfigError
+
 
 def bindings() -> str | None:
     """`ALCOP_MLIR_BINDINGS`: the package of MLIR bindings to use, as `torch_mlir`."""
@@ -28,3 +30,15 @@ def cache_dir() -> Path:
         return Path(given)
     base = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
     return Path(base) / "alcop_mlir"
+
+
+def limit(variable: str) -> int | None:
+    """`ALCOP_MAX_...`: a limit of `limits.py`; ConfigError where it is no number."""
+    given = os.environ.get(variable)
+    if not given:
+        return None
+    if not (given.isascii() and given.isdecimal() and len(given) < 19):
+        raise ConfigError(
+            f"{variable} is '{given[:40]}', expected a whole number below 10^18"
+        )
+    return int(given)

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from alcop_mlir import diagnostics, files
+from alcop_mlir import diagnostics, files, limits
 from alcop_mlir.bindings import ir, make_context
 from alcop_mlir.dialects import alcop
 from alcop_mlir.errors import ConfigError
@@ -52,7 +52,10 @@ def read(source: str | bytes | Path | ir.Module | ir.Operation) -> Input:
 
 def read_file(path: str | Path) -> Input:
     """The module in the file `path`; see `read`."""
-    text = files.read(path)
+    text = files.read(path, limits.MLIR)
+    files.check_mlir(text, str(path))
+    if not Path(path).is_file():
+        return read_text(text)  # a pipe has been read
     # From the file itself: locations name it.
     return Input(_parsed(lambda: ir.Module.parseFile(str(path))), text, str(path))
 
@@ -60,6 +63,7 @@ def read_file(path: str | Path) -> Input:
 def read_text(text: str | bytes) -> Input:
     """The module that `text` holds; see `read`."""
     data = text.encode() if isinstance(text, str) else text
+    files.check_mlir(data, "the module")
     return Input(_parsed(lambda: ir.Module.parse(data)), data, _TEXT)
 
 

@@ -9,7 +9,7 @@ from typing import Annotated, Literal
 
 from alcop_mlir.codec import Matches, OneOf
 from alcop_mlir.element_types import ARRAY_TYPES, element_bytes
-from alcop_mlir.manifest.ranges import Count, FileName, Positive
+from alcop_mlir.manifest.ranges import Count, FileName, Positive, Rank
 from alcop_mlir.reference.steps import Size
 
 DTYPES = ARRAY_TYPES  # MLIR's names; integers are signed
@@ -29,11 +29,20 @@ class Parameter:
 
     name: str
     dtype: Annotated[str, OneOf(DTYPES)]
-    shape: tuple[Size, ...]
+    shape: Annotated[tuple[Size, ...], Rank]
     role: Role = "inout"
     strides: tuple[Size, ...] | None = None
     row_alignment: Positive = 1
     source_name: str = ""
+
+    @property
+    def bytes(self) -> int:
+        """From the first element to the last; all sizes have to be numbers."""
+        elements = product(self.shape, {})
+        if self.strides is not None and elements:
+            sizes = zip(self.shape, self.strides, strict=True)
+            elements = 1 + sum((int(size) - 1) * int(stride) for size, stride in sizes)
+        return element_bytes(self.dtype) * elements
 
 
 @dataclass(frozen=True)
@@ -45,7 +54,7 @@ class Intermediate:
 
     name: str
     dtype: Annotated[str, Matches(DTYPE_PATTERN)]
-    shape: tuple[Size, ...]
+    shape: Annotated[tuple[Size, ...], Rank]
 
     def bytes(self, sizes: Mapping[str, int]) -> int:
         """Its size in bytes, given the named sizes."""

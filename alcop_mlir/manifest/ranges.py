@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Annotated
 
-from alcop_mlir.codec import Matches, Range, Stored
+from alcop_mlir.codec import Length, Matches, Range, Stored
 from alcop_mlir.polynomials import Polynomial, collected
 
 Count = Annotated[int, Range(0)]
@@ -12,6 +12,7 @@ Positive = Annotated[int, Range(1)]
 # Also the name of a file, and of a symbol in PTX.
 Identifier = Annotated[str, Matches(r"[A-Za-z_$][A-Za-z0-9_$]*")]
 FileName = Annotated[str, Matches(r"[A-Za-z0-9_$-][A-Za-z0-9_$.-]*")]
+Rank = Length(0, 32)  # dimensions: the most that every NumPy has
 Sha256 = Annotated[str, Matches(r"[0-9a-f]{64}")]
 # As a list of terms, such as [[8, ["M", "N"]], [2, []]] for 8 * M * N + 2.
 StoredPolynomial = Annotated[

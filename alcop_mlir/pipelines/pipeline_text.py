@@ -118,12 +118,16 @@ def error_at(text: str, at: int, message: str) -> ConfigError:
     return ConfigError(f"pipeline:{line}:{column + 1}: {message}\n{shown}\n{caret}")
 
 
+_MAX_DEPTH = 100  # of ops in each other
+
+
 class _Reader:
     """Reads a text from `at` on."""
 
     def __init__(self, text: str):
         self.text = text
         self.at = 0
+        self.depth = 0
 
     def elements(self, closer: str = "") -> tuple[Element, ...]:
         found: list[Element] = []
@@ -155,7 +159,11 @@ class _Reader:
         self._skip_spaces()
         if self._take("("):
             opened = self.at - 1
+            if self.depth == _MAX_DEPTH:
+                raise self._error(f"nested more than {_MAX_DEPTH} deep", start)
+            self.depth += 1
             children = self.elements(closer=")")
+            self.depth -= 1
             if not self._take(")"):
                 raise self._unclosed(opened, ")")
             return Element(name.group(), None, children, self.text, start)

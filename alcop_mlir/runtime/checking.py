@@ -164,6 +164,12 @@ def compare(
 ) -> Check:
     """The worst element of all arrays in `after` that have a reference."""
     got = _decoded(function, after)
+    for name, bounded in expected.items():
+        if name in got and np.shape(bounded.values) != got[name].shape:
+            raise LaunchError(
+                f"the reference of '{function.name}' gives {name!r} another shape than "
+                "the array that is given"
+            )
     checks = [
         _worst(got[parameter.name], expected[parameter.name], parameter.dtype)
         for parameter in function.parameters

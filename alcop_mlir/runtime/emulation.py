@@ -21,6 +21,7 @@ _SHOWN_HAZARDS = 5
 class EmulatorOptions:
     """The options of `emulate`.
 
+    time_limit: seconds of all launches together
     trace_folder: where each launch writes the trace of block `trace_block`, to
         `0.json`, `1.json`, ... in the order of launches
     """
@@ -29,6 +30,7 @@ class EmulatorOptions:
     schedule: str = "lockstep"
     hazards: bool = True
     instruction_limit: int | None = None
+    time_limit: float | None = None
     counters: bool = False
     trace_folder: Path | None = None
     trace_block: int = 0
@@ -82,6 +84,9 @@ class Emulation:
 
             path = options.trace_folder / f"{len(self.runs)}.json"
             trace = TraceRequest(path, options.trace_block)
+        left = options.time_limit
+        if left is not None:
+            left = max(0.0, left - sum(done.seconds for _, done in self.runs))
         result = emulate(
             ptx,
             name,
@@ -93,6 +98,7 @@ class Emulation:
             schedule=options.schedule,
             hazards=options.hazards,
             instruction_limit=options.instruction_limit,
+            time_limit=left,
             counters=options.counters,
             trace=trace,
             progress=self._progress and partial(self._progress, shown),

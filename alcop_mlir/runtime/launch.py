@@ -15,6 +15,7 @@ from typing import Any
 
 import numpy as np
 
+from alcop_mlir import limits
 from alcop_mlir.errors import ConfigError, LaunchError, install_command
 from alcop_mlir.manifest.kernels import CeilDiv, Dim3, Kernel, Pointer, TensorMap
 from alcop_mlir.reference.steps import Size
@@ -104,6 +105,7 @@ class Program:
         sizes = check(self.function, views)
         named = self._named(views)
         space = self._workspace(sizes)
+        limits.ARRAYS.check(space.bytes, "arrays between the kernels", LaunchError)
         scratch = workspace.host_arrays(space)
         values: dict[str, Any] = {name: view.owner for name, view in named.items()}
         values |= scratch | sizes

@@ -73,7 +73,8 @@ def assemble(ptx: str, target: Target) -> Cubin | None:
             done = subprocess.run(
                 [str(ptxas), *options],
                 capture_output=True,
-                text=True,
+                encoding="utf-8",
+                errors="replace",
                 timeout=_PTXAS_SECONDS,
                 check=False,
             )
@@ -82,6 +83,8 @@ def assemble(ptx: str, target: Target) -> Cubin | None:
         log = (done.stdout + done.stderr).replace(str(source), source.name)
         if done.returncode != 0:
             raise CompileError(f"ptxas: {_first_error(log)}")
+        if not result.is_file():
+            raise CompileError(f"{ptxas} made no cubin, is it ptxas?")
         return _cubin(result.read_bytes(), log)
 
 

@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import argparse
+import errno
 import importlib.util
+import os
+import re
 import signal
 import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any, NoReturn
 
-from alcop_mlir import files
+from alcop_mlir import files, limits
 from alcop_mlir.errors import AlcopError, ConfigError
 from alcop_mlir.schedule import Partial
 from alcop_mlir.target import DEFAULT_TARGET, Target, find_target, target_names
@@ -26,6 +30,9 @@ _LABEL_WIDTH = 11
 _STYLES = {"OK": "green", "FAILED": "bold red"}  # by what a text starts with
 
 
+_NO_VALUE = re.compile(r"(--[\w-]+=|-\w=?)--")
+
+
 class Parser(argparse.ArgumentParser):
     """argparse whose errors are ConfigErrors, and which takes no abbreviations."""
 
@@ -34,6 +41,16 @@ class Parser(argparse.ArgumentParser):
         self.add_argument(
             "--version", nargs=0, action=_Version, help="say versions and stop"
         )
+
+    # typeshed has it as overloads.
+    def parse_args(  # pyright: ignore[reportIncompatibleMethodOverride]
+        self, args: Any = None, namespace: Any = None
+    ) -> Any:
+        """Refuses `--name=--` too, of which argparse makes an empty list."""
+        for one in sys.argv[1:] if args is None else args:
+            if _NO_VALUE.fullmatch(one):
+                self.error(f"{one[:-2]}: expected a value, got '--'")
+        return super().parse_args(args, namespace)
 
     def error(self, message: str) -> NoReturn:
         """Instead of exit status 2 and the usage."""
@@ -84,8 +101,8 @@ def add_compile_options(parser: argparse.ArgumentParser, default_target: str) ->
 
 def count(text: str) -> int:
     """An option's value: a whole number of 0 or more."""
-    if not (text.isascii() and text.isdecimal()):
-        raise argparse.ArgumentTypeError(f"'{text}' is no whole number")
+    if not (text.isascii() and text.isdecimal() and len(text) < 19):
+        raise argparse.ArgumentTypeError(f"'{text[:40]}' is no whole number")
     return int(text)
 
 
@@ -141,7 +158,7 @@ def read_source(file: str) -> Input:
     from alcop_mlir.compilation import inputs  # loads MLIR: 0.1 s
 
     if file == "-":
-        return inputs.read_text(sys.stdin.buffer.read())
+        return inputs.read_text(files.read_most(sys.stdin.buffer, limits.MLIR, "stdin"))
     return inputs.read_file(file)
 
 
@@ -162,13 +179,33 @@ def run_command(command: Callable[[], int]) -> int:
     """The exit status of `command`: 1 after `error: ...`, 130 after Ctrl-C."""
     if hasattr(signal, "SIGPIPE"):
         signal.signal(signal.SIGPIPE, signal.SIG_DFL)  # `alcop-compile ... | head`
+    if sys.stdout is None:  # closed: what is printed is not wanted
+        sys.stdout = open(os.devnull, "w", encoding="utf-8")
     try:
-        return command()
+        status = command()
+        sys.stdout.flush()
+        return status
     except AlcopError as error:
-        print(f"error: {error}", file=sys.stderr)
-        return 1
+        return _failed(str(error))
+    except MemoryError as error:
+        return _failed(f"out of memory: {error}" if str(error) else "out of memory")
+    except OSError as error:
+        if error.errno not in _FULL:
+            raise
+        # What is left in the buffer would fail again when Python ends.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
+        return _failed(f"cannot write: {error.strerror}")
     except KeyboardInterrupt:
         return 130
+
+
+_FULL = (errno.ENOSPC, errno.EIO, errno.EDQUOT, errno.EFBIG, errno.EBADF)
+
+
+def _failed(message: str) -> int:
+    with suppress(OSError):
+        print(f"error: {message}", file=sys.stderr)
+    return 1
 
 
 def is_installed(package: str) -> bool:

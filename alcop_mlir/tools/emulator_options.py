@@ -12,6 +12,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from alcop_mlir import limits
 from alcop_mlir.errors import ConfigError, EmulationError
 from alcop_mlir.files import write_whole
 from alcop_mlir.runtime.bundle import is_bundle
@@ -65,6 +66,13 @@ def add_emulator_options(parser: Parser) -> None:
             metavar="N",
             help="stop after N warp instructions of 64 blocks; default 1000000000",
         ),
+        add(
+            "--time-limit",
+            type=positive,
+            metavar="SECONDS",
+            help="stop after so many of each run; default "
+            f"{limits.SECONDS.default}, see docs/limits.md",
+        ),
     ]
     parser.set_defaults(emulator_options=[option.dest for option in options])
 
@@ -107,11 +115,13 @@ def emulation(given: Any, device: str) -> Iterator[Emulation]:
         raise ConfigError("--trace-block says which block --trace shows: give both")
     if given.repeat > 1 and (given.profile or given.trace is not None):
         raise ConfigError("--profile and --trace show one run: not with --repeat")
+    seconds = given.time_limit or limits.SECONDS.most
     chosen = {
         "visibility": given.visibility,
         "schedule": given.emulator_schedule,
         "hazards": not given.no_hazards,
         "instruction_limit": given.instruction_limit,
+        "time_limit": seconds * (1 if given.repeat == 1 else given.repeat + 1),
         "counters": given.profile,
         "trace_block": given.trace_block,
     }

@@ -15,7 +15,7 @@ from typing import Annotated, Any
 
 import numpy as np
 
-from alcop_mlir import codec, dtypes, files
+from alcop_mlir import codec, dtypes, files, limits
 from alcop_mlir.codec import Length, OneOf, Range, Stored
 from alcop_mlir.errors import ConfigError
 
@@ -27,9 +27,7 @@ DTYPES: dict[str, np.dtype[Any]] = {
     **{f"u{bits}": np.dtype(f"u{bits // 8}") for bits in (8, 16, 32, 64)},
 }
 INITS = ("random", "zero", "nan", "arange")
-# The emulator holds a copy of each array; beyond this a mistake is more likely.
-MAX_BYTES = 1 << 32
-_Size = Annotated[int, Range(1, MAX_BYTES)]
+_Size = Annotated[int, Range(1, 1 << 32)]
 _Dtype = Annotated[str, OneOf(DTYPES)]
 Sizes3 = Annotated[
     Dim3,
@@ -117,13 +115,12 @@ class LaunchFile:
     def __post_init__(self) -> None:
         arrays = (a.array for a in self.arguments if isinstance(a, ArrayArgument))
         total = sum(array.bytes for array in arrays)
-        if total > MAX_BYTES:
-            raise ConfigError(f"arrays of {total} bytes, expected {MAX_BYTES} at most")
+        limits.ARRAYS.check(total, "all arrays")
 
 
 def read_launch(path: str) -> LaunchFile:
     """Read it; ConfigError names the file and the member for every mistake."""
-    data = files.read(path)
+    data = files.read(path, limits.JSON)
     try:
         return codec.decode(LaunchFile, codec.parse(data))
     except ConfigError as error:

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, TextIO
 
-from alcop_mlir import files
+from alcop_mlir import files, limits
 from alcop_mlir.bindings import ir
 from alcop_mlir.diagnostics import Diagnostic
 
@@ -75,8 +76,13 @@ class SourcePart:
 def read(path: str) -> SourcePart:
     """The whole input, "-" for stdin; ConfigError where it cannot be read."""
     if path == "-":
-        return SourcePart(STDIN, None, sys.stdin.buffer.read())
-    return SourcePart(path, path, files.read(path))
+        data = files.read_most(sys.stdin.buffer, limits.MLIR, "stdin")
+        files.check_mlir(data, STDIN)
+        return SourcePart(STDIN, None, data)
+    data = files.read(path, limits.MLIR)
+    files.check_mlir(data, path)
+    # A pipe has been read; from the file itself, locations name it.
+    return SourcePart(path, path if os.path.isfile(path) else None, data)
 
 
 def split(source: SourcePart, marker: str = SPLIT_MARKER) -> list[SourcePart]:

@@ -11,6 +11,7 @@ from argparse import ArgumentTypeError, BooleanOptionalAction
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
+from alcop_mlir import limits
 from alcop_mlir.errors import ConfigError
 from alcop_mlir.target import DEFAULT_TARGET
 from alcop_mlir.tools import command_line
@@ -83,6 +84,8 @@ def _run(given: Any) -> int:
         bundle = _bundle(given, device)
         program = launch.Program(bundle, given.function, device, emulator)
         function = _sized(program.function, given.sizes or {})
+        total = sum(one.bytes for one in function.parameters)
+        limits.ARRAYS.check(total, f"the arrays of '{function.name}'")
         check, timing = _execute(program, function, given)
     title = f"{function.name} for {bundle.target.name}"
     command_line.print_table(title, _rows(program.device, function, check, timing))
@@ -204,8 +207,9 @@ def _sizes(text: str) -> dict[str, int]:
     sizes: dict[str, int] = {}
     for part in text.split(","):
         name, equals, number = part.partition("=")
-        if not equals or not number.isdecimal():
-            raise ArgumentTypeError(f"'{part}' is no size, expected as in M=1000")
+        is_number = number.isascii() and number.isdecimal() and len(number) < 19
+        if not equals or not is_number:
+            raise ArgumentTypeError(f"'{part[:40]}' is no size, expected as in M=1000")
         sizes[name.strip()] = int(number)
     return sizes
 

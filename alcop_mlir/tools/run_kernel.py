@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from alcop_mlir import files
+from alcop_mlir import files, limits
 from alcop_mlir.errors import ConfigError
 from alcop_mlir.runtime.emulation import Emulation
 from alcop_mlir.tools import command_line
@@ -60,7 +60,7 @@ def _ptx(given: Any, kernel: str | None) -> str:
     if not given.file.endswith(".ptx"):
         return _compiled(given, kernel)
     try:
-        return files.read(given.file).decode()
+        return files.read(given.file, limits.PTX).decode()
     except UnicodeDecodeError:
         raise ConfigError(f"'{given.file}' is no UTF-8 text") from None
 

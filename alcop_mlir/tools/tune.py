@@ -13,6 +13,7 @@ all measurements: the same command continues from there.
 
 from __future__ import annotations
 
+import os
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -245,7 +246,7 @@ def _import(given: Any) -> int:
     from alcop_mlir.tuning import records
 
     source, path = given.to_import, _records_path(given)
-    if not source.exists():
+    if not os.path.exists(source):  # not Path.exists, which fails on long names
         raise ConfigError(f"no such file: '{source}'")
     found = _recorded(source)
     if not found:

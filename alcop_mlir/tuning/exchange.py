@@ -9,13 +9,11 @@ from __future__ import annotations
 import io
 import json
 import zipfile
-import zlib
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
-from alcop_mlir import codec, files
+from alcop_mlir import archives, codec, files, limits
 from alcop_mlir.errors import ConfigError
 from alcop_mlir.schedule import Schedule
 from alcop_mlir.target import Target, find_target
@@ -24,8 +22,6 @@ from alcop_mlir.tuning.problem import Problem, StoredProblem
 
 SCHEMA = 1
 _MANIFEST = "candidates.json"
-# What a broken archive raises (KeyError: no such file in it; RuntimeError: encrypted).
-_UNREADABLE = (KeyError, EOFError, RuntimeError, zipfile.BadZipFile, zlib.error)
 
 
 @dataclass(frozen=True)
@@ -69,15 +65,20 @@ def save(package: Package, path: Path) -> None:
 
 def load(path: Path) -> Package:
     """The package at `path`; ConfigError where it is none, or damaged."""
-    data = files.read(path)
+    data = files.read(path, limits.BUNDLE)
     try:
-        with zipfile.ZipFile(io.BytesIO(data)) as archive:
-            return _package(archive, codec.parse(archive.read(_MANIFEST)))
-    except (*_UNREADABLE, ConfigError) as error:
-        raise ConfigError(f"'{path}' is no file of candidates: {error}") from None
+        with archives.opened(io.BytesIO(data)) as archive:
+            return _package(
+                archives.reader(lambda name: archives.member(archive, name))
+            )
+    except ConfigError as error:
+        raise ConfigError(
+            f"{files.named(path)} is no file of candidates: {error}"
+        ) from None
 
 
-def _package(archive: zipfile.ZipFile, value: Any) -> Package:
+def _package(read: archives.Read) -> Package:
+    value = codec.parse(read(_MANIFEST), limits.JSON.most)
     schema = records.schema_of(value)
     if schema != SCHEMA:
         raise ConfigError(f"schema {schema}, this version reads {SCHEMA}")
@@ -87,7 +88,7 @@ def _package(archive: zipfile.ZipFile, value: Any) -> Package:
         find_target(manifest.target),
         manifest.compiler,
         [
-            (schedule, archive.read(_file(number)))
+            (schedule, read(_file(number)))
             for number, schedule in enumerate(manifest.schedules)
         ],
     )

@@ -27,7 +27,7 @@ from datetime import datetime, timezone
 from pathlib import Path
 from typing import IO, Annotated, Any
 
-from alcop_mlir import codec
+from alcop_mlir import codec, files, limits
 from alcop_mlir.codec import OneOf, Range, Written, open_ended
 from alcop_mlir.errors import ConfigError
 from alcop_mlir.schedule import Schedule
@@ -85,7 +85,7 @@ def read(path: Path) -> Log:
     """
     try:
         with path.open("rb") as file, _locked(file, exclusive=False):
-            data = file.read()
+            data = files.read_most(file, limits.RECORDS, f"'{path}'")
     except FileNotFoundError:
         return Log()
     except OSError as error:

@@ -19,6 +19,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from alcop_mlir import limits
 from alcop_mlir.errors import ConfigError
 from alcop_mlir.runtime import bundle as bundles
 from alcop_mlir.runtime.bundle import Bundle
@@ -171,8 +172,7 @@ def _member(path: Path, name: str) -> bytes:
     try:
         with zipfile.ZipFile(path) as archive:
             entry = archive.getinfo(name)
-            if entry.file_size > bundles.MAX_FILE_BYTES:
-                raise ConfigError(f"{name} is larger than {bundles.MAX_FILE_BYTES}")
+            limits.BUNDLE.check(entry.file_size, name)
             return archive.read(entry)
     except KeyError:
         raise ConfigError(f"no {name} in '{path}'") from None

@@ -16,7 +16,7 @@ from bundles import CUBIN, PTX, bundle, chain, matmul
 from alcop_mlir.errors import ConfigError
 from alcop_mlir.manifest.kernels import CeilDiv
 from alcop_mlir.polynomials import size
-from alcop_mlir.runtime.bundle import MANIFEST, is_bundle, load, save
+from alcop_mlir.runtime.bundle import MANIFEST, Bundle, is_bundle, load, save
 
 CONSTANT = {
     "name": "w",
@@ -66,10 +66,13 @@ def test_the_same_bundle_gives_the_same_bytes(tmp_path: Path, name: str) -> None
 
 
 def test_a_directory_holds_ptx_and_cubin_as_files(tmp_path: Path) -> None:
-    """Other programs can take them from there."""
+    """Other programs can take them from there; the names hold their hashes."""
     save(bundle(), tmp_path / "out")
-    assert (tmp_path / "out" / "matmul.ptx").read_text() == PTX
-    assert (tmp_path / "out" / "matmul.cubin").read_bytes() == CUBIN
+    (ptx,) = (tmp_path / "out").glob("matmul-*.ptx")
+    (cubin,) = (tmp_path / "out").glob("matmul-*.cubin")
+    assert ptx.read_text() == PTX
+    assert cubin.read_bytes() == CUBIN
+    assert hashlib.sha256(CUBIN).hexdigest().startswith(cubin.stem.split("-")[1])
 
 
 @both_forms
@@ -360,8 +363,7 @@ def test_a_wrong_manifest_is_refused(
 ) -> None:
     """One line that says what is wrong, and where."""
     path = tmp_path / name
-    save(bundle(), path)
-    contents = _bytes_of(path)
+    contents = _saved(bundle(), path)
     manifest = json.loads(contents[MANIFEST])
     change(manifest)
     _write(path, {**contents, MANIFEST: json.dumps(manifest).encode()})
@@ -392,8 +394,7 @@ def test_wrong_intermediate_buffers_are_refused(
 ) -> None:
     """Their memory is allocated before anything is launched."""
     path = tmp_path / "out"
-    save(bundle(chain()), path)
-    contents = _bytes_of(path)
+    contents = _saved(bundle(chain()), path)
     manifest = json.loads(contents[MANIFEST])
     _function(manifest)["intermediates"][0].update(change)
     _write(path, {**contents, MANIFEST: json.dumps(manifest).encode()})
@@ -418,8 +419,7 @@ def test_grids_are_polynomials_of_known_sizes(
 ) -> None:
     """Nothing else is computed."""
     path = tmp_path / "out"
-    save(bundle(chain("M")), path)
-    contents = _bytes_of(path)
+    contents = _saved(bundle(chain("M")), path)
     manifest = json.loads(contents[MANIFEST])
     _kernel(manifest)["grid"][0] = _ceildiv(dividend, 256)
     _write(path, {**contents, MANIFEST: json.dumps(manifest).encode()})
@@ -443,8 +443,7 @@ def test_grids_are_polynomials_of_known_sizes(
 def test_checks_are_of_known_sizes(tmp_path: Path, check: Any, message: str) -> None:
     """They are polynomials as lists of terms, never text to evaluate."""
     path = tmp_path / "out"
-    save(bundle(chain("M")), path)
-    contents = _bytes_of(path)
+    contents = _saved(bundle(chain("M")), path)
     manifest = json.loads(contents[MANIFEST])
     _function(manifest)["checks"] = [check]
     _write(path, {**contents, MANIFEST: json.dumps(manifest).encode()})
@@ -473,8 +472,7 @@ def test_a_damaged_file_is_refused(
 ) -> None:
     """A file that is missing, cut off, or not what was written."""
     path = tmp_path / name
-    save(bundle(), path)
-    contents = _bytes_of(path)
+    contents = _saved(bundle(), path)
     del contents[changed]
     _write(path, contents if content is None else {**contents, changed: content})
     with pytest.raises(
@@ -487,8 +485,7 @@ def test_a_damaged_file_is_refused(
 def test_ptx_that_is_no_text_is_refused(tmp_path: Path) -> None:
     """The message names the file, even where its hash is right."""
     path = tmp_path / "out"
-    save(bundle(), path)
-    contents = _bytes_of(path)
+    contents = _saved(bundle(), path)
     manifest = json.loads(contents[MANIFEST])
     _module(manifest)["ptx"]["sha256"] = hashlib.sha256(b"\xff").hexdigest()
     changed = {MANIFEST: json.dumps(manifest).encode(), "matmul.ptx": b"\xff"}
@@ -577,6 +574,17 @@ def _bytes_of(path: Path) -> dict[str, bytes]:
         return {item.name: item.read_bytes() for item in path.iterdir()}
     with zipfile.ZipFile(path) as archive:
         return {name: archive.read(name) for name in archive.namelist()}
+
+
+def _saved(stored: Bundle, path: Path) -> dict[str, bytes]:
+    """Save it; its files, which are called the same in both forms."""
+    archive = path.with_name("plain.zip")
+    save(stored, archive)
+    contents = _bytes_of(archive)
+    archive.unlink()
+    save(stored, path)
+    _write(path, contents)
+    return contents
 
 
 def _write(path: Path, contents: dict[str, bytes]) -> None:

@@ -192,7 +192,7 @@ def with_value(value: Any, dtype: Any) -> dict[str, Any]:
             with_array(shape=[1 << 40]),
             "shape[0]: expected an integer from 1 to 4294967296",
         ),
-        (with_array(shape=[1 << 20, 1 << 20]), "arrays of "),
+        (with_array(shape=[1 << 20, 1 << 20]), "all arrays: "),
         (
             with_array(shape=[True]),
             "shape[0]: expected an integer from 1 to 4294967296",

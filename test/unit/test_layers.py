@@ -64,11 +64,12 @@ STEPS = "codec reference.expressions reference.evaluation reference.steps"
 TRANSFORMS = f"{ANALYSIS} analysis.* passes.*"
 PASSES = pass_modules()
 RUNTIME = (
-    "target schedule knobs errors files codec element_types dtypes polynomials "
-    f"manifest.* {STEPS} reference.influence reference.step_values runtime.*"
+    "target schedule knobs limits errors files archives codec element_types dtypes "
+    f"polynomials manifest.* {STEPS} reference.influence reference.step_values "
+    "runtime.*"
 )
 # Rooms of the emulator: each with the rooms below it.
-PTX_TEXT = "errors runtime.emulator.arithmetic.* runtime.emulator.ptx.*"
+PTX_TEXT = "errors limits runtime.emulator.arithmetic.* runtime.emulator.ptx.*"
 MACHINE = f"{PTX_TEXT} runtime.emulator.machine.*"
 INSTRUCTIONS = f"{MACHINE} runtime.emulator.instructions.*"
 COMPILATION = (
@@ -89,7 +90,9 @@ RULES = {
     ),
     "target": Rule("errors"),
     "knobs": Rule("errors"),
-    "files": Rule("errors"),
+    "limits": Rule("errors knobs"),
+    "files": Rule("errors limits"),
+    "archives": Rule("errors limits"),
     "codec": Rule("errors"),
     "dtypes": Rule("element_types"),
     "schedule": Rule("errors codec target"),
@@ -144,10 +147,11 @@ RULES = {
         f"{MACHINE} files runtime.emulator.observers.*"
     ),
     "runtime.emulator.instructions.*": Rule(INSTRUCTIONS),
-    "runtime.emulator.*": Rule("errors runtime.emulator.*"),
+    "runtime.emulator.*": Rule("errors limits runtime.emulator.*"),
     "runtime.*": Rule(RUNTIME, lazy="runtime.ptx"),
     "tuning.*": Rule(
-        "schedule target element_types resources errors codec knobs files tuning.*"
+        "schedule target element_types resources errors codec knobs limits files "
+        "archives tuning.*"
     ),
     "compilation.*": Rule(COMPILATION),
     "tools.*": Rule("*"),

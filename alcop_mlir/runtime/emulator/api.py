@@ -9,6 +9,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from alcop_mlir import limits
 from alcop_mlir.errors import EmulationError
 from alcop_mlir.runtime.emulator.arguments import Argument, bind
 from alcop_mlir.runtime.emulator.hazards.global_shadow import GlobalShadow
@@ -16,7 +17,7 @@ from alcop_mlir.runtime.emulator.hazards.reports import Hazard, Reports
 from alcop_mlir.runtime.emulator.hazards.shared_shadow import SharedShadow
 from alcop_mlir.runtime.emulator.machine.batch import Batch
 from alcop_mlir.runtime.emulator.machine.memory_map import map_memory
-from alcop_mlir.runtime.emulator.machine.warps import Dim3, block_coordinates
+from alcop_mlir.runtime.emulator.machine.warps import LANES, Dim3, block_coordinates
 from alcop_mlir.runtime.emulator.observers.counters import Counters, CounterSet
 from alcop_mlir.runtime.emulator.observers.trace import Tracer, TraceRequest
 from alcop_mlir.runtime.emulator.ptx.parser import parse_ptx
@@ -62,6 +63,7 @@ def emulate(
     hazards: bool = True,
     max_reports: int = 20,
     instruction_limit: int | None = None,
+    time_limit: float | None = None,
     counters: bool = False,
     trace: TraceRequest | None = None,
     progress: Callable[[int, int], None] | None = None,
@@ -75,8 +77,9 @@ def emulate(
     asynchronous copies land, as "late" or as "early" as PTX allows; `schedule` is
     "lockstep", "ascending", "descending", "random" or "random(SEED)". With `hazards`
     races are found, up to `max_reports` different ones. `instruction_limit` bounds
-    the warp instructions of one batch of blocks. `progress` is told how many blocks
-    are done, and of how many, before each batch and at the end.
+    the warp instructions of one batch of blocks, `time_limit` the seconds of the run.
+    `progress` is told how many blocks are done, and of how many, before each batch and
+    at the end.
 
     Raises `EmulationError` for PTX outside the subset, a launch that does not fit the
     kernel, and faults: out of bounds, misaligned, deadlock, instruction limit.
@@ -87,10 +90,16 @@ def emulate(
     module = parse_ptx(ptx)
     code = _choose(module, kernel)
     _check_launch(code, grid, block, dynamic_shared)
+    blocks = math.prod(grid)
+    limits.BLOCKS.check(blocks, f"a grid of {grid}", EmulationError)
     with np.errstate(all="ignore"):
         bound = bind(code, module, args)
         memory_map = map_memory(
             code, module, dynamic_shared, bound.parameter_bytes, bound.globals
+        )
+        lanes = min(blocks, BATCH_BLOCKS) * -(-math.prod(block) // LANES) * LANES
+        limits.MEMORY.check(
+            memory_map.local_size * lanes, "local memory of all threads", EmulationError
         )
         translated = TranslatedKernel(code, memory_map, dynamic_shared)
         tallies = CounterSet(translated.listing) if counters else None
@@ -121,7 +130,10 @@ def emulate(
             watching = (tallies, tracer if follows else None)
             observers = [one for one in watching if one is not None]
             limit = instruction_limit or DEFAULT_INSTRUCTION_LIMIT
-            return Runner(translated, batch, schedule, picker, limit, observers).run()
+            runner = Runner(translated, batch, schedule, picker, limit, observers)
+            if time_limit is not None:
+                runner.stop_at(time_limit, started + time_limit)
+            return runner.run()
 
         started = time.perf_counter()
         blocks = math.prod(grid)

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from alcop_mlir import limits
 from alcop_mlir.errors import EmulationError
 from alcop_mlir.runtime.emulator.arithmetic.storage import F64
 from alcop_mlir.runtime.emulator.machine.memory import GlobalMemory, MappedRange
@@ -65,6 +66,8 @@ def bind(kernel: PtxKernel, module: Module, args: Sequence[Argument]) -> Bound:
     ]
     sizes = [(_buffer_name(kernel, g), _size(g), _is_writable(g)) for g in groups]
     sizes += [(f"variable {v.name}", v.size, v.space == "global") for v in variables]
+    total = sum(size for _, size, _ in sizes)
+    limits.MEMORY.check(total, "arrays and variables of the kernel", EmulationError)
     memory = GlobalMemory(sizes)
     pointers: dict[int, int] = {}
     outputs: list[tuple[Array, MappedRange]] = []

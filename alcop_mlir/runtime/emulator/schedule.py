@@ -12,9 +12,11 @@ any) one that can run go on.
 
 from __future__ import annotations
 
+import math
 import random
 import re
 from collections.abc import Callable, Sequence
+from time import perf_counter
 
 import numpy as np
 
@@ -44,7 +46,7 @@ FAIR_TURN = 1024
 
 def make_picker(schedule: str) -> Picker:
     """The choice among cohorts that can run. Raises `EmulationError` for a bad name."""
-    found = re.fullmatch(r"(\w+)(?:\((\d+)\))?", schedule)
+    found = re.fullmatch(r"(\w+)(?:\((\d{1,18})\))?", schedule)
     if (
         found is None
         or found[1] not in SCHEDULES
@@ -52,7 +54,7 @@ def make_picker(schedule: str) -> Picker:
     ):
         raise EmulationError(
             f"expected a schedule of lockstep, ascending, descending, random or "
-            f"random(SEED), got {schedule!r}"
+            f"random(SEED), got {schedule[:60]!r}"
         )
     if found[1] == "random":
         return random.Random(int(found[2] or 0)).choice
@@ -78,6 +80,7 @@ class Runner:
         self.picker = picker
         self.limit = limit
         self.warp_instructions = 0
+        self.seconds, self.deadline = math.inf, math.inf
         self.turn = 0
         if schedule == "lockstep":
             groups = [(0, batch.warps)]
@@ -88,6 +91,12 @@ class Runner:
         ]
         self.observers = observers
         self.barriers = BarrierUnit(batch, self.cohorts)
+
+    def stop_at(self, seconds: float, deadline: float) -> None:
+        """Refuse to run beyond a moment of `perf_counter`, so many seconds after the
+        start of the kernel.
+        """
+        self.seconds, self.deadline = seconds, deadline
 
     def run(self) -> int:
         """Runs every block to its end; how many warp instructions that took."""
@@ -199,6 +208,12 @@ class Runner:
                 f"the instruction limit of {self.limit} warp instructions for a batch "
                 f"of blocks is reached at PTX line {line}; "
                 f"the kernel may not end (raise instruction_limit if it does)"
+            )
+        if perf_counter() > self.deadline:
+            line = self.program.code[span.start].line
+            raise EmulationError(
+                f"the time limit of {self.seconds:.3g} seconds is reached at PTX line "
+                f"{line}; the kernel may not end (raise time_limit if it does)"
             )
         if self.observers:
             self._advance_clocks(cohort, span, mask, count, warps)

@@ -174,7 +174,8 @@ class TranslatedKernel:
         ins = self.code[pc]
         try:
             op = self.rows[pc].translate(self.translator, ins)
-        except (IndexError, ValueError) as e:  # parts or operands are missing
+        # Parts or operands are missing, or a type has no such form.
+        except (IndexError, KeyError, ValueError) as e:
             raise unsupported(ins, "its operands are not as expected") from e
         if ins.guard is None or op is nothing:
             return op
@@ -186,7 +187,10 @@ class TranslatedKernel:
     def _end(self, ins: Instruction, kind: str) -> End:
         guard = None
         if ins.guard is not None:
-            guard = (self.translator.slot(ins.guard[0], ins), ins.guard[1])
+            name, negated = ins.guard
+            if self.translator.type_of(name, ins) is not PRED:
+                raise unsupported(ins, f"{name} is not a predicate")
+            guard = (self.translator.slot(name, ins), negated)
         if kind == "branch":
             return End(ins, kind, guard, target=self._label(ins, ins.operands[0]))
         if kind == "table":

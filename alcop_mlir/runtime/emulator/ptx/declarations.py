@@ -33,11 +33,16 @@ _PARAMETER = re.compile(
     r"(?:\.ptr\s*(?:\.(?:global|const|shared|local)\s*)?(?:\.align\s+\d+\s+)?)?"
     r"(?:\.align\s+(\d+)\s+)?([\w$%]+)(?:\[(\d+)\])?$"
 )
+_MAX_PARAMETERS = 32764  # bytes; PTX ISA "Kernel Function Parameters"
+_MAX_ALIGN = 2**16
+_MAX_SHOWN = 300  # characters
 _THREADS = re.compile(r"\.(maxntid|reqntid)\s+(\d+)(?:\s*,\s*(\d+))?(?:\s*,\s*(\d+))?")
 
 
 def fail(line: int, why: str) -> NoReturn:
     """EmulationError at that line."""
+    if len(why) > _MAX_SHOWN:
+        why = f"{why[: _MAX_SHOWN // 2]}...{why[-_MAX_SHOWN // 2 :]}"
     raise EmulationError(f"PTX line {line}: {why}")
 
 
@@ -53,8 +58,10 @@ def read_parameters(kernel: PtxKernel, text: str, line: int) -> None:
             fail(line, f"cannot read the parameter `{part}`")
         scalar = SCALARS[found[2]]
         size = scalar.size * int(found[5] or 1)
-        align = max(int(found[1] or 1), scalar.size)
+        align = max(_align(found[1] or "1", line), scalar.size)
         offset = -(-offset // align) * align
+        if offset + size > _MAX_PARAMETERS:
+            fail(line, f"parameters of more than {_MAX_PARAMETERS} bytes")
         kernel.parameters.append(PtxParameter(found[4], scalar, size, offset))
         offset += size
 
@@ -83,7 +90,7 @@ def read_variable(text: str, line: int) -> Variable:
     data = None
     if found["data"] is not None:
         data = _initial_bytes(found["data"], found["type"], line)
-    align = int(found["align"] or scalar.size)
+    align = _align(found["align"] or str(scalar.size), line)
     size = max(count * scalar.size, len(data or b""))
     extern = ".extern" in found["links"]
     return Variable(found["name"], found["space"], align, size, extern, data)
@@ -91,7 +98,7 @@ def read_variable(text: str, line: int) -> Variable:
 
 def _initial_bytes(text: str, type_name: str, line: int) -> bytes:
     dtype = SCALARS[type_name].dtype
-    out = b""
+    out = bytearray()
     for item in re.findall(r"[^\s,{}]+", text):
         value = read_literal(item)
         if isinstance(value, Integer):
@@ -101,4 +108,11 @@ def _initial_bytes(text: str, type_name: str, line: int) -> bytes:
             out += value.bits.to_bytes(value.size, "little")
         else:
             fail(line, f"cannot read the initial value `{item}`")
-    return out
+    return bytes(out)
+
+
+def _align(text: str, line: int) -> int:
+    align = int(text)
+    if align.bit_count() != 1 or align > _MAX_ALIGN:
+        fail(line, f"expected .align of a power of two, got {align}")
+    return align

@@ -15,9 +15,11 @@ import numpy as np
 
 from alcop_mlir.runtime.emulator.ptx.syntax import Float, Integer
 
-_INTEGER = re.compile(r"-?(?:0[xX][0-9a-fA-F]+|0[bB][01]+|\d+)U?$")
+_INTEGER = re.compile(r"-?(?:0[xX][0-9a-fA-F]+|0[bB][01]+|0[0-7]+|0|[1-9]\d*)U?$", re.A)
 _FLOAT = re.compile(r"-?0([fF][0-9a-fA-F]{8}|[dD][0-9a-fA-F]{16})$")
-_DECIMAL = re.compile(r"-?\d+\.\d*(?:[eE][+-]?\d+)?$")
+_DECIMAL = re.compile(r"-?\d+\.\d*(?:[eE][+-]?\d+)?$", re.A)
+_MAX_EXPRESSION = 256  # characters; deeper ones than these hold nobody writes
+_BITS64 = 2**64 - 1
 _EXPRESSION = re.compile(r"[(~-]*\s*\d[0-9a-fA-FxXU()+\-*/%&|^<>~\s]*")
 
 
@@ -29,7 +31,7 @@ def is_integer(text: str) -> bool:
 def read_literal(text: str) -> Integer | Float | None:
     """The number that the text is, or None if it is no literal."""
     if _INTEGER.match(text):
-        return Integer(_integer(text.rstrip("U")))
+        return Integer(integer(text))
     found = _FLOAT.match(text)
     if found:
         size = 4 if found[1][0] in "fF" else 8
@@ -40,14 +42,23 @@ def read_literal(text: str) -> Integer | Float | None:
     return None
 
 
+def integer(text: str) -> int:
+    """The value of an integer literal."""
+    text = text.rstrip("U")
+    digits = text.lstrip("-")
+    if len(digits) > 1 and digits[0] == "0" and digits.isdigit():
+        return int(text, 8)  # C-style octal
+    return int(text, 0)
+
+
 _OPERATORS: dict[type[ast.AST], Callable[..., Any]] = {
     ast.Add: operator.add,
     ast.Sub: operator.sub,
     ast.Mult: operator.mul,
     ast.FloorDiv: operator.floordiv,
     ast.Mod: operator.mod,
-    ast.LShift: operator.lshift,
-    ast.RShift: operator.rshift,
+    ast.LShift: lambda x, bits: x << _shift(bits),
+    ast.RShift: lambda x, bits: x >> _shift(bits),
     ast.BitAnd: operator.and_,
     ast.BitOr: operator.or_,
     ast.BitXor: operator.xor,
@@ -59,7 +70,7 @@ _OPERATORS: dict[type[ast.AST], Callable[..., Any]] = {
 
 def constant_expression(text: str) -> int | None:
     """The value of an integer expression, or None (PTX ISA "Constant Expressions")."""
-    if not _EXPRESSION.fullmatch(text):
+    if len(text) > _MAX_EXPRESSION or not _EXPRESSION.fullmatch(text):
         return None
     try:
         tree = ast.parse(text.replace("U", "").replace("/", "//"), mode="eval")
@@ -76,12 +87,12 @@ def _evaluate(node: ast.expr) -> int:
         case ast.UnaryOp(op=op, operand=operand):
             return _OPERATORS[type(op)](_evaluate(operand))
         case ast.BinOp(left=left, op=op, right=right):
-            return _OPERATORS[type(op)](_evaluate(left), _evaluate(right))
+            value = _OPERATORS[type(op)](_evaluate(left), _evaluate(right))
+            return value if abs(value) <= _BITS64 else value & _BITS64
     raise TypeError("no integer expression")
 
 
-def _integer(text: str) -> int:
-    digits = text.lstrip("-")
-    if len(digits) > 1 and digits[0] == "0" and digits.isdigit():
-        return int(text, 8)  # C-style octal
-    return int(text, 0)
+def _shift(bits: int) -> int:
+    if 0 <= bits < 64:
+        return bits
+    raise ValueError("more than the bits of a number")

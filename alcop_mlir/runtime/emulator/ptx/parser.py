@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import re
 
+from alcop_mlir import limits
 from alcop_mlir.errors import EmulationError
 from alcop_mlir.runtime.emulator.ptx.declarations import (
     fail,
@@ -19,6 +20,7 @@ from alcop_mlir.runtime.emulator.ptx.declarations import (
 )
 from alcop_mlir.runtime.emulator.ptx.literals import (
     constant_expression,
+    integer,
     is_integer,
     read_literal,
 )
@@ -40,18 +42,24 @@ from alcop_mlir.runtime.emulator.ptx.syntax import (
 VERSIONS = ((7, 0), (9, 99))
 TARGETS = tuple(f"sm_{n}" for n in (80, 86, 87, 88, 89, 90))
 
-_COMMENT = re.compile(r"/\*.*?\*/|//[^\n]*", re.S)
+# Text may be hostile: no expression below looks at a character more than a few times.
+_COMMENT = re.compile(r"/\*.*?(?:\*/|\Z)|//[^\n]*", re.S)
+_LONG_NUMBER = re.compile(r"\d{65}")  # of 64 bits there are 64 digits, in binary
+_NESTING = re.compile(r"(?:[({!\[]\s*){32}")
 _STATEMENT = re.compile(
-    r"(?P<space>\s*)(?:(?P<loc>\.(?:loc|file)\b[^\n]*)"
+    r"(?P<space>\s*)(?=\S)(?:(?P<loc>\.(?:loc|file)\b[^\n]*)"
     r"|(?P<label>[\w$%]+)\s*:(?!:)"
     r"|(?P<brace>[{}])"
-    r"|(?P<text>(?:[^;{}]|\{[^{}]*\})*);"
+    r"|(?P<text>[^;{}]*(?:\{[^{}]*\}[^;{}]*)*);"
     r"|(?P<bad>\S))"
 )
+_MAX_SCOPES = 100
+_MAX_STATEMENT = 2**14  # characters of an instruction
 _CODE = re.compile(r"(?:@\s*(!?)\s*([%\w$]+)\s+)?([a-z][\w.:]*)\s*(.*)", re.S)
 _SPLIT = re.compile(r"\s*((?:[^,\[{]|\[[^\]]*\]|\{[^}]*\})+)\s*(?:,|$)")
 _ADDRESS = re.compile(r"\[\s*([%$\w.]+)\s*(?:([+-])\s*(-?)\s*(\w+))?\s*\]$")
 _NAME = re.compile(r"[%$_A-Za-z][\w$%]*(?:\.[xyzw])?$")
+_DECLARATION = re.compile(r"\.reg\s*\.(\w+)\s+(.*)", re.S)
 _REGISTER = re.compile(r"\s*([%$\w]+)(?:<(\d+)>)?\s*(?:,|$)")
 _ENTRY = re.compile(r"\.entry\s+([\w$]+)\s*(\(|(?=\{|\.))")
 _DROPPED = (".pragma", ".alignas", ".noreturn")
@@ -65,7 +73,14 @@ def parse_ptx(text: str) -> Module:
     """
     if not isinstance(text, str):
         raise EmulationError(f"expected PTX text as a str, got {type(text).__name__}")
+    limits.PTX.check(len(text), "the PTX text", EmulationError)
     clean = _COMMENT.sub(lambda m: "\n" * m.group().count("\n"), text)
+    for pattern, what in ((_LONG_NUMBER, "a number"), (_NESTING, "an operand")):
+        found = pattern.search(clean)
+        if found is not None:
+            line = clean.count("\n", 0, found.start()) + 1
+            start = "".join(found.group()[:32].split())
+            fail(line, f"{what} that is too long: `{start}...`")
     version, target = _header(clean)
     module = Module(version, target, {}, {}, text.split("\n"))
     _read_top(module, clean)
@@ -73,7 +88,7 @@ def parse_ptx(text: str) -> Module:
 
 
 def _header(text: str) -> tuple[tuple[int, int], str]:
-    found = re.search(r"^\s*\.version\s+(\d+)\.(\d+)", text, re.M)
+    found = re.search(r"^[ \t]*\.version\s+(\d+)\.(\d+)", text, re.M)
     if found is None:
         raise EmulationError("this is not PTX: no .version directive was found")
     version = (int(found[1]), int(found[2]))
@@ -83,7 +98,7 @@ def _header(text: str) -> tuple[tuple[int, int], str]:
             f"PTX ISA version {version[0]}.{version[1]} is outside the emulator's "
             f"subset (7.0 to 9.x)"
         )
-    found = re.search(r"^\s*\.target\s+([\w]+)", text, re.M)
+    found = re.search(r"^[ \t]*\.target\s+([\w]+)", text, re.M)
     if found is None:
         raise EmulationError("this is not PTX: no .target directive was found")
     target = found[1]
@@ -91,7 +106,7 @@ def _header(text: str) -> tuple[tuple[int, int], str]:
         raise EmulationError(
             f"target {target} is outside the emulator's subset ({', '.join(TARGETS)})"
         )
-    if re.search(r"^\s*\.address_size\s+32", text, re.M):
+    if re.search(r"^[ \t]*\.address_size\s+32", text, re.M):
         raise EmulationError("expected .address_size 64, got 32")
     return version, target
 
@@ -125,13 +140,13 @@ def _read_top(module: Module, text: str) -> None:
 
 def _files(text: str) -> dict[str, str]:
     """The names that `.file` gives to the numbers in `.loc`."""
-    return dict(re.findall(r'^\s*\.file\s+(\d+)\s+"([^"]*)"', text, re.M))
+    return dict(re.findall(r'^[ \t]*\.file\s+(\d+)\s+"([^"]*)"', text, re.M))
 
 
 def _read_variables(module: Module, text: str, spans: list[tuple[int, int]]) -> None:
     position, line, counted = 0, 1, 0
     for start, stop in [*spans, (len(text), len(text))]:
-        outside = text[position:start]
+        outside = text[position : text.rfind(";", position, start) + 1]
         for found in re.finditer(
             r"^[ \t]*((?:\.(?:visible|extern|weak|common)\s+)*"
             r"\.(?:shared|global|const)\b[^;]*);",
@@ -156,6 +171,7 @@ class _Body:
         self.scopes: list[dict[str, str]] = [{}]
         self.opened: list[int] = []  # first instruction of each inner scope
         self.renames = 0
+        self.branches: dict[str, list[int]] = {}  # by label, where they stand
         self.source: str | None = None
         self.memo: dict[str, Operand] = {}
         self.parts: dict[str, tuple[str, ...]] = {}
@@ -182,6 +198,8 @@ class _Body:
                 self.location(found["loc"])
             elif kind == "bad":
                 fail(line, f"cannot read `{self.text[start : start + 40].strip()}`")
+            elif found["brace"] == "{" and len(self.scopes) > _MAX_SCOPES:
+                fail(line, f"expected at most {_MAX_SCOPES} scopes in each other")
             elif found["brace"] == "{":
                 self.scopes.append({})
                 self.opened.append(len(self.kernel.instructions))
@@ -201,6 +219,8 @@ class _Body:
         if text[0] == ".":
             self.directive(text, line)
             return
+        if len(text) > _MAX_STATEMENT:
+            fail(line, f"an instruction of {len(text)} characters: `{text}`")
         found = _CODE.match(text)
         if found is None:
             self.targets(text, line)
@@ -210,10 +230,14 @@ class _Body:
         if parts is None:
             parts = self.parts[opcode] = tuple(opcode.split("."))
         read = self.operand
+        given = tuple([read(item, line) for item in _SPLIT.findall(operands)])
+        if len(given) == 1 and self.opened and isinstance(given[0], Name):
+            here = len(self.kernel.instructions)
+            self.branches.setdefault(given[0].name, []).append(here)
         self.kernel.instructions.append(
             Instruction(
                 parts,
-                tuple([read(item, line) for item in _SPLIT.findall(operands)]),
+                given,
                 (self.resolve(guard), bool(negated)) if guard else None,
                 line,
                 text,
@@ -239,16 +263,20 @@ class _Body:
             fail(line, f"cannot read the statement `{text}`")
         here = len(self.kernel.instructions)
         names = [n for n, at in self.kernel.labels.items() if at == here]
-        listed = [item.strip() for item in text.split(None, 1)[1].split(",")]
+        listed = [item.strip() for item in text[len(".branchtargets") :].split(",")]
+        if not names:
+            fail(line, f"expected a label before `{text}`")
         self.kernel.targets[names[-1]] = listed
 
     def declare(self, text: str, line: int) -> None:
         """Reads `.reg`: single registers, or a range such as `%r<9>`."""
-        _, kind, names = text.split(None, 2)
-        scalar = SCALARS.get(kind[1:])
+        found = _DECLARATION.match(text)
+        if found is None:
+            fail(line, f"cannot read the declaration `{text}`")
+        scalar = SCALARS.get(found[1])
         if scalar is None:
             fail(line, f"register type not supported by the emulator: {text}")
-        for name, count in _REGISTER.findall(names):
+        for name, count in _REGISTER.findall(found[2]):
             if len(self.scopes) > 1:
                 self.renames += 1
                 self.scopes[-1][name] = f"{name}#{self.renames}"
@@ -270,9 +298,10 @@ class _Body:
     def rename_since(self, start: int, old: str, new: str) -> None:
         """Branches to `old` in the scope that is open go to `new`."""
         code = self.kernel.instructions
-        for i in range(start, len(code)):
-            if code[i].operands == (Name(old),):
-                code[i] = code[i]._replace(operands=(Name(new),))
+        places = self.branches.get(old, [])
+        while places and places[-1] >= start:
+            i = places.pop()
+            code[i] = code[i]._replace(operands=(Name(new),))
 
     def resolve(self, name: str) -> str:
         """The name after renaming by the scopes that are open."""
@@ -314,13 +343,16 @@ class _Body:
             items = text[1:-1].split(",")
             return Vector(tuple(self.read_operand(i.strip(), line) for i in items if i))
         if "|" in text:
-            first, second = (
-                self.read_operand(i.strip(), line) for i in text.split("|")
-            )
-            return Pair(first, second)
+            first, second = text.split("|", 1)
+            if "|" not in second:
+                return Pair(
+                    self.read_operand(first.strip(), line),
+                    self.read_operand(second.strip(), line),
+                )
         if "+" in text:  # variable+offset as a value, as in `mov.u64 %rd1, buf+16`
             base, offset = (item.strip() for item in text.split("+", 1))
-            return Address("&" + base, int(offset.rstrip("U"), 0))
+            if is_integer(offset):
+                return Address("&" + base, integer(offset))
         fail(line, f"cannot read the operand `{text}`")
 
     def address(self, text: str, line: int) -> Operand:
@@ -329,16 +361,18 @@ class _Body:
         if found is None:
             fail(line, f"cannot read the address `{text}`")
         base, sign, minus, offset = found.groups()
-        value = int(offset.rstrip("U"), 0) if offset else 0
+        if offset and not is_integer(offset):
+            fail(line, f"cannot read the address `{text}`")
+        value = integer(offset) if offset else 0
         if (sign == "-") != (minus == "-"):
             value = -value
         if is_integer(base):
-            return Address(None, int(base.rstrip("U"), 0) + value)
+            return Address(None, integer(base) + value)
         return Address(self.resolve(base), value)
 
     def location(self, text: str) -> None:
         """Reads `.loc`: the source position of the instructions that follow."""
         words = text.replace(",", " ").split()
-        if words[0] == ".loc":
+        if words[0] == ".loc" and len(words) > 2:
             name = self.files.get(words[1], words[1])
             self.source = f"{name}:{words[2]}" if words[2] != "0" else None
