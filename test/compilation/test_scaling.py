@@ -57,8 +57,8 @@ def calls(text: str) -> int:
     [
         (bench_scaling.tensor_chain, 40),
         (bench_scaling.memref_chain, 40),
-        (bench_scaling.product_chain, 2),
-        (bench_scaling.different_products, 2),
+        (bench_scaling.matmul_chain, 2),
+        (bench_scaling.different_matmuls, 2),
         (bench_scaling.equal_functions, 2),
     ],
 )
@@ -111,7 +111,7 @@ def test_what_is_computed_again_and_again_stays_small() -> None:
 
 
 def test_equal_kernels_are_stored_once(tmp_path: Path) -> None:
-    chain = compiled(bench_scaling.product_chain(6))
+    chain = compiled(bench_scaling.matmul_chain(6))
     (code,) = chain.code.values()
     # The first and the last take what the function is given in other places.
     assert code.ptx.count(".entry") == 3
