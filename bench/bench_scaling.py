@@ -2,9 +2,9 @@
 
 usage: python bench/bench_scaling.py [--largest 500] [--compiles 2000] [--plot FILE]
 
-CPU seconds, of this process and of ptxas, for chains of n element-wise ops, n products
+CPU seconds, of this process and of ptxas, for chains of n element-wise ops, n matmuls
 and n functions, and milliseconds per op; then how much the memory of one process grows
-over many compiles. Element-wise ops are 64 x 64, products 64 x 64 x 64, or of as many
+over many compiles. Element-wise ops are 64 x 64, matmuls 64 x 64 x 64, or of as many
 different shapes as there are, with one schedule. `--plot` draws the time per op (needs
 matplotlib). The raw records go to bench/results/scaling.jsonl.
 """
@@ -63,25 +63,25 @@ def memref_chain(n: int) -> str:
     return _function("f", f"%x: {kind}, %y: {kind}, %z: {kind}", [*lines, "return"])
 
 
-def product_chain(n: int) -> str:
-    """Products, each of the result of the one before by a matrix of its own."""
+def matmul_chain(n: int) -> str:
+    """Matmuls, each of the result of the one before by a matrix of its own."""
     kind = "tensor<64x64xf16>"
     given = ", ".join(["%a: " + kind, *(f"%w{i}: {kind}" for i in range(n))])
     lines = ["%zero = arith.constant 0.0 : f16"]
     for number in range(n):
         left = f"%p{number - 1}" if number else "%a"
-        lines += _product(number, left, f"%w{number}", (kind, kind, kind))
+        lines += _matmul(number, left, f"%w{number}", (kind, kind, kind))
     lines.append(f"return %p{n - 1} : {kind}")
     return _function("f", given, lines, f" -> {kind}")
 
 
-def different_products(n: int) -> str:
-    """Independent products, no two of the same shape."""
+def different_matmuls(n: int) -> str:
+    """Independent matmuls, no two of the same shape."""
     kinds = [_shapes(number, "tensor") for number in range(n)]
     given = [f"%a{i}: {a}, %w{i}: {b}" for i, (a, b, _) in enumerate(kinds)]
     lines = ["%zero = arith.constant 0.0 : f16"]
     for number, types in enumerate(kinds):
-        lines += _product(number, f"%a{number}", f"%w{number}", types)
+        lines += _matmul(number, f"%a{number}", f"%w{number}", types)
     values = ", ".join(f"%p{i}" for i in range(n))
     results = ", ".join(c for _, _, c in kinds)
     lines.append(f"return {values} : {results}")
@@ -89,20 +89,20 @@ def different_products(n: int) -> str:
 
 
 def equal_functions(n: int) -> str:
-    """Functions of one product each, all alike."""
-    return "".join(_one_product(number, 0) for number in range(n))
+    """Functions of one matmul each, all alike."""
+    return "".join(_one_matmul(number, 0) for number in range(n))
 
 
 def different_functions(n: int) -> str:
-    """Functions of one product each, no two of the same shape."""
-    return "".join(_one_product(number, number) for number in range(n))
+    """Functions of one matmul each, no two of the same shape."""
+    return "".join(_one_matmul(number, number) for number in range(n))
 
 
 FAMILIES: dict[str, Callable[[int], str]] = {
     "element-wise ops, tensors": tensor_chain,
     "element-wise ops, memrefs": memref_chain,
-    "products in a chain": product_chain,
-    "products of different shapes": different_products,
+    "matmuls in a chain": matmul_chain,
+    "matmuls of different shapes": different_matmuls,
     "equal functions": equal_functions,
     "different functions": different_functions,
 }
@@ -197,7 +197,7 @@ def main() -> None:
     if given.compiles:
         growth = memory_growth(given.compiles)
         _show("")
-        print(f"\nMB that {given.compiles} compiles of one product leave behind")
+        print(f"\nMB that {given.compiles} compiles of one matmul leave behind")
         numbers = [f"{one['grown_mb']:.1f}" for one in growth]
         print_table([str(one["compiles"]) for one in growth], [numbers])
         records += growth
@@ -219,7 +219,7 @@ def _rows(records: list[Record], counts: list[int]) -> Any:
         yield ["  ms per op", *(f"{1e3 * one:.1f}" for one in per_op)]
 
 
-def _product(number: int, left: str, right: str, types: Any) -> list[str]:
+def _matmul(number: int, left: str, right: str, types: Any) -> list[str]:
     a, b, c = types
     return [
         f"%e{number} = tensor.empty() : {c}",
@@ -229,7 +229,7 @@ def _product(number: int, left: str, right: str, types: Any) -> list[str]:
     ]
 
 
-def _one_product(number: int, shape: int) -> str:
+def _one_matmul(number: int, shape: int) -> str:
     a, b, c = _shapes(shape, "memref")
     lines = [
         "%zero = arith.constant 0.0 : f16",
@@ -241,7 +241,7 @@ def _one_product(number: int, shape: int) -> str:
 
 
 def _shapes(number: int, kind: str) -> tuple[str, str, str]:
-    """The types of A, B and C of product `number`."""
+    """The types of A, B and C of matmul `number`."""
     m, n = _TILE * (1 + number % _ROWS), _TILE * (1 + number // _ROWS)
     return f"{kind}<{m}x64xf16>", f"{kind}<64x{n}xf16>", f"{kind}<{m}x{n}xf16>"
 

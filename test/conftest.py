@@ -28,6 +28,7 @@ SLOW = (
     "compilation/test_multi_kernel_functions.py",
     "compilation/test_fusion_types.py",
     "compilation/test_matmul_fusion.py",
+    "compilation/test_scaling.py",
     "compilation/test_matmul_numerics.py",
     "compilation/test_operand_fusion.py",
     "compilation/test_matmul_shapes.py",

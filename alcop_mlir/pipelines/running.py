@@ -190,7 +190,7 @@ class Guard:
 
 
 def _whole(root: Any, op: Any, before: Any) -> str:
-    """The text of `root` with `before` in the place of `op`."""
+    """The text of `root` with `before` instead of `op`."""
     if op == root:
         return str(before)
     place, path = op, []

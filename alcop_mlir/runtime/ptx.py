@@ -31,6 +31,7 @@ _OPTIMIZATION_LEVEL = 3
 _EXTERNAL_FUNCTION = re.compile(r"^\s*\.extern \.func\b[^;]*?([\w$.]+)\s*\(?\s*$", re.M)
 # Functions that the driver provides to every kernel.
 _PROVIDED = ("vprintf", "__assertfail", "malloc", "free")
+_ENTRY = "Compiling entry function "  # begins what ptxas says of a kernel
 _PTXAS_SECONDS = 300  # far beyond any kernel seen: a hang is reported, not waited for
 
 
@@ -203,10 +204,8 @@ def _cubin(data: bytes, log: str) -> Cubin:
 
 def of_kernel(cubin: Cubin, name: str) -> Cubin:
     """ptxas's statistics of one kernel of `cubin`, which may hold several."""
-    for part in cubin.log.split("Compiling entry function ")[1:]:
-        if part.startswith(f"'{name}'"):
-            return _cubin(cubin.data, part)
-    return cubin
+    _, found, rest = cubin.log.partition(f"{_ENTRY}'{name}'")
+    return _cubin(cubin.data, rest.partition(_ENTRY)[0]) if found else cubin
 
 
 def _numbers(pattern: str, log: str) -> list[int]:

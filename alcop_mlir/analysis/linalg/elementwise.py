@@ -67,8 +67,8 @@ def elementwise(op: ir.Operation, scalar_body: bool = False) -> Elementwise | No
     view = linalg_view(op)
     if view is None or len(view.outputs) != 1:
         return None
-    body = None if scalar_body else view.block
-    if body is not None and not _is_scalar_code(body):
+    block = None if scalar_body else view.block
+    if block is not None and not _is_scalar_code(block):
         return None
     (output,) = view.outputs
     if not output.is_memref or not output.is_permutation:

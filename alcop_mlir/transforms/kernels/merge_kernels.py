@@ -7,10 +7,11 @@ After:   gpu.module @f_kernels { gpu.func @f_matmul ... }
          gpu.launch_func @f_kernels::@f_matmul ...
          gpu.launch_func @f_kernels::@f_matmul ...
 
-Kernels are equal where their texts are, but for the name; of those that refer to other
-symbols, such as constants, these must be equal as well. The first one in the module is
-kept, whatever function it was outlined from: a bundle then stores its code once. A
-`gpu.module` of which nothing but constants is left is erased.
+Kernels are equal where their texts are, but for the name, and their launches ask for as
+much shared memory; of those that refer to other symbols, such as constants, these must
+be equal as well. The first one in the module is kept, whatever function it was outlined
+from: a bundle then stores its code once. A `gpu.module` of which nothing but constants
+is left is erased.
 
 Runs after alcop-outline-kernels, whose values from the host are parameters, and before
 alcop-lower-to-nvvm, so that equal kernels are lowered once. Reads and writes no
@@ -22,6 +23,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
+from alcop_mlir.analysis.ir.loops import constant
 from alcop_mlir.analysis.ir.walk import walk
 from alcop_mlir.bindings import ir
 from alcop_mlir.passes.base import Pass
@@ -37,15 +39,16 @@ class MergeKernels(Pass):
 
     def run(self, op: ir.Operation) -> None:
         launches = walk(op, "gpu.launch_func", enter=lambda one: one.name != _KERNEL)
-        launched = {_launched(launch) for launch in launches}
-        first: dict[tuple[str, ...], _Symbol] = {}
+        launched = {_launched(launch): _shared_bytes(launch) for launch in launches}
+        first: dict[tuple[Any, ...], _Symbol] = {}
         merged: dict[_Symbol, _Symbol] = {}
         for kernels in [one for one in _inside(op) if one.name == "gpu.module"]:
             for kernel in _inside(kernels):
                 symbol = _name(kernels), _name(kernel)
                 if kernel.name != _KERNEL or symbol not in launched:
                     continue
-                kept = first.setdefault(_text(kernel, kernels), symbol)
+                key = launched[symbol], *_text(kernel, kernels)
+                kept = first.setdefault(key, symbol)
                 if kept != symbol:
                     merged[symbol] = kept
                     kernel.erase()
@@ -60,6 +63,12 @@ class MergeKernels(Pass):
 def _launched(launch: ir.Operation) -> _Symbol:
     module, kernel = ir.SymbolRefAttr(launch.attributes["kernel"]).value
     return module, kernel
+
+
+def _shared_bytes(launch: ir.Operation) -> int | None:
+    """Dynamic shared memory, which is asked for once per kernel."""
+    size = launch.opview.dynamicSharedMemorySize
+    return None if size is None else constant(size)
 
 
 def _text(kernel: ir.Operation, kernels: ir.Operation) -> tuple[str, ...]:

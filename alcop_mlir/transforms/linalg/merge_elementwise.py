@@ -74,7 +74,7 @@ def _is_marked(op: ir.Operation) -> bool:
 
 
 def _merge(link: Link) -> Any:
-    """Replace the consumer, and the producer if nothing else needs it, by one op."""
+    """Replace the consumer, and the op above if nothing else needs it, by one op."""
     consumer, output = link.consumer, link.consumer.output
     operands = list(dict.fromkeys(_operands(link)))
     values = [value for value, _ in operands]
@@ -98,7 +98,7 @@ def _merge(link: Link) -> Any:
 
 
 def _may_move(link: Link) -> bool:
-    """Whether the producer's body is needed once, and only in the merged op."""
+    """Whether the body of the op above is needed once, and only in the merged op."""
     uses = {one.loops for one in link.consumer.reads if one.value == link.memref}
     return link.is_last and len(uses) == 1
 
@@ -123,7 +123,7 @@ def _element(
 
     elements: block argument by input
     old:      block argument of the output, its element before
-    moved:    the body of the producer, if it is the merged op's
+    moved:    the body of the op above, if it is the merged op's
     """
     known: dict[Any, Any] = {}
     made: dict[Loops, Any] = {}  # equal uses are computed once

@@ -1,0 +1,143 @@
+"""Compile time grows with the program, not faster; nothing is kept of a compile.
+
+Calls of functions are counted, which the load of the machine does not change; time is
+measured where upstream's passes are meant.
+"""
+
+from __future__ import annotations
+
+import gc
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from alcop_mlir.bindings import ir, make_context
+from alcop_mlir.compilation import compiler, inputs
+from alcop_mlir.pipelines.driver import run_pipeline
+from alcop_mlir.runtime import bundle as bundles
+from alcop_mlir.runtime.launch import Program
+from alcop_mlir.schedule import Schedule
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "bench"))
+import bench_scaling
+
+OPTIONS = compiler.Options(
+    schedule=Schedule.parse(bench_scaling.SCHEDULE), use_ptxas=False
+)
+MEGABYTES = 6  # that 60 compiles may leave behind; 12 with a leak of 0.2 each
+
+
+def compiled(text: str) -> bundles.Bundle:
+    return compiler.compile_source(inputs.read(text), OPTIONS)
+
+
+def calls(text: str) -> int:
+    """How many functions are called, in Python and from Python, to lower `text`."""
+    source, count = inputs.read(text), 0
+
+    def note(frame: Any, event: str, argument: Any) -> None:
+        nonlocal count
+        count += event in ("call", "c_call")
+
+    sys.setprofile(note)
+    try:
+        compiler.lower(source, OPTIONS)
+    finally:
+        sys.setprofile(None)
+    return count
+
+
+@pytest.mark.parametrize(
+    ("program", "n"),
+    [
+        (bench_scaling.tensor_chain, 40),
+        (bench_scaling.memref_chain, 40),
+        (bench_scaling.matmul_chain, 2),
+        (bench_scaling.different_matmuls, 2),
+        (bench_scaling.equal_functions, 2),
+    ],
+)
+def test_each_op_costs_as_many_calls_as_the_one_before(
+    program: Callable[[int], str], n: int
+) -> None:
+    calls(program(2))  # imports and caches
+    few, some, many = (calls(program(count)) for count in (n, 2 * n, 4 * n))
+    assert (many - some) / (2 * n) <= 1.15 * (some - few) / n
+
+
+def test_upstream_takes_as_long_per_op_for_many_ops() -> None:
+    def seconds_per_op(n: int) -> float:
+        source = inputs.read(bench_scaling.tensor_chain(n))
+        start = time.process_time()
+        compiler.lower(source, OPTIONS)
+        return (time.process_time() - start) / n
+
+    seconds_per_op(10)
+    assert seconds_per_op(300) < 2 * seconds_per_op(100)  # 3 and more where quadratic
+
+
+def test_what_is_computed_again_and_again_stays_small() -> None:
+    """Each op reads an element and its transposed one: merging all doubles each."""
+    kind = "memref<8x8xf32>"
+    lines = []
+    for number in range(12):
+        source, target = f"%b{number - 1}" if number else "%x", f"%b{number}"
+        lines.append(
+            f"""%b{number} = memref.alloc() : {kind}
+            linalg.generic {{indexing_maps = [#mn, #nm, #mn],
+                iterator_types = ["parallel", "parallel"]}}
+                ins({source}, {source} : {kind}, {kind}) outs({target} : {kind}) {{
+              ^bb0(%a: f32, %b: f32, %o: f32):
+                %s = arith.addf %a, %b : f32
+                linalg.yield %s : f32
+            }}"""
+        )
+    text = f"""
+        #mn = affine_map<(m, n) -> (m, n)>
+        #nm = affine_map<(m, n) -> (n, m)>
+        func.func @f(%x: {kind}) -> {kind} {{
+            {" ".join(lines)}
+            return %b11 : {kind}
+        }}"""
+    with make_context():
+        module = ir.Module.parse(text)
+        run_pipeline(module, "builtin.module(func.func(alcop-merge-elementwise))")
+        assert 12 < str(module).count("arith.addf") < 12 * 32
+
+
+def test_equal_kernels_are_stored_once(tmp_path: Path) -> None:
+    chain = compiled(bench_scaling.matmul_chain(6))
+    (code,) = chain.code.values()
+    # The first and the last take what the function is given in other places.
+    assert code.ptx.count(".entry") == 3
+    assert len(chain.functions[0].launches) == 6
+    functions = compiled(bench_scaling.equal_functions(3))
+    assert len(functions.code) == 1
+    bundles.save(functions, tmp_path / "three.zip")
+    last = Program(bundles.load(tmp_path / "three.zip"), "f2")
+    a, b = (np.random.default_rng(n).random((64, 64), np.float32) for n in (1, 2))
+    result = np.zeros((64, 64), np.float16)
+    last(a.astype(np.float16), b.astype(np.float16), result)
+    np.testing.assert_allclose(result, a @ b, rtol=1e-2)
+
+
+def test_other_kernels_are_stored_each() -> None:
+    assert len(compiled(bench_scaling.different_functions(3)).code) == 3
+
+
+@pytest.mark.skipif(not Path("/proc/self/statm").exists(), reason="needs /proc")
+def test_a_compile_leaves_nothing_behind() -> None:
+    text = bench_scaling.memref_chain(1)
+    for _ in range(30):
+        compiled(text)
+    gc.collect()
+    before = bench_scaling.resident()
+    for _ in range(60):
+        compiled(text)
+    gc.collect()
+    assert bench_scaling.resident() - before < MEGABYTES
