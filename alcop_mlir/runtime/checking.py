@@ -102,6 +102,13 @@ def random_arrays(
 
 def _large_elements(function: Function) -> dict[str, int]:
     """How many elements of each input may be large, infinite or NaN."""
+    try:
+        return _counts(function)
+    except (IndexError, KeyError, ValueError) as error:
+        raise LaunchError(f"the reference does not fit the arrays: {error}") from error
+
+
+def _counts(function: Function) -> dict[str, int]:
     shapes = {one.name: _numbers(one, one.shape) for one in function.parameters}
     names = [one.name for one in function.parameters if one.role != "out"]
     for step in function.reference:
