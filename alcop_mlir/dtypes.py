@@ -102,8 +102,9 @@ def random(generator: np.random.Generator, shape: tuple[int, ...], dtype: str) -
 def extremes(dtype: str) -> tuple[list[float], list[float]]:
     """Values that programs get wrong: small ones, and large, infinite or NaN.
 
-    The smallest normal and the denormals at both ends, zeros of both signs. Integers
-    are all among the first: the least, the largest, 0 and -1.
+    The smallest normal and the denormals at both ends, zeros of both signs, and what is
+    just beyond the range of floats with fewer exponents. Integers are all among the
+    first: the least, the largest, 0 and -1.
     """
     row = ELEMENT_TYPES[dtype]
     if not row.is_float:
@@ -113,7 +114,16 @@ def extremes(dtype: str) -> tuple[list[float], list[float]]:
     normal, unit = math.ldexp(1.0, 2 - above), 2 * row.rounding
     denormals = [normal * unit, normal * (1 - unit)]
     small = [-0.0, *denormals, *(-one for one in denormals), normal, -normal, 0.0]
-    return small, [math.inf, math.nan, row.largest, -math.inf, -row.largest]
+    large = [math.inf, math.nan, row.largest, -math.inf, -row.largest]
+    narrower = {
+        math.frexp(one.largest)[1]
+        for one in ELEMENT_TYPES.values()
+        if one.is_float and math.frexp(one.largest)[1] < above
+    }
+    for beyond in sorted(narrower):
+        small.append(math.ldexp(1.0, -2 * beyond))
+        large += [math.ldexp(1.5, beyond), -math.ldexp(1.5, beyond)]
+    return small, large
 
 
 _SMALL_SHARE = 1 / 16  # of an array at most

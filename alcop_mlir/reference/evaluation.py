@@ -294,6 +294,8 @@ def _undefined(op: Operation, operands: Sequence[Bounded]) -> Any:
             np.abs(right.values + 1) <= right.error
         )
         return (np.abs(right.values) <= right.error) | wraps
+    if op.name == "math.copysign":  # the sign of NaN
+        return np.isnan(operands[1].values)
     if op.name == "arith.divf":
         divisor = operands[1]
         return (divisor.error > 0) & (np.abs(divisor.values) <= divisor.error)

@@ -17,7 +17,7 @@ import pytest
 from alcop_mlir import dtypes
 from alcop_mlir.bindings import ir, make_context, passmanager
 from alcop_mlir.compilation import compiler, inputs
-from alcop_mlir.runtime import ptx
+from alcop_mlir.runtime import checking, llvm_text, ptx
 from alcop_mlir.runtime.emulator import emulate
 from alcop_mlir.runtime.launch import Program
 from alcop_mlir.target import find_target
@@ -186,6 +186,25 @@ FACTOR = """
       outs(%C : memref<16x16xf32>)
     return
   }}"""
+
+
+@pytest.mark.parametrize("values", checking.VALUES)
+def test_the_check_finds_what_llvm_narrowed(
+    values: checking.Values, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """By inputs with extremes only: as they were drawn before, they showed nothing."""
+    monkeypatch.setattr(llvm_text, "_shifted", lambda match: match[0])
+    bundle = compiler.compile_source(
+        inputs.read(FACTOR.format(factor=0.0625)), compiler.Options(use_ptxas=False)
+    )
+    program = Program(bundle, device="emulator")
+    found = False
+    for seed in range(16):
+        before = checking.random_arrays(program.function, seed, values)
+        after = {name: array.copy() for name, array in before.items()}
+        program(*after.values())
+        found |= not checking.check(program.function, before, after).ok
+    assert found == (values == "mixed")
 
 
 @pytest.mark.parametrize(("value", "factor"), [(1e5, 0.0625), (3e-8, 1024.0)])

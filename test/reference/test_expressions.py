@@ -248,6 +248,7 @@ def test_overflow_is_infinity_to_what_reads_it() -> None:
         (i32("arith.remsi", X, Y), [-(2.0**31), -1]),
         (i32("arith.andi", X, Y), [(5, 1), 6]),
         (i32("arith.trunci", X), [(0, 2.0**31)]),
+        (f32("math.copysign", X, Y), [1.0, math.nan]),
         (f32("arith.maximumf", X, Y), [(1.0, math.inf), 0.0]),
         (f32("math.tanh", X), [(1.0, math.inf)]),
         (f32("arith.mulf", X, Y), [(1.0, math.inf), 0.0]),
