@@ -2,7 +2,7 @@
 
     python bench/bench_bundle_size.py --kernels 120 --no-ptxas
 
-The function is a chain of products in f16, a kernel each.
+The function is a chain of matmuls in f16, a kernel each.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ _SIZE = 64
 
 
 def chain(kernels: int) -> str:
-    """The MLIR of so many products, each of what the one before has made."""
+    """The MLIR of so many matmuls, each of what the one before has made."""
     kind = f"memref<{_SIZE}x{_SIZE}xf16>"
     lines = [f"func.func @chain(%w: {kind}, %x0: {kind}, %out: {kind}) {{"]
     lines.append("  %zero = arith.constant 0.0 : f16")
