@@ -74,7 +74,8 @@ def write_whole(path: str | Path, content: str | bytes) -> None:
             path.write_bytes(data)
             return
         # A symbolic link stays one: what it points to is replaced.
-        replace(path.resolve(), data)
+        path = path.resolve()
+        replace(path, data)
     except (OSError, ValueError) as error:
         raise ConfigError(f"cannot write {named(path)}: {reason(error)}") from None
 

@@ -106,7 +106,7 @@ VALUES: tuple[Any, ...] = (
     {"a": 1},
     [0] * 1000,
 )
-# What takes the place of a part of a text.
+# What a part of a text is replaced by.
 TEXTS = (
     "",
     "0",

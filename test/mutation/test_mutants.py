@@ -6,10 +6,15 @@
 from __future__ import annotations
 
 import os
+import sys
 
 import pytest
 from mutants import COUNTS
 from trying import run_all, table
+
+pytestmark = pytest.mark.skipif(
+    not sys.platform.startswith("linux"), reason="limits of memory are Linux's"
+)
 
 
 def test_damaged_input_is_refused_in_one_line() -> None:
