@@ -30,6 +30,9 @@ _FILLS = (COPY, STORE)
 _ARITHMETIC = ("arith.", "affine.", "index.", "math.")
 _NO_ACCESS = VIEWS | {"memref.dim", "memref.view", "memref.alloc"}
 _LOADS = frozenset("memref.load vector.load vector.transfer_read".split())
+# Ops in which threads meet: one that runs early runs with others than before.
+_MEETINGS = ("gpu.shuffle", "gpu.rotate", "gpu.subgroup_r", "gpu.subgroup_b", "gpu.b")
+_MEETINGS += ("nvvm.shfl", "nvvm.redux", "nvvm.vote", "nvvm.match")
 
 
 @dataclass(frozen=True)
@@ -228,6 +231,7 @@ def _makers(loop: ir.Operation, op: ir.Operation) -> list[Any]:
             continue
         is_plain = maker.name.startswith(_ARITHMETIC) or maker.name in _NO_ACCESS
         is_kept = len(maker.regions) or NUMBER in maker.attributes
+        is_kept = is_kept or maker.name.startswith(_MEETINGS)
         if not is_plain and (maker.name in _LOADS or is_kept):
             makers.append(maker)
         else:

@@ -113,6 +113,23 @@ def test_an_address_that_is_not_known_early() -> None:
     ]
 
 
+def test_an_address_that_threads_make_together() -> None:
+    """Copies run where other threads of the warp may not."""
+    text, found = re.subn(
+        r"( *)(%\w+ = memref.load %arg0)\[(%\w+), (%\w+)\]",
+        r"\1%lane = arith.constant 32 : i32"
+        r"\n\1%own = arith.index_cast \3 : index to i32"
+        r"\n\1%far, %valid = gpu.shuffle xor %own, %lane, %lane : i32"
+        r"\n\1%row = arith.index_cast %far : i32 to index\n\1\2[%row, \4]",
+        str(planned("3,1")),
+        count=1,
+    )
+    assert found
+    assert messages(ir.Module.parse(text)) == [
+        "runs early, and uses what 'gpu.shuffle' makes later"
+    ]
+
+
 # -- in the driver -------------------------------------------------------------------
 
 

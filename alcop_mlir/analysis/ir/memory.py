@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from alcop_mlir.analysis.ir.loops import defining_op, without
-from alcop_mlir.analysis.ir.slices import is_pure
+from alcop_mlir.analysis.ir.slices import touches_no_memory
 from alcop_mlir.analysis.ir.walk import walk
 from alcop_mlir.bindings import ir
 
@@ -60,6 +60,11 @@ _SYNCHRONISATION = frozenset(
     alcop.producer_commit alcop.consumer_wait alcop.producer_acquire
     alcop.consumer_release
     """.split()
+)
+# Ops with regions, and what ends these: the ops inside are visited themselves.
+_HOLDERS = frozenset(
+    "scf.for scf.if scf.while scf.condition scf.execute_region scf.index_switch "
+    "affine.for affine.if affine.yield".split()
 )
 
 
@@ -236,9 +241,9 @@ def _written_operands(op: ir.Operation) -> tuple[int, ...]:
 
 
 def _is_harmless(op: ir.Operation) -> bool:
-    if is_pure(op) or op.name in _SYNCHRONISATION or op.name in _READS:
+    if op.name in _SYNCHRONISATION or op.name in _READS or op.name in _HOLDERS:
         return True
-    return op.name in ("scf.for", "scf.if")  # the ops inside are visited themselves
+    return touches_no_memory(op)
 
 
 def size_in_bytes(kind: ir.Type) -> int | None:

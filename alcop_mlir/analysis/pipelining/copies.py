@@ -13,7 +13,12 @@ from typing import Any, NamedTuple
 from alcop_mlir.analysis.ir import memory
 from alcop_mlir.analysis.ir.loops import ancestor_in, body, carries, yielded
 from alcop_mlir.analysis.ir.memref_layouts import is_contiguous
-from alcop_mlir.analysis.ir.slices import backward_slice, captured, is_pure
+from alcop_mlir.analysis.ir.slices import (
+    backward_slice,
+    captured,
+    is_pure,
+    is_repeatable,
+)
 from alcop_mlir.analysis.pipelining.copy_forms import (
     MOVE,
     TILE,
@@ -267,10 +272,10 @@ def _address_loaded_in_branch(form: CopyForm) -> Refusal | None:
     return None if impure is None else _depends_on(impure)
 
 
-def _depends_on(op: ir.Operation) -> Refusal:
+def _depends_on(op: ir.Operation, iteration: str = "the same iteration") -> Refusal:
     return Refusal(
         6,
-        f"its address depends on '{op.name}' of the same iteration",
+        f"its address depends on '{op.name}' of {iteration}",
         "compute the address from the loop's index",
     )
 
@@ -278,21 +283,26 @@ def _depends_on(op: ir.Operation) -> Refusal:
 def _address_not_early(
     op: ir.Operation, loop: ir.Operation, *values: Any
 ) -> Refusal | None:
-    """Rule 6: the address must be computable some iterations early."""
+    """Rule 6: the address must be computable some iterations early.
+
+    It is computed only where that iteration exists, so that it may divide. The next
+    value of a loop-carried one is computed early too, perhaps once too often.
+    """
     block = body(loop)
     buffers = {memory.root(v) for v in values if memory.is_workgroup(v.type)}
     ops, arguments = backward_slice(values, block, {*loads_of(op), *buffers})
+    impure = next((inner for inner in ops if not is_repeatable(inner)), None)
+    if impure is not None:
+        return _depends_on(impure)
     seen: set[Any] = set()
-    while True:
-        impure = next((inner for inner in ops if not is_pure(inner)), None)
-        if impure is not None:
-            return _depends_on(impure)
+    while not arguments <= seen:
         seen |= arguments
-        # The next value of a loop-carried one is computed early too.
         numbers = [one.arg_number - 1 for one in arguments if one.arg_number]
         ops, arguments = backward_slice([yielded(loop, n) for n in numbers], block)
-        if arguments <= seen and all(is_pure(inner) for inner in ops):
-            return None
+        impure = next((inner for inner in ops if not is_pure(inner)), None)
+        if impure is not None:
+            return _depends_on(impure, "an earlier iteration")
+    return None
 
 
 def loads_of(op: ir.Operation) -> tuple[Any, ...]:
