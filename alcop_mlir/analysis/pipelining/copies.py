@@ -209,28 +209,49 @@ def _used_elsewhere(loop: ir.Operation, buffer: ir.Value) -> Refusal | None:
             "use it through copies, loads, transfer_read or ldmatrix only",
         )
     ancestors = [(a, ancestor_in(a.op, body(loop))) for a in accesses]
-    fills = [ancestor for access, ancestor in ancestors if access.writes]
-    for access, ancestor in ancestors:
-        name = access.op.name
-        if access.writes:
-            if ancestor is not None and copy_form(ancestor) is not None:
-                continue
+    return (
+        _written_otherwise(ancestors)
+        or _read_outside(ancestors)
+        or _read_before(ancestors)
+    )
+
+
+# Accesses of a buffer, each with the op of the loop's block that it is in, or None.
+_Placed = list[tuple[memory.Access, Any | None]]
+
+
+def _written_otherwise(accesses: _Placed) -> Refusal | None:
+    for access, ancestor in accesses:
+        if access.writes and (ancestor is None or copy_form(ancestor) is None):
             where = "" if ancestor is not None else " outside of the loop"
             return Refusal(
                 2,
-                f"its buffer is also written by '{name}'{where}",
+                f"its buffer is also written by '{access.op.name}'{where}",
                 "fill the buffer by copies in the loop only",
             )
-        if ancestor is None:
+    return None
+
+
+def _read_outside(accesses: _Placed) -> Refusal | None:
+    for access, ancestor in accesses:
+        if access.reads and ancestor is None:
             return Refusal(
                 4,
-                f"its buffer is read by '{name}' outside of the loop",
+                f"its buffer is read by '{access.op.name}' outside of the loop",
                 "read it in the iteration that fills it",
             )
+    return None
+
+
+def _read_before(accesses: _Placed) -> Refusal | None:
+    fills = [ancestor for access, ancestor in accesses if access.writes]
+    for access, ancestor in accesses:
+        if access.writes or ancestor is None:
+            continue
         if not all(fill and fill.is_before_in_block(ancestor) for fill in fills):
             return Refusal(
                 4,
-                f"its buffer is read by '{name}' before the copy",
+                f"its buffer is read by '{access.op.name}' before the copy",
                 "copy before use in each iteration",
             )
     return None
@@ -251,11 +272,14 @@ def _source_written(
                 "move it out of the loop",
             )
         if memory.may_alias(source, target, noalias_arguments):
+            remedy = (
+                "promise that arguments do not alias with assume-noalias-args=true, if "
+                "so"
+            )
+            if memory.may_alias(source, target, True):
+                remedy = "copy from memory that the loop does not write"
             return Refusal(
-                6,
-                f"its source may be written by '{writer.name}' in the loop",
-                "promise that arguments do not alias with "
-                "assume-noalias-args=true, if so",
+                6, f"its source may be written by '{writer.name}' in the loop", remedy
             )
     return None
 

@@ -7,9 +7,11 @@ returns the reason why it is not, or None for a store that is no copy at all.
 
 from __future__ import annotations
 
+from typing import Any
+
 from alcop_mlir.analysis.ir import memory
 from alcop_mlir.analysis.ir.loops import block_of, body, defining_op, yielded
-from alcop_mlir.analysis.ir.slices import backward_slice
+from alcop_mlir.analysis.ir.slices import backward_slice, captured
 from alcop_mlir.analysis.ir.walk import walk
 from alcop_mlir.analysis.pipelining.copy_forms import LOADS, STORES, is_row, mask_of
 from alcop_mlir.bindings import ir
@@ -101,12 +103,32 @@ def _conditional(op: ir.Operation) -> _Why | None:
         value, target, *_ = store.operands
         into_shared = memory.is_workgroup(target.type)
         if into_shared and _comes_from_load(value, block_of(value)):
+            remedy = "store zero there in the else branch"
+            if _origins([op.operands[0]]) & _origins(list(store.operands)[2:]):
+                # Where a thread does not copy, its element may not be there.
+                remedy += ", in a buffer with an element for each thread"
             return (
                 f"'{store.name}' copies under a condition, and nothing is stored to "
                 "the same elements otherwise",
-                "store zero there in the else branch",
+                remedy,
             )
     return None
+
+
+def _origins(values: list[Any]) -> set[Any]:
+    """What `values` are computed from: block arguments, thread ids."""
+    pending, seen, origins = list(values), set[Any](), set[Any]()
+    while pending:
+        value = pending.pop()
+        if value in seen:
+            continue
+        seen.add(value)
+        op = defining_op(value)
+        sources = [] if op is None else captured(op)
+        if not sources and (op is None or op.name != "arith.constant"):
+            origins.add(value)
+        pending += sources
+    return origins
 
 
 def _comes_from_load(value: ir.Value, block: ir.Block) -> bool:

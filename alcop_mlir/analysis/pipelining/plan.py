@@ -152,11 +152,14 @@ def unsynchronisable(
 
     The barriers, groups and waits are dropped, and new ones are placed.
     """
+    barriers = walk(loop, "gpu.barrier")
     if memory.shared_roots_in(loop) - {copy.buffer for copy in accepted}:
+        order = "ordered by the same barriers"
+        if not barriers:
+            order = "and has no barrier that orders it"
         return Refusal(
             3,
-            "the loop also uses shared memory that is not pipelined, ordered by the "
-            "same barriers",
+            f"the loop also uses shared memory that is not pipelined, {order}",
             "fill all shared buffers of the loop by copies that can be pipelined",
         )
     if _filled_otherwise(loop, accepted):
@@ -165,7 +168,6 @@ def unsynchronisable(
             "another copy into the same buffer cannot be pipelined",
             "fill the buffer by copies only that can be pipelined",
         )
-    barriers = walk(loop, "gpu.barrier")
     if any(barrier.block != body(loop) for barrier in barriers):
         return Refusal(
             3,

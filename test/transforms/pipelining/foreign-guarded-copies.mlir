@@ -154,3 +154,34 @@ func.func @index_loaded_in_branch(%A: memref<16x16xf32>, %I: memref<16xindex>, %
   }
   return
 }
+
+// -----
+
+// Half of the threads copy: the others have no element to store zero to.
+// CHECK-LABEL: @half_of_the_threads
+// CHECK-NOT:     alcop.
+#ws = #gpu.address_space<workgroup>
+func.func @half_of_the_threads(%A: memref<64x32xf32>, %C: memref<64xf32>, %n: index) {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %c32 = arith.constant 32 : index
+  %zero = arith.constant 0.0 : f32
+  %t = gpu.thread_id x
+  %half = arith.remui %t, %c32 : index
+  %a = memref.alloc() : memref<32xf32, #ws>
+  %first = arith.cmpi ult, %t, %c32 : index
+  %sum = scf.for %k = %c0 to %n step %c1 iter_args(%acc = %zero) -> (f32) {
+    // expected-remark @below {{not pipelined (rule 1): 'memref.store' copies under a condition, and nothing is stored to the same elements otherwise; store zero there in the else branch, in a buffer with an element for each thread}}
+    scf.if %first {
+      %v = memref.load %A[%k, %t] : memref<64x32xf32>
+      memref.store %v, %a[%t] : memref<32xf32, #ws>
+    }
+    gpu.barrier
+    %x = memref.load %a[%half] : memref<32xf32, #ws>
+    %next = arith.addf %acc, %x : f32
+    gpu.barrier
+    scf.yield %next : f32
+  }
+  memref.store %sum, %C[%t] : memref<64xf32>
+  return
+}
