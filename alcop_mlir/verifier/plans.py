@@ -214,7 +214,8 @@ def _makers(loop: ir.Operation, op: ir.Operation) -> list[Any]:
     if op.name in ("memref.store", "vector.store", "vector.transfer_write"):
         moved = op.operands[0].owner
         if not isinstance(moved, ir.Block):
-            pending = [*list(op.operands)[1:], *moved.operation.operands]
+            # An scf.if chooses between what it loads and zero.
+            pending = [*list(op.operands)[1:], *_used(moved.operation)]
     seen: set[Any] = set()
     makers: list[Any] = []
     while pending:

@@ -170,6 +170,14 @@ def test_last_tile_is_not_full() -> None:
     assert_right(reported.GUARDED_WITH_FILL)
 
 
+def test_the_condition_chooses_what_is_stored() -> None:
+    assert_right(reported.CHOSEN)
+
+
+def test_two_copies_under_one_condition() -> None:
+    assert_right(reported.MERGED)
+
+
 # -- predicated copies (TVM #19741, #13966; TileLang #1937) ----------------------------
 
 

@@ -285,9 +285,9 @@ def _source_written(
 
 
 def _address_values(form: CopyForm) -> list[Any]:
-    """The values that a copy uses; for a move also those that its load uses."""
-    load = form.load.operands if form.kind == MOVE else ()
-    return [*captured(form.op), *load]
+    """The values that a copy uses; also those that its load uses, where it is apart."""
+    is_apart = form.kind == MOVE or form.branch is not None
+    return [*captured(form.op), *(captured(form.producer) if is_apart else ())]
 
 
 def _address_loaded_in_branch(form: CopyForm) -> Refusal | None:
@@ -332,7 +332,7 @@ def _address_not_early(
 def loads_of(op: ir.Operation) -> tuple[Any, ...]:
     """The value that a move loads: what is copied, not part of an address."""
     form = copy_form(op)
-    return () if form is None or form.load is None else tuple(form.load.results)
+    return () if form is None else form.moved
 
 
 def _escapes_iteration(op: ir.Operation, loop: ir.Operation) -> Refusal | None:

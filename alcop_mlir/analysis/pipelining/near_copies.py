@@ -13,7 +13,13 @@ from alcop_mlir.analysis.ir import memory
 from alcop_mlir.analysis.ir.loops import block_of, body, defining_op, yielded
 from alcop_mlir.analysis.ir.slices import backward_slice, captured
 from alcop_mlir.analysis.ir.walk import walk
-from alcop_mlir.analysis.pipelining.copy_forms import LOADS, STORES, is_row, mask_of
+from alcop_mlir.analysis.pipelining.copy_forms import (
+    LOADS,
+    STORES,
+    is_row,
+    mask_of,
+    zeroes,
+)
 from alcop_mlir.bindings import ir
 
 MASKED_STORE = "vector.maskedstore"
@@ -51,6 +57,12 @@ def near_copy(op: ir.Operation, loop: ir.Operation) -> _Why | None:
 def _not_plain(store: ir.Operation, value: ir.Value) -> _Why:
     """Why the store of a value that comes from a load is not a move."""
     load = defining_op(value)
+    if load is not None and load.name == "scf.if":
+        return (
+            f"'{store.name}' stores what is loaded under a condition, and is not zero "
+            "otherwise, or is used elsewhere too",
+            "yield what is loaded, and zero in the other branch, to the store alone",
+        )
     if load is None or load.name not in LOADS:
         return (
             f"'{store.name}' stores a value that is computed from what was loaded",
@@ -99,10 +111,10 @@ def _computing(op: ir.Operation) -> _Why | None:
 
 def _conditional(op: ir.Operation) -> _Why | None:
     """Of an scf.if that fills shared memory in other ways than a guarded copy does."""
-    for store in walk(op, *STORES):
-        value, target, *_ = store.operands
-        into_shared = memory.is_workgroup(target.type)
-        if into_shared and _comes_from_load(value, block_of(value)):
+    stores = walk(op, *STORES)
+    copies = [store for store in stores if _is_loaded_into_shared(store)]
+    for store in copies:
+        if not any(zeroes(one, store) for one in stores):
             remedy = "store zero there in the else branch"
             if _origins([op.operands[0]]) & _origins(list(store.operands)[2:]):
                 # Where a thread does not copy, its element may not be there.
@@ -112,7 +124,17 @@ def _conditional(op: ir.Operation) -> _Why | None:
                 "the same elements otherwise",
                 remedy,
             )
-    return None
+    if not copies:
+        return None
+    return (
+        "'scf.if' does more than copy under its condition",
+        "keep in it loads of what is copied, stores of that, and stores of zero",
+    )
+
+
+def _is_loaded_into_shared(store: ir.Operation) -> bool:
+    value, target, *_ = store.operands
+    return memory.is_workgroup(target.type) and _comes_from_load(value, block_of(value))
 
 
 def _origins(values: list[Any]) -> set[Any]:
@@ -135,7 +157,9 @@ def _comes_from_load(value: ir.Value, block: ir.Block) -> bool:
     """Whether `value` is computed from a load of global memory in the block."""
     ops, _ = backward_slice([value], block)
     return any(
-        op.name in LOADS and not memory.is_workgroup(op.operands[0].type) for op in ops
+        not memory.is_workgroup(load.operands[0].type)
+        for op in ops
+        for load in walk(op, *LOADS)
     )
 
 

@@ -372,7 +372,7 @@ def _is_idle(op: ir.Operation) -> bool:
     if is_pure(op) or copy_form(op) is not None:
         return True
     forms = [copy_form(use.owner) for result in op.results for use in result.uses]
-    return bool(forms) and all(form and form.load == op for form in forms)
+    return bool(forms) and all(form and form.producer == op for form in forms)
 
 
 def _steps(loop: ir.Operation, outer: dict[Any, PipelinedLoop]) -> int | None:

@@ -307,9 +307,9 @@ class _Legality:
         for op in ops:
             pending += captured(op)
             form = self.forms.get(op)
-            if form is not None and form.load is not None:
-                pending += form.load.operands
-                seen.update(form.load.results)
+            if form is not None and form.producer is not None:
+                pending += captured(form.producer)
+                seen.update(form.moved)
         makers, carried = dict[Any, None](), list[Any]()
         # The next value of a carried one is computed where no iteration may follow.
         for values, is_plain in ((pending, is_repeatable), (carried, is_pure)):
