@@ -10,7 +10,7 @@ from __future__ import annotations
 from typing import Any
 
 from alcop_mlir.analysis.ir import memory
-from alcop_mlir.analysis.ir.loops import block_of, body, defining_op, yielded
+from alcop_mlir.analysis.ir.loops import block_of, body, defining_op, made_by, yielded
 from alcop_mlir.analysis.ir.slices import backward_slice, captured
 from alcop_mlir.analysis.ir.walk import walk
 from alcop_mlir.analysis.pipelining.copy_forms import (
@@ -22,6 +22,7 @@ from alcop_mlir.analysis.pipelining.copy_forms import (
 )
 from alcop_mlir.bindings import ir
 
+AFFINE_LOADS = ("affine.load", "affine.vector_load")
 MASKED_STORE = "vector.maskedstore"
 _Why = tuple[str, str]  # why a store is not a copy, and what would make it one
 
@@ -44,6 +45,8 @@ def near_copy(op: ir.Operation, loop: ir.Operation) -> _Why | None:
     if op.name not in STORES or not memory.is_workgroup(op.operands[1].type):
         return None
     value = op.operands[0]
+    if made_by(value, *AFFINE_LOADS) is not None:
+        return None  # see `other_loops`
     if _comes_from_load(value, body(loop)):
         return _not_plain(op, value)
     if _is_loaded_before(value, loop):
@@ -112,7 +115,8 @@ def _computing(op: ir.Operation) -> _Why | None:
 def _conditional(op: ir.Operation) -> _Why | None:
     """Of an scf.if that fills shared memory in other ways than a guarded copy does."""
     stores = walk(op, *STORES)
-    copies = [store for store in stores if _is_loaded_into_shared(store)]
+    stores = [s for s in stores if made_by(s.operands[0], *AFFINE_LOADS) is None]
+    copies = [store for store in stores if is_loaded_into_shared(store)]
     for store in copies:
         if not any(zeroes(one, store) for one in stores):
             remedy = "store zero there in the else branch"
@@ -132,7 +136,8 @@ def _conditional(op: ir.Operation) -> _Why | None:
     )
 
 
-def _is_loaded_into_shared(store: ir.Operation) -> bool:
+def is_loaded_into_shared(store: ir.Operation) -> bool:
+    """Whether `store` copies, or nearly, from global into shared memory."""
     value, target, *_ = store.operands
     return memory.is_workgroup(target.type) and _comes_from_load(value, block_of(value))
 
@@ -159,7 +164,7 @@ def _comes_from_load(value: ir.Value, block: ir.Block) -> bool:
     return any(
         not memory.is_workgroup(load.operands[0].type)
         for op in ops
-        for load in walk(op, *LOADS)
+        for load in walk(op, *LOADS, *AFFINE_LOADS)
     )
 
 

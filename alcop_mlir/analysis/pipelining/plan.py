@@ -31,6 +31,7 @@ from alcop_mlir.analysis.pipelining.copies import (
     RejectedCopy,
 )
 from alcop_mlir.analysis.pipelining.copy_forms import ASYNC_OP, copy_form
+from alcop_mlir.analysis.pipelining.other_loops import unreached
 from alcop_mlir.bindings import ir
 from alcop_mlir.resources import align
 from alcop_mlir.target import STATIC_SHARED_LIMIT
@@ -117,6 +118,7 @@ class KernelPlan:
 def plan_kernel(scope: ir.Operation, limits: Limits) -> KernelPlan:
     """The plan for the loops in `scope`, a kernel body: they share its memory."""
     plan = KernelPlan()
+    plan.rejected += unreached(scope, reads=limits.stages[1] > 1)
     _plan_shared(scope, limits, plan)
     _plan_register(scope, limits, plan)
     return plan
