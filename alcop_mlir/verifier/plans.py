@@ -210,14 +210,15 @@ def _makers(loop: ir.Operation, op: ir.Operation) -> list[Any]:
 
     What a copy moves is loaded with it: that load is not one of them.
     """
-    pending = [*_used(op)]
+    pending, copying = [*_used(op)], op
     if op.name in ("memref.store", "vector.store", "vector.transfer_write"):
         moved = op.operands[0].owner
         if not isinstance(moved, ir.Block):
             # An scf.if chooses between what it loads and zero.
-            pending = [*list(op.operands)[1:], *_used(moved.operation)]
+            copying = moved.operation
+            pending = [*list(op.operands)[1:], *_used(copying)]
     seen: set[Any] = set()
-    makers: list[Any] = []
+    makers: list[Any] = [one for one in inside(copying) if _is_address(one)]
     while pending:
         value = pending.pop()
         if value in seen:
@@ -238,6 +239,16 @@ def _makers(loop: ir.Operation, op: ir.Operation) -> list[Any]:
         else:
             pending += list(maker.operands)
     return makers
+
+
+def _is_address(load: ir.Operation) -> bool:
+    """Whether an op in a branch loads something else than what is copied."""
+    return load.name in _LOADS and any(
+        use.owner.operation.name != "scf.yield"
+        and not (use.operand_number == 0 and use.owner.operation.name.endswith("store"))
+        and not use.owner.operation.name.endswith("transfer_write")
+        for use in load.results[0].uses
+    )
 
 
 def _used(op: ir.Operation) -> Iterator[Any]:

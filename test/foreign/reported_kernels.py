@@ -202,6 +202,29 @@ MERGED = kernel(
     )
 )
 
+# One condition for what two stores store.
+CHOSEN_BOTH = kernel(
+    loop(
+        """
+    %row = arith.addi %k, %t : index
+    %few = arith.cmpi ult, %row, %c63 : index
+    %v:2 = scf.if %few -> (f32, f32) {
+      %l = memref.load %A[%k, %t] : memref<256x64xf32>
+      %m = memref.load %A[%k, %other] : memref<256x64xf32>
+      scf.yield %l, %m : f32, f32
+    } else {
+      scf.yield %zero, %zero : f32, f32
+    }
+    memref.store %v#0, %a[%t] : SHARED
+    memref.store %v#1, %b[%t] : SHARED""",
+        """
+    %x = memref.load %a[%other] : SHARED
+    %y = memref.load %b[%other] : SHARED
+    %p = arith.mulf %x, %y : f32
+    %next = arith.addf %acc, %p : f32""",
+    )
+)
+
 # TileLang #2505: two commit groups in each iteration, waited for by number.
 _ASYNC = """
     %ca = nvgpu.device_async_copy %A[%k, %t], %a[%t], 1 : memref<256x64xf32> to SHARED

@@ -27,6 +27,10 @@ BODIES = {
     %kept = memref.alloca() : memref<2xf32>
     memref.store %x, %kept[%c1] : memref<2xf32>
     %y = memref.load %kept[%c1] : memref<2xf32>""",
+    "special_register": """
+    %id = nvvm.read.ptx.sreg.laneid : i32
+    %lane = arith.sitofp %id : i32 to f32
+    %y = arith.mulf %x, %lane : f32""",
     "prefetch": """
     memref.prefetch %A[%k, %t], read, locality<3>, data : memref<256x64xf32>
     %y = arith.negf %x : f32""",

@@ -170,8 +170,9 @@ def test_last_tile_is_not_full() -> None:
     assert_right(reported.GUARDED_WITH_FILL)
 
 
-def test_the_condition_chooses_what_is_stored() -> None:
-    assert_right(reported.CHOSEN)
+@pytest.mark.parametrize("name", ["CHOSEN", "CHOSEN_BOTH"])
+def test_the_condition_chooses_what_is_stored(name: str) -> None:
+    assert_right(getattr(reported, name))
 
 
 def test_two_copies_under_one_condition() -> None:

@@ -13,7 +13,7 @@ from alcop_mlir.bindings import ir
 # The bindings attach MLIR's effect interface to ops, but cannot ask it: tables instead.
 # (Upstream also calls `gpu.shuffle` pure, which says nothing of where it may run.)
 # Dialects whose ops (less the divisions below) have no effect and cannot fail.
-_PURE_DIALECTS = ("arith.", "index.", "math.", "complex.", "nvvm.read.ptx.sreg.")
+_PURE_DIALECTS = ("arith.", "index.", "math.", "complex.")
 _PURE_OPS = frozenset(
     """
     affine.apply affine.min affine.max affine.delinearize_index affine.linearize_index
@@ -77,7 +77,9 @@ def touches_no_memory(op: ir.Operation) -> bool:
 
     So has what prints, and what the threads of a warp run together.
     """
-    return op.operation.name in _NO_MEMORY_OPS or is_repeatable(op)
+    name = op.operation.name
+    is_register = name.startswith("nvvm.read.ptx.sreg.")  # an id, or a clock
+    return name in _NO_MEMORY_OPS or is_register or is_repeatable(op)
 
 
 def captured(op: ir.Operation) -> list[Any]:

@@ -271,3 +271,28 @@ func.func @other_shared(%A: memref<64x64xf32>, %C: memref<64xf32>, %n: index) {
   memref.store %sum, %C[%t] : memref<64xf32>
   return
 }
+
+// -----
+
+// Each thread has its own bounds here, too.
+// CHECK-LABEL: @lanes_diverge
+// CHECK-NOT:     alcop.
+#ws = #gpu.address_space<workgroup>
+func.func @lanes_diverge(%A: memref<64x64xf32>, %C: memref<64xf32>, %n: index) {
+  %c1 = arith.constant 1 : index
+  %zero = arith.constant 0.0 : f32
+  %t = gpu.thread_id x
+  %lane = nvvm.read.ptx.sreg.laneid : i32
+  %first = arith.index_cast %lane : i32 to index
+  %a = memref.alloc() : memref<64xf32, #ws>
+  %sum = scf.for %k = %first to %n step %c1 iter_args(%acc = %zero) -> (f32) {
+    %v = memref.load %A[%k, %t] : memref<64x64xf32>
+    // expected-remark @below {{not pipelined (rule 3): threads of a block may run the loop differently}}
+    memref.store %v, %a[%t] : memref<64xf32, #ws>
+    %x = memref.load %a[%t] : memref<64xf32, #ws>
+    %next = arith.addf %acc, %x : f32
+    scf.yield %next : f32
+  }
+  memref.store %sum, %C[%t] : memref<64xf32>
+  return
+}
