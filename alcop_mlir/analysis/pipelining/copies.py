@@ -210,9 +210,9 @@ def _used_elsewhere(loop: ir.Operation, buffer: ir.Value) -> Refusal | None:
         )
     ancestors = [(a, ancestor_in(a.op, body(loop))) for a in accesses]
     return (
-        _written_otherwise(ancestors)
+        _read_before(ancestors)
+        or _written_otherwise(ancestors)
         or _read_outside(ancestors)
-        or _read_before(ancestors)
     )
 
 
@@ -244,11 +244,15 @@ def _read_outside(accesses: _Placed) -> Refusal | None:
 
 
 def _read_before(accesses: _Placed) -> Refusal | None:
-    fills = [ancestor for access, ancestor in accesses if access.writes]
+    fills = [
+        ancestor
+        for access, ancestor in accesses
+        if access.writes and ancestor is not None and copy_form(ancestor) is not None
+    ]
     for access, ancestor in accesses:
         if access.writes or ancestor is None:
             continue
-        if not all(fill and fill.is_before_in_block(ancestor) for fill in fills):
+        if not all(fill.is_before_in_block(ancestor) for fill in fills):
             return Refusal(
                 4,
                 f"its buffer is read by '{access.op.name}' before the copy",
