@@ -30,6 +30,9 @@ _FILLS = (COPY, STORE)
 _ARITHMETIC = ("arith.", "affine.", "index.", "math.")
 _NO_ACCESS = VIEWS | {"memref.dim", "memref.view", "memref.alloc"}
 _LOADS = frozenset("memref.load vector.load vector.transfer_read".split())
+# Ops in which threads meet: one that runs early runs with others than before.
+_MEETINGS = ("gpu.shuffle", "gpu.rotate", "gpu.subgroup_r", "gpu.subgroup_b", "gpu.b")
+_MEETINGS += ("nvvm.shfl", "nvvm.redux", "nvvm.vote", "nvvm.match")
 
 
 @dataclass(frozen=True)
@@ -207,13 +210,15 @@ def _makers(loop: ir.Operation, op: ir.Operation) -> list[Any]:
 
     What a copy moves is loaded with it: that load is not one of them.
     """
-    pending = [*_used(op)]
+    pending, copying = [*_used(op)], op
     if op.name in ("memref.store", "vector.store", "vector.transfer_write"):
         moved = op.operands[0].owner
         if not isinstance(moved, ir.Block):
-            pending = [*list(op.operands)[1:], *moved.operation.operands]
+            # An scf.if chooses between what it loads and zero.
+            copying = moved.operation
+            pending = [*list(op.operands)[1:], *_used(copying)]
     seen: set[Any] = set()
-    makers: list[Any] = []
+    makers: list[Any] = [one for one in inside(copying) if _is_address(one)]
     while pending:
         value = pending.pop()
         if value in seen:
@@ -228,11 +233,22 @@ def _makers(loop: ir.Operation, op: ir.Operation) -> list[Any]:
             continue
         is_plain = maker.name.startswith(_ARITHMETIC) or maker.name in _NO_ACCESS
         is_kept = len(maker.regions) or NUMBER in maker.attributes
+        is_kept = is_kept or maker.name.startswith(_MEETINGS)
         if not is_plain and (maker.name in _LOADS or is_kept):
             makers.append(maker)
         else:
             pending += list(maker.operands)
     return makers
+
+
+def _is_address(load: ir.Operation) -> bool:
+    """Whether an op in a branch loads something else than what is copied."""
+    return load.name in _LOADS and any(
+        use.owner.operation.name != "scf.yield"
+        and not (use.operand_number == 0 and use.owner.operation.name.endswith("store"))
+        and not use.owner.operation.name.endswith("transfer_write")
+        for use in load.results[0].uses
+    )
 
 
 def _used(op: ir.Operation) -> Iterator[Any]:

@@ -161,6 +161,70 @@ GUARDED_WITH_FILL = kernel(
     loop(_GUARD + " else {\n      memref.store %zero, %a[%t] : SHARED\n    }", READ)
 )
 
+# The same, where the condition chooses what is stored.
+CHOSEN = kernel(
+    loop(
+        """
+    %row = arith.addi %k, %t : index
+    %few = arith.cmpi ult, %row, %c63 : index
+    %v = scf.if %few -> (f32) {
+      %back = arith.subi %c63, %k : index
+      %l = memref.load %A[%back, %t] : memref<256x64xf32>
+      scf.yield %l : f32
+    } else {
+      scf.yield %zero : f32
+    }
+    memref.store %v, %a[%t] : SHARED""",
+        READ,
+    )
+)
+# Two copies under one condition, as canonicalize makes it of two.
+MERGED = kernel(
+    loop(
+        """
+    %row = arith.addi %k, %t : index
+    %few = arith.cmpi ult, %row, %c63 : index
+    scf.if %few {
+      %back = arith.subi %c63, %k : index
+      %v = memref.load %A[%back, %t] : memref<256x64xf32>
+      memref.store %v, %a[%t] : SHARED
+      %w = memref.load %A[%back, %other] : memref<256x64xf32>
+      memref.store %w, %b[%t] : SHARED
+    } else {
+      memref.store %zero, %a[%t] : SHARED
+      memref.store %zero, %b[%t] : SHARED
+    }""",
+        """
+    %x = memref.load %a[%other] : SHARED
+    %y = memref.load %b[%other] : SHARED
+    %m = arith.mulf %x, %y : f32
+    %next = arith.addf %acc, %m : f32""",
+    )
+)
+
+# One condition for what two stores store.
+CHOSEN_BOTH = kernel(
+    loop(
+        """
+    %row = arith.addi %k, %t : index
+    %few = arith.cmpi ult, %row, %c63 : index
+    %v:2 = scf.if %few -> (f32, f32) {
+      %l = memref.load %A[%k, %t] : memref<256x64xf32>
+      %m = memref.load %A[%k, %other] : memref<256x64xf32>
+      scf.yield %l, %m : f32, f32
+    } else {
+      scf.yield %zero, %zero : f32, f32
+    }
+    memref.store %v#0, %a[%t] : SHARED
+    memref.store %v#1, %b[%t] : SHARED""",
+        """
+    %x = memref.load %a[%other] : SHARED
+    %y = memref.load %b[%other] : SHARED
+    %p = arith.mulf %x, %y : f32
+    %next = arith.addf %acc, %p : f32""",
+    )
+)
+
 # TileLang #2505: two commit groups in each iteration, waited for by number.
 _ASYNC = """
     %ca = nvgpu.device_async_copy %A[%k, %t], %a[%t], 1 : memref<256x64xf32> to SHARED

@@ -170,6 +170,15 @@ def test_last_tile_is_not_full() -> None:
     assert_right(reported.GUARDED_WITH_FILL)
 
 
+@pytest.mark.parametrize("name", ["CHOSEN", "CHOSEN_BOTH"])
+def test_the_condition_chooses_what_is_stored(name: str) -> None:
+    assert_right(getattr(reported, name))
+
+
+def test_two_copies_under_one_condition() -> None:
+    assert_right(reported.MERGED)
+
+
 # -- predicated copies (TVM #19741, #13966; TileLang #1937) ----------------------------
 
 

@@ -113,6 +113,51 @@ def test_an_address_that_is_not_known_early() -> None:
     ]
 
 
+def test_an_address_that_threads_make_together() -> None:
+    """Copies run where other threads of the warp may not."""
+    text, found = re.subn(
+        r"( *)(%\w+ = memref.load %arg0)\[(%\w+), (%\w+)\]",
+        r"\1%lane = arith.constant 32 : i32"
+        r"\n\1%own = arith.index_cast \3 : index to i32"
+        r"\n\1%far, %valid = gpu.shuffle xor %own, %lane, %lane : i32"
+        r"\n\1%row = arith.index_cast %far : i32 to index\n\1\2[%row, \4]",
+        str(planned("3,1")),
+        count=1,
+    )
+    assert found
+    assert messages(ir.Module.parse(text)) == [
+        "runs early, and uses what 'gpu.shuffle' makes later"
+    ]
+
+
+def test_an_address_that_a_condition_guards() -> None:
+    """Where the condition is false the row may be beyond the end of %idx."""
+    text, found = re.subn(
+        r"( *)(%\w+) = memref.load %arg0\[(%\w+), (%\w+)\]( : memref<64x32xf32>)",
+        r"""\1%zero = arith.constant 0.0 : f32
+\1%in = arith.cmpi ult, \3, \4 : index
+\1\2 = scf.if %in -> f32 {
+\1  %row = memref.load %idx[\3] : memref<64xindex>
+\1  %l = memref.load %arg0[%row, \4]\5
+\1  scf.yield %l : f32
+\1} else {
+\1  scf.yield %zero : f32
+\1}""",
+        str(planned("3,1")).replace(
+            "%arg0: memref<64x32xf32>",
+            "%idx: memref<64xindex>, %arg0: memref<64x32xf32>",
+            1,
+        ),
+        count=1,
+    )
+    assert found
+    assert messages(ir.Module.parse(text)) == [
+        "runs early, and uses what 'memref.load' makes later"
+    ]
+    by_index = text.replace("%arg0[%row,", "%arg0[%c0,")
+    assert messages(ir.Module.parse(by_index)) == []
+
+
 # -- in the driver -------------------------------------------------------------------
 
 

@@ -10,9 +10,10 @@ from collections.abc import Collection
 from dataclasses import dataclass
 from typing import Any
 
-from alcop_mlir.analysis.ir.loops import defining_op, without
-from alcop_mlir.analysis.ir.slices import is_pure
-from alcop_mlir.analysis.ir.walk import walk
+from alcop_mlir.analysis.ir.kernels import KERNEL_OPS
+from alcop_mlir.analysis.ir.loops import defining_op, made_by, without
+from alcop_mlir.analysis.ir.slices import touches_no_memory
+from alcop_mlir.analysis.ir.walk import around, walk
 from alcop_mlir.bindings import ir
 
 WORKGROUP_SPACES = ("#gpu.address_space<workgroup>", "3 : i64", "3 : i32", "3")
@@ -60,6 +61,11 @@ _SYNCHRONISATION = frozenset(
     alcop.producer_commit alcop.consumer_wait alcop.producer_acquire
     alcop.consumer_release
     """.split()
+)
+# Ops with regions, and what ends these: the ops inside are visited themselves.
+_HOLDERS = frozenset(
+    "scf.for scf.if scf.while scf.condition scf.execute_region scf.index_switch "
+    "affine.for affine.if affine.yield".split()
 )
 
 
@@ -146,16 +152,22 @@ def exchanges_globally(
         for value, source in global_reads(op)
         if value not in copied
         for target in written
-        if not is_workgroup(target.type)
+        if not (is_workgroup(target.type) or is_private(target))
     )
 
 
 def writes_globally(op: ir.Operation) -> bool:
     """Whether `op` or its regions write memory that other thread blocks can see."""
     return any(
-        target is None or not is_workgroup(target.type)
+        target is None or not (is_workgroup(target.type) or is_private(target))
         for _, target in written_roots(op)
     )
+
+
+def is_private(memref: ir.Value) -> bool:
+    """Whether each thread has a buffer of its own: one on the stack of a kernel."""
+    op = made_by(memref, "memref.alloca")
+    return op is not None and any(one.name in KERNEL_OPS for one in around(op))
 
 
 def may_alias(one: ir.Value, other: ir.Value, noalias_arguments: bool) -> bool:
@@ -236,9 +248,9 @@ def _written_operands(op: ir.Operation) -> tuple[int, ...]:
 
 
 def _is_harmless(op: ir.Operation) -> bool:
-    if is_pure(op) or op.name in _SYNCHRONISATION or op.name in _READS:
+    if op.name in _SYNCHRONISATION or op.name in _READS or op.name in _HOLDERS:
         return True
-    return op.name in ("scf.for", "scf.if")  # the ops inside are visited themselves
+    return touches_no_memory(op)
 
 
 def size_in_bytes(kind: ir.Type) -> int | None:

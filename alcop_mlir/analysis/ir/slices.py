@@ -10,8 +10,10 @@ from alcop_mlir.analysis.ir.loops import constant
 from alcop_mlir.analysis.ir.walk import walk
 from alcop_mlir.bindings import ir
 
+# The bindings attach MLIR's effect interface to ops, but cannot ask it: tables instead.
+# (Upstream also calls `gpu.shuffle` pure, which says nothing of where it may run.)
 # Dialects whose ops (less the divisions below) have no effect and cannot fail.
-_PURE_DIALECTS = ("arith.", "index.", "math.")
+_PURE_DIALECTS = ("arith.", "index.", "math.", "complex.")
 _PURE_OPS = frozenset(
     """
     affine.apply affine.min affine.max affine.delinearize_index affine.linearize_index
@@ -19,12 +21,24 @@ _PURE_OPS = frozenset(
     memref.expand_shape memref.view memref.dim memref.extract_strided_metadata
     memref.memory_space_cast memref.transpose memref.get_global
     gpu.thread_id gpu.block_id gpu.block_dim gpu.grid_dim gpu.lane_id gpu.subgroup_id
-    gpu.dynamic_shared_memory
+    gpu.global_id gpu.num_subgroups gpu.subgroup_size gpu.cluster_id gpu.cluster_dim
+    gpu.cluster_dim_blocks gpu.cluster_block_id gpu.dynamic_shared_memory
     vector.broadcast vector.extract vector.insert vector.shape_cast vector.bitcast
     vector.contract vector.extract_strided_slice vector.transpose vector.fma
     vector.from_elements vector.to_elements vector.splat vector.step vector.create_mask
-    vector.constant_mask
-    nvgpu.mma.sync ub.poison builtin.unrealized_conversion_cast
+    vector.constant_mask vector.multi_reduction vector.reduction vector.outerproduct
+    vector.shuffle vector.interleave vector.deinterleave vector.extractelement
+    vector.insertelement vector.insert_strided_slice vector.scan vector.vscale
+    nvgpu.mma.sync nvgpu.mma.sp.sync ub.poison builtin.unrealized_conversion_cast
+    """.split()
+)
+# Ops that touch no memory, but must run where they are, and as often: the threads of a
+# warp meet in them, they print, or they stop the program. A prefetch moves no data.
+_NO_MEMORY_OPS = frozenset(
+    """
+    gpu.shuffle gpu.rotate gpu.subgroup_reduce gpu.subgroup_broadcast gpu.ballot
+    gpu.printf cf.assert memref.prefetch
+    nvvm.shfl.sync nvvm.redux.sync nvvm.vote.sync nvvm.match.sync nvvm.bar.warp.sync
     """.split()
 )
 _DIVISIONS = frozenset(
@@ -40,14 +54,32 @@ _DIVISIONS = frozenset(
 def is_pure(op: ir.Operation) -> bool:
     """Whether `op` may run early, again, or not at all.
 
-    Decided by the op's name: the bindings do not show MLIR's effect interfaces. An op
-    that is not known counts as impure. A division is pure if it is by a constant other
-    than 0 and -1 (the smallest integer divided by -1 overflows).
+    Decided by the op's name: an op that is not known counts as impure. A division is
+    pure if it is by a constant other than 0 and -1 (the smallest integer divided by -1
+    overflows).
     """
     name = op.operation.name
     if name in _DIVISIONS:
         return constant(op.operation.operands[1]) not in (None, 0, -1)
     return name in _PURE_OPS or name.startswith(_PURE_DIALECTS)
+
+
+def is_repeatable(op: ir.Operation) -> bool:
+    """Whether `op` may run early or again where it surely runs, with these operands.
+
+    A division is: by zero it is undefined whenever it runs.
+    """
+    return op.operation.name in _DIVISIONS or is_pure(op)
+
+
+def touches_no_memory(op: ir.Operation) -> bool:
+    """Whether `op` itself neither reads nor writes memory; it may have other effects.
+
+    So has what prints, and what the threads of a warp run together.
+    """
+    name = op.operation.name
+    is_register = name.startswith("nvvm.read.ptx.sreg.")  # an id, or a clock
+    return name in _NO_MEMORY_OPS or is_register or is_repeatable(op)
 
 
 def captured(op: ir.Operation) -> list[Any]:

@@ -14,7 +14,7 @@ from alcop_mlir.analysis.ir.loops import (
     yielded,
 )
 from alcop_mlir.analysis.ir.memory import is_workgroup
-from alcop_mlir.analysis.ir.slices import captured, is_pure
+from alcop_mlir.analysis.ir.slices import captured, is_repeatable
 from alcop_mlir.analysis.ir.walk import around
 from alcop_mlir.bindings import ir
 
@@ -54,7 +54,7 @@ def _varies(value: ir.Value, seen: set[Any]) -> bool:
     op = defining_op(value)
     if op is None:
         return _argument_varies(value, seen)
-    if op.name in _THREAD_IDS or not (is_pure(op) or _is_uniform_read(op)):
+    if op.name in _THREAD_IDS or not (is_repeatable(op) or _is_uniform_read(op)):
         return True
     return any(_varies(operand, seen) for operand in captured(op))
 

@@ -13,7 +13,12 @@ from typing import Any, NamedTuple
 from alcop_mlir.analysis.ir import memory
 from alcop_mlir.analysis.ir.loops import ancestor_in, body, carries, yielded
 from alcop_mlir.analysis.ir.memref_layouts import is_contiguous
-from alcop_mlir.analysis.ir.slices import backward_slice, captured, is_pure
+from alcop_mlir.analysis.ir.slices import (
+    backward_slice,
+    captured,
+    is_pure,
+    is_repeatable,
+)
 from alcop_mlir.analysis.pipelining.copy_forms import (
     MOVE,
     TILE,
@@ -204,28 +209,53 @@ def _used_elsewhere(loop: ir.Operation, buffer: ir.Value) -> Refusal | None:
             "use it through copies, loads, transfer_read or ldmatrix only",
         )
     ancestors = [(a, ancestor_in(a.op, body(loop))) for a in accesses]
-    fills = [ancestor for access, ancestor in ancestors if access.writes]
-    for access, ancestor in ancestors:
-        name = access.op.name
-        if access.writes:
-            if ancestor is not None and copy_form(ancestor) is not None:
-                continue
+    return (
+        _read_before(ancestors)
+        or _written_otherwise(ancestors)
+        or _read_outside(ancestors)
+    )
+
+
+# Accesses of a buffer, each with the op of the loop's block that it is in, or None.
+_Placed = list[tuple[memory.Access, Any | None]]
+
+
+def _written_otherwise(accesses: _Placed) -> Refusal | None:
+    for access, ancestor in accesses:
+        if access.writes and (ancestor is None or copy_form(ancestor) is None):
             where = "" if ancestor is not None else " outside of the loop"
             return Refusal(
                 2,
-                f"its buffer is also written by '{name}'{where}",
+                f"its buffer is also written by '{access.op.name}'{where}",
                 "fill the buffer by copies in the loop only",
             )
-        if ancestor is None:
+    return None
+
+
+def _read_outside(accesses: _Placed) -> Refusal | None:
+    for access, ancestor in accesses:
+        if access.reads and ancestor is None:
             return Refusal(
                 4,
-                f"its buffer is read by '{name}' outside of the loop",
+                f"its buffer is read by '{access.op.name}' outside of the loop",
                 "read it in the iteration that fills it",
             )
-        if not all(fill and fill.is_before_in_block(ancestor) for fill in fills):
+    return None
+
+
+def _read_before(accesses: _Placed) -> Refusal | None:
+    fills = [
+        ancestor
+        for access, ancestor in accesses
+        if access.writes and ancestor is not None and copy_form(ancestor) is not None
+    ]
+    for access, ancestor in accesses:
+        if access.writes or ancestor is None:
+            continue
+        if not all(fill.is_before_in_block(ancestor) for fill in fills):
             return Refusal(
                 4,
-                f"its buffer is read by '{name}' before the copy",
+                f"its buffer is read by '{access.op.name}' before the copy",
                 "copy before use in each iteration",
             )
     return None
@@ -246,19 +276,22 @@ def _source_written(
                 "move it out of the loop",
             )
         if memory.may_alias(source, target, noalias_arguments):
+            remedy = (
+                "promise that arguments do not alias with assume-noalias-args=true, if "
+                "so"
+            )
+            if memory.may_alias(source, target, True):
+                remedy = "copy from memory that the loop does not write"
             return Refusal(
-                6,
-                f"its source may be written by '{writer.name}' in the loop",
-                "promise that arguments do not alias with "
-                "assume-noalias-args=true, if so",
+                6, f"its source may be written by '{writer.name}' in the loop", remedy
             )
     return None
 
 
 def _address_values(form: CopyForm) -> list[Any]:
-    """The values that a copy uses; for a move also those that its load uses."""
-    load = form.load.operands if form.kind == MOVE else ()
-    return [*captured(form.op), *load]
+    """The values that a copy uses; also those that its load uses, where it is apart."""
+    is_apart = form.kind == MOVE or form.branch is not None
+    return [*captured(form.op), *(captured(form.producer) if is_apart else ())]
 
 
 def _address_loaded_in_branch(form: CopyForm) -> Refusal | None:
@@ -267,10 +300,10 @@ def _address_loaded_in_branch(form: CopyForm) -> Refusal | None:
     return None if impure is None else _depends_on(impure)
 
 
-def _depends_on(op: ir.Operation) -> Refusal:
+def _depends_on(op: ir.Operation, iteration: str = "the same iteration") -> Refusal:
     return Refusal(
         6,
-        f"its address depends on '{op.name}' of the same iteration",
+        f"its address depends on '{op.name}' of {iteration}",
         "compute the address from the loop's index",
     )
 
@@ -278,27 +311,32 @@ def _depends_on(op: ir.Operation) -> Refusal:
 def _address_not_early(
     op: ir.Operation, loop: ir.Operation, *values: Any
 ) -> Refusal | None:
-    """Rule 6: the address must be computable some iterations early."""
+    """Rule 6: the address must be computable some iterations early.
+
+    It is computed only where that iteration exists, so that it may divide. The next
+    value of a loop-carried one is computed early too, perhaps once too often.
+    """
     block = body(loop)
     buffers = {memory.root(v) for v in values if memory.is_workgroup(v.type)}
     ops, arguments = backward_slice(values, block, {*loads_of(op), *buffers})
+    impure = next((inner for inner in ops if not is_repeatable(inner)), None)
+    if impure is not None:
+        return _depends_on(impure)
     seen: set[Any] = set()
-    while True:
-        impure = next((inner for inner in ops if not is_pure(inner)), None)
-        if impure is not None:
-            return _depends_on(impure)
+    while not arguments <= seen:
         seen |= arguments
-        # The next value of a loop-carried one is computed early too.
         numbers = [one.arg_number - 1 for one in arguments if one.arg_number]
         ops, arguments = backward_slice([yielded(loop, n) for n in numbers], block)
-        if arguments <= seen and all(is_pure(inner) for inner in ops):
-            return None
+        impure = next((inner for inner in ops if not is_pure(inner)), None)
+        if impure is not None:
+            return _depends_on(impure, "an earlier iteration")
+    return None
 
 
 def loads_of(op: ir.Operation) -> tuple[Any, ...]:
     """The value that a move loads: what is copied, not part of an address."""
     form = copy_form(op)
-    return () if form is None or form.load is None else tuple(form.load.results)
+    return () if form is None else form.moved
 
 
 def _escapes_iteration(op: ir.Operation, loop: ir.Operation) -> Refusal | None:

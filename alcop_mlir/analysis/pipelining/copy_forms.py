@@ -6,7 +6,8 @@
            by each thread; perhaps of the first few elements, the rest zero, by a mask
            of vector.create_mask
   async    nvgpu.device_async_copy: a move that is asynchronous already
-  guarded  scf.if with a move, and a store of zero to the same elements otherwise
+  guarded  scf.if with a move, and a store of zero to the same elements otherwise; or
+           a store of what an scf.if loads, and is zero otherwise
 
 `copy_form` returns the form of an op, or None; whether a copy can be pipelined is
 decided in `copies`. Nothing is changed here.
@@ -19,7 +20,12 @@ from typing import Any
 
 from alcop_mlir.analysis.ir import memory
 from alcop_mlir.analysis.ir.alignment import address_alignment, divisor, element_bytes
-from alcop_mlir.analysis.ir.loops import defining_op, made_by, splat
+from alcop_mlir.analysis.ir.loops import (
+    branch_values,
+    defining_op,
+    made_by,
+    splat,
+)
 from alcop_mlir.analysis.ir.slices import backward_slice, is_pure
 from alcop_mlir.analysis.layout.distribution import widest_access
 from alcop_mlir.bindings import ir
@@ -39,7 +45,8 @@ class CopyForm:
 
     op:       the op in the block that copies; for a move the store
     source, target: memrefs; with per-thread forms also the indices
-    load:     the load of a move, else None
+    load:     the load of a move, guarded or not, else None
+    branch:   the scf.if with the load whose result `op` stores, or None
     elements: of a per-thread copy; 0 for a tile
     guard:    the i1 under which the move happens, else zero is stored; or None
     count:    how many of the elements are read, an index or a number: the rest is
@@ -56,11 +63,24 @@ class CopyForm:
     elements: int = 0
     guard: Any = None
     count: Any = None
+    branch: Any = None
 
     @property
     def bytes(self) -> int:
         """Bytes that one thread copies; 0 for a tile."""
         return self.elements * element_bytes(self.target.type)
+
+    @property
+    def producer(self) -> Any:
+        """The op that makes what is stored; None for a tile."""
+        return self.load if self.branch is None else self.branch
+
+    @property
+    def moved(self) -> tuple[Any, ...]:
+        """What is stored: not a part of an address."""
+        if self.branch is not None:
+            return (self.op.operands[0],)
+        return () if self.load is None else tuple(self.load.results)
 
 
 def copy_form(op: ir.Operation) -> CopyForm | None:
@@ -69,7 +89,7 @@ def copy_form(op: ir.Operation) -> CopyForm | None:
     if op.name in TILE_OPS:
         return _tile(op)
     if op.name in STORES:
-        return _move(op)
+        return _move(op) or _chosen(op)
     if op.name == ASYNC_OP:
         return _async(op)
     if op.name == "scf.if":
@@ -138,14 +158,18 @@ def _tile(op: ir.Operation) -> CopyForm | None:
 
 
 def _move(op: ir.Operation) -> CopyForm | None:
-    value, target, *indices = op.operands
+    value = op.operands[0]
     load = made_by(value, *LOADS)
-    if load is None:
+    if load is None or load.block != op.block or len(list(value.uses)) != 1:
         return None
+    return _moved(op, load)
+
+
+def _moved(op: ir.Operation, load: ir.Operation) -> CopyForm | None:
+    """Of a store of what `load` loads."""
+    _, target, *indices = op.operands
     source, *rest = load.operands
-    if not _is_global_to_shared(source, target) or load.block != op.block:
-        return None
-    if not (is_row(load) and is_row(op)) or len(list(value.uses)) != 1:
+    if not _is_global_to_shared(source, target) or not (is_row(load) and is_row(op)):
         return None
     mask = mask_of(load)
     count = None if mask is None else counted(mask)
@@ -161,7 +185,7 @@ def _move(op: ir.Operation) -> CopyForm | None:
         tuple(rest[: source.type.rank]),
         tuple(indices[: target.type.rank]),
         load,
-        _elements(value.type),
+        _elements(load.results[0].type),
         count=count,
     )
 
@@ -190,14 +214,61 @@ def _guarded(op: ir.Operation) -> CopyForm | None:
     if len(op.results) or len(blocks) != 2:
         return None
     then_store, else_store = map(_only_store, blocks)
-    if then_store is None or else_store is None or then_store.name != else_store.name:
+    if then_store is None or else_store is None or not zeroes(else_store, then_store):
         return None
     move = _move(then_store)
-    value, *stored_at = else_store.operands
-    same = is_zero(value) and stored_at == list(then_store.operands)[1:]
-    if move is None or not same:
+    if move is None:
         return None
     return replace(move, kind=GUARDED, op=op, guard=op.operands[0])
+
+
+def _chosen(op: ir.Operation) -> CopyForm | None:
+    """`v = scf.if %g { yield load } else { yield 0 } ; store v`."""
+    value = op.operands[0]
+    branch = made_by(value, "scf.if")
+    if branch is None or branch.block != op.block or len(list(value.uses)) != 1:
+        return None
+    then, otherwise = branch_values(branch, list(branch.results).index(value))
+    load = made_by(then, *LOADS)
+    blocks = [region.blocks[0] for region in branch.regions]
+    if load is None or load.block != blocks[0] or not is_zero(otherwise):
+        return None
+    if len(list(then.uses)) != 1 or not all(map(only_loads, blocks)):
+        return None
+    move = _moved(op, load)
+    if move is None:
+        return None
+    return replace(move, kind=GUARDED, guard=branch.operands[0], branch=branch)
+
+
+def merged_moves(op: ir.Operation) -> list[tuple[Any, Any]]:
+    """The copies of an scf.if that is several guarded ones; empty for other ops.
+
+    Each as its store, and the store of zero to the same elements otherwise.
+    """
+    blocks = [block for region in op.regions for block in region.blocks]
+    if len(op.results) or len(blocks) != 2:
+        return []
+    stores, zeros = map(stores_only, blocks)
+    if not stores or not zeros or not len(stores) == len(zeros) > 1:
+        return []
+    loads = [one.operation for block in blocks for one in block.operations]
+    loads = [one for one in loads if one.name in LOADS]
+    moves: list[tuple[Any, Any]] = []
+    for store in stores:
+        zero = next((one for one in zeros if zeroes(one, store)), None)
+        if zero is None or _move(store) is None:
+            return []
+        zeros.remove(zero)
+        moves.append((store, zero))
+    # A load that is no copy is part of an address, and would be loaded twice.
+    return moves if len(loads) == len(moves) else []
+
+
+def zeroes(store: ir.Operation, other: ir.Operation) -> bool:
+    """Whether `store` stores zero to the elements that `other` stores to."""
+    same = list(store.operands)[1:] == list(other.operands)[1:]
+    return same and store.name == other.name and is_zero(store.operands[0])
 
 
 def branch_address_ops(form: CopyForm) -> list[Any]:
@@ -212,13 +283,24 @@ def branch_address_ops(form: CopyForm) -> list[Any]:
 
 def _only_store(block: ir.Block) -> Any | None:
     """The one store in a branch that otherwise computes and loads."""
+    stores = stores_only(block)
+    return stores[0] if stores is not None and len(stores) == 1 else None
+
+
+def only_loads(block: ir.Block) -> bool:
+    """Whether a branch computes and loads only."""
+    return stores_only(block) == []
+
+
+def stores_only(block: ir.Block) -> list[Any] | None:
+    """The stores in a branch; None where it does more than compute, load and store."""
     stores = []
     for op in list(block.operations)[:-1]:
         if op.operation.name in STORES:
             stores.append(op.operation)
         elif op.operation.name not in LOADS and not is_pure(op):
             return None
-    return stores[0] if len(stores) == 1 else None
+    return stores
 
 
 def _is_global_to_shared(source: ir.Value, target: ir.Value) -> bool:

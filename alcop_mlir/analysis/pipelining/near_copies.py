@@ -7,13 +7,22 @@ returns the reason why it is not, or None for a store that is no copy at all.
 
 from __future__ import annotations
 
+from typing import Any
+
 from alcop_mlir.analysis.ir import memory
-from alcop_mlir.analysis.ir.loops import block_of, body, defining_op, yielded
-from alcop_mlir.analysis.ir.slices import backward_slice
+from alcop_mlir.analysis.ir.loops import block_of, body, defining_op, made_by, yielded
+from alcop_mlir.analysis.ir.slices import backward_slice, captured
 from alcop_mlir.analysis.ir.walk import walk
-from alcop_mlir.analysis.pipelining.copy_forms import LOADS, STORES, is_row, mask_of
+from alcop_mlir.analysis.pipelining.copy_forms import (
+    LOADS,
+    STORES,
+    is_row,
+    mask_of,
+    zeroes,
+)
 from alcop_mlir.bindings import ir
 
+AFFINE_LOADS = ("affine.load", "affine.vector_load")
 MASKED_STORE = "vector.maskedstore"
 _Why = tuple[str, str]  # why a store is not a copy, and what would make it one
 
@@ -36,6 +45,8 @@ def near_copy(op: ir.Operation, loop: ir.Operation) -> _Why | None:
     if op.name not in STORES or not memory.is_workgroup(op.operands[1].type):
         return None
     value = op.operands[0]
+    if made_by(value, *AFFINE_LOADS) is not None:
+        return None  # see `other_loops`
     if _comes_from_load(value, body(loop)):
         return _not_plain(op, value)
     if _is_loaded_before(value, loop):
@@ -49,6 +60,12 @@ def near_copy(op: ir.Operation, loop: ir.Operation) -> _Why | None:
 def _not_plain(store: ir.Operation, value: ir.Value) -> _Why:
     """Why the store of a value that comes from a load is not a move."""
     load = defining_op(value)
+    if load is not None and load.name == "scf.if":
+        return (
+            f"'{store.name}' stores what is loaded under a condition, and is not zero "
+            "otherwise, or is used elsewhere too",
+            "yield what is loaded, and zero in the other branch, to the store alone",
+        )
     if load is None or load.name not in LOADS:
         return (
             f"'{store.name}' stores a value that is computed from what was loaded",
@@ -97,23 +114,57 @@ def _computing(op: ir.Operation) -> _Why | None:
 
 def _conditional(op: ir.Operation) -> _Why | None:
     """Of an scf.if that fills shared memory in other ways than a guarded copy does."""
-    for store in walk(op, *STORES):
-        value, target, *_ = store.operands
-        into_shared = memory.is_workgroup(target.type)
-        if into_shared and _comes_from_load(value, block_of(value)):
+    stores = walk(op, *STORES)
+    stores = [s for s in stores if made_by(s.operands[0], *AFFINE_LOADS) is None]
+    copies = [store for store in stores if is_loaded_into_shared(store)]
+    for store in copies:
+        if not any(zeroes(one, store) for one in stores):
+            remedy = "store zero there in the else branch"
+            if _origins([op.operands[0]]) & _origins(list(store.operands)[2:]):
+                # Where a thread does not copy, its element may not be there.
+                remedy += ", in a buffer with an element for each thread"
             return (
                 f"'{store.name}' copies under a condition, and nothing is stored to "
                 "the same elements otherwise",
-                "store zero there in the else branch",
+                remedy,
             )
-    return None
+    if not copies:
+        return None
+    return (
+        "'scf.if' does more than copy under its condition",
+        "keep in it loads of what is copied, stores of that, and stores of zero",
+    )
+
+
+def is_loaded_into_shared(store: ir.Operation) -> bool:
+    """Whether `store` copies, or nearly, from global into shared memory."""
+    value, target, *_ = store.operands
+    return memory.is_workgroup(target.type) and _comes_from_load(value, block_of(value))
+
+
+def _origins(values: list[Any]) -> set[Any]:
+    """What `values` are computed from: block arguments, thread ids."""
+    pending, seen, origins = list(values), set[Any](), set[Any]()
+    while pending:
+        value = pending.pop()
+        if value in seen:
+            continue
+        seen.add(value)
+        op = defining_op(value)
+        sources = [] if op is None else captured(op)
+        if not sources and (op is None or op.name != "arith.constant"):
+            origins.add(value)
+        pending += sources
+    return origins
 
 
 def _comes_from_load(value: ir.Value, block: ir.Block) -> bool:
     """Whether `value` is computed from a load of global memory in the block."""
     ops, _ = backward_slice([value], block)
     return any(
-        op.name in LOADS and not memory.is_workgroup(op.operands[0].type) for op in ops
+        not memory.is_workgroup(load.operands[0].type)
+        for op in ops
+        for load in walk(op, *LOADS, *AFFINE_LOADS)
     )
 
 

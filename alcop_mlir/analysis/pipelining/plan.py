@@ -31,6 +31,7 @@ from alcop_mlir.analysis.pipelining.copies import (
     RejectedCopy,
 )
 from alcop_mlir.analysis.pipelining.copy_forms import ASYNC_OP, copy_form
+from alcop_mlir.analysis.pipelining.other_loops import unreached
 from alcop_mlir.bindings import ir
 from alcop_mlir.resources import align
 from alcop_mlir.target import STATIC_SHARED_LIMIT
@@ -117,6 +118,7 @@ class KernelPlan:
 def plan_kernel(scope: ir.Operation, limits: Limits) -> KernelPlan:
     """The plan for the loops in `scope`, a kernel body: they share its memory."""
     plan = KernelPlan()
+    plan.rejected += unreached(scope, reads=limits.stages[1] > 1)
     _plan_shared(scope, limits, plan)
     _plan_register(scope, limits, plan)
     return plan
@@ -152,11 +154,14 @@ def unsynchronisable(
 
     The barriers, groups and waits are dropped, and new ones are placed.
     """
+    barriers = walk(loop, "gpu.barrier")
     if memory.shared_roots_in(loop) - {copy.buffer for copy in accepted}:
+        order = "ordered by the same barriers"
+        if not barriers:
+            order = "and has no barrier that orders it"
         return Refusal(
             3,
-            "the loop also uses shared memory that is not pipelined, ordered by the "
-            "same barriers",
+            f"the loop also uses shared memory that is not pipelined, {order}",
             "fill all shared buffers of the loop by copies that can be pipelined",
         )
     if _filled_otherwise(loop, accepted):
@@ -165,7 +170,6 @@ def unsynchronisable(
             "another copy into the same buffer cannot be pipelined",
             "fill the buffer by copies only that can be pipelined",
         )
-    barriers = walk(loop, "gpu.barrier")
     if any(barrier.block != body(loop) for barrier in barriers):
         return Refusal(
             3,
@@ -370,7 +374,7 @@ def _is_idle(op: ir.Operation) -> bool:
     if is_pure(op) or copy_form(op) is not None:
         return True
     forms = [copy_form(use.owner) for result in op.results for use in result.uses]
-    return bool(forms) and all(form and form.load == op for form in forms)
+    return bool(forms) and all(form and form.producer == op for form in forms)
 
 
 def _steps(loop: ir.Operation, outer: dict[Any, PipelinedLoop]) -> int | None:

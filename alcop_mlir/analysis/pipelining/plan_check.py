@@ -26,7 +26,7 @@ from alcop_mlir.analysis.ir.loops import (
     is_loop,
     yielded,
 )
-from alcop_mlir.analysis.ir.slices import captured, is_pure
+from alcop_mlir.analysis.ir.slices import captured, is_pure, is_repeatable
 from alcop_mlir.analysis.ir.walk import walk
 from alcop_mlir.analysis.pipelining.bound_plans import BoundPlan
 from alcop_mlir.analysis.pipelining.copies import (
@@ -307,28 +307,30 @@ class _Legality:
         for op in ops:
             pending += captured(op)
             form = self.forms.get(op)
-            if form is not None and form.load is not None:
-                pending += form.load.operands
-                seen.update(form.load.results)
-        makers, visited = list[Any](), set[Any]()
-        while pending:
-            value = pending.pop()
-            if value in seen or value in self.buffers:
-                continue
-            seen.add(value)
-            owner = value.owner
-            if isinstance(owner, ir.Block):
-                pending += self._carried(value, owner)
-                continue
-            maker = owner.operation
-            if maker in visited or maker.block not in self.blocks:
-                continue
-            visited.add(maker)
-            if is_pure(maker) or maker.name.startswith("memref.alloc"):
-                pending += captured(maker)
-            else:
-                makers.append(maker)
-        return makers
+            if form is not None and form.producer is not None:
+                pending += captured(form.producer)
+                seen.update(form.moved)
+        makers, carried = dict[Any, None](), list[Any]()
+        # The next value of a carried one is computed where no iteration may follow.
+        for values, is_plain in ((pending, is_repeatable), (carried, is_pure)):
+            followed = set(seen)
+            while values:
+                value = values.pop()
+                if value in followed or value in self.buffers:
+                    continue
+                followed.add(value)
+                owner = value.owner
+                if isinstance(owner, ir.Block):
+                    carried += self._carried(value, owner)
+                    continue
+                maker = owner.operation
+                if maker.block not in self.blocks:
+                    continue
+                if is_plain(maker) or maker.name.startswith("memref.alloc"):
+                    values += captured(maker)
+                else:
+                    makers[maker] = None
+        return list(makers)
 
     def _carried(self, value: ir.Value, block: ir.Block) -> list[Any]:
         """What a loop-carried value of one of the loops becomes, and started from."""

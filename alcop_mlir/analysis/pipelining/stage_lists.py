@@ -101,7 +101,7 @@ def _kinds(
     """The kinds and rings of the ops that the plan names: those that have effects."""
     forms = {op: form for op in ops if (form := copy_form(op)) is not None}
     early = {op: form for op, form in forms.items() if leads[op]}
-    loads = {form.load: op for op, form in early.items()}
+    loads = {form.producer: op for op, form in early.items()}
     filled = {memory.root(form.target) for form in early.values()}
     kinds: dict[Any, tuple[str, int]] = {}
     for op in ops:

@@ -10,7 +10,7 @@ flattened into it. The reads of a step are those that its arithmetic uses.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Container, Iterable
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -81,6 +81,7 @@ def separate(
     # New barriers, groups and waits are placed where shared memory is pipelined.
     replaced = [op for op in ops if copies and op.name in SYNCHRONISATION]
     dropped = {*reads, *replaced, *(one for f in copies for one in (f.op, f.load))}
+    dropped |= {f.branch for f in copies if _is_used_by(f.branch, dropped)}
     known = {result for op in reads for result in op.results}
     used = {n for n, result in enumerate(loop.results) if next(result.uses, None)}
     effects = [op for op in ops if op not in dropped and not is_pure(op)]
@@ -117,6 +118,13 @@ def addresses(form: CopyForm) -> list[Any]:
         *form.target_indices,
         *(v for v in (form.guard, form.count) if isinstance(v, ir.Value)),
     ]
+
+
+def _is_used_by(op: ir.Operation | None, users: Container[Any]) -> bool:
+    """Whether nothing but `users` uses the results of `op`."""
+    if op is None:
+        return False
+    return all(u.owner.operation in users for r in op.results for u in r.uses)
 
 
 def _form(op: ir.Operation) -> CopyForm:

@@ -98,7 +98,7 @@ def _hoist_address(copy: ir.Operation) -> None:
             raise PassError(
                 copy, f"its address depends on '{op.name}', which its guard guards"
             )
-        op.move_before(copy)
+        op.move_before(form.branch or copy)
 
 
 def _check_slots(streams: Streams, slots: int) -> None:

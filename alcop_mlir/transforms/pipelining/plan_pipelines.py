@@ -48,6 +48,11 @@ from alcop_mlir.errors import ConfigError, PassError
 from alcop_mlir.passes.base import Pass, option
 from alcop_mlir.schedule import MAX_REGISTER_STAGES, MAX_SHARED_STAGES, Schedule
 from alcop_mlir.target import DEFAULT_TARGET, find_target
+from alcop_mlir.transforms.pipelining.merged_guards import (
+    SplitGuard,
+    join_guard,
+    split_guards,
+)
 from alcop_mlir.transforms.pipelining.plan_attributes import write_plan
 
 TAILS = ("predicated", "wrap")
@@ -85,13 +90,15 @@ class PlanPipelines(Pass):
     def run(self, op: ir.Operation) -> None:
         entries: list[dict[str, Any]] = []
         for scope in kernels_in(op):
+            guards = split_guards(scope)
             plan = plan_kernel(scope, self._limits(scope))
             for bound in plans_of(plan):
                 write_plan(bound)
             if scope.operation.name == "gpu.launch":
                 _list_pipelines(scope)
-            _emit_remarks(plan)
+            _emit_remarks(plan, guards)
             entries += _entries(plan)
+            _join_unplanned(plan, guards)
         if self.report:
             _save(entries, Path(self.report))
 
@@ -128,11 +135,25 @@ def _list_pipelines(launch: ir.Operation) -> None:
     launch.operation.attributes[alcop.PIPELINES] = to_attribute(listed)
 
 
-def _emit_remarks(plan: KernelPlan) -> None:
+def _emit_remarks(plan: KernelPlan, guards: list[SplitGuard]) -> None:
+    # The copies of one guard are one op of the program: the same is said once.
+    whole = {store: guard for guard in guards for store in guard.stores}
+    said: set[tuple[Any, str]] = set()
     for rejected in plan.rejected:
-        diagnostics.remark(rejected.op, str(rejected))
+        remark = whole.get(rejected.op, rejected.op), str(rejected)
+        if remark not in said:
+            diagnostics.remark(rejected.op, str(rejected))
+        said.add(remark)
     for loop, message in plan.clamped:
         diagnostics.remark(loop, message)
+
+
+def _join_unplanned(plan: KernelPlan, guards: list[SplitGuard]) -> None:
+    """What is not pipelined stays as it was."""
+    planned = {op for pipeline in plan.pipelines for op in pipeline.ops}
+    for guard in guards:
+        if planned.isdisjoint(guard.stores):
+            join_guard(guard)
 
 
 def _entries(plan: KernelPlan) -> list[dict[str, Any]]:

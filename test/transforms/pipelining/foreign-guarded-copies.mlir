@@ -154,3 +154,242 @@ func.func @index_loaded_in_branch(%A: memref<16x16xf32>, %I: memref<16xindex>, %
   }
   return
 }
+
+// -----
+
+// Half of the threads copy: the others have no element to store zero to.
+// CHECK-LABEL: @half_of_the_threads
+// CHECK-NOT:     alcop.
+#ws = #gpu.address_space<workgroup>
+func.func @half_of_the_threads(%A: memref<64x32xf32>, %C: memref<64xf32>, %n: index) {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %c32 = arith.constant 32 : index
+  %zero = arith.constant 0.0 : f32
+  %t = gpu.thread_id x
+  %half = arith.remui %t, %c32 : index
+  %a = memref.alloc() : memref<32xf32, #ws>
+  %first = arith.cmpi ult, %t, %c32 : index
+  %sum = scf.for %k = %c0 to %n step %c1 iter_args(%acc = %zero) -> (f32) {
+    // expected-remark @below {{not pipelined (rule 1): 'memref.store' copies under a condition, and nothing is stored to the same elements otherwise; store zero there in the else branch, in a buffer with an element for each thread}}
+    scf.if %first {
+      %v = memref.load %A[%k, %t] : memref<64x32xf32>
+      memref.store %v, %a[%t] : memref<32xf32, #ws>
+    }
+    gpu.barrier
+    %x = memref.load %a[%half] : memref<32xf32, #ws>
+    %next = arith.addf %acc, %x : f32
+    gpu.barrier
+    scf.yield %next : f32
+  }
+  memref.store %sum, %C[%t] : memref<64xf32>
+  return
+}
+
+// -----
+
+// The condition may choose what is stored, too.
+// CHECK-LABEL: @chosen
+// CHECK:         scf.for
+// CHECK:           %[[ROW:.*]] = arith.subi %c63
+// CHECK:           %[[ELEMENTS:.*]] = arith.select %{{.*}}, %c1{{.*}}, %c0
+// CHECK:           nvgpu.device_async_copy %{{.*}}[%[[ROW]], %{{.*}}], %{{.*}}, 1, %[[ELEMENTS]]
+// CHECK-NOT:       scf.if
+// CHECK:         {alcop.unroll = 3 : i64}
+#ws = #gpu.address_space<workgroup>
+func.func @chosen(%A: memref<64x64xf32>, %C: memref<64xf32>, %n: index) {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %c63 = arith.constant 63 : index
+  %zero = arith.constant 0.0 : f32
+  %t = gpu.thread_id x
+  %other = arith.subi %c63, %t : index
+  %a = memref.alloc() : memref<64xf32, #ws>
+  %sum = scf.for %k = %c0 to %n step %c1 iter_args(%acc = %zero) -> (f32) {
+    %in = arith.cmpi ult, %k, %c63 : index
+    %v = scf.if %in -> f32 {
+      %row = arith.subi %c63, %k : index
+      %l = memref.load %A[%row, %t] : memref<64x64xf32>
+      scf.yield %l : f32
+    } else {
+      scf.yield %zero : f32
+    }
+    memref.store %v, %a[%t] : memref<64xf32, #ws>
+    gpu.barrier
+    %x = memref.load %a[%other] : memref<64xf32, #ws>
+    %next = arith.addf %acc, %x : f32
+    gpu.barrier
+    scf.yield %next : f32
+  }
+  memref.store %sum, %C[%t] : memref<64xf32>
+  return
+}
+
+// -----
+
+// Zero is all that it may choose otherwise.
+// CHECK-LABEL: @chosen_otherwise
+// CHECK-NOT:     alcop.
+#ws = #gpu.address_space<workgroup>
+func.func @chosen_otherwise(%A: memref<64x64xf32>, %C: memref<64xf32>, %n: index) {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %c63 = arith.constant 63 : index
+  %zero = arith.constant 0.0 : f32
+  %t = gpu.thread_id x
+  %other = arith.subi %c63, %t : index
+  %a = memref.alloc() : memref<64xf32, #ws>
+  %sum = scf.for %k = %c0 to %n step %c1 iter_args(%acc = %zero) -> (f32) {
+    %in = arith.cmpi ult, %k, %c63 : index
+    %v = scf.if %in -> f32 {
+      %row = arith.subi %c63, %k : index
+      %l = memref.load %A[%row, %t] : memref<64x64xf32>
+      scf.yield %l : f32
+    } else {
+      scf.yield %acc : f32
+    }
+    // expected-remark @below {{not pipelined (rule 1): 'memref.store' stores what is loaded under a condition, and is not zero otherwise, or is used elsewhere too; yield what is loaded, and zero in the other branch, to the store alone}}
+    memref.store %v, %a[%t] : memref<64xf32, #ws>
+    gpu.barrier
+    %x = memref.load %a[%other] : memref<64xf32, #ws>
+    %next = arith.addf %acc, %x : f32
+    gpu.barrier
+    scf.yield %next : f32
+  }
+  memref.store %sum, %C[%t] : memref<64xf32>
+  return
+}
+
+// -----
+
+// Two copies under one condition, as canonicalize makes it of neighbours.
+// CHECK-LABEL: @merged
+// CHECK:         scf.for
+// CHECK:           nvgpu.device_async_copy
+// CHECK:           nvgpu.device_async_copy
+// CHECK-NOT:       scf.if
+// CHECK:         {alcop.unroll = 3 : i64}
+#ws = #gpu.address_space<workgroup>
+func.func @merged(%A: memref<64x64xf32>, %C: memref<64xf32>, %n: index) {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %c63 = arith.constant 63 : index
+  %zero = arith.constant 0.0 : f32
+  %t = gpu.thread_id x
+  %other = arith.subi %c63, %t : index
+  %a = memref.alloc() : memref<64xf32, #ws>
+  %b = memref.alloc() : memref<64xf32, #ws>
+  %sum = scf.for %k = %c0 to %n step %c1 iter_args(%acc = %zero) -> (f32) {
+    %in = arith.cmpi ult, %k, %c63 : index
+    scf.if %in {
+      %row = arith.subi %c63, %k : index
+      %v = memref.load %A[%row, %t] : memref<64x64xf32>
+      memref.store %v, %a[%t] : memref<64xf32, #ws>
+      %w = memref.load %A[%row, %other] : memref<64x64xf32>
+      memref.store %w, %b[%t] : memref<64xf32, #ws>
+    } else {
+      memref.store %zero, %a[%t] : memref<64xf32, #ws>
+      memref.store %zero, %b[%t] : memref<64xf32, #ws>
+    }
+    gpu.barrier
+    %x = memref.load %a[%other] : memref<64xf32, #ws>
+    %y = memref.load %b[%other] : memref<64xf32, #ws>
+    %m = arith.mulf %x, %y : f32
+    %next = arith.addf %acc, %m : f32
+    gpu.barrier
+    scf.yield %next : f32
+  }
+  memref.store %sum, %C[%t] : memref<64xf32>
+  return
+}
+
+// -----
+
+// Where they are not pipelined they stay together, and one remark is enough.
+// CHECK-LABEL: @merged_but_written
+// CHECK-NOT:     alcop.
+// CHECK:         scf.if
+// CHECK:           memref.load
+// CHECK:           memref.store
+// CHECK:           memref.load
+// CHECK:           memref.store
+// CHECK:         else
+// CHECK-NEXT:      memref.store
+// CHECK-NEXT:      memref.store
+// CHECK-NOT:     scf.if
+#ws = #gpu.address_space<workgroup>
+func.func @merged_but_written(%A: memref<64x64xf32>, %C: memref<64xf32>, %n: index) {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %c63 = arith.constant 63 : index
+  %zero = arith.constant 0.0 : f32
+  %t = gpu.thread_id x
+  %other = arith.subi %c63, %t : index
+  %a = memref.alloc() : memref<64xf32, #ws>
+  %b = memref.alloc() : memref<64xf32, #ws>
+  %sum = scf.for %k = %c0 to %n step %c1 iter_args(%acc = %zero) -> (f32) {
+    %in = arith.cmpi ult, %k, %c63 : index
+    scf.if %in {
+      %row = arith.subi %c63, %k : index
+      %v = memref.load %A[%row, %t] : memref<64x64xf32>
+      // expected-remark @below {{not pipelined (rule 6): its source may be written by 'memref.store' in the loop; copy from memory that the loop does not write}}
+      memref.store %v, %a[%t] : memref<64xf32, #ws>
+      %w = memref.load %A[%row, %other] : memref<64x64xf32>
+      memref.store %w, %b[%t] : memref<64xf32, #ws>
+    } else {
+      memref.store %zero, %a[%t] : memref<64xf32, #ws>
+      memref.store %zero, %b[%t] : memref<64xf32, #ws>
+    }
+    gpu.barrier
+    %x = memref.load %a[%other] : memref<64xf32, #ws>
+    %y = memref.load %b[%other] : memref<64xf32, #ws>
+    %m = arith.mulf %x, %y : f32
+    %next = arith.addf %acc, %m : f32
+    gpu.barrier
+    memref.store %next, %A[%k, %t] : memref<64x64xf32>
+    scf.yield %next : f32
+  }
+  memref.store %sum, %C[%t] : memref<64xf32>
+  return
+}
+
+// -----
+
+// More than copies is done under the condition.
+// CHECK-LABEL: @merged_with_more
+// CHECK-NOT:     alcop.
+#ws = #gpu.address_space<workgroup>
+func.func @merged_with_more(%A: memref<64x64xf32>, %C: memref<64xf32>, %n: index) {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %c63 = arith.constant 63 : index
+  %zero = arith.constant 0.0 : f32
+  %t = gpu.thread_id x
+  %other = arith.subi %c63, %t : index
+  %a = memref.alloc() : memref<64xf32, #ws>
+  %b = memref.alloc() : memref<64xf32, #ws>
+  %sum = scf.for %k = %c0 to %n step %c1 iter_args(%acc = %zero) -> (f32) {
+    %in = arith.cmpi ult, %k, %c63 : index
+    // expected-remark @below {{not pipelined (rule 1): 'scf.if' does more than copy under its condition; keep in it loads of what is copied, stores of that, and stores of zero}}
+    scf.if %in {
+      %row = arith.subi %c63, %k : index
+      %v = memref.load %A[%row, %t] : memref<64x64xf32>
+      memref.store %v, %a[%t] : memref<64xf32, #ws>
+      %w = memref.load %A[%row, %other] : memref<64x64xf32>
+      memref.store %w, %b[%t] : memref<64xf32, #ws>
+      memref.store %w, %C[%t] : memref<64xf32>
+    } else {
+      memref.store %zero, %a[%t] : memref<64xf32, #ws>
+      memref.store %zero, %b[%t] : memref<64xf32, #ws>
+    }
+    gpu.barrier
+    %x = memref.load %a[%other] : memref<64xf32, #ws>
+    %y = memref.load %b[%other] : memref<64xf32, #ws>
+    %m = arith.mulf %x, %y : f32
+    %next = arith.addf %acc, %m : f32
+    gpu.barrier
+    scf.yield %next : f32
+  }
+  memref.store %sum, %C[%t] : memref<64xf32>
+  return
+}

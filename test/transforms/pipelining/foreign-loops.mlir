@@ -75,7 +75,7 @@ func.func @source_written(%A: memref<64x64xf32>, %C: memref<64xf32>, %n: index) 
   %a = memref.alloc() : memref<64xf32, #ws>
   %sum = scf.for %k = %c0 to %n step %c1 iter_args(%acc = %zero) -> (f32) {
     %v = memref.load %A[%k, %t] : memref<64x64xf32>
-    // expected-remark @below {{not pipelined (rule 6): its source may be written by 'memref.store' in the loop; promise that arguments do not alias with assume-noalias-args=true, if so}}
+    // expected-remark @below {{not pipelined (rule 6): its source may be written by 'memref.store' in the loop; copy from memory that the loop does not write}}
     memref.store %v, %a[%t] : memref<64xf32, #ws>
     gpu.barrier
     %x = memref.load %a[%other] : memref<64xf32, #ws>
@@ -137,6 +137,157 @@ func.func @threads_diverge(%A: memref<64x64xf32>, %C: memref<64xf32>, %n: index)
   %sum = scf.for %k = %t to %n step %c1 iter_args(%acc = %zero) -> (f32) {
     %v = memref.load %A[%k, %t] : memref<64x64xf32>
     // expected-remark @below {{not pipelined (rule 3): threads of a block may run the loop differently, and it has no barrier to show that they do not; make its bounds, and the conditions around it, the same for all threads}}
+    memref.store %v, %a[%t] : memref<64xf32, #ws>
+    %x = memref.load %a[%t] : memref<64xf32, #ws>
+    %next = arith.addf %acc, %x : f32
+    scf.yield %next : f32
+  }
+  memref.store %sum, %C[%t] : memref<64xf32>
+  return
+}
+
+// -----
+
+// The next row is loaded: in the iteration before that which copies it.
+// CHECK-LABEL: @carried_load
+// CHECK-NOT:     alcop.
+#ws = #gpu.address_space<workgroup>
+func.func @carried_load(%A: memref<64x64xf32>, %I: memref<64xindex>, %C: memref<64xf32>, %n: index) {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %c63 = arith.constant 63 : index
+  %zero = arith.constant 0.0 : f32
+  %t = gpu.thread_id x
+  %other = arith.subi %c63, %t : index
+  %a = memref.alloc() : memref<64xf32, #ws>
+  %sum:2 = scf.for %k = %c0 to %n step %c1 iter_args(%acc = %zero, %row = %c0) -> (f32, index) {
+    %v = memref.load %A[%row, %t] : memref<64x64xf32>
+    // expected-remark @below {{not pipelined (rule 6): its address depends on 'memref.load' of an earlier iteration; compute the address from the loop's index}}
+    memref.store %v, %a[%t] : memref<64xf32, #ws>
+    gpu.barrier
+    %x = memref.load %a[%other] : memref<64xf32, #ws>
+    %next = arith.addf %acc, %x : f32
+    gpu.barrier
+    %after = memref.load %I[%row] : memref<64xindex>
+    scf.yield %next, %after : f32, index
+  }
+  memref.store %sum#0, %C[%t] : memref<64xf32>
+  return
+}
+
+// -----
+
+// What a thread keeps on its stack no barrier orders.
+// CHECK-LABEL: gpu.func @stack
+// CHECK:         nvgpu.device_async_copy
+// CHECK:         {alcop.unroll = 3 : i64}
+#ws = #gpu.address_space<workgroup>
+gpu.module @kernels {
+gpu.func @stack(%A: memref<64x64xf32>, %C: memref<64xf32>, %n: index) workgroup(%a: memref<64xf32, #ws>) kernel {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %c63 = arith.constant 63 : index
+  %zero = arith.constant 0.0 : f32
+  %t = gpu.thread_id x
+  %other = arith.subi %c63, %t : index
+  %sum = scf.for %k = %c0 to %n step %c1 iter_args(%acc = %zero) -> (f32) {
+    %v = memref.load %A[%k, %t] : memref<64x64xf32>
+    memref.store %v, %a[%t] : memref<64xf32, #ws>
+    gpu.barrier
+    %x = memref.load %a[%other] : memref<64xf32, #ws>
+    %kept = memref.alloca() : memref<2xf32>
+    memref.store %x, %kept[%c1] : memref<2xf32>
+    %y = memref.load %kept[%c1] : memref<2xf32>
+    %next = arith.addf %acc, %y : f32
+    gpu.barrier
+    scf.yield %next : f32
+  }
+  memref.store %sum, %C[%t] : memref<64xf32>
+  gpu.return
+}
+}
+
+// -----
+
+// It is filled twice: what is read is copied before.
+// CHECK-LABEL: @two_loops
+// CHECK-NOT:     alcop.
+#ws = #gpu.address_space<workgroup>
+func.func @two_loops(%A: memref<64x64xf32>, %C: memref<64xf32>, %n: index) {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %c63 = arith.constant 63 : index
+  %zero = arith.constant 0.0 : f32
+  %t = gpu.thread_id x
+  %other = arith.subi %c63, %t : index
+  %a = memref.alloc() : memref<64xf32, #ws>
+  %sum = scf.for %k = %c0 to %n step %c1 iter_args(%acc = %zero) -> (f32) {
+    %v = memref.load %A[%k, %t] : memref<64x64xf32>
+    // expected-remark @below {{not pipelined (rule 2): its buffer is also written by 'memref.store' outside of the loop; fill the buffer by copies in the loop only}}
+    memref.store %v, %a[%t] : memref<64xf32, #ws>
+    gpu.barrier
+    %x = memref.load %a[%other] : memref<64xf32, #ws>
+    %next = arith.addf %acc, %x : f32
+    gpu.barrier
+    scf.yield %next : f32
+  }
+  %more = scf.for %k = %c0 to %n step %c1 iter_args(%acc = %sum) -> (f32) {
+    %v = memref.load %A[%k, %t] : memref<64x64xf32>
+    // expected-remark @below {{not pipelined (rule 2): its buffer is also written by 'memref.store' outside of the loop; fill the buffer by copies in the loop only}}
+    memref.store %v, %a[%t] : memref<64xf32, #ws>
+    gpu.barrier
+    %x = memref.load %a[%other] : memref<64xf32, #ws>
+    %next = arith.mulf %acc, %x : f32
+    gpu.barrier
+    scf.yield %next : f32
+  }
+  memref.store %more, %C[%t] : memref<64xf32>
+  return
+}
+
+// -----
+
+// No barrier orders %b.
+// CHECK-LABEL: @other_shared
+// CHECK-NOT:     alcop.
+#ws = #gpu.address_space<workgroup>
+func.func @other_shared(%A: memref<64x64xf32>, %C: memref<64xf32>, %n: index) {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %zero = arith.constant 0.0 : f32
+  %t = gpu.thread_id x
+  %a = memref.alloc() : memref<64xf32, #ws>
+  %b = memref.alloc() : memref<64xf32, #ws>
+  %sum = scf.for %k = %c0 to %n step %c1 iter_args(%acc = %zero) -> (f32) {
+    %v = memref.load %A[%k, %t] : memref<64x64xf32>
+    // expected-remark @below {{not pipelined (rule 3): the loop also uses shared memory that is not pipelined, and has no barrier that orders it; fill all shared buffers of the loop by copies that can be pipelined}}
+    memref.store %v, %a[%t] : memref<64xf32, #ws>
+    %x = memref.load %a[%t] : memref<64xf32, #ws>
+    memref.store %acc, %b[%t] : memref<64xf32, #ws>
+    %y = memref.load %b[%t] : memref<64xf32, #ws>
+    %next = arith.addf %y, %x : f32
+    scf.yield %next : f32
+  }
+  memref.store %sum, %C[%t] : memref<64xf32>
+  return
+}
+
+// -----
+
+// Each thread has its own bounds here, too.
+// CHECK-LABEL: @lanes_diverge
+// CHECK-NOT:     alcop.
+#ws = #gpu.address_space<workgroup>
+func.func @lanes_diverge(%A: memref<64x64xf32>, %C: memref<64xf32>, %n: index) {
+  %c1 = arith.constant 1 : index
+  %zero = arith.constant 0.0 : f32
+  %t = gpu.thread_id x
+  %lane = nvvm.read.ptx.sreg.laneid : i32
+  %first = arith.index_cast %lane : i32 to index
+  %a = memref.alloc() : memref<64xf32, #ws>
+  %sum = scf.for %k = %first to %n step %c1 iter_args(%acc = %zero) -> (f32) {
+    %v = memref.load %A[%k, %t] : memref<64x64xf32>
+    // expected-remark @below {{not pipelined (rule 3): threads of a block may run the loop differently}}
     memref.store %v, %a[%t] : memref<64xf32, #ws>
     %x = memref.load %a[%t] : memref<64xf32, #ws>
     %next = arith.addf %acc, %x : f32

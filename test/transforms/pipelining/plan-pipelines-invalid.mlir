@@ -110,6 +110,26 @@ func.func @rule_6_source_written(%A: memref<64x512xf16>, %D: memref<64x512xf16>)
 
 // -----
 
+// One array: a promise about others would not help.
+#ws = #gpu.address_space<workgroup>
+func.func @rule_6_in_place(%A: memref<64x512xf16>) {
+  %c0 = arith.constant 0 : index
+  %c32 = arith.constant 32 : index
+  %c512 = arith.constant 512 : index
+  %a = memref.alloc() : memref<64x32xf16, #ws>
+  %flat = memref.collapse_shape %A [[0, 1]] : memref<64x512xf16> into memref<32768xf16>
+  scf.for %k = %c0 to %c512 step %c32 {
+    %tile = memref.subview %A[0, %k] [64, 32] [1, 1] : memref<64x512xf16> to memref<64x32xf16, strided<[512, 1], offset: ?>>
+    // expected-remark @+1 {{not pipelined (rule 6): its source may be written by 'memref.store' in the loop; copy from memory that the loop does not write}}
+    memref.copy %tile, %a : memref<64x32xf16, strided<[512, 1], offset: ?>> to memref<64x32xf16, #ws>
+    %v = memref.load %a[%c0, %c0] : memref<64x32xf16, #ws>
+    memref.store %v, %flat[%k] : memref<32768xf16>
+  }
+  return
+}
+
+// -----
+
 #ws = #gpu.address_space<workgroup>
 func.func @rule_6_gather(%A: memref<512x32xf16>, %rows: memref<16xindex>) {
   %c0 = arith.constant 0 : index

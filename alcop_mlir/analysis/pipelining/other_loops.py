@@ -1,0 +1,99 @@
+"""Copies and reads that are not looked at, as only `scf.for` loops are pipelined.
+
+Their author may expect them to be pipelined: `unreached` says of each why it is not.
+Nothing is changed here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from alcop_mlir.analysis.ir.kernels import is_kernel
+from alcop_mlir.analysis.ir.walk import around, walk
+from alcop_mlir.analysis.pipelining.copies import (
+    READS,
+    REGISTER,
+    SHARED,
+    RejectedCopy,
+    is_shared_read,
+)
+from alcop_mlir.analysis.pipelining.copy_forms import (
+    ASYNC_OP,
+    STORES,
+    TILE_OPS,
+    copy_form,
+)
+from alcop_mlir.analysis.pipelining.near_copies import is_loaded_into_shared
+from alcop_mlir.bindings import ir
+
+_LOWERED = "lower it with lower-affine before this pass"
+# Loops that are not pipelined, and what would help.
+_REMEDIES = {
+    "scf.while": "write it as an scf.for",
+    "scf.parallel": "write it as an scf.for",
+    "affine.for": _LOWERED,
+    "affine.parallel": _LOWERED,
+}
+_TMA = "nvgpu.tma.async.load"
+_AFFINE_STORES = ("affine.store", "affine.vector_store")
+
+
+def unreached(scope: ir.Operation, reads: bool) -> Iterator[RejectedCopy]:
+    """What could be pipelined in `scope` if its loop, or itself, were written so.
+
+    reads: whether reads of shared memory are to be pipelined
+    """
+    refused: set[Any] = set()
+    for op in walk(scope, *STORES, *TILE_OPS, ASYNC_OP, _TMA, *_AFFINE_STORES):
+        loop = _loop_around(op)
+        why = None if loop is None else _why_not(op, loop)
+        if why is not None:
+            refused.add(loop)
+            yield RejectedCopy(op, SHARED, *why)
+    for op in walk(scope, *READS) if reads else ():
+        loop = _loop_around(op)
+        if loop is None or loop in refused or loop.name not in _REMEDIES:
+            continue
+        if is_shared_read(op):
+            refused.add(loop)  # one remark is enough
+            yield RejectedCopy(op, REGISTER, *_in_other_loop(loop))
+
+
+def _loop_around(op: ir.Operation) -> Any | None:
+    """The nearest loop around `op` in its kernel."""
+    for outer in around(op):
+        if is_kernel(outer):
+            return None
+        if outer.name == "scf.for" or outer.name in _REMEDIES:
+            return outer
+    return None
+
+
+def _why_not(op: ir.Operation, loop: ir.Operation) -> tuple[int, str, str] | None:
+    """Of a copy that is not looked at: the rule, the reason, the remedy."""
+    if op.name == _TMA:
+        return (
+            1,
+            "it is a TMA load, whose end an mbarrier tells",
+            "copy by nvgpu.device_async_copy, or by loads and stores",
+        )
+    is_store = op.name in (*STORES, *_AFFINE_STORES)
+    if not (is_loaded_into_shared(op) if is_store else copy_form(op)):
+        return None
+    if loop.name in _REMEDIES:
+        return _in_other_loop(loop)
+    if is_store and _is_affine(op):
+        return 1, "it loads or stores by an affine op", _LOWERED
+    return None
+
+
+def _in_other_loop(loop: ir.Operation) -> tuple[int, str, str]:
+    reason = f"the loop is an '{loop.name}', only scf.for is pipelined"
+    return 2, reason, _REMEDIES[loop.name]
+
+
+def _is_affine(store: ir.Operation) -> bool:
+    maker = store.operands[0].owner
+    ops = (store,) if isinstance(maker, ir.Block) else (store, maker)
+    return any(op.operation.name.startswith("affine.") for op in ops)
