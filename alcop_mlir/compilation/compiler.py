@@ -117,7 +117,8 @@ class _Signature:
                 return "inout" if written else "in"
             if step.out == name:
                 return "out"
-        return "in"
+        results = range(self.arguments, self.arguments + self.results)
+        return "out" if name in map(self.name, results) else "in"
 
 
 def compile_source(source: Input, options: Options) -> Bundle:
@@ -178,7 +179,9 @@ def pack(lowered: Lowered) -> Bundle:
         function = host(func, signature.names())
         if not isinstance(function, Function):
             raise _not_compiled(function)
-        if function.launches or signature.steps:
+        # Without a launch there may be something to compute, all of it of no element.
+        is_empty = any(0 in array.shape for array in function.parameters)
+        if function.launches or signature.steps or is_empty:
             found.append(function)
     _print_remarks(lowered)
     if not found and lowered.own_kernels:
@@ -270,11 +273,12 @@ def _described(
     function: Function, lowered: Lowered, statistics: Mapping[str, ptx.Cubin]
 ) -> Function:
     signature = lowered.signatures[function.name]
-    roles: dict[str, Role] = (
-        {one.name: signature.role(one.name) for one in function.parameters}
-        if signature.steps
-        else roles_by_access(function, lowered.module)
-    )
+    roles: dict[str, Role] = {
+        one.name: signature.role(one.name) for one in function.parameters
+    }
+    if not signature.steps:  # then only that results are written is known of them
+        results = {name: role for name, role in roles.items() if role == "out"}
+        roles = results | roles_by_access(function, lowered.module)
     found = describe(function, roles, signature.steps, statistics)
     names = itertools.chain(signature.source_names, itertools.repeat(""))
     named = zip(found.parameters, names, strict=False)

@@ -97,9 +97,7 @@ def test_what_is_no_file_of_candidates_is_refused(tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match=r"cannot read .*No such file"):
         exchange.load(path)
     path.write_bytes(b"no archive")
-    with pytest.raises(
-        ConfigError, match=r"is no file of candidates: no zip archive"
-    ):
+    with pytest.raises(ConfigError, match=r"is no file of candidates: no zip archive"):
         exchange.load(path)
     exchange.save(Package(PROBLEM, TARGET, ("", ""), []), path)
     whole = path.read_bytes()
