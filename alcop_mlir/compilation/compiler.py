@@ -277,7 +277,7 @@ def _described(
         one.name: signature.role(one.name) for one in function.parameters
     }
     if not signature.steps:  # then only that results are written is known of them
-        results = {name: role for name, role in roles.items() if role == "out"}
+        results: dict[str, Role] = {n: "out" for n in roles if roles[n] == "out"}
         roles = results | roles_by_access(function, lowered.module)
     found = describe(function, roles, signature.steps, statistics)
     names = itertools.chain(signature.source_names, itertools.repeat(""))

@@ -113,7 +113,7 @@ def passes() -> None:
 
 
 def emulator() -> None:
-    """Its mma.sync multiplies it: 32 products of ones along k."""
+    """Its mma.sync multiplies it: it adds up 32 ones along k."""
     ones = int.from_bytes(bytes([0x3C] * 4), "little")  # 1.0, four times
     ptx = f"""
     .version 8.4

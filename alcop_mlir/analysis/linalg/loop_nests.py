@@ -15,7 +15,7 @@ from alcop_mlir.bindings import ir
 from alcop_mlir.dialects import alcop
 from alcop_mlir.element_types import ARRAY_TYPES
 
-# What arrays hold, and what computing with them makes.
+# Of the memrefs of a function, and of what is computed from these.
 _ELEMENTS = (*ARRAY_TYPES, "i1", "index")
 
 
