@@ -236,9 +236,7 @@ UNSIGNED_COMPARISONS = {"arith.cmpi ugt, %x, %y": lambda x, y: x > y}
 
 def bodies(kind: str) -> list[str]:
     if is_float(kind):
-        missing = ("math.", "arith.maxnumf", "arith.minnumf") if kind == "f64" else ()
-        ops = [one for one in FLOAT_OPS if not one.startswith(missing)]
-        return [*ops, *FLOAT_COMPARISONS]
+        return [*FLOAT_OPS, *FLOAT_COMPARISONS]
     if kind == "i1":  # signed, 1 is -1
         names = "addi subi muli andi ori xori maxui minui".split()
         every = [*INTEGER_OPS, *UNSIGNED_OPS]

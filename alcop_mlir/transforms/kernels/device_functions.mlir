@@ -80,6 +80,66 @@ llvm.func internal @__nv_fminf(%x: f32, %y: f32) -> f32 attributes {always_inlin
   llvm.return %r : f32
 }
 
+// In f64, what PTX has instructions for.
+
+llvm.func internal @__nv_sqrt(%x: f64) -> f64 attributes {always_inline} {
+  %y = llvm.intr.sqrt(%x) : (f64) -> f64
+  llvm.return %y : f64
+}
+
+llvm.func internal @__nv_fabs(%x: f64) -> f64 attributes {always_inline} {
+  %y = llvm.intr.fabs(%x) : (f64) -> f64
+  llvm.return %y : f64
+}
+
+llvm.func internal @__nv_floor(%x: f64) -> f64 attributes {always_inline} {
+  %y = llvm.intr.floor(%x) : (f64) -> f64
+  llvm.return %y : f64
+}
+
+llvm.func internal @__nv_ceil(%x: f64) -> f64 attributes {always_inline} {
+  %y = llvm.intr.ceil(%x) : (f64) -> f64
+  llvm.return %y : f64
+}
+
+llvm.func internal @__nv_trunc(%x: f64) -> f64 attributes {always_inline} {
+  %y = llvm.intr.trunc(%x) : (f64) -> f64
+  llvm.return %y : f64
+}
+
+llvm.func internal @__nv_rint(%x: f64) -> f64 attributes {always_inline} {
+  %y = llvm.intr.roundeven(%x) : (f64) -> f64
+  llvm.return %y : f64
+}
+
+llvm.func internal @__nv_round(%x: f64) -> f64 attributes {always_inline} {
+  %half = llvm.mlir.constant(0x3FDFFFFFFFFFFFFF : f64) : f64
+  %signed = llvm.intr.copysign(%half, %x) : (f64, f64) -> f64
+  %sum = llvm.fadd %x, %signed : f64
+  %y = llvm.intr.trunc(%sum) : (f64) -> f64
+  llvm.return %y : f64
+}
+
+llvm.func internal @__nv_copysign(%x: f64, %s: f64) -> f64 attributes {always_inline} {
+  %y = llvm.intr.copysign(%x, %s) : (f64, f64) -> f64
+  llvm.return %y : f64
+}
+
+llvm.func internal @__nv_fma(%x: f64, %y: f64, %z: f64) -> f64 attributes {always_inline} {
+  %r = llvm.intr.fma(%x, %y, %z) : (f64, f64, f64) -> f64
+  llvm.return %r : f64
+}
+
+llvm.func internal @__nv_fmax(%x: f64, %y: f64) -> f64 attributes {always_inline} {
+  %r = llvm.intr.maxnum(%x, %y) : (f64, f64) -> f64
+  llvm.return %r : f64
+}
+
+llvm.func internal @__nv_fmin(%x: f64, %y: f64) -> f64 attributes {always_inline} {
+  %r = llvm.intr.minnum(%x, %y) : (f64, f64) -> f64
+  llvm.return %r : f64
+}
+
 // 2^(x log2 e), the product kept in two parts. Beyond the clamp it is infinite or 0.
 llvm.func internal @__nv_expf(%given: f32) -> f32 attributes {always_inline} {
   %most = llvm.mlir.constant(89.0 : f32) : f32
