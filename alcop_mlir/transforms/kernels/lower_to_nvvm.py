@@ -36,6 +36,7 @@ from alcop_mlir.passes.base import Pass, option
 from alcop_mlir.resources import SHARED_ALIGNMENT
 from alcop_mlir.target import DEFAULT_TARGET, Target, find_target
 from alcop_mlir.transforms.kernels.device_functions import define_called
+from alcop_mlir.transforms.kernels.one_by_one import one_by_one
 from alcop_mlir.transforms.kernels.static_buffers import declare_buffers
 
 # Order matters: nvgpu first, as its ops use memrefs; scf before gpu, whose conversion
@@ -88,7 +89,7 @@ class LowerToNvvm(Pass):
         for kernels in walk(op, "gpu.module"):
             declare_buffers(kernels)
             _simplify_transfers(kernels)
-            _convert(kernels)
+            one_by_one(kernels, _convert)
             define_called(kernels)
             _check_lowered(kernels)
             for symbol in kernels.regions[0].blocks[0].operations:
