@@ -5,7 +5,7 @@ bindings lack, through llvmlite. The same module gives the same text.
 `assemble`: ptxas, where there is one: `ALCOP_PTXAS`, else the one of the wheel
 nvidia-cuda-nvcc, else the one on PATH.
 
-No other module of the runtime imports MLIR; llvmlite is imported when first needed.
+Of the runtime only this module and `ptx_parts` import MLIR; llvmlite is imported when first needed.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from typing import Any
 from alcop_mlir import knobs
 from alcop_mlir.bindings import ir, translate_to_llvm_ir
 from alcop_mlir.errors import CompileError, MissingExtraError
-from alcop_mlir.runtime import llvm_text
+from alcop_mlir.runtime import llvm_text, ptx_parts
 from alcop_mlir.target import Target
 
 _TRIPLE = "nvptx64-nvidia-cuda"
@@ -55,8 +55,10 @@ def emit_ptx(gpu_module: Any, target: Target) -> str:
     """
     operation = gpu_module.operation
     _check_lowered(operation)
-    text = translate_to_llvm_ir(operation)
-    ptx = _generate(text, target)
+    with operation.context:
+        parts = ptx_parts.split(operation)
+        texts = [_generate(translate_to_llvm_ir(part), target) for part in parts]
+    ptx = ptx_parts.join(texts)
     _check_externals(ptx)
     return ptx
 
