@@ -5,7 +5,8 @@ bindings lack, through llvmlite. The same module gives the same text.
 `assemble`: ptxas, where there is one: `ALCOP_PTXAS`, else the one of the wheel
 nvidia-cuda-nvcc, else the one on PATH.
 
-Of the runtime only this module and `ptx_parts` import MLIR; llvmlite is imported when first needed.
+Of the runtime only this module and `ptx_parts` import MLIR; llvmlite is imported when
+first needed.
 """
 
 from __future__ import annotations

@@ -13,9 +13,7 @@ from alcop_mlir.bindings import ir
 _KERNEL_ATTRIBUTES = ("kernel", "gpu.kernel", "nvvm.kernel")
 
 
-def one_by_one(
-    kernels: ir.Operation, rewrite: Callable[[ir.Operation], None]
-) -> None:
+def one_by_one(kernels: ir.Operation, rewrite: Callable[[ir.Operation], None]) -> None:
     """`rewrite` each kernel of `kernels`, or all at once where they share symbols.
 
     What it declares beside a kernel is moved along; equal declarations become one.
