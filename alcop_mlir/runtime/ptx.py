@@ -5,8 +5,7 @@ bindings lack, through llvmlite. The same module gives the same text.
 `assemble`: ptxas, where there is one: `ALCOP_PTXAS`, else the one of the wheel
 nvidia-cuda-nvcc, else the one on PATH.
 
-Of the runtime only this module and `ptx_parts` import MLIR; llvmlite is imported when
-first needed.
+No other module of the runtime imports MLIR; llvmlite is imported when first needed.
 """
 
 from __future__ import annotations
@@ -24,11 +23,14 @@ from typing import Any
 from alcop_mlir import knobs
 from alcop_mlir.bindings import ir, translate_to_llvm_ir
 from alcop_mlir.errors import CompileError, MissingExtraError
-from alcop_mlir.runtime import llvm_text, ptx_parts
+from alcop_mlir.runtime import llvm_text
+from alcop_mlir.runtime.ptx_parts import join
 from alcop_mlir.target import Target
 
 _TRIPLE = "nvptx64-nvidia-cuda"
 _OPTIMIZATION_LEVEL = 3
+_KERNELS_OF_A_PART = 10
+_SHARED = 3  # NVPTX address space
 _EXTERNAL_FUNCTION = re.compile(r"^\s*\.extern \.func\b[^;]*?([\w$.]+)\s*\(?\s*$", re.M)
 # Functions that the driver provides to every kernel.
 _PROVIDED = ("vprintf", "__assertfail", "malloc", "free")
@@ -57,9 +59,9 @@ def emit_ptx(gpu_module: Any, target: Target) -> str:
     operation = gpu_module.operation
     _check_lowered(operation)
     with operation.context:
-        parts = ptx_parts.split(operation)
+        parts = _parts(operation)
         texts = [_generate(translate_to_llvm_ir(part), target) for part in parts]
-    ptx = ptx_parts.join(texts)
+    ptx = join(texts, _KERNELS_OF_A_PART)
     _check_externals(ptx)
     return ptx
 
@@ -144,6 +146,36 @@ def _check_lowered(gpu_module: Any) -> None:
         raise CompileError(
             f"'{left[0]}' in gpu.module @{name} is not lowered: run alcop-lower-to-nvvm"
         )
+
+
+def _parts(module: Any) -> list[Any]:
+    """Modules of a few kernels each; `module` itself if its kernels share more than
+    the shared memory that a launch sizes.
+
+    LLVM takes longer for each kernel where there are many in a module.
+    """
+    ops = [op.operation for op in module.regions[0].blocks[0].operations]
+    kernels = [op for op in ops if "nvvm.kernel" in op.attributes]
+    others = [op for op in ops if "nvvm.kernel" not in op.attributes]
+    if len(kernels) <= _KERNELS_OF_A_PART or not all(map(_is_dynamic, others)):
+        return [module]
+    parts: list[Any] = []
+    for start in range(0, len(kernels), _KERNELS_OF_A_PART):
+        with module.location:
+            part = ir.Operation.parse("gpu.module @part {}")
+        for op in [*others, *kernels[start : start + _KERNELS_OF_A_PART]]:
+            part.regions[0].blocks[0].append(op.clone(ip=False))
+        parts.append(part)
+    return parts
+
+
+def _is_dynamic(op: Any) -> bool:
+    """Whether it declares shared memory that the launch sizes."""
+    return (
+        op.name == "llvm.mlir.global"
+        and str(op.attributes["linkage"]) == "#llvm.linkage<external>"
+        and op.attributes["addr_space"].value == _SHARED
+    )
 
 
 def _generate(text: str, target: Target) -> str:

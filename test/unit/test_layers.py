@@ -138,7 +138,6 @@ RULES = {
     ),
     # Kernels run where there is no MLIR: nothing in runtime needs ptx to be loaded.
     "runtime.ptx": Rule(f"{RUNTIME} bindings"),
-    "runtime.ptx_parts": Rule("bindings"),
     "runtime.emulator.arithmetic.*": Rule("runtime.emulator.arithmetic.*"),
     "runtime.emulator.ptx.*": Rule(PTX_TEXT),
     "runtime.emulator.machine.*": Rule(MACHINE),
