@@ -1,6 +1,7 @@
 """Compile time and memory as programs grow.
 
-usage: python bench/bench_scaling.py [--largest 500] [--compiles 2000] [--plot FILE]
+usage: python bench/bench_scaling.py [--largest 500] [--largest-different 500]
+                                       [--compiles 2000] [--plot FILE]
 
 CPU seconds, of this process and of ptxas, for chains of n element-wise ops, n matmuls
 and n functions, and milliseconds per op; then how much the memory of one process grows
@@ -180,6 +181,9 @@ def main() -> None:
     """Measure, print, store, draw."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").split("\n\n")[0])
     parser.add_argument("--largest", type=int, default=COUNTS[-1])
+    parser.add_argument(
+        "--largest-different", type=int, default=COUNTS[-1], help="n of other shapes"
+    )
     parser.add_argument("--compiles", type=int, default=2000, help="0: no memory")
     parser.add_argument("--plot", type=Path, metavar="FILE")
     given = parser.parse_args()
@@ -189,6 +193,8 @@ def main() -> None:
     records: list[Record] = []
     for family in FAMILIES:
         for n in counts:
+            if "different" in family and n > given.largest_different:
+                continue
             _show(f"{family}: {n}")
             records.append(measure(family, n))
     _show("")
@@ -215,8 +221,9 @@ def _rows(records: list[Record], counts: list[int]) -> Any:
             for one in runs
         ]
         per_op = [one["cpu_seconds"] / one["n"] for one in runs]
-        yield [family, *times]
-        yield ["  ms per op", *(f"{1e3 * one:.1f}" for one in per_op)]
+        left_out = [""] * (len(counts) - len(runs))
+        yield [family, *times, *left_out]
+        yield ["  ms per op", *(f"{1e3 * one:.1f}" for one in per_op), *left_out]
 
 
 def _matmul(number: int, left: str, right: str, types: Any) -> list[str]:

@@ -7,12 +7,14 @@ Shared by the tools and the Python API, and independent of both.
 
 from __future__ import annotations
 
+import gc
 import hashlib
 import itertools
 import json
 import math
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -140,7 +142,7 @@ def lower(source: Input, options: Options) -> Lowered:
         )
         for func in host_functions(module)
     }
-    with diagnostics.collect() as remarks:
+    with diagnostics.collect() as remarks, _uncollected():
         try:
             run_pipeline(module, options.pipeline())
         except PassCrash:
@@ -222,6 +224,21 @@ def check_limits(kernel: Kernel, target: Target) -> None:
                 f"kernel '{kernel.name}' needs {needed} {what} per block, "
                 f"{target.name} has {available}: smaller tiles or fewer stages"
             )
+
+
+@contextmanager
+def _uncollected() -> Iterator[None]:
+    """Pause Python's collector of cycles.
+
+    It looks at every op that a pass holds, again and again, and frees next to nothing.
+    """
+    was_enabled = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if was_enabled:
+            gc.enable()
 
 
 def _signature(func: Any, options: Options) -> _Signature:

@@ -24,10 +24,13 @@ from alcop_mlir import knobs
 from alcop_mlir.bindings import ir, translate_to_llvm_ir
 from alcop_mlir.errors import CompileError, MissingExtraError
 from alcop_mlir.runtime import llvm_text
+from alcop_mlir.runtime.ptx_parts import join
 from alcop_mlir.target import Target
 
 _TRIPLE = "nvptx64-nvidia-cuda"
 _OPTIMIZATION_LEVEL = 3
+_KERNELS_OF_A_PART = 10
+_SHARED = 3  # NVPTX address space
 _EXTERNAL_FUNCTION = re.compile(r"^\s*\.extern \.func\b[^;]*?([\w$.]+)\s*\(?\s*$", re.M)
 # Functions that the driver provides to every kernel.
 _PROVIDED = ("vprintf", "__assertfail", "malloc", "free")
@@ -55,8 +58,10 @@ def emit_ptx(gpu_module: Any, target: Target) -> str:
     """
     operation = gpu_module.operation
     _check_lowered(operation)
-    text = translate_to_llvm_ir(operation)
-    ptx = _generate(text, target)
+    with operation.context:
+        parts = _parts(operation)
+        texts = [_generate(translate_to_llvm_ir(part), target) for part in parts]
+    ptx = join(texts, _KERNELS_OF_A_PART)
     _check_externals(ptx)
     return ptx
 
@@ -141,6 +146,36 @@ def _check_lowered(gpu_module: Any) -> None:
         raise CompileError(
             f"'{left[0]}' in gpu.module @{name} is not lowered: run alcop-lower-to-nvvm"
         )
+
+
+def _parts(module: Any) -> list[Any]:
+    """Modules of a few kernels each; `module` itself if its kernels share more than
+    the shared memory that a launch sizes.
+
+    LLVM takes longer for each kernel where there are many in a module.
+    """
+    ops = [op.operation for op in module.regions[0].blocks[0].operations]
+    kernels = [op for op in ops if "nvvm.kernel" in op.attributes]
+    others = [op for op in ops if "nvvm.kernel" not in op.attributes]
+    if len(kernels) <= _KERNELS_OF_A_PART or not all(map(_is_dynamic, others)):
+        return [module]
+    parts: list[Any] = []
+    for start in range(0, len(kernels), _KERNELS_OF_A_PART):
+        with module.location:
+            part = ir.Operation.parse("gpu.module @part {}")
+        for op in [*others, *kernels[start : start + _KERNELS_OF_A_PART]]:
+            part.regions[0].blocks[0].append(op.clone(ip=False))
+        parts.append(part)
+    return parts
+
+
+def _is_dynamic(op: Any) -> bool:
+    """Whether it declares shared memory that the launch sizes."""
+    return (
+        op.name == "llvm.mlir.global"
+        and str(op.attributes["linkage"]) == "#llvm.linkage<external>"
+        and op.attributes["addr_space"].value == _SHARED
+    )
 
 
 def _generate(text: str, target: Target) -> str:

@@ -36,6 +36,7 @@ from alcop_mlir.passes.base import Pass, option
 from alcop_mlir.resources import SHARED_ALIGNMENT
 from alcop_mlir.target import DEFAULT_TARGET, Target, find_target
 from alcop_mlir.transforms.kernels.device_functions import define_called
+from alcop_mlir.transforms.kernels.one_by_one import one_by_one
 from alcop_mlir.transforms.kernels.static_buffers import declare_buffers
 
 # Order matters: nvgpu first, as its ops use memrefs; scf before gpu, whose conversion
@@ -64,6 +65,7 @@ _CONVERSIONS = (
     "cse",
     "reconcile-unrealized-casts",
 )
+_MODULE = "gpu.module"
 _SIMPLE_POWERS = (2.0, 3.0)
 _CAST = "builtin.unrealized_conversion_cast"
 SHARED_MEMORY_SPACE = 3  # NVPTX address space
@@ -83,12 +85,13 @@ class LowerToNvvm(Pass):
 
     def run(self, op: ir.Operation) -> None:
         target = find_target(self.target)
-        for launch in walk(op, "gpu.launch_func"):
+        # Kernels are most of the ops, and hold neither launches nor modules.
+        for launch in walk(op, "gpu.launch_func", enter=_is_host):
             _check_launch(launch, target)
-        for kernels in walk(op, "gpu.module"):
+        for kernels in walk(op, _MODULE, enter=_is_host):
             declare_buffers(kernels)
             _simplify_transfers(kernels)
-            _convert(kernels)
+            one_by_one(kernels, _convert)
             define_called(kernels)
             _check_lowered(kernels)
             for symbol in kernels.regions[0].blocks[0].operations:
@@ -97,6 +100,10 @@ class LowerToNvvm(Pass):
                 if symbol.operation.name == "llvm.func":
                     _require_block_size(symbol.operation)
             kernels.attributes["targets"] = _target_attribute(target)
+
+
+def _is_host(op: ir.Operation) -> bool:
+    return op.name != _MODULE
 
 
 def _convert(kernels: ir.Operation) -> None:

@@ -27,7 +27,7 @@ def declare_buffers(kernels: ir.Operation) -> None:
     Raises PassError for a buffer of run-time size, one that is allocated inside of a
     loop or branch, and where they are more than a block's static shared memory.
     """
-    for function in walk(kernels, "gpu.func"):
+    for function in walk(kernels, "gpu.func", enter=lambda op: op.name != "gpu.func"):
         total = 0
         for number, alloc in enumerate(shared_allocations(function)):
             total += _checked_size(alloc, function)

@@ -1,0 +1,33 @@
+"""The PTX of a module's parts as one text: the one that the whole module gives."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+
+# LLVM numbers labels and local memory by the function's place in the module.
+_NUMBERED = re.compile(r"(\$L__BB|__local_depot)(\d+)")
+_FUNCTION = "\t// .globl\t"
+_DECLARATION = ".extern .shared "
+
+
+def join(texts: Sequence[str], kernels: int) -> str:
+    """One text of the PTX of parts, of `kernels` each but for the last.
+
+    They declare the same shared memory, and nothing else beside kernels.
+    """
+    whole = texts[0]
+    for number, text in enumerate(texts[1:], 1):
+        before = number * kernels
+        whole += _NUMBERED.sub(
+            lambda match, before=before: f"{match[1]}{int(match[2]) + before}",
+            _without_declarations(text[text.index(_FUNCTION) :]),
+        )
+    return whole
+
+
+def _without_declarations(text: str) -> str:
+    head, found, rest = text.partition("\n.visible ")
+    lines = head.splitlines(keepends=True)
+    kept = [line for line in lines if not line.startswith(_DECLARATION)]
+    return "".join(kept).rstrip("\n") + found + rest

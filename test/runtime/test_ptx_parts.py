@@ -1,0 +1,30 @@
+"""PTX of parts of a module is joined to the text of the whole."""
+
+from __future__ import annotations
+
+from alcop_mlir.runtime.ptx_parts import join
+
+HEAD = ".version 7.0\n\n"
+SHARED = ".extern .shared .align 1024 .b8 memory[];\n\n"
+
+
+def kernel(name: str, number: int, declared: str = "") -> str:
+    return (
+        f"\t// .globl\t{name}\n{declared}.visible .entry {name}()\n{{\n"
+        f"\t.local .b8 \t__local_depot{number}[8];\n$L__BB{number}_1:\n"
+        f"\tbra \t$L__BB{number}_1;\n}}\n"
+    )
+
+
+def test_numbers_go_on_and_declarations_are_not_repeated() -> None:
+    names = ["a", "b", "c"]
+    whole = HEAD + "".join(
+        kernel(name, number, SHARED if number == 0 else "")
+        for number, name in enumerate(names)
+    )
+    first = HEAD + kernel("a", 0, SHARED) + kernel("b", 1)
+    assert join([first, HEAD + kernel("c", 0, SHARED)], kernels=2) == whole
+
+
+def test_one_part_is_the_whole() -> None:
+    assert join([HEAD + kernel("a", 0)], kernels=2) == HEAD + kernel("a", 0)
