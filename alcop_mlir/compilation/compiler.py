@@ -51,12 +51,16 @@ from alcop_mlir.version import __version__
 
 @dataclass(frozen=True)
 class Options:
-    """What to compile for; what is left out of the schedule the compiler chooses."""
+    """What to compile for; what is left out of the schedule the compiler chooses.
+
+    inline_constants: in the code of kernels, where no launcher of ours gives them
+    """
 
     target: Target = field(default_factory=lambda: find_target(DEFAULT_TARGET))
     schedule: Schedule | Partial | None = None
     use_ptxas: bool = True
     allow_tf32: bool = False
+    inline_constants: bool = False
 
     def pipeline(self) -> str:
         """The pipeline string that compiles with these options."""
@@ -66,6 +70,7 @@ class Options:
             target=self.target.name,
             schedule=schedule,
             allow_tf32=self.allow_tf32,
+            inline_constants=self.inline_constants or None,
         )
         return f"builtin.module({step})"
 

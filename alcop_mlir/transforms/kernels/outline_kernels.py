@@ -76,10 +76,11 @@ class OutlineKernels(Pass):
     anchor = "builtin.module"
 
     noalias: bool = option(False, "promise that memrefs of a kernel do not overlap")
+    inline_constants: bool = option(False, "copy all constants into the gpu.module")
 
     def run(self, op: ir.Operation) -> None:
         constants = global_constants(op)
-        stored = stored_names(constants)
+        stored = set() if self.inline_constants else stored_names(constants)
         work = [
             (function, _read_launches(function, stored))
             for function in op.regions[0].blocks[0].operations
