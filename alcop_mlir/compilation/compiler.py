@@ -19,8 +19,10 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from alcop_mlir import diagnostics
+from alcop_mlir.analysis.host.constants import described
 from alcop_mlir.analysis.host.host_function import NotCompiled, host, host_functions
 from alcop_mlir.analysis.host.host_values import Names
+from alcop_mlir.analysis.ir.constant_arrays import ConstantArray, globals_read
 from alcop_mlir.analysis.linalg.size_names import named_sizes
 from alcop_mlir.analysis.reference import computation
 from alcop_mlir.bindings import ir
@@ -51,12 +53,16 @@ from alcop_mlir.version import __version__
 
 @dataclass(frozen=True)
 class Options:
-    """What to compile for; what is left out of the schedule the compiler chooses."""
+    """What to compile for; what is left out of the schedule the compiler chooses.
+
+    inline_constants: in the code of kernels, where no launcher of ours gives them
+    """
 
     target: Target = field(default_factory=lambda: find_target(DEFAULT_TARGET))
     schedule: Schedule | Partial | None = None
     use_ptxas: bool = True
     allow_tf32: bool = False
+    inline_constants: bool = False
 
     def pipeline(self) -> str:
         """The pipeline string that compiles with these options."""
@@ -66,6 +72,7 @@ class Options:
             target=self.target.name,
             schedule=schedule,
             allow_tf32=self.allow_tf32,
+            inline_constants=self.inline_constants or None,
         )
         return f"builtin.module({step})"
 
@@ -91,6 +98,7 @@ class _Signature:
     """A function before lowering: its arguments, its results and what it computes.
 
     sizes: of each dimension of each array, by the array's name; names where unknown
+    constants: arrays that the steps read
     source_names: of the arguments, where it was written
     """
 
@@ -98,6 +106,7 @@ class _Signature:
     results: int
     steps: tuple[Step, ...]
     sizes: Mapping[tuple[str, int], Size]
+    constants: tuple[ConstantArray, ...] = ()
     source_names: Sequence[str] = ()
 
     def name(self, number: int) -> str:
@@ -175,7 +184,8 @@ def pack(lowered: Lowered) -> Bundle:
     """PTX, cubins, and how to launch them. Raises CompileError if an op is left that
     no kernel computes, or if a kernel exceeds the target's limits.
     """
-    found = []
+    found: list[Function] = []
+    data: dict[str, bytes] = {}
     for func in host_functions(lowered.module):
         signature = lowered.signatures[_name(func)]
         function = host(func, signature.names())
@@ -184,7 +194,10 @@ def pack(lowered: Lowered) -> Bundle:
         # Without a launch there may be something to compute, all of it of no element.
         is_empty = any(0 in array.shape for array in function.parameters)
         if function.launches or signature.steps or is_empty:
-            found.append(function)
+            found.append(_with_constants(function, signature))
+            arrays = (*globals_read(func).values(), *signature.constants)
+            held = {one.name: one.file for one in found[-1].constants}
+            data |= {held[one.name]: one.data for one in arrays if one.name in held}
     _print_remarks(lowered)
     if not found and lowered.own_kernels:
         raise CompileError(
@@ -204,7 +217,14 @@ def pack(lowered: Lowered) -> Bundle:
         source_hash=_hash(lowered),
         functions=functions,
         code=code,
+        data=data,
     )
+
+
+def _with_constants(function: Function, signature: _Signature) -> Function:
+    """`function` with the constants that its reference reads."""
+    found = (*function.constants, *map(described, signature.constants))
+    return replace(function, constants=tuple(dict.fromkeys(found)))
 
 
 def check_limits(kernel: Kernel, target: Target) -> None:
@@ -242,7 +262,7 @@ def _uncollected() -> Iterator[None]:
 
 
 def _signature(func: Any, options: Options) -> _Signature:
-    steps = computation.computation(func, options.allow_tf32).steps
+    found = computation.computation(func, options.allow_tf32)
     block = func.regions[0].blocks[0]
     names = {
         argument: argument_name(number)
@@ -252,7 +272,9 @@ def _signature(func: Any, options: Options) -> _Signature:
     for number, value in enumerate(returned):
         names.setdefault(value, result_name(number, len(returned)))
     sizes = named_sizes(func, names)
-    return _Signature(len(block.arguments), len(returned), steps, sizes)
+    return _Signature(
+        len(block.arguments), len(returned), found.steps, sizes, found.constants
+    )
 
 
 def _not_compiled(found: Sequence[NotCompiled]) -> CompileError:

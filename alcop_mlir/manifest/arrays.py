@@ -71,7 +71,7 @@ class Constant:
 
     name: str
     dtype: Annotated[str, Matches(DTYPE_PATTERN)]
-    shape: tuple[Count, ...]
+    shape: Annotated[tuple[Count, ...], Rank]
     file: FileName
     offset: Count
     bytes: Count

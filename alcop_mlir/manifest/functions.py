@@ -33,7 +33,8 @@ class Function:
     reference:     what it computes, for checking; empty where that is not known
     intermediates: buffers that the kernels use besides the parameters, for one call
     checks:        conditions under which no kernel accesses an array out of bounds
-    constants:     arrays that the kernels read, whose contents the bundle holds
+    constants:     arrays that the kernels or the reference read, whose contents the
+                   bundle holds
     """
 
     name: str

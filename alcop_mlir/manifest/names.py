@@ -22,3 +22,8 @@ def is_result(name: str) -> bool:
 def intermediate_name(number: int) -> str:
     """The name of the intermediate buffer with that number."""
     return f"tmp{number}"
+
+
+def constant_file(sha256: str) -> str:
+    """The name of the file whose contents, of constants, have that hash."""
+    return f"constant-{sha256[:16]}.bin"

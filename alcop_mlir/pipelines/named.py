@@ -31,6 +31,7 @@ class AlcopCompile(NamedPipeline):
     target: str = option("sm_80", "the GPU to compile for")
     schedule: str = option("", "tile sizes and stages; chosen where left out")
     allow_tf32: bool = option(False, "compile contractions of f32, rounded to tf32")
+    inline_constants: bool = option(False, "keep constants in the code of kernels")
 
     def steps(self) -> tuple[str, ...]:
         """Bufferize, tile and pipeline each function, outline, lower."""
@@ -69,7 +70,10 @@ class AlcopCompile(NamedPipeline):
         return (
             *steps_to_contractions(self.allow_tf32),
             f"func.func({','.join(on_functions)})",
-            "alcop-outline-kernels",
+            with_options(
+                "alcop-outline-kernels",
+                inline_constants=self.inline_constants or None,
+            ),
             "alcop-merge-kernels",
             with_options("alcop-lower-to-nvvm", target=self.target),
         )

@@ -3,10 +3,11 @@
     manifest.json     what the package `manifest` describes, with a hash of each file
     NAME.ptx          the PTX of module NAME, which holds the kernels of a function
     NAME.cubin        the same, assembled for the target
+    constant-HASH.bin the contents of constant arrays; equal ones are stored once
 
-In a directory, the names of files also hold a part of their hash. The same bundle gives
-the same bytes, and is written whole or not at all (`bundle_files`). Loading checks
-everything, within limits: a bundle that loads can be launched.
+In a directory, the names of all files but the manifest hold a part of their hash. The
+same bundle gives the same bytes, and is written whole or not at all (`bundle_files`).
+Loading checks everything, within limits: a bundle that loads can be launched.
 """
 
 from __future__ import annotations
@@ -15,14 +16,16 @@ import hashlib
 import json
 import os
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from alcop_mlir import codec, files, limits
 from alcop_mlir.errors import ConfigError
+from alcop_mlir.manifest.arrays import Constant
 from alcop_mlir.manifest.bundles import SCHEMA, Manifest, Module, StoredFile
 from alcop_mlir.manifest.functions import Function
 from alcop_mlir.manifest.kernels import Kernel
+from alcop_mlir.manifest.names import constant_file
 from alcop_mlir.runtime import bundle_files, manifest_check
 from alcop_mlir.runtime.bundle_files import MANIFEST as MANIFEST
 from alcop_mlir.runtime.bundle_files import Read
@@ -48,6 +51,7 @@ class Bundle:
     compiler: name and version of what made it
     source_hash: hexadecimal sha256 of what it was made from
     code: by the name of the module
+    data: contents of files with constants, by name
     """
 
     target: Target
@@ -55,10 +59,20 @@ class Bundle:
     source_hash: str
     functions: tuple[Function, ...]
     code: Mapping[str, Code]
+    data: Mapping[str, bytes] = field(default_factory=dict)
 
     def code_of(self, kernel: Kernel) -> Code:
         """The code of the module that holds `kernel`."""
         return self.code[kernel.module]
+
+    def contents(self, constant: Constant) -> bytes:
+        """The elements of `constant`; ConfigError where the bundle lacks them."""
+        if constant.file not in self.data:
+            raise ConfigError(
+                f"constant '{constant.name}': the bundle has no {constant.file}"
+            )
+        end = constant.offset + constant.bytes
+        return self.data[constant.file][constant.offset : end]
 
     def function(self, name: str | None = None) -> Function:
         """The function called `name`, or the only one; ConfigError if there is none."""
@@ -140,6 +154,8 @@ def _files(bundle: Bundle, called: Callable[[str, str], str]) -> dict[str, bytes
             contents[f"{name}.cubin"] = code.cubin
     hashes = {name: _hash(data) for name, data in contents.items()}
     stored = {name: StoredFile(called(name, h), h) for name, h in hashes.items()}
+    data = {name: (_hash(one), one) for name, one in sorted(bundle.data.items())}
+    constants = {constant_file(hashed): one for hashed, one in data.values()}
     manifest = Manifest(
         compiler=bundle.compiler,
         source_sha256=bundle.source_hash,
@@ -148,15 +164,28 @@ def _files(bundle: Bundle, called: Callable[[str, str], str]) -> dict[str, bytes
             Module(name, stored[f"{name}.ptx"], stored.get(f"{name}.cubin"))
             for name in sorted(bundle.code)
         ),
-        functions=bundle.functions,
+        functions=tuple(_renamed(one, data) for one in bundle.functions),
+        data=tuple(StoredFile(name, _hash(one)) for name, one in constants.items()),
     )
     try:
         manifest_check.check(manifest)
+        manifest_check.check_data(manifest, constants)
     except ConfigError as error:
         raise ConfigError(f"the bundle cannot be stored: {error}") from None
     text = json.dumps(codec.encode(manifest), indent=1, sort_keys=True) + "\n"
     found = {stored[name].name: data for name, data in contents.items()}
-    return {MANIFEST: text.encode(), **found}
+    every = {MANIFEST: text.encode(), **found, **constants}
+    limits.BUNDLE.check(sum(map(len, every.values())), "the bundle")
+    return every
+
+
+def _renamed(function: Function, data: Mapping[str, tuple[str, bytes]]) -> Function:
+    """`function` with the names that files of constants have where they are stored."""
+    constants = (
+        replace(one, file=constant_file(data[one.file][0])) if one.file in data else one
+        for one in function.constants
+    )
+    return replace(function, constants=tuple(constants))
 
 
 def _plain(name: str, _: str) -> str:
@@ -165,12 +194,15 @@ def _plain(name: str, _: str) -> str:
 
 def _from_files(read: Read) -> Bundle:
     found = _manifest(read(MANIFEST))
+    data = {file.name: _checked(read, file) for file in found.data}
+    manifest_check.check_data(found, data)
     return Bundle(
         target=find_target(found.target),
         compiler=found.compiler,
         source_hash=found.source_sha256,
         functions=found.functions,
         code={module.name: _code(read, module) for module in found.modules},
+        data=data,
     )
 
 

@@ -110,6 +110,7 @@ def _large_elements(function: Function) -> dict[str, int]:
 
 def _counts(function: Function) -> dict[str, int]:
     shapes = {one.name: _numbers(one, one.shape) for one in function.parameters}
+    shapes |= {one.name: one.shape for one in function.constants}
     names = [one.name for one in function.parameters if one.role != "out"]
     for step in function.reference:
         shapes[step.out] = tuple(_shape(step, shapes))
@@ -125,9 +126,22 @@ def _counts(function: Function) -> dict[str, int]:
     return counts
 
 
-def evaluate(function: Function, before: Arrays) -> dict[str, Bounded]:
-    """The result of each step of the function's reference, from the arrays `before`."""
-    kinds = {parameter.name: parameter.dtype for parameter in function.parameters}
+def evaluate(
+    function: Function, before: Arrays, constants: Arrays | None = None
+) -> dict[str, Bounded]:
+    """The result of each step of the function's reference, from the arrays `before` and
+    the `constants` that it reads.
+    """
+    read = {name for step in function.reference for name in step.reads}
+    fixed = {one.name: one for one in function.constants if one.name in read}
+    missing = ", ".join(sorted(set(fixed) - set(constants or ())))
+    if missing:
+        raise LaunchError(f"the reference of '{function.name}' reads {missing} too")
+    arrays = _decoded(function, before) | {
+        name: dtypes.decode((constants or {})[name], one.dtype)
+        for name, one in fixed.items()
+    }
+    kinds = {one.name: one.dtype for one in (*function.parameters, *fixed.values())}
     sizes = {
         size: length
         for parameter in function.parameters
@@ -136,9 +150,7 @@ def evaluate(function: Function, before: Arrays) -> dict[str, Bounded]:
         )
         if isinstance(size, str)
     }
-    return step_values.step_values(
-        function.reference, _decoded(function, before), kinds, sizes
-    )
+    return step_values.step_values(function.reference, arrays, kinds, sizes)
 
 
 def with_strides(
@@ -154,8 +166,12 @@ def with_strides(
     return view
 
 
-def check(function: Function, before: Arrays, after: Arrays) -> Check:
+def check(
+    function: Function, before: Arrays, after: Arrays, constants: Arrays | None = None
+) -> Check:
     """Compare the outputs in `after` with the reference of the inputs in `before`.
+
+    constants: that the reference reads, by name
 
     Raises LaunchError where the bundle has no reference for the function.
     """
@@ -163,7 +179,7 @@ def check(function: Function, before: Arrays, after: Arrays) -> Check:
         raise LaunchError(
             f"nothing to check '{function.name}' against: its bundle has no reference"
         )
-    return compare(function, evaluate(function, before), after)
+    return compare(function, evaluate(function, before, constants), after)
 
 
 def compare(
@@ -233,6 +249,7 @@ def _contractions(function: Function) -> Iterator[dict[str, int]]:
         parameter.name: _numbers(parameter, parameter.shape)
         for parameter in function.parameters
     }
+    shapes |= {one.name: one.shape for one in function.constants}
     for step in function.reference:
         if isinstance(step, steps.Einsum):
             yield _loops(step, shapes)

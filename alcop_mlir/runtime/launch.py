@@ -22,6 +22,7 @@ from alcop_mlir.reference.steps import Size
 from alcop_mlir.runtime import bundle as bundles
 from alcop_mlir.runtime import call, cuda, workspace
 from alcop_mlir.runtime.arrays import Array, check, host_array, is_on_gpu, label, last
+from alcop_mlir.runtime.constants import Constants
 from alcop_mlir.runtime.emulation import Emulation
 from alcop_mlir.runtime.manifest_check import check_supported
 from alcop_mlir.runtime.workspace import Workspace
@@ -56,6 +57,7 @@ class Program:
         self.device = device
         self.emulation = emulation
         self._modules: dict[tuple[int, str], dict[str, Any]] = {}
+        self._constants = Constants(bundle, self.function)
         self._planned: tuple[dict[str, int], Workspace] | None = None
 
     @property
@@ -108,9 +110,11 @@ class Program:
         limits.ARRAYS.check(space.bytes, "arrays between the kernels", LaunchError)
         scratch = workspace.host_arrays(space)
         values: dict[str, Any] = {name: view.owner for name, view in named.items()}
-        values |= scratch | sizes
+        constants = self._constants.on_host()
+        values |= scratch | constants | sizes
         addresses = {name: view.address for name, view in named.items()}
-        addresses |= {name: array.ctypes.data for name, array in scratch.items()}
+        held = (scratch | constants).items()
+        addresses |= {name: array.ctypes.data for name, array in held}
         emulation = self.emulation or Emulation()
         launches = self._launches(sizes, addresses)
         for number, (kernel, grid) in enumerate(launches):
@@ -148,6 +152,8 @@ class Program:
             }
             for name, part in space.ranges.items():
                 addresses[name] = start + part.offset
+            for name, array in self._constants.on_gpu(cupy, device).items():
+                addresses[name] = array.data.ptr
             values: dict[str, Any] = {k: np.int64(v) for k, v in sizes.items()}
             values |= {name: np.uint64(at) for name, at in addresses.items()}
             for kernel, grid in self._launches(sizes, addresses):

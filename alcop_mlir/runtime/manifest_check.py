@@ -6,11 +6,13 @@ are named are there, and nothing in it is beyond this launcher.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator, Mapping
 
+from alcop_mlir import limits
 from alcop_mlir.codec import shown
+from alcop_mlir.element_types import ARRAY_TYPES, element_bytes
 from alcop_mlir.errors import ConfigError
-from alcop_mlir.manifest.arrays import named_sizes
+from alcop_mlir.manifest.arrays import Constant, named_sizes, product
 from alcop_mlir.manifest.bundles import Manifest
 from alcop_mlir.manifest.functions import Function
 from alcop_mlir.manifest.kernels import (
@@ -34,13 +36,32 @@ def check(manifest: Manifest) -> None:
     modules = [module.name for module in manifest.modules]
     if len(set(modules)) < len(modules):
         raise ConfigError("the manifest names a module twice")
+    data = {file.name for file in manifest.data}
+    if len(data) < len(manifest.data):
+        raise ConfigError("the manifest names a file of constants twice")
     for function in manifest.functions:
         _check_function(function)
+        for constant in function.constants:
+            _check_constant(constant, data)
         for kernel in function.kernels:
             if kernel.module not in modules:
                 raise ConfigError(
                     f"kernel '{kernel.name}': unknown module {shown(kernel.module)}"
                 )
+
+
+def check_data(manifest: Manifest, contents: Mapping[str, bytes]) -> None:
+    """ConfigError where the files of constants do not hold what these say."""
+    ends = dict.fromkeys(contents, 0)
+    for function in manifest.functions:
+        for one in function.constants:
+            ends[one.file] = max(ends[one.file], one.offset + one.bytes)
+    for name, end in ends.items():
+        if len(contents[name]) != end:
+            raise ConfigError(
+                f"{name} has {len(contents[name])} bytes, its constants "
+                f"{limits.number(end)}"
+            )
 
 
 def check_supported(function: Function) -> None:
@@ -51,13 +72,25 @@ def check_supported(function: Function) -> None:
         for one in kernel.arguments
         if isinstance(one, TensorMap)
     ]
-    constants = [f"array {one.name!r} is a constant" for one in function.constants]
     prepare = function.prepare
     prepared = [] if prepare is None else [f"{prepare.function!r} prepares its weights"]
-    for found in (*maps, *constants, *prepared):
+    for found in (*maps, *prepared):
         raise ConfigError(
             f"{function.name!r} cannot be launched: {found}, which this version does "
             "not support"
+        )
+
+
+def _check_constant(constant: Constant, files: Collection[str]) -> None:
+    where = f"constant {shown(constant.name)}"
+    if constant.file not in files:
+        raise ConfigError(f"{where}: unknown file {shown(constant.file)}")
+    needed = element_bytes(constant.dtype) * product(constant.shape, {})
+    if constant.bytes != needed:
+        elements = "x".join((*map(limits.number, constant.shape), constant.dtype))
+        raise ConfigError(
+            f"{where} has {limits.number(constant.bytes)} bytes, expected "
+            f"{limits.number(needed)} of {elements}"
         )
 
 
@@ -66,7 +99,8 @@ def _check_function(function: Function) -> None:
     where = f"function {shown(function.name)}"
     sizes = named_sizes(function.parameters)
     given = [parameter.name for parameter in function.parameters]
-    arrays = [*given, *(one.name for one in function.intermediates)]
+    constants = [one.name for one in function.constants]
+    arrays = [*given, *(one.name for one in function.intermediates), *constants]
     if len(set(arrays)) < len(arrays):
         raise ConfigError(f"{where} names an array twice")
     for parameter in function.parameters:
@@ -88,7 +122,11 @@ def _check_function(function: Function) -> None:
     for one in _guards(function):
         if isinstance(one, Aligned) and one.array not in arrays:
             raise ConfigError(f"{where}: unknown array {shown(one.array)}")
-    steps.check(function.reference, given, sizes)
+    for step in function.reference:
+        if step.out in constants:
+            raise ConfigError(f"reference: {shown(step.out)} is a constant")
+    known = (one.name for one in function.constants if one.dtype in ARRAY_TYPES)
+    steps.check(function.reference, (*given, *known), sizes)
 
 
 def _sizes_used(function: Function) -> Iterator[Size]:

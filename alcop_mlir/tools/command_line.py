@@ -149,7 +149,14 @@ def lower(given: Any, device: str = "", *, use_ptxas: bool = True) -> Lowered:
     source = read_source(given.file)
     if given.target is None:
         wanted = gpu_modules.own_target(source.module.operation) or wanted
-    options = compiler.Options(wanted, tiles, use_ptxas, allow_tf32=given.allow_tf32)
+    options = compiler.Options(
+        wanted,
+        tiles,
+        use_ptxas,
+        allow_tf32=given.allow_tf32,
+        # Upstream's host code has no pointers to constants on the GPU.
+        inline_constants=getattr(given, "emit", "") == "gpu-binary",
+    )
     return compiler.lower(source, options)
 
 

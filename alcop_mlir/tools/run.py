@@ -151,14 +151,15 @@ def _execute(
     program: Program, function: Function, given: Any
 ) -> tuple[Check | None, Timing]:
     """Run for the check, then for the time; on the emulator one run serves both."""
-    from alcop_mlir.runtime import checking, launch, measure
+    from alcop_mlir.runtime import checking, constants, launch, measure
 
     before = checking.random_arrays(function, given.seed, given.values)
     arrays = launch.to_device(before, program.device)
     timing = measure.time_on_host(program, list(arrays.values()), 1)
     check = None
     if given.check or (given.check is None and function.reference):
-        check = checking.check(function, before, launch.to_host(arrays))
+        read = constants.reference_constants(program.bundle, function)
+        check = checking.check(function, before, launch.to_host(arrays), read)
     if program.device == "cuda":
         timing = measure.time_on_gpu(program, list(arrays.values()), given.repeat)
     elif given.repeat > 1:

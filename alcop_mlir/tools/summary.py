@@ -19,6 +19,10 @@ def function_rows(function: Function) -> Rows:
     yield "arrays", aligned(arrays)
     if function.intermediates:
         yield "workspace", [_workspace(function)]
+    if function.constants:
+        number = len(function.constants)
+        total = sum(one.bytes for one in function.constants)
+        yield "constants", [f"{total} bytes of {number} array{'s'[: number > 1]}"]
     for kernel in function.kernels:
         yield from kernel_rows(kernel)
 

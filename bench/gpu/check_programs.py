@@ -18,6 +18,7 @@ from alcop_mlir.errors import EmulationError
 from alcop_mlir.manifest.functions import Function
 from alcop_mlir.reference.evaluation import Bounded
 from alcop_mlir.runtime import checking
+from alcop_mlir.runtime.constants import reference_constants
 from alcop_mlir.runtime.launch import Program
 from bench.gpu import pack
 from bench.gpu.device import to_f64
@@ -78,7 +79,8 @@ def _run_program(session: Session, entry: Entry, submit: Submit) -> list[_Emulat
         arrays = {name: device.array(array) for name, array in before.items()}
         device.program(program)(*arrays.values())
         after = {name: device.host(array) for name, array in arrays.items()}
-        expected = checking.evaluate(function, before)
+        read = reference_constants(program.bundle, function)
+        expected = checking.evaluate(function, before, read)
         found = checking.compare(function, expected, after)
         row.update(
             kernels=[kernel.name for kernel in function.kernels],

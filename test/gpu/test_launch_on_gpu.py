@@ -12,6 +12,7 @@ import pytest
 import alcop_mlir
 from alcop_mlir.errors import LaunchError
 from alcop_mlir.runtime import checking, launch, measure
+from alcop_mlir.runtime.constants import reference_constants
 from alcop_mlir.tools import run as run_tool
 
 pytestmark = pytest.mark.gpu
@@ -56,7 +57,9 @@ def is_right(program: Any, run: Any) -> bool:
     before = checking.random_arrays(program.function)
     arrays = launch.to_device(before, "cuda")
     run(list(arrays.values()))
-    return checking.check(program.function, before, launch.to_host(arrays)).ok
+    read = reference_constants(program.bundle, program.function)
+    after = launch.to_host(arrays)
+    return checking.check(program.function, before, after, read).ok
 
 
 @pytest.mark.parametrize("example", EXAMPLES, ids=lambda path: path.stem)

@@ -157,7 +157,7 @@ def test_a_missing_parent_is_an_error(tmp_path: Path) -> None:
         ),
         (
             lambda m: _function(m).update(constants=[CONSTANT]),
-            "array 'w' is a constant, which this version does not support",
+            'constant "w": unknown file "w.bin"',
         ),
         (
             lambda m: _function(m).update(prepare={"a": 1}),

@@ -12,7 +12,7 @@ from fake_cupy import FakeCupy, GpuArray
 from fake_emulator import FakeEmulator
 
 from alcop_mlir.errors import ConfigError
-from alcop_mlir.manifest.arrays import Constant, Intermediate
+from alcop_mlir.manifest.arrays import Intermediate
 from alcop_mlir.manifest.functions import Function, Prepare
 from alcop_mlir.manifest.kernels import (
     Aligned,
@@ -119,10 +119,6 @@ TENSOR_MAP = TensorMap(
 @pytest.mark.parametrize(
     ("function", "message"),
     [
-        (
-            replace(matmul(), constants=(Constant("w", "f16", (8,), "w.bin", 0, 16),)),
-            "array 'w' is a constant, which this version does not support",
-        ),
         (
             replace(
                 matmul(),

@@ -9,6 +9,7 @@ from sweep_shapes import shape
 from alcop_mlir.compilation import compiler, inputs
 from alcop_mlir.manifest.functions import Function, with_sizes
 from alcop_mlir.runtime import checking
+from alcop_mlir.runtime.constants import reference_constants
 from alcop_mlir.runtime.launch import Program, to_device
 from alcop_mlir.schedule import Schedule
 
@@ -57,7 +58,8 @@ def run(
     before = checking.random_arrays(function, seed)
     arrays = to_device(before, "emulator")
     program(*arrays.values())
-    check = checking.check(function, before, arrays)
+    read = reference_constants(program.bundle, function)
+    check = checking.check(function, before, arrays, read)
     if check.special + check.unchecked > MOST_SPECIAL * check.elements:
         return (
             f"of {check.elements} elements, {check.special} are NaN or infinite, "

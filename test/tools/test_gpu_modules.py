@@ -223,6 +223,21 @@ def test_gpu_to_llvm_takes_binaries(source: str, options: list[str]) -> None:
 
 
 @pytest.mark.usefixtures("folder")
+def test_binaries_hold_their_constants() -> None:
+    """Upstream's host code has no pointer to them that a GPU could read."""
+    numbers = ", ".join(f"{number}.0" for number in range(17))
+    kind = "tensor<17xf32>"
+    source = f"""func.func @f(%a: {kind}) -> {kind} {{
+      %w = arith.constant dense<[{numbers}]> : {kind}
+      %s = linalg.add ins(%a, %w : {kind}, {kind}) outs(%a : {kind}) -> {kind}
+      return %s : {kind}
+    }}"""
+    binary = emitted(source, "--emit=gpu-binary", "--no-ptxas")
+    assert "memref.get_global" not in binary
+    assert "memref.get_global" in emitted(source, "--emit=mlir")
+
+
+@pytest.mark.usefixtures("folder")
 def test_kernels_need_no_host_to_become_binaries() -> None:
     """Beside whatever else the module holds."""
     other = "func.func @other(%x: memref<4xf32>, %s: index) { return }"

@@ -6,7 +6,9 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from typing import Any
 
+from alcop_mlir.analysis.host.constants import described
 from alcop_mlir.analysis.host.host_values import HostValues, Names
+from alcop_mlir.analysis.ir.constant_arrays import globals_read
 from alcop_mlir.analysis.ir.loops import constant
 from alcop_mlir.analysis.ir.memory import element_bits
 from alcop_mlir.analysis.ir.memref_layouts import (
@@ -93,18 +95,29 @@ def _host(
     allocs = [
         op.operation for op in block.operations if op.operation.name == "memref.alloc"
     ]
-    values = HostValues(names, [alloc.results[0] for alloc in allocs])
+    arrays = globals_read(func)
+    values = HostValues(
+        names,
+        [alloc.results[0] for alloc in allocs],
+        {symbol: array.name for symbol, array in arrays.items()},
+    )
     buffers = [
         _intermediate(alloc, number, values) for number, alloc in enumerate(allocs)
     ]
     effects = [_effect(op, values) for op in block.operations]
     obstacles += [one for one in (*effects, *buffers) if isinstance(one, NotCompiled)]
+    launches = tuple(unguarded(one) for one in effects if isinstance(one, Kernel))
+    used = {name for launch in launches for name in launch.arrays}
+    constants = {array.name: array for array in arrays.values()}
     return tuple(obstacles) or Function(
         name,
         tuple(parameters),
-        launches=tuple(unguarded(one) for one in effects if isinstance(one, Kernel)),
+        launches=launches,
         intermediates=tuple(one for one in buffers if isinstance(one, Intermediate)),
         checks=tuple(_needed(one for one in effects if isinstance(one, AtMost))),
+        constants=tuple(
+            described(array) for name, array in constants.items() if name in used
+        ),
     )
 
 

@@ -55,10 +55,12 @@ class HostValues:
     """Reads the values of one host function.
 
     allocated: the buffers that it allocates, in the order of their numbers
+    constants: the names of constant arrays, by the symbols of their globals
     """
 
     names: Names
     allocated: Sequence[Any]
+    constants: Mapping[str, str] = field(default_factory=dict)
 
     def asserted(self, value: ir.Value) -> AtMost | None:
         """The order of sizes that holds where the i1 `value` is true."""
@@ -168,7 +170,7 @@ class HostValues:
         return self.names.stride(ir.BlockArgument(memref).arg_number, dimension)
 
     def _memref(self, value: ir.Value) -> str | None:
-        """The argument or the allocated buffer that `value` is, or is a view of."""
+        """The argument, buffer or constant that `value` is, or is a view of."""
         source = root(value)
         if source in self.allocated:
             return intermediate_name(list(self.allocated).index(source))
@@ -177,4 +179,6 @@ class HostValues:
             return self.names.arguments[ir.BlockArgument(source).arg_number]
         if owner.name == "memref.extract_strided_metadata":
             return self._memref(owner.operands[0])
+        if owner.name == "memref.get_global":
+            return self.constants.get(owner.attributes["name"].value)
         return None

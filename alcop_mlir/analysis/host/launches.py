@@ -9,7 +9,7 @@ own alignment if that is larger.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -97,10 +97,13 @@ class _Refused(Exception):
         self.op = op
 
 
-def read(launch: ir.Operation) -> KernelLaunch | Rejected:
-    """What the launch needs, or why it cannot become a kernel."""
+def read(launch: ir.Operation, stored: Collection[str] = ()) -> KernelLaunch | Rejected:
+    """What the launch needs, or why it cannot become a kernel.
+
+    stored: names of the `memref.global`s that kernels take as arguments
+    """
     try:
-        return _read(launch.operation)
+        return _read(launch.operation, stored)
     except _Refused as refused:
         return Rejected(refused.op, str(refused))
 
@@ -130,10 +133,10 @@ def _is_used_only(memref: ir.Value, operands: Mapping[str, int]) -> bool:
     return True
 
 
-def _read(launch: ir.Operation) -> KernelLaunch:
+def _read(launch: ir.Operation, stored: Collection[str]) -> KernelLaunch:
     _check_form(launch)
     operands = list(launch.operands)
-    memrefs, scalars, sunk = _captures(launch)
+    memrefs, scalars, sunk = _captures(launch, stored)
     for memref in memrefs:
         _check_memref(launch, memref)
     buffers, shared_bytes = _layout(launch)
@@ -164,7 +167,7 @@ def _check_form(launch: ir.Operation) -> None:
 
 
 def _captures(
-    launch: ir.Operation,
+    launch: ir.Operation, stored: Collection[str]
 ) -> tuple[tuple[Any, ...], tuple[Any, ...], tuple[Any, ...]]:
     """Memrefs, scalars and pure ops of the host function that the body uses."""
     found: dict[Any, None] = {}
@@ -172,7 +175,7 @@ def _captures(
     used = captured_by_regions(launch)
     inside = set(used)
     for value in (*(size for size in launch.operands if size in inside), *used):
-        _follow(value, found, sunk)
+        _follow(value, found, sunk, stored)
     memrefs = [v for v in found if isinstance(v.type, ir.MemRefType)]
     memrefs.sort(key=_argument_number)  # stable: the others keep their order
     scalars = [v for v in found if not isinstance(v.type, ir.MemRefType)]
@@ -183,15 +186,25 @@ def _captures(
     return tuple(memrefs), tuple(scalars), tuple(sunk)
 
 
-def _follow(value: ir.Value, found: dict[Any, None], sunk: dict[Any, None]) -> None:
+def _follow(
+    value: ir.Value,
+    found: dict[Any, None],
+    sunk: dict[Any, None],
+    stored: Collection[str],
+) -> None:
     """Add what `value` is computed from: pure ops to `sunk`, in order, else `found`."""
     owner = defining_op(value)
-    if owner is None or not is_pure(owner):
+    if owner is None or not is_pure(owner) or _gets(owner, stored):
         found[value] = None
     elif owner not in sunk:
         for operand in owner.operands:
-            _follow(operand, found, sunk)
+            _follow(operand, found, sunk, stored)
         sunk[owner] = None
+
+
+def _gets(op: ir.Operation, names: Collection[str]) -> bool:
+    """Whether `op` gets the `memref.global` of one of these names."""
+    return op.name == "memref.get_global" and op.attributes["name"].value in names
 
 
 def _argument_number(value: ir.Value) -> float:

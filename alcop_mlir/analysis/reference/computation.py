@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
+from alcop_mlir.analysis.ir.constant_arrays import ConstantArray, constant_array
 from alcop_mlir.analysis.ir.slices import is_pure
 from alcop_mlir.analysis.linalg.scalar_code import constant
 from alcop_mlir.analysis.linalg.size_names import named_sizes
@@ -38,10 +39,14 @@ _RESHAPES = frozenset(
 
 @dataclass(frozen=True)
 class Computation:
-    """The steps of a function; `unknown` is the first unsupported op, if any."""
+    """The steps of a function; `unknown` is the first unsupported op, if any.
+
+    constants: arrays that the steps read, whose elements are no one number
+    """
 
     steps: tuple[Step, ...]
     unknown: Any | None = None
+    constants: tuple[ConstantArray, ...] = ()
 
 
 def computation(func: ir.Operation, allow_tf32: bool = False) -> Computation:
@@ -55,13 +60,17 @@ def computation(func: ir.Operation, allow_tf32: bool = False) -> Computation:
         return Computation((), func)
     for number, argument in enumerate(block.arguments):
         values.write(argument, argument_name(number))
+    constants: dict[str, ConstantArray] = {}
     current = func
     try:
         for op in block.operations:
             current = op.operation
-            _read(current, values, allow_tf32)
+            _read(current, values, allow_tf32, constants)
         current = func
-        return Computation(tuple(_finished(values, _ends(func))))
+        steps = tuple(_finished(values, _ends(func)))
+        read = {name for step in steps for name in step.reads}
+        used = tuple(one for name, one in constants.items() if name in read)
+        return Computation(steps, constants=used)
     except NotUnderstood:
         return Computation((), current)
 
@@ -71,8 +80,16 @@ def _is_evaluated(array: ir.Value) -> bool:
     return str(getattr(array.type, "element_type", "")) in (*FLOATS, *INTEGERS)
 
 
-def _read(op: ir.Operation, values: BufferValues, allow_tf32: bool) -> None:
-    """Add the steps of `op`. Raises NotUnderstood where steps cannot express it."""
+def _read(
+    op: ir.Operation,
+    values: BufferValues,
+    allow_tf32: bool,
+    constants: dict[str, ConstantArray],
+) -> None:
+    """Add the steps of `op`, and the constant array that it is, by its name.
+
+    Raises NotUnderstood where steps cannot express it.
+    """
     if op.name.startswith("linalg."):
         run_linalg(op, values, allow_tf32)
     elif op.name == "memref.copy":
@@ -87,11 +104,25 @@ def _read(op: ir.Operation, values: BufferValues, allow_tf32: bool) -> None:
         content = values.insert(source, values.content(source), _part(op), target)
         values.write(op.results[0], content)
     elif op.name == "arith.constant":
-        content = constant(op.results[0])
-        if content is not None and hasattr(op.results[0].type, "shape"):
-            values.write(op.results[0], content)
+        _read_constant(op, values, constants)
     elif op.name not in _IGNORED | _ALLOCATIONS and not _is_scalar_code(op):
         raise NotUnderstood
+
+
+def _read_constant(
+    op: ir.Operation, values: BufferValues, constants: dict[str, ConstantArray]
+) -> None:
+    """Set the value of a constant array; of others nothing is known."""
+    kind, content = op.results[0].type, constant(op.results[0])
+    if not hasattr(kind, "shape"):
+        return
+    if content is not None:
+        values.write(op.results[0], content)
+    elif _is_evaluated(op.results[0]):
+        found = constant_array(op.attributes["value"])
+        if found is not None:
+            constants[found.name] = found
+            values.write(op.results[0], found.name)
 
 
 def _is_scalar_code(op: ir.Operation) -> bool:

@@ -1,10 +1,13 @@
-"""Copies the constant `memref.global`s that kernels read into their `gpu.module`."""
+"""Constant `memref.global`s that kernels read: arguments, or copied to their module."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from typing import Any
 
+from alcop_mlir.analysis.ir.constant_arrays import stored_global
+from alcop_mlir.analysis.ir.loops import defining_op
+from alcop_mlir.analysis.ir.memory import written_roots
 from alcop_mlir.analysis.ir.walk import walk
 from alcop_mlir.bindings import ir
 from alcop_mlir.errors import PassError
@@ -22,6 +25,29 @@ def copy_constants(known: Mapping[str, Any], kernels: ir.Operation) -> None:
             raise PassError(get, f"reads '{name}', expected a constant memref.global")
         known[name].clone(ip=first)
         copied.add(name)
+
+
+def stored_names(known: Mapping[str, Any]) -> set[str]:
+    """Those of the `memref.global`s `known` that kernels take as arguments."""
+    return {name for name, op in known.items() if stored_global(op) is not None}
+
+
+def move_outside(launch: ir.Operation, stored: Collection[str]) -> None:
+    """Move what gets the globals `stored` in the launch before it."""
+    for get in walk(launch, "memref.get_global"):
+        if get.attributes["name"].value in stored:
+            get.move_before(launch)
+
+
+def check_only_read(launch: ir.Operation, stored: Collection[str]) -> None:
+    """PassError where the launch writes one of the globals `stored`."""
+    for writer, target in written_roots(launch):
+        get = None if target is None else defining_op(target)
+        if get is None or get.name != "memref.get_global":
+            continue
+        name = get.attributes["name"].value
+        if name in stored:
+            raise PassError(writer, f"writes '{name}', which is constant")
 
 
 def global_constants(module: ir.Operation) -> dict[str, Any]:

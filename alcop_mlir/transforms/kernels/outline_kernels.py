@@ -11,7 +11,9 @@ The kernel's parameters are a pointer per memref that it uses, in the order of t
 function's arguments; then, memref by memref, the dynamic sizes, and the strides that
 follow neither from the type nor from the sizes; then scalars; sizes, strides and index
 scalars as i64. Constants, index arithmetic and views of the host are computed again
-inside; each constant `memref.global` that kernels read is copied into the `gpu.module`.
+inside. A constant `memref.global` of unequal elements and more than 64 bytes is an
+argument of the kernels that read it, and a bundle stores its bytes; others that kernels
+read are copied into the `gpu.module`.
 Shared buffers become parts of one dynamic block, each at a multiple of 128 bytes, in
 the order of their allocations: `resources.shared_bytes` counts the same. Those marked
 `alcop.overlaid` overlay the others, from the beginning on.
@@ -34,7 +36,7 @@ dictionary, `alcop.decisions`, from which the kernel is described.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
@@ -52,8 +54,11 @@ from alcop_mlir.errors import PassError
 from alcop_mlir.passes import build
 from alcop_mlir.passes.base import Pass, option
 from alcop_mlir.transforms.kernels.constant_buffers import (
+    check_only_read,
     copy_constants,
     global_constants,
+    move_outside,
+    stored_names,
 )
 from alcop_mlir.transforms.kernels.launch_buffers import move_buffers_inside
 from alcop_mlir.transforms.pipelining.slot_views import view_slots
@@ -71,15 +76,17 @@ class OutlineKernels(Pass):
     anchor = "builtin.module"
 
     noalias: bool = option(False, "promise that memrefs of a kernel do not overlap")
+    inline_constants: bool = option(False, "copy all constants into the gpu.module")
 
     def run(self, op: ir.Operation) -> None:
+        constants = global_constants(op)
+        stored = set() if self.inline_constants else stored_names(constants)
         work = [
-            (function, _read_launches(function))
+            (function, _read_launches(function, stored))
             for function in op.regions[0].blocks[0].operations
             if function.operation.name == "func.func"
         ]
         symbols = _symbols(op)
-        constants = global_constants(op)
         kernel_names: set[str] = set()
         for function, found in work:
             if not found:
@@ -111,14 +118,19 @@ def _outline(
     build.erase_unused(reversed(launch.sunk))
 
 
-def _read_launches(function: ir.Operation) -> list[KernelLaunch]:
+def _read_launches(
+    function: ir.Operation, stored: Collection[str]
+) -> list[KernelLaunch]:
     found = walk(function, "gpu.launch")
     move_buffers_inside(function, found)
-    return [_checked(launch) for launch in found]
+    return [_checked(launch, stored) for launch in found]
 
 
-def _checked(op: ir.Operation) -> KernelLaunch:
-    answer = launches.read(op)
+def _checked(op: ir.Operation, stored: Collection[str]) -> KernelLaunch:
+    if stored:
+        move_outside(op, stored)
+        check_only_read(op, stored)
+    answer = launches.read(op, stored)
     if isinstance(answer, Rejected):
         raise PassError(answer.op, f"'{answer.op.name}' {answer.reason}")
     return answer

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import struct
 from typing import Any
 
 import pytest
@@ -482,3 +483,22 @@ def test_integers_of_64_bits() -> None:
       }""")
     assert found.steps == ()
     assert found.unknown is not None
+
+
+def test_constant_arrays_have_names_of_their_own() -> None:
+    """Equal ones one name, by type and contents; those that no step reads none."""
+    found = read("""
+      func.func @f(%a: tensor<2x2xf32>) -> tensor<2x2xf32> {
+        %v = arith.constant dense<[[1.0, 2.0], [3.0, 4.0]]> : tensor<2x2xf32>
+        %w = arith.constant dense<[[1.0, 2.0], [3.0, 4.0]]> : tensor<2x2xf32>
+        %unused = arith.constant dense<[5.0, 6.0]> : tensor<2xf32>
+        %m = linalg.matmul ins(%a, %v : tensor<2x2xf32>, tensor<2x2xf32>)
+          outs(%w : tensor<2x2xf32>) -> tensor<2x2xf32>
+        return %m : tensor<2x2xf32>
+      }""")
+    (array,) = found.constants
+    assert (array.dtype, array.shape) == ("f32", (2, 2))
+    assert array.data == struct.pack("<4f", 1, 2, 3, 4)
+    assert found.steps == (
+        Einsum("arg0", array.name, "result", "mk,kn->mn", array.name),
+    )

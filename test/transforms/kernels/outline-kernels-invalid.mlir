@@ -159,3 +159,19 @@ func.func @changing_global(%a: memref<4xf32>) {
   }
   return
 }
+
+// -----
+
+memref.global "private" constant @fixed : memref<17xf32> = dense<[0.0, 1.0, 2.0, 3.0, 4.0, 5.0, 6.0, 7.0, 8.0, 9.0, 10.0, 11.0, 12.0, 13.0, 14.0, 15.0, 16.0]>
+func.func @written_constant() {
+  %c1 = arith.constant 1 : index
+  %one = arith.constant 1.0 : f32
+  %w = memref.get_global @fixed : memref<17xf32>
+  gpu.launch blocks(%bx, %by, %bz) in (%gx = %c1, %gy = %c1, %gz = %c1)
+             threads(%tx, %ty, %tz) in (%sx = %c1, %sy = %c1, %sz = %c1) {
+    // expected-error @+1 {{alcop-outline-kernels: writes 'fixed', which is constant}}
+    memref.store %one, %w[%tx] : memref<17xf32>
+    gpu.terminator
+  }
+  return
+}

@@ -296,3 +296,42 @@ func.func @decided(%a: memref<4xf32>) {
   }
   return
 }
+
+// -----
+
+// One of more than 64 bytes is a pointer argument, after those of the function, and so is
+// one that the launch itself gets; one of equal elements is copied.
+// CHECK-LABEL: func.func @stores
+// CHECK:         %[[LARGE:.*]] = memref.get_global @large
+// CHECK:         %[[INNER:.*]] = memref.get_global @large
+// CHECK:         %[[P:.*]] = memref.reinterpret_cast %[[LARGE]] {{.*}} to memref<1xf32>
+// CHECK:         %[[Q:.*]] = memref.reinterpret_cast %[[INNER]] {{.*}} to memref<1xf32>
+// CHECK:         gpu.launch_func @stores_kernels::@stores
+// CHECK-SAME:      args(%{{.*}} : memref<1xf32>, %[[P]] : memref<1xf32>, %[[Q]] : memref<1xf32>)
+// CHECK:       gpu.module @stores_kernels
+// CHECK-NOT:     memref.global {{.*}} @large
+// CHECK:         memref.global "private" constant @equal
+// CHECK:         gpu.func @stores(
+// CHECK-SAME:      %arg0: memref<1xf32> {llvm.align = 16 : i64, llvm.writeonly}
+// CHECK-SAME:      %[[W:arg1]]: memref<1xf32> {llvm.align = 16 : i64, llvm.readonly}
+// CHECK:           memref.reinterpret_cast %[[W]] {{.*}} to memref<17xf32>
+memref.global "private" constant @large : memref<17xf32> = dense<[0.0, 1.0, 2.0, 3.0, 4.0, 5.0, 6.0, 7.0, 8.0, 9.0, 10.0, 11.0, 12.0, 13.0, 14.0, 15.0, 16.0]>
+memref.global "private" constant @equal : memref<64xf32> = dense<1.0>
+func.func @stores(%a: memref<4xf32>) {
+  %c1 = arith.constant 1 : index
+  %c4 = arith.constant 4 : index
+  %w = memref.get_global @large : memref<17xf32>
+  %e = memref.get_global @equal : memref<64xf32>
+  gpu.launch blocks(%bx, %by, %bz) in (%gx = %c1, %gy = %c1, %gz = %c1)
+             threads(%tx, %ty, %tz) in (%sx = %c4, %sy = %c1, %sz = %c1) {
+    %v = memref.get_global @large : memref<17xf32>
+    %x = memref.load %w[%tx] : memref<17xf32>
+    %y = memref.load %v[%tx] : memref<17xf32>
+    %z = memref.load %e[%tx] : memref<64xf32>
+    %s = arith.addf %x, %y : f32
+    %t = arith.addf %s, %z : f32
+    memref.store %t, %a[%tx] : memref<4xf32>
+    gpu.terminator
+  }
+  return
+}

@@ -1,0 +1,91 @@
+"""Constant arrays that are stored beside the code: their types and their bytes.
+
+What one is called follows from what it holds: equal arrays have one name, whether a
+reference or a kernel reads them.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import math
+import re
+from dataclasses import dataclass
+from typing import Any
+
+from alcop_mlir.analysis.ir.memref_layouts import follows_shape
+from alcop_mlir.analysis.ir.walk import walk
+from alcop_mlir.bindings import ir
+from alcop_mlir.element_types import ARRAY_TYPES, element_bytes
+
+# A smaller one is text in the PTX of the kernels that read it.
+_LEAST_BYTES = 65
+# How MLIR prints more than 100 elements; of bf16 the bindings give no bytes.
+_HEX = re.compile(r'dense<"0x([0-9A-F]+)">')
+
+
+@dataclass(frozen=True)
+class ConstantArray:
+    """A constant array; `data` is its elements in C order, little-endian.
+
+    name: equal arrays have the same one
+    """
+
+    name: str
+    dtype: str
+    shape: tuple[int, ...]
+    data: bytes
+
+
+def constant_array(attribute: Any) -> ConstantArray | None:
+    """The array that an elements attribute holds.
+
+    None where all elements are equal, or the bindings do not give their bytes.
+    """
+    is_dense = isinstance(attribute, ir.DenseElementsAttr)
+    if not is_dense or attribute.is_splat:
+        return None
+    kind = ir.ShapedType(attribute.type)
+    dtype, shape = str(kind.element_type), tuple(kind.shape)
+    data = _data(attribute, dtype)
+    if data is None or len(data) != element_bytes(dtype) * math.prod(shape):
+        return None
+    described = f"{dtype} {shape}".encode()
+    name = f"const_{hashlib.sha256(described + data).hexdigest()[:16]}"
+    return ConstantArray(name, dtype, shape, data)
+
+
+def stored_global(op: Any) -> ConstantArray | None:
+    """The array of a `memref.global` that kernels take as an argument; else None."""
+    kind = ir.TypeAttr(op.attributes["type"]).value
+    value = op.attributes["initial_value"] if "initial_value" in op.attributes else None
+    with op.context, op.location:
+        is_plain = kind.memory_space is None and follows_shape(kind)
+    if "constant" not in op.attributes or value is None or not is_plain:
+        return None
+    found = constant_array(value)
+    return found if found and len(found.data) >= _LEAST_BYTES else None
+
+
+def globals_read(func: Any) -> dict[str, ConstantArray]:
+    """The stored globals that a `func.func` reads, by the names of their symbols."""
+    names = {get.attributes["name"].value for get in walk(func, "memref.get_global")}
+    if not names or func.operation.parent is None:
+        return {}
+    found: dict[str, ConstantArray] = {}
+    for op in func.operation.parent.regions[0].blocks[0].operations:
+        if op.operation.name != "memref.global":
+            continue
+        name = op.operation.attributes["sym_name"].value
+        array = stored_global(op.operation) if name in names else None
+        if array is not None:
+            found[name] = array
+    return found
+
+
+def _data(attribute: Any, dtype: str) -> bytes | None:
+    if dtype == "bf16":
+        text = _HEX.match(str(attribute))
+        return bytes.fromhex(text[1]) if text else None
+    # All systems that have the bindings are little-endian.
+    known = dtype == "i1" or dtype in ARRAY_TYPES
+    return memoryview(attribute).tobytes() if known else None
