@@ -1,4 +1,4 @@
-"""Constant arrays as a manifest describes them."""
+"""Constants as a manifest describes them."""
 
 from __future__ import annotations
 

@@ -55,7 +55,7 @@ class HostValues:
     """Reads the values of one host function.
 
     allocated: the buffers that it allocates, in the order of their numbers
-    constants: the names of constant arrays, by the symbols of their globals
+    constants: the names of constants, by the symbols of their globals
     """
 
     names: Names

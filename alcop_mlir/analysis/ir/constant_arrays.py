@@ -1,6 +1,6 @@
-"""Constant arrays that are stored beside the code: their types and their bytes.
+"""Constants that are stored beside the code: their types and their bytes.
 
-What one is called follows from what it holds: equal arrays have one name, whether a
+What one is called follows from what it holds: equal constants have one name, whether a
 reference or a kernel reads them.
 """
 
@@ -25,9 +25,9 @@ _HEX = re.compile(r'dense<"0x([0-9A-F]+)">')
 
 @dataclass(frozen=True)
 class ConstantArray:
-    """A constant array; `data` is its elements in C order, little-endian.
+    """A constant of several elements; `data` is its elements in C order, little-endian.
 
-    name: equal arrays have the same one
+    name: equal constants have the same one
     """
 
     name: str
@@ -37,7 +37,7 @@ class ConstantArray:
 
 
 def constant_array(attribute: Any) -> ConstantArray | None:
-    """The array that an elements attribute holds.
+    """The constant that an elements attribute holds.
 
     None where all elements are equal, or the bindings do not give their bytes.
     """
@@ -55,7 +55,7 @@ def constant_array(attribute: Any) -> ConstantArray | None:
 
 
 def stored_global(op: Any) -> ConstantArray | None:
-    """The array of a `memref.global` that kernels take as an argument; else None."""
+    """The constant of a `memref.global` that kernels take as an argument; else None."""
     kind = ir.TypeAttr(op.attributes["type"]).value
     value = op.attributes["initial_value"] if "initial_value" in op.attributes else None
     with op.context, op.location:
