@@ -1,0 +1,180 @@
+"""What peers pipeline by their own tests, we pipeline: each row of `peers/`.
+
+A row that is pipelined gives the bits of the unpipelined program, without a hazard and
+with nothing found by the structural check; one that is refused says why, and is left
+unchanged. `peer_rows.py` says what a row is.
+
+    ALCOP_PEERS=all   all stage counts, tails, landings and schedules, not one each
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import zlib
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from differential import (
+    DTYPES,
+    SCHEDULES,
+    VISIBILITIES,
+    Compiled,
+    Settings,
+    compile_kernel,
+    find,
+    launch,
+)
+from peer_rows import Row, omissions, rows
+from pipelining_page import document
+
+from alcop_mlir import diagnostics
+from alcop_mlir.bindings import ir, make_context
+from alcop_mlir.dialects import alcop
+from alcop_mlir.pipelines.driver import run_pipeline
+from alcop_mlir.verifier.check import check
+
+ROWS = rows()
+ALL = os.environ.get("ALCOP_PEERS") == "all"
+STAGES = ((3, 1), (2, 1), (4, 2), (6, 1), (3, 2))
+TAILS = ("predicated", "wrap")
+MODES = [(seen, order) for seen in VISIBILITIES for order in SCHEDULES]
+LEAST_SHARE = 0.0  # of the loops that peers pipeline
+PAGE = Path(__file__).resolve().parents[2] / "docs" / "pipelining.md"
+
+
+@pytest.fixture(autouse=True)
+def _in_a_folder_of_its_own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+
+
+@pytest.mark.parametrize("row", ROWS, ids=[row.name for row in ROWS])
+def test_row(row: Row) -> None:
+    before = prepared(row)
+    levels, remarks, after = planned(row, before)
+    assert levels == row.levels, "\n".join(remarks)
+    if row.remark:
+        assert row.remark in "\n".join(remarks)
+        assert after == before
+    else:
+        assert_right(row, before)
+
+
+def prepared(row: Row) -> str:
+    """The row's module after what runs before planning."""
+    with make_context(), ir.Location.unknown(), diagnostics.collect():
+        alcop.load()
+        module = ir.Module.parse(row.text)
+        run_pipeline(module, f"builtin.module({row.prepare})")
+        return str(module)
+
+
+def planned(row: Row, text: str) -> tuple[dict[str, int], list[str], str]:
+    """Copies that are pipelined, by level; the remarks; the module afterwards."""
+    settings = Settings(row.stages, noalias=row.noalias)
+    report = Path("report.json")
+    with make_context(), ir.Location.unknown(), diagnostics.collect() as said:
+        alcop.load()
+        module = ir.Module.parse(text)
+        run_pipeline(module, f"builtin.module({settings.plan(report)})")
+        after = str(module)
+    entries = json.loads(report.read_text())
+    levels = Counter(entry["level"] for entry in entries if entry["pipelined"])
+    return dict(levels), [found.message for found in said], after
+
+
+def assert_right(row: Row, text: str) -> None:
+    """The bits of the unpipelined program, at several stage counts and sizes."""
+    base = compile_kernel(row.text, Settings((1, 1)))
+    expected = {size: results(row, base, size, MODES[0]) for size in row.sizes}
+    for stages, tail, modes in variants(row):
+        done = compiled(text, Settings(stages, tail=tail, noalias=row.noalias))
+        for number, size in enumerate(row.sizes):
+            for mode in modes if ALL else [modes[number % len(modes)]]:
+                found = results(row, done, size, mode)
+                same = [a.tobytes() for a in found]
+                assert same == [a.tobytes() for a in expected[size]], (
+                    stages,
+                    tail,
+                    mode,
+                    size,
+                )
+
+
+def variants(row: Row) -> list[tuple[tuple[int, int], str, list[tuple[str, str]]]]:
+    """Stage counts, tail, modes: all, or one by the row's name."""
+    everything = [(stages, tail, MODES) for stages in STAGES for tail in TAILS]
+    chosen = zlib.crc32(row.name.encode())
+    return everything if ALL else [everything[chosen % len(everything)]]
+
+
+def compiled(text: str, settings: Settings) -> Compiled:
+    """Compile; fails where the structural check finds something."""
+    violations: list[str] = []
+
+    def note(op: Any) -> None:
+        violations.extend(found.message for found in check(op))
+
+    done = compile_kernel(text, settings, note)
+    assert violations == []
+    return done
+
+
+def results(
+    row: Row, done: Compiled, size: tuple[int, ...], mode: tuple[str, str]
+) -> list[np.ndarray]:
+    """The arrays afterwards; fails on a hazard."""
+    data = arrays(row)
+    sizes = size[: count_indices(row)]
+    block = (row.threads, 1, 1)
+    assert launch(done, (row.grid, 1, 1), block, [*data, *sizes], mode) == ()
+    return data
+
+
+def arrays(row: Row) -> list[np.ndarray]:
+    """An array for each memref, with the same numbers each time."""
+    data: list[np.ndarray] = []
+    for number, (shape, element) in enumerate(arguments(row)[0]):
+        random = np.random.default_rng(number)
+        dtype = DTYPES[element]
+        if element.startswith("i"):
+            data.append(random.integers(0, row.tables, shape).astype(dtype))
+        else:
+            data.append(random.uniform(-1, 1, shape).astype(dtype))
+    return data
+
+
+def count_indices(row: Row) -> int:
+    """How many arguments of the kernel are `index`."""
+    return arguments(row)[1]
+
+
+def arguments(row: Row) -> tuple[list[tuple[tuple[int, ...], str]], int]:
+    """Shape and element of each memref of the kernel; the number of indices."""
+    with make_context(), ir.Location.unknown():
+        alcop.load()
+        module = ir.Module.parse(row.text)
+        (kernel,) = find(module, "gpu.func")
+        inputs = list(kernel.attributes["function_type"].value.inputs)
+        memrefs = [t for t in inputs if isinstance(t, ir.MemRefType)]
+        shapes = [(tuple(t.shape), str(t.element_type)) for t in memrefs]
+    return shapes, len(inputs) - len(memrefs)
+
+
+def test_enough_is_pipelined() -> None:
+    counted = [row for row in ROWS if row.counted]
+    pipelined = [row for row in counted if not row.remark]
+    assert len(pipelined) >= LEAST_SHARE * len(counted)
+
+
+def test_omissions_have_reasons() -> None:
+    assert all(omitted.reason and omitted.loops > 0 for omitted in omissions())
+
+
+def test_the_page_is_up_to_date() -> None:
+    assert PAGE.read_text("utf-8") == document(), (
+        "run: python test/foreign/pipelining_page.py > docs/pipelining.md"
+    )
