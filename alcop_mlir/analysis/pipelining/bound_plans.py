@@ -223,7 +223,8 @@ def _composed(
     streams = [load] if reads else []
     if slots:
         streams.insert(0, Stream(COPY, load.tiles + slots - 1))
-    filled = {memory.root(f.target) for op in fills if (f := copy_form(op)) is not None}
+    forms = [form for op in fills if (form := copy_form(op)) is not None]
+    filled = {buffer for form in forms for buffer in form.buffers}
     named = [
         *((op, COPY, FILL, 0) for op in fills),
         *((op, LOAD, READ, _ring_of(op, filled)) for op in reads),

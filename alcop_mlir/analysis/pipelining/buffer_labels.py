@@ -23,13 +23,14 @@ def buffer_labels(launch: ir.Operation, copies: Sequence[ir.Operation]) -> list[
     labels = []
     for copy in copies:
         form = copy_form(copy)
-        source = root(copy.operands[0] if form is None else form.source)
+        move = None if form is None else form.moves[0]
+        source = root(copy.operands[0] if move is None else move.source)
         origin = _name(source, allocated)
         if origin is None:  # read from a buffer that another copy fills
             origin = origins.get(source, "")
-        elif form is not None:
-            origins[root(form.target)] = origin
-        kind = copy.results[0].type if form is None else form.target.type
+        elif move is not None:
+            origins[root(move.target)] = origin
+        kind = copy.results[0].type if move is None else move.target.type
         labels.append(f"{origin} {_shown(kind)}".strip())
     return labels
 

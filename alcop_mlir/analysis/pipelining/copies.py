@@ -6,8 +6,9 @@ checks one of them and returns a `Refusal` where it is broken. Nothing is change
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, NamedTuple
 
 from alcop_mlir.analysis.ir import memory
@@ -20,9 +21,9 @@ from alcop_mlir.analysis.ir.slices import (
     is_repeatable,
 )
 from alcop_mlir.analysis.pipelining.copy_forms import (
-    MOVE,
     TILE,
     CopyForm,
+    Move,
     branch_address_ops,
     copy_form,
     unsuited,
@@ -49,11 +50,11 @@ class Refusal(NamedTuple):
 class PipelinedCopy:
     """A copy that can be pipelined.
 
-    buffer: the allocation that it fills; at the register level the value that it loads
+    buffers: the allocations that it fills; at the register level what it loads
     """
 
     op: Any
-    buffer: Any
+    buffers: tuple[Any, ...]
 
 
 @dataclass(frozen=True)
@@ -102,20 +103,26 @@ def is_shared_read(op: ir.Operation) -> bool:
 def _judge_shared(
     form: CopyForm, loop: ir.Operation, written: _Written, noalias_arguments: bool
 ) -> PipelinedCopy | RejectedCopy:
-    buffer = memory.root(form.target)
     broken = (
         _no_index(loop)
-        or _not_a_move(form)
-        or _not_one_buffer(buffer)
-        or _target_moves(form, loop)
-        or _used_elsewhere(loop, buffer)
+        or _first(_not_a_move, form.moves)
+        or _first(_not_one_buffer, form.buffers)
+        or _first(partial(_target_moves, loop), form.moves)
+        or _first(partial(_used_elsewhere, loop), form.buffers)
         or _source_written(form, loop, written, noalias_arguments)
-        or _address_loaded_in_branch(form)
+        or _first(_address_loaded_in_branch, form.moves)
         or _address_not_early(form.op, loop, *_address_values(form))
     )
     if broken is None:
-        return PipelinedCopy(form.op, buffer)
+        return PipelinedCopy(form.op, tuple(form.buffers))
     return RejectedCopy(form.op, SHARED, *broken)
+
+
+def _first(
+    rule: Callable[[Any], Refusal | None], parts: Iterable[Any]
+) -> Refusal | None:
+    """The first refusal of any part; None where the rule holds for all."""
+    return next((no for part in parts if (no := rule(part)) is not None), None)
 
 
 def _judge_register(
@@ -128,7 +135,7 @@ def _judge_register(
         or _address_not_early(op, loop, *op.operands)
     )
     if broken is None:
-        return PipelinedCopy(op, op.results[0])
+        return PipelinedCopy(op, (op.results[0],))
     return RejectedCopy(op, REGISTER, *broken)
 
 
@@ -143,12 +150,12 @@ def _no_index(loop: ir.Operation) -> Refusal | None:
     )
 
 
-def _not_a_move(form: CopyForm) -> Refusal | None:
-    why = unsuited(form)
+def _not_a_move(move: Move) -> Refusal | None:
+    why = unsuited(move)
     if why is None:
         return None
     remedy = "copy 4, 8 or 16 aligned bytes per thread"
-    if form.kind == TILE:
+    if move.kind == TILE:
         remedy = (
             "make rows a multiple of 16 bytes, and promise so with "
             "alcop.row_alignment = 16 where they are known at run time only"
@@ -173,15 +180,15 @@ def _not_one_buffer(buffer: ir.Value) -> Refusal | None:
     return None
 
 
-def _target_moves(form: CopyForm, loop: ir.Operation) -> Refusal | None:
+def _target_moves(loop: ir.Operation, move: Move) -> Refusal | None:
     """Rule 2: each iteration must fill the same part of the buffer.
 
     Otherwise an iteration may read what an earlier one left, which multi-buffering
     would put into another slot.
     """
-    values = [form.target, *form.target_indices]
+    values = [move.target, *move.target_indices]
     # A buffer that each iteration allocates is one buffer all the same.
-    ops, arguments = backward_slice(values, body(loop), {memory.root(form.target)})
+    ops, arguments = backward_slice(values, body(loop), {memory.root(move.target)})
     if not arguments and all(is_pure(op) for op in ops):
         return None
     return Refusal(
@@ -265,7 +272,6 @@ def _source_written(
     form: CopyForm, loop: ir.Operation, written: _Written, noalias_arguments: bool
 ) -> Refusal | None:
     """Rule 6: nothing in the loop may write what is copied early."""
-    source = memory.root(form.source)
     for writer, target in written:
         if writer in (form.op, loop.operation):
             continue
@@ -275,12 +281,13 @@ def _source_written(
                 f"the loop holds '{writer.name}', which may write its source",
                 "move it out of the loop",
             )
-        if memory.may_alias(source, target, noalias_arguments):
+        sources = form.sources
+        if any(memory.may_alias(one, target, noalias_arguments) for one in sources):
             remedy = (
                 "promise that arguments do not alias with assume-noalias-args=true, if "
                 "so"
             )
-            if memory.may_alias(source, target, True):
+            if any(memory.may_alias(one, target, True) for one in sources):
                 remedy = "copy from memory that the loop does not write"
             return Refusal(
                 6, f"its source may be written by '{writer.name}' in the loop", remedy
@@ -290,13 +297,13 @@ def _source_written(
 
 def _address_values(form: CopyForm) -> list[Any]:
     """The values that a copy uses; also those that its load uses, where it is apart."""
-    is_apart = form.kind == MOVE or form.branch is not None
-    return [*captured(form.op), *(captured(form.producer) if is_apart else ())]
+    apart = () if form.producer is None else captured(form.producer)
+    return [*captured(form.op), *apart]
 
 
-def _address_loaded_in_branch(form: CopyForm) -> Refusal | None:
+def _address_loaded_in_branch(move: Move) -> Refusal | None:
     """Rule 6, for what a guarded copy computes inside its scf.if."""
-    impure = next((op for op in branch_address_ops(form) if not is_pure(op)), None)
+    impure = next((op for op in branch_address_ops(move) if not is_pure(op)), None)
     return None if impure is None else _depends_on(impure)
 
 
@@ -334,7 +341,7 @@ def _address_not_early(
 
 
 def loads_of(op: ir.Operation) -> tuple[Any, ...]:
-    """The value that a move loads: what is copied, not part of an address."""
+    """The values that a copy loads: what is copied, not part of an address."""
     form = copy_form(op)
     return () if form is None else form.moved
 

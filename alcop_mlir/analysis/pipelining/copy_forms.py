@@ -40,10 +40,10 @@ ASYNC_OP = "nvgpu.device_async_copy"
 
 
 @dataclass(frozen=True)
-class CopyForm:
-    """A copy from global into shared memory in a loop's block.
+class Move:
+    """What one op copies from global into shared memory.
 
-    op:       the op in the block that copies; for a move the store
+    op:       the op that copies; of a load and a store the store
     source, target: memrefs; with per-thread forms also the indices
     load:     the load of a move, guarded or not, else None
     branch:   the scf.if with the load whose result `op` stores, or None
@@ -83,9 +83,46 @@ class CopyForm:
         return () if self.load is None else tuple(self.load.results)
 
 
+@dataclass(frozen=True)
+class CopyForm:
+    """An op in a loop's block that copies from global into shared memory.
+
+    moves: all that it copies, in the order of the program
+    """
+
+    op: Any
+    moves: tuple[Move, ...]
+
+    @property
+    def buffers(self) -> list[Any]:
+        """The allocations that it fills, each once."""
+        return list(dict.fromkeys(memory.root(move.target) for move in self.moves))
+
+    @property
+    def sources(self) -> list[Any]:
+        """The memrefs that it reads, without views, each once."""
+        return list(dict.fromkeys(memory.root(move.source) for move in self.moves))
+
+    @property
+    def producer(self) -> Any:
+        """The op next to `op` that makes what it stores; None where there is none."""
+        maker = self.moves[0].producer
+        return maker if maker is not None and maker.block == self.op.block else None
+
+    @property
+    def moved(self) -> tuple[Any, ...]:
+        """What is stored: not a part of an address."""
+        return tuple(value for move in self.moves for value in move.moved)
+
+
 def copy_form(op: ir.Operation) -> CopyForm | None:
     """The form of `op` as a copy into shared memory; None where it is none."""
-    op = op.operation
+    move = _only_move(op.operation)
+    return None if move is None else CopyForm(move.op, (move,))
+
+
+def _only_move(op: ir.Operation) -> Move | None:
+    """What `op` copies, if that is one move."""
     if op.name in TILE_OPS:
         return _tile(op)
     if op.name in STORES:
@@ -97,29 +134,29 @@ def copy_form(op: ir.Operation) -> CopyForm | None:
     return None
 
 
-def unsuited(form: CopyForm) -> str | None:
+def unsuited(move: Move) -> str | None:
     """Why the hardware could not do the copy asynchronously; None where it can.
 
     PTX ISA, cp.async: 4, 8 or 16 bytes side by side, both addresses aligned to them.
     """
-    if form.kind == ASYNC:
+    if move.kind == ASYNC:
         return None
-    if form.kind == TILE:
-        return _too_narrow(form.source, form.target)
-    if form.bytes not in CP_ASYNC_BYTES:
+    if move.kind == TILE:
+        return _too_narrow(move.source, move.target)
+    if move.bytes not in CP_ASYNC_BYTES:
         sizes = ", ".join(str(size) for size in CP_ASYNC_BYTES)
-        return f"each thread copies {form.bytes} bytes at a time, cp.async {sizes}"
-    if form.source.type.element_type != form.target.type.element_type:
+        return f"each thread copies {move.bytes} bytes at a time, cp.async {sizes}"
+    if move.source.type.element_type != move.target.type.element_type:
         return "its source and buffer differ in element type"
     for name, memref, indices in (
-        ("source", form.source, form.source_indices),
-        ("buffer", form.target, form.target_indices),
+        ("source", move.source, move.source_indices),
+        ("buffer", move.target, move.target_indices),
     ):
         aligned = address_alignment(memref, [divisor(index) for index in indices])
-        if aligned % form.bytes:
+        if aligned % move.bytes:
             return (
                 f"its {name} address is known to be aligned to {aligned} bytes, "
-                f"{form.bytes} are needed"
+                f"{move.bytes} are needed"
             )
     return None
 
@@ -148,16 +185,16 @@ def _called(source: ir.Value) -> str:
     return f"its source, {memref.type},"
 
 
-def _tile(op: ir.Operation) -> CopyForm | None:
+def _tile(op: ir.Operation) -> Move | None:
     if op.name == "linalg.generic" and not _is_identity(op):
         return None
     source, target = list(op.operands)[:2]
     if not _is_global_to_shared(source, target):
         return None
-    return CopyForm(TILE, op, source, target)
+    return Move(TILE, op, source, target)
 
 
-def _move(op: ir.Operation) -> CopyForm | None:
+def _move(op: ir.Operation) -> Move | None:
     value = op.operands[0]
     load = made_by(value, *LOADS)
     if load is None or load.block != op.block or len(list(value.uses)) != 1:
@@ -165,7 +202,7 @@ def _move(op: ir.Operation) -> CopyForm | None:
     return _moved(op, load)
 
 
-def _moved(op: ir.Operation, load: ir.Operation) -> CopyForm | None:
+def _moved(op: ir.Operation, load: ir.Operation) -> Move | None:
     """Of a store of what `load` loads."""
     _, target, *indices = op.operands
     source, *rest = load.operands
@@ -177,7 +214,7 @@ def _moved(op: ir.Operation, load: ir.Operation) -> CopyForm | None:
         return None
     if mask is not None and not is_zero(_fill(load)):
         return None
-    return CopyForm(
+    return Move(
         MOVE,
         op,
         source,
@@ -190,14 +227,14 @@ def _moved(op: ir.Operation, load: ir.Operation) -> CopyForm | None:
     )
 
 
-def _async(op: ir.Operation) -> CopyForm | None:
+def _async(op: ir.Operation) -> Move | None:
     segments = list(op.attributes["operandSegmentSizes"])
     operands = iter(op.operands)
     groups = [[next(operands) for _ in range(size)] for size in segments]
     (target,), target_indices, (source,), source_indices = groups[:4]
     if not _is_global_to_shared(source, target):
         return None
-    return CopyForm(
+    return Move(
         ASYNC,
         op,
         source,
@@ -208,7 +245,7 @@ def _async(op: ir.Operation) -> CopyForm | None:
     )
 
 
-def _guarded(op: ir.Operation) -> CopyForm | None:
+def _guarded(op: ir.Operation) -> Move | None:
     """`scf.if %g { v = load ; store v } else { store 0 }`, of the same elements."""
     blocks = [block for region in op.regions for block in region.blocks]
     if len(op.results) or len(blocks) != 2:
@@ -222,7 +259,7 @@ def _guarded(op: ir.Operation) -> CopyForm | None:
     return replace(move, kind=GUARDED, op=op, guard=op.operands[0])
 
 
-def _chosen(op: ir.Operation) -> CopyForm | None:
+def _chosen(op: ir.Operation) -> Move | None:
     """`v = scf.if %g { yield load } else { yield 0 } ; store v`."""
     value = op.operands[0]
     branch = made_by(value, "scf.if")
@@ -271,13 +308,13 @@ def zeroes(store: ir.Operation, other: ir.Operation) -> bool:
     return same and store.name == other.name and is_zero(store.operands[0])
 
 
-def branch_address_ops(form: CopyForm) -> list[Any]:
+def branch_address_ops(move: Move) -> list[Any]:
     """The ops inside the scf.if of a guarded copy that compute what it reads from."""
-    if form.kind != GUARDED:
+    if move.kind != GUARDED:
         return []
-    values = [form.source, *form.source_indices]
-    values += [form.count] if isinstance(form.count, ir.Value) else []
-    ops, _ = backward_slice(values, form.load.block)
+    values = [move.source, *move.source_indices]
+    values += [move.count] if isinstance(move.count, ir.Value) else []
+    ops, _ = backward_slice(values, move.load.block)
     return ops
 
 

@@ -155,7 +155,7 @@ def unsynchronisable(
     The barriers, groups and waits are dropped, and new ones are placed.
     """
     barriers = walk(loop, "gpu.barrier")
-    if memory.shared_roots_in(loop) - {copy.buffer for copy in accepted}:
+    if memory.shared_roots_in(loop) - _buffers(accepted):
         order = "ordered by the same barriers"
         if not barriers:
             order = "and has no barrier that orders it"
@@ -199,9 +199,14 @@ def _filled_otherwise(loop: ir.Operation, accepted: list[PipelinedCopy]) -> bool
     own = {copy.op for copy in accepted}
     return any(
         access.writes and ancestor_in(access.op, body(loop)) not in own
-        for copy in accepted
-        for access in memory.accesses(copy.buffer)
+        for buffer in _buffers(accepted)
+        for access in memory.accesses(buffer)
     )
+
+
+def _buffers(accepted: Iterable[PipelinedCopy]) -> set[Any]:
+    """What these copies fill."""
+    return {buffer for copy in accepted for buffer in copy.buffers}
 
 
 def _foreign_groups(
@@ -259,8 +264,8 @@ def _too_large(
     limits: Limits,
 ) -> Refusal | None:
     """Rule 5, over all shared buffers of the kernel."""
-    slots = {c.buffer: p.stages for p in plan.pipelines for c in p.copies}
-    slots |= {copy.buffer: stages for copy in accepted}
+    slots = {b: p.stages for p in plan.pipelines for b in _buffers(p.copies)}
+    slots |= dict.fromkeys(_buffers(accepted), stages)
     sizes = {
         buffer: memory.size_in_bytes(buffer.type)
         for buffer in memory.shared_roots_in(scope)
@@ -324,7 +329,7 @@ def _not_a_register_loop(
             "pipeline the copies that the barriers order, or move the barriers out",
         )
     forms = [copy_form(op) for op in body(loop).operations]
-    targets = {memory.root(form.target) for form in forms if form is not None}
+    targets = {b for form in forms if form is not None for b in form.buffers}
     if any(memory.root(copy.op.operands[0]) in targets for copy in accepted):
         return Refusal(
             6,
@@ -361,8 +366,8 @@ def _are_all_reads(accepted: list[PipelinedCopy], pipeline: PipelinedLoop) -> bo
     known = {copy.op for copy in accepted}
     return all(
         access.op in known
-        for copy in pipeline.copies
-        for access in memory.accesses(copy.buffer)
+        for buffer in _buffers(pipeline.copies)
+        for access in memory.accesses(buffer)
         if not access.writes
     )
 

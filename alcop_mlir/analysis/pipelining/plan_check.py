@@ -137,7 +137,10 @@ class _Legality:
         self.places = {op: number for number, op in enumerate(bound.ops)}
         self.forms = forms = bound.copies()
         self.buffers = {
-            memory.root(forms[op].target): p.ring for p, op in fills if op in forms
+            buffer: planned.ring
+            for planned, op in fills
+            if op in forms
+            for buffer in forms[op].buffers
         }
         self.blocks = tuple(map(body, (bound.loop, *inner)))
 
@@ -171,7 +174,7 @@ class _Legality:
     def _fills(self, buffer: ir.Value, ring: int) -> list[Any]:
         fills = []
         for planned, op in self.bound.named(FILL):
-            if memory.root(self.forms[op].target) != buffer:
+            if buffer not in self.forms[op].buffers:
                 continue
             if planned.ring != ring:
                 raise PassError(
@@ -237,14 +240,14 @@ class _Legality:
         """Nothing in the loop writes what is copied or read early."""
         early = [op for op in self.bound.ops if self.stream(op).is_early]
         # Of what reads the buffers of the rings: see check_buffer.
-        sources = {op: s for op in early if (s := self._source(op)) is not None}
-        sources = {op: s for op, s in sources.items() if s not in self.buffers}
+        sources = [(op, s) for op in early for s in self._sources(op)]
+        sources = [(op, source) for op, source in sources if source not in self.buffers]
         if not sources:
             return
         loop = self.bound.loop
         ordering = {op for _, op in self.bound.named(*_SYNCHRONISATION)}
         written = memory.written_roots(loop)
-        for op, source in sources.items():
+        for op, source in sources:
             for writer, target in written:
                 if writer in (op, loop) or writer in ordering:
                     continue
@@ -259,11 +262,11 @@ class _Legality:
                     op, "is planned to run early, but the loop has barriers to cross"
                 )
 
-    def _source(self, op: ir.Operation) -> Any | None:
-        """The root of what a planned copy or read reads."""
+    def _sources(self, op: ir.Operation) -> list[Any]:
+        """The roots of what a planned copy or read reads."""
         if self.named[op].kind == READ:
-            return memory.root(op.operands[0])
-        return memory.root(self.forms[op].source) if op in self.forms else None
+            return [memory.root(op.operands[0])]
+        return self.forms[op].sources if op in self.forms else []
 
     def check_needs(self) -> None:
         """What an op needs is made no later than it runs."""

@@ -102,7 +102,7 @@ def _kinds(
     forms = {op: form for op in ops if (form := copy_form(op)) is not None}
     early = {op: form for op, form in forms.items() if leads[op]}
     loads = {form.producer: op for op, form in early.items()}
-    filled = {memory.root(form.target) for form in early.values()}
+    filled = {buffer for form in early.values() for buffer in form.buffers}
     kinds: dict[Any, tuple[str, int]] = {}
     for op in ops:
         if op in early:

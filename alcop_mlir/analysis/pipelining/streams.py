@@ -17,7 +17,12 @@ from typing import Any
 from alcop_mlir.analysis.ir.loops import block_of, body, yielded
 from alcop_mlir.analysis.ir.memory import writes_globally
 from alcop_mlir.analysis.ir.slices import captured, is_pure, sources
-from alcop_mlir.analysis.pipelining.copy_forms import ASYNC, CopyForm, copy_form
+from alcop_mlir.analysis.pipelining.copy_forms import (
+    ASYNC,
+    CopyForm,
+    Move,
+    copy_form,
+)
 from alcop_mlir.bindings import ir
 from alcop_mlir.errors import PassError
 
@@ -80,8 +85,8 @@ def separate(
     reads = [op for step in steps for op in step.reads]
     # New barriers, groups and waits are placed where shared memory is pipelined.
     replaced = [op for op in ops if copies and op.name in SYNCHRONISATION]
-    dropped = {*reads, *replaced, *(one for f in copies for one in (f.op, f.load))}
-    dropped |= {f.branch for f in copies if _is_used_by(f.branch, dropped)}
+    dropped = {*reads, *replaced, *(form.op for form in copies)}
+    dropped |= {f.producer for f in copies if _is_used_by(f.producer, dropped)}
     known = {result for op in reads for result in op.results}
     used = {n for n, result in enumerate(loop.results) if next(result.uses, None)}
     effects = [op for op in ops if op not in dropped and not is_pure(op)]
@@ -109,14 +114,18 @@ def separate(
 
 def addresses(form: CopyForm) -> list[Any]:
     """The values that a copy is computed from: memrefs, indices, guard, count."""
-    if form.kind == ASYNC:
-        return list(form.op.operands)
+    return [value for move in form.moves for value in _operands(move)]
+
+
+def _operands(move: Move) -> list[Any]:
+    if move.kind == ASYNC:
+        return list(move.op.operands)
     return [
-        form.source,
-        *form.source_indices,
-        form.target,
-        *form.target_indices,
-        *(v for v in (form.guard, form.count) if isinstance(v, ir.Value)),
+        move.source,
+        *move.source_indices,
+        move.target,
+        *move.target_indices,
+        *(v for v in (move.guard, move.count) if isinstance(v, ir.Value)),
     ]
 
 

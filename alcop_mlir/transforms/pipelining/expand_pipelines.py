@@ -93,12 +93,12 @@ def _hoist_address(copy: ir.Operation) -> None:
     """
     form = copy_form(copy)
     assert form is not None, copy
-    for op in branch_address_ops(form):
+    for op in [one for move in form.moves for one in branch_address_ops(move)]:
         if not is_pure(op):
             raise PassError(
                 copy, f"its address depends on '{op.name}', which its guard guards"
             )
-        op.move_before(form.branch or copy)
+        op.move_before(form.producer or copy)
 
 
 def _check_slots(streams: Streams, slots: int) -> None:

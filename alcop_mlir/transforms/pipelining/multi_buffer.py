@@ -69,8 +69,9 @@ def _targets(bound: BoundPlan) -> list[Any]:
         form = copy_form(op)
         if form is None:
             raise PassError(op, f"'{op.name}' is planned, expected a copy")
-        _check_buffer(op, memory.root(form.target))
-        targets.append(form.target)
+        for buffer in form.buffers:
+            _check_buffer(op, buffer)
+        targets += [move.target for move in form.moves]
     return targets
 
 

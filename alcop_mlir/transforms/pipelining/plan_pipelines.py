@@ -160,9 +160,10 @@ def _entries(plan: KernelPlan) -> list[dict[str, Any]]:
     """One entry per candidate: what it is, and what became of it."""
     done = [
         {**_location(copy.op), "level": p.level, "stages": p.stages, "pipelined": True}
-        | {"buffer": str(copy.buffer.type), "carried": p.carried}
+        | {"buffer": str(buffer.type), "carried": p.carried}
         for p in plan.pipelines
         for copy in p.copies
+        for buffer in copy.buffers
     ]
     rejected = [
         {**_location(no.op), "level": no.level, "stages": 1, "pipelined": False}
