@@ -14,6 +14,7 @@ VIEWS = frozenset(
     """
     memref.subview memref.cast memref.collapse_shape memref.expand_shape
     memref.reinterpret_cast memref.transpose memref.memory_space_cast
+    memref.assume_alignment
     """.split()
 )
 # How an op accesses the operand of each number.
@@ -31,7 +32,6 @@ _TOUCHES: dict[str, dict[int, str]] = {
     "linalg.copy": {0: READ, 1: STORE},
     "linalg.fill": {1: STORE},
     "memref.dealloc": {},
-    "memref.assume_alignment": {},
 }
 # Of programs whose pipelines are not expanded yet.
 _TOUCHES_BEFORE = {

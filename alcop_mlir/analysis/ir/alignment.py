@@ -192,6 +192,12 @@ def _reinterpreted_alignment(op: ir.Operation) -> int:
     return math.gcd(base_alignment(source), _static(offset) * size)
 
 
+def _assumed_alignment(op: ir.Operation) -> int:
+    """What `memref.assume_alignment` promises, or what is known if that is more."""
+    promised = math.gcd(BASE_ALIGNMENT, op.attributes["alignment"].value)
+    return max(promised, base_alignment(op.operands[0]))
+
+
 def _view_alignment(op: ir.Operation) -> int:
     """The alignment of a buffer of bytes at a byte offset."""
     return math.gcd(base_alignment(op.operands[0]), divisor(op.operands[1]))
@@ -299,11 +305,17 @@ _RULES: dict[str, Callable[[Any, _Assumed], int]] = {
 }
 
 _REGROUPED = ("memref.collapse_shape", "memref.expand_shape")
-_SAME_STRIDES = ("memref.cast", "memref.memory_space_cast", "memref.subview")
+_SAME_STRIDES = (
+    "memref.assume_alignment",
+    "memref.cast",
+    "memref.memory_space_cast",
+    "memref.subview",
+)
 _VIEW_RULES: dict[str, Callable[[Any], int]] = {
     **dict.fromkeys(
         (*_REGROUPED, "memref.cast", "memref.memory_space_cast"), _cast_alignment
     ),
+    "memref.assume_alignment": _assumed_alignment,
     "memref.reinterpret_cast": _reinterpreted_alignment,
     "memref.subview": _subview_alignment,
     "memref.view": _view_alignment,

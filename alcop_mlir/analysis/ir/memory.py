@@ -12,6 +12,7 @@ from typing import Any
 
 from alcop_mlir.analysis.ir.kernels import KERNEL_OPS
 from alcop_mlir.analysis.ir.loops import defining_op, made_by, without
+from alcop_mlir.analysis.ir.memref_layouts import follows_shape
 from alcop_mlir.analysis.ir.slices import touches_no_memory
 from alcop_mlir.analysis.ir.walk import around, walk
 from alcop_mlir.bindings import ir
@@ -22,12 +23,14 @@ LAUNCH_ARGUMENTS = 12
 # Views whose type follows from that of what they view.
 DERIVED_VIEWS = frozenset(
     "memref.subview memref.cast memref.collapse_shape memref.expand_shape "
-    "memref.transpose".split()
+    "memref.transpose memref.assume_alignment".split()
 )
 # Also views that set offset and strides, or change the memory space.
 VIEW_OPS = DERIVED_VIEWS | frozenset(
     "memref.reinterpret_cast memref.view memref.memory_space_cast".split()
 )
+_DISTINCT = "memref.distinct_objects"
+_NOALIAS = "llvm.noalias"
 # Operand numbers that an op reads from and writes to.
 _READS = {
     "memref.load": (0,),
@@ -53,7 +56,7 @@ _WRITES = {
     "nvgpu.device_async_copy": (0,),
 }
 # Ops that touch no memory through a memref of theirs.
-_NO_ACCESS = frozenset("memref.dealloc memref.assume_alignment".split())
+_NO_ACCESS = frozenset(("memref.dealloc",))
 _SYNCHRONISATION = frozenset(
     """
     gpu.barrier gpu.terminator scf.yield memref.alloc memref.alloca
@@ -110,16 +113,24 @@ def accesses(buffer: ir.Value) -> list[Access] | Any:
     return found
 
 
-def written_roots(op: ir.Operation) -> list[tuple[Any, Any | None]]:
-    """What `op` and its regions may write: (writer, root), root None if unknown."""
+def written_memrefs(op: ir.Operation) -> list[tuple[Any, Any | None]]:
+    """What `op` and its regions may write: (writer, memref), None if unknown."""
     found: list[tuple[Any, Any | None]] = []
     # What a linalg op does to single elements follows from its operands.
     for inner in walk(op, enter=lambda one: not one.name.startswith("linalg.")):
         written = _written_operands(inner)
-        found.extend((inner, root(inner.operands[number])) for number in written)
+        found.extend((inner, inner.operands[number]) for number in written)
         if not written and not _is_harmless(inner):
             found.append((inner, None))
     return found
+
+
+def written_roots(op: ir.Operation) -> list[tuple[Any, Any | None]]:
+    """As `written_memrefs`, but the roots of the memrefs."""
+    return [
+        (writer, None if target is None else root(target))
+        for writer, target in written_memrefs(op)
+    ]
 
 
 def global_reads(op: ir.Operation) -> list[tuple[Any, Any]]:
@@ -171,23 +182,100 @@ def is_private(memref: ir.Value) -> bool:
 
 
 def may_alias(one: ir.Value, other: ir.Value, noalias_arguments: bool) -> bool:
-    """Whether two roots may overlap.
+    """Whether two memrefs may overlap.
 
-    An allocation overlaps nothing else, and shared memory does not overlap global
-    memory; arguments may alias each other unless `noalias_arguments` excludes it.
+    Static subviews of one memref may be apart, and so are the results of one
+    `memref.distinct_objects`, shared and global memory, and two objects of which one is
+    an allocation or an argument with `llvm.noalias` (LLVM's promise: what is accessed
+    through it and written is accessed through nothing else). Arguments and globals may
+    alias each other unless `noalias_arguments` excludes it. A memref of which it is not
+    known what it views may be any that escapes.
     """
-    if one == other:
-        return True
+    if _are_apart_always(one, other) or _are_distinct(one, other):
+        return False
+    one, other = _object(one), _object(other)
     if is_workgroup(one.type) != is_workgroup(other.type):
         return False
-    if is_own_allocation(one) or is_own_allocation(other):
+    if one == other:
+        return True
+    for memref, second in ((one, other), (other, one)):
+        if _is_object(second):
+            if is_own_allocation(memref) or _has_noalias(memref):
+                return False
+        elif is_own_allocation(memref) and isinstance(accesses(memref), list):
+            return False
+    if not (_is_object(one) and _is_object(other)):
+        return True
+    names = [_global_name(memref) for memref in (one, other)]
+    return names[0] == names[1] if all(names) else not noalias_arguments
+
+
+def _are_apart_always(one: ir.Value, other: ir.Value) -> bool:
+    """Whether `are_apart` holds in all iterations of loops: of one whole object."""
+    found = _static_ranges(one)
+    return found is not None and _is_whole(found[0]) and are_apart(one, other)
+
+
+def _is_whole(memref: ir.Value) -> bool:
+    """Whether `memref` is an object whose elements have an address each."""
+    return _is_object(memref) and follows_shape(memref.type)
+
+
+def _are_distinct(one: ir.Value, other: ir.Value) -> bool:
+    """Whether both view results of one `memref.distinct_objects`, and not the same."""
+    first, second = root(one), root(other)
+    op = made_by(first, _DISTINCT)
+    if op is None or first == second or second not in op.results:
         return False
-    arguments = defining_op(one) is None and defining_op(other) is None
-    return not (noalias_arguments and arguments)
+    # Else they are distinct in each iteration of a loop, but not across iterations.
+    return all(_is_object(_object(memref)) for memref in op.operands)
+
+
+def _object(memref: ir.Value) -> Any:
+    """As `root`, but seen through `memref.distinct_objects` too."""
+    memref = root(memref)
+    while (op := made_by(memref, _DISTINCT)) is not None:
+        memref = root(op.operands[memref.result_number])
+    return memref
+
+
+def _is_object(memref: ir.Value) -> bool:
+    """Whether a root is an allocation, a global, or an argument of a function."""
+    if is_own_allocation(memref) or _global_name(memref):
+        return True
+    return defining_op(memref) is None and _function_of(memref) is not None
+
+
+def _function_of(argument: ir.Value) -> Any | None:
+    """The function that a block argument is an argument of, or None."""
+    function = argument.owner.owner
+    if function is None or "function_type" not in function.operation.attributes:
+        return None
+    return function.operation
+
+
+def _has_noalias(memref: ir.Value) -> bool:
+    """Whether `memref` is an argument with the attribute `llvm.noalias`."""
+    function = None if defining_op(memref) else _function_of(memref)
+    if function is None or "arg_attrs" not in function.attributes:
+        return False
+    of_arguments = list(function.attributes["arg_attrs"])
+    number = memref.arg_number
+    # Attributions come after the arguments, and have no attributes here.
+    return number < len(of_arguments) and _NOALIAS in ir.DictAttr(of_arguments[number])
+
+
+def _global_name(memref: ir.Value) -> str:
+    """The name of the `memref.global` that `memref` is, "" for others."""
+    op = made_by(memref, "memref.get_global")
+    return "" if op is None else op.attributes["name"].value
 
 
 def are_apart(one: ir.Value, other: ir.Value) -> bool:
-    """Whether both are static subviews of one memref that have no element in common."""
+    """Whether both are static subviews of one memref that have no element in common.
+
+    Of one value: in a loop it may be another memref in the next iteration.
+    """
     first, second = _static_ranges(one), _static_ranges(other)
     if first is None or second is None or first[0] != second[0]:
         return False

@@ -7,7 +7,7 @@ from alcop_mlir.analysis.ir.memory import element_bits
 from alcop_mlir.bindings import ir
 
 ROW_ALIGNMENT = "alcop.row_alignment"  # of a function's argument; bytes
-_CASTS = ("memref.cast", "memref.memory_space_cast")
+_CASTS = ("memref.cast", "memref.memory_space_cast", "memref.assume_alignment")
 
 
 def row_alignment(memref: ir.Value) -> int:

@@ -19,7 +19,8 @@ _PURE_OPS = frozenset(
     affine.apply affine.min affine.max affine.delinearize_index affine.linearize_index
     memref.subview memref.cast memref.reinterpret_cast memref.collapse_shape
     memref.expand_shape memref.view memref.dim memref.extract_strided_metadata
-    memref.memory_space_cast memref.transpose memref.get_global
+    memref.memory_space_cast memref.transpose memref.get_global memref.assume_alignment
+    memref.distinct_objects memref.extract_aligned_pointer_as_index
     gpu.thread_id gpu.block_id gpu.block_dim gpu.grid_dim gpu.lane_id gpu.subgroup_id
     gpu.global_id gpu.num_subgroups gpu.subgroup_size gpu.cluster_id gpu.cluster_dim
     gpu.cluster_dim_blocks gpu.cluster_block_id gpu.dynamic_shared_memory

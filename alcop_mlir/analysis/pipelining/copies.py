@@ -33,7 +33,7 @@ from alcop_mlir.bindings import ir
 
 SHARED = "shared"
 REGISTER = "register"
-# What a loop may write, see memory.written_roots.
+# What a loop may write, see memory.written_memrefs.
 _Written = list[tuple[Any, Any | None]]
 READS = ("vector.transfer_read", "vector.load", "memref.load", "nvgpu.ldmatrix")
 
@@ -76,7 +76,7 @@ def shared_copies(
 ) -> Iterator[PipelinedCopy | RejectedCopy]:
     """The copies from global to shared memory in `loop`'s own block: can, or cannot."""
     forms = [(op, copy_form(op)) for op in body(loop).operations]
-    written = memory.written_roots(loop) if any(form for _, form in forms) else []
+    written = memory.written_memrefs(loop) if any(form for _, form in forms) else []
     for op, form in forms:
         if form is not None:
             yield _judge_shared(form, loop, written, noalias_arguments)
@@ -89,7 +89,7 @@ def shared_copies(
 def register_reads(loop: ir.Operation) -> Iterator[PipelinedCopy | RejectedCopy]:
     """The reads of shared memory into registers in `loop`'s own block."""
     reads = [op.operation for op in body(loop).operations if is_shared_read(op)]
-    written = memory.written_roots(loop) if reads else []
+    written = memory.written_memrefs(loop) if reads else []
     for read in reads:
         yield _judge_register(read, loop, written)
 

@@ -100,8 +100,8 @@ class CopyForm:
 
     @property
     def sources(self) -> list[Any]:
-        """The memrefs that it reads, without views, each once."""
-        return list(dict.fromkeys(memory.root(move.source) for move in self.moves))
+        """The memrefs that it reads, each once."""
+        return list(dict.fromkeys(move.source for move in self.moves))
 
     @property
     def producer(self) -> Any:

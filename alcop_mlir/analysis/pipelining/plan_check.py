@@ -241,12 +241,16 @@ class _Legality:
         early = [op for op in self.bound.ops if self.stream(op).is_early]
         # Of what reads the buffers of the rings: see check_buffer.
         sources = [(op, s) for op in early for s in self._sources(op)]
-        sources = [(op, source) for op, source in sources if source not in self.buffers]
+        sources = [
+            (op, source)
+            for op, source in sources
+            if memory.root(source) not in self.buffers
+        ]
         if not sources:
             return
         loop = self.bound.loop
         ordering = {op for _, op in self.bound.named(*_SYNCHRONISATION)}
-        written = memory.written_roots(loop)
+        written = memory.written_memrefs(loop)
         for op, source in sources:
             for writer, target in written:
                 if writer in (op, loop) or writer in ordering:
@@ -263,9 +267,9 @@ class _Legality:
                 )
 
     def _sources(self, op: ir.Operation) -> list[Any]:
-        """The roots of what a planned copy or read reads."""
+        """The memrefs that a planned copy or read reads."""
         if self.named[op].kind == READ:
-            return [memory.root(op.operands[0])]
+            return [op.operands[0]]
         return self.forms[op].sources if op in self.forms else []
 
     def check_needs(self) -> None:

@@ -135,7 +135,7 @@ def _widen(buffer: ir.Value, loop: ir.Operation, slot: ir.Value, slots: int) -> 
     """Replace `buffer` by one with `slots` slots; `loop` uses a view of `slot`."""
     single = buffer.type
     wide_type = build.memref_like(single, [slots, *single.shape])
-    uses = [(use.owner.operation, use.operand_number) for use in buffer.uses]
+    uses = _uses(buffer)
     wide = _wide_buffer(buffer, wide_type, loop)
     rank = single.rank
     with loop.location, ir.InsertionPoint.at_block_begin(loops.body(loop)):
@@ -163,6 +163,11 @@ def _wide_buffer(buffer: ir.Value, wide_type: ir.Type, loop: ir.Operation) -> An
         return build.alloc(wide_type)
 
 
+def _uses(value: ir.Value) -> list[tuple[Any, int]]:
+    """The ops that use `value`, and the numbers of their operands."""
+    return [(use.owner.operation, use.operand_number) for use in value.uses]
+
+
 def _rebind(
     uses: list[tuple[Any, int]],
     memref_: ir.Value,
@@ -171,10 +176,14 @@ def _rebind(
 ) -> None:
     """Let `uses` use `memref_`; views among them are built again, after `view_op`.
 
-    A dealloc is dropped: all slots live until the kernel ends.
+    A dealloc is dropped: all slots live until the kernel ends. So is an assumption of
+    alignment, which may hold for the first slot only.
     """
     for op, number in uses:
         if op.name == "memref.dealloc":
+            op.erase()
+        elif op.name == "memref.assume_alignment":
+            _rebind(_uses(op.results[0]), memref_, loop, view_op)
             op.erase()
         elif op.name in memory.DERIVED_VIEWS:
             _rebind_view(op, memref_, loop, view_op)
@@ -186,7 +195,7 @@ def _rebind_view(
     view: ir.Operation, source: ir.Value, loop: ir.Operation, view_op: ir.Operation
 ) -> None:
     old = view.results[0]
-    uses = [(use.owner.operation, use.operand_number) for use in old.uses]
+    uses = _uses(old)
     operands = [source, *list(view.operands)[1:]]
     inside = loops.is_inside(view, loop)
     point = ir.InsertionPoint(view) if inside else ir.InsertionPoint.after(view_op)
