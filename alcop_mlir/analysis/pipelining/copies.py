@@ -24,6 +24,7 @@ from alcop_mlir.analysis.pipelining.copy_forms import (
     TILE,
     CopyForm,
     Move,
+    are_apart,
     branch_address_ops,
     copy_form,
     unsuited,
@@ -76,10 +77,11 @@ def shared_copies(
 ) -> Iterator[PipelinedCopy | RejectedCopy]:
     """The copies from global to shared memory in `loop`'s own block: can, or cannot."""
     forms = [(op, copy_form(op)) for op in body(loop).operations]
-    written = memory.written_memrefs(loop) if any(form for _, form in forms) else []
+    moves = [move for _, form in forms if form is not None for move in form.moves]
+    written = memory.written_memrefs(loop) if moves else []
     for op, form in forms:
         if form is not None:
-            yield _judge_shared(form, loop, written, noalias_arguments)
+            yield _judge_shared(form, moves, loop, written, noalias_arguments)
             continue
         near = near_copy(op, loop)
         if near is not None:
@@ -101,13 +103,18 @@ def is_shared_read(op: ir.Operation) -> bool:
 
 
 def _judge_shared(
-    form: CopyForm, loop: ir.Operation, written: _Written, noalias_arguments: bool
+    form: CopyForm,
+    moves: list[Move],
+    loop: ir.Operation,
+    written: _Written,
+    noalias_arguments: bool,
 ) -> PipelinedCopy | RejectedCopy:
     broken = (
         _no_index(loop)
         or _first(_not_a_move, form.moves)
         or _first(_not_one_buffer, form.buffers)
         or _first(partial(_target_moves, loop), form.moves)
+        or _first(partial(_fills_the_same, moves), form.moves)
         or _first(partial(_used_elsewhere, loop), form.buffers)
         or _source_written(form, loop, written, noalias_arguments)
         or _first(_address_loaded_in_branch, form.moves)
@@ -195,6 +202,21 @@ def _target_moves(loop: ir.Operation, move: Move) -> Refusal | None:
         2,
         "where it writes in its buffer changes from iteration to iteration",
         "fill the same part of the buffer in every iteration",
+    )
+
+
+def _fills_the_same(moves: list[Move], move: Move) -> Refusal | None:
+    """Rule 2: a thread's copies of one iteration must fill different elements.
+
+    Asynchronous copies may land in any order (PTX ISA, cp.async: no ordering guarantee
+    between cp.async operations of a thread), so that the last would not win.
+    """
+    if all(other.op == move.op or are_apart(move, other) for other in moves):
+        return None
+    return Refusal(
+        2,
+        "another copy of the iteration may fill the same elements of its buffer",
+        "let the copies fill parts at constant distances from each other",
     )
 
 

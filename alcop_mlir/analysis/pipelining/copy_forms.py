@@ -20,6 +20,7 @@ from typing import Any
 
 from alcop_mlir.analysis.ir import memory
 from alcop_mlir.analysis.ir.alignment import address_alignment, divisor, element_bytes
+from alcop_mlir.analysis.ir.index_terms import distance, element
 from alcop_mlir.analysis.ir.loops import (
     branch_values,
     defining_op,
@@ -159,6 +160,23 @@ def unsuited(move: Move) -> str | None:
                 f"{move.bytes} are needed"
             )
     return None
+
+
+def are_apart(one: Move, other: Move) -> bool:
+    """Whether no thread fills an element by both moves, as far as can be proven."""
+    if memory.root(one.target) != memory.root(other.target):
+        return True
+    if TILE in (one.kind, other.kind):
+        return memory.are_apart(one.target, other.target)
+    (view, first), (other_view, second) = (
+        element(move.target, move.target_indices) for move in (one, other)
+    )
+    if view != other_view:
+        return memory.are_apart(one.target, other.target)
+    *gaps, gap = (distance(a, b) for a, b in zip(first, second, strict=True))
+    if any(gaps):  # None where it is not known
+        return True
+    return gap is not None and (gap >= other.elements or -gap >= one.elements)
 
 
 def _too_narrow(source: ir.Value, target: ir.Value) -> str | None:

@@ -188,3 +188,48 @@ func.func @rule_1_narrow_tile(%A: memref<64x511xf16>) {
   }
   return
 }
+
+// -----
+
+// The second copy wins, as long as they come in order.
+#ws = #gpu.address_space<workgroup>
+func.func @rule_2_the_same_elements(%A: memref<64x64xf32>, %B: memref<64x64xf32>, %t: index) {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %c64 = arith.constant 64 : index
+  %a = memref.alloc() : memref<64xf32, #ws>
+  scf.for %k = %c0 to %c64 step %c1 {
+    %u = memref.load %A[%k, %t] : memref<64x64xf32>
+    // expected-remark @+1 {{not pipelined (rule 2): another copy of the iteration may fill the same elements of its buffer; let the copies fill parts at constant distances from each other}}
+    memref.store %u, %a[%t] : memref<64xf32, #ws>
+    %v = memref.load %B[%k, %t] : memref<64x64xf32>
+    // expected-remark @+1 {{not pipelined (rule 2): another copy of the iteration may fill the same elements}}
+    memref.store %v, %a[%t] : memref<64xf32, #ws>
+    gpu.barrier
+    %x = memref.load %a[%c0] : memref<64xf32, #ws>
+    gpu.barrier
+  }
+  return
+}
+
+// -----
+
+// Parts of one row: of eight elements each, eight apart.
+#ws = #gpu.address_space<workgroup>
+func.func @rule_2_other_elements(%A: memref<64x64xf16>, %t: index) {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %c8 = arith.constant 8 : index
+  %c64 = arith.constant 64 : index
+  %a = memref.alloc() : memref<64x16xf16, #ws>
+  scf.for %k = %c0 to %c64 step %c1 {
+    %u = vector.load %A[%k, %c0] : memref<64x64xf16>, vector<8xf16>
+    vector.store %u, %a[%t, %c0] : memref<64x16xf16, #ws>, vector<8xf16>
+    %v = vector.load %A[%k, %c8] : memref<64x64xf16>, vector<8xf16>
+    vector.store %v, %a[%t, %c8] : memref<64x16xf16, #ws>, vector<8xf16>
+    gpu.barrier
+    %x = memref.load %a[%c0, %c0] : memref<64x16xf16, #ws>
+    gpu.barrier
+  }
+  return
+}
