@@ -39,6 +39,7 @@ PASSES = {
     "alcop-multi-buffer": "pipelining.multi_buffer:MultiBuffer",
     "alcop-expand-pipelines": "pipelining.expand_pipelines:ExpandPipelines",
     "alcop-place-waits": "pipelining.place_waits:PlaceWaits",
+    "alcop-make-async": "pipelining.make_async:MakeAsync",
     "alcop-distribute-copies": "tensor_cores.distribute_copies:DistributeCopies",
     "alcop-lower-mma": "tensor_cores.lower_mma:LowerMma",
     "alcop-swizzle-shared": "tensor_cores.swizzle_shared:SwizzleShared",

@@ -1,4 +1,4 @@
-"""Builder of the asynchronous form of a copy into shared memory."""
+"""Builders of asynchronous copies into shared memory, their groups and waits."""
 
 from __future__ import annotations
 
@@ -9,6 +9,23 @@ from alcop_mlir.bindings import ir, nvgpu
 from alcop_mlir.dialects import alcop
 from alcop_mlir.passes import build
 from alcop_mlir.target import CP_ASYNC_BYPASS_L1_BYTES
+
+_GROUP_MARK = "alcop.group"
+
+
+def create_group() -> Any:
+    """End the commit group of the copies issued so far; its token."""
+    group = nvgpu.DeviceAsyncCreateGroupOp([])
+    # Upstream prints a group without operands so that the next op's result is read as
+    # one; an attribute between them keeps the text readable.
+    group.operation.attributes[_GROUP_MARK] = ir.UnitAttr.get()
+    return group.results[0]
+
+
+def wait_for(group: ir.Value, younger: int) -> None:
+    """Wait until `group` has landed, which so many groups were committed after."""
+    count = ir.IntegerAttr.get(build.integer(32), younger)
+    nvgpu.device_async_wait(group, num_groups=count)
 
 
 def issue_copy(form: CopyForm, mapping: dict[ir.Value, ir.Value]) -> None:

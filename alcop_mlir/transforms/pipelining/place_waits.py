@@ -26,14 +26,13 @@ from alcop_mlir.analysis.ir.kernels import is_kernel
 from alcop_mlir.analysis.ir.loops import is_loop
 from alcop_mlir.analysis.ir.walk import walk
 from alcop_mlir.analysis.pipelining.commit_groups import Unknown, younger_groups
-from alcop_mlir.bindings import gpu, ir, nvgpu
+from alcop_mlir.bindings import gpu, ir
 from alcop_mlir.errors import PassError
-from alcop_mlir.passes import build
 from alcop_mlir.passes.base import Pass
+from alcop_mlir.transforms.pipelining.async_copies import create_group, wait_for
 
 _ACQUIRE, _COMMIT = "alcop.producer_acquire", "alcop.producer_commit"
 _WAIT, _RELEASE = "alcop.consumer_wait", "alcop.consumer_release"
-_GROUP_MARK = "alcop.group"
 _RUN_ONCE = ("func.func", "builtin.module")
 _SEPARATORS = (_WAIT, "gpu.barrier")
 
@@ -108,17 +107,13 @@ def _separated_after(ops: list[ir.Operation], at_entry: bool) -> bool:
 
 def _place_wait(wait: ir.Operation, count: int) -> None:
     with wait.location, ir.InsertionPoint(wait):
-        groups = ir.IntegerAttr.get(build.integer(32), count)
-        nvgpu.device_async_wait(wait.operands[0], num_groups=groups)
+        wait_for(wait.operands[0], count)
         gpu.barrier()
     wait.erase()
 
 
 def _place_commit(commit: ir.Operation) -> None:
     with commit.location, ir.InsertionPoint(commit):
-        group = nvgpu.DeviceAsyncCreateGroupOp([])
-    # Upstream prints a group without operands so that the next op's result is read as
-    # one; an attribute between them keeps the text readable.
-    group.operation.attributes[_GROUP_MARK] = ir.UnitAttr.get()
-    commit.results[0].replace_all_uses_with(group.results[0])
+        group = create_group()
+    commit.results[0].replace_all_uses_with(group)
     commit.erase()

@@ -1,0 +1,83 @@
+"""Copies that are made asynchronous where they are change no bit and make no hazard."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+from differential import SCHEDULES, VISIBILITIES
+
+from alcop_mlir.bindings import ir, make_context
+from alcop_mlir.dialects import alcop
+from alcop_mlir.pipelines.driver import run_pipeline
+from alcop_mlir.runtime.emulator import emulate
+from alcop_mlir.runtime.ptx import emit_ptx
+from alcop_mlir.target import find_target
+
+KERNELS = Path(__file__).resolve().parents[2] / "bench" / "foreign"
+KEYS = 64
+
+
+def compiled(kernel: str, step: str) -> str:
+    """The PTX of a kernel of the bench, `step` after its waits were placed."""
+    with make_context(), ir.Location.unknown():
+        alcop.load()
+        module = ir.Module.parse((KERNELS / f"{kernel}.mlir").read_text())
+        run_pipeline(
+            module,
+            f"builtin.module(alcop-place-waits,{step}alcop-distribute-copies,"
+            "canonicalize,cse,alcop-outline-kernels,alcop-lower-to-nvvm)",
+        )
+        ops = [op.operation for op in module.body.operations]
+        (kernels,) = [op for op in ops if op.name == "gpu.module"]
+        return emit_ptx(kernels, find_target("sm_80"))
+
+
+def attention(ptx: str, visibility: str, schedule: str) -> tuple[bytes, int]:
+    """The bits of what one block computes, and the number of hazards."""
+    random = np.random.default_rng(0)
+    queries, keys, values = (
+        random.uniform(-1, 1, (rows, 32)).astype("f4") for rows in (1024, 4096, 4096)
+    )
+    out = np.zeros((1024, 32), "f4")
+    done = emulate(
+        ptx,
+        None,
+        (1, 1, 1),
+        (128, 1, 1),
+        [queries, keys, values, out, KEYS],
+        visibility=visibility,
+        schedule=schedule,
+    )
+    return out.tobytes(), len(done.hazards)
+
+
+@pytest.fixture(scope="module")
+def plain() -> str:
+    return compiled("attention", "")
+
+
+@pytest.fixture(scope="module")
+def asynchronous() -> str:
+    return compiled("attention", "alcop-make-async{assume-noalias-args=true},")
+
+
+@pytest.mark.parametrize("visibility", VISIBILITIES)
+@pytest.mark.parametrize("schedule", SCHEDULES)
+def test_bits_stay(
+    plain: str, asynchronous: str, visibility: str, schedule: str
+) -> None:
+    assert "cp.async" not in plain
+    # Of the keys and of the values; 32 bytes of queries are too many for one copy.
+    assert asynchronous.count("cp.async.cg") == 2
+    expected = attention(plain, visibility, schedule)
+    assert expected[1] == 0
+    assert attention(asynchronous, visibility, schedule) == expected
+
+
+def test_a_missing_wait_is_seen(plain: str, asynchronous: str) -> None:
+    broken = asynchronous.replace("cp.async.wait_group", "//")
+    assert broken != asynchronous
+    expected = attention(plain, "late", "lockstep")
+    assert attention(broken, "late", "lockstep") != expected
