@@ -108,7 +108,45 @@ def steps_to_contractions(allow_tf32: bool) -> tuple[str, ...]:
     return (*BUFFERIZE, "alcop-drop-offsets", f"func.func({','.join(on_functions)})")
 
 
-NAMED_PIPELINES: tuple[type[NamedPipeline], ...] = (AlcopCompile,)
+@dataclass(frozen=True)
+class AlcopPipeline(NamedPipeline):
+    """Pipelines the loops of kernels that others wrote, at any level of the module.
+
+    What is not copied in a pipeline is made asynchronous where it is.
+    """
+
+    name = "alcop-pipeline"
+
+    target: str = option("sm_80", "the GPU whose shared memory the slots must fit")
+    stages: tuple[int, ...] = option((), "shared, register stages; default: a model's")
+    assume_noalias_args: bool = option(False, "memref arguments never overlap")
+    tail: str = option("predicated", "at a loop's end: predicated, or wrap around")
+
+    def steps(self) -> tuple[str, ...]:
+        """Prepare, plan, give slots, expand, place waits."""
+        noalias = self.assume_noalias_args
+        return (
+            # Planning compares addresses and trip counts, see AlcopCompile.
+            "canonicalize",
+            "cse",
+            "alcop-separate-views",
+            with_options(
+                "alcop-plan-pipelines",
+                target=self.target,
+                stages=self.stages or None,
+                assume_noalias_args=noalias,
+                tail=self.tail,
+            ),
+            "alcop-multi-buffer",
+            "alcop-expand-pipelines",
+            "canonicalize",
+            "cse",
+            "alcop-place-waits",
+            with_options("alcop-make-async", assume_noalias_args=noalias),
+        )
+
+
+NAMED_PIPELINES: tuple[type[NamedPipeline], ...] = (AlcopCompile, AlcopPipeline)
 
 
 def find_named_pipeline(name: str) -> type[NamedPipeline] | None:
