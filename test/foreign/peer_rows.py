@@ -8,7 +8,8 @@ emulator. Its first lines say where it is from and what becomes of it:
     // function: the test's name; `name#2` for the second loop in it
     // does: what the peer's loop does, and the peer with it, in a line
     // expect: pipelined shared=2            copies pipelined, by level
-    // expect: refused: PART OF THE REMARK   left unchanged, with that remark
+    // expect: refused: PART OF THE REMARK   left unchanged, with that remark, or where
+                                             that is "(no remark)" without one
 
 and, where they differ from the defaults:
 
@@ -20,11 +21,13 @@ and, where they differ from the defaults:
                               arguments with commas: 0,8 3,8
     // tables: 8              integers in memory are drawn below this; default: 8
     // grid: 2                blocks; default: 1
+    // beside: shared=1       copies in other loops of the refused kernel
+    // run: no, and why       only planned, expanded and checked
 
 The kernel is the only `gpu.func`, with `known_block_size`; its arguments are memrefs,
 each an array of its own, then indices. Loops of peers that are no rows are listed, with
 the reason, in `peers/PEER/omitted.json`: {"repository", "commit", "file", "functions",
-"loops", "reason"} each.
+"loops", "reason"} each; `loops` is 0 where they are not counted.
 """
 
 from __future__ import annotations
@@ -49,7 +52,10 @@ _KNOWN = (
     "sizes",
     "tables",
     "grid",
+    "beside",
+    "run",
 )
+NO_REMARK = "(no remark)"
 _REFUSED = "refused: "
 _PIPELINED = "pipelined "
 
@@ -98,9 +104,10 @@ class Row:
 
     @property
     def levels(self) -> dict[str, int]:
-        """How many copies are pipelined, by level; empty where it is refused."""
+        """How many copies of the kernel are pipelined, by level."""
         expected = self.header["expect"].removeprefix(_PIPELINED)
-        return {} if self.remark else {k: int(v) for k, v in _pairs(expected)}
+        counts = self.header.get("beside", "") if self.remark else expected
+        return {k: int(v) for k, v in re.findall(r"(\w+)=(\d+)", counts)}
 
     @property
     def remark(self) -> str:
@@ -112,6 +119,10 @@ class Row:
     def counted(self) -> bool:
         """Is it a loop that the peer pipelines?"""
         return self.header.get("there", "pipelined") != "refused"
+
+    @property
+    def runs(self) -> bool:
+        return "run" not in self.header
 
     @property
     def noalias(self) -> bool:
@@ -128,7 +139,7 @@ class Row:
 
     @property
     def sizes(self) -> list[tuple[int, ...]]:
-        given = self.header.get("sizes", "0 1 2 5 8").split()
+        given = self.header.get("sizes", "0 1 2 7").split()
         return [tuple(map(int, one.split(","))) for one in given]
 
     @property
@@ -171,7 +182,3 @@ def omissions() -> list[Omission]:
         for path in sorted(FOLDER.glob("*/omitted.json"))
         for entry in json.loads(path.read_text("utf-8"))
     ]
-
-
-def _pairs(text: str) -> list[tuple[str, str]]:
-    return re.findall(r"(\w+)=(\d+)", text)

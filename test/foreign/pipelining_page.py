@@ -44,7 +44,7 @@ def document() -> str:
     lines += ["", *_table("Refused", [r for r in found if r.remark and r.counted])]
     lines += _table("Not pipelined there either", [r for r in found if not r.counted])
     lines += _omitted(peers, omitted)
-    return "\n".join(lines) + "\n"
+    return "\n".join(lines).rstrip("\n") + "\n"
 
 
 def _of(
@@ -90,7 +90,7 @@ def _omitted(peers: list[str], omitted: list[Omission]) -> Iterator[str]:
         for one in (one for one in omitted if one.peer == peer):
             commit = one.commit[:12]
             file = f"{one.repository} {commit} `{one.file}`"
-            yield f"| {file} | {one.functions} | {one.loops} | {one.reason} |"
+            yield f"| {file} | {one.functions} | {one.loops or '-'} | {one.reason} |"
 
 
 if __name__ == "__main__":

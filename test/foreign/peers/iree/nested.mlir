@@ -1,0 +1,33 @@
+// source: iree-org/iree b48a5955575cf8924ffc191f3b0804976e5738b9 compiler/src/iree/compiler/Codegen/LLVMGPU/test/prefetch_shared_memory.mlir
+// function: prefetch_nested_loop
+// does: the loop inside another, whose iterations share the buffer
+// expect: pipelined shared=1
+#ws = #gpu.address_space<workgroup>
+module attributes {gpu.container_module} {
+  gpu.module @kernels {
+    gpu.func @kernel(%A: memref<256x64xf32>, %C: memref<256x64xf32>, %n: index)
+        workgroup(%a : memref<64xf32, #ws>)
+        kernel attributes {known_block_size = array<i32: 64, 1, 1>} {
+      %c0 = arith.constant 0 : index
+      %c1 = arith.constant 1 : index
+      %c4 = arith.constant 4 : index
+      %c63 = arith.constant 63 : index
+      %zero = arith.constant 0.0 : f32
+      %t = gpu.thread_id x
+      %other = arith.subi %c63, %t : index
+      scf.for %p = %c0 to %c4 step %c1 {
+        %sum = scf.for %k = %c0 to %n step %c1 iter_args(%acc = %zero) -> (f32) {
+          %v = memref.load %A[%k, %t] : memref<256x64xf32>
+          memref.store %v, %a[%t] : memref<64xf32, #ws>
+          gpu.barrier
+          %x = memref.load %a[%other] : memref<64xf32, #ws>
+          %next = arith.addf %x, %acc : f32
+          gpu.barrier
+          scf.yield %next : f32
+        }
+        memref.store %sum, %C[%p, %t] : memref<256x64xf32>
+      }
+      gpu.return
+    }
+  }
+}

@@ -1,0 +1,44 @@
+// source: iree-org/iree b48a5955575cf8924ffc191f3b0804976e5738b9 compiler/src/iree/compiler/Codegen/Common/GPU/test/gpu_pipeline.mlir
+// function: _matmul_f16_f16_dispatch_0_fill_3456x1024
+// does: asynchronous copies into slots that the program numbers, by the index modulo 4, in an integer memory space; `gpu.subgroup_mma` ops; a predicated tail
+// expect: refused: (rule 2): where it writes in its buffer changes from iteration to iteration
+// stages: 3,1
+// run: no: the emulator has no wmma
+module attributes {gpu.container_module} {
+  gpu.module @kernels {
+    gpu.func @kernel(%A: memref<16x512xf16>, %B: memref<512x16xf16>, %C: memref<16x16xf16>, %n: index)
+        workgroup(%a : memref<4x16x24xf16, 3>, %b : memref<4x16x24xf16, 3>)
+        kernel attributes {known_block_size = array<i32: 32, 1, 1>} {
+      %c0 = arith.constant 0 : index
+      %c2 = arith.constant 2 : index
+      %c4 = arith.constant 4 : index
+      %c8 = arith.constant 8 : index
+      %c16 = arith.constant 16 : index
+      %t = gpu.thread_id x
+      %odd = arith.remui %t, %c2 : index
+      %nil = arith.constant 0.0 : f16
+      %none = gpu.subgroup_mma_constant_matrix %nil : !gpu.mma_matrix<16x16xf16, "COp">
+      %arow = arith.divui %t, %c2 : index
+      %acol = arith.muli %odd, %c8 : index
+      %last = arith.muli %n, %c16 : index
+      %sum = scf.for %k = %c0 to %last step %c16 iter_args(%acc = %none) -> (!gpu.mma_matrix<16x16xf16, "COp">) {
+        gpu.barrier
+        %step = arith.divui %k, %c16 : index
+        %slot = arith.remui %step, %c4 : index
+        %ka = arith.addi %k, %acol : index
+        %kb = arith.addi %k, %arow : index
+        %ca = nvgpu.device_async_copy %A[%arow, %ka], %a[%slot, %arow, %acol], 8 : memref<16x512xf16> to memref<4x16x24xf16, 3>
+        %cb = nvgpu.device_async_copy %B[%kb, %acol], %b[%slot, %arow, %acol], 8 : memref<512x16xf16> to memref<4x16x24xf16, 3>
+        %g = nvgpu.device_async_create_group %ca, %cb
+        nvgpu.device_async_wait %g
+        gpu.barrier
+        %x = gpu.subgroup_mma_load_matrix %a[%slot, %c0, %c0] {leadDimension = 24 : index} : memref<4x16x24xf16, 3> -> !gpu.mma_matrix<16x16xf16, "AOp">
+        %y = gpu.subgroup_mma_load_matrix %b[%slot, %c0, %c0] {leadDimension = 24 : index} : memref<4x16x24xf16, 3> -> !gpu.mma_matrix<16x16xf16, "BOp">
+        %next = gpu.subgroup_mma_compute %x, %y, %acc : !gpu.mma_matrix<16x16xf16, "AOp">, !gpu.mma_matrix<16x16xf16, "BOp"> -> !gpu.mma_matrix<16x16xf16, "COp">
+        scf.yield %next : !gpu.mma_matrix<16x16xf16, "COp">
+      }
+      gpu.subgroup_mma_store_matrix %sum, %C[%c0, %c0] {leadDimension = 16 : index} : !gpu.mma_matrix<16x16xf16, "COp">, memref<16x16xf16>
+      gpu.return
+    }
+  }
+}

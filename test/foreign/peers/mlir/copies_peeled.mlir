@@ -1,0 +1,37 @@
+// source: llvm/llvm-project 2811a388560edd7c9bd7136c42a47371ac09d3f2 mlir/test/Dialect/NVGPU/transform-pipeline-shared.mlir
+// function: simple_depth_2_peeled
+// does: copies to a part of the buffer of its own in each iteration, which a function then reads
+// expect: refused: (rule 2): where it writes in its buffer changes from iteration to iteration
+#ws = #gpu.address_space<workgroup>
+module attributes {gpu.container_module} {
+  gpu.module @kernels {
+    gpu.func @kernel(%A: memref<4096xf32>, %C: memref<64xf32>, %n: index)
+        workgroup(%a : memref<2048xf32, #ws>)
+        kernel attributes {known_block_size = array<i32: 64, 1, 1>} {
+      %c0 = arith.constant 0 : index
+      %c1 = arith.constant 1 : index
+      %c4 = arith.constant 4 : index
+      %c63 = arith.constant 63 : index
+      %zero = arith.constant 0.0 : f32
+      %t = gpu.thread_id x
+      %other = arith.subi %c63, %t : index
+      %c256 = arith.constant 256 : index
+      %t4 = arith.muli %t, %c4 : index
+      %sum = scf.for %k = %c0 to %n step %c1 iter_args(%acc = %zero) -> (f32) {
+        %i = arith.muli %k, %c256 : index
+        %at = arith.addi %i, %t4 : index
+        %v = vector.load %A[%at] : memref<4096xf32>, vector<4xf32>
+        vector.store %v, %a[%at] : memref<2048xf32, #ws>, vector<4xf32>
+
+        gpu.barrier
+        %from = arith.addi %i, %other : index
+        %x = memref.load %a[%from] : memref<2048xf32, #ws>
+        %next = arith.addf %acc, %x : f32
+        gpu.barrier
+        scf.yield %next : f32
+      }
+      memref.store %sum, %C[%t] : memref<64xf32>
+      gpu.return
+    }
+  }
+}

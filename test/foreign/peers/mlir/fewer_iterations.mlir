@@ -1,0 +1,24 @@
+// source: llvm/llvm-project 00b172da43e9fefe6cb44f6dfdb0036226ec9c8c mlir/test/Dialect/SCF/loop-pipelining.mlir
+// function: iteration_lt_stage
+// does: a load three stages early, in a loop of two iterations
+// expect: refused: (no remark)
+// options: noalias
+// stages: 4,1
+module attributes {gpu.container_module} {
+  gpu.module @kernels {
+    gpu.func @kernel(%A: memref<64x64xf32>, %C: memref<64x64xf32>)
+        kernel attributes {known_block_size = array<i32: 64, 1, 1>} {
+      %c0 = arith.constant 0 : index
+      %c1 = arith.constant 1 : index
+      %c2 = arith.constant 2 : index
+      %one = arith.constant 1.0 : f32
+      %t = gpu.thread_id x
+      scf.for %k = %c0 to %c2 step %c1 {
+        %a = memref.load %A[%k, %t] : memref<64x64xf32>
+        %b = arith.addf %a, %one : f32
+        memref.store %b, %C[%k, %t] : memref<64x64xf32>
+      }
+      gpu.return
+    }
+  }
+}

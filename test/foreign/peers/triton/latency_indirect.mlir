@@ -1,0 +1,42 @@
+// source: triton-lang/triton 0079f6ed8799aed096366748d44e7dad701ab5c2 test/TritonGPU/pipeline-assign-latencies.mlir
+// function: indirect_load
+// does: both tiles are at addresses that are loaded one stage earlier
+// expect: refused: (rule 6): its address depends on 'memref.load' of the same iteration
+// options: noalias
+#ws = #gpu.address_space<workgroup>
+module attributes {gpu.container_module} {
+  gpu.module @kernels {
+    gpu.func @kernel(%A: memref<256x64xf32>, %B: memref<256x64xf32>, %I: memref<256xi32>, %C: memref<256x64xf32>, %n: index)
+        workgroup(%a : memref<64xf32, #ws>, %b : memref<64xf32, #ws>)
+        kernel attributes {known_block_size = array<i32: 64, 1, 1>} {
+      %c0 = arith.constant 0 : index
+      %c1 = arith.constant 1 : index
+      %c63 = arith.constant 63 : index
+      %c64 = arith.constant 64 : index
+      %zero = arith.constant 0.0 : f32
+      %t = gpu.thread_id x
+      %other = arith.subi %c63, %t : index
+      %sum = scf.for %k = %c0 to %n step %c1 iter_args(%acc = %zero) -> (f32) {
+        %ji = memref.load %I[%k] : memref<256xi32>
+        %j = arith.index_cast %ji : i32 to index
+        %j1 = arith.addi %k, %j : index
+        %v = memref.load %A[%j1, %t] : memref<256x64xf32>
+        memref.store %v, %a[%t] : memref<64xf32, #ws>
+        %far = arith.addi %k, %c64 : index
+        %ii = memref.load %I[%far] : memref<256xi32>
+        %i = arith.index_cast %ii : i32 to index
+        %w = memref.load %B[%i, %t] : memref<256x64xf32>
+        memref.store %w, %b[%t] : memref<64xf32, #ws>
+        gpu.barrier
+        %x = memref.load %a[%other] : memref<64xf32, #ws>
+        %y = memref.load %b[%t] : memref<64xf32, #ws>
+        %m = arith.mulf %x, %y : f32
+        %next = arith.addf %acc, %m : f32
+        gpu.barrier
+        scf.yield %next : f32
+      }
+      memref.store %sum, %C[%c0, %t] : memref<256x64xf32>
+      gpu.return
+    }
+  }
+}

@@ -1,0 +1,36 @@
+// source: triton-lang/triton 0079f6ed8799aed096366748d44e7dad701ab5c2 test/TritonGPU/pipeline-assign-latencies.mlir
+// function: small_load
+// does: one of two tiles is loaded in elements of 16 bits, too narrow for an asynchronous copy; the other is pipelined
+// expect: refused: (rule 1): each thread copies 2 bytes at a time, cp.async 4, 8, 16
+// options: noalias
+#ws = #gpu.address_space<workgroup>
+module attributes {gpu.container_module} {
+  gpu.module @kernels {
+    gpu.func @kernel(%A: memref<256x64xf32>, %B: memref<256x64xf16>, %C: memref<256x64xf32>, %n: index)
+        workgroup(%a : memref<64xf32, #ws>, %b : memref<64xf16, #ws>)
+        kernel attributes {known_block_size = array<i32: 64, 1, 1>} {
+      %c0 = arith.constant 0 : index
+      %c1 = arith.constant 1 : index
+      %c63 = arith.constant 63 : index
+      %zero = arith.constant 0.0 : f32
+      %t = gpu.thread_id x
+      %other = arith.subi %c63, %t : index
+      %sum = scf.for %k = %c0 to %n step %c1 iter_args(%acc = %zero) -> (f32) {
+        %v = memref.load %A[%k, %t] : memref<256x64xf32>
+        memref.store %v, %a[%t] : memref<64xf32, #ws>
+        %w = memref.load %B[%k, %t] : memref<256x64xf16>
+        memref.store %w, %b[%t] : memref<64xf16, #ws>
+        gpu.barrier
+        %x = memref.load %a[%other] : memref<64xf32, #ws>
+        %h = memref.load %b[%other] : memref<64xf16, #ws>
+        %y = arith.extf %h : f16 to f32
+        %m = arith.mulf %x, %y : f32
+        %next = arith.addf %acc, %m : f32
+        gpu.barrier
+        scf.yield %next : f32
+      }
+      memref.store %sum, %C[%c0, %t] : memref<256x64xf32>
+      gpu.return
+    }
+  }
+}

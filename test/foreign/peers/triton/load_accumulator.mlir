@@ -1,0 +1,37 @@
+// source: triton-lang/triton 12d909bff965bccb355e41133615bf8331cf9475 test/TritonGPU/loop-schedule.mlir
+// function: matmul_loop_load_acc
+// does: two tiles, and a value for the accumulator that is loaded where it is used
+// expect: pipelined shared=2
+// options: noalias
+#ws = #gpu.address_space<workgroup>
+module attributes {gpu.container_module} {
+  gpu.module @kernels {
+    gpu.func @kernel(%A: memref<256x64xf32>, %B: memref<256x64xf32>, %D: memref<256x64xf32>, %C: memref<256x64xf32>, %n: index)
+        workgroup(%a : memref<64xf32, #ws>, %b : memref<64xf32, #ws>)
+        kernel attributes {known_block_size = array<i32: 64, 1, 1>} {
+      %c0 = arith.constant 0 : index
+      %c1 = arith.constant 1 : index
+      %c63 = arith.constant 63 : index
+      %zero = arith.constant 0.0 : f32
+      %t = gpu.thread_id x
+      %other = arith.subi %c63, %t : index
+      %sum = scf.for %k = %c0 to %n step %c1 iter_args(%acc = %zero) -> (f32) {
+        %v = memref.load %A[%k, %t] : memref<256x64xf32>
+        memref.store %v, %a[%t] : memref<64xf32, #ws>
+        %w = memref.load %B[%k, %t] : memref<256x64xf32>
+        memref.store %w, %b[%t] : memref<64xf32, #ws>
+        %l = memref.load %D[%k, %t] : memref<256x64xf32>
+        gpu.barrier
+        %x = memref.load %a[%other] : memref<64xf32, #ws>
+        %y = memref.load %b[%t] : memref<64xf32, #ws>
+        %m = arith.mulf %x, %y : f32
+        %half = arith.addf %l, %m : f32
+        %next = arith.addf %half, %acc : f32
+        gpu.barrier
+        scf.yield %next : f32
+      }
+      memref.store %sum, %C[%c0, %t] : memref<256x64xf32>
+      gpu.return
+    }
+  }
+}

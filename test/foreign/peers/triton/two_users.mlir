@@ -1,0 +1,35 @@
+// source: triton-lang/triton 05114517263d4d9a29ae08e005514989f52a877b test/TritonGPU/loop-pipeline-cuda.mlir
+// function: load_two_users
+// does: a tile used by one matmul as it is, and by the next transposed
+// expect: pipelined shared=1
+// options: noalias
+#ws = #gpu.address_space<workgroup>
+module attributes {gpu.container_module} {
+  gpu.module @kernels {
+    gpu.func @kernel(%A: memref<256x64xf32>, %B: memref<256x64xf32>, %C: memref<256x64xf32>, %n: index)
+        workgroup(%b : memref<64xf32, #ws>)
+        kernel attributes {known_block_size = array<i32: 64, 1, 1>} {
+      %c0 = arith.constant 0 : index
+      %c1 = arith.constant 1 : index
+      %c63 = arith.constant 63 : index
+      %zero = arith.constant 0.0 : f32
+      %two = arith.constant 2.0 : f32
+      %t = gpu.thread_id x
+      %other = arith.subi %c63, %t : index
+      %sum = scf.for %k = %c0 to %n step %c1 iter_args(%acc = %zero) -> (f32) {
+        %w = memref.load %B[%k, %t] : memref<256x64xf32>
+        memref.store %w, %b[%t] : memref<64xf32, #ws>
+        gpu.barrier
+        %x = memref.load %b[%other] : memref<64xf32, #ws>
+        %m = arith.mulf %x, %two : f32
+        %y = memref.load %b[%t] : memref<64xf32, #ws>
+        %m2 = arith.mulf %m, %y : f32
+        %next = arith.addf %acc, %m2 : f32
+        gpu.barrier
+        scf.yield %next : f32
+      }
+      memref.store %sum, %C[%c0, %t] : memref<256x64xf32>
+      gpu.return
+    }
+  }
+}
