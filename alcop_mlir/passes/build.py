@@ -384,6 +384,37 @@ def for_loop(
     return loop
 
 
+def with_carried(
+    loop: ir.Operation,
+    init_args: Sequence[ir.Value],
+    following: Callable[[list[Any]], Iterable[Any]],
+) -> Any:
+    """The `scf.for` `loop` with more carried values; its body is moved.
+
+    following: builds, of these values in an iteration, those of the next one; called
+               with the insertion point at the end of the body
+    """
+    old, start = loop.regions[0].blocks[0], list(loop.operands)
+    with loop.location, ir.InsertionPoint(loop):
+        wider = scf.ForOp(*start[:3], [*start[3:], *init_args]).operation
+    keep_attributes(loop, wider)
+    new = wider.regions[0].blocks[0]
+    before = len(old.arguments)
+    for one, other in zip(old.arguments, list(new.arguments)[:before], strict=True):
+        one.replace_all_uses_with(other)
+    move_ops(old, new)
+    end = new.operations[len(new.operations) - 1].operation
+    with end.location, ir.InsertionPoint(end):
+        more = following(list(new.arguments)[before:])
+        scf.YieldOp([*end.operands, *more])
+    end.erase()
+    kept = list(wider.results)[: before - 1]
+    for one, other in zip(loop.results, kept, strict=True):
+        one.replace_all_uses_with(other)
+    loop.erase()
+    return wider
+
+
 def branch(
     condition: ir.Value,
     then: Callable[[], Iterable[Any] | None],

@@ -22,13 +22,15 @@ from typing import Any
 from alcop_mlir.analysis.ir import memory
 from alcop_mlir.analysis.ir.loops import body, is_loop, trip_count
 from alcop_mlir.analysis.ir.walk import walk
-from alcop_mlir.analysis.pipelining.copies import REGISTER, SHARED
+from alcop_mlir.analysis.pipelining.copies import REGISTER, SHARED, fetches_for
 from alcop_mlir.analysis.pipelining.copy_forms import CopyForm, copy_form
+from alcop_mlir.analysis.pipelining.fetches import Fetch
 from alcop_mlir.analysis.pipelining.plan import KernelPlan
 from alcop_mlir.analysis.pipelining.stage_lists import LISTS, from_lists
 from alcop_mlir.analysis.pipelining.stream_plan import (
     COMPUTE,
     COPY,
+    FETCH,
     FILL,
     LOAD,
     LOOP,
@@ -199,6 +201,7 @@ def plans_of(kernel: KernelPlan) -> list[BoundPlan]:
                 *((read.stages, read.ops) if read else (1, ())),
                 [p.loop for p in inner],
                 WRAP if copied and copied.wraps else PREDICATED,
+                copied.fetches if copied else (),
             )
         )
     return plans
@@ -212,20 +215,26 @@ def _composed(
     reads: Sequence[ir.Operation],
     inner: Sequence[ir.Operation],
     tail: str,
+    fetches: Sequence[Fetch],
 ) -> BoundPlan:
     """The plan of copies with so many slots, and of reads with so many stages.
 
-    stages: from a read to its use in fragment steps, one more
-    inner:  the loop whose iterations are fragment steps
+    stages:  from a read to its use in fragment steps, one more
+    inner:   the loop whose iterations are fragment steps
+    fetches: what the addresses of the copies are loaded by
     """
     lookahead = stages - 1 if reads else 0
     load = Stream(LOAD, *divmod(lookahead, _steps(inner)))
     streams = [load] if reads else []
+    copy = Stream(COPY, load.tiles + slots - 1)
     if slots:
-        streams.insert(0, Stream(COPY, load.tiles + slots - 1))
+        streams.insert(0, copy)
+    leads = sorted({copy.lead + fetch.lead for fetch in fetches}, reverse=True)
+    streams[:0] = [Stream(_fetch_stream(lead), lead) for lead in leads]
     forms = [form for op in fills if (form := copy_form(op)) is not None]
     filled = {buffer for form in forms for buffer in form.buffers}
     named = [
+        *((f.op, _fetch_stream(copy.lead + f.lead), FETCH, -1) for f in fetches),
         *((op, COPY, FILL, 0) for op in fills),
         *((op, LOAD, READ, _ring_of(op, filled)) for op in reads),
         *((op, COMPUTE, LOOP, -1) for op in inner),
@@ -240,6 +249,10 @@ def _composed(
         tail=tail,
     )
     return BoundPlan(loop, plan, tuple(op for op, *_ in named))
+
+
+def _fetch_stream(lead: int) -> str:
+    return f"{FETCH}{lead}"
 
 
 def _steps(inner: Iterable[ir.Operation]) -> int:
@@ -278,7 +291,8 @@ def _from_marks(loop: ir.Operation, parameters: dict[str, Any]) -> BoundPlan | N
     fills = [op for op, mark in marks if SHARED in mark]
     reads = [op for op, mark in marks if REGISTER in mark]
     tail = parameters.get("tail", PREDICATED)
-    composed = _composed(loop, slots, fills, stages, reads, inner, tail)
+    fetches = [Fetch(op, lead) for op, lead in fetches_for(loop, fills).items()]
+    composed = _composed(loop, slots, fills, stages, reads, inner, tail, fetches)
     if not composed.ops:
         raise PassError(
             loop, "is planned, but no op in it is: expected copies or reads"

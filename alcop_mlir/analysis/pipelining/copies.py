@@ -29,13 +29,17 @@ from alcop_mlir.analysis.pipelining.copy_forms import (
     copy_form,
     unsuited,
 )
+from alcop_mlir.analysis.pipelining.fetches import (
+    PROMISE,
+    Loads,
+    Written,
+    address_fetches,
+)
 from alcop_mlir.analysis.pipelining.near_copies import near_copy
 from alcop_mlir.bindings import ir
 
 SHARED = "shared"
 REGISTER = "register"
-# What a loop may write, see memory.written_memrefs.
-_Written = list[tuple[Any, Any | None]]
 READS = ("vector.transfer_read", "vector.load", "memref.load", "nvgpu.ldmatrix")
 
 
@@ -106,9 +110,10 @@ def _judge_shared(
     form: CopyForm,
     moves: list[Move],
     loop: ir.Operation,
-    written: _Written,
+    written: Written,
     noalias_arguments: bool,
 ) -> PipelinedCopy | RejectedCopy:
+    loads = Loads(tuple(written), noalias_arguments)
     broken = (
         _no_index(loop)
         or _first(_not_a_move, form.moves)
@@ -118,7 +123,7 @@ def _judge_shared(
         or _first(partial(_used_elsewhere, loop), form.buffers)
         or _source_written(form, loop, written, noalias_arguments)
         or _first(_address_loaded_in_branch, form.moves)
-        or _address_not_early(form.op, loop, *_address_values(form))
+        or _address_not_early(form.op, loop, loads, *_address_values(form))
     )
     if broken is None:
         return PipelinedCopy(form.op, tuple(form.buffers))
@@ -133,13 +138,13 @@ def _first(
 
 
 def _judge_register(
-    op: ir.Operation, loop: ir.Operation, written: _Written
+    op: ir.Operation, loop: ir.Operation, written: Written
 ) -> PipelinedCopy | RejectedCopy:
     broken = (
         _no_index(loop)
         or _escapes_iteration(op, loop)
         or _buffer_filled_inside(op, loop, written)
-        or _address_not_early(op, loop, *op.operands)
+        or _address_not_early(op, loop, None, *op.operands)
     )
     if broken is None:
         return PipelinedCopy(op, (op.results[0],))
@@ -291,7 +296,7 @@ def _read_before(accesses: _Placed) -> Refusal | None:
 
 
 def _source_written(
-    form: CopyForm, loop: ir.Operation, written: _Written, noalias_arguments: bool
+    form: CopyForm, loop: ir.Operation, written: Written, noalias_arguments: bool
 ) -> Refusal | None:
     """Rule 6: nothing in the loop may write what is copied early."""
     for writer, target in written:
@@ -305,10 +310,7 @@ def _source_written(
             )
         sources = form.sources
         if any(memory.may_alias(one, target, noalias_arguments) for one in sources):
-            remedy = (
-                "promise that arguments do not alias with assume-noalias-args=true, if "
-                "so"
-            )
+            remedy = PROMISE
             if any(memory.may_alias(one, target, True) for one in sources):
                 remedy = "copy from memory that the loop does not write"
             return Refusal(
@@ -329,36 +331,51 @@ def _address_loaded_in_branch(move: Move) -> Refusal | None:
     return None if impure is None else _depends_on(impure)
 
 
-def _depends_on(op: ir.Operation, iteration: str = "the same iteration") -> Refusal:
+def _depends_on(
+    op: ir.Operation, loads: Loads | None = None, iteration: str = "the same iteration"
+) -> Refusal:
+    remedy = None if loads is None else loads.remedy(op)
     return Refusal(
         6,
         f"its address depends on '{op.name}' of {iteration}",
-        "compute the address from the loop's index",
+        remedy or "compute the address from the loop's index",
     )
 
 
 def _address_not_early(
-    op: ir.Operation, loop: ir.Operation, *values: Any
+    op: ir.Operation,
+    loop: ir.Operation,
+    loads: Loads | None,
+    *values: Any,
 ) -> Refusal | None:
     """Rule 6: the address must be computable some iterations early.
 
     It is computed only where that iteration exists, so that it may divide. The next
     value of a loop-carried one is computed early too, perhaps once too often.
+
+    loads: those that can run early as well; None where none can
     """
+
+    def late(
+        ops: Iterable[ir.Operation], is_plain: Callable[[Any], bool]
+    ) -> ir.Operation | None:
+        late = (one for one in ops if not is_plain(one))
+        return next((one for one in late if loads is None or one not in loads), None)
+
     block = body(loop)
     buffers = {memory.root(v) for v in values if memory.is_workgroup(v.type)}
     ops, arguments = backward_slice(values, block, {*loads_of(op), *buffers})
-    impure = next((inner for inner in ops if not is_repeatable(inner)), None)
+    impure = late(ops, is_repeatable)
     if impure is not None:
-        return _depends_on(impure)
+        return _depends_on(impure, loads)
     seen: set[Any] = set()
     while not arguments <= seen:
         seen |= arguments
         numbers = [one.arg_number - 1 for one in arguments if one.arg_number]
         ops, arguments = backward_slice([yielded(loop, n) for n in numbers], block)
-        impure = next((inner for inner in ops if not is_pure(inner)), None)
+        impure = late(ops, is_pure)
         if impure is not None:
-            return _depends_on(impure, "an earlier iteration")
+            return _depends_on(impure, loads, "an earlier iteration")
     return None
 
 
@@ -379,7 +396,7 @@ def _escapes_iteration(op: ir.Operation, loop: ir.Operation) -> Refusal | None:
 
 
 def _buffer_filled_inside(
-    op: ir.Operation, loop: ir.Operation, written: _Written
+    op: ir.Operation, loop: ir.Operation, written: Written
 ) -> Refusal | None:
     """Rule 6 for registers: the loop may fill the buffer only before the read."""
     buffer = memory.root(op.operands[0])
@@ -398,8 +415,18 @@ def _buffer_filled_inside(
     return None
 
 
+def fetches_for(loop: ir.Operation, ops: Iterable[ir.Operation]) -> dict[Any, int]:
+    """The loads that addresses of the copies `ops` need, see `address_fetches`."""
+    forms = [form for op in ops if (form := copy_form(op)) is not None]
+    values = [value for form in forms for value in _address_values(form)]
+    known = {value for form in forms for value in (*form.moved, *form.buffers)}
+    return address_fetches(loop, values, known)
+
+
 def follow_the_index(loop: ir.Operation, planned: list[PipelinedCopy]) -> bool:
     """Whether the addresses of the copies depend on the loop's index alone."""
+    if fetches_for(loop, [copy.op for copy in planned]):
+        return False
     forms = [form for copy in planned if (form := copy_form(copy.op)) is not None]
     return not any(
         argument.arg_number

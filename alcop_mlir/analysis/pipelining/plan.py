@@ -31,6 +31,7 @@ from alcop_mlir.analysis.pipelining.copies import (
     RejectedCopy,
 )
 from alcop_mlir.analysis.pipelining.copy_forms import ASYNC_OP, copy_form
+from alcop_mlir.analysis.pipelining.fetches import Fetch
 from alcop_mlir.analysis.pipelining.other_loops import unreached
 from alcop_mlir.bindings import ir
 from alcop_mlir.resources import align
@@ -40,8 +41,8 @@ from alcop_mlir.target import STATIC_SHARED_LIMIT
 # unrolled body would no longer fit the instruction cache.
 MAX_CARRIED_STEPS = 16
 WRAP_REFUSED = (
-    "its tail is predicated: addresses of its copies depend on loop-carried values, "
-    "which cannot start again"
+    "its tail is predicated: addresses of its copies depend on loop-carried or loaded "
+    "values, which cannot start again"
 )
 GROUP_OPS = ("nvgpu.device_async_create_group", "nvgpu.device_async_wait")
 
@@ -64,6 +65,7 @@ class Limits:
 class PipelinedLoop:
     """One pipelined loop at one level.
 
+    fetches: loads that run before the copies, which need them for their addresses
     carried: the pipeline of an inner loop that is filled once, and carried across the
              iterations of the pipelined loop around it
     wraps:   the copies of the tail start again at the first tile, instead of being
@@ -74,6 +76,7 @@ class PipelinedLoop:
     level: str
     stages: int
     copies: tuple[PipelinedCopy, ...]
+    fetches: tuple[Fetch, ...] = ()
     carried: bool = False
     wraps: bool = False
 
@@ -142,8 +145,10 @@ def _plan_shared(scope: ir.Operation, limits: Limits, plan: KernelPlan) -> None:
             wraps = limits.wrap_tails and copies.follow_the_index(loop, accepted)
             if limits.wrap_tails and not wraps:
                 plan.clamped.append((loop, WRAP_REFUSED))
+            fetches = copies.fetches_for(loop, [copy.op for copy in accepted])
+            early = tuple(Fetch(op, lead) for op, lead in fetches.items())
             plan.pipelines.append(
-                PipelinedLoop(loop, SHARED, stages, tuple(accepted), wraps=wraps)
+                PipelinedLoop(loop, SHARED, stages, tuple(accepted), early, wraps=wraps)
             )
 
 
@@ -308,7 +313,7 @@ def _plan_register(scope: ir.Operation, limits: Limits, plan: KernelPlan) -> Non
         stages = plan.clamp(loop, REGISTER, asked, trips)
         if stages > 1:
             plan.pipelines.append(
-                PipelinedLoop(loop, REGISTER, stages, tuple(accepted), carried)
+                PipelinedLoop(loop, REGISTER, stages, tuple(accepted), carried=carried)
             )
 
 

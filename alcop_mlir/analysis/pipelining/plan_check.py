@@ -1,6 +1,6 @@
 """Whether a plan is legal for its loop: `check`, for whoever executes it.
 
-- each op is what its plan takes it for: a copy, a read of shared memory
+- each op is what its plan takes it for: a copy, a read of shared memory, a fetch
 - copies alone fill the buffers of a ring, and all reads follow in the same iteration
 - what an op needs is made no later than it runs, and before it in the order
 - a read runs no earlier than the copy that fills its buffer, and there are slots enough
@@ -39,10 +39,12 @@ from alcop_mlir.analysis.pipelining.copies import (
     shared_copies,
 )
 from alcop_mlir.analysis.pipelining.copy_forms import CopyForm
+from alcop_mlir.analysis.pipelining.fetches import fetched_memrefs, is_fetch
 from alcop_mlir.analysis.pipelining.plan import unsynchronisable
 from alcop_mlir.analysis.pipelining.stream_plan import (
     ACQUIRE,
     COMMIT,
+    FETCH,
     FILL,
     LOOP,
     READ,
@@ -105,7 +107,15 @@ def check_as_planned(bound: BoundPlan) -> None:
 
 
 def _check_kinds(bound: BoundPlan, forms: dict[Any, CopyForm]) -> None:
-    for planned, op in bound.named(FILL, LOOP, READ):
+    for planned, op in bound.named(FILL, FETCH, LOOP, READ):
+        if planned.kind == FETCH and not (
+            is_fetch(op) and op.block == body(bound.loop)
+        ):
+            raise PassError(
+                op,
+                f"'{op.name}' is planned, expected a load of global memory in the "
+                "loop's own block",
+            )
         if planned.kind == FILL and op not in forms:
             raise PassError(op, f"'{op.name}' is planned, expected a copy")
         if planned.kind == FILL and op.block != body(bound.loop):
@@ -270,6 +280,8 @@ class _Legality:
         """The memrefs that a planned copy or read reads."""
         if self.named[op].kind == READ:
             return [op.operands[0]]
+        if self.named[op].kind == FETCH:
+            return fetched_memrefs(op)
         return self.forms[op].sources if op in self.forms else []
 
     def check_needs(self) -> None:
@@ -305,7 +317,8 @@ class _Legality:
                 f"iterations, not {stream.tiles}, or is a role of other warps",
             )
         same = (own.lead, own.steps) == (stream.lead, stream.steps)
-        if maker in self.places and same:
+        # What a fetch loads may be carried: it comes before what needs it then.
+        if maker in self.places and same and self.named[maker].kind != FETCH:
             self._check_place(op, maker)
 
     def _makers(self, ops: Iterable[ir.Operation]) -> list[Any]:

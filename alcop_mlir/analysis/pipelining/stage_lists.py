@@ -18,10 +18,12 @@ from alcop_mlir.analysis.ir.loops import body
 from alcop_mlir.analysis.ir.slices import captured, is_pure
 from alcop_mlir.analysis.pipelining.copies import is_shared_read
 from alcop_mlir.analysis.pipelining.copy_forms import copy_form
+from alcop_mlir.analysis.pipelining.fetches import is_fetch
 from alcop_mlir.analysis.pipelining.stream_plan import (
     COMPUTE,
     COPY,
     EFFECT,
+    FETCH,
     FILL,
     LOAD,
     PREDICATED,
@@ -111,6 +113,8 @@ def _kinds(
             kinds[op] = READ, 0 if memory.root(op.operands[0]) in filled else -1
         elif op in loads and leads[op] == leads[loads[op]]:
             continue  # a part of the copy
+        elif leads[op] and is_fetch(op):
+            kinds[op] = FETCH, -1
         elif not is_pure(op) and op.name not in SYNCHRONISATION:
             kinds[op] = EFFECT, -1
     return kinds
@@ -123,7 +127,7 @@ def _plan(
     tail: str,
 ) -> StreamPlan:
     parts = [(op, *kinds[op], leads[op]) for op in named]
-    streams = {FILL: COPY, READ: LOAD}
+    streams = {FILL: COPY, READ: LOAD, FETCH: FETCH}
     names = {n: f"{streams.get(kind, EFFECT)}{n}" for _, kind, _, n in reversed(parts)}
     names[0] = COMPUTE
     return StreamPlan(

@@ -69,16 +69,23 @@ class Streams:
     copy_arguments: tuple[int, ...]  # numbers of the carried values each stream needs
     load_arguments: tuple[int, ...]
     compute_arguments: tuple[int, ...]
+    copies_load: bool  # what copies carry is loaded, where their iteration exists
     remaining_extents: tuple[Any, ...]
     orders_writes: bool  # its barriers order what it writes to global memory, too
 
 
 def separate(
-    loop: ir.Operation, steps: list[FragmentStep], remaining_extents: list[ir.Value]
+    loop: ir.Operation,
+    steps: list[FragmentStep],
+    remaining_extents: list[ir.Value],
+    fetches: Container[Any] = (),
+    guarded: Container[Any] = (),
 ) -> Streams:
     """The streams of `loop`, whose body's ops are grouped into `steps`.
 
     remaining_extents: see `loops.remaining_extents`
+    fetches: results of loads that each stream runs that needs them, and no other
+    guarded: of those of them that check themselves whether their iteration exists
     """
     ops = [op for step in steps for op in step.ops]
     copies = [_form(op) for step in steps for op in step.copies]
@@ -89,11 +96,14 @@ def separate(
     dropped |= {f.producer for f in copies if _is_used_by(f.producer, dropped)}
     known = {result for op in reads for result in op.results}
     used = {n for n, result in enumerate(loop.results) if next(result.uses, None)}
-    effects = [op for op in ops if op not in dropped and not is_pure(op)]
+    loads = {op for op in ops if len(op.results) and op.results[0] in fetches}
+    effects = [op for op in ops if not (op in dropped or op in loads or is_pure(op))]
     wanted = [value for op in effects for value in captured(op)]
     needed, arguments = _closure(loop, wanted, known, used)
     needed.update(effects)
     read_operands = _read_operands(loop, steps)
+    used_by_copies = [value for form in copies for value in addresses(form)]
+    copied_from, copy_arguments = _closure(loop, used_by_copies)
     return Streams(
         loop=loop,
         copies=tuple(copies),
@@ -103,9 +113,12 @@ def separate(
             tuple(op for op in step.ops if op in needed and op not in dropped)
             for step in steps
         ),
-        copy_arguments=_closure(loop, [v for f in copies for v in addresses(f)])[1],
+        copy_arguments=copy_arguments,
         load_arguments=_closure(loop, [v for step in read_operands for v in step])[1],
         compute_arguments=arguments,
+        copies_load=any(
+            op in loads and op.results[0] not in guarded for op in copied_from
+        ),
         remaining_extents=tuple(remaining_extents),
         orders_writes=any(map(writes_globally, effects))
         and any(op.name == "gpu.barrier" for op in ops),

@@ -7,10 +7,13 @@ is refused then, and the error says why.
 from __future__ import annotations
 
 from itertools import pairwise
+from typing import Any
 
 from alcop_mlir.analysis.pipelining.bound_plans import BoundPlan
+from alcop_mlir.analysis.pipelining.copies import fetches_for
 from alcop_mlir.analysis.pipelining.pipeline_shape import Shape
 from alcop_mlir.analysis.pipelining.stream_plan import (
+    FETCH,
     FILL,
     MBARRIER,
     READ,
@@ -47,6 +50,18 @@ def shape_of(bound: BoundPlan, is_ragged: bool) -> Shape:
     return shape
 
 
+def fetch_leads(bound: BoundPlan) -> list[tuple[Any, int]]:
+    """The fetches, and how many iterations before the ops that need it each runs."""
+    plan = bound.plan
+    fills = bound.named(FILL)
+    needed = fetches_for(bound.loop, [op for _, op in fills])
+    copied = max((plan.stream(planned).tiles for planned, _ in fills), default=0)
+    return [
+        (op, plan.stream(planned).tiles - (copied if op in needed else 0))
+        for planned, op in bound.named(FETCH)
+    ]
+
+
 def _check_target(bound: BoundPlan) -> None:
     """Expansion is for sm_80: every thread runs all streams, groups order them."""
     for stream in bound.plan.streams:
@@ -62,6 +77,8 @@ def _check_target(bound: BoundPlan) -> None:
                 f"leaves matrix multiplications of '{stream.name}' in flight: wgmma "
                 "needs sm_90",
             )
+    if bound.plan.tail == WRAP and bound.named(FETCH):
+        raise _refused(bound, "starts loads again at the end of the loop")
     if any(ring.sync == MBARRIER for ring in bound.plan.rings):
         raise _refused(bound, "has a ring of mbarriers: these need sm_90")
     if len(bound.plan.rings) > 1:
@@ -80,29 +97,36 @@ def _check_streams(bound: BoundPlan) -> None:
                 bound, f"has ops of the kind '{kind}' at leads of {texts}, expected one"
             )
     for planned, op in zip(plan.ops, bound.ops, strict=True):
-        if planned.kind not in _ORDER and plan.stream(planned).is_early:
+        if planned.kind not in (*_ORDER, FETCH) and plan.stream(planned).is_early:
             lead = _lead(plan.stream(planned).lead, plan.stream(planned).steps)
             raise PassError(
                 op,
-                f"has a lead of {lead}, but only copies into shared memory and reads "
-                "of it can be expanded to run early",
+                f"has a lead of {lead}, but only copies into shared memory, reads of "
+                "it and loads of global memory can be expanded to run early",
             )
 
 
 def _check_order(bound: BoundPlan) -> None:
     rank = {FILL: 0, READ: 1}
+    # Fetches come first in an iteration, whatever their number.
+    pairs = [
+        pair
+        for pair in zip(bound.plan.ops, bound.ops, strict=True)
+        if pair[0].kind != FETCH
+    ]
+    ops = [op for _, op in pairs]
     order = [
         rank[p.kind] if p.kind in rank and bound.plan.stream(p).is_early else 2
-        for p in bound.plan.ops
+        for p, _ in pairs
     ]
     for number, (one, other) in enumerate(pairwise(order)):
         if one > other:
             raise PassError(
-                bound.ops[number + 1],
+                ops[number + 1],
                 "comes too late in the order of its plan: an expanded iteration issues "
                 "copies, then reads, then computes",
             )
-    rest = [op for op, place in zip(bound.ops, order, strict=True) if place == 2]
+    rest = [op for op, place in zip(ops, order, strict=True) if place == 2]
     for one, other in pairwise(rest):
         same = one.block == other.block
         if same and not one.is_before_in_block(other):

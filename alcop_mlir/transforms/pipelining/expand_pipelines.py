@@ -18,6 +18,11 @@ stream starts tile t it waits for t, and the copy stream then fills the slot of 
 tile t+S-1. One wait and one barrier per tile; at most S-2 younger groups are in flight
 at the wait.
 
+Loads that addresses of copies need run before these, in values that the loop carries,
+see `rotation`. Where the next value of a carried one is loaded, as in a chain of
+pointers, it is so where the copies of its iteration are issued: no load runs that the
+original loop does not run.
+
 The steady state runs a multiple of the slot period S, and only iterations in which no
 stream has reached the end, so that it needs no predicate. Where copies compute the
 remaining extent of a step, `min(step, upper - %k)`, one more iteration is left to the
@@ -37,7 +42,7 @@ alcop-unroll-steady-state may unroll by that number without a remainder.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from alcop_mlir.analysis.ir.loops import remaining_extents
 from alcop_mlir.analysis.ir.slices import is_pure
@@ -50,10 +55,11 @@ from alcop_mlir.analysis.pipelining.streams import Streams, separate
 from alcop_mlir.bindings import ir
 from alcop_mlir.errors import PassError
 from alcop_mlir.passes.base import Pass
-from alcop_mlir.transforms.pipelining.executable import shape_of
+from alcop_mlir.transforms.pipelining.executable import fetch_leads, shape_of
 from alcop_mlir.transforms.pipelining.expansion import Expansion
 from alcop_mlir.transforms.pipelining.fragment_steps import flattened_steps
 from alcop_mlir.transforms.pipelining.plan_attributes import erase_plan
+from alcop_mlir.transforms.pipelining.rotation import rotate
 
 
 @dataclass(frozen=True)
@@ -67,20 +73,23 @@ class ExpandPipelines(Pass):
             check(bound)
         # Inner loops first: an outer loop is expanded with its inner loops.
         for bound in reversed(plans):
-            with bound.loop.location, ir.InsertionPoint(bound.loop):
-                _expand(bound)
+            _expand(bound)
 
 
 def _expand(bound: BoundPlan) -> None:
-    loop = bound.loop
-    extents = remaining_extents(loop)
+    extents = remaining_extents(bound.loop)
     shape = shape_of(bound, is_ragged=bool(extents))
+    leads = fetch_leads(bound)
     erase_plan(bound)
     for _, op in bound.named(FILL):
         _hoist_address(op)
-    streams = separate(loop, flattened_steps(bound), extents)
+    rotated = rotate(bound.loop, leads)
+    loop = rotated.loop
+    steps = flattened_steps(replace(bound, loop=loop))
+    streams = separate(loop, steps, extents, rotated.loads, rotated.guarded)
     _check_slots(streams, shape.slots)
-    results = Expansion(streams, shape).build()
+    with loop.location, ir.InsertionPoint(loop):
+        results = Expansion(streams, shape).build()
     for number, value in results.items():
         loop.results[number].replace_all_uses_with(value)
     loop.erase()

@@ -228,12 +228,15 @@ class Expansion:
         whole: bool,
     ) -> None:
         """Issue the copies of one tile and commit them as a group."""
-
         numbers = self.streams.copy_arguments
         index = self._index(state.copy_index, induction, tile)
+        before = state.copy
 
-        def issue() -> None:
-            mapping = self._stream_values(numbers, state.copy, index)
+        def values() -> dict[Any, Any]:
+            return self._stream_values(numbers, before, index)
+
+        def issue() -> list[Any]:
+            mapping = values()
             if whole:
                 mapping.update(dict.fromkeys(self.streams.remaining_extents, self.step))
             for form, address in zip(
@@ -242,12 +245,12 @@ class Expansion:
                 address.build(mapping)
                 with form.op.location:
                     issue_copy(form, mapping)
+            return self.next_copy.build(mapping) if self.streams.copies_load else []
 
-        _guarded(guard, issue)
+        # What is loaded for the next tile is so only where the original loop does.
+        loaded = _guarded(guard, issue, before if self.streams.copies_load else [])
         state.groups.append(primitives.commit())
-        state.copy = self.next_copy.build(
-            self._stream_values(numbers, state.copy, index)
-        )
+        state.copy = loaded or self.next_copy.build(values())
         state.copy_index = self._next_index(state.copy_index)
 
     def _load(
@@ -297,12 +300,17 @@ def _templates(steps: tuple[tuple[Any, ...], ...]) -> list[list[build.Template]]
     return [[build.Template(op) for op in step] for step in steps]
 
 
-def _guarded(guard: ir.Value, make: Callable[[], None]) -> None:
-    """Build by `make()`, under the predicate `guard` unless that is True."""
+def _guarded(
+    guard: ir.Value, make: Callable[[], list[Any]], otherwise: list[Any]
+) -> list[Any]:
+    """What `make` builds, under the predicate `guard` unless that is True.
+
+    otherwise: the values where it is false
+    """
     if guard is True:
-        make()
-        return
-    build.branch(guard, make)
+        return make()
+    kinds = [value.type for value in otherwise]
+    return build.branch(guard, make, (lambda: otherwise) if kinds else None, kinds)
 
 
 def _chosen(condition: ir.Value, those: list[Any], others: list[Any]) -> list[Any]:

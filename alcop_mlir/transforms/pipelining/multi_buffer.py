@@ -34,7 +34,7 @@ from alcop_mlir.analysis.pipelining.copy_forms import copy_form
 from alcop_mlir.analysis.pipelining.plan_check import check_as_planned
 from alcop_mlir.analysis.pipelining.ring_counters import period
 from alcop_mlir.analysis.pipelining.stream_plan import FILL
-from alcop_mlir.bindings import ir, memref, scf
+from alcop_mlir.bindings import ir, memref
 from alcop_mlir.errors import PassError
 from alcop_mlir.passes import build
 from alcop_mlir.passes.base import Pass
@@ -93,7 +93,12 @@ def _has_slots(loop: ir.Operation, targets: list[ir.Value], slots: int) -> bool:
 
 def _multi_buffer(loop: ir.Operation, targets: list[ir.Value], slots: int) -> None:
     buffers = [memory.root(target) for target in targets]
-    loop = _with_slot(loop, slots)
+    with loop.location, ir.InsertionPoint(loop):
+        first = build.index(0)
+    # A ring counter, as one more carried value.
+    loop = build.with_carried(
+        loop, [first], lambda counter: [build.cyclic_next(counter[0], slots)]
+    )
     slot = list(loops.body(loop).arguments)[-1]
     for buffer in dict.fromkeys(buffers):
         _widen(buffer, loop, slot, slots)
@@ -107,28 +112,6 @@ def _check_buffer(copy: ir.Operation, buffer: ir.Value) -> None:
             f"is planned, but its buffer {buffer.type} is not an allocation of "
             "constant size, expected memref.alloc or a workgroup attribution",
         )
-
-
-def _with_slot(loop: ir.Operation, slots: int) -> Any:
-    """`loop` with one more carried value, the ring counter; its body is moved."""
-    block = loops.body(loop)
-    with loop.location, ir.InsertionPoint(loop):
-        wider = scf.ForOp(
-            *loops.bounds(loop), [*loops.init_args(loop), build.index(0)]
-        ).operation
-    build.keep_attributes(loop, wider)
-    arguments = list(loops.body(wider).arguments)
-    for old, new in zip(list(block.arguments), arguments[:-1], strict=True):
-        old.replace_all_uses_with(new)
-    build.move_ops(block, loops.body(wider))
-    last = loops.terminator(wider).operation
-    with last.location, ir.InsertionPoint(last):
-        scf.YieldOp([*last.operands, build.cyclic_next(arguments[-1], slots)])
-    last.erase()
-    for old, new in zip(loop.results, list(wider.results)[:-1], strict=True):
-        old.replace_all_uses_with(new)
-    loop.erase()
-    return wider
 
 
 def _widen(buffer: ir.Value, loop: ir.Operation, slot: ir.Value, slots: int) -> None:

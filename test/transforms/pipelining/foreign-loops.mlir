@@ -32,9 +32,13 @@ func.func @carried_address(%A: memref<64x64xf32>, %C: memref<64xf32>, %n: index)
 
 // -----
 
-// The address is loaded: iterations ahead it is not known.
+// The row is loaded: one iteration before the copy, which carries it.
 // CHECK-LABEL: @loaded_address
-// CHECK-NOT:     alcop.
+// CHECK:         scf.for {{.*}} iter_args({{.*}}, %[[ROW:[a-z0-9_]+]] = %{{.*}}, %{{.*}} = %{{.*}}, %{{.*}} = %{{.*}}) -> (f32, index, index, index, !nvgpu
+// CHECK:           nvgpu.device_async_copy %{{.*}}[%[[ROW]], 
+// CHECK:           %[[NEXT:.*]] = scf.if
+// CHECK-NEXT:        memref.load %{{.*}} : memref<64xindex>
+// CHECK:           scf.yield {{.*}}, %[[NEXT]],
 #ws = #gpu.address_space<workgroup>
 func.func @loaded_address(%A: memref<64x64xf32>, %I: memref<64xindex>, %C: memref<64xf32>, %n: index) {
   %c0 = arith.constant 0 : index
@@ -47,7 +51,6 @@ func.func @loaded_address(%A: memref<64x64xf32>, %I: memref<64xindex>, %C: memre
   %sum = scf.for %k = %c0 to %n step %c1 iter_args(%acc = %zero) -> (f32) {
     %at = memref.load %I[%k] : memref<64xindex>
     %v = memref.load %A[%at, %t] : memref<64x64xf32>
-    // expected-remark @below {{not pipelined (rule 6): its address depends on 'memref.load' of the same iteration; compute the address from the loop's index}}
     memref.store %v, %a[%t] : memref<64xf32, #ws>
     gpu.barrier
     %x = memref.load %a[%other] : memref<64xf32, #ws>
@@ -148,9 +151,16 @@ func.func @threads_diverge(%A: memref<64x64xf32>, %C: memref<64xf32>, %n: index)
 
 // -----
 
-// The next row is loaded: in the iteration before that which copies it.
+// The next row is loaded where a row is copied, and so only where the loop loads it.
 // CHECK-LABEL: @carried_load
-// CHECK-NOT:     alcop.
+// CHECK:         scf.for {{.*}} iter_args(
+// CHECK:           nvgpu.device_async_copy %{{.*}}[%[[ROW:[a-z0-9_]+]], 
+// CHECK-NOT:       scf.if
+// CHECK:           memref.load %{{.*}}[%[[ROW]]] : memref<64xindex>
+// CHECK:         scf.for {{.*}} iter_args(
+// CHECK:           scf.if %{{.*}} -> (index, index)
+// CHECK:             nvgpu.device_async_copy %{{.*}}[%[[ROW:[a-z0-9_]+]], 
+// CHECK:             memref.load %{{.*}}[%[[ROW]]] : memref<64xindex>
 #ws = #gpu.address_space<workgroup>
 func.func @carried_load(%A: memref<64x64xf32>, %I: memref<64xindex>, %C: memref<64xf32>, %n: index) {
   %c0 = arith.constant 0 : index
@@ -162,7 +172,6 @@ func.func @carried_load(%A: memref<64x64xf32>, %I: memref<64xindex>, %C: memref<
   %a = memref.alloc() : memref<64xf32, #ws>
   %sum:2 = scf.for %k = %c0 to %n step %c1 iter_args(%acc = %zero, %row = %c0) -> (f32, index) {
     %v = memref.load %A[%row, %t] : memref<64x64xf32>
-    // expected-remark @below {{not pipelined (rule 6): its address depends on 'memref.load' of an earlier iteration; compute the address from the loop's index}}
     memref.store %v, %a[%t] : memref<64xf32, #ws>
     gpu.barrier
     %x = memref.load %a[%other] : memref<64xf32, #ws>

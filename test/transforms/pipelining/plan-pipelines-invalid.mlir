@@ -131,7 +131,7 @@ func.func @rule_6_in_place(%A: memref<64x512xf16>) {
 // -----
 
 #ws = #gpu.address_space<workgroup>
-func.func @rule_6_gather(%A: memref<512x32xf16>, %rows: memref<16xindex>) {
+func.func @rule_6_gather_written(%A: memref<512x32xf16> {llvm.noalias}, %rows: memref<16xindex>) {
   %c0 = arith.constant 0 : index
   %c1 = arith.constant 1 : index
   %c16 = arith.constant 16 : index
@@ -139,8 +139,28 @@ func.func @rule_6_gather(%A: memref<512x32xf16>, %rows: memref<16xindex>) {
   scf.for %k = %c0 to %c16 step %c1 {
     %row = memref.load %rows[%k] : memref<16xindex>
     %tile = memref.subview %A[%row, 0] [1, 32] [1, 1] : memref<512x32xf16> to memref<1x32xf16, strided<[32, 1], offset: ?>>
-    // expected-remark @+1 {{not pipelined (rule 6): its address depends on 'memref.load' of the same iteration; compute the address from the loop's index}}
+    // expected-remark @+1 {{not pipelined (rule 6): its address depends on 'memref.load' of the same iteration; load it from memory that the loop does not write}}
     memref.copy %tile, %a : memref<1x32xf16, strided<[32, 1], offset: ?>> to memref<1x32xf16, #ws>
+    memref.store %c0, %rows[%k] : memref<16xindex>
+    %v = memref.load %a[%c0, %c0] : memref<1x32xf16, #ws>
+  }
+  return
+}
+
+// -----
+
+#ws = #gpu.address_space<workgroup>
+func.func @rule_6_gather_perhaps_written(%A: memref<512x32xf16> {llvm.noalias}, %rows: memref<16xindex>, %other: memref<16xindex>) {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %c16 = arith.constant 16 : index
+  %a = memref.alloc() : memref<1x32xf16, #ws>
+  scf.for %k = %c0 to %c16 step %c1 {
+    %row = memref.load %rows[%k] : memref<16xindex>
+    %tile = memref.subview %A[%row, 0] [1, 32] [1, 1] : memref<512x32xf16> to memref<1x32xf16, strided<[32, 1], offset: ?>>
+    // expected-remark @+1 {{not pipelined (rule 6): its address depends on 'memref.load' of the same iteration; promise that arguments do not alias with assume-noalias-args=true, if so}}
+    memref.copy %tile, %a : memref<1x32xf16, strided<[32, 1], offset: ?>> to memref<1x32xf16, #ws>
+    memref.store %c0, %other[%k] : memref<16xindex>
     %v = memref.load %a[%c0, %c0] : memref<1x32xf16, #ws>
   }
   return

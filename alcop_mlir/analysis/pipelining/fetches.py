@@ -1,0 +1,114 @@
+"""Loads from global memory into registers that can run iterations early: *fetches*.
+
+A copy into shared memory whose address is loaded needs them: the load of the address
+runs an iteration before the copy, and what that needs one more.
+
+    %row = memref.load %rows[%k]              // a fetch, one iteration before the copy
+    %v = memref.load %A[%row, %t]
+    memref.store %v, %buffer[%t]
+
+A load can run early if nothing in the loop may write what it reads; whether its address
+can be computed early is asked by those who need it. Nothing is changed here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Container, Iterable
+from dataclasses import dataclass
+from typing import Any
+
+from alcop_mlir.analysis.ir import memory
+from alcop_mlir.analysis.ir.loops import body, yielded
+from alcop_mlir.analysis.ir.slices import backward_slice, captured
+from alcop_mlir.analysis.ir.walk import walk
+from alcop_mlir.analysis.pipelining.copy_forms import LOADS, only_loads
+from alcop_mlir.bindings import ir
+
+# What a loop may write, see memory.written_memrefs.
+Written = list[tuple[Any, Any | None]]
+PROMISE = "promise that arguments do not alias with assume-noalias-args=true, if so"
+
+
+@dataclass(frozen=True)
+class Fetch:
+    """A load that runs `lead` iterations before what needs it."""
+
+    op: Any
+    lead: int
+
+
+def is_fetch(op: ir.Operation) -> bool:
+    """Whether `op` does nothing but load from global memory, perhaps in branches."""
+    op = op.operation
+    if op.name in LOADS:
+        return not memory.is_workgroup(op.operands[0].type)
+    if op.name != "scf.if" or not len(op.results):
+        return False
+    loads = walk(op, *LOADS)
+    branches = [region.blocks[0] for region in op.regions]
+    return bool(loads) and all(map(is_fetch, loads)) and all(map(only_loads, branches))
+
+
+def fetched_memrefs(op: ir.Operation) -> list[Any]:
+    """The memrefs that a fetch reads."""
+    return [load.operands[0] for load in walk(op, *LOADS)]
+
+
+@dataclass(frozen=True)
+class Loads:
+    """The loads of a loop that can run early: nothing in it may write what they read.
+
+    written: what the loop may write
+    """
+
+    written: tuple[tuple[Any, Any | None], ...]
+    noalias_arguments: bool
+
+    def __contains__(self, op: ir.Operation) -> bool:
+        return is_fetch(op) and not self._may_be_written(op, self.noalias_arguments)
+
+    def remedy(self, op: ir.Operation) -> str | None:
+        """What would let the load `op` run early; None where it is no load."""
+        if not is_fetch(op):
+            return None
+        if self._may_be_written(op, True):
+            return "load it from memory that the loop does not write"
+        return PROMISE
+
+    def _may_be_written(self, op: ir.Operation, noalias_arguments: bool) -> bool:
+        return any(
+            target is None or memory.may_alias(source, target, noalias_arguments)
+            for source in fetched_memrefs(op)
+            for _, target in self.written
+        )
+
+
+def address_fetches(
+    loop: ir.Operation, values: Iterable[ir.Value], known: Container[Any] = ()
+) -> dict[Any, int]:
+    """The fetches that addresses need, and how many iterations before these they run.
+
+    One for a load that an address needs in its own iteration, one more for a load that
+    this one needs. What only the next value of a carried one needs is early enough: 0.
+
+    values: what the addresses are computed from; `known` ones are not followed
+    """
+    block = body(loop)
+    leads: dict[Any, int] = {}
+    needed = dict.fromkeys(values, 1)
+    ops, arguments = backward_slice(needed, block, known)
+    for op in reversed(ops):
+        lead = max(needed.get(result, 0) for result in op.results)
+        if is_fetch(op):
+            leads[op] = lead
+            lead += 1
+        for value in captured(op):
+            needed[value] = max(needed.get(value, 0), lead)
+    seen: set[Any] = set()
+    while not arguments <= seen:
+        seen |= arguments
+        numbers = [one.arg_number - 1 for one in arguments if one.arg_number]
+        ops, arguments = backward_slice([yielded(loop, n) for n in numbers], block)
+        for op in filter(is_fetch, ops):
+            leads.setdefault(op, 0)
+    return leads

@@ -1,0 +1,176 @@
+"""Loads of global memory that run iterations early: the bits of the loop as it was.
+
+Tables are exactly as long as the loop reads: the emulator finds what is read beyond.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+from differential import SCHEDULES, VISIBILITIES, Compiled, Settings, launch
+from test_reported_failures import compiled
+
+THREADS = 64
+SIZES = (0, 1, 2, 5, 8, 13)  # trip counts: fewer than the stages, no multiple of slots
+STAGES = ((2, 1), (3, 1), (3, 2), (5, 1))
+MODES = [(seen, order) for seen in VISIBILITIES for order in SCHEDULES]
+
+KERNEL = """
+module attributes {gpu.container_module} {
+gpu.module @kernels {
+gpu.func @kernel(%A: memref<256x64xf32>, %I: memref<4096xi32>, %J: memref<256xi32>,
+    %C: memref<64xf32>, %n: index) workgroup(%a : SHARED)
+    kernel attributes {known_block_size = array<i32: 64, 1, 1>} {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %c7 = arith.constant 7 : index
+  %c63 = arith.constant 63 : index
+  %c64 = arith.constant 64 : index
+  %zero = arith.constant 0.0 : f32
+  %t = gpu.thread_id x
+  %other = arith.subi %c63, %t : index
+  %sum:2 = scf.for %k = %c0 to %n step %c1
+      iter_args(%acc = %zero, %p = %c7) -> (f32, index) {
+BODY
+    %v = memref.load %A[%row, %t] : memref<256x64xf32>
+    memref.store %v, %a[%t] : SHARED
+    gpu.barrier
+    %x = memref.load %a[%other] : SHARED
+    %next = arith.addf %acc, %x : f32
+    gpu.barrier
+    scf.yield YIELD : f32, index
+  }
+  memref.store %sum#0, %C[%t] : memref<64xf32>
+  gpu.return
+}
+}
+}
+"""
+ROW = """
+    %i = memref.load %I[%k] : memref<4096xi32>
+    %row = arith.index_cast %i : i32 to index"""
+BODIES = {
+    "row": ROW,
+    "row of each thread": """
+    %first = arith.muli %k, %c64 : index
+    %at = arith.addi %first, %t : index
+    %i = memref.load %I[%at] : memref<4096xi32>
+    %row = arith.index_cast %i : i32 to index""",
+    "two levels": """
+    %i = memref.load %I[%k] : memref<4096xi32>
+    %at = arith.index_cast %i : i32 to index
+    %j = memref.load %J[%at] : memref<256xi32>
+    %row = arith.index_cast %j : i32 to index""",
+    "three levels": """
+    %i = memref.load %I[%k] : memref<4096xi32>
+    %at = arith.index_cast %i : i32 to index
+    %j = memref.load %J[%at] : memref<256xi32>
+    %there = arith.index_cast %j : i32 to index
+    %r = memref.load %J[%there] : memref<256xi32>
+    %row = arith.index_cast %r : i32 to index""",
+    "both levels": """
+    %i = memref.load %I[%k] : memref<4096xi32>
+    %at = arith.index_cast %i : i32 to index
+    %j = memref.load %J[%at] : memref<256xi32>
+    %there = arith.index_cast %j : i32 to index
+    %both = arith.addi %at, %there : index
+    %row = arith.divui %both, %c7 : index""",
+    "same in all iterations": """
+    %j = memref.load %J[%c7] : memref<256xi32>
+    %there = arith.index_cast %j : i32 to index
+    %i = memref.load %J[%there] : memref<256xi32>
+    %first = arith.index_cast %i : i32 to index
+    %both = arith.addi %first, %k : index
+    %row = arith.divui %both, %c7 : index""",
+    "under a condition": """
+    %is_odd = arith.cmpi ugt, %k, %c1 : index
+    %i = scf.if %is_odd -> i32 {
+      %one = memref.load %I[%k] : memref<4096xi32>
+      scf.yield %one : i32
+    } else {
+      %one = memref.load %J[%k] : memref<256xi32>
+      scf.yield %one : i32
+    }
+    %row = arith.index_cast %i : i32 to index""",
+    "pointer chase": """
+    %row = arith.addi %p, %c0 : index
+    %j = memref.load %J[%p] : memref<256xi32>
+    %q = arith.index_cast %j : i32 to index""",
+    "pointer chase, then copy": """
+    %j = memref.load %J[%p] : memref<256xi32>
+    %row = arith.index_cast %j : i32 to index
+    %q = arith.addi %row, %c0 : index""",
+    "chase through a table": """
+    %j = memref.load %J[%p] : memref<256xi32>
+    %q = arith.index_cast %j : i32 to index
+    %at = memref.load %J[%q] : memref<256xi32>
+    %row = arith.index_cast %at : i32 to index""",
+}
+USED_TOO = (
+    ROW
+    + """
+    %f = arith.sitofp %i : i32 to f32
+    %more = arith.addf %acc, %f : f32"""
+)
+
+
+@pytest.fixture(autouse=True)
+def _in_a_folder_of_its_own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+
+
+def kernel(body: str) -> str:
+    carried = "%q" if "%q =" in body else "%p"
+    text = KERNEL.replace("BODY", body).replace("YIELD", f"%next, {carried}")
+    return text.replace("SHARED", "memref<64xf32, #gpu.address_space<workgroup>>")
+
+
+def results(body: str, done: Compiled, size: int, mode: tuple[str, str]) -> bytes:
+    """What is stored; fails on a hazard."""
+    random = np.random.default_rng(size)
+    length = size * (THREADS if "%first, %t" in body else 1)
+    a = random.uniform(-1, 1, (256, 64)).astype("f4")
+    i = random.integers(0, 256, length).astype("i4")
+    j = random.integers(0, 256, 256).astype("i4")
+    c = np.full(64, 7, "f4")
+    block = (THREADS, 1, 1)
+    assert launch(done, (1, 1, 1), block, [a, i, j, c, size], mode) == ()
+    return c.tobytes()
+
+
+def assert_right(body: str, text: str) -> None:
+    base = compiled(text, Settings((1, 1)))
+    expected = {size: results(body, base, size, MODES[0]) for size in SIZES}
+    for number, stages in enumerate(STAGES):
+        done = compiled(text, Settings(stages, noalias=True))
+        assert "shared" in done.levels, done.report
+        for place, size in enumerate(SIZES):
+            mode = MODES[(number + place) % len(MODES)]
+            assert results(body, done, size, mode) == expected[size], (stages, size)
+
+
+@pytest.mark.parametrize("name", BODIES)
+def test_rows_from_tables(name: str) -> None:
+    assert_right(BODIES[name], kernel(BODIES[name]))
+
+
+def test_an_index_that_is_used_otherwise_too() -> None:
+    text = kernel(USED_TOO).replace("addf %acc, %x", "addf %more, %x")
+    assert_right(USED_TOO, text)
+
+
+@pytest.mark.parametrize("trips", [1, 2, 3, 8])
+def test_known_trip_counts(trips: int) -> None:
+    """Of two levels: what is loaded before the loop is known to be there or not."""
+    body = BODIES["two levels"]
+    text = kernel(body).replace("to %n step", "to %last step")
+    text = text.replace(
+        "  %t = gpu", f"  %last = arith.constant {trips} : index\n  %t = gpu"
+    )
+    base = compiled(text, Settings((1, 1)))
+    expected = results(body, base, trips, MODES[0])
+    for stages in STAGES:
+        done = compiled(text, Settings(stages, noalias=True))
+        assert results(body, done, trips, MODES[-1]) == expected, stages
