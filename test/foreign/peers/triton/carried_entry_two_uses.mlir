@@ -1,7 +1,7 @@
 // source: triton-lang/triton 004311d2a0780ccae8d030069745b50f42eb9144 test/TritonGPU/loop-pipeline.mlir
 // function: dep_arg_two_uses
 // does: a pointer that grows by an entry of a table, loaded in the iteration before and used twice
-// expect: refused: (rule 6): its address depends on 'memref.load' of an earlier iteration
+// expect: pipelined shared=2
 // options: noalias
 #ws = #gpu.address_space<workgroup>
 module attributes {gpu.container_module} {

@@ -1,7 +1,7 @@
 // source: triton-lang/triton 2635acd27fc05050ecc6fc1d221469bde34478a9 test/TritonGPU/loop-pipeline-indirect-load.mlir
 // function: indirect_load_two_stages
 // does: one operand gathered by a vector of indices, the other at addresses of the index of the loop, with two stages
-// expect: refused: (rule 6): its address depends on 'memref.load' of the same iteration
+// expect: pipelined shared=2
 // options: noalias
 // stages: 2,1
 // sizes: 0,0 0,1 8,24 0,40 16,80

@@ -1,7 +1,7 @@
 // source: triton-lang/triton 0079f6ed8799aed096366748d44e7dad701ab5c2 test/TritonGPU/pipeline-assign-latencies.mlir
 // function: indirect_load_cust_stages
 // does: both tiles at loaded addresses, five stages: two for each level
-// expect: refused: (rule 6): its address depends on 'memref.load' of the same iteration
+// expect: pipelined shared=2
 // options: noalias
 // stages: 5,1
 #ws = #gpu.address_space<workgroup>

@@ -1,7 +1,7 @@
 // source: triton-lang/triton 0079f6ed8799aed096366748d44e7dad701ab5c2 test/TritonGPU/pipeline-assign-latencies.mlir
 // function: mixed_loads
 // does: one tile at a loaded address, the other at a carried pointer
-// expect: refused: (rule 6): its address depends on 'memref.load' of the same iteration
+// expect: pipelined shared=2
 // options: noalias
 #ws = #gpu.address_space<workgroup>
 module attributes {gpu.container_module} {

@@ -1,7 +1,7 @@
 // source: triton-lang/triton 004311d2a0780ccae8d030069745b50f42eb9144 test/TritonGPU/loop-pipeline.mlir
 // function: load_convert_layout
 // does: an index of the table is loaded under a mask
-// expect: refused: (rule 6): its address depends on 'scf.if' of the same iteration
+// expect: pipelined shared=2
 // options: noalias
 #ws = #gpu.address_space<workgroup>
 module attributes {gpu.container_module} {
