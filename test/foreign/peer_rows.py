@@ -14,6 +14,9 @@ emulator. Its first lines say where it is from and what becomes of it:
 and, where they differ from the defaults:
 
     // there: refused         the peer does not pipeline it either; not counted
+    // lists: kept            the peer's own stages and orders, on the loop, are carried
+                              out; `expect` is of the loop without them
+    // lists: refused: PART   ... are an error, with that message
     // options: noalias       assume-noalias-args
     // prepare: PASSES        run before planning; default: canonicalize,cse
     // stages: 4,2            that the counts of `expect` hold for; default: 3,1
@@ -46,6 +49,7 @@ _KNOWN = (
     "does",
     "expect",
     "there",
+    "lists",
     "options",
     "prepare",
     "stages",
@@ -56,6 +60,7 @@ _KNOWN = (
     "run",
 )
 NO_REMARK = "(no remark)"
+_LISTS = re.compile(r"alcop\.pipeline = #alcop\.pipeline<\{[^}]*\}>(, )?")
 _REFUSED = "refused: "
 _PIPELINED = "pipelined "
 
@@ -94,7 +99,19 @@ class Row:
             raise ValueError(f"{self.name}: no {', '.join(missing) or 'full source'}")
         if not found["expect"].startswith((_REFUSED, _PIPELINED)):
             raise ValueError(f"{self.name}: expects {found['expect']!r}")
+        if ("lists" in found) != bool(_LISTS.search(self.text)):
+            raise ValueError(f"{self.name}: expected 'lists' where a loop has a plan")
         return found
+
+    @property
+    def unplanned(self) -> str:
+        """The module without the peer's own plan."""
+        return _LISTS.sub("", self.text)
+
+    @property
+    def lists_error(self) -> str:
+        """A part of the error that refuses the peer's plan; "" where it is kept."""
+        return self.header.get("lists", "").removeprefix("kept").removeprefix(_REFUSED)
 
     @property
     def source(self) -> tuple[str, str, str]:
@@ -139,8 +156,13 @@ class Row:
 
     @property
     def sizes(self) -> list[tuple[int, ...]]:
+        """What the kernel's `index` arguments are, for each run."""
         given = self.header.get("sizes", "0 1 2 7").split()
-        return [tuple(map(int, one.split(","))) for one in given]
+        arguments = self.text.partition("gpu.func @")[2].partition(")")[0]
+        count = arguments.count(": index")
+        return list(
+            dict.fromkeys(tuple(map(int, one.split(",")))[:count] for one in given)
+        )
 
     @property
     def tables(self) -> int:

@@ -43,6 +43,7 @@ def document() -> str:
     lines.append(_counts("all", found, omitted))
     lines += ["", *_table("Refused", [r for r in found if r.remark and r.counted])]
     lines += _table("Not pipelined there either", [r for r in found if not r.counted])
+    lines += _plans([row for row in found if "lists" in row.header])
     lines += _omitted(peers, omitted)
     return "\n".join(lines).rstrip("\n") + "\n"
 
@@ -73,6 +74,28 @@ def _table(title: str, found: list[Row]) -> Iterator[str]:
         test, does = row.header["function"], row.header["does"]
         here = f'"{row.remark}"' if row.remark else "pipelined"
         yield f"| {row.name}, `{test}` | {does} | {here} |"
+    yield ""
+
+
+def _plans(found: list[Row]) -> Iterator[str]:
+    """The peers' own stages and orders, as plans of the user."""
+    refused = [row for row in found if row.lists_error]
+    kept = len(found) - len(refused)
+    yield from (
+        "## Plans of the peers",
+        "",
+        "Where the peer's test gives stages and orders, our loop has them too, as a",
+        "[plan of the user](embedding.md#plans-of-your-own): "
+        f"{kept} of {len(found)} are carried out.",
+        "The others are errors; planned by us, the loop may be pipelined all the same.",
+        "",
+        "| loop | error | there | planned by us |",
+        "|---|---|---|---|",
+    )
+    for row in refused:
+        there = "carried out" if row.counted else "refused"
+        ours = "refused" if row.remark else "pipelined"
+        yield f'| {row.name} | "{row.lists_error}" | {there} | {ours} |'
     yield ""
 
 

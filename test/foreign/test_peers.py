@@ -20,7 +20,6 @@ from typing import Any
 import numpy as np
 import pytest
 from differential import (
-    DTYPES,
     SCHEDULES,
     VISIBILITIES,
     Compiled,
@@ -32,13 +31,16 @@ from differential import (
 from peer_rows import NO_REMARK, Row, omissions, rows
 from pipelining_page import document
 
-from alcop_mlir import diagnostics
+from alcop_mlir import diagnostics, dtypes
 from alcop_mlir.bindings import ir, make_context
 from alcop_mlir.dialects import alcop
 from alcop_mlir.pipelines.driver import run_pipeline
+from alcop_mlir.pipelines.running import PassFailure
 from alcop_mlir.verifier.check import check
 
 ROWS = rows()
+PLANNED = [row for row in ROWS if "lists" in row.header]
+UNPIPELINED = Settings((1, 1))
 ALL = os.environ.get("ALCOP_PEERS") == "all"
 STAGES = ((3, 1), (2, 1), (4, 2), (6, 1), (3, 2))
 TAILS = ("predicated", "wrap")
@@ -69,11 +71,37 @@ def test_row(row: Row) -> None:
         assert_checked(row, before)
 
 
+@pytest.mark.parametrize("row", PLANNED, ids=[row.name for row in PLANNED])
+def test_the_plan_of_the_peer(row: Row) -> None:
+    """Its stages and orders on the loop give the same bits, or are an error."""
+    if row.lists_error:
+        with pytest.raises(PassFailure) as failure:
+            expanded(row)
+        assert row.lists_error in str(failure.value)
+        return
+    base = compile_kernel(row.unplanned, UNPIPELINED)
+    done = compiled(expanded(row), UNPIPELINED)
+    for number, size in enumerate(row.sizes):
+        expected = results(row, base, size, MODES[0])
+        found = results(row, done, size, MODES[number % len(MODES)])
+        assert [a.tobytes() for a in found] == [a.tobytes() for a in expected], size
+
+
+def expanded(row: Row) -> str:
+    """The row's module with the peer's plan carried out."""
+    with make_context(), ir.Location.unknown(), diagnostics.collect():
+        alcop.load()
+        module = ir.Module.parse(row.text)
+        for step in ("alcop-multi-buffer", "alcop-expand-pipelines"):
+            run_pipeline(module, f"builtin.module({step})")
+        return str(module)
+
+
 def prepared(row: Row) -> str:
     """The row's module after what runs before planning."""
     with make_context(), ir.Location.unknown(), diagnostics.collect():
         alcop.load()
-        module = ir.Module.parse(row.text)
+        module = ir.Module.parse(row.unplanned)
         run_pipeline(module, f"builtin.module({row.prepare})")
         return str(module)
 
@@ -94,7 +122,7 @@ def planned(row: Row, text: str) -> tuple[dict[str, int], list[str], str]:
 
 def assert_right(row: Row, text: str) -> None:
     """The bits of the unpipelined program, at several stage counts and sizes."""
-    base = compile_kernel(row.text, Settings((1, 1)))
+    base = compile_kernel(row.unplanned, UNPIPELINED)
     expected = {size: results(row, base, size, MODES[0]) for size in row.sizes}
     for stages, tail, modes in variants(row):
         done = compiled(text, Settings(stages, tail=tail, noalias=row.noalias))
@@ -157,11 +185,11 @@ def arrays(row: Row) -> list[np.ndarray]:
     data: list[np.ndarray] = []
     for number, (shape, element) in enumerate(arguments(row)[0]):
         random = np.random.default_rng(number)
-        dtype = DTYPES.get(element) or {"i8": "i1", "i64": "i8"}[element]
-        if element.startswith("i"):
+        if dtypes.is_integer(element):
+            dtype = dtypes.NUMPY_DTYPES[element]
             data.append(random.integers(0, row.tables, shape).astype(dtype))
         else:
-            data.append(random.uniform(-1, 1, shape).astype(dtype))
+            data.append(dtypes.encode(random.uniform(-1, 1, shape), element))
     return data
 
 

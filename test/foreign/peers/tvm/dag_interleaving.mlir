@@ -1,0 +1,38 @@
+// source: apache/tvm 5d4dc8721307cf9677becacf0395c19be130e206 tests/python/s_tir/transform/test_s_tir_transform_inject_software_pipeline.py
+// function: test_dag_interleaving
+// does: two chains global, shared, local; multiplied; stages 0,0,0,0,1, order interleaves the chains
+// expect: refused: (rule 1): 'memref.store' stores a value that is computed from what was loaded
+// lists: refused: is planned, but not pipelined (rule 6): its source may be written by 'memref.store' in the loop
+// options: noalias
+#ws = #gpu.address_space<workgroup>
+module attributes {gpu.container_module} {
+  gpu.module @kernels {
+    gpu.func @kernel(%A: memref<16x16xf32>, %B: memref<16x16xf32>, %C: memref<16x16xf32>)
+        workgroup(%AS : memref<16xf32, #ws>, %BS : memref<16xf32, #ws>)
+        kernel attributes {known_block_size = array<i32: 16, 1, 1>} {
+      %c0 = arith.constant 0 : index
+      %c1 = arith.constant 1 : index
+      %c15 = arith.constant 15 : index
+      %c16 = arith.constant 16 : index
+      %two = arith.constant 2.0 : f32
+      %t = gpu.thread_id x
+      %other = arith.subi %c15, %t : index
+      scf.for %i = %c0 to %c16 step %c1 {
+        %a = memref.load %A[%t, %i] : memref<16x16xf32>
+        %a2 = arith.mulf %a, %two : f32
+        memref.store %a2, %AS[%t] : memref<16xf32, #ws>
+        gpu.barrier
+        %al = memref.load %AS[%other] : memref<16xf32, #ws>
+        %b = memref.load %B[%t, %i] : memref<16x16xf32>
+        %b2 = arith.addf %b, %two : f32
+        memref.store %b2, %BS[%t] : memref<16xf32, #ws>
+        gpu.barrier
+        %bl = memref.load %BS[%other] : memref<16xf32, #ws>
+        %c = arith.mulf %al, %bl : f32
+        memref.store %c, %C[%t, %i] : memref<16x16xf32>
+        gpu.barrier
+      } {alcop.pipeline = #alcop.pipeline<{stage = [0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1, 1, 1], order = [0, 1, 2, 3, 8, 4, 5, 6, 7, 9, 10, 11, 12]}>}
+      gpu.return
+    }
+  }
+}

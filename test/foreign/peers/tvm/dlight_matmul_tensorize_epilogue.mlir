@@ -1,0 +1,69 @@
+// source: apache/tvm 5d4dc8721307cf9677becacf0395c19be130e206 tests/python/s_tir/dlight/test_gpu_matmul_tensorize.py
+// function: test_matmul_tensorize_epilogue
+// does: f16 matmul with W by outputs, two levels, element-wise ops behind the loop
+// expect: pipelined shared=3
+// options: noalias
+#ws = #gpu.address_space<workgroup>
+module attributes {gpu.container_module} {
+  gpu.module @kernels {
+    gpu.func @kernel(%A: memref<16x128xf16>, %W: memref<8x128xf16>, %C: memref<16x8xf32>)
+        workgroup(%AS : memref<16x32xf16, #ws>, %WS : memref<8x32xf16, #ws>)
+        kernel attributes {known_block_size = array<i32: 32, 1, 1>} {
+      %c0 = arith.constant 0 : index
+      %c2 = arith.constant 2 : index
+      %c4 = arith.constant 4 : index
+      %c8 = arith.constant 8 : index
+      %c16 = arith.constant 16 : index
+      %c32 = arith.constant 32 : index
+      %c128 = arith.constant 128 : index
+      %t = gpu.thread_id x
+      %lrow = arith.remui %t, %c16 : index
+      %lhalf = arith.divui %t, %c16 : index
+      %lcol = arith.muli %lhalf, %c8 : index
+      %crow = arith.divui %t, %c4 : index
+      %crow8 = arith.addi %crow, %c8 : index
+      %cq = arith.remui %t, %c4 : index
+      %ccol = arith.muli %cq, %c2 : index
+      %acc0 = arith.constant dense<0.0> : vector<2x2xf32>
+      %bt = arith.divui %t, %c8 : index
+      %btp = arith.remui %bt, %c2 : index
+      %brow8 = arith.remui %t, %c8 : index
+      %bhalf = arith.muli %btp, %c8 : index
+      %nrow = arith.divui %t, %c4 : index
+      %npart = arith.remui %t, %c4 : index
+      %ncol = arith.muli %npart, %c8 : index
+      %sum = scf.for %k = %c0 to %c128 step %c32 iter_args(%acc = %acc0) -> (vector<2x2xf32>) {
+        %ka = arith.addi %k, %lcol : index
+        %a = vector.load %A[%lrow, %ka] : memref<16x128xf16>, vector<8xf16>
+        vector.store %a, %AS[%lrow, %lcol] : memref<16x32xf16, #ws>, vector<8xf16>
+        %lcol2 = arith.addi %lcol, %c16 : index
+        %ka2 = arith.addi %k, %lcol2 : index
+        %a2 = vector.load %A[%lrow, %ka2] : memref<16x128xf16>, vector<8xf16>
+        vector.store %a2, %AS[%lrow, %lcol2] : memref<16x32xf16, #ws>, vector<8xf16>
+        %kw = arith.addi %k, %ncol : index
+        %b = vector.load %W[%nrow, %kw] : memref<8x128xf16>, vector<8xf16>
+        vector.store %b, %WS[%nrow, %ncol] : memref<8x32xf16, #ws>, vector<8xf16>
+        gpu.barrier
+        %next = scf.for %s = %c0 to %c32 step %c16 iter_args(%in = %acc) -> (vector<2x2xf32>) {
+          %sc = arith.addi %s, %lcol : index
+          %fa = nvgpu.ldmatrix %AS[%lrow, %sc] {numTiles = 4 : i32, transpose = false} : memref<16x32xf16, #ws> -> vector<4x2xf16>
+          %sb = arith.addi %s, %bhalf : index
+          %fb = nvgpu.ldmatrix %WS[%brow8, %sb] {numTiles = 2 : i32, transpose = false} : memref<8x32xf16, #ws> -> vector<2x2xf16>
+          %out = nvgpu.mma.sync (%fa, %fb, %in) {mmaShape = [16, 8, 16]} : (vector<4x2xf16>, vector<2x2xf16>, vector<2x2xf32>) -> vector<2x2xf32>
+          scf.yield %out : vector<2x2xf32>
+        }
+        gpu.barrier
+        scf.yield %next : vector<2x2xf32>
+      }
+      %rzero = arith.constant dense<0.0> : vector<2x2xf32>
+      %half = arith.constant dense<0.5> : vector<2x2xf32>
+      %scaled = arith.mulf %sum, %half : vector<2x2xf32>
+      %relu = arith.maximumf %scaled, %rzero : vector<2x2xf32>
+      %r0 = vector.extract %relu[0] : vector<2xf32> from vector<2x2xf32>
+      %r1 = vector.extract %relu[1] : vector<2xf32> from vector<2x2xf32>
+      vector.store %r0, %C[%crow, %ccol] : memref<16x8xf32>, vector<2xf32>
+      vector.store %r1, %C[%crow8, %ccol] : memref<16x8xf32>, vector<2xf32>
+      gpu.return
+    }
+  }
+}
