@@ -42,6 +42,7 @@ SLOW = (
     "compilation/test_store_sectors.py",
     "embedding/test_docs.py::test_the_readme",
     "embedding/test_examples.py",
+    "foreign/test_peers.py::test_row",
     "foreign/test_reported_failures.py::test_a_pipeline_that_is_run_again",
     "foreign/test_reported_failures.py::test_fewer_iterations",
     "foreign/test_reported_failures.py::test_hoisted_views",

@@ -18,7 +18,7 @@ and, where they differ from the defaults:
                               out; `expect` is of the loop without them
     // lists: refused: PART   ... are an error, with that message
     // options: noalias       assume-noalias-args
-    // prepare: PASSES        run before planning; default: canonicalize,cse
+    // prepare: PASSES        run before those that alcop-pipeline begins with
     // stages: 4,2            that the counts of `expect` hold for; default: 3,1
     // sizes: 0 1 5           of the kernel's `index` argument, a run each; of several
                               arguments with commas: 0,8 3,8
@@ -42,7 +42,6 @@ from functools import cached_property
 from pathlib import Path
 
 FOLDER = Path(__file__).resolve().parent / "peers"
-PREPARE = "canonicalize,cse"
 _KNOWN = (
     "source",
     "function",
@@ -147,7 +146,7 @@ class Row:
 
     @property
     def prepare(self) -> str:
-        return self.header.get("prepare", PREPARE)
+        return self.header.get("prepare", "")
 
     @property
     def stages(self) -> tuple[int, int]:

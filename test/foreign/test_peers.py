@@ -10,6 +10,7 @@ unchanged. `peer_rows.py` says what a row is.
 from __future__ import annotations
 
 import functools
+import itertools
 import json
 import os
 import zlib
@@ -35,6 +36,7 @@ from alcop_mlir import diagnostics, dtypes
 from alcop_mlir.bindings import ir, make_context
 from alcop_mlir.dialects import alcop
 from alcop_mlir.pipelines.driver import run_pipeline
+from alcop_mlir.pipelines.named import AlcopPipeline
 from alcop_mlir.pipelines.running import PassFailure
 from alcop_mlir.verifier.check import check
 
@@ -45,6 +47,13 @@ ALL = os.environ.get("ALCOP_PEERS") == "all"
 STAGES = ((3, 1), (2, 1), (4, 2), (6, 1), (3, 2))
 TAILS = ("predicated", "wrap")
 MODES = [(seen, order) for seen in VISIBILITIES for order in SCHEDULES]
+# What alcop-pipeline runs before it plans.
+PREPARE = tuple(
+    itertools.takewhile(
+        lambda step: not step.startswith("alcop-plan-pipelines"),
+        AlcopPipeline().steps(),
+    )
+)
 LEAST_SHARE = 0.0  # of the loops that peers pipeline
 PAGE = Path(__file__).resolve().parents[2] / "docs" / "pipelining.md"
 

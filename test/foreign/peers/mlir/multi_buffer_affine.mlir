@@ -2,7 +2,7 @@
 // function: multi_buffer_affine
 // does: the same in an affine loop
 // expect: pipelined shared=1
-// prepare: lower-affine,canonicalize,cse
+// prepare: lower-affine
 // sizes: 0 2 4 8 16 25
 #ws = #gpu.address_space<workgroup>
 module attributes {gpu.container_module} {

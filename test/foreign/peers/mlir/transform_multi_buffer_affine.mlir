@@ -2,7 +2,7 @@
 // function: multi_buffer_on_affine_loop
 // does: the same in an affine loop
 // expect: pipelined shared=1
-// prepare: lower-affine,canonicalize,cse
+// prepare: lower-affine
 #ws = #gpu.address_space<workgroup>
 module attributes {gpu.container_module} {
   gpu.module @kernels {
