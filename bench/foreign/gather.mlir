@@ -1,5 +1,5 @@
-// Rows picked by a table and added up. Which row an iteration copies is loaded in that
-// iteration: it cannot be copied earlier, and must be refused.
+// Rows picked by a table and added up. Which row an iteration copies is loaded an
+// iteration before the copy.
 #ws = #gpu.address_space<workgroup>
 module attributes {gpu.container_module} {
   gpu.module @kernels {

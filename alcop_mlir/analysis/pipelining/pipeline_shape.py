@@ -14,6 +14,7 @@ class Shape:
     steps: int  # E: fragment steps per iteration
     wraps: bool  # the streams start again at the end, instead of predicates
     ragged: bool  # the copies of the last iteration are smaller
+    fetched: int = 0  # the largest lead of a fetch, in iterations
 
     @property
     def tiles_prefetched(self) -> int:
@@ -30,7 +31,8 @@ class Shape:
         """The least iterations of the tail: the largest lookahead of a stream."""
         if self.wraps:
             return 0
-        return max(self.tiles_prefetched, self.copies_prefetched + self.ragged)
+        copied = self.copies_prefetched + self.ragged
+        return max(self.tiles_prefetched, copied, self.fetched)
 
     @property
     def slot_period(self) -> int:

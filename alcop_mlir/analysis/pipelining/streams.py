@@ -71,6 +71,7 @@ class Streams:
     compute_arguments: tuple[int, ...]
     copies_load: bool  # what copies carry is loaded, where their iteration exists
     remaining_extents: tuple[Any, ...]
+    exists: tuple[Any, ...]  # conditions that hold where no stream has reached the end
     orders_writes: bool  # its barriers order what it writes to global memory, too
 
 
@@ -80,12 +81,14 @@ def separate(
     remaining_extents: list[ir.Value],
     fetches: Container[Any] = (),
     guarded: Container[Any] = (),
+    exists: Iterable[Any] = (),
 ) -> Streams:
     """The streams of `loop`, whose body's ops are grouped into `steps`.
 
     remaining_extents: see `loops.remaining_extents`
     fetches: results of loads that each stream runs that needs them, and no other
     guarded: of those of them that check themselves whether their iteration exists
+    exists:  the conditions that they check
     """
     ops = [op for step in steps for op in step.ops]
     copies = [_form(op) for step in steps for op in step.copies]
@@ -120,6 +123,7 @@ def separate(
             op in loads and op.results[0] not in guarded for op in copied_from
         ),
         remaining_extents=tuple(remaining_extents),
+        exists=tuple(exists),
         orders_writes=any(map(writes_globally, effects))
         and any(op.name == "gpu.barrier" for op in ops),
     )

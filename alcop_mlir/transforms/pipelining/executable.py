@@ -43,6 +43,7 @@ def shape_of(bound: BoundPlan, is_ragged: bool) -> Shape:
         steps=steps,
         wraps=plan.tail == WRAP,
         ragged=bool(bound.named(FILL)) and is_ragged,
+        fetched=max((plan.stream(p).tiles for p, _ in bound.named(FETCH)), default=0),
     )
     if shape.load_lookahead >= MAX_REGISTER_STAGES * steps:
         raise _refused(bound, f"reads {shape.load_lookahead} fragment steps early")

@@ -86,7 +86,9 @@ def _expand(bound: BoundPlan) -> None:
     rotated = rotate(bound.loop, leads)
     loop = rotated.loop
     steps = flattened_steps(replace(bound, loop=loop))
-    streams = separate(loop, steps, extents, rotated.loads, rotated.guarded)
+    streams = separate(
+        loop, steps, extents, rotated.loads, rotated.guarded, rotated.exists
+    )
     _check_slots(streams, shape.slots)
     with loop.location, ir.InsertionPoint(loop):
         results = Expansion(streams, shape).build()

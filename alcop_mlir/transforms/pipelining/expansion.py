@@ -52,6 +52,8 @@ class Expansion:
         )
         self.lower, self.upper, self.step = bounds(self.loop)
         self.trips = trip_count(self.loop)
+        # Values that are known in the part of the pipeline that is built.
+        self.known: dict[Any, Any] = {}
 
     def build(self) -> dict[int, Any]:
         """Build the pipeline; the values that replace the loop's results, by number."""
@@ -70,7 +72,10 @@ class Expansion:
         middle = self._after(steady)
         static = steady if isinstance(steady, int) else None
         if static != 0:
+            holds = arith.constant(build.integer(1), 1) if self.streams.exists else None
+            self.known = dict.fromkeys(self.streams.exists, holds)
             state = self._loop(self.lower, middle, state, in_tail=False)
+            self.known = {}
         if static is None or static != self.trips:
             state = self._loop(middle, self.upper, state, in_tail=True)
         if self.shape.slots:
@@ -293,7 +298,8 @@ class Expansion:
     ) -> dict[Any, Any]:
         """The loop's arguments for a stream at `index`."""
         keys = (argument(self.loop, number) for number in numbers)
-        return {self.induction: index, **dict(zip(keys, values, strict=True))}
+        own = dict(zip(keys, values, strict=True))
+        return {self.induction: index, **own, **self.known}
 
 
 def _templates(steps: tuple[tuple[Any, ...], ...]) -> list[list[build.Template]]:

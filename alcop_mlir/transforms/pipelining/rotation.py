@@ -40,11 +40,13 @@ class Rotated:
 
     loads:   the results of those in its block, which each stream runs that needs them
     guarded: of those of them that load for a later iteration, if there is one
+    exists:  the conditions, whether there is one
     """
 
     loop: Any
-    loads: frozenset[Any] = frozenset()
-    guarded: frozenset[Any] = frozenset()
+    loads: frozenset[Any]
+    guarded: frozenset[Any]
+    exists: frozenset[Any]
 
 
 def rotate(loop: ir.Operation, leads: Iterable[tuple[Any, int]]) -> Rotated:
@@ -57,6 +59,7 @@ def rotate(loop: ir.Operation, leads: Iterable[tuple[Any, int]]) -> Rotated:
     loads = {op.results[0] for op, lead in varying if not lead}
     pending = {op.results[0]: lead for op, lead in varying if lead}
     guarded: set[Any] = set()
+    exists: set[Any] = set()
     while pending:
         lead = min(pending.values())
         now = [value for value in pending if pending[value] == lead]
@@ -74,10 +77,14 @@ def rotate(loop: ir.Operation, leads: Iterable[tuple[Any, int]]) -> Rotated:
         kept = {value: own for value, own in later.items() if value not in gone}
         pending = kept | needed
         guarded = (guarded | rotation.built) - gone
+        exists |= {rotation.mapping.get(condition) for condition in exists}
+        exists = (exists | {rotation.exists}) - {None, *gone}
         loads -= gone
         for op in unused:
             op.erase()
-    return Rotated(loop, frozenset(loads | guarded), frozenset(guarded))
+    return Rotated(
+        loop, frozenset(loads | guarded), frozenset(guarded), frozenset(exists)
+    )
 
 
 def _hoist(loop: ir.Operation, leads: Iterable[tuple[Any, int]]) -> list[Any]:
@@ -105,6 +112,7 @@ class _Rotation:
     loads, guarded: the first results of these loads; of ops that check themselves
              whether their iteration exists
     mapping: the values of the loop for the later iteration
+    exists:  whether there is that iteration
     built:   the first results of the ops that load for it
     """
 
@@ -118,6 +126,7 @@ class _Rotation:
         following = [yielded(loop, number) for number in self.numbers]
         self.next_ops, _ = backward_slice(following, body(loop))
         self.mapping: dict[Any, Any] = {}
+        self.exists: Any = None
         self.built: set[Any] = set()
 
     def build(self) -> Any:
@@ -147,8 +156,10 @@ class _Rotation:
         early, state = values[: self.lead * width], values[self.lead * width :]
         with ir.InsertionPoint.at_block_begin(body(loop)):
             index = prefetched_index(body(loop).arguments[0], self.lead, step)
-            exists = build.less(index, upper)
-            loaded, state, self.mapping = self._iteration(loop, index, state, exists)
+            self.exists = build.less(index, upper)
+            loaded, state, self.mapping = self._iteration(
+                loop, index, state, self.exists
+            )
         for old, new in zip(self.loaded, early[:width], strict=True):
             old.replace_all_uses_with(new)
         return [*early[width:], *loaded, *state]
