@@ -121,15 +121,18 @@ class AlcopPipeline(NamedPipeline):
     stages: tuple[int, ...] = option((), "shared, register stages; default: a model's")
     assume_noalias_args: bool = option(False, "memref arguments never overlap")
     tail: str = option("predicated", "at a loop's end: predicated, or wrap around")
+    version_loops: bool = option(False, "two versions of loops whose memrefs may alias")
 
     def steps(self) -> tuple[str, ...]:
         """Prepare, plan, give slots, expand, place waits."""
         noalias = self.assume_noalias_args
+        versions = ("alcop-version-loops", "canonicalize", "cse")
         return (
             # Planning compares addresses and trip counts, see AlcopCompile.
             "canonicalize",
             "cse",
             "alcop-separate-views",
+            *(versions if self.version_loops else ()),
             with_options(
                 "alcop-plan-pipelines",
                 target=self.target,

@@ -15,8 +15,8 @@ from alcop_mlir.pipelines import upstream
 from alcop_mlir.pipelines.named import NAMED_PIPELINES
 
 # Name of a pass: module below alcop_mlir.transforms, and class. In the order in which
-# alcop-compile runs them; alcop-separate-views is for pipelines of others, the check
-# for alcop-opt and tests.
+# alcop-compile runs them. Those from alcop-separate-views to planning are for pipelines
+# of others, the check for alcop-opt and tests.
 PASSES = {
     "alcop-fill-constants": "linalg.fill_constants:FillConstants",
     "alcop-fold-transposes": "linalg.fold_transposes:FoldTransposes",
@@ -35,6 +35,7 @@ PASSES = {
     "alcop-launch-loops": "tiling.launch_loops:LaunchLoops",
     "alcop-sink-loads": "tiling.sink_loads:SinkLoads",
     "alcop-separate-views": "pipelining.separate_views:SeparateViews",
+    "alcop-version-loops": "pipelining.version_loops:VersionLoops",
     "alcop-plan-pipelines": "pipelining.plan_pipelines:PlanPipelines",
     "alcop-multi-buffer": "pipelining.multi_buffer:MultiBuffer",
     "alcop-expand-pipelines": "pipelining.expand_pipelines:ExpandPipelines",

@@ -14,12 +14,14 @@ that loops run 0, 1, 2, ... times. What is checked:
 
 Only buffers that asynchronous copies fill, and whose slots are known, are followed. A
 branch whose condition is not known is taken both ways; waits, barriers and commits in
-it are ignored.
+it are ignored. Unless the condition is surely one of all threads, and of the whole run,
+as that of two versions of a loop: then there is a run for each way.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from itertools import product
 from typing import Any
 
 from alcop_mlir.bindings import ir
@@ -34,6 +36,7 @@ from alcop_mlir.verifier.accesses import (
 from alcop_mlir.verifier.program import Node, SlotProgram
 from alcop_mlir.verifier.slot_state import State
 from alcop_mlir.verifier.values import COMMITS, Environment, is_computable
+from alcop_mlir.verifier.versions import choices
 from alcop_mlir.verifier.violations import Violation
 
 KERNELS = ("gpu.func", "gpu.launch", "func.func")
@@ -71,9 +74,10 @@ def _check_kernel(kernel: ir.Operation) -> list[Violation]:
         return []
     program = SlotProgram(kernel, accesses)
     found: dict[tuple[Any, str], Violation] = {}
-    for assignment in program.values.assignments(max(a.slots for a in accesses)):
+    assignments = program.values.assignments(max(a.slots for a in accesses))
+    for assignment, ways in product(assignments, choices(kernel)):
         values = Environment(assignment, program.values.needed)
-        for wrong in _Run(program, values).violations():
+        for wrong in _Run(program, values, ways).violations():
             found.setdefault((wrong.op, wrong.message), wrong)
         if len(found) >= MAX_VIOLATIONS:
             break
@@ -90,6 +94,7 @@ class _Run:
 
     program: SlotProgram
     values: Environment
+    ways: dict[Any, bool]  # of conditions that are not computed
     state: State = field(default_factory=State)
     uncertain: int = 0  # depth of regions that may not run
     iterations: int = 0
@@ -246,6 +251,8 @@ class _Run:
 
     def _branch(self, node: Node) -> None:
         condition = self.values.get(node.operands[0])
+        if condition is None:
+            condition = self.ways.get(node.op)
         if condition is None:
             self._may_run(node)
             return

@@ -1,13 +1,30 @@
-"""What attributes of a function promise of its arguments; checked at launch."""
+"""What attributes promise.
+
+Of a function's arguments, checked at launch: `alcop.row_alignment`. Of the memrefs of a
+loop, checked before it: `alcop.noalias`.
+"""
 
 from __future__ import annotations
 
 from alcop_mlir.analysis.ir.loops import constant, defining_op, made_by
 from alcop_mlir.analysis.ir.memory import element_bits
+from alcop_mlir.analysis.ir.walk import around
 from alcop_mlir.bindings import ir
 
+NOALIAS = "alcop.noalias"
 ROW_ALIGNMENT = "alcop.row_alignment"  # of a function's argument; bytes
 _CASTS = ("memref.cast", "memref.memory_space_cast", "memref.assume_alignment")
+
+
+def noalias(op: ir.Operation) -> bool | None:
+    """Whether arguments that are written in the loops around `op` overlap no other.
+
+    False says so of loops for the case that they do; None where nothing is known.
+    """
+    for one in (op.operation, *around(op)):
+        if NOALIAS in one.attributes:
+            return one.attributes[NOALIAS].value
+    return None
 
 
 def row_alignment(memref: ir.Value) -> int:

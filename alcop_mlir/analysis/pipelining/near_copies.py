@@ -34,7 +34,8 @@ def near_copy(op: ir.Operation, loop: ir.Operation) -> _Why | None:
     """
     op = op.operation
     if op.name == "scf.if":
-        return _conditional(op)
+        # Copies of a loop inside are judged as copies of that loop.
+        return None if walk(op, "scf.for") else _conditional(op)
     if op.name.startswith("linalg."):
         return _computing(op)
     if op.name == MASKED_STORE:

@@ -11,7 +11,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Any
 
-from alcop_mlir.analysis.ir import memory, uniformity
+from alcop_mlir.analysis.ir import memory, promises, uniformity
 from alcop_mlir.analysis.ir.loops import (
     ancestor_in,
     body,
@@ -59,6 +59,10 @@ class Limits:
     shared_bytes: int
     noalias_arguments: bool = False
     wrap_tails: bool = False
+
+    def noalias_in(self, loop: ir.Operation) -> bool:
+        """Whether arguments do not alias in `loop`."""
+        return self.noalias_arguments or promises.noalias(loop) is True
 
 
 @dataclass(frozen=True)
@@ -124,19 +128,22 @@ def plan_kernel(scope: ir.Operation, limits: Limits) -> KernelPlan:
     plan.rejected += unreached(scope, reads=limits.stages[1] > 1)
     _plan_shared(scope, limits, plan)
     _plan_register(scope, limits, plan)
+    # The other version of such a loop is pipelined: its author need do nothing.
+    plan.rejected = [no for no in plan.rejected if promises.noalias(no.op) is not False]
     return plan
 
 
 def _plan_shared(scope: ir.Operation, limits: Limits, plan: KernelPlan) -> None:
     for loop in loops_in(scope):
-        accepted = plan.accept(copies.shared_copies(loop, limits.noalias_arguments))
+        noalias = limits.noalias_in(loop)
+        accepted = plan.accept(copies.shared_copies(loop, noalias))
         if not accepted or limits.stages[0] == 1:
             continue
         trips = trip_count(loop)
         asked = _asked_stages(scope, loop, accepted, plan, limits)
-        refusal = unsynchronisable(
-            loop, accepted, limits.noalias_arguments
-        ) or _too_large(scope, accepted, _at_most(asked, trips), plan, limits)
+        refusal = unsynchronisable(loop, accepted, noalias) or _too_large(
+            scope, accepted, _at_most(asked, trips), plan, limits
+        )
         if refusal is not None:
             plan.refuse(accepted, SHARED, refusal)
             continue

@@ -24,7 +24,8 @@ where there is neither, a loop gets as many shared stages as hide a copy's laten
 fit (analysis/pipelining/stage_model.py), and two register stages.
 
 Runs after alcop-tile-to-blocks, canonicalize and cse, as it compares addresses and trip
-counts, and before alcop-multi-buffer. Reads `alcop.schedule`. Writes `alcop.pipeline`
+counts, and before alcop-multi-buffer. Reads `alcop.schedule`, and reads and erases
+`alcop.noalias`. Writes `alcop.pipeline`
 and `alcop.op`, which alcop-expand-pipelines erases, and on a `gpu.launch`
 `alcop.pipelines`: the same as a list, which alcop-outline-kernels takes along.
 """
@@ -38,6 +39,8 @@ from typing import Any
 
 from alcop_mlir import diagnostics
 from alcop_mlir.analysis.ir.kernels import kernels_in
+from alcop_mlir.analysis.ir.promises import NOALIAS
+from alcop_mlir.analysis.ir.walk import walk
 from alcop_mlir.analysis.pipelining.bound_plans import pipelined_ops, plans_of
 from alcop_mlir.analysis.pipelining.buffer_labels import buffer_labels
 from alcop_mlir.analysis.pipelining.plan import KernelPlan, Limits, plan_kernel
@@ -99,6 +102,9 @@ class PlanPipelines(Pass):
             _emit_remarks(plan, guards)
             entries += _entries(plan)
             _join_unplanned(plan, guards)
+        for loop in walk(op, "scf.for"):
+            if NOALIAS in loop.attributes:
+                del loop.attributes[NOALIAS]
         if self.report:
             _save(entries, Path(self.report))
 
