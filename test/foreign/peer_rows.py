@@ -22,7 +22,7 @@ and, where they differ from the defaults:
     // stages: 4,2            that the counts of `expect` hold for; default: 3,1
     // sizes: 0 1 5           of the kernel's `index` argument, a run each; of several
                               arguments with commas: 0,8 3,8
-    // tables: 8              integers in memory are drawn below this; default: 8
+    // tables: 7              integers in memory are drawn below this; default: 7
     // grid: 2                blocks; default: 1
     // beside: shared=1       copies in other loops of the refused kernel
     // run: no, and why       only planned, expanded and checked
@@ -165,7 +165,7 @@ class Row:
 
     @property
     def tables(self) -> int:
-        return int(self.header.get("tables", "8"))
+        return int(self.header.get("tables", "7"))
 
     @property
     def grid(self) -> int:

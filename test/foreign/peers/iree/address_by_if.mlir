@@ -6,7 +6,7 @@
 #ws = #gpu.address_space<workgroup>
 module attributes {gpu.container_module} {
   gpu.module @kernels {
-    gpu.func @kernel(%A: memref<256x64xf32>, %C: memref<64xf32>, %n: index)
+    gpu.func @kernel(%A: memref<12x64xf32>, %C: memref<64xf32>, %n: index)
         workgroup(%a : memref<64xf32, #ws>)
         kernel attributes {known_block_size = array<i32: 64, 1, 1>} {
       %c0 = arith.constant 0 : index
@@ -18,7 +18,7 @@ module attributes {gpu.container_module} {
       %other = arith.subi %c63, %t : index
       %sum = scf.for %k = %c0 to %n step %c1 iter_args(%acc = %zero) -> (f32) {
 
-        %l = memref.load %A[%k, %t] : memref<256x64xf32>
+        %l = memref.load %A[%k, %t] : memref<12x64xf32>
         %same = arith.cmpf olt, %l, %zero : f32
         %row = scf.if %same -> (index) {
           %far = arith.addi %k, %c5 : index
@@ -26,7 +26,7 @@ module attributes {gpu.container_module} {
         } else {
           scf.yield %k : index
         }
-        %v = memref.load %A[%row, %t] : memref<256x64xf32>
+        %v = memref.load %A[%row, %t] : memref<12x64xf32>
         memref.store %v, %a[%t] : memref<64xf32, #ws>
         gpu.barrier
         %x = memref.load %a[%other] : memref<64xf32, #ws>

@@ -2,11 +2,11 @@
 // function: gather_to_lds_two_operands_one_predicated
 // does: one asynchronous copy in each iteration, and another under a condition of the index
 // expect: refused: (rule 3): the loop also uses shared memory that is not pipelined, ordered by the same barriers
-// sizes: 0,1 2,2 5,8 5,2 8,3
+// sizes: 0,1 2,2 7,7 7,3
 #ws = #gpu.address_space<workgroup>
 module attributes {gpu.container_module} {
   gpu.module @kernels {
-    gpu.func @kernel(%A: memref<256x64xf32>, %B: memref<256x64xf32>, %C: memref<64xf32>, %n: index, %bound: index)
+    gpu.func @kernel(%A: memref<7x64xf32>, %B: memref<7x64xf32>, %C: memref<64xf32>, %n: index, %bound: index)
         workgroup(%a : memref<64xf32, #ws>, %b : memref<64xf32, #ws>)
         kernel attributes {known_block_size = array<i32: 64, 1, 1>} {
       %c0 = arith.constant 0 : index
@@ -16,10 +16,10 @@ module attributes {gpu.container_module} {
       %t = gpu.thread_id x
       %other = arith.subi %c63, %t : index
       %sum = scf.for %k = %c0 to %n step %c1 iter_args(%acc = %zero) -> (f32) {
-        %ca = nvgpu.device_async_copy %A[%k, %t], %a[%t], 1 : memref<256x64xf32> to memref<64xf32, #ws>
+        %ca = nvgpu.device_async_copy %A[%k, %t], %a[%t], 1 : memref<7x64xf32> to memref<64xf32, #ws>
         %in = arith.cmpi ult, %k, %bound : index
         scf.if %in {
-          %cb = nvgpu.device_async_copy %B[%k, %t], %b[%t], 1 : memref<256x64xf32> to memref<64xf32, #ws>
+          %cb = nvgpu.device_async_copy %B[%k, %t], %b[%t], 1 : memref<7x64xf32> to memref<64xf32, #ws>
         }
         %g = "nvgpu.device_async_create_group"() : () -> !nvgpu.device.async.token
         nvgpu.device_async_wait %g

@@ -5,7 +5,7 @@
 #ws = #gpu.address_space<workgroup>
 module attributes {gpu.container_module} {
   gpu.module @kernels {
-    gpu.func @kernel(%A: memref<256x64xf32>, %B: memref<256x64xf32>, %C: memref<64xf32>, %n: index)
+    gpu.func @kernel(%A: memref<7x64xf32>, %B: memref<7x64xf32>, %C: memref<64xf32>, %n: index)
         workgroup(%a : memref<64xf32, #ws>, %b : memref<64xf32, #ws>)
         kernel attributes {known_block_size = array<i32: 64, 1, 1>} {
       %c0 = arith.constant 0 : index
@@ -15,8 +15,8 @@ module attributes {gpu.container_module} {
       %t = gpu.thread_id x
       %other = arith.subi %c63, %t : index
       %sum = scf.for %k = %c0 to %n step %c1 iter_args(%acc = %zero) -> (f32) {
-        %ca = nvgpu.device_async_copy %A[%k, %t], %a[%t], 1 : memref<256x64xf32> to memref<64xf32, #ws>
-        %cb = nvgpu.device_async_copy %B[%k, %t], %b[%t], 1 : memref<256x64xf32> to memref<64xf32, #ws>
+        %ca = nvgpu.device_async_copy %A[%k, %t], %a[%t], 1 : memref<7x64xf32> to memref<64xf32, #ws>
+        %cb = nvgpu.device_async_copy %B[%k, %t], %b[%t], 1 : memref<7x64xf32> to memref<64xf32, #ws>
         %g = nvgpu.device_async_create_group %ca, %cb
         nvgpu.device_async_wait %g
         gpu.barrier

@@ -2,11 +2,11 @@
 // function: gather_to_lds_inside_if_pipelined
 // does: an asynchronous copy under a condition of the index; later iterations read what an earlier one left
 // expect: refused: (no remark)
-// sizes: 0,1 2,2 5,8 5,2 8,3
+// sizes: 0,1 2,2 7,7 7,3
 #ws = #gpu.address_space<workgroup>
 module attributes {gpu.container_module} {
   gpu.module @kernels {
-    gpu.func @kernel(%A: memref<256x64xf32>, %C: memref<64xf32>, %n: index, %m: index)
+    gpu.func @kernel(%A: memref<7x64xf32>, %C: memref<64xf32>, %n: index, %m: index)
         workgroup(%a : memref<64xf32, #ws>)
         kernel attributes {known_block_size = array<i32: 64, 1, 1>} {
       %c0 = arith.constant 0 : index
@@ -18,7 +18,7 @@ module attributes {gpu.container_module} {
       %sum = scf.for %k = %c0 to %n step %c1 iter_args(%acc = %zero) -> (f32) {
         %in = arith.cmpi ult, %k, %m : index
         scf.if %in {
-          %ca = nvgpu.device_async_copy %A[%k, %t], %a[%t], 1 : memref<256x64xf32> to memref<64xf32, #ws>
+          %ca = nvgpu.device_async_copy %A[%k, %t], %a[%t], 1 : memref<7x64xf32> to memref<64xf32, #ws>
         }
         %g = "nvgpu.device_async_create_group"() : () -> !nvgpu.device.async.token
         nvgpu.device_async_wait %g

@@ -3,11 +3,11 @@
 // does: a barrier under a condition in the loop
 // expect: refused: (rule 3): the loop has a barrier inside a nested region
 // there: refused
-// sizes: 0,1 1,1 2,1 5,1 8,1
+// sizes: 0,1 1,1 2,1 7,1
 #ws = #gpu.address_space<workgroup>
 module attributes {gpu.container_module} {
   gpu.module @kernels {
-    gpu.func @kernel(%A: memref<256x64xf32>, %C: memref<64xf32>, %n: index, %m: index)
+    gpu.func @kernel(%A: memref<7x64xf32>, %C: memref<64xf32>, %n: index, %m: index)
         workgroup(%a : memref<64xf32, #ws>)
         kernel attributes {known_block_size = array<i32: 64, 1, 1>} {
       %c0 = arith.constant 0 : index
@@ -22,7 +22,7 @@ module attributes {gpu.container_module} {
         scf.if %on {
           gpu.barrier
         }
-        %v = memref.load %A[%k, %t] : memref<256x64xf32>
+        %v = memref.load %A[%k, %t] : memref<7x64xf32>
         memref.store %v, %a[%t] : memref<64xf32, #ws>
         gpu.barrier
         %x = memref.load %a[%other] : memref<64xf32, #ws>

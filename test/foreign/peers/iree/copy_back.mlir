@@ -6,14 +6,14 @@
 // options: noalias
 module attributes {gpu.container_module} {
   gpu.module @kernels {
-    gpu.func @kernel(%A: memref<256x64xf32>, %C: memref<256x64xf32>, %n: index)
+    gpu.func @kernel(%A: memref<7x64xf32>, %C: memref<7x64xf32>, %n: index)
         kernel attributes {known_block_size = array<i32: 64, 1, 1>} {
       %c0 = arith.constant 0 : index
       %c1 = arith.constant 1 : index
       %t = gpu.thread_id x
       scf.for %k = %c0 to %n step %c1 {
-        %v = memref.load %A[%k, %t] : memref<256x64xf32>
-        memref.store %v, %C[%k, %t] : memref<256x64xf32>
+        %v = memref.load %A[%k, %t] : memref<7x64xf32>
+        memref.store %v, %C[%k, %t] : memref<7x64xf32>
       }
       gpu.return
     }

@@ -5,7 +5,7 @@
 #ws = #gpu.address_space<workgroup>
 module attributes {gpu.container_module} {
   gpu.module @kernels {
-    gpu.func @kernel(%A: memref<256x64xf32>, %B: memref<256x64xf32>, %C: memref<256x64xf32>, %n: index)
+    gpu.func @kernel(%A: memref<7x64xf32>, %B: memref<7x64xf32>, %C: memref<9x64xf32>, %n: index)
         workgroup(%q : memref<64xf32, #ws>, %a : memref<64xf32, #ws>)
         kernel attributes {known_block_size = array<i32: 64, 1, 1>} {
       %c0 = arith.constant 0 : index
@@ -13,14 +13,14 @@ module attributes {gpu.container_module} {
       %c63 = arith.constant 63 : index
       %t = gpu.thread_id x
       %other = arith.subi %c63, %t : index
-      %q0 = nvgpu.device_async_copy %A[%c0, %t], %q[%t], 1 : memref<256x64xf32> to memref<64xf32, #ws>
+      %q0 = nvgpu.device_async_copy %A[%c0, %t], %q[%t], 1 : memref<7x64xf32> to memref<64xf32, #ws>
       %qg = nvgpu.device_async_create_group %q0
       nvgpu.device_async_wait %qg
       gpu.barrier
       %at = arith.addi %n, %c1 : index
       %u = memref.load %q[%other] : memref<64xf32, #ws>
       %sum = scf.for %k = %c0 to %n step %c1 iter_args(%acc = %u) -> (f32) {
-        %ca = nvgpu.device_async_copy %B[%k, %t], %a[%t], 1 : memref<256x64xf32> to memref<64xf32, #ws>
+        %ca = nvgpu.device_async_copy %B[%k, %t], %a[%t], 1 : memref<7x64xf32> to memref<64xf32, #ws>
         %g = nvgpu.device_async_create_group %ca
         nvgpu.device_async_wait %g
         gpu.barrier
@@ -29,7 +29,7 @@ module attributes {gpu.container_module} {
         gpu.barrier
         scf.yield %next : f32
       }
-      memref.store %sum, %C[%at, %t] : memref<256x64xf32>
+      memref.store %sum, %C[%at, %t] : memref<9x64xf32>
       gpu.return
     }
   }

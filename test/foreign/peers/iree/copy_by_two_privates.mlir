@@ -2,11 +2,11 @@
 // function: prefetch_scf_if_transientreadwrite
 // does: the copy passes through two private buffers, under conditions
 // expect: refused: (rule 6): its source may be written by 'memref.store' in the loop
-// sizes: 0,1 1,1 2,1 5,1 8,1
+// sizes: 0,1 1,1 2,1 7,1
 #ws = #gpu.address_space<workgroup>
 module attributes {gpu.container_module} {
   gpu.module @kernels {
-    gpu.func @kernel(%A: memref<256x64xf32>, %C: memref<64xf32>, %n: index, %m: index)
+    gpu.func @kernel(%A: memref<7x64xf32>, %C: memref<64xf32>, %n: index, %m: index)
         workgroup(%a : memref<64xf32, #ws>)
         kernel attributes {known_block_size = array<i32: 64, 1, 1>} {
       %c0 = arith.constant 0 : index
@@ -21,7 +21,7 @@ module attributes {gpu.container_module} {
         %p = memref.alloca() : memref<1xf32>
         %q = memref.alloca() : memref<1xf32>
         scf.if %on {
-          %v = memref.load %A[%k, %t] : memref<256x64xf32>
+          %v = memref.load %A[%k, %t] : memref<7x64xf32>
           memref.store %v, %p[%c0] : memref<1xf32>
         }
         scf.if %on {

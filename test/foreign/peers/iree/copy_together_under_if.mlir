@@ -3,11 +3,11 @@
 // does: load and store of the copy together under a condition
 // expect: refused: (rule 1): 'memref.store' copies under a condition, and nothing is stored to the same elements otherwise
 // there: refused
-// sizes: 0,1 1,1 2,1 5,1 8,1
+// sizes: 0,1 1,1 2,1 7,1
 #ws = #gpu.address_space<workgroup>
 module attributes {gpu.container_module} {
   gpu.module @kernels {
-    gpu.func @kernel(%A: memref<256x64xf32>, %C: memref<64xf32>, %n: index, %m: index)
+    gpu.func @kernel(%A: memref<7x64xf32>, %C: memref<64xf32>, %n: index, %m: index)
         workgroup(%a : memref<64xf32, #ws>)
         kernel attributes {known_block_size = array<i32: 64, 1, 1>} {
       %c0 = arith.constant 0 : index
@@ -20,7 +20,7 @@ module attributes {gpu.container_module} {
       %sum = scf.for %k = %c0 to %n step %c1 iter_args(%acc = %zero) -> (f32) {
 
         scf.if %on {
-          %v = memref.load %A[%k, %t] : memref<256x64xf32>
+          %v = memref.load %A[%k, %t] : memref<7x64xf32>
           memref.store %v, %a[%t] : memref<64xf32, #ws>
         }
         gpu.barrier

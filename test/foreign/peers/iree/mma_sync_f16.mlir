@@ -5,7 +5,7 @@
 #ws = #gpu.address_space<workgroup>
 module attributes {gpu.container_module} {
   gpu.module @kernels {
-    gpu.func @kernel(%A: memref<16x512xf16>, %B: memref<512x8xf16>, %C: memref<16x8xf16>, %n: index)
+    gpu.func @kernel(%A: memref<16x224xf16>, %B: memref<224x8xf16>, %C: memref<16x8xf16>, %n: index)
         workgroup(%a : memref<3x16x32xf16, #ws>, %b : memref<3x32x8xf16, #ws>)
         kernel attributes {known_block_size = array<i32: 32, 1, 1>} {
       %c0 = arith.constant 0 : index
@@ -34,9 +34,9 @@ module attributes {gpu.container_module} {
         %ka = arith.addi %k, %acol : index
         %ka1 = arith.addi %k, %acol1 : index
         %kb = arith.addi %k, %t : index
-        %ca = nvgpu.device_async_copy %A[%arow, %ka], %a[%slot, %arow, %acol], 8 {bypassL1} : memref<16x512xf16> to memref<3x16x32xf16, #ws>
-        %cb = nvgpu.device_async_copy %A[%arow, %ka1], %a[%slot, %arow, %acol1], 8 {bypassL1} : memref<16x512xf16> to memref<3x16x32xf16, #ws>
-        %cc = nvgpu.device_async_copy %B[%kb, %c0], %b[%slot, %t, %c0], 8 {bypassL1} : memref<512x8xf16> to memref<3x32x8xf16, #ws>
+        %ca = nvgpu.device_async_copy %A[%arow, %ka], %a[%slot, %arow, %acol], 8 {bypassL1} : memref<16x224xf16> to memref<3x16x32xf16, #ws>
+        %cb = nvgpu.device_async_copy %A[%arow, %ka1], %a[%slot, %arow, %acol1], 8 {bypassL1} : memref<16x224xf16> to memref<3x16x32xf16, #ws>
+        %cc = nvgpu.device_async_copy %B[%kb, %c0], %b[%slot, %t, %c0], 8 {bypassL1} : memref<224x8xf16> to memref<3x32x8xf16, #ws>
         %g = nvgpu.device_async_create_group %ca, %cb, %cc
         nvgpu.device_async_wait %g
         gpu.barrier

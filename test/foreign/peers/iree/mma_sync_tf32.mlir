@@ -5,7 +5,7 @@
 #ws = #gpu.address_space<workgroup>
 module attributes {gpu.container_module} {
   gpu.module @kernels {
-    gpu.func @kernel(%A: memref<16x128xf32>, %B: memref<128x8xf32>, %C: memref<16x8xf32>, %n: index)
+    gpu.func @kernel(%A: memref<16x56xf32>, %B: memref<56x8xf32>, %C: memref<16x8xf32>, %n: index)
         workgroup(%a : memref<3x16x8xf32, #ws>, %b : memref<3x8x8xf32, #ws>)
         kernel attributes {known_block_size = array<i32: 32, 1, 1>} {
       %c0 = arith.constant 0 : index
@@ -32,12 +32,12 @@ module attributes {gpu.container_module} {
         %step = arith.divui %k, %c8 : index
         %slot = arith.remui %step, %c3 : index
         %ka = arith.addi %k, %acol : index
-        %ca = nvgpu.device_async_copy %A[%arow, %ka], %a[%slot, %arow, %acol], 4 {bypassL1} : memref<16x128xf32> to memref<3x16x8xf32, #ws>
+        %ca = nvgpu.device_async_copy %A[%arow, %ka], %a[%slot, %arow, %acol], 4 {bypassL1} : memref<16x56xf32> to memref<3x16x8xf32, #ws>
         %brow2 = arith.remui %t, %c8 : index
         %bcol = arith.divui %t, %c8 : index
         %bcol2 = arith.muli %bcol, %c2 : index
         %kb2 = arith.addi %k, %brow2 : index
-        %cb = nvgpu.device_async_copy %B[%kb2, %bcol2], %b[%slot, %brow2, %bcol2], 2 : memref<128x8xf32> to memref<3x8x8xf32, #ws>
+        %cb = nvgpu.device_async_copy %B[%kb2, %bcol2], %b[%slot, %brow2, %bcol2], 2 : memref<56x8xf32> to memref<3x8x8xf32, #ws>
         %g = nvgpu.device_async_create_group %ca, %cb
         nvgpu.device_async_wait %g
         gpu.barrier

@@ -6,7 +6,7 @@
 // run: no: the emulator has no wmma
 module attributes {gpu.container_module} {
   gpu.module @kernels {
-    gpu.func @kernel(%A: memref<16x512xf16>, %B: memref<512x16xf16>, %C: memref<16x16xf16>, %n: index)
+    gpu.func @kernel(%A: memref<16x224xf16>, %B: memref<512x16xf16>, %C: memref<16x16xf16>, %n: index)
         workgroup(%a : memref<4x16x24xf16, 3>, %b : memref<4x16x24xf16, 3>)
         kernel attributes {known_block_size = array<i32: 32, 1, 1>} {
       %c0 = arith.constant 0 : index
@@ -27,7 +27,7 @@ module attributes {gpu.container_module} {
         %slot = arith.remui %step, %c4 : index
         %ka = arith.addi %k, %acol : index
         %kb = arith.addi %k, %arow : index
-        %ca = nvgpu.device_async_copy %A[%arow, %ka], %a[%slot, %arow, %acol], 8 : memref<16x512xf16> to memref<4x16x24xf16, 3>
+        %ca = nvgpu.device_async_copy %A[%arow, %ka], %a[%slot, %arow, %acol], 8 : memref<16x224xf16> to memref<4x16x24xf16, 3>
         %cb = nvgpu.device_async_copy %B[%kb, %acol], %b[%slot, %arow, %acol], 8 : memref<512x16xf16> to memref<4x16x24xf16, 3>
         %g = nvgpu.device_async_create_group %ca, %cb
         nvgpu.device_async_wait %g

@@ -5,7 +5,7 @@
 #ws = #gpu.address_space<workgroup>
 module attributes {gpu.container_module} {
   gpu.module @kernels {
-    gpu.func @kernel(%A: memref<256x16xf16>, %C: memref<32x8xf16>, %n: index)
+    gpu.func @kernel(%A: memref<22x16xf16>, %C: memref<32x8xf16>, %n: index)
         workgroup(%a : memref<16x16xf16, #ws>)
         kernel attributes {known_block_size = array<i32: 32, 1, 1>} {
       %c0 = arith.constant 0 : index
@@ -23,7 +23,7 @@ module attributes {gpu.container_module} {
       %mcol = arith.muli %mhalf, %c8 : index
       %sum = scf.for %k = %c0 to %n step %c1 iter_args(%acc = %flat) -> (vector<4x2xf16>) {
         %from = arith.addi %k, %half : index
-        %v = vector.load %A[%from, %odd8] : memref<256x16xf16>, vector<8xf16>
+        %v = vector.load %A[%from, %odd8] : memref<22x16xf16>, vector<8xf16>
         vector.store %v, %a[%half, %odd8] : memref<16x16xf16, #ws>, vector<8xf16>
         gpu.barrier
         %x = nvgpu.ldmatrix %a[%mrow, %mcol] {numTiles = 4 : i32, transpose = true} : memref<16x16xf16, #ws> -> vector<4x2xf16>

@@ -6,7 +6,7 @@
 #ws = #gpu.address_space<workgroup>
 module attributes {gpu.container_module} {
   gpu.module @kernels {
-    gpu.func @kernel(%A: memref<256x64xf32>, %C: memref<64xf32>, %n: index)
+    gpu.func @kernel(%A: memref<7x64xf32>, %C: memref<64xf32>, %n: index)
         workgroup(%a : memref<128xf32, #ws>)
         kernel attributes {known_block_size = array<i32: 64, 1, 1>} {
       %c0 = arith.constant 0 : index
@@ -22,7 +22,7 @@ module attributes {gpu.container_module} {
       %before = memref.load %v[%other] : memref<64xf32, strided<[1], offset: 64>, #ws>
       gpu.barrier
       %sum = scf.for %k = %c0 to %n step %c1 iter_args(%acc = %zero) -> (f32) {
-        %ca = nvgpu.device_async_copy %A[%k, %t], %v[%t], 1 : memref<256x64xf32> to memref<64xf32, strided<[1], offset: 64>, #ws>
+        %ca = nvgpu.device_async_copy %A[%k, %t], %v[%t], 1 : memref<7x64xf32> to memref<64xf32, strided<[1], offset: 64>, #ws>
         %g = nvgpu.device_async_create_group %ca
         nvgpu.device_async_wait %g
         gpu.barrier

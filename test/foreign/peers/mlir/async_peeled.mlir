@@ -5,7 +5,7 @@
 #ws = #gpu.address_space<workgroup>
 module attributes {gpu.container_module} {
   gpu.module @kernels {
-    gpu.func @kernel(%A: memref<4096xf32>, %C: memref<64xf32>, %n: index)
+    gpu.func @kernel(%A: memref<1792xf32>, %C: memref<64xf32>, %n: index)
         workgroup(%a : memref<256xf32, #ws>)
         kernel attributes {known_block_size = array<i32: 64, 1, 1>} {
       %c0 = arith.constant 0 : index
@@ -24,7 +24,7 @@ module attributes {gpu.container_module} {
         %at = arith.addi %i, %t4 : index
         %inside = arith.cmpi slt, %k, %whole : index
         %size = arith.select %inside, %c4, %c2 : index
-        %token = nvgpu.device_async_copy %A[%at], %a[%t4], 4, %size : memref<4096xf32> to memref<256xf32, #ws>
+        %token = nvgpu.device_async_copy %A[%at], %a[%t4], 4, %size : memref<1792xf32> to memref<256xf32, #ws>
         %group = nvgpu.device_async_create_group %token
         nvgpu.device_async_wait %group
         gpu.barrier

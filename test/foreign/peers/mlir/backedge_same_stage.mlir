@@ -6,19 +6,19 @@
 // stages: 2,1
 module attributes {gpu.container_module} {
   gpu.module @kernels {
-    gpu.func @kernel(%A: memref<64x64xf32>, %C: memref<64x64xf32>, %n: index)
+    gpu.func @kernel(%A: memref<7x64xf32>, %C: memref<7x64xf32>, %n: index)
         kernel attributes {known_block_size = array<i32: 64, 1, 1>} {
       %c0 = arith.constant 0 : index
       %c1 = arith.constant 1 : index
       %two = arith.constant 2.0 : f32
       %t = gpu.thread_id x
       %sum = scf.for %k = %c0 to %n step %c1 iter_args(%acc = %two) -> (f32) {
-        %a = memref.load %A[%k, %t] : memref<64x64xf32>
+        %a = memref.load %A[%k, %t] : memref<7x64xf32>
         %b = arith.addf %a, %acc : f32
         %c = arith.mulf %two, %b : f32
         scf.yield %c : f32
       }
-      memref.store %sum, %C[%c0, %t] : memref<64x64xf32>
+      memref.store %sum, %C[%c0, %t] : memref<7x64xf32>
       gpu.return
     }
   }

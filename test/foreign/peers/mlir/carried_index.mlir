@@ -5,15 +5,15 @@
 // options: noalias
 module attributes {gpu.container_module} {
   gpu.module @kernels {
-    gpu.func @kernel(%A: memref<64x64xf32>, %C: memref<64x64xf32>, %n: index)
+    gpu.func @kernel(%A: memref<7x64xf32>, %C: memref<7x64xf32>, %n: index)
         kernel attributes {known_block_size = array<i32: 64, 1, 1>} {
       %c0 = arith.constant 0 : index
       %c1 = arith.constant 1 : index
       %t = gpu.thread_id x
       %last = scf.for %k = %c0 to %n step %c1 iter_args(%i = %c0) -> (index) {
-        %a = memref.load %A[%i, %t] : memref<64x64xf32>
+        %a = memref.load %A[%i, %t] : memref<7x64xf32>
         %next = arith.addi %i, %c1 : index
-        memref.store %a, %C[%i, %t] : memref<64x64xf32>
+        memref.store %a, %C[%i, %t] : memref<7x64xf32>
         scf.yield %next : index
       }
       gpu.return

@@ -5,8 +5,8 @@
 #ws = #gpu.address_space<workgroup>
 module attributes {gpu.container_module} {
   gpu.module @kernels {
-    gpu.func @kernel(%A: memref<4096xf32>, %C: memref<64xf32>, %n: index)
-        workgroup(%a : memref<2048xf32, #ws>)
+    gpu.func @kernel(%A: memref<1792xf32>, %C: memref<64xf32>, %n: index)
+        workgroup(%a : memref<1792xf32, #ws>)
         kernel attributes {known_block_size = array<i32: 64, 1, 1>} {
       %c0 = arith.constant 0 : index
       %c1 = arith.constant 1 : index
@@ -20,12 +20,12 @@ module attributes {gpu.container_module} {
       %sum = scf.for %k = %c0 to %n step %c1 iter_args(%acc = %zero) -> (f32) {
         %i = arith.muli %k, %c256 : index
         %at = arith.addi %i, %t4 : index
-        %v = vector.load %A[%at] : memref<4096xf32>, vector<4xf32>
-        vector.store %v, %a[%at] : memref<2048xf32, #ws>, vector<4xf32>
+        %v = vector.load %A[%at] : memref<1792xf32>, vector<4xf32>
+        vector.store %v, %a[%at] : memref<1792xf32, #ws>, vector<4xf32>
 
         gpu.barrier
         %from = arith.addi %i, %other : index
-        %x = memref.load %a[%from] : memref<2048xf32, #ws>
+        %x = memref.load %a[%from] : memref<1792xf32, #ws>
         %next = arith.addf %acc, %x : f32
         gpu.barrier
         scf.yield %next : f32

@@ -6,19 +6,19 @@
 // sizes: 0,0,1 0,1,1 3,4,2 1,12,3 0,9,1
 module attributes {gpu.container_module} {
   gpu.module @kernels {
-    gpu.func @kernel(%A: memref<64x64xf32>, %C: memref<64x64xf32>, %low: index, %high: index, %step: index)
+    gpu.func @kernel(%A: memref<11x64xf32>, %C: memref<11x64xf32>, %low: index, %high: index, %step: index)
         kernel attributes {known_block_size = array<i32: 64, 1, 1>} {
       %c0 = arith.constant 0 : index
       %one = arith.constant 1.0 : f32
       %two = arith.constant 2.0 : f32
       %t = gpu.thread_id x
       %sum = scf.for %k = %low to %high step %step iter_args(%acc = %one) -> (f32) {
-        %a = memref.load %A[%k, %t] : memref<64x64xf32>
+        %a = memref.load %A[%k, %t] : memref<11x64xf32>
         %b = arith.addf %a, %acc : f32
         %c = arith.mulf %b, %two : f32
         scf.yield %c : f32
       }
-      memref.store %sum, %C[%c0, %t] : memref<64x64xf32>
+      memref.store %sum, %C[%c0, %t] : memref<11x64xf32>
       gpu.return
     }
   }

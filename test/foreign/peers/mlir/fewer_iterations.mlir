@@ -6,7 +6,7 @@
 // stages: 4,1
 module attributes {gpu.container_module} {
   gpu.module @kernels {
-    gpu.func @kernel(%A: memref<64x64xf32>, %C: memref<64x64xf32>)
+    gpu.func @kernel(%A: memref<7x64xf32>, %C: memref<7x64xf32>)
         kernel attributes {known_block_size = array<i32: 64, 1, 1>} {
       %c0 = arith.constant 0 : index
       %c1 = arith.constant 1 : index
@@ -14,9 +14,9 @@ module attributes {gpu.container_module} {
       %one = arith.constant 1.0 : f32
       %t = gpu.thread_id x
       scf.for %k = %c0 to %c2 step %c1 {
-        %a = memref.load %A[%k, %t] : memref<64x64xf32>
+        %a = memref.load %A[%k, %t] : memref<7x64xf32>
         %b = arith.addf %a, %one : f32
-        memref.store %b, %C[%k, %t] : memref<64x64xf32>
+        memref.store %b, %C[%k, %t] : memref<7x64xf32>
       }
       gpu.return
     }

@@ -6,7 +6,7 @@
 #ws = #gpu.address_space<workgroup>
 module attributes {gpu.container_module} {
   gpu.module @kernels {
-    gpu.func @kernel(%A: memref<256x64xf32>, %C: memref<64xf32>, %n: index)
+    gpu.func @kernel(%A: memref<26x64xf32>, %C: memref<64xf32>, %n: index)
         workgroup(%a : memref<4x64xf32, #ws>)
         kernel attributes {known_block_size = array<i32: 64, 1, 1>} {
       %c1 = arith.constant 1 : index
@@ -16,7 +16,7 @@ module attributes {gpu.container_module} {
       %t = gpu.thread_id x
       %other = arith.subi %c63, %t : index
       %sum = scf.for %k = %c1 to %n step %c3 iter_args(%acc = %zero) -> (f32) {
-        %tile = memref.subview %A[%k, 0] [4, 64] [1, 1] : memref<256x64xf32> to memref<4x64xf32, strided<[64, 1], offset: ?>>
+        %tile = memref.subview %A[%k, 0] [4, 64] [1, 1] : memref<26x64xf32> to memref<4x64xf32, strided<[64, 1], offset: ?>>
         memref.copy %tile, %a : memref<4x64xf32, strided<[64, 1], offset: ?>> to memref<4x64xf32, #ws>
         gpu.barrier
         %x = memref.load %a[%c1, %other] : memref<4x64xf32, #ws>

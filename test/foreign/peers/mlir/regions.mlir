@@ -5,7 +5,7 @@
 // options: noalias
 module attributes {gpu.container_module} {
   gpu.module @kernels {
-    gpu.func @kernel(%A: memref<64x64xf32>, %C: memref<64x64xf32>, %n: index)
+    gpu.func @kernel(%A: memref<7x64xf32>, %C: memref<7x64xf32>, %n: index)
         kernel attributes {known_block_size = array<i32: 64, 1, 1>} {
       %c0 = arith.constant 0 : index
       %c1 = arith.constant 1 : index
@@ -13,14 +13,14 @@ module attributes {gpu.container_module} {
       %t = gpu.thread_id x
       scf.for %k = %c0 to %n step %c1 {
         %a = scf.execute_region -> f32 {
-          %l = memref.load %A[%k, %t] : memref<64x64xf32>
+          %l = memref.load %A[%k, %t] : memref<7x64xf32>
           scf.yield %l : f32
         }
         %b = scf.execute_region -> f32 {
           %s = arith.addf %a, %one : f32
           scf.yield %s : f32
         }
-        memref.store %b, %C[%k, %t] : memref<64x64xf32>
+        memref.store %b, %C[%k, %t] : memref<7x64xf32>
       }
       gpu.return
     }

@@ -5,7 +5,7 @@
 // options: noalias
 module attributes {gpu.container_module} {
   gpu.module @kernels {
-    gpu.func @kernel(%A: memref<64x64xf32>, %n: index)
+    gpu.func @kernel(%A: memref<7x64xf32>, %n: index)
         kernel attributes {known_block_size = array<i32: 64, 1, 1>} {
       %c0 = arith.constant 0 : index
       %c1 = arith.constant 1 : index
@@ -13,10 +13,10 @@ module attributes {gpu.container_module} {
       %two = arith.constant 2.0 : f32
       %t = gpu.thread_id x
       %last = scf.for %k = %c0 to %n step %c1 iter_args(%acc = %two) -> (f32) {
-        %a = memref.load %A[%k, %t] : memref<64x64xf32>
+        %a = memref.load %A[%k, %t] : memref<7x64xf32>
         %b = arith.addf %a, %acc : f32
         %c = arith.mulf %zero, %b : f32
-        memref.store %c, %A[%k, %t] : memref<64x64xf32>
+        memref.store %c, %A[%k, %t] : memref<7x64xf32>
         scf.yield %zero : f32
       }
       gpu.return

@@ -3,10 +3,10 @@
 // does: the same, with minus infinity where the mask is off
 // expect: refused: (no remark)
 // options: noalias
-// sizes: 0,9 1,30 2,100 5,320 8,500
+// sizes: 0,9 1,30 2,100 7,448 7,400
 module attributes {gpu.container_module} {
   gpu.module @kernels {
-    gpu.func @kernel(%A: memref<4096xf32>, %B: memref<4096xf32>, %C: memref<4096xf32>, %n: index, %most: index)
+    gpu.func @kernel(%A: memref<448xf32>, %B: memref<448xf32>, %C: memref<448xf32>, %n: index, %most: index)
         kernel attributes {known_block_size = array<i32: 64, 1, 1>} {
       %c0 = arith.constant 0 : index
       %c64 = arith.constant 64 : index
@@ -17,20 +17,20 @@ module attributes {gpu.container_module} {
         %i = arith.addi %k, %t : index
         %in = arith.cmpi ult, %i, %most : index
         %x = scf.if %in -> (f32) {
-          %l = memref.load %A[%i] : memref<4096xf32>
+          %l = memref.load %A[%i] : memref<448xf32>
           scf.yield %l : f32
         } else {
           scf.yield %ninf : f32
         }
         %y = scf.if %in -> (f32) {
-          %l = memref.load %B[%i] : memref<4096xf32>
+          %l = memref.load %B[%i] : memref<448xf32>
           scf.yield %l : f32
         } else {
           scf.yield %ninf : f32
         }
         %s = arith.addf %x, %y : f32
         scf.if %in {
-          memref.store %s, %C[%i] : memref<4096xf32>
+          memref.store %s, %C[%i] : memref<448xf32>
         }
       }
       gpu.return

@@ -6,7 +6,7 @@
 #ws = #gpu.address_space<workgroup>
 module attributes {gpu.container_module} {
   gpu.module @kernels {
-    gpu.func @kernel(%A: memref<256x64xf32>, %B: memref<256x64xf32>, %I: memref<256xi32>, %C: memref<256x64xf32>, %n: index)
+    gpu.func @kernel(%A: memref<256x64xf32>, %B: memref<256x64xf32>, %I: memref<7xi32>, %C: memref<256x64xf32>, %n: index)
         workgroup(%a : memref<64xf32, #ws>, %b : memref<64xf32, #ws>)
         kernel attributes {known_block_size = array<i32: 64, 1, 1>} {
       %c0 = arith.constant 0 : index
@@ -21,7 +21,7 @@ module attributes {gpu.container_module} {
         %twice = arith.addi %na, %ji : index
         %v = memref.load %A[%twice, %t] : memref<256x64xf32>
         memref.store %v, %a[%t] : memref<64xf32, #ws>
-        %ei = memref.load %I[%k] : memref<256xi32>
+        %ei = memref.load %I[%k] : memref<7xi32>
         %e = arith.index_cast %ei : i32 to index
         %w = memref.load %B[%pb, %t] : memref<256x64xf32>
         memref.store %w, %b[%t] : memref<64xf32, #ws>

@@ -5,19 +5,19 @@
 // options: noalias
 module attributes {gpu.container_module} {
   gpu.module @kernels {
-    gpu.func @kernel(%A: memref<256x64xf32>, %B: memref<256x64xf32>, %I: memref<256xi32>, %C: memref<256x64xf32>, %n: index)
+    gpu.func @kernel(%A: memref<7x64xf32>, %B: memref<7x64xf32>, %I: memref<64xi32>, %C: memref<7x64xf32>, %n: index)
         kernel attributes {known_block_size = array<i32: 64, 1, 1>} {
       %c0 = arith.constant 0 : index
       %c1 = arith.constant 1 : index
       %t = gpu.thread_id x
-      %l = memref.load %A[%c0, %t] : memref<256x64xf32>
+      %l = memref.load %A[%c0, %t] : memref<7x64xf32>
       scf.for %k = %c0 to %n step %c1 {
-        %ji = memref.load %I[%t] : memref<256xi32>
+        %ji = memref.load %I[%t] : memref<64xi32>
         %j = arith.index_cast %ji : i32 to index
-        %v = memref.load %B[%j, %t] : memref<256x64xf32>
+        %v = memref.load %B[%j, %t] : memref<7x64xf32>
         %s = arith.addf %l, %v : f32
         %m = arith.mulf %l, %s : f32
-        memref.store %m, %C[%k, %t] : memref<256x64xf32>
+        memref.store %m, %C[%k, %t] : memref<7x64xf32>
       }
       gpu.return
     }

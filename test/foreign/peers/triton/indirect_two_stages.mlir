@@ -4,11 +4,11 @@
 // expect: pipelined shared=2
 // options: noalias
 // stages: 2,1
-// sizes: 0,0 0,1 8,24 0,40 16,80
+// sizes: 0,0 0,1 8,24 16,72
 #ws = #gpu.address_space<workgroup>
 module attributes {gpu.container_module} {
   gpu.module @kernels {
-    gpu.func @kernel(%A: memref<256x64xf32>, %B: memref<256x64xf32>, %I: memref<256xi32>, %C: memref<256x64xf32>, %low: index, %high: index)
+    gpu.func @kernel(%A: memref<65x64xf32>, %B: memref<65x64xf32>, %I: memref<66xi32>, %C: memref<65x64xf32>, %low: index, %high: index)
         workgroup(%a : memref<64xf32, #ws>, %b : memref<64xf32, #ws>)
         kernel attributes {known_block_size = array<i32: 64, 1, 1>} {
       %c0 = arith.constant 0 : index
@@ -21,11 +21,11 @@ module attributes {gpu.container_module} {
       %warp = arith.divui %t, %c32 : index
       %sum = scf.for %k = %low to %high step %c8 iter_args(%acc = %zero) -> (f32) {
         %e = arith.addi %k, %warp : index
-        %ji = memref.load %I[%e] : memref<256xi32>
+        %ji = memref.load %I[%e] : memref<66xi32>
         %j = arith.index_cast %ji : i32 to index
-        %v = memref.load %A[%j, %t] : memref<256x64xf32>
+        %v = memref.load %A[%j, %t] : memref<65x64xf32>
         memref.store %v, %a[%t] : memref<64xf32, #ws>
-        %w = memref.load %B[%k, %t] : memref<256x64xf32>
+        %w = memref.load %B[%k, %t] : memref<65x64xf32>
         memref.store %w, %b[%t] : memref<64xf32, #ws>
         gpu.barrier
         %x = memref.load %a[%other] : memref<64xf32, #ws>
@@ -35,7 +35,7 @@ module attributes {gpu.container_module} {
         gpu.barrier
         scf.yield %next : f32
       }
-      memref.store %sum, %C[%c0, %t] : memref<256x64xf32>
+      memref.store %sum, %C[%c0, %t] : memref<65x64xf32>
       gpu.return
     }
   }

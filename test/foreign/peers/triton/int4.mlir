@@ -7,7 +7,7 @@
 #ws = #gpu.address_space<workgroup>
 module attributes {gpu.container_module} {
   gpu.module @kernels {
-    gpu.func @kernel(%A: memref<256x64xf32>, %B: memref<256x256xi8>, %C: memref<256x64xf32>, %n: index)
+    gpu.func @kernel(%A: memref<7x64xf32>, %B: memref<7x256xi8>, %C: memref<7x64xf32>, %n: index)
         workgroup(%a : memref<64xf32, #ws>, %b : memref<256xi8, #ws>)
         kernel attributes {known_block_size = array<i32: 64, 1, 1>} {
       %c0 = arith.constant 0 : index
@@ -21,9 +21,9 @@ module attributes {gpu.container_module} {
       %t4 = arith.muli %t, %c4 : index
       %o4 = arith.muli %other, %c4 : index
       %sum = scf.for %k = %c0 to %n step %c1 iter_args(%acc = %zero) -> (f32) {
-        %v = memref.load %A[%k, %t] : memref<256x64xf32>
+        %v = memref.load %A[%k, %t] : memref<7x64xf32>
         memref.store %v, %a[%t] : memref<64xf32, #ws>
-        %w = vector.load %B[%k, %t4] : memref<256x256xi8>, vector<4xi8>
+        %w = vector.load %B[%k, %t4] : memref<7x256xi8>, vector<4xi8>
         vector.store %w, %b[%t4] : memref<256xi8, #ws>, vector<4xi8>
         gpu.barrier
         %x = memref.load %a[%other] : memref<64xf32, #ws>
@@ -41,7 +41,7 @@ module attributes {gpu.container_module} {
         gpu.barrier
         scf.yield %next : f32
       }
-      memref.store %sum, %C[%c0, %t] : memref<256x64xf32>
+      memref.store %sum, %C[%c0, %t] : memref<7x64xf32>
       gpu.return
     }
   }

@@ -6,7 +6,7 @@
 #ws = #gpu.address_space<workgroup>
 module attributes {gpu.container_module} {
   gpu.module @kernels {
-    gpu.func @kernel(%A: memref<256x64xf32>, %B: memref<256x64xf32>, %C: memref<256x64xf32>, %n: index)
+    gpu.func @kernel(%A: memref<7x64xf32>, %B: memref<7x64xf32>, %C: memref<7x64xf32>, %n: index)
         workgroup(%a : memref<64xf32, #ws>, %b : memref<64xf32, #ws>)
         kernel attributes {known_block_size = array<i32: 64, 1, 1>} {
       %c0 = arith.constant 0 : index
@@ -17,9 +17,9 @@ module attributes {gpu.container_module} {
       %t = gpu.thread_id x
       %other = arith.subi %c63, %t : index
       %sum = scf.for %k = %c0 to %n step %c1 iter_args(%acc = %zero) -> (f32) {
-        %v = memref.load %A[%k, %t] : memref<256x64xf32>
+        %v = memref.load %A[%k, %t] : memref<7x64xf32>
         memref.store %v, %a[%t] : memref<64xf32, #ws>
-        %w = memref.load %B[%k, %t] : memref<256x64xf32>
+        %w = memref.load %B[%k, %t] : memref<7x64xf32>
         %w2 = arith.mulf %w, %two : f32
         memref.store %w2, %b[%t] : memref<64xf32, #ws>
         gpu.barrier
@@ -30,7 +30,7 @@ module attributes {gpu.container_module} {
         gpu.barrier
         scf.yield %next : f32
       }
-      memref.store %sum, %C[%c0, %t] : memref<256x64xf32>
+      memref.store %sum, %C[%c0, %t] : memref<7x64xf32>
       gpu.return
     }
   }

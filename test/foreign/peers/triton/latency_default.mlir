@@ -3,7 +3,7 @@
 // does: two tiles at carried pointers, two stages before their use
 // expect: pipelined shared=2
 // options: noalias
-// sizes: 0,0,1 3,4,2 1,12,3 0,5,1 0,8,1
+// sizes: 0,0,1 3,4,2 1,12,3 0,7,1
 #ws = #gpu.address_space<workgroup>
 module attributes {gpu.container_module} {
   gpu.module @kernels {

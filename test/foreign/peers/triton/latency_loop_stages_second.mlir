@@ -3,7 +3,7 @@
 // does: the second of two loops over the same buffers, with three stages
 // expect: refused: (rule 2): its buffer is also written by 'memref.store' outside of the loop
 // options: noalias
-// sizes: 0,0,1 3,4,2 1,12,3 0,5,1 0,8,1
+// sizes: 0,0,1 3,4,2 1,12,3 0,7,1
 #ws = #gpu.address_space<workgroup>
 module attributes {gpu.container_module} {
   gpu.module @kernels {

@@ -6,7 +6,7 @@
 #ws = #gpu.address_space<workgroup>
 module attributes {gpu.container_module} {
   gpu.module @kernels {
-    gpu.func @kernel(%A: memref<256x64xf32>, %B: memref<256x64xf32>, %I: memref<256xi32>, %C: memref<256x64xf32>, %n: index)
+    gpu.func @kernel(%A: memref<13x64xf32>, %B: memref<13x64xf32>, %I: memref<71xi32>, %C: memref<13x64xf32>, %n: index)
         workgroup(%a : memref<64xf32, #ws>, %b : memref<64xf32, #ws>)
         kernel attributes {known_block_size = array<i32: 64, 1, 1>} {
       %c0 = arith.constant 0 : index
@@ -16,12 +16,12 @@ module attributes {gpu.container_module} {
       %t = gpu.thread_id x
       %other = arith.subi %c63, %t : index
       %sum = scf.for %k = %c0 to %n step %c1 iter_args(%acc = %zero) -> (f32) {
-        %ji = memref.load %I[%k] : memref<256xi32>
+        %ji = memref.load %I[%k] : memref<71xi32>
         %j = arith.index_cast %ji : i32 to index
         %j1 = arith.addi %k, %j : index
-        %v = memref.load %A[%j1, %t] : memref<256x64xf32>
+        %v = memref.load %A[%j1, %t] : memref<13x64xf32>
         memref.store %v, %a[%t] : memref<64xf32, #ws>
-        %w = memref.load %B[%k, %t] : memref<256x64xf32>
+        %w = memref.load %B[%k, %t] : memref<13x64xf32>
         memref.store %w, %b[%t] : memref<64xf32, #ws>
         gpu.barrier
         %x = memref.load %a[%other] : memref<64xf32, #ws>
@@ -31,7 +31,7 @@ module attributes {gpu.container_module} {
         gpu.barrier
         scf.yield %next : f32
       }
-      memref.store %sum, %C[%c0, %t] : memref<256x64xf32>
+      memref.store %sum, %C[%c0, %t] : memref<13x64xf32>
       gpu.return
     }
   }

@@ -6,7 +6,7 @@
 #ws = #gpu.address_space<workgroup>
 module attributes {gpu.container_module} {
   gpu.module @kernels {
-    gpu.func @kernel(%A: memref<256x64xf32>, %C: memref<256x64xf32>, %n: index)
+    gpu.func @kernel(%A: memref<7x64xf32>, %C: memref<7x64xf32>, %n: index)
         kernel attributes {known_block_size = array<i32: 64, 1, 1>} {
       %c0 = arith.constant 0 : index
       %c1 = arith.constant 1 : index
@@ -16,7 +16,7 @@ module attributes {gpu.container_module} {
       %other = arith.subi %c63, %t : index
       %sum = scf.for %k = %c0 to %n step %c1 iter_args(%acc = %zero) -> (f32) {
         %a = memref.alloc() : memref<64xf32, #ws>
-        %v = memref.load %A[%k, %t] : memref<256x64xf32>
+        %v = memref.load %A[%k, %t] : memref<7x64xf32>
         memref.store %v, %a[%t] : memref<64xf32, #ws>
         gpu.barrier
         %x = memref.load %a[%other] : memref<64xf32, #ws>
@@ -24,7 +24,7 @@ module attributes {gpu.container_module} {
         gpu.barrier
         scf.yield %next : f32
       }
-      memref.store %sum, %C[%c0, %t] : memref<256x64xf32>
+      memref.store %sum, %C[%c0, %t] : memref<7x64xf32>
       gpu.return
     }
   }

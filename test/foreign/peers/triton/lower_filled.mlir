@@ -6,7 +6,7 @@
 #ws = #gpu.address_space<workgroup>
 module attributes {gpu.container_module} {
   gpu.module @kernels {
-    gpu.func @kernel(%A: memref<256x64xf32>, %B: memref<256x64xf32>, %C: memref<256x64xf32>, %n: index)
+    gpu.func @kernel(%A: memref<7x64xf32>, %B: memref<7x64xf32>, %C: memref<7x64xf32>, %n: index)
         workgroup(%a : memref<64xf32, #ws>, %b : memref<64xf32, #ws>)
         kernel attributes {known_block_size = array<i32: 64, 1, 1>} {
       %c0 = arith.constant 0 : index
@@ -21,14 +21,14 @@ module attributes {gpu.container_module} {
         %left = arith.subi %c63, %k : index
         %in = arith.cmpi ult, %t, %left : index
         %v = scf.if %in -> (f32) {
-          %vl = memref.load %A[%k, %t] : memref<256x64xf32>
+          %vl = memref.load %A[%k, %t] : memref<7x64xf32>
           scf.yield %vl : f32
         } else {
           scf.yield %ninf : f32
         }
         memref.store %v, %a[%t] : memref<64xf32, #ws>
         %w = scf.if %in -> (f32) {
-          %wl = memref.load %B[%k, %t] : memref<256x64xf32>
+          %wl = memref.load %B[%k, %t] : memref<7x64xf32>
           scf.yield %wl : f32
         } else {
           scf.yield %two : f32
@@ -42,7 +42,7 @@ module attributes {gpu.container_module} {
         gpu.barrier
         scf.yield %next : f32
       }
-      memref.store %sum, %C[%c0, %t] : memref<256x64xf32>
+      memref.store %sum, %C[%c0, %t] : memref<7x64xf32>
       gpu.return
     }
   }

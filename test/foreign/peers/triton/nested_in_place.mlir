@@ -6,7 +6,7 @@
 #ws = #gpu.address_space<workgroup>
 module attributes {gpu.container_module} {
   gpu.module @kernels {
-    gpu.func @kernel(%A: memref<256x64xf32>, %n: index)
+    gpu.func @kernel(%A: memref<7x64xf32>, %n: index)
         workgroup(%a : memref<64xf32, #ws>, %b : memref<64xf32, #ws>)
         kernel attributes {known_block_size = array<i32: 64, 1, 1>} {
       %c0 = arith.constant 0 : index
@@ -16,17 +16,17 @@ module attributes {gpu.container_module} {
       %t = gpu.thread_id x
       %other = arith.subi %c63, %t : index
       scf.for %p = %c0 to %n step %c1 {
-        %v = memref.load %A[%p, %t] : memref<256x64xf32>
+        %v = memref.load %A[%p, %t] : memref<7x64xf32>
         memref.store %v, %a[%t] : memref<64xf32, #ws>
         gpu.barrier
         %x = memref.load %a[%other] : memref<64xf32, #ws>
         scf.for %k = %c0 to %c2 step %c1 {
-          %w = memref.load %A[%k, %t] : memref<256x64xf32>
+          %w = memref.load %A[%k, %t] : memref<7x64xf32>
           memref.store %w, %b[%t] : memref<64xf32, #ws>
           gpu.barrier
           %y = memref.load %b[%other] : memref<64xf32, #ws>
           %m = arith.mulf %x, %y : f32
-          memref.store %m, %A[%k, %t] : memref<256x64xf32>
+          memref.store %m, %A[%k, %t] : memref<7x64xf32>
           gpu.barrier
         }
       }

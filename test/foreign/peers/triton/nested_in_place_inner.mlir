@@ -6,7 +6,7 @@
 #ws = #gpu.address_space<workgroup>
 module attributes {gpu.container_module} {
   gpu.module @kernels {
-    gpu.func @kernel(%A: memref<256x64xf32>, %C: memref<256x64xf32>, %n: index)
+    gpu.func @kernel(%A: memref<7x64xf32>, %C: memref<7x64xf32>, %n: index)
         workgroup(%b : memref<64xf32, #ws>)
         kernel attributes {known_block_size = array<i32: 64, 1, 1>} {
       %c0 = arith.constant 0 : index
@@ -17,16 +17,16 @@ module attributes {gpu.container_module} {
       %t = gpu.thread_id x
       %other = arith.subi %c63, %t : index
       %sum = scf.for %k = %c0 to %n step %c1 iter_args(%acc = %zero) -> (f32) {
-        %w = memref.load %A[%k, %t] : memref<256x64xf32>
+        %w = memref.load %A[%k, %t] : memref<7x64xf32>
         memref.store %w, %b[%t] : memref<64xf32, #ws>
         gpu.barrier
         %y = memref.load %b[%other] : memref<64xf32, #ws>
         %next = arith.mulf %two, %y : f32
-        memref.store %next, %A[%k, %t] : memref<256x64xf32>
+        memref.store %next, %A[%k, %t] : memref<7x64xf32>
         gpu.barrier
         scf.yield %next : f32
       }
-      memref.store %sum, %C[%c0, %t] : memref<256x64xf32>
+      memref.store %sum, %C[%c0, %t] : memref<7x64xf32>
       gpu.return
     }
   }

@@ -4,11 +4,11 @@
 // expect: pipelined shared=1
 // options: noalias
 // stages: 3,1
-// sizes: 1 2 5 8
+// sizes: 1 2 5 7
 #ws = #gpu.address_space<workgroup>
 module attributes {gpu.container_module} {
   gpu.module @kernels {
-    gpu.func @kernel(%A: memref<256x64xf32>, %B: memref<256x64xf32>, %C: memref<256x64xf32>, %n: index)
+    gpu.func @kernel(%A: memref<7x64xf32>, %B: memref<7x64xf32>, %C: memref<7x64xf32>, %n: index)
         workgroup(%b : memref<64xf32, #ws>)
         kernel attributes {known_block_size = array<i32: 64, 1, 1>} {
       %c0 = arith.constant 0 : index
@@ -19,19 +19,19 @@ module attributes {gpu.container_module} {
       %t = gpu.thread_id x
       %other = arith.subi %c63, %t : index
       scf.for %p = %c0 to %c3 step %c1 {
-        %l = memref.load %A[%p, %t] : memref<256x64xf32>
+        %l = memref.load %A[%p, %t] : memref<7x64xf32>
         %sum = scf.for %k = %c0 to %n step %c1 iter_args(%acc = %zero) -> (f32) {
-          %w = memref.load %B[%k, %t] : memref<256x64xf32>
+          %w = memref.load %B[%k, %t] : memref<7x64xf32>
           memref.store %w, %b[%t] : memref<64xf32, #ws>
           gpu.barrier
           %y = memref.load %b[%other] : memref<64xf32, #ws>
           %m = arith.mulf %l, %y : f32
-          memref.store %m, %C[%k, %t] : memref<256x64xf32>
+          memref.store %m, %C[%k, %t] : memref<7x64xf32>
           %next = arith.addf %acc, %m : f32
           gpu.barrier
           scf.yield %next : f32
         }
-        memref.store %sum, %C[%p, %t] : memref<256x64xf32>
+        memref.store %sum, %C[%p, %t] : memref<7x64xf32>
       }
       gpu.return
     }

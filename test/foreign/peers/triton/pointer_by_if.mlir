@@ -3,7 +3,7 @@
 // does: the pointer grows twice while the index is below a bound: it comes out of an `scf.if`
 // expect: refused: (rule 6): its address depends on 'scf.if' of the same iteration
 // options: noalias
-// sizes: 0,3 1,0 2,1 5,3 8,8
+// sizes: 0,3 1,0 2,1 7,3
 #ws = #gpu.address_space<workgroup>
 module attributes {gpu.container_module} {
   gpu.module @kernels {

@@ -6,7 +6,7 @@
 #ws = #gpu.address_space<workgroup>
 module attributes {gpu.container_module} {
   gpu.module @kernels {
-    gpu.func @kernel(%A: memref<256x64xf32>, %B: memref<256x64xf32>, %C: memref<256x64xf32>, %n: index)
+    gpu.func @kernel(%A: memref<7x64xf32>, %B: memref<7x64xf32>, %C: memref<7x64xf32>, %n: index)
         workgroup(%b : memref<64xf32, #ws>)
         kernel attributes {known_block_size = array<i32: 64, 1, 1>} {
       %c0 = arith.constant 0 : index
@@ -21,7 +21,7 @@ module attributes {gpu.container_module} {
         %left = arith.subi %c63, %k : index
         %in = arith.cmpi ult, %t, %left : index
         %w = scf.if %in -> (f32) {
-          %wl = memref.load %B[%k, %t] : memref<256x64xf32>
+          %wl = memref.load %B[%k, %t] : memref<7x64xf32>
           scf.yield %wl : f32
         } else {
           scf.yield %zero : f32
@@ -31,7 +31,7 @@ module attributes {gpu.container_module} {
         %y = memref.load %b[%other] : memref<64xf32, #ws>
         %m = arith.mulf %two, %y : f32
         %d = arith.addf %acc, %m : f32
-        memref.store %d, %C[%c0, %t] : memref<256x64xf32>
+        memref.store %d, %C[%c0, %t] : memref<7x64xf32>
         gpu.barrier
         scf.yield %one : f32
       }
