@@ -1,6 +1,6 @@
 // source: tile-ai/tilelang a35008a42531c62b976ae4cec3855d4383db0f3c testing/python/transform/test_tilelang_transform_Inject_software_pipeline.py
 // function: test_async_pipeline_groups_multiple_copy_producers
-// does: two copies in one commit group, one iteration ahead
+// does: two copies in one commit group, one iteration early
 // expect: pipelined shared=2
 // lists: kept
 // options: noalias

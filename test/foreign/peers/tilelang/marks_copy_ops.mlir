@@ -1,6 +1,6 @@
 // source: tile-ai/tilelang a35008a42531c62b976ae4cec3855d4383db0f3c testing/python/transform/test_tilelang_transform_Inject_software_pipeline.py
 // function: test_async_pipeline_marks_copy_ops_for_pipeline_managed_cp_async_sync
-// does: two copies by the block, one iteration ahead, marked as waited for by the pipeline
+// does: two copies by the block, one iteration early, marked as waited for by the pipeline
 // expect: pipelined shared=2
 // lists: kept
 // options: noalias

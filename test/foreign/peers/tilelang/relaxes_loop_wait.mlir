@@ -1,6 +1,6 @@
 // source: tile-ai/tilelang a35008a42531c62b976ae4cec3855d4383db0f3c testing/python/transform/test_tilelang_transform_Inject_software_pipeline.py
 // function: test_async_pipeline_relaxes_loop_wait_and_descends_trailing_drain
-// does: one thread copies four bytes three iterations ahead; five iterations
+// does: one thread copies four bytes three iterations early; five iterations
 // expect: pipelined shared=1
 // lists: kept
 // options: noalias

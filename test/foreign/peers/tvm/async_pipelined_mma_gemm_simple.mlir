@@ -1,6 +1,6 @@
 // source: apache/tvm 5d4dc8721307cf9677becacf0395c19be130e206 tests/python/s_tir/transform/test_s_tir_transform_inject_software_pipeline.py
 // function: test_async_pipelined_mma_gemm_simple
-// does: mma.sync matmul, both tiles copied three iterations ahead
+// does: mma.sync matmul, both tiles copied three iterations early
 // expect: pipelined shared=2
 // lists: kept
 // options: noalias

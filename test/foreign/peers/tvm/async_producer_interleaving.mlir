@@ -1,6 +1,6 @@
 // source: apache/tvm 5d4dc8721307cf9677becacf0395c19be130e206 tests/python/s_tir/transform/test_s_tir_transform_inject_software_pipeline.py
 // function: test_async_producer_interleaving
-// does: two copies three iterations ahead, the consumer between them in the order
+// does: two copies three iterations early, the consumer between them in the order
 // expect: pipelined shared=2
 // lists: refused: comes too late in the order of its plan
 // options: noalias

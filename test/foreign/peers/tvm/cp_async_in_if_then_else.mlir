@@ -1,6 +1,6 @@
 // source: apache/tvm 5d4dc8721307cf9677becacf0395c19be130e206 tests/python/s_tir/transform/test_s_tir_transform_inject_ptx_async_copy.py
 // function: test_cp_async_in_if_then_else
-// does: two copies with a boundary: the element or zero; three iterations ahead
+// does: two copies with a boundary: the element or zero; three iterations early
 // expect: pipelined shared=2
 // lists: refused: comes too late in the order of its plan
 // options: noalias

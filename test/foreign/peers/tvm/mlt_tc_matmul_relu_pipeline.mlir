@@ -1,6 +1,6 @@
 // source: apache/tvm 5d4dc8721307cf9677becacf0395c19be130e206 tests/python/s_tir/meta_schedule/test_meta_schedule_schedule_rule_mlt_tc.py
 // function: test_matmul_relu_pipeline
-// does: tiles through registers into shared memory, fragments one step ahead; stages 0,0,0,0,0,1,1
+// does: tiles through registers into shared memory, fragments one step early; stages 0,0,0,0,0,1,1
 // expect: pipelined shared=3
 // options: noalias
 #ws = #gpu.address_space<workgroup>

@@ -1,6 +1,6 @@
 // source: apache/tvm 5d4dc8721307cf9677becacf0395c19be130e206 tests/python/s_tir/transform/test_s_tir_transform_inject_ptx_async_copy.py
 // function: test_vectorize_cp_async_in_if_then_else
-// does: convolution as im2col: eight elements or zeros of the padded image, and the filter's, one step ahead
+// does: convolution as im2col: eight elements or zeros of the padded image, and the filter's, one step early
 // expect: pipelined shared=2
 // lists: kept
 // options: noalias
