@@ -7,6 +7,7 @@ exit with status 1; no traceback is shown for any of these.
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from typing import Any
 
 
@@ -50,6 +51,13 @@ class LaunchError(AlcopError):
 
 class EmulationError(AlcopError):
     """PTX that the emulator cannot run, or a fault in it: out of bounds, ..."""
+
+
+def check_known(kind: str, name: str, known: Collection[str]) -> None:
+    """ConfigError with the `known` names of such a kind, where `name` is none."""
+    if name not in known:
+        expected = ", ".join(known)
+        raise ConfigError(f"unknown {kind} '{name}', expected one of {expected}")
 
 
 def install_command(*extras: str) -> str:

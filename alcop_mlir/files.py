@@ -13,6 +13,9 @@ from alcop_mlir.limits import Limit
 
 # So that opening a pipe does not wait for who writes to it; 0 where there is none.
 _NO_WAIT = getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0)
+_BYTECODE = b"ML\xefR"  # what MLIR's begins with
+PART = ".part"  # what a file that is being written ends in
+_MOST_SHOWN = 200  # characters of a path
 
 
 def read(path: str | Path, limit: Limit) -> bytes:
@@ -46,9 +49,6 @@ def check_mlir(data: bytes, what: str) -> None:
         raise ConfigError(f"{what}:{line}: no UTF-8 text, and no bytecode") from None
 
 
-_BYTECODE = b"ML\xefR"
-
-
 def open_regular(path: str | Path) -> IO[bytes]:
     """The regular file at `path`, or what it links to, opened for reading.
 
@@ -80,6 +80,16 @@ def write_whole(path: str | Path, content: str | bytes) -> None:
         raise ConfigError(f"cannot write {named(path)}: {reason(error)}") from None
 
 
+def make_folder(path: str | Path) -> None:
+    """Make the directory, unless it is there; ConfigError where it cannot be made."""
+    try:
+        Path(path).mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise ConfigError(
+            f"cannot make folder {named(path)}: {reason(error)}"
+        ) from None
+
+
 def replace(path: Path, data: bytes) -> None:
     """Write the regular file `path`, whole or not at all; OSError if that fails."""
     half = path.with_name(f".{uuid.uuid4().hex}{PART}")
@@ -90,18 +100,12 @@ def replace(path: Path, data: bytes) -> None:
         half.unlink(missing_ok=True)
 
 
-PART = ".part"  # what a file that is being written ends in
-
-
 def named(path: str | Path) -> str:
     """`path` in quotes for a message, cut in the middle where it is long."""
     text = str(path)
     if len(text) > _MOST_SHOWN:
         text = f"{text[: _MOST_SHOWN // 2]}...{text[-_MOST_SHOWN // 2 :]}"
     return f"'{text}'"
-
-
-_MOST_SHOWN = 200
 
 
 def reason(error: OSError | ValueError) -> str:

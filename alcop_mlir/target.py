@@ -12,7 +12,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass, replace
 
-from alcop_mlir.errors import ConfigError
+from alcop_mlir.errors import check_known
 
 MAX_GRID = (2**31 - 1, 65535, 65535)  # blocks along x, y, z; CUDA, all GPUs
 WARP_SIZE = 32  # lanes; [CC]
@@ -169,13 +169,10 @@ def find_target(name: str) -> Target:
     A name with a feature set, such as "sm_90a", is the row of its architecture, for
     code that runs there only.
     """
+    check_known("target", name, target_names())
     capability, feature = _parsed(name)
-    for target in TARGETS:
-        if target.name == f"sm_{capability}" and feature in target.features:
-            return replace(target, name=name) if feature else target
-    raise ConfigError(
-        f"unknown target '{name}', expected one of {', '.join(target_names())}"
-    )
+    row = next(target for target in TARGETS if target.name == f"sm_{capability}")
+    return replace(row, name=name) if feature else row
 
 
 def newest_target(capability: int) -> Target | None:

@@ -445,11 +445,3 @@ def erase_deallocs(buffer: ir.Value) -> None:
     for use in list(buffer.uses):
         if use.owner.operation.name == "memref.dealloc":
             use.owner.operation.erase()
-
-
-def erase_buffer(buffer: ir.Value) -> None:
-    """Erase an allocation that is only freed, or not used at all."""
-    users = [use.owner.operation.name for use in buffer.uses]
-    if set(users) <= {"memref.dealloc"}:
-        erase_deallocs(buffer)
-        buffer.owner.operation.erase()

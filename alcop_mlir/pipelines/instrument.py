@@ -13,8 +13,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Protocol
 
+from alcop_mlir import files
 from alcop_mlir.bindings import ir
-from alcop_mlir.errors import ConfigError, PassError
+from alcop_mlir.errors import PassError
 from alcop_mlir.verifier.check import check
 from alcop_mlir.verifier.plans import check_plans
 from alcop_mlir.verifier.violations import Violation
@@ -130,13 +131,9 @@ class PrintTree(Instrument):
             for depth in range(1, len(path) + 1)
         ]
         folder = self.directory.joinpath(*path)
-        try:
-            folder.mkdir(parents=True, exist_ok=True)
-            file = folder / f"{'_'.join(numbers)}_{name}.mlir"
-            file.write_text(f"{op}\n", encoding="utf-8")
-        except OSError as error:
-            reason = error.strerror or error
-            raise ConfigError(f"cannot write to '{folder}': {reason}") from None
+        files.make_folder(folder)
+        file = folder / f"{'_'.join(numbers)}_{name}.mlir"
+        files.write_whole(file, f"{op}\n")
 
 
 @dataclass

@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 
 from alcop_mlir import limits
-from alcop_mlir.errors import ConfigError, LaunchError, install_command
+from alcop_mlir.errors import LaunchError, check_known, install_command
 from alcop_mlir.manifest.kernels import CeilDiv, Dim3, Kernel, Pointer, TensorMap
 from alcop_mlir.reference.steps import Size
 from alcop_mlir.runtime import bundle as bundles
@@ -50,7 +50,7 @@ class Program:
         device: str = "auto",
         emulation: Emulation | None = None,
     ):
-        _check_device(device)
+        check_known("device", device, DEVICES)
         self.bundle = bundle
         self.function = bundle.function(function)
         check_supported(self.function)
@@ -241,7 +241,7 @@ def pick_device(wanted: str) -> str:
 
     Raises LaunchError where "cuda" is wanted and there is none.
     """
-    _check_device(wanted)
+    check_known("device", wanted, DEVICES)
     if wanted == "emulator":
         return wanted
     if cuda_is_available():
@@ -317,13 +317,6 @@ def _given(kernel: Kernel) -> list[Size]:
         for one in kernel.arguments
         if not isinstance(one, TensorMap)  # refused by check_supported
     ]
-
-
-def _check_device(name: str) -> None:
-    if name not in DEVICES:
-        raise ConfigError(
-            f"unknown device '{name}', expected one of {', '.join(DEVICES)}"
-        )
 
 
 def _cupy() -> Any:

@@ -6,7 +6,7 @@ import importlib
 import sys
 from collections.abc import Sequence
 
-from alcop_mlir.errors import ConfigError
+from alcop_mlir.errors import check_known
 from alcop_mlir.tools import command_line
 
 COMMAND = "python -m alcop_mlir"
@@ -36,7 +36,7 @@ def _about(name: str) -> int:
     elif name in ("--help", "-h"):
         print(_help())
     else:
-        raise ConfigError(f"unknown tool '{name}', expected one of {', '.join(TOOLS)}")
+        check_known("tool", name, TOOLS)
     return 0
 
 

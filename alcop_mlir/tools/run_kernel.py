@@ -121,12 +121,7 @@ def _rows(launch: LaunchFile, emulator: Emulation) -> Rows:
 
 def _save(folder: str, arguments: list[Any]) -> None:
     """`argument0.npy` and so on, by position."""
-    try:
-        Path(folder).mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise ConfigError(
-            f"cannot make folder '{folder}': {error.strerror or error}"
-        ) from None
+    files.make_folder(folder)
     for number, value in enumerate(arguments):
         if isinstance(value, np.ndarray):
             data = io.BytesIO()

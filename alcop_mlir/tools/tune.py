@@ -19,7 +19,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from alcop_mlir.errors import ConfigError, MissingExtraError
+from alcop_mlir.errors import ConfigError, MissingExtraError, check_known
 from alcop_mlir.schedule import Schedule
 from alcop_mlir.target import Target, find_target, target_names
 from alcop_mlir.tools import command_line
@@ -138,7 +138,7 @@ def _explain(given: Any) -> int:
     from alcop_mlir.tuning.selection import COMPILED_FOR, Chooser
     from alcop_mlir.tuning.space import find_space
 
-    tune_devices.check_name(given.device)
+    check_known("device", given.device, tune_devices.DEVICES)
     space = find_space(given.space)
     tunable, _ = _tunable(given)
     device = "simulated" if given.device == "simulated" else COMPILED_FOR

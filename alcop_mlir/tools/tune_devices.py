@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import alcop_mlir
-from alcop_mlir.errors import ConfigError
+from alcop_mlir.errors import check_known
 from alcop_mlir.schedule import Schedule
 from alcop_mlir.target import Target
 from alcop_mlir.tools.tune_work import (
@@ -169,7 +169,7 @@ def pick(device: str) -> str:
 
     ConfigError for an unknown one, LaunchError where "cuda" is wanted and missing.
     """
-    check_name(device)
+    check_known("device", device, DEVICES)
     if device == "simulated":
         return device
     from alcop_mlir.runtime import launch
@@ -177,14 +177,6 @@ def pick(device: str) -> str:
     if device == "auto" and not launch.cuda_is_available():
         return "simulated"
     return launch.pick_device("cuda")
-
-
-def check_name(device: str) -> None:
-    """ConfigError for an unknown one."""
-    if device not in DEVICES:
-        raise ConfigError(
-            f"unknown device '{device}', expected one of {', '.join(DEVICES)}"
-        )
 
 
 def cuda_setting(target: Target, compiler: tuple[str, str] | None = None) -> Setting:

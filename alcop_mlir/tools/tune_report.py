@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from alcop_mlir import files
 from alcop_mlir.errors import ConfigError, MissingExtraError
 from alcop_mlir.target import find_target
 from alcop_mlir.tuning.analytical import PARTS, Prediction, predict
@@ -45,9 +46,7 @@ def draw(records: Sequence[Record], folder: Path) -> list[Path]:
                     figure.savefig(written[-1], dpi=120)
                 pyplot.close(figure)
     except OSError as error:
-        raise ConfigError(
-            f"cannot write '{folder}': {error.strerror or error}"
-        ) from None
+        raise ConfigError(f"cannot write '{folder}': {files.reason(error)}") from None
     return written
 
 

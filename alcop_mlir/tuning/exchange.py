@@ -17,7 +17,6 @@ from alcop_mlir import archives, codec, files, limits
 from alcop_mlir.errors import ConfigError
 from alcop_mlir.schedule import Schedule
 from alcop_mlir.target import Target, find_target
-from alcop_mlir.tuning import records
 from alcop_mlir.tuning.problem import Problem, StoredProblem
 
 SCHEMA = 1
@@ -79,7 +78,7 @@ def load(path: Path) -> Package:
 
 def _package(read: archives.Read) -> Package:
     value = codec.parse(read(_MANIFEST), limits.JSON.most)
-    schema = records.schema_of(value)
+    schema = codec.schema_of(value)
     if schema != SCHEMA:
         raise ConfigError(f"schema {schema}, this version reads {SCHEMA}")
     manifest = codec.decode(_Manifest, value)

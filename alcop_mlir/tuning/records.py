@@ -89,7 +89,7 @@ def read(path: Path) -> Log:
     except FileNotFoundError:
         return Log()
     except OSError as error:
-        raise ConfigError(f"cannot read '{path}': {error.strerror or error}") from None
+        raise ConfigError(f"cannot read '{path}': {files.reason(error)}") from None
     return parse(data, str(path))
 
 
@@ -131,7 +131,7 @@ def append(path: Path, records: Iterable[Record]) -> None:
             _append(file, data)
     except OSError as error:
         raise ConfigError(
-            f"cannot record to '{path}': {error.strerror or error}; what it holds is "
+            f"cannot record to '{path}': {files.reason(error)}; what it holds is "
             "not touched"
         ) from None
 
@@ -199,7 +199,7 @@ def to_json(record: Record) -> dict[str, Any]:
 
 def from_json(value: Any) -> Record:
     """The record of a JSON object; ConfigError says what is wrong in it."""
-    schema = schema_of(value)
+    schema = codec.schema_of(value)
     if schema != SCHEMA:
         raise _OtherSchema(codec.shown(schema))
     line = codec.decode(_Line, value)
@@ -221,11 +221,6 @@ def from_json(value: Any) -> Record:
         line.spread or 0.0,
         1 if line.repeats is None else line.repeats,
     )
-
-
-def schema_of(value: Any) -> int:
-    """The member `schema` that everything stored has; ConfigError where it is none."""
-    return codec.decode(_Schema, value).schema
 
 
 def measured(
@@ -256,12 +251,6 @@ def ranked(
     """Measured records for the problem, fastest first, of any compiler."""
     fitting = (r for r in timed(records, device, target) if r.problem == problem)
     return sorted(fitting, key=lambda record: record.seconds or 0.0)
-
-
-@open_ended
-@dataclass(frozen=True)
-class _Schema:
-    schema: int
 
 
 class _OtherSchema(Exception):

@@ -19,7 +19,7 @@ import numpy as np
 import numpy.typing as npt
 
 from alcop_mlir import resources
-from alcop_mlir.errors import ConfigError
+from alcop_mlir.errors import ConfigError, check_known
 from alcop_mlir.resources import Resources
 from alcop_mlir.schedule import MAX_REGISTER_STAGES, MAX_SHARED_STAGES, Schedule
 from alcop_mlir.target import Target, mma_shape
@@ -150,10 +150,7 @@ class Candidates:
 
 def find_space(name: str) -> Space:
     """The space called `name`; ConfigError with the known names."""
-    if name not in _SPACES:
-        raise ConfigError(
-            f"unknown space '{name}', expected one of {', '.join(_SPACES)}"
-        )
+    check_known("space", name, _SPACES)
     return _SPACES[name]
 
 

@@ -17,7 +17,7 @@ from dataclasses import dataclass, field
 import numpy as np
 import numpy.typing as npt
 
-from alcop_mlir.errors import ConfigError
+from alcop_mlir.errors import check_known
 from alcop_mlir.tuning.evolution import evolve
 from alcop_mlir.tuning.features import RAW, Samples
 from alcop_mlir.tuning.learned import Forest
@@ -127,10 +127,7 @@ def make(
     pretrained: Forest | None = None,
 ) -> Strategy:
     """The strategy called `name`; ConfigError with the known names."""
-    if name not in NAMES:
-        raise ConfigError(
-            f"unknown strategy '{name}', expected one of {', '.join(NAMES)}"
-        )
+    check_known("strategy", name, NAMES)
     if name == "learned":
         return Learned(train, seed)
     if name == "hybrid":

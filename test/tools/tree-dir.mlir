@@ -17,5 +17,5 @@
 // FUNC-DAG:   0_0_cse.mlir
 // FUNC-DAG:   0_1_test-mark.mlir
 // CHECK:      func.func private @f() attributes {test.marks = ["b"]}
-// UNWRITABLE: error: cannot write to '{{.*}}'
+// UNWRITABLE: error: cannot make folder '{{.*}}'
 func.func private @f()
