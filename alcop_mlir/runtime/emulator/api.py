@@ -129,14 +129,12 @@ def emulate(
             follows = tracer is not None and tracer.follows(numbers)
             watching = (tallies, tracer if follows else None)
             observers = [one for one in watching if one is not None]
-            limit = instruction_limit or DEFAULT_INSTRUCTION_LIMIT
-            runner = Runner(translated, batch, schedule, picker, limit, observers)
-            if time_limit is not None:
-                runner.stop_at(time_limit, started + time_limit)
-            return runner.run()
+            most = most_instructions, observers, most_seconds, started + most_seconds
+            return Runner(translated, batch, schedule, picker, *most).run()
 
+        most_instructions = instruction_limit or DEFAULT_INSTRUCTION_LIMIT
+        most_seconds = math.inf if time_limit is None else time_limit
         started = time.perf_counter()
-        blocks = math.prod(grid)
         total = 0
         for first in range(0, blocks, BATCH_BLOCKS):
             if progress is not None:

@@ -12,7 +12,6 @@ any) one that can run go on.
 
 from __future__ import annotations
 
-import math
 import random
 import re
 from collections.abc import Callable, Sequence
@@ -30,7 +29,7 @@ from alcop_mlir.runtime.emulator.machine.faults import (
     fault,
     location_of_mask,
 )
-from alcop_mlir.runtime.emulator.machine.warps import LANES, Mask, live
+from alcop_mlir.runtime.emulator.machine.warps import LANE_BIT, LANES, Mask, live
 from alcop_mlir.runtime.emulator.ptx.scalars import U32T
 from alcop_mlir.runtime.emulator.ptx.syntax import Instruction
 from alcop_mlir.runtime.emulator.translated_kernel import End, Span, TranslatedKernel
@@ -74,13 +73,18 @@ class Runner:
         picker: Picker,
         limit: int,
         observers: Sequence[Observer],
+        seconds: float,
+        deadline: float,
     ):
+        """It refuses to run beyond `deadline`, a moment of `perf_counter`, which is
+        `seconds` after the start of the kernel, and more than `limit` instructions.
+        """
         self.batch = batch
         self.program = program
         self.picker = picker
         self.limit = limit
         self.warp_instructions = 0
-        self.seconds, self.deadline = math.inf, math.inf
+        self.seconds, self.deadline = seconds, deadline
         self.turn = 0
         if schedule == "lockstep":
             groups = [(0, batch.warps)]
@@ -91,12 +95,6 @@ class Runner:
         ]
         self.observers = observers
         self.barriers = BarrierUnit(batch, self.cohorts)
-
-    def stop_at(self, seconds: float, deadline: float) -> None:
-        """Refuse to run beyond a moment of `perf_counter`, so many seconds after the
-        start of the kernel.
-        """
-        self.seconds, self.deadline = seconds, deadline
 
     def run(self) -> int:
         """Runs every block to its end; how many warp instructions that took."""
@@ -177,8 +175,7 @@ class Runner:
         if row.meets == "members":
             read = self.program.translator.read(ins.operands[-1], U32T, ins)
             cohort.grow()
-            bit = np.uint32(1) << np.arange(LANES, dtype=np.uint32)
-            member = (read(cohort.R) & bit) != 0
+            member = (read(cohort.R) & LANE_BIT) != 0
             # Each lane brings its own mask; the lanes of one call agree on it.
             missing = (member[..., None, :] | np.zeros((*full.shape, 1), bool)) & (
                 wanted & ~full

@@ -177,20 +177,20 @@ class TranslatedKernel:
         # Parts or operands are missing, or a type has no such form.
         except (IndexError, KeyError, ValueError) as e:
             raise unsupported(ins, "its operands are not as expected") from e
-        if ins.guard is None or op is nothing:
-            return op
+        guard = None if op is nothing else self._guard(ins)
+        return op if guard is None else guarded(op, *guard)
+
+    def _guard(self, ins: Instruction) -> tuple[int, bool] | None:
+        """The slot of the predicate, and whether it is negated; None without one."""
+        if ins.guard is None:
+            return None
         name, negated = ins.guard
         if self.translator.type_of(name, ins) is not PRED:
             raise unsupported(ins, f"{name} is not a predicate")
-        return guarded(op, self.translator.slot(name, ins), negated)
+        return self.translator.slot(name, ins), negated
 
     def _end(self, ins: Instruction, kind: str) -> End:
-        guard = None
-        if ins.guard is not None:
-            name, negated = ins.guard
-            if self.translator.type_of(name, ins) is not PRED:
-                raise unsupported(ins, f"{name} is not a predicate")
-            guard = (self.translator.slot(name, ins), negated)
+        guard = self._guard(ins)
         if kind == "branch":
             return End(ins, kind, guard, target=self._label(ins, ins.operands[0]))
         if kind == "table":

@@ -15,7 +15,7 @@ from collections.abc import Callable
 
 import numpy as np
 
-from alcop_mlir.runtime.emulator.hazards.reports import BLOCK_CONFLICT, Reports
+from alcop_mlir.runtime.emulator.hazards.reports import BLOCK_CONFLICT, Hazard, Reports
 from alcop_mlir.runtime.emulator.machine.lanes import Lanes
 from alcop_mlir.runtime.emulator.machine.memory import GLOBAL_WINDOW
 from alcop_mlir.runtime.emulator.machine.warps import Dim3
@@ -153,6 +153,5 @@ class GlobalShadow:
     def _add(
         self, message: str, ins: Instruction, other: int, block: Dim3, address: int
     ) -> None:
-        self.reports.add(
-            BLOCK_CONFLICT, message, ins, other, block, 0, address, "global"
-        )
+        where = (block, 0, address, "global", ins.source)
+        self.reports.add(Hazard(BLOCK_CONFLICT, message, ins.line, other, *where))

@@ -34,8 +34,8 @@ class Hazard:
     warp: int
     address: int
     space: str
-    count: int
     source: str | None
+    count: int = 1
 
     def __str__(self) -> str:
         times = f" [{self.count} times]" if self.count > 1 else ""
@@ -52,31 +52,18 @@ class Reports:
         self.found: dict[tuple[str, int, int | None], Hazard] = {}
         self.kinds: set[str] = set()
 
-    def add(
-        self,
-        kind: str,
-        message: str,
-        ins: Instruction,
-        other_line: int | None,
-        block: Dim3,
-        warp: int,
-        address: int,
-        space: str,
-    ) -> None:
-        """Adds a hazard that `ins` met, or counts it if it is known.
+    def add(self, hazard: Hazard) -> None:
+        """Adds a hazard, or counts it if it is known.
 
         Beyond the limit only the first of a kind not seen yet is kept.
         """
-        key = (kind, ins.line, other_line)
+        key = (hazard.kind, hazard.line, hazard.other_line)
         known = self.found.get(key)
         if known is not None:
             self.found[key] = replace(known, count=known.count + 1)
-        elif len(self.found) < self.limit or kind not in self.kinds:
-            place = (block, warp, address, space)
-            self.found[key] = Hazard(
-                kind, message, ins.line, other_line, *place, 1, ins.source
-            )
-            self.kinds.add(kind)
+        elif len(self.found) < self.limit or hazard.kind not in self.kinds:
+            self.found[key] = hazard
+            self.kinds.add(hazard.kind)
 
     def text(self, line: int | None) -> str:
         """The instruction at a PTX line, for messages."""

@@ -20,6 +20,7 @@ from alcop_mlir.runtime.emulator.hazards.reports import (
     WRITE_AFTER_READ,
     WRITE_AFTER_WRITE,
     WRITE_IN_FLIGHT,
+    Hazard,
     Reports,
 )
 from alcop_mlir.runtime.emulator.machine.clocks import EPOCH, MANY_LANES, Clocks
@@ -315,4 +316,5 @@ class SharedShadow:
     ) -> None:
         block = self.name_block(copy)
         message = f"block {block} {what}"
-        self.reports.add(kind, message, ins, other, block, warp, byte, "shared")
+        where = (block, warp, byte, "shared", ins.source)
+        self.reports.add(Hazard(kind, message, ins.line, other, *where))

@@ -73,15 +73,7 @@ def move(t: Translator, ins: Instruction) -> Op:
 
 def _copy(destination: int, source: int) -> Op:
     """A register copy keeps the array itself, which `matrix_multiply` recognises."""
-
-    def run(cohort: Cohort, mask: Mask) -> None:
-        R = cohort.R
-        if mask is None:
-            R[destination] = R[source]
-        else:
-            cohort.put(destination, R[source], mask)
-
-    return run
+    return lambda cohort, mask: cohort.put(destination, cohort.R[source], mask)
 
 
 def _unpack(t: Translator, ins: Instruction, to: Vector, source: Operand) -> Op:

@@ -79,21 +79,11 @@ def multiply(t: Translator, ins: Instruction) -> Op:
         return t.compute(
             ins, out.dtype, lambda x, y: ints.unsigned(product(x, y)), scalar, scalar
         )
+    fn: Function = lambda x, y, z: ints.unsigned(product(x, y)) + z
     if "sat" in parts:
-        return t.compute(
-            ins,
-            scalar.dtype,
-            lambda x, y, z: ints.add_saturating(product(x, y), z, False),
-            *(scalar,) * 3,
-        )
-    return t.compute(
-        ins,
-        out.dtype,
-        lambda x, y, z: ints.unsigned(product(x, y)) + z,
-        scalar,
-        scalar,
-        out,
-    )
+        out = scalar
+        fn = lambda x, y, z: ints.add_saturating(product(x, y), z, False)
+    return t.compute(ins, out.dtype, fn, scalar, scalar, out)
 
 
 def dot(t: Translator, ins: Instruction) -> Op:
@@ -120,19 +110,12 @@ def _by_type(t: Translator, ins: Instruction, fn: Function) -> Op:
 
 def add_or_sub(t: Translator, ins: Instruction) -> Op:
     subtract = ins.parts[0] == "sub"
-    scalar = ins.type
-    if "sat" not in ins.parts:
-        fn = np.subtract if subtract else np.add
-        if scalar.half is not None:
-            return _by_type(t, ins, fn)
-        return lanewise(fn, wrapping, wrapping)(t, ins)
-    return t.compute(
-        ins,
-        scalar.dtype,
-        lambda a, b: ints.add_saturating(a, b, subtract),
-        scalar,
-        scalar,
-    )
+    if "sat" in ins.parts:
+        return _by_type(t, ins, lambda a, b: ints.add_saturating(a, b, subtract))
+    fn = np.subtract if subtract else np.add
+    if ins.type.half is not None:
+        return _by_type(t, ins, fn)
+    return lanewise(fn, wrapping, wrapping)(t, ins)
 
 
 def min_or_max(t: Translator, ins: Instruction) -> Op:

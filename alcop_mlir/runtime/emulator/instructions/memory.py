@@ -164,10 +164,6 @@ def store(t: Translator, ins: Instruction) -> Op:
 Update = Callable[[Array, Array, Array], Array]
 
 
-def _add(old: Array, b: Array, c: Array) -> Array:
-    return old + b
-
-
 def _increment(old: Array, b: Array, c: Array) -> Array:
     return np.where(old >= b, U32.type(0), old + U32.type(1))
 
@@ -177,7 +173,7 @@ def _decrement(old: Array, b: Array, c: Array) -> Array:
 
 
 _UPDATES: dict[str, Update] = {
-    "add": _add,
+    "add": lambda old, b, c: old + b,
     "exch": lambda old, b, c: b,
     "cas": lambda old, b, c: np.where(old == b, c, old),
     "min": lambda old, b, c: np.minimum(old, b),

@@ -12,11 +12,11 @@ from collections.abc import Callable
 import numpy as np
 
 from alcop_mlir.runtime.emulator.arithmetic.storage import BOOL, S64, U32
-from alcop_mlir.runtime.emulator.instructions.translator import Op, Translator, Write
+from alcop_mlir.runtime.emulator.instructions.translator import Op, Translator
 from alcop_mlir.runtime.emulator.machine.cohort import Cohort
 from alcop_mlir.runtime.emulator.machine.faults import fault, location_of_mask
-from alcop_mlir.runtime.emulator.machine.warps import Mask
-from alcop_mlir.runtime.emulator.ptx.scalars import PRED, U32T
+from alcop_mlir.runtime.emulator.machine.warps import LANE_BIT, Mask
+from alcop_mlir.runtime.emulator.ptx.scalars import PRED, U32T, Scalar
 from alcop_mlir.runtime.emulator.ptx.syntax import (
     Instruction,
     Name,
@@ -26,14 +26,33 @@ from alcop_mlir.runtime.emulator.ptx.syntax import (
 
 Array = np.ndarray
 LANE = np.arange(32, dtype=np.int64).reshape(1, 1, 32)
-LANE_BIT = (np.uint32(1) << np.arange(32, dtype=np.uint32)).reshape(1, 1, 32)
 
 
-def _writers(t: Translator, ins: Instruction) -> tuple[Write, Write]:
-    """How to write the first operand: `d` (32 bits), or `d|p` with a predicate."""
+def _exchange(
+    t: Translator,
+    ins: Instruction,
+    fn: Callable[..., tuple[Array, Array | None]],
+    *types: Scalar,
+    to: np.dtype = U32,
+) -> Op:
+    """`d` and perhaps `|p` become fn(lanes that take part, the operands of `types`).
+
+    The last operand is the member mask. `fn` gives None where there is no p.
+    """
     first = ins.operands[0]
-    to, flag = first if isinstance(first, Pair) else (first, Name("_"))
-    return t.writer(to, U32, ins), t.writer(flag, BOOL, ins)
+    target, flag = first if isinstance(first, Pair) else (first, Name("_"))
+    write, write_flag = t.writer(target, to, ins), t.writer(flag, BOOL, ins)
+    *reads, who = t.sources(ins, *types, U32T)
+
+    def run(cohort: Cohort, mask: Mask) -> None:
+        R = cohort.R
+        part = members(cohort, mask, who(R), ins)
+        value, holds = fn(part, *(read(R) for read in reads))
+        write(cohort, value, mask)
+        if holds is not None:
+            write_flag(cohort, holds, mask)
+
+    return run
 
 
 def all_lanes(x: Array) -> Array:
@@ -77,61 +96,42 @@ def _source_lane(mode: str, b: Array, c: Array) -> tuple[Array, Array]:
 def shuffle(t: Translator, ins: Instruction) -> Op:
     if ins.parts[2] not in ("up", "down", "bfly", "idx"):
         raise unsupported(ins)
-    mode = ins.parts[2]
-    write, write_flag = _writers(t, ins)
-    a, b, c, who = t.sources(ins, U32T, U32T, U32T, U32T)
 
-    def run(cohort: Cohort, mask: Mask) -> None:
-        R = cohort.R
-        members(cohort, mask, who(R), ins)
-        value = all_lanes(a(R))
-        source, inside = _source_lane(mode, b(R), c(R))
-        shape = np.broadcast_shapes(value.shape, source.shape)
-        value, source = np.broadcast_to(value, shape), np.broadcast_to(source, shape)
-        write(cohort, np.take_along_axis(value, source, axis=2), mask)
-        write_flag(cohort, inside, mask)
+    def fn(_: Array, a: Array, b: Array, c: Array) -> tuple[Array, Array]:
+        source, inside = _source_lane(ins.parts[2], b, c)
+        value, source = np.broadcast_arrays(all_lanes(a), source)
+        return np.take_along_axis(value, source, axis=2), inside
 
-    return run
+    return _exchange(t, ins, fn, U32T, U32T, U32T)
 
 
 def vote(t: Translator, ins: Instruction) -> Op:
     mode = ins.parts[2]
-    p, who = t.sources(ins, PRED, U32T)
-    write = t.writer(ins.operands[0], U32 if mode == "ballot" else BOOL, ins)
 
-    def run(cohort: Cohort, mask: Mask) -> None:
-        part = members(cohort, mask, who(cohort.R), ins)
-        holds = p(cohort.R)
+    def fn(part: Array, holds: Array) -> tuple[Array, None]:
         if mode == "ballot":
-            out = to_bits(part & holds)
-        else:
-            every = np.asarray((holds | ~part).all(2, keepdims=True))
-            some = np.asarray((holds & part).any(2, keepdims=True))
-            out = {"all": every, "any": some, "uni": every | ~some}[mode]
-        write(cohort, out, mask)
+            return to_bits(part & holds), None
+        every = np.asarray((holds | ~part).all(2, keepdims=True))
+        some = np.asarray((holds & part).any(2, keepdims=True))
+        return {"all": every, "any": some, "uni": every | ~some}[mode], None
 
-    return run
+    return _exchange(t, ins, fn, PRED, to=U32 if mode == "ballot" else BOOL)
 
 
 def match_values(t: Translator, ins: Instruction) -> Op:
     """match.any: the lanes with the same value; match.all: all lanes, if equal."""
-    every = ins.parts[1] == "all"
-    write, write_flag = _writers(t, ins)
-    a, who = t.sources(ins, ins.type, U32T)
 
-    def run(cohort: Cohort, mask: Mask) -> None:
-        part = members(cohort, mask, who(cohort.R), ins)
-        value = all_lanes(a(cohort.R))
+    def fn(part: Array, a: Array) -> tuple[Array, Array | None]:
+        value = all_lanes(a)
         same = (value[..., :, None] == value[..., None, :]) & part[..., None, :]
-        bits = np.where(same, LANE_BIT[0], U32.type(0)).sum(-1, dtype=U32)
-        if every:
-            whole = to_bits(part)
-            agree = ((bits == whole) | ~part).all(2, keepdims=True)
-            bits = np.where(agree, whole, U32.type(0))
-            write_flag(cohort, agree, mask)
-        write(cohort, bits, mask)
+        bits = np.where(same, LANE_BIT, U32.type(0)).sum(-1, dtype=U32)
+        if ins.parts[1] == "any":
+            return bits, None
+        whole = to_bits(part)
+        agree = ((bits == whole) | ~part).all(2, keepdims=True)
+        return np.where(agree, whole, U32.type(0)), agree
 
-    return run
+    return _exchange(t, ins, fn, ins.type)
 
 
 _REDUCE: dict[str, tuple[Callable[..., Array], int | None]] = {
@@ -149,21 +149,17 @@ def reduce_values(t: Translator, ins: Instruction) -> Op:
     name, scalar = ins.parts[2], ins.type
     if name not in _REDUCE or scalar.kind == "f":
         raise unsupported(ins)
-    fn, neutral = _REDUCE[name]
+    reduce, neutral = _REDUCE[name]
     info = np.iinfo(scalar.dtype)
     if neutral is None:
         neutral = int(info.max if name == "min" else info.min)
     fill = np.array(neutral & 0xFFFFFFFF, U32).view(scalar.dtype)
-    write = t.writer(ins.operands[0], U32, ins)
-    a, who = t.sources(ins, scalar, U32T)
 
-    def run(cohort: Cohort, mask: Mask) -> None:
-        part = members(cohort, mask, who(cohort.R), ins)
-        value = np.where(part, all_lanes(a(cohort.R)), fill)
-        out = fn(value, axis=2, keepdims=True, dtype=scalar.dtype)
-        write(cohort, out.view(U32), mask)
+    def fn(part: Array, a: Array) -> tuple[Array, None]:
+        value = np.where(part, all_lanes(a), fill)
+        return reduce(value, axis=2, keepdims=True, dtype=scalar.dtype).view(U32), None
 
-    return run
+    return _exchange(t, ins, fn, scalar)
 
 
 def active_mask(t: Translator, ins: Instruction) -> Op:
@@ -178,13 +174,9 @@ def active_mask(t: Translator, ins: Instruction) -> Op:
 
 def elect(t: Translator, ins: Instruction) -> Op:
     """elect.sync d|p: the lowest lane of the member mask leads."""
-    write, write_flag = _writers(t, ins)
-    (who,) = t.sources(ins, U32T)
 
-    def run(cohort: Cohort, mask: Mask) -> None:
-        part = members(cohort, mask, who(cohort.R), ins)
+    def fn(part: Array) -> tuple[Array, Array]:
         leader = part.argmax(axis=2)[..., None]
-        write(cohort, leader.astype(U32), mask)
-        write_flag(cohort, LANE == leader, mask)
+        return leader.astype(U32), LANE == leader
 
-    return run
+    return _exchange(t, ins, fn)

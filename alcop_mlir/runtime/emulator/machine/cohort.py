@@ -17,7 +17,7 @@ from alcop_mlir.runtime.emulator.machine.loaded_kernel import Registers, merge
 from alcop_mlir.runtime.emulator.machine.memory import POISON, BlockMemory
 from alcop_mlir.runtime.emulator.machine.pending_copy import OpenGroup, PendingCopy
 from alcop_mlir.runtime.emulator.machine.special_registers import special_register
-from alcop_mlir.runtime.emulator.machine.warps import LANES, Mask, WarpRange
+from alcop_mlir.runtime.emulator.machine.warps import LANE_BIT, LANES, Mask, WarpRange
 from alcop_mlir.runtime.emulator.ptx.syntax import Instruction
 
 Array = np.ndarray
@@ -132,11 +132,10 @@ class Cohort(WarpRange):
         batch = self.batch
         if batch.shadow is None:
             return
-        bit = np.uint32(1) << np.arange(LANES, dtype=np.uint32)
         every = np.ones((1, 1, LANES), bool)
         alive = every if self.alive is None else self.alive & every
         on = every if mask is None else mask & every
-        named = (member_mask[..., None] & bit) != 0  # [l, m]: m in the mask of l
+        named = (member_mask[..., None] & LANE_BIT) != 0  # [l, m]: m in the mask of l
         met = on[..., :, None] & on[..., None, :] & named
         wanted = alive & on.any(axis=2, keepdims=True)
         if (met | ~(wanted[..., :, None] & wanted[..., None, :])).all():

@@ -12,6 +12,7 @@ Array = np.ndarray
 Mask = Array | None  # which lanes are on; None: all of them
 Dim3 = tuple[int, int, int]
 LANES = 32  # PTX ISA: WARP_SZ
+LANE_BIT = np.uint32(1) << np.arange(LANES, dtype=np.uint32)  # of a member mask
 
 
 def live(mask: Array) -> Mask | bool:
