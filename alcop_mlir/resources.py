@@ -17,6 +17,7 @@ from alcop_mlir.target import (
     SHARED_BYTES_RESERVED_PER_BLOCK,
     WARP_SIZE,
     Target,
+    mma_shape,
 )
 
 SHARED_ALIGNMENT = 128  # bytes; keeps every swizzled row of 128 bytes whole
@@ -116,6 +117,16 @@ def cost(
             target.shared_bytes_per_sm // (shared + SHARED_BYTES_RESERVED_PER_BLOCK),
         ),
     )
+
+
+def check_k_step(schedule: Schedule, element_bytes: int, dtype: str) -> None:
+    """ConfigError where a K step is no whole number of mma.sync's on the type."""
+    _, _, step = mma_shape(element_bytes)
+    if schedule.block[2] % step:
+        raise ConfigError(
+            f"schedule '{schedule}' has a K step of {schedule.block[2]}, expected a "
+            f"multiple of {step} for {dtype}"
+        )
 
 
 def check_split(

@@ -19,13 +19,17 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from alcop_mlir import diagnostics
-from alcop_mlir.analysis.host.constants import described
-from alcop_mlir.analysis.host.host_function import NotCompiled, host, host_functions
+from alcop_mlir.analysis.host.host_function import (
+    NotCompiled,
+    described,
+    host,
+    host_functions,
+)
 from alcop_mlir.analysis.host.host_values import Names
 from alcop_mlir.analysis.ir.constant_arrays import ConstantArray, globals_read
+from alcop_mlir.analysis.ir.symbols import name_of
 from alcop_mlir.analysis.linalg.size_names import named_sizes
 from alcop_mlir.analysis.reference import computation
-from alcop_mlir.bindings import ir
 from alcop_mlir.compilation.description import describe, roles_by_access
 from alcop_mlir.compilation.gpu_modules import (
     gpu_modules,
@@ -146,7 +150,7 @@ def lower(source: Input, options: Options) -> Lowered:
     put_in_module(module)
     own_kernels = bool(gpu_modules(module))
     signatures = {
-        _name(func): replace(
+        name_of(func): replace(
             _signature(func, options), source_names=source_names(func, source)
         )
         for func in host_functions(module)
@@ -187,7 +191,7 @@ def pack(lowered: Lowered) -> Bundle:
     found: list[Function] = []
     data: dict[str, bytes] = {}
     for func in host_functions(lowered.module):
-        signature = lowered.signatures[_name(func)]
+        signature = lowered.signatures[name_of(func)]
         function = host(func, signature.names())
         if not isinstance(function, Function):
             raise _not_compiled(function)
@@ -298,14 +302,10 @@ def _assemble(lowered: Lowered) -> tuple[dict[str, Code], dict[str, ptx.Cubin]]:
     for op in gpu_modules(lowered.module):
         text = ptx.emit_ptx(op, target)
         cubin = ptx.assemble(text, target) if lowered.options.use_ptxas else None
-        code[_name(op)] = Code(text, None if cubin is None else cubin.data)
+        code[name_of(op)] = Code(text, None if cubin is None else cubin.data)
         if cubin is not None:
-            statistics[_name(op)] = cubin
+            statistics[name_of(op)] = cubin
     return code, statistics
-
-
-def _name(op: ir.Operation) -> str:
-    return ir.StringAttr(op.attributes["sym_name"]).value
 
 
 def _described(

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
+from alcop_mlir.analysis.ir.symbols import is_kernel, name_of, top_level
 from alcop_mlir.bindings import ir
 from alcop_mlir.element_types import ACCUMULATORS
 from alcop_mlir.errors import CompileError
@@ -89,11 +90,10 @@ def roles_by_access(function: Function, module: ir.Operation) -> dict[str, Role]
     it only writes it.
     """
     access = {
-        ir.StringAttr(op.operation.attributes["sym_name"]).value: _access(op.operation)
-        for gpu_module in module.regions[0].blocks[0].operations
-        if gpu_module.operation.name == "gpu.module"
-        for op in gpu_module.operation.regions[0].blocks[0].operations
-        if {"gpu.kernel", "nvvm.kernel"} & set(op.operation.attributes)
+        name_of(op): _access(op)
+        for kernels in top_level(module, "gpu.module")
+        for op in top_level(kernels)
+        if is_kernel(op)
     }
     found: dict[str, Role] = {}
     for kernel in function.kernels:

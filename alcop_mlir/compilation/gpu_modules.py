@@ -15,20 +15,19 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from typing import Any
 
+from alcop_mlir.analysis.ir.symbols import name_of, top_level
 from alcop_mlir.bindings import gpu, ir
 from alcop_mlir.runtime.bundle import Code
 from alcop_mlir.target import Target, find_target
 
-_MODULE = "gpu.module"
 _NAME = "kernels"
 _CHIP = re.compile(r'^#nvvm\.target<.*\bchip = "([^"]+)"')
 
 
 def gpu_modules(module: ir.Operation) -> list[ir.Operation]:
     """The `gpu.module`s of a module, in order."""
-    return [op for op in _inside(module) if op.name == _MODULE]
+    return top_level(module, "gpu.module")
 
 
 def own_target(module: ir.Operation) -> Target | None:
@@ -42,7 +41,7 @@ def own_target(module: ir.Operation) -> Target | None:
 
 def put_in_module(module: ir.Operation) -> None:
     """Move llvm ops beside bare kernels into a `gpu.module`; does nothing without."""
-    bare = [op for op in _inside(module) if op.name.startswith("llvm.")]
+    bare = [op for op in top_level(module) if op.name.startswith("llvm.")]
     if not any("nvvm.kernel" in op.attributes for op in bare):
         return
     with module.context, module.location:
@@ -60,7 +59,7 @@ def to_binaries(module: ir.Operation, code: Mapping[str, Code]) -> None:
     with module.context:
         handler = ir.Attribute.parse("#gpu.select_object")
         for op in gpu_modules(module):
-            name = ir.StringAttr(op.attributes["sym_name"]).value
+            name = name_of(op)
             (target,) = op.attributes["targets"]
             made, kind = code[name].cubin, gpu.CompilationTarget.Binary
             if made is None:
@@ -75,7 +74,3 @@ def to_binaries(module: ir.Operation, code: Mapping[str, Code]) -> None:
                 # printer crashes on.
                 gpu.BinaryOp(name, objects, offloadingHandler=handler)
             op.erase()
-
-
-def _inside(module: ir.Operation) -> list[Any]:
-    return [op.operation for op in module.regions[0].blocks[0].operations]

@@ -156,15 +156,8 @@ def find_space(name: str) -> Space:
 
 def check(problem: Problem, schedule: Schedule, target: Target) -> Resources:
     """What `schedule` costs; ConfigError where it does not fit type or target."""
-    step = mma_shape(problem.element_bytes)[2]
-    if schedule.block[2] % step:
-        raise ConfigError(
-            f"schedule '{schedule}' has a K step of {schedule.block[2]}, expected a "
-            f"multiple of {step} for {problem.dtypes[0]}"
-        )
-    resources.check_split(
-        schedule, problem.k, problem.element_bytes, problem.is_batched
-    )
+    resources.check_k_step(schedule, problem.element_bytes, problem.dtypes[0])
+    _check_split(problem, schedule)
     return resources.cost(schedule, target, problem.element_bytes)
 
 
@@ -246,13 +239,15 @@ def _splits(problem: Problem, schedule: Schedule) -> bool:
         1 + OVERHANG
     ):
         return False
-    try:
-        resources.check_split(
-            schedule, problem.k, problem.element_bytes, problem.is_batched
-        )
-    except ConfigError:
-        return False
-    return True
+    with contextlib.suppress(ConfigError):
+        _check_split(problem, schedule)
+        return True
+    return False
+
+
+def _check_split(problem: Problem, schedule: Schedule) -> None:
+    size, is_batched = problem.element_bytes, problem.is_batched
+    resources.check_split(schedule, problem.k, size, is_batched)
 
 
 def _shared_stages(problem: Problem, space: Space, block_k: int) -> list[int]:

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from typing import Any
 
-from alcop_mlir.analysis.host.constants import described
 from alcop_mlir.analysis.host.host_values import HostValues, Names
-from alcop_mlir.analysis.ir.constant_arrays import globals_read
+from alcop_mlir.analysis.ir.constant_arrays import ConstantArray, globals_read
 from alcop_mlir.analysis.ir.loops import constant
 from alcop_mlir.analysis.ir.memory import element_bits
 from alcop_mlir.analysis.ir.memref_layouts import (
@@ -17,10 +17,11 @@ from alcop_mlir.analysis.ir.memref_layouts import (
     open_strides,
 )
 from alcop_mlir.analysis.ir.promises import row_alignment
+from alcop_mlir.analysis.ir.symbols import name_of, top_level
 from alcop_mlir.bindings import ir
 from alcop_mlir.dialects import alcop
 from alcop_mlir.errors import ConfigError
-from alcop_mlir.manifest.arrays import Intermediate, Parameter
+from alcop_mlir.manifest.arrays import Constant, Intermediate, Parameter
 from alcop_mlir.manifest.functions import Function
 from alcop_mlir.manifest.kernels import (
     AtMost,
@@ -28,7 +29,7 @@ from alcop_mlir.manifest.kernels import (
     PipelinedBuffer,
     unguarded,
 )
-from alcop_mlir.manifest.names import argument_name, intermediate_name
+from alcop_mlir.manifest.names import argument_name, constant_file, intermediate_name
 from alcop_mlir.schedule import Schedule
 
 LAUNCH = "gpu.launch_func"
@@ -55,11 +56,8 @@ class NotCompiled:
 
 def host_functions(module: ir.Operation | ir.Module) -> list[Any]:
     """The `func.func`s of `module` that have a body."""
-    return [
-        op.operation
-        for op in module.operation.regions[0].blocks[0].operations
-        if op.operation.name == "func.func" and len(op.operation.regions[0].blocks)
-    ]
+    functions = top_level(module, "func.func")
+    return [func for func in functions if len(func.regions[0].blocks)]
 
 
 def host(
@@ -78,7 +76,7 @@ def host(
 def _host(
     func: ir.Operation, names: Names | None
 ) -> Function | tuple[NotCompiled, ...]:
-    name = ir.StringAttr(func.attributes["sym_name"]).value
+    name = name_of(func)
     if len(func.regions[0].blocks) != 1:
         return (NotCompiled(func, "has several blocks, expected straight-line code"),)
     block = func.regions[0].blocks[0]
@@ -92,9 +90,7 @@ def _host(
         else:
             reason = f"argument {number + 1} of '{name}' is {value.type}, {found}"
             obstacles.append(NotCompiled(func, reason))
-    allocs = [
-        op.operation for op in block.operations if op.operation.name == "memref.alloc"
-    ]
+    allocs = top_level(func, "memref.alloc")
     arrays = globals_read(func)
     values = HostValues(
         names,
@@ -119,6 +115,12 @@ def _host(
             described(array) for name, array in constants.items() if name in used
         ),
     )
+
+
+def described(array: ConstantArray) -> Constant:
+    """A constant as manifests have it, in a file of its own, named after its bytes."""
+    file = constant_file(hashlib.sha256(array.data).hexdigest())
+    return Constant(array.name, array.dtype, array.shape, file, 0, len(array.data))
 
 
 def _needed(checks: Iterable[AtMost]) -> Iterator[AtMost]:

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from alcop_mlir.analysis.ir.memref_layouts import follows_shape
+from alcop_mlir.analysis.ir.symbols import by_name
 from alcop_mlir.analysis.ir.walk import walk
 from alcop_mlir.bindings import ir
 from alcop_mlir.element_types import ARRAY_TYPES, element_bytes
@@ -71,15 +72,9 @@ def globals_read(func: Any) -> dict[str, ConstantArray]:
     names = {get.attributes["name"].value for get in walk(func, "memref.get_global")}
     if not names or func.operation.parent is None:
         return {}
-    found: dict[str, ConstantArray] = {}
-    for op in func.operation.parent.regions[0].blocks[0].operations:
-        if op.operation.name != "memref.global":
-            continue
-        name = op.operation.attributes["sym_name"].value
-        array = stored_global(op.operation) if name in names else None
-        if array is not None:
-            found[name] = array
-    return found
+    known = by_name(func.operation.parent, "memref.global").items()
+    found = {name: stored_global(op) for name, op in known if name in names}
+    return {name: array for name, array in found.items() if array is not None}
 
 
 def _data(attribute: Any, dtype: str) -> bytes | None:

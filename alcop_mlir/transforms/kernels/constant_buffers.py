@@ -6,8 +6,9 @@ from collections.abc import Collection, Mapping
 from typing import Any
 
 from alcop_mlir.analysis.ir.constant_arrays import stored_global
-from alcop_mlir.analysis.ir.loops import defining_op
+from alcop_mlir.analysis.ir.loops import made_by
 from alcop_mlir.analysis.ir.memory import written_roots
+from alcop_mlir.analysis.ir.symbols import by_name
 from alcop_mlir.analysis.ir.walk import walk
 from alcop_mlir.bindings import ir
 from alcop_mlir.errors import PassError
@@ -15,7 +16,7 @@ from alcop_mlir.errors import PassError
 
 def copy_constants(known: Mapping[str, Any], kernels: ir.Operation) -> None:
     """Copy those of the `memref.global`s `known` that `kernels` reads into it."""
-    copied = set(global_constants(kernels))
+    copied = set(by_name(kernels, "memref.global"))
     first = ir.InsertionPoint.at_block_begin(kernels.regions[0].blocks[0])
     for get in walk(kernels, "memref.get_global"):
         name = get.attributes["name"].value
@@ -42,18 +43,7 @@ def move_outside(launch: ir.Operation, stored: Collection[str]) -> None:
 def check_only_read(launch: ir.Operation, stored: Collection[str]) -> None:
     """PassError where the launch writes one of the globals `stored`."""
     for writer, target in written_roots(launch):
-        get = None if target is None else defining_op(target)
-        if get is None or get.name != "memref.get_global":
-            continue
-        name = get.attributes["name"].value
-        if name in stored:
+        get = None if target is None else made_by(target, "memref.get_global")
+        if get is not None and get.attributes["name"].value in stored:
+            name = get.attributes["name"].value
             raise PassError(writer, f"writes '{name}', which is constant")
-
-
-def global_constants(module: ir.Operation) -> dict[str, Any]:
-    """The `memref.global`s of a module by name; not those of modules in it."""
-    block = module.operation.regions[0].blocks[0]
-    ops = (op.operation for op in block.operations)
-    return {
-        op.attributes["sym_name"].value: op for op in ops if op.name == "memref.global"
-    }

@@ -10,6 +10,8 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+from alcop_mlir.analysis.ir.symbols import by_name
+from alcop_mlir.analysis.ir.walk import walk
 from alcop_mlir.bindings import ir
 
 _FUNCTION = "llvm.func"
@@ -19,12 +21,12 @@ _SOURCE = Path(__file__).with_name("device_functions.mlir")
 def define_called(kernels: ir.Operation) -> None:
     """Define each declared function that `device_functions.mlir` defines."""
     body = kernels.regions[0].blocks[0]
-    functions = _functions(body)
+    functions = by_name(kernels, _FUNCTION)
     declared = {n: op for n, op in functions.items() if not op.regions[0].blocks}
     if not declared:
         return
     library = ir.Module.parse(_SOURCE.read_text("utf-8"), context=kernels.context)
-    known = _functions(library.body)
+    known = by_name(library, _FUNCTION)
     for name in _needed([name for name in declared if name in known], known):
         if name in declared:
             declared[name].erase()
@@ -39,19 +41,6 @@ def _needed(names: list[str], known: dict[str, Any]) -> list[str]:
         name = pending.pop()
         if name not in needed:
             needed.append(name)
-            pending += _callees(known[name])
+            calls = walk(known[name], "llvm.call")
+            pending += [call.attributes["callee"].value for call in calls]
     return needed
-
-
-def _functions(block: ir.Block) -> dict[str, Any]:
-    ops = (op.operation for op in block.operations)
-    return {op.attributes["sym_name"].value: op for op in ops if op.name == _FUNCTION}
-
-
-def _callees(function: ir.Operation) -> list[str]:
-    (block,) = function.regions[0].blocks
-    return [
-        op.operation.attributes["callee"].value
-        for op in block.operations
-        if op.operation.name == "llvm.call"
-    ]

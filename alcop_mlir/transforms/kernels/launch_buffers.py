@@ -8,7 +8,7 @@ from typing import Any
 from alcop_mlir.analysis.host.launches import LAUNCH_ARGUMENTS
 from alcop_mlir.analysis.ir.loops import is_inside
 from alcop_mlir.analysis.ir.memory import is_workgroup
-from alcop_mlir.analysis.ir.walk import walk
+from alcop_mlir.analysis.ir.walk import around, walk
 from alcop_mlir.bindings import ir
 from alcop_mlir.passes import build
 
@@ -30,8 +30,9 @@ def move_buffers_inside(
     for alloc in shared_allocations(function, enter=lambda op: op.name != _LAUNCH):
         users = [use.owner.operation for use in alloc.results[0].uses]
         others = [user for user in users if user.name != "memref.dealloc"]
-        launch = _launch_of(others[0]) if others else None
-        if launch and all(is_inside(user, launch) for user in others):
+        outside = around(others[0]) if others else ()
+        launch = next((one for one in outside if one.name == _LAUNCH), None)
+        if launch is not None and all(is_inside(user, launch) for user in others):
             build.erase_deallocs(alloc.results[0])
             alloc.move_before(next(iter(_body(launch).operations)))
 
@@ -48,14 +49,6 @@ def _allocate_attributions(launch: ir.Operation) -> None:
         old.replace_all_uses_with(new)
         block.erase_argument(LAUNCH_ARGUMENTS)
     del launch.attributes[_ATTRIBUTIONS]
-
-
-def _launch_of(op: ir.Operation) -> Any | None:
-    """The launch around `op`."""
-    parent = op.parent
-    while parent is not None and parent.operation.name != _LAUNCH:
-        parent = parent.operation.parent
-    return None if parent is None else parent.operation
 
 
 def shared_allocations(

@@ -24,9 +24,9 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Any
 
-from alcop_mlir.analysis.ir.loops import constant, defining_op
+from alcop_mlir.analysis.ir.loops import constant, splat
+from alcop_mlir.analysis.ir.symbols import top_level
 from alcop_mlir.analysis.ir.walk import walk
 from alcop_mlir.analysis.pipelining.copy_forms import is_plain_transfer
 from alcop_mlir.bindings import ir, passmanager, vector
@@ -94,12 +94,12 @@ class LowerToNvvm(Pass):
             one_by_one(kernels, _convert)
             define_called(kernels)
             _check_lowered(kernels)
-            for symbol in kernels.regions[0].blocks[0].operations:
-                if symbol.operation.name == "llvm.mlir.global":
-                    _align_shared(symbol.operation)
-                if symbol.operation.name == "llvm.func":
-                    _require_block_size(symbol.operation)
-            kernels.attributes["targets"] = _target_attribute(target)
+            for shared in top_level(kernels, "llvm.mlir.global"):
+                _align_shared(shared)
+            for function in top_level(kernels, "llvm.func"):
+                _require_block_size(function)
+            chip = ir.Attribute.parse(f'#nvvm.target<chip = "{target.name}">')
+            kernels.attributes["targets"] = ir.ArrayAttr.get([chip])
 
 
 def _is_host(op: ir.Operation) -> bool:
@@ -127,19 +127,8 @@ def _expansion(kernels: ir.Operation) -> str:
     where there are others, all powers become calls of a function.
     """
     powers = walk(kernels, "math.powf")
-    is_simple = all(_exponent(power) in _SIMPLE_POWERS for power in powers)
+    is_simple = all(splat(power.operands[1]) in _SIMPLE_POWERS for power in powers)
     return f"math-expand-ops{{ops=clampf{',powf' if is_simple else ''}}}"
-
-
-def _exponent(power: ir.Operation) -> float | None:
-    """The exponent if it is a constant, the same for all elements; else None."""
-    op = defining_op(power.operands[1])
-    if op is None or op.operation.name != "arith.constant":
-        return None
-    value = op.operation.attributes["value"]
-    if not isinstance(value, ir.DenseElementsAttr):
-        return value.value
-    return value.get_splat_value().value if value.is_splat else None
 
 
 def _check_launch(launch: ir.Operation, target: Target) -> None:
@@ -221,8 +210,3 @@ def _require_block_size(function: ir.Operation) -> None:
     if "nvvm.maxntid" in function.attributes:
         function.attributes["nvvm.reqntid"] = function.attributes["nvvm.maxntid"]
         del function.attributes["nvvm.maxntid"]
-
-
-def _target_attribute(target: Target) -> Any:
-    chip = ir.Attribute.parse(f'#nvvm.target<chip = "{target.name}">')
-    return ir.ArrayAttr.get([chip])

@@ -24,6 +24,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from alcop_mlir.analysis.ir.loops import constant
+from alcop_mlir.analysis.ir.symbols import is_kernel, name_of, top_level
 from alcop_mlir.analysis.ir.walk import walk
 from alcop_mlir.bindings import ir
 from alcop_mlir.passes.base import Pass
@@ -42,17 +43,17 @@ class MergeKernels(Pass):
         launched = {_launched(launch): _shared_bytes(launch) for launch in launches}
         first: dict[tuple[Any, ...], _Symbol] = {}
         merged: dict[_Symbol, _Symbol] = {}
-        for kernels in [one for one in _inside(op) if one.name == "gpu.module"]:
-            for kernel in _inside(kernels):
-                symbol = _name(kernels), _name(kernel)
-                if kernel.name != _KERNEL or symbol not in launched:
+        for kernels in top_level(op, "gpu.module"):
+            for kernel in top_level(kernels, _KERNEL):
+                symbol = name_of(kernels), name_of(kernel)
+                if symbol not in launched:
                     continue
                 key = launched[symbol], *_text(kernel, kernels)
                 kept = first.setdefault(key, symbol)
                 if kept != symbol:
                     merged[symbol] = kept
                     kernel.erase()
-            if merged and all(one.name == _GLOBAL for one in _inside(kernels)):
+            if merged and all(one.name == _GLOBAL for one in top_level(kernels)):
                 kernels.erase()
         for launch in launches:
             kept = merged.get(_launched(launch))
@@ -79,23 +80,10 @@ def _text(kernel: ir.Operation, kernels: ir.Operation) -> tuple[str, ...]:
     kernel.attributes["sym_name"] = name
     if text.count("@") == 1:
         return (text,)
-    others = [one for one in _inside(kernels) if one.name != _KERNEL or not _is(one)]
+    others = [one for one in top_level(kernels) if not is_kernel(one)]
     return (text, *map(_printed, others))
 
 
 def _printed(op: ir.Operation) -> str:
     # In local scope: else all of the module is numbered, each time.
     return op.get_asm(use_local_scope=True)
-
-
-def _is(function: ir.Operation) -> bool:
-    """Whether a `gpu.func` is a kernel, not a function that kernels call."""
-    return "kernel" in function.attributes or "gpu.kernel" in function.attributes
-
-
-def _inside(op: ir.Operation) -> list[Any]:
-    return [one.operation for one in op.regions[0].blocks[0].operations]
-
-
-def _name(op: ir.Operation) -> str:
-    return ir.StringAttr(op.attributes["sym_name"]).value

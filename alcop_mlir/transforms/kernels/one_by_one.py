@@ -8,9 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from alcop_mlir.analysis.ir.symbols import is_kernel, name_of, top_level
 from alcop_mlir.bindings import ir
-
-_KERNEL_ATTRIBUTES = ("kernel", "gpu.kernel", "nvvm.kernel")
 
 
 def one_by_one(kernels: ir.Operation, rewrite: Callable[[ir.Operation], None]) -> None:
@@ -19,8 +18,8 @@ def one_by_one(kernels: ir.Operation, rewrite: Callable[[ir.Operation], None]) -
     What it declares beside a kernel is moved along; equal declarations become one.
     """
     body = kernels.regions[0].blocks[0]
-    functions = [op.operation for op in body.operations]
-    if len(functions) < 2 or not all(map(_is_kernel, functions)):
+    functions = top_level(kernels)
+    if len(functions) < 2 or not all(map(is_kernel, functions)):
         rewrite(kernels)
         return
     known: dict[str, str] = {}
@@ -28,31 +27,25 @@ def one_by_one(kernels: ir.Operation, rewrite: Callable[[ir.Operation], None]) -
         with kernels.location:
             # Upstream's conversions crash where a gpu.module is in no other op.
             around = ir.Operation.parse("module { gpu.module @alone {} }")
-        alone = around.regions[0].blocks[0].operations[0].operation
-        inside = alone.regions[0].blocks[0]
-        inside.append(function)
+        (alone,) = top_level(around)
+        alone.regions[0].blocks[0].append(function)
         try:
             rewrite(alone)
             _share(alone, known)
         finally:
-            for op in list(inside.operations):
-                if _is_kernel(op.operation):
-                    body.append(op.operation)
+            for op in top_level(alone):
+                if is_kernel(op):
+                    body.append(op)
                 else:
-                    op.operation.move_before(body.operations[0])
-
-
-def _is_kernel(op: ir.Operation) -> bool:
-    """Whether nothing can refer to it, other than a launch."""
-    return any(name in op.attributes for name in _KERNEL_ATTRIBUTES)
+                    op.move_before(body.operations[0])
 
 
 def _share(alone: ir.Operation, known: dict[str, str]) -> None:
     """Erase declarations that are known; rename others of a name that is taken."""
-    for op in [one.operation for one in alone.regions[0].blocks[0].operations]:
-        if _is_kernel(op):
+    for op in top_level(alone):
+        if is_kernel(op):
             continue
-        name = ir.StringAttr(op.attributes["sym_name"]).value
+        name = name_of(op)
         # The module does not verify while its kernel uses what has been erased.
         text = op.get_asm(assume_verified=True)
         free, number = name, 0

@@ -46,6 +46,7 @@ from alcop_mlir.analysis.host.launches import LAUNCH_ARGUMENTS, KernelLaunch
 from alcop_mlir.analysis.ir.memory import is_workgroup
 from alcop_mlir.analysis.ir.memref_layouts import open_strides
 from alcop_mlir.analysis.ir.rejected import Rejected
+from alcop_mlir.analysis.ir.symbols import by_name, name_of, top_level
 from alcop_mlir.analysis.ir.walk import walk
 from alcop_mlir.bindings import arith, gpu, ir, memref
 from alcop_mlir.dialects import alcop
@@ -56,7 +57,6 @@ from alcop_mlir.passes.base import Pass, option
 from alcop_mlir.transforms.kernels.constant_buffers import (
     check_only_read,
     copy_constants,
-    global_constants,
     move_outside,
     stored_names,
 )
@@ -79,20 +79,19 @@ class OutlineKernels(Pass):
     inline_constants: bool = option(False, "copy all constants into the gpu.module")
 
     def run(self, op: ir.Operation) -> None:
-        constants = global_constants(op)
+        constants = by_name(op, "memref.global")
         stored = set() if self.inline_constants else stored_names(constants)
-        work = [
-            (function, _read_launches(function, stored))
-            for function in op.regions[0].blocks[0].operations
-            if function.operation.name == "func.func"
-        ]
-        symbols = _symbols(op)
+        functions = top_level(op, "func.func")
+        work = [(one, _read_launches(one, stored)) for one in functions]
+        symbols = {
+            name_of(one) for one in top_level(op) if "sym_name" in one.attributes
+        }
         kernel_names: set[str] = set()
         for function, found in work:
             if not found:
                 continue
             op.attributes["gpu.container_module"] = ir.UnitAttr.get()
-            name = function.attributes["sym_name"].value
+            name = name_of(function)
             own = _new(f"{_identifier(name)}_kernels", symbols)
             kernels = _kernel_module(op, function, own)
             for launch in found:
@@ -301,7 +300,6 @@ def _replace_buffers(launch: KernelLaunch) -> None:
 
 def _launch_kernel(launch: KernelLaunch, kernels: ir.Operation, name: str) -> None:
     """Build the `gpu.launch_func` in the host function, before the launch."""
-    module = kernels.operation.attributes["sym_name"].value
     with ir.InsertionPoint(launch.op):
         operands = [_pointer(buffer) for buffer in launch.memrefs]
         for buffer in launch.memrefs:
@@ -309,7 +307,7 @@ def _launch_kernel(launch: KernelLaunch, kernels: ir.Operation, name: str) -> No
             operands.extend(map(_to_parameter, numbers))
         operands.extend(map(_to_parameter, launch.scalars))
         made = gpu.LaunchFuncOp(
-            [module, name],
+            [name_of(kernels), name],
             launch.grid,
             tuple(launch.op.operands)[3:6],
             operands,
@@ -378,14 +376,6 @@ def _parameter_attributes(parameter: ir.Value, noalias: bool) -> Any:
     elif launches.is_only_written(parameter):
         attributes["llvm.writeonly"] = ir.UnitAttr.get()
     return ir.DictAttr.get(attributes)
-
-
-def _symbols(module: ir.Operation) -> set[str]:
-    return {
-        op.operation.attributes["sym_name"].value
-        for op in module.regions[0].blocks[0].operations
-        if "sym_name" in op.operation.attributes
-    }
 
 
 def _new(name: str, taken: set[str]) -> str:

@@ -13,6 +13,7 @@ launches the function does not know of its buffers, so that they are static.
 from __future__ import annotations
 
 from alcop_mlir.analysis.ir.memory import size_in_bytes
+from alcop_mlir.analysis.ir.symbols import name_of
 from alcop_mlir.analysis.ir.walk import walk
 from alcop_mlir.bindings import ir, memref
 from alcop_mlir.errors import PassError
@@ -60,7 +61,7 @@ def _checked_size(alloc: ir.Operation, function: ir.Operation) -> int:
 
 def _declare(alloc: ir.Operation, function: ir.Operation, number: int) -> None:
     kind = alloc.results[0].type
-    name = f"{function.attributes['sym_name'].value}_shared_{number}"
+    name = f"{name_of(function)}_shared_{number}"
     with alloc.location, ir.InsertionPoint(function):
         memref.global_(
             name,

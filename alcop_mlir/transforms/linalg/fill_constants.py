@@ -17,7 +17,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from alcop_mlir.analysis.ir.loops import defining_op
+from alcop_mlir.analysis.ir.loops import made_by
 from alcop_mlir.analysis.linalg.contractions import structured_ops
 from alcop_mlir.bindings import arith, ir, linalg, tensor
 from alcop_mlir.passes import build
@@ -44,13 +44,12 @@ class FillConstants(Pass):
 
 def _splat(value: ir.Value) -> Any | None:
     """The constant of equal elements that makes `value`."""
-    owner = defining_op(value)
-    if owner is None or owner.operation.name != "arith.constant":
+    owner = made_by(value, "arith.constant")
+    if owner is None or not isinstance(value.type, ir.RankedTensorType):
         return None
-    attribute = owner.operation.attributes["value"]
+    attribute = owner.attributes["value"]
     is_splat = isinstance(attribute, ir.DenseElementsAttr) and attribute.is_splat
-    is_tensor = isinstance(value.type, ir.RankedTensorType)
-    return owner.operation if is_splat and is_tensor else None
+    return owner if is_splat else None
 
 
 def _filled(constant: ir.Operation) -> Any:

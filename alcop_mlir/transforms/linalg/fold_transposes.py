@@ -16,7 +16,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from alcop_mlir.analysis.ir.loops import defining_op
+from alcop_mlir.analysis.ir.loops import made_by
 from alcop_mlir.analysis.ir.walk import walk
 from alcop_mlir.analysis.linalg.view import view_of
 from alcop_mlir.bindings import ir
@@ -58,7 +58,5 @@ def _read_through(user: ir.Operation, number: int) -> None:
 
 
 def _transpose_of(value: ir.Value) -> Any | None:
-    if not isinstance(value.type, ir.RankedTensorType):
-        return None
-    op = defining_op(value)
-    return op.operation if op is not None and op.operation.name == _TRANSPOSE else None
+    is_tensor = isinstance(value.type, ir.RankedTensorType)
+    return made_by(value, _TRANSPOSE) if is_tensor else None

@@ -23,7 +23,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from alcop_mlir.analysis.ir.loops import defining_op
+from alcop_mlir.analysis.ir.loops import made_by
 from alcop_mlir.analysis.linalg.elementwise import Elementwise, elementwise
 from alcop_mlir.analysis.linalg.elementwise_chains import Link, composed, find_link
 from alcop_mlir.analysis.linalg.view import Loops
@@ -54,7 +54,7 @@ class MergeElementwise(Pass):
                     if link.is_last:
                         del above[link.producer.op]
                     element = elementwise(_merge(link), scalar_body=True)
-                    buffer = _allocation(link.memref)
+                    buffer = made_by(link.memref, "memref.alloc")
                     if buffer is None:
                         continue
                     freed[buffer] = None
@@ -163,9 +163,3 @@ def _in_place(block: ir.Block, known: dict[Any, Any]) -> Any:
     (result,) = end.operands
     end.erase()
     return result
-
-
-def _allocation(buffer: ir.Value) -> Any | None:
-    """The `memref.alloc` that makes the buffer."""
-    op = defining_op(buffer)
-    return op if op is not None and op.name == "memref.alloc" else None

@@ -376,12 +376,8 @@ class _Choice:
 
     def check(self, schedule: Schedule) -> None:
         """ConfigError where `schedule` does not fit the inputs' type or the target."""
-        mma_k = mma_shape(self.contraction.element_bytes)[2]
-        if schedule.block[2] % mma_k:
-            raise ConfigError(
-                f"schedule '{schedule}' has a K step of {schedule.block[2]}, expected "
-                f"a multiple of {mma_k} for {self.contraction.lhs_type}"
-            )
+        size, dtype = self.contraction.element_bytes, self.contraction.lhs_type
+        resources.check_k_step(schedule, size, dtype)
         self._cost(schedule)
         self._check_split(schedule)
 

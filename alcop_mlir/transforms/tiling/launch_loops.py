@@ -54,7 +54,7 @@ from alcop_mlir.dialects import alcop
 from alcop_mlir.passes import build
 from alcop_mlir.passes.base import Pass
 from alcop_mlir.target import WARP_SIZE
-from alcop_mlir.transforms.tiling.size_checks import assert_at_least, assert_sizes
+from alcop_mlir.transforms.tiling.size_checks import assert_sizes
 from alcop_mlir.transforms.tiling.thread_points import launch_over
 from alcop_mlir.transforms.tiling.warp_reductions import combined, neutral, over_warp
 
@@ -96,12 +96,10 @@ class _Work:
 
 def _work(op: ir.Operation) -> _Work | Rejected | None:
     """How `op` is launched, or why it cannot be; None if another pass handles it."""
-    if op.name == "memref.copy":
-        return _Work(op, partial(_launch_copy, op))
     if op.name == "scf.parallel":
         reason = _unsupported_parallel(op)
         return reason or _Work(op, partial(_launch_parallel, op))
-    if not op.name.startswith("linalg."):
+    if not op.name.startswith("linalg.") and op.name != "memref.copy":
         return None
     nest = loop_nests.read(op)
     if isinstance(nest, Rejected):
@@ -166,7 +164,7 @@ class _NestCode:
             fill.operands[0]
             if fill is not None
             else _element(output, index_of)
-            if self.nest.reductions or output.is_read
+            if self.nest.reductions or (output.argument is not None and output.is_read)
             else None
             for output, fill in zip(self.nest.outputs, self.fills, strict=True)
         ]
@@ -200,7 +198,9 @@ class _NestCode:
     def _body(
         self, index_of: dict[int, ir.Value], accumulators: list[ir.Value]
     ) -> list[Any]:
-        """Copy the op's body for one iteration; what it yields."""
+        """Copy the op's body for one iteration; what it yields. A copy has no body."""
+        if self.nest.block is None:
+            return [_element(operand, index_of) for operand in self.nest.inputs]
         arguments = [output.argument for output in self.nest.outputs]
         mapping = dict(zip(arguments, accumulators, strict=True))
         for operand in self.nest.inputs:
@@ -214,7 +214,7 @@ class _NestCode:
 def _kernel_name(nest: Nest) -> str:
     if nest.is_generic:
         return "reduce" if nest.reductions else "map"
-    return nest.op.name.removeprefix("linalg.")
+    return nest.op.name.rpartition(".")[2]
 
 
 def _loop_size(nest: Nest, loop: int) -> Any:
@@ -246,27 +246,6 @@ def _indices(operand: Operand, index_of: dict[int, ir.Value]) -> list[Any]:
             one = ir.AffineMap.get(rank, 0, [index.expression])
             found.append(affine.apply(one, loops))
     return found
-
-
-def _launch_copy(op: ir.Operation) -> None:
-    source, target = op.operands
-    sizes = [_copied_size(source, target, n) for n in range(target.type.rank)]
-    for number, size in enumerate(sizes):
-        if source.type.is_dynamic_dim(number) or target.type.is_dynamic_dim(number):
-            assert_at_least(source, number, build.value(size))
-            assert_at_least(target, number, build.value(size))
-
-    def element(point: list[ir.Value]) -> None:
-        memref.store(memref.load(source, point), target, point)
-
-    launch_over(sizes, "copy", element)
-
-
-def _copied_size(source: ir.Value, target: ir.Value, number: int) -> Any:
-    for buffer in (target, source):
-        if not buffer.type.is_dynamic_dim(number):
-            return buffer.type.shape[number]
-    return build.dim(target, number)
 
 
 def _unsupported_parallel(op: ir.Operation) -> Rejected | None:

@@ -27,13 +27,8 @@ def assert_sizes(nest: Nest, sizes: list[ir.Value]) -> None:
         for dimension, index in enumerate(operand.indices):
             if not _is_sure(nest, operand, dimension, index):
                 least = build.add(_last(index, sizes), 1)
-                assert_at_least(operand.value, dimension, least)
-
-
-def assert_at_least(buffer: ir.Value, dimension: int, least: Any) -> None:
-    """Assert the size of a dimension of `buffer`."""
-    size = build.dim(buffer, dimension)
-    cf.AssertOp(arith.cmpi(arith.CmpIPredicate.sle, least, size), MESSAGE)
+                size = build.dim(operand.value, dimension)
+                cf.AssertOp(arith.cmpi(arith.CmpIPredicate.sle, least, size), MESSAGE)
 
 
 def _is_sure(nest: Nest, operand: Operand, dimension: int, index: Index) -> bool:

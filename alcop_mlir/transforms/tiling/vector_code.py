@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
-from alcop_mlir.analysis.ir.loops import defining_op
+from alcop_mlir.analysis.ir.loops import made_by
 from alcop_mlir.bindings import arith, ir, vector
 from alcop_mlir.passes import build
 
@@ -34,10 +34,10 @@ def as_vector(value: ir.Value, shape: list[int], known: dict[Any, Any]) -> Any:
     if isinstance(found.type, ir.VectorType):
         return found
     kind = ir.VectorType.get(shape, found.type)
-    op = defining_op(found)
-    if op is None or op.operation.name != "arith.constant":
+    op = made_by(found, "arith.constant")
+    if op is None:
         return vector.broadcast(kind, found)
-    return build.splat(kind, op.operation.attributes["value"])
+    return build.splat(kind, op.attributes["value"])
 
 
 def rounded(values: ir.Value, element: ir.Type) -> Any:
