@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import math
 import os
 import stat
+import time
 import uuid
+from collections.abc import Generator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import IO
 
@@ -14,6 +18,7 @@ from alcop_mlir.limits import Limit
 # So that opening a pipe does not wait for who writes to it; 0 where there is none.
 _NO_WAIT = getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0)
 _BYTECODE = b"ML\xefR"  # what MLIR's begins with
+_POLL = 0.005  # seconds between two looks at a lock
 PART = ".part"  # what a file that is being written ends in
 _MOST_SHOWN = 200  # characters of a path
 
@@ -59,6 +64,36 @@ def open_regular(path: str | Path) -> IO[bytes]:
         return os.fdopen(descriptor, "rb")
     os.close(descriptor)
     raise OSError(0, "not a regular file")
+
+
+@contextmanager
+def locked(
+    descriptor: int, exclusive: bool, seconds: float = math.inf
+) -> Generator[bool, None, None]:
+    """Hold the lock of an open file or directory, asked for so many seconds at most.
+
+    Whether it is held: not every system, and not every disk, has locks.
+    """
+    try:
+        import fcntl
+    except ImportError:
+        yield False
+        return
+    kind = fcntl.LOCK_EX if exclusive else fcntl.LOCK_SH
+    end, is_held = time.monotonic() + seconds, False
+    while not is_held and time.monotonic() < end:
+        try:
+            fcntl.flock(descriptor, kind | fcntl.LOCK_NB)
+            is_held = True
+        except BlockingIOError:
+            time.sleep(_POLL)
+        except OSError:
+            break
+    try:
+        yield is_held
+    finally:
+        if is_held:
+            fcntl.flock(descriptor, fcntl.LOCK_UN)
 
 
 def write_whole(path: str | Path, content: str | bytes) -> None:

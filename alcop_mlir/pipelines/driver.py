@@ -181,9 +181,14 @@ def is_known(name: str, registry: Registry) -> bool:
 def unknown_pass(name: str, registry: Registry) -> str:
     """A message that no pass has this name, with similar names."""
     known = (*registry.names(), *upstream.names())
-    near = difflib.get_close_matches(name, known, n=2)
-    hint = " or ".join(f"'{other}'" for other in near)
-    return f"unknown pass '{name}'" + (f", did you mean {hint}?" if hint else "")
+    return f"unknown pass '{name}'{similar(name, known)}"
+
+
+def similar(name: str, known: Iterable[str], dashes: str = "") -> str:
+    """The question whether one of those `known` was meant, where some are similar."""
+    near = difflib.get_close_matches(name, list(known), n=2)
+    hint = " or ".join(f"'{dashes}{other}'" for other in near)
+    return f", did you mean {hint}?" if hint else ""
 
 
 def _configure(element: Element, kind: type[Any]) -> Any:

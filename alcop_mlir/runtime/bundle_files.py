@@ -10,7 +10,6 @@ not wait: one that misses a file, because the bundle was replaced, starts again.
 from __future__ import annotations
 
 import os
-import time
 import zipfile
 from collections.abc import Callable, Generator, Iterable, Mapping
 from contextlib import contextmanager
@@ -29,7 +28,6 @@ T = TypeVar("T")
 _ZIP_TIME = (1980, 1, 1, 0, 0, 0)  # the earliest that the format knows
 _TRIES = 4
 _WAIT = 10.0  # seconds for another writer; one that was stopped must not stop all
-_POLL = 0.005
 
 
 def hashed_name(name: str, sha256: str) -> str:
@@ -137,25 +135,10 @@ def _remove_others(folder: Path, kept: Iterable[str]) -> None:
 
 @contextmanager
 def _locked(folder: Path, exclusive: bool) -> Generator[bool, None, None]:
-    """Hold the lock of a directory; whether it is held: not every system has one."""
-    try:
-        import fcntl
-    except ImportError:
-        yield False
-        return
-    kind = fcntl.LOCK_EX if exclusive else fcntl.LOCK_SH
+    """Hold the lock of a directory; whether it is held."""
     descriptor = os.open(folder, os.O_RDONLY)
     try:
-        end = time.monotonic() + _WAIT
-        is_held = False
-        while not is_held and time.monotonic() < end:
-            try:
-                fcntl.flock(descriptor, kind | fcntl.LOCK_NB)
-                is_held = True
-            except BlockingIOError:
-                time.sleep(_POLL)
-            except OSError:
-                break
-        yield is_held
+        with files.locked(descriptor, exclusive, _WAIT) as is_held:
+            yield is_held
     finally:
         os.close(descriptor)

@@ -9,8 +9,7 @@ import numpy as np
 from alcop_mlir.dtypes import NUMPY_DTYPES
 from alcop_mlir.manifest.functions import Function
 from alcop_mlir.runtime.bundle import Bundle
-
-_ALIGNMENT = 256  # bytes, as cudaMalloc gives
+from alcop_mlir.runtime.workspace import aligned_bytes
 
 
 class Constants:
@@ -57,9 +56,7 @@ def reference_constants(
 
 
 def _aligned(data: bytes) -> np.ndarray[Any, Any]:
-    memory = np.empty(len(data) + _ALIGNMENT, np.uint8)
-    begin = -memory.ctypes.data % _ALIGNMENT
-    array = memory[begin : begin + len(data)]
+    array = aligned_bytes(len(data))
     array[:] = np.frombuffer(data, np.uint8)
     array.flags.writeable = False
     return array

@@ -69,12 +69,17 @@ def _first_gap(ranges: Iterable[ByteRange], size: int) -> int:
 
 def host_arrays(workspace: Workspace) -> dict[str, np.ndarray]:
     """A workspace in main memory: the bytes of each buffer, by name."""
-    memory = np.empty(workspace.bytes + ALIGNMENT, np.uint8)
-    begin = -memory.ctypes.data % ALIGNMENT
+    memory = aligned_bytes(workspace.bytes)
     return {
-        name: memory[begin + part.offset : begin + part.end]
-        for name, part in workspace.ranges.items()
+        name: memory[part.offset : part.end] for name, part in workspace.ranges.items()
     }
+
+
+def aligned_bytes(size: int) -> np.ndarray:
+    """Bytes of main memory that begin as those of cudaMalloc do."""
+    memory = np.empty(size + ALIGNMENT, np.uint8)
+    begin = -memory.ctypes.data % ALIGNMENT
+    return memory[begin : begin + size]
 
 
 def mark_unwritten(

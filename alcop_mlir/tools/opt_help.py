@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import argparse
-import difflib
 import textwrap
 
 from alcop_mlir.passes.base import Pass
 from alcop_mlir.pipelines import upstream
+from alcop_mlir.pipelines.driver import similar
 from alcop_mlir.pipelines.named import NAMED_PIPELINES
 from alcop_mlir.pipelines.registry import Registry
 from alcop_mlir.tools import opt_flags
@@ -67,6 +67,4 @@ def unknown_flag(name: str, registry: Registry) -> str:
     """A message that there is neither a flag nor a pass of this name."""
     flags = (f.option_strings[0].lstrip("-") for f in opt_flags.FLAGS)
     known = (*flags, *registry.names(), *upstream.names())
-    near = difflib.get_close_matches(name, known, n=2)
-    hint = " or ".join(f"'--{other}'" for other in near)
-    return f"unknown flag '--{name}'" + (f", did you mean {hint}?" if hint else "")
+    return f"unknown flag '--{name}'{similar(name, known, dashes='--')}"

@@ -7,7 +7,7 @@ import sys
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any, TextIO
+from typing import Any
 
 from alcop_mlir import files, limits
 from alcop_mlir.bindings import ir
@@ -58,10 +58,9 @@ class SourcePart:
         name = self.name.replace("\\", "\\\\").replace('"', '\\"')
         return printed.replace(f'loc("{_MLIR_NAME}":', f'loc("{name}":')
 
-    def show(self, diagnostic: Diagnostic, to: TextIO | None = None) -> None:
+    def show(self, diagnostic: Diagnostic) -> None:
         """Print to stderr with the line and a caret, as mlir-opt does."""
-        known = self.named(diagnostic)
-        print("\n".join(self._shown(known)), file=to or sys.stderr)
+        print("\n".join(self._shown(self.named(diagnostic))), file=sys.stderr)
 
     def _shown(self, diagnostic: Diagnostic) -> Iterator[str]:
         yield f"{diagnostic.place()}: {diagnostic.severity}: {diagnostic.message}"

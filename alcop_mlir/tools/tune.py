@@ -74,7 +74,7 @@ def _tune(given: Any) -> int:
         gpu = None if given.to_export else device.setting.gpu
         path = _records_path(given)
         chooser = Chooser(target, path=path, device=name, gpu=gpu)
-        _say(*chooser.notes, *chooser.left_out)
+        _say(*chooser.counted.notes, *chooser.counted.left_out)
         strategy = _strategy(given, task, chooser)
         if given.to_export is not None:
             return _export(given, task, device, strategy, budget)
@@ -148,7 +148,8 @@ def _explain(given: Any) -> int:
     chooser = Chooser(target, path=path, device=device, space=space)
     decision = tunable.decide(chooser)
     compiled = decision if not chooser.unused() else tunable.decide(Chooser(target))
-    _say(*chooser.notes, *chooser.left_out, *decision.notes)
+    counted = chooser.counted
+    _say(*counted.notes, *counted.left_out, *decision.notes)
     rows = [*tune_show.decision_rows(decision)]
     if tunable.unmodelled:
         rows += [("models", [f"none: {tunable.unmodelled}"])]
@@ -279,11 +280,12 @@ def _strategy(given: Any, task: Task, chooser: Chooser) -> Strategy:
     """The strategy asked for, with a model trained on records of other problems."""
     from alcop_mlir.tuning import models, strategies
 
-    _say(*chooser.learned_notes)
-    others = models.samples(chooser.records, chooser.device, task.target)
+    forest, notes = chooser.learned
+    _say(*notes)
+    others = models.samples(chooser.counted.records, chooser.device, task.target)
     others.pop(task.problem, None)
     return strategies.make(
-        given.strategy, models.train, list(others.values()), given.seed, chooser.forest
+        given.strategy, models.train, list(others.values()), given.seed, forest
     )
 
 

@@ -20,8 +20,7 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Generator, Iterable, Sequence
-from contextlib import contextmanager
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timezone
 from pathlib import Path
@@ -84,7 +83,7 @@ def read(path: Path) -> Log:
     be read.
     """
     try:
-        with path.open("rb") as file, _locked(file, exclusive=False):
+        with path.open("rb") as file, files.locked(file.fileno(), exclusive=False):
             data = files.read_most(file, limits.RECORDS, f"'{path}'")
     except FileNotFoundError:
         return Log()
@@ -127,8 +126,9 @@ def append(path: Path, records: Iterable[Record]) -> None:
     data = "".join(f"{line}\n" for line in lines).encode()
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        with path.open("ab+", buffering=0) as file, _locked(file, exclusive=True):
-            _append(file, data)
+        with path.open("ab+", buffering=0) as file:
+            with files.locked(file.fileno(), exclusive=True):
+                _append(file, data)
     except OSError as error:
         raise ConfigError(
             f"cannot record to '{path}': {files.reason(error)}; what it holds is "
@@ -271,18 +271,3 @@ def _append(file: IO[bytes], data: bytes) -> None:
     except OSError:
         os.ftruncate(file.fileno(), size)
         raise
-
-
-@contextmanager
-def _locked(file: IO[bytes], exclusive: bool) -> Generator[None, None, None]:
-    """Hold the file's lock; without one where the system has none (not POSIX)."""
-    try:
-        import fcntl
-    except ImportError:
-        yield
-        return
-    fcntl.flock(file, fcntl.LOCK_EX if exclusive else fcntl.LOCK_SH)
-    try:
-        yield
-    finally:
-        fcntl.flock(file, fcntl.LOCK_UN)

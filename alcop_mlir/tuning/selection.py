@@ -67,8 +67,12 @@ class Ranking:
 
 
 @dataclass(frozen=True)
-class _Counted:
-    """The records that count, and lines about the others."""
+class Counted:
+    """The records that count: the user's, then those shipped, without failures.
+
+    notes:    a line for each thing in the records that is damaged or impossible
+    left_out: a line for the records of each other GPU
+    """
 
     records: tuple[Record, ...]
     notes: tuple[str, ...]
@@ -102,23 +106,9 @@ class Chooser:
             return ""
         return gpus.compiled_for(self.target) if self._gpu is None else self._gpu
 
-    @property
-    def records(self) -> tuple[Record, ...]:
-        """Those that count: the user's, then those shipped, without failures."""
-        return self._counted.records
-
-    @property
-    def notes(self) -> tuple[str, ...]:
-        """A line for each thing in the records that is damaged or impossible."""
-        return self._counted.notes
-
-    @property
-    def left_out(self) -> tuple[str, ...]:
-        """A line for the records of each other GPU."""
-        return self._counted.left_out
-
     @cached_property
-    def _counted(self) -> _Counted:
+    def counted(self) -> Counted:
+        """The records that count, read when first asked for."""
         try:
             log = records.read(self.path)
         except ConfigError as error:
@@ -136,12 +126,14 @@ class Chooser:
             )
         possible = [r for r in mine if self._is_possible(r)]
         notes = _impossible([r for r in mine if not self._is_possible(r)])
-        return _Counted(tuple(possible), (*log.notes, *notes), left_out)
+        return Counted(tuple(possible), (*log.notes, *notes), left_out)
 
     def best_record(self, problem: Problem) -> tuple[Record | None, tuple[str, ...]]:
         """The fastest record that is still legal; notes on those faster."""
         notes: list[str] = []
-        ranked = records.ranked(self.records, problem, self.target.name, self.device)
+        ranked = records.ranked(
+            self.counted.records, problem, self.target.name, self.device
+        )
         for record in ranked:
             try:
                 check(problem, record.schedule, self.target)
@@ -156,7 +148,7 @@ class Chooser:
         record, notes = self.best_record(problem)
         if record is not None:
             return Decision(record.schedule, "record", notes, record.seconds)
-        ranking, (forest, more) = self.ranking(problem), self._learned
+        ranking, (forest, more) = self.ranking(problem), self.learned
         best = int(ranking.rows[0])
         return Decision(
             ranking.task.candidates.schedules[best],
@@ -171,13 +163,13 @@ class Chooser:
         if problem not in self._rankings:
             space = enumerate_space(problem, self.target, self.space)
             task = Task(problem, self.target, space)
-            self._rankings[problem] = Ranking(task, *ranked(task, self._learned[0]))
+            self._rankings[problem] = Ranking(task, *ranked(task, self.learned[0]))
         return self._rankings[problem]
 
     @cached_property
-    def _learned(self) -> tuple[Forest | None, tuple[str, ...]]:
+    def learned(self) -> tuple[Forest | None, tuple[str, ...]]:
         """The learned model, None where there are too few records; and notes."""
-        return models.load_or_train(self.records, self.device, self.target)
+        return models.load_or_train(self.counted.records, self.device, self.target)
 
     def unused(self) -> str:
         """Why no compile asks for these records, or all of this; "" where it does."""
@@ -193,16 +185,6 @@ class Chooser:
         if self.space != SMALL:
             return f"it looks in the {SMALL.name} space"
         return ""
-
-    @property
-    def forest(self) -> Forest | None:
-        """The learned model, None where there are too few records."""
-        return self._learned[0]
-
-    @property
-    def learned_notes(self) -> tuple[str, ...]:
-        """What there is to say of it."""
-        return self._learned[1]
 
     def _is_possible(self, record: Record) -> bool:
         least = gpus.least_seconds(record.problem, self.target, self.gpu)

@@ -81,8 +81,8 @@ def test_records_of_another_gpu_neither_choose_nor_teach(path: Path, gpu: str) -
     write_records(path, models.LEAST_RECORDS, setting)
     chooser = Chooser(TARGET)
     assert chooser.choose(PROBLEM).source == "analytical model"
-    assert chooser.notes == ()
-    assert chooser.left_out == (
+    assert chooser.counted.notes == ()
+    assert chooser.counted.left_out == (
         f"64 record(s) of {gpu or 'a GPU without a name'} do not count, only those of "
         "NVIDIA A100-SXM4-80GB",
     )
@@ -151,7 +151,7 @@ def test_a_time_that_no_gpu_can_reach_decides_nothing(
     records.append(path, [record(slow.schedule, seconds, CUDA), possible])
     chooser = Chooser(TARGET)
     assert chooser.choose(PROBLEM).schedule == ODD
-    (note,) = chooser.notes
+    (note,) = chooser.counted.notes
     assert note == (
         f"1 recorded time(s) are impossible and not used: {seconds:.3g} s for matmul "
         "512x512x512 f16->f32, at 2026-01-01T00:00:00+00:00"
@@ -176,7 +176,7 @@ def test_a_record_that_is_no_longer_legal_is_reported_and_not_used(path: Path) -
 def test_damaged_records_are_reported(path: Path) -> None:
     path.parent.mkdir()
     path.write_text('{"schema": 7}\n{"torn')
-    notes = Chooser(TARGET).notes
+    notes = Chooser(TARGET).counted.notes
     assert len(notes) == 2
     assert "of schema 7 skipped" in notes[1]
 
@@ -185,7 +185,7 @@ def test_records_that_cannot_be_read_are_reported(path: Path) -> None:
     path.mkdir(parents=True)
     chooser = Chooser(TARGET)
     assert chooser.choose(PROBLEM).source == "analytical model"
-    assert chooser.notes == (
+    assert chooser.counted.notes == (
         f"cannot read '{path}': Is a directory: no record is used",
     )
 

@@ -132,7 +132,7 @@ def _chooser(func: ir.Operation, target: Target) -> Chooser:
     from alcop_mlir.tuning.selection import Chooser
 
     chooser = Chooser(target)
-    for note in chooser.notes:
+    for note in chooser.counted.notes:
         if note not in _warned:
             diagnostics.warning(func, note)
         _warned.add(note)

@@ -48,7 +48,7 @@ from alcop_mlir.analysis.linalg import loop_nests
 from alcop_mlir.analysis.linalg.accumulator_init import fill_before
 from alcop_mlir.analysis.linalg.loop_nests import Nest
 from alcop_mlir.analysis.linalg.view import Operand
-from alcop_mlir.analysis.linalg.warp_reductions import combining_op
+from alcop_mlir.analysis.linalg.warp_reductions import NEUTRAL, combining_op
 from alcop_mlir.bindings import affine, arith, ir, memref
 from alcop_mlir.dialects import alcop
 from alcop_mlir.passes import build
@@ -56,7 +56,6 @@ from alcop_mlir.passes.base import Pass
 from alcop_mlir.target import WARP_SIZE
 from alcop_mlir.transforms.tiling.size_checks import assert_sizes
 from alcop_mlir.transforms.tiling.thread_points import launch_over
-from alcop_mlir.transforms.tiling.warp_reductions import combined, neutral, over_warp
 
 
 @dataclass(frozen=True)
@@ -147,13 +146,17 @@ class _NestCode:
         """A warp for each element: each lane takes every 32nd term of the reduction."""
         *where, lane = point
         index_of = dict(zip(self.nest.points, where, strict=True))
-        start, every = [neutral(combine)], (lane, WARP_SIZE)
-        (part,) = self._run(self.nest.reductions, index_of, start, every)
-        total = over_warp(combine, part)
+        neutral = arith.constant(combine.results[0].type, NEUTRAL[combine.name])
+        every = (lane, WARP_SIZE)
+        (total,) = self._run(self.nest.reductions, index_of, [neutral], every)
+        distance = WARP_SIZE // 2
+        while distance:  # then each lane has the total
+            total = _combined(combine, total, build.shuffle(total, distance))
+            distance //= 2
 
         def store() -> None:
             (initial,) = self._initial(index_of)
-            self._store([combined(combine, initial, total)], index_of)
+            self._store([_combined(combine, initial, total)], index_of)
 
         is_first = arith.cmpi(arith.CmpIPredicate.eq, lane, build.index(0))
         build.branch(is_first, store)
@@ -209,6 +212,12 @@ class _NestCode:
         for op in walk(self.nest.op, "linalg.index"):
             mapping[op.results[0]] = index_of[op.attributes["dim"].value]
         return build.inline(self.nest.block, mapping)
+
+
+def _combined(combine: ir.Operation, left: ir.Value, right: ir.Value) -> Any:
+    """`combine` on two other values."""
+    mapping = dict(zip(combine.operands, (left, right), strict=True))
+    return build.clone(combine, mapping).results[0]
 
 
 def _kernel_name(nest: Nest) -> str:

@@ -127,17 +127,23 @@ def shift_right(a: Array, n: Array) -> Array:
 
 def funnel_left(a: Array, b: Array, n: Array, wrap: bool) -> Array:
     """shf.l: the upper 32 bits of (b:a) << n."""
-    n = n & U32.type(31) if wrap else np.minimum(n, U32.type(32))
-    both = (b.astype(U64) << _32) | a
-    high = (both << n.astype(U64)) >> _32
+    n = _up_to_word(n, wrap)
+    high = (_joined(b, a) << n.astype(U64)) >> _32
     return np.where(n == 32, a, high.astype(U32))
 
 
 def funnel_right(a: Array, b: Array, n: Array, wrap: bool) -> Array:
     """shf.r: the lower 32 bits of (b:a) >> n."""
-    n = n & U32.type(31) if wrap else np.minimum(n, U32.type(32))
-    both = (b.astype(U64) << _32) | a
-    return (both >> n.astype(U64)).astype(U32)
+    return (_joined(b, a) >> _up_to_word(n, wrap).astype(U64)).astype(U32)
+
+
+def _up_to_word(n: Array, wrap: bool) -> Array:
+    """An amount of bits modulo 32, or 32 at most."""
+    return n & U32.type(31) if wrap else np.minimum(n, U32.type(32))
+
+
+def _joined(high: Array, low: Array) -> Array:
+    return (high.astype(U64) << _32) | low
 
 
 def low_mask(length: Array, dtype: np.dtype) -> Array:
@@ -227,7 +233,7 @@ def logic3(a: Array, b: Array, c: Array, table: int) -> Array:
 
 def permute_bytes(a: Array, b: Array, selector: Array) -> Array:
     """prmt, generic mode: each selector nibble picks a byte, or repeats its sign."""
-    both = (b.astype(U64) << _32) | a
+    both = _joined(b, a)
     out = np.zeros(np.broadcast_shapes(both.shape, selector.shape), U32)
     for i in range(4):
         pick = (selector >> U32.type(4 * i)) & U32.type(15)
@@ -283,5 +289,4 @@ def _terms(x: Array, size: int) -> Array:
 
 def extend_sign(a: Array, length: Array, wrap: bool) -> Array:
     """szext: the low `length` bits of a, sign- or zero-extended."""
-    length = length & U32.type(31) if wrap else np.minimum(length, U32.type(32))
-    return extract_field(a, np.zeros((1, 1, 1), U32), length)
+    return extract_field(a, np.zeros((1, 1, 1), U32), _up_to_word(length, wrap))

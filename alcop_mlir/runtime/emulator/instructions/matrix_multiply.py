@@ -129,9 +129,8 @@ class MultiplyGroup:
 
     def _product(self, cohort: Cohort) -> Array:
         """A times B for every member: float32 (blocks, warps, members, 16, 8)."""
-        R = cohort.R
-        a = _stack_a(R, self.a, self.kind_a, cohort)
-        b = _stack_b(R, self.b, self.kind_b, cohort)
+        a = _stack(cohort, self.a, self.kind_a, halves=2)
+        b = _stack(cohort, self.b, self.kind_b, halves=1)
         shape = (cohort.blocks, cohort.warps, len(self.members), 16, 8)
         if self.grid:
             rows = a.reshape(*a.shape[:2], 1, -1, a.shape[-1])
@@ -212,28 +211,19 @@ def _add_fragment(
         cells[:, :, q] += num.decode_f16(parts(R[slot], U16))
 
 
-def _stack_a(
-    R: Registers, fragments: list[tuple[int, ...]], kind: Scalar, cohort: Cohort
+def _stack(
+    cohort: Cohort, fragments: list[tuple[int, ...]], kind: Scalar, halves: int
 ) -> Array:
-    """Decoded A matrices: float32 (blocks, warps, fragments, 16, k)."""
+    """Decoded matrices: float32 (blocks, warps, fragments, 8 halves, k).
+
+    halves: 2 of A; 1 of B, which is transposed
+    """
     lead = (cohort.blocks, cohort.warps, len(fragments))
-    out = np.empty((*lead, 2, 8, len(fragments[0]) // 2, 4), U32)
+    out = np.empty((*lead, halves, 8, len(fragments[0]) // halves, 4), U32)
     for i, slots in enumerate(fragments):
         for q, slot in enumerate(slots):
-            out[:, :, i, q & 1, :, q >> 1] = _by_group(R[slot])
-    return _decode(out, kind).reshape(*lead, 16, -1)
-
-
-def _stack_b(
-    R: Registers, fragments: list[tuple[int, ...]], kind: Scalar, cohort: Cohort
-) -> Array:
-    """Decoded B matrices, transposed: float32 (blocks, warps, fragments, 8, k)."""
-    lead = (cohort.blocks, cohort.warps, len(fragments))
-    out = np.empty((*lead, 8, len(fragments[0]), 4), U32)
-    for j, slots in enumerate(fragments):
-        for q, slot in enumerate(slots):
-            out[:, :, j, :, q] = _by_group(R[slot])
-    return _decode(out, kind).reshape(*lead, 8, -1)
+            out[:, :, i, q % halves, :, q // halves] = _by_group(cohort.R[slot])
+    return _decode(out, kind).reshape(*lead, 8 * halves, -1)
 
 
 def _decode(x: Array, kind: Scalar) -> Array:
