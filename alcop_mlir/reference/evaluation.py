@@ -207,6 +207,13 @@ def overflowed(exact: Bounded, dtype: str) -> Bounded:
             return exact
         limit = max(row.largest, ELEMENT_TYPES["f32"].largest)
         surely = may & (size - exact.error > limit * (1 + row.rounding))
+    return made_infinite(exact, surely, may)
+
+
+def made_infinite(exact: Bounded, surely: Array, may: Array) -> Bounded:
+    """`exact` with infinities of its signs where it surely overflows; nothing is known
+    where it may.
+    """
     values = np.where(surely, np.copysign(np.inf, exact.values), exact.values)
     return Bounded(values, np.where(surely, 0.0, np.where(may, np.inf, exact.error)))
 

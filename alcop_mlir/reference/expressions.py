@@ -22,8 +22,9 @@ INTEGERS = REFERENCE_INTEGERS  # all signed but i1
 _MAX_DEPTH = 64
 _MAX_SIZE = 400  # ops, arguments and constants of one expression
 
-_COMPARISONS = "oeq ogt oge olt ole one ord ueq ugt uge ult ule une uno"
-_INTEGER_COMPARISONS = "eq ne slt sle sgt sge ult ule ugt uge"
+# Predicates of comparisons, in MLIR's order.
+FLOAT_PREDICATES = "oeq ogt oge olt ole one ord ueq ugt uge ult ule une uno".split()
+INTEGER_PREDICATES = "eq ne slt sle sgt sge ult ule ugt uge".split()
 # Ops by the number of their operands.
 _NAMES = {
     1: """
@@ -41,9 +42,9 @@ _NAMES = {
     arith.maxui arith.minui arith.andi arith.ori arith.xori
     math.powf math.atan2 math.copysign
     """
-    + " ".join(f"arith.cmpf.{one}" for one in _COMPARISONS.split())
+    + " ".join(f"arith.cmpf.{one}" for one in FLOAT_PREDICATES)
     + " "
-    + " ".join(f"arith.cmpi.{one}" for one in _INTEGER_COMPARISONS.split()),
+    + " ".join(f"arith.cmpi.{one}" for one in INTEGER_PREDICATES),
     3: "arith.select math.fma",
 }
 OPERATIONS = {name: count for count, names in _NAMES.items() for name in names.split()}

@@ -23,6 +23,7 @@ from alcop_mlir.reference.evaluation import (
     Array,
     Bounded,
     bounded,
+    made_infinite,
     overflowed,
     rounded,
     wrapped,
@@ -195,26 +196,15 @@ class _Operand:
             places = tuple(slice(None) if loop in kept else None for loop in out)
             return largest.transpose([left.index(loop) for loop in kept])[places]
 
-        errors, none = _errors(given), along(np.zeros(values.shape, bool))
-        if not np.any(given.error):
-            return cls(
-                values,
-                along(_magnitudes(values)),
-                along(np.zeros(values.shape)),
-                along(np.isnan(values)),
-                along(np.isinf(values)),
-                none,
-                none,
-            )
-        return cls(
-            values,
-            along(_magnitudes(values)),
-            along(np.where(np.isinf(errors), 0.0, errors)),
-            along(np.isnan(values)),
-            along(np.isinf(values)),
-            along((errors > 0) & (np.abs(values) <= errors)),
-            along(np.isinf(errors)),
-        )
+        error, vanishes = np.zeros(values.shape), np.zeros(values.shape, bool)
+        unknown = vanishes
+        if np.any(given.error):
+            error = _errors(given)
+            vanishes, unknown = (error > 0) & (np.abs(values) <= error), np.isinf(error)
+            error = np.where(unknown, 0.0, error)
+        nan, infinite = np.isnan(values), np.isinf(values)
+        found = (_magnitudes(values), error, nan, infinite, vanishes, unknown)
+        return cls(values, *map(along, found))
 
 
 def _to_precision(given: Bounded, precision: str) -> Bounded:
@@ -250,8 +240,7 @@ def _overflown(
             > dtypes.LARGEST[step.sums] * (1 + 2.0**-6)
         )
     )
-    values = np.where(surely, np.copysign(np.inf, exact.values), exact.values)
-    return Bounded(values, np.where(surely, 0.0, np.where(may, np.inf, exact.error)))
+    return made_infinite(exact, surely, may)
 
 
 def _integer_contraction(

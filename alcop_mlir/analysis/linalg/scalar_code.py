@@ -7,7 +7,9 @@ from typing import Any
 from alcop_mlir.analysis.ir.loops import splat
 from alcop_mlir.bindings import ir
 from alcop_mlir.reference.expressions import (
+    FLOAT_PREDICATES,
     FLOATS,
+    INTEGER_PREDICATES,
     INTEGERS,
     OPERATIONS,
     Argument,
@@ -19,10 +21,8 @@ from alcop_mlir.reference.expressions import (
 
 # Predicates of comparisons, as MLIR numbers them.
 _PREDICATES = {
-    "arith.cmpf": (
-        "false oeq ogt oge olt ole one ord ueq ugt uge ult ule une uno true".split()
-    ),
-    "arith.cmpi": "eq ne slt sle sgt sge ult ule ugt uge".split(),
+    "arith.cmpf": ("false", *FLOAT_PREDICATES, "true"),
+    "arith.cmpi": INTEGER_PREDICATES,
 }
 _UNSIGNED_SOURCE = ("arith.extui", "arith.uitofp")
 _SIGNED_SOURCE = ("arith.extsi", "arith.sitofp")

@@ -6,7 +6,7 @@ check what passes make of it (by `contractions.py`). Works on memrefs and tensor
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -54,7 +54,7 @@ def computation(func: ir.Operation, allow_tf32: bool = False) -> Computation:
 
     allow_tf32: whether contractions of f32 may round A and B to tf32
     """
-    values = BufferValues(_Shapes(func).shape)
+    values = BufferValues(_shapes(func))
     block = func.regions[0].blocks[0]
     if not all(_is_evaluated(array) for _, array in _ends(func)):
         return Computation((), func)
@@ -193,27 +193,25 @@ def _ends(func: ir.Operation) -> list[tuple[str, Any]]:
     return arguments + results
 
 
-class _Shapes:
-    """Sizes of arrays, by the names that the function's arguments and results have."""
+def _shapes(func: ir.Operation) -> Callable[[Any], tuple[Size, ...] | None]:
+    """Gives the shape of an array, by names that arguments and results have; None where
+    a size has none.
+    """
+    names: dict[Any, str] = {}
+    for name, value in _ends(func):
+        names.setdefault(value, name)
+    ends = set(names.values())
+    for op in func.regions[0].blocks[0].operations:
+        for result in op.operation.results:
+            if hasattr(result.type, "shape"):
+                names.setdefault(result, f"%{len(names)}")
+    every = named_sizes(func, names)
+    known = {size for (name, _), size in every.items() if name in ends}
 
-    def __init__(self, func: ir.Operation):
-        names: dict[Any, str] = {}
-        for name, value in _ends(func):
-            names.setdefault(value, name)
-        known = set(names.values())
-        for op in func.regions[0].blocks[0].operations:
-            for result in op.operation.results:
-                if hasattr(result.type, "shape"):
-                    names.setdefault(result, f"%{len(names)}")
-        self._names = names
-        self._sizes = named_sizes(func, names)
-        self._known = {size for (name, _), size in self._sizes.items() if name in known}
-
-    def shape(self, array: ir.Value) -> tuple[Size, ...] | None:
-        """Of an array; None where a size has no name."""
-        name = self._names[array]
+    def shape(array: ir.Value) -> tuple[Size, ...] | None:
         rank = len(array.type.shape)
-        sizes = tuple(self._sizes[name, number] for number in range(rank))
-        if any(isinstance(one, str) and one not in self._known for one in sizes):
-            return None
-        return sizes
+        sizes = tuple(every[names[array], number] for number in range(rank))
+        is_known = all(isinstance(one, int) or one in known for one in sizes)
+        return sizes if is_known else None
+
+    return shape
