@@ -20,7 +20,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from alcop_mlir.analysis.ir import memory
-from alcop_mlir.analysis.ir.loops import body, is_loop, trip_count
+from alcop_mlir.analysis.ir.loops import body, is_loop, loops_in, trip_count
 from alcop_mlir.analysis.ir.walk import walk
 from alcop_mlir.analysis.pipelining.copies import REGISTER, SHARED, fetches_for
 from alcop_mlir.analysis.pipelining.copy_forms import CopyForm, copy_form
@@ -352,6 +352,20 @@ _MOST_STAGES = {SHARED: MAX_SHARED_STAGES, REGISTER: MAX_REGISTER_STAGES}
 
 
 # -- for those who list what is pipelined --------------------------------------------
+
+
+def given_plans(scope: ir.Operation) -> dict[Any, dict[Any, int]]:
+    """The loops in `scope` that have a plan, and the slots of the buffers in it."""
+    return {
+        bound.loop: {
+            buffer: bound.plan.rings[planned.ring].slots
+            for planned, op in bound.named(FILL)
+            if (form := copy_form(op)) is not None
+            for buffer in form.buffers
+        }
+        for loop in loops_in(scope)
+        if (bound := bound_plan(loop)) is not None
+    }
 
 
 def pipelined_ops(scope: ir.Operation) -> Iterator[tuple[Any, str, int]]:

@@ -7,7 +7,7 @@ alcop-plan-pipelines writes it into the IR. Nothing is changed here.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -21,7 +21,7 @@ from alcop_mlir.analysis.ir.loops import (
     trip_count,
 )
 from alcop_mlir.analysis.ir.slices import is_pure
-from alcop_mlir.analysis.ir.walk import walk
+from alcop_mlir.analysis.ir.walk import around, walk
 from alcop_mlir.analysis.pipelining import copies, stage_model
 from alcop_mlir.analysis.pipelining.copies import (
     REGISTER,
@@ -95,8 +95,10 @@ class KernelPlan:
     """The pipelines of a kernel, and the copies that are not pipelined.
 
     clamped: loops that get less than was requested, each with a remark
+    given:   loops that had a plan before, and the slots of the buffers in it
     """
 
+    given: Mapping[Any, Mapping[Any, int]] = field(default_factory=dict)
     pipelines: list[PipelinedLoop] = field(default_factory=list)
     rejected: list[RejectedCopy] = field(default_factory=list)
     clamped: list[tuple[Any, str]] = field(default_factory=list)
@@ -122,9 +124,14 @@ class KernelPlan:
         return stages
 
 
-def plan_kernel(scope: ir.Operation, limits: Limits) -> KernelPlan:
-    """The plan for the loops in `scope`, a kernel body: they share its memory."""
-    plan = KernelPlan()
+def plan_kernel(
+    scope: ir.Operation, limits: Limits, given: Mapping[Any, Mapping[Any, int]]
+) -> KernelPlan:
+    """The plan for the loops in `scope`, a kernel body: they share its memory.
+
+    given: see `KernelPlan`; these loops, and those in them, are not planned
+    """
+    plan = KernelPlan(given)
     plan.rejected += unreached(scope, reads=limits.stages[1] > 1)
     _plan_shared(scope, limits, plan)
     _plan_register(scope, limits, plan)
@@ -133,8 +140,14 @@ def plan_kernel(scope: ir.Operation, limits: Limits) -> KernelPlan:
     return plan
 
 
+def _free_loops(scope: ir.Operation, plan: KernelPlan) -> list[Any]:
+    """The loops in `scope` for which nobody made a plan."""
+    given = plan.given.keys()
+    return [one for one in loops_in(scope) if given.isdisjoint([one, *around(one)])]
+
+
 def _plan_shared(scope: ir.Operation, limits: Limits, plan: KernelPlan) -> None:
-    for loop in loops_in(scope):
+    for loop in _free_loops(scope, plan):
         noalias = limits.noalias_in(loop)
         accepted = plan.accept(copies.shared_copies(loop, noalias))
         if not accepted or limits.stages[0] == 1:
@@ -277,6 +290,7 @@ def _too_large(
 ) -> Refusal | None:
     """Rule 5, over all shared buffers of the kernel."""
     slots = {b: p.stages for p in plan.pipelines for b in _buffers(p.copies)}
+    slots |= {b: number for rings in plan.given.values() for b, number in rings.items()}
     slots |= dict.fromkeys(_buffers(accepted), stages)
     sizes = {
         buffer: memory.size_in_bytes(buffer.type)
@@ -303,7 +317,7 @@ def _too_large(
 def _plan_register(scope: ir.Operation, limits: Limits, plan: KernelPlan) -> None:
     outer = {p.loop: p for p in plan.pipelines}
     refused = {no.op.parent.operation for no in plan.rejected}
-    for loop in loops_in(scope):
+    for loop in _free_loops(scope, plan):
         asked = limits.stages[1]
         # Where the copies are rejected, their remarks are enough.
         if asked == 1 or loop in refused:

@@ -23,6 +23,8 @@ The option `stages` says how many stages, else `alcop.schedule` on the `gpu.laun
 where there is neither, a loop gets as many shared stages as hide a copy's latency and
 fit (analysis/pipelining/stage_model.py), and two register stages.
 
+A loop that has a plan before, a user's, keeps it, and so do the loops in it.
+
 Runs after alcop-tile-to-blocks, canonicalize and cse, as it compares addresses and trip
 counts, and before alcop-multi-buffer. Reads `alcop.schedule`, and reads and erases
 `alcop.noalias`. Writes `alcop.pipeline`
@@ -41,7 +43,11 @@ from alcop_mlir import diagnostics
 from alcop_mlir.analysis.ir.kernels import kernels_in
 from alcop_mlir.analysis.ir.promises import NOALIAS
 from alcop_mlir.analysis.ir.walk import walk
-from alcop_mlir.analysis.pipelining.bound_plans import pipelined_ops, plans_of
+from alcop_mlir.analysis.pipelining.bound_plans import (
+    given_plans,
+    pipelined_ops,
+    plans_of,
+)
 from alcop_mlir.analysis.pipelining.buffer_labels import buffer_labels
 from alcop_mlir.analysis.pipelining.plan import KernelPlan, Limits, plan_kernel
 from alcop_mlir.bindings import ir
@@ -94,7 +100,7 @@ class PlanPipelines(Pass):
         entries: list[dict[str, Any]] = []
         for scope in kernels_in(op):
             guards = split_guards(scope)
-            plan = plan_kernel(scope, self._limits(scope))
+            plan = plan_kernel(scope, self._limits(scope), given_plans(scope))
             for bound in plans_of(plan):
                 write_plan(bound)
             if scope.operation.name == "gpu.launch":

@@ -35,6 +35,7 @@ from alcop_mlir.analysis.ir.loops import defining_op, is_inside, is_loop
 from alcop_mlir.analysis.ir.memref_layouts import follows_shape, is_strided
 from alcop_mlir.analysis.ir.promises import NOALIAS
 from alcop_mlir.analysis.ir.walk import around, walk
+from alcop_mlir.analysis.pipelining.bound_plans import given_plans
 from alcop_mlir.analysis.pipelining.copies import SHARED
 from alcop_mlir.analysis.pipelining.plan import KernelPlan, Limits, plan_kernel
 from alcop_mlir.bindings import arith, ir, memref
@@ -68,8 +69,9 @@ def _needing_promise(scope: ir.Operation) -> dict[Any, list[Any]]:
 
     Each with the buffers that its pipelined copies fill.
     """
+    given = given_plans(scope)
     without, with_promise = (
-        plan_kernel(scope, Limits(_STAGES, _UNLIMITED, noalias_arguments=noalias))
+        plan_kernel(scope, Limits(_STAGES, _UNLIMITED, noalias), given)
         for noalias in (False, True)
     )
     known = {pipeline.loop: len(pipeline.ops) for pipeline in without.pipelines}

@@ -253,3 +253,31 @@ func.func @rule_2_other_elements(%A: memref<64x64xf16>, %t: index) {
   }
   return
 }
+
+// -----
+
+// What the user planned is not judged here, but its slots take up shared memory.
+#ws = #gpu.address_space<workgroup>
+func.func @rule_5_beside_a_given_plan(%A: memref<128x512xf16>) {
+  %c0 = arith.constant 0 : index
+  %c64 = arith.constant 64 : index
+  %c512 = arith.constant 512 : index
+  %a = memref.alloc() : memref<128x64xf16, #ws>
+  %b = memref.alloc() : memref<128x64xf16, #ws>
+  scf.for %k = %c0 to %c512 step %c64 {
+    %tile = memref.subview %A[0, %k] [128, 64] [1, 1] : memref<128x512xf16> to memref<128x64xf16, strided<[512, 1], offset: ?>>
+    memref.copy %tile, %a {alcop.pipeline = #alcop.pipeline<{shared = 8}>} : memref<128x64xf16, strided<[512, 1], offset: ?>> to memref<128x64xf16, #ws>
+    gpu.barrier
+    %v = memref.load %a[%c0, %c0] : memref<128x64xf16, #ws>
+    gpu.barrier
+  } {alcop.pipeline = #alcop.pipeline<{shared = 8}>}
+  scf.for %k = %c0 to %c512 step %c64 {
+    %tile = memref.subview %A[0, %k] [128, 64] [1, 1] : memref<128x512xf16> to memref<128x64xf16, strided<[512, 1], offset: ?>>
+    // expected-remark @+1 {{not pipelined (rule 5): 3 slots need 180224 bytes of shared memory, there are 166912; fewer stages or smaller tiles}}
+    memref.copy %tile, %b : memref<128x64xf16, strided<[512, 1], offset: ?>> to memref<128x64xf16, #ws>
+    gpu.barrier
+    %v = memref.load %b[%c0, %c0] : memref<128x64xf16, #ws>
+    gpu.barrier
+  }
+  return
+}

@@ -151,3 +151,33 @@ func.func @launch(%A: memref<64x512xf16>) {
   } {alcop.schedule = #alcop.schedule<{block = [64, 64, 32]}>}
   return
 }
+
+// -----
+
+// A loop with a plan of the user's keeps it; the other is planned.
+// CHECK-LABEL: @given
+// CHECK:         } {alcop.pipeline = #alcop.pipeline<{shared = 4 : i64}>}
+// CHECK:         } {alcop.pipeline = #alcop.pipeline<{{.*}}rings = [{slots = 3 : i64}]
+#ws = #gpu.address_space<workgroup>
+func.func @given(%A: memref<64x512xf16>) {
+  %c0 = arith.constant 0 : index
+  %c32 = arith.constant 32 : index
+  %c512 = arith.constant 512 : index
+  %a = memref.alloc() : memref<64x32xf16, #ws>
+  %b = memref.alloc() : memref<64x32xf16, #ws>
+  scf.for %k = %c0 to %c512 step %c32 {
+    %tile = memref.subview %A[0, %k] [64, 32] [1, 1] : memref<64x512xf16> to memref<64x32xf16, strided<[512, 1], offset: ?>>
+    memref.copy %tile, %a {alcop.pipeline = #alcop.pipeline<{shared = 4}>} : memref<64x32xf16, strided<[512, 1], offset: ?>> to memref<64x32xf16, #ws>
+    gpu.barrier
+    %v = memref.load %a[%c0, %c0] : memref<64x32xf16, #ws>
+    gpu.barrier
+  } {alcop.pipeline = #alcop.pipeline<{shared = 4}>}
+  scf.for %k = %c0 to %c512 step %c32 {
+    %tile = memref.subview %A[0, %k] [64, 32] [1, 1] : memref<64x512xf16> to memref<64x32xf16, strided<[512, 1], offset: ?>>
+    memref.copy %tile, %b : memref<64x32xf16, strided<[512, 1], offset: ?>> to memref<64x32xf16, #ws>
+    gpu.barrier
+    %v = memref.load %b[%c0, %c0] : memref<64x32xf16, #ws>
+    gpu.barrier
+  }
+  return
+}
