@@ -65,10 +65,10 @@ check:  ## lint, format, types, import rules, dead FileCheck lines, words
 	run $(BIN)/python test/scripts/check_words.py $(PROSE); \
 	exit $$status
 
-fuzz:  ## random loops through the pipeliner for MINUTES=10, from SEED=1
+fuzz:  ## PROGRAMS=50000 random loops through the pipeliner; goes on where it stopped
 	$(call setup,$(TEST_EXTRAS))
-	ALCOP_FUZZ_MINUTES=$(or $(MINUTES),10) ALCOP_FUZZ_SEED=$(or $(SEED),1) \
-	  $(BIN)/pytest -q -n $(JOBS) test/fuzz
+	$(BIN)/python test/fuzz/fuzz.py --jobs $(JOBS) $(if $(PROGRAMS),--programs $(PROGRAMS)) \
+	  $(if $(MINUTES),--minutes $(MINUTES))
 
 BUNDLE ?= build/gpu-bundle.zip
 GPU_PYTHON ?= python3

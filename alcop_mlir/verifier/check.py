@@ -29,19 +29,20 @@ from alcop_mlir.verifier.accesses import (
     ASYNC_COPIES,
     COPY,
     STORE,
-    SlotAccess,
     find_accesses,
     inside,
 )
-from alcop_mlir.verifier.program import Node, SlotProgram
+from alcop_mlir.verifier.program import Node, NumberedAccess, Numbers, SlotProgram
 from alcop_mlir.verifier.slot_state import State
-from alcop_mlir.verifier.values import COMMITS, Environment, is_computable
+from alcop_mlir.verifier.values import COMMITS
 from alcop_mlir.verifier.versions import choices
 from alcop_mlir.verifier.violations import Violation
 
 KERNELS = ("gpu.func", "gpu.launch", "func.func")
 MAX_VIOLATIONS = 8  # of a kernel: later ones mostly follow from the first few
 MAX_ITERATIONS = 20_000  # of a run; later ones are not checked
+_SHORT = 3  # iterations: as many are not worth being skipped
+_NONE = -1  # instead of a buffer's number
 # Regions that run at least once, and how often they are run here; a loop twice.
 _RUN_SURELY = {
     "gpu.launch": 1,
@@ -76,8 +77,7 @@ def _check_kernel(kernel: ir.Operation) -> list[Violation]:
     found: dict[tuple[Any, str], Violation] = {}
     assignments = program.values.assignments(max(a.slots for a in accesses))
     for assignment, ways in product(assignments, choices(kernel)):
-        values = Environment(assignment, program.values.needed)
-        for wrong in _Run(program, values, ways).violations():
+        for wrong in _Run(program, program.start(assignment), ways).violations():
             found.setdefault((wrong.op, wrong.message), wrong)
         if len(found) >= MAX_VIOLATIONS:
             break
@@ -93,13 +93,13 @@ class _Run:
     """One run of a kernel, with one assignment of the free numbers."""
 
     program: SlotProgram
-    values: Environment
+    numbers: Numbers
     ways: dict[Any, bool]  # of conditions that are not computed
     state: State = field(default_factory=State)
     uncertain: int = 0  # depth of regions that may not run
     iterations: int = 0
-    found: list[tuple[Any, Violation]] = field(default_factory=list)
-    ignored: set[Any] = field(default_factory=set)  # buffers
+    found: list[tuple[int, Violation]] = field(default_factory=list)
+    ignored: set[int] = field(default_factory=set)  # buffers
 
     def violations(self) -> list[Violation]:
         """Run the kernel; returns what is wrong."""
@@ -111,18 +111,18 @@ class _Run:
             pass
         return [wrong for buffer, wrong in self.found if buffer not in self.ignored]
 
-    def _ops(self, nodes: tuple[Node, ...]) -> list[int | None]:
+    def _ops(self, nodes: tuple[Node, ...]) -> Numbers:
         """Run the ops of a block; returns what its terminator yields."""
-        yielded: list[int | None] = []
+        yielded: Numbers = []
         for node in nodes:
-            if node.name == "scf.yield":
-                yielded = [self.values.get(value) for value in node.operands]
+            if node.rule is not None:
+                self.numbers[node.results[0]] = node.rule(self._known(node.operands))
+            elif node.name == "scf.yield":
+                yielded = self._known(node.operands)
             elif node.name in _HANDLERS:
                 _HANDLERS[node.name](self, node)
             elif node.accesses:
                 self._touch(node)
-            elif is_computable(node.op):
-                self.values.compute(node.op, list(node.operands), node.results[0])
             elif node.name in _RUN_SURELY:
                 for region in node.regions * _RUN_SURELY[node.name]:
                     self._ops(region)
@@ -130,42 +130,49 @@ class _Run:
                 self._may_run(node)
         return yielded
 
+    def _known(self, values: tuple[int, ...]) -> Numbers:
+        numbers = self.numbers
+        return [numbers[value] for value in values]
+
+    def _set(self, values: tuple[int, ...], known: Numbers) -> None:
+        for value, number in zip(values, known, strict=True):
+            self.numbers[value] = number
+
     # -- memory ----------------------------------------------------------------------
 
     def _touch(self, node: Node) -> None:
-        for access in node.accesses:
-            slot_id = self._slot_id(access)
-            if slot_id is None:
+        for one in node.accesses:
+            slot = self._slot(one)
+            if slot is None:
                 continue
-            act = _ACTS.get(access.kind, State.read)
-            wrong = act(self.state, slot_id)
+            act = _ACTS.get(one.access.kind, State.read)
+            wrong = act(self.state, (one.buffer, slot))
             if wrong:
-                message = f"slot {slot_id[1]} of {access} {wrong}"
-                self._say(access.buffer, node.op, message)
+                message = f"slot {slot} of {one.access} {wrong}"
+                self._say(one.buffer, node.op, message)
 
-    def _slot_id(self, access: SlotAccess) -> tuple[int, int] | None:
-        """Buffer and slot; None where the buffer is not followed."""
-        if access.buffer in self.ignored:
+    def _slot(self, one: NumberedAccess) -> int | None:
+        """The slot; None where the buffer is not followed."""
+        if one.buffer in self.ignored:
             return None
-        number = self.program.numbers[access.buffer]
-        slot = self.values.get(access.slot)
+        slot = one.slot_in(self.numbers)
         if slot is None:
-            self.ignored.add(access.buffer)
-            self.state.forget([p for p in self.state.slots if p[0] == number])
+            self.ignored.add(one.buffer)
+            self.state.forget([p for p in self.state.slots if p[0] == one.buffer])
             return None
-        if not 0 <= slot < access.slots:
-            message = f"slot {slot} of {access} does not exist"
-            self._say(access.buffer, access.op, message)
-        return number, slot
+        if not 0 <= slot < one.slots:
+            message = f"slot {slot} of {one.access} does not exist"
+            self._say(one.buffer, one.access.op, message)
+        return slot
 
     def _at_end(self) -> None:
         for number, slot in sorted(self.state.in_flight()):
             access = self.program.last_copies[number]
             what = f"a copy into slot {slot} of {access}"
             message = f"{what} is in flight when the kernel ends"
-            self._say(access.buffer, access.op, message)
+            self._say(number, access.op, message)
 
-    def _say(self, buffer: ir.Value | None, op: ir.Operation, message: str) -> None:
+    def _say(self, buffer: int, op: ir.Operation, message: str) -> None:
         self.found.append((buffer, Violation(op, message)))
         if len(self.found) >= MAX_VIOLATIONS:
             raise _Stopped
@@ -174,18 +181,18 @@ class _Run:
 
     def _commit(self, node: Node) -> None:
         group = None if self.uncertain else self.state.commit()
-        self.values.set(node.results[0], group)
+        self.numbers[node.results[0]] = group
 
     def _device_wait(self, node: Node) -> None:
         attributes = node.op.attributes
         count = attributes["numGroups"].value if "numGroups" in attributes else 0
-        group = self.values.get(node.operands[0])
+        group = self.numbers[node.operands[0]]
         younger = count if group is None else self.state.younger_than(group)
         if count < 0:
-            self._say(None, node.op, f"lets {count} groups fly, expected 0 or more")
+            self._say(_NONE, node.op, f"lets {count} groups fly, expected 0 or more")
         elif count > younger:
             self._say(
-                None,
+                _NONE,
                 node.op,
                 f"lets {count} groups fly, but only {younger} are younger than the one "
                 "waited for",
@@ -195,7 +202,7 @@ class _Run:
             self.state.name_awaited(group)
 
     def _consumer_wait(self, node: Node) -> None:
-        group = self.values.get(node.operands[0])
+        group = self.numbers[node.operands[0]]
         if self.uncertain:
             return
         if group is not None:
@@ -210,15 +217,16 @@ class _Run:
     # -- control flow ----------------------------------------------------------------
 
     def _loop(self, node: Node) -> None:
-        lower, upper, step, *carried = [self.values.get(v) for v in node.operands]
+        lower, upper, step, *carried = self._known(node.operands)
         if lower is None or upper is None or step is None or step <= 0:
             self._may_run(node)
             return
         index, seen = lower, dict[Any, int]()
         # Where nothing depends on the index, equal states lead to equal states.
-        may_skip = node.arguments[0] not in self.program.values.needed
+        may_skip = node.arguments[0] not in self.program.needed
         while index < upper:
-            if may_skip and not self.uncertain:
+            is_long = upper - index > _SHORT * step
+            if may_skip and is_long and not self.uncertain:
                 here = (self.state.signature(), self._relative(node, carried))
                 before = seen.setdefault(here, index)
                 if before < index:
@@ -226,19 +234,17 @@ class _Run:
                     index += (upper - 1 - index) // round_ * round_
                     may_skip = False
             self._count_iteration()
-            for argument, value in zip(node.arguments, [index, *carried], strict=True):
-                self.values.set(argument, value)
+            self._set(node.arguments, [index, *carried])
             carried = self._ops(node.regions[0]) or carried
             index += step
-        for result, value in zip(node.results, carried, strict=True):
-            self.values.set(result, value)
+        self._set(node.results, carried)
 
-    def _relative(self, node: Node, carried: list[int | None]) -> tuple[Any, ...]:
+    def _relative(self, node: Node, carried: Numbers) -> tuple[Any, ...]:
         """Needed carried values; for groups the number of later ones."""
-        needed = self.program.values.needed
+        needed, groups = self.program.needed, self.program.groups
         return tuple(
             self.state.groups_made - value
-            if value is not None and "token" in str(argument.type)
+            if value is not None and argument in groups
             else value
             for argument, value in zip(node.arguments[1:], carried, strict=True)
             if argument in needed
@@ -250,7 +256,7 @@ class _Run:
             raise _Stopped
 
     def _branch(self, node: Node) -> None:
-        condition = self.values.get(node.operands[0])
+        condition = self.numbers[node.operands[0]]
         if condition is None:
             condition = self.ways.get(node.op)
         if condition is None:
@@ -258,11 +264,15 @@ class _Run:
             return
         yielded = self._ops(node.regions[0 if condition else 1])
         if node.results:
-            for result, value in zip(node.results, yielded, strict=True):
-                self.values.set(result, value)
+            self._set(node.results, yielded)
 
     def _may_run(self, node: Node) -> None:
         """An op that runs one of its regions, or none."""
+        if not node.results and node.fills_only():
+            # A fill is wrong or right whatever other ways fill.
+            for region in node.regions:
+                self._ops(region)
+            return
         before = self.state
         ways, given = [], []
         self.uncertain += 1
@@ -277,7 +287,7 @@ class _Run:
             self.state.join(other)
         for number, result in enumerate(node.results):
             known = {values[number] for values in given} if is_complete else {None}
-            self.values.set(result, known.pop() if len(known) == 1 else None)
+            self.numbers[result] = known.pop() if len(known) == 1 else None
 
 
 _ACTS = {COPY: State.copy_into, STORE: State.store_into}

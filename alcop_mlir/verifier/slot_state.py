@@ -182,7 +182,10 @@ class State:
         return ""
 
     def _slot(self, slot_id: SlotId) -> _Slot:
-        return self.slots.setdefault(slot_id, _Slot())
+        slot = self.slots.get(slot_id)
+        if slot is None:
+            slot = self.slots[slot_id] = _Slot()
+        return slot
 
 
 def _age(time: int, now: int) -> int:

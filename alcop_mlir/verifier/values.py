@@ -9,13 +9,14 @@ from __future__ import annotations
 
 import operator
 import random
-from collections.abc import Callable, Container, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
 from alcop_mlir.bindings import ir
 
 COMMITS = ("alcop.producer_commit", "nvgpu.device_async_create_group")
 Assignment = dict[Any, int]
+Rule = Callable[[list[int | None]], int | None]
 _LOWER, _UPPER, _STEP = range(3)
 MOST_TRIPS = 24
 _LARGE = (33, 64, 100)  # for loops over a part of a size
@@ -93,39 +94,19 @@ class Values:
                 pending.extend(origins)
 
 
-class Environment:
-    """The integers of one run; None is a number that is not known."""
-
-    def __init__(self, assignment: Assignment, needed: Container[Any]):
-        self._known: dict[Any, int | None] = dict(assignment)
-        self._needed = needed
-
-    def get(self, value: ir.Value) -> int | None:
-        """The number that `value` is; an integer is itself."""
-        if isinstance(value, int):
-            return value
-        if value not in self._known and value in self._needed:
-            self._compute_outside(value)
-        return self._known.get(value)
-
-    def set(self, value: ir.Value, known: int | None) -> None:
-        """Set the number that `value` is."""
-        self._known[value] = known
-
-    def compute(self, op: ir.Operation, operands: list[Any], result: ir.Value) -> None:
-        """Run an op that `is_computable`."""
-        self._known[result] = _computed(op, [self.get(v) for v in operands])
-
-    def _compute_outside(self, value: ir.Value) -> None:
-        """Compute a value from outside of the kernel, which was not run."""
-        owner = value.owner
-        if not isinstance(owner, ir.Block) and is_computable(owner.operation):
-            self.compute(owner.operation, list(owner.operation.operands), value)
-
-
 def is_computable(op: ir.Operation) -> bool:
-    """Whether `Environment.compute` knows the op."""
+    """Whether `rule_of` knows the op."""
     return op.name in _ARITHMETIC or op.name in _SPECIAL
+
+
+def rule_of(op: ir.Operation) -> Rule:
+    """What computes the result of an op that `is_computable` from its operands.
+
+    A number that is not known is None.
+    """
+    if op.name in _SPECIAL:
+        return _SPECIAL[op.name](op)
+    return _known_only(_ARITHMETIC[op.name])
 
 
 def constant(value: ir.Value) -> int | None:
@@ -133,7 +114,7 @@ def constant(value: ir.Value) -> int | None:
     owner = value.owner
     if isinstance(owner, ir.Block) or owner.operation.name != "arith.constant":
         return None
-    return _constant(owner.operation, [])
+    return _constant(owner.operation)
 
 
 def _origins(value: ir.Value) -> list[Any] | None:
@@ -184,48 +165,56 @@ def _last(op: ir.Operation, region: int) -> Any:
 # -- arithmetic ------------------------------------------------------------------------
 
 
-def _computed(op: ir.Operation, operands: list[int | None]) -> int | None:
-    if op.name in _SPECIAL:
-        return _SPECIAL[op.name](op, operands)
-    known = [operand for operand in operands if operand is not None]
-    if len(known) < len(operands):
-        return None
-    try:
-        return int(_ARITHMETIC[op.name](*known))
-    except ZeroDivisionError:
-        return None
+def _known_only(compute: Callable[..., int]) -> Rule:
+    def rule(operands: list[int | None]) -> int | None:
+        if None in operands:
+            return None
+        try:
+            return int(compute(*operands))
+        except ZeroDivisionError:
+            return None
+
+    return rule
 
 
-def _constant(op: ir.Operation, _: list[int | None]) -> int | None:
+def _constant(op: ir.Operation) -> int | None:
     attribute = op.attributes["value"]
     if isinstance(attribute, ir.BoolAttr):
         return int(attribute.value)
     return attribute.value if isinstance(attribute, ir.IntegerAttr) else None
 
 
-def _compared(op: ir.Operation, operands: list[int | None]) -> int | None:
-    left, right = operands
-    if left is None or right is None:
-        return None
-    return int(_PREDICATES[int(op.attributes["predicate"]) % 10](left, right))
+def _constant_rule(op: ir.Operation) -> Rule:
+    value = _constant(op)
+    return lambda _: value
 
 
-def _selected(_: Any, operands: list[int | None]) -> int | None:
-    condition, one, other = operands
-    if condition is None:
-        return one if one == other else None
-    return one if condition else other
+def _comparison_rule(op: ir.Operation) -> Rule:
+    return _known_only(_PREDICATES[int(op.attributes["predicate"]) % 10])
 
 
-def _applied(op: ir.Operation, operands: list[int | None]) -> int | None:
+def _selection_rule(_: ir.Operation) -> Rule:
+    def rule(operands: list[int | None]) -> int | None:
+        condition, one, other = operands
+        if condition is None:
+            return one if one == other else None
+        return one if condition else other
+
+    return rule
+
+
+def _affine_rule(op: ir.Operation) -> Rule:
     """Of affine.apply, affine.min and affine.max."""
-    if None in operands:
-        return None
     affine_map = op.attributes["map"].value
-    dims = operands[: affine_map.n_dims]
-    symbols = operands[affine_map.n_dims :]
-    results = [_evaluated(expr, dims, symbols) for expr in affine_map.results]
-    return max(results) if op.name == "affine.max" else min(results)
+    dims, results = affine_map.n_dims, list(affine_map.results)
+    choose = max if op.name == "affine.max" else min
+
+    def rule(operands: list[int | None]) -> int | None:
+        if None in operands:
+            return None
+        return choose(_evaluated(e, operands[:dims], operands[dims:]) for e in results)
+
+    return rule
 
 
 def _evaluated(expr: Any, dims: list[Any], symbols: list[Any]) -> int:
@@ -290,11 +279,11 @@ _ARITHMETIC: dict[str, Callable[..., int]] = {
     "arith.extui": int,
     "arith.trunci": int,
 }
-_SPECIAL: dict[str, Callable[[Any, list[int | None]], int | None]] = {
-    "arith.constant": _constant,
-    "arith.cmpi": _compared,
-    "arith.select": _selected,
-    "affine.apply": _applied,
-    "affine.min": _applied,
-    "affine.max": _applied,
+_SPECIAL: dict[str, Callable[[Any], Rule]] = {
+    "arith.constant": _constant_rule,
+    "arith.cmpi": _comparison_rule,
+    "arith.select": _selection_rule,
+    "affine.apply": _affine_rule,
+    "affine.min": _affine_rule,
+    "affine.max": _affine_rule,
 }

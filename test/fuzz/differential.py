@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import json
 import tempfile
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +21,9 @@ from alcop_mlir.pipelines.driver import run_pipeline
 from alcop_mlir.runtime.emulator import emulate
 from alcop_mlir.runtime.ptx import emit_ptx
 from alcop_mlir.target import find_target
+from alcop_mlir.verifier.check import check
+from alcop_mlir.verifier.plans import check_plans
+from alcop_mlir.verifier.violations import Violation
 
 LAUNCH = "gpu.launch_func"
 DTYPES = {"i32": "i4", "f32": "f4", "f16": "f2", "f64": "f8"}
@@ -60,7 +64,7 @@ class Compiled:
 
     ptx: str
     dynamic_shared: int
-    report: tuple[dict[str, Any], ...]
+    report: tuple[dict[str, Any], ...] = ()
 
     @property
     def levels(self) -> frozenset[str]:
@@ -68,42 +72,72 @@ class Compiled:
         return frozenset(e["level"] for e in self.report if e["pipelined"])
 
 
-def compile_kernel(
-    text: str, settings: Settings, check: Callable[[Any], None] = lambda _: None
-) -> Compiled:
-    """The way of a foreign kernel to PTX; `check` sees the IR after each main pass."""
-    with (
-        make_context(),
-        ir.Location.unknown(),
-        diagnostics.collect(),
-        tempfile.TemporaryDirectory() as folder,
-    ):
-        alcop.load()
+@dataclass(frozen=True)
+class Both:
+    """A kernel as it is, and pipelined; `wrong` is what the verifier found."""
+
+    plain: Compiled
+    pipelined: Compiled
+    wrong: tuple[str, ...]
+
+
+def compile_both(text: str, settings: Settings) -> Both:
+    """The way of a foreign kernel to PTX, with and without a pipeline.
+
+    Where nothing was pipelined, and nothing else was changed, both are one.
+    """
+    with context(), ir.Location.unknown(), diagnostics.collect():
         module = ir.Module.parse(text)
-        report = Path(folder, "report.json")
-        run_pipeline(module, f"builtin.module({settings.plan(report)})")
-        for step in ("alcop-multi-buffer", "alcop-expand-pipelines"):
-            run_pipeline(module, f"builtin.module({step})")
-        check(module.operation)
-        _lower_foreign_copies(module)
-        _hoist_allocations(module)
-        _lower_transfers(module)
-        cleanup = "canonicalize,cse," if settings.cleanup else ""
-        run_pipeline(module, f"builtin.module({cleanup}alcop-place-waits)")
-        check(module.operation)
-        unroll = "alcop-unroll-steady-state," if settings.unroll else ""
-        run_pipeline(
-            module,
-            f"builtin.module(alcop-distribute-copies,{unroll}canonicalize,cse,"
-            f"alcop-outline-kernels,alcop-lower-to-nvvm)",
-        )
-        ops = [op.operation for op in module.body.operations]
-        (kernels,) = [op for op in ops if op.name == "gpu.module"]
-        return Compiled(
-            emit_ptx(kernels, TARGET),
-            _dynamic_shared(module),
-            tuple(json.loads(report.read_text())),
-        )
+        before = str(module)
+        with tempfile.TemporaryDirectory() as folder:
+            path = Path(folder, "report.json")
+            _run(module, settings.plan(path))
+            report = tuple(json.loads(path.read_text()))
+        wrong = check_plans(module.operation)
+        _run(module, "alcop-multi-buffer,alcop-expand-pipelines")
+        if str(module) == before:
+            plain = _lowered(module, settings)
+            return Both(plain, replace(plain, report=report), ())
+        wrong += check(module.operation)
+        pipelined = _lowered(module, settings, wrong)
+        plain = _lowered(ir.Module.parse(text), settings)
+        messages = tuple(found.message for found in wrong)
+        return Both(plain, replace(pipelined, report=report), messages)
+
+
+def _lowered(
+    module: Any, settings: Settings, wrong: list[Violation] | None = None
+) -> Compiled:
+    """What follows the expansion of pipelines; adds to `wrong` if that is given."""
+    _lower_foreign_copies(module)
+    _hoist_allocations(module)
+    _lower_transfers(module)
+    cleanup = "canonicalize,cse," if settings.cleanup else ""
+    _run(module, f"{cleanup}alcop-place-waits")
+    if wrong is not None:
+        wrong += check(module.operation)
+    unroll = "alcop-unroll-steady-state," if settings.unroll else ""
+    _run(
+        module,
+        f"alcop-distribute-copies,{unroll}canonicalize,cse,"
+        f"alcop-outline-kernels,alcop-lower-to-nvvm",
+    )
+    ops = [op.operation for op in module.body.operations]
+    (kernels,) = [op for op in ops if op.name == "gpu.module"]
+    return Compiled(emit_ptx(kernels, TARGET), _dynamic_shared(module))
+
+
+def _run(module: Any, passes: str) -> None:
+    run_pipeline(module, f"builtin.module({passes})")
+
+
+@cache
+def context() -> Any:
+    """One for all kernels: to make one, with our dialect, takes longer than a plan."""
+    made = make_context()
+    with made:
+        alcop.load()
+    return made
 
 
 def run(
