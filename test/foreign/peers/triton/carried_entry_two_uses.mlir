@@ -2,7 +2,6 @@
 // function: dep_arg_two_uses
 // does: a pointer that grows by an entry of a table, loaded in the iteration before and used twice
 // expect: pipelined shared=2
-// options: noalias
 #ws = #gpu.address_space<workgroup>
 module attributes {gpu.container_module} {
   gpu.module @kernels {

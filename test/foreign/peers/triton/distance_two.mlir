@@ -3,7 +3,6 @@
 // does: the pointers are computed two iterations before their use
 // expect: pipelined shared=2
 // there: refused
-// options: noalias
 #ws = #gpu.address_space<workgroup>
 module attributes {gpu.container_module} {
   gpu.module @kernels {

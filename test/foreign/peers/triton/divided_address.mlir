@@ -2,7 +2,6 @@
 // function: predicate_non_speculatable
 // does: the address is a quotient by what is left of the loop, which must not be computed for iterations that there are not
 // expect: pipelined shared=1
-// options: noalias
 #ws = #gpu.address_space<workgroup>
 module attributes {gpu.container_module} {
   gpu.module @kernels {

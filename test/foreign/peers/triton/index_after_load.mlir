@@ -2,7 +2,6 @@
 // function: post_load_inv
 // does: masks by what is left of the array; the next pointers are computed of the index after the loads
 // expect: pipelined shared=2
-// options: noalias
 #ws = #gpu.address_space<workgroup>
 module attributes {gpu.container_module} {
   gpu.module @kernels {

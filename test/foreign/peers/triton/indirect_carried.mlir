@@ -2,7 +2,6 @@
 // function: indirect_bmm_scalar_dist_one
 // does: the same, with the entry that was loaded in the iteration before
 // expect: pipelined shared=2
-// options: noalias
 #ws = #gpu.address_space<workgroup>
 module attributes {gpu.container_module} {
   gpu.module @kernels {

@@ -2,7 +2,6 @@
 // function: indirect_bmm_scalar
 // does: which tile of B is loaded says a table, by the index of the loop
 // expect: pipelined shared=2
-// options: noalias
 #ws = #gpu.address_space<workgroup>
 module attributes {gpu.container_module} {
   gpu.module @kernels {

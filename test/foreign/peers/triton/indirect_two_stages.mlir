@@ -2,7 +2,6 @@
 // function: indirect_load_two_stages
 // does: one operand gathered by a vector of indices, the other at addresses of the index of the loop, with two stages
 // expect: pipelined shared=2
-// options: noalias
 // stages: 2,1
 // sizes: 0,0 0,1 8,24 16,72
 #ws = #gpu.address_space<workgroup>

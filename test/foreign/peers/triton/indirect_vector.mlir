@@ -2,7 +2,6 @@
 // function: indirect_bmm_vector
 // does: the same, with an entry of the table for each row of the tile
 // expect: pipelined shared=2
-// options: noalias
 #ws = #gpu.address_space<workgroup>
 module attributes {gpu.container_module} {
   gpu.module @kernels {

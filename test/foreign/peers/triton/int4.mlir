@@ -2,7 +2,6 @@
 // function: int4_matmul_ampere
 // does: tiles of f32 and of packed 4-bit integers; these are unpacked and converted after they are read
 // expect: pipelined shared=2
-// options: noalias
 // tables: 100
 #ws = #gpu.address_space<workgroup>
 module attributes {gpu.container_module} {

@@ -2,7 +2,6 @@
 // function: default_stages
 // does: two tiles at carried pointers, two stages before their use
 // expect: pipelined shared=2
-// options: noalias
 // sizes: 0,0,1 3,4,2 1,12,3 0,7,1
 #ws = #gpu.address_space<workgroup>
 module attributes {gpu.container_module} {

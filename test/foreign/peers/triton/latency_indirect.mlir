@@ -2,7 +2,6 @@
 // function: indirect_load
 // does: both tiles are at addresses that are loaded one stage earlier
 // expect: pipelined shared=2
-// options: noalias
 #ws = #gpu.address_space<workgroup>
 module attributes {gpu.container_module} {
   gpu.module @kernels {

@@ -2,7 +2,6 @@
 // function: indirect_load_few_stages
 // does: the same with two stages: only the second level is pipelined
 // expect: pipelined shared=2
-// options: noalias
 // stages: 2,1
 #ws = #gpu.address_space<workgroup>
 module attributes {gpu.container_module} {

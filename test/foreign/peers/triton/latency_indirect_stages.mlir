@@ -2,7 +2,6 @@
 // function: indirect_load_cust_stages
 // does: both tiles at loaded addresses, five stages: two for each level
 // expect: pipelined shared=2
-// options: noalias
 // stages: 5,1
 #ws = #gpu.address_space<workgroup>
 module attributes {gpu.container_module} {

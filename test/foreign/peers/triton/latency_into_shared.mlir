@@ -2,7 +2,6 @@
 // function: load_into_shared
 // does: both tiles are put into shared memory, from where the matmul reads them
 // expect: pipelined shared=2
-// options: noalias
 #ws = #gpu.address_space<workgroup>
 module attributes {gpu.container_module} {
   gpu.module @kernels {

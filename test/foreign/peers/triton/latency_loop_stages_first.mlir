@@ -2,7 +2,6 @@
 // function: per_loop_stages#1
 // does: the first of two loops, with four stages of its own
 // expect: pipelined shared=2
-// options: noalias
 // stages: 4,1
 // sizes: 0,0,1 3,4,2 1,12,3 0,7,1
 #ws = #gpu.address_space<workgroup>

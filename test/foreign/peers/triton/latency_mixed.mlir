@@ -2,7 +2,6 @@
 // function: mixed_loads
 // does: one tile at a loaded address, the other at a carried pointer
 // expect: pipelined shared=2
-// options: noalias
 #ws = #gpu.address_space<workgroup>
 module attributes {gpu.container_module} {
   gpu.module @kernels {

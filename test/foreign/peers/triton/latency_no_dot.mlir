@@ -2,7 +2,6 @@
 // function: non_dot_pipeline
 // does: a sum of tiles without a dot, with the stages given on the loop
 // expect: pipelined shared=1
-// options: noalias
 #ws = #gpu.address_space<workgroup>
 module attributes {gpu.container_module} {
   gpu.module @kernels {

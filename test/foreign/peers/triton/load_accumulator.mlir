@@ -2,7 +2,6 @@
 // function: matmul_loop_load_acc
 // does: two tiles, and a value for the accumulator that is loaded where it is used
 // expect: pipelined shared=2
-// options: noalias
 #ws = #gpu.address_space<workgroup>
 module attributes {gpu.container_module} {
   gpu.module @kernels {

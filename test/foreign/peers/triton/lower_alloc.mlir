@@ -2,7 +2,6 @@
 // function: one_dep_local_alloc
 // does: the loaded tile is put into an allocation in the loop, and read from there
 // expect: pipelined shared=1
-// options: noalias
 #ws = #gpu.address_space<workgroup>
 module attributes {gpu.container_module} {
   gpu.module @kernels {

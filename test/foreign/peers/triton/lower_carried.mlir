@@ -2,7 +2,6 @@
 // function: dist1_load
 // does: the loaded tile is used in its iteration, and carried into the next
 // expect: pipelined shared=1
-// options: noalias
 #ws = #gpu.address_space<workgroup>
 module attributes {gpu.container_module} {
   gpu.module @kernels {

@@ -2,7 +2,6 @@
 // function: dependent_loads_asymmetric
 // does: the same, with the second load earlier before its use than the first
 // expect: pipelined shared=1
-// options: noalias
 // stages: 4,1
 #ws = #gpu.address_space<workgroup>
 module attributes {gpu.container_module} {

@@ -2,7 +2,6 @@
 // function: used_by_if_yield
 // does: the loaded tile, or another, is what an `scf.if` yields
 // expect: pipelined shared=1
-// options: noalias
 // stages: 4,1
 #ws = #gpu.address_space<workgroup>
 module attributes {gpu.container_module} {

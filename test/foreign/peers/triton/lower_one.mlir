@@ -2,7 +2,6 @@
 // function: one_dep_async
 // does: a load two stages before its use
 // expect: pipelined shared=1
-// options: noalias
 #ws = #gpu.address_space<workgroup>
 module attributes {gpu.container_module} {
   gpu.module @kernels {

@@ -2,7 +2,6 @@
 // function: one_load_group
 // does: two loads of the same stage
 // expect: pipelined shared=2
-// options: noalias
 #ws = #gpu.address_space<workgroup>
 module attributes {gpu.container_module} {
   gpu.module @kernels {

@@ -2,7 +2,6 @@
 // function: two_load_groups
 // does: three loads, one of which is used a stage later than the others
 // expect: pipelined shared=3
-// options: noalias
 #ws = #gpu.address_space<workgroup>
 module attributes {gpu.container_module} {
   gpu.module @kernels {

@@ -2,7 +2,6 @@
 // function: different_use_stages
 // does: a load with uses two and three stages later
 // expect: pipelined shared=1
-// options: noalias
 // stages: 4,1
 #ws = #gpu.address_space<workgroup>
 module attributes {gpu.container_module} {

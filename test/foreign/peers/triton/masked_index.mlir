@@ -2,7 +2,6 @@
 // function: load_convert_layout
 // does: an index of the table is loaded under a mask
 // expect: pipelined shared=2
-// options: noalias
 #ws = #gpu.address_space<workgroup>
 module attributes {gpu.container_module} {
   gpu.module @kernels {

@@ -2,7 +2,6 @@
 // function: matmul_loop_nested
 // does: the same loop inside another that carries the sum
 // expect: pipelined shared=2
-// options: noalias
 #ws = #gpu.address_space<workgroup>
 module attributes {gpu.container_module} {
   gpu.module @kernels {

@@ -2,7 +2,6 @@
 // function: matmul_loop_mixed
 // does: the first of two fragments of a tile is read from shared memory an iteration early, and converted
 // expect: pipelined register=2 shared=2
-// options: noalias
 // stages: 3,2
 #ws = #gpu.address_space<workgroup>
 module attributes {gpu.container_module} {

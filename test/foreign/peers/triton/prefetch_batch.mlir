@@ -2,7 +2,6 @@
 // function: matmul_3D_loop_mixed
 // does: the same for a batch of matmuls
 // expect: pipelined register=3 shared=2
-// options: noalias
 // stages: 3,2
 #ws = #gpu.address_space<workgroup>
 module attributes {gpu.container_module} {

@@ -2,7 +2,6 @@
 // function: matmul_3D_loop_mixed2
 // does: the first of several fragments of a batch of matmuls
 // expect: pipelined register=2 shared=2
-// options: noalias
 // stages: 3,2
 #ws = #gpu.address_space<workgroup>
 module attributes {gpu.container_module} {

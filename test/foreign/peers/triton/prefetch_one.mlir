@@ -2,7 +2,6 @@
 // function: matmul_loop_mixed_4warps
 // does: the only fragment of a tile is read an iteration early
 // expect: pipelined register=2 shared=2
-// options: noalias
 // stages: 3,2
 #ws = #gpu.address_space<workgroup>
 module attributes {gpu.container_module} {

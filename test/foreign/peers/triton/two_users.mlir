@@ -2,7 +2,6 @@
 // function: load_two_users
 // does: a tile used by one matmul as it is, and by the next transposed
 // expect: pipelined shared=1
-// options: noalias
 #ws = #gpu.address_space<workgroup>
 module attributes {gpu.container_module} {
   gpu.module @kernels {

@@ -3,7 +3,6 @@
 // does: a tile used as it is and transposed, for which one layout does not do
 // expect: pipelined shared=1
 // there: refused
-// options: noalias
 #ws = #gpu.address_space<workgroup>
 module attributes {gpu.container_module} {
   gpu.module @kernels {
