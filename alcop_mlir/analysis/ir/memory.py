@@ -6,7 +6,7 @@ What an op reads and writes is asked of one memref, or of an op with all that is
 from __future__ import annotations
 
 import math
-from collections.abc import Collection
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -59,7 +59,8 @@ _WRITES = {
 _NO_ACCESS = frozenset(("memref.dealloc",))
 _SYNCHRONISATION = frozenset(
     """
-    gpu.barrier gpu.terminator scf.yield memref.alloc memref.alloca
+    gpu.barrier gpu.terminator gpu.return func.return scf.yield
+    memref.alloc memref.alloca
     nvgpu.device_async_create_group nvgpu.device_async_wait
     alcop.producer_commit alcop.consumer_wait alcop.producer_acquire
     alcop.consumer_release
@@ -78,6 +79,15 @@ class Access:
 
     op: Any
     reads: bool
+    writes: bool
+
+
+@dataclass(frozen=True)
+class Touch:
+    """`op` reads or writes what it knows as `memref`; None for any memory."""
+
+    op: Any
+    memref: Any | None
     writes: bool
 
 
@@ -113,16 +123,30 @@ def accesses(buffer: ir.Value) -> list[Access] | Any:
     return found
 
 
+def touches_in(
+    op: ir.Operation, enter: Callable[[Any], bool] = lambda _: True
+) -> list[Touch]:
+    """What `op` and its regions may read and write, in the order of the program.
+
+    enter: whether to look inside an op
+    """
+
+    # What a linalg op does to single elements follows from its operands.
+    def looks_inside(one: Any) -> bool:
+        return enter(one) and not one.name.startswith("linalg.")
+
+    found: list[Touch] = []
+    for inner in walk(op, enter=looks_inside):
+        touched = _touched_operands(inner)
+        found += [Touch(inner, inner.operands[n], w) for n, w in touched]
+        if not touched and not _is_harmless(inner):
+            found.append(Touch(inner, None, True))
+    return found
+
+
 def written_memrefs(op: ir.Operation) -> list[tuple[Any, Any | None]]:
     """What `op` and its regions may write: (writer, memref), None if unknown."""
-    found: list[tuple[Any, Any | None]] = []
-    # What a linalg op does to single elements follows from its operands.
-    for inner in walk(op, enter=lambda one: not one.name.startswith("linalg.")):
-        written = _written_operands(inner)
-        found.extend((inner, inner.operands[number]) for number in written)
-        if not written and not _is_harmless(inner):
-            found.append((inner, None))
-    return found
+    return [(touch.op, touch.memref) for touch in touches_in(op) if touch.writes]
 
 
 def written_roots(op: ir.Operation) -> list[tuple[Any, Any | None]]:
@@ -133,46 +157,10 @@ def written_roots(op: ir.Operation) -> list[tuple[Any, Any | None]]:
     ]
 
 
-def global_reads(op: ir.Operation) -> list[tuple[Any, Any]]:
-    """Values that `op` and its regions load from global memory: (value, root)."""
-    # Copies into shared memory have no results, and are checked by themselves.
-    return [
-        (inner.results[0], root(inner.operands[number]))
-        for inner in walk(op, *_READS)
-        for number in _READS[inner.name]
-        if len(inner.results) and not is_workgroup(inner.operands[number].type)
-    ]
-
-
 def shared_roots_in(op: ir.Operation) -> set[Any]:
     """The workgroup buffers that `op` and its regions use."""
     used = {value for inner in walk(op) for value in inner.operands}
     return {root(value) for value in used if is_workgroup(value.type)}
-
-
-def exchanges_globally(
-    op: ir.Operation, copied: Collection[ir.Value], noalias_arguments: bool
-) -> bool:
-    """Whether `op` reads global memory that it also writes, except by `copied` loads.
-
-    Its barriers may order these accesses, and then cannot be dropped.
-    """
-    written = [target for _, target in written_roots(op) if target is not None]
-    return any(
-        may_alias(source, target, noalias_arguments)
-        for value, source in global_reads(op)
-        if value not in copied
-        for target in written
-        if not (is_workgroup(target.type) or is_private(target))
-    )
-
-
-def writes_globally(op: ir.Operation) -> bool:
-    """Whether `op` or its regions write memory that other thread blocks can see."""
-    return any(
-        target is None or not (is_workgroup(target.type) or is_private(target))
-        for _, target in written_roots(op)
-    )
 
 
 def is_private(memref: ir.Value) -> bool:
@@ -328,15 +316,20 @@ def _access(op: ir.Operation, number: int) -> tuple[bool, bool]:
     return number in _READS.get(op.name, ()), number in _WRITES.get(op.name, ())
 
 
-def _written_operands(op: ir.Operation) -> tuple[int, ...]:
+def _touched_operands(op: ir.Operation) -> list[tuple[int, bool]]:
+    """The numbers of the operands that `op` reads and writes, and whether it writes."""
+    written = _WRITES.get(op.name, ())
+    read = _READS.get(op.name, ())
     if op.name == "linalg.generic":
         inputs, outputs = op.attributes["operandSegmentSizes"]
-        return tuple(range(inputs, inputs + outputs))
-    return _WRITES.get(op.name, ())
+        read, written = range(inputs), range(inputs, inputs + outputs)
+    if op.name == "nvgpu.device_async_copy":
+        read = (1 + op.attributes["operandSegmentSizes"][1],)
+    return [*((n, False) for n in read), *((n, True) for n in written)]
 
 
 def _is_harmless(op: ir.Operation) -> bool:
-    if op.name in _SYNCHRONISATION or op.name in _READS or op.name in _HOLDERS:
+    if op.name in _SYNCHRONISATION or op.name in _HOLDERS:
         return True
     return touches_no_memory(op)
 

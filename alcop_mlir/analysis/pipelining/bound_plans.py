@@ -22,14 +22,16 @@ from typing import Any
 from alcop_mlir.analysis.ir import memory
 from alcop_mlir.analysis.ir.loops import body, is_loop, loops_in, trip_count
 from alcop_mlir.analysis.ir.walk import walk
+from alcop_mlir.analysis.pipelining.barriers import needed_synchronisation
 from alcop_mlir.analysis.pipelining.copies import REGISTER, SHARED, fetches_for
 from alcop_mlir.analysis.pipelining.copy_forms import CopyForm, copy_form
 from alcop_mlir.analysis.pipelining.fetches import Fetch
-from alcop_mlir.analysis.pipelining.plan import KernelPlan
+from alcop_mlir.analysis.pipelining.plan import KernelPlan, Limits
 from alcop_mlir.analysis.pipelining.stage_lists import LISTS, from_lists
 from alcop_mlir.analysis.pipelining.stream_plan import (
     COMPUTE,
     COPY,
+    EFFECT,
     FETCH,
     FILL,
     LOAD,
@@ -87,6 +89,12 @@ class BoundPlan:
         """Fragment steps of an iteration."""
         inner = [trip_count(op) for _, op in self.named(LOOP)]
         return max(1, sum(trips or 1 for trips in inner))
+
+    @property
+    def meets_at_start(self) -> bool:
+        """Whether the pipeline's own barrier is at the start of each iteration."""
+        steps = self.steps()
+        return (self.register_stages(steps) - 1) % steps == 0
 
 
 def bound_plans(root: ir.Operation) -> list[BoundPlan]:
@@ -180,7 +188,7 @@ def _named(loop: ir.Operation, planned: StreamOp, found: dict[int, Any]) -> Any:
 # -- what alcop-plan-pipelines decides -----------------------------------------------
 
 
-def plans_of(kernel: KernelPlan) -> list[BoundPlan]:
+def plans_of(kernel: KernelPlan, limits: Limits) -> list[BoundPlan]:
     """The decisions about a kernel as a plan per loop."""
     shared = {p.loop: p for p in kernel.pipelines if p.level == SHARED}
     register = {p.loop: p for p in kernel.pipelines if p.level == REGISTER}
@@ -191,7 +199,7 @@ def plans_of(kernel: KernelPlan) -> list[BoundPlan]:
         inner = [
             p
             for p in register.values()
-            if p.carried and p.loop.parent.operation == loop
+            if p.loop not in shared and p.carried and p.loop.parent.operation == loop
         ]
         read = register.get(loop, inner[0] if inner else None)
         plans.append(
@@ -202,6 +210,7 @@ def plans_of(kernel: KernelPlan) -> list[BoundPlan]:
                 [p.loop for p in inner],
                 WRAP if copied and copied.wraps else PREDICATED,
                 copied.fetches if copied else (),
+                limits.noalias_in(loop),
             )
         )
     return plans
@@ -216,6 +225,7 @@ def _composed(
     inner: Sequence[ir.Operation],
     tail: str,
     fetches: Sequence[Fetch],
+    noalias: bool,
 ) -> BoundPlan:
     """The plan of copies with so many slots, and of reads with so many stages.
 
@@ -233,11 +243,13 @@ def _composed(
     streams[:0] = [Stream(_fetch_stream(lead), lead) for lead in leads]
     forms = [form for op in fills if (form := copy_form(op)) is not None]
     filled = {buffer for form in forms for buffer in form.buffers}
+    kept = needed_synchronisation(loop, forms, load.steps == 0, noalias)
+    rest = dict.fromkeys(inner, LOOP) | dict.fromkeys(kept, EFFECT)
     named = [
         *((f.op, _fetch_stream(copy.lead + f.lead), FETCH, -1) for f in fetches),
         *((op, COPY, FILL, 0) for op in fills),
         *((op, LOAD, READ, _ring_of(op, filled)) for op in reads),
-        *((op, COMPUTE, LOOP, -1) for op in inner),
+        *((op, COMPUTE, rest[op], -1) for op in _ops(loop) if op in rest),
     ]
     plan = StreamPlan(
         streams=(*streams, Stream(COMPUTE)),
@@ -253,6 +265,10 @@ def _composed(
 
 def _fetch_stream(lead: int) -> str:
     return f"{FETCH}{lead}"
+
+
+def _ops(loop: ir.Operation) -> list[Any]:
+    return [op.operation for op in body(loop).operations]
 
 
 def _steps(inner: Iterable[ir.Operation]) -> int:
@@ -292,7 +308,7 @@ def _from_marks(loop: ir.Operation, parameters: dict[str, Any]) -> BoundPlan | N
     reads = [op for op, mark in marks if REGISTER in mark]
     tail = parameters.get("tail", PREDICATED)
     fetches = [Fetch(op, lead) for op, lead in fetches_for(loop, fills).items()]
-    composed = _composed(loop, slots, fills, stages, reads, inner, tail, fetches)
+    composed = _composed(loop, slots, fills, stages, reads, inner, tail, fetches, True)
     if not composed.ops:
         raise PassError(
             loop, "is planned, but no op in it is: expected copies or reads"

@@ -7,7 +7,7 @@ alcop-plan-pipelines writes it into the IR. Nothing is changed here.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -15,7 +15,6 @@ from alcop_mlir.analysis.ir import memory, promises, uniformity
 from alcop_mlir.analysis.ir.loops import (
     ancestor_in,
     body,
-    carries,
     defining_op,
     loops_in,
     trip_count,
@@ -23,6 +22,7 @@ from alcop_mlir.analysis.ir.loops import (
 from alcop_mlir.analysis.ir.slices import is_pure
 from alcop_mlir.analysis.ir.walk import around, walk
 from alcop_mlir.analysis.pipelining import copies, stage_model
+from alcop_mlir.analysis.pipelining.barriers import BARRIER, SYNCHRONISATION
 from alcop_mlir.analysis.pipelining.copies import (
     REGISTER,
     SHARED,
@@ -32,6 +32,7 @@ from alcop_mlir.analysis.pipelining.copies import (
 )
 from alcop_mlir.analysis.pipelining.copy_forms import ASYNC_OP, copy_form
 from alcop_mlir.analysis.pipelining.fetches import Fetch
+from alcop_mlir.analysis.pipelining.foreign_groups import GROUP, WAIT
 from alcop_mlir.analysis.pipelining.other_loops import unreached
 from alcop_mlir.bindings import ir
 from alcop_mlir.resources import align
@@ -44,7 +45,6 @@ WRAP_REFUSED = (
     "its tail is predicated: addresses of its copies depend on loop-carried or loaded "
     "values, which cannot start again"
 )
-GROUP_OPS = ("nvgpu.device_async_create_group", "nvgpu.device_async_wait")
 
 
 @dataclass(frozen=True)
@@ -148,13 +148,15 @@ def _free_loops(scope: ir.Operation, plan: KernelPlan) -> list[Any]:
 
 def _plan_shared(scope: ir.Operation, limits: Limits, plan: KernelPlan) -> None:
     for loop in _free_loops(scope, plan):
-        noalias = limits.noalias_in(loop)
-        accepted = plan.accept(copies.shared_copies(loop, noalias))
-        if not accepted or limits.stages[0] == 1:
+        accepted = plan.accept(copies.shared_copies(loop, limits.noalias_in(loop)))
+        if limits.stages[0] == 1:
+            continue
+        accepted = plan.accept(without_neighbours(loop, accepted))
+        if not accepted:
             continue
         trips = trip_count(loop)
         asked = _asked_stages(scope, loop, accepted, plan, limits)
-        refusal = unsynchronisable(loop, accepted, noalias) or _too_large(
+        refusal = unsynchronisable(loop) or _too_large(
             scope, accepted, _at_most(asked, trips), plan, limits
         )
         if refusal is not None:
@@ -172,60 +174,44 @@ def _plan_shared(scope: ir.Operation, limits: Limits, plan: KernelPlan) -> None:
             )
 
 
-def unsynchronisable(
-    loop: ir.Operation, accepted: list[PipelinedCopy], noalias: bool
+def unsynchronisable(loop: ir.Operation) -> Refusal | None:
+    """Rule 3: threads must run the loop alike, as they are to meet in barriers."""
+    has_barrier = any(op.operation.name == BARRIER for op in body(loop).operations)
+    if has_barrier or not uniformity.may_diverge(loop):
+        return None
+    return Refusal(
+        3,
+        "threads of a block may run the loop differently, and it has no barrier to "
+        "show that they do not",
+        "make its bounds, and the conditions around it, the same for all threads",
+    )
+
+
+def without_neighbours(
+    loop: ir.Operation, accepted: list[PipelinedCopy]
+) -> Iterator[PipelinedCopy | RejectedCopy]:
+    """Copies of a loop that could be pipelined, but for what else there is in it."""
+    judged = {copy: _token_escapes(loop, copy) for copy in accepted}
+    own = {copy.op for copy, refusal in judged.items() if refusal is None}
+    for copy, refusal in judged.items():
+        why = refusal or _filled_otherwise(loop, copy, own)
+        yield copy if why is None else RejectedCopy(copy.op, SHARED, *why)
+
+
+def _filled_otherwise(
+    loop: ir.Operation, copy: PipelinedCopy, own: Collection[Any]
 ) -> Refusal | None:
-    """Rule 3: synchronisation in the loop is for the pipelined buffers only.
-
-    The barriers, groups and waits are dropped, and new ones are placed.
-    """
-    barriers = walk(loop, "gpu.barrier")
-    if memory.shared_roots_in(loop) - _buffers(accepted):
-        order = "ordered by the same barriers"
-        if not barriers:
-            order = "and has no barrier that orders it"
-        return Refusal(
-            3,
-            f"the loop also uses shared memory that is not pipelined, {order}",
-            "fill all shared buffers of the loop by copies that can be pipelined",
-        )
-    if _filled_otherwise(loop, accepted):
-        return Refusal(
-            2,
-            "another copy into the same buffer cannot be pipelined",
-            "fill the buffer by copies only that can be pipelined",
-        )
-    if any(barrier.block != body(loop) for barrier in barriers):
-        return Refusal(
-            3,
-            "the loop has a barrier inside a nested region",
-            "keep barriers in the loop's own block",
-        )
-    copied = {load for copy in accepted for load in copies.loads_of(copy.op)}
-    if barriers and memory.exchanges_globally(loop, copied, noalias):
-        return Refusal(
-            3,
-            "the loop reads global memory that it writes, perhaps ordered by its "
-            "barriers",
-            "exchange data between threads in a loop of its own",
-        )
-    if not barriers and uniformity.may_diverge(loop):
-        return Refusal(
-            3,
-            "threads of a block may run the loop differently, and it has no barrier to "
-            "show that they do not",
-            "make its bounds, and the conditions around it, the same for all threads",
-        )
-    return _foreign_groups(loop, accepted)
-
-
-def _filled_otherwise(loop: ir.Operation, accepted: list[PipelinedCopy]) -> bool:
-    """Whether a buffer is filled by more than the accepted copies."""
-    own = {copy.op for copy in accepted}
-    return any(
-        access.writes and ancestor_in(access.op, body(loop)) not in own
-        for buffer in _buffers(accepted)
+    """Whether its buffers are filled by others than the copies `own`."""
+    if all(
+        not access.writes or ancestor_in(access.op, body(loop)) in own
+        for buffer in copy.buffers
         for access in memory.accesses(buffer)
+    ):
+        return None
+    return Refusal(
+        2,
+        "another copy into the same buffer cannot be pipelined",
+        "fill the buffer by copies only that can be pipelined",
     )
 
 
@@ -234,30 +220,28 @@ def _buffers(accepted: Iterable[PipelinedCopy]) -> set[Any]:
     return {buffer for copy in accepted for buffer in copy.buffers}
 
 
-def _foreign_groups(
-    loop: ir.Operation, accepted: list[PipelinedCopy]
-) -> Refusal | None:
-    """Groups and waits must belong to the asynchronous copies that are pipelined."""
-    planned = {copy.op for copy in accepted}
-    found = walk(loop, ASYNC_OP, *GROUP_OPS)
-    if any(op.name == ASYNC_OP and op not in planned for op in found):
-        return Refusal(
-            3,
-            "the loop has asynchronous copies that are not pipelined",
-            "pipeline all asynchronous copies of the loop",
-        )
-    for op in [op for op in found if op.name != ASYNC_OP]:
-        outside = any(
-            (maker := defining_op(token)) is None
-            or ancestor_in(maker, body(loop)) is None
-            for token in op.operands
-        )
-        if outside or op.block != body(loop) or carries(loop, op):
+def _token_escapes(loop: ir.Operation, copy: PipelinedCopy) -> Refusal | None:
+    """Whether an asynchronous copy is waited for in another iteration, or elsewhere."""
+    if copy.op.name != ASYNC_OP:
+        return None
+    users = [use.owner.operation for use in copy.op.results[0].uses]
+    for user in users:
+        if user.name != GROUP or user.block != body(loop):
             return Refusal(
                 3,
-                f"a token of '{op.name}' crosses the loop's boundary or a region's",
-                "create and await the groups of the copies in the loop's own block",
+                f"its token is used by '{user.name}'",
+                "create the group of the copy in the iteration that makes it",
             )
+    awaited = [
+        op.operands[0] for op in body(loop).operations if op.operation.name == WAIT
+    ]
+    if any(token.owner == body(loop) for token in awaited):
+        return Refusal(
+            3,
+            "the loop waits for a group of the iteration before: it is pipelined by "
+            "hand",
+            "wait for the copies in the iteration that makes them",
+        )
     return None
 
 
@@ -320,9 +304,11 @@ def _plan_register(scope: ir.Operation, limits: Limits, plan: KernelPlan) -> Non
     for loop in _free_loops(scope, plan):
         asked = limits.stages[1]
         # Where the copies are rejected, their remarks are enough.
-        if asked == 1 or loop in refused:
+        if asked == 1 or (loop in refused and loop not in outer):
             continue
         accepted = plan.accept(copies.register_reads(loop))
+        if loop in outer:
+            accepted = plan.accept(_of_slots(accepted, outer[loop]))
         if not accepted:
             continue
         carried = _is_carried(loop, accepted, outer)
@@ -338,6 +324,25 @@ def _plan_register(scope: ir.Operation, limits: Limits, plan: KernelPlan) -> Non
             )
 
 
+def _of_slots(
+    accepted: list[PipelinedCopy], pipeline: PipelinedLoop
+) -> Iterator[PipelinedCopy | RejectedCopy]:
+    """Reads of what the pipeline copies; others may not cross barriers that stay."""
+    buffers = _buffers(pipeline.copies)
+    for read in accepted:
+        if memory.root(read.op.operands[0]) in buffers:
+            yield read
+            continue
+        yield RejectedCopy(
+            read.op,
+            REGISTER,
+            3,
+            "its buffer is not filled by copies that are pipelined, so that barriers "
+            "of the loop may order it",
+            "read it before the loop, or fill it by copies that can be pipelined",
+        )
+
+
 def _not_a_register_loop(
     loop: ir.Operation, accepted: list[PipelinedCopy], outer: dict[Any, PipelinedLoop]
 ) -> Refusal | None:
@@ -348,7 +353,7 @@ def _not_a_register_loop(
             "the loop also reads its shared buffers in ways that are not pipelined",
             "read the shared buffers by transfer_read only",
         )
-    if walk(loop, "gpu.barrier"):
+    if walk(loop, BARRIER):
         return Refusal(
             3,
             "the loop has barriers, which the reads would have to cross",
@@ -378,6 +383,10 @@ def _is_carried(
     parent = loop.parent.operation
     if parent not in outer or not _are_all_reads(accepted, outer[parent]):
         return False
+    if any(isinstance(one, RejectedCopy) for one in _of_slots(accepted, outer[parent])):
+        return False
+    if walk(loop, *SYNCHRONISATION):
+        return False
     trips = trip_count(loop)
     if trips is None or not 1 <= trips <= MAX_CARRIED_STEPS:
         return False
@@ -400,7 +409,7 @@ def _are_all_reads(accepted: list[PipelinedCopy], pipeline: PipelinedLoop) -> bo
 
 def _is_idle(op: ir.Operation) -> bool:
     """Whether `op`, next to the inner loop, neither reads shared memory nor writes."""
-    if op.name in ("gpu.barrier", "scf.yield", *GROUP_OPS):
+    if op.name in ("scf.yield", *SYNCHRONISATION):
         return True
     if is_pure(op) or copy_form(op) is not None:
         return True

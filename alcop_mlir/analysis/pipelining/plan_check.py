@@ -28,6 +28,7 @@ from alcop_mlir.analysis.ir.loops import (
 )
 from alcop_mlir.analysis.ir.slices import captured, is_pure, is_repeatable
 from alcop_mlir.analysis.ir.walk import walk
+from alcop_mlir.analysis.pipelining.barriers import OtherAccesses
 from alcop_mlir.analysis.pipelining.bound_plans import BoundPlan
 from alcop_mlir.analysis.pipelining.copies import (
     SHARED,
@@ -40,10 +41,12 @@ from alcop_mlir.analysis.pipelining.copies import (
 )
 from alcop_mlir.analysis.pipelining.copy_forms import CopyForm
 from alcop_mlir.analysis.pipelining.fetches import fetched_memrefs, is_fetch
-from alcop_mlir.analysis.pipelining.plan import unsynchronisable
+from alcop_mlir.analysis.pipelining.foreign_groups import needed_groups
+from alcop_mlir.analysis.pipelining.plan import unsynchronisable, without_neighbours
 from alcop_mlir.analysis.pipelining.stream_plan import (
     ACQUIRE,
     COMMIT,
+    EFFECT,
     FETCH,
     FILL,
     LOOP,
@@ -76,6 +79,7 @@ def check(bound: BoundPlan) -> None:
         legality.check_buffer(buffer, ring)
     legality.check_sources()
     legality.check_needs()
+    legality.check_dropped()
     _check_synchronisation(bound)
 
 
@@ -95,15 +99,21 @@ def check_as_planned(bound: BoundPlan) -> None:
     for planned, op in bound.named(FILL, READ):
         if not bound.plan.stream(planned).is_early:
             continue
-        verdict = judged.get(op)
-        if isinstance(verdict, RejectedCopy):
-            raise PassError(op, f"is planned, but {verdict}")
-        if planned.kind == FILL and isinstance(verdict, PipelinedCopy):
+        verdict = _not_rejected(judged.get(op))
+        if planned.kind == FILL and verdict is not None:
             accepted.append(verdict)
-    refusal = unsynchronisable(bound.loop, accepted, True) if accepted else None
+    for verdict in without_neighbours(bound.loop, accepted):
+        _not_rejected(verdict)
+    refusal = unsynchronisable(bound.loop) if accepted else None
     if refusal is not None:
         no = RejectedCopy(bound.loop, SHARED, *refusal)
         raise PassError(bound.loop, f"is planned, but {no}")
+
+
+def _not_rejected(verdict: PipelinedCopy | RejectedCopy | None) -> Any:
+    if isinstance(verdict, RejectedCopy):
+        raise PassError(verdict.op, f"is planned, but {verdict}")
+    return verdict
 
 
 def _check_kinds(bound: BoundPlan, forms: dict[Any, CopyForm]) -> None:
@@ -320,6 +330,29 @@ class _Legality:
         # What a fetch loads may be carried: it comes before what needs it then.
         if maker in self.places and same and self.named[maker].kind != FETCH:
             self._check_place(op, maker)
+
+    # -- what is dropped -------------------------------------------------------------
+
+    def check_dropped(self) -> None:
+        """Barriers, groups and waits that no stream has are for the rings only."""
+        loop, copies = self.bound.loop, list(self.forms.values())
+        if not copies:
+            return
+        kept = {op for _, op in self.bound.named(EFFECT)}
+        others = OtherAccesses(loop, copies, noalias=True)
+        for missing in others.missing(kept, self.bound.meets_at_start):
+            raise PassError(
+                missing.barrier,
+                f"is not in the plan of its loop, but orders '{missing.first.name}' "
+                f"and '{missing.second.name}', which no other barrier does",
+            )
+        for op in needed_groups(loop, [form.op for form in copies]):
+            if op not in kept:
+                raise PassError(
+                    op,
+                    "is not in the plan of its loop, but is needed for asynchronous "
+                    "copies that are not either",
+                )
 
     def _makers(self, ops: Iterable[ir.Operation]) -> list[Any]:
         """Ops with effects in the loop that make what `ops` need, now or later."""

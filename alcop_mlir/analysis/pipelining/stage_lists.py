@@ -5,8 +5,9 @@
 The numbers are for the ops of the loop's block but the last, in the order of the block:
 the op runs `stage` iterations after the first of its iteration, and as number `order`
 in the steady state; TVM's `software_pipeline_stage` and `software_pipeline_order`. A
-copy and the load that it is made of are in one stage; barriers, groups and waits are
-placed anew, whatever their numbers are.
+copy and the load that it is made of are in one stage. Barriers, groups and waits of
+the copies are placed anew, and those of others stay where they are, whatever their
+numbers are.
 """
 
 from __future__ import annotations
@@ -16,6 +17,10 @@ from typing import Any
 from alcop_mlir.analysis.ir import memory
 from alcop_mlir.analysis.ir.loops import body
 from alcop_mlir.analysis.ir.slices import captured, is_pure
+from alcop_mlir.analysis.pipelining.barriers import (
+    SYNCHRONISATION,
+    needed_synchronisation,
+)
 from alcop_mlir.analysis.pipelining.copies import is_shared_read
 from alcop_mlir.analysis.pipelining.copy_forms import copy_form
 from alcop_mlir.analysis.pipelining.fetches import is_fetch
@@ -35,7 +40,6 @@ from alcop_mlir.analysis.pipelining.stream_plan import (
     StreamPlan,
     wrong,
 )
-from alcop_mlir.analysis.pipelining.streams import SYNCHRONISATION
 from alcop_mlir.bindings import ir
 from alcop_mlir.errors import PassError
 from alcop_mlir.schedule import MAX_SHARED_STAGES
@@ -64,6 +68,11 @@ def from_lists(
     _check_uses(ops, leads, places)
     kinds = _kinds(ops, leads)
     named = sorted(kinds, key=lambda op: places[op])
+    early = [op for op in named if kinds[op][0] == FILL]
+    copies = [form for op in early if (form := copy_form(op)) is not None]
+    for op in needed_synchronisation(loop, copies, at_start=True, noalias=True):
+        named.insert(_place_of(op, named, leads), op)
+        kinds[op], leads[op] = (EFFECT, -1), 0
     return _plan(named, kinds, leads, tail), tuple(named)
 
 
@@ -118,6 +127,14 @@ def _kinds(
         elif not is_pure(op) and op.name not in SYNCHRONISATION:
             kinds[op] = EFFECT, -1
     return kinds
+
+
+def _place_of(op: ir.Operation, named: list[Any], leads: dict[Any, int]) -> int:
+    """Where to insert what is kept: among the arithmetic, as the loop has it."""
+    for place, other in enumerate(named):
+        if leads[other] == 0 and op.is_before_in_block(other):
+            return place
+    return len(named)
 
 
 def _plan(

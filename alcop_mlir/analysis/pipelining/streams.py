@@ -10,13 +10,13 @@ flattened into it. The reads of a step are those that its arithmetic uses.
 
 from __future__ import annotations
 
-from collections.abc import Container, Iterable
+from collections.abc import Collection, Container, Iterable
 from dataclasses import dataclass, field
 from typing import Any
 
 from alcop_mlir.analysis.ir.loops import block_of, body, yielded
-from alcop_mlir.analysis.ir.memory import writes_globally
 from alcop_mlir.analysis.ir.slices import captured, is_pure, sources
+from alcop_mlir.analysis.pipelining.barriers import SYNCHRONISATION
 from alcop_mlir.analysis.pipelining.copy_forms import (
     ASYNC,
     CopyForm,
@@ -25,12 +25,6 @@ from alcop_mlir.analysis.pipelining.copy_forms import (
 )
 from alcop_mlir.bindings import ir
 from alcop_mlir.errors import PassError
-
-SYNCHRONISATION = (
-    "gpu.barrier",
-    "nvgpu.device_async_create_group",
-    "nvgpu.device_async_wait",
-)
 
 
 @dataclass
@@ -72,12 +66,12 @@ class Streams:
     copies_load: bool  # what copies carry is loaded, where their iteration exists
     remaining_extents: tuple[Any, ...]
     exists: tuple[Any, ...]  # conditions that hold where no stream has reached the end
-    orders_writes: bool  # its barriers order what it writes to global memory, too
 
 
 def separate(
     loop: ir.Operation,
     steps: list[FragmentStep],
+    kept: Collection[Any],
     remaining_extents: list[ir.Value],
     fetches: Container[Any] = (),
     guarded: Container[Any] = (),
@@ -85,6 +79,7 @@ def separate(
 ) -> Streams:
     """The streams of `loop`, whose body's ops are grouped into `steps`.
 
+    kept: barriers, groups and waits that stay in the arithmetic
     remaining_extents: see `loops.remaining_extents`
     fetches: results of loads that each stream runs that needs them, and no other
     guarded: of those of them that check themselves whether their iteration exists
@@ -95,6 +90,7 @@ def separate(
     reads = [op for step in steps for op in step.reads]
     # New barriers, groups and waits are placed where shared memory is pipelined.
     replaced = [op for op in ops if copies and op.name in SYNCHRONISATION]
+    replaced = [op for op in replaced if op not in kept]
     dropped = {*reads, *replaced, *(form.op for form in copies)}
     dropped |= {f.producer for f in copies if _is_used_by(f.producer, dropped)}
     known = {result for op in reads for result in op.results}
@@ -124,8 +120,6 @@ def separate(
         ),
         remaining_extents=tuple(remaining_extents),
         exists=tuple(exists),
-        orders_writes=any(map(writes_globally, effects))
-        and any(op.name == "gpu.barrier" for op in ops),
     )
 
 

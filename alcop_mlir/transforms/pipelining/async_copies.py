@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 from alcop_mlir.analysis.pipelining.copy_forms import ASYNC, TILE, CopyForm, Move
@@ -13,12 +14,13 @@ from alcop_mlir.target import CP_ASYNC_BYPASS_L1_BYTES
 _GROUP_MARK = "alcop.group"
 
 
-def create_group() -> Any:
+def create_group(tokens: Sequence[ir.Value] = ()) -> Any:
     """End the commit group of the copies issued so far; its token."""
-    group = nvgpu.DeviceAsyncCreateGroupOp([])
+    group = nvgpu.DeviceAsyncCreateGroupOp(tokens)
     # Upstream prints a group without operands so that the next op's result is read as
     # one; an attribute between them keeps the text readable.
-    group.operation.attributes[_GROUP_MARK] = ir.UnitAttr.get()
+    if not tokens:
+        group.operation.attributes[_GROUP_MARK] = ir.UnitAttr.get()
     return group.results[0]
 
 

@@ -43,18 +43,23 @@ alcop-unroll-steady-state may unroll by that number without a remainder.
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from typing import Any
 
 from alcop_mlir.analysis.ir.loops import remaining_extents
 from alcop_mlir.analysis.ir.slices import is_pure
+from alcop_mlir.analysis.pipelining.barriers import OtherAccesses
 from alcop_mlir.analysis.pipelining.bound_plans import BoundPlan, bound_plans
 from alcop_mlir.analysis.pipelining.copy_forms import branch_address_ops, copy_form
+from alcop_mlir.analysis.pipelining.fetches import fetched_memrefs
+from alcop_mlir.analysis.pipelining.foreign_groups import GROUP
 from alcop_mlir.analysis.pipelining.plan_check import check
 from alcop_mlir.analysis.pipelining.ring_counters import period
-from alcop_mlir.analysis.pipelining.stream_plan import FILL
+from alcop_mlir.analysis.pipelining.stream_plan import EFFECT, FETCH, FILL
 from alcop_mlir.analysis.pipelining.streams import Streams, separate
-from alcop_mlir.bindings import ir
+from alcop_mlir.bindings import gpu, ir
 from alcop_mlir.errors import PassError
 from alcop_mlir.passes.base import Pass
+from alcop_mlir.transforms.pipelining.async_copies import create_group
 from alcop_mlir.transforms.pipelining.executable import fetch_leads, shape_of
 from alcop_mlir.transforms.pipelining.expansion import Expansion
 from alcop_mlir.transforms.pipelining.fragment_steps import flattened_steps
@@ -81,20 +86,57 @@ def _expand(bound: BoundPlan) -> None:
     shape = shape_of(bound, is_ragged=bool(extents))
     leads = fetch_leads(bound)
     erase_plan(bound)
+    # A list: an op's hash changes with its operands.
+    kept = [_without_tokens(op, bound) for _, op in bound.named(EFFECT)]
+    meets_before, meets_after = _meets_around(bound, kept)
     for _, op in bound.named(FILL):
         _hoist_address(op)
+    if meets_before:
+        with bound.loop.location, ir.InsertionPoint(bound.loop):
+            gpu.barrier()
     rotated = rotate(bound.loop, leads)
     loop = rotated.loop
     steps = flattened_steps(replace(bound, loop=loop))
     streams = separate(
-        loop, steps, extents, rotated.loads, rotated.guarded, rotated.exists
+        loop, steps, kept, extents, rotated.loads, rotated.guarded, rotated.exists
     )
     _check_slots(streams, shape.slots)
     with loop.location, ir.InsertionPoint(loop):
         results = Expansion(streams, shape).build()
+        if meets_after:
+            gpu.barrier()
     for number, value in results.items():
         loop.results[number].replace_all_uses_with(value)
     loop.erase()
+
+
+def _meets_around(bound: BoundPlan, kept: list[Any]) -> tuple[bool, bool]:
+    """Whether barriers of the loop order it and what is before, and after it.
+
+    Those before what runs early, and those that are dropped, order it no more.
+    """
+    copies = list(bound.copies().values())
+    early = [source for form in copies for source in form.sources]
+    early += [one for _, op in bound.named(FETCH) for one in fetched_memrefs(op)]
+    others = OtherAccesses(bound.loop, copies)
+    # Without copies all barriers stay.
+    meets_after = bool(copies) and others.orders_what_follows(kept)
+    return others.orders_what_precedes(early), meets_after
+
+
+def _without_tokens(op: ir.Operation, bound: BoundPlan) -> Any:
+    """`op`, which stays; a group as one without the copies that are planned."""
+    if op.name != GROUP:
+        return op
+    planned = {token for _, copy in bound.named(FILL) for token in copy.results}
+    tokens = [token for token in op.operands if token not in planned]
+    if len(tokens) == len(op.operands):
+        return op
+    with op.location, ir.InsertionPoint(op):
+        group = create_group(tokens)
+    op.results[0].replace_all_uses_with(group)
+    op.erase()
+    return group.owner
 
 
 def _hoist_address(copy: ir.Operation) -> None:

@@ -12,7 +12,7 @@ from typing import Any
 from alcop_mlir.analysis.ir.loops import body, bounds, init_args, terminator, trip_count
 from alcop_mlir.analysis.pipelining.pipeline_shape import Shape
 from alcop_mlir.analysis.pipelining.streams import Streams, addresses, argument
-from alcop_mlir.bindings import arith, gpu, ir
+from alcop_mlir.bindings import arith, ir
 from alcop_mlir.passes import build
 from alcop_mlir.transforms.pipelining import primitives
 from alcop_mlir.transforms.pipelining.async_copies import issue_copy
@@ -82,9 +82,6 @@ class Expansion:
             primitives.release()
         if self.shape.wraps and state.groups:
             primitives.wait(state.groups[-1])
-        if self.streams.orders_writes:
-            # The last of the barriers that are dropped ordered writes as well.
-            gpu.barrier()
         return state.compute
 
     def _if_it_runs(self) -> list[Any]:

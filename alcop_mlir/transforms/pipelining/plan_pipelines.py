@@ -100,8 +100,9 @@ class PlanPipelines(Pass):
         entries: list[dict[str, Any]] = []
         for scope in kernels_in(op):
             guards = split_guards(scope)
-            plan = plan_kernel(scope, self._limits(scope), given_plans(scope))
-            for bound in plans_of(plan):
+            limits = self._limits(scope)
+            plan = plan_kernel(scope, limits, given_plans(scope))
+            for bound in plans_of(plan, limits):
                 write_plan(bound)
             if scope.operation.name == "gpu.launch":
                 _list_pipelines(scope)

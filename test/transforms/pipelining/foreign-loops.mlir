@@ -256,9 +256,13 @@ func.func @two_loops(%A: memref<64x64xf32>, %C: memref<64xf32>, %n: index) {
 
 // -----
 
-// No barrier orders %b.
+// No barrier orders %b, and none comes between its store and its load.
 // CHECK-LABEL: @other_shared
-// CHECK-NOT:     alcop.
+// CHECK:         scf.for
+// CHECK:           nvgpu.device_async_copy
+// CHECK:           memref.store
+// CHECK-NOT:       gpu.barrier
+// CHECK:         {alcop.unroll = 3 : i64}
 #ws = #gpu.address_space<workgroup>
 func.func @other_shared(%A: memref<64x64xf32>, %C: memref<64xf32>, %n: index) {
   %c0 = arith.constant 0 : index
@@ -269,7 +273,6 @@ func.func @other_shared(%A: memref<64x64xf32>, %C: memref<64xf32>, %n: index) {
   %b = memref.alloc() : memref<64xf32, #ws>
   %sum = scf.for %k = %c0 to %n step %c1 iter_args(%acc = %zero) -> (f32) {
     %v = memref.load %A[%k, %t] : memref<64x64xf32>
-    // expected-remark @below {{not pipelined (rule 3): the loop also uses shared memory that is not pipelined, and has no barrier that orders it; fill all shared buffers of the loop by copies that can be pipelined}}
     memref.store %v, %a[%t] : memref<64xf32, #ws>
     %x = memref.load %a[%t] : memref<64xf32, #ws>
     memref.store %acc, %b[%t] : memref<64xf32, #ws>
@@ -303,5 +306,120 @@ func.func @lanes_diverge(%A: memref<64x64xf32>, %C: memref<64xf32>, %n: index) {
     scf.yield %next : f32
   }
   memref.store %sum, %C[%t] : memref<64xf32>
+  return
+}
+
+// -----
+
+// %p goes from thread to thread: the second barrier stays. The others order %a, or what
+// the barrier of the pipeline orders: none is left after the loop either.
+// CHECK-LABEL: @passed_on
+// CHECK:         scf.for
+// CHECK:           nvgpu.device_async_copy
+// CHECK-NOT:       gpu.barrier
+// CHECK:           memref.store {{.*}} : memref<64xf32, #gpu.address_space<workgroup>>
+// CHECK-NEXT:      gpu.barrier
+// CHECK:           memref.load
+// CHECK-NOT:       gpu.barrier
+// CHECK:         {alcop.unroll = 3 : i64}
+// CHECK:         scf.for
+// CHECK:           gpu.barrier
+// CHECK-NOT:     gpu.barrier
+// CHECK:         return
+#ws = #gpu.address_space<workgroup>
+func.func @passed_on(%A: memref<64x64xf32>, %C: memref<64xf32>, %n: index) {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %c63 = arith.constant 63 : index
+  %zero = arith.constant 0.0 : f32
+  %t = gpu.thread_id x
+  %other = arith.subi %c63, %t : index
+  %a = memref.alloc() : memref<64xf32, #ws>
+  %p = memref.alloc() : memref<64xf32, #ws>
+  %sum = scf.for %k = %c0 to %n step %c1 iter_args(%acc = %zero) -> (f32) {
+    %v = memref.load %A[%k, %t] : memref<64x64xf32>
+    memref.store %v, %a[%t] : memref<64xf32, #ws>
+    gpu.barrier
+    %x = memref.load %a[%other] : memref<64xf32, #ws>
+    memref.store %x, %p[%t] : memref<64xf32, #ws>
+    gpu.barrier
+    %y = memref.load %p[%other] : memref<64xf32, #ws>
+    %next = arith.addf %acc, %y : f32
+    gpu.barrier
+    scf.yield %next : f32
+  }
+  memref.store %sum, %C[%t] : memref<64xf32>
+  return
+}
+
+// -----
+
+// What the last iteration stores is read after the loop, and what it copies was written
+// before: barriers of the loop order both.
+// CHECK-LABEL: @before_and_after
+// CHECK:         memref.store
+// CHECK:         gpu.barrier
+// CHECK:         "alcop.producer_acquire"
+// CHECK:         {alcop.unroll = 3 : i64}
+// CHECK:         gpu.barrier
+// CHECK-NEXT:    memref.load %{{.*}} : memref<64xf32, #gpu.address_space<workgroup>>
+#ws = #gpu.address_space<workgroup>
+func.func @before_and_after(%A: memref<64x64xf32>, %C: memref<64xf32>, %n: index) {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %c63 = arith.constant 63 : index
+  %zero = arith.constant 0.0 : f32
+  %t = gpu.thread_id x
+  %other = arith.subi %c63, %t : index
+  %a = memref.alloc() : memref<64xf32, #ws>
+  %p = memref.alloc() : memref<64xf32, #ws>
+  memref.store %zero, %A[%c1, %t] : memref<64x64xf32>
+  scf.for %k = %c0 to %n step %c1 {
+    gpu.barrier
+    %v = memref.load %A[%k, %other] : memref<64x64xf32>
+    memref.store %v, %a[%t] : memref<64xf32, #ws>
+    gpu.barrier
+    %x = memref.load %a[%other] : memref<64xf32, #ws>
+    memref.store %x, %p[%t] : memref<64xf32, #ws>
+    gpu.barrier
+  }
+  %y = memref.load %p[%other] : memref<64xf32, #ws>
+  memref.store %y, %C[%t] : memref<64xf32>
+  return
+}
+
+// -----
+
+// A barrier that is for shared memory only does not separate accesses of global memory.
+// CHECK-LABEL: @two_kinds_of_barriers
+// CHECK:         gpu.barrier memfence [#gpu.address_space<workgroup>]
+// CHECK-NEXT:    memref.load
+// CHECK-NEXT:    gpu.barrier{{$}}
+// CHECK:         {alcop.unroll = 3 : i64}
+#ws = #gpu.address_space<workgroup>
+func.func @two_kinds_of_barriers(%A: memref<64x64xf32>, %C: memref<64xf32>, %n: index) {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %c63 = arith.constant 63 : index
+  %zero = arith.constant 0.0 : f32
+  %t = gpu.thread_id x
+  %other = arith.subi %c63, %t : index
+  %a = memref.alloc() : memref<64xf32, #ws>
+  %p = memref.alloc() : memref<64xf32, #ws>
+  scf.for %k = %c0 to %n step %c1 {
+    %v = memref.load %A[%k, %t] : memref<64x64xf32>
+    memref.store %v, %a[%t] : memref<64xf32, #ws>
+    gpu.barrier
+    %x = memref.load %a[%other] : memref<64xf32, #ws>
+    memref.store %x, %C[%t] : memref<64xf32>
+    memref.store %x, %p[%t] : memref<64xf32, #ws>
+    gpu.barrier memfence [#gpu.address_space<workgroup>]
+    %y = memref.load %p[%other] : memref<64xf32, #ws>
+    gpu.barrier
+    %z = memref.load %C[%other] : memref<64xf32>
+    %w = arith.addf %y, %z : f32
+    gpu.printf "%f", %w : f32
+    gpu.barrier
+  }
   return
 }

@@ -168,29 +168,6 @@ func.func @rule_6_gather_perhaps_written(%A: memref<512x32xf16> {llvm.noalias}, 
 
 // -----
 
-// The barriers order %b too, which is written by hand: none of them may go.
-#ws = #gpu.address_space<workgroup>
-func.func @rule_3_other_shared(%A: memref<64x512xf16>) {
-  %c0 = arith.constant 0 : index
-  %c32 = arith.constant 32 : index
-  %c512 = arith.constant 512 : index
-  %zero = arith.constant 0.0 : f16
-  %a = memref.alloc() : memref<64x32xf16, #ws>
-  %b = memref.alloc() : memref<64x32xf16, #ws>
-  scf.for %k = %c0 to %c512 step %c32 {
-    %tile = memref.subview %A[0, %k] [64, 32] [1, 1] : memref<64x512xf16> to memref<64x32xf16, strided<[512, 1], offset: ?>>
-    // expected-remark @+1 {{not pipelined (rule 3): the loop also uses shared memory that is not pipelined}}
-    memref.copy %tile, %a : memref<64x32xf16, strided<[512, 1], offset: ?>> to memref<64x32xf16, #ws>
-    memref.store %zero, %b[%c0, %c0] : memref<64x32xf16, #ws>
-    gpu.barrier
-    %v = memref.load %a[%c0, %c0] : memref<64x32xf16, #ws>
-    gpu.barrier
-  }
-  return
-}
-
-// -----
-
 // Rows of an odd number of elements.
 #ws = #gpu.address_space<workgroup>
 func.func @rule_1_narrow_tile(%A: memref<64x511xf16>) {

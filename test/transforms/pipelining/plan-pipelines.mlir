@@ -181,3 +181,35 @@ func.func @given(%A: memref<64x512xf16>) {
   }
   return
 }
+
+// -----
+
+// The barrier that orders %b stays: the plan names it. The others order %a only.
+// CHECK-LABEL:  @other_shared
+// SHARED-LABEL: @other_shared
+// SHARED:       memref.copy
+// SHARED-NEXT:  gpu.barrier{{$}}
+// SHARED:       memref.store
+// SHARED-NEXT:  gpu.barrier {alcop.op = 1 : i64}
+// SHARED:       memref.load
+// SHARED:       gpu.barrier{{$}}
+// SHARED:       ops = [{kind = "fill", name = "memref.copy", op = 0 : i64, ring = 0 : i64, stream = "copy"}, {kind = "effect", name = "gpu.barrier", op = 1 : i64, stream = "compute"}]
+#ws = #gpu.address_space<workgroup>
+func.func @other_shared(%A: memref<64x512xf16>) {
+  %c0 = arith.constant 0 : index
+  %c32 = arith.constant 32 : index
+  %c512 = arith.constant 512 : index
+  %a = memref.alloc() : memref<64x32xf16, #ws>
+  %b = memref.alloc() : memref<64x32xf16, #ws>
+  scf.for %k = %c0 to %c512 step %c32 {
+    %tile = memref.subview %A[0, %k] [64, 32] [1, 1] : memref<64x512xf16> to memref<64x32xf16, strided<[512, 1], offset: ?>>
+    memref.copy %tile, %a : memref<64x32xf16, strided<[512, 1], offset: ?>> to memref<64x32xf16, #ws>
+    gpu.barrier
+    %v = memref.load %a[%c0, %c0] : memref<64x32xf16, #ws>
+    memref.store %v, %b[%c0, %c0] : memref<64x32xf16, #ws>
+    gpu.barrier
+    %w = memref.load %b[%c32, %c0] : memref<64x32xf16, #ws>
+    gpu.barrier
+  }
+  return
+}

@@ -82,26 +82,55 @@ func.func @read_before_the_copy(%A: memref<16x64xf32>, %C: memref<16x64xf32>, %n
 
 // -----
 
-// Of two copies that the same barriers order only one is planned.
+// The plan names no barrier, but %p is passed from thread to thread.
 #ws = #gpu.address_space<workgroup>
-func.func @half_of_the_copies(%A: memref<16x64xf32>, %C: memref<16x64xf32>, %n: index, %t: index) {
+func.func @barrier_that_is_needed(%A: memref<16x64xf32>, %C: memref<16x64xf32>, %n: index, %t: index) {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %a = memref.alloc() : memref<64xf32, #ws>
+  %p = memref.alloc() : memref<64xf32, #ws>
+  scf.for %k = %c0 to %n step %c1 {
+    %v = memref.load %A[%k, %t] : memref<16x64xf32>
+    memref.store %v, %a[%t] {alcop.op = 0} : memref<64xf32, #ws>
+    gpu.barrier
+    %x = memref.load %a[%t] : memref<64xf32, #ws>
+    memref.store %x, %p[%t] : memref<64xf32, #ws>
+    // expected-error @+1 {{is not in the plan of its loop, but orders 'memref.store' and 'memref.load', which no other barrier does}}
+    gpu.barrier
+    %y = memref.load %p[%c0] : memref<64xf32, #ws>
+    memref.store %y, %C[%k, %t] : memref<16x64xf32>
+    gpu.barrier
+  } {alcop.pipeline = #alcop.pipeline<{
+      streams = [{name = "copy", lead = 2}, {name = "compute"}], rings = [{slots = 3}],
+      ops = [{op = 0, name = "memref.store", stream = "copy", kind = "fill", ring = 0}]}>}
+  return
+}
+
+// -----
+
+// The plan names no wait, but a copy that it does not name either is waited for.
+#ws = #gpu.address_space<workgroup>
+func.func @wait_that_is_needed(%A: memref<16x64xf32>, %C: memref<16x64xf32>, %n: index, %t: index) {
   %c0 = arith.constant 0 : index
   %c1 = arith.constant 1 : index
   %a = memref.alloc() : memref<64xf32, #ws>
   %b = memref.alloc() : memref<64xf32, #ws>
-  // expected-error @+1 {{is planned, but not pipelined (rule 3): the loop also uses shared memory that is not pipelined}}
   scf.for %k = %c0 to %n step %c1 {
-    %v = memref.load %A[%k, %t] : memref<16x64xf32>
-    memref.store %v, %a[%t] {alcop.pipeline = #alcop.pipeline<{shared = 3}>} : memref<64xf32, #ws>
-    %w = memref.load %A[%t, %t] : memref<16x64xf32>
-    memref.store %w, %b[%t] : memref<64xf32, #ws>
-    gpu.barrier
+    %v = nvgpu.device_async_copy %A[%k, %t], %a[%t], 1 {alcop.op = 0} : memref<16x64xf32> to memref<64xf32, #ws>
+    %w = nvgpu.device_async_copy %A[%t, %t], %b[%t], 1 : memref<16x64xf32> to memref<64xf32, #ws>
+    // expected-error @+1 {{is not in the plan of its loop, but is needed for asynchronous copies that are not either}}
+    %g = nvgpu.device_async_create_group %v, %w
+    nvgpu.device_async_wait %g {numGroups = 0 : i32}
+    gpu.barrier {alcop.op = 1}
     %x = memref.load %a[%t] : memref<64xf32, #ws>
     %y = memref.load %b[%t] : memref<64xf32, #ws>
     %z = arith.addf %x, %y : f32
     memref.store %z, %C[%k, %t] : memref<16x64xf32>
     gpu.barrier
-  } {alcop.pipeline = #alcop.pipeline<{shared = 3}>}
+  } {alcop.pipeline = #alcop.pipeline<{
+      streams = [{name = "copy", lead = 2}, {name = "compute"}], rings = [{slots = 3}],
+      ops = [{op = 0, name = "nvgpu.device_async_copy", stream = "copy", kind = "fill", ring = 0},
+             {op = 1, name = "gpu.barrier", stream = "compute", kind = "effect"}]}>}
   return
 }
 

@@ -1,7 +1,7 @@
 // source: iree-org/iree b48a5955575cf8924ffc191f3b0804976e5738b9 compiler/src/iree/compiler/Codegen/LLVMGPU/test/prefetch_shared_memory.mlir
 // function: gather_to_lds_two_operands_one_predicated
 // does: one asynchronous copy in each iteration, and another under a condition of the index
-// expect: refused: (rule 3): the loop also uses shared memory that is not pipelined, ordered by the same barriers
+// expect: pipelined shared=1
 // sizes: 0,1 2,2 7,7 7,3
 #ws = #gpu.address_space<workgroup>
 module attributes {gpu.container_module} {

@@ -1,7 +1,7 @@
 // source: tile-ai/tilelang a35008a42531c62b976ae4cec3855d4383db0f3c testing/python/transform/test_tilelang_transform_Inject_software_pipeline.py
 // function: test_async_pipeline_only_wraps_producer_statements_from_explicit_group_annotations
 // does: a buffer is filled with zero, then by the copy; both early
-// expect: refused: (rule 2): its buffer is also written by 'memref.store'
+// expect: pipelined shared=1
 // lists: refused: is planned, but not pipelined (rule 2): its buffer is also written by 'memref.store'
 // options: noalias
 #ws = #gpu.address_space<workgroup>

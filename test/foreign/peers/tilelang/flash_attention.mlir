@@ -1,7 +1,7 @@
 // source: tile-ai/tilelang a35008a42531c62b976ae4cec3855d4383db0f3c examples/flash_attention/test_example_flash_attention.py
 // function: test_example_mha_fwd_bhsd
 // does: attention: Q copied before the loop, K and V tiles in it, scores pass between threads by shuffles
-// expect: refused: (rule 3): the loop also uses shared memory that is not pipelined, ordered by the same barriers
+// expect: pipelined shared=2
 // options: noalias
 #ws = #gpu.address_space<workgroup>
 module attributes {gpu.container_module} {

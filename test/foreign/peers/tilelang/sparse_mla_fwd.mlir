@@ -1,7 +1,7 @@
 // source: tile-ai/tilelang a35008a42531c62b976ae4cec3855d4383db0f3c examples/deepseek_v32/test_tilelang_example_deepseek_v32.py
 // function: test_example_sparse_mla_fwd
 // does: sparse attention: each row of K is gathered by an index of its own, and used twice; scores pass through shared memory
-// expect: refused: (rule 3): the loop also uses shared memory that is not pipelined, ordered by the same barriers
+// expect: pipelined shared=1
 // options: noalias
 // tables: 32
 #ws = #gpu.address_space<workgroup>

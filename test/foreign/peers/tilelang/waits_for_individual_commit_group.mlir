@@ -1,8 +1,8 @@
 // source: tile-ai/tilelang a35008a42531c62b976ae4cec3855d4383db0f3c testing/python/transform/test_tilelang_transform_Inject_software_pipeline.py
 // function: test_async_pipeline_waits_for_individual_physical_commit_group
 // does: three copies, each with its consumer, which add up in global memory; stages 0,3,0,3,0,3
-// expect: refused: (rule 3): the loop reads global memory that it writes, perhaps ordered by its barriers
-// lists: refused: is planned, but not pipelined (rule 3): the loop reads global memory that it writes, perhaps ordered by its barriers
+// expect: pipelined shared=3
+// lists: refused: comes too late in the order of its plan: an expanded iteration issues copies, then reads, then computes
 // options: noalias
 #ws = #gpu.address_space<workgroup>
 module attributes {gpu.container_module} {

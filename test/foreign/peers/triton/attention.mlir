@@ -1,7 +1,7 @@
 // source: triton-lang/triton 05114517263d4d9a29ae08e005514989f52a877b test/TritonGPU/loop-pipeline-cuda.mlir
 // function: _jagged_hstu_attn_fwd_0d1d2d3d4d5de
 // does: Q from before the loop, K transposed; what is made of both is passed on and multiplied with V
-// expect: refused: (rule 3): the loop also uses shared memory that is not pipelined, ordered by the same barriers
+// expect: pipelined shared=2
 // options: noalias
 #ws = #gpu.address_space<workgroup>
 module attributes {gpu.container_module} {

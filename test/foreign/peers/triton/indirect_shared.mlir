@@ -1,7 +1,7 @@
 // source: triton-lang/triton 004311d2a0780ccae8d030069745b50f42eb9144 test/TritonGPU/loop-pipeline.mlir
 // function: indirect_load_shared_layout
 // does: the same, where the entries pass through shared memory first
-// expect: refused: (rule 6): its address depends on 'memref.load' of the same iteration
+// expect: pipelined shared=2
 // options: noalias
 #ws = #gpu.address_space<workgroup>
 module attributes {gpu.container_module} {

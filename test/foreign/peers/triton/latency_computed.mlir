@@ -1,7 +1,7 @@
 // source: triton-lang/triton 0079f6ed8799aed096366748d44e7dad701ab5c2 test/TritonGPU/pipeline-assign-latencies.mlir
 // function: intermediate_use
 // does: one tile is doubled between the load and the matmul
-// expect: refused: (rule 1): 'memref.store' stores a value that is computed from what was loaded
+// expect: pipelined shared=1
 // options: noalias
 #ws = #gpu.address_space<workgroup>
 module attributes {gpu.container_module} {

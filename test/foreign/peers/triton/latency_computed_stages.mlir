@@ -1,7 +1,7 @@
 // source: triton-lang/triton 0079f6ed8799aed096366748d44e7dad701ab5c2 test/TritonGPU/pipeline-assign-latencies.mlir
 // function: intermediate_use_cust_stages
 // does: the same, with the stages given on the loop
-// expect: refused: (rule 1): 'memref.store' stores a value that is computed from what was loaded
+// expect: pipelined shared=1
 // options: noalias
 // stages: 3,1
 #ws = #gpu.address_space<workgroup>

@@ -1,7 +1,7 @@
 // source: triton-lang/triton 0079f6ed8799aed096366748d44e7dad701ab5c2 test/TritonGPU/pipeline-assign-latencies.mlir
 // function: load_into_lt_4b
 // does: the layout of one tile makes its copies narrower than four bytes; the other is pipelined
-// expect: refused: (rule 1): each thread copies 2 bytes at a time, cp.async 4, 8, 16
+// expect: pipelined shared=1
 // options: noalias
 #ws = #gpu.address_space<workgroup>
 module attributes {gpu.container_module} {

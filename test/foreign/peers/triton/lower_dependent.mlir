@@ -1,7 +1,7 @@
 // source: triton-lang/triton 0218ea0a95d8a0164a56ed25298c6b8d3b308a26 test/TritonGPU/pipeline-lower-loop.mlir
 // function: dependent_loads
 // does: a load at addresses that an earlier load brought, through shared memory
-// expect: refused: (rule 6): its address depends on 'memref.load' of the same iteration
+// expect: pipelined shared=1
 // options: noalias
 #ws = #gpu.address_space<workgroup>
 module attributes {gpu.container_module} {

@@ -1,7 +1,7 @@
 // source: triton-lang/triton 004311d2a0780ccae8d030069745b50f42eb9144 test/TritonGPU/loop-pipeline.mlir
 // function: matmul_loop_single_pipeline
 // does: one operand is copied before the loop and only read in it, the other is pipelined
-// expect: refused: (rule 3): the loop also uses shared memory that is not pipelined, ordered by the same barriers
+// expect: pipelined shared=1
 // options: noalias
 #ws = #gpu.address_space<workgroup>
 module attributes {gpu.container_module} {

@@ -1,7 +1,7 @@
 // source: triton-lang/triton 004311d2a0780ccae8d030069745b50f42eb9144 test/TritonGPU/loop-pipeline.mlir
 // function: nested_loops#1
 // does: the outer loop of two: its tile is loaded while the inner loop, pipelined too, runs
-// expect: refused: (rule 3): the loop also uses shared memory that is not pipelined, ordered by the same barriers
+// expect: pipelined shared=2
 // options: noalias
 // beside: shared=1
 #ws = #gpu.address_space<workgroup>

@@ -1,0 +1,234 @@
+"""Which barriers of a loop order more than the buffers that are pipelined.
+
+A pipelined buffer needs none of the loop's own barriers: new ones are placed for it,
+one in each iteration, by default at its start. A barrier is needed for other memory, of
+the block or global, if it alone orders two accesses of which one writes: in the loop
+as a cycle, whose iterations that new barrier separates.
+
+    copies of K ; gpu.barrier ; s = Q * K ; P = f(s) ; gpu.barrier ; P * V ; gpu.barrier
+    [pipeline's]  (needless)                           (orders P)           (needless)
+
+Barriers in regions of other ops stay where they are. Accesses before and after the loop
+are ordered by barriers of the loop as well: `orders_what_precedes` and
+`orders_what_follows` say whether that is lost. Nothing is changed here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Iterator, Sequence
+from functools import cached_property
+from itertools import takewhile
+from typing import Any, NamedTuple
+
+from alcop_mlir.analysis.ir import memory
+from alcop_mlir.analysis.ir.code_motion import ops_after, ops_before
+from alcop_mlir.analysis.ir.kernels import is_kernel
+from alcop_mlir.analysis.ir.loops import body
+from alcop_mlir.analysis.ir.memory import Touch
+from alcop_mlir.analysis.ir.walk import around, walk
+from alcop_mlir.analysis.pipelining.copy_forms import CopyForm
+from alcop_mlir.analysis.pipelining.foreign_groups import (
+    GROUP,
+    WAIT,
+    needed_groups,
+)
+from alcop_mlir.bindings import ir
+
+BARRIER = "gpu.barrier"
+SYNCHRONISATION = (BARRIER, GROUP, WAIT)
+_RUN_ONCE = ("scf.if", "scf.execute_region", "scf.index_switch")
+
+
+def needed_synchronisation(
+    loop: ir.Operation, copies: Sequence[CopyForm], at_start: bool, noalias: bool
+) -> list[Any]:
+    """Barriers, groups and waits of the loop's own block that must be kept.
+
+    copies:   those that are pipelined
+    at_start: whether the pipeline's barrier is at the start of each iteration
+    noalias:  whether arguments of the kernel never overlap
+    """
+    barriers = OtherAccesses(loop, copies, noalias).needed(at_start)
+    return [*barriers, *needed_groups(loop, [form.op for form in copies])]
+
+
+class Missing(NamedTuple):
+    """A barrier that is needed, and two ops that nothing else orders."""
+
+    barrier: Any
+    first: Any
+    second: Any
+
+
+class OtherAccesses:
+    """What barriers order in a loop, less what is pipelined.
+
+    copies: those that are pipelined
+    noalias: whether arguments of the kernel never overlap
+    """
+
+    def __init__(
+        self, loop: ir.Operation, copies: Iterable[CopyForm], noalias: bool = False
+    ):
+        self._loop = loop.operation
+        self._copies = tuple(copies)
+        self._rings = {buffer for form in self._copies for buffer in form.buffers}
+        self._noalias = noalias
+
+    def needed(self, at_start: bool) -> list[Any]:
+        """Barriers of the loop's own block that must be kept, in its order.
+
+        at_start: whether the pipeline's own barrier is at the start of an iteration
+        """
+        return [missing.barrier for missing in self.missing((), at_start)]
+
+    def missing(self, kept: Collection[Any], at_start: bool) -> Iterator[Missing]:
+        """The barriers that must be kept besides `kept`."""
+        if not at_start:
+            yield from self._missing_anywhere(kept)
+            return
+        first, *others = self._segments
+        before = first
+        for barrier, after in zip(self._barriers, others, strict=True):
+            pair = self._conflict(before, after)
+            is_missing = pair is not None and barrier not in kept
+            if pair is not None and is_missing:
+                yield Missing(barrier, *pair)
+            if (is_missing or barrier in kept) and _is_full(barrier):
+                before = after
+            else:
+                before = [*before, *after]
+
+    def _missing_anywhere(self, kept: Collection[Any]) -> Iterator[Missing]:
+        """All barriers, if there is anything that one may order."""
+        touches = [touch for segment in self._segments for touch in segment]
+        pair = self._conflict(touches, touches)
+        if pair is not None:
+            for barrier in self._barriers:
+                if barrier not in kept:
+                    yield Missing(barrier, *pair)
+
+    def orders_what_follows(self, kept: Collection[Any]) -> bool:
+        """Whether accesses of the last iteration and later ones lose their order.
+
+        They do where no barrier between them is left, if others than `kept` go.
+        """
+        touches, ordered = list[Touch](), list[Touch]()
+        for segment, barrier in zip(self._segments, self._barriers, strict=False):
+            touches += segment
+            if barrier not in kept:
+                ordered = [*touches]
+            elif _is_full(barrier):
+                touches, ordered = [], []
+        return bool(ordered) and self._conflict(ordered, self._later()) is not None
+
+    def orders_what_precedes(self, early: Iterable[ir.Value]) -> bool:
+        """Whether what runs early loses its order with writes before the loop.
+
+        It may run before all barriers of the loop. early: the memrefs that it reads
+        """
+        if not walk(self._loop, BARRIER):
+            return False
+        read = [Touch(self._loop, memref, False) for memref in early]
+        return self._conflict(read, self._earlier()) is not None
+
+    # -- accesses --------------------------------------------------------------------
+
+    @cached_property
+    def _barriers(self) -> list[Any]:
+        ops = [op.operation for op in body(self._loop).operations]
+        return [op for op in ops if op.name == BARRIER]
+
+    @cached_property
+    def _segments(self) -> list[list[Touch]]:
+        """The accesses between barriers: before the first, ..., after the last."""
+        planned = {form.op for form in self._copies}
+        planned |= {form.producer for form in self._copies if _is_only_copied(form)}
+        segments = [list[Touch]()]
+        for op in body(self._loop).operations:
+            if op.operation.name == BARRIER:
+                segments.append([])
+            elif op.operation not in planned:
+                segments[-1] += self._others(op)
+        return segments
+
+    def _others(self, op: ir.Operation) -> list[Touch]:
+        """What `op` touches of other memory than the pipeline's and a thread's own."""
+        return [
+            one for one in memory.touches_in(op, self._enters) if self._is_seen(one)
+        ]
+
+    def _enters(self, op: ir.Operation) -> bool:
+        return op != self._loop
+
+    def _is_seen(self, touch: Touch) -> bool:
+        if touch.memref is None:
+            return True
+        root = memory.root(touch.memref)
+        return root not in self._rings and not memory.is_private(root)
+
+    def _later(self) -> list[Touch]:
+        """What may be touched after the loop."""
+        return [touch for op in self._run_later() for touch in self._others(op)]
+
+    def _earlier(self) -> list[Touch]:
+        return [touch for op in self._run_earlier() for touch in self._others(op)]
+
+    def _run_later(self) -> Iterator[Any]:
+        for op in self._nest():
+            yield from ops_after(op)
+            if _may_run_again(op) and op != self._loop:
+                yield op
+
+    def _run_earlier(self) -> Iterator[Any]:
+        for op in self._nest():
+            yield from ops_before(op)
+            if _may_run_again(op) and op != self._loop:
+                yield op
+
+    def _nest(self) -> list[Any]:
+        """The loop and what is around it in its kernel."""
+        outer = takewhile(
+            lambda op: not is_kernel(op) and op.name != "func.func", around(self._loop)
+        )
+        return [self._loop, *outer]
+
+    def _conflict(
+        self, these: Iterable[Touch], those: Iterable[Touch]
+    ) -> tuple[Any, Any] | None:
+        """Two ops that touch the same memory, of which one writes."""
+        those = _distinct(those)
+        for one in _distinct(these):
+            for other in those:
+                if (one.writes or other.writes) and self._may_meet(one, other):
+                    return one.op, other.op
+        return None
+
+    def _may_meet(self, one: Touch, other: Touch) -> bool:
+        if one.memref is None or other.memref is None:
+            return True
+        return memory.may_alias(one.memref, other.memref, self._noalias)
+
+
+def _distinct(touches: Iterable[Touch]) -> list[Touch]:
+    """One for each memory that is read, and for each that is written."""
+    return list({(one.memref, one.writes): one for one in touches}.values())
+
+
+def _may_run_again(op: ir.Operation) -> bool:
+    return op.name not in _RUN_ONCE
+
+
+def _is_only_copied(form: CopyForm) -> bool:
+    """Whether what a copy stores is used by nothing else."""
+    maker = form.producer
+    return maker is not None and all(
+        use.owner.operation == form.op for made in maker.results for use in made.uses
+    )
+
+
+def _is_full(barrier: ir.Operation) -> bool:
+    """Whether `barrier` orders all memory, for all threads of the block."""
+    scope = barrier.attributes["scope"] if "scope" in barrier.attributes else None
+    is_narrow = scope is not None and "subgroup" in str(scope)
+    return not is_narrow and "address_spaces" not in barrier.attributes
