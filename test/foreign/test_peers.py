@@ -16,7 +16,6 @@ import os
 import zlib
 from collections import Counter
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
@@ -25,7 +24,7 @@ from differential import (
     VISIBILITIES,
     Compiled,
     Settings,
-    compile_kernel,
+    compile_both,
     find,
     launch,
 )
@@ -101,6 +100,7 @@ def expanded(row: Row) -> str:
         module = ir.Module.parse(row.text)
         for step in ("alcop-multi-buffer", "alcop-expand-pipelines"):
             run_pipeline(module, f"builtin.module({step})")
+        assert check(module.operation) == []
         return str(module)
 
 
@@ -158,20 +158,15 @@ def variants(row: Row) -> list[tuple[tuple[int, int], str, list[tuple[str, str]]
 
 def compiled(text: str, settings: Settings) -> Compiled:
     """Compile; fails where the structural check finds something."""
-    violations: list[str] = []
-
-    def note(op: Any) -> None:
-        violations.extend(found.message for found in check(op))
-
-    done = compile_kernel(text, settings, note)
-    assert violations == []
-    return done
+    both = compile_both(text, settings)
+    assert both.wrong == ()
+    return both.pipelined
 
 
 @functools.cache
 def unpipelined(row: Row) -> Compiled:
     """The row's kernel as it is."""
-    return compile_kernel(row.unplanned, UNPIPELINED)
+    return compile_both(row.unplanned, UNPIPELINED).plain
 
 
 @functools.cache

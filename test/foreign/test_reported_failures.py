@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
@@ -18,7 +17,7 @@ from differential import (
     VISIBILITIES,
     Compiled,
     Settings,
-    compile_kernel,
+    compile_both,
     launch,
 )
 
@@ -53,14 +52,9 @@ def results(compiled: Compiled, size: int, mode: tuple[str, str]) -> np.ndarray:
 
 def compiled(text: str, settings: Settings) -> Compiled:
     """Compile; fails where the structural check finds something."""
-    violations: list[str] = []
-
-    def note(op: Any) -> None:
-        violations.extend(found.message for found in check(op))
-
-    done = compile_kernel(text, settings, note)
-    assert violations == []
-    return done
+    both = compile_both(text, settings)
+    assert both.wrong == ()
+    return both.pipelined
 
 
 def assert_right(text: str, level: str = "shared") -> None:
