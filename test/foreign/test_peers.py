@@ -109,7 +109,8 @@ def prepared(row: Row) -> str:
     with make_context(), ir.Location.unknown(), diagnostics.collect():
         alcop.load()
         module = ir.Module.parse(row.unplanned)
-        run_pipeline(module, f"builtin.module({row.prepare})")
+        steps = filter(None, [row.prepare, *PREPARE])
+        run_pipeline(module, f"builtin.module({','.join(steps)})")
         return str(module)
 
 

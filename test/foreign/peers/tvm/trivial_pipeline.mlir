@@ -1,7 +1,7 @@
 // source: apache/tvm 5d4dc8721307cf9677becacf0395c19be130e206 tests/python/s_tir/transform/test_s_tir_transform_inject_software_pipeline.py
 // function: test_trivial_pipeline
 // does: a doubled element goes through shared memory, once: no loop is left
-// expect: refused: (rule 1): 'memref.store' stores a value that is computed from what was loaded
+// expect: refused: (no remark)
 // there: refused
 // lists: refused: has a lead of 1
 // options: noalias
