@@ -1,7 +1,8 @@
 // source: apache/tvm 5d4dc8721307cf9677becacf0395c19be130e206 tests/python/s_tir/transform/test_s_tir_transform_inject_ptx_async_copy.py
 // function: test_inject_async_copy#2
-// does: a loop fills a row of shared memory, 4 f16 at a time; all copies asynchronous, one wait after the loop
+// does: a loop fills a row of shared memory, 4 f16 at a time; all copies asynchronous, one wait after the loop; no pipeline
 // expect: refused: (rule 2): where it writes in its buffer changes from iteration to iteration
+// there: refused
 // options: noalias
 #ws = #gpu.address_space<workgroup>
 module attributes {gpu.container_module} {

@@ -1,7 +1,8 @@
 // source: apache/tvm 5d4dc8721307cf9677becacf0395c19be130e206 tests/python/s_tir/transform/test_s_tir_transform_inject_ptx_async_copy.py
 // function: test_multiplication_nodes_are_inlined
-// does: a loop fills a row of a flat buffer; offsets are computed by an op of their own
+// does: a loop fills a row of a flat buffer; offsets are computed by an op of their own; no pipeline
 // expect: refused: (rule 2): where it writes in its buffer changes from iteration to iteration
+// there: refused
 // options: noalias
 #ws = #gpu.address_space<workgroup>
 module attributes {gpu.container_module} {
