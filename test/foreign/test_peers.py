@@ -25,6 +25,7 @@ from differential import (
     Compiled,
     Settings,
     compile_both,
+    context,
     find,
     launch,
 )
@@ -32,8 +33,7 @@ from peer_rows import NO_REMARK, Row, omissions, rows
 from pipelining_page import document
 
 from alcop_mlir import diagnostics, dtypes
-from alcop_mlir.bindings import ir, make_context
-from alcop_mlir.dialects import alcop
+from alcop_mlir.bindings import ir
 from alcop_mlir.pipelines.driver import run_pipeline
 from alcop_mlir.pipelines.named import AlcopPipeline
 from alcop_mlir.pipelines.running import PassFailure
@@ -95,8 +95,7 @@ def test_the_plan_of_the_peer(row: Row) -> None:
 
 def expanded(row: Row) -> str:
     """The row's module with the peer's plan carried out."""
-    with make_context(), ir.Location.unknown(), diagnostics.collect():
-        alcop.load()
+    with context(), ir.Location.unknown(), diagnostics.collect():
         module = ir.Module.parse(row.text)
         for step in ("alcop-multi-buffer", "alcop-expand-pipelines"):
             run_pipeline(module, f"builtin.module({step})")
@@ -106,8 +105,7 @@ def expanded(row: Row) -> str:
 
 def prepared(row: Row) -> str:
     """The row's module after what runs before planning."""
-    with make_context(), ir.Location.unknown(), diagnostics.collect():
-        alcop.load()
+    with context(), ir.Location.unknown(), diagnostics.collect():
         module = ir.Module.parse(row.unplanned)
         steps = filter(None, [row.prepare, *PREPARE])
         run_pipeline(module, f"builtin.module({','.join(steps)})")
@@ -118,8 +116,7 @@ def planned(row: Row, text: str) -> tuple[dict[str, int], list[str], str]:
     """Copies that are pipelined, by level; the remarks; the module afterwards."""
     settings = Settings(row.stages, noalias=row.noalias)
     report = Path("report.json")
-    with make_context(), ir.Location.unknown(), diagnostics.collect() as said:
-        alcop.load()
+    with context(), ir.Location.unknown(), diagnostics.collect() as said:
         module = ir.Module.parse(text)
         run_pipeline(module, f"builtin.module({settings.plan(report)})")
         after = str(module)
@@ -143,8 +140,7 @@ def assert_checked(row: Row, text: str) -> None:
     for stages, tail, _ in variants(row):
         plan = Settings(stages, tail, row.noalias).plan(Path("report.json"))
         steps = f"{plan},alcop-multi-buffer,alcop-expand-pipelines,alcop-place-waits"
-        with make_context(), ir.Location.unknown(), diagnostics.collect():
-            alcop.load()
+        with context(), ir.Location.unknown(), diagnostics.collect():
             module = ir.Module.parse(text)
             run_pipeline(module, f"builtin.module({steps})")
             assert check(module.operation) == []
@@ -202,8 +198,7 @@ def arrays(row: Row) -> list[np.ndarray]:
 @functools.cache
 def arguments(row: Row) -> list[tuple[tuple[int, ...], str]]:
     """Shape and element of each memref of the kernel."""
-    with make_context(), ir.Location.unknown():
-        alcop.load()
+    with context(), ir.Location.unknown():
         module = ir.Module.parse(row.text)
         (kernel,) = find(module, "gpu.func")
         inputs = list(kernel.attributes["function_type"].value.inputs)
