@@ -31,7 +31,7 @@ VIEW_OPS = DERIVED_VIEWS | frozenset(
 )
 _DISTINCT = "memref.distinct_objects"
 _NOALIAS = "llvm.noalias"
-# Operand numbers that an op reads from and writes to.
+# Operand numbers that an op reads from and writes to; of memrefs, and of mbarriers.
 _READS = {
     "memref.load": (0,),
     "vector.load": (0,),
@@ -54,13 +54,18 @@ _WRITES = {
     "alcop.async_copy": (1,),
     "alcop.copy": (1,),
     "nvgpu.device_async_copy": (0,),
+    "nvgpu.mbarrier.init": (0,),
+    "nvgpu.mbarrier.arrive": (0,),
+    "nvgpu.mbarrier.arrive.nocomplete": (0,),
+    "nvgpu.mbarrier.test.wait": (0,),
+    "nvgpu.mbarrier.try_wait.parity": (0,),
 }
 # Ops that touch no memory through a memref of theirs.
 _NO_ACCESS = frozenset(("memref.dealloc",))
 _SYNCHRONISATION = frozenset(
     """
     gpu.barrier gpu.terminator gpu.return func.return scf.yield
-    memref.alloc memref.alloca
+    memref.alloc memref.alloca nvgpu.mbarrier.create
     nvgpu.device_async_create_group nvgpu.device_async_wait
     alcop.producer_commit alcop.consumer_wait alcop.producer_acquire
     alcop.consumer_release
@@ -177,8 +182,11 @@ def may_alias(one: ir.Value, other: ir.Value, noalias_arguments: bool) -> bool:
     an allocation or an argument with `llvm.noalias` (LLVM's promise: what is accessed
     through it and written is accessed through nothing else). Arguments and globals may
     alias each other unless `noalias_arguments` excludes it. A memref of which it is not
-    known what it views may be any that escapes.
+    known what it views may be any that escapes. An mbarrier is no memref's memory.
     """
+    memrefs = [isinstance(value.type, ir.MemRefType) for value in (one, other)]
+    if not all(memrefs):
+        return not any(memrefs)
     if _are_apart_always(one, other) or _are_distinct(one, other):
         return False
     one, other = _object(one), _object(other)

@@ -299,3 +299,41 @@ func.func @unknown(%A: memref<64x64xf32>, %C: memref<64xf32>, %n: index) {
   return
 }
 func.func private @opaque()
+
+// -----
+
+// An mbarrier of the program's own stays where it is, and so does the barrier that orders
+// its set-up: the copies run ahead of both.
+// CHECK-LABEL: @mbarrier
+// CHECK:         nvgpu.device_async_copy
+// CHECK:         scf.for
+// CHECK:           nvgpu.mbarrier.init
+// CHECK-NEXT:      gpu.barrier
+// CHECK-NEXT:      nvgpu.mbarrier.arrive
+#ws = #gpu.address_space<workgroup>
+gpu.module @kernels {
+  gpu.func @mbarrier(%A: memref<64x64xf32>, %C: memref<64xf32>)
+      workgroup(%a: memref<64xf32, #ws>) kernel {
+    %c0 = arith.constant 0 : index
+    %c1 = arith.constant 1 : index
+    %c63 = arith.constant 63 : index
+    %c64 = arith.constant 64 : index
+    %zero = arith.constant 0.0 : f32
+    %t = gpu.thread_id x
+    %other = arith.subi %c63, %t : index
+    %m = nvgpu.mbarrier.create -> !nvgpu.mbarrier.group<memorySpace = #ws>
+    %sum = scf.for %k = %c0 to %c64 step %c1 iter_args(%acc = %zero) -> (f32) {
+      %v = memref.load %A[%k, %t] : memref<64x64xf32>
+      memref.store %v, %a[%t] : memref<64xf32, #ws>
+      nvgpu.mbarrier.init %m[%c0], %c64 : !nvgpu.mbarrier.group<memorySpace = #ws>
+      gpu.barrier
+      %token = nvgpu.mbarrier.arrive %m[%c0] : !nvgpu.mbarrier.group<memorySpace = #ws> -> !nvgpu.mbarrier.token
+      %x = memref.load %a[%other] : memref<64xf32, #ws>
+      %next = arith.addf %acc, %x : f32
+      gpu.barrier
+      scf.yield %next : f32
+    }
+    memref.store %sum, %C[%t] : memref<64xf32>
+    gpu.return
+  }
+}

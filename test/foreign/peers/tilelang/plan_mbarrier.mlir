@@ -1,8 +1,8 @@
 // source: tile-ai/tilelang a35008a42531c62b976ae4cec3855d4383db0f3c testing/python/transform/test_tilelang_transform_pipeline_planning.py
 // function: test_pipeline_planning_before_after_mbarrier_arrive_wait_plan
 // does: a tile in, arrival at an mbarrier and a wait for it, the tile out; two slots
-// expect: refused: (rule 6): the loop holds 'nvgpu.mbarrier.arrive', which may write its source
-// lists: refused: is planned, but not pipelined (rule 6): the loop holds 'nvgpu.mbarrier.arrive', which may write its source
+// expect: pipelined shared=1
+// lists: kept
 // options: noalias
 #ws = #gpu.address_space<workgroup>
 module attributes {gpu.container_module} {
