@@ -87,7 +87,10 @@ def test_the_plan_of_the_peer(row: Row) -> None:
             expanded(row)
         assert row.lists_error in str(failure.value)
         return
-    done = compiled(expanded(row), UNPIPELINED)
+    text = expanded(row)
+    if not row.runs:
+        return
+    done = compiled(text, UNPIPELINED)
     for number, size in enumerate(row.sizes):
         mode = MODES[number % len(MODES)]
         assert results(row, done, size, mode) == expected(row, size), (mode, size)
