@@ -23,58 +23,32 @@ from alcop_mlir.tools.emulation_line import EmulationLine
 
 def add_emulator_options(parser: Parser) -> None:
     """Add them; `emulator_options` names them in what is parsed."""
-    add = parser.add_argument_group("on the emulator only").add_argument
-    options = [
-        add(
-            "--profile",
-            action="store_true",
-            help="count instructions, memory traffic, bank conflicts, and how early "
-            "copies are issued",
-        ),
-        add(
-            "--trace",
-            metavar="FILE.json",
-            help="write a timeline of one block, for ui.perfetto.dev",
-        ),
-        add(
-            "--trace-block",
-            type=count,
-            metavar="N",
-            help="which block, counted with x fastest; default 0",
-        ),
-        add(
-            "--visibility",
-            choices=("late", "early"),
-            help="when asynchronous copies land: as late (default) or as early as "
-            "allowed",
-        ),
-        add(
-            "--emulator-schedule",
-            type=_schedule,
-            metavar="NAME",
-            help="the order of warps: lockstep (default), ascending, descending, "
-            "random or random(SEED)",
-        ),
-        add(
-            "--no-hazards",
-            action="store_true",
-            help="do not detect races: a third faster",
-        ),
-        add(
-            "--instruction-limit",
-            type=positive,
-            metavar="N",
-            help="stop after N warp instructions of 64 blocks; default 1000000000",
-        ),
-        add(
-            "--time-limit",
-            type=positive,
-            metavar="SECONDS",
-            help="stop after so many of each run; default "
-            f"{limits.SECONDS.default}, see docs/limits.md",
-        ),
-    ]
-    parser.set_defaults(emulator_options=[option.dest for option in options])
+    group = parser.add_argument_group("on the emulator only")
+    names: list[str] = []
+
+    def add(name: str, **settings: Any) -> None:
+        names.append(group.add_argument(name, **settings).dest)
+
+    about = "count instructions, memory traffic, bank conflicts, and how early copies "
+    about += "are issued"
+    add("--profile", action="store_true", help=about)
+    about = "write a timeline of one block, for ui.perfetto.dev"
+    add("--trace", metavar="FILE.json", help=about)
+    about = "which block, counted with x fastest; default 0"
+    add("--trace-block", type=count, metavar="N", help=about)
+    about = "when asynchronous copies land: as late (default) or as early as allowed"
+    add("--visibility", choices=("late", "early"), help=about)
+    about = "the order of warps: lockstep (default), ascending, descending, random or "
+    about += "random(SEED)"
+    add("--emulator-schedule", type=_schedule, metavar="NAME", help=about)
+    about = "do not detect races: a third faster"
+    add("--no-hazards", action="store_true", help=about)
+    about = "stop after N warp instructions of 64 blocks; default 1000000000"
+    add("--instruction-limit", type=positive, metavar="N", help=about)
+    most = f"default {limits.SECONDS.default}, see docs/limits.md"
+    about = f"stop after so many of each run; {most}"
+    add("--time-limit", type=positive, metavar="SECONDS", help=about)
+    parser.set_defaults(emulator_options=names)
 
 
 def add_kernel_options(parser: Parser) -> None:
