@@ -24,9 +24,10 @@ from __future__ import annotations
 import math
 import re
 import sys
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import MISSING, Field, fields, is_dataclass
 from functools import cache
+from itertools import repeat
 from types import FunctionType, NoneType, UnionType
 from typing import (
     Annotated,
@@ -339,7 +340,7 @@ def _form(kind: Any) -> Form:
     if origin is Literal:
         return _choice(arguments, f"one of {', '.join(map(str, arguments))}")
     if origin is tuple and arguments[-1] is Ellipsis:
-        return _list_of(_form(arguments[0]))
+        return _items("a list", None, repeat(_form(arguments[0])))
     if origin is tuple:
         return _tuple([_form(one) for one in arguments])
     if origin in (Union, UnionType):
@@ -397,44 +398,25 @@ _SCALARS: dict[Any, Form] = {
 def _tuple(forms: list[Form]) -> Form:
     alike = {form.expected for form in forms}
     each = f", each {alike.pop()}" if len(alike) == 1 else ""
-    expected = f"a list of {len(forms)}{each}"
-    if len({*forms}) == 1:
-        return _list_of(forms[0], expected, len(forms))
-
-    def read(values: Any) -> tuple[Any, ...]:
-        if type(values) not in _LISTS or len(values) != len(forms):
-            raise _Wrong.expecting(expected, values)
-        made: list[Any] = []
-        try:
-            for form, value in zip(forms, values, strict=True):
-                made.append(form.read(value))
-        except _Wrong as wrong:
-            raise wrong.within(f"[{len(made)}]") from None
-        return tuple(made)
-
-    def write(values: Any) -> list[Any]:
-        return [form.write(one) for form, one in zip(forms, values, strict=True)]
-
-    return Form((tuple,), _LISTS, expected, read, write)
+    return _items(f"a list of {len(forms)}{each}", len(forms), forms)
 
 
-def _list_of(form: Form, expected: str = "a list", count: int | None = None) -> Form:
-    """A list of `count` items, of any number for None."""
-    read_one = form.read
+def _items(expected: str, count: int | None, forms: Iterable[Form]) -> Form:
+    """A list of `count` items, of any number for None, each of its form."""
 
     def read(values: Any) -> tuple[Any, ...]:
         if type(values) not in _LISTS or count not in (None, len(values)):
             raise _Wrong.expecting(expected, values)
         made: list[Any] = []
         try:
-            for value in values:
-                made.append(read_one(value))  # noqa: PERF401  (`made` says which is wrong)
+            for form, value in zip(forms, values, strict=False):
+                made.append(form.read(value))
         except _Wrong as wrong:
             raise wrong.within(f"[{len(made)}]") from None
         return tuple(made)
 
     def write(values: Any) -> list[Any]:
-        return [form.write(value) for value in values]
+        return [form.write(one) for form, one in zip(forms, values, strict=False)]
 
     return Form((tuple,), _LISTS, expected, read, write)
 
