@@ -138,14 +138,6 @@ def run_pipeline(module: Any, text: str) -> None:
 
 
 def _has_ops_of_ours(root: Any) -> bool:
-    from alcop_mlir.bindings import ir
+    from alcop_mlir.analysis.ir.walk import walk
 
-    found = False
-
-    def visit(op: Any) -> Any:
-        nonlocal found
-        found = op.operation.name.startswith(("alcop.", "alcop_transform."))
-        return ir.WalkResult.INTERRUPT if found else ir.WalkResult.ADVANCE
-
-    root.walk(visit)
-    return found
+    return any(op.name.startswith(("alcop.", "alcop_transform.")) for op in walk(root))

@@ -95,8 +95,9 @@ def choice_rows(decision: Decision, ranking: Ranking, device: str) -> Rows:
     task, prediction = ranking.task, ranking.task.prediction
     row = int(ranking.rows[0])
     taken = decision.seconds or float(ranking.predicted[row])
-    rate = f"{task.problem.flops / taken / 1e12:.1f} TFLOP/s{_of(device)}"
-    yield "time", [f"{seconds(taken)} {_how(decision)}, {rate}"]
+    rate = f"{task.problem.flops / taken / 1e12:.1f} TFLOP/s"
+    no_gpu = f" ({device})" if device == "simulated" else ""
+    yield "time", [f"{seconds(taken)} {_how(decision)}, {rate}{no_gpu}"]
     yield "limit", [prediction.limit(row)]
     total = float(prediction.seconds[row])
     values = {part: float(prediction.parts[part][row]) for part in PARTS}
@@ -135,7 +136,9 @@ def compile_rows(chooser: Chooser, compiled: Decision) -> Rows:
 
 def unused_lines(recorded: Iterable[Record], path: Path) -> Iterator[str]:
     """For records that no compile uses: how many, of which device, and why."""
-    for (target, device, gpu), count in Counter(map(_place, recorded)).items():
+    settings = (record.setting for record in recorded)
+    places = Counter((one.target, one.device, one.gpu) for one in settings)
+    for (target, device, gpu), count in places.items():
         why = "the target is unknown"
         if target in target_names():
             row = find_target(target)
@@ -162,15 +165,6 @@ def _taken(chooser: Chooser, recorded: Sequence[Record], path: Path) -> Rows:
         else:
             yield "problem", [f"{problem}: {taken.schedule}, from {taken.source}"]
     yield "records", [f"{len(recorded)}", *unused_lines(recorded, path)]
-
-
-def _place(record: Record) -> tuple[str, str, str]:
-    setting = record.setting
-    return setting.target, setting.device, setting.gpu
-
-
-def _of(device: str) -> str:
-    return f" ({device})" if device == "simulated" else ""
 
 
 def _how(decision: Decision) -> str:

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from alcop_mlir import resources
-from alcop_mlir.analysis.ir.loops import constant, defining_op
+from alcop_mlir.analysis.ir.loops import constant, defining_op, made_by
 from alcop_mlir.analysis.ir.memory import VIEW_OPS, is_workgroup
 from alcop_mlir.analysis.ir.memref_layouts import is_strided
 from alcop_mlir.analysis.ir.rejected import Rejected
@@ -194,17 +194,14 @@ def _follow(
 ) -> None:
     """Add what `value` is computed from: pure ops to `sunk`, in order, else `found`."""
     owner = defining_op(value)
-    if owner is None or not is_pure(owner) or _gets(owner, stored):
+    get = made_by(value, "memref.get_global")
+    is_stored = get is not None and get.attributes["name"].value in stored
+    if owner is None or not is_pure(owner) or is_stored:
         found[value] = None
     elif owner not in sunk:
         for operand in owner.operands:
             _follow(operand, found, sunk, stored)
         sunk[owner] = None
-
-
-def _gets(op: ir.Operation, names: Collection[str]) -> bool:
-    """Whether `op` gets the `memref.global` of one of these names."""
-    return op.name == "memref.get_global" and op.attributes["name"].value in names
 
 
 def _argument_number(value: ir.Value) -> float:

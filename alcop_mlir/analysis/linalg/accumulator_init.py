@@ -16,7 +16,8 @@ from alcop_mlir.analysis.linalg.contractions import Contraction
 from alcop_mlir.analysis.linalg.elementwise import (
     Elementwise,
     elementwise,
-    writer_above,
+    find_writer,
+    views_above,
 )
 from alcop_mlir.bindings import ir
 from alcop_mlir.dialects import alcop
@@ -48,7 +49,7 @@ def find_accumulator_init(
     out = contraction.out
     collapse = made_by(out, "memref.collapse_shape")
     same = (out, out if collapse is None else collapse.operands[0])
-    found = writer_above(contraction.op, same, touches, noalias_arguments)
+    found = find_writer(views_above(contraction.op), same, touches, noalias_arguments)
     if found is None:
         return AccumulatorInit("read", None)
     element, passed = found
@@ -78,7 +79,7 @@ def fill_before(op: ir.Operation, memref: ir.Value) -> Any | None:
 
     Nothing in between may touch the memref: `op` is the first to read what was filled.
     """
-    found = writer_above(op, [memref], touches, False)
+    found = find_writer(views_above(op), [memref], touches, False)
     is_fill = found is not None and found[0].op.name == "linalg.fill"
     return found[0].op if found is not None and is_fill else None
 

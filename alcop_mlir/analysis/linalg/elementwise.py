@@ -7,7 +7,7 @@ changed here.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -83,27 +83,32 @@ def is_constant(value: ir.Value) -> bool:
     return made_by(value, "arith.constant") is not None
 
 
-def writer_above(
-    op: ir.Operation,
+def views_above(op: ir.Operation) -> Iterator[tuple[Any, Elementwise | None]]:
+    """The ops above, the nearest first, each with its view if it is element-wise."""
+    return ((above, elementwise(above)) for above in ops_before(op))
+
+
+def find_writer(
+    above: Iterable[tuple[Any, Elementwise | None]],
     memrefs: Sequence[ir.Value],
     stops: Callable[[ir.Operation, ir.Value, bool], bool],
     noalias_arguments: bool,
 ) -> tuple[Elementwise, list[Any]] | None:
-    """The element-wise op above that writes one of `memrefs`, and the ops in between.
+    """The element-wise op that writes one of `memrefs`, and the ops in between.
 
     None where one in between may reach any memory, or `stops` (`touches` or `writes`)
     the first memref.
+
+    above: the ops above, the nearest first, each with its view if it is element-wise
     """
     passed: list[Any] = []
-    for above in ops_before(op):
-        element = elementwise(above)
+    for op, element in above:
         if element is not None and element.output.value in memrefs:
             return element, passed
-        if not reaches_only_operands(above) or stops(
-            above, memrefs[0], noalias_arguments
-        ):
+        is_known = element is not None or reaches_only_operands(op)
+        if not is_known or stops(op, memrefs[0], noalias_arguments):
             return None
-        passed.append(above)
+        passed.append(op)
     return None
 
 

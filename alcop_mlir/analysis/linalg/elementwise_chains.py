@@ -14,12 +14,11 @@ from typing import Any
 
 from alcop_mlir.analysis.ir.code_motion import (
     may_need,
-    reaches_only_operands,
     touches,
     writes,
 )
 from alcop_mlir.analysis.ir.memory import is_own_allocation, may_alias, root
-from alcop_mlir.analysis.linalg.elementwise import Elementwise
+from alcop_mlir.analysis.linalg.elementwise import Elementwise, find_writer
 from alcop_mlir.analysis.linalg.view import Loops, Operand
 from alcop_mlir.bindings import ir
 from alcop_mlir.dialects import alcop
@@ -62,7 +61,8 @@ def find_link(
         if not operand.is_memref:
             continue
         memref = operand.value
-        found = _writer(above, memref, noalias_arguments)
+        nearest_first = reversed(above.items())
+        found = find_writer(nearest_first, [memref], writes, noalias_arguments)
         if found is None:
             continue
         producer, passed = found
@@ -80,22 +80,6 @@ def composed(link: Link, use: Operand, operand: Operand) -> Loops:
     """
     names = dict(zip(link.producer.output.loops, use.loops, strict=True))
     return tuple(None if loop is None else names[loop] for loop in operand.loops)
-
-
-def _writer(
-    above: dict[Any, Elementwise | None], memref: ir.Value, noalias: bool
-) -> tuple[Elementwise, list[Any]] | None:
-    """The element-wise op that writes `memref`, and the ops in between."""
-    passed: list[Any] = []
-    for op, element in reversed(above.items()):
-        if element is not None and element.output.value == memref:
-            return element, passed
-        if element is None and not reaches_only_operands(op):
-            return None
-        if writes(op, memref, noalias):
-            return None
-        passed.append(op)
-    return None
 
 
 def _is_sound(link: Link, passed: list[ir.Operation], noalias: bool) -> bool:

@@ -88,10 +88,7 @@ def _about_sizes(nest: Nest) -> Iterator[str]:
     """Indices with sizes known at run time must be such that a host can check them."""
     for operand in nest.operands:
         for dimension, index in enumerate(operand.indices):
-            is_static = operand.static_size(dimension) is not None and all(
-                nest.static_size(loop) is not None for loop in index.loops
-            )
-            if not is_static and not index.grows:
+            if not nest.is_static(operand, dimension) and not index.grows:
                 yield (
                     f"indexes by {operand.map} with sizes known at run time: expected "
                     "indices that grow with each loop, whose bounds are checked at "

@@ -182,6 +182,11 @@ class LinalgView:
         """The size of a loop where it is known."""
         return static_size(*self.sizes[loop])
 
+    def is_static(self, operand: Operand, dimension: int) -> bool:
+        """Whether the sizes of a dimension, and of the loops along it, are known."""
+        sizes = map(self.static_size, operand.indices[dimension].loops)
+        return None not in (operand.static_size(dimension), *sizes)
+
     @property
     def convolution_dimensions(self) -> Any | None:
         """Upstream's, with the first two inputs as image and filter, or None.

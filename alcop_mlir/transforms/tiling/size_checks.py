@@ -35,9 +35,7 @@ def _is_sure(nest: Nest, operand: Operand, dimension: int, index: Index) -> bool
     """Whether the verifier checks it, or the loop has its size from this dimension."""
     if index.loop is not None and nest.sizes[index.loop] == (operand.value, dimension):
         return True
-    return operand.static_size(dimension) is not None and all(
-        nest.static_size(loop) is not None for loop in index.loops
-    )
+    return nest.is_static(operand, dimension)
 
 
 def _last(index: Index, sizes: list[ir.Value]) -> Any:
