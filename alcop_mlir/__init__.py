@@ -138,6 +138,14 @@ def run_pipeline(module: Any, text: str) -> None:
 
 
 def _has_ops_of_ours(root: Any) -> bool:
-    from alcop_mlir.analysis.ir.walk import walk
+    from alcop_mlir.bindings import ir
 
-    return any(op.name.startswith(("alcop.", "alcop_transform.")) for op in walk(root))
+    found = False
+
+    def visit(op: Any) -> Any:
+        nonlocal found
+        found = op.operation.name.startswith(("alcop.", "alcop_transform."))
+        return ir.WalkResult.INTERRUPT if found else ir.WalkResult.ADVANCE
+
+    root.walk(visit)
+    return found

@@ -7,6 +7,7 @@ exit with status 1; no traceback is shown for any of these.
 
 from __future__ import annotations
 
+import importlib
 from collections.abc import Collection
 from typing import Any
 
@@ -58,6 +59,14 @@ def check_known(kind: str, name: str, known: Collection[str]) -> None:
     if name not in known:
         expected = ", ".join(known)
         raise ConfigError(f"unknown {kind} '{name}', expected one of {expected}")
+
+
+def optional(module: str, what: str, *extras: str) -> Any:
+    """A module of an optional dependency, imported; MissingExtraError without it."""
+    try:
+        return importlib.import_module(module)
+    except ImportError:
+        raise MissingExtraError(what, *extras) from None
 
 
 def install_command(*extras: str) -> str:

@@ -11,7 +11,6 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
-from alcop_mlir.analysis.ir.walk import walk
 from alcop_mlir.bindings import ir
 from alcop_mlir.pipelines.instrument import Instrument, RunningStep
 
@@ -45,9 +44,9 @@ class PassStatistics(Instrument):
             if not step.is_pass:
                 yield
                 return
-            before, ops = str(op), len(walk(op))
+            before, ops = str(op), _count(op)
             yield
-            change = len(walk(op)) - ops
+            change = _count(op) - ops
             row.runs += 1
             row.changed += str(op) != before
             row.added += max(change, 0)
@@ -74,3 +73,15 @@ def _lines(row: _Row, depth: int) -> Iterator[str]:
             ):
                 yield f"{'  ' * depth}  (S) {count} {name} - {about}"
         yield from _lines(part, depth + 1)
+
+
+def _count(op: ir.Operation) -> int:
+    number = 0
+
+    def visit(_: Any) -> Any:
+        nonlocal number
+        number += 1
+        return ir.WalkResult.ADVANCE
+
+    op.walk(visit)
+    return number

@@ -94,7 +94,9 @@ def save(bundle: Bundle, path: str | Path) -> None:
     check_path(path)
     path = Path(path).absolute()
     if path.suffix == ".zip":
-        files.write_whole(path, bundle_files.zipped(_files(bundle, _plain)))
+        files.write_whole(
+            path, bundle_files.zipped(_files(bundle, lambda name, _: name))
+        )
         return
     try:
         contents = _files(bundle, bundle_files.hashed_name)
@@ -186,10 +188,6 @@ def _renamed(function: Function, data: Mapping[str, tuple[str, bytes]]) -> Funct
         for one in function.constants
     )
     return replace(function, constants=tuple(constants))
-
-
-def _plain(name: str, _: str) -> str:
-    return name
 
 
 def _from_files(read: Read) -> Bundle:

@@ -22,7 +22,7 @@ from typing import Any
 
 from alcop_mlir import knobs
 from alcop_mlir.bindings import ir, translate_to_llvm_ir
-from alcop_mlir.errors import CompileError, MissingExtraError
+from alcop_mlir.errors import CompileError, optional
 from alcop_mlir.runtime import llvm_text
 from alcop_mlir.runtime.ptx_parts import join
 from alcop_mlir.target import Target
@@ -117,11 +117,8 @@ def _ptxas_in_wheel() -> Path | None:
 @cache
 def _llvmlite() -> Any:
     """llvmlite's binding module, ready for NVPTX."""
-    try:
-        from llvmlite import binding  # takes 40-100 ms: only when PTX is wanted
-    except ImportError:
-        raise MissingExtraError("compiling needs llvmlite", "compiler") from None
-
+    # Takes 40-100 ms: only when PTX is wanted.
+    binding = optional("llvmlite.binding", "compiling needs llvmlite", "compiler")
     # LLVM 22's vectoriser of loads fills gaps: of three halves it loads four, the last
     # beyond the end of an array.
     binding.set_option("", "-disable-nvptx-load-store-vectorizer")

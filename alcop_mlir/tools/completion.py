@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import argparse
-import importlib
 import sys
 from collections.abc import Sequence
 from typing import Any
 
-from alcop_mlir.errors import MissingExtraError
+from alcop_mlir.errors import optional
 from alcop_mlir.tools import command_line
 from alcop_mlir.tools.command_line import Parser
 
@@ -27,10 +26,7 @@ def _run(arguments: Sequence[str] | None) -> int:
     about = f"as in 'eval \"$({COMMAND} bash)\"' in ~/.bashrc"
     parser.add_argument("shell", choices=SHELLS, help=about)
     shell = parser.parse_args(arguments).shell
-    try:
-        shtab = importlib.import_module("shtab")
-    except ImportError:
-        raise MissingExtraError("completion needs shtab", "completion") from None
+    shtab = optional("shtab", "completion needs shtab", "completion")
     scripts = []
     for tool in (*_parsers(), _opt_parser()):
         for action in tool._actions:

@@ -143,7 +143,9 @@ def _explain(given: Any) -> int:
     tunable, _ = _tunable(given)
     device = "simulated" if given.device == "simulated" else COMPILED_FOR
     # Nothing is measured: without a GPU, too, the choice is the compiler's.
-    target = command_line.target(given, "" if given.target else _auto())
+    target = command_line.target(
+        given, "" if given.target else tune_devices.pick("auto")
+    )
     path = _records_path(given)
     chooser = Chooser(target, path=path, device=device, space=space)
     decision = tunable.decide(chooser)
@@ -162,13 +164,6 @@ def _explain(given: Any) -> int:
     where = chooser.gpu or device
     command_line.print_table(f"{title} on {target.name} ({where})", rows)
     return 0
-
-
-def _auto() -> str:
-    """The device of a search that names none."""
-    from alcop_mlir.tools import tune_devices
-
-    return tune_devices.pick("auto")
 
 
 def _report(given: Any) -> int:

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from alcop_mlir import files
-from alcop_mlir.errors import ConfigError, MissingExtraError
+from alcop_mlir.errors import ConfigError, optional
 from alcop_mlir.target import find_target
 from alcop_mlir.tuning.analytical import PARTS, Prediction, predict
 from alcop_mlir.tuning.problem import Problem
@@ -51,11 +51,8 @@ def draw(records: Sequence[Record], folder: Path) -> list[Path]:
 
 
 def _pyplot() -> Any:
-    try:
-        importlib.import_module("matplotlib").use("Agg")
-        return importlib.import_module("matplotlib.pyplot")
-    except ImportError:
-        raise MissingExtraError("the report needs matplotlib", "plots") from None
+    optional("matplotlib", "the report needs matplotlib", "plots").use("Agg")
+    return importlib.import_module("matplotlib.pyplot")
 
 
 def _groups(records: Iterable[Record]) -> dict[_Key, list[Record]]:

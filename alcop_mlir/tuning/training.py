@@ -7,13 +7,12 @@ problem at hand weigh more than those of others.
 
 from __future__ import annotations
 
-import importlib
 from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
-from alcop_mlir.errors import MissingExtraError
+from alcop_mlir.errors import optional
 from alcop_mlir.tuning.features import Samples
 from alcop_mlir.tuning.learned import Forest
 from alcop_mlir.tuning.space import FloatArray
@@ -47,10 +46,7 @@ def regressor(
     trees: int = TREES,
 ) -> Any:
     """scikit-learn's own model that predicts `values` from `features`, fitted."""
-    try:
-        ensemble: Any = importlib.import_module("sklearn.ensemble")
-    except ImportError:
-        raise MissingExtraError("learning needs scikit-learn", "tuning") from None
+    ensemble = optional("sklearn.ensemble", "learning needs scikit-learn", "tuning")
     forest: Any = ensemble.ExtraTreesRegressor(
         n_estimators=trees,
         min_samples_leaf=1 if len(values) < 32 else 2,

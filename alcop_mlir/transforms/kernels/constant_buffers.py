@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping
 from typing import Any
 
-from alcop_mlir.analysis.ir.constant_arrays import stored_global
 from alcop_mlir.analysis.ir.loops import made_by
 from alcop_mlir.analysis.ir.memory import written_roots
 from alcop_mlir.analysis.ir.symbols import by_name
@@ -26,11 +25,6 @@ def copy_constants(known: Mapping[str, Any], kernels: ir.Operation) -> None:
             raise PassError(get, f"reads '{name}', expected a constant memref.global")
         known[name].clone(ip=first)
         copied.add(name)
-
-
-def stored_names(known: Mapping[str, Any]) -> set[str]:
-    """Those of the `memref.global`s `known` that kernels take as arguments."""
-    return {name for name, op in known.items() if stored_global(op) is not None}
 
 
 def move_outside(launch: ir.Operation, stored: Collection[str]) -> None:

@@ -43,6 +43,7 @@ from typing import Any
 
 from alcop_mlir.analysis.host import launches
 from alcop_mlir.analysis.host.launches import LAUNCH_ARGUMENTS, KernelLaunch
+from alcop_mlir.analysis.ir.constant_arrays import stored_global
 from alcop_mlir.analysis.ir.memory import is_workgroup
 from alcop_mlir.analysis.ir.memref_layouts import open_strides
 from alcop_mlir.analysis.ir.rejected import Rejected
@@ -58,7 +59,6 @@ from alcop_mlir.transforms.kernels.constant_buffers import (
     check_only_read,
     copy_constants,
     move_outside,
-    stored_names,
 )
 from alcop_mlir.transforms.kernels.launch_buffers import move_buffers_inside
 from alcop_mlir.transforms.pipelining.slot_views import view_slots
@@ -80,7 +80,8 @@ class OutlineKernels(Pass):
 
     def run(self, op: ir.Operation) -> None:
         constants = by_name(op, "memref.global")
-        stored = set() if self.inline_constants else stored_names(constants)
+        given = {} if self.inline_constants else constants
+        stored = {name for name, op in given.items() if stored_global(op) is not None}
         functions = top_level(op, "func.func")
         work = [(one, _read_launches(one, stored)) for one in functions]
         symbols = {

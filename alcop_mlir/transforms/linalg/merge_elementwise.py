@@ -47,7 +47,9 @@ class MergeElementwise(Pass):
             above: dict[Any, Elementwise | None] = {}
             for inner in [one.operation for one in block.operations]:
                 element = elementwise(inner)
-                while element is not None and not _is_marked(element.op):
+                while element is not None:
+                    if alcop.get(element.op, alcop.ContractionAttr) is not None:
+                        break
                     link = find_link(element, above, self.assume_noalias_args)
                     if link is None:
                         break
@@ -67,10 +69,6 @@ class MergeElementwise(Pass):
             if all(user.name == "memref.dealloc" for user in users):
                 for op in (*users, buffer):
                     op.erase()
-
-
-def _is_marked(op: ir.Operation) -> bool:
-    return alcop.get(op, alcop.ContractionAttr) is not None
 
 
 def _merge(link: Link) -> Any:

@@ -39,15 +39,12 @@ class SinkLoads(Pass):
 
     def run(self, op: ir.Operation) -> None:
         for block in op.regions[0].blocks:
-            loads = [o.operation for o in block.operations if _is_load(o)]
+            ops = [op.operation for op in block.operations]
+            loads = [op for op in ops if op.name == "memref.load"]
             for load in reversed(loads):  # an index may be another load's result
                 for launch in _launches_using(load, block):
                     _sink(load, launch)
             build.erase_unused(reversed(loads))
-
-
-def _is_load(op: ir.Operation) -> bool:
-    return op.operation.name == "memref.load"
 
 
 def _launches_using(load: ir.Operation, block: ir.Block) -> list[Any]:

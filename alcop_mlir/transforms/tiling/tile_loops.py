@@ -46,10 +46,13 @@ def contract_tiles(tile: BlockTile, initial: ir.Value) -> Any:
     """The accumulators after the whole contraction."""
     contraction, sizes = tile.contraction, tile.sizes
     step = _steps(contraction)
-    buffers = [
-        _workgroup_buffer(one.value, [step[i] for i in one.matrix_loops])
+    kinds = [
+        build.workgroup_memref(
+            [step[i] for i in one.matrix_loops], one.value.type.element_type
+        )
         for one in contraction.operands
     ]
+    buffers = [build.alloc(kind) for kind in kinds]
     # Remaining extents: rows or columns of the block's tile that exist.
     remaining = {
         loop: build.least(build.sub(sizes[loop].value, tile.block[loop]), step[loop])
@@ -154,7 +157,3 @@ def _contract(
     return vector.contract(
         accumulators.type, *operands, accumulators, maps, ir.ArrayAttr.get(kinds)
     )
-
-
-def _workgroup_buffer(operand: ir.Value, shape: list[int]) -> Any:
-    return build.alloc(build.workgroup_memref(shape, operand.type.element_type))
