@@ -150,6 +150,15 @@ def both(one: ir.Value | None, other: ir.Value) -> Any:
     return other if one is None else arith.andi(one, other)
 
 
+def coordinates(number: ir.Value, sizes: Sequence[ir.Value | int]) -> list[Any]:
+    """The indices of element `number` of a space of these sizes, in row-major order."""
+    found = []
+    for size in reversed(sizes[1:]):
+        found.append(rem(number, size))
+        number = div(number, size)
+    return [*([number] if sizes else []), *reversed(found)]
+
+
 def cyclic_next(slot: ir.Value, slots: int) -> Any:
     """The slot after `slot` of `slots`, by compare and select: no division."""
     following = add(slot, 1)

@@ -73,16 +73,18 @@ class CallSiteLoc(Location):
     callee: Location
     caller: Location
 
-class Attribute:
+class _Uniqued:
     context: Context
-    type: Type
-    def __init__(self, cast_from: Attribute) -> None: ...
     @staticmethod
     def parse(asm: str, context: Context | None = ...) -> Any: ...
     @staticmethod
     def get(*arguments: Any, **keywords: Any) -> Any: ...
     def maybe_downcast(self) -> Any: ...
     def __getattr__(self, name: str) -> Any: ...
+
+class Attribute(_Uniqued):
+    type: Type
+    def __init__(self, cast_from: Attribute) -> None: ...
 
 class StringAttr(Attribute):
     value: str
@@ -135,15 +137,8 @@ class NamedAttribute:
     name: str
     attr: Attribute
 
-class Type:
-    context: Context
+class Type(_Uniqued):
     def __init__(self, cast_from: Type) -> None: ...
-    @staticmethod
-    def parse(asm: str, context: Context | None = ...) -> Any: ...
-    @staticmethod
-    def get(*arguments: Any, **keywords: Any) -> Any: ...
-    def maybe_downcast(self) -> Any: ...
-    def __getattr__(self, name: str) -> Any: ...
 
 class IntegerType(Type):
     width: int

@@ -11,7 +11,7 @@ import numpy as np
 
 from alcop_mlir import limits
 from alcop_mlir.errors import EmulationError
-from alcop_mlir.runtime.emulator.arguments import Argument, bind
+from alcop_mlir.runtime.emulator.arguments import Argument, Bound, bind
 from alcop_mlir.runtime.emulator.hazards.global_shadow import GlobalShadow
 from alcop_mlir.runtime.emulator.hazards.reports import Hazard, Reports
 from alcop_mlir.runtime.emulator.hazards.shared_shadow import SharedShadow
@@ -86,7 +86,6 @@ def emulate(
     """
     _check_options(visibility, max_reports, instruction_limit)
     picker = make_picker(schedule)
-    lands_early = visibility == "early"
     module = parse_ptx(ptx)
     code = _choose(module, kernel)
     _check_launch(code, grid, block, dynamic_shared)
@@ -94,14 +93,8 @@ def emulate(
     limits.BLOCKS.check(blocks, f"a grid of {grid}", EmulationError)
     with np.errstate(all="ignore"):
         bound = bind(code, module, args)
-        memory_map = map_memory(
-            code, module, dynamic_shared, bound.parameter_bytes, bound.globals
-        )
         lanes = min(blocks, BATCH_BLOCKS) * -(-math.prod(block) // LANES) * LANES
-        limits.MEMORY.check(
-            memory_map.local_size * lanes, "local memory of all threads", EmulationError
-        )
-        translated = TranslatedKernel(code, memory_map, dynamic_shared)
+        translated = _translated(code, module, bound, dynamic_shared, lanes)
         tallies = CounterSet(translated.listing) if counters else None
         tracer = Tracer(trace, translated.listing, grid) if trace else None
         checks = None
@@ -113,19 +106,12 @@ def emulate(
 
         def run_batch(numbers: np.ndarray) -> int:
             """Runs these blocks; how many warp instructions that took."""
+            is_early = visibility == "early"
             batch = Batch(
-                translated.loaded, numbers, grid, block, bound.memory, lands_early
+                translated.loaded, numbers, grid, block, bound.memory, is_early
             )
             if checks is not None:
-                batch.global_shadow = checks
-                batch.shadow = SharedShadow(
-                    batch.shared.size,
-                    translated.granule,
-                    batch.clocks,
-                    checks.reports,
-                    # A method of the batch would keep it alive, in a circle with it.
-                    lambda index: block_coordinates(int(numbers[index]), grid),
-                )
+                _watch(batch, checks, translated.granule)
             follows = tracer is not None and tracer.follows(numbers)
             watching = (tallies, tracer if follows else None)
             observers = [one for one in watching if one is not None]
@@ -148,6 +134,30 @@ def emulate(
         tracer.write()
     found = () if checks is None else checks.reports.all()
     return Result(found, tallies.result() if tallies else None, seconds, total)
+
+
+def _translated(
+    code: PtxKernel, module: Module, bound: Bound, dynamic: int, lanes: int
+) -> TranslatedKernel:
+    """The kernel with its memory laid out, for so many lanes at once."""
+    memory_map = map_memory(code, module, dynamic, bound.parameter_bytes, bound.globals)
+    size = memory_map.local_size * lanes
+    limits.MEMORY.check(size, "local memory of all threads", EmulationError)
+    return TranslatedKernel(code, memory_map, dynamic)
+
+
+def _watch(batch: Batch, checks: GlobalShadow, granule: int) -> None:
+    """Check the accesses of the batch for races."""
+    numbers, grid = batch.numbers, batch.grid
+    batch.global_shadow = checks
+    batch.shadow = SharedShadow(
+        batch.shared.size,
+        granule,
+        batch.clocks,
+        checks.reports,
+        # A method of the batch would keep it alive, in a circle with it.
+        lambda index: block_coordinates(int(numbers[index]), grid),
+    )
 
 
 def _check_options(

@@ -122,7 +122,7 @@ def _uneven_rounds(
     for number in range(distribution.rounds):
         chunk = build.plus(thread, number * threads)
         row, chunk_in_row = build.div(chunk, per_row), build.rem(chunk, per_row)
-        indices = _row_indices(row, distribution.shape[:-1])
+        indices = build.coordinates(row, distribution.shape[:-1])
         indices.append(build.mul(chunk_in_row, distribution.elements))
         yield tuple(_shifted(index, 0) for index in indices)
 
@@ -153,13 +153,3 @@ def _narrow_rounds(
 
 def _shifted(base: ir.Value, by: int) -> Index:
     return Index(base, by, build.plus(base, by))
-
-
-def _row_indices(row: ir.Value, extents: Sequence[int]) -> list[Any]:
-    """The indices along `extents` of row number `row` among all rows."""
-    indices: list[Any] = []
-    for rows in reversed(extents):
-        is_outermost = len(indices) == len(extents) - 1
-        indices.append(row if is_outermost else build.rem(row, rows))
-        row = build.div(row, rows)
-    return indices[::-1]

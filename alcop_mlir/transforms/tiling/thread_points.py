@@ -45,10 +45,10 @@ def launch_over(
         block, thread = inside.arguments[0], inside.arguments[_THREAD_ID]
         number = build.add(build.mul(block, threads), thread)
         if isinstance(total, int) and total % threads == 0:
-            body(_point(number, sizes))
+            body(build.coordinates(number, sizes))
         else:
             is_point = arith.cmpi(arith.CmpIPredicate.ult, number, build.value(total))
-            build.branch(is_point, lambda: body(_point(number, sizes)))
+            build.branch(is_point, lambda: body(build.coordinates(number, sizes)))
         gpu.TerminatorOp()
 
 
@@ -62,12 +62,3 @@ def _product(sizes: Sequence[ir.Value | int]) -> Any:
     for size in values[1:]:
         total = build.mul(total, size)
     return total if known == 1 else build.mul(total, known)
-
-
-def _point(number: ir.Value, sizes: Sequence[ir.Value | int]) -> list[Any]:
-    """The coordinates of point `number` in row-major order."""
-    found = []
-    for size in reversed(sizes[1:]):
-        found.append(build.rem(number, size))
-        number = build.div(number, size)
-    return [*([number] if sizes else []), *reversed(found)]
