@@ -126,13 +126,15 @@ class AlcopPipeline(NamedPipeline):
     def steps(self) -> tuple[str, ...]:
         """Prepare, plan, give slots, expand, place waits."""
         noalias = self.assume_noalias_args
-        versions = ("alcop-version-loops", "canonicalize", "cse")
         return (
-            # Planning compares addresses and trip counts, see AlcopCompile.
+            # Compare addresses, as planning does, see AlcopCompile.
             "canonicalize",
             "cse",
             "alcop-separate-views",
-            *(versions if self.version_loops else ()),
+            "alcop-fold-slots",
+            *(("alcop-version-loops",) if self.version_loops else ()),
+            "canonicalize",
+            "cse",
             with_options(
                 "alcop-plan-pipelines",
                 target=self.target,

@@ -232,13 +232,22 @@ def _makers(loop: ir.Operation, op: ir.Operation) -> list[Any]:
         if not _is_in(maker, loop):
             continue
         is_plain = maker.name.startswith(_ARITHMETIC) or maker.name in _NO_ACCESS
-        is_kept = len(maker.regions) or NUMBER in maker.attributes
+        has_effects = len(maker.regions) and not _is_plain_choice(maker)
+        is_kept = has_effects or NUMBER in maker.attributes
         is_kept = is_kept or maker.name.startswith(_MEETINGS)
         if not is_plain and (maker.name in _LOADS or is_kept):
             makers.append(maker)
         else:
-            pending += list(maker.operands)
+            pending += _used(maker)
     return makers
+
+
+def _is_plain_choice(op: ir.Operation) -> bool:
+    """Whether `op` is an scf.if that holds arithmetic only."""
+    return op.name == "scf.if" and all(
+        inner.name.startswith(_ARITHMETIC) or inner.name in ("scf.if", "scf.yield")
+        for inner in inside(op)
+    )
 
 
 def _is_address(load: ir.Operation) -> bool:

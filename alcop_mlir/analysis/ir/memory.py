@@ -38,6 +38,9 @@ _READS = {
     "vector.transfer_read": (0,),
     "vector.maskedload": (0,),
     "nvgpu.ldmatrix": (0,),
+    "gpu.subgroup_mma_load_matrix": (0,),
+    "memref.atomic_rmw": (1,),
+    "memref.generic_atomic_rmw": (0,),
     "memref.copy": (0,),
     "linalg.copy": (0,),
     "alcop.async_copy": (0,),
@@ -48,6 +51,9 @@ _WRITES = {
     "vector.store": (1,),
     "vector.transfer_write": (1,),
     "vector.maskedstore": (0,),
+    "gpu.subgroup_mma_store_matrix": (1,),
+    "memref.atomic_rmw": (1,),
+    "memref.generic_atomic_rmw": (0,),
     "memref.copy": (1,),
     "linalg.copy": (1,),
     "linalg.fill": (1,),
@@ -74,7 +80,7 @@ _SYNCHRONISATION = frozenset(
 # Ops with regions, and what ends these: the ops inside are visited themselves.
 _HOLDERS = frozenset(
     "scf.for scf.if scf.while scf.condition scf.execute_region scf.index_switch "
-    "affine.for affine.if affine.yield".split()
+    "affine.for affine.if affine.yield memref.atomic_yield".split()
 )
 
 

@@ -30,7 +30,9 @@ _PURE_OPS = frozenset(
     vector.constant_mask vector.multi_reduction vector.reduction vector.outerproduct
     vector.shuffle vector.interleave vector.deinterleave vector.extractelement
     vector.insertelement vector.insert_strided_slice vector.scan vector.vscale
-    nvgpu.mma.sync nvgpu.mma.sp.sync ub.poison builtin.unrealized_conversion_cast
+    gpu.subgroup_mma_compute gpu.subgroup_mma_constant_matrix
+    gpu.subgroup_mma_elementwise nvgpu.mma.sync nvgpu.mma.sp.sync ub.poison
+    builtin.unrealized_conversion_cast
     """.split()
 )
 # Ops that touch no memory, but must run where they are, and as often: the threads of a
@@ -42,6 +44,7 @@ _NO_MEMORY_OPS = frozenset(
     nvvm.shfl.sync nvvm.redux.sync nvvm.vote.sync nvvm.match.sync nvvm.bar.warp.sync
     """.split()
 )
+_CHOICE = "scf.if"
 _DIVISIONS = frozenset(
     f"{dialect}.{op}"
     for dialect, ops in (
@@ -57,11 +60,13 @@ def is_pure(op: ir.Operation) -> bool:
 
     Decided by the op's name: an op that is not known counts as impure. A division is
     pure if it is by a constant other than 0 and -1 (the smallest integer divided by -1
-    overflows).
+    overflows). A choice is pure if both ways are.
     """
     name = op.operation.name
     if name in _DIVISIONS:
         return constant(op.operation.operands[1]) not in (None, 0, -1)
+    if name == _CHOICE:
+        return all(map(is_pure, _chosen_ops(op)))
     return name in _PURE_OPS or name.startswith(_PURE_DIALECTS)
 
 
@@ -70,7 +75,20 @@ def is_repeatable(op: ir.Operation) -> bool:
 
     A division is: by zero it is undefined whenever it runs.
     """
-    return op.operation.name in _DIVISIONS or is_pure(op)
+    name = op.operation.name
+    if name == _CHOICE:
+        return all(map(is_repeatable, _chosen_ops(op)))
+    return name in _DIVISIONS or is_pure(op)
+
+
+def _chosen_ops(choice: ir.Operation) -> list[Any]:
+    """The ops in the regions of an `scf.if`, but those that yield."""
+    return [
+        op
+        for region in choice.operation.regions
+        for block in region.blocks
+        for op in list(block.operations)[:-1]
+    ]
 
 
 def touches_no_memory(op: ir.Operation) -> bool:

@@ -39,7 +39,12 @@ def may_diverge(op: ir.Operation) -> bool:
             values.append(outer.operands[0])
         else:
             return True
-    return any(_varies(value, set()) for value in values)
+    return any(map(varies, values))
+
+
+def varies(value: ir.Value) -> bool:
+    """Whether `value` may differ between the threads of a block."""
+    return _varies(value, set())
 
 
 def _is_scope(op: ir.Operation) -> bool:
@@ -47,7 +52,6 @@ def _is_scope(op: ir.Operation) -> bool:
 
 
 def _varies(value: ir.Value, seen: set[Any]) -> bool:
-    """Whether `value` may differ between the threads of a block."""
     if value in seen:
         return False
     seen.add(value)

@@ -337,3 +337,95 @@ gpu.module @kernels {
     gpu.return
   }
 }
+
+// -----
+
+// An atomic op writes its own memref only.
+// CHECK-LABEL: @atomic
+// CHECK:         scf.for
+// CHECK:           nvgpu.device_async_copy
+// CHECK:           memref.atomic_rmw
+// CHECK:           memref.generic_atomic_rmw
+// CHECK:         {alcop.unroll = 3 : i64}
+#ws = #gpu.address_space<workgroup>
+func.func @atomic(%A: memref<64x64xf32>, %C: memref<64xf32>, %n: index) {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %c63 = arith.constant 63 : index
+  %t = gpu.thread_id x
+  %other = arith.subi %c63, %t : index
+  %a = memref.alloc() : memref<64xf32, #ws>
+  scf.for %k = %c0 to %n step %c1 {
+    %v = memref.load %A[%k, %t] : memref<64x64xf32>
+    memref.store %v, %a[%t] : memref<64xf32, #ws>
+    gpu.barrier
+    %x = memref.load %a[%other] : memref<64xf32, #ws>
+    %old = memref.atomic_rmw addf %x, %C[%k] : (f32, memref<64xf32>) -> f32
+    %older = memref.generic_atomic_rmw %C[%t] : memref<64xf32> {
+    ^bb0(%was: f32):
+      %now = arith.maximumf %was, %x : f32
+      memref.atomic_yield %now : f32
+    }
+    gpu.barrier
+  }
+  return
+}
+
+// -----
+
+// The same of what is copied.
+// CHECK-LABEL: @atomic_on_the_source
+// CHECK-NOT:     alcop.
+#ws = #gpu.address_space<workgroup>
+func.func @atomic_on_the_source(%A: memref<64x64xf32>, %n: index) {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %c63 = arith.constant 63 : index
+  %t = gpu.thread_id x
+  %other = arith.subi %c63, %t : index
+  %a = memref.alloc() : memref<64xf32, #ws>
+  scf.for %k = %c0 to %n step %c1 {
+    %v = memref.load %A[%k, %t] : memref<64x64xf32>
+    // expected-remark @below {{not pipelined (rule 6): its source may be written by 'memref.atomic_rmw' in the loop; copy from memory that the loop does not write}}
+    memref.store %v, %a[%t] : memref<64xf32, #ws>
+    gpu.barrier
+    %x = memref.load %a[%other] : memref<64xf32, #ws>
+    %old = memref.atomic_rmw addf %x, %A[%k, %other] : (f32, memref<64x64xf32>) -> f32
+    gpu.barrier
+  }
+  return
+}
+
+// -----
+
+// Which row is copied is chosen by arithmetic: it is chosen early.
+// CHECK-LABEL: @chosen_address
+// CHECK:         scf.for
+// CHECK:           %[[ROW:.*]] = scf.if
+// CHECK:           nvgpu.device_async_copy %{{.*}}[%[[ROW]],
+// CHECK:         {alcop.unroll = 3 : i64}
+#ws = #gpu.address_space<workgroup>
+func.func @chosen_address(%A: memref<64x64xf32>, %C: memref<64xf32>, %n: index, %few: index) {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %c63 = arith.constant 63 : index
+  %t = gpu.thread_id x
+  %other = arith.subi %c63, %t : index
+  %a = memref.alloc() : memref<64xf32, #ws>
+  scf.for %k = %c0 to %n step %c1 {
+    %is_first = arith.cmpi ult, %k, %few : index
+    %row = scf.if %is_first -> (index) {
+      %far = arith.muli %k, %few : index
+      scf.yield %far : index
+    } else {
+      scf.yield %k : index
+    }
+    %v = memref.load %A[%row, %t] : memref<64x64xf32>
+    memref.store %v, %a[%t] : memref<64xf32, #ws>
+    gpu.barrier
+    %x = memref.load %a[%other] : memref<64xf32, #ws>
+    memref.store %x, %C[%t] : memref<64xf32>
+    gpu.barrier
+  }
+  return
+}

@@ -1,7 +1,7 @@
 // source: iree-org/iree b48a5955575cf8924ffc191f3b0804976e5738b9 compiler/src/iree/compiler/Codegen/LLVMGPU/test/prefetch_shared_memory.mlir
 // function: prefetch_add_with_if
 // does: which row is copied depends on an element that is loaded: the result of an `scf.if`
-// expect: refused: (rule 6): its address depends on 'scf.if' of the same iteration
+// expect: pipelined shared=1
 // options: noalias
 #ws = #gpu.address_space<workgroup>
 module attributes {gpu.container_module} {

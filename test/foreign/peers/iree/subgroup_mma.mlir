@@ -1,7 +1,7 @@
 // source: iree-org/iree b48a5955575cf8924ffc191f3b0804976e5738b9 compiler/src/iree/compiler/Codegen/Common/GPU/test/gpu_pipeline.mlir
 // function: _matmul_f16_f16_dispatch_0_fill_3456x1024
 // does: asynchronous copies into slots that the program numbers, by the index modulo 4, in an integer memory space; `gpu.subgroup_mma` ops; a predicated tail
-// expect: refused: (rule 2): where it writes in its buffer changes from iteration to iteration
+// expect: pipelined shared=2
 // stages: 3,1
 // run: no: the emulator has no wmma
 module attributes {gpu.container_module} {

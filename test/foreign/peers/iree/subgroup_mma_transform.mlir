@@ -1,7 +1,7 @@
 // source: iree-org/iree b48a5955575cf8924ffc191f3b0804976e5738b9 compiler/src/iree/compiler/Codegen/LLVMGPU/test/transform_gpu_pipelining.mlir
 // function: matmul_pipelining
 // does: the same by a transform script, four stages deep
-// expect: refused: (rule 2): where it writes in its buffer changes from iteration to iteration
+// expect: pipelined shared=2
 // stages: 4,1
 // run: no: the emulator has no wmma
 module attributes {gpu.container_module} {

@@ -1,7 +1,7 @@
 // source: llvm/llvm-project 00b172da43e9fefe6cb44f6dfdb0036226ec9c8c mlir/test/Dialect/SCF/loop-pipelining.mlir
 // function: pipeline_op_with_region
 // does: copies of two tiles into slots that the program numbers itself, by the index modulo 2
-// expect: refused: (rule 2): where it writes in its buffer changes from iteration to iteration
+// expect: pipelined shared=2
 // options: noalias
 #ws = #gpu.address_space<workgroup>
 module attributes {gpu.container_module} {

@@ -1,7 +1,7 @@
 // source: triton-lang/triton 004311d2a0780ccae8d030069745b50f42eb9144 test/TritonGPU/loop-pipeline.mlir
 // function: matmul_nested_ops
 // does: the pointer grows twice while the index is below a bound: it comes out of an `scf.if`
-// expect: refused: (rule 6): its address depends on 'scf.if' of the same iteration
+// expect: pipelined shared=1
 // options: noalias
 // sizes: 0,3 1,0 2,1 7,3
 #ws = #gpu.address_space<workgroup>

@@ -1,0 +1,67 @@
+"""Other forms of loops and buffers are brought into the one that planning knows."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+import reported_kernels as reported
+from input_forms import assert_right
+
+TWO = "memref<2x64xf32, #gpu.address_space<workgroup>>"
+SLOT = "memref<64xf32, strided<[1], offset: ?>, #gpu.address_space<workgroup>>"
+
+
+@pytest.fixture(autouse=True)
+def _in_a_folder_of_its_own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+
+
+# -- buffers with slots: the number of an iteration's slot, and of accesses to it ------
+
+
+def with_slots(number: str, slot: str, view: str = "") -> str:
+    """The plain loop, with two slots and one barrier in an iteration."""
+    body = reported.loop(number + view + reported.COPY, reported.READ)
+    before, _, after = body.rpartition("    gpu.barrier\n")
+    accesses = "%own[" if view else f"%a[{slot}, "
+    text = (before + after).replace("%a[%t", f"{accesses}%t")
+    text = text.replace("%a[%other", f"{accesses}%other")
+    return reported.kernel(text.replace("SHARED", SLOT if view else TWO), f"%a : {TWO}")
+
+
+BY_REMAINDER = with_slots("    %s = arith.remui %k, %c2 : index", "%s")
+BY_VIEW = with_slots(
+    "    %s = affine.apply affine_map<(d0) -> (d0 mod 2)>(%k)",
+    "%s",
+    f"""
+    %own = memref.subview %a[%s, 0] [1, 64] [1, 1] : {TWO} to {SLOT}""",
+)
+
+
+@pytest.mark.parametrize("text", [BY_REMAINDER, BY_VIEW], ids=["remainder", "view"])
+def test_slots(text: str) -> None:
+    assert_right(text, "alcop-fold-slots")
+
+
+# -- what the loop does otherwise ------------------------------------------------------
+
+
+def test_atomics_on_another_argument() -> None:
+    atomic = """
+    %old = memref.atomic_rmw addf %x, %C[%c1, %t] : (f32, memref<64x64xf32>) -> f32"""
+    text = reported.kernel(reported.loop(reported.COPY, reported.READ + atomic))
+    assert_right(text, "cse")
+
+
+def test_an_address_by_a_choice() -> None:
+    choice = """
+    %few = arith.cmpi ult, %k, %c4 : index
+    %row = scf.if %few -> (index) {
+      %far = arith.muli %k, %c2 : index
+      scf.yield %far : index
+    } else {
+      scf.yield %k : index
+    }"""
+    copy = choice + reported.COPY.replace("%A[%k,", "%A[%row,")
+    assert_right(reported.kernel(reported.loop(copy, reported.READ)), "cse")

@@ -1,0 +1,213 @@
+// RUN: alcop-opt %s --pass-pipeline='builtin.module(alcop-fold-slots,canonicalize,cse)' --split-input-file | FileCheck %s
+// RUN: alcop-opt %s --pass-pipeline='builtin.module(alcop-fold-slots,canonicalize,cse,alcop-plan-pipelines{stages=3,1 assume-noalias-args=true},alcop-multi-buffer)' \
+// RUN:   --split-input-file | FileCheck %s --check-prefix=SLOTS
+
+// Slots by a remainder: one is enough, with a barrier before the next iteration.
+// CHECK-LABEL: @remainder
+// CHECK:         %[[ZERO:.*]] = arith.constant 0 : index
+// CHECK:         %[[A:.*]] = memref.alloc() : memref<1x64xf32, #gpu.address_space<workgroup>>
+// CHECK:         scf.for
+// CHECK-NOT:       arith.remui
+// CHECK:           memref.store %{{.*}}, %[[A]][%[[ZERO]], %{{.*}}]
+// CHECK-NEXT:      gpu.barrier
+// CHECK-NEXT:      memref.load %[[A]][%[[ZERO]], %{{.*}}]
+// CHECK-NEXT:      memref.store
+// CHECK-NEXT:      gpu.barrier
+// CHECK-NEXT:    }
+// SLOTS-LABEL: @remainder
+// SLOTS:         memref.alloc() : memref<3x1x64xf32
+#ws = #gpu.address_space<workgroup>
+func.func @remainder(%A: memref<64x64xf32>, %C: memref<64x64xf32>, %n: index) {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %c2 = arith.constant 2 : index
+  %t = gpu.thread_id x
+  %a = memref.alloc() : memref<2x64xf32, #ws>
+  scf.for %k = %c0 to %n step %c1 {
+    %slot = arith.remui %k, %c2 : index
+    %v = memref.load %A[%k, %t] : memref<64x64xf32>
+    memref.store %v, %a[%slot, %t] : memref<2x64xf32, #ws>
+    gpu.barrier
+    %x = memref.load %a[%slot, %t] : memref<2x64xf32, #ws>
+    memref.store %x, %C[%k, %t] : memref<64x64xf32>
+  }
+  return
+}
+
+// -----
+
+// As memref.multibuffer makes them: a view of the slot. There is a barrier already.
+// CHECK-LABEL: @multibuffer
+// CHECK:         memref.alloc() : memref<1x64xf32, #gpu.address_space<workgroup>>
+// CHECK:         scf.for
+// CHECK:           gpu.barrier
+// CHECK-NEXT:      memref.load
+// CHECK:           gpu.barrier
+// CHECK-NOT:       gpu.barrier
+// CHECK:         return
+// SLOTS-LABEL: @multibuffer
+// SLOTS:         memref.alloc() : memref<3x1x64xf32
+#ws = #gpu.address_space<workgroup>
+#slot = strided<[1], offset: ?>
+#number = affine_map<(d0) -> ((d0 floordiv 32) mod 4)>
+func.func @multibuffer(%A: memref<2048x64xf32>, %C: memref<64xf32>, %n: index) {
+  %c0 = arith.constant 0 : index
+  %c32 = arith.constant 32 : index
+  %t = gpu.thread_id x
+  %a = memref.alloc() : memref<4x64xf32, #ws>
+  scf.for %k = %c0 to %n step %c32 {
+    %slot = affine.apply #number(%k)
+    %own = memref.subview %a[%slot, 0] [1, 64] [1, 1] : memref<4x64xf32, #ws> to memref<64xf32, #slot, #ws>
+    gpu.barrier
+    %v = memref.load %A[%k, %t] : memref<2048x64xf32>
+    memref.store %v, %own[%t] : memref<64xf32, #slot, #ws>
+    gpu.barrier
+    %x = memref.load %own[%t] : memref<64xf32, #slot, #ws>
+    memref.store %x, %C[%t] : memref<64xf32>
+  }
+  return
+}
+
+// -----
+
+// A carried counter.
+// CHECK-LABEL: @counter
+// CHECK:         memref.alloc() : memref<1x64xf32, #gpu.address_space<workgroup>>
+// SLOTS-LABEL: @counter
+// SLOTS:         memref.alloc() : memref<3x1x64xf32
+#ws = #gpu.address_space<workgroup>
+func.func @counter(%A: memref<64x64xf32>, %C: memref<64x64xf32>, %n: index) {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %c3 = arith.constant 3 : index
+  %t = gpu.thread_id x
+  %a = memref.alloc() : memref<3x64xf32, #ws>
+  %last = scf.for %k = %c0 to %n step %c1 iter_args(%slot = %c0) -> (index) {
+    %v = memref.load %A[%k, %t] : memref<64x64xf32>
+    memref.store %v, %a[%slot, %t] : memref<3x64xf32, #ws>
+    gpu.barrier
+    %x = memref.load %a[%slot, %t] : memref<3x64xf32, #ws>
+    memref.store %x, %C[%k, %t] : memref<64x64xf32>
+    %more = arith.addi %slot, %c1 : index
+    %full = arith.cmpi eq, %more, %c3 : index
+    %next = arith.select %full, %c0, %more : index
+    scf.yield %next : index
+  }
+  return
+}
+
+// -----
+
+// Not the iteration's own slot: a pipeline already.
+// CHECK-LABEL: @ahead
+// CHECK:         memref.alloc() : memref<2x64xf32, #gpu.address_space<workgroup>>
+// SLOTS-LABEL: @ahead
+#ws = #gpu.address_space<workgroup>
+func.func @ahead(%A: memref<64x64xf32>, %C: memref<64x64xf32>, %n: index) {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %c2 = arith.constant 2 : index
+  %t = gpu.thread_id x
+  %a = memref.alloc() : memref<2x64xf32, #ws>
+  scf.for %k = %c0 to %n step %c1 {
+    %slot = arith.remui %k, %c2 : index
+    %k1 = arith.addi %k, %c1 : index
+    %next = arith.remui %k1, %c2 : index
+    %v = memref.load %A[%k, %t] : memref<64x64xf32>
+    memref.store %v, %a[%next, %t] : memref<2x64xf32, #ws>
+    gpu.barrier
+    %x = memref.load %a[%slot, %t] : memref<2x64xf32, #ws>
+    memref.store %x, %C[%k, %t] : memref<64x64xf32>
+  }
+  return
+}
+
+// -----
+
+// A row for each warp: no slots.
+// CHECK-LABEL: @warps
+// CHECK:         memref.alloc() : memref<2x32xf32, #gpu.address_space<workgroup>>
+// SLOTS-LABEL: @warps
+#ws = #gpu.address_space<workgroup>
+func.func @warps(%A: memref<64x64xf32>, %C: memref<64x64xf32>, %n: index) {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %c2 = arith.constant 2 : index
+  %c32 = arith.constant 32 : index
+  %t = gpu.thread_id x
+  %lane = arith.remui %t, %c32 : index
+  %warp = arith.divui %t, %c32 : index
+  %a = memref.alloc() : memref<2x32xf32, #ws>
+  scf.for %k = %c0 to %n step %c1 {
+    %turn = arith.addi %k, %warp : index
+    %slot = arith.remui %turn, %c2 : index
+    %v = memref.load %A[%k, %t] : memref<64x64xf32>
+    memref.store %v, %a[%slot, %lane] : memref<2x32xf32, #ws>
+    gpu.barrier
+    %x = memref.load %a[%slot, %lane] : memref<2x32xf32, #ws>
+    memref.store %x, %C[%k, %t] : memref<64x64xf32>
+    gpu.barrier
+  }
+  return
+}
+
+// -----
+
+// The elements that are filled move: an iteration may read what an older one left.
+// CHECK-LABEL: @moving
+// CHECK:         memref.alloc() : memref<2x64xf32, #gpu.address_space<workgroup>>
+// SLOTS-LABEL: @moving
+#ws = #gpu.address_space<workgroup>
+func.func @moving(%A: memref<64x64xf32>, %C: memref<64x64xf32>, %n: index) {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %c2 = arith.constant 2 : index
+  %c64 = arith.constant 64 : index
+  %t = gpu.thread_id x
+  %a = memref.alloc() : memref<2x64xf32, #ws>
+  scf.for %k = %c0 to %n step %c1 {
+    %slot = arith.remui %k, %c2 : index
+    %far = arith.addi %k, %t : index
+    %to = arith.remui %far, %c64 : index
+    %v = memref.load %A[%k, %t] : memref<64x64xf32>
+    memref.store %v, %a[%slot, %to] : memref<2x64xf32, #ws>
+    gpu.barrier
+    %x = memref.load %a[%slot, %t] : memref<2x64xf32, #ws>
+    memref.store %x, %C[%k, %t] : memref<64x64xf32>
+    gpu.barrier
+  }
+  return
+}
+
+// -----
+
+// Read before the copy, and read after the loop.
+// CHECK-LABEL: @read_elsewhere
+// CHECK-COUNT-2: memref.alloc() : memref<2x64xf32, #gpu.address_space<workgroup>>
+// SLOTS-LABEL: @read_elsewhere
+#ws = #gpu.address_space<workgroup>
+func.func @read_elsewhere(%A: memref<64x64xf32>, %C: memref<64x64xf32>, %n: index) {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %c2 = arith.constant 2 : index
+  %t = gpu.thread_id x
+  %a = memref.alloc() : memref<2x64xf32, #ws>
+  %b = memref.alloc() : memref<2x64xf32, #ws>
+  scf.for %k = %c0 to %n step %c1 {
+    %slot = arith.remui %k, %c2 : index
+    %old = memref.load %a[%slot, %t] : memref<2x64xf32, #ws>
+    gpu.barrier
+    %v = memref.load %A[%k, %t] : memref<64x64xf32>
+    memref.store %v, %a[%slot, %t] : memref<2x64xf32, #ws>
+    %w = memref.load %A[%t, %k] : memref<64x64xf32>
+    memref.store %w, %b[%slot, %t] : memref<2x64xf32, #ws>
+    gpu.barrier
+    %x = memref.load %b[%slot, %t] : memref<2x64xf32, #ws>
+    %y = arith.addf %x, %old : f32
+    memref.store %y, %C[%k, %t] : memref<64x64xf32>
+    gpu.barrier
+  }
+  %z = memref.load %b[%c1, %t] : memref<2x64xf32, #ws>
+  memref.store %z, %C[%c0, %t] : memref<64x64xf32>
+  return
+}
