@@ -31,8 +31,8 @@ config.test_format = MarkedTests(execute_external=False)
 config.suffixes = [".mlir", ".py"]
 config.test_source_root = str(ROOT)
 config.test_exec_root = str(ROOT / "build" / "lit")
-# Folders that hold no tests; `fixtures` are what tests read.
-config.excludes = ["fixtures", "__pycache__", ".venv", ".git", "build", "dist"]
+# Folders that hold no tests; `fixtures` and `peers` are what tests read.
+config.excludes = ["fixtures", "peers", "__pycache__", ".venv", ".git", "build", "dist"]
 config.maxIndividualTestTime = lit_config.maxIndividualTestTime or 60  # seconds
 
 config.substitutions.append(("%PYTHON", sys.executable))
