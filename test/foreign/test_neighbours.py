@@ -12,7 +12,7 @@ import reported_kernels as reported
 from differential import Settings
 from test_reported_failures import MODES, SIZES, UNPIPELINED, compiled, results
 
-STAGES = ((2, 1), (3, 2), (5, 1))
+STAGES = ((2, 2), (3, 1), (5, 3))
 BUFFERS = "%a : SHARED, %b : SHARED, %p : SHARED, %q : SHARED"
 C = "memref<64x64xf32>"
 A = "memref<256x64xf32>"
@@ -239,6 +239,46 @@ ASYNC_ATTENTION = (
     + BARRIER
 )
 
+# The scores of the step before are read in the next iteration, by another thread: the
+# pipeline's barrier comes between the steps, where fragments are read early.
+STEPS = f"""
+    %v = memref.load %A[%k, %t] : {A}
+    memref.store %v, %a[%t] : SHARED
+    gpu.barrier
+    %odd = arith.remui %k, %c2 : index
+    %even = arith.subi %c1, %odd : index
+    %to = arith.muli %odd, %c4 : index
+    %from = arith.muli %even, %c4 : index
+    %next = scf.for %i = %c0 to %c4 step %c1 iter_args(%in = %acc) -> (f32) {{
+      %where = arith.xori %other, %i : index
+      %x = memref.load %a[%where] : SHARED
+      %back = arith.xori %i, %c3 : index
+      %row = arith.addi %from, %back : index
+      %old = memref.load %C[%row, %other] : {C}
+      %one = arith.addf %in, %x : f32
+      %both = arith.addf %one, %old : f32
+      %now = arith.addi %to, %i : index
+      memref.store %both, %C[%now, %t] : {C}
+      scf.yield %both : f32
+    }}
+    gpu.barrier"""
+# %b is refused: its fragments may not be read before it is filled.
+STEPS_BESIDE = f"""
+    %v = memref.load %A[%k, %t] : {A}
+    memref.store %v, %a[%t] : SHARED
+    %w = memref.load %C[%c1, %t] : {C}
+    memref.store %w, %b[%t] : SHARED
+    gpu.barrier
+    %next = scf.for %i = %c0 to %c4 step %c1 iter_args(%in = %acc) -> (f32) {{
+      %where = arith.xori %other, %i : index
+      %x = memref.load %a[%where] : SHARED
+      %y = memref.load %b[%where] : SHARED
+      %m = arith.mulf %x, %y : f32
+      %both = arith.addf %in, %m : f32
+      memref.store %both, %C[%c1, %t] : {C}
+      scf.yield %both : f32
+    }}
+    gpu.barrier"""
 AWAIT_ALL = f"""
   %ge = GROUP
   nvgpu.device_async_wait %ge {{numGroups = 0 : i32}}
@@ -261,6 +301,10 @@ KERNELS = {
     "open_before": loop(ASYNC_ATTENTION, ASYNC_Q, AWAIT_ALL),
     "committed_before": loop(ASYNC_ATTENTION, ASYNC_Q + "\n  %gq = GROUP", AWAIT_ALL),
 }
+KERNELS["steps_beside"] = loop(STEPS_BESIDE)
+KERNELS["steps"] = "  %c3 = arith.constant 3 : index" + loop(
+    STEPS, after=f"  memref.store %sum, %C[%c63, %t] : {C}"
+)
 KERNELS["persistent"] = f"""
   %last = scf.for %o = %c0 to %c2 step %c1 iter_args(%sofar = %zero) -> (f32) {{
 {loop(ATTENTION, FILL_Q, "  scf.yield %sum : f32", start="%sofar")}

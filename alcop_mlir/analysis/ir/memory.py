@@ -141,18 +141,22 @@ def touches_in(
 
     enter: whether to look inside an op
     """
+    if not len(op.operation.regions):
+        return touches(op.operation)
 
     # What a linalg op does to single elements follows from its operands.
     def looks_inside(one: Any) -> bool:
         return enter(one) and not one.name.startswith("linalg.")
 
-    found: list[Touch] = []
-    for inner in walk(op, enter=looks_inside):
-        touched = _touched_operands(inner)
-        found += [Touch(inner, inner.operands[n], w) for n, w in touched]
-        if not touched and not _is_harmless(inner):
-            found.append(Touch(inner, None, True))
-    return found
+    return [touch for inner in walk(op, enter=looks_inside) for touch in touches(inner)]
+
+
+def touches(op: ir.Operation) -> list[Touch]:
+    """What `op` itself, without the ops in its regions, may read and write."""
+    touched = _touched_operands(op)
+    if touched:
+        return [Touch(op, op.operands[number], writes) for number, writes in touched]
+    return [] if _is_harmless(op) else [Touch(op, None, True)]
 
 
 def written_memrefs(op: ir.Operation) -> list[tuple[Any, Any | None]]:

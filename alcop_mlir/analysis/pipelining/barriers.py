@@ -48,6 +48,8 @@ def needed_synchronisation(
     at_start: whether the pipeline's barrier is at the start of each iteration
     noalias:  whether arguments of the kernel never overlap
     """
+    if not copies:
+        return []  # all stay: only buffers with slots are synchronised anew
     barriers = OtherAccesses(loop, copies, noalias).needed(at_start)
     return [*barriers, *needed_groups(loop, [form.op for form in copies])]
 
@@ -154,12 +156,8 @@ class OtherAccesses:
 
     def _others(self, op: ir.Operation) -> list[Touch]:
         """What `op` touches of other memory than the pipeline's and a thread's own."""
-        return [
-            one for one in memory.touches_in(op, self._enters) if self._is_seen(one)
-        ]
-
-    def _enters(self, op: ir.Operation) -> bool:
-        return op != self._loop
+        touches = memory.touches_in(op, enter=lambda one: one != self._loop)
+        return [touch for touch in touches if self._is_seen(touch)]
 
     def _is_seen(self, touch: Touch) -> bool:
         if touch.memref is None:
@@ -227,8 +225,14 @@ def _is_only_copied(form: CopyForm) -> bool:
     )
 
 
+def meets(op: ir.Operation) -> bool:
+    """Whether all threads of the block wait for each other in `op`."""
+    if op.operation.name != BARRIER:
+        return False
+    scope = op.attributes["scope"] if "scope" in op.attributes else None
+    return scope is None or "subgroup" not in str(scope)
+
+
 def _is_full(barrier: ir.Operation) -> bool:
     """Whether `barrier` orders all memory, for all threads of the block."""
-    scope = barrier.attributes["scope"] if "scope" in barrier.attributes else None
-    is_narrow = scope is not None and "subgroup" in str(scope)
-    return not is_narrow and "address_spaces" not in barrier.attributes
+    return meets(barrier) and "address_spaces" not in barrier.attributes

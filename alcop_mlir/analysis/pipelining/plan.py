@@ -22,7 +22,7 @@ from alcop_mlir.analysis.ir.loops import (
 from alcop_mlir.analysis.ir.slices import is_pure
 from alcop_mlir.analysis.ir.walk import around, walk
 from alcop_mlir.analysis.pipelining import copies, stage_model
-from alcop_mlir.analysis.pipelining.barriers import BARRIER, SYNCHRONISATION
+from alcop_mlir.analysis.pipelining.barriers import BARRIER, SYNCHRONISATION, meets
 from alcop_mlir.analysis.pipelining.copies import (
     REGISTER,
     SHARED,
@@ -176,8 +176,7 @@ def _plan_shared(scope: ir.Operation, limits: Limits, plan: KernelPlan) -> None:
 
 def unsynchronisable(loop: ir.Operation) -> Refusal | None:
     """Rule 3: threads must run the loop alike, as they are to meet in barriers."""
-    has_barrier = any(op.operation.name == BARRIER for op in body(loop).operations)
-    if has_barrier or not uniformity.may_diverge(loop):
+    if any(map(meets, body(loop).operations)) or not uniformity.may_diverge(loop):
         return None
     return Refusal(
         3,

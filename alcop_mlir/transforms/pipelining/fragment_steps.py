@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from alcop_mlir.analysis.ir import loops
+from alcop_mlir.analysis.ir import loops, memory
 from alcop_mlir.analysis.pipelining.bound_plans import BoundPlan
 from alcop_mlir.analysis.pipelining.stream_plan import FILL, LOOP, READ
 from alcop_mlir.analysis.pipelining.streams import FragmentStep
@@ -26,7 +26,7 @@ def flattened_steps(bound: BoundPlan) -> list[FragmentStep]:
     inner = [op for _, op in bound.named(LOOP)]
     loop = bound.loop
     steps = [FragmentStep()]
-    for op in _without_constants(loop, loop):
+    for op in _without_hoisted(loop, loop):
         if op in inner:
             first, *others = _unrolled(op, loop, reads)
             steps[-1].append(first)
@@ -38,16 +38,23 @@ def flattened_steps(bound: BoundPlan) -> list[FragmentStep]:
     return steps
 
 
-def _without_constants(loop: ir.Operation, before: ir.Operation) -> list[Any]:
-    """The ops of the body but the last; constants are moved before the op `before`.
+def _without_hoisted(loop: ir.Operation, before: ir.Operation) -> list[Any]:
+    """The ops of the body but the last, less what is moved before the op `before`.
 
-    So they are built once, not for each stream and step.
+    Constants, so that they are built once, not for each stream and step, and shared
+    buffers, so that the parts of a pipeline do not have one each.
     """
     ops = [op.operation for op in loops.body(loop).operations][:-1]
-    for op in ops:
-        if op.name == "arith.constant":
-            op.move_before(before)
-    return [op for op in ops if op.name != "arith.constant"]
+    hoisted = [op for op in ops if op.name == "arith.constant" or _is_buffer(op)]
+    for op in hoisted:
+        op.move_before(before)
+    return [op for op in ops if op not in hoisted]
+
+
+def _is_buffer(op: ir.Operation) -> bool:
+    """Whether `op` allocates shared memory of constant size."""
+    is_alloc = op.name == "memref.alloc" and not len(op.operands)
+    return is_alloc and memory.is_workgroup(op.results[0].type)
 
 
 def _unrolled(
@@ -63,7 +70,7 @@ def _unrolled(
     lower, _, step = (loops.constant(bound) for bound in loops.bounds(loop))
     assert lower is not None
     assert step is not None
-    ops = _without_constants(loop, around)
+    ops = _without_hoisted(loop, around)
     templates = [build.Template(op) for op in ops]
     reads = [number for number, op in enumerate(ops) if op in planned]
     yielded = loops.terminator(loop).operands

@@ -25,6 +25,7 @@ from dataclasses import dataclass
 from alcop_mlir.analysis.ir.kernels import is_kernel
 from alcop_mlir.analysis.ir.loops import is_loop
 from alcop_mlir.analysis.ir.walk import walk
+from alcop_mlir.analysis.pipelining.barriers import meets
 from alcop_mlir.analysis.pipelining.commit_groups import Unknown, younger_groups
 from alcop_mlir.bindings import gpu, ir
 from alcop_mlir.errors import PassError
@@ -34,7 +35,6 @@ from alcop_mlir.transforms.pipelining.async_copies import create_group, wait_for
 _ACQUIRE, _COMMIT = "alcop.producer_acquire", "alcop.producer_commit"
 _WAIT, _RELEASE = "alcop.consumer_wait", "alcop.consumer_release"
 _RUN_ONCE = ("func.func", "builtin.module")
-_SEPARATORS = (_WAIT, "gpu.barrier")
 
 
 @dataclass(frozen=True)
@@ -100,7 +100,7 @@ def _separated_after(ops: list[ir.Operation], at_entry: bool) -> bool:
     for op in ops:
         if op.name == _RELEASE:
             separated = False
-        elif op.name in _SEPARATORS:
+        elif op.name == _WAIT or meets(op):
             separated = True
     return separated
 

@@ -423,3 +423,68 @@ func.func @two_kinds_of_barriers(%A: memref<64x64xf32>, %C: memref<64xf32>, %n: 
   }
   return
 }
+
+// -----
+
+// Copies into %b stand or fall together; that into %a is none of them. The buffer that
+// stays is allocated once, for all parts of the pipeline.
+// CHECK-LABEL: @neighbours
+// CHECK:         memref.alloc() : memref<3x64xf32
+// CHECK:         memref.alloc() : memref<128xf32
+// CHECK-NOT:     memref.alloc
+// CHECK:         scf.for
+// CHECK:           nvgpu.device_async_copy {{.*}} : memref<64x64xf32> to memref<64xf32, strided<[1], offset: ?>
+// CHECK-NOT:       nvgpu.device_async_copy
+// CHECK:         {alcop.unroll = 3 : i64}
+#ws = #gpu.address_space<workgroup>
+func.func @neighbours(%A: memref<64x64xf32>, %C: memref<64xf32>, %n: index) {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %c63 = arith.constant 63 : index
+  %t = gpu.thread_id x
+  %other = arith.subi %c63, %t : index
+  %c64 = arith.constant 64 : index
+  %far = arith.addi %t, %c64 : index
+  %a = memref.alloc() : memref<64xf32, #ws>
+  scf.for %k = %c0 to %n step %c1 {
+    %b = memref.alloc() : memref<128xf32, #ws>
+    %v = memref.load %A[%k, %t] : memref<64x64xf32>
+    memref.store %v, %a[%t] : memref<64xf32, #ws>
+    %w = memref.load %A[%k, %other] : memref<64x64xf32>
+    // expected-remark @below {{not pipelined (rule 2): another copy into the same buffer cannot be pipelined; fill the buffer by copies only that can be pipelined}}
+    memref.store %w, %b[%t] : memref<128xf32, #ws>
+    %u = memref.load %C[%t] : memref<64xf32>
+    // expected-remark @below {{not pipelined (rule 6): its source may be written by 'memref.store' in the loop; copy from memory that the loop does not write}}
+    memref.store %u, %b[%far] : memref<128xf32, #ws>
+    gpu.barrier
+    %x = memref.load %a[%other] : memref<64xf32, #ws>
+    %y = memref.load %b[%other] : memref<128xf32, #ws>
+    %z = arith.addf %x, %y : f32
+    memref.store %z, %C[%t] : memref<64xf32>
+    gpu.barrier
+  }
+  return
+}
+
+// -----
+
+// A barrier for a warp says nothing of the block's other threads.
+// CHECK-LABEL: @warps_diverge
+// CHECK-NOT:     alcop.
+#ws = #gpu.address_space<workgroup>
+func.func @warps_diverge(%A: memref<64x64xf32>, %C: memref<64xf32>, %n: index) {
+  %c1 = arith.constant 1 : index
+  %c32 = arith.constant 32 : index
+  %t = gpu.thread_id x
+  %warp = arith.divui %t, %c32 : index
+  %a = memref.alloc() : memref<64xf32, #ws>
+  scf.for %k = %warp to %n step %c1 {
+    %v = memref.load %A[%k, %t] : memref<64x64xf32>
+    // expected-remark @below {{not pipelined (rule 3): threads of a block may run the loop differently}}
+    memref.store %v, %a[%t] : memref<64xf32, #ws>
+    gpu.barrier scope <subgroup>
+    %x = memref.load %a[%t] : memref<64xf32, #ws>
+    memref.store %x, %C[%t] : memref<64xf32>
+  }
+  return
+}

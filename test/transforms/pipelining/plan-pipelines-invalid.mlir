@@ -258,3 +258,31 @@ func.func @rule_5_beside_a_given_plan(%A: memref<128x512xf16>) {
   }
   return
 }
+
+// -----
+
+// Barriers of the loop may order what it reads of %p: it is not read early.
+#ws = #gpu.address_space<workgroup>
+func.func @rule_3_read_of_other_memory(%A: memref<64x64xf32>, %C: memref<64xf32>, %n: index) {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %c63 = arith.constant 63 : index
+  %t = gpu.thread_id x
+  %other = arith.subi %c63, %t : index
+  %zero = arith.constant 0.0 : f32
+  %a = memref.alloc() : memref<64xf32, #ws>
+  %p = memref.alloc() : memref<64xf32, #ws>
+  memref.store %zero, %p[%t] : memref<64xf32, #ws>
+  scf.for %k = %c0 to %n step %c1 {
+    %v = memref.load %A[%k, %t] : memref<64x64xf32>
+    memref.store %v, %a[%t] : memref<64xf32, #ws>
+    gpu.barrier
+    %x = memref.load %a[%other] : memref<64xf32, #ws>
+    // expected-remark @below {{not pipelined (rule 3): its buffer is not filled by copies that are pipelined, so that barriers of the loop may order it; read it before the loop, or fill it by copies that can be pipelined}}
+    %y = memref.load %p[%other] : memref<64xf32, #ws>
+    %z = arith.addf %x, %y : f32
+    gpu.printf "%f", %z : f32
+    gpu.barrier
+  }
+  return
+}
