@@ -20,6 +20,7 @@ CP_ASYNC_BYTES = (4, 8, 16)  # bytes per thread; [PTX] cp.async, cp-size
 CP_ASYNC_BYPASS_L1_BYTES = 16  # [PTX] cp.async.cg takes 16 only
 SHARED_BANKS = 32  # banks of 4 bytes; [CC] shared memory
 SHARED_BANK_BYTES = 4
+SHARED_SPACE = 3  # of addresses; LLVM, NVPTX usage
 SECTOR_BYTES = 32  # granularity of a global access; CUDA Best Practices, 9.2.1
 MAX_REGISTERS_PER_THREAD = 255  # [CC]
 STATIC_SHARED_LIMIT = 48 * 1024  # bytes; above it shared memory must be dynamic; [CC]

@@ -1,13 +1,8 @@
 """The `alcop` dialect: decisions of passes, and the synchronisation of a pipeline.
 
-Attributes (one dictionary parameter each: the bindings parse no other named form)
-
-  #alcop.contraction<{...}>  which loops index A, B, C of a contraction
-  #alcop.schedule<{...}>     tile sizes and stages for one contraction
-  #alcop.pipeline<{...}>     how the streams of one pipelined loop run; names ops by
-                             their `alcop.op`
-
-Attributes of MLIR's own kinds, so that tools without this dialect read them
+Its attributes have one dictionary parameter each, `#alcop.schedule<{...}>`: the
+bindings parse no other named form. Others are of MLIR's own kinds, so that tools
+without this dialect read them:
 
   alcop.pipelines = [{buffer, level, stages}]  what of a launch is pipelined
   alcop.fallback = "..."   a launch is a SIMT fallback; why, "" where nothing else fits
@@ -61,7 +56,7 @@ class Alcop(ext.Dialect, name="alcop"):
 
 
 class ContractionAttr(Alcop.Attribute, name="contraction"):
-    """Roles of a contraction's operands; written by alcop-raise-contractions."""
+    """Which loops index A, B, C of a contraction; by alcop-raise-contractions."""
 
     parameters: ir.DictAttr
 
@@ -73,7 +68,9 @@ class ScheduleAttr(Alcop.Attribute, name="schedule"):
 
 
 class PipelineAttr(Alcop.Attribute, name="pipeline"):
-    """Plan of a pipelined loop, a `StreamPlan`; written by alcop-plan-pipelines."""
+    """Plan of a pipelined loop, a `StreamPlan`, which names ops by their `alcop.op`;
+    written by alcop-plan-pipelines.
+    """
 
     parameters: ir.DictAttr
 

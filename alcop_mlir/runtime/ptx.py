@@ -25,12 +25,11 @@ from alcop_mlir.bindings import ir, translate_to_llvm_ir
 from alcop_mlir.errors import CompileError, optional
 from alcop_mlir.runtime import llvm_text
 from alcop_mlir.runtime.ptx_parts import join
-from alcop_mlir.target import Target
+from alcop_mlir.target import SHARED_SPACE, Target
 
 _TRIPLE = "nvptx64-nvidia-cuda"
 _OPTIMIZATION_LEVEL = 3
 _KERNELS_OF_A_PART = 10
-_SHARED = 3  # NVPTX address space
 _EXTERNAL_FUNCTION = re.compile(r"^\s*\.extern \.func\b[^;]*?([\w$.]+)\s*\(?\s*$", re.M)
 # Functions that the driver provides to every kernel.
 _PROVIDED = ("vprintf", "__assertfail", "malloc", "free")
@@ -171,7 +170,7 @@ def _is_dynamic(op: Any) -> bool:
     return (
         op.name == "llvm.mlir.global"
         and str(op.attributes["linkage"]) == "#llvm.linkage<external>"
-        and op.attributes["addr_space"].value == _SHARED
+        and op.attributes["addr_space"].value == SHARED_SPACE
     )
 
 

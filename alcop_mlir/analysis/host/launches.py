@@ -22,9 +22,9 @@ from alcop_mlir.analysis.ir.slices import captured_by_regions, is_pure
 from alcop_mlir.analysis.ir.walk import walk
 from alcop_mlir.analysis.layout.staging import OVERLAID
 from alcop_mlir.bindings import ir
+from alcop_mlir.element_types import element_bytes
 
 _DIMENSIONS = 3
-_INDEX_BYTES = 8
 # Block arguments of a launch: block ids, thread ids, grid sizes, block sizes.
 LAUNCH_ARGUMENTS = 4 * _DIMENSIONS
 # Operand that an op reads through, where it does not write through it.
@@ -284,5 +284,4 @@ def _bytes(memref: ir.Type) -> int:
     if isinstance(kind, ir.VectorType):
         elements *= math.prod(kind.shape)
         kind = kind.element_type
-    bits = getattr(kind, "width", 8 * _INDEX_BYTES)
-    return elements * max(1, bits // 8)
+    return elements * element_bytes(str(kind))

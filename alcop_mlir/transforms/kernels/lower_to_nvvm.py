@@ -34,7 +34,7 @@ from alcop_mlir.errors import PassError
 from alcop_mlir.passes import build
 from alcop_mlir.passes.base import Pass, option
 from alcop_mlir.resources import SHARED_ALIGNMENT
-from alcop_mlir.target import DEFAULT_TARGET, Target, find_target
+from alcop_mlir.target import DEFAULT_TARGET, SHARED_SPACE, Target, find_target
 from alcop_mlir.transforms.kernels.device_functions import define_called
 from alcop_mlir.transforms.kernels.one_by_one import one_by_one
 from alcop_mlir.transforms.kernels.static_buffers import declare_buffers
@@ -68,7 +68,6 @@ _CONVERSIONS = (
 _MODULE = "gpu.module"
 _SIMPLE_POWERS = (2.0, 3.0)
 _CAST = "builtin.unrealized_conversion_cast"
-SHARED_MEMORY_SPACE = 3  # NVPTX address space
 # bytes; the widest swizzle pattern that any copy engine uses: PTX ISA, tensor swizzling
 DYNAMIC_SHARED_ALIGNMENT = 1024
 
@@ -173,7 +172,7 @@ def _align_shared(shared: ir.Operation) -> None:
     accesses up to 16 bytes, and cp.async copies 16 bytes.
     """
     attributes = shared.attributes
-    if attributes["addr_space"].value != SHARED_MEMORY_SPACE:
+    if attributes["addr_space"].value != SHARED_SPACE:
         return
     alignment = SHARED_ALIGNMENT
     if "alignment" in attributes:

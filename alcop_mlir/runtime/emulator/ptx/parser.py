@@ -223,8 +223,7 @@ class _Body:
             fail(line, f"an instruction of {len(text)} characters: `{text}`")
         found = _CODE.match(text)
         if found is None:
-            self.targets(text, line)
-            return
+            fail(line, f"cannot read the statement `{text}`")
         negated, guard, opcode, operands = found.groups()
         parts = self.parts.get(opcode)
         if parts is None:
@@ -259,8 +258,6 @@ class _Body:
 
     def targets(self, text: str, line: int) -> None:
         """`.branchtargets A, B` belongs to the label just before it."""
-        if not text.startswith(".branchtargets"):
-            fail(line, f"cannot read the statement `{text}`")
         here = len(self.kernel.instructions)
         names = [n for n, at in self.kernel.labels.items() if at == here]
         listed = [item.strip() for item in text[len(".branchtargets") :].split(",")]
