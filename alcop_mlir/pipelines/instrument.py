@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import re
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -74,16 +74,14 @@ class CheckPipelines(Instrument):
 
 @dataclass(frozen=True)
 class PrintIR(Instrument):
-    """MLIR's own dumps to stderr, before or after passes, by name or all (None)."""
+    """MLIR's own dumps to stderr, before or after passes, by name or all (None).
 
-    before: frozenset[str] | None = frozenset()
-    after: frozenset[str] | None = frozenset()
-    only_changes: bool = False
-    only_failures: bool = False
-    module_scope: bool = False
-    debug_info: bool = False
-    generic: bool = False
-    most_elements: int | None = None  # of a constant that is printed whole
+    options: of the pass manager's `enable_ir_printing`, by name
+    """
+
+    before: frozenset[str] | None
+    after: frozenset[str] | None
+    options: Mapping[str, bool | int | None]
 
     def configure(self, step: RunningStep, manager: Any) -> None:
         """Ask C++ to print where this step is asked for."""
@@ -91,14 +89,7 @@ class PrintIR(Instrument):
         after = self.after is None or step.name in self.after
         if before or after:
             manager.enable_ir_printing(
-                print_before_all=before,
-                print_after_all=after,
-                print_after_change=self.only_changes,
-                print_after_failure=self.only_failures,
-                print_module_scope=self.module_scope,
-                enable_debug_info=self.debug_info,
-                print_generic_op_form=self.generic,
-                large_elements_limit=self.most_elements,
+                print_before_all=before, print_after_all=after, **self.options
             )
 
 

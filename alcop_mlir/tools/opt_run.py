@@ -7,6 +7,7 @@ import sys
 import traceback
 from argparse import Namespace
 from pathlib import Path
+from typing import Any
 
 import alcop_mlir
 from alcop_mlir import diagnostics
@@ -106,6 +107,12 @@ def _instruments(
         line.mlir_print_ir_after_change,
         line.mlir_print_ir_after_failure,
     )
+    options = {
+        "print_after_change": changes,
+        "print_after_failure": failures,
+        "print_module_scope": line.mlir_print_ir_module_scope,
+        **_printing(line),
+    }
     before = _names(line, "mlir_print_ir_before")
     after = _names(line, "mlir_print_ir_after")
     directory = line.mlir_print_ir_tree_dir
@@ -115,19 +122,17 @@ def _instruments(
     elif (changes or failures) and not after:
         after = None
     if before != frozenset() or after != frozenset():
-        found.append(
-            instrument.PrintIR(
-                before,
-                after,
-                only_changes=changes,
-                only_failures=failures,
-                module_scope=line.mlir_print_ir_module_scope,
-                debug_info=line.mlir_print_debuginfo,
-                generic=line.mlir_print_op_generic,
-                most_elements=line.mlir_elide_elementsattrs_if_larger,
-            )
-        )
+        found.append(instrument.PrintIR(before, after, options))
     return found
+
+
+def _printing(line: Namespace) -> dict[str, Any]:
+    """How IR is printed, at the end or between passes."""
+    return {
+        "enable_debug_info": line.mlir_print_debuginfo,
+        "print_generic_op_form": line.mlir_print_op_generic,
+        "large_elements_limit": line.mlir_elide_elementsattrs_if_larger,
+    }
 
 
 def _names(line: Namespace, flag: str) -> frozenset[str] | None:
@@ -191,12 +196,7 @@ def _printed(op: ir.Operation, source: SourcePart, line: Namespace) -> bytes:
         data = io.BytesIO()
         op.write_bytecode(data)
         return data.getvalue()
-    text = op.get_asm(
-        enable_debug_info=line.mlir_print_debuginfo,
-        print_generic_op_form=line.mlir_print_op_generic,
-        use_local_scope=line.mlir_print_local_scope,
-        large_elements_limit=line.mlir_elide_elementsattrs_if_larger,
-    )
+    text = op.get_asm(use_local_scope=line.mlir_print_local_scope, **_printing(line))
     return f"{source.with_name(text).rstrip()}\n".encode()
 
 
