@@ -13,12 +13,11 @@ import numpy as np
 
 from alcop_mlir import limits
 from alcop_mlir.errors import EmulationError
-from alcop_mlir.runtime.emulator.arithmetic.storage import F64
+from alcop_mlir.runtime.emulator.arithmetic.storage import F64, Array
 from alcop_mlir.runtime.emulator.machine.memory import GlobalMemory, MappedRange
 from alcop_mlir.runtime.emulator.ptx.scalars import SCALARS
 from alcop_mlir.runtime.emulator.ptx.syntax import Module, PtxKernel, PtxParameter
 
-Array = np.ndarray
 Argument = np.ndarray | np.generic | int | float | bytes
 
 

@@ -20,6 +20,7 @@ from time import perf_counter
 import numpy as np
 
 from alcop_mlir.errors import EmulationError
+from alcop_mlir.runtime.emulator.arithmetic.storage import Array
 from alcop_mlir.runtime.emulator.instructions.table import Opcode
 from alcop_mlir.runtime.emulator.machine.barriers import BarrierUnit
 from alcop_mlir.runtime.emulator.machine.batch import Batch
@@ -34,7 +35,6 @@ from alcop_mlir.runtime.emulator.ptx.scalars import U32T
 from alcop_mlir.runtime.emulator.ptx.syntax import Instruction
 from alcop_mlir.runtime.emulator.translated_kernel import End, Span, TranslatedKernel
 
-Array = np.ndarray
 Picker = Callable[[list[Cohort]], Cohort]
 SCHEDULES = ("lockstep", "ascending", "descending", "random")
 DEFAULT_INSTRUCTION_LIMIT = 1_000_000_000

@@ -28,9 +28,9 @@ from alcop_mlir.runtime.emulator.arithmetic.storage import (
     U16,
     U32,
     U64,
+    Array,
 )
 
-Array = np.ndarray
 F32_MIN_NORMAL = np.float32(2.0**-126)
 F16_FROM_BITS = np.arange(1 << 16, dtype=U16).view(F16).astype(F32)
 NAN_16 = U16.type(0x7FFF)  # PTX: NaN results of f16 and bf16 are canonical

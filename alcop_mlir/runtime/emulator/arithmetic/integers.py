@@ -15,11 +15,11 @@ from alcop_mlir.runtime.emulator.arithmetic.storage import (
     U32,
     U64,
     UNSIGNED,
+    Array,
     joined,
     parts,
 )
 
-Array = np.ndarray
 _LOW32, _32 = np.uint64(0xFFFFFFFF), np.uint64(32)
 BYTE_BITS = np.array([bin(n).count("1") for n in range(256)], dtype=np.uint32)
 REVERSED_BYTE = np.array([int(f"{n:08b}"[::-1], 2) for n in range(256)], dtype=np.uint8)

@@ -12,6 +12,7 @@ from collections.abc import Callable
 
 import numpy as np
 
+from alcop_mlir.runtime.emulator.arithmetic.storage import Array
 from alcop_mlir.runtime.emulator.hazards.reports import (
     NEVER_WAITED,
     READ_AFTER_WRITE,
@@ -28,7 +29,6 @@ from alcop_mlir.runtime.emulator.machine.lanes import Lanes
 from alcop_mlir.runtime.emulator.machine.warps import Dim3
 from alcop_mlir.runtime.emulator.ptx.syntax import Instruction
 
-Array = np.ndarray
 WRITTEN, IN_FLIGHT, ATOMIC = 1, 2, 4
 # What `warp` does to a shared byte, and what `other` did; `pair` says who they are.
 WHAT = {

@@ -12,7 +12,7 @@ from typing import NamedTuple
 import numpy as np
 
 from alcop_mlir.errors import EmulationError
-from alcop_mlir.runtime.emulator.arithmetic.storage import S64, U64
+from alcop_mlir.runtime.emulator.arithmetic.storage import S64, U64, Array
 from alcop_mlir.runtime.emulator.machine.cohort import Cohort
 from alcop_mlir.runtime.emulator.machine.faults import fault, lane_fault
 from alcop_mlir.runtime.emulator.machine.lanes import Lanes
@@ -25,7 +25,6 @@ from alcop_mlir.runtime.emulator.machine.memory import (
 from alcop_mlir.runtime.emulator.machine.warps import LANES, Mask
 from alcop_mlir.runtime.emulator.ptx.syntax import Instruction
 
-Array = np.ndarray
 Parts = tuple[tuple[int, int], ...]  # of an access: offset and size, in bytes
 
 

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from alcop_mlir.runtime.emulator.arithmetic.storage import MOVED_AS, S64
+from alcop_mlir.runtime.emulator.arithmetic.storage import MOVED_AS, S64, Array
 from alcop_mlir.runtime.emulator.instructions import access
 from alcop_mlir.runtime.emulator.instructions.access import Access
 from alcop_mlir.runtime.emulator.instructions.translator import Op, Translator
@@ -27,7 +27,6 @@ from alcop_mlir.runtime.emulator.machine.warps import LANES, Mask
 from alcop_mlir.runtime.emulator.ptx.scalars import PRED, U32T
 from alcop_mlir.runtime.emulator.ptx.syntax import Instruction, Integer, unsupported
 
-Array = np.ndarray
 SIZES = {"ca": (4, 8, 16), "cg": (16,)}  # PTX ISA, cp.async: cp-size by cache operator
 
 

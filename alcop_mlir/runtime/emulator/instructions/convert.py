@@ -17,6 +17,7 @@ from alcop_mlir.runtime.emulator.arithmetic.storage import (
     U32,
     U64,
     UNSIGNED,
+    Array,
     pack,
     parts,
 )
@@ -43,7 +44,6 @@ from alcop_mlir.runtime.emulator.ptx.syntax import (
     unsupported,
 )
 
-Array = np.ndarray
 Convert = Callable[[Array], Array]
 _CLOCKS = ("%clock", "%clock64", "%clock_hi", "%globaltimer", "%globaltimer_lo")
 

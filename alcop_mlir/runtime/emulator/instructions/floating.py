@@ -19,6 +19,7 @@ from alcop_mlir.runtime.emulator.arithmetic.storage import (
     F32,
     F64,
     U16,
+    Array,
     on_halves,
 )
 from alcop_mlir.runtime.emulator.instructions.translator import (
@@ -30,8 +31,6 @@ from alcop_mlir.runtime.emulator.instructions.translator import (
 )
 from alcop_mlir.runtime.emulator.ptx.scalars import Scalar
 from alcop_mlir.runtime.emulator.ptx.syntax import Instruction, unsupported
-
-Array = np.ndarray
 
 
 def _float_op(t: Translator, ins: Instruction, fn: Function, count: int) -> Op:

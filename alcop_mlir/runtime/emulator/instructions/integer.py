@@ -9,7 +9,7 @@ from __future__ import annotations
 import numpy as np
 
 from alcop_mlir.runtime.emulator.arithmetic import integers as ints
-from alcop_mlir.runtime.emulator.arithmetic.storage import U32, on_halves
+from alcop_mlir.runtime.emulator.arithmetic.storage import U32, Array, on_halves
 from alcop_mlir.runtime.emulator.instructions.translator import (
     CARRY,
     Function,
@@ -22,9 +22,6 @@ from alcop_mlir.runtime.emulator.machine.cohort import Cohort
 from alcop_mlir.runtime.emulator.machine.warps import Mask
 from alcop_mlir.runtime.emulator.ptx.scalars import SCALARS, U32T
 from alcop_mlir.runtime.emulator.ptx.syntax import Instruction, Integer, unsupported
-
-Array = np.ndarray
-
 
 # --- multiplications, and additions that take or give a carry ------------------------
 

@@ -10,7 +10,7 @@ from collections.abc import Callable
 
 import numpy as np
 
-from alcop_mlir.runtime.emulator.arithmetic.storage import MOVED_AS, U16, U32
+from alcop_mlir.runtime.emulator.arithmetic.storage import MOVED_AS, U16, U32, Array
 from alcop_mlir.runtime.emulator.instructions import access
 from alcop_mlir.runtime.emulator.instructions.access import Access
 from alcop_mlir.runtime.emulator.instructions.translator import Op, Translator
@@ -26,7 +26,6 @@ from alcop_mlir.runtime.emulator.ptx.syntax import (
     unsupported,
 )
 
-Array = np.ndarray
 ROW_BYTES = 16  # a row of an 8x8 matrix of 16-bit elements
 
 

@@ -26,6 +26,7 @@ from alcop_mlir.runtime.emulator.arithmetic.storage import (
     S64,
     U16,
     U32,
+    Array,
     parts,
 )
 from alcop_mlir.runtime.emulator.instructions.translator import Op, Translator
@@ -39,8 +40,6 @@ from alcop_mlir.runtime.emulator.ptx.syntax import (
     elements,
     unsupported,
 )
-
-Array = np.ndarray
 
 
 @dataclass(frozen=True)

@@ -14,6 +14,7 @@ import numpy as np
 from alcop_mlir.runtime.emulator.arithmetic.storage import (
     MOVED_AS,
     U32,
+    Array,
     on_halves,
     pack,
     parts,
@@ -39,7 +40,6 @@ from alcop_mlir.runtime.emulator.ptx.syntax import (
     unsupported,
 )
 
-Array = np.ndarray
 MAX_VECTOR_BYTES = 16  # PTX ISA: .v8 and 32-byte vectors are sm_100 and later
 
 

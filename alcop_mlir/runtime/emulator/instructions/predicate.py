@@ -9,7 +9,7 @@ from __future__ import annotations
 import numpy as np
 
 from alcop_mlir.runtime.emulator.arithmetic import floats as num
-from alcop_mlir.runtime.emulator.arithmetic.storage import BOOL, F32, U16, parts
+from alcop_mlir.runtime.emulator.arithmetic.storage import BOOL, F32, U16, Array, parts
 from alcop_mlir.runtime.emulator.instructions.translator import (
     Function,
     Op,
@@ -19,8 +19,6 @@ from alcop_mlir.runtime.emulator.machine.cohort import Cohort
 from alcop_mlir.runtime.emulator.machine.warps import Mask
 from alcop_mlir.runtime.emulator.ptx.scalars import PRED, SCALARS, Scalar
 from alcop_mlir.runtime.emulator.ptx.syntax import Instruction, Pair, unsupported
-
-Array = np.ndarray
 
 _COMPARE: dict[str, Function] = {
     "eq": np.equal,

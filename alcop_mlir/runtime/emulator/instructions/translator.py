@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 import numpy as np
 
 from alcop_mlir.errors import EmulationError
-from alcop_mlir.runtime.emulator.arithmetic.storage import BOOL, U32
+from alcop_mlir.runtime.emulator.arithmetic.storage import BOOL, U32, Array
 from alcop_mlir.runtime.emulator.machine.cohort import Cohort
 from alcop_mlir.runtime.emulator.machine.loaded_kernel import (
     Read,
@@ -46,7 +46,6 @@ from alcop_mlir.runtime.emulator.ptx.syntax import (
     unsupported,
 )
 
-Array = np.ndarray
 Op = Callable[[Cohort, Mask], None]
 Handler = Callable[["Translator", Instruction], Op]
 Function = Callable[..., Array]  # of one array for each operand

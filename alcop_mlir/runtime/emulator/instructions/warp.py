@@ -11,7 +11,7 @@ from collections.abc import Callable
 
 import numpy as np
 
-from alcop_mlir.runtime.emulator.arithmetic.storage import BOOL, S64, U32
+from alcop_mlir.runtime.emulator.arithmetic.storage import BOOL, S64, U32, Array
 from alcop_mlir.runtime.emulator.instructions.translator import Op, Translator
 from alcop_mlir.runtime.emulator.machine.cohort import Cohort
 from alcop_mlir.runtime.emulator.machine.faults import fault, location_of_mask
@@ -24,7 +24,6 @@ from alcop_mlir.runtime.emulator.ptx.syntax import (
     unsupported,
 )
 
-Array = np.ndarray
 LANE = np.arange(32, dtype=np.int64).reshape(1, 1, 32)
 
 

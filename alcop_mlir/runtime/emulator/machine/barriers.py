@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from alcop_mlir.errors import EmulationError
-from alcop_mlir.runtime.emulator.arithmetic.storage import U32
+from alcop_mlir.runtime.emulator.arithmetic.storage import U32, Array
 from alcop_mlir.runtime.emulator.machine.batch import Batch
 from alcop_mlir.runtime.emulator.machine.cohort import Cohort
 from alcop_mlir.runtime.emulator.machine.faults import block_name, fault
@@ -21,7 +21,6 @@ from alcop_mlir.runtime.emulator.machine.loaded_kernel import Read
 from alcop_mlir.runtime.emulator.machine.warps import LANES, Mask
 from alcop_mlir.runtime.emulator.ptx.syntax import Instruction
 
-Array = np.ndarray
 BARRIERS = 16  # PTX ISA: barriers of a block
 
 

@@ -9,13 +9,12 @@ from typing import Protocol
 
 import numpy as np
 
+from alcop_mlir.runtime.emulator.arithmetic.storage import Array
 from alcop_mlir.runtime.emulator.machine.clocks import Clocks
 from alcop_mlir.runtime.emulator.machine.lanes import Lanes
 from alcop_mlir.runtime.emulator.machine.loaded_kernel import LoadedKernel
 from alcop_mlir.runtime.emulator.machine.memory import POISON, BlockMemory, GlobalMemory
 from alcop_mlir.runtime.emulator.machine.warps import BlockSet, Dim3
-
-Array = np.ndarray
 
 
 class SharedWatcher(Protocol):

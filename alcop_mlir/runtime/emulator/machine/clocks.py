@@ -14,9 +14,9 @@ from __future__ import annotations
 
 import numpy as np
 
+from alcop_mlir.runtime.emulator.arithmetic.storage import Array
 from alcop_mlir.runtime.emulator.machine.warps import LANES
 
-Array = np.ndarray
 EPOCH = 64
 MANY_LANES = 63  # in place of a lane: several lanes made the access
 

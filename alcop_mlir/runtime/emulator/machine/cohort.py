@@ -11,6 +11,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from alcop_mlir.runtime.emulator.arithmetic.storage import Array
 from alcop_mlir.runtime.emulator.machine.batch import Batch
 from alcop_mlir.runtime.emulator.machine.lanes import Lanes
 from alcop_mlir.runtime.emulator.machine.loaded_kernel import Registers, merge
@@ -19,8 +20,6 @@ from alcop_mlir.runtime.emulator.machine.pending_copy import OpenGroup, PendingC
 from alcop_mlir.runtime.emulator.machine.special_registers import special_register
 from alcop_mlir.runtime.emulator.machine.warps import LANE_BIT, LANES, Mask, WarpRange
 from alcop_mlir.runtime.emulator.ptx.syntax import Instruction
-
-Array = np.ndarray
 
 
 class Observer:

@@ -13,10 +13,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from alcop_mlir.runtime.emulator.arithmetic.storage import Array
 from alcop_mlir.runtime.emulator.machine.warps import LANES, Mask, WarpRange
 from alcop_mlir.runtime.emulator.ptx.syntax import Instruction
-
-Array = np.ndarray
 
 
 @dataclass(slots=True, eq=False)

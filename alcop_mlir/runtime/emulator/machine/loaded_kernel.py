@@ -13,10 +13,10 @@ from itertools import accumulate
 
 import numpy as np
 
+from alcop_mlir.runtime.emulator.arithmetic.storage import Array
 from alcop_mlir.runtime.emulator.machine.memory_map import MemoryMap
 from alcop_mlir.runtime.emulator.ptx.syntax import Instruction
 
-Array = np.ndarray
 Registers = list[Array]
 Read = Callable[[Registers], Array]
 MULTIPLY = "mma"  # the class of instructions that the arithmetic of a loop is told by

@@ -12,9 +12,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from alcop_mlir.runtime.emulator.arithmetic.storage import MOVED_AS, U64
+from alcop_mlir.runtime.emulator.arithmetic.storage import MOVED_AS, U64, Array
 
-Array = np.ndarray
 GLOBAL_WINDOW = 0x7_0000_0000
 SHARED_WINDOW = 0x7F00_0000_0000
 LOCAL_WINDOW = 0x7E00_0000_0000

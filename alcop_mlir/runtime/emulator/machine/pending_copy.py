@@ -6,9 +6,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from alcop_mlir.runtime.emulator.arithmetic.storage import Array
 from alcop_mlir.runtime.emulator.machine.lanes import Lanes
-
-Array = np.ndarray
 
 
 @dataclass

@@ -6,12 +6,9 @@ import math
 
 import numpy as np
 
-from alcop_mlir.runtime.emulator.arithmetic.storage import U32
+from alcop_mlir.runtime.emulator.arithmetic.storage import U32, Array
 from alcop_mlir.runtime.emulator.machine.loaded_kernel import LoadedKernel
 from alcop_mlir.runtime.emulator.machine.warps import LANES, WarpRange
-
-Array = np.ndarray
-
 
 AXES = "xyz"
 SPECIAL_STEMS = (

@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import numpy as np
 
-Array = np.ndarray
+from alcop_mlir.runtime.emulator.arithmetic.storage import Array
+
 Mask = Array | None  # which lanes are on; None: all of them
 Dim3 = tuple[int, int, int]
 LANES = 32  # PTX ISA: WARP_SZ

@@ -14,6 +14,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from alcop_mlir.runtime.emulator.arithmetic.storage import Array
 from alcop_mlir.runtime.emulator.machine.cohort import Cohort, Observer
 from alcop_mlir.runtime.emulator.machine.lanes import Lanes
 from alcop_mlir.runtime.emulator.machine.loaded_kernel import Listing
@@ -21,7 +22,6 @@ from alcop_mlir.runtime.emulator.machine.pending_copy import OpenGroup, PendingC
 from alcop_mlir.runtime.emulator.machine.warps import LANES, Mask
 from alcop_mlir.runtime.emulator.ptx.syntax import Instruction
 
-Array = np.ndarray
 BANKS, BANK_BYTES = 32, 4
 SECTOR_BYTES = 32
 PHASE_BYTES = BANKS * BANK_BYTES  # the most that one wavefront moves

@@ -21,13 +21,12 @@ import numpy as np
 
 from alcop_mlir.errors import ConfigError, EmulationError
 from alcop_mlir.files import write_whole
+from alcop_mlir.runtime.emulator.arithmetic.storage import Array
 from alcop_mlir.runtime.emulator.machine.cohort import Cohort, Observer
 from alcop_mlir.runtime.emulator.machine.loaded_kernel import MULTIPLY, Listing
 from alcop_mlir.runtime.emulator.machine.pending_copy import PendingCopy
 from alcop_mlir.runtime.emulator.machine.warps import LANES, Dim3, Mask
 from alcop_mlir.runtime.emulator.ptx.syntax import Instruction
-
-Array = np.ndarray
 
 
 @dataclass(frozen=True)
