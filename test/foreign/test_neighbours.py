@@ -326,3 +326,32 @@ def test_same_bits(name: str) -> None:
                 found = results(done, size, mode)
                 same = found.tobytes() == expected[size].tobytes()
                 assert same, (stages, tail, size, mode)
+
+
+# The same of users: marks, and a stage and an order for each op.
+_MARK = "{alcop.pipeline = #alcop.pipeline<{shared = 3}>}"
+_LISTS = (
+    "{alcop.pipeline = #alcop.pipeline<{"
+    f"stage = {[0] * 5 + [2] * 10}, order = {list(range(15))}}}>}}"
+)
+
+
+@pytest.mark.parametrize(
+    "marks", [(_MARK, _MARK), ("", _LISTS)], ids=["marks", "lists"]
+)
+def test_plans_of_users(marks: tuple[str, str]) -> None:
+    plain = KERNELS["attention"]
+    of_copies, of_loop = marks
+    planned = plain.replace(
+        "yield %next : f32\n  }", f"yield %next : f32\n  }} {of_loop}"
+    )
+    for copy in ("store %v, %a[%t]", "store %w, %b[%t]"):
+        planned = planned.replace(copy, f"{copy} {of_copies}")
+    base, done = (
+        compiled(reported.kernel(text, BUFFERS), UNPIPELINED)
+        for text in (plain, planned)
+    )
+    assert "cp.async" in done.ptx
+    for size, mode in zip(SIZES, MODES, strict=False):
+        expected = results(base, size, mode)
+        assert results(done, size, mode).tobytes() == expected.tobytes(), (size, mode)

@@ -23,6 +23,11 @@ see `rotation`. Where the next value of a carried one is loaded, as in a chain o
 pointers, it is so where the copies of its iteration are issued: no load runs that the
 original loop does not run.
 
+Of the barriers, groups and waits of the loop's own block those stay that the plan names
+as effects: they order other memory. Where one that is dropped ordered the loop and what
+follows, a barrier comes after it; where one ordered what runs early and what was before
+the loop, one comes before.
+
 The steady state runs a multiple of the slot period S, and only iterations in which no
 stream has reached the end, so that it needs no predicate. Where copies compute the
 remaining extent of a step, `min(step, upper - %k)`, one more iteration is left to the

@@ -17,7 +17,8 @@ The plan of a loop is one value, on the loop: its streams, how many iterations (
 and fragment steps (`steps`) each runs before the arithmetic, the rings of slots, and
 the ops that matter, in the order of the steady state. It names ops by `alcop.op`. An
 inner loop of the kind `loop` has a pipeline of fragments that is filled once and
-carried across the iterations of the pipelined loop around it.
+carried across the iterations of the pipelined loop around it. A barrier, group or wait
+of the kind `effect` orders more than the copies, and stays.
 
 The option `stages` says how many stages, else `alcop.schedule` on the `gpu.launch`;
 where there is neither, a loop gets as many shared stages as hide a copy's latency and
