@@ -131,6 +131,7 @@ class AlcopPipeline(NamedPipeline):
             "canonicalize",
             "cse",
             "alcop-separate-views",
+            with_options("alcop-separate-buffers", target=self.target),
             "alcop-fold-slots",
             *(("alcop-version-loops",) if self.version_loops else ()),
             "canonicalize",

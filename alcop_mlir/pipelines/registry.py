@@ -35,6 +35,7 @@ PASSES = {
     "alcop-launch-loops": "tiling.launch_loops:LaunchLoops",
     "alcop-sink-loads": "tiling.sink_loads:SinkLoads",
     "alcop-separate-views": "pipelining.separate_views:SeparateViews",
+    "alcop-separate-buffers": "pipelining.separate_buffers:SeparateBuffers",
     "alcop-fold-slots": "pipelining.fold_slots:FoldSlots",
     "alcop-version-loops": "pipelining.version_loops:VersionLoops",
     "alcop-plan-pipelines": "pipelining.plan_pipelines:PlanPipelines",

@@ -18,7 +18,7 @@ from alcop_mlir.verifier.values import (
     rule_of,
 )
 
-_SYNCHRONISATION = (
+SYNCHRONISATION = (
     *COMMITS,
     "gpu.barrier",
     "nvgpu.device_async_wait",
@@ -123,7 +123,7 @@ class SlotProgram:
 
     def _find_eventful(self, op: ir.Operation) -> bool:
         """Whether `op` or an op inside accesses slots or synchronises."""
-        found = op in self._accesses or op.name in _SYNCHRONISATION
+        found = op in self._accesses or op.name in SYNCHRONISATION
         for region in op.regions:
             for block in region.blocks:
                 for inner in block.operations:

@@ -1,7 +1,8 @@
 """Branches that a whole run of a kernel takes one way, which is not known before it.
 
-Such is the choice between two versions of a loop by where memrefs are in memory. All
-threads take the same way, so that waits, barriers and commit groups in it count.
+Such is the choice between two versions of a loop by where memrefs are in memory, or a
+condition on an argument. All threads take the same way, so that waits, barriers and
+commit groups in it count.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ from typing import Any
 
 from alcop_mlir.bindings import ir
 from alcop_mlir.verifier.accesses import inside
+from alcop_mlir.verifier.program import SYNCHRONISATION
 from alcop_mlir.verifier.values import is_computable
 
 MOST = 3  # conditions of a kernel; of others nothing is assumed
@@ -29,7 +31,7 @@ _FIRST_SIZE = 6
 
 def choices(kernel: ir.Operation) -> list[dict[Any, bool]]:
     """For each run the ways of such branches, as `{scf.if: condition}`."""
-    branches = [op for op in inside(kernel) if op.name == "scf.if"]
+    branches = [op for op in inside(kernel) if op.name == "scf.if" and _meets(op)]
     conditions = dict.fromkeys(op.operands[0] for op in branches)
     found = [value for value in conditions if _is_of_the_run(value)][:MOST]
     ways = [
@@ -42,9 +44,13 @@ def choices(kernel: ir.Operation) -> list[dict[Any, bool]]:
     ]
 
 
+def _meets(branch: ir.Operation) -> bool:
+    """Whether a branch holds waits, barriers or commit groups."""
+    return any(op.name in SYNCHRONISATION for op in inside(branch))
+
+
 def _is_of_the_run(condition: ir.Value) -> bool:
-    """Whether all threads compute a condition from an address, before loops."""
-    names: set[str] = set()
+    """Whether a condition is computed before loops, alike in all threads."""
     for value in _closure(condition):
         owner = value.owner
         if isinstance(owner, ir.Block):
@@ -52,11 +58,9 @@ def _is_of_the_run(condition: ir.Value) -> bool:
                 return False
         elif _is_in_a_loop(owner.operation):
             return False
-        elif is_computable(owner.operation) or owner.operation.name in _GIVEN:
-            names.add(owner.operation.name)
-        else:
+        elif not (is_computable(owner.operation) or owner.operation.name in _GIVEN):
             return False
-    return "memref.extract_aligned_pointer_as_index" in names
+    return True
 
 
 def _closure(value: ir.Value) -> Iterator[Any]:

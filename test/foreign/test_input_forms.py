@@ -65,3 +65,13 @@ def test_an_address_by_a_choice() -> None:
     }"""
     copy = choice + reported.COPY.replace("%A[%k,", "%A[%row,")
     assert_right(reported.kernel(reported.loop(copy, reported.READ)), "cse")
+
+
+# -- one buffer, several loops ---------------------------------------------------------
+
+
+def test_two_loops_in_turn() -> None:
+    first = reported.loop(reported.COPY, reported.READ)
+    second = first.replace("%sum", "%sum2").replace("%acc = %zero", "%acc = %sum")
+    text = reported.kernel(first + second.replace("%C[%c0", "%C[%c1"), "%a : SHARED")
+    assert_right(text, "alcop-separate-buffers")

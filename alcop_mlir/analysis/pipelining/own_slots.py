@@ -13,10 +13,10 @@ from typing import Any
 
 from alcop_mlir.analysis.ir import memory
 from alcop_mlir.analysis.ir.loops import ancestor_in, block_of, body, is_inside
-from alcop_mlir.analysis.ir.slices import backward_slice, is_pure
 from alcop_mlir.analysis.ir.uniformity import varies
 from alcop_mlir.analysis.ir.walk import walk
-from alcop_mlir.analysis.pipelining.copy_forms import CopyForm, copy_form
+from alcop_mlir.analysis.pipelining.copy_forms import copy_form
+from alcop_mlir.analysis.pipelining.own_fills import own_fills
 from alcop_mlir.bindings import ir
 
 _SUBVIEW = "memref.subview"
@@ -49,13 +49,11 @@ def slots_in(loop: ir.Operation) -> list[OwnSlots]:
     """The buffers whose slots `loop` does not need, in the order of its copies."""
     forms = [form for op in body(loop).operations if (form := copy_form(op))]
     buffers = dict.fromkeys(root for form in forms for root in form.buffers)
-    found = (_own_slots(buffer, loop, forms) for buffer in buffers)
+    found = (_own_slots(buffer, loop) for buffer in buffers)
     return [one for one in found if one is not None]
 
 
-def _own_slots(
-    buffer: ir.Value, loop: ir.Operation, forms: list[CopyForm]
-) -> OwnSlots | None:
+def _own_slots(buffer: ir.Value, loop: ir.Operation) -> OwnSlots | None:
     kind = buffer.type
     if not memory.is_own_allocation(buffer) or not kind.has_static_shape:
         return None
@@ -68,7 +66,8 @@ def _own_slots(
     (slot, *others) = {op.operands[number + 1] for op, number in uses}
     if others or block_of(slot) != body(loop) or varies(slot):
         return None
-    if not _sees_itself_only(buffer, slot, loop, forms):
+    accesses = memory.accesses(buffer)
+    if not isinstance(accesses, list) or own_fills(loop, accesses, {slot}) is None:
         return None
     return OwnSlots(buffer, tuple((op, number + 1) for op, number in uses))
 
@@ -92,46 +91,6 @@ def _takes_slot(op: ir.Operation, number: int) -> bool:
 
 def _dynamic() -> int:
     return ir.ShapedType.get_dynamic_size()
-
-
-def _sees_itself_only(
-    buffer: ir.Value, slot: ir.Value, loop: ir.Operation, forms: list[CopyForm]
-) -> bool:
-    """Whether an iteration reads only what it has written before.
-
-    All copies of an iteration come before its reads, and each iteration fills the same
-    elements of its slot: what it does not fill was never filled.
-    """
-    accesses = memory.accesses(buffer)
-    if not isinstance(accesses, list):
-        return False
-    moves = {form.op: form.moves for form in forms}
-    fills: list[Any] = []
-    for access in accesses:
-        if access.writes:
-            fill = ancestor_in(access.op, body(loop))
-            if fill not in moves:
-                return False
-            fills.append(fill)
-    targets = [
-        value
-        for fill in fills
-        for move in moves[fill]
-        for value in (move.target, *move.target_indices)
-    ]
-    if any(_is_made_deeper(value, loop) for value in targets):
-        return False
-    ops, arguments = backward_slice(targets, body(loop), {slot, buffer})
-    if arguments or not all(map(is_pure, ops)):
-        return False
-    reads: list[Any] = [ancestor_in(a.op, body(loop)) for a in accesses if a.reads]
-    return all(fill.is_before_in_block(read) for read in reads for fill in fills)
-
-
-def _is_made_deeper(value: ir.Value, loop: ir.Operation) -> bool:
-    """Whether `value` is made in a region inside of the loop's block."""
-    block = block_of(value)
-    return block != body(loop) and is_inside(block.owner, body(loop).owner)
 
 
 def needs_barrier(loop: ir.Operation, accesses: list[Any]) -> bool:

@@ -15,7 +15,6 @@ from alcop_mlir.analysis.ir import memory, promises, uniformity
 from alcop_mlir.analysis.ir.loops import (
     ancestor_in,
     body,
-    defining_op,
     loops_in,
     trip_count,
 )
@@ -34,9 +33,8 @@ from alcop_mlir.analysis.pipelining.copy_forms import ASYNC_OP, copy_form
 from alcop_mlir.analysis.pipelining.fetches import Fetch
 from alcop_mlir.analysis.pipelining.foreign_groups import GROUP, WAIT
 from alcop_mlir.analysis.pipelining.other_loops import unreached
+from alcop_mlir.analysis.pipelining.shared_size import shared_bytes, shared_limit
 from alcop_mlir.bindings import ir
-from alcop_mlir.resources import align
-from alcop_mlir.target import STATIC_SHARED_LIMIT
 
 # A fragment loop longer than this is not flattened into the loop around it: the
 # unrolled body would no longer fit the instruction cache.
@@ -275,19 +273,8 @@ def _too_large(
     slots = {b: p.stages for p in plan.pipelines for b in _buffers(p.copies)}
     slots |= {b: number for rings in plan.given.values() for b, number in rings.items()}
     slots |= dict.fromkeys(_buffers(accepted), stages)
-    sizes = {
-        buffer: memory.size_in_bytes(buffer.type)
-        for buffer in memory.shared_roots_in(scope)
-    }
-    needed = sum(
-        align(slots.get(buffer, 1) * size)
-        for buffer, size in sizes.items()
-        if size is not None
-    )
-    limit = limits.shared_bytes
-    if any(defining_op(buffer) is None for buffer in sizes):
-        # What a gpu.func declares is static shared memory, of which there is less.
-        limit = min(limit, STATIC_SHARED_LIMIT)
+    needed = shared_bytes(scope, slots)
+    limit = shared_limit(scope, limits.shared_bytes)
     if needed <= limit:
         return None
     return Refusal(

@@ -1,7 +1,7 @@
 // source: llvm/llvm-project 00b172da43e9fefe6cb44f6dfdb0036226ec9c8c mlir/test/Dialect/MemRef/transform-ops.mlir
 // function: multi_buffer_uses_with_no_loop_dominator#1
 // does: one buffer used by two loops, the first of which is under a condition
-// expect: refused: (rule 2): its buffer is also written by 'memref.copy' outside of the loop
+// expect: pipelined shared=2
 // there: refused
 // sizes: 1 5
 #ws = #gpu.address_space<workgroup>

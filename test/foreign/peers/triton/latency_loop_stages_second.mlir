@@ -1,7 +1,7 @@
 // source: triton-lang/triton 0079f6ed8799aed096366748d44e7dad701ab5c2 test/TritonGPU/pipeline-assign-latencies.mlir
 // function: per_loop_stages#2
 // does: the second of two loops over the same buffers, with three stages
-// expect: refused: (rule 2): its buffer is also written by 'memref.store' outside of the loop
+// expect: pipelined shared=4
 // options: noalias
 // sizes: 0,0,1 3,4,2 1,12,3 0,7,1
 #ws = #gpu.address_space<workgroup>
