@@ -34,12 +34,6 @@ gpu.func @kernel(%A: memref<256x64xf32>, %I: memref<4096xi32>, %J: memref<256xi3
   %sum:2 = scf.for %k = %c0 to %n step %c1
       iter_args(%acc = %zero, %p = %c7) -> (f32, index) {
 BODY
-    %v = memref.load %A[%row, %t] : memref<256x64xf32>
-    memref.store %v, %a[%t] : SHARED
-    gpu.barrier
-    %x = memref.load %a[%other] : SHARED
-    %next = arith.addf %acc, %x : f32
-    gpu.barrier
     scf.yield YIELD : f32, index
   }
   memref.store %sum#0, %C[%t] : memref<64xf32>
@@ -48,6 +42,13 @@ BODY
 }
 }
 """
+COPY = """
+    %v = memref.load %A[%row, %t] : memref<256x64xf32>
+    memref.store %v, %a[%t] : SHARED
+    gpu.barrier
+    %x = memref.load %a[%other] : SHARED
+    %next = arith.addf %acc, %x : f32
+    gpu.barrier"""
 ROW = """
     %i = memref.load %I[%k] : memref<4096xi32>
     %row = arith.index_cast %i : i32 to index"""
@@ -140,12 +141,16 @@ def results(body: str, done: Compiled, size: int, mode: tuple[str, str]) -> byte
     return c.tobytes()
 
 
-def assert_right(body: str, text: str) -> None:
+def assert_right(
+    body: str, stage_counts: tuple[tuple[int, int], ...] = STAGES, level: str = "shared"
+) -> None:
+    """Pipelined at that level, and the bits of the unpipelined program."""
+    text = kernel(body)
     base = compiled(text, Settings((1, 1)))
     expected = {size: results(body, base, size, MODES[0]) for size in SIZES}
-    for number, stages in enumerate(STAGES):
+    for number, stages in enumerate(stage_counts):
         done = compiled(text, Settings(stages, noalias=True))
-        assert "shared" in done.levels, done.report
+        assert level in done.levels, done.report
         for place, size in enumerate(SIZES):
             mode = MODES[(number + place) % len(MODES)]
             assert results(body, done, size, mode) == expected[size], (stages, size)
@@ -153,24 +158,104 @@ def assert_right(body: str, text: str) -> None:
 
 @pytest.mark.parametrize("name", BODIES)
 def test_rows_from_tables(name: str) -> None:
-    assert_right(BODIES[name], kernel(BODIES[name]))
+    assert_right(BODIES[name] + COPY)
 
 
 def test_an_index_that_is_used_otherwise_too() -> None:
-    text = kernel(USED_TOO).replace("addf %acc, %x", "addf %more, %x")
-    assert_right(USED_TOO, text)
+    assert_right(USED_TOO + COPY.replace("addf %acc, %x", "addf %more, %x"))
 
 
 @pytest.mark.parametrize("trips", [1, 2, 3, 8])
 def test_known_trip_counts(trips: int) -> None:
     """Of two levels: what is loaded before the loop is known to be there or not."""
-    body = BODIES["two levels"]
+    body = BODIES["two levels"] + COPY
     text = kernel(body).replace("to %n step", "to %last step")
-    text = text.replace(
-        "  %t = gpu", f"  %last = arith.constant {trips} : index\n  %t = gpu"
-    )
+    last = f"  %last = arith.constant {trips} : index\n"
+    text = text.replace("  %t = gpu", f"{last}  %t = gpu")
     base = compiled(text, Settings((1, 1)))
     expected = results(body, base, trips, MODES[0])
     for stages in STAGES:
         done = compiled(text, Settings(stages, noalias=True))
         assert results(body, done, trips, MODES[-1]) == expected, stages
+
+
+# -- loads that the arithmetic uses, without shared memory ----------------------------
+
+REGISTER_STAGES = ((1, 2), (1, 3), (3, 2), (1, 4))
+SUMS = {
+    "row": """
+    %v = memref.load %A[%k, %t] : memref<256x64xf32>
+    %next = arith.addf %acc, %v : f32""",
+    "two loads": """
+    %v = memref.load %A[%k, %t] : memref<256x64xf32>
+    %w = memref.load %A[%k, %other] : memref<256x64xf32>
+    %m = arith.mulf %v, %w : f32
+    %next = arith.addf %acc, %m : f32""",
+    "vector": """
+    %vs = vector.load %A[%k, %c0] : memref<256x64xf32>, vector<4xf32>
+    %v = vector.reduction <add>, %vs : vector<4xf32> into f32
+    %next = arith.addf %acc, %v : f32""",
+    "row by a table": ROW
+    + """
+    %v = memref.load %A[%row, %t] : memref<256x64xf32>
+    %next = arith.addf %acc, %v : f32""",
+    "index and row": ROW
+    + """
+    %f = arith.sitofp %i : i32 to f32
+    %v = memref.load %A[%row, %t] : memref<256x64xf32>
+    %w = arith.addf %f, %v : f32
+    %next = arith.addf %acc, %w : f32""",
+    "linked list": """
+    %v = memref.load %A[%p, %t] : memref<256x64xf32>
+    %next = arith.addf %acc, %v : f32
+    %j = memref.load %J[%p] : memref<256xi32>
+    %q = arith.index_cast %j : i32 to index""",
+    "running row": """
+    %v = memref.load %A[%p, %t] : memref<256x64xf32>
+    %next = arith.addf %acc, %v : f32
+    %q = arith.addi %p, %c7 : index""",
+    "under a condition": """
+    %is_in = arith.cmpi ugt, %k, %t : index
+    %v = scf.if %is_in -> f32 {
+      %at = memref.load %A[%k, %t] : memref<256x64xf32>
+      scf.yield %at : f32
+    } else {
+      scf.yield %zero : f32
+    }
+    %next = arith.addf %acc, %v : f32""",
+    "the load is carried": """
+    %v = memref.load %A[%k, %t] : memref<256x64xf32>
+    %next = arith.mulf %v, %v : f32""",
+}
+
+
+@pytest.mark.parametrize("name", SUMS)
+def test_sums(name: str) -> None:
+    assert_right(SUMS[name], REGISTER_STAGES, "register")
+
+
+# -- copies that compute, or that no asynchronous copy can do -------------------------
+
+COMPUTED = {
+    "doubled": COPY.replace(
+        "    memref.store %v, %a",
+        "    %w = arith.addf %v, %v : f32\n    memref.store %w, %a",
+    ),
+    "of two rows": COPY.replace(
+        "    memref.store %v, %a",
+        "    %u = memref.load %A[%k, %t] : memref<256x64xf32>\n"
+        "    %w = arith.addf %v, %u : f32\n    memref.store %w, %a",
+    ),
+    "used otherwise too": COPY.replace("addf %acc, %x", "addf %v, %x"),
+    "rounded": COPY.replace(
+        "    memref.store %v, %a",
+        "    %h = arith.truncf %v : f32 to f16\n"
+        "    %w = arith.extf %h : f16 to f32\n    memref.store %w, %a",
+    ),
+}
+
+
+@pytest.mark.parametrize("name", COMPUTED)
+def test_copies_that_compute(name: str) -> None:
+    """What is loaded waits in registers; its store and barriers stay."""
+    assert_right(ROW + COMPUTED[name], REGISTER_STAGES, "register")

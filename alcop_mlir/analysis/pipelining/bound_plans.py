@@ -194,7 +194,8 @@ def plans_of(kernel: KernelPlan, limits: Limits) -> list[BoundPlan]:
     register = {p.loop: p for p in kernel.pipelines if p.level == REGISTER}
     alone = [p.loop for p in register.values() if not p.carried]
     plans = []
-    for loop in (*shared, *alone):
+    fetched = dict(kernel.fetched)
+    for loop in dict.fromkeys((*shared, *alone, *fetched)):
         copied = shared.get(loop)
         inner = [
             p
@@ -211,6 +212,7 @@ def plans_of(kernel: KernelPlan, limits: Limits) -> list[BoundPlan]:
                 WRAP if copied and copied.wraps else PREDICATED,
                 copied.fetches if copied else (),
                 limits.noalias_in(loop),
+                fetched.get(loop, ()),
             )
         )
     return plans
@@ -224,14 +226,16 @@ def _composed(
     reads: Sequence[ir.Operation],
     inner: Sequence[ir.Operation],
     tail: str,
-    fetches: Sequence[Fetch],
+    for_copies: Sequence[Fetch],
     noalias: bool,
+    for_arithmetic: Sequence[Fetch] = (),
 ) -> BoundPlan:
     """The plan of copies with so many slots, and of reads with so many stages.
 
     stages:  from a read to its use in fragment steps, one more
     inner:   the loop whose iterations are fragment steps
-    fetches: what the addresses of the copies are loaded by
+    for_copies, for_arithmetic: loads that run before the copies, as their addresses
+             need them, and before the arithmetic
     """
     lookahead = stages - 1 if reads else 0
     load = Stream(LOAD, *divmod(lookahead, _steps(inner)))
@@ -239,14 +243,17 @@ def _composed(
     copy = Stream(COPY, load.tiles + slots - 1)
     if slots:
         streams.insert(0, copy)
-    leads = sorted({copy.lead + fetch.lead for fetch in fetches}, reverse=True)
+    fetches = [*((f.op, copy.lead + f.lead) for f in for_copies)]
+    fetches += [(fetch.op, fetch.lead) for fetch in for_arithmetic]
+    leads = sorted({lead for _, lead in fetches}, reverse=True)
     streams[:0] = [Stream(_fetch_stream(lead), lead) for lead in leads]
     forms = [form for op in fills if (form := copy_form(op)) is not None]
     filled = {buffer for form in forms for buffer in form.buffers}
-    kept = needed_synchronisation(loop, forms, load.steps == 0, noalias)
+    at_start = load.steps == 0
+    kept = needed_synchronisation(loop, forms, at_start, noalias) if forms else []
     rest = dict.fromkeys(inner, LOOP) | dict.fromkeys(kept, EFFECT)
     named = [
-        *((f.op, _fetch_stream(copy.lead + f.lead), FETCH, -1) for f in fetches),
+        *((op, _fetch_stream(lead), FETCH, -1) for op, lead in fetches),
         *((op, COPY, FILL, 0) for op in fills),
         *((op, LOAD, READ, _ring_of(op, filled)) for op in reads),
         *((op, COMPUTE, rest[op], -1) for op in _ops(loop) if op in rest),
@@ -395,3 +402,7 @@ def pipelined_ops(scope: ir.Operation) -> Iterator[tuple[Any, str, int]]:
         for planned, op in plan.named(READ):
             if plan.plan.stream(planned).is_early:
                 yield op, REGISTER, plan.register_stages(plan.steps())
+        needed = fetches_for(plan.loop, [op for _, op in plan.named(FILL)])
+        for planned, op in plan.named(FETCH):
+            if op not in needed:
+                yield op, REGISTER, plan.plan.stream(planned).tiles + 1

@@ -9,6 +9,7 @@ from alcop_mlir.analysis.ir.loops import defining_op
 from alcop_mlir.analysis.ir.memory import is_workgroup, root
 from alcop_mlir.analysis.ir.walk import around
 from alcop_mlir.analysis.pipelining.copy_forms import copy_form
+from alcop_mlir.analysis.pipelining.fetches import fetched_memrefs, is_fetch
 from alcop_mlir.bindings import ir
 from alcop_mlir.manifest.names import argument_name, intermediate_name
 
@@ -24,7 +25,11 @@ def buffer_labels(launch: ir.Operation, copies: Sequence[ir.Operation]) -> list[
     for copy in copies:
         form = copy_form(copy)
         move = None if form is None else form.moves[0]
-        source = root(copy.operands[0] if move is None else move.source)
+        if move is not None:
+            source = root(move.source)
+        else:
+            read = fetched_memrefs(copy) if is_fetch(copy) else copy.operands
+            source = root(read[0])
         origin = _name(source, allocated)
         if origin is None:  # read from a buffer that another copy fills
             origin = origins.get(source, "")

@@ -113,9 +113,9 @@ def _judge_shared(
     written: Written,
     noalias_arguments: bool,
 ) -> PipelinedCopy | RejectedCopy:
-    loads = Loads(tuple(written), noalias_arguments)
+    loads = Loads(loop, noalias_arguments)
     broken = (
-        _no_index(loop)
+        no_index(loop)
         or _first(_not_a_move, form.moves)
         or _first(_not_one_buffer, form.buffers)
         or _first(partial(_target_moves, loop), form.moves)
@@ -123,7 +123,7 @@ def _judge_shared(
         or _first(partial(_used_elsewhere, loop), form.buffers)
         or _source_written(form, loop, written, noalias_arguments)
         or _first(_address_loaded_in_branch, form.moves)
-        or _address_not_early(form.op, loop, loads, *_address_values(form))
+        or address_not_early(form.op, loop, loads, *_address_values(form))
     )
     if broken is None:
         return PipelinedCopy(form.op, tuple(form.buffers))
@@ -141,17 +141,18 @@ def _judge_register(
     op: ir.Operation, loop: ir.Operation, written: Written
 ) -> PipelinedCopy | RejectedCopy:
     broken = (
-        _no_index(loop)
+        no_index(loop)
         or _escapes_iteration(op, loop)
         or _buffer_filled_inside(op, loop, written)
-        or _address_not_early(op, loop, None, *op.operands)
+        or address_not_early(op, loop, None, *op.operands)
     )
     if broken is None:
         return PipelinedCopy(op, (op.results[0],))
     return RejectedCopy(op, REGISTER, *broken)
 
 
-def _no_index(loop: ir.Operation) -> Refusal | None:
+def no_index(loop: ir.Operation) -> Refusal | None:
+    """Rule 2: the loop has to count in `index`."""
     kind = body(loop).arguments[0].type
     if isinstance(kind, ir.IndexType):
         return None
@@ -342,7 +343,7 @@ def _depends_on(
     )
 
 
-def _address_not_early(
+def address_not_early(
     op: ir.Operation,
     loop: ir.Operation,
     loads: Loads | None,

@@ -15,17 +15,22 @@ from __future__ import annotations
 
 from collections.abc import Container, Iterable
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 from alcop_mlir.analysis.ir import memory
+from alcop_mlir.analysis.ir.kernels import KERNEL_OPS
 from alcop_mlir.analysis.ir.loops import body, yielded
 from alcop_mlir.analysis.ir.slices import backward_slice, captured
-from alcop_mlir.analysis.ir.walk import walk
+from alcop_mlir.analysis.ir.walk import around, walk
 from alcop_mlir.analysis.pipelining.copy_forms import LOADS, only_loads
 from alcop_mlir.bindings import ir
 
 # What a loop may write, see memory.written_memrefs.
 Written = list[tuple[Any, Any | None]]
+# Ops that order what threads write and read.
+BARRIERS = ("gpu.barrier", "nvvm.bar.warp.sync")
+_KERNELS = (*KERNEL_OPS, "func.func")
 PROMISE = "promise that arguments do not alias with assume-noalias-args=true, if so"
 
 
@@ -54,15 +59,23 @@ def fetched_memrefs(op: ir.Operation) -> list[Any]:
     return [load.operands[0] for load in walk(op, *LOADS)]
 
 
-@dataclass(frozen=True)
 class Loads:
-    """The loads of a loop that can run early: nothing in it may write what they read.
+    """The loads of `loop` that can run early: nothing in it may write what they read.
 
-    written: what the loop may write
+    Where the loop has barriers, nothing since the last barrier before it may either:
+    the first loads run before the loop.
     """
 
-    written: tuple[tuple[Any, Any | None], ...]
-    noalias_arguments: bool
+    def __init__(self, loop: ir.Operation, noalias_arguments: bool):
+        self.loop = loop
+        self.noalias_arguments = noalias_arguments
+
+    @cached_property
+    def _written(self) -> Written:
+        written = memory.written_memrefs(self.loop)
+        if walk(self.loop, *BARRIERS):
+            written += _written_before(self.loop)
+        return written
 
     def __contains__(self, op: ir.Operation) -> bool:
         return is_fetch(op) and not self._may_be_written(op, self.noalias_arguments)
@@ -79,8 +92,26 @@ class Loads:
         return any(
             target is None or memory.may_alias(source, target, noalias_arguments)
             for source in fetched_memrefs(op)
-            for _, target in self.written
+            for _, target in self._written
         )
+
+
+def _written_before(loop: ir.Operation) -> Written:
+    """What may be written before `loop`, after the last barrier that all meet."""
+    written: Written = []
+    inner = loop
+    for outer in around(loop):
+        ops = [op.operation for op in inner.block.operations]
+        for op in reversed(ops[: ops.index(inner)]):
+            if op.name in BARRIERS:
+                return written
+            written += memory.written_memrefs(op)
+        if outer.name in _KERNELS:
+            break
+        if outer.name != "scf.if":  # a loop: what follows comes before, too
+            written += memory.written_memrefs(outer)
+        inner = outer
+    return written
 
 
 def address_fetches(

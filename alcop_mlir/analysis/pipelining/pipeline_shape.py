@@ -37,7 +37,7 @@ class Shape:
     @property
     def slot_period(self) -> int:
         """Iterations after which slots and fragment registers repeat."""
-        return self.slots or self.load_lookahead + 1
+        return self.slots or max(self.load_lookahead, self.fetched) + 1
 
     def steady_trips(self, trips: int) -> int:
         """The iterations before the tail, a multiple of the slot period."""

@@ -18,7 +18,7 @@ from alcop_mlir.analysis.ir.loops import (
     loops_in,
     trip_count,
 )
-from alcop_mlir.analysis.ir.slices import is_pure
+from alcop_mlir.analysis.ir.slices import backward_slice, is_pure
 from alcop_mlir.analysis.ir.walk import around, walk
 from alcop_mlir.analysis.pipelining import copies, stage_model
 from alcop_mlir.analysis.pipelining.barriers import BARRIER, SYNCHRONISATION, meets
@@ -29,9 +29,10 @@ from alcop_mlir.analysis.pipelining.copies import (
     Refusal,
     RejectedCopy,
 )
-from alcop_mlir.analysis.pipelining.copy_forms import ASYNC_OP, copy_form
-from alcop_mlir.analysis.pipelining.fetches import Fetch
+from alcop_mlir.analysis.pipelining.copy_forms import ASYNC_OP, STORES, copy_form
+from alcop_mlir.analysis.pipelining.fetches import Fetch, is_fetch
 from alcop_mlir.analysis.pipelining.foreign_groups import GROUP, WAIT
+from alcop_mlir.analysis.pipelining.loop_fetches import loop_fetches
 from alcop_mlir.analysis.pipelining.other_loops import unreached
 from alcop_mlir.analysis.pipelining.shared_size import shared_bytes, shared_limit
 from alcop_mlir.bindings import ir
@@ -51,12 +52,14 @@ class Limits:
 
     stages:       shared, register; 1 means not pipelined, None lets the model choose
     shared_bytes: shared memory that a block may use
+    fetch_stages: register stages of loads from global memory; 1 means not fetched early
     """
 
     stages: tuple[int | None, int]
     shared_bytes: int
     noalias_arguments: bool = False
     wrap_tails: bool = False
+    fetch_stages: int = 1
 
     def noalias_in(self, loop: ir.Operation) -> bool:
         """Whether arguments do not alias in `loop`."""
@@ -94,12 +97,17 @@ class KernelPlan:
 
     clamped: loops that get less than was requested, each with a remark
     given:   loops that had a plan before, and the slots of the buffers in it
+    fetched: the loads of loops that run before the arithmetic
+    staged:  of the copies that are not pipelined those whose loads are: what is loaded
+             waits in registers
     """
 
     given: Mapping[Any, Mapping[Any, int]] = field(default_factory=dict)
     pipelines: list[PipelinedLoop] = field(default_factory=list)
     rejected: list[RejectedCopy] = field(default_factory=list)
     clamped: list[tuple[Any, str]] = field(default_factory=list)
+    fetched: list[tuple[Any, tuple[Fetch, ...]]] = field(default_factory=list)
+    staged: list[RejectedCopy] = field(default_factory=list)
 
     def accept(
         self, judged: Iterable[PipelinedCopy | RejectedCopy]
@@ -133,6 +141,7 @@ def plan_kernel(
     plan.rejected += unreached(scope, reads=limits.stages[1] > 1)
     _plan_shared(scope, limits, plan)
     _plan_register(scope, limits, plan)
+    _plan_fetches(scope, limits, plan)
     # The other version of such a loop is pipelined: its author need do nothing.
     plan.rejected = [no for no in plan.rejected if promises.noalias(no.op) is not False]
     return plan
@@ -327,6 +336,44 @@ def _of_slots(
             "of the loop may order it",
             "read it before the loop, or fill it by copies that can be pipelined",
         )
+
+
+def _plan_fetches(scope: ir.Operation, limits: Limits, plan: KernelPlan) -> None:
+    if limits.fetch_stages == 1:
+        return
+    carried = {p.loop for p in plan.pipelines if p.carried}
+    for loop in loops_in(scope):
+        if loop in carried:
+            continue
+        copied = _loaded_by_copies(p for p in plan.pipelines if p.loop == loop)
+        found = loop_fetches(loop, limits.fetch_stages, limits.noalias_in(loop), copied)
+        if found.shortened is not None:
+            plan.clamped.append((loop, found.shortened))
+        if found.fetches:
+            plan.fetched.append((loop, found.fetches))
+            _stage_copies(loop, {fetch.op for fetch in found.fetches}, plan)
+
+
+def _loaded_by_copies(pipelines: Iterable[PipelinedLoop]) -> set[Any]:
+    """The loads that are a part of pipelined copies, or of their addresses."""
+    loads: set[Any] = set()
+    for pipeline in pipelines:
+        forms = [form for op in pipeline.ops if (form := copy_form(op)) is not None]
+        loads.update(form.producer for form in forms)
+        loads.update(fetch.op for fetch in pipeline.fetches)
+    return loads
+
+
+def _stage_copies(loop: ir.Operation, fetched: set[Any], plan: KernelPlan) -> None:
+    """Copies that are not pipelined, but what they store is fetched."""
+    for no in plan.rejected:
+        if no.level != SHARED or no.op.block != body(loop) or no.op.name not in STORES:
+            continue
+        ops, _ = backward_slice([no.op.operands[0]], body(loop))
+        loads = [op for op in ops if is_fetch(op)]
+        if loads and fetched.issuperset(loads):
+            plan.staged.append(no)
+    plan.rejected = [no for no in plan.rejected if no not in plan.staged]
 
 
 def _not_a_register_loop(

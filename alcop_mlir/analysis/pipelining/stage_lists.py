@@ -122,7 +122,7 @@ def _kinds(
             kinds[op] = READ, 0 if memory.root(op.operands[0]) in filled else -1
         elif op in loads and leads[op] == leads[loads[op]]:
             continue  # a part of the copy
-        elif leads[op] and is_fetch(op):
+        elif leads[op] and is_fetch(op) and op not in loads:
             kinds[op] = FETCH, -1
         elif not is_pure(op) and op.name not in SYNCHRONISATION:
             kinds[op] = EFFECT, -1

@@ -78,7 +78,9 @@ def _check_target(bound: BoundPlan) -> None:
                 f"leaves matrix multiplications of '{stream.name}' in flight: wgmma "
                 "needs sm_90",
             )
-    if bound.plan.tail == WRAP and bound.named(FETCH):
+    if bound.plan.tail == WRAP and fetches_for(
+        bound.loop, [op for _, op in bound.named(FILL)]
+    ):
         raise _refused(bound, "starts loads again at the end of the loop")
     if any(ring.sync == MBARRIER for ring in bound.plan.rings):
         raise _refused(bound, "has a ring of mbarriers: these need sm_90")

@@ -72,8 +72,9 @@ class Expansion:
         middle = self._after(steady)
         static = steady if isinstance(steady, int) else None
         if static != 0:
-            holds = arith.constant(build.integer(1), 1) if self.streams.exists else None
-            self.known = dict.fromkeys(self.streams.exists, holds)
+            if self.streams.exists and not self.shape.wraps:
+                holds = arith.constant(build.integer(1), 1)
+                self.known = dict.fromkeys(self.streams.exists, holds)
             state = self._loop(self.lower, middle, state, in_tail=False)
             self.known = {}
         if static is None or static != self.trips:
@@ -185,7 +186,8 @@ class Expansion:
                 loaded = zip(self.reads[number], state.fragments.pop(0), strict=True)
                 mapping.update((read.result, fragment) for read, fragment in loaded)
             for op in ops:
-                op.copy(mapping)
+                if not (op.results and op.result in self.known):
+                    op.copy(mapping)
         after = (self.yielded[number] for number in numbers)
         state.compute = [mapping.get(value, value) for value in after]
 

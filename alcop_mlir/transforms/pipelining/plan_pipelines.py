@@ -20,6 +20,9 @@ inner loop of the kind `loop` has a pipeline of fragments that is filled once an
 carried across the iterations of the pipelined loop around it. A barrier, group or wait
 of the kind `effect` orders more than the copies, and stays.
 
+Loads from global memory that addresses of copies need, or, with two register stages or
+more, the arithmetic, are *fetches*: ops of streams that run before these.
+
 The option `stages` says how many stages, else `alcop.schedule` on the `gpu.launch`;
 where there is neither, a loop gets as many shared stages as hide a copy's latency and
 fit (analysis/pipelining/stage_model.py), and two register stages.
@@ -41,7 +44,7 @@ from pathlib import Path
 from typing import Any
 
 from alcop_mlir import diagnostics
-from alcop_mlir.analysis.ir.kernels import kernels_in
+from alcop_mlir.analysis.ir.kernels import is_kernel, kernels_in
 from alcop_mlir.analysis.ir.promises import NOALIAS
 from alcop_mlir.analysis.ir.walk import walk
 from alcop_mlir.analysis.pipelining.bound_plans import (
@@ -50,6 +53,7 @@ from alcop_mlir.analysis.pipelining.bound_plans import (
     plans_of,
 )
 from alcop_mlir.analysis.pipelining.buffer_labels import buffer_labels
+from alcop_mlir.analysis.pipelining.copies import REGISTER
 from alcop_mlir.analysis.pipelining.plan import KernelPlan, Limits, plan_kernel
 from alcop_mlir.bindings import ir
 from alcop_mlir.dialects import alcop
@@ -66,6 +70,7 @@ from alcop_mlir.transforms.pipelining.merged_guards import (
 from alcop_mlir.transforms.pipelining.plan_attributes import write_plan
 
 TAILS = ("predicated", "wrap")
+OWN_KERNEL = "alcop.kernel"
 
 
 @dataclass(frozen=True)
@@ -121,10 +126,16 @@ class PlanPipelines(Pass):
         stages = self.stages or _stages(scope, schedule)
         return Limits(
             stages=(stages[0], stages[1]),
+            fetch_stages=stages[1] if _fetches(scope) else 1,
             shared_bytes=find_target(self.target).shared_bytes_per_block,
             noalias_arguments=self.assume_noalias_args,
             wrap_tails=self.tail == "wrap",
         )
+
+
+def _fetches(scope: ir.Operation) -> bool:
+    """Whether loads of a scope's loops are fetched: of a kernel that others wrote."""
+    return is_kernel(scope) and OWN_KERNEL not in scope.operation.attributes
 
 
 def _stages(
@@ -158,6 +169,9 @@ def _emit_remarks(plan: KernelPlan, guards: list[SplitGuard]) -> None:
         if remark not in said:
             diagnostics.remark(rejected.op, str(rejected))
         said.add(remark)
+    for staged in plan.staged:
+        text = f"pipelined through registers only: {staged.reason}; {staged.remedy}"
+        diagnostics.remark(staged.op, text)
     for loop, message in plan.clamped:
         diagnostics.remark(loop, message)
 
@@ -165,6 +179,9 @@ def _emit_remarks(plan: KernelPlan, guards: list[SplitGuard]) -> None:
 def _join_unplanned(plan: KernelPlan, guards: list[SplitGuard]) -> None:
     """What is not pipelined stays as it was."""
     planned = {op for pipeline in plan.pipelines for op in pipeline.ops}
+    fetched = [fetch.op for _, fetches in plan.fetched for fetch in fetches]
+    results = [result for op in fetched for result in op.results]
+    planned.update(use.owner.operation for result in results for use in result.uses)
     for guard in guards:
         if planned.isdisjoint(guard.stores):
             join_guard(guard)
@@ -178,6 +195,13 @@ def _entries(plan: KernelPlan) -> list[dict[str, Any]]:
         for p in plan.pipelines
         for copy in p.copies
         for buffer in copy.buffers
+    ]
+    done += [
+        {**_location(fetch.op), "level": REGISTER, "stages": fetch.lead + 1}
+        | {"pipelined": True, "buffer": str(result.type), "carried": False}
+        for _, fetches in plan.fetched
+        for fetch in fetches
+        for result in fetch.op.results
     ]
     rejected = [
         {**_location(no.op), "level": no.level, "stages": 1, "pipelined": False}
