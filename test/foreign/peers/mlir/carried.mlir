@@ -1,8 +1,9 @@
 // source: llvm/llvm-project 00b172da43e9fefe6cb44f6dfdb0036226ec9c8c mlir/test/Dialect/SCF/loop-pipelining.mlir
 // function: loop_carried
 // does: a load one iteration before its carried sum
-// expect: refused: (no remark)
+// expect: pipelined register=1
 // options: noalias
+// stages: 3,2
 module attributes {gpu.container_module} {
   gpu.module @kernels {
     gpu.func @kernel(%A: memref<7x64xf32>, %C: memref<7x64xf32>, %n: index)

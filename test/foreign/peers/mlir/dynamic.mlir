@@ -1,8 +1,9 @@
 // source: llvm/llvm-project 00b172da43e9fefe6cb44f6dfdb0036226ec9c8c mlir/test/Dialect/SCF/loop-pipelining.mlir
 // function: dynamic_loop
 // does: bounds and step are known at run time only
-// expect: refused: (no remark)
+// expect: pipelined register=1
 // options: noalias
+// stages: 3,2
 // sizes: 0,0,1 0,1,1 3,4,2 1,12,3 0,9,1
 module attributes {gpu.container_module} {
   gpu.module @kernels {

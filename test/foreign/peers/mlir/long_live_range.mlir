@@ -1,9 +1,9 @@
 // source: llvm/llvm-project 00b172da43e9fefe6cb44f6dfdb0036226ec9c8c mlir/test/Dialect/SCF/loop-pipelining.mlir
 // function: long_liverange
 // does: a load four stages early: four values live
-// expect: refused: (no remark)
+// expect: pipelined register=1
 // options: noalias
-// stages: 5,1
+// stages: 5,2
 module attributes {gpu.container_module} {
   gpu.module @kernels {
     gpu.func @kernel(%A: memref<10x64xf32>, %C: memref<10x64xf32>)

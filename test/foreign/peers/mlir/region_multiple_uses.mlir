@@ -1,9 +1,9 @@
 // source: llvm/llvm-project 00b172da43e9fefe6cb44f6dfdb0036226ec9c8c mlir/test/Dialect/SCF/loop-pipelining.mlir
 // function: region_multiple_uses
 // does: a loaded value used in two later stages, once in a region
-// expect: refused: (no remark)
+// expect: pipelined register=1
 // options: noalias
-// stages: 4,1
+// stages: 4,2
 module attributes {gpu.container_module} {
   gpu.module @kernels {
     gpu.func @kernel(%A: memref<7x64xf32>, %C: memref<7x64xf32>, %n: index)

@@ -1,8 +1,9 @@
 // source: llvm/llvm-project b33191d2b027f8dc1df60897c2f5cb263f82bb98 mlir/test/Dialect/SCF/transform-ops.mlir
 // function: loop_pipeline_op
 // does: a load, an addition and a store, pipelined by a transform script with a latency of reads
-// expect: refused: (no remark)
+// expect: pipelined register=1
 // options: noalias
+// stages: 3,2
 module attributes {gpu.container_module} {
   gpu.module @kernels {
     gpu.func @kernel(%A: memref<7x64xf32>, %C: memref<7x64xf32>)

@@ -1,9 +1,10 @@
 // source: tile-ai/tilelang a35008a42531c62b976ae4cec3855d4383db0f3c testing/python/transform/test_tilelang_transform_Inject_software_pipeline.py
 // function: test_async_pipeline_does_not_mark_non_cp_async_compatible_copy
 // does: a copy that converts bf16 to f32: early, but not asynchronous
-// expect: refused: (rule 1): 'memref.store' stores a value that is computed from what was loaded
+// expect: pipelined register=1
 // lists: refused: has a lead of 1
 // options: noalias
+// stages: 3,2
 #ws = #gpu.address_space<workgroup>
 module attributes {gpu.container_module} {
   gpu.module @kernels {

@@ -1,8 +1,9 @@
 // source: triton-lang/triton 004311d2a0780ccae8d030069745b50f42eb9144 test/TritonGPU/loop-pipeline.mlir
 // function: add_kernel
 // does: masked loads of two vectors, their sum, a masked store; no dot
-// expect: refused: (no remark)
+// expect: pipelined register=2
 // options: noalias
+// stages: 3,2
 // sizes: 0,9 1,30 2,100 7,448 7,400
 module attributes {gpu.container_module} {
   gpu.module @kernels {

@@ -1,8 +1,9 @@
 // source: triton-lang/triton 004311d2a0780ccae8d030069745b50f42eb9144 test/TritonGPU/loop-pipeline.mlir
 // function: masked_add_kernel
 // does: the same, with minus infinity where the mask is off
-// expect: refused: (no remark)
+// expect: pipelined register=2
 // options: noalias
+// stages: 3,2
 // sizes: 0,9 1,30 2,100 7,448 7,400
 module attributes {gpu.container_module} {
   gpu.module @kernels {

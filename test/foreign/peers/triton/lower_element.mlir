@@ -1,8 +1,9 @@
 // source: triton-lang/triton 0218ea0a95d8a0164a56ed25298c6b8d3b308a26 test/TritonGPU/pipeline-lower-loop.mlir
 // function: one_dep_sync
 // does: a load of one element of 16 bits, too narrow for an asynchronous copy: it stays in registers
-// expect: refused: (no remark)
+// expect: pipelined register=1
 // options: noalias
+// stages: 3,2
 module attributes {gpu.container_module} {
   gpu.module @kernels {
     gpu.func @kernel(%A: memref<7x64xf16>, %C: memref<7x64xf32>, %n: index)

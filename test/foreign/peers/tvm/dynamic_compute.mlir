@@ -1,9 +1,10 @@
 // source: apache/tvm 5d4dc8721307cf9677becacf0395c19be130e206 tests/python/s_tir/transform/test_s_tir_transform_inject_software_pipeline.py
 // function: test_dynamic_compute
 // does: a doubled element goes through shared memory, as many times as the caller says
-// expect: refused: (rule 1): 'memref.store' stores a value that is computed from what was loaded
+// expect: pipelined register=1
 // lists: refused: has a lead of 1
 // options: noalias
+// stages: 3,2
 // sizes: 0 1 2 5 16
 #ws = #gpu.address_space<workgroup>
 module attributes {gpu.container_module} {

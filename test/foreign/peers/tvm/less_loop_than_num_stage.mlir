@@ -1,9 +1,10 @@
 // source: apache/tvm 5d4dc8721307cf9677becacf0395c19be130e206 tests/python/s_tir/transform/test_s_tir_transform_inject_software_pipeline.py
 // function: test_less_loop_than_num_stage
 // does: one thread, four stages in a chain, but two iterations
-// expect: refused: (rule 1): 'memref.store' stores a value that is computed from what was loaded
+// expect: pipelined register=1
 // lists: refused: is planned, but not pipelined (rule 6): its source may be written by 'memref.store' in the loop
 // options: noalias
+// stages: 3,2
 #ws = #gpu.address_space<workgroup>
 module attributes {gpu.container_module} {
   gpu.module @kernels {
