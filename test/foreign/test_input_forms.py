@@ -75,3 +75,26 @@ def test_two_loops_in_turn() -> None:
     second = first.replace("%sum", "%sum2").replace("%acc = %zero", "%acc = %sum")
     text = reported.kernel(first + second.replace("%C[%c0", "%C[%c1"), "%a : SHARED")
     assert_right(text, "alcop-separate-buffers")
+
+
+# -- loops over integers ---------------------------------------------------------------
+
+
+@pytest.mark.parametrize("kind", ["i32", "i64"])
+def test_loops_over_integers(kind: str) -> None:
+    bounds = f"""
+  %n_{kind} = arith.index_cast %n : index to {kind}
+  %lower = arith.constant -3 : {kind}
+  %one = arith.constant 1 : {kind}
+  %upper = arith.addi %n_{kind}, %lower : {kind}"""
+    body = reported.loop(
+        f"    %i = arith.subi %number, %lower : {kind}\n"
+        f"    %k = arith.index_cast %i : {kind} to index{reported.COPY}",
+        reported.READ,
+    )
+    body = body.replace(
+        "scf.for %k = %c0 to %n step %c1",
+        "scf.for %number = %lower to %upper step %one",
+    )
+    text = reported.kernel(bounds + body.replace("-> (f32) {", f"-> (f32) : {kind} {{"))
+    assert_right(text, "alcop-normalize-loops")

@@ -159,7 +159,7 @@ def no_index(loop: ir.Operation) -> Refusal | None:
     return Refusal(
         2,
         f"the loop counts in {kind}",
-        "let it count in index, and cast where the number is used",
+        "let it count in index, as alcop-normalize-loops does",
     )
 
 
