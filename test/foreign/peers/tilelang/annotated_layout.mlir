@@ -1,10 +1,9 @@
 // source: tile-ai/tilelang a35008a42531c62b976ae4cec3855d4383db0f3c testing/python/transform/test_tilelang_transform_Inject_software_pipeline.py
 // function: test_inject_software_pipeline_expands_annotated_layout
 // does: one thread: a tile with a layout of its own, copied by two nested loops and stored by two
-// expect: pipelined register=2
+// expect: refused: (rule 1): each thread copies 2 bytes at a time, cp.async 4, 8, 16
 // lists: refused: has a lead of 1
 // options: noalias
-// stages: 3,2
 #ws = #gpu.address_space<workgroup>
 module attributes {gpu.container_module} {
   gpu.module @kernels {
