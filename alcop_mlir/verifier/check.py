@@ -13,9 +13,9 @@ that loops run 0, 1, 2, ... times. What is checked:
 - when the kernel ends no copy is in flight
 
 Only buffers that asynchronous copies fill, and whose slots are known, are followed. A
-branch whose condition is not known is taken both ways; waits, barriers and commits in
-it are ignored. Unless the condition is surely one of all threads, and of the whole run,
-as that of two versions of a loop: then there is a run for each way.
+branch whose condition is not known is taken both ways, and what follows must be right
+after each. Unless the condition is surely one of all threads, and of the whole run, as
+that of two versions of a loop: then there is a run for each way.
 """
 
 from __future__ import annotations
@@ -96,7 +96,6 @@ class _Run:
     numbers: Numbers
     ways: dict[Any, bool]  # of conditions that are not computed
     state: State = field(default_factory=State)
-    uncertain: int = 0  # depth of regions that may not run
     iterations: int = 0
     found: list[tuple[int, Violation]] = field(default_factory=list)
     ignored: set[int] = field(default_factory=set)  # buffers
@@ -177,11 +176,10 @@ class _Run:
         if len(self.found) >= MAX_VIOLATIONS:
             raise _Stopped
 
-    # -- synchronisation: ignored where it may not run -------------------------------
+    # -- synchronisation -------------------------------------------------------------
 
     def _commit(self, node: Node) -> None:
-        group = None if self.uncertain else self.state.commit()
-        self.numbers[node.results[0]] = group
+        self.numbers[node.results[0]] = self.state.commit()
 
     def _device_wait(self, node: Node) -> None:
         attributes = node.op.attributes
@@ -197,22 +195,18 @@ class _Run:
                 f"lets {count} groups fly, but only {younger} are younger than the one "
                 "waited for",
             )
-        if not self.uncertain:
-            self.state.wait(max(0, count))
-            self.state.name_awaited(group)
+        self.state.wait(max(0, count))
+        self.state.name_awaited(group)
 
     def _consumer_wait(self, node: Node) -> None:
         group = self.numbers[node.operands[0]]
-        if self.uncertain:
-            return
         if group is not None:
             self.state.wait(self.state.younger_than(group))
         self.state.name_awaited(group)
         self.state.barrier()
 
     def _change_state(self, node: Node) -> None:
-        if not self.uncertain:
-            _CHANGES[node.name](self.state)
+        _CHANGES[node.name](self.state)
 
     # -- control flow ----------------------------------------------------------------
 
@@ -226,7 +220,7 @@ class _Run:
         may_skip = node.arguments[0] not in self.program.needed
         while index < upper:
             is_long = upper - index > _SHORT * step
-            if may_skip and is_long and not self.uncertain:
+            if may_skip and is_long:
                 here = (self.state.signature(), self._relative(node, carried))
                 before = seen.setdefault(here, index)
                 if before < index:
@@ -275,12 +269,10 @@ class _Run:
             return
         before = self.state
         ways, given = [], []
-        self.uncertain += 1
         for region in node.regions:
             self.state = before.clone()
             given.append(self._ops(region))
             ways.append(self.state)
-        self.uncertain -= 1
         is_complete = node.name == "scf.if" and all(node.regions)
         self.state, *others = ways if is_complete else [before, *ways]
         for other in others:

@@ -16,9 +16,10 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Iterable
 from dataclasses import dataclass, field, replace
+from itertools import zip_longest
 
 _NEVER = -1
-_REMEMBERED = 64  # groups; no wait is for an older one
+_REMEMBERED = 64  # groups; of older ones is not known what they copied
 SlotId = tuple[int, int]  # number of a buffer, slot in it
 
 
@@ -45,6 +46,14 @@ class _Slot:
             self.released and other.released,
         )
 
+    def aged(self, barriers: int) -> _Slot:
+        """The same, where so many more barriers were passed than are counted."""
+        filled, read = [
+            time if time == _NEVER else max(0, time - barriers)
+            for time in (self.filled, self.read)
+        ]
+        return replace(self, filled=filled, read=read)
+
 
 @dataclass
 class State:
@@ -56,7 +65,7 @@ class State:
     Methods for accesses return what is wrong with the access, "" if nothing.
     """
 
-    barriers: int = 0
+    barriers: int = 1  # one more than were passed: 0 is before all of them
     groups_made: int = 0
     groups: list[tuple[int, frozenset[SlotId]]] = field(default_factory=list)
     open_group: frozenset[SlotId] = frozenset()
@@ -73,6 +82,8 @@ class State:
     def store_into(self, slot_id: SlotId) -> str:
         """Store by the thread itself."""
         self._slot(slot_id).filled = self.barriers
+        if slot_id[0] in self.awaited:
+            self.awaited[slot_id[0]] |= {slot_id}  # no wait is for what was stored
         return self._refill(slot_id)
 
     def read(self, slot_id: SlotId) -> str:
@@ -111,9 +122,10 @@ class State:
 
     def name_awaited(self, group: int | None) -> None:
         """Record which group a wait is for; None where it is not known."""
-        if group is None:
+        if group is None or group not in self.made:
             self.awaited.clear()
-        slot_ids = self.made.get(-1 if group is None else group, frozenset())
+            return
+        slot_ids = self.made[group]
         for buffer in {slot_id[0] for slot_id in slot_ids}:
             self.awaited[buffer] = frozenset(p for p in slot_ids if p[0] == buffer)
 
@@ -159,11 +171,34 @@ class State:
         )
 
     def join(self, other: State) -> None:
-        """Become the state after either of two ways without commits and waits."""
+        """Become the state after either of two ways that threads may take.
+
+        What one of them leaves in flight, or passed no barrier since, counts; groups
+        are as many as where fewer were committed, as there a wait leaves more of them.
+        """
+        barriers = min(self.barriers, other.barriers)
+        ways = (self, other)
+        slots = [
+            {key: slot.aged(way.barriers - barriers) for key, slot in way.slots.items()}
+            for way in ways
+        ]
+        lists = [[slot_ids for _, slot_ids in way.groups] for way in ways]
+        pairs = zip_longest(*map(reversed, lists), fillvalue=frozenset[SlotId]())
+        copied = [one | two for one, two in pairs][::-1]
+        self.groups_made = min(self.groups_made, other.groups_made)
+        first = self.groups_made - len(copied)
+        self.groups = [(first + place, ids) for place, ids in enumerate(copied)]
+        self.barriers = barriers
         self.open_group |= other.open_group
-        for slot_id in {*self.slots, *other.slots}:
-            mine, its = self._slot(slot_id), other._slot(slot_id)
-            self.slots[slot_id] = mine.joined(its)
+        self.awaited = {
+            buffer: slot_ids | other.awaited[buffer]
+            for buffer, slot_ids in self.awaited.items()
+            if buffer in other.awaited
+        }
+        self.slots = {
+            key: slots[0].get(key, _Slot()).joined(slots[1].get(key, _Slot()))
+            for key in {*slots[0], *slots[1]}
+        }
 
     def signature(self) -> Hashable:
         """Equal for states from which the same violations can follow."""

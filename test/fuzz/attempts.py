@@ -4,17 +4,19 @@ from __future__ import annotations
 
 import time
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from functools import partial
 
 from differential import compile_both, run
 from drawing import Case, draw_case
 from shrinking import shrunk
+from text_kernel import kernel_text
 
 from alcop_mlir.errors import AlcopError
 
 UNPIPELINED = "unpipelined:"  # begins what is wrong with a kernel as it is
+PIPELINED = ", pipelined"  # ends what is counted where something was
 PLAIN = ("late", "lockstep")  # how a kernel runs as it is
 
 
@@ -22,8 +24,9 @@ PLAIN = ("late", "lockstep")  # how a kernel runs as it is
 class Tally:
     """What some cases did.
 
-    seen:    cases, and those of them in which something was pipelined: at a level, of
-             a form
+    seen:    cases, and those of them in which something was pipelined: at a level; of
+             kernels of one buffer also forms, and those pipelined: "copy async", and
+             "copy async, pipelined"
     seconds: of the CPU
     wrong:   the first failure, shrunk, as text
     """
@@ -53,6 +56,11 @@ class Tally:
             f"  pipelined, {what}: {seen[what] / cases:.1%}"
             for what in ("any", "shared", "register")
         ]
+        lines += [
+            f"  {form:<22} {count:>6} {seen[form + PIPELINED] / count:>7.1%}"
+            for form, count in sorted(seen.items())
+            if " " in form and not form.endswith(PIPELINED)
+        ]
         return lines
 
 
@@ -64,6 +72,7 @@ def try_cases(seeds: Iterable[int]) -> Tally:
         case = draw_case(seed)
         levels, wrong = try_case(case)
         tally.seen.update(["cases", *levels, *(["any"] if levels else [])])
+        tally.seen.update(_forms(case, bool(levels)))
         if wrong:
             simple = shrunk(case, partial(_fails_alike, wrong))
             _, why = try_case(simple)
@@ -73,11 +82,21 @@ def try_cases(seeds: Iterable[int]) -> Tally:
     return tally
 
 
+def _forms(case: Case, pipelined: bool) -> Iterator[str]:
+    """The forms of a kernel of one buffer, so that it is known what was pipelined."""
+    loops = case.kernel.loops
+    if len(loops) == 1 and len(loops[0].buffers) == 1:
+        for form in case.kernel.forms():
+            yield form
+            if pipelined:
+                yield form + PIPELINED
+
+
 def try_case(case: Case) -> tuple[frozenset[str], str]:
     """The levels that were pipelined; what is wrong, "" if nothing."""
     kernel = case.kernel
     try:
-        both = compile_both(kernel.text(), case.settings)
+        both = compile_both(kernel_text(kernel), case.settings)
     except AlcopError as error:
         return frozenset(), str(error)
     levels = both.pipelined.levels

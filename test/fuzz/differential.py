@@ -14,7 +14,8 @@ import numpy as np
 from kernels import Kernel
 
 from alcop_mlir import diagnostics, dtypes
-from alcop_mlir.analysis.ir.loops import body, constant, loops_in
+from alcop_mlir.analysis.ir.loops import constant
+from alcop_mlir.analysis.ir.walk import around
 from alcop_mlir.bindings import ir, make_context, memref, vector
 from alcop_mlir.dialects import alcop
 from alcop_mlir.pipelines.driver import run_pipeline
@@ -42,13 +43,23 @@ Dim3 = tuple[int, int, int]
 
 @dataclass(frozen=True)
 class Settings:
-    """How a kernel is pipelined: options, and whether clean-up passes run between."""
+    """How a kernel is pipelined: options, and which passes run before and between."""
 
     stages: tuple[int, int]
     tail: str = "predicated"
     noalias: bool = False
     cleanup: bool = True
     unroll: bool = True
+    prepare: bool = False
+    version: bool = False
+    make_async: bool = False
+
+    @property
+    def preparation(self) -> str:
+        """What runs before the plan."""
+        prepare = "canonicalize,cse,alcop-separate-views" if self.prepare else ""
+        version = "alcop-version-loops,canonicalize,cse" if self.version else ""
+        return ",".join(filter(None, (prepare, version)))
 
     def plan(self, report: Path) -> str:
         return (
@@ -88,6 +99,7 @@ def compile_both(text: str, settings: Settings) -> Both:
     """
     with context(), ir.Location.unknown(), diagnostics.collect():
         module = ir.Module.parse(text)
+        _run(module, settings.preparation)
         before = str(module)
         with tempfile.TemporaryDirectory() as folder:
             path = Path(folder, "report.json")
@@ -113,13 +125,14 @@ def _lowered(
     _hoist_allocations(module)
     _lower_transfers(module)
     cleanup = "canonicalize,cse," if settings.cleanup else ""
-    _run(module, f"{cleanup}alcop-place-waits")
+    make_async = ",alcop-make-async" if settings.make_async else ""
+    _run(module, f"{cleanup}alcop-place-waits{make_async}")
     if wrong is not None:
         wrong += check(module.operation)
     unroll = "alcop-unroll-steady-state," if settings.unroll else ""
     _run(
         module,
-        f"alcop-distribute-copies,{unroll}canonicalize,cse,"
+        f"scf-forall-to-for,alcop-distribute-copies,{unroll}canonicalize,cse,"
         f"alcop-outline-kernels,alcop-lower-to-nvvm",
     )
     ops = [op.operation for op in module.body.operations]
@@ -128,6 +141,7 @@ def _lowered(
 
 
 def _run(module: Any, passes: str) -> None:
+    """Nothing where there are no passes."""
     run_pipeline(module, f"builtin.module({passes})")
 
 
@@ -231,10 +245,13 @@ def find(module: Any, *names: str) -> list[Any]:
 
 def _hoist_allocations(module: Any) -> None:
     """Buffers that were not pipelined, out of their loops: kernels have them there."""
-    for loop in reversed(loops_in(module.operation)):
-        for op in [op.operation for op in body(loop).operations]:
-            if op.name == "memref.alloc":
-                op.move_before(loop)
+    for op in find(module, "memref.alloc"):
+        outermost = None
+        for outer in around(op):
+            if outer.name.startswith("scf."):
+                outermost = outer
+        if outermost is not None:
+            op.move_before(outermost)
 
 
 def _dynamic_shared(module: Any) -> int:

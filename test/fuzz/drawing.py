@@ -8,17 +8,33 @@ from random import Random
 from typing import TypeVar
 
 from differential import SCHEDULES, VISIBILITIES, Settings
-from kernels import BYTES, TILE_FORMS, Buffer, Kernel, Loop
+from kernels import (
+    BYTES,
+    LOOP_FORMS,
+    NARROW,
+    SCALAR_FORMS,
+    TABLES,
+    TILE_FORMS,
+    Buffer,
+    Kernel,
+    Loop,
+)
+from text_kernel import kernel_text
 
 _T = TypeVar("_T")
 
 THREAD_FORMS = ("scalar", "vector", "transfer", "async", "scalar-guarded")
-GUARDED_FORMS = (
+OTHER_FORMS = (
     "vector-guarded",
     "transfer-guarded",
     "async-guarded",
     "vector-masked",
+    "scalar-yield",
+    "vector-yield",
+    *LOOP_FORMS,
 )
+VIEWS = ("plain", "plain", "hoisted", "inside")
+COMPUTING = ("scalar", "vector", "transfer", "scalar-loop")
 READS = (
     "scalar",
     "steps",
@@ -50,7 +66,7 @@ class Case:
                 f"// mode {self.mode}, {self.kernel.threads} threads, arguments after "
                 f"the arrays: {self.kernel.bounds()}",
                 f"// {self.kernel}",
-                self.kernel.text(),
+                kernel_text(self.kernel),
             ]
         )
 
@@ -64,10 +80,12 @@ def draw_case(seed: int) -> Case:
 
 
 class _Draw:
-    """Draws parts of a case; `plain` parts are such as surely can be pipelined."""
+    """Draws parts of a case; `plain` buffers are such as surely can be pipelined."""
 
     def __init__(self, seed: int):
         self._random = Random(seed)
+        # Half of the kernels are odd in about one way, so that most are pipelined.
+        self._calm = self.one_of((1, 5))
 
     def one_of(self, choices: Sequence[_T]) -> _T:
         return self._random.choice(choices)
@@ -79,81 +97,132 @@ class _Draw:
         """True once in so many times."""
         return self._random.randrange(of) == 0
 
-    def buffer(self, plain: bool) -> Buffer:
+    def odd(self, of: int) -> bool:
+        """True once in so many times, and more seldom in calm kernels."""
+        return self.chance(of * self._calm)
+
+    def buffer(self) -> Buffer:
+        plain = not self.odd(4)
         element = self.one_of(sorted(BYTES, reverse=True))
         size = BYTES[element]
         widths = [w for w in (1, 2, 4, 8) if LEAST[plain] <= w * size <= MAX_COPY_BYTES]
         width = self.one_of((widths[0], *widths))  # wide ones take long
-        copies: tuple[str, ...]
-        if self.chance(4):
-            copies = (self.one_of(TILE_FORMS),)
-        else:
-            forms = [
-                form
-                for form in (*THREAD_FORMS, *GUARDED_FORMS)
-                if (width * size in CP_ASYNC or not form.startswith("async"))
-                and (size in CP_ASYNC or not (plain and form.startswith("scalar")))
-                and (width <= 2 or not form.startswith("scalar"))
-            ]
-            copies = tuple(self.one_of(forms) for _ in range(self.one_of((1, 1, 2))))
+        copies = self.copies(element, width, plain)
         addresses = ["index", "carried", "wrapped"]
-        if not plain:
-            addresses += ["loaded", "dependent"] if element == "i32" else ["loaded"]
+        if self.odd(3):
+            addresses = ["branch", *TABLES]
+        if not plain and element == "i32":
+            addresses.append("dependent")
+        guard, compute = "none", "none"
+        if copies == ("register",) and self.chance(3):
+            compute = "double"
+        if not copies[0].startswith((*TILE_FORMS, "register")):
+            if all("-" not in form for form in copies) and self.odd(3):
+                guard = self.one_of(("part", "part", "each", "uniform", "stale"))
+            if all(form in COMPUTING for form in copies) and self.odd(4):
+                compute = self.one_of(("double", "cast"))
+        if copies == ("register",):
+            address = self.one_of(("index", "wrapped", *TABLES))
+            return Buffer(element, width, copies, address=address, compute=compute)
+        view = "slots" if self.odd(4) else self.one_of(VIEWS)
+        if guard == "stale":
+            addresses, view = ["index"], "plain"
         return Buffer(
             element,
             width,
             copies,
-            view=self.one_of(("plain", "plain", "hoisted", "inside")),
+            view=view,
             address=self.one_of(addresses),
             read=self.one_of(READS),
             steps=self.number(1, 3),
             partner=self.one_of((1, 0, -1, 17)),
+            guard=guard,
+            fill=self.one_of(("zero", "zero", "one", "least")),
+            compute="none" if compute == "cast" and element not in NARROW else compute,
         )
 
-    def loop(self, plain: bool) -> Loop:
+    def copies(self, element: str, width: int, plain: bool) -> tuple[str, ...]:
+        """The forms of a buffer's copies."""
+        if self.chance(5):
+            return (self.one_of(TILE_FORMS),)
+        if self.odd(12):
+            return ("register",)
+        size = BYTES[element]
+        forms = [
+            form
+            for form in (*THREAD_FORMS, *OTHER_FORMS)
+            if (width * size in CP_ASYNC or not form.startswith("async"))
+            and (size in CP_ASYNC or not (plain and form.startswith("scalar")))
+            and (width <= 2 or form not in SCALAR_FORMS)
+        ]
+        return tuple(self.one_of(forms) for _ in range(self.one_of((1, 1, 2))))
+
+    def loop(self) -> Loop:
         step = self.number(1, 3)
-        effects = ("none", "store") if plain else ("none", "same", "alias", "exchange")
+        effects = ("none", "none", "store")
+        if self.odd(2):
+            effects = ("in-place", "atomic")
+        drawn = tuple(self.buffer() for _ in range(self.one_of((1, 1, 2, 3))))
+        first = drawn[0]
+        if self.odd(4) and not first.is_register:
+            effects = ("exchange",)
+            if first.source == first.element:
+                effects = ("same", "alias", "exchange")
+        effect = self.one_of(effects)
+        beside = ("tile", "pass", "reduction", "private", "barrier")
         return Loop(
-            tuple(self.buffer(plain) for _ in range(self.one_of((1, 1, 2, 3)))),
+            drawn,
             trips=self.number(0, 9),
             lower=self.one_of((0, 0, 1, 5)),
             step=step,
             slack=self.number(0, step - 1),
             dynamic=self.chance(2),
-            effect=self.one_of(effects),
+            effect=effect,
             barrier_first=self.chance(2),
+            beside=(self.one_of(beside),) if self.odd(4) else (),
+            index="i32" if self.odd(8) else "index",
         )
 
     def kernel(self) -> Kernel:
-        plain = not self.chance(3)
-        drawn = [self.loop(plain)]
+        drawn = [self.loop()]
         reuse = False
         if self.chance(6):
-            reuse = self.chance(4)
-            second = self.loop(plain)
+            reuse = self.chance(2)
+            second = self.loop()
             if reuse:
-                second = replace(second, buffers=drawn[0].buffers)
+                effect = "none" if second.effect == "alias" else second.effect
+                second = replace(second, buffers=drawn[0].buffers, effect=effect)
             drawn.append(second)
-        allocations = ("attribution", "attribution", "before", "inside")
-        allocation = self.one_of(allocations[: 3 if reuse else 4])
+        allocations = ["attribution", "attribution", "before", "inside"]
+        if any("private" in loop.beside for loop in drawn):
+            allocations = ["attribution"]  # gpu.launch takes no memref.alloca
+        if reuse or any(b.guard == "stale" for loop in drawn for b in loop.buffers):
+            allocations = allocations[:3]
+        allocation = self.one_of(allocations)
         if allocation != "attribution":
-            # A loop that never runs is folded away, and the kernel's arguments with it.
+            # A loop that runs less than twice is folded away, and arguments with it.
             drawn = [
-                replace(loop, dynamic=loop.dynamic or not loop.trips) for loop in drawn
+                replace(loop, dynamic=loop.dynamic or loop.trips < 2) for loop in drawn
             ]
+        first = drawn[0].buffers[0]
         relies_on_last_barrier = (
             len(drawn) == 1
             and drawn[0].effect == "store"
             and not drawn[0].barrier_first
+            and drawn[0].is_shared
         )
+        may_refill = first.view == "plain" and not first.is_register
+        aliases = any(loop.effect == "alias" for loop in drawn)
         return Kernel(
             threads=self.one_of((32, 64)),
             loops=tuple(drawn),
             allocation=allocation,
-            outer=self.chance(6),
-            foreign=self.one_of(("none", "none", "none", "committed", "open")),
+            outer=self.odd(6),
+            foreign=self.one_of(("committed", "open")) if self.odd(3) else "none",
             after=relies_on_last_barrier and self.chance(2),
             reuse=reuse,
+            refill=may_refill and allocation != "inside" and self.odd(8),
+            noalias=not aliases and self.chance(6),
         )
 
     def settings(self, kernel: Kernel) -> Settings:
@@ -168,4 +237,7 @@ class _Draw:
             noalias=not aliases and not self.chance(6),
             cleanup=self.chance(2),
             unroll=self.chance(4),
+            prepare=self.chance(2),
+            version=self.chance(8),
+            make_async=self.chance(4),
         )

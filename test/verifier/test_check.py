@@ -268,3 +268,96 @@ def test_a_negative_count() -> None:
     module = placed("3,1", "predicated", "static")
     set_count(ops(module, WAIT)[0], -1)
     assert "lets -1 groups fly, expected 0 or more" in messages(module)
+
+
+def kernel_with(body: str) -> Any:
+    """A kernel of one copy into `%a[%slot]`, and what else `body` does."""
+    shared = "memref<2x64xf32, #gpu.address_space<workgroup>>"
+    copy = f"""nvgpu.device_async_copy %A[%k, %t], %a[%slot, %t], 1
+        : memref<64x64xf32> to {shared}"""
+    commit = '"nvgpu.device_async_create_group"() : () -> !nvgpu.device.async.token'
+    body = body.replace("COPY", f"%copy = {copy}").replace("COMMIT", commit)
+    return ir.Module.parse(f"""
+      gpu.module @kernels {{
+        gpu.func @kernel(%A: memref<64x64xf32>, %n: index) workgroup(%a : {shared})
+            kernel {{
+          %c0 = arith.constant 0 : index
+          %c1 = arith.constant 1 : index
+          %c2 = arith.constant 2 : index
+          %c8 = arith.constant 8 : index
+          %zero = arith.constant 0.0 : f32
+          %t = gpu.thread_id x
+          %few = arith.cmpi ult, %t, %c8 : index
+          scf.for %k = %c0 to %c8 step %c1 {{
+            %slot = arith.remui %k, %c2 : index
+            {
+        body.replace("READ", f"%x = memref.load %a[%slot, %c1] : {shared}").replace(
+            "STORE", f"memref.store %zero, %a[%slot, %t] : {shared}"
+        )
+    }
+            gpu.barrier
+          }}
+          gpu.return
+        }}
+      }}""")
+
+
+WAIT_0 = "nvgpu.device_async_wait %g {numGroups = 0 : i32}"
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        # Some threads copy, commit and wait; others store.
+        f"scf.if %few {{ COPY\n %g = COMMIT\n {WAIT_0} }} else {{ STORE }}\n"
+        "gpu.barrier\n READ",
+        # Some threads commit a group of their own, and all wait for all.
+        f"scf.if %few {{ COPY\n %own = COMMIT\n }}\n %g = COMMIT\n {WAIT_0}\n"
+        "gpu.barrier\n READ",
+        # A copy under a condition, in a group of all threads.
+        f"scf.if %few {{ COPY }}\n %g = COMMIT\n {WAIT_0}\n gpu.barrier\n READ",
+        # A slot that is stored where no wait is for it.
+        f"%odd = arith.cmpi eq, %slot, %c1 : index\n scf.if %odd {{ STORE }} else {{\n"
+        f"COPY\n %g = COMMIT\n {WAIT_0} }}\n gpu.barrier\n READ",
+        # More groups than are remembered, after the one that is waited for.
+        f"COPY\n %g = COMMIT\n %c80 = arith.constant 80 : index\n"
+        f"scf.for %i = %c0 to %c80 step %c1 {{ %o = COMMIT\n }}\n"
+        f"{WAIT_0}\n gpu.barrier\n READ",
+    ],
+)
+def test_what_some_threads_do(body: str) -> None:
+    """Commits, waits and copies under a condition, and slots that are stored."""
+    assert messages(kernel_with(body)) == []
+
+
+@pytest.mark.parametrize(
+    ("body", "why"),
+    [
+        (
+            f"%g = COMMIT\n scf.if %few {{ COPY\n %own = COMMIT\n }}\n {WAIT_0}\n"
+            "gpu.barrier\n READ",
+            "",
+        ),
+        (
+            "scf.if %few { COPY\n %g = COMMIT\n }\n gpu.barrier\n READ",
+            "no wait covers its group",
+        ),
+        (
+            f"COPY\n %g = COMMIT\n scf.if %few {{ {WAIT_0} }}\n gpu.barrier\n READ",
+            "no wait covers its group",
+        ),
+        (
+            "scf.if %few { COPY\n %own = COMMIT\n } else { COPY\n }\n"
+            "%g = COMMIT\n nvgpu.device_async_wait %g {numGroups = 1 : i32}\n"
+            "gpu.barrier\n READ",
+            "lets 1 groups fly, but only 0 are younger",
+        ),
+        (
+            f"scf.if %few {{ gpu.barrier }}\n COPY\n %g = COMMIT\n {WAIT_0}\n READ",
+            "no barrier since its copies landed",
+        ),
+    ],
+)
+def test_what_some_threads_do_wrong(body: str, why: str) -> None:
+    found = messages(kernel_with(body))
+    assert any(why in message for message in found) if why else not found

@@ -71,7 +71,10 @@ class MakeAsync(Pass):
             for block in _blocks(kernel)
             for group in _groups(block, self.assume_noalias_args)
         ]
-        for group in groups:
+        copies = {copy.op for group in groups for copy in group.copies}
+        # What is inside of a guarded copy is no copy of its own.
+        whole = [group for group in groups if copies.isdisjoint(around(group.end))]
+        for group in whole:
             _make_async(group)
 
 

@@ -57,6 +57,8 @@ class VersionLoops(Pass):
         for scope in kernels_in(op):
             for loop, buffers in _needing_promise(scope).items():
                 pairs = _pairs(loop)
+                if not pairs:
+                    continue  # what may alias is elsewhere
                 why = _unknown_range(loop, _members(pairs))
                 if why is None:
                     _version(loop, pairs, buffers)

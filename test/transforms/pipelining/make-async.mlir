@@ -123,3 +123,35 @@ gpu.module @kernels {
     gpu.return
   }
 }
+
+// -----
+
+// A copy under a condition is one asynchronous copy: its parts are no copies of their own.
+// CHECK-LABEL: @guarded
+// CHECK-NOT:     scf.if
+// CHECK:         %[[COUNT:.*]] = arith.select
+// CHECK:         nvgpu.device_async_copy {{.*}}, 2, %[[COUNT]]
+// CHECK-NEXT:    %[[GROUP:.*]] = nvgpu.device_async_create_group
+// CHECK-NEXT:    nvgpu.device_async_wait %[[GROUP]] {numGroups = 0 : i32}
+// CHECK-NEXT:    gpu.barrier
+// CHECK-NOT:     nvgpu.device_async
+#ws = #gpu.address_space<workgroup>
+gpu.module @kernels {
+  gpu.func @guarded(%A: memref<64x2xf16>, %C: memref<64xf16>, %n: index)
+      workgroup(%a: memref<64x2xf16, #ws>) kernel {
+    %c0 = arith.constant 0 : index
+    %zero = arith.constant dense<0.0> : vector<2xf16>
+    %t = gpu.thread_id x
+    %inside = arith.cmpi ult, %t, %n : index
+    scf.if %inside {
+      %u = vector.load %A[%t, %c0] : memref<64x2xf16>, vector<2xf16>
+      vector.store %u, %a[%t, %c0] : memref<64x2xf16, #ws>, vector<2xf16>
+    } else {
+      vector.store %zero, %a[%t, %c0] : memref<64x2xf16, #ws>, vector<2xf16>
+    }
+    gpu.barrier
+    %x = memref.load %a[%c0, %c0] : memref<64x2xf16, #ws>
+    memref.store %x, %C[%t] : memref<64xf16>
+    gpu.return
+  }
+}

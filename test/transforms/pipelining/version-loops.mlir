@@ -108,3 +108,44 @@ func.func @known(%A: memref<64x64xf32> {llvm.noalias}, %C: memref<64x64xf32>, %n
   }
   return
 }
+
+// -----
+
+// A store after the loop, before an older copy is waited for, is what may alias: no
+// comparison before the loop decides about that.
+// CHECK-LABEL: @in_flight
+// CHECK-NOT:     extract_aligned_pointer
+// CHECK:         scf.for
+// CHECK-NOT:     alcop.noalias
+#ws = #gpu.address_space<workgroup>
+gpu.module @kernels {
+  gpu.func @in_flight(%A: memref<69x2xf32>, %C: memref<2x32xf32>, %F: memref<2x32xi32>, %D: memref<2x32xi32>)
+      workgroup(%a: memref<32x2xf32, #ws>, %f: memref<32x1xi32, #ws>) kernel {
+    %c0 = arith.constant 0 : index
+    %c1 = arith.constant 1 : index
+    %c17 = arith.constant 17 : index
+    %zero = arith.constant 0.0 : f32
+    %t = gpu.thread_id x
+    %copy = nvgpu.device_async_copy %F[%c0, %t], %f[%t, %c0], 1 : memref<2x32xi32> to memref<32x1xi32, #ws>
+    %group = "nvgpu.device_async_create_group"() : () -> !nvgpu.device.async.token
+    %r = scf.for %k = %c0 to %c17 step %c1 iter_args(%s = %zero) -> (f32) {
+      gpu.barrier
+      %row = arith.addi %k, %t : index
+      %x = memref.load %A[%row, %c0] : memref<69x2xf32>
+      memref.store %x, %a[%t, %c0] : memref<32x2xf32, #ws>
+      %x1 = memref.load %A[%row, %c1] : memref<69x2xf32>
+      memref.store %x1, %a[%t, %c1] : memref<32x2xf32, #ws>
+      gpu.barrier
+      %other = arith.xori %t, %c17 : index
+      %y = memref.load %a[%other, %c0] : memref<32x2xf32, #ws>
+      %z = arith.addf %s, %y : f32
+      scf.yield %z : f32
+    }
+    memref.store %r, %C[%c0, %t] : memref<2x32xf32>
+    nvgpu.device_async_wait %group {numGroups = 0 : i32}
+    gpu.barrier
+    %v = memref.load %f[%c1, %c0] : memref<32x1xi32, #ws>
+    memref.store %v, %D[%c0, %t] : memref<2x32xi32>
+    gpu.return
+  }
+}
