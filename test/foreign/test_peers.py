@@ -44,6 +44,7 @@ PLANNED = [row for row in ROWS if "lists" in row.header]
 UNPIPELINED = Settings((1, 1))
 ALL = os.environ.get("ALCOP_PEERS") == "all"
 STAGES = ((3, 1), (2, 1), (4, 2), (6, 1), (3, 2))
+REGISTER_STAGES = ((1, 2), (3, 3), (1, 4), (2, 2))  # where no copy is pipelined
 TAILS = ("predicated", "wrap")
 MODES = [(seen, order) for seen in VISIBILITIES for order in SCHEDULES]
 # What alcop-pipeline runs before it plans.
@@ -53,7 +54,7 @@ PREPARE = tuple(
         AlcopPipeline().steps(),
     )
 )
-LEAST_SHARE = 0.0  # of the loops that peers pipeline
+LEAST_SHARE = 0.88  # of the loops that peers pipeline
 PAGE = Path(__file__).resolve().parents[2] / "docs" / "pipelining.md"
 
 
@@ -132,10 +133,19 @@ def assert_right(row: Row, text: str) -> None:
     """The bits of the unpipelined program, at several stage counts and sizes."""
     for stages, tail, modes in variants(row):
         done = compiled(text, Settings(stages, tail=tail, noalias=row.noalias))
-        for number, size in enumerate(row.sizes):
+        assert done.levels, stages
+        for number, size in enumerate(sizes(row)):
             for mode in modes if ALL else [modes[number % len(modes)]]:
                 found = results(row, done, size, mode)
                 assert found == expected(row, size), (stages, tail, mode, size)
+
+
+def sizes(row: Row) -> list[tuple[int, ...]]:
+    """Sizes to run: all, or all but one by the row's name, which is not the last."""
+    if ALL or len(row.sizes) < 4:
+        return row.sizes
+    left_out = chosen_by_name(row) % (len(row.sizes) - 1)
+    return row.sizes[:left_out] + row.sizes[left_out + 1 :]
 
 
 def assert_checked(row: Row, text: str) -> None:
@@ -150,11 +160,15 @@ def assert_checked(row: Row, text: str) -> None:
 
 
 def variants(row: Row) -> list[tuple[tuple[int, int], str, list[tuple[str, str]]]]:
-    """Stage counts, tail, modes: all that pipeline, or one by the row's name."""
-    counts = [n for n in STAGES if "shared" in row.levels or n[1] > 1]
+    """Stage counts, tail, modes: all, or one by the row's name."""
+    counts = STAGES if "shared" in row.levels else REGISTER_STAGES
     everything = [(stages, tail, MODES) for stages in counts for tail in TAILS]
-    chosen = zlib.crc32(row.name.encode())
-    return everything if ALL else [everything[chosen % len(everything)]]
+    return everything if ALL else [everything[chosen_by_name(row) % len(everything)]]
+
+
+def chosen_by_name(row: Row) -> int:
+    """The same number each time, another for another row."""
+    return zlib.crc32(row.name.encode())
 
 
 def compiled(text: str, settings: Settings) -> Compiled:
