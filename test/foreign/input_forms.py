@@ -24,9 +24,12 @@ def prepared(text: str, passes: str) -> str:
         return str(module)
 
 
-def assert_right(text: str, passes: str) -> None:
-    """As it was, prepared, and pipelined after that: the same bits, no hazard."""
-    base = compiled(text, UNPIPELINED)
+def assert_right(text: str, passes: str, before: str = "") -> None:
+    """As it was, prepared, and pipelined after that: the same bits, no hazard.
+
+    before: what runs instead of the text as it was
+    """
+    base = compiled(before or text, UNPIPELINED)
     after = prepared(text, passes)
     every = [compiled(after, settings) for settings in (UNPIPELINED, *PIPELINED)]
     assert ["shared" in one.levels for one in every] == [False, True, True]

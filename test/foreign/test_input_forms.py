@@ -98,3 +98,25 @@ def test_loops_over_integers(kind: str) -> None:
     )
     text = reported.kernel(bounds + body.replace("-> (f32) {", f"-> (f32) : {kind} {{"))
     assert_right(text, "alcop-normalize-loops")
+
+
+# -- buffers that are views ------------------------------------------------------------
+
+
+def test_views_of_dynamic_memory() -> None:
+    views = """
+  %bytes = gpu.dynamic_shared_memory : memref<?xi8, #gpu.address_space<workgroup>>
+  %c256 = arith.constant 256 : index
+  %a = memref.view %bytes[%c256][]
+    : memref<?xi8, #gpu.address_space<workgroup>> to SHARED"""
+    loop = reported.loop(reported.COPY, reported.READ)
+    text = reported.kernel(views + loop, "%unused : SHARED")
+    assert_right(text, "alcop-separate-views", before=reported.PLAIN)
+
+
+def test_an_assumption_of_alignment() -> None:
+    assumed = """
+  %b = memref.assume_alignment %a, 64 : SHARED"""
+    read = reported.READ.replace("%a[", "%b[")
+    text = reported.kernel(assumed + reported.loop(reported.COPY, read), "%a : SHARED")
+    assert_right(text, "cse")

@@ -231,11 +231,11 @@ def _layout(launch: ir.Operation) -> tuple[tuple[WorkgroupBuffer, ...], int]:
     over = [alloc for alloc in allocations if OVERLAID in alloc.attributes]
     buffers, end = _one_after_the_other(apart)
     overlaid, end_of_overlaid = _one_after_the_other(over)
-    if allocations and list(launch.operands)[2 * _DIMENSIONS :]:
+    if allocations and walk(launch, "gpu.dynamic_shared_memory"):
         raise _Refused(
             launch,
-            "asks for dynamic shared memory and allocates workgroup buffers, expected "
-            "one of them",
+            "uses dynamic shared memory and allocates workgroup buffers, expected one "
+            "of them, as after alcop-separate-views",
         )
     return (*buffers, *overlaid), max(end, end_of_overlaid)
 

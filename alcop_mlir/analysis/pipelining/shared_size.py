@@ -30,7 +30,9 @@ def shared_bytes(scope: ir.Operation, slots: Mapping[Any, int]) -> int:
 
 def shared_limit(scope: ir.Operation, of_block: int) -> int:
     """The bytes that these may take, of those that a block may use on the target."""
-    if any(defining_op(buffer) is None for buffer in memory.shared_roots_in(scope)):
-        # What a gpu.func declares is static shared memory, of which there is less.
+    buffers = memory.shared_roots_in(scope)
+    is_kernel = scope.operation.name == "gpu.func"
+    if is_kernel or any(defining_op(buffer) is None for buffer in buffers):
+        # The buffers of a gpu.func are static shared memory, of which there is less.
         return min(of_block, STATIC_SHARED_LIMIT)
     return of_block

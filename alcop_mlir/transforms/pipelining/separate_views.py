@@ -12,6 +12,10 @@ buffer, wherever they are. An allocation is left unchanged, with a remark, where
 bytes of two other views overlap, where an offset or a size is not constant, or where
 any op but views uses it.
 
+So are the views of `gpu.dynamic_shared_memory`, which all ops of that name in a kernel
+share. What the launch gave to it is not needed any more: alcop-outline-kernels computes
+the size again, and buffers of a `gpu.func` are static.
+
 Runs before alcop-plan-pipelines in pipelines of others; alcop-compile does not need it.
 Reads and writes no `alcop` attributes.
 """
@@ -23,6 +27,7 @@ from itertools import pairwise
 from typing import Any
 
 from alcop_mlir import diagnostics
+from alcop_mlir.analysis.ir.kernels import enclosing
 from alcop_mlir.analysis.ir.loops import constant
 from alcop_mlir.analysis.ir.memory import is_workgroup, size_in_bytes
 from alcop_mlir.analysis.ir.walk import walk
@@ -39,12 +44,12 @@ class SeparateViews(Pass):
     anchor = "any"
 
     def run(self, op: ir.Operation) -> None:
-        for alloc in _byte_allocations(op):
-            views = _views(alloc)
+        for makers in (*_byte_allocations(op), *_dynamic_memory(op)):
+            views = _views(makers)
             if isinstance(views, str):
-                diagnostics.remark(alloc, f"its views are not separated: {views}")
+                diagnostics.remark(makers[0], f"its views are not separated: {views}")
             elif views:
-                _separate(alloc, views)
+                _separate(makers, views)
 
 
 @dataclass(frozen=True)
@@ -61,20 +66,30 @@ class _View:
         return self.op.results[0].type
 
 
-def _byte_allocations(root: ir.Operation) -> list[Any]:
+def _byte_allocations(root: ir.Operation) -> list[list[Any]]:
     """The allocations in workgroup memory that are viewed as something else."""
     return [
-        alloc
+        [alloc]
         for alloc in walk(root, "memref.alloc")
         if is_workgroup(alloc.results[0].type)
         and any(use.owner.operation.name == _VIEW for use in alloc.results[0].uses)
     ]
 
 
-def _views(alloc: ir.Operation) -> list[_View] | str:
-    """All views of the allocation, by offset; or why they cannot be separated."""
+def _dynamic_memory(root: ir.Operation) -> list[list[Any]]:
+    """The ops that are the dynamic shared memory, those of a kernel together."""
+    found: dict[Any, list[Any]] = {}
+    for op in walk(root, "gpu.dynamic_shared_memory"):
+        kernel = enclosing(op)
+        if kernel is not None:
+            found.setdefault(kernel.op, []).append(op)
+    return list(found.values())
+
+
+def _views(makers: list[Any]) -> list[_View] | str:
+    """All views of some bytes, by offset; or why they cannot be separated."""
     found = []
-    for use in alloc.results[0].uses:
+    for use in (use for maker in makers for use in maker.results[0].uses):
         op = use.owner.operation
         if op.name == "memref.dealloc":
             continue
@@ -95,18 +110,28 @@ def _views(alloc: ir.Operation) -> list[_View] | str:
     return found
 
 
-def _separate(alloc: ir.Operation, views: list[_View]) -> None:
+def _separate(makers: list[Any], views: list[_View]) -> None:
+    point = _insertion_point(makers[0])
     buffers: dict[int, Any] = {}
     for view in views:
         if view.first not in buffers:
-            with view.op.location, ir.InsertionPoint(alloc):
+            with view.op.location, point:
                 buffers[view.first] = build.alloc(view.kind)
         view.op.results[0].replace_all_uses_with(buffers[view.first])
         view.op.erase()
-    for use in list(alloc.results[0].uses):
+    for use in [use for maker in makers for use in maker.results[0].uses]:
         dealloc = use.owner.operation
         with dealloc.location, ir.InsertionPoint(dealloc):
             for buffer in buffers.values():
                 memref.dealloc(buffer)
         dealloc.erase()
-    alloc.erase()
+    for maker in makers:
+        maker.erase()
+
+
+def _insertion_point(maker: ir.Operation) -> ir.InsertionPoint:
+    """Before an allocation; of dynamic memory, where the kernel begins."""
+    kernel = enclosing(maker)
+    if maker.name == "memref.alloc" or kernel is None:
+        return ir.InsertionPoint(maker)
+    return ir.InsertionPoint.at_block_begin(kernel.body)

@@ -57,11 +57,12 @@ func.func @global_allocation() {
 func.func @two_kinds_of_shared_memory() {
   %c1 = arith.constant 1 : index
   %bytes = arith.constant 64 : i32
-  // expected-error @+1 {{asks for dynamic shared memory and allocates workgroup buffers, expected one of them}}
+  // expected-error @+1 {{uses dynamic shared memory and allocates workgroup buffers, expected one of them, as after alcop-separate-views}}
   gpu.launch blocks(%bx, %by, %bz) in (%gx = %c1, %gy = %c1, %gz = %c1)
              threads(%tx, %ty, %tz) in (%sx = %c1, %sy = %c1, %sz = %c1)
              dynamic_shared_memory_size %bytes {
     %s = memref.alloc() : memref<4xf32, #gpu.address_space<workgroup>>
+    %d = gpu.dynamic_shared_memory : memref<?xi8, #gpu.address_space<workgroup>>
     gpu.terminator
   }
   return

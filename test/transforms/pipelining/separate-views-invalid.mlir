@@ -60,3 +60,22 @@ func.func @bytes_used(%x: f32, %y: i8) {
   memref.store %y, %bytes[%c0] : memref<256xi8, #ws>
   return
 }
+
+// -----
+
+// Two ops that are the same memory.
+#ws = #gpu.address_space<workgroup>
+gpu.module @kernels {
+  gpu.func @overlapping_dynamic(%x: f32, %i: i32, %t: index) kernel {
+    %c0 = arith.constant 0 : index
+    %c128 = arith.constant 128 : index
+    // expected-remark @below {{its views are not separated: bytes 128 to 256 are seen as memref<64xf32, #gpu.address_space<workgroup>> and as memref<64xi32, #gpu.address_space<workgroup>>}}
+    %one = gpu.dynamic_shared_memory : memref<?xi8, #ws>
+    %a = memref.view %one[%c0][] : memref<?xi8, #ws> to memref<64xf32, #ws>
+    %two = gpu.dynamic_shared_memory : memref<?xi8, #ws>
+    %b = memref.view %two[%c128][] : memref<?xi8, #ws> to memref<64xi32, #ws>
+    memref.store %x, %a[%t] : memref<64xf32, #ws>
+    memref.store %i, %b[%t] : memref<64xi32, #ws>
+    gpu.return
+  }
+}

@@ -58,3 +58,37 @@ func.func @global(%x: f32) {
   memref.store %x, %a[%c0] : memref<64xf32>
   return
 }
+
+// -----
+
+// The dynamic shared memory of a kernel is one, whichever op it comes from.
+// CHECK-LABEL: @dynamic
+// CHECK-DAG:     %[[A:.*]] = memref.alloc() : memref<64xf32, #gpu.address_space<workgroup>>
+// CHECK-DAG:     %[[B:.*]] = memref.alloc() : memref<64xi32, #gpu.address_space<workgroup>>
+// CHECK-NOT:     gpu.dynamic_shared_memory
+// CHECK:         memref.store %{{.*}}, %[[A]][%{{.*}}]
+// CHECK:         memref.store %{{.*}}, %[[B]][%{{.*}}]
+// CHECK:         memref.load %[[A]]
+// SLOTS-LABEL: @dynamic
+#ws = #gpu.address_space<workgroup>
+gpu.module @kernels {
+  gpu.func @dynamic(%x: f32, %i: i32, %C: memref<64xf32>, %t: index, %n: index) kernel {
+    %c0 = arith.constant 0 : index
+    %c1 = arith.constant 1 : index
+    %c256 = arith.constant 256 : index
+    %bytes = gpu.dynamic_shared_memory : memref<?xi8, #ws>
+    %a = memref.view %bytes[%c0][] : memref<?xi8, #ws> to memref<64xf32, #ws>
+    scf.for %k = %c0 to %n step %c1 {
+      %same = gpu.dynamic_shared_memory : memref<?xi8, #ws>
+      %b = memref.view %same[%c256][] : memref<?xi8, #ws> to memref<64xi32, #ws>
+      memref.store %x, %a[%t] : memref<64xf32, #ws>
+      memref.store %i, %b[%t] : memref<64xi32, #ws>
+      gpu.barrier
+      %again = memref.view %same[%c0][] : memref<?xi8, #ws> to memref<64xf32, #ws>
+      %y = memref.load %again[%k] : memref<64xf32, #ws>
+      memref.store %y, %C[%t] : memref<64xf32>
+      gpu.barrier
+    }
+    gpu.return
+  }
+}
