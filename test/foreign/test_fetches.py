@@ -259,3 +259,59 @@ COMPUTED = {
 def test_copies_that_compute(name: str) -> None:
     """What is loaded waits in registers; its store and barriers stay."""
     assert_right(ROW + COMPUTED[name], REGISTER_STAGES, "register")
+
+
+def test_loads_in_an_inner_loop() -> None:
+    """The inner loop is a pipeline of its own, in one of copies."""
+    inner = """
+    %x = scf.for %l = %c0 to %k step %c1 iter_args(%part = %acc) -> (f32) {
+      %u = memref.load %A[%l, %t] : memref<256x64xf32>
+      %s = memref.load %a[%other] : SHARED
+      %m = arith.mulf %u, %s : f32
+      %more = arith.addf %part, %m : f32
+      scf.yield %more : f32
+    }"""
+    body = ROW + COPY.replace("    %x = memref.load %a[%other] : SHARED", inner)
+    assert_right(body, ((3, 2), (1, 2), (2, 3)), "register")
+
+
+@pytest.mark.parametrize("stages", [(2, 2), (4, 3)])
+def test_a_tail_that_wraps_around(stages: tuple[int, int]) -> None:
+    """Copies start again at the first tile, the arithmetic's loads do not."""
+    more = """
+    %u = memref.load %A[%k, %other] : memref<256x64xf32>
+    %more = arith.addf %acc, %u : f32"""
+    body = "    %row = arith.addi %k, %c7 : index" + more
+    body += COPY.replace("addf %acc, %x", "addf %more, %x")
+    text = kernel(body)
+    base = compiled(text, Settings((1, 1)))
+    done = compiled(text, Settings(stages, tail="wrap", noalias=True))
+    assert done.levels == {"shared", "register"}
+    for size in SIZES:
+        expected = results(body, base, size, MODES[0])
+        assert results(body, done, size, MODES[size % 8]) == expected, size
+
+
+# Of the load and the cast of the row, the two ops of the copy, the barrier, the read,
+# the sum and the other barrier.
+LISTS = {
+    "before the copy": "0, 0, 1, 1, 3, 3, 3, 3",
+    "with the copy": "0, 0, 0, 0, 2, 2, 2, 2",
+    "long before": "0, 3, 3, 3, 4, 4, 4, 4",
+}
+
+
+@pytest.mark.parametrize("name", LISTS)
+def test_plans_of_users(name: str) -> None:
+    """A stage for each op: loads of rows at leads of their own."""
+    body = ROW + COPY
+    plain = kernel(body)
+    lists = f"stage = [{LISTS[name]}], order = [0, 1, 2, 3, 4, 5, 6, 7]"
+    plan = f"{{alcop.pipeline = #alcop.pipeline<{{{lists}}}>}}"
+    text = plain.replace("f32, index\n  }", f"f32, index\n  }} {plan}")
+    base = compiled(plain, Settings((1, 1)))
+    done = compiled(text, Settings((1, 1)))
+    assert done.ptx != base.ptx
+    for size in SIZES:
+        expected = results(body, base, size, MODES[0])
+        assert results(body, done, size, MODES[size % 8]) == expected, size

@@ -32,7 +32,7 @@ from alcop_mlir.analysis.pipelining.copies import (
 from alcop_mlir.analysis.pipelining.copy_forms import ASYNC_OP, STORES, copy_form
 from alcop_mlir.analysis.pipelining.fetches import Fetch, is_fetch
 from alcop_mlir.analysis.pipelining.foreign_groups import GROUP, WAIT
-from alcop_mlir.analysis.pipelining.loop_fetches import loop_fetches
+from alcop_mlir.analysis.pipelining.loop_fetches import keeps_loads, loop_fetches
 from alcop_mlir.analysis.pipelining.other_loops import unreached
 from alcop_mlir.analysis.pipelining.shared_size import shared_bytes, shared_limit
 from alcop_mlir.bindings import ir
@@ -53,6 +53,7 @@ class Limits:
     stages:       shared, register; 1 means not pipelined, None lets the model choose
     shared_bytes: shared memory that a block may use
     fetch_stages: register stages of loads from global memory; 1 means not fetched early
+    fetch_all:    also where the assembler runs them early by itself
     """
 
     stages: tuple[int | None, int]
@@ -60,6 +61,7 @@ class Limits:
     noalias_arguments: bool = False
     wrap_tails: bool = False
     fetch_stages: int = 1
+    fetch_all: bool = False
 
     def noalias_in(self, loop: ir.Operation) -> bool:
         """Whether arguments do not alias in `loop`."""
@@ -343,7 +345,7 @@ def _plan_fetches(scope: ir.Operation, limits: Limits, plan: KernelPlan) -> None
         return
     carried = {p.loop for p in plan.pipelines if p.carried}
     for loop in loops_in(scope):
-        if loop in carried:
+        if loop in carried or not (limits.fetch_all or keeps_loads(loop)):
             continue
         copied = _loaded_by_copies(p for p in plan.pipelines if p.loop == loop)
         found = loop_fetches(loop, limits.fetch_stages, limits.noalias_in(loop), copied)

@@ -127,6 +127,7 @@ class PlanPipelines(Pass):
         return Limits(
             stages=(stages[0], stages[1]),
             fetch_stages=stages[1] if _fetches(scope) else 1,
+            fetch_all=bool(self.stages),
             shared_bytes=find_target(self.target).shared_bytes_per_block,
             noalias_arguments=self.assume_noalias_args,
             wrap_tails=self.tail == "wrap",

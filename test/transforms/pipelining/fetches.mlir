@@ -2,9 +2,14 @@
 // RUN:   --split-input-file --verify-diagnostics | FileCheck %s
 // RUN: alcop-opt %s --pass-pipeline='builtin.module(alcop-plan-pipelines{stages=3,2 assume-noalias-args=true},alcop-multi-buffer,alcop-expand-pipelines,canonicalize,cse)' \
 // RUN:   --split-input-file --verify-diagnostics | FileCheck %s --check-prefix=EXPANDED
+// RUN: alcop-opt %s --pass-pipeline='builtin.module(alcop-plan-pipelines{assume-noalias-args=true})' \
+// RUN:   --split-input-file --verify-diagnostics | FileCheck %s --check-prefix=DEFAULT
 
 // What the arithmetic loads is loaded one iteration earlier: without a condition in the
-// steady state, under one in the tail.
+// steady state, under one in the tail. By default it is left to the assembler.
+// DEFAULT-LABEL: gpu.func @row_sum
+// DEFAULT-NOT:     alcop.
+// DEFAULT:         gpu.return
 // CHECK-LABEL: gpu.func @row_sum
 // CHECK:         memref.load %{{.*}} {alcop.op = 0 : i64}
 // CHECK:         {kind = "fetch", name = "memref.load", op = 0 : i64, stream = "fetch1"}
@@ -66,6 +71,8 @@ gpu.func @gathered(%A: memref<64x64xf32>, %I: memref<64xindex>, %C: memref<64xf3
 // -----
 
 // A copy that computes: its load is fetched, its store and barriers stay.
+// DEFAULT-LABEL: gpu.func @doubled
+// DEFAULT:         kind = "fetch"
 // CHECK-LABEL: gpu.func @doubled
 // CHECK:         kind = "fetch"
 // EXPANDED-LABEL: gpu.func @doubled
