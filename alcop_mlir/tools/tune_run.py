@@ -1,0 +1,276 @@
+"""What alcop-tune does once its command line is read."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from alcop_mlir.errors import ConfigError, MissingExtraError, check_known
+from alcop_mlir.schedule import Schedule
+from alcop_mlir.target import Target, find_target, target_names
+from alcop_mlir.tools import command_line, tune_devices, tune_report, tune_show
+from alcop_mlir.tools.command_line import is_installed
+from alcop_mlir.tools.tune_devices import Cuda, Device
+from alcop_mlir.tools.tune_options import TOOL
+from alcop_mlir.tuning import exchange, models, records, strategies
+from alcop_mlir.tuning.problem import Problem
+from alcop_mlir.tuning.records import Record
+from alcop_mlir.tuning.search import Budget, History, Strategy, Task, search
+from alcop_mlir.tuning.selection import COMPILED_FOR, Chooser
+from alcop_mlir.tuning.space import enumerate_space, find_space
+
+if TYPE_CHECKING:
+    from alcop_mlir.tools.tune_problem import Tunable
+
+
+def run(command: str, given: Any) -> int:
+    """Do what is asked for; returns the exit status. Raises AlcopError."""
+    if command:
+        return {"explain": _explain, "report": _report}[command](given)
+    if given.to_import is not None:
+        return _import(given)
+    if given.to_measure is not None:
+        return _measure(given)
+    return _tune(given)
+
+
+def _tune(given: Any) -> int:
+    """Search, or export what a search would try first."""
+    budget = Budget.parse(given.budget)
+    if not is_installed("sklearn"):
+        raise MissingExtraError("tuning needs scikit-learn", "tuning")
+    space = find_space(given.space)
+    tunable, source = _tunable(given)
+    problem = tunable.problem
+    name = "cuda" if given.to_export else tune_devices.pick(given.device)
+    target = command_line.target(given, "" if given.to_export else name)
+    task = Task(problem, target, enumerate_space(problem, target, space))
+    with _device(given, name, problem, target, source=source) as device:
+        # Candidates to export are for the GPU that is compiled for.
+        gpu = None if given.to_export else device.setting.gpu
+        path = _records_path(given)
+        chooser = Chooser(target, path=path, device=name, gpu=gpu)
+        _say(*chooser.counted.notes, *chooser.counted.left_out)
+        strategy = _strategy(given, task, chooser)
+        if given.to_export is not None:
+            return _export(given, task, device, strategy, budget)
+        print(
+            f"{problem} on {target.name} ({name}): {space.name} space, "
+            f"{len(task.candidates)} legal schedules"
+        )
+        if chooser.unused():
+            print(f"no compile uses what is found: {chooser.unused()}")
+        return _search(tunable, task, chooser, strategy, budget, device)
+
+
+def _search(
+    tunable: Tunable,
+    task: Task,
+    before: Chooser,
+    strategy: Strategy,
+    budget: Budget,
+    device: Device,
+) -> int:
+    """Each record is stored before the next is made."""
+    name, path = device.setting.device, before.path
+    decision = before.choose(task.problem)
+    known = records.measured(records.read(path).records, task.problem, device.setting)
+    with tune_show.Progress(budget, name, known) as progress:
+
+        def measure(schedules: Sequence[Schedule]) -> dict[Schedule, float | None]:
+            seconds: dict[Schedule, float | None] = {}
+            for record in device.measure(schedules):
+                records.append(path, [record])
+                progress.add(record)
+                seconds[record.schedule] = record.seconds
+            return seconds
+
+        try:
+            for _ in search(task, strategy, measure, budget, known=known):
+                progress.batch()
+        except KeyboardInterrupt:
+            _say(f"stopped: what was measured is in {path}, the same command goes on")
+            raise
+    gpu = device.setting.gpu
+    after = Chooser(task.target, path=path, device=name, gpu=gpu)
+    best, _ = after.best_record(task.problem)
+    tried = progress.tried
+    compiled = tunable.decide(Chooser(task.target))
+    rows = [
+        *tune_show.result_rows(task.problem, best, decision, str(path), tried),
+        *tune_show.compile_rows(after, compiled),
+    ]
+    command_line.print_table(f"{tried} tried, {len(known)} known before", rows)
+    return 0 if best else 1
+
+
+def _explain(given: Any) -> int:
+    check_known("device", given.device, tune_devices.DEVICES)
+    space = find_space(given.space)
+    tunable, _ = _tunable(given)
+    device = "simulated" if given.device == "simulated" else COMPILED_FOR
+    # Nothing is measured: without a GPU, too, the choice is the compiler's.
+    target = command_line.target(
+        given, "" if given.target else tune_devices.pick("auto")
+    )
+    path = _records_path(given)
+    chooser = Chooser(target, path=path, device=device, space=space)
+    decision = tunable.decide(chooser)
+    compiled = decision if not chooser.unused() else tunable.decide(Chooser(target))
+    counted = chooser.counted
+    _say(*counted.notes, *counted.left_out, *decision.notes)
+    rows = [*tune_show.decision_rows(decision)]
+    if tunable.unmodelled:
+        rows += [("models", [f"none: {tunable.unmodelled}"])]
+        title = f"{tunable.name}"
+    else:
+        title = str(tunable.problem)
+        ranking = chooser.ranking(tunable.problem)
+        rows += tune_show.choice_rows(decision, ranking, device)
+    rows += tune_show.compile_rows(chooser, compiled)
+    where = chooser.gpu or device
+    command_line.print_table(f"{title} on {target.name} ({where})", rows)
+    return 0
+
+
+def _report(given: Any) -> int:
+    """Pictures, and what compiles take for the problems in the records."""
+    path = _records_path(given)
+    recorded = _recorded(path)
+    known = [one for one in recorded if one.setting.target in target_names()]
+    if len(known) < len(recorded):
+        _say(f"{len(recorded) - len(known)} record(s) of unknown targets left out")
+    recorded = known
+    for title, rows in tune_show.report_tables(recorded, path):
+        command_line.print_table(title, rows)
+    for drawn in tune_report.draw(recorded, Path(given.output)):
+        print(drawn)
+    return 0
+
+
+def _export(
+    given: Any, task: Task, device: Cuda, strategy: Strategy, budget: Budget
+) -> int:
+    """Compile candidates, and store those that compile."""
+    if budget.trials is None:
+        raise ConfigError("--export takes a number of candidates as its --budget")
+    rows = strategy.propose(task, History(), budget.trials)
+    proposed = [task.candidates.schedules[row] for row in rows]
+    bundles: dict[Schedule, bytes] = {}
+    for schedule, path, error in device.compile(proposed):
+        if error:
+            _say(f"'{schedule}' is left out: {error}")
+        else:
+            bundles[schedule] = path.read_bytes()
+    if not bundles:
+        raise ConfigError("no candidate compiles, nothing is exported")
+    compiler = device.setting.compiler, device.setting.compiler_hash
+    compiled = [(one, bundles[one]) for one in proposed if one in bundles]
+    package = exchange.Package(task.problem, task.target, compiler, compiled)
+    exchange.save(package, given.to_export)
+    print(f"wrote {given.to_export}: {len(compiled)} candidates")
+    return 0
+
+
+def _measure(given: Any) -> int:
+    """Measure what was exported elsewhere and is not in the output yet."""
+    package = exchange.load(given.to_measure)
+    path = given.output or given.to_measure.with_suffix(".jsonl")
+    problem, target, bundles = package.problem, package.target, dict(package.candidates)
+    name = tune_devices.pick(given.device)
+    if name != given.device and name == "simulated":
+        raise ConfigError(
+            "no GPU is found to measure on; --device simulated makes simulated "
+            "records, which no compile uses"
+        )
+    compiler = package.compiler
+    with _device(given, name, problem, target, compiler, bundles=bundles) as device:
+        known = records.measured(records.read(path).records, problem, device.setting)
+        left = [schedule for schedule in bundles if schedule not in known]
+        for record in device.measure(left):
+            records.append(path, [record])
+            if record.error:
+                _say(f"'{record.schedule}': {record.error}")
+    print(f"{len(left)} candidates measured ({name}), records in {path}")
+    return 0
+
+
+def _import(given: Any) -> int:
+    """Add the records that are new."""
+    source, path = given.to_import, _records_path(given)
+    if not os.path.exists(source):  # not Path.exists, which fails on long names
+        raise ConfigError(f"no such file: '{source}'")
+    found = _recorded(source)
+    if not found:
+        raise ConfigError(f"'{source}' holds no records")
+    known = set(records.read(path).records)
+    new = [record for record in dict.fromkeys(found) if record not in known]
+    if new:
+        records.append(path, new)
+    print(f"{len(new)} new records in {path}")
+    for line in tune_show.unused_lines(new, path):
+        print(line)
+    return 0
+
+
+def _tunable(given: Any) -> tuple[Tunable, str]:
+    """The contraction to tune, and the text of its file."""
+    if given.file is None:
+        raise ConfigError(f"no file given; see {TOOL} --help")
+    if given.target is not None:
+        find_target(given.target)  # before MLIR is loaded
+    from alcop_mlir.compilation import inputs
+    from alcop_mlir.tools.tune_problem import find_tunable
+
+    source = inputs.read_file(given.file)
+    tunable = find_tunable(source, given.file, given.allow_tf32)
+    return tunable, source.text.decode()
+
+
+def _strategy(given: Any, task: Task, chooser: Chooser) -> Strategy:
+    """The strategy asked for, with a model trained on records of other problems."""
+    forest, notes = chooser.learned
+    _say(*notes)
+    others = models.samples(chooser.counted.records, chooser.device, task.target)
+    others.pop(task.problem, None)
+    return strategies.make(
+        given.strategy, models.train, list(others.values()), given.seed, forest
+    )
+
+
+def _device(
+    given: Any,
+    name: str,
+    problem: Problem,
+    target: Target,
+    compiler: tuple[str, str] | None = None,
+    **what: Any,
+) -> Any:
+    """The device called `name`; a GPU takes `what` it measures.
+
+    compiler: see `cuda_setting`
+    """
+    if name == "simulated":
+        return tune_devices.Simulated(problem, target)
+    setting = tune_devices.cuda_setting(target, compiler)
+    limits = given.workers, given.time_limit, given.repeat
+    return tune_devices.Cuda(problem, target, setting, *limits, _say, **what)
+
+
+def _records_path(given: Any) -> Path:
+    return given.records or models.records_path()
+
+
+def _recorded(path: Path) -> Sequence[Record]:
+    """The records at `path`; says what was skipped there."""
+    log = records.read(path)
+    _say(*log.notes)
+    return log.records
+
+
+def _say(*lines: str) -> None:
+    for line in lines:
+        print(f"note: {line}", file=sys.stderr)
