@@ -35,7 +35,14 @@ from alcop_mlir.errors import ConfigError
 from alcop_mlir.schedule import Schedule
 from alcop_mlir.target import Target, find_target
 from alcop_mlir.tools.tune_devices import Simulated
-from alcop_mlir.tuning import hardware, models, records, selection, strategies
+from alcop_mlir.tuning import (
+    hardware,
+    models,
+    records,
+    selection,
+    strategies,
+    training,
+)
 from alcop_mlir.tuning.features import Samples
 from alcop_mlir.tuning.problem import Problem
 from alcop_mlir.tuning.records import Record
@@ -156,7 +163,7 @@ def evaluate(
         problem = log.task.problem
         apart = [some for other, some in others.items() if other != problem]
         for seed in range(seeds if name in ("random", "learned", "hybrid") else 1):
-            strategy = strategies.make(name, models.train, apart, seed)
+            strategy = strategies.make(name, apart, seed)
             found = trials(log, strategy, max(TRIALS))
             best = min(log.seconds.values())
             so_far = (best - log.launch) / (np.minimum.accumulate(found) - log.launch)
@@ -182,7 +189,7 @@ def evaluate(
 
 def untuned(log: Log, others: Sequence[Samples], seed: int) -> float:
     """Seconds of the compiler's choice without a measurement."""
-    forest = models.train(None, others, seed) if others else None
+    forest = training.train(None, others, seed) if others else None
     ranking, _, _ = selection.ranked(log.task, forest)
     return log.seconds[log.task.candidates.schedules[ranking[0]]]
 
@@ -199,7 +206,7 @@ def collect(logs: Sequence[Log], path: Path) -> None:
     lines = []
     for log in logs:
         task = log.task
-        strategy = strategies.make("hybrid", models.train)
+        strategy = strategies.make("hybrid")
         budget = Budget(trials=searched)
         batches = search(task, strategy, log.measure, budget, patience=None)
         chosen = [schedule for batch in batches for schedule in batch]

@@ -236,9 +236,7 @@ def _strategy(given: Any, task: Task, chooser: Chooser) -> Strategy:
     _say(*notes)
     others = models.samples(chooser.counted.records, chooser.device, task.target)
     others.pop(task.problem, None)
-    return strategies.make(
-        given.strategy, models.train, list(others.values()), given.seed, forest
-    )
+    return strategies.make(given.strategy, [*others.values()], given.seed, forest)
 
 
 def _device(

@@ -18,7 +18,7 @@ from alcop_mlir import knobs
 from alcop_mlir.errors import ConfigError, MissingExtraError
 from alcop_mlir.schedule import Schedule
 from alcop_mlir.target import Target
-from alcop_mlir.tuning import learned, records
+from alcop_mlir.tuning import learned, records, training
 from alcop_mlir.tuning.analytical import predict
 from alcop_mlir.tuning.features import NAMES, Samples, features
 from alcop_mlir.tuning.learned import Forest
@@ -59,14 +59,6 @@ def samples(
     return {problem: some for problem, some in found.items() if some is not None}
 
 
-def train(own: Samples | None, others: Sequence[Samples], seed: int) -> Forest:
-    """A model of those samples, of which there must be some."""
-    # scikit-learn: a second to import, and only here.
-    from alcop_mlir.tuning import training
-
-    return training.train(own, others, seed)
-
-
 def load_or_train(
     known: Sequence[Record], device: str, target: Target
 ) -> tuple[Forest | None, tuple[str, ...]]:
@@ -80,7 +72,7 @@ def load_or_train(
     if forest is not None:
         return forest, ()
     try:
-        forest = train(None, list(samples(mine, device, target).values()), 0)
+        forest = training.train(None, list(samples(mine, device, target).values()))
     except MissingExtraError as error:
         return None, (f"what is recorded is not learned from: {error}",)
     try:

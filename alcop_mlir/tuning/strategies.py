@@ -18,6 +18,7 @@ import numpy as np
 import numpy.typing as npt
 
 from alcop_mlir.errors import check_known
+from alcop_mlir.tuning import training
 from alcop_mlir.tuning.evolution import evolve
 from alcop_mlir.tuning.features import RAW, Samples
 from alcop_mlir.tuning.learned import Forest
@@ -30,10 +31,6 @@ _NEW_TILES = (3, 6)  # positions in a batch
 _CHANCE = 7
 _LEAST = 4  # measurements before a model that starts from nothing is fitted
 _VOTERS = 8  # trees whose mean proposes one schedule
-
-# Fits own samples (None if there are none) and those of other problems. It is given as
-# `training.train`, so that only that needs scikit-learn.
-Train = Callable[[Samples | None, Sequence[Samples], int], Forest]
 
 
 @dataclass(frozen=True)
@@ -52,7 +49,6 @@ class Fixed:
 class Learned:
     """A model from raw parameters only, fitted to what the search itself measured."""
 
-    train: Train
     seed: int
 
     def propose(self, task: Task, history: History, count: int) -> Sequence[int]:
@@ -65,7 +61,7 @@ class Learned:
             return generator.choice(untried, size, replace=False).tolist()
         raw = task.features[:, :RAW]
         own = Samples(raw[rows], np.ones(len(rows)), seconds)
-        trees = self.train(own, (), self.seed).trees(raw[untried])
+        trees = training.train(own, (), self.seed).trees(raw[untried])
         return _vote(task, history, trees, untried, count, generator)
 
 
@@ -76,7 +72,6 @@ class Hybrid:
     others: samples of other problems; pretrained: the forest they give, if known
     """
 
-    train: Train
     others: Sequence[Samples]
     seed: int
     pretrained: Forest | None = None
@@ -114,14 +109,13 @@ class Hybrid:
             return self.pretrained
         if count not in self._fitted:
             self._fitted.clear()
-            forest = self.train(own if count else None, self.others, self.seed)
+            forest = training.train(own if count else None, self.others, self.seed)
             self._fitted[count] = forest
         return self._fitted[count]
 
 
 def make(
     name: str,
-    train: Train,
     others: Sequence[Samples] = (),
     seed: int = 0,
     pretrained: Forest | None = None,
@@ -129,9 +123,9 @@ def make(
     """The strategy called `name`; ConfigError with the known names."""
     check_known("strategy", name, NAMES)
     if name == "learned":
-        return Learned(train, seed)
+        return Learned(seed)
     if name == "hybrid":
-        return Hybrid(train, others, seed, pretrained)
+        return Hybrid(others, seed, pretrained)
     return Fixed(lambda task: _ORDERS[name](task, seed))
 
 

@@ -12,7 +12,7 @@ from tuning_cases import PROBLEM, TARGET, simulated_times, task
 
 from alcop_mlir.errors import ConfigError
 from alcop_mlir.schedule import Schedule
-from alcop_mlir.tuning import models, strategies
+from alcop_mlir.tuning import strategies
 from alcop_mlir.tuning.evolution import Steps, evolve
 from alcop_mlir.tuning.search import Budget, Task, search
 from alcop_mlir.tuning.space import enumerate_space
@@ -26,7 +26,7 @@ def measure(schedules: Sequence[Schedule]) -> dict[Schedule, float]:
 
 
 def run(name: str, budget: Budget, seed: int = 0, **options) -> list[Schedule]:
-    strategy = strategies.make(name, models.train, (), seed)
+    strategy = strategies.make(name, (), seed)
     batches = search(TASK, strategy, measure, budget, **options)
     return [schedule for batch in batches for schedule in batch]
 
@@ -84,7 +84,7 @@ def test_what_is_known_is_not_tried_again_but_learned_from() -> None:
 
 def test_failures_are_tried_once_and_do_not_end_the_search() -> None:
     for name in ("learned", "hybrid"):
-        strategy = strategies.make(name, models.train)
+        strategy = strategies.make(name)
         found = search(TASK, strategy, dict.fromkeys, Budget(), patience=None)
         tried = [schedule for batch in found for schedule in batch]
         assert len(tried) == len(set(tried)) == 60
@@ -95,7 +95,7 @@ def test_strategies_with_a_model_beat_those_without() -> None:
     times = simulated_times(big)
 
     def best(name: str, trials: int) -> float:
-        strategy = strategies.make(name, models.train)
+        strategy = strategies.make(name)
         batches = search(
             big,
             strategy,
@@ -124,7 +124,7 @@ def test_budgets_are_read() -> None:
 
 def test_an_unknown_strategy_is_refused() -> None:
     with pytest.raises(ConfigError, match="unknown strategy 'luck', expected one of"):
-        strategies.make("luck", models.train)
+        strategies.make("luck")
 
 
 @settings(max_examples=20)
