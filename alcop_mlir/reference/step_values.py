@@ -270,8 +270,8 @@ def _whole(given: Bounded) -> Array:
 
 
 def _map(step: Map, known: Mapping[str, Bounded], shape: tuple[int, ...]) -> Bounded:
-    operands, out = operand_maps(step)
-    result = bounded(step.expression, _arranged(step.inputs, operands, out, known))
+    _, out = operand_maps(step)
+    result = bounded(step.expression, _arranged(step, out, known))
     return Bounded(np.broadcast_to(result.values, shape), result.error)
 
 
@@ -279,7 +279,7 @@ def _reduction(step: Reduction, known: Mapping[str, Bounded]) -> Bounded:
     operands, out = operand_maps(step)
     reduced = "".join(dict.fromkeys("".join(operands)))
     reduced = "".join(loop for loop in reduced if loop not in f"{out}.")
-    given = _arranged(step.inputs, operands, out + reduced, known)
+    given = _arranged(step, out + reduced, known)
     shape = np.broadcast_shapes(*(one.values.shape for one in given))
     if math.prod(shape) > _MAX_TERMS:
         raise LaunchError(
@@ -359,12 +359,9 @@ def _selection(step: Slice | Insert) -> tuple[slice, ...]:
 
 
 def _arranged(
-    names: Sequence[str],
-    operands: Sequence[str],
-    loops: str,
-    known: Mapping[str, Bounded],
+    step: Map | Reduction, loops: str, known: Mapping[str, Bounded]
 ) -> list[Bounded]:
-    """The arrays with one dimension per loop, of size 1 where they do not have it."""
+    """The inputs with one dimension per loop, of size 1 where they do not have it."""
 
     def arrange(array: Array, own: str) -> Array:
         picked = array[tuple(0 if loop == "." else slice(None) for loop in own)]
@@ -375,7 +372,7 @@ def _arranged(
 
     return [
         _each(lambda array, own=own: arrange(array, own), known[name])
-        for name, own in zip(names, operands, strict=True)
+        for name, own in zip(step.inputs, operand_maps(step)[0], strict=True)
     ]
 
 
