@@ -146,6 +146,7 @@ def plan_kernel(
     _plan_fetches(scope, limits, plan)
     # The other version of such a loop is pipelined: its author need do nothing.
     plan.rejected = [no for no in plan.rejected if promises.noalias(no.op) is not False]
+    plan.staged = [no for no in plan.staged if promises.noalias(no.op) is not False]
     return plan
 
 

@@ -228,3 +228,53 @@ func.func @no_such_stream(%n: index) {
   } {alcop.pipeline = #alcop.pipeline<{streams = [{name = "copy", lead = 1}, {name = "compute"}], ops = [{op = 0, name = "memref.load", stream = "load", kind = "read"}]}>}
   return
 }
+
+// -----
+
+func.func @fetch_of_a_store(%A: memref<16x64xf32>, %C: memref<16x64xf32>, %n: index, %t: index) {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  scf.for %k = %c0 to %n step %c1 {
+    %v = memref.load %A[%k, %t] : memref<16x64xf32>
+    // expected-error @+1 {{'memref.store' is planned, expected a load of global memory in the loop's own block}}
+    memref.store %v, %C[%k, %t] {alcop.op = 0 : i64} : memref<16x64xf32>
+  } {alcop.pipeline = #alcop.pipeline<{
+      streams = [{name = "fetch", lead = 1 : i64}, {name = "compute"}],
+      ops = [{op = 0 : i64, name = "memref.store", stream = "fetch", kind = "fetch"}]}>}
+  return
+}
+
+// -----
+
+// The loop writes what is to be fetched.
+func.func @fetch_of_what_is_written(%A: memref<16x64xf32>, %n: index, %t: index) {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  scf.for %k = %c0 to %n step %c1 {
+    // expected-error @+1 {{is planned, but its source may be written by 'memref.store' in the loop}}
+    %v = memref.load %A[%k, %t] {alcop.op = 0 : i64} : memref<16x64xf32>
+    %w = arith.addf %v, %v : f32
+    memref.store %w, %A[%k, %t] : memref<16x64xf32>
+  } {alcop.pipeline = #alcop.pipeline<{
+      streams = [{name = "fetch", lead = 1 : i64}, {name = "compute"}],
+      ops = [{op = 0 : i64, name = "memref.load", stream = "fetch", kind = "fetch"}]}>}
+  return
+}
+
+// -----
+
+// A row is to be fetched before the table that tells which.
+func.func @fetch_before_its_address(%A: memref<16x64xf32>, %I: memref<16xindex>, %C: memref<16x64xf32>, %n: index, %t: index) {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  scf.for %k = %c0 to %n step %c1 {
+    %row = memref.load %I[%k] {alcop.op = 0 : i64} : memref<16xindex>
+    // expected-error @+1 {{runs early, and uses what 'memref.load' makes later}}
+    %v = memref.load %A[%row, %t] {alcop.op = 1 : i64} : memref<16x64xf32>
+    memref.store %v, %C[%k, %t] : memref<16x64xf32>
+  } {alcop.pipeline = #alcop.pipeline<{
+      streams = [{name = "early", lead = 2 : i64}, {name = "fetch", lead = 1 : i64}, {name = "compute"}],
+      ops = [{op = 1 : i64, name = "memref.load", stream = "early", kind = "fetch"},
+             {op = 0 : i64, name = "memref.load", stream = "fetch", kind = "fetch"}]}>}
+  return
+}
