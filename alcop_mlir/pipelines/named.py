@@ -127,6 +127,7 @@ class AlcopPipeline(NamedPipeline):
         """Prepare, plan, give slots, expand, place waits."""
         noalias = self.assume_noalias_args
         return (
+            "alcop-raise-barriers",
             "alcop-normalize-loops",
             # Compare addresses, as planning does, see AlcopCompile.
             "canonicalize",

@@ -120,3 +120,9 @@ def test_an_assumption_of_alignment() -> None:
     read = reported.READ.replace("%a[", "%b[")
     text = reported.kernel(assumed + reported.loop(reported.COPY, read), "%a : SHARED")
     assert_right(text, "cse")
+
+
+def test_barriers_of_nvvm() -> None:
+    loop = reported.loop(reported.COPY, reported.READ)
+    text = reported.kernel(loop.replace("gpu.barrier", "nvvm.barrier"))
+    assert_right(text, "alcop-raise-barriers")
