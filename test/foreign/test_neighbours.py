@@ -293,6 +293,10 @@ KERNELS = {
     "exchange": loop(EXCHANGE),
     "read_after": loop(LAST + BARRIER, FILL_P, READ_LAST),
     "written_after": loop(READ_GLOBAL, after=OVERWRITE),
+    "source_written_for_a_warp": loop(
+        BARRIER + reported.COPY + BARRIER + READ + ADD,
+        WRITE_SOURCE + "\n  gpu.barrier scope <subgroup>",
+    ),
     "source_written_before": loop(
         BARRIER + reported.COPY + BARRIER + READ + ADD, WRITE_SOURCE
     ),

@@ -9,13 +9,13 @@ as a cycle, whose iterations that new barrier separates.
     [pipeline's]  (needless)                           (orders P)           (needless)
 
 Barriers in regions of other ops stay where they are. Accesses before and after the loop
-are ordered by barriers of the loop as well: `orders_what_precedes` and
+are ordered by barriers of the loop as well: `orders_copies` and
 `orders_what_follows` say whether that is lost. Nothing is changed here.
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from functools import cached_property
 from itertools import takewhile
 from typing import Any, NamedTuple
@@ -124,14 +124,15 @@ class OtherAccesses:
                 touches, ordered = [], []
         return bool(ordered) and self._conflict(ordered, self._later()) is not None
 
-    def orders_what_precedes(self, early: Iterable[ir.Value]) -> bool:
-        """Whether what runs early loses its order with writes before the loop.
+    def orders_copies(self) -> bool:
+        """Whether copies lose their order with writes of their source before the loop.
 
-        It may run before all barriers of the loop. early: the memrefs that it reads
+        The first of a pipeline run before all barriers of the loop.
         """
         if not walk(self._loop, BARRIER):
             return False
-        read = [Touch(self._loop, memref, False) for memref in early]
+        sources = [source for form in self._copies for source in form.sources]
+        read = [Touch(self._loop, source, False) for source in sources]
         return self._conflict(read, self._earlier()) is not None
 
     # -- accesses --------------------------------------------------------------------
@@ -166,30 +167,12 @@ class OtherAccesses:
         return root not in self._rings and not memory.is_private(root)
 
     def _later(self) -> list[Touch]:
-        """What may be touched after the loop."""
-        return [touch for op in self._run_later() for touch in self._others(op)]
+        """What may be touched after the loop, before the next barrier."""
+        ops = _until_barrier(self._loop, ops_after)
+        return [touch for op in ops for touch in self._others(op)]
 
     def _earlier(self) -> list[Touch]:
-        return [touch for op in self._run_earlier() for touch in self._others(op)]
-
-    def _run_later(self) -> Iterator[Any]:
-        for op in self._nest():
-            yield from ops_after(op)
-            if _may_run_again(op) and op != self._loop:
-                yield op
-
-    def _run_earlier(self) -> Iterator[Any]:
-        for op in self._nest():
-            yield from ops_before(op)
-            if _may_run_again(op) and op != self._loop:
-                yield op
-
-    def _nest(self) -> list[Any]:
-        """The loop and what is around it in its kernel."""
-        outer = takewhile(
-            lambda op: not is_kernel(op) and op.name != "func.func", around(self._loop)
-        )
-        return [self._loop, *outer]
+        return [touch for op in ops_earlier(self._loop) for touch in self._others(op)]
 
     def _conflict(
         self, these: Iterable[Touch], those: Iterable[Touch]
@@ -213,8 +196,33 @@ def _distinct(touches: Iterable[Touch]) -> list[Touch]:
     return list({(one.memref, one.writes): one for one in touches}.values())
 
 
-def _may_run_again(op: ir.Operation) -> bool:
-    return op.name not in _RUN_ONCE
+def ops_earlier(loop: ir.Operation) -> Iterator[Any]:
+    """Ops that may run before `loop`, and after the last barrier that all threads meet.
+
+    Of a loop around it that is the loop itself, with all that is in it.
+    """
+    return _until_barrier(loop, ops_before)
+
+
+def _until_barrier(
+    loop: ir.Operation, beside: Callable[[Any], Iterable[Any]]
+) -> Iterator[Any]:
+    """Ops beside `loop` in its block and those around it, the nearest first."""
+    for op in _nest(loop):
+        if op != loop and op.name not in _RUN_ONCE:
+            yield op
+        for other in beside(op):
+            if _is_full(other):
+                return
+            yield other
+
+
+def _nest(loop: ir.Operation) -> list[Any]:
+    """The loop and what is around it in its kernel."""
+    outer = takewhile(
+        lambda op: not is_kernel(op) and op.name != "func.func", around(loop)
+    )
+    return [loop.operation, *outer]
 
 
 def _is_only_copied(form: CopyForm) -> bool:

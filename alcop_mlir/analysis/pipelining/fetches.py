@@ -19,10 +19,10 @@ from functools import cached_property
 from typing import Any
 
 from alcop_mlir.analysis.ir import memory
-from alcop_mlir.analysis.ir.kernels import KERNEL_OPS
 from alcop_mlir.analysis.ir.loops import body, yielded
 from alcop_mlir.analysis.ir.slices import backward_slice, captured
-from alcop_mlir.analysis.ir.walk import around, walk
+from alcop_mlir.analysis.ir.walk import walk
+from alcop_mlir.analysis.pipelining.barriers import ops_earlier
 from alcop_mlir.analysis.pipelining.copy_forms import LOADS, only_loads
 from alcop_mlir.bindings import ir
 
@@ -30,7 +30,6 @@ from alcop_mlir.bindings import ir
 Written = list[tuple[Any, Any | None]]
 # Ops that order what threads write and read.
 BARRIERS = ("gpu.barrier", "nvvm.bar.warp.sync")
-_KERNELS = (*KERNEL_OPS, "func.func")
 PROMISE = "promise that arguments do not alias with assume-noalias-args=true, if so"
 
 
@@ -74,7 +73,8 @@ class Loads:
     def _written(self) -> Written:
         written = memory.written_memrefs(self.loop)
         if walk(self.loop, *BARRIERS):
-            written += _written_before(self.loop)
+            before = ops_earlier(self.loop)
+            written += [one for op in before for one in memory.written_memrefs(op)]
         return written
 
     def __contains__(self, op: ir.Operation) -> bool:
@@ -94,24 +94,6 @@ class Loads:
             for source in fetched_memrefs(op)
             for _, target in self._written
         )
-
-
-def _written_before(loop: ir.Operation) -> Written:
-    """What may be written before `loop`, after the last barrier that all meet."""
-    written: Written = []
-    inner = loop
-    for outer in around(loop):
-        ops = [op.operation for op in inner.block.operations]
-        for op in reversed(ops[: ops.index(inner)]):
-            if op.name in BARRIERS:
-                return written
-            written += memory.written_memrefs(op)
-        if outer.name in _KERNELS:
-            break
-        if outer.name != "scf.if":  # a loop: what follows comes before, too
-            written += memory.written_memrefs(outer)
-        inner = outer
-    return written
 
 
 def address_fetches(

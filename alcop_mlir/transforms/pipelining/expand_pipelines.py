@@ -55,11 +55,10 @@ from alcop_mlir.analysis.ir.slices import is_pure
 from alcop_mlir.analysis.pipelining.barriers import OtherAccesses
 from alcop_mlir.analysis.pipelining.bound_plans import BoundPlan, bound_plans
 from alcop_mlir.analysis.pipelining.copy_forms import branch_address_ops, copy_form
-from alcop_mlir.analysis.pipelining.fetches import fetched_memrefs
 from alcop_mlir.analysis.pipelining.foreign_groups import GROUP
 from alcop_mlir.analysis.pipelining.plan_check import check
 from alcop_mlir.analysis.pipelining.ring_counters import period
-from alcop_mlir.analysis.pipelining.stream_plan import EFFECT, FETCH, FILL
+from alcop_mlir.analysis.pipelining.stream_plan import EFFECT, FILL
 from alcop_mlir.analysis.pipelining.streams import Streams, separate
 from alcop_mlir.bindings import gpu, ir
 from alcop_mlir.errors import PassError
@@ -118,15 +117,13 @@ def _expand(bound: BoundPlan) -> None:
 def _meets_around(bound: BoundPlan, kept: list[Any]) -> tuple[bool, bool]:
     """Whether barriers of the loop order it and what is before, and after it.
 
-    Those before what runs early, and those that are dropped, order it no more.
+    Those before copies, which run early, and those that are dropped, order it no more.
     """
     copies = list(bound.copies().values())
-    early = [source for form in copies for source in form.sources]
-    early += [one for _, op in bound.named(FETCH) for one in fetched_memrefs(op)]
+    if not copies:
+        return False, False  # all barriers stay
     others = OtherAccesses(bound.loop, copies)
-    # Without copies all barriers stay.
-    meets_after = bool(copies) and others.orders_what_follows(kept)
-    return others.orders_what_precedes(early), meets_after
+    return others.orders_copies(), others.orders_what_follows(kept)
 
 
 def _without_tokens(op: ir.Operation, bound: BoundPlan) -> Any:
