@@ -132,7 +132,9 @@ def results(body: str, done: Compiled, size: int, mode: tuple[str, str]) -> byte
     """What is stored; fails on a hazard."""
     random = np.random.default_rng(size)
     length = size * (THREADS if "%first, %t" in body else 1)
-    a = random.uniform(-1, 1, (256, 64)).astype("f4")
+    by_index = "%A[%k" in body and "%A[%row" not in body
+    rows = size if by_index else 256
+    a = random.uniform(-1, 1, (rows, 64)).astype("f4")
     i = random.integers(0, 256, length).astype("i4")
     j = random.integers(0, 256, 256).astype("i4")
     c = np.full(64, 7, "f4")
