@@ -324,10 +324,10 @@ def _events(plan: _Plan, named: dict[Any, _Entry]) -> Iterator[_Event]:
 def _around(
     op: ir.Operation, loop: ir.Operation, named: dict[Any, _Entry]
 ) -> _Entry | None:
-    """What the plan says of the op around `op` that is no loop: a guarded copy."""
+    """What the plan says of the copy around `op`: one under conditions, or in loops."""
     parent = op.parent.operation
     while parent != loop:
-        if parent in named and parent.name != "scf.for":
+        if parent in named and (parent.name != "scf.for" or named[parent].ring >= 0):
             return named[parent]
         parent = parent.parent.operation
     return None

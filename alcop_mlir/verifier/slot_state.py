@@ -59,7 +59,8 @@ class _Slot:
 class State:
     """All slots, and the commit groups in flight, oldest first, with their numbers.
 
-    made:    what each group copied into, by its number
+    stored:  what the thread itself stored into since the last commit
+    made:    what each group filled, and what was stored with it, by its number
     awaited: of each buffer, the slots that the last wait for any of its copies named
 
     Methods for accesses return what is wrong with the access, "" if nothing.
@@ -69,6 +70,7 @@ class State:
     groups_made: int = 0
     groups: list[tuple[int, frozenset[SlotId]]] = field(default_factory=list)
     open_group: frozenset[SlotId] = frozenset()
+    stored: frozenset[SlotId] = frozenset()
     made: dict[int, frozenset[SlotId]] = field(default_factory=dict)
     awaited: dict[int, frozenset[SlotId]] = field(default_factory=dict)
     slots: dict[SlotId, _Slot] = field(default_factory=dict)
@@ -84,6 +86,7 @@ class State:
         self._slot(slot_id).filled = self.barriers
         if slot_id[0] in self.awaited:
             self.awaited[slot_id[0]] |= {slot_id}  # no wait is for what was stored
+        self.stored |= {slot_id}
         return self._refill(slot_id)
 
     def read(self, slot_id: SlotId) -> str:
@@ -103,9 +106,9 @@ class State:
     def commit(self) -> int:
         """End the open group; returns its number."""
         self.groups.append((self.groups_made, self.open_group))
-        self.made[self.groups_made] = self.open_group
+        self.made[self.groups_made] = self.open_group | self.stored
         self.made.pop(self.groups_made - _REMEMBERED, None)
-        self.open_group = frozenset()
+        self.open_group = self.stored = frozenset()
         self.groups_made += 1
         return self.groups_made - 1
 
@@ -157,6 +160,7 @@ class State:
         gone = frozenset(slot_ids)
         self.groups = [(number, copied - gone) for number, copied in self.groups]
         self.open_group -= gone
+        self.stored -= gone
         for slot_id in gone:
             self.slots.pop(slot_id, None)
 
@@ -190,6 +194,7 @@ class State:
         self.groups = [(first + place, ids) for place, ids in enumerate(copied)]
         self.barriers = barriers
         self.open_group |= other.open_group
+        self.stored |= other.stored
         self.awaited = {
             buffer: slot_ids | other.awaited[buffer]
             for buffer, slot_ids in self.awaited.items()
@@ -209,7 +214,7 @@ class State:
         }
         copied = tuple(slot_ids for _, slot_ids in self.groups)
         awaited = frozenset(self.awaited.items())
-        return frozenset(slots), copied, self.open_group, awaited
+        return frozenset(slots), copied, self.open_group, self.stored, awaited
 
     def _refill(self, slot_id: SlotId) -> str:
         if self._slot(slot_id).read == self.barriers:

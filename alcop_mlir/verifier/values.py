@@ -18,6 +18,8 @@ COMMITS = ("alcop.producer_commit", "nvgpu.device_async_create_group")
 Assignment = dict[Any, int]
 Rule = Callable[[list[int | None]], int | None]
 _LOWER, _UPPER, _STEP = range(3)
+_THREAD_IDS = ("gpu.thread_id", "gpu.lane_id", "gpu.subgroup_id", "gpu.global_id")
+_LAUNCH_THREAD_IDS = (3, 4, 5)  # arguments: block ids, then thread ids
 MOST_TRIPS = 24
 _LARGE = (33, 64, 100)  # for loops over a part of a size
 _MIXED_RUNS = 12  # in which sizes differ from each other
@@ -67,7 +69,7 @@ class Values:
         step = constant(bounds[_STEP]) or 1
         leaves: set[Any] = set()
         self._collect(bounds, set(), leaves)
-        for leaf in leaves:
+        for leaf in leaves - {one for one in leaves if _is_of_thread(one)}:
             self._free[leaf] = _UPPER
             self._scale[leaf] = min(step, self._scale.get(leaf, step))
 
@@ -134,6 +136,15 @@ def _origins(value: ir.Value) -> list[Any] | None:
         ways = [_last(op, region).operands[number] for region in (0, 1)]
         return [op.operands[0], *ways]
     return None
+
+
+def _is_of_thread(value: ir.Value) -> bool:
+    """Whether a value says which thread runs: others have others, all at a time."""
+    owner = value.owner
+    if isinstance(owner, ir.Block):
+        is_launch = owner.owner.operation.name == "gpu.launch"
+        return is_launch and value.arg_number in _LAUNCH_THREAD_IDS
+    return owner.operation.name in _THREAD_IDS
 
 
 def _origins_of_argument(value: ir.Value, op: ir.Operation) -> list[Any] | None:

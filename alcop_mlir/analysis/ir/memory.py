@@ -80,6 +80,7 @@ _SYNCHRONISATION = frozenset(
 # Ops with regions, and what ends these: the ops inside are visited themselves.
 _HOLDERS = frozenset(
     "scf.for scf.if scf.while scf.condition scf.execute_region scf.index_switch "
+    "scf.forall scf.forall.in_parallel scf.parallel scf.reduce "
     "affine.for affine.if affine.yield memref.atomic_yield".split()
 )
 

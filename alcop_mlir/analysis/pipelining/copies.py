@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any, NamedTuple
 
-from alcop_mlir.analysis.ir import memory
+from alcop_mlir.analysis.ir import memory, uniformity
 from alcop_mlir.analysis.ir.loops import ancestor_in, body, carries, yielded
 from alcop_mlir.analysis.ir.memref_layouts import is_contiguous
 from alcop_mlir.analysis.ir.slices import (
@@ -20,22 +20,22 @@ from alcop_mlir.analysis.ir.slices import (
     is_pure,
     is_repeatable,
 )
-from alcop_mlir.analysis.pipelining.copy_forms import (
-    TILE,
-    CopyForm,
-    Move,
-    are_apart,
-    branch_address_ops,
-    copy_form,
-    unsuited,
-)
+from alcop_mlir.analysis.pipelining.copy_forms import CopyForm, copy_form
 from alcop_mlir.analysis.pipelining.fetches import (
     PROMISE,
     Loads,
     Written,
     address_fetches,
 )
+from alcop_mlir.analysis.pipelining.footprints import footprint, from_outside
+from alcop_mlir.analysis.pipelining.moves import (
+    TILE,
+    Move,
+    branch_address_ops,
+    unsuited,
+)
 from alcop_mlir.analysis.pipelining.near_copies import near_copy
+from alcop_mlir.analysis.pipelining.writes import meetings
 from alcop_mlir.bindings import ir
 
 SHARED = "shared"
@@ -81,11 +81,13 @@ def shared_copies(
 ) -> Iterator[PipelinedCopy | RejectedCopy]:
     """The copies from global to shared memory in `loop`'s own block: can, or cannot."""
     forms = [(op, copy_form(op)) for op in body(loop).operations]
-    moves = [move for _, form in forms if form is not None for move in form.moves]
-    written = memory.written_memrefs(loop) if moves else []
+    copying = [form for _, form in forms if form is not None]
+    written = memory.written_memrefs(loop) if copying else []
+    met = meetings(copying)
     for op, form in forms:
         if form is not None:
-            yield _judge_shared(form, moves, loop, written, noalias_arguments)
+            no = _meets(*met[form.op]) if form.op in met else None
+            yield _judge_shared(form, loop, written, noalias_arguments, no)
             continue
         near = near_copy(op, loop)
         if near is not None:
@@ -108,21 +110,24 @@ def is_shared_read(op: ir.Operation) -> bool:
 
 def _judge_shared(
     form: CopyForm,
-    moves: list[Move],
     loop: ir.Operation,
     written: Written,
     noalias_arguments: bool,
+    meets: Refusal | None,
 ) -> PipelinedCopy | RejectedCopy:
     loads = Loads(loop, noalias_arguments)
     broken = (
         no_index(loop)
         or _first(_not_a_move, form.moves)
+        or _tile_by_some(form)
         or _first(_not_one_buffer, form.buffers)
-        or _first(partial(_target_moves, loop), form.moves)
-        or _first(partial(_fills_the_same, moves), form.moves)
+        or _target_moves(loop, form)
+        or meets
         or _first(partial(_used_elsewhere, loop), form.buffers)
         or _source_written(form, loop, written, noalias_arguments)
+        or _loads_addresses(form)
         or _first(_address_loaded_in_branch, form.moves)
+        or _fill_not_early(form, loop, loads)
         or address_not_early(form.op, loop, loads, *_address_values(form))
     )
     if broken is None:
@@ -193,37 +198,82 @@ def _not_one_buffer(buffer: ir.Value) -> Refusal | None:
     return None
 
 
-def _target_moves(loop: ir.Operation, move: Move) -> Refusal | None:
+def _tile_by_some(form: CopyForm) -> Refusal | None:
+    """Rule 1: all threads of a block copy a tile together."""
+    tiles = [move.op for move in form.moves if move.kind == TILE and form.is_region]
+    apart = next((op for op in tiles if uniformity.may_diverge(op)), None)
+    if apart is None:
+        return None
+    return Refusal(
+        1,
+        f"threads of a block may run '{apart.name}' differently, which they do "
+        "together",
+        "make conditions and bounds around it the same for all threads, or let each "
+        "thread load and store",
+    )
+
+
+def _target_moves(loop: ir.Operation, form: CopyForm) -> Refusal | None:
     """Rule 2: each iteration must fill the same part of the buffer.
 
     Otherwise an iteration may read what an earlier one left, which multi-buffering
     would put into another slot.
     """
-    values = [move.target, *move.target_indices]
+    fills = footprint(form)
+    if _changes(fills.bounds, loop, form):
+        return Refusal(
+            2,
+            "how often its loops run changes from iteration to iteration, and with it "
+            "what it fills",
+            "fill the same part of the buffer in every iteration",
+        )
+    if _changes(fills.targets, loop, form):
+        return Refusal(
+            2,
+            "where it writes in its buffer changes from iteration to iteration",
+            "fill the same part of the buffer in every iteration",
+        )
+    if _changes(fills.conditions, loop, form):
+        return Refusal(
+            2,
+            "its condition changes from iteration to iteration: where it does not "
+            "copy, its buffer keeps elements of an older tile",
+            "store another value to the same elements otherwise",
+        )
+    return None
+
+
+def _changes(values: Iterable[Any], loop: ir.Operation, form: CopyForm) -> bool:
+    """Whether one of the values may differ between iterations of `loop`."""
     # A buffer that each iteration allocates is one buffer all the same.
-    ops, arguments = backward_slice(values, body(loop), {memory.root(move.target)})
-    if not arguments and all(is_pure(op) for op in ops):
-        return None
-    return Refusal(
-        2,
-        "where it writes in its buffer changes from iteration to iteration",
-        "fill the same part of the buffer in every iteration",
-    )
+    ops, arguments = backward_slice(values, body(loop), form.buffers)
+    return bool(arguments) or not all(map(is_repeatable, ops))
 
 
-def _fills_the_same(moves: list[Move], move: Move) -> Refusal | None:
+def _meets(one: ir.Operation, other: ir.Operation) -> Refusal:
     """Rule 2: a thread's copies of one iteration must fill different elements.
 
     Asynchronous copies may land in any order (PTX ISA, cp.async: no ordering guarantee
     between cp.async operations of a thread), so that the last would not win.
     """
-    if all(other.op == move.op or are_apart(move, other) for other in moves):
-        return None
+    if one == other:
+        return Refusal(
+            2,
+            f"'{one.name}' may fill the same elements of its buffer several times in "
+            "an iteration",
+            "let the address be a sum of the indices of all loops around it, each "
+            "times a constant",
+        )
     return Refusal(
         2,
         "another copy of the iteration may fill the same elements of its buffer",
         "let the copies fill parts at constant distances from each other",
     )
+
+
+def _loads_addresses(form: CopyForm) -> Refusal | None:
+    """Rule 6, for what a region loads besides what it copies."""
+    return _depends_on(form.loads[0]) if form.loads else None
 
 
 def _used_elsewhere(loop: ir.Operation, buffer: ir.Value) -> Refusal | None:
@@ -243,11 +293,13 @@ def _used_elsewhere(loop: ir.Operation, buffer: ir.Value) -> Refusal | None:
             f"its buffer is used by '{accesses.name}', whose effect is not known",
             "use it through copies, loads, transfer_read or ldmatrix only",
         )
-    ancestors = [(a, ancestor_in(a.op, body(loop))) for a in accesses]
+    placed = [(a, ancestor_in(a.op, body(loop))) for a in accesses]
+    writing = {ancestor for access, ancestor in placed if access.writes}
+    fills = {op for op in writing if op is not None and copy_form(op) is not None}
     return (
-        _read_before(ancestors)
-        or _written_otherwise(ancestors)
-        or _read_outside(ancestors)
+        _read_before(placed, fills)
+        or _written_otherwise(placed, fills)
+        or _read_outside(placed)
     )
 
 
@@ -255,9 +307,9 @@ def _used_elsewhere(loop: ir.Operation, buffer: ir.Value) -> Refusal | None:
 _Placed = list[tuple[memory.Access, Any | None]]
 
 
-def _written_otherwise(accesses: _Placed) -> Refusal | None:
+def _written_otherwise(accesses: _Placed, fills: set[Any]) -> Refusal | None:
     for access, ancestor in accesses:
-        if access.writes and (ancestor is None or copy_form(ancestor) is None):
+        if access.writes and ancestor not in fills:
             where = "" if ancestor is not None else " outside of the loop"
             return Refusal(
                 2,
@@ -278,12 +330,7 @@ def _read_outside(accesses: _Placed) -> Refusal | None:
     return None
 
 
-def _read_before(accesses: _Placed) -> Refusal | None:
-    fills = [
-        ancestor
-        for access, ancestor in accesses
-        if access.writes and ancestor is not None and copy_form(ancestor) is not None
-    ]
+def _read_before(accesses: _Placed, fills: set[Any]) -> Refusal | None:
     for access, ancestor in accesses:
         if access.writes or ancestor is None:
             continue
@@ -378,6 +425,20 @@ def address_not_early(
         if impure is not None:
             return _depends_on(impure, loads, "an earlier iteration")
     return None
+
+
+def _fill_not_early(form: CopyForm, loop: ir.Operation, loads: Loads) -> Refusal | None:
+    """Rule 6, for what is stored where nothing is copied."""
+    stored = [move.fill for move in form.moves if move.fill is not None]
+    stored += [fill.operands[0] for fill in form.fills]
+    no = address_not_early(form.op, loop, loads, *from_outside(stored, form.op))
+    if no is None:
+        return None
+    return Refusal(
+        6,
+        no.reason.replace("its address", "what it stores otherwise"),
+        "store what can be computed from the loop's index",
+    )
 
 
 def loads_of(op: ir.Operation) -> tuple[Any, ...]:

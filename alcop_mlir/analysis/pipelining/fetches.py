@@ -23,7 +23,7 @@ from alcop_mlir.analysis.ir.loops import body, yielded
 from alcop_mlir.analysis.ir.slices import backward_slice, captured
 from alcop_mlir.analysis.ir.walk import walk
 from alcop_mlir.analysis.pipelining.barriers import ops_earlier
-from alcop_mlir.analysis.pipelining.copy_forms import LOADS, only_loads
+from alcop_mlir.analysis.pipelining.moves import LOADS, only_loads
 from alcop_mlir.bindings import ir
 
 # What a loop may write, see memory.written_memrefs.

@@ -16,9 +16,9 @@ from __future__ import annotations
 from collections.abc import Collection
 from typing import Any
 
-from alcop_mlir.analysis.ir.loops import body
+from alcop_mlir.analysis.ir.loops import ancestor_in, body
 from alcop_mlir.analysis.ir.walk import walk
-from alcop_mlir.analysis.pipelining.copy_forms import ASYNC_OP
+from alcop_mlir.analysis.pipelining.moves import ASYNC_OP
 from alcop_mlir.bindings import ir
 
 GROUP, WAIT = "nvgpu.device_async_create_group", "nvgpu.device_async_wait"
@@ -28,7 +28,8 @@ def needed_groups(loop: ir.Operation, copies: Collection[ir.Operation]) -> list[
     """The groups and waits of the loop's own block that stay; `copies` are planned."""
     own = [op.operation for op in body(loop).operations]
     own = [op for op in own if op.name in (GROUP, WAIT)]
-    if any(op not in copies for op in walk(loop, ASYNC_OP)):
+    copying = [ancestor_in(op, body(loop)) for op in walk(loop, ASYNC_OP)]
+    if any(op not in copies for op in copying):
         return own
     waits = [op for op in own if op.name == WAIT]
     return [op for op in own if op.name == GROUP and not _is_used_by(op, waits)]

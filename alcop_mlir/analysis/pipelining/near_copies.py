@@ -7,22 +7,22 @@ returns the reason why it is not, or None for a store that is no copy at all.
 
 from __future__ import annotations
 
-from typing import Any
-
 from alcop_mlir.analysis.ir import memory
 from alcop_mlir.analysis.ir.loops import block_of, body, defining_op, made_by, yielded
-from alcop_mlir.analysis.ir.slices import backward_slice, captured
+from alcop_mlir.analysis.ir.slices import backward_slice
 from alcop_mlir.analysis.ir.walk import walk
-from alcop_mlir.analysis.pipelining.copy_forms import (
+from alcop_mlir.analysis.pipelining.copy_forms import is_no_part
+from alcop_mlir.analysis.pipelining.moves import (
     LOADS,
     STORES,
     is_row,
     mask_of,
-    zeroes,
+    move_of,
 )
 from alcop_mlir.bindings import ir
 
 AFFINE_LOADS = ("affine.load", "affine.vector_load")
+_HOLDERS = ("scf.if", "scf.forall", "scf.parallel")
 MASKED_STORE = "vector.maskedstore"
 _Why = tuple[str, str]  # why a store is not a copy, and what would make it one
 
@@ -33,7 +33,7 @@ def near_copy(op: ir.Operation, loop: ir.Operation) -> _Why | None:
     None if it is not nearly one.
     """
     op = op.operation
-    if op.name == "scf.if":
+    if op.name in _HOLDERS:
         # Copies of a loop inside are judged as copies of that loop.
         return None if walk(op, "scf.for") else _conditional(op)
     if op.name.startswith("linalg."):
@@ -63,14 +63,20 @@ def _not_plain(store: ir.Operation, value: ir.Value) -> _Why:
     load = defining_op(value)
     if load is not None and load.name == "scf.if":
         return (
-            f"'{store.name}' stores what is loaded under a condition, and is not zero "
-            "otherwise, or is used elsewhere too",
-            "yield what is loaded, and zero in the other branch, to the store alone",
+            f"'{store.name}' stores what is loaded under a condition, and else comes "
+            "from memory too, or is used elsewhere too",
+            "yield what is loaded, and a constant in the other branch, to the store "
+            "alone",
         )
     if load is None or load.name not in LOADS:
         return (
             f"'{store.name}' stores a value that is computed from what was loaded",
             "copy the loaded value, and compute where it is read",
+        )
+    if made_by(memory.root(load.operands[0]), "memref.alloca") is not None:
+        return (
+            f"'{store.name}' stores what was loaded from private memory",
+            "store what is loaded from global memory, without a buffer between",
         )
     if len(list(value.uses)) > 1:
         return (
@@ -114,26 +120,28 @@ def _computing(op: ir.Operation) -> _Why | None:
 
 
 def _conditional(op: ir.Operation) -> _Why | None:
-    """Of an scf.if that fills shared memory in other ways than a guarded copy does."""
+    """Of an op with regions that fills shared memory, and does more than copy."""
     stores = walk(op, *STORES)
     stores = [s for s in stores if made_by(s.operands[0], *AFFINE_LOADS) is None]
     copies = [store for store in stores if is_loaded_into_shared(store)]
     for store in copies:
-        if not any(zeroes(one, store) for one in stores):
-            remedy = "store zero there in the else branch"
-            if _origins([op.operands[0]]) & _origins(list(store.operands)[2:]):
-                # Where a thread does not copy, its element may not be there.
-                remedy += ", in a buffer with an element for each thread"
-            return (
-                f"'{store.name}' copies under a condition, and nothing is stored to "
-                "the same elements otherwise",
-                remedy,
-            )
+        if move_of(store) is None:
+            return _not_plain(store, store.operands[0])
     if not copies:
         return None
+    more = next(map(_named, filter(is_no_part, walk(op))), "its result is used")
     return (
-        "'scf.if' does more than copy under its condition",
-        "keep in it loads of what is copied, stores of that, and stores of zero",
+        f"'{op.name}' does more than copy: {more}",
+        "keep in it loads of what is copied, stores of that, and stores of what needs "
+        "no memory",
+    )
+
+
+def _named(op: ir.Operation) -> str:
+    """What a message says of an op in a region that does more than copy."""
+    more = {LOADS: " of shared memory", STORES: " to other memory"}
+    return f"it holds '{op.name}'" + next(
+        (text for names, text in more.items() if op.name in names), ""
     )
 
 
@@ -141,22 +149,6 @@ def is_loaded_into_shared(store: ir.Operation) -> bool:
     """Whether `store` copies, or nearly, from global into shared memory."""
     value, target, *_ = store.operands
     return memory.is_workgroup(target.type) and _comes_from_load(value, block_of(value))
-
-
-def _origins(values: list[Any]) -> set[Any]:
-    """What `values` are computed from: block arguments, thread ids."""
-    pending, seen, origins = list(values), set[Any](), set[Any]()
-    while pending:
-        value = pending.pop()
-        if value in seen:
-            continue
-        seen.add(value)
-        op = defining_op(value)
-        sources = [] if op is None else captured(op)
-        if not sources and (op is None or op.name != "arith.constant"):
-            origins.add(value)
-        pending += sources
-    return origins
 
 
 def _comes_from_load(value: ir.Value, block: ir.Block) -> bool:

@@ -18,12 +18,8 @@ from alcop_mlir.analysis.pipelining.copies import (
     RejectedCopy,
     is_shared_read,
 )
-from alcop_mlir.analysis.pipelining.copy_forms import (
-    ASYNC_OP,
-    STORES,
-    TILE_OPS,
-    copy_form,
-)
+from alcop_mlir.analysis.pipelining.copy_forms import copy_form, is_part_of_copy
+from alcop_mlir.analysis.pipelining.moves import ASYNC_OP, STORES, TILE_OPS
 from alcop_mlir.analysis.pipelining.near_copies import is_loaded_into_shared
 from alcop_mlir.bindings import ir
 
@@ -48,7 +44,7 @@ def unreached(scope: ir.Operation, reads: bool) -> Iterator[RejectedCopy]:
     for op in walk(scope, *STORES, *TILE_OPS, ASYNC_OP, _TMA, *_AFFINE_STORES):
         loop = _loop_around(op)
         why = None if loop is None else _why_not(op, loop)
-        if why is not None:
+        if why is not None and not is_part_of_copy(op):
             refused.add(loop)
             yield RejectedCopy(op, SHARED, *why)
     for op in walk(scope, *READS) if reads else ():

@@ -29,10 +29,11 @@ from alcop_mlir.analysis.pipelining.copies import (
     Refusal,
     RejectedCopy,
 )
-from alcop_mlir.analysis.pipelining.copy_forms import ASYNC_OP, STORES, copy_form
+from alcop_mlir.analysis.pipelining.copy_forms import copy_form, is_part_of_copy
 from alcop_mlir.analysis.pipelining.fetches import Fetch, is_fetch
 from alcop_mlir.analysis.pipelining.foreign_groups import GROUP, WAIT
 from alcop_mlir.analysis.pipelining.loop_fetches import keeps_loads, loop_fetches
+from alcop_mlir.analysis.pipelining.moves import ASYNC_OP, STORES
 from alcop_mlir.analysis.pipelining.other_loops import unreached
 from alcop_mlir.analysis.pipelining.shared_size import shared_bytes, shared_limit
 from alcop_mlir.bindings import ir
@@ -158,6 +159,8 @@ def _free_loops(scope: ir.Operation, plan: KernelPlan) -> list[Any]:
 
 def _plan_shared(scope: ir.Operation, limits: Limits, plan: KernelPlan) -> None:
     for loop in _free_loops(scope, plan):
+        if is_part_of_copy(loop):
+            continue
         accepted = plan.accept(copies.shared_copies(loop, limits.noalias_in(loop)))
         if limits.stages[0] == 1:
             continue
@@ -344,9 +347,11 @@ def _of_slots(
 def _plan_fetches(scope: ir.Operation, limits: Limits, plan: KernelPlan) -> None:
     if limits.fetch_stages == 1:
         return
-    carried = {p.loop for p in plan.pipelines if p.carried}
+    taken = {p.loop for p in plan.pipelines if p.carried}
+    taken |= {op for p in plan.pipelines for op in p.ops}
     for loop in loops_in(scope):
-        if loop in carried or not (limits.fetch_all or keeps_loads(loop)):
+        is_taken = not taken.isdisjoint([loop, *around(loop)])
+        if is_taken or not (limits.fetch_all or keeps_loads(loop)):
             continue
         copied = _loaded_by_copies(p for p in plan.pipelines if p.loop == loop)
         found = loop_fetches(loop, limits.fetch_stages, limits.noalias_in(loop), copied)

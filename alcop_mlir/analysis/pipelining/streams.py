@@ -17,12 +17,8 @@ from typing import Any
 from alcop_mlir.analysis.ir.loops import block_of, body, yielded
 from alcop_mlir.analysis.ir.slices import captured, is_pure, sources
 from alcop_mlir.analysis.pipelining.barriers import SYNCHRONISATION
-from alcop_mlir.analysis.pipelining.copy_forms import (
-    ASYNC,
-    CopyForm,
-    Move,
-    copy_form,
-)
+from alcop_mlir.analysis.pipelining.copy_forms import CopyForm, copy_form
+from alcop_mlir.analysis.pipelining.moves import ASYNC, Move
 from alcop_mlir.bindings import ir
 from alcop_mlir.errors import PassError
 
@@ -125,6 +121,8 @@ def separate(
 
 def addresses(form: CopyForm) -> list[Any]:
     """The values that a copy is computed from: memrefs, indices, guard, count."""
+    if form.is_region:
+        return captured(form.op)
     return [value for move in form.moves for value in _operands(move)]
 
 
@@ -136,7 +134,7 @@ def _operands(move: Move) -> list[Any]:
         *move.source_indices,
         move.target,
         *move.target_indices,
-        *(v for v in (move.guard, move.count) if isinstance(v, ir.Value)),
+        *(v for v in (move.guard, move.fill, move.count) if isinstance(v, ir.Value)),
     ]
 
 

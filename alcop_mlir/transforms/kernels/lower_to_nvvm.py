@@ -28,7 +28,7 @@ from dataclasses import dataclass
 from alcop_mlir.analysis.ir.loops import constant, splat
 from alcop_mlir.analysis.ir.symbols import top_level
 from alcop_mlir.analysis.ir.walk import walk
-from alcop_mlir.analysis.pipelining.copy_forms import is_plain_transfer
+from alcop_mlir.analysis.pipelining.moves import is_plain_transfer
 from alcop_mlir.bindings import ir, passmanager, vector
 from alcop_mlir.errors import PassError
 from alcop_mlir.passes import build

@@ -54,8 +54,9 @@ from alcop_mlir.analysis.ir.loops import remaining_extents
 from alcop_mlir.analysis.ir.slices import is_pure
 from alcop_mlir.analysis.pipelining.barriers import OtherAccesses
 from alcop_mlir.analysis.pipelining.bound_plans import BoundPlan, bound_plans
-from alcop_mlir.analysis.pipelining.copy_forms import branch_address_ops, copy_form
+from alcop_mlir.analysis.pipelining.copy_forms import copy_form
 from alcop_mlir.analysis.pipelining.foreign_groups import GROUP
+from alcop_mlir.analysis.pipelining.moves import branch_address_ops
 from alcop_mlir.analysis.pipelining.plan_check import check
 from alcop_mlir.analysis.pipelining.ring_counters import period
 from alcop_mlir.analysis.pipelining.stream_plan import EFFECT, FILL
@@ -148,12 +149,13 @@ def _hoist_address(copy: ir.Operation) -> None:
     """
     form = copy_form(copy)
     assert form is not None, copy
-    for op in [one for move in form.moves for one in branch_address_ops(move)]:
-        if not is_pure(op):
-            raise PassError(
-                copy, f"its address depends on '{op.name}', which its guard guards"
-            )
-        op.move_before(form.producer or copy)
+    for move in form.moves:
+        for op in branch_address_ops(move):
+            if not is_pure(op):
+                raise PassError(
+                    copy, f"its address depends on '{op.name}', which its guard guards"
+                )
+            op.move_before(move.load.parent.operation)
 
 
 def _check_slots(streams: Streams, slots: int) -> None:

@@ -40,14 +40,9 @@ from alcop_mlir.analysis.ir.loops import is_loop
 from alcop_mlir.analysis.ir.slices import is_pure
 from alcop_mlir.analysis.ir.walk import around, walk
 from alcop_mlir.analysis.pipelining.commit_groups import COMMITS, younger_groups
-from alcop_mlir.analysis.pipelining.copy_forms import (
-    ASYNC,
-    CopyForm,
-    are_apart,
-    branch_address_ops,
-    copy_form,
-    unsuited,
-)
+from alcop_mlir.analysis.pipelining.copy_forms import CopyForm, copy_form
+from alcop_mlir.analysis.pipelining.moves import ASYNC, branch_address_ops, unsuited
+from alcop_mlir.analysis.pipelining.writes import meetings
 from alcop_mlir.bindings import ir
 from alcop_mlir.passes.base import Pass, option
 from alcop_mlir.transforms.pipelining.async_copies import (
@@ -116,9 +111,13 @@ def _groups(block: ir.Block, noalias: bool) -> Iterator[_Group]:
 def _asynchronous(op: ir.Operation, noalias: bool) -> CopyForm | None:
     """The form of `op` if it is a copy that can be made asynchronous."""
     form = copy_form(op)
-    if form is None or any(
-        move.kind == ASYNC or unsuited(move) or branch_address_ops(move)
-        for move in form.moves
+    if (
+        form is None
+        or form.is_region
+        or any(
+            move.kind == ASYNC or unsuited(move) or branch_address_ops(move)
+            for move in form.moves
+        )
     ):
         return None
     return form if form.producer is None or _loads_late(form, noalias) else None
@@ -136,8 +135,7 @@ def _loads_late(form: CopyForm, noalias: bool) -> bool:
 
 def _is_apart(form: CopyForm, copies: list[CopyForm]) -> bool:
     """Whether `form` fills no element that `copies`, still in flight, fill."""
-    others = [move for copy in copies for move in copy.moves]
-    return all(are_apart(move, other) for move in form.moves for other in others)
+    return form.op not in meetings([*copies, form])
 
 
 def _ends(op: ir.Operation, copies: list[CopyForm], noalias: bool) -> bool:

@@ -71,7 +71,7 @@ def _targets(bound: BoundPlan) -> list[Any]:
             raise PassError(op, f"'{op.name}' is planned, expected a copy")
         for buffer in form.buffers:
             _check_buffer(op, buffer)
-        targets += [move.target for move in form.moves]
+        targets += form.targets
     return targets
 
 

@@ -62,11 +62,6 @@ from alcop_mlir.errors import ConfigError, PassError
 from alcop_mlir.passes.base import Pass, option
 from alcop_mlir.schedule import MAX_REGISTER_STAGES, MAX_SHARED_STAGES, Schedule
 from alcop_mlir.target import DEFAULT_TARGET, find_target
-from alcop_mlir.transforms.pipelining.merged_guards import (
-    SplitGuard,
-    join_guard,
-    split_guards,
-)
 from alcop_mlir.transforms.pipelining.plan_attributes import write_plan
 
 TAILS = ("predicated", "wrap")
@@ -105,16 +100,14 @@ class PlanPipelines(Pass):
     def run(self, op: ir.Operation) -> None:
         entries: list[dict[str, Any]] = []
         for scope in kernels_in(op):
-            guards = split_guards(scope)
             limits = self._limits(scope)
             plan = plan_kernel(scope, limits, given_plans(scope))
             for bound in plans_of(plan, limits):
                 write_plan(bound)
             if scope.operation.name == "gpu.launch":
                 _list_pipelines(scope)
-            _emit_remarks(plan, guards)
+            _emit_remarks(plan)
             entries += _entries(plan)
-            _join_unplanned(plan, guards)
         for loop in walk(op, "scf.for"):
             if NOALIAS in loop.attributes:
                 del loop.attributes[NOALIAS]
@@ -161,31 +154,14 @@ def _list_pipelines(launch: ir.Operation) -> None:
     launch.operation.attributes[alcop.PIPELINES] = to_attribute(listed)
 
 
-def _emit_remarks(plan: KernelPlan, guards: list[SplitGuard]) -> None:
-    # The copies of one guard are one op of the program: the same is said once.
-    whole = {store: guard for guard in guards for store in guard.stores}
-    said: set[tuple[Any, str]] = set()
+def _emit_remarks(plan: KernelPlan) -> None:
     for rejected in plan.rejected:
-        remark = whole.get(rejected.op, rejected.op), str(rejected)
-        if remark not in said:
-            diagnostics.remark(rejected.op, str(rejected))
-        said.add(remark)
+        diagnostics.remark(rejected.op, str(rejected))
     for staged in plan.staged:
         text = f"pipelined through registers only: {staged.reason}; {staged.remedy}"
         diagnostics.remark(staged.op, text)
     for loop, message in plan.clamped:
         diagnostics.remark(loop, message)
-
-
-def _join_unplanned(plan: KernelPlan, guards: list[SplitGuard]) -> None:
-    """What is not pipelined stays as it was."""
-    planned = {op for pipeline in plan.pipelines for op in pipeline.ops}
-    fetched = [fetch.op for _, fetches in plan.fetched for fetch in fetches]
-    results = [result for op in fetched for result in op.results]
-    planned.update(use.owner.operation for result in results for use in result.uses)
-    for guard in guards:
-        if planned.isdisjoint(guard.stores):
-            join_guard(guard)
 
 
 def _entries(plan: KernelPlan) -> list[dict[str, Any]]:

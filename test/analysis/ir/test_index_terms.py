@@ -12,6 +12,9 @@ from alcop_mlir.bindings import ir, make_context
 PROGRAM = """
 func.func @f(%x: index, %y: index, %n: i32, %m: memref<64x64xf32>) {{
   %c4 = arith.constant 4 : index
+  %c8 = arith.constant 8 : index
+  %t = gpu.thread_id x
+  %t8 = arith.addi %t, %c8 : index
   {body}
   "test.use"(%one, %other) : ({kind}, {kind}) -> ()
   return
@@ -45,7 +48,14 @@ def used(module: ir.Module) -> list[ir.Value]:
         ("affine.apply affine_map<(d0)[s0] -> (d0 * 2 + s0 + 5)>(%x)[%y]",
          "affine.apply affine_map<()[s0, s1] -> (s0 + s1 * 2)>()[%y, %x]", 5),
         ("affine.apply affine_map<(d0) -> (d0 floordiv 2)>(%x)",
-         "affine.apply affine_map<(d0) -> (d0 floordiv 2)>(%x)", None),
+         "affine.apply affine_map<(d0) -> (d0 floordiv 2)>(%x)", 0),
+        ("affine.apply affine_map<(d0) -> ((d0 * 4 + 9) floordiv 4)>(%x)",
+         "affine.apply affine_map<(d0) -> (d0 + 1)>(%x)", 1),
+        ("affine.apply affine_map<(d0) -> ((d0 + 8) mod 4)>(%x)",
+         "affine.apply affine_map<(d0) -> (d0 mod 4)>(%x)", 0),
+        ("arith.divui %x, %c4 : index", "arith.divui %x, %c4 : index", None),
+        ("arith.divui %t8, %c4 : index", "arith.divui %t, %c4 : index", 2),
+        ("arith.remsi %t8, %c4 : index", "arith.remsi %t, %c4 : index", 0),
         ("arith.muli %x, %y : index", "arith.addi %x, %y : index", None),
         ("arith.constant 7 : index", "arith.constant 3 : index", 4),
     ],

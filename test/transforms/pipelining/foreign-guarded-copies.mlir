@@ -48,7 +48,7 @@ func.func @not_filled(%A: memref<64x64xf32>, %C: memref<64xf32>, %n: index) {
   %a = memref.alloc() : memref<64xf32, #ws>
   %sum = scf.for %k = %c0 to %n step %c1 iter_args(%acc = %zero) -> (f32) {
     %in = arith.cmpi ult, %k, %c63 : index
-    // expected-remark @below {{not pipelined (rule 1): 'memref.store' copies under a condition, and nothing is stored to the same elements otherwise; store zero there in the else branch}}
+    // expected-remark @below {{not pipelined (rule 2): its condition changes from iteration to iteration: where it does not copy, its buffer keeps elements of an older tile; store another value to the same elements otherwise}}
     scf.if %in {
       %v = memref.load %A[%k, %t] : memref<64x64xf32>
       memref.store %v, %a[%t] : memref<64xf32, #ws>
@@ -65,9 +65,16 @@ func.func @not_filled(%A: memref<64x64xf32>, %C: memref<64xf32>, %n: index) {
 
 // -----
 
-// cp.async can fill with zero only.
+// cp.async can fill with zero only: other values are stored.
 // CHECK-LABEL: @filled_with_one
-// CHECK-NOT:     alcop.
+// CHECK:         scf.for
+// CHECK:           scf.if
+// CHECK-NEXT:        nvgpu.device_async_copy
+// CHECK-NEXT:      } else {
+// CHECK-NEXT:        memref.store %{{.*}}, %{{.*}}
+// CHECK-NEXT:      }
+// CHECK-NEXT:      "alcop.producer_commit"
+// CHECK:         {alcop.unroll = 3 : i64}
 #ws = #gpu.address_space<workgroup>
 func.func @filled_with_one(%A: memref<64x64xf32>, %C: memref<64xf32>, %n: index) {
   %c0 = arith.constant 0 : index
@@ -80,7 +87,6 @@ func.func @filled_with_one(%A: memref<64x64xf32>, %C: memref<64xf32>, %n: index)
   %one = arith.constant 1.0 : f32
   %sum = scf.for %k = %c0 to %n step %c1 iter_args(%acc = %zero) -> (f32) {
     %in = arith.cmpi ult, %k, %c63 : index
-    // expected-remark @below {{not pipelined (rule 1): 'memref.store' copies under a condition, and nothing is stored to the same elements otherwise; store zero there in the else branch}}
     scf.if %in {
       %v = memref.load %A[%k, %t] : memref<64x64xf32>
       memref.store %v, %a[%t] : memref<64xf32, #ws>
@@ -157,9 +163,15 @@ func.func @index_loaded_in_branch(%A: memref<16x16xf32>, %I: memref<16xindex>, %
 
 // -----
 
-// Half of the threads copy: the others have no element to store zero to.
+// Half of the threads copy, the same ones in every iteration.
 // CHECK-LABEL: @half_of_the_threads
-// CHECK-NOT:     alcop.
+// CHECK:         %[[FIRST:.*]] = arith.cmpi ult
+// CHECK:         scf.for
+// CHECK:           scf.if %[[FIRST]] {
+// CHECK-NEXT:        nvgpu.device_async_copy
+// CHECK-NEXT:      }
+// CHECK-NEXT:      "alcop.producer_commit"
+// CHECK:         {alcop.unroll = 3 : i64}
 #ws = #gpu.address_space<workgroup>
 func.func @half_of_the_threads(%A: memref<64x32xf32>, %C: memref<64xf32>, %n: index) {
   %c0 = arith.constant 0 : index
@@ -171,7 +183,6 @@ func.func @half_of_the_threads(%A: memref<64x32xf32>, %C: memref<64xf32>, %n: in
   %a = memref.alloc() : memref<32xf32, #ws>
   %first = arith.cmpi ult, %t, %c32 : index
   %sum = scf.for %k = %c0 to %n step %c1 iter_args(%acc = %zero) -> (f32) {
-    // expected-remark @below {{not pipelined (rule 1): 'memref.store' copies under a condition, and nothing is stored to the same elements otherwise; store zero there in the else branch, in a buffer with an element for each thread}}
     scf.if %first {
       %v = memref.load %A[%k, %t] : memref<64x32xf32>
       memref.store %v, %a[%t] : memref<32xf32, #ws>
@@ -227,7 +238,7 @@ func.func @chosen(%A: memref<64x64xf32>, %C: memref<64xf32>, %n: index) {
 
 // -----
 
-// Zero is all that it may choose otherwise.
+// What it may choose otherwise must be known early.
 // CHECK-LABEL: @chosen_otherwise
 // CHECK-NOT:     alcop.
 #ws = #gpu.address_space<workgroup>
@@ -248,7 +259,7 @@ func.func @chosen_otherwise(%A: memref<64x64xf32>, %C: memref<64xf32>, %n: index
     } else {
       scf.yield %acc : f32
     }
-    // expected-remark @below {{not pipelined (rule 1): 'memref.store' stores what is loaded under a condition, and is not zero otherwise, or is used elsewhere too; yield what is loaded, and zero in the other branch, to the store alone}}
+    // expected-remark @below {{not pipelined (rule 6): what it stores otherwise depends on 'memref.load' of an earlier iteration; store what can be computed from the loop's index}}
     memref.store %v, %a[%t] : memref<64xf32, #ws>
     gpu.barrier
     %x = memref.load %a[%other] : memref<64xf32, #ws>
@@ -329,10 +340,10 @@ func.func @merged_but_written(%A: memref<64x64xf32>, %C: memref<64xf32>, %n: ind
   %b = memref.alloc() : memref<64xf32, #ws>
   %sum = scf.for %k = %c0 to %n step %c1 iter_args(%acc = %zero) -> (f32) {
     %in = arith.cmpi ult, %k, %c63 : index
+    // expected-remark @below {{not pipelined (rule 6): its source may be written by 'memref.store' in the loop; copy from memory that the loop does not write}}
     scf.if %in {
       %row = arith.subi %c63, %k : index
       %v = memref.load %A[%row, %t] : memref<64x64xf32>
-      // expected-remark @below {{not pipelined (rule 6): its source may be written by 'memref.store' in the loop; copy from memory that the loop does not write}}
       memref.store %v, %a[%t] : memref<64xf32, #ws>
       %w = memref.load %A[%row, %other] : memref<64x64xf32>
       memref.store %w, %b[%t] : memref<64xf32, #ws>
@@ -370,7 +381,7 @@ func.func @merged_with_more(%A: memref<64x64xf32>, %C: memref<64xf32>, %n: index
   %b = memref.alloc() : memref<64xf32, #ws>
   %sum = scf.for %k = %c0 to %n step %c1 iter_args(%acc = %zero) -> (f32) {
     %in = arith.cmpi ult, %k, %c63 : index
-    // expected-remark @below {{not pipelined (rule 1): 'scf.if' does more than copy under its condition; keep in it loads of what is copied, stores of that, and stores of zero}}
+    // expected-remark @below {{not pipelined (rule 1): 'memref.store' stores a loaded value that is used elsewhere too; load it again for the other use}}
     scf.if %in {
       %row = arith.subi %c63, %k : index
       %v = memref.load %A[%row, %t] : memref<64x64xf32>

@@ -1,7 +1,7 @@
 // source: iree-org/iree b48a5955575cf8924ffc191f3b0804976e5738b9 compiler/src/iree/compiler/Codegen/LLVMGPU/test/prefetch_shared_memory.mlir
 // function: gather_to_lds_inside_if_pipelined
 // does: an asynchronous copy under a condition of the index; later iterations read what an earlier one left
-// expect: refused: (no remark)
+// expect: refused: (rule 2): its condition changes from iteration to iteration
 // sizes: 0,1 2,2 7,7 7,3
 #ws = #gpu.address_space<workgroup>
 module attributes {gpu.container_module} {

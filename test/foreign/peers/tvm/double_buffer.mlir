@@ -1,7 +1,7 @@
 // source: apache/tvm 5d4dc8721307cf9677becacf0395c19be130e206 tests/python/s_tir/transform/test_s_tir_transform_inject_double_buffer.py
 // function: test_double_buffer
 // does: one thread, 100 steps: four elements by a loop into a shared buffer, read by a loop; two slots, the loop split by two
-// expect: refused: (rule 2): where it writes in its buffer changes from iteration to iteration
+// expect: pipelined shared=1
 // options: noalias
 #ws = #gpu.address_space<workgroup>
 module attributes {gpu.container_module} {

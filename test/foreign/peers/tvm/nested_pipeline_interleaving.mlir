@@ -1,7 +1,7 @@
 // source: apache/tvm 5d4dc8721307cf9677becacf0395c19be130e206 tests/python/s_tir/transform/test_s_tir_transform_inject_software_pipeline.py
 // function: test_nest_pipeline_interleaving
 // does: rows go global, shared, local; the inner pipelined loop reads the local copy
-// expect: refused: (rule 2): where it writes in its buffer changes from iteration to iteration
+// expect: pipelined shared=1
 // lists: refused: has a lead of 1
 // options: noalias
 #local = #gpu.address_space<private>

@@ -1,7 +1,7 @@
 // source: apache/tvm 5d4dc8721307cf9677becacf0395c19be130e206 tests/python/s_tir/transform/test_s_tir_transform_inject_software_pipeline.py
 // function: test_nest_pipeline_simple
 // does: an outer loop copies rows by an inner loop, an inner pipelined loop reads them through a second buffer
-// expect: refused: (rule 2): where it writes in its buffer changes from iteration to iteration
+// expect: pipelined shared=1
 // lists: refused: is planned to run early, but the loop has barriers to cross
 // options: noalias
 #ws = #gpu.address_space<workgroup>

@@ -1,0 +1,115 @@
+"""What decides which elements of its buffers a copy fills: its footprint.
+
+A loop may be pipelined only if each iteration fills the same elements: in a slot of its
+own it would else read what an older tile left there. Nothing is changed here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from typing import Any
+
+from alcop_mlir.analysis.ir.loops import (
+    bounds,
+    init_args,
+    is_inside,
+    is_loop,
+    yielded,
+)
+from alcop_mlir.analysis.ir.slices import captured
+from alcop_mlir.analysis.pipelining.copy_forms import REGIONS, CopyForm
+from alcop_mlir.analysis.pipelining.moves import Move
+from alcop_mlir.analysis.pipelining.writes import writes_of
+from alcop_mlir.bindings import ir
+
+
+@dataclass(frozen=True)
+class Footprint:
+    """What decides which elements a form fills: values from outside of it.
+
+    targets:    of the addresses that it writes to
+    bounds:     of how often its loops run
+    conditions: of its guards that do not fill the same elements otherwise
+    """
+
+    targets: tuple[Any, ...]
+    bounds: tuple[Any, ...] = ()
+    conditions: tuple[Any, ...] = ()
+
+
+def footprint(form: CopyForm) -> Footprint:
+    """What decides which elements `form` fills."""
+    targets = [v for move in form.moves for v in (move.target, *move.target_indices)]
+    if not form.is_region:
+        return Footprint(tuple(targets))
+    targets += [v for fill in form.fills for v in list(fill.operands)[1:]]
+    found = _Conditions(form)
+    found.of_op(form.op)
+    parts = (targets, found.bounds, found.conditions)
+    return Footprint(*(tuple(from_outside(values, form.op)) for values in parts))
+
+
+class _Conditions:
+    """Bounds of a region's loops, and its guards that decide what is filled."""
+
+    def __init__(self, form: CopyForm):
+        self.filled = {write.op: write.elements for write in writes_of(form)}
+        self.guarded = {m.op.parent.operation for m in form.moves if _is_guarded(m)}
+        self.bounds: list[Any] = []
+        self.conditions: list[Any] = []
+
+    def of_op(self, op: ir.Operation) -> frozenset[Any]:
+        """What tells the elements that `op` fills from those of others."""
+        if op in self.filled:
+            return frozenset([self.filled[op]])
+        if op.name not in REGIONS:
+            return frozenset()
+        branches = [self._of_block(b) for region in op.regions for b in region.blocks]
+        if not any(branches):
+            return frozenset()
+        if op.name != "scf.if":
+            self.bounds += bounds(op) if is_loop(op) else op.operands
+            return frozenset([op])
+        if op in self.guarded or (len(branches) > 1 and branches[0] == branches[1]):
+            return branches[0]
+        self.conditions.append(op.operands[0])
+        return frozenset([op])
+
+    def _of_block(self, block: ir.Block) -> frozenset[Any]:
+        return frozenset().union(*(self.of_op(o.operation) for o in block.operations))
+
+
+def _is_guarded(move: Move) -> bool:
+    """Whether it is under an scf.if that stores zero otherwise."""
+    return move.guard is not None and move.branch is None
+
+
+def from_outside(values: Iterable[ir.Value], op: ir.Operation) -> Iterator[Any]:
+    """The values from outside of `op` that `values` inside are computed from."""
+    pending, seen = list(values), set[Any]()
+    while pending:
+        value = pending.pop()
+        if value in seen:
+            continue
+        seen.add(value)
+        owner = value.owner
+        holder = owner.owner if isinstance(owner, ir.Block) else owner.operation
+        holder = holder.operation
+        if holder != op and not is_inside(holder, op):
+            yield value
+        elif isinstance(owner, ir.Block):
+            pending += _origins(value, holder)
+        else:
+            pending += captured(holder)
+
+
+def _origins(argument: ir.Value, holder: ir.Operation) -> list[Any]:
+    """What an argument of a loop's block is computed from."""
+    if not is_loop(holder):
+        return list(holder.operands)
+    number = argument.arg_number - 1
+    carried = (
+        [init_args(holder)[number], yielded(holder, number)] if number >= 0 else []
+    )
+    return [*bounds(holder), *carried]
