@@ -29,6 +29,11 @@ from alcop_mlir.verifier.violations import Violation
 LAUNCH = "gpu.launch_func"
 DTYPES = {"i32": "i4", "f32": "f4", "f16": "f2", "f64": "f8"}
 TARGET = find_target("sm_80")
+# As alcop-pipeline does it.
+PREPARATION = (
+    "alcop-normalize-loops,canonicalize,cse,alcop-separate-views,"
+    "alcop-separate-buffers,alcop-fold-slots,canonicalize,cse"
+)
 VISIBILITIES = ("late", "early")
 SCHEDULES = ("lockstep", "ascending", "descending", "random")
 INSTRUCTION_LIMIT = (
@@ -39,6 +44,7 @@ INSTRUCTION_LIMIT = (
 LARGE_ELEMENTS = 5  # of each array: infinite, NaN, the largest
 Mode = tuple[str, str]
 Dim3 = tuple[int, int, int]
+Report = tuple[dict[str, Any], ...]
 
 
 @dataclass(frozen=True)
@@ -57,7 +63,7 @@ class Settings:
     @property
     def preparation(self) -> str:
         """What runs before the plan."""
-        prepare = "canonicalize,cse,alcop-separate-views" if self.prepare else ""
+        prepare = PREPARATION if self.prepare else ""
         version = "alcop-version-loops,canonicalize,cse" if self.version else ""
         return ",".join(filter(None, (prepare, version)))
 
@@ -75,7 +81,7 @@ class Compiled:
 
     ptx: str
     dynamic_shared: int
-    report: tuple[dict[str, Any], ...] = ()
+    report: Report = ()
 
     @property
     def levels(self) -> frozenset[str]:
@@ -99,36 +105,51 @@ def compile_both(text: str, settings: Settings) -> Both:
     """
     with context(), ir.Location.unknown(), diagnostics.collect():
         module = ir.Module.parse(text)
-        _run(module, settings.preparation)
         before = str(module)
-        with tempfile.TemporaryDirectory() as folder:
-            path = Path(folder, "report.json")
-            _run(module, settings.plan(path))
-            report = tuple(json.loads(path.read_text()))
-        wrong = check_plans(module.operation)
-        _run(module, "alcop-multi-buffer,alcop-expand-pipelines")
-        if str(module) == before:
-            plain = _lowered(module, settings)
+        report, wrong = _expanded(module, settings)
+        if str(module) == before and not settings.make_async:
+            plain = emitted(_placed(module, settings), settings)
             return Both(plain, replace(plain, report=report), ())
         wrong += check(module.operation)
-        pipelined = _lowered(module, settings, wrong)
-        plain = _lowered(ir.Module.parse(text), settings)
-        messages = tuple(found.message for found in wrong)
-        return Both(plain, replace(pipelined, report=report), messages)
+        wrong += check(_placed(module, settings).operation)
+        pipelined = replace(emitted(module, settings), report=report)
+        as_it_is = replace(settings, make_async=False)
+        plain = emitted(_placed(ir.Module.parse(text), as_it_is), as_it_is)
+        return Both(plain, pipelined, tuple(found.message for found in wrong))
 
 
-def _lowered(
-    module: Any, settings: Settings, wrong: list[Violation] | None = None
-) -> Compiled:
-    """What follows the expansion of pipelines; adds to `wrong` if that is given."""
+def placed(text: str, settings: Settings) -> Any:
+    """The pipelined module, its waits and barriers placed; in `context()`."""
+    module = ir.Module.parse(text)
+    _expanded(module, settings)
+    return _placed(module, settings)
+
+
+def _expanded(module: Any, settings: Settings) -> tuple[Report, list[Violation]]:
+    """What the plan says of the copies, and what is wrong with it; executes it."""
+    _run(module, settings.preparation)
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder, "report.json")
+        _run(module, settings.plan(path))
+        report = tuple(json.loads(path.read_text()))
+    wrong = check_plans(module.operation)
+    _run(module, "alcop-multi-buffer,alcop-expand-pipelines")
+    return report, wrong
+
+
+def _placed(module: Any, settings: Settings) -> Any:
+    """Itself, with what is not pipelined lowered, and waits placed."""
     _lower_foreign_copies(module)
     _hoist_allocations(module)
     _lower_transfers(module)
     cleanup = "canonicalize,cse," if settings.cleanup else ""
     make_async = ",alcop-make-async" if settings.make_async else ""
     _run(module, f"{cleanup}alcop-place-waits{make_async}")
-    if wrong is not None:
-        wrong += check(module.operation)
+    return module
+
+
+def emitted(module: Any, settings: Settings) -> Compiled:
+    """The kernel of a `placed` module."""
     unroll = "alcop-unroll-steady-state," if settings.unroll else ""
     _run(
         module,

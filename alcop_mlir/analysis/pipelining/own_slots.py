@@ -80,9 +80,8 @@ def _takes_slot(op: ir.Operation, number: int) -> bool:
         return is_dynamic and op.attributes["static_sizes"][0] == 1
     if op.name in _TRANSFERS:
         last = op.attributes["permutation_map"].value
-        return last.n_results < rank and last == ir.AffineMap.get_minor_identity(
-            rank, last.n_results
-        )
+        dims = len(last.results)
+        return dims < rank and last == ir.AffineMap.get_minor_identity(rank, dims)
     if op.name in _ROWS:
         vector = op.results[0] if len(op.results) else op.operands[0]
         return vector.type.rank < rank

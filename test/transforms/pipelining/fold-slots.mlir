@@ -211,3 +211,36 @@ func.func @read_elsewhere(%A: memref<64x64xf32>, %C: memref<64x64xf32>, %n: inde
   memref.store %z, %C[%c0, %t] : memref<64x64xf32>
   return
 }
+
+// -----
+
+// Transfers of a row of the slot.
+// CHECK-LABEL: @transfers
+// CHECK:         %[[A:.*]] = memref.alloc() : memref<1x64x4xf32, #gpu.address_space<workgroup>>
+// CHECK:         scf.for
+// CHECK-NOT:       arith.remui
+// CHECK:           vector.transfer_write %{{.*}}, %[[A]][%c0, %{{.*}}, %c0]
+// CHECK:           vector.transfer_read %[[A]][%c0, %{{.*}}, %c0]
+// SLOTS-LABEL: @transfers
+// SLOTS:         memref.alloc() : memref<3x1x64x4xf32
+#ws = #gpu.address_space<workgroup>
+func.func @transfers(%A: memref<128x4xf32>, %C: memref<128x4xf32>, %n: index) {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %c2 = arith.constant 2 : index
+  %zero = arith.constant 0.0 : f32
+  %t = gpu.thread_id x
+  %other = arith.xori %t, %c1 : index
+  %a = memref.alloc() : memref<2x64x4xf32, #ws>
+  scf.for %k = %c0 to %n step %c1 {
+    %slot = arith.remui %k, %c2 : index
+    %row = arith.addi %k, %t : index
+    %v = vector.transfer_read %A[%row, %c0], %zero {in_bounds = [true]} : memref<128x4xf32>, vector<4xf32>
+    vector.transfer_write %v, %a[%slot, %t, %c0] {in_bounds = [true]} : vector<4xf32>, memref<2x64x4xf32, #ws>
+    gpu.barrier
+    %x = vector.transfer_read %a[%slot, %other, %c0], %zero {in_bounds = [true]} : memref<2x64x4xf32, #ws>, vector<4xf32>
+    vector.transfer_write %x, %C[%row, %c0] {in_bounds = [true]} : vector<4xf32>, memref<128x4xf32>
+    gpu.barrier
+  }
+  return
+}
