@@ -15,6 +15,7 @@ class Shape:
     wraps: bool  # the streams start again at the end, instead of predicates
     ragged: bool  # the copies of the last iteration are smaller
     fetched: int = 0  # the largest lead of a fetch, in iterations
+    copies_last: bool = False  # an iteration issues its copies after its arithmetic
 
     @property
     def tiles_prefetched(self) -> int:

@@ -18,11 +18,13 @@ from alcop_mlir.analysis.pipelining.stream_plan import (
     MBARRIER,
     READ,
     WRAP,
+    StreamOp,
 )
 from alcop_mlir.errors import PassError
 from alcop_mlir.schedule import MAX_REGISTER_STAGES
 
-# The order of an iteration: copies, reads, then the arithmetic as the body has it.
+# The order of an iteration: copies, reads, then the arithmetic as the body has it; or
+# the copies after all.
 _ORDER = (FILL, READ)
 
 
@@ -44,6 +46,7 @@ def shape_of(bound: BoundPlan, is_ragged: bool) -> Shape:
         wraps=plan.tail == WRAP,
         ragged=bool(bound.named(FILL)) and is_ragged,
         fetched=max((plan.stream(p).tiles for p, _ in bound.named(FETCH)), default=0),
+        copies_last=_copies_last(bound),
     )
     if shape.load_lookahead >= MAX_REGISTER_STAGES * steps:
         raise _refused(bound, f"reads {shape.load_lookahead} fragment steps early")
@@ -110,26 +113,23 @@ def _check_streams(bound: BoundPlan) -> None:
 
 
 def _check_order(bound: BoundPlan) -> None:
-    rank = {FILL: 0, READ: 1}
+    """Copies first or last, reads before the arithmetic, that as the body has it."""
     # Fetches come first in an iteration, whatever their number.
     pairs = [
-        pair
-        for pair in zip(bound.plan.ops, bound.ops, strict=True)
-        if pair[0].kind != FETCH
+        (_rank(bound, planned), op)
+        for planned, op in zip(bound.plan.ops, bound.ops, strict=True)
+        if planned.kind != FETCH
     ]
-    ops = [op for _, op in pairs]
-    order = [
-        rank[p.kind] if p.kind in rank and bound.plan.stream(p).is_early else 2
-        for p, _ in pairs
-    ]
-    for number, (one, other) in enumerate(pairwise(order)):
+    if _copies_last(bound):
+        pairs = [pair for pair in pairs if pair[0] != _ORDER.index(FILL)]
+    for (one, _), (other, op) in pairwise(pairs):
         if one > other:
             raise PassError(
-                ops[number + 1],
+                op,
                 "comes too late in the order of its plan: an expanded iteration issues "
-                "copies, then reads, then computes",
+                "all copies first, or all last, and reads before it computes",
             )
-    rest = [op for op, place in zip(ops, order, strict=True) if place == 2]
+    rest = [op for rank, op in pairs if rank == len(_ORDER)]
     for one, other in pairwise(rest):
         same = one.block == other.block
         if same and not one.is_before_in_block(other):
@@ -138,6 +138,19 @@ def _check_order(bound: BoundPlan) -> None:
                 f"comes after '{one.name}' in the order of its plan, expected the "
                 "order of the loop: expansion does not reorder the arithmetic",
             )
+
+
+def _copies_last(bound: BoundPlan) -> bool:
+    """Whether all copies come after all else in the order of the plan."""
+    ranks = [_rank(bound, p) for p in bound.plan.ops if p.kind != FETCH]
+    copies = ranks.count(_ORDER.index(FILL))
+    return 0 < copies < len(ranks) and set(ranks[-copies:]) == {_ORDER.index(FILL)}
+
+
+def _rank(bound: BoundPlan, planned: StreamOp) -> int:
+    """The place of an op's kind in an iteration; the arithmetic comes last."""
+    is_early = planned.kind in _ORDER and bound.plan.stream(planned).is_early
+    return _ORDER.index(planned.kind) if is_early else len(_ORDER)
 
 
 def _check_lead(bound: BoundPlan, shape: Shape) -> None:

@@ -139,6 +139,10 @@ class Expansion:
                 self._start_tile(
                     state, self.lower, tile, self._prologue_guard, first=tile == 0
                 )
+                if shape.slots:
+                    later = tile + shape.slots - 1
+                    guard = self._prologue_guard(later)
+                    self._copy_tile(state, self.lower, later, guard, whole=False)
             self._load(state, self.lower, tile, step, self._prologue_guard)
         return state
 
@@ -174,13 +178,22 @@ class Expansion:
             predicated = in_tail and tiles > 0 and not self.shape.wraps
             return self._runs(induction, tiles) if predicated else True
 
+        def copy(tile: int) -> None:
+            if self.shape.slots:
+                later = tile + self.shape.slots - 1
+                whole = not in_tail and not self.shape.wraps
+                self._copy_tile(state, induction, later, guard(later), whole)
+
         numbers = self.streams.compute_arguments
         mapping = self._stream_values(numbers, state.compute, induction)
+        started = 0
         for number, ops in enumerate(self.compute):
             tile, step = divmod(number + self.shape.load_lookahead, self.shape.steps)
             if step == 0 and (self.shape.slots or self.shape.load_lookahead):
-                whole = not in_tail and not self.shape.wraps
-                self._start_tile(state, induction, tile, guard, whole=whole)
+                self._start_tile(state, induction, tile, guard)
+                started = tile
+                if not self.shape.copies_last:
+                    copy(tile)
             if self.shape.load_lookahead:
                 self._load(state, induction, tile, step, guard)
                 loaded = zip(self.reads[number], state.fragments.pop(0), strict=True)
@@ -188,6 +201,8 @@ class Expansion:
             for op in ops:
                 if not (op.results and op.result in self.known):
                     op.copy(mapping)
+        if self.shape.copies_last:
+            copy(started)
         after = (self.yielded[number] for number in numbers)
         state.compute = [mapping.get(value, value) for value in after]
 
@@ -198,12 +213,10 @@ class Expansion:
         tile: int,
         guard: _Guard,
         first: bool = False,
-        whole: bool = False,
     ) -> None:
         """Advance the load stream to the tile that is `tile` after `induction`.
 
-        Wait for that tile, and fill the slot of the tile before it again; `whole` where
-        the copied step of the loop is known to be whole.
+        Wait for that tile; the slot of the tile before it may be filled again.
         """
         if self.shape.load_lookahead and not first:
             before = self._index(state.load_index, induction, tile - 1)
@@ -220,8 +233,6 @@ class Expansion:
             primitives.release()
         primitives.wait(state.groups.pop(0))
         primitives.acquire()
-        next_tile = tile + self.shape.slots - 1
-        self._copy_tile(state, induction, next_tile, guard(next_tile), whole)
 
     def _copy_tile(
         self,
@@ -231,7 +242,10 @@ class Expansion:
         guard: ir.Value,
         whole: bool,
     ) -> None:
-        """Issue the copies of one tile and commit them as a group."""
+        """Issue the copies of one tile and commit them as a group.
+
+        whole: whether the copied step of the loop is known to be whole
+        """
         numbers = self.streams.copy_arguments
         index = self._index(state.copy_index, induction, tile)
         before = state.copy

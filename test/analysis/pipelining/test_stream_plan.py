@@ -215,6 +215,17 @@ def test_lists_of_stages_and_orders_are_executed() -> None:
     assert expanded(found) == expanded(value(COPIED))
 
 
+def test_copies_come_last_where_lists_say_so() -> None:
+    """The read of a tile, and only then the copies into the slot of the one before."""
+    loop = expanded(lists([0, 0, 2, 2, 2, 2, 2], [5, 6, 0, 1, 2, 3, 4]))
+    steady = loop[loop.index("scf.for") :]
+    wait, read, copy = (
+        steady.index(op)
+        for op in ("alcop.consumer_wait", "memref.load", "nvgpu.device_async_copy")
+    )
+    assert wait < read < copy < steady.index("scf.yield")
+
+
 def test_lists_with_a_register_level_are_executed() -> None:
     plan = StreamPlan(
         streams=(Stream("copy", 3), Stream("load", 1), Stream("compute")),
@@ -249,8 +260,8 @@ def test_lists_with_a_register_level_are_executed() -> None:
         ),
         # The arithmetic runs early, and not the copy.
         ([0, 1, 1, 0, 0, 1, 1], list(range(7)), "its source may be written"),
-        # The copy is issued after the arithmetic.
-        ([0, 0, 2, 2, 2, 2, 2], [5, 6, 0, 1, 2, 3, 4], "comes too late in the order"),
+        # The copy is issued between parts of the arithmetic.
+        ([0, 0, 2, 2, 2, 2, 2], [3, 4, 0, 1, 2, 5, 6], "comes too late in the order"),
         # More iterations early than there can be slots.
         ([0, 0, 9, 9, 9, 9, 9], list(range(7)), "needs 10 slots, its ring has 8"),
     ],

@@ -2,7 +2,7 @@
 // function: test_inject_software_pipeline_ignores_legacy_scalar_bind_annotation_slot
 // does: the offset has a stage and an order of its own (3, 1), which do not count
 // expect: pipelined shared=1
-// lists: refused: comes too late in the order of its plan
+// lists: kept
 // options: noalias
 #ws = #gpu.address_space<workgroup>
 module attributes {gpu.container_module} {

@@ -2,7 +2,7 @@
 // function: test_pipeline_order_stage#4
 // does: mma.sync matmul by the user's plan: order 1, 2, 0, stage 0, 0, 1
 // expect: pipelined shared=2
-// lists: refused: comes too late in the order of its plan
+// lists: kept
 // options: noalias
 #ws = #gpu.address_space<workgroup>
 module attributes {gpu.container_module} {

@@ -2,7 +2,7 @@
 // function: test_pipeline_planning_accepts_explicit_bind_free_annotations
 // does: the user's order: the store, then the copy, by a thread per element
 // expect: pipelined shared=1
-// lists: refused: comes too late in the order of its plan
+// lists: kept
 // options: noalias
 #ws = #gpu.address_space<workgroup>
 module attributes {gpu.container_module} {

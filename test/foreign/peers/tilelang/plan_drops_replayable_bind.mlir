@@ -2,7 +2,7 @@
 // function: test_pipeline_planning_before_after_explicit_plan_drops_replayable_bind_slot
 // does: the user's order: the store, then the copy; an offset is shared
 // expect: pipelined shared=1
-// lists: refused: comes too late in the order of its plan
+// lists: kept
 // options: noalias
 #ws = #gpu.address_space<workgroup>
 module attributes {gpu.container_module} {

@@ -2,7 +2,7 @@
 // function: test_inject_software_pipeline_replays_readonly_bufferload_bind
 // does: the offset is loaded from a table; the copy and the store use it
 // expect: pipelined shared=1
-// lists: refused: comes too late in the order of its plan
+// lists: kept
 // options: noalias
 // tables: 4
 #ws = #gpu.address_space<workgroup>

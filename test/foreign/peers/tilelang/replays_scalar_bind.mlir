@@ -2,7 +2,7 @@
 // function: test_inject_software_pipeline_replays_scalar_bind_without_annotation_slot
 // does: an offset computed once in the iteration is used by the copy and by the store; the store comes first in the order
 // expect: pipelined shared=1
-// lists: refused: comes too late in the order of its plan
+// lists: kept
 // options: noalias
 #ws = #gpu.address_space<workgroup>
 module attributes {gpu.container_module} {
