@@ -321,6 +321,9 @@ def is_plain_transfer(op: ir.Operation) -> bool:
 
 def is_row(op: ir.Operation) -> bool:
     """Whether a load or store moves consecutive elements that are in bounds."""
+    moved = op.operands[0] if op.name in STORES else op.results[0]
+    if isinstance(moved.type, ir.VectorType) and moved.type.rank != 1:
+        return False
     if not op.name.startswith("vector.transfer"):
         return True
     map_ = op.attributes["permutation_map"].value

@@ -286,3 +286,23 @@ func.func @rule_3_read_of_other_memory(%A: memref<64x64xf32>, %C: memref<64xf32>
   }
   return
 }
+
+// -----
+
+// Two rows at once are no copy of neighbours.
+#ws = #gpu.address_space<workgroup>
+func.func @rule_1_two_rows(%A: memref<64x64xf32>, %t: index) {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %c64 = arith.constant 64 : index
+  %a = memref.alloc() : memref<2x64xf32, #ws>
+  scf.for %k = %c0 to %c64 step %c1 {
+    %u = vector.load %A[%k, %t] : memref<64x64xf32>, vector<2x4xf32>
+    // expected-remark @+1 {{not pipelined (rule 1): 'vector.load' moves more than one row of elements, or may leave the bounds of its memref}}
+    vector.store %u, %a[%c0, %t] : memref<2x64xf32, #ws>, vector<2x4xf32>
+    gpu.barrier
+    %x = memref.load %a[%c0, %c0] : memref<2x64xf32, #ws>
+    gpu.barrier
+  }
+  return
+}
