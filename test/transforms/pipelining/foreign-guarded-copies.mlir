@@ -404,3 +404,36 @@ func.func @merged_with_more(%A: memref<64x64xf32>, %C: memref<64xf32>, %n: index
   memref.store %sum, %C[%t] : memref<64xf32>
   return
 }
+
+// -----
+
+// Rows that an scf.forall copies: it is issued early as a whole.
+// CHECK-LABEL: @rows_by_forall
+// CHECK:         scf.for
+// CHECK:           scf.forall
+// CHECK-NOT:         memref.store
+// CHECK:             nvgpu.device_async_copy
+// CHECK:           "alcop.producer_commit"
+// CHECK:         {alcop.unroll = 3 : i64}
+#ws = #gpu.address_space<workgroup>
+func.func @rows_by_forall(%A: memref<64x64xf32>, %C: memref<64xf32>, %n: index) {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %zero = arith.constant 0.0 : f32
+  %t = gpu.thread_id x
+  %a = memref.alloc() : memref<4x64xf32, #ws>
+  %sum = scf.for %k = %c0 to %n step %c1 iter_args(%acc = %zero) -> (f32) {
+    scf.forall (%j) in (4) {
+      %r = arith.addi %k, %j : index
+      %v = memref.load %A[%r, %t] : memref<64x64xf32>
+      memref.store %v, %a[%j, %t] : memref<4x64xf32, #ws>
+    }
+    gpu.barrier
+    %x = memref.load %a[%c1, %t] : memref<4x64xf32, #ws>
+    %next = arith.addf %acc, %x : f32
+    gpu.barrier
+    scf.yield %next : f32
+  }
+  memref.store %sum, %C[%t] : memref<64xf32>
+  return
+}
