@@ -190,7 +190,9 @@ class _Draw:
             reuse = self.chance(2)
             second = self.loop()
             if reuse:
-                effect = "none" if second.effect == "alias" else second.effect
+                # The buffers of the first loop may not suit what the second one stores.
+                stores = second.effect in ("same", "alias")
+                effect = "none" if stores else second.effect
                 second = replace(second, buffers=drawn[0].buffers, effect=effect)
             drawn.append(second)
         allocations = ["attribution", "attribution", "before", "inside"]
