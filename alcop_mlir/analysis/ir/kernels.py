@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from itertools import takewhile
 from typing import Any
 
 from alcop_mlir.analysis.ir.loops import constant
@@ -10,6 +11,8 @@ from alcop_mlir.analysis.ir.walk import around, walk
 from alcop_mlir.bindings import ir
 
 KERNEL_OPS = ("gpu.launch", "gpu.func")
+_RUN_ONCE = ("scf.if", "scf.execute_region", "scf.index_switch")
+_SCOPES = ("func.func", "builtin.module")
 # Operands of gpu.launch: async tokens, grid x, y, z, block x, y, z, shared bytes.
 _GRID_SIZES = 3
 
@@ -64,6 +67,20 @@ def is_kernel(op: ir.Operation) -> bool:
         return False
     mapping = list(operation.attributes["mapping"])
     return bool(mapping) and all(str(one).startswith("#gpu.block<") for one in mapping)
+
+
+def nest_in_kernel(op: ir.Operation) -> list[Any]:
+    """`op` and what is around it in its kernel, or function, the nearest first."""
+    outer = takewhile(
+        lambda one: not is_kernel(one) and one.name not in _SCOPES, around(op)
+    )
+    return [op.operation, *outer]
+
+
+def may_repeat(op: ir.Operation) -> bool:
+    """Whether a thread may run the regions of `op` several times."""
+    is_mapped = op.name in ("scf.forall", "scf.parallel") and "mapping" in op.attributes
+    return op.name not in _RUN_ONCE and not is_mapped
 
 
 def kernels_in(op: ir.Operation) -> list[Any]:

@@ -17,15 +17,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from functools import cached_property
-from itertools import takewhile
 from typing import Any, NamedTuple
 
 from alcop_mlir.analysis.ir import memory
 from alcop_mlir.analysis.ir.code_motion import ops_after, ops_before
-from alcop_mlir.analysis.ir.kernels import is_kernel
+from alcop_mlir.analysis.ir.kernels import may_repeat, nest_in_kernel
 from alcop_mlir.analysis.ir.loops import body
 from alcop_mlir.analysis.ir.memory import Touch
-from alcop_mlir.analysis.ir.walk import around, walk
+from alcop_mlir.analysis.ir.walk import walk
 from alcop_mlir.analysis.pipelining.copy_forms import CopyForm
 from alcop_mlir.analysis.pipelining.foreign_groups import (
     GROUP,
@@ -36,7 +35,6 @@ from alcop_mlir.bindings import ir
 
 BARRIER = "gpu.barrier"
 SYNCHRONISATION = (BARRIER, GROUP, WAIT)
-_RUN_ONCE = ("scf.if", "scf.execute_region", "scf.index_switch")
 
 
 def needed_synchronisation(
@@ -208,21 +206,13 @@ def _until_barrier(
     loop: ir.Operation, beside: Callable[[Any], Iterable[Any]]
 ) -> Iterator[Any]:
     """Ops beside `loop` in its block and those around it, the nearest first."""
-    for op in _nest(loop):
-        if op != loop and op.name not in _RUN_ONCE:
+    for op in nest_in_kernel(loop):
+        if op != loop and may_repeat(op):
             yield op
         for other in beside(op):
             if _is_full(other):
                 return
             yield other
-
-
-def _nest(loop: ir.Operation) -> list[Any]:
-    """The loop and what is around it in its kernel."""
-    outer = takewhile(
-        lambda op: not is_kernel(op) and op.name != "func.func", around(loop)
-    )
-    return [loop.operation, *outer]
 
 
 def _is_only_copied(form: CopyForm) -> bool:

@@ -27,7 +27,11 @@ from alcop_mlir.analysis.pipelining.fetches import (
     Written,
     address_fetches,
 )
-from alcop_mlir.analysis.pipelining.footprints import footprint, from_outside
+from alcop_mlir.analysis.pipelining.footprints import (
+    footprint,
+    from_outside,
+    may_change,
+)
 from alcop_mlir.analysis.pipelining.moves import (
     TILE,
     Move,
@@ -220,20 +224,20 @@ def _target_moves(loop: ir.Operation, form: CopyForm) -> Refusal | None:
     would put into another slot.
     """
     fills = footprint(form)
-    if _changes(fills.bounds, loop, form):
+    if may_change(fills.bounds, loop, form.buffers):
         return Refusal(
             2,
             "how often its loops run changes from iteration to iteration, and with it "
             "what it fills",
             "fill the same part of the buffer in every iteration",
         )
-    if _changes(fills.targets, loop, form):
+    if may_change(fills.targets, loop, form.buffers):
         return Refusal(
             2,
             "where it writes in its buffer changes from iteration to iteration",
             "fill the same part of the buffer in every iteration",
         )
-    if _changes(fills.conditions, loop, form):
+    if may_change(fills.conditions, loop, form.buffers):
         return Refusal(
             2,
             "its condition changes from iteration to iteration: where it does not "
@@ -241,13 +245,6 @@ def _target_moves(loop: ir.Operation, form: CopyForm) -> Refusal | None:
             "store another value to the same elements otherwise",
         )
     return None
-
-
-def _changes(values: Iterable[Any], loop: ir.Operation, form: CopyForm) -> bool:
-    """Whether one of the values may differ between iterations of `loop`."""
-    # A buffer that each iteration allocates is one buffer all the same.
-    ops, arguments = backward_slice(values, body(loop), form.buffers)
-    return bool(arguments) or not all(map(is_repeatable, ops))
 
 
 def _meets(one: ir.Operation, other: ir.Operation) -> Refusal:

@@ -1,23 +1,26 @@
 """What decides which elements of its buffers a copy fills: its footprint.
 
-A loop may be pipelined only if each iteration fills the same elements: in a slot of its
-own it would else read what an older tile left there. Nothing is changed here.
+A loop may be pipelined only if each iteration fills the same elements, whenever the
+loop runs: in a slot of its own it would else read what an older tile left there.
+Nothing is changed here.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Container, Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
+from alcop_mlir.analysis.ir.kernels import may_repeat, nest_in_kernel
 from alcop_mlir.analysis.ir.loops import (
     bounds,
+    defining_op,
     init_args,
     is_inside,
     is_loop,
     yielded,
 )
-from alcop_mlir.analysis.ir.slices import captured
+from alcop_mlir.analysis.ir.slices import captured, is_repeatable
 from alcop_mlir.analysis.pipelining.copy_forms import REGIONS, CopyForm
 from alcop_mlir.analysis.pipelining.moves import Move
 from alcop_mlir.analysis.pipelining.writes import writes_of
@@ -48,6 +51,50 @@ def footprint(form: CopyForm) -> Footprint:
     found.of_op(form.op)
     parts = (targets, found.bounds, found.conditions)
     return Footprint(*(tuple(from_outside(values, form.op)) for values in parts))
+
+
+def may_change(
+    values: Iterable[ir.Value], loop: ir.Operation, buffers: Collection[ir.Value]
+) -> bool:
+    """Whether one of the values may differ between iterations of `loop`.
+
+    Also between those of loops around it that the buffers outlive. Buffers, and what is
+    known to be alike besides, are not followed.
+    """
+    pending = list(values)
+    return any(_differs(pending, outer, buffers) for outer in _repeating(loop, buffers))
+
+
+def _repeating(loop: ir.Operation, buffers: Collection[ir.Value]) -> Iterator[Any]:
+    """The loop, and what may run it again around it, with the same buffers."""
+    yield loop
+    for op in nest_in_kernel(loop)[1:]:
+        makers = [defining_op(buffer) for buffer in buffers]
+        if all(maker is not None and is_inside(maker, op) for maker in makers):
+            return
+        if may_repeat(op):
+            yield op
+
+
+def _differs(
+    values: Iterable[ir.Value], loop: ir.Operation, known: Container[Any]
+) -> bool:
+    """Whether one of the values may differ between iterations of this one loop."""
+    pending, seen = list(values), set[Any]()
+    while pending:
+        value = pending.pop()
+        if value in seen or value in known:
+            continue
+        seen.add(value)
+        owner = value.owner
+        is_argument = isinstance(owner, ir.Block)
+        holder = (owner.owner if is_argument else owner).operation
+        if holder != loop and not is_inside(holder, loop):
+            continue
+        if is_argument or not is_repeatable(holder):
+            return True
+        pending += captured(holder)
+    return False
 
 
 class _Conditions:

@@ -19,8 +19,9 @@ from alcop_mlir.analysis.ir.loops import (
     is_inside,
 )
 from alcop_mlir.analysis.ir.memory import Access, root
-from alcop_mlir.analysis.ir.slices import backward_slice, is_pure
+from alcop_mlir.analysis.ir.slices import is_pure
 from alcop_mlir.analysis.pipelining.copy_forms import Move, copy_form
+from alcop_mlir.analysis.pipelining.footprints import may_change
 from alcop_mlir.bindings import ir
 
 _FUNCTIONS = (*KERNEL_OPS, "func.func")
@@ -46,9 +47,7 @@ def own_fills(
     targets = [value for move in moves for value in _address(move)]
     if any(_is_made_deeper(value, loop) for value in targets):
         return None
-    leaves = {*known, *(root(move.target) for move in moves)}
-    ops, arguments = backward_slice(targets, body(loop), leaves)
-    if arguments or not all(map(is_pure, ops)):
+    if may_change(targets, loop, {*known, *(root(move.target) for move in moves)}):
         return None
     reads: list[Any] = [ancestor_in(a.op, body(loop)) for a in accesses if a.reads]
     is_ordered = all(fill.is_before_in_block(read) for read in reads for fill in fills)

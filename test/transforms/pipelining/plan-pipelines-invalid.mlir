@@ -306,3 +306,26 @@ func.func @rule_1_two_rows(%A: memref<64x64xf32>, %t: index) {
   }
   return
 }
+
+// -----
+
+// The outer loop fills one half of the buffer after the other, and both are read.
+#ws = #gpu.address_space<workgroup>
+func.func @rule_2_outer_loop(%A: memref<64x64xf32>, %t: index) {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %c2 = arith.constant 2 : index
+  %c64 = arith.constant 64 : index
+  %a = memref.alloc() : memref<2x64xf32, #ws>
+  scf.for %half = %c0 to %c2 step %c1 {
+    scf.for %k = %c0 to %c64 step %c1 {
+      %u = memref.load %A[%k, %t] : memref<64x64xf32>
+      // expected-remark @+1 {{not pipelined (rule 2): where it writes in its buffer changes from iteration to iteration}}
+      memref.store %u, %a[%half, %t] : memref<2x64xf32, #ws>
+      gpu.barrier
+      %x = memref.load %a[%c0, %c0] : memref<2x64xf32, #ws>
+      gpu.barrier
+    }
+  }
+  return
+}
