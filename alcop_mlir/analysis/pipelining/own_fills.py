@@ -2,7 +2,7 @@
 
 All copies of an iteration come before its reads, and each iteration fills the same
 elements: what it does not fill no iteration has filled. `own_fills` finds these copies,
-`footprint` what they fill, to compare it with what another loop fills.
+`elements_filled` what they fill, to compare it with what another loop fills.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ def own_fills(
     return moves if is_ordered else None
 
 
-def footprint(moves: list[Move]) -> frozenset[Hashable] | None:
+def elements_filled(moves: list[Move]) -> frozenset[Hashable] | None:
     """What the threads of a block fill by `moves`, whenever these run.
 
     Equal for equal addresses. None where these depend on more than the thread.

@@ -30,7 +30,7 @@ from alcop_mlir.analysis.ir.loops import body, is_inside, loops_in
 from alcop_mlir.analysis.ir.uniformity import may_diverge
 from alcop_mlir.analysis.ir.walk import walk
 from alcop_mlir.analysis.pipelining.copy_forms import copy_form
-from alcop_mlir.analysis.pipelining.own_fills import footprint, own_fills
+from alcop_mlir.analysis.pipelining.own_fills import elements_filled, own_fills
 from alcop_mlir.analysis.pipelining.shared_size import shared_bytes, shared_limit
 from alcop_mlir.bindings import ir
 from alcop_mlir.passes.base import Pass, option
@@ -83,7 +83,7 @@ def _are_independent(buffer: ir.Value, loops: list[Any]) -> bool:
         moves = own_fills(loop, inside)
         if moves is None or not _is_run_by_all(loop):
             return False
-        filled.add(footprint(moves))
+        filled.add(elements_filled(moves))
     return not accesses and len(filled) == 1 and None not in filled
 
 
