@@ -19,7 +19,7 @@ from functools import cached_property
 from typing import Any
 
 from alcop_mlir.analysis.ir import memory
-from alcop_mlir.analysis.ir.loops import body, yielded
+from alcop_mlir.analysis.ir.loops import body, is_inside, yielded
 from alcop_mlir.analysis.ir.slices import backward_slice, captured
 from alcop_mlir.analysis.ir.walk import walk
 from alcop_mlir.analysis.pipelining.barriers import ops_earlier
@@ -78,22 +78,33 @@ class Loads:
         return written
 
     def __contains__(self, op: ir.Operation) -> bool:
-        return is_fetch(op) and not self._may_be_written(op, self.noalias_arguments)
+        return is_fetch(op) and self.writer(op) is None
+
+    def writer(self, op: ir.Operation) -> Any | None:
+        """What may write what the load `op` reads; None for nothing."""
+        return self._writer(op, self.noalias_arguments)
 
     def remedy(self, op: ir.Operation) -> str | None:
         """What would let the load `op` run early; None where it is no load."""
         if not is_fetch(op):
             return None
-        if self._may_be_written(op, True):
+        writer = self._writer(op, True)
+        if writer is None:
+            return PROMISE
+        if any(one == writer and target is None for one, target in self._written):
+            return f"move '{writer.name}' out of the loop"
+        if is_inside(writer, self.loop):
             return "load it from memory that the loop does not write"
-        return PROMISE
+        return "put a gpu.barrier between that and the loop"
 
-    def _may_be_written(self, op: ir.Operation, noalias_arguments: bool) -> bool:
-        return any(
-            target is None or memory.may_alias(source, target, noalias_arguments)
-            for source in fetched_memrefs(op)
-            for _, target in self._written
-        )
+    def _writer(self, op: ir.Operation, noalias_arguments: bool) -> Any | None:
+        sources = fetched_memrefs(op)
+        for writer, target in self._written:
+            if target is None:
+                return writer
+            if any(memory.may_alias(one, target, noalias_arguments) for one in sources):
+                return writer
+        return None
 
 
 def address_fetches(

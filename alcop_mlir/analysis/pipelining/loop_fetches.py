@@ -18,10 +18,16 @@ from dataclasses import dataclass
 from typing import Any
 
 from alcop_mlir.analysis.ir import memory
-from alcop_mlir.analysis.ir.loops import body, loops_in, trip_count
+from alcop_mlir.analysis.ir.loops import body, is_inside, loops_in, trip_count
 from alcop_mlir.analysis.ir.slices import backward_slice, captured
 from alcop_mlir.analysis.ir.walk import walk
-from alcop_mlir.analysis.pipelining.copies import address_not_early, no_index
+from alcop_mlir.analysis.pipelining.copies import (
+    REGISTER,
+    Refusal,
+    RejectedCopy,
+    address_not_early,
+    no_index,
+)
 from alcop_mlir.analysis.pipelining.fetches import (
     BARRIERS,
     Fetch,
@@ -39,10 +45,15 @@ FETCH_BYTES = 128
 
 @dataclass(frozen=True)
 class LoopFetches:
-    """The fetches of a loop; why they are not as early as asked for, or None."""
+    """The fetches of a loop.
+
+    shortened: why they are not as early as asked for, or None
+    refused:   the loads that cannot run early
+    """
 
     fetches: tuple[Fetch, ...] = ()
     shortened: str | None = None
+    refused: tuple[RejectedCopy, ...] = ()
 
 
 def loop_fetches(
@@ -53,9 +64,15 @@ def loop_fetches(
     stages: register stages, one more than the iterations of the lead
     copied: loads that belong to pipelined copies
     """
-    loads = _loads(loop, noalias_arguments, copied)
-    if not loads:
+    if trip_count(loop) == 1:
         return LoopFetches()
+    candidates = _candidates(loop, copied)
+    early = Loads(loop, noalias_arguments)
+    judged = [(op, _refusal(op, loop, early)) for op in candidates]
+    loads = [op for op, no in judged if no is None]
+    if not loads:
+        refused = [RejectedCopy(op, REGISTER, *no) for op, no in judged if no]
+        return LoopFetches(refused=tuple(refused))
     lead, why = _lead(loop, stages - 1, loads)
     if not lead:
         return LoopFetches((), why and f"loads are not fetched early: {why}")
@@ -76,14 +93,9 @@ def keeps_loads(loop: ir.Operation) -> bool:
     return bool(held or memory.written_memrefs(loop))
 
 
-def _loads(
-    loop: ir.Operation, noalias_arguments: bool, copied: Container[Any]
-) -> list[Any]:
-    """The loads of the loop's own block that can run early, and are not `copied`."""
-    if no_index(loop) is not None:
-        return []
+def _candidates(loop: ir.Operation, copied: Container[Any]) -> list[Any]:
+    """The loads of the loop's own block that threads hold, and are not `copied`."""
     ops = [op.operation for op in body(loop).operations]
-    early = Loads(loop, noalias_arguments)
     return [
         op
         for op in ops
@@ -91,10 +103,31 @@ def _loads(
         and is_fetch(op)
         and all(_is_small(result.type) for result in op.results)
         and not any(map(memory.is_private, map(memory.root, fetched_memrefs(op))))
-        and op in early
-        and backward_slice(op.results, body(loop))[1]
-        and address_not_early(op, loop, early, *captured(op)) is None
     ]
+
+
+def _refusal(load: ir.Operation, loop: ir.Operation, early: Loads) -> Refusal | None:
+    """Why `load` cannot run early in `loop`; None where it can."""
+    broken = no_index(loop) or _source_written(load, loop, early)
+    broken = broken or address_not_early(load, loop, early, *captured(load))
+    if broken is not None or backward_slice(load.results, body(loop))[1]:
+        return broken
+    return Refusal(
+        2, "it loads the same in every iteration", "load it once, before the loop"
+    )
+
+
+def _source_written(
+    load: ir.Operation, loop: ir.Operation, early: Loads
+) -> Refusal | None:
+    """Rule 6: nothing may write what is loaded early."""
+    writer = early.writer(load)
+    if writer is None:
+        return None
+    where = "in the loop" if is_inside(writer, loop) else "before the loop"
+    remedy = early.remedy(load)
+    assert remedy is not None, load
+    return Refusal(6, f"its source may be written by '{writer.name}' {where}", remedy)
 
 
 def _lead(

@@ -13,8 +13,10 @@ from alcop_mlir.analysis.ir.slices import backward_slice
 from alcop_mlir.analysis.ir.walk import walk
 from alcop_mlir.analysis.pipelining.copy_forms import is_no_part
 from alcop_mlir.analysis.pipelining.moves import (
+    ASYNC_OP,
     LOADS,
     STORES,
+    TILE_OPS,
     is_row,
     mask_of,
     move_of,
@@ -120,14 +122,14 @@ def _computing(op: ir.Operation) -> _Why | None:
 
 
 def _conditional(op: ir.Operation) -> _Why | None:
-    """Of an op with regions that fills shared memory, and does more than copy."""
+    """Of an op with regions that copies into shared memory, and does more."""
     stores = walk(op, *STORES)
     stores = [s for s in stores if made_by(s.operands[0], *AFFINE_LOADS) is None]
     copies = [store for store in stores if is_loaded_into_shared(store)]
     for store in copies:
         if move_of(store) is None:
             return _not_plain(store, store.operands[0])
-    if not copies:
+    if not copies and not any(map(move_of, walk(op, *TILE_OPS, ASYNC_OP))):
         return None
     more = next(map(_named, filter(is_no_part, walk(op))), "its result is used")
     return (

@@ -30,7 +30,7 @@ from alcop_mlir.analysis.pipelining.copies import (
     RejectedCopy,
 )
 from alcop_mlir.analysis.pipelining.copy_forms import copy_form, is_part_of_copy
-from alcop_mlir.analysis.pipelining.fetches import Fetch, is_fetch
+from alcop_mlir.analysis.pipelining.fetches import PROMISE, Fetch, is_fetch
 from alcop_mlir.analysis.pipelining.foreign_groups import GROUP, WAIT
 from alcop_mlir.analysis.pipelining.loop_fetches import keeps_loads, loop_fetches
 from alcop_mlir.analysis.pipelining.moves import ASYNC_OP, STORES
@@ -349,17 +349,35 @@ def _plan_fetches(scope: ir.Operation, limits: Limits, plan: KernelPlan) -> None
         return
     taken = {p.loop for p in plan.pipelines if p.carried}
     taken |= {op for p in plan.pipelines for op in p.ops}
+    refused: list[tuple[Any, RejectedCopy]] = []
     for loop in loops_in(scope):
         is_taken = not taken.isdisjoint([loop, *around(loop)])
         if is_taken or not (limits.fetch_all or keeps_loads(loop)):
             continue
         copied = _loaded_by_copies(p for p in plan.pipelines if p.loop == loop)
         found = loop_fetches(loop, limits.fetch_stages, limits.noalias_in(loop), copied)
+        if found.refused:
+            refused.append((loop, min(found.refused, key=_is_hard_to_mend)))
         if found.shortened is not None:
             plan.clamped.append((loop, found.shortened))
         if found.fetches:
             plan.fetched.append((loop, found.fetches))
             _stage_copies(loop, {fetch.op for fetch in found.fetches}, plan)
+    plan.rejected += [no for loop, no in refused if _nothing_said(loop, plan)]
+
+
+def _is_hard_to_mend(no: RejectedCopy) -> bool:
+    """Whether a promise does not suffice; one remark of a loop's loads is enough."""
+    return no.remedy != PROMISE
+
+
+def _nothing_said(loop: ir.Operation, plan: KernelPlan) -> bool:
+    """Whether nothing in `loop` or in loops around it is pipelined, or remarked on."""
+    planned = {p.loop for p in plan.pipelines} | {*plan.given}
+    planned |= {one for one, _ in (*plan.fetched, *plan.clamped)}
+    known = planned | {no.op for no in (*plan.rejected, *plan.staged)}
+    holders = {holder for one in known for holder in (one, *around(one))}
+    return loop not in holders and planned.isdisjoint(around(loop))
 
 
 def _loaded_by_copies(pipelines: Iterable[PipelinedLoop]) -> set[Any]:

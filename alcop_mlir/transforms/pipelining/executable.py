@@ -148,7 +148,7 @@ def _copies_last(bound: BoundPlan) -> bool:
 
 
 def _rank(bound: BoundPlan, planned: StreamOp) -> int:
-    """The place of an op's kind in an iteration; the arithmetic comes last."""
+    """The number of an op's kind in an iteration; the arithmetic comes last."""
     is_early = planned.kind in _ORDER and bound.plan.stream(planned).is_early
     return _ORDER.index(planned.kind) if is_early else len(_ORDER)
 

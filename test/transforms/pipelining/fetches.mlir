@@ -121,6 +121,7 @@ gpu.func @in_place(%A: memref<64x64xf32>, %n: index) kernel {
   %c1 = arith.constant 1 : index
   %t = gpu.thread_id x
   scf.for %k = %c0 to %n step %c1 {
+    // expected-remark @below {{not pipelined (rule 6): its source may be written by 'memref.store' in the loop; load it from memory that the loop does not write}}
     %v = memref.load %A[%k, %t] : memref<64x64xf32>
     %w = arith.addf %v, %v : f32
     memref.store %w, %A[%k, %t] : memref<64x64xf32>
@@ -135,6 +136,7 @@ gpu.func @written_before(%A: memref<64x64xf32>, %C: memref<64x64xf32>, %n: index
   memref.store %zero, %A[%t, %c0] : memref<64x64xf32>
   scf.for %k = %c0 to %n step %c1 {
     gpu.barrier
+    // expected-remark @below {{not pipelined (rule 6): its source may be written by 'memref.store' before the loop; put a gpu.barrier between that and the loop}}
     %v = memref.load %A[%k, %c0] : memref<64x64xf32>
     memref.store %v, %C[%k, %t] : memref<64x64xf32>
   }

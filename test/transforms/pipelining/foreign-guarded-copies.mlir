@@ -437,3 +437,30 @@ func.func @rows_by_forall(%A: memref<64x64xf32>, %C: memref<64xf32>, %n: index) 
   memref.store %sum, %C[%t] : memref<64xf32>
   return
 }
+
+// -----
+
+// The whole body is under a condition: a tile's copy in it is not alone there.
+// CHECK-LABEL: @body_under_condition
+// CHECK-NOT:     alcop.
+#ws = #gpu.address_space<workgroup>
+func.func @body_under_condition(%A: memref<64x64xf32>, %C: memref<64xf32>, %n: index) {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %c63 = arith.constant 63 : index
+  %t = gpu.thread_id x
+  %a = memref.alloc() : memref<64xf32, #ws>
+  scf.for %k = %c0 to %n step %c1 {
+    %in = arith.cmpi ult, %k, %c63 : index
+    // expected-remark @below {{not pipelined (rule 1): 'scf.if' does more than copy: it holds 'gpu.barrier'; keep in it loads of what is copied, stores of that, and stores of what needs no memory}}
+    scf.if %in {
+      %row = memref.subview %A[%k, 0] [1, 64] [1, 1] : memref<64x64xf32> to memref<64xf32, strided<[1], offset: ?>>
+      memref.copy %row, %a : memref<64xf32, strided<[1], offset: ?>> to memref<64xf32, #ws>
+      gpu.barrier
+      %x = memref.load %a[%t] : memref<64xf32, #ws>
+      memref.store %x, %C[%t] : memref<64xf32>
+      gpu.barrier
+    }
+  }
+  return
+}

@@ -1,8 +1,9 @@
 // source: llvm/llvm-project 00b172da43e9fefe6cb44f6dfdb0036226ec9c8c mlir/test/Dialect/SCF/loop-pipelining.mlir
 // function: yield_constant_loop
 // does: a constant is carried; the result is stored where it was loaded, while the next element is
-// expect: refused: (no remark)
+// expect: refused: (rule 6): its source may be written by 'memref.store' in the loop
 // options: noalias
+// stages: 1,2
 module attributes {gpu.container_module} {
   gpu.module @kernels {
     gpu.func @kernel(%A: memref<7x64xf32>, %n: index)

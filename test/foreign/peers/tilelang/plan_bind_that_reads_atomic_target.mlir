@@ -1,9 +1,10 @@
 // source: tile-ai/tilelang a35008a42531c62b976ae4cec3855d4383db0f3c testing/python/transform/test_tilelang_transform_pipeline_planning.py
 // function: test_pipeline_planning_keeps_bind_that_reads_atomic_target
 // does: a load of a counter and an atomic on it in stage 0, stores in stage 1
-// expect: refused: (no remark)
+// expect: refused: (rule 6): its source may be written by 'memref.atomic_rmw' in the loop
 // lists: refused: is planned, but its source may be written by 'memref.atomic_rmw' in the loop
 // options: noalias
+// stages: 1,2
 module attributes {gpu.container_module} {
   gpu.module @kernels {
     gpu.func @kernel(%n: memref<1xi32>, %out: memref<8xi32>)

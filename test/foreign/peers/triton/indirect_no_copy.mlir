@@ -1,8 +1,9 @@
 // source: triton-lang/triton 004311d2a0780ccae8d030069745b50f42eb9144 test/TritonGPU/loop-pipeline.mlir
 // function: matmul_indirect_pipeline
 // does: index and tile are loaded at the same pointers in each iteration, added to a tile from before the loop
-// expect: refused: (no remark)
+// expect: refused: (rule 2): it loads the same in every iteration
 // options: noalias
+// stages: 1,2
 module attributes {gpu.container_module} {
   gpu.module @kernels {
     gpu.func @kernel(%A: memref<7x64xf32>, %B: memref<7x64xf32>, %I: memref<64xi32>, %C: memref<7x64xf32>, %n: index)
