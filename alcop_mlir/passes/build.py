@@ -322,8 +322,9 @@ class Template:
         else:
             operands = copy.operands
             for number, value in self.operands:
-                if value in mapping:
-                    operands[number] = mapping[value]
+                new = mapping.get(value)
+                if new is not None:
+                    operands[number] = new
         results = copy.results
         for number, result in self.results:
             mapping[result] = results[number]

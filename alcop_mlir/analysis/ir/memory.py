@@ -66,6 +66,8 @@ _WRITES = {
     "nvgpu.mbarrier.test.wait": (0,),
     "nvgpu.mbarrier.try_wait.parity": (0,),
 }
+_GENERIC = "linalg.generic"
+_ACCESSES = frozenset((*_READS, *_WRITES, _GENERIC))
 # Ops that touch no memory through a memref of theirs.
 _NO_ACCESS = frozenset(("memref.dealloc",))
 _SYNCHRONISATION = frozenset(
@@ -154,10 +156,13 @@ def touches_in(
 
 def touches(op: ir.Operation) -> list[Touch]:
     """What `op` itself, without the ops in its regions, may read and write."""
-    touched = _touched_operands(op)
+    name = op.name
+    touched = _touched_operands(op) if name in _ACCESSES else ()
     if touched:
         return [Touch(op, op.operands[number], writes) for number, writes in touched]
-    return [] if _is_harmless(op) else [Touch(op, None, True)]
+    if name in _SYNCHRONISATION or name in _HOLDERS or touches_no_memory(op):
+        return []
+    return [Touch(op, None, True)]
 
 
 def written_memrefs(op: ir.Operation) -> list[tuple[Any, Any | None]]:
@@ -326,7 +331,7 @@ def is_own_allocation(memref: ir.Value) -> bool:
 
 def _access(op: ir.Operation, number: int) -> tuple[bool, bool]:
     """Whether `op` reads and writes through its operand of that number."""
-    if op.name == "linalg.generic":
+    if op.name == _GENERIC:
         inputs, _ = op.attributes["operandSegmentSizes"]
         used = any(True for _ in op.regions[0].blocks[0].arguments[number].uses)
         return used, number >= inputs
@@ -337,20 +342,15 @@ def _access(op: ir.Operation, number: int) -> tuple[bool, bool]:
 
 def _touched_operands(op: ir.Operation) -> list[tuple[int, bool]]:
     """The numbers of the operands that `op` reads and writes, and whether it writes."""
-    written = _WRITES.get(op.name, ())
-    read = _READS.get(op.name, ())
-    if op.name == "linalg.generic":
+    name = op.name
+    written = _WRITES.get(name, ())
+    read = _READS.get(name, ())
+    if name == _GENERIC:
         inputs, outputs = op.attributes["operandSegmentSizes"]
         read, written = range(inputs), range(inputs, inputs + outputs)
-    if op.name == "nvgpu.device_async_copy":
+    if name == "nvgpu.device_async_copy":
         read = (1 + op.attributes["operandSegmentSizes"][1],)
     return [*((n, False) for n in read), *((n, True) for n in written)]
-
-
-def _is_harmless(op: ir.Operation) -> bool:
-    if op.name in _SYNCHRONISATION or op.name in _HOLDERS:
-        return True
-    return touches_no_memory(op)
 
 
 def size_in_bytes(kind: ir.Type) -> int | None:

@@ -15,7 +15,7 @@ Nothing is changed here.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -206,7 +206,7 @@ def plans_of(kernel: KernelPlan, limits: Limits) -> list[BoundPlan]:
         plans.append(
             _composed(
                 loop,
-                *((copied.stages, copied.ops) if copied else (0, ())),
+                *((copied.stages, copied.forms) if copied else (0, {})),
                 *((read.stages, read.ops) if read else (1, ())),
                 [p.loop for p in inner],
                 WRAP if copied and copied.wraps else PREDICATED,
@@ -221,7 +221,7 @@ def plans_of(kernel: KernelPlan, limits: Limits) -> list[BoundPlan]:
 def _composed(
     loop: ir.Operation,
     slots: int,
-    fills: Sequence[ir.Operation],
+    fills: Mapping[Any, CopyForm | None],
     stages: int,
     reads: Sequence[ir.Operation],
     inner: Sequence[ir.Operation],
@@ -232,6 +232,7 @@ def _composed(
 ) -> BoundPlan:
     """The plan of copies with so many slots, and of reads with so many stages.
 
+    fills:   ops that are planned as copies, with their forms: None for what is none
     stages:  from a read to its use in fragment steps, one more
     inner:   the loop whose iterations are fragment steps
     for_copies, for_arithmetic: loads that run before the copies, as their addresses
@@ -247,10 +248,10 @@ def _composed(
     fetches += [(fetch.op, fetch.lead) for fetch in for_arithmetic]
     leads = sorted({lead for _, lead in fetches}, reverse=True)
     streams[:0] = [Stream(_fetch_stream(lead), lead) for lead in leads]
-    forms = [form for op in fills if (form := copy_form(op)) is not None]
-    filled = {buffer for form in forms for buffer in form.buffers}
+    copies = [form for form in fills.values() if form is not None]
+    filled = {buffer for form in copies for buffer in form.buffers}
     at_start = load.steps == 0
-    kept = needed_synchronisation(loop, forms, at_start, noalias) if forms else []
+    kept = needed_synchronisation(loop, copies, at_start, noalias)
     rest = dict.fromkeys(inner, LOOP) | dict.fromkeys(kept, EFFECT)
     named = [
         *((op, _fetch_stream(lead), FETCH, -1) for op, lead in fetches),
@@ -311,10 +312,11 @@ def _from_marks(loop: ir.Operation, parameters: dict[str, Any]) -> BoundPlan | N
     for op, mark in marks:
         _check_stages(op, mark, SHARED, slots)
         _check_stages(op, mark, REGISTER, stages)
-    fills = [op for op, mark in marks if SHARED in mark]
+    fills = {op: copy_form(op) for op, mark in marks if SHARED in mark}
     reads = [op for op, mark in marks if REGISTER in mark]
     tail = parameters.get("tail", PREDICATED)
-    fetches = [Fetch(op, lead) for op, lead in fetches_for(loop, fills).items()]
+    forms = [form for form in fills.values() if form is not None]
+    fetches = [Fetch(op, lead) for op, lead in fetches_for(loop, forms).items()]
     composed = _composed(loop, slots, fills, stages, reads, inner, tail, fetches, True)
     if not composed.ops:
         raise PassError(
@@ -402,7 +404,7 @@ def pipelined_ops(scope: ir.Operation) -> Iterator[tuple[Any, str, int]]:
         for planned, op in plan.named(READ):
             if plan.plan.stream(planned).is_early:
                 yield op, REGISTER, plan.register_stages(plan.steps())
-        needed = fetches_for(plan.loop, [op for _, op in plan.named(FILL)])
+        needed = fetches_for(plan.loop, plan.copies().values())
         for planned, op in plan.named(FETCH):
             if op not in needed:
                 yield op, REGISTER, plan.plan.stream(planned).tiles + 1

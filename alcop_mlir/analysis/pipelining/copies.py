@@ -6,7 +6,7 @@ checks one of them and returns a `Refusal` where it is broken. Nothing is change
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Any, NamedTuple
@@ -20,7 +20,7 @@ from alcop_mlir.analysis.ir.slices import (
     is_pure,
     is_repeatable,
 )
-from alcop_mlir.analysis.pipelining.copy_forms import CopyForm, copy_form
+from alcop_mlir.analysis.pipelining.copy_forms import CopyForm
 from alcop_mlir.analysis.pipelining.fetches import (
     PROMISE,
     Loads,
@@ -60,10 +60,12 @@ class PipelinedCopy:
     """A copy that can be pipelined.
 
     buffers: the allocations that it fills; at the register level what it loads
+    form:    None at the register level
     """
 
     op: Any
     buffers: tuple[Any, ...]
+    form: CopyForm | None = None
 
 
 @dataclass(frozen=True)
@@ -80,30 +82,34 @@ class RejectedCopy:
         return f"not pipelined (rule {self.rule}): {self.reason}; {self.remedy}"
 
 
+# The copies of a loop's own block, by their ops: see `copy_forms.copies_in`.
+Forms = Mapping[Any, CopyForm]
+
+
 def shared_copies(
-    loop: ir.Operation, noalias_arguments: bool = False
+    loop: ir.Operation, forms: Forms, noalias_arguments: bool = False
 ) -> Iterator[PipelinedCopy | RejectedCopy]:
-    """The copies from global to shared memory in `loop`'s own block: can, or cannot."""
-    forms = [(op, copy_form(op)) for op in body(loop).operations]
-    copying = [form for _, form in forms if form is not None]
-    written = memory.written_memrefs(loop) if copying else []
-    met = meetings(copying)
-    for op, form in forms:
-        if form is not None:
-            no = _meets(*met[form.op]) if form.op in met else None
-            yield _judge_shared(form, loop, written, noalias_arguments, no)
+    """The copies `forms` of `loop`, and what nearly is one: can, or cannot."""
+    written = memory.written_memrefs(loop) if forms else []
+    met = meetings(forms.values())
+    for op in (one.operation for one in body(loop).operations):
+        if op in forms:
+            no = _meets(*met[op]) if op in met else None
+            yield _judge_shared(op, loop, forms, written, noalias_arguments, no)
             continue
         near = near_copy(op, loop)
         if near is not None:
-            yield RejectedCopy(op.operation, SHARED, 1, *near)
+            yield RejectedCopy(op, SHARED, 1, *near)
 
 
-def register_reads(loop: ir.Operation) -> Iterator[PipelinedCopy | RejectedCopy]:
-    """The reads of shared memory into registers in `loop`'s own block."""
+def register_reads(
+    loop: ir.Operation, forms: Forms
+) -> Iterator[PipelinedCopy | RejectedCopy]:
+    """The reads of shared memory into registers in the block of `loop` and `forms`."""
     reads = [op.operation for op in body(loop).operations if is_shared_read(op)]
     written = memory.written_memrefs(loop) if reads else []
     for read in reads:
-        yield _judge_register(read, loop, written)
+        yield _judge_register(read, loop, forms, written)
 
 
 def is_shared_read(op: ir.Operation) -> bool:
@@ -113,12 +119,14 @@ def is_shared_read(op: ir.Operation) -> bool:
 
 
 def _judge_shared(
-    form: CopyForm,
+    op: ir.Operation,
     loop: ir.Operation,
+    forms: Forms,
     written: Written,
     noalias_arguments: bool,
     meets: Refusal | None,
 ) -> PipelinedCopy | RejectedCopy:
+    form = forms[op]
     loads = Loads(loop, noalias_arguments)
     broken = (
         no_index(loop)
@@ -127,16 +135,16 @@ def _judge_shared(
         or _first(_not_one_buffer, form.buffers)
         or _target_moves(loop, form)
         or meets
-        or _first(partial(_used_elsewhere, loop), form.buffers)
+        or _first(partial(_used_elsewhere, loop, forms), form.buffers)
         or _source_written(form, loop, written, noalias_arguments)
         or _loads_addresses(form)
         or _first(_address_loaded_in_branch, form.moves)
         or _fill_not_early(form, loop, loads)
-        or address_not_early(form.op, loop, loads, *_address_values(form))
+        or address_not_early(loop, loads, _address_values(form), form.moved)
     )
     if broken is None:
-        return PipelinedCopy(form.op, tuple(form.buffers))
-    return RejectedCopy(form.op, SHARED, *broken)
+        return PipelinedCopy(op, tuple(form.buffers), form)
+    return RejectedCopy(op, SHARED, *broken)
 
 
 def _first(
@@ -147,13 +155,13 @@ def _first(
 
 
 def _judge_register(
-    op: ir.Operation, loop: ir.Operation, written: Written
+    op: ir.Operation, loop: ir.Operation, forms: Forms, written: Written
 ) -> PipelinedCopy | RejectedCopy:
     broken = (
         no_index(loop)
         or _escapes_iteration(op, loop)
-        or _buffer_filled_inside(op, loop, written)
-        or address_not_early(op, loop, None, *op.operands)
+        or _buffer_filled_inside(op, loop, forms, written)
+        or address_not_early(loop, None, list(op.operands))
     )
     if broken is None:
         return PipelinedCopy(op, (op.results[0],))
@@ -273,7 +281,9 @@ def _loads_addresses(form: CopyForm) -> Refusal | None:
     return _depends_on(form.loads[0]) if form.loads else None
 
 
-def _used_elsewhere(loop: ir.Operation, buffer: ir.Value) -> Refusal | None:
+def _used_elsewhere(
+    loop: ir.Operation, forms: Forms, buffer: ir.Value
+) -> Refusal | None:
     """Rules 2 and 4: copies alone fill it; all reads follow in the same iteration."""
     accesses = memory.accesses(buffer)
     if not isinstance(accesses, list) and accesses.name in memory.VIEW_OPS:
@@ -292,7 +302,7 @@ def _used_elsewhere(loop: ir.Operation, buffer: ir.Value) -> Refusal | None:
         )
     placed = [(a, ancestor_in(a.op, body(loop))) for a in accesses]
     writing = {ancestor for access, ancestor in placed if access.writes}
-    fills = {op for op in writing if op is not None and copy_form(op) is not None}
+    fills = {op for op in writing if op in forms}
     return (
         _read_before(placed, fills)
         or _written_otherwise(placed, fills)
@@ -388,17 +398,18 @@ def _depends_on(
 
 
 def address_not_early(
-    op: ir.Operation,
     loop: ir.Operation,
     loads: Loads | None,
-    *values: Any,
+    values: Sequence[Any],
+    known: Iterable[Any] = (),
 ) -> Refusal | None:
     """Rule 6: the address must be computable some iterations early.
 
     It is computed only where that iteration exists, so that it may divide. The next
     value of a loop-carried one is computed early too, perhaps once too often.
 
-    loads: those that can run early as well; None where none can
+    loads:  those that can run early as well; None where none can
+    values: what the address is computed from; `known` ones are no part of it
     """
 
     def late(
@@ -409,7 +420,7 @@ def address_not_early(
 
     block = body(loop)
     buffers = {memory.root(v) for v in values if memory.is_workgroup(v.type)}
-    ops, arguments = backward_slice(values, block, {*loads_of(op), *buffers})
+    ops, arguments = backward_slice(values, block, {*known, *buffers})
     impure = late(ops, is_repeatable)
     if impure is not None:
         return _depends_on(impure, loads)
@@ -428,7 +439,8 @@ def _fill_not_early(form: CopyForm, loop: ir.Operation, loads: Loads) -> Refusal
     """Rule 6, for what is stored where nothing is copied."""
     stored = [move.fill for move in form.moves if move.fill is not None]
     stored += [fill.operands[0] for fill in form.fills]
-    no = address_not_early(form.op, loop, loads, *from_outside(stored, form.op))
+    values = list(from_outside(stored, form.op))
+    no = address_not_early(loop, loads, values, form.moved)
     if no is None:
         return None
     return Refusal(
@@ -436,12 +448,6 @@ def _fill_not_early(form: CopyForm, loop: ir.Operation, loads: Loads) -> Refusal
         no.reason.replace("its address", "what it stores otherwise"),
         "store what can be computed from the loop's index",
     )
-
-
-def loads_of(op: ir.Operation) -> tuple[Any, ...]:
-    """The values that a copy loads: what is copied, not part of an address."""
-    form = copy_form(op)
-    return () if form is None else form.moved
 
 
 def _escapes_iteration(op: ir.Operation, loop: ir.Operation) -> Refusal | None:
@@ -455,7 +461,7 @@ def _escapes_iteration(op: ir.Operation, loop: ir.Operation) -> Refusal | None:
 
 
 def _buffer_filled_inside(
-    op: ir.Operation, loop: ir.Operation, written: Written
+    op: ir.Operation, loop: ir.Operation, forms: Forms, written: Written
 ) -> Refusal | None:
     """Rule 6 for registers: the loop may fill the buffer only before the read."""
     buffer = memory.root(op.operands[0])
@@ -464,7 +470,7 @@ def _buffer_filled_inside(
             continue
         if target is None or memory.may_alias(buffer, target, False):
             ancestor = ancestor_in(writer, body(loop))
-            if ancestor is not None and copy_form(ancestor) is not None:
+            if ancestor in forms:
                 continue  # pipelined together with this read, or rejected by the plan
             return Refusal(
                 6,
@@ -474,23 +480,20 @@ def _buffer_filled_inside(
     return None
 
 
-def fetches_for(loop: ir.Operation, ops: Iterable[ir.Operation]) -> dict[Any, int]:
-    """The loads that addresses of the copies `ops` need, see `address_fetches`."""
-    forms = [form for op in ops if (form := copy_form(op)) is not None]
+def fetches_for(loop: ir.Operation, forms: Iterable[CopyForm]) -> dict[Any, int]:
+    """The loads that addresses of these copies need, see `address_fetches`."""
+    forms = list(forms)
     values = [value for form in forms for value in _address_values(form)]
     known = {value for form in forms for value in (*form.moved, *form.buffers)}
     return address_fetches(loop, values, known)
 
 
-def follow_the_index(loop: ir.Operation, planned: list[PipelinedCopy]) -> bool:
+def follow_the_index(loop: ir.Operation, forms: Collection[CopyForm]) -> bool:
     """Whether the addresses of the copies depend on the loop's index alone."""
-    if fetches_for(loop, [copy.op for copy in planned]):
+    if fetches_for(loop, forms):
         return False
-    forms = [form for copy in planned if (form := copy_form(copy.op)) is not None]
     return not any(
         argument.arg_number
         for form in forms
-        for argument in backward_slice(
-            _address_values(form), body(loop), loads_of(form.op)
-        )[1]
+        for argument in backward_slice(_address_values(form), body(loop), form.moved)[1]
     )

@@ -21,7 +21,7 @@ from typing import Any
 
 from alcop_mlir.analysis.ir import memory
 from alcop_mlir.analysis.ir.kernels import is_kernel
-from alcop_mlir.analysis.ir.loops import is_loop
+from alcop_mlir.analysis.ir.loops import body, is_loop
 from alcop_mlir.analysis.ir.slices import is_repeatable
 from alcop_mlir.analysis.ir.walk import around
 from alcop_mlir.analysis.pipelining.moves import (
@@ -94,6 +94,12 @@ def copy_form(op: ir.Operation) -> CopyForm | None:
         return None if move is None else CopyForm(op, (move,))
     moves = guarded_moves(op)
     return CopyForm(op, moves) if moves else _region(op)
+
+
+def copies_in(loop: ir.Operation) -> dict[Any, CopyForm]:
+    """The forms of the copies in `loop`'s own block, by their ops, in its order."""
+    ops = [op.operation for op in body(loop).operations]
+    return {op: form for op in ops if (form := copy_form(op)) is not None}
 
 
 def is_part_of_copy(op: ir.Operation) -> bool:

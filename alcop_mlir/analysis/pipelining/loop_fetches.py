@@ -109,7 +109,7 @@ def _candidates(loop: ir.Operation, copied: Container[Any]) -> list[Any]:
 def _refusal(load: ir.Operation, loop: ir.Operation, early: Loads) -> Refusal | None:
     """Why `load` cannot run early in `loop`; None where it can."""
     broken = no_index(loop) or _source_written(load, loop, early)
-    broken = broken or address_not_early(load, loop, early, *captured(load))
+    broken = broken or address_not_early(loop, early, captured(load))
     if broken is not None or backward_slice(load.results, body(loop))[1]:
         return broken
     return Refusal(

@@ -75,13 +75,14 @@ def _why_not(op: ir.Operation, loop: ir.Operation) -> tuple[int, str, str] | Non
             "copy by nvgpu.device_async_copy, or by loads and stores",
         )
     is_store = op.name in (*STORES, *_AFFINE_STORES)
-    if not (is_loaded_into_shared(op) if is_store else copy_form(op)):
-        return None
     if loop.name in _REMEDIES:
-        return _in_other_loop(loop)
-    if is_store and _is_affine(op):
-        return 1, "it loads or stores by an affine op", _LOWERED
-    return None
+        why = _in_other_loop(loop)
+    elif is_store and _is_affine(op):
+        why = 1, "it loads or stores by an affine op", _LOWERED
+    else:
+        return None
+    is_copy = is_loaded_into_shared(op) if is_store else copy_form(op)
+    return why if is_copy else None
 
 
 def _in_other_loop(loop: ir.Operation) -> tuple[int, str, str]:

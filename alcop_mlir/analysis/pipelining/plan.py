@@ -29,7 +29,11 @@ from alcop_mlir.analysis.pipelining.copies import (
     Refusal,
     RejectedCopy,
 )
-from alcop_mlir.analysis.pipelining.copy_forms import copy_form, is_part_of_copy
+from alcop_mlir.analysis.pipelining.copy_forms import (
+    CopyForm,
+    copies_in,
+    is_part_of_copy,
+)
 from alcop_mlir.analysis.pipelining.fetches import PROMISE, Fetch, is_fetch
 from alcop_mlir.analysis.pipelining.foreign_groups import GROUP, WAIT
 from alcop_mlir.analysis.pipelining.loop_fetches import keeps_loads, loop_fetches
@@ -69,6 +73,10 @@ class Limits:
         return self.noalias_arguments or promises.noalias(loop) is True
 
 
+# The copies of each loop's own block.
+LoopForms = Mapping[Any, copies.Forms]
+
+
 @dataclass(frozen=True)
 class PipelinedLoop:
     """One pipelined loop at one level.
@@ -92,6 +100,11 @@ class PipelinedLoop:
     def ops(self) -> list[Any]:
         """The copies, as ops."""
         return [copy.op for copy in self.copies]
+
+    @property
+    def forms(self) -> dict[Any, CopyForm]:
+        """The forms of its copies; none at the register level."""
+        return {copy.op: copy.form for copy in self.copies if copy.form is not None}
 
 
 @dataclass
@@ -142,8 +155,9 @@ def plan_kernel(
     """
     plan = KernelPlan(given)
     plan.rejected += unreached(scope, reads=limits.stages[1] > 1)
-    _plan_shared(scope, limits, plan)
-    _plan_register(scope, limits, plan)
+    forms = {loop: copies_in(loop) for loop in _free_loops(scope, plan)}
+    _plan_shared(scope, forms, limits, plan)
+    _plan_register(forms, limits, plan)
     _plan_fetches(scope, limits, plan)
     # The other version of such a loop is pipelined: its author need do nothing.
     plan.rejected = [no for no in plan.rejected if promises.noalias(no.op) is not False]
@@ -154,14 +168,20 @@ def plan_kernel(
 def _free_loops(scope: ir.Operation, plan: KernelPlan) -> list[Any]:
     """The loops in `scope` for which nobody made a plan."""
     given = plan.given.keys()
-    return [one for one in loops_in(scope) if given.isdisjoint([one, *around(one)])]
+    loops = loops_in(scope)
+    if not given:
+        return loops
+    return [one for one in loops if given.isdisjoint([one, *around(one)])]
 
 
-def _plan_shared(scope: ir.Operation, limits: Limits, plan: KernelPlan) -> None:
-    for loop in _free_loops(scope, plan):
+def _plan_shared(
+    scope: ir.Operation, forms: LoopForms, limits: Limits, plan: KernelPlan
+) -> None:
+    for loop, own in forms.items():
         if is_part_of_copy(loop):
             continue
-        accepted = plan.accept(copies.shared_copies(loop, limits.noalias_in(loop)))
+        noalias = limits.noalias_in(loop)
+        accepted = plan.accept(copies.shared_copies(loop, own, noalias))
         if limits.stages[0] == 1:
             continue
         accepted = plan.accept(without_neighbours(loop, accepted))
@@ -177,10 +197,11 @@ def _plan_shared(scope: ir.Operation, limits: Limits, plan: KernelPlan) -> None:
             continue
         stages = plan.clamp(loop, SHARED, asked, trips)
         if stages > 1:
-            wraps = limits.wrap_tails and copies.follow_the_index(loop, accepted)
+            copied = [own[copy.op] for copy in accepted]
+            wraps = limits.wrap_tails and copies.follow_the_index(loop, copied)
             if limits.wrap_tails and not wraps:
                 plan.clamped.append((loop, WRAP_REFUSED))
-            fetches = copies.fetches_for(loop, [copy.op for copy in accepted])
+            fetches = copies.fetches_for(loop, copied)
             early = tuple(Fetch(op, lead) for op, lead in fetches.items())
             plan.pipelines.append(
                 PipelinedLoop(loop, SHARED, stages, tuple(accepted), early, wraps=wraps)
@@ -299,21 +320,21 @@ def _too_large(
     )
 
 
-def _plan_register(scope: ir.Operation, limits: Limits, plan: KernelPlan) -> None:
+def _plan_register(forms: LoopForms, limits: Limits, plan: KernelPlan) -> None:
     outer = {p.loop: p for p in plan.pipelines}
     refused = {no.op.parent.operation for no in plan.rejected}
-    for loop in _free_loops(scope, plan):
+    for loop, own in forms.items():
         asked = limits.stages[1]
         # Where the copies are rejected, their remarks are enough.
         if asked == 1 or (loop in refused and loop not in outer):
             continue
-        accepted = plan.accept(copies.register_reads(loop))
+        accepted = plan.accept(copies.register_reads(loop, own))
         if loop in outer:
             accepted = plan.accept(_of_slots(accepted, outer[loop]))
         if not accepted:
             continue
-        carried = _is_carried(loop, accepted, outer)
-        refusal = None if carried else _not_a_register_loop(loop, accepted, outer)
+        carried = _is_carried(loop, accepted, outer, forms)
+        refusal = None if carried else _not_a_register_loop(loop, own, accepted, outer)
         if refusal is not None:
             plan.refuse(accepted, REGISTER, refusal)
             continue
@@ -384,8 +405,7 @@ def _loaded_by_copies(pipelines: Iterable[PipelinedLoop]) -> set[Any]:
     """The loads that are a part of pipelined copies, or of their addresses."""
     loads: set[Any] = set()
     for pipeline in pipelines:
-        forms = [form for op in pipeline.ops if (form := copy_form(op)) is not None]
-        loads.update(form.producer for form in forms)
+        loads.update(form.producer for form in pipeline.forms.values())
         loads.update(fetch.op for fetch in pipeline.fetches)
     return loads
 
@@ -403,7 +423,10 @@ def _stage_copies(loop: ir.Operation, fetched: set[Any], plan: KernelPlan) -> No
 
 
 def _not_a_register_loop(
-    loop: ir.Operation, accepted: list[PipelinedCopy], outer: dict[Any, PipelinedLoop]
+    loop: ir.Operation,
+    forms: copies.Forms,
+    accepted: list[PipelinedCopy],
+    outer: dict[Any, PipelinedLoop],
 ) -> Refusal | None:
     """Why reads cannot be pipelined: they would cross a barrier that is kept."""
     if loop in outer:
@@ -418,8 +441,7 @@ def _not_a_register_loop(
             "the loop has barriers, which the reads would have to cross",
             "pipeline the copies that the barriers order, or move the barriers out",
         )
-    forms = [copy_form(op) for op in body(loop).operations]
-    targets = {b for form in forms if form is not None for b in form.buffers}
+    targets = {buffer for form in forms.values() for buffer in form.buffers}
     if any(memory.root(copy.op.operands[0]) in targets for copy in accepted):
         return Refusal(
             6,
@@ -430,7 +452,10 @@ def _not_a_register_loop(
 
 
 def _is_carried(
-    loop: ir.Operation, accepted: list[PipelinedCopy], outer: dict[Any, PipelinedLoop]
+    loop: ir.Operation,
+    accepted: list[PipelinedCopy],
+    outer: dict[Any, PipelinedLoop],
+    forms: LoopForms,
 ) -> bool:
     """Whether the reads can be prefetched across iterations of the shared pipeline.
 
@@ -452,7 +477,8 @@ def _is_carried(
     if any(op.operation.regions for op in body(loop).operations):
         return False
     return all(
-        op.operation == loop or _is_idle(op.operation) for op in body(parent).operations
+        op.operation == loop or _is_idle(op.operation, forms[parent])
+        for op in body(parent).operations
     )
 
 
@@ -466,14 +492,15 @@ def _are_all_reads(accepted: list[PipelinedCopy], pipeline: PipelinedLoop) -> bo
     )
 
 
-def _is_idle(op: ir.Operation) -> bool:
-    """Whether `op`, next to the inner loop, neither reads shared memory nor writes."""
-    if op.name in ("scf.yield", *SYNCHRONISATION):
+def _is_idle(op: ir.Operation, forms: copies.Forms) -> bool:
+    """Whether `op`, next to the inner loop, neither reads shared memory nor writes.
+
+    forms: the copies of their block
+    """
+    if op.name in ("scf.yield", *SYNCHRONISATION) or is_pure(op) or op in forms:
         return True
-    if is_pure(op) or copy_form(op) is not None:
-        return True
-    forms = [copy_form(use.owner) for result in op.results for use in result.uses]
-    return bool(forms) and all(form and form.producer == op for form in forms)
+    users = [use.owner.operation for result in op.results for use in result.uses]
+    return bool(users) and all(u in forms and forms[u].producer == op for u in users)
 
 
 def _steps(loop: ir.Operation, outer: dict[Any, PipelinedLoop]) -> int | None:

@@ -35,11 +35,10 @@ from alcop_mlir.analysis.pipelining.copies import (
     PipelinedCopy,
     RejectedCopy,
     is_shared_read,
-    loads_of,
     register_reads,
     shared_copies,
 )
-from alcop_mlir.analysis.pipelining.copy_forms import CopyForm
+from alcop_mlir.analysis.pipelining.copy_forms import CopyForm, copies_in
 from alcop_mlir.analysis.pipelining.fetches import fetched_memrefs, is_fetch
 from alcop_mlir.analysis.pipelining.foreign_groups import needed_groups
 from alcop_mlir.analysis.pipelining.plan import unsynchronisable, without_neighbours
@@ -74,7 +73,7 @@ def check(bound: BoundPlan) -> None:
     legality = _Legality(bound)
     _check_kinds(bound, legality.forms)
     if bound.plan.has_roles:
-        _check_all_named(bound)
+        _check_all_named(bound, legality.forms)
     for buffer, ring in legality.buffers.items():
         legality.check_buffer(buffer, ring)
     legality.check_sources()
@@ -93,7 +92,8 @@ def check_as_planned(bound: BoundPlan) -> None:
     judged = {
         one.op: one
         for loop in loops
-        for one in (*shared_copies(loop, True), *register_reads(loop))
+        for forms in [copies_in(loop)]
+        for one in (*shared_copies(loop, forms, True), *register_reads(loop, forms))
     }
     accepted = []
     for planned, op in bound.named(FILL, READ):
@@ -403,8 +403,8 @@ def _check_synchronisation(bound: BoundPlan) -> None:
             )
 
 
-def _check_all_named(bound: BoundPlan) -> None:
-    loads = {load for _, op in bound.named(FILL) for load in loads_of(op)}
+def _check_all_named(bound: BoundPlan, forms: dict[Any, CopyForm]) -> None:
+    loads = {load for form in forms.values() for load in form.moved}
     for op in list(body(bound.loop).operations)[:-1]:
         op = op.operation
         if is_pure(op) or op in bound.ops or any(r in loads for r in op.results):

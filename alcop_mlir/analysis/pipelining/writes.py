@@ -6,7 +6,8 @@ where two of them write one element, either may be the last. Nothing is changed 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections import Counter
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import combinations
 from typing import Any
@@ -79,12 +80,15 @@ def writes_of(form: CopyForm) -> list[Write]:
     ]
 
 
-def meetings(forms: Iterable[CopyForm]) -> dict[Any, tuple[Any, Any]]:
+def meetings(forms: Collection[CopyForm]) -> dict[Any, tuple[Any, Any]]:
     """Of forms of one loop's block, by their op: two ops that may write one element.
 
     One of the two at least is a copy; both may be one op, which a loop repeats.
     """
-    writes = [write for form in forms for write in writes_of(form)]
+    filled = Counter(memory.root(target) for form in forms for target in form.targets)
+    # A single copy that is alone in its buffer meets no other, nor itself.
+    met = [f for f in forms if f.is_region or any(filled[b] > 1 for b in f.buffers)]
+    writes = [write for form in met for write in writes_of(form)]
     pairs = [*((one, one) for one in writes), *combinations(writes, 2)]
     found: dict[Any, tuple[Any, Any]] = {}
     for one, other in pairs:

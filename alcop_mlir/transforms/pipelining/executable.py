@@ -57,12 +57,15 @@ def shape_of(bound: BoundPlan, is_ragged: bool) -> Shape:
 def fetch_leads(bound: BoundPlan) -> list[tuple[Any, int]]:
     """The fetches, and how many iterations before the ops that need it each runs."""
     plan = bound.plan
+    named = bound.named(FETCH)
+    if not named:
+        return []
     fills = bound.named(FILL)
-    needed = fetches_for(bound.loop, [op for _, op in fills])
+    needed = fetches_for(bound.loop, bound.copies().values())
     copied = max((plan.stream(planned).tiles for planned, _ in fills), default=0)
     return [
         (op, plan.stream(planned).tiles - (copied if op in needed else 0))
-        for planned, op in bound.named(FETCH)
+        for planned, op in named
     ]
 
 
@@ -81,9 +84,7 @@ def _check_target(bound: BoundPlan) -> None:
                 f"leaves matrix multiplications of '{stream.name}' in flight: wgmma "
                 "needs sm_90",
             )
-    if bound.plan.tail == WRAP and fetches_for(
-        bound.loop, [op for _, op in bound.named(FILL)]
-    ):
+    if bound.plan.tail == WRAP and fetches_for(bound.loop, bound.copies().values()):
         raise _refused(bound, "starts loads again at the end of the loop")
     if any(ring.sync == MBARRIER for ring in bound.plan.rings):
         raise _refused(bound, "has a ring of mbarriers: these need sm_90")
