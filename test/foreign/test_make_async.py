@@ -2,11 +2,19 @@
 
 from __future__ import annotations
 
+import itertools
 from pathlib import Path
 
 import numpy as np
 import pytest
-from differential import SCHEDULES, VISIBILITIES
+from differential import (
+    SCHEDULES,
+    VISIBILITIES,
+    Compiled,
+    Settings,
+    compile_both,
+    launch,
+)
 
 from alcop_mlir.bindings import ir, make_context
 from alcop_mlir.dialects import alcop
@@ -16,6 +24,7 @@ from alcop_mlir.runtime.ptx import emit_ptx
 from alcop_mlir.target import find_target
 
 KERNELS = Path(__file__).resolve().parents[2] / "bench" / "foreign"
+PEERS = Path(__file__).resolve().parent / "peers" / "tvm"
 KEYS = 64
 
 
@@ -81,3 +90,28 @@ def test_a_missing_wait_is_seen(plain: str, asynchronous: str) -> None:
     assert broken != asynchronous
     expected = attention(plain, "late", "lockstep")
     assert attention(broken, "late", "lockstep") != expected
+
+
+@pytest.mark.parametrize(
+    ("name", "number", "dtype"),
+    [("f32x1", 2, "f4"), ("f16x8", 2, "f2"), ("shared_dyn", 3, "f2")],
+)
+def test_a_loop_of_copies_waits_once(name: str, number: int, dtype: str) -> None:
+    """Of a loop that only fills buffers all copies are in flight together."""
+    text = (PEERS / f"inject_async_copy_{name}.mlir").read_text()
+    both = compile_both(text, Settings((1, 1), make_async=True))
+    assert both.wrong == ()
+    assert both.pipelined.ptx.count("cp.async.wait_group") == 1
+    expected = copied(both.plain, number, dtype, ("late", "lockstep"))
+    assert any(expected)
+    for mode in itertools.product(VISIBILITIES, SCHEDULES):
+        assert copied(both.pipelined, number, dtype, mode) == expected
+
+
+def copied(kernel: Compiled, number: int, dtype: str, mode: tuple[str, str]) -> bytes:
+    """The bits of the last of so many arrays; the others hold random numbers."""
+    random = np.random.default_rng(0)
+    arrays = [random.uniform(-1, 1, (32, 128)).astype(dtype) for _ in range(number)]
+    arrays[-1][:] = 0
+    assert launch(kernel, (1, 1, 1), (32, 1, 1), arrays, mode) == ()
+    return arrays[-1].tobytes()

@@ -12,15 +12,17 @@ After:   %c = nvgpu.device_async_copy %Q[%i, %j], %q[%i, %j], 4
 
 For copies that no pipeline has: of a tile that is filled before a loop, or in a
 program without a loop. The value takes no register, and what follows runs while the
-copies are in flight. Copies in a row are one group. The wait comes before the first op
-that may touch what they fill or write what they read, before barriers, which show the
-buffer to other threads, and at the end of the block.
+copies are in flight. Copies in a row are one group; so are all that a loop makes, or
+an scf.if, which does nothing else. The wait comes before the first op that may touch
+what they fill or write what they read, before barriers, which show the buffer to other
+threads, and at the end of the block.
 
 Left unchanged: what cp.async cannot copy, a copy between whose load and store something
-may write what it loads, and copies in loops that have groups of their own: groups land
-in order, so that waiting for a young one would empty a pipeline. Upstream's transform
-op `nvgpu.create_async_groups` is not used: it waits directly behind the group, and asks
-neither for alignment nor for aliases.
+may write what it loads, a loop that may fill an element twice (its copies are awaited in
+each iteration), tiles' copies in loops, and copies in loops that have groups of their
+own: groups land in order, so that waiting for a young one would empty a pipeline.
+Upstream's transform op `nvgpu.create_async_groups` is not used: it waits directly behind
+the group, and asks neither for alignment nor for aliases.
 
 Runs after alcop-place-waits, whose waits it does not change (one more group in flight
 makes them no weaker), and before alcop-distribute-copies. alcop-compile does not need
@@ -41,7 +43,12 @@ from alcop_mlir.analysis.ir.slices import is_pure
 from alcop_mlir.analysis.ir.walk import around, walk
 from alcop_mlir.analysis.pipelining.commit_groups import COMMITS, younger_groups
 from alcop_mlir.analysis.pipelining.copy_forms import CopyForm, copy_form
-from alcop_mlir.analysis.pipelining.moves import ASYNC, branch_address_ops, unsuited
+from alcop_mlir.analysis.pipelining.moves import (
+    ASYNC,
+    TILE,
+    branch_address_ops,
+    unsuited,
+)
 from alcop_mlir.analysis.pipelining.writes import meetings
 from alcop_mlir.bindings import ir
 from alcop_mlir.passes.base import Pass, option
@@ -111,15 +118,14 @@ def _groups(block: ir.Block, noalias: bool) -> Iterator[_Group]:
 def _asynchronous(op: ir.Operation, noalias: bool) -> CopyForm | None:
     """The form of `op` if it is a copy that can be made asynchronous."""
     form = copy_form(op)
-    if (
-        form is None
-        or form.is_region
-        or any(
-            move.kind == ASYNC or unsuited(move) or branch_address_ops(move)
-            for move in form.moves
-        )
+    if form is None or any(
+        move.kind == ASYNC or unsuited(move) or branch_address_ops(move)
+        for move in form.moves
     ):
         return None
+    if form.is_region:
+        is_tile = any(move.kind == TILE for move in form.moves)
+        return None if is_tile or not _is_apart(form, []) else form
     return form if form.producer is None or _loads_late(form, noalias) else None
 
 

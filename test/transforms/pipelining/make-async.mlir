@@ -155,3 +155,81 @@ gpu.module @kernels {
     gpu.return
   }
 }
+
+// -----
+
+// A loop that only fills a buffer, and one under a condition: all copies are in flight
+// together, and one wait comes after them.
+// CHECK-LABEL: @rows_in_a_loop
+// CHECK-NOT:     vector.load
+// CHECK:         scf.for
+// CHECK-NEXT:      nvgpu.device_async_copy %arg0
+// CHECK-NEXT:    }
+// CHECK-NEXT:    %[[IN:.*]] = arith.cmpi
+// CHECK-NEXT:    scf.if %[[IN]] {
+// CHECK-NEXT:      scf.for
+// CHECK-NEXT:        nvgpu.device_async_copy %arg1
+// CHECK-NEXT:      }
+// CHECK-NEXT:    }
+// CHECK-NEXT:    %[[GROUP:.*]] = nvgpu.device_async_create_group
+// CHECK-NEXT:    %[[SCALE:.*]] = memref.load %arg1[%c0, %c0]
+// CHECK-NEXT:    nvgpu.device_async_wait %[[GROUP]] {numGroups = 0 : i32}
+// CHECK-NEXT:    gpu.barrier
+// CHECK-NOT:     nvgpu.device_async
+#ws = #gpu.address_space<workgroup>
+gpu.module @kernels {
+  gpu.func @rows_in_a_loop(%A: memref<64x64xf32>, %B: memref<64x64xf32>, %C: memref<64xf32>, %n: index)
+      workgroup(%a: memref<64x64xf32, #ws>, %b: memref<64x64xf32, #ws>) kernel {
+    %c0 = arith.constant 0 : index
+    %c1 = arith.constant 1 : index
+    %c4 = arith.constant 4 : index
+    %c63 = arith.constant 63 : index
+    %c64 = arith.constant 64 : index
+    %t = gpu.thread_id x
+    scf.for %k = %c0 to %c64 step %c4 {
+      %v = vector.load %A[%t, %k] : memref<64x64xf32>, vector<4xf32>
+      vector.store %v, %a[%t, %k] : memref<64x64xf32, #ws>, vector<4xf32>
+    }
+    %in = arith.cmpi ult, %t, %n : index
+    scf.if %in {
+      scf.for %k = %c0 to %c64 step %c1 {
+        %v = memref.load %B[%k, %t] : memref<64x64xf32>
+        memref.store %v, %b[%k, %t] : memref<64x64xf32, #ws>
+      }
+    }
+    %scale = memref.load %B[%c0, %c0] : memref<64x64xf32>
+    gpu.barrier
+    %x = memref.load %a[%c63, %t] : memref<64x64xf32, #ws>
+    %y = arith.mulf %x, %scale : f32
+    memref.store %y, %C[%t] : memref<64xf32>
+    gpu.return
+  }
+}
+
+// -----
+
+// Each iteration fills the same element: the last one has to win, so that each waits.
+// CHECK-LABEL: @same_element
+// CHECK:         scf.for
+// CHECK-NEXT:      nvgpu.device_async_copy
+// CHECK-NEXT:      %[[GROUP:.*]] = nvgpu.device_async_create_group
+// CHECK-NEXT:      nvgpu.device_async_wait %[[GROUP]] {numGroups = 0 : i32}
+// CHECK-NEXT:    }
+// CHECK-NOT:     nvgpu
+#ws = #gpu.address_space<workgroup>
+gpu.module @kernels {
+  gpu.func @same_element(%A: memref<64x64xf32>, %C: memref<64xf32>, %n: index)
+      workgroup(%a: memref<64xf32, #ws>) kernel {
+    %c0 = arith.constant 0 : index
+    %c1 = arith.constant 1 : index
+    %t = gpu.thread_id x
+    scf.for %k = %c0 to %n step %c1 {
+      %v = memref.load %A[%k, %t] : memref<64x64xf32>
+      memref.store %v, %a[%t] : memref<64xf32, #ws>
+    }
+    gpu.barrier
+    %x = memref.load %a[%c1] : memref<64xf32, #ws>
+    memref.store %x, %C[%t] : memref<64xf32>
+    gpu.return
+  }
+}
