@@ -18,11 +18,11 @@ what they fill or write what they read, before barriers, which show the buffer t
 threads, and at the end of the block.
 
 Left unchanged: what cp.async cannot copy, a copy between whose load and store something
-may write what it loads, a loop that may fill an element twice (its copies are awaited in
-each iteration), tiles' copies in loops, and copies in loops that have groups of their
-own: groups land in order, so that waiting for a young one would empty a pipeline.
-Upstream's transform op `nvgpu.create_async_groups` is not used: it waits directly behind
-the group, and asks neither for alignment nor for aliases.
+may write what it loads, a loop that may fill an element twice (its copies are awaited
+in each iteration), tiles' copies in loops, and copies in loops that have groups of
+their own: groups land in order, so that waiting for a young one would empty a pipeline.
+Upstream's transform op `nvgpu.create_async_groups` is not used: it waits directly
+behind the group, and asks neither for alignment nor for aliases.
 
 Runs after alcop-place-waits, whose waits it does not change (one more group in flight
 makes them no weaker), and before alcop-distribute-copies. alcop-compile does not need
