@@ -206,10 +206,10 @@ def may_alias(one: ir.Value, other: ir.Value, noalias_arguments: bool) -> bool:
     if _are_apart_always(one, other) or _are_distinct(one, other):
         return False
     one, other = _object(one), _object(other)
-    if is_workgroup(one.type) != is_workgroup(other.type):
-        return False
     if one == other:
         return True
+    if is_workgroup(one.type) != is_workgroup(other.type):
+        return False
     for memref, second in ((one, other), (other, one)):
         if _is_object(second):
             if is_own_allocation(memref) or _has_noalias(memref):

@@ -103,9 +103,9 @@ def touches_no_memory(op: ir.Operation) -> bool:
 
 def captured(op: ir.Operation) -> list[Any]:
     """The values that `op` and its regions use and do not define."""
-    if not len(op.operation.regions):
-        return list(op.operation.operands)
-    return [*op.operation.operands, *captured_by_regions(op)]
+    op = op.operation
+    operands = list(op.operands)
+    return [*operands, *captured_by_regions(op)] if len(op.regions) else operands
 
 
 def captured_by_regions(op: ir.Operation) -> list[Any]:
@@ -147,9 +147,11 @@ def sources(
         if isinstance(owner, ir.Block):
             if owner == block:
                 arguments.add(value)
-        elif owner.operation.block == block and owner.operation not in ops:
-            ops.add(owner.operation)
-            pending += captured(owner)
+            continue
+        op = owner.operation
+        if op.block == block and op not in ops:
+            ops.add(op)
+            pending += captured(op)
     return ops, arguments
 
 

@@ -7,6 +7,9 @@ from typing import Any
 
 from alcop_mlir.bindings import ir
 
+# Looked up once: it would take as long as all else that is done at an op.
+_ADVANCE, _SKIP = ir.WalkResult.ADVANCE, ir.WalkResult.SKIP
+
 
 def walk(
     root: ir.Operation | ir.Module,
@@ -21,11 +24,9 @@ def walk(
     found: list[Any] = []
 
     def visit(op: ir.Operation) -> Any:
-        operation = op.operation
-        if not names or operation.name in names:
-            found.append(operation)
-        enters = enter is None or enter(operation)
-        return ir.WalkResult.ADVANCE if enters else ir.WalkResult.SKIP
+        if not names or op.name in names:
+            found.append(op)
+        return _ADVANCE if enter is None or enter(op) else _SKIP
 
     root.operation.walk(visit, ir.WalkOrder.PRE_ORDER)
     return found

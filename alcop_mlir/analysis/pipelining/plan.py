@@ -309,8 +309,9 @@ def _too_large(
     slots = {b: p.stages for p in plan.pipelines for b in _buffers(p.copies)}
     slots |= {b: number for rings in plan.given.values() for b, number in rings.items()}
     slots |= dict.fromkeys(_buffers(accepted), stages)
-    needed = shared_bytes(scope, slots)
-    limit = shared_limit(scope, limits.shared_bytes)
+    buffers = memory.shared_roots_in(scope)
+    needed = shared_bytes(buffers, slots)
+    limit = shared_limit(scope, buffers, limits.shared_bytes)
     if needed <= limit:
         return None
     return Refusal(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 from alcop_mlir.analysis.ir import memory
@@ -12,15 +12,12 @@ from alcop_mlir.resources import align
 from alcop_mlir.target import STATIC_SHARED_LIMIT
 
 
-def shared_bytes(scope: ir.Operation, slots: Mapping[Any, int]) -> int:
-    """Bytes of all shared buffers of a kernel, with so many slots each, by default one.
+def shared_bytes(buffers: Iterable[ir.Value], slots: Mapping[Any, int]) -> int:
+    """Bytes of a kernel's shared buffers, with so many slots each, by default one.
 
     Buffers whose size is not known count as nothing.
     """
-    sizes = {
-        buffer: memory.size_in_bytes(buffer.type)
-        for buffer in memory.shared_roots_in(scope)
-    }
+    sizes = {buffer: memory.size_in_bytes(buffer.type) for buffer in buffers}
     return sum(
         align(slots.get(buffer, 1) * size)
         for buffer, size in sizes.items()
@@ -28,9 +25,10 @@ def shared_bytes(scope: ir.Operation, slots: Mapping[Any, int]) -> int:
     )
 
 
-def shared_limit(scope: ir.Operation, of_block: int) -> int:
+def shared_limit(
+    scope: ir.Operation, buffers: Iterable[ir.Value], of_block: int
+) -> int:
     """The bytes that these may take, of those that a block may use on the target."""
-    buffers = memory.shared_roots_in(scope)
     is_kernel = scope.operation.name == "gpu.func"
     if is_kernel or any(defining_op(buffer) is None for buffer in buffers):
         # The buffers of a gpu.func are static shared memory, of which there is less.

@@ -157,8 +157,7 @@ def _part(loop: ir.Operation, where: str, kind: type, given: Any) -> Any:
             raise wrong(loop, f"has '{at}', expected {', '.join(known)}")
         if type(value) is not wanted or (wanted is int and value < 0):
             raise wrong(loop, f"{at} is {value}, expected {_TYPE_TEXT[wanted]}")
-    required = [one.name for one in fields(kind) if one.default is MISSING]
-    missing = [name for name in required if name not in given]
+    missing = [name for name in _REQUIRED[kind] if name not in given]
     if missing:
         raise wrong(loop, f"{where} lacks {', '.join(missing)}".lstrip())
     return kind(**given)
@@ -170,6 +169,10 @@ _TYPE_TEXT = {int: "an integer from 0 on", str: "a string", tuple: "a list"}
 _KNOWN = {
     kind: {one.name: _TYPES.get(str(one.type), tuple) for one in fields(kind)}
     for kind in (Stream, Ring, StreamOp, StreamPlan)
+}
+_REQUIRED = {
+    kind: [one.name for one in fields(kind) if one.default is MISSING]
+    for kind in _KNOWN
 }
 
 

@@ -54,7 +54,7 @@ from alcop_mlir.analysis.ir.loops import remaining_extents
 from alcop_mlir.analysis.ir.slices import is_pure
 from alcop_mlir.analysis.pipelining.barriers import OtherAccesses
 from alcop_mlir.analysis.pipelining.bound_plans import BoundPlan, bound_plans
-from alcop_mlir.analysis.pipelining.copy_forms import copy_form
+from alcop_mlir.analysis.pipelining.copy_forms import CopyForm
 from alcop_mlir.analysis.pipelining.foreign_groups import GROUP
 from alcop_mlir.analysis.pipelining.moves import branch_address_ops
 from alcop_mlir.analysis.pipelining.plan_check import check
@@ -93,9 +93,10 @@ def _expand(bound: BoundPlan) -> None:
     erase_plan(bound)
     # A list: an op's hash changes with its operands.
     kept = [_without_tokens(op, bound) for _, op in bound.named(EFFECT)]
-    meets_before, meets_after = _meets_around(bound, kept)
-    for _, op in bound.named(FILL):
-        _hoist_address(op)
+    copies = list(bound.copies().values())
+    meets_before, meets_after = _meets_around(bound.loop, copies, kept)
+    for form in copies:
+        _hoist_address(form)
     if meets_before:
         with bound.loop.location, ir.InsertionPoint(bound.loop):
             gpu.barrier()
@@ -115,15 +116,16 @@ def _expand(bound: BoundPlan) -> None:
     loop.erase()
 
 
-def _meets_around(bound: BoundPlan, kept: list[Any]) -> tuple[bool, bool]:
+def _meets_around(
+    loop: ir.Operation, copies: list[CopyForm], kept: list[Any]
+) -> tuple[bool, bool]:
     """Whether barriers of the loop order it and what is before, and after it.
 
     Those before copies, which run early, and those that are dropped, order it no more.
     """
-    copies = list(bound.copies().values())
     if not copies:
         return False, False  # all barriers stay
-    others = OtherAccesses(bound.loop, copies)
+    others = OtherAccesses(loop, copies)
     return others.orders_copies(), others.orders_what_follows(kept)
 
 
@@ -142,18 +144,17 @@ def _without_tokens(op: ir.Operation, bound: BoundPlan) -> Any:
     return group.owner
 
 
-def _hoist_address(copy: ir.Operation) -> None:
+def _hoist_address(form: CopyForm) -> None:
     """Compute what a guarded copy reads from before its scf.if, which is erased.
 
     PassError where the branch loads it: outside of the branch it may be out of bounds.
     """
-    form = copy_form(copy)
-    assert form is not None, copy
     for move in form.moves:
         for op in branch_address_ops(move):
             if not is_pure(op):
                 raise PassError(
-                    copy, f"its address depends on '{op.name}', which its guard guards"
+                    form.op,
+                    f"its address depends on '{op.name}', which its guard guards",
                 )
             op.move_before(move.load.parent.operation)
 

@@ -199,7 +199,7 @@ class Expansion:
                 loaded = zip(self.reads[number], state.fragments.pop(0), strict=True)
                 mapping.update((read.result, fragment) for read, fragment in loaded)
             for op in ops:
-                if not (op.results and op.result in self.known):
+                if not (self.known and op.results and op.result in self.known):
                     op.copy(mapping)
         if self.shape.copies_last:
             copy(started)

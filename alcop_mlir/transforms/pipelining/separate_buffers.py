@@ -52,8 +52,11 @@ class SeparateBuffers(Pass):
         of_block = find_target(self.target).shared_bytes_per_block
         for scope in kernels_in(op):
             for buffer, loops in _filled_in_turn(scope).items():
+                buffers = memory.shared_roots_in(scope)
                 slots = {buffer: len(loops)}
-                fits = shared_bytes(scope, slots) <= shared_limit(scope, of_block)
+                fits = shared_bytes(buffers, slots) <= shared_limit(
+                    scope, buffers, of_block
+                )
                 if fits and _are_independent(buffer, loops):
                     for loop in loops[1:]:
                         give_own_buffer(buffer, loop)
