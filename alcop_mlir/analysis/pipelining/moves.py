@@ -35,6 +35,7 @@ MASKED_LOAD = "vector.maskedload"
 LOADS = ("memref.load", "vector.load", "vector.transfer_read", MASKED_LOAD)
 STORES = ("memref.store", "vector.store", "vector.transfer_write")
 ASYNC_OP = "nvgpu.device_async_copy"
+MAX_PIECES = 8  # asynchronous copies that one wide load becomes: 128 bytes
 
 
 @dataclass(frozen=True)
@@ -76,6 +77,11 @@ class Move:
         return self.elements * element_bytes(self.target.type)
 
     @property
+    def width(self) -> int:
+        """Bytes of each asynchronous copy that a per-thread copy becomes."""
+        return min(self.bytes, max(CP_ASYNC_BYTES))
+
+    @property
     def producer(self) -> Any:
         """The op that makes what is stored; None for a tile."""
         return self.load if self.branch is None else self.branch
@@ -104,12 +110,14 @@ def unsuited(move: Move) -> str | None:
     """Why the hardware could not do the copy asynchronously; None where it can.
 
     PTX ISA, cp.async: 4, 8 or 16 bytes side by side, both addresses aligned to them.
+    More are several copies of 16 bytes.
     """
     if move.kind == ASYNC:
         return None
     if move.kind == TILE:
         return _too_narrow(move.source, move.target)
-    if move.bytes not in CP_ASYNC_BYTES:
+    pieces, rest = divmod(move.bytes, move.width)
+    if move.width not in CP_ASYNC_BYTES or rest or pieces > MAX_PIECES:
         sizes = ", ".join(str(size) for size in CP_ASYNC_BYTES)
         return f"each thread copies {move.bytes} bytes at a time, cp.async {sizes}"
     if move.source.type.element_type != move.target.type.element_type:
@@ -119,10 +127,10 @@ def unsuited(move: Move) -> str | None:
         ("buffer", move.target, move.target_indices),
     ):
         aligned = address_alignment(memref, [divisor(index) for index in indices])
-        if aligned % move.bytes:
+        if aligned % move.width:
             return (
                 f"its {name} address is known to be aligned to {aligned} bytes, "
-                f"{move.bytes} are needed"
+                f"{move.width} are needed"
             )
     return None
 

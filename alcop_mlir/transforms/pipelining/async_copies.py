@@ -81,14 +81,14 @@ def _issue(move: Move, mapping: dict[ir.Value, ir.Value]) -> None:
         copy = alcop.AsyncCopyOp(source, target)
         alcop.set_arbitrary(copy, alcop.arbitrary(move.op))
     elif move.fill is None:
-        _issue_thread(move, mapping, _elements_read(move, mapping))
+        _issue_thread(move, mapping, _value(move.guard, mapping))
     else:
         stored: Any = move.op.operands[0]
         otherwise: dict[Any, Any] = {stored: mapping.get(move.fill, move.fill)}
         guard: Any = mapping.get(move.guard, move.guard)
         build.branch(
             guard,
-            lambda: _issue_thread(move, mapping, _count(move, mapping)),
+            lambda: _issue_thread(move, mapping, None),
             lambda: _store(move, {**mapping, **otherwise}),
         )
 
@@ -97,34 +97,53 @@ def _store(move: Move, mapping: dict[ir.Value, ir.Value]) -> None:
     build.clone(move.op, mapping)
 
 
-def _issue_thread(move: Move, mapping: dict[ir.Value, ir.Value], count: Any) -> None:
-    """Issue a thread's copy of which `count` elements are read, None for all."""
-    bypass = move.bytes == CP_ASYNC_BYPASS_L1_BYTES
-    nvgpu.device_async_copy(
-        mapping.get(move.target, move.target),
-        [mapping.get(v, v) for v in move.target_indices],
-        mapping.get(move.source, move.source),
-        [mapping.get(v, v) for v in move.source_indices],
-        ir.IntegerAttr.get(ir.IndexType.get(), move.elements),
-        src_elements=count,
-        bypass_l1=bypass or None,
-    )
+def _issue_thread(move: Move, mapping: dict[Any, Any], guard: Any | None) -> None:
+    """Issue a thread's copy, by several where it is wide; zero where `guard` is false.
+
+    guard: None where there is none
+    """
+    size = move.elements * move.width // move.bytes
+    bypass = move.width == CP_ASYNC_BYPASS_L1_BYTES
+    for first in range(0, move.elements, size):
+        count = _elements_read(_value(move.count, mapping), guard, first, size)
+        nvgpu.device_async_copy(
+            _value(move.target, mapping),
+            _moved_on(move.target_indices, first, mapping),
+            _value(move.source, mapping),
+            _moved_on(move.source_indices, first, mapping),
+            ir.IntegerAttr.get(ir.IndexType.get(), size),
+            src_elements=count,
+            bypass_l1=bypass or None,
+        )
 
 
-def _elements_read(move: Move, mapping: dict[Any, Any]) -> Any | None:
-    """How many elements are read; None for all of them."""
-    count = _count(move, mapping)
-    if move.guard is None:
+def _value(value: Any, mapping: dict[Any, Any]) -> Any:
+    """A value, a number or None, by `mapping` where that has it."""
+    return mapping.get(value, value)
+
+
+def _moved_on(
+    indices: Sequence[Any], elements: int, mapping: dict[Any, Any]
+) -> list[Any]:
+    """The indices, so many elements further on along the last dimension."""
+    moved = [_value(index, mapping) for index in indices]
+    if elements:
+        moved[-1] = build.add(moved[-1], elements)
+    return moved
+
+
+def _elements_read(
+    count: Any | None, guard: Any | None, first: int, size: int
+) -> Any | None:
+    """Of `size` elements from the `first` how many are read; None for all of them.
+
+    count: how many are read from the first of the load, None for all
+    """
+    if isinstance(count, int):
+        count = build.value(max(0, min(count - first, size)))
+    elif count is not None:
+        left = build.sub(count, first) if first else count
+        count = build.least(build.most(left, 0), size)
+    if guard is None:
         return count
-    guard = mapping.get(move.guard, move.guard)
-    return build.select(guard, move.elements if count is None else count, 0)
-
-
-def _count(move: Move, mapping: dict[Any, Any]) -> Any | None:
-    """How many elements a mask leaves; None for all of them."""
-    if move.count is None:
-        return None
-    if isinstance(move.count, int):
-        return build.value(move.count)
-    count = mapping.get(move.count, move.count)
-    return build.least(build.most(count, 0), move.elements)
+    return build.select(guard, size if count is None else count, 0)
