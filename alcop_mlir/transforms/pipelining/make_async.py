@@ -97,7 +97,7 @@ def _blocks(kernel: ir.Operation) -> Iterator[ir.Block]:
         if is_loop(outer)
     }
     for op in walk(kernel):
-        if pipelined.isdisjoint([op, *around(op)]):
+        if len(op.regions) and pipelined.isdisjoint([op, *around(op)]):
             yield from (block for region in op.regions for block in region.blocks)
 
 
@@ -107,8 +107,7 @@ def _groups(block: ir.Block, noalias: bool) -> Iterator[_Group]:
     for op in ops:
         form = _asynchronous(op, noalias)
         joins = form is not None and _is_apart(form, copies)
-        is_end = op == ops[-1] or _ends(op, copies, noalias)
-        if copies and is_end and not joins:
+        if copies and not joins and (op == ops[-1] or _ends(op, copies, noalias)):
             yield _Group(tuple(copies), op)
             copies = []
         if form is not None:
