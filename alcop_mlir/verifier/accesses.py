@@ -36,10 +36,31 @@ _TOUCHES: dict[str, dict[int, str]] = {
 # Of programs whose pipelines are not expanded yet.
 _TOUCHES_BEFORE = {
     "alcop.copy": {0: READ, 1: STORE},
-    "linalg.generic": {0: READ, 1: STORE},
     "vector.maskedload": {0: READ},
     "vector.maskedstore": {0: STORE},
+    "vector.gather": {0: READ},
+    "vector.scatter": {0: STORE},
+    "affine.load": {0: READ},
+    "affine.store": {1: STORE},
+    "memref.atomic_rmw": {1: STORE},
+    "memref.generic_atomic_rmw": {0: STORE},
+    "gpu.subgroup_mma_load_matrix": {0: READ},
+    "gpu.subgroup_mma_store_matrix": {1: STORE},
+    "memref.prefetch": {},
+    "memref.dim": {},
+    "memref.view": {},
+    "memref.extract_strided_metadata": {},
+    "memref.extract_aligned_pointer_as_index": {},
+    "memref.distinct_objects": {},
+    "builtin.unrealized_conversion_cast": {},
+    "linalg.yield": {},
 }
+# Dialects whose ops touch no memory but that of their operands.
+_KNOWN_DIALECTS = tuple(
+    f"{dialect}."
+    for dialect in "affine alcop arith builtin cf complex gpu index math memref nvgpu "
+    "nvvm scf ub vector".split()
+)
 _WHOLE = ("alcop.async_copy", "memref.copy", "linalg.copy", "linalg.fill")
 _LDMATRIX_RANK = 2  # it reads rows and columns of a matrix
 
@@ -93,12 +114,46 @@ def inside(op: Any) -> Iterator[Any]:
 
 def touched(op: Any) -> list[tuple[Any, str]]:
     """The workgroup buffers that `op` itself accesses, and how; whatever the slot."""
-    touches = _TOUCHES.get(op.name) or _TOUCHES_BEFORE.get(op.name, {})
     return [
-        (_origin(op.operands[number])[0], kind)
-        for number, kind in touches.items()
-        if number < len(op.operands) and _is_workgroup(op.operands[number].type)
+        (root(memref), kind)
+        for memref, kind in accessed(op) or ()
+        if _is_workgroup(memref.type)
     ]
+
+
+def accessed(op: Any) -> list[tuple[Any, str]] | None:
+    """The memrefs that `op` itself accesses, and how; None where that is not known.
+
+    Not what ops in its regions do.
+    """
+    touches = _touches(op)
+    if touches is not None:
+        return [(op.operands[number], kind) for number, kind in touches.items()]
+    is_known = op.name in VIEWS or op.name.startswith(("arith.", "scf."))
+    if is_known or not any(_is_address(value.type) for value in op.operands):
+        return [] if op.name.startswith(_KNOWN_DIALECTS) else None
+    return None
+
+
+def root(memref: ir.Value) -> Any:
+    """What `memref` is a view of."""
+    return _origin(memref)[0]
+
+
+def _touches(op: Any) -> dict[int, str] | None:
+    """How `op` accesses the operand of each number; None where it is not listed."""
+    if op.name == "linalg.generic":
+        inputs, outputs = op.attributes["operandSegmentSizes"]
+        written = dict.fromkeys(range(inputs, inputs + outputs), STORE)
+        return dict.fromkeys(range(inputs), READ) | written
+    if op.name == "nvgpu.device_async_copy":
+        indices = op.attributes["operandSegmentSizes"][1]
+        return {0: COPY, 1 + indices: READ}
+    return _TOUCHES.get(op.name, _TOUCHES_BEFORE.get(op.name))
+
+
+def _is_address(kind: ir.Type) -> bool:
+    return str(kind).startswith(("memref<", "!llvm.ptr"))
 
 
 def _accesses(op: ir.Operation, number: int) -> list[SlotAccess]:

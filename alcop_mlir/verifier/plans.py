@@ -7,7 +7,9 @@ that remember which tile they hold:
 - each op that is named is there once, and is what the plan says
 - every read finds the tile of its iteration in the slot where that must be
 - no copy overwrites a tile that is read later
-- what the address of an early op is computed from is not made by later ones
+- what the address of an early op is computed from is not made by later ones, and what
+  it reads is not written in the loop
+- of the loop's own barriers those are named, and so left, that order other memory
 - buffers that have slots already have as many as their ring
 
 It shares no code with the passes that make plans and execute them: how their rules are
@@ -22,14 +24,18 @@ from typing import Any
 
 from alcop_mlir.bindings import ir
 from alcop_mlir.verifier.accesses import COPY, STORE, VIEWS, inside, touched
+from alcop_mlir.verifier.loop_order import overwritten, unordered
 from alcop_mlir.verifier.violations import Violation
 
 PLAN, NUMBER = "alcop.pipeline", "alcop.op"
 _FILLS = (COPY, STORE)
+_KEPT = "effect"  # the kind of an op that stays where it is
 # Ops that may run early whatever they are computed from: no memory, no effect.
 _ARITHMETIC = ("arith.", "affine.", "index.", "math.")
 _NO_ACCESS = VIEWS | {"memref.dim", "memref.view", "memref.alloc"}
-_LOADS = frozenset("memref.load vector.load vector.transfer_read".split())
+_LOADS = frozenset(
+    "memref.load vector.load vector.maskedload vector.transfer_read".split()
+)
 # Ops in which threads meet: one that runs early runs with others than before.
 _MEETINGS = ("gpu.shuffle", "gpu.rotate", "gpu.subgroup_r", "gpu.subgroup_b", "gpu.b")
 _MEETINGS += ("nvvm.shfl", "nvvm.redux", "nvvm.vote", "nvvm.match")
@@ -49,6 +55,7 @@ class _Entry:
 
     number: int
     name: str
+    kind: str
     ring: int
     lead: _Lead
     place: int
@@ -114,7 +121,22 @@ def _check_loop(loop: ir.Operation) -> list[Violation]:
         return wrong
     events = list(_events(plan, named))
     late = [Violation(op, why) for op, why in _late(plan, named)]
-    return [*late, *_wrong_slots(plan, events), *_played(plan, events)]
+    played = [*_wrong_slots(plan, events), *_played(plan, events)]
+    return [*late, *played, *_unordered(plan, named, events)]
+
+
+def _unordered(
+    plan: _Plan, named: dict[Any, _Entry], events: list[_Event]
+) -> Iterator[Violation]:
+    """What the plan does in another order than the loop to memory that is no ring's."""
+    early = {op for op, entry in named.items() if entry.lead != _Lead()}
+    rings = {event.buffer for event in events}
+    yield from overwritten(plan.loop, early, rings)
+    if not rings:
+        return  # all barriers stay
+    kept = {op for op, entry in named.items() if entry.kind == _KEPT}
+    at_start = not any(entry.lead.part for entry in named.values())
+    yield from unordered(plan.loop, early, rings, kept, at_start)
 
 
 # -- the reader ----------------------------------------------------------------------
@@ -139,6 +161,7 @@ def _read(loop: ir.Operation, parameters: dict[str, Any]) -> _Plan:
         _Entry(
             _number(op, "op"),
             op["name"].value,
+            op["kind"].value,
             _number(op, "ring", -1),
             leads[op["stream"].value],
             place,

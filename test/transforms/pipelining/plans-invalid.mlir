@@ -1,6 +1,7 @@
-// RUN: alcop-opt %s --pass-pipeline='builtin.module(alcop-multi-buffer,alcop-expand-pipelines)' --split-input-file --verify-diagnostics
+// RUN: alcop-opt %s --pass-pipeline='builtin.module(alcop-multi-buffer,alcop-expand-pipelines)' --verify-each=false --split-input-file --verify-diagnostics
 
-// What a user or another pass got wrong in a plan is an error at the op.
+// What a user or another pass got wrong in a plan is an error at the op. The verifier,
+// which finds some of it before, is off.
 
 // The copy is planned, its loop is not.
 #ws = #gpu.address_space<workgroup>
@@ -269,7 +270,7 @@ func.func @fetch_before_its_address(%A: memref<16x64xf32>, %I: memref<16xindex>,
   %c1 = arith.constant 1 : index
   scf.for %k = %c0 to %n step %c1 {
     %row = memref.load %I[%k] {alcop.op = 0 : i64} : memref<16xindex>
-    // expected-error @+1 {{runs early, and uses what 'memref.load' makes later}}
+    // expected-error @+1 {{runs in the stream 'early', but needs 'memref.load' of the stream 'fetch', which has a lead of 1 iterations, not 2}}
     %v = memref.load %A[%row, %t] {alcop.op = 1 : i64} : memref<16x64xf32>
     memref.store %v, %C[%k, %t] : memref<16x64xf32>
   } {alcop.pipeline = #alcop.pipeline<{
