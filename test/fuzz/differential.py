@@ -240,14 +240,24 @@ def _lower_transfers(module: Any) -> None:
     """Transfers in bounds as loads and stores: upstream's lowering comes too late."""
     for op in find(module, "vector.transfer_read"):
         memory, *rest = op.operands
+        kind, rank = op.results[0].type, memory.type.rank
+        indices, (padding, *mask) = rest[:rank], rest[rank:]
         with op.location, ir.InsertionPoint(op):
-            loaded = vector.load(op.results[0].type, memory, rest[: memory.type.rank])
+            if mask:
+                other = vector.broadcast(kind, padding)
+                loaded = vector.maskedload(kind, memory, indices, *mask, other)
+            else:
+                loaded = vector.load(kind, memory, indices)
         op.results[0].replace_all_uses_with(loaded)
         op.erase()
     for op in find(module, "vector.transfer_write"):
-        value, memory, *indices = op.operands
+        value, memory, *rest = op.operands
+        indices, mask = rest[: memory.type.rank], rest[memory.type.rank :]
         with op.location, ir.InsertionPoint(op):
-            vector.store(value, memory, indices)
+            if mask:
+                vector.maskedstore(memory, indices, *mask, value)
+            else:
+                vector.store(value, memory, indices)
         op.erase()
 
 
