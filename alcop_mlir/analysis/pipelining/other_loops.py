@@ -31,7 +31,12 @@ _REMEDIES = {
     "affine.for": _LOWERED,
     "affine.parallel": _LOWERED,
 }
-_TMA = "nvgpu.tma.async.load"
+# Copies by other means, and what is so of them.
+_FOREIGN = {
+    "nvgpu.tma.async.load": "it is a TMA load, whose end an mbarrier tells",
+    "nvvm.cp.async.shared.global": "its addresses are pointers, of which it is not "
+    "known what else they point to",
+}
 _AFFINE_STORES = ("affine.store", "affine.vector_store")
 
 
@@ -41,7 +46,7 @@ def unreached(scope: ir.Operation, reads: bool) -> Iterator[RejectedCopy]:
     reads: whether reads of shared memory are to be pipelined
     """
     refused: set[Any] = set()
-    for op in walk(scope, *STORES, *TILE_OPS, ASYNC_OP, _TMA, *_AFFINE_STORES):
+    for op in walk(scope, *STORES, *TILE_OPS, ASYNC_OP, *_FOREIGN, *_AFFINE_STORES):
         loop = _loop_around(op)
         why = None if loop is None else _why_not(op, loop)
         if why is not None and not is_part_of_copy(op):
@@ -68,12 +73,9 @@ def _loop_around(op: ir.Operation) -> Any | None:
 
 def _why_not(op: ir.Operation, loop: ir.Operation) -> tuple[int, str, str] | None:
     """Of a copy that is not looked at: the rule, the reason, the remedy."""
-    if op.name == _TMA:
-        return (
-            1,
-            "it is a TMA load, whose end an mbarrier tells",
-            "copy by nvgpu.device_async_copy, or by loads and stores",
-        )
+    if op.name in _FOREIGN:
+        remedy = "copy by nvgpu.device_async_copy, or by loads and stores"
+        return 1, _FOREIGN[op.name], remedy
     is_store = op.name in (*STORES, *_AFFINE_STORES)
     if loop.name in _REMEDIES:
         why = _in_other_loop(loop)

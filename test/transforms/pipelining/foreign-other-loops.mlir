@@ -165,3 +165,23 @@ gpu.func @tma(%map: !map, %bar: !bar, %C: memref<64xf32>, %n: index) workgroup(%
   gpu.return
 }
 }
+
+// -----
+
+// The form that asynchronous copies have after lowering.
+gpu.module @kernels {
+gpu.func @pointers(%A: !llvm.ptr<1>, %a: !llvm.ptr<3>, %n: index) kernel {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  scf.for %k = %c0 to %n step %c1 {
+    %i = arith.index_cast %k : index to i64
+    %p = llvm.getelementptr %A[%i] : (!llvm.ptr<1>, i64) -> !llvm.ptr<1>, f32
+    // expected-remark @below {{not pipelined (rule 1): its addresses are pointers, of which it is not known what else they point to; copy by nvgpu.device_async_copy, or by loads and stores}}
+    nvvm.cp.async.shared.global %a, %p, 4, cache = ca : !llvm.ptr<3>, !llvm.ptr<1>
+    nvvm.cp.async.commit.group
+    nvvm.cp.async.wait.group 0
+    gpu.barrier
+  }
+  gpu.return
+}
+}
