@@ -25,7 +25,7 @@ and, where they differ from the defaults:
     // tables: 7              integers in memory are drawn below this; default: 7
     // grid: 2                blocks; default: 1
     // beside: shared=1       copies in other loops of the refused kernel
-    // run: no, and why       only planned, expanded and checked
+    // emulator: has no wmma   only planned, expanded and checked
 
 The kernel is the only `gpu.func`, with `known_block_size`; its arguments are memrefs,
 each an array of its own, then indices. Loops of peers that are no rows are listed, with
@@ -56,7 +56,7 @@ _KNOWN = (
     "tables",
     "grid",
     "beside",
-    "run",
+    "emulator",
 )
 NO_REMARK = "(no remark)"
 _LISTS = re.compile(r"alcop\.pipeline = #alcop\.pipeline<\{[^}]*\}>(, )?")
@@ -138,7 +138,7 @@ class Row:
 
     @property
     def runs(self) -> bool:
-        return "run" not in self.header
+        return "emulator" not in self.header
 
     @property
     def noalias(self) -> bool:

@@ -3,7 +3,7 @@
 // does: the same by a transform script, four stages deep
 // expect: pipelined shared=2
 // stages: 4,1
-// run: no: the emulator has no wmma
+// emulator: has no wmma
 module attributes {gpu.container_module} {
   gpu.module @kernels {
     gpu.func @kernel(%A: memref<16x224xf16>, %B: memref<512x16xf16>, %C: memref<16x16xf16>, %n: index)

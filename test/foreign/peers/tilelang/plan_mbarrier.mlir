@@ -4,7 +4,7 @@
 // expect: pipelined shared=1
 // lists: kept
 // options: noalias
-// run: no, the emulator has no mbarrier
+// emulator: has no mbarrier
 #ws = #gpu.address_space<workgroup>
 module attributes {gpu.container_module} {
   gpu.module @kernels {
