@@ -26,7 +26,7 @@ from alcop_mlir.analysis.pipelining.barriers import needed_synchronisation
 from alcop_mlir.analysis.pipelining.copies import REGISTER, SHARED, fetches_for
 from alcop_mlir.analysis.pipelining.copy_forms import CopyForm, copy_form
 from alcop_mlir.analysis.pipelining.fetches import Fetch
-from alcop_mlir.analysis.pipelining.plan import KernelPlan, Limits
+from alcop_mlir.analysis.pipelining.kernel_plan import KernelPlan, Limits
 from alcop_mlir.analysis.pipelining.stage_lists import LISTS, from_lists
 from alcop_mlir.analysis.pipelining.stream_plan import (
     COMPUTE,

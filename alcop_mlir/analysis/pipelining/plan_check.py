@@ -41,7 +41,10 @@ from alcop_mlir.analysis.pipelining.copies import (
 from alcop_mlir.analysis.pipelining.copy_forms import CopyForm, copies_in
 from alcop_mlir.analysis.pipelining.fetches import fetched_memrefs, is_fetch
 from alcop_mlir.analysis.pipelining.foreign_groups import needed_groups
-from alcop_mlir.analysis.pipelining.plan import unsynchronisable, without_neighbours
+from alcop_mlir.analysis.pipelining.shared_plan import (
+    unsynchronisable,
+    without_neighbours,
+)
 from alcop_mlir.analysis.pipelining.stream_plan import (
     ACQUIRE,
     COMMIT,

@@ -54,7 +54,8 @@ from alcop_mlir.analysis.pipelining.bound_plans import (
 )
 from alcop_mlir.analysis.pipelining.buffer_labels import buffer_labels
 from alcop_mlir.analysis.pipelining.copies import REGISTER
-from alcop_mlir.analysis.pipelining.plan import KernelPlan, Limits, plan_kernel
+from alcop_mlir.analysis.pipelining.kernel_plan import KernelPlan, Limits
+from alcop_mlir.analysis.pipelining.plan import plan_kernel
 from alcop_mlir.bindings import ir
 from alcop_mlir.dialects import alcop
 from alcop_mlir.dialects.values import to_attribute

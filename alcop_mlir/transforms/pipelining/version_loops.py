@@ -37,7 +37,8 @@ from alcop_mlir.analysis.ir.promises import NOALIAS
 from alcop_mlir.analysis.ir.walk import around, walk
 from alcop_mlir.analysis.pipelining.bound_plans import given_plans
 from alcop_mlir.analysis.pipelining.copies import SHARED
-from alcop_mlir.analysis.pipelining.plan import KernelPlan, Limits, plan_kernel
+from alcop_mlir.analysis.pipelining.kernel_plan import KernelPlan, Limits
+from alcop_mlir.analysis.pipelining.plan import plan_kernel
 from alcop_mlir.bindings import arith, ir, memref
 from alcop_mlir.passes import build
 from alcop_mlir.passes.base import Pass
