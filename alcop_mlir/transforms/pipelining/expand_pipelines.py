@@ -53,13 +53,13 @@ from typing import Any
 from alcop_mlir.analysis.ir.loops import remaining_extents
 from alcop_mlir.analysis.ir.slices import is_pure
 from alcop_mlir.analysis.pipelining.barriers import OtherAccesses
-from alcop_mlir.analysis.pipelining.bound_plans import BoundPlan, bound_plans
 from alcop_mlir.analysis.pipelining.copy_forms import CopyForm
 from alcop_mlir.analysis.pipelining.foreign_groups import GROUP
 from alcop_mlir.analysis.pipelining.moves import branch_address_ops
-from alcop_mlir.analysis.pipelining.plan_check import check
+from alcop_mlir.analysis.pipelining.plans.bound_plans import BoundPlan, bound_plans
+from alcop_mlir.analysis.pipelining.plans.plan_check import check
+from alcop_mlir.analysis.pipelining.plans.stream_plan import EFFECT, FILL
 from alcop_mlir.analysis.pipelining.ring_counters import period
-from alcop_mlir.analysis.pipelining.stream_plan import EFFECT, FILL
 from alcop_mlir.analysis.pipelining.streams import Streams, separate
 from alcop_mlir.bindings import gpu, ir
 from alcop_mlir.errors import PassError

@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 from alcop_mlir.analysis.ir import loops, memory
-from alcop_mlir.analysis.pipelining.bound_plans import BoundPlan
-from alcop_mlir.analysis.pipelining.stream_plan import FILL, LOOP, READ
+from alcop_mlir.analysis.pipelining.plans.bound_plans import BoundPlan
+from alcop_mlir.analysis.pipelining.plans.stream_plan import FILL, LOOP, READ
 from alcop_mlir.analysis.pipelining.streams import FragmentStep
 from alcop_mlir.bindings import ir
 from alcop_mlir.errors import PassError

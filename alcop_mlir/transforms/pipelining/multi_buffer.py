@@ -29,11 +29,11 @@ from typing import Any
 
 from alcop_mlir.analysis.ir import loops, memory
 from alcop_mlir.analysis.ir.slices import backward_slice
-from alcop_mlir.analysis.pipelining.bound_plans import BoundPlan, bound_plan
 from alcop_mlir.analysis.pipelining.copy_forms import copy_form
-from alcop_mlir.analysis.pipelining.plan_check import check_as_planned
+from alcop_mlir.analysis.pipelining.plans.bound_plans import BoundPlan, bound_plan
+from alcop_mlir.analysis.pipelining.plans.plan_check import check_as_planned
+from alcop_mlir.analysis.pipelining.plans.stream_plan import FILL
 from alcop_mlir.analysis.pipelining.ring_counters import period
-from alcop_mlir.analysis.pipelining.stream_plan import FILL
 from alcop_mlir.bindings import ir, memref
 from alcop_mlir.errors import PassError
 from alcop_mlir.passes import build

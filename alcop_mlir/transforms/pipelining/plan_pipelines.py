@@ -47,15 +47,15 @@ from alcop_mlir import diagnostics
 from alcop_mlir.analysis.ir.kernels import is_kernel, kernels_in
 from alcop_mlir.analysis.ir.promises import NOALIAS
 from alcop_mlir.analysis.ir.walk import walk
-from alcop_mlir.analysis.pipelining.bound_plans import (
+from alcop_mlir.analysis.pipelining.buffer_labels import buffer_labels
+from alcop_mlir.analysis.pipelining.copies import REGISTER
+from alcop_mlir.analysis.pipelining.plans.bound_plans import (
     given_plans,
     pipelined_ops,
     plans_of,
 )
-from alcop_mlir.analysis.pipelining.buffer_labels import buffer_labels
-from alcop_mlir.analysis.pipelining.copies import REGISTER
-from alcop_mlir.analysis.pipelining.kernel_plan import KernelPlan, Limits
-from alcop_mlir.analysis.pipelining.plan import plan_kernel
+from alcop_mlir.analysis.pipelining.plans.kernel_plan import KernelPlan, Limits
+from alcop_mlir.analysis.pipelining.plans.plan import plan_kernel
 from alcop_mlir.bindings import ir
 from alcop_mlir.dialects import alcop
 from alcop_mlir.dialects.values import to_attribute

@@ -13,9 +13,9 @@ from typing import Any
 import pytest
 
 from alcop_mlir import diagnostics
-from alcop_mlir.analysis.pipelining.bound_plans import bound_plan, pipelined_ops
-from alcop_mlir.analysis.pipelining.plan_check import check
-from alcop_mlir.analysis.pipelining.stream_plan import (
+from alcop_mlir.analysis.pipelining.plans.bound_plans import bound_plan, pipelined_ops
+from alcop_mlir.analysis.pipelining.plans.plan_check import check
+from alcop_mlir.analysis.pipelining.plans.stream_plan import (
     Ring,
     Stream,
     StreamOp,

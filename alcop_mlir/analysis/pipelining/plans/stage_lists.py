@@ -24,7 +24,7 @@ from alcop_mlir.analysis.pipelining.barriers import (
 from alcop_mlir.analysis.pipelining.copies import is_shared_read
 from alcop_mlir.analysis.pipelining.copy_forms import copy_form
 from alcop_mlir.analysis.pipelining.fetches import is_fetch
-from alcop_mlir.analysis.pipelining.stream_plan import (
+from alcop_mlir.analysis.pipelining.plans.stream_plan import (
     COMPUTE,
     COPY,
     EFFECT,

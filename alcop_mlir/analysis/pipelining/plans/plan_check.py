@@ -29,7 +29,6 @@ from alcop_mlir.analysis.ir.loops import (
 from alcop_mlir.analysis.ir.slices import captured, is_pure, is_repeatable
 from alcop_mlir.analysis.ir.walk import walk
 from alcop_mlir.analysis.pipelining.barriers import OtherAccesses
-from alcop_mlir.analysis.pipelining.bound_plans import BoundPlan
 from alcop_mlir.analysis.pipelining.copies import (
     SHARED,
     PipelinedCopy,
@@ -41,11 +40,12 @@ from alcop_mlir.analysis.pipelining.copies import (
 from alcop_mlir.analysis.pipelining.copy_forms import CopyForm, copies_in
 from alcop_mlir.analysis.pipelining.fetches import fetched_memrefs, is_fetch
 from alcop_mlir.analysis.pipelining.foreign_groups import needed_groups
-from alcop_mlir.analysis.pipelining.shared_plan import (
+from alcop_mlir.analysis.pipelining.plans.bound_plans import BoundPlan
+from alcop_mlir.analysis.pipelining.plans.shared_plan import (
     unsynchronisable,
     without_neighbours,
 )
-from alcop_mlir.analysis.pipelining.stream_plan import (
+from alcop_mlir.analysis.pipelining.plans.stream_plan import (
     ACQUIRE,
     COMMIT,
     EFFECT,

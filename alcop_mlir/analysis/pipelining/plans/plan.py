@@ -14,11 +14,11 @@ from alcop_mlir.analysis.ir import promises
 from alcop_mlir.analysis.ir.loops import loops_in
 from alcop_mlir.analysis.ir.walk import around
 from alcop_mlir.analysis.pipelining.copy_forms import copies_in
-from alcop_mlir.analysis.pipelining.fetch_plan import plan_fetches
-from alcop_mlir.analysis.pipelining.kernel_plan import KernelPlan, Limits
 from alcop_mlir.analysis.pipelining.other_loops import unreached
-from alcop_mlir.analysis.pipelining.register_plan import plan_register
-from alcop_mlir.analysis.pipelining.shared_plan import plan_shared
+from alcop_mlir.analysis.pipelining.plans.fetch_plan import plan_fetches
+from alcop_mlir.analysis.pipelining.plans.kernel_plan import KernelPlan, Limits
+from alcop_mlir.analysis.pipelining.plans.register_plan import plan_register
+from alcop_mlir.analysis.pipelining.plans.shared_plan import plan_shared
 from alcop_mlir.bindings import ir
 
 

@@ -10,13 +10,13 @@ from alcop_mlir.analysis.ir.slices import backward_slice
 from alcop_mlir.analysis.ir.walk import around
 from alcop_mlir.analysis.pipelining.copies import SHARED, RejectedCopy
 from alcop_mlir.analysis.pipelining.fetches import PROMISE, is_fetch
-from alcop_mlir.analysis.pipelining.kernel_plan import (
+from alcop_mlir.analysis.pipelining.loop_fetches import keeps_loads, loop_fetches
+from alcop_mlir.analysis.pipelining.moves import STORES
+from alcop_mlir.analysis.pipelining.plans.kernel_plan import (
     KernelPlan,
     Limits,
     PipelinedLoop,
 )
-from alcop_mlir.analysis.pipelining.loop_fetches import keeps_loads, loop_fetches
-from alcop_mlir.analysis.pipelining.moves import STORES
 from alcop_mlir.bindings import ir
 
 

@@ -22,7 +22,8 @@ from alcop_mlir.analysis.pipelining.copies import (
 from alcop_mlir.analysis.pipelining.copy_forms import is_part_of_copy
 from alcop_mlir.analysis.pipelining.fetches import Fetch
 from alcop_mlir.analysis.pipelining.foreign_groups import GROUP, WAIT
-from alcop_mlir.analysis.pipelining.kernel_plan import (
+from alcop_mlir.analysis.pipelining.moves import ASYNC_OP
+from alcop_mlir.analysis.pipelining.plans.kernel_plan import (
     KernelPlan,
     Limits,
     LoopForms,
@@ -30,7 +31,6 @@ from alcop_mlir.analysis.pipelining.kernel_plan import (
     at_most,
     buffers_of,
 )
-from alcop_mlir.analysis.pipelining.moves import ASYNC_OP
 from alcop_mlir.analysis.pipelining.shared_size import shared_bytes, shared_limit
 from alcop_mlir.bindings import ir
 

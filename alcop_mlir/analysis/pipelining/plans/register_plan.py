@@ -18,7 +18,7 @@ from alcop_mlir.analysis.pipelining.copies import (
     Refusal,
     RejectedCopy,
 )
-from alcop_mlir.analysis.pipelining.kernel_plan import (
+from alcop_mlir.analysis.pipelining.plans.kernel_plan import (
     KernelPlan,
     Limits,
     LoopForms,

@@ -7,41 +7,32 @@ A plan comes from alcop-plan-pipelines, or from a user, in one of three forms:
     {alcop.pipeline = #alcop.pipeline<{stage = [0, 0, 2, 2], order = [0, 1, 2, 3]}>}
         TVM's form, a number for each op of the body, see `stage_lists`
     {alcop.pipeline = #alcop.pipeline<{shared = 3}>}
-        marks, on the loop and on its copies; `register = 2` on the reads and on the
-        loop that has them, with `carried = true` where it is an inner one
+        marks, on the loop and on its copies and reads, see `plan_marks`
 
 Nothing is changed here.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from alcop_mlir.analysis.ir import memory
 from alcop_mlir.analysis.ir.loops import body, is_loop, loops_in, trip_count
 from alcop_mlir.analysis.ir.walk import walk
-from alcop_mlir.analysis.pipelining.barriers import needed_synchronisation
 from alcop_mlir.analysis.pipelining.copies import REGISTER, SHARED, fetches_for
 from alcop_mlir.analysis.pipelining.copy_forms import CopyForm, copy_form
-from alcop_mlir.analysis.pipelining.fetches import Fetch
-from alcop_mlir.analysis.pipelining.kernel_plan import KernelPlan, Limits
-from alcop_mlir.analysis.pipelining.stage_lists import LISTS, from_lists
-from alcop_mlir.analysis.pipelining.stream_plan import (
-    COMPUTE,
-    COPY,
-    EFFECT,
+from alcop_mlir.analysis.pipelining.plans.composed_plans import Decided, composed
+from alcop_mlir.analysis.pipelining.plans.kernel_plan import KernelPlan, Limits
+from alcop_mlir.analysis.pipelining.plans.plan_marks import from_marks
+from alcop_mlir.analysis.pipelining.plans.stage_lists import LISTS, from_lists
+from alcop_mlir.analysis.pipelining.plans.stream_plan import (
     FETCH,
     FILL,
-    LOAD,
     LOOP,
     PREDICATED,
     READ,
-    TAILS,
     WRAP,
-    Ring,
-    Stream,
     StreamOp,
     StreamPlan,
     from_parameters,
@@ -49,7 +40,6 @@ from alcop_mlir.analysis.pipelining.stream_plan import (
 from alcop_mlir.bindings import ir
 from alcop_mlir.dialects import alcop
 from alcop_mlir.errors import PassError
-from alcop_mlir.schedule import MAX_REGISTER_STAGES, MAX_SHARED_STAGES
 
 
 @dataclass(frozen=True)
@@ -136,7 +126,8 @@ def bound_plan(loop: ir.Operation) -> BoundPlan | None:
     if any(name in parameters for name in LISTS):
         plan, ops = from_lists(loop, parameters)
         return BoundPlan(loop, plan, ops, is_value=False)
-    return _from_marks(loop, parameters)
+    marked = from_marks(loop, parameters)
+    return None if marked is None else BoundPlan(loop, *marked, is_value=False)
 
 
 # -- the value -----------------------------------------------------------------------
@@ -203,177 +194,17 @@ def plans_of(kernel: KernelPlan, limits: Limits) -> list[BoundPlan]:
             if p.loop not in shared and p.carried and p.loop.parent.operation == loop
         ]
         read = register.get(loop, inner[0] if inner else None)
-        plans.append(
-            _composed(
-                loop,
-                *((copied.stages, copied.forms) if copied else (0, {})),
-                *((read.stages, read.ops) if read else (1, ())),
-                [p.loop for p in inner],
-                WRAP if copied and copied.wraps else PREDICATED,
-                copied.fetches if copied else (),
-                limits.noalias_in(loop),
-                fetched.get(loop, ()),
-            )
+        decided = Decided(
+            *((copied.stages, copied.forms) if copied else (0, {})),
+            *((read.stages, read.ops) if read else (1, ())),
+            [p.loop for p in inner],
+            WRAP if copied and copied.wraps else PREDICATED,
+            copied.fetches if copied else (),
+            fetched.get(loop, ()),
+            limits.noalias_in(loop),
         )
+        plans.append(BoundPlan(loop, *composed(loop, decided)))
     return plans
-
-
-def _composed(
-    loop: ir.Operation,
-    slots: int,
-    fills: Mapping[Any, CopyForm | None],
-    stages: int,
-    reads: Sequence[ir.Operation],
-    inner: Sequence[ir.Operation],
-    tail: str,
-    for_copies: Sequence[Fetch],
-    noalias: bool,
-    for_arithmetic: Sequence[Fetch] = (),
-) -> BoundPlan:
-    """The plan of copies with so many slots, and of reads with so many stages.
-
-    fills:   ops that are planned as copies, with their forms: None for what is none
-    stages:  from a read to its use in fragment steps, one more
-    inner:   the loop whose iterations are fragment steps
-    for_copies, for_arithmetic: loads that run before the copies, as their addresses
-             need them, and before the arithmetic
-    """
-    lookahead = stages - 1 if reads else 0
-    load = Stream(LOAD, *divmod(lookahead, _steps(inner)))
-    streams = [load] if reads else []
-    copy = Stream(COPY, load.tiles + slots - 1)
-    if slots:
-        streams.insert(0, copy)
-    fetches = [*((f.op, copy.lead + f.lead) for f in for_copies)]
-    fetches += [(fetch.op, fetch.lead) for fetch in for_arithmetic]
-    leads = sorted({lead for _, lead in fetches}, reverse=True)
-    streams[:0] = [Stream(_fetch_stream(lead), lead) for lead in leads]
-    copies = [form for form in fills.values() if form is not None]
-    filled = {buffer for form in copies for buffer in form.buffers}
-    at_start = load.steps == 0
-    kept = needed_synchronisation(loop, copies, at_start, noalias)
-    rest = dict.fromkeys(inner, LOOP) | dict.fromkeys(kept, EFFECT)
-    named = [
-        *((op, _fetch_stream(lead), FETCH, -1) for op, lead in fetches),
-        *((op, COPY, FILL, 0) for op in fills),
-        *((op, LOAD, READ, _ring_of(op, filled)) for op in reads),
-        *((op, COMPUTE, rest[op], -1) for op in _ops(loop) if op in rest),
-    ]
-    plan = StreamPlan(
-        streams=(*streams, Stream(COMPUTE)),
-        ops=tuple(
-            StreamOp(number, op.name, stream, kind, ring)
-            for number, (op, stream, kind, ring) in enumerate(named)
-        ),
-        rings=(Ring(slots),) if slots else (),
-        tail=tail,
-    )
-    return BoundPlan(loop, plan, tuple(op for op, *_ in named))
-
-
-def _fetch_stream(lead: int) -> str:
-    return f"{FETCH}{lead}"
-
-
-def _ops(loop: ir.Operation) -> list[Any]:
-    return [op.operation for op in body(loop).operations]
-
-
-def _steps(inner: Iterable[ir.Operation]) -> int:
-    for loop in inner:
-        trips = trip_count(loop)
-        if not trips:
-            raise PassError(loop, "a carried pipeline needs a constant trip count")
-        return trips
-    return 1
-
-
-def _ring_of(read: ir.Operation, filled: set[Any]) -> int:
-    operands = read.operands
-    is_filled = len(operands) and memory.root(operands[0]) in filled
-    return 0 if is_filled else -1
-
-
-# -- marks ---------------------------------------------------------------------------
-
-
-def _from_marks(loop: ir.Operation, parameters: dict[str, Any]) -> BoundPlan | None:
-    """The plan that marks on `loop` and its ops say; None for a carried loop."""
-    _check_mark(loop, parameters)
-    if _is_carried(parameters):
-        return None
-    marks = _marks(loop)
-    inner = [op for op, mark in marks if is_loop(op) and _is_carried(mark)]
-    for carried in inner:
-        marks += _marks(carried)
-    slots = parameters.get(SHARED, 0)
-    stages = max((mark.get(REGISTER, 1) for _, mark in marks), default=1)
-    marks = [(op, mark) for op, mark in marks if not is_loop(op)]
-    for op, mark in marks:
-        _check_stages(op, mark, SHARED, slots)
-        _check_stages(op, mark, REGISTER, stages)
-    fills = {op: copy_form(op) for op, mark in marks if SHARED in mark}
-    reads = [op for op, mark in marks if REGISTER in mark]
-    tail = parameters.get("tail", PREDICATED)
-    forms = [form for form in fills.values() if form is not None]
-    fetches = [Fetch(op, lead) for op, lead in fetches_for(loop, forms).items()]
-    composed = _composed(loop, slots, fills, stages, reads, inner, tail, fetches, True)
-    if not composed.ops:
-        raise PassError(
-            loop, "is planned, but no op in it is: expected copies or reads"
-        )
-    others = tuple(op for op, _ in marks)
-    return BoundPlan(
-        loop, composed.plan, composed.ops, (*others, *inner), is_value=False
-    )
-
-
-def _is_carried(mark: dict[str, Any]) -> bool:
-    """Whether a loop with this mark is expanded with the loop around it."""
-    return mark.get("carried", False) and SHARED not in mark
-
-
-def _marks(loop: ir.Operation) -> list[tuple[Any, dict[str, Any]]]:
-    """The marked ops of the loop's block, less inner loops with plans of their own."""
-    found = []
-    for op in body(loop).operations:
-        mark = alcop.get(op, alcop.PipelineAttr)
-        if mark is None:
-            continue
-        _check_mark(op, mark)
-        if not is_loop(op) or _is_carried(mark):
-            found.append((op.operation, mark))
-    return found
-
-
-def _check_stages(
-    op: ir.Operation, mark: dict[str, Any], level: str, stages: int
-) -> None:
-    if mark.get(level, stages) != stages:
-        raise PassError(
-            op, f"is planned with {mark[level]} stages, its loop with {stages}"
-        )
-
-
-def _check_mark(op: ir.Operation, mark: dict[str, Any]) -> None:
-    for name, value in mark.items():
-        expected = _MARKS.get(name)
-        if expected is None:
-            known = ", ".join((*_MARKS, *LISTS, "streams"))
-            raise PassError(op, f"alcop.pipeline has '{name}', expected {known}")
-        most = _MOST_STAGES.get(name, 0)
-        if type(value) is not expected or (most and not 2 <= value <= most):
-            wanted = f"an integer from 2 to {most}" if most else _MARK_TEXT[expected]
-            raise PassError(op, f"alcop.pipeline: {name} is {value}, expected {wanted}")
-        if name == "tail" and value not in TAILS:
-            wanted = " or ".join(TAILS)
-            raise PassError(op, f"alcop.pipeline: tail is {value}, expected {wanted}")
-
-
-# Parameters of a mark, and their types.
-_MARKS = {SHARED: int, REGISTER: int, "carried": bool, "tail": str}
-_MARK_TEXT = {bool: "true or false", str: "a string"}
-_MOST_STAGES = {SHARED: MAX_SHARED_STAGES, REGISTER: MAX_REGISTER_STAGES}
 
 
 # -- for those who list what is pipelined --------------------------------------------

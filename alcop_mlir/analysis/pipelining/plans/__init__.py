@@ -1,0 +1,1 @@
+"""Plans of loops: decided, read in all their forms, composed and checked."""
