@@ -96,6 +96,7 @@ RULES = {
     "codec": Rule("errors"),
     "dtypes": Rule("element_types"),
     "schedule": Rule("errors codec target"),
+    "variants": Rule("errors codec schedule"),
     "resources": Rule("errors target schedule"),
     "bindings": Rule("errors knobs"),
     "diagnostics": Rule("errors knobs bindings"),
