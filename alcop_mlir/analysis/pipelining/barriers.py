@@ -22,7 +22,7 @@ from typing import Any, NamedTuple
 from alcop_mlir.analysis.ir import memory
 from alcop_mlir.analysis.ir.code_motion import ops_after, ops_before
 from alcop_mlir.analysis.ir.kernels import may_repeat, nest_in_kernel
-from alcop_mlir.analysis.ir.loops import body
+from alcop_mlir.analysis.ir.loops import ancestor_in, body
 from alcop_mlir.analysis.ir.memory import Touch
 from alcop_mlir.analysis.ir.walk import walk
 from alcop_mlir.analysis.pipelining.copy_forms import CopyForm
@@ -50,6 +50,18 @@ def needed_synchronisation(
         return []  # all stay: only buffers with slots are synchronised anew
     barriers = OtherAccesses(loop, copies, noalias).needed(at_start)
     return [*barriers, *needed_groups(loop, [form.op for form in copies])]
+
+
+def needs_barrier(loop: ir.Operation, accesses: list[Any]) -> bool:
+    """Whether no barrier of the loop is between these accesses of two iterations."""
+    block = body(loop)
+    at_top: list[Any] = [ancestor_in(op, block) for op in accesses]
+    barriers = [op for op in walk(loop, BARRIER) if op.block == block]
+    return not any(
+        all(barrier.is_before_in_block(op) for op in at_top)
+        or all(op.is_before_in_block(barrier) for op in at_top)
+        for barrier in barriers
+    )
 
 
 class Missing(NamedTuple):

@@ -14,7 +14,7 @@ decided in `copies`. Nothing is changed here.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from itertools import pairwise, takewhile
 from typing import Any
@@ -84,6 +84,10 @@ class CopyForm:
     def moved(self) -> tuple[Any, ...]:
         """What is stored: not a part of an address."""
         return tuple(value for move in self.moves for value in move.moved)
+
+
+# The copies of a loop's own block, by their ops: see `copies_in`.
+Forms = Mapping[Any, CopyForm]
 
 
 def copy_form(op: ir.Operation) -> CopyForm | None:

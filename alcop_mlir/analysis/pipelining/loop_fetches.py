@@ -21,13 +21,7 @@ from alcop_mlir.analysis.ir import memory
 from alcop_mlir.analysis.ir.loops import body, is_inside, loops_in, trip_count
 from alcop_mlir.analysis.ir.slices import backward_slice, captured
 from alcop_mlir.analysis.ir.walk import walk
-from alcop_mlir.analysis.pipelining.copies import (
-    REGISTER,
-    Refusal,
-    RejectedCopy,
-    address_not_early,
-    no_index,
-)
+from alcop_mlir.analysis.pipelining.early_addresses import address_not_early, no_index
 from alcop_mlir.analysis.pipelining.fetches import (
     BARRIERS,
     Fetch,
@@ -36,6 +30,7 @@ from alcop_mlir.analysis.pipelining.fetches import (
     fetched_memrefs,
     is_fetch,
 )
+from alcop_mlir.analysis.pipelining.verdicts import REGISTER, Refusal, RejectedCopy
 from alcop_mlir.bindings import ir
 
 # Bytes of a thread's registers that hold fetched values: 32 registers, a quarter of the

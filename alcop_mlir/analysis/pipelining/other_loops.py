@@ -11,16 +11,11 @@ from typing import Any
 
 from alcop_mlir.analysis.ir.kernels import is_kernel
 from alcop_mlir.analysis.ir.walk import around, walk
-from alcop_mlir.analysis.pipelining.copies import (
-    READS,
-    REGISTER,
-    SHARED,
-    RejectedCopy,
-    is_shared_read,
-)
 from alcop_mlir.analysis.pipelining.copy_forms import copy_form, is_part_of_copy
 from alcop_mlir.analysis.pipelining.moves import ASYNC_OP, STORES, TILE_OPS
 from alcop_mlir.analysis.pipelining.near_copies import is_loaded_into_shared
+from alcop_mlir.analysis.pipelining.register_reads import READS, is_shared_read
+from alcop_mlir.analysis.pipelining.verdicts import REGISTER, SHARED, RejectedCopy
 from alcop_mlir.bindings import ir
 
 _LOWERED = "lower it with lower-affine before this pass"

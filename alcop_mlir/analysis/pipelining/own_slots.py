@@ -12,9 +12,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from alcop_mlir.analysis.ir import memory
-from alcop_mlir.analysis.ir.loops import ancestor_in, block_of, body, is_inside
+from alcop_mlir.analysis.ir.loops import block_of, body, is_inside
 from alcop_mlir.analysis.ir.uniformity import varies
-from alcop_mlir.analysis.ir.walk import walk
 from alcop_mlir.analysis.pipelining.copy_forms import copy_form
 from alcop_mlir.analysis.pipelining.own_fills import own_fills
 from alcop_mlir.bindings import ir
@@ -90,15 +89,3 @@ def _takes_slot(op: ir.Operation, number: int) -> bool:
 
 def _dynamic() -> int:
     return ir.ShapedType.get_dynamic_size()
-
-
-def needs_barrier(loop: ir.Operation, accesses: list[Any]) -> bool:
-    """Whether no barrier of the loop is between these accesses of two iterations."""
-    block = body(loop)
-    at_top: list[Any] = [ancestor_in(op, block) for op in accesses]
-    barriers = [op for op in walk(loop, "gpu.barrier") if op.block == block]
-    return not any(
-        all(barrier.is_before_in_block(op) for op in at_top)
-        or all(op.is_before_in_block(barrier) for op in at_top)
-        for barrier in barriers
-    )

@@ -9,7 +9,7 @@ from __future__ import annotations
 from itertools import pairwise
 from typing import Any
 
-from alcop_mlir.analysis.pipelining.copies import fetches_for
+from alcop_mlir.analysis.pipelining.early_addresses import fetches_for
 from alcop_mlir.analysis.pipelining.pipeline_shape import Shape
 from alcop_mlir.analysis.pipelining.plans.bound_plans import BoundPlan
 from alcop_mlir.analysis.pipelining.plans.stream_plan import (

@@ -27,7 +27,8 @@ from typing import Any
 from alcop_mlir.analysis.ir.loops import defining_op, loops_in, terminator
 from alcop_mlir.analysis.ir.uniformity import may_diverge
 from alcop_mlir.analysis.ir.walk import walk
-from alcop_mlir.analysis.pipelining.own_slots import OwnSlots, needs_barrier, slots_in
+from alcop_mlir.analysis.pipelining.barriers import needs_barrier
+from alcop_mlir.analysis.pipelining.own_slots import OwnSlots, slots_in
 from alcop_mlir.bindings import gpu, ir
 from alcop_mlir.passes import build
 from alcop_mlir.passes.base import Pass

@@ -48,7 +48,6 @@ from alcop_mlir.analysis.ir.kernels import is_kernel, kernels_in
 from alcop_mlir.analysis.ir.promises import NOALIAS
 from alcop_mlir.analysis.ir.walk import walk
 from alcop_mlir.analysis.pipelining.buffer_labels import buffer_labels
-from alcop_mlir.analysis.pipelining.copies import REGISTER
 from alcop_mlir.analysis.pipelining.plans.bound_plans import (
     given_plans,
     pipelined_ops,
@@ -56,6 +55,7 @@ from alcop_mlir.analysis.pipelining.plans.bound_plans import (
 )
 from alcop_mlir.analysis.pipelining.plans.kernel_plan import KernelPlan, Limits
 from alcop_mlir.analysis.pipelining.plans.plan import plan_kernel
+from alcop_mlir.analysis.pipelining.verdicts import REGISTER
 from alcop_mlir.bindings import ir
 from alcop_mlir.dialects import alcop
 from alcop_mlir.dialects.values import to_attribute

@@ -35,10 +35,10 @@ from alcop_mlir.analysis.ir.loops import defining_op, is_inside, is_loop
 from alcop_mlir.analysis.ir.memref_layouts import follows_shape, is_strided
 from alcop_mlir.analysis.ir.promises import NOALIAS
 from alcop_mlir.analysis.ir.walk import around, walk
-from alcop_mlir.analysis.pipelining.copies import SHARED
 from alcop_mlir.analysis.pipelining.plans.bound_plans import given_plans
 from alcop_mlir.analysis.pipelining.plans.kernel_plan import KernelPlan, Limits
 from alcop_mlir.analysis.pipelining.plans.plan import plan_kernel
+from alcop_mlir.analysis.pipelining.verdicts import SHARED
 from alcop_mlir.bindings import arith, ir, memref
 from alcop_mlir.passes import build
 from alcop_mlir.passes.base import Pass

@@ -20,8 +20,8 @@ from typing import Any
 
 from alcop_mlir.analysis.ir.loops import body, is_loop, loops_in, trip_count
 from alcop_mlir.analysis.ir.walk import walk
-from alcop_mlir.analysis.pipelining.copies import REGISTER, SHARED, fetches_for
 from alcop_mlir.analysis.pipelining.copy_forms import CopyForm, copy_form
+from alcop_mlir.analysis.pipelining.early_addresses import fetches_for
 from alcop_mlir.analysis.pipelining.plans.composed_plans import Decided, composed
 from alcop_mlir.analysis.pipelining.plans.kernel_plan import KernelPlan, Limits
 from alcop_mlir.analysis.pipelining.plans.plan_marks import from_marks
@@ -37,6 +37,7 @@ from alcop_mlir.analysis.pipelining.plans.stream_plan import (
     StreamPlan,
     from_parameters,
 )
+from alcop_mlir.analysis.pipelining.verdicts import REGISTER, SHARED
 from alcop_mlir.bindings import ir
 from alcop_mlir.dialects import alcop
 from alcop_mlir.errors import PassError

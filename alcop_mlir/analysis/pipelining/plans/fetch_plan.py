@@ -8,7 +8,6 @@ from typing import Any
 from alcop_mlir.analysis.ir.loops import body, loops_in
 from alcop_mlir.analysis.ir.slices import backward_slice
 from alcop_mlir.analysis.ir.walk import around
-from alcop_mlir.analysis.pipelining.copies import SHARED, RejectedCopy
 from alcop_mlir.analysis.pipelining.fetches import PROMISE, is_fetch
 from alcop_mlir.analysis.pipelining.loop_fetches import keeps_loads, loop_fetches
 from alcop_mlir.analysis.pipelining.moves import STORES
@@ -17,6 +16,7 @@ from alcop_mlir.analysis.pipelining.plans.kernel_plan import (
     Limits,
     PipelinedLoop,
 )
+from alcop_mlir.analysis.pipelining.verdicts import SHARED, RejectedCopy
 from alcop_mlir.bindings import ir
 
 

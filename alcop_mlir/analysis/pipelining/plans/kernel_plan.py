@@ -7,14 +7,9 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from alcop_mlir.analysis.ir import promises
-from alcop_mlir.analysis.pipelining import copies
-from alcop_mlir.analysis.pipelining.copies import (
-    PipelinedCopy,
-    Refusal,
-    RejectedCopy,
-)
-from alcop_mlir.analysis.pipelining.copy_forms import CopyForm
+from alcop_mlir.analysis.pipelining.copy_forms import CopyForm, Forms
 from alcop_mlir.analysis.pipelining.fetches import Fetch
+from alcop_mlir.analysis.pipelining.verdicts import PipelinedCopy, Refusal, RejectedCopy
 from alcop_mlir.bindings import ir
 
 
@@ -41,7 +36,7 @@ class Limits:
 
 
 # The copies of each loop's own block.
-LoopForms = Mapping[Any, copies.Forms]
+LoopForms = Mapping[Any, Forms]
 
 
 @dataclass(frozen=True)

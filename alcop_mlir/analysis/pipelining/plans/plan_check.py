@@ -29,14 +29,7 @@ from alcop_mlir.analysis.ir.loops import (
 from alcop_mlir.analysis.ir.slices import captured, is_pure, is_repeatable
 from alcop_mlir.analysis.ir.walk import walk
 from alcop_mlir.analysis.pipelining.barriers import OtherAccesses
-from alcop_mlir.analysis.pipelining.copies import (
-    SHARED,
-    PipelinedCopy,
-    RejectedCopy,
-    is_shared_read,
-    register_reads,
-    shared_copies,
-)
+from alcop_mlir.analysis.pipelining.copies import shared_copies
 from alcop_mlir.analysis.pipelining.copy_forms import CopyForm, copies_in
 from alcop_mlir.analysis.pipelining.fetches import fetched_memrefs, is_fetch
 from alcop_mlir.analysis.pipelining.foreign_groups import needed_groups
@@ -57,6 +50,8 @@ from alcop_mlir.analysis.pipelining.plans.stream_plan import (
     WAIT,
     Stream,
 )
+from alcop_mlir.analysis.pipelining.register_reads import is_shared_read, register_reads
+from alcop_mlir.analysis.pipelining.verdicts import SHARED, PipelinedCopy, RejectedCopy
 from alcop_mlir.bindings import ir
 from alcop_mlir.errors import PassError
 

@@ -12,8 +12,8 @@ from __future__ import annotations
 from typing import Any
 
 from alcop_mlir.analysis.ir.loops import body, is_loop
-from alcop_mlir.analysis.pipelining.copies import REGISTER, SHARED, fetches_for
 from alcop_mlir.analysis.pipelining.copy_forms import copy_form
+from alcop_mlir.analysis.pipelining.early_addresses import fetches_for
 from alcop_mlir.analysis.pipelining.fetches import Fetch
 from alcop_mlir.analysis.pipelining.plans.composed_plans import Decided, composed
 from alcop_mlir.analysis.pipelining.plans.stage_lists import LISTS
@@ -22,6 +22,7 @@ from alcop_mlir.analysis.pipelining.plans.stream_plan import (
     TAILS,
     StreamPlan,
 )
+from alcop_mlir.analysis.pipelining.verdicts import REGISTER, SHARED
 from alcop_mlir.bindings import ir
 from alcop_mlir.dialects import alcop
 from alcop_mlir.errors import PassError

@@ -10,20 +10,21 @@ from alcop_mlir.analysis.ir import memory
 from alcop_mlir.analysis.ir.loops import body, trip_count
 from alcop_mlir.analysis.ir.slices import is_pure
 from alcop_mlir.analysis.ir.walk import walk
-from alcop_mlir.analysis.pipelining import copies
 from alcop_mlir.analysis.pipelining.barriers import BARRIER, SYNCHRONISATION
-from alcop_mlir.analysis.pipelining.copies import (
-    REGISTER,
-    PipelinedCopy,
-    Refusal,
-    RejectedCopy,
-)
+from alcop_mlir.analysis.pipelining.copy_forms import Forms
 from alcop_mlir.analysis.pipelining.plans.kernel_plan import (
     KernelPlan,
     Limits,
     LoopForms,
     PipelinedLoop,
     buffers_of,
+)
+from alcop_mlir.analysis.pipelining.register_reads import register_reads
+from alcop_mlir.analysis.pipelining.verdicts import (
+    REGISTER,
+    PipelinedCopy,
+    Refusal,
+    RejectedCopy,
 )
 from alcop_mlir.bindings import ir
 
@@ -41,7 +42,7 @@ def plan_register(forms: LoopForms, limits: Limits, plan: KernelPlan) -> None:
         # Where the copies are rejected, their remarks are enough.
         if asked == 1 or (loop in refused and loop not in outer):
             continue
-        accepted = plan.accept(copies.register_reads(loop, own))
+        accepted = plan.accept(register_reads(loop, own))
         if loop in outer:
             accepted = plan.accept(_of_slots(accepted, outer[loop]))
         if not accepted:
@@ -80,7 +81,7 @@ def _of_slots(
 
 def _not_a_register_loop(
     loop: ir.Operation,
-    forms: copies.Forms,
+    forms: Forms,
     accepted: list[PipelinedCopy],
     outer: dict[Any, PipelinedLoop],
 ) -> Refusal | None:
@@ -148,7 +149,7 @@ def _are_all_reads(accepted: list[PipelinedCopy], pipeline: PipelinedLoop) -> bo
     )
 
 
-def _is_idle(op: ir.Operation, forms: copies.Forms) -> bool:
+def _is_idle(op: ir.Operation, forms: Forms) -> bool:
     """Whether `op`, next to the inner loop, neither reads shared memory nor writes.
 
     forms: the copies of their block

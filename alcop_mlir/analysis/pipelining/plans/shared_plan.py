@@ -11,15 +11,11 @@ from typing import Any
 
 from alcop_mlir.analysis.ir import memory, uniformity
 from alcop_mlir.analysis.ir.loops import ancestor_in, body, trip_count
-from alcop_mlir.analysis.pipelining import copies, stage_model
+from alcop_mlir.analysis.pipelining import stage_model
 from alcop_mlir.analysis.pipelining.barriers import meets
-from alcop_mlir.analysis.pipelining.copies import (
-    SHARED,
-    PipelinedCopy,
-    Refusal,
-    RejectedCopy,
-)
+from alcop_mlir.analysis.pipelining.copies import shared_copies
 from alcop_mlir.analysis.pipelining.copy_forms import is_part_of_copy
+from alcop_mlir.analysis.pipelining.early_addresses import fetches_for, follow_the_index
 from alcop_mlir.analysis.pipelining.fetches import Fetch
 from alcop_mlir.analysis.pipelining.foreign_groups import GROUP, WAIT
 from alcop_mlir.analysis.pipelining.moves import ASYNC_OP
@@ -32,6 +28,12 @@ from alcop_mlir.analysis.pipelining.plans.kernel_plan import (
     buffers_of,
 )
 from alcop_mlir.analysis.pipelining.shared_size import shared_bytes, shared_limit
+from alcop_mlir.analysis.pipelining.verdicts import (
+    SHARED,
+    PipelinedCopy,
+    Refusal,
+    RejectedCopy,
+)
 from alcop_mlir.bindings import ir
 
 WRAP_REFUSED = (
@@ -48,7 +50,7 @@ def plan_shared(
         if is_part_of_copy(loop):
             continue
         noalias = limits.noalias_in(loop)
-        accepted = plan.accept(copies.shared_copies(loop, own, noalias))
+        accepted = plan.accept(shared_copies(loop, own, noalias))
         if limits.stages[0] == 1:
             continue
         accepted = plan.accept(without_neighbours(loop, accepted))
@@ -65,10 +67,10 @@ def plan_shared(
         stages = plan.clamp(loop, SHARED, asked, trips)
         if stages > 1:
             copied = [own[copy.op] for copy in accepted]
-            wraps = limits.wrap_tails and copies.follow_the_index(loop, copied)
+            wraps = limits.wrap_tails and follow_the_index(loop, copied)
             if limits.wrap_tails and not wraps:
                 plan.clamped.append((loop, WRAP_REFUSED))
-            fetches = copies.fetches_for(loop, copied)
+            fetches = fetches_for(loop, copied)
             early = tuple(Fetch(op, lead) for op, lead in fetches.items())
             plan.pipelines.append(
                 PipelinedLoop(loop, SHARED, stages, tuple(accepted), early, wraps=wraps)

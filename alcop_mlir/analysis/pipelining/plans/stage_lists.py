@@ -21,7 +21,6 @@ from alcop_mlir.analysis.pipelining.barriers import (
     SYNCHRONISATION,
     needed_synchronisation,
 )
-from alcop_mlir.analysis.pipelining.copies import is_shared_read
 from alcop_mlir.analysis.pipelining.copy_forms import copy_form
 from alcop_mlir.analysis.pipelining.fetches import is_fetch
 from alcop_mlir.analysis.pipelining.plans.stream_plan import (
@@ -40,6 +39,7 @@ from alcop_mlir.analysis.pipelining.plans.stream_plan import (
     StreamPlan,
     wrong,
 )
+from alcop_mlir.analysis.pipelining.register_reads import is_shared_read
 from alcop_mlir.bindings import ir
 from alcop_mlir.errors import PassError
 from alcop_mlir.schedule import MAX_SHARED_STAGES
