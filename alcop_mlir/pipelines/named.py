@@ -127,6 +127,9 @@ class AlcopPipeline(NamedPipeline):
         """Prepare, plan, give slots, expand, place waits."""
         noalias = self.assume_noalias_args
         return (
+            # What threads keep on their stacks is made values.
+            "sroa",
+            "mem2reg",
             "alcop-raise-barriers",
             "alcop-normalize-loops",
             # Compare addresses, as planning does, see AlcopCompile.

@@ -49,4 +49,44 @@ gpu.module @kernels {
     memref.store %r, %C[%t] : memref<64xf32>
     gpu.return
   }
+
+  // What threads keep on their stacks is made values: a copy through one buffer, under
+  // the same condition twice, and a sum in another.
+  // LOOP-LABEL: gpu.func @stacks
+  // LOOP-NOT:     memref.alloca
+  // LOOP:         scf.for %{{.*}} iter_args(%{{.*}} = %cst
+  // LOOP:           scf.if
+  // LOOP-NEXT:        nvgpu.device_async_copy
+  gpu.func @stacks(%A: memref<64x64xf32>, %C: memref<64xf32>, %on: i1)
+      workgroup(%a: memref<64xf32, #ws>) kernel {
+    %c0 = arith.constant 0 : index
+    %c1 = arith.constant 1 : index
+    %c63 = arith.constant 63 : index
+    %c64 = arith.constant 64 : index
+    %zero = arith.constant 0.0 : f32
+    %t = gpu.thread_id x
+    %other = arith.subi %c63, %t : index
+    %sum = memref.alloca() : memref<1xf32, #gpu.address_space<private>>
+    memref.store %zero, %sum[%c0] : memref<1xf32, #gpu.address_space<private>>
+    scf.for %k = %c0 to %c64 step %c1 {
+      %p = memref.alloca() : memref<1xf32>
+      scf.if %on {
+        %v = memref.load %A[%k, %t] : memref<64x64xf32>
+        memref.store %v, %p[%c0] : memref<1xf32>
+      }
+      scf.if %on {
+        %w = memref.load %p[%c0] : memref<1xf32>
+        memref.store %w, %a[%t] : memref<64xf32, #ws>
+      }
+      gpu.barrier
+      %s = memref.load %sum[%c0] : memref<1xf32, #gpu.address_space<private>>
+      %x = memref.load %a[%other] : memref<64xf32, #ws>
+      %y = arith.addf %s, %x : f32
+      memref.store %y, %sum[%c0] : memref<1xf32, #gpu.address_space<private>>
+      gpu.barrier
+    }
+    %r = memref.load %sum[%c0] : memref<1xf32, #gpu.address_space<private>>
+    memref.store %r, %C[%t] : memref<64xf32>
+    gpu.return
+  }
 }

@@ -78,7 +78,7 @@ def _not_plain(store: ir.Operation, value: ir.Value) -> _Why:
     if made_by(memory.root(load.operands[0]), "memref.alloca") is not None:
         return (
             f"'{store.name}' stores what was loaded from private memory",
-            "store what is loaded from global memory, without a buffer between",
+            "make values of private memory, as sroa and mem2reg do at constant indices",
         )
     if len(list(value.uses)) > 1:
         return (

@@ -1,7 +1,7 @@
 // source: iree-org/iree b48a5955575cf8924ffc191f3b0804976e5738b9 compiler/src/iree/compiler/Codegen/LLVMGPU/test/prefetch_shared_memory.mlir
 // function: prefetch_scf_if
 // does: load and store of the copy each under the same condition, with a private buffer between
-// expect: refused: (rule 1): 'memref.store' stores what was loaded from private memory
+// expect: pipelined shared=1
 // sizes: 0,1 1,1 2,1 7,1
 #ws = #gpu.address_space<workgroup>
 module attributes {gpu.container_module} {
