@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 
 from alcop_mlir.analysis.ir.symbols import is_kernel, name_of, top_level
@@ -37,7 +37,7 @@ def describe(
             replace(one, role=roles.get(one.name, "in")) for one in function.parameters
         ),
         launches=tuple(_measured(launch, statistics) for launch in function.launches),
-        reference=_reference(steps, function.kernels),
+        reference=_reference(steps, function.launches),
     )
 
 
@@ -52,7 +52,9 @@ def _check_dtype(function: Function, number: int, parameter: Parameter) -> None:
 def _measured(launch: Launch, statistics: Mapping[str, Cubin]) -> Launch:
     return Launch(
         tuple(
-            replace(one, kernel=_with_resources(one.kernel, statistics))
+            replace(
+                one, kernels=tuple(_with_resources(k, statistics) for k in one.kernels)
+            )
             for one in launch.variants
         )
     )
@@ -70,10 +72,10 @@ def _with_resources(kernel: Kernel, statistics: Mapping[str, Cubin]) -> Kernel:
     )
 
 
-def _reference(steps: Sequence[Step], kernels: Sequence[Kernel]) -> tuple[Step, ...]:
+def _reference(steps: Sequence[Step], launches: Sequence[Launch]) -> tuple[Step, ...]:
     """The steps; contractions on tensor cores accumulate in f32 at least."""
     contractions = sum(isinstance(step, Einsum) for step in steps)
-    if sum(kernel.schedule is not None for kernel in kernels) < contractions:
+    if sum(map(_contractions, launches)) < contractions:
         return tuple(steps)
     return tuple(
         replace(step, sums=ACCUMULATORS[step.sums])
@@ -83,11 +85,19 @@ def _reference(steps: Sequence[Step], kernels: Sequence[Kernel]) -> tuple[Step, 
     )
 
 
+def _contractions(launch: Launch) -> int:
+    """Contractions on tensor cores, in the variant that has the fewest."""
+    return min(
+        sum(kernel.schedule is not None for kernel in variant.kernels)
+        for variant in launch.variants
+    )
+
+
 def roles_by_access(function: Function, module: ir.Operation) -> dict[str, Role]:
     """The roles of arrays, by their names, as the kernels use them.
 
     An array is "out" if its initial contents are not read: the first kernel that takes
-    it only writes it.
+    it only writes it, in all variants.
     """
     access = {
         name_of(op): _access(op)
@@ -96,11 +106,34 @@ def roles_by_access(function: Function, module: ir.Operation) -> dict[str, Role]
         if is_kernel(op)
     }
     found: dict[str, Role] = {}
-    for kernel in function.kernels:
+    for launch in function.launches:
+        ways = [_after(found, one.kernels, access) for one in launch.variants]
+        names = dict.fromkeys(name for way in ways for name in way)
+        found = {name: _either({way.get(name) for way in ways}) for name in names}
+    return found
+
+
+def _after(
+    before: Mapping[str, Role],
+    kernels: Sequence[Kernel],
+    access: Mapping[str, Sequence[Role]],
+) -> dict[str, Role]:
+    """The roles of arrays after these kernels; `access`: of their parameters."""
+    found = dict(before)
+    for kernel in kernels:
         for argument, role in zip(kernel.arguments, access[kernel.name], strict=False):
             if isinstance(argument, Pointer):
                 found[argument.array] = _joined(found.get(argument.array), role)
     return found
+
+
+def _either(roles: Collection[Role | None]) -> Role:
+    """The role of an array that has one of these; None is one that is not used."""
+    known = set(roles) - {None}
+    if len(known) == 1 and (None not in roles or known == {"in"}):
+        (role,) = known
+        return role or "in"
+    return "inout"
 
 
 def _access(kernel: ir.Operation) -> list[Role]:

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Annotated
+from typing import Annotated, Any
 
 from alcop_mlir.codec import Written
 from alcop_mlir.manifest.functions import Function
 from alcop_mlir.manifest.ranges import FileName, Identifier, Sha256
 
-SCHEMA = 2
+SCHEMA = 3
+OLDER = (2,)  # read as well, see `upgraded`
 
 
 @dataclass(frozen=True)
@@ -46,3 +48,26 @@ class Manifest:
     functions: tuple[Function, ...]
     data: tuple[StoredFile, ...] = ()
     schema: Annotated[int, Written] = SCHEMA
+
+
+def upgraded(value: Any, schema: int) -> Any:
+    """What schema `schema` has as JSON values, as the current one has it.
+
+    In schema 2 a variant is one kernel. What is not as expected stays: it is refused
+    where the value is decoded.
+    """
+    if schema == SCHEMA:
+        return value
+    for function in _objects(value, "functions"):
+        for launch in _objects(function, "launches"):
+            for variant in _objects(launch, "variants"):
+                if "kernel" in variant:
+                    variant["kernels"] = [variant.pop("kernel")]
+    return {**value, "schema": SCHEMA}
+
+
+def _objects(value: dict[str, Any], member: str) -> Iterator[dict[str, Any]]:
+    """The objects in a list that is a member of `value`."""
+    items = value.get(member)
+    if isinstance(items, list):
+        yield from (one for one in items if isinstance(one, dict))

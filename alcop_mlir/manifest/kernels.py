@@ -38,9 +38,8 @@ class AtMost:
     least: StoredPolynomial
     most: StoredPolynomial
 
-    def holds(self, sizes: Mapping[str, int], addresses: Mapping[str, int]) -> bool:
-        """Whether it is true of these sizes."""
-        return self.least.value(sizes) <= self.most.value(sizes)
+    def __str__(self) -> str:
+        return f"{self.least} <= {self.most}"
 
 
 @dataclass(frozen=True)
@@ -50,9 +49,9 @@ class Divisible:
     value: StoredPolynomial
     by: Positive
 
-    def holds(self, sizes: Mapping[str, int], addresses: Mapping[str, int]) -> bool:
-        """Whether it is true of these sizes."""
-        return self.value.value(sizes) % self.by == 0
+    def __str__(self) -> str:
+        value = str(self.value)
+        return f"{f'({value})' if ' ' in value else value} % {self.by} == 0"
 
 
 @dataclass(frozen=True)
@@ -62,9 +61,8 @@ class Aligned:
     array: str
     bytes: Positive
 
-    def holds(self, sizes: Mapping[str, int], addresses: Mapping[str, int]) -> bool:
-        """Whether it is true of these addresses, by the names of arrays."""
-        return addresses[self.array] % self.bytes == 0
+    def __str__(self) -> str:
+        return f"address of {self.array} % {self.bytes} == 0"
 
 
 Condition = Annotated[
@@ -166,15 +164,15 @@ class Kernel:
 
 @dataclass(frozen=True)
 class Variant:
-    """A kernel that may be launched where all conditions of its guard hold."""
+    """Kernels that are launched, in order, where all conditions of the guard hold."""
 
-    kernel: Kernel
+    kernels: tuple[Kernel, ...]
     guard: tuple[Condition, ...] = ()
 
 
 @dataclass(frozen=True)
 class Launch:
-    """One launch: of the first variant whose guard holds; the last one has none.
+    """The kernels of the first variant whose guard holds; the last one has none.
 
     Raises ConfigError where the last variant has a guard, or there is none.
     """
@@ -188,22 +186,14 @@ class Launch:
     @property
     def kernels(self) -> tuple[Kernel, ...]:
         """The kernels of all variants."""
-        return tuple(variant.kernel for variant in self.variants)
+        return tuple(kernel for one in self.variants for kernel in one.kernels)
 
     @property
     def arrays(self) -> set[str]:
         """The names of the arrays that any variant accesses."""
         return {name for kernel in self.kernels for name in kernel.arrays}
 
-    def kernel(self, sizes: Mapping[str, int], addresses: Mapping[str, int]) -> Kernel:
-        """The kernel to launch for these sizes, strides and addresses of arrays."""
-        return next(
-            variant.kernel
-            for variant in self.variants
-            if all(one.holds(sizes, addresses) for one in variant.guard)
-        )
 
-
-def unguarded(kernel: Kernel) -> Launch:
-    """The launch of `kernel`, whatever the sizes are."""
-    return Launch((Variant(kernel),))
+def unguarded(*kernels: Kernel) -> Launch:
+    """The launch of `kernels`, whatever the sizes are."""
+    return Launch((Variant(kernels),))

@@ -22,7 +22,14 @@ from pathlib import Path
 from alcop_mlir import codec, files, limits
 from alcop_mlir.errors import ConfigError
 from alcop_mlir.manifest.arrays import Constant
-from alcop_mlir.manifest.bundles import SCHEMA, Manifest, Module, StoredFile
+from alcop_mlir.manifest.bundles import (
+    OLDER,
+    SCHEMA,
+    Manifest,
+    Module,
+    StoredFile,
+    upgraded,
+)
 from alcop_mlir.manifest.functions import Function
 from alcop_mlir.manifest.kernels import Kernel
 from alcop_mlir.manifest.names import constant_file
@@ -210,11 +217,12 @@ def _manifest(data: bytes) -> Manifest:
     except ConfigError as error:
         raise ConfigError(f"{MANIFEST}: {error}") from None
     schema = codec.schema_of(value, "manifest")
-    if schema != SCHEMA:
+    if schema not in (*OLDER, SCHEMA):
+        readable = " and ".join(map(str, (*OLDER, SCHEMA)))
         raise ConfigError(
-            f"schema is {schema}, this version reads {SCHEMA}: compile it again"
+            f"schema is {schema}, this version reads {readable}: compile it again"
         )
-    read = codec.decode(Manifest, value)
+    read = codec.decode(Manifest, upgraded(value, schema))
     manifest_check.check(read)
     return read
 

@@ -8,8 +8,9 @@ CuPy is imported when it is first needed.
 from __future__ import annotations
 
 import importlib
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -24,12 +25,26 @@ from alcop_mlir.runtime import call, cuda, workspace
 from alcop_mlir.runtime.arrays import Array, check, host_array, is_on_gpu, label, last
 from alcop_mlir.runtime.constants import Constants
 from alcop_mlir.runtime.emulation import Emulation
+from alcop_mlir.runtime.guards import chooser
 from alcop_mlir.runtime.manifest_check import check_supported
 from alcop_mlir.runtime.workspace import Workspace
 from alcop_mlir.target import MAX_GRID, TARGETS, Target, newest_target
 
 DEVICES = ("auto", "cuda", "emulator")
 _GPU_EXTRAS = ("cuda12", "cuda13")  # CuPy, by the version of CUDA
+
+
+@dataclass(frozen=True)
+class _Plan:
+    """What calls with these sizes run, if their addresses choose these variants.
+
+    runs: the kernels that have something to compute, with their grids
+    """
+
+    sizes: Mapping[str, int]
+    variants: tuple[int, ...]
+    runs: Sequence[tuple[Kernel, Dim3]]
+    workspace: Workspace
 
 
 class Program:
@@ -58,7 +73,13 @@ class Program:
         self.emulation = emulation
         self._modules: dict[tuple[int, str], dict[str, Any]] = {}
         self._constants = Constants(bundle, self.function)
-        self._planned: tuple[dict[str, int], Workspace] | None = None
+        self._choosers = tuple(map(chooser, self.function.launches))
+        self._planned: _Plan | None = None
+
+    @property
+    def last_variants(self) -> tuple[int, ...]:
+        """Of each launch, the number of the variant that the last call ran."""
+        return () if self._planned is None else self._planned.variants
 
     @property
     def ptx(self) -> str:
@@ -106,21 +127,17 @@ class Program:
         views, made = self._complete(given, host_array, np.empty)
         sizes = check(self.function, views)
         named = self._named(views)
-        space = self._workspace(sizes)
+        addresses = {name: view.address for name, view in named.items()}
+        planned = self._plan(sizes, addresses)
+        space = planned.workspace
         limits.ARRAYS.check(space.bytes, "arrays between the kernels", LaunchError)
         scratch = workspace.host_arrays(space)
         values: dict[str, Any] = {name: view.owner for name, view in named.items()}
         constants = self._constants.on_host()
         values |= scratch | constants | sizes
-        addresses = {name: view.address for name, view in named.items()}
-        held = (scratch | constants).items()
-        addresses |= {name: array.ctypes.data for name, array in held}
         emulation = self.emulation or Emulation()
-        launches = self._launches(sizes, addresses)
-        for number, (kernel, grid) in enumerate(launches):
+        for number, (kernel, grid) in enumerate(planned.runs):
             workspace.mark_unwritten(space, scratch, number)
-            if 0 in grid:
-                continue  # nothing to compute
             arguments = [values[a] if isinstance(a, str) else a for a in _given(kernel)]
             emulation.launch(self.bundle.code_of(kernel).ptx, kernel, grid, arguments)
         return made
@@ -143,22 +160,21 @@ class Program:
                 cupy.empty,
             )
             sizes = check(self.function, views)
-            space = self._workspace(sizes)
-            # Lives until the kernels are enqueued; the pool orders what comes after.
-            memory = cuda.memory(cupy, space.bytes) if space.bytes else None
-            start = memory.ptr if memory else 0
             addresses = {
                 name: view.address for name, view in self._named(views).items()
             }
+            planned = self._plan(sizes, addresses)
+            space = planned.workspace
+            # Lives until the kernels are enqueued; the pool orders what comes after.
+            memory = cuda.memory(cupy, space.bytes) if space.bytes else None
+            start = memory.ptr if memory else 0
             for name, part in space.ranges.items():
                 addresses[name] = start + part.offset
             for name, array in self._constants.on_gpu(cupy, device).items():
                 addresses[name] = array.data.ptr
             values: dict[str, Any] = {k: np.int64(v) for k, v in sizes.items()}
             values |= {name: np.uint64(at) for name, at in addresses.items()}
-            for kernel, grid in self._launches(sizes, addresses):
-                if 0 in grid:
-                    continue  # nothing to compute
+            for kernel, grid in planned.runs:
                 arguments = tuple(
                     values[a] if isinstance(a, str) else np.int64(a)
                     for a in _given(kernel)
@@ -190,19 +206,25 @@ class Program:
             array for array in made if array is not absent
         ]
 
-    def _launches(
-        self, sizes: Mapping[str, int], addresses: Mapping[str, int]
-    ) -> Iterator[tuple[Kernel, Dim3]]:
-        """The kernel and the grid of each launch."""
-        for launch in self.function.launches:
-            kernel = launch.kernel(sizes, addresses)
-            yield kernel, grid_of(kernel, sizes)
+    def _plan(self, sizes: dict[str, int], addresses: Mapping[str, int]) -> _Plan:
+        """What a call runs: the last plan, if that was for the same."""
+        variants = tuple(choose(sizes, addresses) for choose in self._choosers)
+        last = self._planned
+        if last is None or last.sizes != sizes or last.variants != variants:
+            self._planned = last = self._planned_anew(sizes, variants)
+        return last
 
-    def _workspace(self, sizes: dict[str, int]) -> Workspace:
-        """The workspace for `sizes`: the last call's, if its sizes were the same."""
-        if self._planned is None or self._planned[0] != sizes:
-            self._planned = sizes, workspace.plan(self.function, sizes)
-        return self._planned[1]
+    def _planned_anew(self, sizes: dict[str, int], variants: tuple[int, ...]) -> _Plan:
+        kernels = [
+            kernel
+            for launch, number in zip(self.function.launches, variants, strict=True)
+            for kernel in launch.variants[number].kernels
+        ]
+        runs = [(kernel, grid_of(kernel, sizes)) for kernel in kernels]
+        runs = [(kernel, grid) for kernel, grid in runs if 0 not in grid]
+        running = [kernel for kernel, _ in runs]
+        space = workspace.plan(self.function.intermediates, running, sizes)
+        return _Plan(sizes, variants, runs, space)
 
     def _load(self, cupy: Any, device: int, kernel: Kernel) -> Any:
         key = (device, kernel.module)
@@ -213,7 +235,7 @@ class Program:
                 self.bundle.target,
                 kernel.module,
                 self.bundle.code_of(kernel),
-                [one.name for one in kernels],
+                list(dict.fromkeys(one.name for one in kernels)),
             )
             for one in kernels:
                 cuda.allow_shared_memory(cupy, self._modules[key][one.name], one)

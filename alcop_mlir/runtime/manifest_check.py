@@ -120,7 +120,7 @@ def _check_function(function: Function) -> None:
                     f"kernel '{kernel.name}': unknown array {shown(argument.array)}"
                 )
     for one in _guards(function):
-        if isinstance(one, Aligned) and one.array not in arrays:
+        if isinstance(one, Aligned) and one.array not in given:
             raise ConfigError(f"{where}: unknown array {shown(one.array)}")
     for step in function.reference:
         if step.out in constants:

@@ -1,18 +1,20 @@
 """Offsets of a function's intermediate buffers in one workspace per call.
 
-Kernels run one after the other, so a buffer is live from the first kernel that uses it
-to the last. Buffers that are never live together may share bytes: the largest are
-placed first, each where it first fits.
+The kernels that a call runs run one after the other, so a buffer is live from the first
+of them that uses it to the last; one that none of them uses takes no memory. Buffers
+that are never live together may share bytes: the largest are placed first, each where
+it first fits.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
-from alcop_mlir.manifest.functions import Function
+from alcop_mlir.manifest.arrays import Intermediate
+from alcop_mlir.manifest.kernels import Kernel
 
 ALIGNMENT = 256  # bytes; what cudaMalloc gives, and more than any access needs
 # Floats of these bits are NaN: a read before the first write shows in the result.
@@ -21,7 +23,7 @@ _UNWRITTEN = 0xFF
 
 @dataclass(frozen=True)
 class ByteRange:
-    """A buffer's bytes [offset, end), and the numbers of its first and last launch."""
+    """A buffer's bytes [offset, end), and the numbers of its first and last kernel."""
 
     offset: int
     end: int
@@ -29,7 +31,7 @@ class ByteRange:
     last: int
 
     def overlaps(self, first: int, last: int) -> bool:
-        """Whether the buffer is live while launches `first` to `last` run."""
+        """Whether the buffer is live while kernels `first` to `last` run."""
         return self.first <= last and first <= self.last
 
 
@@ -41,16 +43,20 @@ class Workspace:
     bytes: int
 
 
-def plan(function: Function, sizes: Mapping[str, int]) -> Workspace:
-    """The workspace of a call with arrays of these sizes."""
+def plan(
+    intermediates: Iterable[Intermediate],
+    kernels: Sequence[Kernel],
+    sizes: Mapping[str, int],
+) -> Workspace:
+    """The workspace of a call with arrays of these sizes, which runs these kernels."""
+    lives: dict[str, tuple[int, int]] = {}
+    for number, kernel in enumerate(kernels):
+        for name in kernel.arrays:
+            lives[name] = lives.get(name, (number, number))[0], number
+    used = [one for one in intermediates if one.name in lives]
     ranges: dict[str, ByteRange] = {}
-    for one in sorted(function.intermediates, key=lambda one: -one.bytes(sizes)):
-        users = [
-            n for n, launch in enumerate(function.launches) if one.name in launch.arrays
-        ]
-        if not users:
-            continue
-        first, last = users[0], users[-1]
+    for one in sorted(used, key=lambda one: -one.bytes(sizes)):
+        first, last = lives[one.name]
         live = [taken for taken in ranges.values() if taken.overlaps(first, last)]
         offset = _first_gap(live, one.bytes(sizes))
         ranges[one.name] = ByteRange(offset, offset + one.bytes(sizes), first, last)
@@ -83,9 +89,9 @@ def aligned_bytes(size: int) -> np.ndarray:
 
 
 def mark_unwritten(
-    workspace: Workspace, arrays: Mapping[str, np.ndarray], launch: int
+    workspace: Workspace, arrays: Mapping[str, np.ndarray], kernel: int
 ) -> None:
-    """Fill the buffers that launch number `launch` is the first to use with NaN."""
+    """Fill the buffers that kernel number `kernel` is the first to use with NaN."""
     for name, part in workspace.ranges.items():
-        if part.first == launch:
+        if part.first == kernel:
             arrays[name].fill(_UNWRITTEN)

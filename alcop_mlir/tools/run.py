@@ -88,7 +88,7 @@ def _run(given: Any) -> int:
         limits.ARRAYS.check(total, f"the arrays of '{function.name}'")
         check, timing = _execute(program, function, given)
     title = f"{function.name} for {bundle.target.name}"
-    command_line.print_table(title, _rows(program.device, function, check, timing))
+    command_line.print_table(title, _rows(program, function, check, timing))
     for name, result in emulator.runs:
         print_profile(name, result)
     return 0 if check is None or check.ok else 1
@@ -167,12 +167,18 @@ def _execute(
     return check, timing
 
 
-def _rows(device: str, function: Function, check: Check | None, timing: Timing) -> Rows:
+def _rows(
+    program: Program, function: Function, check: Check | None, timing: Timing
+) -> Rows:
     from alcop_mlir.runtime import checking, measure
-    from alcop_mlir.tools.summary import function_rows
+    from alcop_mlir.tools.summary import function_rows, variants_run
 
+    device = program.device
     yield from function_rows(function)
     yield "device", [device]
+    ran = list(variants_run(function, program.last_variants))
+    if ran:
+        yield "ran variant", ran
     runs = len(timing.seconds)
     text = command_line.seconds(timing.median)
     if device == "cuda" and function.reference:

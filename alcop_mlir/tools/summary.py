@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 from alcop_mlir.manifest.functions import Function
-from alcop_mlir.manifest.kernels import CeilDiv, Kernel
+from alcop_mlir.manifest.kernels import CeilDiv, Kernel, Launch, Variant
 from alcop_mlir.runtime.workspace import plan
 from alcop_mlir.tools.command_line import Rows, aligned
 
@@ -23,8 +23,31 @@ def function_rows(function: Function) -> Rows:
         number = len(function.constants)
         total = sum(one.bytes for one in function.constants)
         yield "constants", [f"{total} bytes of {number} array{'s'[: number > 1]}"]
-    for kernel in function.kernels:
-        yield from kernel_rows(kernel)
+    for launch in function.launches:
+        yield from _launch_rows(launch)
+
+
+def _launch_rows(launch: Launch) -> Rows:
+    """The rows of each kernel; of several variants, when each of them runs."""
+    number = len(launch.variants)
+    for position, variant in enumerate(launch.variants, 1):
+        if number > 1:
+            yield "variant", [f"{position} of {number}: {guard_text(variant)}"]
+        for kernel in variant.kernels:
+            yield from kernel_rows(kernel)
+
+
+def guard_text(variant: Variant) -> str:
+    """The conditions under which a variant runs, if none before it does."""
+    return ", ".join(map(str, variant.guard)) or "otherwise"
+
+
+def variants_run(function: Function, numbers: Sequence[int]) -> Iterator[str]:
+    """A line for each launch that has several variants; `numbers`: those that ran."""
+    for launch, ran in zip(function.launches, numbers, strict=True):
+        if len(launch.variants) > 1:
+            names = ", ".join(kernel.name for kernel in launch.variants[ran].kernels)
+            yield f"{ran + 1} of {len(launch.variants)}: {names or 'no kernel'}"
 
 
 def _workspace(function: Function) -> str:
@@ -39,7 +62,9 @@ def _workspace(function: Function) -> str:
     }
     if named:
         return f"{buffers}; bytes depend on {', '.join(sorted(named))}"
-    return f"{plan(function, {}).bytes} bytes for {buffers}"
+    has_one_way = all(len(launch.variants) == 1 for launch in function.launches)
+    total = plan(function.intermediates, function.kernels, {}).bytes
+    return f"{'' if has_one_way else 'at most '}{total} bytes for {buffers}"
 
 
 def kernel_rows(kernel: Kernel) -> Rows:

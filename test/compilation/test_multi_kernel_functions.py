@@ -76,7 +76,9 @@ def test_two_matmuls_in_a_row() -> None:
       }}""")
     assert kernels(program) == ["chain_matmul", "chain_matmul_1"]
     assert fallbacks(program) == [False, False]
-    assert plan(program.function, {}).bytes == 48 * 64 * 2
+    function = program.function
+    space = plan(function.intermediates, function.kernels, {})
+    assert space.bytes == 48 * 64 * 2
     a, b, c = random(48, 40), random(40, 64), random(64, 36)
     out = np.full((48, 36), np.nan, np.float32)
     program(a, b, c, out)

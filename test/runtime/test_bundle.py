@@ -135,7 +135,7 @@ def test_a_missing_parent_is_an_error(tmp_path: Path) -> None:
         (lambda m: m.update(target="sm_10"), "unknown target 'sm_10'"),
         (
             lambda m: m.update(schema=1),
-            "schema is 1, this version reads 2: compile it again",
+            "schema is 1, this version reads 2 and 3: compile it again",
         ),
         (
             lambda m: m.update(schema="1"),
@@ -259,7 +259,7 @@ def test_a_missing_parent_is_an_error(tmp_path: Path) -> None:
         ),
         (
             lambda m: _kernel(m).update(name="../../etc/x"),
-            r"kernel.name: expected text like .*, got .\.\./\.\./etc/x",
+            r"kernels\[0\].name: expected text like .*, got .\.\./\.\./etc/x",
         ),
         (
             lambda m: _kernel(m).update(arguments=[{"pointer": "Z"}]),
@@ -275,7 +275,7 @@ def test_a_missing_parent_is_an_error(tmp_path: Path) -> None:
         ),
         (
             lambda m: _kernel(m).update(grid=[1, 1]),
-            r"kernel.grid: expected a list of 3, .*got \[1, 1\]",
+            r"kernels\[0\].grid: expected a list of 3, .*got \[1, 1\]",
         ),
         (
             lambda m: _kernel(m).update(grid=[-1, 1, 1]),
@@ -554,7 +554,7 @@ def _parameter(manifest: Any) -> Any:
 
 
 def _kernel(manifest: Any) -> Any:
-    return _variant(manifest)["kernel"]
+    return _variant(manifest)["kernels"][0]
 
 
 def _step(manifest: Any) -> Any:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import json
 import sys
+import timeit
 from dataclasses import replace
 from pathlib import Path
 
@@ -10,6 +12,8 @@ import pytest
 from bundles import arrays, bundle, matmul, pointers
 from fake_cupy import FakeCupy, GpuArray
 from fake_emulator import FakeEmulator
+from hypothesis import given
+from hypothesis import strategies as st
 
 from alcop_mlir.errors import ConfigError
 from alcop_mlir.manifest.arrays import Intermediate
@@ -23,8 +27,9 @@ from alcop_mlir.manifest.kernels import (
     TensorMap,
     Variant,
 )
-from alcop_mlir.polynomials import constant, size
+from alcop_mlir.polynomials import collected, constant, size
 from alcop_mlir.runtime.bundle import load, save
+from alcop_mlir.runtime.guards import chooser
 from alcop_mlir.runtime.launch import Program
 from alcop_mlir.runtime.workspace import plan
 
@@ -37,10 +42,10 @@ def guarded(*guards: tuple[Condition, ...]) -> Function:
     function = matmul("M")
     (kernel,) = function.kernels
     variants = [
-        Variant(replace(kernel, name=f"k{number}"), guard)
+        Variant((replace(kernel, name=f"k{number}"),), guard)
         for number, guard in enumerate(guards)
     ]
-    return replace(function, launches=(Launch((*variants, Variant(kernel))),))
+    return replace(function, launches=(Launch((*variants, Variant((kernel,)))),))
 
 
 @pytest.mark.parametrize(
@@ -88,21 +93,113 @@ def test_variants_are_chosen_on_a_gpu_too(monkeypatch: pytest.MonkeyPatch) -> No
 def test_a_last_variant_with_a_guard_is_refused() -> None:
     """No kernel would be launched where it does not hold."""
     (kernel,) = matmul("M").kernels
-    for variants in ((), (Variant(kernel, (SMALL,)),)):
+    for variants in ((), (Variant((kernel,), (SMALL,)),)):
         with pytest.raises(ConfigError, match="the last variant must have no guard"):
             Launch(variants)
 
 
-def test_a_buffer_that_one_variant_uses_has_room() -> None:
-    function = guarded((SMALL,))
-    first, last = function.launches[0].variants
-    using = replace(first.kernel, arguments=pointers("A", "x"))
-    function = replace(
-        function,
-        launches=(Launch((replace(first, kernel=using), last)),),
+def two_ways() -> Function:
+    """For up to 64 rows by two kernels with a buffer in between, else by one."""
+    (kernel,) = matmul("M").kernels
+    first = replace(kernel, name="first", arguments=pointers("A", "x"))
+    second = replace(kernel, name="second", arguments=pointers("x", "C"))
+    ways = Variant((first, second), (SMALL,)), Variant((kernel,))
+    return replace(
+        matmul("M"),
+        launches=(Launch(ways),),
         intermediates=(Intermediate("x", "f32", ("M",)),),
     )
-    assert plan(function, {"M": 65}).bytes == 260
+
+
+@pytest.mark.parametrize(
+    ("rows", "names", "room"), [(64, ["first", "second"], 256), (65, ["matmul"], 0)]
+)
+def test_a_variant_is_a_sequence_of_kernels(
+    emulator: FakeEmulator, rows: int, names: list[str], room: int, tmp_path: Path
+) -> None:
+    """Buffers of variants that do not run take no memory."""
+    save(bundle(two_ways()), tmp_path / "out")
+    program = Program(load(tmp_path / "out"))
+    program(*arrays(m=rows))
+    assert [call[1] for call in emulator.calls] == names
+    assert program.last_variants == (0 if room else 1,)
+    (launch,) = two_ways().launches
+    kernels = launch.variants[program.last_variants[0]].kernels
+    assert plan(two_ways().intermediates, kernels, {"M": rows}).bytes == room
+
+
+def test_calls_of_other_variants_are_planned_anew(emulator: FakeEmulator) -> None:
+    """The last plan is used again for the same sizes and variants alone."""
+    program = Program(bundle(two_ways()))
+    for rows in (64, 64, 65, 64):
+        program(*arrays(m=rows))
+    names = [call[1] for call in emulator.calls]
+    assert names == ["first", "second"] * 2 + ["matmul"] + ["first", "second"]
+
+
+def test_schema_2_is_read(tmp_path: Path) -> None:
+    """There a variant is one kernel."""
+    save(bundle(guarded((SMALL,))), tmp_path / "out")
+    manifest = tmp_path / "out" / "manifest.json"
+    value = json.loads(manifest.read_text())
+    for variant in value["functions"][0]["launches"][0]["variants"]:
+        (variant["kernel"],) = variant.pop("kernels")
+    manifest.write_text(json.dumps(value | {"schema": 2}))
+    assert load(tmp_path / "out") == bundle(guarded((SMALL,)))
+
+
+NAMES: tuple[str, ...] = ("M", "N", "K", "lda")
+POLYNOMIALS = st.lists(
+    st.tuples(st.integers(-3, 3), st.lists(st.sampled_from(NAMES), max_size=3)),
+    max_size=3,
+).map(lambda terms: collected((n, tuple(factors)) for n, factors in terms))
+CONDITIONS = st.one_of(
+    st.builds(AtMost, POLYNOMIALS, POLYNOMIALS),
+    st.builds(AtMost, POLYNOMIALS, st.integers(-9, 99).map(constant)),
+    st.builds(AtMost, st.sampled_from(NAMES).map(size), st.just(constant(4))),
+    st.builds(Divisible, POLYNOMIALS, st.integers(1, 9)),
+    st.builds(Divisible, st.sampled_from(NAMES).map(size), st.integers(1, 9)),
+    st.builds(Aligned, st.just("A"), st.sampled_from((1, 8, 16))),
+)
+
+
+def holds(one: Condition, sizes: dict[str, int], address: int) -> bool:
+    """The same as the launcher evaluates, from the polynomials."""
+    if isinstance(one, Aligned):
+        return address % one.bytes == 0
+    if isinstance(one, Divisible):
+        return one.value.value(sizes) % one.by == 0
+    return one.least.value(sizes) <= one.most.value(sizes)
+
+
+@given(
+    st.lists(st.lists(CONDITIONS, max_size=3), max_size=4),
+    st.tuples(*[st.integers(0, 9)] * len(NAMES)),
+    st.integers(0, 64),
+)
+def test_guards_are_evaluated_as_they_read(
+    guards: list[list[Condition]], values: tuple[int, ...], address: int
+) -> None:
+    """Whichever closures they become."""
+    (kernel,) = matmul("M").kernels
+    variants = [Variant((kernel,), tuple(guard)) for guard in guards]
+    sizes: dict[str, int] = dict(zip(NAMES, values, strict=True))
+    found = chooser(Launch((*variants, Variant((kernel,)))))(sizes, {"A": address})
+    true = [all(holds(one, sizes, address) for one in guard) for guard in guards]
+    assert found == [*true, True].index(True)
+
+
+@pytest.mark.parametrize(
+    ("condition", "text"),
+    [
+        (SMALL, "M * M <= 4096"),
+        (EVEN, "(M + 1) % 2 == 0"),
+        (Divisible(size("K"), 8), "K % 8 == 0"),
+        (Aligned("A", 16), "address of A % 16 == 0"),
+    ],
+)
+def test_conditions_are_readable(condition: Condition, text: str) -> None:
+    assert str(condition) == text
 
 
 TENSOR_MAP = TensorMap(
@@ -148,3 +245,16 @@ def test_code_is_stored_once_per_module(tmp_path: Path) -> None:
     save(bundle(guarded((SMALL,), (EVEN,))), tmp_path / "out")
     names = sorted(file.name.split("-")[0] for file in (tmp_path / "out").iterdir())
     assert names == ["manifest.json", "matmul", "matmul"]  # PTX and cubin
+
+
+def test_guards_take_little_time() -> None:
+    """At most 2 us for four variants; here twice that, as other tests run as well."""
+    (kernel,) = matmul("M").kernels
+    rows = tuple(Divisible(size(name), 8) for name in ("K", "N"))
+    limits = AtMost(size("M"), constant(64)), AtMost(size("M") * size("N"), constant(9))
+    guards = [(limits[0], *rows), (limits[1], *rows), rows, ()]
+    choose = chooser(Launch(tuple(Variant((kernel,), guard) for guard in guards)))
+    sizes = {"M": 65, "N": 4100, "K": 4096}
+    assert choose(sizes, {}) == 3
+    seconds = min(timeit.repeat(lambda: choose(sizes, {}), repeat=50, number=100))
+    assert seconds / 100 < 4e-6

@@ -19,7 +19,7 @@ from alcop_mlir.manifest.arrays import Intermediate
 from alcop_mlir.manifest.functions import Function
 from alcop_mlir.manifest.kernels import Kernel, unguarded
 from alcop_mlir.runtime.launch import Program
-from alcop_mlir.runtime.workspace import ALIGNMENT, ByteRange, plan
+from alcop_mlir.runtime.workspace import ALIGNMENT, ByteRange, Workspace, plan
 
 
 def function(*arrays: tuple[int, list[int]]) -> Function:
@@ -39,9 +39,14 @@ def function(*arrays: tuple[int, list[int]]) -> Function:
     return Function("f", (), tuple(launches), intermediates=tuple(intermediates))
 
 
+def planned(function: Function, sizes: dict[str, int]) -> Workspace:
+    """The workspace of a call that runs all kernels of the function."""
+    return plan(function.intermediates, function.kernels, sizes)
+
+
 def test_buffers_that_are_live_together_do_not_overlap() -> None:
     """At multiples of 256 bytes, the larger one first."""
-    found = plan(function((300, [0, 1]), (1000, [0, 2])), {})
+    found = planned(function((300, [0, 1]), (1000, [0, 2])), {})
     assert found.ranges == {
         "x1": ByteRange(0, 1000, 0, 2),
         "x0": ByteRange(1024, 1324, 0, 1),
@@ -51,14 +56,14 @@ def test_buffers_that_are_live_together_do_not_overlap() -> None:
 
 def test_buffers_that_are_not_live_together_share_bytes() -> None:
     """A chain needs room for its two largest neighbours."""
-    found = plan(function((512, [0, 1]), (512, [1, 2]), (512, [2, 3])), {})
+    found = planned(function((512, [0, 1]), (512, [1, 2]), (512, [2, 3])), {})
     assert found.ranges["x0"].offset == found.ranges["x2"].offset
     assert found.bytes == 1024
 
 
 def test_a_buffer_fills_a_gap() -> None:
     """The first that is large enough."""
-    found = plan(function((4096, [0]), (2048, [0, 1]), (1024, [1])), {})
+    found = planned(function((4096, [0]), (2048, [0, 1]), (1024, [1])), {})
     assert found.ranges["x1"].offset == 4096
     assert found.ranges["x2"].offset == 0
     assert found.bytes == 4096 + 2048
@@ -66,23 +71,23 @@ def test_a_buffer_fills_a_gap() -> None:
 
 def test_a_buffer_that_no_kernel_uses_takes_no_memory() -> None:
     """Fusion may leave one."""
-    found = plan(function((512, [0]), (4096, [])), {})
+    found = planned(function((512, [0]), (4096, [])), {})
     assert found.bytes == 512
     assert list(found.ranges) == ["x0"]
 
 
 def test_nothing_to_place() -> None:
-    assert plan(function(), {}).bytes == 0
+    assert planned(function(), {}).bytes == 0
 
 
 def test_sizes_are_those_of_the_call() -> None:
     """Bits are stored as bytes, sizes multiply."""
-    found = plan(chain("M"), {"M": 100})
+    found = planned(chain("M"), {"M": 100})
     assert {name: part.end - part.offset for name, part in found.ranges.items()} == {
         "x": 3200,
         "y": 800,
     }
-    assert plan(chain("M"), {"M": 0}).bytes == 0
+    assert planned(chain("M"), {"M": 0}).bytes == 0
 
 
 USERS = st.lists(st.integers(0, 6), min_size=1, max_size=4)
@@ -91,7 +96,7 @@ USERS = st.lists(st.integers(0, 6), min_size=1, max_size=4)
 @given(st.lists(st.tuples(st.integers(0, 2000), USERS), max_size=8))
 def test_no_plan_lets_buffers_overlap(arrays: list[tuple[int, list[int]]]) -> None:
     """And no workspace is larger than all buffers side by side."""
-    found = plan(function(*arrays), {})
+    found = planned(function(*arrays), {})
     for one, other in itertools.combinations(found.ranges.values(), 2):
         together = one.first <= other.last and other.first <= one.last
         apart = one.end <= other.offset or other.end <= one.offset
