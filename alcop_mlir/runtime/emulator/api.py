@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
@@ -16,17 +15,14 @@ from alcop_mlir.runtime.emulator.hazards.global_shadow import GlobalShadow
 from alcop_mlir.runtime.emulator.hazards.reports import Hazard, Reports
 from alcop_mlir.runtime.emulator.hazards.shared_shadow import SharedShadow
 from alcop_mlir.runtime.emulator.machine.batch import Batch
+from alcop_mlir.runtime.emulator.machine.cohort import Observer
 from alcop_mlir.runtime.emulator.machine.memory_map import map_memory
 from alcop_mlir.runtime.emulator.machine.warps import LANES, Dim3, block_coordinates
 from alcop_mlir.runtime.emulator.observers.counters import Counters, CounterSet
 from alcop_mlir.runtime.emulator.observers.trace import Tracer, TraceRequest
 from alcop_mlir.runtime.emulator.ptx.parser import parse_ptx
 from alcop_mlir.runtime.emulator.ptx.syntax import Module, PtxKernel
-from alcop_mlir.runtime.emulator.schedule import (
-    DEFAULT_INSTRUCTION_LIMIT,
-    Runner,
-    make_picker,
-)
+from alcop_mlir.runtime.emulator.schedule import Budget, Runner, make_picker
 from alcop_mlir.runtime.emulator.translated_kernel import TranslatedKernel
 
 # Blocks that run together: beyond about 64 the cost per block no longer falls.
@@ -97,43 +93,60 @@ def emulate(
         translated = _translated(code, module, bound, dynamic_shared, lanes)
         tallies = CounterSet(translated.listing) if counters else None
         tracer = Tracer(trace, translated.listing, grid) if trace else None
-        checks = None
-        if hazards:
-            reports = Reports(max_reports, {ins.line: ins for ins in code.instructions})
-            checks = GlobalShadow(
-                bound.memory.data.size, reports, lambda n: block_coordinates(n, grid)
-            )
+        checks = _checks(bound, code, grid, max_reports) if hazards else None
+        watchers = _Watchers(tallies, tracer, checks)
+        budget = Budget.from_now(instruction_limit, time_limit)
+        total = 0
 
         def run_batch(numbers: np.ndarray) -> int:
-            """Runs these blocks; how many warp instructions that took."""
-            is_early = visibility == "early"
+            """How many warp instructions these blocks took; frees their state."""
             batch = Batch(
-                translated.loaded, numbers, grid, block, bound.memory, is_early
+                translated.loaded,
+                numbers,
+                grid,
+                block,
+                bound.memory,
+                visibility == "early",
             )
-            if checks is not None:
-                _watch(batch, checks, translated.granule)
-            follows = tracer is not None and tracer.follows(numbers)
-            watching = (tallies, tracer if follows else None)
-            observers = [one for one in watching if one is not None]
-            most = most_instructions, observers, most_seconds, started + most_seconds
-            return Runner(translated, batch, schedule, picker, *most).run()
+            observers = watchers.of(batch, translated.granule)
+            return Runner(translated, batch, schedule, picker, budget, observers).run()
 
-        most_instructions = instruction_limit or DEFAULT_INSTRUCTION_LIMIT
-        most_seconds = math.inf if time_limit is None else time_limit
-        started = time.perf_counter()
-        total = 0
         for first in range(0, blocks, BATCH_BLOCKS):
             if progress is not None:
                 progress(first, blocks)
             total += run_batch(np.arange(first, min(first + BATCH_BLOCKS, blocks)))
         if progress is not None:
             progress(blocks, blocks)
-        seconds = time.perf_counter() - started
+        seconds = budget.spent()
         bound.copy_back()
     if tracer is not None:
         tracer.write()
     found = () if checks is None else checks.reports.all()
     return Result(found, tallies.result() if tallies else None, seconds, total)
+
+
+@dataclass(frozen=True)
+class _Watchers:
+    """Who watches a run: counters, a trace, checks for races."""
+
+    tallies: CounterSet | None
+    tracer: Tracer | None
+    checks: GlobalShadow | None
+
+    def of(self, batch: Batch, granule: int) -> list[Observer]:
+        """Those who watch `batch`, whose accesses are checked from here on."""
+        if self.checks is not None:
+            _watch(batch, self.checks, granule)
+        follows = self.tracer is not None and self.tracer.follows(batch.numbers)
+        watching = (self.tallies, self.tracer if follows else None)
+        return [one for one in watching if one is not None]
+
+
+def _checks(bound: Bound, code: PtxKernel, grid: Dim3, most: int) -> GlobalShadow:
+    """The check for races on global memory, with up to `most` reports of all memory."""
+    reports = Reports(most, {ins.line: ins for ins in code.instructions})
+    size = bound.memory.data.size
+    return GlobalShadow(size, reports, lambda n: block_coordinates(n, grid))
 
 
 def _translated(

@@ -12,9 +12,11 @@ any) one that can run go on.
 
 from __future__ import annotations
 
+import math
 import random
 import re
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from time import perf_counter
 
 import numpy as np
@@ -62,6 +64,43 @@ def make_picker(schedule: str) -> Picker:
     return lambda cohorts: cohorts[0]
 
 
+@dataclass(frozen=True)
+class Budget:
+    """What the run of a kernel may take.
+
+    instructions: of warps, for a batch of blocks
+    started:      when the run did, a moment of `perf_counter`
+    """
+
+    instructions: int
+    seconds: float
+    started: float
+
+    @classmethod
+    def from_now(cls, instructions: int | None, seconds: float | None) -> Budget:
+        """Starts now; without a limit of seconds, and one of instructions of ours."""
+        most = instructions or DEFAULT_INSTRUCTION_LIMIT
+        return cls(most, math.inf if seconds is None else seconds, perf_counter())
+
+    def spent(self) -> float:
+        """Seconds since the start."""
+        return perf_counter() - self.started
+
+    def check(self, taken: int, at: Instruction) -> None:
+        """EmulationError where a batch has taken so many instructions, or too long."""
+        if taken > self.instructions:
+            raise EmulationError(
+                f"the instruction limit of {self.instructions} warp instructions for a "
+                f"batch of blocks is reached at PTX line {at.line}; "
+                f"the kernel may not end (raise instruction_limit if it does)"
+            )
+        if self.spent() > self.seconds:
+            raise EmulationError(
+                f"the time limit of {self.seconds:.3g} seconds is reached at PTX line "
+                f"{at.line}; the kernel may not end (raise time_limit if it does)"
+            )
+
+
 class Runner:
     """One batch from start to end."""
 
@@ -71,20 +110,14 @@ class Runner:
         batch: Batch,
         schedule: str,
         picker: Picker,
-        limit: int,
+        budget: Budget,
         observers: Sequence[Observer],
-        seconds: float,
-        deadline: float,
     ):
-        """It refuses to run beyond `deadline`, a moment of `perf_counter`, which is
-        `seconds` after the start of the kernel, and more than `limit` instructions.
-        """
         self.batch = batch
         self.program = program
         self.picker = picker
-        self.limit = limit
+        self.budget = budget
         self.warp_instructions = 0
-        self.seconds, self.deadline = seconds, deadline
         self.turn = 0
         if schedule == "lockstep":
             groups = [(0, batch.warps)]
@@ -199,19 +232,7 @@ class Runner:
             shape = (cohort.blocks, cohort.warps)
             warps = int(np.broadcast_to(mask.any(axis=2), shape).sum())
         self.warp_instructions += count * warps
-        if self.warp_instructions > self.limit:
-            line = self.program.code[span.start].line
-            raise EmulationError(
-                f"the instruction limit of {self.limit} warp instructions for a batch "
-                f"of blocks is reached at PTX line {line}; "
-                f"the kernel may not end (raise instruction_limit if it does)"
-            )
-        if perf_counter() > self.deadline:
-            line = self.program.code[span.start].line
-            raise EmulationError(
-                f"the time limit of {self.seconds:.3g} seconds is reached at PTX line "
-                f"{line}; the kernel may not end (raise time_limit if it does)"
-            )
+        self.budget.check(self.warp_instructions, self.program.code[span.start])
         if self.observers:
             self._advance_clocks(cohort, span, mask, count, warps)
 
