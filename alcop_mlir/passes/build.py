@@ -300,37 +300,6 @@ def clone(op: ir.Operation, mapping: dict[ir.Value, ir.Value]) -> Any:
     return copy
 
 
-class Template:
-    """An op that is copied many times: its operands and results are looked up once."""
-
-    def __init__(self, op: ir.Operation):
-        self.operation = op.operation
-        self.results = tuple(enumerate(self.operation.results))
-        self.operands = tuple(enumerate(self.operation.operands))
-        self.has_regions = len(self.operation.regions) > 0
-
-    @property
-    def result(self) -> Any:
-        """The first result of the op itself."""
-        return self.results[0][1]
-
-    def copy(self, mapping: dict[ir.Value, ir.Value]) -> Any:
-        """Copy the op as `clone` does."""
-        copy = self.operation.clone()
-        if self.has_regions:
-            remap(copy, mapping)
-        else:
-            operands = copy.operands
-            for number, value in self.operands:
-                new = mapping.get(value)
-                if new is not None:
-                    operands[number] = new
-        results = copy.results
-        for number, result in self.results:
-            mapping[result] = results[number]
-        return copy
-
-
 def inline(block: ir.Block, mapping: dict[ir.Value, ir.Value]) -> list[Any]:
     """Copy the ops of `block` but the last, as `clone` does; what that one takes.
 

@@ -67,7 +67,7 @@ from alcop_mlir.passes.base import Pass
 from alcop_mlir.transforms.pipelining.async_copies import create_group
 from alcop_mlir.transforms.pipelining.executable import fetch_leads, shape_of
 from alcop_mlir.transforms.pipelining.expansion import Expansion
-from alcop_mlir.transforms.pipelining.fragment_steps import flattened_steps
+from alcop_mlir.transforms.pipelining.fragment_steps import flattened
 from alcop_mlir.transforms.pipelining.plan_attributes import erase_plan
 from alcop_mlir.transforms.pipelining.rotation import rotate
 
@@ -102,9 +102,9 @@ def _expand(bound: BoundPlan) -> None:
             gpu.barrier()
     rotated = rotate(bound.loop, leads)
     loop = rotated.loop
-    steps = flattened_steps(replace(bound, loop=loop))
+    flat = flattened(replace(bound, loop=loop))
     streams = separate(
-        loop, steps, kept, extents, rotated.loads, rotated.guarded, rotated.exists
+        flat, kept, extents, rotated.loads, rotated.guarded, rotated.exists
     )
     _check_slots(streams, shape.slots)
     with loop.location, ir.InsertionPoint(loop):
@@ -161,10 +161,11 @@ def _hoist_address(form: CopyForm) -> None:
 
 def _check_slots(streams: Streams, slots: int) -> None:
     """PassError where the copies do not fill one slot after the other."""
-    counted = {period(streams.loop, number) for number in streams.copy_arguments}
+    loop = streams.body.loop
+    counted = {period(loop, number) for number in streams.copy_arguments}
     if slots and slots not in counted:
         raise PassError(
-            streams.loop,
+            loop,
             f"its buffers have no {slots} slots, expected alcop-multi-buffer before "
             "this pass",
         )

@@ -9,7 +9,7 @@ from collections.abc import Callable
 from functools import partial
 from typing import Any
 
-from alcop_mlir.analysis.ir.loops import body, bounds, init_args, terminator, trip_count
+from alcop_mlir.analysis.ir.loops import body, bounds, init_args, trip_count
 from alcop_mlir.analysis.pipelining.pipeline_shape import Shape
 from alcop_mlir.analysis.pipelining.streams import Streams, addresses, argument
 from alcop_mlir.bindings import arith, ir
@@ -20,6 +20,7 @@ from alcop_mlir.transforms.pipelining.plan_attributes import UNROLL
 from alcop_mlir.transforms.pipelining.stream_state import (
     Carried,
     ValueTemplate,
+    copy_node,
     index_around,
     prefetched_index,
 )
@@ -34,13 +35,11 @@ class Expansion:
     def __init__(self, streams: Streams, shape: Shape):
         self.streams = streams
         self.shape = shape
-        self.loop = streams.loop
-        self.block = body(self.loop)
-        self.induction = self.block.arguments[0]
-        self.yielded = list(terminator(self.loop).operands)
-        self.compute = _templates(streams.compute)
-        self.reads = _templates(streams.reads)
-        template = partial(ValueTemplate, self.block)
+        self.loop = streams.body.loop
+        self.induction = body(self.loop).arguments[0]
+        self.yielded = streams.body.yielded
+        self.compute, self.reads = streams.compute, streams.reads
+        template = partial(ValueTemplate, streams.body)
         # Steps often read by the same addresses: a view of the tile's slot.
         templates = {used: template(used) for used in set(streams.read_operands)}
         self.read_addresses = [templates[used] for used in streams.read_operands]
@@ -187,7 +186,7 @@ class Expansion:
         numbers = self.streams.compute_arguments
         mapping = self._stream_values(numbers, state.compute, induction)
         started = 0
-        for number, ops in enumerate(self.compute):
+        for number, nodes in enumerate(self.compute):
             tile, step = divmod(number + self.shape.load_lookahead, self.shape.steps)
             if step == 0 and (self.shape.slots or self.shape.load_lookahead):
                 self._start_tile(state, induction, tile, guard)
@@ -197,10 +196,10 @@ class Expansion:
             if self.shape.load_lookahead:
                 self._load(state, induction, tile, step, guard)
                 loaded = zip(self.reads[number], state.fragments.pop(0), strict=True)
-                mapping.update((read.result, fragment) for read, fragment in loaded)
-            for op in ops:
-                if not (self.known and op.results and op.result in self.known):
-                    op.copy(mapping)
+                mapping.update((read.results[0], one) for read, one in loaded)
+            for node in nodes:
+                if not (node.results and node.results[0] in self.known):
+                    copy_node(node, mapping)
         if self.shape.copies_last:
             copy(started)
         after = (self.yielded[number] for number in numbers)
@@ -278,7 +277,9 @@ class Expansion:
         if state.loading is None:
             state.loading = self._tile_values(state, induction, tile, guard(tile))
         self.read_addresses[step].build(state.loading)
-        loaded = [read.copy(state.loading).results[0] for read in self.reads[step]]
+        for read in self.reads[step]:
+            copy_node(read, state.loading)
+        loaded = [state.loading[read.results[0]] for read in self.reads[step]]
         state.fragments.append(loaded)
 
     def _tile_values(
@@ -313,10 +314,6 @@ class Expansion:
         keys = (argument(self.loop, number) for number in numbers)
         own = dict(zip(keys, values, strict=True))
         return {self.induction: index, **own, **self.known}
-
-
-def _templates(steps: tuple[tuple[Any, ...], ...]) -> list[list[build.Template]]:
-    return [[build.Template(op) for op in step] for step in steps]
 
 
 def _guarded(

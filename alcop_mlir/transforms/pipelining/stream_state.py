@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from alcop_mlir.analysis.ir.slices import backward_slice
+from alcop_mlir.analysis.pipelining.flat_body import FlatBody, Node
 from alcop_mlir.bindings import arith, ir
 from alcop_mlir.passes import build
 
@@ -52,22 +52,36 @@ class Carried:
 
 
 class ValueTemplate:
-    """The ops that compute `values` of a loop's `block`, to be copied for each tile."""
+    """The ops that compute `keys` of a loop's body, to be copied for each tile."""
 
-    def __init__(self, block: ir.Block, values: Sequence[ir.Value]):
-        ops, _ = backward_slice(values, block)
-        self.templates = [build.Template(op) for op in ops]
-        self.values = tuple(values)
+    def __init__(self, body: FlatBody, keys: Sequence[Any]):
+        self.nodes, _ = body.slice(keys)
+        self.keys = tuple(keys)
 
-    def build(self, mapping: dict[ir.Value, ir.Value]) -> list[Any]:
-        """The values under `mapping` of the block's arguments.
+    def build(self, mapping: dict[Any, Any]) -> list[Any]:
+        """The values under `mapping` of the body's arguments.
 
         Results are added to `mapping`, so that no op is built twice with it.
         """
-        for template in self.templates:
-            if template.result not in mapping:
-                template.copy(mapping)
-        return [mapping.get(value, value) for value in self.values]
+        for node in self.nodes:
+            if node.results[0] not in mapping:
+                copy_node(node, mapping)
+        return [mapping.get(key, key) for key in self.keys]
+
+
+def copy_node(node: Node, mapping: dict[Any, Any]) -> None:
+    """Build a copy of an op of the body; its results are added to `mapping`."""
+    copy = node.op.clone()
+    if node.captured:
+        build.remap(copy, {v: mapping.get(key, key) for v, key in node.captured})
+    else:
+        operands = copy.operands
+        for number, key in node.operands:
+            operands[number] = mapping.get(key, key)
+    if len(node.results) == 1:
+        mapping[node.results[0]] = copy.result
+    else:
+        mapping.update(zip(node.results, copy.results, strict=True))
 
 
 def prefetched_index(induction: ir.Value, tiles: int, step: ir.Value) -> Any:
