@@ -47,6 +47,11 @@ class Polynomial:
             return None
         return sum(coefficient for coefficient, _ in self.terms)
 
+    @property
+    def is_never_negative(self) -> bool:
+        """Whether no term is subtracted, so that it is 0 or more for all sizes."""
+        return all(coefficient > 0 for coefficient, _ in self.terms)
+
     def value(self, sizes: Mapping[str, int]) -> int:
         """The value for these values of the sizes."""
         return sum(

@@ -19,8 +19,8 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from alcop_mlir import diagnostics
+from alcop_mlir.analysis.host.host_code import NotCompiled
 from alcop_mlir.analysis.host.host_function import (
-    NotCompiled,
     described,
     host,
     host_functions,

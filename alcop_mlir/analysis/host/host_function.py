@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, replace
 from typing import Any
 
+from alcop_mlir.analysis.host import host_code
+from alcop_mlir.analysis.host.host_code import CHOICE, NotCompiled
 from alcop_mlir.analysis.host.host_values import HostValues, Names
 from alcop_mlir.analysis.ir.constant_arrays import ConstantArray, globals_read
-from alcop_mlir.analysis.ir.loops import constant
 from alcop_mlir.analysis.ir.memory import element_bits
 from alcop_mlir.analysis.ir.memref_layouts import (
     follows_shape,
@@ -18,40 +17,13 @@ from alcop_mlir.analysis.ir.memref_layouts import (
 )
 from alcop_mlir.analysis.ir.promises import row_alignment
 from alcop_mlir.analysis.ir.symbols import name_of, top_level
+from alcop_mlir.analysis.ir.walk import walk
 from alcop_mlir.bindings import ir
-from alcop_mlir.dialects import alcop
-from alcop_mlir.errors import ConfigError
 from alcop_mlir.manifest.arrays import Constant, Intermediate, Parameter
 from alcop_mlir.manifest.functions import Function
-from alcop_mlir.manifest.kernels import (
-    AtMost,
-    Kernel,
-    PipelinedBuffer,
-    unguarded,
-)
 from alcop_mlir.manifest.names import argument_name, constant_file, intermediate_name
-from alcop_mlir.schedule import Schedule
 
-LAUNCH = "gpu.launch_func"
-ASSERT = "cf.assert"
-_NEEDS_NO_DEVICE = frozenset(
-    """
-    arith.constant arith.index_cast func.return memref.alloc memref.dealloc
-    memref.cast memref.reinterpret_cast memref.subview memref.collapse_shape
-    memref.expand_shape memref.memory_space_cast memref.extract_strided_metadata
-    memref.assume_alignment memref.extract_aligned_pointer_as_index memref.dim
-    memref.get_global arith.ceildivui arith.divui arith.muli arith.addi arith.subi
-    arith.cmpi
-    """.split()
-)
-
-
-@dataclass(frozen=True)
-class NotCompiled:
-    """An op or function that would have to run on the host, and why."""
-
-    op: Any
-    reason: str
+_ALLOC = "memref.alloc"
 
 
 def host_functions(module: ir.Operation | ir.Module) -> list[Any]:
@@ -90,7 +62,7 @@ def _host(
         else:
             reason = f"argument {number + 1} of '{name}' is {value.type}, {found}"
             obstacles.append(NotCompiled(func, reason))
-    allocs = top_level(func, "memref.alloc")
+    allocs = [op for op in walk(func, enter=_is_host_code) if op.name == _ALLOC]
     arrays = globals_read(func)
     values = HostValues(
         names,
@@ -100,50 +72,32 @@ def _host(
     buffers = [
         _intermediate(alloc, number, values) for number, alloc in enumerate(allocs)
     ]
-    effects = [_effect(op, values) for op in block.operations]
-    obstacles += [one for one in (*effects, *buffers) if isinstance(one, NotCompiled)]
-    launches = tuple(unguarded(one) for one in effects if isinstance(one, Kernel))
-    used = {name for launch in launches for name in launch.arrays}
+    code = host_code.read(block, values)
+    obstacles += code.obstacles
+    obstacles += [one for one in buffers if isinstance(one, NotCompiled)]
+    used = {name for launch in code.launches for name in launch.arrays}
     constants = {array.name: array for array in arrays.values()}
     return tuple(obstacles) or Function(
         name,
         tuple(parameters),
-        launches=launches,
+        launches=code.launches,
         intermediates=tuple(one for one in buffers if isinstance(one, Intermediate)),
-        checks=tuple(_needed(one for one in effects if isinstance(one, AtMost))),
+        checks=code.checks,
         constants=tuple(
             described(array) for name, array in constants.items() if name in used
         ),
     )
 
 
+def _is_host_code(op: ir.Operation) -> bool:
+    """Whether what is inside of `op` runs on the host."""
+    return op.name in ("func.func", CHOICE)
+
+
 def described(array: ConstantArray) -> Constant:
     """A constant as manifests have it, in a file of its own, named after its bytes."""
     file = constant_file(hashlib.sha256(array.data).hexdigest())
     return Constant(array.name, array.dtype, array.shape, file, 0, len(array.data))
-
-
-def _needed(checks: Iterable[AtMost]) -> Iterator[AtMost]:
-    """Each check once, without those that hold whatever the sizes are."""
-    for check in dict.fromkeys(checks):
-        left = (check.most - check.least).known
-        if left is None or left < 0:
-            yield check
-
-
-def _effect(
-    op: ir.Operation, values: HostValues
-) -> Kernel | AtMost | NotCompiled | None:
-    """What an op of the host function does; None where it only computes a value."""
-    inner = op.operation
-    if inner.name == LAUNCH:
-        return _kernel(op, values)
-    if inner.name == ASSERT:
-        reason = "asserts something else than an order of sizes of arguments"
-        return values.asserted(inner.operands[0]) or NotCompiled(inner, reason)
-    if inner.name in _NEEDS_NO_DEVICE:
-        return None
-    return NotCompiled(inner, f"'{inner.name}' was not compiled to a kernel")
 
 
 def _parameter(value: ir.Value, names: Names) -> Parameter | str:
@@ -196,51 +150,3 @@ def _intermediate(
         reason = f"allocates {kind}, expected sizes that an argument has"
         return NotCompiled(alloc, reason)
     return Intermediate(intermediate_name(number), str(kind.element_type), known)
-
-
-def _kernel(op: ir.Operation, values: HostValues) -> Kernel | NotCompiled:
-    grid = [values.blocks(v) for v in (op.gridSizeX, op.gridSizeY, op.gridSizeZ)]
-    shared = op.dynamicSharedMemorySize
-    sizes = [
-        *(constant(v) for v in (op.blockSizeX, op.blockSizeY, op.blockSizeZ)),
-        0 if shared is None else constant(shared),
-    ]
-    arguments = [values.argument(value) for value in op.kernelOperands]
-    if None in grid or None in sizes or None in arguments:
-        return NotCompiled(
-            op.operation,
-            "expected a launch whose sizes are constants or sizes of arguments, and "
-            "whose operands are memrefs of the function, or their sizes or strides",
-        )
-    module, kernel = ir.SymbolRefAttr(op.operation.attributes["kernel"]).value
-    x, y, z = (part for part in grid if part is not None)
-    known = [number for number in sizes if number is not None]
-    return _with_decisions(
-        op,
-        Kernel(
-            name=kernel,
-            module=module,
-            arguments=tuple(one for one in arguments if one is not None),
-            grid=(x, y, z),
-            block=(known[0], known[1], known[2]),
-            shared_bytes=known[3],
-        ),
-    )
-
-
-def _with_decisions(op: ir.Operation, kernel: Kernel) -> Kernel | NotCompiled:
-    """`kernel` with what was decided for its launch, if that is as we write it."""
-    decided = alcop.get_plain(op, alcop.DECISIONS)
-    if decided is None:
-        return kernel
-    try:
-        schedule = decided.get("schedule")
-        return replace(
-            kernel,
-            schedule=None if schedule is None else Schedule.from_dict(schedule),
-            schedule_source=decided.get("schedule_source"),
-            pipelines=tuple(PipelinedBuffer(**o) for o in decided.get("pipelines", ())),
-            fallback=decided.get("fallback"),
-        )
-    except (AttributeError, TypeError, ConfigError):  # other programs wrote it
-        return NotCompiled(op.operation, f"'{alcop.DECISIONS}' is {decided}")

@@ -6,15 +6,26 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from alcop_mlir.analysis.ir.extents import extent
 from alcop_mlir.analysis.ir.loops import (
     constant,
     defining_op,
     made_by,
+    splat,
     without,
 )
 from alcop_mlir.analysis.ir.memory import root
+from alcop_mlir.analysis.ir.rejected import Rejected
 from alcop_mlir.bindings import arith, ir
-from alcop_mlir.manifest.kernels import AtMost, CeilDiv, Pointer, SizeValue
+from alcop_mlir.manifest.kernels import (
+    Aligned,
+    AtMost,
+    CeilDiv,
+    Condition,
+    Divisible,
+    Pointer,
+    SizeValue,
+)
 from alcop_mlir.manifest.names import intermediate_name
 from alcop_mlir.polynomials import Polynomial
 from alcop_mlir.polynomials import constant as number
@@ -65,17 +76,69 @@ class HostValues:
     def asserted(self, value: ir.Value) -> AtMost | None:
         """The order of sizes that holds where the i1 `value` is true."""
         op = made_by(value, "arith.cmpi")
-        if op is None:
-            return None
+        orders = () if op is None else self._orders(op)
+        return orders[0] if len(orders) == 1 else None
+
+    def guard(self, value: ir.Value) -> tuple[Condition, ...] | Rejected:
+        """The conditions that all hold where the i1 `value` is true, and only there."""
+        op = defining_op(value)
+        if op is not None and op.name == "arith.andi":
+            left, right = map(self.guard, op.operands)
+            if isinstance(left, Rejected):
+                return left
+            return right if isinstance(right, Rejected) else (*left, *right)
+        if (known := splat(value)) is not None:
+            return () if known else (AtMost(number(1), number(0)),)
+        if op is not None and op.name == "arith.cmpi":
+            found = self._remainders(op) or self._orders(op)
+            if found:
+                return found
+        return Rejected(
+            value.owner.owner if op is None else op,
+            "decides which kernels are launched, expected a conjunction (arith.andi) "
+            "of orders of sizes and strides of arguments (arith.cmpi), and of "
+            "remainders of these by constants that are compared with 0",
+        )
+
+    def _orders(self, op: ir.Operation) -> tuple[AtMost, ...]:
+        """The orders of sizes that an arith.cmpi is true of; empty if of others."""
         left, right = map(self.extent, op.operands)
-        name = str(arith.CmpIPredicate(op.attributes["predicate"].value))
         if left is None or right is None:
-            return None
+            return ()
+        name = str(arith.CmpIPredicate(op.attributes["predicate"].value))
+        if name.startswith("u"):
+            if not (left.is_never_negative and right.is_never_negative):
+                return ()
+            name = name.replace("u", "s", 1)
+        if name == "eq":
+            return AtMost(left, right), AtMost(right, left)
         if name in ("sge", "sgt"):
             left, right = right, left
         if name in ("slt", "sgt"):
             left = left + number(1)
-        return AtMost(left, right) if name in ("sle", "sge", "slt", "sgt") else None
+        is_order = name in ("sle", "sge", "slt", "sgt")
+        return (AtMost(left, right),) if is_order else ()
+
+    def _remainders(self, op: ir.Operation) -> tuple[Condition, ...]:
+        """The divisor that an arith.cmpi of a remainder with 0 asks for; or empty."""
+        name = str(arith.CmpIPredicate(op.attributes["predicate"].value))
+        left, right = op.operands
+        remainder = made_by(left, "arith.remui", "arith.remsi")
+        if name != "eq" or remainder is None or constant(right) != 0:
+            return ()
+        value, by = remainder.operands[0], constant(remainder.operands[1])
+        if by is None or by < 1:
+            return ()
+        pointer = without(value, "arith.index_cast")
+        pointer = made_by(pointer, "memref.extract_aligned_pointer_as_index")
+        if pointer is not None:
+            array = self._argument(pointer.operands[0])
+            return () if array is None else (Aligned(array, by),)
+        found = self.extent(value)
+        is_signed = remainder.name == "arith.remsi"
+        if found is None or not (is_signed or found.is_never_negative):
+            return ()
+        return (Divisible(found, by),)
 
     def blocks(self, value: ir.Value) -> int | CeilDiv | None:
         """A number of blocks: a constant, or the tiles that cover some sizes."""
@@ -100,11 +163,10 @@ class HostValues:
         if not is_integer and not isinstance(value.type, ir.IndexType):
             return None
         size = self.size(value)
-        size = self._stride(value) if size is None else size
         return None if size is None else SizeValue(size)
 
     def size(self, value: ir.Value) -> Size | None:
-        """The size that `value` is: a constant, or the size of an argument."""
+        """What `value` is: a constant, or a size or stride of an argument."""
         known = self.extent(value)
         if known is None or known.known is not None:
             return known and known.known
@@ -114,7 +176,7 @@ class HostValues:
         return None
 
     def extent(self, value: ir.Value) -> Polynomial | None:
-        """`value` as a polynomial in sizes of arguments; None where it is none."""
+        """`value` as a polynomial in sizes and strides of arguments, or None."""
         value = without(value, "arith.index_cast")
         known = constant(value)
         if known is not None:
@@ -124,6 +186,8 @@ class HostValues:
             return (
                 None if dimension is None else self._size_of(op.operands[0], dimension)
             )
+        if (stride := self._stride(value)) is not None:
+            return factor(stride)
         if (op := made_by(value, *_CALCULATIONS)) is None:
             return None
         left, right = map(self.extent, op.operands)
@@ -140,14 +204,14 @@ class HostValues:
             argument = ir.BlockArgument(memref).arg_number
             size = self.names.size(argument, dimension)
             return number(size) if isinstance(size, int) else factor(size)
-        if op.name == "memref.alloc":
-            before = sum(kind.is_dynamic_dim(other) for other in range(dimension))
-            return self.extent(op.operands[before])
-        if op.name == "memref.cast":
+        if op.name in ("memref.cast", "memref.assume_alignment"):
             return self._size_of(op.operands[0], dimension)
         if op.name == "memref.collapse_shape":
             return self._collapsed(op, dimension)
-        return None
+        given = extent(memref, dimension)
+        if given is None:
+            return None
+        return number(given) if isinstance(given, int) else self.extent(given)
 
     def _collapsed(self, op: ir.Operation, dimension: int) -> Polynomial | None:
         """The size of a dimension of a view that several were collapsed to."""
@@ -163,7 +227,7 @@ class HostValues:
         op = made_by(value, "memref.extract_strided_metadata")
         if op is None:
             return None
-        (memref,) = op.operands
+        memref = without(op.operands[0], "memref.assume_alignment")
         dimension = value.result_number - 2 - memref.type.rank
         if dimension < 0 or defining_op(memref) is not None:
             return None
@@ -176,9 +240,16 @@ class HostValues:
             return intermediate_name(list(self.allocated).index(source))
         owner = defining_op(source)
         if owner is None:
-            return self.names.arguments[ir.BlockArgument(source).arg_number]
+            return self._argument(source)
         if owner.name == "memref.extract_strided_metadata":
             return self._memref(owner.operands[0])
         if owner.name == "memref.get_global":
             return self.constants.get(owner.attributes["name"].value)
         return None
+
+    def _argument(self, value: ir.Value) -> str | None:
+        """The name of the argument that `value` is."""
+        value = without(value, "memref.assume_alignment")
+        if defining_op(value) is not None:
+            return None
+        return self.names.arguments[ir.BlockArgument(value).arg_number]

@@ -240,6 +240,7 @@ def test_buffers_that_are_handed_on() -> None:
         ("slt, %more, %columns", "rows + 2", "columns"),
         ("sgt, %all, %rows", "rows + 1", "rows * columns"),
         ("sle, %less, %c64", "rows - 1", "64"),
+        ("ult, %rows, %columns", "rows + 1", "columns"),
     ],
 )
 def test_what_is_asserted_of_sizes(order: str, least: str, most: str) -> None:
@@ -264,7 +265,7 @@ def test_what_is_asserted_of_sizes(order: str, least: str, most: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "order", ["eq, %rows, %c64", "ult, %rows, %c64", "sle, %half, %c64"]
+    "order", ["eq, %rows, %c64", "ult, %less, %c64", "sle, %half, %c64"]
 )
 def test_what_cannot_be_checked_stands_in_the_way(order: str) -> None:
     """The launcher compares polynomials in sizes, nothing else."""
@@ -272,6 +273,7 @@ def test_what_cannot_be_checked_stands_in_the_way(order: str) -> None:
       %c0 = arith.constant 0 : index
       %rows = memref.dim %a, %c0 : memref<?x4xf16>
       %half = arith.divui %rows, %c2 : index
+      %less = arith.subi %rows, %c2 : index
       %fit = arith.cmpi {order} : index
       cf.assert %fit, "they do"
     """
@@ -280,6 +282,173 @@ def test_what_cannot_be_checked_stands_in_the_way(order: str) -> None:
     assert found[0].reason == (
         "asserts something else than an order of sizes of arguments"
     )
+
+
+NAMES = Names(("a", "b"), {("a", 0): "M", ("a", 1): "K"})
+OPEN = "%a: memref<?x?xf16, strided<[?, 1]>>, %b: memref<8xf32>"
+SIZES = """
+      %c0 = arith.constant 0 : index
+      %c8 = arith.constant 8 : index
+      %m = memref.dim %a, %c0 : memref<?x?xf16, strided<[?, 1]>>
+      %k = memref.dim %a, %c1 : memref<?x?xf16, strided<[?, 1]>>
+      %base, %at, %rows, %columns, %pitch, %one = memref.extract_strided_metadata %a
+        : memref<?x?xf16, strided<[?, 1]>>
+        -> memref<f16>, index, index, index, index, index"""
+
+
+def launch(grid: int) -> str:
+    """A launch of that many blocks: 1, 2 or 64."""
+    return f"""
+      gpu.launch_func @f_kernels::@f blocks in (%c{grid}, %c1, %c1)
+        threads in (%c64, %c1, %c1) args(%b : memref<8xf32>)"""
+
+
+def ways(body: str, arguments: str = OPEN) -> list[list[tuple[str, list[int]]]]:
+    """Of each launch, its variants: the guard, and the blocks of each kernel."""
+    found = read(SIZES + body, arguments, NAMES)
+    assert isinstance(found, Function), found
+    return [
+        [
+            (", ".join(map(str, one.guard)), [int(str(k.grid[0])) for k in one.kernels])
+            for one in launch.variants
+        ]
+        for launch in found.launches
+    ]
+
+
+def test_a_branch_is_a_launch_with_variants() -> None:
+    """A chain of them too; launches around it are launches of their own."""
+    body = f"""
+      %mk = arith.muli %m, %k : index
+      %small = arith.cmpi slt, %mk, %c64 : index
+      %rest = arith.remui %k, %c8 : index
+      %whole = arith.cmpi eq, %rest, %c0 : index
+      %apart = arith.remsi %pitch, %c8 : index
+      %even = arith.cmpi eq, %apart, %c0 : index
+      %rows_fit = arith.andi %whole, %even : i1
+      %both = arith.andi %small, %rows_fit : i1
+      {launch(64)}
+      scf.if %both {{
+        {launch(1)}
+        {launch(2)}
+      }} else {{
+        scf.if %whole {{ {launch(2)} }} else {{ {launch(1)} }}
+      }}
+      {launch(2)}"""
+    chain = [
+        ("K * M + 1 <= 64, K % 8 == 0, a_stride_0 % 8 == 0", [1, 2]),
+        ("K % 8 == 0", [2]),
+        ("", [1]),
+    ]
+    assert ways(body) == [[("", [64])], chain, [("", [2])]]
+
+
+def test_branches_inside_of_branches_are_more_variants() -> None:
+    """What comes before and after them is launched in each."""
+    body = f"""
+      %tall = arith.cmpi sgt, %m, %k : index
+      %wide = arith.cmpi uge, %k, %c64 : index
+      scf.if %tall {{
+        {launch(1)}
+        scf.if %wide {{ {launch(2)} }}
+        {launch(64)}
+      }}"""
+    assert ways(body) == [
+        [("K + 1 <= M, 64 <= K", [1, 2, 64]), ("K + 1 <= M", [1, 64]), ("", [])]
+    ]
+
+
+@pytest.mark.parametrize(
+    ("condition", "found"),
+    [
+        ("%c = arith.constant true", [("", [1])]),
+        ("%c = arith.constant false", [("", [2])]),
+        ("%c = arith.cmpi sle, %c1, %c2 : index", [("", [1])]),
+        (
+            "%c = arith.cmpi eq, %m, %c64 : index",
+            [("M <= 64, 64 <= M", [1]), ("", [2])],
+        ),
+        (
+            """%p = memref.extract_aligned_pointer_as_index %a
+                : memref<?x?xf16, strided<[?, 1]>> -> index
+               %r = arith.remui %p, %c64 : index
+               %c = arith.cmpi eq, %r, %c0 : index""",
+            [("address of a % 64 == 0", [1]), ("", [2])],
+        ),
+        (
+            """%m8 = arith.muli %m, %c8 : index
+               %r = arith.remui %m8, %c8 : index
+               %c = arith.cmpi eq, %r, %c0 : index""",
+            [("", [1])],
+        ),
+    ],
+)
+def test_conditions(condition: str, found: list[tuple[str, list[int]]]) -> None:
+    """What is always or never true leaves no variant behind."""
+    body = f"""
+      {condition}
+      scf.if %c {{ {launch(1)} }} else {{ {launch(2)} }}"""
+    assert ways(body) == [found]
+
+
+@pytest.mark.parametrize(
+    "condition",
+    [
+        "%x = arith.cmpi ne, %m, %c64 : index",
+        "%l = arith.subi %m, %c8 : index\n %x = arith.cmpi ult, %l, %c64 : index",
+        "%h = arith.divui %m, %c8 : index\n %x = arith.cmpi sle, %h, %c64 : index",
+        "%h = arith.remui %m, %c8 : index\n %x = arith.cmpi eq, %h, %c1 : index",
+        "%h = arith.remui %m, %k : index\n %x = arith.cmpi eq, %h, %c0 : index",
+        "%y = arith.cmpi sle, %m, %c64 : index\n %x = arith.ori %y, %y : i1",
+    ],
+)
+def test_other_conditions_stand_in_the_way(condition: str) -> None:
+    """At the op that is not understood, and said what is."""
+    body = f"""
+      %all = arith.cmpi sle, %m, %c8 : index
+      {condition}
+      %c = arith.andi %all, %x : i1
+      scf.if %c {{ {launch(1)} }}"""
+    found = read(SIZES + body, OPEN, NAMES)
+    assert isinstance(found, tuple)
+    (obstacle,) = found
+    assert obstacle.op.name == condition.split("= ")[-1].split(" ")[0]
+    assert obstacle.reason.startswith("decides which kernels are launched, expected a")
+
+
+@pytest.mark.parametrize(
+    ("body", "reason"),
+    [
+        (
+            f"scf.if %c {{ {launch(1)} memref.copy %b, %b "
+            ": memref<8xf32> to memref<8xf32> }",
+            "'memref.copy' was not compiled to a kernel",
+        ),
+        (
+            "%n = scf.if %c -> index { scf.yield %m : index } "
+            "else { scf.yield %k : index }",
+            "chooses a value, expected launches only",
+        ),
+        (
+            f'scf.if %c {{ cf.assert %c, "no" {launch(1)} }}',
+            "asserts M + 1 <= K in a branch, expected it before",
+        ),
+        (
+            "scf.if %c {"
+            + f"scf.if %d {{ {launch(1)} }} else {{ {launch(2)} }}" * 7
+            + "}",
+            "is 129 sequences of kernels, expected 64 at most",
+        ),
+    ],
+)
+def test_other_branches_stand_in_the_way(body: str, reason: str) -> None:
+    """All that is said is in the reason."""
+    conditions = """
+      %c = arith.cmpi slt, %m, %k : index
+      %d = arith.cmpi slt, %k, %c64 : index """
+    found = read(SIZES + conditions + body, OPEN, NAMES)
+    assert isinstance(found, tuple)
+    assert [one.reason for one in found] == [reason]
 
 
 def test_launch_sizes_must_be_known() -> None:
