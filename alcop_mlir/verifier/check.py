@@ -113,11 +113,12 @@ class _Run:
     def _ops(self, nodes: tuple[Node, ...]) -> Numbers:
         """Run the ops of a block; returns what its terminator yields."""
         yielded: Numbers = []
+        numbers = self.numbers
         for node in nodes:
             if node.rule is not None:
-                self.numbers[node.results[0]] = node.rule(self._known(node.operands))
+                numbers[node.results[0]] = node.rule(*node.operands(numbers))
             elif node.name == "scf.yield":
-                yielded = self._known(node.operands)
+                yielded = [*node.operands(numbers)]
             elif node.name in _HANDLERS:
                 _HANDLERS[node.name](self, node)
             elif node.accesses:
@@ -128,10 +129,6 @@ class _Run:
             elif node.regions:
                 self._may_run(node)
         return yielded
-
-    def _known(self, values: tuple[int, ...]) -> Numbers:
-        numbers = self.numbers
-        return [numbers[value] for value in values]
 
     def _set(self, values: tuple[int, ...], known: Numbers) -> None:
         for value, number in zip(values, known, strict=True):
@@ -184,7 +181,7 @@ class _Run:
     def _device_wait(self, node: Node) -> None:
         attributes = node.op.attributes
         count = attributes["numGroups"].value if "numGroups" in attributes else 0
-        group = self.numbers[node.operands[0]]
+        group = node.operands(self.numbers)[0]
         younger = count if group is None else self.state.younger_than(group)
         if count < 0:
             self._say(_NONE, node.op, f"lets {count} groups fly, expected 0 or more")
@@ -199,7 +196,7 @@ class _Run:
         self.state.name_awaited(group)
 
     def _consumer_wait(self, node: Node) -> None:
-        group = self.numbers[node.operands[0]]
+        group = node.operands(self.numbers)[0]
         if group is not None:
             self.state.wait(self.state.younger_than(group))
         self.state.name_awaited(group)
@@ -211,7 +208,7 @@ class _Run:
     # -- control flow ----------------------------------------------------------------
 
     def _loop(self, node: Node) -> None:
-        lower, upper, step, *carried = self._known(node.operands)
+        lower, upper, step, *carried = node.operands(self.numbers)
         if lower is None or upper is None or step is None or step <= 0:
             self._may_run(node)
             return
@@ -250,7 +247,7 @@ class _Run:
             raise _Stopped
 
     def _branch(self, node: Node) -> None:
-        condition = self.numbers[node.operands[0]]
+        condition = node.operands(self.numbers)[0]
         if condition is None:
             condition = self.ways.get(node.op)
         if condition is None:

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
+from operator import itemgetter
 from typing import Any
 
 from alcop_mlir.bindings import ir
@@ -52,12 +53,13 @@ class NumberedAccess:
 class Node:
     """An op that matters for slots, with its parts; `regions` have one block each.
 
-    Values are given by their numbers; `rule` computes the result of arithmetic.
+    Values are given by their numbers; `operands` picks those of the op from the numbers
+    of a run. `rule` computes the result of arithmetic.
     """
 
     op: Any
     name: str
-    operands: tuple[int, ...]
+    operands: Callable[[Numbers], Sequence[int | None]]
     results: tuple[int, ...]
     arguments: tuple[int, ...]  # of its first block
     regions: tuple[tuple[Node, ...], ...]
@@ -117,8 +119,7 @@ class SlotProgram:
         for node in self._outside:
             assert node.rule is not None
             if numbers[node.results[0]] is None:
-                known = [numbers[operand] for operand in node.operands]
-                numbers[node.results[0]] = node.rule(known)
+                numbers[node.results[0]] = node.rule(*node.operands(numbers))
         return numbers
 
     def _find_eventful(self, op: ir.Operation) -> bool:
@@ -143,9 +144,11 @@ class SlotProgram:
         """The numbers of values; groups are noted."""
         found = []
         for value in values:
-            number = self._numbers.setdefault(value, len(self._numbers))
-            if "token" in str(value.type):
-                self.groups.add(number)
+            number = self._numbers.get(value)
+            if number is None:
+                number = self._numbers[value] = len(self._numbers)
+                if "token" in str(value.type):
+                    self.groups.add(number)
             found.append(number)
         return tuple(found)
 
@@ -154,7 +157,7 @@ class SlotProgram:
         return Node(
             op,
             op.name,
-            self._of(op.operands),
+            _picker(self._of(op.operands)),
             self._of(op.results),
             self._of(blocks[0][0].arguments) if blocks and blocks[0] else (),
             tuple(
@@ -205,6 +208,14 @@ class SlotProgram:
         while op is not None and op != self.root.op:
             op = op.parent.operation if op.parent is not None else None
         return op is not None
+
+
+def _picker(places: tuple[int, ...]) -> Callable[[Numbers], Sequence[int | None]]:
+    """What takes the numbers of some values, as fast as Python can."""
+    if len(places) > 1:
+        return itemgetter(*places)
+    part = slice(places[0], places[0] + 1) if places else slice(0)
+    return itemgetter(part)
 
 
 def _without_repetitions(nodes: Iterable[Node]) -> tuple[Node, ...]:

@@ -48,11 +48,8 @@ class _Slot:
 
     def aged(self, barriers: int) -> _Slot:
         """The same, where so many more barriers were passed than are counted."""
-        filled, read = [
-            time if time == _NEVER else max(0, time - barriers)
-            for time in (self.filled, self.read)
-        ]
-        return replace(self, filled=filled, read=read)
+        filled, read = _earlier(self.filled, barriers), _earlier(self.read, barriers)
+        return _Slot(self.in_flight, filled, read, self.released)
 
 
 @dataclass
@@ -171,7 +168,7 @@ class State:
             groups=[*self.groups],
             made={**self.made},
             awaited={**self.awaited},
-            slots={slot_id: replace(slot) for slot_id, slot in self.slots.items()},
+            slots={slot_id: slot.aged(0) for slot_id, slot in self.slots.items()},
         )
 
     def join(self, other: State) -> None:
@@ -226,6 +223,10 @@ class State:
         if slot is None:
             slot = self.slots[slot_id] = _Slot()
         return slot
+
+
+def _earlier(time: int, barriers: int) -> int:
+    return time if time == _NEVER else max(0, time - barriers)
 
 
 def _age(time: int, now: int) -> int:

@@ -7,21 +7,23 @@ loop's bounds depend on it: it takes small values in turn. Others stay unknown.
 
 from __future__ import annotations
 
+import math
 import operator
 import random
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any
 
 from alcop_mlir.bindings import ir
 
 COMMITS = ("alcop.producer_commit", "nvgpu.device_async_create_group")
 Assignment = dict[Any, int]
-Rule = Callable[[list[int | None]], int | None]
+Rule = Callable[..., int | None]
 _LOWER, _UPPER, _STEP = range(3)
 _THREAD_IDS = ("gpu.thread_id", "gpu.lane_id", "gpu.subgroup_id", "gpu.global_id")
 _LAUNCH_THREAD_IDS = (3, 4, 5)  # arguments: block ids, then thread ids
 MOST_TRIPS = 24
 _LARGE = (33, 64, 100)  # for loops over a part of a size
+_SHIFT = "arith.shr"
 _MIXED_RUNS = 12  # in which sizes differ from each other
 
 
@@ -50,12 +52,22 @@ class Values:
             yield {}
             return
         most = min(2 * slots + 4, MOST_TRIPS)
-        for trips in (*range(most + 1), *_LARGE):
+        large = _LARGE if self._needs_more(most, slots) else ()
+        for trips in (*range(most + 1), *large):
             yield self._assigned(lambda trips=trips: trips)
         if len(self._free) > 1:
             draw = random.Random(0)
             for _ in range(_MIXED_RUNS):
                 yield self._assigned(lambda: draw.randint(0, most))
+
+    def _needs_more(self, most: int, slots: int) -> bool:
+        """Whether sizes beyond `most` may decide what others do not.
+
+        Divisions by no more than the number of slots are those of a pipeline itself.
+        """
+        if any((constant(value) or 0) > most for value in self.needed):
+            return True
+        return any(_divisor(op) > slots for op in _owners(self.needed))
 
     def _assigned(self, trips: Callable[[], int]) -> Assignment:
         plain = {_LOWER: 0, _STEP: 1}
@@ -102,7 +114,7 @@ def is_computable(op: ir.Operation) -> bool:
 
 
 def rule_of(op: ir.Operation) -> Rule:
-    """What computes the result of an op that `is_computable` from its operands.
+    """What computes the result of an op that `is_computable` of its operands' numbers.
 
     A number that is not known is None.
     """
@@ -165,6 +177,18 @@ def _owners(values: Iterable[Any]) -> Iterator[Any]:
         yield (owner.owner if isinstance(owner, ir.Block) else owner).operation
 
 
+def _divisor(op: ir.Operation) -> float:
+    """What an op divides by, as far as that is known; 1 if it is no division."""
+    if op.name.startswith("affine."):
+        return math.inf
+    if not op.name.startswith(("arith.div", "arith.floordiv", "arith.ceildiv", _SHIFT)):
+        return 1
+    by = constant(op.operands[1])
+    if by is None:
+        return math.inf
+    return 2**by if op.name.startswith(_SHIFT) else by
+
+
 def _bounds(loop: ir.Operation) -> list[Any]:
     return list(loop.operands)[:3]
 
@@ -177,11 +201,11 @@ def _last(op: ir.Operation, region: int) -> Any:
 
 
 def _known_only(compute: Callable[..., int]) -> Rule:
-    def rule(operands: list[int | None]) -> int | None:
+    def rule(*operands: int | None) -> int | None:
         if None in operands:
             return None
         try:
-            return int(compute(*operands))
+            return compute(*operands)
         except ZeroDivisionError:
             return None
 
@@ -197,7 +221,7 @@ def _constant(op: ir.Operation) -> int | None:
 
 def _constant_rule(op: ir.Operation) -> Rule:
     value = _constant(op)
-    return lambda _: value
+    return lambda: value
 
 
 def _comparison_rule(op: ir.Operation) -> Rule:
@@ -205,8 +229,7 @@ def _comparison_rule(op: ir.Operation) -> Rule:
 
 
 def _selection_rule(_: ir.Operation) -> Rule:
-    def rule(operands: list[int | None]) -> int | None:
-        condition, one, other = operands
+    def rule(condition: int | None, one: int | None, other: int | None) -> int | None:
         if condition is None:
             return one if one == other else None
         return one if condition else other
@@ -220,7 +243,7 @@ def _affine_rule(op: ir.Operation) -> Rule:
     dims, results = affine_map.n_dims, list(affine_map.results)
     choose = max if op.name == "affine.max" else min
 
-    def rule(operands: list[int | None]) -> int | None:
+    def rule(*operands: int | None) -> int | None:
         if None in operands:
             return None
         return choose(_evaluated(e, operands[:dims], operands[dims:]) for e in results)
@@ -228,7 +251,7 @@ def _affine_rule(op: ir.Operation) -> Rule:
     return rule
 
 
-def _evaluated(expr: Any, dims: list[Any], symbols: list[Any]) -> int:
+def _evaluated(expr: Any, dims: Sequence[Any], symbols: Sequence[Any]) -> int:
     if isinstance(expr, ir.AffineConstantExpr):
         return expr.value
     if isinstance(expr, ir.AffineDimExpr):

@@ -18,7 +18,10 @@ from alcop_mlir.analysis.ir.loops import constant
 from alcop_mlir.analysis.ir.walk import around
 from alcop_mlir.bindings import ir, make_context, memref, vector
 from alcop_mlir.dialects import alcop
-from alcop_mlir.pipelines.driver import run_pipeline
+from alcop_mlir.pipelines.driver import build
+from alcop_mlir.pipelines.pipeline_text import parse_pipeline
+from alcop_mlir.pipelines.registry import Registry
+from alcop_mlir.pipelines.running import BuiltPipeline
 from alcop_mlir.runtime.emulator import emulate
 from alcop_mlir.runtime.ptx import emit_ptx
 from alcop_mlir.target import find_target
@@ -49,7 +52,11 @@ Report = tuple[dict[str, Any], ...]
 
 @dataclass(frozen=True)
 class Settings:
-    """How a kernel is pipelined: options, and which passes run before and between."""
+    """How a kernel is pipelined: options, and which passes run before and between.
+
+    optimize: whether LLVM optimizes the pipelined kernel too, as it does for users;
+              mostly it does not, as that takes longer than all of our passes
+    """
 
     stages: tuple[int, int]
     tail: str = "predicated"
@@ -59,6 +66,7 @@ class Settings:
     prepare: bool = False
     version: bool = False
     make_async: bool = False
+    optimize: bool = True
 
     @property
     def preparation(self) -> str:
@@ -101,19 +109,20 @@ class Both:
 def compile_both(text: str, settings: Settings) -> Both:
     """The way of a foreign kernel to PTX, with and without a pipeline.
 
-    Where nothing was pipelined, and nothing else was changed, both are one.
+    Where nothing was pipelined, and nothing else was changed, both are one. The kernel
+    as it is says only what is right: LLVM does not optimize it.
     """
     with context(), ir.Location.unknown(), diagnostics.collect():
         module = ir.Module.parse(text)
         before = str(module)
         report, wrong = _expanded(module, settings)
+        as_it_is = replace(settings, make_async=False, optimize=False)
         if str(module) == before and not settings.make_async:
-            plain = emitted(_placed(module, settings), settings)
+            plain = emitted(_placed(module, settings), as_it_is)
             return Both(plain, replace(plain, report=report), ())
         wrong += check(module.operation)
         wrong += check(_placed(module, settings).operation)
         pipelined = replace(emitted(module, settings), report=report)
-        as_it_is = replace(settings, make_async=False)
         plain = emitted(_placed(ir.Module.parse(text), as_it_is), as_it_is)
         return Both(plain, pipelined, tuple(found.message for found in wrong))
 
@@ -128,10 +137,9 @@ def placed(text: str, settings: Settings) -> Any:
 def _expanded(module: Any, settings: Settings) -> tuple[Report, list[Violation]]:
     """What the plan says of the copies, and what is wrong with it; executes it."""
     _run(module, settings.preparation)
-    with tempfile.TemporaryDirectory() as folder:
-        path = Path(folder, "report.json")
-        _run(module, settings.plan(path))
-        report = tuple(json.loads(path.read_text()))
+    path = Path(_folder().name, "report.json")
+    _run(module, settings.plan(path))
+    report = tuple(json.loads(path.read_text()))
     wrong = check_plans(module.operation)
     _run(module, "alcop-multi-buffer,alcop-expand-pipelines")
     return report, wrong
@@ -158,12 +166,26 @@ def emitted(module: Any, settings: Settings) -> Compiled:
     )
     ops = [op.operation for op in module.body.operations]
     (kernels,) = [op for op in ops if op.name == "gpu.module"]
-    return Compiled(emit_ptx(kernels, TARGET), _dynamic_shared(module))
+    ptx = emit_ptx(kernels, TARGET, optimize=settings.optimize)
+    return Compiled(ptx, _dynamic_shared(module))
 
 
 def _run(module: Any, passes: str) -> None:
-    """Nothing where there are no passes."""
-    run_pipeline(module, f"builtin.module({passes})")
+    """In `context()`."""
+    if passes:
+        _pipeline(passes).run(module.operation)
+
+
+@cache
+def _folder() -> tempfile.TemporaryDirectory[str]:
+    """One for all reports, so that plans of the same settings are one pipeline."""
+    return tempfile.TemporaryDirectory()
+
+
+@cache
+def _pipeline(passes: str) -> BuiltPipeline:
+    """One for all kernels: to build one takes nearly as long as to run it."""
+    return build(parse_pipeline(f"builtin.module({passes})"), Registry())
 
 
 @cache

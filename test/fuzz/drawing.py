@@ -242,4 +242,5 @@ class _Draw:
             prepare=self.chance(2),
             version=self.chance(8),
             make_async=self.chance(4),
+            optimize=self.chance(4),
         )

@@ -79,6 +79,15 @@ def test_emit(target: str) -> None:
     assert "st.global.v4.b32" in text
 
 
+def test_without_the_optimizer() -> None:
+    """The instructions that mean something are the same."""
+    with gpu_module(KERNEL) as kernels:
+        text = ptx.emit_ptx(kernels, find_target("sm_80"), optimize=False)
+    assert text != emit(KERNEL)
+    for instruction in ("cp.async.cg.shared.global", "bar.sync"):
+        assert text.count(instruction) == emit(KERNEL).count(instruction)
+
+
 def test_same_input_same_bytes() -> None:
     assert emit(KERNEL) == emit(KERNEL)
 

@@ -71,7 +71,11 @@ def context() -> Iterator[None]:
 
 def expanded(stages: str, tail: str, bounds: str) -> Any:
     """The kernel with its loop expanded; alcop's primitives still stand."""
-    module = ir.Module.parse(kernel(bounds))
+    return expanded_text(kernel(bounds), stages, tail)
+
+
+def expanded_text(text: str, stages: str, tail: str = "predicated") -> Any:
+    module = ir.Module.parse(text)
     plan = f"alcop-plan-pipelines{{stages={stages} tail={tail}}}"
     passes = f"{plan},alcop-multi-buffer,alcop-expand-pipelines"
     run_pipeline(module, f"builtin.module({passes})")
@@ -81,7 +85,11 @@ def expanded(stages: str, tail: str, bounds: str) -> Any:
 
 def placed(stages: str, tail: str, bounds: str) -> Any:
     """The same with waits and barriers placed."""
-    module = expanded(stages, tail, bounds)
+    return placed_text(kernel(bounds), stages, tail)
+
+
+def placed_text(text: str, stages: str, tail: str = "predicated") -> Any:
+    module = expanded_text(text, stages, tail)
     run_pipeline(module, "builtin.module(canonicalize,cse,alcop-place-waits)")
     return module
 
@@ -114,6 +122,18 @@ def set_count(wait: Any, number: int) -> None:
 def set_slot(view: Any, slot: int) -> None:
     with view.location, ir.InsertionPoint(view):
         view.operands[1] = arith.constant(ir.IndexType.get(), slot)
+
+
+def test_loops_over_a_part_of_a_size_run_too() -> None:
+    """Sizes are tried that make a few iterations of `n / 8`, or of `n >> 3`."""
+    for part in ("arith.divui %size, %c8", "arith.shrui %size, %c3"):
+        text = kernel("run-time").replace(", %n: index", ", %size: index")
+        constants = "%c3 = arith.constant 3 : index %c8 = arith.constant 8 : index"
+        text = text.replace("%t =", f"{constants} %n = {part} : index\n %t =")
+        module = placed_text(text, "3,1")
+        assert messages(module) == []
+        set_count(ops(module, WAIT)[0], 2)
+        assert messages(module), part
 
 
 @pytest.mark.parametrize(("stages", "tail", "bounds"), SHAPES)

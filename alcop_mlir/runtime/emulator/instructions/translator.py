@@ -112,9 +112,9 @@ class Translator:
     def occurs_again(self, name: str) -> bool:
         """Whether a register occurs anywhere but in the one operand that writes it."""
         if not self._occurrences:
-            for ins in self.kernel.instructions:
-                self._occurrences.update(_names(ins.operands))
-                self._occurrences.update(ins.guard[:1] if ins.guard else ())
+            code = self.kernel.instructions
+            self._occurrences.update(_names(ins.operands for ins in code))
+            self._occurrences.update(ins.guard[0] for ins in code if ins.guard)
         return self._occurrences[name] > 1
 
     def special(self, name: str, ins: Instruction) -> int:
