@@ -138,9 +138,11 @@ class AlcopPipeline(NamedPipeline):
             "alcop-separate-views",
             with_options("alcop-separate-buffers", target=self.target),
             "alcop-fold-slots",
-            *(("alcop-version-loops",) if self.version_loops else ()),
             "canonicalize",
             "cse",
+            # Canonicalize would merge what is split.
+            "alcop-split-guards",
+            *(("alcop-version-loops",) if self.version_loops else ()),
             with_options(
                 "alcop-plan-pipelines",
                 target=self.target,

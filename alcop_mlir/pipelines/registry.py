@@ -39,6 +39,7 @@ PASSES = {
     "alcop-separate-views": "pipelining.separate_views:SeparateViews",
     "alcop-separate-buffers": "pipelining.separate_buffers:SeparateBuffers",
     "alcop-fold-slots": "pipelining.fold_slots:FoldSlots",
+    "alcop-split-guards": "pipelining.split_guards:SplitGuards",
     "alcop-version-loops": "pipelining.version_loops:VersionLoops",
     "alcop-plan-pipelines": "pipelining.plan_pipelines:PlanPipelines",
     "alcop-multi-buffer": "pipelining.multi_buffer:MultiBuffer",

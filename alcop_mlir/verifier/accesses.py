@@ -95,7 +95,7 @@ def find_accesses(kernel: ir.Operation) -> list[SlotAccess]:
         access
         for op in inside(kernel.operation)
         for number, operand in enumerate(op.operands)
-        if _is_workgroup(operand.type) and op.name not in VIEWS
+        if is_workgroup(operand.type) and op.name not in VIEWS
         for access in _accesses(op, number)
     ]
     filled = {access.buffer for access in found if access.kind == COPY}
@@ -117,7 +117,7 @@ def touched(op: Any) -> list[tuple[Any, str]]:
     return [
         (root(memref), kind)
         for memref, kind in accessed(op) or ()
-        if _is_workgroup(memref.type)
+        if is_workgroup(memref.type)
     ]
 
 
@@ -207,7 +207,8 @@ def _rank(op: ir.Operation, whole: int) -> int:
     return moved.type.rank if isinstance(moved.type, ir.VectorType) else 0
 
 
-def _is_workgroup(kind: ir.Type) -> bool:
+def is_workgroup(kind: ir.Type) -> bool:
+    """Whether a type is a memref in shared memory."""
     if not isinstance(kind, ir.MemRefType) or kind.memory_space is None:
         return False
     space = kind.memory_space

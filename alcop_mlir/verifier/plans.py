@@ -7,6 +7,7 @@ that remember which tile they hold:
 - each op that is named is there once, and is what the plan says
 - every read finds the tile of its iteration in the slot where that must be
 - no copy overwrites a tile that is read later
+- what is filled under a condition that changes is read under it only
 - what the address of an early op is computed from is not made by later ones, and what
   it reads is not written in the loop
 - of the loop's own barriers those are named, and so left, that order other memory
@@ -24,6 +25,7 @@ from typing import Any
 
 from alcop_mlir.bindings import ir
 from alcop_mlir.verifier.accesses import COPY, STORE, VIEWS, inside, touched
+from alcop_mlir.verifier.conditions import unfilled
 from alcop_mlir.verifier.loop_order import overwritten, unordered
 from alcop_mlir.verifier.violations import Violation
 
@@ -122,7 +124,16 @@ def _check_loop(loop: ir.Operation) -> list[Violation]:
     events = list(_events(plan, named))
     late = [Violation(op, why) for op, why in _late(plan, named)]
     played = [*_wrong_slots(plan, events), *_played(plan, events)]
-    return [*late, *played, *_unordered(plan, named, events)]
+    return [*late, *played, *_unfilled(loop, events), *_unordered(plan, named, events)]
+
+
+def _unfilled(loop: ir.Operation, events: list[_Event]) -> list[Violation]:
+    """Reads of what an iteration may not have filled."""
+    fills, reads = (
+        [(event.op, event.buffer) for event in events if event.fills == kind]
+        for kind in (True, False)
+    )
+    return list(unfilled(loop, fills, reads))
 
 
 def _unordered(

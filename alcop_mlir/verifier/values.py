@@ -81,7 +81,7 @@ class Values:
         step = constant(bounds[_STEP]) or 1
         leaves: set[Any] = set()
         self._collect(bounds, set(), leaves)
-        for leaf in leaves - {one for one in leaves if _is_of_thread(one)}:
+        for leaf in leaves - {one for one in leaves if is_of_thread(one)}:
             self._free[leaf] = _UPPER
             self._scale[leaf] = min(step, self._scale.get(leaf, step))
 
@@ -101,11 +101,11 @@ class Values:
             if value in needed:
                 continue
             needed.add(value)
-            origins = _origins(value)
-            if origins is None:
+            made_of = origins(value)
+            if made_of is None:
                 leaves.add(value)
             else:
-                pending.extend(origins)
+                pending.extend(made_of)
 
 
 def is_computable(op: ir.Operation) -> bool:
@@ -131,7 +131,7 @@ def constant(value: ir.Value) -> int | None:
     return _constant(owner.operation)
 
 
-def _origins(value: ir.Value) -> list[Any] | None:
+def origins(value: ir.Value) -> list[Any] | None:
     """The values that `value` is computed from; None where that is not known."""
     owner = value.owner
     if isinstance(owner, ir.Block):
@@ -150,7 +150,7 @@ def _origins(value: ir.Value) -> list[Any] | None:
     return None
 
 
-def _is_of_thread(value: ir.Value) -> bool:
+def is_of_thread(value: ir.Value) -> bool:
     """Whether a value says which thread runs: others have others, all at a time."""
     owner = value.owner
     if isinstance(owner, ir.Block):

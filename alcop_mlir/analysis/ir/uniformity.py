@@ -1,10 +1,17 @@
-"""Whether all threads of a block run an op alike, as they must run a barrier."""
+"""Whether all threads of a block run an op alike, as they must run a barrier.
+
+And whether a value is the same for all threads: it is computed from the arguments of
+the kernel, from indices of loops that all run alike, and from loads of global memory at
+such addresses. All threads load the same from there in a program without races: what
+writes it between the loads of two threads is in order with one of them at most.
+"""
 
 from __future__ import annotations
 
 from itertools import takewhile
 from typing import Any
 
+from alcop_mlir.analysis.ir import symbols
 from alcop_mlir.analysis.ir.kernels import is_kernel
 from alcop_mlir.analysis.ir.loops import (
     bounds,
@@ -13,14 +20,16 @@ from alcop_mlir.analysis.ir.loops import (
     is_loop,
     yielded,
 )
-from alcop_mlir.analysis.ir.memory import is_workgroup
+from alcop_mlir.analysis.ir.memory import is_private, is_workgroup, root
 from alcop_mlir.analysis.ir.slices import captured, is_repeatable
-from alcop_mlir.analysis.ir.walk import around
+from alcop_mlir.analysis.ir.walk import around, walk
 from alcop_mlir.bindings import ir
 
 _THREAD_IDS = frozenset(
     "gpu.thread_id gpu.lane_id gpu.subgroup_id gpu.global_id gpu.shuffle".split()
 )
+# A choice between what its regions yield.
+_CHOICE = ("scf.if", "scf.yield")
 # Block arguments of gpu.launch: block ids, then thread ids, then sizes.
 _LAUNCH_THREAD_IDS = (3, 4, 5)
 
@@ -51,6 +60,13 @@ def _is_scope(op: ir.Operation) -> bool:
     return is_kernel(op) or op.operation.name == "func.func"
 
 
+def _is_entry(scope: ir.Operation) -> bool:
+    """Whether `scope` is a kernel, or a host function: no function of a thread's."""
+    if scope.name == "gpu.func":
+        return symbols.is_kernel(scope)
+    return scope.parent is None or scope.parent.operation.name != "gpu.module"
+
+
 def _varies(value: ir.Value, seen: set[Any]) -> bool:
     if value in seen:
         return False
@@ -58,14 +74,19 @@ def _varies(value: ir.Value, seen: set[Any]) -> bool:
     op = defining_op(value)
     if op is None:
         return _argument_varies(value, seen)
-    if op.name in _THREAD_IDS or not (is_repeatable(op) or _is_uniform_read(op)):
+    if not all(map(_is_alike, walk(op))):
         return True
     return any(_varies(operand, seen) for operand in captured(op))
 
 
-def _is_uniform_read(op: ir.Operation) -> bool:
-    """A load from global memory: the same address gives the same to all threads."""
-    return op.name == "memref.load" and not is_workgroup(op.operands[0].type)
+def _is_alike(op: ir.Operation) -> bool:
+    """Whether `op` gives the same to all threads that give it the same."""
+    if op.name in _THREAD_IDS:
+        return False
+    if op.name == "memref.load":
+        memref = op.operands[0]
+        return not is_workgroup(memref.type) and not is_private(root(memref))
+    return op.name in _CHOICE or is_repeatable(op)
 
 
 def _argument_varies(argument: ir.Value, seen: set[Any]) -> bool:
@@ -74,7 +95,7 @@ def _argument_varies(argument: ir.Value, seen: set[Any]) -> bool:
     if name == "gpu.launch":
         return argument.arg_number in _LAUNCH_THREAD_IDS
     if _is_scope(owner):
-        return False
+        return not _is_entry(owner.operation)
     if name != "scf.for":
         return True
     if argument.arg_number == 0:

@@ -15,7 +15,12 @@ from alcop_mlir.analysis.pipelining.buffer_uses import not_one_buffer, used_else
 from alcop_mlir.analysis.pipelining.copy_forms import CopyForm, Forms
 from alcop_mlir.analysis.pipelining.early_addresses import copy_not_early, no_index
 from alcop_mlir.analysis.pipelining.fetches import PROMISE, Loads, Written
-from alcop_mlir.analysis.pipelining.footprints import footprint, may_change
+from alcop_mlir.analysis.pipelining.footprints import (
+    footprint,
+    from_outside,
+    is_read_alike,
+    may_change,
+)
 from alcop_mlir.analysis.pipelining.moves import TILE, Move, unsuited
 from alcop_mlir.analysis.pipelining.near_copies import near_copy
 from alcop_mlir.analysis.pipelining.verdicts import (
@@ -119,13 +124,18 @@ def _target_moves(loop: ir.Operation, form: CopyForm) -> Refusal | None:
             "where it writes in its buffer changes from iteration to iteration",
             "fill the same part of the buffer in every iteration",
         )
-    if may_change(fills.conditions, loop, form.buffers):
-        return Refusal(
-            2,
-            "its condition changes from iteration to iteration: where it does not "
-            "copy, its buffer keeps elements of an older tile",
-            "store another value to the same elements otherwise",
-        )
+    for branch in fills.branches:
+        condition = from_outside([branch.operands[0]], form.op)
+        if not may_change(condition, loop, form.buffers):
+            continue
+        if not is_read_alike(form, branch):
+            return Refusal(
+                2,
+                "its condition changes from iteration to iteration: where it does not "
+                "copy, its buffer keeps elements of an older tile",
+                "store another value to the same elements otherwise, or read them "
+                "under the same condition, if that is the same for all threads",
+            )
     return None
 
 

@@ -22,7 +22,7 @@ from typing import Any
 from alcop_mlir.analysis.ir import memory
 from alcop_mlir.analysis.ir.kernels import is_kernel
 from alcop_mlir.analysis.ir.loops import body, is_loop
-from alcop_mlir.analysis.ir.slices import is_repeatable
+from alcop_mlir.analysis.ir.slices import captured, is_repeatable
 from alcop_mlir.analysis.ir.walk import around
 from alcop_mlir.analysis.pipelining.moves import (
     ASYNC_OP,
@@ -79,6 +79,12 @@ class CopyForm:
         """The op next to `op` that makes what it stores; None where there is none."""
         maker = self.moves[0].producer
         return maker if maker is not None and maker.block == self.op.block else None
+
+    @property
+    def used(self) -> list[Any]:
+        """The values that it uses; also those that its load uses, where it is apart."""
+        apart = () if self.producer is None else captured(self.producer)
+        return [*captured(self.op), *apart]
 
     @property
     def moved(self) -> tuple[Any, ...]:

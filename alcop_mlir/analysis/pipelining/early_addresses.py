@@ -18,7 +18,6 @@ from alcop_mlir.analysis.ir import memory
 from alcop_mlir.analysis.ir.loops import body, yielded
 from alcop_mlir.analysis.ir.slices import (
     backward_slice,
-    captured,
     is_pure,
     is_repeatable,
 )
@@ -51,7 +50,7 @@ def copy_not_early(form: CopyForm, loop: ir.Operation, loads: Loads) -> Refusal 
         _loads_addresses(form)
         or first_refusal(_address_loaded_in_branch, form.moves)
         or _fill_not_early(form, loop, loads)
-        or address_not_early(loop, loads, _address_values(form), form.moved)
+        or address_not_early(loop, loads, form.used, form.moved)
     )
 
 
@@ -130,16 +129,10 @@ def _depends_on(
     )
 
 
-def _address_values(form: CopyForm) -> list[Any]:
-    """The values that a copy uses; also those that its load uses, where it is apart."""
-    apart = () if form.producer is None else captured(form.producer)
-    return [*captured(form.op), *apart]
-
-
 def fetches_for(loop: ir.Operation, forms: Iterable[CopyForm]) -> dict[Any, int]:
     """The loads that addresses of these copies need, see `address_fetches`."""
     forms = list(forms)
-    values = [value for form in forms for value in _address_values(form)]
+    values = [value for form in forms for value in form.used]
     known = {value for form in forms for value in (*form.moved, *form.buffers)}
     return address_fetches(loop, values, known)
 
@@ -151,5 +144,5 @@ def follow_the_index(loop: ir.Operation, forms: Collection[CopyForm]) -> bool:
     return not any(
         argument.arg_number
         for form in forms
-        for argument in backward_slice(_address_values(form), body(loop), form.moved)[1]
+        for argument in backward_slice(form.used, body(loop), form.moved)[1]
     )

@@ -1,8 +1,9 @@
 """What decides which elements of its buffers a copy fills: its footprint.
 
 A loop may be pipelined only if each iteration fills the same elements, whenever the
-loop runs: in a slot of its own it would else read what an older tile left there.
-Nothing is changed here.
+loop runs: in a slot of its own it would else read what an older tile left there. Or if
+what it fills under a condition it reads under the same condition. Nothing is changed
+here.
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ from collections.abc import Collection, Container, Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
+from alcop_mlir.analysis.ir import memory
 from alcop_mlir.analysis.ir.kernels import may_repeat, nest_in_kernel
 from alcop_mlir.analysis.ir.loops import (
     bounds,
@@ -21,9 +23,10 @@ from alcop_mlir.analysis.ir.loops import (
     yielded,
 )
 from alcop_mlir.analysis.ir.slices import captured, is_repeatable
+from alcop_mlir.analysis.ir.uniformity import varies
 from alcop_mlir.analysis.pipelining.copy_forms import REGIONS, CopyForm
 from alcop_mlir.analysis.pipelining.moves import Move
-from alcop_mlir.analysis.pipelining.writes import writes_of
+from alcop_mlir.analysis.pipelining.writes import branches_around, writes_of
 from alcop_mlir.bindings import ir
 
 
@@ -31,14 +34,14 @@ from alcop_mlir.bindings import ir
 class Footprint:
     """What decides which elements a form fills: values from outside of it.
 
-    targets:    of the addresses that it writes to
-    bounds:     of how often its loops run
-    conditions: of its guards that do not fill the same elements otherwise
+    targets:  of the addresses that it writes to
+    bounds:   of how often its loops run
+    branches: its scf.if that do not fill the same elements otherwise
     """
 
     targets: tuple[Any, ...]
     bounds: tuple[Any, ...] = ()
-    conditions: tuple[Any, ...] = ()
+    branches: tuple[Any, ...] = ()
 
 
 def footprint(form: CopyForm) -> Footprint:
@@ -47,10 +50,46 @@ def footprint(form: CopyForm) -> Footprint:
     if not form.is_region:
         return Footprint(tuple(targets))
     targets += [v for fill in form.fills for v in list(fill.operands)[1:]]
-    found = _Conditions(form)
+    found = _Deciding(form)
     found.of_op(form.op)
-    parts = (targets, found.bounds, found.conditions)
-    return Footprint(*(tuple(from_outside(values, form.op)) for values in parts))
+    return Footprint(
+        tuple(from_outside(targets, form.op)),
+        tuple(from_outside(found.bounds, form.op)),
+        tuple(found.branches),
+    )
+
+
+def is_read_alike(form: CopyForm, branch: ir.Operation) -> bool:
+    """Whether what `form` fills in `branch`, and no more, is read where it is filled.
+
+    Each read is under the same value of the same iteration, so that no thread reads
+    what it did not fill; nor what another one did not, as all have the same value.
+    """
+    condition = branch.operands[0]
+    if varies(condition):
+        return False
+    filled: dict[Any, set[int]] = {}
+    for write in writes_of(form):
+        for holder, way in branches_around(write.op):
+            if holder == branch:
+                filled.setdefault(write.buffer, set()).add(way)
+    return all(
+        len(ways) == 1 and _is_read_under(buffer, condition, *ways)
+        for buffer, ways in filled.items()
+    )
+
+
+def _is_read_under(buffer: ir.Value, condition: ir.Value, way: int) -> bool:
+    """Whether all reads of `buffer` are in this region of an scf.if of `condition`."""
+    accesses = memory.accesses(buffer)
+    return isinstance(accesses, list) and all(
+        any(
+            holder.operands[0] == condition and number == way
+            for holder, number in branches_around(access.op)
+        )
+        for access in accesses
+        if access.reads
+    )
 
 
 def may_change(
@@ -97,14 +136,14 @@ def _differs(
     return False
 
 
-class _Conditions:
-    """Bounds of a region's loops, and its guards that decide what is filled."""
+class _Deciding:
+    """Bounds of a region's loops, and its scf.if that decide what is filled."""
 
     def __init__(self, form: CopyForm):
         self.filled = {write.op: write.elements for write in writes_of(form)}
         self.guarded = {m.op.parent.operation for m in form.moves if _is_guarded(m)}
         self.bounds: list[Any] = []
-        self.conditions: list[Any] = []
+        self.branches: list[Any] = []
 
     def of_op(self, op: ir.Operation) -> frozenset[Any]:
         """What tells the elements that `op` fills from those of others."""
@@ -120,7 +159,7 @@ class _Conditions:
             return frozenset([op])
         if op in self.guarded or (len(branches) > 1 and branches[0] == branches[1]):
             return branches[0]
-        self.conditions.append(op.operands[0])
+        self.branches.append(op)
         return frozenset([op])
 
     def _of_block(self, block: ir.Block) -> frozenset[Any]:

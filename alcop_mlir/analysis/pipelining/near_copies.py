@@ -12,6 +12,7 @@ from alcop_mlir.analysis.ir.loops import block_of, body, defining_op, made_by, y
 from alcop_mlir.analysis.ir.slices import backward_slice
 from alcop_mlir.analysis.ir.walk import walk
 from alcop_mlir.analysis.pipelining.copy_forms import is_no_part
+from alcop_mlir.analysis.pipelining.guards import is_alike, is_guard
 from alcop_mlir.analysis.pipelining.moves import (
     ASYNC_OP,
     LOADS,
@@ -131,6 +132,13 @@ def _conditional(op: ir.Operation) -> _Why | None:
             return _not_plain(store, store.operands[0])
     if not copies and not any(map(move_of, walk(op, *TILE_OPS, ASYNC_OP))):
         return None
+    if is_guard(op) and not is_alike(op):
+        return (
+            f"'{op.name}' does more than copy: it holds 'gpu.barrier', and threads may "
+            "differ in its condition",
+            "let all threads compute it alike, from indices, arguments and loads of "
+            "global memory",
+        )
     more = next(map(_named, filter(is_no_part, walk(op))), "its result is used")
     return (
         f"'{op.name}' does more than copy: {more}",

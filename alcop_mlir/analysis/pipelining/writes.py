@@ -235,14 +235,14 @@ def _loops_around(write: Write) -> list[Any]:
 
 def _are_alternatives(one: ir.Operation, other: ir.Operation) -> bool:
     """Whether both are in an scf.if, in different branches of it."""
-    branches = {holder: region for holder, region in _branches(one)}
+    branches = {holder: region for holder, region in branches_around(one)}
     return any(
         holder in branches and branches[holder] != region
-        for holder, region in _branches(other)
+        for holder, region in branches_around(other)
     )
 
 
-def _branches(op: ir.Operation) -> list[tuple[Any, int]]:
+def branches_around(op: ir.Operation) -> list[tuple[Any, int]]:
     """Each scf.if around `op`, with the number of the region that it is in."""
     inner, found = op, []
     for holder in around(op):

@@ -1,7 +1,7 @@
 // source: tile-ai/tilelang a35008a42531c62b976ae4cec3855d4383db0f3c testing/python/language/test_tilelang_language_pipeline.py
 // function: test_blocksparse_matmul
 // does: block-sparse matmul: a mask is loaded, copies and matmul under it; 2 slots
-// expect: refused: (rule 1): 'scf.if' does more than copy: it holds 'gpu.barrier'
+// expect: pipelined shared=2
 // options: noalias
 // stages: 2,1
 // tables: 2

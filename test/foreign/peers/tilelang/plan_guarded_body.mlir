@@ -1,7 +1,7 @@
 // source: tile-ai/tilelang a35008a42531c62b976ae4cec3855d4383db0f3c testing/python/transform/test_tilelang_transform_pipeline_planning.py
 // function: test_pipeline_planning_schedules_guarded_body_after_replayable_bind_inline
 // does: a row is gathered by an index from a table, all of the body under a condition on the iteration
-// expect: refused: (rule 1): 'scf.if' does more than copy: it holds 'gpu.barrier'
+// expect: pipelined shared=1
 // options: noalias
 // tables: 4
 #ws = #gpu.address_space<workgroup>
