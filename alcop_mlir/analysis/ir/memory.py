@@ -9,6 +9,7 @@ import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
+from weakref import WeakKeyDictionary
 
 from alcop_mlir.analysis.ir.kernels import KERNEL_OPS
 from alcop_mlir.analysis.ir.loops import defining_op, made_by, without
@@ -87,6 +88,11 @@ _HOLDERS = frozenset(
 )
 
 
+# Whether a memory space is workgroup memory, by its context and its address there, its
+# hash: to print one takes ten times as long. An attribute lives as its context does.
+_SPACES: WeakKeyDictionary[Any, dict[int, bool]] = WeakKeyDictionary()
+
+
 @dataclass(frozen=True)
 class Access:
     """One use of a buffer by `op`, which reads or writes it."""
@@ -108,7 +114,15 @@ class Touch:
 def is_workgroup(kind: ir.Type) -> bool:
     """Whether a type is a memref in workgroup memory."""
     space = kind.memory_space if isinstance(kind, ir.MemRefType) else None
-    return space is not None and str(space) in WORKGROUP_SPACES
+    return space is not None and _is_workgroup_space(space)
+
+
+def _is_workgroup_space(space: ir.Attribute) -> bool:
+    known = _SPACES.setdefault(space.context, {})
+    address = hash(space)
+    if address not in known:
+        known[address] = str(space) in WORKGROUP_SPACES
+    return known[address]
 
 
 def root(memref: ir.Value) -> Any:

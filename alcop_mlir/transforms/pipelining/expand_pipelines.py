@@ -94,7 +94,7 @@ def _expand(bound: BoundPlan) -> None:
     # A list: an op's hash changes with its operands.
     kept = [_without_tokens(op, bound) for _, op in bound.named(EFFECT)]
     copies = list(bound.copies().values())
-    meets_before, meets_after = _meets_around(bound.loop, copies, kept)
+    meets_before, meets_after = _meets_around(bound, copies, kept)
     for form in copies:
         _hoist_address(form)
     if meets_before:
@@ -117,7 +117,7 @@ def _expand(bound: BoundPlan) -> None:
 
 
 def _meets_around(
-    loop: ir.Operation, copies: list[CopyForm], kept: list[Any]
+    bound: BoundPlan, copies: list[CopyForm], kept: list[Any]
 ) -> tuple[bool, bool]:
     """Whether barriers of the loop order it and what is before, and after it.
 
@@ -125,7 +125,7 @@ def _meets_around(
     """
     if not copies:
         return False, False  # all barriers stay
-    others = OtherAccesses(loop, copies)
+    others = OtherAccesses(bound.loop, copies, bound.plan.noalias)
     return others.orders_copies(), others.orders_what_follows(kept)
 
 

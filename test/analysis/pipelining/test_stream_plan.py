@@ -172,7 +172,15 @@ def checked(module: Any) -> None:
 # -- the value -----------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("plan", [COPIED, HOPPER, replace(COPIED, tail="wrap")])
+@pytest.mark.parametrize(
+    "plan",
+    [
+        COPIED,
+        HOPPER,
+        replace(COPIED, tail="wrap"),
+        replace(COPIED, noalias=True),
+    ],
+)
 def test_printed_and_parsed_back(plan: StreamPlan) -> None:
     module = ir.Module.parse("module {}").operation
     alcop.put(module, alcop.PipelineAttr, to_parameters(plan))
@@ -191,6 +199,24 @@ def test_a_plan_that_was_printed_is_expanded_alike(stages: str) -> None:
     assert "alcop.op = 0" in str(again)
     assert expanded(again) == expanded(module)
     assert "alcop.op" not in str(again)
+
+
+@pytest.mark.parametrize("noalias", [False, True])
+def test_expansion_knows_of_arguments_what_planning_knew(noalias: bool) -> None:
+    """The loop's barrier orders what it reads of C, and a store to D after it."""
+    text = ROWS.format(plan="", fill="", read="")
+    stored = "    memref.store %y, %C[%k, %t] : memref<16x64xf32>\n"
+    loaded = "    %y2 = memref.load %C[%k, %t] : memref<16x64xf32>\n"
+    used = '    "gpu.printf"(%y2) {format = "%f"} : (f32) -> ()\n'
+    after = "  memref.store %f, %D[%t] : memref<64xf32>\n  return"
+    text = text.replace(stored, loaded + used).replace("  return", after)
+    text = text.replace("%t: index)", "%t: index, %D: memref<64xf32>, %f: f32)")
+    module = ir.Module.parse(text)
+    given = str(noalias).lower()
+    plan = f"alcop-plan-pipelines{{stages=3,1 assume-noalias-args={given}}}"
+    run_pipeline(module, f"builtin.module({plan})")
+    assert ("noalias = true" in str(module)) == noalias
+    assert ("gpu.barrier" in expanded(module)) != noalias
 
 
 def test_what_is_pipelined_is_listed() -> None:

@@ -13,7 +13,7 @@
 // CHECK:         %[[WRAP:.*]] = arith.cmpi eq, %[[NEXT]], %c3
 // CHECK:         %[[NEW:.*]] = arith.select %[[WRAP]], %c0{{.*}}, %[[NEXT]]
 // CHECK:         scf.yield %[[NEW]]
-// CHECK:       alcop.pipeline = #alcop.pipeline<{ops = [{kind = "fill", name = "memref.copy", op = 0 : i64, ring = 0 : i64, stream = "copy"}], rings = [{slots = 3 : i64}], streams = [{lead = 2 : i64, name = "copy"}, {name = "compute"}]}>
+// CHECK:       alcop.pipeline = #alcop.pipeline<{noalias = true, ops = [{kind = "fill", name = "memref.copy", op = 0 : i64, ring = 0 : i64, stream = "copy"}], rings = [{slots = 3 : i64}], streams = [{lead = 2 : i64, name = "copy"}, {name = "compute"}]}>
 #ws = #gpu.address_space<workgroup>
 func.func @three_slots(%A: memref<64x512xf16>) {
   %c0 = arith.constant 0 : index

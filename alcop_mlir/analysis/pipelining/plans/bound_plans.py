@@ -103,8 +103,11 @@ def bound_plans(root: ir.Operation) -> list[BoundPlan]:
 
 
 def _marked(root: ir.Operation) -> list[Any]:
-    marks = (alcop.PIPELINE, alcop.OP_KEY)
-    return [op for op in walk(root) if any(mark in op.attributes for mark in marks)]
+    return [
+        op
+        for op in walk(root)
+        if alcop.PIPELINE in (found := op.attributes) or alcop.OP_KEY in found
+    ]
 
 
 def _unclaimed(op: ir.Operation) -> str:
@@ -202,6 +205,7 @@ def plans_of(kernel: KernelPlan, limits: Limits) -> list[BoundPlan]:
             WRAP if copied and copied.wraps else PREDICATED,
             copied.fetches if copied else (),
             fetched.get(loop, ()),
+            limits.noalias_arguments,
             limits.noalias_in(loop),
         )
         plans.append(BoundPlan(loop, *composed(loop, decided)))

@@ -40,7 +40,8 @@ class Decided:
     inner:   the loop whose iterations are fragment steps
     for_copies, for_arithmetic: loads that run before the copies, as their addresses
              need them, and before the arithmetic
-    noalias: whether arguments never overlap
+    noalias: whether arguments of the kernel never overlap
+    noalias_in_loop: whether those that the loop writes overlap no other
     """
 
     slots: int = 0
@@ -52,6 +53,7 @@ class Decided:
     for_copies: Sequence[Fetch] = ()
     for_arithmetic: Sequence[Fetch] = ()
     noalias: bool = False
+    noalias_in_loop: bool = False
 
 
 def composed(
@@ -71,7 +73,8 @@ def composed(
     copies = [form for form in decided.fills.values() if form is not None]
     filled = {buffer for form in copies for buffer in form.buffers}
     at_start = load.steps == 0
-    kept = needed_synchronisation(loop, copies, at_start, decided.noalias)
+    apart = decided.noalias or decided.noalias_in_loop
+    kept = needed_synchronisation(loop, copies, at_start, apart)
     rest = dict.fromkeys(decided.inner, LOOP) | dict.fromkeys(kept, EFFECT)
     named = [
         *((op, _fetch_stream(lead), FETCH, -1) for op, lead in fetches),
@@ -87,6 +90,7 @@ def composed(
         ),
         rings=(Ring(decided.slots),) if decided.slots else (),
         tail=decided.tail,
+        noalias=decided.noalias,
     )
     return plan, tuple(op for op, *_ in named)
 

@@ -155,6 +155,7 @@ def _plan(
         ),
         rings=_rings(parts),
         tail=tail,
+        noalias=True,
     )
 
 

@@ -99,12 +99,14 @@ class StreamPlan:
     """How the streams of a loop run; `ops` in the order of the steady state.
 
     tail: "predicated", or "wrap": at its end a stream starts again at the first tile
+    noalias: whether arguments of the kernel never overlap, which whoever planned knew
     """
 
     streams: tuple[Stream, ...]
     ops: tuple[StreamOp, ...]
     rings: tuple[Ring, ...] = ()
     tail: str = PREDICATED
+    noalias: bool = False
 
     def stream(self, op: StreamOp) -> Stream:
         """The stream that `op` belongs to."""
@@ -163,8 +165,13 @@ def _part(loop: ir.Operation, where: str, kind: type, given: Any) -> Any:
     return kind(**given)
 
 
-_TYPES = {"int": int, "str": str}
-_TYPE_TEXT = {int: "an integer from 0 on", str: "a string", tuple: "a list"}
+_TYPES = {"bool": bool, "int": int, "str": str}
+_TYPE_TEXT = {
+    bool: "true or false",
+    int: "an integer from 0 on",
+    str: "a string",
+    tuple: "a list",
+}
 # The types of each part's fields.
 _KNOWN = {
     kind: {one.name: _TYPES.get(str(one.type), tuple) for one in fields(kind)}
