@@ -5,7 +5,8 @@ epilogue; where K is split, a kernel that adds up the parts follows. The K loop 
 pipeline of two levels, each modelled by `pipe`: copies from memory overlap with the use
 of a tile, and inside it the loads of fragments with `mma`.
 Bandwidths of shared memory, L2 and DRAM bound each level from below. All is arithmetic
-on columns: ten thousand candidates take some milliseconds. Every time is in seconds.
+on columns: ten thousand candidates take some milliseconds. With `Problems` it is on
+tables, a row for each size. Every time is in seconds.
 """
 
 from __future__ import annotations
@@ -16,9 +17,17 @@ from typing import Any
 
 import numpy as np
 
-from alcop_mlir.target import MMA_F16_SHAPE, MMA_K_BYTES, WARP_SIZE, Target, mma_shape
+from alcop_mlir.target import (
+    CP_ASYNC_BYTES,
+    MMA_F16_SHAPE,
+    MMA_K_BYTES,
+    WARP_SIZE,
+    Target,
+    mma_shape,
+)
 from alcop_mlir.tuning import hardware, traffic
 from alcop_mlir.tuning.hardware import SUB_CORES, Rates
+from alcop_mlir.tuning.open_problem import Problems
 from alcop_mlir.tuning.problem import Problem
 from alcop_mlir.tuning.space import Candidates, FloatArray
 
@@ -30,11 +39,14 @@ PARTS = (
     "register loads",  # fragments that come too late for mma
     "shared memory",  # its bandwidth
     "synchronisation",  # one barrier per K tile
+    "narrow copies",  # of less than 16 bytes: the units that load and store
     "copies",  # tiles that come too late: latency, or L2 bandwidth
     "dram",  # its bandwidth
     "epilogue",  # C to memory
     "adding up",  # the parts of a split K, by a kernel of its own
 )
+
+_WIDEST = max(CP_ASYNC_BYTES)  # bytes of a copy
 
 # An estimate. It also ranks schedules that all hide the mean latency.
 JITTER = 0.25
@@ -42,7 +54,7 @@ JITTER = 0.25
 
 @dataclass(frozen=True, eq=False)
 class Prediction:
-    """By candidate: seconds, the parts that add up to them, other quantities.
+    """By candidate, or by size and candidate: seconds, their parts, other quantities.
 
     quantities: dimensionless numbers that characterise a schedule, by name
     """
@@ -80,35 +92,48 @@ def pipe(
     return np.where(hidden, np.asarray(covered), np.asarray(exposed))
 
 
-def predict(problem: Problem, candidates: Candidates, target: Target) -> Prediction:
-    """The latency of each candidate, and what it is made of."""
+def predict(
+    problem: Problem | Problems,
+    candidates: Candidates,
+    target: Target,
+    copy_bytes: int = _WIDEST,
+) -> Prediction:
+    """The latency of each candidate, and what it is made of.
+
+    copy_bytes: that one thread copies at once; rows are aligned to as much
+    """
     grid = traffic.grid(problem, candidates, target)
     rates = hardware.rates(target)
-    full = _wave(problem, candidates, rates, grid, grid.resident)
-    tail = _wave(problem, candidates, rates, grid, grid.tail_resident)
+    full, tail = (
+        _wave(problem, candidates, rates, grid, resident, copy_bytes)
+        for resident in (grid.resident, grid.tail_resident)
+    )
     parts = {name: grid.full_waves * full[name] + tail[name] for name in full}
-    spent = sum(parts.values(), np.zeros(len(candidates)))
+    spent = sum(parts.values(), np.zeros(grid.shape))
     least = (grid.read_bytes + grid.written_bytes) / target.dram_bytes_per_second
     parts["dram"] = np.maximum(least - spent, 0.0)
-    parts["launch"] = np.full(len(candidates), hardware.LAUNCH * rates.cycle)
+    parts["launch"] = np.full(grid.shape, hardware.LAUNCH * rates.cycle)
     parts["adding up"] = _adding_up(problem, rates, grid, target)
-    seconds = sum(parts.values(), np.zeros(len(candidates)))
+    seconds = sum(parts.values(), np.zeros(grid.shape))
     return Prediction(
         seconds, parts, _quantities(problem, candidates, target, grid, seconds)
     )
 
 
 def _wave(
-    problem: Problem,
+    problem: Problem | Problems,
     candidates: Candidates,
     rates: Rates,
     grid: traffic.Grid,
     resident: FloatArray,
+    copy_bytes: int,
 ) -> dict[str, FloatArray]:
     """Parts of a wave with `resident` blocks on each SM; zeros where there are none."""
-    steps, stages = grid.steps, candidates.axis("shared_stages")
+    steps = grid.steps
+    stages = np.minimum(candidates.axis("shared_stages"), steps)
     tile = _tile(problem, candidates, rates, resident)
-    compute = tile["tensor"] + tile["register"] + tile["shared"] + tile["barrier"]
+    tile["narrow"] = _narrow_copies(rates, grid, resident, copy_bytes)
+    compute = sum(tile.values(), np.zeros(grid.shape))
     service = resident * grid.tile_bytes / grid.l2_share
     load = rates.latency(grid.missing) + service
     blocks = np.maximum(resident, 1.0)
@@ -123,6 +148,7 @@ def _wave(
         "register loads": steps * tile["register"],
         "shared memory": steps * tile["shared"],
         "synchronisation": steps * tile["barrier"],
+        "narrow copies": steps * tile["narrow"],
         "copies": np.maximum(loop - load - steps * compute, 0.0),
         "epilogue": epilogue,
     }
@@ -130,16 +156,16 @@ def _wave(
 
 
 def _adding_up(
-    problem: Problem, rates: Rates, grid: traffic.Grid, target: Target
+    problem: Problem | Problems, rates: Rates, grid: traffic.Grid, target: Target
 ) -> FloatArray:
     """Seconds of the kernel that adds up the parts of C; zeros where there are none.
 
     One thread for each element, so that it waits for memory, or for its bandwidth.
     """
     elements = problem.batch * problem.m * problem.n
-    waves = max(1.0, elements / (target.threads_per_sm * target.sms))
+    waves = np.maximum(1.0, elements / (target.threads_per_sm * target.sms))
     waiting = waves * (hardware.BLOCK_START * rates.cycle + 2 * rates.l2_latency)
-    written = float(elements * problem.out_bytes)
+    written = 1.0 * elements * problem.out_bytes
     moving = (grid.parts_bytes + written) / target.l2_bytes_per_second
     least = (grid.parts_missing + written) / target.dram_bytes_per_second
     spent = np.maximum(waiting + moving, least)
@@ -149,7 +175,10 @@ def _adding_up(
 
 
 def _tile(
-    problem: Problem, candidates: Candidates, rates: Rates, resident: FloatArray
+    problem: Problem | Problems,
+    candidates: Candidates,
+    rates: Rates,
+    resident: FloatArray,
 ) -> dict[str, FloatArray]:
     """Seconds that all blocks of an SM use one K tile each, in four parts."""
     axis = candidates.axis
@@ -194,8 +223,22 @@ def _late(load: FloatArray, slack: FloatArray) -> FloatArray:
     return np.where(slack < load, 0.0, shortage**2 / (2 * JITTER * load))
 
 
+def _narrow_copies(
+    rates: Rates, grid: traffic.Grid, resident: FloatArray, copy_bytes: int
+) -> FloatArray:
+    """Seconds that the copies of a K tile take the load and store units.
+
+    Wide ones are few: none. Without cp.async a copy is a load and a store.
+    """
+    if copy_bytes >= _WIDEST:
+        return np.zeros(grid.shape)
+    accesses = 1 if copy_bytes in CP_ASYNC_BYTES else 2
+    lanes = accesses * resident * grid.tile_bytes / copy_bytes
+    return lanes / hardware.LOAD_STORE_LANES * rates.cycle
+
+
 def _quantities(
-    problem: Problem,
+    problem: Problem | Problems,
     candidates: Candidates,
     target: Target,
     grid: traffic.Grid,

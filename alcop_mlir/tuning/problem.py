@@ -26,8 +26,29 @@ _Type = Annotated[str, OneOf(ELEMENT_BYTES)]
 _Operator = Annotated[str, OneOf(OPERATORS)]
 
 
+class Typed:
+    """What follows from the types of a contraction."""
+
+    dtypes: tuple[_Type, _Type, _Type, _Type]
+
+    @property
+    def element_bytes(self) -> int:
+        """Bytes of one element of A or B, the wider of the two."""
+        return max(ELEMENT_BYTES[dtype] for dtype in self.dtypes[:2])
+
+    @property
+    def accumulator_bytes(self) -> int:
+        """Bytes of one accumulator."""
+        return ELEMENT_BYTES[self.dtypes[2]]
+
+    @property
+    def out_bytes(self) -> int:
+        """Bytes of one element of C."""
+        return ELEMENT_BYTES[self.dtypes[3]]
+
+
 @dataclass(frozen=True)
-class Problem:
+class Problem(Typed):
     """C[batch, M, N] = A[batch, M, K] * B[batch, K, N]; ConfigError when invalid.
 
     dtypes: elements of A and B, of the accumulator, of C
@@ -54,21 +75,6 @@ class Problem:
     def is_batched(self) -> bool:
         """Whether it has a batch, which may be of size one."""
         return self.op == "batch_matmul"
-
-    @property
-    def element_bytes(self) -> int:
-        """Bytes of one element of A or B, the wider of the two."""
-        return max(ELEMENT_BYTES[dtype] for dtype in self.dtypes[:2])
-
-    @property
-    def accumulator_bytes(self) -> int:
-        """Bytes of one accumulator."""
-        return ELEMENT_BYTES[self.dtypes[2]]
-
-    @property
-    def out_bytes(self) -> int:
-        """Bytes of one element of C."""
-        return ELEMENT_BYTES[self.dtypes[3]]
 
     @property
     def flops(self) -> float:

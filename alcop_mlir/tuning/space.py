@@ -27,6 +27,7 @@ from alcop_mlir.tuning.problem import Problem
 
 FloatArray = npt.NDArray[np.float64]
 IntArray = npt.NDArray[np.int64]
+BoolArray = npt.NDArray[np.bool_]
 
 # The integers of a schedule, in this order.
 AXES = (

@@ -13,13 +13,14 @@ import numpy as np
 
 from alcop_mlir.target import Target
 from alcop_mlir.tuning import hardware
+from alcop_mlir.tuning.open_problem import Problems
 from alcop_mlir.tuning.problem import Problem
 from alcop_mlir.tuning.space import Candidates, FloatArray
 
 
 @dataclass(frozen=True, eq=False)
 class Grid:
-    """By candidate.
+    """By candidate; with several sizes, by size and candidate.
 
     steps: of a block's K loop
     blocks: of the grid; resident: at once on an SM, in the waves that are full
@@ -49,8 +50,13 @@ class Grid:
     parts_bytes: FloatArray
     parts_missing: FloatArray
 
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """(candidates), or (sizes, candidates)."""
+        return self.blocks.shape
 
-def grid(problem: Problem, candidates: Candidates, target: Target) -> Grid:
+
+def grid(problem: Problem | Problems, candidates: Candidates, target: Target) -> Grid:
     """The grid of each candidate on `target`."""
     axis = candidates.axis
     block_m, block_n, split = axis("block_m"), axis("block_n"), axis("split_k")
@@ -64,13 +70,13 @@ def grid(problem: Problem, candidates: Candidates, target: Target) -> Grid:
     tile_bytes = (block_m + block_n) * axis("block_k") * problem.element_bytes
     distinct = _distinct(candidates, rows, columns, np.minimum(at_once, blocks))
     wave_bytes = distinct * problem.k / split * problem.element_bytes
-    input_bytes = float(problem.batch * problem.element_bytes * problem.k)
-    input_bytes *= problem.m + problem.n
+    read_rows = 1.0 * problem.batch * (problem.m + problem.n)
+    input_bytes = read_rows * problem.k * problem.element_bytes
     waves = full_waves + rest / at_once
     kept = input_bytes <= hardware.L2_KEPT * target.l2_bytes
     read = np.where(kept, input_bytes, np.maximum(waves * wave_bytes, input_bytes))
     working = np.minimum(blocks, target.sms)
-    elements = float(problem.batch * problem.m * problem.n)
+    elements = 1.0 * problem.batch * problem.m * problem.n
     parts = np.where(split > 1, split * elements * problem.accumulator_bytes, 0.0)
     spilled = np.where(parts <= hardware.L2_KEPT * target.l2_bytes, 0.0, parts)
     return Grid(

@@ -151,8 +151,8 @@ RULES = {
     "runtime.emulator.*": Rule("errors limits runtime.emulator.*"),
     "runtime.*": Rule(RUNTIME, lazy="runtime.ptx"),
     "tuning.*": Rule(
-        "schedule target element_types resources errors codec knobs limits files "
-        "archives tuning.*"
+        "schedule variants target element_types resources errors codec knobs limits "
+        "files archives tuning.*"
     ),
     "compilation.*": Rule(COMPILATION),
     "tools.*": Rule("*"),

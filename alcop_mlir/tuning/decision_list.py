@@ -1,0 +1,176 @@
+"""Rules that choose one of several columns for each row of a table of losses.
+
+A rule has a column, and limits on the levels of a row. The first rule decides within
+whose limits the row is, and whose column is there for it; the last has no limits, and a
+column for all rows.
+
+Lists are built rule by rule. Each is the best one there, given the others; then each
+is replaced by a better one, here or at another place, until none is. That does not find
+the best list for certain, but the same one in each run, in a tenth of a second.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+
+from alcop_mlir.tuning.space import BoolArray, FloatArray, IntArray
+
+_SWEEPS = 8
+_LEAST = 1e-9  # of a loss that is worth a change
+Limit = tuple[int, int]  # the number of a level, and the most that it may be
+
+
+@dataclass(frozen=True)
+class Rule:
+    """The column that it chooses, and the limits within which it does."""
+
+    column: int
+    limits: tuple[Limit, ...] = ()
+
+
+@dataclass(frozen=True, eq=False)
+class Table:
+    """What there is to choose from.
+
+    losses: of each column in each row, infinite where it is not for the row; one column
+        at least is for all of them
+    levels: some integers of each row
+    weights: of rows
+    """
+
+    losses: FloatArray
+    levels: IntArray
+    weights: FloatArray
+
+    def decided(self, rules: Sequence[Rule]) -> IntArray:
+        """The number of the rule that decides for each row."""
+        decided = np.full(len(self.losses), len(rules), np.int64)
+        for number in range(len(rules) - 1, -1, -1):
+            decided[self._holds(rules[number])] = number
+        return decided
+
+    def loss(self, rules: Sequence[Rule]) -> FloatArray:
+        """Of each row, infinite where no rule decides."""
+        loss = np.full(len(self.losses), np.inf)
+        for rule in reversed(rules):
+            loss = np.where(self._holds(rule), self.losses[:, rule.column], loss)
+        return loss
+
+    def mean(self, rules: Sequence[Rule]) -> float:
+        """The weighted mean of the losses."""
+        return float(np.average(self.loss(rules), weights=self.weights))
+
+    def within(self, limits: Sequence[Limit]) -> BoolArray:
+        """Whether each row is within the limits."""
+        inside = np.ones(len(self.losses), np.bool_)
+        for level, most in limits:
+            inside &= self.levels[:, level] <= most
+        return inside
+
+    @cached_property
+    def is_there(self) -> BoolArray:
+        """Whether each column is for each row."""
+        return np.isfinite(self.losses)
+
+    def best(self, values: FloatArray) -> tuple[float, Limit, int]:
+        """The limit and the column whose sum within it is the largest; the sum first.
+
+        values: of each row and column
+        """
+        found = [(0.0, (0, 0), 0)]  # nothing
+        for level, (order, starts, limits) in enumerate(self._sorted):
+            sums = np.cumsum(np.add.reduceat(values[order], starts), axis=0)[:-1]
+            if sums.size:
+                row, column = divmod(int(sums.argmax()), sums.shape[1])
+                found.append((float(sums[row, column]), (level, limits[row]), column))
+        return max(found, key=lambda one: one[0])
+
+    @cached_property
+    def _sorted(self) -> list[tuple[IntArray, IntArray, list[int]]]:
+        """By level: the rows in its order, where its values start there, its values."""
+        made: list[tuple[IntArray, IntArray, list[int]]] = []
+        for number in range(self.levels.shape[1]):
+            level: IntArray = self.levels[:, number]
+            order = np.argsort(level, kind="stable")
+            values, starts = np.unique(level[order], return_index=True)
+            made.append((order, starts, values.tolist()))
+        return made
+
+    def _holds(self, rule: Rule) -> BoolArray:
+        return self.within(rule.limits) & self.is_there[:, rule.column]
+
+
+def choose(table: Table, most: int, worth: float = 0.0) -> list[Rule]:
+    """At most `most` rules with little loss; each lessens the mean by `worth`."""
+    rules = [_last(table, [])]
+    while len(rules) < most:
+        more = _settled(table, _with_one_more(table, rules))
+        if table.mean(more) > table.mean(rules) - max(worth, _LEAST):
+            return rules
+        rules = more
+    return min(rules, _exchanged(table, rules), key=table.mean)
+
+
+def _exchanged(table: Table, rules: list[Rule]) -> list[Rule]:
+    """`rules` after one more has come, and the one that is missed least has gone."""
+    more = _settled(table, _with_one_more(table, rules))
+    fewer: list[list[Rule]] = []
+    for place in range(len(more) - 1):
+        others = more[:place] + more[place + 1 : -1]
+        fewer.append([*others, _last(table, others)])
+    return _settled(table, min(fewer, key=table.mean))
+
+
+def _settled(table: Table, rules: list[Rule]) -> list[Rule]:
+    """`rules`, each replaced by better ones until that changes nothing."""
+    for _ in range(_SWEEPS):
+        before = table.mean(rules)
+        for place in range(len(rules) - 1):
+            others = rules[:place] + rules[place + 1 :]
+            rules = min(rules, _with_one_more(table, others), key=table.mean)
+        rules = [*rules[:-1], _last(table, rules[:-1])]
+        if table.mean(rules) > before - _LEAST:
+            break
+    return rules
+
+
+def _with_one_more(table: Table, rules: list[Rule]) -> list[Rule]:
+    """`rules` and the best one more, at its best place."""
+    found = [
+        [*rules[:place], _best(table, rules[:place], rules[place:]), *rules[place:]]
+        for place in range(len(rules))
+    ]
+    return min(found, key=table.mean)
+
+
+def _last(table: Table, before: Sequence[Rule]) -> Rule:
+    """The best rule without limits, after others."""
+    left = ~np.isfinite(table.loss(before))
+    losses = np.where(table.is_there, table.losses, 0.0) * table.weights[:, None]
+    totals = losses[left].sum(axis=0)
+    totals[~table.is_there.all(axis=0)] = np.inf
+    return Rule(int(totals.argmin()))
+
+
+def _best(table: Table, before: Sequence[Rule], after: Sequence[Rule]) -> Rule:
+    """The rule between others that lessens the loss most, with two limits at most."""
+    reached = ~np.isfinite(table.loss(before))
+    here = table.is_there & reached[:, None]
+    otherwise = table.loss(after)[:, None]
+    saved = np.where(here, otherwise - np.where(here, table.losses, 0.0), 0.0)
+    saved *= table.weights[:, None]
+    totals = saved.sum(axis=0)
+    rule, best = Rule(int(totals.argmax())), float(totals.max())
+    for _ in range(_SWEEPS):
+        # One limit is kept, and the best one added to it; then that one is kept.
+        kept = rule.limits[-1:]
+        held = table.within(kept)
+        total, limit, column = table.best(np.where(held[:, None], saved, 0.0))
+        if total <= best + _LEAST:
+            break
+        rule, best = Rule(column, (*kept, limit)), total
+    return rule

@@ -1,0 +1,157 @@
+"""The kernels that an open problem may have, and the seconds that each is predicted.
+
+Kernels of aligned rows copy 16 bytes at once. Others copy as much as rows are multiples
+of, 4 bytes or an element, and their tiles are 64x64 at most, as each thread of a larger
+one would hold the addresses of too many copies. Only aligned kernels have parts of K,
+which are whole numbers of 16 bytes.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+
+from alcop_mlir import resources
+from alcop_mlir.errors import ConfigError
+from alcop_mlir.resources import Resources
+from alcop_mlir.schedule import Schedule
+from alcop_mlir.target import CP_ASYNC_BYTES, Target, mma_shape
+from alcop_mlir.tuning.analytical import Prediction, predict
+from alcop_mlir.tuning.open_problem import OpenProblem, Samples
+from alcop_mlir.tuning.space import SMALL, BoolArray, Candidates, FloatArray, IntArray
+
+RowBytes = Literal[1, 4, 16]
+LARGEST_NARROW = 64  # rows or columns of a tile whose copies are narrow
+WIDEST = max(CP_ASYNC_BYTES)
+_ROW_BYTES: tuple[RowBytes, ...] = (16, 4, 1)
+_SHARED_STAGES = (4, 3, 2)
+_REGISTER_STAGES = 2
+_RASTER = 8
+# Of a row of A: the least that a K step is long. Shorter ones are slower on GPUs than
+# the model says.
+_LEAST_STEP_BYTES = 64
+
+
+@dataclass(frozen=True, eq=False)
+class Kernels:
+    """Kernels that ask the same of rows.
+
+    row_bytes: what divides the rows of A, B and C, in bytes; 1 where any may be
+    copy_bytes: that a thread copies at once
+    """
+
+    problem: OpenProblem
+    target: Target
+    row_bytes: RowBytes
+    copy_bytes: int
+    candidates: Candidates
+
+    @property
+    def is_narrow(self) -> bool:
+        """Whether a thread copies less at once than it could."""
+        return self.copy_bytes < WIDEST
+
+    def __len__(self) -> int:
+        return len(self.candidates)
+
+    def take(self, rows: IntArray | Sequence[int]) -> Kernels:
+        """Those at `rows`."""
+        return self._with(self.candidates.take(rows))
+
+    def of(self, schedules: Iterable[Schedule]) -> Kernels:
+        """Those of `schedules` that are legal."""
+        known = dict.fromkeys(schedules)
+        costs = {one: self._cost(one) for one in known}
+        legal = {one: cost for one, cost in costs.items() if cost is not None}
+        return self._with(Candidates([*legal], [*legal.values()]))
+
+    def holds(self, samples: Samples) -> BoolArray:
+        """Whether each kernel is for each sample; (samples, kernels)."""
+        aligned = samples.row_bytes % self.row_bytes == 0
+        part = self.candidates.axis("split_k") * WIDEST // self.problem.element_bytes
+        whole = samples.product("k")[:, None] % part == 0
+        split = self.candidates.axis("split_k") > 1
+        return aligned[:, None] & (whole | ~split)
+
+    def prediction(self, samples: Samples) -> Prediction:
+        """Of each sample and kernel, whether or not it is for the sample."""
+        return predict(samples.problems, self.candidates, self.target, self.copy_bytes)
+
+    def seconds(self, samples: Samples) -> FloatArray:
+        """Predicted; infinite where a kernel is not for a sample."""
+        predicted = self.prediction(samples).seconds
+        return np.where(self.holds(samples), predicted, np.inf)
+
+    def _cost(self, schedule: Schedule) -> Resources | None:
+        size = self.problem.element_bytes
+        if self.is_narrow and max(schedule.block[:2]) > LARGEST_NARROW:
+            return None
+        if schedule.split_k > 1 and (self.is_narrow or self.problem.op != "matmul"):
+            return None
+        try:
+            resources.check_k_step(schedule, size, self.problem.dtypes[0])
+            return resources.cost(schedule, self.target, size)
+        except ConfigError:
+            return None
+
+    def _with(self, candidates: Candidates) -> Kernels:
+        return Kernels(
+            self.problem, self.target, self.row_bytes, self.copy_bytes, candidates
+        )
+
+
+_NONE = Candidates([], [])
+
+
+def families(problem: OpenProblem, target: Target) -> list[Kernels]:
+    """All kernels; those that ask most of rows first, those that ask nothing last.
+
+    None asks for what is known of rows, or what holds for rows of all lengths.
+    """
+    known = copy_bytes(problem, 1)
+    schedules = [*_schedules(problem)]
+    return [
+        Kernels(problem, target, asked, max(asked, known), _NONE).of(schedules)
+        for asked in _ROW_BYTES
+        if asked > known or asked == 1
+    ]
+
+
+def copy_bytes(problem: OpenProblem, row_bytes: int) -> int:
+    """Bytes that a thread copies at once where rows are multiples of `row_bytes`."""
+    return min(WIDEST, max(row_bytes, problem.row_bytes, problem.element_bytes))
+
+
+def _schedules(problem: OpenProblem) -> Iterator[Schedule]:
+    """Those of the small space for the largest sizes, some of which are not legal."""
+    step = mma_shape(problem.element_bytes)[2]
+    blocks_k = [
+        size
+        for size in SMALL.block_k
+        if size % step == 0 and size * problem.element_bytes >= _LEAST_STEP_BYTES
+    ]
+    for block in itertools.product(SMALL.block, SMALL.block, blocks_k):
+        for warp in itertools.product(SMALL.warp, SMALL.warp):
+            if block[0] % warp[0] or block[1] % warp[1]:
+                continue
+            if block[0] // warp[0] * (block[1] // warp[1]) <= SMALL.max_warps:
+                yield from _staged(problem, block, warp)
+
+
+def _staged(
+    problem: OpenProblem, block: tuple[int, int, int], warp: tuple[int, int]
+) -> Iterator[Schedule]:
+    """With all stages that K's steps fill, and as many rows in a group as there are."""
+    steps = -(-problem.k[1] // block[2])
+    rows = -(-problem.m[1] // block[0])
+    columns = -(-problem.n[1] // block[1])
+    raster = min(_RASTER, rows) if columns > 1 else 1
+    for shared in [one for one in _SHARED_STAGES if one <= steps] or [1]:
+        registers = _REGISTER_STAGES if shared > 1 else 1
+        for parts in SMALL.split_k:
+            grouped = raster if parts == 1 else 1
+            yield Schedule(block, warp, (shared, registers), grouped, parts)

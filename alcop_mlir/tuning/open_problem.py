@@ -1,0 +1,181 @@
+"""A contraction with sizes that are known at run time only, and samples of its sizes.
+
+Samples are log-uniform in their ranges. What divides a size matters along the rows of
+operands alone. The sizes of these are of one kind in a sample: of eight samples, three
+have powers of two, three multiples of 16, one multiples of 4 bytes, and one odd
+neighbours of powers of two. The points are those of an additive recurrence, the same in
+each run.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from alcop_mlir.tuning.problem import Problem, Typed
+from alcop_mlir.tuning.space import FloatArray, IntArray
+
+LARGEST = 16384  # of a size, where nothing else is said
+LARGEST_BATCH = 1024
+LOOPS = "bmnk"
+Range = tuple[int, int]  # of a size: the least and the largest
+_KINDS = ("power",) * 3 + ("sixteens",) * 3 + ("words", "odd")
+_SIXTEENS = 16
+_WORD = 4  # bytes
+# 1/p, 1/p^2, ... of the p with p^5 = p + 1: evenly spread in four dimensions.
+_STEPS = 1.1673039782614187 ** -np.arange(1.0, 5.0)
+
+
+@dataclass(frozen=True)
+class OpenProblem(Typed):
+    """A contraction whose sizes are in ranges; see `Problem`.
+
+    m, n, k, batch: ranges; of one number where a size is known
+    row_bytes: is known to divide the length and the stride of rows of A and B, in bytes
+    """
+
+    m: Range = (1, LARGEST)
+    n: Range = (1, LARGEST)
+    k: Range = (1, LARGEST)
+    batch: Range = (1, 1)
+    op: str = "matmul"
+    dtypes: tuple[str, str, str, str] = ("f16", "f16", "f32", "f32")
+    layout: str = "mk,kn"
+    row_bytes: int = 1
+
+    @property
+    def ranges(self) -> dict[str, Range]:
+        """By loop, in the order b, m, n, k."""
+        return dict(zip(LOOPS, (self.batch, self.m, self.n, self.k), strict=True))
+
+    @property
+    def open_loops(self) -> str:
+        """Those whose size is not known."""
+        return "".join(loop for loop, (lo, hi) in self.ranges.items() if lo < hi)
+
+    @property
+    def read_row_loops(self) -> list[str]:
+        """Those along the rows of A and of B."""
+        return [operand[-1] for operand in self.layout.split(",")]
+
+    @property
+    def row_loops(self) -> list[str]:
+        """Those along the rows of A, B and C."""
+        return [*self.read_row_loops, "n"]
+
+    def at(self, b: int, m: int, n: int, k: int) -> Problem:
+        """The contraction of these sizes."""
+        return Problem(m, n, k, b, self.op, self.dtypes, self.layout)
+
+    def covers(self, problem: Problem) -> bool:
+        """Whether `problem` is this one with known sizes."""
+        sizes = problem.batch, problem.m, problem.n, problem.k
+        same = (problem.op, problem.dtypes, problem.layout) == (
+            self.op,
+            self.dtypes,
+            self.layout,
+        )
+        return same and all(
+            low <= size <= high
+            for size, (low, high) in zip(sizes, self.ranges.values(), strict=True)
+        )
+
+
+@dataclass(frozen=True, eq=False)
+class Problems(Typed):
+    """Contractions that differ in their sizes only; a column for each size."""
+
+    batch: IntArray
+    m: IntArray
+    n: IntArray
+    k: IntArray
+    dtypes: tuple[str, str, str, str]
+
+    @property
+    def flops(self) -> FloatArray:
+        """Multiplications and additions of each."""
+        flops: FloatArray = 2.0 * self.m.astype(np.float64)
+        return flops * self.n * self.k * self.batch
+
+
+@dataclass(frozen=True, eq=False)
+class Samples:
+    """Sizes of an open problem.
+
+    sizes: one row for each sample; the sizes of the loops b, m, n, k
+    row_bytes: of each, what divides the length of the rows of A, B and C, in bytes
+    """
+
+    problem: OpenProblem
+    sizes: IntArray
+    row_bytes: IntArray
+
+    def __len__(self) -> int:
+        return len(self.sizes)
+
+    @property
+    def problems(self) -> Problems:
+        """One for each sample."""
+        columns = [self.sizes[:, [number]] for number in range(len(LOOPS))]
+        return Problems(*columns, dtypes=self.problem.dtypes)
+
+    def product(self, loops: str) -> FloatArray:
+        """Of the sizes of `loops`, for each sample."""
+        columns = [LOOPS.index(loop) for loop in loops]
+        product: FloatArray = np.ones(len(self))
+        for column in columns:
+            product *= self.sizes[:, column]
+        return product
+
+    def take(self, rows: IntArray | slice) -> Samples:
+        """Those at `rows`."""
+        return Samples(self.problem, self.sizes[rows], self.row_bytes[rows])
+
+    @classmethod
+    def of(cls, problem: OpenProblem, sizes: IntArray) -> Samples:
+        """Those `sizes`; one row each, of the loops b, m, n, k."""
+        bytes_of = problem.element_bytes, problem.element_bytes, problem.out_bytes
+        row_bytes = np.zeros(len(sizes), np.int64)
+        for loop, size in zip(problem.row_loops, bytes_of, strict=True):
+            row_bytes = np.gcd(row_bytes, sizes[:, LOOPS.index(loop)] * size)
+        return cls(problem, sizes, row_bytes)
+
+
+def sample(problem: OpenProblem, count: int) -> Samples:
+    """Samples at `count` points that are evenly spread; equal ones once."""
+    number = np.arange(1, count + 1)
+    return from_points(problem, number[:, None] * _STEPS % 1.0, number)
+
+
+def from_points(problem: OpenProblem, points: FloatArray, kinds: IntArray) -> Samples:
+    """Samples at `points` of the unit cube, one for each loop; `kinds` choose kinds."""
+    columns = [
+        _sizes(problem, loop, points[:, n], kinds) for n, loop in enumerate(LOOPS)
+    ]
+    return Samples.of(problem, np.unique(np.stack(columns, axis=1), axis=0))
+
+
+def _sizes(
+    problem: OpenProblem, loop: str, points: FloatArray, kinds: IntArray
+) -> IntArray:
+    """Log-uniform sizes of one loop; along rows, of their kinds."""
+    low, high = problem.ranges[loop]
+    size: FloatArray = low * (high / low) ** points
+    if loop in problem.row_loops:
+        power: FloatArray = np.exp2(np.round(np.log2(size)))
+        of_kind = {
+            "power": power,
+            "sixteens": _multiple(size, _SIXTEENS),
+            "words": _multiple(size, max(1, _WORD // problem.element_bytes)),
+            "odd": power + np.where(kinds // len(_KINDS) % 2, 1, -1),
+        }
+        masks = [np.array(_KINDS)[kinds % len(_KINDS)] == kind for kind in of_kind]
+        size = np.select(masks, [*of_kind.values()]).astype(np.float64)
+    if loop in problem.read_row_loops:
+        size = _multiple(size, max(1, problem.row_bytes // problem.element_bytes))
+    return np.minimum(np.maximum(np.round(size), low), high).astype(np.int64)
+
+
+def _multiple(size: FloatArray, of: int) -> FloatArray:
+    return np.maximum(1.0, np.round(size / of)) * of

@@ -1,0 +1,174 @@
+"""The few kernels of an open problem that lose least over the space of its sizes.
+
+What counts is the time of the kernel that runs, over that of the fastest kernel of all
+for the same size: the mean of this over samples of sizes, of which those that take
+longer weigh more. A list of variants decides which one runs: kernels of aligned rows,
+some for products of sizes up to a limit, and one at the end that is for all sizes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from functools import cache
+from itertools import combinations
+
+import numpy as np
+
+from alcop_mlir.errors import ConfigError
+from alcop_mlir.schedule import Schedule
+from alcop_mlir.target import Target
+from alcop_mlir.tuning import decision_list, preference
+from alcop_mlir.tuning.decision_list import Rule, Table
+from alcop_mlir.tuning.open_kernels import WIDEST, Kernels, families
+from alcop_mlir.tuning.open_problem import OpenProblem, Samples, sample
+from alcop_mlir.tuning.space import Candidates, FloatArray, IntArray
+from alcop_mlir.variants import ScheduleVariant, SizeLimit
+
+_SAMPLES = 512
+_LOOKED_AT = 64  # of these, for which all kernels are predicted
+_FASTEST = 3  # kernels of each of those that are predicted for all samples
+_POOL = 64  # kernels to choose from
+_FOR_ALL = 16  # of those, at least, for all sizes
+_WORTH = 0.005  # of the mean, that one more variant must save
+_MOST_LOOPS = 3  # in a limit
+_LEAST = 1e-6  # that one more kernel of the pool saves
+SOURCE = "analytical model"
+
+
+@cache
+def choose(
+    problem: OpenProblem, target: Target, most: int
+) -> tuple[ScheduleVariant, ...]:
+    """At most `most` variants, the same in each run; ConfigError without any."""
+    samples = sample(problem, _SAMPLES)
+    pool = Pool.of(problem, target, samples)
+    slowness = pool.slowness(samples)
+    kept = _cover(slowness)
+    loops = _products(problem.open_loops)
+    table = Table(
+        losses=slowness[:, kept],
+        levels=_levels(samples, loops),
+        weights=_weights(pool.seconds(samples).min(axis=1)),
+    )
+    rules = decision_list.choose(table, most, _WORTH)
+    some = pool.candidates.take(kept)
+    rules = [_most_frugal(some, table, rules, number) for number in range(len(rules))]
+    return tuple(
+        pool.variant(
+            kept[rule.column],
+            [SizeLimit(loops[level], 2**most) for level, most in rule.limits],
+        )
+        for rule in rules
+    )
+
+
+@dataclass(frozen=True, eq=False)
+class Pool:
+    """Kernels of several families."""
+
+    families: Sequence[Kernels]
+
+    @property
+    def columns(self) -> list[tuple[Kernels, Schedule]]:
+        """All kernels in order: the family and the schedule of each."""
+        return [
+            (kernels, schedule)
+            for kernels in self.families
+            for schedule in kernels.candidates.schedules
+        ]
+
+    @property
+    def candidates(self) -> Candidates:
+        """Of all columns."""
+        every = [kernels.candidates for kernels in self.families]
+        return Candidates(
+            [schedule for one in every for schedule in one.schedules],
+            [resources for one in every for resources in one.resources],
+        )
+
+    def seconds(self, samples: Samples) -> FloatArray:
+        """Predicted; infinite where a kernel is not for a sample."""
+        return np.concatenate([one.seconds(samples) for one in self.families], axis=1)
+
+    def slowness(self, samples: Samples) -> FloatArray:
+        """Of each sample and kernel: its time over the least, 1 at least.
+
+        One of narrow copies counts as much slower as no model can tell, for sizes that
+        others are for as well.
+        """
+        seconds = self.seconds(samples)
+        narrow = np.concatenate([[one.is_narrow] * len(one) for one in self.families])
+        aligned = samples.row_bytes % WIDEST == 0
+        doubt = np.where(aligned[:, None] & narrow, preference.EQUAL, 1.0)
+        return doubt * seconds / seconds.min(axis=1, keepdims=True)
+
+    def variant(self, column: int, limits: Sequence[SizeLimit]) -> ScheduleVariant:
+        """The kernel in `column`, for sizes within `limits`."""
+        kernels, schedule = self.columns[column]
+        return ScheduleVariant(schedule, SOURCE, kernels.row_bytes, tuple(limits))
+
+    @classmethod
+    def of(cls, problem: OpenProblem, target: Target, samples: Samples) -> Pool:
+        """Those that are the fastest of their family for some of the samples."""
+        some = samples.take(slice(None, None, max(1, len(samples) // _LOOKED_AT)))
+        every = families(problem, target)
+        if not len(every[-1]):
+            raise ConfigError(f"no schedule for all sizes is legal on {target.name}")
+        pools = [_fastest(kernels, some) for kernels in every if len(kernels)]
+        return cls([kernels for kernels in pools if len(kernels)])
+
+
+def _fastest(kernels: Kernels, samples: Samples) -> Kernels:
+    seconds = kernels.seconds(samples)
+    of_some = seconds[np.isfinite(seconds).any(axis=1)]
+    return kernels.take(np.unique(np.argsort(of_some, axis=1)[:, :_FASTEST]))
+
+
+def _weights(seconds: FloatArray) -> FloatArray:
+    """1 for the size that takes the least, and 1 more for each doubling of its time."""
+    return 1.0 + np.log2(seconds / seconds.min())
+
+
+def _most_frugal(
+    candidates: Candidates, table: Table, rules: Sequence[Rule], number: int
+) -> Rule:
+    """The rule of that number, with the most frugal of the kernels that are as good."""
+    rule = rules[number]
+    alike = (table.is_there == table.is_there[:, [rule.column]]).all(axis=0)
+    columns = np.flatnonzero(alike)
+    losses = table.losses[table.decided(rules) == number][:, columns].mean(axis=0)
+    ranking = np.argsort(losses, kind="stable")
+    first = preference.lead(candidates.take(columns), ranking, losses)[0]
+    return replace(rule, column=int(columns[first]))
+
+
+def _cover(slowness: FloatArray) -> list[int]:
+    """Columns of which the fastest in each row is nearly the fastest of all."""
+    for_all = np.flatnonzero(np.isfinite(slowness).all(axis=0))
+    by_mean = for_all[np.argsort(slowness[:, for_all].mean(axis=0), kind="stable")]
+    kept = [*by_mean[:_FOR_ALL].tolist()]
+    best = slowness[:, kept].min(axis=1)
+    while len(kept) < _POOL:
+        means = np.minimum(best[:, None], slowness).mean(axis=0)
+        column = int(means.argmin())
+        if means[column] >= best.mean() - _LEAST:
+            break
+        kept.append(column)
+        best = np.minimum(best, slowness[:, column])
+    return sorted(kept)
+
+
+def _products(loops: str) -> list[str]:
+    """Loops whose sizes are multiplied for a limit: each few of them."""
+    counts = range(1, _MOST_LOOPS + 1)
+    return ["".join(few) for n in counts for few in combinations(loops, n)]
+
+
+def _levels(samples: Samples, products: Sequence[str]) -> IntArray:
+    """Of each sample and product of sizes: the least n of which 2**n is as large."""
+    levels = np.zeros((len(samples), len(products)), np.int64)
+    for column, loops in enumerate(products):
+        mantissa, exponent = np.frexp(samples.product(loops))
+        levels[:, column] = np.where(mantissa > 0.5, exponent, exponent - 1)
+    return levels

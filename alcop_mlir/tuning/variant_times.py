@@ -1,0 +1,100 @@
+"""Which variant runs at given sizes, and how near its time is to the best there is."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from alcop_mlir import resources
+from alcop_mlir.schedule import Schedule
+from alcop_mlir.target import CP_ASYNC_BYTES, Target
+from alcop_mlir.tuning.open_kernels import Kernels, copy_bytes, families
+from alcop_mlir.tuning.open_problem import LOOPS, OpenProblem, Samples
+from alcop_mlir.tuning.space import BoolArray, Candidates, FloatArray, IntArray
+from alcop_mlir.variants import ScheduleVariant
+
+
+@dataclass(frozen=True, eq=False)
+class VariantTimes:
+    """Of samples (rows) and variants (columns).
+
+    seconds: predicted, whether or not a variant may run
+    holds: whether its conditions hold
+    """
+
+    seconds: FloatArray
+    holds: BoolArray
+
+    @property
+    def runs(self) -> IntArray:
+        """The number of the variant that runs at each sample."""
+        return self.holds.argmax(axis=1)
+
+    @property
+    def taken(self) -> FloatArray:
+        """Seconds of the variant that runs."""
+        return np.take_along_axis(self.seconds, self.runs[:, None], axis=1)[:, 0]
+
+
+def times(
+    problem: OpenProblem,
+    target: Target,
+    variants: Sequence[ScheduleVariant],
+    samples: Samples,
+) -> VariantTimes:
+    """The predicted times; ConfigError where a variant does not fit the target."""
+    kernels = [_kernel(problem, target, variant) for variant in variants]
+    seconds = [one.prediction(samples).seconds[:, 0] for one in kernels]
+    holds = [
+        np.array([held for _, held in conditions(variant, samples)]).all(axis=0)
+        for variant in variants
+    ]
+    return VariantTimes(np.stack(seconds, axis=1), np.stack(holds, axis=1))
+
+
+def conditions(
+    variant: ScheduleVariant, samples: Samples
+) -> Iterator[tuple[str, BoolArray]]:
+    """What is asked of sizes, in words, and for which samples it holds."""
+    yield "", np.ones(len(samples), np.bool_)
+    if variant.row_bytes > 1:
+        held = samples.row_bytes % variant.row_bytes == 0
+        yield f"rows of A, B and C are multiples of {variant.row_bytes} bytes", held
+    for limit in variant.limits:
+        name = " * ".join(map(_name, limit.loops))
+        yield f"{name} <= {limit.most}", samples.product(limit.loops) <= limit.most
+    if variant.schedule.split_k > 1:
+        whole = max(CP_ASYNC_BYTES) // samples.problem.element_bytes
+        part = variant.schedule.split_k * whole
+        yield f"K is a multiple of {part}", samples.product("k") % part == 0
+
+
+def fastest(
+    problem: OpenProblem, target: Target, samples: Samples
+) -> tuple[FloatArray, list[Schedule]]:
+    """Of all kernels, for each sample alone: the least seconds, and the schedule."""
+    every = [kernels for kernels in families(problem, target) if len(kernels)]
+    schedules = [one for kernels in every for one in kernels.candidates.schedules]
+    seconds = np.concatenate([kernels.seconds(samples) for kernels in every], axis=1)
+    best = seconds.argmin(axis=1)
+    return seconds.min(axis=1), [schedules[column] for column in best.tolist()]
+
+
+def samples_of(problem: OpenProblem, sizes: Sequence[dict[str, int]]) -> Samples:
+    """Samples of these sizes, by loop; those of known loops may be left out."""
+    known = {loop: low for loop, (low, _) in problem.ranges.items()}
+    rows = [[(known | some)[loop] for loop in LOOPS] for some in sizes]
+    return Samples.of(problem, np.array(rows, np.int64))
+
+
+def _kernel(problem: OpenProblem, target: Target, variant: ScheduleVariant) -> Kernels:
+    cost = resources.cost(variant.schedule, target, problem.element_bytes)
+    candidates = Candidates([variant.schedule], [cost])
+    copied = copy_bytes(problem, variant.row_bytes)
+    return Kernels(problem, target, variant.row_bytes, copied, candidates)
+
+
+def _name(loop: str) -> str:
+    return "batch" if loop == "b" else loop.upper()

@@ -1,0 +1,210 @@
+"""Which kernels a contraction with open sizes gets, and which of them runs."""
+
+from __future__ import annotations
+
+import itertools
+import subprocess
+import sys
+import time
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from tuning_cases import TARGET
+
+from alcop_mlir import resources
+from alcop_mlir.errors import ConfigError
+from alcop_mlir.target import find_target
+from alcop_mlir.tuning import open_variants
+from alcop_mlir.tuning.analytical import predict
+from alcop_mlir.tuning.decision_list import Rule, Table, choose
+from alcop_mlir.tuning.open_kernels import LARGEST_NARROW, copy_bytes, families
+from alcop_mlir.tuning.open_problem import LOOPS, OpenProblem, from_points, sample
+from alcop_mlir.tuning.space import enumerate_space
+from alcop_mlir.tuning.variant_times import conditions, fastest, samples_of, times
+from alcop_mlir.variants import ScheduleVariant, check_variants
+
+F16 = OpenProblem()
+TF32 = OpenProblem(dtypes=("tf32", "tf32", "f32", "f32"))
+S8 = OpenProblem(dtypes=("i8", "i8", "i32", "i32"), layout="mk,nk")
+ROWS_OF_4096 = OpenProblem(n=(4096, 4096), k=(4096, 4096), row_bytes=16)
+BATCHED = OpenProblem(batch=(1, 1024), op="batch_matmul", layout="bmk,bkn")
+PROBLEMS = (F16, TF32, S8, ROWS_OF_4096, BATCHED, OpenProblem(m=(1, 64)))
+NAMES = ("f16", "tf32", "s8", "rows of 4096", "batched", "small M")
+
+
+def variants_of(problem: OpenProblem, most: int = 4) -> tuple[ScheduleVariant, ...]:
+    return open_variants.choose(problem, TARGET, most)
+
+
+@pytest.mark.parametrize("problem", PROBLEMS, ids=NAMES)
+def test_each_is_legal_and_the_last_is_for_all_sizes(problem: OpenProblem) -> None:
+    found = variants_of(problem)
+    check_variants(found)
+    assert 1 <= len(found) <= 4
+    for variant in found:
+        schedule = variant.schedule
+        resources.cost(schedule, TARGET, problem.element_bytes)
+        resources.check_k_step(schedule, problem.element_bytes, problem.dtypes[0])
+        assert schedule.split_k == 1 or problem.op == "matmul"
+        if copy_bytes(problem, variant.row_bytes) < 16:
+            assert max(schedule.block[:2]) <= LARGEST_NARROW
+            assert schedule.split_k == 1
+        for limit in variant.limits:
+            assert {*limit.loops} <= {*problem.open_loops}
+
+
+@pytest.mark.parametrize("name", ["sm_86", "sm_90"])
+def test_all_targets_have_variants(name: str) -> None:
+    found = open_variants.choose(F16, find_target(name), 2)
+    assert [variant.row_bytes == 1 for variant in found][-1]
+
+
+def test_aligned_rows_are_asked_for_only_where_that_may_fail() -> None:
+    assert {variant.row_bytes for variant in variants_of(ROWS_OF_4096)} == {1}
+    assert 16 in {variant.row_bytes for variant in variants_of(F16)}
+    # Rows of f32 are multiples of 4 bytes, and so no kernel asks for that.
+    assert {one.row_bytes for one in families(TF32, TARGET)} == {16, 1}
+    assert [copy_bytes(TF32, one) for one in (16, 1)] == [16, 4]
+    assert [copy_bytes(F16, one) for one in (16, 4, 1)] == [16, 4, 2]
+
+
+def test_no_aligned_kernel_where_rows_never_are() -> None:
+    odd = OpenProblem(k=(4095, 4095))
+    assert 16 not in {variant.row_bytes for variant in variants_of(odd)}
+
+
+def test_both_sides_of_every_limit() -> None:
+    """At a limit a variant runs, one beyond it does not."""
+    tried = 0
+    for problem in (F16, TF32, S8, ROWS_OF_4096):
+        found = variants_of(problem)
+        for number, variant in enumerate(found):
+            for limit in variant.limits:
+                loop = limit.loops[0]
+                known = {one: low for one, (low, _) in problem.ranges.items()}
+                inside = known | {loop: limit.most}
+                outside = known | {loop: limit.most + 1}
+                both = samples_of(problem, [inside, outside])
+                names = dict(conditions(variant, both))
+                (held,) = [
+                    held for name, held in names.items() if f"<= {limit.most}" in name
+                ]
+                assert held.tolist() == [True, False]
+                decided = times(problem, TARGET, found, both)
+                assert not decided.holds[1, number]
+                tried += 1
+    assert tried > 4
+
+
+def test_parts_of_k_are_for_whole_parts_only() -> None:
+    problem = OpenProblem(m=(1, 64), n=(64, 1024), k=(4096, 16384))
+    found = variants_of(problem)
+    split = [number for number, one in enumerate(found) if one.schedule.split_k > 1]
+    assert split
+    for number in split:
+        part = found[number].schedule.split_k * 8
+        sizes = [{"m": 1, "n": 64, "k": part * 64 + more} for more in (0, 8)]
+        held = times(problem, TARGET, found, samples_of(problem, sizes)).holds
+        assert not held[1, number] or part == 8
+
+
+def test_more_variants_lose_less_and_few_lose_little() -> None:
+    """Over other sizes than those that they were chosen for."""
+    points = np.random.default_rng(3).uniform(size=(300, 4))
+    samples = from_points(F16, points, np.arange(300))
+    best, _ = fastest(F16, TARGET, samples)
+    means: list[float] = []
+    for most in (1, 2, 4):
+        taken = times(F16, TARGET, variants_of(F16, most), samples).taken
+        means.append(float((taken / best).mean()))
+        assert (taken >= best * 0.999).all()
+    assert means == sorted(means, reverse=True)
+    assert means[-1] < 1.2 < 1.6 < means[0]
+
+
+def test_the_same_in_each_process() -> None:
+    program = (
+        "from alcop_mlir.tuning import open_variants as v, open_problem as p\n"
+        "from alcop_mlir.target import find_target\n"
+        "print(v.choose(p.OpenProblem(), find_target('sm_80'), 4))"
+    )
+    found = subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, text=True, check=True
+    )
+    assert found.stdout.strip() == str(variants_of(F16))
+
+
+def test_a_choice_is_fast_and_made_once() -> None:
+    """Most of half a second; some more here, where other tests run as well."""
+    open_variants.choose.cache_clear()
+    start = time.process_time()
+    first = variants_of(F16)
+    assert time.process_time() - start < 2.0
+    assert variants_of(F16) is first
+
+
+def test_samples_are_in_their_ranges_and_of_all_kinds() -> None:
+    problem = OpenProblem(m=(3, 70), n=(64, 64), k=(100, 9000))
+    found = sample(problem, 256)
+    for number, loop in enumerate(LOOPS):
+        low, high = problem.ranges[loop]
+        sizes = found.sizes[:, number]
+        assert low <= sizes.min() <= sizes.max() <= high
+    words = found.row_bytes & -found.row_bytes
+    assert {2, 4, 16} <= {*words.tolist()}
+    promised = sample(OpenProblem(row_bytes=16), 256)
+    assert (promised.sizes[:, 2:] * 2 % 16 == 0).all()
+
+
+def test_a_table_of_sizes_is_predicted_as_each_alone() -> None:
+    sizes = [{"m": 512, "n": 1024, "k": 512}, {"m": 64, "n": 4096, "k": 1024}]
+    samples = samples_of(F16, sizes)
+    problem = F16.at(1, **sizes[0])
+    candidates = enumerate_space(problem, TARGET)
+    together = predict(samples.problems, candidates, TARGET)
+    for row, one in enumerate(sizes):
+        alone = predict(F16.at(1, **one), candidates, TARGET)
+        assert np.allclose(together.seconds[row], alone.seconds)
+        parts = [part[row] for part in together.parts.values()]
+        assert np.allclose(np.sum(parts, axis=0), alone.seconds)
+
+
+def test_narrow_copies_take_longer() -> None:
+    problem = F16.at(1, 4096, 4096, 4096)
+    candidates = enumerate_space(problem, TARGET)
+    by_width = [predict(problem, candidates, TARGET, n).seconds for n in (16, 4, 2)]
+    for wide, narrow in itertools.pairwise(by_width):
+        assert (wide < narrow).all()
+
+
+def test_a_target_without_room_has_no_variants() -> None:
+    tiny = replace(TARGET, shared_bytes_per_block=64)
+    with pytest.raises(ConfigError, match="no schedule for all sizes is legal"):
+        open_variants.choose(F16, tiny, 4)
+
+
+def best_list(table: Table, most: int) -> float:
+    """The least mean of all lists with `most` rules of one limit, by trying all."""
+    columns = range(table.losses.shape[1])
+    limits = [(0, int(value)) for value in np.unique(table.levels)]
+    rules = [Rule(c, limit) for c in columns for limit in [(), *[(x,) for x in limits]]]
+    lasts = [Rule(c) for c in columns if np.isfinite(table.losses[:, c]).all()]
+    return min(
+        table.mean([*some, last])
+        for some in itertools.product(rules, repeat=most - 1)
+        for last in lasts
+    )
+
+
+def test_lists_are_nearly_the_best_of_all() -> None:
+    generator = np.random.default_rng(0)
+    for _ in range(5):
+        losses = 1.0 + generator.exponential(size=(24, 4))
+        losses[generator.uniform(size=(24, 4)) < 0.2] = np.inf
+        losses[:, 0] = 1.0 + generator.exponential(size=24)
+        levels = generator.integers(0, 6, size=(24, 1))
+        table = Table(losses, levels, np.ones(24))
+        found = choose(table, 3)
+        assert table.mean(found) <= best_list(table, 3) * 1.03
+        assert np.isfinite(table.loss(found)).all()
