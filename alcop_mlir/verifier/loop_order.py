@@ -2,7 +2,7 @@
 
 - `unordered`: two accesses of the same memory, of which one writes, that a barrier of
   the loop's own block is between, as in a cycle, and of those that are left none
-- `overwritten`: an op that runs early reads what the loop writes
+- `overwritten`: an op that runs early reads what an earlier iteration writes
 
     memref.store %s, %P[%t] ; gpu.barrier ; memref.load %P[%u]    // must be left
 
@@ -19,6 +19,7 @@ from typing import Any, NamedTuple
 
 from alcop_mlir.bindings import ir
 from alcop_mlir.verifier.accesses import READ, accessed, inside, root
+from alcop_mlir.verifier.in_turn import is_read_first
 from alcop_mlir.verifier.violations import Violation
 
 _BARRIER = "gpu.barrier"
@@ -26,7 +27,7 @@ Segment = tuple[Any | None, list["_Touch"]]  # a barrier, and what follows it
 
 
 class _Touch(NamedTuple):
-    """`op` reads or writes a part of `root`; None for any memory.
+    """`op` reads or writes a part of `root`, `memref`; None for any memory.
 
     box: the range of indices along each dimension; None where that is not known
     """
@@ -35,6 +36,7 @@ class _Touch(NamedTuple):
     root: Any | None
     box: tuple[range, ...] | None
     writes: bool
+    memref: Any | None = None
 
 
 class _Memory:
@@ -94,17 +96,24 @@ def unordered(
 def overwritten(
     loop: ir.Operation, early: Collection[Any], rings: Collection[Any]
 ) -> Iterator[Violation]:
-    """Reads of `early` ops that read what the loop writes; buffers of rings may be."""
+    """Reads of `early` ops of what earlier iterations write; rings' buffers may be."""
     reads = [touch for op in _made_early(loop, early) for touch in _touches(op, rings)]
     reads = [touch for touch in reads if not touch.writes]
     if not reads:
         return
-    written = _Memory(touch for touch in _touches(loop, rings) if touch.writes)
+    written = [touch for touch in _touches(loop, rings) if touch.writes]
     for read in dict.fromkeys(reads):
-        writer = written.met(read)
-        if writer is not None:
-            why = f"runs early, and reads what '{writer.op.name}' writes in the loop"
+        met = _Memory(w for w in written if not _is_read_first(loop, read, w)).met(read)
+        if met is not None:
+            why = f"runs early, and reads what '{met.op.name}' writes in the loop"
             yield Violation(read.op, why)
+
+
+def _is_read_first(loop: ir.Operation, read: _Touch, write: _Touch) -> bool:
+    roots = (read.root, write.root)
+    if any(one is None for one in roots) or read.root != write.root:
+        return False
+    return is_read_first(loop, (read.op, read.memref), (write.op, write.memref))
 
 
 def _needed(first: _Touch, second: _Touch) -> str:
@@ -146,9 +155,15 @@ def _segments(
     for op in loop.regions[0].blocks[0].operations:
         if op.operation.name == _BARRIER:
             segments.append((op.operation, []))
-        elif op.operation not in early:
+        elif op.operation not in early and not _goes_along(op.operation, early):
             segments[-1][1].extend(_touches(op.operation, rings))
     return segments
+
+
+def _goes_along(op: ir.Operation, early: Collection[Any]) -> bool:
+    """Whether `op` is the load of copies that run early."""
+    users = [use.owner.operation for result in op.results for use in result.uses]
+    return bool(users) and all(user in early for user in users)
 
 
 def _is_full(barrier: ir.Operation) -> bool:
@@ -189,7 +204,8 @@ def _touches_of(op: Any, rings: Collection[Any]) -> Iterator[_Touch]:
     for memref, kind in found or ():
         whole = root(memref)
         if whole not in rings and not _is_private(whole):
-            yield _Touch(op, _named(whole), _box(memref, whole), kind != READ)
+            box = _box(memref, whole)
+            yield _Touch(op, _named(whole), box, kind != READ, memref)
 
 
 def _named(memref: ir.Value) -> Any:

@@ -200,9 +200,9 @@ def test_parts_of_one_array(offset: int, is_wrong: bool) -> None:
 @pytest.mark.parametrize(
     ("line", "is_wrong"),
     [
-        (f"memref.store %c0, {T}[%c0] : memref<8xindex>", True),
+        (f"memref.store %c0, {T}[%c4] : memref<8xindex>", True),
         (f"memref.store %cst, {A}[%c0, %c0] : memref<8x64xf32>", True),
-        (f"scf.if %true {{\nmemref.store %c0, {T}[%c0] : memref<8xindex>\n}}", True),
+        (f"scf.if %true {{\nmemref.store %c0, {T}[%c4] : memref<8xindex>\n}}", True),
         (f"memref.store %cst, {C}[%c0] : memref<64xf32>", False),
     ],
 )

@@ -239,10 +239,10 @@ def may_alias(one: ir.Value, other: ir.Value, noalias_arguments: bool) -> bool:
 def _are_apart_always(one: ir.Value, other: ir.Value) -> bool:
     """Whether `are_apart` holds in all iterations of loops: of one whole object."""
     found = _static_ranges(one)
-    return found is not None and _is_whole(found[0]) and are_apart(one, other)
+    return found is not None and is_whole(found[0]) and are_apart(one, other)
 
 
-def _is_whole(memref: ir.Value) -> bool:
+def is_whole(memref: ir.Value) -> bool:
     """Whether `memref` is an object whose elements have an address each."""
     return _is_object(memref) and follows_shape(memref.type)
 

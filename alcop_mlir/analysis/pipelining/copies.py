@@ -21,6 +21,7 @@ from alcop_mlir.analysis.pipelining.footprints import (
     is_read_alike,
     may_change,
 )
+from alcop_mlir.analysis.pipelining.in_place import may_spoil, reads_of
 from alcop_mlir.analysis.pipelining.moves import TILE, Move, unsuited
 from alcop_mlir.analysis.pipelining.near_copies import near_copy
 from alcop_mlir.analysis.pipelining.verdicts import (
@@ -163,7 +164,8 @@ def _meets(one: ir.Operation, other: ir.Operation) -> Refusal:
 def _source_written(
     form: CopyForm, loop: ir.Operation, written: Written, noalias_arguments: bool
 ) -> Refusal | None:
-    """Rule 6: nothing in the loop may write what is copied early."""
+    """Rule 6: nothing in the loop may write what a later iteration copies."""
+    reads = reads_of(form)
     for writer, target in written:
         if writer in (form.op, loop.operation):
             continue
@@ -173,10 +175,9 @@ def _source_written(
                 f"the loop holds '{writer.name}', which may write its source",
                 "move it out of the loop",
             )
-        sources = form.sources
-        if any(memory.may_alias(one, target, noalias_arguments) for one in sources):
+        if may_spoil(writer, target, reads, loop, noalias_arguments):
             remedy = PROMISE
-            if any(memory.may_alias(one, target, True) for one in sources):
+            if may_spoil(writer, target, reads, loop, True):
                 remedy = "copy from memory that the loop does not write"
             return Refusal(
                 6, f"its source may be written by '{writer.name}' in the loop", remedy

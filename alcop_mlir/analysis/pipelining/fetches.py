@@ -16,13 +16,14 @@ from __future__ import annotations
 from collections.abc import Container, Iterable
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
+from typing import Any, NamedTuple
 
 from alcop_mlir.analysis.ir import memory
-from alcop_mlir.analysis.ir.loops import body, is_inside, yielded
+from alcop_mlir.analysis.ir.loops import body, yielded
 from alcop_mlir.analysis.ir.slices import backward_slice, captured
 from alcop_mlir.analysis.ir.walk import walk
 from alcop_mlir.analysis.pipelining.barriers import ops_earlier
+from alcop_mlir.analysis.pipelining.in_place import loaded, may_spoil
 from alcop_mlir.analysis.pipelining.moves import LOADS, only_loads
 from alcop_mlir.bindings import ir
 
@@ -31,6 +32,13 @@ Written = list[tuple[Any, Any | None]]
 # Ops that order what threads write and read.
 BARRIERS = ("gpu.barrier", "nvvm.bar.warp.sync")
 PROMISE = "promise that arguments do not alias with assume-noalias-args=true, if so"
+
+
+class Writer(NamedTuple):
+    """An op that may write what a load reads: in the loop, or before it."""
+
+    op: Any
+    is_before: bool
 
 
 @dataclass(frozen=True)
@@ -69,18 +77,10 @@ class Loads:
         self.loop = loop
         self.noalias_arguments = noalias_arguments
 
-    @cached_property
-    def _written(self) -> Written:
-        written = memory.written_memrefs(self.loop)
-        if walk(self.loop, *BARRIERS):
-            before = ops_earlier(self.loop)
-            written += [one for op in before for one in memory.written_memrefs(op)]
-        return written
-
     def __contains__(self, op: ir.Operation) -> bool:
         return is_fetch(op) and self.writer(op) is None
 
-    def writer(self, op: ir.Operation) -> Any | None:
+    def writer(self, op: ir.Operation) -> Writer | None:
         """What may write what the load `op` reads; None for nothing."""
         return self._writer(op, self.noalias_arguments)
 
@@ -91,20 +91,36 @@ class Loads:
         writer = self._writer(op, True)
         if writer is None:
             return PROMISE
-        if any(one == writer and target is None for one, target in self._written):
-            return f"move '{writer.name}' out of the loop"
-        if is_inside(writer, self.loop):
-            return "load it from memory that the loop does not write"
-        return "put a gpu.barrier between that and the loop"
+        written = (*self._written, *self._written_before)
+        if any(one == writer.op and target is None for one, target in written):
+            return f"move '{writer.op.name}' out of the loop"
+        if writer.is_before:
+            return "put a gpu.barrier between that and the loop"
+        return "load it from memory that the loop does not write"
 
-    def _writer(self, op: ir.Operation, noalias_arguments: bool) -> Any | None:
-        sources = fetched_memrefs(op)
+    def _writer(self, op: ir.Operation, noalias_arguments: bool) -> Writer | None:
+        reads = loaded(op)
         for writer, target in self._written:
-            if target is None:
-                return writer
-            if any(memory.may_alias(one, target, noalias_arguments) for one in sources):
-                return writer
+            if may_spoil(writer, target, reads, self.loop, noalias_arguments):
+                return Writer(writer, False)
+        memrefs = [read.memref for read in reads]
+        for writer, target in self._written_before:
+            if target is None or any(
+                memory.may_alias(one, target, noalias_arguments) for one in memrefs
+            ):
+                return Writer(writer, True)
         return None
+
+    @cached_property
+    def _written(self) -> Written:
+        return memory.written_memrefs(self.loop)
+
+    @cached_property
+    def _written_before(self) -> Written:
+        if not walk(self.loop, *BARRIERS):
+            return []
+        before = ops_earlier(self.loop)
+        return [one for op in before for one in memory.written_memrefs(op)]
 
 
 def address_fetches(

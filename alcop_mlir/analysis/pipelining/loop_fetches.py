@@ -18,7 +18,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from alcop_mlir.analysis.ir import memory
-from alcop_mlir.analysis.ir.loops import body, is_inside, loops_in, trip_count
+from alcop_mlir.analysis.ir.loops import body, loops_in, trip_count
 from alcop_mlir.analysis.ir.slices import backward_slice, captured
 from alcop_mlir.analysis.ir.walk import walk
 from alcop_mlir.analysis.pipelining.early_addresses import address_not_early, no_index
@@ -103,7 +103,7 @@ def _candidates(loop: ir.Operation, copied: Container[Any]) -> list[Any]:
 
 def _refusal(load: ir.Operation, loop: ir.Operation, early: Loads) -> Refusal | None:
     """Why `load` cannot run early in `loop`; None where it can."""
-    broken = no_index(loop) or _source_written(load, loop, early)
+    broken = no_index(loop) or _source_written(load, early)
     broken = broken or address_not_early(loop, early, captured(load))
     if broken is not None or backward_slice(load.results, body(loop))[1]:
         return broken
@@ -112,17 +112,17 @@ def _refusal(load: ir.Operation, loop: ir.Operation, early: Loads) -> Refusal | 
     )
 
 
-def _source_written(
-    load: ir.Operation, loop: ir.Operation, early: Loads
-) -> Refusal | None:
+def _source_written(load: ir.Operation, early: Loads) -> Refusal | None:
     """Rule 6: nothing may write what is loaded early."""
     writer = early.writer(load)
     if writer is None:
         return None
-    where = "in the loop" if is_inside(writer, loop) else "before the loop"
+    where = "before the loop" if writer.is_before else "in the loop"
     remedy = early.remedy(load)
     assert remedy is not None, load
-    return Refusal(6, f"its source may be written by '{writer.name}' {where}", remedy)
+    return Refusal(
+        6, f"its source may be written by '{writer.op.name}' {where}", remedy
+    )
 
 
 def _lead(

@@ -64,18 +64,18 @@ class Write:
 
 def writes_of(form: CopyForm) -> list[Write]:
     """All that `form` writes."""
-    known = _indices(form.op)
+    known = counted_indices(form.op)
     return [
         Write(
             op,
             form.op,
             memory.root(target),
-            *_box(target, indices, shape, known),
+            *box(target, indices, shape, known),
             copies,
         )
         for op, target, indices, shape, copies in (
             *((m.op, m.target, m.target_indices, m.shape, True) for m in form.moves),
-            *((op, *_stored(op), False) for op in form.fills),
+            *((op, *stored(op), False) for op in form.fills),
         )
     ]
 
@@ -98,14 +98,14 @@ def meetings(forms: Collection[CopyForm]) -> dict[Any, tuple[Any, Any]]:
     return found
 
 
-def _stored(store: ir.Operation) -> tuple[Any, list[Any], tuple[int, ...]]:
+def stored(store: ir.Operation) -> tuple[Any, list[Any], tuple[int, ...]]:
     """Of a store the memref, the indices, and the shape of what it stores."""
     value, target, *indices = store.operands
     shape = value.type.shape if isinstance(value.type, ir.VectorType) else [1]
     return target, indices[: target.type.rank], tuple(shape)
 
 
-def _indices(op: ir.Operation) -> Known:
+def counted_indices(op: ir.Operation) -> Known:
     """The indices of the loops in `op`, by the numbers of their iterations.
 
     The argument stands for that number; where the step is not known, for what the index
@@ -120,7 +120,7 @@ def _indices(op: ir.Operation) -> Known:
     return known
 
 
-def _box(
+def box(
     target: ir.Value, indices: Sequence[ir.Value], shape: tuple[int, ...], known: Known
 ) -> tuple[Any, tuple[Terms, ...], tuple[int, ...]]:
     """Base, begin and sizes of so many elements at the indices; of all for no shape."""

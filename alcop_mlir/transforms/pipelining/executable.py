@@ -10,6 +10,7 @@ from itertools import pairwise
 from typing import Any
 
 from alcop_mlir.analysis.pipelining.early_addresses import fetches_for
+from alcop_mlir.analysis.pipelining.in_place import works_in_place
 from alcop_mlir.analysis.pipelining.pipeline_shape import Shape
 from alcop_mlir.analysis.pipelining.plans.bound_plans import BoundPlan
 from alcop_mlir.analysis.pipelining.plans.stream_plan import (
@@ -84,8 +85,12 @@ def _check_target(bound: BoundPlan) -> None:
                 f"leaves matrix multiplications of '{stream.name}' in flight: wgmma "
                 "needs sm_90",
             )
-    if bound.plan.tail == WRAP and fetches_for(bound.loop, bound.copies().values()):
-        raise _refused(bound, "starts loads again at the end of the loop")
+    if bound.plan.tail == WRAP:
+        copies = bound.copies().values()
+        if fetches_for(bound.loop, copies):
+            raise _refused(bound, "starts loads again at the end of the loop")
+        if works_in_place(bound.loop, copies, noalias_arguments=True):
+            raise _refused(bound, "starts again with what the loop writes")
     if any(ring.sync == MBARRIER for ring in bound.plan.rings):
         raise _refused(bound, "has a ring of mbarriers: these need sm_90")
     if len(bound.plan.rings) > 1:

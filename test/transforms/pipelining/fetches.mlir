@@ -107,8 +107,11 @@ gpu.func @doubled(%A: memref<64x64xf32>, %C: memref<64xf32>, %n: index) workgrou
 
 // -----
 
-// The loop writes what it loads, or a barrier in the loop may order that: no fetch.
+// The loop writes what it loads, but not before: a fetch. A later iteration loads it, or a
+// barrier in the loop may order that: none.
 // CHECK-LABEL: gpu.func @in_place
+// CHECK:         kind = "fetch"
+// CHECK-LABEL: gpu.func @recurrence
 // CHECK-NOT:     alcop.
 // CHECK-LABEL: gpu.func @written_before
 // CHECK-NOT:     alcop.
@@ -121,10 +124,22 @@ gpu.func @in_place(%A: memref<64x64xf32>, %n: index) kernel {
   %c1 = arith.constant 1 : index
   %t = gpu.thread_id x
   scf.for %k = %c0 to %n step %c1 {
-    // expected-remark @below {{not pipelined (rule 6): its source may be written by 'memref.store' in the loop; load it from memory that the loop does not write}}
     %v = memref.load %A[%k, %t] : memref<64x64xf32>
     %w = arith.addf %v, %v : f32
     memref.store %w, %A[%k, %t] : memref<64x64xf32>
+  }
+  gpu.return
+}
+gpu.func @recurrence(%A: memref<64x64xf32>, %n: index) kernel {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %t = gpu.thread_id x
+  scf.for %k = %c0 to %n step %c1 {
+    // expected-remark @below {{not pipelined (rule 6): its source may be written by 'memref.store' in the loop; load it from memory that the loop does not write}}
+    %v = memref.load %A[%k, %t] : memref<64x64xf32>
+    %w = arith.addf %v, %v : f32
+    %after = arith.addi %k, %c1 : index
+    memref.store %w, %A[%after, %t] : memref<64x64xf32>
   }
   gpu.return
 }

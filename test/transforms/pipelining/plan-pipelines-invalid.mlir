@@ -141,7 +141,7 @@ func.func @rule_6_gather_written(%A: memref<512x32xf16> {llvm.noalias}, %rows: m
     %tile = memref.subview %A[%row, 0] [1, 32] [1, 1] : memref<512x32xf16> to memref<1x32xf16, strided<[32, 1], offset: ?>>
     // expected-remark @+1 {{not pipelined (rule 6): its address depends on 'memref.load' of the same iteration; load it from memory that the loop does not write}}
     memref.copy %tile, %a : memref<1x32xf16, strided<[32, 1], offset: ?>> to memref<1x32xf16, #ws>
-    memref.store %c0, %rows[%k] : memref<16xindex>
+    memref.store %c0, %rows[%c1] : memref<16xindex>
     %v = memref.load %a[%c0, %c0] : memref<1x32xf16, #ws>
   }
   return

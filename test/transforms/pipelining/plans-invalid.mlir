@@ -247,7 +247,7 @@ func.func @fetch_of_a_store(%A: memref<16x64xf32>, %C: memref<16x64xf32>, %n: in
 
 // -----
 
-// The loop writes what is to be fetched.
+// The loop writes what is to be fetched an iteration later.
 func.func @fetch_of_what_is_written(%A: memref<16x64xf32>, %n: index, %t: index) {
   %c0 = arith.constant 0 : index
   %c1 = arith.constant 1 : index
@@ -255,7 +255,8 @@ func.func @fetch_of_what_is_written(%A: memref<16x64xf32>, %n: index, %t: index)
     // expected-error @+1 {{is planned, but its source may be written by 'memref.store' in the loop}}
     %v = memref.load %A[%k, %t] {alcop.op = 0 : i64} : memref<16x64xf32>
     %w = arith.addf %v, %v : f32
-    memref.store %w, %A[%k, %t] : memref<16x64xf32>
+    %after = arith.addi %k, %c1 : index
+    memref.store %w, %A[%after, %t] : memref<16x64xf32>
   } {alcop.pipeline = #alcop.pipeline<{
       streams = [{name = "fetch", lead = 1 : i64}, {name = "compute"}],
       ops = [{op = 0 : i64, name = "memref.load", stream = "fetch", kind = "fetch"}]}>}

@@ -31,8 +31,14 @@ from alcop_mlir.analysis.ir.walk import walk
 from alcop_mlir.analysis.pipelining.barriers import OtherAccesses
 from alcop_mlir.analysis.pipelining.copies import shared_copies
 from alcop_mlir.analysis.pipelining.copy_forms import CopyForm, copies_in
-from alcop_mlir.analysis.pipelining.fetches import fetched_memrefs, is_fetch
+from alcop_mlir.analysis.pipelining.fetches import is_fetch
 from alcop_mlir.analysis.pipelining.foreign_groups import needed_groups
+from alcop_mlir.analysis.pipelining.in_place import (
+    Read,
+    loaded,
+    may_spoil,
+    reads_of,
+)
 from alcop_mlir.analysis.pipelining.plans.bound_plans import BoundPlan
 from alcop_mlir.analysis.pipelining.plans.shared_plan import (
     unsynchronisable,
@@ -258,22 +264,22 @@ class _Legality:
         """Nothing in the loop writes what is copied or read early."""
         early = [op for op in self.bound.ops if self.stream(op).is_early]
         # Of what reads the buffers of the rings: see check_buffer.
-        sources = [(op, s) for op in early for s in self._sources(op)]
-        sources = [
-            (op, source)
-            for op, source in sources
-            if memory.root(source) not in self.buffers
+        reads = [
+            (op, read)
+            for op in early
+            for read in self._reads(op)
+            if memory.root(read.memref) not in self.buffers
         ]
-        if not sources:
+        if not reads:
             return
         loop = self.bound.loop
         ordering = {op for _, op in self.bound.named(*_SYNCHRONISATION)}
         written = memory.written_memrefs(loop)
-        for op, source in sources:
+        for op, read in reads:
             for writer, target in written:
                 if writer in (op, loop) or writer in ordering:
                     continue
-                if target is None or memory.may_alias(source, target, True):
+                if may_spoil(writer, target, [read], loop, True):
                     raise PassError(
                         op,
                         "is planned, but its source may be written by "
@@ -284,13 +290,13 @@ class _Legality:
                     op, "is planned to run early, but the loop has barriers to cross"
                 )
 
-    def _sources(self, op: ir.Operation) -> list[Any]:
-        """The memrefs that a planned copy or read reads."""
+    def _reads(self, op: ir.Operation) -> list[Read]:
+        """What a planned copy or read reads."""
         if self.named[op].kind == READ:
-            return [op.operands[0]]
+            return [Read(op, op.operands[0])]
         if self.named[op].kind == FETCH:
-            return fetched_memrefs(op)
-        return self.forms[op].sources if op in self.forms else []
+            return loaded(op)
+        return reads_of(self.forms[op]) if op in self.forms else []
 
     def check_needs(self) -> None:
         """What an op needs is made no later than it runs."""

@@ -14,10 +14,11 @@ from alcop_mlir.analysis.ir.loops import ancestor_in, body, trip_count
 from alcop_mlir.analysis.pipelining import stage_model
 from alcop_mlir.analysis.pipelining.barriers import meets
 from alcop_mlir.analysis.pipelining.copies import shared_copies
-from alcop_mlir.analysis.pipelining.copy_forms import is_part_of_copy
+from alcop_mlir.analysis.pipelining.copy_forms import CopyForm, is_part_of_copy
 from alcop_mlir.analysis.pipelining.early_addresses import fetches_for, follow_the_index
 from alcop_mlir.analysis.pipelining.fetches import Fetch
 from alcop_mlir.analysis.pipelining.foreign_groups import GROUP, WAIT
+from alcop_mlir.analysis.pipelining.in_place import works_in_place
 from alcop_mlir.analysis.pipelining.moves import ASYNC_OP
 from alcop_mlir.analysis.pipelining.plans.kernel_plan import (
     KernelPlan,
@@ -35,11 +36,6 @@ from alcop_mlir.analysis.pipelining.verdicts import (
     RejectedCopy,
 )
 from alcop_mlir.bindings import ir
-
-WRAP_REFUSED = (
-    "its tail is predicated: addresses of its copies depend on loop-carried or loaded "
-    "values, which cannot start again"
-)
 
 
 def plan_shared(
@@ -67,14 +63,29 @@ def plan_shared(
         stages = plan.clamp(loop, SHARED, asked, trips)
         if stages > 1:
             copied = [own[copy.op] for copy in accepted]
-            wraps = limits.wrap_tails and follow_the_index(loop, copied)
-            if limits.wrap_tails and not wraps:
-                plan.clamped.append((loop, WRAP_REFUSED))
+            why = _not_wrapping(loop, copied, noalias) if limits.wrap_tails else None
+            if why is not None:
+                plan.clamped.append((loop, f"its tail is predicated: {why}"))
+            wraps = limits.wrap_tails and why is None
             fetches = fetches_for(loop, copied)
             early = tuple(Fetch(op, lead) for op, lead in fetches.items())
             plan.pipelines.append(
                 PipelinedLoop(loop, SHARED, stages, tuple(accepted), early, wraps=wraps)
             )
+
+
+def _not_wrapping(
+    loop: ir.Operation, copied: list[CopyForm], noalias: bool
+) -> str | None:
+    """Why copies of the tail cannot start again at the first tile; None if they can."""
+    if not follow_the_index(loop, copied):
+        return (
+            "addresses of its copies depend on loop-carried or loaded values, which "
+            "cannot start again"
+        )
+    if works_in_place(loop, copied, noalias):
+        return "it writes to what its copies would start again with"
+    return None
 
 
 def unsynchronisable(loop: ir.Operation) -> Refusal | None:

@@ -1,7 +1,7 @@
 // source: llvm/llvm-project 00b172da43e9fefe6cb44f6dfdb0036226ec9c8c mlir/test/Dialect/SCF/loop-pipelining.mlir
 // function: yield_constant_loop
 // does: a constant is carried; the result is stored where it was loaded, while the next element is
-// expect: refused: (rule 6): its source may be written by 'memref.store' in the loop
+// expect: pipelined register=1
 // options: noalias
 // stages: 1,2
 module attributes {gpu.container_module} {

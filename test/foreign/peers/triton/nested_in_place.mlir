@@ -3,6 +3,7 @@
 // does: two loops that load what the inner one stores to
 // expect: refused: (rule 6): its source may be written by 'memref.store' in the loop
 // options: noalias
+// beside: shared=1
 #ws = #gpu.address_space<workgroup>
 module attributes {gpu.container_module} {
   gpu.module @kernels {

@@ -1,7 +1,7 @@
 // source: triton-lang/triton 004311d2a0780ccae8d030069745b50f42eb9144 test/TritonGPU/loop-pipeline.mlir
 // function: nested_loops (second)#2
 // does: the inner of these loops, which stores to the elements that it loads
-// expect: refused: (rule 6): its source may be written by 'memref.store' in the loop
+// expect: pipelined shared=1
 // options: noalias
 #ws = #gpu.address_space<workgroup>
 module attributes {gpu.container_module} {
