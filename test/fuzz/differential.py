@@ -54,8 +54,8 @@ Report = tuple[dict[str, Any], ...]
 class Settings:
     """How a kernel is pipelined: options, and which passes run before and between.
 
-    optimize: whether LLVM optimizes the pipelined kernel too, as it does for users;
-              mostly it does not, as that takes longer than all of our passes
+    optimize: whether LLVM optimizes the kernels, as it does for users; the fuzz mostly
+              leaves that out, as it takes longer than all of our passes
     """
 
     stages: tuple[int, int]
@@ -109,20 +109,19 @@ class Both:
 def compile_both(text: str, settings: Settings) -> Both:
     """The way of a foreign kernel to PTX, with and without a pipeline.
 
-    Where nothing was pipelined, and nothing else was changed, both are one. The kernel
-    as it is says only what is right: LLVM does not optimize it.
+    Where nothing was pipelined, and nothing else was changed, both are one.
     """
     with context(), ir.Location.unknown(), diagnostics.collect():
         module = ir.Module.parse(text)
         before = str(module)
         report, wrong = _expanded(module, settings)
-        as_it_is = replace(settings, make_async=False, optimize=False)
         if str(module) == before and not settings.make_async:
-            plain = emitted(_placed(module, settings), as_it_is)
+            plain = emitted(_placed(module, settings), settings)
             return Both(plain, replace(plain, report=report), ())
         wrong += check(module.operation)
         wrong += check(_placed(module, settings).operation)
         pipelined = replace(emitted(module, settings), report=report)
+        as_it_is = replace(settings, make_async=False)
         plain = emitted(_placed(ir.Module.parse(text), as_it_is), as_it_is)
         return Both(plain, pipelined, tuple(found.message for found in wrong))
 
