@@ -14,6 +14,7 @@ from alcop_mlir.runtime.emulator.arguments import Argument, Bound, bind
 from alcop_mlir.runtime.emulator.hazards.global_shadow import GlobalShadow
 from alcop_mlir.runtime.emulator.hazards.reports import Hazard, Reports
 from alcop_mlir.runtime.emulator.hazards.shared_shadow import SharedShadow
+from alcop_mlir.runtime.emulator.hazards.warp_shadow import WarpShadow
 from alcop_mlir.runtime.emulator.machine.batch import Batch
 from alcop_mlir.runtime.emulator.machine.cohort import Observer
 from alcop_mlir.runtime.emulator.machine.memory_map import map_memory
@@ -162,15 +163,15 @@ def _translated(
 def _watch(batch: Batch, checks: GlobalShadow, granule: int) -> None:
     """Check the accesses of the batch for races."""
     numbers, grid = batch.numbers, batch.grid
-    batch.global_shadow = checks
-    batch.shadow = SharedShadow(
-        batch.shared.size,
-        granule,
+    # A method of the batch would keep it alive, in a circle with it.
+    common = (
         batch.clocks,
         checks.reports,
-        # A method of the batch would keep it alive, in a circle with it.
         lambda index: block_coordinates(int(numbers[index]), grid),
     )
+    checks.warps = WarpShadow(checks.size, *common) if batch.warps > 1 else None
+    batch.global_shadow = checks
+    batch.shadow = SharedShadow(batch.shared.size, granule, *common)
 
 
 def _check_options(

@@ -1,4 +1,4 @@
-"""Conflicts between blocks in global memory.
+"""Conflicts in global memory: between blocks here, between warps in `warp_shadow`.
 
 Blocks of a grid run in any order, so bytes that one block writes and another reads or
 writes are a conflict, unless both order themselves through memory fences. For every
@@ -17,6 +17,7 @@ import numpy as np
 
 from alcop_mlir.runtime.emulator.arithmetic.storage import Array
 from alcop_mlir.runtime.emulator.hazards.reports import BLOCK_CONFLICT, Hazard, Reports
+from alcop_mlir.runtime.emulator.hazards.warp_shadow import WarpShadow
 from alcop_mlir.runtime.emulator.machine.lanes import Lanes
 from alcop_mlir.runtime.emulator.machine.memory import GLOBAL_WINDOW
 from alcop_mlir.runtime.emulator.machine.warps import Dim3
@@ -43,6 +44,8 @@ class GlobalShadow:
         self.readers: dict[int, _Marks] = {}
         self.writers: dict[int, _Marks] = {}
         self.fenced: set[int] = set()
+        # Of the batch that runs; None where its blocks have one warp.
+        self.warps: WarpShadow | None = None
 
     def on_read(self, lanes: Lanes) -> None:
         """Checks and records a read."""
@@ -52,21 +55,28 @@ class GlobalShadow:
             offset, who = offset[keep], who[keep]
         if not offset.size:
             return
+        if self.warps is not None:
+            self.warps.on_read(lanes, keep)
         self._check(self.writers, offset, who, lanes, "read", "written")
         self._mark(self.readers, offset, who, lanes)
 
     def on_write(self, lanes: Lanes, differs: Array) -> Array | None:
-        """Checks and records a store; returns the entries that blocks share."""
+        """Checks and records a store; returns entries that blocks or warps share."""
         offset, who = lanes.offset, self._blocks(lanes)
         keep = self._unfenced(who)
         if keep is not None:
             offset, who, differs = offset[keep], who[keep], differs[keep]
         if not offset.size:
             return None
+        met = self.warps and self.warps.on_write(lanes, keep, differs)
         changed, by = offset[differs], who[differs]
         self._check(self.readers, changed, by, lanes, "overwritten", "read")
         self._check(self.writers, changed, by, lanes, "overwritten", "written")
         clash = self._mark(self.writers, offset, who, lanes)
+        if clash is None or met is None:
+            clash = met if clash is None else clash
+        else:
+            clash = clash | met
         if clash is None or keep is None:
             return clash
         every = np.zeros(keep.shape, bool)
@@ -141,9 +151,14 @@ class GlobalShadow:
         return clash
 
     def report_clash(self, lanes: Lanes, entry: int) -> None:
-        """Two blocks wrote different values with one instruction; `entry` lost."""
+        """Two blocks or warps wrote different values at a time; `entry` lost."""
+        blocks = self._blocks(lanes)
+        same = blocks[lanes.offset == lanes.offset[entry]]
+        if self.warps is not None and (same == same[0]).all():
+            self.warps.report_clash(lanes, entry)
+            return
         address = GLOBAL_WINDOW + int(lanes.offset[entry])
-        block = self.coordinates(int(self._blocks(lanes)[entry]) - 1)
+        block = self.coordinates(int(blocks[entry]) - 1)
         message = (
             f"global address 0x{address:x} is written by block {block} and, with "
             f"another value, by another block: `{lanes.ins.text}`"

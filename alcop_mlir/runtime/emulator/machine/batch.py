@@ -55,15 +55,15 @@ class GlobalWatcher(Protocol):
     def on_write(self, lanes: Lanes, differs: Array) -> Array | None:
         """Before a store; `differs`: the entries that change what memory holds.
 
-        Returns the entries that another block writes with the same instruction, or
-        None: only what is in memory afterwards tells whether their values differ.
+        Returns the entries that another block or warp writes with the same instruction,
+        or None: only what is in memory afterwards tells whether their values differ.
         """
 
     def on_fence(self, blocks: Array) -> None:
         """After a fence of gpu or sys scope by these blocks (numbers in the grid)."""
 
     def report_clash(self, lanes: Lanes, entry: int) -> None:
-        """Two blocks wrote different values with one instruction; `entry` lost."""
+        """Two blocks or warps wrote different values at a time; `entry` lost."""
 
 
 class Batch(BlockSet):
