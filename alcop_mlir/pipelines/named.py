@@ -75,6 +75,7 @@ class AlcopCompile(NamedPipeline):
                 inline_constants=self.inline_constants or None,
             ),
             "alcop-merge-kernels",
+            "alcop-carry-addresses",
             with_options("alcop-lower-to-nvvm", target=self.target),
         )
 

@@ -53,6 +53,7 @@ PASSES = {
     "alcop-check-pipelines": "pipelining.check_pipelines:CheckPipelines",
     "alcop-outline-kernels": "kernels.outline_kernels:OutlineKernels",
     "alcop-merge-kernels": "kernels.merge_kernels:MergeKernels",
+    "alcop-carry-addresses": "kernels.carry_addresses:CarryAddresses",
     "alcop-lower-to-nvvm": "kernels.lower_to_nvvm:LowerToNvvm",
 }
 

@@ -69,3 +69,21 @@ def test_the_main_loop_of_a_compiled_kernel_is_found(sass: Any) -> None:
     assert loop.matrix % (3 * 64) == 0
     assert loop.per_matrix < 2.3
     assert program.function.kernels[0].spill_bytes == 0
+
+
+@pytest.mark.parametrize(
+    ("layout", "step"), [("nn", 64), ("nt", 32), ("tn", 32), ("tt", 64)]
+)
+def test_run_time_sizes_take_no_more_than_known_ones(
+    sass: Any, layout: str, step: int
+) -> None:
+    """With the promise of aligned rows: at most 1.65 of any kind, nothing spilled."""
+    from alcop_mlir.runtime import ptx
+
+    if ptx.find_ptxas() is None:
+        pytest.skip("needs ptxas")
+    bench_sass = importlib.import_module("bench_sass")
+    schedule = f"block=128,128,{step} warp=64,64 stages=3,2"
+    measured = bench_sass.measure(("f16", layout, "open", schedule), "sm_80", 4096)
+    assert measured["per_mma"] <= 1.65
+    assert measured["spill_bytes"] == 0

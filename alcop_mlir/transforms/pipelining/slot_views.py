@@ -1,4 +1,4 @@
-"""Builder of views of single slots, for accesses whose slot number is constant.
+"""Builder of views of single slots, for accesses of a slot that many others share.
 
 Before:  nvgpu.ldmatrix %buffer[%c2, %row, %column] : memref<3x128x64xf16, ...>
 After:   %slot = memref.view %memory[%offset_of_slot_2][] : memref<1x128x64xf16, ...>
@@ -6,7 +6,9 @@ After:   %slot = memref.view %memory[%offset_of_slot_2][] : memref<1x128x64xf16,
 
 The offset within a slot is then one value for all slots, and the slot a constant in the
 address of each instruction. Otherwise LLVM would compute the sum of both for each slot,
-and keep it in a register for each.
+and keep it in a register for each. In a loop that counts its slots, such as the tail,
+the view is built where the number of the slot is, and the offset within it is the one
+of the steady state.
 """
 
 from __future__ import annotations
@@ -15,7 +17,8 @@ import math
 from typing import Any
 
 from alcop_mlir.analysis.ir.alignment import element_bytes, has_whole_bytes
-from alcop_mlir.analysis.ir.loops import constant
+from alcop_mlir.analysis.ir.loops import constant, is_loop
+from alcop_mlir.analysis.ir.walk import around
 from alcop_mlir.bindings import ir, memref
 from alcop_mlir.passes import build
 
@@ -41,15 +44,38 @@ def view_slots(buffer: ir.Value, memory: ir.Value, offset: int) -> None:
         return
     one = build.memref_like(kind, [1, *within])
     size = math.prod(within) * element_bytes(kind)
-    views: dict[int, Any] = {}
+    views: dict[Any, Any] = {}
+
+    def view(first: Any) -> tuple[Any, Any]:
+        return memref.view(one, memory, first, []), build.index(0)
+
     for use in list(buffer.uses):
         access, number = use.owner.operation, use.operand_number
         if _ACCESSES.get(access.name) != number:
             continue
-        slot = constant(access.operands[number + 1])
-        if slot is None:
+        value = access.operands[number + 1]
+        slot = constant(value)
+        if slot is None and not _is_counted(value):
             continue
-        if slot not in views:
-            first = build.index(offset + slot * size)
-            views[slot] = memref.view(one, memory, first, []), build.index(0)
-        access.operands[number], access.operands[number + 1] = views[slot]
+        if slot is None and value not in views:
+            with _after(value):
+                views[value] = view(build.add(build.mul(value, size), offset))
+        elif slot is not None and slot not in views:
+            views[slot] = view(build.index(offset + slot * size))
+        found = views[value if slot is None else slot]
+        access.operands[number], access.operands[number + 1] = found
+
+
+def _is_counted(slot: ir.Value) -> bool:
+    """Whether the number of a slot is made in a loop."""
+    owner = slot.owner
+    holder = owner.owner if isinstance(owner, ir.Block) else owner
+    return any(map(is_loop, (holder.operation, *around(holder))))
+
+
+def _after(value: ir.Value) -> ir.InsertionPoint:
+    """Where `value` is known first."""
+    owner = value.owner
+    if isinstance(owner, ir.Block):
+        return ir.InsertionPoint.at_block_begin(owner)
+    return ir.InsertionPoint.after(owner)

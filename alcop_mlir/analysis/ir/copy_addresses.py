@@ -1,0 +1,134 @@
+"""Where the asynchronous copies of a loop read, as addresses that the loop can carry.
+
+Copies of one loop that have the source in common, and all indices but constants, read
+at constant distances from each other, counted along each dimension: one address serves
+all of them. It moves by a constant number of elements along each dimension from
+iteration to iteration where the indices are linear in the loop's own.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from alcop_mlir.analysis.ir.index_terms import Terms, terms, values_of
+from alcop_mlir.analysis.ir.loops import body, bounds, constant, is_inside, is_loop
+from alcop_mlir.analysis.ir.walk import around, walk
+from alcop_mlir.bindings import ir
+
+_COPY = "nvgpu.device_async_copy"
+_INDEX = "index"  # stands for the loop's own index in terms
+_Key = tuple[Any, tuple[Terms, ...]]
+
+# A distance in elements along each dimension of a source.
+Distance = tuple[int, ...]
+
+
+@dataclass(frozen=True)
+class AddressedCopy:
+    """A copy, and how far from the indices of its group it reads."""
+
+    op: Any
+    offset: Distance
+
+
+@dataclass(frozen=True)
+class CopyGroup:
+    """Copies that one address serves, in the order of the loop.
+
+    indices: of the source, without constants; in all loops the loop's own index is one
+             part
+    step:    by which the loop's index grows
+    """
+
+    source: Any
+    indices: tuple[Terms, ...]
+    copies: tuple[AddressedCopy, ...]
+    step: int
+
+    @property
+    def key(self) -> _Key:
+        """Equal for groups of two loops that read alike at equal indices."""
+        return self.source, self.indices
+
+    @property
+    def pace(self) -> Distance:
+        """How far the address moves from one iteration to the next."""
+        times = (dict(index.multiples).get(_INDEX, 0) for index in self.indices)
+        return tuple(self.step * number for number in times)
+
+    def stops(self) -> list[list[AddressedCopy]]:
+        """The copies by offset along the dimensions whose strides are not constant."""
+        found: dict[Distance, list[AddressedCopy]] = {}
+        open_strides = dynamic_strides(self.source)
+        for copy in self.copies:
+            stop = tuple(copy.offset[number] for number in open_strides)
+            found.setdefault(stop, []).append(copy)
+        return list(found.values())
+
+
+def copy_groups(loop: ir.Operation) -> list[CopyGroup]:
+    """The asynchronous copies of `loop`, but not of loops in it, by address.
+
+    Only those with strides that are known at run time only: other distances are
+    constants in the instructions anyhow.
+    """
+    step = constant(bounds(loop)[2])
+    if step is None:
+        return []
+    found: dict[_Key, list[AddressedCopy]] = {}
+    for op in walk(loop, _COPY):
+        if next(one for one in around(op) if is_loop(one)) != loop:
+            continue
+        source, indices = op.opview.src, _indices(op, loop)
+        if indices is None or not dynamic_strides(source):
+            continue
+        key = source, tuple(Terms(0, index.multiples) for index in indices)
+        offset = tuple(index.constant for index in indices)
+        found.setdefault(key, []).append(AddressedCopy(op, offset))
+    return [CopyGroup(*key, tuple(copies), step) for key, copies in found.items()]
+
+
+def dynamic_strides(memref: ir.Value) -> list[int]:
+    """The dimensions of `memref` whose strides are not constants."""
+    kind = memref.type
+    strides, _ = kind.get_strides_and_offset()
+    return [
+        number
+        for number, stride in enumerate(strides)
+        if kind.is_dynamic_stride_or_offset(stride)
+    ]
+
+
+def difference(one: Sequence[int], other: Sequence[int]) -> Distance:
+    """`one` less `other`."""
+    return tuple(left - right for left, right in zip(one, other, strict=True))
+
+
+def _indices(copy: ir.Operation, loop: ir.Operation) -> list[Terms] | None:
+    """The indices of the source; None where they are not linear in the loop's own."""
+    if _is_made_in(copy.opview.src, loop):
+        return None
+    own = body(loop).arguments[0]
+    indices = [terms(index) for index in copy.opview.srcIndices]
+    parts = {part for index in indices for part, _ in index.multiples} - {own}
+    values = {value for part in parts for value in values_of(part)}
+    if any(_is_made_in(value, loop) for value in values):
+        return None
+    return [_named(index, own) for index in indices]
+
+
+def _named(index: Terms, own: ir.Value) -> Terms:
+    """`index` with a name for the loop's own."""
+    multiples = ((_INDEX if part == own else part, n) for part, n in index.multiples)
+    return Terms(index.constant, frozenset(multiples))
+
+
+def _is_made_in(value: ir.Value, loop: ir.Operation) -> bool:
+    """Whether `value` is made in an iteration of `loop`."""
+    owner = value.owner
+    if isinstance(owner, ir.Block):
+        holder = owner.owner.operation
+        return holder == loop or is_inside(holder, loop)
+    return is_inside(owner.operation, loop)

@@ -1,0 +1,137 @@
+// RUN: alcop-opt %s --alcop-carry-addresses --canonicalize --cse --split-input-file \
+// RUN:   | FileCheck %s
+
+// One address serves copies at constant distances, in the loop and in the one after it.
+// CHECK-LABEL: func.func @along_rows
+// CHECK:         %[[START:.*]] = llvm.inline_asm {{.*}}"mov.b64 $0, $1;"
+// CHECK:         %[[FIRST:.*]] = arith.index_cast %[[START]]
+// CHECK:         %[[END:.*]] = scf.for {{.*}} iter_args(%[[AT:.*]] = %[[FIRST]]) -> (index)
+// CHECK:           llvm.inttoptr
+// CHECK:           nvgpu.device_async_copy %{{.*}}[%c0{{.*}}], %{{.*}} : memref<1xf16> to
+// CHECK:           arith.addi %[[AT]], %c64
+// CHECK:           nvgpu.device_async_copy %{{.*}}[%c0{{.*}}], %{{.*}} : memref<1xf16> to
+// CHECK:           arith.addi %[[AT]], %c128
+// CHECK:           llvm.inline_asm
+// CHECK:         scf.for {{.*}} iter_args(%{{.*}} = %[[END]]) -> (index)
+// CHECK:           nvgpu.device_async_copy %{{.*}}[%c0{{.*}}], %{{.*}} : memref<1xf16> to
+#ws = #gpu.address_space<workgroup>
+func.func @along_rows(%A: memref<?x?xf16>, %s: memref<64x32xf16, #ws>, %n: index) {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %c3 = arith.constant 3 : index
+  %c32 = arith.constant 32 : index
+  %c64 = arith.constant 64 : index
+  %rows = arith.muli %n, %c64 : index
+  %row = gpu.thread_id x
+  scf.for %k = %c0 to %rows step %c64 {
+    %0 = nvgpu.device_async_copy %A[%row, %k], %s[%row, %c0], 8 {bypassL1}
+      : memref<?x?xf16> to memref<64x32xf16, #ws>
+    %far = arith.addi %k, %c32 : index
+    %1 = nvgpu.device_async_copy %A[%row, %far], %s[%row, %c0], 8 {bypassL1}
+      : memref<?x?xf16> to memref<64x32xf16, #ws>
+  }
+  %end = arith.addi %rows, %c64 : index
+  scf.for %k = %rows to %end step %c32 {
+    %is_inside = arith.cmpi slt, %k, %n : index
+    scf.if %is_inside {
+      %0 = nvgpu.device_async_copy %A[%row, %k], %s[%row, %c0], 8 {bypassL1}
+        : memref<?x?xf16> to memref<64x32xf16, #ws>
+    }
+  }
+  return
+}
+
+// -----
+
+// Copies a number of rows apart: the address goes from one to the next.
+// CHECK-LABEL: func.func @down_rows
+// CHECK:         memref.extract_strided_metadata
+// CHECK:         %[[HOP:.*]] = arith.muli %{{.*}}, %c64
+// CHECK:         scf.for {{.*}} iter_args(%[[AT:.*]] = %{{.*}}) -> (index)
+// CHECK:           nvgpu.device_async_copy
+// CHECK:           arith.addi %[[AT]], %[[HOP]]
+// CHECK:           %[[MOVED:.*]] = llvm.inline_asm
+// CHECK:           %[[SECOND:.*]] = arith.index_cast %[[MOVED]]
+// CHECK:           nvgpu.device_async_copy
+// CHECK:           arith.addi %[[SECOND]], %[[HOP]]
+// CHECK:           llvm.inline_asm
+// CHECK:           scf.yield
+#ws = #gpu.address_space<workgroup>
+func.func @down_rows(%A: memref<?x?xf16>, %s: memref<64x32xf16, #ws>, %n: index) {
+  %c0 = arith.constant 0 : index
+  %c32 = arith.constant 32 : index
+  %c64 = arith.constant 64 : index
+  %column = gpu.thread_id x
+  scf.for %k = %c0 to %n step %c64 {
+    %0 = nvgpu.device_async_copy %A[%k, %column], %s[%c0, %column], 8 {bypassL1}
+      : memref<?x?xf16> to memref<64x32xf16, #ws>
+    %far = arith.addi %k, %c32 : index
+    %1 = nvgpu.device_async_copy %A[%far, %column], %s[%c0, %column], 8 {bypassL1}
+      : memref<?x?xf16> to memref<64x32xf16, #ws>
+  }
+  return
+}
+
+// -----
+
+// A loop that does not start where the other ended begins anew, as does one in a branch.
+// CHECK-LABEL: func.func @apart
+// CHECK:         scf.for
+// CHECK:         llvm.inline_asm
+// CHECK:         scf.for
+// CHECK:         scf.if
+// CHECK:           llvm.inline_asm
+// CHECK:           scf.for
+#ws = #gpu.address_space<workgroup>
+func.func @apart(%A: memref<?x?xf16>, %s: memref<64x32xf16, #ws>, %n: index, %b: i1) {
+  %c0 = arith.constant 0 : index
+  %c32 = arith.constant 32 : index
+  %rows = arith.muli %n, %c32 : index
+  %end = arith.addi %rows, %c32 : index
+  %row = gpu.thread_id x
+  scf.for %k = %c0 to %rows step %c32 {
+    %0 = nvgpu.device_async_copy %A[%row, %k], %s[%row, %c0], 8 {bypassL1}
+      : memref<?x?xf16> to memref<64x32xf16, #ws>
+  }
+  scf.for %k = %n to %end step %c32 {
+    %0 = nvgpu.device_async_copy %A[%row, %k], %s[%row, %c0], 8 {bypassL1}
+      : memref<?x?xf16> to memref<64x32xf16, #ws>
+  }
+  scf.if %b {
+    scf.for %k = %rows to %end step %c32 {
+      %0 = nvgpu.device_async_copy %A[%row, %k], %s[%row, %c0], 8 {bypassL1}
+        : memref<?x?xf16> to memref<64x32xf16, #ws>
+    }
+  }
+  return
+}
+
+// -----
+
+// Left unchanged: constant strides; an index that is not linear; rows that the loop
+// loads; a step that is not known.
+// CHECK-LABEL: func.func @unchanged
+// CHECK-NOT:     llvm.
+#ws = #gpu.address_space<workgroup>
+func.func @unchanged(%A: memref<?x?xf16>, %B: memref<?x64xf16>, %rows: memref<?xindex>,
+                     %s: memref<64x32xf16, #ws>, %n: index) {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %c32 = arith.constant 32 : index
+  %row = gpu.thread_id x
+  scf.for %k = %c0 to %n step %c32 {
+    %0 = nvgpu.device_async_copy %B[%k, %c0], %s[%row, %c0], 8 {bypassL1}
+      : memref<?x64xf16> to memref<64x32xf16, #ws>
+    %wrapped = arith.remui %k, %c32 : index
+    %1 = nvgpu.device_async_copy %A[%row, %wrapped], %s[%row, %c0], 8 {bypassL1}
+      : memref<?x?xf16> to memref<64x32xf16, #ws>
+    %loaded = memref.load %rows[%k] : memref<?xindex>
+    %2 = nvgpu.device_async_copy %A[%loaded, %k], %s[%row, %c0], 8 {bypassL1}
+      : memref<?x?xf16> to memref<64x32xf16, #ws>
+  }
+  scf.for %k = %c0 to %n step %n {
+    %0 = nvgpu.device_async_copy %A[%row, %k], %s[%row, %c0], 8 {bypassL1}
+      : memref<?x?xf16> to memref<64x32xf16, #ws>
+  }
+  return
+}
