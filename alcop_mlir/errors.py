@@ -34,12 +34,18 @@ class MissingExtraError(ConfigError):
 class PassError(AlcopError):
     """A pass cannot fulfil its contract on `op`; reported at the op's location.
 
-    `op` is an MLIR operation (typed `Any`: this module imports no bindings).
+    `op` is an MLIR operation (typed `Any`: this module imports no bindings); `location`
+    is that of an argument or result of it, where that is meant.
     """
 
-    def __init__(self, op: Any, why: str):
+    def __init__(self, op: Any, why: str, location: Any = None):
         super().__init__(why)
-        self.op = op
+        self.op, self._location = op, location
+
+    @property
+    def location(self) -> Any:
+        """Where it is reported."""
+        return self.op.operation.location if self._location is None else self._location
 
 
 class CompileError(AlcopError):

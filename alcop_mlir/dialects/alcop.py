@@ -7,6 +7,7 @@ without this dialect read them:
   alcop.pipelines = [{buffer, level, stages}]  what of a launch is pipelined
   alcop.fallback = "..."   a launch is a SIMT fallback; why, "" where nothing else fits
   alcop.schedule_source = "..."  what has decided the schedule: a `Decision`'s source
+  alcop.variants = [...]   schedules of a contraction, and for which sizes each is
   alcop.decisions = {...}  the schedule and the three above, on a `gpu.launch_func`
   alcop.reason = "..."     why a pass left an op unchanged
 
@@ -47,6 +48,7 @@ OP_KEY = "alcop.op"
 PIPELINES = "alcop.pipelines"
 REASON = "alcop.reason"
 SCHEDULE_SOURCE = "alcop.schedule_source"
+VARIANTS = "alcop.variants"
 PIPELINE = "alcop.pipeline"
 GROUP_TYPE = "!nvgpu.device.async.token"
 

@@ -113,7 +113,7 @@ class Pass(Configured):
                 alcop.load()
                 self.run(op)
         except PassError as error:
-            error.op.operation.location.emit_error(f"{self.name}: {error}")
+            error.location.emit_error(f"{self.name}: {error}")
             handle.signal_pass_failure()
 
     @classmethod

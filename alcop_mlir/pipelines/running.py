@@ -79,9 +79,8 @@ class BuiltPipeline:
                             self._run_steps(step, child, run)
                     stack.close()
                 except PassError as error:  # an instrument's
-                    place = error.op.operation.location
                     said = f"after {step.name}: {error}"
-                    found = diagnostics.at(place, "error", said)
+                    found = diagnostics.at(error.location, "error", said)
                     raise PassFailure([found]) from error
 
 

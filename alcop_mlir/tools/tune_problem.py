@@ -17,12 +17,8 @@ from alcop_mlir.errors import ConfigError
 from alcop_mlir.pipelines.driver import run_pipeline
 from alcop_mlir.pipelines.named import steps_to_contractions
 from alcop_mlir.schedule import Decision
-from alcop_mlir.transforms.linalg.select_schedule import (
-    decide,
-    marked_contractions,
-    problem_of,
-    unmodelled,
-)
+from alcop_mlir.transforms.linalg.modelled import problem_of, unmodelled
+from alcop_mlir.transforms.linalg.schedule_decision import decide, marked_contractions
 from alcop_mlir.tuning.problem import Problem
 from alcop_mlir.tuning.selection import Chooser
 

@@ -36,13 +36,14 @@ class Rule:
 class Table:
     """What there is to choose from.
 
-    losses: of each column in each row, infinite where it is not for the row; one column
-        at least is for all of them
+    losses: of each column in each row, infinite where it is not for the row
+    for_all: columns that are for all rows that there may be; one at least
     levels: some integers of each row
     weights: of rows
     """
 
     losses: FloatArray
+    for_all: BoolArray
     levels: IntArray
     weights: FloatArray
 
@@ -152,7 +153,7 @@ def _last(table: Table, before: Sequence[Rule]) -> Rule:
     left = ~np.isfinite(table.loss(before))
     losses = np.where(table.is_there, table.losses, 0.0) * table.weights[:, None]
     totals = losses[left].sum(axis=0)
-    totals[~table.is_there.all(axis=0)] = np.inf
+    totals[~table.for_all] = np.inf
     return Rule(int(totals.argmin()))
 
 

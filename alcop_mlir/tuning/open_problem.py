@@ -21,6 +21,7 @@ LARGEST_BATCH = 1024
 LOOPS = "bmnk"
 Range = tuple[int, int]  # of a size: the least and the largest
 _KINDS = ("power",) * 3 + ("sixteens",) * 3 + ("words", "odd")
+_STRIDE_BYTES = {"words": 4, "odd": 1}  # divide strides of these kinds, and no more
 _SIXTEENS = 16
 _WORD = 4  # bytes
 # 1/p, 1/p^2, ... of the p with p^5 = p + 1: evenly spread in four dimensions.
@@ -33,6 +34,7 @@ class OpenProblem(Typed):
 
     m, n, k, batch: ranges; of one number where a size is known
     row_bytes: is known to divide the length and the stride of rows of A and B, in bytes
+    has_open_strides: whether strides of rows do not follow from sizes
     """
 
     m: Range = (1, LARGEST)
@@ -43,6 +45,7 @@ class OpenProblem(Typed):
     dtypes: tuple[str, str, str, str] = ("f16", "f16", "f32", "f32")
     layout: str = "mk,kn"
     row_bytes: int = 1
+    has_open_strides: bool = False
 
     @property
     def ranges(self) -> dict[str, Range]:
@@ -104,7 +107,8 @@ class Samples:
     """Sizes of an open problem.
 
     sizes: one row for each sample; the sizes of the loops b, m, n, k
-    row_bytes: of each, what divides the length of the rows of A, B and C, in bytes
+    row_bytes: of each, what divides the length and the stride of rows of A, B and C, in
+        bytes
     """
 
     problem: OpenProblem
@@ -143,7 +147,7 @@ class Samples:
 
 
 def sample(problem: OpenProblem, count: int) -> Samples:
-    """Samples at `count` points that are evenly spread; equal ones once."""
+    """Samples at `count` points that are evenly spread."""
     number = np.arange(1, count + 1)
     return from_points(problem, number[:, None] * _STEPS % 1.0, number)
 
@@ -153,7 +157,13 @@ def from_points(problem: OpenProblem, points: FloatArray, kinds: IntArray) -> Sa
     columns = [
         _sizes(problem, loop, points[:, n], kinds) for n, loop in enumerate(LOOPS)
     ]
-    return Samples.of(problem, np.unique(np.stack(columns, axis=1), axis=0))
+    found = Samples.of(problem, np.stack(columns, axis=1))
+    if not problem.has_open_strides:
+        return found
+    # Strides are of the kind that sizes are of.
+    strides = [max(problem.row_bytes, _STRIDE_BYTES.get(kind, 16)) for kind in _KINDS]
+    row_bytes = np.gcd(found.row_bytes, np.array(strides)[kinds % len(_KINDS)])
+    return Samples(problem, found.sizes, row_bytes)
 
 
 def _sizes(

@@ -22,7 +22,7 @@ from alcop_mlir.tuning import decision_list, preference
 from alcop_mlir.tuning.decision_list import Rule, Table
 from alcop_mlir.tuning.open_kernels import WIDEST, Kernels, families
 from alcop_mlir.tuning.open_problem import OpenProblem, Samples, sample
-from alcop_mlir.tuning.space import Candidates, FloatArray, IntArray
+from alcop_mlir.tuning.space import BoolArray, Candidates, FloatArray, IntArray
 from alcop_mlir.variants import ScheduleVariant, SizeLimit
 
 _SAMPLES = 512
@@ -44,10 +44,11 @@ def choose(
     samples = sample(problem, _SAMPLES)
     pool = Pool.of(problem, target, samples)
     slowness = pool.slowness(samples)
-    kept = _cover(slowness)
+    kept = _cover(slowness, pool.for_all)
     loops = _products(problem.open_loops)
     table = Table(
         losses=slowness[:, kept],
+        for_all=pool.for_all[kept],
         levels=_levels(samples, loops),
         weights=_weights(pool.seconds(samples).min(axis=1)),
     )
@@ -85,6 +86,16 @@ class Pool:
         return Candidates(
             [schedule for one in every for schedule in one.schedules],
             [resources for one in every for resources in one.resources],
+        )
+
+    @property
+    def for_all(self) -> BoolArray:
+        """Which columns are for all sizes."""
+        return np.array(
+            [
+                kernels.row_bytes == 1 and schedule.split_k == 1
+                for kernels, schedule in self.columns
+            ]
         )
 
     def seconds(self, samples: Samples) -> FloatArray:
@@ -136,6 +147,7 @@ def _most_frugal(
     """The rule of that number, with the most frugal of the kernels that are as good."""
     rule = rules[number]
     alike = (table.is_there == table.is_there[:, [rule.column]]).all(axis=0)
+    alike &= table.for_all == table.for_all[rule.column]
     columns = np.flatnonzero(alike)
     losses = table.losses[table.decided(rules) == number][:, columns].mean(axis=0)
     ranking = np.argsort(losses, kind="stable")
@@ -143,10 +155,10 @@ def _most_frugal(
     return replace(rule, column=int(columns[first]))
 
 
-def _cover(slowness: FloatArray) -> list[int]:
+def _cover(slowness: FloatArray, for_all: BoolArray) -> list[int]:
     """Columns of which the fastest in each row is nearly the fastest of all."""
-    for_all = np.flatnonzero(np.isfinite(slowness).all(axis=0))
-    by_mean = for_all[np.argsort(slowness[:, for_all].mean(axis=0), kind="stable")]
+    safe = np.flatnonzero(for_all)
+    by_mean = safe[np.argsort(slowness[:, safe].mean(axis=0), kind="stable")]
     kept = [*by_mean[:_FOR_ALL].tolist()]
     best = slowness[:, kept].min(axis=1)
     while len(kept) < _POOL:

@@ -18,8 +18,9 @@ import numpy as np
 from alcop_mlir.errors import ConfigError
 from alcop_mlir.schedule import Decision, Schedule
 from alcop_mlir.target import Target
-from alcop_mlir.tuning import gpus, models, preference, records
+from alcop_mlir.tuning import gpus, models, open_variants, preference, records
 from alcop_mlir.tuning.learned import Forest
+from alcop_mlir.tuning.open_problem import OpenProblem
 from alcop_mlir.tuning.problem import Problem
 from alcop_mlir.tuning.records import Log, Record
 from alcop_mlir.tuning.search import Task
@@ -32,6 +33,7 @@ from alcop_mlir.tuning.space import (
     check,
     enumerate_space,
 )
+from alcop_mlir.variants import ScheduleVariant
 
 COMPILED_FOR = "cuda"  # the device whose records the compiler chooses by
 _ASKED = 512  # best by the analytical model, which the learned one predicts
@@ -165,6 +167,10 @@ class Chooser:
             task = Task(problem, self.target, space)
             self._rankings[problem] = Ranking(task, *ranked(task, self.learned[0]))
         return self._rankings[problem]
+
+    def variants(self, problem: OpenProblem, most: int) -> tuple[ScheduleVariant, ...]:
+        """The kernels for open sizes; ConfigError where no schedule is legal."""
+        return open_variants.choose(problem, self.target, most)
 
     @cached_property
     def learned(self) -> tuple[Forest | None, tuple[str, ...]]:

@@ -61,7 +61,7 @@ ANALYSIS = (
 REFERENCE = "errors codec element_types manifest.names reference.*"
 # What a function computes, as data.
 STEPS = "codec reference.expressions reference.evaluation reference.steps"
-TRANSFORMS = f"{ANALYSIS} analysis.* passes.*"
+TRANSFORMS = f"{ANALYSIS} variants analysis.* passes.*"
 PASSES = pass_modules()
 RUNTIME = (
     "target schedule knobs limits errors files archives codec element_types dtypes "
@@ -117,8 +117,14 @@ RULES = {
     "verifier.*": Rule("bindings verifier.*"),
     "passes.*": Rule("bindings dialects.* errors target analysis.ir.* passes.*"),
     "transforms": Rule(),
-    "transforms.linalg.select_schedule": Rule(
-        f"{TRANSFORMS} transforms.linalg.*", lazy="tuning.*", never=PASSES
+    **dict.fromkeys(
+        (
+            "transforms.linalg.modelled",
+            "transforms.linalg.schedule_decision",
+            "transforms.linalg.schedule_variants",
+            "transforms.linalg.select_schedule",
+        ),
+        Rule(f"{TRANSFORMS} transforms.linalg.*", lazy="tuning.*", never=PASSES),
     ),
     "transforms.linalg.*": Rule(f"{TRANSFORMS} transforms.linalg.*", never=PASSES),
     "transforms.pipelining.*": Rule(

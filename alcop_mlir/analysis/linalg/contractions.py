@@ -13,14 +13,17 @@ What fills C before is found by `accumulator_init`, what the body multiplies by
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from alcop_mlir.analysis.ir.alignment import element_bytes
+from alcop_mlir.analysis.ir.alignment import element_bytes, stride_divisor
 from alcop_mlir.analysis.ir.memory import root
+from alcop_mlir.analysis.ir.memref_layouts import follows_shape, open_strides
 from alcop_mlir.analysis.ir.promises import row_alignment
 from alcop_mlir.analysis.ir.rejected import Rejected
+from alcop_mlir.analysis.ir.size_ranges import Range, size_range
 from alcop_mlir.analysis.ir.walk import walk
 from alcop_mlir.analysis.linalg.operand_transforms import (
     NoContraction,
@@ -45,6 +48,8 @@ from alcop_mlir.element_types import (
 )
 from alcop_mlir.target import CP_ASYNC_BYTES, MAX_GRID
 
+_WIDEST = max(CP_ASYNC_BYTES)
+
 
 @dataclass(frozen=True)
 class Contraction:
@@ -59,6 +64,12 @@ class Contraction:
                     operand transform; else None
     has_narrow_copies: whether rows of A or B have a size that is known at run time
                     only, and no promise that they are aligned to 16 bytes
+    row_bytes:      is known to divide the length of rows of A and B, and the distances
+                    of these, in bytes; 16 at most
+    has_open_strides: whether the distances of some of these rows are known at run time
+                    only, and do not follow from sizes
+    size_ranges:    of sizes that are known at run time only, by loop: the least and the
+                    largest to be expected (`alcop.size_range`)
     """
 
     op: Any
@@ -75,6 +86,9 @@ class Contraction:
     out_type: str
     stored: tuple[int, int] | None = None
     has_narrow_copies: bool = False
+    row_bytes: int = _WIDEST
+    has_open_strides: bool = False
+    size_ranges: tuple[tuple[str, Range], ...] = ()
 
     @property
     def precision(self) -> str | None:
@@ -85,6 +99,16 @@ class Contraction:
     def element_bytes(self) -> int:
         """Bytes of an element of A or B, as it is multiplied."""
         return ELEMENT_TYPES[self.lhs_type].bytes
+
+    @property
+    def is_batched(self) -> bool:
+        """Whether A or B has a batch."""
+        return "b" in self.lhs + self.rhs
+
+    @property
+    def is_open(self) -> bool:
+        """Whether some size is known at run time only."""
+        return None in (self.m, self.n, self.k, self.batch)
 
     @property
     def is_computed(self) -> bool:
@@ -117,7 +141,8 @@ def classify(op: ir.Operation, allow_tf32: bool = False) -> Contraction | Reject
         ]
         letters = _letters([operand.map for operand in operands])
         _check_others(view, transforms, letters)
-        contraction = _contraction(view, transforms, operands, letters, allow_tf32)
+        with op.operation.location:
+            contraction = _contraction(view, transforms, operands, letters, allow_tf32)
     except NoContraction as no:
         return Rejected(op, str(no))
     in_place = why_not_in_place(view)
@@ -295,7 +320,44 @@ def _contraction(
             else None
         ),
         has_narrow_copies=any(map(_has_narrow_rows, memrefs[:2])),
+        row_bytes=math.gcd(*map(_row_bytes, memrefs[:2])),
+        has_open_strides=any(map(_has_open_strides, memrefs[:2])),
+        size_ranges=tuple(
+            (loop, expected)
+            for loop, size in sizes.items()
+            if size is None and (expected := _expected(loop, memrefs, letters))
+        ),
     )
+
+
+def _row_bytes(value: ir.Value) -> int:
+    """What divides the length and the distances of rows, 16 at most, in bytes."""
+    kind = value.type
+    length = row_alignment(value)
+    if not kind.is_dynamic_dim(kind.rank - 1):
+        length = kind.shape[-1] * element_bytes(kind)
+    strides = (stride_divisor(value, number) for number in range(kind.rank - 1))
+    distances = (stride * element_bytes(kind) for stride in strides)
+    return math.gcd(_WIDEST, length, *distances)
+
+
+def _has_open_strides(value: ir.Value) -> bool:
+    return not follows_shape(value.type) and bool(open_strides(value.type))
+
+
+def _expected(
+    loop: str, memrefs: Sequence[ir.Value], letters: Sequence[str]
+) -> Range | None:
+    """The sizes of a loop that all operands expect; None where none does."""
+    given = [
+        size_range(value, loops.index(loop))
+        for value, loops in zip(memrefs, letters, strict=True)
+        if loop in loops
+    ]
+    known = [one for one in given if one is not None]
+    if not known:
+        return None
+    return max(low for low, _ in known), min(high for _, high in known)
 
 
 def _has_narrow_rows(value: ir.Value) -> bool:

@@ -44,3 +44,38 @@ func.func @no_contraction(%a: memref<256x256xf16>, %c: memref<256x256xf16>) {
     ins(%a, %a : memref<256x256xf16>, memref<256x256xf16>) outs(%c : memref<256x256xf16>)
   return
 }
+
+// -----
+
+// expected-error @+1 {{'alcop.size_range' has an empty range [64, 1], expected 1 <= least <= largest}}
+func.func @empty_range(%a: memref<?x256xf16> {alcop.size_range = [[64, 1], [256, 256]]}) {
+  return
+}
+
+// -----
+
+// expected-error @+1 {{'alcop.size_range' expects a range for each of 2 dimensions}}
+func.func @few_ranges(%a: memref<?x256xf16> {alcop.size_range = [[1, 64]]}) {
+  return
+}
+
+// -----
+
+// expected-error @+1 {{'alcop.size_range' expects [least, largest] for dimension 0}}
+func.func @no_range(%a: memref<?x256xf16> {alcop.size_range = [64, [256, 256]]}) {
+  return
+}
+
+// -----
+
+// expected-error @+1 {{'alcop.size_range' is [1, 64] for a size that is 256}}
+func.func @known_size(%a: memref<?x256xf16> {alcop.size_range = [[1, 64], [1, 64]]}) {
+  return
+}
+
+// -----
+
+// expected-error @+1 {{'alcop.size_range' is of an argument of type f16, expected a memref}}
+func.func @no_sizes(%a: f16 {alcop.size_range = [[1, 64]]}) {
+  return
+}

@@ -12,10 +12,8 @@ from alcop_mlir import resources
 from alcop_mlir.analysis.linalg.contractions import Contraction
 from alcop_mlir.errors import ConfigError
 from alcop_mlir.target import find_target, target_names
-from alcop_mlir.transforms.linalg.select_schedule import (
-    SelectSchedule,
-    default_schedule,
-)
+from alcop_mlir.transforms.linalg.default_schedule import default_schedule
+from alcop_mlir.transforms.linalg.select_schedule import SelectSchedule
 
 CHUNK = 8  # f16 elements of one 16-byte copy
 TARGETS = st.sampled_from(target_names()).map(find_target)
@@ -100,3 +98,5 @@ def test_wrong_options() -> None:
         SelectSchedule(target="sm_1")
     with pytest.raises(ConfigError, match="schedule: cannot read 'nonsense'"):
         SelectSchedule(schedule="nonsense")
+    with pytest.raises(ConfigError, match="variants=17, expected 1 to 16"):
+        SelectSchedule(variants=17)

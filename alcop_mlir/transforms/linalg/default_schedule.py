@@ -1,0 +1,230 @@
+"""The schedule of a contraction that no model covers, or that none is asked for.
+
+Of a list of tiles, from 128x128 down to 32x64, those count that exceed C by an eighth
+of M x N at most; where there is none, by a half; then also of small tiles, from 32x32
+down to 16x16, those that exceed it by the least. Among them the first that gives every
+SM a block; if none does, the one with the most blocks. K steps of 64 bytes, or 32 bytes
+where 32 divide K and 64 do not. Four shared stages, or three or two where an SM then
+runs more of the blocks that there are; two register stages, or one where registers
+cannot hold two, which happens where elements in memory are wider than those multiplied;
+never more stages than steps. Blocks in groups of eight rows where there are more than
+run at once. K in parts of 1024 or more, eight at most, where there are blocks for less
+than half of the SMs, and never more parts than give each SM one block.
+
+A size that is known at run time only counts as a large one. Where rows of A or B have
+such a size, and no promise of their alignment, no tile is larger than 64x64: each
+thread then holds the addresses of many narrow copies.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+
+from alcop_mlir import resources
+from alcop_mlir.analysis.linalg.contractions import Contraction
+from alcop_mlir.errors import ConfigError
+from alcop_mlir.resources import Resources
+from alcop_mlir.schedule import Schedule
+from alcop_mlir.target import Target, mma_shape
+
+# (block M, block N), (warp M, warp N), in order of preference. Each leaves every thread
+# at least one copy of 16 bytes per operand and K step, also with a K step of 16.
+_TILES = (
+    ((128, 128), (64, 64)),
+    ((128, 64), (64, 32)),
+    ((64, 128), (32, 64)),
+    ((64, 64), (32, 32)),
+    ((64, 32), (32, 32)),
+    ((32, 64), (32, 32)),
+)
+_SMALL_TILES = (
+    ((32, 32), (32, 32)),
+    ((64, 16), (64, 16)),
+    ((16, 64), (16, 64)),
+    ((32, 16), (32, 16)),
+    ((16, 32), (16, 32)),
+    ((16, 16), (16, 16)),
+)
+# Length of a K step, along a row of A; a Schedule has no step below 16 elements.
+_K_STEP_BYTES = (64, 32)
+_SMALLEST_K_STEP = 16
+# Rows or columns of a tile whose copies are narrow: with 128 x 128, ptxas spills.
+_LARGEST_NARROW = 64
+# Share of its work that a large tile may do beyond the edges of C: a smaller tile loads
+# more from memory per multiplication.
+_OVERHANGS = (1 / 8, 1 / 2)
+_UNKNOWN = 8192  # assumed for a size that is known at run time only
+_SHARED_STAGES = (4, 3, 2)
+_REGISTER_STAGES = 2
+_RASTER = 8
+_PARTS_OF_K = (8, 4, 2)
+_LEAST_PART = 1024  # of K; adding up parts is a kernel more
+
+_Tile = tuple[tuple[int, int], tuple[int, int]]
+
+
+def default_schedule(contraction: Contraction, target: Target) -> Schedule:
+    """The schedule of a contraction of which nothing else is known."""
+    return _Choice(contraction, target).default()
+
+
+def check_fits(contraction: Contraction, target: Target, schedule: Schedule) -> None:
+    """ConfigError where `schedule` does not fit the inputs' types or the target."""
+    _Choice(contraction, target).check(schedule)
+
+
+@dataclass(frozen=True)
+class _Choice:
+    """The choice of a schedule for one contraction on one target."""
+
+    contraction: Contraction
+    target: Target
+
+    def default(self) -> Schedule:
+        """The default schedule; the module docstring says how."""
+        found = [
+            schedule
+            for tile in self._tiles()
+            if (schedule := self._with_tile(*tile)) is not None
+        ]
+        for schedule in found:
+            if self._blocks(schedule) >= self.target.sms:
+                return self._rastered(schedule)
+        return self._with_parts(max(found, key=self._blocks))
+
+    def _rastered(self, schedule: Schedule) -> Schedule:
+        """`schedule`, with a raster where there are more blocks than run at once."""
+        cost = self._cost(schedule)
+        rows, columns = self._grid(schedule)
+        if (
+            self._blocks(schedule) <= cost.blocks_per_sm * self.target.sms
+            or columns < 2
+        ):
+            return schedule
+        return replace(schedule, raster=min(_RASTER, rows))
+
+    def _with_parts(self, schedule: Schedule) -> Schedule:
+        """`schedule`, with as many long parts of K as there are SMs for."""
+        blocks = self._blocks(schedule)
+        if self.contraction.k is None or not 0 < blocks < self.target.sms / 2:
+            return schedule
+        for parts in _PARTS_OF_K:
+            split = replace(schedule, split_k=parts)
+            is_long = self.contraction.k >= parts * _LEAST_PART
+            if is_long and blocks * parts <= self.target.sms and self._splits(split):
+                return split
+        return schedule
+
+    def _tiles(self) -> list[_Tile]:
+        """The tiles that exceed C the least, in order of preference."""
+        large = _TILES
+        if self.contraction.has_narrow_copies:
+            large = tuple(tile for tile in _TILES if max(tile[0]) <= _LARGEST_NARROW)
+        for most in _OVERHANGS:
+            fitting = [tile for tile in large if self._overhang(tile[0]) <= most]
+            if fitting:
+                return fitting
+        tiles = (*large, *_SMALL_TILES)
+        least = min(self._overhang(tile[0]) for tile in tiles)
+        return [tile for tile in tiles if self._overhang(tile[0]) == least]
+
+    def _overhang(self, block: tuple[int, int]) -> float:
+        """Elements that tiles cover beyond C, per element of C."""
+        m, n, _ = self._sizes()
+        if not m * n:
+            return 0.0
+        covered = -(-m // block[0]) * block[0] * -(-n // block[1]) * block[1]
+        return covered / (m * n) - 1
+
+    def _sizes(self) -> tuple[int, int, int]:
+        """M, N, K."""
+        given = (self.contraction.m, self.contraction.n, self.contraction.k)
+        m, n, k = (_UNKNOWN if size is None else size for size in given)
+        return m, n, k
+
+    def _with_tile(
+        self, block: tuple[int, int], warp: tuple[int, int]
+    ) -> Schedule | None:
+        """The best schedule with that tile that fits the target, or None."""
+        fitting: list[Schedule] = []
+        for registers in range(_REGISTER_STAGES, 0, -1):
+            fitting = fitting or [
+                schedule
+                for schedule in self._staged((*block, self._k_step()), warp, registers)
+                if self.fits(schedule)
+            ]
+
+        def preference(schedule: Schedule) -> tuple[int, int]:
+            cost = self._cost(schedule)
+            wanted = -(-self._blocks(schedule) // self.target.sms)
+            return min(cost.blocks_per_sm, wanted), schedule.stages[0]
+
+        return max(fitting, key=preference, default=None)
+
+    def _k_step(self) -> int:
+        """The longest step that divides K, else the longest more than half filled."""
+        *_, k = self._sizes()
+        steps = [size // self.contraction.element_bytes for size in _K_STEP_BYTES]
+        steps = [step for step in steps if step >= _SMALLEST_K_STEP]
+        dividing = [step for step in steps if k % step == 0]
+        filled = [step for step in steps if k > step // 2]
+        return [*dividing, *filled, steps[-1]][0]
+
+    def _staged(
+        self, block: tuple[int, int, int], warp: tuple[int, int], registers: int
+    ) -> Iterator[Schedule]:
+        """Schedules with ever fewer shared stages; never more stages than steps."""
+        *_, k = self._sizes()
+        steps, fragments = (
+            max(1, -(-k // step))
+            for step in (block[2], mma_shape(self.contraction.element_bytes)[2])
+        )
+        for shared_stages in _SHARED_STAGES:
+            stages = (min(shared_stages, steps), min(registers, fragments))
+            yield Schedule(block, warp, stages)
+
+    def check(self, schedule: Schedule) -> None:
+        """ConfigError where `schedule` does not fit the inputs' type or the target."""
+        size, dtype = self.contraction.element_bytes, self.contraction.lhs_type
+        resources.check_k_step(schedule, size, dtype)
+        self._cost(schedule)
+        self._check_split(schedule)
+
+    def _check_split(self, schedule: Schedule) -> None:
+        batched = self.contraction.is_batched
+        least = min(self.contraction.stored or [self.contraction.element_bytes])
+        resources.check_split(schedule, self.contraction.k, least, batched)
+
+    def _splits(self, schedule: Schedule) -> bool:
+        try:
+            self._check_split(schedule)
+        except ConfigError:
+            return False
+        return True
+
+    def fits(self, schedule: Schedule) -> bool:
+        """Whether the target has the resources for `schedule`."""
+        try:
+            self._cost(schedule)
+        except ConfigError:
+            return False
+        return True
+
+    def _cost(self, schedule: Schedule) -> Resources:
+        return resources.cost(
+            schedule,
+            self.target,
+            self.contraction.element_bytes,
+            self.contraction.stored,
+        )
+
+    def _blocks(self, schedule: Schedule) -> int:
+        matrices = 1 if self.contraction.batch is None else self.contraction.batch
+        return matrices * math.prod(self._grid(schedule))
+
+    def _grid(self, schedule: Schedule) -> tuple[int, int]:
+        """Rows and columns of blocks."""
+        m, n, _ = self._sizes()
+        return -(-m // schedule.block[0]), -(-n // schedule.block[1])

@@ -1,0 +1,102 @@
+"""Contractions as the tuner's problems, as far as its models cover them."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from alcop_mlir.analysis.linalg.contractions import Contraction
+from alcop_mlir.errors import PassError
+
+if TYPE_CHECKING:
+    from alcop_mlir.tuning.open_problem import OpenProblem, Range
+    from alcop_mlir.tuning.problem import Problem
+
+
+def problem_of(contraction: Contraction) -> Problem | None:
+    """The tuner's description of a contraction; None where it is `unmodelled`."""
+    from alcop_mlir.tuning.problem import Problem
+
+    sizes = contraction.m, contraction.n, contraction.k, contraction.batch
+    if unmodelled(contraction) or None in sizes:
+        return None
+    m, n, k, batch = (size or 1 for size in sizes)
+    return Problem(
+        m,
+        n,
+        k,
+        batch=batch if contraction.is_batched else 1,
+        op=_operator(contraction),
+        dtypes=_dtypes(contraction),
+        layout=_layout(contraction),
+    )
+
+
+def open_problem_of(contraction: Contraction) -> OpenProblem | None:
+    """That of one with sizes known at run time only; None for others, and unmodelled.
+
+    PassError where operands expect different sizes of a loop.
+    """
+    from alcop_mlir.tuning.open_problem import OpenProblem
+
+    if not contraction.is_open or _unmodelled_types(contraction):
+        return None
+    if 0 in (contraction.m, contraction.n, contraction.k, contraction.batch):
+        return None
+    return OpenProblem(
+        m=_range(contraction, "m", contraction.m),
+        n=_range(contraction, "n", contraction.n),
+        k=_range(contraction, "k", contraction.k),
+        batch=_range(contraction, "b", contraction.batch),
+        op=_operator(contraction),
+        dtypes=_dtypes(contraction),
+        layout=_layout(contraction),
+        row_bytes=contraction.row_bytes,
+        has_open_strides=contraction.has_open_strides,
+    )
+
+
+def unmodelled(contraction: Contraction) -> str:
+    """Why no model knows a schedule of the contraction; "" where they do."""
+    sizes = {"M": contraction.m, "N": contraction.n, "K": contraction.k}
+    if contraction.is_batched:
+        sizes["the batch"] = contraction.batch
+    for name, size in sizes.items():
+        if size is None:
+            return f"{name} is known at run time only"
+        if size == 0:
+            return f"{name} is 0"
+    return _unmodelled_types(contraction)
+
+
+def _unmodelled_types(contraction: Contraction) -> str:
+    if set(contraction.stored or ()) - {contraction.element_bytes}:
+        return f"memory holds other types than the {contraction.lhs_type} multiplied"
+    return ""
+
+
+def _range(contraction: Contraction, loop: str, size: int | None) -> Range:
+    from alcop_mlir.tuning.open_problem import LARGEST, LARGEST_BATCH
+
+    if size is not None:
+        return size, size
+    largest = LARGEST_BATCH if loop == "b" else LARGEST
+    low, high = dict(contraction.size_ranges).get(loop, (1, largest))
+    if low > high:
+        name = "batch" if loop == "b" else loop.upper()
+        why = f"no size of {name} is in all its ranges: {low} at least, {high} at most"
+        raise PassError(contraction.op, why)
+    return low, high
+
+
+def _operator(contraction: Contraction) -> str:
+    return "batch_matmul" if contraction.is_batched else "matmul"
+
+
+def _dtypes(contraction: Contraction) -> tuple[str, str, str, str]:
+    from alcop_mlir.tuning.problem import dtypes
+
+    return dtypes(contraction.lhs_type, contraction.out_type, contraction.precision)
+
+
+def _layout(contraction: Contraction) -> str:
+    return f"{contraction.lhs},{contraction.rhs}"

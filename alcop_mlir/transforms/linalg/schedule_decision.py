@@ -1,0 +1,132 @@
+"""What decides the schedule of a contraction: the user, records, models, or a rule."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from typing import TYPE_CHECKING
+
+from alcop_mlir.analysis.ir.rejected import Rejected
+from alcop_mlir.analysis.linalg import contractions
+from alcop_mlir.analysis.linalg.contractions import Contraction
+from alcop_mlir.bindings import ir
+from alcop_mlir.dialects import alcop
+from alcop_mlir.errors import ConfigError, PassError
+from alcop_mlir.schedule import Decision, Partial, Schedule
+from alcop_mlir.target import Target
+from alcop_mlir.transforms.linalg.default_schedule import check_fits, default_schedule
+from alcop_mlir.transforms.linalg.modelled import problem_of
+
+if TYPE_CHECKING:
+    from alcop_mlir.tuning.selection import Chooser
+
+
+def marked_contractions(func: ir.Operation) -> list[Contraction]:
+    """The ops marked by alcop-raise-contractions; PassError if one is unsupported."""
+    found = []
+    for op in contractions.structured_ops(func):
+        mark = alcop.get(op, alcop.ContractionAttr)
+        if mark is None or "role" in mark:
+            continue
+        allow_tf32 = mark.get("precision") == "tf32"
+        contraction = contractions.classify(op, allow_tf32)
+        if isinstance(contraction, Rejected):
+            raise PassError(op, f"'{op.name}' is marked but {contraction.reason}")
+        found.append(contraction)
+    return found
+
+
+def decide(
+    contraction: Contraction,
+    target: Target,
+    asked: Partial | None,
+    chooser: Callable[[], Chooser] | None,
+) -> Decision:
+    """The schedule of a contraction, and where it is from; all decide one here.
+
+    asked: of all contractions; None is what the op asks for
+    chooser: called where it is needed; None leaves the default only
+
+    PassError where what is asked for does not fit.
+    """
+    asked, given = asked_for(contraction, asked)
+    if asked is not None and asked.is_whole:
+        return Decision(completed(contraction, target, asked, [Schedule()]), given)
+    chosen = _chosen(contraction, chooser)
+    if chosen is None:
+        chosen = Decision(default_schedule(contraction, target), "default")
+    if asked is None:
+        return chosen
+    others = _others(contraction, target, chosen, chooser)
+    schedule = completed(contraction, target, asked, others)
+    return Decision(schedule, in_part(chosen.source), chosen.notes)
+
+
+def asked_for(
+    contraction: Contraction, asked: Partial | None
+) -> tuple[Partial | None, str]:
+    """What is asked of a contraction, by `asked` or by itself, and where it is from."""
+    carried = _carried(contraction)
+    source = alcop.schedule_source(contraction.op)
+    if asked is None and carried is not None and carried.is_whole and source:
+        return carried, source  # it has been decided before
+    return asked or carried, "given"
+
+
+def in_part(source: str) -> str:
+    """The source of what was given in part, and is completed by `source`."""
+    return f"given in part, else {source}"
+
+
+def _chosen(
+    contraction: Contraction, chooser: Callable[[], Chooser] | None
+) -> Decision | None:
+    """By records or models; None where none knows the contraction, or none is legal."""
+    problem = None if chooser is None else problem_of(contraction)
+    if chooser is None or problem is None:
+        return None
+    try:
+        return chooser().choose(problem)
+    except ConfigError:
+        return None
+
+
+def _others(
+    contraction: Contraction,
+    target: Target,
+    chosen: Decision,
+    chooser: Callable[[], Chooser] | None,
+) -> Iterator[Schedule]:
+    """The chosen schedule, then those that would be taken instead of it."""
+    yield chosen.schedule
+    problem = problem_of(contraction)
+    if chooser is not None and problem is not None and chosen.source != "default":
+        yield from chooser().ranking(problem).schedules
+    yield default_schedule(contraction, target)
+    yield Schedule()
+
+
+def completed(
+    contraction: Contraction,
+    target: Target,
+    asked: Partial,
+    chosen: Iterable[Schedule],
+) -> Schedule:
+    """`asked` over the first of `chosen` with which it fits; PassError without one."""
+    refusal: ConfigError | None = None
+    for one in chosen:
+        try:
+            schedule = asked.over(one)
+            check_fits(contraction, target, schedule)
+        except ConfigError as error:
+            refusal = refusal or error
+        else:
+            return schedule
+    raise PassError(contraction.op, str(refusal)) from refusal
+
+
+def _carried(contraction: Contraction) -> Partial | None:
+    parameters = alcop.get(contraction.op, alcop.ScheduleAttr)
+    try:
+        return None if parameters is None else Partial.from_dict(parameters)
+    except ConfigError as error:
+        raise PassError(contraction.op, str(error)) from error

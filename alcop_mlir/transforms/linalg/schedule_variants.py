@@ -1,0 +1,114 @@
+"""What decides the variants of a contraction with sizes known at run time only."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import replace
+from itertools import pairwise
+from typing import TYPE_CHECKING
+
+from alcop_mlir.analysis.linalg.contractions import Contraction
+from alcop_mlir.errors import ConfigError
+from alcop_mlir.schedule import Partial, Schedule
+from alcop_mlir.target import CP_ASYNC_BYTES, Target
+from alcop_mlir.transforms.linalg.default_schedule import default_schedule
+from alcop_mlir.transforms.linalg.modelled import open_problem_of
+from alcop_mlir.transforms.linalg.schedule_decision import (
+    asked_for,
+    completed,
+    decide,
+    in_part,
+)
+from alcop_mlir.variants import ScheduleVariant
+
+if TYPE_CHECKING:
+    from alcop_mlir.tuning.selection import Chooser
+
+_WIDEST = max(CP_ASYNC_BYTES)
+
+
+def decide_variants(
+    contraction: Contraction,
+    target: Target,
+    asked: Partial | None,
+    chooser: Callable[[], Chooser] | None,
+    most: int,
+) -> tuple[ScheduleVariant, ...]:
+    """The variants of a contraction, `most` at most; one where all sizes are known.
+
+    asked, chooser: see `decide`
+
+    PassError where what is asked for does not fit.
+    """
+    wanted, source = asked_for(contraction, asked)
+    if most == 1 or not contraction.is_open or source != "given":
+        one = decide(contraction, target, asked, chooser)
+        return (ScheduleVariant(one.schedule, one.source),)
+    if wanted is not None and wanted.is_whole:
+        schedule = completed(contraction, target, wanted, [Schedule()])
+        return _by_alignment(contraction, schedule, schedule, source)
+    chosen = _chosen(contraction, target, chooser, most)
+    if wanted is None:
+        return chosen
+    return _needed(
+        replace(
+            variant,
+            schedule=_completed(contraction, target, wanted, variant.schedule),
+            source=in_part(variant.source),
+        )
+        for variant in chosen
+    )
+
+
+def _chosen(
+    contraction: Contraction,
+    target: Target,
+    chooser: Callable[[], Chooser] | None,
+    most: int,
+) -> tuple[ScheduleVariant, ...]:
+    """By models, or of the default schedules where none covers the contraction."""
+    problem = None if chooser is None else open_problem_of(contraction)
+    if chooser is not None and problem is not None:
+        try:
+            return chooser().variants(problem, most)
+        except ConfigError:
+            pass
+    aligned = replace(contraction, has_narrow_copies=False)
+    return _by_alignment(
+        contraction,
+        default_schedule(aligned, target),
+        default_schedule(contraction, target),
+        "default",
+    )
+
+
+def _by_alignment(
+    contraction: Contraction, aligned: Schedule, other: Schedule, source: str
+) -> tuple[ScheduleVariant, ...]:
+    """A variant of aligned rows, where some may not be, and one for all."""
+    for_all = ScheduleVariant(other, source)
+    if contraction.row_bytes == _WIDEST:
+        return (for_all,)
+    return ScheduleVariant(aligned, source, 16), for_all
+
+
+def _completed(
+    contraction: Contraction, target: Target, asked: Partial, chosen: Schedule
+) -> Schedule:
+    """`asked` over a chosen schedule; where K is in parts, it has these."""
+    whole = contraction
+    if chosen.split_k > 1 and "split_k" not in asked.names:
+        whole = replace(contraction, k=chosen.split_k * _WIDEST)
+    return completed(whole, target, asked, [chosen, Schedule()])
+
+
+def _needed(variants: Iterable[ScheduleVariant]) -> tuple[ScheduleVariant, ...]:
+    """Without those that the next one would replace."""
+    every: Sequence[ScheduleVariant] = [*variants]
+    kept = [
+        one
+        for one, after in pairwise(every)
+        if (one.schedule, one.row_bytes) != (after.schedule, after.row_bytes)
+        or not {*after.limits} <= {*one.limits}
+    ]
+    return (*kept, every[-1])
