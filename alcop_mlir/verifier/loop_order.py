@@ -23,10 +23,10 @@ from alcop_mlir.verifier.in_turn import is_read_first
 from alcop_mlir.verifier.violations import Violation
 
 _BARRIER = "gpu.barrier"
-Segment = tuple[Any | None, list["_Touch"]]  # a barrier, and what follows it
+Segment = tuple[Any | None, list["Touch"]]  # a barrier, and what follows it
 
 
-class _Touch(NamedTuple):
+class Touch(NamedTuple):
     """`op` reads or writes a part of `root`, `memref`; None for any memory.
 
     box: the range of indices along each dimension; None where that is not known
@@ -42,22 +42,22 @@ class _Touch(NamedTuple):
 class _Memory:
     """What was touched, each part of memory once, by its root."""
 
-    def __init__(self, touches: Iterable[_Touch] = ()):
-        self._touches: dict[Any, dict[Any, _Touch]] = {}
+    def __init__(self, touches: Iterable[Touch] = ()):
+        self._touches: dict[Any, dict[Any, Touch]] = {}
         self.add(touches)
 
-    def add(self, touches: Iterable[_Touch]) -> None:
+    def add(self, touches: Iterable[Touch]) -> None:
         """Touch these parts too."""
         for one in touches:
             self._touches.setdefault(one.root, {})[one.box, one.writes] = one
 
-    def met(self, touch: _Touch) -> _Touch | None:
+    def met(self, touch: Touch) -> Touch | None:
         """One that `touch` must be in order with, or None."""
         roots = self._touches if touch.root is None else (touch.root, None)
         for one in (
             one for key in roots for one in self._touches.get(key, {}).values()
         ):
-            is_apart = _are_apart(one.box, touch.box)
+            is_apart = are_apart(one.box, touch.box)
             if (one.writes or touch.writes) and not is_apart:
                 return one
         return None
@@ -97,11 +97,11 @@ def overwritten(
     loop: ir.Operation, early: Collection[Any], rings: Collection[Any]
 ) -> Iterator[Violation]:
     """Reads of `early` ops of what earlier iterations write; rings' buffers may be."""
-    reads = [touch for op in _made_early(loop, early) for touch in _touches(op, rings)]
-    reads = [touch for touch in reads if not touch.writes]
+    ops = _made_early(loop, early)
+    reads = [t for op in ops for t in touched_by(op, rings) if not t.writes]
     if not reads:
         return
-    written = [touch for touch in _touches(loop, rings) if touch.writes]
+    written = [touch for touch in touched_by(loop, rings) if touch.writes]
     for read in dict.fromkeys(reads):
         met = _Memory(w for w in written if not _is_read_first(loop, read, w)).met(read)
         if met is not None:
@@ -109,14 +109,14 @@ def overwritten(
             yield Violation(read.op, why)
 
 
-def _is_read_first(loop: ir.Operation, read: _Touch, write: _Touch) -> bool:
+def _is_read_first(loop: ir.Operation, read: Touch, write: Touch) -> bool:
     roots = (read.root, write.root)
     if any(one is None for one in roots) or read.root != write.root:
         return False
     return is_read_first(loop, (read.op, read.memref), (write.op, write.memref))
 
 
-def _needed(first: _Touch, second: _Touch) -> str:
+def _needed(first: Touch, second: Touch) -> str:
     where = first.root or second.root
     what = "memory" if where is None else f"'{getattr(where, 'type', where)}'"
     return (
@@ -130,9 +130,9 @@ def _missing(
     barriers: set[Any],
     left: set[Any],
     at_start: bool,
-) -> Iterator[tuple[Any, _Touch, _Touch]]:
+) -> Iterator[tuple[Any, Touch, Touch]]:
     """Dropped barriers, and two touches that nothing is left between."""
-    before, here, dropped = _Memory(), list[_Touch](), None
+    before, here, dropped = _Memory(), list[Touch](), None
     # Round the cycle, where nothing separates iterations.
     for barrier, touches in segments if at_start else [*segments, *segments]:
         if barrier in left:
@@ -156,7 +156,7 @@ def _segments(
         if op.operation.name == _BARRIER:
             segments.append((op.operation, []))
         elif op.operation not in early and not _goes_along(op.operation, early):
-            segments[-1][1].extend(_touches(op.operation, rings))
+            segments[-1][1].extend(touched_by(op.operation, rings))
     return segments
 
 
@@ -192,20 +192,30 @@ def _made_early(loop: ir.Operation, early: Collection[Any]) -> list[Any]:
 # -- touches -------------------------------------------------------------------------
 
 
-def _touches(op: Any, rings: Collection[Any]) -> list[_Touch]:
+def touched_by(op: Any, rings: Collection[Any]) -> list[Touch]:
     """What `op` and its regions touch; not buffers of rings, nor private memory."""
-    return [touch for one in (op, *inside(op)) for touch in _touches_of(one, rings)]
+    return [
+        touch
+        for touch in all_touched_by(op)
+        if touch.root is None
+        or isinstance(touch.root, str)
+        or not (touch.root in rings or is_private(touch.root))
+    ]
 
 
-def _touches_of(op: Any, rings: Collection[Any]) -> Iterator[_Touch]:
+def all_touched_by(op: Any) -> list[Touch]:
+    """What `op` and its regions touch."""
+    return [touch for one in (op, *inside(op)) for touch in _touches_of(one)]
+
+
+def _touches_of(op: Any) -> Iterator[Touch]:
     found = accessed(op)
     if found is None:
-        yield _Touch(op, None, None, True)
+        yield Touch(op, None, None, True)
     for memref, kind in found or ():
         whole = root(memref)
-        if whole not in rings and not _is_private(whole):
-            box = _box(memref, whole)
-            yield _Touch(op, _named(whole), box, kind != READ, memref)
+        box = _box(memref, whole)
+        yield Touch(op, _named(whole), box, kind != READ, memref)
 
 
 def _named(memref: ir.Value) -> Any:
@@ -216,7 +226,8 @@ def _named(memref: ir.Value) -> Any:
     return str(owner.operation.attributes["name"])
 
 
-def _is_private(memref: ir.Value) -> bool:
+def is_private(memref: ir.Value) -> bool:
+    """Whether each thread has a memory of its own there."""
     owner = memref.owner
     return not isinstance(owner, ir.Block) and owner.operation.name == "memref.alloca"
 
@@ -236,7 +247,7 @@ def _box(memref: ir.Value, whole: ir.Value) -> tuple[range, ...] | None:
     )
 
 
-def _are_apart(one: tuple[range, ...] | None, other: tuple[range, ...] | None) -> bool:
+def are_apart(one: tuple[range, ...] | None, other: tuple[range, ...] | None) -> bool:
     if one is None or other is None:
         return False
     pairs = zip(one, other, strict=True)

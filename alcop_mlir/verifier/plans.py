@@ -11,6 +11,7 @@ that remember which tile they hold:
 - what the address of an early op is computed from is not made by later ones, and what
   it reads is not written in the loop
 - of the loop's own barriers those are named, and so left, that order other memory
+- where other ops run early, or in another order, all memory stays in order: `replay`
 - buffers that have slots already have as many as their ring
 
 It shares no code with the passes that make plans and execute them: how their rules are
@@ -27,11 +28,14 @@ from alcop_mlir.bindings import ir
 from alcop_mlir.verifier.accesses import COPY, STORE, VIEWS, inside, touched
 from alcop_mlir.verifier.conditions import unfilled
 from alcop_mlir.verifier.loop_order import overwritten, unordered
+from alcop_mlir.verifier.replay import Step, is_reordered, replayed, with_unnamed
 from alcop_mlir.verifier.violations import Violation
 
 PLAN, NUMBER = "alcop.pipeline", "alcop.op"
 _FILLS = (COPY, STORE)
-_KEPT = "effect"  # the kind of an op that stays where it is
+_KEPT = "effect"  # the kind of an op that is run as it is
+_IN_PLACE = (_KEPT, "store")
+_LOOP = "loop"
 # Ops that may run early whatever they are computed from: no memory, no effect.
 _ARITHMETIC = ("arith.", "affine.", "index.", "math.")
 _NO_ACCESS = VIEWS | {"memref.dim", "memref.view", "memref.alloc"}
@@ -140,9 +144,23 @@ def _unordered(
     plan: _Plan, named: dict[Any, _Entry], events: list[_Event]
 ) -> Iterator[Violation]:
     """What the plan does in another order than the loop to memory that is no ring's."""
-    early = {op for op, entry in named.items() if entry.lead != _Lead()}
     rings = {event.buffer for event in events}
+    in_place = {
+        op
+        for op, entry in named.items()
+        if entry.kind in _IN_PLACE and entry.lead != _Lead()
+    }
+    early = {op for op, entry in named.items() if entry.lead != _Lead()} - in_place
     yield from overwritten(plan.loop, early, rings)
+    own = [
+        Step(op, entry.lead.whole + entry.lead.part)
+        for op, entry in sorted(named.items(), key=lambda pair: pair[1].place)
+        if op.parent.operation == plan.loop
+    ]
+    if in_place or is_reordered(own):
+        slots = {event.buffer: plan.slots[event.ring] for event in events}
+        yield from replayed(plan.loop, with_unnamed(plan.loop, own), slots)
+        return
     if not rings:
         return  # all barriers stay
     kept = {op for op, entry in named.items() if entry.kind == _KEPT}
@@ -361,7 +379,7 @@ def _around(
     """What the plan says of the copy around `op`: one under conditions, or in loops."""
     parent = op.parent.operation
     while parent != loop:
-        if parent in named and (parent.name != "scf.for" or named[parent].ring >= 0):
+        if parent in named and named[parent].kind != _LOOP:
             return named[parent]
         parent = parent.parent.operation
     return None

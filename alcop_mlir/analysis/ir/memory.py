@@ -30,6 +30,7 @@ DERIVED_VIEWS = frozenset(
 VIEW_OPS = DERIVED_VIEWS | frozenset(
     "memref.reinterpret_cast memref.view memref.memory_space_cast".split()
 )
+ALLOCATIONS = ("memref.alloc", "memref.alloca")
 _DISTINCT = "memref.distinct_objects"
 _NOALIAS = "llvm.noalias"
 # Operand numbers that an op reads from and writes to; of memrefs, and of mbarriers.
@@ -333,7 +334,7 @@ def is_own_allocation(memref: ir.Value) -> bool:
     """
     owner = defining_op(memref)
     if owner is not None:
-        return owner.name in ("memref.alloc", "memref.alloca")
+        return owner.name in ALLOCATIONS
     kernel = memref.owner.owner.operation
     if kernel.name == "gpu.launch":
         return memref.arg_number >= LAUNCH_ARGUMENTS

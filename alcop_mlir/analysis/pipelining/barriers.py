@@ -106,7 +106,7 @@ class OtherAccesses:
             is_missing = pair is not None and barrier not in kept
             if pair is not None and is_missing:
                 yield Missing(barrier, *pair)
-            if (is_missing or barrier in kept) and _is_full(barrier):
+            if (is_missing or barrier in kept) and is_full(barrier):
                 before = after
             else:
                 before = [*before, *after]
@@ -130,7 +130,7 @@ class OtherAccesses:
             touches += segment
             if barrier not in kept:
                 ordered = [*touches]
-            elif _is_full(barrier):
+            elif is_full(barrier):
                 touches, ordered = [], []
         return bool(ordered) and self._conflict(ordered, self._later()) is not None
 
@@ -222,7 +222,7 @@ def _until_barrier(
         if op != loop and may_repeat(op):
             yield op
         for other in beside(op):
-            if _is_full(other):
+            if is_full(other):
                 return
             yield other
 
@@ -243,6 +243,6 @@ def meets(op: ir.Operation) -> bool:
     return scope is None or "subgroup" not in str(scope)
 
 
-def _is_full(barrier: ir.Operation) -> bool:
+def is_full(barrier: ir.Operation) -> bool:
     """Whether `barrier` orders all memory, for all threads of the block."""
     return meets(barrier) and "address_spaces" not in barrier.attributes

@@ -66,7 +66,7 @@ def _judge_shared(
         or first_refusal(_not_a_move, form.moves)
         or _tile_by_some(form)
         or first_refusal(not_one_buffer, form.buffers)
-        or _target_moves(loop, form)
+        or target_moves(loop, form)
         or meets
         or first_refusal(partial(used_elsewhere, loop, forms), form.buffers)
         or _source_written(form, loop, written, noalias_arguments)
@@ -105,7 +105,7 @@ def _tile_by_some(form: CopyForm) -> Refusal | None:
     )
 
 
-def _target_moves(loop: ir.Operation, form: CopyForm) -> Refusal | None:
+def target_moves(loop: ir.Operation, form: CopyForm) -> Refusal | None:
     """Rule 2: each iteration must fill the same part of the buffer.
 
     Otherwise an iteration may read what an earlier one left, which multi-buffering

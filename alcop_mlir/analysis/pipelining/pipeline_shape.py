@@ -14,8 +14,10 @@ class Shape:
     steps: int  # E: fragment steps per iteration
     wraps: bool  # the streams start again at the end, instead of predicates
     ragged: bool  # the copies of the last iteration are smaller
-    fetched: int = 0  # the largest lead of a fetch, in iterations
+    fetched: int = 0  # the largest lead of what is no copy, in iterations
+    stored: int = 0  # slots that ordinary stores fill
     copies_last: bool = False  # an iteration issues its copies after its arithmetic
+    in_place: bool = False  # ... where they are in its body
 
     @property
     def tiles_prefetched(self) -> int:
@@ -38,7 +40,8 @@ class Shape:
     @property
     def slot_period(self) -> int:
         """Iterations after which slots and fragment registers repeat."""
-        return self.slots or max(self.load_lookahead, self.fetched) + 1
+        ahead = max(self.load_lookahead, self.fetched) + 1
+        return self.slots or self.stored or ahead
 
     def steady_trips(self, trips: int) -> int:
         """The iterations before the tail, a multiple of the slot period."""

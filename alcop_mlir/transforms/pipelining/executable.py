@@ -6,27 +6,32 @@ is refused then, and the error says why.
 
 from __future__ import annotations
 
-from itertools import pairwise
 from typing import Any
 
+from alcop_mlir.analysis.ir.loops import body
+from alcop_mlir.analysis.ir.memory import ALLOCATIONS
+from alcop_mlir.analysis.ir.walk import walk
 from alcop_mlir.analysis.pipelining.early_addresses import fetches_for
 from alcop_mlir.analysis.pipelining.in_place import works_in_place
 from alcop_mlir.analysis.pipelining.pipeline_shape import Shape
-from alcop_mlir.analysis.pipelining.plans.bound_plans import BoundPlan
+from alcop_mlir.analysis.pipelining.plans.bound_plan import BoundPlan
+from alcop_mlir.analysis.pipelining.plans.steady_order import (
+    copies_last,
+    needs_new_order,
+)
 from alcop_mlir.analysis.pipelining.plans.stream_plan import (
     FETCH,
     FILL,
+    LOOP,
     MBARRIER,
     READ,
     WRAP,
-    StreamOp,
 )
+from alcop_mlir.dialects import alcop
 from alcop_mlir.errors import PassError
 from alcop_mlir.schedule import MAX_REGISTER_STAGES
 
-# The order of an iteration: copies, reads, then the arithmetic as the body has it; or
-# the copies after all.
-_ORDER = (FILL, READ)
+_EARLY = (FILL, READ)  # kinds of ops that have streams of their own
 
 
 def shape_of(bound: BoundPlan, is_ragged: bool) -> Shape:
@@ -40,14 +45,18 @@ def shape_of(bound: BoundPlan, is_ragged: bool) -> Shape:
     plan = bound.plan
     steps = bound.steps()
     slots = plan.rings[0].slots if plan.rings else 0
+    early = [plan.stream(p).tiles for p in plan.ops if p.kind not in (FILL, READ)]
+    is_new = needs_new_order(bound)
     shape = Shape(
-        slots=slots,
+        slots=slots if bound.named(FILL) else 0,
         load_lookahead=bound.register_stages(steps) - 1,
         steps=steps,
         wraps=plan.tail == WRAP,
         ragged=bool(bound.named(FILL)) and is_ragged,
-        fetched=max((plan.stream(p).tiles for p, _ in bound.named(FETCH)), default=0),
-        copies_last=_copies_last(bound),
+        fetched=max(early, default=0),
+        stored=slots,
+        copies_last=copies_last(bound) and not is_new,
+        in_place=is_new,
     )
     if shape.load_lookahead >= MAX_REGISTER_STAGES * steps:
         raise _refused(bound, f"reads {shape.load_lookahead} fragment steps early")
@@ -59,7 +68,7 @@ def fetch_leads(bound: BoundPlan) -> list[tuple[Any, int]]:
     """The fetches, and how many iterations before the ops that need it each runs."""
     plan = bound.plan
     named = bound.named(FETCH)
-    if not named:
+    if not named or needs_new_order(bound):
         return []
     fills = bound.named(FILL)
     needed = fetches_for(bound.loop, bound.copies().values())
@@ -98,9 +107,9 @@ def _check_target(bound: BoundPlan) -> None:
 
 
 def _check_streams(bound: BoundPlan) -> None:
-    """Only copies, and reads of shared memory, run early: each at one lead."""
+    """Copies run early at one lead, and reads of what they fill at one."""
     plan = bound.plan
-    for kind in _ORDER:
+    for kind in _EARLY:
         streams = {plan.stream(planned) for planned, _ in bound.named(kind)}
         leads = sorted({(s.lead, s.steps) for s in streams})
         if len(leads) > 1:
@@ -108,55 +117,44 @@ def _check_streams(bound: BoundPlan) -> None:
             raise _refused(
                 bound, f"has ops of the kind '{kind}' at leads of {texts}, expected one"
             )
-    for planned, op in zip(plan.ops, bound.ops, strict=True):
-        if planned.kind not in (*_ORDER, FETCH) and plan.stream(planned).is_early:
-            lead = _lead(plan.stream(planned).lead, plan.stream(planned).steps)
-            raise PassError(
-                op,
-                f"has a lead of {lead}, but only copies into shared memory, reads of "
-                "it and loads of global memory can be expanded to run early",
-            )
 
 
 def _check_order(bound: BoundPlan) -> None:
-    """Copies first or last, reads before the arithmetic, that as the body has it."""
-    # Fetches come first in an iteration, whatever their number.
-    pairs = [
-        (_rank(bound, planned), op)
-        for planned, op in zip(bound.plan.ops, bound.ops, strict=True)
-        if planned.kind != FETCH
-    ]
-    if _copies_last(bound):
-        pairs = [pair for pair in pairs if pair[0] != _ORDER.index(FILL)]
-    for (one, _), (other, op) in pairwise(pairs):
-        if one > other:
+    """What is rearranged has one fragment step, and reads nothing early for copies."""
+    for planned, op in zip(bound.plan.ops, bound.ops, strict=True):
+        inner = walk(op, "scf.for") if planned.kind != LOOP else []
+        if any(alcop.PIPELINE in one.attributes for one in inner):
             raise PassError(
                 op,
-                "comes too late in the order of its plan: an expanded iteration issues "
-                "all copies first, or all last, and reads before it computes",
+                "holds a loop with a plan of its own, which has no place in the order "
+                "of another: expected all copies first, and the order of the loop",
             )
-    rest = [op for rank, op in pairs if rank == len(_ORDER)]
-    for one, other in pairwise(rest):
-        same = one.block == other.block
-        if same and not one.is_before_in_block(other):
+    if not needs_new_order(bound):
+        return
+    plan = bound.plan
+    if plan.tail == WRAP:
+        raise _refused(bound, "starts again at the end of the loop, in another order")
+    for planned, op in zip(plan.ops, bound.ops, strict=True):
+        is_read = planned.kind == READ and plan.stream(planned).is_early
+        if planned.kind == LOOP or is_read:
             raise PassError(
-                other,
-                f"comes after '{one.name}' in the order of its plan, expected the "
-                "order of the loop: expansion does not reorder the arithmetic",
+                op,
+                "is planned as a stream of its own, in a loop whose plan has another "
+                "order: expected copies first or last, and reads before the arithmetic",
             )
-
-
-def _copies_last(bound: BoundPlan) -> bool:
-    """Whether all copies come after all else in the order of the plan."""
-    ranks = [_rank(bound, p) for p in bound.plan.ops if p.kind != FETCH]
-    copies = ranks.count(_ORDER.index(FILL))
-    return 0 < copies < len(ranks) and set(ranks[-copies:]) == {_ORDER.index(FILL)}
-
-
-def _rank(bound: BoundPlan, planned: StreamOp) -> int:
-    """The number of an op's kind in an iteration; the arithmetic comes last."""
-    is_early = planned.kind in _ORDER and bound.plan.stream(planned).is_early
-    return _ORDER.index(planned.kind) if is_early else len(_ORDER)
+    for op in (one.operation for one in body(bound.loop).operations):
+        if op.name in ALLOCATIONS and len(op.operands):
+            raise PassError(
+                op,
+                "allocates as much as an iteration says, in a loop whose plan has "
+                "another order: expected a constant size",
+            )
+    for op in fetches_for(bound.loop, bound.copies().values()):
+        raise PassError(
+            op,
+            "is loaded for the address of a copy, in a loop whose plan has another "
+            "order: expected copies first or last, and the order of the loop",
+        )
 
 
 def _check_lead(bound: BoundPlan, shape: Shape) -> None:

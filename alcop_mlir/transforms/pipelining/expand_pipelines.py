@@ -23,6 +23,9 @@ see `rotation`. Where the next value of a carried one is loaded, as in a chain o
 pointers, it is so where the copies of its iteration are issued: no load runs that the
 original loop does not run.
 
+Where the plan has ops early that are neither copies nor loads, or another order than
+the loop, that is rewritten first in that order, see `rearranging`.
+
 Of the barriers, groups and waits of the loop's own block those stay that the plan names
 as effects: they order other memory. Where one that is dropped ordered the loop and what
 follows, a barrier comes after it; where one ordered what runs early and what was before
@@ -52,12 +55,20 @@ from typing import Any
 
 from alcop_mlir.analysis.ir.loops import remaining_extents
 from alcop_mlir.analysis.ir.slices import is_pure
-from alcop_mlir.analysis.pipelining.barriers import OtherAccesses
+from alcop_mlir.analysis.ir.walk import walk
+from alcop_mlir.analysis.pipelining.barriers import BARRIER, OtherAccesses
 from alcop_mlir.analysis.pipelining.copy_forms import CopyForm
 from alcop_mlir.analysis.pipelining.foreign_groups import GROUP
 from alcop_mlir.analysis.pipelining.moves import branch_address_ops
-from alcop_mlir.analysis.pipelining.plans.bound_plans import BoundPlan, bound_plans
+from alcop_mlir.analysis.pipelining.plans.bound_plan import BoundPlan
+from alcop_mlir.analysis.pipelining.plans.bound_plans import bound_plans
 from alcop_mlir.analysis.pipelining.plans.plan_check import check
+from alcop_mlir.analysis.pipelining.plans.plan_dependences import Placed
+from alcop_mlir.analysis.pipelining.plans.steady_order import (
+    is_rearranged,
+    needs_new_order,
+    steady_order,
+)
 from alcop_mlir.analysis.pipelining.plans.stream_plan import EFFECT, FILL
 from alcop_mlir.analysis.pipelining.ring_counters import period
 from alcop_mlir.analysis.pipelining.streams import Streams, separate
@@ -65,10 +76,14 @@ from alcop_mlir.bindings import gpu, ir
 from alcop_mlir.errors import PassError
 from alcop_mlir.passes.base import Pass
 from alcop_mlir.transforms.pipelining.async_copies import create_group
-from alcop_mlir.transforms.pipelining.executable import fetch_leads, shape_of
+from alcop_mlir.transforms.pipelining.executable import (
+    fetch_leads,
+    shape_of,
+)
 from alcop_mlir.transforms.pipelining.expansion import Expansion
 from alcop_mlir.transforms.pipelining.fragment_steps import flattened
 from alcop_mlir.transforms.pipelining.plan_attributes import erase_plan
+from alcop_mlir.transforms.pipelining.rearranging import rearrange
 from alcop_mlir.transforms.pipelining.rotation import rotate
 
 
@@ -90,21 +105,30 @@ def _expand(bound: BoundPlan) -> None:
     extents = remaining_extents(bound.loop)
     shape = shape_of(bound, is_ragged=bool(extents))
     leads = fetch_leads(bound)
+    meets_before, meets_after = _meets_around(bound)
+    order = _new_order(bound)
     erase_plan(bound)
-    # A list: an op's hash changes with its operands.
-    kept = [_without_tokens(op, bound) for _, op in bound.named(EFFECT)]
-    copies = list(bound.copies().values())
-    meets_before, meets_after = _meets_around(bound, copies, kept)
-    for form in copies:
-        _hoist_address(form)
     if meets_before:
         with bound.loop.location, ir.InsertionPoint(bound.loop):
             gpu.barrier()
+    exists = list[Any]()
+    if order is not None:
+        bound, exists = rearrange(bound, *order)
+        extents = remaining_extents(bound.loop)
+    # A list: an op's hash changes with its operands.
+    kept = [_without_tokens(op, bound) for _, op in bound.named(EFFECT)]
+    for form in bound.copies().values():
+        _hoist_address(form)
     rotated = rotate(bound.loop, leads)
     loop = rotated.loop
     flat = flattened(replace(bound, loop=loop))
     streams = separate(
-        flat, kept, extents, rotated.loads, rotated.guarded, rotated.exists
+        flat,
+        kept,
+        extents,
+        rotated.loads,
+        rotated.guarded,
+        [*rotated.exists, *exists],
     )
     _check_slots(streams, shape.slots)
     with loop.location, ir.InsertionPoint(loop):
@@ -116,17 +140,30 @@ def _expand(bound: BoundPlan) -> None:
     loop.erase()
 
 
-def _meets_around(
-    bound: BoundPlan, copies: list[CopyForm], kept: list[Any]
-) -> tuple[bool, bool]:
+def _new_order(bound: BoundPlan) -> tuple[list[Placed], bool] | None:
+    """The order of an iteration, copies among its arithmetic; None for the loop's.
+
+    Also whether the iteration begins with a barrier.
+    """
+    if not needs_new_order(bound):
+        return None
+    order, copies = steady_order(bound), bound.copies()
+    order = [replace(p, lead=0) if p.op in copies else p for p in order]
+    return order, bool(walk(bound.loop, BARRIER))
+
+
+def _meets_around(bound: BoundPlan) -> tuple[bool, bool]:
     """Whether barriers of the loop order it and what is before, and after it.
 
     Those before copies, which run early, and those that are dropped, order it no more.
     """
-    if not copies:
+    copies = list(bound.copies().values())
+    is_new = is_rearranged(bound)
+    if not copies and not is_new:
         return False, False  # all barriers stay
     others = OtherAccesses(bound.loop, copies, bound.plan.noalias)
-    return others.orders_copies(), others.orders_what_follows(kept)
+    kept = [] if is_new else [op for _, op in bound.named(EFFECT)]
+    return bool(copies) and others.orders_copies(), others.orders_what_follows(kept)
 
 
 def _without_tokens(op: ir.Operation, bound: BoundPlan) -> Any:

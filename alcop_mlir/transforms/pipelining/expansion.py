@@ -49,6 +49,8 @@ class Expansion:
             template([self.yielded[number] for number in numbers])
             for numbers in (streams.load_arguments, streams.copy_arguments)
         )
+        self.all_copies = range(len(streams.copies))
+        self.issued = self._issued() if shape.in_place else {}
         self.lower, self.upper, self.step = bounds(self.loop)
         self.trips = trip_count(self.loop)
         # Values that are known in the part of the pipeline that is built.
@@ -112,6 +114,15 @@ class Expansion:
         """Predicate: the iteration `tiles` after the one at `induction` exists."""
         return build.less(prefetched_index(induction, tiles, self.step), self.upper)
 
+    def _issued(self) -> dict[int, list[range]]:
+        """The copies that are issued before each op of the arithmetic, by number."""
+        (step,), (nodes,) = self.streams.body.steps, self.compute
+        issued: dict[int, list[range]] = {}
+        for number, copy in enumerate(step.copies):
+            place = sum(node.number < copy.number for node in nodes)
+            issued.setdefault(place, []).append(range(number, number + 1))
+        return issued
+
     # -- the three parts -------------------------------------------------------------
 
     def _prologue(self) -> Carried:
@@ -131,7 +142,7 @@ class Expansion:
         for tile in range(shape.slots - 1):
             whole = self.trips is not None and tile + 1 < self.trips
             guard = self._prologue_guard(tile)
-            self._copy_tile(state, self.lower, tile, guard, whole)
+            self._copy_tile(state, self.lower, tile, guard, whole, self.all_copies)
         for number in range(shape.load_lookahead):
             tile, step = divmod(number, shape.steps)
             if step == 0:
@@ -141,7 +152,9 @@ class Expansion:
                 if shape.slots:
                     later = tile + shape.slots - 1
                     guard = self._prologue_guard(later)
-                    self._copy_tile(state, self.lower, later, guard, whole=False)
+                    self._copy_tile(
+                        state, self.lower, later, guard, False, self.all_copies
+                    )
             self._load(state, self.lower, tile, step, self._prologue_guard)
         return state
 
@@ -177,11 +190,11 @@ class Expansion:
             predicated = in_tail and tiles > 0 and not self.shape.wraps
             return self._runs(induction, tiles) if predicated else True
 
-        def copy(tile: int) -> None:
+        def copy(tile: int, part: range) -> None:
             if self.shape.slots:
                 later = tile + self.shape.slots - 1
                 whole = not in_tail and not self.shape.wraps
-                self._copy_tile(state, induction, later, guard(later), whole)
+                self._copy_tile(state, induction, later, guard(later), whole, part)
 
         numbers = self.streams.compute_arguments
         mapping = self._stream_values(numbers, state.compute, induction)
@@ -191,17 +204,21 @@ class Expansion:
             if step == 0 and (self.shape.slots or self.shape.load_lookahead):
                 self._start_tile(state, induction, tile, guard)
                 started = tile
-                if not self.shape.copies_last:
-                    copy(tile)
+                if not (self.shape.copies_last or self.shape.in_place):
+                    copy(tile, self.all_copies)
             if self.shape.load_lookahead:
                 self._load(state, induction, tile, step, guard)
                 loaded = zip(self.reads[number], state.fragments.pop(0), strict=True)
                 mapping.update((read.results[0], one) for read, one in loaded)
-            for node in nodes:
+            for place, node in enumerate(nodes):
+                for part in self.issued.get(place, ()):
+                    copy(started, part)
                 if not (node.results and node.results[0] in self.known):
                     copy_node(node, mapping)
+            for part in self.issued.get(len(nodes), ()):
+                copy(started, part)
         if self.shape.copies_last:
-            copy(started)
+            copy(started, self.all_copies)
         after = (self.yielded[number] for number in numbers)
         state.compute = [mapping.get(value, value) for value in after]
 
@@ -240,10 +257,12 @@ class Expansion:
         tile: int,
         guard: ir.Value,
         whole: bool,
+        part: range,
     ) -> None:
-        """Issue the copies of one tile and commit them as a group.
+        """Issue copies of one tile; the last ends their commit group.
 
         whole: whether the copied step of the loop is known to be whole
+        part:  the copies, by number
         """
         numbers = self.streams.copy_arguments
         index = self._index(state.copy_index, induction, tile)
@@ -256,16 +275,17 @@ class Expansion:
             mapping = values()
             if whole:
                 mapping.update(dict.fromkeys(self.streams.remaining_extents, self.step))
-            for form, address in zip(
-                self.streams.copies, self.copy_addresses, strict=True
-            ):
-                address.build(mapping)
+            for number in part:
+                form = self.streams.copies[number]
+                self.copy_addresses[number].build(mapping)
                 with form.op.location:
                     issue_copy(form, mapping)
             return self.next_copy.build(mapping) if self.streams.copies_load else []
 
         # What is loaded for the next tile is so only where the original loop does.
         loaded = _guarded(guard, issue, before if self.streams.copies_load else [])
+        if part.stop < len(self.streams.copies):
+            return
         state.groups.append(primitives.commit())
         state.copy = loaded or self.next_copy.build(values())
         state.copy_index = self._next_index(state.copy_index)

@@ -6,7 +6,7 @@ from typing import Any
 
 from alcop_mlir.analysis.ir import loops, memory
 from alcop_mlir.analysis.pipelining.flat_body import FlatBody, flat_body
-from alcop_mlir.analysis.pipelining.plans.bound_plans import BoundPlan
+from alcop_mlir.analysis.pipelining.plans.bound_plan import BoundPlan
 from alcop_mlir.analysis.pipelining.plans.stream_plan import FILL, LOOP, READ
 from alcop_mlir.bindings import ir
 from alcop_mlir.errors import PassError

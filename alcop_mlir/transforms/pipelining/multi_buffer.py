@@ -30,9 +30,14 @@ from typing import Any
 from alcop_mlir.analysis.ir import loops, memory
 from alcop_mlir.analysis.ir.slices import backward_slice
 from alcop_mlir.analysis.pipelining.copy_forms import copy_form
-from alcop_mlir.analysis.pipelining.plans.bound_plans import BoundPlan, bound_plan
-from alcop_mlir.analysis.pipelining.plans.plan_check import check_as_planned
-from alcop_mlir.analysis.pipelining.plans.stream_plan import FILL
+from alcop_mlir.analysis.pipelining.plans.bound_plan import BoundPlan
+from alcop_mlir.analysis.pipelining.plans.bound_plans import bound_plan
+from alcop_mlir.analysis.pipelining.plans.plan_check import (
+    check_as_planned,
+    check_stored,
+)
+from alcop_mlir.analysis.pipelining.plans.plan_slots import stored_buffers
+from alcop_mlir.analysis.pipelining.plans.stream_plan import FILL, STORE
 from alcop_mlir.analysis.pipelining.ring_counters import period
 from alcop_mlir.bindings import ir, memref
 from alcop_mlir.errors import PassError
@@ -59,11 +64,12 @@ class MultiBuffer(Pass):
                     check_as_planned(bound)
                 write_plan(bound)
             if targets and not has_slots:
+                check_stored(bound)
                 _multi_buffer(loop, targets, slots)
 
 
 def _targets(bound: BoundPlan) -> list[Any]:
-    """What the copies of the plan fill."""
+    """What the copies and stores of the plan fill."""
     targets: list[Any] = []
     for _, op in bound.named(FILL):
         form = copy_form(op)
@@ -72,7 +78,12 @@ def _targets(bound: BoundPlan) -> list[Any]:
         for buffer in form.buffers:
             _check_buffer(op, buffer)
         targets += form.targets
-    return targets
+    for _, op in bound.named(STORE):
+        for buffer in stored_buffers(op):
+            _check_buffer(op, buffer)
+        written = (target for _, target in memory.written_memrefs(op))
+        targets += [target for target in written if target is not None]
+    return [target for target in targets if memory.is_workgroup(target.type)]
 
 
 def _slots(bound: BoundPlan) -> int:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from alcop_mlir.analysis.pipelining.plans.bound_plans import BoundPlan
+from alcop_mlir.analysis.pipelining.plans.bound_plan import BoundPlan
 from alcop_mlir.analysis.pipelining.plans.stream_plan import to_parameters
 from alcop_mlir.dialects import alcop
 

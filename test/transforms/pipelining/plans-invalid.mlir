@@ -280,3 +280,80 @@ func.func @fetch_before_its_address(%A: memref<16x64xf32>, %I: memref<16xindex>,
              {op = 0 : i64, name = "memref.load", stream = "fetch", kind = "fetch"}]}>}
   return
 }
+
+// -----
+
+// The load is of the stage of the store, and comes before it.
+#ws = #gpu.address_space<workgroup>
+gpu.module @reads_before_it_is_stored_module {
+  gpu.func @reads_before_it_is_stored(%A: memref<16x16xf32>, %C: memref<16x16xf32>)
+      workgroup(%B : memref<16xf32, #ws>) kernel {
+    %c0 = arith.constant 0 : index
+    %c1 = arith.constant 1 : index
+    %c16 = arith.constant 16 : index
+    %two = arith.constant 2.0 : f32
+    %t = gpu.thread_id x
+    scf.for %i = %c0 to %c16 step %c1 {
+      %a = memref.load %A[%t, %i] : memref<16x16xf32>
+      %b = arith.mulf %a, %two : f32
+      memref.store %b, %B[%t] : memref<16xf32, #ws>
+      gpu.barrier
+      // expected-error @+1 {{'memref.load', with stage 1, and 'memref.store', with stage 1, touch the same memref<16xf32, #gpu.address_space<workgroup>>, and would run in the other order: expected a later place in the order}}
+      %x = memref.load %B[%c0] : memref<16xf32, #ws>
+      memref.store %x, %C[%t, %i] : memref<16x16xf32>
+      gpu.barrier
+    } {alcop.pipeline = #alcop.pipeline<{stage = [0, 0, 1, 1, 1, 1, 1], order = [0, 1, 4, 5, 2, 3, 6]}>}
+    gpu.return
+  }
+}
+
+// -----
+
+// The load is one stage before the store.
+#ws = #gpu.address_space<workgroup>
+gpu.module @reads_an_iteration_early_module {
+  gpu.func @reads_an_iteration_early(%A: memref<16x16xf32>, %C: memref<16x16xf32>)
+      workgroup(%B : memref<16xf32, #ws>) kernel {
+    %c0 = arith.constant 0 : index
+    %c1 = arith.constant 1 : index
+    %c16 = arith.constant 16 : index
+    %two = arith.constant 2.0 : f32
+    %t = gpu.thread_id x
+    scf.for %i = %c0 to %c16 step %c1 {
+      %a = memref.load %A[%t, %i] : memref<16x16xf32>
+      %b = arith.mulf %a, %two : f32
+      memref.store %b, %B[%t] : memref<16xf32, #ws>
+      gpu.barrier
+      // expected-error @+1 {{'memref.load', with stage 0, and 'memref.store', with stage 1, touch the same memref<16xf32, #gpu.address_space<workgroup>>, and would run in the other order: expected stage 1 or later}}
+      %x = memref.load %B[%c0] : memref<16xf32, #ws>
+      memref.store %x, %C[%t, %i] : memref<16x16xf32>
+      gpu.barrier
+    } {alcop.pipeline = #alcop.pipeline<{stage = [0, 0, 1, 1, 0, 1, 1], order = [0, 1, 2, 3, 4, 5, 6]}>}
+    gpu.return
+  }
+}
+
+// -----
+
+// Each iteration stores another element, and reads what older ones have stored.
+#ws = #gpu.address_space<workgroup>
+gpu.module @keeps_older_elements_module {
+  gpu.func @keeps_older_elements(%A: memref<16x16xf32>, %C: memref<16x16xf32>)
+      workgroup(%B : memref<16xf32, #ws>) kernel {
+    %c0 = arith.constant 0 : index
+    %c1 = arith.constant 1 : index
+    %c16 = arith.constant 16 : index
+    %two = arith.constant 2.0 : f32
+    %t = gpu.thread_id x
+    scf.for %i = %c0 to %c16 step %c1 {
+      %b = memref.load %A[%t, %i] : memref<16x16xf32>
+      // expected-error @+1 {{'memref.store', with stage 0, and 'memref.load' of the iteration before, with stage 1, touch the same memref<16xf32, #gpu.address_space<workgroup>>, and would run in the other order: expected a later place in the order; it gets no slots, as it is not filled in the same elements by each iteration}}
+      memref.store %b, %B[%i] : memref<16xf32, #ws>
+      gpu.barrier
+      %x = memref.load %B[%c0] : memref<16xf32, #ws>
+      memref.store %x, %C[%t, %i] : memref<16x16xf32>
+      gpu.barrier
+    } {alcop.pipeline = #alcop.pipeline<{stage = [0, 0, 0, 1, 1, 1], order = [0, 1, 2, 3, 4, 5]}>}
+    gpu.return
+  }
+}

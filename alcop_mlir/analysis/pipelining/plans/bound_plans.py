@@ -1,4 +1,4 @@
-"""Plans of loops, each with the ops that it names: `BoundPlan`.
+"""Reads the plans of loops, each with the ops that it names.
 
 A plan comes from alcop-plan-pipelines, or from a user, in one of three forms:
 
@@ -15,13 +15,13 @@ Nothing is changed here.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
 from typing import Any
 
-from alcop_mlir.analysis.ir.loops import body, is_loop, loops_in, trip_count
+from alcop_mlir.analysis.ir.loops import body, is_loop, loops_in
 from alcop_mlir.analysis.ir.walk import walk
-from alcop_mlir.analysis.pipelining.copy_forms import CopyForm, copy_form
+from alcop_mlir.analysis.pipelining.copy_forms import copy_form
 from alcop_mlir.analysis.pipelining.early_addresses import fetches_for
+from alcop_mlir.analysis.pipelining.plans.bound_plan import BoundPlan
 from alcop_mlir.analysis.pipelining.plans.composed_plans import Decided, composed
 from alcop_mlir.analysis.pipelining.plans.kernel_plan import KernelPlan, Limits
 from alcop_mlir.analysis.pipelining.plans.plan_marks import from_marks
@@ -41,51 +41,6 @@ from alcop_mlir.analysis.pipelining.verdicts import REGISTER, SHARED
 from alcop_mlir.bindings import ir
 from alcop_mlir.dialects import alcop
 from alcop_mlir.errors import PassError
-
-
-@dataclass(frozen=True)
-class BoundPlan:
-    """The plan of `loop`.
-
-    ops:   what the plan's ops are, one for each of `plan.ops`
-    marks: other ops that have an `alcop.pipeline` for this plan
-    is_value: whether the loop has the plan as a value, not in a user's short form
-    """
-
-    loop: Any
-    plan: StreamPlan
-    ops: tuple[Any, ...]
-    marks: tuple[Any, ...] = ()
-    is_value: bool = True
-
-    def named(self, *kinds: str) -> list[tuple[StreamOp, Any]]:
-        """The ops of these kinds, as the plan names them and as they are."""
-        pairs = zip(self.plan.ops, self.ops, strict=True)
-        return [(planned, op) for planned, op in pairs if planned.kind in kinds]
-
-    def copies(self) -> dict[Any, CopyForm]:
-        """The forms of the ops that fill a ring, as far as these are copies."""
-        forms = {op: copy_form(op) for _, op in self.named(FILL)}
-        return {op: form for op, form in forms.items() if form is not None}
-
-    def register_stages(self, steps: int) -> int:
-        """Fragment steps from a read to its use, and one; 1 where no read is early.
-
-        steps: fragment steps of an iteration
-        """
-        early = [self.plan.stream(planned) for planned, _ in self.named(READ)]
-        return 1 + max((s.lead * steps + s.steps for s in early), default=0)
-
-    def steps(self) -> int:
-        """Fragment steps of an iteration."""
-        inner = [trip_count(op) for _, op in self.named(LOOP)]
-        return max(1, sum(trips or 1 for trips in inner))
-
-    @property
-    def meets_at_start(self) -> bool:
-        """Whether the pipeline's own barrier is at the start of each iteration."""
-        steps = self.steps()
-        return (self.register_stages(steps) - 1) % steps == 0
 
 
 def bound_plans(root: ir.Operation) -> list[BoundPlan]:
@@ -128,8 +83,7 @@ def bound_plan(loop: ir.Operation) -> BoundPlan | None:
     if "streams" in parameters:
         return _bound(loop, from_parameters(loop, parameters))
     if any(name in parameters for name in LISTS):
-        plan, ops = from_lists(loop, parameters)
-        return BoundPlan(loop, plan, ops, is_value=False)
+        return from_lists(loop, parameters)
     marked = from_marks(loop, parameters)
     return None if marked is None else BoundPlan(loop, *marked, is_value=False)
 

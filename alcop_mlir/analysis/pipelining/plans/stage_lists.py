@@ -4,25 +4,30 @@
 
 The numbers are for the ops of the loop's block but the last, in the order of the block:
 the op runs `stage` iterations after the first of its iteration, and as number `order`
-in the steady state; TVM's `software_pipeline_stage` and `software_pipeline_order`. A
-copy and the load that it is made of are in one stage. Barriers, groups and waits of
-the copies are placed anew, and those of others stay where they are, whatever their
-numbers are.
+in the steady state; TVM's `software_pipeline_stage` and `software_pipeline_order`.
+Barriers, groups and waits are placed anew where they are needed, whatever their
+numbers are. What the ops are to the plan, `list_kinds` says.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any
 
-from alcop_mlir.analysis.ir import memory
 from alcop_mlir.analysis.ir.loops import body
-from alcop_mlir.analysis.ir.slices import captured, is_pure
-from alcop_mlir.analysis.pipelining.barriers import (
-    SYNCHRONISATION,
-    needed_synchronisation,
+from alcop_mlir.analysis.ir.slices import captured
+from alcop_mlir.analysis.pipelining.barriers import is_full, needed_synchronisation
+from alcop_mlir.analysis.pipelining.plans.bound_plan import BoundPlan
+from alcop_mlir.analysis.pipelining.plans.list_kinds import kinds_of
+from alcop_mlir.analysis.pipelining.plans.plan_dependences import Dependences, Placed
+from alcop_mlir.analysis.pipelining.plans.steady_order import (
+    copies_last,
+    is_rearranged,
+    needs_new_order,
+    place_of,
+    rings_of,
+    steady_order,
 )
-from alcop_mlir.analysis.pipelining.copy_forms import copy_form
-from alcop_mlir.analysis.pipelining.fetches import is_fetch
 from alcop_mlir.analysis.pipelining.plans.stream_plan import (
     COMPUTE,
     COPY,
@@ -32,6 +37,7 @@ from alcop_mlir.analysis.pipelining.plans.stream_plan import (
     LOAD,
     PREDICATED,
     READ,
+    STORE,
     TAILS,
     Ring,
     Stream,
@@ -39,7 +45,6 @@ from alcop_mlir.analysis.pipelining.plans.stream_plan import (
     StreamPlan,
     wrong,
 )
-from alcop_mlir.analysis.pipelining.register_reads import is_shared_read
 from alcop_mlir.bindings import ir
 from alcop_mlir.errors import PassError
 from alcop_mlir.schedule import MAX_SHARED_STAGES
@@ -48,10 +53,8 @@ LISTS = ("stage", "order")
 _KNOWN = (*LISTS, "tail")
 
 
-def from_lists(
-    loop: ir.Operation, parameters: dict[str, Any]
-) -> tuple[StreamPlan, tuple[Any, ...]]:
-    """The plan that the lists say, and its ops; PassError where they say none."""
+def from_lists(loop: ir.Operation, parameters: dict[str, Any]) -> BoundPlan:
+    """The plan that the lists say; PassError where they say none."""
     for name in parameters:
         if name not in _KNOWN:
             raise wrong(loop, f"has '{name}', expected {', '.join(_KNOWN)}")
@@ -66,14 +69,19 @@ def from_lists(
     leads = {op: max(stages) - stage for op, stage in zip(ops, stages, strict=True)}
     places = dict(zip(ops, order, strict=True))
     _check_uses(ops, leads, places)
-    kinds = _kinds(ops, leads)
-    named = sorted(kinds, key=lambda op: places[op])
-    early = [op for op in named if kinds[op][0] == FILL]
-    copies = [form for op in early if (form := copy_form(op)) is not None]
-    for op in needed_synchronisation(loop, copies, at_start=True, noalias=True):
-        named.insert(_place_of(op, named, leads), op)
-        kinds[op], leads[op] = (EFFECT, -1), 0
-    return _plan(named, kinds, leads, tail), tuple(named)
+    found = kinds_of(loop, ops, leads, places)
+    named = sorted(found.named, key=lambda op: places[op])
+    parts = [(op, *found.named[op], leads[op]) for op in named]
+    bound = _bound(loop, parts, found.slots, tail, max(stages))
+    for place, op, lead in _kept_barriers(bound):
+        parts.insert(place, (op, EFFECT, -1, lead))
+    whole = _bound(loop, parts, found.slots, tail, max(stages))
+    if needs_new_order(whole) or copies_last(whole):
+        return whole
+    # The arithmetic is as the loop has it: it needs no name.
+    plain = {op for op in found.named if not leads[op]}
+    parts = [part for part in parts if part[0] not in plain]
+    return _bound(loop, parts, found.slots, tail, max(stages))
 
 
 def _numbers(
@@ -106,64 +114,57 @@ def _check_uses(
                 )
 
 
-def _kinds(
-    ops: list[ir.Operation], leads: dict[Any, int]
-) -> dict[Any, tuple[str, int]]:
-    """The kinds and rings of the ops that the plan names: those that have effects."""
-    forms = {op: form for op in ops if (form := copy_form(op)) is not None}
-    early = {op: form for op, form in forms.items() if leads[op]}
-    loads = {form.producer: op for op, form in early.items()}
-    filled = {buffer for form in early.values() for buffer in form.buffers}
-    kinds: dict[Any, tuple[str, int]] = {}
-    for op in ops:
-        if op in early:
-            kinds[op] = FILL, 0
-        elif is_shared_read(op):
-            kinds[op] = READ, 0 if memory.root(op.operands[0]) in filled else -1
-        elif op in loads and leads[op] == leads[loads[op]]:
-            continue  # a part of the copy
-        elif leads[op] and is_fetch(op) and op not in loads:
-            kinds[op] = FETCH, -1
-        elif not is_pure(op) and op.name not in SYNCHRONISATION:
-            kinds[op] = EFFECT, -1
-    return kinds
+def _kept_barriers(bound: BoundPlan) -> list[tuple[int, Any, int]]:
+    """Barriers, groups and waits of the loop that stay: where, which, and their leads.
+
+    In their order, each counting those that were put before it.
+    """
+    if is_rearranged(bound):
+        return list(_barriers_between(bound))
+    copies = list(bound.copies().values())
+    order, kept = steady_order(bound), list[tuple[int, Any, int]]()
+    for op in needed_synchronisation(bound.loop, copies, at_start=True, noalias=True):
+        place = place_of(op, order)
+        order.insert(place, Placed(op, 0))
+        kept.append((place, op, 0))
+    return kept
 
 
-def _place_of(op: ir.Operation, named: list[Any], leads: dict[Any, int]) -> int:
-    """Where to insert what is kept: among the arithmetic, as the loop has it."""
-    for place, other in enumerate(named):
-        if leads[other] == 0 and op.is_before_in_block(other):
-            return place
-    return len(named)
+def _barriers_between(bound: BoundPlan) -> Iterator[tuple[int, Any, int]]:
+    """Barriers of the loop, put where two ops of an iteration need one."""
+    order, rings = steady_order(bound), rings_of(bound)
+    unused = [op.operation for op in body(bound.loop).operations if is_full(op)]
+    while unused:
+        broken = Dependences(bound.loop, order, rings, bound.plan.noalias).broken()
+        second = next((pair.second for pair in broken if not pair.is_late), None)
+        if second is None:
+            return
+        place = order.index(second)
+        barrier = unused.pop(0)
+        order.insert(place, Placed(barrier, second.lead))
+        yield place, barrier, second.lead
 
 
-def _plan(
-    named: list[Any],
-    kinds: dict[Any, tuple[str, int]],
-    leads: dict[Any, int],
+def _bound(
+    loop: ir.Operation,
+    parts: list[tuple[Any, str, int, int]],
+    slots: int,
     tail: str,
-) -> StreamPlan:
-    parts = [(op, *kinds[op], leads[op]) for op in named]
-    streams = {FILL: COPY, READ: LOAD, FETCH: FETCH}
+    last_stage: int,
+) -> BoundPlan:
+    """The plan of these ops: of each its kind, ring and lead."""
+    streams = {FILL: COPY, STORE: COPY, READ: LOAD, FETCH: FETCH}
     names = {n: f"{streams.get(kind, EFFECT)}{n}" for _, kind, _, n in reversed(parts)}
     names[0] = COMPUTE
-    return StreamPlan(
+    plan = StreamPlan(
         streams=tuple(Stream(names[n], n) for n in sorted(names, reverse=True)),
         ops=tuple(
             StreamOp(number, op.name, names[lead], kind, ring)
             for number, (op, kind, ring, lead) in enumerate(parts)
         ),
-        rings=_rings(parts),
+        rings=(Ring(min(max(2, slots), MAX_SHARED_STAGES)),) if slots else (),
         tail=tail,
         noalias=True,
     )
-
-
-def _rings(parts: list[tuple[Any, str, int, int]]) -> tuple[Ring, ...]:
-    """One ring, whose slots are as many as the leads of copies and reads need."""
-    filled = [lead for _, kind, _, lead in parts if kind == FILL]
-    if not filled:
-        return ()
-    read = [lead for _, kind, ring, lead in parts if kind == READ and ring == 0]
-    slots = max(filled) - min(read, default=0) + 1
-    return (Ring(min(max(2, slots), MAX_SHARED_STAGES)),)
+    ops = tuple(op for op, *_ in parts)
+    return BoundPlan(loop, plan, ops, is_value=False, last_stage=last_stage)

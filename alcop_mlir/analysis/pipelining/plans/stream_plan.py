@@ -31,10 +31,11 @@ COPY, LOAD, COMPUTE = "copy", "load", "compute"
 # What an op of a plan does with its ring; or else.
 FILL, READ = "fill", "read"
 ACQUIRE, COMMIT, WAIT, RELEASE = "acquire", "commit", "wait", "release"
+STORE = "store"  # fills a ring by ordinary stores, not asynchronously
 FETCH = "fetch"  # a load from global memory into registers
 LOOP = "loop"  # an inner loop, whose iterations are fragment steps
 EFFECT = "effect"
-WITH_RING = (FILL, ACQUIRE, COMMIT, WAIT, RELEASE)
+WITH_RING = (FILL, STORE, ACQUIRE, COMMIT, WAIT, RELEASE)
 KINDS = (*WITH_RING, READ, FETCH, LOOP, EFFECT)
 GROUPS, MBARRIER = "groups", "mbarrier"
 SYNCHRONISATIONS = (GROUPS, MBARRIER)

@@ -2,7 +2,7 @@
 // function: test_inject_software_pipeline_expands_annotated_layout
 // does: one thread: a tile with a layout of its own, copied by two nested loops and stored by two
 // expect: refused: (rule 1): each thread copies 2 bytes at a time, cp.async 4, 8, 16
-// lists: refused: each thread copies 2 bytes at a time
+// lists: kept
 // options: noalias
 #ws = #gpu.address_space<workgroup>
 module attributes {gpu.container_module} {

@@ -2,7 +2,7 @@
 // function: test_async_pipeline_does_not_mark_non_cp_async_compatible_copy
 // does: a copy that converts bf16 to f32: early, but not asynchronous
 // expect: pipelined register=1
-// lists: refused: has a lead of 1
+// lists: kept
 // options: noalias
 // stages: 3,2
 #ws = #gpu.address_space<workgroup>

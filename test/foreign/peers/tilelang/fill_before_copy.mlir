@@ -2,7 +2,7 @@
 // function: test_async_pipeline_only_wraps_producer_statements_from_explicit_group_annotations
 // does: a buffer is filled with zero, then by the copy; both early
 // expect: pipelined shared=1
-// lists: refused: is planned, but not pipelined (rule 2): its buffer is also written by 'memref.store'
+// lists: kept
 // options: noalias
 #ws = #gpu.address_space<workgroup>
 module attributes {gpu.container_module} {

@@ -2,7 +2,7 @@
 // function: test_pipeline_planning_keeps_bind_that_reads_atomic_target
 // does: a load of a counter and an atomic on it in stage 0, stores in stage 1
 // expect: refused: (rule 6): its source may be written by 'memref.atomic_rmw' in the loop
-// lists: refused: is planned, but its source may be written by 'memref.atomic_rmw' in the loop
+// lists: kept
 // options: noalias
 // stages: 1,2
 module attributes {gpu.container_module} {

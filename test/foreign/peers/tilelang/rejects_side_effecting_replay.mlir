@@ -3,7 +3,7 @@
 // does: an atomic is marked as an op to be computed again: an error
 // expect: refused: (no remark)
 // there: refused
-// lists: refused: has a lead of 1
+// lists: kept
 // options: noalias
 module attributes {gpu.container_module} {
   gpu.module @kernels {

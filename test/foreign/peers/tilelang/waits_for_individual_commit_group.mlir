@@ -2,7 +2,7 @@
 // function: test_async_pipeline_waits_for_individual_physical_commit_group
 // does: three copies, each with its consumer, which add up in global memory; stages 0,3,0,3,0,3
 // expect: pipelined shared=3
-// lists: refused: comes too late in the order of its plan
+// lists: kept
 // options: noalias
 #ws = #gpu.address_space<workgroup>
 module attributes {gpu.container_module} {

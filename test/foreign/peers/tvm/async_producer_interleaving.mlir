@@ -2,7 +2,7 @@
 // function: test_async_producer_interleaving
 // does: two copies three iterations early, the consumer between them in the order
 // expect: pipelined shared=2
-// lists: refused: comes too late in the order of its plan
+// lists: kept
 // options: noalias
 #ws = #gpu.address_space<workgroup>
 module attributes {gpu.container_module} {

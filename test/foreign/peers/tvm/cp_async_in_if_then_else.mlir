@@ -2,7 +2,7 @@
 // function: test_cp_async_in_if_then_else
 // does: two copies with a boundary: the element or zero; three iterations early
 // expect: pipelined shared=2
-// lists: refused: comes too late in the order of its plan
+// lists: kept
 // options: noalias
 #ws = #gpu.address_space<workgroup>
 module attributes {gpu.container_module} {

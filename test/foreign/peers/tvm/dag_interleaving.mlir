@@ -2,7 +2,7 @@
 // function: test_dag_interleaving
 // does: two chains global, shared, local; multiplied; stages 0,0,0,0,1, order interleaves the chains
 // expect: pipelined register=2
-// lists: refused: is planned, but not pipelined (rule 6): its source may be written by 'memref.store' in the loop
+// lists: kept
 // options: noalias
 // stages: 3,2
 #ws = #gpu.address_space<workgroup>

@@ -2,7 +2,7 @@
 // function: test_dynamic_compute
 // does: a doubled element goes through shared memory, as many times as the caller says
 // expect: pipelined register=1
-// lists: refused: has a lead of 1
+// lists: kept
 // options: noalias
 // stages: 3,2
 // sizes: 0 1 2 5 16

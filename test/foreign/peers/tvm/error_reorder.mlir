@@ -3,7 +3,7 @@
 // does: stage 1 runs the reader before the writer: an error
 // expect: refused: (rule 1): 'memref.store' stores a value that is computed from what was loaded
 // there: refused
-// lists: refused: has a lead of 1
+// lists: refused: and would run in the other order: expected a later place in the order
 // options: noalias
 #ws = #gpu.address_space<workgroup>
 module attributes {gpu.container_module} {

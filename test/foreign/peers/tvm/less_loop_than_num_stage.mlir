@@ -2,7 +2,7 @@
 // function: test_less_loop_than_num_stage
 // does: one thread, four stages in a chain, but two iterations
 // expect: pipelined register=1
-// lists: refused: is planned, but not pipelined (rule 6): its source may be written by 'memref.store' in the loop
+// lists: kept
 // options: noalias
 // stages: 3,2
 #ws = #gpu.address_space<workgroup>

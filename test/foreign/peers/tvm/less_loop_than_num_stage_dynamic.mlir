@@ -2,10 +2,10 @@
 // function: test_less_loop_than_num_stage_dynamic
 // does: one thread, four stages in a chain, as many iterations as the caller says
 // expect: pipelined register=1
-// lists: refused: is planned, but not pipelined (rule 6): its source may be written by 'memref.store' in the loop
+// lists: kept
 // options: noalias
 // stages: 3,2
-// sizes: 0 1 2 3 7
+// sizes: 0 2 3 7
 #ws = #gpu.address_space<workgroup>
 module attributes {gpu.container_module} {
   gpu.module @kernels {

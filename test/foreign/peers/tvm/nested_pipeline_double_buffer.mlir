@@ -2,7 +2,7 @@
 // function: test_nest_pipeline_double_buffer
 // does: rows go global, shared, local, the last double-buffered; the inner pipelined loop reads the local copy
 // expect: pipelined shared=1
-// lists: refused: has a lead of 1
+// lists: kept
 // options: noalias
 #local = #gpu.address_space<private>
 #ws = #gpu.address_space<workgroup>

@@ -2,7 +2,7 @@
 // function: test_nest_pipeline_prefetch_inner
 // does: rows copied by an inner loop, read by an inner pipelined loop whose first copy runs with the outer loop's stage 0
 // expect: pipelined shared=1
-// lists: refused: is planned to run early, but the loop has barriers to cross
+// lists: kept
 // options: noalias
 #ws = #gpu.address_space<workgroup>
 module attributes {gpu.container_module} {

@@ -2,7 +2,7 @@
 // function: test_nest_pipeline_simple
 // does: an outer loop copies rows by an inner loop, an inner pipelined loop reads them through a second buffer
 // expect: pipelined shared=1
-// lists: refused: is planned to run early, but the loop has barriers to cross
+// lists: kept
 // options: noalias
 #ws = #gpu.address_space<workgroup>
 module attributes {gpu.container_module} {

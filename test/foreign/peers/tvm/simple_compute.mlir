@@ -2,7 +2,7 @@
 // function: test_simple_compute
 // does: a doubled element goes through shared memory; stages 0, 1
 // expect: pipelined register=1
-// lists: refused: has a lead of 1
+// lists: kept
 // options: noalias
 // stages: 3,2
 #ws = #gpu.address_space<workgroup>

@@ -2,7 +2,7 @@
 // function: test_simple_compute_async#2
 // does: a doubled element goes through shared memory; stages 0, 3, four slots
 // expect: pipelined register=1
-// lists: refused: has a lead of 3
+// lists: kept
 // options: noalias
 // stages: 3,2
 #ws = #gpu.address_space<workgroup>

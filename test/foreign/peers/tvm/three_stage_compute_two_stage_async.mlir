@@ -2,7 +2,7 @@
 // function: test_three_stage_compute_two_stage_async
 // does: two shared buffers in a chain, filled by computed values, both stages asynchronous
 // expect: pipelined register=1
-// lists: refused: is planned, but not pipelined (rule 6): its source may be written by 'memref.store' in the loop
+// lists: kept
 // options: noalias
 // stages: 3,2
 #ws = #gpu.address_space<workgroup>

@@ -3,7 +3,7 @@
 // does: a doubled element goes through shared memory, once: no loop is left
 // expect: refused: (no remark)
 // there: refused
-// lists: refused: has a lead of 1
+// lists: kept
 // options: noalias
 #ws = #gpu.address_space<workgroup>
 module attributes {gpu.container_module} {
