@@ -1,9 +1,10 @@
 // source: iree-org/iree b48a5955575cf8924ffc191f3b0804976e5738b9 compiler/src/iree/compiler/Codegen/LLVMGPU/test/prefetch_shared_memory.mlir
 // function: noprefetch_copyback
 // does: a copy from global to global memory
-// expect: refused: (no remark)
+// expect: pipelined register=1
 // there: refused
 // options: noalias
+// stages: 1,2
 module attributes {gpu.container_module} {
   gpu.module @kernels {
     gpu.func @kernel(%A: memref<7x64xf32>, %C: memref<7x64xf32>, %n: index)

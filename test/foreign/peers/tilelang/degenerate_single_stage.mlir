@@ -1,10 +1,11 @@
 // source: tile-ai/tilelang a35008a42531c62b976ae4cec3855d4383db0f3c testing/python/transform/test_tilelang_transform_Inject_software_pipeline.py
 // function: test_degenerate_pipeline_with_single_stage_is_not_expanded
 // does: both statements in stage 2: the peer leaves the loop as it is
-// expect: refused: (no remark)
+// expect: pipelined register=1
 // there: refused
 // lists: kept
 // options: noalias
+// stages: 1,2
 module attributes {gpu.container_module} {
   gpu.module @kernels {
     gpu.func @kernel(%A: memref<4x128xf16>, %B: memref<128xf32>)

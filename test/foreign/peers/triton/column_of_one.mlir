@@ -1,9 +1,10 @@
 // source: triton-lang/triton 004311d2a0780ccae8d030069745b50f42eb9144 test/TritonGPU/loop-pipeline.mlir
 // function: dont_pipeline_128x1
 // does: one element for all, by a load that is too narrow for an asynchronous copy
-// expect: refused: (no remark)
+// expect: refused: (rule 2): it loads the same in every iteration
 // there: refused
 // options: noalias
+// stages: 1,2
 module attributes {gpu.container_module} {
   gpu.module @kernels {
     gpu.func @kernel(%I: memref<7xi32>, %C: memref<7x64xf32>, %n: index)

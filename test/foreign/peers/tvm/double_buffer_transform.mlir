@@ -1,8 +1,10 @@
 // source: apache/tvm 5d4dc8721307cf9677becacf0395c19be130e206 tests/python/s_tir/transform/test_s_tir_transform_inject_double_buffer.py
 // function: test_double_buffer_transform
 // does: one thread: a row into a private buffer by a loop, its sum into global memory; two slots
-// expect: refused: (no remark)
+// expect: refused: (rule 6): its source may be written by 'memref.store' in the loop
 // options: noalias
+// beside: register=1
+// stages: 1,2
 #local = #gpu.address_space<private>
 module attributes {gpu.container_module} {
   gpu.module @kernels {
