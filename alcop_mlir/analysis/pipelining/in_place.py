@@ -15,7 +15,7 @@ Nothing is changed here.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Container, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -117,7 +117,7 @@ def _is_spared(read: Read, writer: ir.Operation, loop: ir.Operation) -> bool:
     known = counted_indices(loop)
     base, begin, sizes = box(read.memref, read.indices, read.shape, known)
     target, at, lengths = box(*stored(writer), known)
-    if base != target or not memory.is_whole(base) or _is_made_in(base, loop):
+    if base != target or not memory.is_whole(base) or is_made_in(base, loop):
         return False
     block = body(loop)
     here, there = (ancestor_in(op, block) for op in (read.op, writer))
@@ -139,14 +139,26 @@ def _are_apart(
     growth, same = dict(begin.multiples).get(index, 0), _fixed(begin, loop)
     if growth != dict(at.multiples).get(index, 0) or same != _fixed(at, loop):
         return False
-    low = high = float(begin.constant - at.constant)
-    for part, times in (*begin.multiples, *((a, -n) for a, n in at.multiples)):
-        if part != index and part not in same:
-            reach = times * _most(part, loop)
-            low, high = low + min(0, reach), high + max(0, reach)
+    known = {index, *same}
+    lowest, highest = reach(begin, loop, known)
+    least_at, most_at = reach(at, loop, known)
+    low, high = lowest - most_at, highest - least_at
     is_above = growth >= 0 and low + growth * least >= length
     is_below = growth <= 0 and high + growth * least <= -size
     return is_above or is_below
+
+
+def reach(
+    index: Terms, loop: ir.Operation, known: Container[Any] = ()
+) -> tuple[float, float]:
+    """The least and the most that an index in `loop` is, less its parts in `known`."""
+    low = high = float(index.constant)
+    for part, times in index.multiples:
+        if part not in known:
+            most = _most(part, loop)
+            ends = (0, times * most) if most < math.inf else (-math.inf, math.inf)
+            low, high = low + min(ends), high + max(ends)
+    return low, high
 
 
 def _fixed(index: Terms, loop: ir.Operation) -> Mapping[Any, int]:
@@ -155,19 +167,20 @@ def _fixed(index: Terms, loop: ir.Operation) -> Mapping[Any, int]:
         part: times
         for part, times in index.multiples
         if not any(
-            _is_made_in(value, loop) or uniformity.varies(value)
+            is_made_in(value, loop) or uniformity.varies(value)
             for value in values_of(part)
         )
     }
 
 
-def _is_made_in(value: ir.Value, loop: ir.Operation) -> bool:
+def is_made_in(value: ir.Value, loop: ir.Operation) -> bool:
+    """Whether `value` is made in `loop`, or an argument of it."""
     holder = block_of(value).owner.operation
     return holder == loop.operation or is_inside(holder, loop)
 
 
 def _most(part: Any, loop: ir.Operation) -> float:
-    """The largest number that a part is, which is 0 or more; infinite if not known."""
+    """The largest number that a part is from 0 on; infinite where neither is known."""
     if isinstance(part, tuple):
         name, _, divisor = part
         return divisor - 1 if name == "rem" else math.inf

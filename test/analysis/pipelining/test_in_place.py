@@ -118,6 +118,19 @@ def test_bounds_of_the_loop() -> None:
     assert judged(body, step="%x") == (False, False)
 
 
+def test_what_is_loaded_may_be_negative() -> None:
+    """Of the index of a load a part that is computed in the loop."""
+    body = f"""
+    %bits = arith.index_cast %k : index to i32
+    %flipped = arith.xori %bits, %bits : i32
+    %far = arith.index_cast %flipped : i32 to index
+    {at("%at", "64 * k")}
+    %from = arith.addi %at, %far : index
+    {load("%from")}
+    {store("%at")}"""
+    assert judged(body)[0] is False
+
+
 @pytest.mark.parametrize(("stride", "is_right"), [(4, True), (3, False)])
 def test_vectors_and_views(stride: int, is_right: bool) -> None:
     body = f"""
