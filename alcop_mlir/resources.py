@@ -129,6 +129,12 @@ def check_k_step(schedule: Schedule, element_bytes: int, dtype: str) -> None:
         )
 
 
+def split_step(schedule: Schedule, element_bytes: int) -> int:
+    """What K has to be a multiple of to be split: parts of whole 16 bytes."""
+    parts = schedule.split_k
+    return 1 if parts == 1 else parts * max(CP_ASYNC_BYTES) // element_bytes
+
+
 def check_split(
     schedule: Schedule, k: int | None, element_bytes: int, batched: bool
 ) -> None:
@@ -139,7 +145,7 @@ def check_split(
     """
     if schedule.split_k == 1:
         return
-    step = schedule.split_k * max(CP_ASYNC_BYTES) // element_bytes
+    step = split_step(schedule, element_bytes)
     if batched:
         why = "the contraction has a batch: leave split_k out"
     elif k is None:

@@ -39,8 +39,9 @@ class AlcopCompile(NamedPipeline):
             with_options(
                 "alcop-select-schedule", schedule=self.schedule, target=self.target
             ),
-            "alcop-split-k",
             # The launcher refuses arguments that overlap where one is written.
+            with_options("alcop-add-variants", assume_noalias_args=True),
+            "alcop-split-k",
             with_options("alcop-merge-elementwise", assume_noalias_args=True),
             with_options("alcop-fuse-elementwise", assume_noalias_args=True),
             "alcop-tile-to-blocks",

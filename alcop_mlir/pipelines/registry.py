@@ -29,6 +29,7 @@ PASSES = {
     "alcop-collapse-loops": "linalg.collapse_loops:CollapseLoops",
     "alcop-raise-contractions": "linalg.raise_contractions:RaiseContractions",
     "alcop-select-schedule": "linalg.select_schedule:SelectSchedule",
+    "alcop-add-variants": "tiling.add_variants:AddVariants",
     "alcop-split-k": "tiling.split_k:SplitK",
     "alcop-fuse-elementwise": "linalg.fuse_elementwise:FuseElementwise",
     "alcop-tile-to-blocks": "tiling.tile_to_blocks:TileToBlocks",

@@ -178,7 +178,7 @@ def _rows(
     yield "device", [device]
     ran = list(variants_run(function, program.last_variants))
     if ran:
-        yield "ran variant", ran
+        yield "ran", ran
     runs = len(timing.seconds)
     text = command_line.seconds(timing.median)
     if device == "cuda" and function.reference:

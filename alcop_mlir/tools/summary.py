@@ -47,7 +47,7 @@ def variants_run(function: Function, numbers: Sequence[int]) -> Iterator[str]:
     for launch, ran in zip(function.launches, numbers, strict=True):
         if len(launch.variants) > 1:
             names = ", ".join(kernel.name for kernel in launch.variants[ran].kernels)
-            yield f"{ran + 1} of {len(launch.variants)}: {names or 'no kernel'}"
+            yield f"variant {ran + 1} of {len(launch.variants)}: {names or 'no kernel'}"
 
 
 def _workspace(function: Function) -> str:

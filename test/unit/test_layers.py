@@ -56,12 +56,13 @@ IR = "analysis.ir.*"
 LINALG = f"{IR} analysis.linalg.*"
 LAYOUT = f"{IR} analysis.layout.*"
 ANALYSIS = (
-    "bindings diagnostics target element_types schedule resources errors dialects.*"
+    "bindings diagnostics target element_types schedule variants resources errors "
+    "dialects.*"
 )
 REFERENCE = "errors codec element_types manifest.names reference.*"
 # What a function computes, as data.
 STEPS = "codec reference.expressions reference.evaluation reference.steps"
-TRANSFORMS = f"{ANALYSIS} variants analysis.* passes.*"
+TRANSFORMS = f"{ANALYSIS} analysis.* passes.*"
 PASSES = pass_modules()
 RUNTIME = (
     "target schedule knobs limits errors files archives codec element_types dtypes "

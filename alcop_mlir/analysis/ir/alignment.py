@@ -13,7 +13,7 @@ from typing import Any
 
 from alcop_mlir.analysis.ir import loops
 from alcop_mlir.analysis.ir.memref_layouts import follows_shape
-from alcop_mlir.analysis.ir.promises import row_alignment
+from alcop_mlir.analysis.ir.promises import assumed_row_alignment, row_alignment
 from alcop_mlir.bindings import ir
 from alcop_mlir.target import CP_ASYNC_BYTES
 
@@ -70,9 +70,9 @@ def stride_divisor(memref: ir.Value, number: int) -> int:
     if (op := loops.made_by(memref, "memref.reinterpret_cast")) is not None:
         return divisor(given(op, "strides")[number])
     if (op := loops.made_by(memref, *_SAME_STRIDES)) is not None:
-        source, dimension = op.operands[0], _source_dimension(op, number)
+        source, dimension = op.operands[0], source_dimension(op, number)
         if isinstance(source.type, ir.MemRefType) and dimension is not None:
-            return stride_divisor(source, dimension)
+            return math.lcm(stride_divisor(source, dimension), _assumed(op, number))
     if (op := loops.made_by(memref, *_REGROUPED)) is not None:
         return _regrouped_stride_divisor(op, number)
     if number == kind.rank - 1:
@@ -82,6 +82,17 @@ def stride_divisor(memref: ir.Value, number: int) -> int:
         return promised
     row = promised if kind.is_dynamic_dim(kind.rank - 1) else kind.shape[-1]
     return _sizes_divisor(kind.shape[number + 1 : -1]) * row
+
+
+def _assumed(view: ir.Operation, number: int) -> int:
+    """Divisor of a stride that an assumption about rows promises; 1 for none."""
+    kind = view.results[0].type
+    if number == kind.rank - 1:
+        return 1
+    elements = max(1, assumed_row_alignment(view) // element_bytes(kind))
+    if not follows_shape(kind) or kind.is_dynamic_dim(kind.rank - 1):
+        return elements
+    return 1
 
 
 def _regrouped_stride_divisor(view: ir.Operation, number: int) -> int:
@@ -149,8 +160,11 @@ def given(view: ir.Operation, name: str) -> list[Any]:
     return [next(operands) if one == dynamic else one for one in static]
 
 
-def _source_dimension(view: ir.Operation, number: int) -> int | None:
-    """The dimension of the source that dimension `number` of a view is; else None."""
+def source_dimension(view: ir.Operation, number: int) -> int | None:
+    """The dimension of the source that dimension `number` of a view is, or None.
+
+    Of ops of which the source has the strides, and of subviews without steps.
+    """
     if view.name != "memref.subview":
         return number
     if any(step != 1 for step in view.attributes["static_strides"]):

@@ -1,10 +1,14 @@
 """What attributes promise.
 
-Of a function's arguments, checked at launch: `alcop.row_alignment`. Of the memrefs of a
-loop, checked before it: `alcop.noalias`.
+Of a function's arguments, checked at launch: `alcop.row_alignment`; also of what a
+`memref.assume_alignment` yields or a `memref.alloc` allocates, where a guard has
+checked it (alcop-add-variants). Of the memrefs of a loop, checked before it:
+`alcop.noalias`.
 """
 
 from __future__ import annotations
+
+import math
 
 from alcop_mlir.analysis.ir.loops import constant, defining_op, made_by
 from alcop_mlir.analysis.ir.memory import element_bits
@@ -12,7 +16,7 @@ from alcop_mlir.analysis.ir.walk import around
 from alcop_mlir.bindings import ir
 
 NOALIAS = "alcop.noalias"
-ROW_ALIGNMENT = "alcop.row_alignment"  # of a function's argument; bytes
+ROW_ALIGNMENT = "alcop.row_alignment"  # bytes
 _CASTS = ("memref.cast", "memref.memory_space_cast", "memref.assume_alignment")
 
 
@@ -31,20 +35,35 @@ def row_alignment(memref: ir.Value) -> int:
     """The promised divisor of a row's bytes and of the distance of rows; 1 for none.
 
     Looks through casts, and through views that regroup the other dimensions, at an
-    argument of a function.
+    argument of a function or at an allocation; an assumption on the way may promise it
+    as well.
     """
-    op = defining_op(memref)
+    promised, op = 1, defining_op(memref)
     while op is not None and (op.name in _CASTS or _keeps_rows(op)):
+        promised = math.lcm(promised, assumed_row_alignment(op))
         memref = op.operands[0]
         op = defining_op(memref)
-    if op is not None:
-        return _allocated_alignment(op)
-    function = memref.owner.owner
+    if op is None:
+        return math.lcm(promised, _argument_alignment(memref))
+    own = assumed_row_alignment(op), _allocated_alignment(op)
+    return math.lcm(promised, *own)
+
+
+def assumed_row_alignment(op: ir.Operation) -> int:
+    """What an assumption or allocation promises itself; 1 where it does not."""
+    is_known = op.name in ("memref.assume_alignment", "memref.alloc")
+    attributes = op.attributes
+    promises = is_known and ROW_ALIGNMENT in attributes
+    return attributes[ROW_ALIGNMENT].value if promises else 1
+
+
+def _argument_alignment(argument: ir.Value) -> int:
+    function = argument.owner.owner
     if function is None or function.operation.name != "func.func":
         return 1
     if "arg_attrs" not in function.operation.attributes:
         return 1
-    given = ir.DictAttr(function.operation.attributes["arg_attrs"][memref.arg_number])
+    given = ir.DictAttr(function.operation.attributes["arg_attrs"][argument.arg_number])
     return given[ROW_ALIGNMENT].value if ROW_ALIGNMENT in given else 1
 
 

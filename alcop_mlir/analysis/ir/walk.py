@@ -32,6 +32,13 @@ def walk(
     return found
 
 
+def host_blocks(function: ir.Operation) -> list[Any]:
+    """The blocks of a host function: its own, and those of branches in them."""
+    ops = walk(function, enter=lambda op: op.name in ("func.func", "scf.if"))
+    holders = [op for op in ops if op == function.operation or op.name == "scf.if"]
+    return [block for op in holders for part in op.regions for block in part.blocks]
+
+
 def around(op: ir.Operation) -> Iterator[Any]:
     """The ops that have `op` in a region, at any depth, the nearest first."""
     parent = op.operation.parent

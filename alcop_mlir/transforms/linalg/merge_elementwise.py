@@ -24,6 +24,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from alcop_mlir.analysis.ir.loops import made_by
+from alcop_mlir.analysis.ir.walk import host_blocks
 from alcop_mlir.analysis.linalg.elementwise import Elementwise, elementwise
 from alcop_mlir.analysis.linalg.elementwise_chains import Link, composed, find_link
 from alcop_mlir.analysis.linalg.view import Loops
@@ -42,7 +43,7 @@ class MergeElementwise(Pass):
 
     def run(self, op: ir.Operation) -> None:
         freed: dict[Any, None] = {}
-        for block in op.regions[0].blocks:
+        for block in host_blocks(op):
             # The ops that one is merged with are above it, and were visited before.
             above: dict[Any, Elementwise | None] = {}
             for inner in [one.operation for one in block.operations]:

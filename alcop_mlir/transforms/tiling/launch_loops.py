@@ -43,7 +43,7 @@ from typing import Any
 from alcop_mlir import diagnostics
 from alcop_mlir.analysis.ir.loops import constant
 from alcop_mlir.analysis.ir.rejected import Rejected
-from alcop_mlir.analysis.ir.walk import walk
+from alcop_mlir.analysis.ir.walk import host_blocks, walk
 from alcop_mlir.analysis.linalg import loop_nests
 from alcop_mlir.analysis.linalg.accumulator_init import fill_before
 from alcop_mlir.analysis.linalg.loop_nests import Nest
@@ -66,7 +66,7 @@ class LaunchLoops(Pass):
     def run(self, op: ir.Operation) -> None:
         work = [
             answer
-            for block in op.regions[0].blocks
+            for block in host_blocks(op)
             for inner in block.operations
             if (answer := _work(inner.operation)) is not None
         ]

@@ -23,6 +23,7 @@ from typing import Any
 from alcop_mlir import diagnostics
 from alcop_mlir.analysis.ir.loops import ancestor_in
 from alcop_mlir.analysis.ir.memory import may_alias, root, written_roots
+from alcop_mlir.analysis.ir.walk import around, host_blocks
 from alcop_mlir.bindings import ir
 from alcop_mlir.dialects import alcop
 from alcop_mlir.passes import build
@@ -38,23 +39,20 @@ class SinkLoads(Pass):
     anchor = "func.func"
 
     def run(self, op: ir.Operation) -> None:
-        for block in op.regions[0].blocks:
+        for block in host_blocks(op):
             ops = [op.operation for op in block.operations]
             loads = [op for op in ops if op.name == "memref.load"]
             for load in reversed(loads):  # an index may be another load's result
-                for launch in _launches_using(load, block):
+                for launch in _launches_using(load):
                     _sink(load, launch)
             build.erase_unused(reversed(loads))
 
 
-def _launches_using(load: ir.Operation, block: ir.Block) -> list[Any]:
-    """The launches of `block` that use the loaded value, in no order."""
-    found: list[Any] = []
-    for use in load.results[0].uses:
-        op = ancestor_in(use.owner, block)
-        if op is not None and op.name == _LAUNCH and op not in found:
-            found.append(op)
-    return found
+def _launches_using(load: ir.Operation) -> list[Any]:
+    """The launches that use the loaded value, in no order."""
+    users = (use.owner.operation for use in load.results[0].uses)
+    launches = [op for user in users for op in around(user) if op.name == _LAUNCH]
+    return list(dict.fromkeys(launches))
 
 
 def _sink(load: ir.Operation, launch: ir.Operation) -> None:
@@ -71,14 +69,18 @@ def _sink(load: ir.Operation, launch: ir.Operation) -> None:
 
 
 def _writer_between(load: ir.Operation, launch: ir.Operation) -> Any | None:
-    """An op after the load, up to the end of the launch, that may write its source."""
+    """An op after the load, up to the end of the launch, that may write its source.
+
+    Of the branches that the launch is in, all is looked at.
+    """
     source = root(load.operands[0])
+    last = ancestor_in(launch, load.block)
     passed = False
     for op in load.block.operations:
         for writer, target in _writes(op) if passed else ():
             if target is None or may_alias(source, target, noalias_arguments=True):
                 return writer
-        if op.operation == launch:
+        if op.operation == last:
             return None
         passed |= op.operation == load
     return None
@@ -86,9 +88,9 @@ def _writer_between(load: ir.Operation, launch: ir.Operation) -> Any | None:
 
 def _writes(op: ir.Operation) -> Iterator[tuple[Any, Any | None]]:
     """Writers in `op`, each with the memref that it may write, None if unknown."""
-    if op.operation.name == _LAUNCH:
-        for block in op.operation.regions[0].blocks:
-            for inner in block.operations:
-                yield from written_roots(inner)
+    if op.operation.name in (_LAUNCH, "scf.if"):
+        for region in op.operation.regions:
+            for inner in (one for block in region.blocks for one in block.operations):
+                yield from _writes(inner)
     elif op.operation.name not in _NO_WRITES:
         yield from written_roots(op)

@@ -20,24 +20,29 @@ has tiles is busy. They are stored in the accumulator type, added in a fixed ord
 rounded once: the result is the same in every run. The accumulator initialisation
 (`init`) is added first; a copy that is marked as init is erased with the contraction.
 
-An error at the op diagnoses a K that is known at run time only, or that cannot be split
-into equal parts of a multiple of 16 bytes, which copies need; also a batch.
+An error at the op diagnoses a K that cannot be split into equal parts of a multiple of
+16 bytes, which copies need; also a batch. A K that is known at run time only can be
+split where `k_multiple` in `alcop.contraction` says enough of it: the rows of parts
+then have the promise `alcop.row_alignment`.
 
-Runs after alcop-select-schedule, whose schedule it carries out, and before
-alcop-merge-elementwise, which merges the addition with the ops that follow it. Reads
-`alcop.contraction` and `alcop.schedule` and writes them on the parts; `parts` says that
-K is split already.
+Runs after alcop-select-schedule and alcop-add-variants, whose schedule it carries out,
+and before alcop-merge-elementwise, which merges the addition with the ops that follow.
+Reads `alcop.contraction` and `alcop.schedule` and writes them on the parts; `parts`
+says that K is split already.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial, reduce
 from typing import Any
 
 from alcop_mlir import resources
-from alcop_mlir.analysis.ir.alignment import element_bytes
+from alcop_mlir.analysis.ir.alignment import base_alignment, element_bytes
+from alcop_mlir.analysis.ir.memref_layouts import follows_shape
+from alcop_mlir.analysis.ir.promises import ROW_ALIGNMENT, row_alignment
 from alcop_mlir.analysis.linalg.operand_transforms import (
     NoContraction,
     OperandTransform,
@@ -46,9 +51,11 @@ from alcop_mlir.analysis.linalg.operand_transforms import (
 from alcop_mlir.analysis.linalg.view import view_of
 from alcop_mlir.bindings import arith, ir, linalg, memref
 from alcop_mlir.dialects import alcop
+from alcop_mlir.dialects.values import to_attribute
 from alcop_mlir.errors import ConfigError, PassError
 from alcop_mlir.passes import build
 from alcop_mlir.passes.base import Pass
+from alcop_mlir.target import CP_ASYNC_BYTES
 from alcop_mlir.transforms.linalg.matrices import Size, loop_sizes
 from alcop_mlir.transforms.tiling.tiled_contractions import (
     TiledContraction,
@@ -87,8 +94,11 @@ def _split(contraction: TiledContraction) -> None:
 def _check(contraction: TiledContraction, sizes: dict[str, Size]) -> None:
     batched = any("b" in loops for _, loops in contraction.buffers[:3])
     least = min(element_bytes(one.value.type) for one in contraction.operands)
+    k = sizes["k"].known
+    if k is None:  # its guard is checked: what it is a multiple of, and not 0
+        k = _mark(contraction.op).get("k_multiple")
     try:
-        resources.check_split(contraction.schedule, sizes["k"].known, least, batched)
+        resources.check_split(contraction.schedule, k, least, batched)
     except ConfigError as error:
         raise PassError(contraction.op, str(error)) from error
 
@@ -114,7 +124,7 @@ def _compute_parts(contraction: TiledContraction, sizes: dict[str, Size]) -> Any
     if _mark(contraction.op).get("swapped"):
         numbers.reverse()
     for number, own in zip(numbers, split, strict=True):
-        inputs[number] = _expanded(inputs[number], own.index("k") - 1, parts)
+        inputs[number] = _expanded(inputs[number], own.index("k") - 1, parts, sizes)
         letters[number] = own
     used = "".join(loop for loop in "bmnk" if loop in "".join(loops))
     maps = [_map(used, one) for one in (*letters, loops[2])]
@@ -185,17 +195,39 @@ def _add_up(contraction: TiledContraction, sizes: dict[str, Size], parts: Any) -
     _generic(inputs, out, maps, total)
 
 
-def _expanded(buffer: ir.Value, number: int, parts: int) -> Any:
-    """`buffer` with dimension `number` as parts of equal size."""
-    kind = buffer.type
-    shape, length = list(kind.shape), kind.shape[number] // parts
+def _expanded(buffer: ir.Value, number: int, parts: int, sizes: dict[str, Size]) -> Any:
+    """`buffer` with dimension `number`, which is along K, as parts of equal size."""
+    kind, is_open = buffer.type, buffer.type.is_dynamic_dim(number)
+    dynamic = ir.ShapedType.get_dynamic_size()
+    length = dynamic if is_open else kind.shape[number] // parts
     groups = [[n + (n > number)] for n in range(kind.rank)]
     groups[number] = [number, number + 1]
-    extents = [*shape[:number], parts, length, *shape[number + 1 :]]
+    extents = [*kind.shape[:number], parts, length, *kind.shape[number + 1 :]]
     layout = _expanded_layout(kind, number, length)
     result = build.memref_like(kind, extents, layout=layout)
-    sizes = build.dynamic_sizes(buffer)
-    return memref.expand_shape(result, buffer, groups, sizes, extents)
+    given = [
+        build.div(sizes["k"].given, parts) if n == number else build.dim(buffer, n)
+        for n in range(kind.rank)
+        if kind.is_dynamic_dim(n)
+    ]
+    made = memref.expand_shape(result, buffer, groups, given, extents)
+    return _with_whole_rows(made, buffer, number) if is_open else made
+
+
+def _with_whole_rows(expanded: Any, buffer: ir.Value, number: int) -> Any:
+    """`expanded` with the promise that rows which are parts of K are aligned.
+
+    They are of whole 16 bytes, as alcop-add-variants has asked; where they have gaps,
+    their distance is what is promised of the buffer.
+    """
+    if number != buffer.type.rank - 1:
+        return expanded
+    width = max(CP_ASYNC_BYTES)
+    if not follows_shape(buffer.type):
+        width = math.gcd(width, row_alignment(buffer))
+    made = memref.assume_alignment(expanded, base_alignment(expanded))
+    made.owner.attributes[ROW_ALIGNMENT] = to_attribute(width)
+    return made
 
 
 def _expanded_layout(kind: ir.Type, number: int, length: int) -> Any | None:
@@ -203,8 +235,10 @@ def _expanded_layout(kind: ir.Type, number: int, length: int) -> Any | None:
     if kind == ir.MemRefType.get(kind.shape, kind.element_type):
         return None
     strides, offset = kind.get_strides_and_offset()
-    outer = strides[number]
-    if not kind.is_dynamic_stride_or_offset(outer):
+    outer, dynamic = strides[number], ir.ShapedType.get_dynamic_stride_or_offset()
+    if length == ir.ShapedType.get_dynamic_size():
+        outer = dynamic
+    elif outer != dynamic:
         outer *= length
     return ir.StridedLayoutAttr.get(
         offset, [*strides[:number], outer, *strides[number:]]

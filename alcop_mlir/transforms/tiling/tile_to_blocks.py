@@ -138,7 +138,9 @@ def _is_tall(schedule: Schedule, sizes: dict[str, Size]) -> bool:
 
 
 def _kernel_name(op: ir.Operation) -> str:
-    return op.operation.name.removeprefix("linalg.").replace("generic", "matmul")
+    name = op.operation.name.removeprefix("linalg.").replace("generic", "matmul")
+    mark = alcop.get(op, alcop.ContractionAttr) or {}
+    return "_".join((name, *filter(None, [mark.get("variant")])))
 
 
 def _block_tile(

@@ -151,15 +151,9 @@ def _tiled_contraction(op: ir.Operation) -> TiledContraction:
     contraction = alcop.get(op, alcop.ContractionAttr)
     schedule = Schedule.from_dict(alcop.get(op, alcop.ScheduleAttr) or {})
     assert contraction is not None
-    first, second = find_operand_transforms(view_of(op))
-    lhs, rhs = (second, first) if contraction.get("swapped") else (first, second)
-    lhs_loops = _matrix_loops(contraction["lhs"])
     return TiledContraction(
         op=op,
-        operands=(
-            TiledOperand(op.operands[lhs.operand], lhs_loops, lhs),
-            TiledOperand(op.operands[rhs.operand], contraction["rhs"], rhs),
-        ),
+        operands=_operands(op, contraction),
         out=list(op.operands)[-1],
         out_loops=_matrix_loops(contraction.get("out", "mn")),
         init=contraction["init"],
@@ -167,6 +161,26 @@ def _tiled_contraction(op: ir.Operation) -> TiledContraction:
         schedule=schedule,
         precision=contraction.get("precision"),
         epilogue=tuple(_epilogue(op)),
+    )
+
+
+def input_buffers(op: ir.Operation) -> list[tuple[Any, str]]:
+    """A and B of a marked contraction, each with the loops that index it."""
+    contraction = alcop.get(op, alcop.ContractionAttr)
+    assert contraction is not None
+    operands = _operands(op, contraction)
+    return [(one.value, _own_loops(one.value, one.loops)) for one in operands]
+
+
+def _operands(
+    op: ir.Operation, contraction: dict[str, Any]
+) -> tuple[TiledOperand, TiledOperand]:
+    first, second = find_operand_transforms(view_of(op))
+    lhs, rhs = (second, first) if contraction.get("swapped") else (first, second)
+    lhs_loops = _matrix_loops(contraction["lhs"])
+    return (
+        TiledOperand(op.operands[lhs.operand], lhs_loops, lhs),
+        TiledOperand(op.operands[rhs.operand], contraction["rhs"], rhs),
     )
 
 

@@ -93,3 +93,27 @@ func.func @squares(%A: memref<8xf32>, %D: memref<8xf32>) {
   linalg.mul ins(%U, %U : memref<8xf32>, memref<8xf32>) outs(%D : memref<8xf32>)
   return
 }
+
+// -----
+
+// In branches of the host too, but not with what is outside of them.
+// CHECK-LABEL: @branch
+// CHECK-SAME:  (%[[X:.*]]: memref<4x8xf32>, %[[D:.*]]: memref<4x8xf32>, %[[S:.*]]: i1)
+// CHECK:       %[[T:.*]] = memref.alloc
+// CHECK:       linalg.exp ins(%[[X]] : {{.*}}) outs(%[[T]] :
+// CHECK-NEXT:  scf.if %[[S]] {
+// CHECK-NOT:     memref.alloc
+// CHECK:         linalg.generic {{.*}} ins(%[[T]] : {{.*}}) outs(%[[D]] :
+// CHECK:           math.exp
+// CHECK:           math.absf
+// CHECK-NOT:     linalg.exp
+func.func @branch(%X: memref<4x8xf32>, %D: memref<4x8xf32>, %small: i1) {
+  %T = memref.alloc() : memref<4x8xf32>
+  linalg.exp ins(%X : memref<4x8xf32>) outs(%T : memref<4x8xf32>)
+  scf.if %small {
+    %U = memref.alloc() : memref<4x8xf32>
+    linalg.exp ins(%T : memref<4x8xf32>) outs(%U : memref<4x8xf32>)
+    linalg.abs ins(%U : memref<4x8xf32>) outs(%D : memref<4x8xf32>)
+  }
+  return
+}

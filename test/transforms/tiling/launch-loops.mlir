@@ -317,3 +317,21 @@ func.func @reason(%a: memref<64x64xf64>, %b: memref<64x64xf64>) {
   linalg.matmul {alcop.reason = "computes in f64"} ins(%a, %a : memref<64x64xf64>, memref<64x64xf64>) outs(%b : memref<64x64xf64>)
   return
 }
+
+// -----
+
+// Ops in branches of the host are launched there.
+// CHECK-LABEL: func.func @branches(
+// CHECK:         scf.if
+// CHECK-NEXT:      gpu.launch
+// CHECK:         } else {
+// CHECK-NEXT:      gpu.launch
+func.func @branches(%x: f32, %c: memref<32xf32>, %small: i1) {
+  scf.if %small {
+    linalg.fill ins(%x : f32) outs(%c : memref<32xf32>)
+  } else {
+    %zero = arith.constant 0.0 : f32
+    linalg.fill ins(%zero : f32) outs(%c : memref<32xf32>)
+  }
+  return
+}

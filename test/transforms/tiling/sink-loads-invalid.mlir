@@ -59,3 +59,24 @@ func.func @unknown(%s: memref<f32>, %a: memref<4xf32>) {
   }
   return
 }
+
+// -----
+
+// What a branch writes before is written before a launch in it, too.
+// CHECK-LABEL: func.func @branch(
+// CHECK:         memref.load
+// CHECK-NEXT:    scf.if
+func.func @branch(%s: memref<f32>, %a: memref<4xf32>, %small: i1) {
+  %c1 = arith.constant 1 : index
+  // expected-remark @+1 {{'memref.load' is left unchanged: 'test.change' may write the memref}}
+  %x = memref.load %s[] : memref<f32>
+  scf.if %small {
+    "test.change"(%s) : (memref<f32>) -> ()
+    gpu.launch blocks(%bx, %by, %bz) in (%gx = %c1, %gy = %c1, %gz = %c1)
+               threads(%tx, %ty, %tz) in (%sx = %c1, %sy = %c1, %sz = %c1) {
+      memref.store %x, %a[%tx] : memref<4xf32>
+      gpu.terminator
+    }
+  }
+  return
+}

@@ -44,3 +44,38 @@ func.func @on_the_host(%s: memref<f32>) {
   "test.use"(%x) : (f32) -> ()
   return
 }
+
+// -----
+
+// Kernels in branches of the host load it too, and in a branch the number is loaded there.
+// CHECK-LABEL: func.func @branches(
+// CHECK-SAME:    %[[S:.*]]: memref<f32>, %[[A:.*]]: memref<4xf32>
+// CHECK-NOT:     memref.load
+// CHECK:         scf.if
+// CHECK:           gpu.launch
+// CHECK-NEXT:        %[[X:.*]] = memref.load %[[S]][]
+// CHECK-NEXT:        memref.store %[[X]], %[[A]]
+// CHECK:         } else {
+// CHECK-NOT:       memref.load
+// CHECK:           gpu.launch
+// CHECK-NEXT:        %[[Y:.*]] = memref.load %[[S]][]
+// CHECK-NEXT:        memref.store %[[Y]], %[[A]]
+func.func @branches(%s: memref<f32>, %a: memref<4xf32>, %small: i1) {
+  %c1 = arith.constant 1 : index
+  %x = memref.load %s[] : memref<f32>
+  scf.if %small {
+    gpu.launch blocks(%bx, %by, %bz) in (%gx = %c1, %gy = %c1, %gz = %c1)
+               threads(%tx, %ty, %tz) in (%sx = %c1, %sy = %c1, %sz = %c1) {
+      memref.store %x, %a[%tx] : memref<4xf32>
+      gpu.terminator
+    }
+  } else {
+    %y = memref.load %s[] : memref<f32>
+    gpu.launch blocks(%bx, %by, %bz) in (%gx = %c1, %gy = %c1, %gz = %c1)
+               threads(%tx, %ty, %tz) in (%sx = %c1, %sy = %c1, %sz = %c1) {
+      memref.store %y, %a[%tx] : memref<4xf32>
+      gpu.terminator
+    }
+  }
+  return
+}

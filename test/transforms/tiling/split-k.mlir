@@ -173,3 +173,38 @@ func.func @computed_factor(%a: memref<64x128xf16>, %b: memref<128x64xf16>, %f: m
   }
   return
 }
+
+// -----
+
+// A K that is known at run time only, of which a guard says enough: the rows of A are
+// parts of K, those of B are not.
+// CHECK-LABEL: @run_time_length(
+// CHECK-SAME:    %[[A:[^ ]*]]: memref<64x?xf16>, %[[B:[^ ]*]]: memref<?x64xf16>,
+// CHECK:       %[[K:.*]] = memref.dim %[[A]], %c1
+// CHECK:       %[[PART:.*]] = arith.divui %[[K]], %c2 : index
+// CHECK:       %[[AS:.*]] = memref.expand_shape %[[A]] {{\[}}[0], [1, 2]{{\]}} output_shape [64, 2, %[[PART]]] : memref<64x?xf16> into memref<64x2x?xf16>
+// CHECK:       %[[AP:.*]] = memref.assume_alignment %[[AS]], 16 {alcop.row_alignment = 16 : i64} : memref<64x2x?xf16>
+// CHECK:       %[[BS:.*]] = memref.expand_shape %[[B]] {{\[}}[0, 1], [2]{{\]}} output_shape [2, %{{.*}}, 64] : memref<?x64xf16> into memref<2x?x64xf16>
+// CHECK:       linalg.generic
+// CHECK-SAME:    ins(%[[AP]], %[[BS]] :
+func.func @run_time_length(%a: memref<64x?xf16>, %b: memref<?x64xf16>, %c: memref<64x64xf32>) {
+  linalg.matmul {alcop.contraction = #alcop.contraction<{init = "zero", k_multiple = 16, lhs = "mk", rhs = "kn"}>,
+                 alcop.schedule = #alcop.schedule<{block = [64, 64, 32], split_k = 2, stages = [3, 2], warp = [32, 32]}>}
+    ins(%a, %b : memref<64x?xf16>, memref<?x64xf16>) outs(%c : memref<64x64xf32>)
+  return
+}
+
+// -----
+
+// Where rows have gaps, no more is promised of their distance than was before.
+// CHECK-LABEL: @gaps(
+// CHECK-SAME:    %[[A:[^ ]*]]: memref<64x?xf16, strided<[?, 1]>>
+// CHECK:       memref.expand_shape %{{.*}} : memref<64x?xf16, strided<[?, 1]>> into memref<64x2x?xf16, strided<[?, ?, 1]>>
+// CHECK:       memref.assume_alignment %{{.*}}, 16 {alcop.row_alignment = 4 : i64} : memref<64x2x?xf16, strided<[?, ?, 1]>>
+func.func @gaps(%a: memref<64x?xf16, strided<[?, 1]>>, %b: memref<?x64xf16>, %c: memref<64x64xf32>) {
+  %aligned = memref.assume_alignment %a, 16 {alcop.row_alignment = 4} : memref<64x?xf16, strided<[?, 1]>>
+  linalg.matmul {alcop.contraction = #alcop.contraction<{init = "zero", k_multiple = 16, lhs = "mk", rhs = "kn"}>,
+                 alcop.schedule = #alcop.schedule<{block = [64, 64, 32], split_k = 2, stages = [3, 2], warp = [32, 32]}>}
+    ins(%aligned, %b : memref<64x?xf16, strided<[?, 1]>>, memref<?x64xf16>) outs(%c : memref<64x64xf32>)
+  return
+}

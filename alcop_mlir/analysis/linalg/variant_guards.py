@@ -1,0 +1,176 @@
+"""When a variant of a contraction may run: what its guard asks of sizes and strides.
+
+`find_guard` answers for one variant; sizes and strides that are known are folded away.
+Changes nothing.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from alcop_mlir import resources
+from alcop_mlir.analysis.ir.alignment import element_bytes, source_dimension
+from alcop_mlir.analysis.ir.extents import extent
+from alcop_mlir.analysis.ir.loops import defining_op
+from alcop_mlir.analysis.ir.memref_layouts import follows_shape
+from alcop_mlir.bindings import ir
+from alcop_mlir.variants import ScheduleVariant
+
+Buffer = tuple[Any, str]  # a memref, and the letters of the loops that index it
+_LOOPS = "bmnk"
+
+
+@dataclass(frozen=True)
+class Open:
+    """A size of a memref or stride of an argument, known at run time only."""
+
+    memref: Any
+    dimension: int
+    is_stride: bool = False
+
+
+@dataclass(frozen=True)
+class Limit:
+    """That these sizes multiply to `most` at most."""
+
+    factors: tuple[Open, ...]
+    most: int
+
+
+@dataclass(frozen=True)
+class Guard:
+    """Conditions that all have to hold.
+
+    divisors: what each of these is a multiple of
+    positive: what is 1 at least
+    sizes:    of the loops of the contraction, for `rows`
+    """
+
+    limits: tuple[Limit, ...]
+    divisors: Mapping[Open, int]
+    positive: tuple[Open, ...]
+    sizes: Mapping[str, int | Open]
+
+    @property
+    def is_always_true(self) -> bool:
+        """Whether it asks for nothing."""
+        return not (self.limits or self.divisors or self.positive)
+
+    def divisor(self, loop: str) -> int:
+        """What the size of a loop is a multiple of, where the guard holds."""
+        size = self.sizes[loop]
+        return size if isinstance(size, int) else self.divisors.get(size, 1)
+
+    def rows(self, buffer: Buffer) -> int:
+        """Bytes that rows of a buffer without gaps are a multiple of, likewise."""
+        memref, loops = buffer
+        return self.divisor(loops[-1]) * element_bytes(memref.type) if loops else 1
+
+
+class _NeverTrueError(Exception):
+    """Some condition is false whatever the sizes are, or cannot be asked."""
+
+
+def find_guard(
+    variant: ScheduleVariant, inputs: Sequence[Buffer], outputs: Sequence[Buffer]
+) -> Guard | None:
+    """When the variant may run; None if never.
+
+    inputs:  A and B
+    outputs: C, and what fused ops write instead
+    """
+    sizes = {loop: _loop_size([*inputs, *outputs], loop) for loop in _LOOPS}
+    guard = _Conditions(sizes)
+    try:
+        for limit in variant.limits:
+            guard.limit(limit.loops, limit.most)
+        for buffer in (*inputs, *outputs) if variant.row_bytes > 1 else ():
+            guard.rows(buffer, variant.row_bytes)
+        least = min(element_bytes(memref.type) for memref, _ in inputs)
+        guard.parts(resources.split_step(variant.schedule, least))
+    except _NeverTrueError:
+        return None
+    return Guard(tuple(guard.limits), guard.divisors, tuple(guard.positive), sizes)
+
+
+class _Conditions:
+    """Collects conditions; raises _NeverTrueError at one that is false."""
+
+    def __init__(self, sizes: Mapping[str, int | Open]):
+        self.sizes = sizes
+        self.limits: list[Limit] = []
+        self.divisors: dict[Open, int] = {}
+        self.positive: list[Open] = []
+
+    def limit(self, loops: str, most: int) -> None:
+        """The product of the sizes of these loops is at most that."""
+        sizes = [self.sizes[loop] for loop in loops]
+        known = math.prod(size for size in sizes if isinstance(size, int))
+        factors = tuple(size for size in sizes if not isinstance(size, int))
+        if known == 0:
+            return
+        if factors:
+            self.limits.append(Limit(factors, most // known))
+        elif known > most:
+            raise _NeverTrueError
+
+    def rows(self, buffer: Buffer, row_bytes: int) -> None:
+        """The length of rows, and each distance of rows, is a multiple of these."""
+        memref, loops = buffer
+        elements = max(1, row_bytes // element_bytes(memref.type))
+        self._multiple(self.sizes[loops[-1]], elements)
+        if not follows_shape(memref.type):
+            for dimension in range(memref.type.rank - 1):
+                self._multiple(_stride(memref, dimension), elements)
+
+    def parts(self, step: int) -> None:
+        """K is split into parts: a multiple of `step`, if that is more than 1."""
+        size = self.sizes["k"]
+        if step == 1:
+            return
+        if size == 0:
+            raise _NeverTrueError
+        self._multiple(size, step)
+        if not isinstance(size, int):
+            self.positive.append(size)
+
+    def _multiple(self, number: int | Open | None, of: int) -> None:
+        if of == 1:
+            return
+        if number is None or (isinstance(number, int) and number % of):
+            raise _NeverTrueError
+        if isinstance(number, Open):
+            self.divisors[number] = math.lcm(of, self.divisors.get(number, 1))
+
+
+def _loop_size(buffers: Sequence[Buffer], loop: str) -> int | Open:
+    """The size of a loop; 1 for one that there is not."""
+    dims = [(memref, loops.index(loop)) for memref, loops in buffers if loop in loops]
+    sizes = [_size(*dim) for dim in dims] or [1]
+    return next((size for size in sizes if isinstance(size, int)), sizes[0])
+
+
+def _size(memref: ir.Value, dimension: int) -> int | Open:
+    known = extent(memref, dimension)
+    return known if isinstance(known, int) else Open(memref, dimension)
+
+
+def _stride(memref: ir.Value, dimension: int) -> int | Open | None:
+    """A stride, or a size that divides it; None where the host cannot ask for it."""
+    kind = memref.type
+    strides, _ = kind.get_strides_and_offset()
+    if not kind.is_dynamic_stride_or_offset(strides[dimension]):
+        return strides[dimension]
+    op = defining_op(memref)
+    if follows_shape(kind):
+        return _size(memref, kind.rank - 1)
+    if op is None:
+        return Open(memref, dimension, is_stride=True)
+    if op.name not in ("memref.assume_alignment", "memref.cast", "memref.subview"):
+        return None
+    source, of_source = op.operands[0], source_dimension(op, dimension)
+    is_ranked = isinstance(source.type, ir.MemRefType)
+    return None if of_source is None or not is_ranked else _stride(source, of_source)
