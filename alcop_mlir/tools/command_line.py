@@ -113,6 +113,19 @@ def positive(text: str) -> int:
     return int(text)
 
 
+def sizes(text: str) -> dict[str, int]:
+    """Type of an option: `M=1000,N=312`."""
+    found: dict[str, int] = {}
+    for part in text.split(","):
+        name, equals, number = part.partition("=")
+        is_number = number.isascii() and number.isdecimal() and len(number) < 19
+        if not equals or not is_number:
+            why = f"'{part[:40]}' is no size, expected as in M=1000"
+            raise argparse.ArgumentTypeError(why)
+        found[name.strip()] = int(number)
+    return found
+
+
 def flags_given(given: Any, options: Iterable[str]) -> list[str]:
     """Those of the options, which have no default but a false one, that are given."""
     values = ((option, getattr(given, option)) for option in options)

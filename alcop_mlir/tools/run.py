@@ -7,7 +7,7 @@ fails, or with one line `error: ...` on stderr.
 from __future__ import annotations
 
 import sys
-from argparse import ArgumentTypeError, BooleanOptionalAction
+from argparse import BooleanOptionalAction
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -56,7 +56,7 @@ def parser() -> Parser:
     about = "compare with a float64 reference in NumPy (default where there is one)"
     add("--check", action=BooleanOptionalAction, help=about)
     about = "sizes that the program leaves open, 'M=1000,N=312,K=248'"
-    add("--sizes", type=_sizes, metavar="M=N,...", help=about)
+    add("--sizes", type=command_line.sizes, metavar="M=N,...", help=about)
     add("--seed", type=count, default=0, metavar="N", help="of the inputs; default 0")
     about = (
         "mixed (default): a few elements of each array are denormal, huge, infinite, "
@@ -208,17 +208,6 @@ def _check_lines(check: Check) -> Iterator[str]:
         yield f"{check.special} of {check.elements} elements {is_so}"
     if check.unchecked:
         yield f"{check.unchecked} of {check.elements} elements unchecked: unknown value"
-
-
-def _sizes(text: str) -> dict[str, int]:
-    sizes: dict[str, int] = {}
-    for part in text.split(","):
-        name, equals, number = part.partition("=")
-        is_number = number.isascii() and number.isdecimal() and len(number) < 19
-        if not equals or not is_number:
-            raise ArgumentTypeError(f"'{part[:40]}' is no size, expected as in M=1000")
-        sizes[name.strip()] = int(number)
-    return sizes
 
 
 if __name__ == "__main__":

@@ -2,6 +2,8 @@
 
     alcop-tune FILE.mlir --budget 64         search, and record what was measured
     alcop-tune explain FILE.mlir             which schedule is taken, and why
+    alcop-tune explain FILE.mlir --sizes M=17,N=4096,K=4096
+                                             of several kernels, which one runs
     alcop-tune report -o DIR                 pictures of what is recorded
     alcop-tune FILE.mlir --export C.zip      compile candidates here, then
     alcop-tune --measure C.zip -o R.jsonl    measure them where the GPU is, then

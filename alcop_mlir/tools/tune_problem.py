@@ -17,10 +17,17 @@ from alcop_mlir.errors import ConfigError
 from alcop_mlir.pipelines.driver import run_pipeline
 from alcop_mlir.pipelines.named import steps_to_contractions
 from alcop_mlir.schedule import Decision
-from alcop_mlir.transforms.linalg.modelled import problem_of, unmodelled
+from alcop_mlir.transforms.linalg.modelled import (
+    open_problem_of,
+    problem_of,
+    unmodelled,
+)
 from alcop_mlir.transforms.linalg.schedule_decision import decide, marked_contractions
+from alcop_mlir.transforms.linalg.schedule_variants import decide_variants
+from alcop_mlir.tuning.open_problem import OpenProblem
 from alcop_mlir.tuning.problem import Problem
 from alcop_mlir.tuning.selection import Chooser
+from alcop_mlir.variants import ScheduleVariant
 
 
 @dataclass(frozen=True)
@@ -43,6 +50,21 @@ class Tunable:
         if problem is None:
             raise ConfigError(f"'{self.name}': {self.unmodelled}; no model covers that")
         return problem
+
+    @property
+    def element_bytes(self) -> int:
+        """Of the narrower of A and B in memory."""
+        return min(self.contraction.stored or [self.contraction.element_bytes])
+
+    @property
+    def open_problem(self) -> OpenProblem | None:
+        """What variants are chosen for; None where no model covers it."""
+        return open_problem_of(self.contraction)
+
+    def variants(self, chooser: Chooser, most: int) -> tuple[ScheduleVariant, ...]:
+        """The variants that are compiled, where records are those of `chooser`."""
+        target = chooser.target
+        return decide_variants(self.contraction, target, None, lambda: chooser, most)
 
     def decide(self, chooser: Chooser) -> Decision:
         """The schedule that is compiled with, where records are those of `chooser`."""

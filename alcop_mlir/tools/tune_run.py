@@ -11,7 +11,13 @@ from typing import TYPE_CHECKING, Any
 from alcop_mlir.errors import ConfigError, MissingExtraError, check_known
 from alcop_mlir.schedule import Schedule
 from alcop_mlir.target import Target, find_target, target_names
-from alcop_mlir.tools import command_line, tune_devices, tune_report, tune_show
+from alcop_mlir.tools import (
+    command_line,
+    tune_devices,
+    tune_report,
+    tune_show,
+    tune_variants,
+)
 from alcop_mlir.tools.command_line import is_installed
 from alcop_mlir.tools.tune_devices import Cuda, Device
 from alcop_mlir.tools.tune_options import TOOL
@@ -21,6 +27,7 @@ from alcop_mlir.tuning.records import Record
 from alcop_mlir.tuning.search import Budget, History, Strategy, Task, search
 from alcop_mlir.tuning.selection import COMPILED_FOR, Chooser
 from alcop_mlir.tuning.space import enumerate_space, find_space
+from alcop_mlir.variants import DEFAULT_VARIANTS
 
 if TYPE_CHECKING:
     from alcop_mlir.tools.tune_problem import Tunable
@@ -112,12 +119,17 @@ def _explain(given: Any) -> int:
     space = find_space(given.space)
     tunable, _ = _tunable(given)
     device = "simulated" if given.device == "simulated" else COMPILED_FOR
+    most = given.variants or DEFAULT_VARIANTS
     # Nothing is measured: without a GPU, too, the choice is the compiler's.
     target = command_line.target(
         given, "" if given.target else tune_devices.pick("auto")
     )
     path = _records_path(given)
     chooser = Chooser(target, path=path, device=device, space=space)
+    if tunable.contraction.is_open and most > 1:
+        return _explain_variants(given, tunable, chooser, most)
+    if given.sizes is not None:
+        raise ConfigError(f"'{tunable.name}' has a single schedule, whatever sizes are")
     decision = tunable.decide(chooser)
     compiled = decision if not chooser.unused() else tunable.decide(Chooser(target))
     counted = chooser.counted
@@ -133,6 +145,21 @@ def _explain(given: Any) -> int:
     rows += tune_show.compile_rows(chooser, compiled)
     where = chooser.gpu or device
     command_line.print_table(f"{title} on {target.name} ({where})", rows)
+    return 0
+
+
+def _explain_variants(given: Any, tunable: Tunable, chooser: Chooser, most: int) -> int:
+    """The variants; with `--sizes` which of them runs, and why."""
+    problem, variants = tunable.open_problem, tunable.variants(chooser, most)
+    rows = [*tune_variants.variant_rows(variants, tunable.element_bytes)]
+    if given.sizes is not None:
+        if problem is None:
+            raise ConfigError(f"'{tunable.name}': no model covers its types")
+        target, sizes = chooser.target, given.sizes
+        rows += tune_variants.choice_rows(problem, target, variants, sizes)
+    where = f"{chooser.target.name} ({chooser.gpu or chooser.device})"
+    title = tunable.name if problem is None else str(problem)
+    command_line.print_table(f"{title} on {where}", rows)
     return 0
 
 

@@ -67,6 +67,13 @@ class OpenProblem(Typed):
         """Those along the rows of A, B and C."""
         return [*self.read_row_loops, "n"]
 
+    def __str__(self) -> str:
+        batch, m, n, k = map(_text, self.ranges.values())
+        a, b, _, out = self.dtypes
+        kinds = a if a == b else f"{a},{b}"
+        of_batch = f"{batch}x" if self.batch != (1, 1) else ""
+        return f"{self.op} {of_batch}{m}x{n}x{k} {kinds}->{out}"
+
     def at(self, b: int, m: int, n: int, k: int) -> Problem:
         """The contraction of these sizes."""
         return Problem(m, n, k, b, self.op, self.dtypes, self.layout)
@@ -185,6 +192,11 @@ def _sizes(
     if loop in problem.read_row_loops:
         size = _multiple(size, max(1, problem.row_bytes // problem.element_bytes))
     return np.minimum(np.maximum(np.round(size), low), high).astype(np.int64)
+
+
+def _text(sizes: Range) -> str:
+    low, high = sizes
+    return str(low) if low == high else f"({low} to {high})"
 
 
 def _multiple(size: FloatArray, of: int) -> FloatArray:

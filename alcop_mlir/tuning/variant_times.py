@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -13,7 +13,7 @@ from alcop_mlir.target import CP_ASYNC_BYTES, Target
 from alcop_mlir.tuning.open_kernels import Kernels, copy_bytes, families
 from alcop_mlir.tuning.open_problem import LOOPS, OpenProblem, Samples
 from alcop_mlir.tuning.space import BoolArray, Candidates, FloatArray, IntArray
-from alcop_mlir.variants import ScheduleVariant
+from alcop_mlir.variants import ScheduleVariant, SizeLimit
 
 
 @dataclass(frozen=True, eq=False)
@@ -47,28 +47,42 @@ def times(
     """The predicted times; ConfigError where a variant does not fit the target."""
     kernels = [_kernel(problem, target, variant) for variant in variants]
     seconds = [one.prediction(samples).seconds[:, 0] for one in kernels]
-    holds = [
-        np.array([held for _, held in conditions(variant, samples)]).all(axis=0)
-        for variant in variants
-    ]
-    return VariantTimes(np.stack(seconds, axis=1), np.stack(holds, axis=1))
+    holds = np.ones((len(samples), len(variants)), np.bool_)
+    for number, variant in enumerate(variants):
+        for condition in conditions(variant, problem.element_bytes):
+            holds[:, number] &= condition.holds(samples)
+    return VariantTimes(np.stack(seconds, axis=1), holds)
 
 
-def conditions(
-    variant: ScheduleVariant, samples: Samples
-) -> Iterator[tuple[str, BoolArray]]:
-    """What is asked of sizes, in words, and for which samples it holds."""
-    yield "", np.ones(len(samples), np.bool_)
-    if variant.row_bytes > 1:
-        held = samples.row_bytes % variant.row_bytes == 0
-        yield f"rows of A, B and C are multiples of {variant.row_bytes} bytes", held
-    for limit in variant.limits:
-        name = " * ".join(map(_name, limit.loops))
-        yield f"{name} <= {limit.most}", samples.product(limit.loops) <= limit.most
+@dataclass(frozen=True)
+class Condition:
+    """What a variant asks of sizes, in words, and for which samples it holds."""
+
+    text: str
+    holds: Callable[[Samples], BoolArray]
+
+    def __str__(self) -> str:
+        return self.text
+
+
+def conditions(variant: ScheduleVariant, element_bytes: int) -> list[Condition]:
+    """All that a variant asks; of elements of A and B with so many bytes."""
+    found: list[Condition] = []
+    if (row := variant.row_bytes) > 1:
+        text = f"rows of A, B and C are multiples of {row} bytes"
+        found.append(Condition(text, lambda some: some.row_bytes % row == 0))
+    found += [_limited(limit) for limit in variant.limits]
     if variant.schedule.split_k > 1:
-        whole = max(CP_ASYNC_BYTES) // samples.problem.element_bytes
-        part = variant.schedule.split_k * whole
-        yield f"K is a multiple of {part}", samples.product("k") % part == 0
+        part = max(CP_ASYNC_BYTES) // element_bytes * variant.schedule.split_k
+        text = f"K is a multiple of {part}"
+        found.append(Condition(text, lambda some: some.product("k") % part == 0))
+    return found
+
+
+def _limited(limit: SizeLimit) -> Condition:
+    name = " * ".join("batch" if loop == "b" else loop.upper() for loop in limit.loops)
+    text = f"{name} <= {limit.most}"
+    return Condition(text, lambda some: some.product(limit.loops) <= limit.most)
 
 
 def fastest(
@@ -94,7 +108,3 @@ def _kernel(problem: OpenProblem, target: Target, variant: ScheduleVariant) -> K
     candidates = Candidates([variant.schedule], [cost])
     copied = copy_bytes(problem, variant.row_bytes)
     return Kernels(problem, target, variant.row_bytes, copied, candidates)
-
-
-def _name(loop: str) -> str:
-    return "batch" if loop == "b" else loop.upper()

@@ -55,7 +55,7 @@ from alcop_mlir.schedule import Partial
 from alcop_mlir.target import DEFAULT_TARGET, Target, find_target
 from alcop_mlir.transforms.linalg.schedule_decision import decide, marked_contractions
 from alcop_mlir.transforms.linalg.schedule_variants import decide_variants
-from alcop_mlir.variants import MAX_VARIANTS, ScheduleVariant
+from alcop_mlir.variants import DEFAULT_VARIANTS, MAX_VARIANTS, ScheduleVariant
 
 if TYPE_CHECKING:
     from alcop_mlir.tuning.selection import Chooser
@@ -71,7 +71,7 @@ class SelectSchedule(Pass):
     target: str = option(DEFAULT_TARGET, "GPU to choose for, such as sm_80")
     schedule: str = option("", "schedule for all contractions, instead of choosing")
     model: bool = option(True, "choose by records and models; else a fixed default")
-    variants: int = option(1, "most schedules of one with sizes known at run time only")
+    variants: int = option(DEFAULT_VARIANTS, "most schedules of one with open sizes")
 
     def __post_init__(self) -> None:
         find_target(self.target)
