@@ -228,6 +228,29 @@ def _comparison_rule(op: ir.Operation) -> Rule:
     return _known_only(_PREDICATES[int(op.attributes["predicate"]) % 10])
 
 
+def _conjunction_rule(_: ir.Operation) -> Rule:
+    """Zero where one is, whatever the other is: as one branch in the other."""
+
+    def rule(one: int | None, other: int | None) -> int | None:
+        if one == 0 or other == 0:
+            return 0
+        return None if one is None or other is None else one & other
+
+    return rule
+
+
+def _disjunction_rule(op: ir.Operation) -> Rule:
+    """Of conditions true where one is, whatever the other is."""
+    is_condition = str(op.results[0].type) == "i1"
+
+    def rule(one: int | None, other: int | None) -> int | None:
+        if is_condition and (one or other):
+            return 1
+        return None if one is None or other is None else one | other
+
+    return rule
+
+
 def _selection_rule(_: ir.Operation) -> Rule:
     def rule(condition: int | None, one: int | None, other: int | None) -> int | None:
         if condition is None:
@@ -290,8 +313,6 @@ _ARITHMETIC: dict[str, Callable[..., int]] = {
     "arith.addi": operator.add,
     "arith.subi": operator.sub,
     "arith.muli": operator.mul,
-    "arith.andi": operator.and_,
-    "arith.ori": operator.or_,
     "arith.xori": operator.xor,
     "arith.shli": operator.lshift,
     "arith.shrsi": operator.rshift,
@@ -317,6 +338,8 @@ _SPECIAL: dict[str, Callable[[Any], Rule]] = {
     "arith.constant": _constant_rule,
     "arith.cmpi": _comparison_rule,
     "arith.select": _selection_rule,
+    "arith.andi": _conjunction_rule,
+    "arith.ori": _disjunction_rule,
     "affine.apply": _affine_rule,
     "affine.min": _affine_rule,
     "affine.max": _affine_rule,

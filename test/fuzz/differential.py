@@ -35,7 +35,7 @@ TARGET = find_target("sm_80")
 # As alcop-pipeline does it.
 PREPARATION = (
     "alcop-normalize-loops,canonicalize,cse,alcop-separate-views,"
-    "alcop-separate-buffers,alcop-fold-slots,canonicalize,cse"
+    "alcop-separate-buffers,alcop-fold-slots,canonicalize,cse,alcop-split-guards"
 )
 VISIBILITIES = ("late", "early")
 SCHEDULES = ("lockstep", "ascending", "descending", "random")

@@ -181,6 +181,8 @@ class _Draw:
             barrier_first=self.chance(2),
             beside=(self.one_of(beside),) if self.odd(4) else (),
             index="i32" if self.odd(8) else "index",
+            under=self.one_of(("index", "table", "both")) if self.odd(4) else "none",
+            otherwise=self.chance(2),
         )
 
     def kernel(self) -> Kernel:
@@ -211,6 +213,7 @@ class _Draw:
             len(drawn) == 1
             and drawn[0].effect == "store"
             and not drawn[0].barrier_first
+            and drawn[0].under == "none"
             and drawn[0].is_shared
         )
         may_refill = first.view == "plain" and not first.is_register

@@ -106,6 +106,9 @@ class Loop:
             memory with barriers of their own; a "private" accumulator in memory; a
             "barrier" under a uniform condition
     index:  the type of its index
+    under:  a condition around the whole iteration, the same for all threads: of its
+            "index", of an entry of a "table", or "both", one in the other
+    otherwise: whether an iteration does something where that does not hold
     """
 
     buffers: tuple[Buffer, ...]
@@ -118,6 +121,8 @@ class Loop:
     barrier_first: bool = False
     beside: tuple[str, ...] = ()
     index: str = "index"
+    under: str = "none"
+    otherwise: bool = False
 
     @property
     def is_shared(self) -> bool:
@@ -128,7 +133,8 @@ class Loop:
         """What is counted."""
         found = {form for buffer in self.buffers for form in buffer.forms()}
         found |= {f"beside {one}" for one in self.beside}
-        return found | {f"effect {self.effect}", f"loop {self.index}"}
+        found |= {f"effect {self.effect}", f"loop {self.index}"}
+        return found | {f"under {self.under}"}
 
     @property
     def upper(self) -> int:
@@ -242,5 +248,7 @@ def _arrays_of_loop(kernel: Kernel, number: int, loop: Loop) -> Iterator[Array]:
         yield Array(f"H{number}", (rows, first.row), first.element, of=f"G{number}0")
     if loop.effect == "atomic":
         yield Array(f"C{number}", (ATOMICS,), "i32")
+    if loop.under in ("table", "both"):
+        yield Array(f"U{number}", (rows,), "i32", is_table=True)
     if "tile" in loop.beside:
         yield Array(f"Q{number}", (kernel.threads,), first.element)

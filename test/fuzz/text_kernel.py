@@ -187,11 +187,16 @@ class _KernelText(ReadText, EffectText):
     def _iteration(
         self, number: int, loop: Loop, carried: list[tuple[str, str]], bound: int
     ) -> int:
+        for place, buffer in enumerate(loop.buffers):
+            if not buffer.is_register:
+                self._make_visible(number, place, buffer)
+        conditions = self._conditions(number, loop)
+        accumulators = carried[: len(loop.buffers)]
+        results = [self._open_under(condition, loop) for condition in conditions]
         if loop.barrier_first and loop.is_shared:
             self.barrier()
         for place, buffer in enumerate(loop.buffers):
             if not buffer.is_register:
-                self._make_visible(number, place, buffer)
                 self.copies(number, place, buffer, loop)
         self.synchronise(loop)
         steps = ""
@@ -205,6 +210,9 @@ class _KernelText(ReadText, EffectText):
         accumulated[0] = self.beside(number, loop, accumulated[0])
         if not loop.barrier_first and loop.is_shared:
             self.barrier()
+        for result in reversed(results):
+            self._close_under(number, loop, accumulated, accumulators)
+            accumulated = [f"{result}#{place}" for place in range(len(accumulators))]
         following = [
             self.next_address(number, place, buffer, loop)
             for place, buffer in enumerate(loop.buffers)
@@ -214,6 +222,46 @@ class _KernelText(ReadText, EffectText):
         types = ", ".join(kind for _, kind in carried)
         self.emit(f"scf.yield {values} : {types}")
         return bound
+
+    def _conditions(self, number: int, loop: Loop) -> list[str]:
+        """Of an iteration, the outer one first; the same for all threads."""
+        index, found = self.index_of(number), list[str]()
+        if loop.under in ("index", "both"):
+            rest = self.new(f"arith.remui {index}, %c3 : index")
+            found.append(self.new(f"arith.cmpi ne, {rest}, %c1 : index"))
+        if loop.under in ("table", "both"):
+            entry = self.looked_up(f"%U{number}", index, loop)
+            rest = self.new(f"arith.remui {entry}, %c3 : index")
+            found.append(self.new(f"arith.cmpi ne, {rest}, %c0 : index"))
+        return found
+
+    def _open_under(self, condition: str, loop: Loop) -> str:
+        """Open a branch that yields the accumulators; what its results are called."""
+        result = self.fresh()
+        types = ", ".join(buffer.element for buffer in loop.buffers)
+        number = len(loop.buffers)
+        self.open(f"{result}:{number} = scf.if {condition} -> ({types}) {{")
+        return result
+
+    def _close_under(
+        self,
+        number: int,
+        loop: Loop,
+        values: list[str],
+        before: list[tuple[str, str]],
+    ) -> None:
+        """Yield `values`; otherwise the accumulators as `before`, or others."""
+        types = ", ".join(kind for _, kind in before)
+        self.emit(f"scf.yield {', '.join(values)} : {types}")
+        self.else_()
+        old = [name for name, _ in before]
+        if loop.otherwise:
+            element = loop.buffers[0].element
+            old[0] = self.accumulate(old[0], f"%factor_{element}", element)
+            if loop.effect in ("store", "in-place", "atomic"):
+                old[0] = self.effect(number, loop, old[0])
+        self.emit(f"scf.yield {', '.join(old)} : {types}")
+        self.close()
 
     def _make_visible(self, number: int, place: int, buffer: Buffer) -> None:
         """The buffer of an iteration, and the view of it."""

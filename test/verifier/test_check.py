@@ -339,6 +339,11 @@ WAIT_0 = "nvgpu.device_async_wait %g {numGroups = 0 : i32}"
         # A slot that is stored where no wait is for it.
         f"%odd = arith.cmpi eq, %slot, %c1 : index\n scf.if %odd {{ STORE }} else {{\n"
         f"COPY\n %g = COMMIT\n {WAIT_0} }}\n gpu.barrier\n READ",
+        # One condition in the other, and both at once: alike, also if one is not known.
+        "%odd = arith.cmpi eq, %slot, %c1 : index\n"
+        "%both = arith.andi %odd, %few : i1\n"
+        f"scf.if %odd {{ scf.if %few {{ COPY }} }}\n %g = COMMIT\n {WAIT_0}\n"
+        "gpu.barrier\n scf.if %both { READ }",
         # More groups than are remembered, after the one that is waited for.
         f"COPY\n %g = COMMIT\n %c80 = arith.constant 80 : index\n"
         f"scf.for %i = %c0 to %c80 step %c1 {{ %o = COMMIT\n }}\n"

@@ -19,12 +19,12 @@ from functools import cached_property
 from typing import Any, NamedTuple
 
 from alcop_mlir.analysis.ir import memory
-from alcop_mlir.analysis.ir.loops import body, yielded
+from alcop_mlir.analysis.ir.loops import body, defining_op, yielded
 from alcop_mlir.analysis.ir.slices import backward_slice, captured
 from alcop_mlir.analysis.ir.walk import walk
 from alcop_mlir.analysis.pipelining.barriers import ops_earlier
 from alcop_mlir.analysis.pipelining.in_place import loaded, may_spoil
-from alcop_mlir.analysis.pipelining.moves import LOADS, only_loads
+from alcop_mlir.analysis.pipelining.moves import LOADS, is_computed, only_loads
 from alcop_mlir.bindings import ir
 
 # What a loop may write, see memory.written_memrefs.
@@ -50,7 +50,10 @@ class Fetch:
 
 
 def is_fetch(op: ir.Operation) -> bool:
-    """Whether `op` does nothing but load from global memory, perhaps in branches."""
+    """Whether `op` does nothing but load from global memory, perhaps in branches.
+
+    These yield what they load, or what needs no load: not what is computed from it.
+    """
     op = op.operation
     if op.name in LOADS:
         return not memory.is_workgroup(op.operands[0].type)
@@ -58,7 +61,10 @@ def is_fetch(op: ir.Operation) -> bool:
         return False
     loads = walk(op, *LOADS)
     branches = [region.blocks[0] for region in op.regions]
-    return bool(loads) and all(map(is_fetch, loads)) and all(map(only_loads, branches))
+    if not loads or not all(map(is_fetch, loads)) or not all(map(only_loads, branches)):
+        return False
+    ends = (value for block in branches for value in block.operations[-1].operands)
+    return all(defining_op(end) in loads or is_computed(end, op) for end in ends)
 
 
 def fetched_memrefs(op: ir.Operation) -> list[Any]:

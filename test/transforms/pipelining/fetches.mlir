@@ -190,3 +190,36 @@ gpu.func @wide(%A: memref<64x64xf32>, %C: memref<64x64xf32>, %n: index) kernel {
   gpu.return
 }
 }
+
+// -----
+
+// What a branch loads and adds up is no load: it stays, its condition is loaded early.
+// CHECK-LABEL: gpu.func @row_sum_of_some
+// CHECK:         memref.load %{{.*}} {alcop.op = 0 : i64} : memref<64xi1>
+// CHECK-NEXT:    scf.if
+// CHECK:         } else {
+// CHECK-NEXT:      scf.yield
+// CHECK-NEXT:    }
+// CHECK-NEXT:    scf.yield
+// CHECK:         ops = [{kind = "fetch", name = "memref.load", op = 0 : i64, stream = "fetch1"}]
+gpu.module @kernels {
+gpu.func @row_sum_of_some(%A: memref<64x64xf32>, %mask: memref<64xi1>, %C: memref<64xf32>, %n: index) kernel {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %zero = arith.constant 0.0 : f32
+  %t = gpu.thread_id x
+  %sum = scf.for %k = %c0 to %n step %c1 iter_args(%acc = %zero) -> (f32) {
+    %go = memref.load %mask[%k] : memref<64xi1>
+    %next = scf.if %go -> (f32) {
+      %v = memref.load %A[%k, %t] : memref<64x64xf32>
+      %more = arith.addf %acc, %v : f32
+      scf.yield %more : f32
+    } else {
+      scf.yield %acc : f32
+    }
+    scf.yield %next : f32
+  }
+  memref.store %sum, %C[%t] : memref<64xf32>
+  gpu.return
+}
+}
