@@ -10,10 +10,11 @@ After:   %a = memref.alloc() : memref<1x64xf32, #gpu.address_space<workgroup>>
 A pipeline numbers slots of its own; without one, slots save a barrier at most.
 Supported are buffers whose first index is the same value in all accesses, computed in
 the loop and alike in all threads, as by `memref.multibuffer`, by a remainder, or by a
-carried counter; also in views of one slot. All accesses must be in the loop, and each
-iteration must read only what it has copied before, to the same elements of its slot. A
-barrier is added where none is between the accesses of one iteration and the next. Other
-buffers are left unchanged.
+carried counter; also in views of one slot. A flat buffer of which iteration k uses the
+part from `256 * k` on is given a dimension for its parts first. All accesses must be in
+the loop, and each iteration must read only what it has copied before, to the same
+elements of its slot. A barrier is added where none is between the accesses of one
+iteration and the next. Other buffers are left unchanged.
 
 Runs before alcop-plan-pipelines, after canonicalize and cse. Reads and writes no
 `alcop` attributes.
@@ -24,12 +25,14 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from alcop_mlir.analysis.ir.loops import defining_op, loops_in, terminator
+from alcop_mlir.analysis.ir.index_terms import Terms
+from alcop_mlir.analysis.ir.loops import body, bounds, defining_op, loops_in, terminator
 from alcop_mlir.analysis.ir.uniformity import may_diverge
 from alcop_mlir.analysis.ir.walk import walk
 from alcop_mlir.analysis.pipelining.barriers import needs_barrier
+from alcop_mlir.analysis.pipelining.own_parts import OwnParts, parts_in
 from alcop_mlir.analysis.pipelining.own_slots import OwnSlots, slots_in
-from alcop_mlir.bindings import gpu, ir
+from alcop_mlir.bindings import gpu, ir, memref
 from alcop_mlir.passes import build
 from alcop_mlir.passes.base import Pass
 
@@ -42,8 +45,36 @@ class FoldSlots(Pass):
     def run(self, op: ir.Operation) -> None:
         for loop in loops_in(op):
             if not may_diverge(loop) or walk(loop, "gpu.barrier"):
+                for parts in parts_in(loop):
+                    _number(parts, loop)
                 for slots in slots_in(loop):
                     _fold(slots, loop)
+
+
+def _number(parts: OwnParts, loop: ir.Operation) -> None:
+    """Give a flat buffer a dimension for its parts, and accesses a view of theirs."""
+    kind = parts.buffer.type
+    count = kind.shape[0] // parts.size
+    buffer = _with_type(parts.buffer, build.memref_like(kind, [count, parts.size]))
+    moving = ir.Attribute.parse("strided<[1], offset: ?>")
+    with loop.location, ir.InsertionPoint.at_block_begin(body(loop)):
+        slot = build.div(body(loop).arguments[0], bounds(loop)[2])
+        own = build.memref_like(kind, [parts.size], layout=moving)
+        view = memref.subview(
+            buffer, [slot, 0], [1, parts.size], [1, 1], result_type=own
+        )
+    for use in parts.uses:
+        with use.op.location, ir.InsertionPoint(use.op):
+            use.op.operands[use.number] = view
+            use.op.operands[use.number + 1] = _sum(use.within)
+
+
+def _sum(terms: Terms) -> Any:
+    """The value of an index in linear form, of values only."""
+    found: Any = terms.constant
+    for part, times in terms.multiples:
+        found = build.add(found, build.mul(part, times))
+    return build.value(found)
 
 
 def _fold(slots: OwnSlots, loop: ir.Operation) -> None:
@@ -53,16 +84,18 @@ def _fold(slots: OwnSlots, loop: ir.Operation) -> None:
     for op, number in slots.uses:
         with op.location, ir.InsertionPoint(op):
             op.operands[number] = build.index(0)
-    _set_type(slots.buffer)
+    kind = slots.buffer.type
+    _with_type(slots.buffer, build.memref_like(kind, [1, *kind.shape[1:]]))
 
 
-def _set_type(buffer: ir.Value) -> Any:
-    """Give a buffer one slot."""
-    kind = build.memref_like(buffer.type, [1, *buffer.type.shape[1:]])
+def _with_type(buffer: ir.Value, kind: ir.Type) -> Any:
+    """`buffer`, of another type; uses of what is no attribution are of a new one."""
     alloc = defining_op(buffer)
     if alloc is None:
         buffer.set_type(kind)
-        return
+        return buffer
     with alloc.location, ir.InsertionPoint(alloc):
-        buffer.replace_all_uses_with(build.alloc(kind))
+        new = build.alloc(kind)
+        buffer.replace_all_uses_with(new)
     alloc.erase()
+    return new

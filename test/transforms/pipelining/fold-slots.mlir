@@ -244,3 +244,119 @@ func.func @transfers(%A: memref<128x4xf32>, %C: memref<128x4xf32>, %n: index) {
   }
   return
 }
+
+// -----
+
+// A flat buffer with a part for each iteration, by a loop of another step than 1.
+// CHECK-LABEL: @parts
+// CHECK:         memref.alloc() : memref<1x256xf32, #gpu.address_space<workgroup>>
+// CHECK:         scf.for
+// CHECK:           vector.store %{{.*}}, %{{.*}}[%{{.*}}] : memref<256xf32
+// CHECK:           gpu.barrier
+// CHECK:           memref.load %{{.*}}[%{{.*}}] : memref<256xf32
+// CHECK:           gpu.barrier
+// SLOTS-LABEL: @parts
+// SLOTS:         memref.alloc() : memref<3x1x256xf32
+#ws = #gpu.address_space<workgroup>
+gpu.module @kernels {
+gpu.func @parts(%A: memref<1792xf32>, %C: memref<1792xf32>, %n: index)
+    kernel attributes {known_block_size = array<i32: 64, 1, 1>} {
+  %c0 = arith.constant 0 : index
+  %c4 = arith.constant 4 : index
+  %c63 = arith.constant 63 : index
+  %c64 = arith.constant 64 : index
+  %t = gpu.thread_id x
+  %a = memref.alloc() : memref<1792xf32, #ws>
+  %first = arith.muli %t, %c4 : index
+  %other = arith.subi %c63, %t : index
+  scf.for %k = %c0 to %n step %c4 {
+    %part = arith.muli %k, %c64 : index
+    %at = arith.addi %part, %first : index
+    %v = vector.load %A[%at] : memref<1792xf32>, vector<4xf32>
+    vector.store %v, %a[%at] : memref<1792xf32, #ws>, vector<4xf32>
+    gpu.barrier
+    %from = arith.addi %part, %other : index
+    %x = memref.load %a[%from] : memref<1792xf32, #ws>
+    memref.store %x, %C[%from] : memref<1792xf32>
+  }
+  gpu.return
+}
+
+// The read, or the copy, reaches into the next part; the threads are not counted; the loop
+// begins elsewhere; the buffer is read after the loop.
+// CHECK-LABEL: gpu.func @parts_that_overlap
+// CHECK-COUNT-2: memref.alloc() : memref<1792xf32
+// CHECK-LABEL: gpu.func @parts_of_many_threads
+// CHECK:         memref.alloc() : memref<1792xf32
+// CHECK-LABEL: gpu.func @parts_for_later
+// CHECK-COUNT-2: memref.alloc() : memref<1792xf32
+gpu.func @parts_that_overlap(%A: memref<1792xf32>, %C: memref<1792xf32>, %n: index)
+    kernel attributes {known_block_size = array<i32: 64, 1, 1>} {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %c64 = arith.constant 64 : index
+  %t = gpu.thread_id x
+  %a = memref.alloc() : memref<1792xf32, #ws>
+  %b = memref.alloc() : memref<1792xf32, #ws>
+  scf.for %k = %c0 to %n step %c1 {
+    %part = arith.muli %k, %c64 : index
+    %at = arith.addi %part, %t : index
+    %v = memref.load %A[%at] : memref<1792xf32>
+    memref.store %v, %a[%at] : memref<1792xf32, #ws>
+    %w = vector.load %A[%at] : memref<1792xf32>, vector<2xf32>
+    vector.store %w, %b[%at] : memref<1792xf32, #ws>, vector<2xf32>
+    gpu.barrier
+    %from = arith.addi %at, %c1 : index
+    %x = memref.load %a[%from] : memref<1792xf32, #ws>
+    %y = memref.load %b[%at] : memref<1792xf32, #ws>
+    %z = arith.addf %x, %y : f32
+    memref.store %z, %C[%at] : memref<1792xf32>
+  }
+  gpu.return
+}
+gpu.func @parts_of_many_threads(%A: memref<1792xf32>, %C: memref<1792xf32>, %n: index) kernel {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %c64 = arith.constant 64 : index
+  %t = gpu.thread_id x
+  %a = memref.alloc() : memref<1792xf32, #ws>
+  scf.for %k = %c0 to %n step %c1 {
+    %part = arith.muli %k, %c64 : index
+    %at = arith.addi %part, %t : index
+    %v = memref.load %A[%at] : memref<1792xf32>
+    memref.store %v, %a[%at] : memref<1792xf32, #ws>
+    gpu.barrier
+    %x = memref.load %a[%at] : memref<1792xf32, #ws>
+    memref.store %x, %C[%at] : memref<1792xf32>
+  }
+  gpu.return
+}
+gpu.func @parts_for_later(%A: memref<1792xf32>, %C: memref<1792xf32>, %n: index)
+    kernel attributes {known_block_size = array<i32: 64, 1, 1>} {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %c64 = arith.constant 64 : index
+  %t = gpu.thread_id x
+  %a = memref.alloc() : memref<1792xf32, #ws>
+  %b = memref.alloc() : memref<1792xf32, #ws>
+  scf.for %k = %c1 to %n step %c1 {
+    %part = arith.muli %k, %c64 : index
+    %at = arith.addi %part, %t : index
+    %v = memref.load %A[%at] : memref<1792xf32>
+    memref.store %v, %a[%at] : memref<1792xf32, #ws>
+    gpu.barrier
+    %x = memref.load %a[%at] : memref<1792xf32, #ws>
+    memref.store %x, %C[%at] : memref<1792xf32>
+  }
+  scf.for %k = %c0 to %n step %c1 {
+    %part = arith.muli %k, %c64 : index
+    %at = arith.addi %part, %t : index
+    %v = memref.load %A[%at] : memref<1792xf32>
+    memref.store %v, %b[%at] : memref<1792xf32, #ws>
+    gpu.barrier
+  }
+  %last = memref.load %b[%t] : memref<1792xf32, #ws>
+  memref.store %last, %C[%t] : memref<1792xf32>
+  gpu.return
+}
+}

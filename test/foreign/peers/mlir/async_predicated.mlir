@@ -1,7 +1,7 @@
 // source: llvm/llvm-project 2811a388560edd7c9bd7136c42a47371ac09d3f2 mlir/test/Dialect/NVGPU/transform-pipeline-shared.mlir
 // function: async_depth_2_predicated
 // does: an asynchronous copy with fewer elements in the last iteration, waited for where it stands; its tail is predicated
-// expect: refused: (rule 2): where it writes in its buffer changes from iteration to iteration
+// expect: pipelined shared=1
 #ws = #gpu.address_space<workgroup>
 module attributes {gpu.container_module} {
   gpu.module @kernels {
