@@ -290,7 +290,8 @@ def _not_compiled(found: Sequence[NotCompiled]) -> CompileError:
 
 
 def _print_remarks(lowered: Lowered) -> None:
-    for remark in lowered.remarks:
+    """Each once: several variants of an op may give the same."""
+    for remark in dict.fromkeys(lowered.remarks):
         print(remark, file=sys.stderr)
 
 

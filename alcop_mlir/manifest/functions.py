@@ -32,7 +32,8 @@ class Function:
 
     reference:     what it computes, for checking; empty where that is not known
     intermediates: buffers that the kernels use besides the parameters, for one call
-    checks:        conditions under which no kernel accesses an array out of bounds
+    checks:        conditions under which no kernel accesses an array out of bounds, in
+                   any variant; those of one variant are its own
     constants:     arrays that the kernels or the reference read, whose contents the
                    bundle holds
     """

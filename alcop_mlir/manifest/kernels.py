@@ -164,10 +164,14 @@ class Kernel:
 
 @dataclass(frozen=True)
 class Variant:
-    """Kernels that are launched, in order, where all conditions of the guard hold."""
+    """Kernels that are launched, in order, where all conditions of the guard hold.
+
+    checks: conditions under which these access no array out of bounds
+    """
 
     kernels: tuple[Kernel, ...]
     guard: tuple[Condition, ...] = ()
+    checks: tuple[AtMost, ...] = ()
 
 
 @dataclass(frozen=True)

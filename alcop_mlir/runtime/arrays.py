@@ -6,7 +6,7 @@ NumPy arrays through DLPack; launch.py makes the same `Array` of arrays on a GPU
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -16,6 +16,7 @@ from alcop_mlir import dtypes
 from alcop_mlir.errors import LaunchError
 from alcop_mlir.manifest.arrays import Parameter
 from alcop_mlir.manifest.functions import Function
+from alcop_mlir.manifest.kernels import AtMost
 from alcop_mlir.reference import steps
 from alcop_mlir.reference.steps import Size
 
@@ -113,7 +114,14 @@ def check(function: Function, arrays: Sequence[Array]) -> dict[str, int]:
                 "all arrays must be in one place"
             )
         _check_layout(parameter, array, what, sizes)
-    for one in function.checks:
+    check_sizes(function.checks, sizes)
+    _check_overlap(function.parameters, arrays)
+    return sizes
+
+
+def check_sizes(checks: Iterable[AtMost], sizes: Mapping[str, int]) -> None:
+    """LaunchError where one of the checks does not hold for these sizes."""
+    for one in checks:
         least, most = one.least.value(sizes), one.most.value(sizes)
         if least > most:
             which = "" if one.least.known is not None else f", which is {least}"
@@ -121,8 +129,6 @@ def check(function: Function, arrays: Sequence[Array]) -> dict[str, int]:
                 f"sizes do not fit together: {one.most} is {most}, expected at least "
                 f"{one.least}{which}"
             )
-    _check_overlap(function.parameters, arrays)
-    return sizes
 
 
 def _check_layout(

@@ -22,7 +22,15 @@ from alcop_mlir.manifest.kernels import CeilDiv, Dim3, Kernel, Pointer, TensorMa
 from alcop_mlir.reference.steps import Size
 from alcop_mlir.runtime import bundle as bundles
 from alcop_mlir.runtime import call, cuda, workspace
-from alcop_mlir.runtime.arrays import Array, check, host_array, is_on_gpu, label, last
+from alcop_mlir.runtime.arrays import (
+    Array,
+    check,
+    check_sizes,
+    host_array,
+    is_on_gpu,
+    label,
+    last,
+)
 from alcop_mlir.runtime.constants import Constants
 from alcop_mlir.runtime.emulation import Emulation
 from alcop_mlir.runtime.guards import chooser
@@ -215,11 +223,10 @@ class Program:
         return last
 
     def _planned_anew(self, sizes: dict[str, int], variants: tuple[int, ...]) -> _Plan:
-        kernels = [
-            kernel
-            for launch, number in zip(self.function.launches, variants, strict=True)
-            for kernel in launch.variants[number].kernels
-        ]
+        launches = zip(self.function.launches, variants, strict=True)
+        chosen = [launch.variants[number] for launch, number in launches]
+        check_sizes((check for one in chosen for check in one.checks), sizes)
+        kernels = [kernel for one in chosen for kernel in one.kernels]
         runs = [(kernel, grid_of(kernel, sizes)) for kernel in kernels]
         runs = [(kernel, grid) for kernel, grid in runs if 0 not in grid]
         running = [kernel for kernel, _ in runs]

@@ -145,7 +145,9 @@ def _polynomials(function: Function) -> Iterator[Polynomial]:
         for part in kernel.grid:
             if isinstance(part, CeilDiv):
                 yield part.dividend
-    for condition in (*function.checks, *_guards(function)):
+    variants = [one for launch in function.launches for one in launch.variants]
+    checks = [check for variant in variants for check in variant.checks]
+    for condition in (*function.checks, *checks, *_guards(function)):
         if isinstance(condition, AtMost):
             yield from (condition.least, condition.most)
         elif not isinstance(condition, Aligned):

@@ -14,6 +14,7 @@ import pytest
 
 from alcop_mlir import dtypes
 from alcop_mlir.compilation import compiler, inputs
+from alcop_mlir.errors import LaunchError
 from alcop_mlir.runtime.launch import Program
 from alcop_mlir.schedule import Schedule
 
@@ -290,6 +291,8 @@ def test_variants(name: str) -> None:
         schedule = f"alcop.schedule = #alcop.schedule<{written(ran())}>"
         compiled(form.text(schedule, at))(*same)
         np.testing.assert_array_equal(bits(arrays[-1]), bits(same[-1]))
+    if form.gaps:
+        refuse_bad_input(program, form)
     for at, number in case.borders:
         arrays = form.data(at, exact=True)
         expected = form.expected(arrays)
@@ -297,6 +300,21 @@ def test_variants(name: str) -> None:
         assert ran() == number, at
         found = dtypes.decode(arrays[-1], form.taken[-1][1])
         np.testing.assert_array_equal(found, expected)
+
+
+def refuse_bad_input(program: Program, form: Form) -> None:
+    """One line, before any kernel runs."""
+    a, b, c = form.data(sizes(16, 8, 16), exact=True)
+    other, _, _ = form.data(sizes(16, 8, 24), exact=True)
+    for given, message in (
+        ((other, b, c), r"shape 16x8, expected 24xN: K is 24"),
+        ((a[::-1], b, c), r"strides of -64x2 bytes, expected .*, none negative"),
+        ((a, b[:, ::-1], c), r"strides of 48x-2 bytes, expected arg1_stride_0x2"),
+        ((a, b, c[:, ::2]), r"shape 16x4, expected 16x8: M is 16, N is 8"),
+    ):
+        with pytest.raises(LaunchError, match=message) as refusal:
+            program(*given)
+        assert "\n" not in str(refusal.value)
 
 
 def bits(array: np.ndarray) -> np.ndarray:

@@ -15,7 +15,7 @@ from fake_emulator import FakeEmulator
 from hypothesis import given
 from hypothesis import strategies as st
 
-from alcop_mlir.errors import ConfigError
+from alcop_mlir.errors import ConfigError, LaunchError
 from alcop_mlir.manifest.arrays import Intermediate
 from alcop_mlir.manifest.functions import Function, Prepare
 from alcop_mlir.manifest.kernels import (
@@ -126,6 +126,19 @@ def test_a_variant_is_a_sequence_of_kernels(
     (launch,) = two_ways().launches
     kernels = launch.variants[program.last_variants[0]].kernels
     assert plan(two_ways().intermediates, kernels, {"M": rows}).bytes == room
+
+
+def test_a_variant_has_checks_of_its_own() -> None:
+    """Before anything runs; where another variant runs they do not count."""
+    function = two_ways()
+    (launch,) = function.launches
+    first, last = launch.variants
+    even = AtMost(constant(3), size("M"))
+    launch = Launch((replace(first, checks=(even,)), last))
+    program = Program(bundle(replace(function, launches=(launch,))))
+    message = "^sizes do not fit together: M is 2, expected at least 3$"
+    with pytest.raises(LaunchError, match=message):
+        program(*arrays(m=2))
 
 
 def test_calls_of_other_variants_are_planned_anew(emulator: FakeEmulator) -> None:

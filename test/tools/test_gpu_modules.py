@@ -44,6 +44,30 @@ HOST = """
   }
 }"""
 LAUNCHED = f"{KERNEL.rstrip('}')}{HOST}"
+# The same for arrays of any size, by one kernel for those of 64, by another for others.
+BRANCHES = f"""{KERNEL.rstrip("}").replace("memref<64xf32>", "memref<1xf32>")}
+  func.func @turn(%x: memref<?xf32>, %y: memref<?xf32>) {{
+    %c0 = arith.constant 0 : index
+    %c1 = arith.constant 1 : index
+    %c64 = arith.constant 64 : index
+    %n = memref.dim %x, %c0 : memref<?xf32>
+    %m = memref.dim %y, %c0 : memref<?xf32>
+    %px = memref.reinterpret_cast %x to offset: [0], sizes: [1], strides: [1]
+      : memref<?xf32> to memref<1xf32>
+    %py = memref.reinterpret_cast %y to offset: [0], sizes: [1], strides: [1]
+      : memref<?xf32> to memref<1xf32>
+    %rest = arith.remui %n, %c64 : index
+    %whole = arith.cmpi eq, %rest, %c0 : index
+    %some = arith.cmpi sge, %n, %c64 : index
+    %fits = arith.andi %whole, %some : i1
+    scf.if %fits {{
+      gpu.launch_func @k::@reversed blocks in (%c1, %c1, %c1)
+          threads in (%c64, %c1, %c1)
+          args(%px : memref<1xf32>, %py : memref<1xf32>)
+    }}
+    return
+  }}
+}}"""
 BARE = """
 llvm.mlir.global internal constant @one(1.0 : f32) : f32
 llvm.func @more(%x: !llvm.ptr<1>) attributes {nvvm.kernel} {
@@ -141,6 +165,18 @@ def test_a_host_function_that_launches_them_is_a_bundle(folder: Path) -> None:
     np.testing.assert_array_equal(y, x[::-1])
 
 
+def test_branches_around_launches_are_stored(folder: Path) -> None:
+    """And evaluated by the launcher: what is not launched changes nothing."""
+    file = stored(BRANCHES)
+    assert compile_tool.main([file, "-o", "bundle"]) == 0
+    turn = alcop_mlir.load(folder / "bundle")
+    for size, is_turned in ((63, False), (64, True), (65, False), (128, True)):
+        x, y = np.arange(size, dtype=np.float32), np.zeros(size, np.float32)
+        turn(x, y)
+        wanted = np.concatenate([x[:64][::-1], y[64:]]) if is_turned else 0 * x
+        np.testing.assert_array_equal(y, wanted)
+
+
 @pytest.mark.usefixtures("folder")
 @pytest.mark.parametrize(
     ("arguments", "message"),
@@ -191,20 +227,36 @@ def test_options_that_do_not_fit(
 # --- for upstream's gpu-to-llvm
 
 HOST_TO_LLVM = (
-    "builtin.module(expand-strided-metadata,lower-affine,convert-cf-to-llvm,"
-    "gpu-to-llvm{use-bare-pointers-for-kernels=true},reconcile-unrealized-casts)"
+    "builtin.module(convert-scf-to-cf,expand-strided-metadata,lower-affine,"
+    "convert-cf-to-llvm,gpu-to-llvm{use-bare-pointers-for-kernels=true},reconcile-unrealized-casts)"
 )
+
+
+# By parts of K, where there are two, else as it is; the host asserts that sizes fit.
+VARIANTS = """
+func.func @f(%A: memref<8x?xf16>, %B: memref<?x16xf16>, %C: memref<8x16xf16>) {
+  linalg.matmul {alcop.variants = [
+      {schedule = {block = [16, 16, 32], warp = [16, 16], split_k = 2}},
+      {schedule = {block = [16, 16, 32], warp = [16, 16], stages = [1, 1]}}]}
+    ins(%A, %B : memref<8x?xf16>, memref<?x16xf16>) outs(%C : memref<8x16xf16>)
+  return
+}"""
 
 
 @pytest.mark.usefixtures("folder")
 @pytest.mark.parametrize(
     ("source", "options"),
-    [(LAUNCHED, []), (LAUNCHED, ["--no-ptxas"]), ("matmul_any_size_f16", [])],
+    [
+        (LAUNCHED, []),
+        (LAUNCHED, ["--no-ptxas"]),
+        (VARIANTS, ["--no-ptxas"]),
+        ("matmul_any_size_f16", []),
+    ],
 )
 def test_gpu_to_llvm_takes_binaries(source: str, options: list[str]) -> None:
     """And what translates to LLVM IR launches the kernel by MLIR's CUDA runtime."""
     text = source
-    if not source.startswith("module"):
+    if source == "matmul_any_size_f16":
         text = (EXAMPLES / f"{source}.mlir").read_text()
     binary = emitted(text, "--emit=gpu-binary", *options)
     assert "gpu.module" not in binary

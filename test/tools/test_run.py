@@ -332,6 +332,35 @@ def test_sizes_that_the_program_leaves_open(
     assert rows(capsys.readouterr().out)["check"].startswith("OK")
 
 
+VARIANTS = """
+func.func @f(%A: memref<8x?xf16>, %B: memref<?x16xf16>, %C: memref<8x16xf32>) {
+  linalg.matmul {alcop.variants = [
+      {schedule = {block = [16, 16, 32], warp = [16, 16], split_k = 2}},
+      {schedule = {block = [16, 16, 32], warp = [16, 16], stages = [1, 1]}}]}
+    ins(%A, %B : memref<8x?xf16>, memref<?x16xf16>) outs(%C : memref<8x16xf32>)
+  return
+}"""
+
+
+def test_which_variant_ran(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Each is shown with its guard, the one that ran by the names of its kernels."""
+    file, stored = tmp_path / "f.mlir", tmp_path / "f.zip"
+    file.write_text(VARIANTS)
+    assert compile_tool.main([str(file), "-o", str(stored), "--no-ptxas"]) == 0
+    compiled = rows(capsys.readouterr().out)
+    guards = "1 of 2: 1 <= K, K % 16 == 0\n2 of 2: otherwise"
+    assert compiled["variant"] == guards
+    assert compiled["workspace"] == "at most 1024 bytes for 1 intermediate buffer"
+    names = [line.split(":")[0] for line in compiled["kernel"].splitlines()]
+    assert names == ["f_matmul_split2", "f_map", "f_matmul"]
+    for length, ran in (
+        (32, "variant 1 of 2: f_matmul_split2, f_map"),
+        (40, "variant 2 of 2: f_matmul"),
+    ):
+        assert tool.main([str(stored), "--sizes", f"K={length}"]) == 0
+        assert rows(capsys.readouterr().out)["ran"] == ran
+
+
 def test_strides_that_the_program_leaves_open(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

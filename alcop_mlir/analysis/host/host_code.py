@@ -100,27 +100,28 @@ def _choice(op: ir.Operation, values: HostValues) -> Iterator[Launch | NotCompil
     codes = [read(block, values) for part in op.regions for block in part.blocks]
     for code in codes:
         yield from code.obstacles
-        if code.checks:
-            check = code.checks[0]
-            yield NotCompiled(op, f"asserts {check} in a branch, expected it before")
     if isinstance(guard, Rejected):
         return
-    then, *other = [_ways(code.launches) for code in codes]
+    then, *other = map(_ways, codes)
     ways = [replace(way, guard=(*guard, *way.guard)) for way in then]
     ways += other[0] if other else [Variant(())]
     if len(ways) > _MOST_VARIANTS:
         why = f"is {len(ways)} sequences of kernels, expected {_MOST_VARIANTS} at most"
         yield NotCompiled(op, why)
-    elif any(way.kernels for way in ways):
+    elif any(way.kernels or way.checks for way in ways):
         yield Launch(tuple(_possible(ways)))
 
 
-def _ways(launches: Iterable[Launch]) -> list[Variant]:
+def _ways(code: HostCode) -> list[Variant]:
     """The sequences of kernels that launches in a row are, the first ones first."""
-    ways = [Variant(())]
-    for launch in launches:
+    ways = [Variant((), (), code.checks)]
+    for launch in code.launches:
         ways = [
-            Variant((*way.kernels, *one.kernels), (*way.guard, *one.guard))
+            Variant(
+                (*way.kernels, *one.kernels),
+                (*way.guard, *one.guard),
+                (*way.checks, *one.checks),
+            )
             for way in ways
             for one in launch.variants
         ]
