@@ -252,6 +252,8 @@ def _late(plan: _Plan, named: dict[Any, _Entry]) -> Iterator[tuple[Any, str]]:
         if entry.lead == _Lead():
             continue
         for maker in _makers(plan.loop, op):
+            if entry.kind in _IN_PLACE and _is_in(maker, op):
+                continue  # it runs with the op: see `replay`
             own = named[maker].lead if maker in named else _Lead()
             if (own.whole, own.part) < (entry.lead.whole, entry.lead.part):
                 yield op, f"runs early, and uses what '{maker.name}' makes later"

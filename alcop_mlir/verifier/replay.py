@@ -25,8 +25,14 @@ from alcop_mlir.verifier.loop_order import Touch, all_touched_by, are_apart, is_
 from alcop_mlir.verifier.violations import Violation
 
 _BARRIER = "gpu.barrier"
-# Effects that are none on memory: they stay in order with everything.
-_FENCES = ("gpu.printf", "cf.assert", "nvvm.bar.warp.sync", "memref.prefetch")
+# Ops that order what threads do, or print: they stay in order with everything.
+_FENCES = (
+    "gpu.printf",
+    "cf.assert",
+    "nvvm.bar.warp.",
+    "memref.pref",
+    "nvgpu.mbarrier.",
+)
 # What a plan drops where it does not name it.
 _SYNCHRONISATION = (
     _BARRIER,
@@ -183,6 +189,6 @@ def _is_full(op: Any) -> bool:
 
 
 def _touches(op: Any) -> list[Touch]:
-    if op.name in _FENCES:
+    if any(one.name.startswith(_FENCES) for one in (op, *inside(op))):
         return [Touch(op, None, None, True)]
     return [] if op.name in _SYNCHRONISATION else all_touched_by(op)

@@ -49,7 +49,7 @@ class Streams:
 
 def separate(
     flat: FlatBody,
-    kept: Collection[Any],
+    replaced: Collection[Any],
     remaining_extents: list[ir.Value],
     fetches: Container[Any] = (),
     guarded: Container[Any] = (),
@@ -57,7 +57,7 @@ def separate(
 ) -> Streams:
     """The streams of a loop with the body `flat`.
 
-    kept: barriers, groups and waits that stay in the arithmetic
+    replaced: barriers, groups and waits that new ones are placed for
     remaining_extents: see `loops.remaining_extents`
     fetches: results of loads that each stream runs that needs them, and no other
     guarded: of those of them that check themselves whether their iteration exists
@@ -67,9 +67,8 @@ def separate(
     nodes = [node for step in steps for node in step.nodes]
     copies = [_form(node.op) for step in steps for node in step.copies]
     dropped = {node for step in steps for node in (*step.copies, *step.reads)}
-    # New barriers, groups and waits are placed where shared memory is pipelined.
-    replaced = [node for node in nodes if copies and node.name in SYNCHRONISATION]
-    dropped |= {node for node in replaced if node.op not in kept}
+    ordering = (node for node in nodes if node.name in SYNCHRONISATION)
+    dropped |= {node for node in ordering if node.op in replaced}
     dropped |= _only_copied(copies, dropped, flat)
     known = {key for step in steps for node in step.reads for key in node.results}
     used = {n for n, result in enumerate(loop.results) if next(result.uses, None)}

@@ -53,10 +53,14 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import Any
 
-from alcop_mlir.analysis.ir.loops import remaining_extents
+from alcop_mlir.analysis.ir.loops import body, remaining_extents
 from alcop_mlir.analysis.ir.slices import is_pure
 from alcop_mlir.analysis.ir.walk import walk
-from alcop_mlir.analysis.pipelining.barriers import BARRIER, OtherAccesses
+from alcop_mlir.analysis.pipelining.barriers import (
+    BARRIER,
+    SYNCHRONISATION,
+    OtherAccesses,
+)
 from alcop_mlir.analysis.pipelining.copy_forms import CopyForm
 from alcop_mlir.analysis.pipelining.foreign_groups import GROUP
 from alcop_mlir.analysis.pipelining.moves import branch_address_ops
@@ -96,12 +100,26 @@ class ExpandPipelines(Pass):
         plans = bound_plans(op)
         for bound in plans:
             check(bound)
+        # Of a loop itself, not what inner loops leave in it.
+        replaced = [_replaced(bound) for bound in plans]
         # Inner loops first: an outer loop is expanded with its inner loops.
-        for bound in reversed(plans):
-            _expand(bound)
+        for bound, own in reversed(list(zip(plans, replaced, strict=True))):
+            _expand(bound, own)
 
 
-def _expand(bound: BoundPlan) -> None:
+def _replaced(bound: BoundPlan) -> list[Any]:
+    """Barriers, groups and waits of the loop that the plan does not name.
+
+    New ones are placed for them, where shared memory is pipelined.
+    """
+    if not bound.named(FILL):
+        return []
+    kept = [op for _, op in bound.named(EFFECT)]
+    ops = [op.operation for op in body(bound.loop).operations]
+    return [op for op in ops if op.name in SYNCHRONISATION and op not in kept]
+
+
+def _expand(bound: BoundPlan, replaced: list[Any]) -> None:
     extents = remaining_extents(bound.loop)
     shape = shape_of(bound, is_ragged=bool(extents))
     leads = fetch_leads(bound)
@@ -114,9 +132,9 @@ def _expand(bound: BoundPlan) -> None:
     exists = list[Any]()
     if order is not None:
         bound, exists = rearrange(bound, *order)
-        extents = remaining_extents(bound.loop)
-    # A list: an op's hash changes with its operands.
-    kept = [_without_tokens(op, bound) for _, op in bound.named(EFFECT)]
+        replaced, extents = [], remaining_extents(bound.loop)
+    for _, op in bound.named(EFFECT):
+        _drop_tokens(op, bound)
     for form in bound.copies().values():
         _hoist_address(form)
     rotated = rotate(bound.loop, leads)
@@ -124,7 +142,7 @@ def _expand(bound: BoundPlan) -> None:
     flat = flattened(replace(bound, loop=loop))
     streams = separate(
         flat,
-        kept,
+        replaced,
         extents,
         rotated.loads,
         rotated.guarded,
@@ -166,19 +184,18 @@ def _meets_around(bound: BoundPlan) -> tuple[bool, bool]:
     return bool(copies) and others.orders_copies(), others.orders_what_follows(kept)
 
 
-def _without_tokens(op: ir.Operation, bound: BoundPlan) -> Any:
-    """`op`, which stays; a group as one without the copies that are planned."""
+def _drop_tokens(op: ir.Operation, bound: BoundPlan) -> None:
+    """Make a group that stays one without the copies that are planned."""
     if op.name != GROUP:
-        return op
+        return
     planned = {token for _, copy in bound.named(FILL) for token in copy.results}
     tokens = [token for token in op.operands if token not in planned]
     if len(tokens) == len(op.operands):
-        return op
+        return
     with op.location, ir.InsertionPoint(op):
         group = create_group(tokens)
     op.results[0].replace_all_uses_with(group)
     op.erase()
-    return group.owner
 
 
 def _hoist_address(form: CopyForm) -> None:

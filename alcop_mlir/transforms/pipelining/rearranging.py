@@ -49,7 +49,7 @@ def rearrange(
     conditions, whether there is an iteration that something runs early for.
     order: ops with effects, copies of the plan with a lead of 0
     """
-    builder = _Builder(bound.loop, order, begins_with_barrier)
+    builder = _Builder(bound.loop, order, begins_with_barrier, bool(bound.copies()))
     loop = builder.build()
     kept = [
         (planned, builder.placed[place])
@@ -96,12 +96,14 @@ class _State:
 class _Builder:
     """Builds the loop in its new order before it.
 
+    begins: whether an iteration begins with a barrier; waits: whether those of the loop
+            begin with a wait for copies instead, which is one too
     placed: by place in the order, the ops of the new loop that do not run early
     """
 
-    def __init__(self, loop: Any, order: Sequence[Placed], begins_with_barrier: bool):
+    def __init__(self, loop: Any, order: Sequence[Placed], begins: bool, waits: bool):
         self.loop, self.order = loop, order
-        self.begins_with_barrier = begins_with_barrier
+        self.begins, self.waits = begins, waits
         self.block = body(loop)
         self.trips = trip_count(loop)
         self.leads = sorted({placed.lead for placed in order} | {0})
@@ -183,7 +185,7 @@ class _Builder:
 
         time: its number before the first of the loop, counted from -1 down; else None
         """
-        if self.begins_with_barrier:
+        if self.begins and (time is not None or not self.waits):
             gpu.barrier()
         _, upper, step = bounds(self.loop)
         values: dict[int, _Values] = {}

@@ -25,6 +25,10 @@ from alcop_mlir.analysis.ir.walk import walk
 from alcop_mlir.analysis.pipelining.barriers import BARRIER, is_full
 from alcop_mlir.bindings import ir
 
+_MBARRIER = "nvgpu.mbarrier."
+# Ops that touch no memory, and stay in order with all that does.
+_FENCES = ("gpu.printf", "cf.assert", "memref.prefetch", "nvvm.bar.warp.sync")
+
 
 @dataclass(frozen=True)
 class Placed:
@@ -108,9 +112,10 @@ class Dependences:
             for other in self._touches[later]:
                 if not (one.writes or other.writes) or not self._may_meet(one, other):
                     continue
-                slots = self._rings.get(_root(one), 1)
-                is_ring = slots > 1 and _root(one) == _root(other)
-                yield (nearest * slots if is_ring else nearest), one.memref
+                roots = _root(one), _root(other)
+                is_ring = all(one is not None for one in roots) and roots[0] == roots[1]
+                slots = self._rings.get(roots[0], 1) if is_ring else 1
+                yield nearest * slots, one.memref
 
     def _may_meet(self, one: Touch, other: Touch) -> bool:
         if one.memref is None or other.memref is None:
@@ -148,14 +153,18 @@ class Dependences:
 
 
 def _touches(placed: Placed) -> list[Touch]:
-    """What an op touches; all memory, where it has an effect that is none on memory."""
+    """What an op touches; all memory, where it orders what threads do, or prints."""
     if placed.op.name == BARRIER:
         return []
     ops = (placed.op, *placed.parts)
+    if any(map(_is_fence, (inner for op in ops for inner in walk(op)))):
+        return [Touch(placed.op, None, True)]
     touches = [touch for op in ops for touch in memory.touches_in(op)]
-    if touches or len(placed.op.results):
-        return list({(one.memref, one.writes): one for one in touches}.values())
-    return [Touch(placed.op, None, True)]
+    return list({(one.memref, one.writes): one for one in touches}.values())
+
+
+def _is_fence(op: ir.Operation) -> bool:
+    return op.name in _FENCES or op.name.startswith(_MBARRIER)
 
 
 def _root(touch: Touch) -> Any | None:
