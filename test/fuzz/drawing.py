@@ -161,7 +161,7 @@ class _Draw:
         step = self.number(1, 3)
         effects = ("none", "none", "store")
         if self.odd(2):
-            effects = ("in-place", "atomic")
+            effects = ("in-place", "replace", "atomic")
         drawn = tuple(self.buffer() for _ in range(self.one_of((1, 1, 2, 3))))
         first = drawn[0]
         if self.odd(4) and not first.is_register:

@@ -100,7 +100,8 @@ class Loop:
     effect: what else it does: "none"; "store" to an array of its own; to the source
             of its first buffer, by the "same" argument or by an "alias" of it;
             "exchange" values with other threads through a global array; "in-place":
-            an accumulator in an array of its own; "atomic" additions to one
+            an accumulator in an array of its own; "replace" each row of one by what
+            is computed from it; "atomic" additions to one
     beside: more that it does, by name: reads a "tile" of shared memory filled before;
             a "pass" of values to other threads, or a block "reduction", through shared
             memory with barriers of their own; a "private" accumulator in memory; a
@@ -242,7 +243,7 @@ def _arrays_of_loop(kernel: Kernel, number: int, loop: Loop) -> Iterator[Array]:
             yield Array(f"J{name}", (rows,), "i32", is_table=True)
         yield Array(f"R{name}", per_thread, buffer.element)
     first = loop.buffers[0]
-    if loop.effect in ("store", "exchange", "in-place"):
+    if loop.effect in ("store", "exchange", "in-place", "replace"):
         yield Array(f"O{number}", (rows, kernel.threads), first.element)
     if loop.effect == "alias":
         yield Array(f"H{number}", (rows, first.row), first.element, of=f"G{number}0")

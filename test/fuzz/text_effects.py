@@ -114,6 +114,13 @@ class EffectText(Lines):
             before = self.new(f"memref.load %O{number}[%c1, %t] : {kind}")
             after = self.accumulate(before, acc, first.element)
             self.emit(f"memref.store {after}, %O{number}[%c1, %t] : {kind}")
+        if loop.effect == "replace":
+            before = self.new(f"memref.load %O{number}[{index}, %t] : {kind}")
+            acc = self.accumulate(acc, before, first.element)
+            self.barrier()  # others store what was loaded
+            row = f"{index}, {self.opposite()}"
+            self.emit(f"memref.store {acc}, %O{number}[{row}] : {kind}")
+            self.barrier()
         if loop.effect == "atomic":
             place = self.new(f"arith.remui %t, %c{ATOMICS} : index")
             self.new(

@@ -20,7 +20,7 @@ from alcop_mlir.analysis.pipelining.copy_forms import copies_in
 from alcop_mlir.analysis.pipelining.in_place import is_made_in, reach
 from alcop_mlir.bindings import ir
 
-# Elements that an access to one index reaches, by what it moves.
+# Ops that access elements side by side, from one index on.
 _ACCESSES = (
     "memref.load",
     "memref.store",
