@@ -30,7 +30,8 @@ Runs after all passes that change the body of a launch, and before alcop-lower-t
 whose conversions run on `gpu.module`s. Reads `alcop.kernel`, `alcop.overlaid`,
 `alcop.schedule`, `alcop.schedule_source`, `alcop.pipelines` and `alcop.fallback`, which
 are erased with the launch. Writes the last four on the `gpu.launch_func` as one plain
-dictionary, `alcop.decisions`, from which the kernel is described.
+dictionary, `alcop.decisions`, from which the kernel is described. Erases the
+`alcop.row_alignment` of what is no argument, and the assumptions that have it.
 """
 
 from __future__ import annotations
@@ -46,6 +47,7 @@ from alcop_mlir.analysis.host.launches import LAUNCH_ARGUMENTS, KernelLaunch
 from alcop_mlir.analysis.ir.constant_arrays import stored_global
 from alcop_mlir.analysis.ir.memory import is_workgroup
 from alcop_mlir.analysis.ir.memref_layouts import open_strides
+from alcop_mlir.analysis.ir.promises import ROW_ALIGNMENT
 from alcop_mlir.analysis.ir.rejected import Rejected
 from alcop_mlir.analysis.ir.symbols import by_name, name_of, top_level
 from alcop_mlir.analysis.ir.walk import walk
@@ -83,6 +85,8 @@ class OutlineKernels(Pass):
         given = {} if self.inline_constants else constants
         stored = {name for name, op in given.items() if stored_global(op) is not None}
         functions = top_level(op, "func.func")
+        for function in functions:
+            _drop_promises(function)
         work = [(one, _read_launches(one, stored)) for one in functions]
         symbols = {
             name_of(one) for one in top_level(op) if "sym_name" in one.attributes
@@ -99,6 +103,17 @@ class OutlineKernels(Pass):
                 kernel = _new(_kernel_name(name, launch, len(found)), kernel_names)
                 _outline(launch, kernels, kernel, self.noalias)
             copy_constants(constants, kernels)
+
+
+def _drop_promises(function: ir.Operation) -> None:
+    """Erase what guards promised of rows, so that equal kernels are equal."""
+    for op in walk(function, "memref.assume_alignment", "memref.alloc"):
+        if ROW_ALIGNMENT not in op.attributes:
+            continue
+        del op.attributes[ROW_ALIGNMENT]
+        if op.name == "memref.assume_alignment":
+            op.results[0].replace_all_uses_with(op.operands[0])
+            op.erase()
 
 
 def _kernel_name(function: str, launch: KernelLaunch, number: int) -> str:

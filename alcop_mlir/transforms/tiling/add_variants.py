@@ -36,7 +36,7 @@ ops that are not fused, and stay behind the branches.
 Runs after alcop-select-schedule, which writes `alcop.variants`, and before
 alcop-split-k. Erases `alcop.variants`, and writes `alcop.schedule` and
 `alcop.schedule_source`; `variant` in `alcop.contraction` is what the kernel's name ends
-with. The promise is last read by alcop-lower-mma.
+with. The promise is last read by alcop-lower-mma, and alcop-outline-kernels erases it.
 """
 
 from __future__ import annotations

@@ -335,3 +335,30 @@ func.func @stores(%a: memref<4xf32>) {
   }
   return
 }
+
+// -----
+
+// What a guard has promised of rows is of no use any more, and equal kernels are equal.
+// Other assumptions stay.
+// CHECK-LABEL: func.func @promises(
+// CHECK-SAME:    %[[A:.*]]: memref<8xf32>)
+// CHECK-NOT:     row_alignment
+// CHECK-NOT:     memref.assume_alignment %[[A]], 16
+// CHECK:       gpu.func @promises(
+// CHECK-NOT:     row_alignment
+// CHECK:         memref.assume_alignment %{{.*}}, 64 : memref<8xf32>
+func.func @promises(%a: memref<8xf32>) {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %x = arith.constant 1.0 : f32
+  %aligned = memref.assume_alignment %a, 64 : memref<8xf32>
+  %rows = memref.assume_alignment %aligned, 16 {alcop.row_alignment = 16} : memref<8xf32>
+  %t = memref.alloc() {alcop.row_alignment = 16} : memref<8xf32>
+  gpu.launch blocks(%bx, %by, %bz) in (%gx = %c1, %gy = %c1, %gz = %c1)
+             threads(%tx, %ty, %tz) in (%sx = %c1, %sy = %c1, %sz = %c1) {
+    memref.store %x, %rows[%c0] : memref<8xf32>
+    memref.store %x, %t[%c0] : memref<8xf32>
+    gpu.terminator
+  }
+  return
+}
