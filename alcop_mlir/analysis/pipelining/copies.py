@@ -17,8 +17,7 @@ from alcop_mlir.analysis.pipelining.early_addresses import copy_not_early, no_in
 from alcop_mlir.analysis.pipelining.fetches import PROMISE, Loads, Written
 from alcop_mlir.analysis.pipelining.footprints import (
     footprint,
-    from_outside,
-    is_read_alike,
+    leaves_older,
     may_change,
 )
 from alcop_mlir.analysis.pipelining.in_place import may_spoil, reads_of
@@ -125,18 +124,14 @@ def target_moves(loop: ir.Operation, form: CopyForm) -> Refusal | None:
             "where it writes in its buffer changes from iteration to iteration",
             "fill the same part of the buffer in every iteration",
         )
-    for branch in fills.branches:
-        condition = from_outside([branch.operands[0]], form.op)
-        if not may_change(condition, loop, form.buffers):
-            continue
-        if not is_read_alike(form, branch):
-            return Refusal(
-                2,
-                "its condition changes from iteration to iteration: where it does not "
-                "copy, its buffer keeps elements of an older tile",
-                "store another value to the same elements otherwise, or read them "
-                "under the same condition, if that is the same for all threads",
-            )
+    if leaves_older(form, loop):
+        return Refusal(
+            2,
+            "its condition changes from iteration to iteration: where it does not "
+            "copy, its buffer keeps elements of an older tile",
+            "store another value to the same elements otherwise, or read them under "
+            "the same condition, if that is the same for all threads",
+        )
     return None
 
 

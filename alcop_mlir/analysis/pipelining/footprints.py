@@ -59,7 +59,19 @@ def footprint(form: CopyForm) -> Footprint:
     )
 
 
-def is_read_alike(form: CopyForm, branch: ir.Operation) -> bool:
+def leaves_older(form: CopyForm, loop: ir.Operation) -> bool:
+    """Whether reads may find what an earlier iteration filled, for its conditions.
+
+    Where one that may change does not hold, and reads are not under it alike.
+    """
+    return any(
+        may_change(from_outside([branch.operands[0]], form.op), loop, form.buffers)
+        and not _is_read_alike(form, branch)
+        for branch in footprint(form).branches
+    )
+
+
+def _is_read_alike(form: CopyForm, branch: ir.Operation) -> bool:
     """Whether what `form` fills in `branch`, and no more, is read where it is filled.
 
     Each read is under the same value of the same iteration, so that no thread reads

@@ -18,10 +18,14 @@ from alcop_mlir.analysis.ir.loops import (
     defining_op,
     is_inside,
 )
-from alcop_mlir.analysis.ir.memory import Access, root
+from alcop_mlir.analysis.ir.memory import Access
 from alcop_mlir.analysis.ir.slices import is_pure
-from alcop_mlir.analysis.pipelining.copy_forms import Move, copy_form
-from alcop_mlir.analysis.pipelining.footprints import may_change
+from alcop_mlir.analysis.pipelining.copy_forms import CopyForm, Move, copy_form
+from alcop_mlir.analysis.pipelining.footprints import (
+    footprint,
+    leaves_older,
+    may_change,
+)
 from alcop_mlir.bindings import ir
 
 _FUNCTIONS = (*KERNEL_OPS, "func.func")
@@ -29,36 +33,46 @@ _FUNCTIONS = (*KERNEL_OPS, "func.func")
 
 def own_fills(
     loop: ir.Operation, accesses: list[Access], known: Iterable[Any] = ()
-) -> list[Move] | None:
-    """What the copies of an iteration copy; None if it may read what it did not fill.
+) -> list[CopyForm] | None:
+    """The copies of an iteration; None if it may read what it did not fill.
 
     accesses: those of a buffer in `loop`
     known:    parts of addresses that need not be the same in each iteration
     """
-    fills: list[Any] = []
-    moves: list[Move] = []
+    forms: dict[Any, CopyForm] = {}
     for access in (one for one in accesses if one.writes):
         fill = ancestor_in(access.op, body(loop))
         form = None if fill is None else copy_form(fill)
         if form is None:
             return None
-        fills.append(fill)
-        moves += form.moves
-    targets = [value for move in moves for value in _address(move)]
-    if any(_is_made_deeper(value, loop) for value in targets):
-        return None
-    if may_change(targets, loop, {*known, *(root(move.target) for move in moves)}):
+        forms[fill] = form
+    if any(_may_fill_others(form, loop, known) for form in forms.values()):
         return None
     reads: list[Any] = [ancestor_in(a.op, body(loop)) for a in accesses if a.reads]
-    is_ordered = all(fill.is_before_in_block(read) for read in reads for fill in fills)
-    return moves if is_ordered else None
+    is_ordered = all(fill.is_before_in_block(read) for read in reads for fill in forms)
+    return [*forms.values()] if is_ordered else None
 
 
-def elements_filled(moves: list[Move]) -> frozenset[Hashable] | None:
-    """What the threads of a block fill by `moves`, whenever these run.
+def _may_fill_others(form: CopyForm, loop: ir.Operation, known: Iterable[Any]) -> bool:
+    """Whether a copy may fill other elements in another iteration, which are read."""
+    targets = [value for move in form.moves for value in _address(move)]
+    if any(_is_made_deeper(value, loop) for value in targets):
+        return True
+    decided = [*targets, *footprint(form).bounds]
+    return may_change(decided, loop, {*known, *form.buffers}) or leaves_older(
+        form, loop
+    )
 
-    Equal for equal addresses. None where these depend on more than the thread.
+
+def elements_filled(forms: list[CopyForm]) -> frozenset[Hashable] | None:
+    """What the threads of a block fill by copies, whenever these run.
+
+    Equal for equal addresses. None where these depend on more than the thread, or
+    copies run under conditions or in loops.
     """
+    if any(one.branches or one.bounds for one in map(footprint, forms)):
+        return None
+    moves = [move for form in forms for move in form.moves]
     keys = [
         (*(_key(value) for value in _address(move)), move.elements) for move in moves
     ]

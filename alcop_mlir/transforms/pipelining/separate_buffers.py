@@ -83,10 +83,10 @@ def _are_independent(buffer: ir.Value, loops: list[Any]) -> bool:
     for loop in loops:
         inside = [one for one in accesses if is_inside(one.op, loop)]
         accesses = [one for one in accesses if not is_inside(one.op, loop)]
-        moves = own_fills(loop, inside)
-        if moves is None or not _is_run_by_all(loop):
+        copies = own_fills(loop, inside)
+        if copies is None or not _is_run_by_all(loop):
             return False
-        filled.add(elements_filled(moves))
+        filled.add(elements_filled(copies))
     return not accesses and len(filled) == 1 and None not in filled
 
 

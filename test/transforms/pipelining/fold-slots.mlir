@@ -360,3 +360,31 @@ gpu.func @parts_for_later(%A: memref<1792xf32>, %C: memref<1792xf32>, %n: index)
   gpu.return
 }
 }
+
+// -----
+
+// Later iterations read what one three before has filled.
+// CHECK-LABEL: @filled_under_condition
+// CHECK:         memref.alloc() : memref<3x64xf32
+#ws = #gpu.address_space<workgroup>
+func.func @filled_under_condition(%A: memref<64x64xf32>, %C: memref<64xf32>, %n: index) {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %c2 = arith.constant 2 : index
+  %c3 = arith.constant 3 : index
+  %t = gpu.thread_id x
+  %a = memref.alloc() : memref<3x64xf32, #ws>
+  scf.for %k = %c0 to %n step %c1 {
+    %go = arith.cmpi ult, %k, %c3 : index
+    %slot = arith.remui %k, %c3 : index
+    scf.if %go {
+      %v = memref.load %A[%k, %t] : memref<64x64xf32>
+      memref.store %v, %a[%slot, %t] : memref<3x64xf32, #ws>
+    }
+    gpu.barrier
+    %x = memref.load %a[%slot, %t] : memref<3x64xf32, #ws>
+    memref.store %x, %C[%t] : memref<64xf32>
+    gpu.barrier
+  }
+  return
+}

@@ -336,3 +336,39 @@ func.func @too_large(%A: memref<64x64xf32>, %C: memref<64xf32>, %n: index) {
   memref.store %both, %C[%t] : memref<64xf32>
   return
 }
+
+// -----
+
+// The second loop fills nothing at first, and reads what the first one left.
+// CHECK-LABEL: @one_fills_some
+// CHECK:         memref.alloc
+// CHECK-NOT:     memref.alloc
+// CHECK:         return
+#ws = #gpu.address_space<workgroup>
+func.func @one_fills_some(%A: memref<64x64xf32>, %C: memref<64xf32>, %n: index) {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %c2 = arith.constant 2 : index
+  %t = gpu.thread_id x
+  %a = memref.alloc() : memref<64xf32, #ws>
+  scf.for %k = %c0 to %n step %c1 {
+    %v = memref.load %A[%k, %t] : memref<64x64xf32>
+    memref.store %v, %a[%t] : memref<64xf32, #ws>
+    gpu.barrier
+    %x = memref.load %a[%t] : memref<64xf32, #ws>
+    memref.store %x, %C[%t] : memref<64xf32>
+    gpu.barrier
+  }
+  scf.for %k = %c0 to %n step %c1 {
+    %go = arith.cmpi ugt, %k, %c2 : index
+    scf.if %go {
+      %v = memref.load %A[%k, %t] : memref<64x64xf32>
+      memref.store %v, %a[%t] : memref<64xf32, #ws>
+    }
+    gpu.barrier
+    %x = memref.load %a[%t] : memref<64xf32, #ws>
+    memref.store %x, %C[%t] : memref<64xf32>
+    gpu.barrier
+  }
+  return
+}
