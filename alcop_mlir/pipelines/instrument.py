@@ -18,6 +18,7 @@ from alcop_mlir.bindings import ir
 from alcop_mlir.errors import PassError
 from alcop_mlir.verifier.check import check
 from alcop_mlir.verifier.plans import check_plans
+from alcop_mlir.verifier.promises import check_promises
 from alcop_mlir.verifier.violations import Violation
 
 
@@ -52,6 +53,7 @@ CHECKED_AFTER = frozenset(
     "alcop-expand-pipelines alcop-place-waits alcop-distribute-copies "
     "alcop-unroll-steady-state".split()
 )
+VERSIONS = "alcop-version-loops"
 # After these the plans of loops stand in the IR, and nothing was executed of them.
 PLANNED_AFTER = frozenset(["alcop-plan-pipelines", "alcop-multi-buffer"])
 
@@ -64,7 +66,9 @@ class CheckPipelines(Instrument):
         """PassError at the first thing that is wrong."""
         yield
         found: list[Violation] = []
-        if step.name in PLANNED_AFTER:
+        if step.name == VERSIONS:
+            found = check_promises(op)
+        elif step.name in PLANNED_AFTER:
             found = check_plans(op)
         elif step.name in CHECKED_AFTER:
             found = check(op)

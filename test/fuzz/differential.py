@@ -27,6 +27,7 @@ from alcop_mlir.runtime.ptx import emit_ptx
 from alcop_mlir.target import find_target
 from alcop_mlir.verifier.check import check
 from alcop_mlir.verifier.plans import check_plans
+from alcop_mlir.verifier.promises import check_promises
 from alcop_mlir.verifier.violations import Violation
 
 LAUNCH = "gpu.launch_func"
@@ -136,10 +137,11 @@ def placed(text: str, settings: Settings) -> Any:
 def _expanded(module: Any, settings: Settings) -> tuple[Report, list[Violation]]:
     """What the plan says of the copies, and what is wrong with it; executes it."""
     _run(module, settings.preparation)
+    wrong = check_promises(module.operation)
     path = Path(_folder().name, "report.json")
     _run(module, settings.plan(path))
     report = tuple(json.loads(path.read_text()))
-    wrong = check_plans(module.operation)
+    wrong += check_plans(module.operation)
     _run(module, "alcop-multi-buffer,alcop-expand-pipelines")
     return report, wrong
 

@@ -8,10 +8,11 @@ After:   the same; or an error at each wrong op, such as "slot 1 of
 `alcop_mlir.verifier.check` says what is checked, and how: by code that shares nothing
 with the passes that make pipelines. With `--verify-each` it runs by itself after every
 pass that changes pipelines. Of a program that is planned and not expanded it checks the
-plans: `alcop_mlir.verifier.plans`.
+plans: `alcop_mlir.verifier.plans`; of one with two versions of a loop, that the
+first runs only where it may: `alcop_mlir.verifier.promises`.
 
-Runs anywhere after alcop-plan-pipelines, as long as there are scf loops and memrefs.
-Reads `alcop.pipeline` and `alcop.op`; writes and erases no attributes.
+Runs anywhere after alcop-version-loops, as long as there are scf loops and memrefs.
+Reads `alcop.noalias`, `alcop.pipeline` and `alcop.op`; writes and erases no attributes.
 """
 
 from __future__ import annotations
@@ -23,6 +24,7 @@ from alcop_mlir.errors import PassError
 from alcop_mlir.passes.base import Pass
 from alcop_mlir.verifier.check import check
 from alcop_mlir.verifier.plans import check_plans
+from alcop_mlir.verifier.promises import check_promises
 
 
 @dataclass(frozen=True)
@@ -31,7 +33,7 @@ class CheckPipelines(Pass):
     anchor = "any"
 
     def run(self, op: ir.Operation) -> None:
-        wrong = [*check_plans(op), *check(op)]
+        wrong = [*check_promises(op), *check_plans(op), *check(op)]
         for violation in wrong[:-1]:
             violation.op.location.emit_error(f"{self.name}: {violation.message}")
         if wrong:
