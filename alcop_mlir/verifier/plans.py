@@ -10,7 +10,8 @@ that remember which tile they hold:
 - what is filled under a condition that changes is read under it only
 - what the address of an early op is computed from is not made by later ones, and what
   it reads is not written in the loop
-- of the loop's own barriers those are named, and so left, that order other memory
+- of the loop's own barriers those are named, and so left, that order other memory, and
+  of its groups and waits those that other copies need
 - where other ops run early, or in another order, all memory stays in order: `replay`
 - buffers that have slots already have as many as their ring
 
@@ -27,6 +28,7 @@ from typing import Any
 from alcop_mlir.bindings import ir
 from alcop_mlir.verifier.accesses import COPY, STORE, VIEWS, inside, touched
 from alcop_mlir.verifier.conditions import unfilled
+from alcop_mlir.verifier.dropped_groups import dropped_groups
 from alcop_mlir.verifier.loop_order import overwritten, unordered
 from alcop_mlir.verifier.replay import Step, is_reordered, replayed, with_unnamed
 from alcop_mlir.verifier.violations import Violation
@@ -164,6 +166,8 @@ def _unordered(
     if not rings:
         return  # all barriers stay
     kept = {op for op, entry in named.items() if entry.kind == _KEPT}
+    fills = {op for op, entry in named.items() if entry.ring >= 0}
+    yield from dropped_groups(plan.loop, fills, kept)
     at_start = not any(entry.lead.part for entry in named.values())
     yield from unordered(plan.loop, early, rings, kept, at_start)
 
