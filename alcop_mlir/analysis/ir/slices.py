@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Container, Iterable
-from functools import cmp_to_key
+from functools import cache, cmp_to_key
 from typing import Any
 
 from alcop_mlir.analysis.ir.loops import constant
@@ -67,7 +67,7 @@ def is_pure(op: ir.Operation) -> bool:
         return constant(op.operation.operands[1]) not in (None, 0, -1)
     if name == _CHOICE:
         return all(map(is_pure, _chosen_ops(op)))
-    return name in _PURE_OPS or name.startswith(_PURE_DIALECTS)
+    return _is_pure_name(name)
 
 
 def is_repeatable(op: ir.Operation) -> bool:
@@ -78,7 +78,12 @@ def is_repeatable(op: ir.Operation) -> bool:
     name = op.operation.name
     if name == _CHOICE:
         return all(map(is_repeatable, _chosen_ops(op)))
-    return name in _DIVISIONS or is_pure(op)
+    return name in _DIVISIONS or _is_pure_name(name)
+
+
+@cache
+def _is_pure_name(name: str) -> bool:
+    return name in _PURE_OPS or name.startswith(_PURE_DIALECTS)
 
 
 def _chosen_ops(choice: ir.Operation) -> list[Any]:
@@ -96,9 +101,13 @@ def touches_no_memory(op: ir.Operation) -> bool:
 
     So has what prints, and what the threads of a warp run together.
     """
-    name = op.operation.name
+    return _is_memoryless(op.operation.name) or is_repeatable(op)
+
+
+@cache
+def _is_memoryless(name: str) -> bool:
     is_register = name.startswith("nvvm.read.ptx.sreg.")  # an id, or a clock
-    return name in _NO_MEMORY_OPS or is_register or is_repeatable(op)
+    return name in _NO_MEMORY_OPS or is_register or _is_pure_name(name)
 
 
 def captured(op: ir.Operation) -> list[Any]:

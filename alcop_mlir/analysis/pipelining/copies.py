@@ -6,15 +6,16 @@ checks one of them and returns a `Refusal` where it is broken. Nothing is change
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from functools import partial
+from collections.abc import Callable, Iterator
+from functools import cache, partial
+from typing import Any
 
-from alcop_mlir.analysis.ir import memory, uniformity
+from alcop_mlir.analysis.ir import uniformity
 from alcop_mlir.analysis.ir.loops import body
 from alcop_mlir.analysis.pipelining.buffer_uses import not_one_buffer, used_elsewhere
 from alcop_mlir.analysis.pipelining.copy_forms import CopyForm, Forms
 from alcop_mlir.analysis.pipelining.early_addresses import copy_not_early, no_index
-from alcop_mlir.analysis.pipelining.fetches import PROMISE, Loads, Written
+from alcop_mlir.analysis.pipelining.fetches import PROMISE, Loads
 from alcop_mlir.analysis.pipelining.footprints import (
     footprint,
     leaves_older,
@@ -38,12 +39,13 @@ def shared_copies(
     loop: ir.Operation, forms: Forms, noalias_arguments: bool = False
 ) -> Iterator[PipelinedCopy | RejectedCopy]:
     """The copies `forms` of `loop`, and what nearly is one: can, or cannot."""
-    written = memory.written_memrefs(loop) if forms else []
+    loads = Loads(loop, noalias_arguments)
+    uses = cache(partial(used_elsewhere, loop, forms))
     met = meetings(forms.values())
     for op in (one.operation for one in body(loop).operations):
         if op in forms:
             no = _meets(*met[op]) if op in met else None
-            yield _judge_shared(op, loop, forms, written, noalias_arguments, no)
+            yield _judge_shared(forms[op], loop, loads, uses, no)
             continue
         near = near_copy(op, loop)
         if near is not None:
@@ -51,15 +53,13 @@ def shared_copies(
 
 
 def _judge_shared(
-    op: ir.Operation,
+    form: CopyForm,
     loop: ir.Operation,
-    forms: Forms,
-    written: Written,
-    noalias_arguments: bool,
+    loads: Loads,
+    uses: Callable[[Any], Refusal | None],
     meets: Refusal | None,
 ) -> PipelinedCopy | RejectedCopy:
-    form = forms[op]
-    loads = Loads(loop, noalias_arguments)
+    """uses: the rule for the uses of a buffer; meets: what `meetings` says"""
     broken = (
         no_index(loop)
         or first_refusal(_not_a_move, form.moves)
@@ -67,13 +67,13 @@ def _judge_shared(
         or first_refusal(not_one_buffer, form.buffers)
         or target_moves(loop, form)
         or meets
-        or first_refusal(partial(used_elsewhere, loop, forms), form.buffers)
-        or _source_written(form, loop, written, noalias_arguments)
+        or first_refusal(uses, form.buffers)
+        or _source_written(form, loop, loads)
         or copy_not_early(form, loop, loads)
     )
     if broken is None:
-        return PipelinedCopy(op, tuple(form.buffers), form)
-    return RejectedCopy(op, SHARED, *broken)
+        return PipelinedCopy(form.op, tuple(form.buffers), form)
+    return RejectedCopy(form.op, SHARED, *broken)
 
 
 def _not_a_move(move: Move) -> Refusal | None:
@@ -156,12 +156,10 @@ def _meets(one: ir.Operation, other: ir.Operation) -> Refusal:
     )
 
 
-def _source_written(
-    form: CopyForm, loop: ir.Operation, written: Written, noalias_arguments: bool
-) -> Refusal | None:
+def _source_written(form: CopyForm, loop: ir.Operation, loads: Loads) -> Refusal | None:
     """Rule 6: nothing in the loop may write what a later iteration copies."""
-    reads = reads_of(form)
-    for writer, target in written:
+    reads, noalias = reads_of(form), loads.noalias_arguments
+    for _, writer, target in loads.writes.to(form.sources, noalias):
         if writer in (form.op, loop.operation):
             continue
         if target is None:
@@ -170,7 +168,7 @@ def _source_written(
                 f"the loop holds '{writer.name}', which may write its source",
                 "move it out of the loop",
             )
-        if may_spoil(writer, target, reads, loop, noalias_arguments):
+        if may_spoil(writer, target, reads, loop, noalias):
             remedy = PROMISE
             if may_spoil(writer, target, reads, loop, True):
                 remedy = "copy from memory that the loop does not write"

@@ -16,6 +16,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from functools import cached_property
 from itertools import pairwise, takewhile
 from typing import Any
 
@@ -64,7 +65,7 @@ class CopyForm:
         moved = [move.target for move in self.moves]
         return [*moved, *(fill.operands[1] for fill in self.fills)]
 
-    @property
+    @cached_property
     def buffers(self) -> list[Any]:
         """The allocations that it fills, each once."""
         return list(dict.fromkeys(map(memory.root, self.targets)))

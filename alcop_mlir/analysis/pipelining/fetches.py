@@ -24,11 +24,10 @@ from alcop_mlir.analysis.ir.slices import backward_slice, captured
 from alcop_mlir.analysis.ir.walk import walk
 from alcop_mlir.analysis.pipelining.barriers import ops_earlier
 from alcop_mlir.analysis.pipelining.in_place import loaded, may_spoil
+from alcop_mlir.analysis.pipelining.loop_writes import LoopWrites
 from alcop_mlir.analysis.pipelining.moves import LOADS, is_computed, only_loads
 from alcop_mlir.bindings import ir
 
-# What a loop may write, see memory.written_memrefs.
-Written = list[tuple[Any, Any | None]]
 # Ops that order what threads write and read.
 BARRIERS = ("gpu.barrier", "nvvm.bar.warp.sync")
 PROMISE = "promise that arguments do not alias with assume-noalias-args=true, if so"
@@ -97,8 +96,8 @@ class Loads:
         writer = self._writer(op, True)
         if writer is None:
             return PROMISE
-        written = (*self._written, *self._written_before)
-        if any(one == writer.op and target is None for one, target in written):
+        written = (*self.writes.all, *self._written_before.all)
+        if any(one.op == writer.op and one.target is None for one in written):
             return f"move '{writer.op.name}' out of the loop"
         if writer.is_before:
             return "put a gpu.barrier between that and the loop"
@@ -106,27 +105,22 @@ class Loads:
 
     def _writer(self, op: ir.Operation, noalias_arguments: bool) -> Writer | None:
         reads = loaded(op)
-        for writer, target in self._written:
+        memrefs = [read.memref for read in reads]
+        for _, writer, target in self.writes.to(memrefs, noalias_arguments):
             if may_spoil(writer, target, reads, self.loop, noalias_arguments):
                 return Writer(writer, False)
-        memrefs = [read.memref for read in reads]
-        for writer, target in self._written_before:
-            if target is None or any(
-                memory.may_alias(one, target, noalias_arguments) for one in memrefs
-            ):
-                return Writer(writer, True)
-        return None
+        before = self._written_before.to(memrefs, noalias_arguments)
+        return Writer(before[0].op, True) if before else None
 
     @cached_property
-    def _written(self) -> Written:
-        return memory.written_memrefs(self.loop)
+    def writes(self) -> LoopWrites:
+        """What the loop may write."""
+        return LoopWrites([self.loop])
 
     @cached_property
-    def _written_before(self) -> Written:
-        if not walk(self.loop, *BARRIERS):
-            return []
-        before = ops_earlier(self.loop)
-        return [one for op in before for one in memory.written_memrefs(op)]
+    def _written_before(self) -> LoopWrites:
+        has_barriers = bool(walk(self.loop, *BARRIERS))
+        return LoopWrites(ops_earlier(self.loop) if has_barriers else ())
 
 
 def address_fetches(

@@ -133,18 +133,23 @@ def flat_body(
 
 @dataclass(frozen=True)
 class _Op:
-    """What is looked up of an op, once for all iterations of a fragment loop."""
+    """What is looked up of an op, once for all iterations of a fragment loop.
+
+    operands, captured: of what the body makes, as those of `Node`
+    """
 
     op: Any
     name: str
-    operands: list[Any]
+    operands: list[tuple[int, Any]]
     captured: list[Any]
     results: tuple[Any, ...]
 
     @classmethod
-    def of(cls, op: Any) -> _Op:
-        inside = captured(op) if len(op.regions) else []
-        return cls(op, op.name, list(op.operands), inside, tuple(op.results))
+    def of(cls, op: Any, made: Container[Any]) -> _Op:
+        """made: the values that the body makes before `op`"""
+        inside = [v for v in captured(op) if v in made] if len(op.regions) else []
+        operands = [(n, v) for n, v in enumerate(op.operands) if v in made]
+        return cls(op, op.name, operands, inside, tuple(op.results))
 
 
 class _Flattening:
@@ -162,25 +167,30 @@ class _Flattening:
         self.count = 0
 
     def of(self, fragment_loops: Sequence[tuple[Any, Sequence[Any]]]) -> FlatBody:
-        *ops, end = (_Op.of(one.operation) for one in body(self.loop).operations)
-        for one in ops:
-            inner = next((own for own in fragment_loops if own[0] == one.op), None)
+        for op in [one.operation for one in body(self.loop).operations][:-1]:
+            inner = next((own for own in fragment_loops if own[0] == op), None)
             if inner is None:
+                one = _Op.of(op, self.keys)
                 self._append(one, one.results)
             else:
-                self._unroll(one, inner[1])
+                self._unroll(*inner)
+        end = terminator(self.loop)
         yielded = tuple(self.keys.get(value, value) for value in end.operands)
         return FlatBody(
             self.loop, tuple(self.steps), yielded, self.makers, self.arguments
         )
 
-    def _unroll(self, loop: _Op, indices: Sequence[Any]) -> None:
+    def _unroll(self, loop: ir.Operation, indices: Sequence[Any]) -> None:
         """The body of a fragment loop, once for each of its indices."""
         keys = self.keys
-        ops = [_Op.of(one.operation) for one in body(loop.op).operations][:-1]
-        arguments = list(body(loop.op).arguments)
-        following = list(terminator(loop.op).operands)
-        carried = [keys.get(value, value) for value in init_args(loop.op)]
+        arguments = list(body(loop).arguments)
+        following = list(terminator(loop).operands)
+        carried = [keys.get(value, value) for value in init_args(loop)]
+        made = {*keys, *arguments}
+        ops = list[_Op]()
+        for op in [one.operation for one in body(loop).operations][:-1]:
+            ops.append(_Op.of(op, made))
+            made.update(ops[-1].results)
         for iteration, index in enumerate(indices):
             if iteration:
                 self.steps.append(FragmentStep())
@@ -196,8 +206,8 @@ class _Flattening:
             self.count,
             one.op,
             one.name,
-            tuple((n, keys[v]) for n, v in enumerate(one.operands) if v in keys),
-            tuple((v, keys[v]) for v in one.captured if v in keys),
+            tuple([(n, keys[v]) for n, v in one.operands]),
+            tuple([(v, keys[v]) for v in one.captured]),
             results,
         )
         self.count += 1

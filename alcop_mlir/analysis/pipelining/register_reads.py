@@ -13,7 +13,7 @@ from alcop_mlir.analysis.ir import memory
 from alcop_mlir.analysis.ir.loops import ancestor_in, body, carries
 from alcop_mlir.analysis.pipelining.copy_forms import Forms
 from alcop_mlir.analysis.pipelining.early_addresses import address_not_early, no_index
-from alcop_mlir.analysis.pipelining.fetches import Written
+from alcop_mlir.analysis.pipelining.loop_writes import LoopWrites
 from alcop_mlir.analysis.pipelining.verdicts import (
     REGISTER,
     PipelinedCopy,
@@ -30,9 +30,9 @@ def register_reads(
 ) -> Iterator[PipelinedCopy | RejectedCopy]:
     """The reads of shared memory into registers in the block of `loop` and `forms`."""
     reads = [op.operation for op in body(loop).operations if is_shared_read(op)]
-    written = memory.written_memrefs(loop) if reads else []
+    writes = LoopWrites([loop] if reads else [])
     for read in reads:
-        yield _judge_register(read, loop, forms, written)
+        yield _judge_register(read, loop, forms, writes)
 
 
 def is_shared_read(op: ir.Operation) -> bool:
@@ -42,12 +42,12 @@ def is_shared_read(op: ir.Operation) -> bool:
 
 
 def _judge_register(
-    op: ir.Operation, loop: ir.Operation, forms: Forms, written: Written
+    op: ir.Operation, loop: ir.Operation, forms: Forms, writes: LoopWrites
 ) -> PipelinedCopy | RejectedCopy:
     broken = (
         no_index(loop)
         or _escapes_iteration(op, loop)
-        or _buffer_filled_inside(op, loop, forms, written)
+        or _buffer_filled_inside(op, loop, forms, writes)
         or address_not_early(loop, None, list(op.operands))
     )
     if broken is None:
@@ -66,20 +66,17 @@ def _escapes_iteration(op: ir.Operation, loop: ir.Operation) -> Refusal | None:
 
 
 def _buffer_filled_inside(
-    op: ir.Operation, loop: ir.Operation, forms: Forms, written: Written
+    op: ir.Operation, loop: ir.Operation, forms: Forms, writes: LoopWrites
 ) -> Refusal | None:
     """Rule 6 for registers: the loop may fill the buffer only before the read."""
     buffer = memory.root(op.operands[0])
-    for writer, target in written:
-        if writer == loop.operation:
+    for _, writer, _ in writes.to([buffer], noalias_arguments=False):
+        # What copies fill is pipelined with this read, or rejected by the plan.
+        if writer == loop.operation or ancestor_in(writer, body(loop)) in forms:
             continue
-        if target is None or memory.may_alias(buffer, target, False):
-            ancestor = ancestor_in(writer, body(loop))
-            if ancestor in forms:
-                continue  # pipelined together with this read, or rejected by the plan
-            return Refusal(
-                6,
-                f"its source may be written by '{writer.name}' in the loop",
-                "fill the buffer outside of the loop that reads it",
-            )
+        return Refusal(
+            6,
+            f"its source may be written by '{writer.name}' in the loop",
+            "fill the buffer outside of the loop that reads it",
+        )
     return None

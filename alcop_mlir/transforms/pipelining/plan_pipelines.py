@@ -108,7 +108,8 @@ class PlanPipelines(Pass):
             if scope.operation.name == "gpu.launch":
                 _list_pipelines(scope)
             _emit_remarks(plan)
-            entries += _entries(plan)
+            if self.report:
+                entries += _entries(plan)
         for loop in walk(op, "scf.for"):
             if NOALIAS in loop.attributes:
                 del loop.attributes[NOALIAS]

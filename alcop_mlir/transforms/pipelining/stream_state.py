@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from alcop_mlir.analysis.ir.loops import constant
 from alcop_mlir.analysis.pipelining.flat_body import FlatBody, Node
 from alcop_mlir.bindings import arith, ir
 from alcop_mlir.passes import build
@@ -88,7 +89,9 @@ def prefetched_index(induction: ir.Value, tiles: int, step: ir.Value) -> Any:
     """The loop's index, `tiles` iterations after `induction`."""
     if tiles == 0:
         return induction
-    return build.add(induction, build.mul(tiles, step))
+    stride = constant(step)
+    ahead = build.mul(tiles, step) if stride is None else tiles * stride
+    return build.add(induction, ahead)
 
 
 def index_around(

@@ -20,6 +20,7 @@ from alcop_mlir.analysis.pipelining.in_place import (
     may_spoil,
     reads_of,
 )
+from alcop_mlir.analysis.pipelining.loop_writes import LoopWrites
 from alcop_mlir.analysis.pipelining.plans.plan_facts import PlanFacts
 from alcop_mlir.analysis.pipelining.plans.stream_plan import (
     ACQUIRE,
@@ -63,9 +64,9 @@ class _NeedsCheck:
             return
         loop = self.facts.bound.loop
         ordering = {op for _, op in self.facts.bound.named(*_SYNCHRONISATION)}
-        written = memory.written_memrefs(loop)
+        writes = LoopWrites([loop])
         for op, read in reads:
-            for writer, target in written:
+            for _, writer, target in writes.to([read.memref], noalias_arguments=True):
                 if writer in (op, loop) or writer in ordering:
                     continue
                 if may_spoil(writer, target, [read], loop, True):

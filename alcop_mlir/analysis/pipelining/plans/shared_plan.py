@@ -37,6 +37,12 @@ from alcop_mlir.analysis.pipelining.verdicts import (
 )
 from alcop_mlir.bindings import ir
 
+_FILLED_BY_OTHERS = Refusal(
+    2,
+    "another copy into the same buffer cannot be pipelined",
+    "fill the buffer by copies only that can be pipelined",
+)
+
 
 def plan_shared(
     scope: ir.Operation, forms: LoopForms, limits: Limits, plan: KernelPlan
@@ -106,25 +112,20 @@ def without_neighbours(
     """Copies of a loop that could be pipelined, but for what else there is in it."""
     judged = {copy: _token_escapes(loop, copy) for copy in accepted}
     own = {copy.op for copy, refusal in judged.items() if refusal is None}
+    others = {b for b in buffers_of(accepted) if _is_filled_by_others(loop, b, own)}
     for copy, refusal in judged.items():
-        why = refusal or _filled_otherwise(loop, copy, own)
+        no = None if others.isdisjoint(copy.buffers) else _FILLED_BY_OTHERS
+        why = refusal or no
         yield copy if why is None else RejectedCopy(copy.op, SHARED, *why)
 
 
-def _filled_otherwise(
-    loop: ir.Operation, copy: PipelinedCopy, own: Collection[Any]
-) -> Refusal | None:
-    """Whether its buffers are filled by others than the copies `own`."""
-    if all(
-        not access.writes or ancestor_in(access.op, body(loop)) in own
-        for buffer in copy.buffers
+def _is_filled_by_others(
+    loop: ir.Operation, buffer: ir.Value, own: Collection[Any]
+) -> bool:
+    """Whether others than the copies `own` fill a buffer."""
+    return any(
+        access.writes and ancestor_in(access.op, body(loop)) not in own
         for access in memory.accesses(buffer)
-    ):
-        return None
-    return Refusal(
-        2,
-        "another copy into the same buffer cannot be pipelined",
-        "fill the buffer by copies only that can be pipelined",
     )
 
 

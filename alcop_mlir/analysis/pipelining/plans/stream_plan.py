@@ -21,6 +21,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import MISSING, dataclass, fields
+from functools import cached_property
 from typing import Any
 
 from alcop_mlir.bindings import ir
@@ -111,7 +112,11 @@ class StreamPlan:
 
     def stream(self, op: StreamOp) -> Stream:
         """The stream that `op` belongs to."""
-        return next(stream for stream in self.streams if stream.name == op.stream)
+        return self._by_name[op.stream]
+
+    @cached_property
+    def _by_name(self) -> dict[str, Stream]:
+        return {stream.name: stream for stream in self.streams}
 
     @property
     def has_roles(self) -> bool:
