@@ -8,6 +8,7 @@ without this dialect read them:
   alcop.fallback = "..."   a launch is a SIMT fallback; why, "" where nothing else fits
   alcop.schedule_source = "..."  what has decided the schedule: a `Decision`'s source
   alcop.variants = [...]   schedules of a contraction, and for which sizes each is
+  alcop.other_rows         rows of whole 16 bytes are for another variant of a launch
   alcop.decisions = {...}  the schedule and the three above, on a `gpu.launch_func`
   alcop.reason = "..."     why a pass left an op unchanged
 
@@ -45,6 +46,7 @@ ARBITRARY = "alcop.arbitrary"
 DECISIONS = "alcop.decisions"
 FALLBACK = "alcop.fallback"
 OP_KEY = "alcop.op"
+OTHER_ROWS = "alcop.other_rows"
 PIPELINES = "alcop.pipelines"
 REASON = "alcop.reason"
 SCHEDULE_SOURCE = "alcop.schedule_source"

@@ -96,7 +96,7 @@ def test_a_promise_keeps_the_pipeline(capsys: pytest.CaptureFixture[str]) -> Non
     assert {p.stages for p in program.function.kernels[0].pipelines} == {2, 3}
     assert capsys.readouterr().err == ""
     program = compiled(matmul(*kinds, attributes=""), "3,2")
-    assert "promise so with alcop.row_alignment = 16" in capsys.readouterr().err
+    assert "are known to be aligned to 2 bytes" in capsys.readouterr().err
     check(program, 65, 17, 41, (1, 0, 3))
 
 

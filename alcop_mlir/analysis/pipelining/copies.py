@@ -12,6 +12,7 @@ from typing import Any
 
 from alcop_mlir.analysis.ir import uniformity
 from alcop_mlir.analysis.ir.loops import body
+from alcop_mlir.analysis.ir.walk import around
 from alcop_mlir.analysis.pipelining.buffer_uses import not_one_buffer, used_elsewhere
 from alcop_mlir.analysis.pipelining.copy_forms import CopyForm, Forms
 from alcop_mlir.analysis.pipelining.early_addresses import copy_not_early, no_index
@@ -33,6 +34,7 @@ from alcop_mlir.analysis.pipelining.verdicts import (
 )
 from alcop_mlir.analysis.pipelining.writes import meetings
 from alcop_mlir.bindings import ir
+from alcop_mlir.dialects import alcop
 
 
 def shared_copies(
@@ -82,8 +84,11 @@ def _not_a_move(move: Move) -> Refusal | None:
         return None
     remedy = "copy 4, 8 or 16 aligned bytes per thread"
     if move.kind == TILE:
+        is_variant = any(alcop.OTHER_ROWS in one.attributes for one in around(move.op))
         remedy = (
-            "make rows a multiple of 16 bytes, and promise so with "
+            "rows of a multiple of 16 bytes are for another variant"
+            if is_variant
+            else "make rows a multiple of 16 bytes, and promise so with "
             "alcop.row_alignment = 16 where they are known at run time only"
         )
     return Refusal(1, why, remedy)

@@ -35,15 +35,17 @@ ops that are not fused, and stay behind the branches.
 
 Runs after alcop-select-schedule, which writes `alcop.variants`, and before
 alcop-split-k. Erases `alcop.variants`, and writes `alcop.schedule` and
-`alcop.schedule_source`; `variant` in `alcop.contraction` is what the kernel's name ends
-with. The promise is last read by alcop-lower-mma, and alcop-outline-kernels erases it.
+`alcop.schedule_source`; in `alcop.contraction`, `variant` is what the kernel's name
+ends with, and `other_rows` says that another variant is for rows of whole 16 bytes. The
+promise is last read by alcop-lower-mma, and alcop-outline-kernels erases it.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from types import MappingProxyType
 from typing import Any
 
 from alcop_mlir import diagnostics, variants
@@ -68,6 +70,7 @@ from alcop_mlir.dialects.values import to_attribute
 from alcop_mlir.errors import ConfigError, PassError
 from alcop_mlir.passes import build
 from alcop_mlir.passes.base import NOALIAS, Pass, option
+from alcop_mlir.target import CP_ASYNC_BYTES
 from alcop_mlir.transforms.tiling.tiled_contractions import input_buffers
 from alcop_mlir.variants import ScheduleVariant
 
@@ -185,12 +188,12 @@ def _ways(group: _Group) -> Iterator[_Way]:
 def _choose(group: _Group, ways: Sequence[_Way]) -> None:
     contraction = group.contraction
     if len(ways) == 1:
-        _schedule(contraction, *ways[0], len(ways))
+        _schedule(contraction, *ways[0])
         return
     for alloc in group.allocs:
         _replace_dims(alloc)
     with contraction.location, ir.InsertionPoint(contraction):
-        _chain(group, ways, len(ways))
+        _chain(group, ways, _marks(ways))
     for op in reversed(group.ops):
         op.erase()
     for alloc in group.allocs:
@@ -210,20 +213,36 @@ def _replace_dims(alloc: ir.Operation) -> None:
             dim.erase()
 
 
-def _chain(group: _Group, ways: Sequence[_Way], number: int) -> None:
+def _marks(ways: Sequence[_Way]) -> list[dict[str, Any]]:
+    """What `alcop.contraction` says of each variant, beside the others."""
+    marks: list[dict[str, Any]] = []
+    widest = max(variant.row_bytes for variant, _ in ways)
+    for variant, _ in ways:
+        name = _name(variant)
+        marks.append({"variant": name} if name else {})
+        if variant.row_bytes < widest == max(CP_ASYNC_BYTES):
+            marks[-1]["other_rows"] = True
+    return marks
+
+
+def _chain(
+    group: _Group, ways: Sequence[_Way], marks: Sequence[dict[str, Any]]
+) -> None:
     """Build the variants at the insertion point: the first that may run does."""
-    (first, *others) = ways
+    (first, *others), (mark, *other_marks) = ways, marks
     if not others:
-        _build(group, *first, number)
+        _build(group, *first, mark)
         return
     build.branch(
         _condition(first[1]),
-        lambda: _build(group, *first, number),
-        lambda: _chain(group, others, number),
+        lambda: _build(group, *first, mark),
+        lambda: _chain(group, others, other_marks),
     )
 
 
-def _build(group: _Group, variant: ScheduleVariant, guard: Guard, number: int) -> None:
+def _build(
+    group: _Group, variant: ScheduleVariant, guard: Guard, mark: dict[str, Any]
+) -> None:
     """Copies of the ops of the group, with the promises of the variant."""
     mapping: dict[Any, Any] = {}
     for alloc in group.allocs:
@@ -239,7 +258,7 @@ def _build(group: _Group, variant: ScheduleVariant, guard: Guard, number: int) -
     for op in group.ops:
         copy = build.clone(op, mapping)
         if op == group.contraction:
-            _schedule(copy, variant, guard, number)
+            _schedule(copy, variant, guard, mark)
     for alloc in group.allocs:
         for use in alloc.results[0].uses:
             if use.owner.operation.name == "memref.dealloc":
@@ -263,17 +282,18 @@ def _promise(value: Any, row_bytes: int) -> None:
 
 
 def _schedule(
-    op: ir.Operation, variant: ScheduleVariant, guard: Guard, number: int
+    op: ir.Operation,
+    variant: ScheduleVariant,
+    guard: Guard,
+    mark: Mapping[str, Any] = MappingProxyType({}),
 ) -> None:
-    """Write on a contraction which of `number` variants it is."""
+    """Write on a contraction which variant it is; `mark`: for `alcop.contraction`."""
     del op.attributes[alcop.VARIANTS]
     alcop.put_schedule(op, variant.schedule.to_dict(), variant.source)
-    mark = dict(alcop.get(op, alcop.ContractionAttr) or {})
+    whole = {**(alcop.get(op, alcop.ContractionAttr) or {}), **mark}
     if variant.schedule.split_k > 1:
-        mark["k_multiple"] = guard.divisor("k")
-    if number > 1 and (suffix := _name(variant)):
-        mark["variant"] = suffix
-    alcop.put(op, alcop.ContractionAttr, mark)
+        whole["k_multiple"] = guard.divisor("k")
+    alcop.put(op, alcop.ContractionAttr, whole)
 
 
 def _name(variant: ScheduleVariant) -> str:

@@ -32,7 +32,7 @@ Runs after alcop-select-schedule, alcop-split-k and alcop-fuse-elementwise, and 
 alcop-launch-loops, which takes all other ops. Reads and erases `alcop.contraction`;
 moves `alcop.schedule` and `alcop.schedule_source` to the `gpu.launch`, where
 alcop-plan-pipelines reads the stages. Writes `alcop.kernel`, which the kernel is named
-after; alcop-outline-kernels erases it.
+after, and `alcop.other_rows`; alcop-outline-kernels erases them.
 """
 
 from __future__ import annotations
@@ -117,6 +117,8 @@ def _launch(contraction: TiledContraction, sizes: dict[str, Size]) -> None:
     launch.operation.attributes[KERNEL] = ir.StringAttr.get(
         _kernel_name(contraction.op)
     )
+    if (alcop.get(contraction.op, alcop.ContractionAttr) or {}).get("other_rows"):
+        launch.operation.attributes[alcop.OTHER_ROWS] = ir.UnitAttr.get()
     arguments = list(launch.regions[0].blocks[0].arguments)
     with ir.InsertionPoint(launch.regions[0].blocks[0]):
         tile = _block_tile(contraction, sizes, arguments)
