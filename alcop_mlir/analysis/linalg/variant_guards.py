@@ -1,7 +1,7 @@
 """When a variant of a contraction may run: what its guard asks of sizes and strides.
 
-`find_guard` answers for one variant; sizes and strides that are known are folded away.
-Changes nothing.
+`find_guard` answers for one variant; sizes and strides that are known are folded away,
+and so is what the user promises of rows. Changes nothing.
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ from alcop_mlir.analysis.ir.alignment import element_bytes, source_dimension
 from alcop_mlir.analysis.ir.extents import extent
 from alcop_mlir.analysis.ir.loops import defining_op
 from alcop_mlir.analysis.ir.memref_layouts import follows_shape
+from alcop_mlir.analysis.ir.promises import row_alignment
 from alcop_mlir.bindings import ir
 from alcop_mlir.variants import ScheduleVariant
 
@@ -46,13 +47,15 @@ class Guard:
 
     divisors: what each of these is a multiple of
     positive: what is 1 at least
-    sizes:    of the loops of the contraction, for `rows`
+    sizes:    of the loops of the contraction
+    promised: what the sizes of loops are multiples of, whether it holds or not
     """
 
     limits: tuple[Limit, ...]
     divisors: Mapping[Open, int]
     positive: tuple[Open, ...]
     sizes: Mapping[str, int | Open]
+    promised: Mapping[str, int]
 
     @property
     def is_always_true(self) -> bool:
@@ -62,7 +65,9 @@ class Guard:
     def divisor(self, loop: str) -> int:
         """What the size of a loop is a multiple of, where the guard holds."""
         size = self.sizes[loop]
-        return size if isinstance(size, int) else self.divisors.get(size, 1)
+        if isinstance(size, int):
+            return size
+        return math.lcm(self.divisors.get(size, 1), self.promised[loop])
 
     def rows(self, buffer: Buffer) -> int:
         """Bytes that rows of a buffer without gaps are a multiple of, likewise."""
@@ -82,25 +87,29 @@ def find_guard(
     inputs:  A and B
     outputs: C, and what fused ops write instead
     """
-    sizes = {loop: _loop_size([*inputs, *outputs], loop) for loop in _LOOPS}
-    guard = _Conditions(sizes)
+    buffers = [*inputs, *outputs]
+    sizes = {loop: _loop_size(buffers, loop) for loop in _LOOPS}
+    promised = {loop: _promised(buffers, loop) for loop in _LOOPS}
+    guard = _Conditions(sizes, promised)
     try:
         for limit in variant.limits:
             guard.limit(limit.loops, limit.most)
-        for buffer in (*inputs, *outputs) if variant.row_bytes > 1 else ():
+        for buffer in buffers if variant.row_bytes > 1 else ():
             guard.rows(buffer, variant.row_bytes)
         least = min(element_bytes(memref.type) for memref, _ in inputs)
         guard.parts(resources.split_step(variant.schedule, least))
     except _NeverTrueError:
         return None
-    return Guard(tuple(guard.limits), guard.divisors, tuple(guard.positive), sizes)
+    limits, positive = tuple(guard.limits), tuple(guard.positive)
+    return Guard(limits, guard.divisors, positive, sizes, promised)
 
 
 class _Conditions:
     """Collects conditions; raises _NeverTrueError at one that is false."""
 
-    def __init__(self, sizes: Mapping[str, int | Open]):
+    def __init__(self, sizes: Mapping[str, int | Open], promised: Mapping[str, int]):
         self.sizes = sizes
+        self.promised = promised
         self.limits: list[Limit] = []
         self.divisors: dict[Open, int] = {}
         self.positive: list[Open] = []
@@ -121,8 +130,8 @@ class _Conditions:
         """The length of rows, and each distance of rows, is a multiple of these."""
         memref, loops = buffer
         elements = max(1, row_bytes // element_bytes(memref.type))
-        self._multiple(self.sizes[loops[-1]], elements)
-        if not follows_shape(memref.type):
+        self._size(loops[-1], elements)
+        if not follows_shape(memref.type) and row_alignment(memref) % row_bytes:
             for dimension in range(memref.type.rank - 1):
                 self._multiple(_stride(memref, dimension), elements)
 
@@ -133,9 +142,13 @@ class _Conditions:
             return
         if size == 0:
             raise _NeverTrueError
-        self._multiple(size, step)
+        self._size("k", step)
         if not isinstance(size, int):
             self.positive.append(size)
+
+    def _size(self, loop: str, of: int) -> None:
+        if self.promised[loop] % of:
+            self._multiple(self.sizes[loop], of)
 
     def _multiple(self, number: int | Open | None, of: int) -> None:
         if of == 1:
@@ -151,6 +164,16 @@ def _loop_size(buffers: Sequence[Buffer], loop: str) -> int | Open:
     dims = [(memref, loops.index(loop)) for memref, loops in buffers if loop in loops]
     sizes = [_size(*dim) for dim in dims] or [1]
     return next((size for size in sizes if isinstance(size, int)), sizes[0])
+
+
+def _promised(buffers: Sequence[Buffer], loop: str) -> int:
+    """What the user promises that the size of a loop is a multiple of."""
+    rows = [
+        row_alignment(memref) // element_bytes(memref.type)
+        for memref, loops in buffers
+        if loops.endswith(loop)
+    ]
+    return math.lcm(*(elements for elements in rows if elements))
 
 
 def _size(memref: ir.Value, dimension: int) -> int | Open:

@@ -24,8 +24,8 @@ sizes; the rows of A, B, C and of what fused ops write, and the distances of the
 multiples of `row_bytes`; K has the parts of a schedule with `split_k`. In its branch
 memrefs have the promise `alcop.row_alignment` that follows from that, and
 `alcop.contraction` says in `k_multiple` what K is a multiple of. Conditions that are
-known fold away: a variant that never runs is left out, and so are all after one that
-always runs; if that is the first, no branch is made.
+known, or promised by the user, fold away: a variant that never runs is left out, and so
+are all after one that always runs; if that is the first, no branch is made.
 
 Each branch has copies of the ops that would be fused with the contraction: of the copy
 that is its accumulator initialisation, and of element-wise ops on its output, which

@@ -226,6 +226,28 @@ func.func @odd_rows(%a: memref<?x?xf16>, %b: memref<?x33xf16>, %c: memref<?x33xf
 
 // -----
 
+// What the user promises is not asked for.
+// CHECK-LABEL: @promised(
+// CHECK-NOT:   remui
+// CHECK:       scf.if
+// CHECK:         variant = "rows16_m64"
+// CHECK:       } else {
+// CHECK:         memref.assume_alignment %{{.*}}, 16 {alcop.row_alignment = 4 : i64} : memref<?x?xf16>
+// CHECK:         variant = "rows4"
+// CHECK-NOT:   linalg
+func.func @promised(%a: memref<?x?xf16, strided<[?, 1]>> {alcop.row_alignment = 16},
+                    %b: memref<?x?xf16> {alcop.row_alignment = 16}, %c: memref<?x?xf16>) {
+  linalg.matmul {alcop.contraction = #alcop.contraction<{init = "zero", lhs = "mk", rhs = "kn"}>,
+    alcop.variants = [
+      {row_bytes = 16, limits = [{loops = "m", most = 64}], schedule = {}},
+      {row_bytes = 4, schedule = {}},
+      {schedule = {}}]}
+    ins(%a, %b : memref<?x?xf16, strided<[?, 1]>>, memref<?x?xf16>) outs(%c : memref<?x?xf16>)
+  return
+}
+
+// -----
+
 // A view has the distances of rows of what it views, and only what is known of its
 // address is assumed.
 // CHECK-LABEL: @view
