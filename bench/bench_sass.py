@@ -6,8 +6,8 @@ usage: python bench/bench_sass.py [--target sm_80] [--size 4096] [--type f16]
 Compiles C = A * B and reads the K loop from the cubin: for the schedules given, else
 those of f16 and one of each other type and layout. tf32 stands for f32 inputs. Sizes
 are known, or "ragged" (known, and no multiple of a tile), or open: known at run time
-only, with the promise of 16-byte rows. Needs the extra `ptxas`. The raw records go to
-bench/results/sass.jsonl.
+only, with the promise of 16-byte rows, or of 4-byte rows, or without one. Needs the
+extra `ptxas`. The raw records go to bench/results/sass.jsonl.
 """
 
 from __future__ import annotations
@@ -38,7 +38,10 @@ SCHEDULES = (
     "block=128,256,32 warp=64,64 stages=3,2",
     "block=128,128,64 warp=64,64 stages=3,2",
 )
-SIZES = ("known", "ragged", "open")
+# Of open sizes, the promised alignment of rows in bytes.
+PROMISES = {"open": 16, "open, 4 bytes": 4, "open, no promise": 1}
+SIZES = ("known", "ragged", *PROMISES)
+NARROW = "block=64,64,32 warp=32,32 stages=3,2"  # what is chosen for narrow copies
 RAGGED = 88  # elements less than the size, in each dimension
 Case = tuple[str, str, str, str]  # type, layout, sizes, schedule
 
@@ -46,13 +49,16 @@ Case = tuple[str, str, str, str]  # type, layout, sizes, schedule
 def cases() -> list[Case]:
     """f16 with all schedules; every type and layout with 64 bytes along K.
 
-    Of open sizes, f16 with the figures' two steps along K in every layout.
+    Of open sizes, f16 with the figures' two steps along K in every layout, and with
+    the tile for rows that are not promised to be aligned.
     """
     found = [("f16", "nn", "known", schedule) for schedule in SCHEDULES]
     found.append(("f16", "nt", "known", "block=128,128,64 warp=64,64 stages=3,2"))
     found += [("f16", layout, "ragged", SCHEDULES[0]) for layout in LAYOUTS[:2]]
     for schedule in (SCHEDULES[0], SCHEDULES[-1]):
         found += [("f16", layout, "open", schedule) for layout in LAYOUTS]
+    for sizes in ("open, 4 bytes", "open, no promise"):
+        found += [("f16", layout, sizes, NARROW) for layout in LAYOUTS]
     for kind, (_, _, size) in TYPES.items():
         for layout in LAYOUTS:
             schedule = f"block=128,128,{64 // size} warp=64,64 stages=3,2"
@@ -66,10 +72,11 @@ def matmul(
 ) -> str:
     """C = A * B of `size` cubed, or about, as MLIR."""
     element, out, _ = TYPES[kind]
-    extent = {"known": size, "ragged": size - RAGGED, "open": "?"}[sizes]
+    extent = {"known": size, "ragged": size - RAGGED}.get(sizes, "?")
     a = b = f"memref<{extent}x{extent}x{element}>"
     c = f"memref<{extent}x{extent}x{out}>"
-    promise = " {alcop.row_alignment = 16 : i64}" if sizes == "open" else ""
+    promised = PROMISES.get(sizes, 1)
+    promise = f" {{alcop.row_alignment = {promised} : i64}}" if promised > 1 else ""
     a_loops = "m, k" if layout[0] == "n" else "k, m"
     b_loops = "k, n" if layout[1] == "n" else "n, k"
     return f"""

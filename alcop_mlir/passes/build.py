@@ -11,7 +11,17 @@ from typing import Any
 
 from alcop_mlir.analysis.ir.alignment import element_bytes
 from alcop_mlir.analysis.ir.extents import extent
-from alcop_mlir.bindings import affine, arith, gpu, ir, linalg, memref, scf, vector
+from alcop_mlir.bindings import (
+    affine,
+    arith,
+    gpu,
+    ir,
+    linalg,
+    llvm,
+    memref,
+    scf,
+    vector,
+)
 from alcop_mlir.target import WARP_SIZE
 
 WORKGROUP = "#gpu.address_space<workgroup>"
@@ -164,6 +174,19 @@ def cyclic_next(slot: ir.Value, slots: int) -> Any:
     following = add(slot, 1)
     wraps = arith.cmpi(arith.CmpIPredicate.eq, following, index(slots))
     return select(wraps, 0, following)
+
+
+def opaque(value: ir.Value) -> Any:
+    """An index, as a value of which LLVM does not know how it was made.
+
+    By a move in inline assembly, which ptxas removes: LLVM neither computes it again
+    where it is used, nor keeps other values to compute it of.
+    """
+    word = integer(64)
+    moved = llvm.inline_asm(
+        word, [arith.index_cast(word, value)], "mov.b64 $0, $1;", "=l,l"
+    )
+    return arith.index_cast(ir.IndexType.get(), moved)
 
 
 # -- memory and lanes ------------------------------------------------------------------

@@ -98,16 +98,19 @@ NARROW = "block=64,32,32 warp=32,16 stages=2,1"
 @pytest.mark.parametrize(
     ("n", "out", "schedule", "most"),
     [
-        # Rows of any alignment; of single f16, a warp's store has 64 bytes.
-        (121, "f32", WIDE, 1.3),
-        (121, "f32", SMALL, 1.3),
-        (121, "f16", WIDE, 1.5),
-        (122, "f32", WIDE, 1.2),
-        (122, "f16", WIDE, 1.3),
+        # Rows of any alignment, which two warps share.
+        (121, "f32", WIDE, 1.1),
+        (121, "f32", SMALL, 1.2),
+        (121, "f16", WIDE, 1.2),
+        (122, "f32", WIDE, 1.1),
+        (122, "f16", WIDE, 1.2),
         (124, "f16", WIDE, 1.2),
-        # A warp of 32 columns has 64 bytes of f16 in a row.
-        (122, "f16", SMALL, 1.5),
-        (124, "f16", SMALL, 1.5),
+        # Columns that are no power of two.
+        (121, "f32", "block=64,96,32 warp=32,48 stages=3,2", 1.2),
+        # A block of 64 columns has 128 bytes of f16 in a row: 5 sectors instead of 4.
+        (121, "f16", SMALL, 1.25),
+        (122, "f16", SMALL, 1.25),
+        (124, "f16", SMALL, 1.25),
         # 16 bytes, but not 32: a quad's 32 bytes would lie in two sectors.
         (124, "f32", WIDE, 1.2),
         (136, "f16", WIDE, 1.2),
@@ -142,7 +145,7 @@ def test_no_bank_conflicts(n: int, out: str, schedule: str) -> None:
 def test_sizes_at_run_time(out: str) -> None:
     """Without a promise, rows may begin anywhere."""
     found = stored(121, "f16", out, SMALL, dynamic=True)
-    assert found.sectors <= 1.7 * -(-found.out.nbytes // 32)
+    assert found.sectors <= 1.3 * -(-found.out.nbytes // 32)
 
 
 def test_no_room() -> None:
@@ -160,6 +163,6 @@ def test_stage_takes_no_memory_of_its_own() -> None:
         bundle = compiler.compile_source(source, options)
         kernel = bundle.functions[0].kernels[0]
         sizes.append(kernel.shared_bytes)
-        staged = "bar.warp.sync" in bundle.code_of(kernel).ptx
+        staged = "shfl.sync" not in bundle.code_of(kernel).ptx
         assert staged == (n == 121)
     assert sizes == [12288, 16384]  # rows of B are not aligned: A alone has two slots

@@ -1,4 +1,4 @@
-"""Whether the output of a kernel can pass through shared memory before it is stored.
+"""Whether and how the output of a kernel can pass through shared memory.
 
 Tiles of the inputs are not used any more when a kernel stores what it computed: other
 data may use the same memory. A buffer for such data is allocated with the attribute
@@ -8,18 +8,23 @@ data may use the same memory. A buffer for such data is allocated with the attri
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from typing import Any
 
 from alcop_mlir.analysis.ir.alignment import element_bytes
+from alcop_mlir.analysis.ir.index_terms import Terms, terms, values_of
 from alcop_mlir.analysis.ir.loops import defining_op, is_loop
 from alcop_mlir.analysis.ir.memory import is_workgroup, root
 from alcop_mlir.analysis.ir.uniformity import may_diverge
 from alcop_mlir.analysis.ir.walk import walk
 from alcop_mlir.bindings import ir
+from alcop_mlir.target import WARP_SIZE
 
 OVERLAID = "alcop.overlaid"
 _ALLOC = "memref.alloc"
 _DYNAMIC = "gpu.dynamic_shared_memory"
+_X = "#gpu<dim x>"
+_THREAD = 3  # of the arguments of a gpu.launch: the thread's number along x
 
 
 def free_bytes(write: ir.Operation, body: ir.Block) -> int:
@@ -47,6 +52,51 @@ def top_level(op: ir.Operation, body: ir.Block) -> Any | None:
         if is_loop(operation):
             return None
     return operation
+
+
+def warps_beside(indices: Sequence[ir.Value], columns: int) -> int:
+    """How many warps in a row hold parts of so many columns of the same rows.
+
+    indices: where a warp's part begins; 1 where they are not of the form
+             `first + warp / n`, `first + warp % n * columns`
+    """
+    *_, row, column = map(terms, indices)
+    for part, times in column.multiples:
+        if times == columns and (found := _remainder_of_warp(part)) is not None:
+            thread, count = found
+            same = _division("div", thread, count)
+            others = (other for other, _ in row.multiples if other != same)
+            if not any(thread in values_of(other) for other in others):
+                return count
+    return 1
+
+
+def _remainder_of_warp(part: Any) -> tuple[Any, int] | None:
+    """The thread's number and n where `part` is the warp's modulo n."""
+    if not isinstance(part, tuple) or part[0] != "rem":
+        return None
+    values = values_of(part)
+    if len(values) != 1:
+        return None
+    (thread,) = values
+    is_of_warp = _is_thread(thread) and part == _division("rem", thread, part[2])
+    return (thread, part[2]) if is_of_warp else None
+
+
+def _is_thread(value: ir.Value) -> bool:
+    """Whether `value` is the number of the thread along x."""
+    op = defining_op(value)
+    if op is not None:
+        return op.name == "gpu.thread_id" and str(op.attributes["dimension"]) == _X
+    launch = value.owner.owner.operation
+    return launch.name == "gpu.launch" and value.arg_number == _THREAD
+
+
+def _division(name: str, thread: Any, count: int) -> tuple[str, Terms, int]:
+    """The quotient or remainder of a warp's number, as a part of terms."""
+    threads = Terms(0, frozenset([(thread, 1)]))
+    warp = Terms(0, frozenset([(("div", threads, WARP_SIZE), 1)]))
+    return name, warp, count
 
 
 def _uses_shared(op: ir.Operation) -> bool:

@@ -127,7 +127,7 @@ def _start(group: CopyGroup, loop: ir.Operation, ended: Sequence[_Ended]) -> Any
     first = group.copies[0].op.opview
     known = {body(loop).arguments[0]: bounds(loop)[0]}
     at = [_outside(index, loop, known) for index in first.srcIndices]
-    return _opaque(_address(group.source, at))
+    return build.opaque(_address(group.source, at))
 
 
 def _goes_on(loop: ir.Operation, before: ir.Operation) -> bool:
@@ -163,12 +163,12 @@ def _follow(route: _Route, address: Any) -> Any:
         if number:
             before = ancestor_in(stop[0].op, block)
             with ir.InsertionPoint(before):
-                address = _opaque(build.add(address, route.hops[number - 1]))
+                address = build.opaque(build.add(address, route.hops[number - 1]))
         for copy in stop:
             left = difference(copy.offset, stop[0].offset)
             with copy.op.location, ir.InsertionPoint(copy.op):
                 _read_from(build.add(address, _bytes(route.source, left)), copy.op)
-    return _opaque(build.add(address, route.hops[-1]))
+    return build.opaque(build.add(address, route.hops[-1]))
 
 
 def _read_from(address: Any, copy: ir.Operation) -> None:
@@ -221,15 +221,6 @@ def _outside(value: ir.Value, loop: ir.Operation, known: dict[Any, Any]) -> Any:
             known[operand] = _outside(operand, loop, known)
         build.clone(op, known)
     return known.get(value, value)
-
-
-def _opaque(address: ir.Value) -> Any:
-    """`address`, as a value of which LLVM does not know how it was made."""
-    word = build.integer(64)
-    moved = llvm.inline_asm(
-        word, [arith.index_cast(word, address)], "mov.b64 $0, $1;", "=l,l"
-    )
-    return arith.index_cast(ir.IndexType.get(), moved)
 
 
 def _memory_at(address: ir.Value, element: ir.Type) -> Any:

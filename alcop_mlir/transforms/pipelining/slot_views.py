@@ -32,6 +32,10 @@ _ACCESSES = {
     "vector.store": 1,
 }
 
+# Those of rows of 16 bytes: where elements are loaded one by one, more addresses
+# would be held for each slot than registers hold.
+_BY_ROWS = ("nvgpu.device_async_copy", "nvgpu.ldmatrix")
+
 
 def view_slots(buffer: ir.Value, memory: ir.Value, offset: int) -> None:
     """Let accesses of `buffer`, at `offset` bytes of `memory`, use views of slots.
@@ -55,7 +59,7 @@ def view_slots(buffer: ir.Value, memory: ir.Value, offset: int) -> None:
             continue
         value = access.operands[number + 1]
         slot = constant(value)
-        if slot is None and not _is_counted(value):
+        if slot is None and not (access.name in _BY_ROWS and _is_counted(value)):
             continue
         if slot is None and value not in views:
             with _after(value):

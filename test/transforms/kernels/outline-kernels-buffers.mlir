@@ -59,14 +59,16 @@ func.func @slots(%C: memref<16xf32>, %n: index) {
 
 // -----
 
-// In a loop that counts its slots, the view is built where the slot's number is.
+// In a loop that counts its slots, the view is built where the slot's number is; single
+// elements are accessed in the whole buffer.
 // CHECK-LABEL: gpu.func @counted_slots
 // CHECK:         scf.for {{.*}} iter_args(%[[SLOT:.*]] = %{{.*}}) -> (index)
-// CHECK-DAG:       %[[BYTES:.*]] = arith.constant 512 : index
+// CHECK-DAG:       %[[BYTES:.*]] = arith.constant 256 : index
 // CHECK:           %[[FIRST:.*]] = arith.muli %[[SLOT]], %[[BYTES]]
-// CHECK:           %[[VIEW:.*]] = memref.view %{{.*}}[%{{.*}}][] : {{.*}} to memref<1x8x16xf32
-// CHECK:           memref.load %[[VIEW]][%c0{{.*}}, %{{.*}}, %{{.*}}]
-// CHECK:           memref.load %[[VIEW]][%c0{{.*}}, %{{.*}}, %{{.*}}]
+// CHECK:           %[[VIEW:.*]] = memref.view %{{.*}}[%{{.*}}][] : {{.*}} to memref<1x8x16xf16
+// CHECK:           nvgpu.ldmatrix %[[VIEW]][%c0{{.*}}, %{{.*}}, %{{.*}}]
+// CHECK:           nvgpu.ldmatrix %[[VIEW]][%c0{{.*}}, %{{.*}}, %{{.*}}]
+// CHECK:           memref.load %{{.*}} : memref<3x8x16xf16
 #ws = #gpu.address_space<workgroup>
 func.func @counted_slots(%C: memref<16xf32>, %n: index) {
   %c0 = arith.constant 0 : index
@@ -75,11 +77,14 @@ func.func @counted_slots(%C: memref<16xf32>, %n: index) {
   %c16 = arith.constant 16 : index
   gpu.launch blocks(%bx, %by, %bz) in (%gx = %c1, %gy = %c1, %gz = %c1)
              threads(%tx, %ty, %tz) in (%nx = %c16, %ny = %c1, %nz = %c1) {
-    %s = memref.alloc() : memref<3x8x16xf32, #ws>
+    %s = memref.alloc() : memref<3x8x16xf16, #ws>
     %last = scf.for %i = %c0 to %n step %c1 iter_args(%slot = %c0) -> (index) {
-      %w = memref.load %s[%slot, %c1, %tx] : memref<3x8x16xf32, #ws>
-      %x = memref.load %s[%slot, %c2, %tx] : memref<3x8x16xf32, #ws>
-      "test.use"(%w, %x) : (f32, f32) -> ()
+      %w = nvgpu.ldmatrix %s[%slot, %c1, %c0] {numTiles = 1 : i32, transpose = false}
+        : memref<3x8x16xf16, #ws> -> vector<1x2xf16>
+      %x = nvgpu.ldmatrix %s[%slot, %c2, %c0] {numTiles = 1 : i32, transpose = false}
+        : memref<3x8x16xf16, #ws> -> vector<1x2xf16>
+      %y = memref.load %s[%slot, %c2, %tx] : memref<3x8x16xf16, #ws>
+      "test.use"(%w, %x, %y) : (vector<1x2xf16>, vector<1x2xf16>, f16) -> ()
       %next = arith.remui %i, %c2 : index
       scf.yield %next : index
     }
