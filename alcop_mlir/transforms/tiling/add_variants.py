@@ -90,11 +90,27 @@ class AddVariants(Pass):
         refused: dict[Any, str] = {}
         given = [one for one in walk(op) if alcop.VARIANTS in one.attributes]
         for contraction in given:
-            group = _find_group(contraction, self.assume_noalias_args, refused)
-            _choose(group, list(_ways(group)))
+            group = _find_group(contraction, self.assume_noalias_args)
+            ways = list(_ways(group))
+            if len(ways) == 1:
+                _schedule(contraction, *ways[0])
+                continue
+            refused.update(group.refused)
+            for fused in group.ops:
+                refused.pop(fused, None)
+            _branch(group, ways)
+        for fused in self._fused_later(op) if refused else ():
+            refused.pop(fused, None)
         for other, why in refused.items():
             reason = f"'{other.name}' is not fused into the contraction: {why}"
             diagnostics.remark(other, reason)
+
+    def _fused_later(self, func: ir.Operation) -> Iterator[Any]:
+        """What alcop-fuse-elementwise fuses with the contractions that there are."""
+        for op in walk(func):
+            if "init" in (alcop.get(op, alcop.ContractionAttr) or {}):
+                for element in find_epilogue(op, self.assume_noalias_args).fused:
+                    yield element.op
 
 
 @dataclass(frozen=True)
@@ -104,6 +120,8 @@ class _Group:
     inputs:  A and B
     outputs: C, if anything, and what the fused ops write
     others:  what else the ops access
+    refused: ops that are not fused, and why
+    allocs:  that only the ops access
     """
 
     contraction: Any
@@ -111,21 +129,17 @@ class _Group:
     inputs: Sequence[Buffer]
     outputs: Sequence[Buffer]
     others: Sequence[Buffer]
+    refused: Sequence[tuple[Any, str]]
     allocs: list[Any] = field(default_factory=list)
 
 
-def _find_group(
-    contraction: ir.Operation, noalias: bool, refused: dict[Any, str]
-) -> _Group:
-    """The group of a contraction; adds to `refused` the ops that are not in any."""
+def _find_group(contraction: ir.Operation, noalias: bool) -> _Group:
     mark = alcop.get(contraction, alcop.ContractionAttr)
     if mark is None:
         why = f"has '{alcop.VARIANTS}', but is not marked as a contraction"
         raise PassError(contraction, why)
     epilogue = find_epilogue(contraction, noalias)
-    refused.update(epilogue.refused)
     for element in epilogue.fused:
-        refused.pop(element.op, None)
         for op in dependencies(element, contraction):
             op.move_before(contraction)
     loops = output_loops(contraction)
@@ -143,6 +157,7 @@ def _find_group(
         input_buffers(contraction),
         [out, *outputs],
         [one for element in elements for one in _buffers(element, loops)],
+        epilogue.refused,
     )
     group.allocs.extend(_own_allocs(group))
     return group
@@ -185,14 +200,11 @@ def _ways(group: _Group) -> Iterator[_Way]:
                 return
 
 
-def _choose(group: _Group, ways: Sequence[_Way]) -> None:
-    contraction = group.contraction
-    if len(ways) == 1:
-        _schedule(contraction, *ways[0])
-        return
+def _branch(group: _Group, ways: Sequence[_Way]) -> None:
+    """Replace the ops of the group by branches."""
     for alloc in group.allocs:
         _replace_dims(alloc)
-    with contraction.location, ir.InsertionPoint(contraction):
+    with group.contraction.location, ir.InsertionPoint(group.contraction):
         _chain(group, ways, _marks(ways))
     for op in reversed(group.ops):
         op.erase()
