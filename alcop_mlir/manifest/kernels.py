@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Annotated, Literal
@@ -9,6 +10,7 @@ from typing import Annotated, Literal
 from alcop_mlir.codec import Matches, Tagged
 from alcop_mlir.errors import ConfigError
 from alcop_mlir.manifest.ranges import Count, Identifier, Positive, StoredPolynomial
+from alcop_mlir.polynomials import Polynomial
 from alcop_mlir.reference.steps import Size
 from alcop_mlir.schedule import Schedule
 
@@ -28,7 +30,32 @@ class CeilDiv:
         return -(-self.dividend.value(sizes) // self.divisor)
 
     def __str__(self) -> str:
+        if self.divisor == 1:
+            return _factor(self.dividend)
         return f"ceil({self.dividend} / {self.divisor})"
+
+
+def _factor(value: Polynomial) -> str:
+    """The text of `value` where it is multiplied."""
+    text = str(value)
+    return f"({text})" if " " in text else text
+
+
+# A number of blocks; several are multiplied.
+Blocks = Count | CeilDiv | tuple[Count | CeilDiv, ...]
+
+
+def block_counts(blocks: Blocks) -> tuple[int | CeilDiv, ...]:
+    """The numbers that are multiplied to give `blocks`."""
+    return blocks if isinstance(blocks, tuple) else (blocks,)
+
+
+def number_of_blocks(blocks: Blocks, sizes: Mapping[str, int]) -> int:
+    """The number, given the named sizes."""
+    return math.prod(
+        one.number(sizes) if isinstance(one, CeilDiv) else one
+        for one in block_counts(blocks)
+    )
 
 
 @dataclass(frozen=True)
@@ -50,8 +77,7 @@ class Divisible:
     by: Positive
 
     def __str__(self) -> str:
-        value = str(self.value)
-        return f"{f'({value})' if ' ' in value else value} % {self.by} == 0"
+        return f"{_factor(self.value)} % {self.by} == 0"
 
 
 @dataclass(frozen=True)
@@ -143,7 +169,7 @@ class Kernel:
     name: Identifier
     module: Identifier
     arguments: tuple[Argument, ...]
-    grid: tuple[Count | CeilDiv, Count | CeilDiv, Count | CeilDiv]
+    grid: tuple[Blocks, Blocks, Blocks]
     block: tuple[Positive, Positive, Positive]
     shared_bytes: Count
     schedule: Schedule | None = None

@@ -18,7 +18,13 @@ import numpy as np
 
 from alcop_mlir import limits
 from alcop_mlir.errors import LaunchError, check_known, install_command
-from alcop_mlir.manifest.kernels import CeilDiv, Dim3, Kernel, Pointer, TensorMap
+from alcop_mlir.manifest.kernels import (
+    Dim3,
+    Kernel,
+    Pointer,
+    TensorMap,
+    number_of_blocks,
+)
 from alcop_mlir.reference.steps import Size
 from alcop_mlir.runtime import bundle as bundles
 from alcop_mlir.runtime import call, cuda, workspace
@@ -326,10 +332,7 @@ def to_host(arrays: Mapping[str, Any]) -> dict[str, np.ndarray[Any, Any]]:
 
 def grid_of(kernel: Kernel, sizes: Mapping[str, int]) -> Dim3:
     """Blocks along x, y, z for the given sizes. LaunchError if there are too many."""
-    x, y, z = (
-        part.number(sizes) if isinstance(part, CeilDiv) else part
-        for part in kernel.grid
-    )
+    x, y, z = (number_of_blocks(part, sizes) for part in kernel.grid)
     for axis, blocks, most in zip("xyz", (x, y, z), MAX_GRID, strict=True):
         if blocks > most:
             raise LaunchError(

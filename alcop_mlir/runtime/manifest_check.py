@@ -7,6 +7,7 @@ are named are there, and nothing in it is beyond this launcher.
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping
+from itertools import chain
 
 from alcop_mlir import limits
 from alcop_mlir.codec import shown
@@ -23,6 +24,7 @@ from alcop_mlir.manifest.kernels import (
     Pointer,
     SizeValue,
     TensorMap,
+    block_counts,
 )
 from alcop_mlir.polynomials import Polynomial
 from alcop_mlir.reference import steps
@@ -142,7 +144,7 @@ def _sizes_used(function: Function) -> Iterator[Size]:
 
 def _polynomials(function: Function) -> Iterator[Polynomial]:
     for kernel in function.kernels:
-        for part in kernel.grid:
+        for part in chain.from_iterable(map(block_counts, kernel.grid)):
             if isinstance(part, CeilDiv):
                 yield part.dividend
     variants = [one for launch in function.launches for one in launch.variants]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from alcop_mlir.manifest.functions import Function
-from alcop_mlir.manifest.kernels import CeilDiv, Kernel, Launch, Variant
+from alcop_mlir.manifest.kernels import Blocks, Kernel, Launch, Variant, block_counts
 from alcop_mlir.runtime.workspace import plan
 from alcop_mlir.tools.command_line import Rows, aligned
 
@@ -109,9 +109,9 @@ def _resources(kernel: Kernel) -> str:
     )
 
 
-def extent(parts: Sequence[int | CeilDiv]) -> str:
-    """`16 x 8` for 16, 8, 1."""
-    texts = [str(part) for part in parts]
+def extent(parts: Sequence[Blocks]) -> str:
+    """`16 x 8` for 16, 8, 1; numbers are multiplied as `2 * ceil(M / 64)`."""
+    texts = [" * ".join(map(str, block_counts(part))) for part in parts]
     while len(texts) > 1 and texts[-1] == "1":
         texts.pop()
     return " x ".join(texts)

@@ -283,7 +283,8 @@ def test_a_missing_parent_is_an_error(tmp_path: Path) -> None:
         ),
         (
             lambda m: _kernel(m).update(grid=["1+1", 1, 1]),
-            r"grid\[0\]: expected an integer of 0 or more or an object, got .1\+1",
+            r"grid\[0\]: expected an integer of 0 or more or an object or a list, "
+            r"got .1\+1",
         ),
         (
             lambda m: _kernel(m).update(grid=[_ceildiv([[1, ["Q"]]], 2), 1, 1]),

@@ -48,10 +48,11 @@ def test_dlpack_arrays_in_main_memory_are_not_copied(emulator: FakeEmulator) -> 
 
 def test_sizes_are_bound_by_the_shapes(emulator: FakeEmulator) -> None:
     """A named size is passed to the kernel, and divides the grid, rounded up."""
-    function = matmul("M", grid=(CeilDiv(size("M"), 64), 3, 1))
+    tiles = CeilDiv(size("M"), 64)
+    function = matmul("M", grid=(tiles, 3, (2, tiles, tiles)))
     Program(bundle(function))(*arrays(m=65))
     ((_, _, grid, _, arguments, _),) = emulator.calls
-    assert grid == (2, 3, 1)
+    assert grid == (2, 3, 8)
     assert arguments[3] == 65
 
 

@@ -89,7 +89,7 @@ def test_the_cubin_may_be_left_out(tmp_path: Path) -> None:
     assert stored == "manifest.json"
     assert re.fullmatch(r"matmul_f16_kernels-[0-9a-f]{16}\.ptx", ptx)
     manifest = json.loads((path / "manifest.json").read_text())
-    kernel = manifest["functions"][0]["launches"][0]["variants"][0]["kernel"]
+    kernel = manifest["functions"][0]["launches"][0]["variants"][0]["kernels"][0]
     assert kernel.get("registers") is None
 
 

@@ -20,11 +20,13 @@ from alcop_mlir.bindings import arith, ir
 from alcop_mlir.manifest.kernels import (
     Aligned,
     AtMost,
+    Blocks,
     CeilDiv,
     Condition,
     Divisible,
     Pointer,
     SizeValue,
+    block_counts,
 )
 from alcop_mlir.manifest.names import intermediate_name
 from alcop_mlir.polynomials import Polynomial
@@ -140,8 +142,20 @@ class HostValues:
             return ()
         return (Divisible(found, by),)
 
-    def blocks(self, value: ir.Value) -> int | CeilDiv | None:
-        """A number of blocks: a constant, or the tiles that cover some sizes."""
+    def blocks(self, value: ir.Value) -> Blocks | None:
+        """A number of blocks: constants, tiles that cover sizes, these multiplied."""
+        if (single := self._tiles(value)) is not None:
+            return single
+        op = made_by(value, "arith.muli")
+        if op is None:
+            return None
+        left, right = map(self.blocks, op.operands)
+        if left is None or right is None:
+            return None
+        return *block_counts(left), *block_counts(right)
+
+    def _tiles(self, value: ir.Value) -> int | CeilDiv | None:
+        """A constant, or the number of tiles that cover some sizes."""
         op, tile = made_by(value, "arith.ceildivui"), 1
         if op is not None:
             value, divisor = op.operands

@@ -46,7 +46,7 @@ from alcop_mlir.element_types import (
     ROUNDED_INPUTS,
     STORED_TYPES,
 )
-from alcop_mlir.target import CP_ASYNC_BYTES, MAX_GRID
+from alcop_mlir.target import CP_ASYNC_BYTES
 
 _WIDEST = max(CP_ASYNC_BYTES)
 
@@ -275,11 +275,6 @@ def _contraction(
     operands, letters: of the first input, the second, and the output
     """
     op, sizes = view.op, _sizes(operands, letters)
-    is_launched = "b" in letters[2]  # else the kernel loops over the batch
-    if is_launched and sizes["b"] is not None and sizes["b"] > MAX_GRID[2]:
-        raise NoContraction(
-            f"has a batch of {sizes['b']}, a grid has {MAX_GRID[2]} blocks along z"
-        )
     memrefs = [operand.value for operand in operands]
     swapped = "n" in letters[0]
     lhs, rhs = (1, 0) if swapped else (0, 1)

@@ -18,7 +18,8 @@ Where a tile may exceed its operand, as a size is unknown or not a multiple of t
 tile's, an `alcop.copy` copies the remaining extent and fills the rest with zero:
 `min(tile, M - m0)` rows, `min(step, K - k)` columns. C is then read and written
 `in_bounds = [false, ...]`. A batch is block z, a reduced batch a loop around the K
-loop, a vector a matrix of one row. Rows of an operand with a promise
+loop, a vector a matrix of one row. Where the rows of tiles or the batch may be more
+than a grid has along y and z, all blocks lie along x. Rows of an operand with a promise
 (`alcop.row_alignment`) get sizes that show it to later passes. An empty contraction is
 not launched; one with an empty K becomes a copy or a fill. With a `raster`, blocks take
 the tiles of a group of that many rows down its rows first.
@@ -44,11 +45,10 @@ from alcop_mlir.bindings import gpu, ir
 from alcop_mlir.dialects import alcop
 from alcop_mlir.passes import build
 from alcop_mlir.passes.base import Pass
-from alcop_mlir.schedule import Schedule
-from alcop_mlir.target import MAX_GRID, WARP_SIZE
+from alcop_mlir.target import WARP_SIZE
 from alcop_mlir.transforms.linalg.matrices import Size, loop_sizes
-from alcop_mlir.transforms.tiling.raster import tile_of_block
 from alcop_mlir.transforms.tiling.thread_points import KERNEL
+from alcop_mlir.transforms.tiling.tile_grid import TileGrid
 from alcop_mlir.transforms.tiling.tile_loops import contract_tiles
 from alcop_mlir.transforms.tiling.tile_outputs import (
     initial_accumulators,
@@ -60,9 +60,6 @@ from alcop_mlir.transforms.tiling.tiled_contractions import (
     TiledContraction,
     scheduled_contractions,
 )
-
-# Of the block arguments of a gpu.launch, the first grid size: after block, thread ids.
-_GRID_SIZE = 6
 
 
 @dataclass(frozen=True)
@@ -104,12 +101,9 @@ def _launch(contraction: TiledContraction, sizes: dict[str, Size]) -> None:
     is_empty_k = sizes["k"].known == 0 or sizes["b"].known == 0
     if is_empty_k and contraction.init == "read":
         return
-    tile_m, tile_n, _ = schedule.block
-    batches = build.index(1) if contraction.accumulates_batches else sizes["b"].given
-    across, along = sizes["n"].blocks(tile_n), sizes["m"].blocks(tile_m)
-    grid = (along, across) if _is_tall(schedule, sizes) else (across, along)
+    grid = _grid(contraction, sizes)
     launch = gpu.LaunchOp(
-        (*grid, batches),
+        grid.blocks(),
         tuple(build.index(threads) for threads in (schedule.threads, 1, 1)),
     )
     source = alcop.schedule_source(contraction.op)
@@ -121,7 +115,7 @@ def _launch(contraction: TiledContraction, sizes: dict[str, Size]) -> None:
         launch.operation.attributes[alcop.OTHER_ROWS] = ir.UnitAttr.get()
     arguments = list(launch.regions[0].blocks[0].arguments)
     with ir.InsertionPoint(launch.regions[0].blocks[0]):
-        tile = _block_tile(contraction, sizes, arguments)
+        tile = _block_tile(contraction, sizes, grid.tile_of(arguments), arguments[3])
         if is_empty_k:
             store_initial(tile, arguments[3])
         else:
@@ -130,47 +124,42 @@ def _launch(contraction: TiledContraction, sizes: dict[str, Size]) -> None:
         gpu.TerminatorOp()
 
 
-def _is_tall(schedule: Schedule, sizes: dict[str, Size]) -> bool:
-    """Whether there are more rows of tiles than blocks along y: they go along x then.
-
-    Such a C has few columns of tiles, so that a raster would not help.
-    """
-    rows = sizes["m"].known
-    return rows is not None and -(-rows // schedule.block[0]) > MAX_GRID[1]
-
-
 def _kernel_name(op: ir.Operation) -> str:
     name = op.operation.name.removeprefix("linalg.").replace("generic", "matmul")
     mark = alcop.get(op, alcop.ContractionAttr) or {}
     return "_".join((name, *filter(None, [mark.get("variant")])))
 
 
-def _block_tile(
-    contraction: TiledContraction, sizes: dict[str, Size], arguments: list[Any]
-) -> BlockTile:
-    """The tile of a block and of its warps, which run along N first."""
+def _grid(contraction: TiledContraction, sizes: dict[str, Size]) -> TileGrid:
+    """The grid, in which a batch that is summed up has no part."""
+    one = build.index(1)
+    batch = Size(1, one, one) if contraction.accumulates_batches else sizes["b"]
     schedule = contraction.schedule
-    x, y, batch, thread = arguments[:4]
-    tile_m, tile_n, _ = schedule.block
-    columns, rows = (
-        -(-size.known // tile) if size.known is not None else blocks
-        for size, tile, blocks in (
-            (sizes["n"], tile_n, arguments[_GRID_SIZE]),
-            (sizes["m"], tile_m, arguments[_GRID_SIZE + 1]),
-        )
+    return TileGrid(
+        sizes["m"], sizes["n"], batch, tile=schedule.block[:2], raster=schedule.raster
     )
-    if _is_tall(schedule, sizes):
-        row, column = x, y
-    else:
-        row, column = tile_of_block(schedule.raster, (x, y), rows, columns)
+
+
+def _block_tile(
+    contraction: TiledContraction,
+    sizes: dict[str, Size],
+    place: tuple[Any, Any, Any],
+    thread: Any,
+) -> BlockTile:
+    """The tile of a block, at a row, column and batch, and of its warps.
+
+    Warps run along N first.
+    """
+    row, column, batch = place
+    schedule = contraction.schedule
     warp = build.div(thread, WARP_SIZE)
     warps_n = build.index(schedule.warps[1])
     return BlockTile(
         contraction,
         sizes,
         block={
-            "m": _first(sizes["m"], row, tile_m),
-            "n": _first(sizes["n"], column, tile_n),
+            "m": _first(sizes["m"], row, schedule.block[0]),
+            "n": _first(sizes["n"], column, schedule.block[1]),
         },
         warp={
             "m": build.mul(build.div(warp, warps_n), schedule.warp[0]),

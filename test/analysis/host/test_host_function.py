@@ -154,7 +154,9 @@ def test_sizes_known_at_run_time() -> None:
       %rows = memref.dim %a, %c0 : memref<?x4xf16>
       %blocks = arith.ceildivui %rows, %c64 : index
       %size = arith.index_cast %rows : index to i64
-      gpu.launch_func @f_kernels::@f blocks in (%blocks, %rows, %c1)
+      %more = arith.muli %blocks, %c2 : index
+      %most = arith.muli %more, %blocks : index
+      gpu.launch_func @f_kernels::@f blocks in (%blocks, %rows, %most)
         threads in (%c64, %c1, %c1) args(%b : memref<8xf32>, %size : i64)"""
     found = read(body, arguments)
     assert isinstance(found, Function)
@@ -165,14 +167,15 @@ def test_sizes_known_at_run_time() -> None:
     )
     rows = size("arg0_0")
     (kernel,) = found.kernels
-    assert kernel.grid == (CeilDiv(rows, 64), CeilDiv(rows, 1), 1)
+    blocks = CeilDiv(rows, 64)
+    assert kernel.grid == (blocks, CeilDiv(rows, 1), (blocks, 2, blocks))
     assert kernel.arguments == (Pointer("arg1"), SizeValue("arg0_0"))
     named = read(body, arguments, Names(("A", "B", "C"), {("A", 0): "M"}))
     assert isinstance(named, Function)
     assert named.kernels[0].arguments == (Pointer("B"), SizeValue("M"))
     known = read(body, arguments, Names(("A", "B", "C"), {("A", 0): 128}))
     assert isinstance(known, Function)
-    assert known.kernels[0].grid == (2, 128, 1)
+    assert known.kernels[0].grid == (2, 128, (2, 2, 2))
     assert known.kernels[0].arguments == (Pointer("B"), SizeValue(128))
 
 

@@ -10,17 +10,21 @@ from alcop_mlir import bindings
 from alcop_mlir.analysis.ir.loops import constant
 from alcop_mlir.bindings import func, ir, passmanager
 from alcop_mlir.passes import build
-from alcop_mlir.transforms.tiling.raster import tile_of_block
+from alcop_mlir.transforms.tiling.raster import tile_of_block, tile_of_number
 
 GRIDS = [(1, 1), (1, 7), (7, 1), (2, 3), (5, 4), (8, 3), (9, 5)]
 RASTERS = [1, 2, 3, 4, 8, 64]
 
 
-@pytest.mark.parametrize("known", [True, False])
+# A grid of two dimensions, and all blocks along one, by the sizes that are known.
+FORMS = ["grid", "flat", "flat, rows open", "flat, columns open", "flat, open"]
+
+
+@pytest.mark.parametrize("form", FORMS)
 @pytest.mark.parametrize("raster", RASTERS)
 @pytest.mark.parametrize(("rows", "columns"), GRIDS)
 def test_every_tile_once_in_order(
-    rows: int, columns: int, raster: int, known: bool
+    rows: int, columns: int, raster: int, form: str
 ) -> None:
     wanted = [
         (row, column)
@@ -30,7 +34,7 @@ def test_every_tile_once_in_order(
     ]
     if raster == 1:
         wanted = [(row, column) for row in range(rows) for column in range(columns)]
-    assert tiles(raster, rows, columns, known) == wanted
+    assert tiles(raster, rows, columns, form) == wanted
 
 
 def test_what_needs_no_arithmetic_gets_none() -> None:
@@ -43,7 +47,7 @@ def test_what_needs_no_arithmetic_gets_none() -> None:
             assert tile_of_block(8, (x, y), 8, 1) == (y, x)
 
 
-def tiles(raster: int, rows: int, columns: int, known: bool) -> list[tuple[int, int]]:
+def tiles(raster: int, rows: int, columns: int, form: str) -> list[tuple[int, int]]:
     """The tile of each block in their order, folded to numbers by MLIR."""
     with bindings.make_context(), ir.Location.unknown():
         module = ir.Module.create()
@@ -52,13 +56,8 @@ def tiles(raster: int, rows: int, columns: int, known: bool) -> list[tuple[int, 
             function = func.FuncOp("tiles", kind)
         with ir.InsertionPoint(function.add_entry_block()):
             found: list[Any] = []
-            for y in range(rows):
-                for x in range(columns):
-                    sizes = (rows, columns)
-                    if not known:
-                        sizes = tuple(build.index(size) for size in sizes)
-                    block = (build.index(x), build.index(y))
-                    found.extend(tile_of_block(raster, block, *sizes))
+            for number in range(rows * columns):
+                found.extend(tile(raster, number, rows, columns, form))
             func.ReturnOp(found)
         passmanager.PassManager.parse("builtin.module(canonicalize)").run(
             module.operation
@@ -66,3 +65,15 @@ def tiles(raster: int, rows: int, columns: int, known: bool) -> list[tuple[int, 
         returned = next(iter(module.body.operations)).regions[0].blocks[0].operations
         numbers = [constant(value) or 0 for value in list(returned)[-1].operands]
     return list(zip(numbers[::2], numbers[1::2], strict=True))
+
+
+def tile(raster: int, number: int, rows: int, columns: int, form: str) -> Any:
+    """The tile of block `number`, along x first."""
+    if form == "grid":
+        y, x = divmod(number, columns)
+        return tile_of_block(raster, (build.index(x), build.index(y)), rows, columns)
+    given = (
+        build.index(count) if name in form or form == "flat, open" else count
+        for name, count in (("rows", rows), ("columns", columns))
+    )
+    return tile_of_number(raster, build.index(number), *given)

@@ -1,20 +1,63 @@
-// A grid has 65,535 blocks along y and z: more rows of tiles lie along x, and a larger
-// batch is left to the SIMT fallback.
-// RUN: alcop-opt %s --pass-pipeline='builtin.module(func.func(alcop-raise-contractions,alcop-select-schedule{schedule="block=16,16,16 warp=16,16 stages=1,1"},alcop-tile-to-blocks,canonicalize))' --verify-diagnostics | FileCheck %s
+// A grid has 65,535 blocks along y and z, and 2^31 - 1 along x: where rows of tiles or a
+// batch may need more, all blocks lie along x, and each takes its number apart.
+// RUN: alcop-opt %s --pass-pipeline='builtin.module(func.func(alcop-raise-contractions,alcop-select-schedule{schedule="block=16,16,16 warp=16,16 stages=1,1 raster=2"},alcop-tile-to-blocks,canonicalize))' | FileCheck %s
 
 // CHECK-LABEL: @tall
-// CHECK-DAG:     %[[ROWS:.*]] = arith.constant 65537 : index
-// CHECK-DAG:     %[[COLUMNS:.*]] = arith.constant 2 : index
-// CHECK:         gpu.launch blocks({{.*}}) in (%{{.*}} = %[[ROWS]], %{{.*}} = %[[COLUMNS]],
+// CHECK-DAG:     %[[BLOCKS:.*]] = arith.constant 131074 : index
+// CHECK:         gpu.launch blocks(%[[X:[^,]*]], {{.*}}) in (%{{.*}} = %[[BLOCKS]], %{{.*}} = %c1, %{{.*}} = %c1)
+// CHECK:           arith.divui %[[X]], %c4
 func.func @tall(%A: memref<1048577x16xf16>, %B: memref<16x32xf16>, %C: memref<1048577x32xf32>) {
   linalg.matmul ins(%A, %B : memref<1048577x16xf16>, memref<16x32xf16>) outs(%C : memref<1048577x32xf32>)
   return
 }
 
 // CHECK-LABEL: @large_batch
-// CHECK-NOT:     gpu.launch
+// CHECK-DAG:     %[[BLOCKS:.*]] = arith.constant 65536 : index
+// CHECK:         gpu.launch blocks(%[[X:[^,]*]], {{.*}}) in (%{{.*}} = %[[BLOCKS]], %{{.*}} = %c1, %{{.*}} = %c1)
+// CHECK:           memref.subview %{{.*}}[%[[X]], 0, 0] [1, 4, 4]
 func.func @large_batch(%A: memref<65536x4x4xf16>, %B: memref<65536x4x4xf16>, %C: memref<65536x4x4xf32>) {
-  // expected-remark @+1 {{'linalg.batch_matmul' runs as a SIMT fallback: has a batch of 65536, a grid has 65535 blocks along z}}
   linalg.batch_matmul ins(%A, %B : memref<65536x4x4xf16>, memref<65536x4x4xf16>) outs(%C : memref<65536x4x4xf32>)
+  return
+}
+
+// CHECK-LABEL: @fits
+// CHECK-DAG:     %[[BATCH:.*]] = arith.constant 65535 : index
+// CHECK:         gpu.launch blocks({{.*}}) in (%{{.*}} = %c1, %{{.*}} = %c1, %{{.*}} = %[[BATCH]]) threads
+func.func @fits(%A: memref<65535x4x4xf16>, %B: memref<65535x4x4xf16>, %C: memref<65535x4x4xf32>) {
+  linalg.batch_matmul ins(%A, %B : memref<65535x4x4xf16>, memref<65535x4x4xf16>) outs(%C : memref<65535x4x4xf32>)
+  return
+}
+
+// The number of columns of tiles alone has room along x.
+// CHECK-LABEL: @wide
+// CHECK:         %[[COLUMNS:.*]] = arith.ceildivui %{{.*}}, %c16
+// CHECK:         gpu.launch blocks({{.*}}) in (%{{.*}} = %[[COLUMNS]], %{{.*}} = %c4, %{{.*}} = %c1)
+func.func @wide(%A: memref<64x16xf16>, %B: memref<16x?xf16>, %C: memref<64x?xf32>) {
+  linalg.matmul ins(%A, %B : memref<64x16xf16>, memref<16x?xf16>) outs(%C : memref<64x?xf32>)
+  return
+}
+
+// Divided by what shows that it is below 2^31: rows and columns of tiles, then those of a
+// group of two rows.
+// CHECK-LABEL: @open
+// CHECK-DAG:     %[[LIMIT:.*]] = arith.constant 2147483647 : index
+// CHECK:         %[[COLUMNS:.*]] = arith.ceildivui %[[N:.*]], %c16
+// CHECK:         %[[ROWS:.*]] = arith.ceildivui %[[M:.*]], %c16
+// CHECK:         %[[MATRIX:.*]] = arith.muli %[[COLUMNS]], %[[ROWS]]
+// CHECK:         %[[ALL:.*]] = arith.muli %[[MATRIX]], %[[BATCH:.*]] : index
+// CHECK:         gpu.launch blocks(%[[X:[^,]*]], {{.*}}) in (%{{.*}} = %[[ALL]], %{{.*}} = %c1, %{{.*}} = %c1)
+// CHECK:           %[[TALL:.*]] = arith.andi %{{.*}}, %[[LIMIT]]
+// CHECK:           %[[WIDE:.*]] = arith.andi %{{.*}}, %[[LIMIT]]
+// CHECK:           %[[BOTH:.*]] = arith.muli %[[TALL]], %[[WIDE]]
+// CHECK:           %[[TILES:.*]] = arith.andi %[[BOTH]], %[[LIMIT]]
+// CHECK:           %[[B:.*]] = arith.divui %[[X]], %[[TILES]]
+// CHECK:           %[[NUMBER:.*]] = arith.remui %[[X]], %[[TILES]]
+// CHECK:           %[[GROUP:.*]] = arith.minui %[[TALL]], %c2
+// CHECK:           %[[SIZE:.*]] = arith.muli %[[WIDE]], %[[GROUP]]
+// CHECK:           %[[FEW:.*]] = arith.andi %[[SIZE]], %[[LIMIT]]
+// CHECK:           arith.divui %[[NUMBER]], %[[FEW]]
+// CHECK:           memref.subview %{{.*}}[%[[B]], 0, 0]
+func.func @open(%A: memref<?x?x?xf16>, %B: memref<?x?x?xf16>, %C: memref<?x?x?xf32>) {
+  linalg.batch_matmul ins(%A, %B : memref<?x?x?xf16>, memref<?x?x?xf16>) outs(%C : memref<?x?x?xf32>)
   return
 }

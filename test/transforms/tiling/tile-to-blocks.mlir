@@ -128,7 +128,8 @@ func.func @ragged(%A: memref<100x40xf16>, %B: memref<40x128xf16>, %C: memref<100
 // CHECK:       %[[WHOLE:.*]] = arith.muli %[[EIGHTHS]], %c8
 // CHECK:       %[[X:.*]] = arith.ceildivui %[[N]], %c64
 // CHECK:       %[[Y:.*]] = arith.ceildivui %[[M]], %c64
-// CHECK:       gpu.launch {{.*}} in (%{{[^ ]*}} = %[[X]], %{{[^ ]*}} = %[[Y]], %{{[^ ]*}} = %c1)
+// CHECK:       %[[BLOCKS:.*]] = arith.muli %[[X]], %[[Y]]
+// CHECK:       gpu.launch {{.*}} in (%{{[^ ]*}} = %[[BLOCKS]], %{{[^ ]*}} = %c1{{.*}}, %{{[^ ]*}} = %c1{{.*}})
 // CHECK:         %[[OUT:.*]] = memref.reinterpret_cast %[[C]] to offset: [0], sizes: [%[[M]], %[[N]]], strides: [%[[N]], 1]
 // CHECK:         vector.transfer_read %[[OUT]]{{.*}}, %{{.*}} : memref<?x?xf32, {{.*}}>, vector<32x32xf32>
 // CHECK:         %[[LHS:.*]] = memref.reinterpret_cast %[[A]] to offset: [0], sizes: [%[[M]], %[[WHOLE]]], strides: [%[[WHOLE]], 1]

@@ -1,0 +1,99 @@
+"""The grid of blocks of a tiled contraction, and the tile that each block computes.
+
+Blocks run along N first, then along M, then along the batch: x, y and z of the grid.
+Along y and z a grid has 65,535 blocks. Where that may not do, as the number of rows of
+tiles or the batch is larger, or known at run time only, all blocks lie along x, which
+has room for 2^31 - 1, and each block divides its number once:
+
+    number = (batch * rows + row) * columns + column
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from alcop_mlir.bindings import ir
+from alcop_mlir.passes import build
+from alcop_mlir.target import MAX_GRID
+from alcop_mlir.transforms.linalg.matrices import Size
+from alcop_mlir.transforms.tiling.raster import (
+    below_limit,
+    tile_of_block,
+    tile_of_number,
+)
+
+# Of the block arguments of a gpu.launch, the first grid size: after block, thread ids.
+_GRID_SIZE = 6
+
+
+@dataclass(frozen=True)
+class TileGrid:
+    """The grid of `rows` x `columns` tiles in a batch.
+
+    rows, columns, batch: of M, N, and of the outputs
+    tile:                 rows and columns of C
+    raster:               rows of tiles in a group
+    """
+
+    rows: Size
+    columns: Size
+    batch: Size
+    tile: tuple[int, int]
+    raster: int
+
+    @property
+    def is_flat(self) -> bool:
+        """Whether all blocks lie along x."""
+        rows, batch = _tiles(self.rows, self.tile[0]), self.batch.known
+        if rows is None or batch is None:
+            return True
+        return rows > MAX_GRID[1] or batch > MAX_GRID[2]
+
+    def blocks(self) -> tuple[Any, Any, Any]:
+        """Along x, y and z, as values on the host."""
+        tile_m, tile_n = self.tile
+        columns, rows = self.columns.blocks(tile_n), self.rows.blocks(tile_m)
+        if not self.is_flat:
+            return columns, rows, self.batch.given
+        total = build.mul(columns, rows)
+        if self.batch.known != 1:
+            total = build.mul(total, self.batch.given)
+        return total, build.index(1), build.index(1)
+
+    def tile_of(self, arguments: Sequence[ir.Value]) -> tuple[Any, Any, Any]:
+        """Row, column and batch of a block, from the arguments of the launch's body."""
+        x, y, z = arguments[:3]
+        known = _tiles(self.rows, self.tile[0])
+        if not self.is_flat and known is not None:
+            columns: Any = _tiles(self.columns, self.tile[1])
+            columns = arguments[_GRID_SIZE] if columns is None else columns
+            return *tile_of_block(self.raster, (x, y), known, columns), z
+        rows = _counted(self.rows, self.tile[0])
+        columns = _counted(self.columns, self.tile[1])
+        batch, number = build.index(0), x
+        if self.batch.known != 1:
+            blocks = _product(rows, columns)
+            batch, number = build.div(x, blocks), build.rem(x, blocks)
+        return *tile_of_number(self.raster, number, rows, columns), batch
+
+
+def _tiles(size: Size, tile: int) -> int | None:
+    """The number of tiles that cover a size, where that is known."""
+    return None if size.known is None else -(-size.known // tile)
+
+
+def _counted(size: Size, tile: int) -> Any:
+    """The number of tiles that cover a size, in the kernel."""
+    known = _tiles(size, tile)
+    if known is not None:
+        return known
+    return below_limit(build.div(build.add(size.given, tile - 1), tile))
+
+
+def _product(one: Any, other: Any) -> Any:
+    """The number of blocks of a matrix, of which there is no more than of all."""
+    if isinstance(one, int) and isinstance(other, int):
+        return one * other
+    return below_limit(build.mul(one, other))
