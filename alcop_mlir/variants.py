@@ -20,7 +20,7 @@ from alcop_mlir.errors import ConfigError
 from alcop_mlir.schedule import Schedule
 
 MAX_VARIANTS = 16
-DEFAULT_VARIANTS = 1  # most of one contraction, where nothing else is asked for
+DEFAULT_VARIANTS = 4  # most of one contraction, where nothing else is asked for
 # All selections of a contraction's loops, in this order.
 _LOOPS = ["".join(few) for n in range(1, 5) for few in combinations("bmnk", n)]
 

@@ -52,6 +52,7 @@ from alcop_mlir.runtime import ptx
 from alcop_mlir.runtime.bundle import Bundle, Code
 from alcop_mlir.schedule import Partial, Schedule
 from alcop_mlir.target import DEFAULT_TARGET, Target, find_target
+from alcop_mlir.variants import DEFAULT_VARIANTS
 from alcop_mlir.version import __version__
 
 
@@ -60,6 +61,7 @@ class Options:
     """What to compile for; what is left out of the schedule the compiler chooses.
 
     inline_constants: in the code of kernels, where no launcher of ours gives them
+    variants: most kernels of a contraction with sizes known at run time only
     """
 
     target: Target = field(default_factory=lambda: find_target(DEFAULT_TARGET))
@@ -67,6 +69,7 @@ class Options:
     use_ptxas: bool = True
     allow_tf32: bool = False
     inline_constants: bool = False
+    variants: int = DEFAULT_VARIANTS
 
     def pipeline(self) -> str:
         """The pipeline string that compiles with these options."""
@@ -77,6 +80,7 @@ class Options:
             schedule=schedule,
             allow_tf32=self.allow_tf32,
             inline_constants=self.inline_constants or None,
+            variants=self.variants,
         )
         return f"builtin.module({step})"
 

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 from alcop_mlir.passes.base import Configured, option
 from alcop_mlir.pipelines.pipeline_text import with_options
+from alcop_mlir.variants import DEFAULT_VARIANTS
 
 
 @dataclass(frozen=True)
@@ -32,12 +33,16 @@ class AlcopCompile(NamedPipeline):
     schedule: str = option("", "tile sizes and stages; chosen where left out")
     allow_tf32: bool = option(False, "compile contractions of f32, rounded to tf32")
     inline_constants: bool = option(False, "keep constants in the code of kernels")
+    variants: int = option(DEFAULT_VARIANTS, "most kernels of one with open sizes")
 
     def steps(self) -> tuple[str, ...]:
         """Bufferize, tile and pipeline each function, outline, lower."""
         on_functions = (
             with_options(
-                "alcop-select-schedule", schedule=self.schedule, target=self.target
+                "alcop-select-schedule",
+                schedule=self.schedule,
+                target=self.target,
+                variants=self.variants,
             ),
             # The launcher refuses arguments that overlap where one is written.
             with_options("alcop-add-variants", assume_noalias_args=True),

@@ -131,6 +131,8 @@ def _wave(
     """Parts of a wave with `resident` blocks on each SM; zeros where there are none."""
     steps = grid.steps
     stages = np.minimum(candidates.axis("shared_stages"), steps)
+    if copy_bytes not in CP_ASYNC_BYTES:
+        stages = np.ones(grid.shape)  # without cp.async copies are not pipelined
     tile = _tile(problem, candidates, rates, resident)
     tile["narrow"] = _narrow_copies(rates, grid, resident, copy_bytes)
     compute = sum(tile.values(), np.zeros(grid.shape))

@@ -9,7 +9,7 @@ import numpy as np
 
 from alcop_mlir import resources
 from alcop_mlir.schedule import Schedule
-from alcop_mlir.target import CP_ASYNC_BYTES, Target
+from alcop_mlir.target import Target
 from alcop_mlir.tuning.open_kernels import Kernels, copy_bytes, families
 from alcop_mlir.tuning.open_problem import LOOPS, OpenProblem, Samples
 from alcop_mlir.tuning.space import BoolArray, Candidates, FloatArray, IntArray
@@ -73,7 +73,7 @@ def conditions(variant: ScheduleVariant, element_bytes: int) -> list[Condition]:
         found.append(Condition(text, lambda some: some.row_bytes % row == 0))
     found += [_limited(limit) for limit in variant.limits]
     if variant.schedule.split_k > 1:
-        part = max(CP_ASYNC_BYTES) // element_bytes * variant.schedule.split_k
+        part = resources.split_step(variant.schedule, element_bytes)
         text = f"K is a multiple of {part}"
         found.append(Condition(text, lambda some: some.product("k") % part == 0))
     return found

@@ -78,7 +78,8 @@ def test_every_example_is_compiled_for_every_target(
     assert stored.target.name == target
     for kernel in stored.function().kernels:
         assert f".target {target}" in stored.code_of(kernel).ptx
-        assert {p.level for p in kernel.pipelines} == {"shared", "register"}
+        if kernel.schedule is not None:  # else it adds up parts of K
+            assert {p.level for p in kernel.pipelines} == {"shared", "register"}
 
 
 def test_the_cubin_may_be_left_out(tmp_path: Path) -> None:

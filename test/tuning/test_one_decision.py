@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 from tuning_cases import CUDA, PROBLEM, SIMULATED, record, write_records
 
+from alcop_mlir import variants
 from alcop_mlir.schedule import Schedule
 from alcop_mlir.tools import compile as compile_tool
 from alcop_mlir.tools import tune
@@ -18,6 +19,7 @@ from alcop_mlir.tuning.records import Setting
 
 pytest.importorskip("torch_mlir", exc_type=ImportError)
 from alcop_mlir.analysis.host.host_function import host_functions
+from alcop_mlir.analysis.linalg.contractions import Contraction
 from alcop_mlir.compilation import inputs
 from alcop_mlir.dialects import alcop
 from alcop_mlir.pipelines.driver import run_pipeline
@@ -52,19 +54,38 @@ def files(tmp_path: Path) -> list[Path]:
     return found
 
 
-def compiled(file: Path) -> tuple[str, str]:
-    """The schedule and what has decided it, after the compiler's own passes."""
+def selected(file: Path, variants: int) -> Contraction:
+    """The contraction, after the compiler's own passes."""
     module = inputs.read_file(file).module.operation
-    steps = (*steps_to_contractions(False), "func.func(alcop-select-schedule)")
+    select = f"func.func(alcop-select-schedule{{variants={variants}}})"
+    steps = (*steps_to_contractions(False), select)
     run_pipeline(module, f"builtin.module({','.join(steps)})")
     (found,) = [c for func in host_functions(module) for c in marked_contractions(func)]
+    return found
+
+
+def compiled_variants(file: Path) -> list[str]:
+    """The schedules and sources of a contraction with open sizes."""
+    given = alcop.get_plain(selected(file, 4).op, alcop.VARIANTS)
+    found = variants.from_list(given)
+    return [f"{one.schedule}, from {one.source}" for one in found]
+
+
+def explained_variants(file: Path, capsys: pytest.CaptureFixture[str]) -> list[str]:
+    assert tune.main(["explain", str(file)]) == 0
+    return re.findall(r"(?m)^  variant \d +(.*)$", capsys.readouterr().out)
+
+
+def compiled(file: Path) -> tuple[str, str]:
+    """The schedule and what has decided it."""
+    found = selected(file, 1)
     parameters = alcop.get(found.op, alcop.ScheduleAttr)
     assert parameters is not None
     return str(Schedule.from_dict(parameters)), alcop.schedule_source(found.op)
 
 
 def explained(file: Path, capsys: pytest.CaptureFixture[str]) -> tuple[str, str]:
-    assert tune.main(["explain", str(file)]) == 0
+    assert tune.main(["explain", str(file), "--variants", "1"]) == 0
     said = capsys.readouterr().out
     (schedule,) = re.findall(r"(?m)^  schedule +(.*)$", said)
     (source,) = re.findall(r"(?m)^  from +([a-z ]*)", said)
@@ -100,6 +121,7 @@ def test_explain_says_what_is_compiled(
     demo, *others, unknown = (compiled(file) for file in files)
     assert [demo[1], *{one[1] for one in others}, unknown[1]] == [*sources, "default"]
     assert [explained(file, capsys) for file in files] == [demo, *others, unknown]
+    assert explained_variants(files[-1], capsys) == compiled_variants(files[-1])
 
 
 @pytest.mark.parametrize("setting", [CUDA, SIMULATED], ids=["this GPU", "simulated"])

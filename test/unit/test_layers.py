@@ -142,7 +142,8 @@ RULES = {
         "errors passes.* pipelines.*", lazy="transforms.*", never="pipelines.driver"
     ),
     "pipelines.*": Rule(
-        "bindings diagnostics errors files dialects.* passes.* verifier.* pipelines.*"
+        "bindings diagnostics errors files variants dialects.* passes.* verifier.* "
+        "pipelines.*"
     ),
     # Kernels run where there is no MLIR: nothing in runtime needs ptx to be loaded.
     "runtime.ptx": Rule(f"{RUNTIME} bindings"),
