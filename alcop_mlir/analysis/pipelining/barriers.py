@@ -24,6 +24,7 @@ from alcop_mlir.analysis.ir.code_motion import ops_after, ops_before
 from alcop_mlir.analysis.ir.kernels import may_repeat, nest_in_kernel
 from alcop_mlir.analysis.ir.loops import ancestor_in, body
 from alcop_mlir.analysis.ir.memory import Touch
+from alcop_mlir.analysis.ir.uniformity import may_diverge
 from alcop_mlir.analysis.ir.walk import walk
 from alcop_mlir.analysis.pipelining.copy_forms import CopyForm
 from alcop_mlir.analysis.pipelining.foreign_groups import (
@@ -54,14 +55,21 @@ def needed_synchronisation(
 
 def needs_barrier(loop: ir.Operation, accesses: list[Any]) -> bool:
     """Whether no barrier of the loop is between these accesses of two iterations."""
-    block = body(loop)
-    at_top: list[Any] = [ancestor_in(op, block) for op in accesses]
-    barriers = [op for op in walk(loop, BARRIER) if op.block == block]
+    at_top: list[Any] = [ancestor_in(op, body(loop)) for op in accesses]
     return not any(
         all(barrier.is_before_in_block(op) for op in at_top)
         or all(op.is_before_in_block(barrier) for op in at_top)
-        for barrier in barriers
+        for barrier in filter(is_full, _own_ops(loop))
     )
+
+
+def is_run_by_all(loop: ir.Operation) -> bool:
+    """Whether all threads of a block surely run `loop`, and equally often."""
+    return any(map(meets, _own_ops(loop))) or not may_diverge(loop)
+
+
+def _own_ops(loop: ir.Operation) -> list[Any]:
+    return [op.operation for op in body(loop).operations]
 
 
 class Missing(NamedTuple):

@@ -3,7 +3,7 @@
     memref<1792xf32, workgroup>: copy to %a[256 * %k + 4 * %t] ; read of %a[256 * %k]
 
 `parts_in` finds those of which each access is known to stay in the part of its
-iteration. Nothing is changed here.
+iteration, which reads only what it has written there itself. Nothing is changed here.
 """
 
 from __future__ import annotations
@@ -18,6 +18,7 @@ from alcop_mlir.analysis.ir.loops import body, bounds, constant, is_inside
 from alcop_mlir.analysis.ir.memref_layouts import is_contiguous
 from alcop_mlir.analysis.pipelining.copy_forms import copies_in
 from alcop_mlir.analysis.pipelining.in_place import is_made_in, reach
+from alcop_mlir.analysis.pipelining.own_fills import own_fills
 from alcop_mlir.bindings import ir
 
 # Ops that access elements side by side, from one index on.
@@ -78,8 +79,12 @@ def _own_parts(buffer: ir.Value, loop: ir.Operation, step: int) -> OwnParts | No
     if others or size <= 0 or kind.shape[0] % size:
         return None
     uses = [Use(op, number, at.plus(single(index), -size)) for op, number, at in found]
-    is_within = all(_stays_within(use, size, loop) for use in uses)
-    return OwnParts(buffer, size, tuple(uses)) if is_within else None
+    if not all(_stays_within(use, size, loop) for use in uses):
+        return None
+    accesses = memory.accesses(buffer)
+    if not isinstance(accesses, list) or own_fills(loop, accesses, {index}) is None:
+        return None
+    return OwnParts(buffer, size, tuple(uses))
 
 
 def _stays_within(use: Use, size: int, loop: ir.Operation) -> bool:

@@ -27,9 +27,7 @@ from typing import Any
 
 from alcop_mlir.analysis.ir.index_terms import Terms
 from alcop_mlir.analysis.ir.loops import body, bounds, defining_op, loops_in, terminator
-from alcop_mlir.analysis.ir.uniformity import may_diverge
-from alcop_mlir.analysis.ir.walk import walk
-from alcop_mlir.analysis.pipelining.barriers import needs_barrier
+from alcop_mlir.analysis.pipelining.barriers import is_run_by_all, needs_barrier
 from alcop_mlir.analysis.pipelining.own_parts import OwnParts, parts_in
 from alcop_mlir.analysis.pipelining.own_slots import OwnSlots, slots_in
 from alcop_mlir.bindings import gpu, ir, memref
@@ -44,7 +42,7 @@ class FoldSlots(Pass):
 
     def run(self, op: ir.Operation) -> None:
         for loop in loops_in(op):
-            if not may_diverge(loop) or walk(loop, "gpu.barrier"):
+            if is_run_by_all(loop):
                 for parts in parts_in(loop):
                     _number(parts, loop)
                 for slots in slots_in(loop):

@@ -27,8 +27,7 @@ from typing import Any
 from alcop_mlir.analysis.ir import memory
 from alcop_mlir.analysis.ir.kernels import kernels_in
 from alcop_mlir.analysis.ir.loops import body, is_inside, loops_in
-from alcop_mlir.analysis.ir.uniformity import may_diverge
-from alcop_mlir.analysis.ir.walk import walk
+from alcop_mlir.analysis.pipelining.barriers import is_run_by_all
 from alcop_mlir.analysis.pipelining.copy_forms import copy_form
 from alcop_mlir.analysis.pipelining.own_fills import elements_filled, own_fills
 from alcop_mlir.analysis.pipelining.shared_size import shared_bytes, shared_limit
@@ -84,13 +83,7 @@ def _are_independent(buffer: ir.Value, loops: list[Any]) -> bool:
         inside = [one for one in accesses if is_inside(one.op, loop)]
         accesses = [one for one in accesses if not is_inside(one.op, loop)]
         copies = own_fills(loop, inside)
-        if copies is None or not _is_run_by_all(loop):
+        if copies is None or not is_run_by_all(loop):
             return False
         filled.add(elements_filled(copies))
     return not accesses and len(filled) == 1 and None not in filled
-
-
-def _is_run_by_all(loop: ir.Operation) -> bool:
-    """Whether all threads of a block run `loop`, and alike."""
-    has_barrier = any(op.block == body(loop) for op in walk(loop, "gpu.barrier"))
-    return has_barrier or not may_diverge(loop)

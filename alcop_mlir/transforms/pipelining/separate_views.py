@@ -13,8 +13,9 @@ bytes of two other views overlap, where an offset or a size is not constant, or 
 any op but views uses it.
 
 So are the views of `gpu.dynamic_shared_memory`, which all ops of that name in a kernel
-share. What the launch gave to it is not needed any more: alcop-outline-kernels computes
-the size again, and buffers of a `gpu.func` are static.
+share, and those in what it calls: with calls they are left unchanged. What the launch
+gave to it is not needed any more: alcop-outline-kernels computes the size again, and
+buffers of a `gpu.func` are static.
 
 Runs before alcop-plan-pipelines in pipelines of others; alcop-compile does not need it.
 Reads and writes no `alcop` attributes.
@@ -27,6 +28,7 @@ from itertools import pairwise
 from typing import Any
 
 from alcop_mlir import diagnostics
+from alcop_mlir.analysis.ir import symbols
 from alcop_mlir.analysis.ir.kernels import enclosing
 from alcop_mlir.analysis.ir.loops import constant
 from alcop_mlir.analysis.ir.memory import is_workgroup, size_in_bytes
@@ -36,6 +38,7 @@ from alcop_mlir.passes import build
 from alcop_mlir.passes.base import Pass
 
 _VIEW = "memref.view"
+_CALLS = ("func.call", "llvm.call")
 
 
 @dataclass(frozen=True)
@@ -45,7 +48,7 @@ class SeparateViews(Pass):
 
     def run(self, op: ir.Operation) -> None:
         for makers in (*_byte_allocations(op), *_dynamic_memory(op)):
-            views = _views(makers)
+            views = _used_by_callees(makers[0]) or _views(makers)
             if isinstance(views, str):
                 diagnostics.remark(makers[0], f"its views are not separated: {views}")
             elif views:
@@ -84,6 +87,17 @@ def _dynamic_memory(root: ir.Operation) -> list[list[Any]]:
         if kernel is not None:
             found.setdefault(kernel.op, []).append(op)
     return list(found.values())
+
+
+def _used_by_callees(maker: ir.Operation) -> str | None:
+    """Why functions may use a kernel's dynamic memory, which is theirs as well."""
+    kernel = enclosing(maker)
+    if maker.name == "memref.alloc" or kernel is None:
+        return None
+    if kernel.op.name == "gpu.func" and not symbols.is_kernel(kernel.op):
+        return "kernels that call the function may use the bytes"
+    calls = walk(kernel.op, *_CALLS)
+    return f"what '{calls[0].name}' calls may use the bytes" if calls else None
 
 
 def _views(makers: list[Any]) -> list[_View] | str:

@@ -12,7 +12,8 @@ For each loop that alcop-plan-pipelines would pipeline, or of which it would pip
 more, if arguments and globals did not alias. All that the loop writes is compared with
 all else that it accesses, as ranges of addresses from the first element to the last.
 Buffers that the first version's copies fill are its own. A loop is left unchanged, with
-a remark, where a range cannot be computed before it.
+a remark, where a range cannot be computed before it, or may differ between threads, as
+may those of functions that kernels call.
 
 Needs indices as wide as pointers, as alcop-lower-to-nvvm has them.
 
@@ -29,7 +30,7 @@ from itertools import product
 from typing import Any
 
 from alcop_mlir import diagnostics
-from alcop_mlir.analysis.ir import memory
+from alcop_mlir.analysis.ir import memory, uniformity
 from alcop_mlir.analysis.ir.kernels import kernels_in
 from alcop_mlir.analysis.ir.loops import defining_op, is_inside, is_loop
 from alcop_mlir.analysis.ir.memref_layouts import follows_shape, is_strided
@@ -132,6 +133,8 @@ def _unknown_range(loop: ir.Operation, roots: list[Any]) -> str | None:
         kind = root.type
         if memory.element_bits(kind.element_type) is None or not is_strided(kind):
             return f"the bytes of a memref of type {kind} are not known"
+        if defining_op(root) is None and uniformity.varies(root):
+            return "an argument may be another memref for each thread"
         if _is_made_in(root, loop):
             return f"'{root.owner.operation.name}' is in the loop, expected it before"
     return None

@@ -388,3 +388,33 @@ func.func @filled_under_condition(%A: memref<64x64xf32>, %C: memref<64xf32>, %n:
   }
   return
 }
+
+// The same of parts, in a second run of the loop.
+// CHECK-LABEL: @parts_filled_once
+// CHECK:         memref.alloc() : memref<1024xf32
+gpu.module @kernels {
+gpu.func @parts_filled_once(%A: memref<1024xf32>, %C: memref<1024xf32>, %n: index)
+    kernel attributes {known_block_size = array<i32: 64, 1, 1>} {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %c2 = arith.constant 2 : index
+  %c64 = arith.constant 64 : index
+  %t = gpu.thread_id x
+  %a = memref.alloc() : memref<1024xf32, #ws>
+  scf.for %o = %c0 to %c2 step %c1 {
+    %first = arith.cmpi eq, %o, %c0 : index
+    scf.for %k = %c0 to %n step %c1 {
+      %part = arith.muli %k, %c64 : index
+      %at = arith.addi %part, %t : index
+      scf.if %first {
+        %v = memref.load %A[%at] : memref<1024xf32>
+        memref.store %v, %a[%at] : memref<1024xf32, #ws>
+      }
+      gpu.barrier
+      %x = memref.load %a[%at] : memref<1024xf32, #ws>
+      memref.store %x, %C[%at] : memref<1024xf32>
+    }
+  }
+  gpu.return
+}
+}

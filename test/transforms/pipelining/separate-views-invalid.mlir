@@ -79,3 +79,32 @@ gpu.module @kernels {
     gpu.return
   }
 }
+
+// -----
+
+// A kernel and what it calls have the same dynamic memory.
+// CHECK-LABEL: gpu.module @calls
+// CHECK-COUNT-2: memref.view
+#ws = #gpu.address_space<workgroup>
+gpu.module @calls {
+  gpu.func @called(%x: f32, %t: index) {
+    %c0 = arith.constant 0 : index
+    // expected-remark @below {{its views are not separated: kernels that call the function may use the bytes}}
+    %bytes = gpu.dynamic_shared_memory : memref<?xi8, #ws>
+    %a = memref.view %bytes[%c0][] : memref<?xi8, #ws> to memref<64xf32, #ws>
+    memref.store %x, %a[%t] : memref<64xf32, #ws>
+    gpu.return
+  }
+  func.func private @reads(%t: index) -> f32
+  gpu.func @calling(%x: f32, %C: memref<64xf32>, %t: index) kernel {
+    %c0 = arith.constant 0 : index
+    // expected-remark @below {{its views are not separated: what 'func.call' calls may use the bytes}}
+    %bytes = gpu.dynamic_shared_memory : memref<?xi8, #ws>
+    %a = memref.view %bytes[%c0][] : memref<?xi8, #ws> to memref<64xf32, #ws>
+    memref.store %x, %a[%t] : memref<64xf32, #ws>
+    gpu.barrier
+    %y = func.call @reads(%t) : (index) -> f32
+    memref.store %y, %C[%t] : memref<64xf32>
+    gpu.return
+  }
+}

@@ -44,3 +44,29 @@ func.func @inside(%C: memref<64x64xf32>, %n: index) {
   }
   return
 }
+
+// -----
+
+// Threads may call a function with different memrefs, and take different ways.
+// CHECK-LABEL: @called
+// CHECK-NOT:     scf.if
+#ws = #gpu.address_space<workgroup>
+gpu.module @kernels {
+  gpu.func @called(%A: memref<64x64xf32>, %C: memref<64xf32>)
+      workgroup(%a: memref<64xf32, #ws>) {
+    %c0 = arith.constant 0 : index
+    %c1 = arith.constant 1 : index
+    %c8 = arith.constant 8 : index
+    %t = gpu.thread_id x
+    // expected-remark @below {{has no check at run time: an argument may be another memref for each thread}}
+    scf.for %k = %c0 to %c8 step %c1 {
+      %v = memref.load %A[%k, %t] : memref<64x64xf32>
+      memref.store %v, %a[%t] : memref<64xf32, #ws>
+      gpu.barrier
+      %x = memref.load %a[%t] : memref<64xf32, #ws>
+      memref.store %x, %C[%t] : memref<64xf32>
+      gpu.barrier
+    }
+    gpu.return
+  }
+}
