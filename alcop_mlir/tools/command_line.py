@@ -122,6 +122,8 @@ def sizes(text: str) -> dict[str, int]:
         if not equals or not is_number:
             why = f"'{part[:40]}' is no size, expected as in M=1000"
             raise argparse.ArgumentTypeError(why)
+        if name.strip() in found:
+            raise argparse.ArgumentTypeError(f"'{name.strip()[:40]}' is given twice")
         found[name.strip()] = int(number)
     return found
 

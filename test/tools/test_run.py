@@ -386,6 +386,9 @@ def test_strides_that_the_program_leaves_open(
     [
         ("M=x", "argument --sizes: 'M=x' is no size, expected as in M=1000"),
         ("M", "argument --sizes: 'M' is no size, expected as in M=1000"),
+        ("M=-1", "argument --sizes: 'M=-1' is no size, expected as in M=1000"),
+        ("", "argument --sizes: '' is no size, expected as in M=1000"),
+        ("M=8,K=8,M=9", "argument --sizes: 'M' is given twice"),
         ("Q=8", "no size is called 'Q'; there are K, M"),
         ("N=8", "no size is called 'N'; there are K, M"),
     ],
