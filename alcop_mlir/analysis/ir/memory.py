@@ -15,6 +15,7 @@ from alcop_mlir.analysis.ir.kernels import KERNEL_OPS
 from alcop_mlir.analysis.ir.loops import defining_op, made_by, without
 from alcop_mlir.analysis.ir.memref_layouts import follows_shape
 from alcop_mlir.analysis.ir.slices import touches_no_memory
+from alcop_mlir.analysis.ir.synchronisation import SYNCHRONISATION
 from alcop_mlir.analysis.ir.walk import around, walk
 from alcop_mlir.bindings import ir
 
@@ -72,11 +73,10 @@ _GENERIC = "linalg.generic"
 _ACCESSES = frozenset((*_READS, *_WRITES, _GENERIC))
 # Ops that touch no memory through a memref of theirs.
 _NO_ACCESS = frozenset(("memref.dealloc",))
-_SYNCHRONISATION = frozenset(
+_SYNCHRONISATION = frozenset(SYNCHRONISATION) | frozenset(
     """
-    gpu.barrier gpu.terminator gpu.return func.return scf.yield
+    gpu.terminator gpu.return func.return scf.yield
     memref.alloc memref.alloca nvgpu.mbarrier.create
-    nvgpu.device_async_create_group nvgpu.device_async_wait
     alcop.producer_commit alcop.consumer_wait alcop.producer_acquire
     alcop.consumer_release
     """.split()

@@ -24,18 +24,12 @@ from alcop_mlir.analysis.ir.code_motion import ops_after, ops_before
 from alcop_mlir.analysis.ir.kernels import may_repeat, nest_in_kernel
 from alcop_mlir.analysis.ir.loops import ancestor_in, body
 from alcop_mlir.analysis.ir.memory import Touch
+from alcop_mlir.analysis.ir.synchronisation import BARRIER
 from alcop_mlir.analysis.ir.uniformity import may_diverge
 from alcop_mlir.analysis.ir.walk import walk
 from alcop_mlir.analysis.pipelining.copy_forms import CopyForm
-from alcop_mlir.analysis.pipelining.foreign_groups import (
-    GROUP,
-    WAIT,
-    needed_groups,
-)
+from alcop_mlir.analysis.pipelining.foreign_groups import needed_groups
 from alcop_mlir.bindings import ir
-
-BARRIER = "gpu.barrier"
-SYNCHRONISATION = (BARRIER, GROUP, WAIT)
 
 
 def needed_synchronisation(

@@ -24,9 +24,10 @@ from alcop_mlir.analysis.ir.loops import (
     trip_count,
     yielded,
 )
+from alcop_mlir.analysis.ir.synchronisation import GROUP
 from alcop_mlir.bindings import ir
 
-COMMITS = frozenset(["alcop.producer_commit", "nvgpu.device_async_create_group"])
+COMMITS = frozenset(["alcop.producer_commit", GROUP])
 
 
 @dataclass(frozen=True)

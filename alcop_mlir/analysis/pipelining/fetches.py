@@ -21,6 +21,7 @@ from typing import Any, NamedTuple
 from alcop_mlir.analysis.ir import memory
 from alcop_mlir.analysis.ir.loops import body, defining_op, yielded
 from alcop_mlir.analysis.ir.slices import backward_slice, captured
+from alcop_mlir.analysis.ir.synchronisation import BARRIERS
 from alcop_mlir.analysis.ir.walk import walk
 from alcop_mlir.analysis.pipelining.barriers import ops_earlier
 from alcop_mlir.analysis.pipelining.in_place import loaded, may_spoil
@@ -28,8 +29,6 @@ from alcop_mlir.analysis.pipelining.loop_writes import LoopWrites
 from alcop_mlir.analysis.pipelining.moves import LOADS, is_computed, only_loads
 from alcop_mlir.bindings import ir
 
-# Ops that order what threads write and read.
-BARRIERS = ("gpu.barrier", "nvvm.bar.warp.sync")
 PROMISE = "promise that arguments do not alias with assume-noalias-args=true, if so"
 
 

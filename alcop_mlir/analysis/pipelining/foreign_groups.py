@@ -17,11 +17,10 @@ from collections.abc import Collection
 from typing import Any
 
 from alcop_mlir.analysis.ir.loops import ancestor_in, body
+from alcop_mlir.analysis.ir.synchronisation import GROUP, WAIT
 from alcop_mlir.analysis.ir.walk import walk
 from alcop_mlir.analysis.pipelining.moves import ASYNC_OP
 from alcop_mlir.bindings import ir
-
-GROUP, WAIT = "nvgpu.device_async_create_group", "nvgpu.device_async_wait"
 
 
 def needed_groups(loop: ir.Operation, copies: Collection[ir.Operation]) -> list[Any]:

@@ -18,12 +18,12 @@ from typing import Any
 
 from alcop_mlir.analysis.ir.loops import ancestor_in, is_loop
 from alcop_mlir.analysis.ir.slices import backward_slice, captured, is_pure
+from alcop_mlir.analysis.ir.synchronisation import GROUP, WAIT
 from alcop_mlir.analysis.ir.uniformity import may_diverge
 from alcop_mlir.analysis.ir.walk import around
 from alcop_mlir.analysis.pipelining.barriers import meets
 from alcop_mlir.analysis.pipelining.copy_forms import copy_form
 from alcop_mlir.analysis.pipelining.fetches import is_fetch
-from alcop_mlir.analysis.pipelining.foreign_groups import GROUP, WAIT
 from alcop_mlir.bindings import ir
 
 COPY, FETCH, SYNC, REST = "copy", "fetch", "sync", "rest"

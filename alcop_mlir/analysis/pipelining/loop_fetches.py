@@ -20,10 +20,10 @@ from typing import Any
 from alcop_mlir.analysis.ir import memory
 from alcop_mlir.analysis.ir.loops import body, loops_in, trip_count
 from alcop_mlir.analysis.ir.slices import backward_slice, captured
+from alcop_mlir.analysis.ir.synchronisation import BARRIERS
 from alcop_mlir.analysis.ir.walk import walk
 from alcop_mlir.analysis.pipelining.early_addresses import address_not_early, no_index
 from alcop_mlir.analysis.pipelining.fetches import (
-    BARRIERS,
     Fetch,
     Loads,
     address_fetches,

@@ -16,7 +16,7 @@ from typing import Any
 
 from alcop_mlir.analysis.ir.loops import body
 from alcop_mlir.analysis.ir.slices import captured, is_pure
-from alcop_mlir.analysis.pipelining.barriers import SYNCHRONISATION
+from alcop_mlir.analysis.ir.synchronisation import SYNCHRONISATION
 from alcop_mlir.analysis.pipelining.copy_forms import CopyForm, copy_form
 from alcop_mlir.analysis.pipelining.flat_body import FlatBody, Node
 from alcop_mlir.analysis.pipelining.moves import ASYNC, Move

@@ -55,14 +55,10 @@ from typing import Any
 
 from alcop_mlir.analysis.ir.loops import body, remaining_extents
 from alcop_mlir.analysis.ir.slices import is_pure
+from alcop_mlir.analysis.ir.synchronisation import BARRIER, GROUP, SYNCHRONISATION
 from alcop_mlir.analysis.ir.walk import walk
-from alcop_mlir.analysis.pipelining.barriers import (
-    BARRIER,
-    SYNCHRONISATION,
-    OtherAccesses,
-)
+from alcop_mlir.analysis.pipelining.barriers import OtherAccesses
 from alcop_mlir.analysis.pipelining.copy_forms import CopyForm
-from alcop_mlir.analysis.pipelining.foreign_groups import GROUP
 from alcop_mlir.analysis.pipelining.moves import branch_address_ops
 from alcop_mlir.analysis.pipelining.plans.bound_plan import BoundPlan
 from alcop_mlir.analysis.pipelining.plans.bound_plans import bound_plans

@@ -40,6 +40,7 @@ from alcop_mlir.analysis.ir.code_motion import ops_before
 from alcop_mlir.analysis.ir.kernels import kernels_in
 from alcop_mlir.analysis.ir.loops import is_loop
 from alcop_mlir.analysis.ir.slices import is_pure
+from alcop_mlir.analysis.ir.synchronisation import BARRIER
 from alcop_mlir.analysis.ir.walk import around, walk
 from alcop_mlir.analysis.pipelining.commit_groups import COMMITS, younger_groups
 from alcop_mlir.analysis.pipelining.copy_forms import CopyForm, copy_form
@@ -157,7 +158,7 @@ def _ends(op: ir.Operation, copies: list[CopyForm], noalias: bool) -> bool:
 
 
 def _has_barrier(op: ir.Operation) -> bool:
-    return bool(walk(op, "gpu.barrier"))
+    return bool(walk(op, BARRIER))
 
 
 def _may_write(op: ir.Operation, memrefs: list[ir.Value], noalias: bool) -> bool:

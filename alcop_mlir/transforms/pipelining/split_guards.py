@@ -34,8 +34,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from alcop_mlir.analysis.ir.loops import is_inside
+from alcop_mlir.analysis.ir.synchronisation import GROUP
 from alcop_mlir.analysis.ir.walk import walk
-from alcop_mlir.analysis.pipelining.foreign_groups import GROUP
 from alcop_mlir.analysis.pipelining.guards import (
     REST,
     SYNC,

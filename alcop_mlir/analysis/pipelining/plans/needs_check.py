@@ -13,6 +13,7 @@ from typing import Any
 from alcop_mlir.analysis.ir import memory
 from alcop_mlir.analysis.ir.loops import init_args, yielded
 from alcop_mlir.analysis.ir.slices import captured, is_pure, is_repeatable
+from alcop_mlir.analysis.ir.synchronisation import BARRIER
 from alcop_mlir.analysis.ir.walk import walk
 from alcop_mlir.analysis.pipelining.in_place import (
     Read,
@@ -75,7 +76,7 @@ class _NeedsCheck:
                         "is planned, but its source may be written by "
                         f"'{writer.name}' in the loop",
                     )
-            if is_shared_read(op) and walk(loop, "gpu.barrier"):
+            if is_shared_read(op) and walk(loop, BARRIER):
                 raise PassError(
                     op, "is planned to run early, but the loop has barriers to cross"
                 )

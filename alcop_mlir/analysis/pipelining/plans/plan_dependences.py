@@ -21,13 +21,14 @@ from typing import Any
 from alcop_mlir.analysis.ir import memory
 from alcop_mlir.analysis.ir.loops import body
 from alcop_mlir.analysis.ir.memory import Touch
+from alcop_mlir.analysis.ir.synchronisation import BARRIER, WARP_BARRIER
 from alcop_mlir.analysis.ir.walk import walk
-from alcop_mlir.analysis.pipelining.barriers import BARRIER, is_full
+from alcop_mlir.analysis.pipelining.barriers import is_full
 from alcop_mlir.bindings import ir
 
 _MBARRIER = "nvgpu.mbarrier."
 # Ops that touch no memory, and stay in order with all that does.
-_FENCES = ("gpu.printf", "cf.assert", "memref.prefetch", "nvvm.bar.warp.sync")
+_FENCES = ("gpu.printf", "cf.assert", "memref.prefetch", WARP_BARRIER)
 
 
 @dataclass(frozen=True)

@@ -9,8 +9,8 @@ from typing import Any
 from alcop_mlir.analysis.ir import memory
 from alcop_mlir.analysis.ir.loops import body, trip_count
 from alcop_mlir.analysis.ir.slices import is_pure
+from alcop_mlir.analysis.ir.synchronisation import BARRIER, SYNCHRONISATION
 from alcop_mlir.analysis.ir.walk import walk
-from alcop_mlir.analysis.pipelining.barriers import BARRIER, SYNCHRONISATION
 from alcop_mlir.analysis.pipelining.copy_forms import Forms
 from alcop_mlir.analysis.pipelining.plans.kernel_plan import (
     KernelPlan,

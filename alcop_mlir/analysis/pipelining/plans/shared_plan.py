@@ -11,13 +11,13 @@ from typing import Any
 
 from alcop_mlir.analysis.ir import memory, uniformity
 from alcop_mlir.analysis.ir.loops import ancestor_in, body, trip_count
+from alcop_mlir.analysis.ir.synchronisation import GROUP, WAIT
 from alcop_mlir.analysis.pipelining import stage_model
 from alcop_mlir.analysis.pipelining.barriers import meets
 from alcop_mlir.analysis.pipelining.copies import shared_copies
 from alcop_mlir.analysis.pipelining.copy_forms import CopyForm, is_part_of_copy
 from alcop_mlir.analysis.pipelining.early_addresses import fetches_for, follow_the_index
 from alcop_mlir.analysis.pipelining.fetches import Fetch
-from alcop_mlir.analysis.pipelining.foreign_groups import GROUP, WAIT
 from alcop_mlir.analysis.pipelining.in_place import works_in_place
 from alcop_mlir.analysis.pipelining.moves import ASYNC_OP
 from alcop_mlir.analysis.pipelining.plans.kernel_plan import (

@@ -18,7 +18,7 @@ from typing import Any
 from alcop_mlir.analysis.ir.loops import body
 from alcop_mlir.analysis.ir.memory import ALLOCATIONS
 from alcop_mlir.analysis.ir.slices import is_pure
-from alcop_mlir.analysis.pipelining.barriers import SYNCHRONISATION
+from alcop_mlir.analysis.ir.synchronisation import SYNCHRONISATION
 from alcop_mlir.analysis.pipelining.plans.bound_plan import BoundPlan
 from alcop_mlir.analysis.pipelining.plans.plan_dependences import Placed
 from alcop_mlir.analysis.pipelining.plans.plan_slots import stored_buffers
