@@ -22,6 +22,7 @@ and, where they differ from the defaults:
     // stages: 4,2            that the counts of `expect` hold for; default: 3,1
     // sizes: 0 1 5           of the kernel's `index` argument, a run each; of several
                               arguments with commas: 0,8 3,8
+    // lists-sizes: 0 2 7     the same, with the lists carried out; default: all sizes
     // tables: 7              integers in memory are drawn below this; default: 7
     // grid: 2                blocks; default: 1
     // beside: shared=1       copies in other loops of the refused kernel
@@ -53,6 +54,7 @@ _KNOWN = (
     "prepare",
     "stages",
     "sizes",
+    "lists-sizes",
     "tables",
     "grid",
     "beside",
@@ -156,7 +158,17 @@ class Row:
     @property
     def sizes(self) -> list[tuple[int, ...]]:
         """What the kernel's `index` arguments are, for each run."""
-        given = self.header.get("sizes", "0 1 2 7").split()
+        return self._sizes("sizes", "0 1 2 7")
+
+    @property
+    def lists_sizes(self) -> list[tuple[int, ...]]:
+        """The same, for runs of the peer's own plan."""
+        return (
+            self._sizes("lists-sizes") if "lists-sizes" in self.header else self.sizes
+        )
+
+    def _sizes(self, key: str, default: str = "") -> list[tuple[int, ...]]:
+        given = self.header.get(key, default).split()
         arguments = self.text.partition("gpu.func @")[2].partition(")")[0]
         count = arguments.count(": index")
         return list(

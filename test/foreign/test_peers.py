@@ -92,7 +92,7 @@ def test_the_plan_of_the_peer(row: Row) -> None:
     if not row.runs:
         return
     done = compiled(text, UNPIPELINED)
-    for number, size in enumerate(row.sizes):
+    for number, size in enumerate(row.lists_sizes):
         mode = MODES[number % len(MODES)]
         assert results(row, done, size, mode) == expected(row, size), (mode, size)
 

@@ -17,9 +17,11 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 
 import pytest
+import reported_kernels as reported
 from differential import context
 from peer_rows import Row, rows
 from test_peers import MODES, UNPIPELINED, compiled, expected, results
+from test_reported_failures import results as reported_results
 
 from alcop_mlir import diagnostics
 from alcop_mlir.analysis.ir.loops import loops_in
@@ -142,6 +144,45 @@ def test_what_is_accepted_is_right(row: Row) -> None:
         mode = random_.choice(MODES)
         assert results(row, done, size, mode) == expected(row, size), text
     print(row.name, shares)
+
+
+ROWS = """
+  scf.for %k = %c0 to %n step %c1 {
+    %v = memref.load %A[%k, %t] : memref<256x64xf32>
+    memref.store %v, %a[%t] : SHARED
+    gpu.barrier
+    %x = memref.load %a[%other] : SHARED
+    %y = arith.addf %x, %x : f32
+    memref.store %y, %C[%k, %t] : memref<64x64xf32>
+    gpu.barrier
+  } LISTS"""
+
+
+@pytest.mark.parametrize(
+    ("stage", "order"),
+    [
+        # A load into registers, stored to shared memory an iteration later.
+        ([0, 1, 3, 3, 3, 3, 3], list(range(7))),
+        # The copy is issued between parts of the arithmetic.
+        ([0, 0, 2, 2, 2, 2, 2], [3, 4, 0, 1, 2, 5, 6]),
+    ],
+    ids=["stored later", "copied between"],
+)
+def test_lists_for_a_copy(stage: list[int], order: list[int]) -> None:
+    lists = (
+        f"{{alcop.pipeline = #alcop.pipeline<{{stage = {stage}, order = {order}}}>}}"
+    )
+    base = compiled(reported.kernel(ROWS.replace("LISTS", "")), UNPIPELINED)
+    with context(), ir.Location.unknown(), diagnostics.collect():
+        module = ir.Module.parse(reported.kernel(ROWS.replace("LISTS", lists)))
+        run_pipeline(module, "builtin.module(alcop-multi-buffer)")
+        run_pipeline(module, "builtin.module(alcop-expand-pipelines)")
+        assert check(module.operation) == []
+        assert "memref<3x64xf32" in str(module)
+        done = compiled(str(module), UNPIPELINED)
+    for size, mode in zip((0, 1, 2, 3, 8), MODES, strict=False):
+        wanted = reported_results(base, size, mode)
+        assert reported_results(done, size, mode).tobytes() == wanted.tobytes(), size
 
 
 def test_a_barrier_that_is_left_out_is_found() -> None:

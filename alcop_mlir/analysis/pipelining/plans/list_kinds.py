@@ -72,12 +72,17 @@ def kinds_of(
 
 
 def _asynchronous(loop: ir.Operation, leads: Mapping[Any, int]) -> dict[Any, CopyForm]:
-    """The early copies of `loop` that the rules for pipelined copies allow."""
+    """The early copies of `loop` that the rules for pipelined copies allow.
+
+    One that stores what was loaded iterations before is an ordinary store.
+    """
     forms = copies_in(loop)
     accepted = [
         one
         for one in shared_copies(loop, forms, True)
-        if isinstance(one, PipelinedCopy) and leads[one.op]
+        if isinstance(one, PipelinedCopy)
+        and leads[one.op]
+        and leads[forms[one.op].producer or one.op] == leads[one.op]
     ]
     if not accepted or unsynchronisable(loop) is not None:
         return {}

@@ -5,7 +5,8 @@
 // lists: kept
 // options: noalias
 // stages: 3,2
-// sizes: 0 2 3 7
+// sizes: 0 1 2 3 7
+// lists-sizes: 0 2 3 7
 #ws = #gpu.address_space<workgroup>
 module attributes {gpu.container_module} {
   gpu.module @kernels {
