@@ -9,7 +9,7 @@ which are whole numbers of 16 bytes.
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Literal
 
@@ -22,7 +22,7 @@ from alcop_mlir.schedule import Schedule
 from alcop_mlir.target import CP_ASYNC_BYTES, Target, mma_shape
 from alcop_mlir.tuning.analytical import Prediction, predict
 from alcop_mlir.tuning.open_problem import OpenProblem, Samples
-from alcop_mlir.tuning.space import SMALL, BoolArray, Candidates, FloatArray, IntArray
+from alcop_mlir.tuning.space import SMALL, BoolArray, Candidates, FloatArray
 
 RowBytes = Literal[1, 4, 16]
 LARGEST_NARROW = 64  # rows or columns of a tile whose copies are narrow
@@ -58,10 +58,6 @@ class Kernels:
     def __len__(self) -> int:
         return len(self.candidates)
 
-    def take(self, rows: IntArray | Sequence[int]) -> Kernels:
-        """Those at `rows`."""
-        return self._with(self.candidates.take(rows))
-
     def of(self, schedules: Iterable[Schedule]) -> Kernels:
         """Those of `schedules` that are legal."""
         known = dict.fromkeys(schedules)
@@ -69,9 +65,13 @@ class Kernels:
         legal = {one: cost for one, cost in costs.items() if cost is not None}
         return self._with(Candidates([*legal], [*legal.values()]))
 
+    def fits(self, samples: Samples) -> BoolArray:
+        """Which samples have rows as are asked for."""
+        return samples.row_bytes % self.row_bytes == 0
+
     def holds(self, samples: Samples) -> BoolArray:
         """Whether each kernel is for each sample; (samples, kernels)."""
-        aligned = samples.row_bytes % self.row_bytes == 0
+        aligned = self.fits(samples)
         part = self.candidates.axis("split_k") * WIDEST // self.problem.element_bytes
         whole = samples.product("k")[:, None] % part == 0
         split = self.candidates.axis("split_k") > 1

@@ -18,10 +18,11 @@ import numpy as np
 from alcop_mlir.errors import ConfigError
 from alcop_mlir.schedule import Schedule
 from alcop_mlir.target import Target
-from alcop_mlir.tuning import decision_list, preference
+from alcop_mlir.tuning import decision_list, preference, variant_records
 from alcop_mlir.tuning.decision_list import Rule, Table
 from alcop_mlir.tuning.open_kernels import WIDEST, Kernels, families
 from alcop_mlir.tuning.open_problem import OpenProblem, Samples, sample
+from alcop_mlir.tuning.records import Record
 from alcop_mlir.tuning.space import BoolArray, Candidates, FloatArray, IntArray
 from alcop_mlir.variants import ScheduleVariant, SizeLimit
 
@@ -34,23 +35,42 @@ _WORTH = 0.005  # of the mean, that one more variant must save
 _MOST_LOOPS = 3  # in a limit
 _LEAST = 1e-6  # that one more kernel of the pool saves
 SOURCE = "analytical model"
+WITH_RECORDS = "records and analytical model"
 
 
 @cache
 def choose(
-    problem: OpenProblem, target: Target, most: int
+    problem: OpenProblem,
+    target: Target,
+    most: int,
+    recorded: tuple[Record, ...] = (),
 ) -> tuple[ScheduleVariant, ...]:
-    """At most `most` variants, the same in each run; ConfigError without any."""
-    samples = sample(problem, _SAMPLES)
-    pool = Pool.of(problem, target, samples)
-    slowness = pool.slowness(samples)
+    """At most `most` variants, the same in each run; ConfigError without any.
+
+    recorded: of sizes of the problem; together they weigh as much as all samples
+    """
+    measured = variant_records.by_size(recorded)
+    drawn = sample(problem, _SAMPLES)
+    samples = variant_records.with_sizes(drawn, measured)
+    pool = Pool.of(problem, target, drawn, [record.schedule for record in recorded])
+    seconds = pool.seconds(samples)
+    weights = _weights(seconds.min(axis=1))
+    for row, times in enumerate(measured.values(), len(drawn)):
+        family = next(one for one in pool.families if one.fits(samples)[row])
+        columns = [
+            times.get(schedule) if kernels is family else None
+            for kernels, schedule in pool.columns
+        ]
+        variant_records.put(seconds[row], columns)
+        weights[row] = weights[: len(drawn)].sum() / len(measured)
+    slowness = pool.slowness(samples, seconds)
     kept = _cover(slowness, pool.for_all)
     loops = _products(problem.open_loops)
     table = Table(
         losses=slowness[:, kept],
         for_all=pool.for_all[kept],
         levels=_levels(samples, loops),
-        weights=_weights(pool.seconds(samples).min(axis=1)),
+        weights=weights,
     )
     rules = decision_list.choose(table, most, _WORTH)
     some = pool.candidates.take(kept)
@@ -59,6 +79,7 @@ def choose(
         pool.variant(
             kept[rule.column],
             [SizeLimit(loops[level], 2**most) for level, most in rule.limits],
+            WITH_RECORDS if measured else SOURCE,
         )
         for rule in rules
     )
@@ -102,38 +123,49 @@ class Pool:
         """Predicted; infinite where a kernel is not for a sample."""
         return np.concatenate([one.seconds(samples) for one in self.families], axis=1)
 
-    def slowness(self, samples: Samples) -> FloatArray:
+    def slowness(self, samples: Samples, seconds: FloatArray) -> FloatArray:
         """Of each sample and kernel: its time over the least, 1 at least.
 
         One of narrow copies counts as much slower as no model can tell, for sizes that
         others are for as well.
         """
-        seconds = self.seconds(samples)
         narrow = np.concatenate([[one.is_narrow] * len(one) for one in self.families])
         aligned = samples.row_bytes % WIDEST == 0
         doubt = np.where(aligned[:, None] & narrow, preference.EQUAL, 1.0)
         return doubt * seconds / seconds.min(axis=1, keepdims=True)
 
-    def variant(self, column: int, limits: Sequence[SizeLimit]) -> ScheduleVariant:
+    def variant(
+        self, column: int, limits: Sequence[SizeLimit], source: str
+    ) -> ScheduleVariant:
         """The kernel in `column`, for sizes within `limits`."""
         kernels, schedule = self.columns[column]
-        return ScheduleVariant(schedule, SOURCE, kernels.row_bytes, tuple(limits))
+        return ScheduleVariant(schedule, source, kernels.row_bytes, tuple(limits))
 
     @classmethod
-    def of(cls, problem: OpenProblem, target: Target, samples: Samples) -> Pool:
-        """Those that are the fastest of their family for some of the samples."""
+    def of(
+        cls,
+        problem: OpenProblem,
+        target: Target,
+        samples: Samples,
+        more: Sequence[Schedule] = (),
+    ) -> Pool:
+        """Those that are the fastest of their family for some of the samples, and more.
+
+        more: schedules that are there wherever they are legal
+        """
         some = samples.take(slice(None, None, max(1, len(samples) // _LOOKED_AT)))
         every = families(problem, target)
         if not len(every[-1]):
             raise ConfigError(f"no schedule for all sizes is legal on {target.name}")
-        pools = [_fastest(kernels, some) for kernels in every if len(kernels)]
+        pools = [_fastest(kernels, some, more) for kernels in every if len(kernels)]
         return cls([kernels for kernels in pools if len(kernels)])
 
 
-def _fastest(kernels: Kernels, samples: Samples) -> Kernels:
+def _fastest(kernels: Kernels, samples: Samples, more: Sequence[Schedule]) -> Kernels:
     seconds = kernels.seconds(samples)
     of_some = seconds[np.isfinite(seconds).any(axis=1)]
-    return kernels.take(np.unique(np.argsort(of_some, axis=1)[:, :_FASTEST]))
+    rows: list[int] = np.unique(np.argsort(of_some, axis=1)[:, :_FASTEST]).tolist()
+    return kernels.of([*(kernels.candidates.schedules[row] for row in rows), *more])
 
 
 def _weights(seconds: FloatArray) -> FloatArray:
@@ -149,7 +181,8 @@ def _most_frugal(
     alike = (table.is_there == table.is_there[:, [rule.column]]).all(axis=0)
     alike &= table.for_all == table.for_all[rule.column]
     columns = np.flatnonzero(alike)
-    losses = table.losses[table.decided(rules) == number][:, columns].mean(axis=0)
+    rows = table.decided(rules) == number
+    losses = table.weights[rows] @ table.losses[rows][:, columns]
     ranking = np.argsort(losses, kind="stable")
     first = preference.lead(candidates.take(columns), ranking, losses)[0]
     return replace(rule, column=int(columns[first]))

@@ -170,7 +170,8 @@ class Chooser:
 
     def variants(self, problem: OpenProblem, most: int) -> tuple[ScheduleVariant, ...]:
         """The kernels for open sizes; ConfigError where no schedule is legal."""
-        return open_variants.choose(problem, self.target, most)
+        mine = (one for one in self.counted.records if problem.covers(one.problem))
+        return open_variants.choose(problem, self.target, most, tuple(mine))
 
     @cached_property
     def learned(self) -> tuple[Forest | None, tuple[str, ...]]:

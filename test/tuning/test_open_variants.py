@@ -10,16 +10,19 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from tuning_cases import TARGET
+from tuning_cases import CUDA, TARGET, record
 
 from alcop_mlir import resources
 from alcop_mlir.errors import ConfigError
+from alcop_mlir.schedule import Schedule
 from alcop_mlir.target import find_target
-from alcop_mlir.tuning import open_variants
+from alcop_mlir.tuning import models, open_variants, records
 from alcop_mlir.tuning.analytical import predict
 from alcop_mlir.tuning.decision_list import Rule, Table, choose
 from alcop_mlir.tuning.open_kernels import LARGEST_NARROW, copy_bytes, families
 from alcop_mlir.tuning.open_problem import LOOPS, OpenProblem, from_points, sample
+from alcop_mlir.tuning.records import Record
+from alcop_mlir.tuning.selection import Chooser
 from alcop_mlir.tuning.space import enumerate_space
 from alcop_mlir.tuning.variant_times import conditions, fastest, samples_of, times
 from alcop_mlir.variants import ScheduleVariant, check_variants
@@ -206,3 +209,29 @@ def test_lists_are_nearly_the_best_of_all() -> None:
         found = choose(table, 3)
         assert table.mean(found) <= best_list(table, 3) * 1.03
         assert np.isfinite(table.loss(found)).all()
+
+
+def test_what_was_measured_counts() -> None:
+    """A schedule of no model's, at sizes where others were measured as predicted."""
+    odd = Schedule((64, 128, 128), (64, 64), (2, 2))
+    recorded: list[Record] = []
+    for m in (1024, 2048, 4096):
+        problem = ROWS_OF_4096.at(1, m, 4096, 4096)
+        known = enumerate_space(problem, TARGET).take([0, 100, 200])
+        seconds = predict(problem, known, TARGET).seconds.tolist()
+        for schedule, time_of in zip(known.schedules, seconds, strict=True):
+            recorded.append(record(schedule, 3 * time_of, CUDA, problem))
+        recorded.append(record(odd, 0.1 * min(seconds), CUDA, problem))
+    chosen = open_variants.choose(ROWS_OF_4096, TARGET, 3, tuple(recorded))
+    assert odd in {variant.schedule for variant in chosen}
+    assert {variant.source for variant in chosen} == {"records and analytical model"}
+
+
+def test_records_of_these_sizes_reach_the_choice() -> None:
+    problem = ROWS_OF_4096.at(1, 1024, 4096, 4096)
+    other = replace(problem, n=2048)
+    some = enumerate_space(problem, TARGET).schedules[0]
+    for of, source in ((other, "analytical model"), (problem, "records and")):
+        records.append(models.records_path(), [record(some, 1e-3, CUDA, of)])
+        found = Chooser(TARGET).variants(ROWS_OF_4096, 2)
+        assert all(one.source.startswith(source) for one in found)
