@@ -19,8 +19,8 @@ WAVE_BYTES = SHARED_BANKS * SHARED_BANK_BYTES  # shared memory written at once
 class Index:
     """Offset of a chunk along one dimension: `base` plus the constant `shift`.
 
-    Comparisons shift the other side instead: many rounds share a base, and a constant
-    in an index of shared memory becomes part of the instruction.
+    Comparisons are of what is left after the base, which many rounds share, with the
+    shift: a constant is part of the instruction, as it is in an index of shared memory.
     """
 
     base: Any
@@ -30,6 +30,15 @@ class Index:
     def below(self, limit: ir.Value) -> Any:
         """`limit` minus the shift, to compare the base with."""
         return build.plus(limit, -self.shift)
+
+    def is_below(self, limit: ir.Value) -> Any:
+        """Whether the index is less than `limit`, the extent of a tile at most.
+
+        It fits in 32 bits, and a comparison of 64 bits takes two instructions.
+        """
+        word = build.integer(32)
+        left = arith.index_cast(word, build.sub(limit, self.base))
+        return arith.cmpi(arith.CmpIPredicate.sgt, left, build.i32(self.shift))
 
     def clamped(self, last: ir.Value) -> Any:
         """The index, or `last` where it is greater."""

@@ -158,7 +158,7 @@ def _is_inside(item: _Work, indices: Sequence[Index]) -> Any | None:
     for number, index in enumerate(indices):
         if is_full(source, target, number) or _is_clamped(item, number):
             continue
-        inside = build.less(index.base, index.below(build.size(source, number)))
+        inside = index.is_below(build.size(source, number))
         is_inside = build.both(is_inside, inside)
     return is_inside
 

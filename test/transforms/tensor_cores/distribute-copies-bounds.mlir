@@ -6,8 +6,12 @@
 // CHECK-SAME:  %[[ROWS:[a-z0-9]+]]: index, %[[EIGHTHS:[a-z0-9]+]]: index
 // CHECK:       %[[COLUMNS:.*]] = arith.muli %[[EIGHTHS]], %c8
 // CHECK:       %[[TILE:.*]] = memref.subview
-// CHECK:       %[[IN_ROW:.*]] = arith.cmpi slt, %[[R:.*]], %[[ROWS]]
-// CHECK:       %[[IN_COLUMN:.*]] = arith.cmpi slt, %[[C:.*]], %[[COLUMNS]]
+// CHECK:       %[[ROWS_LEFT:.*]] = arith.subi %[[ROWS]], %[[R:.*]] : index
+// CHECK:       %[[ROWS_WORD:.*]] = arith.index_cast %[[ROWS_LEFT]] : index to i32
+// CHECK:       %[[IN_ROW:.*]] = arith.cmpi sgt, %[[ROWS_WORD]], %c0_i32
+// CHECK:       %[[COLUMNS_LEFT:.*]] = arith.subi %[[COLUMNS]], %[[C:.*]] : index
+// CHECK:       %[[COLUMNS_WORD:.*]] = arith.index_cast %[[COLUMNS_LEFT]] : index to i32
+// CHECK:       %[[IN_COLUMN:.*]] = arith.cmpi sgt, %[[COLUMNS_WORD]], %c0_i32
 // CHECK:       %[[BOTH:.*]] = arith.andi %[[IN_ROW]], %[[IN_COLUMN]]
 // CHECK:       %[[COUNT:.*]] = arith.select %[[BOTH]], %c8, %c0
 // CHECK:       nvgpu.device_async_copy %[[TILE]][%[[R]], %[[C]]], %{{.*}}[%[[R]], %[[C]]], 8, %[[COUNT]] {bypassL1}
@@ -53,7 +57,9 @@ func.func @part_of_a_chunk(%A: memref<32x16xf16>) {
 
 // Plain loads stand under a condition, and are no wider than the source's rows allow.
 // CHECK-LABEL: @plain
-// CHECK:       %[[THERE:.*]] = arith.cmpi slt, %[[C:.*]], %c12
+// CHECK:       %[[LEFT:.*]] = arith.subi %c12, %[[C:.*]] : index
+// CHECK:       %[[WORD:.*]] = arith.index_cast %[[LEFT]] : index to i32
+// CHECK:       %[[THERE:.*]] = arith.cmpi sgt, %[[WORD]], %c0_i32
 // CHECK:       %[[V:.*]] = scf.if %[[THERE]] -> (vector<4xf16>)
 // CHECK:         vector.load %{{.*}}[%{{.*}}, %[[C]]] {alignment = 8 : i64}
 // CHECK:       } else {
