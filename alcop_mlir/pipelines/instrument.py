@@ -50,8 +50,8 @@ class Instrument:
 
 # After these passes the pipelines in the IR are complete, and in scf loops.
 CHECKED_AFTER = frozenset(
-    "alcop-expand-pipelines alcop-place-waits alcop-distribute-copies "
-    "alcop-unroll-steady-state".split()
+    "alcop-expand-pipelines alcop-place-waits alcop-make-async "
+    "alcop-distribute-copies alcop-unroll-steady-state".split()
 )
 VERSIONS = "alcop-version-loops"
 # After these the plans of loops stand in the IR, and nothing was executed of them.

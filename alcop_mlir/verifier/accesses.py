@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from alcop_mlir.bindings import ir
 
 COPY, STORE, READ = "copy", "store", "read"
+_UNKNOWN = "unknown"  # how an op accesses that is not understood
 ASYNC_COPIES = ("alcop.async_copy", "nvgpu.device_async_copy")
 VIEWS = frozenset(
     """
@@ -69,7 +70,7 @@ _LDMATRIX_RANK = 2  # it reads rows and columns of a matrix
 class SlotAccess:
     """`op` accesses a slot of `buffer`.
 
-    slot: an integer, or a value; None where the slot is not known
+    slot: an integer, or a value; None where the buffer has no slots that are known
     """
 
     op: Any
@@ -79,8 +80,8 @@ class SlotAccess:
 
     @property
     def slots(self) -> int:
-        """The number of slots of the buffer."""
-        return self.buffer.type.shape[0]
+        """The number of slots of the buffer; 1 where none are known."""
+        return 1 if self.slot is None else self.buffer.type.shape[0]
 
     def __str__(self) -> str:
         return f"'{self.buffer.type}'"
@@ -89,7 +90,8 @@ class SlotAccess:
 def find_accesses(kernel: ir.Operation) -> list[SlotAccess]:
     """All accesses to the buffers that asynchronous copies of `kernel` fill.
 
-    Buffers with an access whose slot is not known are left out.
+    Of a buffer with an access whose slot is not known, no access has one. Buffers with
+    an access that is not understood are left out.
     """
     found = [
         access
@@ -100,7 +102,12 @@ def find_accesses(kernel: ir.Operation) -> list[SlotAccess]:
     ]
     filled = {access.buffer for access in found if access.kind == COPY}
     vague = {access.buffer for access in found if access.slot is None}
-    return [access for access in found if access.buffer in filled - vague]
+    filled -= {access.buffer for access in found if access.kind == _UNKNOWN}
+    return [
+        replace(access, slot=None) if access.buffer in vague else access
+        for access in found
+        if access.buffer in filled
+    ]
 
 
 def inside(op: Any) -> Iterator[Any]:
@@ -159,8 +166,8 @@ def _is_address(kind: ir.Type) -> bool:
 def _accesses(op: ir.Operation, number: int) -> list[SlotAccess]:
     buffer, views = _origin(op.operands[number])
     touches = _TOUCHES.get(op.name)
-    if touches is None:  # not understood: its buffer is not followed
-        return [SlotAccess(op, READ, buffer, None)]
+    if touches is None:
+        return [SlotAccess(op, _UNKNOWN, buffer, None)]
     if number not in touches:
         return []
     slot = _slot_of_view(views) if views else _slot_of_op(op, number, buffer)

@@ -12,10 +12,11 @@ that loops run 0, 1, 2, ... times. What is checked:
 - a wait covers the group that it names
 - when the kernel ends no copy is in flight
 
-Only buffers that asynchronous copies fill, and whose slots are known, are followed. A
-branch whose condition is not known is taken both ways, and what follows must be right
-after each. Unless the condition is surely one of all threads, and of the whole run, as
-that of two versions of a loop: then there is a run for each way.
+Only buffers that asynchronous copies fill are followed. Of one whose slots are not
+known, only a read before any copy or store has landed in it is found. A branch whose
+condition is not known is taken both ways, and what follows must be right after each.
+Unless the condition is surely one of all threads, and of the whole run, as that of two
+versions of a loop: then there is a run for each way.
 """
 
 from __future__ import annotations
@@ -28,6 +29,7 @@ from alcop_mlir.bindings import ir
 from alcop_mlir.verifier.accesses import (
     ASYNC_COPIES,
     COPY,
+    READ,
     STORE,
     find_accesses,
     inside,
@@ -43,6 +45,7 @@ MAX_VIOLATIONS = 8  # of a kernel: later ones mostly follow from the first few
 MAX_ITERATIONS = 20_000  # of a run; later ones are not checked
 _SHORT = 3  # iterations: as many are not worth being skipped
 _NONE = -1  # instead of a buffer's number
+_WHOLE = -1  # instead of a slot: a buffer whose slots are not known
 # Regions that run at least once, and how often they are run here; a loop twice.
 _RUN_SURELY = {
     "gpu.launch": 1,
@@ -140,6 +143,7 @@ class _Run:
         for one in node.accesses:
             slot = self._slot(one)
             if slot is None:
+                self._touch_whole(node, one)
                 continue
             act = _ACTS.get(one.access.kind, State.read)
             wrong = act(self.state, (one.buffer, slot))
@@ -147,8 +151,15 @@ class _Run:
                 message = f"slot {slot} of {one.access} {wrong}"
                 self._say(one.buffer, node.op, message)
 
+    def _touch_whole(self, node: Node, one: NumberedAccess) -> None:
+        """Access a buffer whose slots are not known: what fills it is always right."""
+        act = _ACTS.get(one.access.kind, State.read_part)
+        wrong = act(self.state, (one.buffer, _WHOLE))
+        if wrong and one.access.kind == READ:
+            self._say(_NONE, node.op, f"{one.access} {wrong}")
+
     def _slot(self, one: NumberedAccess) -> int | None:
-        """The slot; None where the buffer is not followed."""
+        """The slot; None where it is not known, from then on."""
         if one.buffer in self.ignored:
             return None
         slot = one.slot_in(self.numbers)
@@ -163,6 +174,8 @@ class _Run:
 
     def _at_end(self) -> None:
         for number, slot in sorted(self.state.in_flight()):
+            if slot == _WHOLE:
+                continue
             access = self.program.last_copies[number]
             what = f"a copy into slot {slot} of {access}"
             message = f"{what} is in flight when the kernel ends"

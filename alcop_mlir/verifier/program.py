@@ -35,13 +35,14 @@ Numbers = list[int | None]  # of a run: what each value is, None if not known
 class NumberedAccess:
     """An access, its buffer's number and slots, and how its slot is found.
 
-    slot: the slot itself, if `value` is negative; else `value` numbers a value
+    slot: the slot itself, if `value` is negative; else `value` numbers a value; None
+          where the buffer has no slots that are known
     """
 
     access: SlotAccess
     buffer: int
     slots: int
-    slot: int
+    slot: int | None
     value: int
 
     def slot_in(self, numbers: Numbers) -> int | None:
@@ -95,7 +96,7 @@ class SlotProgram:
         self._buffers = {buffer: number for number, buffer in enumerate(buffers)}
         self._eventful: set[Any] = set()
         self._find_eventful(kernel)
-        wanted = [a.slot for a in accesses if not isinstance(a.slot, int)]
+        wanted = [a.slot for a in accesses if not isinstance(a.slot, int | None)]
         wanted += [
             op.operands[0]
             for op in self._eventful
@@ -174,12 +175,12 @@ class SlotProgram:
         )
 
     def _numbered(self, access: SlotAccess) -> NumberedAccess:
-        is_known = isinstance(access.slot, int)
+        is_known = isinstance(access.slot, int | None)
         return NumberedAccess(
             access,
             self._buffers[access.buffer],
             access.slots,
-            access.slot if is_known else 0,
+            access.slot if is_known else None,
             -1 if is_known else self._of([access.slot])[0],
         )
 
@@ -224,7 +225,8 @@ def _without_repetitions(nodes: Iterable[Node]) -> tuple[Node, ...]:
     An unrolled copy, or a row that is read element by element, is many of them.
     """
     kept: list[Node] = []
-    last: dict[int, set[tuple[str, int, int]]] = {}  # of each buffer, since it changed
+    # Of each buffer, since it changed.
+    last: dict[int, set[tuple[str, int | None, int]]] = {}
     for node in nodes:
         if node.rule is None and not node.accesses:
             last.clear()

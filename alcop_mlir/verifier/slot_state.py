@@ -100,6 +100,13 @@ class State:
             return "is read, but the last wait was for another slot"
         return ""
 
+    def read_part(self, slot_id: SlotId) -> str:
+        """Read a part of what stands for a buffer of which no slots are known."""
+        slot = self._slot(slot_id)
+        if slot.in_flight and slot.filled == _NEVER:
+            return "is read before any copy into it has landed: no wait covers one"
+        return ""
+
     def commit(self) -> int:
         """End the open group; returns its number."""
         self.groups.append((self.groups_made, self.open_group))
