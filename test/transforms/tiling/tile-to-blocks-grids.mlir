@@ -1,6 +1,6 @@
 // A grid has 65,535 blocks along y and z, and 2^31 - 1 along x: where rows of tiles or a
 // batch may need more, all blocks lie along x, and each takes its number apart.
-// RUN: alcop-opt %s --pass-pipeline='builtin.module(func.func(alcop-raise-contractions,alcop-select-schedule{schedule="block=16,16,16 warp=16,16 stages=1,1 raster=2"},alcop-tile-to-blocks,canonicalize))' | FileCheck %s
+// RUN: alcop-opt %s --pass-pipeline='builtin.module(func.func(alcop-raise-contractions,alcop-select-schedule{schedule="block=16,16,16 warp=16,16 stages=1,1 raster=2" variants=1},alcop-tile-to-blocks,canonicalize))' | FileCheck %s
 
 // CHECK-LABEL: @tall
 // CHECK-DAG:     %[[BLOCKS:.*]] = arith.constant 131074 : index
