@@ -5,7 +5,7 @@ BIN := .venv/bin
 JOBS ?= 2
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-fast test-sweep check format env clean fuzz gpu-bundle gpu-check gpu-bench gpu-collect
+.PHONY: help demo test test-fast test-sweep check format env clean fuzz fuzz-sizes gpu-bundle gpu-check gpu-bench gpu-collect
 MAKEFLAGS += --no-print-directory
 # What these say about the user's own Python would mislead the environment's.
 unexport PYTHONPATH PYTHONHOME VIRTUAL_ENV
@@ -69,6 +69,10 @@ fuzz:  ## PROGRAMS=50000 random loops through the pipeliner; goes on where it st
 	$(call setup,$(TEST_EXTRAS))
 	$(BIN)/python test/fuzz/fuzz.py --jobs $(JOBS) $(if $(PROGRAMS),--programs $(PROGRAMS)) \
 	  $(if $(MINUTES),--minutes $(MINUTES))
+
+fuzz-sizes:  ## FORMS=200 contractions at the borders of their guards; goes on likewise
+	$(call setup,$(TEST_EXTRAS))
+	$(BIN)/python test/compilation/fuzz_sizes.py $(if $(FORMS),--forms $(FORMS))
 
 BUNDLE ?= build/gpu-bundle.zip
 GPU_PYTHON ?= python3

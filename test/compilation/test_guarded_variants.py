@@ -106,8 +106,9 @@ class Form:
             %zero = arith.constant {"0" if self.out == "i32" else "0.0"} : {self.out}
             %c0 = arith.constant 0 : index
             %c1 = arith.constant 1 : index
+            %c2 = arith.constant 2 : index
             %m = memref.dim %A, %c{self.lhs.index("m")} : {types["A"]}
-            %n = memref.dim %B, %c{self.rhs.index("n") % 2} : {types["B"]}
+            %n = memref.dim %B, %c{self.rhs.index("n")} : {types["B"]}
             {allocated}
             linalg.fill ins(%zero : {self.out}) outs(%C : {types["C"]})
             linalg.generic {{indexing_maps = [{maps}], iterator_types = [{kinds}],
