@@ -1,6 +1,8 @@
 // RUN: alcop-opt %s --pass-pipeline='builtin.module(alcop-multi-buffer,alcop-expand-pipelines,canonicalize,cse)' | FileCheck %s
+// RUN: alcop-opt %s --pass-pipeline='builtin.module(alcop-plan-pipelines{stages=3,2 assume-noalias-args=true},alcop-multi-buffer,alcop-expand-pipelines,canonicalize,cse)' | FileCheck %s
 
-// Plans by lists of stages and orders that rewrite the loop in another order.
+// Plans by lists of stages and orders that rewrite the loop in another order; planning
+// before, also of loads into registers, leaves them as they are.
 
 // What is stored is computed, so that no asynchronous copy can store it: a load and a
 // store of the next iteration, into the other of two slots, and one barrier.

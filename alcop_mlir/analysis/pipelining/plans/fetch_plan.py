@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
-from alcop_mlir.analysis.ir.loops import body, loops_in
+from alcop_mlir.analysis.ir.loops import body
 from alcop_mlir.analysis.ir.slices import backward_slice
 from alcop_mlir.analysis.ir.walk import around
 from alcop_mlir.analysis.pipelining.fetches import PROMISE, is_fetch
@@ -20,14 +20,14 @@ from alcop_mlir.analysis.pipelining.verdicts import SHARED, RejectedCopy
 from alcop_mlir.bindings import ir
 
 
-def plan_fetches(scope: ir.Operation, limits: Limits, plan: KernelPlan) -> None:
-    """Add to `plan` the fetches of loops in `scope`; once it has the pipelines."""
+def plan_fetches(loops: Iterable[Any], limits: Limits, plan: KernelPlan) -> None:
+    """Add to `plan` the fetches of these loops; once it has the pipelines."""
     if limits.fetch_stages == 1:
         return
     taken = {p.loop for p in plan.pipelines if p.carried}
     taken |= {op for p in plan.pipelines for op in p.ops}
     refused: list[tuple[Any, RejectedCopy]] = []
-    for loop in loops_in(scope):
+    for loop in loops:
         is_taken = not taken.isdisjoint([loop, *around(loop)])
         if is_taken or not (limits.fetch_all or keeps_loads(loop)):
             continue

@@ -34,7 +34,7 @@ def plan_kernel(
     forms = {loop: copies_in(loop) for loop in _free_loops(scope, plan)}
     plan_shared(scope, forms, limits, plan)
     plan_register(forms, limits, plan)
-    plan_fetches(scope, limits, plan)
+    plan_fetches(forms, limits, plan)
     # The other version of such a loop is pipelined: its author need do nothing.
     plan.rejected = [no for no in plan.rejected if promises.noalias(no.op) is not False]
     plan.staged = [no for no in plan.staged if promises.noalias(no.op) is not False]
