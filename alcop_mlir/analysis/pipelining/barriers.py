@@ -43,7 +43,7 @@ def needed_synchronisation(
     """
     if not copies:
         return []  # all stay: only buffers with slots are synchronised anew
-    barriers = OtherAccesses(loop, copies, noalias).needed(at_start)
+    barriers = OtherAccesses(loop, copies).needed(at_start, noalias)
     return [*barriers, *needed_groups(loop, [form.op for form in copies])]
 
 
@@ -77,34 +77,35 @@ class Missing(NamedTuple):
 class OtherAccesses:
     """What barriers order in a loop, less what is pipelined.
 
+    Of a loop that nobody changes as long as it is asked. `noalias`: whether arguments
+    of the kernel never overlap.
+
     copies: those that are pipelined
-    noalias: whether arguments of the kernel never overlap
     """
 
-    def __init__(
-        self, loop: ir.Operation, copies: Iterable[CopyForm], noalias: bool = False
-    ):
+    def __init__(self, loop: ir.Operation, copies: Iterable[CopyForm]):
         self._loop = loop.operation
         self._copies = tuple(copies)
         self._rings = {buffer for form in self._copies for buffer in form.buffers}
-        self._noalias = noalias
 
-    def needed(self, at_start: bool) -> list[Any]:
+    def needed(self, at_start: bool, noalias: bool) -> list[Any]:
         """Barriers of the loop's own block that must be kept, in its order.
 
         at_start: whether the pipeline's own barrier is at the start of an iteration
         """
-        return [missing.barrier for missing in self.missing((), at_start)]
+        return [one.barrier for one in self.missing((), at_start, noalias)]
 
-    def missing(self, kept: Collection[Any], at_start: bool) -> Iterator[Missing]:
+    def missing(
+        self, kept: Collection[Any], at_start: bool, noalias: bool
+    ) -> Iterator[Missing]:
         """The barriers that must be kept besides `kept`."""
         if not at_start:
-            yield from self._missing_anywhere(kept)
+            yield from self._missing_anywhere(kept, noalias)
             return
         first, *others = self._segments
         before = first
         for barrier, after in zip(self._barriers, others, strict=True):
-            pair = self._conflict(before, after)
+            pair = self._conflict(before, after, noalias)
             is_missing = pair is not None and barrier not in kept
             if pair is not None and is_missing:
                 yield Missing(barrier, *pair)
@@ -113,16 +114,18 @@ class OtherAccesses:
             else:
                 before = [*before, *after]
 
-    def _missing_anywhere(self, kept: Collection[Any]) -> Iterator[Missing]:
+    def _missing_anywhere(
+        self, kept: Collection[Any], noalias: bool
+    ) -> Iterator[Missing]:
         """All barriers, if there is anything that one may order."""
         touches = [touch for segment in self._segments for touch in segment]
-        pair = self._conflict(touches, touches)
+        pair = self._conflict(touches, touches, noalias)
         if pair is not None:
             for barrier in self._barriers:
                 if barrier not in kept:
                     yield Missing(barrier, *pair)
 
-    def orders_what_follows(self, kept: Collection[Any]) -> bool:
+    def orders_what_follows(self, kept: Collection[Any], noalias: bool) -> bool:
         """Whether accesses of the last iteration and later ones lose their order.
 
         They do where no barrier between them is left, if others than `kept` go.
@@ -134,9 +137,11 @@ class OtherAccesses:
                 ordered = [*touches]
             elif is_full(barrier):
                 touches, ordered = [], []
-        return bool(ordered) and self._conflict(ordered, self._later()) is not None
+        if not ordered:
+            return False
+        return self._conflict(ordered, self._later(), noalias) is not None
 
-    def orders_copies(self) -> bool:
+    def orders_copies(self, noalias: bool) -> bool:
         """Whether copies lose their order with writes of their source before the loop.
 
         The first of a pipeline run before all barriers of the loop.
@@ -145,7 +150,7 @@ class OtherAccesses:
             return False
         sources = [source for form in self._copies for source in form.sources]
         read = [Touch(self._loop, source, False) for source in sources]
-        return self._conflict(read, self._earlier()) is not None
+        return self._conflict(read, self._earlier(), noalias) is not None
 
     # -- accesses --------------------------------------------------------------------
 
@@ -187,20 +192,21 @@ class OtherAccesses:
         return [touch for op in ops_earlier(self._loop) for touch in self._others(op)]
 
     def _conflict(
-        self, these: Iterable[Touch], those: Iterable[Touch]
+        self, these: Iterable[Touch], those: Iterable[Touch], noalias: bool
     ) -> tuple[Any, Any] | None:
         """Two ops that touch the same memory, of which one writes."""
         those = _distinct(those)
         for one in _distinct(these):
             for other in those:
-                if (one.writes or other.writes) and self._may_meet(one, other):
+                if (one.writes or other.writes) and _may_meet(one, other, noalias):
                     return one.op, other.op
         return None
 
-    def _may_meet(self, one: Touch, other: Touch) -> bool:
-        if one.memref is None or other.memref is None:
-            return True
-        return memory.may_alias(one.memref, other.memref, self._noalias)
+
+def _may_meet(one: Touch, other: Touch, noalias: bool) -> bool:
+    if one.memref is None or other.memref is None:
+        return True
+    return memory.may_alias(one.memref, other.memref, noalias)
 
 
 def _distinct(touches: Iterable[Touch]) -> list[Touch]:

@@ -15,10 +15,8 @@ from alcop_mlir.analysis.pipelining.early_addresses import fetches_for
 from alcop_mlir.analysis.pipelining.in_place import works_in_place
 from alcop_mlir.analysis.pipelining.pipeline_shape import Shape
 from alcop_mlir.analysis.pipelining.plans.bound_plan import BoundPlan
-from alcop_mlir.analysis.pipelining.plans.steady_order import (
-    copies_last,
-    needs_new_order,
-)
+from alcop_mlir.analysis.pipelining.plans.plan_facts import PlanFacts
+from alcop_mlir.analysis.pipelining.plans.steady_order import copies_last
 from alcop_mlir.analysis.pipelining.plans.stream_plan import (
     FETCH,
     FILL,
@@ -34,19 +32,20 @@ from alcop_mlir.schedule import MAX_REGISTER_STAGES
 _EARLY = (FILL, READ)  # kinds of ops that have streams of their own
 
 
-def shape_of(bound: BoundPlan, is_ragged: bool) -> Shape:
+def shape_of(facts: PlanFacts, is_ragged: bool) -> Shape:
     """The shape of the expanded pipeline; PassError where expansion cannot make it.
+
+    To be asked of a loop before loops in it are expanded.
 
     is_ragged: whether the last iteration of the loop may be smaller
     """
-    _check_target(bound)
-    _check_streams(bound)
-    _check_order(bound)
-    plan = bound.plan
+    _check_target(facts)
+    _check_streams(facts.bound)
+    _check_order(facts)
+    bound, plan, is_new = facts.bound, facts.bound.plan, facts.has_new_order
     steps = bound.steps()
     slots = plan.rings[0].slots if plan.rings else 0
     early = [plan.stream(p).tiles for p in plan.ops if p.kind not in (FILL, READ)]
-    is_new = needs_new_order(bound)
     shape = Shape(
         slots=slots if bound.named(FILL) else 0,
         load_lookahead=bound.register_stages(steps) - 1,
@@ -64,14 +63,14 @@ def shape_of(bound: BoundPlan, is_ragged: bool) -> Shape:
     return shape
 
 
-def fetch_leads(bound: BoundPlan) -> list[tuple[Any, int]]:
+def fetch_leads(facts: PlanFacts) -> list[tuple[Any, int]]:
     """The fetches, and how many iterations before the ops that need it each runs."""
-    plan = bound.plan
+    bound, plan = facts.bound, facts.bound.plan
     named = bound.named(FETCH)
-    if not named or needs_new_order(bound):
+    if not named or facts.has_new_order:
         return []
     fills = bound.named(FILL)
-    needed = fetches_for(bound.loop, bound.copies().values())
+    needed = fetches_for(bound.loop, facts.forms.values())
     copied = max((plan.stream(planned).tiles for planned, _ in fills), default=0)
     return [
         (op, plan.stream(planned).tiles - (copied if op in needed else 0))
@@ -79,8 +78,9 @@ def fetch_leads(bound: BoundPlan) -> list[tuple[Any, int]]:
     ]
 
 
-def _check_target(bound: BoundPlan) -> None:
+def _check_target(facts: PlanFacts) -> None:
     """Expansion is for sm_80: every thread runs all streams, groups order them."""
+    bound = facts.bound
     for stream in bound.plan.streams:
         if stream.warps:
             raise _refused(
@@ -95,7 +95,7 @@ def _check_target(bound: BoundPlan) -> None:
                 "needs sm_90",
             )
     if bound.plan.tail == WRAP:
-        copies = bound.copies().values()
+        copies = facts.forms.values()
         if fetches_for(bound.loop, copies):
             raise _refused(bound, "starts loads again at the end of the loop")
         if works_in_place(bound.loop, copies, noalias_arguments=True):
@@ -119,8 +119,9 @@ def _check_streams(bound: BoundPlan) -> None:
             )
 
 
-def _check_order(bound: BoundPlan) -> None:
+def _check_order(facts: PlanFacts) -> None:
     """What is rearranged has one fragment step, and reads nothing early for copies."""
+    bound = facts.bound
     for planned, op in zip(bound.plan.ops, bound.ops, strict=True):
         inner = walk(op, "scf.for") if planned.kind != LOOP else []
         if any(alcop.PIPELINE in one.attributes for one in inner):
@@ -129,7 +130,7 @@ def _check_order(bound: BoundPlan) -> None:
                 "holds a loop with a plan of its own, which has no place in the order "
                 "of another: expected all copies first, and the order of the loop",
             )
-    if not needs_new_order(bound):
+    if not facts.has_new_order:
         return
     plan = bound.plan
     if plan.tail == WRAP:
@@ -149,7 +150,7 @@ def _check_order(bound: BoundPlan) -> None:
                 "allocates as much as an iteration says, in a loop whose plan has "
                 "another order: expected a constant size",
             )
-    for op in fetches_for(bound.loop, bound.copies().values()):
+    for op in fetches_for(bound.loop, facts.forms.values()):
         raise PassError(
             op,
             "is loaded for the address of a copy, in a loop whose plan has another "

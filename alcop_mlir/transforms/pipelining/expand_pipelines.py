@@ -57,18 +57,15 @@ from alcop_mlir.analysis.ir.loops import body, remaining_extents
 from alcop_mlir.analysis.ir.slices import is_pure
 from alcop_mlir.analysis.ir.synchronisation import BARRIER, GROUP, SYNCHRONISATION
 from alcop_mlir.analysis.ir.walk import walk
-from alcop_mlir.analysis.pipelining.barriers import OtherAccesses
 from alcop_mlir.analysis.pipelining.copy_forms import CopyForm
 from alcop_mlir.analysis.pipelining.moves import branch_address_ops
+from alcop_mlir.analysis.pipelining.pipeline_shape import Shape
 from alcop_mlir.analysis.pipelining.plans.bound_plan import BoundPlan
 from alcop_mlir.analysis.pipelining.plans.bound_plans import bound_plans
 from alcop_mlir.analysis.pipelining.plans.plan_check import check
 from alcop_mlir.analysis.pipelining.plans.plan_dependences import Placed
-from alcop_mlir.analysis.pipelining.plans.steady_order import (
-    is_rearranged,
-    needs_new_order,
-    steady_order,
-)
+from alcop_mlir.analysis.pipelining.plans.plan_facts import PlanFacts
+from alcop_mlir.analysis.pipelining.plans.steady_order import steady_order
 from alcop_mlir.analysis.pipelining.plans.stream_plan import EFFECT, FILL
 from alcop_mlir.analysis.pipelining.ring_counters import period
 from alcop_mlir.analysis.pipelining.streams import Streams, separate
@@ -93,14 +90,43 @@ class ExpandPipelines(Pass):
     anchor = "any"
 
     def run(self, op: ir.Operation) -> None:
-        plans = bound_plans(op)
-        for bound in plans:
-            check(bound)
-        # Of a loop itself, not what inner loops leave in it.
-        replaced = [_replaced(bound) for bound in plans]
+        checked = [check(bound) for bound in bound_plans(op)]
+        # Of the loops as they are: expansion of an inner one erases it.
+        asked = [_asked(facts) for facts in checked]
         # Inner loops first: an outer loop is expanded with its inner loops.
-        for bound, own in reversed(list(zip(plans, replaced, strict=True))):
-            _expand(bound, own)
+        for loop in reversed(asked):
+            _expand(loop)
+
+
+@dataclass(frozen=True)
+class _Asked:
+    """What is known of a planned loop before any is expanded.
+
+    shape, leads: see `executable`
+    replaced: barriers, groups and waits that new ones are placed for
+    extents:  see `loops.remaining_extents`
+    meets_before, meets_after: whether a barrier is needed before, and after it
+    """
+
+    bound: BoundPlan
+    shape: Shape
+    leads: list[tuple[Any, int]]
+    replaced: list[Any]
+    extents: list[Any]
+    meets_before: bool
+    meets_after: bool
+
+
+def _asked(facts: PlanFacts) -> _Asked:
+    extents = remaining_extents(facts.bound.loop)
+    return _Asked(
+        facts.bound,
+        shape_of(facts, is_ragged=bool(extents)),
+        fetch_leads(facts),
+        _replaced(facts.bound),
+        extents,
+        *_meets_around(facts),
+    )
 
 
 def _replaced(bound: BoundPlan) -> list[Any]:
@@ -115,14 +141,12 @@ def _replaced(bound: BoundPlan) -> list[Any]:
     return [op for op in ops if op.name in SYNCHRONISATION and op not in kept]
 
 
-def _expand(bound: BoundPlan, replaced: list[Any]) -> None:
-    extents = remaining_extents(bound.loop)
-    shape = shape_of(bound, is_ragged=bool(extents))
-    leads = fetch_leads(bound)
-    meets_before, meets_after = _meets_around(bound)
-    order = _new_order(bound)
+def _expand(asked: _Asked) -> None:
+    bound, shape = asked.bound, asked.shape
+    replaced, extents = asked.replaced, asked.extents
+    order = _new_order(bound) if shape.in_place else None
     erase_plan(bound)
-    if meets_before:
+    if asked.meets_before:
         with bound.loop.location, ir.InsertionPoint(bound.loop):
             gpu.barrier()
     exists = list[Any]()
@@ -133,7 +157,7 @@ def _expand(bound: BoundPlan, replaced: list[Any]) -> None:
         _drop_tokens(op, bound)
     for form in bound.copies().values():
         _hoist_address(form)
-    rotated = rotate(bound.loop, leads)
+    rotated = rotate(bound.loop, asked.leads)
     loop = rotated.loop
     flat = flattened(replace(bound, loop=loop))
     streams = separate(
@@ -147,37 +171,35 @@ def _expand(bound: BoundPlan, replaced: list[Any]) -> None:
     _check_slots(streams, shape.slots)
     with loop.location, ir.InsertionPoint(loop):
         results = Expansion(streams, shape).build()
-        if meets_after:
+        if asked.meets_after:
             gpu.barrier()
     for number, value in results.items():
         loop.results[number].replace_all_uses_with(value)
     loop.erase()
 
 
-def _new_order(bound: BoundPlan) -> tuple[list[Placed], bool] | None:
-    """The order of an iteration, copies among its arithmetic; None for the loop's.
+def _new_order(bound: BoundPlan) -> tuple[list[Placed], bool]:
+    """The order of an iteration, copies among its arithmetic.
 
     Also whether the iteration begins with a barrier.
     """
-    if not needs_new_order(bound):
-        return None
-    order, copies = steady_order(bound), bound.copies()
+    copies = bound.copies()
+    order = steady_order(bound, copies)
     order = [replace(p, lead=0) if p.op in copies else p for p in order]
     return order, bool(walk(bound.loop, BARRIER))
 
 
-def _meets_around(bound: BoundPlan) -> tuple[bool, bool]:
+def _meets_around(facts: PlanFacts) -> tuple[bool, bool]:
     """Whether barriers of the loop order it and what is before, and after it.
 
     Those before copies, which run early, and those that are dropped, order it no more.
     """
-    copies = list(bound.copies().values())
-    is_new = is_rearranged(bound)
-    if not copies and not is_new:
+    if not facts.forms and not facts.is_rearranged:
         return False, False  # all barriers stay
-    others = OtherAccesses(bound.loop, copies, bound.plan.noalias)
-    kept = [] if is_new else [op for _, op in bound.named(EFFECT)]
-    return bool(copies) and others.orders_copies(), others.orders_what_follows(kept)
+    noalias, others = facts.bound.plan.noalias, facts.others
+    kept = [] if facts.is_rearranged else [op for _, op in facts.bound.named(EFFECT)]
+    is_before = bool(facts.forms) and others.orders_copies(noalias)
+    return is_before, others.orders_what_follows(kept, noalias)
 
 
 def _drop_tokens(op: ir.Operation, bound: BoundPlan) -> None:

@@ -357,3 +357,25 @@ gpu.module @keeps_older_elements_module {
     gpu.return
   }
 }
+
+// -----
+
+// Asked before the inner loop is expanded, which erases it.
+func.func @op_that_holds_a_plan(%A: memref<16x64xf32>, %C: memref<16x64xf32>, %n: index, %t: index) {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  scf.for %k = %c0 to %n step %c1 {
+    // expected-error @+1 {{holds a loop with a plan of its own}}
+    scf.for %j = %c0 to %n step %c1 {
+      %v = memref.load %A[%j, %t] {alcop.op = 0 : i64} : memref<16x64xf32>
+      %w = arith.addf %v, %v : f32
+      memref.store %w, %C[%j, %t] : memref<16x64xf32>
+    } {alcop.op = 0 : i64, alcop.pipeline = #alcop.pipeline<{
+        streams = [{name = "fetch", lead = 1 : i64}, {name = "compute"}],
+        ops = [{op = 0 : i64, name = "memref.load", stream = "fetch", kind = "fetch"}],
+        noalias = true}>}
+  } {alcop.pipeline = #alcop.pipeline<{
+      streams = [{name = "compute"}],
+      ops = [{op = 0 : i64, name = "scf.for", stream = "compute", kind = "effect"}]}>}
+  return
+}

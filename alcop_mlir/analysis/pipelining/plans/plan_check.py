@@ -30,10 +30,7 @@ from alcop_mlir.analysis.pipelining.plans.shared_plan import (
     unsynchronisable,
     without_neighbours,
 )
-from alcop_mlir.analysis.pipelining.plans.steady_order import (
-    is_rearranged,
-    runs_in_place,
-)
+from alcop_mlir.analysis.pipelining.plans.steady_order import runs_in_place
 from alcop_mlir.analysis.pipelining.plans.stream_plan import (
     ACQUIRE,
     COMMIT,
@@ -59,16 +56,17 @@ _IN_ORDER = (
 )
 
 
-def check(bound: BoundPlan) -> None:
-    """PassError at the op or loop at which the plan is wrong."""
+def check(bound: BoundPlan) -> PlanFacts:
+    """PassError at the op or loop at which the plan is wrong; what was looked up."""
     facts = PlanFacts(bound)
     _check_kinds(bound, facts.forms)
     if bound.plan.has_roles:
         _check_all_named(bound, facts.forms)
     check_rings(facts)
     check_needs(facts)
-    check_order(bound)
+    check_order(facts)
     _check_synchronisation(bound)
+    return facts
 
 
 def check_stored(bound: BoundPlan) -> None:
@@ -106,9 +104,10 @@ def check_as_planned(bound: BoundPlan) -> None:
     if refusal is not None:
         no = RejectedCopy(bound.loop, SHARED, *refusal)
         raise PassError(bound.loop, f"is planned, but {no}")
-    if is_rearranged(bound):
-        check_needs(PlanFacts(bound))
-        check_order(bound)
+    facts = PlanFacts(bound)
+    if facts.is_rearranged:
+        check_needs(facts)
+        check_order(facts)
 
 
 def _not_rejected(verdict: PipelinedCopy | RejectedCopy | None) -> Any:

@@ -2,22 +2,31 @@
 
 from __future__ import annotations
 
+from functools import cached_property
+
 from alcop_mlir.analysis.ir.loops import body, is_loop
+from alcop_mlir.analysis.pipelining.barriers import OtherAccesses
 from alcop_mlir.analysis.pipelining.plans.bound_plan import BoundPlan
-from alcop_mlir.analysis.pipelining.plans.steady_order import is_rearranged, rings_of
+from alcop_mlir.analysis.pipelining.plans.steady_order import (
+    is_rearranged,
+    needs_new_order,
+    rings_of,
+)
 from alcop_mlir.analysis.pipelining.plans.stream_plan import FILL, LOOP, Stream
 from alcop_mlir.bindings import ir
 from alcop_mlir.errors import PassError
 
 
 class PlanFacts:
-    """A plan with what its rules need.
+    """A plan with what its rules need, as long as nobody changes its loop.
 
     named:   how the plan names an op; places, its number in the order
     forms:   of the planned copies
     filled:  the buffers that these fill, and the ring of each
     rings:   all buffers that have slots, and how many
     blocks:  the loop's block, and those of the plan's inner loops
+    others:  what barriers order besides the copies
+    has_new_order: whether an iteration has another order than its streams give it
     """
 
     def __init__(self, bound: BoundPlan):
@@ -32,9 +41,17 @@ class PlanFacts:
             if op in forms
             for buffer in forms[op].buffers
         }
-        self.rings = rings_of(bound)
+        self.rings = rings_of(bound, forms)
         self.blocks = tuple(map(body, (bound.loop, *inner)))
         self.is_rearranged = is_rearranged(bound)
+
+    @cached_property
+    def others(self) -> OtherAccesses:
+        return OtherAccesses(self.bound.loop, self.forms.values())
+
+    @cached_property
+    def has_new_order(self) -> bool:
+        return needs_new_order(self.bound)
 
     def stream(self, op: ir.Operation) -> Stream:
         """The stream that the op belongs to: the last, where none names it."""

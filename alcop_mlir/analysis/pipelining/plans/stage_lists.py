@@ -121,8 +121,8 @@ def _kept_barriers(bound: BoundPlan) -> list[tuple[int, Any, int]]:
     """
     if is_rearranged(bound):
         return list(_barriers_between(bound))
-    copies = list(bound.copies().values())
-    order, kept = steady_order(bound), list[tuple[int, Any, int]]()
+    forms, kept = bound.copies(), list[tuple[int, Any, int]]()
+    order, copies = steady_order(bound, forms), list(forms.values())
     for op in needed_synchronisation(bound.loop, copies, at_start=True, noalias=True):
         place = place_of(op, order)
         order.insert(place, Placed(op, 0))
@@ -132,7 +132,8 @@ def _kept_barriers(bound: BoundPlan) -> list[tuple[int, Any, int]]:
 
 def _barriers_between(bound: BoundPlan) -> Iterator[tuple[int, Any, int]]:
     """Barriers of the loop, put where two ops of an iteration need one."""
-    order, rings = steady_order(bound), rings_of(bound)
+    forms = bound.copies()
+    order, rings = steady_order(bound, forms), rings_of(bound, forms)
     unused = [op.operation for op in body(bound.loop).operations if is_full(op)]
     while unused:
         broken = Dependences(bound.loop, order, rings, bound.plan.noalias).broken()

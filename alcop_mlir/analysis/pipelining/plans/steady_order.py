@@ -19,6 +19,7 @@ from alcop_mlir.analysis.ir.loops import body
 from alcop_mlir.analysis.ir.memory import ALLOCATIONS
 from alcop_mlir.analysis.ir.slices import is_pure
 from alcop_mlir.analysis.ir.synchronisation import SYNCHRONISATION
+from alcop_mlir.analysis.pipelining.copy_forms import Forms
 from alcop_mlir.analysis.pipelining.plans.bound_plan import BoundPlan
 from alcop_mlir.analysis.pipelining.plans.plan_dependences import Placed
 from alcop_mlir.analysis.pipelining.plans.plan_slots import stored_buffers
@@ -89,13 +90,14 @@ def in_order(ops: Iterable[Any]) -> bool:
     )
 
 
-def steady_order(bound: BoundPlan) -> list[Placed]:
+def steady_order(bound: BoundPlan, forms: Forms) -> list[Placed]:
     """The ops with effects of the loop's block, in the order of an iteration.
 
     What the plan does not name comes where the loop has it, among the arithmetic;
     barriers, groups and waits that it does not name are dropped.
+
+    forms: of the planned copies
     """
-    forms = bound.copies()
     parts = {form.producer: op for op, form in forms.items()}
     order = [
         Placed(
@@ -128,9 +130,8 @@ def place_of(op: ir.Operation, order: list[Placed]) -> int:
     return len(order)
 
 
-def rings_of(bound: BoundPlan) -> dict[Any, int]:
-    """The buffers that have slots, and how many."""
-    forms = bound.copies()
+def rings_of(bound: BoundPlan, forms: Forms) -> dict[Any, int]:
+    """The buffers that have slots, and how many; `forms` of the planned copies."""
     return {
         buffer: bound.plan.rings[planned.ring].slots
         for planned, op in bound.named(FILL, STORE)
