@@ -10,7 +10,9 @@ from typing import Any
 
 from alcop_mlir.analysis.ir.loops import body
 from alcop_mlir.analysis.ir.memory import ALLOCATIONS
+from alcop_mlir.analysis.ir.synchronisation import BARRIER
 from alcop_mlir.analysis.ir.walk import walk
+from alcop_mlir.analysis.pipelining.barriers import meets
 from alcop_mlir.analysis.pipelining.early_addresses import fetches_for
 from alcop_mlir.analysis.pipelining.in_place import works_in_place
 from alcop_mlir.analysis.pipelining.pipeline_shape import Shape
@@ -142,6 +144,13 @@ def _check_order(facts: PlanFacts) -> None:
                 op,
                 "is planned as a stream of its own, in a loop whose plan has another "
                 "order: expected copies first or last, and reads before the arithmetic",
+            )
+    for barrier in walk(bound.loop, BARRIER):
+        if not meets(barrier):
+            raise PassError(
+                barrier,
+                "is of a warp, in a loop whose plan has another order: expected "
+                "barriers of the whole block, as an iteration then begins with",
             )
     for op in (one.operation for one in body(bound.loop).operations):
         if op.name in ALLOCATIONS and len(op.operands):

@@ -379,3 +379,29 @@ func.func @op_that_holds_a_plan(%A: memref<16x64xf32>, %C: memref<16x64xf32>, %n
       ops = [{op = 0 : i64, name = "scf.for", stream = "compute", kind = "effect"}]}>}
   return
 }
+
+// -----
+
+// One warp may run the loop alone: a barrier of the block would wait for ever.
+#ws = #gpu.address_space<workgroup>
+gpu.module @barrier_of_a_warp_module {
+  gpu.func @barrier_of_a_warp(%A: memref<16x16xf32>, %C: memref<16x16xf32>)
+      workgroup(%B : memref<16xf32, #ws>) kernel {
+    %c0 = arith.constant 0 : index
+    %c1 = arith.constant 1 : index
+    %c16 = arith.constant 16 : index
+    %two = arith.constant 2.0 : f32
+    %t = gpu.thread_id x
+    scf.for %i = %c0 to %c16 step %c1 {
+      %a = memref.load %A[%t, %i] : memref<16x16xf32>
+      %b = arith.mulf %a, %two : f32
+      memref.store %b, %B[%t] : memref<16xf32, #ws>
+      // expected-error @+1 {{is of a warp, in a loop whose plan has another order: expected barriers of the whole block, as an iteration then begins with}}
+      gpu.barrier scope <subgroup>
+      %x = memref.load %B[%c0] : memref<16xf32, #ws>
+      memref.store %x, %C[%t, %i] : memref<16x16xf32>
+      gpu.barrier scope <subgroup>
+    } {alcop.pipeline = #alcop.pipeline<{stage = [0, 0, 0, 0, 1, 1, 1], order = [0, 1, 2, 3, 4, 5, 6]}>}
+    gpu.return
+  }
+}
