@@ -24,6 +24,7 @@ _MOST_THREADS = 1024
 _FIRST_INDEX = {  # the number of the operand, by op
     "memref.load": 1,
     "vector.load": 1,
+    "vector.maskedload": 1,
     "vector.transfer_read": 1,
     "memref.store": 2,
     "vector.store": 2,

@@ -58,6 +58,7 @@ class State:
 
     stored:  what the thread itself stored into since the last commit
     made:    what each group filled, and what was stored with it, by its number
+    kept:    the latter
     awaited: of each buffer, the slots that the last wait for any of its copies named
 
     Methods for accesses return what is wrong with the access, "" if nothing.
@@ -69,6 +70,7 @@ class State:
     open_group: frozenset[SlotId] = frozenset()
     stored: frozenset[SlotId] = frozenset()
     made: dict[int, frozenset[SlotId]] = field(default_factory=dict)
+    kept: dict[int, frozenset[SlotId]] = field(default_factory=dict)
     awaited: dict[int, frozenset[SlotId]] = field(default_factory=dict)
     slots: dict[SlotId, _Slot] = field(default_factory=dict)
 
@@ -111,7 +113,9 @@ class State:
         """End the open group; returns its number."""
         self.groups.append((self.groups_made, self.open_group))
         self.made[self.groups_made] = self.open_group | self.stored
+        self.kept[self.groups_made] = self.stored
         self.made.pop(self.groups_made - _REMEMBERED, None)
+        self.kept.pop(self.groups_made - _REMEMBERED, None)
         self.open_group = self.stored = frozenset()
         self.groups_made += 1
         return self.groups_made - 1
@@ -133,8 +137,11 @@ class State:
             self.awaited.clear()
             return
         slot_ids = self.made[group]
+        # No wait is for what was stored since.
+        later = (one for number, one in self.kept.items() if number > group)
+        fresh = slot_ids.union(self.stored, *later)
         for buffer in {slot_id[0] for slot_id in slot_ids}:
-            self.awaited[buffer] = frozenset(p for p in slot_ids if p[0] == buffer)
+            self.awaited[buffer] = frozenset(p for p in fresh if p[0] == buffer)
 
     def younger_than(self, group: int) -> int:
         """Groups that were committed after the group of that number."""
@@ -174,6 +181,7 @@ class State:
             self,
             groups=[*self.groups],
             made={**self.made},
+            kept={**self.kept},
             awaited={**self.awaited},
             slots={slot_id: slot.aged(0) for slot_id, slot in self.slots.items()},
         )

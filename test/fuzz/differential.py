@@ -86,11 +86,16 @@ class Settings:
 
 @dataclass(frozen=True)
 class Compiled:
-    """A kernel's PTX, and what the plan made of its copies."""
+    """A kernel's PTX, and what the plan made of its copies.
+
+    taken: the numbers of the function's arguments that the kernel takes, in its order;
+           None for all
+    """
 
     ptx: str
     dynamic_shared: int
     report: Report = ()
+    taken: tuple[int, ...] | None = None
 
     @property
     def levels(self) -> frozenset[str]:
@@ -168,7 +173,7 @@ def emitted(module: Any, settings: Settings) -> Compiled:
     ops = [op.operation for op in module.body.operations]
     (kernels,) = [op for op in ops if op.name == "gpu.module"]
     ptx = emit_ptx(kernels, TARGET, optimize=settings.optimize)
-    return Compiled(ptx, _dynamic_shared(module))
+    return Compiled(ptx, _dynamic_shared(module), taken=_taken(module))
 
 
 def _run(module: Any, passes: str) -> None:
@@ -213,6 +218,8 @@ def launch(
 ) -> tuple[Any, ...]:
     """Emulate; the hazards found. Arrays hold the results afterwards."""
     visibility, schedule = mode
+    if compiled.taken is not None:
+        arguments = [arguments[number] for number in compiled.taken]
     return emulate(
         compiled.ptx,
         None,
@@ -311,3 +318,19 @@ def _hoist_allocations(module: Any) -> None:
 def _dynamic_shared(module: Any) -> int:
     sizes = [op.opview.dynamicSharedMemorySize for op in find(module, LAUNCH)]
     return max((constant(size) or 0 for size in sizes if size is not None), default=0)
+
+
+def _taken(module: Any) -> tuple[int, ...] | None:
+    """What a launch gives its kernel: canonicalize may have left some of it unused."""
+    launches = find(module, LAUNCH)
+    if not launches:
+        return None
+    (launch,) = launches
+    return tuple(map(_argument_number, launch.opview.kernelOperands))
+
+
+def _argument_number(value: Any) -> int:
+    """Of the function's argument that `value` is computed from."""
+    while not isinstance(value.owner, ir.Block):
+        value = value.owner.operation.operands[0]
+    return ir.BlockArgument(value).arg_number

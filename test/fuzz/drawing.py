@@ -46,6 +46,9 @@ READS = (
 )
 MAX_SHARED, MAX_REGISTER = 6, 4
 MAX_COPY_BYTES = 16
+# Effects by which a thread reads what others wrote to an argument: no promise of
+# `llvm.noalias` holds there, as LLVM moves loads of such memory over barriers.
+PASSED = ("same", "alias", "exchange", "replace")
 CP_ASYNC = (4, 8, 16)
 LEAST = {True: 4, False: 2}  # bytes of a copy, in plain buffers and others
 
@@ -217,7 +220,7 @@ class _Draw:
             and drawn[0].is_shared
         )
         may_refill = first.view == "plain" and not first.is_register
-        aliases = any(loop.effect == "alias" for loop in drawn)
+        passes_values = any(loop.effect in PASSED for loop in drawn)
         return Kernel(
             threads=self.one_of((32, 64)),
             loops=tuple(drawn),
@@ -227,7 +230,7 @@ class _Draw:
             after=relies_on_last_barrier and self.chance(2),
             reuse=reuse,
             refill=may_refill and allocation != "inside" and self.odd(8),
-            noalias=not aliases and self.chance(6),
+            noalias=not passes_values and self.chance(6),
         )
 
     def settings(self, kernel: Kernel) -> Settings:
