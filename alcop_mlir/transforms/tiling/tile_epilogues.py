@@ -87,6 +87,10 @@ class _Strip:
         if not operand.is_memref:
             return as_vector(buffer, list(self.window.shape), {})
         loops = self.contraction.loops_of(element, operand)
+        if buffer in self.contraction.results:
+            # In place: a vector has one row, and warps that have others must not read
+            # what the warp of that one writes.
+            loops = self.contraction.out_loops
         if "m" in loops:
             return self.window.read(buffer, loops)
         key = (buffer, loops)
