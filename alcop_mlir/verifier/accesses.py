@@ -10,6 +10,8 @@ from alcop_mlir.bindings import ir
 
 COPY, STORE, READ = "copy", "store", "read"
 _UNKNOWN = "unknown"  # how an op accesses that is not understood
+# Beginnings of names: ops that may wait for asynchronous copies besides nvgpu's wait.
+_OTHER_WAITS = ("nvvm.", "nvgpu.mbarrier.", "llvm.inline_asm", "llvm.call", "func.call")
 ASYNC_COPIES = ("alcop.async_copy", "nvgpu.device_async_copy")
 VIEWS = frozenset(
     """
@@ -91,7 +93,8 @@ def find_accesses(kernel: ir.Operation) -> list[SlotAccess]:
     """All accesses to the buffers that asynchronous copies of `kernel` fill.
 
     Of a buffer with an access whose slot is not known, no access has one. Buffers with
-    an access that is not understood are left out.
+    an access that is not understood are left out; so are those without known slots
+    where the kernel may wait for copies by other ops than nvgpu's.
     """
     found = [
         access
@@ -103,6 +106,8 @@ def find_accesses(kernel: ir.Operation) -> list[SlotAccess]:
     filled = {access.buffer for access in found if access.kind == COPY}
     vague = {access.buffer for access in found if access.slot is None}
     filled -= {access.buffer for access in found if access.kind == _UNKNOWN}
+    if any(op.name.startswith(_OTHER_WAITS) for op in inside(kernel)):
+        filled -= vague
     return [
         replace(access, slot=None) if access.buffer in vague else access
         for access in found

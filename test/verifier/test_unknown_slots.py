@@ -56,6 +56,8 @@ gpu.func @kernel(%A: memref<64xf32>, %go: i1) workgroup(%a : {SHARED}) kernel {{
         f"  scf.if %go {{{COPY}{GROUP}{WAIT}\n  }}{BARRIER}{READ}",
         # An op that is not understood may wait.
         COPY + GROUP + UNKNOWN + READ,
+        # Who knows what they wait for.
+        COPY + "\n  nvvm.cp.async.commit.group\n  nvvm.cp.async.wait.group 0" + READ,
     ],
 )
 def test_right(body: str) -> None:

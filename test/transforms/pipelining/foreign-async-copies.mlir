@@ -54,7 +54,7 @@ func.func @pipelined_by_hand(%A: memref<64x64xf32>, %C: memref<64xf32>, %n: inde
     // expected-remark @below {{not pipelined (rule 3): the loop waits for a group of the iteration before: it is pipelined by hand; wait for the copies in the iteration that makes them}}
     %c = nvgpu.device_async_copy %A[%k, %t], %a[%t], 1 : memref<64x64xf32> to memref<64xf32, #ws>
     %g = "nvgpu.device_async_create_group"() : () -> !nvgpu.device.async.token
-    nvgpu.device_async_wait %old {numGroups = 1 : i32}
+    nvgpu.device_async_wait %old {numGroups = 0 : i32}
     gpu.barrier
     %x = memref.load %a[%other] : memref<64xf32, #ws>
     %next = arith.addf %acc, %x : f32

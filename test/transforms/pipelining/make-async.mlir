@@ -120,6 +120,7 @@ gpu.module @kernels {
       gpu.barrier
       scf.yield %young : !nvgpu.device.async.token
     }
+    nvgpu.device_async_wait %last
     gpu.return
   }
 }
