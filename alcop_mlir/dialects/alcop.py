@@ -27,6 +27,27 @@ zero; beyond the end of dimensions that `alcop.arbitrary = [0]` names, with anyt
   alcop.producer_acquire                     the slot about to be filled is free
   alcop.consumer_release                     the reads of the oldest slot are above
 
+A gather copies rows at addresses of their own into a tile. `rows` and `valid` are
+vectors with one element per row of the target, and belong to the block as the target
+does; `width` elements of a row are copied, or as many as the target's rows have:
+
+  alcop.gather %source, %target, %rows, %valid [, %width]
+      target[i, j] = valid[i] and j < width ? source[rows[i] + j] : 0
+  alcop.async_gather ...                     the same, may land any time before the wait
+
+Two ops on the host give matrices that are never made: contractions read them, and
+alcop-tile-to-blocks gathers their tiles from the operands. Both see later writes to
+these, as views do.
+
+  %A = alcop.im2col %x {alcop.window = #alcop.window<{...}>}
+      a row per place of the window, batch outermost; in it the taps of the window, the
+      last dimension innermost, and of each tap the channels: of x : N x H x W x C,
+      A[(n, p, q), (r, s, c)] = x[n, p * strides[0] + r * dilations[0] - low[0],
+                                     q * strides[1] + s * dilations[1] - low[1], c],
+      and zero outside of x. With groups > 1, A[(n, p, q), g, (r, s, c)] has the
+      channels of group g.
+  %A = alcop.take %table, %indices           A[i, j] = table[indices[i], j]
+
 This file must not postpone annotations: the base classes of a dialect read them.
 """
 
@@ -34,6 +55,7 @@ This file must not postpone annotations: the base classes of a dialect read them
 # pyright: reportGeneralTypeIssues=false, reportCallIssue=false
 # pyright: reportInvalidTypeForm=false
 
+import math
 import sys
 from collections.abc import Iterable
 from typing import Any
@@ -52,6 +74,7 @@ REASON = "alcop.reason"
 SCHEDULE_SOURCE = "alcop.schedule_source"
 VARIANTS = "alcop.variants"
 PIPELINE = "alcop.pipeline"
+WINDOW = "alcop.window"
 GROUP_TYPE = "!nvgpu.device.async.token"
 
 
@@ -79,6 +102,15 @@ class PipelineAttr(Alcop.Attribute, name="pipeline"):
     parameters: ir.DictAttr
 
 
+class WindowAttr(Alcop.Attribute, name="window"):
+    """The window of a convolution: lists with an entry per spatial dimension.
+
+    size, strides, dilations; low, high: zeros before and after the image; groups
+    """
+
+    parameters: ir.DictAttr
+
+
 class _Copy(Alcop.Operation):
     source: ext.Operand[Any]
     target: ext.Operand[Any]
@@ -93,6 +125,46 @@ class AsyncCopyOp(_Copy, name="async_copy"):
 
 class CopyOp(_Copy, name="copy"):
     """Fills a whole memref; `memref.copy` where source and target are of one shape."""
+
+
+class _Gather(Alcop.Operation):
+    source: ext.Operand[Any]
+    target: ext.Operand[Any]
+    rows: ext.Operand[Any]
+    valid: ext.Operand[Any]
+    width: ext.Operand[Any] | None = None
+
+    def verify_invariants(self) -> bool:
+        return _is_gather(self)
+
+
+class GatherOp(_Gather, name="gather"):
+    """Copies rows at addresses of their own, landed when the op ends; see above."""
+
+
+class AsyncGatherOp(_Gather, name="async_gather"):
+    """The same, any time before its group's wait."""
+
+
+class Im2colOp(Alcop.Operation, name="im2col"):
+    """The windows of images as a matrix that is never made; see above."""
+
+    source: ext.Operand[Any]
+    matrix: ext.Result[Any]
+
+    def verify_invariants(self) -> bool:
+        return _is_im2col(self)
+
+
+class TakeOp(Alcop.Operation, name="take"):
+    """Rows of a table as a matrix that is never made; see above."""
+
+    table: ext.Operand[Any]
+    indices: ext.Operand[Any]
+    matrix: ext.Result[Any]
+
+    def verify_invariants(self) -> bool:
+        return _is_take(self)
 
 
 class ProducerCommitOp(Alcop.Operation, name="producer_commit"):
@@ -245,6 +317,7 @@ def _key(attribute: type) -> str:
         ContractionAttr: "alcop.contraction",
         ScheduleAttr: "alcop.schedule",
         PipelineAttr: PIPELINE,
+        WindowAttr: WINDOW,
     }[attribute]
 
 
@@ -271,6 +344,82 @@ def _fits(source: ir.Type, target: ir.Type) -> bool:
         for number in range(source.rank)
         if not target.is_dynamic_dim(number)
     )
+
+
+def _is_gather(op: ir.Operation) -> bool:
+    """Whether its operands are a memref, a tile, and vectors of the tile's rows."""
+    types = [operand.type for operand in op.operands]
+    if len(types) not in (4, 5):
+        return _invalid(op, f"expects 4 or 5 operands, got {len(types)}")
+    source, target, rows, valid = types[:4]
+    if not all(isinstance(kind, ir.MemRefType) for kind in (source, target)) or (
+        (source.rank, target.rank) != (1, 2)
+        or source.element_type != target.element_type
+        or not target.has_static_shape
+    ):
+        return _invalid(
+            op,
+            "expects a source of one dimension and a target of two known ones, of one "
+            f"element type, got {source} and {target}",
+        )
+    for kind, element in ((rows, "index"), (valid, "i1")):
+        expected = ir.Type.parse(f"vector<{target.shape[0]}x{element}>")
+        if kind != expected:
+            return _invalid(op, f"expects {expected} for {target}, got {kind}")
+    if len(types) == 5 and not isinstance(types[4], ir.IndexType):
+        return _invalid(op, f"expects a width of type index, got {types[4]}")
+    return True
+
+
+_WINDOW_LISTS = {"size": 1, "strides": 1, "dilations": 1, "low": 0, "high": 0}
+
+
+def _is_im2col(op: ir.Operation) -> bool:
+    """Whether its window fits its source and result."""
+    source, matrix = op.operands[0].type, op.results[0].type
+    if not all(isinstance(kind, ir.MemRefType) for kind in (source, matrix)):
+        return _invalid(op, f"expects two memrefs, got {source} and {matrix}")
+    window = get(op, WindowAttr) or {}
+    missing = [name for name in (*_WINDOW_LISTS, "groups") if name not in window]
+    if missing:
+        return _invalid(op, f"expects a window with {', '.join(missing)}")
+    for name, least in _WINDOW_LISTS.items():
+        if len(window[name]) != source.rank - 2 or min(window[name]) < least:
+            return _invalid(
+                op,
+                f"expects {source.rank - 2} {name} of at least {least} for {source}, "
+                f"got {window[name]}",
+            )
+    groups = window["groups"]
+    channels = source.shape[source.rank - 1]
+    if source.is_dynamic_dim(source.rank - 1) or groups < 1 or channels % groups:
+        return _invalid(op, f"expects groups that divide {channels}, got {groups}")
+    rank = 2 if groups == 1 else 3
+    taps = math.prod(window["size"])
+    expected = [*([groups] if groups > 1 else []), taps * channels // groups]
+    if matrix.rank != rank or matrix.shape[1:] != expected:
+        return _invalid(op, f"expects rows of {expected} elements, got {matrix}")
+    if source.element_type != matrix.element_type:
+        return _invalid(op, f"expects {source.element_type} elements, got {matrix}")
+    return True
+
+
+def _is_take(op: ir.Operation) -> bool:
+    """Whether its result has a row of the table for each index."""
+    table, indices, matrix = *(one.type for one in op.operands), op.results[0].type
+    kinds = (table, indices, matrix)
+    if not all(isinstance(kind, ir.MemRefType) for kind in kinds) or (
+        (table.rank, indices.rank, matrix.rank) != (2, 1, 2)
+        or table.element_type != matrix.element_type
+        or table.shape[1] != matrix.shape[1]
+        or indices.shape[0] != matrix.shape[0]
+    ):
+        return _invalid(
+            op,
+            "expects a table and a vector of indices, and a matrix with a row of the "
+            f"table for each index, got {table}, {indices} and {matrix}",
+        )
+    return True
 
 
 def _has_group_type(op: ir.Operation, types: list[Any]) -> bool:

@@ -72,6 +72,62 @@ func.func @acquire_with_operand(%a: index) {
 
 // -----
 
+func.func @gather_of_a_matrix(%a: memref<8x8xf16>, %b: memref<4x8xf16, 3>, %rows: vector<4xindex>, %valid: vector<4xi1>) {
+  // expected-error@+1 {{expects a source of one dimension and a target of two known ones, of one element type, got memref<8x8xf16> and memref<4x8xf16, 3>}}
+  "alcop.gather"(%a, %b, %rows, %valid) : (memref<8x8xf16>, memref<4x8xf16, 3>, vector<4xindex>, vector<4xi1>) -> ()
+  return
+}
+
+// -----
+
+func.func @gather_of_other_rows(%a: memref<64xf16>, %b: memref<4x8xf16, 3>, %rows: vector<8xindex>, %valid: vector<4xi1>) {
+  // expected-error@+1 {{expects vector<4xindex> for memref<4x8xf16, 3>, got vector<8xindex>}}
+  "alcop.async_gather"(%a, %b, %rows, %valid) : (memref<64xf16>, memref<4x8xf16, 3>, vector<8xindex>, vector<4xi1>) -> ()
+  return
+}
+
+// -----
+
+func.func @im2col_without_strides(%x: memref<2x4x4x8xf16>) {
+  // expected-error@+1 {{expects a window with strides}}
+  %A = "alcop.im2col"(%x) {alcop.window = #alcop.window<{size = [1, 1], dilations = [1, 1], low = [0, 0], high = [0, 0], groups = 1}>} : (memref<2x4x4x8xf16>) -> memref<32x8xf16>
+  return
+}
+
+// -----
+
+func.func @im2col_of_other_rank(%x: memref<2x4x8xf16>) {
+  // expected-error@+1 {{expects 1 size of at least 1 for memref<2x4x8xf16>, got [1, 1]}}
+  %A = "alcop.im2col"(%x) {alcop.window = #alcop.window<{size = [1, 1], strides = [1, 1], dilations = [1, 1], low = [0, 0], high = [0, 0], groups = 1}>} : (memref<2x4x8xf16>) -> memref<8x8xf16>
+  return
+}
+
+// -----
+
+func.func @im2col_of_uneven_groups(%x: memref<2x4x4x8xf16>) {
+  // expected-error@+1 {{expects groups that divide 8, got 3}}
+  %A = "alcop.im2col"(%x) {alcop.window = #alcop.window<{size = [1, 1], strides = [1, 1], dilations = [1, 1], low = [0, 0], high = [0, 0], groups = 3}>} : (memref<2x4x4x8xf16>) -> memref<32x3x2xf16>
+  return
+}
+
+// -----
+
+func.func @im2col_of_short_rows(%x: memref<2x4x4x8xf16>) {
+  // expected-error@+1 {{expects rows of [72] elements, got memref<32x8xf16>}}
+  %A = "alcop.im2col"(%x) {alcop.window = #alcop.window<{size = [3, 3], strides = [1, 1], dilations = [1, 1], low = [1, 1], high = [1, 1], groups = 1}>} : (memref<2x4x4x8xf16>) -> memref<32x8xf16>
+  return
+}
+
+// -----
+
+func.func @take_of_other_rows(%table: memref<10x8xf16>, %indices: memref<4xi32>) {
+  // expected-error@+1 {{expects a table and a vector of indices, and a matrix with a row of the table for each index}}
+  %A = "alcop.take"(%table, %indices) : (memref<10x8xf16>, memref<4xi32>) -> memref<5x8xf16>
+  return
+}
+
+// -----
+
 func.func @unknown_op() {
   // expected-error@+1 {{unregistered operation 'alcop.produce'}}
   "alcop.produce"() : () -> ()
