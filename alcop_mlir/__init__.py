@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from alcop_mlir.schedule import Partial, Schedule
 from alcop_mlir.target import DEFAULT_TARGET, Target, find_target
+from alcop_mlir.variants import DEFAULT_VARIANTS
 from alcop_mlir.version import __version__
 
 if TYPE_CHECKING:
@@ -57,6 +58,7 @@ def compile(
     function: str | None = None,
     device: str = "auto",
     allow_tf32: bool = False,
+    variants: int = DEFAULT_VARIANTS,
 ) -> Program:
     """Compile the linalg on memrefs or tensors in `source`; the result is callable.
 
@@ -66,6 +68,8 @@ def compile(
     function: which one to call, where the module has several
     device: "cuda", "emulator", or "auto": where the arrays of a call are
     allow_tf32: compile contractions of f32 too, with inputs rounded to tf32
+    variants: most kernels of a contraction with sizes known at run time only, of which
+        each call picks one
 
     The program takes one array per argument, in order or by name, then one per tensor
     result, which it writes; results that are left out it returns. Raises an AlcopError
@@ -78,6 +82,7 @@ def compile(
         target=find_target(target) if isinstance(target, str) else target,
         schedule=Partial.parse(schedule) if isinstance(schedule, str) else schedule,
         allow_tf32=allow_tf32,
+        variants=variants,
     )
     bundle = compiler.compile_source(inputs.read(source), options)
     return Program(bundle, function, device)

@@ -59,6 +59,12 @@ class ScheduleVariant:
         return not self.limits and self.row_bytes == 1 and self.schedule.split_k == 1
 
 
+def check_most(most: int) -> None:
+    """ConfigError unless a contraction may have `most` variants."""
+    if not isinstance(most, int) or not 1 <= most <= MAX_VARIANTS:
+        raise ConfigError(f"variants={most}, expected 1 to {MAX_VARIANTS}")
+
+
 def check_variants(variants: Sequence[ScheduleVariant]) -> None:
     """ConfigError where the last one is not for all sizes, or there are too many."""
     if not 1 <= len(variants) <= MAX_VARIANTS:

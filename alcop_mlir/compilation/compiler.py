@@ -52,7 +52,7 @@ from alcop_mlir.runtime import ptx
 from alcop_mlir.runtime.bundle import Bundle, Code
 from alcop_mlir.schedule import Partial, Schedule
 from alcop_mlir.target import DEFAULT_TARGET, Target, find_target
-from alcop_mlir.variants import DEFAULT_VARIANTS
+from alcop_mlir.variants import DEFAULT_VARIANTS, check_most
 from alcop_mlir.version import __version__
 
 
@@ -70,6 +70,9 @@ class Options:
     allow_tf32: bool = False
     inline_constants: bool = False
     variants: int = DEFAULT_VARIANTS
+
+    def __post_init__(self) -> None:
+        check_most(self.variants)
 
     def pipeline(self) -> str:
         """The pipeline string that compiles with these options."""

@@ -17,6 +17,7 @@ from alcop_mlir import files, limits
 from alcop_mlir.errors import AlcopError, ConfigError
 from alcop_mlir.schedule import Partial
 from alcop_mlir.target import DEFAULT_TARGET, Target, find_target, target_names
+from alcop_mlir.variants import DEFAULT_VARIANTS, MAX_VARIANTS, check_most
 from alcop_mlir.version import __version__
 
 if TYPE_CHECKING:
@@ -25,7 +26,12 @@ if TYPE_CHECKING:
 
 Rows = Iterator[tuple[str, list[str]]]  # of a table: labels, and lines of text
 
-COMPILE_OPTIONS = ("target", "schedule", "allow_tf32")  # of `add_compile_options`
+COMPILE_OPTIONS = (
+    "target",
+    "schedule",
+    "variants",
+    "allow_tf32",
+)  # of `add_compile_options`
 _LABEL_WIDTH = 11
 _STYLES = {"OK": "green", "FAILED": "bold red"}  # by what a text starts with
 
@@ -91,12 +97,33 @@ def add_compile_options(parser: argparse.ArgumentParser, default_target: str) ->
         "blocks in groups of rows, 'raster=8'; with K in parts, 'split_k=4'; what is "
         "left out is chosen by records or models",
     )
+    add_variants(parser)
     parser.add_argument(
         "--allow-tf32",
         action="store_true",
         help="compile contractions of f32 too, with inputs rounded to tf32 (10 bits of "
         "mantissa, f32's exponent)",
     )
+
+
+def add_variants(parser: argparse.ArgumentParser) -> None:
+    """The option that says how many kernels a contraction with open sizes may have."""
+    parser.add_argument(
+        "--variants",
+        type=_variants,
+        metavar="N",
+        help="most kernels of a contraction with sizes known at run time only, from "
+        f"which each call picks one: 1 to {MAX_VARIANTS}, default {DEFAULT_VARIANTS}",
+    )
+
+
+def _variants(text: str) -> int:
+    number = count(text)
+    try:
+        check_most(number)
+    except ConfigError as error:
+        raise argparse.ArgumentTypeError(str(error)) from error
+    return number
 
 
 def count(text: str) -> int:
@@ -169,6 +196,7 @@ def lower(given: Any, device: str = "", *, use_ptxas: bool = True) -> Lowered:
         tiles,
         use_ptxas,
         allow_tf32=given.allow_tf32,
+        variants=given.variants or DEFAULT_VARIANTS,
         # Upstream's host code has no pointers to constants on the GPU.
         inline_constants=getattr(given, "emit", "") == "gpu-binary",
     )

@@ -6,7 +6,7 @@ import os
 from pathlib import Path
 
 from alcop_mlir.target import target_names
-from alcop_mlir.tools.command_line import Parser, count, positive, sizes
+from alcop_mlir.tools.command_line import Parser, add_variants, count, positive, sizes
 
 TOOL = "alcop-tune"
 COMMANDS = ("explain", "report")
@@ -39,7 +39,7 @@ def parser(command: str) -> Parser:
     if command == "explain":
         about = "for those that are known at run time only: which variant runs, and why"
         add("--sizes", type=sizes, metavar="M=N,...", help=about)
-        add("--variants", type=positive, metavar="N", help="most of one contraction")
+        add_variants(parser)
     if not command:
         _add_search_options(parser)
     return parser

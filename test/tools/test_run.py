@@ -233,6 +233,12 @@ def test_a_hazard_is_an_error(
         ),
         ([MATMUL, "--target", "sm_1"], "unknown target 'sm_1'"),
         ([MATMUL, "--schedule", "x"], "schedule: cannot read 'x'"),
+        (
+            [MATMUL, "--variants", "0"],
+            "argument --variants: variants=0, expected 1 to ",
+        ),
+        ([MATMUL, "--variants", "17"], "argument --variants: variants=17, expected 1 "),
+        ([MATMUL, "--variants=-1"], "argument --variants: '-1' is no whole number"),
         ([MATMUL, "--function", "f"], "the bundle has no function 'f', it has matmul_"),
         ([MATMUL, "--repeat", "0"], "argument --repeat: expected 1 or more, got 0"),
         ([MATMUL, "--repeat", "two"], "argument --repeat: 'two' is no whole number"),
@@ -257,7 +263,8 @@ def test_a_bundle_cannot_be_compiled_again(
     """Options for the compiler are refused, not ignored."""
     path = str(tmp_path / "out")
     compile_tool.main([small, "-o", path])
-    for option, value in (("--target", "sm_80"), ("--schedule", "stages=1,1")):
+    given = {"--target": "sm_80", "--schedule": "stages=1,1", "--variants": "2"}
+    for option, value in given.items():
         capsys.readouterr()
         assert tool.main([path, option, value]) == 1
         assert f"error: {option} is for MLIR files" in capsys.readouterr().err
@@ -359,6 +366,23 @@ def test_which_variant_ran(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -
     ):
         assert tool.main([str(stored), "--sizes", f"K={length}"]) == 0
         assert rows(capsys.readouterr().out)["ran"] == ran
+
+
+def test_how_many_variants_there_are(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """As many as are asked for at most; by `alcop-run` as by `alcop-compile`."""
+    file = tmp_path / "open.mlir"
+    file.write_text(OPEN)
+    ran: list[str] = []
+    for most in (1, 2):
+        asked = [str(file), "--variants", str(most)]
+        assert compile_tool.main([*asked, "--no-ptxas"]) == 0
+        kernels = rows(capsys.readouterr().out)["kernel"].splitlines()
+        assert len(kernels) == most
+        assert tool.main([*asked, "--sizes", "M=8,K=8"]) == 0
+        ran.append(rows(capsys.readouterr().out).get("ran", "")[:14])
+    assert ran == ["", "variant 1 of 2"]
 
 
 def test_strides_that_the_program_leaves_open(

@@ -77,6 +77,20 @@ def test_a_program_has_the_schedule_that_was_given() -> None:
         run(program)
 
 
+def test_how_many_variants_there_are() -> None:
+    """Of a contraction with open sizes, four at most unless said otherwise."""
+    text = TEXT.replace("64x64", "?x64")
+    for single, program in (
+        (False, alcop_mlir.compile(text)),
+        (True, alcop_mlir.compile(text, variants=1)),
+    ):
+        (launch,) = program.function.launches
+        assert (len(launch.variants) == 1) == single
+    for wrong in (0, 17, 2.5):
+        with pytest.raises(ConfigError, match=f"^variants={wrong}, expected 1 to 16$"):
+            alcop_mlir.compile(text, variants=wrong)  # pyright: ignore[reportArgumentType]
+
+
 def test_results_of_tensor_functions_are_arrays() -> None:
     """At the end of the list; arguments keep their contents, also the initial value."""
     program = alcop_mlir.compile(TENSORS)

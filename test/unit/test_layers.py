@@ -167,7 +167,7 @@ RULES = {
     "__main__": Rule("tools.every_tool"),
     # Always loaded first: light, and without MLIR.
     "alcop_mlir": Rule(
-        "errors target schedule version",
+        "errors target schedule variants version",
         lazy="bindings diagnostics dialects.* passes.* pipelines.* compilation.* "
         "runtime.*",
     ),

@@ -49,13 +49,12 @@ from alcop_mlir.analysis.linalg.contractions import Contraction
 from alcop_mlir.bindings import ir
 from alcop_mlir.dialects import alcop
 from alcop_mlir.dialects.values import to_attribute
-from alcop_mlir.errors import ConfigError
 from alcop_mlir.passes.base import Pass, option
 from alcop_mlir.schedule import Partial
 from alcop_mlir.target import DEFAULT_TARGET, Target, find_target
 from alcop_mlir.transforms.linalg.schedule_decision import decide, marked_contractions
 from alcop_mlir.transforms.linalg.schedule_variants import decide_variants
-from alcop_mlir.variants import DEFAULT_VARIANTS, MAX_VARIANTS, ScheduleVariant
+from alcop_mlir.variants import DEFAULT_VARIANTS, ScheduleVariant
 
 if TYPE_CHECKING:
     from alcop_mlir.tuning.selection import Chooser
@@ -77,8 +76,7 @@ class SelectSchedule(Pass):
         find_target(self.target)
         if self.schedule:
             Partial.parse(self.schedule)
-        if not 1 <= self.variants <= MAX_VARIANTS:
-            raise ConfigError(f"variants={self.variants}, expected 1 to {MAX_VARIANTS}")
+        variants.check_most(self.variants)
 
     def run(self, op: ir.Operation) -> None:
         check_size_ranges(op)
