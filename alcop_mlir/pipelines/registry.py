@@ -25,6 +25,7 @@ PASSES = {
     "alcop-separate-results": "linalg.separate_results:SeparateResults",
     "alcop-drop-offsets": "linalg.drop_offsets:DropOffsets",
     "alcop-merge-elementwise": "linalg.merge_elementwise:MergeElementwise",
+    "alcop-raise-convolutions": "linalg.raise_convolutions:RaiseConvolutions",
     "alcop-fuse-producers": "linalg.fuse_producers:FuseProducers",
     "alcop-collapse-loops": "linalg.collapse_loops:CollapseLoops",
     "alcop-raise-contractions": "linalg.raise_contractions:RaiseContractions",

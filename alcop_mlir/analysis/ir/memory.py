@@ -27,9 +27,11 @@ DERIVED_VIEWS = frozenset(
     "memref.subview memref.cast memref.collapse_shape memref.expand_shape "
     "memref.transpose memref.assume_alignment".split()
 )
-# Also views that set offset and strides, or change the memory space.
+# Also views that set offset and strides, or change the memory space; and matrices that
+# are never made.
 VIEW_OPS = DERIVED_VIEWS | frozenset(
-    "memref.reinterpret_cast memref.view memref.memory_space_cast".split()
+    "memref.reinterpret_cast memref.view memref.memory_space_cast alcop.im2col "
+    "alcop.take".split()
 )
 ALLOCATIONS = ("memref.alloc", "memref.alloca")
 _DISTINCT = "memref.distinct_objects"

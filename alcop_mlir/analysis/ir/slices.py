@@ -32,7 +32,7 @@ _PURE_OPS = frozenset(
     vector.insertelement vector.insert_strided_slice vector.scan vector.vscale
     gpu.subgroup_mma_compute gpu.subgroup_mma_constant_matrix
     gpu.subgroup_mma_elementwise nvgpu.mma.sync nvgpu.mma.sp.sync ub.poison
-    builtin.unrealized_conversion_cast
+    builtin.unrealized_conversion_cast alcop.im2col alcop.take
     """.split()
 )
 # Ops that touch no memory, but must run where they are, and as often: the threads of a

@@ -19,6 +19,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from alcop_mlir.analysis.ir.alignment import element_bytes, stride_divisor
+from alcop_mlir.analysis.ir.gathered_rows import gathered_rows
 from alcop_mlir.analysis.ir.memory import root
 from alcop_mlir.analysis.ir.memref_layouts import follows_shape, open_strides
 from alcop_mlir.analysis.ir.promises import row_alignment
@@ -65,7 +66,8 @@ class Contraction:
     has_narrow_copies: whether rows of A or B have a size that is known at run time
                     only, and no promise that they are aligned to 16 bytes
     row_bytes:      is known to divide the length of rows of A and B, and the distances
-                    of these, in bytes; 16 at most
+                    of these, in bytes; 16 at most. Of gathered rows, see
+                    `ir.gathered_rows`, that of neighbouring elements
     has_open_strides: whether the distances of some of these rows are known at run time
                     only, and do not follow from sizes
     size_ranges:    of sizes that are known at run time only, by loop: the least and the
@@ -290,7 +292,7 @@ def _contraction(
         _check_stored(transform, memref.type.element_type, loops)
     is_computed = any(transform.is_computed for transform in transforms)
     if is_computed:
-        _check_fill(view.block, transforms, sizes["k"])
+        _check_fill(view.block, transforms, _filled(memrefs, sizes["k"]))
     parent = op.parent.operation.name
     if parent != "func.func":
         raise NoContraction(
@@ -327,7 +329,9 @@ def _contraction(
 
 def _row_bytes(value: ir.Value) -> int:
     """What divides the length and the distances of rows, 16 at most, in bytes."""
-    kind = value.type
+    kind, gathered = value.type, gathered_rows(value)
+    if gathered is not None:
+        return math.gcd(_WIDEST, gathered.distance * element_bytes(kind))
     length = row_alignment(value)
     if not kind.is_dynamic_dim(kind.rank - 1):
         length = kind.shape[-1] * element_bytes(kind)
@@ -358,6 +362,12 @@ def _expected(
 def _has_narrow_rows(value: ir.Value) -> bool:
     is_open = value.type.is_dynamic_dim(value.type.rank - 1)
     return is_open and row_alignment(value) < max(CP_ASYNC_BYTES)
+
+
+def _filled(memrefs: Sequence[ir.Value], k: int | None) -> int | None:
+    """The number of neighbouring elements along K that tiles fill up: K, or a tap's."""
+    runs = [one.run for one in map(gathered_rows, memrefs[:2]) if one is not None]
+    return runs[0] if runs else k
 
 
 def _check_fill(

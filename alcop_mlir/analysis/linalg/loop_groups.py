@@ -9,7 +9,8 @@ from alcop_mlir.analysis.ir.memref_layouts import follows_shape
 from alcop_mlir.analysis.linalg.view import LinalgView, Loops
 from alcop_mlir.bindings import ir
 
-_Memrefs = Sequence[tuple[Any, Loops]]  # each with the loops that index it
+# Each with the loops that index it; None is one without gaps.
+_Memrefs = Sequence[tuple[Any | None, Loops]]
 
 
 def loop_groups(view: LinalgView) -> list[list[int]] | None:
@@ -18,7 +19,14 @@ def loop_groups(view: LinalgView) -> list[list[int]] | None:
     The loops of a group index consecutive dimensions of each memref that any of them
     indexes, without gaps. None where a memref is indexed by more than loops.
     """
-    memrefs = [(operand.value, operand.loops) for operand in view.operands]
+    return loop_groups_of([(one.value, one.loops) for one in view.operands])
+
+
+def loop_groups_of(memrefs: _Memrefs) -> list[list[int]] | None:
+    """The same of the loops of memrefs, each with those that index it.
+
+    Of a memref that there is not yet, None, which will have no gaps.
+    """
     if any(None in loops for _, loops in memrefs):
         return None
     every = (loop for _, loops in memrefs for loop in loops if loop is not None)
@@ -35,6 +43,11 @@ def loop_groups(view: LinalgView) -> list[list[int]] | None:
     return groups
 
 
+def has_dense_parts(kind: ir.Type, parts: Sequence[Sequence[int]]) -> bool:
+    """Whether the dimensions of each part have no gaps between their rows."""
+    return all(_is_dense(kind, number) for part in parts for number in part[:-1])
+
+
 def _joined_to(loop: int, memrefs: _Memrefs) -> int | None:
     """The loop that follows `loop` in every memref that has one of the two."""
     after: int | None = None
@@ -44,7 +57,7 @@ def _joined_to(loop: int, memrefs: _Memrefs) -> int | None:
         position = loops.index(loop)
         if position + 1 == len(loops) or after not in (None, loops[position + 1]):
             return None
-        if not _is_dense(value.type, position):
+        if value is not None and not _is_dense(value.type, position):
             return None
         after = loops[position + 1]
     if any(after in loops and loop not in loops for _, loops in memrefs):

@@ -15,18 +15,17 @@ Runs before alcop-raise-contractions. Reads and writes no `alcop` attributes.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from alcop_mlir.analysis.ir.memref_layouts import follows_shape
 from alcop_mlir.analysis.linalg.contractions import loop_letters, structured_ops
 from alcop_mlir.analysis.linalg.loop_groups import loop_groups
 from alcop_mlir.analysis.linalg.view import LinalgView, Loops, Operand, linalg_view
-from alcop_mlir.bindings import ir, memref
+from alcop_mlir.bindings import ir
 from alcop_mlir.passes import build
 from alcop_mlir.passes.base import Pass
+from alcop_mlir.transforms.linalg.collapsed_views import collapsed
 
 _CHANGEABLE = ("linalg.generic", "linalg.contract")  # ops that may have any maps
 _KINDS = "iterator_types"
@@ -84,24 +83,9 @@ def _collapse(view: LinalgView, groups: _Groups) -> None:
 
 def _collapsed(operand: Operand, groups: _Groups) -> Any:
     """A view of an operand with a dimension for each group."""
-    buffer, loops = operand.value, operand.loops
+    loops = operand.loops
     parts = [
         [loops.index(loop) for loop in groups[group]]
         for group in _grouped(loops, groups)
     ]
-    if len(parts) == len(loops):
-        return buffer
-    kind, dynamic = buffer.type, ir.ShapedType.get_dynamic_size()
-    shape = [
-        dynamic
-        if any(map(kind.is_dynamic_dim, part))
-        else math.prod(kind.shape[number] for number in part)
-        for part in parts
-    ]
-    layout = None
-    if not follows_shape(kind):
-        strides, offset = kind.get_strides_and_offset()
-        inner = [strides[part[-1]] for part in parts]
-        layout = ir.StridedLayoutAttr.get(offset, inner)
-    result = build.memref_like(kind, shape, layout=layout)
-    return memref.collapse_shape(result, buffer, parts)
+    return collapsed(operand.value, parts)

@@ -21,12 +21,13 @@ Contractions of f32 are marked only with `allow-tf32`, and then `precision = "tf
 Where a `linalg.generic` has its inputs in the order B, A, they are exchanged; an op
 whose inputs cannot be exchanged is marked `swapped = true`. An unsupported linalg op
 with a reduction runs as a SIMT fallback (alcop-launch-loops) or is left unchanged, with
-a remark that says why. An op that is marked already keeps its mark.
+a remark that says why, the `alcop.reason` of an earlier pass if it has one. An op that
+is marked already keeps its mark.
 
 Runs before all passes that read `alcop.contraction`, and after alcop-fuse-producers and
 alcop-collapse-loops, which change what is a contraction. Writes `alcop.contraction`;
-alcop-tile-to-blocks erases it. Writes `alcop.reason` on unsupported ops, for
-alcop-launch-loops and for messages.
+alcop-tile-to-blocks erases it. Reads `alcop.reason`, and writes it on unsupported ops,
+for alcop-launch-loops and for messages.
 """
 
 from __future__ import annotations
@@ -79,7 +80,8 @@ def _say_why_not(answer: Rejected) -> None:
     runs = is_outside and isinstance(loop_nests.read(answer.op), Nest)
     alcop.give_reason(answer.op, answer.reason)
     what = "runs as a SIMT fallback" if runs else "is left unchanged"
-    diagnostics.remark(answer.op, f"'{answer.op.name}' {what}: {answer.reason}")
+    reason = alcop.reason(answer.op)
+    diagnostics.remark(answer.op, f"'{answer.op.name}' {what}: {reason}")
 
 
 def _mark(contraction: Contraction, init: AccumulatorInit) -> None:

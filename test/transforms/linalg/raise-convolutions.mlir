@@ -1,0 +1,102 @@
+// RUN: alcop-opt %s --alcop-raise-convolutions --split-input-file --mlir-print-local-scope | FileCheck %s
+
+// A matrix of windows, which is never made, times the filter as a matrix.
+// CHECK-LABEL: @taps
+// CHECK-SAME:  %[[X:.*]]: memref<2x16x16x64xf16>, %[[W:.*]]: memref<3x3x64x48xf16>, %[[Y:.*]]: memref<2x14x14x48xf32>
+// CHECK-NEXT:  %[[A:.*]] = "alcop.im2col"(%[[X]]) {alcop.window = #alcop.window<{dilations = [1, 1], groups = 1 : i64, high = [0, 0], low = [0, 0], size = [3, 3], strides = [1, 1]}>} : (memref<2x16x16x64xf16>) -> memref<392x576xf16>
+// CHECK-NEXT:  %[[B:.*]] = memref.collapse_shape %[[W]] {{\[\[}}0, 1, 2], [3]] : memref<3x3x64x48xf16> into memref<576x48xf16>
+// CHECK-NEXT:  %[[C:.*]] = memref.collapse_shape %[[Y]] {{\[\[}}0, 1, 2], [3]] : memref<2x14x14x48xf32> into memref<392x48xf32>
+// CHECK-NEXT:  linalg.generic {indexing_maps = [affine_map<(d0, d1, d2) -> (d0, d1)>, affine_map<(d0, d1, d2) -> (d1, d2)>, affine_map<(d0, d1, d2) -> (d0, d2)>], iterator_types = ["parallel", "reduction", "parallel"]} ins(%[[A]], %[[B]] : {{.*}}) outs(%[[C]] : {{.*}}) {
+// CHECK-NEXT:  ^bb0(%[[a:.*]]: f16, %[[b:.*]]: f16, %[[c:.*]]: f32):
+// CHECK-NEXT:    %[[WA:.*]] = arith.extf %[[a]]
+// CHECK-NEXT:    %[[WB:.*]] = arith.extf %[[b]]
+// CHECK-NEXT:    %[[P:.*]] = arith.mulf %[[WA]], %[[WB]]
+// CHECK-NEXT:    %[[S:.*]] = arith.addf %[[c]], %[[P]]
+// CHECK-NEXT:    linalg.yield %[[S]]
+// CHECK-NOT:   linalg.conv
+func.func @taps(%x: memref<2x16x16x64xf16>, %w: memref<3x3x64x48xf16>, %y: memref<2x14x14x48xf32>) {
+  linalg.conv_2d_nhwc_hwcf {dilations = dense<1> : tensor<2xi64>, strides = dense<1> : tensor<2xi64>}
+    ins(%x, %w : memref<2x16x16x64xf16>, memref<3x3x64x48xf16>) outs(%y : memref<2x14x14x48xf32>)
+  return
+}
+
+// -----
+
+// A filter that is stored along K; what is left of a stride belongs to no window.
+// CHECK-LABEL: @strided
+// CHECK:       "alcop.im2col"(%{{.*}}) {alcop.window = #alcop.window<{dilations = [1, 2], groups = 1 : i64, high = [0, 0], low = [0, 0], size = [3, 3], strides = [2, 1]}>} : (memref<2x16x16x64xf16>) -> memref<168x576xf16>
+// CHECK:       memref.collapse_shape %{{.*}} {{\[\[}}0], [1, 2, 3]] : memref<48x3x3x64xf16> into memref<48x576xf16>
+// CHECK:       linalg.generic {indexing_maps = [affine_map<(d0, d1, d2) -> (d0, d1)>, affine_map<(d0, d1, d2) -> (d2, d1)>, affine_map<(d0, d1, d2) -> (d0, d2)>]
+func.func @strided(%x: memref<2x16x16x64xf16>, %w: memref<48x3x3x64xf16>, %y: memref<2x7x12x48xf32>) {
+  linalg.conv_2d_nhwc_fhwc {dilations = dense<[1, 2]> : tensor<2xi64>, strides = dense<[2, 1]> : tensor<2xi64>}
+    ins(%x, %w : memref<2x16x16x64xf16>, memref<48x3x3x64xf16>) outs(%y : memref<2x7x12x48xf32>)
+  return
+}
+
+// -----
+
+// Windows of one element, moved by one: a view of the image. Moved by two: one tap.
+// CHECK-LABEL: @pixels
+// CHECK-NEXT:  memref.collapse_shape %{{.*}} {{\[\[}}0, 1, 2], [3]] : memref<2x8x8x64xf16> into memref<128x64xf16>
+// CHECK:       linalg.generic
+// CHECK:       "alcop.im2col"(%{{.*}}) {alcop.window = #alcop.window<{{.*}}size = [1, 1], strides = [2, 2]}>} : (memref<2x8x8x64xf16>) -> memref<32x64xf16>
+func.func @pixels(%x: memref<2x8x8x64xf16>, %w: memref<1x1x64x48xf16>, %y: memref<2x8x8x48xf32>, %z: memref<2x4x4x48xf32>) {
+  linalg.conv_2d_nhwc_hwcf {dilations = dense<1> : tensor<2xi64>, strides = dense<1> : tensor<2xi64>}
+    ins(%x, %w : memref<2x8x8x64xf16>, memref<1x1x64x48xf16>) outs(%y : memref<2x8x8x48xf32>)
+  linalg.conv_2d_nhwc_hwcf {dilations = dense<1> : tensor<2xi64>, strides = dense<2> : tensor<2xi64>}
+    ins(%x, %w : memref<2x8x8x64xf16>, memref<1x1x64x48xf16>) outs(%z : memref<2x4x4x48xf32>)
+  return
+}
+
+// -----
+
+// Of an image that is larger than the windows reach, the part that they see.
+// CHECK-LABEL: @part
+// CHECK:       %[[PART:.*]] = memref.subview %{{.*}}[0, 0, 0, 0] [2, 14, 16, 64] [1, 1, 1, 1]
+// CHECK:       "alcop.im2col"(%[[PART]]) {{.*}} -> memref<336x576xf16>
+func.func @part(%x: memref<2x20x16x64xf16>, %w: memref<3x3x64x48xf16>, %y: memref<2x12x14x48xf32>) {
+  linalg.conv_2d_nhwc_hwcf {dilations = dense<1> : tensor<2xi64>, strides = dense<1> : tensor<2xi64>}
+    ins(%x, %w : memref<2x20x16x64xf16>, memref<3x3x64x48xf16>) outs(%y : memref<2x12x14x48xf32>)
+  return
+}
+
+// -----
+
+// Groups are a batch.
+// CHECK-LABEL: @groups
+// CHECK:       %[[X:.*]] = memref.collapse_shape %{{.*}} {{\[\[}}0], [1], [2], [3, 4]]
+// CHECK:       "alcop.im2col"(%[[X]]) {alcop.window = #alcop.window<{{.*}}groups = 4{{.*}}>} : (memref<2x16x16x128xf16>) -> memref<392x4x288xf16>
+// CHECK:       memref.collapse_shape %{{.*}} {{\[\[}}0], [1], [2, 3, 4]] : memref<4x16x3x3x32xf16> into memref<4x16x288xf16>
+// CHECK:       memref.collapse_shape %{{.*}} {{\[\[}}0, 1, 2], [3], [4]]
+// CHECK:       linalg.generic {indexing_maps = [affine_map<(d0, d1, d2, d3) -> (d0, d1, d2)>, affine_map<(d0, d1, d2, d3) -> (d1, d3, d2)>, affine_map<(d0, d1, d2, d3) -> (d0, d1, d3)>]
+func.func @groups(%x: memref<2x16x16x4x32xf16>, %w: memref<4x16x3x3x32xf16>, %y: memref<2x14x14x4x16xf32>) {
+  linalg.conv_2d_nhwgc_gfhwc {dilations = dense<1> : tensor<2xi64>, strides = dense<1> : tensor<2xi64>}
+    ins(%x, %w : memref<2x16x16x4x32xf16>, memref<4x16x3x3x32xf16>) outs(%y : memref<2x14x14x4x16xf32>)
+  return
+}
+
+// -----
+
+// A generic op, filter first, whose window starts at an offset, of one dimension.
+// CHECK-LABEL: @maps
+// CHECK:       %[[PART:.*]] = memref.subview %{{.*}}[0, 1, 0] [2, 16, 32] [1, 1, 1]
+// CHECK:       %[[X:.*]] = "alcop.im2col"(%[[PART]]) {alcop.window = #alcop.window<{dilations = [2], groups = 1 : i64, high = [0], low = [0], size = [3], strides = [1]}>} : {{.*}} -> memref<24x96xf16>
+// CHECK:       linalg.generic {indexing_maps = {{.*}}} ins(%[[X]], %{{.*}} : memref<24x96xf16>, memref<96x48xf16>)
+// CHECK-NEXT:  ^bb0(%[[a:.*]]: f16, %[[b:.*]]: f16, %{{.*}}: f32):
+// CHECK-NEXT:    arith.extf %[[b]]
+// CHECK-NEXT:    arith.extf %[[a]]
+func.func @maps(%x: memref<2x17x32xf16>, %w: memref<3x32x48xf16>, %y: memref<2x12x48xf32>) {
+  linalg.generic {indexing_maps = [affine_map<(n, q, f, s, c) -> (s, c, f)>,
+                                   affine_map<(n, q, f, s, c) -> (n, q + s * 2 + 1, c)>,
+                                   affine_map<(n, q, f, s, c) -> (n, q, f)>],
+                  iterator_types = ["parallel", "parallel", "parallel", "reduction", "reduction"]}
+    ins(%w, %x : memref<3x32x48xf16>, memref<2x17x32xf16>) outs(%y : memref<2x12x48xf32>) {
+  ^bb0(%b: f16, %a: f16, %c: f32):
+    %wide = arith.extf %b : f16 to f32
+    %other = arith.extf %a : f16 to f32
+    %p = arith.mulf %other, %wide : f32
+    %s = arith.addf %c, %p : f32
+    linalg.yield %s : f32
+  }
+  return
+}
