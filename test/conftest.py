@@ -27,6 +27,7 @@ SLOW = (
     "compilation/test_device_functions.py",
     "compilation/test_multi_kernel_functions.py",
     "compilation/test_fusion_types.py",
+    "compilation/test_gathers.py",
     "compilation/test_guarded_variants.py",
     "compilation/test_matmul_fusion.py",
     "compilation/test_scaling.py",

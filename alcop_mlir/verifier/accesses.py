@@ -12,7 +12,7 @@ COPY, STORE, READ = "copy", "store", "read"
 _UNKNOWN = "unknown"  # how an op accesses that is not understood
 # Beginnings of names: ops that may wait for asynchronous copies besides nvgpu's wait.
 _OTHER_WAITS = ("nvvm.", "nvgpu.mbarrier.", "llvm.inline_asm", "llvm.call", "func.call")
-ASYNC_COPIES = ("alcop.async_copy", "nvgpu.device_async_copy")
+ASYNC_COPIES = ("alcop.async_copy", "alcop.async_gather", "nvgpu.device_async_copy")
 VIEWS = frozenset(
     """
     memref.subview memref.cast memref.collapse_shape memref.expand_shape
@@ -23,6 +23,7 @@ VIEWS = frozenset(
 # How an op accesses the operand of each number.
 _TOUCHES: dict[str, dict[int, str]] = {
     "alcop.async_copy": {0: READ, 1: COPY},
+    "alcop.async_gather": {0: READ, 1: COPY},
     "nvgpu.device_async_copy": {0: COPY},
     "memref.load": {0: READ},
     "vector.load": {0: READ},
@@ -39,6 +40,7 @@ _TOUCHES: dict[str, dict[int, str]] = {
 # Of programs whose pipelines are not expanded yet.
 _TOUCHES_BEFORE = {
     "alcop.copy": {0: READ, 1: STORE},
+    "alcop.gather": {0: READ, 1: STORE},
     "vector.maskedload": {0: READ},
     "vector.maskedstore": {0: STORE},
     "vector.gather": {0: READ},
@@ -64,7 +66,13 @@ _KNOWN_DIALECTS = tuple(
     for dialect in "affine alcop arith builtin cf complex gpu index math memref nvgpu "
     "nvvm scf ub vector".split()
 )
-_WHOLE = ("alcop.async_copy", "memref.copy", "linalg.copy", "linalg.fill")
+_WHOLE = (
+    "alcop.async_copy",
+    "alcop.async_gather",
+    "memref.copy",
+    "linalg.copy",
+    "linalg.fill",
+)
 _LDMATRIX_RANK = 2  # it reads rows and columns of a matrix
 
 

@@ -32,7 +32,7 @@ _FIRST_INDEX = {  # the number of the operand, by op
 }
 _KERNELS = ("gpu.func", "gpu.launch")
 _COPY = "nvgpu.device_async_copy"
-_WHOLE = ("memref.copy", "linalg.copy", "alcop.copy")
+_WHOLE = ("memref.copy", "linalg.copy", "alcop.copy", "alcop.gather")
 _CASTS = ("memref.cast", "memref.assume_alignment")
 _THREADS = tuple(f"#gpu<dim {axis}>" for axis in "xyz")
 _LAUNCH_THREADS, _LAUNCH_SIZES = 3, 3  # arguments; operands, after those of the grid

@@ -1,8 +1,9 @@
 """What is known about the alignment of indices and addresses.
 
-`divisor` finds a number that an index is certainly a multiple of, through arithmetic,
-loops and branches. `address_alignment` puts the divisors of all indices of an access
-together with strides and offsets: the bytes that the access is certainly aligned to.
+`divisor` finds a number that an index is certainly a multiple of, or each element of a
+vector, through arithmetic, loops and branches. `address_alignment` puts the divisors of
+all indices of an access together with strides and offsets: the bytes that the access is
+certainly aligned to.
 """
 
 from __future__ import annotations
@@ -32,7 +33,7 @@ def divisor(value: Any, assumed: _Assumed | None = None) -> int:
     assumed = {} if assumed is None else assumed
     if value in assumed:
         return assumed[value]
-    known = loops.constant(value)
+    known = loops.number(value)
     if known is not None:
         return abs(known)
     op = loops.defining_op(value)
@@ -257,7 +258,7 @@ def _selected(op: ir.Operation, assumed: _Assumed) -> int:
 
 
 def _shifted(op: ir.Operation, assumed: _Assumed) -> int:
-    amount = loops.constant(op.operands[1])
+    amount = loops.number(op.operands[1])
     return divisor(op.operands[0], assumed) << (amount or 0)
 
 
@@ -313,7 +314,8 @@ _RULES: dict[str, Callable[[Any, _Assumed], int]] = {
     "arith.xori": _combined,
     **dict.fromkeys(
         "arith.addi arith.subi arith.remsi arith.remui arith.minsi arith.minui "
-        "arith.maxsi arith.maxui arith.index_cast arith.index_castui".split(),
+        "arith.maxsi arith.maxui arith.index_cast arith.index_castui "
+        "vector.broadcast".split(),
         _of_operands,
     ),
 }

@@ -41,12 +41,24 @@ def constant(value: ir.Value) -> int | None:
     return attribute.value if isinstance(attribute, ir.IntegerAttr) else None
 
 
-def splat(value: ir.Value) -> float | None:
-    """The number that a constant, or each element of one, is; None for other values."""
+def number(value: ir.Value) -> int | None:
+    """As `constant`, or what each element of a vector is; None for other values."""
+    attribute = _each_element(value)
+    return attribute.value if isinstance(attribute, ir.IntegerAttr) else None
+
+
+def _each_element(value: ir.Value) -> Any | None:
+    """The attribute that a constant is, or each of its elements; None for others."""
     op = made_by(value, "arith.constant")
     attribute = None if op is None else op.attributes["value"]
     if isinstance(attribute, ir.DenseElementsAttr) and attribute.is_splat:
-        attribute = attribute.get_splat_value()
+        return attribute.get_splat_value()
+    return attribute
+
+
+def splat(value: ir.Value) -> float | None:
+    """The number that a constant, or each element of one, is; None for other values."""
+    attribute = _each_element(value)
     if isinstance(attribute, ir.BoolAttr):
         return float(bool(attribute.value))
     is_number = isinstance(attribute, ir.FloatAttr | ir.IntegerAttr)

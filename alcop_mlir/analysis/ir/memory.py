@@ -50,6 +50,8 @@ _READS = {
     "linalg.copy": (0,),
     "alcop.async_copy": (0,),
     "alcop.copy": (0,),
+    "alcop.async_gather": (0,),
+    "alcop.gather": (0,),
 }
 _WRITES = {
     "memref.store": (1,),
@@ -64,6 +66,8 @@ _WRITES = {
     "linalg.fill": (1,),
     "alcop.async_copy": (1,),
     "alcop.copy": (1,),
+    "alcop.async_gather": (1,),
+    "alcop.gather": (1,),
     "nvgpu.device_async_copy": (0,),
     "nvgpu.mbarrier.init": (0,),
     "nvgpu.mbarrier.arrive": (0,),

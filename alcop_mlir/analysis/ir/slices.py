@@ -6,7 +6,7 @@ from collections.abc import Container, Iterable
 from functools import cache, cmp_to_key
 from typing import Any
 
-from alcop_mlir.analysis.ir.loops import constant
+from alcop_mlir.analysis.ir.loops import number
 from alcop_mlir.analysis.ir.walk import walk
 from alcop_mlir.bindings import ir
 
@@ -64,7 +64,7 @@ def is_pure(op: ir.Operation) -> bool:
     """
     name = op.operation.name
     if name in _DIVISIONS:
-        return constant(op.operation.operands[1]) not in (None, 0, -1)
+        return number(op.operation.operands[1]) not in (None, 0, -1)
     if name == _CHOICE:
         return all(map(is_pure, _chosen_ops(op)))
     return _is_pure_name(name)

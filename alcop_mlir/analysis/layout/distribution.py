@@ -4,23 +4,26 @@ A tile is cut into chunks of consecutive elements of one row; one access of one 
 copies a chunk. Thread t copies chunks t, t + threads, t + 2 * threads, ...; neighbours
 copy neighbouring chunks, so that a warp's accesses fill whole sectors.
 
-Where the stride of rows is known at run time only, each row that a thread accesses
-needs an address of its own. The threads then cover a narrower block of columns, of 64
-bytes where possible, and move along the rows by constants in the instructions. Of eight
-lanes, which write shared memory at once, two groups of four then write to two rows,
-four apart: a swizzle by rows sends these to different banks.
+Where the stride of rows is known at run time only, or rows are gathered, each row that
+a thread accesses needs an address of its own. The threads then cover a narrower block
+of columns, of 64 bytes where possible, and move along the rows by constants in the
+instructions. Of eight lanes, which write shared memory at once, two groups of four then
+write to two rows, four apart: a swizzle by rows sends these to different banks.
 
-The source may be smaller than the tile. Where the source's width allows, each chunk is
-then either inside of it or outside; only an asynchronous copy may copy a part of one.
+The source may be smaller than the tile, or gathered rows shorter. Where the source's
+width allows, each chunk is then either inside of it or outside; only an asynchronous
+copy may copy a part of one.
 """
 
 from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from typing import Any
 
 from alcop_mlir.analysis.ir.alignment import (
     address_alignment,
+    divisor,
     element_bytes,
     has_whole_bytes,
 )
@@ -31,8 +34,10 @@ from alcop_mlir.analysis.ir.rejected import Rejected
 from alcop_mlir.bindings import ir
 from alcop_mlir.target import CP_ASYNC_BYTES
 
-ASYNC_COPY = "alcop.async_copy"
-PLAIN_COPIES = ("memref.copy", "alcop.copy")
+GATHERS = ("alcop.gather", "alcop.async_gather")
+ASYNC_COPIES = ("alcop.async_copy", "alcop.async_gather")
+PLAIN_COPIES = ("memref.copy", "alcop.copy", "alcop.gather")
+_WIDTH = 4  # the number of a gather's operand that bounds its rows
 # Two sectors: a row of a tile of A of 32 f16.
 _NARROW_BYTES = 64
 _ROWS_OF_WARP = 8  # rows of 64 bytes that a warp takes at once, 16 bytes a lane
@@ -82,14 +87,14 @@ class Distribution:
 
 def crosses_memories(copy: ir.Operation) -> bool:
     """Whether a copy has one side in workgroup memory and the other not."""
-    source, target = copy.operation.operands
+    source, target = sides(copy)
     return is_workgroup(source.type) != is_workgroup(target.type)
 
 
 def distribute(copy: ir.Operation, block: ThreadBlock) -> Distribution | Rejected:
     """The distribution of a copy over `block` with the widest legal chunks."""
-    source, target = copy.operation.operands
-    if copy.operation.name == ASYNC_COPY and not is_workgroup(target.type):
+    source, target = sides(copy)
+    if copy.operation.name in ASYNC_COPIES and not is_workgroup(target.type):
         reason = f"copies to {target.type}, expected workgroup memory"
         return Rejected(copy.operation, reason)
     if not crosses_memories(copy):
@@ -105,15 +110,27 @@ def distribute(copy: ir.Operation, block: ThreadBlock) -> Distribution | Rejecte
             copy.operation,
             f"copies to {target.type}, expected static sizes of rank 1 or more",
         )
-    if copy.operation.name == ASYNC_COPY:
-        width = widest_access(source, target, parts=True)
+    if copy.operation.name in ASYNC_COPIES:
+        width = widest_access(copy, parts=True)
         if width in CP_ASYNC_BYTES:
-            return _in_chunks(width, source, target, block.threads)
-    width = widest_access(source, target, parts=False)
-    return _in_chunks(width, source, target, block.threads)
+            return _in_chunks(width, copy, block.threads)
+    return _in_chunks(widest_access(copy, parts=False), copy, block.threads)
 
 
-def widest_access(source: ir.Value, target: ir.Value, parts: bool) -> int:
+def sides(copy: ir.Operation) -> tuple[Any, Any]:
+    """The source and the target of a tile's copy."""
+    source, target, *_ = copy.operation.operands
+    return source, target
+
+
+def row_width(copy: ir.Operation) -> Any | None:
+    """The elements that a gathered row has; None where it fills the tile's."""
+    operands = copy.operation.operands
+    is_bounded = copy.operation.name in GATHERS and len(operands) > _WIDTH
+    return operands[_WIDTH] if is_bounded else None
+
+
+def widest_access(copy: ir.Operation, parts: bool) -> int:
     """Bytes that one thread may copy at a time; `parts`: or fewer, at a row's end.
 
     At least one element: any memref allows that.
@@ -121,8 +138,7 @@ def widest_access(source: ir.Value, target: ir.Value, parts: bool) -> int:
     return max(
         width
         for width in ACCESS_BYTES
-        if _is_legal(width, source, target)
-        and (parts or not _may_be_cut(source, target, _elements(width, source)))
+        if _is_legal(width, copy) and (parts or not _may_be_cut(copy, width))
     )
 
 
@@ -131,24 +147,23 @@ def is_full(source: ir.Value, target: ir.Value, number: int) -> bool:
     return extent(source, number) == target.type.shape[number]
 
 
-def _in_chunks(
-    width: int, source: ir.Value, target: ir.Value, threads: int
-) -> Distribution:
+def _in_chunks(width: int, copy: ir.Operation, threads: int) -> Distribution:
+    source, target = sides(copy)
     elements = _elements(width, source)
     return Distribution(
         shape=tuple(target.type.shape),
         elements=elements,
         bytes=width,
         threads=threads,
-        parts=_may_be_cut(source, target, elements),
-        across=_across(source, target, elements, threads),
+        parts=_may_be_cut(copy, width),
+        across=_across(copy, elements, threads),
     )
 
 
-def _across(source: ir.Value, target: ir.Value, elements: int, threads: int) -> int:
-    """Chunks of a row for neighbouring threads, few for dynamic strides; 0 for all."""
-    strides, _ = source.type.get_strides_and_offset()
-    if not source.type.is_dynamic_stride_or_offset(strides[0]) or len(strides) != 2:
+def _across(copy: ir.Operation, elements: int, threads: int) -> int:
+    """Chunks of a row for neighbouring threads, few where rows are far; 0 for all."""
+    source, target = sides(copy)
+    if not _has_far_rows(copy):
         return 0
     rows, columns = target.type.shape
     per_row = columns // elements
@@ -161,12 +176,25 @@ def _across(source: ir.Value, target: ir.Value, elements: int, threads: int) -> 
     return 0
 
 
+def _has_far_rows(copy: ir.Operation) -> bool:
+    """Whether rows of a matrix are at no distance that is a constant."""
+    source, _ = sides(copy)
+    strides, _ = source.type.get_strides_and_offset()
+    is_dynamic = source.type.is_dynamic_stride_or_offset(strides[0])
+    return copy.operation.name in GATHERS or (is_dynamic and len(strides) == 2)
+
+
 def _elements(width: int, source: ir.Value) -> int:
     return max(1, width // element_bytes(source.type))
 
 
-def _may_be_cut(source: ir.Value, target: ir.Value, elements: int) -> bool:
-    """Whether a row may end inside of a chunk."""
+def _may_be_cut(copy: ir.Operation, width: int) -> bool:
+    """Whether a row may end inside of a chunk of so many bytes."""
+    source, target = sides(copy)
+    elements = _elements(width, source)
+    if copy.operation.name in GATHERS:
+        bound = row_width(copy)
+        return bound is not None and divisor(bound) % elements != 0
     last = source.type.rank - 1
     if is_full(source, target, last):
         return False
@@ -175,11 +203,13 @@ def _may_be_cut(source: ir.Value, target: ir.Value, elements: int) -> bool:
 
 def is_asynchronous(copy: ir.Operation, distribution: Distribution) -> bool:
     """Whether the hardware can copy these chunks in the background."""
-    return copy.operation.name == ASYNC_COPY and distribution.bytes in CP_ASYNC_BYTES
+    is_wide = distribution.bytes in CP_ASYNC_BYTES
+    return copy.operation.name in ASYNC_COPIES and is_wide
 
 
-def _is_legal(width: int, source: ir.Value, target: ir.Value) -> bool:
+def _is_legal(width: int, copy: ir.Operation) -> bool:
     """Whether both sides may be accessed `width` bytes at a time."""
+    source, target = sides(copy)
     size = element_bytes(source.type)
     if width <= size:
         return True
@@ -188,12 +218,18 @@ def _is_legal(width: int, source: ir.Value, target: ir.Value) -> bool:
         rest == 0
         and has_whole_bytes(source.type.element_type)
         and target.type.shape[-1] % elements == 0
-        and all(_is_aligned(side, elements, width) for side in (source, target))
+        and _is_aligned(source, math.gcd(elements, _rows_divisor(copy)), width)
+        and _is_aligned(target, elements, width)
     )
 
 
-def _is_aligned(memref: ir.Value, elements: int, width: int) -> bool:
-    """Whether every chunk is contiguous and begins at a multiple of its size."""
+def _rows_divisor(copy: ir.Operation) -> int:
+    """A number that divides the offsets of all gathered rows; 0 for no gather."""
+    return divisor(copy.operands[2]) if copy.operation.name in GATHERS else 0
+
+
+def _is_aligned(memref: ir.Value, step: int, width: int) -> bool:
+    """Whether every chunk is contiguous and aligned, at steps of so many elements."""
     strides, _ = memref.type.get_strides_and_offset()
-    steps = [1] * (len(strides) - 1) + [elements]
+    steps = [1] * (len(strides) - 1) + [step]
     return strides[-1] == 1 and address_alignment(memref, steps) % width == 0

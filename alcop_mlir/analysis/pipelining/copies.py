@@ -83,7 +83,12 @@ def _not_a_move(move: Move) -> Refusal | None:
     if why is None:
         return None
     remedy = "copy 4, 8 or 16 aligned bytes per thread"
-    if move.kind == TILE:
+    if move.rows:
+        remedy = (
+            "gather rows at multiples of 16 bytes, computed by arith of vector.step, "
+            "numbers and tables"
+        )
+    elif move.kind == TILE:
         is_variant = any(alcop.OTHER_ROWS in one.attributes for one in around(move.op))
         remedy = (
             "rows of a multiple of 16 bytes are for another variant"

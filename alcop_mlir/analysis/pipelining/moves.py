@@ -1,7 +1,7 @@
 """Recognises what a single op copies from global into shared memory: a `Move`.
 
   tile    memref.copy, alcop.copy, linalg.copy, a linalg.generic that yields its input:
-          one copy by all threads of the block
+          one copy by all threads of the block; alcop.gather: of rows anywhere
   thread  a load from global memory whose only use is a store to shared memory: a copy
           by each thread; perhaps of the first few elements, the rest zero, by a mask
           of vector.create_mask; perhaps of what an scf.if loads, or else is computed
@@ -26,11 +26,13 @@ from alcop_mlir.analysis.ir.loops import (
 )
 from alcop_mlir.analysis.ir.slices import backward_slice, is_pure, is_repeatable
 from alcop_mlir.analysis.layout.distribution import widest_access
+from alcop_mlir.analysis.layout.row_vectors import not_by_rows
 from alcop_mlir.bindings import ir
 from alcop_mlir.target import CP_ASYNC_BYTES
 
 TILE, THREAD, ASYNC = "tile", "thread", "async"
-TILE_OPS = ("memref.copy", "alcop.copy", "linalg.copy", "linalg.generic")
+GATHER = "alcop.gather"
+TILE_OPS = ("memref.copy", "alcop.copy", "linalg.copy", "linalg.generic", GATHER)
 MASKED_LOAD = "vector.maskedload"
 LOADS = ("memref.load", "vector.load", "vector.transfer_read", MASKED_LOAD)
 STORES = ("memref.store", "vector.store", "vector.transfer_write")
@@ -49,6 +51,8 @@ class Move:
     guard:    the i1 under which the copy happens, else `fill` is stored; or None
     fill:     a value, or None for zero
     branch:   the scf.if with the load whose result `op` stores, or None
+    rows:     of a gather: the vectors of its rows and of which are valid, perhaps the
+              elements that a row has
     count:    how many of the elements are read, an index or a number: the rest is
               zero; None where all are
     """
@@ -65,6 +69,7 @@ class Move:
     fill: Any = None
     count: Any = None
     branch: Any = None
+    rows: tuple[Any, ...] = ()
 
     @property
     def shape(self) -> tuple[int, ...]:
@@ -115,7 +120,7 @@ def unsuited(move: Move) -> str | None:
     if move.kind == ASYNC:
         return None
     if move.kind == TILE:
-        return _too_narrow(move.source, move.target)
+        return _not_by_rows(move) or _too_narrow(move)
     pieces, rest = divmod(move.bytes, move.width)
     if move.width not in CP_ASYNC_BYTES or rest or pieces > MAX_PIECES:
         sizes = ", ".join(str(size) for size in CP_ASYNC_BYTES)
@@ -135,19 +140,36 @@ def unsuited(move: Move) -> str | None:
     return None
 
 
-def _too_narrow(source: ir.Value, target: ir.Value) -> str | None:
+def _not_by_rows(move: Move) -> str | None:
+    """Why a thread cannot compute the rows that it copies of a gather."""
+    if not move.rows:
+        return None
+    no = not_by_rows(move.op)
+    if no is None:
+        return None
+    return f"a thread cannot compute its rows of '{no.op.name}': {no.reason}"
+
+
+def _too_narrow(move: Move) -> str | None:
     """Why the threads of a block cannot copy a tile by cp.async."""
+    target = move.target
     if not target.type.has_static_shape or not target.type.shape:
         return None  # another rule's business
-    width = widest_access(source, target, parts=True)
+    width = widest_access(move.op, parts=True)
     if width in CP_ASYNC_BYTES:
         return None
     least = min(CP_ASYNC_BYTES)
     return (
-        f"the rows of {_called(source)} are known to be aligned to {width} bytes, "
+        f"{_rows_of(move)} are known to be aligned to {width} bytes, "
         f"{least} are needed: each thread copies element by element, and waits in each "
         "iteration"
     )
+
+
+def _rows_of(move: Move) -> str:
+    """What a message calls the rows that a copy reads."""
+    gathered = "gathered " if move.rows else ""
+    return f"the {gathered}rows of {_called(move.source)}"
 
 
 def _called(source: ir.Value) -> str:
@@ -162,10 +184,11 @@ def _called(source: ir.Value) -> str:
 def _tile(op: ir.Operation) -> Move | None:
     if op.name == "linalg.generic" and not _is_identity(op):
         return None
-    source, target = list(op.operands)[:2]
+    source, target, *rest = op.operands
     if not _is_global_to_shared(source, target):
         return None
-    return Move(TILE, op, source, target)
+    rows = tuple(rest) if op.name == GATHER else ()
+    return Move(TILE, op, source, target, rows=rows)
 
 
 def _move(op: ir.Operation) -> Move | None:

@@ -133,6 +133,7 @@ def _operands(move: Move) -> list[Any]:
         *move.source_indices,
         move.target,
         *move.target_indices,
+        *move.rows,
         *(v for v in (move.guard, move.fill, move.count) if isinstance(v, ir.Value)),
     ]
 

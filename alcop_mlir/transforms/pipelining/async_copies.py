@@ -68,16 +68,23 @@ def _is_left(move: Move) -> bool:
 def _issue(move: Move, mapping: dict[ir.Value, ir.Value]) -> None:
     """Issue the copy `move` with its values replaced by `mapping`.
 
-    The copy of a tile becomes an `alcop.async_copy`, which alcop-distribute-copies
-    distributes to the threads; a thread's own copy an `nvgpu.device_async_copy`. A
-    guard or a count becomes the number of elements that are read: cp.async fills the
-    rest with zero (PTX ISA, src-size). What else a guard fills with is stored.
+    The copy of a tile becomes an `alcop.async_copy` or an `alcop.async_gather`, which
+    alcop-distribute-copies distributes to the threads; a thread's own copy an
+    `nvgpu.device_async_copy`. A guard or a count becomes the number of elements that
+    are read: cp.async fills the rest with zero (PTX ISA, src-size). What else a guard
+    fills with is stored.
     """
     if move.kind == ASYNC:
         build.clone(move.op, mapping)
     elif move.kind == TILE:
         source = mapping.get(move.source, move.source)
         target = mapping.get(move.target, move.target)
+        if move.rows:
+            rows, valid, *width = (mapping.get(value, value) for value in move.rows)
+            alcop.AsyncGatherOp(
+                source, target, rows, valid, width=width[0] if width else None
+            )
+            return
         copy = alcop.AsyncCopyOp(source, target)
         alcop.set_arbitrary(copy, alcop.arbitrary(move.op))
     elif move.fill is None:

@@ -10,11 +10,21 @@ Both copies are done once by the whole block, so that the waits and barriers tha
 them against the reads of other threads must exist already. A chunk is 16 bytes long
 where rows, strides and offsets are known to allow it, else as long as they allow; an
 async_copy of chunks below 4 bytes becomes plain loads and stores, which land before any
-wait. A source that may be smaller than the tile is read within its bounds only: the
-number of elements that an asynchronous copy reads is then a value (PTX fills up with
-zero), a plain load is under a condition. Copies that are not between global and
-workgroup memory are left unchanged, with a remark; copies of single threads (nvgpu,
-vector) are left unchanged.
+wait. Of a gather each thread computes the elements of the vectors for its rows, where
+the vectors are computed:
+
+Before:  %rows = arith.addi %base, %offsets : vector<64xindex>
+         "alcop.async_gather"(%source, %slot, %rows, %valid)
+After:   %row_offset = arith.addi %base_of_row, %offset : index
+         %count = arith.select %is_valid, 8, 0
+         %at = arith.addi %row_offset, %col : index
+        nvgpu.device_async_copy %source[%at], %slot[%row, %col], 8, %count
+
+A source that may be smaller than the tile is read within its bounds only: the number
+of elements that an asynchronous copy reads is then a value (PTX fills up with zero), a
+plain load is under a condition. Copies that are not between global and workgroup memory
+are left unchanged, with a remark; copies of single threads (nvgpu, vector) are left
+unchanged.
 
 Runs after alcop-place-waits, which counts the copies of tiles, and before
 alcop-swizzle-shared, which permutes each access. Reads, writes and erases no
@@ -33,17 +43,18 @@ from alcop_mlir.analysis.ir.kernels import ThreadBlock, enclosing
 from alcop_mlir.analysis.ir.rejected import Rejected
 from alcop_mlir.analysis.ir.walk import walk
 from alcop_mlir.analysis.layout.distribution import (
-    ASYNC_COPY,
+    ASYNC_COPIES,
+    GATHERS,
     PLAIN_COPIES,
     Distribution,
     crosses_memories,
     distribute,
     is_asynchronous,
-    is_full,
+    sides,
 )
+from alcop_mlir.analysis.layout.row_vectors import not_by_rows
 from alcop_mlir.bindings import ir, nvgpu
 from alcop_mlir.diagnostics import remark
-from alcop_mlir.dialects import alcop
 from alcop_mlir.errors import PassError
 from alcop_mlir.passes import build
 from alcop_mlir.passes.base import Pass
@@ -55,6 +66,8 @@ from alcop_mlir.transforms.tensor_cores.copy_offsets import (
     chunk_offsets,
     step_between,
 )
+from alcop_mlir.transforms.tensor_cores.copy_sources import Source, source_of
+from alcop_mlir.transforms.tensor_cores.row_elements import RowElements
 
 # Plain loads issued before the first of them is stored: 4 registers of 16 bytes each.
 LOADS_IN_FLIGHT = 16
@@ -65,7 +78,8 @@ class DistributeCopies(Pass):
     name = "alcop-distribute-copies"
 
     def run(self, op: ir.Operation) -> None:
-        work = _collect(op)
+        elements = RowElements()
+        work = _collect(op, elements)
         offsets: dict[tuple[ThreadBlock, Distribution], ChunkOffsets] = {}
         for item in work:
             key = (item.block, item.distribution)
@@ -76,6 +90,7 @@ class DistributeCopies(Pass):
             with item.copy.location, ir.InsertionPoint(item.copy):
                 _distribute(item, offsets[item.block, item.distribution])
             item.copy.erase()
+        elements.erase_vectors()
 
 
 @dataclass(frozen=True)
@@ -85,15 +100,16 @@ class _Work:
     copy: Any
     block: ThreadBlock
     distribution: Distribution
+    source: Source
 
 
-def _collect(root: ir.Operation) -> list[_Work]:
+def _collect(root: ir.Operation, elements: RowElements) -> list[_Work]:
     """The copies to distribute; PassError at one that cannot be."""
     found: list[_Work] = []
-    for copy in walk(root, ASYNC_COPY, *PLAIN_COPIES):
+    for copy in walk(root, *ASYNC_COPIES, *PLAIN_COPIES):
         block = enclosing(copy)
         if block is None:
-            if copy.name == ASYNC_COPY:
+            if copy.name in (*ASYNC_COPIES, *GATHERS):
                 raise PassError(copy, "copy outside a kernel, expected a gpu.launch")
         elif copy.name in PLAIN_COPIES and not crosses_memories(copy):
             remark(
@@ -102,7 +118,9 @@ def _collect(root: ir.Operation) -> list[_Work]:
                 "it is not between global and workgroup memory",
             )
         else:
-            found.append(_Work(copy, block, _distribution(copy, block)))
+            chunk = _distribution(copy, block)
+            source = source_of(copy, chunk, elements)
+            found.append(_Work(copy, block, chunk, source))
     return found
 
 
@@ -110,6 +128,9 @@ def _distribution(copy: ir.Operation, block: ThreadBlock) -> Distribution:
     answer = distribute(copy, block)
     if isinstance(answer, Rejected):
         raise PassError(copy, f"cannot distribute the copy to threads: {answer.reason}")
+    no = not_by_rows(copy) if copy.name in GATHERS else None
+    if no is not None:
+        raise PassError(no.op, f"makes the rows of an '{copy.name}', {no.reason}")
     return answer
 
 
@@ -123,69 +144,17 @@ def _distribute(item: _Work, offsets: ChunkOffsets) -> None:
 
 
 def _copy_asynchronously(item: _Work, indices: Sequence[Index]) -> None:
-    source, target = map(without_casts, item.copy.operands)
+    source, target = map(without_casts, sides(item.copy))
     chunk = item.distribution
     nvgpu.DeviceAsyncCopyOp(
         target,
         [index.value for index in indices],
         source,
-        _clamped(item, indices),
+        item.source.at(indices),
         chunk.elements,
-        srcElements=_elements_inside(item, indices),
+        srcElements=item.source.count(indices),
         bypassL1=chunk.bytes == CP_ASYNC_BYPASS_L1_BYTES,
     )
-
-
-def _elements_inside(item: _Work, indices: Sequence[Index]) -> Any | None:
-    """How many elements of a chunk are inside the source; None for all of them."""
-    chunk, source = item.distribution, item.copy.operands[0]
-    if not chunk.parts:
-        count, is_inside = chunk.elements, _is_inside(item, indices)
-        if is_inside is None:
-            return None
-    else:
-        *outer, column = indices
-        left = build.sub(column.below(build.size(source, len(outer))), column.base)
-        count = build.least(build.most(left, 0), chunk.elements)
-        is_inside = _is_inside(item, outer)
-    return count if is_inside is None else build.select(is_inside, count, 0)
-
-
-def _is_inside(item: _Work, indices: Sequence[Index]) -> Any | None:
-    """Whether the first `indices` are inside the source; None if known to be."""
-    source, target = item.copy.operands
-    is_inside = None
-    for number, index in enumerate(indices):
-        if is_full(source, target, number) or _is_clamped(item, number):
-            continue
-        inside = index.is_below(build.size(source, number))
-        is_inside = build.both(is_inside, inside)
-    return is_inside
-
-
-def _is_clamped(item: _Work, number: int) -> bool:
-    """Whether rows beyond the source are copied from its last row.
-
-    Where each row has an address of its own, this needs no condition.
-    """
-    source, target = item.copy.operands
-    strides, _ = source.type.get_strides_and_offset()
-    return (
-        number in alcop.arbitrary(item.copy)
-        and source.type.is_dynamic_stride_or_offset(strides[number])
-        and not is_full(source, target, number)
-    )
-
-
-def _clamped(item: _Work, indices: Sequence[Index]) -> list[Any]:
-    """The indices, clamped to the source's last row where that is copied instead."""
-    source = item.copy.operands[0]
-    return [
-        index.clamped(build.sub(build.size(source, number), 1))
-        if _is_clamped(item, number)
-        else index.value
-        for number, index in enumerate(indices)
-    ]
 
 
 def _copy_plainly(item: _Work, offsets: ChunkOffsets) -> None:
@@ -194,7 +163,8 @@ def _copy_plainly(item: _Work, offsets: ChunkOffsets) -> None:
         offsets.indices[first : min(first + LOADS_IN_FLIGHT, offsets.full)]
         for first in range(0, offsets.full, LOADS_IN_FLIGHT)
     ]
-    step = _step_of_all(batches)
+    # Elements of vectors are computed where these are, for rows known there.
+    step = None if item.copy.name in GATHERS else _step_of_all(batches)
     if step is not None:
         _copy_batches(item, batches, step)
     else:
@@ -243,8 +213,8 @@ def _in_round(
 
 def _load(item: _Work, indices: Sequence[Index]) -> Any:
     source, count = without_casts(item.copy.operands[0]), item.distribution.elements
-    at = _clamped(item, indices)
-    is_inside = _is_inside(item, indices)
+    at = item.source.at(indices)
+    is_inside = item.source.is_inside(indices)
     if is_inside is None:
         return build.load(source, at, count)
     element = source.type.element_type
