@@ -225,17 +225,22 @@ class _Run:
         if lower is None or upper is None or step is None or step <= 0:
             self._may_run(node)
             return
-        index, seen = lower, dict[Any, int]()
+        index, seen = lower, dict[Any, tuple[int, int]]()
+        first_group = self.state.groups_made
         # Where nothing depends on the index, equal states lead to equal states.
         may_skip = node.arguments[0] not in self.program.needed
         while index < upper:
             is_long = upper - index > _SHORT * step
             if may_skip and is_long:
                 here = (self.state.signature(), self._relative(node, carried))
-                before = seen.setdefault(here, index)
+                now = (index, self.state.groups_made)
+                before, made_before = seen.setdefault(here, now)
                 if before < index:
-                    round_ = index - before
-                    index += (upper - 1 - index) // round_ * round_
+                    rounds = (upper - 1 - index) // (index - before)
+                    groups = rounds * (self.state.groups_made - made_before)
+                    index += rounds * (index - before)
+                    self.state.repeat(groups, first_group)
+                    carried = self._later(node, carried, groups)
                     may_skip = False
             self._count_iteration()
             self._set(node.arguments, [index, *carried])
@@ -253,6 +258,15 @@ class _Run:
             for argument, value in zip(node.arguments[1:], carried, strict=True)
             if argument in needed
         )
+
+    def _later(self, node: Node, carried: Numbers, groups: int) -> Numbers:
+        """Carried values after so many more groups, if they are groups."""
+        return [
+            value + groups
+            if value is not None and argument in self.program.groups
+            else value
+            for argument, value in zip(node.arguments[1:], carried, strict=True)
+        ]
 
     def _count_iteration(self) -> None:
         self.iterations += 1

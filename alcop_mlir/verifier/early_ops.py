@@ -15,7 +15,15 @@ from typing import Any
 
 from alcop_mlir.bindings import ir
 from alcop_mlir.verifier.accesses import VIEWS, inside
-from alcop_mlir.verifier.read_plan import IN_PLACE, NUMBER, Entry, Lead, Plan, is_in
+from alcop_mlir.verifier.read_plan import (
+    FETCH,
+    IN_PLACE,
+    NUMBER,
+    Entry,
+    Lead,
+    Plan,
+    is_in,
+)
 
 # Ops that may run early whatever they are computed from: no memory, no effect.
 _ARITHMETIC = ("arith.", "affine.", "index.", "math.")
@@ -34,8 +42,8 @@ def late_ops(plan: Plan, named: dict[Any, Entry]) -> Iterator[tuple[Any, str]]:
         if entry.lead == Lead():
             continue
         for maker in _makers(plan.loop, op):
-            if entry.kind in IN_PLACE and is_in(maker, op):
-                continue  # it runs with the op: see `replay`
+            if entry.kind in (*IN_PLACE, FETCH) and is_in(maker, op):
+                continue  # it runs with the op: see `replay`, and `overwritten`
             own = named[maker].lead if maker in named else Lead()
             if (own.whole, own.part) < (entry.lead.whole, entry.lead.part):
                 yield op, f"runs early, and uses what '{maker.name}' makes later"

@@ -19,6 +19,7 @@ from alcop_mlir.verifier.violations import Violation
 PLAN, NUMBER = "alcop.pipeline", "alcop.op"
 KEPT = "effect"  # the kind of an op that is run as it is
 IN_PLACE = (KEPT, "store")
+FETCH = "fetch"
 LOOP = "loop"
 
 

@@ -120,6 +120,19 @@ class State:
         self.groups_made += 1
         return self.groups_made - 1
 
+    def repeat(self, groups: int, since: int) -> None:
+        """Make so many more groups of which all have landed, as those made last did.
+
+        since: the number of the first that may have been made alike
+        """
+        self.groups_made += groups
+        self.groups = [(number + groups, copied) for number, copied in self.groups]
+        for known in (self.made, self.kept):
+            older = {number: one for number, one in known.items() if number < since}
+            later = {number + groups: one for number, one in known.items()}
+            known.clear()
+            known.update(later | older)
+
     def wait(self, younger: int) -> None:
         """Wait until at most that many of the youngest groups are in flight."""
         landed = self.groups[: max(0, len(self.groups) - younger)]

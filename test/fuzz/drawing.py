@@ -18,11 +18,13 @@ from kernels import (
     Buffer,
     Kernel,
     Loop,
+    rows_in_parts,
 )
 from text_kernel import kernel_text
 
 _T = TypeVar("_T")
 
+MAX_THREADS = 64
 THREAD_FORMS = ("scalar", "vector", "transfer", "async", "scalar-guarded")
 OTHER_FORMS = (
     "vector-guarded",
@@ -46,9 +48,12 @@ READS = (
 )
 MAX_SHARED, MAX_REGISTER = 6, 4
 MAX_COPY_BYTES = 16
+MAX_PARTS_BYTES = 12288  # of a buffer: some fit into the 48 KB of a block
 # Effects by which a thread reads what others wrote to an argument: no promise of
 # `llvm.noalias` holds there, as LLVM moves loads of such memory over barriers.
 PASSED = ("same", "alias", "exchange", "replace")
+# Effects by which a thread reads only what it wrote itself.
+OWN = ("none", "store", "in-place", "atomic")
 CP_ASYNC = (4, 8, 16)
 LEAST = {True: 4, False: 2}  # bytes of a copy, in plain buffers and others
 
@@ -128,6 +133,8 @@ class _Draw:
             address = self.one_of(("index", "wrapped", *TABLES))
             return Buffer(element, width, copies, address=address, compute=compute)
         view = "slots" if self.odd(4) else self.one_of(VIEWS)
+        if self.chance(6) and not copies[0].startswith(TILE_FORMS):
+            view = "parts"
         if guard == "stale":
             addresses, view = ["index"], "plain"
         return Buffer(
@@ -173,7 +180,7 @@ class _Draw:
                 effects = ("same", "alias", "exchange")
         effect = self.one_of(effects)
         beside = ("tile", "pass", "reduction", "private", "barrier")
-        return Loop(
+        loop = Loop(
             drawn,
             trips=self.number(0, 9),
             lower=self.one_of((0, 0, 1, 5)),
@@ -187,12 +194,27 @@ class _Draw:
             under=self.one_of(("index", "table", "both")) if self.odd(4) else "none",
             otherwise=self.chance(2),
         )
+        return self.with_parts(loop)
+
+    def with_parts(self, loop: Loop) -> Loop:
+        """The loop, with parts of its buffers only if they are not too large."""
+        bytes_per_row = max(b.row * BYTES[b.element] for b in loop.buffers)
+        if rows_in_parts(MAX_THREADS, loop) * bytes_per_row > MAX_PARTS_BYTES:
+            plain = [
+                replace(b, view="plain") if b.view == "parts" else b
+                for b in loop.buffers
+            ]
+            return replace(loop, buffers=tuple(plain))
+        if not loop.has_parts:
+            return loop
+        is_own = all(b.view == "parts" for b in loop.buffers) and loop.effect in OWN
+        return replace(loop, lower=0, open=is_own and self.chance(2))
 
     def kernel(self) -> Kernel:
         drawn = [self.loop()]
         reuse = False
         if self.chance(6):
-            reuse = self.chance(2)
+            reuse = self.chance(2) and not drawn[0].has_parts
             second = self.loop()
             if reuse:
                 # The buffers of the first loop may not suit what the second one stores.
@@ -203,8 +225,9 @@ class _Draw:
         allocations = ["attribution", "attribution", "before", "inside"]
         if any("private" in loop.beside for loop in drawn):
             allocations = ["attribution"]  # gpu.launch takes no memref.alloca
-        if reuse or any(b.guard == "stale" for loop in drawn for b in loop.buffers):
-            allocations = allocations[:3]
+        is_stale = any(b.guard == "stale" for loop in drawn for b in loop.buffers)
+        if reuse or is_stale or any(loop.has_parts for loop in drawn):
+            allocations = [one for one in allocations if one != "inside"]
         allocation = self.one_of(allocations)
         if allocation != "attribution":
             # A loop that runs less than twice is folded away, and arguments with it.
@@ -216,16 +239,17 @@ class _Draw:
             len(drawn) == 1
             and drawn[0].effect == "store"
             and not drawn[0].barrier_first
+            and not drawn[0].open
             and drawn[0].under == "none"
             and drawn[0].is_shared
         )
         may_refill = first.view == "plain" and not first.is_register
         passes_values = any(loop.effect in PASSED for loop in drawn)
         return Kernel(
-            threads=self.one_of((32, 64)),
+            threads=self.one_of((MAX_THREADS // 2, MAX_THREADS)),
             loops=tuple(drawn),
             allocation=allocation,
-            outer=self.odd(6),
+            outer=not any(loop.open for loop in drawn) and self.odd(6),
             foreign=self.one_of(("committed", "open")) if self.odd(3) else "none",
             after=relies_on_last_barrier and self.chance(2),
             reuse=reuse,
@@ -238,6 +262,7 @@ class _Draw:
         stages = (1, 1)
         while stages == (1, 1):
             stages = (self.number(1, MAX_SHARED), self.number(1, MAX_REGISTER))
+        has_parts = any(loop.has_parts for loop in kernel.loops)
         aliases = any(loop.effect == "alias" for loop in kernel.loops)
         return Settings(
             stages,
@@ -245,7 +270,7 @@ class _Draw:
             noalias=not aliases and not self.chance(6),
             cleanup=self.chance(2),
             unroll=self.chance(4),
-            prepare=self.chance(2),
+            prepare=self.chance(2) or has_parts,
             version=self.chance(8),
             make_async=self.chance(4),
             optimize=self.chance(4),

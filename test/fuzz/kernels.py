@@ -41,8 +41,9 @@ class Buffer:
     copies:  forms, each fills `width` elements of the thread's row; a tile form is
              alone and fills the whole buffer; "register" too: there is no buffer, a
              thread reads the source's row itself
-    view:    how the loop sees the buffer: plain, a view "hoisted" or made "inside", or
-             one of three "slots", by the loop's index
+    view:    how the loop sees the buffer: plain, a view "hoisted" or made "inside",
+             one of three "slots", by the loop's index; "parts": the buffer is flat,
+             each iteration has a part of its own, by sums of indices
     address: the source's row: "index", "carried", "wrapped", "dependent"; of a table
              "loaded", one per thread ("rows"), of two tables ("two-level"), from the
              last one ("chase"), "invariant"; from a "branch" of arithmetic
@@ -102,6 +103,7 @@ class Loop:
             "exchange" values with other threads through a global array; "in-place":
             an accumulator in an array of its own; "replace" each row of one by what
             is computed from it; "atomic" additions to one
+    open:   whether no barrier ends an iteration, as all buffers have parts
     beside: more that it does, by name: reads a "tile" of shared memory filled before;
             a "pass" of values to other threads, or a block "reduction", through shared
             memory with barriers of their own; a "private" accumulator in memory; a
@@ -120,10 +122,16 @@ class Loop:
     dynamic: bool = False
     effect: str = "none"
     barrier_first: bool = False
+    open: bool = False
     beside: tuple[str, ...] = ()
     index: str = "index"
     under: str = "none"
     otherwise: bool = False
+
+    @property
+    def has_parts(self) -> bool:
+        """Whether an iteration has parts of flat buffers; `lower` is 0 then."""
+        return any(buffer.view == "parts" for buffer in self.buffers)
 
     @property
     def is_shared(self) -> bool:
@@ -135,6 +143,7 @@ class Loop:
         found = {form for buffer in self.buffers for form in buffer.forms()}
         found |= {f"beside {one}" for one in self.beside}
         found |= {f"effect {self.effect}", f"loop {self.index}"}
+        found |= {"loop open"} if self.open else set()
         return found | {f"under {self.under}"}
 
     @property
@@ -230,6 +239,16 @@ def rows_of(kernel: Kernel, loop: Loop) -> int:
     """Of the sources of a loop."""
     extra = OUTER_TRIPS + WRAP + LOADED
     return abs(loop.last) + 2 * loop.step + kernel.threads + extra
+
+
+def rows_per_index(threads: int, loop: Loop) -> int:
+    """By how many rows parts of a buffer move where the loop's index grows by 1."""
+    return -(-threads // loop.step)
+
+
+def rows_in_parts(threads: int, loop: Loop) -> int:
+    """Of a buffer that has a part, of a row per thread, for each iteration."""
+    return rows_per_index(threads, loop) * loop.step * max(1, loop.trips)
 
 
 def _arrays_of_loop(kernel: Kernel, number: int, loop: Loop) -> Iterator[Array]:

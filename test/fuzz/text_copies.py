@@ -47,15 +47,16 @@ class CopyText(Lines):
         if guard:
             if buffer.guard in ("each", "uniform"):
                 self.else_()
-                target = self.target(number, place, buffer)
-                for column in range(buffer.row):
-                    self.fill(buffer, f"{target}[%t, {self.constant(column)}]")
+                self.fill(number, place, buffer, loop)
             self.close()
 
-    def fill(self, buffer: Buffer, into: str) -> None:
-        """Store the fill value in one element."""
-        value = self._fill_value(buffer, buffer.element)
-        self.store("scalar", value, buffer.element, into, self.view_type(buffer))
+    def fill(self, number: int, place: int, buffer: Buffer, loop: Loop) -> None:
+        """Store the fill value in the thread's row."""
+        kind = self.view_type(buffer, loop)
+        for column in range(buffer.row):
+            into = self.element(number, place, buffer, "%t", self.constant(column))
+            value = self._fill_value(buffer, buffer.element)
+            self.store("scalar", value, buffer.element, into, kind)
 
     def synchronise(self, loop: Loop) -> None:
         """What makes the copies of an iteration visible."""
@@ -139,7 +140,8 @@ class CopyText(Lines):
             f"memref.subview %G{number}{place}[{base}, 0] [{self.threads}, "
             f"{buffer.row}] [1, 1] : {self.source_type(buffer, loop)} to {tile}"
         )
-        target, kind = self.target(number, place, buffer), self.view_type(buffer)
+        target = self.target(number, place, buffer)
+        kind = self.view_type(buffer, loop)
         form = buffer.copies[0]
         if form == "memref.copy":
             self.emit(f"memref.copy {source}, {target} : {tile} to {kind}")
@@ -189,8 +191,9 @@ class CopyText(Lines):
         column: str,
     ) -> None:
         source, kind = f"%G{number}{place}", self.source_type(buffer, loop)
-        target, target_kind = self.target(number, place, buffer), self.view_type(buffer)
-        into, from_ = f"{target}[%t, {column}]", f"{source}[{row}, {column}]"
+        target_kind = self.view_type(buffer, loop)
+        into = self.element(number, place, buffer, "%t", column)
+        from_ = f"{source}[{row}, {column}]"
         access, _, extra = form.partition("-")
         if access == "async":
             self._async_copy(buffer, form, row, from_, kind, into, target_kind)

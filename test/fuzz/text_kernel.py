@@ -70,7 +70,7 @@ class _KernelText(ReadText, EffectText):
                 continue
             for place, buffer in enumerate(loop.buffers):
                 if not buffer.is_register:
-                    yield f"%b{number}{place}", self.allocated(buffer)
+                    yield f"%b{number}{place}", self.allocated(buffer, loop)
         yield from self._side_buffers()
 
     def _side_buffers(self) -> Iterator[tuple[str, str]]:
@@ -106,7 +106,7 @@ class _KernelText(ReadText, EffectText):
         for number, loop in enumerate(kernel.loops):
             for place, buffer in enumerate(loop.buffers):
                 if buffer.view == "hoisted" and kernel.allocation != "inside":
-                    self._view(number, place, buffer)
+                    self._view(number, place, buffer, loop)
         if kernel.outer:
             self.open("scf.for %o = %c0 to %c2 step %c1 {")
         self.foreign_issue()
@@ -130,10 +130,7 @@ class _KernelText(ReadText, EffectText):
             return
         self.barrier()  # what was read before
         for place in stale:
-            buffer = loop.buffers[place]
-            target = self.target(number, place, buffer)
-            for column in range(buffer.row):
-                self.fill(buffer, f"{target}[%t, {self.constant(column)}]")
+            self.fill(number, place, loop.buffers[place], loop)
         self.barrier()
 
     # -- one loop --------------------------------------------------------------------
@@ -181,7 +178,8 @@ class _KernelText(ReadText, EffectText):
 
     def _bounds(self, loop: Loop, bound: int) -> tuple[str, str, int]:
         if loop.dynamic:
-            return f"%n{bound}", f"%n{bound + 1}", bound + 2
+            lower = self.constant(0) if loop.has_parts else f"%n{bound}"
+            return lower, f"%n{bound + 1}", bound + 2
         return self.constant(loop.lower), self.constant(loop.upper), bound
 
     def _iteration(
@@ -189,11 +187,11 @@ class _KernelText(ReadText, EffectText):
     ) -> int:
         for place, buffer in enumerate(loop.buffers):
             if not buffer.is_register:
-                self._make_visible(number, place, buffer)
+                self._make_visible(number, place, buffer, loop)
         conditions = self._conditions(number, loop)
         accumulators = carried[: len(loop.buffers)]
         results = [self._open_under(condition, loop) for condition in conditions]
-        if loop.barrier_first and loop.is_shared:
+        if loop.barrier_first and loop.is_shared and not loop.open:
             self.barrier()
         for place, buffer in enumerate(loop.buffers):
             if not buffer.is_register:
@@ -208,7 +206,7 @@ class _KernelText(ReadText, EffectText):
         ]
         accumulated[0] = self.effect(number, loop, accumulated[0])
         accumulated[0] = self.beside(number, loop, accumulated[0])
-        if not loop.barrier_first and loop.is_shared:
+        if not loop.barrier_first and loop.is_shared and not loop.open:
             self.barrier()
         for result in reversed(results):
             self._close_under(number, loop, accumulated, accumulators)
@@ -263,17 +261,20 @@ class _KernelText(ReadText, EffectText):
         self.emit(f"scf.yield {', '.join(old)} : {types}")
         self.close()
 
-    def _make_visible(self, number: int, place: int, buffer: Buffer) -> None:
+    def _make_visible(
+        self, number: int, place: int, buffer: Buffer, loop: Loop
+    ) -> None:
         """The buffer of an iteration, and the view of it."""
         is_inside = self.kernel.allocation == "inside"
         if is_inside and not self.is_reused(number):
-            self.emit(f"%b{number}{place} = memref.alloc() : {self.allocated(buffer)}")
+            kind = self.allocated(buffer, loop)
+            self.emit(f"%b{number}{place} = memref.alloc() : {kind}")
         hoisted = buffer.view == "hoisted" and not is_inside
-        if buffer.view != "plain" and not hoisted:
-            self._view(number, place, buffer)
+        if buffer.view not in ("plain", "parts") and not hoisted:
+            self._view(number, place, buffer, loop)
 
-    def _view(self, number: int, place: int, buffer: Buffer) -> None:
-        memory, kind = self.buffer(number, place), self.allocated(buffer)
+    def _view(self, number: int, place: int, buffer: Buffer, loop: Loop) -> None:
+        memory, kind = self.buffer(number, place), self.allocated(buffer, loop)
         sizes = f"{self.threads}, {buffer.row}"
         offsets, ones = "1, 0", "1, 1"
         if buffer.view == "slots":
@@ -282,5 +283,5 @@ class _KernelText(ReadText, EffectText):
             offsets, sizes, ones = f"{slot}, 0, 0", f"1, {sizes}", "1, 1, 1"
         self.emit(
             f"%v{number}{place} = memref.subview {memory}[{offsets}] [{sizes}] "
-            f"[{ones}] : {kind} to {self.view_type(buffer)}"
+            f"[{ones}] : {kind} to {self.view_type(buffer, loop)}"
         )

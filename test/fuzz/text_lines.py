@@ -2,7 +2,16 @@
 
 from __future__ import annotations
 
-from kernels import OUTER_TRIPS, Array, Buffer, Kernel, Loop, rows_of
+from kernels import (
+    OUTER_TRIPS,
+    Array,
+    Buffer,
+    Kernel,
+    Loop,
+    rows_in_parts,
+    rows_of,
+    rows_per_index,
+)
 
 SPACE = "#gpu.address_space<workgroup>"
 # The short form is read together with the first name of the next line.
@@ -80,15 +89,24 @@ class Lines:
     def shared(self, buffer: Buffer, rows: int) -> str:
         return f"memref<{rows}x{buffer.row}x{buffer.element}, {SPACE}>"
 
-    def allocated(self, buffer: Buffer) -> str:
+    def flat(self, buffer: Buffer, loop: Loop) -> str:
+        """The type of a buffer in parts."""
+        elements = rows_in_parts(self.threads, loop) * buffer.row
+        return f"memref<{elements}x{buffer.element}, {SPACE}>"
+
+    def allocated(self, buffer: Buffer, loop: Loop) -> str:
         """The type of the buffer itself."""
+        if buffer.view == "parts":
+            return self.flat(buffer, loop)
         slots = f"{SLOTS}x" if buffer.view == "slots" else ""
         shape = f"{slots}{self.padded(buffer)}x{buffer.row}x{buffer.element}"
         return f"memref<{shape}, {SPACE}>"
 
-    def view_type(self, buffer: Buffer) -> str:
+    def view_type(self, buffer: Buffer, loop: Loop) -> str:
         if buffer.view == "plain":
             return self.shared(buffer, self.threads)
+        if buffer.view == "parts":
+            return self.flat(buffer, loop)
         offset = "?" if buffer.view == "slots" else buffer.row
         return (
             f"memref<{self.threads}x{buffer.row}x{buffer.element}, "
@@ -102,9 +120,22 @@ class Lines:
         return f"%b{0 if self.is_reused(number) else number}{place}"
 
     def target(self, number: int, place: int, buffer: Buffer) -> str:
-        if buffer.view == "plain":
+        if buffer.view in ("plain", "parts"):
             return self.buffer(number, place)
         return f"%v{number}{place}"
+
+    def element(
+        self, number: int, place: int, buffer: Buffer, row: str, column: str
+    ) -> str:
+        """An element of what an iteration sees of a buffer."""
+        target = self.target(number, place, buffer)
+        if buffer.view != "parts":
+            return f"{target}[{row}, {column}]"
+        moved = self.constant(rows_per_index(self.threads, self.kernel.loops[number]))
+        first = self.new(f"arith.muli {self.index_of(number)}, {moved} : index")
+        of_row = self.constant(buffer.row)
+        start = self.new(f"arith.muli {self.add(first, row)}, {of_row} : index")
+        return f"{target}[{self.add(start, column)}]"
 
     def source_type(self, buffer: Buffer, loop: Loop) -> str:
         rows = rows_of(self.kernel, loop)

@@ -21,6 +21,8 @@ SHAPES = [
 ]
 UPPER = {"static": "%c12", "run-time": "%n"}
 WAIT, BARRIER = "nvgpu.device_async_wait", "gpu.barrier"
+# The short form is read together with the first name of the next line.
+GROUP = '"nvgpu.device_async_create_group"() : () -> !nvgpu.device.async.token'
 VIEW, COPY = "memref.subview", "nvgpu.device_async_copy"
 
 
@@ -122,6 +124,38 @@ def set_count(wait: Any, number: int) -> None:
 def set_slot(view: Any, slot: int) -> None:
     with view.location, ir.InsertionPoint(view):
         view.operands[1] = arith.constant(ir.IndexType.get(), slot)
+
+
+@pytest.mark.parametrize(("younger", "wrong"), [(22, False), (23, True)])
+def test_groups_of_long_loops_are_counted(younger: int, wrong: bool) -> None:
+    """Iterations alike are not all run; here are two groups in each of eleven."""
+    shared = "memref<32xf32, #gpu.address_space<workgroup>>"
+    module = ir.Module.parse(f"""
+      gpu.module @kernels {{
+        gpu.func @kernel(%A: memref<64x32xf32>, %C: memref<32xf32>)
+            workgroup(%a : {shared}) kernel
+            attributes {{known_block_size = array<i32: 32, 1, 1>}} {{
+          %c0 = arith.constant 0 : index
+          %c1 = arith.constant 1 : index
+          %c11 = arith.constant 11 : index
+          %t = gpu.thread_id x
+          %copy = nvgpu.device_async_copy %A[%c0, %t], %a[%t], 1
+              : memref<64x32xf32> to {shared}
+          %first = {GROUP}
+          scf.for %k = %c0 to %c11 step %c1 {{
+            %one = {GROUP}
+            %two = {GROUP}
+            nvgpu.device_async_wait %one {{numGroups = 1 : i32}}
+          }}
+          nvgpu.device_async_wait %first {{numGroups = {younger} : i32}}
+          gpu.barrier
+          %x = memref.load %a[%t] : {shared}
+          memref.store %x, %C[%t] : memref<32xf32>
+          gpu.return
+        }}
+      }}""")
+    expected = "lets 23 groups fly, but only 22 are younger than the one waited for"
+    assert messages(module) == ([expected] if wrong else [])
 
 
 def test_loops_over_a_part_of_a_size_run_too() -> None:

@@ -158,6 +158,43 @@ def test_an_address_that_a_condition_guards() -> None:
     assert messages(ir.Module.parse(by_index)) == []
 
 
+def test_a_fetch_of_a_row_that_a_table_names() -> None:
+    """Loads in a branch that runs early run with it; none may be stored to before."""
+    kind = "memref<64xindex>"
+    text = f"""
+gpu.module @kernels {{
+  gpu.func @kernel(%A: memref<64xf32>, %I: {kind}, %J: {kind}, %C: memref<64xf32>)
+      kernel attributes {{known_block_size = array<i32: 32, 1, 1>}} {{
+    %c0 = arith.constant 0 : index
+    %c1 = arith.constant 1 : index
+    %c60 = arith.constant 60 : index
+    %zero = arith.constant 0.0 : f32
+    %sum = scf.for %k = %c0 to %c60 step %c1 iter_args(%acc = %zero) -> (f32) {{
+      %few = arith.cmpi ult, %k, %c60 : index
+      %x = scf.if %few -> (f32) {{
+        %i = memref.load %I[%k] : {kind}
+        %j = memref.load %J[%i] : {kind}
+        %a = memref.load %A[%j] : memref<64xf32>
+        scf.yield %a : f32
+      }} else {{
+        scf.yield %zero : f32
+      }} {{alcop.op = 0 : i64}}
+      %next = arith.addf %acc, %x : f32
+      scf.yield %next : f32
+    }} {{alcop.pipeline = #alcop.pipeline<{{noalias = true, ops = [{{kind = "fetch",
+        name = "scf.if", op = 0 : i64, stream = "fetch"}}], streams = [{{
+        lead = 1 : i64, name = "fetch"}}, {{name = "compute"}}]}}>}}
+    memref.store %sum, %C[%c0] : memref<64xf32>
+    gpu.return
+  }}
+}}"""
+    assert messages(ir.Module.parse(text)) == []
+    stored = text.replace("%next =", f"memref.store %k, %J[%k] : {kind}\n%next =")
+    assert messages(ir.Module.parse(stored)) == [
+        "runs early, and reads what 'memref.store' writes in the loop"
+    ]
+
+
 # -- in the driver -------------------------------------------------------------------
 
 

@@ -18,6 +18,7 @@ from alcop_mlir.analysis.ir.loops import body, bounds, constant, is_inside
 from alcop_mlir.analysis.ir.memref_layouts import is_contiguous
 from alcop_mlir.analysis.pipelining.copy_forms import copies_in
 from alcop_mlir.analysis.pipelining.in_place import is_made_in, reach
+from alcop_mlir.analysis.pipelining.moves import is_plain_transfer
 from alcop_mlir.analysis.pipelining.own_fills import own_fills
 from alcop_mlir.bindings import ir
 
@@ -27,6 +28,8 @@ _ACCESSES = (
     "memref.store",
     "vector.load",
     "vector.store",
+    "vector.transfer_read",
+    "vector.transfer_write",
     "nvgpu.device_async_copy",
 )
 
@@ -66,17 +69,17 @@ def parts_in(loop: ir.Operation) -> list[OwnParts]:
 def _own_parts(buffer: ir.Value, loop: ir.Operation, step: int) -> OwnParts | None:
     kind = buffer.type
     is_flat = kind.rank == 1 and kind.has_static_shape and is_contiguous(kind)
-    if not is_flat or not memory.is_own_allocation(buffer):
+    if not is_flat or not memory.is_own_allocation(buffer) or is_made_in(buffer, loop):
         return None
     ops = [(use.owner.operation, use.operand_number) for use in buffer.uses]
     ops = [(op, number) for op, number in ops if op.name != "memref.dealloc"]
-    if not all(op.name in _ACCESSES and is_inside(op, loop) for op, _ in ops):
+    if not all(_is_access(op) and is_inside(op, loop) for op, _ in ops):
         return None
     index = body(loop).arguments[0]
     known = {index: single(index).times(step)}
     found = [(op, n, terms(op.operands[n + 1], known)) for op, n in ops]
     (size, *others) = {dict(at.multiples).get(index, 0) for _, _, at in found}
-    if others or size <= 0 or kind.shape[0] % size:
+    if others or size <= 0 or kind.shape[0] % size or kind.shape[0] == size:
         return None
     uses = [Use(op, number, at.plus(single(index), -size)) for op, number, at in found]
     if not all(_stays_within(use, size, loop) for use in uses):
@@ -85,6 +88,10 @@ def _own_parts(buffer: ir.Value, loop: ir.Operation, step: int) -> OwnParts | No
     if not isinstance(accesses, list) or own_fills(loop, accesses, {index}) is None:
         return None
     return OwnParts(buffer, size, tuple(uses))
+
+
+def _is_access(op: ir.Operation) -> bool:
+    return op.name in _ACCESSES and is_plain_transfer(op)
 
 
 def _stays_within(use: Use, size: int, loop: ir.Operation) -> bool:

@@ -62,8 +62,11 @@ def _number(parts: OwnParts, loop: ir.Operation) -> None:
             buffer, [slot, 0], [1, parts.size], [1, 1], result_type=own
         )
     for use in parts.uses:
-        with use.op.location, ir.InsertionPoint(use.op):
-            use.op.operands[use.number] = view
+        # Where the index was made: `_fold` takes no address of a fill made deeper.
+        made = defining_op(use.op.operands[use.number + 1])
+        begin = ir.InsertionPoint.at_block_begin(body(loop))
+        use.op.operands[use.number] = view
+        with use.op.location, begin if made is None else ir.InsertionPoint(made):
             use.op.operands[use.number + 1] = _sum(use.within)
 
 

@@ -282,6 +282,78 @@ gpu.func @parts(%A: memref<1792xf32>, %C: memref<1792xf32>, %n: index)
   gpu.return
 }
 
+// By transfers, and with another fill where a condition does not hold.
+// CHECK-LABEL: gpu.func @parts_that_are_filled_else
+// CHECK:         memref.alloc() : memref<1x256xf32, #gpu.address_space<workgroup>>
+// CHECK:         scf.if
+// CHECK:           vector.transfer_write %{{.*}} : vector<4xf32>, memref<256xf32
+// CHECK:         else
+// CHECK:           vector.transfer_write %{{.*}} : vector<4xf32>, memref<256xf32
+// CHECK:         vector.transfer_read %{{.*}} : memref<256xf32
+// SLOTS-LABEL: gpu.func @parts_that_are_filled_else
+// SLOTS:         memref.alloc() : memref<3x1x256xf32
+gpu.func @parts_that_are_filled_else(%A: memref<4096xf32>, %C: memref<1792xf32>, %n: index)
+    kernel attributes {known_block_size = array<i32: 64, 1, 1>} {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %c4 = arith.constant 4 : index
+  %c64 = arith.constant 64 : index
+  %c252 = arith.constant 252 : index
+  %c1000 = arith.constant 1000 : index
+  %zero = arith.constant 0.0 : f32
+  %zeros = arith.constant dense<0.0> : vector<4xf32>
+  %t = gpu.thread_id x
+  %own = arith.muli %t, %c4 : index
+  %a = memref.alloc() : memref<1792xf32, #ws>
+  scf.for %k = %c0 to %n step %c1 {
+    %row = arith.muli %k, %c64 : index
+    %here = arith.addi %row, %t : index
+    %in = arith.cmpi ult, %here, %c1000 : index
+    %at = arith.muli %here, %c4 : index
+    scf.if %in {
+      %v = vector.transfer_read %A[%at], %zero {in_bounds = [true]} : memref<4096xf32>, vector<4xf32>
+      vector.transfer_write %v, %a[%at] {in_bounds = [true]} : vector<4xf32>, memref<1792xf32, #ws>
+    } else {
+      vector.transfer_write %zeros, %a[%at] {in_bounds = [true]} : vector<4xf32>, memref<1792xf32, #ws>
+    }
+    gpu.barrier
+    %part = arith.muli %row, %c4 : index
+    %last = arith.addi %part, %c252 : index
+    %from = arith.subi %last, %own : index
+    %x = vector.transfer_read %a[%from], %zero {in_bounds = [true]} : memref<1792xf32, #ws>, vector<4xf32>
+    vector.transfer_write %x, %C[%from] {in_bounds = [true]} : vector<4xf32>, memref<1792xf32>
+  }
+  gpu.return
+}
+
+// A buffer that is made in each iteration, and one for one iteration only.
+// CHECK-LABEL: gpu.func @parts_of_no_use
+// CHECK:         memref.alloc() : memref<64xf32
+// CHECK:         memref.alloc() : memref<1792xf32
+gpu.func @parts_of_no_use(%A: memref<1792xf32>, %C: memref<1792xf32>, %n: index)
+    kernel attributes {known_block_size = array<i32: 64, 1, 1>} {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %c64 = arith.constant 64 : index
+  %t = gpu.thread_id x
+  %a = memref.alloc() : memref<64xf32, #ws>
+  scf.for %k = %c0 to %n step %c1 {
+    %b = memref.alloc() : memref<1792xf32, #ws>
+    %part = arith.muli %k, %c64 : index
+    %at = arith.addi %part, %t : index
+    %v = memref.load %A[%at] : memref<1792xf32>
+    memref.store %v, %a[%at] : memref<64xf32, #ws>
+    memref.store %v, %b[%at] : memref<1792xf32, #ws>
+    gpu.barrier
+    %x = memref.load %a[%at] : memref<64xf32, #ws>
+    %y = memref.load %b[%at] : memref<1792xf32, #ws>
+    %z = arith.addf %x, %y : f32
+    memref.store %z, %C[%at] : memref<1792xf32>
+    gpu.barrier
+  }
+  gpu.return
+}
+
 // The read, or the copy, reaches into the next part; the threads are not counted; the loop
 // begins elsewhere; the buffer is read after the loop.
 // CHECK-LABEL: gpu.func @parts_that_overlap
