@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from bundles import arrays, bundle, matmul, pointers
+from bundles import PTX, arrays, bundle, matmul, pointers
 from fake_cupy import FakeCupy, GpuArray
 from fake_emulator import FakeEmulator
 
@@ -20,7 +20,7 @@ from alcop_mlir.errors import ConfigError
 from alcop_mlir.manifest.arrays import Constant
 from alcop_mlir.manifest.functions import Function
 from alcop_mlir.reference.steps import Einsum
-from alcop_mlir.runtime.bundle import MANIFEST, Bundle, load, save
+from alcop_mlir.runtime.bundle import MANIFEST, Bundle, Code, load, save
 from alcop_mlir.runtime.constants import reference_constants
 from alcop_mlir.runtime.launch import Program
 
@@ -80,6 +80,20 @@ def test_equal_constants_are_one_file(tmp_path: Path, name: str) -> None:
     again = tmp_path / f"again-{name}"
     save(found, again)
     assert files_of(again) == files_of(tmp_path / name)
+
+
+def test_an_archive_holds_code_deflated_and_constants_stored(tmp_path: Path) -> None:
+    """PTX is mostly repetition; numbers hardly get smaller, and there may be many."""
+    ptx = PTX * 99
+    made = replace(stored(), code={"matmul": Code(ptx)})
+    save(made, tmp_path / "out.zip")
+    with zipfile.ZipFile(tmp_path / "out.zip") as archive:
+        found = {Path(one.filename).suffix: one for one in archive.infolist()}
+    assert found[".bin"].compress_type == zipfile.ZIP_STORED
+    for suffix in (".ptx", ".json"):
+        assert found[suffix].compress_type == zipfile.ZIP_DEFLATED
+    assert found[".ptx"].compress_size < len(ptx) / 4
+    assert load(tmp_path / "out.zip").code == made.code
 
 
 @both_forms
