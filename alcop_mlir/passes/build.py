@@ -14,6 +14,7 @@ from alcop_mlir.analysis.ir.extents import extent
 from alcop_mlir.bindings import (
     affine,
     arith,
+    cf,
     gpu,
     ir,
     linalg,
@@ -24,6 +25,7 @@ from alcop_mlir.bindings import (
 )
 from alcop_mlir.target import WARP_SIZE
 
+SIZES_DIFFER = "sizes of memrefs do not fit together"
 WORKGROUP = "#gpu.address_space<workgroup>"
 
 # -- constants and types ---------------------------------------------------------------
@@ -261,6 +263,12 @@ def shuffle(value: ir.Value, distance: int) -> Any:
     """The value of the lane whose number differs in the bits of `distance`."""
     mode = gpu.ShuffleMode.XOR
     return gpu.shuffle(value, i32(distance), i32(WARP_SIZE), mode)[0]
+
+
+def assert_at_most(one: ir.Value | int, other: ir.Value | int) -> None:
+    """Assert on the host, of sizes, that `one <= other`: the launcher checks it."""
+    holds = arith.cmpi(arith.CmpIPredicate.sle, value(one), value(other))
+    cf.AssertOp(holds, SIZES_DIFFER)
 
 
 # -- linalg ----------------------------------------------------------------------------

@@ -16,6 +16,7 @@ from alcop_mlir.analysis.linalg.contractions import Contraction
 from alcop_mlir.analysis.linalg.elementwise import (
     Elementwise,
     elementwise,
+    filled_with,
     find_writer,
     views_above,
 )
@@ -85,12 +86,9 @@ def fill_before(op: ir.Operation, memref: ir.Value) -> Any | None:
 
 
 def _fills_with_zero(element: Elementwise) -> bool:
-    """Whether the body only yields zero, an input or a constant from outside."""
-    if element.block is None or len(element.block.operations) != 1:
-        return False
-    (result,) = element.block.operations[0].operation.operands
-    given = {one.argument: one.value for one in element.inputs if not one.is_memref}
-    return splat(given.get(result, result)) == 0
+    """Whether it writes zero, an input or a constant from outside."""
+    value = filled_with(element)
+    return value is not None and splat(value) == 0
 
 
 def _is_copy(element: Elementwise) -> bool:

@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
@@ -25,12 +25,14 @@ from alcop_mlir.analysis.linalg.operand_transforms import (
     NoContraction,
     find_operand_transforms,
 )
+from alcop_mlir.analysis.linalg.padding import Padding, find_padding
 from alcop_mlir.analysis.linalg.view import (
     Index,
     LinalgView,
     Loops,
     Operand,
     linalg_view,
+    static_size,
 )
 from alcop_mlir.bindings import ir
 
@@ -57,7 +59,7 @@ class Axis:
 class AxisWindow:
     """What the windows along an axis see of the image.
 
-    first, size: of the part of the image; None for a size known at run time only
+    first, size: of the part of the image; None for all, of a size known at run time
     low, high:   zeros before and after it
     """
 
@@ -73,6 +75,8 @@ class Convolution:
 
     axes:     the spatial dimensions, in the image's order
     batch, groups, channels: loops of the image's other dimensions, in its order
+    padding:  that makes the image operand of a smaller one, if it need not be computed
+    computed: why padding has to be computed that there is; "" where there is none
     """
 
     view: LinalgView
@@ -82,6 +86,13 @@ class Convolution:
     batch: tuple[int, ...]
     groups: tuple[int, ...]
     channels: tuple[int, ...]
+    padding: Padding | None = None
+    computed: str = ""
+
+    @property
+    def source(self) -> Any:
+        """The image: the operand, or what was padded to make that."""
+        return self.image.value if self.padding is None else self.padding.source
 
     @property
     def op(self) -> Any:
@@ -143,23 +154,26 @@ class Convolution:
 
     def window(self, axis: Axis) -> AxisWindow:
         """How the window moves over the image, of which it may see a part."""
-        extent, places, taps = self._extent(axis), self.places(axis), self.taps(axis)
-        assert taps is not None, axis  # checked in find_convolution
+        number = len(self.batch) + self.axes.index(axis)
+        extent, places = self.extent(axis), self.view.static_size(axis.place)
+        first = axis.offset - (self.padding.low[number] if self.padding else 0)
         if extent is None or places is None:
-            return AxisWindow(0, extent, 0, 0)
-        last = axis.offset + (places - 1) * axis.stride + (taps - 1) * axis.dilation
+            high = self.padding.high[number] if self.padding else 0
+            return AxisWindow(0, None, -first, high)
+        end = first + (places - 1) * axis.stride + self.span(axis)
         # No window begins in what is left after the last one.
-        end = extent if extent - last <= axis.stride else last + 1
-        return AxisWindow(axis.offset, end - axis.offset, 0, 0)
+        seen = end if extent - end >= axis.stride else extent
+        begin = max(0, first)
+        return AxisWindow(begin, seen - begin, max(0, -first), max(0, end - extent))
 
     @property
     def is_pixelwise(self) -> bool:
         """Whether each window is a pixel, and each pixel a window."""
-        return all(
-            (self.taps(axis), axis.stride, axis.offset) == (1, 1, 0)
-            and self.places(axis) == self._extent(axis)
+        return has_dense_parts(self.source.type, self.pixel_parts) and all(
+            (self.taps(axis), axis.stride) == (1, 1)
+            and self.window(axis) == AxisWindow(0, self.extent(axis), 0, 0)
             for axis in self.axes
-        ) and has_dense_parts(self.image.value.type, self.pixel_parts)
+        )
 
     def size(self, loops: Iterable[int]) -> int | None:
         """How many iterations the loops have; None where that is not known."""
@@ -171,23 +185,29 @@ class Convolution:
         """The size of the window along an axis, where it is known."""
         return 1 if axis.tap is None else self.view.static_size(axis.tap)
 
-    def places(self, axis: Axis) -> int | None:
-        """The number of windows along an axis, where it is known."""
-        return self.view.static_size(axis.place)
+    def span(self, axis: Axis) -> int:
+        """How many elements a window spans along an axis."""
+        taps = self.taps(axis)
+        assert taps is not None, axis  # checked in find_convolution
+        return (taps - 1) * axis.dilation + 1
 
-    def _extent(self, axis: Axis) -> int | None:
+    def extent(self, axis: Axis) -> int | None:
         """The size of the image along an axis, where it is known."""
-        return self.image.static_size(len(self.batch) + self.axes.index(axis))
+        return static_size(self.source, len(self.batch) + self.axes.index(axis))
 
 
 class _No(Exception):
     """Carries the reason to `find_convolution`."""
 
 
-def find_convolution(op: ir.Operation) -> Convolution | Rejected | None:
+def find_convolution(
+    op: ir.Operation, noalias_arguments: bool = False
+) -> Convolution | Rejected | None:
     """The convolution that a linalg op is; why it is an unsupported one; or None.
 
     None also where its body is not that of a contraction.
+
+    noalias_arguments: whether a written argument overlaps no other
     """
     view = linalg_view(op)
     if view is None or len(view.inputs) < 2 or len(view.outputs) != 1:
@@ -200,7 +220,17 @@ def find_convolution(op: ir.Operation) -> Convolution | Rejected | None:
     except NoContraction:  # a pooling, which multiplies nothing
         return None
     try:
-        return _convolution(view, images)
+        found = _convolution(view, images)
+        padding = find_padding(found.image.value, view.op, noalias_arguments)
+        if isinstance(padding, Padding):
+            padding = _of_axes(found, padding)
+        if isinstance(padding, str):
+            found = replace(found, computed=padding)
+        else:
+            found = replace(found, padding=padding)
+        _check_loops(found)
+        _check_image(found)
+        return found
     except _No as no:
         return Rejected(view.op, str(no))
 
@@ -240,11 +270,18 @@ def _convolution(view: LinalgView, images: Sequence[Operand]) -> Convolution:
         return tuple(_known(found))
 
     axes = tuple(roles.axis(image.indices[n]) for n in numbers if kinds[n] == "window")
-    found = Convolution(
+    return Convolution(
         view, image, kernel, axes, loops("place"), loops("group"), loops("channel")
     )
-    _check_loops(found)
-    return found
+
+
+def _of_axes(found: Convolution, padding: Padding) -> Padding | str:
+    """The padding, if it is along the axes alone."""
+    first, last = len(found.batch), len(found.batch) + len(found.axes)
+    others = [*range(first), *range(last, len(padding.low))]
+    if any(padding.low[number] or padding.high[number] for number in others):
+        return "more is padded than the dimensions along which the window moves"
+    return padding
 
 
 @dataclass(frozen=True)
@@ -303,11 +340,8 @@ def _check_loops(found: Convolution) -> None:
         raise _No(
             f"has {channels} channels{of_group}, expected {FEWEST_CHANNELS} or more"
         )
-    for axis in found.axes:
-        if found.taps(axis) is None:
-            raise _No("has a window whose size is known at run time only")
-        if None in (found._extent(axis), found.places(axis)):
-            raise _No("has an image whose size is known at run time only")
+    if any(found.taps(axis) is None for axis in found.axes):
+        raise _No("has a window whose size is known at run time only")
     if found.groups and found.size(found.groups) is None:
         raise _No("has groups whose number is known at run time only")
     for loops in found.matrix_loops:
@@ -316,10 +350,23 @@ def _check_loops(found: Convolution) -> None:
                 "has operands whose dimensions are no matrices: expected the channels "
                 "last in image and output, and after the taps in the filter"
             )
-    if open_strides(found.image.value.type):
-        raise _No(f"has an image {found.image.value.type}, expected known strides")
-    if not has_dense_parts(found.image.value.type, found.image_parts):
-        raise _No(f"has an image {found.image.value.type} with gaps between channels")
+
+
+def _check_image(found: Convolution) -> None:
+    """Each window must see rows of channels."""
+    kind = found.source.type
+    if open_strides(kind):
+        raise _No(f"has an image {kind}, expected known strides")
+    if not has_dense_parts(kind, found.image_parts):
+        raise _No(f"has an image {kind} with gaps between channels")
+    if found.size(found.matrix_loops[0]) == 0:
+        raise _No("has no windows")
+    for axis in found.axes:
+        window = found.window(axis)
+        if window.low < 0:
+            raise _No("has windows that begin inside of an image of unknown size")
+        if window.size is not None and window.size < 1:
+            raise _No("has no window that sees its image")
 
 
 def _known(loops: Iterable[int | None]) -> list[int]:

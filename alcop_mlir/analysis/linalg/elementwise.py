@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from alcop_mlir.analysis.ir.code_motion import ops_before, reaches_only_operands
-from alcop_mlir.analysis.ir.loops import made_by
+from alcop_mlir.analysis.ir.loops import block_of, made_by
 from alcop_mlir.analysis.ir.slices import captured
 from alcop_mlir.analysis.linalg.view import LinalgView, Operand, linalg_view
 from alcop_mlir.bindings import ir
@@ -76,6 +76,16 @@ def elementwise(op: ir.Operation, scalar_body: bool = False) -> Elementwise | No
     if not all(map(_has_plain_indices, view.inputs)):
         return None
     return Elementwise(view.op, view.rank, view.inputs, view.outputs, view.block)
+
+
+def filled_with(view: LinalgView) -> Any | None:
+    """The value that all elements of the one output get; None for any other op."""
+    if view.block is None or not view.outputs[0].is_permutation:
+        return None
+    (value,) = view.block.operations[-1].operation.operands
+    scalars = {one.argument: one.value for one in view.inputs if not one.is_memref}
+    value = scalars.get(value, value)
+    return None if block_of(value) == view.block else value
 
 
 def is_constant(value: ir.Value) -> bool:

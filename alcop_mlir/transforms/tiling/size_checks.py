@@ -12,10 +12,8 @@ from typing import Any
 
 from alcop_mlir.analysis.linalg.loop_nests import Nest
 from alcop_mlir.analysis.linalg.view import Index, Operand
-from alcop_mlir.bindings import arith, cf, ir
+from alcop_mlir.bindings import ir
 from alcop_mlir.passes import build
-
-MESSAGE = "sizes of memrefs do not fit together"
 
 
 def assert_sizes(nest: Nest, sizes: list[ir.Value]) -> None:
@@ -28,7 +26,7 @@ def assert_sizes(nest: Nest, sizes: list[ir.Value]) -> None:
             if not _is_sure(nest, operand, dimension, index):
                 least = build.add(_last(index, sizes), 1)
                 size = build.dim(operand.value, dimension)
-                cf.AssertOp(arith.cmpi(arith.CmpIPredicate.sle, least, size), MESSAGE)
+                build.assert_at_most(least, size)
 
 
 def _is_sure(nest: Nest, operand: Operand, dimension: int, index: Index) -> bool:

@@ -53,3 +53,94 @@ func.func @pooling(%x: memref<2x16x16x64xf32>, %w: memref<3x3xf32>, %y: memref<2
     ins(%x, %w : memref<2x16x16x64xf32>, memref<3x3xf32>) outs(%y : memref<2x14x14x64xf32>)
   return
 }
+
+// -----
+
+// Padding that is computed: the convolution reads the buffer, not the image.
+func.func @other_value(%x: memref<1x14x14x64xf16>, %w: memref<3x3x64x48xf16>, %y: memref<1x14x14x48xf32>) {
+  %one = arith.constant 1.0 : f16
+  %p = memref.alloc() : memref<1x16x16x64xf16>
+  linalg.fill ins(%one : f16) outs(%p : memref<1x16x16x64xf16>)
+  %inner = memref.subview %p[0, 1, 1, 0] [1, 14, 14, 64] [1, 1, 1, 1] : memref<1x16x16x64xf16> to memref<1x14x14x64xf16, strided<[16384, 1024, 64, 1], offset: 1088>>
+  memref.copy %x, %inner : memref<1x14x14x64xf16> to memref<1x14x14x64xf16, strided<[16384, 1024, 64, 1], offset: 1088>>
+  // expected-remark @below {{its padding is computed: it is padded with 1.0, expected zero}}
+  linalg.conv_2d_nhwc_hwcf {dilations = dense<1> : tensor<2xi64>, strides = dense<1> : tensor<2xi64>}
+    ins(%p, %w : memref<1x16x16x64xf16>, memref<3x3x64x48xf16>) outs(%y : memref<1x14x14x48xf32>)
+  return
+}
+
+// -----
+
+// A minus zero makes minus zeros.
+func.func @minus_zero(%x: memref<1x14x14x64xf16>, %w: memref<3x3x64x48xf16>, %y: memref<1x14x14x48xf32>) {
+  %zero = arith.constant -0.0 : f16
+  %p = memref.alloc() : memref<1x16x16x64xf16>
+  linalg.fill ins(%zero : f16) outs(%p : memref<1x16x16x64xf16>)
+  %inner = memref.subview %p[0, 1, 1, 0] [1, 14, 14, 64] [1, 1, 1, 1] : memref<1x16x16x64xf16> to memref<1x14x14x64xf16, strided<[16384, 1024, 64, 1], offset: 1088>>
+  memref.copy %x, %inner : memref<1x14x14x64xf16> to memref<1x14x14x64xf16, strided<[16384, 1024, 64, 1], offset: 1088>>
+  // expected-remark @below {{it is padded with -0.0, expected zero}}
+  linalg.conv_2d_nhwc_hwcf {dilations = dense<1> : tensor<2xi64>, strides = dense<1> : tensor<2xi64>}
+    ins(%p, %w : memref<1x16x16x64xf16>, memref<3x3x64x48xf16>) outs(%y : memref<1x14x14x48xf32>)
+  return
+}
+
+// -----
+
+// The image is written after it was copied.
+func.func @written(%x: memref<1x14x14x64xf16>, %w: memref<3x3x64x48xf16>, %y: memref<1x14x14x48xf32>) {
+  %zero = arith.constant 0.0 : f16
+  %p = memref.alloc() : memref<1x16x16x64xf16>
+  linalg.fill ins(%zero : f16) outs(%p : memref<1x16x16x64xf16>)
+  %inner = memref.subview %p[0, 1, 1, 0] [1, 14, 14, 64] [1, 1, 1, 1] : memref<1x16x16x64xf16> to memref<1x14x14x64xf16, strided<[16384, 1024, 64, 1], offset: 1088>>
+  memref.copy %x, %inner : memref<1x14x14x64xf16> to memref<1x14x14x64xf16, strided<[16384, 1024, 64, 1], offset: 1088>>
+  linalg.fill ins(%zero : f16) outs(%x : memref<1x14x14x64xf16>)
+  // expected-remark @below {{'linalg.fill' may write what was padded before it is read}}
+  linalg.conv_2d_nhwc_hwcf {dilations = dense<1> : tensor<2xi64>, strides = dense<1> : tensor<2xi64>}
+    ins(%p, %w : memref<1x16x16x64xf16>, memref<3x3x64x48xf16>) outs(%y : memref<1x14x14x48xf32>)
+  return
+}
+
+// -----
+
+func.func @other_user(%x: memref<1x14x14x64xf16>, %w: memref<3x3x64x48xf16>, %y: memref<1x14x14x48xf32>, %e: f16) {
+  %zero = arith.constant 0.0 : f16
+  %c0 = arith.constant 0 : index
+  %p = memref.alloc() : memref<1x16x16x64xf16>
+  linalg.fill ins(%zero : f16) outs(%p : memref<1x16x16x64xf16>)
+  %inner = memref.subview %p[0, 1, 1, 0] [1, 14, 14, 64] [1, 1, 1, 1] : memref<1x16x16x64xf16> to memref<1x14x14x64xf16, strided<[16384, 1024, 64, 1], offset: 1088>>
+  memref.copy %x, %inner : memref<1x14x14x64xf16> to memref<1x14x14x64xf16, strided<[16384, 1024, 64, 1], offset: 1088>>
+  memref.store %e, %p[%c0, %c0, %c0, %c0] : memref<1x16x16x64xf16>
+  // expected-remark @below {{'memref.store' uses the padded buffer too}}
+  linalg.conv_2d_nhwc_hwcf {dilations = dense<1> : tensor<2xi64>, strides = dense<1> : tensor<2xi64>}
+    ins(%p, %w : memref<1x16x16x64xf16>, memref<3x3x64x48xf16>) outs(%y : memref<1x14x14x48xf32>)
+  return
+}
+
+// -----
+
+func.func @channels(%x: memref<1x16x16x60xf16>, %w: memref<3x3x64x48xf16>, %y: memref<1x14x14x48xf32>) {
+  %zero = arith.constant 0.0 : f16
+  %p = memref.alloc() : memref<1x16x16x64xf16>
+  linalg.fill ins(%zero : f16) outs(%p : memref<1x16x16x64xf16>)
+  %inner = memref.subview %p[0, 0, 0, 0] [1, 16, 16, 60] [1, 1, 1, 1] : memref<1x16x16x64xf16> to memref<1x16x16x60xf16, strided<[16384, 1024, 64, 1]>>
+  memref.copy %x, %inner : memref<1x16x16x60xf16> to memref<1x16x16x60xf16, strided<[16384, 1024, 64, 1]>>
+  // expected-remark @below {{more is padded than the dimensions along which the window moves}}
+  linalg.conv_2d_nhwc_hwcf {dilations = dense<1> : tensor<2xi64>, strides = dense<1> : tensor<2xi64>}
+    ins(%p, %w : memref<1x16x16x64xf16>, memref<3x3x64x48xf16>) outs(%y : memref<1x14x14x48xf32>)
+  return
+}
+
+// -----
+
+// An output that is the image: the padded copy of it was another one.
+func.func @in_place(%x: memref<1x14x14x64xf16>, %w: memref<3x3x64x64xf16>) {
+  %zero = arith.constant 0.0 : f16
+  %p = memref.alloc() : memref<1x16x16x64xf16>
+  linalg.fill ins(%zero : f16) outs(%p : memref<1x16x16x64xf16>)
+  %inner = memref.subview %p[0, 1, 1, 0] [1, 14, 14, 64] [1, 1, 1, 1] : memref<1x16x16x64xf16> to memref<1x14x14x64xf16, strided<[16384, 1024, 64, 1], offset: 1088>>
+  memref.copy %x, %inner : memref<1x14x14x64xf16> to memref<1x14x14x64xf16, strided<[16384, 1024, 64, 1], offset: 1088>>
+  // expected-remark @below {{reduces into a memref that is also an input, expected another output}}
+  linalg.conv_2d_nhwc_hwcf {dilations = dense<1> : tensor<2xi64>, strides = dense<1> : tensor<2xi64>}
+    ins(%p, %w : memref<1x16x16x64xf16>, memref<3x3x64x64xf16>) outs(%x : memref<1x14x14x64xf16>)
+  return
+}

@@ -100,3 +100,65 @@ func.func @maps(%x: memref<2x17x32xf16>, %w: memref<3x32x48xf16>, %y: memref<2x1
   }
   return
 }
+
+// -----
+
+// Zeros around an image are not computed: of two buffers, that which something else
+// reads stays. More before than after; beyond what the windows see.
+// CHECK-LABEL: @padding
+// CHECK-SAME:  %[[X:[^:]*]]: memref<1x14x14x64xf16>
+// CHECK-NOT:   memref<1x17x16x64xf16>
+// CHECK:       "alcop.im2col"(%[[X]]) {alcop.window = #alcop.window<{dilations = [1, 1], groups = 1 : i64, high = [0, 1], low = [2, 1], size = [3, 3], strides = [2, 1]}>} : (memref<1x14x14x64xf16>) -> memref<98x576xf16>
+// CHECK:       linalg.fill ins(%{{.*}}) outs(%[[BUFFER:.*]] : memref<1x16x16x64xf16>)
+// CHECK:       "alcop.im2col"(%[[X]]) {{.*}}high = [1, 1], low = [1, 1]{{.*}} -> memref<196x576xf16>
+// CHECK:       memref.copy %[[BUFFER]]
+func.func @padding(%x: memref<1x14x14x64xf16>, %w: memref<3x3x64x48xf16>, %y: memref<1x7x14x48xf32>, %z: memref<1x14x14x48xf32>, %v: memref<1x16x16x64xf16>) {
+  %zero = arith.constant 0.0 : f16
+  %p = memref.alloc() : memref<1x17x16x64xf16>
+  linalg.map outs(%p : memref<1x17x16x64xf16>) (%init: f16) {
+    %i = linalg.index 0 : index
+    linalg.yield %zero : f16
+  }
+  %inner = memref.subview %p[0, 2, 1, 0] [1, 14, 14, 64] [1, 1, 1, 1] : memref<1x17x16x64xf16> to memref<1x14x14x64xf16, strided<[17408, 1024, 64, 1], offset: 2112>>
+  memref.copy %x, %inner : memref<1x14x14x64xf16> to memref<1x14x14x64xf16, strided<[17408, 1024, 64, 1], offset: 2112>>
+  linalg.conv_2d_nhwc_hwcf {dilations = dense<1> : tensor<2xi64>, strides = dense<[2, 1]> : tensor<2xi64>}
+    ins(%p, %w : memref<1x17x16x64xf16>, memref<3x3x64x48xf16>) outs(%y : memref<1x7x14x48xf32>)
+  memref.dealloc %p : memref<1x17x16x64xf16>
+  %q = memref.alloc() : memref<1x16x16x64xf16>
+  linalg.fill ins(%zero : f16) outs(%q : memref<1x16x16x64xf16>)
+  %other = memref.subview %q[0, 1, 1, 0] [1, 14, 14, 64] [1, 1, 1, 1] : memref<1x16x16x64xf16> to memref<1x14x14x64xf16, strided<[16384, 1024, 64, 1], offset: 1088>>
+  memref.copy %x, %other : memref<1x14x14x64xf16> to memref<1x14x14x64xf16, strided<[16384, 1024, 64, 1], offset: 1088>>
+  linalg.conv_2d_nhwc_hwcf {dilations = dense<1> : tensor<2xi64>, strides = dense<1> : tensor<2xi64>}
+    ins(%q, %w : memref<1x16x16x64xf16>, memref<3x3x64x48xf16>) outs(%z : memref<1x14x14x48xf32>)
+  memref.copy %q, %v : memref<1x16x16x64xf16> to memref<1x16x16x64xf16>
+  return
+}
+
+// -----
+
+// Sizes known at run time only: the host asserts that there are as many windows as fit.
+// CHECK-LABEL: @open_sizes
+// CHECK-SAME:  %[[X:[^:]*]]: memref<?x?x?x64xf16>, %{{.*}}: {{.*}}, %[[Y:[^:]*]]: memref<?x?x?x48xf32>
+// CHECK:       "alcop.im2col"(%[[X]]) {alcop.window = #alcop.window<{dilations = [1, 2], groups = 1 : i64, high = [0, 1], low = [1, 1], size = [3, 3], strides = [2, 1]}>} : (memref<?x?x?x64xf16>) -> memref<?x576xf16>
+// CHECK:       memref.collapse_shape %[[Y]] {{\[\[}}0, 1, 2], [3]] : memref<?x?x?x48xf32> into memref<?x48xf32>
+// CHECK-COUNT-5: cf.assert
+// CHECK-NOT:   cf.assert
+func.func @open_sizes(%x: memref<?x?x?x64xf16>, %w: memref<3x3x64x48xf16>, %y: memref<?x?x?x48xf32>) {
+  %zero = arith.constant 0.0 : f16
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %c2 = arith.constant 2 : index
+  %n = memref.dim %x, %c0 : memref<?x?x?x64xf16>
+  %h = memref.dim %x, %c1 : memref<?x?x?x64xf16>
+  %v = memref.dim %x, %c2 : memref<?x?x?x64xf16>
+  %hp = affine.apply affine_map<()[s0] -> (s0 + 1)>()[%h]
+  %vp = arith.addi %c2, %v : index
+  %p = memref.alloc(%n, %hp, %vp) : memref<?x?x?x64xf16>
+  linalg.fill ins(%zero : f16) outs(%p : memref<?x?x?x64xf16>)
+  %again = memref.dim %x, %c1 : memref<?x?x?x64xf16>
+  %inner = memref.subview %p[0, 1, 1, 0] [%n, %again, %v, 64] [1, 1, 1, 1] : memref<?x?x?x64xf16> to memref<?x?x?x64xf16, strided<[?, ?, 64, 1], offset: ?>>
+  memref.copy %x, %inner : memref<?x?x?x64xf16> to memref<?x?x?x64xf16, strided<[?, ?, 64, 1], offset: ?>>
+  linalg.conv_2d_nhwc_hwcf {dilations = dense<[1, 2]> : tensor<2xi64>, strides = dense<[2, 1]> : tensor<2xi64>}
+    ins(%p, %w : memref<?x?x?x64xf16>, memref<3x3x64x48xf16>) outs(%y : memref<?x?x?x48xf32>)
+  return
+}
