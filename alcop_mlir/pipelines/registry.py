@@ -16,7 +16,7 @@ from alcop_mlir.pipelines.named import NAMED_PIPELINES
 
 # Name of a pass: module below alcop_mlir.transforms, and class. In the order in which
 # alcop-compile runs them. Those from alcop-separate-views to planning are for pipelines
-# of others, the check for alcop-opt and tests.
+# of others, as is alcop-lower-gathers; the check is for alcop-opt and tests.
 PASSES = {
     "alcop-fill-constants": "linalg.fill_constants:FillConstants",
     "alcop-fold-transposes": "linalg.fold_transposes:FoldTransposes",
@@ -49,6 +49,7 @@ PASSES = {
     "alcop-place-waits": "pipelining.place_waits:PlaceWaits",
     "alcop-make-async": "pipelining.make_async:MakeAsync",
     "alcop-distribute-copies": "tensor_cores.distribute_copies:DistributeCopies",
+    "alcop-lower-gathers": "tensor_cores.lower_gathers:LowerGathers",
     "alcop-lower-mma": "tensor_cores.lower_mma:LowerMma",
     "alcop-swizzle-shared": "tensor_cores.swizzle_shared:SwizzleShared",
     "alcop-unroll-steady-state": "pipelining.unroll_steady_state:UnrollSteadyState",

@@ -13,6 +13,7 @@ import pytest
 from gathered_kernels import Tile, Window, convolution, embedding
 
 from alcop_mlir.compilation import compiler, inputs
+from alcop_mlir.pipelines.driver import run_pipeline
 from alcop_mlir.runtime.emulator import emulate
 from alcop_mlir.runtime.emulator.observers.counters import Counters
 from alcop_mlir.runtime.launch import Program, grid_of
@@ -116,3 +117,18 @@ def test_rows_that_a_table_names(whole: bool) -> None:
     np.testing.assert_allclose(ran.out, expected, atol=k * 2.0**-22, rtol=0)
     assert ran.counters.bank_conflicts == 0
     assert ran.counters.global_sectors == ran.counters.global_sectors_ideal
+
+
+def test_the_same_as_plain_loops() -> None:
+    """The op's meaning, `alcop-lower-gathers`, gives the same to the last bit."""
+    window = Window((1, 9, 7, 48), stride=(2, 1))
+    x, b = arrays(window)
+    source = inputs.read(convolution(window, TILE))
+    with source.module.context:
+        run_pipeline(source.module, "builtin.module(alcop-lower-gathers)")
+        plain = str(source.module)
+    assert "alcop.gather" not in plain
+    shape = (window.rows, window.filters)
+    both = [run(text, shape, x, b) for text in (convolution(window, TILE), plain)]
+    assert both[0].out.tobytes() == both[1].out.tobytes()
+    assert "cp.async" not in both[1].ptx

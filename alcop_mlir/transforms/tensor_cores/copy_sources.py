@@ -119,20 +119,21 @@ class GatheredSource:
         if not self.chunk.parts:
             return _count(self.chunk.elements, self.is_inside(indices))
         row, column = indices
-        left = _left(column, row_width(self.copy), self.chunk)
-        return _count(left, self._is_valid(row))
+        width = row_width(self.copy)
+        assert width is not None, "only a width cuts a row"
+        return _count(_left(column, width, self.chunk), self._is_valid(row))
 
     def _is_valid(self, row: Index) -> Any:
         return self.elements.of(self.copy.operands[3], row)
 
 
-def _left(column: Index, end: Any, chunk: Distribution) -> Any:
+def _left(column: Index, end: ir.Value, chunk: Distribution) -> Any:
     """The elements of a chunk before `end`, a column."""
     left = build.sub(column.below(end), column.base)
     return build.least(build.most(left, 0), chunk.elements)
 
 
-def _count(elements: Any, is_inside: Any | None) -> Any | None:
+def _count(elements: ir.Value | int, is_inside: ir.Value | None) -> Any | None:
     """`elements` where it is inside, else zero; None for all of them."""
     if is_inside is None:
         return None if isinstance(elements, int) else elements
