@@ -223,15 +223,16 @@ def reinterpreted(
     strides: Sequence[ir.Value] = (),
 ) -> Any:
     """All of `buffer` as `kind`; sizes and strides are those that it leaves open."""
+    static_strides, offset = kind.get_strides_and_offset()
     return memref.reinterpret_cast(
         kind,
         buffer,
         offsets=[],
         sizes=sizes,
         strides=strides,
-        static_offsets=[0],
+        static_offsets=[offset],
         static_sizes=kind.shape,
-        static_strides=kind.get_strides_and_offset()[0],
+        static_strides=static_strides,
     )
 
 

@@ -13,6 +13,38 @@ from alcop_mlir.dialects import alcop
 
 
 @dataclass(frozen=True)
+class ImageWindow:
+    """The window of an `alcop.im2col`; each tuple has an entry per spatial dimension.
+
+    low, high: zeros before and after the image
+    groups:    of channels
+    """
+
+    size: tuple[int, ...]
+    strides: tuple[int, ...]
+    dilations: tuple[int, ...]
+    low: tuple[int, ...]
+    high: tuple[int, ...]
+    groups: int
+
+    @property
+    def taps(self) -> int:
+        """How many elements of a channel it has."""
+        return math.prod(self.size)
+
+    def outside(self, dimension: int) -> list[int]:
+        """The positions along a dimension that may be outside of the image."""
+        low, dilation = self.low[dimension], self.dilations[dimension]
+        last = self.reach(dimension) - self.high[dimension]
+        positions = range(self.size[dimension])
+        return [n for n in positions if not low <= n * dilation <= last]
+
+    def reach(self, dimension: int) -> int:
+        """From its first to its last pixel along a dimension."""
+        return (self.size[dimension] - 1) * self.dilations[dimension]
+
+
+@dataclass(frozen=True)
 class GatheredRows:
     """The rows of an `alcop.im2col` or `alcop.take`.
 
@@ -31,6 +63,16 @@ class GatheredRows:
         outer = range(self.source.type.rank - 1)
         strides = (stride_divisor(self.source, number) for number in outer)
         return math.gcd(self.run or 1, *strides)
+
+    @property
+    def window(self) -> ImageWindow | None:
+        """The window of an image: there is a row each time that it is moved."""
+        given = alcop.get(self.op, alcop.WindowAttr)
+        if given is None:
+            return None
+        groups = given.pop("groups")
+        lists = {name: tuple(numbers) for name, numbers in given.items()}
+        return ImageWindow(**lists, groups=groups)
 
 
 def gathered_rows(matrix: ir.Value) -> GatheredRows | None:

@@ -14,6 +14,8 @@ from alcop_mlir.bindings import gpu, ir, memref, vector
 from alcop_mlir.dialects import alcop
 from alcop_mlir.passes import build
 from alcop_mlir.transforms.linalg.matrices import matrix, view
+from alcop_mlir.transforms.tiling.gathered_tiles import TileRows, tile_rows
+from alcop_mlir.transforms.tiling.k_steps import k_steps
 from alcop_mlir.transforms.tiling.tile_access import read_tile
 from alcop_mlir.transforms.tiling.tile_operands import (
     Others,
@@ -30,7 +32,10 @@ from alcop_mlir.transforms.tiling.tiled_contractions import (
 
 @dataclass(frozen=True)
 class _Source:
-    """A matrix that the K loop copies tiles of, and the buffer that it copies to."""
+    """A matrix that the K loop copies tiles of, and the buffer that it copies to.
+
+    matrix: a memref, or `TileRows`, which are gathered
+    """
 
     matrix: Any
     buffer: Any
@@ -62,7 +67,12 @@ def contract_tiles(tile: BlockTile, initial: ir.Value) -> Any:
 
     def over_k(batch: ir.Value, carried: ir.Value) -> Any:
         sources = [
-            _Source(matrix(one.value, one.loops, sizes, batch), buffer, one)
+            _Source(
+                tile_rows(tile, one, batch)
+                or matrix(one.value, one.loops, sizes, batch),
+                buffer,
+                one,
+            )
             for one, buffer in zip(contraction.operands, buffers, strict=True)
         ]
         return _k_loop(tile, sources, remaining, carried)
@@ -87,25 +97,28 @@ def _k_loop(
     remaining: dict[str, ir.Value],
     initial: ir.Value,
 ) -> Any:
-    step, size = _steps(tile.contraction), tile.sizes["k"]
-    upper, width = size.value, build.index(step["k"])
-    if not size.divides(step["k"]):
+    steps = k_steps(tile)
+    if steps.exceed:
         check_fill(tile.contraction)
     others = load_others(tile, remaining)
+    extents = {**_steps(tile.contraction), **remaining}
 
     def k_step(k: ir.Value, carried: list[ir.Value]) -> list[Any]:
-        first = {**tile.block, "k": k}
-        extents = dict(remaining)
-        if not size.divides(step["k"]):
-            extents["k"] = build.least(build.sub(upper, k), width)
+        accumulators, *state = carried
+        step = steps.at(k, state)
+        first = {**tile.block, "k": step.first}
         for source in sources:
-            _copy_tile(source, first, {**step, **extents})
+            if isinstance(source.matrix, TileRows):
+                source.matrix.copy(step, source.buffer)
+            else:
+                _copy_tile(source, first, {**extents, "k": step.extent})
         gpu.barrier()
-        accumulators = _fragment_loop(tile, sources, others, carried[0])
+        accumulators = _fragment_loop(tile, sources, others, accumulators)
         gpu.barrier()
-        return [accumulators]
+        return [accumulators, *steps.following(k, state)]
 
-    return build.for_loop((0, upper, width), [initial], k_step).results[0]
+    carried = [initial, *steps.start]
+    return build.for_loop(steps.bounds, carried, k_step).results[0]
 
 
 def _copy_tile(
@@ -114,7 +127,7 @@ def _copy_tile(
     extents = [extent[loop] for loop in source.loops]
     offsets = [first[loop] for loop in source.loops]
     tile = view(source.matrix, offsets, extents)
-    if all(isinstance(size, int) for size in extents):
+    if extents == source.buffer.type.shape:
         memref.copy(tile, source.buffer)
     else:
         # Rows and columns beyond the edge of C may hold anything: nothing reads them.

@@ -24,6 +24,18 @@ than a grid has along y and z, all blocks lie along x. Rows of an operand with a
 not launched; one with an empty K becomes a copy or a fill. With a `raster`, blocks take
 the tiles of a group of that many rows down its rows first.
 
+Of an operand that is never made, an `alcop.im2col` or `alcop.take`, tiles are gathered:
+
+           %rows = ... : vector<128xindex>     // before the loop: where rows begin
+           %lacks = ... : vector<128xi32>      // the taps that each has outside
+           scf.for %k ... iter_args(%acc, %offset, %tap) {
+             %r = arith.addi %rows, %offset ; %v = (%lacks & %tap) == 0
+             alcop.gather %x, %a, %r, %v ; memref.copy %B_tile, %b ; ...
+
+One loop goes through the channels of all taps. A step has one tap: where steps do not
+divide the channels, the last of each tap is shorter. `%offset`, and the bits of `%tap`,
+lead to the next tap by additions and selects; nothing in the loop divides.
+
 Operand transforms, which the op's body computes of an element of A or B before it
 multiplies, are computed on the fragments that a warp reads; tiles are copied as memory
 holds them. Operands marked `precision = "tf32"` are rounded by `arith.truncf` to that
@@ -41,6 +53,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
+from alcop_mlir.analysis.ir.gathered_rows import gathered_rows
 from alcop_mlir.bindings import gpu, ir
 from alcop_mlir.dialects import alcop
 from alcop_mlir.passes import build
@@ -77,7 +90,8 @@ class TileToBlocks(Pass):
 def _erase(contraction: TiledContraction) -> None:
     """Erase the ops that became a kernel, and the buffers that only they used.
 
-    What else uses these asks for their sizes.
+    What else uses these asks for their sizes. Also what gave A or B, if no other op
+    uses that and it is gathered.
     """
     outputs = [
         contraction.out,
@@ -92,6 +106,8 @@ def _erase(contraction: TiledContraction) -> None:
         if buffer not in needed:
             build.erase_deallocs(buffer)
             build.erase_unused([buffer.owner])
+    gathered = (gathered_rows(one.value) for one in contraction.operands)
+    build.erase_unused({rows.op for rows in gathered if rows is not None})
 
 
 def _launch(contraction: TiledContraction, sizes: dict[str, Size]) -> None:

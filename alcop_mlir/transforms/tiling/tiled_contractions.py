@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from alcop_mlir.analysis.ir.code_motion import ops_after
+from alcop_mlir.analysis.ir.gathered_rows import gathered_rows
 from alcop_mlir.analysis.ir.walk import walk
 from alcop_mlir.analysis.linalg.accumulator_init import marked_init
 from alcop_mlir.analysis.linalg.elementwise import Elementwise, elementwise
@@ -63,9 +64,16 @@ class TiledContraction:
 
     @property
     def buffers(self) -> list[tuple[Any, str]]:
-        """All memref operands, each with the loops that index its dimensions."""
+        """All memref operands, each with the loops that index its dimensions.
+
+        But A or B where it is never made, and its rows follow from run-time sizes.
+        """
         return [
-            *((one.value, _own_loops(one.value, one.loops)) for one in self.operands),
+            *(
+                (one.value, _own_loops(one.value, one.loops))
+                for one in self.operands
+                if gathered_rows(one.value) is None or one.value.type.has_static_shape
+            ),
             (self.out, _own_loops(self.out, self.out_loops)),
             *(
                 (operand.value, self.loops_of(element, operand))

@@ -1,0 +1,98 @@
+"""Images that windows move over, as kernels see them.
+
+Numbers are ints where sizes are known, else index values of the kernel.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from itertools import accumulate
+from typing import Any
+
+from alcop_mlir.analysis.ir.gathered_rows import ImageWindow, gathered_rows
+from alcop_mlir.bindings import ir
+from alcop_mlir.passes import build
+
+Number = int | ir.Value
+
+
+@dataclass(frozen=True)
+class Image:
+    """An image and its window; dimensions are numbered as those of the window.
+
+    batch:   how many images there are
+    sizes:   of an image, without the channels
+    pitches: elements from an image to the next, then from pixel to pixel by dimension
+    """
+
+    source: Any
+    window: ImageWindow
+    batch: Number
+    sizes: tuple[Number, ...]
+    pitches: tuple[Number, ...]
+
+    @property
+    def channels(self) -> int:
+        """Of a group, which are what a row has of a tap."""
+        return self.source.type.shape[-1] // self.window.groups
+
+    @property
+    def dimensions(self) -> range:
+        """The numbers of the dimensions."""
+        return range(len(self.sizes))
+
+    def places(self, dimension: int) -> Number:
+        """How many places the window has along a dimension."""
+        window = self.window
+        padding = window.low[dimension] + window.high[dimension]
+        room = plus(self.sizes[dimension], padding - window.reach(dimension) - 1)
+        return plus(_folded(_floor, build.div, room, window.strides[dimension]), 1)
+
+
+def image_of(matrix: ir.Value) -> Image | None:
+    """The image of whose windows `matrix` has a row each; None for other values."""
+    rows = gathered_rows(matrix)
+    window = None if rows is None else rows.window
+    if rows is None or window is None:
+        return None
+    kind = rows.source.type
+    batch, *sizes = (_size(rows.source, number) for number in range(kind.rank - 1))
+    if kind.has_static_shape:
+        strides, _ = kind.get_strides_and_offset()
+        pitches = strides[:-1]
+    else:
+        inner = accumulate(reversed(sizes), times, initial=kind.shape[-1])
+        pitches = [*inner][::-1]
+    return Image(rows.source, window, batch, tuple(sizes), tuple(pitches))
+
+
+def plus(left: Number, right: Number) -> Number:
+    """`left + right`."""
+    return _folded(int.__add__, build.add, left, right)
+
+
+def times(left: Number, right: Number) -> Number:
+    """`left * right`."""
+    return _folded(int.__mul__, build.mul, left, right)
+
+
+def _floor(left: int, right: int) -> int:
+    return left // right
+
+
+def _folded(
+    on_ints: Callable[[int, int], int],
+    on_values: Callable[[Number, Number], ir.Value],
+    left: Number,
+    right: Number,
+) -> Number:
+    if isinstance(left, int) and isinstance(right, int):
+        return on_ints(left, right)
+    return on_values(left, right)
+
+
+def _size(source: ir.Value, number: int) -> Number:
+    kind = source.type
+    is_open = kind.is_dynamic_dim(number)
+    return build.size(source, number) if is_open else kind.shape[number]
