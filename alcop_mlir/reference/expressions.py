@@ -74,14 +74,15 @@ class Operation:
 
 
 # JSON has no infinity: such constants are stored as text.
-_StoredConstant = Stored(
+_AS_NUMBER = Stored(
     float | Annotated[str, OneOf(("inf", "-inf", "nan"))],
     lambda value: Constant(float(value)),
     lambda constant: (
         constant.value if math.isfinite(constant.value) else str(constant.value)
     ),
 )
-_Part = Annotated[Constant, _StoredConstant] | Argument | Operation
+StoredConstant = Annotated[Constant, _AS_NUMBER]
+_Part = StoredConstant | Argument | Operation
 # An op is an object with a list in it. `check` is exact; this comes before.
 Expression = Annotated[_Part, Bounded(depth=2 * _MAX_DEPTH, size=4 * _MAX_SIZE)]
 

@@ -8,6 +8,7 @@ each array, the largest share of its indices that the element may reach.
 from __future__ import annotations
 
 import math
+import operator
 from collections.abc import Iterable, Iterator, Mapping
 from itertools import takewhile
 
@@ -15,6 +16,7 @@ from alcop_mlir.reference.steps import (
     Einsum,
     Insert,
     Map,
+    Pad,
     Reduction,
     Reshape,
     Slice,
@@ -76,9 +78,17 @@ def _reached(
         case WindowViews():
             if step.source in reached:
                 shares, axis = reached[step.source], step.dimension
-                own = min(1.0, shares[axis] * shapes[step.source][axis])
-                own = min(1.0, own * step.taps / max(1, step.positions))
-                yield (*shares[:axis], own, 1.0, *shares[axis + 1 :])
+                own = shares[axis] * shapes[step.source][axis]
+                positions, taps = shapes[step.out][axis], ()
+                if step.taps is not None:
+                    own, taps = own * shapes[step.out][axis + 1], (1.0,)
+                own = min(1.0, own / max(1, positions))
+                yield (*shares[:axis], own, *taps, *shares[axis + 1 :])
+        case Pad():
+            if step.source in reached:
+                sizes = zip(shapes[step.source], shapes[step.out], strict=True)
+                less = (before / max(1, after) for before, after in sizes)
+                yield tuple(map(operator.mul, reached[step.source], less))
 
 
 def _reshaped(shares: _Shares, before: _Shape, after: _Shape) -> _Shares:

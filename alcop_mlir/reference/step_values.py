@@ -33,6 +33,7 @@ from alcop_mlir.reference.steps import (
     Einsum,
     Insert,
     Map,
+    Pad,
     Reduction,
     Reshape,
     Size,
@@ -125,7 +126,9 @@ def _value(
         case Insert():
             return _insert(step, known[step.target], known[step.source])
         case WindowViews():
-            return _each(lambda array: _windows(step, array), known[step.source])
+            return _each(lambda array: _windows(step, array, sizes), known[step.source])
+        case Pad():
+            return _padded(step, known[step.source])
 
 
 def _contraction(step: Einsum, known: Mapping[str, Bounded], dtype: str) -> Bounded:
@@ -343,10 +346,22 @@ def _insert(step: Insert, target: Bounded, source: Bounded) -> Bounded:
     return Bounded(values, errors)
 
 
-def _windows(step: WindowViews, array: Array) -> Array:
-    positions = np.arange(step.positions)[:, None] * step.stride
-    places = positions + np.arange(step.taps) * step.dilation
+def _windows(step: WindowViews, array: Array, sizes: Mapping[str, int]) -> Array:
+    (positions,) = _numbers((step.positions,), sizes)
+    places = np.arange(positions) * step.stride + step.first
+    if step.taps is not None:
+        (taps,) = _numbers((step.taps,), sizes)
+        places = places[:, None] + np.arange(taps) * step.dilation
+    if np.any(places < 0):
+        raise IndexError(f"windows begin at {places.min()}")
     return np.take(array, places, axis=step.dimension)
+
+
+def _padded(step: Pad, source: Bounded) -> Bounded:
+    width = list(zip(step.low, step.high, strict=True))
+    values = np.pad(source.values, width, constant_values=step.value.value)
+    errors = np.pad(_errors(source), width) if np.any(source.error) else source.error
+    return Bounded(values, errors)
 
 
 def _selection(step: Slice | Insert) -> tuple[slice, ...]:

@@ -16,7 +16,7 @@ from alcop_mlir.codec import Matches, OneOf, Range, Tagged, shown
 from alcop_mlir.element_types import ROUNDED_INPUTS
 from alcop_mlir.errors import ConfigError
 from alcop_mlir.reference import expressions
-from alcop_mlir.reference.expressions import Expression
+from alcop_mlir.reference.expressions import Expression, StoredConstant
 
 PRECISIONS = tuple(ROUNDED_INPUTS.values())
 COMBINES = (
@@ -125,20 +125,33 @@ class Insert(_Step):
 class WindowViews(_Step):
     """`out` is `source` with two dimensions instead of `dimension`.
 
-    The index of that is `position * stride + tap * dilation`, as in convolutions.
+    The index of that is `position * stride + tap * dilation + first`, as in
+    convolutions; without taps there is one dimension, of positions.
     """
 
     source: str
     out: str
     dimension: _Count
-    positions: _Count
-    stride: _Count
-    taps: _Count
-    dilation: _Count
+    positions: Size
+    stride: int
+    taps: Size | None
+    dilation: int
+    first: int = 0
+
+
+@dataclass(frozen=True)
+class Pad(_Step):
+    """`out` is `source` with equal elements around it: per dimension, how many."""
+
+    source: str
+    out: str
+    low: tuple[_Count, ...]
+    high: tuple[_Count, ...]
+    value: StoredConstant
 
 
 Step = Annotated[
-    Einsum | Map | Reduction | Reshape | Slice | Insert | WindowViews,
+    Einsum | Map | Reduction | Reshape | Slice | Insert | WindowViews | Pad,
     Tagged(
         "op",
         {
@@ -149,6 +162,7 @@ Step = Annotated[
             "slice": Slice,
             "insert": Insert,
             "windows": WindowViews,
+            "pad": Pad,
         },
     ),
 ]
@@ -178,9 +192,17 @@ def renamed(step: _StepT, names: Mapping[str, str]) -> _StepT:
 
 def with_sizes(step: _StepT, sizes: Mapping[str, int]) -> _StepT:
     """`step` with numbers for the sizes named there."""
+    if isinstance(step, WindowViews):
+        positions, *taps = known(_window_sizes(step), sizes)
+        return replace(step, positions=positions, taps=taps[0] if taps else None)
     if not isinstance(step, Map | Reshape):
         return step
     return replace(step, shape=known(step.shape, sizes))
+
+
+def _window_sizes(step: WindowViews) -> tuple[Size, ...]:
+    """The sizes of the dimensions of positions, and of taps if there are any."""
+    return (step.positions, *([] if step.taps is None else [step.taps]))
 
 
 def known(shape: Iterable[Size], sizes: Mapping[str, int]) -> tuple[Size, ...]:
@@ -202,7 +224,11 @@ def check(steps: Iterable[Step], arrays: Iterable[str], sizes: Collection[str]) 
         for name in step.reads:
             if name not in given:
                 raise ConfigError(f"reference: unknown array {shown(name)}")
+        if isinstance(step, Pad) and len(step.low) != len(step.high):
+            raise ConfigError("reference: 'low' and 'high' of different ranks")
         shape = step.shape if isinstance(step, Map | Reshape) else ()
+        if isinstance(step, WindowViews):
+            shape = _window_sizes(step)
         for size in shape:
             if isinstance(size, str) and size not in sizes:
                 raise ConfigError(f"reference: unknown size {shown(size)}")

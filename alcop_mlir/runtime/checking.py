@@ -281,7 +281,11 @@ def _shape(step: steps.Step, shapes: Mapping[str, Sequence[Any]]) -> Sequence[An
         case steps.WindowViews():
             shape = [*shapes[step.source]]
             axis = step.dimension
-            return [*shape[:axis], step.positions, step.taps, *shape[axis + 1 :]]
+            taps = [] if step.taps is None else [step.taps]
+            return [*shape[:axis], step.positions, *taps, *shape[axis + 1 :]]
+        case steps.Pad():
+            sizes = zip(shapes[step.source], step.low, step.high, strict=True)
+            return [sum(parts) for parts in sizes]
 
 
 def _decoded(function: Function, arrays: Arrays) -> dict[str, np.ndarray[Any, Any]]:

@@ -6,12 +6,13 @@ import numpy as np
 import pytest
 
 from alcop_mlir.reference import step_values
-from alcop_mlir.reference.expressions import Argument, Operation
+from alcop_mlir.reference.expressions import Argument, Constant, Operation
 from alcop_mlir.reference.influence import reach
 from alcop_mlir.reference.steps import (
     Einsum,
     Insert,
     Map,
+    Pad,
     Reduction,
     Reshape,
     Slice,
@@ -78,6 +79,21 @@ CASES: list[tuple[tuple[Step, ...], dict[str, tuple[int, ...]], str, float]] = [
         {"w": (4, 9, 3), "v": (4, 9)},
         "image",
         1 / 4 * 3 / 9,
+    ),
+    # A second window reaches what three positions of the first do.
+    (
+        (
+            Pad("image", "p", (0, 2), (0, 0), Constant(0.0)),
+            WindowViews("p", "w", 1, 11, 1, 3, 1),
+            Einsum("w", "kernel", "v", "npk,k->np"),
+            WindowViews("v", "x", 1, 9, 1, 3, 1),
+            Einsum("x", "kernel", "y", "npk,k->np"),
+            WindowViews("y", "z", 1, 9, -1, None, 1, 8),
+        ),
+        {"p": (4, 13), "w": (4, 11, 3), "v": (4, 11), "x": (4, 9, 3), "y": (4, 9)}
+        | {"z": (4, 9)},
+        "image",
+        1 / 4,
     ),
     (
         (

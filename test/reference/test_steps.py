@@ -15,6 +15,7 @@ from alcop_mlir.reference.steps import (
     Einsum,
     Insert,
     Map,
+    Pad,
     Reduction,
     Reshape,
     Slice,
@@ -33,6 +34,8 @@ STEPS: list[Step] = [
     Slice("A", "%6", (0, 2), (4, 4), (1, 2)),
     Insert("%6", "B", "B", (0, 0), (4, 4), (2, 1)),
     WindowViews("A", "%8", 1, 3, 2, 4, 1),
+    WindowViews("A", "%9", 1, "M", -2, None, 1, 5),
+    Pad("A", "%10", (0, 1), (2, 0), Constant(-float("inf"))),
 ]
 
 

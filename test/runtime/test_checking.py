@@ -12,13 +12,14 @@ from bundles import matmul
 from alcop_mlir import dtypes
 from alcop_mlir.errors import LaunchError
 from alcop_mlir.manifest.arrays import Parameter
-from alcop_mlir.manifest.functions import Function
+from alcop_mlir.manifest.functions import Function, with_sizes
 from alcop_mlir.reference.expressions import Argument, Constant, Expression, Operation
 from alcop_mlir.reference.step_values import F32_STEP
 from alcop_mlir.reference.steps import (
     Einsum,
     Insert,
     Map,
+    Pad,
     Reduction,
     Reshape,
     Slice,
@@ -382,6 +383,31 @@ def test_windows_overlap() -> None:
     too_far = replace(function.reference[0], positions=4)
     damaged = replace(function, reference=(too_far, *function.reference[1:]))
     with pytest.raises(LaunchError, match="the reference does not fit the arrays"):
+        checking.check(damaged, before, before)
+
+
+def test_padding_and_reversed_windows() -> None:
+    """Equal elements around an array; windows without taps, of a size by its name."""
+    function = replace(
+        matmul(),
+        parameters=(
+            Parameter("A", "f32", (3, 5), "in"),
+            Parameter("C", "f32", (4, "N"), "out"),
+        ),
+        reference=(
+            Pad("A", "%0", (0, 1), (1, 0), Constant(2.0)),
+            WindowViews("%0", "C", 1, "N", -2, None, 1, 5),
+        ),
+    )
+    function = with_sizes(function, {"N": 3})
+    before = random_arrays(function)
+    padded = np.pad(before["A"], [(0, 1), (1, 0)], constant_values=2.0)
+    after = padded[:, [5, 3, 1]]
+    assert checking.check(function, before, before | {"C": after}).ok
+    assert not checking.check(function, before, before | {"C": after[:, ::-1]}).ok
+    too_far = replace(function.reference[1], first=3)
+    damaged = replace(function, reference=(function.reference[0], too_far))
+    with pytest.raises(LaunchError, match="windows begin at -1"):
         checking.check(damaged, before, before)
 
 

@@ -32,12 +32,13 @@ Loops = tuple[int | None, ...]  # the loop along each dimension; None: another i
 
 @dataclass(frozen=True)
 class Window:
-    """The index `position * stride + tap * dilation`, of two loops."""
+    """The index `position * stride + tap * dilation + offset`, of two loops or one."""
 
     position: int
     stride: int
-    tap: int
-    dilation: int
+    tap: int | None = None
+    dilation: int = 1
+    offset: int = 0
 
 
 @dataclass(frozen=True)
@@ -67,11 +68,13 @@ class Index:
 
     @property
     def window(self) -> Window | None:
-        """The window that it moves over the dimension, if it is one."""
-        if self.coefficients is None or len(self.loops) != 2 or self.offset != 0:
+        """The window that it moves over the dimension; of one element for one loop."""
+        if self.coefficients is None or len(self.loops) not in (1, 2):
             return None
-        (position, tap), (stride, dilation) = self.loops, self.coefficients
-        return Window(position, stride, tap, dilation)
+        (position, *taps), (stride, *dilations) = self.loops, self.coefficients
+        if not taps:
+            return Window(position, stride, offset=self.offset)
+        return Window(position, stride, taps[0], dilations[0], self.offset)
 
     @property
     def grows(self) -> bool:

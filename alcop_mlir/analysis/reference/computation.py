@@ -25,7 +25,7 @@ from alcop_mlir.analysis.reference.linalg_steps import run_linalg
 from alcop_mlir.bindings import ir
 from alcop_mlir.manifest.names import argument_name, result_name
 from alcop_mlir.reference.expressions import FLOATS, INTEGERS, Argument, Constant
-from alcop_mlir.reference.steps import Map, Size, Step, renamed
+from alcop_mlir.reference.steps import Map, Pad, Size, Step, renamed
 
 _ALLOCATIONS = frozenset("memref.alloc tensor.empty bufferization.alloc_tensor".split())
 _IGNORED = frozenset("memref.dealloc memref.dim tensor.dim func.return".split())
@@ -103,10 +103,22 @@ def _read(
         source, target = list(op.operands)[:2]
         content = values.insert(source, values.content(source), _part(op), target)
         values.write(op.results[0], content)
+    elif op.name == "tensor.pad":
+        values.write(op.results[0], values.add(_padded(op, values)))
     elif op.name == "arith.constant":
         _read_constant(op, values, constants)
     elif op.name not in _IGNORED | _ALLOCATIONS and not _is_scalar_code(op):
         raise NotUnderstood
+
+
+def _padded(op: ir.Operation, values: BufferValues) -> Pad:
+    """The step of a `tensor.pad`. Raises NotUnderstood where it is not constant."""
+    low, high = (tuple(op.attributes[f"static_{name}"]) for name in ("low", "high"))
+    (block,) = op.regions[0].blocks
+    value = constant(block.operations[-1].operation.operands[0])
+    if value is None or min((*low, *high), default=0) < 0:
+        raise NotUnderstood
+    return Pad(values.name(op.operands[0]), "", low, high, value)
 
 
 def _read_constant(

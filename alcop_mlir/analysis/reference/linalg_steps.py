@@ -163,21 +163,26 @@ class _Reader:
         return content
 
     def _name(self, number: int) -> str:
-        """The name of an operand's value, with two dimensions for each window."""
+        """The name of an operand's value, with a dimension for each of its loops."""
         name, position = self.values.name(self.arrays[number]), 0
         for index in self.indices[number]:
             if isinstance(index, Window):
                 name = self.values.add(self._windows(name, position, index))
-                position += 1
+                position += index.tap is not None
             position += 1
         return name
 
     def _windows(self, source: str, dimension: int, window: Window) -> WindowViews:
-        positions, taps = self._size(window.position), self._size(window.tap)
-        if not isinstance(positions, int) or not isinstance(taps, int):
-            raise NotUnderstood
+        taps = None if window.tap is None else self._size(window.tap)
         return WindowViews(
-            source, "", dimension, positions, window.stride, taps, window.dilation
+            source,
+            "",
+            dimension,
+            self._size(window.position),
+            window.stride,
+            taps,
+            window.dilation,
+            window.offset,
         )
 
     def _size(self, loop: int) -> Size:

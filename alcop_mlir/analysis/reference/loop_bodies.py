@@ -57,10 +57,13 @@ def operand_indices(operand: Operand) -> Indices:
 
 
 def loops_of(indices: Indices) -> Loops:
-    """The loops that index an operand, where each window is two dimensions."""
+    """The loops that index an operand, where a window with taps is two dimensions."""
     loops: list[int | None] = []
     for index in indices:
-        loops += [index.position, index.tap] if isinstance(index, Window) else [index]
+        if not isinstance(index, Window):
+            loops.append(index)
+            continue
+        loops += [index.position, *([] if index.tap is None else [index.tap])]
     return tuple(loops)
 
 

@@ -174,11 +174,9 @@ def test_convolutions(kind: str) -> None:
         matrix(1, 8, 9, 8, kind=kind),
     )
     assert loops_of(view) == [(0, None, None, 6), (4, 5, 6, 3), (0, 1, 2, 3)]
-    assert [one.window for one in view.inputs[0].indices] == [
-        None,
+    assert [one.window for one in view.inputs[0].indices[1:3]] == [
         Window(1, 2, 4, 1),
         Window(2, 1, 5, 3),
-        None,
     ]
     found = view.convolution_dimensions
     assert found is not None
@@ -287,7 +285,13 @@ def test_indices() -> None:
         matrix(16),
     )
     first, second, _ = (operand.indices for operand in view.inputs)
-    assert [index.window for index in first] == [Window(0, 2, 1, 3), *[None] * 4]
+    assert [index.window for index in first] == [
+        Window(0, 2, 1, 3),
+        None,
+        None,
+        Window(0, 1, offset=1),
+        Window(0, 2),
+    ]
     assert [index.constant for index in first] == [None, 0, 5, None, None]
     assert [index.offset for index in first] == [0, 0, 5, 1, 0]
     assert [index.coefficients for index in first] == [(2, 3), (), (), (1,), (2,)]
@@ -304,7 +308,7 @@ def test_indices() -> None:
     assert [index.window for index in second[1:]] == [
         Window(0, 1, 1, -1),
         Window(0, 2, 1, 1),
-        None,
+        Window(0, 1, 1, 1, offset=1),
     ]
     assert not view.inputs[0].is_permutation
     assert view.reductions == (0, 1)

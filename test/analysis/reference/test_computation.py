@@ -15,6 +15,7 @@ from alcop_mlir.reference.steps import (
     Einsum,
     Insert,
     Map,
+    Pad,
     Reduction,
     Reshape,
     Slice,
@@ -423,6 +424,60 @@ def test_convolutions() -> None:
         WindowViews("arg0", "%0", 1, 5, 2, 3, 1),
         Einsum("%0", "arg1", "arg2", "mpkx,kxn->mpn", "arg2"),
     )
+
+
+def test_convolutions_of_open_sizes() -> None:
+    """The number of positions has the name of the output's size."""
+    a, w, c = "memref<2x?x4xf32>", "memref<3x4x8xf32>", "memref<2x?x8xf32>"
+    body = f"""
+      linalg.conv_1d_nwc_wcf ins(%a, %w : {a}, {w}) outs(%c : {c})
+      return"""
+    assert steps(f"%a: {a}, %w: {w}, %c: {c}", body) == (
+        WindowViews("arg0", "%0", 1, "arg2_1", 1, 3, 1),
+        Einsum("%0", "arg1", "arg2", "mpkx,kxn->mpn", "arg2"),
+    )
+
+
+def test_reversed_and_shifted_indices() -> None:
+    """As in the gradient of an image: the filter backwards, from the last tap on."""
+    a, w, c = "memref<16xf32>", "memref<3xf32>", "memref<13xf32>"
+    body = f"""
+      linalg.generic {{indexing_maps = [affine_map<(p, r) -> (p + r + 1)>,
+                                        affine_map<(p, r) -> (2 - r)>,
+                                        affine_map<(p, r) -> (p)>,
+                                        affine_map<(p, r) -> (r)>],
+                       iterator_types = ["parallel", "reduction"]}}
+        ins(%a, %w, %c : {a}, {w}, {c}) outs(%s : {w}) {{
+      ^bb0(%x: f32, %y: f32, %z: f32, %o: f32):
+        %0 = arith.mulf %x, %y : f32
+        %1 = arith.addf %o, %0 : f32
+        linalg.yield %1 : f32
+      }}
+      return"""
+    assert steps(f"%a: {a}, %w: {w}, %c: {c}, %s: {w}", body)[:2] == (
+        WindowViews("arg0", "%0", 0, 13, 1, 3, 1, 1),
+        WindowViews("arg1", "%1", 0, 3, -1, None, 1, 2),
+    )
+
+
+def test_padding() -> None:
+    """Of any number; not by numbers that are known at run time only."""
+    text = """
+      func.func @f(%a: tensor<2x?xf32>) -> tensor<3x?xf32> {{
+        %n = arith.constant 1 : index
+        %z = arith.constant 2.0 : f32
+        %p = tensor.pad %a low[0, 3] high[1, {high}] {{
+        ^bb0(%i: index, %j: index):
+          tensor.yield %z : f32
+        }} : tensor<2x?xf32> to tensor<3x?xf32>
+        return %p : tensor<3x?xf32>
+      }}"""
+    assert read(text.format(high="1")).steps == (
+        Pad("arg0", "result", (0, 3), (1, 1), Constant(2.0)),
+    )
+    found = read(text.format(high="%n"))
+    assert found.unknown is not None
+    assert found.unknown.name == "tensor.pad"
 
 
 def test_pooling() -> None:
