@@ -41,8 +41,8 @@ class ScheduleVariant:
     """A schedule, and what it is for.
 
     source:    what has decided, as of a `Decision`
-    row_bytes: divides the length and the stride of the rows of A, B and C, in bytes;
-        1 where nothing is asked of these
+    row_bytes: divides the length and the stride of the rows of A, B and C, in bytes, as
+        far as these are not known; 1 where nothing is asked of them
     limits:    all hold
 
     A schedule with split_k > 1 is also for those K only that have such parts.

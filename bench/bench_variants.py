@@ -45,8 +45,8 @@ CASES = {
     "bf16 nn": OpenProblem(dtypes=BF16),
     "tf32 nn": OpenProblem(dtypes=TF32),
     "s8 nt": OpenProblem(dtypes=S8, layout="mk,nk"),
-    "f16 nn, rows promised": OpenProblem(row_bytes=16),
-    "f16 nn, M open": OpenProblem(n=(4096, 4096), k=(4096, 4096), row_bytes=16),
+    "f16 nn, rows promised": OpenProblem(row_bytes=(16, 16)),
+    "f16 nn, M open": OpenProblem(n=(4096, 4096), k=(4096, 4096), row_bytes=(16, 16)),
 }
 COMPILED = {"f16 nn": ("f16", "f32"), "tf32 nn": ("f32", "f32")}
 

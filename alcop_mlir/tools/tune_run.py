@@ -126,7 +126,7 @@ def _explain(given: Any) -> int:
     )
     path = _records_path(given)
     chooser = Chooser(target, path=path, device=device, space=space)
-    if tunable.contraction.is_open and most > 1:
+    if tunable.contraction.has_variants and most > 1:
         return _explain_variants(given, tunable, chooser, most)
     if given.sizes is not None:
         raise ConfigError(f"'{tunable.name}' has a single schedule, whatever sizes are")

@@ -48,6 +48,8 @@ PARTS = (
 
 _WIDEST = max(CP_ASYNC_BYTES)  # bytes of a copy
 
+CopyBytes = tuple[int, int]  # that one thread copies at once, of A and of B
+
 # An estimate. It also ranks schedules that all hide the mean latency.
 JITTER = 0.25
 
@@ -96,11 +98,11 @@ def predict(
     problem: Problem | Problems,
     candidates: Candidates,
     target: Target,
-    copy_bytes: int = _WIDEST,
+    copy_bytes: CopyBytes = (_WIDEST, _WIDEST),
 ) -> Prediction:
     """The latency of each candidate, and what it is made of.
 
-    copy_bytes: that one thread copies at once; rows are aligned to as much
+    copy_bytes: rows of A and of B are aligned to as much
     """
     grid = traffic.grid(problem, candidates, target)
     rates = hardware.rates(target)
@@ -126,15 +128,15 @@ def _wave(
     rates: Rates,
     grid: traffic.Grid,
     resident: FloatArray,
-    copy_bytes: int,
+    copy_bytes: CopyBytes,
 ) -> dict[str, FloatArray]:
     """Parts of a wave with `resident` blocks on each SM; zeros where there are none."""
     steps = grid.steps
     stages = np.minimum(candidates.axis("shared_stages"), steps)
-    if copy_bytes not in CP_ASYNC_BYTES:
+    if not {*copy_bytes} <= {*CP_ASYNC_BYTES}:
         stages = np.ones(grid.shape)  # without cp.async copies are not pipelined
     tile = _tile(problem, candidates, rates, resident)
-    tile["narrow"] = _narrow_copies(rates, grid, resident, copy_bytes)
+    tile["narrow"] = _narrow_copies(problem, candidates, rates, resident, copy_bytes)
     compute = sum(tile.values(), np.zeros(grid.shape))
     service = resident * grid.tile_bytes / grid.l2_share
     load = rates.latency(grid.missing) + service
@@ -226,16 +228,23 @@ def _late(load: FloatArray, slack: FloatArray) -> FloatArray:
 
 
 def _narrow_copies(
-    rates: Rates, grid: traffic.Grid, resident: FloatArray, copy_bytes: int
+    problem: Problem | Problems,
+    candidates: Candidates,
+    rates: Rates,
+    resident: FloatArray,
+    copy_bytes: CopyBytes,
 ) -> FloatArray:
     """Seconds that the copies of a K tile take the load and store units.
 
     Wide ones are few: none. Without cp.async a copy is a load and a store.
     """
-    if copy_bytes >= _WIDEST:
-        return np.zeros(grid.shape)
-    accesses = 1 if copy_bytes in CP_ASYNC_BYTES else 2
-    lanes = accesses * resident * grid.tile_bytes / copy_bytes
+    lanes = np.zeros_like(resident)
+    for rows, width in zip(("block_m", "block_n"), copy_bytes, strict=True):
+        if width < _WIDEST:
+            accesses = 1 if width in CP_ASYNC_BYTES else 2
+            elements = candidates.axis(rows) * candidates.axis("block_k")
+            tile_bytes = elements * problem.element_bytes
+            lanes = lanes + accesses * resident * tile_bytes / width
     return lanes / hardware.LOAD_STORE_LANES * rates.cycle
 
 

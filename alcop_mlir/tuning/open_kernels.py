@@ -9,6 +9,7 @@ which are whole numbers of 16 bytes.
 from __future__ import annotations
 
 import itertools
+import math
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Literal
@@ -19,14 +20,13 @@ from alcop_mlir import resources
 from alcop_mlir.errors import ConfigError
 from alcop_mlir.resources import Resources
 from alcop_mlir.schedule import Schedule
-from alcop_mlir.target import CP_ASYNC_BYTES, Target, mma_shape
-from alcop_mlir.tuning.analytical import Prediction, predict
-from alcop_mlir.tuning.open_problem import OpenProblem, Samples
+from alcop_mlir.target import Target, mma_shape
+from alcop_mlir.tuning.analytical import CopyBytes, Prediction, predict
+from alcop_mlir.tuning.open_problem import WIDEST, OpenProblem, Samples
 from alcop_mlir.tuning.space import SMALL, BoolArray, Candidates, FloatArray
 
 RowBytes = Literal[1, 4, 16]
 LARGEST_NARROW = 64  # rows or columns of a tile whose copies are narrow
-WIDEST = max(CP_ASYNC_BYTES)
 _ROW_BYTES: tuple[RowBytes, ...] = (16, 4, 1)
 _SHARED_STAGES = (4, 3, 2)
 _REGISTER_STAGES = 2
@@ -40,20 +40,21 @@ _LEAST_STEP_BYTES = 64
 class Kernels:
     """Kernels that ask the same of rows.
 
-    row_bytes: what divides the rows of A, B and C, in bytes; 1 where any may be
-    copy_bytes: that a thread copies at once
+    row_bytes: what divides the rows of A, B and C, as far as they are not known, in
+        bytes; 1 where any may be
+    copy_bytes: that a thread copies at once, of A and of B
     """
 
     problem: OpenProblem
     target: Target
     row_bytes: RowBytes
-    copy_bytes: int
+    copy_bytes: CopyBytes
     candidates: Candidates
 
     @property
     def is_narrow(self) -> bool:
         """Whether a thread copies less at once than it could."""
-        return self.copy_bytes < WIDEST
+        return min(self.copy_bytes) < WIDEST
 
     def __len__(self) -> int:
         return len(self.candidates)
@@ -112,18 +113,28 @@ def families(problem: OpenProblem, target: Target) -> list[Kernels]:
 
     None asks for what is known of rows, or what holds for rows of all lengths.
     """
-    known = copy_bytes(problem, 1)
     schedules = [*_schedules(problem)]
+    widths: dict[int, CopyBytes] = {
+        asked: copy_bytes(problem, asked) for asked in _ROW_BYTES
+    }
     return [
-        Kernels(problem, target, asked, max(asked, known), _NONE).of(schedules)
-        for asked in _ROW_BYTES
-        if asked > known or asked == 1
+        Kernels(problem, target, asked, widths[asked], _NONE).of(schedules)
+        for asked, less in zip(_ROW_BYTES, (*_ROW_BYTES[1:], 0), strict=True)
+        if widths[asked] != widths.get(less)
     ]
 
 
-def copy_bytes(problem: OpenProblem, row_bytes: int) -> int:
-    """Bytes that a thread copies at once where rows are multiples of `row_bytes`."""
-    return min(WIDEST, max(row_bytes, problem.row_bytes, problem.element_bytes))
+def copy_bytes(problem: OpenProblem, row_bytes: int) -> CopyBytes:
+    """Bytes of A and of B that a thread copies at once, where rows have `row_bytes`."""
+    a, b, _ = (
+        max(
+            min(WIDEST, rows.element_bytes),
+            rows.known_bytes,
+            math.gcd(row_bytes, problem.most_row_bytes(rows)),
+        )
+        for rows in problem.rows
+    )
+    return a, b
 
 
 def _schedules(problem: OpenProblem) -> Iterator[Schedule]:

@@ -9,16 +9,19 @@ each run.
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 
 import numpy as np
 
+from alcop_mlir.target import CP_ASYNC_BYTES
 from alcop_mlir.tuning.problem import Problem, Typed
 from alcop_mlir.tuning.space import FloatArray, IntArray
 
 LARGEST = 16384  # of a size, where nothing else is said
 LARGEST_BATCH = 1024
 LOOPS = "bmnk"
+WIDEST = max(CP_ASYNC_BYTES)  # bytes of a copy
 Range = tuple[int, int]  # of a size: the least and the largest
 _KINDS = ("power",) * 3 + ("sixteens",) * 3 + ("words", "odd")
 _STRIDE_BYTES = {"words": 4, "odd": 1}  # divide strides of these kinds, and no more
@@ -29,12 +32,30 @@ _STEPS = 1.1673039782614187 ** -np.arange(1.0, 5.0)
 
 
 @dataclass(frozen=True)
+class Rows:
+    """The rows of an operand.
+
+    name: "A", "B" or "C"
+    loop: along a row
+    known_bytes: is known to divide their strides
+    has_open_strides: which do not follow from sizes
+    """
+
+    name: str
+    loop: str
+    element_bytes: int
+    known_bytes: int
+    has_open_strides: bool
+
+
+@dataclass(frozen=True)
 class OpenProblem(Typed):
     """A contraction whose sizes are in ranges; see `Problem`.
 
     m, n, k, batch: ranges; of one number where a size is known
-    row_bytes: is known to divide the length and the stride of rows of A and B, in bytes
-    has_open_strides: whether strides of rows do not follow from sizes
+    row_bytes: is known to divide the strides of rows of A, and of B, in bytes; their
+        length as well, where it is not known
+    open_strides: of A, B and C those whose strides of rows do not follow from sizes
     """
 
     m: Range = (1, LARGEST)
@@ -44,8 +65,8 @@ class OpenProblem(Typed):
     op: str = "matmul"
     dtypes: tuple[str, str, str, str] = ("f16", "f16", "f32", "f32")
     layout: str = "mk,kn"
-    row_bytes: int = 1
-    has_open_strides: bool = False
+    row_bytes: tuple[int, int] = (1, 1)
+    open_strides: str = ""
 
     @property
     def ranges(self) -> dict[str, Range]:
@@ -58,14 +79,27 @@ class OpenProblem(Typed):
         return "".join(loop for loop, (lo, hi) in self.ranges.items() if lo < hi)
 
     @property
-    def read_row_loops(self) -> list[str]:
-        """Those along the rows of A and of B."""
-        return [operand[-1] for operand in self.layout.split(",")]
+    def rows(self) -> list[Rows]:
+        """Those of A, B and C."""
+        a, b = (operand[-1] for operand in self.layout.split(","))
+        size, (known_a, known_b) = self.element_bytes, self.row_bytes
+        return [
+            Rows("A", a, size, known_a, "A" in self.open_strides),
+            Rows("B", b, size, known_b, "B" in self.open_strides),
+            Rows("C", "n", self.out_bytes, 1, "C" in self.open_strides),
+        ]
 
     @property
-    def row_loops(self) -> list[str]:
-        """Those along the rows of A, B and C."""
-        return [*self.read_row_loops, "n"]
+    def row_loops(self) -> str:
+        """The loops along the rows of A, B and C."""
+        return "".join(rows.loop for rows in self.rows)
+
+    def most_row_bytes(self, rows: Rows) -> int:
+        """What may divide the strides of such rows, in bytes; 16 at most."""
+        low, high = self.ranges[rows.loop]
+        if low < high or rows.has_open_strides:
+            return WIDEST
+        return max(rows.known_bytes, math.gcd(WIDEST, low * rows.element_bytes))
 
     def __str__(self) -> str:
         batch, m, n, k = map(_text, self.ranges.values())
@@ -114,8 +148,8 @@ class Samples:
     """Sizes of an open problem.
 
     sizes: one row for each sample; the sizes of the loops b, m, n, k
-    row_bytes: of each, what divides the length and the stride of rows of A, B and C, in
-        bytes
+    row_bytes: of each, what divides the lengths and the strides of rows of A, B and C
+        that are not known, in bytes
     """
 
     problem: OpenProblem
@@ -144,12 +178,23 @@ class Samples:
         return Samples(self.problem, self.sizes[rows], self.row_bytes[rows])
 
     @classmethod
-    def of(cls, problem: OpenProblem, sizes: IntArray) -> Samples:
-        """Those `sizes`; one row each, of the loops b, m, n, k."""
-        bytes_of = problem.element_bytes, problem.element_bytes, problem.out_bytes
+    def of(
+        cls, problem: OpenProblem, sizes: IntArray, strides: IntArray | None = None
+    ) -> Samples:
+        """Those `sizes`; one row each, of the loops b, m, n, k.
+
+        strides: what divides those that do not follow from sizes, in bytes; None for
+            rows without gaps
+        """
         row_bytes = np.zeros(len(sizes), np.int64)
-        for loop, size in zip(problem.row_loops, bytes_of, strict=True):
-            row_bytes = np.gcd(row_bytes, sizes[:, LOOPS.index(loop)] * size)
+        for rows in problem.rows:
+            low, high = problem.ranges[rows.loop]
+            if rows.has_open_strides and strides is not None:
+                row_bytes = np.gcd(row_bytes, strides)
+            if low < high or (rows.has_open_strides and strides is None):
+                length = sizes[:, LOOPS.index(rows.loop)] * rows.element_bytes
+                row_bytes = np.gcd(row_bytes, length)
+        row_bytes[row_bytes == 0] = WIDEST
         return cls(problem, sizes, row_bytes)
 
 
@@ -164,13 +209,13 @@ def from_points(problem: OpenProblem, points: FloatArray, kinds: IntArray) -> Sa
     columns = [
         _sizes(problem, loop, points[:, n], kinds) for n, loop in enumerate(LOOPS)
     ]
-    found = Samples.of(problem, np.stack(columns, axis=1))
-    if not problem.has_open_strides:
-        return found
+    sizes = np.stack(columns, axis=1)
+    if not problem.open_strides:
+        return Samples.of(problem, sizes)
     # Strides are of the kind that sizes are of.
-    strides = [max(problem.row_bytes, _STRIDE_BYTES.get(kind, 16)) for kind in _KINDS]
-    row_bytes = np.gcd(found.row_bytes, np.array(strides)[kinds % len(_KINDS)])
-    return Samples(problem, found.sizes, row_bytes)
+    least = math.gcd(*problem.row_bytes)
+    strides = [max(least, _STRIDE_BYTES.get(kind, WIDEST)) for kind in _KINDS]
+    return Samples.of(problem, sizes, np.array(strides)[kinds % len(_KINDS)])
 
 
 def _sizes(
@@ -189,8 +234,9 @@ def _sizes(
         }
         masks = [np.array(_KINDS)[kinds % len(_KINDS)] == kind for kind in of_kind]
         size = np.select(masks, [*of_kind.values()]).astype(np.float64)
-    if loop in problem.read_row_loops:
-        size = _multiple(size, max(1, problem.row_bytes // problem.element_bytes))
+    for rows in problem.rows:
+        if loop == rows.loop:
+            size = _multiple(size, max(1, rows.known_bytes // rows.element_bytes))
     return np.minimum(np.maximum(np.round(size), low), high).astype(np.int64)
 
 

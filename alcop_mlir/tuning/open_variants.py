@@ -20,8 +20,8 @@ from alcop_mlir.schedule import Schedule
 from alcop_mlir.target import Target
 from alcop_mlir.tuning import decision_list, preference, variant_records
 from alcop_mlir.tuning.decision_list import Rule, Table
-from alcop_mlir.tuning.open_kernels import WIDEST, Kernels, families
-from alcop_mlir.tuning.open_problem import OpenProblem, Samples, sample
+from alcop_mlir.tuning.open_kernels import Kernels, families
+from alcop_mlir.tuning.open_problem import WIDEST, OpenProblem, Samples, sample
 from alcop_mlir.tuning.records import Record
 from alcop_mlir.tuning.space import BoolArray, Candidates, FloatArray, IntArray
 from alcop_mlir.variants import ScheduleVariant, SizeLimit

@@ -15,6 +15,7 @@ from alcop_mlir.schedule import Schedule
 
 TILE = "block=64,64,32 warp=32,32"
 STAGES = ("1,1", "3,2")
+SMALL = "{block = [16, 16, 32], warp = [16, 16]}"
 PROMISE = "{alcop.row_alignment = 16 : i64}"
 
 
@@ -87,6 +88,71 @@ def test_known_sizes(stages: str) -> None:
     program = compiled(matmul(a, b, c), stages)
     check(program, 72, 40, 104, (8, 16, 4))
     check(program, 72, 40, 104, (0, 0, 0))
+
+
+def test_known_sizes_have_a_variant_of_aligned_rows() -> None:
+    """Rows may be of any length: it is their distances that count."""
+    kinds = "40x37xf16", "37x27xf16", "40x27xf32"
+    a, b, c = (f"{kind}, strided<[?, 1], offset: ?>" for kind in kinds)
+    ways = ", ".join(
+        f"{{row_bytes = {row}, schedule = {SMALL}}}" for row in ("16", "4", "1")
+    )
+    text = matmul(a, b, c, "", f"matmul {{alcop.variants = [{ways}]}}")
+    bundle = compiler.compile_source(
+        inputs.read(text), compiler.Options(use_ptxas=False)
+    )
+    program = Program(bundle, device="emulator")
+    (launch,) = program.function.launches
+    levels = [
+        {pipeline.level for kernel in way.kernels for pipeline in kernel.pipelines}
+        for way in launch.variants
+    ]
+    assert ["shared" in found for found in levels] == [True, True, False]
+    for gaps, ran in (
+        ((3, 5, 1), 0),
+        ((11, 5, 1), 0),
+        ((11, 5, 0), 1),  # rows of C are 27 elements apart
+        ((1, 1, 0), 1),
+        ((11, 4, 1), 2),
+        ((0, 0, 0), 2),
+    ):
+        check(program, 40, 27, 37, gaps)
+        assert program.last_variants == (ran,), gaps
+
+
+def test_views_have_a_variant_of_aligned_rows() -> None:
+    """Where a view begins is a multiple of the distance of rows, which is asked for."""
+    part = "memref<?x?xf16, strided<[?, 1], offset: ?>>"
+    text = f"""
+      func.func @lower_half(%A: memref<?x?xf16>, %B: memref<?x24xf16>,
+                            %C: memref<?x24xf32>) {{
+        %c0 = arith.constant 0 : index
+        %c1 = arith.constant 1 : index
+        %m = memref.dim %C, %c0 : memref<?x24xf32>
+        %k = memref.dim %A, %c1 : memref<?x?xf16>
+        %a = memref.subview %A[%m, 0] [%m, %k] [1, 1] : memref<?x?xf16> to {part}
+        linalg.matmul {{alcop.variants = [{{row_bytes = 16, schedule = {SMALL}}},
+                                        {{schedule = {SMALL}}}]}}
+          ins(%a, %B : {part}, memref<?x24xf16>) outs(%C : memref<?x24xf32>)
+        return
+      }}"""
+    program = Program(
+        compiler.compile_source(inputs.read(text), compiler.Options(use_ptxas=False)),
+        device="emulator",
+    )
+    (launch,) = program.function.launches
+    (kernel,) = launch.variants[0].kernels
+    copied = [one.buffer for one in kernel.pipelines if one.level == "shared"]
+    assert copied == ["arg0 16x32xf16", "arg1 32x16xf16"]
+    random = np.random.default_rng(0)
+    for k, ran in ((40, 0), (41, 1)):
+        a = random.uniform(-1, 1, (34, k)).astype("f2")
+        b = random.uniform(-1, 1, (k, 24)).astype("f2")
+        c = np.zeros((17, 24), "f4")
+        program(a, b, c)
+        assert program.last_variants == (ran,)
+        expected = a[17:].astype("f8") @ b.astype("f8")
+        np.testing.assert_allclose(c, expected, atol=k * 2.0**-22, rtol=0)
 
 
 def test_a_promise_keeps_the_pipeline(capsys: pytest.CaptureFixture[str]) -> None:

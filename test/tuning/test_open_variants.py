@@ -30,7 +30,7 @@ from alcop_mlir.variants import ScheduleVariant, check_variants
 F16 = OpenProblem()
 TF32 = OpenProblem(dtypes=("tf32", "tf32", "f32", "f32"))
 S8 = OpenProblem(dtypes=("i8", "i8", "i32", "i32"), layout="mk,nk")
-ROWS_OF_4096 = OpenProblem(n=(4096, 4096), k=(4096, 4096), row_bytes=16)
+ROWS_OF_4096 = OpenProblem(n=(4096, 4096), k=(4096, 4096), row_bytes=(16, 16))
 BATCHED = OpenProblem(batch=(1, 1024), op="batch_matmul", layout="bmk,bkn")
 PROBLEMS = (F16, TF32, S8, ROWS_OF_4096, BATCHED, OpenProblem(m=(1, 64)))
 NAMES = ("f16", "tf32", "s8", "rows of 4096", "batched", "small M")
@@ -50,7 +50,7 @@ def test_each_is_legal_and_the_last_is_for_all_sizes(problem: OpenProblem) -> No
         resources.cost(schedule, TARGET, problem.element_bytes)
         resources.check_k_step(schedule, problem.element_bytes, problem.dtypes[0])
         assert schedule.split_k == 1 or problem.op == "matmul"
-        if copy_bytes(problem, variant.row_bytes) < 16:
+        if min(copy_bytes(problem, variant.row_bytes)) < 16:
             assert max(schedule.block[:2]) <= LARGEST_NARROW
             assert schedule.split_k == 1
         for limit in variant.limits:
@@ -68,13 +68,34 @@ def test_aligned_rows_are_asked_for_only_where_that_may_fail() -> None:
     assert 16 in {variant.row_bytes for variant in variants_of(F16)}
     # Rows of f32 are multiples of 4 bytes, and so no kernel asks for that.
     assert {one.row_bytes for one in families(TF32, TARGET)} == {16, 1}
-    assert [copy_bytes(TF32, one) for one in (16, 1)] == [16, 4]
-    assert [copy_bytes(F16, one) for one in (16, 4, 1)] == [16, 4, 2]
+    assert [copy_bytes(TF32, one) for one in (16, 1)] == [(16, 16), (4, 4)]
+    widths = [copy_bytes(F16, one) for one in (16, 4, 1)]
+    assert widths == [(16, 16), (4, 4), (2, 2)]
 
 
 def test_no_aligned_kernel_where_rows_never_are() -> None:
-    odd = OpenProblem(k=(4095, 4095))
-    assert 16 not in {variant.row_bytes for variant in variants_of(odd)}
+    odd = OpenProblem(k=(4095, 4095), layout="mk,nk")
+    assert {variant.row_bytes for variant in variants_of(odd)} == {1}
+
+
+def test_rows_that_are_known_are_not_asked_about() -> None:
+    """Those of A are of an odd length; those of B may be aligned."""
+    half = OpenProblem(k=(4095, 4095))
+    assert [copy_bytes(half, one) for one in (16, 4, 1)] == [(2, 16), (2, 4), (2, 2)]
+    assert 16 in {variant.row_bytes for variant in variants_of(half)}
+    even = replace(half, k=(4094, 4094), row_bytes=(4, 1))
+    assert [copy_bytes(even, one) for one in (16, 1)] == [(4, 16), (4, 2)]
+
+
+def test_known_sizes_with_open_strides() -> None:
+    """Their length does not count, only strides do; the sizes have no limits."""
+    apart = OpenProblem((500, 500), (301, 301), (511, 511), open_strides="ABC")
+    found = variants_of(apart)
+    assert [variant.row_bytes for variant in found] == [16, 4, 1]
+    assert not any(variant.limits for variant in found)
+    assert copy_bytes(apart, 16) == (16, 16)
+    one = replace(apart, open_strides="B", row_bytes=(2, 1))
+    assert [copy_bytes(one, asked) for asked in (16, 4, 1)] == [(2, 16), (2, 4), (2, 2)]
 
 
 def test_both_sides_of_every_limit() -> None:
@@ -154,7 +175,7 @@ def test_samples_are_in_their_ranges_and_of_all_kinds() -> None:
         assert low <= sizes.min() <= sizes.max() <= high
     words = found.row_bytes & -found.row_bytes
     assert {2, 4, 16} <= {*words.tolist()}
-    promised = sample(OpenProblem(row_bytes=16), 256)
+    promised = sample(OpenProblem(row_bytes=(16, 16)), 256)
     assert (promised.sizes[:, 2:] * 2 % 16 == 0).all()
 
 
@@ -174,7 +195,9 @@ def test_a_table_of_sizes_is_predicted_as_each_alone() -> None:
 def test_narrow_copies_take_longer() -> None:
     problem = F16.at(1, 4096, 4096, 4096)
     candidates = enumerate_space(problem, TARGET)
-    by_width = [predict(problem, candidates, TARGET, n).seconds for n in (16, 4, 2)]
+    by_width = [
+        predict(problem, candidates, TARGET, (n, n)).seconds for n in (16, 4, 2)
+    ]
     for wide, narrow in itertools.pairwise(by_width):
         assert (wide < narrow).all()
 

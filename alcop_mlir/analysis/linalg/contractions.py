@@ -63,13 +63,13 @@ class Contraction:
     lhs_type, rhs_type: the types that are multiplied
     stored:         bytes of an element of A and of B in memory, if one of them has an
                     operand transform; else None
-    has_narrow_copies: whether rows of A or B have a size that is known at run time
-                    only, and no promise that they are aligned to 16 bytes
-    row_bytes:      is known to divide the length of rows of A and B, and the distances
-                    of these, in bytes; 16 at most. Of gathered rows, see
-                    `ir.gathered_rows`, that of neighbouring elements
-    has_open_strides: whether the distances of some of these rows are known at run time
-                    only, and do not follow from sizes
+    has_narrow_copies: whether rows of A or B have a size or a distance that is known at
+                    run time only, and no promise that they are aligned to 16 bytes
+    row_bytes:      is known to divide the distances of rows of A, and of B, in bytes;
+                    16 at most; of gathered rows, see `ir.gathered_rows`, those of
+                    neighbouring elements
+    open_strides:   of A, B and C those whose distances of rows are known at run time
+                    only, do not follow from sizes, and are not promised to be aligned
     size_ranges:    of sizes that are known at run time only, by loop: the least and the
                     largest to be expected (`alcop.size_range`)
     """
@@ -88,8 +88,8 @@ class Contraction:
     out_type: str
     stored: tuple[int, int] | None = None
     has_narrow_copies: bool = False
-    row_bytes: int = _WIDEST
-    has_open_strides: bool = False
+    row_bytes: tuple[int, int] = (_WIDEST, _WIDEST)
+    open_strides: str = ""
     size_ranges: tuple[tuple[str, Range], ...] = ()
 
     @property
@@ -111,6 +111,11 @@ class Contraction:
     def is_open(self) -> bool:
         """Whether some size is known at run time only."""
         return None in (self.m, self.n, self.k, self.batch)
+
+    @property
+    def has_variants(self) -> bool:
+        """Whether one kernel need not do: sizes, or distances of A's or B's rows."""
+        return self.is_open or bool({*self.open_strides} & {*"AB"})
 
     @property
     def is_computed(self) -> bool:
@@ -280,6 +285,7 @@ def _contraction(
     memrefs = [operand.value for operand in operands]
     swapped = "n" in letters[0]
     lhs, rhs = (1, 0) if swapped else (0, 1)
+    named = {"A": memrefs[lhs], "B": memrefs[rhs], "C": memrefs[2]}
     if "n" in letters[lhs] or "m" in letters[rhs]:
         raise NoContraction("has a row or column loop in both inputs, expected in one")
     for loops, value in zip(letters, memrefs, strict=True):
@@ -316,9 +322,9 @@ def _contraction(
             if is_computed
             else None
         ),
-        has_narrow_copies=any(map(_has_narrow_rows, memrefs[:2])),
-        row_bytes=math.gcd(*map(_row_bytes, memrefs[:2])),
-        has_open_strides=any(map(_has_open_strides, memrefs[:2])),
+        has_narrow_copies=any(map(_has_open_rows, memrefs[:2])),
+        row_bytes=(_row_bytes(named["A"]), _row_bytes(named["B"])),
+        open_strides="".join(name for name in named if _has_open_strides(named[name])),
         size_ranges=tuple(
             (loop, expected)
             for loop, size in sizes.items()
@@ -328,20 +334,35 @@ def _contraction(
 
 
 def _row_bytes(value: ir.Value) -> int:
-    """What divides the length and the distances of rows, 16 at most, in bytes."""
+    """What divides the distances of rows, 16 at most, in bytes.
+
+    Their length as well, but for a known one of rows with distances of their own: the
+    last chunk of a row may be a part.
+    """
     kind, gathered = value.type, gathered_rows(value)
     if gathered is not None:
         return math.gcd(_WIDEST, gathered.distance * element_bytes(kind))
     length = row_alignment(value)
     if not kind.is_dynamic_dim(kind.rank - 1):
-        length = kind.shape[-1] * element_bytes(kind)
+        is_apart = not follows_shape(kind)
+        length = 0 if is_apart else kind.shape[-1] * element_bytes(kind)
     strides = (stride_divisor(value, number) for number in range(kind.rank - 1))
     distances = (stride * element_bytes(kind) for stride in strides)
     return math.gcd(_WIDEST, length, *distances)
 
 
+def _has_open_rows(value: ir.Value) -> bool:
+    is_open = value.type.is_dynamic_dim(value.type.rank - 1)
+    return _has_open_strides(value) or (is_open and not _is_promised(value))
+
+
 def _has_open_strides(value: ir.Value) -> bool:
-    return not follows_shape(value.type) and bool(open_strides(value.type))
+    return bool(open_strides(value.type)) and not _is_promised(value)
+
+
+def _is_promised(value: ir.Value) -> bool:
+    """Whether rows are known to be aligned by what the user says."""
+    return row_alignment(value) % _WIDEST == 0
 
 
 def _expected(
@@ -357,11 +378,6 @@ def _expected(
     if not known:
         return None
     return max(low for low, _ in known), min(high for _, high in known)
-
-
-def _has_narrow_rows(value: ir.Value) -> bool:
-    is_open = value.type.is_dynamic_dim(value.type.rank - 1)
-    return is_open and row_alignment(value) < max(CP_ASYNC_BYTES)
 
 
 def _filled(memrefs: Sequence[ir.Value], k: int | None) -> int | None:

@@ -12,16 +12,24 @@ from dataclasses import dataclass
 from typing import Any
 
 from alcop_mlir import resources
-from alcop_mlir.analysis.ir.alignment import element_bytes, source_dimension
+from alcop_mlir.analysis.ir.alignment import (
+    base_alignment,
+    divisor,
+    element_bytes,
+    given,
+    source_dimension,
+    stride_divisor,
+)
 from alcop_mlir.analysis.ir.extents import extent
-from alcop_mlir.analysis.ir.loops import defining_op
-from alcop_mlir.analysis.ir.memref_layouts import follows_shape
+from alcop_mlir.analysis.ir.loops import defining_op, made_by
+from alcop_mlir.analysis.ir.memref_layouts import follows_shape, open_strides
 from alcop_mlir.analysis.ir.promises import row_alignment
 from alcop_mlir.bindings import ir
 from alcop_mlir.variants import ScheduleVariant
 
 Buffer = tuple[Any, str]  # a memref, and the letters of the loops that index it
 _LOOPS = "bmnk"
+_SAME = ("memref.assume_alignment", "memref.cast")  # have their source's strides
 
 
 @dataclass(frozen=True)
@@ -49,6 +57,8 @@ class Guard:
     positive: what is 1 at least
     sizes:    of the loops of the contraction
     promised: what the sizes of loops are multiples of, whether it holds or not
+    distances: of memrefs whose strides it asks for, what these are multiples of, in
+        bytes
     """
 
     limits: tuple[Limit, ...]
@@ -56,6 +66,7 @@ class Guard:
     positive: tuple[Open, ...]
     sizes: Mapping[str, int | Open]
     promised: Mapping[str, int]
+    distances: Mapping[Any, int]
 
     @property
     def is_always_true(self) -> bool:
@@ -70,9 +81,18 @@ class Guard:
         return math.lcm(self.divisors.get(size, 1), self.promised[loop])
 
     def rows(self, buffer: Buffer) -> int:
-        """Bytes that rows of a buffer without gaps are a multiple of, likewise."""
+        """Bytes that divide a buffer's rows and their distances, where the guard holds.
+
+        Of rows with distances of their own the length does not count if it is known.
+        """
         memref, loops = buffer
-        return self.divisor(loops[-1]) * element_bytes(memref.type) if loops else 1
+        kind = memref.type
+        length = self.divisor(loops[-1]) * element_bytes(kind) if loops else 1
+        if follows_shape(kind):
+            return length
+        distance = self.distances.get(memref, row_alignment(memref))
+        is_open = kind.is_dynamic_dim(kind.rank - 1)
+        return math.gcd(distance, length) if is_open else distance
 
 
 class _NeverTrueError(Exception):
@@ -101,7 +121,7 @@ def find_guard(
     except _NeverTrueError:
         return None
     limits, positive = tuple(guard.limits), tuple(guard.positive)
-    return Guard(limits, guard.divisors, positive, sizes, promised)
+    return Guard(limits, guard.divisors, positive, sizes, promised, guard.distances)
 
 
 class _Conditions:
@@ -113,6 +133,7 @@ class _Conditions:
         self.limits: list[Limit] = []
         self.divisors: dict[Open, int] = {}
         self.positive: list[Open] = []
+        self.distances: dict[Any, int] = {}
 
     def limit(self, loops: str, most: int) -> None:
         """The product of the sizes of these loops is at most that."""
@@ -127,12 +148,17 @@ class _Conditions:
             raise _NeverTrueError
 
     def rows(self, buffer: Buffer, row_bytes: int) -> None:
-        """The length of rows, and each distance of rows, is a multiple of these."""
+        """Rows and their distances are multiples of these, as far as they are open."""
         memref, loops = buffer
-        elements = max(1, row_bytes // element_bytes(memref.type))
-        self._size(loops[-1], elements)
-        if not follows_shape(memref.type) and row_alignment(memref) % row_bytes:
-            for dimension in range(memref.type.rank - 1):
+        kind = memref.type
+        elements = max(1, row_bytes // element_bytes(kind))
+        if isinstance(self.sizes[loops[-1]], Open):
+            self._size(loops[-1], elements)
+        if follows_shape(kind):
+            return
+        self.distances[memref] = math.lcm(row_bytes, row_alignment(memref))
+        if row_alignment(memref) % row_bytes:
+            for dimension in open_strides(kind):
                 self._multiple(_stride(memref, dimension), elements)
 
     def parts(self, step: int) -> None:
@@ -157,6 +183,26 @@ class _Conditions:
             raise _NeverTrueError
         if isinstance(number, Open):
             self.divisors[number] = math.lcm(of, self.divisors.get(number, 1))
+
+
+def guarded_alignment(memref: ir.Value, row_bytes: int) -> int:
+    """Bytes that a memref's first element is aligned to, where a guard holds.
+
+    row_bytes: what the guard makes of its distances of rows
+    """
+    view = made_by(memref, "memref.subview", *_SAME)
+    if view is None:
+        return base_alignment(memref)
+    source = view.operands[0]
+    found = guarded_alignment(source, row_bytes)
+    if view.name in _SAME:
+        return max(found, base_alignment(memref))
+    apart = {source_dimension(view, n) for n in range(memref.type.rank - 1)}
+    for number, offset in enumerate(given(view, "offsets")):
+        stride = stride_divisor(source, number) * element_bytes(source.type)
+        asked = row_bytes if number in apart else 1
+        found = math.gcd(found, divisor(offset) * math.lcm(stride, asked))
+    return max(found, base_alignment(memref))
 
 
 def _loop_size(buffers: Sequence[Buffer], loop: str) -> int | Open:
@@ -192,7 +238,7 @@ def _stride(memref: ir.Value, dimension: int) -> int | Open | None:
         return _size(memref, kind.rank - 1)
     if op is None:
         return Open(memref, dimension, is_stride=True)
-    if op.name not in ("memref.assume_alignment", "memref.cast", "memref.subview"):
+    if op.name not in (*_SAME, "memref.subview"):
         return None
     source, of_source = op.operands[0], source_dimension(op, dimension)
     is_ranked = isinstance(source.type, ir.MemRefType)

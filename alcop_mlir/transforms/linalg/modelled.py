@@ -32,13 +32,13 @@ def problem_of(contraction: Contraction) -> Problem | None:
 
 
 def open_problem_of(contraction: Contraction) -> OpenProblem | None:
-    """That of one with sizes known at run time only; None for others, and unmodelled.
+    """That of one with sizes or strides known at run time only; None where unmodelled.
 
     PassError where operands expect different sizes of a loop.
     """
     from alcop_mlir.tuning.open_problem import OpenProblem
 
-    if not contraction.is_open or _unmodelled_types(contraction):
+    if not contraction.has_variants or _unmodelled_types(contraction):
         return None
     if 0 in (contraction.m, contraction.n, contraction.k, contraction.batch):
         return None
@@ -51,7 +51,7 @@ def open_problem_of(contraction: Contraction) -> OpenProblem | None:
         dtypes=_dtypes(contraction),
         layout=_layout(contraction),
         row_bytes=contraction.row_bytes,
-        has_open_strides=contraction.has_open_strides,
+        open_strides=contraction.open_strides,
     )
 
 

@@ -34,14 +34,14 @@ def decide_variants(
     chooser: Callable[[], Chooser] | None,
     most: int,
 ) -> tuple[ScheduleVariant, ...]:
-    """The variants of a contraction, `most` at most; one where all sizes are known.
+    """The variants of a contraction, `most` at most; one where its sizes are known.
 
     asked, chooser: see `decide`
 
     PassError where what is asked for does not fit.
     """
     wanted, source = asked_for(contraction, asked)
-    if most == 1 or not contraction.is_open or source != "given":
+    if most == 1 or not contraction.has_variants or source != "given":
         one = decide(contraction, target, asked, chooser)
         return (ScheduleVariant(one.schedule, one.source),)
     if wanted is not None and wanted.is_whole:
@@ -87,7 +87,7 @@ def _by_alignment(
 ) -> tuple[ScheduleVariant, ...]:
     """A variant of aligned rows, where some may not be, and one for all."""
     for_all = ScheduleVariant(other, source)
-    if contraction.row_bytes == _WIDEST:
+    if not contraction.has_narrow_copies:
         return (for_all,)
     return ScheduleVariant(aligned, source, 16), for_all
 

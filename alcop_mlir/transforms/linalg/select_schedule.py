@@ -17,8 +17,9 @@ The schedule is the first that there is of:
 4. the default: of a list of tiles the first that hardly exceeds C and gives every SM a
    block, with the stages that fit (`default_schedule.py` has the rules).
 
-With `variants` above 1, a contraction with a size that is known at run time only has
-several schedules, and for which sizes each is (`alcop_mlir/variants.py`):
+With `variants` above 1, a contraction with a size that is known at run time only, or a
+distance of rows of A or B, has several schedules, and for which sizes and distances
+each is (`alcop_mlir/variants.py`):
 
 After:   linalg.matmul {alcop.contraction = ..., alcop.variants = [
              {row_bytes = 16, schedule = {block = [64, 128, 32], ...}, source = ...,
@@ -86,7 +87,7 @@ class SelectSchedule(Pass):
         for contraction in marked_contractions(op):
             if alcop.VARIANTS in contraction.op.attributes:
                 continue
-            if contraction.is_open and self.variants > 1:
+            if contraction.has_variants and self.variants > 1:
                 most = self.variants
                 _put(
                     contraction,

@@ -21,7 +21,9 @@ After:   %0 = arith.remui %K, %c8 ; %1 = arith.cmpi eq, %0, %c0 : index
 
 The first variant runs whose guard holds (`alcop_mlir/variants.py`): its limits of
 sizes; the rows of A, B, C and of what fused ops write, and the distances of these, are
-multiples of `row_bytes`; K has the parts of a schedule with `split_k`. In its branch
+multiples of `row_bytes`, as far as they are not known; K has the parts of a schedule
+with `split_k`. Of rows with distances of their own a known length does not matter, as
+their last chunk may be a part. In its branch
 memrefs have the promise `alcop.row_alignment` that follows from that, and
 `alcop.contraction` says in `k_multiple` what K is a multiple of. Conditions that are
 known, or promised by the user, fold away: a variant that never runs is left out, and so
@@ -49,7 +51,6 @@ from types import MappingProxyType
 from typing import Any
 
 from alcop_mlir import diagnostics, variants
-from alcop_mlir.analysis.ir.alignment import base_alignment
 from alcop_mlir.analysis.ir.extents import extent
 from alcop_mlir.analysis.ir.loops import constant, made_by, without
 from alcop_mlir.analysis.ir.memref_layouts import open_strides
@@ -63,7 +64,13 @@ from alcop_mlir.analysis.linalg.epilogue_fusion import (
     operand_loops,
     output_loops,
 )
-from alcop_mlir.analysis.linalg.variant_guards import Buffer, Guard, Open, find_guard
+from alcop_mlir.analysis.linalg.variant_guards import (
+    Buffer,
+    Guard,
+    Open,
+    find_guard,
+    guarded_alignment,
+)
 from alcop_mlir.bindings import arith, ir, memref
 from alcop_mlir.dialects import alcop
 from alcop_mlir.dialects.values import to_attribute
@@ -284,7 +291,7 @@ def _has_open_rows(kind: ir.Type) -> bool:
 def _promising(value: ir.Value, row_bytes: int) -> Any:
     """`value` with a promise. Of two assumptions in a row upstream drops the second."""
     source = without(value, _PROMISE)
-    made = memref.assume_alignment(source, base_alignment(value))
+    made = memref.assume_alignment(source, guarded_alignment(value, row_bytes))
     _promise(made, row_bytes)
     return made
 

@@ -98,3 +98,24 @@ func.func @known(%a: memref<512x512xf16>, %c: memref<512x512xf32>) {
     ins(%a, %a : memref<512x512xf16>, memref<512x512xf16>) outs(%c : memref<512x512xf32>)
   return
 }
+
+// -----
+
+// Sizes are known, but distances of rows are not: aligned ones or any. Of C alone they
+// would not matter.
+// CHECK-LABEL: @known_sizes
+// CHECK:       alcop.variants = [{row_bytes = 16 : i64, schedule = {{.*}}}, {row_bytes = 4 : i64, {{.*}}}, {schedule =
+// CHECK:       alcop.schedule = {{.*}}alcop.schedule_source = "analytical model"
+// ONE-LABEL: @known_sizes
+// ONE-NOT:     alcop.variants
+// DEFAULT-LABEL: @known_sizes
+// DEFAULT:       alcop.variants = [{row_bytes = 16 : i64, schedule = {{.*}}}, {schedule =
+// DEFAULT:       alcop.schedule =
+func.func @known_sizes(%a: memref<512x510xf16, strided<[?, 1]>>, %b: memref<510x512xf16>, %c: memref<512x512xf32>,
+                       %d: memref<512x512xf16>, %e: memref<512x512xf32, strided<[?, 1]>>) {
+  linalg.matmul {alcop.contraction = #alcop.contraction<{init = "read", lhs = "mk", rhs = "kn"}>}
+    ins(%a, %b : memref<512x510xf16, strided<[?, 1]>>, memref<510x512xf16>) outs(%c : memref<512x512xf32>)
+  linalg.matmul {alcop.contraction = #alcop.contraction<{init = "read", lhs = "mk", rhs = "kn"}>}
+    ins(%d, %d : memref<512x512xf16>, memref<512x512xf16>) outs(%e : memref<512x512xf32, strided<[?, 1]>>)
+  return
+}

@@ -212,15 +212,40 @@ func.func @known_in_part(%a: memref<?x24xf16>, %b: memref<24x64xf16>, %c: memref
 
 // -----
 
-// Rows that are known to be too short for a promise.
+// Of rows that are known to be odd nothing is asked, nor promised.
 // CHECK-LABEL: @odd_rows
-// CHECK-NOT:   scf.if
-// CHECK:       linalg.matmul
-// CHECK-NOT:   linalg
+// CHECK-SAME:    %[[A:[^ ]*]]: memref<?x?xf16>, %[[B:[^ ]*]]: memref<?x33xf16>, %[[C:[^ ]*]]: memref<?x33xf32>
+// CHECK:       arith.remui %{{.*}}, %c2 : index
+// CHECK-NOT:   remui
+// CHECK:       scf.if
+// CHECK:         %[[AA:.*]] = memref.assume_alignment %[[A]], 16 {alcop.row_alignment = 4 : i64}
+// CHECK:         ins(%[[AA]], %[[B]] : {{.*}}) outs(%[[C]] :
 func.func @odd_rows(%a: memref<?x?xf16>, %b: memref<?x33xf16>, %c: memref<?x33xf32>) {
   linalg.matmul {alcop.contraction = #alcop.contraction<{init = "zero", lhs = "mk", rhs = "kn"}>,
     alcop.variants = [{row_bytes = 4, schedule = {}}, {schedule = {}}]}
     ins(%a, %b : memref<?x?xf16>, memref<?x33xf16>) outs(%c : memref<?x33xf32>)
+  return
+}
+
+// -----
+
+// Of rows with distances of their own a known length is not asked for, as their last
+// chunk may be a part.
+// CHECK-LABEL: @known_length
+// CHECK-SAME:    %[[A:[^ ]*]]: memref<8x33xf16, strided<[?, 1]>>, %[[B:[^ ]*]]: memref<33x5xf16>, %[[C:[^ ]*]]: memref<8x5xf32, strided<[?, 1]>>
+// CHECK:       arith.remui %{{.*}}, %c8 : index
+// CHECK:       arith.remui %{{.*}}, %c4 : index
+// CHECK-NOT:   remui
+// CHECK:       scf.if
+// CHECK:         %[[AA:.*]] = memref.assume_alignment %[[A]], 16 {alcop.row_alignment = 16 : i64}
+// CHECK:         %[[CA:.*]] = memref.assume_alignment %[[C]], 16 {alcop.row_alignment = 16 : i64}
+// CHECK:         ins(%[[AA]], %[[B]] : {{.*}}) outs(%[[CA]] :
+// CHECK:       } else {
+// CHECK:         ins(%[[A]], %[[B]] : {{.*}}) outs(%[[C]] :
+func.func @known_length(%a: memref<8x33xf16, strided<[?, 1]>>, %b: memref<33x5xf16>, %c: memref<8x5xf32, strided<[?, 1]>>) {
+  linalg.matmul {alcop.contraction = #alcop.contraction<{init = "zero", lhs = "mk", rhs = "kn"}>,
+    alcop.variants = [{row_bytes = 16, schedule = {}}, {schedule = {}}]}
+    ins(%a, %b : memref<8x33xf16, strided<[?, 1]>>, memref<33x5xf16>) outs(%c : memref<8x5xf32, strided<[?, 1]>>)
   return
 }
 
@@ -248,18 +273,20 @@ func.func @promised(%a: memref<?x?xf16, strided<[?, 1]>> {alcop.row_alignment = 
 
 // -----
 
-// A view has the distances of rows of what it views, and only what is known of its
-// address is assumed.
+// A view has the distances of rows of what it views; of its address what follows from
+// these is assumed.
 // CHECK-LABEL: @view
 // CHECK-SAME:    %[[A:[^ ]*]]: memref<100x?xf16>
 // CHECK:       %[[P:.*]] = memref.dim %[[A]], %c1
 // CHECK:       arith.remui %[[P]], %c8
 // CHECK:       scf.if
-// CHECK:         memref.assume_alignment %{{.*}}, 2 {alcop.row_alignment = 16 : i64} : memref<64x64xf16, strided<[?, 1], offset: ?>>
-func.func @view(%a: memref<100x?xf16>, %b: memref<64x64xf16>, %c: memref<64x64xf32>, %i: index) {
+// CHECK-DAG:     memref.assume_alignment %{{.*}}, 2 {alcop.row_alignment = 16 : i64} : memref<64x64xf16, strided<[?, 1], offset: ?>>
+// CHECK-DAG:     memref.assume_alignment %{{.*}}, 8 {alcop.row_alignment = 16 : i64} : memref<64x64xf16, strided<[?, 1], offset: ?>>
+func.func @view(%a: memref<100x?xf16>, %c: memref<64x64xf32>, %i: index) {
   %part = memref.subview %a[%i, 1] [64, 64] [1, 1] : memref<100x?xf16> to memref<64x64xf16, strided<[?, 1], offset: ?>>
+  %right = memref.subview %a[%i, 4] [64, 64] [1, 1] : memref<100x?xf16> to memref<64x64xf16, strided<[?, 1], offset: ?>>
   linalg.matmul {alcop.contraction = #alcop.contraction<{init = "zero", lhs = "mk", rhs = "kn"}>,
     alcop.variants = [{row_bytes = 16, schedule = {}}, {schedule = {}}]}
-    ins(%part, %b : memref<64x64xf16, strided<[?, 1], offset: ?>>, memref<64x64xf16>) outs(%c : memref<64x64xf32>)
+    ins(%part, %right : memref<64x64xf16, strided<[?, 1], offset: ?>>, memref<64x64xf16, strided<[?, 1], offset: ?>>) outs(%c : memref<64x64xf32>)
   return
 }
