@@ -307,8 +307,8 @@ def _assemble(lowered: Lowered) -> tuple[dict[str, Code], dict[str, ptx.Cubin]]:
     code: dict[str, Code] = {}
     statistics: dict[str, ptx.Cubin] = {}
     target = lowered.options.target
-    for op in gpu_modules(lowered.module):
-        text = ptx.emit_ptx(op, target)
+    modules = gpu_modules(lowered.module)
+    for op, text in zip(modules, ptx.emit_all(modules, target), strict=True):
         cubin = ptx.assemble(text, target) if lowered.options.use_ptxas else None
         code[name_of(op)] = Code(text, None if cubin is None else cubin.data)
         if cubin is not None:

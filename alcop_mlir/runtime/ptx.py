@@ -1,11 +1,11 @@
 """From a lowered `gpu.module` to PTX, and from PTX to a cubin.
 
-`emit_ptx`: MLIR's translation to LLVM IR, then LLVM's NVPTX back end, which the
-bindings lack, through llvmlite. The same module gives the same text.
+`emit_ptx`: MLIR's translation to LLVM IR, then LLVM (`nvptx.py`), each kernel apart and
+in parallel. The same module gives the same text.
 `assemble`: ptxas, where there is one: `ALCOP_PTXAS`, else the one of the wheel
 nvidia-cuda-nvcc, else the one on PATH.
 
-No other module of the runtime imports MLIR; llvmlite is imported when first needed.
+No other module of the runtime imports MLIR.
 """
 
 from __future__ import annotations
@@ -15,21 +15,20 @@ import re
 import shutil
 import subprocess
 import tempfile
+from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cache
+from itertools import chain, islice
 from pathlib import Path
 from typing import Any
 
 from alcop_mlir import knobs
 from alcop_mlir.bindings import ir, translate_to_llvm_ir
-from alcop_mlir.errors import CompileError, optional
-from alcop_mlir.runtime import llvm_text
+from alcop_mlir.errors import CompileError
+from alcop_mlir.runtime import nvptx
 from alcop_mlir.runtime.ptx_parts import join
 from alcop_mlir.target import SHARED_SPACE, Target
 
-_TRIPLE = "nvptx64-nvidia-cuda"
-_OPTIMIZATION_LEVEL = 3
-_KERNELS_OF_A_PART = 10
 _EXTERNAL_FUNCTION = re.compile(r"^\s*\.extern \.func\b[^;]*?([\w$.]+)\s*\(?\s*$", re.M)
 # Functions that the driver provides to every kernel.
 _PROVIDED = ("vprintf", "__assertfail", "malloc", "free")
@@ -50,24 +49,28 @@ class Cubin:
 
 
 def emit_ptx(gpu_module: Any, target: Target, *, optimize: bool = True) -> str:
-    """PTX of a `gpu.module` that holds llvm and nvvm ops only.
+    """PTX of one module; see `emit_all`.
 
     Without `optimize` the back end alone runs, in less than half the time: for a
     program that shall only be right.
+    """
+    return emit_all([gpu_module], target, optimize=optimize)[0]
 
-    CompileError where LLVM refuses it, or leaves a call to an undefined function: an
+
+def emit_all(
+    gpu_modules: Iterable[Any], target: Target, *, optimize: bool = True
+) -> list[str]:
+    """PTX of each `gpu.module`, which hold llvm and nvvm ops only.
+
+    CompileError where LLVM refuses one, or leaves a call to an undefined function: an
     intrinsic that it does not know, or a function of libdevice.
     """
-    operation = gpu_module.operation
-    _check_lowered(operation)
-    with operation.context:
-        parts = _parts(operation)
-        texts = [
-            _generate(translate_to_llvm_ir(part), target, optimize) for part in parts
-        ]
-    ptx = join(texts, _KERNELS_OF_A_PART)
-    _check_externals(ptx)
-    return ptx
+    texts = [_texts(module.operation) for module in gpu_modules]
+    generated = iter(nvptx.generate(chain(*texts), target, optimize))
+    found = [join([*islice(generated, len(some))]) for some in texts]
+    for ptx in found:
+        _check_externals(ptx)
+    return found
 
 
 def assemble(ptx: str, target: Target) -> Cubin | None:
@@ -118,19 +121,6 @@ def _ptxas_in_wheel() -> Path | None:
     return max(found, default=None)
 
 
-@cache
-def _llvmlite() -> Any:
-    """llvmlite's binding module, ready for NVPTX."""
-    # Takes 40-100 ms: only when PTX is wanted.
-    binding = optional("llvmlite.binding", "compiling needs llvmlite", "compiler")
-    # LLVM 22's vectoriser of loads fills gaps: of three halves it loads four, the last
-    # beyond the end of an array.
-    binding.set_option("", "-disable-nvptx-load-store-vectorizer")
-    binding.initialize_all_targets()
-    binding.initialize_all_asmprinters()
-    return binding
-
-
 def _check_lowered(gpu_module: Any) -> None:
     """Refuse ops that the translation does not support: they crash the process."""
     left: list[str] = []
@@ -149,22 +139,29 @@ def _check_lowered(gpu_module: Any) -> None:
         )
 
 
+def _texts(module: Any) -> list[str]:
+    """LLVM IR of the kernels of a module."""
+    _check_lowered(module)
+    with module.context:
+        return [translate_to_llvm_ir(part) for part in _parts(module)]
+
+
 def _parts(module: Any) -> list[Any]:
-    """Modules of a few kernels each; `module` itself if its kernels share more than
-    the shared memory that a launch sizes.
+    """Modules of a kernel each; `module` itself if its kernels share more than the
+    shared memory that a launch sizes.
 
     LLVM takes longer for each kernel where there are many in a module.
     """
     ops = [op.operation for op in module.regions[0].blocks[0].operations]
     kernels = [op for op in ops if "nvvm.kernel" in op.attributes]
     others = [op for op in ops if "nvvm.kernel" not in op.attributes]
-    if len(kernels) <= _KERNELS_OF_A_PART or not all(map(_is_dynamic, others)):
+    if len(kernels) <= 1 or not all(map(_is_dynamic, others)):
         return [module]
     parts: list[Any] = []
-    for start in range(0, len(kernels), _KERNELS_OF_A_PART):
+    for kernel in kernels:
         with module.location:
             part = ir.Operation.parse("gpu.module @part {}")
-        for op in [*others, *kernels[start : start + _KERNELS_OF_A_PART]]:
+        for op in (*others, kernel):
             part.regions[0].blocks[0].append(op.clone(ip=False))
         parts.append(part)
     return parts
@@ -177,47 +174,6 @@ def _is_dynamic(op: Any) -> bool:
         and str(op.attributes["linkage"]) == "#llvm.linkage<external>"
         and op.attributes["addr_space"].value == SHARED_SPACE
     )
-
-
-def _generate(text: str, target: Target, optimize: bool) -> str:
-    """LLVM's optimizer and NVPTX back end over LLVM IR."""
-    llvmlite = _llvmlite()
-    try:
-        module = llvmlite.parse_assembly(llvm_text.for_llvmlite(text))
-        back_end = llvmlite.Target.from_triple(_TRIPLE)
-        machine = back_end.create_target_machine(
-            cpu=target.name,
-            opt=_OPTIMIZATION_LEVEL,
-            reloc="default",
-            codemodel="default",
-        )
-        module.triple = _TRIPLE
-        module.data_layout = str(machine.target_data)
-        module.verify()
-    except RuntimeError as error:
-        raise CompileError(
-            f"LLVM refuses the kernel: {' '.join(str(error).split())}"
-        ) from error
-    if optimize:
-        _optimize(module, machine)
-    return machine.emit_assembly(module)
-
-
-def _optimize(module: Any, machine: Any) -> None:
-    """LLVM's optimizer, for code that each thread runs."""
-    llvmlite = _llvmlite()
-    tuning = llvmlite.create_pipeline_tuning_options(speed_level=_OPTIMIZATION_LEVEL)
-    tuning.loop_unrolling = True
-    tuning.slp_vectorization = True
-    # A thread is one lane of a vector already.
-    tuning.loop_vectorization = False
-    builder = llvmlite.create_pass_builder(machine, tuning)
-    passes = builder.getModulePassManager()
-    passes.run(module, builder)
-    # Its own `close` does nothing, a slip in the order of its bases (llvmlite 0.50),
-    # which would leave 170 KB behind.
-    llvmlite.newpassmanagers.NewPassManager._dispose(passes)
-    passes.detach()
 
 
 def _check_externals(ptx: str) -> None:

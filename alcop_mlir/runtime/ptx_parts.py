@@ -11,16 +11,15 @@ _FUNCTION = "\t// .globl\t"
 _DECLARATION = ".extern .shared "
 
 
-def join(texts: Sequence[str], kernels: int) -> str:
-    """One text of the PTX of parts, of `kernels` each but for the last.
+def join(texts: Sequence[str]) -> str:
+    """One text of the PTX of parts, of a kernel each where there are several.
 
     They declare the same shared memory, and nothing else beside kernels.
     """
     whole = texts[0]
     for number, text in enumerate(texts[1:], 1):
-        before = number * kernels
         whole += _NUMBERED.sub(
-            lambda match, before=before: f"{match[1]}{int(match[2]) + before}",
+            lambda match, before=number: f"{match[1]}{int(match[2]) + before}",
             _without_declarations(text[text.index(_FUNCTION) :]),
         )
     return whole

@@ -15,6 +15,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from llvmlite.binding import ffi
 
 from alcop_mlir.bindings import ir, make_context
 from alcop_mlir.compilation import compiler, inputs
@@ -131,10 +132,37 @@ def test_equal_kernels_are_stored_once(tmp_path: Path) -> None:
 def test_ptx_is_the_same_in_parts(monkeypatch: pytest.MonkeyPatch) -> None:
     lowered = compiler.lower(inputs.read(bench_scaling.different_matmuls(3)), OPTIONS)
     (module,) = gpu_modules(lowered.module)
-    whole = ptx.emit_ptx(module, OPTIONS.target)
-    monkeypatch.setattr(ptx, "_KERNELS_OF_A_PART", 2)
-    assert ptx.emit_ptx(module, OPTIONS.target) == whole
-    assert whole.count("__dynamic_shmem__0[]") == 1
+    found = ptx.emit_ptx(module, OPTIONS.target)
+    monkeypatch.setattr(ptx, "_parts", lambda module: [module])
+    assert ptx.emit_ptx(module, OPTIONS.target) == found
+    assert found.count("__dynamic_shmem__0[]") == 1
+
+
+def test_ptx_is_generated_in_threads_and_the_same_each_time() -> None:
+    """LLVM runs without llvmlite's lock: a race would show in one of many texts."""
+    lowered = compiler.lower(inputs.read(bench_scaling.different_matmuls(2)), OPTIONS)
+    (module,) = gpu_modules(lowered.module)
+    alone = ptx.emit_ptx(module, OPTIONS.target)
+    assert ptx.emit_all([module] * 8, OPTIONS.target) == [alone] * 8
+
+
+def test_what_takes_long_in_llvm_runs_without_its_lock() -> None:
+    """Else threads would wait for each other."""
+    lowered = compiler.lower(inputs.read(bench_scaling.different_matmuls(1)), OPTIONS)
+    (module,) = gpu_modules(lowered.module)
+    times: list[float] = []
+    noted = (
+        lambda: times.append(-time.thread_time()),
+        lambda: times.append(time.thread_time()),
+    )
+    ffi.register_lock_callback(*noted)
+    before = time.process_time()
+    try:
+        ptx.emit_ptx(module, OPTIONS.target)
+    finally:
+        ffi.unregister_lock_callback(*noted)
+    assert times
+    assert sum(times) < (time.process_time() - before) / 2
 
 
 def test_other_kernels_are_stored_each() -> None:

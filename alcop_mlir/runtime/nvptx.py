@@ -1,0 +1,109 @@
+"""LLVM's optimizer and NVPTX back end, which MLIR's bindings lack, through llvmlite.
+
+llvmlite is imported when first needed. It has one lock for all of LLVM, as its users
+may share a context. Here each text has a context of its own, and what takes long runs
+without the lock: modules of different contexts may be compiled in parallel ("LLVM
+Programmer's Manual", "Achieving Isolation with LLVMContext").
+"""
+
+from __future__ import annotations
+
+import ctypes
+import os
+from collections.abc import Iterable
+from concurrent.futures import ThreadPoolExecutor
+from functools import cache, partial
+from typing import Any
+
+from alcop_mlir.errors import CompileError, optional
+from alcop_mlir.runtime import llvm_text
+from alcop_mlir.target import Target
+
+_TRIPLE = "nvptx64-nvidia-cuda"
+_OPTIMIZATION_LEVEL = 3
+_ASSEMBLY = 0  # not an object file
+
+
+def generate(texts: Iterable[str], target: Target, optimize: bool) -> list[str]:
+    """PTX of each text of LLVM IR, in threads, as many as this process has CPUs.
+
+    optimize: run more than the back end. CompileError for the first that LLVM refuses.
+    """
+    llvmlite()  # loaded once, before threads ask for it
+    with ThreadPoolExecutor(max(1, len(os.sched_getaffinity(0)))) as pool:
+        return [*pool.map(partial(_generate, target=target, optimize=optimize), texts)]
+
+
+@cache
+def llvmlite() -> Any:
+    """llvmlite's binding module, ready for NVPTX."""
+    # Takes 40-100 ms: only when PTX is wanted.
+    binding = optional("llvmlite.binding", "compiling needs llvmlite", "compiler")
+    # LLVM 22's vectoriser of loads fills gaps: of three halves it loads four, the last
+    # beyond the end of an array.
+    binding.set_option("", "-disable-nvptx-load-store-vectorizer")
+    binding.initialize_all_targets()
+    binding.initialize_all_asmprinters()
+    return binding
+
+
+def _generate(text: str, target: Target, optimize: bool) -> str:
+    binding = llvmlite()
+    try:
+        module = binding.parse_assembly(
+            llvm_text.for_llvmlite(text), binding.create_context()
+        )
+        back_end = binding.Target.from_triple(_TRIPLE)
+        machine = back_end.create_target_machine(
+            cpu=target.name,
+            opt=_OPTIMIZATION_LEVEL,
+            reloc="default",
+            codemodel="default",
+        )
+        module.triple = _TRIPLE
+        module.data_layout = str(machine.target_data)
+        module.verify()
+    except RuntimeError as error:
+        raise CompileError(
+            f"LLVM refuses the kernel: {' '.join(str(error).split())}"
+        ) from error
+    if optimize:
+        _optimize(module, machine)
+    return _emit(module, machine)
+
+
+def _optimize(module: Any, machine: Any) -> None:
+    """LLVM's optimizer, for code that each thread runs."""
+    binding = llvmlite()
+    tuning = binding.create_pipeline_tuning_options(speed_level=_OPTIMIZATION_LEVEL)
+    tuning.loop_unrolling = True
+    tuning.slp_vectorization = True
+    # A thread is one lane of a vector already.
+    tuning.loop_vectorization = False
+    builder = binding.create_pass_builder(machine, tuning)
+    passes = builder.getModulePassManager()
+    _unlocked("LLVMPY_RunNewModulePassManager")(passes, module, builder)
+    # Its own `close` does nothing, a slip in the order of its bases (llvmlite 0.50),
+    # which would leave 170 KB behind.
+    binding.newpassmanagers.NewPassManager._dispose(passes)
+    passes.detach()
+
+
+def _emit(module: Any, machine: Any) -> str:
+    """What `TargetMachine.emit_assembly` gives, which holds llvmlite's lock."""
+    ffi = llvmlite().ffi
+    with ffi.OutputString() as said:
+        emit = _unlocked("LLVMPY_TargetMachineEmitToMemory")
+        made = emit(machine, module, _ASSEMBLY, said)
+        if not made:
+            raise CompileError(f"LLVM generates no code: {said}")
+    try:
+        size = ffi.lib.LLVMPY_GetBufferSize(made)
+        return ctypes.string_at(ffi.lib.LLVMPY_GetBufferStart(made), size).decode()
+    finally:
+        ffi.lib.LLVMPY_DisposeMemoryBuffer(made)
+
+
+def _unlocked(name: str) -> Any:
+    """A function of llvmlite's library without the lock around it."""
+    return getattr(llvmlite().ffi.lib, name)._cfn
