@@ -9,17 +9,21 @@ the block keeps a word per row that tells which taps it lacks (`tap_words.py`).
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass, replace
 from functools import reduce
 from typing import Any
 
 from alcop_mlir.analysis.ir.gathered_rows import gathered_rows
-from alcop_mlir.analysis.ir.memref_layouts import follows_shape
-from alcop_mlir.bindings import arith, ir, memref, vector
+from alcop_mlir.bindings import arith, ir, vector
 from alcop_mlir.dialects import alcop
 from alcop_mlir.passes import build
-from alcop_mlir.transforms.tiling.images import Image, image_of
+from alcop_mlir.transforms.tiling.images import (
+    Image,
+    Number,
+    image_of,
+    size_of,
+    times,
+)
 from alcop_mlir.transforms.tiling.k_steps import KStep
 from alcop_mlir.transforms.tiling.row_vectors import RowVectors
 from alcop_mlir.transforms.tiling.tap_words import TapWords
@@ -158,17 +162,19 @@ def _or_all(exists: ir.Value | None, rows: RowVectors) -> Any:
 
 
 def _in_one_row(source: ir.Value) -> Any:
-    """The elements of a memref, from the first to the last, as one dimension."""
+    """The elements of a memref, from the first to the last, as one dimension.
+
+    Not a collapse_shape, which upstream folds into the accesses by dividing.
+    """
     kind = source.type
-    if follows_shape(kind):
-        dynamic = ir.ShapedType.get_dynamic_size()
-        size = math.prod(kind.shape) if kind.has_static_shape else dynamic
-        whole = [list(range(kind.rank))]
-        return memref.collapse_shape(build.memref_like(kind, [size]), source, whole)
     strides, offset = kind.get_strides_and_offset()
-    steps = (
-        (size - 1) * stride for size, stride in zip(kind.shape, strides, strict=True)
-    )
-    layout = ir.StridedLayoutAttr.get(offset, [1])
-    row = build.memref_like(kind, [1 + sum(steps)], layout=layout)
-    return build.reinterpreted(row, source)
+    if kind.has_static_shape:
+        steps = zip(kind.shape, strides, strict=True)
+        size: Number = 1 + sum((extent - 1) * stride for extent, stride in steps)
+    else:
+        size = reduce(times, (size_of(source, n) for n in range(kind.rank)))
+    is_open = not isinstance(size, int)
+    extent = ir.ShapedType.get_dynamic_size() if is_open else size
+    layout = ir.StridedLayoutAttr.get(offset, [1]) if offset else None
+    row = build.memref_like(kind, [extent], layout=layout)
+    return build.reinterpreted(row, source, [size] if is_open else [])

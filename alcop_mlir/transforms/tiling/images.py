@@ -57,7 +57,7 @@ def image_of(matrix: ir.Value) -> Image | None:
     if rows is None or window is None:
         return None
     kind = rows.source.type
-    batch, *sizes = (_size(rows.source, number) for number in range(kind.rank - 1))
+    batch, *sizes = (size_of(rows.source, number) for number in range(kind.rank - 1))
     if kind.has_static_shape:
         strides, _ = kind.get_strides_and_offset()
         pitches = strides[:-1]
@@ -65,6 +65,13 @@ def image_of(matrix: ir.Value) -> Image | None:
         inner = accumulate(reversed(sizes), times, initial=kind.shape[-1])
         pitches = [*inner][::-1]
     return Image(rows.source, window, batch, tuple(sizes), tuple(pitches))
+
+
+def size_of(source: ir.Value, number: int) -> Number:
+    """The size of a dimension of a memref."""
+    kind = source.type
+    is_open = kind.is_dynamic_dim(number)
+    return build.size(source, number) if is_open else kind.shape[number]
 
 
 def plus(left: Number, right: Number) -> Number:
@@ -90,9 +97,3 @@ def _folded(
     if isinstance(left, int) and isinstance(right, int):
         return on_ints(left, right)
     return on_values(left, right)
-
-
-def _size(source: ir.Value, number: int) -> Number:
-    kind = source.type
-    is_open = kind.is_dynamic_dim(number)
-    return build.size(source, number) if is_open else kind.shape[number]
