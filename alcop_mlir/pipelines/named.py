@@ -103,12 +103,15 @@ def steps_to_contractions(allow_tf32: bool) -> tuple[str, ...]:
     """Steps from a module as given to one whose contractions are marked."""
     on_functions = (
         # The launcher refuses arguments that overlap where one is written.
+        with_options(
+            "alcop-raise-convolutions", allow_tf32=allow_tf32, assume_noalias_args=True
+        ),
+        # Would merge what is padded with the copy that pads it.
         with_options("alcop-merge-elementwise", assume_noalias_args=True),
         with_options(
             "alcop-fuse-producers", assume_noalias_args=True, allow_tf32=allow_tf32
         ),
         "alcop-collapse-loops",
-        with_options("alcop-raise-convolutions", allow_tf32=allow_tf32),
         with_options(
             "alcop-raise-contractions", allow_tf32=allow_tf32, assume_noalias_args=True
         ),
