@@ -1,4 +1,4 @@
-"""Tile code whose tile of A is gathered: convolutions, and rows that a table names.
+"""Tile code whose tile of A is gathered, and such kernels of rows that a table names.
 
 A kernel is a matmul C = A * B of which A is no memref: an `alcop.gather` copies the
 tile's rows from where they are. B has rows along K.
@@ -9,10 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-import numpy as np
-
 SPACE = "#gpu.address_space<workgroup>"
-WORD_BITS = 31
 K_OF_TYPE = {"f16": 16, "bf16": 16, "f32": 8, "i8": 32}
 
 
@@ -32,75 +29,6 @@ class Tile:
     @property
     def threads(self) -> int:
         return 32 * self.warps[0] * self.warps[1]
-
-
-@dataclass(frozen=True)
-class Window:
-    """A convolution: images N x H x W x C, filters K x R x S x C."""
-
-    image: tuple[int, int, int, int] = (1, 14, 14, 64)
-    filters: int = 64
-    size: tuple[int, int] = (3, 3)
-    stride: tuple[int, int] = (1, 1)
-    dilation: tuple[int, int] = (1, 1)
-    low: tuple[int, int] = (1, 1)
-    high: tuple[int, int] = (1, 1)
-
-    @property
-    def places(self) -> tuple[int, int]:
-        """Rows and columns of the output image."""
-        spatial = zip(
-            self.image[1:3],
-            self.size,
-            self.stride,
-            self.dilation,
-            self.low,
-            self.high,
-            strict=True,
-        )
-        height, width = (
-            (size + low + high - dilation * (taps - 1) - 1) // stride + 1
-            for size, taps, stride, dilation, low, high in spatial
-        )
-        return height, width
-
-    @property
-    def rows(self) -> int:
-        """Rows of A and of C."""
-        return self.image[0] * self.places[0] * self.places[1]
-
-    @property
-    def columns(self) -> int:
-        """Columns of A."""
-        return self.size[0] * self.size[1] * self.image[3]
-
-    def reference(self, x: np.ndarray, weights: np.ndarray) -> np.ndarray:
-        """rows x filters, in f32; what a window's tap does not read counts as zero."""
-        images, height, width, channels = self.image
-        (p, q), (r, s) = self.places, self.size
-        bordered = np.zeros(
-            (
-                images,
-                height + self.low[0] + self.high[0],
-                width + self.low[1] + self.high[1],
-                channels,
-            ),
-            np.float32,
-        )
-        top, left = self.low
-        bordered[:, top : top + height, left : left + width] = x
-        taps = weights.reshape(self.filters, r, s, channels).astype(np.float32)
-        y = np.zeros((images, p, q, self.filters), np.float32)
-        for i in range(r):
-            for j in range(s):
-                down, across = i * self.dilation[0], j * self.dilation[1]
-                part = bordered[
-                    :,
-                    down : down + (p - 1) * self.stride[0] + 1 : self.stride[0],
-                    across : across + (q - 1) * self.stride[1] + 1 : self.stride[1],
-                ]
-                y += part @ taps[:, i, j].T
-        return y.reshape(self.rows, self.filters)
 
 
 @dataclass
@@ -154,23 +82,6 @@ class Rows:
     width: str = ""
 
 
-def convolution(
-    window: Window, tile: Tile, masks: str = "word", drop: int | None = None
-) -> str:
-    """A kernel of (%x flat, %b, %c); B is filters x columns.
-
-    masks: "word", a bit per tap, or "sides", a bit per row and per column of the window
-    drop:  the bit of the tap that no row has
-    """
-    rows = _rows_of_window(window, tile, masks, drop)
-    return _kernel(
-        rows,
-        tile,
-        source=int(np.prod(window.image)),
-        shape=(window.rows, window.filters, window.columns),
-    )
-
-
 def embedding(
     shape: tuple[int, int, int], table: int, tile: Tile, whole: bool = True
 ) -> str:
@@ -196,121 +107,12 @@ def embedding(
     column = inside.op("muli", "%k", step, "index")
     offsets = inside.op("addi", base, inside.all(column, "index", index), index)
     found = Rows(before, inside, offsets, valid, column, k // tile.block[2])
-    return _kernel(
+    return kernel(
         found, tile, table * k, shape, more=f", %indices: memref<{count}xi32>"
     )
 
 
-def _rows_of_window(window: Window, tile: Tile, masks: str, drop: int | None) -> Rows:
-    _, height, width, channels = window.image
-    (p, q), (r, s) = window.places, window.size
-    bm, _, bk = tile.block
-    index, word, flag = (f"vector<{bm}x{kind}>" for kind in ("index", "i32", "i1"))
-    before = Code("u")
-    m = before.op(
-        "addi",
-        before.all("%m0", "index", index),
-        before.add(f"vector.step : {index}"),
-        index,
-    )
-    column = before.op("remui", m, before.splat(q, index), index)
-    line = before.op("divui", m, before.splat(q, index), index)
-    row = before.op("remui", line, before.splat(p, index), index)
-    image = before.op("divui", line, before.splat(p, index), index)
-
-    def begin(place: str, number: int) -> str:
-        far = before.op(
-            "muli", place, before.splat(window.stride[number], index), index
-        )
-        return before.op("subi", far, before.splat(window.low[number], index), index)
-
-    def inside_of(place: str, tap: int, number: int, extent: int) -> str:
-        step = before.splat(tap * window.dilation[number], index)
-        at = before.op("addi", place, step, index)
-        return before.op("cmpi ult,", at, before.splat(extent, index), index)
-
-    top, left = begin(row, 0), begin(column, 1)
-    base = before.op("muli", image, before.splat(height, index), index)
-    base = before.op("addi", base, top, index)
-    base = before.op("muli", base, before.splat(width, index), index)
-    base = before.op("addi", base, left, index)
-    base = before.op("muli", base, before.splat(channels, index), index)
-    alive = before.op("cmpi ult,", m, before.splat(window.rows, index), index)
-    down = [inside_of(top, i, 0, height) for i in range(r)]
-    across = [inside_of(left, j, 1, width) for j in range(s)]
-    if masks == "word":
-        assert r * s <= WORD_BITS
-        bits = [before.op("andi", d, a, flag) for d in down for a in across]
-    else:
-        bits = [*down, *across]
-    mask = before.splat(0, word)
-    for tap_bit, bit in enumerate(bits):
-        if tap_bit == drop:
-            continue
-        alive_bit = before.op("andi", bit, alive, flag)
-        wide = before.add(f"arith.extui {alive_bit} : {flag} to {word}")
-        moved = before.op("shli", wide, before.splat(tap_bit, word), word)
-        mask = before.op("ori", mask, moved, word)
-
-    tiles = -(-channels // bk)  # of a tap
-    inside = Code("v")
-    offsets = inside.op("addi", base, inside.all("%offset", "index", index), index)
-    tap = inside.all("%tap", "i32", word)
-    hit = inside.op("andi", mask, tap, word)
-    expected = tap if masks == "sides" else inside.splat(0, word)
-    relation = "eq" if masks == "sides" else "ne"
-    valid = inside.op(f"cmpi {relation},", hit, expected, word)
-
-    def number(value: int, kind: str = "index") -> str:
-        return inside.add(f"arith.constant {value} : {kind}")
-
-    def choose(condition: str, one: str, other: str, kind: str = "index") -> str:
-        return inside.add(f"arith.select {condition}, {one}, {other} : {kind}")
-
-    of_tap = inside.op("remui", "%k", number(tiles), "index")
-    ends_tap = inside.op("cmpi eq,", of_tap, number(tiles - 1), "index")
-    last = channels - (tiles - 1) * bk  # columns of a tap's last tile
-    along = window.dilation[1] * channels - (tiles - 1) * bk
-    back = (window.dilation[0] * width - (s - 1) * window.dilation[1]) * channels
-    ends = (
-        sum(1 << (i * s + s - 1) for i in range(r))
-        if masks == "word"
-        else 1 << (r + s - 1)
-    )
-    at_end = inside.op("andi", "%tap", number(ends, "i32"), "i32")
-    ends_row = inside.op("cmpi ne,", at_end, number(0, "i32"), "i32")
-    next_tap = choose(ends_row, number(back - (tiles - 1) * bk), number(along))
-    step = choose(ends_tap, next_tap, number(bk))
-    offset = inside.op("addi", "%offset", step, "index")
-    one = number(1, "i32")
-    if masks == "word":
-        first, moved = 1, inside.op("shli", "%tap", one, "i32")
-    else:
-        first = 1 | 1 << r
-        rows = inside.op("andi", "%tap", number((1 << r) - 1, "i32"), "i32")
-        columns = inside.op("xori", "%tap", rows, "i32")
-        below = inside.op("shli", rows, one, "i32")
-        below = inside.op("ori", below, number(1 << r, "i32"), "i32")
-        beside = inside.op("shli", columns, one, "i32")
-        beside = inside.op("ori", beside, rows, "i32")
-        moved = choose(ends_row, below, beside, "i32")
-    tap = choose(ends_tap, moved, "%tap", "i32")
-    carried = [
-        Carried("offset", "index", "%c0", offset),
-        Carried("tap", "i32", before.add(f"arith.constant {first} : i32"), tap),
-    ]
-    bound = ""
-    if last == bk:
-        column = inside.op("muli", "%k", number(bk), "index")
-    else:
-        bound = choose(ends_tap, number(last), number(bk))
-        column = "%column"
-        following = inside.op("addi", column, bound, "index")
-        carried.append(Carried("column", "index", "%c0", following))
-    return Rows(before, inside, offsets, valid, column, r * s * tiles, carried, bound)
-
-
-def _kernel(
+def kernel(
     found: Rows,
     tile: Tile,
     source: int,
@@ -358,6 +160,13 @@ def _kernel(
           : memref<{n}x{k}x{kind}> to {part_b}
         memref.copy %part_b, %tile_b : {part_b} to {tile_b}"""
         kind_b = f"memref<{n}x{k}x{kind}>"
+    loaded_a, loaded_b = (f"vector<{rows}x{fragment}x{kind}>" for rows in tile.warp)
+    vector_a, vector_b, round_a, round_b, multiplied = loaded_a, loaded_b, "", "", "f"
+    if kind == "f32":
+        multiplied = "t"
+        vector_a, vector_b = (f"vector<{rows}x{fragment}xtf32>" for rows in tile.warp)
+        round_a = f"%ta = arith.truncf %fa : {loaded_a} to {vector_a}"
+        round_b = f"%tb = arith.truncf %fb : {loaded_b} to {vector_b}"
     unroll = f", unroll = {tile.unroll}" if tile.unroll else ""
     stages = ", ".join(map(str, tile.stages))
     columns = tile.warps[1]
@@ -404,13 +213,15 @@ func.func @f(%x: memref<{source}x{kind}>, %b: {kind_b},
       gpu.barrier
       %sum = scf.for %kk = %c0 to %bk step %fragment iter_args(%s = %acc) -> ({acc}) {{
         %fa = vector.transfer_read %tile_a[%am, %kk], %nothing
-          {{in_bounds = [true, true]}} : {tile_a}, vector<{wm}x{fragment}x{kind}>
+          {{in_bounds = [true, true]}} : {tile_a}, {loaded_a}
         %fb = vector.transfer_read %tile_b[%an, %kk], %nothing
-          {{in_bounds = [true, true]}} : {tile_b}, vector<{wn}x{fragment}x{kind}>
+          {{in_bounds = [true, true]}} : {tile_b}, {loaded_b}
+        {round_a}
+        {round_b}
         %p = vector.contract {{indexing_maps = [#rows, #columns, #out],
             iterator_types = ["parallel", "parallel", "reduction"],
-            kind = #vector.kind<add>}} %fa, %fb, %s
-          : vector<{wm}x{fragment}x{kind}>, vector<{wn}x{fragment}x{kind}> into {acc}
+            kind = #vector.kind<add>}} %{multiplied}a, %{multiplied}b, %s
+          : {vector_a}, {vector_b} into {acc}
         scf.yield %p : {acc}
       }}
       gpu.barrier

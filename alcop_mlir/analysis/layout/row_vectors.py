@@ -40,7 +40,7 @@ def not_by_rows(gather: ir.Operation) -> Rejected | None:
         op = defining_op(value)
         if op is None:
             holder = value.owner.owner.operation
-            return Rejected(holder, "expected a vector that is computed of its rows")
+            return Rejected(holder, "expected numbers to be carried")
         if not _is_known(op):
             return Rejected(
                 op,

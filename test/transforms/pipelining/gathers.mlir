@@ -97,3 +97,110 @@ func.func @rows_of_other_rows(%x: memref<4096xf32>, %n: index) {
   }
   return
 }
+
+// -----
+
+#ws = #gpu.address_space<workgroup>
+func.func @rows_read_in_the_loop(%x: memref<4096xf32>, %table: memref<512xi32>, %n: index) {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %none = arith.constant 0 : i32
+  %t = gpu.thread_id x
+  %far = arith.constant dense<64> : vector<4xindex>
+  %valid = arith.constant dense<true> : vector<4xi1>
+  %a = memref.alloc() : memref<4x32xf32, #ws>
+  scf.for %k = %c0 to %n step %c1 {
+    %i = vector.transfer_read %table[%k], %none {in_bounds = [true]} : memref<512xi32>, vector<4xi32>
+    %row = arith.index_cast %i : vector<4xi32> to vector<4xindex>
+    %rows = arith.muli %row, %far : vector<4xindex>
+    // expected-remark @+1 {{not pipelined (rule 6): its rows depend on 'vector.transfer_read' of a vector in the same iteration; read the table before the loop, or a number for all rows}}
+    "alcop.gather"(%x, %a, %rows, %valid) : (memref<4096xf32>, memref<4x32xf32, #ws>, vector<4xindex>, vector<4xi1>) -> ()
+    gpu.barrier
+    %v = memref.load %a[%c0, %t] : memref<4x32xf32, #ws>
+    gpu.barrier
+  }
+  return
+}
+
+// -----
+
+#ws = #gpu.address_space<workgroup>
+func.func @carried_rows(%x: memref<4096xf32>, %n: index) {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %t = gpu.thread_id x
+  %step = vector.step : vector<4xindex>
+  %far = arith.constant dense<64> : vector<4xindex>
+  %valid = arith.constant dense<true> : vector<4xi1>
+  %a = memref.alloc() : memref<4x32xf32, #ws>
+  %r = scf.for %k = %c0 to %n step %c1 iter_args(%row = %step) -> (vector<4xindex>) {
+    %rows = arith.muli %row, %far : vector<4xindex>
+    // expected-remark @+1 {{not pipelined (rule 1): a thread cannot compute its rows of 'scf.for': expected numbers to be carried; gather rows}}
+    "alcop.gather"(%x, %a, %rows, %valid) : (memref<4096xf32>, memref<4x32xf32, #ws>, vector<4xindex>, vector<4xi1>) -> ()
+    gpu.barrier
+    %v = memref.load %a[%c0, %t] : memref<4x32xf32, #ws>
+    gpu.barrier
+    %next = arith.addi %row, %far : vector<4xindex>
+    scf.yield %next : vector<4xindex>
+  }
+  return
+}
+
+// -----
+
+// A number that is loaded in the loop is fetched, and all rows computed from it.
+// CHECK-LABEL: @number_read_in_the_loop
+// CHECK:         memref.load %arg1
+// CHECK:         "alcop.async_gather"
+// CHECK:         scf.for
+// CHECK:           memref.load %arg1
+// CHECK:           vector.broadcast
+// CHECK:           "alcop.async_gather"
+#ws = #gpu.address_space<workgroup>
+func.func @number_read_in_the_loop(%x: memref<4096xf32>, %table: memref<512xi32>, %n: index) {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %c32 = arith.constant 32 : index
+  %t = gpu.thread_id x
+  %step = vector.step : vector<4xindex>
+  %far = arith.constant dense<64> : vector<4xindex>
+  %base = arith.muli %step, %far : vector<4xindex>
+  %valid = arith.constant dense<true> : vector<4xi1>
+  %a = memref.alloc() : memref<4x32xf32, #ws>
+  scf.for %k = %c0 to %n step %c1 {
+    %i = memref.load %table[%k] : memref<512xi32>
+    %block = arith.index_cast %i : i32 to index
+    %first = arith.muli %block, %c32 : index
+    %firsts = vector.broadcast %first : index to vector<4xindex>
+    %rows = arith.addi %base, %firsts : vector<4xindex>
+    "alcop.gather"(%x, %a, %rows, %valid) : (memref<4096xf32>, memref<4x32xf32, #ws>, vector<4xindex>, vector<4xi1>) -> ()
+    gpu.barrier
+    %v = memref.load %a[%c0, %t] : memref<4x32xf32, #ws>
+    gpu.barrier
+  }
+  return
+}
+
+// -----
+
+// What writes the source is seen, as it is of any copy.
+#ws = #gpu.address_space<workgroup>
+func.func @source_written(%x: memref<4096xf32>, %n: index) {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %t = gpu.thread_id x
+  %step = vector.step : vector<4xindex>
+  %far = arith.constant dense<64> : vector<4xindex>
+  %rows = arith.muli %step, %far : vector<4xindex>
+  %valid = arith.constant dense<true> : vector<4xi1>
+  %a = memref.alloc() : memref<4x32xf32, #ws>
+  scf.for %k = %c0 to %n step %c1 {
+    // expected-remark @+1 {{not pipelined (rule 6): its source may be written by 'memref.store' in the loop; copy from memory that the loop does not write}}
+    "alcop.gather"(%x, %a, %rows, %valid) : (memref<4096xf32>, memref<4x32xf32, #ws>, vector<4xindex>, vector<4xi1>) -> ()
+    gpu.barrier
+    %v = memref.load %a[%c0, %t] : memref<4x32xf32, #ws>
+    memref.store %v, %x[%t] : memref<4096xf32>
+    gpu.barrier
+  }
+  return
+}
