@@ -14,13 +14,15 @@ _DECLARATION = ".extern .shared "
 def join(texts: Sequence[str]) -> str:
     """One text of the PTX of parts, of a kernel each where there are several.
 
-    They declare the same shared memory, and nothing else beside kernels.
+    Parts that use shared memory declare the same, and nothing else beside kernels: the
+    declaration stands before the first of their kernels.
     """
     whole = texts[0]
-    for number, text in enumerate(texts[1:], 1):
+    kernels = [text[text.index(_FUNCTION) :] for text in texts[1:]]
+    for number, text in enumerate(kernels, 1):
         whole += _NUMBERED.sub(
             lambda match, before=number: f"{match[1]}{int(match[2]) + before}",
-            _without_declarations(text[text.index(_FUNCTION) :]),
+            _without_declarations(text) if _DECLARATION in whole else text,
         )
     return whole
 

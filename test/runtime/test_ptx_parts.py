@@ -25,5 +25,11 @@ def test_numbers_go_on_and_declarations_are_not_repeated() -> None:
     assert join([HEAD + kernel(name, 0, SHARED) for name in names]) == whole
 
 
+def test_the_first_that_uses_shared_memory_declares_it() -> None:
+    parts = [kernel("a", 0), kernel("b", 0, SHARED), kernel("c", 0, SHARED)]
+    whole = HEAD + kernel("a", 0) + kernel("b", 1, SHARED) + kernel("c", 2)
+    assert join([HEAD + part for part in parts]) == whole
+
+
 def test_one_part_is_the_whole() -> None:
     assert join([HEAD + kernel("a", 0)]) == HEAD + kernel("a", 0)
