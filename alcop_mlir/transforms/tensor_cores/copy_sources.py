@@ -110,9 +110,11 @@ class GatheredSource:
         """Whether the row is valid, and has the column."""
         row, column = indices
         is_valid, width = self._is_valid(row), row_width(self.copy)
-        return (
-            is_valid if width is None else build.both(is_valid, column.is_below(width))
-        )
+        if width is None:
+            return is_valid
+        # Not by 32 bits: a width may be any number.
+        has_column = build.less(column.base, column.below(width))
+        return build.both(is_valid, has_column)
 
     def count(self, indices: Sequence[Index]) -> Any | None:
         """How many elements are in a valid row."""

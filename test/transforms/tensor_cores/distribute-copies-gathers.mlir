@@ -77,7 +77,8 @@ func.func @width(%x: memref<4096xf16>, %width: index) {
 
 // -----
 
-// One that is a number of chunks: each is there or not. Rows that a table names, which
+// One that is a number of chunks: each is there or not. A width may be any number, and
+// is compared with 64 bits. Rows that a table names, which
 // has none for the last rows of the tile; and they begin at 8 bytes only.
 // CHECK-LABEL: @table
 // CHECK-SAME:  %{{.*}}: memref<4096xf16>, %[[TABLE:.*]]: memref<13xi32>, %[[FOURS:[a-zA-Z0-9]+]]: index
@@ -88,7 +89,7 @@ func.func @width(%x: memref<4096xf16>, %width: index) {
 // CHECK-NEXT:  } else {
 // CHECK-NEXT:    scf.yield %c-1_i32
 // CHECK:       %[[VALID:.*]] = arith.cmpi sge, %[[INDEX]], %{{.*}} : i32
-// CHECK:       %[[HAS:.*]] = arith.cmpi sgt, %{{.*}}, %c0_i32
+// CHECK:       %[[HAS:.*]] = arith.cmpi slt, %{{.*}}, %{{.*}} : index
 // CHECK:       %[[BOTH:.*]] = arith.andi %[[VALID]], %[[HAS]] : i1
 // CHECK:       %[[COUNT:.*]] = arith.select %[[BOTH]], %c4, %c0
 // CHECK:       nvgpu.device_async_copy %{{.*}}, %{{.*}}, 4, %[[COUNT]] :
