@@ -24,6 +24,7 @@ settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "fixed"))
 # other of their kind beside them, only the slow functions. All else is `fast`.
 SLOW = (
     "compilation/test_bounds.py",
+    "compilation/test_convolutions.py",
     "compilation/test_device_functions.py",
     "compilation/test_multi_kernel_functions.py",
     "compilation/test_fusion_types.py",
