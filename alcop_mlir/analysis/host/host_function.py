@@ -12,6 +12,7 @@ from alcop_mlir.analysis.ir.constant_arrays import ConstantArray, globals_read
 from alcop_mlir.analysis.ir.memory import element_bits
 from alcop_mlir.analysis.ir.memref_layouts import (
     follows_shape,
+    has_negative_strides,
     is_strided,
     open_strides,
 )
@@ -110,6 +111,8 @@ def _parameter(value: ir.Value, names: Names) -> Parameter | str:
     strides, offset = kind.get_strides_and_offset()
     if offset != 0:
         return "expected a memref without an offset"
+    if has_negative_strides(kind):
+        return "expected a memref without negative strides"
     left_open = open_strides(kind)
     known = tuple(
         names.stride(argument, n) if n in left_open else s

@@ -19,6 +19,15 @@ def open_strides(kind: ir.Type) -> list[int]:
     ]
 
 
+def has_negative_strides(kind: ir.Type) -> bool:
+    """Whether a memref type has a stride that is known to be negative."""
+    strides, _ = kind.get_strides_and_offset()
+    return any(
+        stride < 0 and not kind.is_dynamic_stride_or_offset(stride)
+        for stride in strides
+    )
+
+
 def is_strided(kind: ir.Type) -> bool:
     """Whether a memref's layout is given by a stride for each dimension."""
     return follows_shape(kind) or isinstance(kind.layout, ir.StridedLayoutAttr)

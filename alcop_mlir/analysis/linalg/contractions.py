@@ -21,7 +21,11 @@ from typing import Any
 from alcop_mlir.analysis.ir.alignment import element_bytes, stride_divisor
 from alcop_mlir.analysis.ir.gathered_rows import gathered_rows
 from alcop_mlir.analysis.ir.memory import root
-from alcop_mlir.analysis.ir.memref_layouts import follows_shape, open_strides
+from alcop_mlir.analysis.ir.memref_layouts import (
+    follows_shape,
+    has_negative_strides,
+    open_strides,
+)
 from alcop_mlir.analysis.ir.promises import row_alignment
 from alcop_mlir.analysis.ir.rejected import Rejected
 from alcop_mlir.analysis.ir.size_ranges import Range, size_range
@@ -70,8 +74,8 @@ class Contraction:
                     neighbouring elements
     open_strides:   of A, B and C those whose distances of rows are known at run time
                     only, do not follow from sizes, and are not promised to be aligned
-    size_ranges:    of sizes that are known at run time only, by loop: the least and the
-                    largest to be expected (`alcop.size_range`)
+    size_ranges:    by loop, the least and the largest size that all operands expect
+                    (`alcop.size_range`), of those that some do; there may be none
     """
 
     op: Any
@@ -327,8 +331,8 @@ def _contraction(
         open_strides="".join(name for name in named if _has_open_strides(named[name])),
         size_ranges=tuple(
             (loop, expected)
-            for loop, size in sizes.items()
-            if size is None and (expected := _expected(loop, memrefs, letters))
+            for loop in sizes
+            if (expected := _expected(loop, memrefs, letters))
         ),
     )
 
@@ -438,6 +442,8 @@ def _check_memref(value: ir.Value) -> None:
     """Rows without gaps, in global memory."""
     memref = value.type
     strides, offset = memref.get_strides_and_offset()
+    if has_negative_strides(memref):
+        raise NoContraction(f"has an operand {memref} with a negative stride")
     if strides[-1] != 1:
         raise NoContraction(f"has the layout of {memref}, expected rows without gaps")
     if root(value) == value and offset != 0:

@@ -32,15 +32,12 @@ def problem_of(contraction: Contraction) -> Problem | None:
 
 
 def open_problem_of(contraction: Contraction) -> OpenProblem | None:
-    """That of one with sizes or strides known at run time only; None where unmodelled.
-
-    PassError where operands expect different sizes of a loop.
-    """
+    """That of one with open sizes or strides; None for others, and unmodelled."""
     from alcop_mlir.tuning.open_problem import OpenProblem
 
     if not contraction.has_variants or _unmodelled_types(contraction):
         return None
-    if 0 in (contraction.m, contraction.n, contraction.k, contraction.batch):
+    if 0 in _sizes(contraction):
         return None
     return OpenProblem(
         m=_range(contraction, "m", contraction.m),
@@ -74,18 +71,32 @@ def _unmodelled_types(contraction: Contraction) -> str:
     return ""
 
 
+def check_ranges(contraction: Contraction) -> None:
+    """PassError where operands expect different sizes, or others than known ones."""
+    sizes = dict(zip("bmnk", _sizes(contraction), strict=True))
+    for loop, (low, high) in contraction.size_ranges:
+        name, size = "batch" if loop == "b" else loop.upper(), sizes[loop]
+        expected = f"{low} at least, {high} at most"
+        if low > high:
+            why = f"no size of {name} is in all its ranges: {expected}"
+            raise PassError(contraction.op, why)
+        if size is not None and not low <= size <= high:
+            why = f"the size of {name} is {size}, and in no range: {expected}"
+            raise PassError(contraction.op, why)
+
+
+def _sizes(contraction: Contraction) -> tuple[int | None, ...]:
+    """Of the loops b, m, n, k."""
+    return contraction.batch, contraction.m, contraction.n, contraction.k
+
+
 def _range(contraction: Contraction, loop: str, size: int | None) -> Range:
     from alcop_mlir.tuning.open_problem import LARGEST, LARGEST_BATCH
 
     if size is not None:
         return size, size
     largest = LARGEST_BATCH if loop == "b" else LARGEST
-    low, high = dict(contraction.size_ranges).get(loop, (1, largest))
-    if low > high:
-        name = "batch" if loop == "b" else loop.upper()
-        why = f"no size of {name} is in all its ranges: {low} at least, {high} at most"
-        raise PassError(contraction.op, why)
-    return low, high
+    return dict(contraction.size_ranges).get(loop, (1, largest))
 
 
 def _operator(contraction: Contraction) -> str:

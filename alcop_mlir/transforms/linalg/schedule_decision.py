@@ -14,14 +14,17 @@ from alcop_mlir.errors import ConfigError, PassError
 from alcop_mlir.schedule import Decision, Partial, Schedule
 from alcop_mlir.target import Target
 from alcop_mlir.transforms.linalg.default_schedule import check_fits, default_schedule
-from alcop_mlir.transforms.linalg.modelled import problem_of
+from alcop_mlir.transforms.linalg.modelled import check_ranges, problem_of
 
 if TYPE_CHECKING:
     from alcop_mlir.tuning.selection import Chooser
 
 
 def marked_contractions(func: ir.Operation) -> list[Contraction]:
-    """The ops marked by alcop-raise-contractions; PassError if one is unsupported."""
+    """The ops marked by alcop-raise-contractions.
+
+    PassError if one is unsupported, or its operands expect different sizes.
+    """
     found = []
     for op in contractions.structured_ops(func):
         mark = alcop.get(op, alcop.ContractionAttr)
@@ -31,6 +34,7 @@ def marked_contractions(func: ir.Operation) -> list[Contraction]:
         contraction = contractions.classify(op, allow_tf32)
         if isinstance(contraction, Rejected):
             raise PassError(op, f"'{op.name}' is marked but {contraction.reason}")
+        check_ranges(contraction)
         found.append(contraction)
     return found
 
