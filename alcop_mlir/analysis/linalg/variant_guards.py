@@ -21,6 +21,7 @@ from alcop_mlir.analysis.ir.alignment import (
     stride_divisor,
 )
 from alcop_mlir.analysis.ir.extents import extent
+from alcop_mlir.analysis.ir.gathered_rows import gathered_rows
 from alcop_mlir.analysis.ir.loops import defining_op, made_by
 from alcop_mlir.analysis.ir.memref_layouts import follows_shape, open_strides
 from alcop_mlir.analysis.ir.promises import row_alignment
@@ -209,7 +210,13 @@ def _loop_size(buffers: Sequence[Buffer], loop: str) -> int | Open:
     """The size of a loop; 1 for one that there is not."""
     dims = [(memref, loops.index(loop)) for memref, loops in buffers if loop in loops]
     sizes = [_size(*dim) for dim in dims] or [1]
-    return next((size for size in sizes if isinstance(size, int)), sizes[0])
+    # The host cannot ask for the size of a matrix that is never made.
+    asked = [size for size in sizes if isinstance(size, int) or _is_made(size.memref)]
+    return next((size for size in sizes if isinstance(size, int)), asked[0])
+
+
+def _is_made(memref: ir.Value) -> bool:
+    return gathered_rows(memref) is None
 
 
 def _promised(buffers: Sequence[Buffer], loop: str) -> int:

@@ -290,3 +290,19 @@ func.func @view(%a: memref<100x?xf16>, %c: memref<64x64xf32>, %i: index) {
     ins(%part, %right : memref<64x64xf16, strided<[?, 1], offset: ?>>, memref<64x64xf16, strided<[?, 1], offset: ?>>) outs(%c : memref<64x64xf32>)
   return
 }
+
+// Of a matrix that is never made nobody asks the size: that of C is its.
+// CHECK-LABEL: func.func @windows
+// CHECK-SAME: %[[Y:[^:]*]]: memref<?x32xf32>)
+// CHECK: %[[ROWS:.*]] = memref.dim %[[Y]], %c0
+// CHECK: arith.cmpi sle, %[[ROWS]], %c64
+// CHECK: scf.if
+func.func @windows(%x: memref<?x?x?x64xf16>, %w: memref<576x32xf16>, %y: memref<?x32xf32>) {
+  %A = "alcop.im2col"(%x) {alcop.window = #alcop.window<{size = [3, 3], strides = [1, 1],
+    dilations = [1, 1], low = [1, 1], high = [1, 1], groups = 1}>}
+    : (memref<?x?x?x64xf16>) -> memref<?x576xf16>
+  linalg.matmul {alcop.contraction = #alcop.contraction<{init = "zero", lhs = "mk", rhs = "kn"}>,
+    alcop.variants = [{limits = [{loops = "m", most = 64}], schedule = {}}, {schedule = {}}]}
+    ins(%A, %w : memref<?x576xf16>, memref<576x32xf16>) outs(%y : memref<?x32xf32>)
+  return
+}
