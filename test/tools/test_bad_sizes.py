@@ -1,4 +1,4 @@
-"""Sizes, strides and ranges that are wrong: one line, from all tools. Sizes of 0 run."""
+"""Wrong sizes, strides and ranges are one line, from all tools; sizes of 0 run."""
 
 from __future__ import annotations
 
