@@ -9,7 +9,8 @@ from __future__ import annotations
 import gc
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -22,7 +23,7 @@ from alcop_mlir.compilation import compiler, inputs
 from alcop_mlir.compilation.gpu_modules import gpu_modules
 from alcop_mlir.pipelines.driver import run_pipeline
 from alcop_mlir.runtime import bundle as bundles
-from alcop_mlir.runtime import ptx
+from alcop_mlir.runtime import nvptx, ptx
 from alcop_mlir.runtime.launch import Program
 from alcop_mlir.schedule import Schedule
 
@@ -127,6 +128,37 @@ def test_equal_kernels_are_stored_once(tmp_path: Path) -> None:
     result = np.zeros((64, 64), np.float16)
     last(a.astype(np.float16), b.astype(np.float16), result)
     np.testing.assert_allclose(result, a @ b, rtol=1e-2)
+
+
+def test_equal_variants_are_given_to_llvm_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of two functions with the same sizes left open, not only when they are stored."""
+    kind = "memref<?x?xf16>"
+    function = f"""(%A: {kind}, %B: {kind}, %C: {kind}) {{
+        linalg.matmul ins(%A, %B : {kind}, {kind}) outs(%C : {kind})
+        return
+    }}"""
+    source = inputs.read(f"func.func @f{function} func.func @g{function}")
+    given: list[str] = []
+
+    def noted(texts: Iterable[str], *settings: Any) -> list[str]:
+        given.extend(texts)
+        return generate(given, *settings)
+
+    generate = nvptx.generate
+    monkeypatch.setattr(nvptx, "generate", noted)
+    options = replace(OPTIONS, variants=2)
+    made = compiler.compile_source(source, options)
+    assert len(given) == 2
+    names = [
+        {
+            kernel.name
+            for variant in one.launches[0].variants
+            for kernel in variant.kernels
+        }
+        for one in made.functions
+    ]
+    assert names[0] == names[1]
+    assert len(names[0]) == 2
 
 
 def test_ptx_is_the_same_in_parts(monkeypatch: pytest.MonkeyPatch) -> None:
