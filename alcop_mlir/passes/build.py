@@ -426,6 +426,14 @@ def with_carried(
     return wider
 
 
+def after(value: ir.Value) -> ir.InsertionPoint:
+    """Where `value` is known first."""
+    owner = value.owner
+    if isinstance(owner, ir.Block):
+        return ir.InsertionPoint.at_block_begin(owner)
+    return ir.InsertionPoint.after(owner)
+
+
 def branch(
     condition: ir.Value,
     then: Callable[[], Iterable[Any] | None],

@@ -112,6 +112,7 @@ def steps_to_contractions(allow_tf32: bool) -> tuple[str, ...]:
             "alcop-fuse-producers", assume_noalias_args=True, allow_tf32=allow_tf32
         ),
         "alcop-collapse-loops",
+        "alcop-collapse-elementwise",
         with_options(
             "alcop-raise-contractions", allow_tf32=allow_tf32, assume_noalias_args=True
         ),

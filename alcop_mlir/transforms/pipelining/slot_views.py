@@ -62,7 +62,7 @@ def view_slots(buffer: ir.Value, memory: ir.Value, offset: int) -> None:
         if slot is None and not (access.name in _BY_ROWS and _is_counted(value)):
             continue
         if slot is None and value not in views:
-            with _after(value):
+            with build.after(value):
                 views[value] = view(build.add(build.mul(value, size), offset))
         elif slot is not None and slot not in views:
             views[slot] = view(build.index(offset + slot * size))
@@ -75,11 +75,3 @@ def _is_counted(slot: ir.Value) -> bool:
     owner = slot.owner
     holder = owner.owner if isinstance(owner, ir.Block) else owner
     return any(map(is_loop, (holder.operation, *around(holder))))
-
-
-def _after(value: ir.Value) -> ir.InsertionPoint:
-    """Where `value` is known first."""
-    owner = value.owner
-    if isinstance(owner, ir.Block):
-        return ir.InsertionPoint.at_block_begin(owner)
-    return ir.InsertionPoint.after(owner)
