@@ -21,6 +21,7 @@ from alcop_mlir.bindings import (
     llvm,
     memref,
     scf,
+    ub,
     vector,
 )
 from alcop_mlir.target import WARP_SIZE
@@ -65,6 +66,21 @@ def zero(kind: ir.Type) -> Any:
     else:
         number = ir.IntegerAttr.get(element, 0)
     return splat(kind, number) if is_vector else arith.constant(kind, number)
+
+
+def nothing(kinds: Sequence[ir.Type]) -> list[Any]:
+    """Values that stand where there are none, and which nothing uses: zeros.
+
+    Poison is for types that have none only. Upstream's canonicalize makes one condition
+    of two by `arith.andi`: poison where the first is false, and LLVM may then do
+    anything.
+    """
+    return [zero(kind) if _has_zero(kind) else ub.poison(kind) for kind in kinds]
+
+
+def _has_zero(kind: ir.Type) -> bool:
+    element = kind.element_type if isinstance(kind, ir.VectorType) else kind
+    return isinstance(element, (ir.IntegerType, ir.IndexType, ir.FloatType))
 
 
 def memref_like(

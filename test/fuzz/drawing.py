@@ -220,7 +220,9 @@ class _Draw:
                 # The buffers of the first loop may not suit what the second one stores.
                 stores = second.effect in ("same", "alias")
                 effect = "none" if stores else second.effect
-                second = replace(second, buffers=drawn[0].buffers, effect=effect)
+                second = replace(
+                    second, buffers=drawn[0].buffers, effect=effect, open=False
+                )
             drawn.append(second)
         allocations = ["attribution", "attribution", "before", "inside"]
         if any("private" in loop.beside for loop in drawn):

@@ -19,6 +19,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from itertools import groupby
 from typing import Any
 
@@ -33,7 +34,7 @@ from alcop_mlir.analysis.ir.memory import ALLOCATIONS
 from alcop_mlir.analysis.ir.slices import captured, sources
 from alcop_mlir.analysis.pipelining.plans.bound_plan import BoundPlan
 from alcop_mlir.analysis.pipelining.plans.plan_dependences import Placed
-from alcop_mlir.bindings import gpu, ir, scf, ub
+from alcop_mlir.bindings import gpu, ir, scf
 from alcop_mlir.passes import build
 from alcop_mlir.transforms.pipelining.stream_state import prefetched_index
 
@@ -142,7 +143,7 @@ class _Builder:
         waiting = {}
         for result, lead in self.made.items():
             depth = lead - min(self._uses(result), default=lead)
-            waiting[result] = [ub.poison(result.type) for _ in range(depth)]
+            waiting[result] = build.nothing([result.type] * depth)
         arguments = {0: dict(enumerate(start))}
         for lead in self.leads[1:]:
             arguments[lead] = {n: start[n] for n in self._numbers(lead)}
@@ -240,15 +241,13 @@ class _Builder:
                 self._clone(placed.op, inner)
             return [inner[result] for result in results]
 
-        def poison() -> list[Any]:
-            return [ub.poison(kind) for kind in kinds]
-
+        nothing = partial(build.nothing, kinds)
         if runs is True:
             made = make()
         elif runs is False:
-            made = poison()
+            made = nothing()
         else:
-            made = build.branch(runs, make, poison if kinds else None, kinds)
+            made = build.branch(runs, make, nothing if kinds else None, kinds)
         values.update(zip(results, made, strict=True))
 
     def _clone(self, op: Any, values: _Values) -> Any:
@@ -278,7 +277,7 @@ class _Builder:
             }
         for result, waiting in state.waiting.items():
             own = values.get(self.made[result], {})
-            made = [own[result]] if result in own else [ub.poison(result.type)]
+            made = [own[result]] if result in own else build.nothing([result.type])
             after.waiting[result] = [*waiting, *made][1:] if waiting else []
         return after
 

@@ -7,7 +7,7 @@ After:   %first = scf.if 0 < n { load %rows[0] }
            use(%r) ; scf.yield %next }
 
 A load runs only for iterations that there are, so that it stays in bounds; where there
-is none, its value is poison, which nothing uses. What the address needs of carried
+is none, its value is zero, which nothing uses. What the address needs of carried
 values is carried for the later iteration, too. A load that is the same in all
 iterations is moved before the loop.
 """
@@ -28,7 +28,7 @@ from alcop_mlir.analysis.ir.loops import (
     yielded,
 )
 from alcop_mlir.analysis.ir.slices import backward_slice, is_pure
-from alcop_mlir.bindings import ir, ub
+from alcop_mlir.bindings import ir
 from alcop_mlir.passes import build
 from alcop_mlir.transforms.pipelining.stream_state import prefetched_index
 
@@ -203,17 +203,15 @@ class _Rotation:
 
 
 def _guarded(op: ir.Operation, mapping: dict[Any, Any], exists: Any) -> list[Any]:
-    """The results of `op` where `exists`, else poison; added to `mapping`."""
+    """The results of `op` where `exists`, else zeros; added to `mapping`."""
     kinds = [result.type for result in op.results]
 
-    def poison() -> list[Any]:
-        return [ub.poison(kind) for kind in kinds]
-
+    nothing = partial(build.nothing, kinds)
     if exists is False:
-        values = poison()
+        values = nothing()
     else:
         copy = partial(build.clone, op, dict(mapping))
-        values = build.branch(exists, lambda: copy().results, poison, kinds)
+        values = build.branch(exists, lambda: copy().results, nothing, kinds)
     mapping.update(zip(op.results, values, strict=True))
     return values
 

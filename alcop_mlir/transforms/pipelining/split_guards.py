@@ -16,7 +16,7 @@ After:   scf.for %k {
 An op that copies and does more cannot be pipelined; one that copies under a condition
 can, if all reads are under the same one. What it holds stays in its order. A load that
 an address of a copy needs gets an `scf.if` of its own; what one part makes and another
-uses is a result, poison where the condition does not hold. Barriers, commit groups and
+uses is a result, zero where the condition does not hold. Barriers, commit groups and
 waits then run where it does not hold, too: a barrier more is right where all threads
 reach it, and more groups make a wait longer, never too short.
 
@@ -44,7 +44,7 @@ from alcop_mlir.analysis.pipelining.guards import (
     is_alike,
     is_guard,
 )
-from alcop_mlir.bindings import ir, scf, ub
+from alcop_mlir.bindings import ir, scf
 from alcop_mlir.passes import build
 from alcop_mlir.passes.base import Pass
 
@@ -105,7 +105,7 @@ def _put_under(condition: ir.Value, part: Part, point: ir.Operation) -> None:
             scf.YieldOp(list(part.results))
         if kinds:
             with ir.InsertionPoint(choice.regions[1].blocks[0]):
-                scf.YieldOp([ub.poison(kind) for kind in kinds])
+                scf.YieldOp(build.nothing(kinds))
     for value, result in zip(part.results, choice.results, strict=True):
         users = [use.owner.operation for use in value.uses]
         inside = [user for user in users if is_inside(user, choice.operation)]

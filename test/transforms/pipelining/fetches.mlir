@@ -223,3 +223,37 @@ gpu.func @row_sum_of_some(%A: memref<64x64xf32>, %mask: memref<64xi1>, %C: memre
   gpu.return
 }
 }
+
+// -----
+
+// A table says which rows are loaded. Where there is no later iteration, both are zero:
+// a condition made of poison would be one that LLVM may take for anything.
+// CHECK-LABEL: gpu.func @rows_by_table
+// CHECK:         kind = "fetch", name = "memref.load"{{.*}}kind = "fetch", name = "scf.if"
+// EXPANDED-LABEL: gpu.func @rows_by_table
+// EXPANDED-NOT:    ub.poison
+// EXPANDED:        arith.andi
+// EXPANDED-NOT:    ub.poison
+// EXPANDED:        gpu.return
+gpu.module @kernels {
+gpu.func @rows_by_table(%A: memref<64xf32>, %mask: memref<64xi32>, %C: memref<64xf32>, %n: index) kernel {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %none = arith.constant 0 : i32
+  %zero = arith.constant 0.0 : f32
+  %sum = scf.for %k = %c0 to %n step %c1 iter_args(%acc = %zero) -> (f32) {
+    %m = memref.load %mask[%k] : memref<64xi32>
+    %go = arith.cmpi ne, %m, %none : i32
+    %x = scf.if %go -> (f32) {
+      %v = memref.load %A[%k] : memref<64xf32>
+      scf.yield %v : f32
+    } else {
+      scf.yield %zero : f32
+    }
+    %next = arith.addf %acc, %x : f32
+    scf.yield %next : f32
+  }
+  memref.store %sum, %C[%c0] : memref<64xf32>
+  gpu.return
+}
+}

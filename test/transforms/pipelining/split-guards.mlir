@@ -66,7 +66,7 @@ func.func @block(%A: memref<64x64xf32>, %mask: memref<64xi8>, %C: memref<64xf32>
 // CHECK-NEXT:      %[[ID:.*]] = scf.if %[[GO]] -> (i32) {
 // CHECK:             memref.load
 // CHECK:           } else {
-// CHECK-NEXT:        %[[P:.*]] = ub.poison : i32
+// CHECK-NEXT:        %[[P:.*]] = arith.constant 0 : i32
 // CHECK-NEXT:        scf.yield %[[P]]
 // CHECK:           %[[ROW:.*]] = scf.if %[[GO]] -> (i32) {
 // CHECK-NEXT:        %[[IX:.*]] = arith.index_cast %[[ID]]
@@ -109,7 +109,7 @@ func.func @addresses(%A: memref<64x64xf32>, %ids: memref<64xi32>, %rows: memref<
 
 // -----
 
-// What one part makes and a later one uses is its result, poison otherwise. A loop stays
+// What one part makes and a later one uses is its result, zero otherwise. A loop stays
 // whole, and so do barriers in it.
 // CHECK-LABEL: @crossing
 // CHECK:           scf.if %[[GO:.*]] {
@@ -119,7 +119,7 @@ func.func @addresses(%A: memref<64x64xf32>, %ids: memref<64xi32>, %rows: memref<
 // CHECK:             scf.for
 // CHECK:               gpu.barrier
 // CHECK:             scf.yield %[[L]]
-// CHECK:             ub.poison : f32
+// CHECK:             arith.constant 0.0
 // CHECK:           gpu.barrier
 // CHECK-NEXT:      scf.if %[[GO]] {
 // CHECK-NEXT:        memref.store %[[X]]
