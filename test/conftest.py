@@ -42,6 +42,7 @@ SLOW = (
     "compilation/test_random_fusion.py",
     "compilation/test_scalar_bodies.py",
     "compilation/test_scalar_conversions.py",
+    "compilation/test_staged_copies.py",
     "compilation/test_store_sectors.py",
     "embedding/test_docs.py::test_the_readme",
     "embedding/test_examples.py",

@@ -52,6 +52,8 @@ class AlcopCompile(NamedPipeline):
             "alcop-tile-to-blocks",
             "alcop-launch-loops",
             "alcop-sink-loads",
+            # Before planning: loads of threads can be fetched, copies of tiles cannot.
+            "alcop-stage-copies",
             # Planning compares addresses and trip counts: constants must be folded, and
             # equal values be the same value.
             "canonicalize",

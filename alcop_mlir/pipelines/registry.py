@@ -37,6 +37,7 @@ PASSES = {
     "alcop-tile-to-blocks": "tiling.tile_to_blocks:TileToBlocks",
     "alcop-launch-loops": "tiling.launch_loops:LaunchLoops",
     "alcop-sink-loads": "tiling.sink_loads:SinkLoads",
+    "alcop-stage-copies": "tensor_cores.stage_copies:StageCopies",
     "alcop-raise-barriers": "pipelining.raise_barriers:RaiseBarriers",
     "alcop-normalize-loops": "pipelining.normalize_loops:NormalizeLoops",
     "alcop-separate-views": "pipelining.separate_views:SeparateViews",

@@ -23,7 +23,7 @@ SCHEDULES = (
     "block=16,32,32 warp=16,32 stages=3,2",
     "block=32,32,32 warp=16,32 stages=3,1 split_k=2",
     "block=32,32,32 warp=32,32 stages=2,1 raster=2",
-    "block=32,16,32 warp=16,16 stages=2,1",
+    "block=32,16,32 warp=16,16 stages=2,2",
 )
 GUARDS = (
     'row_bytes = 16, limits = [{loops = "m", most = 16}],',

@@ -1,4 +1,4 @@
-"""Where the asynchronous copies of a loop read, as addresses that the loop can carry.
+"""Where the copies of a loop read, as addresses that the loop can carry.
 
 Copies of one loop that have the source in common, and all indices but constants, read
 at constant distances from each other, counted along each dimension: one address serves
@@ -14,10 +14,12 @@ from typing import Any
 
 from alcop_mlir.analysis.ir.index_terms import Terms, terms, values_of
 from alcop_mlir.analysis.ir.loops import body, bounds, constant, is_inside, is_loop
+from alcop_mlir.analysis.ir.memory import is_workgroup
+from alcop_mlir.analysis.ir.synchronisation import BARRIER
 from alcop_mlir.analysis.ir.walk import around, walk
 from alcop_mlir.bindings import ir
 
-_COPY = "nvgpu.device_async_copy"
+COPY, LOAD = "nvgpu.device_async_copy", "memref.load"
 _INDEX = "index"  # stands for the loop's own index in terms
 _Key = tuple[Any, tuple[Terms, ...]]
 
@@ -58,6 +60,11 @@ class CopyGroup:
         times = (dict(index.multiples).get(_INDEX, 0) for index in self.indices)
         return tuple(self.step * number for number in times)
 
+    @property
+    def is_async(self) -> bool:
+        """Whether these are asynchronous copies, not loads."""
+        return self.copies[0].op.name == COPY
+
     def stops(self) -> list[list[AddressedCopy]]:
         """The copies by offset along the dimensions whose strides are not constant."""
         found: dict[Distance, list[AddressedCopy]] = {}
@@ -69,25 +76,28 @@ class CopyGroup:
 
 
 def copy_groups(loop: ir.Operation) -> list[CopyGroup]:
-    """The asynchronous copies of `loop`, but not of loops in it, by address.
+    """The copies of `loop`, but not of loops in it, by address.
 
     Only those with strides that are known at run time only: other distances are
-    constants in the instructions anyhow.
+    constants in the instructions anyhow. Of loads, only those of loops in which threads
+    meet, and by addresses that move within an iteration.
     """
     step = constant(bounds(loop)[2])
     if step is None:
         return []
     found: dict[_Key, list[AddressedCopy]] = {}
-    for op in walk(loop, _COPY):
+    for op in walk(loop, *_kinds(loop)):
         if next(one for one in around(op) if is_loop(one)) != loop:
             continue
-        source, indices = op.opview.src, _indices(op, loop)
-        if indices is None or not dynamic_strides(source):
+        source, at = read_by(op)
+        indices = _indices(source, at, loop)
+        if indices is None or not dynamic_strides(source) or is_workgroup(source.type):
             continue
         key = source, tuple(Terms(0, index.multiples) for index in indices)
         offset = tuple(index.constant for index in indices)
         found.setdefault(key, []).append(AddressedCopy(op, offset))
-    return [CopyGroup(*key, tuple(copies), step) for key, copies in found.items()]
+    groups = [CopyGroup(*key, tuple(copies), step) for key, copies in found.items()]
+    return [one for one in groups if one.is_async or len(one.stops()) > 1]
 
 
 def dynamic_strides(memref: ir.Value) -> list[int]:
@@ -106,12 +116,26 @@ def difference(one: Sequence[int], other: Sequence[int]) -> Distance:
     return tuple(left - right for left, right in zip(one, other, strict=True))
 
 
-def _indices(copy: ir.Operation, loop: ir.Operation) -> list[Terms] | None:
+def read_by(op: ir.Operation) -> tuple[Any, list[Any]]:
+    """The memref that a copy or load reads, and the indices."""
+    if op.name == COPY:
+        return op.opview.src, list(op.opview.srcIndices)
+    source, *indices = op.operands
+    return source, indices
+
+
+def _kinds(loop: ir.Operation) -> tuple[str, ...]:
+    return (COPY, LOAD) if walk(loop, BARRIER) else (COPY,)
+
+
+def _indices(
+    source: ir.Value, at: Sequence[ir.Value], loop: ir.Operation
+) -> list[Terms] | None:
     """The indices of the source; None where they are not linear in the loop's own."""
-    if _is_made_in(copy.opview.src, loop):
+    if _is_made_in(source, loop):
         return None
     own = body(loop).arguments[0]
-    indices = [terms(index) for index in copy.opview.srcIndices]
+    indices = [terms(index) for index in at]
     parts = {part for index in indices for part, _ in index.multiples} - {own}
     values = {value for part in parts for value in values_of(part)}
     if any(_is_made_in(value, loop) for value in values):

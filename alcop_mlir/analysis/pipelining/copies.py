@@ -13,7 +13,6 @@ from typing import Any
 from alcop_mlir.analysis.ir import uniformity
 from alcop_mlir.analysis.ir.loops import body
 from alcop_mlir.analysis.ir.slices import backward_slice
-from alcop_mlir.analysis.ir.walk import around
 from alcop_mlir.analysis.pipelining.buffer_uses import not_one_buffer, used_elsewhere
 from alcop_mlir.analysis.pipelining.copy_forms import CopyForm, Forms
 from alcop_mlir.analysis.pipelining.early_addresses import copy_not_early, no_index
@@ -25,7 +24,7 @@ from alcop_mlir.analysis.pipelining.footprints import (
 )
 from alcop_mlir.analysis.pipelining.in_place import may_spoil, reads_of
 from alcop_mlir.analysis.pipelining.moves import TILE, Move, unsuited
-from alcop_mlir.analysis.pipelining.near_copies import near_copy
+from alcop_mlir.analysis.pipelining.near_copies import near_copy, rows_remedy
 from alcop_mlir.analysis.pipelining.verdicts import (
     SHARED,
     PipelinedCopy,
@@ -35,7 +34,6 @@ from alcop_mlir.analysis.pipelining.verdicts import (
 )
 from alcop_mlir.analysis.pipelining.writes import meetings
 from alcop_mlir.bindings import ir
-from alcop_mlir.dialects import alcop
 
 
 def shared_copies(
@@ -91,13 +89,7 @@ def _not_a_move(move: Move) -> Refusal | None:
             "numbers and tables"
         )
     elif move.kind == TILE:
-        is_variant = any(alcop.OTHER_ROWS in one.attributes for one in around(move.op))
-        remedy = (
-            "rows of a multiple of 16 bytes are for another variant"
-            if is_variant
-            else "make rows a multiple of 16 bytes, and promise so with "
-            "alcop.row_alignment = 16 where they are known at run time only"
-        )
+        remedy = rows_remedy(move.op)
     return Refusal(1, why, remedy)
 
 

@@ -20,13 +20,13 @@ from typing import Any, NamedTuple
 
 from alcop_mlir.analysis.ir import memory
 from alcop_mlir.analysis.ir.loops import body, defining_op, yielded
-from alcop_mlir.analysis.ir.slices import backward_slice, captured
-from alcop_mlir.analysis.ir.synchronisation import BARRIERS
+from alcop_mlir.analysis.ir.slices import backward_slice, captured, is_pure
+from alcop_mlir.analysis.ir.synchronisation import BARRIER, BARRIERS
 from alcop_mlir.analysis.ir.walk import walk
 from alcop_mlir.analysis.pipelining.barriers import ops_earlier
 from alcop_mlir.analysis.pipelining.in_place import loaded, may_spoil
 from alcop_mlir.analysis.pipelining.loop_writes import LoopWrites
-from alcop_mlir.analysis.pipelining.moves import LOADS, is_computed, only_loads
+from alcop_mlir.analysis.pipelining.moves import LOADS, is_computed
 from alcop_mlir.bindings import ir
 
 PROMISE = "promise that arguments do not alias with assume-noalias-args=true, if so"
@@ -57,11 +57,12 @@ def is_fetch(op: ir.Operation) -> bool:
         return not memory.is_workgroup(op.operands[0].type)
     if op.name != "scf.if" or not len(op.results):
         return False
-    loads = walk(op, *LOADS)
-    branches = [region.blocks[0] for region in op.regions]
-    if not loads or not all(map(is_fetch, loads)) or not all(map(only_loads, branches)):
+    branches = [list(region.blocks[0].operations) for region in op.regions]
+    inner = [one.operation for *ops, _ in branches for one in ops]
+    loads = [one for one in inner if not is_pure(one)]
+    if not loads or not all(map(is_fetch, loads)):
         return False
-    ends = (value for block in branches for value in block.operations[-1].operands)
+    ends = (value for *_, end in branches for value in end.operands)
     return all(defining_op(end) in loads or is_computed(end, op) for end in ends)
 
 
@@ -151,3 +152,22 @@ def address_fetches(
         for op in filter(is_fetch, ops):
             leads.setdefault(op, 0)
     return leads
+
+
+def use_ends(loop: ir.Operation, values: Iterable[ir.Value]) -> Any | None:
+    """The first barrier of `loop` where all that needs `values` is before it, or None.
+
+    Loads for a later iteration can then be issued there: registers that held the
+    values are free, and the arithmetic after the barrier hides the loads.
+    """
+    needing = set(values)
+    barrier = None
+    for op in (one.operation for one in body(loop).operations):
+        if barrier is None and op.name == BARRIER:
+            barrier = op
+        if needing.isdisjoint(captured(op)):
+            continue
+        if barrier is not None:
+            return None
+        needing.update(op.results)
+    return barrier

@@ -158,18 +158,20 @@ def _too_narrow(move: Move) -> str | None:
     width = widest_access(move.op, parts=True)
     if width in CP_ASYNC_BYTES:
         return None
+    narrow = narrow_rows(move.source, width, "gathered " if move.rows else "")
+    return f"{narrow}, and waits in each iteration"
+
+
+def narrow_rows(source: ir.Value, width: int, which: str = "") -> str:
+    """What a message says of rows that are known to be aligned to `width` bytes only.
+
+    which: what the rows are, with a space after it
+    """
     least = min(CP_ASYNC_BYTES)
     return (
-        f"{_rows_of(move)} are known to be aligned to {width} bytes, "
-        f"{least} are needed: each thread copies element by element, and waits in each "
-        "iteration"
+        f"the {which}rows of {_called(source)} are known to be aligned to {width} "
+        f"bytes, {least} are needed: each thread copies element by element"
     )
-
-
-def _rows_of(move: Move) -> str:
-    """What a message calls the rows that a copy reads."""
-    gathered = "gathered " if move.rows else ""
-    return f"the {gathered}rows of {_called(move.source)}"
 
 
 def _called(source: ir.Value) -> str:

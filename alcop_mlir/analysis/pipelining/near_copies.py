@@ -8,9 +8,10 @@ returns the reason why it is not, or None for a store that is no copy at all.
 from __future__ import annotations
 
 from alcop_mlir.analysis.ir import memory
+from alcop_mlir.analysis.ir.alignment import address_alignment, divisor
 from alcop_mlir.analysis.ir.loops import block_of, body, defining_op, made_by, yielded
 from alcop_mlir.analysis.ir.slices import backward_slice
-from alcop_mlir.analysis.ir.walk import walk
+from alcop_mlir.analysis.ir.walk import around, walk
 from alcop_mlir.analysis.pipelining.copy_forms import is_no_part
 from alcop_mlir.analysis.pipelining.guards import is_alike, is_guard
 from alcop_mlir.analysis.pipelining.moves import (
@@ -21,8 +22,11 @@ from alcop_mlir.analysis.pipelining.moves import (
     is_row,
     mask_of,
     move_of,
+    narrow_rows,
 )
 from alcop_mlir.bindings import ir
+from alcop_mlir.dialects import alcop
+from alcop_mlir.target import CP_ASYNC_BYTES
 
 AFFINE_LOADS = ("affine.load", "affine.vector_load")
 _HOLDERS = ("scf.if", "scf.forall", "scf.parallel")
@@ -64,6 +68,10 @@ def near_copy(op: ir.Operation, loop: ir.Operation) -> _Why | None:
 def _not_plain(store: ir.Operation, value: ir.Value) -> _Why:
     """Why the store of a value that comes from a load is not a move."""
     load = defining_op(value)
+    if load is not None and load.name == "vector.from_elements":
+        narrow = _element_by_element(load)
+        if narrow is not None:
+            return narrow, rows_remedy(store)
     if load is not None and load.name == "scf.if":
         return (
             f"'{store.name}' stores what is loaded under a condition, and else comes "
@@ -100,6 +108,26 @@ def _not_plain(store: ir.Operation, value: ir.Value) -> _Why:
         "with zero",
         "count the elements with vector.create_mask, and fill with zero",
     )
+
+
+def rows_remedy(op: ir.Operation) -> str:
+    """What would help a copy of a tile whose rows are not aligned."""
+    if any(alcop.OTHER_ROWS in one.attributes for one in around(op)):
+        return "rows of a multiple of 16 bytes are for another variant"
+    return (
+        "make rows a multiple of 16 bytes, and promise so with "
+        "alcop.row_alignment = 16 where they are known at run time only"
+    )
+
+
+def _element_by_element(word: ir.Operation) -> str | None:
+    """Why a word is made of single elements, as alcop-stage-copies loads them."""
+    loads = [walk(op, "memref.load") for op in map(defining_op, word.operands) if op]
+    if len(loads) < len(word.operands) or any(len(found) != 1 for found in loads):
+        return None
+    source, *indices = loads[0][0].operands
+    width = address_alignment(source, [divisor(index) for index in indices])
+    return narrow_rows(source, width) if width < min(CP_ASYNC_BYTES) else None
 
 
 def _masked_store(store: ir.Operation) -> _Why:

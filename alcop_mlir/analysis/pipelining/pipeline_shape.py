@@ -18,6 +18,7 @@ class Shape:
     stored: int = 0  # slots that ordinary stores fill
     copies_last: bool = False  # an iteration issues its copies after its arithmetic
     in_place: bool = False  # ... where they are in its body
+    reuses: bool = False  # fetches follow the use of earlier ones
 
     @property
     def tiles_prefetched(self) -> int:
@@ -35,12 +36,14 @@ class Shape:
         if self.wraps:
             return 0
         copied = self.copies_prefetched + self.ragged
-        return max(self.tiles_prefetched, copied, self.fetched)
+        fetched = self.fetched and self.fetched + self.ragged
+        return max(self.tiles_prefetched, copied, fetched)
 
     @property
     def slot_period(self) -> int:
         """Iterations after which slots and fragment registers repeat."""
-        ahead = max(self.load_lookahead, self.fetched) + 1
+        fetched = self.fetched - (self.reuses and self.fetched > 0)
+        ahead = max(self.load_lookahead, fetched) + 1
         return self.slots or self.stored or ahead
 
     def steady_trips(self, trips: int) -> int:

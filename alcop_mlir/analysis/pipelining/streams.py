@@ -45,6 +45,7 @@ class Streams:
     copies_load: bool  # what copies carry is loaded, where their iteration exists
     remaining_extents: tuple[Any, ...]
     exists: tuple[Any, ...]  # conditions that hold where no stream has reached the end
+    fetched_extents: tuple[Any, ...]  # remaining extents of a fetch's iteration
 
 
 def separate(
@@ -54,6 +55,7 @@ def separate(
     fetches: Container[Any] = (),
     guarded: Container[Any] = (),
     exists: Iterable[Any] = (),
+    fetched_extents: Iterable[Any] = (),
 ) -> Streams:
     """The streams of a loop with the body `flat`.
 
@@ -100,6 +102,7 @@ def separate(
         ),
         remaining_extents=tuple(remaining_extents),
         exists=tuple(exists),
+        fetched_extents=tuple(fetched_extents),
     )
 
 

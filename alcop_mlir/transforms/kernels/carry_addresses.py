@@ -1,4 +1,4 @@
-"""Let loops carry the addresses that their asynchronous copies read from.
+"""Let loops carry the addresses that they copy from.
 
 Before:  scf.for %k = %c0 to %n step %c32 {
            nvgpu.device_async_copy %A[%row, %k + 8], %slot[...], 8
@@ -18,6 +18,9 @@ Here, an address is one value from the first loop to the last one that copies th
 ptxas removes. Where copies of one iteration are a number of rows apart, the address
 goes from one to the next, and on to the next iteration.
 
+So do loads of single elements in loops with barriers, as alcop-stage-copies makes them,
+where an address goes from row to row.
+
 Copies whose strides are constants are left unchanged: one address serves all rows, and
 distances are constants in the instructions. So are those whose indices are not linear
 in the loop's.
@@ -35,11 +38,13 @@ from typing import Any
 
 from alcop_mlir.analysis.ir.alignment import divisor, element_bytes
 from alcop_mlir.analysis.ir.copy_addresses import (
+    LOAD,
     AddressedCopy,
     CopyGroup,
     Distance,
     copy_groups,
     difference,
+    read_by,
 )
 from alcop_mlir.analysis.ir.loops import (
     ancestor_in,
@@ -54,7 +59,7 @@ from alcop_mlir.bindings import arith, ir, llvm, memref, nvgpu
 from alcop_mlir.passes import build
 from alcop_mlir.passes.base import Pass
 
-_POINTER = "!llvm.ptr"
+_POINTER, _GLOBAL_POINTER = "!llvm.ptr", "!llvm.ptr<1>"
 # What upstream's conversions make of a memref of rank 1: allocated and aligned pointer,
 # offset, size, stride.
 _DESCRIPTOR = "!llvm.struct<(ptr, ptr, i64, array<1 x i64>, array<1 x i64>)>"
@@ -124,9 +129,9 @@ def _start(group: CopyGroup, loop: ir.Operation, ended: Sequence[_Ended]) -> Any
         if before.group.key == group.key and _goes_on(loop, before.loop):
             left = difference(group.copies[0].offset, before.group.copies[0].offset)
             return build.add(before.address, _bytes(group.source, left))
-    first = group.copies[0].op.opview
+    _, indices = read_by(group.copies[0].op)
     known = {body(loop).arguments[0]: bounds(loop)[0]}
-    at = [_outside(index, loop, known) for index in first.srcIndices]
+    at = [_outside(index, loop, known) for index in indices]
     return build.opaque(_address(group.source, at))
 
 
@@ -173,6 +178,11 @@ def _follow(route: _Route, address: Any) -> Any:
 
 def _read_from(address: Any, copy: ir.Operation) -> None:
     """Replace `copy` by one that reads from `address`."""
+    if copy.name == LOAD:
+        loaded = llvm.load(copy.results[0].type, _pointer(address, _GLOBAL_POINTER))
+        copy.results[0].replace_all_uses_with(loaded)
+        copy.erase()
+        return
     view = copy.opview
     made = nvgpu.DeviceAsyncCopyOp(
         view.dst,
@@ -226,7 +236,7 @@ def _outside(value: ir.Value, loop: ir.Operation, known: dict[Any, Any]) -> Any:
 def _memory_at(address: ir.Value, element: ir.Type) -> Any:
     """The memory that begins at `address`, as a memref of one element."""
     word = build.integer(64)
-    pointer = llvm.inttoptr(ir.Type.parse(_POINTER), arith.index_cast(word, address))
+    pointer = _pointer(address, _POINTER)
     zero, one = (arith.constant(word, number) for number in range(2))
     descriptor = llvm.mlir_poison(ir.Type.parse(_DESCRIPTOR))
     fields = (((0,), pointer), ((1,), pointer), ((2,), zero), ((3, 0), one))
@@ -237,3 +247,9 @@ def _memory_at(address: ir.Value, element: ir.Type) -> Any:
         [ir.MemRefType.get([1], element)],
         [descriptor],
     ).result
+
+
+def _pointer(address: ir.Value, kind: str) -> Any:
+    return llvm.inttoptr(
+        ir.Type.parse(kind), arith.index_cast(build.integer(64), address)
+    )

@@ -14,6 +14,7 @@ from alcop_mlir.analysis.ir.synchronisation import BARRIER
 from alcop_mlir.analysis.ir.walk import walk
 from alcop_mlir.analysis.pipelining.barriers import meets
 from alcop_mlir.analysis.pipelining.early_addresses import fetches_for
+from alcop_mlir.analysis.pipelining.fetches import use_ends
 from alcop_mlir.analysis.pipelining.in_place import works_in_place
 from alcop_mlir.analysis.pipelining.pipeline_shape import Shape
 from alcop_mlir.analysis.pipelining.plans.bound_plan import BoundPlan
@@ -53,9 +54,10 @@ def shape_of(facts: PlanFacts, is_ragged: bool) -> Shape:
         load_lookahead=bound.register_stages(steps) - 1,
         steps=steps,
         wraps=plan.tail == WRAP,
-        ragged=bool(bound.named(FILL)) and is_ragged,
+        ragged=is_ragged and bool(bound.named(FILL) or bound.named(FETCH)),
         fetched=max(early, default=0),
         stored=slots,
+        reuses=_reuses_registers(bound),
         copies_last=copies_last(bound) and not is_new,
         in_place=is_new,
     )
@@ -63,6 +65,12 @@ def shape_of(facts: PlanFacts, is_ragged: bool) -> Shape:
         raise _refused(bound, f"reads {shape.load_lookahead} fragment steps early")
     _check_lead(bound, shape)
     return shape
+
+
+def _reuses_registers(bound: BoundPlan) -> bool:
+    """Whether all that is fetched is used before later fetches are issued."""
+    fetched = [result for _, op in bound.named(FETCH) for result in op.results]
+    return bool(fetched) and use_ends(bound.loop, fetched) is not None
 
 
 def fetch_leads(facts: PlanFacts) -> list[tuple[Any, int]]:

@@ -157,7 +157,7 @@ def _expand(asked: _Asked) -> None:
         _drop_tokens(op, bound)
     for form in bound.copies().values():
         _hoist_address(form)
-    rotated = rotate(bound.loop, asked.leads)
+    rotated = rotate(bound.loop, asked.leads, extents)
     loop = rotated.loop
     flat = flattened(replace(bound, loop=loop))
     streams = separate(
@@ -167,6 +167,7 @@ def _expand(asked: _Asked) -> None:
         rotated.loads,
         rotated.guarded,
         [*rotated.exists, *exists],
+        rotated.extents,
     )
     _check_slots(streams, shape.slots)
     with loop.location, ir.InsertionPoint(loop):

@@ -73,9 +73,8 @@ class Expansion:
         middle = self._after(steady)
         static = steady if isinstance(steady, int) else None
         if static != 0:
-            if self.streams.exists and not self.shape.wraps:
-                holds = arith.constant(build.integer(1), 1)
-                self.known = dict.fromkeys(self.streams.exists, holds)
+            if not self.shape.wraps:
+                self.known = self._known_in_steady_state()
             state = self._loop(self.lower, middle, state, in_tail=False)
             self.known = {}
         if static is None or static != self.trips:
@@ -85,6 +84,14 @@ class Expansion:
         if self.shape.wraps and state.groups:
             primitives.wait(state.groups[-1])
         return state.compute
+
+    def _known_in_steady_state(self) -> dict[Any, Any]:
+        """No stream has reached the end, and what is fetched is whole."""
+        whole = dict.fromkeys(self.streams.fetched_extents, self.step)
+        if not self.streams.exists:
+            return whole
+        holds = arith.constant(build.integer(1), 1)
+        return whole | dict.fromkeys(self.streams.exists, holds)
 
     def _if_it_runs(self) -> list[Any]:
         start = [init_args(self.loop)[n] for n in self.streams.compute_arguments]

@@ -48,6 +48,7 @@ from alcop_mlir.analysis.ir.kernels import is_kernel, kernels_in
 from alcop_mlir.analysis.ir.promises import NOALIAS
 from alcop_mlir.analysis.ir.walk import walk
 from alcop_mlir.analysis.pipelining.buffer_labels import buffer_labels
+from alcop_mlir.analysis.pipelining.fetches import is_fetch
 from alcop_mlir.analysis.pipelining.plans.bound_plans import (
     given_plans,
     pipelined_ops,
@@ -66,7 +67,6 @@ from alcop_mlir.target import DEFAULT_TARGET, find_target
 from alcop_mlir.transforms.pipelining.plan_attributes import write_plan
 
 TAILS = ("predicated", "wrap")
-OWN_KERNEL = "alcop.kernel"
 
 
 @dataclass(frozen=True)
@@ -130,8 +130,8 @@ class PlanPipelines(Pass):
 
 
 def _fetches(scope: ir.Operation) -> bool:
-    """Whether loads of a scope's loops are fetched: of a kernel that others wrote."""
-    return is_kernel(scope) and OWN_KERNEL not in scope.operation.attributes
+    """Whether loads of a scope's loops are fetched: not of SIMT fallbacks."""
+    return is_kernel(scope) and alcop.FALLBACK not in scope.operation.attributes
 
 
 def _stages(
@@ -146,13 +146,17 @@ def _stages(
 
 
 def _list_pipelines(launch: ir.Operation) -> None:
-    """Write on the launch what is pipelined in it, in the order of the program."""
+    """Write on the launch what is pipelined in it, in the order of the program.
+
+    Equal loads of single elements count once.
+    """
     pipelined = list(pipelined_ops(launch))
     labels = buffer_labels(launch, [copy for copy, _, _ in pipelined])
-    listed = [
-        {"buffer": label, "level": level, "stages": stages}
-        for label, (_, level, stages) in zip(labels, pipelined, strict=True)
-    ]
+    listed: list[dict[str, Any]] = []
+    for label, (op, level, stages) in zip(labels, pipelined, strict=True):
+        entry = {"buffer": label, "level": level, "stages": stages}
+        if entry not in listed or not is_fetch(op):
+            listed.append(entry)
     launch.operation.attributes[alcop.PIPELINES] = to_attribute(listed)
 
 

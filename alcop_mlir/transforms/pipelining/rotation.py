@@ -28,6 +28,7 @@ from alcop_mlir.analysis.ir.loops import (
     yielded,
 )
 from alcop_mlir.analysis.ir.slices import backward_slice, is_pure
+from alcop_mlir.analysis.pipelining.fetches import use_ends
 from alcop_mlir.bindings import ir
 from alcop_mlir.passes import build
 from alcop_mlir.transforms.pipelining.stream_state import prefetched_index
@@ -41,15 +42,21 @@ class Rotated:
     loads:   the results of those in its block, which each stream runs that needs them
     guarded: of those of them that load for a later iteration, if there is one
     exists:  the conditions, whether there is one
+    extents: what is left of an iteration for which something is loaded
     """
 
     loop: Any
     loads: frozenset[Any]
     guarded: frozenset[Any]
     exists: frozenset[Any]
+    extents: frozenset[Any]
 
 
-def rotate(loop: ir.Operation, leads: Iterable[tuple[Any, int]]) -> Rotated:
+def rotate(
+    loop: ir.Operation,
+    leads: Iterable[tuple[Any, int]],
+    remaining: Iterable[Any] = (),
+) -> Rotated:
     """`loop` with each of these loads so many iterations before its use.
 
     Loads that one of them needs are among them, with a longer lead, or make the next
@@ -60,6 +67,7 @@ def rotate(loop: ir.Operation, leads: Iterable[tuple[Any, int]]) -> Rotated:
     pending = {op.results[0]: lead for op, lead in varying if lead}
     guarded: set[Any] = set()
     exists: set[Any] = set()
+    extents: set[Any] = set()
     while pending:
         lead = min(pending.values())
         now = [value for value in pending if pending[value] == lead]
@@ -79,11 +87,17 @@ def rotate(loop: ir.Operation, leads: Iterable[tuple[Any, int]]) -> Rotated:
         guarded = (guarded | rotation.built) - gone
         exists |= {rotation.mapping.get(condition) for condition in exists}
         exists = (exists | {rotation.exists}) - {None, *gone}
+        left = {rotation.mapping.get(extent) for extent in (*remaining, *extents)}
+        extents = (extents | left) - {None, *gone}
         loads -= gone
         for op in unused:
             op.erase()
     return Rotated(
-        loop, frozenset(loads | guarded), frozenset(guarded), frozenset(exists)
+        loop,
+        frozenset(loads | guarded),
+        frozenset(guarded),
+        frozenset(exists),
+        frozenset(extents),
     )
 
 
@@ -154,7 +168,7 @@ class _Rotation:
         _, upper, step = bounds(loop)
         width = len(self.loaded)
         early, state = values[: self.lead * width], values[self.lead * width :]
-        with ir.InsertionPoint.at_block_begin(body(loop)):
+        with _place(loop, self.loaded):
             index = prefetched_index(body(loop).arguments[0], self.lead, step)
             self.exists = build.less(index, upper)
             loaded, state, self.mapping = self._iteration(
@@ -200,6 +214,14 @@ class _Rotation:
             if all(ancestor_in(user, op.block) in unused for user in users):
                 unused.append(op)
         return unused
+
+
+def _place(loop: ir.Operation, values: Sequence[ir.Value]) -> ir.InsertionPoint:
+    """Where the loads of a later iteration begin: after what needs earlier ones."""
+    barrier = use_ends(loop, values)
+    if barrier is None:
+        return ir.InsertionPoint.at_block_begin(body(loop))
+    return ir.InsertionPoint(barrier)
 
 
 def _guarded(op: ir.Operation, mapping: dict[Any, Any], exists: Any) -> list[Any]:

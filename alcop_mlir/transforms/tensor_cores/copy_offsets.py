@@ -40,6 +40,10 @@ class Index:
         left = arith.index_cast(word, build.sub(limit, self.base))
         return arith.cmpi(arith.CmpIPredicate.sgt, left, build.i32(self.shift))
 
+    def plus(self, number: int) -> Index:
+        """The index of an element so many after this one."""
+        return Index(self.base, self.shift + number, build.plus(self.value, number))
+
     def clamped(self, last: ir.Value) -> Any:
         """The index, or `last` where it is greater."""
         return build.plus(build.least(self.base, self.below(last)), self.shift)

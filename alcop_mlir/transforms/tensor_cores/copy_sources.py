@@ -52,20 +52,14 @@ class TileSource:
 
     def at(self, indices: Sequence[Index]) -> list[Any]:
         """The same indices; in the last row where that is copied instead."""
-        source = self.copy.operands[0]
-        return [
-            index.clamped(build.sub(build.size(source, number), 1))
-            if self._is_clamped(number)
-            else index.value
-            for number, index in enumerate(indices)
-        ]
+        return clamped(self.copy, indices)
 
     def is_inside(self, indices: Sequence[Index]) -> Any | None:
         """Whether the first `indices` are inside of the source."""
         source, target = self.copy.operands
         is_inside = None
         for number, index in enumerate(indices):
-            if is_full(source, target, number) or self._is_clamped(number):
+            if is_full(source, target, number) or is_clamped(self.copy, number):
                 continue
             inside = index.is_below(build.size(source, number))
             is_inside = build.both(is_inside, inside)
@@ -78,19 +72,6 @@ class TileSource:
         *outer, column = indices
         size = build.size(self.copy.operands[0], len(outer))
         return _count(_left(column, size, self.chunk), self.is_inside(outer))
-
-    def _is_clamped(self, number: int) -> bool:
-        """Whether rows beyond the source are copied from its last row.
-
-        Where each row has an address of its own, this needs no condition.
-        """
-        source, target = self.copy.operands
-        strides, _ = source.type.get_strides_and_offset()
-        return (
-            number in alcop.arbitrary(self.copy)
-            and source.type.is_dynamic_stride_or_offset(strides[number])
-            and not is_full(source, target, number)
-        )
 
 
 @dataclass(frozen=True)
@@ -127,6 +108,31 @@ class GatheredSource:
 
     def _is_valid(self, row: Index) -> Any:
         return self.elements.of(self.copy.operands[3], row)
+
+
+def is_clamped(copy: ir.Operation, number: int) -> bool:
+    """Whether a copy of a tile takes the source's last row for rows beyond it.
+
+    Where each row has an address of its own, this needs no condition.
+    """
+    source, target = copy.operands
+    strides, _ = source.type.get_strides_and_offset()
+    return (
+        number in alcop.arbitrary(copy)
+        and source.type.is_dynamic_stride_or_offset(strides[number])
+        and not is_full(source, target, number)
+    )
+
+
+def clamped(copy: ir.Operation, indices: Sequence[Index]) -> list[Any]:
+    """Where a copy of a tile reads its source: in the last row at most, see above."""
+    source = copy.operands[0]
+    return [
+        index.clamped(build.sub(build.size(source, number), 1))
+        if is_clamped(copy, number)
+        else index.value
+        for number, index in enumerate(indices)
+    ]
 
 
 def _left(column: Index, end: ir.Value, chunk: Distribution) -> Any:

@@ -135,3 +135,53 @@ func.func @unchanged(%A: memref<?x?xf16>, %B: memref<?x64xf16>, %rows: memref<?x
   }
   return
 }
+
+// -----
+
+// Loads of single elements, in a loop with a barrier: an address that goes from row to
+// row is carried, one that only moves along a row is left to LLVM.
+// CHECK-LABEL: func.func @elements
+// CHECK:         scf.for {{.*}} iter_args(%[[AT:.*]] = %{{.*}}) -> (index)
+// CHECK:           llvm.load %{{.*}} : !llvm.ptr<1> -> f16
+// CHECK:           memref.load %{{.*}}[%{{.*}}, %{{.*}}] : memref<?x?xf16>
+// CHECK:           %[[MOVED:.*]] = arith.addi %[[AT]]
+// CHECK:           llvm.load %{{.*}} : !llvm.ptr<1> -> f16
+#ws = #gpu.address_space<workgroup>
+func.func @elements(%A: memref<?x?xf16>, %B: memref<?x?xf16>, %s: memref<64xf16, #ws>, %n: index) {
+  %c0 = arith.constant 0 : index
+  %c8 = arith.constant 8 : index
+  %t = gpu.thread_id x
+  scf.for %k = %c0 to %n step %c8 {
+    %first = memref.load %A[%k, %t] : memref<?x?xf16>
+    %other = memref.load %B[%t, %k] : memref<?x?xf16>
+    %down = arith.addi %k, %c8 : index
+    %second = memref.load %A[%down, %t] : memref<?x?xf16>
+    memref.store %first, %s[%t] : memref<64xf16, #ws>
+    memref.store %other, %s[%t] : memref<64xf16, #ws>
+    memref.store %second, %s[%t] : memref<64xf16, #ws>
+    gpu.barrier
+  }
+  return
+}
+
+// -----
+
+// Where no threads meet, loads are left unchanged.
+// CHECK-LABEL: func.func @apart
+// CHECK-NOT:     llvm.
+// CHECK:         return
+func.func @apart(%A: memref<?x?xf16>, %n: index) -> f16 {
+  %c0 = arith.constant 0 : index
+  %c8 = arith.constant 8 : index
+  %zero = arith.constant 0.0 : f16
+  %t = gpu.thread_id x
+  %sum = scf.for %k = %c0 to %n step %c8 iter_args(%s = %zero) -> (f16) {
+    %first = memref.load %A[%k, %t] : memref<?x?xf16>
+    %down = arith.addi %k, %c8 : index
+    %second = memref.load %A[%down, %t] : memref<?x?xf16>
+    %one = arith.addf %s, %first : f16
+    %two = arith.addf %one, %second : f16
+    scf.yield %two : f16
+  }
+  return %sum : f16
+}

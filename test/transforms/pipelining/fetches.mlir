@@ -79,7 +79,8 @@ gpu.func @gathered(%A: memref<64x64xf32>, %I: memref<64xindex>, %C: memref<64xf3
 // EXPANDED:         scf.for {{.*}} iter_args(%{{.*}} = %{{.*}}, %[[V:.*]] = %{{.*}})
 // EXPANDED:           %[[W:.*]] = arith.addf %[[V]], %[[V]]
 // EXPANDED-NEXT:      memref.store %[[W]]
-// EXPANDED-NEXT:      gpu.barrier
+// EXPANDED:           scf.if
+// EXPANDED:           gpu.barrier
 #ws = #gpu.address_space<workgroup>
 gpu.module @kernels {
 gpu.func @doubled(%A: memref<64x64xf32>, %C: memref<64xf32>, %n: index) workgroup(%a: memref<64xf32, #ws>) kernel {
@@ -254,6 +255,63 @@ gpu.func @rows_by_table(%A: memref<64xf32>, %mask: memref<64xi32>, %C: memref<64
     scf.yield %next : f32
   }
   memref.store %sum, %C[%c0] : memref<64xf32>
+  gpu.return
+}
+}
+
+// -----
+
+// What is fetched is used before the barrier: the next loads are issued there, and need
+// no other registers, so that nothing is unrolled. The last iteration may be smaller: the
+// steady state leaves its load to the tail, and loads whole ones only.
+// CHECK-LABEL: gpu.func @ragged
+// CHECK:         kind = "fetch"
+// DEFAULT-LABEL: gpu.func @ragged
+// DEFAULT:         kind = "fetch"
+// EXPANDED-LABEL: gpu.func @ragged
+// EXPANDED:         %[[TRIPS:.*]] = arith.ceildivsi %{{.*}}, %c8
+// EXPANDED-NEXT:    arith.subi %[[TRIPS]], %c2
+// EXPANDED:         scf.for {{.*}} iter_args(%{{.*}} = %{{.*}}, %[[V:.*]] = %{{.*}})
+// EXPANDED-NEXT:      %[[W:.*]] = arith.addf %[[V]], %[[V]]
+// EXPANDED-NEXT:      memref.store %[[W]]
+// EXPANDED-NOT:       arith.minsi
+// EXPANDED:           arith.cmpi slt, %{{.*}}, %c8
+// EXPANDED-NEXT:      %[[NEXT:.*]] = scf.if
+// EXPANDED-NEXT:        memref.load
+// EXPANDED:           gpu.barrier
+// EXPANDED:           scf.yield %{{.*}}, %[[NEXT]]
+// EXPANDED-NEXT:    }{{$}}
+// EXPANDED:         scf.for
+// EXPANDED:           arith.minsi
+#ws = #gpu.address_space<workgroup>
+gpu.module @kernels {
+gpu.func @ragged(%A: memref<64x64xf32>, %C: memref<64xf32>, %n: index) workgroup(%a: memref<64xf32, #ws>) kernel {
+  %c0 = arith.constant 0 : index
+  %c8 = arith.constant 8 : index
+  %c63 = arith.constant 63 : index
+  %zero = arith.constant 0.0 : f32
+  %t = gpu.thread_id x
+  %other = arith.subi %c63, %t : index
+  %sum = scf.for %k = %c0 to %n step %c8 iter_args(%acc = %zero) -> (f32) {
+    %left = arith.subi %n, %k : index
+    %extent = arith.minsi %left, %c8 : index
+    %exists = arith.cmpi slt, %t, %extent : index
+    %v = scf.if %exists -> (f32) {
+      %x = memref.load %A[%k, %t] : memref<64x64xf32>
+      scf.yield %x : f32
+    } else {
+      scf.yield %zero : f32
+    }
+    %w = arith.addf %v, %v : f32
+    // expected-remark @below {{pipelined through registers only: 'memref.store' stores a value that is computed from what was loaded; copy the loaded value, and compute where it is read}}
+    memref.store %w, %a[%t] : memref<64xf32, #ws>
+    gpu.barrier
+    %x = memref.load %a[%other] : memref<64xf32, #ws>
+    %next = arith.addf %acc, %x : f32
+    gpu.barrier
+    scf.yield %next : f32
+  }
+  memref.store %sum, %C[%t] : memref<64xf32>
   gpu.return
 }
 }

@@ -1,0 +1,171 @@
+"""Let threads load the elements of tiles that no asynchronous copy can take, and store.
+
+Before:  scf.for %k ... { "alcop.copy"(%tile, %buffer) ; gpu.barrier ... }
+After:   scf.for %k ... {
+           %a = memref.load %tile[%row, %col]   %b = memref.load %tile[%row, %col + 1]
+           ... all that the thread copies
+           %word = vector.from_elements %a, %b
+           vector.store %word, %buffer[%row, %col] ...
+           gpu.barrier ... }
+
+Rows that are known to be aligned to less than 4 bytes are copied element by element.
+As loads of a thread and stores of words, alcop-plan-pipelines can fetch the next tile
+while this one is used; alcop-distribute-copies would make loads and stores of one
+iteration. An element beyond the end of the source is zero. Along the dimensions of
+`alcop.arbitrary` it may be anything; where each row has an address of its own anyhow,
+the last row is loaded again.
+
+Copies that are not in a loop, that cp.async can take, or of more elements than a thread
+has registers for are left unchanged.
+
+Runs after alcop-tile-to-blocks, and before canonicalize and alcop-plan-pipelines. Reads
+`alcop.arbitrary` and erases it with the copies.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import Any
+
+from alcop_mlir.analysis.ir.alignment import element_bytes, without_casts
+from alcop_mlir.analysis.ir.kernels import ThreadBlock, enclosing
+from alcop_mlir.analysis.ir.loops import body, loops_in
+from alcop_mlir.analysis.ir.memory import is_workgroup
+from alcop_mlir.analysis.ir.rejected import Rejected
+from alcop_mlir.analysis.layout.distribution import (
+    Distribution,
+    crosses_memories,
+    distribute,
+    is_full,
+    widest_access,
+)
+from alcop_mlir.bindings import ir, ub
+from alcop_mlir.dialects import alcop
+from alcop_mlir.passes import build
+from alcop_mlir.passes.base import Pass
+from alcop_mlir.target import CP_ASYNC_BYTES, SHARED_BANK_BYTES
+from alcop_mlir.transforms.tensor_cores.copy_offsets import Index, chunk_offsets
+from alcop_mlir.transforms.tensor_cores.copy_sources import clamped, is_clamped
+
+_COPIES = ("memref.copy", "alcop.copy")
+# Elements of all tiles of an iteration that a thread holds, one in each register: with
+# a block tile of 64x64 and 4 warps, the accumulators and the addresses take 100 more.
+MOST_ELEMENTS = 64
+
+
+@dataclass(frozen=True)
+class StageCopies(Pass):
+    name = "alcop-stage-copies"
+
+    def run(self, op: ir.Operation) -> None:
+        for loop in loops_in(op):
+            work = _collect(loop)
+            if sum(item.elements for item in work) > MOST_ELEMENTS:
+                continue
+            for item in work:
+                with item.copy.location, ir.InsertionPoint(item.copy):
+                    _stage(item)
+                item.copy.erase()
+
+
+@dataclass(frozen=True)
+class _Work:
+    """A copy to make loads and stores of, and how threads share its words."""
+
+    copy: Any
+    block: ThreadBlock
+    words: Distribution
+
+    @property
+    def elements(self) -> int:
+        """Elements that a thread copies."""
+        return self.words.rounds * self.words.elements
+
+
+def _collect(loop: ir.Operation) -> list[_Work]:
+    """The copies in the block of `loop` that are narrower than `cp.async` can be."""
+    found: list[_Work] = []
+    for copy in (one.operation for one in body(loop).operations):
+        if copy.name not in _COPIES or not crosses_memories(copy):
+            continue
+        block = enclosing(copy)
+        words = None if block is None else _words(copy, block)
+        if block is not None and words is not None:
+            found.append(_Work(copy, block, words))
+    return found
+
+
+def _words(copy: ir.Operation, block: ThreadBlock) -> Distribution | None:
+    """The words of the tile, a whole number for each thread; else None."""
+    source, _ = copy.operands
+    elements = distribute(copy, block)
+    if isinstance(elements, Rejected) or is_workgroup(source.type):
+        return None
+    if widest_access(copy, parts=True) in CP_ASYNC_BYTES:
+        return None
+    count = SHARED_BANK_BYTES // element_bytes(source.type)
+    words = replace(elements, elements=count, bytes=SHARED_BANK_BYTES, across=0)
+    is_whole = elements.shape[-1] % count == 0 and words.last_round == words.threads
+    return words if is_whole else None
+
+
+def _stage(item: _Work) -> None:
+    """All loads, then all stores, before the copy."""
+    rounds = chunk_offsets(item.block, item.words).indices
+    loaded = [
+        [_load(item.copy, at) for at in _elements(first, item.words.elements)]
+        for first in rounds
+    ]
+    target = without_casts(item.copy.operands[1])
+    for elements, first in zip(loaded, rounds, strict=True):
+        at = [index.value for index in first]
+        build.store(build.vector_of(elements), target, at)
+
+
+def _elements(first: Sequence[Index], count: int) -> Iterator[tuple[Index, ...]]:
+    """The indices of each element of a word."""
+    *outer, column = first
+    for number in range(count):
+        yield *outer, column.plus(number)
+
+
+def _load(copy: ir.Operation, indices: Sequence[Index]) -> Any:
+    """An element of the source; beyond its end zero, or anything where that may be."""
+    source = copy.operands[0]
+    kind, memref = source.type.element_type, without_casts(source)
+    free, needed = (_is_inside(copy, indices, is_free) for is_free in (True, False))
+    load = partial(build.load, memref, clamped(copy, indices))
+    load_free = partial(_where, free, load, partial(ub.poison, kind), kind)
+    return _where(needed, load_free, partial(build.zero, kind), kind)
+
+
+def _is_inside(
+    copy: ir.Operation, indices: Sequence[Index], is_free: bool
+) -> ir.Value | None:
+    """Whether the source has an element, as far as it may be absent; None for surely.
+
+    is_free: along dimensions beyond whose end anything may be, or along the others
+    """
+    source, target = copy.operands
+    free = alcop.arbitrary(copy)
+    found = None
+    for number, index in enumerate(indices):
+        is_there = is_full(source, target, number) or is_clamped(copy, number)
+        if is_free == (number in free) and not is_there:
+            found = build.both(found, index.is_below(build.size(source, number)))
+    return found
+
+
+def _where(
+    condition: ir.Value | None,
+    one: Callable[[], Any],
+    other: Callable[[], Any],
+    kind: ir.Type,
+) -> Any:
+    """What `one` builds, but what `other` builds where `condition` is false."""
+    if condition is None:
+        return one()
+    (value,) = build.branch(condition, lambda: [one()], lambda: [other()], [kind])
+    return value
