@@ -72,7 +72,8 @@ def encode(value: Any, kind: Any = None) -> Any:
 def check(instance: Any, what: str) -> None:
     """ConfigError where members of a dataclass are not as annotated.
 
-    For the `__post_init__` of what users make; members are plain values or tuples.
+    For the `__post_init__` of what users make; members are plain values or tuples, or
+    dataclasses that check themselves.
     """
     _members(instance.__class__).check(instance, what)
 
@@ -523,8 +524,11 @@ class _Members:
     def check(self, instance: Any, what: str) -> None:
         """As the function `check`."""
         for name, (attribute, read) in self._readers.items():
+            member = getattr(instance, attribute)
+            if is_dataclass(member):
+                continue
             try:
-                read(getattr(instance, attribute))
+                read(member)
             except _Wrong as wrong:
                 raise ConfigError(wrong.within(f".{name}").line(what)) from None
 

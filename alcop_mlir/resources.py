@@ -10,6 +10,7 @@ from dataclasses import dataclass
 
 from alcop_mlir.errors import ConfigError
 from alcop_mlir.schedule import Schedule
+from alcop_mlir.taps import Taps
 from alcop_mlir.target import (
     CP_ASYNC_BYTES,
     MAX_REGISTERS_PER_THREAD,
@@ -136,18 +137,25 @@ def split_step(schedule: Schedule, element_bytes: int) -> int:
 
 
 def check_split(
-    schedule: Schedule, k: int | None, element_bytes: int, batched: bool
+    schedule: Schedule,
+    k: int | None,
+    element_bytes: int,
+    batched: bool,
+    taps: Taps | None = None,
 ) -> None:
     """ConfigError where K cannot be split as `schedule` says.
 
     k: None where it is known at run time only
     batched: whether the contraction has a batch; parts of K are computed as one
+    taps: that K consists of
     """
     if schedule.split_k == 1:
         return
     step = split_step(schedule, element_bytes)
     if batched:
         why = "the contraction has a batch: leave split_k out"
+    elif taps is not None:
+        why = "it consists of taps: leave split_k out"
     elif k is None:
         why = "K is known at run time only: leave split_k out"
     elif k == 0 or k % step:

@@ -20,6 +20,7 @@ from alcop_mlir import resources
 from alcop_mlir.errors import ConfigError
 from alcop_mlir.resources import Resources
 from alcop_mlir.schedule import Schedule
+from alcop_mlir.taps import k_steps
 from alcop_mlir.target import Target, mma_shape
 from alcop_mlir.tuning.analytical import CopyBytes, Prediction, predict
 from alcop_mlir.tuning.open_problem import WIDEST, OpenProblem, Samples
@@ -157,7 +158,7 @@ def _staged(
     problem: OpenProblem, block: tuple[int, int, int], warp: tuple[int, int]
 ) -> Iterator[Schedule]:
     """With all stages that K's steps fill, and as many rows in a group as there are."""
-    steps = -(-problem.k[1] // block[2])
+    steps = k_steps(problem.k[1], block[2], problem.taps)
     rows = -(-problem.m[1] // block[0])
     columns = -(-problem.n[1] // block[1])
     raster = min(_RASTER, rows) if columns > 1 else 1

@@ -14,6 +14,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from alcop_mlir.taps import Taps
 from alcop_mlir.target import CP_ASYNC_BYTES
 from alcop_mlir.tuning.problem import Problem, Typed
 from alcop_mlir.tuning.space import FloatArray, IntArray
@@ -67,6 +68,7 @@ class OpenProblem(Typed):
     layout: str = "mk,kn"
     row_bytes: tuple[int, int] = (1, 1)
     open_strides: str = ""
+    taps: Taps | None = None
 
     @property
     def ranges(self) -> dict[str, Range]:
@@ -110,15 +112,16 @@ class OpenProblem(Typed):
 
     def at(self, b: int, m: int, n: int, k: int) -> Problem:
         """The contraction of these sizes."""
-        return Problem(m, n, k, b, self.op, self.dtypes, self.layout)
+        return Problem(m, n, k, b, self.op, self.dtypes, self.layout, self.taps)
 
     def covers(self, problem: Problem) -> bool:
         """Whether `problem` is this one with known sizes."""
         sizes = problem.batch, problem.m, problem.n, problem.k
-        same = (problem.op, problem.dtypes, problem.layout) == (
+        same = (problem.op, problem.dtypes, problem.layout, problem.taps) == (
             self.op,
             self.dtypes,
             self.layout,
+            self.taps,
         )
         return same and all(
             low <= size <= high
@@ -135,6 +138,7 @@ class Problems(Typed):
     n: IntArray
     k: IntArray
     dtypes: tuple[str, str, str, str]
+    taps: Taps | None = None
 
     @property
     def flops(self) -> FloatArray:
@@ -163,7 +167,7 @@ class Samples:
     def problems(self) -> Problems:
         """One for each sample."""
         columns = [self.sizes[:, [number]] for number in range(len(LOOPS))]
-        return Problems(*columns, dtypes=self.problem.dtypes)
+        return Problems(*columns, dtypes=self.problem.dtypes, taps=self.problem.taps)
 
     def product(self, loops: str) -> FloatArray:
         """Of the sizes of `loops`, for each sample."""

@@ -14,6 +14,7 @@ from alcop_mlir.element_types import (
     CONTRACTION_TYPES,
     element_bytes,
 )
+from alcop_mlir.taps import Taps
 
 OPERATORS = ("matmul", "batch_matmul")
 # Of what mma.sync multiplies, adds up in and is rounded to.
@@ -27,9 +28,23 @@ _Operator = Annotated[str, OneOf(OPERATORS)]
 
 
 class Typed:
-    """What follows from the types of a contraction."""
+    """What follows from the types of a contraction, and from the taps that K has."""
 
     dtypes: tuple[_Type, _Type, _Type, _Type]
+    taps: Taps | None
+
+    @property
+    def tap_count(self) -> int:
+        """Of each row; 1 where K has no taps."""
+        return 1 if self.taps is None else self.taps.count
+
+    @property
+    def own_parts(self) -> tuple[float, float]:
+        """The part of a row of A, and of a column of B, that others do not have."""
+        if self.taps is None:
+            return 1.0, 1.0
+        own = self.taps.fresh / self.taps.count
+        return (own, 1.0) if self.taps.operand == "A" else (1.0, own)
 
     @property
     def element_bytes(self) -> int:
@@ -53,6 +68,7 @@ class Problem(Typed):
 
     dtypes: elements of A and B, of the accumulator, of C
     layout: loops that index A and B, in each operand's order
+    taps:   of the windows that A or B consists of
     """
 
     m: _Extent
@@ -62,6 +78,7 @@ class Problem(Typed):
     op: _Operator = "matmul"
     dtypes: tuple[_Type, _Type, _Type, _Type] = ("f16", "f16", "f32", "f32")
     layout: str = "mk,kn"
+    taps: Taps | None = None
 
     def __post_init__(self) -> None:
         codec.check(self, "problem")
@@ -70,6 +87,11 @@ class Problem(Typed):
     def sizes(self) -> tuple[int, int, int, int]:
         """M, N, K, batch."""
         return self.m, self.n, self.k, self.batch
+
+    @property
+    def run(self) -> int:
+        """K, or the channels of a tap."""
+        return self.k // self.tap_count
 
     @property
     def is_batched(self) -> bool:
@@ -85,7 +107,8 @@ class Problem(Typed):
         batch = f"{self.batch}x" if self.batch > 1 else ""
         a, b, _, out = self.dtypes
         kinds = a if a == b else f"{a},{b}"
-        return f"{self.op} {batch}{self.m}x{self.n}x{self.k} {kinds}->{out}"
+        k = self.k if self.taps is None else f"{self.taps.count}*{self.run}"
+        return f"{self.op} {batch}{self.m}x{self.n}x{k} {kinds}->{out}"
 
     def to_record(self) -> dict[str, Any]:
         """The members `op`, `shape`, `dtypes` and `layout` of a record."""
@@ -95,7 +118,7 @@ class Problem(Typed):
     def stored(self) -> StoredProblem:
         """In the form of records."""
         shape, dtypes = Shape(*self.sizes), Dtypes(*self.dtypes)
-        return StoredProblem(self.op, shape, dtypes, self.layout)
+        return StoredProblem(self.op, shape, dtypes, self.layout, self.taps)
 
     @classmethod
     def from_record(cls, members: Mapping[str, Any]) -> Problem:
@@ -132,6 +155,7 @@ class StoredProblem:
     shape: Shape
     dtypes: Dtypes
     layout: str
+    taps: Taps | None = None
 
     @property
     def problem(self) -> Problem:
@@ -144,7 +168,7 @@ def _problem(stored: StoredProblem) -> Problem:
     shape, dtypes = stored.shape, stored.dtypes
     types = dtypes.a, dtypes.b, dtypes.acc, dtypes.out
     sizes = shape.M, shape.N, shape.K, shape.batch
-    return Problem(*sizes, stored.op, types, stored.layout)
+    return Problem(*sizes, stored.op, types, stored.layout, stored.taps)
 
 
 def dtypes(inputs: str, out: str, precision: str | None) -> tuple[str, str, str, str]:

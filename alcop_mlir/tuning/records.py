@@ -30,6 +30,7 @@ from alcop_mlir import codec, files, limits
 from alcop_mlir.codec import OneOf, Range, Written, open_ended
 from alcop_mlir.errors import ConfigError
 from alcop_mlir.schedule import Schedule
+from alcop_mlir.taps import Taps
 from alcop_mlir.tuning.problem import Dtypes, Problem, Shape, StoredProblem
 
 SCHEMA = 1
@@ -163,6 +164,7 @@ class _Line:
     shape: Shape
     dtypes: Dtypes
     layout: str
+    taps: Taps | None = None
     schedule: Schedule
     compiler: _Compiler
     device: Annotated[str, OneOf(DEVICES)]
@@ -171,6 +173,11 @@ class _Line:
     seconds: _Seconds | None = None
     spread: Annotated[float, Range(0)] | None = None
     repeats: Annotated[int, Range(1)] | None = None
+
+    @property
+    def stored(self) -> StoredProblem:
+        """In the form of records."""
+        return StoredProblem(self.op, self.shape, self.dtypes, self.layout, self.taps)
 
     def __post_init__(self) -> None:
         if self.error is None and not (self.ok and self.seconds):
@@ -205,7 +212,7 @@ def from_json(value: Any) -> Record:
     line = codec.decode(_Line, value)
     target, compiler = line.target, line.compiler
     return Record(
-        StoredProblem(line.op, line.shape, line.dtypes, line.layout).problem,
+        line.stored.problem,
         line.schedule,
         Setting(
             target.name,

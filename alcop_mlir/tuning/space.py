@@ -22,6 +22,7 @@ from alcop_mlir import resources
 from alcop_mlir.errors import ConfigError, check_known
 from alcop_mlir.resources import Resources
 from alcop_mlir.schedule import MAX_REGISTER_STAGES, MAX_SHARED_STAGES, Schedule
+from alcop_mlir.taps import k_steps
 from alcop_mlir.target import Target, mma_shape
 from alcop_mlir.tuning.problem import Problem
 
@@ -195,7 +196,7 @@ def _tiles(
 ) -> Iterator[tuple[tuple[int, int, int], tuple[int, int]]]:
     """Block and warp tiles for the problem, small first."""
     step = mma_shape(problem.element_bytes)[2]
-    blocks_k = _near(problem.k, [size for size in space.block_k if size % step == 0])
+    blocks_k = _near(problem.run, [size for size in space.block_k if size % step == 0])
     blocks = _near(problem.m, space.block), _near(problem.n, space.block)
     for m, n in itertools.product(*blocks):
         for warp_m, warp_n in itertools.product(space.warp, space.warp):
@@ -248,14 +249,14 @@ def _splits(problem: Problem, schedule: Schedule) -> bool:
 
 def _check_split(problem: Problem, schedule: Schedule) -> None:
     size, is_batched = problem.element_bytes, problem.is_batched
-    resources.check_split(schedule, problem.k, size, is_batched)
+    resources.check_split(schedule, problem.k, size, is_batched, problem.taps)
 
 
 def _shared_stages(problem: Problem, space: Space, block_k: int) -> list[int]:
-    steps = -(-problem.k // block_k)
+    steps = k_steps(problem.k, block_k, problem.taps)
     return [stages for stages in space.shared_stages if stages <= steps] or [1]
 
 
 def _register_stages(problem: Problem, space: Space) -> list[int]:
-    steps = -(-problem.k // mma_shape(problem.element_bytes)[2])
+    steps = k_steps(problem.k, mma_shape(problem.element_bytes)[2], problem.taps)
     return [stages for stages in space.register_stages if stages <= steps]

@@ -68,9 +68,10 @@ def grid(problem: Problem | Problems, candidates: Candidates, target: Target) ->
     full_waves = np.floor(blocks / at_once)
     rest = blocks - full_waves * at_once
     tile_bytes = (block_m + block_n) * axis("block_k") * problem.element_bytes
-    distinct = _distinct(candidates, rows, columns, np.minimum(at_once, blocks))
+    distinct = _distinct(problem, candidates, rows, columns, at_once)
     wave_bytes = distinct * problem.k / split * problem.element_bytes
-    read_rows = 1.0 * problem.batch * (problem.m + problem.n)
+    own_a, own_b = problem.own_parts
+    read_rows = 1.0 * problem.batch * (problem.m * own_a + problem.n * own_b)
     input_bytes = read_rows * problem.k * problem.element_bytes
     waves = full_waves + rest / at_once
     kept = input_bytes <= hardware.L2_KEPT * target.l2_bytes
@@ -80,7 +81,7 @@ def grid(problem: Problem | Problems, candidates: Candidates, target: Target) ->
     parts = np.where(split > 1, split * elements * problem.accumulator_bytes, 0.0)
     spilled = np.where(parts <= hardware.L2_KEPT * target.l2_bytes, 0.0, parts)
     return Grid(
-        steps=np.ceil(problem.k / axis("block_k") / split),
+        steps=np.ceil(_steps(problem, axis("block_k")) / split),
         blocks=blocks,
         resident=resident,
         full_waves=full_waves,
@@ -101,14 +102,34 @@ def grid(problem: Problem | Problems, candidates: Candidates, target: Target) ->
     )
 
 
+def _steps(problem: Problem | Problems, block_k: FloatArray) -> FloatArray:
+    """Along K, each of one tap where K consists of taps."""
+    taps = problem.tap_count
+    steps: FloatArray = (
+        np.ceil(problem.k / taps / block_k) if taps > 1 else problem.k / block_k
+    )
+    return taps * steps
+
+
 def _distinct(
-    candidates: Candidates, rows: FloatArray, columns: FloatArray, at_once: FloatArray
+    problem: Problem | Problems,
+    candidates: Candidates,
+    rows: FloatArray,
+    columns: FloatArray,
+    at_once: FloatArray,
 ) -> FloatArray:
-    """Rows of A plus columns of B that `at_once` neighbouring blocks read together."""
+    """Rows of A plus columns of B that `at_once` neighbouring blocks read together.
+
+    Of windows the part that neighbours do not have.
+    """
+    at_once = np.minimum(
+        at_once, rows * columns * problem.batch * candidates.axis("split_k")
+    )
     group = np.minimum(candidates.axis("raster"), rows)
     batches = np.maximum(1.0, np.floor(at_once / (rows * columns)))
     inside = np.minimum(at_once, rows * columns)
     wide = np.minimum(columns, np.ceil(inside / group))
     high = np.minimum(rows, group * np.ceil(inside / (group * columns)))
     block_m, block_n = candidates.axis("block_m"), candidates.axis("block_n")
-    return batches * (high * block_m + wide * block_n)
+    own_a, own_b = problem.own_parts
+    return batches * (high * block_m * own_a + wide * block_n * own_b)

@@ -12,7 +12,9 @@ from tuning_cases import PROBLEM, TARGET, sample, some_candidates
 from alcop_mlir import resources
 from alcop_mlir.errors import ConfigError
 from alcop_mlir.schedule import Schedule
+from alcop_mlir.taps import Taps
 from alcop_mlir.target import find_target, target_names
+from alcop_mlir.tuning import traffic
 from alcop_mlir.tuning.problem import Problem
 from alcop_mlir.tuning.space import (
     AXES,
@@ -137,6 +139,7 @@ def test_an_unknown_space_is_refused() -> None:
             {"dtypes": ("f16", "f16", "f32", "f8")},
             r'problem.dtypes\[3\]: expected one of .*, got "f8"',
         ),
+        ({"taps": ("A", 9, 1)}, "problem.taps: expected an object or null"),
     ],
 )
 def test_absurd_problems_are_refused(members, message) -> None:
@@ -144,9 +147,39 @@ def test_absurd_problems_are_refused(members, message) -> None:
         Problem(**{"m": 16, "n": 16, "k": 16, **members})
 
 
+def test_steps_hardly_go_over_the_end_of_a_tap() -> None:
+    """Of 24 channels in 9 taps: 9 steps of 32, or 18 of 16, not 216 / 32 of them."""
+    problem = Problem(256, 256, 9 * 24, taps=Taps("A", 9, 1))
+    steps = {one.block[2]: one.stages[0] for one in space_of(problem)}
+    assert {*steps} == {16, 32}
+    whole = Problem(256, 256, 9 * 64, taps=Taps("A", 9, 1))
+    assert {one.block[2] for one in space_of(whole)} == {16, 32, 64}
+    few = Problem(256, 256, 3 * 16, taps=Taps("A", 3, 1))
+    assert max(one.stages[0] for one in space_of(few)) == 3
+
+
+def space_of(problem: Problem) -> list[Schedule]:
+    return [*enumerate_space(problem, TARGET).schedules]
+
+
+@pytest.mark.parametrize("operand", ["A", "B"])
+def test_pixels_are_read_once(operand: str) -> None:
+    """From memory, all taps of a pixel; the windows of a stride beside each other."""
+    m, n, k = 4096, 4096, 9 * 64
+    candidates = enumerate_space(Problem(m, n, k), TARGET)
+    for fresh in (1, 4):
+        taps = Taps(operand, 9, fresh)
+        grid = traffic.grid(Problem(m, n, k, taps=taps), candidates, TARGET)
+        windows, others = (m, n) if operand == "A" else (n, m)
+        assert grid.read_bytes.min() == 2 * (windows * 64 * fresh + others * k)
+
+
 def test_problems_come_back_from_records() -> None:
     problem = Problem(128, 64, 32, 3, "batch_matmul", layout="bmk,bkn")
     assert Problem.from_record(problem.to_record()) == problem
+    assert "taps" not in problem.to_record()
+    windows = dataclasses.replace(problem, taps=Taps("A", 2, 1))
+    assert Problem.from_record(windows.to_record()) == windows != problem
     with pytest.raises(ConfigError, match=r"shape: expected an object, got \[1, 2\]"):
         Problem.from_record({**problem.to_record(), "shape": [1, 2]})
 

@@ -56,7 +56,7 @@ IR = "analysis.ir.*"
 LINALG = f"{IR} analysis.linalg.*"
 LAYOUT = f"{IR} analysis.layout.*"
 ANALYSIS = (
-    "bindings diagnostics target element_types schedule variants resources errors "
+    "bindings diagnostics target element_types schedule variants taps resources errors "
     "dialects.*"
 )
 REFERENCE = "errors codec element_types manifest.names reference.*"
@@ -98,7 +98,8 @@ RULES = {
     "dtypes": Rule("element_types"),
     "schedule": Rule("errors codec target"),
     "variants": Rule("errors codec schedule"),
-    "resources": Rule("errors target schedule"),
+    "taps": Rule("codec"),
+    "resources": Rule("errors target schedule taps"),
     "bindings": Rule("errors knobs"),
     "diagnostics": Rule("errors knobs bindings"),
     "dialects.*": Rule("bindings errors schedule dialects.*"),
@@ -159,8 +160,8 @@ RULES = {
     "runtime.emulator.*": Rule("errors limits runtime.emulator.*"),
     "runtime.*": Rule(RUNTIME, lazy="runtime.ptx"),
     "tuning.*": Rule(
-        "schedule variants target element_types resources errors codec knobs limits "
-        "files archives tuning.*"
+        "schedule variants taps target element_types resources errors codec knobs "
+        "limits files archives tuning.*"
     ),
     "compilation.*": Rule(COMPILATION),
     "tools.*": Rule("*"),

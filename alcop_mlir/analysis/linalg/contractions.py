@@ -51,6 +51,7 @@ from alcop_mlir.element_types import (
     ROUNDED_INPUTS,
     STORED_TYPES,
 )
+from alcop_mlir.taps import Taps
 from alcop_mlir.target import CP_ASYNC_BYTES
 
 _WIDEST = max(CP_ASYNC_BYTES)
@@ -74,6 +75,7 @@ class Contraction:
                     neighbouring elements
     open_strides:   of A, B and C those whose distances of rows are known at run time
                     only, do not follow from sizes, and are not promised to be aligned
+    taps:           of the windows that A or B consists of; None for other matrices
     size_ranges:    by loop, the least and the largest size that all operands expect
                     (`alcop.size_range`), of those that some do; there may be none
     """
@@ -94,6 +96,7 @@ class Contraction:
     has_narrow_copies: bool = False
     row_bytes: tuple[int, int] = (_WIDEST, _WIDEST)
     open_strides: str = ""
+    taps: Taps | None = None
     size_ranges: tuple[tuple[str, Range], ...] = ()
 
     @property
@@ -329,6 +332,7 @@ def _contraction(
         has_narrow_copies=any(map(_has_open_rows, memrefs[:2])),
         row_bytes=(_row_bytes(named["A"]), _row_bytes(named["B"])),
         open_strides="".join(name for name in named if _has_open_strides(named[name])),
+        taps=_taps(named["A"], named["B"]),
         size_ranges=tuple(
             (loop, expected)
             for loop in sizes
@@ -382,6 +386,17 @@ def _expected(
     if not known:
         return None
     return max(low for low, _ in known), min(high for _, high in known)
+
+
+def _taps(lhs: ir.Value, rhs: ir.Value) -> Taps | None:
+    """Of the windows that A or B consists of."""
+    for name, value in (("A", lhs), ("B", rhs)):
+        rows = gathered_rows(value)
+        window = None if rows is None else rows.window
+        if window is not None:
+            moves = map(min, window.size, window.strides)
+            return Taps(name, window.taps, math.prod(moves))
+    return None
 
 
 def _filled(memrefs: Sequence[ir.Value], k: int | None) -> int | None:

@@ -7,9 +7,11 @@ SM a block; if none does, the one with the most blocks. K steps of 64 bytes, or 
 where 32 divide K and 64 do not. Four shared stages, or three or two where an SM then
 runs more of the blocks that there are; two register stages, or one where registers
 cannot hold two, which happens where elements in memory are wider than those multiplied;
-never more stages than steps. Blocks in groups of eight rows where there are more than
-run at once. K in parts of 1024 or more, eight at most, where there are blocks for less
-than half of the SMs, and never more parts than give each SM one block.
+never more stages than steps. Where K consists of taps, the step is that with which the
+fewest zeros fill up those of one, and stages tell where one ends, if some do.
+Blocks in groups of eight rows where there are more than run at once. K in parts of 1024
+or more, eight at most, where there are blocks for less than half of the SMs, and never
+more parts than give each SM one block.
 
 A size that is known at run time only counts as a large one. Where rows of A or B have
 such a size, and no promise of their alignment, no tile is larger than 64x64: each
@@ -27,6 +29,7 @@ from alcop_mlir.analysis.linalg.contractions import Contraction
 from alcop_mlir.errors import ConfigError
 from alcop_mlir.resources import Resources
 from alcop_mlir.schedule import Schedule
+from alcop_mlir.taps import k_steps
 from alcop_mlir.target import Target, mma_shape
 
 # (block M, block N), (warp M, warp N), in order of preference. Each leaves every thread
@@ -164,10 +167,15 @@ class _Choice:
         return max(fitting, key=preference, default=None)
 
     def _k_step(self) -> int:
-        """The longest step that divides K, else the longest more than half filled."""
-        *_, k = self._sizes()
+        """The longest step that divides K, else the longest more than half filled.
+
+        Of taps, the longest with which the fewest zeros fill up the steps of one.
+        """
+        k = self._run()
         steps = [size // self.contraction.element_bytes for size in _K_STEP_BYTES]
         steps = [step for step in steps if step >= _SMALLEST_K_STEP]
+        if self.contraction.taps is not None:
+            return min(steps, key=lambda step: -(-k // step) * step)
         dividing = [step for step in steps if k % step == 0]
         filled = [step for step in steps if k > step // 2]
         return [*dividing, *filled, steps[-1]][0]
@@ -178,12 +186,30 @@ class _Choice:
         """Schedules with ever fewer shared stages; never more stages than steps."""
         *_, k = self._sizes()
         steps, fragments = (
-            max(1, -(-k // step))
+            max(1, k_steps(k, step, self.contraction.taps))
             for step in (block[2], mma_shape(self.contraction.element_bytes)[2])
         )
-        for shared_stages in _SHARED_STAGES:
+        for shared_stages in self._shared_stages(block[2]):
             stages = (min(shared_stages, steps), min(registers, fragments))
             yield Schedule(block, warp, stages)
+
+    def _run(self) -> int:
+        """K, or the channels of a tap."""
+        *_, k = self._sizes()
+        taps = self.contraction.taps
+        return k if taps is None else k // taps.count
+
+    def _shared_stages(self, step: int) -> tuple[int, ...]:
+        """Where K has taps, those alone with which slots tell where a tap ends, if any.
+
+        Unrolled by such slots, the loop needs no counter of the steps of a tap.
+        """
+        steps = -(-self._run() // step)
+        tells = [n for n in _SHARED_STAGES if n % steps == 0]
+        if (steps * step).bit_count() == 1:
+            tells = [n for n in _SHARED_STAGES if n in tells or steps % n == 0]
+        is_free = self.contraction.taps is None or not tells
+        return _SHARED_STAGES if is_free else tuple(tells)
 
     def check(self, schedule: Schedule) -> None:
         """ConfigError where `schedule` does not fit the inputs' type or the target."""
@@ -195,7 +221,8 @@ class _Choice:
     def _check_split(self, schedule: Schedule) -> None:
         batched = self.contraction.is_batched
         least = min(self.contraction.stored or [self.contraction.element_bytes])
-        resources.check_split(schedule, self.contraction.k, least, batched)
+        k, taps = self.contraction.k, self.contraction.taps
+        resources.check_split(schedule, k, least, batched, taps)
 
     def _splits(self, schedule: Schedule) -> bool:
         try:

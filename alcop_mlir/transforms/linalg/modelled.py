@@ -28,6 +28,7 @@ def problem_of(contraction: Contraction) -> Problem | None:
         op=_operator(contraction),
         dtypes=_dtypes(contraction),
         layout=_layout(contraction),
+        taps=contraction.taps,
     )
 
 
@@ -49,6 +50,7 @@ def open_problem_of(contraction: Contraction) -> OpenProblem | None:
         layout=_layout(contraction),
         row_bytes=contraction.row_bytes,
         open_strides=contraction.open_strides,
+        taps=contraction.taps,
     )
 
 
