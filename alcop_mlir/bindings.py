@@ -104,7 +104,7 @@ def make_context(allow_unregistered: bool = False) -> Any:
     """A context in which printing from inside a pass is safe.
 
     Printing with module scope aborts the process in a multithreaded context, and
-    Python passes gain nothing from threads.
+    Python passes gain nothing from threads. alcop-lower-to-nvvm has them meanwhile.
     """
     context = ir.Context()
     context.enable_multithreading(False)

@@ -2,8 +2,8 @@
 
 `emit_ptx`: MLIR's translation to LLVM IR, then LLVM (`nvptx.py`), each kernel apart and
 in parallel. The same module gives the same text.
-`assemble`: ptxas, where there is one: `ALCOP_PTXAS`, else the one of the wheel
-nvidia-cuda-nvcc, else the one on PATH.
+`assemble`: ptxas, in parallel as well, where there is one: `ALCOP_PTXAS`, else the one
+of the wheel nvidia-cuda-nvcc, else the one on PATH.
 
 No other module of the runtime imports MLIR.
 """
@@ -33,6 +33,9 @@ _EXTERNAL_FUNCTION = re.compile(r"^\s*\.extern \.func\b[^;]*?([\w$.]+)\s*\(?\s*$
 # Functions that the driver provides to every kernel.
 _PROVIDED = ("vprintf", "__assertfail", "malloc", "free")
 _ENTRY = "Compiling entry function "  # begins what ptxas says of a kernel
+_ENTRY_DIRECTIVE = ".visible .entry "
+_PARALLEL = "--split-compile"
+_PTXAS_THREADS = 8  # not the number of CPUs: a cubin holds the options
 _PTXAS_SECONDS = 300  # far beyond any kernel seen: a hang is reported, not waited for
 
 
@@ -82,6 +85,8 @@ def assemble(ptx: str, target: Target) -> Cubin | None:
         source, result = Path(folder, "kernels.ptx"), Path(folder, "kernels.cubin")
         source.write_text(ptx, encoding="utf-8")
         options = [f"-arch={target.name}", "-O3", "-v", "-o", str(result), str(source)]
+        if ptx.count(_ENTRY_DIRECTIVE) > 1 and _is_parallel(ptxas):
+            options.append(f"{_PARALLEL}={_PTXAS_THREADS}")
         try:
             done = subprocess.run(
                 [str(ptxas), *options],
@@ -110,6 +115,23 @@ def find_ptxas() -> Path | None:
         return Path(asked)
     on_path = shutil.which("ptxas")
     return _ptxas_in_wheel() or (None if on_path is None else Path(on_path))
+
+
+@cache
+def _is_parallel(ptxas: Path) -> bool:
+    """Whether it compiles several kernels at a time: older ones do not."""
+    try:
+        said = subprocess.run(
+            [str(ptxas), "--help"],
+            capture_output=True,
+            encoding="utf-8",
+            errors="replace",
+            timeout=_PTXAS_SECONDS,
+            check=False,
+        )
+    except (OSError, subprocess.TimeoutExpired):
+        return False  # said where it compiles
+    return _PARALLEL in said.stdout
 
 
 @cache

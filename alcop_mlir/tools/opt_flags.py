@@ -80,7 +80,7 @@ _SWITCHES = (
     ("--mlir-print-op-generic", None, "print every op in its generic form"),
     ("--mlir-timing", None, "print the time of each pass, to stderr"),
     ("--mlir-pass-statistics", None, "print what each pass did to the IR, to stderr"),
-    ("--mlir-disable-threading", None, "accepted: there are no threads"),
+    ("--mlir-disable-threading", None, "accepted: threads change no result"),
     ("--dump-pass-pipeline", None, "print the pipeline that runs, to stderr"),
     ("--emit-bytecode", None, "write MLIR bytecode instead of text"),
     ("--list-passes", None, "list all passes and pipelines, and stop"),

@@ -7,9 +7,11 @@ measured where upstream's passes are meant.
 from __future__ import annotations
 
 import gc
+import os
 import sys
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
+from contextlib import nullcontext
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -21,11 +23,12 @@ from llvmlite.binding import ffi
 from alcop_mlir.bindings import ir, make_context
 from alcop_mlir.compilation import compiler, inputs
 from alcop_mlir.compilation.gpu_modules import gpu_modules
-from alcop_mlir.pipelines.driver import run_pipeline
+from alcop_mlir.pipelines.driver import PassFailure, run_pipeline
 from alcop_mlir.runtime import bundle as bundles
 from alcop_mlir.runtime import nvptx, ptx
 from alcop_mlir.runtime.launch import Program
 from alcop_mlir.schedule import Schedule
+from alcop_mlir.transforms.kernels import lower_to_nvvm
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "bench"))
 import bench_scaling
@@ -195,6 +198,39 @@ def test_what_takes_long_in_llvm_runs_without_its_lock() -> None:
         ffi.unregister_lock_callback(*noted)
     assert times
     assert sum(times) < (time.process_time() - before) / 2
+
+
+KERNELS = """gpu.module @kernels {{
+  gpu.func @f(%x: f32) kernel {{ {0} gpu.return }}
+  gpu.func @g(%x: f32) kernel {{ {0} gpu.return }}
+}}"""
+
+
+@pytest.mark.skipif(len(os.sched_getaffinity(0)) < 2, reason="needs two CPUs")
+@pytest.mark.parametrize(
+    ("op", "in_threads"),
+    [("", True), ('"test.use"(%x) : (f32) -> ()', False)],
+)
+def test_kernels_are_converted_in_threads(
+    monkeypatch: pytest.MonkeyPatch, op: str, in_threads: bool
+) -> None:
+    """But for ops that may be defined in Python, for which a thread would wait."""
+    threads: list[int] = []
+
+    def noted(passes: Sequence[str], op: ir.Operation) -> None:
+        threads.append(op.context.get_num_threads())
+        run(passes, op)
+
+    run = lower_to_nvvm._run
+    monkeypatch.setattr(lower_to_nvvm, "_run", noted)
+    with make_context() as context:
+        context.allow_unregistered_dialects = True
+        module = ir.Module.parse(KERNELS.format(op))
+        with nullcontext() if in_threads else pytest.raises(PassFailure):
+            run_pipeline(module, "builtin.module(alcop-lower-to-nvvm)")
+        assert context.get_num_threads() == 1
+    assert threads[:-1] == [1, 1]
+    assert (threads[-1] > 1) == in_threads
 
 
 def test_other_kernels_are_stored_each() -> None:

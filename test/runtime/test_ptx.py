@@ -215,3 +215,45 @@ def test_ptxas_that_is_asked_for(
     monkeypatch.setenv("ALCOP_PTXAS", str(tmp_path / "none"))
     with pytest.raises(CompileError, match=r"^ALCOP_PTXAS is '.*none', which is no"):
         ptx.assemble("", find_target("sm_80"))
+
+
+@pytest.mark.parametrize(
+    ("kernels", "offered", "is_asked_for"),
+    [(2, True, True), (2, False, False), (1, True, False)],
+)
+def test_ptxas_compiles_several_kernels_at_a_time(
+    monkeypatch: pytest.MonkeyPatch,
+    tmp_path: Path,
+    kernels: int,
+    offered: bool,
+    is_asked_for: bool,
+) -> None:
+    """Where it can: older ones know no such option."""
+    program = tmp_path / "ptxas"
+    help_text = "--split-compile <N>" if offered else "--opt-level <N>"
+    program.write_text(
+        f'#!/bin/sh\nif [ "$1" = --help ]; then echo "{help_text}"; exit; fi\n'
+        'echo "$@" >&2; exit 1\n'
+    )
+    program.chmod(program.stat().st_mode | stat.S_IXUSR)
+    monkeypatch.setenv("ALCOP_PTXAS", str(program))
+    text = ".visible .entry f()\n" * kernels
+    with pytest.raises(CompileError) as refused:
+        ptx.assemble(text, find_target("sm_80"))
+    assert ("--split-compile=" in str(refused.value)) == is_asked_for
+
+
+@needs_ptxas
+def test_several_kernels_have_the_code_of_each() -> None:
+    """What ptxas does in threads is the same each time."""
+    text = emit(KERNEL)
+    body = text.partition(".visible .entry double(")[2]
+    both = f"{text}\n.visible .entry again({body}"
+    first, second = (ptx.assemble(both, find_target("sm_80")) for _ in range(2))
+    alone = ptx.assemble(text, find_target("sm_80"))
+    assert first is not None
+    assert second is not None
+    assert alone is not None
+    assert first.data == second.data
+    assert first.registers == alone.registers
+    assert {"again", "double"} <= set(re.findall(r"function '(\w+)'", first.log))

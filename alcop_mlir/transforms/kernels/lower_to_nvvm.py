@@ -12,9 +12,10 @@ print upstream's form of it as a static variable of one byte. Workgroup buffers 
 `gpu.func` allocates itself become static variables (`static_buffers.py`): upstream
 would call `malloc`. The known block size
 becomes `.reqntid`. Functions of libdevice such as `__nv_expf` are defined, if
-`device_functions.mlir` has them. Only llvm and nvvm ops may remain: an op that no
-conversion supports is an error here, as translating it would crash the process. So is a
-launch whose block or shared memory exceeds the target's limits.
+`device_functions.mlir` has them. Kernels are converted in parallel. Only llvm and nvvm
+ops may remain: an op that no conversion supports is an error here, as translating it
+would crash the process. So is a launch whose block or shared memory exceeds the
+target's limits.
 
 Runs last, after alcop-outline-kernels. Host functions are left unchanged. Reads and
 writes no `alcop` attributes.
@@ -23,6 +24,8 @@ writes no `alcop` attributes.
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 
 from alcop_mlir.analysis.ir.loops import constant, splat
@@ -65,6 +68,10 @@ _CONVERSIONS = (
     "cse",
     "reconcile-unrealized-casts",
 )
+# Dialects written in C++ of which ops are in kernels here.
+_NATIVE = frozenset(
+    "affine arith builtin cf gpu llvm math memref nvgpu nvvm scf ub vector".split()
+)
 _MODULE = "gpu.module"
 _SIMPLE_POWERS = (2.0, 3.0)
 _CAST = "builtin.unrealized_conversion_cast"
@@ -105,18 +112,48 @@ def _is_host(op: ir.Operation) -> bool:
     return op.name != _MODULE
 
 
-def _convert(kernels: ir.Operation) -> None:
-    """Run the conversions; PassError at the op that one of them fails on."""
-    passes = [_expansion(kernels), *_CONVERSIONS]
-    manager = passmanager.PassManager.parse(f"gpu.module({','.join(passes)})")
+def _convert(op: ir.Operation) -> None:
+    """Run the conversions on a `gpu.module`, or on all that are in `op`; PassError at
+    the op that one of them fails on.
+    """
+    modules = [op] if op.name == _MODULE else top_level(op, _MODULE)
+    for kernels in modules:
+        _run([_expansion(kernels)], kernels)
+    with _threads(op):
+        _run(_CONVERSIONS, op)
+
+
+def _run(passes: Sequence[str], op: ir.Operation) -> None:
+    text = f"{_MODULE}({','.join(passes)})"
+    if op.name != _MODULE:
+        text = f"{op.name}({text})"
+    manager = passmanager.PassManager.parse(text)
     manager.enable_verifier(False)  # the pass manager around this pass verifies
     try:
-        manager.run(kernels)
+        manager.run(op)
     except ir.MLIRError as error:
         why = error.error_diagnostics[0]
-        everything = walk(kernels)[1:]
-        culprits = [op for op in everything if op.location == why.location]
-        raise PassError([*culprits, kernels][0], why.message) from error
+        culprits = [one for one in walk(op)[1:] if one.location == why.location]
+        raise PassError([*culprits, op][0], why.message) from error
+
+
+@contextmanager
+def _threads(op: ir.Operation) -> Iterator[None]:
+    """Let MLIR convert the modules in `op` in parallel.
+
+    Not those with ops of other dialects, which may be defined in Python: a thread that
+    asks such an op anything waits for the interpreter, which waits for the thread.
+    """
+    dialects = {one.name.partition(".")[0] for one in walk(op)}
+    context = op.context
+    if context.get_num_threads() > 1 or not dialects <= _NATIVE:
+        yield
+        return
+    context.enable_multithreading(True)
+    try:
+        yield
+    finally:
+        context.enable_multithreading(False)
 
 
 def _expansion(kernels: ir.Operation) -> str:

@@ -1,19 +1,22 @@
 """Rewrites the kernels of a `gpu.module` one by one, each in a module of its own.
 
 Upstream's conversions go over a whole module again and again: in one of sixty kernels
-they take twice as long for each as in one of ten.
+they take twice as long for each as in one of ten. Passes run on several modules in
+parallel, where the context has threads.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from itertools import filterfalse
 
 from alcop_mlir.analysis.ir.symbols import is_kernel, name_of, top_level
 from alcop_mlir.bindings import ir
 
 
 def one_by_one(kernels: ir.Operation, rewrite: Callable[[ir.Operation], None]) -> None:
-    """`rewrite` each kernel of `kernels`, or all at once where they share symbols.
+    """`rewrite` an op with a `gpu.module` for each kernel of `kernels`; or this, where
+    its kernels share symbols.
 
     What it declares beside a kernel is moved along; equal declarations become one.
     """
@@ -22,22 +25,31 @@ def one_by_one(kernels: ir.Operation, rewrite: Callable[[ir.Operation], None]) -
     if len(functions) < 2 or not all(map(is_kernel, functions)):
         rewrite(kernels)
         return
+    around = _apart(kernels, functions)
     known: dict[str, str] = {}
-    for function in functions:
-        with kernels.location:
-            # Upstream's conversions crash where a gpu.module is in no other op.
-            around = ir.Operation.parse("module { gpu.module @alone {} }")
-        (alone,) = top_level(around)
-        alone.regions[0].blocks[0].append(function)
-        try:
-            rewrite(alone)
+    try:
+        rewrite(around)
+        for alone in top_level(around):
             _share(alone, known)
-        finally:
-            for op in top_level(alone):
-                if is_kernel(op):
-                    body.append(op)
-                else:
-                    op.move_before(body.operations[0])
+    finally:
+        every = [op for alone in top_level(around) for op in top_level(alone)]
+        for op in filter(is_kernel, every):
+            body.append(op)
+        for op in filterfalse(is_kernel, every):
+            op.move_before(body.operations[0])
+
+
+def _apart(kernels: ir.Operation, functions: Sequence[ir.Operation]) -> ir.Operation:
+    """An op with a module for each function."""
+    with kernels.location:
+        # Upstream's conversions crash where a gpu.module is in no other op.
+        modules = (
+            f"gpu.module @alone{number} {{}}" for number in range(len(functions))
+        )
+        around = ir.Operation.parse(f"module {{ {' '.join(modules)} }}")
+    for alone, function in zip(top_level(around), functions, strict=True):
+        alone.regions[0].blocks[0].append(function)
+    return around
 
 
 def _share(alone: ir.Operation, known: dict[str, str]) -> None:
