@@ -204,12 +204,13 @@ class _Choice:
 
         Unrolled by such slots, the loop needs no counter of the steps of a tap.
         """
+        if self.contraction.taps is None:
+            return _SHARED_STAGES
         steps = -(-self._run() // step)
         tells = [n for n in _SHARED_STAGES if n % steps == 0]
         if (steps * step).bit_count() == 1:
             tells = [n for n in _SHARED_STAGES if n in tells or steps % n == 0]
-        is_free = self.contraction.taps is None or not tells
-        return _SHARED_STAGES if is_free else tuple(tells)
+        return tuple(tells) or _SHARED_STAGES
 
     def check(self, schedule: Schedule) -> None:
         """ConfigError where `schedule` does not fit the inputs' type or the target."""
