@@ -13,14 +13,12 @@ loops is the image, and what else a loop indexes says what it is. Changes nothin
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
-from functools import cached_property
 from typing import Any
 
-from alcop_mlir.analysis.ir.memref_layouts import open_strides
+from alcop_mlir.analysis.ir.memref_layouts import follows_shape
 from alcop_mlir.analysis.ir.rejected import Rejected
-from alcop_mlir.analysis.linalg.loop_groups import has_dense_parts, loop_groups_of
 from alcop_mlir.analysis.linalg.operand_transforms import (
     NoContraction,
     find_operand_transforms,
@@ -29,7 +27,6 @@ from alcop_mlir.analysis.linalg.padding import Padding, find_padding
 from alcop_mlir.analysis.linalg.view import (
     Index,
     LinalgView,
-    Loops,
     Operand,
     linalg_view,
     static_size,
@@ -45,14 +42,18 @@ FEWEST_CHANNELS = 16
 class Axis:
     """A spatial dimension: the index `place * stride + tap * dilation + offset`.
 
+    dimension:  its number in the image
     place, tap: loops; None for the tap of a window of one element
+    backwards:  whether taps are counted from the last
     """
 
+    dimension: int
     place: int
     stride: int
     tap: int | None
     dilation: int
     offset: int
+    backwards: bool = False
 
 
 @dataclass(frozen=True)
@@ -73,8 +74,9 @@ class AxisWindow:
 class Convolution:
     """A linalg op that is a convolution.
 
-    axes:     the spatial dimensions, in the image's order
-    batch, groups, channels: loops of the image's other dimensions, in its order
+    kinds:    what the dimensions of the image are: "batch", "window", "group" (of
+              channels, each with a filter of its own), "channel"
+    axes:     of the dimensions that are "window"
     padding:  that makes the image operand of a smaller one, if it need not be computed
     computed: why padding has to be computed that there is; "" where there is none
     """
@@ -82,17 +84,11 @@ class Convolution:
     view: LinalgView
     image: Operand
     filter: Operand
+    output: Operand
+    kinds: tuple[str, ...]
     axes: tuple[Axis, ...]
-    batch: tuple[int, ...]
-    groups: tuple[int, ...]
-    channels: tuple[int, ...]
     padding: Padding | None = None
     computed: str = ""
-
-    @property
-    def source(self) -> Any:
-        """The image: the operand, or what was padded to make that."""
-        return self.image.value if self.padding is None else self.padding.source
 
     @property
     def op(self) -> Any:
@@ -100,65 +96,47 @@ class Convolution:
         return self.view.op
 
     @property
-    def output(self) -> Operand:
-        """What is written."""
-        return self.view.outputs[0]
+    def source(self) -> Any:
+        """The image: the operand, or what was padded to make that."""
+        return self.image.value if self.padding is None else self.padding.source
+
+    def dimensions(self, kind: str) -> list[int]:
+        """The dimensions of the image that are of this kind, in its order."""
+        return [number for number, one in enumerate(self.kinds) if one == kind]
+
+    def loops(self, kind: str) -> list[int]:
+        """The loops of these dimensions, which are not windows."""
+        return _known(self.image.loops[number] for number in self.dimensions(kind))
 
     @property
-    def matrix_loops(self) -> tuple[Sequence[int], Sequence[int], Sequence[int]]:
-        """The loops of the windows as matrices: of rows, groups, and columns."""
-        places = [axis.place for axis in self.axes]
-        taps = [axis.tap for axis in self.axes if axis.tap is not None]
-        return (*self.batch, *places), self.groups, (*taps, *self.channels)
+    def places(self) -> list[int]:
+        """The loops that move windows, by axis."""
+        return [axis.place for axis in self.axes]
 
     @property
-    def window_loops(self) -> Loops:
-        """The loops of all windows as one memref, outer ones first."""
-        rows, groups, columns = self.matrix_loops
-        return *rows, *groups, *columns
-
-    @cached_property
-    def loop_groups(self) -> list[list[int]]:
-        """The loops that can be one each, if the windows have no gaps between them."""
-        memrefs = [
-            (None, self.window_loops),
-            (self.filter.value, self.filter.loops),
-            (self.output.value, self.output.loops),
-        ]
-        return loop_groups_of(memrefs) or []
-
-    def grouped(self, loops: Iterable[int | None]) -> list[int]:
-        """The numbers of the groups that index an operand with these loops."""
-        first = {group[0]: number for number, group in enumerate(self.loop_groups)}
-        return [first[loop] for loop in loops if loop in first]
+    def taps(self) -> list[int]:
+        """The loops within windows, by axis; none of windows of one element."""
+        return [axis.tap for axis in self.axes if axis.tap is not None]
 
     @property
-    def image_parts(self) -> list[list[int]]:
-        """Dimensions of the image: the batch's, each axis's, and those of channels."""
-        return [part for part in self._parts if part]
+    def backwards(self) -> list[int]:
+        """The loops within windows that go from the last element to the first."""
+        backwards = (axis.tap for axis in self.axes if axis.backwards)
+        return _known(backwards)
 
     @property
-    def pixel_parts(self) -> list[list[int]]:
-        """Dimensions of the image as matrices of pixels, if `is_pixelwise`."""
-        batch, *axes, channels = self._parts
-        own = len(self.groups)
-        parts = [batch + [axis for (axis,) in axes], channels[:own], channels[own:]]
-        return [part for part in parts if part]
-
-    @property
-    def _parts(self) -> list[list[int]]:
-        batch, axes = len(self.batch), len(self.axes)
-        channels = list(range(batch + axes, len(self.image.indices)))
-        spatial = ([batch + number] for number in range(axes))
-        return [list(range(batch)), *spatial, channels]
+    def columns(self) -> list[int]:
+        """The loops of the filter and the output alone."""
+        own = {*self.loops("group"), *self.loops("channel"), *self.taps}
+        return [loop for loop in loops_of(self.filter) if loop not in own]
 
     def window(self, axis: Axis) -> AxisWindow:
         """How the window moves over the image, of which it may see a part."""
-        number = len(self.batch) + self.axes.index(axis)
         extent, places = self.extent(axis), self.view.static_size(axis.place)
-        first = axis.offset - (self.padding.low[number] if self.padding else 0)
+        padding, number = self.padding, axis.dimension
+        first = axis.offset - (padding.low[number] if padding else 0)
         if extent is None or places is None:
-            high = self.padding.high[number] if self.padding else 0
+            high = padding.high[number] if padding else 0
             return AxisWindow(0, None, -first, high)
         end = first + (places - 1) * axis.stride + self.span(axis)
         # No window begins in what is left after the last one.
@@ -169,8 +147,8 @@ class Convolution:
     @property
     def is_pixelwise(self) -> bool:
         """Whether each window is a pixel, and each pixel a window."""
-        return has_dense_parts(self.source.type, self.pixel_parts) and all(
-            (self.taps(axis), axis.stride) == (1, 1)
+        return all(
+            (self.extent_of_taps(axis), axis.stride) == (1, 1)
             and self.window(axis) == AxisWindow(0, self.extent(axis), 0, 0)
             for axis in self.axes
         )
@@ -181,19 +159,17 @@ class Convolution:
         known = [size for size in sizes if size is not None]
         return math.prod(known) if len(known) == len(sizes) else None
 
-    def taps(self, axis: Axis) -> int | None:
-        """The size of the window along an axis, where it is known."""
-        return 1 if axis.tap is None else self.view.static_size(axis.tap)
+    def extent_of_taps(self, axis: Axis) -> int:
+        """How many elements of a window there are along an axis."""
+        return 1 if axis.tap is None else self.size([axis.tap]) or 1
 
     def span(self, axis: Axis) -> int:
-        """How many elements a window spans along an axis."""
-        taps = self.taps(axis)
-        assert taps is not None, axis  # checked in find_convolution
-        return (taps - 1) * axis.dilation + 1
+        """From the first to the last element of a window, both counted."""
+        return (self.extent_of_taps(axis) - 1) * axis.dilation + 1
 
     def extent(self, axis: Axis) -> int | None:
         """The size of the image along an axis, where it is known."""
-        return static_size(self.source, len(self.batch) + self.axes.index(axis))
+        return static_size(self.source, axis.dimension)
 
 
 class _No(Exception):
@@ -212,91 +188,77 @@ def find_convolution(
     view = linalg_view(op)
     if view is None or len(view.inputs) < 2 or len(view.outputs) != 1:
         return None
-    images = [one for one in view.inputs if None in one.loops]
-    if not view.reductions or not any(map(_has_window, images)):
+    if not view.reductions or not any(map(_has_window, view.inputs)):
         return None
     try:
         find_operand_transforms(view)
     except NoContraction:  # a pooling, which multiplies nothing
         return None
     try:
-        found = _convolution(view, images)
-        padding = find_padding(found.image.value, view.op, noalias_arguments)
-        if isinstance(padding, Padding):
-            padding = _of_axes(found, padding)
-        if isinstance(padding, str):
-            found = replace(found, computed=padding)
-        else:
-            found = replace(found, padding=padding)
+        found = _with_padding(_convolution(view), noalias_arguments)
         _check_loops(found)
-        _check_image(found)
+        _check_windows(found)
         return found
     except _No as no:
         return Rejected(view.op, str(no))
 
 
+def loops_of(operand: Operand) -> list[int]:
+    """The loop along each dimension of a filter or output."""
+    return [index.loops[0] for index in operand.indices]
+
+
 def _has_window(operand: Operand) -> bool:
+    """Whether an index is computed of two loops, or of one with a stride or offset."""
     return any(index.coefficients and index.loop is None for index in operand.indices)
 
 
-def _convolution(view: LinalgView, images: Sequence[Operand]) -> Convolution:
-    if len(view.inputs) != 2 or len(images) != 1:
+def _convolution(view: LinalgView) -> Convolution:
+    (out,) = view.outputs
+    image, kernel = _image_and_filter(view)
+    for operand in (kernel, out):
+        if None in operand.loops or len(set(operand.loops)) < len(operand.loops):
+            raise _No(f"indexes {operand.value.type} by {operand.map}, expected loops")
+    roles = _Roles(view, set(loops_of(kernel)), set(loops_of(out)))
+    kinds = [roles.kind(index) for index in image.indices]
+    windows = [number for number, kind in enumerate(kinds) if kind == "window"]
+    for number in range(windows[0], windows[-1]):  # others are windows of one tap
+        kinds[number] = kinds[number].replace("batch", "window")
+    axes = tuple(
+        roles.axis(number, image.indices[number])
+        for number, kind in enumerate(kinds)
+        if kind == "window"
+    )
+    return Convolution(view, image, kernel, out, tuple(kinds), axes)
+
+
+def _image_and_filter(view: LinalgView) -> tuple[Operand, Operand]:
+    """The image has windows."""
+    if len(view.inputs) != 2:
         raise _No(
             f"is a convolution of {len(view.inputs)} inputs, expected an image and a "
             "filter"
         )
-    (image,) = images
-    (kernel,) = (one for one in view.inputs if one is not image)
-    (out,) = view.outputs
-    for operand in (kernel, out):
-        if None in operand.loops or len(set(operand.loops)) < len(operand.loops):
-            raise _No(f"indexes {operand.value.type} by {operand.map}, expected loops")
-    roles = _Roles(set(_known(kernel.loops)), set(_known(out.loops)))
-    numbers = range(len(image.indices))
-    kinds = [roles.kind(index) for index in image.indices]
-    spatial = [number for number in numbers if kinds[number] == "window"]
-    first, last = min(spatial), max(spatial)
-    for number in range(first, last + 1):  # other places are windows of one tap
-        kinds[number] = kinds[number].replace("place", "window")
-    order = ("place", "window", "group", "channel")
-    if kinds != sorted(kinds, key=order.index):
-        raise _No(
-            f"has an image {image.value.type} indexed by {image.map}, expected the "
-            "batch first and the channels last"
-        )
-
-    def loops(kind: str) -> tuple[int, ...]:
-        found = [image.loops[number] for number in numbers if kinds[number] == kind]
-        return tuple(_known(found))
-
-    axes = tuple(roles.axis(image.indices[n]) for n in numbers if kinds[n] == "window")
-    return Convolution(
-        view, image, kernel, axes, loops("place"), loops("group"), loops("channel")
-    )
-
-
-def _of_axes(found: Convolution, padding: Padding) -> Padding | str:
-    """The padding, if it is along the axes alone."""
-    first, last = len(found.batch), len(found.batch) + len(found.axes)
-    others = [*range(first), *range(last, len(padding.low))]
-    if any(padding.low[number] or padding.high[number] for number in others):
-        return "more is padded than the dimensions along which the window moves"
-    return padding
+    first, second = view.inputs
+    if _has_window(first) and _has_window(second):
+        raise _No("has windows in both inputs, expected an image and a filter")
+    return (first, second) if _has_window(first) else (second, first)
 
 
 @dataclass(frozen=True)
 class _Roles:
     """What loops are, by the operands besides the image that they index."""
 
+    view: LinalgView
     filter: set[int]
     out: set[int]
 
     def kind(self, index: Index) -> str:
-        """What a dimension of the image is: place, window, group or channel."""
+        """What a dimension of the image is."""
         if index.loop is None:
             return "window"
         kinds = {
-            (False, True): "place",
+            (False, True): "batch",
             (True, True): "group",
             (True, False): "channel",
         }
@@ -305,7 +267,7 @@ class _Roles:
             raise _No("reduces a loop of the image alone, expected a loop of both")
         return found
 
-    def axis(self, index: Index) -> Axis:
+    def axis(self, dimension: int, index: Index) -> Axis:
         """The axis that an index moves a window along."""
         if index.coefficients is None:
             raise _No(f"indexes its image by {index.expression}, expected a window")
@@ -317,56 +279,70 @@ class _Roles:
                 f"indexes its image by {index.expression}, expected a loop of the "
                 "output and one of the filter"
             )
-        tap = taps[0] if taps else None
-        dilation = 1 if tap is None else steps[tap]
-        if min(steps[places[0]], dilation) < 1:
+        (place,), tap = places, taps[0] if taps else None
+        dilation, offset = 1 if tap is None else steps[tap], index.offset
+        if steps[place] < 1 or dilation == 0:
             raise _No(f"moves its window by {index.expression}, expected to grow")
-        return Axis(places[0], steps[places[0]], tap, dilation, index.offset)
+        if dilation > 0:
+            return Axis(dimension, place, steps[place], tap, dilation, offset)
+        size = None if tap is None else self.view.static_size(tap)
+        if size is None:
+            raise _No("has a window of a size that is known at run time only")
+        offset += (size - 1) * dilation
+        return Axis(dimension, place, steps[place], tap, -dilation, offset, True)
+
+
+def _with_padding(found: Convolution, noalias: bool) -> Convolution:
+    """With the padding of its image, if that need not be computed."""
+    padding = find_padding(found.image.value, found.op, noalias)
+    if isinstance(padding, Padding) and any(
+        low or high
+        for low, high, kind in zip(padding.low, padding.high, found.kinds, strict=True)
+        if kind != "window"
+    ):
+        padding = "more is padded than the dimensions along which the window moves"
+    if isinstance(padding, str):
+        return replace(found, computed=padding)
+    return replace(found, padding=padding)
 
 
 def _check_loops(found: Convolution) -> None:
-    """All loops must be accounted for, and the windows be matrices."""
-    own = set(found.window_loops)
-    filter_loops, out = set(found.filter.loops), set(found.output.loops)
-    if filter_loops - own - out or out - own - filter_loops:
+    """All loops must be accounted for, and channels be enough."""
+    groups, channels = found.loops("group"), found.loops("channel")
+    own = {*found.loops("batch"), *found.places, *groups, *channels, *found.taps}
+    filter_loops, out = set(loops_of(found.filter)), set(loops_of(found.output))
+    if (filter_loops | out) - own - (filter_loops & out):
         raise _No("has a loop of the filter or of the output alone")
-    if not found.channels:
+    if not channels:
         raise _No("is a depthwise convolution: each channel has a filter of its own")
-    channels = found.size(found.channels)
-    if channels is None:
-        raise _No("has channels whose number is known at run time only")
-    if channels < FEWEST_CHANNELS:
-        of_group = " in a group" if found.groups else ""
-        raise _No(
-            f"has {channels} channels{of_group}, expected {FEWEST_CHANNELS} or more"
-        )
-    if any(found.taps(axis) is None for axis in found.axes):
-        raise _No("has a window whose size is known at run time only")
-    if found.groups and found.size(found.groups) is None:
-        raise _No("has groups whose number is known at run time only")
-    for loops in found.matrix_loops:
-        if loops and list(loops) not in found.loop_groups:
-            raise _No(
-                "has operands whose dimensions are no matrices: expected the channels "
-                "last in image and output, and after the taps in the filter"
-            )
+    for what, loops in (("window", found.taps), ("channels", channels)):
+        if found.size(loops) is None:
+            raise _No(f"has a {what} of a size that is known at run time only")
+    if found.size(groups) is None:
+        raise _No("has a number of groups that is known at run time only")
+    count = found.size(channels) or 0
+    if count < FEWEST_CHANNELS:
+        of_group = " in a group" if found.size(groups) != 1 else ""
+        raise _No(f"has {count} channels{of_group}, expected {FEWEST_CHANNELS} or more")
 
 
-def _check_image(found: Convolution) -> None:
-    """Each window must see rows of channels."""
-    kind = found.source.type
-    if open_strides(kind):
-        raise _No(f"has an image {kind}, expected known strides")
-    if not has_dense_parts(kind, found.image_parts):
-        raise _No(f"has an image {kind} with gaps between channels")
-    if found.size(found.matrix_loops[0]) == 0:
+def _check_windows(found: Convolution) -> None:
+    """Windows must see rows of channels."""
+    if 0 in (found.size(found.places), found.size(found.taps)):
         raise _No("has no windows")
-    for axis in found.axes:
-        window = found.window(axis)
-        if window.low < 0:
-            raise _No("has windows that begin inside of an image of unknown size")
-        if window.size is not None and window.size < 1:
-            raise _No("has no window that sees its image")
+    windows = [found.window(axis) for axis in found.axes]
+    if any(window.low < 0 for window in windows):
+        raise _No("has windows that begin inside of an image of unknown size")
+    if any(window.size is not None and window.size < 1 for window in windows):
+        raise _No("has no window that sees its image")
+    kind = found.source.type
+    if not kind.has_static_shape and not follows_shape(kind):
+        raise _No(f"has an image {kind}, expected no gaps between its rows")
+    if not kind.has_static_shape and any(
+        (window.first, window.size or extent) != (0, extent)
+        for window, extent in zip(windows, map(found.extent, found.axes), strict=True)
+    ):
+        raise _No("has windows that see a part of an image of unknown size")
 
 
 def _known(loops: Iterable[int | None]) -> list[int]:

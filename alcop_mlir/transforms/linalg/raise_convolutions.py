@@ -19,9 +19,12 @@ are around it; buffer, fill and copy are erased where nothing else needs them. P
 with other values is computed, with a remark. Sizes may be known at run time only: the
 host asserts that there are as many windows as fit.
 
-Only what alcop-raise-contractions then takes is changed: images with the batch first
-and the channels last, and filters and outputs whose dimensions can be collapsed to
-those of matrices. All other convolutions are left unchanged, with an `alcop.reason`.
+Images need the batch first and the channels last, filters and outputs dimensions that
+can be collapsed to those of matrices. Where an operand has another order, as in
+`conv_2d_nchw_fchw`, a transposed copy of it is made, with a remark; not of a filter or
+output if roles of rows and columns exchanged do as well, and of none where windows are
+pixels. Only what alcop-raise-contractions then takes is changed: all other convolutions
+are left unchanged, with an `alcop.reason`.
 
 Runs before alcop-raise-contractions, which says why an op is left unchanged. Writes
 `alcop.window`, and `alcop.reason` on unsupported ops.
@@ -35,8 +38,7 @@ from itertools import takewhile
 from typing import Any
 
 from alcop_mlir import diagnostics
-from alcop_mlir.analysis.ir.code_motion import ops_before
-from alcop_mlir.analysis.ir.memory import VIEW_OPS
+from alcop_mlir.analysis.ir.code_motion import ops_before, touches
 from alcop_mlir.analysis.ir.memref_layouts import follows_shape
 from alcop_mlir.analysis.ir.rejected import Rejected
 from alcop_mlir.analysis.linalg.contractions import classify, structured_ops
@@ -44,14 +46,30 @@ from alcop_mlir.analysis.linalg.convolutions import (
     AxisWindow,
     Convolution,
     find_convolution,
+    loops_of,
+)
+from alcop_mlir.analysis.linalg.elementwise import (
+    Elementwise,
+    filled_with,
+    find_writer,
+    views_above,
 )
 from alcop_mlir.analysis.linalg.padding import Padding
-from alcop_mlir.analysis.linalg.view import Operand
+from alcop_mlir.analysis.linalg.window_matrices import (
+    WindowMatrices,
+    pixel_matrices,
+    window_matrices,
+)
 from alcop_mlir.bindings import ir, linalg, memref
 from alcop_mlir.dialects import alcop
 from alcop_mlir.passes import build
 from alcop_mlir.passes.base import NOALIAS, Pass, option
 from alcop_mlir.transforms.linalg.collapsed_views import collapsed
+from alcop_mlir.transforms.linalg.transposed_copies import (
+    allocated,
+    transpose_back,
+    transposed,
+)
 
 
 @dataclass(frozen=True)
@@ -78,36 +96,104 @@ class RaiseConvolutions(Pass):
 
     def _raise(self, found: Convolution) -> Rejected | None:
         """Replace the convolution, or say why alcop-raise-contractions would not."""
-        contraction = _contraction(found)
+        matrices = pixel_matrices(found) or window_matrices(found)
+        above = set(ops_before(found.op))
+        fill = _fill_of(found, self.assume_noalias_args)
+        operands = _operands(found, matrices, fill)
+        contraction = _contraction(found, matrices, operands)
         answer = classify(contraction, self.allow_tf32)
         if isinstance(answer, Rejected):
-            contraction.erase()
-            for above in takewhile(_is_unused_view, ops_before(found.op)):
-                above.erase()
+            made = takewhile(lambda op: op not in above, ops_before(found.op))
+            for op in made:  # the contraction, then what it uses
+                op.erase()
             return Rejected(found.op, answer.reason)
-        if found.computed:
-            diagnostics.remark(found.op, f"its padding is computed: {found.computed}")
+        _say_what_is_computed(found, matrices)
         with ir.InsertionPoint(contraction):
             _assert_sizes(found)
+        if "output" in matrices.copied:
+            _return_output(found, matrices, operands[2])
+            if fill is not None:
+                fill.op.erase()
         found.op.erase()
         return None
+
+
+def _say_what_is_computed(found: Convolution, matrices: WindowMatrices) -> None:
+    """A remark where an operand is not read as it lies."""
+    if found.computed:
+        diagnostics.remark(found.op, f"its padding is computed: {found.computed}")
+    if matrices.copied:
+        diagnostics.remark(
+            found.op,
+            f"transposed copies are made of its {', '.join(matrices.copied)}: expected "
+            "the channels last in image and output, and after the taps in the filter",
+        )
+
+
+def _operands(
+    found: Convolution, matrices: WindowMatrices, fill: Elementwise | None
+) -> list[Any]:
+    """Image, filter and output, or transposed copies of them."""
+    image, kernel, output = found.source, found.filter, found.output.value
+    copied = matrices.copied
+    if "image" in copied:
+        dimensions = list(range(image.type.rank))
+        image = transposed(image, dimensions, matrices.image_order)
+    weights = kernel.value
+    if "filter" in copied:
+        loops, backwards = loops_of(kernel), found.backwards
+        weights = transposed(weights, loops, matrices.filter, backwards)
+    if "output" in copied:
+        output = _own_output(found, matrices, fill)
+    return [image, weights, output]
+
+
+def _own_output(
+    found: Convolution, matrices: WindowMatrices, fill: Elementwise | None
+) -> Any:
+    """A buffer in another order that holds what the output does."""
+    output = found.output
+    if fill is None:
+        return transposed(output.value, loops_of(output), matrices.output)
+    buffer = allocated(output.value, loops_of(output), matrices.output)
+    linalg.fill(filled_with(fill), outs=[buffer])
+    return buffer
+
+
+def _fill_of(found: Convolution, noalias_arguments: bool) -> Elementwise | None:
+    """The op that fills the output before the convolution, if one does."""
+    memrefs = [found.output.value]
+    above = views_above(found.op)
+    writer = find_writer(above, memrefs, touches, noalias_arguments)
+    return writer[0] if writer and filled_with(writer[0]) is not None else None
+
+
+def _return_output(
+    found: Convolution, matrices: WindowMatrices, buffer: ir.Value
+) -> None:
+    """Copy the result to the output."""
+    output = found.output
+    with ir.InsertionPoint.after(found.op):
+        transpose_back(buffer, output.value, loops_of(output), matrices.output)
 
 
 def _assert_sizes(found: Convolution) -> None:
     """Assert, of sizes known at run time, that there are as many windows as fit."""
     output, source = found.output, found.source
-    for number, loop in enumerate(found.batch):
+    for number in found.dimensions("batch"):
         if source.type.is_dynamic_dim(number):
+            loop = found.image.loops[number]
             images = build.size(output.value, output.loops.index(loop))
             build.assert_at_most(images, build.size(source, number))
-    for number, axis in enumerate(found.axes, len(found.batch)):
+    for axis in found.axes:
         window = found.window(axis)
         if window.size is not None:
             continue
         places = build.size(output.value, output.loops.index(axis.place))
         end = build.mul(build.sub(places, 1), axis.stride)
         end = build.add(end, found.span(axis))
-        whole = build.add(build.size(source, number), window.low + window.high)
+        whole = build.size(source, axis.dimension)
+        whole = build.add(whole, window.low + window.high)
         build.assert_at_most(end, whole)
         build.assert_at_most(whole, build.add(end, axis.stride - 1))
 
@@ -120,81 +206,72 @@ def _erase_unused(padding: Padding) -> None:
             op.erase()
 
 
-def _is_unused_view(op: ir.Operation) -> bool:
-    return op.name in VIEW_OPS and not any(True for _ in op.results[0].uses)
-
-
-def _contraction(found: Convolution) -> Any:
+def _contraction(
+    found: Convolution, matrices: WindowMatrices, operands: Sequence[ir.Value]
+) -> Any:
     """The convolution as a contraction of matrices, with its own body."""
-    operands = [
-        (_windows(found), found.window_loops, found.image.argument),
-        *(
-            (_matrix(found, one), one.loops, one.argument)
-            for one in (found.filter, found.output)
-        ),
+    image, weights, output = operands
+    if matrices.window_groups is None:
+        windows = collapsed(image, matrices.parts(matrices.image))
+    else:
+        windows = _windows(found, matrices.window_groups, image)
+    values = [
+        windows,
+        collapsed(weights, matrices.parts(matrices.filter)),
+        collapsed(output, matrices.parts(matrices.output)),
     ]
-    maps = [
-        build.loop_map(len(found.loop_groups), found.grouped(loops))
-        for _, loops, _ in operands
-    ]
-    first, second, out = (value for value, _, _ in operands)
-    op = build.generic([first, second], out, maps)
+    orders = (matrices.image, matrices.filter, matrices.output)
+    rank = len(matrices.groups)
+    maps = [build.loop_map(rank, matrices.numbers(loops)) for loops in orders]
+    op = build.generic(values[:2], values[2], maps)
     (block,) = op.regions[0].blocks
-    elements = [argument for _, _, argument in operands]
+    elements = [one.argument for one in (found.image, found.filter, found.output)]
     with ir.InsertionPoint(block):
         mapping = dict(zip(elements, block.arguments, strict=True))
         linalg.YieldOp(build.inline(found.view.block, mapping))
     return op
 
 
-def _matrix(found: Convolution, operand: Operand) -> Any:
-    """A view of the filter or the output with a dimension for each group of loops."""
-    loops = operand.loops
-    parts = [
-        [loops.index(loop) for loop in found.loop_groups[number]]
-        for number in found.grouped(loops)
-    ]
-    return collapsed(operand.value, parts)
-
-
-def _windows(found: Convolution) -> Any:
-    """The matrix of windows: an `alcop.im2col`, or a view where each is a pixel."""
-    if found.is_pixelwise:
-        return collapsed(found.source, found.pixel_parts)
+def _windows(found: Convolution, groups: Sequence[list[int]], image: ir.Value) -> Any:
+    """The matrix of windows of an image whose dimensions are in order."""
     windows = [found.window(axis) for axis in found.axes]
-    source = collapsed(_seen(found, windows), found.image_parts)
-    source = source if found.batch else _with_batch(source)
+    batch, axes = len(found.loops("batch")), len(found.axes)
+    parts = [
+        list(range(batch)),
+        *([number] for number in range(batch, batch + axes)),
+        list(range(batch + axes, image.type.rank)),
+    ]
+    source = collapsed(_seen(image, windows, batch), [part for part in parts if part])
+    source = source if batch else _with_batch(source)
     parameters = {
-        "size": [found.taps(axis) for axis in found.axes],
+        "size": [found.extent_of_taps(axis) for axis in found.axes],
         "strides": [axis.stride for axis in found.axes],
         "dilations": [axis.dilation for axis in found.axes],
         "low": [window.low for window in windows],
         "high": [window.high for window in windows],
-        "groups": found.size(found.groups),
+        "groups": found.size(found.loops("group")),
     }
     dynamic = ir.ShapedType.get_dynamic_size()
-    rows, groups, columns = map(found.size, found.matrix_loops)
-    shape = [dynamic if size is None else size for size in (rows, groups, columns)]
-    if not found.groups:
-        del shape[1]
+    sizes = map(found.size, groups)
+    shape = [dynamic if size is None else size for size in sizes]
     kind = build.memref_like(source.type, shape)
     op = ir.Operation.create("alcop.im2col", [kind], [source])
     alcop.put(op, alcop.WindowAttr, parameters)
     return op.results[0]
 
 
-def _seen(found: Convolution, windows: Sequence[AxisWindow]) -> Any:
-    """The part of the image that the windows see."""
-    image, before = found.source, len(found.batch)
-    extents = [found.extent(axis) for axis in found.axes]
-    seen = [(window.first, window.size) for window in windows]
-    if seen == [(0, extent) for extent in extents]:
+def _seen(image: ir.Value, windows: Sequence[AxisWindow], first: int) -> Any:
+    """The part of the image that windows see, which move along dimensions from `first`.
+
+    All of an image of sizes that are not known.
+    """
+    rank, shape = image.type.rank, image.type.shape
+    offsets, sizes = [0] * rank, list(shape)
+    for number, window in enumerate(windows, first):
+        if window.size is not None:
+            offsets[number], sizes[number] = window.first, window.size
+    if sizes == shape:
         return image
-    rank = image.type.rank
-    offsets, sizes = [0] * rank, [build.size(image, number) for number in range(rank)]
-    for number, window in enumerate(windows, before):
-        offsets[number] = window.first
-        sizes[number] = sizes[number] if window.size is None else window.size
     return memref.subview(image, offsets, sizes, [1] * rank)
 
 

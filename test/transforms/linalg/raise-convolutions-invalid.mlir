@@ -144,3 +144,22 @@ func.func @in_place(%x: memref<1x14x14x64xf16>, %w: memref<3x3x64x64xf16>) {
     ins(%p, %w : memref<1x16x16x64xf16>, memref<3x3x64x64xf16>) outs(%x : memref<1x14x14x64xf16>)
   return
 }
+
+// -----
+
+func.func @channels_first(%x: memref<2x32x9x7xf16>, %w: memref<3x3x32x48xf16>, %y: memref<2x7x5x48xf32>) {
+  // expected-remark @below {{transposed copies are made of its image: expected the channels last in image and output, and after the taps in the filter}}
+  linalg.generic {indexing_maps = [affine_map<(n, p, q, f, r, s, c) -> (n, c, p + r, q + s)>,
+                                   affine_map<(n, p, q, f, r, s, c) -> (r, s, c, f)>,
+                                   affine_map<(n, p, q, f, r, s, c) -> (n, p, q, f)>],
+                  iterator_types = ["parallel", "parallel", "parallel", "parallel", "reduction", "reduction", "reduction"]}
+    ins(%x, %w : memref<2x32x9x7xf16>, memref<3x3x32x48xf16>) outs(%y : memref<2x7x5x48xf32>) {
+  ^bb0(%a: f16, %b: f16, %c: f32):
+    %wide = arith.extf %a : f16 to f32
+    %other = arith.extf %b : f16 to f32
+    %p = arith.mulf %wide, %other : f32
+    %s = arith.addf %c, %p : f32
+    linalg.yield %s : f32
+  }
+  return
+}

@@ -162,3 +162,88 @@ func.func @open_sizes(%x: memref<?x?x?x64xf16>, %w: memref<3x3x64x48xf16>, %y: m
     ins(%p, %w : memref<?x?x?x64xf16>, memref<3x3x64x48xf16>) outs(%y : memref<?x?x?x48xf32>)
   return
 }
+
+// -----
+
+// Channels first: transposed copies, also of the result, and zero where that was filled.
+// CHECK-LABEL: @channels_first
+// CHECK-SAME:  %[[X:.*]]: memref<2x32x9x7xf16>, %[[W:.*]]: memref<48x32x3x3xf16>, %[[Y:.*]]: memref<2x48x7x5xf32>
+// CHECK-NOT:   outs(%[[Y]]
+// CHECK:       %[[IMAGE:.*]] = memref.alloc() : memref<2x9x7x32xf16>
+// CHECK:       linalg.generic {indexing_maps = [affine_map<(d0, d1, d2, d3) -> (d0, d3, d1, d2)>, affine_map<(d0, d1, d2, d3) -> (d0, d1, d2, d3)>], {{.*}}} ins(%[[X]] {{.*}} outs(%[[IMAGE]]
+// CHECK:       %[[FILTER:.*]] = memref.alloc() : memref<48x3x3x32xf16>
+// CHECK:       linalg.generic {{.*}} ins(%[[W]] {{.*}} outs(%[[FILTER]]
+// CHECK:       %[[OUT:.*]] = memref.alloc() : memref<2x7x5x48xf32>
+// CHECK:       linalg.fill {{.*}} outs(%[[OUT]]
+// CHECK:       "alcop.im2col"(%[[IMAGE]]) {{.*}} -> memref<70x288xf16>
+// CHECK:       linalg.generic
+// CHECK:       linalg.generic {indexing_maps = [affine_map<(d0, d1, d2, d3) -> (d0, d2, d3, d1)>, affine_map<(d0, d1, d2, d3) -> (d0, d1, d2, d3)>], {{.*}}} ins(%[[OUT]] {{.*}} outs(%[[Y]]
+func.func @channels_first(%x: memref<2x32x9x7xf16>, %w: memref<48x32x3x3xf16>, %y: memref<2x48x7x5xf32>) {
+  %zero = arith.constant 0.0 : f32
+  linalg.fill ins(%zero : f32) outs(%y : memref<2x48x7x5xf32>)
+  linalg.conv_2d_nchw_fchw {dilations = dense<1> : tensor<2xi64>, strides = dense<1> : tensor<2xi64>}
+    ins(%x, %w : memref<2x32x9x7xf16>, memref<48x32x3x3xf16>) outs(%y : memref<2x48x7x5xf32>)
+  return
+}
+
+// -----
+
+// Of one image, the output is a matrix with a row per filter: it is not copied.
+// CHECK-LABEL: @one_image
+// CHECK-SAME:  %[[Y:[^:]*]]: memref<1x48x7x5xf32>
+// CHECK:       %[[WINDOWS:.*]] = "alcop.im2col"
+// CHECK:       %[[C:.*]] = memref.collapse_shape %[[Y]] {{\[\[}}0, 1], [2, 3]] : memref<1x48x7x5xf32> into memref<48x35xf32>
+// CHECK:       linalg.generic {indexing_maps = [affine_map<(d0, d1, d2) -> (d0, d1)>, affine_map<(d0, d1, d2) -> (d2, d1)>, affine_map<(d0, d1, d2) -> (d2, d0)>]{{.*}}} ins(%[[WINDOWS]], %{{.*}}) outs(%[[C]]
+func.func @one_image(%x: memref<1x9x7x32xf16>, %w: memref<48x3x3x32xf16>, %y: memref<1x48x7x5xf32>) {
+  linalg.generic {indexing_maps = [affine_map<(n, p, q, f, r, s, c) -> (n, p + r, q + s, c)>,
+                                   affine_map<(n, p, q, f, r, s, c) -> (f, r, s, c)>,
+                                   affine_map<(n, p, q, f, r, s, c) -> (n, f, p, q)>],
+                  iterator_types = ["parallel", "parallel", "parallel", "parallel", "reduction", "reduction", "reduction"]}
+    ins(%x, %w : memref<1x9x7x32xf16>, memref<48x3x3x32xf16>) outs(%y : memref<1x48x7x5xf32>) {
+  ^bb0(%a: f16, %b: f16, %c: f32):
+    %wide = arith.extf %a : f16 to f32
+    %other = arith.extf %b : f16 to f32
+    %p = arith.mulf %wide, %other : f32
+    %s = arith.addf %c, %p : f32
+    linalg.yield %s : f32
+  }
+  return
+}
+
+// -----
+
+// Pixels, channels first: a batch of matrices, and the filter the same for all.
+// CHECK-LABEL: @pixels_channels_first
+// CHECK-NOT:   memref.alloc
+// CHECK-DAG:   memref.collapse_shape %{{.*}} {{\[\[}}0], [1], [2, 3]] : memref<2x32x9x7xf16> into memref<2x32x63xf16>
+// CHECK-DAG:   memref.collapse_shape %{{.*}} {{\[\[}}0], [1, 2, 3]] : memref<48x32x1x1xf16> into memref<48x32xf16>
+// CHECK-DAG:   memref.collapse_shape %{{.*}} {{\[\[}}0], [1], [2, 3]] : memref<2x48x9x7xf32> into memref<2x48x63xf32>
+func.func @pixels_channels_first(%x: memref<2x32x9x7xf16>, %w: memref<48x32x1x1xf16>, %y: memref<2x48x9x7xf32>) {
+  linalg.conv_2d_nchw_fchw {dilations = dense<1> : tensor<2xi64>, strides = dense<1> : tensor<2xi64>}
+    ins(%x, %w : memref<2x32x9x7xf16>, memref<48x32x1x1xf16>) outs(%y : memref<2x48x9x7xf32>)
+  return
+}
+
+// -----
+
+// The gradient of an image: the filter of a window that goes backwards is copied so.
+// CHECK-LABEL: @backwards
+// CHECK-SAME:  %{{.*}}: {{.*}}, %[[W:.*]]: memref<3x16x32xf16>
+// CHECK:       %[[FILTER:.*]] = memref.alloc() : memref<16x3x32xf16>
+// CHECK:       linalg.generic {indexing_maps = [affine_map<(d0, d1, d2) -> (-d1 + 2, d0, d2)>, affine_map<(d0, d1, d2) -> (d0, d1, d2)>]{{.*}}} ins(%[[W]] {{.*}} outs(%[[FILTER]]
+// CHECK:       "alcop.im2col"
+func.func @backwards(%x: memref<2x17x32xf16>, %w: memref<3x16x32xf16>, %y: memref<2x15x16xf32>) {
+  linalg.generic {indexing_maps = [affine_map<(n, q, f, s, c) -> (n, q - s + 2, c)>,
+                                   affine_map<(n, q, f, s, c) -> (s, f, c)>,
+                                   affine_map<(n, q, f, s, c) -> (n, q, f)>],
+                  iterator_types = ["parallel", "parallel", "parallel", "reduction", "reduction"]}
+    ins(%x, %w : memref<2x17x32xf16>, memref<3x16x32xf16>) outs(%y : memref<2x15x16xf32>) {
+  ^bb0(%a: f16, %b: f16, %c: f32):
+    %wide = arith.extf %a : f16 to f32
+    %other = arith.extf %b : f16 to f32
+    %p = arith.mulf %wide, %other : f32
+    %s = arith.addf %c, %p : f32
+    linalg.yield %s : f32
+  }
+  return
+}
