@@ -14,8 +14,8 @@ _DECLARATION = ".extern .shared "
 def join(texts: Sequence[str]) -> str:
     """One text of the PTX of parts, of a kernel each where there are several.
 
-    Parts that use shared memory declare the same, and nothing else beside kernels:
-    once, just ahead of the first of their kernels.
+    Parts that use shared memory declare the same, and nothing else beside kernels. It
+    is declared once, just ahead of the first of their kernels.
     """
     whole = texts[0]
     kernels = [text[text.index(_FUNCTION) :] for text in texts[1:]]
