@@ -7,8 +7,9 @@ the fastest schedule for this size alone: 1 is no loss. It is that of the decisi
 not of the best of its kernels. The sizes are drawn at random as samples of the choice
 are spread, by another generator. All times are the analytical model's: no GPU is used.
 
-Then a contraction of two types is compiled with four variants and with one: CPU seconds
-without ptxas, the least of some compiles in turns, and bytes of the stored bundle.
+Then, unless with `--compiles 0`, a contraction of two types is compiled with four
+variants and with one: CPU seconds without ptxas, the least of some compiles in turns,
+and bytes of the stored bundle.
 `--plot` draws regrets (needs matplotlib). Records go to bench/results/variants.jsonl.
 """
 
@@ -34,7 +35,7 @@ from alcop_mlir.tuning.open_problem import LARGEST, OpenProblem, Samples, from_p
 from alcop_mlir.tuning.space import FloatArray
 from alcop_mlir.tuning.variant_times import fastest, samples_of, times
 
-COUNTS = (1, 2, 4, 8)
+COUNTS = (1, 2, 3, 4, 5, 6, 7, 8)
 MAP_K = 4096
 BF16 = ("bf16", "bf16", "f32", "f32")
 TF32 = ("tf32", "tf32", "f32", "f32")
@@ -59,9 +60,10 @@ def main() -> None:
     print_table(("contraction", "variants", "median", "95 %", "worst", "mean"), rows)
     parts = [*by_rows(CASES["f16 nn"], target, given.sizes)]
     print_table(("f16 nn, 4 variants", "sizes", "median", "95 %"), parts)
-    costs = [cost(name, *COMPILED[name], given) for name in COMPILED]
-    header = ("compiled", "variants", "CPU s", "ratio", "bytes", "ratio")
-    print_table(header, [row for rows in costs for row in rows])
+    if given.compiles:
+        costs = [cost(name, *COMPILED[name], given) for name in COMPILED]
+        header = ("compiled", "variants", "CPU s", "ratio", "bytes", "ratio")
+        print_table(header, [row for rows in costs for row in rows])
     names = ("contraction", "variants", "median", "p95", "worst", "mean")
     path = store("variants", [dict(zip(names, row, strict=True)) for row in rows])
     print(f"records in {path}")

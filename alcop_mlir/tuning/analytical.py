@@ -236,16 +236,20 @@ def _narrow_copies(
 ) -> FloatArray:
     """Seconds that the copies of a K tile take the load and store units.
 
-    Wide ones are few: none. Without cp.async a copy is a load and a store.
+    A warp has those of its sub-core only, as it has its tensor core. Wide copies are
+    few: none. Without cp.async a copy is a load and a store.
     """
-    lanes = np.zeros_like(resident)
+    axis = candidates.axis
+    lanes = np.zeros(len(candidates))  # of a block
     for rows, width in zip(("block_m", "block_n"), copy_bytes, strict=True):
         if width < _WIDEST:
             accesses = 1 if width in CP_ASYNC_BYTES else 2
-            elements = candidates.axis(rows) * candidates.axis("block_k")
-            tile_bytes = elements * problem.element_bytes
-            lanes = lanes + accesses * resident * tile_bytes / width
-    return lanes / hardware.LOAD_STORE_LANES * rates.cycle
+            tile_bytes = axis(rows) * axis("block_k") * problem.element_bytes
+            lanes = lanes + accesses * tile_bytes / width
+    warps = axis("block_m") / axis("warp_m") * axis("block_n") / axis("warp_n")
+    on_sub_core = np.ceil(resident * warps / SUB_CORES)
+    cycles = on_sub_core * lanes / warps / hardware.LOAD_STORE_LANES
+    return cycles * rates.cycle
 
 
 def _quantities(

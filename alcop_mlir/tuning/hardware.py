@@ -24,7 +24,7 @@ BLOCK_START = 700.0  # a block's launch, parameters and addresses; [E]
 LAUNCH = 5000.0  # an empty kernel; [S] gpgpu_kernel_launch_latency
 NEXT_LAUNCH = 1500.0  # from the end of a kernel to the start of the next; [E]
 L2_KEPT = 0.75  # part of L2 that holds inputs until a later wave reads them; [E]
-LOAD_STORE_LANES = 32  # of an SM, that access memory in one cycle; [WP]
+LOAD_STORE_LANES = 8  # of a sub-core, that access memory in one cycle; [WP]
 
 
 @dataclass(frozen=True)

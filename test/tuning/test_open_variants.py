@@ -142,7 +142,7 @@ def test_more_variants_lose_less_and_few_lose_little() -> None:
         means.append(float((taken / best).mean()))
         assert (taken >= best * 0.999).all()
     assert means == sorted(means, reverse=True)
-    assert means[-1] < 1.2 < 1.6 < means[0]
+    assert means[-1] < 1.25 < 1.6 < means[0]
 
 
 def test_the_same_in_each_process() -> None:
@@ -200,6 +200,31 @@ def test_narrow_copies_take_longer() -> None:
     ]
     for wide, narrow in itertools.pairwise(by_width):
         assert (wide < narrow).all()
+
+
+def test_a_warp_copies_by_the_units_of_its_sub_core() -> None:
+    """A block of one warp has a quarter of the units, so that five take as eight do."""
+    found: list[float] = []
+    for blocks in (4, 5, 8):  # on each SM
+        problem = F16.at(1, 16, 16 * blocks * TARGET.sms, 4096)
+        (kernel,) = families(F16, TARGET)[1:2]
+        alone = kernel.of([Schedule((16, 16, 64), (16, 16), (4, 2))])
+        assert alone.copy_bytes == (4, 4)
+        sizes = [{"m": problem.m, "n": problem.n, "k": problem.k}]
+        parts = alone.prediction(samples_of(F16, sizes)).parts
+        found.append(float(parts["narrow copies"][0, 0]))
+    assert found[1] == found[2] == 2 * found[0]
+
+
+def test_few_aligned_rows_run_wide_copies() -> None:
+    """Although narrow ones would do for sizes that are not aligned, too."""
+    found = variants_of(F16)
+    few = [{"m": m, "n": 4096, "k": 4096} for m in (1, 17, 32)]
+    samples = samples_of(F16, few)
+    decided = times(F16, TARGET, found, samples)
+    assert {found[number].row_bytes for number in decided.runs.tolist()} == {16}
+    best, _ = fastest(F16, TARGET, samples)
+    assert (decided.taken < 1.25 * best).all()
 
 
 def test_a_target_without_room_has_no_variants() -> None:
