@@ -112,6 +112,61 @@ def embedding(
     )
 
 
+def pages(shape: tuple[int, int, int], table: int, tile: Tile) -> str:
+    """Each K step of a row is a row of a table of its own, as pages of memory are.
+
+    A kernel of (%x flat, %b, %c, %indices), where A[m, k] is
+    x[indices[k / block K][m], k % block K], or 0 for an index below zero. The block's
+    rows divide m.
+    """
+    m, _, k = shape
+    block, _, step = tile.block
+    index, word = f"vector<{block}xindex>", f"vector<{block}xi32>"
+    before, inside = Code("u"), Code("v")
+    none = before.splat(0, word)
+    size = before.splat(step, index)
+    begin = inside.op("muli", "%k", inside.add(f"arith.constant {m} : index"), "index")
+    first = inside.op("addi", begin, "%m0", "index")
+    zero = inside.add("arith.constant 0 : i32")
+    indices = inside.add(
+        f"vector.transfer_read %indices[{first}], {zero} {{in_bounds = [true]}} : "
+        f"memref<{k // step * m}xi32>, {word}"
+    )
+    valid = inside.add(f"arith.cmpi sge, {indices}, {none} : {word}")
+    rows = inside.add(f"arith.index_cast {indices} : {word} to {index}")
+    offsets = inside.op("muli", rows, size, index)
+    column = inside.op(
+        "muli", "%k", inside.add(f"arith.constant {step} : index"), "index"
+    )
+    found = Rows(before, inside, offsets, valid, column, k // step)
+    more = f", %indices: memref<{k // step * m}xi32>"
+    return kernel(found, tile, table * step, shape, more=more)
+
+
+def sheared(shape: tuple[int, int, int], gap: int, tile: Tile) -> str:
+    """Row m moves on by `gap * m` more elements with each K step; one carries all rows.
+
+    A kernel of (%x flat, %b, %c), where A[m, k] is x[k + m * gap * (k / block K)].
+    """
+    m, _, k = shape
+    block, _, step = tile.block
+    index = f"vector<{block}xindex>"
+    before, inside = Code("u"), Code("v")
+    row = before.add(f"vector.step : {index}")
+    row = before.op("addi", row, before.all("%m0", "index", index), index)
+    far = before.op("muli", row, before.splat(gap, index), index)
+    far = before.op("addi", far, before.splat(step, index), index)
+    none = before.splat(0, index)
+    valid = before.add(f"arith.constant dense<true> : vector<{block}xi1>")
+    following = inside.op("addi", "%rows", far, index)
+    column = inside.op(
+        "muli", "%k", inside.add(f"arith.constant {step} : index"), "index"
+    )
+    carried = [Carried("rows", index, none, following)]
+    found = Rows(before, inside, "%rows", valid, column, k // step, carried)
+    return kernel(found, tile, k + m * gap * (k // step), shape)
+
+
 def kernel(
     found: Rows,
     tile: Tile,

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from gathered_kernels import Tile, embedding
+from gathered_kernels import Tile, embedding, pages, sheared
 from gathered_windows import Window, convolution
 
 from alcop_mlir.compilation import compiler, inputs
@@ -210,6 +210,40 @@ def test_rows_that_a_table_names(whole: bool) -> None:
     expected = np.where(used >= 0, table[used[:, 0]].astype("f4") @ b.astype("f4").T, 0)
     np.testing.assert_array_equal(ran.out, expected)
     assert is_ideal(ran)
+
+
+@pytest.mark.parametrize("stages", [(1, 1), (3, 2), (4, 1)])
+def test_a_table_that_is_read_in_each_step(stages: tuple[int, int]) -> None:
+    """The rows are fetched a step before their copy; each thread has its own."""
+    m, n, k, rows = 64, 64, 256, 40
+    random = np.random.default_rng(0)
+    table = random.integers(-8, 9, (rows, 32)).astype(np.float16)
+    b = random.integers(-8, 9, (n, k)).astype(np.float16)
+    indices = random.integers(-1, rows, (k // 32, m), dtype=np.int32)
+    text = pages((m, n, k), rows, Tile(stages=stages))
+    ran = run(text, np.full((m, n), np.nan, np.float32), table, b, indices.reshape(-1))
+    pages_ = np.where(indices[..., None] >= 0, table[indices], 0).astype(np.float32)
+    a = pages_.transpose(1, 0, 2).reshape(m, k)
+    np.testing.assert_array_equal(ran.out, a @ b.astype("f4").T)
+    assert ran.counters.bank_conflicts == 0
+    assert ("cp.async" in ran.ptx) == (stages[0] > 1)
+    assert ".local" not in ran.ptx  # no thread has all rows
+
+
+@pytest.mark.parametrize("stages", [(1, 1), (3, 2), (4, 1)])
+def test_rows_that_a_loop_carries(stages: tuple[int, int]) -> None:
+    m, n, k, gap = 128, 64, 256, 8
+    random = np.random.default_rng(0)
+    x = random.integers(-8, 9, k + m * gap * (k // 32)).astype(np.float16)
+    b = random.integers(-8, 9, (n, k)).astype(np.float16)
+    text = sheared((m, n, k), gap, Tile(stages=stages))
+    ran = run(text, np.full((m, n), np.nan, np.float32), x, b)
+    row, column = np.arange(m)[:, None], np.arange(k)[None]
+    a = x[column + row * gap * (column // 32)].astype(np.float32)
+    np.testing.assert_array_equal(ran.out, a @ b.astype("f4").T)
+    assert ran.counters.bank_conflicts == 0
+    assert ("cp.async" in ran.ptx) == (stages[0] > 1)
+    assert ".local" not in ran.ptx
 
 
 def test_the_same_as_plain_loops() -> None:

@@ -22,7 +22,9 @@ from dataclasses import dataclass
 BYTES = {"i32": 4, "f32": 4, "f16": 2, "f64": 8}
 # What a copy that converts loads, to store the elements of the key.
 NARROW = {"f32": "f16", "f64": "f32"}
-TILE_FORMS = ("memref.copy", "linalg.copy", "linalg.generic")
+# Of gathers: all rows, "some" valid, of a "width" below a row.
+GATHERS = ("gather", "gather-some", "gather-width")
+TILE_FORMS = ("memref.copy", "linalg.copy", "linalg.generic", *GATHERS)
 ASYNC_FORMS = ("async", "async-guarded")
 SCALAR_FORMS = ("scalar", "scalar-guarded", "scalar-yield")
 LOOP_FORMS = ("scalar-loop", "scalar-forall")

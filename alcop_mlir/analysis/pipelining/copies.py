@@ -12,11 +12,10 @@ from typing import Any
 
 from alcop_mlir.analysis.ir import uniformity
 from alcop_mlir.analysis.ir.loops import body
-from alcop_mlir.analysis.ir.slices import backward_slice
 from alcop_mlir.analysis.pipelining.buffer_uses import not_one_buffer, used_elsewhere
 from alcop_mlir.analysis.pipelining.copy_forms import CopyForm, Forms
 from alcop_mlir.analysis.pipelining.early_addresses import copy_not_early, no_index
-from alcop_mlir.analysis.pipelining.fetches import PROMISE, Loads, is_fetch
+from alcop_mlir.analysis.pipelining.fetches import PROMISE, Loads
 from alcop_mlir.analysis.pipelining.footprints import (
     footprint,
     leaves_older,
@@ -71,7 +70,6 @@ def _judge_shared(
         or first_refusal(uses, form.buffers)
         or _source_written(form, loop, loads)
         or copy_not_early(form, loop, loads)
-        or first_refusal(partial(_rows_read, loop), form.moves)
     )
     if broken is None:
         return PipelinedCopy(form.op, tuple(form.buffers), form)
@@ -91,27 +89,6 @@ def _not_a_move(move: Move) -> Refusal | None:
     elif move.kind == TILE:
         remedy = rows_remedy(move.op)
     return Refusal(1, why, remedy)
-
-
-def _rows_read(loop: ir.Operation, move: Move) -> Refusal | None:
-    """Rule 6, for a gather whose rows are read from a table in the loop.
-
-    Of such a vector no element could be carried to a later iteration; of a number that
-    is loaded it can.
-    """
-    ops, _ = backward_slice(move.rows, body(loop))
-    read = next((op for op in ops if is_fetch(op) and _has_vector(op)), None)
-    if read is None:
-        return None
-    return Refusal(
-        6,
-        f"its rows depend on '{read.name}' of a vector in the same iteration",
-        "read the table before the loop, or a number for all rows",
-    )
-
-
-def _has_vector(op: ir.Operation) -> bool:
-    return any(isinstance(result.type, ir.VectorType) for result in op.results)
 
 
 def _tile_by_some(form: CopyForm) -> Refusal | None:

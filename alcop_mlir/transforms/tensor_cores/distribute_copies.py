@@ -11,7 +11,7 @@ them against the reads of other threads must exist already. A chunk is 16 bytes 
 where rows, strides and offsets are known to allow it, else as long as they allow; an
 async_copy of chunks below 4 bytes becomes plain loads and stores, which land before any
 wait. Of a gather each thread computes the elements of the vectors for its rows, where
-the vectors are computed:
+the vectors are computed; a loop that carries a vector carries these elements instead:
 
 Before:  %rows = arith.addi %base, %offsets : vector<64xindex>
          "alcop.async_gather"(%source, %slot, %rows, %valid)
@@ -33,7 +33,7 @@ attributes.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any
@@ -67,6 +67,7 @@ from alcop_mlir.transforms.tensor_cores.copy_offsets import (
     step_between,
 )
 from alcop_mlir.transforms.tensor_cores.copy_sources import Source, source_of
+from alcop_mlir.transforms.tensor_cores.row_carriers import carry_rows, drop_vectors
 from alcop_mlir.transforms.tensor_cores.row_elements import RowElements
 
 # Plain loads issued before the first of them is stored: 4 registers of 16 bytes each.
@@ -86,11 +87,19 @@ class DistributeCopies(Pass):
             if key not in offsets:
                 with item.copy.location:
                     offsets[key] = chunk_offsets(item.block, item.distribution)
+        gathers = (item for item in work if item.copy.name in GATHERS)
+        carriers = carry_rows(
+            (
+                (one.copy, _rows(offsets[one.block, one.distribution]))
+                for one in gathers
+            ),
+            elements,
+        )
         for item in work:
             with item.copy.location, ir.InsertionPoint(item.copy):
                 _distribute(item, offsets[item.block, item.distribution])
             item.copy.erase()
-        elements.erase_vectors()
+        drop_vectors(carriers, elements)
 
 
 @dataclass(frozen=True)
@@ -101,6 +110,11 @@ class _Work:
     block: ThreadBlock
     distribution: Distribution
     source: Source
+
+
+def _rows(offsets: ChunkOffsets) -> Iterator[Index]:
+    """The rows of a tile that a thread copies chunks of."""
+    return (row for row, _ in offsets.indices)
 
 
 def _collect(root: ir.Operation, elements: RowElements) -> list[_Work]:

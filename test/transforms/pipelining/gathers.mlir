@@ -89,7 +89,7 @@ func.func @rows_of_other_rows(%x: memref<4096xf32>, %n: index) {
   %valid = arith.constant dense<true> : vector<4xi1>
   %a = memref.alloc() : memref<4x32xf32, #ws>
   scf.for %k = %c0 to %n step %c1 {
-    // expected-remark @+1 {{not pipelined (rule 1): a thread cannot compute its rows of 'vector.shuffle': expected vector.step, vector.broadcast of a number, a constant of equal elements, arith, or vector.transfer_read of a row; gather rows}}
+    // expected-remark @+1 {{not pipelined (rule 1): a thread cannot compute its rows of 'vector.shuffle': expected vector.step, vector.broadcast of a number, a constant of equal elements, arith, or a vector read from a row; gather rows}}
     "alcop.gather"(%x, %a, %rows, %valid) : (memref<4096xf32>, memref<4x32xf32, #ws>, vector<4xindex>, vector<4xi1>) -> ()
     gpu.barrier
     %v = memref.load %a[%c0, %t] : memref<4x32xf32, #ws>
@@ -100,6 +100,12 @@ func.func @rows_of_other_rows(%x: memref<4096xf32>, %n: index) {
 
 // -----
 
+// A table that is read in the loop is fetched: the loop carries the rows, as a vector of
+// which alcop-distribute-copies makes numbers.
+// CHECK-LABEL: @rows_read_in_the_loop
+// CHECK:         scf.for {{.*}} -> ({{.*}}vector<4xi32>
+// CHECK:           vector.transfer_read %arg1
+// CHECK:           "alcop.async_gather"
 #ws = #gpu.address_space<workgroup>
 func.func @rows_read_in_the_loop(%x: memref<4096xf32>, %table: memref<512xi32>, %n: index) {
   %c0 = arith.constant 0 : index
@@ -113,7 +119,6 @@ func.func @rows_read_in_the_loop(%x: memref<4096xf32>, %table: memref<512xi32>, 
     %i = vector.transfer_read %table[%k], %none {in_bounds = [true]} : memref<512xi32>, vector<4xi32>
     %row = arith.index_cast %i : vector<4xi32> to vector<4xindex>
     %rows = arith.muli %row, %far : vector<4xindex>
-    // expected-remark @+1 {{not pipelined (rule 6): its rows depend on 'vector.transfer_read' of a vector in the same iteration; read the table before the loop, or a number for all rows}}
     "alcop.gather"(%x, %a, %rows, %valid) : (memref<4096xf32>, memref<4x32xf32, #ws>, vector<4xindex>, vector<4xi1>) -> ()
     gpu.barrier
     %v = memref.load %a[%c0, %t] : memref<4x32xf32, #ws>
@@ -124,6 +129,10 @@ func.func @rows_read_in_the_loop(%x: memref<4096xf32>, %table: memref<512xi32>, 
 
 // -----
 
+// Rows that the loop carries as a vector.
+// CHECK-LABEL: @carried_rows
+// CHECK:         scf.for {{.*}} -> ({{.*}}vector<4xindex>
+// CHECK:           "alcop.async_gather"
 #ws = #gpu.address_space<workgroup>
 func.func @carried_rows(%x: memref<4096xf32>, %n: index) {
   %c0 = arith.constant 0 : index
@@ -135,13 +144,38 @@ func.func @carried_rows(%x: memref<4096xf32>, %n: index) {
   %a = memref.alloc() : memref<4x32xf32, #ws>
   %r = scf.for %k = %c0 to %n step %c1 iter_args(%row = %step) -> (vector<4xindex>) {
     %rows = arith.muli %row, %far : vector<4xindex>
-    // expected-remark @+1 {{not pipelined (rule 1): a thread cannot compute its rows of 'scf.for': expected numbers to be carried; gather rows}}
     "alcop.gather"(%x, %a, %rows, %valid) : (memref<4096xf32>, memref<4x32xf32, #ws>, vector<4xindex>, vector<4xi1>) -> ()
     gpu.barrier
     %v = memref.load %a[%c0, %t] : memref<4x32xf32, #ws>
     gpu.barrier
     %next = arith.addi %row, %far : vector<4xindex>
     scf.yield %next : vector<4xindex>
+  }
+  return
+}
+
+// -----
+
+// A table that the loop may write is read where it was.
+#ws = #gpu.address_space<workgroup>
+func.func @table_written(%x: memref<4096xf32> {llvm.noalias}, %table: memref<512xi32>, %n: index) {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %none = arith.constant 0 : i32
+  %t = gpu.thread_id x
+  %far = arith.constant dense<64> : vector<4xindex>
+  %valid = arith.constant dense<true> : vector<4xi1>
+  %a = memref.alloc() : memref<4x32xf32, #ws>
+  scf.for %k = %c0 to %n step %c1 {
+    %i = vector.transfer_read %table[%k], %none {in_bounds = [true]} : memref<512xi32>, vector<4xi32>
+    %row = arith.index_cast %i : vector<4xi32> to vector<4xindex>
+    %rows = arith.muli %row, %far : vector<4xindex>
+    // expected-remark @+1 {{not pipelined (rule 6): its address depends on 'vector.transfer_read' of the same iteration; load it from memory that the loop does not write}}
+    "alcop.gather"(%x, %a, %rows, %valid) : (memref<4096xf32>, memref<4x32xf32, #ws>, vector<4xindex>, vector<4xi1>) -> ()
+    gpu.barrier
+    %v = memref.load %a[%c0, %t] : memref<4x32xf32, #ws>
+    gpu.barrier
+    memref.store %none, %table[%t] : memref<512xi32>
   }
   return
 }

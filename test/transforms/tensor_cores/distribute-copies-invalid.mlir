@@ -79,7 +79,7 @@ func.func @rows_of_other_rows(%x: memref<4096xf16>) {
              threads(%tx, %ty, %tz) in (%sx = %c64, %sy = %c1, %sz = %c1) {
     %a = memref.alloc() : memref<16x32xf16, #ws>
     %step = vector.step : vector<16xindex>
-    // expected-error @+1 {{alcop-distribute-copies: makes the rows of an 'alcop.async_gather', expected vector.step, vector.broadcast of a number, a constant of equal elements, arith, or vector.transfer_read of a row}}
+    // expected-error @+1 {{alcop-distribute-copies: makes the rows of an 'alcop.async_gather', expected vector.step, vector.broadcast of a number, a constant of equal elements, arith, or a vector read from a row}}
     %rows = vector.shuffle %step, %step [15, 14, 13, 12, 11, 10, 9, 8, 7, 6, 5, 4, 3, 2, 1, 0] : vector<16xindex>, vector<16xindex>
     %valid = arith.constant dense<true> : vector<16xi1>
     "alcop.async_gather"(%x, %a, %rows, %valid) : (memref<4096xf16>, memref<16x32xf16, #ws>, vector<16xindex>, vector<16xi1>) -> ()
