@@ -1,8 +1,9 @@
 """The operands of a convolution as matrices, and which of them must be transposed.
 
-A row is a window, its columns are taps and channels. The loops of each operand are put into groups that become one loop each. Where the order of an
-operand's dimensions does not allow this, a transposed copy does. Loops of one iteration
-do not count. Changes nothing.
+A row is a window, its columns are taps and channels. The loops of each operand are put
+into groups that become one loop each. Where the order of an operand's dimensions does
+not allow this, a transposed copy does. Loops of one iteration do not count. Changes
+nothing.
 """
 
 from __future__ import annotations

@@ -164,7 +164,11 @@ class _Reader:
 
     def _name(self, number: int) -> str:
         """The name of an operand's value, with a dimension for each of its loops."""
-        name, position = self.values.name(self.arrays[number]), 0
+        return self._seen(number, self.values.name(self.arrays[number]))
+
+    def _seen(self, number: int, name: str) -> str:
+        """The name of what an operand's windows see of the array `name`."""
+        position = 0
         for index in self.indices[number]:
             if isinstance(index, Window):
                 name = self.values.add(self._windows(name, position, index))
@@ -204,13 +208,12 @@ class _Reader:
         """The name of what is multiplied: an operand, or a transform of it."""
         if operand == Argument(number):
             return self._name(number)
-        if self.indices[number] != self.used[number]:
-            raise NotUnderstood
         shape = self.values.shape(self.arrays[number])
         own = loops(len(shape))
         expression = _renumbered(operand, [number])
-        name = self._name(number)
-        return self.values.add(Map((name,), f"{own}->{own}", "", expression, shape))
+        name = self.values.name(self.arrays[number])
+        made = Map((name,), f"{own}->{own}", "", expression, shape)
+        return self._seen(number, self.values.add(made))
 
     def _element_type(self, number: int) -> str:
         return str(self.arrays[number].type.element_type)
