@@ -4,11 +4,16 @@ from __future__ import annotations
 
 import os
 import tempfile
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 from devices import has_gpu
 from hypothesis import settings
+
+from alcop_mlir import diagnostics
+from alcop_mlir.bindings import ir, make_context
+from alcop_mlir.dialects import alcop
 
 FOLDER = Path(__file__).resolve().parent
 # The user's own records and models must not decide what tests see.
@@ -92,6 +97,14 @@ SLOW = (
     "unit/test_new_rows.py",
     "unit/test_upstream_page.py",
 )
+
+
+@pytest.fixture
+def context() -> Iterator[ir.Context]:
+    """An MLIR context with our dialect, and a location; remarks are not printed."""
+    with make_context() as made, ir.Location.unknown(), diagnostics.collect():
+        alcop.load()
+        yield made
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

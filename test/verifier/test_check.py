@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import Any
 
 import pytest
 
-from alcop_mlir import diagnostics
-from alcop_mlir.bindings import arith, ir, make_context
-from alcop_mlir.dialects import alcop
+from alcop_mlir.bindings import arith, ir
 from alcop_mlir.pipelines.driver import run_pipeline
 from alcop_mlir.verifier.check import check
 
@@ -64,11 +61,7 @@ def kernel(bounds: str) -> str:
       }}"""
 
 
-@pytest.fixture(autouse=True)
-def context() -> Iterator[None]:
-    with make_context(), ir.Location.unknown(), diagnostics.collect():
-        alcop.load()
-        yield
+pytestmark = pytest.mark.usefixtures("context")
 
 
 def expanded(stages: str, tail: str, bounds: str) -> Any:

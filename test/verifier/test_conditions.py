@@ -5,13 +5,9 @@ Nothing else sees these: neither passes after planning, nor the check of slots.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 import pytest
 
-from alcop_mlir import diagnostics
-from alcop_mlir.bindings import ir, make_context
-from alcop_mlir.dialects import alcop
+from alcop_mlir.bindings import ir
 from alcop_mlir.pipelines.driver import run_pipeline
 from alcop_mlir.verifier.plans import check_plans
 
@@ -56,12 +52,7 @@ gpu.func @kernel(%A: memref<64x64xf32>, %mask: memref<64xi32>, %C: memref<64xf32
 """
 PLAN = "alcop-plan-pipelines{stages=3,1 assume-noalias-args=true}"
 
-
-@pytest.fixture(autouse=True)
-def context() -> Iterator[None]:
-    with make_context(), ir.Location.unknown(), diagnostics.collect():
-        alcop.load()
-        yield
+pytestmark = pytest.mark.usefixtures("context")
 
 
 def planned() -> str:

@@ -3,13 +3,10 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
 
 import pytest
 
-from alcop_mlir import diagnostics
-from alcop_mlir.bindings import ir, make_context
-from alcop_mlir.dialects import alcop
+from alcop_mlir.bindings import ir
 from alcop_mlir.pipelines.driver import run_pipeline
 from alcop_mlir.verifier.plans import check_plans
 
@@ -42,12 +39,7 @@ gpu.module @kernels {{
   }}
 }}"""
 
-
-@pytest.fixture(autouse=True)
-def context() -> Iterator[None]:
-    with make_context(), ir.Location.unknown(), diagnostics.collect():
-        alcop.load()
-        yield
+pytestmark = pytest.mark.usefixtures("context")
 
 
 @pytest.mark.parametrize("name", ["device_async_wait", "device_async_create_group"])

@@ -7,13 +7,10 @@ the verifier looks at that before the plan is executed.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
 
 import pytest
 
-from alcop_mlir import diagnostics
-from alcop_mlir.bindings import ir, make_context
-from alcop_mlir.dialects import alcop
+from alcop_mlir.bindings import ir
 from alcop_mlir.pipelines.driver import run_pipeline
 from alcop_mlir.verifier.plans import check_plans
 
@@ -50,12 +47,7 @@ FRAGMENTS = """
   }
   gpu.barrier"""
 
-
-@pytest.fixture(autouse=True)
-def context() -> Iterator[None]:
-    with make_context(), ir.Location.unknown(), diagnostics.collect():
-        alcop.load()
-        yield
+pytestmark = pytest.mark.usefixtures("context")
 
 
 def planned(body: str = BODY, stages: str = "3,1", passes: str = "") -> str:

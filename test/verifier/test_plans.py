@@ -7,14 +7,13 @@ that all of these pass there if the verifier does not see them.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Any
 
 import pytest
 from test_check import SHAPES, kernel
 
-from alcop_mlir import diagnostics
-from alcop_mlir.bindings import ir, make_context
+from alcop_mlir.bindings import ir
 from alcop_mlir.dialects import alcop
 from alcop_mlir.pipelines.driver import run_pipeline
 from alcop_mlir.pipelines.instrument import CheckPipelines
@@ -22,12 +21,7 @@ from alcop_mlir.pipelines.running import PassFailure
 from alcop_mlir.transforms.pipelining import plan_pipelines
 from alcop_mlir.verifier.plans import check_plans
 
-
-@pytest.fixture(autouse=True)
-def context() -> Iterator[None]:
-    with make_context(), ir.Location.unknown(), diagnostics.collect():
-        alcop.load()
-        yield
+pytestmark = pytest.mark.usefixtures("context")
 
 
 def planned(

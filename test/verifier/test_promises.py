@@ -4,13 +4,10 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterator
 
 import pytest
 
-from alcop_mlir import diagnostics
-from alcop_mlir.bindings import ir, make_context
-from alcop_mlir.dialects import alcop
+from alcop_mlir.bindings import ir
 from alcop_mlir.pipelines.driver import run_pipeline
 from alcop_mlir.verifier.promises import check_promises
 
@@ -45,11 +42,7 @@ def kernel(a: str, c: str) -> str:
       }}"""
 
 
-@pytest.fixture(autouse=True)
-def context() -> Iterator[None]:
-    with make_context(), ir.Location.unknown(), diagnostics.collect():
-        alcop.load()
-        yield
+pytestmark = pytest.mark.usefixtures("context")
 
 
 def versions(a: str, c: str) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from alcop_mlir.analysis.ir.memref_layouts import follows_shape, open_strides
-from alcop_mlir.bindings import ir, make_context
+from alcop_mlir.bindings import ir
 
 
 @pytest.mark.parametrize(
@@ -25,12 +25,10 @@ from alcop_mlir.bindings import ir, make_context
         ("memref<5x8xf16, affine_map<(i, j) -> (j, i)>>", False),
     ],
 )
-def test_follows_shape(kind: str, expected: bool) -> None:
-    with make_context(), ir.Location.unknown():
-        assert follows_shape(ir.Type.parse(kind)) == expected
+def test_follows_shape(context: None, kind: str, expected: bool) -> None:
+    assert follows_shape(ir.Type.parse(kind)) == expected
 
 
-def test_strides_that_follow_from_the_shape_are_not_open() -> None:
-    with make_context(), ir.Location.unknown():
-        assert open_strides(ir.Type.parse("memref<8xf16, strided<[1]>>")) == []
-        assert open_strides(ir.Type.parse("memref<4x8xf16, strided<[?, 1]>>")) == [0]
+def test_strides_that_follow_from_the_shape_are_not_open(context: None) -> None:
+    assert open_strides(ir.Type.parse("memref<8xf16, strided<[1]>>")) == []
+    assert open_strides(ir.Type.parse("memref<4x8xf16, strided<[?, 1]>>")) == [0]

@@ -6,16 +6,13 @@ plays some iterations, must find; and of what is wrong neither may say that it i
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import Any
 
 import pytest
 
-from alcop_mlir import diagnostics
 from alcop_mlir.analysis.ir.walk import walk
 from alcop_mlir.analysis.pipelining.in_place import loaded, may_spoil
-from alcop_mlir.bindings import ir, make_context
-from alcop_mlir.dialects import alcop
+from alcop_mlir.bindings import ir
 from alcop_mlir.verifier.in_turn import is_read_first
 
 KERNEL = """
@@ -39,12 +36,7 @@ CONSTANTS = "\n".join(
     f"%c{number} = arith.constant {number} : index" for number in (0, 1, 4)
 )
 
-
-@pytest.fixture(autouse=True)
-def context() -> Iterator[None]:
-    with make_context(), ir.Location.unknown(), diagnostics.collect():
-        alcop.load()
-        yield
+pytestmark = pytest.mark.usefixtures("context")
 
 
 def load(index: str, memref: str = "%A") -> str:

@@ -6,13 +6,12 @@ are such values too.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
 import pytest
 
-from alcop_mlir import diagnostics
 from alcop_mlir.analysis.pipelining.plans.bound_plans import bound_plan, pipelined_ops
 from alcop_mlir.analysis.pipelining.plans.plan_check import check
 from alcop_mlir.analysis.pipelining.plans.stream_plan import (
@@ -23,7 +22,7 @@ from alcop_mlir.analysis.pipelining.plans.stream_plan import (
     from_parameters,
     to_parameters,
 )
-from alcop_mlir.bindings import ir, make_context
+from alcop_mlir.bindings import ir
 from alcop_mlir.dialects import alcop
 from alcop_mlir.errors import PassError
 from alcop_mlir.pipelines.driver import run_pipeline
@@ -123,12 +122,7 @@ COPIED = StreamPlan(
     rings=(Ring(slots=3),),
 )
 
-
-@pytest.fixture(autouse=True)
-def context() -> Iterator[None]:
-    with make_context(), ir.Location.unknown(), diagnostics.collect():
-        alcop.load()
-        yield
+pytestmark = pytest.mark.usefixtures("context")
 
 
 def loop_in(module: Any) -> Any:
