@@ -12,8 +12,9 @@ that loops run 0, 1, 2, ... times. What is checked:
 - a wait covers the group that it names
 - when the kernel ends no copy is in flight
 
-Only buffers that asynchronous copies fill are followed. Of one whose slots are not
-known, only a read before any copy or store has landed in it is found. A branch whose
+Only buffers that asynchronous copies fill have slots. Shared memory that has none, or
+whose slots are not known, is played element by element instead, with all threads of a
+block (`effects.races`). A branch whose
 condition is not known is taken both ways, and what follows must be right after each.
 Unless the condition is surely one of all threads, and of the whole run, as that of two
 versions of a loop: then there is a run for each way.
@@ -31,9 +32,12 @@ from alcop_mlir.verifier.accesses import (
     COPY,
     READ,
     STORE,
+    SlotAccess,
     find_accesses,
     inside,
+    touched,
 )
+from alcop_mlir.verifier.effects import races
 from alcop_mlir.verifier.program import Node, NumberedAccess, Numbers, SlotProgram
 from alcop_mlir.verifier.slot_state import State
 from alcop_mlir.verifier.values import COMMITS
@@ -74,8 +78,15 @@ def _kernels(op: ir.Operation) -> list[Any]:
 
 def _check_kernel(kernel: ir.Operation) -> list[Violation]:
     accesses = find_accesses(kernel)
-    if not accesses:
-        return []
+    found = _check_slots(kernel, accesses) if accesses else []
+    numbered = {access.buffer for access in accesses if access.slot is not None}
+    has_others = any(
+        buffer not in numbered for op in inside(kernel) for buffer, _ in touched(op)
+    )
+    return found or (races(kernel)[:MAX_VIOLATIONS] if has_others else [])
+
+
+def _check_slots(kernel: ir.Operation, accesses: list[SlotAccess]) -> list[Violation]:
     program = SlotProgram(kernel, accesses)
     found: dict[tuple[Any, str], Violation] = {}
     assignments = program.values.assignments(max(a.slots for a in accesses))

@@ -26,6 +26,7 @@ from alcop_mlir.runtime.emulator import emulate
 from alcop_mlir.runtime.ptx import emit_ptx
 from alcop_mlir.target import find_target
 from alcop_mlir.verifier.check import check
+from alcop_mlir.verifier.effects import changed, effects
 from alcop_mlir.verifier.plans import check_plans
 from alcop_mlir.verifier.promises import check_promises
 from alcop_mlir.verifier.violations import Violation
@@ -33,10 +34,14 @@ from alcop_mlir.verifier.violations import Violation
 LAUNCH = "gpu.launch_func"
 DTYPES = {"i32": "i4", "f32": "f4", "f16": "f2", "f64": "f8"}
 TARGET = find_target("sm_80")
+CLEANUP = "canonicalize,cse"  # which computes with constants
 # As alcop-pipeline does it.
 PREPARATION = (
-    "alcop-normalize-loops,canonicalize,cse,alcop-separate-views,"
-    "alcop-separate-buffers,alcop-fold-slots,canonicalize,cse,alcop-split-guards"
+    "alcop-normalize-loops",
+    CLEANUP,
+    "alcop-separate-views,alcop-separate-buffers,alcop-fold-slots",
+    CLEANUP,
+    "alcop-split-guards",
 )
 VISIBILITIES = ("late", "early")
 SCHEDULES = ("lockstep", "ascending", "descending", "random")
@@ -55,8 +60,9 @@ Report = tuple[dict[str, Any], ...]
 class Settings:
     """How a kernel is pipelined: options, and which passes run before and between.
 
-    optimize: whether LLVM optimizes the kernels, as it does for users; the fuzz mostly
-              leaves that out, as it takes longer than all of our passes
+    optimize: whether LLVM optimizes the kernels, as it does for users, and passes are
+              asked whether they leave what kernels write as it is; the fuzz mostly
+              leaves both out, as they take longer than all of our passes
     """
 
     stages: tuple[int, int]
@@ -70,11 +76,11 @@ class Settings:
     optimize: bool = True
 
     @property
-    def preparation(self) -> str:
+    def preparation(self) -> tuple[str, ...]:
         """What runs before the plan."""
-        prepare = PREPARATION if self.prepare else ""
-        version = "alcop-version-loops,canonicalize,cse" if self.version else ""
-        return ",".join(filter(None, (prepare, version)))
+        prepare = PREPARATION if self.prepare else ()
+        version = ("alcop-version-loops", CLEANUP) if self.version else ()
+        return (*prepare, *version)
 
     def plan(self, report: Path) -> str:
         return (
@@ -141,14 +147,26 @@ def placed(text: str, settings: Settings) -> Any:
 
 def _expanded(module: Any, settings: Settings) -> tuple[Report, list[Violation]]:
     """What the plan says of the copies, and what is wrong with it; executes it."""
-    _run(module, settings.preparation)
-    wrong = check_promises(module.operation)
+    wrong = [
+        found
+        for step in settings.preparation
+        for found in _same(module, step, settings)
+    ]
+    wrong += check_promises(module.operation)
     path = Path(_folder().name, "report.json")
     _run(module, settings.plan(path))
     report = tuple(json.loads(path.read_text()))
     wrong += check_plans(module.operation)
-    _run(module, "alcop-multi-buffer,alcop-expand-pipelines")
+    wrong += _same(module, "alcop-multi-buffer,alcop-expand-pipelines", settings)
     return report, wrong
+
+
+def _same(module: Any, passes: str, settings: Settings) -> list[Violation]:
+    """Run passes; what kernels write otherwise afterwards, which is seldom asked."""
+    is_asked = settings.optimize and passes != CLEANUP
+    before = effects(module.operation) if is_asked else {}
+    _run(module, passes)
+    return list(changed(before, module.operation))
 
 
 def _placed(module: Any, settings: Settings) -> Any:

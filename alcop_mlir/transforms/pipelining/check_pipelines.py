@@ -7,9 +7,11 @@ After:   the same; or an error at each wrong op, such as "slot 1 of
 
 `alcop_mlir.verifier.check` says what is checked, and how: by code that shares nothing
 with the passes that make pipelines. With `--verify-each` it runs by itself after every
-pass that changes pipelines. Of a program that is planned and not expanded it checks the
-plans: `alcop_mlir.verifier.plans`; of one with two versions of a loop, that the
-first runs only where it may: `alcop_mlir.verifier.promises`.
+pass that changes pipelines, and passes that prepare loops are asked whether what
+kernels write is what it was before: `alcop_mlir.verifier.effects`. Of a program that is
+planned and not expanded it checks the plans: `alcop_mlir.verifier.plans`; of one with
+two versions of a loop, that the first runs only where it may:
+`alcop_mlir.verifier.promises`.
 
 Runs anywhere after alcop-version-loops, as long as there are scf loops and memrefs.
 Reads `alcop.noalias`, `alcop.pipeline` and `alcop.op`; writes and erases no attributes.
