@@ -32,7 +32,7 @@ from typing import Any
 from alcop_mlir.analysis.ir.alignment import element_bytes, without_casts
 from alcop_mlir.analysis.ir.kernels import ThreadBlock, enclosing
 from alcop_mlir.analysis.ir.loops import body, loops_in
-from alcop_mlir.analysis.ir.memory import is_workgroup
+from alcop_mlir.analysis.ir.memory import is_workgroup, root
 from alcop_mlir.analysis.ir.rejected import Rejected
 from alcop_mlir.analysis.layout.distribution import (
     Distribution,
@@ -137,8 +137,19 @@ def _load(copy: ir.Operation, indices: Sequence[Index]) -> Any:
     kind, memref = source.type.element_type, without_casts(source)
     free, needed = (_is_inside(copy, indices, is_free) for is_free in (True, False))
     load = partial(build.load, memref, clamped(copy, indices))
-    load_free = partial(_where, free, load, partial(ub.poison, kind), kind)
+    load_free = partial(_where, free, load, partial(_anything, source, kind), kind)
     return _where(needed, load_free, partial(build.zero, kind), kind)
+
+
+def _anything(source: ir.Value, kind: ir.Type) -> Any:
+    """What an element is that nobody uses: poison, which takes no instruction.
+
+    But zero where LLVM may know that it is always absent: it would drop the store, and
+    fragments would hold shared memory that nobody has written.
+    """
+    sizes = root(source).type
+    is_open = all(map(sizes.is_dynamic_dim, range(sizes.rank)))
+    return ub.poison(kind) if is_open else build.zero(kind)
 
 
 def _is_inside(
