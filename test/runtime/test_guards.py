@@ -202,6 +202,19 @@ def test_guards_are_evaluated_as_they_read(
     assert found == [*true, True].index(True)
 
 
+@pytest.mark.parametrize("factors", range(1, len(NAMES) + 1))
+def test_each_factor_counts(factors: int) -> None:
+    """Products of up to three sizes are compared in ways of their own."""
+    (kernel,) = matmul("M").kernels
+    value = collected([(1, NAMES[:factors])])
+    for number in range(factors):
+        sizes = {name: 3 if n == number else 1 for n, name in enumerate(NAMES)}
+        for most, expected in ((2, 1), (3, 0)):
+            guarded = Variant((kernel,), (AtMost(value, constant(most)),))
+            choose = chooser(Launch((guarded, Variant((kernel,)))))
+            assert choose(sizes, {}) == expected
+
+
 @pytest.mark.parametrize(
     ("condition", "text"),
     [

@@ -58,3 +58,17 @@ def test_dropped(name: str) -> None:
     (wrong,) = check_plans(ir.Module.parse(text).operation)
     assert "is not in the plan, and neither is a" in wrong.message
     assert wrong.op.name == f"nvgpu.{name}"
+
+
+def test_groups_of_the_pipeline_are_placed_anew() -> None:
+    """Where all copies are its own, the plan names neither groups nor waits."""
+    module = ir.Module.parse(
+        KERNEL.replace("store %z, %C[", "store %z, %R[").replace(
+            "(%A:", f"(%R: {GLOBAL}, %A:"
+        )
+    )
+    options = "stages=3,1 assume-noalias-args=true"
+    run_pipeline(module, f"builtin.module(alcop-plan-pipelines{{{options}}})")
+    assert str(module).count('kind = "fill"') == 2
+    assert "device_async_wait" not in str(module).partition("alcop.pipeline")[2]
+    assert check_plans(module.operation) == []

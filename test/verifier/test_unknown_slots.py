@@ -81,9 +81,9 @@ gpu.func @kernel(%A: memref<64xf32>, %go: i1) workgroup(%a : {SHARED})
         STORE + BARRIER + COPY_OF_FEW + GROUP + READ_OF_OTHERS + WAIT,
         COPY + GROUP + WAIT + BARRIER + NEXT_OF_FEW + READ_OF_OTHERS,
         # Stores, and reads of what the thread itself has stored.
-        STORE + READ_OWN + BARRIER + READ + BARRIER + STORE,
+        COPY + GROUP + WAIT + STORE + READ_OWN + BARRIER + READ + BARRIER + STORE,
         # All threads store the same.
-        STORE_FIRST + READ_FIRST,
+        COPY + GROUP + WAIT + BARRIER + STORE_FIRST + READ_FIRST,
         # It is not known who copies, nor where.
         COPY + GROUP + WAIT + BARRIER + "  scf.if %go {" + NEXT_OF_FEW + "\n  }" + READ,
         # Threads run a loop differently often.

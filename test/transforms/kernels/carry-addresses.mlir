@@ -76,9 +76,8 @@ func.func @down_rows(%A: memref<?x?xf16>, %s: memref<64x32xf16, #ws>, %n: index)
 
 // A loop that does not start where the other ended begins anew, as does one in a branch.
 // CHECK-LABEL: func.func @apart
-// CHECK:         scf.for
-// CHECK:         llvm.inline_asm
-// CHECK:         scf.for
+// CHECK:         %[[END:.*]] = scf.for
+// CHECK-NOT:     = %[[END]])
 // CHECK:         scf.if
 // CHECK:           llvm.inline_asm
 // CHECK:           scf.for
@@ -102,6 +101,51 @@ func.func @apart(%A: memref<?x?xf16>, %s: memref<64x32xf16, #ws>, %n: index, %b:
       %0 = nvgpu.device_async_copy %A[%row, %k], %s[%row, %c0], 8 {bypassL1}
         : memref<?x?xf16> to memref<64x32xf16, #ws>
     }
+  }
+  return
+}
+
+// -----
+
+// Nor does one go on after a loop whose last step goes beyond its end, or that has not
+// begun with the first column.
+// CHECK-LABEL: func.func @beyond
+// CHECK:         %[[END:.*]] = scf.for
+// CHECK-NOT:     = %[[END]])
+// CHECK-LABEL: func.func @begun_later
+// CHECK:         %[[END:.*]] = scf.for
+// CHECK-NOT:     = %[[END]])
+// CHECK:         return
+#ws = #gpu.address_space<workgroup>
+func.func @beyond(%A: memref<?x?xf16>, %s: memref<64x32xf16, #ws>, %n: index) {
+  %c0 = arith.constant 0 : index
+  %c32 = arith.constant 32 : index
+  %end = arith.addi %n, %c32 : index
+  %row = gpu.thread_id x
+  scf.for %k = %c0 to %n step %c32 {
+    %0 = nvgpu.device_async_copy %A[%row, %k], %s[%row, %c0], 8 {bypassL1}
+      : memref<?x?xf16> to memref<64x32xf16, #ws>
+  }
+  scf.for %k = %n to %end step %c32 {
+    %0 = nvgpu.device_async_copy %A[%row, %k], %s[%row, %c0], 8 {bypassL1}
+      : memref<?x?xf16> to memref<64x32xf16, #ws>
+  }
+  return
+}
+func.func @begun_later(%A: memref<?x?xf16>, %s: memref<64x32xf16, #ws>, %n: index) {
+  %c0 = arith.constant 0 : index
+  %c8 = arith.constant 8 : index
+  %c32 = arith.constant 32 : index
+  %rows = arith.muli %n, %c32 : index
+  %end = arith.addi %rows, %c32 : index
+  %row = gpu.thread_id x
+  scf.for %k = %c8 to %rows step %c32 {
+    %0 = nvgpu.device_async_copy %A[%row, %k], %s[%row, %c0], 8 {bypassL1}
+      : memref<?x?xf16> to memref<64x32xf16, #ws>
+  }
+  scf.for %k = %rows to %end step %c32 {
+    %0 = nvgpu.device_async_copy %A[%row, %k], %s[%row, %c0], 8 {bypassL1}
+      : memref<?x?xf16> to memref<64x32xf16, #ws>
   }
   return
 }

@@ -358,6 +358,8 @@ gpu.func @parts_of_no_use(%A: memref<1792xf32>, %C: memref<1792xf32>, %n: index)
 // begins elsewhere; the buffer is read after the loop.
 // CHECK-LABEL: gpu.func @parts_that_overlap
 // CHECK-COUNT-2: memref.alloc() : memref<1792xf32
+// CHECK-LABEL: gpu.func @parts_of_before
+// CHECK:         memref.alloc() : memref<1792xf32
 // CHECK-LABEL: gpu.func @parts_of_many_threads
 // CHECK:         memref.alloc() : memref<1792xf32
 // CHECK-LABEL: gpu.func @parts_for_later
@@ -383,6 +385,25 @@ gpu.func @parts_that_overlap(%A: memref<1792xf32>, %C: memref<1792xf32>, %n: ind
     %y = memref.load %b[%at] : memref<1792xf32, #ws>
     %z = arith.addf %x, %y : f32
     memref.store %z, %C[%at] : memref<1792xf32>
+  }
+  gpu.return
+}
+gpu.func @parts_of_before(%A: memref<1792xf32>, %C: memref<1792xf32>, %n: index)
+    kernel attributes {known_block_size = array<i32: 64, 1, 1>} {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %c64 = arith.constant 64 : index
+  %t = gpu.thread_id x
+  %a = memref.alloc() : memref<1792xf32, #ws>
+  scf.for %k = %c0 to %n step %c1 {
+    %part = arith.muli %k, %c64 : index
+    %at = arith.addi %part, %t : index
+    %v = memref.load %A[%at] : memref<1792xf32>
+    memref.store %v, %a[%at] : memref<1792xf32, #ws>
+    gpu.barrier
+    %from = arith.subi %at, %c1 : index
+    %x = memref.load %a[%from] : memref<1792xf32, #ws>
+    memref.store %x, %C[%at] : memref<1792xf32>
   }
   gpu.return
 }
