@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 from alcop_mlir.errors import ConfigError
 from alcop_mlir.schedule import Schedule
-from alcop_mlir.taps import Taps
+from alcop_mlir.taps import Taps, k_steps
 from alcop_mlir.target import (
     CP_ASYNC_BYTES,
     MAX_REGISTERS_PER_THREAD,
@@ -154,8 +154,11 @@ def check_split(
     step = split_step(schedule, element_bytes)
     if batched:
         why = "the contraction has a batch: leave split_k out"
-    elif taps is not None:
-        why = "it consists of taps: leave split_k out"
+    elif taps is not None and k is not None:
+        if _has_parts_of_steps(schedule, k, taps):
+            return
+        steps = k_steps(k, schedule.block[2], taps)
+        why = f"{taps.count} taps have {steps} steps, expected parts of equally many"
     elif k is None:
         why = "K is known at run time only: leave split_k out"
     elif k == 0 or k % step:
@@ -163,6 +166,13 @@ def check_split(
     else:
         return
     raise ConfigError(f"schedule '{schedule}' splits K, but {why}")
+
+
+def _has_parts_of_steps(schedule: Schedule, k: int, taps: Taps) -> bool:
+    """Whether K falls into parts of equal size, of whole steps."""
+    parts, step = schedule.split_k, schedule.block[2]
+    is_alike = k // taps.count % step == 0 or taps.count % parts == 0
+    return is_alike and k_steps(k, step, taps) % parts == 0
 
 
 def align(size: int) -> int:

@@ -96,6 +96,9 @@ class Kernels:
             return None
         try:
             resources.check_k_step(schedule, size, self.problem.dtypes[0])
+            if self.problem.taps is not None:
+                k, taps = self.problem.k[1], self.problem.taps
+                resources.check_split(schedule, k, size, False, taps)
             return resources.cost(schedule, self.target, size)
         except ConfigError:
             return None

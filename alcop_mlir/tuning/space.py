@@ -237,9 +237,11 @@ def _splits(problem: Problem, schedule: Schedule) -> bool:
     """Whether the parts are legal, hardly over the edge and as long as the pipeline."""
     length = problem.k // schedule.split_k
     steps = -(-length // schedule.block[2])
-    if schedule.stages[0] > steps or steps * schedule.block[2] > length * (
-        1 + OVERHANG
-    ):
+    if problem.taps is not None:
+        steps = k_steps(problem.k, schedule.block[2], problem.taps) // schedule.split_k
+    elif steps * schedule.block[2] > length * (1 + OVERHANG):
+        return False
+    if schedule.stages[0] > steps:
         return False
     with contextlib.suppress(ConfigError):
         _check_split(problem, schedule)

@@ -16,7 +16,7 @@ from alcop_mlir.compilation import compiler, inputs
 from alcop_mlir.element_types import element_bytes
 from alcop_mlir.runtime.bundle import Bundle
 from alcop_mlir.runtime.emulator import emulate
-from alcop_mlir.runtime.launch import grid_of
+from alcop_mlir.runtime.launch import Program, grid_of
 from alcop_mlir.schedule import Schedule
 
 SECTOR = 32  # bytes that global memory moves at once
@@ -172,6 +172,19 @@ def run(convolution: Convolution, schedule: str = ONE_KERNEL) -> np.ndarray:
     atol = convolution.tolerance(expected)
     np.testing.assert_allclose(got, expected, atol=atol, rtol=0)
     return out
+
+
+def test_parts_of_k() -> None:
+    """Each block begins at a tap and a channel of its own; the parts are added up."""
+    convolution = Convolution((1, 7, 7, 96), 32)
+    bundle = compiled(convolution, "block=32,32,32 warp=16,16 stages=1,1 split_k=27")
+    assert len(bundle.functions[0].kernels) == 2
+    arrays = convolution.arrays()
+    expected = convolution.expected(arrays)
+    out = np.full(expected.shape, np.nan, np.float32)
+    Program(bundle, device="emulator")(*arrays, out)
+    atol = convolution.tolerance(expected)
+    np.testing.assert_allclose(out, expected, atol=atol, rtol=0)
 
 
 CASES = {

@@ -332,7 +332,7 @@ def _contraction(
         has_narrow_copies=any(map(_has_open_rows, memrefs[:2])),
         row_bytes=(_row_bytes(named["A"]), _row_bytes(named["B"])),
         open_strides="".join(name for name in named if _has_open_strides(named[name])),
-        taps=_taps(named["A"], named["B"]),
+        taps=taps_of(named["A"], named["B"]),
         size_ranges=tuple(
             (loop, expected)
             for loop in sizes
@@ -388,7 +388,7 @@ def _expected(
     return max(low for low, _ in known), min(high for _, high in known)
 
 
-def _taps(lhs: ir.Value, rhs: ir.Value) -> Taps | None:
+def taps_of(lhs: ir.Value, rhs: ir.Value) -> Taps | None:
     """Of the windows that A or B consists of."""
     for name, value in (("A", lhs), ("B", rhs)):
         rows = gathered_rows(value)

@@ -13,10 +13,8 @@ shorter. What a step needs of its tap is carried by the loop, so that none divid
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property
 from typing import Any, Protocol
 
 from alcop_mlir.bindings import arith, ir
@@ -37,7 +35,7 @@ from alcop_mlir.transforms.tiling.tiled_contractions import BlockTile
 class KStep:
     """A step along K.
 
-    first:  of the elements of K in it
+    first:  of the elements of K in it, or of the block's part of K
     extent: how many there are, an int or a value
     offset: of its first element in a row that is gathered
     word:   of its tap; None where none is carried
@@ -73,12 +71,15 @@ class KSteps(Protocol):
 class PlainSteps:
     """Steps of equal width through all of K; the last one may exceed it.
 
+    size:  of K, or of the block's part of it
     width: the step, as a value
+    begin: the first element of the block's part; None for all of K
     """
 
     size: Size
     step: int
     width: Any
+    begin: Any | None
 
     @property
     def exceed(self) -> bool:
@@ -94,10 +95,10 @@ class PlainSteps:
 
     def at(self, k: ir.Value, carried: Sequence[ir.Value]) -> KStep:
         del carried
-        if not self.exceed:
-            return KStep(k, self.step, k)
-        left = build.sub(self.size.value, k)
-        return KStep(k, build.least(left, self.width), k)
+        extent: Any = self.step
+        if self.exceed:
+            extent = build.least(build.sub(self.size.value, k), self.width)
+        return KStep(k, extent, _from(self.begin, k))
 
     def following(self, k: ir.Value, carried: Sequence[ir.Value]) -> list[Any]:
         del k, carried
@@ -114,6 +115,9 @@ class WindowSteps:
     jumps:    per dimension along which the window has several taps, the first one
               first: elements from the last step of a tap to the next tap along it, with
               those after it back at their first position
+    length:   of the loop: that of a tap is its channels, rounded up to whole steps
+    begin:    of the block's part of such lengths; None for all of K
+    starts:   of what is carried, by name
     """
 
     words: TapWords
@@ -121,31 +125,31 @@ class WindowSteps:
     step: int
     exceed: bool
     jumps: dict[int, Number]
+    length: int
+    begin: Any | None
+    starts: Mapping[str, Any]
 
     @property
     def bounds(self) -> tuple[Any, Any, Any]:
-        end = math.prod(self.words.size) * self._span
-        return 0, build.index(end), build.index(self.step)
+        return 0, build.index(self.length), build.index(self.step)
 
     @property
     def start(self) -> list[Any]:
-        zero = build.index(0)
-        word = self.words.of_tap([0] * len(self.words.size))
-        return [zero, word, *[zero] * (len(self._names) - 2)]
+        return list(self.starts.values())
 
     def at(self, k: ir.Value, carried: Sequence[ir.Value]) -> KStep:
-        state = dict(zip(self._names, carried, strict=True))
+        state = dict(zip(self.starts, carried, strict=True))
         extent: Any = self.step
-        if self._is_ragged:
+        if "first" in state:
             rest = self.channels - self._span + self.step
             extent = build.select(self._ends_tap(k, state), rest, self.step)
         return KStep(state.get("first", k), extent, state["offset"], state["word"])
 
     def following(self, k: ir.Value, carried: Sequence[ir.Value]) -> list[Any]:
-        state = dict(zip(self._names, carried, strict=True))
+        state = dict(zip(self.starts, carried, strict=True))
         jump, moved = self._next_tap(state["word"])
         ends: Any = None
-        if self._steps > 1:
+        if self._span > self.step:
             ends = self._ends_tap(k, state)
             jump = build.select(ends, jump, self.step)
             moved = arith.select(ends, moved, self.words.constant(0))
@@ -158,45 +162,19 @@ class WindowSteps:
             found["channel"] = build.select(ends, 0, following)
         if "first" in state:
             found["first"] = build.add(state["first"], self.at(k, carried).extent)
-        return [found[name] for name in self._names]
-
-    @property
-    def _steps(self) -> int:
-        """How many steps a tap has."""
-        return -(-self.channels // self.step)
+        return [found[name] for name in self.starts]
 
     @property
     def _span(self) -> int:
-        """How far `k` gets in a tap: its channels, rounded up to whole steps."""
-        return self._steps * self.step
-
-    @property
-    def _is_ragged(self) -> bool:
-        """Whether the last step of a tap is shorter than the others."""
-        return self._span != self.channels
-
-    @property
-    def _shows_ends(self) -> bool:
-        """Whether the low bits of `k` tell that a tap ends."""
-        return self._span & (self._span - 1) == 0
-
-    @cached_property
-    def _names(self) -> tuple[str, ...]:
-        """What the loop carries, see the module."""
-        needed = {
-            "offset": True,
-            "word": True,
-            "channel": self._steps > 1 and not self._shows_ends,
-            "first": self._is_ragged,
-        }
-        return tuple(name for name, is_needed in needed.items() if is_needed)
+        """The length of a tap."""
+        return _span(self.channels, self.step)
 
     def _ends_tap(self, k: ir.Value, state: Mapping[str, ir.Value]) -> Any:
         """Whether a step is the last one of its tap, which has several."""
         last = build.index(self._span - self.step)
         at = state.get("channel")
         if at is None:
-            at = arith.andi(k, build.index(self._span - 1))
+            at = arith.andi(_from(self.begin, k), build.index(self._span - 1))
         return arith.cmpi(arith.CmpIPredicate.eq, at, last)
 
     def _next_tap(self, word: ir.Value) -> tuple[Number, Any]:
@@ -213,24 +191,74 @@ class WindowSteps:
 
 def k_steps(tile: BlockTile) -> KSteps:
     """The steps of the loop along K of a block, of the tile's extent along K."""
-    longest = tile.contraction.schedule.block[2]
+    longest, parts = tile.contraction.schedule.block[2], tile.contraction.parts_of_k
     for operand in tile.contraction.operands:
         image = image_of(operand.value)
         if image is not None and image.window.taps > 1:
-            return _window_steps(image, longest)
-    return PlainSteps(tile.sizes["k"], longest, build.index(longest))
+            return _window_steps(image, longest, parts, tile.batch)
+    size, begin = tile.sizes["k"], None
+    if parts > 1:
+        length = (size.known or 0) // parts
+        size = Size(length, build.index(length), build.index(length))
+        begin = build.mul(tile.batch, length)
+    return PlainSteps(size, longest, build.index(longest), begin)
 
 
-def _window_steps(image: Image, longest: int) -> WindowSteps:
+def _window_steps(
+    image: Image, longest: int, parts: int, part: ir.Value
+) -> WindowSteps:
     window, channels = image.window, image.channels
     step = min(longest, channels)
-    back: Number = step - -(-channels // step) * step
+    span = _span(channels, step)
+    back: Number = step - span
     jumps: dict[int, Number] = {}
     for number in reversed(image.dimensions):
         if window.size[number] > 1:
             pitch = image.pitches[number + 1]
             jumps[number] = plus(times(pitch, window.dilations[number]), back)
             back = plus(back, times(pitch, -window.reach(number)))
-    exceed = channels % longest != 0
-    ordered = dict(reversed(jumps.items()))
-    return WindowSteps(TapWords(window.size), channels, step, exceed, ordered)
+    length = window.taps * span // parts
+    begin = None if parts == 1 else build.mul(part, length)
+    return WindowSteps(
+        words=TapWords(window.size),
+        channels=channels,
+        step=step,
+        exceed=channels % longest != 0,
+        jumps=dict(reversed(jumps.items())),
+        length=length,
+        begin=begin,
+        starts=_starts(image, begin, step),
+    )
+
+
+def _starts(image: Image, begin: ir.Value | None, step: int) -> dict[str, Any]:
+    """What the loop carries, where it begins so far behind the first tap."""
+    window, span = image.window, _span(image.channels, step)
+    channel: Number = 0
+    positions: list[Number] = [0] * len(window.size)
+    if begin is not None:
+        number, channel = build.div(begin, span), build.rem(begin, span)
+        positions = [*build.coordinates(number, window.size)]
+    offset = channel
+    for position, dilation, pitch in zip(
+        positions, window.dilations, image.pitches[1:], strict=True
+    ):
+        offset = plus(offset, times(times(position, dilation), pitch))
+    found: dict[str, Any] = {
+        "offset": build.value(offset),
+        "word": TapWords(window.size).of_tap(positions),
+    }
+    if span > step and span.bit_count() > 1:
+        found["channel"] = build.value(channel)
+    if span > image.channels:
+        found["first"] = build.index(0)
+    return found
+
+
+def _span(channels: int, step: int) -> int:
+    """The channels of a tap, rounded up to whole steps."""
+    return -(-channels // step) * step
+
+
+def _from(begin: ir.Value | None, k: ir.Value) -> Any:
+    return k if begin is None else build.add(begin, k)

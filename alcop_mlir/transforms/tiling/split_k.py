@@ -15,6 +15,10 @@ After:   %parts = memref.alloc() : memref<2x64x64xf32>
          %1 = memref.subview %parts[1, 0, 0] [1, 64, 64] ...
          linalg.generic ins(%0, %1) outs(%C)      // truncf(%0 + %1)
 
+Of an operand that is never made, an `alcop.im2col` or `alcop.take`, no shape can be
+expanded: it is indexed by b * length + k, of the number of the part. Tile code gathers
+from the first step of the part on (`parts_of_k = 2`).
+
 The parts are the matrices of a batched contraction, so that a GPU with more SMs than C
 has tiles is busy. They are stored in the accumulator type, added in a fixed order, and
 rounded once: the result is the same in every run. The accumulator initialisation
@@ -41,8 +45,10 @@ from typing import Any
 
 from alcop_mlir import resources
 from alcop_mlir.analysis.ir.alignment import base_alignment, element_bytes
+from alcop_mlir.analysis.ir.gathered_rows import gathered_rows
 from alcop_mlir.analysis.ir.memref_layouts import follows_shape
 from alcop_mlir.analysis.ir.promises import ROW_ALIGNMENT, row_alignment
+from alcop_mlir.analysis.linalg.contractions import taps_of
 from alcop_mlir.analysis.linalg.operand_transforms import (
     NoContraction,
     OperandTransform,
@@ -60,6 +66,7 @@ from alcop_mlir.transforms.linalg.matrices import Size, loop_sizes
 from alcop_mlir.transforms.tiling.tiled_contractions import (
     TiledContraction,
     accumulator_type,
+    own_loops,
     scheduled_contractions,
 )
 
@@ -91,14 +98,26 @@ def _split(contraction: TiledContraction) -> None:
     contraction.op.operation.erase()
 
 
+def _loops(contraction: TiledContraction) -> list[str]:
+    """Those of A, B and C, without the row that a vector does not have."""
+    operands = [(one.value, one.loops) for one in contraction.operands]
+    return [
+        own_loops(value, loops)
+        for value, loops in (*operands, (contraction.out, contraction.out_loops))
+    ]
+
+
 def _check(contraction: TiledContraction, sizes: dict[str, Size]) -> None:
-    batched = any("b" in loops for _, loops in contraction.buffers[:3])
+    batched = any("b" in loops for loops in _loops(contraction))
     least = min(element_bytes(one.value.type) for one in contraction.operands)
+    if all(gathered_rows(one.value) for one in contraction.operands):
+        raise PassError(contraction.op, "splits K, but A and B are gathered both")
     k = sizes["k"].known
     if k is None:  # its guard is checked: what it is a multiple of, and not 0
         k = _mark(contraction.op).get("k_multiple")
     try:
-        resources.check_split(contraction.schedule, k, least, batched)
+        taps = taps_of(*(one.value for one in contraction.operands))
+        resources.check_split(contraction.schedule, k, least, batched, taps)
     except ConfigError as error:
         raise PassError(contraction.op, str(error)) from error
 
@@ -106,8 +125,12 @@ def _check(contraction: TiledContraction, sizes: dict[str, Size]) -> None:
 def _compute_parts(contraction: TiledContraction, sizes: dict[str, Size]) -> Any:
     """The buffer of the parts, computed by a batched contraction."""
     parts = contraction.schedule.split_k
-    lhs_loops, rhs_loops, out_loops = (loops for _, loops in contraction.buffers[:3])
-    split = [own.replace("k", "bk") for own in (lhs_loops, rhs_loops)]
+    *operand_loops, out_loops = _loops(contraction)
+    gathered = [gathered_rows(one.value) is not None for one in contraction.operands]
+    split = [
+        own if is_gathered else own.replace("k", "bk")
+        for own, is_gathered in zip(operand_loops, gathered, strict=True)
+    ]
     loops = [*split, f"b{out_loops}"]
     shape = [parts, *(_static(sizes[loop]) for loop in out_loops)]
     element = accumulator_type(contraction.out.type.element_type)
@@ -124,10 +147,14 @@ def _compute_parts(contraction: TiledContraction, sizes: dict[str, Size]) -> Any
     if _mark(contraction.op).get("swapped"):
         numbers.reverse()
     for number, own in zip(numbers, split, strict=True):
-        inputs[number] = _expanded(inputs[number], own.index("k") - 1, parts, sizes)
+        if "b" in own:
+            inputs[number] = _expanded(inputs[number], own.index("k") - 1, parts, sizes)
         letters[number] = own
     used = "".join(loop for loop in "bmnk" if loop in "".join(loops))
     maps = [_map(used, one) for one in (*letters, loops[2])]
+    for number, own in zip(numbers, split, strict=True):
+        if "b" not in own:
+            maps[number] = _part_map(used, own, (sizes["k"].known or 0) // parts)
     made = _generic(
         inputs, target, maps, partial(_multiply, contraction.op, transforms)
     )
@@ -148,6 +175,8 @@ def _mark_parts(
     """The marks of the contraction, with a batch, and with accumulators from zero."""
     named = dict(zip(("lhs", "rhs", "out"), loops, strict=True))
     mark = {**_mark(contraction.op), **named, "init": "zero", "parts": True}
+    if "b" not in loops[0] or "b" not in loops[1]:
+        mark["parts_of_k"] = contraction.schedule.split_k
     alcop.put(made, alcop.ContractionAttr, mark)
     source = alcop.schedule_source(contraction.op)
     alcop.put_schedule(made, contraction.schedule.to_dict(), source)
@@ -175,7 +204,7 @@ def _multiply(
 
 def _add_up(contraction: TiledContraction, sizes: dict[str, Size], parts: Any) -> None:
     """Compute C: its initial value plus the parts, in this order."""
-    out, loops = contraction.buffers[2]
+    out, loops = contraction.out, _loops(contraction)[-1]
     inputs = [
         _part(parts, number, [sizes[loop] for loop in loops])
         for number in range(contraction.schedule.split_k)
@@ -276,6 +305,16 @@ def _generic(
 def _map(loops: str, letters: str) -> Any:
     """The map of an operand that is indexed by the loops called `letters`."""
     return build.loop_map(len(loops), map(loops.index, letters))
+
+
+def _part_map(loops: str, letters: str, length: int) -> Any:
+    """The same, where loop "k" is in a part of K of that length, "b" its number."""
+    part, k = (ir.AffineExpr.get_dim(loops.index(loop)) for loop in "bk")
+    results = [
+        part * length + k if loop == "k" else ir.AffineExpr.get_dim(loops.index(loop))
+        for loop in letters
+    ]
+    return ir.AffineMapAttr.get(ir.AffineMap.get(len(loops), 0, results))
 
 
 def _total(addends: list[ir.Value], kind: ir.Type) -> Any:

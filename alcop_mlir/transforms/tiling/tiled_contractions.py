@@ -61,6 +61,7 @@ class TiledContraction:
     schedule: Schedule
     precision: str | None  # "tf32", or None: the operands' own
     epilogue: tuple[Elementwise, ...]  # ops to compute on the accumulators
+    parts_of_k: int  # that are a batch of C, but not of A and B
 
     @property
     def buffers(self) -> list[tuple[Any, str]]:
@@ -70,11 +71,11 @@ class TiledContraction:
         """
         return [
             *(
-                (one.value, _own_loops(one.value, one.loops))
+                (one.value, own_loops(one.value, one.loops))
                 for one in self.operands
                 if gathered_rows(one.value) is None or one.value.type.has_static_shape
             ),
-            (self.out, _own_loops(self.out, self.out_loops)),
+            (self.out, own_loops(self.out, self.out_loops)),
             *(
                 (operand.value, self.loops_of(element, operand))
                 for element in self.epilogue
@@ -103,7 +104,7 @@ class TiledContraction:
 
     def loops_of(self, element: Elementwise, operand: Operand) -> str:
         """The loops that index an operand of the epilogue."""
-        return operand_loops(element, operand, _own_loops(self.out, self.out_loops))
+        return operand_loops(element, operand, own_loops(self.out, self.out_loops))
 
     @property
     def accumulates_batches(self) -> bool:
@@ -169,6 +170,7 @@ def _tiled_contraction(op: ir.Operation) -> TiledContraction:
         schedule=schedule,
         precision=contraction.get("precision"),
         epilogue=tuple(_epilogue(op)),
+        parts_of_k=contraction.get("parts_of_k", 1),
     )
 
 
@@ -177,7 +179,7 @@ def input_buffers(op: ir.Operation) -> list[tuple[Any, str]]:
     contraction = alcop.get(op, alcop.ContractionAttr)
     assert contraction is not None
     operands = _operands(op, contraction)
-    return [(one.value, _own_loops(one.value, one.loops)) for one in operands]
+    return [(one.value, own_loops(one.value, one.loops)) for one in operands]
 
 
 def _operands(
@@ -209,7 +211,7 @@ def _matrix_loops(loops: str) -> str:
     return loops if "m" in loops else f"{loops[:-1]}m{loops[-1]}"
 
 
-def _own_loops(buffer: ir.Value, loops: str) -> str:
+def own_loops(buffer: ir.Value, loops: str) -> str:
     """`loops` without the "m" that a vector does not have."""
     return loops if len(loops) == buffer.type.rank else loops.replace("m", "")
 

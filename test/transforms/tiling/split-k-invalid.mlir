@@ -38,3 +38,16 @@ func.func @nothing_to_sum(%a: memref<64x0xf16>, %b: memref<0x64xf16>, %c: memref
     ins(%a, %b : memref<64x0xf16>, memref<0x64xf16>) outs(%c : memref<64x64xf32>)
   return
 }
+
+// -----
+
+func.func @taps(%x: memref<1x8x8x64xf16>, %w: memref<576x32xf16>, %y: memref<64x32xf32>) {
+  %A = "alcop.im2col"(%x) {alcop.window = #alcop.window<{size = [3, 3], strides = [1, 1],
+    dilations = [1, 1], low = [1, 1], high = [1, 1], groups = 1}>}
+    : (memref<1x8x8x64xf16>) -> memref<64x576xf16>
+  // expected-error @below {{splits K, but 9 taps have 18 steps, expected parts of equally many}}
+  linalg.matmul {alcop.contraction = #alcop.contraction<{init = "zero", lhs = "mk", rhs = "kn"}>,
+    alcop.schedule = #alcop.schedule<{block = [32, 32, 32], warp = [32, 32], stages = [2, 1], split_k = 4}>}
+    ins(%A, %w : memref<64x576xf16>, memref<576x32xf16>) outs(%y : memref<64x32xf32>)
+  return
+}

@@ -208,3 +208,23 @@ func.func @gaps(%a: memref<64x?xf16, strided<[?, 1]>>, %b: memref<?x64xf16>, %c:
     ins(%aligned, %b : memref<64x?xf16, strided<[?, 1]>>, memref<?x64xf16>) outs(%c : memref<64x64xf32>)
   return
 }
+
+// -----
+
+// Windows cannot be expanded: their matrix is indexed by b * 288 + k.
+// CHECK-DAG: #[[PART:.*]] = affine_map<(d0, d1, d2, d3) -> (d1, d0 * 288 + d3)>
+// CHECK-DAG: #[[FILTERS:.*]] = affine_map<(d0, d1, d2, d3) -> (d0, d3, d2)>
+// CHECK-LABEL: func.func @windows
+// CHECK: %[[A:.*]] = "alcop.im2col"
+// CHECK: %[[B:.*]] = memref.expand_shape {{.*}} into memref<2x288x32xf16>
+// CHECK: linalg.generic {indexing_maps = [#[[PART]], #[[FILTERS]], {{.*}}], {{.*}}} ins(%[[A]], %[[B]]
+// CHECK-SAME: parts = true, parts_of_k = 2 : i64
+func.func @windows(%x: memref<1x8x8x64xf16>, %w: memref<576x32xf16>, %y: memref<64x32xf32>) {
+  %A = "alcop.im2col"(%x) {alcop.window = #alcop.window<{size = [3, 3], strides = [1, 1],
+    dilations = [1, 1], low = [1, 1], high = [1, 1], groups = 1}>}
+    : (memref<1x8x8x64xf16>) -> memref<64x576xf16>
+  linalg.matmul {alcop.contraction = #alcop.contraction<{init = "zero", lhs = "mk", rhs = "kn"}>,
+    alcop.schedule = #alcop.schedule<{block = [32, 32, 32], warp = [32, 32], stages = [2, 1], split_k = 2}>}
+    ins(%A, %w : memref<64x576xf16>, memref<576x32xf16>) outs(%y : memref<64x32xf32>)
+  return
+}

@@ -19,14 +19,18 @@ from alcop_mlir.bindings import ir, make_context
 
 COPIES = ("alcop.gather", "memref.copy", "alcop.copy")
 TILE = 32  # rows and columns of a block
-PASSES = "builtin.module(func.func(alcop-raise-contractions,alcop-tile-to-blocks))"
+PASSES = (
+    "builtin.module(func.func("
+    "alcop-raise-contractions,alcop-split-k,alcop-tile-to-blocks))"
+)
 
 
 @dataclass(frozen=True)
 class Case:
     """A window over images of `image` = (N, ..., C), gathered in steps of `step`.
 
-    is_b: whether the windows are the columns of C, not its rows
+    is_b:  whether the windows are the columns of C, not its rows
+    parts: of K
     """
 
     image: tuple[int, ...]
@@ -38,6 +42,7 @@ class Case:
     groups: int = 1
     step: int = 32
     is_b: bool = False
+    parts: int = 1
 
     @property
     def channels(self) -> int:
@@ -108,7 +113,7 @@ class Case:
               groups = {self.groups}}}>}} : ({image}) -> {matrix}
             linalg.generic {{indexing_maps = [{maps}], iterator_types = [{kinds}],
               alcop.schedule = #alcop.schedule<{{block = [{TILE}, {TILE}, {self.step}],
-                warp = [32, 32], stages = [1, 1]}}>}}
+                warp = [32, 32], stages = [1, 1], split_k = {self.parts}}}>}}
               ins(%A, %w : {matrix}, {weights}) outs(%y : {out}) {{
             ^bb0(%a: f16, %b: f16, %c: f32):
               %p = arith.extf %a : f16 to f32
@@ -138,15 +143,23 @@ CASES = [
     Case((2, 6, 6, 64), (3, 3), low=(1, 1), high=(1, 1), groups=2),
     Case((1, 9, 7, 64), (3, 3), low=(1, 1), high=(1, 1), is_b=True),
     Case((1, 9, 7, 96), (3, 3), step=64),
+    Case((1, 9, 7, 64), (3, 3), low=(1, 1), high=(1, 1), parts=6),
+    Case((1, 9, 7, 96), (3, 3), low=(1, 1), high=(1, 1), parts=9),
+    Case((1, 9, 7, 96), (3, 3), low=(1, 1), high=(1, 1), parts=27),
+    Case((1, 9, 7, 40), (3, 3), low=(1, 1), high=(1, 1), parts=3),
+    Case((1, 9, 7, 24), (5, 2), low=(1, 1), high=(1, 1), parts=2),
+    Case((1, 9, 9, 64), (1, 1), strides=(2, 2), parts=2),
 ]
 
 
 @pytest.mark.parametrize("case", CASES, ids=str)
 def test_each_step_gathers_what_divisions_say(case: Case) -> None:
     rows = case.image[0] * math.prod(case.places)
-    for first, group, steps in blocks(case):
+    length = len(case.steps) // case.parts
+    for first, group, part, steps in blocks(case):
         taken = 0
-        for (tap, channel, width), step in zip(case.steps, steps, strict=True):
+        own = case.steps[part * length :][:length]
+        for (tap, channel, width), step in zip(own, steps, strict=True):
             (gather,) = (one for one in step if one.name == "alcop.gather")
             assert gather.width == width
             (other,) = (one for one in step if one.name != "alcop.gather")
@@ -171,8 +184,8 @@ class Copy:
     first_k: int
 
 
-def blocks(case: Case) -> Iterator[tuple[int, int, list[list[Copy]]]]:
-    """Per block its first row, its group, and the copies of each of its steps."""
+def blocks(case: Case) -> Iterator[tuple[int, int, int, list[list[Copy]]]]:
+    """Per block its first row, group and part of K, and the copies of each step."""
     context = make_context()
     register(context)
     with context, ir.Location.unknown():
@@ -191,7 +204,9 @@ def blocks(case: Case) -> Iterator[tuple[int, int, list[list[Copy]]]]:
                 [copy(op, code.values) for op in walk(loop, *COPIES)]
                 for _ in code.steps(loop)
             ]
-            yield place[0 if case.is_b else 1] * TILE, place[2], steps
+            first = place[0 if case.is_b else 1] * TILE
+            group, part = (0, place[2]) if case.parts > 1 else (place[2], 0)
+            yield first, group, part, steps
 
 
 def copy(op: Any, values: dict[Any, Any]) -> Copy:
