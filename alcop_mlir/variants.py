@@ -4,7 +4,7 @@ A contraction has a list of variants. The first one runs whose conditions hold; 
 has none. Dictionary form, as in `alcop.variants = [...]` on a contraction:
 
     {schedule = {block = [64, 64, 32], ...}, source = "analytical model",
-     row_bytes = 16, limits = [{loops = "m", most = 64}, {loops = "mn", most = 65536}]}
+     row_bytes = 16, limits = [{loops = "m", most = 64}, {loops = "k", least = 2048}]}
 """
 
 from __future__ import annotations
@@ -21,19 +21,22 @@ from alcop_mlir.schedule import Schedule
 
 MAX_VARIANTS = 16
 DEFAULT_VARIANTS = 4  # most of one contraction, where nothing else is asked for
+NO_MOST = 2**62  # of a product of sizes
 # All selections of a contraction's loops, in this order.
 _LOOPS = ["".join(few) for n in range(1, 5) for few in combinations("bmnk", n)]
 
 
 @dataclass(frozen=True)
 class SizeLimit:
-    """That the product of the sizes of some loops of a contraction is `most` at most.
+    """Bounds of the product of the sizes of some loops of a contraction.
 
     loops: letters of these, in the order b (its batch), m, n, k
+    least, most: it may be
     """
 
     loops: Annotated[str, OneOf(_LOOPS)]
-    most: Annotated[int, Range(0, 2**62)]
+    most: Annotated[int, Range(0, NO_MOST)] = NO_MOST
+    least: Annotated[int, Range(0, NO_MOST)] = 0
 
 
 @dataclass(frozen=True)

@@ -3,7 +3,8 @@
 What counts is the time of the kernel that runs, over that of the fastest kernel of all
 for the same size: the mean of this over samples of sizes, of which those that take
 longer weigh more. A list of variants decides which one runs: kernels of aligned rows,
-some for products of sizes up to a limit, and one at the end that is for all sizes.
+some for products of sizes up to a limit, or for K from one on, and one at the end that
+is for all sizes.
 """
 
 from __future__ import annotations
@@ -65,11 +66,11 @@ def choose(
         weights[row] = weights[: len(drawn)].sum() / len(measured)
     slowness = pool.slowness(samples, seconds)
     kept = _cover(slowness, pool.for_all)
-    loops = _products(problem.open_loops)
+    bounds = _bounds(problem.open_loops)
     table = Table(
         losses=slowness[:, kept],
         for_all=pool.for_all[kept],
-        levels=_levels(samples, loops),
+        levels=_levels(samples, bounds),
         weights=weights,
     )
     rules = decision_list.choose(table, most, _WORTH)
@@ -78,7 +79,7 @@ def choose(
     return tuple(
         pool.variant(
             kept[rule.column],
-            [SizeLimit(loops[level], 2**most) for level, most in rule.limits],
+            [bounds[number].limit(level) for number, level in rule.limits],
             WITH_RECORDS if measured else SOURCE,
         )
         for rule in rules
@@ -204,16 +205,37 @@ def _cover(slowness: FloatArray, for_all: BoolArray) -> list[int]:
     return sorted(kept)
 
 
-def _products(loops: str) -> list[str]:
-    """Loops whose sizes are multiplied for a limit: each few of them."""
+@dataclass(frozen=True)
+class _Bound:
+    """Sizes whose product may be bounded: from above, or from below."""
+
+    loops: str
+    is_least: bool = False
+
+    def levels(self, samples: Samples) -> IntArray:
+        """Of each sample the least level that `limit` may have there."""
+        mantissa, exponent = np.frexp(samples.product(self.loops))
+        if self.is_least:
+            return 1 - exponent
+        return np.where(mantissa > 0.5, exponent, exponent - 1)
+
+    def limit(self, level: int) -> SizeLimit:
+        """That they multiply to 2**level at most, or 2**-level at least."""
+        if self.is_least:
+            return SizeLimit(self.loops, least=2**-level)
+        return SizeLimit(self.loops, most=2**level)
+
+
+def _bounds(loops: str) -> list[_Bound]:
+    """Of each few sizes from above, of K from below: its parts pay where it is long."""
     counts = range(1, _MOST_LOOPS + 1)
-    return ["".join(few) for n in counts for few in combinations(loops, n)]
+    few = [_Bound("".join(some)) for n in counts for some in combinations(loops, n)]
+    return [*few, *([_Bound("k", is_least=True)] if "k" in loops else [])]
 
 
-def _levels(samples: Samples, products: Sequence[str]) -> IntArray:
-    """Of each sample and product of sizes: the least n of which 2**n is as large."""
-    levels = np.zeros((len(samples), len(products)), np.int64)
-    for column, loops in enumerate(products):
-        mantissa, exponent = np.frexp(samples.product(loops))
-        levels[:, column] = np.where(mantissa > 0.5, exponent, exponent - 1)
+def _levels(samples: Samples, bounds: Sequence[_Bound]) -> IntArray:
+    """Of each sample and bound."""
+    levels = np.zeros((len(samples), len(bounds)), np.int64)
+    for column, bound in enumerate(bounds):
+        levels[:, column] = bound.levels(samples)
     return levels

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -13,7 +13,7 @@ from alcop_mlir.target import Target
 from alcop_mlir.tuning.open_kernels import Kernels, copy_bytes, families
 from alcop_mlir.tuning.open_problem import LOOPS, OpenProblem, Samples
 from alcop_mlir.tuning.space import BoolArray, Candidates, FloatArray, IntArray
-from alcop_mlir.variants import ScheduleVariant, SizeLimit
+from alcop_mlir.variants import NO_MOST, ScheduleVariant, SizeLimit
 
 
 @dataclass(frozen=True, eq=False)
@@ -71,7 +71,8 @@ def conditions(variant: ScheduleVariant, element_bytes: int) -> list[Condition]:
     if (row := variant.row_bytes) > 1:
         text = f"rows of A, B and C are multiples of {row} bytes"
         found.append(Condition(text, lambda some: some.row_bytes % row == 0))
-    found += [_limited(limit) for limit in variant.limits]
+    for limit in variant.limits:
+        found += _limited(limit)
     if variant.schedule.split_k > 1:
         part = resources.split_step(variant.schedule, element_bytes)
         text = f"K is a multiple of {part}"
@@ -79,10 +80,13 @@ def conditions(variant: ScheduleVariant, element_bytes: int) -> list[Condition]:
     return found
 
 
-def _limited(limit: SizeLimit) -> Condition:
-    name = " * ".join("batch" if loop == "b" else loop.upper() for loop in limit.loops)
-    text = f"{name} <= {limit.most}"
-    return Condition(text, lambda some: some.product(limit.loops) <= limit.most)
+def _limited(limit: SizeLimit) -> Iterator[Condition]:
+    loops, least, most = limit.loops, limit.least, limit.most
+    name = " * ".join("batch" if loop == "b" else loop.upper() for loop in loops)
+    if least:
+        yield Condition(f"{name} >= {least}", lambda some: some.product(loops) >= least)
+    if most < NO_MOST:
+        yield Condition(f"{name} <= {most}", lambda some: some.product(loops) <= most)
 
 
 def fastest(

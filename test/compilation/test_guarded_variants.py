@@ -308,6 +308,30 @@ def test_variants(name: str, capsys: pytest.CaptureFixture[str]) -> None:
         np.testing.assert_array_equal(found, expected)
 
 
+def test_a_variant_for_long_k() -> None:
+    """From a size on, and up to another; on both sides of both."""
+    limits = '[{loops = "k", least = 16, most = 40}, {loops = "mk", least = 100}]'
+    ways = (
+        f"{{limits = {limits}, schedule = {written(2)}}}, {{schedule = {written(3)}}}"
+    )
+    form = Form()
+    program = compiled(form.text(f"alcop.variants = [{ways}]"))
+    for at, ran in (
+        (sizes(8, 8, 15), 1),
+        (sizes(8, 8, 16), 0),
+        (sizes(8, 8, 40), 0),
+        (sizes(8, 8, 41), 1),
+        (sizes(5, 8, 20), 0),
+        (sizes(3, 8, 33), 1),
+        (sizes(8, 8, 0), 1),
+    ):
+        arrays = form.data(at, exact=True)
+        expected = form.expected(arrays)
+        program(*arrays)
+        assert program.last_variants == (ran,), at
+        np.testing.assert_array_equal(arrays[-1], expected)
+
+
 def refuse_bad_input(program: Program, form: Form) -> None:
     """One line, before any kernel runs."""
     a, b, c = form.data(sizes(16, 8, 16), exact=True)

@@ -25,7 +25,7 @@ from alcop_mlir.tuning.records import Record
 from alcop_mlir.tuning.selection import Chooser
 from alcop_mlir.tuning.space import enumerate_space
 from alcop_mlir.tuning.variant_times import conditions, fastest, samples_of, times
-from alcop_mlir.variants import ScheduleVariant, check_variants
+from alcop_mlir.variants import NO_MOST, ScheduleVariant, check_variants
 
 F16 = OpenProblem()
 TF32 = OpenProblem(dtypes=("tf32", "tf32", "f32", "f32"))
@@ -101,22 +101,28 @@ def test_known_sizes_with_open_strides() -> None:
 def test_both_sides_of_every_limit() -> None:
     """At a limit a variant runs, one beyond it does not."""
     tried = 0
+    orders: set[bool] = set()
     for problem in (F16, TF32, S8, ROWS_OF_4096):
         found = variants_of(problem)
         for number, variant in enumerate(found):
             for limit in variant.limits:
                 loop = limit.loops[0]
                 known = {one: low for one, (low, _) in problem.ranges.items()}
-                inside = known | {loop: limit.most}
-                outside = known | {loop: limit.most + 1}
+                is_most = limit.most < NO_MOST
+                border = limit.most if is_most else limit.least
+                inside = known | {loop: border}
+                outside = known | {loop: border + (1 if is_most else -1)}
                 both = samples_of(problem, [inside, outside])
                 asked = conditions(variant, problem.element_bytes)
-                (own,) = [one for one in asked if f"<= {limit.most}" in str(one)]
+                text = f"{'<=' if is_most else '>='} {border}"
+                (own,) = [one for one in asked if text in str(one)]
                 assert own.holds(both).tolist() == [True, False]
                 decided = times(problem, TARGET, found, both)
                 assert not decided.holds[1, number]
+                orders.add(is_most)
                 tried += 1
     assert tried > 4
+    assert orders == {True, False}
 
 
 def test_parts_of_k_are_for_whole_parts_only() -> None:

@@ -26,7 +26,7 @@ from alcop_mlir.analysis.ir.loops import defining_op, made_by
 from alcop_mlir.analysis.ir.memref_layouts import follows_shape, open_strides
 from alcop_mlir.analysis.ir.promises import row_alignment
 from alcop_mlir.bindings import ir
-from alcop_mlir.variants import ScheduleVariant
+from alcop_mlir.variants import NO_MOST, ScheduleVariant, SizeLimit
 
 Buffer = tuple[Any, str]  # a memref, and the letters of the loops that index it
 _LOOPS = "bmnk"
@@ -44,10 +44,11 @@ class Open:
 
 @dataclass(frozen=True)
 class Limit:
-    """That these sizes multiply to `most` at most."""
+    """Bounds of what these sizes multiply to; None where there is none."""
 
     factors: tuple[Open, ...]
-    most: int
+    least: int | None
+    most: int | None
 
 
 @dataclass(frozen=True)
@@ -114,7 +115,7 @@ def find_guard(
     guard = _Conditions(sizes, promised)
     try:
         for limit in variant.limits:
-            guard.limit(limit.loops, limit.most)
+            guard.limit(limit)
         for buffer in buffers if variant.row_bytes > 1 else ():
             guard.rows(buffer, variant.row_bytes)
         least = min(element_bytes(memref.type) for memref, _ in inputs)
@@ -136,16 +137,17 @@ class _Conditions:
         self.positive: list[Open] = []
         self.distances: dict[Any, int] = {}
 
-    def limit(self, loops: str, most: int) -> None:
-        """The product of the sizes of these loops is at most that."""
-        sizes = [self.sizes[loop] for loop in loops]
+    def limit(self, limit: SizeLimit) -> None:
+        """The product of the sizes of some loops is within a limit."""
+        sizes = [self.sizes[loop] for loop in limit.loops]
         known = math.prod(size for size in sizes if isinstance(size, int))
         factors = tuple(size for size in sizes if not isinstance(size, int))
-        if known == 0:
-            return
-        if factors:
-            self.limits.append(Limit(factors, most // known))
-        elif known > most:
+        if factors and known:
+            least = -(-limit.least // known) or None
+            most = None if limit.most == NO_MOST else limit.most // known
+            if least is not None or most is not None:
+                self.limits.append(Limit(factors, least, most))
+        elif not limit.least <= known <= limit.most:
             raise _NeverTrueError
 
     def rows(self, buffer: Buffer, row_bytes: int) -> None:

@@ -79,7 +79,7 @@ from alcop_mlir.passes import build
 from alcop_mlir.passes.base import NOALIAS, Pass, option
 from alcop_mlir.target import CP_ASYNC_BYTES
 from alcop_mlir.transforms.tiling.tiled_contractions import input_buffers
-from alcop_mlir.variants import ScheduleVariant
+from alcop_mlir.variants import NO_MOST, ScheduleVariant
 
 _ALLOC = "memref.alloc"
 _PROMISE = "memref.assume_alignment"
@@ -318,7 +318,9 @@ def _schedule(
 def _name(variant: ScheduleVariant) -> str:
     """What tells the variant from others, for the kernel's name: "rows16_m64"."""
     parts = [f"rows{variant.row_bytes}"] if variant.row_bytes > 1 else []
-    parts += [f"{limit.loops}{limit.most}" for limit in variant.limits]
+    for limit in variant.limits:
+        parts += [f"{limit.loops}{limit.most}"] if limit.most < NO_MOST else []
+        parts += [f"{limit.loops}from{limit.least}"] if limit.least else []
     if variant.schedule.split_k > 1:
         parts.append(f"split{variant.schedule.split_k}")
     return "_".join(parts)
@@ -332,7 +334,9 @@ def _condition(guard: Guard) -> Any:
         total = factors[0]
         for factor in factors[1:]:
             total = build.mul(total, factor)
-        holds = build.both(holds, _compared("sle", total, limit.most))
+        for order, bound in (("sge", limit.least), ("sle", limit.most)):
+            if bound is not None:
+                holds = build.both(holds, _compared(order, total, bound))
     for one in guard.positive:
         holds = build.both(holds, _compared("sge", _number(one), 1))
     for one, divisor in guard.divisors.items():

@@ -196,6 +196,11 @@ func.func @known_sizes(%a: memref<100x64xf16>, %b: memref<64x64xf16>, %c: memref
 // CHECK:       scf.if
 // CHECK:         variant = "mn1000"
 // CHECK:       } else {
+// CHECK:       arith.cmpi sge, %{{.*}}, %c42 : index
+// CHECK-NOT:   cmpi
+// CHECK:       scf.if
+// CHECK:         variant = "mkfrom1000_nkfrom1536"
+// CHECK:       } else {
 // CHECK:         variant = "rows16"
 // CHECK-NOT:   linalg
 func.func @known_in_part(%a: memref<?x24xf16>, %b: memref<24x64xf16>, %c: memref<?x64xf32>) {
@@ -204,6 +209,8 @@ func.func @known_in_part(%a: memref<?x24xf16>, %b: memref<24x64xf16>, %c: memref
       {row_bytes = 16, schedule = {split_k = 2}},
       {limits = [{loops = "mn", most = 1000}], schedule = {}},
       {limits = [{loops = "nk", most = 1535}], schedule = {}},
+      {limits = [{loops = "k", least = 25}], schedule = {}},
+      {limits = [{loops = "mk", least = 1000}, {loops = "nk", least = 1536}], schedule = {}},
       {row_bytes = 16, schedule = {}},
       {schedule = {}}]}
     ins(%a, %b : memref<?x24xf16>, memref<24x64xf16>) outs(%c : memref<?x64xf32>)
