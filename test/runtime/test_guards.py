@@ -204,7 +204,7 @@ def test_guards_are_evaluated_as_they_read(
 
 @pytest.mark.parametrize("factors", range(1, len(NAMES) + 1))
 def test_each_factor_counts(factors: int) -> None:
-    """Products of up to three sizes are compared in ways of their own."""
+    """Up to three sizes that are multiplied are compared in ways of their own."""
     (kernel,) = matmul("M").kernels
     value = collected([(1, NAMES[:factors])])
     for number in range(factors):
