@@ -68,6 +68,8 @@ class AlcopCompile(NamedPipeline):
             "alcop-distribute-copies",
             "alcop-lower-mma",
             # The swizzle permutes indices into the buffers themselves, not into views.
+            # Through collapsed dimensions these would be divisions.
+            "alcop-reinterpret-shapes",
             "fold-memref-alias-ops",
             "alcop-swizzle-shared",
             # After the swizzle: with constant slots its arithmetic folds away.

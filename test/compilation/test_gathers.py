@@ -10,6 +10,7 @@ import importlib
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -21,6 +22,7 @@ from alcop_mlir.pipelines.driver import run_pipeline
 from alcop_mlir.runtime.emulator import emulate
 from alcop_mlir.runtime.emulator.observers.counters import Counters
 from alcop_mlir.runtime.launch import Program, grid_of
+from alcop_mlir.schedule import Schedule
 
 BENCH = Path(__file__).resolve().parents[2] / "bench"
 TILE = Tile()
@@ -271,15 +273,36 @@ def test_instructions_of_the_loop(
     stages: tuple[int, int], most: float, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Of any kind for each HMMA, 3x3 with stride 2 of 256 channels; nothing spilled."""
-    monkeypatch.syspath_prepend(BENCH)
-    sass = importlib.import_module("sass")
     window = Window((8, 32, 32, 256), filters=128, stride=(2, 2))
     text = convolution(window, Tile((128, 128, 32), (64, 64), stages))
-    bundle = compiler.compile_source(inputs.read(text), compiler.Options())
+    loop = loop_of(text, monkeypatch)
+    assert loop.matrix == 64 * stages[0]
+    assert loop.per_matrix <= most
+
+
+def test_collapsed_filters_take_no_division(monkeypatch: pytest.MonkeyPatch) -> None:
+    """B is a view of which dimensions were collapsed: 2.02 per HMMA, were it folded."""
+    image, filters = "memref<8x32x32x128xf16>", "memref<128x3x3x128xf16>"
+    text = f"""
+    func.func @f(%x: {image}, %w: {filters}, %y: memref<8x30x30x128xf32>) {{
+      linalg.conv_2d_nhwc_fhwc ins(%x, %w : {image}, {filters})
+                               outs(%y : memref<8x30x30x128xf32>)
+      return
+    }}"""
+    schedule = Schedule.parse("block=128,128,32 warp=64,64 stages=4,2")
+    assert loop_of(text, monkeypatch, schedule).per_matrix <= 1.7
+
+
+def loop_of(
+    text: str, monkeypatch: pytest.MonkeyPatch, schedule: Schedule | None = None
+) -> Any:
+    """The K loop of the machine code; nothing is spilled."""
+    monkeypatch.syspath_prepend(BENCH)
+    sass = importlib.import_module("sass")
+    options = compiler.Options(schedule=schedule)
+    bundle = compiler.compile_source(inputs.read(text), options)
     (code,) = bundle.code.values()
     if code.cubin is None:
         pytest.skip("needs ptxas")
-    loop = sass.steady_state(code.cubin)
-    assert loop.matrix == 64 * stages[0]
-    assert loop.per_matrix <= most
     assert bundle.functions[0].kernels[0].spill_bytes == 0
+    return sass.steady_state(code.cubin)
