@@ -5,7 +5,7 @@ BIN := .venv/bin
 JOBS ?= 2
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-fast test-sweep check format env clean fuzz fuzz-sizes gpu-bundle gpu-check gpu-bench gpu-collect
+.PHONY: help demo test test-fast test-sweep check format env clean fuzz fuzz-sizes fuzz-conv gpu-bundle gpu-check gpu-bench gpu-collect
 MAKEFLAGS += --no-print-directory
 # What these say about the user's own Python would mislead the environment's.
 unexport PYTHONPATH PYTHONHOME VIRTUAL_ENV
@@ -73,6 +73,10 @@ fuzz:  ## PROGRAMS=50000 random loops through the pipeliner; goes on where it st
 fuzz-sizes:  ## FORMS=200 contractions at the borders of their guards; goes on likewise
 	$(call setup,$(TEST_EXTRAS))
 	$(BIN)/python test/compilation/fuzz_sizes.py $(if $(FORMS),--forms $(FORMS))
+
+fuzz-conv:  ## FORMS=1000 random convolutions against NumPy; goes on likewise
+	$(call setup,$(TEST_EXTRAS))
+	$(BIN)/python test/compilation/fuzz_convolutions.py $(if $(FORMS),--forms $(FORMS))
 
 BUNDLE ?= build/gpu-bundle.zip
 GPU_PYTHON ?= python3

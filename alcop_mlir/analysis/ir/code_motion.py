@@ -17,7 +17,7 @@ from alcop_mlir.bindings import ir
 
 # Ops with effects that touch no memory but that of their operands or results.
 _OPERANDS_ONLY = frozenset(
-    "memref.alloc memref.alloca memref.copy memref.dealloc memref.load "
+    "cf.assert memref.alloc memref.alloca memref.copy memref.dealloc memref.load "
     "memref.store".split()
 )
 # Operand numbers that such an op only reads.

@@ -25,6 +25,7 @@ from alcop_mlir.analysis.ir.code_motion import (
     touches,
     writes,
 )
+from alcop_mlir.analysis.ir.loops import made_by
 from alcop_mlir.analysis.ir.memory import (
     element_bits,
     is_own_allocation,
@@ -81,10 +82,13 @@ def operand_loops(element: Elementwise, operand: Operand, loops: str) -> str:
 
 def is_stored(memref: ir.Value, ops: Sequence[ir.Operation]) -> bool:
     """Whether other ops than `ops`, which write `memref`, may read it."""
-    if not is_own_allocation(memref):
+    view = made_by(memref, "memref.collapse_shape")
+    buffer = memref if view is None else view.operands[0]
+    if not is_own_allocation(buffer):
         return True
-    users = [use.owner.operation for use in memref.uses]
-    return any(user not in ops and may_need(user, ops[0]) for user in users)
+    users = [use.owner.operation for one in (buffer, memref) for use in one.uses]
+    own = [*ops, *([] if view is None else [view])]
+    return any(user not in own and may_need(user, ops[0]) for user in users)
 
 
 def dependencies(element: Elementwise, contraction: ir.Operation) -> list[Any]:

@@ -13,7 +13,8 @@ So that they can be fused into it. Ops that fill the output, or copy its initial
 there, are changed as well, and so are ops on the results of changed ops. An op is
 changed only if all its memrefs allow it: each has all of the loops that become one,
 in order and without gaps, or none of them. A buffer that is used in its collapsed form
-alone is allocated so.
+alone is allocated so, where its size is known: sizes that are known at run time only
+are to stay those of arguments.
 
 Runs after alcop-raise-convolutions and alcop-collapse-loops, which collapse outputs,
 and before alcop-raise-contractions. Reads and writes no `alcop` attributes.
@@ -23,7 +24,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from functools import reduce
 from typing import Any
 
 from alcop_mlir.analysis.ir.loops import made_by
@@ -180,16 +180,11 @@ def _allocate_as(memref: ir.Value, view: ir.Value) -> None:
     alloc, collapse = made_by(memref, "memref.alloc"), view.owner.operation
     users = [use.owner.operation for use in memref.uses]
     frees = [user for user in users if user.name == "memref.dealloc"]
-    if alloc is None or len(frees) + 1 < len(users):
+    is_static = view.type.has_static_shape
+    if alloc is None or not is_static or len(frees) + 1 < len(users):
         return
-    parts = collapse.attributes["reassociation"]
     with alloc.location, ir.InsertionPoint(alloc):
-        sizes = [
-            reduce(build.mul, (build.size(memref, member.value) for member in part))
-            for number, part in enumerate(parts)
-            if view.type.is_dynamic_dim(number)
-        ]
-        new = build.alloc(view.type, sizes)
+        new = build.alloc(view.type)
     for name in ("alignment", ROW_ALIGNMENT):
         if name in alloc.attributes:
             new.owner.attributes[name] = alloc.attributes[name]

@@ -54,6 +54,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from alcop_mlir.analysis.ir.gathered_rows import gathered_rows
+from alcop_mlir.analysis.ir.memory import root
 from alcop_mlir.bindings import gpu, ir
 from alcop_mlir.dialects import alcop
 from alcop_mlir.passes import build
@@ -104,8 +105,11 @@ def _erase(contraction: TiledContraction) -> None:
             op.operation.erase()
     for buffer in dict.fromkeys(outputs):
         if buffer not in needed:
-            build.erase_deallocs(buffer)
-            build.erase_unused([buffer.owner])
+            whole = root(buffer)  # of which it may be a view
+            if whole != buffer:
+                build.erase_unused([buffer.owner])
+            build.erase_deallocs(whole)
+            build.erase_unused([whole.owner])
     gathered = (gathered_rows(one.value) for one in contraction.operands)
     build.erase_unused({rows.op for rows in gathered if rows is not None})
 
