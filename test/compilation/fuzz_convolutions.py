@@ -49,7 +49,8 @@ def draw_form(draw: random.Random) -> Form:
         form = _generic(draw, form)
     if draw.random() < 0.2:
         letters = ("n", *form.spatial)
-        form = replace(form, open="".join(draw.sample(letters, draw.randint(1, 3))))
+        count = draw.randint(1, len(letters))
+        form = replace(form, open="".join(draw.sample(letters, count)))
     return form
 
 

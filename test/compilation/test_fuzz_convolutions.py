@@ -5,7 +5,7 @@ from __future__ import annotations
 import fuzz_convolutions
 import pytest
 
-SAMPLE = range(1000, 1008)
+SAMPLE = range(1000, 1006)
 
 
 @pytest.mark.parametrize("seed", SAMPLE)
@@ -14,11 +14,10 @@ def test_random_convolutions(seed: int) -> None:
     assert seen["cases"] or seen["refused"]
 
 
-def test_most_are_convolutions_of_tensor_cores() -> None:
-    """What is drawn has channels often enough, few of them open sizes that it cannot."""
-    forms = [
-        fuzz_convolutions.draw_form(fuzz_convolutions.seeded(n)) for n in range(200)
-    ]
+def test_most_forms_have_channels() -> None:
+    """Of these, some are generic, and some have sizes known at run time only."""
+    draws = map(fuzz_convolutions.seeded, range(200))
+    forms = [fuzz_convolutions.draw_form(draw) for draw in draws]
     with_channels = [form for form in forms if "c" in form.operands[0]]
     assert len(with_channels) > len(forms) / 2
     assert sum(bool(form.open) for form in with_channels) > 10
