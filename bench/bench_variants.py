@@ -1,27 +1,40 @@
 """What a few kernels for all sizes lose, by the model, and what they cost.
 
-    python bench/bench_variants.py [--sizes 1000] [--compiles 3] [--plot FILE]
+    python bench/bench_variants.py [--sizes 1000] [--compiles 5] [--plot FILE]
+    python bench/bench_variants.py --costs [--compiles 5]
 
 The regret of a size is the predicted time of the variant that runs there, over that of
 the fastest schedule for this size alone: 1 is no loss. It is that of the decision list,
 not of the best of its kernels. The sizes are drawn at random as samples of the choice
 are spread, by another generator. All times are the analytical model's: no GPU is used.
 
-Then, unless with `--compiles 0`, a contraction of two types is compiled with four
-variants and with one: CPU seconds without ptxas, the least of some compiles in turns,
-and bytes of the stored bundle.
+Then what four variants cost (`--costs`: only that; `--compiles 0`: not that): a compile
+in a warm process, as `alcop_mlir.compile` does it, the least of some in turns. Wall
+seconds, with as many CPUs as there are and with two, without ptxas and with it; CPU
+seconds; bytes of the bundle as an archive. What they are compared with: one kernel for
+all sizes (`variants=1`), and the kernel of the first variant's schedule where all sizes
+are known. The choice of variants, once for each contraction in a process, is not
+counted. Wall seconds are worth something where the process gets the CPUs: how many it
+got is printed, by threads that hash.
+
 `--plot` draws regrets (needs matplotlib). Records go to bench/results/variants.jsonl.
 """
 
 from __future__ import annotations
 
 import argparse
+import contextlib
+import hashlib
 import importlib
+import io
+import math
+import os
 import tempfile
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 from records import print_table, store
@@ -49,21 +62,38 @@ CASES = {
     "f16 nn, rows promised": OpenProblem(row_bytes=(16, 16)),
     "f16 nn, M open": OpenProblem(n=(4096, 4096), k=(4096, 4096), row_bytes=(16, 16)),
 }
-COMPILED = {"f16 nn": ("f16", "f32"), "tf32 nn": ("f32", "f32")}
+KNOWN = 4096  # each size, of the contraction that is compared with
 
 
 def main() -> None:
     given = arguments()
     target = find_target(given.target)
+    if not given.costs:
+        regrets_of_variants(given, target)
+    if given.compiles:
+        print_costs(target, given.compiles)
+
+
+def print_costs(target: Target, compiles: int) -> None:
+    """Print and record what variants cost."""
+    rows = [one for name in COMPILED for one in costs(name, target, compiles)]
+    header = ("compiled", "kernels", *FIGURES)
+    print_table(header, [(name, way, *shown(of)) for name, way, of in rows])
+    records = [
+        {"contraction": name, "kernels": way, **dict(zip(FIGURES, of, strict=True))}
+        for name, way, of in rows
+    ]
+    print(f"the process got {cpus_got():.1f} of {len(os.sched_getaffinity(0))} CPUs")
+    print(f"records in {store('variants_cost', records)}")
+
+
+def regrets_of_variants(given: argparse.Namespace, target: Target) -> None:
+    """Print, record and draw what variants lose."""
     regrets = {name: regret(case, target, given.sizes) for name, case in CASES.items()}
     rows = [row(name, count, one) for name, of in regrets.items() for count, one in of]
     print_table(("contraction", "variants", "median", "95 %", "worst", "mean"), rows)
     parts = [*by_rows(CASES["f16 nn"], target, given.sizes)]
     print_table(("f16 nn, 4 variants", "sizes", "median", "95 %"), parts)
-    if given.compiles:
-        costs = [cost(name, *COMPILED[name], given) for name in COMPILED]
-        header = ("compiled", "variants", "CPU s", "ratio", "bytes", "ratio")
-        print_table(header, [row for rows in costs for row in rows])
     names = ("contraction", "variants", "median", "p95", "worst", "mean")
     path = store("variants", [dict(zip(names, row, strict=True)) for row in rows])
     print(f"records in {path}")
@@ -120,44 +150,126 @@ def by_rows(problem: OpenProblem, target: Target, count: int) -> list[list[objec
     return found
 
 
-def cost(name: str, inputs_of: str, out: str, given: Any) -> list[list[object]]:
-    """Compile time and size of the bundle, with one variant and with four."""
-    text = f"""
-func.func @matmul(%A: memref<?x?x{inputs_of}>, %B: memref<?x?x{inputs_of}>,
-                  %C: memref<?x?x{out}>) {{
-  linalg.matmul ins(%A, %B : memref<?x?x{inputs_of}>, memref<?x?x{inputs_of}>)
-                outs(%C : memref<?x?x{out}>)
+@dataclass(frozen=True)
+class Kind:
+    """A contraction that is compiled: element types, and the loops of A and B."""
+
+    inputs: str
+    out: str
+    a: str = "m, k"
+    b: str = "k, n"
+
+    def text(self, size: int | str) -> str:
+        """Its module, with all sizes `size`, or "?"."""
+        source, out = (
+            f"memref<{size}x{size}x{one}>" for one in (self.inputs, self.out)
+        )
+        maps = ", ".join(
+            f"affine_map<(m, n, k) -> ({loops})>" for loops in (self.a, self.b, "m, n")
+        )
+        wide = "" if self.inputs == self.out else WIDENED.format(self.inputs, self.out)
+        names = ("%x", "%y") if wide else ("%a", "%b")
+        return f"""
+func.func @matmul(%A: {source}, %B: {source}, %C: {out}) {{
+  linalg.generic {{indexing_maps = [{maps}],
+      iterator_types = ["parallel", "parallel", "reduction"]}}
+      ins(%A, %B : {source}, {source}) outs(%C : {out}) {{
+  ^bb0(%a: {self.inputs}, %b: {self.inputs}, %c: {self.out}):
+    {wide}
+    %p = arith.mulf {", ".join(names)} : {self.out}
+    %s = arith.addf %c, %p : {self.out}
+    linalg.yield %s : {self.out}
+  }}
   return
 }}
 """
-    source = inputs.read(text)
-    spent: dict[int, list[float]] = {1: [], 4: []}
-    sizes: dict[int, int] = {}
-    for _ in range(given.compiles + 1):  # the first loads modules and libraries
-        for count in spent:
-            open_variants.choose.cache_clear()
-            options = Options(
-                find_target(given.target),
-                use_ptxas=False,
-                allow_tf32=inputs_of == "f32",
-                variants=count,
-            )
-            start = time.process_time()
-            bundle = compile_source(source, options)
-            spent[count].append(time.process_time() - start)
-            sizes[count] = stored_bytes(bundle)
-    least = {count: min(some[1:]) for count, some in spent.items()}
-    return [
-        [
-            name,
-            count,
-            f"{least[count]:.2f}",
-            f"{least[count] / least[1]:.1f}",
-            sizes[count],
-            f"{sizes[count] / sizes[1]:.1f}",
-        ]
-        for count in spent
-    ]
+
+
+WIDENED = "%x = arith.extf %a : {0} to {1}\n    %y = arith.extf %b : {0} to {1}"
+COMPILED = {
+    "f16 nn": Kind("f16", "f32"),
+    "f16 nt": Kind("f16", "f32", b="n, k"),
+    "f16 tn": Kind("f16", "f32", a="k, m"),
+    "tf32 nn": Kind("f32", "f32"),
+}
+FIGURES = ("wall s", "on 2 CPUs", "CPU s", "wall s, ptxas", "bytes", "with cubin")
+Cost = dict[str, float]  # by figure
+
+
+def costs(
+    name: str, target: Target, compiles: int
+) -> Iterator[tuple[str, str, Sequence[float]]]:
+    """Of a contraction's kernels: what is compiled, how many kernels, its figures.
+
+    The last two are ratios of the first.
+    """
+    kind = COMPILED[name]
+    plain = Options(target, use_ptxas=False, allow_tf32=kind.inputs == "f32")
+    open_sizes = inputs.read(kind.text("?"))
+    made = compile_source(open_sizes, plain)
+    first = made.functions[0].launches[0].variants[0].kernels[0].schedule
+    ways = {
+        "4 variants": (open_sizes, plain),
+        "1 variant": (open_sizes, replace(plain, variants=1)),
+        "known sizes": (
+            inputs.read(kind.text(KNOWN)),
+            replace(plain, schedule=first),
+        ),
+    }
+    found = {way: Cost() for way in ways}
+    for _ in range(compiles):
+        for way, (source, options) in ways.items():
+            for figure, value in cost(source, options).items():
+                found[way][figure] = min(value, found[way].get(figure, math.inf))
+    rows = {way: [of[figure] for figure in FIGURES] for way, of in found.items()}
+    for way, values in rows.items():
+        yield name, way, values
+    for way in ("1 variant", "known sizes"):
+        pairs = zip(rows["4 variants"], rows[way], strict=True)
+        yield name, f"4 / {way}", [four / one for four, one in pairs]
+
+
+def cost(source: inputs.Input, options: Options) -> Cost:
+    """Seconds of one compile in each way, and bytes of the bundle."""
+    every = os.sched_getaffinity(0)
+    start = time.process_time()
+    wall, bundle = timed(source, options)
+    seconds = time.process_time() - start
+    os.sched_setaffinity(0, sorted(every)[:2])
+    try:
+        on_two, _ = timed(source, options)
+    finally:
+        os.sched_setaffinity(0, every)
+    with_ptxas, whole = timed(source, replace(options, use_ptxas=True))
+    sizes = stored_bytes(bundle), stored_bytes(whole)
+    values = (wall, on_two, seconds, with_ptxas, *sizes)
+    return dict(zip(FIGURES, values, strict=True))
+
+
+def timed(source: inputs.Input, options: Options) -> tuple[float, Bundle]:
+    """Wall seconds of a compile, and what it makes."""
+    start = time.perf_counter()
+    with contextlib.redirect_stderr(io.StringIO()):  # remarks
+        bundle = compile_source(source, options)
+    return time.perf_counter() - start, bundle
+
+
+def shown(values: Sequence[float]) -> list[str]:
+    """A row of costs."""
+    return [f"{value:.2f}" if value < 1000 else f"{value:.0f}" for value in values]
+
+
+def cpus_got() -> float:
+    """How many CPUs threads that do nothing but compute get here, at present."""
+
+    def work(_: int) -> None:
+        hashlib.pbkdf2_hmac("sha256", b"", b"", 500_000)
+
+    count = len(os.sched_getaffinity(0))
+    with ThreadPoolExecutor(count) as pool:
+        wall, used = time.perf_counter(), time.process_time()
+        list(pool.map(work, range(count)))
+        return (time.process_time() - used) / (time.perf_counter() - wall)
 
 
 def stored_bytes(bundle: Bundle) -> int:
@@ -209,7 +321,8 @@ def arguments(given: Sequence[str] | None = None) -> argparse.Namespace:
     """The command line."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--sizes", type=int, default=1000, metavar="N")
-    parser.add_argument("--compiles", type=int, default=3, metavar="N")
+    parser.add_argument("--compiles", type=int, default=5, metavar="N")
+    parser.add_argument("--costs", action="store_true", help="nothing but costs")
     parser.add_argument("--target", default="sm_80", metavar="GPU")
     parser.add_argument("--plot", type=Path, metavar="FILE")
     return parser.parse_args(given)
