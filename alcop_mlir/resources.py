@@ -6,6 +6,7 @@ rule. The registers are an estimate, checked against ptxas in the tests.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from alcop_mlir.errors import ConfigError
@@ -24,6 +25,13 @@ from alcop_mlir.target import (
 SHARED_ALIGNMENT = 128  # bytes; keeps every swizzled row of 128 bytes whole
 # Addresses, loop counters and copy pointers, seen with ptxas 13 over the tested tiles.
 ADDRESS_REGISTERS = 40
+# Rows or columns of a tile whose copies are narrower than 16 bytes: with 128 x 128 a
+# thread holds the addresses of so many copies that ptxas spills.
+LARGEST_NARROW = 64
+# Registers of a thread for what it copies element by element, a K step early: 96 with
+# 64 x 64 and 4 warps, where ptxas takes up to 255 for all. With 128 it spills.
+MOST_ELEMENT_REGISTERS = 96
+_WORD_BYTES, _ADDRESS_WORDS = 4, 2  # registers are of 32 bits, addresses of 64
 
 Stored = tuple[int, int]  # bytes of an element of A and of B in memory
 
@@ -75,6 +83,27 @@ def registers_per_thread(
     )
     fragments = (schedule.stages[1] * waiting + computed) // (4 * WARP_SIZE)
     return accumulators + fragments + ADDRESS_REGISTERS
+
+
+def copies_fit(schedule: Schedule, copy_bytes: Sequence[int]) -> bool:
+    """Whether registers suffice for what threads copy of A and B, so much at once.
+
+    `cost` does not know of that: it counts what all rows take.
+    """
+    *tile, step = schedule.block
+    registers = sum(
+        element_registers(extent * step // schedule.threads, width)
+        for extent, width in zip(tile, copy_bytes, strict=True)
+        if width < min(CP_ASYNC_BYTES)
+    )
+    is_wide = min(copy_bytes) >= max(CP_ASYNC_BYTES)
+    fits = max(tile) <= LARGEST_NARROW and registers <= MOST_ELEMENT_REGISTERS
+    return is_wide or fits
+
+
+def element_registers(elements: int, element_bytes: int) -> int:
+    """For what a thread copies by elements: one for each, and an address for a word."""
+    return elements + elements * element_bytes // _WORD_BYTES * _ADDRESS_WORDS
 
 
 def cost(

@@ -24,6 +24,10 @@ MAX_REGISTER_STAGES = 4
 MAX_WARPS = 32  # 1024 threads
 MAX_RASTER = 64
 MAX_SPLIT_K = 64
+# What is chosen from where nothing is measured: the default schedule, and variants.
+CHOSEN_SHARED_STAGES = (4, 3, 2)
+CHOSEN_REGISTER_STAGES = 2
+CHOSEN_RASTER = 8
 _MAX_TILE = 1 << 16  # far more than shared memory holds
 _Extent = Annotated[int, Range(1, _MAX_TILE)]
 _SharedStages = Annotated[int, Range(1, MAX_SHARED_STAGES)]

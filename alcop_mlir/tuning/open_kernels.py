@@ -1,8 +1,8 @@
 """The kernels that an open problem may have, and the seconds that each is predicted.
 
 Kernels of aligned rows copy 16 bytes at once. Others copy as much as rows are multiples
-of, 4 bytes or an element, and their tiles are 64x64 at most, as each thread of a larger
-one would hold the addresses of too many copies. Only aligned kernels have parts of K,
+of, 4 bytes or an element, and have tiles whose copies registers suffice for
+(`resources.copies_fit`). Only aligned kernels have parts of K,
 which are whole numbers of 16 bytes.
 """
 
@@ -19,7 +19,12 @@ import numpy as np
 from alcop_mlir import resources
 from alcop_mlir.errors import ConfigError
 from alcop_mlir.resources import Resources
-from alcop_mlir.schedule import Schedule
+from alcop_mlir.schedule import (
+    CHOSEN_RASTER,
+    CHOSEN_REGISTER_STAGES,
+    CHOSEN_SHARED_STAGES,
+    Schedule,
+)
 from alcop_mlir.taps import k_steps
 from alcop_mlir.target import Target, mma_shape
 from alcop_mlir.tuning.analytical import CopyBytes, Prediction, predict
@@ -27,11 +32,7 @@ from alcop_mlir.tuning.open_problem import WIDEST, OpenProblem, Samples
 from alcop_mlir.tuning.space import SMALL, BoolArray, Candidates, FloatArray
 
 RowBytes = Literal[1, 4, 16]
-LARGEST_NARROW = 64  # rows or columns of a tile whose copies are narrow
 _ROW_BYTES: tuple[RowBytes, ...] = (16, 4, 1)
-_SHARED_STAGES = (4, 3, 2)
-_REGISTER_STAGES = 2
-_RASTER = 8
 # Of a row of A: the least that a K step is long. Shorter ones are slower on GPUs than
 # the model says.
 _LEAST_STEP_BYTES = 64
@@ -90,7 +91,7 @@ class Kernels:
 
     def _cost(self, schedule: Schedule) -> Resources | None:
         size = self.problem.element_bytes
-        if self.is_narrow and max(schedule.block[:2]) > LARGEST_NARROW:
+        if not resources.copies_fit(schedule, self.copy_bytes):
             return None
         if schedule.split_k > 1 and (self.is_narrow or self.problem.op != "matmul"):
             return None
@@ -164,9 +165,9 @@ def _staged(
     steps = k_steps(problem.k[1], block[2], problem.taps)
     rows = -(-problem.m[1] // block[0])
     columns = -(-problem.n[1] // block[1])
-    raster = min(_RASTER, rows) if columns > 1 else 1
-    for shared in [one for one in _SHARED_STAGES if one <= steps] or [1]:
-        registers = _REGISTER_STAGES if shared > 1 else 1
+    raster = min(CHOSEN_RASTER, rows) if columns > 1 else 1
+    for shared in [one for one in CHOSEN_SHARED_STAGES if one <= steps] or [1]:
+        registers = CHOSEN_REGISTER_STAGES if shared > 1 else 1
         for parts in SMALL.split_k:
             grouped = raster if parts == 1 else 1
             yield Schedule(block, warp, (shared, registers), grouped, parts)

@@ -19,7 +19,7 @@ from alcop_mlir.target import find_target
 from alcop_mlir.tuning import models, open_variants, records
 from alcop_mlir.tuning.analytical import predict
 from alcop_mlir.tuning.decision_list import Rule, Table, choose
-from alcop_mlir.tuning.open_kernels import LARGEST_NARROW, copy_bytes, families
+from alcop_mlir.tuning.open_kernels import copy_bytes, families
 from alcop_mlir.tuning.open_problem import LOOPS, OpenProblem, from_points, sample
 from alcop_mlir.tuning.records import Record
 from alcop_mlir.tuning.selection import Chooser
@@ -50,9 +50,9 @@ def test_each_is_legal_and_the_last_is_for_all_sizes(problem: OpenProblem) -> No
         resources.cost(schedule, TARGET, problem.element_bytes)
         resources.check_k_step(schedule, problem.element_bytes, problem.dtypes[0])
         assert schedule.split_k == 1 or problem.op == "matmul"
-        if min(copy_bytes(problem, variant.row_bytes)) < 16:
-            assert max(schedule.block[:2]) <= LARGEST_NARROW
-            assert schedule.split_k == 1
+        copied = copy_bytes(problem, variant.row_bytes)
+        assert resources.copies_fit(schedule, copied)
+        assert min(copied) == 16 or schedule.split_k == 1
         for limit in variant.limits:
             assert {*limit.loops} <= {*problem.open_loops}
 

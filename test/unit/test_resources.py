@@ -70,3 +70,23 @@ def test_memory_may_hold_wider_elements_than_are_multiplied() -> None:
     assert resources.registers_per_thread(schedule, 2, (4, 2)) == plain + 2 * 8 + 8
     with pytest.raises(ConfigError, match="needs 196608 bytes of shared memory"):
         resources.cost(Schedule.parse("stages=6,1"), find_target("sm_80"), 2, (4, 4))
+
+
+@pytest.mark.parametrize(
+    ("schedule", "copy_bytes", "fit"),
+    [
+        ("block=128,128,32 warp=64,64 stages=3,2", (16, 16), True),
+        ("block=128,128,32 warp=64,64 stages=3,2", (16, 4), False),
+        ("block=64,64,64 warp=64,64 stages=3,2", (4, 4), True),
+        # Of single elements a register each, and an address of two for each word: 96.
+        ("block=64,64,32 warp=32,32 stages=3,2", (2, 2), True),
+        ("block=64,64,64 warp=32,32 stages=3,2", (2, 2), False),
+        ("block=64,64,64 warp=32,32 stages=3,2", (2, 4), True),
+        ("block=64,64,64 warp=32,32 stages=3,2", (1, 1), True),
+        ("block=64,64,64 warp=32,64 stages=3,2", (1, 1), False),
+    ],
+)
+def test_registers_of_narrow_copies(
+    schedule: str, copy_bytes: tuple[int, int], fit: bool
+) -> None:
+    assert resources.copies_fit(Schedule.parse(schedule), copy_bytes) == fit

@@ -27,8 +27,13 @@ from dataclasses import dataclass, replace
 from alcop_mlir import resources
 from alcop_mlir.analysis.linalg.contractions import Contraction
 from alcop_mlir.errors import ConfigError
-from alcop_mlir.resources import Resources
-from alcop_mlir.schedule import Schedule
+from alcop_mlir.resources import LARGEST_NARROW, Resources
+from alcop_mlir.schedule import (
+    CHOSEN_RASTER,
+    CHOSEN_REGISTER_STAGES,
+    CHOSEN_SHARED_STAGES,
+    Schedule,
+)
 from alcop_mlir.taps import k_steps
 from alcop_mlir.target import Target, mma_shape
 
@@ -53,15 +58,10 @@ _SMALL_TILES = (
 # Length of a K step, along a row of A; a Schedule has no step below 16 elements.
 _K_STEP_BYTES = (64, 32)
 _SMALLEST_K_STEP = 16
-# Rows or columns of a tile whose copies are narrow: with 128 x 128, ptxas spills.
-_LARGEST_NARROW = 64
 # Share of its work that a large tile may do beyond the edges of C: a smaller tile loads
 # more from memory per multiplication.
 _OVERHANGS = (1 / 8, 1 / 2)
 _UNKNOWN = 8192  # assumed for a size that is known at run time only
-_SHARED_STAGES = (4, 3, 2)
-_REGISTER_STAGES = 2
-_RASTER = 8
 _PARTS_OF_K = (8, 4, 2)
 _LEAST_PART = 1024  # of K; adding up parts is a kernel more
 
@@ -106,7 +106,7 @@ class _Choice:
             or columns < 2
         ):
             return schedule
-        return replace(schedule, raster=min(_RASTER, rows))
+        return replace(schedule, raster=min(CHOSEN_RASTER, rows))
 
     def _with_parts(self, schedule: Schedule) -> Schedule:
         """`schedule`, with as many long parts of K as there are SMs for."""
@@ -124,7 +124,7 @@ class _Choice:
         """The tiles that exceed C the least, in order of preference."""
         large = _TILES
         if self.contraction.has_narrow_copies:
-            large = tuple(tile for tile in _TILES if max(tile[0]) <= _LARGEST_NARROW)
+            large = tuple(tile for tile in _TILES if max(tile[0]) <= LARGEST_NARROW)
         for most in _OVERHANGS:
             fitting = [tile for tile in large if self._overhang(tile[0]) <= most]
             if fitting:
@@ -152,7 +152,7 @@ class _Choice:
     ) -> Schedule | None:
         """The best schedule with that tile that fits the target, or None."""
         fitting: list[Schedule] = []
-        for registers in range(_REGISTER_STAGES, 0, -1):
+        for registers in range(CHOSEN_REGISTER_STAGES, 0, -1):
             fitting = fitting or [
                 schedule
                 for schedule in self._staged((*block, self._k_step()), warp, registers)
@@ -205,12 +205,12 @@ class _Choice:
         Unrolled by such slots, the loop needs no counter of the steps of a tap.
         """
         if self.contraction.taps is None:
-            return _SHARED_STAGES
+            return CHOSEN_SHARED_STAGES
         steps = -(-self._run() // step)
-        tells = [n for n in _SHARED_STAGES if n % steps == 0]
+        tells = [n for n in CHOSEN_SHARED_STAGES if n % steps == 0]
         if (steps * step).bit_count() == 1:
-            tells = [n for n in _SHARED_STAGES if n in tells or steps % n == 0]
-        return tuple(tells) or _SHARED_STAGES
+            tells = [n for n in CHOSEN_SHARED_STAGES if n in tells or steps % n == 0]
+        return tuple(tells) or CHOSEN_SHARED_STAGES
 
     def check(self, schedule: Schedule) -> None:
         """ConfigError where `schedule` does not fit the inputs' type or the target."""

@@ -45,14 +45,12 @@ from alcop_mlir.bindings import ir, ub
 from alcop_mlir.dialects import alcop
 from alcop_mlir.passes import build
 from alcop_mlir.passes.base import Pass
+from alcop_mlir.resources import MOST_ELEMENT_REGISTERS, element_registers
 from alcop_mlir.target import CP_ASYNC_BYTES, SHARED_BANK_BYTES
 from alcop_mlir.transforms.tensor_cores.copy_offsets import Index, chunk_offsets
 from alcop_mlir.transforms.tensor_cores.copy_sources import clamped, is_clamped
 
 _COPIES = ("memref.copy", "alcop.copy")
-# Elements of all tiles of an iteration that a thread holds, one in each register: with
-# a block tile of 64x64 and 4 warps, the accumulators and the addresses take 100 more.
-MOST_ELEMENTS = 64
 
 
 @dataclass(frozen=True)
@@ -62,7 +60,7 @@ class StageCopies(Pass):
     def run(self, op: ir.Operation) -> None:
         for loop in loops_in(op):
             work = _collect(loop)
-            if sum(item.elements for item in work) > MOST_ELEMENTS:
+            if sum(item.registers for item in work) > MOST_ELEMENT_REGISTERS:
                 continue
             for item in work:
                 with item.copy.location, ir.InsertionPoint(item.copy):
@@ -79,9 +77,10 @@ class _Work:
     words: Distribution
 
     @property
-    def elements(self) -> int:
-        """Elements that a thread copies."""
-        return self.words.rounds * self.words.elements
+    def registers(self) -> int:
+        """Those of a thread for what it loads."""
+        elements = self.words.rounds * self.words.elements
+        return element_registers(elements, self.words.bytes // self.words.elements)
 
 
 def _collect(loop: ir.Operation) -> list[_Work]:

@@ -89,7 +89,7 @@ func.func @bytes(%A: memref<16x8xi8, strided<[9, 1]>>, %n: index) {
 // -----
 
 // Left unchanged: rows of 4 bytes, which cp.async takes; copies outside of loops; the
-// copies of a loop where a thread has more than 64 elements.
+// copies of a loop that need more than 96 registers for elements and addresses.
 // CHECK-LABEL: func.func @others
 // CHECK:         memref.copy {{.*}}strided<[9, 1]>
 // CHECK:         memref.copy {{.*}}strided<[10, 1]>
