@@ -195,6 +195,9 @@ def find_convolution(
     except NoContraction:  # a pooling, which multiplies nothing
         return None
     try:
+        outside = view.outside()
+        if outside is not None:
+            raise _No(outside)
         found = _with_padding(_convolution(view), noalias_arguments)
         _check_loops(found)
         _check_windows(found)
@@ -330,6 +333,8 @@ def _check_windows(found: Convolution) -> None:
     """Windows must see rows of channels."""
     if 0 in (found.size(found.places), found.size(found.taps)):
         raise _No("has no windows")
+    if any(axis.offset < 0 for axis in found.axes):
+        raise _No("has windows that begin before its image")
     windows = [found.window(axis) for axis in found.axes]
     if any(window.low < 0 for window in windows):
         raise _No("has windows that begin inside of an image of unknown size")

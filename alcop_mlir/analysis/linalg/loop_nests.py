@@ -85,7 +85,10 @@ def _about_outputs(nest: Nest) -> Iterator[str]:
 
 
 def _about_sizes(nest: Nest) -> Iterator[str]:
-    """Indices with sizes known at run time must be such that a host can check them."""
+    """No index may be outside of its memref, and a host must be able to check that."""
+    outside = nest.outside()
+    if outside is not None:
+        yield outside
     for operand in nest.operands:
         for dimension, index in enumerate(operand.indices):
             if not nest.is_static(operand, dimension) and not index.grows:

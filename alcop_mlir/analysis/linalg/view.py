@@ -190,6 +190,29 @@ class LinalgView:
         sizes = map(self.static_size, operand.indices[dimension].loops)
         return None not in (operand.static_size(dimension), *sizes)
 
+    def outside(self) -> str | None:
+        """Which operand is accessed at an index that it does not have, if one is.
+
+        As far as sizes are known. MLIR looks at the first and last iteration only.
+        """
+        for operand in self.operands:
+            for dimension, index in enumerate(operand.indices):
+                if index.coefficients is None or not self.is_static(operand, dimension):
+                    continue
+                steps = zip(index.loops, index.coefficients, strict=True)
+                ends = [
+                    step * ((self.static_size(loop) or 1) - 1) for loop, step in steps
+                ]
+                least = index.offset + sum(min(0, end) for end in ends)
+                most = index.offset + sum(max(0, end) for end in ends)
+                size = operand.static_size(dimension) or 0
+                if least < 0 or most >= max(size, 1):
+                    return (
+                        f"accesses dimension {dimension} of {operand.value.type} at "
+                        f"indices from {least} to {most}, expected 0 to {size - 1}"
+                    )
+        return None
+
     @property
     def convolution_dimensions(self) -> Any | None:
         """Upstream's, with the first two inputs as image and filter, or None.

@@ -163,3 +163,49 @@ func.func @channels_first(%x: memref<2x32x9x7xf16>, %w: memref<3x3x32x48xf16>, %
   }
   return
 }
+
+// -----
+
+// A negative dilation: MLIR looks at the first and the last iteration only.
+func.func @outside(%x: memref<1x8x8x16xf16>, %w: memref<3x3x16x16xf16>, %y: memref<1x6x6x16xf32>) {
+  // expected-remark @below {{accesses dimension 1 of memref<1x8x8x16xf16> at indices from -2 to 5, expected 0 to 7}}
+  linalg.conv_2d_nhwc_hwcf {dilations = dense<-1> : tensor<2xi64>, strides = dense<1> : tensor<2xi64>}
+    ins(%x, %w : memref<1x8x8x16xf16>, memref<3x3x16x16xf16>) outs(%y : memref<1x6x6x16xf32>)
+  return
+}
+
+// -----
+
+func.func @before(%x: memref<1x?x8x16xf16>, %w: memref<3x3x16x16xf16>, %y: memref<1x?x6x16xf32>) {
+  // expected-remark @below {{has windows that begin before its image}}
+  linalg.conv_2d_nhwc_hwcf {dilations = dense<[-1, 1]> : tensor<2xi64>, strides = dense<1> : tensor<2xi64>}
+    ins(%x, %w : memref<1x?x8x16xf16>, memref<3x3x16x16xf16>) outs(%y : memref<1x?x6x16xf32>)
+  return
+}
+
+// -----
+
+// What MLIR itself refuses, with one error at the op.
+func.func @no_dilation(%x: memref<1x8x8x16xf16>, %w: memref<3x3x16x16xf16>, %y: memref<1x6x6x16xf32>) {
+  // expected-error @below {{unexpected loop dimension for convolution op}}
+  linalg.conv_2d_nhwc_hwcf {dilations = dense<0> : tensor<2xi64>, strides = dense<1> : tensor<2xi64>}
+    ins(%x, %w : memref<1x8x8x16xf16>, memref<3x3x16x16xf16>) outs(%y : memref<1x6x6x16xf32>)
+  return
+}
+
+// -----
+
+func.func @large_window(%x: memref<1x2x8x16xf16>, %w: memref<3x3x16x16xf16>, %y: memref<1x1x6x16xf32>) {
+  // expected-error @below {{shape's dimension #1 to be greater than or equal to 3, but found 2}}
+  linalg.conv_2d_nhwc_hwcf {dilations = dense<1> : tensor<2xi64>, strides = dense<1> : tensor<2xi64>}
+    ins(%x, %w : memref<1x2x8x16xf16>, memref<3x3x16x16xf16>) outs(%y : memref<1x1x6x16xf32>)
+  return
+}
+
+// -----
+
+func.func @groups(%x: memref<2x8x8x24xf16>) {
+  // expected-error @below {{'alcop.im2col' op expects groups that divide 24, got 5}}
+  %0 = "alcop.im2col"(%x) {alcop.window = #alcop.window<{size = [3, 3], strides = [1, 1], dilations = [1, 1], low = [0, 0], high = [0, 0], groups = 5}>} : (memref<2x8x8x24xf16>) -> memref<72x216xf16>
+  return
+}
