@@ -134,7 +134,7 @@ def _wave(
     steps = grid.steps
     stages = np.minimum(candidates.axis("shared_stages"), steps)
     if not {*copy_bytes} <= {*CP_ASYNC_BYTES}:
-        stages = np.ones(grid.shape)  # without cp.async copies are not pipelined
+        stages = np.ones(grid.shape)  # elements that are loaded early do not count
     tile = _tile(problem, candidates, rates, resident)
     tile["narrow"] = _narrow_copies(problem, candidates, rates, resident, copy_bytes)
     compute = sum(tile.values(), np.zeros(grid.shape))
