@@ -5,7 +5,7 @@ BIN := .venv/bin
 JOBS ?= 2
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-fast test-sweep check format env clean fuzz fuzz-sizes fuzz-conv gpu-bundle gpu-check gpu-bench gpu-collect
+.PHONY: help demo demo-conv test test-fast test-sweep check format env clean fuzz fuzz-sizes fuzz-conv gpu-bundle gpu-check gpu-bench gpu-collect
 MAKEFLAGS += --no-print-directory
 # What these say about the user's own Python would mislead the environment's.
 unexport PYTHONPATH PYTHONHOME VIRTUAL_ENV
@@ -31,6 +31,10 @@ help:  ## this list
 demo:  ## compile and run a matmul: on the GPU, else on the emulator
 	$(call setup,compiler)
 	$(BIN)/alcop-run examples/matmul_f16.mlir --device auto
+
+demo-conv:  ## the same of a convolution of ResNet-18, with all that follows it
+	$(call setup,compiler)
+	$(BIN)/alcop-run examples/conv_f16.mlir --device auto
 
 test:  ## all tests: lit, then pytest
 	$(call setup,$(TEST_EXTRAS))

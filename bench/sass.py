@@ -102,6 +102,20 @@ def loops(listing: str) -> list[Loop]:
     return sorted(with_matrix, key=lambda loop: (-loop.matrix, loop.size))
 
 
+def straight(listing: str) -> Loop:
+    """From the first matrix instruction to the last, where no loop has any."""
+    texts = [
+        instruction["text"]
+        for line in listing.splitlines()
+        if (instruction := _INSTRUCTION.match(line))
+    ]
+    found = [n for n, text in enumerate(texts) if opcode(text) in MATRIX]
+    if not found:
+        raise SystemExit("error: no matrix instructions in the cubin")
+    first, last = found[0], found[-1]
+    return Loop(first, last, Counter(map(opcode, texts[first : last + 1])))
+
+
 def steady_state(cubin: bytes) -> Loop:
     """The loop with the most matrix instructions, the shortest of them."""
     found = loops(disassemble(cubin))
