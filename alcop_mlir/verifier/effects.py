@@ -41,25 +41,26 @@ Effects = Mapping[Hashable, list[Run]]  # of kernels, by their names
 
 
 def races(kernel: ir.Operation) -> list[Violation]:
-    """What races in a kernel, and what it accesses outside of its shared memory."""
+    """What races in a kernel, and what it accesses outside of its shared memory.
+
+    Sizes with which it does so may be wrong; but one iteration each is always possible.
+    """
     block = _block_of(kernel) or _ONE_THREAD
-    found: dict[Any, Violation] = {}
-    for trips, given in _given(kernel):
+    outside: list[Violation] = []
+    for given in reversed([*_given(kernel)]):
         player = Player(ThreadValues(kernel, block, given, made_up=False))
         player.play()
-        # Sizes may be wrong, but one iteration each is always possible.
-        if not player.accesses.outside:
-            found.update(player.accesses.found)
-        elif trips <= 1:
-            found.update(player.accesses.outside)
-    return list(found.values())
+        outside = list(player.accesses.outside.values())
+        if not outside:
+            return list(player.accesses.found.values())
+    return outside
 
 
 def effects(op: ir.Operation) -> Effects:
     """What the kernels in `op` write; nothing for those of which that is not known."""
     found = {}
     for name, kernel in _kernels(op):
-        runs = [_effects(kernel, given) for _, given in _given(kernel)]
+        runs = [_effects(kernel, given) for given in _given(kernel)]
         found[name] = [run for run in runs if run is not None]
     return found
 
@@ -127,12 +128,12 @@ def _kernels(op: ir.Operation) -> Iterator[tuple[Hashable, Any]]:
     yield from enumerate(islice(kernels, _MOST_KERNELS))
 
 
-def _given(kernel: Any) -> Iterator[tuple[int, Given]]:
-    """Numbers of iterations, and the sizes that make so many."""
+def _given(kernel: Any) -> Iterator[Given]:
+    """The sizes that make loops run so often."""
     values = Values([], [one for one in inside(kernel) if one.name == "scf.for"])
     for trips, assignment in enumerate(values.assignments(slots=1)):
         if trips in _TRIPS or not assignment:
-            yield trips, {name_of(one): number for one, number in assignment.items()}
+            yield {name_of(one): number for one, number in assignment.items()}
         if trips == _TRIPS[-1]:
             return
 
