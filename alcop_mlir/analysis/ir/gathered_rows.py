@@ -11,6 +11,10 @@ from alcop_mlir.analysis.ir.loops import made_by
 from alcop_mlir.bindings import ir
 from alcop_mlir.dialects import alcop
 
+# Along all dimensions of a window together: a row has a bit for each, in a word of 64
+# bits whose highest one stays 0.
+MAX_POSITIONS = 63
+
 
 @dataclass(frozen=True)
 class ImageWindow:

@@ -19,7 +19,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from alcop_mlir.analysis.ir.alignment import element_bytes, stride_divisor
-from alcop_mlir.analysis.ir.gathered_rows import gathered_rows
+from alcop_mlir.analysis.ir.gathered_rows import MAX_POSITIONS, gathered_rows
 from alcop_mlir.analysis.ir.memory import root
 from alcop_mlir.analysis.ir.memref_layouts import (
     follows_shape,
@@ -297,6 +297,7 @@ def _contraction(
         raise NoContraction("has a row or column loop in both inputs, expected in one")
     for loops, value in zip(letters, memrefs, strict=True):
         _check_memref(value)
+        _check_gathered(value, loops)
         if loops.endswith("b"):
             raise NoContraction("has the batch innermost, expected further out")
     out_type = str(memrefs[2].type.element_type)
@@ -450,6 +451,21 @@ def _check_types(
         raise NoContraction(
             f"{what} and has {out} output, expected output of "
             f"{' or '.join(OUTPUT_TYPES[lhs])}"
+        )
+
+
+def _check_gathered(value: ir.Value, loops: str) -> None:
+    """Of a matrix that is never made, tiles must have rows along K."""
+    rows = gathered_rows(value)
+    if rows is None:
+        return
+    if not loops.endswith("k"):
+        raise NoContraction(f"reduces the rows of '{rows.op.name}', expected them kept")
+    positions = 0 if rows.window is None else sum(rows.window.size)
+    if positions > MAX_POSITIONS:
+        raise NoContraction(
+            f"has a window of {positions} positions, all dimensions together, expected "
+            f"{MAX_POSITIONS} at most"
         )
 
 

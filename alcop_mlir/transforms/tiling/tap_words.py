@@ -31,11 +31,6 @@ class TapWords:
     size: tuple[int, ...]
 
     @property
-    def fit(self) -> bool:
-        """Whether a word has enough bits."""
-        return sum(self.size) < _WIDTHS[-1]
-
-    @property
     def kind(self) -> Any:
         """The type of a word."""
         return build.integer(next(one for one in _WIDTHS if sum(self.size) < one))

@@ -183,3 +183,24 @@ func.func @in_loop(%a: memref<32x32xf16>, %c: memref<32x32xf32>, %n: index) {
   }
   return
 }
+
+// -----
+
+// A word of 64 bits has no room for more positions.
+func.func @long_window(%x: memref<1x80x16xf16>, %w: memref<1024x32xf16>, %y: memref<17x32xf32>) {
+  %A = "alcop.im2col"(%x) {alcop.window = #alcop.window<{size = [64], strides = [1],
+    dilations = [1], low = [0], high = [0], groups = 1}>} : (memref<1x80x16xf16>) -> memref<17x1024xf16>
+  // expected-remark @below {{has a window of 64 positions, all dimensions together, expected 63 at most}}
+  linalg.matmul ins(%A, %w : memref<17x1024xf16>, memref<1024x32xf16>) outs(%y : memref<17x32xf32>)
+  return
+}
+
+// -----
+
+func.func @reduced_rows(%t: memref<80x16xf16>, %i: memref<32xi32>, %w: memref<32x64xf16>, %y: memref<16x64xf32>) {
+  %A = "alcop.take"(%t, %i) : (memref<80x16xf16>, memref<32xi32>) -> memref<32x16xf16>
+  // expected-remark @below {{reduces the rows of 'alcop.take', expected them kept}}
+  linalg.matmul indexing_maps = [affine_map<(m, n, k) -> (k, m)>, affine_map<(m, n, k) -> (k, n)>, affine_map<(m, n, k) -> (m, n)>]
+    ins(%A, %w : memref<32x16xf16>, memref<32x64xf16>) outs(%y : memref<16x64xf32>)
+  return
+}
