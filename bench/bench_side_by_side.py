@@ -111,8 +111,12 @@ def ours(tile: Tile, target: str) -> Made:
     )
 
 
-def tritons(tile: Tile, target: str) -> Made:
-    """The kernel of Triton; ImportError where it is missing."""
+def tritons(tile: Tile, target: str, aligned: bool = True, even_k: bool = True) -> Made:
+    """The kernel of Triton; ImportError where it is missing.
+
+    aligned: specialised for pointers, sizes and strides that are multiples of 16
+    even_k: for K of whole steps, whose copies need no bounds
+    """
     if "torch" not in sys.modules and importlib.util.find_spec("torch") is None:
         # Triton asks torch for the GPU when it is imported; there is none to ask for.
         absent = types.ModuleType("torch")
@@ -124,15 +128,15 @@ def tritons(tile: Tile, target: str) -> Made:
     names = kernel.arg_names
     block_m, block_n, block_k = tile.block
     constants = {"BLOCK_M": block_m, "BLOCK_N": block_n, "BLOCK_K": block_k}
-    constants |= {"GROUP": 8, "EVEN_K": True, "a_k": 1, "b_n": 1}
+    constants |= {"GROUP": 8, "EVEN_K": even_k, "a_k": 1, "b_n": 1}
     kinds = {"a_ptr": "*fp16", "b_ptr": "*fp16", "c_ptr": "*fp32"}
     signature = {name: kinds.get(name, "i32") for name in names}
     signature |= dict.fromkeys(constants, "constexpr")
-    # As Triton specialises a call with these arrays: all are multiples of 16.
+    # As Triton specialises a call. The pointers of arrays are multiples of 16 always.
     divisible = {
         (position,): [["tt.divisibility", 16]]
         for position, name in enumerate(names)
-        if name not in constants
+        if name not in constants and (aligned or name in kinds)
     }
     source = triton.compiler.ASTSource(kernel, signature, constants, divisible)
     compiled = triton.compile(

@@ -22,6 +22,7 @@ from records import print_table
 MATRIX = ("HMMA", "IMMA", "DMMA", "HGMMA", "IGMMA", "QGMMA")
 _LABEL = re.compile(r"\s*\.?(L_x_\w+|L_\w+):")
 _INSTRUCTION = re.compile(r"\s*/\*[0-9a-f]{4,}\*/\s+(?P<text>.*?)\s*;")
+_SECTION = re.compile(r"^//-+ (?P<name>\S+) +-+$", re.MULTILINE)
 _PREDICATE = re.compile(r"@!?U?P\w+\s+")
 _BRANCH = re.compile(r"\bBRA\b.*?`\(\.?(?P<label>L_\w+)\)")
 
@@ -116,12 +117,25 @@ def straight(listing: str) -> Loop:
     return Loop(first, last, Counter(map(opcode, texts[first : last + 1])))
 
 
-def steady_state(cubin: bytes) -> Loop:
-    """The loop with the most matrix instructions, the shortest of them."""
-    found = loops(disassemble(cubin))
+def steady_state(cubin: bytes, kernel: str = "") -> Loop:
+    """The loop with the most matrix instructions, the shortest of them.
+
+    kernel: one of those in the cubin; else all are looked at
+    """
+    listing = disassemble(cubin)
+    found = loops(section(listing, kernel) if kernel else listing)
     if not found:
         raise SystemExit("error: no loop with matrix instructions in the cubin")
     return found[0]
+
+
+def section(listing: str, kernel: str) -> str:
+    """The part of a listing that is one kernel's code."""
+    starts = [*_SECTION.finditer(listing)]
+    names = [start["name"] for start in starts]
+    number = names.index(f".text.{kernel}")
+    ends = [*(start.start() for start in starts), len(listing)]
+    return listing[starts[number].start() : ends[number + 1]]
 
 
 def opcode(text: str) -> str:

@@ -207,7 +207,7 @@ def _cover(slowness: FloatArray, for_all: BoolArray) -> list[int]:
 
 @dataclass(frozen=True)
 class _Bound:
-    """Sizes whose product may be bounded: from above, or from below."""
+    """Sizes that multiply to what may be bounded: from above, or from below."""
 
     loops: str
     is_least: bool = False

@@ -105,3 +105,13 @@ def _measured(case: tuple[str, str, str, str]) -> dict[str, Any]:
     if ptx.find_ptxas() is None:
         pytest.skip("needs ptxas")
     return importlib.import_module("bench_sass").measure(case, "sm_80", 4096)
+
+
+def test_a_kernel_of_several(sass: Any) -> None:
+    """Each is a section of the listing, the last one to its end."""
+    line = "//" + "-" * 21
+    sections = [".nv.info", ".text.f", ".text.f_rows16", ".nv.shared.f"]
+    listing = "".join(f"{line} {name} {line[2:]}\n{name} has\n" for name in sections)
+    assert sass.section(listing, "f").splitlines()[1:] == [".text.f has"]
+    whole = listing[: listing.index(f"{line} .nv.shared.f")]
+    assert sass.section(whole, "f_rows16").splitlines()[1:] == [".text.f_rows16 has"]
