@@ -144,8 +144,8 @@ def _lacking(image: Image, rows: RowVectors, pixels: list[Any]) -> Any | None:
         for position in image.window.outside(dimension):
             number = rows.add(pixel, position * image.window.dilations[dimension])
             is_inside = rows.is_below(number, image.sizes[dimension])
-            bit = rows.all(words.bit(dimension, position), words.kind)
-            found.append(arith.select(is_inside, none, bit))
+            bits = rows.all(words.bits(dimension, position), words.kind)
+            found.append(arith.select(is_inside, none, bits))
     return reduce(arith.ori, found) if found else None
 
 

@@ -7,7 +7,7 @@
 // CHECK: %[[ROWS:.*]] = vector.step : vector<32xindex>
 // CHECK: arith.divui %{{.*}} : vector<32xindex>
 // CHECK: %[[FLAT:.*]] = memref.reinterpret_cast %[[X]] to offset: [0], sizes: [4096], strides: [1]
-// CHECK: scf.for %[[K:.*]] = %c0 to %c576 step %c32 iter_args(%{{.*}} = %{{.*}}, %[[AT:.*]] = %c0, %[[TAP:.*]] = %c9_i32)
+// CHECK: scf.for %[[K:.*]] = %c0 to %c576 step %c32 iter_args(%{{.*}} = %{{.*}}, %[[AT:.*]] = %c0, %[[TAP:.*]] = %c1_i32)
 // CHECK-NOT: div
 // CHECK-NOT: rem
 // CHECK: %[[ALL:.*]] = vector.broadcast %[[AT]]
