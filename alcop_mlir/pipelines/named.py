@@ -116,6 +116,9 @@ def steps_to_contractions(allow_tf32: bool) -> tuple[str, ...]:
             "alcop-fuse-producers", assume_noalias_args=True, allow_tf32=allow_tf32
         ),
         "alcop-collapse-loops",
+        with_options(
+            "alcop-raise-gathers", allow_tf32=allow_tf32, assume_noalias_args=True
+        ),
         "alcop-collapse-elementwise",
         with_options(
             "alcop-raise-contractions", allow_tf32=allow_tf32, assume_noalias_args=True

@@ -28,6 +28,7 @@ PASSES = {
     "alcop-merge-elementwise": "linalg.merge_elementwise:MergeElementwise",
     "alcop-fuse-producers": "linalg.fuse_producers:FuseProducers",
     "alcop-collapse-loops": "linalg.collapse_loops:CollapseLoops",
+    "alcop-raise-gathers": "linalg.raise_gathers:RaiseGathers",
     "alcop-collapse-elementwise": "linalg.collapse_elementwise:CollapseElementwise",
     "alcop-raise-contractions": "linalg.raise_contractions:RaiseContractions",
     "alcop-select-schedule": "linalg.select_schedule:SelectSchedule",

@@ -72,8 +72,8 @@ def _generic(draw: random.Random, form: Form) -> Form:
         letter: replace(window, backwards=draw.random() < 0.2)
         for letter, window in form.windows.items()
     }
-    if "c" not in operands[0]:  # SIMT fallbacks read forwards where sizes are open
-        windows = form.windows
+    if "c" not in operands[0] or form.sizes["c"] < 16:
+        windows = form.windows  # SIMT fallbacks read forwards where sizes are open
     return replace(form, name="", layouts=" ".join(operands), windows=windows)
 
 

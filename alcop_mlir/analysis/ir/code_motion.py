@@ -10,6 +10,7 @@ from collections.abc import Iterable, Iterator
 from itertools import takewhile
 from typing import Any
 
+from alcop_mlir.analysis.ir.loops import made_by
 from alcop_mlir.analysis.ir.memory import may_alias, root
 from alcop_mlir.analysis.ir.slices import is_pure
 from alcop_mlir.analysis.ir.walk import walk
@@ -86,6 +87,15 @@ def _reaches(
 ) -> bool:
     return any(
         may_alias(root(value), root(memref), noalias_arguments)
-        for value in values
+        for value in with_indices(values)
         if isinstance(value.type, ir.MemRefType)
     )
+
+
+def with_indices(values: Iterable[ir.Value]) -> Iterator[Any]:
+    """The values, and the indices by which some of them are rows of a table."""
+    for value in values:
+        yield value
+        take = made_by(value, "alcop.take")
+        if take is not None:
+            yield take.operands[1]

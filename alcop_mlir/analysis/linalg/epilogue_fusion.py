@@ -23,6 +23,7 @@ from alcop_mlir.analysis.ir.code_motion import (
     ops_after,
     reaches_only_operands,
     touches,
+    with_indices,
     writes,
 )
 from alcop_mlir.analysis.ir.loops import made_by
@@ -201,9 +202,11 @@ class _Search:
         inputs = list(self.contraction.operands)[:-1]
         # Besides A and B: scalars that operand transforms read.
         loops = [mark["lhs"], mark["rhs"], *[""] * len(inputs)]
+        others = [value for value in with_indices(inputs) if value not in inputs]
         start = marked_init(self.contraction) if mark["init"] == "copy" else None
         return [
             *zip(inputs, loops, strict=False),
+            *((value, "") for value in others),
             *self._reads([start] if start else []),
         ]
 

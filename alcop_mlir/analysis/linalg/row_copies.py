@@ -1,0 +1,72 @@
+"""Which linalg ops copy rows of a table, whose numbers a memref has.
+
+    linalg.generic ins(%indices) outs(%rows) {
+    ^bb0(%index: i32, %out: f16):
+      %k = linalg.index 1 : index
+      %row = arith.index_cast %index : i32 to index
+      %element = memref.load %table[%row, %k]
+      linalg.yield %element }
+
+Changes nothing.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from alcop_mlir.analysis.ir.loops import made_by, without
+from alcop_mlir.analysis.ir.memref_layouts import follows_shape
+from alcop_mlir.analysis.linalg.view import linalg_view
+from alcop_mlir.bindings import ir
+
+
+@dataclass(frozen=True)
+class RowCopy:
+    """An op that copies `table[indices[i]]` to `rows[i]`; i has any dimensions."""
+
+    op: Any
+    table: Any
+    indices: Any
+    rows: Any
+
+
+def row_copy(op: ir.Operation) -> RowCopy | None:
+    """The copy of rows that a linalg op is; None for other ops."""
+    view = linalg_view(op)
+    if view is None or len(view.inputs) != 1 or len(view.outputs) != 1:
+        return None
+    (indices,), (rows,) = view.inputs, view.outputs
+    loops = tuple(range(view.rank))
+    if not (indices.is_memref and rows.is_memref) or view.block is None:
+        return None
+    if rows.loops != loops or indices.loops != loops[:-1]:
+        return None
+    (yielded,) = view.block.operations[-1].operation.operands
+    load = made_by(yielded, "memref.load")
+    if load is None or len(load.operands) != 3:
+        return None
+    table, row, column = load.operands
+    number = without(row, "arith.index_cast")
+    own = made_by(column, "linalg.index")
+    if number != indices.argument or own is None:
+        return None
+    if own.attributes["dim"].value != view.rank - 1 or not _fits(table, rows.value):
+        return None
+    if not follows_shape(indices.value.type):
+        return None
+    return RowCopy(view.op, table, indices.value, rows.value)
+
+
+def _fits(table: ir.Value, rows: ir.Value) -> bool:
+    """Whether rows are whole rows of the table, and these have no gaps between them."""
+    kind, wanted = table.type, rows.type
+    last = wanted.rank - 1
+    return (
+        follows_shape(kind)
+        and kind.memory_space is None
+        and not kind.is_dynamic_dim(1)
+        and not wanted.is_dynamic_dim(last)
+        and kind.shape[1] == wanted.shape[last]
+        and kind.element_type == wanted.element_type
+    )

@@ -1,0 +1,92 @@
+"""Let contractions read rows of a table where the table has them.
+
+Before:  linalg.generic ins(%indices : memref<40xi32>) outs(%rows : memref<40x64xf16>) {
+           memref.load %table[%index, %k] }          // loops m, k
+         linalg.matmul ins(%rows, %B) outs(%C)
+After:   %A = "alcop.take"(%table, %indices)         // rows that are never made
+         linalg.matmul ins(%A, %B) outs(%C)
+
+As embeddings and tables of experts are read. The op that copies rows is erased, and
+their buffer, if no other op reads them. Rows must be whole rows of the table, and
+nothing may write table or indices between the two ops. Indices may have several
+dimensions, of which the contraction must have one loop: its input is a collapsed view.
+Other ops are left unchanged.
+
+Runs after alcop-collapse-loops and before alcop-raise-contractions. Reads and writes no
+`alcop` attributes.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from alcop_mlir.analysis.ir.code_motion import ops_before, reaches_only_operands, writes
+from alcop_mlir.analysis.ir.loops import made_by
+from alcop_mlir.analysis.ir.memory import is_own_allocation
+from alcop_mlir.analysis.ir.rejected import Rejected
+from alcop_mlir.analysis.linalg.contractions import classify, structured_ops
+from alcop_mlir.analysis.linalg.row_copies import RowCopy, row_copy
+from alcop_mlir.bindings import ir
+from alcop_mlir.passes import build
+from alcop_mlir.passes.base import NOALIAS, Pass, option
+from alcop_mlir.transforms.linalg.collapsed_views import collapsed
+
+
+@dataclass(frozen=True)
+class RaiseGathers(Pass):
+    name = "alcop-raise-gathers"
+    anchor = "func.func"
+
+    allow_tf32: bool = option(False, "contractions of f32, with inputs rounded to tf32")
+    assume_noalias_args: bool = option(False, NOALIAS)
+
+    def run(self, op: ir.Operation) -> None:
+        ops = structured_ops(op)
+        copies = {copy.rows: copy for copy in map(row_copy, ops) if copy is not None}
+        for reader in ops:
+            for number, value in enumerate(list(reader.operands)[:-1]):
+                view = made_by(value, "memref.collapse_shape")
+                rows = value if view is None else view.operands[0]
+                if rows in copies:
+                    self._read_table(reader, number, copies[rows])
+        for copy in copies.values():
+            _erase_unread(copy)
+
+    def _read_table(self, reader: ir.Operation, number: int, copy: RowCopy) -> None:
+        """Let the op read the table instead of rows, if it is a contraction then."""
+        rows = reader.operands[number]
+        if rows.type.rank != 2 or not self._is_unchanged(copy, reader):
+            return
+        with reader.location, ir.InsertionPoint(reader):
+            every = list(range(copy.indices.type.rank))
+            indices = collapsed(copy.indices, [every])
+            take = ir.Operation.create(
+                "alcop.take", [build.memref_like(rows.type)], [copy.table, indices]
+            )
+        reader.operands[number] = take.results[0]
+        if isinstance(classify(reader, self.allow_tf32), Rejected):
+            reader.operands[number] = rows
+            take.erase()
+            return
+        build.erase_unused([rows.owner] if rows != copy.rows else [])
+
+    def _is_unchanged(self, copy: RowCopy, reader: ir.Operation) -> bool:
+        """Whether nothing writes rows, table or indices between the two ops."""
+        for op in ops_before(reader):
+            if op == copy.op:
+                return True
+            if not reaches_only_operands(op) or any(
+                writes(op, memref, self.assume_noalias_args)
+                for memref in (copy.rows, copy.table, copy.indices)
+            ):
+                return False
+        return False
+
+
+def _erase_unread(copy: RowCopy) -> None:
+    """Erase the copy, and its buffer, where no op reads it."""
+    users = [use.owner.operation for use in copy.rows.uses]
+    frees = [user for user in users if user.name == "memref.dealloc"]
+    if is_own_allocation(copy.rows) and len(frees) + 1 == len(users):
+        for op in (*frees, copy.op, copy.rows.owner):
+            op.erase()

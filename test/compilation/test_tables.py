@@ -1,0 +1,64 @@
+"""Rows of tables that a contraction reads where they are, against NumPy."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+
+import alcop_mlir
+
+
+def text(shape: tuple[int, ...], index: str) -> str:
+    """Rows of a table, named by a tensor of indices, times a matrix."""
+    rank, count = len(shape), math.prod(shape)
+    sizes, loops = "x".join(map(str, shape)), ", ".join(f"i{n}" for n in range(rank))
+    table, w = "tensor<50x48xf16>", "tensor<48x24xf16>"
+    rows, a, y = (
+        f"tensor<{one}>"
+        for one in (f"{sizes}x48xf16", f"{count}x48xf16", f"{count}x24xf32")
+    )
+    row = "%n" if index == "index" else "%r"
+    cast = "" if index == "index" else f"%r = arith.index_cast %n : {index} to index"
+    parallel = ", ".join(['"parallel"'] * (rank + 1))
+    groups = f"[[{', '.join(map(str, range(rank)))}], [{rank}]]"
+    collapse = f"%a = tensor.collapse_shape %rows {groups} : {rows} into {a}"
+    return f"""
+      func.func @f(%t: {table}, %i: tensor<{sizes}x{index}>, %w: {w}) -> {y} {{
+        %zero = arith.constant 0.0 : f32
+        %e = tensor.empty() : {rows}
+        %rows = linalg.generic {{
+          indexing_maps = [affine_map<({loops}, k) -> ({loops})>,
+                           affine_map<({loops}, k) -> ({loops}, k)>],
+          iterator_types = [{parallel}]}}
+          ins(%i : tensor<{sizes}x{index}>) outs(%e : {rows}) {{
+        ^bb0(%n: {index}, %o: f16):
+          %k = linalg.index {rank} : index
+          {cast}
+          %v = tensor.extract %t[{row}, %k] : {table}
+          linalg.yield %v : f16
+        }} -> {rows}
+        {collapse if rank > 1 else ""}
+        %g = tensor.empty() : {y}
+        %f = linalg.fill ins(%zero : f32) outs(%g : {y}) -> {y}
+        %y = linalg.matmul ins(%{"a" if rank > 1 else "rows"}, %w : {a}, {w})
+          outs(%f : {y}) -> {y}
+        return %y : {y}
+      }}"""
+
+
+@pytest.mark.parametrize(("shape", "index"), [((37,), "i32"), ((3, 11), "i64")])
+def test_rows_of_a_table(shape: tuple[int, ...], index: str) -> None:
+    """One kernel, which reads what the indices name, and nothing else of the table."""
+    program = alcop_mlir.compile(text(shape, index), device="emulator")
+    (kernel,) = program.function.kernels
+    assert kernel.schedule is not None
+    random = np.random.default_rng(0)
+    table = random.integers(-3, 4, (50, 48)).astype(np.float16)
+    w = random.integers(-3, 4, (48, 24)).astype(np.float16)
+    numbers = random.integers(0, 25, shape).astype(f"int{index[1:]}") * 2
+    table[1::2] = np.nan
+    found = program(table, numbers, w)
+    expected = table[numbers.ravel()].astype(np.float32) @ w.astype(np.float32)
+    np.testing.assert_array_equal(found, expected)
