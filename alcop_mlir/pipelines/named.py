@@ -92,8 +92,8 @@ class AlcopCompile(NamedPipeline):
 
 # Tensors become memrefs, and results become output arguments at the end of the list.
 BUFFERIZE = (
-    "func.func(alcop-fill-constants,alcop-fold-transposes,alcop-separate-empties,"
-    "alcop-protect-arguments)",
+    "func.func(alcop-fill-constants,alcop-fold-transposes,alcop-generalize-gathers,"
+    "alcop-separate-empties,alcop-protect-arguments)",
     "eliminate-empty-tensors",
     "one-shot-bufferize{bufferize-function-boundaries=true "
     "function-boundary-type-conversion=identity-layout-map}",

@@ -20,6 +20,7 @@ from alcop_mlir.pipelines.named import NAMED_PIPELINES
 PASSES = {
     "alcop-fill-constants": "linalg.fill_constants:FillConstants",
     "alcop-fold-transposes": "linalg.fold_transposes:FoldTransposes",
+    "alcop-generalize-gathers": "linalg.generalize_gathers:GeneralizeGathers",
     "alcop-separate-empties": "linalg.separate_empties:SeparateEmpties",
     "alcop-protect-arguments": "linalg.protect_arguments:ProtectArguments",
     "alcop-separate-results": "linalg.separate_results:SeparateResults",

@@ -62,3 +62,31 @@ def test_rows_of_a_table(shape: tuple[int, ...], index: str) -> None:
     found = program(table, numbers, w)
     expected = table[numbers.ravel()].astype(np.float32) @ w.astype(np.float32)
     np.testing.assert_array_equal(found, expected)
+
+
+def test_tensor_gather() -> None:
+    """Which bufferization does not know."""
+    program = alcop_mlir.compile(
+        """
+      func.func @f(%t: tensor<50x48xf16>, %i: tensor<37x1xi32>, %w: tensor<48x24xf16>)
+          -> tensor<37x24xf32> {
+        %zero = arith.constant 0.0 : f32
+        %rows = tensor.gather %t[%i] gather_dims([0])
+          : (tensor<50x48xf16>, tensor<37x1xi32>) -> tensor<37x48xf16>
+        %e = tensor.empty() : tensor<37x24xf32>
+        %f = linalg.fill ins(%zero : f32) outs(%e : tensor<37x24xf32>)
+          -> tensor<37x24xf32>
+        %y = linalg.matmul ins(%rows, %w : tensor<37x48xf16>, tensor<48x24xf16>)
+          outs(%f : tensor<37x24xf32>) -> tensor<37x24xf32>
+        return %y : tensor<37x24xf32>
+      }""",
+        device="emulator",
+    )
+    (kernel,) = program.function.kernels
+    assert kernel.schedule is not None
+    random = np.random.default_rng(0)
+    table = random.integers(-3, 4, (50, 48)).astype(np.float16)
+    w = random.integers(-3, 4, (48, 24)).astype(np.float16)
+    numbers = random.integers(0, 50, (37, 1)).astype(np.int32)
+    expected = table[numbers[:, 0]].astype(np.float32) @ w.astype(np.float32)
+    np.testing.assert_array_equal(program(table, numbers, w), expected)
