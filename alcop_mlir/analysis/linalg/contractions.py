@@ -69,7 +69,8 @@ class Contraction:
     stored:         bytes of an element of A and of B in memory, if one of them has an
                     operand transform; else None
     has_narrow_copies: whether rows of A or B have a size or a distance that is known at
-                    run time only, and no promise that they are aligned to 16 bytes
+                    run time only, and no promise that they are aligned to 16 bytes; or
+                    are gathered, and not aligned to 16 bytes
     row_bytes:      is known to divide the distances of rows of A, and of B, in bytes;
                     16 at most; of gathered rows, see `ir.gathered_rows`, those of
                     neighbouring elements
@@ -330,7 +331,7 @@ def _contraction(
             if is_computed
             else None
         ),
-        has_narrow_copies=any(map(_has_open_rows, memrefs[:2])),
+        has_narrow_copies=any(map(_has_narrow_copies, memrefs[:2])),
         row_bytes=(_row_bytes(named["A"]), _row_bytes(named["B"])),
         open_strides="".join(name for name in named if _has_open_strides(named[name])),
         taps=taps_of(named["A"], named["B"]),
@@ -340,6 +341,11 @@ def _contraction(
             if (expected := _expected(loop, memrefs, letters))
         ),
     )
+
+
+def _has_narrow_copies(value: ir.Value) -> bool:
+    is_gathered = gathered_rows(value) is not None
+    return _has_open_rows(value) or (is_gathered and _row_bytes(value) < _WIDEST)
 
 
 def _row_bytes(value: ir.Value) -> int:

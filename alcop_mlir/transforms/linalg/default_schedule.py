@@ -14,8 +14,9 @@ or more, eight at most, where there are blocks for less than half of the SMs, an
 more parts than give each SM one block.
 
 A size that is known at run time only counts as a large one. Where rows of A or B have
-such a size, and no promise of their alignment, no tile is larger than 64x64: each
-thread then holds the addresses of many narrow copies.
+such a size, and no promise of their alignment, or are gathered and not aligned to 16
+bytes, no tile is larger than 64x64: each thread then holds the addresses of many narrow
+copies.
 """
 
 from __future__ import annotations

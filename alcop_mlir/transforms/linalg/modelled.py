@@ -64,6 +64,8 @@ def unmodelled(contraction: Contraction) -> str:
             return f"{name} is known at run time only"
         if size == 0:
             return f"{name} is 0"
+    if contraction.taps is not None and contraction.has_narrow_copies:
+        return "the channels of pixels are not aligned to 16 bytes"
     return _unmodelled_types(contraction)
 
 

@@ -47,3 +47,16 @@ func.func @hardly_filled(%x: memref<64x28x28x40xf16>, %w: memref<360x128xf16>, %
     ins(%A, %w : memref<50176x360xf16>, memref<360x128xf16>) outs(%y : memref<50176x128xf32>)
   return
 }
+
+// Pixels of 40 bytes: each thread holds the addresses of many narrow copies, so that tiles
+// are small.
+// CHECK-LABEL: @narrow
+// CHECK: linalg.matmul {{.*}}alcop.schedule = #alcop.schedule<{block = [64, 64, 32]
+func.func @narrow(%x: memref<64x28x28x20xf16>, %w: memref<180x128xf16>, %y: memref<50176x128xf32>) {
+  %A = "alcop.im2col"(%x) {alcop.window = #alcop.window<{size = [3, 3], strides = [1, 1],
+    dilations = [1, 1], low = [1, 1], high = [1, 1], groups = 1}>}
+    : (memref<64x28x28x20xf16>) -> memref<50176x180xf16>
+  linalg.matmul {alcop.contraction = #alcop.contraction<{init = "read", lhs = "mk", rhs = "kn"}>}
+    ins(%A, %w : memref<50176x180xf16>, memref<180x128xf16>) outs(%y : memref<50176x128xf32>)
+  return
+}
