@@ -8,10 +8,13 @@ from __future__ import annotations
 
 import re
 
+import numpy as np
 import pytest
 from convolution_forms import NAMED, Form, Window
 
+import alcop_mlir
 from alcop_mlir.bindings import linalg
+from alcop_mlir.runtime import checking
 from alcop_mlir.runtime.launch import Program
 
 SMALL = {letter: Window(4, 2, low=1, high=0) for letter in "dhw"}
@@ -93,3 +96,77 @@ def test_pixels() -> None:
         assert kernel.schedule is not None
     strided = dict.fromkeys("hw", Window(5, 1, 2, low=0, high=0))
     assert not is_fallback(Form(windows=strided).check())
+
+
+@pytest.mark.parametrize("size", ["6", "?"])
+def test_what_is_around_it_is_fused(size: str) -> None:
+    """Bias, maximum and residual of two convolutions: no kernel but these two."""
+    x = f"tensor<1x{size}x{size}x16xf16>"
+    y, w, b = x.replace("f16", "f32"), "tensor<3x3x16x16xf16>", "tensor<16xf32>"
+    wide = x if size == "?" else "tensor<1x8x8x16xf16>"
+    sizes = "%h, %v" if size == "?" else ""
+    block = """
+        %p{n} = tensor.pad %x{n} low[0, 1, 1, 0] high[0, 1, 1, 0] {{
+        ^bb0(%i: index, %j: index, %k: index, %l: index):
+          tensor.yield %none : f16
+        }} : {x} to {wide}
+        %y{n} = linalg.conv_2d_nhwc_hwcf ins(%p{n}, %w : {wide}, {w})
+          outs(%f : {y}) -> {y}
+        %x{m} = linalg.generic {{
+          indexing_maps = [affine_map<(n, h, w, c) -> (n, h, w, c)>,
+                           affine_map<(n, h, w, c) -> (c)>,
+                           affine_map<(n, h, w, c) -> (n, h, w, c)>,
+                           affine_map<(n, h, w, c) -> (n, h, w, c)>],
+          iterator_types = ["parallel", "parallel", "parallel", "parallel"]}}
+          ins(%y{n}, %b, %x0 : {y}, {b}, {x}) outs(%g : {x}) {{
+        ^bb0(%a: f32, %c: f32, %r: f16, %o: f16):
+          %1 = arith.addf %a, %c : f32
+          %2 = arith.extf %r : f16 to f32
+          %3 = arith.addf %1, %2 : f32
+          %4 = arith.maximumf %3, %zero : f32
+          %5 = arith.truncf %4 : f32 to f16
+          linalg.yield %5 : f16
+        }} -> {x}"""
+    blocks = "".join(
+        block.format(n=n, m=n + 1, x=x, y=y, w=w, b=b, wide=wide) for n in range(2)
+    )
+    program = alcop_mlir.compile(
+        f"""
+      func.func @f(%x0: {x}, %w: {w}, %b: {b}) -> {x} {{
+        %zero = arith.constant 0.0 : f32
+        %none = arith.constant 0.0 : f16
+        %c1 = arith.constant 1 : index
+        %c2 = arith.constant 2 : index
+        %h = tensor.dim %x0, %c1 : {x}
+        %v = tensor.dim %x0, %c2 : {x}
+        %e = tensor.empty({sizes}) : {y}
+        %f = linalg.fill ins(%zero : f32) outs(%e : {y}) -> {y}
+        %g = tensor.empty({sizes}) : {x}
+        {blocks}
+        return %x2 : {x}
+      }}""",
+        device="emulator",
+        variants=1,
+    )
+    function = program.function
+    assert [kernel.schedule is not None for kernel in function.kernels] == [True, True]
+    random = np.random.default_rng(0)
+    image = random.integers(-2, 3, (1, 6, 6, 16)).astype(np.float16)
+    weights = random.integers(-1, 2, (3, 3, 16, 16)).astype(np.float16)
+    bias = random.integers(-2, 3, 16).astype(np.float32)
+    out = np.empty_like(image)
+    program(image, weights, bias, out)
+    names = [parameter.name for parameter in function.parameters]
+    before = dict(zip(names, [image, weights, bias, out], strict=True))
+    if size == "6":
+        assert checking.check(function, before, before).ok
+    expected = image
+    for _ in range(2):
+        padded = np.pad(expected, [(0, 0), (1, 1), (1, 1), (0, 0)])
+        total = sum(
+            padded[:, r : r + 6, s : s + 6].astype(np.float64) @ weights[r, s]
+            for r in range(3)
+            for s in range(3)
+        )
+        expected = np.maximum(total + bias + image, 0).astype(np.float16)
+    np.testing.assert_array_equal(out, expected)
