@@ -74,6 +74,13 @@ def stand_in(few: int, *parts: Hashable) -> int:
     return number % few if few else number
 
 
+def element(value: Any, kind: Any) -> Any:
+    """A single value, which may be a part of another: an integer is a number still."""
+    if type(value) is not tuple or not isinstance(kind, ir.IntegerType | ir.IndexType):
+        return value
+    return stand_in(fewer(kind), value)
+
+
 def zero(kind: Any) -> Any:
     """As the constant 0 of an element type is."""
     return 0 if not isinstance(kind, ir.FloatType) else hashed(f"0.000000e+00 : {kind}")

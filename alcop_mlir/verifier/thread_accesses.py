@@ -8,7 +8,14 @@ from typing import Any
 
 from alcop_mlir.bindings import ir
 from alcop_mlir.verifier.block_memory import BlockMemory, Space
-from alcop_mlir.verifier.made_up import fewer, joined, split, stand_in, zero
+from alcop_mlir.verifier.made_up import (
+    element,
+    fewer,
+    joined,
+    split,
+    stand_in,
+    zero,
+)
 from alcop_mlir.verifier.thread_values import LOADS, STORES, ThreadValues
 from alcop_mlir.verifier.views import Lanes, Root, lane
 from alcop_mlir.verifier.violations import Violation
@@ -63,7 +70,8 @@ class Accesses:
         initial = self._initial(place.root, kind)
         for thread, units in place.units(self.active):
             parts = self._read(op, place, thread, units, initial)
-            found[thread] = parts[0] if place.count is None else joined(parts)
+            single = place.count is None
+            found[thread] = element(parts[0], kind) if single else joined(parts)
         self.values.set(op.results, [found])
 
     def store(self, op: Any) -> None:

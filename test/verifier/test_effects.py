@@ -122,3 +122,19 @@ def test_a_wrong_pass_is_named(context: None, monkeypatch: pytest.MonkeyPatch) -
         run_pipeline(
             module, "builtin.module(alcop-fold-slots)", instruments=[CheckPipelines()]
         )
+
+
+def test_numbers_that_are_parts_of_vectors(context: None) -> None:
+    """Found by the fuzz, seed 4392: what is added to is a part of a vector."""
+    vector = """%b = vector.broadcast %i : i32 to vector<2xi32>
+    %two = arith.addi %b, %b : vector<2xi32>
+    vector.store %two, %ints[%c0] : memref<2xi32>, vector<2xi32>
+    %part = memref.load %ints[%c1] : memref<2xi32>
+    %sum = arith.addi %part, %i : i32
+    %row = arith.index_cast %sum : i32 to index"""
+    thread = "%t = gpu.thread_id x"
+    made = f"{thread}\n  %ints = memref.alloca() : memref<2xi32>"
+    text = replaced("%row = arith.index_cast %i : i32 to index", vector)
+    text = text.replace(thread, made)
+    assert messages(text, text) == []
+    assert messages(text, text.replace("load %ints[%c1]", "load %ints[%c0]"))
