@@ -72,8 +72,10 @@ def loop_fetches(
     if not lead:
         return LoopFetches((), why and f"loads are not fetched early: {why}")
     levels = address_fetches(loop, [value for op in loads for value in captured(op)])
+    # Also what is the same in every iteration, where it says how or whether to load.
+    fetched = [op for op in candidates if op in loads or op in levels]
     return LoopFetches(
-        tuple(Fetch(op, lead + levels.get(op, 0)) for op in loads),
+        tuple(Fetch(op, lead + levels.get(op, 0)) for op in fetched),
         why and f"loads have {lead + 1} register stages instead of {stages}: {why}",
     )
 

@@ -70,6 +70,38 @@ gpu.func @gathered(%A: memref<64x64xf32>, %I: memref<64xindex>, %C: memref<64xf3
 
 // -----
 
+// What is the same in every iteration is loaded early too, where an address needs it:
+// once, before the loop.
+// CHECK-LABEL: gpu.func @rows_after_one
+// CHECK:         memref.load %{{.*}}[%c0] {alcop.op = 0 : i64}
+// CHECK:         {kind = "fetch", name = "memref.load", op = 0 : i64, stream = "fetch2"}
+// EXPANDED-LABEL: gpu.func @rows_after_one
+// EXPANDED:         %[[FIRST:.*]] = scf.if
+// EXPANDED-NEXT:      memref.load %{{.*}}[%c0] : memref<64xindex>
+// EXPANDED:         scf.for %[[K:.*]] = {{.*}} iter_args(%{{.*}} = %{{.*}}, %{{.*}} = %{{.*}}) -> (f32, f32)
+// EXPANDED-NEXT:      %[[NEXT:.*]] = arith.addi %[[K]], %c1
+// EXPANDED-NEXT:      %[[ROW:.*]] = arith.addi %[[FIRST]], %[[NEXT]]
+// EXPANDED-NEXT:      memref.load %{{.*}}[%[[ROW]], %{{.*}}]
+gpu.module @kernels {
+gpu.func @rows_after_one(%A: memref<64x64xf32>, %I: memref<64xindex>, %C: memref<64xf32>, %n: index) kernel {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %zero = arith.constant 0.0 : f32
+  %t = gpu.thread_id x
+  %sum = scf.for %k = %c0 to %n step %c1 iter_args(%acc = %zero) -> (f32) {
+    %first = memref.load %I[%c0] : memref<64xindex>
+    %row = arith.addi %first, %k : index
+    %v = memref.load %A[%row, %t] : memref<64x64xf32>
+    %next = arith.addf %acc, %v : f32
+    scf.yield %next : f32
+  }
+  memref.store %sum, %C[%t] : memref<64xf32>
+  gpu.return
+}
+}
+
+// -----
+
 // A copy that computes: its load is fetched, its store and barriers stay.
 // DEFAULT-LABEL: gpu.func @doubled
 // DEFAULT:         kind = "fetch"
