@@ -318,9 +318,9 @@ def _check_loops(found: Convolution) -> None:
         raise _No("has a loop of the filter or of the output alone")
     if not channels:
         raise _No("is a depthwise convolution: each channel has a filter of its own")
-    for what, loops in (("window", found.taps), ("channels", channels)):
+    for what, loops in (("a window", found.taps), ("channels", channels)):
         if found.size(loops) is None:
-            raise _No(f"has a {what} of a size that is known at run time only")
+            raise _No(f"has {what} of a size that is known at run time only")
     if found.size(groups) is None:
         raise _No("has a number of groups that is known at run time only")
     count = found.size(channels) or 0
