@@ -317,6 +317,8 @@ def _check_loops(found: Convolution) -> None:
     if (filter_loops | out) - own - (filter_loops & out):
         raise _No("has a loop of the filter or of the output alone")
     if not channels:
+        if not groups:
+            raise _No(f"has no channels, expected {FEWEST_CHANNELS} or more")
         raise _No("is a depthwise convolution: each channel has a filter of its own")
     for what, loops in (("a window", found.taps), ("channels", channels)):
         if found.size(loops) is None:

@@ -37,6 +37,14 @@ func.func @depthwise(%x: memref<2x16x16x64xf16>, %w: memref<3x3x64xf16>, %y: mem
 
 // -----
 
+func.func @no_channels(%x: memref<16x16xf16>, %w: memref<3x3xf16>, %y: memref<14x14xf32>) {
+  // expected-remark @below {{has no channels, expected 16 or more}}
+  linalg.conv_2d ins(%x, %w : memref<16x16xf16>, memref<3x3xf16>) outs(%y : memref<14x14xf32>)
+  return
+}
+
+// -----
+
 func.func @quantised(%x: memref<2x16x16x64xi8>, %w: memref<3x3x64x48xi8>, %a: i32, %b: i32, %y: memref<2x14x14x48xi32>) {
   // expected-remark @below {{is a convolution of 4 inputs, expected an image and a filter}}
   linalg.conv_2d_nhwc_hwcf_q {dilations = dense<1> : tensor<2xi64>, strides = dense<1> : tensor<2xi64>}
