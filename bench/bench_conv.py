@@ -1,14 +1,17 @@
 """Convolutions: SASS per mma.sync, registers, and what is read of global memory.
 
-usage: python bench/bench_conv.py [--target sm_80] [--batch 64]
+usage: python bench/bench_conv.py [--target sm_80] [--batch 64] [--triton]
 
 Compiles 3x3 convolutions with a border of zeros, of images of 56 x 56, NHWC, with as
 many filters as channels, but 128 at least, in f16 with f32 outputs, and reads the loop
 along K from the cubin. Where K is so short that the compiler unrolls the loop as a
 whole, the figure is that of all instructions from the first mma.sync to the last. Then
 runs one block's worth of each on the emulator, and counts the sectors of global memory
-that it reads and writes, against the least. Needs the extra `ptxas`. The raw records go
-to bench/results/conv.jsonl.
+that it reads and writes, against the least. Needs the extra `ptxas`.
+
+`--triton` prints below them the code of an implicit GEMM in Triton with the same tiles,
+warps and stages, compiled for the same sizes, where Triton is installed (the extra
+`anchors`); its sectors are not counted. The raw records go to bench/results/conv.jsonl.
 """
 
 from __future__ import annotations
@@ -17,6 +20,7 @@ import argparse
 from dataclasses import dataclass
 
 import numpy as np
+from bench_side_by_side import Tile, triton_kernel
 from records import print_table, store
 from sass import disassemble, loops, straight
 
@@ -108,27 +112,61 @@ def measure(case: Case, target: str, batch: int) -> dict[str, object]:
     cubin = bundle.code_of(kernel).cubin
     if cubin is None:
         raise SystemExit("error: no ptxas, pip install 'alcop-mlir[compiler]'")
-    listing = disassemble(cubin)
-    found = loops(listing)
-    code = found[0] if found else straight(listing)
     read, least = sectors(case, target)
     return {
-        "channels": case.channels,
-        "stride": case.stride,
-        "layout": case.layout,
-        "schedule": case.schedule,
+        "compiler": "alcop_mlir",
+        **vars(case),
         "target": target,
         "batch": batch,
-        "unrolled": not found,
-        "per_mma": code.per_matrix,
-        "instructions": code.size,
-        "mma": code.matrix,
-        "mix": dict(code.instructions.most_common()),
+        **figures(cubin),
         "registers": kernel.registers,
         "spill_bytes": kernel.spill_bytes,
         "shared_bytes": kernel.shared_bytes,
         "sectors": read,
         "least_sectors": least,
+    }
+
+
+def tritons(case: Case, target: str, batch: int) -> dict[str, object]:
+    """The record of Triton's kernel; ImportError where it is missing."""
+    schedule = Schedule.parse(case.schedule)
+    tile = Tile(schedule.block, schedule.warp, schedule.stages[0])
+    (_, h, w, c), _, (_, out_h, out_w, f) = case.shapes(batch, IMAGE)
+    w_k, w_f = {"fhwc": (1, 9 * c), "hwcf": (f, 1)}[case.layout]
+    constants = {"H": h, "W": w, "C": c, "OUT_H": out_h, "OUT_W": out_w, "F": f}
+    constants |= {"TAPS": 3, "STRIDE": case.stride, "BORDER": 1}
+    constants |= {"W_K": w_k, "W_F": w_f}
+    constants |= dict(zip(("BLOCK_M", "BLOCK_N", "BLOCK_K"), tile.block, strict=True))
+    made = triton_kernel(
+        ("bench.gpu.triton_conv", "conv"),
+        {"x_ptr": "*fp16", "w_ptr": "*fp16", "y_ptr": "*fp32"},
+        constants,
+        tile,
+        target,
+    )
+    return {
+        "compiler": made.compiler,
+        **vars(case),
+        "target": target,
+        "batch": batch,
+        **figures(made.cubin),
+        "registers": made.registers,
+        "spill_bytes": made.spill_bytes,
+        "shared_bytes": made.shared_bytes,
+    }
+
+
+def figures(cubin: bytes) -> dict[str, object]:
+    """Of the loop along K, or of all instructions where it is unrolled as a whole."""
+    listing = disassemble(cubin)
+    found = loops(listing)
+    code = found[0] if found else straight(listing)
+    return {
+        "unrolled": not found,
+        "per_mma": code.per_matrix,
+        "instructions": code.size,
+        "mma": code.matrix,
+        "mix": dict(code.instructions.most_common()),
     }
 
 
@@ -160,20 +198,28 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=(__doc__ or "").split("\n\n")[0])
     parser.add_argument("--target", default="sm_80")
     parser.add_argument("--batch", type=int, default=64)
+    parser.add_argument("--triton", action="store_true", help="its code too")
     given = parser.parse_args()
     records = [measure(case, given.target, given.batch) for case in cases()]
+    if given.triton:
+        try:
+            records += [tritons(case, given.target, given.batch) for case in cases()]
+        except ImportError as error:
+            print(f"Triton is left out: {error}; pip install 'alcop-mlir[anchors]'")
+    names = ("compiler", "channels", "stride", "layout", "schedule")
     columns = ("registers", "spill_bytes", "shared_bytes", "sectors", "least_sectors")
     print(
         f"3x3 convolutions of {given.batch} images of {IMAGE} x {IMAGE}, "
         f"{given.target}: loop of the steady state (* all of an unrolled loop)"
     )
     print_table(
-        ["channels", "stride", "filters", "schedule", "SASS per mma", *columns],
+        ["compiler", "channels", "stride", "filters", "schedule", "SASS per mma"]
+        + [*columns],
         [
             [
-                *(r[name] for name in ("channels", "stride", "layout", "schedule")),
+                *(r[name] for name in names),
                 f"{r['per_mma']:.2f}{'*' if r['unrolled'] else ' '}",
-                *(r[name] for name in columns),
+                *(r.get(name, "") for name in columns),
             ]
             for r in records
         ],

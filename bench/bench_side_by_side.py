@@ -22,7 +22,7 @@ import subprocess
 import sys
 import tempfile
 import types
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from importlib import metadata
 from pathlib import Path
@@ -117,6 +117,35 @@ def tritons(tile: Tile, target: str, aligned: bool = True, even_k: bool = True) 
     aligned: specialised for pointers, sizes and strides that are multiples of 16
     even_k: for K of whole steps, whose copies need no bounds
     """
+    block_m, block_n, block_k = tile.block
+    constants = {"BLOCK_M": block_m, "BLOCK_N": block_n, "BLOCK_K": block_k}
+    constants |= {"GROUP": 8, "EVEN_K": even_k, "a_k": 1, "b_n": 1}
+    return triton_kernel(
+        ("bench.gpu.triton_kernel", "matmul"),
+        {"a_ptr": "*fp16", "b_ptr": "*fp16", "c_ptr": "*fp32"},
+        constants,
+        tile,
+        target,
+        aligned,
+    )
+
+
+def triton_kernel(
+    kernel: tuple[str, str],
+    pointers: Mapping[str, str],
+    constants: Mapping[str, int],
+    tile: Tile,
+    target: str,
+    aligned: bool = True,
+) -> Made:
+    """A kernel of Triton, compiled; ImportError where Triton is missing.
+
+    kernel: its module and name
+    pointers: Triton's types of the arguments that are; others are sizes or strides
+    constants: the arguments that are known
+    tile: gives warps and stages
+    aligned: specialised for sizes and strides that are multiples of 16
+    """
     if "torch" not in sys.modules and importlib.util.find_spec("torch") is None:
         # Triton asks torch for the GPU when it is imported; there is none to ask for.
         absent = types.ModuleType("torch")
@@ -124,21 +153,18 @@ def tritons(tile: Tile, target: str, aligned: bool = True, even_k: bool = True) 
         sys.modules["torch"] = absent
     triton = importlib.import_module("triton")
     backends = importlib.import_module("triton.backends.compiler")
-    kernel = importlib.import_module("bench.gpu.triton_kernel").matmul
-    names = kernel.arg_names
-    block_m, block_n, block_k = tile.block
-    constants = {"BLOCK_M": block_m, "BLOCK_N": block_n, "BLOCK_K": block_k}
-    constants |= {"GROUP": 8, "EVEN_K": even_k, "a_k": 1, "b_n": 1}
-    kinds = {"a_ptr": "*fp16", "b_ptr": "*fp16", "c_ptr": "*fp32"}
-    signature = {name: kinds.get(name, "i32") for name in names}
+    module, name = kernel
+    function = getattr(importlib.import_module(module), name)
+    names = function.arg_names
+    signature = {name: pointers.get(name, "i32") for name in names}
     signature |= dict.fromkeys(constants, "constexpr")
     # As Triton specialises a call. The pointers of arrays are multiples of 16 always.
     divisible = {
         (position,): [["tt.divisibility", 16]]
         for position, name in enumerate(names)
-        if name not in constants and (aligned or name in kinds)
+        if name not in constants and (aligned or name in pointers)
     }
-    source = triton.compiler.ASTSource(kernel, signature, constants, divisible)
+    source = triton.compiler.ASTSource(function, signature, constants, divisible)
     compiled = triton.compile(
         source,
         target=backends.GPUTarget("cuda", int(target.removeprefix("sm_")), WARP_SIZE),
