@@ -310,7 +310,7 @@ def _with_padding(found: Convolution, noalias: bool) -> Convolution:
 
 
 def _check_loops(found: Convolution) -> None:
-    """All loops must be accounted for, and channels be enough."""
+    """All loops must be accounted for."""
     groups, channels = found.loops("group"), found.loops("channel")
     own = {*found.loops("batch"), *found.places, *groups, *channels, *found.taps}
     filter_loops, out = set(loops_of(found.filter)), set(loops_of(found.output))
@@ -325,10 +325,6 @@ def _check_loops(found: Convolution) -> None:
             raise _No(f"has {what} of a size that is known at run time only")
     if found.size(groups) is None:
         raise _No("has a number of groups that is known at run time only")
-    count = found.size(channels) or 0
-    if count < FEWEST_CHANNELS:
-        of_group = " in a group" if found.size(groups) != 1 else ""
-        raise _No(f"has {count} channels{of_group}, expected {FEWEST_CHANNELS} or more")
 
 
 def _check_windows(found: Convolution) -> None:

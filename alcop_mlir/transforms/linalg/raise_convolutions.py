@@ -23,7 +23,15 @@ Images need the batch first and the channels last, filters and outputs dimension
 can be collapsed to those of matrices. Where an operand has another order, as in
 `conv_2d_nchw_fchw`, a transposed copy of it is made, with a remark; not of a filter or
 output if roles of rows and columns exchanged do as well, and of none where windows are
-pixels. Only what alcop-raise-contractions then takes is changed: all other convolutions
+pixels.
+
+Fewer than 16 channels are joined with the taps along the last dimension, which are
+neighbours (`join_taps.py`): small kernels copy the image, with channels filled up to
+whole chunks and zeros around it, and the filter, with a remark. Groups of so few
+channels, windows of one dimension, dilated rows of taps, and sizes known at run time
+only are not supported.
+
+Only what alcop-raise-contractions then takes is changed: all other convolutions
 are left unchanged, with an `alcop.reason`.
 
 Runs before alcop-raise-contractions, which says why an op is left unchanged. Writes
@@ -54,6 +62,7 @@ from alcop_mlir.analysis.linalg.elementwise import (
     find_writer,
     views_above,
 )
+from alcop_mlir.analysis.linalg.few_channels import has_few_channels, why_not_joined
 from alcop_mlir.analysis.linalg.padding import Padding
 from alcop_mlir.analysis.linalg.window_matrices import (
     WindowMatrices,
@@ -65,6 +74,11 @@ from alcop_mlir.dialects import alcop
 from alcop_mlir.passes import build
 from alcop_mlir.passes.base import NOALIAS, Pass, option
 from alcop_mlir.transforms.linalg.collapsed_views import collapsed
+from alcop_mlir.transforms.linalg.join_taps import (
+    join_taps,
+    say_what_is_joined,
+    with_body_of,
+)
 from alcop_mlir.transforms.linalg.transposed_copies import (
     allocated,
     transpose_back,
@@ -96,17 +110,42 @@ class RaiseConvolutions(Pass):
 
     def _raise(self, found: Convolution) -> Rejected | None:
         """Replace the convolution, or say why alcop-raise-contractions would not."""
-        matrices = pixel_matrices(found) or window_matrices(found)
         above = set(ops_before(found.op))
+        answer = self._joined(found) if has_few_channels(found) else self._wide(found)
+        if answer is None:
+            found.op.erase()
+            return None
+        made = takewhile(lambda op: op not in above, ops_before(found.op))
+        for op in made:  # each before what it uses
+            op.erase()
+        return Rejected(found.op, answer)
+
+    def _joined(self, found: Convolution) -> str | None:
+        """Build the contraction of joined taps, or say why there is none."""
+        why = why_not_joined(found)
+        if why is not None:
+            return why
+        joined = find_convolution(join_taps(found), self.assume_noalias_args)
+        assert isinstance(joined, Convolution), joined
+        with ir.InsertionPoint(joined.op):
+            answer = self._wide(joined)
+        if answer is not None:
+            return answer
+        joined.op.erase()
+        if found.computed:
+            diagnostics.remark(found.op, f"its padding is computed: {found.computed}")
+        say_what_is_joined(found)
+        return None
+
+    def _wide(self, found: Convolution) -> str | None:
+        """Build the contraction, or say why alcop-raise-contractions takes none."""
+        matrices = pixel_matrices(found) or window_matrices(found)
         fill = _fill_of(found, self.assume_noalias_args)
         operands = _operands(found, matrices, fill)
         contraction = _contraction(found, matrices, operands)
         answer = classify(contraction, self.allow_tf32)
         if isinstance(answer, Rejected):
-            made = takewhile(lambda op: op not in above, ops_before(found.op))
-            for op in made:  # the contraction, then what it uses
-                op.erase()
-            return Rejected(found.op, answer.reason)
+            return answer.reason
         _say_what_is_computed(found, matrices)
         with ir.InsertionPoint(contraction):
             _assert_sizes(found)
@@ -114,7 +153,6 @@ class RaiseConvolutions(Pass):
             _return_output(found, matrices, operands[2])
             if fill is not None:
                 fill.op.erase()
-        found.op.erase()
         return None
 
 
@@ -223,13 +261,7 @@ def _contraction(
     orders = (matrices.image, matrices.filter, matrices.output)
     rank = len(matrices.groups)
     maps = [build.loop_map(rank, matrices.numbers(loops)) for loops in orders]
-    op = build.generic(values[:2], values[2], maps)
-    (block,) = op.regions[0].blocks
-    elements = [one.argument for one in (found.image, found.filter, found.output)]
-    with ir.InsertionPoint(block):
-        mapping = dict(zip(elements, block.arguments, strict=True))
-        linalg.YieldOp(build.inline(found.view.block, mapping))
-    return op
+    return with_body_of(found, values, maps)
 
 
 def _windows(found: Convolution, groups: Sequence[list[int]], image: ir.Value) -> Any:

@@ -21,13 +21,7 @@ def transposed(
 ) -> Any:
     """A new buffer with the elements of a memref, reversed along `backwards`."""
     buffer = allocated(memref, loops, order)
-    results = []
-    for number, loop in enumerate(loops):
-        index = ir.AffineExpr.get_dim(order.index(loop))
-        last = memref.type.shape[number] - 1
-        results.append(last - index if loop in backwards else index)
-    reads = ir.AffineMapAttr.get(ir.AffineMap.get(len(order), 0, results))
-    _copy(memref, buffer, reads)
+    copy(memref, buffer, read_map(memref, loops, order, backwards))
     return buffer
 
 
@@ -36,7 +30,7 @@ def transpose_back(
 ) -> None:
     """Copy to a memref what a buffer holds that was made as a copy of it."""
     positions = [loops.index(loop) for loop in order]
-    _copy(buffer, memref, build.loop_map(len(order), positions))
+    copy(buffer, memref, build.loop_map(len(order), positions))
 
 
 def allocated(memref: ir.Value, loops: Sequence[int], order: Sequence[int]) -> Any:
@@ -47,7 +41,22 @@ def allocated(memref: ir.Value, loops: Sequence[int], order: Sequence[int]) -> A
     return build.alloc(build.memref_like(kind, shape), known)
 
 
-def _copy(source: ir.Value, target: ir.Value, reads: Any) -> None:
+def read_map(
+    memref: ir.Value,
+    loops: Sequence[int],
+    order: Sequence[int],
+    backwards: Container[int] = (),
+) -> Any:
+    """Where each element of a copy is in a memref."""
+    results = []
+    for number, loop in enumerate(loops):
+        index = ir.AffineExpr.get_dim(order.index(loop))
+        last = memref.type.shape[number] - 1
+        results.append(last - index if loop in backwards else index)
+    return ir.AffineMapAttr.get(ir.AffineMap.get(len(order), 0, results))
+
+
+def copy(source: ir.Value, target: ir.Value, reads: Any) -> None:
     """Copy all elements, in the order of the target; `reads` is the source's map."""
     rank = target.type.rank
     op = build.generic([source], target, [reads, build.loop_map(rank, range(rank))])

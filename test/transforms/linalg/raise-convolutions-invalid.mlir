@@ -10,10 +10,53 @@ func.func @types(%x: memref<2x16x16x64xf64>, %w: memref<3x3x64x48xf64>, %y: memr
 
 // -----
 
-func.func @few_channels(%x: memref<2x16x16x8xf16>, %w: memref<3x3x8x48xf16>, %y: memref<2x14x14x48xf32>) {
-  // expected-remark @below {{has 8 channels, expected 16 or more}}
+func.func @few_channels(%x: memref<2x16x16x8xf16>, %w: memref<3x1x8x48xf16>, %y: memref<2x14x16x48xf32>) {
+  // expected-remark @below {{has 8 channels, expected 16 or more, or several taps in a row, which are neighbours}}
   linalg.conv_2d_nhwc_hwcf {dilations = dense<1> : tensor<2xi64>, strides = dense<1> : tensor<2xi64>}
-    ins(%x, %w : memref<2x16x16x8xf16>, memref<3x3x8x48xf16>) outs(%y : memref<2x14x14x48xf32>)
+    ins(%x, %w : memref<2x16x16x8xf16>, memref<3x1x8x48xf16>) outs(%y : memref<2x14x16x48xf32>)
+  return
+}
+
+// -----
+
+func.func @few_channels_of_unknown_images(%x: memref<?x16x16x8xf16>, %w: memref<3x3x8x48xf16>, %y: memref<?x14x14x48xf32>) {
+  // expected-remark @below {{has 8 channels, expected 16 or more, or sizes that are known}}
+  linalg.conv_2d_nhwc_hwcf {dilations = dense<1> : tensor<2xi64>, strides = dense<1> : tensor<2xi64>}
+    ins(%x, %w : memref<?x16x16x8xf16>, memref<3x3x8x48xf16>) outs(%y : memref<?x14x14x48xf32>)
+  return
+}
+
+// -----
+
+// Zeros are added to the channels, even where runs fill up whole steps.
+func.func @few_channels_in_a_transform(%x: memref<2x16x45x3xf16>, %w: memref<3x32x3x48xf16>, %y: memref<2x14x14x48xf32>) {
+  %one = arith.constant 1.0 : f16
+  // expected-remark @below {{tiles are filled up with zeros, for which its operand transforms are not zero}}
+  linalg.generic {
+    indexing_maps = [affine_map<(n, p, q, f, r, s, c) -> (n, p + r, q + s, c)>,
+                     affine_map<(n, p, q, f, r, s, c) -> (r, s, c, f)>,
+                     affine_map<(n, p, q, f, r, s, c) -> (n, p, q, f)>],
+    iterator_types = ["parallel", "parallel", "parallel", "parallel", "reduction", "reduction", "reduction"]}
+    ins(%x, %w : memref<2x16x45x3xf16>, memref<3x32x3x48xf16>) outs(%y : memref<2x14x14x48xf32>) {
+  ^bb0(%a: f16, %b: f16, %c: f32):
+    %a1 = arith.addf %a, %one : f16
+    %b1 = arith.addf %b, %one : f16
+    %aw = arith.extf %a1 : f16 to f32
+    %bw = arith.extf %b1 : f16 to f32
+    %m = arith.mulf %aw, %bw : f32
+    %s = arith.addf %c, %m : f32
+    linalg.yield %s : f32
+  }
+  return
+}
+
+// -----
+
+// What was copied for a contraction that is none after all is gone.
+func.func @few_channels_of_f32(%x: memref<2x16x16x3xf32>, %w: memref<3x3x3x48xf32>, %y: memref<2x14x14x48xf32>) {
+  // expected-remark @below {{'linalg.conv_2d_nhwc_hwcf' runs as a SIMT fallback: has f32 inputs}}
+  linalg.conv_2d_nhwc_hwcf {dilations = dense<1> : tensor<2xi64>, strides = dense<1> : tensor<2xi64>}
+    ins(%x, %w : memref<2x16x16x3xf32>, memref<3x3x3x48xf32>) outs(%y : memref<2x14x14x48xf32>)
   return
 }
 

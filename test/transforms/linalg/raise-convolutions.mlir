@@ -247,3 +247,34 @@ func.func @backwards(%x: memref<2x17x32xf16>, %w: memref<3x16x32xf16>, %y: memre
   }
   return
 }
+
+// -----
+
+// Few channels: the taps of a row are one run, of a padded copy whose pixels overlap.
+// CHECK-LABEL: @few_channels
+// CHECK-SAME:  %[[X:.*]]: memref<1x224x224x3xf16>, %[[W:.*]]: memref<7x7x3x64xf16>, %[[Y:.*]]: memref
+// CHECK-NOT:   230x230
+// CHECK:       %[[P:.*]] = memref.alloc() : memref<1x229x229x4xf16>
+// CHECK:       linalg.fill ins(%{{.*}} : f16) outs(%[[P]] : {{.*}})
+// CHECK:       %[[INNER:.*]] = memref.subview %[[P]][0, 3, 3, 0] [1, 224, 224, 3] [1, 1, 1, 1]
+// CHECK:       linalg.generic {{.*}} outs(%[[INNER]] : {{.*}})
+// CHECK:       %[[ROWS:.*]] = memref.reinterpret_cast %[[P]] to offset: [0], sizes: [1, 229, 112, 28], strides: [209764, 916, 8, 1]
+// CHECK:       %[[F:.*]] = memref.alloc() : memref<7x7x4x64xf16>
+// CHECK:       linalg.fill ins(%{{.*}} : f16) outs(%[[F]] : {{.*}})
+// CHECK:       %[[PART:.*]] = memref.subview %[[F]][0, 0, 0, 0] [7, 7, 3, 64] [1, 1, 1, 1]
+// CHECK:       linalg.generic {{.*}} ins(%[[W]] : {{.*}}) outs(%[[PART]] : {{.*}})
+// CHECK:       %[[TAPS:.*]] = memref.reinterpret_cast %[[F]] to offset: [0], sizes: [7, 1, 28, 64]
+// CHECK:       %[[A:.*]] = "alcop.im2col"(%[[ROWS]]) {alcop.window = #alcop.window<{dilations = [1, 1], groups = 1 : i64, high = [0, 0], low = [0, 0], size = [7, 1], strides = [2, 1]}>} : {{.*}} -> memref<12544x196xf16>
+// CHECK:       %[[B:.*]] = memref.collapse_shape %[[TAPS]] {{.*}} into memref<196x64xf16>
+// CHECK:       linalg.generic {{.*}} ins(%[[A]], %[[B]] : {{.*}})
+// CHECK-NOT:   linalg.conv
+func.func @few_channels(%x: memref<1x224x224x3xf16>, %w: memref<7x7x3x64xf16>, %y: memref<1x112x112x64xf32>) {
+  %zero = arith.constant 0.0 : f16
+  %p = memref.alloc() : memref<1x230x230x3xf16>
+  linalg.fill ins(%zero : f16) outs(%p : memref<1x230x230x3xf16>)
+  %inner = memref.subview %p[0, 3, 3, 0] [1, 224, 224, 3] [1, 1, 1, 1] : memref<1x230x230x3xf16> to memref<1x224x224x3xf16, strided<[158700, 690, 3, 1], offset: 2079>>
+  memref.copy %x, %inner : memref<1x224x224x3xf16> to memref<1x224x224x3xf16, strided<[158700, 690, 3, 1], offset: 2079>>
+  linalg.conv_2d_nhwc_hwcf {dilations = dense<1> : tensor<2xi64>, strides = dense<2> : tensor<2xi64>}
+    ins(%p, %w : memref<1x230x230x3xf16>, memref<7x7x3x64xf16>) outs(%y : memref<1x112x112x64xf32>)
+  return
+}
