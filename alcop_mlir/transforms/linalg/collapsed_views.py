@@ -6,7 +6,6 @@ import math
 from collections.abc import Sequence
 from typing import Any
 
-from alcop_mlir.analysis.ir.memref_layouts import follows_shape
 from alcop_mlir.bindings import ir, memref
 from alcop_mlir.passes import build
 
@@ -27,7 +26,7 @@ def collapsed(buffer: ir.Value, parts: Sequence[Sequence[int]]) -> Any:
         for part in parts
     ]
     layout = None
-    if not follows_shape(kind):
+    if isinstance(kind.layout, ir.StridedLayoutAttr):
         strides, offset = kind.get_strides_and_offset()
         inner = [strides[part[-1]] for part in parts]
         layout = ir.StridedLayoutAttr.get(offset, inner)

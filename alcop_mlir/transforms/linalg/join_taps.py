@@ -20,7 +20,6 @@ from collections.abc import Sequence
 from typing import Any
 
 from alcop_mlir import diagnostics
-from alcop_mlir.analysis.ir.memref_layouts import follows_shape
 from alcop_mlir.analysis.linalg.convolutions import Axis, Convolution, loops_of
 from alcop_mlir.analysis.linalg.few_channels import joined_channels
 from alcop_mlir.bindings import ir, linalg, memref
@@ -77,8 +76,6 @@ def _rows(found: Convolution) -> Any:
     strides = [*strides[:-2], last.stride * channels, 1]
     layout = ir.StridedLayoutAttr.get(0, strides)
     kind = build.memref_like(padded.type, shape, layout=layout)
-    if follows_shape(kind):  # windows next to each other
-        kind = build.memref_like(padded.type, shape)
     return build.reinterpreted(kind, padded)
 
 

@@ -47,7 +47,6 @@ from typing import Any
 
 from alcop_mlir import diagnostics
 from alcop_mlir.analysis.ir.code_motion import ops_before, touches
-from alcop_mlir.analysis.ir.memref_layouts import follows_shape
 from alcop_mlir.analysis.ir.rejected import Rejected
 from alcop_mlir.analysis.linalg.contractions import classify, structured_ops
 from alcop_mlir.analysis.linalg.convolutions import (
@@ -313,10 +312,11 @@ def _with_batch(image: ir.Value) -> Any:
     groups = [[0, 1], *([number] for number in range(2, kind.rank + 1))]
     shape = [1, *kind.shape]
     layout = None
-    if not follows_shape(kind):
+    if isinstance(kind.layout, ir.StridedLayoutAttr):
         strides, offset = kind.get_strides_and_offset()
-        layout = ir.StridedLayoutAttr.get(
-            offset, [kind.shape[0] * strides[0], *strides]
-        )
+        is_open = kind.is_dynamic_dim(0) or kind.is_dynamic_stride_or_offset(strides[0])
+        dynamic = ir.ShapedType.get_dynamic_stride_or_offset()
+        outer = dynamic if is_open else kind.shape[0] * strides[0]
+        layout = ir.StridedLayoutAttr.get(offset, [outer, *strides])
     result = build.memref_like(kind, shape, layout=layout)
     return memref.expand_shape(result, image, groups, build.dynamic_sizes(image), shape)

@@ -278,3 +278,26 @@ func.func @few_channels(%x: memref<1x224x224x3xf16>, %w: memref<7x7x3x64xf16>, %
     ins(%p, %w : memref<1x230x230x3xf16>, memref<7x7x3x64xf16>) outs(%y : memref<1x112x112x64xf32>)
   return
 }
+
+// -----
+
+// A layout that says what the shape does is kept by the views.
+// CHECK-LABEL: @layout
+// CHECK:       memref.expand_shape %{{.*}} : memref<16x16x64xf16, strided<[1024, 64, 1]>> into memref<1x16x16x64xf16, strided<[16384, 1024, 64, 1]>>
+// CHECK:       memref.collapse_shape %{{.*}} : memref<3x3x64x48xf16, strided<[9216, 3072, 48, 1]>> into memref<576x48xf16, strided<[48, 1]>>
+func.func @layout(%x: memref<16x16x64xf16, strided<[1024, 64, 1]>>, %w: memref<3x3x64x48xf16, strided<[9216, 3072, 48, 1]>>, %y: memref<14x14x48xf32>) {
+  linalg.generic {
+    indexing_maps = [affine_map<(p, q, f, r, s, c) -> (p + r, q + s, c)>,
+                     affine_map<(p, q, f, r, s, c) -> (r, s, c, f)>,
+                     affine_map<(p, q, f, r, s, c) -> (p, q, f)>],
+    iterator_types = ["parallel", "parallel", "parallel", "reduction", "reduction", "reduction"]}
+    ins(%x, %w : memref<16x16x64xf16, strided<[1024, 64, 1]>>, memref<3x3x64x48xf16, strided<[9216, 3072, 48, 1]>>) outs(%y : memref<14x14x48xf32>) {
+  ^bb0(%a: f16, %b: f16, %c: f32):
+    %aw = arith.extf %a : f16 to f32
+    %bw = arith.extf %b : f16 to f32
+    %m = arith.mulf %aw, %bw : f32
+    %s = arith.addf %c, %m : f32
+    linalg.yield %s : f32
+  }
+  return
+}
