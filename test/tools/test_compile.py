@@ -278,10 +278,11 @@ def test_what_was_carried_out_stands_beside_what_was_chosen(
     at = lines.index(f"  schedule   {kernel.schedule}")
     assert kernel.schedule
     assert kernel.schedule.stages > (1, 1)
-    assert lines[at + 1 : at + 4] == [
-        "             carried out: stages=1,1",
+    assert lines[at + 1 : at + 5] == [
+        "             carried out: stages=1,2",
         "  from       analytical model",
-        "  pipelines  none",
+        "  pipelines  arg0 f16  register  2 stages",
+        "             arg1 f16  register  2 stages",
     ]
 
 
