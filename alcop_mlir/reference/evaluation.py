@@ -362,6 +362,8 @@ def _whole(operand: Array) -> Array:
 def _wrapped(values: Array, dtype: str) -> Array:
     if dtype == "i1":
         return values & 1
+    if dtype == "i64":
+        return values  # as int64 does
     half = 2 ** (int(dtype[1:]) - 1)
     return (values.astype(np.int64) + half) % (2 * half) - half
 

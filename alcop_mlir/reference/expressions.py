@@ -19,6 +19,7 @@ from alcop_mlir.errors import ConfigError
 
 FLOATS = REFERENCE_FLOATS
 INTEGERS = REFERENCE_INTEGERS  # all signed but i1
+WIDE_INTEGER = "i64"  # of indices only
 _MAX_DEPTH = 64
 _MAX_SIZE = 400  # ops, arguments and constants of one expression
 
@@ -69,7 +70,7 @@ class Operation:
     """The op `name` on `operands`; `dtype` is the type of its result."""
 
     name: Annotated[str, OneOf(OPERATIONS, "an op that references know"), Name("op")]
-    dtype: Annotated[str, OneOf((*FLOATS, *INTEGERS)), Name("type")]
+    dtype: Annotated[str, OneOf((*FLOATS, *INTEGERS, WIDE_INTEGER)), Name("type")]
     operands: tuple[_Part, ...]
 
 

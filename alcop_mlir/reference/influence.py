@@ -9,11 +9,14 @@ from __future__ import annotations
 
 import math
 import operator
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from itertools import takewhile
 
+from alcop_mlir.reference.expressions import Argument, arguments
+from alcop_mlir.reference.index_arrays import origins
 from alcop_mlir.reference.steps import (
     Einsum,
+    Gather,
     Insert,
     Map,
     Pad,
@@ -38,10 +41,14 @@ def reach(
     """The largest share of one of `results` that an element of `name` may change.
 
     shapes: of the arrays that steps read and of those that they make
+    Arrays of indices that nothing computes are those that `index_arrays.draw` makes.
     """
+    steps = tuple(steps)
+    drawn = {*shapes} - {step.out for step in steps}
+    drawn |= {out for out, name in origins(steps).items() if name in drawn}
     reached = {name: tuple(1 / max(1, size) for size in shapes[name])}
     for step in steps:
-        found = list(_reached(step, reached, shapes))
+        found = list(_reached(step, reached, shapes, drawn))
         reached.pop(step.out, None)
         if found:
             # Two ways reach at most the rows of both, and the columns of both.
@@ -51,7 +58,10 @@ def reach(
 
 
 def _reached(
-    step: Step, reached: Mapping[str, _Shares], shapes: Mapping[str, _Shape]
+    step: Step,
+    reached: Mapping[str, _Shares],
+    shapes: Mapping[str, _Shape],
+    drawn: Collection[str],
 ) -> Iterator[_Shares]:
     """What the step's result has of each of its operands that are reached."""
     match step:
@@ -89,6 +99,37 @@ def _reached(
                 sizes = zip(shapes[step.source], shapes[step.out], strict=True)
                 less = (before / max(1, after) for before, after in sizes)
                 yield tuple(map(operator.mul, reached[step.source], less))
+        case Gather():
+            if step.source in reached:
+                yield _gathered(step, reached[step.source], shapes, drawn)
+            yield from ((1.0,) * len(step.shape) for n in step.inputs if n in reached)
+
+
+def _gathered(
+    step: Gather,
+    shares: _Shares,
+    shapes: Mapping[str, _Shape],
+    drawn: Collection[str],
+) -> _Shares:
+    """An element is read as often as the indices name it."""
+    own, out = operand_maps(step)
+    found = dict.fromkeys(out, 1.0)
+    extents = zip(step.indices, shares, shapes[step.source], strict=True)
+    for index, share, extent in extents:
+        used = arguments(index)
+        if isinstance(index, Argument) and index.number >= len(own):
+            loop = out[index.number - len(own)]
+            found[loop] = min(found[loop], share)
+        elif max(used, default=-1) < len(own) and len(used) == 1:
+            (number,) = used
+            if step.inputs[number] not in drawn:
+                continue
+            indices = math.prod(shapes[step.inputs[number]])
+            times = math.ceil(share * extent) * -(-indices // max(1, extent))
+            for loop in own[number].replace(".", ""):
+                size = shapes[step.out][out.index(loop)]
+                found[loop] = min(found[loop], times / max(1, size))
+    return tuple(found[loop] for loop in out)
 
 
 def _reshaped(shares: _Shares, before: _Shape, after: _Shape) -> _Shares:

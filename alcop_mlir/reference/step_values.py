@@ -31,6 +31,7 @@ from alcop_mlir.reference.evaluation import (
 from alcop_mlir.reference.expressions import Argument, Operation
 from alcop_mlir.reference.steps import (
     Einsum,
+    Gather,
     Insert,
     Map,
     Pad,
@@ -129,6 +130,8 @@ def _value(
             return _each(lambda array: _windows(step, array, sizes), known[step.source])
         case Pad():
             return _padded(step, known[step.source])
+        case Gather():
+            return _gathered(step, known, _numbers(step.shape, sizes))
 
 
 def _contraction(step: Einsum, known: Mapping[str, Bounded], dtype: str) -> Bounded:
@@ -364,6 +367,29 @@ def _padded(step: Pad, source: Bounded) -> Bounded:
     return Bounded(values, errors)
 
 
+def _gathered(
+    step: Gather, known: Mapping[str, Bounded], shape: tuple[int, ...]
+) -> Bounded:
+    """Raises IndexError where an index is not one of the source's."""
+    _, out = operand_maps(step)
+    loops = [Bounded(loop) for loop in np.indices(shape, sparse=True)]
+    given = [*_arranged(step, out, known), *loops]
+    source, places = known[step.source], []
+    for dimension, expression in enumerate(step.indices):
+        index = bounded(expression, given)
+        extent = source.values.shape[dimension]
+        if np.any(index.error):
+            raise IndexError(f"the index of dimension {dimension} is inexact")
+        low, high = index.values.min(initial=0), index.values.max(initial=0)
+        if low < 0 or (high >= extent and math.prod(shape)):
+            raise IndexError(
+                f"an index of dimension {dimension} is {low if low < 0 else high:.0f}, "
+                f"expected 0 to {extent - 1}"
+            )
+        places.append(np.broadcast_to(index.values.astype(np.int64), shape))
+    return _each(lambda array: array[tuple(places)], source)
+
+
 def _selection(step: Slice | Insert) -> tuple[slice, ...]:
     return tuple(
         slice(offset, offset + max(0, (size - 1) * stride + 1), max(1, stride))
@@ -374,7 +400,7 @@ def _selection(step: Slice | Insert) -> tuple[slice, ...]:
 
 
 def _arranged(
-    step: Map | Reduction, loops: str, known: Mapping[str, Bounded]
+    step: Map | Reduction | Gather, loops: str, known: Mapping[str, Bounded]
 ) -> list[Bounded]:
     """The inputs with one dimension per loop, of size 1 where they do not have it."""
 

@@ -150,8 +150,27 @@ class Pad(_Step):
     value: StoredConstant
 
 
+@dataclass(frozen=True)
+class Gather(_Step):
+    """`out` has elements of `source` at indices that are computed.
+
+    inputs:  arrays that indices are computed from
+    maps:    the loops of each input and of `out`
+    indices: one per dimension of `source`; arguments are elements of the inputs and,
+             numbered after these, the loops of `out`
+    shape:   of `out`
+    """
+
+    source: str
+    inputs: tuple[str, ...]
+    maps: _Maps
+    out: str
+    indices: tuple[Expression, ...]
+    shape: tuple[Size, ...]
+
+
 Step = Annotated[
-    Einsum | Map | Reduction | Reshape | Slice | Insert | WindowViews | Pad,
+    Einsum | Map | Reduction | Reshape | Slice | Insert | WindowViews | Pad | Gather,
     Tagged(
         "op",
         {
@@ -163,6 +182,7 @@ Step = Annotated[
             "insert": Insert,
             "windows": WindowViews,
             "pad": Pad,
+            "gather": Gather,
         },
     ),
 ]
@@ -171,10 +191,10 @@ _REPEATED = re.compile(r"([A-Za-z]).*\1")  # a loop that occurs twice
 _READ_FIELDS = ("inputs", "lhs", "rhs", "source", "target", "init")
 
 
-def operand_maps(step: Einsum | Map | Reduction) -> tuple[list[str], str]:
+def operand_maps(step: Einsum | Map | Reduction | Gather) -> tuple[list[str], str]:
     """The loops of each operand, and of `out`."""
     operands, out = step.maps.split("->")
-    is_empty = isinstance(step, Map) and not step.inputs
+    is_empty = isinstance(step, Map | Gather) and not step.inputs
     return ([] if is_empty else operands.split(",")), out
 
 
@@ -195,7 +215,7 @@ def with_sizes(step: _StepT, sizes: Mapping[str, int]) -> _StepT:
     if isinstance(step, WindowViews):
         positions, *taps = known(_window_sizes(step), sizes)
         return replace(step, positions=positions, taps=taps[0] if taps else None)
-    if not isinstance(step, Map | Reshape):
+    if not isinstance(step, Map | Reshape | Gather):
         return step
     return replace(step, shape=known(step.shape, sizes))
 
@@ -217,7 +237,7 @@ def check(steps: Iterable[Step], arrays: Iterable[str], sizes: Collection[str]) 
     """
     given = set(arrays)
     for step in steps:
-        if isinstance(step, Einsum | Map | Reduction):
+        if isinstance(step, Einsum | Map | Reduction | Gather):
             _check_maps(step)
         if isinstance(step, Slice | Insert):
             _check_ranks(step)
@@ -226,7 +246,7 @@ def check(steps: Iterable[Step], arrays: Iterable[str], sizes: Collection[str]) 
                 raise ConfigError(f"reference: unknown array {shown(name)}")
         if isinstance(step, Pad) and len(step.low) != len(step.high):
             raise ConfigError("reference: 'low' and 'high' of different ranks")
-        shape = step.shape if isinstance(step, Map | Reshape) else ()
+        shape = step.shape if isinstance(step, Map | Reshape | Gather) else ()
         if isinstance(step, WindowViews):
             shape = _window_sizes(step)
         for size in shape:
@@ -235,23 +255,27 @@ def check(steps: Iterable[Step], arrays: Iterable[str], sizes: Collection[str]) 
         given.add(step.out)
 
 
-def _check_maps(step: Einsum | Map | Reduction) -> None:
+def _check_maps(step: Einsum | Map | Reduction | Gather) -> None:
     operands, out = operand_maps(step)
     inputs = 2 if isinstance(step, Einsum) else len(step.inputs)
     if len(operands) != inputs or any(map(_REPEATED.search, (*operands, out))):
         raise ConfigError(f"reference: 'maps' is {shown(step.maps)}")
     read = {loop for one in operands for loop in one} - {"."}
-    if isinstance(step, Map):
+    if isinstance(step, Map | Gather):
         if not read <= set(out) or len(step.shape) != len(out):
-            raise ConfigError(f"reference: 'maps' is {shown(step.maps)} in a map")
+            kind = "map" if isinstance(step, Map) else "gather"
+            raise ConfigError(f"reference: 'maps' is {shown(step.maps)} in a {kind}")
     elif not set(out) <= read:
         raise ConfigError(f"reference: {shown(step.maps)} has a loop of 'out' only")
     if isinstance(step, Einsum):
         return
-    expressions.check(step.expression)
-    used = expressions.arguments(step.expression)
-    if used and max(used) >= inputs:
-        raise ConfigError(f"reference: argument {max(used)} of {inputs} inputs")
+    given = inputs + (len(out) if isinstance(step, Gather) else 0)
+    computed = step.indices if isinstance(step, Gather) else (step.expression,)
+    for expression in computed:
+        expressions.check(expression)
+        used = expressions.arguments(expression)
+        if used and max(used) >= given:
+            raise ConfigError(f"reference: argument {max(used)} of {given} inputs")
 
 
 def _check_ranks(step: Slice | Insert) -> None:

@@ -29,7 +29,7 @@ from alcop_mlir import dtypes
 from alcop_mlir.errors import LaunchError
 from alcop_mlir.manifest.arrays import Parameter
 from alcop_mlir.manifest.functions import Function
-from alcop_mlir.reference import influence, step_values, steps
+from alcop_mlir.reference import index_arrays, influence, step_values, steps
 from alcop_mlir.reference.evaluation import Bounded, distance
 from alcop_mlir.reference.steps import Size
 from alcop_mlir.runtime.arrays import last
@@ -82,11 +82,15 @@ def random_arrays(
     Raises LaunchError where a size is not known.
     """
     generator, extremes = np.random.default_rng(seed), np.random.default_rng([seed, 1])
-    large = _large_elements(function) if values == "mixed" else {}
+    large, indices = _drawn(function)
+    large = large if values == "mixed" else {}
     arrays = {}
     for parameter in function.parameters:
         name, shape = parameter.name, _numbers(parameter, parameter.shape)
-        if parameter.role == "out":
+        if name in indices:
+            kind = dtypes.NUMPY_DTYPES[parameter.dtype]
+            array = index_arrays.draw(generator, indices[name], shape, kind)
+        elif parameter.role == "out":
             array = dtypes.unwritten(shape, parameter.dtype)
         else:
             array = dtypes.random(generator, shape, parameter.dtype)
@@ -100,20 +104,33 @@ def random_arrays(
     return arrays
 
 
-def _large_elements(function: Function) -> dict[str, int]:
-    """How many elements of each input may be large, infinite or NaN."""
+def _drawn(
+    function: Function,
+) -> tuple[dict[str, int], dict[str, np.ndarray[Any, Any]]]:
+    """How many elements of each input may be large, infinite or NaN; and, of those that
+    hold indices, which numbers they may be.
+    """
     try:
-        return _counts(function)
+        shapes = _shapes(function)
+        indices = index_arrays.index_values(function.reference, shapes)
+        return _counts(function, shapes), indices
     except (IndexError, KeyError, ValueError) as error:
         raise LaunchError(f"the reference does not fit the arrays: {error}") from error
 
 
-def _counts(function: Function) -> dict[str, int]:
+def _shapes(function: Function) -> dict[str, tuple[int, ...]]:
+    """Of all arrays, and of what the steps of the reference make."""
     shapes = {one.name: _numbers(one, one.shape) for one in function.parameters}
     shapes |= {one.name: one.shape for one in function.constants}
-    names = [one.name for one in function.parameters if one.role != "out"]
     for step in function.reference:
         shapes[step.out] = tuple(_shape(step, shapes))
+    return shapes
+
+
+def _counts(
+    function: Function, shapes: Mapping[str, tuple[int, ...]]
+) -> dict[str, int]:
+    names = [one.name for one in function.parameters if one.role != "out"]
     made = {step.out for step in function.reference}
     results = [one.name for one in function.parameters if one.name in made]
     counts = {one.name: 0 for one in function.parameters if 0 in (one.strides or ())}
@@ -272,7 +289,7 @@ def _shape(step: steps.Step, shapes: Mapping[str, Sequence[Any]]) -> Sequence[An
         case steps.Einsum() | steps.Reduction():
             sizes = _loops(step, shapes)
             return [sizes[loop] for loop in steps.operand_maps(step)[1]]
-        case steps.Map() | steps.Reshape():
+        case steps.Map() | steps.Reshape() | steps.Gather():
             return step.shape
         case steps.Slice():
             return step.sizes

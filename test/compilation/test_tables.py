@@ -8,6 +8,8 @@ import numpy as np
 import pytest
 
 import alcop_mlir
+from alcop_mlir.runtime import checking
+from alcop_mlir.runtime.launch import Program
 
 
 def text(shape: tuple[int, ...], index: str) -> str:
@@ -62,6 +64,56 @@ def test_rows_of_a_table(shape: tuple[int, ...], index: str) -> None:
     found = program(table, numbers, w)
     expected = table[numbers.ravel()].astype(np.float32) @ w.astype(np.float32)
     np.testing.assert_array_equal(found, expected)
+    assert_checked(program)
+
+
+def assert_checked(program: Program) -> None:
+    """With indices that the runner draws; rows that are not read are not known."""
+    function = program.function
+    before = checking.random_arrays(function)
+    after = {name: array.copy() for name, array in before.items()}
+    program(*after.values())
+    assert checking.check(function, before, after).ok
+    shifted = before | {"arg1": (before["arg1"] + 1) % 50}
+    assert not checking.check(function, shifted, after).ok
+
+
+def test_gathers_of_all_forms() -> None:
+    """Of columns, of elements, with a dimension of size 1, of one row, of open size."""
+    table, i = "tensor<50x48xf16>", "tensor<37x1xi32>"
+    two, one, long = "tensor<37x2xi32>", "tensor<1xi32>", "tensor<?x1xi64>"
+    forms = [
+        ("%i", "1", i, "tensor<37x50xf16>"),
+        ("%two", "0, 1", two, "tensor<37xf16>"),
+        ("%i", "0", i, "tensor<37x1x48xf16>"),
+        ("%one", "0", one, "tensor<48xf16>"),
+        ("%long", "0", long, "tensor<?x48xf16>"),
+    ]
+    ops = "".join(
+        f"%{n} = tensor.gather %t[{name}] gather_dims([{along}])"
+        f" : ({table}, {given}) -> {result}\n"
+        for n, (name, along, given, result) in enumerate(forms)
+    )
+    results = ", ".join(result for *_, result in forms)
+    program = alcop_mlir.compile(
+        f"""
+      func.func @f(%t: {table}, %i: {i}, %two: {two}, %one: {one}, %long: {long})
+          -> ({results}) {{
+        {ops}
+        return %0, %1, %2, %3, %4 : {results}
+      }}""",
+        device="emulator",
+    )
+    random = np.random.default_rng(0)
+    t = random.integers(-3, 4, (50, 48)).astype(np.float16)
+    indices, single = (random.integers(0, 48, (n, 1), np.int32) for n in (37, 1))
+    pairs, many = random.integers(0, 48, (37, 2), np.int32), indices.astype(np.int64)
+    found = program(t, indices, pairs, single[0], many)
+    rows = t[indices[:, 0]]
+    expected = [t[:, indices[:, 0]].T, t[pairs[:, 0], pairs[:, 1]], rows[:, None]]
+    for got, right in zip(found, [*expected, t[single[0, 0]], rows], strict=True):
+        np.testing.assert_array_equal(got, right)
+    assert program.function.reference
 
 
 def test_tensor_gather() -> None:
@@ -90,3 +142,4 @@ def test_tensor_gather() -> None:
     numbers = random.integers(0, 50, (37, 1)).astype(np.int32)
     expected = table[numbers[:, 0]].astype(np.float32) @ w.astype(np.float32)
     np.testing.assert_array_equal(program(table, numbers, w), expected)
+    assert_checked(program)

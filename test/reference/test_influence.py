@@ -7,9 +7,11 @@ import pytest
 
 from alcop_mlir.reference import step_values
 from alcop_mlir.reference.expressions import Argument, Constant, Operation
+from alcop_mlir.reference.index_arrays import draw
 from alcop_mlir.reference.influence import reach
 from alcop_mlir.reference.steps import (
     Einsum,
+    Gather,
     Insert,
     Map,
     Pad,
@@ -25,10 +27,12 @@ ADD = Operation("arith.addf", "f32", (X, Y))
 SHAPES = {
     **{"A": (12, 8), "B": (8, 20), "bias": (20,), "W": (20, 6), "image": (4, 11)},
     **{"C": (12, 20), "D": (12, 6), "square": (6, 6), "kernel": (3,)},
+    "index": (20,),
 }
 MATMUL = Einsum("A", "B", "C", "mk,kn->mn")
 BIASED = (MATMUL, Map(("C", "bias"), "mn,n->mn", "E", ADD, (12, 20)))
 TWO = (*BIASED, Einsum("E", "W", "D", "mn,nk->mk"))
+ROWS = Gather("A", ("index",), "i->ik", "r", (X, Argument(2)), (20, 8))
 # Steps, and their result; the shapes of what they make; of an input, the share reached.
 CASES: list[tuple[tuple[Step, ...], dict[str, tuple[int, ...]], str, float]] = [
     ((MATMUL,), {}, "A", 1 / 12),
@@ -104,6 +108,20 @@ CASES: list[tuple[tuple[Step, ...], dict[str, tuple[int, ...]], str, float]] = [
         "C",
         1 / 240,
     ),
+    # 20 indices name 12 rows: each once or twice.
+    ((ROWS,), {"r": (20, 8)}, "A", 2 / 20 / 8),
+    (
+        (ROWS, Einsum("r", "B", "E", "mk,kn->mn")),
+        {"r": (20, 8), "E": (20, 20)},
+        "A",
+        0.1,
+    ),
+    (
+        (ROWS, Einsum("r", "B", "E", "mk,kn->mn")),
+        {"r": (20, 8), "E": (20, 20)},
+        "B",
+        0.05,
+    ),
 ]
 
 
@@ -116,6 +134,7 @@ def test_reach(number: int) -> None:
     kinds = dict.fromkeys(SHAPES, "f32")
     for place in np.ndindex(SHAPES[name]):
         arrays = {key: np.ones(shape) for key, shape in SHAPES.items()}
+        arrays["index"] = draw(np.random.default_rng(0), np.arange(12), (20,), int)
         arrays[name][place] = np.nan
         values = step_values.step_values(given, arrays, kinds, {})[result].values
         one_more = 1 / values.size if isinstance(given[-1], Insert) else 0

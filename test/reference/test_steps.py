@@ -13,6 +13,7 @@ from alcop_mlir.reference import steps
 from alcop_mlir.reference.expressions import Argument, Constant, Operation
 from alcop_mlir.reference.steps import (
     Einsum,
+    Gather,
     Insert,
     Map,
     Pad,
@@ -36,6 +37,7 @@ STEPS: list[Step] = [
     WindowViews("A", "%8", 1, 3, 2, 4, 1),
     WindowViews("A", "%9", 1, "M", -2, None, 1, 5),
     Pad("A", "%10", (0, 1), (2, 0), Constant(-float("inf"))),
+    Gather("A", ("B",), "i->ij", "%11", (Argument(0), Argument(2)), ("M", 4)),
 ]
 
 
@@ -115,6 +117,10 @@ def test_a_contraction_may_say_less() -> None:
             {"taps": -1},
             "reference[8].taps: expected an integer of 0 or more, got -1",
         ),
+        (11, {"indices": [{"argument": 3}]}, "argument 3 of 3 inputs"),
+        (11, {"shape": [4]}, "in a gather"),
+        (11, {"shape": ["Q", 4]}, 'unknown size "Q"'),
+        (11, {"inputs": ["Q"]}, 'unknown array "Q"'),
     ],
 )
 def test_damaged_json_is_refused(
@@ -134,4 +140,8 @@ def test_names_and_sizes_are_replaced() -> None:
     )
     assert steps.renamed(STEPS[4], names).reads == ("a", "c")
     assert steps.with_sizes(STEPS[5], {"M": 3}) == Reshape("A", "%5", (3, 4, 4))
+    gather = steps.with_sizes(steps.renamed(STEPS[11], {"B": "b"}), {"M": 3})
+    assert gather.reads == ("b", "A")
+    assert isinstance(gather, Gather)
+    assert gather.shape == (3, 4)
     assert steps.with_sizes(STEPS[0], {"M": 3}) == STEPS[0]

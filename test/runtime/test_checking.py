@@ -17,6 +17,7 @@ from alcop_mlir.reference.expressions import Argument, Constant, Expression, Ope
 from alcop_mlir.reference.step_values import F32_STEP
 from alcop_mlir.reference.steps import (
     Einsum,
+    Gather,
     Insert,
     Map,
     Pad,
@@ -409,6 +410,32 @@ def test_padding_and_reversed_windows() -> None:
     damaged = replace(function, reference=(function.reference[0], too_far))
     with pytest.raises(LaunchError, match="windows begin at -1"):
         checking.check(damaged, before, before)
+
+
+def test_rows_of_a_table() -> None:
+    """Inputs have indices that the table has; others are an error."""
+    function = replace(
+        matmul(),
+        parameters=(
+            Parameter("T", "f16", (7, 4), "in"),
+            Parameter("I", "i32", ("N",), "in"),
+            Parameter("C", "f16", ("N", 4), "out"),
+        ),
+        reference=(
+            Gather("T", ("I",), "i->ij", "C", (Argument(0), Argument(2)), ("N", 4)),
+        ),
+    )
+    function = with_sizes(function, {"N": 20})
+    before = checking.random_arrays(function)
+    assert set(before["I"]) == set(range(7))
+    after = before | {"C": before["T"][before["I"]]}
+    assert checking.check(function, before, after).ok
+    wrong = before | {"C": before["T"][(before["I"] + 1) % 7]}
+    assert not checking.check(function, before, wrong).ok
+    for index in (-1, 7):
+        before["I"][3] = index
+        with pytest.raises(LaunchError, match=f"is {index}, expected 0 to 6"):
+            checking.check(function, before, after)
 
 
 def test_errors_go_through_a_chain() -> None:

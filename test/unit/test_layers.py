@@ -66,8 +66,8 @@ TRANSFORMS = f"{ANALYSIS} analysis.* passes.*"
 PASSES = pass_modules()
 RUNTIME = (
     "target schedule knobs limits errors files archives codec element_types dtypes "
-    f"polynomials manifest.* {STEPS} reference.influence reference.step_values "
-    "runtime.*"
+    f"polynomials manifest.* {STEPS} reference.influence "
+    "reference.index_arrays reference.step_values runtime.*"
 )
 # Rooms of the emulator: each with the rooms below it.
 PTX_TEXT = "errors limits runtime.emulator.arithmetic.* runtime.emulator.ptx.*"
@@ -181,8 +181,8 @@ ONLY_IN = {
     "llvmlite": "runtime.ptx",
     "cupy": "runtime.launch runtime.measure",
     "sklearn": "tuning.learned tuning.training",
-    "numpy": "dtypes reference.evaluation reference.step_values runtime.* tuning.* "
-    "tools.*",
+    "numpy": "dtypes reference.evaluation reference.index_arrays reference.step_values "
+    "runtime.* tuning.* tools.*",
     "rich": "tools.*",
     "shtab": "tools.completion",
     "matplotlib": "tools.tune_report",

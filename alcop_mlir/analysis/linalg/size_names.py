@@ -85,6 +85,10 @@ def _equal(
     """Pairs of dimensions that have one size because of `op`."""
     if op.name in _MADE_WITH_SIZES:
         yield from _made_of(op)
+    elif op.name == "tensor.gather":
+        yield from _gathered(op)
+    elif op.name == "tensor.pad":
+        yield from _not_padded(op)
     if view is None:
         return
     loops: dict[int, _Dimension] = {}
@@ -96,6 +100,22 @@ def _equal(
     for result, output in zip(op.results, view.outputs, strict=False):
         for number in range(result.type.rank):
             yield (output.value, number), (result, number)
+
+
+def _gathered(op: ir.Operation) -> Iterator[tuple[_Dimension, _Dimension]]:
+    """An element of the result for each of the indices."""
+    indices, (result,) = op.operands[1], op.results
+    for number in range(indices.type.rank - 1):
+        yield (indices, number), (result, number)
+
+
+def _not_padded(op: ir.Operation) -> Iterator[tuple[_Dimension, _Dimension]]:
+    """Dimensions without anything before or after them."""
+    source, (result,) = op.operands[0], op.results
+    low, high = (op.attributes[f"static_{side}"] for side in ("low", "high"))
+    for number, sizes in enumerate(zip(low, high, strict=True)):
+        if sizes == (0, 0):
+            yield (source, number), (result, number)
 
 
 def _made_of(op: ir.Operation) -> Iterator[tuple[_Dimension, _Dimension]]:

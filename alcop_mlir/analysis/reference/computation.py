@@ -24,8 +24,14 @@ from alcop_mlir.analysis.reference.buffer_values import (
 from alcop_mlir.analysis.reference.linalg_steps import run_linalg
 from alcop_mlir.bindings import ir
 from alcop_mlir.manifest.names import argument_name, result_name
-from alcop_mlir.reference.expressions import FLOATS, INTEGERS, Argument, Constant
-from alcop_mlir.reference.steps import Map, Pad, Size, Step, renamed
+from alcop_mlir.reference.expressions import (
+    FLOATS,
+    INTEGERS,
+    WIDE_INTEGER,
+    Argument,
+    Constant,
+)
+from alcop_mlir.reference.steps import Gather, Map, Pad, Size, Slice, Step, renamed
 
 _ALLOCATIONS = frozenset("memref.alloc tensor.empty bufferization.alloc_tensor".split())
 _IGNORED = frozenset("memref.dealloc memref.dim tensor.dim func.return".split())
@@ -56,7 +62,7 @@ def computation(func: ir.Operation, allow_tf32: bool = False) -> Computation:
     """
     values = BufferValues(_shapes(func))
     block = func.regions[0].blocks[0]
-    if not all(_is_evaluated(array) for _, array in _ends(func)):
+    if not all(_is_evaluated(array) or _is_index(array) for _, array in _ends(func)):
         return Computation((), func)
     for number, argument in enumerate(block.arguments):
         values.write(argument, argument_name(number))
@@ -78,6 +84,11 @@ def computation(func: ir.Operation, allow_tf32: bool = False) -> Computation:
 def _is_evaluated(array: ir.Value) -> bool:
     """Whether float64 holds the elements."""
     return str(getattr(array.type, "element_type", "")) in (*FLOATS, *INTEGERS)
+
+
+def _is_index(array: ir.Value) -> bool:
+    """Whether float64 holds the elements, if they are indices into arrays."""
+    return str(getattr(array.type, "element_type", "")) == WIDE_INTEGER
 
 
 def _read(
@@ -105,6 +116,10 @@ def _read(
         values.write(op.results[0], content)
     elif op.name == "tensor.pad":
         values.write(op.results[0], values.add(_padded(op, values)))
+    elif op.name == "alcop.take":
+        values.write(op.results[0], values.add(_take(op, values)))
+    elif op.name == "tensor.gather":
+        values.write(op.results[0], values.add(_gathered(op, values)))
     elif op.name == "arith.constant":
         _read_constant(op, values, constants)
     elif op.name not in _IGNORED | _ALLOCATIONS and not _is_scalar_code(op):
@@ -130,11 +145,60 @@ def _read_constant(
         return
     if content is not None:
         values.write(op.results[0], content)
-    elif _is_evaluated(op.results[0]):
+    elif _is_evaluated(op.results[0]) or _is_index(op.results[0]):
         found = constant_array(op.attributes["value"])
         if found is not None:
             constants[found.name] = found
             values.write(op.results[0], found.name)
+
+
+def _take(op: ir.Operation, values: BufferValues) -> Gather:
+    """The step of an `alcop.take`: rows of a matrix."""
+    table, indices = op.operands
+    shape = values.shape(op.results[0])
+    return Gather(
+        values.name(table),
+        (values.name(indices),),
+        "i->ij",
+        "",
+        (Argument(0), Argument(2)),
+        shape,
+    )
+
+
+def _gathered(op: ir.Operation, values: BufferValues) -> Gather:
+    """The step of a `tensor.gather`."""
+    (table, indices), kind = op.operands, op.results[0].type
+    along = list(op.attributes["gather_dims"])
+    outer = indices.type.rank - 1
+    has_all = kind.rank == outer + table.type.rank
+    left = [n for n in range(table.type.rank) if has_all or n not in along]
+    places: dict[int, Argument] = {
+        n: Argument(len(along) + outer + place) for place, n in enumerate(left)
+    }
+    places |= {n: Argument(number) for number, n in enumerate(along)}
+    own = loops(kind.rank)
+    return Gather(
+        values.name(table),
+        tuple(_component(indices, n, len(along), values) for n in range(len(along))),
+        ",".join([f"{own[:outer]}."] * len(along)) + f"->{own}",
+        "",
+        tuple(places[n] for n in range(table.type.rank)),
+        values.shape(op.results[0]),
+    )
+
+
+def _component(indices: ir.Value, number: int, count: int, values: BufferValues) -> str:
+    """The name of one of the `count` numbers along the last dimension."""
+    name = values.name(indices)
+    if count == 1:
+        return name
+    outer = values.shape(indices)[:-1]
+    sizes = tuple(size for size in outer if isinstance(size, int))
+    if len(sizes) < len(outer):
+        raise NotUnderstood
+    offsets, strides = (0,) * len(outer), (1,) * (len(outer) + 1)
+    return values.add(Slice(name, "", (*offsets, number), (*sizes, 1), strides))
 
 
 def _is_scalar_code(op: ir.Operation) -> bool:
@@ -164,6 +228,8 @@ def _finished(values: BufferValues, names: list[tuple[str, Any]]) -> Iterator[St
         content = values.content(array)
         if content == name:
             continue
+        if _is_index(array):
+            raise NotUnderstood
         if _can_be_renamed(content, name, finals, values.steps):
             finals[str(content)] = name
         else:

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
 from alcop_mlir.analysis.linalg.scalar_code import constant
-from alcop_mlir.analysis.linalg.view import Loops, Window, linalg_view
+from alcop_mlir.analysis.linalg.view import LinalgView, Loops, Window, linalg_view
 from alcop_mlir.analysis.reference.buffer_values import (
     BufferValues,
     Content,
@@ -21,6 +22,7 @@ from alcop_mlir.analysis.reference.loop_bodies import (
     operand_indices,
     output_expressions,
 )
+from alcop_mlir.analysis.reference.table_reads import TableRead, body_values
 from alcop_mlir.bindings import ir
 from alcop_mlir.reference.expressions import (
     INTEGERS,
@@ -32,7 +34,7 @@ from alcop_mlir.reference.expressions import (
     substitute,
     without_casts,
 )
-from alcop_mlir.reference.steps import Einsum, Map, Reduction, Size, WindowViews
+from alcop_mlir.reference.steps import Einsum, Gather, Map, Reduction, Size, WindowViews
 
 _LETTERS = "ijklpqrstuvwxyzabcdefgho"
 # Loop letters of contractions: rows of C, columns of C, reduced, in all three.
@@ -60,9 +62,21 @@ def run_linalg(op: ir.Operation, values: BufferValues, allow_tf32: bool) -> None
         raise NotUnderstood
     indices = [operand_indices(operand) for operand in view.operands]
     used = [loops_of(one) for one in indices]
-    arrays = [operand.value for operand in view.operands]
-    reader = _Reader(arrays, values, indices, used, allow_tf32)
-    made = [reader.content(one) for one in output_expressions(view)]
+    body = body_values(view, used)
+    reads = body.reads
+    # Loops have no elements; what is read of a table is as an operand.
+    reader = _Reader(
+        [*(operand.value for operand in view.operands), *[None] * view.rank]
+        + [read.element for read in reads],
+        values,
+        [*indices, *[()] * view.rank, *(read.loops for read in reads)],
+        [*used, *[()] * view.rank, *(read.loops for read in reads)],
+        allow_tf32,
+        view,
+    )
+    for read in reads:
+        values.write(read.element, reader.gather(read, body.first_loop))
+    made = [reader.content(one) for one in output_expressions(view, body.known)]
     written = list(op.results) or [output.value for output in view.outputs]
     for array, content in zip(written, made, strict=True):
         values.write(array, content)
@@ -72,11 +86,12 @@ def run_linalg(op: ir.Operation, values: BufferValues, allow_tf32: bool) -> None
 class _Reader:
     """Adds the steps of one op; `used` are the loops of each operand's indices."""
 
-    arrays: list[Any]  # the operands; scalars too
+    arrays: list[Any]  # the operands, scalars too; None for loops; elements read
     values: BufferValues
     indices: list[Indices]
     used: list[Loops]
     allow_tf32: bool
+    view: LinalgView
 
     def content(self, recipe: OutputExpression) -> Content:
         """The value of the output after the op."""
@@ -89,6 +104,25 @@ class _Reader:
         ):
             return self._reduction(recipe)
         return self._contraction(recipe, multiplied)
+
+    def gather(self, read: TableRead, first_loop: int) -> str:
+        """The name of what the body reads of a table."""
+        every = {number for one in read.indices for number in arguments(one)}
+        loops_ = range(first_loop, first_loop + self.view.rank)
+        numbers = sorted(every.difference(loops_))
+        renumbered = {number: Argument(n) for n, number in enumerate(numbers)}
+        for position, loop in enumerate(read.loops):
+            renumbered[first_loop + loop] = Argument(len(numbers) + position)
+        return self.values.add(
+            Gather(
+                self.values.name(read.table),
+                tuple(self._name(number) for number in numbers),
+                self._letters([self.used[number] for number in numbers], read.loops),
+                "",
+                tuple(substitute(one, renumbered) for one in read.indices),
+                tuple(map(self._loop_size, read.loops)),
+            )
+        )
 
     def _map(self, recipe: OutputExpression) -> Content:
         if isinstance(recipe.expression, Constant):
@@ -155,15 +189,35 @@ class _Reader:
 
     def _content(self, number: int) -> Content:
         operand = self.arrays[number]
-        if hasattr(operand.type, "shape"):
+        if operand is None:
+            raise NotUnderstood
+        if self._has_loops(number):
             return self.values.content(operand)
         content = constant(operand)
         if content is None:
             raise NotUnderstood
         return content
 
+    def _has_loops(self, number: int) -> bool:
+        """Whether it is an array, or what is read of one."""
+        is_read = number >= len(self.view.operands)
+        return is_read or hasattr(self.arrays[number].type, "shape")
+
+    def _shape(self, number: int) -> tuple[Size, ...]:
+        if number < len(self.view.operands):
+            return self.values.shape(self.arrays[number])
+        return tuple(
+            self._loop_size(loop) for loop in self.used[number] if loop is not None
+        )
+
+    def _loop_size(self, loop: int) -> Size:
+        value, dimension = self.view.sizes[loop]
+        return self.values.shape(value)[dimension]
+
     def _name(self, number: int) -> str:
         """The name of an operand's value, with a dimension for each of its loops."""
+        if self.arrays[number] is None:
+            raise NotUnderstood
         return self._seen(number, self.values.name(self.arrays[number]))
 
     def _seen(self, number: int, name: str) -> str:
@@ -177,25 +231,17 @@ class _Reader:
         return name
 
     def _windows(self, source: str, dimension: int, window: Window) -> WindowViews:
-        taps = None if window.tap is None else self._size(window.tap)
+        taps = None if window.tap is None else self._loop_size(window.tap)
         return WindowViews(
             source,
             "",
             dimension,
-            self._size(window.position),
+            self._loop_size(window.position),
             window.stride,
             taps,
             window.dilation,
             window.offset,
         )
-
-    def _size(self, loop: int) -> Size:
-        """The size of a loop: of a dimension that it alone indexes."""
-        for number, indices in enumerate(self.indices):
-            if loop in indices:
-                shape = self.values.shape(self.arrays[number])
-                return shape[indices.index(loop)]
-        raise NotUnderstood
 
     def _start(self, recipe: OutputExpression) -> str | None:
         """The name of the initial value; None if that is the neutral element."""
@@ -208,7 +254,7 @@ class _Reader:
         """The name of what is multiplied: an operand, or a transform of it."""
         if operand == Argument(number):
             return self._name(number)
-        shape = self.values.shape(self.arrays[number])
+        shape = self._shape(number)
         own = loops(len(shape))
         expression = _renumbered(operand, [number])
         name = self.values.name(self.arrays[number])
@@ -216,23 +262,21 @@ class _Reader:
         return self._seen(number, self.values.add(made))
 
     def _element_type(self, number: int) -> str:
-        return str(self.arrays[number].type.element_type)
+        kind = self.arrays[number].type
+        return str(getattr(kind, "element_type", kind))
 
     def _maps(self, numbers: list[int], output: int) -> str:
         """The loops of these operands and of the output, as letters."""
+        return self._letters([self.used[n] for n in numbers], self.used[output])
+
+    def _letters(self, inputs: Sequence[Loops], output: Loops) -> str:
         every = dict.fromkeys(
-            loop
-            for number in (output, *numbers)
-            for loop in self.used[number]
-            if loop is not None
+            loop for one in (output, *inputs) for loop in one if loop is not None
         )
         if len(every) > len(_LETTERS):
             raise NotUnderstood
         letters = {None: ".", **dict(zip(every, _LETTERS, strict=False))}
-        texts = [
-            "".join(letters[loop] for loop in self.used[number])
-            for number in (*numbers, output)
-        ]
+        texts = ["".join(letters[loop] for loop in one) for one in (*inputs, output)]
         return ",".join(texts[:-1]) + "->" + texts[-1]
 
 

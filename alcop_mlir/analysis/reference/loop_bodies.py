@@ -6,7 +6,9 @@ that do not index the output, if there are any.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Any
 
 from alcop_mlir.analysis.linalg.scalar_code import expression
 from alcop_mlir.analysis.linalg.view import LinalgView, Loops, Operand, Window
@@ -67,12 +69,17 @@ def loops_of(indices: Indices) -> Loops:
     return tuple(loops)
 
 
-def output_expressions(view: LinalgView) -> list[OutputExpression]:
-    """One expression per output. Raises NotUnderstood where one is unsupported."""
+def output_expressions(
+    view: LinalgView, known: Mapping[Any, Expression]
+) -> list[OutputExpression]:
+    """One expression per output. Raises NotUnderstood where one is unsupported.
+
+    known: of values in the body that are no elements of operands
+    """
     yielded = list(view.block.operations)[-1].operation.operands
     outputs = enumerate(zip(yielded, view.outputs, strict=True), len(view.inputs))
     return [
-        _output_expression(expression(view.block, value), number, output)
+        _output_expression(expression(view.block, value, known), number, output)
         for number, (value, output) in outputs
     ]
 

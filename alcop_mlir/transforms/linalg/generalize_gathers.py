@@ -1,4 +1,4 @@
-"""Make `tensor.gather` of rows of a table an op of linalg, which bufferization knows.
+"""Make `tensor.gather` an op of linalg, which bufferization knows.
 
 Before:  %rows = tensor.gather %table[%indices] gather_dims([0])
              : (tensor<100x64xf16>, tensor<40x1xindex>) -> tensor<40x64xf16>
@@ -6,8 +6,8 @@ After:   %i = tensor.collapse_shape %indices [[0, 1]]
          %rows = linalg.generic ins(%i : tensor<40xindex>) outs(%empty) {
            tensor.extract %table[%index, %k] }      // loops m, k
 
-Other gathers are left unchanged: of columns or of single elements, of tables that are
-no matrices, with results that keep the gathered dimension, or of unknown size.
+Gathers of other elements, along several dimensions too, are such ops as well; where
+there are several indices for each, the body reads them.
 
 Runs before bufferization, of which alcop-raise-gathers reads the result. Reads and
 writes no `alcop` attributes.
@@ -16,6 +16,7 @@ writes no `alcop` attributes.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 from alcop_mlir.analysis.ir.walk import walk
 from alcop_mlir.bindings import arith, ir, linalg, tensor
@@ -30,48 +31,73 @@ class GeneralizeGathers(Pass):
 
     def run(self, op: ir.Operation) -> None:
         for gather in walk(op, "tensor.gather"):
-            if _takes_rows(gather):
-                with gather.location, ir.InsertionPoint(gather):
-                    _replace(gather)
-
-
-def _takes_rows(gather: ir.Operation) -> bool:
-    """Whether the result has whole rows of a matrix, one for each index."""
-    table, indices, rows = (
-        *(one.type for one in gather.operands),
-        gather.results[0].type,
-    )
-    return (
-        list(gather.attributes["gather_dims"]) == [0]
-        and table.rank == 2
-        and all(kind.has_static_shape for kind in (table, indices, rows))
-        and indices.rank > 1
-        and list(rows.shape) == [*indices.shape[:-1], table.shape[1]]
-    )
+            with gather.location, ir.InsertionPoint(gather):
+                _replace(gather)
 
 
 def _replace(gather: ir.Operation) -> None:
     (table, indices), kind = gather.operands, gather.results[0].type
-    rank = kind.rank
-    *outer, last = indices.type.shape
-    assert last == 1, gather  # as MLIR verifies
-    single = ir.RankedTensorType.get(outer, indices.type.element_type)
-    groups = [[number] for number in range(rank - 2)] + [[rank - 2, rank - 1]]
-    numbers = tensor.collapse_shape(single, indices, groups)
-    empty = tensor.empty(kind.shape, kind.element_type)
-    maps = [build.loop_map(rank, range(count)) for count in (rank - 1, rank)]
-    parallel = [ir.Attribute.parse("#linalg.iterator_type<parallel>")] * rank
+    along = list(gather.attributes["gather_dims"])
+    outer = indices.type.rank - 1
+    # The loop of each dimension of the table that is not gathered along.
+    has_all = kind.rank == outer + table.type.rank
+    left = [n for n in range(table.type.rank) if has_all or n not in along]
+    loops = {n: outer + place for place, n in enumerate(left) if n not in along}
+    sources = [(indices, n) for n in range(outer)] + [(table, n) for n in left]
     op = linalg.GenericOp(
-        [kind], [numbers], [empty], ir.ArrayAttr.get(maps), ir.ArrayAttr.get(parallel)
+        [kind],
+        [_single(indices)] if len(along) == 1 else [],
+        [tensor.empty(_sizes(kind, sources), kind.element_type)],
+        ir.ArrayAttr.get(
+            [build.loop_map(kind.rank, range(outer))] * (len(along) == 1)
+            + [build.loop_map(kind.rank, range(kind.rank))]
+        ),
+        ir.ArrayAttr.get(
+            [ir.Attribute.parse("#linalg.iterator_type<parallel>")] * kind.rank
+        ),
     )
-    types = [single.element_type, kind.element_type]
+    types = [one.type.element_type for one in op.operands]
     here = ir.Location.current
     block = op.regions[0].blocks.append(*types, arg_locs=[here] * len(types))
     with ir.InsertionPoint(block):
-        row = block.arguments[0]
-        if not isinstance(row.type, ir.IndexType):
-            row = arith.index_cast(ir.IndexType.get(), row)
-        column = linalg.IndexOp(rank - 1).result
-        linalg.YieldOp([tensor.extract(table, [row, column])])
+        places = {n: linalg.IndexOp(loop).result for n, loop in loops.items()}
+        for component, n in enumerate(along):
+            number = block.arguments[0]
+            if len(along) > 1:
+                number = _component(indices, component)
+            if not isinstance(number.type, ir.IndexType):
+                number = arith.index_cast(ir.IndexType.get(), number)
+            places[n] = number
+        indices_of = [places[n] for n in range(table.type.rank)]
+        linalg.YieldOp([tensor.extract(table, indices_of)])
     gather.results[0].replace_all_uses_with(op.results[0])
     gather.erase()
+
+
+def _sizes(kind: ir.RankedTensorType, sources: list[tuple[Any, int]]) -> list[Any]:
+    """The sizes of the result, whose dimensions are those of `sources`."""
+    return [
+        tensor.dim(value, build.index(number))
+        if kind.is_dynamic_dim(n)
+        else kind.shape[n]
+        for n, (value, number) in enumerate(sources)
+    ]
+
+
+def _single(indices: ir.Value) -> ir.Value:
+    """Indices without their last dimension, of size 1."""
+    kind = indices.type
+    rank = kind.rank - 1
+    shape = [
+        ir.ShapedType.get_dynamic_size() if kind.is_dynamic_dim(n) else kind.shape[n]
+        for n in range(rank)
+    ]
+    groups = [[n] for n in range(rank - 1)] + [[rank - 1, rank]] * (rank > 0)
+    single = ir.RankedTensorType.get(shape, kind.element_type)
+    return tensor.collapse_shape(single, indices, groups)
+
+
+def _component(indices: ir.Value, number: int) -> ir.Value:
+    """One of the indices of an element, in the body."""
+    outer = [linalg.IndexOp(n).result for n in range(indices.type.rank - 1)]
+    return tensor.extract(indices, [*outer, build.index(number)])

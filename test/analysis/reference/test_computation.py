@@ -13,6 +13,7 @@ from alcop_mlir.bindings import ir, make_context
 from alcop_mlir.reference.expressions import Argument, Constant, Operation
 from alcop_mlir.reference.steps import (
     Einsum,
+    Gather,
     Insert,
     Map,
     Pad,
@@ -493,6 +494,99 @@ def test_pooling() -> None:
         Reduction(
             ("%0",), "ijlk->ijk", "arg2", Argument(0), "arith.maximumf", "f32", "arg2"
         ),
+    )
+
+
+TABLE = """
+  func.func @f(%t: tensor<50x6xf16>, %i: tensor<8xi64>) -> tensor<8x6xf16> {{
+    %c50 = arith.constant 50 : i64
+    %c0 = arith.constant 0 : i64
+    %e = tensor.empty() : tensor<8x6xf16>
+    %r = linalg.generic {{
+      indexing_maps = [affine_map<(m, k) -> (m)>, affine_map<(m, k) -> (m, k)>],
+      iterator_types = ["parallel", "parallel"]}}
+      ins(%i : tensor<8xi64>) outs(%e : tensor<8x6xf16>) {{
+    ^bb0(%a: i64, %o: f16):
+      %k = linalg.index 1 : index
+      {body}
+      linalg.yield %v : f16
+    }} -> tensor<8x6xf16>
+    return %r : tensor<8x6xf16>
+  }}"""
+READ = "%v = tensor.extract %t[%n, %k] : tensor<50x6xf16>"
+OWN, LOOP = Argument(0), Argument(2)
+
+
+def test_rows_of_tables() -> None:
+    """By a number, one that may count from the end, and what another table has."""
+    cast = "%n = arith.index_cast {} : i64 to index"
+    assert read(TABLE.format(body=f"{cast.format('%a')} {READ}")).steps == (
+        Gather("arg0", ("arg1",), "i->ij", "result", (OWN, LOOP), (8, 6)),
+    )
+    wrapped = f"""
+      %less = arith.cmpi slt, %a, %c0 : i64
+      %more = arith.addi %a, %c50 : i64
+      %b = arith.select %less, %more, %a : i64
+      {cast.format("%b")} {READ}"""
+    (step,) = read(TABLE.format(body=wrapped)).steps
+    assert isinstance(step, Gather)
+    is_less = Operation("arith.cmpi.slt", "i1", (OWN, Constant(0.0)))
+    more = Operation("arith.addi", "i64", (OWN, Constant(50.0)))
+    assert step.indices == (
+        Operation("arith.select", "i64", (is_less, more, OWN)),
+        LOOP,
+    )
+    nested = f"""
+      %0 = arith.index_cast %a : i64 to index
+      %b = tensor.extract %i[%0] : tensor<8xi64>
+      {cast.format("%b")} {READ}"""
+    assert read(TABLE.format(body=nested)).steps == (
+        Gather("arg1", ("arg1",), "i->i", "%0", (OWN,), (8,)),
+        Gather("arg0", ("%0",), "i->ij", "result", (OWN, LOOP), (8, 6)),
+    )
+
+
+def test_rows_of_tables_in_a_body_that_computes() -> None:
+    """What is read is an operand of the rest."""
+    body = f"""
+      %n = arith.index_cast %a : i64 to index
+      {READ.replace("%v", "%w")}
+      %v = arith.addf %w, %w : f16"""
+    both = Operation("arith.addf", "f16", (OWN, OWN))
+    assert read(TABLE.format(body=body)).steps == (
+        Gather("arg0", ("arg1",), "i->ij", "%0", (OWN, LOOP), (8, 6)),
+        Map(("%0",), "ij->ij", "result", both, (8, 6)),
+    )
+
+
+def test_indices_that_expressions_cannot_say() -> None:
+    """An unsigned cast, and a loop that is a number of the result."""
+    unsigned = f"%n = arith.index_castui %a : i64 to index {READ}"
+    assert read(TABLE.format(body=unsigned)).unknown is not None
+    number = """
+      %n = arith.index_cast %k : index to i16
+      %v = arith.sitofp %n : i16 to f16"""
+    assert read(TABLE.format(body=number)).unknown is not None
+
+
+def test_gathers() -> None:
+    """Along two dimensions, and with the dimension of size 1 left."""
+    found = read("""
+      func.func @f(%t: tensor<9x5x4xf16>, %i: tensor<3x2xi32>, %j: tensor<3x1xi32>)
+          -> (tensor<3x5xf16>, tensor<3x9x1x4xf16>) {
+        %0 = tensor.gather %t[%i] gather_dims([0, 2])
+          : (tensor<9x5x4xf16>, tensor<3x2xi32>) -> tensor<3x5xf16>
+        %1 = tensor.gather %t[%j] gather_dims([1])
+          : (tensor<9x5x4xf16>, tensor<3x1xi32>) -> tensor<3x9x1x4xf16>
+        return %0, %1 : tensor<3x5xf16>, tensor<3x9x1x4xf16>
+      }""")
+    two = (OWN, Argument(3), Argument(1))
+    one = (LOOP, OWN, Argument(4))
+    assert found.steps == (
+        Slice("arg1", "%0", (0, 0), (3, 1), (1, 1)),
+        Slice("arg1", "%1", (0, 1), (3, 1), (1, 1)),
+        Gather("arg0", ("%0", "%1"), "i.,i.->ij", "result0", two, (3, 5)),
+        Gather("arg0", ("arg2",), "i.->ijkl", "result1", one, (3, 9, 1, 4)),
     )
 
 
