@@ -13,12 +13,15 @@ import pytest
 
 from alcop_mlir import dtypes
 from alcop_mlir.compilation import compiler, inputs
+from alcop_mlir.element_types import TINY
 from alcop_mlir.errors import CompileError
 from alcop_mlir.runtime.launch import Program
 
 COUNT = 1 << 13
 Array = np.ndarray
-SPECIAL = np.array([0.0, np.inf, -np.inf, np.nan, -1.0, 1e-42, 200.0, -200.0], "f4")
+SPECIAL = np.array(
+    [0.0, -0.0, np.inf, -np.inf, np.nan, 1, -1, 1e-42, -1e-42, 200, -200], "f4"
+)
 
 # The function, the interval of its arguments, and the bound.
 FUNCTIONS: dict[str, tuple[Callable[[Array], Array], float, float, float]] = {
@@ -30,6 +33,19 @@ FUNCTIONS: dict[str, tuple[Callable[[Array], Array], float, float, float]] = {
     "log": (np.log, 0, 100, 2),
     "log2": (np.log2, 0, 100, 3),
     "log10": (np.log10, 0, 100, 3),
+    "log1p": (np.log1p, -0.999, 100, 1.5),
+    "cbrt": (np.cbrt, -100, 100, 2),
+    "sin": (np.sin, -1e5, 1e5, 1.5),
+    "cos": (np.cos, -1e5, 1e5, 1.5),
+    "tan": (np.tan, -1e5, 1e5, 3),
+    "asin": (np.arcsin, -1, 1, 2),
+    "acos": (np.arccos, -1, 1, 1.5),
+    "atan": (np.arctan, -10, 10, 1.5),
+    "sinh": (np.sinh, -89.4, 89.4, 2.2),
+    "cosh": (np.cosh, -89.4, 89.4, 2.2),
+    "asinh": (np.arcsinh, -20, 20, 1.5),
+    "acosh": (np.arccosh, 1, 20000, 2),
+    "atanh": (np.arctanh, -0.999, 0.999, 2),
     "sqrt": (np.sqrt, 0, 100, 0.51),
     "rsqrt": (lambda x: 1 / np.sqrt(x), 0, 100, 0.51),
     "absf": (np.abs, -100, 100, 0),
@@ -43,6 +59,12 @@ FUNCTIONS: dict[str, tuple[Callable[[Array], Array], float, float, float]] = {
 
 def run(name: str, *given: Array, element: str = "f32") -> Array:
     """The op of that name on each element, by a kernel on the emulator."""
+    operands = ", ".join(f"%{letter}" for letter in "abc"[: len(given)])
+    return run_body(f"%r = {name} {operands} : {element}", *given, element=element)
+
+
+def run_body(body: str, *given: Array, element: str = "f32") -> Array:
+    """What the body makes as %r of elements %a, %b, %c of the arrays."""
     kind = f"memref<{given[0].size}x{element}>"
     letters = "abc"[: len(given)]
     arrays = ", ".join(f"%array_{letter}" for letter in letters)
@@ -54,7 +76,7 @@ def run(name: str, *given: Array, element: str = "f32") -> Array:
             iterator_types = ["parallel"]}}
           ins({arrays} : {", ".join([kind] * len(given))}) outs(%y : {kind}) {{
         ^bb0({elements}, %old: {element}):
-          %r = {name} {", ".join(f"%{letter}" for letter in letters)} : {element}
+          {body}
           linalg.yield %r : {element}
         }}
         return
@@ -72,7 +94,7 @@ def arguments(low: float, high: float) -> Array:
     even = random.uniform(low, high, COUNT // 2)
     small = np.exp(random.uniform(math.log(1e-8), math.log(high), COUNT // 2))
     signs = random.choice([-1.0, 1.0], COUNT // 2) if low < 0 else 1.0
-    return np.concatenate([even, signs * small]).astype("f4")
+    return np.concatenate([even, signs * small]).clip(low, high).astype("f4")
 
 
 @pytest.mark.parametrize("name", FUNCTIONS)
@@ -93,6 +115,51 @@ def test_special_values(name: str) -> None:
     np.testing.assert_allclose(
         run(f"math.{name}", SPECIAL), expected, rtol=1e-6, atol=2e-45
     )
+
+
+@pytest.mark.parametrize("name", ["sin", "cos", "tan"])
+def test_whole_turns_of_large_angles(name: str) -> None:
+    """Of all magnitudes up to the largest, and close to multiples of pi / 2."""
+    random = np.random.default_rng(5)
+    size = np.exp2(random.uniform(15, 127.99, COUNT)).astype("f4")
+    given = np.where(random.random(COUNT) < 0.5, size, -size)
+    near_zero = np.rint(random.uniform(-1e6, 1e6, COUNT)) * (np.pi / 2)
+    given[: COUNT // 2] = near_zero[: COUNT // 2]
+    function = FUNCTIONS[name][0]
+    expected = function(given.astype("f8"))
+    unit = np.spacing(np.abs(expected).astype("f4")).astype("f8")
+    error = np.abs(run(f"math.{name}", given) - expected) / unit
+    assert error.max() <= FUNCTIONS[name][3]
+
+
+def test_angles_in_all_quadrants() -> None:
+    random = np.random.default_rng(6)
+    ends = np.array([0, -0.0, 1, -1, 1e-42, -3e38, np.inf, -np.inf, np.nan], "f4")
+    up, along = (one.ravel().copy() for one in np.meshgrid(ends, ends))
+    more = (random.normal(0, 1, (2, COUNT)) * 10 ** random.uniform(-9, 9)).astype("f4")
+    up, along = np.append(up, more[0]), np.append(along, more[1])
+    expected = np.arctan2(up.astype("f8"), along.astype("f8"))
+    result = run("math.atan2", up, along)
+    np.testing.assert_allclose(result, expected, rtol=2.5e-7, atol=2.0**-126)
+    numbers = np.isfinite(expected)
+    np.testing.assert_array_equal(
+        np.signbit(result)[numbers], np.signbit(expected)[numbers]
+    )
+
+
+def test_the_rest_of_a_division_is_exact() -> None:
+    random = np.random.default_rng(8)
+    bits = random.integers(0, 2**32, (2, COUNT), np.uint32).view("f4")
+    near = random.uniform(-100, 100, (2, COUNT)).astype("f4")
+    ends = np.array([0, -0.0, 1, 1e-45, -1e-42, 3e38, np.inf, np.nan], "f4")
+    pairs = np.stack([one.ravel() for one in np.meshgrid(ends, ends)])
+    left, right = np.concatenate([bits, near, pairs], 1)
+    with np.errstate(invalid="ignore"):
+        expected = np.fmod(left, right)
+    result = run("arith.remf", left.copy(), right.copy())
+    np.testing.assert_array_equal(result, expected)
+    zero = expected == 0
+    np.testing.assert_array_equal(np.signbit(result)[zero], np.signbit(left)[zero])
 
 
 @pytest.mark.parametrize("name", ["exp", "tanh", "sqrt"])
@@ -130,6 +197,23 @@ def test_special_powers() -> None:
     np.testing.assert_allclose(result, expected, rtol=1e-6, atol=2e-45)
 
 
+@pytest.mark.parametrize("element", ["f16", "bf16", "f32", "f64"])
+@pytest.mark.parametrize("exponent", [-3, 0, 2, 3, 7])
+def test_whole_powers_are_rounded_once(element: str, exponent: int) -> None:
+    """Multiplications of f16 would be rounded one by one."""
+    random = np.random.default_rng(4)
+    signs = random.choice([-1, 1], 256)
+    given = dtypes.encode(signs * random.uniform(0.1, 4, 256), element)
+    body = f"""%n = arith.constant {exponent} : i64
+          %r = math.fpowi %a, %n : {element}, i64"""
+    result = dtypes.decode(run_body(body, given, element=element), element)
+    expected = dtypes.decode(given, element).astype("f8") ** float(exponent)
+    rounding = dtypes.ROUNDING[element]
+    count = 1.002 if element in ("f16", "bf16") else abs(exponent) + 1
+    tiny = TINY[element]
+    np.testing.assert_allclose(result, expected, rtol=count * rounding, atol=tiny)
+
+
 @pytest.mark.parametrize("element", ["i8", "i16", "i32", "i64"])
 def test_absolute_values_of_integers(element: str) -> None:
     """The least integer has none, and stays."""
@@ -150,5 +234,5 @@ def test_maximum_of_numbers() -> None:
 
 
 def test_what_there_is_no_body_for_is_named() -> None:
-    with pytest.raises(CompileError, match="__nv_sinf"):
-        run("math.sin", SPECIAL)
+    with pytest.raises(CompileError, match="__nv_erfcf"):
+        run("math.erfc", SPECIAL)

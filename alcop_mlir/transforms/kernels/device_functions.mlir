@@ -140,9 +140,10 @@ llvm.func internal @__nv_fmin(%x: f64, %y: f64) -> f64 attributes {always_inline
   llvm.return %r : f64
 }
 
-// 2^(x log2 e), the product kept in two parts. Beyond the clamp it is infinite or 0.
-llvm.func internal @__nv_expf(%given: f32) -> f32 attributes {always_inline} {
-  %most = llvm.mlir.constant(89.0 : f32) : f32
+// 2^(x log2 e - shift), the product kept in two parts. Beyond the clamp it is infinite or
+// 0. The shift is exact.
+llvm.func internal @__alcop_scaled_expf(%given: f32, %shift: f32) -> f32 attributes {always_inline} {
+  %most = llvm.mlir.constant(91.0 : f32) : f32
   %least = llvm.mlir.constant(-104.0 : f32) : f32
   %log2e = llvm.mlir.constant(1.44269502 : f32) : f32
   %rest = llvm.mlir.constant(1.92596303e-8 : f32) : f32
@@ -154,9 +155,16 @@ llvm.func internal @__nv_expf(%given: f32) -> f32 attributes {always_inline} {
   %minus = llvm.fneg %high : f32
   %error = llvm.intr.fma(%x, %log2e, %minus) : (f32, f32, f32) -> f32
   %small = llvm.intr.fma(%x, %rest, %error) : (f32, f32, f32) -> f32
-  %power = llvm.call @__nv_exp2f(%high) : (f32) -> f32
+  %shifted = llvm.fsub %high, %shift : f32
+  %power = llvm.call @__nv_exp2f(%shifted) : (f32) -> f32
   %factor = llvm.intr.fma(%small, %ln2, %one) : (f32, f32, f32) -> f32
   %y = llvm.fmul %power, %factor : f32
+  llvm.return %y : f32
+}
+
+llvm.func internal @__nv_expf(%x: f32) -> f32 attributes {always_inline} {
+  %zero = llvm.mlir.constant(0.0 : f32) : f32
+  %y = llvm.call @__alcop_scaled_expf(%x, %zero) : (f32, f32) -> f32
   llvm.return %y : f32
 }
 
@@ -184,20 +192,11 @@ llvm.func internal @__nv_expm1f(%x: f32) -> f32 attributes {always_inline} {
   llvm.return %y : f32
 }
 
-// x = m 2^e with m from sqrt(1/2) to sqrt(2); log(1 + f) = f - f^2/2 + f^3 p(f).
-llvm.func internal @__nv_logf(%given: f32) -> f32 attributes {always_inline} {
-  %tiny = llvm.mlir.constant(1.17549435e-38 : f32) : f32
-  %scale = llvm.mlir.constant(8388608.0 : f32) : f32
-  %zero = llvm.mlir.constant(0.0 : f32) : f32
-  %one = llvm.mlir.constant(1.0 : f32) : f32
+// log(1 + f) + e ln 2, for 1 + f from sqrt(1/2) to sqrt(2): f - f^2/2 + f^3 p(f).
+llvm.func internal @__alcop_logf(%f: f32, %e: f32) -> f32 attributes {always_inline} {
   %half = llvm.mlir.constant(-0.5 : f32) : f32
-  %shift = llvm.mlir.constant(-23.0 : f32) : f32
   %ln2_high = llvm.mlir.constant(0.693145752 : f32) : f32
   %ln2_low = llvm.mlir.constant(1.42860677e-6 : f32) : f32
-  %root = llvm.mlir.constant(0x3F3504F3 : i32) : i32
-  %bits = llvm.mlir.constant(23 : i32) : i32
-  %infinity = llvm.mlir.constant(0x7F800000 : f32) : f32
-  %least = llvm.mlir.constant(0xFF800000 : f32) : f32
   %c0 = llvm.mlir.constant(0.333333105 : f32) : f32
   %c1 = llvm.mlir.constant(-0.249999866 : f32) : f32
   %c2 = llvm.mlir.constant(0.200022265 : f32) : f32
@@ -207,19 +206,6 @@ llvm.func internal @__nv_logf(%given: f32) -> f32 attributes {always_inline} {
   %c6 = llvm.mlir.constant(0.1187298 : f32) : f32
   %c7 = llvm.mlir.constant(-0.11789798 : f32) : f32
   %c8 = llvm.mlir.constant(0.0691534877 : f32) : f32
-  %is_tiny = llvm.fcmp "olt" %given, %tiny : f32
-  %scaled = llvm.fmul %given, %scale : f32
-  %x = llvm.select %is_tiny, %scaled, %given : i1, f32
-  %start = llvm.select %is_tiny, %shift, %zero : i1, f32
-  %word = llvm.bitcast %x : f32 to i32
-  %above = llvm.sub %word, %root : i32
-  %exponent = llvm.ashr %above, %bits : i32
-  %moved = llvm.shl %exponent, %bits : i32
-  %mantissa = llvm.sub %word, %moved : i32
-  %m = llvm.bitcast %mantissa : i32 to f32
-  %number = llvm.sitofp %exponent : i32 to f32
-  %e = llvm.fadd %number, %start : f32
-  %f = llvm.fsub %m, %one : f32
   %p7 = llvm.intr.fma(%c8, %f, %c7) : (f32, f32, f32) -> f32
   %p6 = llvm.intr.fma(%p7, %f, %c6) : (f32, f32, f32) -> f32
   %p5 = llvm.intr.fma(%p6, %f, %c5) : (f32, f32, f32) -> f32
@@ -235,6 +221,34 @@ llvm.func internal @__nv_logf(%given: f32) -> f32 attributes {always_inline} {
   %bent = llvm.intr.fma(%half, %square, %tail) : (f32, f32, f32) -> f32
   %near = llvm.fadd %f, %bent : f32
   %finite = llvm.intr.fma(%e, %ln2_high, %near) : (f32, f32, f32) -> f32
+  llvm.return %finite : f32
+}
+
+// x = m 2^e with m from sqrt(1/2) to sqrt(2).
+llvm.func internal @__nv_logf(%given: f32) -> f32 attributes {always_inline} {
+  %tiny = llvm.mlir.constant(1.17549435e-38 : f32) : f32
+  %scale = llvm.mlir.constant(8388608.0 : f32) : f32
+  %zero = llvm.mlir.constant(0.0 : f32) : f32
+  %one = llvm.mlir.constant(1.0 : f32) : f32
+  %shift = llvm.mlir.constant(-23.0 : f32) : f32
+  %root = llvm.mlir.constant(0x3F3504F3 : i32) : i32
+  %bits = llvm.mlir.constant(23 : i32) : i32
+  %infinity = llvm.mlir.constant(0x7F800000 : f32) : f32
+  %least = llvm.mlir.constant(0xFF800000 : f32) : f32
+  %is_tiny = llvm.fcmp "olt" %given, %tiny : f32
+  %scaled = llvm.fmul %given, %scale : f32
+  %x = llvm.select %is_tiny, %scaled, %given : i1, f32
+  %start = llvm.select %is_tiny, %shift, %zero : i1, f32
+  %word = llvm.bitcast %x : f32 to i32
+  %above = llvm.sub %word, %root : i32
+  %exponent = llvm.ashr %above, %bits : i32
+  %moved = llvm.shl %exponent, %bits : i32
+  %mantissa = llvm.sub %word, %moved : i32
+  %m = llvm.bitcast %mantissa : i32 to f32
+  %number = llvm.sitofp %exponent : i32 to f32
+  %e = llvm.fadd %number, %start : f32
+  %f = llvm.fsub %m, %one : f32
+  %finite = llvm.call @__alcop_logf(%f, %e) : (f32, f32) -> f32
   %is_finite = llvm.fcmp "olt" %given, %infinity : f32
   %large = llvm.select %is_finite, %finite, %given : i1, f32
   %is_positive = llvm.fcmp "ugt" %given, %zero : f32
@@ -244,6 +258,43 @@ llvm.func internal @__nv_logf(%given: f32) -> f32 attributes {always_inline} {
   %nan = llvm.fmul %nothing, %infinity : f32
   %beyond = llvm.select %is_zero, %least, %nan : i1, f32
   %y = llvm.select %is_positive, %large, %beyond : i1, f32
+  llvm.return %y : f32
+}
+
+// As log, but 1 + x is never rounded: x is scaled as 1 is.
+llvm.func internal @__nv_log1pf(%x: f32) -> f32 attributes {always_inline} {
+  %root = llvm.mlir.constant(1060439283 : i32) : i32
+  %bits = llvm.mlir.constant(23 : i32) : i32
+  %infinity = llvm.mlir.constant(0x7F800000 : f32) : f32
+  %least = llvm.mlir.constant(0xFF800000 : f32) : f32
+  %k1 = llvm.mlir.constant(1.0 : f32) : f32
+  %four = llvm.mlir.constant(1082130432 : i32) : i32
+  %quarter = llvm.mlir.constant(0.25 : f32) : f32
+  %minus_one = llvm.mlir.constant(-1.0 : f32) : f32
+  %sum = llvm.fadd %x, %k1 : f32
+  %word = llvm.bitcast %sum : f32 to i32
+  %above = llvm.sub %word, %root : i32
+  %exponent = llvm.ashr %above, %bits : i32
+  %moved = llvm.shl %exponent, %bits : i32
+  %scale_word = llvm.sub %four, %moved : i32
+  %scale = llvm.bitcast %scale_word : i32 to f32
+  %less = llvm.intr.fma(%scale, %quarter, %minus_one) : (f32, f32, f32) -> f32
+  %own_word = llvm.bitcast %x : f32 to i32
+  %scaled_word = llvm.sub %own_word, %moved : i32
+  %scaled = llvm.bitcast %scaled_word : i32 to f32
+  %f = llvm.fadd %scaled, %less : f32
+  %e = llvm.sitofp %exponent : i32 to f32
+  %finite = llvm.call @__alcop_logf(%f, %e) : (f32, f32) -> f32
+  %is_finite = llvm.fcmp "olt" %x, %infinity : f32
+  %large = llvm.select %is_finite, %finite, %x : i1, f32
+  %is_small = llvm.fcmp "oeq" %sum, %k1 : f32
+  %any = llvm.select %is_small, %x, %large : i1, f32
+  %is_end = llvm.fcmp "oeq" %x, %minus_one : f32
+  %nothing = llvm.fsub %x, %x : f32
+  %nan = llvm.fmul %nothing, %infinity : f32
+  %beyond = llvm.select %is_end, %least, %nan : i1, f32
+  %is_inside = llvm.fcmp "ugt" %x, %minus_one : f32
+  %y = llvm.select %is_inside, %any, %beyond : i1, f32
   llvm.return %y : f32
 }
 
@@ -335,12 +386,12 @@ llvm.func internal @__nv_erff(%x: f32) -> f32 attributes {always_inline} {
   llvm.return %y : f32
 }
 
-// log2 |x| = e + log2 m as for log, in f64: with s = (m - 1) / (m + 1), log2 m is
-// 2 / ln 2 times s + s^3/3 + s^5/5 ..., up to s^13, as |s| < 0.172. Times y, in two parts.
-llvm.func internal @__nv_powf(%x: f32, %y: f32) -> f32 attributes {always_inline} {
+// The power of a number that is not negative. log2 x = e + log2 m as for log, in f64: with
+// s = (m - 1) / (m + 1), log2 m is 2 / ln 2 times s + s^3/3 + s^5/5 ..., up to s^13, as
+// |s| < 0.172. Times y, in two parts.
+llvm.func internal @__alcop_powerf(%size: f32, %y: f64) -> f32 attributes {always_inline} {
   %zero = llvm.mlir.constant(0.0 : f32) : f32
   %one = llvm.mlir.constant(1.0 : f32) : f32
-  %half = llvm.mlir.constant(0.5 : f32) : f32
   %ln2 = llvm.mlir.constant(0.693147182 : f32) : f32
   %tiny = llvm.mlir.constant(1.17549435e-38 : f32) : f32
   %scale = llvm.mlir.constant(8388608.0 : f32) : f32
@@ -361,7 +412,6 @@ llvm.func internal @__nv_powf(%x: f32, %y: f32) -> f32 attributes {always_inline
   %c4 = llvm.mlir.constant(0.1111111111111111 : f64) : f64
   %c5 = llvm.mlir.constant(0.090909090909090912 : f64) : f64
   %c6 = llvm.mlir.constant(0.076923076923076927 : f64) : f64
-  %size = llvm.intr.fabs(%x) : (f32) -> f32
   %is_tiny = llvm.fcmp "olt" %size, %tiny : f32
   %scaled = llvm.fmul %size, %scale : f32
   %normal = llvm.select %is_tiny, %scaled, %size : i1, f32
@@ -391,8 +441,7 @@ llvm.func internal @__nv_powf(%x: f32, %y: f32) -> f32 attributes {always_inline
   %is_infinite = llvm.fcmp "oeq" %size, %infinity : f32
   %from_zero = llvm.select %is_zero, %wide_least, %finite : i1, f64
   %log = llvm.select %is_infinite, %wide_infinity, %from_zero : i1, f64
-  %wide_y = llvm.fpext %y : f32 to f64
-  %product = llvm.fmul %wide_y, %log : f64
+  %product = llvm.fmul %y, %log : f64
   %low = llvm.intr.minimum(%product, %most) : (f64, f64) -> f64
   %t = llvm.intr.maximum(%low, %least) : (f64, f64) -> f64
   %high = llvm.fptrunc %t : f64 to f32
@@ -404,6 +453,20 @@ llvm.func internal @__nv_powf(%x: f32, %y: f32) -> f32 attributes {always_inline
   %computed = llvm.fmul %power, %correction : f32
   %size_is_one = llvm.fcmp "oeq" %size, %one : f32
   %magnitude = llvm.select %size_is_one, %one, %computed : i1, f32
+  llvm.return %magnitude : f32
+}
+
+llvm.func internal @__nv_powf(%x: f32, %y: f32) -> f32 attributes {always_inline} {
+  %zero = llvm.mlir.constant(0.0 : f32) : f32
+  %one = llvm.mlir.constant(1.0 : f32) : f32
+  %half = llvm.mlir.constant(0.5 : f32) : f32
+  %infinity = llvm.mlir.constant(0x7F800000 : f32) : f32
+  %no_bits = llvm.mlir.constant(0 : i32) : i32
+  %size = llvm.intr.fabs(%x) : (f32) -> f32
+  %wide_y = llvm.fpext %y : f32 to f64
+  %magnitude = llvm.call @__alcop_powerf(%size, %wide_y) : (f32, f64) -> f32
+  %is_zero = llvm.fcmp "oeq" %size, %zero : f32
+  %is_infinite = llvm.fcmp "oeq" %size, %infinity : f32
   // Negative x: the sign of odd whole y; no number where y is not whole.
   %whole = llvm.intr.trunc(%y) : (f32) -> f32
   %is_whole = llvm.fcmp "oeq" %whole, %y : f32
@@ -416,7 +479,6 @@ llvm.func internal @__nv_powf(%x: f32, %y: f32) -> f32 attributes {always_inline
   %nan = llvm.fmul %nothing, %infinity : f32
   %of_whole = llvm.select %is_whole, %signed, %nan : i1, f32
   %sign = llvm.bitcast %x : f32 to i32
-  %no_bits = llvm.mlir.constant(0 : i32) : i32
   %is_negative = llvm.icmp "slt" %sign, %no_bits : i32
   // Zero and infinity have powers of any exponent, and only whole ones keep the sign.
   %is_end = llvm.or %is_zero, %is_infinite : i1
@@ -429,6 +491,83 @@ llvm.func internal @__nv_powf(%x: f32, %y: f32) -> f32 attributes {always_inline
   %exponent_is_zero = llvm.fcmp "oeq" %y, %zero : f32
   %is_one = llvm.or %base_is_one, %exponent_is_zero : i1
   %r = llvm.select %is_one, %one, %any : i1, f32
+  llvm.return %r : f32
+}
+
+llvm.func internal @__nv_cbrtf(%x: f32) -> f32 attributes {always_inline} {
+  %third = llvm.mlir.constant(0.3333333333333333 : f64) : f64
+  %size = llvm.intr.fabs(%x) : (f32) -> f32
+  %magnitude = llvm.call @__alcop_powerf(%size, %third) : (f32, f64) -> f32
+  %y = llvm.intr.copysign(%magnitude, %x) : (f32, f32) -> f32
+  %is_number = llvm.fcmp "ord" %x, %x : f32
+  %z = llvm.select %is_number, %y, %x : i1, f32
+  llvm.return %z : f32
+}
+
+// The rest of a division, exactly: of mantissas as integers, 40 bits of the quotient at a time.
+llvm.func internal @__nv_fmodf(%x: f32, %y: f32) -> f32 attributes {always_inline} {
+  %true = llvm.mlir.constant(true) : i1
+  %infinity = llvm.mlir.constant(0x7F800000 : f32) : f32
+  %step = llvm.mlir.constant(40 : i32) : i32
+  %k1 = llvm.mlir.constant(23 : i32) : i32
+  %k2 = llvm.mlir.constant(8388607 : i32) : i32
+  %k3 = llvm.mlir.constant(8388608 : i32) : i32
+  %k4 = llvm.mlir.constant(0 : i32) : i32
+  %k5 = llvm.mlir.constant(1 : i32) : i32
+  %k6 = llvm.mlir.constant(0.0 : f32) : f32
+  %k7 = llvm.mlir.constant(873 : i32) : i32
+  %k8 = llvm.mlir.constant(52 : i64) : i64
+  %size = llvm.intr.fabs(%x) : (f32) -> f32
+  %by = llvm.intr.fabs(%y) : (f32) -> f32
+  %x_word = llvm.bitcast %size : f32 to i32
+  %y_word = llvm.bitcast %by : f32 to i32
+  %x_field = llvm.lshr %x_word, %k1 : i32
+  %y_field = llvm.lshr %y_word, %k1 : i32
+  %x_fraction = llvm.and %x_word, %k2 : i32
+  %y_fraction = llvm.and %y_word, %k2 : i32
+  %x_whole = llvm.or %x_fraction, %k3 : i32
+  %y_whole = llvm.or %y_fraction, %k3 : i32
+  %x_is_tiny = llvm.icmp "eq" %x_field, %k4 : i32
+  %y_is_tiny = llvm.icmp "eq" %y_field, %k4 : i32
+  %x_mantissa = llvm.select %x_is_tiny, %x_fraction, %x_whole : i1, i32
+  %y_mantissa = llvm.select %y_is_tiny, %y_fraction, %y_whole : i1, i32
+  %x_exponent = llvm.select %x_is_tiny, %k5, %x_field : i1, i32
+  %y_exponent = llvm.select %y_is_tiny, %k5, %y_field : i1, i32
+  %first = llvm.zext %x_mantissa : i32 to i64
+  %divisor = llvm.zext %y_mantissa : i32 to i64
+  %distance = llvm.sub %x_exponent, %y_exponent : i32
+  %nothing = llvm.fsub %x, %x : f32
+  %from_x = llvm.fmul %nothing, %y : f32
+  %nan = llvm.fmul %from_x, %infinity : f32
+  %is_zero = llvm.fcmp "oeq" %by, %k6 : f32
+  %is_infinite = llvm.fcmp "oeq" %size, %infinity : f32
+  %are_numbers = llvm.fcmp "ord" %x, %y : f32
+  %is_end = llvm.or %is_zero, %is_infinite : i1
+  %is_less = llvm.fcmp "olt" %size, %by : f32
+  %is_quick = llvm.or %is_end, %is_less : i1
+  %is_over = llvm.select %are_numbers, %is_quick, %true : i1, i1
+  %quick = llvm.select %is_less, %x, %nan : i1, f32
+  llvm.cond_br %is_over, ^end(%quick : f32), ^loop(%first, %distance : i64, i32)
+^loop(%rest: i64, %left: i32):
+  %is_last = llvm.icmp "slt" %left, %step : i32
+  %now = llvm.select %is_last, %left, %step : i1, i32
+  %wide = llvm.zext %now : i32 to i64
+  %moved = llvm.shl %rest, %wide : i64
+  %new = llvm.urem %moved, %divisor : i64
+  %new_left = llvm.sub %left, %now : i32
+  %is_done = llvm.icmp "eq" %new_left, %k4 : i32
+  llvm.cond_br %is_done, ^done, ^loop(%new, %new_left : i64, i32)
+^done:
+  %number = llvm.uitofp %new : i64 to f64
+  %shifted = llvm.add %y_exponent, %k7 : i32
+  %wide_exponent = llvm.zext %shifted : i32 to i64
+  %power_word = llvm.shl %wide_exponent, %k8 : i64
+  %power = llvm.bitcast %power_word : i64 to f64
+  %scaled = llvm.fmul %number, %power : f64
+  %short = llvm.fptrunc %scaled : f64 to f32
+  %signed = llvm.intr.copysign(%short, %x) : (f32, f32) -> f32
+  llvm.br ^end(%signed : f32)
+^end(%r: f32):
   llvm.return %r : f32
 }
 

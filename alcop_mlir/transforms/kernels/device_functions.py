@@ -1,8 +1,9 @@
 """Defines the functions of libdevice that kernels call.
 
 Upstream lowers `math.exp` to a call of `__nv_expf`, which is in CUDA's own library;
-that library is not linked here. `device_functions.mlir` defines such functions in the
-llvm dialect. Others stay declarations, and are an error when PTX is made.
+that library is not linked here. `device_functions.mlir` and
+`trigonometric_functions.mlir` define such functions in the llvm dialect. Others stay
+declarations, and are an error when PTX is made.
 """
 
 from __future__ import annotations
@@ -15,17 +16,18 @@ from alcop_mlir.analysis.ir.walk import walk
 from alcop_mlir.bindings import ir
 
 _FUNCTION = "llvm.func"
-_SOURCE = Path(__file__).with_name("device_functions.mlir")
+_SOURCES = ("device_functions.mlir", "trigonometric_functions.mlir")
 
 
 def define_called(kernels: ir.Operation) -> None:
-    """Define each declared function that `device_functions.mlir` defines."""
+    """Define each declared function that the sources define."""
     body = kernels.regions[0].blocks[0]
     functions = by_name(kernels, _FUNCTION)
     declared = {n: op for n, op in functions.items() if not op.regions[0].blocks}
     if not declared:
         return
-    library = ir.Module.parse(_SOURCE.read_text("utf-8"), context=kernels.context)
+    texts = (Path(__file__).with_name(name).read_text("utf-8") for name in _SOURCES)
+    library = ir.Module.parse("\n".join(texts), context=kernels.context)
     known = by_name(library, _FUNCTION)
     for name in _needed([name for name in declared if name in known], known):
         if name in declared:

@@ -12,7 +12,8 @@ print upstream's form of it as a static variable of one byte. Workgroup buffers 
 `gpu.func` allocates itself become static variables (`static_buffers.py`): upstream
 would call `malloc`. The known block size
 becomes `.reqntid`. Functions of libdevice such as `__nv_expf` are defined, if
-`device_functions.mlir` has them. Kernels are converted in parallel. Only llvm and nvvm
+`device_functions.py` knows them; powers with whole constants become multiplications. Kernels
+are converted in parallel. Only llvm and nvvm
 ops may remain: an op that no conversion supports is an error here, as translating it
 would crash the process. So is a launch whose block or shared memory exceeds the
 target's limits.
@@ -28,7 +29,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 
-from alcop_mlir.analysis.ir.loops import constant, splat
+from alcop_mlir.analysis.ir.loops import constant
 from alcop_mlir.analysis.ir.symbols import top_level
 from alcop_mlir.analysis.ir.walk import walk
 from alcop_mlir.analysis.pipelining.moves import is_plain_transfer
@@ -40,6 +41,7 @@ from alcop_mlir.resources import SHARED_ALIGNMENT
 from alcop_mlir.target import DEFAULT_TARGET, SHARED_SPACE, Target, find_target
 from alcop_mlir.transforms.kernels.device_functions import define_called
 from alcop_mlir.transforms.kernels.one_by_one import one_by_one
+from alcop_mlir.transforms.kernels.powers import expanded_powers, widen_powers
 from alcop_mlir.transforms.kernels.static_buffers import declare_buffers
 
 # Order matters: nvgpu first, as its ops use memrefs; scf before gpu, whose conversion
@@ -73,7 +75,6 @@ _NATIVE = frozenset(
     "affine arith builtin cf gpu llvm math memref nvgpu nvvm scf ub vector".split()
 )
 _MODULE = "gpu.module"
-_SIMPLE_POWERS = (2.0, 3.0)
 _CAST = "builtin.unrealized_conversion_cast"
 # bytes; the widest swizzle pattern that any copy engine uses: PTX ISA, tensor swizzling
 DYNAMIC_SHARED_ALIGNMENT = 1024
@@ -157,14 +158,9 @@ def _threads(op: ir.Operation) -> Iterator[None]:
 
 
 def _expansion(kernels: ir.Operation) -> str:
-    """Upstream's pass that expands math ops.
-
-    It expands small integer powers to multiplications, but loses precision in others;
-    where there are others, all powers become calls of a function.
-    """
-    powers = walk(kernels, "math.powf")
-    is_simple = all(splat(power.operands[1]) in _SIMPLE_POWERS for power in powers)
-    return f"math-expand-ops{{ops=clampf{',powf' if is_simple else ''}}}"
+    """Upstream's pass that expands math ops."""
+    widen_powers(kernels)
+    return f"math-expand-ops{{ops={','.join(['clampf', *expanded_powers(kernels)])}}}"
 
 
 def _check_launch(launch: ir.Operation, target: Target) -> None:
