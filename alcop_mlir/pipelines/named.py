@@ -107,6 +107,7 @@ def steps_to_contractions(allow_tf32: bool) -> tuple[str, ...]:
     """Steps from a module as given to one whose contractions are marked."""
     on_functions = (
         # The launcher refuses arguments that overlap where one is written.
+        with_options("alcop-split-phases", assume_noalias_args=True),
         with_options(
             "alcop-raise-convolutions", allow_tf32=allow_tf32, assume_noalias_args=True
         ),

@@ -25,6 +25,7 @@ PASSES = {
     "alcop-protect-arguments": "linalg.protect_arguments:ProtectArguments",
     "alcop-separate-results": "linalg.separate_results:SeparateResults",
     "alcop-drop-offsets": "linalg.drop_offsets:DropOffsets",
+    "alcop-split-phases": "linalg.split_phases:SplitPhases",
     "alcop-raise-convolutions": "linalg.raise_convolutions:RaiseConvolutions",
     "alcop-merge-elementwise": "linalg.merge_elementwise:MergeElementwise",
     "alcop-fuse-producers": "linalg.fuse_producers:FuseProducers",

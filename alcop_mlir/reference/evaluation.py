@@ -40,10 +40,14 @@ class Bounded:
     """Values, and the largest error of each; `error` may be of any shape that fits.
 
     It is infinite where the value is unknown, never NaN.
+
+    absent: where there are zeros that a kernel need not multiply, as they were put
+            between other elements; None for nowhere
     """
 
     values: Array
     error: Any = 0.0
+    absent: Array | None = None
 
 
 def _unordered(function: _Function) -> _Function:

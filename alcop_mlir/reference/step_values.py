@@ -3,14 +3,16 @@
 A contraction keeps the errors of its inputs relative to the largest element of each row
 of A and column of B, as errors of the terms that are added mostly cancel; other steps
 add up the worst cases. Where some of the terms may overflow when added, though not all
-of them together, nothing is known of the result.
+of them together, nothing is known of the result; nor where a NaN or an infinity is
+multiplied by a zero that a transposed convolution has put between pixels, which it may
+as well skip.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -85,9 +87,10 @@ def step_values(
             ) from error
         if np.ndim(result.error):
             error = np.broadcast_to(result.error, result.values.shape)
-            result = Bounded(result.values, error)
+            result = replace(result, error=error)
         made[step.out] = result
-        known[step.out] = overflowed(result, _dtype(step, kinds))
+        kept = overflowed(result, _dtype(step, kinds))
+        known[step.out] = replace(kept, absent=result.absent)
     return made
 
 
@@ -158,9 +161,30 @@ def _contraction(step: Einsum, known: Mapping[str, Bounded], dtype: str) -> Boun
     # Infinity times what may be zero, or of either sign.
     unknown = (left.infinite & right.vanishes) | (left.vanishes & right.infinite)
     unknown = (unknown & ~(left.nan | right.nan)) | left.unknown | right.unknown
+    unknown |= _skipped(step, known) | _skipped(step, known, 1)
     error = np.where(unknown | np.isnan(error), np.inf, error)
     sums = _overflown(step, Bounded(exact, error), left, right, start)
     return rounded(sums, dtype)
+
+
+def _skipped(step: Einsum, known: Mapping[str, Bounded], number: int = 0) -> Any:
+    """Where a NaN or an infinity meets a zero of operand `number` that may be skipped.
+
+    Not where a NaN meets another element, which makes a NaN of any sum.
+    """
+    given, other = (
+        known[(step.lhs, step.rhs)[number]],
+        known[(step.rhs, step.lhs)[number]],
+    )
+    if given.absent is None or np.all(np.isfinite(other.values)):
+        return False
+
+    def meet(one: Array, another: Array) -> Array:
+        pair = (one, another) if number == 0 else (another, one)
+        return _einsum(step.maps, *(array.astype(float) for array in pair)) > 0
+
+    skipped = meet(given.absent, ~np.isfinite(other.values))
+    return skipped & ~meet(~given.absent, np.isnan(other.values))
 
 
 @dataclass(frozen=True)
@@ -346,7 +370,17 @@ def _insert(step: Insert, target: Bounded, source: Bounded) -> Bounded:
     values, errors = target.values.astype(np.float64), _errors(target).copy()
     values[_selection(step)] = source.values.reshape(step.sizes)
     errors[_selection(step)] = _errors(source).reshape(step.sizes)
-    return Bounded(values, errors)
+    if all(stride == 1 for stride in step.strides):
+        return Bounded(values, errors)
+    absent = _between(step, target.values)
+    return Bounded(values, errors, absent)
+
+
+def _between(step: Insert, target: Array) -> Array:
+    """Where zeros of the target stay, between what is inserted and around it."""
+    absent = target == 0
+    absent[_selection(step)] = False
+    return absent
 
 
 def _windows(step: WindowViews, array: Array, sizes: Mapping[str, int]) -> Array:
@@ -364,7 +398,8 @@ def _padded(step: Pad, source: Bounded) -> Bounded:
     width = list(zip(step.low, step.high, strict=True))
     values = np.pad(source.values, width, constant_values=step.value.value)
     errors = np.pad(_errors(source), width) if np.any(source.error) else source.error
-    return Bounded(values, errors)
+    absent = None if source.absent is None else np.pad(source.absent, width)
+    return Bounded(values, errors, absent)
 
 
 def _gathered(
@@ -420,7 +455,8 @@ def _arranged(
 def _each(function: Any, given: Bounded) -> Bounded:
     """`function` of the values, and of their errors if each value has its own."""
     error = function(given.error) if np.ndim(given.error) else given.error
-    return Bounded(function(given.values), error)
+    absent = None if given.absent is None else function(given.absent)
+    return Bounded(function(given.values), error, absent)
 
 
 def _einsum(maps: str, lhs: Array, rhs: Array) -> Array:

@@ -61,6 +61,7 @@ class Window:
     """Along one dimension: the image's size, the window, and zeros around the image.
 
     backwards: whether the last tap meets the first pixel
+    step:      from a pixel to the next, with zeros between them
     """
 
     extent: int = 6
@@ -70,12 +71,32 @@ class Window:
     low: int = 1
     high: int = 1
     backwards: bool = False
+    step: int = 1
+
+    @property
+    def padded(self) -> int:
+        """The size of the image with all zeros."""
+        return (self.extent - 1) * self.step + 1 + self.low + self.high
 
     @property
     def count(self) -> int:
         """How often the window fits."""
-        room = self.extent + self.low + self.high - (self.taps - 1) * self.dilation - 1
+        room = self.padded - (self.taps - 1) * self.dilation - 1
         return room // self.stride + 1
+
+
+@dataclass(frozen=True)
+class Scatter(Window):
+    """The other way round: what a window adds to the output, at strides of pixels.
+
+    low, high: outputs before and after those that are added to
+    """
+
+    @property
+    def count(self) -> int:
+        """The size of the output."""
+        reach = (self.extent - 1) * self.stride + (self.taps - 1) * self.dilation
+        return reach + 1 + self.low + self.high
 
 
 @dataclass(frozen=True)
@@ -109,6 +130,11 @@ class Form:
         """Whether zero points are subtracted."""
         return self.name.endswith("_q")
 
+    @property
+    def is_scattered(self) -> bool:
+        """Whether the output is what windows move over."""
+        return any(isinstance(self.windows[one], Scatter) for one in self.spatial)
+
     def shape(self, number: int, padded: bool = False) -> list[int]:
         """The shape of image (0), filter (1) or output (2)."""
 
@@ -116,8 +142,9 @@ class Form:
             if letter not in SPATIAL:
                 return self.sizes[letter]
             window = self.windows[letter]
-            border = window.low + window.high if padded else 0
-            return (window.extent + border, window.taps, window.count)[number]
+            is_padded = padded and not self.is_scattered
+            extent = window.padded if is_padded else window.extent
+            return (extent, window.taps, window.count)[number]
 
         return [size(letter) for letter in self.operands[number]]
 
@@ -147,6 +174,10 @@ class Form:
           }}"""
 
     def _padding(self, x: str, padded: str) -> str:
+        if self.is_scattered:
+            return ""
+        if any(self.windows[letter].step > 1 for letter in self.spatial):
+            return self._spread(x, padded)
         low, high = (
             [
                 getattr(self.windows[letter], side) if letter in SPATIAL else 0
@@ -159,6 +190,17 @@ class Form:
             ^bb0({indices}):
               tensor.yield %zero : {self.kinds[0]}
             }} : {x} to {padded}"""
+
+    def _spread(self, x: str, padded: str) -> str:
+        """The image with zeros between its pixels as well."""
+        windows = [self.windows.get(letter) for letter in self.operands[0]]
+        offsets = [window.low if window else 0 for window in windows]
+        steps = [window.step if window else 1 for window in windows]
+        kind = self.kinds[0]
+        return f"""%pe = tensor.empty() : {padded}
+            %pf = linalg.fill ins(%zero : {kind}) outs(%pe : {padded}) -> {padded}
+            %p = tensor.insert_slice %x into %pf{offsets} {self.shape(0)} {steps}
+              : {x} into {padded}"""
 
     def _op(self, padded: str, w: str, y: str) -> str:
         if not self.name:
@@ -183,21 +225,27 @@ class Form:
         image, weights, out = self.operands
         loops = list(dict.fromkeys([*out, *(f"{letter}r" for letter in self.spatial)]))
         loops += [letter for letter in image if letter not in [*loops, *SPATIAL]]
+        windows = image if not self.is_scattered else out
         indices = [
-            self._index(letter) if letter in SPATIAL else letter for letter in image
+            self._index(letter) if letter in SPATIAL else letter for letter in windows
         ]
         taps = [f"{letter}r" if letter in SPATIAL else letter for letter in weights]
+        operands = (indices, taps, list(out))
+        if self.is_scattered:
+            operands = (list(image), taps, indices)
         maps = ", ".join(
             f"affine_map<({', '.join(loops)}) -> ({', '.join(one)})>"
-            for one in (indices, taps, list(out))
+            for one in operands
         )
         kinds = ", ".join(
-            '"parallel"' if loop in out else '"reduction"' for loop in loops
+            '"parallel"' if loop in operands[2] else '"reduction"' for loop in loops
         )
         given, total = self.kinds
+        padded = self.kind(0) if self.is_scattered else padded
+        image_name = "%x" if self.is_scattered else "%p"
         return f"""%y = linalg.generic {{indexing_maps = [{maps}],
                 iterator_types = [{kinds}]}}
-              ins(%p, %w : {padded}, {w}) outs(%i : {y}) {{
+              ins({image_name}, %w : {padded}, {w}) outs(%i : {y}) {{
             ^bb0(%a: {given}, %b: {given}, %o: {total}):
               {_product(given, total)}
               linalg.yield %s : {total}
@@ -206,6 +254,8 @@ class Form:
     def _index(self, letter: str) -> str:
         window = self.windows[letter]
         place, tap = f"{letter} * {window.stride}", f"{letter}r * {window.dilation}"
+        if isinstance(window, Scatter):
+            return f"{place} + {tap} + {window.low}"
         if window.backwards:
             return f"{place} - {tap} + {(window.taps - 1) * window.dilation}"
         return f"{place} + {tap}"
@@ -228,7 +278,10 @@ class Form:
         )
         if self.is_quantised:
             x, w = x - ZERO_POINTS[0], w - ZERO_POINTS[1]
+        if self.is_scattered:
+            return self._scattered(x, w)
         image, weights, out = self.operands
+        x = self._with_zeros(x, -ZERO_POINTS[0] if self.is_quantised else 0)
         border = [
             (self.windows[one].low, self.windows[one].high)
             if one in SPATIAL
@@ -246,6 +299,36 @@ class Form:
             taps = tuple(at.get(one, slice(None)) for one in weights)
             total += np.einsum(f"{image},{plain}->{out}", x[seen], w[taps])
         return total
+
+    def _with_zeros(self, x: Array, fill: int) -> Array:
+        """The image with zeros between its pixels, none of them around it."""
+        steps = [
+            self.windows[one].step if one in SPATIAL else 1 for one in self.operands[0]
+        ]
+        shape = [(n - 1) * step + 1 for n, step in zip(x.shape, steps, strict=True)]
+        spread = np.full(shape, fill, x.dtype)
+        spread[tuple(slice(None, None, step) for step in steps)] = x
+        return spread
+
+    def _scattered(self, x: Array, w: Array) -> Array:
+        """The output that windows are added to."""
+        image, weights, out = self.operands
+        total = np.zeros(self.shape(2))
+        plain = "".join(letter for letter in weights if letter not in SPATIAL)
+        for tap in product(*(range(self.windows[one].taps) for one in self.spatial)):
+            at = dict(zip(self.spatial, tap, strict=True))
+            added = tuple(self._added(one, at) for one in out)
+            taps = tuple(at.get(one, slice(None)) for one in weights)
+            total[added] += np.einsum(f"{image},{plain}->{out}", x, w[taps])
+        return total
+
+    def _added(self, letter: str, at: dict[str, int]) -> slice:
+        if letter not in SPATIAL:
+            return slice(None)
+        window = self.windows[letter]
+        first = window.low + at[letter] * window.dilation
+        last = first + (window.extent - 1) * window.stride
+        return slice(first, last + 1, window.stride)
 
     def _seen(self, letter: str, at: dict[str, int]) -> slice:
         if letter not in SPATIAL:
@@ -268,6 +351,8 @@ class Form:
         found = dtypes.decode(out, self.kinds[1]).astype(np.float64)
         np.testing.assert_array_equal(found, self.expected(arrays), str(self))
         function = program.function
+        if self.is_scattered:  # no steps say so yet
+            return program
         assert function.reference, self
         names = [parameter.name for parameter in function.parameters]
         before = dict(zip(names, [*arrays, np.zeros_like(out)], strict=True))

@@ -1,7 +1,8 @@
 """Tries random convolutions: `python test/compilation/fuzz_convolutions.py`.
 
-Sizes, windows, strides, dilations, zeros around the image, groups, layouts, types, and
-sizes known at run time only are drawn. Each is run on the emulator, which finds no
+Sizes, windows, strides, dilations, zeros around the image and between its pixels,
+groups, layouts, types, and sizes known at run time only are drawn; also convolutions
+that add to windows of their outputs. Each is run on the emulator, which finds no
 hazard, on small whole numbers: results are NumPy's, and those of the reference.
 
 The state is a file with a line per form, so that a run goes on where the last stopped.
@@ -18,7 +19,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from convolution_forms import NAMED, SPATIAL, Form, Window
+from convolution_forms import NAMED, SPATIAL, Form, Scatter, Window
 
 from alcop_mlir.errors import AlcopError
 
@@ -47,11 +48,36 @@ def draw_form(draw: random.Random) -> Form:
     form = Form(name, layouts, sizes, windows, kinds)
     if not name.endswith("_q") and draw.random() < 0.4:
         form = _generic(draw, form)
+    if draw.random() < 0.25:
+        return _transposed(draw, form)
     if draw.random() < 0.2:
         letters = ("n", *form.spatial)
         count = draw.randint(1, len(letters))
         form = replace(form, open="".join(draw.sample(letters, count)))
     return form
+
+
+def _transposed(draw: random.Random, form: Form) -> Form:
+    """One with zeros between pixels, or that adds to windows of its output."""
+    if form.name or draw.random() < 0.5:
+        windows = {
+            letter: replace(window, step=draw.choice((1, 2, 2, 3, 4)))
+            for letter, window in form.windows.items()
+        }
+        return replace(form, windows=windows)
+    windows = {letter: _draw_scatter(draw) for letter in SPATIAL}
+    return replace(form, windows=windows)
+
+
+def _draw_scatter(draw: random.Random) -> Scatter:
+    return Scatter(
+        extent=draw.randint(1, 6),
+        taps=draw.choice((1, 2, 3, 3, 4)),
+        stride=draw.choice((1, 2, 2, 3)),
+        dilation=draw.choice((1, 1, 2)),
+        low=draw.choice((0, 0, 1)),
+        high=draw.choice((0, 0, 1, 2)),
+    )
 
 
 def _has_channels(name: str) -> bool:
@@ -97,6 +123,9 @@ def ops(form: Form) -> int:
     total = 1
     for letter in set("".join(form.operands)):
         window = form.windows.get(letter)
+        if isinstance(window, Scatter):
+            total *= window.extent * window.taps
+            continue
         total *= window.count * window.taps if window else form.sizes[letter]
     return total
 
@@ -119,8 +148,14 @@ def try_form(seed: int) -> Counter[str]:
     seen = Counter({"cases": 1})
     seen["on tensor cores"] += any(scheduled)
     seen["generic"] += not form.name
+    seen["transposed"] += _is_transposed(form)
     seen["sizes known at run time only"] += bool(form.open)
     return seen
+
+
+def _is_transposed(form: Form) -> bool:
+    steps = [form.windows[letter].step for letter in form.spatial]
+    return form.is_scattered or max(steps, default=1) > 1
 
 
 def main(arguments: Sequence[str]) -> int:

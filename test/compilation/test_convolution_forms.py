@@ -10,7 +10,7 @@ import re
 
 import numpy as np
 import pytest
-from convolution_forms import NAMED, Form, Window
+from convolution_forms import NAMED, Form, Scatter, Window
 
 import alcop_mlir
 from alcop_mlir.bindings import linalg
@@ -84,6 +84,41 @@ def test_sizes_known_at_run_time_only(layouts: str) -> None:
     windows = dict(h=Window(9, 3, 2), w=Window(5, 2, dilation=2, low=0, high=2))
     case = Form(layouts=layouts, windows=windows, open="nhw")
     assert not is_fallback(case.check())
+
+
+@pytest.mark.parametrize(
+    "windows",
+    [
+        dict.fromkeys("hw", Window(4, 3, low=1, high=2, step=2)),
+        dict(h=Window(3, 4, step=3), w=Window(5, 2, 2, 2, low=2, high=0, step=2)),
+        dict(h=Window(3, 3, step=4, backwards=True), w=Window(3, 1, step=2)),
+        dict.fromkeys("hw", Scatter(4, 3, 2, low=0, high=0)),
+        dict(h=Scatter(3, 2, 3), w=Scatter(4, 3, 2, 2, low=0, high=1)),
+    ],
+    ids=["plain", "strided", "backwards", "scattered", "apart"],
+)
+@pytest.mark.parametrize("layouts", ["nhwc hwcf nhwf", "nchw cfhw nfhw"])
+def test_transposed(layouts: str, windows: dict[str, Window]) -> None:
+    """Zeros between pixels, or windows of the output; of some, phases meet no tap."""
+    assert not is_fallback(Form(layouts=layouts, windows=windows).check())
+
+
+def test_an_infinity_in_the_filter_of_a_transposed_one() -> None:
+    """Zeros between pixels need not be multiplied with it, a pixel must be."""
+    case = Form(windows=dict.fromkeys("hw", Window(4, 3, step=2)))
+    program = case.check()
+    x, w, out = case.arrays()
+    w[0, 1, 2, 3], w[2, 2, 1, 0] = np.inf, np.nan
+    out = np.zeros_like(out)
+    names = [parameter.name for parameter in program.function.parameters]
+    before = dict(zip(names, [x, w, out, out.copy()], strict=True))
+    program(x, w, out, after := out.copy())
+    assert np.isnan(after).any()
+    assert not np.isnan(after[..., 0]).all()
+    assert checking.check(program.function, before, {**before, names[-1]: after}).ok
+    wrong = np.where(np.isnan(after), 0, after).astype(after.dtype)
+    found = checking.check(program.function, before, {**before, names[-1]: wrong})
+    assert not found.ok
 
 
 def test_pixels() -> None:

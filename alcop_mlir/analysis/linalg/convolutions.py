@@ -304,6 +304,8 @@ def _with_padding(found: Convolution, noalias: bool) -> Convolution:
         if kind != "window"
     ):
         padding = "more is padded than the dimensions along which the window moves"
+    if isinstance(padding, Padding) and padding.is_spread:
+        padding = "it has zeros between pixels as well, expected around them only"
     if isinstance(padding, str):
         return replace(found, computed=padding)
     return replace(found, padding=padding)

@@ -11,7 +11,11 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from alcop_mlir.analysis.ir.code_motion import ops_before, reaches_only_operands
+from alcop_mlir.analysis.ir.code_motion import (
+    ops_before,
+    reaches_only_operands,
+    touches,
+)
 from alcop_mlir.analysis.ir.loops import block_of, made_by
 from alcop_mlir.analysis.ir.slices import captured
 from alcop_mlir.analysis.linalg.view import LinalgView, Operand, linalg_view
@@ -120,6 +124,14 @@ def find_writer(
             return None
         passed.append(op)
     return None
+
+
+def find_fill(
+    op: ir.Operation, memref: ir.Value, noalias_arguments: bool = False
+) -> Elementwise | None:
+    """The op above that fills `memref`, which nothing uses in between; or None."""
+    writer = find_writer(views_above(op), [memref], touches, noalias_arguments)
+    return writer[0] if writer and filled_with(writer[0]) is not None else None
 
 
 def _has_plain_indices(operand: Operand) -> bool:

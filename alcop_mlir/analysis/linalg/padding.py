@@ -5,7 +5,8 @@
     memref.copy %image, %inner
 
 What `tensor.pad` becomes, or is written so. What reads the buffer can read the image
-instead, if it knows where that ends. Changes nothing.
+instead, if it knows where that ends. With steps of more than 1 in the subview, there
+are zeros between what is copied as well. Changes nothing.
 """
 
 from __future__ import annotations
@@ -35,6 +36,7 @@ class Padding:
     """A buffer that holds an image, and zeros around it.
 
     low, high: how many, before and after the image in each dimension
+    steps:     from an element of the image to the next, in each dimension of the buffer
     ops:       what fills it, copies the image, and frees it; in reverse order
     """
 
@@ -42,7 +44,13 @@ class Padding:
     source: Any
     low: tuple[int, ...]
     high: tuple[int, ...]
+    steps: tuple[int, ...]
     ops: tuple[Any, ...]
+
+    @property
+    def is_spread(self) -> bool:
+        """Whether there are zeros between elements of the image."""
+        return any(step != 1 for step in self.steps)
 
 
 class _No(Exception):
@@ -70,11 +78,12 @@ def find_padding(
         _check_fill(fills[0])
         _check_order(fills[0], copy, reader, noalias_arguments)
         source = copy.operands[0]
-        low, high = zip(*_around(buffer, views[0], source), strict=True)
+        low, high, steps = zip(*_around(buffer, views[0], source), strict=True)
     except _No as no:
         return str(no)
     freed = [user for user in users if user.name in NO_ACCESS]
-    return Padding(buffer, source, low, high, (*freed, copy, views[0], fills[0], alloc))
+    ops = (*freed, copy, views[0], fills[0], alloc)
+    return Padding(buffer, source, low, high, steps, ops)
 
 
 def _is_fill(op: ir.Operation, buffer: ir.Value) -> bool:
@@ -139,20 +148,24 @@ def _check_order(
 
 def _around(
     buffer: ir.Value, view: ir.Operation, source: ir.Value
-) -> Iterator[tuple[int, int]]:
-    """Per dimension, how much of the buffer is before and after the view."""
+) -> Iterator[tuple[int, int, int]]:
+    """Per dimension, how much of the buffer is before and after the view; its step."""
     if source.type.rank != buffer.type.rank:
         raise _No("what is padded has fewer dimensions")
     offsets, sizes = given(view, "offsets"), given(view, "sizes")
-    if any(step != 1 for step in given(view, "strides")):
-        raise _No("it is spread out, expected steps of 1 between what is padded")
-    for number, (offset, size) in enumerate(zip(offsets, sizes, strict=True)):
+    steps = given(view, "strides")
+    for number, (offset, size, step) in enumerate(
+        zip(offsets, sizes, steps, strict=True)
+    ):
         low = offset if isinstance(offset, int) else constant(offset)
         whole = extent(buffer, number)
-        after = None if low is None else _difference(whole, size, low)
+        if not isinstance(step, int) or (step != 1 and not isinstance(size, int)):
+            raise _No("it is spread out by a number that is known at run time only")
+        spread = (size - 1) * step + 1 if step != 1 else size
+        after = None if low is None else _difference(whole, spread, low)
         if low is None or after is None:
             raise _No("it is padded by a number that is known at run time only")
-        yield low, after
+        yield low, after, step
 
 
 def _difference(whole: ir.Value | int, size: ir.Value | int, low: int) -> int | None:

@@ -24,6 +24,7 @@ from alcop_mlir.analysis.linalg.convolutions import Axis, Convolution, loops_of
 from alcop_mlir.analysis.linalg.few_channels import joined_channels
 from alcop_mlir.bindings import ir, linalg, memref
 from alcop_mlir.passes import build
+from alcop_mlir.transforms.linalg.convolution_code import with_body_of
 from alcop_mlir.transforms.linalg.transposed_copies import copy, read_map
 
 
@@ -40,20 +41,8 @@ def join_taps(found: Convolution) -> Any:
         build.loop_map(found.view.rank, order),
         build.loop_map(found.view.rank, loops_of(found.output)),
     ]
-    return with_body_of(found, values, maps)
-
-
-def with_body_of(
-    found: Convolution, values: Sequence[ir.Value], maps: Sequence[Any]
-) -> Any:
-    """A linalg.generic of image, filter and output with a convolution's own body."""
-    op = build.generic(values[:2], values[2], maps)
-    (block,) = op.regions[0].blocks
-    elements = [one.argument for one in (found.image, found.filter, found.output)]
-    with ir.InsertionPoint(block):
-        mapping = dict(zip(elements, block.arguments, strict=True))
-        linalg.YieldOp(build.inline(found.view.block, mapping))
-    return op
+    operands = [found.image, found.filter, found.output]
+    return with_body_of(found.view, operands, values, maps)
 
 
 def say_what_is_joined(found: Convolution) -> None:

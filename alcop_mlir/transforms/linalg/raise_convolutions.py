@@ -46,7 +46,7 @@ from itertools import takewhile
 from typing import Any
 
 from alcop_mlir import diagnostics
-from alcop_mlir.analysis.ir.code_motion import ops_before, touches
+from alcop_mlir.analysis.ir.code_motion import ops_before
 from alcop_mlir.analysis.ir.rejected import Rejected
 from alcop_mlir.analysis.linalg.contractions import classify, structured_ops
 from alcop_mlir.analysis.linalg.convolutions import (
@@ -58,8 +58,7 @@ from alcop_mlir.analysis.linalg.convolutions import (
 from alcop_mlir.analysis.linalg.elementwise import (
     Elementwise,
     filled_with,
-    find_writer,
-    views_above,
+    find_fill,
 )
 from alcop_mlir.analysis.linalg.few_channels import has_few_channels, why_not_joined
 from alcop_mlir.analysis.linalg.padding import Padding
@@ -73,11 +72,8 @@ from alcop_mlir.dialects import alcop
 from alcop_mlir.passes import build
 from alcop_mlir.passes.base import NOALIAS, Pass, option
 from alcop_mlir.transforms.linalg.collapsed_views import collapsed
-from alcop_mlir.transforms.linalg.join_taps import (
-    join_taps,
-    say_what_is_joined,
-    with_body_of,
-)
+from alcop_mlir.transforms.linalg.convolution_code import erase_paddings, with_body_of
+from alcop_mlir.transforms.linalg.join_taps import join_taps, say_what_is_joined
 from alcop_mlir.transforms.linalg.transposed_copies import (
     allocated,
     transpose_back,
@@ -104,8 +100,7 @@ class RaiseConvolutions(Pass):
                 found = answer
             if isinstance(found, Rejected):
                 alcop.give_reason(found.op, found.reason)
-        for padding in folded:
-            _erase_unused(padding)
+        erase_paddings(folded)
 
     def _raise(self, found: Convolution) -> Rejected | None:
         """Replace the convolution, or say why alcop-raise-contractions would not."""
@@ -139,7 +134,7 @@ class RaiseConvolutions(Pass):
     def _wide(self, found: Convolution) -> str | None:
         """Build the contraction, or say why alcop-raise-contractions takes none."""
         matrices = pixel_matrices(found) or window_matrices(found)
-        fill = _fill_of(found, self.assume_noalias_args)
+        fill = find_fill(found.op, found.output.value, self.assume_noalias_args)
         operands = _operands(found, matrices, fill)
         contraction = _contraction(found, matrices, operands)
         answer = classify(contraction, self.allow_tf32)
@@ -197,14 +192,6 @@ def _own_output(
     return buffer
 
 
-def _fill_of(found: Convolution, noalias_arguments: bool) -> Elementwise | None:
-    """The op that fills the output before the convolution, if one does."""
-    memrefs = [found.output.value]
-    above = views_above(found.op)
-    writer = find_writer(above, memrefs, touches, noalias_arguments)
-    return writer[0] if writer and filled_with(writer[0]) is not None else None
-
-
 def _return_output(
     found: Convolution, matrices: WindowMatrices, buffer: ir.Value
 ) -> None:
@@ -235,14 +222,6 @@ def _assert_sizes(found: Convolution) -> None:
         build.assert_at_most(whole, build.add(end, axis.stride - 1))
 
 
-def _erase_unused(padding: Padding) -> None:
-    """Erase the padded buffer, and what fills it, where nothing else reads it."""
-    users = (use.owner.operation for use in padding.buffer.uses)
-    if all(user in padding.ops for user in users):
-        for op in padding.ops:
-            op.erase()
-
-
 def _contraction(
     found: Convolution, matrices: WindowMatrices, operands: Sequence[ir.Value]
 ) -> Any:
@@ -260,7 +239,8 @@ def _contraction(
     orders = (matrices.image, matrices.filter, matrices.output)
     rank = len(matrices.groups)
     maps = [build.loop_map(rank, matrices.numbers(loops)) for loops in orders]
-    return with_body_of(found, values, maps)
+    given = [found.image, found.filter, found.output]
+    return with_body_of(found.view, given, values, maps)
 
 
 def _windows(found: Convolution, groups: Sequence[list[int]], image: ir.Value) -> Any:

@@ -301,3 +301,26 @@ func.func @layout(%x: memref<16x16x64xf16, strided<[1024, 64, 1]>>, %w: memref<3
   }
   return
 }
+
+// -----
+
+// Two convolutions of one padded image: the copy goes with the last of them.
+// CHECK-LABEL: @padded_once
+// CHECK-SAME:  %[[X:.*]]: memref<4x8x32xf16>
+// CHECK-NOT:   memref<4x10x32xf16>
+// CHECK:       "alcop.im2col"(%[[X]])
+// CHECK:       "alcop.im2col"(%[[X]])
+func.func @padded_once(%x: memref<4x8x32xf16>, %w: memref<3x32x16xf16>) {
+  %y = memref.alloc() : memref<4x8x16xf32>
+  %z = memref.alloc() : memref<4x8x16xf32>
+  %zero = arith.constant 0.0 : f16
+  %p = memref.alloc() : memref<4x10x32xf16>
+  linalg.fill ins(%zero : f16) outs(%p : memref<4x10x32xf16>)
+  %s = memref.subview %p[0, 1, 0] [4, 8, 32] [1, 1, 1] : memref<4x10x32xf16> to memref<4x8x32xf16, strided<[320, 32, 1], offset: 32>>
+  memref.copy %x, %s : memref<4x8x32xf16> to memref<4x8x32xf16, strided<[320, 32, 1], offset: 32>>
+  linalg.conv_1d_nwc_wcf {dilations = dense<1> : tensor<1xi64>, strides = dense<1> : tensor<1xi64>}
+    ins(%p, %w : memref<4x10x32xf16>, memref<3x32x16xf16>) outs(%y : memref<4x8x16xf32>)
+  linalg.conv_1d_nwc_wcf {dilations = dense<1> : tensor<1xi64>, strides = dense<1> : tensor<1xi64>}
+    ins(%p, %w : memref<4x10x32xf16>, memref<3x32x16xf16>) outs(%z : memref<4x8x16xf32>)
+  return
+}
