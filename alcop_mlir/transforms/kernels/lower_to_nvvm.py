@@ -10,10 +10,9 @@ After:   gpu.module @k [#nvvm.target<chip = "sm_80">] {
 The dynamic shared memory becomes an external symbol, aligned to 1024 bytes: LLVM would
 print upstream's form of it as a static variable of one byte. Workgroup buffers that a
 `gpu.func` allocates itself become static variables (`static_buffers.py`): upstream
-would call `malloc`. The known block size
-becomes `.reqntid`. Functions of libdevice such as `__nv_expf` are defined, if
-`device_functions.py` knows them; powers with whole constants become multiplications. Kernels
-are converted in parallel. Only llvm and nvvm
+would call `malloc`. The known block size becomes `.reqntid`. Functions of libdevice
+such as `__nv_expf` are defined, if `device_functions.py` knows them; powers with whole
+constants become multiplications. Kernels are converted in parallel. Only llvm and nvvm
 ops may remain: an op that no conversion supports is an error here, as translating it
 would crash the process. So is a launch whose block or shared memory exceeds the
 target's limits.

@@ -1,8 +1,8 @@
 """Prepares powers for upstream's `math-expand-ops`, which multiplies instead.
 
 It squares and multiplies where the exponent is a whole constant, and makes any other
-`math.fpowi` a `math.powf`, whose exponent no longer holds all integers. Multiplications of f16
-or bf16 would be rounded one by one: such powers are computed in f32.
+`math.fpowi` a `math.powf`, whose exponent no longer holds all integers. Multiplications
+of f16 or bf16 would be rounded one by one: such powers are computed in f32.
 """
 
 from __future__ import annotations
