@@ -1,12 +1,17 @@
 """What a schedule costs on a target: pure arithmetic, used by passes and tuner alike.
 
 The shared bytes are exact: alcop-outline-kernels lays the buffers out by the same
-rule. The registers are an estimate, checked against ptxas in the tests.
+rule. The registers are an estimate, a sum of terms in `registers_per_thread`, and of
+nothing else: what is chosen to need no more than there are spills nothing, as
+`bench/bench_spills.py` shows of all kernels that are chosen. A new term is a function
+of the schedule and of `Copies` that returns registers, one more line of the sum, and a
+constant that says from what kernels it was measured. What it depends on and a schedule
+does not say is a field of `Copies`, whose default adds nothing.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 from alcop_mlir.errors import ConfigError
@@ -25,15 +30,47 @@ from alcop_mlir.target import (
 SHARED_ALIGNMENT = 128  # bytes; keeps every swizzled row of 128 bytes whole
 # Addresses, loop counters and copy pointers, seen with ptxas 13 over the tested tiles.
 ADDRESS_REGISTERS = 40
-# Rows or columns of a tile whose copies are narrower than 16 bytes: with 128 x 128 a
-# thread holds the addresses of so many copies that ptxas spills.
+# Of the tiles for rows that are not aligned, without a model: 64 x 64.
 LARGEST_NARROW = 64
+# Registers of a thread for each cp.async of less than 16 bytes in a K step: an address
+# in global memory (2), one in shared memory, and how many bytes are there. ptxas 13.5
+# takes from none to 6.5, and 1.6 in the mean of 148 kernels with f16, tf32 and s8 in
+# all layouts, of known and of open sizes, that have 6 to 64 such copies. Of the kernels
+# of narrow copies, by elements or not, that `cost` lets pass 2 of 152 spill, 8 bytes,
+# where ptxas itself stops at 128 or 168 registers; of those that it refuses 31 of 141
+# do, up to 12 KB. With 3 registers the first that passes spills 2.9 KB.
+# python bench/bench_spills.py --grid 400
+NARROW_COPY_REGISTERS = 4
 # Registers of a thread for what it copies element by element, a K step early: 96 with
 # 64 x 64 and 4 warps, where ptxas takes up to 255 for all. With 128 it spills.
 MOST_ELEMENT_REGISTERS = 96
 _WORD_BYTES, _ADDRESS_WORDS = 4, 2  # registers are of 32 bits, addresses of 64
 
 Stored = tuple[int, int]  # bytes of an element of A and of B in memory
+
+
+@dataclass(frozen=True)
+class Copies:
+    """How threads copy tiles, as far as their registers depend on it.
+
+    at_once: bytes that a thread copies at once, of A and of B; below 4 these are loads
+        of elements and stores
+    """
+
+    at_once: tuple[int, int] = (max(CP_ASYNC_BYTES), max(CP_ASYNC_BYTES))
+
+    @property
+    def are_by_elements(self) -> bool:
+        """Whether some are narrower than cp.async can be."""
+        return min(self.at_once) < min(CP_ASYNC_BYTES)
+
+    @property
+    def are_narrow(self) -> bool:
+        """Whether some are narrower than they could be."""
+        return min(self.at_once) < max(CP_ASYNC_BYTES)
+
+
+WIDE = Copies()
 
 
 @dataclass(frozen=True)
@@ -64,15 +101,37 @@ def shared_bytes(
 
 
 def registers_per_thread(
-    schedule: Schedule, element_bytes: int = 2, stored: Stored | None = None
+    schedule: Schedule,
+    element_bytes: int = 2,
+    stored: Stored | None = None,
+    copies: Copies = WIDE,
 ) -> int:
-    """Estimated 32-bit registers: accumulators, fragments of all stages, addresses.
+    """Estimated 32-bit registers: the sum of all terms.
 
-    Fragments are loaded with memory's elements. Where these differ from those that are
+    element_bytes, stored: see `shared_bytes`
+    """
+    return (
+        _accumulator_registers(schedule)
+        + _fragment_registers(schedule, element_bytes, stored)
+        + ADDRESS_REGISTERS
+        + _narrow_copy_registers(schedule, element_bytes, copies)
+        + _element_copy_registers(schedule, element_bytes, copies)
+    )
+
+
+def _accumulator_registers(schedule: Schedule) -> int:
+    warp_m, warp_n = schedule.warp
+    return warp_m * warp_n // WARP_SIZE
+
+
+def _fragment_registers(
+    schedule: Schedule, element_bytes: int, stored: Stored | None
+) -> int:
+    """For fragments of all stages.
+
+    They are loaded with memory's elements. Where these differ from those that are
     multiplied, one fragment step is also held converted.
     """
-    warp_m, warp_n = schedule.warp
-    accumulators = warp_m * warp_n // WARP_SIZE
     sizes = stored or (element_bytes, element_bytes)
     steps = (extent * MMA_K_BYTES // element_bytes for extent in schedule.warp)
     waiting = sum(step * size for step, size in zip(steps, sizes, strict=True))
@@ -81,24 +140,30 @@ def registers_per_thread(
         for extent, size in zip(schedule.warp, sizes, strict=True)
         if size != element_bytes
     )
-    fragments = (schedule.stages[1] * waiting + computed) // (4 * WARP_SIZE)
-    return accumulators + fragments + ADDRESS_REGISTERS
+    return (schedule.stages[1] * waiting + computed) // (4 * WARP_SIZE)
 
 
-def copies_fit(schedule: Schedule, copy_bytes: Sequence[int]) -> bool:
-    """Whether registers suffice for what threads copy of A and B, so much at once.
+def _narrow_copy_registers(
+    schedule: Schedule, element_bytes: int, copies: Copies
+) -> int:
+    """For cp.async of less than 16 bytes; those of 16 are few, and among addresses."""
+    count = sum(
+        -(-elements * element_bytes // width)
+        for elements, width in _copied(schedule, copies)
+        if min(CP_ASYNC_BYTES) <= width < max(CP_ASYNC_BYTES)
+    )
+    return NARROW_COPY_REGISTERS * count
 
-    `cost` does not know of that: it counts what all rows take.
-    """
-    *tile, step = schedule.block
-    registers = sum(
-        element_registers(extent * step // schedule.threads, width)
-        for extent, width in zip(tile, copy_bytes, strict=True)
+
+def _element_copy_registers(
+    schedule: Schedule, element_bytes: int, copies: Copies
+) -> int:
+    """For what is copied by elements."""
+    return sum(
+        element_registers(elements, element_bytes)
+        for elements, width in _copied(schedule, copies)
         if width < min(CP_ASYNC_BYTES)
     )
-    is_wide = min(copy_bytes) >= max(CP_ASYNC_BYTES)
-    fits = max(tile) <= LARGEST_NARROW and registers <= MOST_ELEMENT_REGISTERS
-    return is_wide or fits
 
 
 def element_registers(elements: int, element_bytes: int) -> int:
@@ -106,11 +171,19 @@ def element_registers(elements: int, element_bytes: int) -> int:
     return elements + elements * element_bytes // _WORD_BYTES * _ADDRESS_WORDS
 
 
+def _copied(schedule: Schedule, copies: Copies) -> Iterator[tuple[int, int]]:
+    """Of A and of B: elements of a K step that a thread copies, bytes at once."""
+    *tile, step = schedule.block
+    for extent, width in zip(tile, copies.at_once, strict=True):
+        yield extent * step // schedule.threads, width
+
+
 def cost(
     schedule: Schedule,
     target: Target,
     element_bytes: int = 2,
     stored: Stored | None = None,
+    copies: Copies = WIDE,
 ) -> Resources:
     """Cost of `schedule`; raises ConfigError naming the limit it breaks.
 
@@ -123,7 +196,14 @@ def cost(
             f"{target.name} has {target.shared_bytes_per_block} per block: fewer "
             "stages or a smaller block"
         )
-    registers = registers_per_thread(schedule, element_bytes, stored)
+    by_elements = _element_copy_registers(schedule, element_bytes, copies)
+    if by_elements > MOST_ELEMENT_REGISTERS:
+        raise ConfigError(
+            f"schedule '{schedule}' needs {by_elements} registers per thread for what "
+            f"is copied by elements, expected at most {MOST_ELEMENT_REGISTERS}: a "
+            "smaller block, or more warps"
+        )
+    registers = registers_per_thread(schedule, element_bytes, stored, copies)
     if registers > MAX_REGISTERS_PER_THREAD:
         raise ConfigError(
             f"schedule '{schedule}' needs about {registers} registers per thread, "
@@ -147,6 +227,16 @@ def cost(
             target.shared_bytes_per_sm // (shared + SHARED_BYTES_RESERVED_PER_BLOCK),
         ),
     )
+
+
+def cost_as_given(
+    schedule: Schedule, target: Target, element_bytes: int, copies: Copies
+) -> Resources:
+    """As `cost`; of one that only its copies forbid, by an estimate, without these."""
+    try:
+        return cost(schedule, target, element_bytes, copies=copies)
+    except ConfigError:
+        return cost(schedule, target, element_bytes)
 
 
 def check_k_step(schedule: Schedule, element_bytes: int, dtype: str) -> None:

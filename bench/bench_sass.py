@@ -71,11 +71,26 @@ def matmul(
     size: int, kind: str = "f16", layout: str = "nn", sizes: str = "known"
 ) -> str:
     """C = A * B of `size` cubed, or about, as MLIR."""
-    element, out, _ = TYPES[kind]
     extent = {"known": size, "ragged": size - RAGGED}.get(sizes, "?")
-    a = b = f"memref<{extent}x{extent}x{element}>"
-    c = f"memref<{extent}x{extent}x{out}>"
-    promised = PROMISES.get(sizes, 1)
+    return matmul_of((extent, extent, extent), kind, layout, PROMISES.get(sizes, 1))
+
+
+def matmul_of(
+    extents: tuple[int | str, int | str, int | str],
+    kind: str,
+    layout: str,
+    promised: int = 1,
+) -> str:
+    """C = A * B as MLIR.
+
+    extents: M, N and K, "?" where they are not known
+    promised: alignment of rows, in bytes
+    """
+    m, n, k = extents
+    element, out, _ = TYPES[kind]
+    a = f"memref<{f'{m}x{k}' if layout[0] == 'n' else f'{k}x{m}'}x{element}>"
+    b = f"memref<{f'{k}x{n}' if layout[1] == 'n' else f'{n}x{k}'}x{element}>"
+    c = f"memref<{m}x{n}x{out}>"
     promise = f" {{alcop.row_alignment = {promised} : i64}}" if promised > 1 else ""
     a_loops = "m, k" if layout[0] == "n" else "k, m"
     b_loops = "k, n" if layout[1] == "n" else "n, k"

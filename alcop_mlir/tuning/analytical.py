@@ -17,6 +17,7 @@ from typing import Any
 
 import numpy as np
 
+from alcop_mlir.resources import WIDE, Copies
 from alcop_mlir.target import (
     CP_ASYNC_BYTES,
     MMA_F16_SHAPE,
@@ -47,8 +48,6 @@ PARTS = (
 )
 
 _WIDEST = max(CP_ASYNC_BYTES)  # bytes of a copy
-
-CopyBytes = tuple[int, int]  # that one thread copies at once, of A and of B
 
 # An estimate. It also ranks schedules that all hide the mean latency.
 JITTER = 0.25
@@ -98,16 +97,18 @@ def predict(
     problem: Problem | Problems,
     candidates: Candidates,
     target: Target,
-    copy_bytes: CopyBytes = (_WIDEST, _WIDEST),
+    copies: Copies | None = None,
 ) -> Prediction:
     """The latency of each candidate, and what it is made of.
 
-    copy_bytes: rows of A and of B are aligned to as much
+    copies: of tiles; None is as `problem` has them, or wide ones
     """
+    if copies is None:
+        copies = problem.copies if isinstance(problem, Problem) else WIDE
     grid = traffic.grid(problem, candidates, target)
     rates = hardware.rates(target)
     full, tail = (
-        _wave(problem, candidates, rates, grid, resident, copy_bytes)
+        _wave(problem, candidates, rates, grid, resident, copies)
         for resident in (grid.resident, grid.tail_resident)
     )
     parts = {name: grid.full_waves * full[name] + tail[name] for name in full}
@@ -128,15 +129,15 @@ def _wave(
     rates: Rates,
     grid: traffic.Grid,
     resident: FloatArray,
-    copy_bytes: CopyBytes,
+    copies: Copies,
 ) -> dict[str, FloatArray]:
     """Parts of a wave with `resident` blocks on each SM; zeros where there are none."""
     steps = grid.steps
     stages = np.minimum(candidates.axis("shared_stages"), steps)
-    if not {*copy_bytes} <= {*CP_ASYNC_BYTES}:
+    if copies.are_by_elements:
         stages = np.ones(grid.shape)  # elements that are loaded early do not count
     tile = _tile(problem, candidates, rates, resident)
-    tile["narrow"] = _narrow_copies(problem, candidates, rates, resident, copy_bytes)
+    tile["narrow"] = _narrow_copies(problem, candidates, rates, resident, copies)
     compute = sum(tile.values(), np.zeros(grid.shape))
     service = resident * grid.tile_bytes / grid.l2_share
     load = rates.latency(grid.missing) + service
@@ -232,7 +233,7 @@ def _narrow_copies(
     candidates: Candidates,
     rates: Rates,
     resident: FloatArray,
-    copy_bytes: CopyBytes,
+    copies: Copies,
 ) -> FloatArray:
     """Seconds that the copies of a K tile take the load and store units.
 
@@ -241,7 +242,7 @@ def _narrow_copies(
     """
     axis = candidates.axis
     lanes = np.zeros(len(candidates))  # of a block
-    for rows, width in zip(("block_m", "block_n"), copy_bytes, strict=True):
+    for rows, width in zip(("block_m", "block_n"), copies.at_once, strict=True):
         if width < _WIDEST:
             accesses = 1 if width in CP_ASYNC_BYTES else 2
             tile_bytes = axis(rows) * axis("block_k") * problem.element_bytes

@@ -2,7 +2,7 @@
 
 Kernels of aligned rows copy 16 bytes at once. Others copy as much as rows are multiples
 of, 4 bytes or an element, and have tiles whose copies registers suffice for
-(`resources.copies_fit`). Only aligned kernels have parts of K,
+(`resources.cost`). Only aligned kernels have parts of K,
 which are whole numbers of 16 bytes.
 """
 
@@ -18,7 +18,7 @@ import numpy as np
 
 from alcop_mlir import resources
 from alcop_mlir.errors import ConfigError
-from alcop_mlir.resources import Resources
+from alcop_mlir.resources import Copies, Resources
 from alcop_mlir.schedule import (
     CHOSEN_RASTER,
     CHOSEN_REGISTER_STAGES,
@@ -27,7 +27,7 @@ from alcop_mlir.schedule import (
 )
 from alcop_mlir.taps import k_steps
 from alcop_mlir.target import Target, mma_shape
-from alcop_mlir.tuning.analytical import CopyBytes, Prediction, predict
+from alcop_mlir.tuning.analytical import Prediction, predict
 from alcop_mlir.tuning.open_problem import WIDEST, OpenProblem, Samples
 from alcop_mlir.tuning.space import SMALL, BoolArray, Candidates, FloatArray
 
@@ -44,19 +44,19 @@ class Kernels:
 
     row_bytes: what divides the rows of A, B and C, as far as they are not known, in
         bytes; 1 where any may be
-    copy_bytes: that a thread copies at once, of A and of B
+    copies: of the tiles of A and of B
     """
 
     problem: OpenProblem
     target: Target
     row_bytes: RowBytes
-    copy_bytes: CopyBytes
+    copies: Copies
     candidates: Candidates
 
     @property
     def is_narrow(self) -> bool:
         """Whether a thread copies less at once than it could."""
-        return min(self.copy_bytes) < WIDEST
+        return self.copies.are_narrow
 
     def __len__(self) -> int:
         return len(self.candidates)
@@ -82,7 +82,7 @@ class Kernels:
 
     def prediction(self, samples: Samples) -> Prediction:
         """Of each sample and kernel, whether or not it is for the sample."""
-        return predict(samples.problems, self.candidates, self.target, self.copy_bytes)
+        return predict(samples.problems, self.candidates, self.target, self.copies)
 
     def seconds(self, samples: Samples) -> FloatArray:
         """Predicted; infinite where a kernel is not for a sample."""
@@ -91,8 +91,6 @@ class Kernels:
 
     def _cost(self, schedule: Schedule) -> Resources | None:
         size = self.problem.element_bytes
-        if not resources.copies_fit(schedule, self.copy_bytes):
-            return None
         if schedule.split_k > 1 and (self.is_narrow or self.problem.op != "matmul"):
             return None
         try:
@@ -100,13 +98,13 @@ class Kernels:
             if self.problem.taps is not None:
                 k, taps = self.problem.k[1], self.problem.taps
                 resources.check_split(schedule, k, size, False, taps)
-            return resources.cost(schedule, self.target, size)
+            return resources.cost(schedule, self.target, size, copies=self.copies)
         except ConfigError:
             return None
 
     def _with(self, candidates: Candidates) -> Kernels:
         return Kernels(
-            self.problem, self.target, self.row_bytes, self.copy_bytes, candidates
+            self.problem, self.target, self.row_bytes, self.copies, candidates
         )
 
 
@@ -119,9 +117,7 @@ def families(problem: OpenProblem, target: Target) -> list[Kernels]:
     None asks for what is known of rows, or what holds for rows of all lengths.
     """
     schedules = [*_schedules(problem)]
-    widths: dict[int, CopyBytes] = {
-        asked: copy_bytes(problem, asked) for asked in _ROW_BYTES
-    }
+    widths: dict[int, Copies] = {asked: copies(problem, asked) for asked in _ROW_BYTES}
     return [
         Kernels(problem, target, asked, widths[asked], _NONE).of(schedules)
         for asked, less in zip(_ROW_BYTES, (*_ROW_BYTES[1:], 0), strict=True)
@@ -129,8 +125,8 @@ def families(problem: OpenProblem, target: Target) -> list[Kernels]:
     ]
 
 
-def copy_bytes(problem: OpenProblem, row_bytes: int) -> CopyBytes:
-    """Bytes of A and of B that a thread copies at once, where rows have `row_bytes`."""
+def copies(problem: OpenProblem, row_bytes: int) -> Copies:
+    """How tiles are copied where rows have `row_bytes`."""
     a, b, _ = (
         max(
             min(WIDEST, rows.element_bytes),
@@ -139,7 +135,7 @@ def copy_bytes(problem: OpenProblem, row_bytes: int) -> CopyBytes:
         )
         for rows in problem.rows
     )
-    return a, b
+    return Copies((a, b))
 
 
 def _schedules(problem: OpenProblem) -> Iterator[Schedule]:

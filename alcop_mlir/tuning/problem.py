@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import functools
+import math
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Annotated, Any
 
 from alcop_mlir import codec
@@ -14,7 +15,9 @@ from alcop_mlir.element_types import (
     CONTRACTION_TYPES,
     element_bytes,
 )
+from alcop_mlir.resources import Copies
 from alcop_mlir.taps import Taps
+from alcop_mlir.target import CP_ASYNC_BYTES
 
 OPERATORS = ("matmul", "batch_matmul")
 # Of what mma.sync multiplies, adds up in and is rounded to.
@@ -69,6 +72,8 @@ class Problem(Typed):
     dtypes: elements of A and B, of the accumulator, of C
     layout: loops that index A and B, in each operand's order
     taps:   of the windows that A or B consists of
+    row_bytes: divides the distances of rows of A, and of B, in bytes; None where rows
+        follow each other without gaps. Not in records: they are of such rows
     """
 
     m: _Extent
@@ -79,9 +84,33 @@ class Problem(Typed):
     dtypes: tuple[_Type, _Type, _Type, _Type] = ("f16", "f16", "f32", "f32")
     layout: str = "mk,kn"
     taps: Taps | None = None
+    row_bytes: tuple[int, int] | None = None
 
     def __post_init__(self) -> None:
         codec.check(self, "problem")
+
+    @property
+    def copies(self) -> Copies:
+        """How tiles of A and of B are copied."""
+        a, b = self.row_bytes or self.dense_row_bytes
+        size = self.element_bytes
+        return Copies((max(size, a), max(size, b)))
+
+    @property
+    def recorded(self) -> Problem:
+        """What records are of that decide about it."""
+        return replace(self, row_bytes=None)
+
+    @property
+    def dense_row_bytes(self) -> tuple[int, int]:
+        """What divides rows that follow each other without gaps, 16 at most."""
+        sizes = dict(zip("mnkb", self.sizes, strict=True))
+        sizes["k"] = self.run
+        a, b = (
+            math.gcd(max(CP_ASYNC_BYTES), sizes[loops[-1]] * self.element_bytes)
+            for loops in self.layout.split(",")
+        )
+        return a, b
 
     @property
     def sizes(self) -> tuple[int, int, int, int]:

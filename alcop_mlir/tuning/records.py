@@ -236,7 +236,7 @@ def measured(
     """The best time of each schedule measured on this setting; None if all failed."""
     known: dict[Schedule, float | None] = {}
     for record in records:
-        if (record.problem, record.setting) == (problem, setting):
+        if (record.problem, record.setting) == (problem.recorded, setting):
             both = known.get(record.schedule), record.seconds
             known[record.schedule] = min(filter(None, both), default=None)
     return known
@@ -256,7 +256,8 @@ def ranked(
     records: Iterable[Record], problem: Problem, target: str, device: str
 ) -> Sequence[Record]:
     """Measured records for the problem, fastest first, of any compiler."""
-    fitting = (r for r in timed(records, device, target) if r.problem == problem)
+    every, wanted = timed(records, device, target), problem.recorded
+    fitting = (record for record in every if record.problem == wanted)
     return sorted(fitting, key=lambda record: record.seconds or 0.0)
 
 

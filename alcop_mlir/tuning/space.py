@@ -139,8 +139,7 @@ class Candidates:
         costs: dict[Schedule, Resources] = {}
         for schedule in schedules:
             with contextlib.suppress(ConfigError):
-                cost = resources.cost(schedule, target, problem.element_bytes)
-                costs[schedule] = cost
+                costs[schedule] = _cost_as_given(problem, schedule, target)
         return cls([*costs], [*costs.values()])
 
     def take(self, rows: Sequence[int] | IntArray) -> Candidates:
@@ -160,7 +159,7 @@ def check(problem: Problem, schedule: Schedule, target: Target) -> Resources:
     """What `schedule` costs; ConfigError where it does not fit type or target."""
     resources.check_k_step(schedule, problem.element_bytes, problem.dtypes[0])
     _check_split(problem, schedule)
-    return resources.cost(schedule, target, problem.element_bytes)
+    return _cost_as_given(problem, schedule, target)
 
 
 def enumerate_space(
@@ -177,7 +176,9 @@ def enumerate_space(
                     continue
                 schedule = Schedule(block, warp, (shared, register))
                 try:
-                    cost = resources.cost(schedule, target, problem.element_bytes)
+                    cost = resources.cost(
+                        schedule, target, problem.element_bytes, copies=problem.copies
+                    )
                 except ConfigError as error:
                     refusal = str(error)
                     break  # more stages need more
@@ -189,6 +190,11 @@ def enumerate_space(
             f"no legal schedule for {problem} on {target.name}: {refusal}"
         )
     return Candidates(schedules, costs)
+
+
+def _cost_as_given(problem: Problem, schedule: Schedule, target: Target) -> Resources:
+    size, copies = problem.element_bytes, problem.copies
+    return resources.cost_as_given(schedule, target, size, copies)
 
 
 def _tiles(

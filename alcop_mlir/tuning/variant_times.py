@@ -10,7 +10,7 @@ import numpy as np
 from alcop_mlir import resources
 from alcop_mlir.schedule import Schedule
 from alcop_mlir.target import Target
-from alcop_mlir.tuning.open_kernels import Kernels, copy_bytes, families
+from alcop_mlir.tuning.open_kernels import Kernels, copies, families
 from alcop_mlir.tuning.open_problem import LOOPS, OpenProblem, Samples
 from alcop_mlir.tuning.space import BoolArray, Candidates, FloatArray, IntArray
 from alcop_mlir.variants import NO_MOST, ScheduleVariant, SizeLimit
@@ -108,7 +108,8 @@ def samples_of(problem: OpenProblem, sizes: Sequence[dict[str, int]]) -> Samples
 
 
 def _kernel(problem: OpenProblem, target: Target, variant: ScheduleVariant) -> Kernels:
-    cost = resources.cost(variant.schedule, target, problem.element_bytes)
-    candidates = Candidates([variant.schedule], [cost])
-    copied = copy_bytes(problem, variant.row_bytes)
+    copied = copies(problem, variant.row_bytes)
+    schedule, size = variant.schedule, problem.element_bytes
+    cost = resources.cost_as_given(schedule, target, size, copied)
+    candidates = Candidates([schedule], [cost])
     return Kernels(problem, target, variant.row_bytes, copied, candidates)

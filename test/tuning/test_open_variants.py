@@ -14,12 +14,13 @@ from tuning_cases import CUDA, TARGET, record
 
 from alcop_mlir import resources
 from alcop_mlir.errors import ConfigError
+from alcop_mlir.resources import Copies
 from alcop_mlir.schedule import Schedule
 from alcop_mlir.target import find_target
 from alcop_mlir.tuning import models, open_variants, records
 from alcop_mlir.tuning.analytical import predict
 from alcop_mlir.tuning.decision_list import Rule, Table, choose
-from alcop_mlir.tuning.open_kernels import copy_bytes, families
+from alcop_mlir.tuning.open_kernels import copies, families
 from alcop_mlir.tuning.open_problem import LOOPS, OpenProblem, from_points, sample
 from alcop_mlir.tuning.records import Record
 from alcop_mlir.tuning.selection import Chooser
@@ -47,12 +48,11 @@ def test_each_is_legal_and_the_last_is_for_all_sizes(problem: OpenProblem) -> No
     assert 1 <= len(found) <= 4
     for variant in found:
         schedule = variant.schedule
-        resources.cost(schedule, TARGET, problem.element_bytes)
+        copied = copies(problem, variant.row_bytes)
+        resources.cost(schedule, TARGET, problem.element_bytes, copies=copied)
         resources.check_k_step(schedule, problem.element_bytes, problem.dtypes[0])
         assert schedule.split_k == 1 or problem.op == "matmul"
-        copied = copy_bytes(problem, variant.row_bytes)
-        assert resources.copies_fit(schedule, copied)
-        assert min(copied) == 16 or schedule.split_k == 1
+        assert not copied.are_narrow or schedule.split_k == 1
         for limit in variant.limits:
             assert {*limit.loops} <= {*problem.open_loops}
 
@@ -68,8 +68,8 @@ def test_aligned_rows_are_asked_for_only_where_that_may_fail() -> None:
     assert 16 in {variant.row_bytes for variant in variants_of(F16)}
     # Rows of f32 are multiples of 4 bytes, and so no kernel asks for that.
     assert {one.row_bytes for one in families(TF32, TARGET)} == {16, 1}
-    assert [copy_bytes(TF32, one) for one in (16, 1)] == [(16, 16), (4, 4)]
-    widths = [copy_bytes(F16, one) for one in (16, 4, 1)]
+    assert [copies(TF32, one).at_once for one in (16, 1)] == [(16, 16), (4, 4)]
+    widths = [copies(F16, one).at_once for one in (16, 4, 1)]
     assert widths == [(16, 16), (4, 4), (2, 2)]
 
 
@@ -81,10 +81,14 @@ def test_no_aligned_kernel_where_rows_never_are() -> None:
 def test_rows_that_are_known_are_not_asked_about() -> None:
     """Those of A are of an odd length; those of B may be aligned."""
     half = OpenProblem(k=(4095, 4095))
-    assert [copy_bytes(half, one) for one in (16, 4, 1)] == [(2, 16), (2, 4), (2, 2)]
+    assert [copies(half, one).at_once for one in (16, 4, 1)] == [
+        (2, 16),
+        (2, 4),
+        (2, 2),
+    ]
     assert 16 in {variant.row_bytes for variant in variants_of(half)}
     even = replace(half, k=(4094, 4094), row_bytes=(4, 1))
-    assert [copy_bytes(even, one) for one in (16, 1)] == [(4, 16), (4, 2)]
+    assert [copies(even, one).at_once for one in (16, 1)] == [(4, 16), (4, 2)]
 
 
 def test_known_sizes_with_open_strides() -> None:
@@ -93,9 +97,13 @@ def test_known_sizes_with_open_strides() -> None:
     found = variants_of(apart)
     assert [variant.row_bytes for variant in found] == [16, 4, 1]
     assert not any(variant.limits for variant in found)
-    assert copy_bytes(apart, 16) == (16, 16)
+    assert copies(apart, 16).at_once == (16, 16)
     one = replace(apart, open_strides="B", row_bytes=(2, 1))
-    assert [copy_bytes(one, asked) for asked in (16, 4, 1)] == [(2, 16), (2, 4), (2, 2)]
+    assert [copies(one, asked).at_once for asked in (16, 4, 1)] == [
+        (2, 16),
+        (2, 4),
+        (2, 2),
+    ]
 
 
 def test_both_sides_of_every_limit() -> None:
@@ -202,7 +210,7 @@ def test_narrow_copies_take_longer() -> None:
     problem = F16.at(1, 4096, 4096, 4096)
     candidates = enumerate_space(problem, TARGET)
     by_width = [
-        predict(problem, candidates, TARGET, (n, n)).seconds for n in (16, 4, 2)
+        predict(problem, candidates, TARGET, Copies((n, n))).seconds for n in (16, 4, 2)
     ]
     for wide, narrow in itertools.pairwise(by_width):
         assert (wide < narrow).all()
@@ -215,7 +223,7 @@ def test_a_warp_copies_by_the_units_of_its_sub_core() -> None:
         problem = F16.at(1, 16, 16 * blocks * TARGET.sms, 4096)
         (kernel,) = families(F16, TARGET)[1:2]
         alone = kernel.of([Schedule((16, 16, 64), (16, 16), (4, 2))])
-        assert alone.copy_bytes == (4, 4)
+        assert alone.copies == Copies((4, 4))
         sizes = [{"m": problem.m, "n": problem.n, "k": problem.k}]
         parts = alone.prediction(samples_of(F16, sizes)).parts
         found.append(float(parts["narrow copies"][0, 0]))

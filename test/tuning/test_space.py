@@ -11,6 +11,7 @@ from tuning_cases import PROBLEM, TARGET, sample, some_candidates
 
 from alcop_mlir import resources
 from alcop_mlir.errors import ConfigError
+from alcop_mlir.resources import Copies
 from alcop_mlir.schedule import Schedule
 from alcop_mlir.taps import Taps
 from alcop_mlir.target import find_target, target_names
@@ -37,11 +38,27 @@ def test_every_candidate_is_legal(m, n, k, target, space) -> None:
     for schedule, cost in zip(
         candidates.schedules[:200], candidates.resources[:200], strict=True
     ):
-        assert (
-            resources.cost(schedule, target) == cost == check(problem, schedule, target)
-        )
+        assert check(problem, schedule, target) == cost
+        assert resources.cost(schedule, target, copies=problem.copies) == cost
         assert schedule.stages[0] <= -(-k // schedule.block[2])
         assert schedule.stages[1] <= -(-k // 16)
+
+
+def test_tiles_of_rows_that_are_not_aligned_leave_registers_for_their_copies() -> None:
+    target = find_target("sm_80")
+    large = Schedule.parse("block=128,128,32 warp=64,64 stages=4,2")
+    for size, widths in ((4096, (16, 16)), (4094, (4, 4)), (4095, (2, 2))):
+        problem = Problem(size, size, size)
+        assert problem.copies == Copies(widths)
+        is_wide = widths == (16, 16)
+        candidates = enumerate_space(problem, target)
+        assert (large in candidates.rows) == is_wide
+        # A record, or what a user asks for, is legal.
+        assert check(problem, large, target) == resources.cost(large, target)
+    apart = Problem(4095, 4095, 4095, row_bytes=(16, 4))
+    assert apart.copies == Copies((16, 4))
+    assert apart.recorded == Problem(4095, 4095, 4095)
+    assert Problem(64, 64, 4095, layout="km,nk").copies == Copies((16, 2))
 
 
 def test_columns_are_the_schedules() -> None:

@@ -8,6 +8,7 @@ import pytest
 
 from alcop_mlir import resources
 from alcop_mlir.errors import ConfigError
+from alcop_mlir.resources import Copies
 from alcop_mlir.schedule import Schedule
 from alcop_mlir.target import find_target, target_names
 
@@ -72,21 +73,47 @@ def test_memory_may_hold_wider_elements_than_are_multiplied() -> None:
         resources.cost(Schedule.parse("stages=6,1"), find_target("sm_80"), 2, (4, 4))
 
 
+SMALL, LARGE = "block=64,64,32 warp=32,32", "block=128,128,32 warp=64,64"
+
+
 @pytest.mark.parametrize(
-    ("schedule", "copy_bytes", "fit"),
+    ("schedule", "element_bytes", "at_once", "more"),
     [
-        ("block=128,128,32 warp=64,64 stages=3,2", (16, 16), True),
-        ("block=128,128,32 warp=64,64 stages=3,2", (16, 4), False),
-        ("block=64,64,64 warp=64,64 stages=3,2", (4, 4), True),
-        # Of single elements a register each, and an address of two for each word: 96.
-        ("block=64,64,32 warp=32,32 stages=3,2", (2, 2), True),
-        ("block=64,64,64 warp=32,32 stages=3,2", (2, 2), False),
-        ("block=64,64,64 warp=32,32 stages=3,2", (2, 4), True),
-        ("block=64,64,64 warp=32,32 stages=3,2", (1, 1), True),
-        ("block=64,64,64 warp=32,64 stages=3,2", (1, 1), False),
+        (LARGE, 2, (16, 16), 0),
+        # Four for each copy: 64 x 32 f16 are 1024 words, 8 for each of 128 threads.
+        (SMALL, 2, (16, 4), 4 * 8),
+        (SMALL, 2, (8, 4), 4 * (4 + 8)),
+        # Of single elements a register each, and an address of two for each word.
+        (SMALL, 2, (2, 2), 2 * (16 + 2 * 8)),
+        (SMALL, 2, (2, 4), 16 + 2 * 8 + 4 * 8),
+        ("block=64,64,64 warp=32,32", 1, (1, 1), 2 * (32 + 2 * 8)),
     ],
 )
-def test_registers_of_narrow_copies(
-    schedule: str, copy_bytes: tuple[int, int], fit: bool
+def test_registers_of_copies_add_up(
+    schedule: str, element_bytes: int, at_once: tuple[int, int], more: int
 ) -> None:
-    assert resources.copies_fit(Schedule.parse(schedule), copy_bytes) == fit
+    one, copies = Schedule.parse(schedule), Copies(at_once)
+    wide = resources.registers_per_thread(one, element_bytes)
+    assert resources.registers_per_thread(one, element_bytes, None, copies) == (
+        wide + more
+    )
+
+
+@pytest.mark.parametrize(
+    ("schedule", "at_once", "message"),
+    [
+        (LARGE, (16, 16), ""),
+        (LARGE, (16, 4), "needs about 296 registers per thread, there are 255"),
+        ("block=128,128,32 warp=64,32", (4, 4), ""),
+        ("block=64,64,64 warp=32,32", (2, 2), "128 registers per thread for what is"),
+    ],
+)
+def test_what_copies_need_is_limited(
+    schedule: str, at_once: tuple[int, int], message: str
+) -> None:
+    target, copies = find_target("sm_80"), Copies(at_once)
+    if not message:
+        resources.cost(Schedule.parse(schedule), target, copies=copies)
+        return
+    with pytest.raises(ConfigError, match=message):
+        resources.cost(Schedule.parse(schedule), target, copies=copies)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from alcop_mlir.analysis.linalg.contractions import Contraction
@@ -20,7 +21,7 @@ def problem_of(contraction: Contraction) -> Problem | None:
     if unmodelled(contraction) or None in sizes:
         return None
     m, n, k, batch = (size or 1 for size in sizes)
-    return Problem(
+    problem = Problem(
         m,
         n,
         k,
@@ -30,6 +31,9 @@ def problem_of(contraction: Contraction) -> Problem | None:
         layout=_layout(contraction),
         taps=contraction.taps,
     )
+    if contraction.row_bytes == problem.dense_row_bytes:
+        return problem
+    return replace(problem, row_bytes=contraction.row_bytes)
 
 
 def open_problem_of(contraction: Contraction) -> OpenProblem | None:
