@@ -17,6 +17,9 @@ from alcop_mlir.errors import check_known
 MAX_GRID = (2**31 - 1, 65535, 65535)  # blocks along x, y, z; CUDA, all GPUs
 WARP_SIZE = 32  # lanes; [CC]
 CP_ASYNC_BYTES = (4, 8, 16)  # bytes per thread; [PTX] cp.async, cp-size
+# Bytes: constants added to a global address, in the instruction, are less. Seen with
+# ptxas 13: it adds 0x1000 by instructions of their own, 0xf80 not.
+CP_ASYNC_REACH = 0x1000
 CP_ASYNC_BYPASS_L1_BYTES = 16  # [PTX] cp.async.cg takes 16 only
 SHARED_BANKS = 32  # banks of 4 bytes; [CC] shared memory
 SHARED_BANK_BYTES = 4

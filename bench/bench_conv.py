@@ -5,7 +5,8 @@ usage: python bench/bench_conv.py [--target sm_80] [--batch 64] [--triton]
 Compiles 3x3 convolutions with a border of zeros, of images of 56 x 56, NHWC, with as
 many filters as channels, but 128 at least, in f16 with f32 outputs, and reads the loop
 along K from the cubin. Where K is so short that the compiler unrolls the loop as a
-whole, the figure is that of all instructions from the first mma.sync to the last. Then
+whole, the figure is that of all instructions from the first mma.sync to the barrier of
+the last K step; the epilogue is mixed with what follows. Then
 runs one block's worth of each on the emulator, and counts the sectors of global memory
 that it reads and writes, against the least. Needs the extra `ptxas`.
 

@@ -8,7 +8,7 @@ The layers are the ALCOP paper's (`alcop2d`, `alcop3d`) and those of
 images, channels last, with zeros around them by `tensor.pad`, and f16 outputs.
 
 `--sass` adds SASS instructions per mma.sync in the loop, registers and spilled bytes
-(needs the extra `ptxas`); of all from the first to the last, where it is unrolled.
+(needs the extra `ptxas`); where that is unrolled, up to its last barrier.
 `--run` runs each with the same schedule, and images, batch and channels cut down, on
 the emulator, against the float64 reference. The paper's batch is 64, whatever is given.
 Exit status 1 where a result is wrong. Records go to bench/results/conv_layers.jsonl.

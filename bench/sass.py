@@ -104,7 +104,11 @@ def loops(listing: str) -> list[Loop]:
 
 
 def straight(listing: str) -> Loop:
-    """From the first matrix instruction to the last, where no loop has any."""
+    """From the first matrix instruction to the last barrier, where no loop has any.
+
+    What follows that barrier is the last step along K, mixed with the epilogue. To the
+    last matrix instruction where there is one step.
+    """
     texts = [
         instruction["text"]
         for line in listing.splitlines()
@@ -114,6 +118,8 @@ def straight(listing: str) -> Loop:
     if not found:
         raise SystemExit("error: no matrix instructions in the cubin")
     first, last = found[0], found[-1]
+    inside = (n for n in range(first, last) if opcode(texts[n]) == "BAR")
+    last = max(inside, default=last)
     return Loop(first, last, Counter(map(opcode, texts[first : last + 1])))
 
 

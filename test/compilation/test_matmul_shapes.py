@@ -214,12 +214,16 @@ def test_one_program_for_all_sizes(stages: str, rhs: str, init: str) -> None:
 
 @pytest.mark.parametrize("rhs", ["kn", "nk"])
 @pytest.mark.parametrize("columns", [64, 128])
-def test_no_bank_conflicts_at_run_time(rhs: str, columns: int) -> None:
-    """Threads are arranged differently where the stride of rows is unknown."""
-    matmul = Matmul({}, ("mk", rhs, "mn"), dynamic="mnk", promise=16)
+@pytest.mark.parametrize("dynamic", ["mnk", ""])
+def test_no_bank_conflicts_where_rows_are_far(
+    rhs: str, columns: int, dynamic: str
+) -> None:
+    """Threads are arranged differently where the stride of rows is unknown or large."""
+    given = sizes(64, columns, 96)
+    known = {} if dynamic else given
+    matmul = Matmul(known, ("mk", rhs, "mn"), dynamic=dynamic, promise=16)
     warp = "32,32" if columns == 64 else "32,64"
     program = compiled(matmul, f"block=64,{columns},32 warp={warp} stages=3,2")
-    given = sizes(64, columns, 96)
     (kernel,) = program.function.kernels
     arrays = matmul.arrays(given)
     named = dict(zip(("arg0", "arg1", "arg2"), arrays, strict=True))

@@ -4,11 +4,12 @@ A tile is cut into chunks of consecutive elements of one row; one access of one 
 copies a chunk. Thread t copies chunks t, t + threads, t + 2 * threads, ...; neighbours
 copy neighbouring chunks, so that a warp's accesses fill whole sectors.
 
-Where the stride of rows is known at run time only, or rows are gathered, each row that
-a thread accesses needs an address of its own. The threads then cover a narrower block
-of columns, of 64 bytes where possible, and move along the rows by constants in the
-instructions. Of eight lanes, which write shared memory at once, two groups of four then
-write to two rows, four apart: a swizzle by rows sends these to different banks.
+Where the stride of rows is known at run time only, or is large, or rows are gathered,
+each row that a thread accesses needs an address of its own. The threads then cover a
+narrower block of columns, of 64 bytes where possible, and move along the rows by
+constants in the instructions. Of eight lanes, which write shared memory at once, two
+groups of four then write to two rows, four apart: a swizzle by rows sends these to
+different banks.
 
 The source may be smaller than the tile, or gathered rows shorter. Where the source's
 width allows, each chunk is then either inside of it or outside; only an asynchronous
@@ -32,7 +33,7 @@ from alcop_mlir.analysis.ir.kernels import ThreadBlock
 from alcop_mlir.analysis.ir.memory import is_workgroup
 from alcop_mlir.analysis.ir.rejected import Rejected
 from alcop_mlir.bindings import ir
-from alcop_mlir.target import CP_ASYNC_BYTES
+from alcop_mlir.target import CP_ASYNC_BYTES, CP_ASYNC_REACH
 
 GATHERS = ("alcop.gather", "alcop.async_gather")
 ASYNC_COPIES = ("alcop.async_copy", "alcop.async_gather")
@@ -163,7 +164,7 @@ def _in_chunks(width: int, copy: ir.Operation, threads: int) -> Distribution:
 def _across(copy: ir.Operation, elements: int, threads: int) -> int:
     """Chunks of a row for neighbouring threads, few where rows are far; 0 for all."""
     source, target = sides(copy)
-    if not _has_far_rows(copy):
+    if len(target.type.shape) != 2 or not _has_far_rows(copy, elements, threads):
         return 0
     rows, columns = target.type.shape
     per_row = columns // elements
@@ -176,12 +177,21 @@ def _across(copy: ir.Operation, elements: int, threads: int) -> int:
     return 0
 
 
-def _has_far_rows(copy: ir.Operation) -> bool:
-    """Whether rows of a matrix are at no distance that is a constant."""
-    source, _ = sides(copy)
-    strides, _ = source.type.get_strides_and_offset()
-    is_dynamic = source.type.is_dynamic_stride_or_offset(strides[0])
-    return copy.operation.name in GATHERS or (is_dynamic and len(strides) == 2)
+def _has_far_rows(copy: ir.Operation, elements: int, threads: int) -> bool:
+    """Whether each row of a matrix that a thread copies needs an address of its own.
+
+    Where all chunks of a row go to neighbouring threads.
+    """
+    source, target = sides(copy)
+    if copy.operation.name in GATHERS:
+        return True
+    (pitch, _), _ = source.type.get_strides_and_offset()
+    if source.type.is_dynamic_stride_or_offset(pitch):
+        return True
+    rows, columns = target.type.shape
+    at_once = threads // (columns // elements)
+    reach = (rows - at_once) * pitch * element_bytes(source.type)
+    return copy.operation.name in ASYNC_COPIES and reach >= CP_ASYNC_REACH
 
 
 def _elements(width: int, source: ir.Value) -> int:

@@ -41,6 +41,46 @@ func.func @asynchronous(%A: memref<64x512xf16>) {
 
 // -----
 
+// Rows that are further apart than a constant in an instruction: each thread copies two
+// chunks of two rows, not one of four, so that it needs two addresses. Of eight lanes
+// four copy of one row, four of the row four below.
+// CHECK-LABEL: @far_rows
+// CHECK:       gpu.launch
+// CHECK-NEXT:    %[[T:.*]] = gpu.thread_id x upper_bound 64
+// CHECK:         %[[R:.*]] = arith.divui %[[T]], %c4
+// CHECK:         %[[EIGHTH:.*]] = arith.remui %[[R]], %c8
+// CHECK:         %[[ODD:.*]] = arith.remui %[[EIGHTH]], %c2
+// CHECK:         arith.muli %[[ODD]], %c4
+// CHECK:         %[[C1:.*]] = affine.apply affine_map<()[s0] -> (s0 + 32)>()[%[[C0:.*]]]
+// CHECK:         %[[R1:.*]] = affine.apply affine_map<()[s0] -> (s0 + 16)>()[%[[R0:.*]]]
+// CHECK:         scf.for
+// CHECK-NEXT:      %[[TILE:.*]] = memref.subview
+// CHECK-NEXT:      nvgpu.device_async_copy %[[TILE]][%[[R0]], %[[C0]]],
+// CHECK-NEXT:      nvgpu.device_async_copy %[[TILE]][%[[R0]], %[[C1]]],
+// CHECK-NEXT:      nvgpu.device_async_copy %[[TILE]][%[[R1]], %[[C0]]],
+// CHECK-NEXT:      nvgpu.device_async_copy %[[TILE]][%[[R1]], %[[C1]]],
+// CHECK-NEXT:    }
+#ws = #gpu.address_space<workgroup>
+func.func @far_rows(%A: memref<512x256xf16>) {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %c32 = arith.constant 32 : index
+  %c64 = arith.constant 64 : index
+  %c512 = arith.constant 512 : index
+  gpu.launch blocks(%bx, %by, %bz) in (%gx = %c1, %gy = %c1, %gz = %c1)
+             threads(%tx, %ty, %tz) in (%sx = %c64, %sy = %c1, %sz = %c1) {
+    %a = memref.alloc() : memref<32x64xf16, #ws>
+    scf.for %k = %c0 to %c512 step %c32 {
+      %tile = memref.subview %A[%k, 0] [32, 64] [1, 1] : memref<512x256xf16> to memref<32x64xf16, strided<[256, 1], offset: ?>>
+      "alcop.async_copy"(%tile, %a) : (memref<32x64xf16, strided<[256, 1], offset: ?>>, memref<32x64xf16, #ws>) -> ()
+    }
+    gpu.terminator
+  }
+  return
+}
+
+// -----
+
 // A copy that is not pipelined: all loads first, so that they wait together.
 // CHECK-LABEL: @plain
 // CHECK:         %[[V0:.*]] = vector.load %{{.*}} {alignment = 16 : i64} : memref<32x64xf16>, vector<8xf16>
