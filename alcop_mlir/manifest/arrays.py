@@ -9,7 +9,8 @@ from typing import Annotated, Literal
 
 from alcop_mlir.codec import Matches, OneOf
 from alcop_mlir.element_types import ARRAY_TYPES, element_bytes
-from alcop_mlir.manifest.ranges import Count, FileName, Positive, Rank
+from alcop_mlir.manifest import ranges
+from alcop_mlir.manifest.ranges import Count, Extent, FileName, Positive, Rank
 from alcop_mlir.reference.steps import Size
 
 DTYPES = ARRAY_TYPES  # MLIR's names; integers are signed
@@ -54,7 +55,7 @@ class Intermediate:
 
     name: str
     dtype: Annotated[str, Matches(DTYPE_PATTERN)]
-    shape: Annotated[tuple[Size, ...], Rank]
+    shape: Annotated[tuple[Extent, ...], Rank]
 
     def bytes(self, sizes: Mapping[str, int]) -> int:
         """Its size in bytes, given the named sizes."""
@@ -77,9 +78,9 @@ class Constant:
     bytes: Count
 
 
-def product(factors: Iterable[Size], sizes: Mapping[str, int]) -> int:
+def product(factors: Iterable[Extent], sizes: Mapping[str, int]) -> int:
     """The product of numbers and named sizes."""
-    return math.prod(sizes[f] if isinstance(f, str) else f for f in factors)
+    return math.prod(ranges.number(one, sizes) for one in factors)
 
 
 def named_sizes(parameters: Iterable[Parameter]) -> set[str]:

@@ -9,9 +9,14 @@ from typing import Annotated, Literal
 
 from alcop_mlir.codec import Matches, Tagged
 from alcop_mlir.errors import ConfigError
-from alcop_mlir.manifest.ranges import Count, Identifier, Positive, StoredPolynomial
+from alcop_mlir.manifest.ranges import (
+    Count,
+    Extent,
+    Identifier,
+    Positive,
+    StoredPolynomial,
+)
 from alcop_mlir.polynomials import Polynomial
-from alcop_mlir.reference.steps import Size
 from alcop_mlir.schedule import Schedule
 
 Level = Literal["shared", "register"]
@@ -106,9 +111,9 @@ class Pointer:
 
 @dataclass(frozen=True)
 class SizeValue:
-    """A size or stride, by name or as a number; 64 bits."""
+    """A size or stride, or what the host computes of sizes; 64 bits."""
 
-    size: Size
+    size: Extent
 
 
 @dataclass(frozen=True)

@@ -8,7 +8,7 @@ CuPy is imported when it is first needed.
 from __future__ import annotations
 
 import importlib
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
@@ -22,10 +22,10 @@ from alcop_mlir.manifest.kernels import (
     Dim3,
     Kernel,
     Pointer,
-    TensorMap,
+    SizeValue,
     number_of_blocks,
 )
-from alcop_mlir.reference.steps import Size
+from alcop_mlir.manifest.ranges import number as number_of
 from alcop_mlir.runtime import bundle as bundles
 from alcop_mlir.runtime import call, cuda, workspace
 from alcop_mlir.runtime.arrays import (
@@ -152,7 +152,7 @@ class Program:
         emulation = self.emulation or Emulation()
         for number, (kernel, grid) in enumerate(planned.runs):
             workspace.mark_unwritten(space, scratch, number)
-            arguments = [values[a] if isinstance(a, str) else a for a in _given(kernel)]
+            arguments = list(_given(kernel, values, planned.sizes))
             emulation.launch(self.bundle.code_of(kernel).ptx, kernel, grid, arguments)
         return made
 
@@ -190,8 +190,8 @@ class Program:
             values |= {name: np.uint64(at) for name, at in addresses.items()}
             for kernel, grid in planned.runs:
                 arguments = tuple(
-                    values[a] if isinstance(a, str) else np.int64(a)
-                    for a in _given(kernel)
+                    np.int64(one) if isinstance(one, int) else one
+                    for one in _given(kernel, values, planned.sizes)
                 )
                 load = self._load(cupy, device, kernel)
                 load(grid, kernel.block, arguments, shared_mem=kernel.shared_bytes)
@@ -342,13 +342,18 @@ def grid_of(kernel: Kernel, sizes: Mapping[str, int]) -> Dim3:
     return x, y, z
 
 
-def _given(kernel: Kernel) -> list[Size]:
-    """The kernel's arguments: names of arrays and sizes, and numbers."""
-    return [
-        one.array if isinstance(one, Pointer) else one.size
-        for one in kernel.arguments
-        if not isinstance(one, TensorMap)  # refused by check_supported
-    ]
+def _given(
+    kernel: Kernel, values: Mapping[str, Any], sizes: Mapping[str, int]
+) -> Iterator[Any]:
+    """The kernel's arguments; `values` are arrays and sizes by name."""
+    for one in kernel.arguments:
+        if isinstance(one, Pointer):
+            yield values[one.array]
+        elif isinstance(one, SizeValue):
+            extent = one.size
+            yield (
+                values[extent] if isinstance(extent, str) else number_of(extent, sizes)
+            )
 
 
 def _cupy() -> Any:

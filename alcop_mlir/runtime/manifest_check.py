@@ -26,9 +26,9 @@ from alcop_mlir.manifest.kernels import (
     TensorMap,
     block_counts,
 )
+from alcop_mlir.manifest.ranges import names
 from alcop_mlir.polynomials import Polynomial
 from alcop_mlir.reference import steps
-from alcop_mlir.reference.steps import Size
 
 
 def check(manifest: Manifest) -> None:
@@ -113,7 +113,7 @@ def _check_function(function: Function) -> None:
                 f"strides, expected {rank}"
             )
     for size in _sizes_used(function):
-        if isinstance(size, str) and size not in sizes:
+        if size not in sizes:
             raise ConfigError(f"{where}: unknown size {shown(size)}")
     for kernel in function.kernels:
         for argument in kernel.arguments:
@@ -131,12 +131,15 @@ def _check_function(function: Function) -> None:
     steps.check(function.reference, (*given, *known), sizes)
 
 
-def _sizes_used(function: Function) -> Iterator[Size]:
-    """Sizes that are used, not given."""
+def _sizes_used(function: Function) -> Iterator[str]:
+    """Names of sizes that are used, not given."""
     for intermediate in function.intermediates:
-        yield from intermediate.shape
+        for extent in intermediate.shape:
+            yield from names(extent)
     for kernel in function.kernels:
-        yield from (a.size for a in kernel.arguments if isinstance(a, SizeValue))
+        for argument in kernel.arguments:
+            if isinstance(argument, SizeValue):
+                yield from names(argument.size)
     for polynomial in _polynomials(function):
         for _, factors in polynomial.terms:
             yield from factors

@@ -13,8 +13,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from alcop_mlir.errors import LaunchError
 from alcop_mlir.manifest.arrays import Intermediate
 from alcop_mlir.manifest.kernels import Kernel
+from alcop_mlir.manifest.ranges import number
 
 ALIGNMENT = 256  # bytes; what cudaMalloc gives, and more than any access needs
 # Floats of these bits are NaN: a read before the first write shows in the result.
@@ -48,12 +50,19 @@ def plan(
     kernels: Sequence[Kernel],
     sizes: Mapping[str, int],
 ) -> Workspace:
-    """The workspace of a call with arrays of these sizes, which runs these kernels."""
+    """The workspace of a call with arrays of these sizes, which runs these kernels.
+
+    Raises LaunchError where a buffer would be of a negative size.
+    """
     lives: dict[str, tuple[int, int]] = {}
-    for number, kernel in enumerate(kernels):
+    for position, kernel in enumerate(kernels):
         for name in kernel.arrays:
-            lives[name] = lives.get(name, (number, number))[0], number
+            lives[name] = lives.get(name, (position, position))[0], position
     used = [one for one in intermediates if one.name in lives]
+    for extent in dict.fromkeys(extent for one in used for extent in one.shape):
+        if (found := number(extent, sizes)) < 0:
+            why = f"{extent} is {found}, expected at least 0"
+            raise LaunchError(f"sizes do not fit together: {why}")
     ranges: dict[str, ByteRange] = {}
     for one in sorted(used, key=lambda one: -one.bytes(sizes)):
         first, last = lives[one.name]

@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 
 from alcop_mlir.manifest.functions import Function
 from alcop_mlir.manifest.kernels import Blocks, Kernel, Launch, Variant, block_counts
+from alcop_mlir.manifest.ranges import names
 from alcop_mlir.runtime.workspace import plan
 from alcop_mlir.tools.command_line import Rows, aligned
 
@@ -57,8 +58,8 @@ def _workspace(function: Function) -> str:
     named = {
         size
         for one in function.intermediates
-        for size in one.shape
-        if isinstance(size, str)
+        for extent in one.shape
+        for size in names(extent)
     }
     if named:
         return f"{buffers}; bytes depend on {', '.join(sorted(named))}"

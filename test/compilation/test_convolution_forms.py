@@ -14,6 +14,7 @@ from convolution_forms import NAMED, Form, Scatter, Window
 
 import alcop_mlir
 from alcop_mlir.bindings import linalg
+from alcop_mlir.errors import LaunchError
 from alcop_mlir.runtime import checking
 from alcop_mlir.runtime.launch import Program
 
@@ -119,6 +120,61 @@ def test_an_infinity_in_the_filter_of_a_transposed_one() -> None:
     wrong = np.where(np.isnan(after), 0, after).astype(after.dtype)
     found = checking.check(program.function, before, {**before, names[-1]: wrong})
     assert not found.ok
+
+
+@pytest.mark.parametrize("name", ["depthwise_conv_2d_nhwc_hwc", "conv_2d_nhwc_hwcf_q"])
+def test_fallbacks_of_sizes_known_at_run_time_only(name: str) -> None:
+    """Their padded image is a buffer of a size that the host computes."""
+    windows = dict(h=Window(5, 3, 2), w=Window(4, 2, dilation=2, low=0, high=2))
+    kinds = ("i8", "i32") if name.endswith("_q") else ("f16", "f32")
+    case = Form(name, NAMED[name], windows=windows, kinds=kinds, open="nhw")
+    assert is_fallback(case.check())
+
+
+def test_one_convolution_after_the_other() -> None:
+    """The image gets smaller: the host computes the size of what is between."""
+    x, w = "tensor<?x?x?x16xf16>", "tensor<3x3x16x16xf16>"
+    sizes = "".join(
+        f"""%c{n} = arith.constant {n} : index
+        %d{n} = tensor.dim %x, %c{n} : {x}
+        %e{n} = arith.subi %d{n}, %two : index
+        %f{n} = arith.subi %e{n}, %two : index
+        """
+        for n in range(3)
+    )
+    convolutions = "".join(
+        f"""%e{a} = tensor.empty(%d0, {h}, {v}) : {x}
+        %f{a} = linalg.fill ins(%zero : f16) outs(%e{a} : {x}) -> {x}
+        %{a} = linalg.conv_2d_nhwc_hwcf ins(%{b}, %w : {x}, {w})
+          outs(%f{a} : {x}) -> {x}
+        """
+        for a, b, h, v in (("y", "x", "%e1", "%e2"), ("z", "y", "%f1", "%f2"))
+    )
+    text = f"""
+      func.func @f(%x: {x}, %w: {w}) -> {x} {{
+        %zero = arith.constant 0.0 : f16
+        %two = arith.constant 2 : index
+        {sizes}{convolutions}
+        return %z : {x}
+      }}"""
+    program = alcop_mlir.compile(text, device="emulator", variants=1)
+    random = np.random.default_rng(0)
+    image = random.integers(-1, 2, (1, 7, 6, 16)).astype(np.float16)
+    weights = random.integers(-1, 2, (3, 3, 16, 16)).astype(np.float16)
+    expected = image.astype(np.float64)
+    for n in (1, 2):
+        rows, columns = 7 - 2 * n, 6 - 2 * n
+        taps = [
+            expected[:, r : r + rows, s : s + columns] @ weights[r, s]
+            for r in range(3)
+            for s in range(3)
+        ]
+        expected = np.sum(taps, axis=0)
+    out = np.full(expected.shape, np.nan, np.float16)
+    program(image, weights, out)
+    np.testing.assert_array_equal(out, expected)
+    with pytest.raises(LaunchError, match="sizes do not fit together"):
+        program(image[:, :3], weights, out[:, :1])
 
 
 def test_pixels() -> None:

@@ -11,7 +11,7 @@ SAMPLE = range(1000, 1006)
 @pytest.mark.parametrize("seed", SAMPLE)
 def test_random_convolutions(seed: int) -> None:
     seen = fuzz_convolutions.try_form(seed)
-    assert seen["cases"] or seen["refused"]
+    assert seen["cases"]
 
 
 def test_most_forms_have_channels() -> None:

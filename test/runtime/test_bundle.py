@@ -387,7 +387,8 @@ def test_a_wrong_manifest_is_refused(
         ({"dtype": "i99999"}, r"intermediates\[0\].dtype: expected text like .*i99999"),
         ({"shape": [-1]}, r"intermediates\[0\].shape\[0\]: expected .*, got -1"),
         ({"shape": ["Q"]}, "function .chain.: unknown size .Q"),
-        ({"shape": [[]]}, r"intermediates\[0\].shape\[0\]: expected .*, got \[\]"),
+        ({"shape": [[1]]}, r"intermediates\[0\].shape\[0\]\[0\]: expected .*, got 1"),
+        ({"shape": [[[1, ["Q"]]]]}, "function .chain.: unknown size .Q"),
     ],
 )
 def test_wrong_intermediate_buffers_are_refused(

@@ -18,6 +18,7 @@ from alcop_mlir.errors import LaunchError
 from alcop_mlir.manifest.arrays import Intermediate
 from alcop_mlir.manifest.functions import Function
 from alcop_mlir.manifest.kernels import Kernel, unguarded
+from alcop_mlir.polynomials import constant, size
 from alcop_mlir.runtime.launch import Program
 from alcop_mlir.runtime.workspace import ALIGNMENT, ByteRange, Workspace, plan
 
@@ -52,6 +53,17 @@ def test_buffers_that_are_live_together_do_not_overlap() -> None:
         "x0": ByteRange(1024, 1324, 0, 1),
     }
     assert found.bytes == 1324
+
+
+def test_sizes_may_be_computed() -> None:
+    """And are not negative."""
+    less = size("N") - constant(3)
+    buffer = Intermediate("x0", "i8", (less, 2))
+    kernel = Kernel("k", "f", pointers("x0"), (1, 1, 1), (32, 1, 1), 0)
+    assert plan([buffer], [kernel], {"N": 5}).bytes == 4
+    assert plan([buffer], [], {"N": 1}).bytes == 0
+    with pytest.raises(LaunchError, match="N - 3 is -2, expected at least 0"):
+        plan([buffer], [kernel], {"N": 1})
 
 
 def test_buffers_that_are_not_live_together_share_bytes() -> None:

@@ -70,9 +70,7 @@ def _host(
         [alloc.results[0] for alloc in allocs],
         {symbol: array.name for symbol, array in arrays.items()},
     )
-    buffers = [
-        _intermediate(alloc, number, values) for number, alloc in enumerate(allocs)
-    ]
+    buffers = [_intermediate(alloc, n, values) for n, alloc in enumerate(allocs)]
     code = host_code.read(block, values)
     obstacles += code.obstacles
     obstacles += [one for one in buffers if isinstance(one, NotCompiled)]
@@ -145,11 +143,14 @@ def _intermediate(
         )
     given = iter(alloc.operands)
     shape = [
-        values.size(next(given)) if kind.is_dynamic_dim(number) else extent
-        for number, extent in enumerate(kind.shape)
+        values.size(next(given)) if kind.is_dynamic_dim(dimension) else extent
+        for dimension, extent in enumerate(kind.shape)
     ]
     known = tuple(extent for extent in shape if extent is not None)
     if len(known) != len(shape):
-        reason = f"allocates {kind}, expected sizes that an argument has"
+        reason = (
+            f"allocates {kind}, expected sizes that arguments have, or sums, "
+            "differences and products of these"
+        )
         return NotCompiled(alloc, reason)
     return Intermediate(intermediate_name(number), str(kind.element_type), known)

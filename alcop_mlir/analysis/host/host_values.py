@@ -29,6 +29,7 @@ from alcop_mlir.manifest.kernels import (
     block_counts,
 )
 from alcop_mlir.manifest.names import intermediate_name
+from alcop_mlir.manifest.ranges import Extent
 from alcop_mlir.polynomials import Polynomial
 from alcop_mlir.polynomials import constant as number
 from alcop_mlir.polynomials import size as factor
@@ -179,15 +180,17 @@ class HostValues:
         size = self.size(value)
         return None if size is None else SizeValue(size)
 
-    def size(self, value: ir.Value) -> Size | None:
-        """What `value` is: a constant, or a size or stride of an argument."""
+    def size(self, value: ir.Value) -> Extent | None:
+        """What `value` is: a constant, a size or stride of an argument, or computed of
+        these.
+        """
         known = self.extent(value)
         if known is None or known.known is not None:
             return known and known.known
         match known.terms:
             case ((1, (one,)),):
                 return one
-        return None
+        return known
 
     def extent(self, value: ir.Value) -> Polynomial | None:
         """`value` as a polynomial in sizes and strides of arguments, or None."""
@@ -202,12 +205,36 @@ class HostValues:
             )
         if (stride := self._stride(value)) is not None:
             return factor(stride)
+        if (op := made_by(value, "affine.apply")) is not None:
+            (expression,) = op.attributes["map"].value.results
+            return self._applied(expression, op)
         if (op := made_by(value, *_CALCULATIONS)) is None:
             return None
         left, right = map(self.extent, op.operands)
         if left is None or right is None:
             return None
         return _CALCULATIONS[op.name](left, right)
+
+    def _applied(self, expression: ir.AffineExpr, op: Any) -> Polynomial | None:
+        """The value of a part of the map of an affine.apply."""
+        match expression:
+            case ir.AffineConstantExpr():
+                return number(expression.value)
+            case ir.AffineDimExpr():
+                return self.extent(op.operands[expression.position])
+            case ir.AffineSymbolExpr():
+                first = op.attributes["map"].value.n_dims
+                return self.extent(op.operands[first + expression.position])
+            case ir.AffineAddExpr() | ir.AffineMulExpr():
+                parts = [
+                    self._applied(one, op) for one in (expression.lhs, expression.rhs)
+                ]
+                known = [one for one in parts if one is not None]
+                if len(known) < len(parts):
+                    return None
+                is_sum = isinstance(expression, ir.AffineAddExpr)
+                return known[0] + known[1] if is_sum else known[0] * known[1]
+        return None
 
     def _size_of(self, memref: ir.Value, dimension: int) -> Polynomial | None:
         """The size of a dimension of an argument, an allocation, or a view of one."""

@@ -44,7 +44,7 @@ class BufferValues:
 
     def __init__(self, shape: Callable[[Any], tuple[Size, ...] | None]):
         self.steps: list[Step] = []
-        self._shape = shape
+        self._shape_of = shape
         self._contents: dict[Any, Content] = {}
         # What a view is of, and which part of it, in another shape.
         self._views: dict[Any, tuple[Any, Part | None]] = {}
@@ -91,10 +91,14 @@ class BufferValues:
 
     def shape(self, array: ir.Value) -> tuple[Size, ...]:
         """The shape of an array. Raises NotUnderstood where a size has no name."""
-        shape = self._shape(array)
+        shape = self.known_shape(array)
         if shape is None:
             raise NotUnderstood
         return shape
+
+    def known_shape(self, array: ir.Value) -> tuple[Size, ...] | None:
+        """The shape of an array; None where a size has no name."""
+        return self._shape_of(array)
 
     def insert(
         self, array: ir.Value, content: Content, part: Part, target: ir.Value

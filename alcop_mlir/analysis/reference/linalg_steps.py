@@ -203,16 +203,20 @@ class _Reader:
         is_read = number >= len(self.view.operands)
         return is_read or hasattr(self.arrays[number].type, "shape")
 
-    def _shape(self, number: int) -> tuple[Size, ...]:
+    def _shape(self, number: int) -> tuple[Size, ...] | None:
         if number < len(self.view.operands):
-            return self.values.shape(self.arrays[number])
+            return self.values.known_shape(self.arrays[number])
         return tuple(
             self._loop_size(loop) for loop in self.used[number] if loop is not None
         )
 
     def _loop_size(self, loop: int) -> Size:
-        value, dimension = self.view.sizes[loop]
-        return self.values.shape(value)[dimension]
+        """The size of a loop: of a dimension that it alone indexes."""
+        for operand, indices in zip(self.view.operands, self.indices, strict=False):
+            shape = self.values.known_shape(operand.value) if loop in indices else None
+            if shape is not None:
+                return shape[indices.index(loop)]
+        raise NotUnderstood
 
     def _name(self, number: int) -> str:
         """The name of an operand's value, with a dimension for each of its loops."""
@@ -254,12 +258,20 @@ class _Reader:
         """The name of what is multiplied: an operand, or a transform of it."""
         if operand == Argument(number):
             return self._name(number)
-        shape = self._shape(number)
-        own = loops(len(shape))
         expression = _renumbered(operand, [number])
+        shape = self._shape(number)
+        if shape is None:  # as of what is padded: windows of it have known sizes
+            used = self.used[number]
+            seen = tuple(1 if one is None else self._loop_size(one) for one in used)
+            return self._transformed(self._name(number), expression, seen)
         name = self.values.name(self.arrays[number])
-        made = Map((name,), f"{own}->{own}", "", expression, shape)
-        return self._seen(number, self.values.add(made))
+        return self._seen(number, self._transformed(name, expression, shape))
+
+    def _transformed(
+        self, name: str, expression: Expression, shape: tuple[Size, ...]
+    ) -> str:
+        own = loops(len(shape))
+        return self.values.add(Map((name,), f"{own}->{own}", "", expression, shape))
 
     def _element_type(self, number: int) -> str:
         kind = self.arrays[number].type

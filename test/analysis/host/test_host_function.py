@@ -132,7 +132,8 @@ def test_a_launch_without_dynamic_memory_has_none() -> None:
             """%d = memref.dim %b, %c1 : memref<8xf32>
             %sum = arith.divui %d, %c64 : index
             %x = memref.alloc(%sum) : memref<?xf32>""",
-            "allocates memref<?xf32>, expected sizes that an argument has",
+            "allocates memref<?xf32>, expected sizes that arguments have, or sums, "
+            "differences and products of these",
         ),
     ],
 )
@@ -233,6 +234,30 @@ def test_buffers_that_are_handed_on() -> None:
     assert kernel.grid == (CeilDiv(constant(8) * size("arg0_0"), 64), 1, 1)
     taken = (Pointer("tmp0"), Pointer("tmp1"), SizeValue("arg0_0"))
     assert kernel.arguments == taken
+
+
+def test_sizes_that_the_host_computes() -> None:
+    """Of a buffer, of a kernel's argument, and of its grid."""
+    found = read(
+        """
+      %c0 = arith.constant 0 : index
+      %c3 = arith.constant 3 : index
+      %d = memref.dim %a, %c0 : memref<?x4xf16>
+      %less = affine.apply affine_map<(d)[s] -> (d * 2 - s)>(%d)[%c3]
+      %x = memref.alloc(%less) : memref<?xf32>
+      %size = arith.index_cast %less : index to i64
+      %px = memref.reinterpret_cast %x to offset: [0], sizes: [1], strides: [1]
+        : memref<?xf32> to memref<1xf32>
+      gpu.launch_func @f_kernels::@f blocks in (%less, %c1, %c1)
+        threads in (%c64, %c1, %c1) args(%px : memref<1xf32>, %size : i64)""",
+        "%a: memref<?x4xf16>",
+    )
+    assert isinstance(found, Function)
+    less = constant(2) * size("arg0_0") - constant(3)
+    assert found.intermediates == (Intermediate("tmp0", "f32", (less,)),)
+    (kernel,) = found.kernels
+    assert kernel.arguments == (Pointer("tmp0"), SizeValue(less))
+    assert kernel.grid == (CeilDiv(less, 1), 1, 1)
 
 
 @pytest.mark.parametrize(
