@@ -90,6 +90,13 @@ class AlcopCompile(NamedPipeline):
         )
 
 
+# Programs on tensors, as frontends export them. What nothing uses goes first, so that
+# the rest need not be changed; dimensions, as tensors that are widened have them too.
+PREPARE = (
+    "func.func(alcop-drop-unused-results,alcop-drop-unit-dimensions,"
+    "canonicalize,cse,alcop-sink-extensions,canonicalize)",
+)
+
 # Tensors become memrefs, and results become output arguments at the end of the list.
 BUFFERIZE = (
     "func.func(alcop-fill-constants,alcop-fold-transposes,alcop-generalize-gathers,"
@@ -125,7 +132,12 @@ def steps_to_contractions(allow_tf32: bool) -> tuple[str, ...]:
             "alcop-raise-contractions", allow_tf32=allow_tf32, assume_noalias_args=True
         ),
     )
-    return (*BUFFERIZE, "alcop-drop-offsets", f"func.func({','.join(on_functions)})")
+    return (
+        *PREPARE,
+        *BUFFERIZE,
+        "alcop-drop-offsets",
+        f"func.func({','.join(on_functions)})",
+    )
 
 
 @dataclass(frozen=True)

@@ -107,6 +107,7 @@ RULES = {
     "analysis": Rule(),
     "analysis.ir.*": Rule(f"{ANALYSIS} {IR}"),
     "analysis.linalg.*": Rule(f"{ANALYSIS} {LINALG} {STEPS}"),
+    "analysis.tensors.*": Rule(f"{ANALYSIS} {LINALG} analysis.tensors.*"),
     "analysis.layout.*": Rule(f"{ANALYSIS} {LAYOUT}"),
     "analysis.pipelining.*": Rule(
         f"{ANALYSIS} {LAYOUT} manifest.names analysis.pipelining.*"
@@ -129,6 +130,7 @@ RULES = {
         Rule(f"{TRANSFORMS} transforms.linalg.*", lazy="tuning.*", never=PASSES),
     ),
     "transforms.linalg.*": Rule(f"{TRANSFORMS} transforms.linalg.*", never=PASSES),
+    "transforms.tensors.*": Rule(f"{TRANSFORMS} transforms.tensors.*", never=PASSES),
     "transforms.pipelining.*": Rule(
         f"{TRANSFORMS} verifier.* transforms.pipelining.*", never=PASSES
     ),

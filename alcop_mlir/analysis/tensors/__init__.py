@@ -1,0 +1,1 @@
+"""Questions about programs on tensors, which passes ask before bufferization."""

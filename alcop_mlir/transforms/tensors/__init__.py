@@ -1,0 +1,1 @@
+"""Passes over programs on tensors, before bufferization."""
