@@ -5,7 +5,7 @@ BIN := .venv/bin
 JOBS ?= 2
 
 .DEFAULT_GOAL := help
-.PHONY: help demo demo-conv test test-fast test-sweep check format env clean fuzz fuzz-sizes fuzz-conv gpu-bundle gpu-check gpu-bench gpu-collect
+.PHONY: help demo demo-conv demo-model test test-torch test-fast test-sweep check format env clean fuzz fuzz-sizes fuzz-conv gpu-bundle gpu-check gpu-bench gpu-collect
 MAKEFLAGS += --no-print-directory
 # What these say about the user's own Python would mislead the environment's.
 unexport PYTHONPATH PYTHONHOME VIRTUAL_ENV
@@ -14,6 +14,11 @@ unexport PIP_TARGET PIP_PREFIX PIP_ROOT PIP_USER PIP_REQUIRE_VIRTUALENV
 # $(call setup,EXTRA ...): see to it that .venv is there, with these extras. What is once
 # installed stays: `make demo EXTRAS=cuda12` adds CuPy for good.
 setup = @PYTHON='$(PYTHON)' sh scripts/setup_env.sh $(1) $(EXTRAS)
+
+# First the release of torch that is also built without CUDA, where pip is told of such a
+# wheel: the extra alone would take the newest one, which brings 3 GB of CUDA's libraries.
+torch = @$(BIN)/python -I -c 'import torch' 2>/dev/null || $(BIN)/python -I -m pip \
+  --disable-pip-version-check --no-input install torch==2.13.0
 
 TEST_EXTRAS := compiler tuning test
 
@@ -36,11 +41,26 @@ demo-conv:  ## the same of a convolution of ResNet-18, with all that follows it
 	$(call setup,compiler)
 	$(BIN)/alcop-run examples/conv_f16.mlir --device auto
 
+demo-model:  ## a BERT layer by torch.compile, on the GPU, else on the emulator
+	$(call setup,compiler)
+	$(torch)
+	$(call setup,compiler torch)
+	$(BIN)/python examples/models/run_bert.py
+
 test:  ## all tests: lit, then pytest
 	$(call setup,$(TEST_EXTRAS))
 	@$(RUN_ALL); \
 	run $(BIN)/lit -v --print-result-after=failed $(PROGRESS) -j$(JOBS) test; \
 	run $(BIN)/pytest -q -n $(JOBS); \
+	exit $$status
+
+test-torch:  ## tests and types of what comes from PyTorch, which it installs
+	$(call setup,$(TEST_EXTRAS) lint)
+	$(torch)
+	$(call setup,$(TEST_EXTRAS) lint torch)
+	@$(RUN_ALL); \
+	run $(BIN)/pyright -p test/from_torch; \
+	run $(BIN)/pytest -q -n $(JOBS) test/from_torch; \
 	exit $$status
 
 # Left out: what takes longest, by test/conftest.py and lit --time-tests.

@@ -11,6 +11,7 @@ from typing import Any
 from alcop_mlir.bindings import ir
 from alcop_mlir.compilation.inputs import Input
 
+_PLAIN = re.compile(r"[\w.]+")  # also those of a model's weights, as "layers.0.bias"
 _NAME = re.compile(rb"%([A-Za-z_]\w*)\s*:")
 
 
@@ -21,7 +22,7 @@ def source_names(func: ir.Operation, source: Input) -> list[str]:
 
 def _name(location: Any, source: Input) -> str:
     if isinstance(location, ir.NameLoc):
-        return location.name_str if location.name_str.isidentifier() else ""
+        return location.name_str if _PLAIN.fullmatch(location.name_str) else ""
     if not isinstance(location, ir.FileLineColLoc) or location.filename != source.place:
         return ""
     lines = source.text.split(b"\n", location.start_line)

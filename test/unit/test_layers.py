@@ -166,7 +166,9 @@ RULES = {
         "limits files archives tuning.*"
     ),
     "compilation.*": Rule(COMPILATION),
-    "tools.*": Rule("*"),
+    # What comes from torch: nothing else knows that there is one.
+    "torch.*": Rule(f"alcop_mlir {COMPILATION} knobs torch.*"),
+    "tools.*": Rule("*", never="torch.*"),
     "__main__": Rule("tools.every_tool"),
     # Always loaded first: light, and without MLIR.
     "alcop_mlir": Rule(
@@ -179,12 +181,14 @@ RULES = {
 # Packages that are not Python's own, and the only modules that may import them.
 ONLY_IN = {
     "mlir": "bindings",
-    "torch_mlir": "bindings",
+    "torch_mlir": "bindings torch.*",
+    "torch": "torch.*",
+    "safetensors": "torch.export",
     "llvmlite": "runtime.ptx",
     "cupy": "runtime.launch runtime.measure",
     "sklearn": "tuning.learned tuning.training",
     "numpy": "dtypes reference.evaluation reference.index_arrays reference.step_values "
-    "runtime.* tuning.* tools.*",
+    "runtime.* tuning.* torch.export tools.*",
     "rich": "tools.*",
     "shtab": "tools.completion",
     "matplotlib": "tools.tune_report",
@@ -307,6 +311,9 @@ def test_the_table_of_passes_is_true() -> None:
         ("tuning.features", "import sklearn.tree"),
         ("tuning.search", "from alcop_mlir.runtime import measure"),
         ("tools.run", "import cupy"),
+        ("tools.run", "from alcop_mlir.torch import export"),
+        ("tools.run", "import torch"),
+        ("runtime.launch", "import torch.utils.dlpack"),
         ("alcop_mlir", "from alcop_mlir.bindings import ir"),
         ("alcop_mlir", "class A:\n    from alcop_mlir import bindings"),
     ],
@@ -367,6 +374,8 @@ def arrows(name_of: Callable[[str], str]) -> dict[str, set[str]]:
     for path in sources():
         module = module_name(path)
         for one in imports(ast.parse(path.read_text("utf-8"))):
+            if one.module.partition(".")[0] != PACKAGE.name:
+                continue  # torch is not our room of that name
             imported = one.module.removeprefix(f"{PACKAGE.name}.")
             while imported not in names and "." in imported:
                 imported = imported.rpartition(".")[0]

@@ -1,0 +1,129 @@
+"""Compile ahead of time: a bundle of kernels, and the weights beside it.
+
+folder/program.zip           what alcop_mlir.load loads, without torch or MLIR
+folder/weights.safetensors   arguments of the program by name, bf16 as its bits
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from torch.export.graph_signature import InputKind, OutputKind
+
+from alcop_mlir import errors
+from alcop_mlir.errors import CompileError, ConfigError
+from alcop_mlir.runtime.launch import Program
+from alcop_mlir.torch.cache import compiled
+from alcop_mlir.torch.decompositions import aten
+from alcop_mlir.torch.graphs import graph_of
+from alcop_mlir.torch.options import read
+
+PROGRAM, WEIGHTS = "program.zip", "weights.safetensors"
+
+
+@dataclass(frozen=True)
+class Exported:
+    """A compiled program, and what its arguments that are weights are.
+
+    weights: by the name of the argument, which is the name in the model's state
+    """
+
+    program: Program
+    weights: dict[str, np.ndarray[Any, Any]]
+
+    def save(self, folder: str | Path) -> None:
+        """Write PROGRAM and WEIGHTS to `folder`, which is made. ConfigError if not."""
+        safetensors = errors.optional(
+            "safetensors.numpy", "storing weights needs safetensors", "torch"
+        )
+        folder = Path(folder)
+        try:
+            folder.mkdir(parents=True, exist_ok=True)
+            safetensors.save_file(self.weights, folder / WEIGHTS)
+        except OSError as error:
+            raise ConfigError(f"cannot write '{folder}': {error}") from None
+        self.program.save(folder / PROGRAM)
+
+
+def export(
+    model: torch.nn.Module | torch.export.ExportedProgram,
+    args: Sequence[Any] = (),
+    dynamic_shapes: Any = None,
+    **options: Any,
+) -> Exported:
+    """Compile a model, or what torch.export made of it, for inputs like `args`.
+
+    args, dynamic_shapes: as torch.export.export takes them; not with its result
+    options: those of torch.compile's `options`
+
+    Weights are arguments of the program: `program(x=x, **weights)`. CompileError names
+    the op that cannot be compiled, and why.
+    """
+    chosen = read(options)
+    if isinstance(model, torch.export.ExportedProgram):
+        if args or dynamic_shapes is not None:
+            raise ConfigError("args and dynamic_shapes were given to torch.export")
+        exported = model
+    else:
+        exported = torch.export.export(
+            model, tuple(args), dynamic_shapes=dynamic_shapes
+        )
+    with torch.no_grad():
+        exported = exported.run_decompositions(aten())
+    _check(exported)
+    module, names, weights = _arguments(exported)
+    graph = graph_of(module, names)
+    if not graph.returned:
+        raise CompileError("nothing to compile: the model returns what it was given")
+    bundle = compiled(graph, chosen.for_device(graph.device), chosen.cache)
+    return Exported(Program(bundle), weights)
+
+
+def _check(exported: torch.export.ExportedProgram) -> None:
+    """CompileError where a call would have to change a weight or an input."""
+    for one in exported.graph_signature.output_specs:
+        if one.kind != OutputKind.USER_OUTPUT:
+            raise CompileError(
+                f"the model writes '{one.target}' while it runs: call eval() on it, or "
+                "let it return what is new"
+            )
+
+
+def _arguments(
+    exported: torch.export.ExportedProgram,
+) -> tuple[torch.fx.GraphModule, list[str], dict[str, np.ndarray[Any, Any]]]:
+    """The graph without weights that nobody reads, names of arguments, weights."""
+    graph = torch.fx.Graph()
+    graph.output(graph.graph_copy(exported.graph, {}))
+    names: list[str] = []
+    weights: dict[str, np.ndarray[Any, Any]] = {}
+    placeholders = [node for node in graph.nodes if node.op == "placeholder"]
+    inputs = exported.graph_signature.input_specs
+    for node, one in zip(placeholders, inputs, strict=True):
+        if one.kind == InputKind.USER_INPUT:
+            names.append(getattr(one.arg, "name", ""))
+        elif not node.users:
+            graph.erase_node(node)
+        else:
+            assert one.target is not None  # all that is lifted has a name
+            names.append(one.target)
+            weights[one.target] = _array(_weight(exported, one.target))
+    return torch.fx.GraphModule(exported.graph_module, graph), names, weights
+
+
+def _weight(exported: torch.export.ExportedProgram, name: str) -> torch.Tensor:
+    every: dict[str, Any] = {**exported.constants, **exported.state_dict}
+    return every[name]
+
+
+def _array(tensor: torch.Tensor) -> np.ndarray[Any, Any]:
+    """The values of `tensor`, of bf16 the bits."""
+    tensor = tensor.detach().cpu().contiguous()
+    return tensor.view(
+        torch.uint16 if tensor.dtype == torch.bfloat16 else tensor.dtype
+    ).numpy()

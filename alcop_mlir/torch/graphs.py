@@ -1,0 +1,290 @@
+"""Graphs of aten ops, made ready to be imported: arrays in, arrays out.
+
+    def forward(weight, s0, x):               def forward(weight, x):
+        y = aten.view(x, [s0 * 2, 32])   ->       s0 = aten.sym_size(x, 0)
+        return y, x, None                         y = aten.view(x, [s0 * 2, 32])
+                                                  return (y,)
+
+Numbers that are sizes of arguments are read from these, and outputs that need not be
+computed are remembered. What no program has is refused, with the op's name: kinds of
+numbers, sizes that only running tells, arrays in two places.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, cast
+
+import torch
+from torch.fx.experimental.symbolic_shapes import free_unbacked_symbols
+
+from alcop_mlir.errors import CompileError
+from alcop_mlir.torch.importing import text_of
+
+_ATEN: Any = torch.ops.aten
+_DTYPES = (
+    torch.bool, torch.int8, torch.int32, torch.int64,
+    torch.float16, torch.bfloat16, torch.float32, torch.float64,
+)  # fmt: skip
+_PLACE = re.compile(r'File "(.+)", line (\d+)')
+_TORCH = str(Path(torch.__file__).parent)
+
+
+@dataclass(frozen=True)
+class Graph:
+    """A graph of which all placeholders are arrays, and where those come from.
+
+    module: returns each array that has to be computed once
+    names: of the program's arguments, "" where they have none
+    given: values of the placeholders of the graph as it was given, real or fake
+    arguments: for each placeholder its number in `given`
+    results: for each output as it was given the number of what `module` returns; -1 - n
+        where it is `given[n]`; None where it is no array
+    """
+
+    module: torch.fx.GraphModule
+    names: tuple[str, ...]
+    given: tuple[Any, ...]
+    arguments: tuple[int, ...]
+    results: tuple[int | None, ...]
+
+    @property
+    def returned(self) -> list[torch.Tensor]:
+        """What `module` returns, with the sizes and types it has."""
+        return [one.meta["val"] for one in _outputs(self.module.graph)]
+
+    @property
+    def device(self) -> torch.device:
+        """Where the arrays are."""
+        arrays = [self.given[number] for number in self.arguments]
+        return [*arrays, *self.returned][0].device
+
+    def text(self) -> str:
+        """The program. CompileError names an op that torch-mlir does not lower."""
+        return text_of(self.module, self.names)
+
+    def signature(self) -> Iterator[str]:
+        """Lines that say what it computes; `text` depends on nothing else."""
+        for node in self.module.graph.nodes:
+            value = node.meta.get("val") if node.op == "placeholder" else None
+            kind = "" if value is None else f" {value.dtype} {tuple(value.shape)}"
+            yield f"{node.format_node()}{kind}"
+            if node.op == "get_attr":
+                yield _hash(getattr(self.module, str(node.target)))
+        yield from self.names
+
+    def empty_results(self, arguments: Sequence[Any]) -> list[torch.Tensor]:
+        """New tensors for what `module` returns, by the sizes of `arguments`."""
+        sizes = dict(_sizes(self.given, arguments))
+        return [
+            torch.empty(
+                [_value(size, sizes) for size in one.shape],
+                dtype=one.dtype,
+                device=one.device,
+            )
+            for one in self.returned
+        ]
+
+    def outputs(
+        self, arguments: Sequence[Any], made: Sequence[torch.Tensor]
+    ) -> list[Any]:
+        """The outputs of the graph as it was given."""
+        return [
+            None if n is None else made[n] if n >= 0 else arguments[-1 - n]
+            for n in self.results
+        ]
+
+
+def graph_of(module: torch.fx.GraphModule, names: Sequence[str] = ()) -> Graph:
+    """What to compile of `module`, whose nodes carry what they give in `meta["val"]`.
+
+    names: of its placeholders
+    CompileError names what cannot be compiled, and why.
+    """
+    check(module)
+    graph = torch.fx.Graph()
+    graph.output(graph.graph_copy(module.graph, {}))
+    module = torch.fx.GraphModule(module, graph)
+    placeholders = [node for node in graph.nodes if node.op == "placeholder"]
+    _keep_users_places(graph)
+    _read_sizes(graph, placeholders)
+    _drop_unused_results(graph)
+    arguments = [n for n, one in enumerate(placeholders) if _is_array(one)]
+    returned: list[torch.fx.Node] = []
+    results = [_result(one, placeholders, returned) for one in _outputs(graph)]
+    graph.output_node().args = (tuple(returned),)
+    graph.eliminate_dead_code()
+    for one in placeholders:
+        if not _is_array(one):
+            graph.erase_node(one)
+    graph.lint()
+    module.recompile()
+    return Graph(
+        module,
+        tuple(names[n] if names else "" for n in arguments),
+        tuple(one.meta.get("val") for one in placeholders),
+        tuple(arguments),
+        tuple(results),
+    )
+
+
+def check(module: torch.fx.GraphModule) -> None:
+    """CompileError where an array is of a kind, or somewhere, that no program has."""
+    devices: dict[torch.device, str] = {}
+    for node in module.graph.nodes:
+        for value in _values(node):
+            if value.dtype not in _DTYPES:
+                kind = "complex" if value.dtype.is_complex else "of another kind"
+                raise CompileError(
+                    f"{_name(node)}: numbers of {value.dtype} are {kind}, expected "
+                    "floats, integers or booleans"
+                )
+            if value.layout != torch.strided:
+                raise CompileError(f"{_name(node)}: {value.layout} is no plain array")
+            if free_unbacked_symbols(value):
+                raise CompileError(
+                    f"{_name(node)}: its size is known only when it has run"
+                )
+            if node.op == "placeholder":
+                devices.setdefault(value.device, node.name)
+    if len(devices) > 1:
+        found = ", ".join(f"'{name}' on {where}" for where, name in devices.items())
+        raise CompileError(f"arguments on several devices: {found}")
+
+
+def _outputs(graph: torch.fx.Graph) -> Sequence[Any]:
+    """What the graph returns: nodes, and what is no array."""
+    return cast("Sequence[Any]", graph.output_node().args[0])
+
+
+def _values(node: torch.fx.Node) -> list[torch.Tensor]:
+    value = node.meta.get("val")
+    every = value if isinstance(value, list | tuple) else [value]
+    return [one for one in every if isinstance(one, torch.Tensor)]
+
+
+def _is_array(node: torch.fx.Node) -> bool:
+    return isinstance(node.meta.get("val"), torch.Tensor)
+
+
+def _name(node: torch.fx.Node) -> str:
+    """The op of a node, and the line of the user's program that called it."""
+    called = f"argument '{node.name}'" if node.op == "placeholder" else str(node.target)
+    place = _users_place(node)
+    return called + (f" ({place[1]}:{place[2]})" if place else "")
+
+
+def _users_place(node: torch.fx.Node) -> re.Match[str] | None:
+    """The innermost place that led to `node` and is not torch's own."""
+    places = list(_PLACE.finditer(node.stack_trace or ""))
+    users = [one for one in places if not one[1].startswith(_TORCH)]
+    return (users or places or [None])[-1]
+
+
+def _keep_users_places(graph: torch.fx.Graph) -> None:
+    """Let locations in MLIR, which errors and remarks name, be those of the user."""
+    for node in graph.nodes:
+        place = _users_place(node)
+        if place is not None:
+            node.stack_trace = f"{place[0]}, in forward\n"
+
+
+def _read_sizes(graph: torch.fx.Graph, placeholders: Sequence[torch.fx.Node]) -> None:
+    """Replace numbers that are given by sizes of the arrays that are given."""
+    for number in placeholders:
+        if _is_array(number) or not number.users:
+            continue
+        source = _size_of(number.meta.get("val"), placeholders)
+        if source is None:
+            raise CompileError(
+                f"argument '{number.name}' is a number that is no array's size: give "
+                "it as a tensor"
+            )
+        array, dimension = source
+        with graph.inserting_after(placeholders[-1]):
+            size = graph.call_function(_ATEN.sym_size.int, (array, dimension))
+        size.meta["val"] = number.meta.get("val")
+        number.replace_all_uses_with(size)
+
+
+def _expression(size: Any) -> Any:
+    """What torch calls a size that is not known yet; None for one that is."""
+    return getattr(getattr(size, "node", None), "expr", None)
+
+
+def _size_of(
+    number: Any, placeholders: Sequence[torch.fx.Node]
+) -> tuple[torch.fx.Node, int] | None:
+    """The array and the dimension that has so many elements."""
+    for one in filter(_is_array, placeholders):
+        for dimension, size in enumerate(one.meta["val"].shape):
+            known = _expression(size)
+            if known is not None and known == _expression(number):
+                return one, dimension
+    return None
+
+
+def _sizes(given: Sequence[Any], arguments: Sequence[Any]) -> Iterator[tuple[Any, int]]:
+    """What each name of a size stands for in a call."""
+    for before, now in zip(given, arguments, strict=True):
+        if isinstance(before, torch.Tensor):
+            pairs = zip(before.shape, now.shape, strict=True)
+        else:
+            pairs = iter([(before, now)])
+        for size, number in pairs:
+            name = _expression(size)
+            if name is not None and name.is_symbol:
+                yield name, int(number)
+
+
+def _value(size: Any, sizes: dict[Any, int]) -> int:
+    expression = _expression(size)
+    return int(size if expression is None else expression.xreplace(sizes))
+
+
+def _drop_unused_results(graph: torch.fx.Graph) -> None:
+    """Take the form without indices of maxima where nobody reads these."""
+    for node in list(graph.nodes):
+        plain = _without_indices(node)
+        if plain is None or any(user.args[1:] != (0,) for user in node.users):
+            continue
+        for user in list(node.users):
+            with graph.inserting_before(node):
+                new = graph.call_function(*plain)
+            new.meta = dict(user.meta)
+            user.replace_all_uses_with(new)
+            graph.erase_node(user)
+
+
+def _without_indices(node: torch.fx.Node) -> tuple[Any, tuple[Any, ...]] | None:
+    """The op, and its arguments, that gives the first result of `node` only."""
+    if node.target == _ATEN.max_pool2d_with_indices.default:
+        return _ATEN.max_pool2d.default, node.args
+    if node.target in (_ATEN.max.dim, _ATEN.min.dim):
+        best = _ATEN.amax if node.target == _ATEN.max.dim else _ATEN.amin
+        return best.default, (node.args[0], [node.args[1]], *node.args[2:])
+    return None
+
+
+def _result(
+    output: Any, placeholders: list[torch.fx.Node], returned: list[torch.fx.Node]
+) -> int | None:
+    """Where `output` is, see `Graph`; one to compute is added to `returned`."""
+    if not isinstance(output, torch.fx.Node):
+        return None
+    if output in placeholders:
+        return -1 - placeholders.index(output)
+    if not _is_array(output):
+        raise CompileError(f"{_name(output)}: a number is returned, expected a tensor")
+    if output not in returned:
+        returned.append(output)
+    return returned.index(output)
+
+
+def _hash(value: Any) -> str:
+    data = value.detach().cpu().contiguous().view(-1).view(torch.uint8).numpy()
+    return hashlib.sha256(data.tobytes()).hexdigest()

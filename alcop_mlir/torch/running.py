@@ -1,0 +1,62 @@
+"""Calls of a compiled graph with torch's tensors, in place: nothing is copied.
+
+Tensors in main memory run on the emulator as NumPy's views of them, those on a GPU by
+CUDA, on torch's current stream. Results are torch's own. Only an argument that is not
+contiguous, or not at a multiple of 16 bytes, is copied first.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import torch
+
+from alcop_mlir.runtime.arrays import ALIGNMENT
+from alcop_mlir.runtime.launch import Program
+from alcop_mlir.torch.graphs import Graph
+
+
+class Call:
+    """A compiled graph, called as AOTAutograd does: a list that is emptied."""
+
+    _boxed_call = True
+
+    def __init__(self, program: Program | None, graph: Graph):
+        self.program, self._graph = program, graph
+
+    def __call__(self, given: list[Any]) -> list[Any]:
+        """The graph's outputs. Raises LaunchError and EmulationError."""
+        arguments = list(given)
+        given.clear()
+        made = self._graph.empty_results(arguments)
+        if self.program is not None:
+            arrays = [arguments[number] for number in self._graph.arguments]
+            run(self.program, arrays, made)
+        return self._graph.outputs(arguments, made)
+
+
+def run(
+    program: Program, arguments: Sequence[torch.Tensor], results: Sequence[torch.Tensor]
+) -> None:
+    """Let `program` write `results`."""
+    ready = [_ready(one) for one in arguments]
+    # Views are made of `ready`, which keeps memory until the kernels are enqueued.
+    views = [_view(one) for one in (*ready, *results)]
+    if results[0].is_cuda:
+        program(*views, stream=torch.cuda.current_stream(results[0].device))
+    else:
+        program(*views)
+
+
+def _ready(tensor: torch.Tensor) -> torch.Tensor:
+    """`tensor`, or a copy where kernels could not read it in place."""
+    tensor = tensor.detach().contiguous()
+    return tensor.clone() if tensor.data_ptr() % ALIGNMENT else tensor
+
+
+def _view(tensor: torch.Tensor) -> Any:
+    """`tensor` as launches take it: bf16 by its bits, which every library has."""
+    if tensor.dtype == torch.bfloat16:
+        tensor = tensor.view(torch.uint16)
+    return tensor if tensor.is_cuda else tensor.numpy()

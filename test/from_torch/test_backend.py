@@ -1,0 +1,229 @@
+"""torch.compile(model, backend="alcop"): results, guards, fallbacks, training."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from importlib import metadata
+from typing import Any
+
+import pytest
+
+torch = pytest.importorskip("torch", reason="needs PyTorch: make test-torch")
+
+from mlp import Mlp  # noqa: E402
+from small import SMALL, TYPES  # noqa: E402
+
+from alcop_mlir.runtime.launch import Program  # noqa: E402
+from alcop_mlir.torch import alcop  # noqa: E402
+
+# Largest difference from f64, in parts of the largest value: a few roundings.
+TOLERANCE = {"f16": 4e-3, "bf16": 3e-2, "f32": 4e-3}
+COMPILED = ("mlp",)
+
+
+@pytest.fixture(autouse=True)
+def _fresh(tmp_path: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nothing of another test: no graphs of Dynamo's, no bundles."""
+    torch._dynamo.reset()
+    monkeypatch.setenv("ALCOP_CACHE_DIR", str(tmp_path))
+
+
+def check(got: Any, model: Any, inputs: Any, dtype: str) -> None:
+    """`got` is what `model` gives in f64, but for roundings."""
+    wide = [one.double() if one.is_floating_point() else one for one in inputs]
+    with torch.no_grad():
+        wanted = model.double()(*wide)
+    for one, other in zip(tuples(got), tuples(wanted), strict=True):
+        assert one.shape == other.shape
+        error = (one.double() - other).abs().max() / other.abs().max()
+        assert error < TOLERANCE[dtype]
+
+
+def tuples(value: Any) -> tuple[Any, ...]:
+    return value if isinstance(value, tuple) else (value,)
+
+
+def compiled(function: Any, **options: Any) -> Any:
+    """By the backend itself, and with an error where it would fall back."""
+    return torch.compile(function, backend=alcop, fullgraph=True, options=options)
+
+
+@pytest.mark.parametrize("dtype", TYPES)
+@pytest.mark.parametrize("name", COMPILED)
+def test_models(name: str, dtype: str) -> None:
+    model, inputs = SMALL[name].made(TYPES[dtype])
+    with torch.no_grad():
+        got = compiled(model, allow_tf32=True)(*inputs)
+    assert {one.dtype for one in tuples(got)} == {TYPES[dtype]}
+    check(got, model, inputs, dtype)
+
+
+def test_it_is_found_by_name() -> None:
+    """torch looks for backends among entry points of what is installed."""
+    points = metadata.entry_points(group="torch_dynamo_backends")
+    assert points["alcop"].load() is alcop
+
+
+def test_products_are_on_tensor_cores(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of 16-bit types, with a bias: operands stay what they are in memory."""
+    programs = noted_programs(monkeypatch)
+    model, inputs = SMALL["mlp"].made(torch.float16)
+    with torch.no_grad():
+        compiled(model)(*inputs)
+    found = set(re.findall(r"mma\.sync\S+", programs[0].ptx))
+    assert found == {"mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32"}
+
+
+def noted_programs(monkeypatch: pytest.MonkeyPatch) -> list[Program]:
+    """The programs that are compiled from here on, as they come."""
+    programs: list[Program] = []
+    made = Program.__init__
+
+    def noted(self: Program, *arguments: Any) -> None:
+        made(self, *arguments)
+        programs.append(self)
+
+    monkeypatch.setattr(Program, "__init__", noted)
+    return programs
+
+
+def test_arguments_are_not_copied(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The arrays that the program is given are the tensors' own memory."""
+    addresses: list[int] = []
+    call = Program.__call__
+
+    def noted(self: Program, *arrays: Any, **rest: Any) -> Any:
+        addresses.extend(array.ctypes.data for array in arrays)
+        return call(self, *arrays, **rest)
+
+    monkeypatch.setattr(Program, "__call__", noted)
+    model, (x,) = SMALL["mlp"].made(torch.float16)
+    with torch.no_grad():
+        result = compiled(model)(x)
+    kept = (x, result, *model.parameters())
+    assert {one.data_ptr() for one in kept} == set(addresses)
+
+
+def test_sizes_known_at_run_time_only(monkeypatch: pytest.MonkeyPatch) -> None:
+    """One bundle for all sizes: another size does not compile again."""
+    programs = noted_programs(monkeypatch)
+    model = Mlp((64, 32)).half()
+    run = torch.compile(model, backend=alcop, fullgraph=True, dynamic=True)
+    with torch.no_grad():
+        for rows in (16, 24, 5):
+            x = torch.randn(rows, 64).half()
+            assert torch.allclose(run(x), model(x), atol=2e-3)
+    (program,) = programs
+    assert isinstance(program.function.parameters[-1].shape[0], str)
+
+
+def test_a_weight_of_another_shape_is_compiled_anew() -> None:
+    model = Mlp((64, 32)).half()
+    run, x = compiled(model), torch.randn(16, 64).half()
+    with torch.no_grad():
+        assert run(x).shape == (16, 32)
+        model.layers[0] = torch.nn.Linear(64, 48).half()
+        check(run(x), model, (x,), "f16")
+
+
+def test_outputs_that_need_not_be_computed() -> None:
+    x = torch.randn(16, 8)
+
+    def function(x: Any) -> Any:
+        return x, x + 1, None, x.t(), x + 1
+
+    same, more, nothing, turned, again = compiled(function)(x)
+    assert same is x
+    assert nothing is None
+    assert torch.equal(turned, x.t())
+    assert torch.equal(more, x + 1)
+    assert torch.equal(again, more)
+
+
+def test_arguments_are_written() -> None:
+    x = torch.zeros(4, 8)
+    compiled(lambda x: x.add_(1))(x)
+    assert torch.equal(x, torch.ones(4, 8))
+
+
+def test_arrays_with_gaps_and_odd_places() -> None:
+    every = torch.randn(64, 65)
+    for x in (every.t(), every[:, 1:], every.view(-1)[1:641].view(64, 10)):
+        assert torch.equal(compiled(lambda x: x + 1)(x), x + 1)
+        torch._dynamo.reset()
+
+
+def spectrum(x: Any) -> Any:
+    return torch.fft.fft(x).real
+
+
+def chosen(x: Any) -> Any:
+    return x[x > 0] + 1
+
+
+def derivative(x: Any) -> Any:
+    return torch.special.digamma(x)
+
+
+def running_sum(x: Any) -> Any:
+    return x.cumsum(0)
+
+
+REFUSED: dict[Any, str] = {
+    spectrum: r"aten\._fft_r2c.* \(.*test_backend\.py:\d+\): .* complex",
+    chosen: r"aten\.(nonzero|index).*test_backend\.py:\d+\): its size is known only",
+    derivative: r"aten\.digamma \(.*test_backend\.py:\d+\): torch-mlir does not lower",
+    running_sum: r"tm_tensor\.scan \(.*test_backend\.py:\d+\): no kernel computes",
+}
+
+
+@pytest.mark.parametrize("function", REFUSED)
+def test_eager_with_one_warning(function: Callable[[Any], Any]) -> None:
+    """It names the op and the reason; results are torch's."""
+    x = torch.eye(8) + 0.5
+    with pytest.warns(RuntimeWarning, match="eager mode") as warned:
+        got = torch.compile(function, backend=alcop, dynamic=False)(x)
+    assert torch.equal(got, function(x))
+    last = str(warned.list[-1].message)
+    assert re.search(REFUSED[function], last) or function is chosen
+    assert len(warned) == 1
+
+
+@pytest.mark.parametrize("function", REFUSED)
+def test_no_fallback_from_a_full_graph(function: Callable[[Any], Any]) -> None:
+    torch._dynamo.config.capture_dynamic_output_shape_ops = True
+    try:
+        with pytest.raises(torch._dynamo.exc.BackendCompilerFailed) as raised:
+            compiled(function)(torch.eye(8) + 0.5)
+    finally:
+        torch._dynamo.config.capture_dynamic_output_shape_ops = False
+    assert re.search(REFUSED[function], str(raised.value))
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"targt": "sm_80"}, "unknown option 'targt', expected one of target, sched"),
+        ({"target": 80}, "option 'target' is 80, expected a str"),
+        ({"target": "sm_12"}, "unknown target 'sm_12'"),
+        ({"schedule": "stages=a"}, "stages"),
+        ({"variants": 0}, "variants"),
+    ],
+)
+def test_wrong_options(options: dict[str, Any], message: str) -> None:
+    with pytest.raises(torch._dynamo.exc.BackendCompilerFailed, match=message):
+        torch.compile(lambda x: x + 1, backend=alcop, options=options)(torch.ones(4))
+
+
+@pytest.mark.filterwarnings("ignore:alcop")
+def test_training() -> None:
+    """Gradients are torch's, whoever computes the backward pass."""
+    model, x = Mlp((64, 64, 32)), torch.randn(16, 64)
+    run = torch.compile(model, backend=alcop)
+    run(x).square().mean().backward()
+    got = [one.grad for one in model.parameters()]
+    model.zero_grad()
+    model(x).square().mean().backward()
+    for one, other in zip(got, model.parameters(), strict=True):
+        torch.testing.assert_close(one, other.grad)
