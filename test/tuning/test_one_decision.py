@@ -20,6 +20,7 @@ from alcop_mlir.tuning.records import Setting
 pytest.importorskip("torch_mlir", exc_type=ImportError)
 from alcop_mlir.analysis.host.host_function import host_functions
 from alcop_mlir.analysis.linalg.contractions import Contraction
+from alcop_mlir.bindings import ir
 from alcop_mlir.compilation import inputs
 from alcop_mlir.dialects import alcop
 from alcop_mlir.pipelines.driver import run_pipeline
@@ -54,21 +55,25 @@ def files(tmp_path: Path) -> list[Path]:
     return found
 
 
-def selected(file: Path, variants: int) -> Contraction:
-    """The contraction, after the compiler's own passes."""
+def selected(file: Path, variants: int) -> tuple[ir.Operation, Contraction]:
+    """The contraction, after the compiler's own passes, and the module it lies in.
+
+    An op that a walk found does not keep its module alive: who reads the op holds both.
+    """
     module = inputs.read_file(file).module.operation
     select = f"func.func(alcop-select-schedule{{variants={variants}}})"
     steps = (*steps_to_contractions(False), select)
     run_pipeline(module, f"builtin.module({','.join(steps)})")
     (found,) = [c for func in host_functions(module) for c in marked_contractions(func)]
-    return found
+    return module, found
 
 
 def compiled_variants(file: Path) -> list[str]:
     """The schedules and sources of a contraction with open sizes."""
-    given = alcop.get_plain(selected(file, 4).op, alcop.VARIANTS)
-    found = variants.from_list(given)
-    return [f"{one.schedule}, from {one.source}" for one in found]
+    module, found = selected(file, 4)
+    given = alcop.get_plain(found.op, alcop.VARIANTS)
+    del module
+    return [f"{one.schedule}, from {one.source}" for one in variants.from_list(given)]
 
 
 def explained_variants(file: Path, capsys: pytest.CaptureFixture[str]) -> list[str]:
@@ -78,10 +83,12 @@ def explained_variants(file: Path, capsys: pytest.CaptureFixture[str]) -> list[s
 
 def compiled(file: Path) -> tuple[str, str]:
     """The schedule and what has decided it."""
-    found = selected(file, 1)
+    module, found = selected(file, 1)
     parameters = alcop.get(found.op, alcop.ScheduleAttr)
+    source = alcop.schedule_source(found.op)
+    del module
     assert parameters is not None
-    return str(Schedule.from_dict(parameters)), alcop.schedule_source(found.op)
+    return str(Schedule.from_dict(parameters)), source
 
 
 def explained(file: Path, capsys: pytest.CaptureFixture[str]) -> tuple[str, str]:
