@@ -112,12 +112,14 @@ BUFFERIZE = (
 
 def steps_to_contractions(allow_tf32: bool) -> tuple[str, ...]:
     """Steps from a module as given to one whose contractions are marked."""
-    on_functions = (
+    on_convolutions = (
         # The launcher refuses arguments that overlap where one is written.
         with_options("alcop-split-phases", assume_noalias_args=True),
         with_options(
             "alcop-raise-convolutions", allow_tf32=allow_tf32, assume_noalias_args=True
         ),
+    )
+    on_functions = (
         # Would merge what is padded with the copy that pads it.
         with_options("alcop-merge-elementwise", assume_noalias_args=True),
         with_options(
@@ -136,6 +138,9 @@ def steps_to_contractions(allow_tf32: bool) -> tuple[str, ...]:
         *PREPARE,
         *BUFFERIZE,
         "alcop-drop-offsets",
+        f"func.func({','.join(on_convolutions)})",
+        # Of the copies that were made of filters, too.
+        "alcop-fold-constants",
         f"func.func({','.join(on_functions)})",
     )
 

@@ -36,9 +36,9 @@ class _Step:
     @property
     def reads(self) -> tuple[str, ...]:
         """Names of the arrays that the step uses, in the order of its fields."""
-        given = {name: one for name, one in vars(self).items() if name in _READ_FIELDS}
-        single = [name for name in given.values() if isinstance(name, str)]
-        return (*given.get("inputs", ()), *single)
+        given = [getattr(self, field, None) for field in _READ_FIELDS]
+        several = given[0] if isinstance(given[0], tuple) else ()
+        return (*several, *(name for name in given if isinstance(name, str)))
 
 
 @dataclass(frozen=True)

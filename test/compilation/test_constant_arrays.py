@@ -150,3 +150,45 @@ def test_small_constants_stay_in_the_code() -> None:
     assert set(kernel.arrays) == {"arg0", "result"}
     assert list(made.data.values()) == [values.tobytes()]
     assert is_right(made)
+
+
+def test_a_transposed_constant_is_transposed_at_compile_time() -> None:
+    """Of a convolution's filter, too: one kernel, which reads one constant."""
+    w = GENERATOR.integers(-3, 4, (16, 3, 3, 32)).astype(np.float16)
+    made = build(f"""
+      func.func @f(%x: tensor<1x8x8x32xf16>, %y: tensor<1x6x6x16xf32>)
+          -> tensor<1x6x6x16xf32> {{
+        %w = arith.constant {dense(w, "f16")}
+        %e = tensor.empty() : tensor<3x3x32x16xf16>
+        %t = linalg.transpose ins(%w : tensor<16x3x3x32xf16>)
+          outs(%e : tensor<3x3x32x16xf16>) permutation = [1, 2, 3, 0]
+        %r = linalg.conv_2d_nhwc_hwcf
+          ins(%x, %t : tensor<1x8x8x32xf16>, tensor<3x3x32x16xf16>)
+          outs(%y : tensor<1x6x6x16xf32>) -> tensor<1x6x6x16xf32>
+        return %r : tensor<1x6x6x16xf32>
+      }}""")
+    (launch,) = made.function().launches
+    assert len(launch.variants[0].kernels) == 1
+    assert len([one for one in launch.arrays if one.startswith("const")]) == 1
+    stored = w.transpose(1, 2, 3, 0).tobytes()
+    assert {*made.data.values()} == {w.tobytes(), stored}  # one is the reference's
+    assert is_right(made)
+
+
+def test_few_channels_of_a_constant_filter_have_no_kernel_for_it() -> None:
+    w = GENERATOR.integers(-3, 4, (3, 3, 3, 16)).astype(np.float16)
+    made = build(f"""
+      func.func @f(%x: tensor<1x8x8x3xf16>, %y: tensor<1x6x6x16xf32>)
+          -> tensor<1x6x6x16xf32> {{
+        %w = arith.constant {dense(w, "f16")}
+        %r = linalg.conv_2d_nhwc_hwcf
+          ins(%x, %w : tensor<1x8x8x3xf16>, tensor<3x3x3x16xf16>)
+          outs(%y : tensor<1x6x6x16xf32>) -> tensor<1x6x6x16xf32>
+        return %r : tensor<1x6x6x16xf32>
+      }}""")
+    kernels = [one for launch in made.function().launches for one in launch.kernels]
+    filled = np.zeros((3, 3, 4, 16), np.float16)
+    filled[:, :, :3] = w
+    assert filled.tobytes() in made.data.values()
+    assert len(kernels) == 3
+    assert is_right(made)

@@ -60,6 +60,14 @@ def test_json_and_back() -> None:
     assert through_json(STEPS) == tuple(STEPS)
 
 
+def test_what_is_read_has_the_order_of_the_fields() -> None:
+    """Whatever order a file has the fields in."""
+    turned = [dict(reversed(one.items())) for one in as_json(STEPS)]
+    found = [one.reads for one in from_json(turned, "ABC", {"M"})]
+    assert found == [one.reads for one in STEPS]
+    assert found[1] == ("A", "B", "C")
+
+
 def test_a_contraction_may_say_less() -> None:
     """As bundles did before there were other steps."""
     value = {"op": "contraction", "lhs": "A", "rhs": "B", "out": "C", "maps": "k,k->"}

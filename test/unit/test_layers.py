@@ -187,8 +187,9 @@ ONLY_IN = {
     "llvmlite": "runtime.ptx",
     "cupy": "runtime.launch runtime.measure",
     "sklearn": "tuning.learned tuning.training",
-    "numpy": "dtypes reference.evaluation reference.index_arrays reference.step_values "
-    "runtime.* tuning.* torch.export tools.*",
+    "numpy": "analysis.linalg.constant_values dtypes reference.evaluation "
+    "reference.index_arrays reference.step_values runtime.* tuning.* torch.export "
+    "tools.*",
     "rich": "tools.*",
     "shtab": "tools.completion",
     "matplotlib": "tools.tune_report",

@@ -12,6 +12,8 @@ import re
 from dataclasses import dataclass
 from typing import Any
 
+from alcop_mlir.analysis.ir.loops import made_by
+from alcop_mlir.analysis.ir.memory import root
 from alcop_mlir.analysis.ir.memref_layouts import follows_shape
 from alcop_mlir.analysis.ir.symbols import by_name
 from alcop_mlir.analysis.ir.walk import walk
@@ -57,14 +59,24 @@ def constant_array(attribute: Any) -> ConstantArray | None:
 
 def stored_global(op: Any) -> ConstantArray | None:
     """The constant of a `memref.global` that kernels take as an argument; else None."""
+    found = global_array(op)
+    return found if found and len(found.data) >= _LEAST_BYTES else None
+
+
+def global_array(op: Any) -> ConstantArray | None:
+    """The constant that a `memref.global` holds; None where that is not known."""
     kind = ir.TypeAttr(op.attributes["type"]).value
     value = op.attributes["initial_value"] if "initial_value" in op.attributes else None
     with op.context, op.location:
         is_plain = kind.memory_space is None and follows_shape(kind)
     if "constant" not in op.attributes or value is None or not is_plain:
         return None
-    found = constant_array(value)
-    return found if found and len(found.data) >= _LEAST_BYTES else None
+    return constant_array(value)
+
+
+def is_global(memref: Any) -> bool:
+    """Whether a memref is a global, or part of one."""
+    return made_by(root(memref), "memref.get_global") is not None
 
 
 def globals_read(func: Any) -> dict[str, ConstantArray]:

@@ -43,6 +43,17 @@ class WindowMatrices:
     copied: tuple[str, ...] = ()
     window_groups: tuple[list[int], ...] | None = None
 
+    def transposed(self, found: Convolution) -> list[str]:
+        """Of the operands that are copied, those that have another order."""
+        orders = {
+            "image": (self.image_order, sorted(self.image_order)),
+            "filter": (self.filter, loops_of(found.filter)),
+            "output": (self.output, loops_of(found.output)),
+        }
+        moved = [name for name, (new, old) in orders.items() if new != old]
+        backwards = ["filter"] if found.backwards else []
+        return [name for name in self.copied if name in (*moved, *backwards)]
+
     def numbers(self, loops: Iterable[int]) -> list[int]:
         """The numbers of the groups that index an operand with these loops."""
         first = {group[0]: number for number, group in enumerate(self.groups)}

@@ -20,6 +20,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from alcop_mlir import diagnostics
+from alcop_mlir.analysis.ir.constant_arrays import is_global
 from alcop_mlir.analysis.linalg.convolutions import Axis, Convolution, loops_of
 from alcop_mlir.analysis.linalg.few_channels import joined_channels
 from alcop_mlir.bindings import ir, linalg, memref
@@ -46,10 +47,11 @@ def join_taps(found: Convolution) -> Any:
 
 
 def say_what_is_joined(found: Convolution) -> None:
-    """A remark that image and filter are copied."""
+    """A remark that image and filter are copied; a constant is so without a kernel."""
+    is_free = is_global(found.filter.value)
     diagnostics.remark(
         found.op,
-        "image and filter are copied, with "
+        f"{'image is' if is_free else 'image and filter are'} copied, with "
         f"{joined_channels(found)} channels for {found.size(found.loops('channel'))} "
         f"and zeros around the image: the {found.extent_of_taps(found.axes[-1])} taps "
         "of a row become one run",

@@ -47,6 +47,7 @@ from typing import Any
 
 from alcop_mlir import diagnostics
 from alcop_mlir.analysis.ir.code_motion import ops_before
+from alcop_mlir.analysis.ir.constant_arrays import is_global
 from alcop_mlir.analysis.ir.rejected import Rejected
 from alcop_mlir.analysis.linalg.contractions import classify, structured_ops
 from alcop_mlir.analysis.linalg.convolutions import (
@@ -151,14 +152,23 @@ class RaiseConvolutions(Pass):
 
 
 def _say_what_is_computed(found: Convolution, matrices: WindowMatrices) -> None:
-    """A remark where an operand is not read as it lies."""
+    """A remark where an operand is not read as it lies; constants are copied before."""
     if found.computed:
         diagnostics.remark(found.op, f"its padding is computed: {found.computed}")
-    if matrices.copied:
+    constant = ["filter"] if is_global(found.filter.value) else []
+    transposed = [name for name in matrices.transposed(found) if name not in constant]
+    dense = [name for name in matrices.copied if name not in (*transposed, *constant)]
+    if transposed:
         diagnostics.remark(
             found.op,
-            f"transposed copies are made of its {', '.join(matrices.copied)}: expected "
+            f"transposed copies are made of its {', '.join(transposed)}: expected "
             "the channels last in image and output, and after the taps in the filter",
+        )
+    if dense:
+        diagnostics.remark(
+            found.op,
+            f"dense copies are made of its {', '.join(dense)}: expected no gaps "
+            "between what is seen of it",
         )
 
 
