@@ -11,8 +11,6 @@ import re
 from dataclasses import dataclass
 
 FLOAT, INTEGER, BOOLEAN = "float", "integer", "boolean"  # integers are signed
-# Integers up to it are exact in float64, in which references compute.
-_LARGEST_EXACT = 2.0**53
 _INDEX_BYTES = 8
 _BITS = re.compile(r"[a-z]+(\d+)")  # of integers of any width, as "i4"
 
@@ -143,9 +141,7 @@ ARRAY_TYPES = tuple(row.name for row in _ROWS if row.numpy)
 ARRAY_FLOATS = tuple(row.name for row in _ROWS if row.numpy and row.is_float)
 # What references compute in.
 REFERENCE_FLOATS = tuple(row.name for row in _ROWS if row.is_float)
-REFERENCE_INTEGERS = tuple(
-    row.name for row in _ROWS if not row.is_float and row.largest <= _LARGEST_EXACT
-)
+REFERENCE_INTEGERS = tuple(row.name for row in _ROWS if not row.is_float)
 # The accumulators' type for each type that mma.sync multiplies.
 ACCUMULATORS = {row.name: row.accumulator for row in _ROWS if row.accumulator}
 # What inputs are rounded to, on request, for each type that mma.sync does not take.

@@ -19,7 +19,6 @@ from alcop_mlir.errors import ConfigError
 
 FLOATS = REFERENCE_FLOATS
 INTEGERS = REFERENCE_INTEGERS  # all signed but i1
-WIDE_INTEGER = "i64"  # of indices only
 _MAX_DEPTH = 64
 _MAX_SIZE = 400  # ops, arguments and constants of one expression
 
@@ -34,14 +33,15 @@ _NAMES = {
     math.absf math.absi math.ceil math.floor math.round math.roundeven math.trunc
     math.sqrt math.rsqrt math.cbrt math.exp math.exp2 math.expm1 math.log math.log10
     math.log1p math.log2 math.sin math.cos math.tan math.asin math.acos math.atan
-    math.sinh math.cosh math.tanh math.erf
+    math.sinh math.cosh math.tanh math.asinh math.acosh math.atanh math.erf
     """,
     2: """
     arith.addf arith.subf arith.mulf arith.divf arith.remf arith.maximumf
     arith.minimumf arith.maxnumf arith.minnumf
     arith.addi arith.subi arith.muli arith.divsi arith.remsi arith.maxsi arith.minsi
     arith.maxui arith.minui arith.andi arith.ori arith.xori
-    math.powf math.atan2 math.copysign
+    arith.floordivsi arith.ceildivsi
+    math.powf math.fpowi math.atan2 math.copysign
     """
     + " ".join(f"arith.cmpf.{one}" for one in FLOAT_PREDICATES)
     + " "
@@ -70,7 +70,7 @@ class Operation:
     """The op `name` on `operands`; `dtype` is the type of its result."""
 
     name: Annotated[str, OneOf(OPERATIONS, "an op that references know"), Name("op")]
-    dtype: Annotated[str, OneOf((*FLOATS, *INTEGERS, WIDE_INTEGER)), Name("type")]
+    dtype: Annotated[str, OneOf((*FLOATS, *INTEGERS)), Name("type")]
     operands: tuple[_Part, ...]
 
 

@@ -15,7 +15,9 @@ from itertools import takewhile
 from alcop_mlir.reference.expressions import Argument, arguments
 from alcop_mlir.reference.index_arrays import origins
 from alcop_mlir.reference.steps import (
+    Concat,
     Einsum,
+    Fold,
     Gather,
     Insert,
     Map,
@@ -65,16 +67,21 @@ def _reached(
 ) -> Iterator[_Shares]:
     """What the step's result has of each of its operands that are reached."""
     match step:
-        case Einsum() | Map() | Reduction():
+        case Einsum() | Map() | Reduction() | Fold():
             operands, out = operand_maps(step)
             reads = (step.lhs, step.rhs) if isinstance(step, Einsum) else step.inputs
             for read, own in zip(reads, operands, strict=True):
                 if read in reached:
                     share = dict(zip(own, reached[read], strict=True))
                     yield tuple(share.get(loop, 1.0) for loop in out)
-            start = None if isinstance(step, Map) else step.init
-            if start is not None and start in reached:
-                yield reached[start]
+            starts = step.starts if isinstance(step, Fold) else ()
+            if isinstance(step, Einsum | Reduction) and step.init is not None:
+                starts = (step.init,)
+            yield from (reached[start] for start in starts if start in reached)
+        case Concat():
+            for name in step.inputs:
+                if name in reached:
+                    yield _within(reached[name], shapes[name], shapes[step.out])
         case Reshape():
             if step.source in reached:
                 yield _reshaped(
@@ -96,13 +103,20 @@ def _reached(
                 yield (*shares[:axis], own, *taps, *shares[axis + 1 :])
         case Pad():
             if step.source in reached:
-                sizes = zip(shapes[step.source], shapes[step.out], strict=True)
-                less = (before / max(1, after) for before, after in sizes)
-                yield tuple(map(operator.mul, reached[step.source], less))
+                before, after = shapes[step.source], shapes[step.out]
+                yield _within(reached[step.source], before, after)
         case Gather():
             if step.source in reached:
                 yield _gathered(step, reached[step.source], shapes, drawn)
             yield from ((1.0,) * len(step.shape) for n in step.inputs if n in reached)
+
+
+def _within(shares: _Shares, before: _Shape, after: _Shape) -> _Shares:
+    """Shares of a part, as those of the whole that it is in."""
+    sizes = zip(before, after, strict=True)
+    return tuple(
+        map(operator.mul, shares, (part / max(1, all_) for part, all_ in sizes))
+    )
 
 
 def _gathered(

@@ -32,9 +32,12 @@ from alcop_mlir.reference.evaluation import (
 )
 from alcop_mlir.reference.expressions import Argument, Operation
 from alcop_mlir.reference.steps import (
+    Concat,
     Einsum,
+    Fold,
     Gather,
     Insert,
+    Iota,
     Map,
     Pad,
     Reduction,
@@ -60,6 +63,8 @@ _REDUCERS = {
     "arith.minimumf": (np.minimum, math.inf),
     "arith.minnumf": (np.fmin, math.inf),
     "arith.minsi": (np.minimum, math.inf),
+    "arith.andi": (np.bitwise_and, -1),
+    "arith.ori": (np.bitwise_or, 0),
 }
 
 
@@ -100,9 +105,11 @@ def _dtype(step: Step, kinds: Mapping[str, str]) -> str:
         return kinds[step.out]
     if isinstance(step, Einsum | Reduction):
         return step.dtype
-    if isinstance(step, Map) and isinstance(step.expression, Operation):
-        return step.expression.dtype
-    return "i8"
+    computed = None
+    if isinstance(step, Map | Fold):
+        is_map = isinstance(step, Map)
+        computed = step.expression if is_map else step.expressions[step.result]
+    return computed.dtype if isinstance(computed, Operation) else "i8"
 
 
 def _value(
@@ -121,6 +128,12 @@ def _value(
             return _map(step, known, _numbers(step.shape, sizes))
         case Reduction():
             return _reduction(step, known)
+        case Fold():
+            return _folded(step, known)
+        case Iota():
+            return Bounded(np.arange(*_numbers((step.size,), sizes), dtype=np.float64))
+        case Concat():
+            return _concatenated(step, [known[name] for name in step.inputs])
         case Reshape():
             shape = _numbers(step.shape, sizes)
             return _each(lambda array: array.reshape(shape), known[step.source])
@@ -310,12 +323,7 @@ def _reduction(step: Reduction, known: Mapping[str, Bounded]) -> Bounded:
     reduced = "".join(dict.fromkeys("".join(operands)))
     reduced = "".join(loop for loop in reduced if loop not in f"{out}.")
     given = _arranged(step, out + reduced, known)
-    shape = np.broadcast_shapes(*(one.values.shape for one in given))
-    if math.prod(shape) > _MAX_TERMS:
-        raise LaunchError(
-            f"a reduction over {math.prod(shape)} terms is too large to check, "
-            f"expected at most {_MAX_TERMS}"
-        )
+    shape = _shape_of_terms(given)
     terms = bounded(step.expression, given)
     result = _combined(
         step, np.broadcast_to(terms.values, shape), terms.error, len(out)
@@ -332,6 +340,9 @@ def _combined(step: Reduction, terms: Array, error: Any, kept: int) -> Bounded:
     axes = tuple(range(kept, terms.ndim))
     count = math.prod(terms.shape[kept:])
     errors = np.broadcast_to(error, terms.shape)
+    is_bits = combine in (np.bitwise_and, np.bitwise_or)
+    if is_bits:
+        terms = terms.astype(np.int64)
     result = combine.reduce(terms, axis=axes, initial=start)
     rounding, largest = ROUNDING[step.dtype], dtypes.LARGEST[step.dtype]
     unknown = np.isinf(errors).any(axis=axes)
@@ -340,9 +351,14 @@ def _combined(step: Reduction, terms: Array, error: Any, kept: int) -> Bounded:
         # Partial results may be larger than the last: as large as for random terms.
         size = _magnitudes(result) + np.sqrt(np.square(_magnitudes(terms)).sum(axes))
         moved = errors.sum(axes) + count * rounding * size
+        total = _magnitudes(terms).sum(axes) + moved
         if is_float:
-            total = _magnitudes(terms).sum(axes) + moved
             unknown |= ~np.isnan(result) & (total >= largest)
+        elif step.dtype == "i64":
+            unknown |= total >= _LARGEST_EXACT
+    elif is_bits:
+        moved = np.zeros(result.shape)
+        unknown |= (errors > 0).any(axis=axes)
     elif combine is np.multiply:
         sizes = _magnitudes(terms) + errors
         most = np.prod(np.maximum(sizes, 1), axis=axes)  # of some of them
@@ -364,6 +380,49 @@ def _combined(step: Reduction, terms: Array, error: Any, kept: int) -> Bounded:
 def _underflows(terms: Array, axes: tuple[int, ...], dtype: str) -> Array:
     """Whether some of the terms, multiplied, may be zero, though none is."""
     return np.prod(np.minimum(np.abs(terms), 1), axis=axes) <= TINY[dtype]
+
+
+def _folded(step: Fold, known: Mapping[str, Bounded]) -> Bounded:
+    """One iteration after the other: in them, the order matters."""
+    _, out = operand_maps(step)
+    given = _arranged(step, out + step.order, known)
+    shape = _shape_of_terms(given)
+    kept = shape[: len(out)]
+    state = [known[name] for name in step.starts]
+    for place in np.ndindex(*shape[len(out) :]):
+        elements = [_each(lambda array, at=place: _at(array, at), one) for one in given]
+        now = [bounded(one, [*elements, *state]) for one in step.expressions]
+        state = [
+            overflowed(new, one.dtype) if isinstance(one, Operation) else new
+            for one, new in zip(step.expressions, now, strict=True)
+        ]
+    result = state[step.result]
+    return Bounded(np.broadcast_to(result.values, kept), result.error)
+
+
+def _at(array: Array, place: tuple[int, ...]) -> Array:
+    """What there is at this place along the last dimensions; those of size 1 repeat."""
+    sizes = array.shape[array.ndim - len(place) :]
+    indices = (min(one, size - 1) for one, size in zip(place, sizes, strict=True))
+    return array[(..., *indices)]
+
+
+def _shape_of_terms(given: Iterable[Bounded]) -> tuple[int, ...]:
+    """Of all loops. Raises LaunchError where they are too many."""
+    shape = np.broadcast_shapes(*(one.values.shape for one in given))
+    if math.prod(shape) > _MAX_TERMS:
+        raise LaunchError(
+            f"a reduction over {math.prod(shape)} terms is too large to check, "
+            f"expected at most {_MAX_TERMS}"
+        )
+    return shape
+
+
+def _concatenated(step: Concat, inputs: Sequence[Bounded]) -> Bounded:
+    values = np.concatenate([one.values for one in inputs], step.dimension)
+    if not any(np.any(one.error) for one in inputs):
+        return Bounded(values)
+    return Bounded(values, np.concatenate(list(map(_errors, inputs)), step.dimension))
 
 
 def _insert(step: Insert, target: Bounded, source: Bounded) -> Bounded:
@@ -405,24 +464,32 @@ def _padded(step: Pad, source: Bounded) -> Bounded:
 def _gathered(
     step: Gather, known: Mapping[str, Bounded], shape: tuple[int, ...]
 ) -> Bounded:
-    """Raises IndexError where an index is not one of the source's."""
+    """Raises IndexError where an index is not one of the source's.
+
+    Of an element whose index is inexact, nothing is known.
+    """
     _, out = operand_maps(step)
     loops = [Bounded(loop) for loop in np.indices(shape, sparse=True)]
     given = [*_arranged(step, out, known), *loops]
     source, places = known[step.source], []
+    unknown = np.zeros(shape, bool)
     for dimension, expression in enumerate(step.indices):
         index = bounded(expression, given)
         extent = source.values.shape[dimension]
-        if np.any(index.error):
-            raise IndexError(f"the index of dimension {dimension} is inexact")
-        low, high = index.values.min(initial=0), index.values.max(initial=0)
+        is_inexact = np.broadcast_to(index.error, index.values.shape) > 0
+        values = np.where(is_inexact, 0, index.values)
+        unknown = unknown | is_inexact
+        low, high = values.min(initial=0), values.max(initial=0)
         if low < 0 or (high >= extent and math.prod(shape)):
             raise IndexError(
                 f"an index of dimension {dimension} is {low if low < 0 else high:.0f}, "
                 f"expected 0 to {extent - 1}"
             )
-        places.append(np.broadcast_to(index.values.astype(np.int64), shape))
-    return _each(lambda array: array[tuple(places)], source)
+        places.append(np.broadcast_to(values.astype(np.int64), shape))
+    found = _each(lambda array: array[tuple(places)], source)
+    if not np.any(unknown):
+        return found
+    return Bounded(found.values, np.where(unknown, np.inf, found.error))
 
 
 def _selection(step: Slice | Insert) -> tuple[slice, ...]:
@@ -435,7 +502,7 @@ def _selection(step: Slice | Insert) -> tuple[slice, ...]:
 
 
 def _arranged(
-    step: Map | Reduction | Gather, loops: str, known: Mapping[str, Bounded]
+    step: Map | Reduction | Fold | Gather, loops: str, known: Mapping[str, Bounded]
 ) -> list[Bounded]:
     """The inputs with one dimension per loop, of size 1 where they do not have it."""
 

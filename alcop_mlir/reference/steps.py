@@ -21,7 +21,7 @@ from alcop_mlir.reference.expressions import Expression, StoredConstant
 PRECISIONS = tuple(ROUNDED_INPUTS.values())
 COMBINES = (
     "arith.addf arith.mulf arith.maximumf arith.minimumf arith.maxnumf arith.minnumf "
-    "arith.addi arith.maxsi arith.minsi"
+    "arith.addi arith.maxsi arith.minsi arith.andi arith.ori"
 ).split()
 _TYPES = (*expressions.FLOATS, *expressions.INTEGERS)
 _Count = Annotated[int, Range(0)]
@@ -37,8 +37,9 @@ class _Step:
     def reads(self) -> tuple[str, ...]:
         """Names of the arrays that the step uses, in the order of its fields."""
         given = [getattr(self, field, None) for field in _READ_FIELDS]
-        several = given[0] if isinstance(given[0], tuple) else ()
-        return (*several, *(name for name in given if isinstance(name, str)))
+        several = [one for one in given if isinstance(one, tuple)]
+        single = [one for one in given if isinstance(one, str)]
+        return (*(name for names in several for name in names), *single)
 
 
 @dataclass(frozen=True)
@@ -87,6 +88,46 @@ class Reduction(_Step):
     combine: Annotated[str, OneOf(COMBINES)]
     dtype: _Dtype
     init: str | None = None
+
+
+@dataclass(frozen=True)
+class Fold(_Step):
+    """`out` is what is left of some numbers after loops that do not index it.
+
+    As where the largest element is found, and its index. In each iteration, outer loops
+    first, all of the numbers are computed anew, from elements and the numbers before.
+
+    starts:      arrays of the numbers before all loops, indexed as `out` is
+    order:       the loops that do not index `out`, outer ones first
+    expressions: each number anew; arguments are elements of the inputs and, numbered
+                 after these, the numbers before
+    result:      which of the numbers `out` is
+    """
+
+    inputs: tuple[str, ...]
+    starts: tuple[str, ...]
+    maps: _Maps
+    order: Annotated[str, Matches(r"[A-Za-z]*")]
+    out: str
+    expressions: tuple[Expression, ...]
+    result: _Count
+
+
+@dataclass(frozen=True)
+class Iota(_Step):
+    """`out` has the numbers 0, 1, 2, ..., as many as its size."""
+
+    out: str
+    size: Size
+
+
+@dataclass(frozen=True)
+class Concat(_Step):
+    """`out` has the inputs one after the other along a dimension."""
+
+    inputs: tuple[str, ...]
+    out: str
+    dimension: _Count
 
 
 @dataclass(frozen=True)
@@ -170,13 +211,27 @@ class Gather(_Step):
 
 
 Step = Annotated[
-    Einsum | Map | Reduction | Reshape | Slice | Insert | WindowViews | Pad | Gather,
+    Einsum
+    | Map
+    | Reduction
+    | Fold
+    | Iota
+    | Concat
+    | Reshape
+    | Slice
+    | Insert
+    | WindowViews
+    | Pad
+    | Gather,
     Tagged(
         "op",
         {
             "contraction": Einsum,
             "map": Map,
             "reduction": Reduction,
+            "fold": Fold,
+            "iota": Iota,
+            "concat": Concat,
             "reshape": Reshape,
             "slice": Slice,
             "insert": Insert,
@@ -188,10 +243,12 @@ Step = Annotated[
 ]
 _StepT = TypeVar("_StepT", bound=Step)
 _REPEATED = re.compile(r"([A-Za-z]).*\1")  # a loop that occurs twice
-_READ_FIELDS = ("inputs", "lhs", "rhs", "source", "target", "init")
+_READ_FIELDS = ("inputs", "lhs", "rhs", "source", "target", "init", "starts")
 
 
-def operand_maps(step: Einsum | Map | Reduction | Gather) -> tuple[list[str], str]:
+def operand_maps(
+    step: Einsum | Map | Reduction | Fold | Gather,
+) -> tuple[list[str], str]:
     """The loops of each operand, and of `out`."""
     operands, out = step.maps.split("->")
     is_empty = isinstance(step, Map | Gather) and not step.inputs
@@ -215,6 +272,8 @@ def with_sizes(step: _StepT, sizes: Mapping[str, int]) -> _StepT:
     if isinstance(step, WindowViews):
         positions, *taps = known(_window_sizes(step), sizes)
         return replace(step, positions=positions, taps=taps[0] if taps else None)
+    if isinstance(step, Iota):
+        return replace(step, size=known((step.size,), sizes)[0])
     if not isinstance(step, Map | Reshape | Gather):
         return step
     return replace(step, shape=known(step.shape, sizes))
@@ -237,7 +296,7 @@ def check(steps: Iterable[Step], arrays: Iterable[str], sizes: Collection[str]) 
     """
     given = set(arrays)
     for step in steps:
-        if isinstance(step, Einsum | Map | Reduction | Gather):
+        if isinstance(step, Einsum | Map | Reduction | Fold | Gather):
             _check_maps(step)
         if isinstance(step, Slice | Insert):
             _check_ranks(step)
@@ -249,13 +308,15 @@ def check(steps: Iterable[Step], arrays: Iterable[str], sizes: Collection[str]) 
         shape = step.shape if isinstance(step, Map | Reshape | Gather) else ()
         if isinstance(step, WindowViews):
             shape = _window_sizes(step)
+        if isinstance(step, Iota):
+            shape = (step.size,)
         for size in shape:
             if isinstance(size, str) and size not in sizes:
                 raise ConfigError(f"reference: unknown size {shown(size)}")
         given.add(step.out)
 
 
-def _check_maps(step: Einsum | Map | Reduction | Gather) -> None:
+def _check_maps(step: Einsum | Map | Reduction | Fold | Gather) -> None:
     operands, out = operand_maps(step)
     inputs = 2 if isinstance(step, Einsum) else len(step.inputs)
     if len(operands) != inputs or any(map(_REPEATED.search, (*operands, out))):
@@ -269,13 +330,27 @@ def _check_maps(step: Einsum | Map | Reduction | Gather) -> None:
         raise ConfigError(f"reference: {shown(step.maps)} has a loop of 'out' only")
     if isinstance(step, Einsum):
         return
-    given = inputs + (len(out) if isinstance(step, Gather) else 0)
-    computed = step.indices if isinstance(step, Gather) else (step.expression,)
+    given, computed = inputs, ()
+    match step:
+        case Gather():
+            given, computed = inputs + len(out), step.indices
+        case Fold():
+            given, computed = inputs + len(step.starts), step.expressions
+            _check_fold(step, read - set(out))
+        case _:
+            computed = (step.expression,)
     for expression in computed:
         expressions.check(expression)
         used = expressions.arguments(expression)
         if used and max(used) >= given:
             raise ConfigError(f"reference: argument {max(used)} of {given} inputs")
+
+
+def _check_fold(step: Fold, folded: set[str]) -> None:
+    if sorted(step.order) != sorted(folded):
+        raise ConfigError(f"reference: 'order' is {shown(step.order)} in a fold")
+    if not step.result < len(step.expressions) == len(step.starts):
+        raise ConfigError("reference: 'expressions' and 'starts' of a fold do not fit")
 
 
 def _check_ranks(step: Slice | Insert) -> None:

@@ -274,7 +274,8 @@ def _contractions(function: Function) -> Iterator[dict[str, int]]:
 
 
 def _loops(
-    step: steps.Einsum | steps.Reduction, shapes: Mapping[str, Sequence[Any]]
+    step: steps.Einsum | steps.Reduction | steps.Fold,
+    shapes: Mapping[str, Sequence[Any]],
 ) -> dict[str, Any]:
     """The size of each loop."""
     operands, _ = steps.operand_maps(step)
@@ -286,11 +287,18 @@ def _loops(
 
 def _shape(step: steps.Step, shapes: Mapping[str, Sequence[Any]]) -> Sequence[Any]:
     match step:
-        case steps.Einsum() | steps.Reduction():
+        case steps.Einsum() | steps.Reduction() | steps.Fold():
             sizes = _loops(step, shapes)
             return [sizes[loop] for loop in steps.operand_maps(step)[1]]
         case steps.Map() | steps.Reshape() | steps.Gather():
             return step.shape
+        case steps.Iota():
+            return [step.size]
+        case steps.Concat():
+            every = [shapes[name] for name in step.inputs]
+            along = step.dimension
+            length = sum(shape[along] for shape in every)
+            return [*every[0][:along], length, *every[0][along + 1 :]]
         case steps.Slice():
             return step.sizes
         case steps.Insert():

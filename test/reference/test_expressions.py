@@ -61,6 +61,10 @@ VALUES = [
     ("math.cbrt", (-8.0,), -2.0),
     ("math.exp2", (-3.0,), 0.125),
     ("math.powf", (2.0, -2.0), 0.25),
+    ("math.fpowi", (-2.0, -3), -0.125),
+    ("math.asinh", (0.5,), math.asinh(0.5)),
+    ("math.acosh", (1.5,), math.acosh(1.5)),
+    ("math.atanh", (0.5,), math.atanh(0.5)),
     ("math.log2", (8.0,), 3.0),
     ("math.log10", (1000.0,), 3.0),
     ("math.erf", (0.5,), math.erf(0.5)),
@@ -74,6 +78,8 @@ INTEGERS = [
     ("arith.subi", "i8", (-128, 1), 127),
     ("arith.divsi", "i32", (-7, 2), -3),
     ("arith.remsi", "i32", (-7, 2), -1),
+    ("arith.floordivsi", "i64", (-7, 2), -4),
+    ("arith.ceildivsi", "i64", (-7, 2), -3),
     ("arith.maxsi", "i8", (-1, 1), 1),
     ("arith.maxui", "i8", (-1, 1), -1),
     ("arith.minui", "i8", (-1, 1), 1),
@@ -174,8 +180,9 @@ def test_errors_of_arguments_are_carried_on() -> None:
 
 def test_half_precision_is_rounded_to_it() -> None:
     product = Operation("arith.mulf", "f16", (X, Y))
-    result = bounded(product, [Bounded(np.array(1.5)), Bounded(np.array(1.25))])
-    assert result.error == pytest.approx(1.875 * 2.0**-11, rel=1e-3)
+    result = bounded(product, [Bounded(np.array(1.5)), Bounded(np.array([1.25, 1.1]))])
+    assert result.error[0] == 0  # f16 has 1.875
+    assert result.error[1] == pytest.approx(1.65 * 2.0**-11, rel=1e-3)
     widened = Operation("arith.extf", "f32", (X,))
     assert bounded(widened, [Bounded(np.array(1.5))]).error == 0
 

@@ -25,33 +25,29 @@ _PREDICATES = {
     "arith.cmpf": ("false", *FLOAT_PREDICATES, "true"),
     "arith.cmpi": INTEGER_PREDICATES,
 }
-_UNSIGNED_SOURCE = ("arith.extui", "arith.uitofp")
-_SIGNED_SOURCE = ("arith.extsi", "arith.sitofp")
-# Of indices, which are small enough for float64.
-_WIDE_INTEGERS = {"index": "i64", "i64": "i64"}
 _INDEX_CAST = "arith.index_cast"
+_UNSIGNED_SOURCE = ("arith.extui", "arith.uitofp")
+_SIGNED_SOURCE = ("arith.extsi", "arith.sitofp", _INDEX_CAST)
+_INDEX, _INDEX_TYPE = "index", "i64"  # an index is computed as
 
 
 def expression(
     block: ir.Block,
     value: ir.Value,
     given: Mapping[Any, Expression] | None = None,
-    has_wide_integers: bool = False,
 ) -> Expression | None:
     """`value` as an expression of the arguments of `block`.
 
     value: computed in the block, or one of its arguments, or a constant
     given: expressions of values that others know
-    has_wide_integers: whether i64 and index are types of expressions, as i64
     None where `value` depends on an op that expressions do not have.
     """
     known: dict[Any, Expression] = {
         argument: Argument(number) for number, argument in enumerate(block.arguments)
     }
     known.update(given or {})
-    wide = _WIDE_INTEGERS if has_wide_integers else {}
     for op in block.operations:
-        found = _operation(op.operation, known, wide)
+        found = _operation(op.operation, known)
         if found is not None:
             known[op.operation.results[0]] = found
     return _known(value, known)
@@ -67,38 +63,42 @@ def _known(value: ir.Value, known: dict[Any, Expression]) -> Expression | None:
     return known[value] if value in known else constant(value)
 
 
-def _operation(
-    op: ir.Operation, known: dict[Any, Expression], wide: Mapping[str, str]
-) -> Expression | None:
-    name, dtype = _name(op), str(op.results[0].type) if len(op.results) == 1 else ""
-    if op.name == _INDEX_CAST and wide:
-        return _known(op.operands[0], known)
-    if name not in OPERATIONS or not _has_types(op, wide):
+def _operation(op: ir.Operation, known: dict[Any, Expression]) -> Expression | None:
+    name, dtype = _name(op), _type(op.results[0]) if len(op.results) == 1 else ""
+    if name not in OPERATIONS or not _has_types(op):
         return None
+    if op.name == _INDEX_CAST and dtype == _INDEX_TYPE:
+        return _known(op.operands[0], known)
     operands = [_known(operand, known) for operand in op.operands]
     found = [operand for operand in operands if operand is not None]
     if len(found) < len(operands):
         return None
-    dtype = wide.get(dtype, dtype)
     made = Operation(name, dtype, tuple(found))
     return made if is_small(made) else None
 
 
 def _name(op: ir.Operation) -> str:
+    if op.name == _INDEX_CAST:
+        return "arith.trunci"  # to a narrower type; else it changes nothing
     predicates = _PREDICATES.get(op.name)
     if predicates is None:
         return op.name
     return f"{op.name}.{predicates[op.attributes['predicate'].value]}"
 
 
-def _has_types(op: ir.Operation, wide: Mapping[str, str]) -> bool:
+def _type(value: ir.Value) -> str:
+    """The type of a value in expressions."""
+    kind = str(value.type)
+    return _INDEX_TYPE if kind == _INDEX else kind
+
+
+def _has_types(op: ir.Operation) -> bool:
     """Whether expressions have the types of the op, with the same meaning.
 
     Expressions do not keep types of operands: integers are signed, and a true i1 is 1.
-    wide: types of integers besides those of expressions
     """
-    types = [str(value.type) for value in (*op.operands, *op.results)]
-    if not all(one in FLOATS or one in INTEGERS or one in wide for one in types):
+    types = [_type(value) for value in (*op.operands, *op.results)]
+    if not all(one in FLOATS or one in INTEGERS for one in types):
         return False
     if op.name in _UNSIGNED_SOURCE:
         return types[0] == "i1"

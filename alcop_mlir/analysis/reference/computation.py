@@ -27,11 +27,19 @@ from alcop_mlir.manifest.names import argument_name, result_name
 from alcop_mlir.reference.expressions import (
     FLOATS,
     INTEGERS,
-    WIDE_INTEGER,
     Argument,
     Constant,
 )
-from alcop_mlir.reference.steps import Gather, Map, Pad, Size, Slice, Step, renamed
+from alcop_mlir.reference.steps import (
+    Concat,
+    Gather,
+    Map,
+    Pad,
+    Size,
+    Slice,
+    Step,
+    renamed,
+)
 
 _ALLOCATIONS = frozenset("memref.alloc tensor.empty bufferization.alloc_tensor".split())
 _IGNORED = frozenset("memref.dealloc memref.dim tensor.dim func.return".split())
@@ -62,7 +70,7 @@ def computation(func: ir.Operation, allow_tf32: bool = False) -> Computation:
     """
     values = BufferValues(_shapes(func))
     block = func.regions[0].blocks[0]
-    if not all(_is_evaluated(array) or _is_index(array) for _, array in _ends(func)):
+    if not all(_is_evaluated(array) for _, array in _ends(func)):
         return Computation((), func)
     for number, argument in enumerate(block.arguments):
         values.write(argument, argument_name(number))
@@ -82,13 +90,8 @@ def computation(func: ir.Operation, allow_tf32: bool = False) -> Computation:
 
 
 def _is_evaluated(array: ir.Value) -> bool:
-    """Whether float64 holds the elements."""
+    """Whether expressions have the type of the elements."""
     return str(getattr(array.type, "element_type", "")) in (*FLOATS, *INTEGERS)
-
-
-def _is_index(array: ir.Value) -> bool:
-    """Whether float64 holds the elements, if they are indices into arrays."""
-    return str(getattr(array.type, "element_type", "")) == WIDE_INTEGER
 
 
 def _read(
@@ -116,6 +119,15 @@ def _read(
         values.write(op.results[0], content)
     elif op.name == "tensor.pad":
         values.write(op.results[0], values.add(_padded(op, values)))
+    elif op.name == "tensor.concat":
+        names = tuple(values.name(one) for one in op.operands)
+        step = Concat(names, "", op.attributes["dim"].value)
+        values.write(op.results[0], values.add(step))
+    elif op.name == "tensor.splat":
+        number = constant(op.operands[0])
+        if number is None:
+            raise NotUnderstood
+        values.write(op.results[0], number)
     elif op.name == "alcop.take":
         values.write(op.results[0], values.add(_take(op, values)))
     elif op.name == "tensor.gather":
@@ -145,7 +157,7 @@ def _read_constant(
         return
     if content is not None:
         values.write(op.results[0], content)
-    elif _is_evaluated(op.results[0]) or _is_index(op.results[0]):
+    elif _is_evaluated(op.results[0]):
         found = constant_array(op.attributes["value"])
         if found is not None:
             constants[found.name] = found
@@ -228,8 +240,6 @@ def _finished(values: BufferValues, names: list[tuple[str, Any]]) -> Iterator[St
         content = values.content(array)
         if content == name:
             continue
-        if _is_index(array):
-            raise NotUnderstood
         if _can_be_renamed(content, name, finals, values.steps):
             finals[str(content)] = name
         else:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -34,7 +34,17 @@ from alcop_mlir.reference.expressions import (
     substitute,
     without_casts,
 )
-from alcop_mlir.reference.steps import Einsum, Gather, Map, Reduction, Size, WindowViews
+from alcop_mlir.reference.steps import (
+    Einsum,
+    Fold,
+    Gather,
+    Iota,
+    Map,
+    Reduction,
+    Reshape,
+    Size,
+    WindowViews,
+)
 
 _LETTERS = "ijklpqrstuvwxyzabcdefgho"
 # Loop letters of contractions: rows of C, columns of C, reduced, in all three.
@@ -64,19 +74,24 @@ def run_linalg(op: ir.Operation, values: BufferValues, allow_tf32: bool) -> None
     used = [loops_of(one) for one in indices]
     body = body_values(view, used)
     reads = body.reads
-    # Loops have no elements; what is read of a table is as an operand.
+    # The number of an iteration, and what is read of a table, are as operands.
+    rows: list[Loops] = [
+        *((loop,) for loop in range(view.rank)),
+        *(read.loops for read in reads),
+    ]
     reader = _Reader(
         [*(operand.value for operand in view.operands), *[None] * view.rank]
         + [read.element for read in reads],
         values,
-        [*indices, *[()] * view.rank, *(read.loops for read in reads)],
-        [*used, *[()] * view.rank, *(read.loops for read in reads)],
+        [*indices, *rows],
+        [*used, *rows],
         allow_tf32,
         view,
     )
     for read in reads:
         values.write(read.element, reader.gather(read, body.first_loop))
-    made = [reader.content(one) for one in output_expressions(view, body.known)]
+    recipes = output_expressions(view, body.known)
+    made = [reader.content(one, recipes) for one in recipes]
     written = list(op.results) or [output.value for output in view.outputs]
     for array, content in zip(written, made, strict=True):
         values.write(array, content)
@@ -86,21 +101,37 @@ def run_linalg(op: ir.Operation, values: BufferValues, allow_tf32: bool) -> None
 class _Reader:
     """Adds the steps of one op; `used` are the loops of each operand's indices."""
 
-    arrays: list[Any]  # the operands, scalars too; None for loops; elements read
+    arrays: list[Any]  # operands, scalars too; None per loop; elements read of tables
     values: BufferValues
     indices: list[Indices]
     used: list[Loops]
     allow_tf32: bool
     view: LinalgView
 
-    def content(self, recipe: OutputExpression) -> Content:
-        """The value of the output after the op."""
+    def content(
+        self, recipe: OutputExpression, every: Sequence[OutputExpression]
+    ) -> Content:
+        """The value of the output after the op, of which `every` output is known."""
+        made = self._made(recipe, every)
+        if None not in self.used[recipe.output] or isinstance(made, Constant):
+            return made
+        return self.values.add(
+            Reshape(made, "", self.values.shape(self.arrays[recipe.output]))
+        )
+
+    def _made(
+        self, recipe: OutputExpression, every: Sequence[OutputExpression]
+    ) -> Content:
+        """The value, without dimensions that no loop indexes."""
+        if recipe.is_folded:
+            return self._fold(recipe, {one.output: one.yielded for one in every})
         recipe = replace(recipe, expression=self._inlined(recipe.expression))
         if recipe.combine is None:
             return self._map(recipe)
         multiplied = _multiplied(recipe)
         if multiplied is None or any(
-            None in self.used[number] for number in multiplied
+            self.arrays[number] is None or None in self.used[number]
+            for number in multiplied
         ):
             return self._reduction(recipe)
         return self._contraction(recipe, multiplied)
@@ -128,19 +159,47 @@ class _Reader:
         if isinstance(recipe.expression, Constant):
             return recipe.expression
         numbers = sorted(arguments(recipe.expression))
-        out = self.used[recipe.output]
+        out = self._kept(recipe.output)
         match recipe.expression:
             case Argument(number) if self.used[number] == out:
                 return self._name(number)
-        shape = self.values.shape(self.arrays[recipe.output])
+        shape = tuple(map(self._loop_size, out))
         return self.values.add(Map(*self._inputs(recipe, numbers), shape))
 
     def _reduction(self, recipe: OutputExpression) -> Content:
         assert recipe.combine is not None
-        numbers = sorted(arguments(recipe.expression))
-        self._check_covered(numbers)
+        numbers = self._with_all_loops(sorted(arguments(recipe.expression)))
         inputs, start = self._inputs(recipe, numbers), self._start(recipe)
         return self.values.add(Reduction(*inputs, recipe.combine, recipe.dtype, start))
+
+    def _fold(self, recipe: OutputExpression, every: Mapping[int, Expression]) -> str:
+        """Of the outputs that it is computed from, in each iteration."""
+        needed, pending = set[int](), [recipe.output]
+        while pending:
+            number = pending.pop()
+            needed.add(number)
+            read = arguments(every[number]).intersection(every)
+            pending += read.difference(needed)
+        folded = sorted(needed)
+        if len({self.used[number] for number in folded}) > 1:
+            raise NotUnderstood
+        known = {number: self._inlined(every[number], folded) for number in folded}
+        read = {n for one in known.values() for n in arguments(one)}
+        numbers = self._with_all_loops(sorted(read.difference(folded)))
+        inputs, out = [self.used[n] for n in numbers], self._kept(recipe.output)
+        letters = self._letters_of(inputs, out)
+        order = [loop for loop in range(self.view.rank) if loop not in out]
+        return self.values.add(
+            Fold(
+                tuple(self._name(number) for number in numbers),
+                tuple(map(self._init, folded)),
+                self._letters(inputs, out),
+                "".join(letters[loop] for loop in order),
+                "",
+                tuple(_renumbered(known[n], [*numbers, *folded]) for n in folded),
+                folded.index(recipe.output),
+            )
+        )
 
     def _inputs(
         self, recipe: OutputExpression, numbers: list[int]
@@ -153,7 +212,7 @@ class _Reader:
     def _contraction(
         self, recipe: OutputExpression, multiplied: dict[int, Expression]
     ) -> Content:
-        (lhs, rhs), out = multiplied, self.used[recipe.output]
+        (lhs, rhs), out = multiplied, self._kept(recipe.output)
         self._check_covered([lhs, rhs])
         types = [
             operand.dtype if isinstance(operand, Operation) else self._element_type(n)
@@ -174,15 +233,26 @@ class _Reader:
 
     def _check_covered(self, numbers: list[int]) -> None:
         """Raise NotUnderstood where no operand has the size of a loop."""
-        covered = {None, *(loop for n in numbers for loop in self.used[n])}
-        if not covered.issuperset(loop for used in self.used for loop in used):
+        if self._with_all_loops(numbers) != numbers:
             raise NotUnderstood
 
-    def _inlined(self, expression: Expression) -> Expression:
-        """`expression` with numbers for operands all of whose elements are one."""
+    def _with_all_loops(self, numbers: list[int]) -> list[int]:
+        """These operands, and the loops that index none of them."""
+        covered = {loop for number in numbers for loop in self.used[number]}
+        left = (loop for loop in range(self.view.rank) if loop not in covered)
+        return [*numbers, *(len(self.view.operands) + loop for loop in left)]
+
+    def _kept(self, number: int) -> tuple[int, ...]:
+        """The loops that index an operand."""
+        return tuple(loop for loop in self.used[number] if loop is not None)
+
+    def _inlined(self, expression: Expression, but: Sequence[int] = ()) -> Expression:
+        """`expression` with numbers for operands all of whose elements are one, `but`
+        for these.
+        """
         known = {
             number: content
-            for number in arguments(expression)
+            for number in arguments(expression).difference(but)
             if isinstance(content := self._content(number), Constant)
         }
         return substitute(expression, known)
@@ -190,7 +260,7 @@ class _Reader:
     def _content(self, number: int) -> Content:
         operand = self.arrays[number]
         if operand is None:
-            raise NotUnderstood
+            return ""  # no number, but one for each iteration
         if self._has_loops(number):
             return self.values.content(operand)
         content = constant(operand)
@@ -206,9 +276,7 @@ class _Reader:
     def _shape(self, number: int) -> tuple[Size, ...] | None:
         if number < len(self.view.operands):
             return self.values.known_shape(self.arrays[number])
-        return tuple(
-            self._loop_size(loop) for loop in self.used[number] if loop is not None
-        )
+        return tuple(map(self._loop_size, self._kept(number)))
 
     def _loop_size(self, loop: int) -> Size:
         """The size of a loop: of a dimension that it alone indexes."""
@@ -221,7 +289,8 @@ class _Reader:
     def _name(self, number: int) -> str:
         """The name of an operand's value, with a dimension for each of its loops."""
         if self.arrays[number] is None:
-            raise NotUnderstood
+            (loop,) = self._kept(number)
+            return self.values.add(Iota("", self._loop_size(loop)))
         return self._seen(number, self.values.name(self.arrays[number]))
 
     def _seen(self, number: int, name: str) -> str:
@@ -252,7 +321,15 @@ class _Reader:
         content = self._content(recipe.output)
         if content == Constant(_NEUTRAL.get(recipe.combine or "", math.nan)):
             return None
-        return self.values.named(content, self.arrays[recipe.output])
+        return self._init(recipe.output)
+
+    def _init(self, number: int) -> str:
+        """The name of the initial value, without dimensions that no loop indexes."""
+        name = self.values.named(self._content(number), self.arrays[number])
+        if None not in self.used[number]:
+            return name
+        shape = tuple(map(self._loop_size, self._kept(number)))
+        return self.values.add(Reshape(name, "", shape))
 
     def _operand(self, number: int, operand: Expression) -> str:
         """The name of what is multiplied: an operand, or a transform of it."""
@@ -279,17 +356,22 @@ class _Reader:
 
     def _maps(self, numbers: list[int], output: int) -> str:
         """The loops of these operands and of the output, as letters."""
-        return self._letters([self.used[n] for n in numbers], self.used[output])
+        return self._letters([self.used[n] for n in numbers], self._kept(output))
 
     def _letters(self, inputs: Sequence[Loops], output: Loops) -> str:
+        letters = self._letters_of(inputs, output)
+        texts = ["".join(letters[loop] for loop in one) for one in (*inputs, output)]
+        return ",".join(texts[:-1]) + "->" + texts[-1]
+
+    def _letters_of(
+        self, inputs: Sequence[Loops], output: Loops
+    ) -> dict[int | None, str]:
         every = dict.fromkeys(
             loop for one in (output, *inputs) for loop in one if loop is not None
         )
         if len(every) > len(_LETTERS):
             raise NotUnderstood
-        letters = {None: ".", **dict(zip(every, _LETTERS, strict=False))}
-        texts = ["".join(letters[loop] for loop in one) for one in (*inputs, output)]
-        return ",".join(texts[:-1]) + "->" + texts[-1]
+        return {None: ".", **dict(zip(every, _LETTERS, strict=False))}
 
 
 def _renumbered(expression: Expression, numbers: list[int]) -> Expression:

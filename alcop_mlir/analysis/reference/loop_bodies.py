@@ -1,7 +1,8 @@
 """Each output of a linalg op as an expression of the op's operands.
 
 An output element is an expression of elements of the operands, combined over the loops
-that do not index the output, if there are any.
+that do not index the output, if there are any. Other outputs of such loops are computed
+anew in each iteration, maybe from each other.
 """
 
 from __future__ import annotations
@@ -36,12 +37,16 @@ class OutputExpression:
     combine:    the op that combines its values, starting from what the output was;
                 None where all loops index the output
     dtype:      that the combining is done in
+    is_folded:  whether it is computed anew in each iteration, maybe from other outputs
+    yielded:    what the body makes of one element of each operand, outputs among them
     """
 
     output: int
     expression: Expression
+    yielded: Expression
     combine: str | None = None
     dtype: str = ""
+    is_folded: bool = False
 
 
 def operand_indices(operand: Operand) -> Indices:
@@ -77,31 +82,35 @@ def output_expressions(
     known: of values in the body that are no elements of operands
     """
     yielded = list(view.block.operations)[-1].operation.operands
-    outputs = enumerate(zip(yielded, view.outputs, strict=True), len(view.inputs))
+    first = len(view.inputs)
+    written = range(first, first + len(view.outputs))
     return [
-        _output_expression(expression(view.block, value, known), number, output)
-        for number, (value, output) in outputs
+        _output_expression(expression(view.block, value, known), number, written, view)
+        for number, value in zip(written, yielded, strict=True)
     ]
 
 
 def _output_expression(
-    yielded: Expression | None, output: int, written: Operand
+    yielded: Expression | None, output: int, written: range, view: LinalgView
 ) -> OutputExpression:
-    if yielded is None or None in written.loops:
+    if yielded is None:
         raise NotUnderstood
-    if written.is_permutation:
-        return OutputExpression(output, yielded)
+    if not view.reductions:
+        return OutputExpression(output, yielded, yielded)
+    folded = OutputExpression(output, yielded, yielded, is_folded=True)
     total = without_casts(yielded, _SUM_CASTS)
     if not isinstance(total, Operation) or total.name not in COMBINES:
-        raise NotUnderstood
+        return folded
     terms = [
         operand
         for operand in total.operands
         if without_casts(operand, _SUM_CASTS) != Argument(output)
     ]
-    if len(terms) != 1 or output in arguments(terms[0]):
-        raise NotUnderstood
-    return OutputExpression(output, terms[0], total.name, _narrowest(total, yielded))
+    if len(terms) != 1 or not arguments(terms[0]).isdisjoint(written):
+        return folded
+    return OutputExpression(
+        output, terms[0], yielded, total.name, _narrowest(total, yielded)
+    )
 
 
 def _narrowest(total: Operation, yielded: Expression) -> str:

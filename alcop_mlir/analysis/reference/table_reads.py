@@ -96,10 +96,7 @@ def _read(
 ) -> TableRead:
     table, *given = op.operands
     known = before.known
-    indices = [
-        expression(before.view.block, one, known, has_wide_integers=True)
-        for one in given
-    ]
+    indices = [expression(before.view.block, one, known) for one in given]
     computed = tuple(one for one in indices if one is not None)
     if len(computed) < len(given):
         raise NotUnderstood

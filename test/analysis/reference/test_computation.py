@@ -13,8 +13,10 @@ from alcop_mlir.bindings import ir, make_context
 from alcop_mlir.reference.expressions import Argument, Constant, Operation
 from alcop_mlir.reference.steps import (
     Einsum,
+    Fold,
     Gather,
     Insert,
+    Iota,
     Map,
     Pad,
     Reduction,
@@ -157,15 +159,21 @@ def operation(name: str, *operands: Any, dtype: str = "f32") -> Operation:
         ("mulf %x, %y", "addf %p, %p", "%s"),
         ("mulf %x, %y", "addf %p, %z", "%p"),
         ("mulf %x, %z", "addf %p, %z", "%s"),
-        ("mulf %x, %x", "addf %p, %z", "%s"),
     ],
 )
 def test_other_bodies_over_these_loops(first: str, second: str, yielded: str) -> None:
-    """No combining op of the output and something else, or loops that no input has."""
-    found = square_contraction(first, second, yielded)
-    assert found.steps == ()
-    assert found.unknown is not None
-    assert found.unknown.name == "linalg.generic"
+    """No combining op of the output: one iteration after the other."""
+    *_, found = square_contraction(first, second, yielded).steps
+    assert isinstance(found, Fold)
+    assert (found.starts, found.order, found.result) == (("arg2",), "k", 0)
+
+
+def test_a_loop_that_only_the_output_has() -> None:
+    """An input of its numbers tells how long it is."""
+    count, found = square_contraction("mulf %x, %x", "addf %p, %z", "%s").steps
+    assert count == Iota("%0", 4)
+    assert isinstance(found, Reduction)
+    assert found.inputs == ("arg0", "%0")
 
 
 def test_reductions_that_are_no_contractions() -> None:
@@ -392,10 +400,8 @@ def test_arrays_of_constants() -> None:
 @pytest.mark.parametrize(
     "body",
     [
-        "%0 = linalg.index 0 : index %1 = arith.index_cast %0 : index to i32 "
+        "%0 = linalg.index 0 : index %1 = arith.index_castui %0 : index to i32 "
         "%2 = arith.sitofp %1 : i32 to f32 linalg.yield %2 : f32",
-        "%0 = arith.fptosi %x : f32 to i64 %1 = arith.sitofp %0 : i64 to f32 "
-        "linalg.yield %1 : f32",
         "%0 = arith.bitcast %x : f32 to i32 %1 = arith.sitofp %0 : i32 to f32 "
         "linalg.yield %1 : f32",
         "%0 = arith.fptosi %x : f32 to i8 %1 = arith.uitofp %0 : i8 to f32 "
@@ -403,7 +409,7 @@ def test_arrays_of_constants() -> None:
     ],
 )
 def test_bodies_that_expressions_cannot_say(body: str) -> None:
-    """Indices, types and bit patterns that they do not have."""
+    """Unsigned casts and bit patterns that they do not have."""
     found = read(f"""
       func.func @f(%a: memref<8x16xf32>) {{
         linalg.map ins(%a : memref<8x16xf32>) outs(%a : memref<8x16xf32>)
@@ -560,13 +566,19 @@ def test_rows_of_tables_in_a_body_that_computes() -> None:
 
 
 def test_indices_that_expressions_cannot_say() -> None:
-    """An unsigned cast, and a loop that is a number of the result."""
+    """An unsigned cast."""
     unsigned = f"%n = arith.index_castui %a : i64 to index {READ}"
     assert read(TABLE.format(body=unsigned)).unknown is not None
+
+
+def test_numbers_of_iterations() -> None:
     number = """
       %n = arith.index_cast %k : index to i16
       %v = arith.sitofp %n : i16 to f16"""
-    assert read(TABLE.format(body=number)).unknown is not None
+    count, found = read(TABLE.format(body=number)).steps
+    assert count == Iota("%0", 6)
+    assert isinstance(found, Map)
+    assert (found.inputs, found.maps) == (("%0",), "j->ij")
 
 
 def test_gathers() -> None:
@@ -605,7 +617,7 @@ def test_a_map_of_numbers_only() -> None:
 
 @pytest.mark.parametrize("body", ["linalg.yield %s : f32", "linalg.yield %t : f32"])
 def test_a_loop_that_no_input_tells_the_length_of(body: str) -> None:
-    """How often would be added?"""
+    """An input of its numbers does."""
     found = read(f"""
       func.func @f(%a: memref<8xf32>, %u: memref<5xf32>, %c: memref<8xf32>) {{
         %one = arith.constant 1.0 : f32
@@ -620,18 +632,18 @@ def test_a_loop_that_no_input_tells_the_length_of(body: str) -> None:
           }}
         return
       }}""")
-    assert found.steps == ()
+    assert Iota("%0", 8 if "%t" in body else 5) in found.steps
+    assert isinstance(found.steps[-1], Reduction)
 
 
 def test_integers_of_64_bits() -> None:
-    """More than float64 holds."""
+    """They are copied, though float64 does not hold all."""
     found = read("""
       func.func @f(%a: memref<8xi64>, %c: memref<8xi64>) {
         memref.copy %a, %c : memref<8xi64> to memref<8xi64>
         return
       }""")
-    assert found.steps == ()
-    assert found.unknown is not None
+    assert found.steps == (Map(("arg0",), "i->i", "arg1", Argument(0), (8,)),)
 
 
 def test_constant_arrays_have_names_of_their_own() -> None:
