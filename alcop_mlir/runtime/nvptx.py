@@ -12,7 +12,7 @@ import ctypes
 import os
 from collections.abc import Iterable
 from concurrent.futures import ThreadPoolExecutor
-from functools import cache, partial
+from functools import cache
 from typing import Any
 
 from alcop_mlir.errors import CompileError, optional
@@ -27,11 +27,18 @@ _ASSEMBLY = 0  # not an object file
 def generate(texts: Iterable[str], target: Target, optimize: bool) -> list[str]:
     """PTX of each text of LLVM IR, in threads, as many as this process has CPUs.
 
+    The longest first, so that no thread begins it when the others are done.
     optimize: run more than the back end. CompileError for the first that LLVM refuses.
     """
     llvmlite()  # loaded once, before threads ask for it
+    given = [*texts]
+    longest_first = sorted(range(len(given)), key=lambda number: -len(given[number]))
     with ThreadPoolExecutor(max(1, len(os.sched_getaffinity(0)))) as pool:
-        return [*pool.map(partial(_generate, target=target, optimize=optimize), texts)]
+        started = {
+            number: pool.submit(_generate, given[number], target, optimize)
+            for number in longest_first
+        }
+        return [started[number].result() for number in range(len(given))]
 
 
 @cache
