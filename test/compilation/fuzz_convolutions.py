@@ -24,7 +24,7 @@ from convolution_forms import NAMED, SPATIAL, Form, Scatter, Window
 from alcop_mlir.errors import AlcopError
 
 TYPES = (("f16", "f32"), ("f16", "f16"), ("bf16", "f32"), ("f32", "f32"), ("i8", "i32"))
-CHANNELS = (16, 16, 24, 32, 40, 48, 64, 4)
+CHANNELS = (16, 16, 24, 32, 40, 48, 64, 4, 17, 35)
 FILTERS = (1, 8, 10, 16, 24, 40)
 MOST_OPS = 3e6  # multiplications: the emulator runs some ten million per second
 

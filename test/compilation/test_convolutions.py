@@ -231,6 +231,21 @@ def test_types(kind: str, out: str, schedule: str) -> None:
     run(Convolution((1, 9, 7, 48), 32, kind=kind, out=out), schedule)
 
 
+def test_an_odd_number_of_channels(capsys: pytest.CaptureFixture[str]) -> None:
+    """Threads load single elements, one step before they store them as words."""
+    convolution = Convolution((1, 7, 6, 17), 32)
+    schedule = "block=32,32,32 warp=16,16 stages={}"
+    found = [run(convolution, schedule.format(one)) for one in ("1,1", "2,1", "3,2")]
+    assert len({out.tobytes() for out in found}) == 1
+    capsys.readouterr()
+    (kernel,) = compiled(convolution, schedule.format("3,2")).functions[0].kernels
+    loaded = [(one.buffer, one.level, one.stages) for one in kernel.pipelines]
+    assert ("arg0 f16", "register", 2) in loaded
+    (line,) = capsys.readouterr().err.splitlines()
+    assert "pipelined through registers only: the rows of argument 1" in line
+    assert line.endswith("make rows a multiple of 16 bytes: of 8 elements, not 17")
+
+
 def test_all_stages_give_the_same() -> None:
     """To the last bit, with slots that divide the steps of a tap and others."""
     convolution = Convolution((1, 8, 6, 64), 32)

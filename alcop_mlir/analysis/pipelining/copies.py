@@ -23,7 +23,7 @@ from alcop_mlir.analysis.pipelining.footprints import (
 )
 from alcop_mlir.analysis.pipelining.in_place import may_spoil, reads_of
 from alcop_mlir.analysis.pipelining.moves import TILE, Move, unsuited
-from alcop_mlir.analysis.pipelining.near_copies import near_copy, rows_remedy
+from alcop_mlir.analysis.pipelining.near_copies import near_copy, odd_rows, rows_remedy
 from alcop_mlir.analysis.pipelining.verdicts import (
     SHARED,
     PipelinedCopy,
@@ -81,13 +81,15 @@ def _not_a_move(move: Move) -> Refusal | None:
     if why is None:
         return None
     remedy = "copy 4, 8 or 16 aligned bytes per thread"
-    if move.rows:
+    if move.rows and (odd := odd_rows(move.source)) is not None:
+        remedy = odd
+    elif move.rows:
         remedy = (
             "gather rows at multiples of 16 bytes, computed by arith of vector.step, "
             "numbers and tables"
         )
     elif move.kind == TILE:
-        remedy = rows_remedy(move.op)
+        remedy = rows_remedy(move.op, move.source)
     return Refusal(1, why, remedy)
 
 

@@ -8,8 +8,13 @@ returns the reason why it is not, or None for a store that is no copy at all.
 from __future__ import annotations
 
 from alcop_mlir.analysis.ir import memory
-from alcop_mlir.analysis.ir.alignment import address_alignment, divisor
+from alcop_mlir.analysis.ir.alignment import (
+    address_alignment,
+    divisor,
+    element_bytes,
+)
 from alcop_mlir.analysis.ir.loops import block_of, body, defining_op, made_by, yielded
+from alcop_mlir.analysis.ir.memref_layouts import follows_shape
 from alcop_mlir.analysis.ir.slices import backward_slice
 from alcop_mlir.analysis.ir.walk import around, walk
 from alcop_mlir.analysis.pipelining.copy_forms import is_no_part
@@ -71,7 +76,7 @@ def _not_plain(store: ir.Operation, value: ir.Value) -> _Why:
     if load is not None and load.name == "vector.from_elements":
         narrow = _element_by_element(load)
         if narrow is not None:
-            return narrow, rows_remedy(store)
+            return narrow
     if load is not None and load.name == "scf.if":
         return (
             f"'{store.name}' stores what is loaded under a condition, and else comes "
@@ -110,24 +115,42 @@ def _not_plain(store: ir.Operation, value: ir.Value) -> _Why:
     )
 
 
-def rows_remedy(op: ir.Operation) -> str:
-    """What would help a copy of a tile whose rows are not aligned."""
+def rows_remedy(op: ir.Operation, source: ir.Value) -> str:
+    """What would help a copy of a tile of `source` whose rows are not aligned."""
     if any(alcop.OTHER_ROWS in one.attributes for one in around(op)):
         return "rows of a multiple of 16 bytes are for another variant"
+    if (odd := odd_rows(source)) is not None:
+        return odd
     return (
         "make rows a multiple of 16 bytes, and promise so with "
         "alcop.row_alignment = 16 where they are known at run time only"
     )
 
 
-def _element_by_element(word: ir.Operation) -> str | None:
+def odd_rows(source: ir.Value) -> str | None:
+    """What would help where rows of what is copied are known not to be aligned.
+
+    Of an image, the rows of a tile are the channels of pixels.
+    """
+    kind = memory.root(source).type
+    if not kind.rank or kind.is_dynamic_dim(kind.rank - 1) or not follows_shape(kind):
+        return None
+    elements, wanted = kind.shape[-1], max(CP_ASYNC_BYTES) // element_bytes(kind)
+    if elements % wanted == 0:
+        return None
+    return f"make rows a multiple of 16 bytes: of {wanted} elements, not {elements}"
+
+
+def _element_by_element(word: ir.Operation) -> _Why | None:
     """Why a word is made of single elements, as alcop-stage-copies loads them."""
     loads = [walk(op, "memref.load") for op in map(defining_op, word.operands) if op]
     if len(loads) < len(word.operands) or any(len(found) != 1 for found in loads):
         return None
     source, *indices = loads[0][0].operands
     width = address_alignment(source, [divisor(index) for index in indices])
-    return narrow_rows(source, width) if width < min(CP_ASYNC_BYTES) else None
+    if width >= min(CP_ASYNC_BYTES):
+        return None
+    return narrow_rows(source, width), rows_remedy(word, source)
 
 
 def _masked_store(store: ir.Operation) -> _Why:

@@ -11,7 +11,8 @@ After:   scf.for %k ... {
 Rows that are known to be aligned to less than 4 bytes are copied element by element.
 As loads of a thread and stores of words, alcop-plan-pipelines can fetch the next tile
 while this one is used; alcop-distribute-copies would make loads and stores of one
-iteration. An element beyond the end of the source is zero. Along the dimensions of
+iteration. So are tiles of gathered rows, each loaded where a thread computes that its
+row begins, under the condition that it is valid. An element beyond the end of the source is zero. Along the dimensions of
 `alcop.arbitrary` it may be anything; where each row has an address of its own anyhow,
 the last row is loaded again.
 
@@ -39,8 +40,10 @@ from alcop_mlir.analysis.layout.distribution import (
     crosses_memories,
     distribute,
     is_full,
+    sides,
     widest_access,
 )
+from alcop_mlir.analysis.layout.row_vectors import not_by_rows
 from alcop_mlir.bindings import ir, ub
 from alcop_mlir.dialects import alcop
 from alcop_mlir.passes import build
@@ -48,9 +51,16 @@ from alcop_mlir.passes.base import Pass
 from alcop_mlir.resources import MOST_ELEMENT_REGISTERS, element_registers
 from alcop_mlir.target import CP_ASYNC_BYTES, SHARED_BANK_BYTES
 from alcop_mlir.transforms.tensor_cores.copy_offsets import Index, chunk_offsets
-from alcop_mlir.transforms.tensor_cores.copy_sources import clamped, is_clamped
+from alcop_mlir.transforms.tensor_cores.copy_sources import (
+    GatheredSource,
+    clamped,
+    is_clamped,
+)
+from alcop_mlir.transforms.tensor_cores.row_carriers import carry_rows, drop_vectors
+from alcop_mlir.transforms.tensor_cores.row_elements import RowElements
 
-_COPIES = ("memref.copy", "alcop.copy")
+_GATHER = "alcop.gather"
+_COPIES = ("memref.copy", "alcop.copy", _GATHER)
 
 
 @dataclass(frozen=True)
@@ -58,14 +68,25 @@ class StageCopies(Pass):
     name = "alcop-stage-copies"
 
     def run(self, op: ir.Operation) -> None:
-        for loop in loops_in(op):
-            work = _collect(loop)
-            if sum(item.registers for item in work) > MOST_ELEMENT_REGISTERS:
-                continue
-            for item in work:
-                with item.copy.location, ir.InsertionPoint(item.copy):
-                    _stage(item)
-                item.copy.erase()
+        work = [item for loop in loops_in(op) for item in _of_loop(loop)]
+        elements = RowElements()
+        rounds: list[tuple[tuple[Index, ...], ...]] = []
+        for item in work:
+            with item.copy.location:
+                rounds.append(chunk_offsets(item.block, item.words).indices)
+        carriers = carry_rows(
+            (
+                (item.copy, (row for row, _ in indices))
+                for item, indices in zip(work, rounds, strict=True)
+                if item.copy.name == _GATHER
+            ),
+            elements,
+        )
+        for item, indices in zip(work, rounds, strict=True):
+            with item.copy.location, ir.InsertionPoint(item.copy):
+                _stage(item, indices, elements)
+            item.copy.erase()
+        drop_vectors(carriers, elements)
 
 
 @dataclass(frozen=True)
@@ -83,6 +104,13 @@ class _Work:
         return element_registers(elements, self.words.bytes // self.words.elements)
 
 
+def _of_loop(loop: ir.Operation) -> list[_Work]:
+    """The copies in the block of `loop`; none where they need too many registers."""
+    work = _collect(loop)
+    few = sum(item.registers for item in work) <= MOST_ELEMENT_REGISTERS
+    return work if few else []
+
+
 def _collect(loop: ir.Operation) -> list[_Work]:
     """The copies in the block of `loop` that are narrower than `cp.async` can be."""
     found: list[_Work] = []
@@ -98,9 +126,11 @@ def _collect(loop: ir.Operation) -> list[_Work]:
 
 def _words(copy: ir.Operation, block: ThreadBlock) -> Distribution | None:
     """The words of the tile, a whole number for each thread; else None."""
-    source, _ = copy.operands
+    source, _ = sides(copy)
     elements = distribute(copy, block)
     if isinstance(elements, Rejected) or is_workgroup(source.type):
+        return None
+    if copy.name == _GATHER and not_by_rows(copy) is not None:
         return None
     if widest_access(copy, parts=True) in CP_ASYNC_BYTES:
         return None
@@ -110,17 +140,20 @@ def _words(copy: ir.Operation, block: ThreadBlock) -> Distribution | None:
     return words if is_whole else None
 
 
-def _stage(item: _Work) -> None:
+def _stage(
+    item: _Work, rounds: Sequence[tuple[Index, ...]], elements: RowElements
+) -> None:
     """All loads, then all stores, before the copy."""
-    rounds = chunk_offsets(item.block, item.words).indices
+    load = partial(_load, item.copy)
+    if item.copy.name == _GATHER:
+        load = partial(_gathered, GatheredSource(item.copy, item.words, elements))
     loaded = [
-        [_load(item.copy, at) for at in _elements(first, item.words.elements)]
-        for first in rounds
+        [load(at) for at in _elements(first, item.words.elements)] for first in rounds
     ]
     target = without_casts(item.copy.operands[1])
-    for elements, first in zip(loaded, rounds, strict=True):
+    for word, first in zip(loaded, rounds, strict=True):
         at = [index.value for index in first]
-        build.store(build.vector_of(elements), target, at)
+        build.store(build.vector_of(word), target, at)
 
 
 def _elements(first: Sequence[Index], count: int) -> Iterator[tuple[Index, ...]]:
@@ -138,6 +171,14 @@ def _load(copy: ir.Operation, indices: Sequence[Index]) -> Any:
     load = partial(build.load, memref, clamped(copy, indices))
     load_free = partial(_where, free, load, partial(_anything, source, kind), kind)
     return _where(needed, load_free, partial(build.zero, kind), kind)
+
+
+def _gathered(source: GatheredSource, indices: Sequence[Index]) -> Any:
+    """An element of a gathered row; zero where the row is not valid, or ends before."""
+    memref = source.copy.operands[0]
+    kind = memref.type.element_type
+    load = partial(build.load, without_casts(memref), source.at(indices))
+    return _where(source.is_inside(indices), load, partial(build.zero, kind), kind)
 
 
 def _anything(source: ir.Value, kind: ir.Type) -> Any:

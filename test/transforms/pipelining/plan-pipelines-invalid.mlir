@@ -177,7 +177,7 @@ func.func @rule_1_narrow_tile(%A: memref<64x511xf16>) {
   %a = memref.alloc() : memref<64x32xf16, #ws>
   scf.for %k = %c0 to %c480 step %c32 {
     %tile = memref.subview %A[0, %k] [64, 32] [1, 1] : memref<64x511xf16> to memref<64x32xf16, strided<[511, 1], offset: ?>>
-    // expected-remark @+1 {{not pipelined (rule 1): the rows of argument 1, memref<64x511xf16>, are known to be aligned to 2 bytes, 4 are needed: each thread copies element by element, and waits in each iteration; make rows a multiple of 16 bytes}}
+    // expected-remark @+1 {{not pipelined (rule 1): the rows of argument 1, memref<64x511xf16>, are known to be aligned to 2 bytes, 4 are needed: each thread copies element by element, and waits in each iteration; make rows a multiple of 16 bytes: of 8 elements, not 511}}
     memref.copy %tile, %a : memref<64x32xf16, strided<[511, 1], offset: ?>> to memref<64x32xf16, #ws>
     gpu.barrier
     %v = memref.load %a[%c0, %c0] : memref<64x32xf16, #ws>

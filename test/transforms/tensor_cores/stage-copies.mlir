@@ -117,3 +117,48 @@ func.func @others(%A: memref<16x8xf16, strided<[9, 1]>>, %B: memref<16x8xf16, st
   }
   return
 }
+
+// -----
+
+// Gathered rows of an odd number of elements: a thread loads words of its own rows, two
+// elements each, under the same condition; what a row needs is computed before the loop,
+// or carried by it. A width ends rows.
+// CHECK-LABEL: func.func @gathered
+// CHECK-SAME:  %[[X:[a-zA-Z0-9]+]]: memref<4096xf16>
+// CHECK:       gpu.launch
+// CHECK-COUNT-2: arith.muli {{.*}} %c33{{.*}} : index
+// CHECK:       %[[VALID:.*]] = arith.cmpi ult
+// CHECK:       scf.for {{.*}} -> (vector<16xindex>, index, index)
+// CHECK:         %[[AT:.*]] = arith.addi
+// CHECK:         %[[THERE:.*]] = arith.andi %[[VALID]]
+// CHECK:         %[[A:.*]] = scf.if %[[THERE]] -> (f16) {
+// CHECK-NEXT:      memref.load %[[X]][%[[AT]]]
+// CHECK:         vector.from_elements %[[A]], %{{.*}} : vector<2xf16>
+// CHECK-COUNT-2: vector.store {{.*}} : memref<16x8xf16, #gpu.address_space<workgroup>>, vector<2xf16>
+// CHECK-NOT:     alcop.gather
+// CHECK:         gpu.barrier
+func.func @gathered(%x: memref<4096xf16>, %width: index) {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %c8 = arith.constant 8 : index
+  %c32 = arith.constant 32 : index
+  %c64 = arith.constant 64 : index
+  gpu.launch blocks(%bx, %by, %bz) in (%gx = %c1, %gy = %c1, %gz = %c1)
+             threads(%tx, %ty, %tz) in (%sx = %c32, %sy = %c1, %sz = %c1) {
+    %a = memref.alloc() : memref<16x8xf16, #gpu.address_space<workgroup>>
+    %step = vector.step : vector<16xindex>
+    %far = arith.constant dense<33> : vector<16xindex>
+    %next = arith.constant dense<8> : vector<16xindex>
+    %base = arith.muli %step, %far : vector<16xindex>
+    %all = arith.constant dense<400> : vector<16xindex>
+    %valid = arith.cmpi ult, %base, %all : vector<16xindex>
+    %end = scf.for %k = %c0 to %c64 step %c8 iter_args(%rows = %base) -> (vector<16xindex>) {
+      "alcop.gather"(%x, %a, %rows, %valid, %width) : (memref<4096xf16>, memref<16x8xf16, #gpu.address_space<workgroup>>, vector<16xindex>, vector<16xi1>, index) -> ()
+      gpu.barrier
+      %on = arith.addi %rows, %next : vector<16xindex>
+      scf.yield %on : vector<16xindex>
+    }
+    gpu.terminator
+  }
+  return
+}
