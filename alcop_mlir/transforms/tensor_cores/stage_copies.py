@@ -11,10 +11,10 @@ After:   scf.for %k ... {
 Rows that are known to be aligned to less than 4 bytes are copied element by element.
 As loads of a thread and stores of words, alcop-plan-pipelines can fetch the next tile
 while this one is used; alcop-distribute-copies would make loads and stores of one
-iteration. So are tiles of gathered rows, each loaded where a thread computes that its
-row begins, under the condition that it is valid. An element beyond the end of the source is zero. Along the dimensions of
-`alcop.arbitrary` it may be anything; where each row has an address of its own anyhow,
-the last row is loaded again.
+iteration. So are tiles of gathered rows: a thread computes where its rows begin, and
+loads what is valid. An element beyond the end of the source is zero. Along the
+dimensions of `alcop.arbitrary` it may be anything; where each row has an address of its
+own anyhow, the last row is loaded again.
 
 Copies that are not in a loop, that cp.async can take, or of more elements than a thread
 has registers for are left unchanged.
