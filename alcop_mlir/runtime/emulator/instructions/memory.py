@@ -145,6 +145,8 @@ def store(t: Translator, ins: Instruction) -> Op:
     items, size = _vector(ins, ins.operands[1])
     target = ins.operands[0]
     space = memory_space(t, ins, target)
+    if space == "param":
+        return _pass(t, ins, target)
     address, _ = t.base_address(target, ins)
     raw = SCALARS[f"b{ins.type.bits}"]
     reads = [t.read(item, raw, ins) for item in items]
@@ -157,6 +159,16 @@ def store(t: Translator, ins: Instruction) -> Op:
         access.store(where, values[0] if len(values) == 1 else pack(values, whole))
 
     return run
+
+
+def _pass(t: Translator, ins: Instruction, target: Operand) -> Op:
+    """A store to a parameter of a call, which is a register here."""
+    name = target.base if isinstance(target, Address) else None
+    if name is None or target != Address(name, 0) or not t.is_register(name):
+        raise unsupported(ins, "expected a parameter of a call, without an offset")
+    raw = SCALARS[f"b{ins.type.bits}"]
+    read = t.read(ins.operands[1], raw, ins)
+    return t.assign(ins, Name(name), raw.dtype, lambda value: value, read)
 
 
 # --- atomics -----------------------------------------------------------------------

@@ -18,6 +18,7 @@ from alcop_mlir.runtime.emulator.arithmetic import integers as ints
 from alcop_mlir.runtime.emulator.instructions import (
     async_copy,
     barriers,
+    calls,
     convert,
     floating,
     integer,
@@ -292,6 +293,7 @@ OPCODES = (
         Opcode("brx.idx", ends="table", counted_as="branch"),
         Opcode("ret", ends="exit", counted_as="branch"),
         Opcode("exit", ends="exit", counted_as="branch"),
+        Opcode("call", calls.call, counted_as="branch"),
     ),
     *_chapter(
         "Parallel Synchronization and Communication Instructions",

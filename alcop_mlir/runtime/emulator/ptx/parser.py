@@ -3,7 +3,8 @@
 Follows PTX ISA "Syntax" and "State Spaces, Types, and Variables". Comments, debug
 sections and pragmas are dropped; `.loc` and `.file` are kept as the source position of
 the instructions that follow. Only what a single kernel needs is read: the bodies of
-`.func` are skipped, and a `call` is refused later, when it is translated.
+`.func` are skipped, and a `call` of them is refused later, when it is translated. The
+`.param` of a call is read as a register, and a store to it as a move.
 """
 
 from __future__ import annotations
@@ -56,10 +57,10 @@ _STATEMENT = re.compile(
 _MAX_SCOPES = 100
 _MAX_STATEMENT = 2**14  # characters of an instruction
 _CODE = re.compile(r"(?:@\s*(!?)\s*([%\w$]+)\s+)?([a-z][\w.:]*)\s*(.*)", re.S)
-_SPLIT = re.compile(r"\s*((?:[^,\[{]|\[[^\]]*\]|\{[^}]*\})+)\s*(?:,|$)")
+_SPLIT = re.compile(r"\s*((?:[^,\[{(]|\[[^\]]*\]|\{[^}]*\}|\([^)]*\))+)\s*(?:,|$)")
 _ADDRESS = re.compile(r"\[\s*([%$\w.]+)\s*(?:([+-])\s*(-?)\s*(\w+))?\s*\]$")
 _NAME = re.compile(r"[%$_A-Za-z][\w$%]*(?:\.[xyzw])?$")
-_DECLARATION = re.compile(r"\.reg\s*\.(\w+)\s+(.*)", re.S)
+_DECLARATION = re.compile(r"\.(?:reg|param)\s*\.(\w+)\s+(.*)", re.S)
 _REGISTER = re.compile(r"\s*([%$\w]+)(?:<(\d+)>)?\s*(?:,|$)")
 _ENTRY = re.compile(r"\.entry\s+([\w$]+)\s*(\(|(?=\{|\.))")
 _DROPPED = (".pragma", ".alignas", ".noreturn")
@@ -246,7 +247,7 @@ class _Body:
 
     def directive(self, text: str, line: int) -> None:
         """Reads a declaration; drops what does not change a result."""
-        if text.startswith(".reg"):
+        if text.startswith((".reg", ".param")):
             self.declare(text, line)
         elif text.startswith((".shared", ".local", ".global", ".const")):
             variable = read_variable(text, line)
@@ -266,7 +267,7 @@ class _Body:
         self.kernel.targets[names[-1]] = listed
 
     def declare(self, text: str, line: int) -> None:
-        """Reads `.reg`: single registers, or a range such as `%r<9>`."""
+        """Reads `.reg`: single registers, or a range such as `%r<9>`; or `.param`."""
         found = _DECLARATION.match(text)
         if found is None:
             fail(line, f"cannot read the declaration `{text}`")
