@@ -20,6 +20,7 @@ from alcop_mlir.element_types import ROUNDING as ROUNDING
 NUMPY_DTYPES = {
     row.name: np.dtype(row.numpy).type for row in ELEMENT_TYPES.values() if row.numpy
 }
+_NO_BOOLEAN = 2  # the byte of booleans that nothing has written
 LARGEST = {name: row.largest for name, row in ELEMENT_TYPES.items()}
 
 Array = np.ndarray[Any, Any]
@@ -57,6 +58,8 @@ def decode(array: Array, dtype: str) -> Array:
     wide = ELEMENT_TYPES[dtype].upper_of
     if wide and array.dtype == NUMPY_DTYPES[dtype]:
         array = (array.astype(_bits(wide)) << _lower_bits(dtype)).view(wide)
+    if array.dtype == np.bool_:
+        array = array.view(np.uint8)  # what is neither true nor false shows
     with np.errstate(invalid="ignore"):  # signalling NaNs
         return array.astype(np.float64)
 
@@ -85,15 +88,19 @@ def _lower_bits(dtype: str) -> int:
 
 
 def unwritten(shape: tuple[int, ...], dtype: str) -> Array:
-    """An array of NaN, or of the least integer, in which unwritten elements show."""
+    """An array of NaN, of the least integer, or of a byte that is no boolean."""
+    kind = NUMPY_DTYPES[dtype]
+    if kind is np.bool_:
+        return np.full(shape, _NO_BOOLEAN, np.uint8).view(kind)
     if is_integer(dtype):
-        kind = NUMPY_DTYPES[dtype]
         return np.full(shape, np.iinfo(kind).min, kind)
     return encode(np.full(shape, np.nan), dtype)
 
 
 def random(generator: np.random.Generator, shape: tuple[int, ...], dtype: str) -> Array:
-    """Floats uniform in [-1, 1], integers of 8 bits."""
+    """Floats uniform in [-1, 1], integers of 8 bits, booleans."""
+    if NUMPY_DTYPES[dtype] is np.bool_:
+        return generator.integers(0, 2, shape).astype(np.bool_)
     if is_integer(dtype):
         return generator.integers(-128, 128, shape).astype(NUMPY_DTYPES[dtype])
     return encode(generator.random(shape, np.float32) * 2 - 1, dtype)
@@ -107,6 +114,8 @@ def extremes(dtype: str) -> tuple[list[float], list[float]]:
     first: the least, the largest, 0 and -1.
     """
     row = ELEMENT_TYPES[dtype]
+    if row.numpy == "bool":
+        return [], []
     if not row.is_float:
         about = np.iinfo(NUMPY_DTYPES[dtype])
         return [about.min, about.max, 0, -1], []

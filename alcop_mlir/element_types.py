@@ -126,7 +126,8 @@ _ROWS = (
         largest=1.7976931348623157e308,
         ptx="f64",
     ),
-    ElementType("i1", BOOLEAN, 1, "", 0.0, 1.0, "pred"),
+    # In arrays each is a byte, of 0 or 1.
+    ElementType("i1", BOOLEAN, 1, "bool", 0.0, 1.0, "pred"),
     ElementType("i8", INTEGER, 8, "int8", 0.0, 127.0, "s8", accumulator="i32"),
     ElementType("i16", INTEGER, 16, "int16", 0.0, 32767.0, "s16"),
     ElementType("i32", INTEGER, 32, "int32", 0.0, 2.0**31 - 1, "s32", output_of="i32"),

@@ -305,6 +305,10 @@ def _integer_contraction(
     if step.init is not None:
         start = known[step.init]
         exact, error = exact + start.values, error + start.error
+    if dtype == "i64":
+        size = _einsum(step.maps, np.abs(lhs.values), np.abs(rhs.values))
+        is_large = size + np.abs(exact) > _LARGEST_EXACT
+        return Bounded(exact, np.where(is_large, np.inf, error))
     return Bounded(wrapped(exact, dtype), error)
 
 

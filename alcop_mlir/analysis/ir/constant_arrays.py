@@ -94,5 +94,4 @@ def _data(attribute: Any, dtype: str) -> bytes | None:
         text = _HEX.match(str(attribute))
         return bytes.fromhex(text[1]) if text else None
     # All systems that have the bindings are little-endian.
-    known = dtype == "i1" or dtype in ARRAY_TYPES
-    return memoryview(attribute).tobytes() if known else None
+    return memoryview(attribute).tobytes() if dtype in ARRAY_TYPES else None

@@ -16,7 +16,7 @@ from alcop_mlir.dialects import alcop
 from alcop_mlir.element_types import ARRAY_TYPES
 
 # Of the memrefs of a function, and of what is computed from these.
-_ELEMENTS = (*ARRAY_TYPES, "i1", "index")
+_ELEMENTS = (*ARRAY_TYPES, "index")
 
 
 @dataclass(frozen=True)

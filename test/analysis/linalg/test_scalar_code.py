@@ -65,8 +65,13 @@ X = np.array([-2.5, -1.0, 0.0, 0.25, 3.0])
             "%c = arith.cmpi sge, %i, %j : i32 %r = arith.select %c, %o, %z : f32",
             np.array([0, 0, 1, 1, 1.0]),
         ),
+        (
+            "%i = arith.fptosi %x : f32 to i64 %r = arith.sitofp %i : i64 to f32",
+            np.trunc(X),
+        ),
+        ("%p = arith.constant 2 : i32 %r = math.fpowi %x, %p : f32, i32", X**2),
     ],
-    ids=["relu", "mask", "silu", "wrap", "integers"],
+    ids=["relu", "mask", "silu", "wrap", "integers", "wide", "power"],
 )
 def test_values(body: str, expected: np.ndarray) -> None:
     constants = "%z = arith.constant 0.0 : f32 %o = arith.constant 1.0 : f32 "
@@ -78,11 +83,12 @@ def test_values(body: str, expected: np.ndarray) -> None:
 @pytest.mark.parametrize(
     "body",
     [
-        "%i = arith.fptosi %x : f32 to i64 %r = arith.sitofp %i : i64 to f32",
+        "%i = arith.fptosi %x : f32 to i128 %r = arith.sitofp %i : i128 to f32",
         "%i = arith.fptosi %x : f32 to i8 %r = arith.uitofp %i : i8 to f32",
         "%c = arith.cmpf oeq, %x, %x : f32 %r = arith.sitofp %c : i1 to f32",
         "%i = arith.bitcast %x : f32 to i32 %r = arith.bitcast %i : i32 to f32",
-        "%p = arith.constant 2 : i32 %r = math.fpowi %x, %p : f32, i32",
+        "%p = arith.constant 2 : i32 %n = math.ipowi %p, %p : i32 "
+        "%r = arith.sitofp %n : i32 to f32",
     ],
 )
 def test_what_expressions_cannot_say(body: str) -> None:

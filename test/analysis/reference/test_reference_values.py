@@ -146,6 +146,22 @@ def test_conditions_of_rows(combine: str, expected: list[int]) -> None:
     np.testing.assert_array_equal(found.values, expected)
 
 
+def test_contractions_that_float64_does_not_hold() -> None:
+    text = """
+    func.func @f(%a: tensor<2x2xi64>, %b: tensor<2x2xi64>) -> tensor<2x2xi64> {
+      %zero = arith.constant 0 : i64
+      %e = tensor.empty() : tensor<2x2xi64>
+      %z = linalg.fill ins(%zero : i64) outs(%e : tensor<2x2xi64>) -> tensor<2x2xi64>
+      %r = linalg.matmul ins(%a, %b : tensor<2x2xi64>, tensor<2x2xi64>)
+        outs(%z : tensor<2x2xi64>) -> tensor<2x2xi64>
+      return %r : tensor<2x2xi64>
+    }"""
+    a, b = np.array([[2**60, 1], [3, 4]]), np.array([[1, 2], [-5, 6]])
+    (found,) = values(text, a, b)
+    np.testing.assert_array_equal(np.isinf(found.error), [[True] * 2, [False] * 2])
+    np.testing.assert_array_equal(found.values[1], (a @ b)[1])
+
+
 def test_integers_that_float64_does_not_hold() -> None:
     """Their order is known, what is added to them is not."""
     text = f"""

@@ -121,7 +121,7 @@ func.func @parallel_loops(%a: memref<8xf32>, %n: index) {
 // -----
 
 func.func @elements_that_nothing_computes_with(%a: memref<8xf8E4M3FN>, %b: memref<8xf32>) {
-  // expected-remark @+1 {{'linalg.generic' is left unchanged: has f8E4M3FN elements, expected one of f16, bf16, f32, f64, i8, i16, i32, i64, i1, index}}
+  // expected-remark @+1 {{'linalg.generic' is left unchanged: has f8E4M3FN elements, expected one of f16, bf16, f32, f64, i1, i8, i16, i32, i64, index}}
   linalg.generic {indexing_maps = [affine_map<(d0) -> (d0)>, affine_map<(d0) -> (d0)>],
                   iterator_types = ["parallel"]}
       ins(%a : memref<8xf8E4M3FN>) outs(%b : memref<8xf32>) {
