@@ -149,8 +149,8 @@ def _intermediate(
     known = tuple(extent for extent in shape if extent is not None)
     if len(known) != len(shape):
         reason = (
-            f"allocates {kind}, expected sizes that arguments have, or sums, "
-            "differences and products of these"
+            f"allocates {kind}, expected sizes that arguments have, or that are "
+            "computed from these by +, - and *"
         )
         return NotCompiled(alloc, reason)
     return Intermediate(intermediate_name(number), str(kind.element_type), known)

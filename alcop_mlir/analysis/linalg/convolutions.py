@@ -195,6 +195,8 @@ def find_convolution(
     except NoContraction:  # a pooling, which multiplies nothing
         return None
     try:
+        if view.is_empty:
+            raise _No("has no iterations: one of its sizes is 0")
         outside = view.outside()
         if outside is not None:
             raise _No(outside)

@@ -185,6 +185,11 @@ class LinalgView:
         """The size of a loop where it is known."""
         return static_size(*self.sizes[loop])
 
+    @property
+    def is_empty(self) -> bool:
+        """Whether it surely has no iteration."""
+        return 0 in map(self.static_size, range(self.rank))
+
     def is_static(self, operand: Operand, dimension: int) -> bool:
         """Whether the sizes of a dimension, and of the loops along it, are known."""
         sizes = map(self.static_size, operand.indices[dimension].loops)
@@ -195,6 +200,8 @@ class LinalgView:
 
         As far as sizes are known. MLIR looks at the first and last iteration only.
         """
+        if self.is_empty:
+            return None
         for operand in self.operands:
             for dimension, index in enumerate(operand.indices):
                 if index.coefficients is None or not self.is_static(operand, dimension):

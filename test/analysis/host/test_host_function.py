@@ -132,8 +132,8 @@ def test_a_launch_without_dynamic_memory_has_none() -> None:
             """%d = memref.dim %b, %c1 : memref<8xf32>
             %sum = arith.divui %d, %c64 : index
             %x = memref.alloc(%sum) : memref<?xf32>""",
-            "allocates memref<?xf32>, expected sizes that arguments have, or sums, "
-            "differences and products of these",
+            "allocates memref<?xf32>, expected sizes that arguments have, or "
+            "that are computed from these by +, - and *",
         ),
     ],
 )
