@@ -20,10 +20,9 @@ from alcop_mlir.torch.graphs import Graph
 class Call:
     """A compiled graph, called as AOTAutograd does: a list that is emptied."""
 
-    _boxed_call = True
-
     def __init__(self, program: Program | None, graph: Graph):
         self.program, self._graph = program, graph
+        self._boxed_call = True  # what torch wraps copies attributes of the object
 
     def __call__(self, given: list[Any]) -> list[Any]:
         """The graph's outputs. Raises LaunchError and EmulationError."""

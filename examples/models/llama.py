@@ -96,9 +96,10 @@ class LlamaStep(nn.Module):
         Returns the block's output and the caches with this token's rows written.
         """
         q, k, v = self.block.project(self.block.before_attention(x), place)
-        keys = keys.index_copy(2, place, k)
-        values = values.index_copy(2, place, v)
-        seen = torch.arange(keys.shape[2], device=x.device) <= place
+        places = torch.arange(keys.shape[2], device=x.device)
+        here = (places == place)[:, None]
+        keys, values = torch.where(here, k, keys), torch.where(here, v, values)
+        seen = places <= place
         mask = torch.zeros(keys.shape[2], dtype=x.dtype, device=x.device)
         mask = mask.masked_fill(~seen, float("-inf"))
         mixed = functional.scaled_dot_product_attention(
