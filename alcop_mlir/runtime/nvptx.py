@@ -16,7 +16,7 @@ from functools import cache
 from typing import Any
 
 from alcop_mlir.errors import CompileError, optional
-from alcop_mlir.runtime import llvm_text, ptx_registers
+from alcop_mlir.runtime import llvm_text
 from alcop_mlir.target import Target
 
 _TRIPLE = "nvptx64-nvidia-cuda"
@@ -76,7 +76,7 @@ def _generate(text: str, target: Target, optimize: bool) -> str:
         ) from error
     if optimize:
         _optimize(module, machine)
-    return ptx_registers.reuse(_emit(module, machine))
+    return _emit(module, machine)
 
 
 def _optimize(module: Any, machine: Any) -> None:
