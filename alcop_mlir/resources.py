@@ -41,6 +41,18 @@ LARGEST_NARROW = 64
 # do, up to 12 KB. With 3 registers the first that passes spills 2.9 KB.
 # python bench/bench_spills.py --grid 400
 NARROW_COPY_REGISTERS = 4
+# Registers of a thread where A or B is gathered from images: for each row that it
+# copies where that begins (2) and which taps it lacks; for each 32 bytes of a K step
+# the addresses of one more fragment; the block's own row and column until C is stored,
+# where these are computed by a raster. Of 3x3 and 3x3x3 windows with tiles of 64x64 per
+# warp ptxas 13.5 takes 238 to 248 with 128x128x32, 246 to 254 with 128x128x64; with
+# 256x64x32, eight rows for each thread, 255, and spills up to 228 bytes; with
+# 128x128x64 and a raster 255, and spills 24 bytes.
+# python bench/bench_conv_layers.py --sass
+GATHERED_ROW_REGISTERS = 3
+GATHERED_FRAGMENT_REGISTERS = 2
+GATHERED_RASTER_REGISTERS = 4
+_GATHERED_BYTES = 64  # of a row, that neighbouring threads copy at once
 # Registers of a thread for what it copies element by element, a K step early: 96 with
 # 64 x 64 and 4 warps, where ptxas takes up to 255 for all. With 128 it spills.
 MOST_ELEMENT_REGISTERS = 96
@@ -55,9 +67,11 @@ class Copies:
 
     at_once: bytes that a thread copies at once, of A and of B; below 4 these are loads
         of elements and stores
+    gathered: "A" or "B" where that consists of windows of images, else ""
     """
 
     at_once: tuple[int, int] = (max(CP_ASYNC_BYTES), max(CP_ASYNC_BYTES))
+    gathered: str = ""
 
     @property
     def are_by_elements(self) -> bool:
@@ -116,6 +130,7 @@ def registers_per_thread(
         + ADDRESS_REGISTERS
         + _narrow_copy_registers(schedule, element_bytes, copies)
         + _element_copy_registers(schedule, element_bytes, copies)
+        + _gather_registers(schedule, element_bytes, copies)
     )
 
 
@@ -163,6 +178,21 @@ def _element_copy_registers(
         element_registers(elements, element_bytes)
         for elements, width in _copied(schedule, copies)
         if width < min(CP_ASYNC_BYTES)
+    )
+
+
+def _gather_registers(schedule: Schedule, element_bytes: int, copies: Copies) -> int:
+    """For rows at addresses of their own, and what the loop carries for them."""
+    if not copies.gathered:
+        return 0
+    extent, step_bytes = schedule.block["AB".index(copies.gathered)], element_bytes
+    step_bytes *= schedule.block[2]
+    chunks = min(step_bytes, _GATHERED_BYTES) // max(CP_ASYNC_BYTES)  # side by side
+    rows = -(-extent * chunks // schedule.threads)
+    return (
+        GATHERED_ROW_REGISTERS * rows
+        + GATHERED_FRAGMENT_REGISTERS * step_bytes // MMA_K_BYTES
+        + (GATHERED_RASTER_REGISTERS if schedule.raster > 1 else 0)
     )
 
 
@@ -285,6 +315,26 @@ def check_split(
     else:
         return
     raise ConfigError(f"schedule '{schedule}' splits K, but {why}")
+
+
+def check_sweeps(schedule: Schedule, k: int | None, taps: Taps | None) -> None:
+    """ConfigError where K cannot go over taps as often as `schedule` says.
+
+    k: None where it is known at run time only
+    taps: that K consists of
+    """
+    sweeps, step = schedule.sweeps, schedule.block[2]
+    if sweeps == 1:
+        return
+    if taps is None or k is None or taps.count == 1:
+        why = "the contraction has no windows of several taps: leave sweeps out"
+    elif schedule.split_k > 1:
+        why = "K is split: leave one of the two out"
+    elif k // taps.count % (sweeps * step):
+        why = f"a tap has {k // taps.count} channels, expected {sweeps * step}*n"
+    else:
+        return
+    raise ConfigError(f"schedule '{schedule}' sweeps over taps, but {why}")
 
 
 def _has_parts_of_steps(schedule: Schedule, k: int, taps: Taps) -> bool:

@@ -1,8 +1,8 @@
 """A schedule: the parameters of one pipelined contraction.
 
 Text form, as typed on a command line: `block=128,128,32 warp=64,64 stages=3,2`, and
-`raster=8 split_k=4` where these are not 1. A text that leaves out tiles or stages is
-`Partial`: what it does not say is chosen. Dictionary form, as stored in
+`raster=8 split_k=4 sweeps=2` where these are not 1. A text that leaves out tiles or
+stages is `Partial`: what it does not say is chosen. Dictionary form, as stored in
 `#alcop.schedule<{...}>`, records and bundles: the same names, with lists of integers,
 or one integer.
 """
@@ -24,6 +24,7 @@ MAX_REGISTER_STAGES = 4
 MAX_WARPS = 32  # 1024 threads
 MAX_RASTER = 64
 MAX_SPLIT_K = 64
+MAX_SWEEPS = 64
 # What is chosen from where nothing is measured: the default schedule, and variants.
 CHOSEN_SHARED_STAGES = (4, 3, 2)
 CHOSEN_REGISTER_STAGES = 2
@@ -32,7 +33,7 @@ _MAX_TILE = 1 << 16  # far more than shared memory holds
 _Extent = Annotated[int, Range(1, _MAX_TILE)]
 _SharedStages = Annotated[int, Range(1, MAX_SHARED_STAGES)]
 _RegisterStages = Annotated[int, Range(1, MAX_REGISTER_STAGES)]
-_SINGLE = ("raster", "split_k")  # the parameters that are one integer
+_SINGLE = ("raster", "split_k", "sweeps")  # the parameters that are one integer
 _CUT = 60  # characters of a bad part in a message
 # At most 18 digits each: int() is slow, or fails, for thousands.
 _PART = re.compile(r"(\w+)=(\d{1,18}(?:,\d{1,18})*)", re.ASCII)
@@ -47,6 +48,7 @@ class _Parameters:
     stages: Annotated[tuple[_SharedStages, _RegisterStages], Written] = (3, 2)
     raster: Annotated[int, Range(1, MAX_RASTER)] = 1
     split_k: Annotated[int, Range(1, MAX_SPLIT_K)] = 1
+    sweeps: Annotated[int, Range(1, MAX_SWEEPS)] = 1
 
 
 @dataclass(frozen=True)
@@ -59,6 +61,8 @@ class Schedule(_Parameters):
     raster: rows of blocks in a group. Blocks start down the rows of a group first, so
         that those which run together share more of A and B; 1 is along N first
     split_k: parts of K, each computed by blocks of its own and added up afterwards
+    sweeps: how often K goes over the taps of a window, each time with other channels;
+        1 is all channels of a tap, then the next tap
     """
 
     def __post_init__(self) -> None:
@@ -128,7 +132,7 @@ class Partial:
 
     @property
     def is_whole(self) -> bool:
-        """Whether tiles and stages are said; raster and split_k then are 1 if not."""
+        """Whether tiles and stages are said; the others then are 1 if not."""
         return {"block", "warp", "stages"} <= {*self.names}
 
     def over(self, chosen: Schedule) -> Schedule:

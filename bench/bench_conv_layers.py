@@ -157,11 +157,18 @@ def main(arguments: Sequence[str] | None = None) -> int:
         for way in (one["schedule"] for one in records)
     )
     print(", ".join(f"{way}: {count}" for way, count in ways.items()))
+    if given.sass:
+        spilled = [str(one["layer"]) for one in records if _spills(one)]
+        print(f"kernels that spill: {len(spilled)}", *spilled, sep="; ")
     print(f"records in {store('conv_layers', records)}")
     wrong = sum(not _is_right(one) for one in records)
     if wrong:
         print(f"{wrong} layers are wrong, or are not compiled")
     return 1 if wrong else 0
+
+
+def _spills(record: dict[str, object]) -> bool:
+    return int(str(record.get("spilled") or 0)) > 0
 
 
 def _is_right(record: dict[str, object]) -> bool:

@@ -135,7 +135,7 @@ def copies(problem: OpenProblem, row_bytes: int) -> Copies:
         )
         for rows in problem.rows
     )
-    return Copies((a, b))
+    return Copies((a, b), problem.gathered)
 
 
 def _schedules(problem: OpenProblem) -> Iterator[Schedule]:

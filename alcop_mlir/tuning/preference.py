@@ -1,9 +1,10 @@
 """Order the schedules whose predictions a model cannot tell apart.
 
 The most frugal comes first: the one that needs the least memory bandwidth and capacity.
-That is the one with the fewest parts of K, which need memory of their own; then the
-deepest pipeline, up to some stages; the largest tile; the largest group of rows, up to
-some. Memory may be slower than a model assumes.
+That is the one with the fewest parts of K, which need memory of their own, and the
+fewest sweeps over taps, which need counters; then the deepest pipeline, up to some
+stages; the largest tile; the largest group of rows, up to some. Memory may be slower
+than a model assumes.
 """
 
 from __future__ import annotations
@@ -40,4 +41,4 @@ def _frugality(candidates: Candidates) -> tuple[FloatArray, ...]:
     depth = depth + np.minimum(axis("register_stages"), register)
     volume = axis("block_m") * axis("block_n") * axis("block_k")
     group = np.minimum(axis("raster"), _GROUP)
-    return -group, -volume, -depth, axis("split_k")
+    return -group, -volume, -depth, axis("sweeps"), axis("split_k")

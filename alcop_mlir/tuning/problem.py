@@ -31,10 +31,26 @@ _Operator = Annotated[str, OneOf(OPERATORS)]
 
 
 class Typed:
-    """What follows from the types of a contraction, and from the taps that K has."""
+    """What follows from sizes and types of a contraction, and the taps that K has."""
 
     dtypes: tuple[_Type, _Type, _Type, _Type]
     taps: Taps | None
+    m: Any
+    n: Any
+    k: Any
+    batch: Any
+
+    @property
+    def input_bytes(self) -> Any:
+        """Of A and B in memory: of windows without what others have as well."""
+        own_a, own_b = self.own_parts
+        rows = self.m * own_a + self.n * own_b
+        return 1.0 * self.batch * rows * self.k * self.element_bytes
+
+    @property
+    def gathered(self) -> str:
+        """The operand that consists of windows, "A" or "B"; "" where none does."""
+        return "" if self.taps is None else self.taps.operand
 
     @property
     def tap_count(self) -> int:
@@ -94,7 +110,7 @@ class Problem(Typed):
         """How tiles of A and of B are copied."""
         a, b = self.row_bytes or self.dense_row_bytes
         size = self.element_bytes
-        return Copies((max(size, a), max(size, b)))
+        return Copies((max(size, a), max(size, b)), self.gathered)
 
     @property
     def recorded(self) -> Problem:

@@ -24,6 +24,7 @@ from alcop_mlir.resources import Resources
 from alcop_mlir.schedule import MAX_REGISTER_STAGES, MAX_SHARED_STAGES, Schedule
 from alcop_mlir.taps import k_steps
 from alcop_mlir.target import Target, mma_shape
+from alcop_mlir.tuning import hardware
 from alcop_mlir.tuning.problem import Problem
 
 FloatArray = npt.NDArray[np.float64]
@@ -41,6 +42,7 @@ AXES = (
     "register_stages",
     "raster",
     "split_k",
+    "sweeps",
 )
 
 OVERHANG = 1 / 8  # of a size, by which tiles may exceed it
@@ -58,6 +60,7 @@ class Space:
     register_stages: tuple[int, ...]
     raster: tuple[int, ...]
     split_k: tuple[int, ...]
+    sweeps: tuple[int, ...]
     max_warps: int
 
 
@@ -70,6 +73,7 @@ SMALL = Space(
     register_stages=(1, 2),
     raster=(1, 8),
     split_k=(1, 2, 4, 8),
+    sweeps=(1, 2, 4),
     max_warps=8,
 )
 FULL = Space(
@@ -81,6 +85,7 @@ FULL = Space(
     register_stages=tuple(range(1, MAX_REGISTER_STAGES + 1)),
     raster=(1, 4, 16),
     split_k=(1, 2, 3, 4, 6, 8, 16),
+    sweeps=(1, 2, 3, 4, 6, 8, 16),
     max_warps=32,
 )
 _SPACES = {space.name: space for space in (SMALL, FULL)}
@@ -100,7 +105,8 @@ class Candidates:
     def table(self) -> IntArray:
         """One row per schedule, one column per name in `AXES`."""
         rows = [
-            (*s.block, *s.warp, *s.stages, s.raster, s.split_k) for s in self.schedules
+            (*s.block, *s.warp, *s.stages, s.raster, s.split_k, s.sweeps)
+            for s in self.schedules
         ]
         return np.reshape(np.array(rows, np.int64), (-1, len(AXES)))
 
@@ -159,6 +165,7 @@ def check(problem: Problem, schedule: Schedule, target: Target) -> Resources:
     """What `schedule` costs; ConfigError where it does not fit type or target."""
     resources.check_k_step(schedule, problem.element_bytes, problem.dtypes[0])
     _check_split(problem, schedule)
+    resources.check_sweeps(schedule, problem.k, problem.taps)
     return _cost_as_given(problem, schedule, target)
 
 
@@ -176,20 +183,27 @@ def enumerate_space(
                     continue
                 schedule = Schedule(block, warp, (shared, register))
                 try:
-                    cost = resources.cost(
-                        schedule, target, problem.element_bytes, copies=problem.copies
-                    )
+                    cost = _cost(problem, schedule, target)
                 except ConfigError as error:
                     refusal = str(error)
                     break  # more stages need more
                 variants = _variants(problem, schedule, cost, target, space)
-                schedules += variants
-                costs += [cost] * len(variants)
+                for one in variants:
+                    with contextlib.suppress(ConfigError):
+                        # What gathers need depends on the raster too.
+                        own = _cost(problem, one, target) if problem.gathered else cost
+                        schedules.append(one)
+                        costs.append(own)
     if not schedules:
         raise ConfigError(
             f"no legal schedule for {problem} on {target.name}: {refusal}"
         )
     return Candidates(schedules, costs)
+
+
+def _cost(problem: Problem, schedule: Schedule, target: Target) -> Resources:
+    size, copies = problem.element_bytes, problem.copies
+    return resources.cost(schedule, target, size, copies=copies)
 
 
 def _cost_as_given(problem: Problem, schedule: Schedule, target: Target) -> Resources:
@@ -236,7 +250,8 @@ def _variants(
         parts = [one for one in space.split_k if one <= at_once // blocks]
         some = (replace(schedule, split_k=one) for one in parts if one > 1)
         more = [one for one in some if _splits(problem, one)]
-    return [schedule, *more]
+    swept = (replace(schedule, sweeps=one) for one in space.sweeps if one > 1)
+    return [schedule, *more, *(one for one in swept if _sweeps(problem, one, target))]
 
 
 def _splits(problem: Problem, schedule: Schedule) -> bool:
@@ -251,6 +266,17 @@ def _splits(problem: Problem, schedule: Schedule) -> bool:
         return False
     with contextlib.suppress(ConfigError):
         _check_split(problem, schedule)
+        return True
+    return False
+
+
+def _sweeps(problem: Problem, schedule: Schedule, target: Target) -> bool:
+    """Whether the sweeps are legal, and L2 does not keep the images anyway."""
+    is_kept = problem.input_bytes <= hardware.L2_KEPT * target.l2_bytes
+    if problem.taps is None or is_kept:
+        return False
+    with contextlib.suppress(ConfigError):
+        resources.check_sweeps(schedule, problem.k, problem.taps)
         return True
     return False
 

@@ -3,6 +3,10 @@
 Blocks start in the order of the grid: along N first, or, with `raster` rows in a group,
 down a group's rows first. Those that run together (a wave) read a tile of A or B from
 DRAM once; a later wave finds it in L2 only if all inputs fit there.
+
+Of images the taps of a window read the same pixels. From one tap to the next these stay
+in L2 if it has room for those of the wave, with the channels of a sweep over the taps,
+and for what one tap reads of the other operand; else each tap reads them from DRAM.
 """
 
 from __future__ import annotations
@@ -15,7 +19,7 @@ from alcop_mlir.target import Target
 from alcop_mlir.tuning import hardware
 from alcop_mlir.tuning.open_problem import Problems
 from alcop_mlir.tuning.problem import Problem
-from alcop_mlir.tuning.space import Candidates, FloatArray
+from alcop_mlir.tuning.space import Candidates, FloatArray, IntArray
 
 
 @dataclass(frozen=True, eq=False)
@@ -68,11 +72,10 @@ def grid(problem: Problem | Problems, candidates: Candidates, target: Target) ->
     full_waves = np.floor(blocks / at_once)
     rest = blocks - full_waves * at_once
     tile_bytes = (block_m + block_n) * axis("block_k") * problem.element_bytes
-    distinct = _distinct(problem, candidates, rows, columns, at_once)
+    own = _own_parts(problem, candidates, rows, columns, at_once, target)
+    distinct = _distinct(candidates, problem.batch, rows, columns, at_once, own)
     wave_bytes = distinct * problem.k / split * problem.element_bytes
-    own_a, own_b = problem.own_parts
-    read_rows = 1.0 * problem.batch * (problem.m * own_a + problem.n * own_b)
-    input_bytes = read_rows * problem.k * problem.element_bytes
+    input_bytes = problem.input_bytes
     waves = full_waves + rest / at_once
     kept = input_bytes <= hardware.L2_KEPT * target.l2_bytes
     read = np.where(kept, input_bytes, np.maximum(waves * wave_bytes, input_bytes))
@@ -111,25 +114,48 @@ def _steps(problem: Problem | Problems, block_k: FloatArray) -> FloatArray:
     return taps * steps
 
 
-def _distinct(
+def _own_parts(
     problem: Problem | Problems,
     candidates: Candidates,
     rows: FloatArray,
     columns: FloatArray,
     at_once: FloatArray,
+    target: Target,
+) -> tuple[FloatArray, FloatArray]:
+    """The parts of rows of A and columns of B that a wave reads from DRAM.
+
+    Of windows what others do not have, where L2 keeps it for them.
+    """
+    own_a, own_b = (np.full(len(candidates), own) for own in problem.own_parts)
+    if problem.taps is None:
+        return own_a, own_b
+    of_tap = np.full(len(candidates), 1.0 / problem.tap_count)
+    parts = (own_a, of_tap) if problem.gathered == "A" else (of_tap, own_b)
+    distinct = _distinct(candidates, problem.batch, rows, columns, at_once, parts)
+    elements = problem.k / (candidates.axis("split_k") * candidates.axis("sweeps"))
+    live = distinct * elements * problem.element_bytes
+    kept = live <= hardware.L2_KEPT * target.l2_bytes
+    return np.where(kept, own_a, 1.0), np.where(kept, own_b, 1.0)
+
+
+def _distinct(
+    candidates: Candidates,
+    batch: FloatArray | IntArray | int,
+    rows: FloatArray,
+    columns: FloatArray,
+    at_once: FloatArray,
+    own: tuple[FloatArray, FloatArray],
 ) -> FloatArray:
     """Rows of A plus columns of B that `at_once` neighbouring blocks read together.
 
-    Of windows the part that neighbours do not have.
+    own: the part of each to count
     """
-    at_once = np.minimum(
-        at_once, rows * columns * problem.batch * candidates.axis("split_k")
-    )
+    at_once = np.minimum(at_once, rows * columns * batch * candidates.axis("split_k"))
     group = np.minimum(candidates.axis("raster"), rows)
     batches = np.maximum(1.0, np.floor(at_once / (rows * columns)))
     inside = np.minimum(at_once, rows * columns)
     wide = np.minimum(columns, np.ceil(inside / group))
     high = np.minimum(rows, group * np.ceil(inside / (group * columns)))
     block_m, block_n = candidates.axis("block_m"), candidates.axis("block_n")
-    own_a, own_b = problem.own_parts
+    own_a, own_b = own
     return batches * (high * block_m * own_a + wide * block_n * own_b)

@@ -246,10 +246,12 @@ def test_an_odd_number_of_channels(capsys: pytest.CaptureFixture[str]) -> None:
     assert line.endswith("make rows a multiple of 16 bytes: of 8 elements, not 17")
 
 
-def test_all_stages_give_the_same() -> None:
+@pytest.mark.parametrize("sweeps", [1, 2, 4])
+def test_all_stages_give_the_same(sweeps: int) -> None:
     """To the last bit, with slots that divide the steps of a tap and others."""
     convolution = Convolution((1, 8, 6, 64), 32)
-    plain = run(convolution, "block=32,32,16 warp=16,16 stages=1,1")
+    tile = f"block=32,32,16 warp=16,16 sweeps={sweeps}"
+    plain = run(convolution, f"{tile} stages=1,1")
     for shared, registers in ((2, 1), (3, 1), (4, 1), (6, 1)):
-        stages = f"block=32,32,16 warp=16,16 stages={shared},{registers}"
+        stages = f"{tile} stages={shared},{registers}"
         assert (run(convolution, stages) == plain).all()

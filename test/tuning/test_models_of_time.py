@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import itertools
 import time
+from itertools import product
 
 import numpy as np
 import pytest
@@ -13,7 +14,9 @@ from hypothesis import strategies as st
 from tuning_cases import PROBLEM, TARGET, some_candidates
 
 from alcop_mlir.schedule import Schedule
+from alcop_mlir.taps import Taps
 from alcop_mlir.target import find_target, target_names
+from alcop_mlir.tuning import hardware
 from alcop_mlir.tuning.analytical import PARTS, pipe, predict
 from alcop_mlir.tuning.problem import Problem
 from alcop_mlir.tuning.simulator import simulate
@@ -197,6 +200,50 @@ def tiles_in_order(problem: Problem, schedule: Schedule) -> list[tuple[int, int]
         for column in range(columns)
         for row in range(first, min(first + schedule.raster, rows))
     ]
+
+
+SWEPT = (2, 32, 32, 128)  # images N x H x W x C
+
+
+@pytest.mark.parametrize(("sweeps", "reads"), [(1, 9), (2, 1), (4, 1)])
+def test_what_sweeps_read_is_near_a_count(sweeps: int, reads: int) -> None:
+    """From DRAM, of pixels: once for each tap, or once where L2 keeps a sweep's."""
+    n, h, w, c = SWEPT
+    target = dataclasses.replace(TARGET, sms=16, l2_bytes=400 * 1024)
+    problem = Problem(n * h * w, 128, 9 * c, taps=Taps("A", 9, 1))
+    schedule = Schedule((128, 128, 32), (64, 64), (3, 2), sweeps=sweeps)
+    candidates = Candidates([schedule], [check(problem, schedule, target)])
+    (modelled,) = grid(problem, candidates, target).read_bytes
+    filters = 128 * problem.k * 2
+    assert modelled == reads * n * h * w * c * 2 + filters
+    room = int(hardware.L2_KEPT * target.l2_bytes)
+    assert modelled == pytest.approx(read_by_a_wave(schedule, room), rel=0.1)
+
+
+def read_by_a_wave(schedule: Schedule, room: int) -> int:
+    """Bytes from DRAM of blocks in step, for all places, by an L2 of so many bytes.
+
+    It keeps what was used last.
+    """
+    n, h, w, c = SWEPT
+    kept: dict[object, int] = {}
+    used = missed = 0
+    for sweep, tap, step in product(
+        range(schedule.sweeps), range(9), range(c // schedule.sweeps // 32)
+    ):
+        channels = sweep * (c // schedule.sweeps // 32) + step
+        pixels = (
+            (image, y + tap // 3 - 1, x + tap % 3 - 1, channels)
+            for image, y, x in product(range(n), range(h), range(w))
+        )
+        inside = (p for p in pixels if 0 <= p[1] < h and 0 <= p[2] < w)
+        for piece, size in [((tap, channels), 128 * 64), *((p, 64) for p in inside)]:
+            found = kept.pop(piece, 0)
+            used, missed = used + size - found, missed + size - found
+            kept[piece] = size
+            while used > room:
+                used -= kept.pop(next(iter(kept)))
+    return missed
 
 
 def test_groups_of_rows_read_less() -> None:

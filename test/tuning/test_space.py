@@ -65,7 +65,7 @@ def test_columns_are_the_schedules() -> None:
     candidates = some_candidates(20)
     for row, schedule in enumerate(candidates.schedules):
         values = [*schedule.block, *schedule.warp, *schedule.stages]
-        values += [schedule.raster, schedule.split_k]
+        values += [schedule.raster, schedule.split_k, schedule.sweeps]
         assert [candidates.axis(name)[row] for name in AXES] == values
 
 
@@ -177,6 +177,34 @@ def test_steps_hardly_go_over_the_end_of_a_tap() -> None:
 
 def space_of(problem: Problem) -> list[Schedule]:
     return [*enumerate_space(problem, TARGET).schedules]
+
+
+def test_sweeps_where_l2_does_not_keep_the_images() -> None:
+    """As many as give whole steps of a tap's channels; never with parts of K."""
+    small, large = (
+        Problem(rows, 128, 9 * 96, taps=Taps("A", 9, 1)) for rows in (4096, 1 << 18)
+    )
+    assert {one.sweeps for one in space_of(small)} == {1}
+    assert {(one.sweeps, one.block[2]) for one in space_of(large)} == (
+        {(1, 16), (2, 16), (1, 32)}
+    )
+    matmul = dataclasses.replace(large, taps=None)
+    assert {one.sweeps for one in space_of(matmul)} == {1}
+
+
+@pytest.mark.parametrize(
+    ("taps", "more", "message"),
+    [
+        (None, "", "has no windows of several taps: leave sweeps out"),
+        (Taps("A", 1, 1), "", "has no windows of several taps: leave sweeps out"),
+        (Taps("A", 9, 1), " split_k=3", "K is split: leave one of the two out"),
+        (Taps("A", 9, 1), "", r"a tap has 96 channels, expected 64\*n"),
+    ],
+)
+def test_sweeps_that_do_not_fit_are_refused(taps, more, message) -> None:
+    schedule = Schedule.parse(f"block=64,64,32 warp=32,32 stages=3,2 sweeps=2{more}")
+    with pytest.raises(ConfigError, match=message):
+        check(Problem(128, 128, 9 * 96, taps=taps), schedule, TARGET)
 
 
 @pytest.mark.parametrize("operand", ["A", "B"])

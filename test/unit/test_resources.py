@@ -100,6 +100,26 @@ def test_registers_of_copies_add_up(
 
 
 @pytest.mark.parametrize(
+    ("schedule", "gathered", "more"),
+    [
+        # A row of 64 bytes for four threads: 4 rows each; two fragments of 32 bytes.
+        (LARGE, "A", 3 * 4 + 2 * 2),
+        (f"{LARGE} raster=8", "A", 3 * 4 + 2 * 2 + 4),
+        ("block=256,64,32 warp=64,64", "A", 3 * 8 + 2 * 2),
+        ("block=256,64,32 warp=64,64", "B", 3 * 2 + 2 * 2),
+        ("block=128,128,64 warp=64,64", "A", 3 * 4 + 2 * 4),
+        ("block=64,64,16 warp=32,32", "B", 3 * 1 + 2 * 1),
+    ],
+)
+def test_registers_of_gathered_rows_add_up(
+    schedule: str, gathered: str, more: int
+) -> None:
+    one, copies = Schedule.parse(schedule), Copies(gathered=gathered)
+    plain = resources.registers_per_thread(one)
+    assert resources.registers_per_thread(one, copies=copies) == plain + more
+
+
+@pytest.mark.parametrize(
     ("schedule", "at_once", "message"),
     [
         (LARGE, (16, 16), ""),

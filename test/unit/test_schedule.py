@@ -10,7 +10,7 @@ from alcop_mlir.schedule import Partial, Schedule
 
 def test_text_goes_round() -> None:
     text = "block=128,256,32 warp=64,64 stages=4,2"
-    for more in ("", " raster=8", " split_k=4", " raster=3 split_k=2"):
+    for more in ("", " raster=8", " split_k=4", " raster=3 split_k=2", " sweeps=4"):
         schedule = Schedule.parse(text + more)
         assert str(schedule) == text + more
         assert Schedule.from_dict(schedule.to_dict()) == schedule
@@ -19,7 +19,7 @@ def test_text_goes_round() -> None:
 
 def test_one_group_and_one_part_are_not_written() -> None:
     """So that records and bundles from before there were any compare equal."""
-    schedule = Schedule.parse("raster=1 split_k=1")
+    schedule = Schedule.parse("raster=1 split_k=1 sweeps=1")
     assert schedule == Schedule()
     assert list(schedule.to_dict()) == ["block", "warp", "stages"]
 
@@ -44,7 +44,7 @@ def test_what_is_left_out_takes_its_default() -> None:
         (
             "tile=1,2",
             'schedule: unknown "tile", expected one of block, warp, stages, raster, '
-            "split_k",
+            "split_k, sweeps",
         ),
         ("block", "cannot read 'block', expected NAME=INT"),
         ("stages=-1,2", "cannot read 'stages=-1,2'"),

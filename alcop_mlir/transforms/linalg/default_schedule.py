@@ -219,6 +219,8 @@ class _Choice:
         resources.check_k_step(schedule, size, dtype)
         self._cost(schedule)
         self._check_split(schedule)
+        contraction = self.contraction
+        resources.check_sweeps(schedule, contraction.k, contraction.taps)
 
     def _check_split(self, schedule: Schedule) -> None:
         batched = self.contraction.is_batched

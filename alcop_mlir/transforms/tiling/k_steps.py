@@ -3,22 +3,28 @@
 Where A or B is made of windows of an image, K is the taps of the window with the
 channels of each: the loop goes through the channel steps of all taps. A step does not
 reach into the next tap: where steps do not divide the channels, the last of each tap is
-shorter. What a step needs of its tap is carried by the loop, so that none divides:
+shorter. With several sweeps, each goes through all taps, with a part of the channels of
+each. What a step needs of its tap is carried by the loop, so that none divides:
 
     offset   of the tap and the channels, from a row's first element in the image
     word     of the tap (`tap_words.py`), where rows may lack taps or a row of taps ends
     channel  the first one of the step, where k itself does not tell the end of a tap
-    first    along K, where the last step of a tap is shorter
+    first    along K, where that is not k: the last step of a tap is shorter, or there
+             are several sweeps
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
 from alcop_mlir.bindings import arith, ir
+from alcop_mlir.errors import ConfigError, PassError
 from alcop_mlir.passes import build
+from alcop_mlir.resources import check_sweeps
+from alcop_mlir.taps import Taps
 from alcop_mlir.transforms.linalg.matrices import Size
 from alcop_mlir.transforms.tiling.images import (
     Image,
@@ -28,7 +34,7 @@ from alcop_mlir.transforms.tiling.images import (
     times,
 )
 from alcop_mlir.transforms.tiling.tap_words import TapWords
-from alcop_mlir.transforms.tiling.tiled_contractions import BlockTile
+from alcop_mlir.transforms.tiling.tiled_contractions import BlockTile, TiledContraction
 
 
 @dataclass(frozen=True)
@@ -109,12 +115,14 @@ class PlainSteps:
 class WindowSteps:
     """Steps through the channels of each tap of a window that has several.
 
-    channels: of a tap
+    channels: of a tap in a sweep
+    sweeps:   over the taps
     step:     elements of K in a step, but perhaps in the last one of a tap
     exceed:   whether a step may be shorter than the tile
     jumps:    per dimension along which the window has several taps, the first one
               first: elements from the last step of a tap to the next tap along it, with
               those after it back at their first position
+    back:     elements from the last step of a sweep to the next sweep
     length:   of the loop: that of a tap is its channels, rounded up to whole steps
     begin:    of the block's part of such lengths; None for all of K
     starts:   of what is carried, by name
@@ -122,9 +130,11 @@ class WindowSteps:
 
     words: TapWords
     channels: int
+    sweeps: int
     step: int
     exceed: bool
     jumps: dict[int, Number]
+    back: Number
     length: int
     begin: Any | None
     starts: Mapping[str, Any]
@@ -140,7 +150,7 @@ class WindowSteps:
     def at(self, k: ir.Value, carried: Sequence[ir.Value]) -> KStep:
         state = dict(zip(self.starts, carried, strict=True))
         extent: Any = self.step
-        if "first" in state:
+        if self._span > self.channels:
             rest = self.channels - self._span + self.step
             extent = build.select(self._ends_tap(k, state), rest, self.step)
         return KStep(state.get("first", k), extent, state["offset"], state["word"])
@@ -161,13 +171,26 @@ class WindowSteps:
             following = build.add(state["channel"], self.step)
             found["channel"] = build.select(ends, 0, following)
         if "first" in state:
-            found["first"] = build.add(state["first"], self.at(k, carried).extent)
+            found["first"] = self._next_first(k, carried)
         return [found[name] for name in self.starts]
 
     @property
     def _span(self) -> int:
         """The length of a tap."""
         return _span(self.channels, self.step)
+
+    def _next_first(self, k: ir.Value, carried: Sequence[ir.Value]) -> Any:
+        state = dict(zip(self.starts, carried, strict=True))
+        by = self.at(k, carried).extent
+        if self.sweeps > 1:
+            pitch, taps = self.sweeps * self.channels, math.prod(self.words.size)
+            last = self.words.of_tap([size - 1 for size in self.words.size])
+            ends_sweep = arith.cmpi(arith.CmpIPredicate.eq, state["word"], last)
+            next_tap = pitch - self._span + self.step
+            by = build.select(ends_sweep, self.step - (taps - 1) * pitch, next_tap)
+            if self._span > self.step:
+                by = build.select(self._ends_tap(k, state), by, self.step)
+        return build.add(state["first"], by)
 
     def _ends_tap(self, k: ir.Value, state: Mapping[str, ir.Value]) -> Any:
         """Whether a step is the last one of its tap, which has several."""
@@ -182,6 +205,11 @@ class WindowSteps:
         dimensions = iter(self.jumps)
         first = next(dimensions)
         jump, moved = self.jumps[first], self.words.advance(word, first)
+        if self.sweeps > 1:
+            is_last = self.words.is_last(word, first)
+            jump = build.select(is_last, self.back, jump)
+            start = self.words.of_tap([0] * len(self.words.size))
+            moved = arith.select(is_last, arith.subi(start, word), moved)
         for inner in dimensions:
             is_last = self.words.is_last(word, inner)
             jump = build.select(is_last, jump, self.jumps[inner])
@@ -195,7 +223,9 @@ def k_steps(tile: BlockTile) -> KSteps:
     for operand in tile.contraction.operands:
         image = image_of(operand.value)
         if image is not None and image.window.taps > 1:
-            return _window_steps(image, longest, parts, tile.batch)
+            _check_sweeps(tile.contraction, image)
+            sweeps = tile.contraction.schedule.sweeps
+            return _window_steps(image, longest, sweeps, parts, tile.batch)
     size, begin = tile.sizes["k"], None
     if parts > 1:
         length = (size.known or 0) // parts
@@ -204,10 +234,18 @@ def k_steps(tile: BlockTile) -> KSteps:
     return PlainSteps(size, longest, build.index(longest), begin)
 
 
+def _check_sweeps(contraction: TiledContraction, image: Image) -> None:
+    schedule, taps = contraction.schedule, image.window.taps
+    try:
+        check_sweeps(schedule, taps * image.channels, Taps("A", taps, taps))
+    except ConfigError as error:
+        raise PassError(contraction.op, str(error)) from error
+
+
 def _window_steps(
-    image: Image, longest: int, parts: int, part: ir.Value
+    image: Image, longest: int, sweeps: int, parts: int, part: ir.Value
 ) -> WindowSteps:
-    window, channels = image.window, image.channels
+    window, channels = image.window, image.channels // sweeps
     step = min(longest, channels)
     span = _span(channels, step)
     back: Number = step - span
@@ -217,23 +255,27 @@ def _window_steps(
             pitch = image.pitches[number + 1]
             jumps[number] = plus(times(pitch, window.dilations[number]), back)
             back = plus(back, times(pitch, -window.reach(number)))
-    length = window.taps * span // parts
+    length = sweeps * window.taps * span // parts
     begin = None if parts == 1 else build.mul(part, length)
     return WindowSteps(
         words=TapWords(window.size),
         channels=channels,
+        sweeps=sweeps,
         step=step,
         exceed=channels % longest != 0,
         jumps=dict(reversed(jumps.items())),
+        back=plus(back, span),
         length=length,
         begin=begin,
-        starts=_starts(image, begin, step),
+        starts=_starts(image, begin, step, sweeps),
     )
 
 
-def _starts(image: Image, begin: ir.Value | None, step: int) -> dict[str, Any]:
+def _starts(
+    image: Image, begin: ir.Value | None, step: int, sweeps: int
+) -> dict[str, Any]:
     """What the loop carries, where it begins so far behind the first tap."""
-    window, span = image.window, _span(image.channels, step)
+    window, span = image.window, _span(image.channels // sweeps, step)
     channel: Number = 0
     positions: list[Number] = [0] * len(window.size)
     if begin is not None:
@@ -250,7 +292,7 @@ def _starts(image: Image, begin: ir.Value | None, step: int) -> dict[str, Any]:
     }
     if span > step and span.bit_count() > 1:
         found["channel"] = build.value(channel)
-    if span > image.channels:
+    if sweeps > 1 or span > image.channels:
         found["first"] = build.index(0)
     return found
 

@@ -34,7 +34,8 @@ Of an operand that is never made, an `alcop.im2col` or `alcop.take`, tiles are g
 
 One loop goes through the channels of all taps. A step has one tap: where steps do not
 divide the channels, the last of each tap is shorter. `%offset`, and the bits of `%tap`,
-lead to the next tap by additions and selects; nothing in the loop divides.
+lead to the next tap by additions and selects; nothing in the loop divides. With several
+`sweeps` the loop goes over the taps so often, each time with a part of the channels.
 
 Operand transforms, which the op's body computes of an element of A or B before it
 multiplies, are computed on the fragments that a warp reads; tiles are copied as memory

@@ -31,6 +31,7 @@ class Case:
 
     is_b:  whether the windows are the columns of C, not its rows
     parts: of K
+    sweeps: over the taps
     """
 
     image: tuple[int, ...]
@@ -43,6 +44,7 @@ class Case:
     step: int = 32
     is_b: bool = False
     parts: int = 1
+    sweeps: int = 1
 
     @property
     def channels(self) -> int:
@@ -68,11 +70,12 @@ class Case:
     @property
     def steps(self) -> list[tuple[tuple[int, ...], int, int]]:
         """Of each step the tap, the first channel, and the number of channels."""
-        starts = range(0, self.channels, self.step)
+        own = self.channels // self.sweeps
         return [
             (tap, start, min(self.step, self.channels - start))
+            for first in range(0, self.channels, own)
             for tap in product(*map(range, self.size))
-            for start in starts
+            for start in range(first, first + own, self.step)
         ]
 
     def element(self, row: int, tap: tuple[int, ...], channel: int) -> int | None:
@@ -113,7 +116,8 @@ class Case:
               groups = {self.groups}}}>}} : ({image}) -> {matrix}
             linalg.generic {{indexing_maps = [{maps}], iterator_types = [{kinds}],
               alcop.schedule = #alcop.schedule<{{block = [{TILE}, {TILE}, {self.step}],
-                warp = [32, 32], stages = [1, 1], split_k = {self.parts}}}>}}
+                warp = [32, 32], stages = [1, 1], split_k = {self.parts},
+                sweeps = {self.sweeps}}}>}}
               ins(%A, %w : {matrix}, {weights}) outs(%y : {out}) {{
             ^bb0(%a: f16, %b: f16, %c: f32):
               %p = arith.extf %a : f16 to f32
@@ -149,6 +153,15 @@ CASES = [
     Case((1, 9, 7, 40), (3, 3), low=(1, 1), high=(1, 1), parts=3),
     Case((1, 9, 7, 24), (5, 2), low=(1, 1), high=(1, 1), parts=2),
     Case((1, 9, 9, 64), (1, 1), strides=(2, 2), parts=2),
+    Case((1, 9, 7, 64), (3, 3), low=(1, 1), high=(1, 1), sweeps=2),
+    Case((1, 9, 7, 128), (3, 2), low=(1, 0), high=(1, 1), sweeps=2),
+    Case((1, 9, 7, 192), (3, 3), strides=(2, 1), low=(1, 1), sweeps=2),
+    Case((1, 13, 11, 64), (7, 7), low=(3, 3), high=(3, 3), strides=(2, 2), sweeps=2),
+    Case(
+        (1, 5, 6, 4, 64), (3, 3, 3), (1, 2, 1), (1,) * 3, (1,) * 3, (1,) * 3, sweeps=2
+    ),
+    Case((2, 6, 6, 128), (3, 3), low=(1, 1), high=(1, 1), groups=2, sweeps=2),
+    Case((1, 9, 7, 64), (3, 3), low=(1, 1), high=(1, 1), is_b=True, sweeps=2),
 ]
 
 
@@ -160,6 +173,9 @@ def test_each_step_gathers_what_divisions_say(case: Case) -> None:
         taken = 0
         own = case.steps[part * length :][:length]
         for (tap, channel, width), step in zip(own, steps, strict=True):
+            if case.sweeps > 1:
+                number = int(np.ravel_multi_index(tap, case.size))
+                taken = number * case.channels + channel
             (gather,) = (one for one in step if one.name == "alcop.gather")
             assert gather.width == width
             (other,) = (one for one in step if one.name != "alcop.gather")
