@@ -97,13 +97,19 @@ def unwritten(shape: tuple[int, ...], dtype: str) -> Array:
     return encode(np.full(shape, np.nan), dtype)
 
 
-def random(generator: np.random.Generator, shape: tuple[int, ...], dtype: str) -> Array:
-    """Floats uniform in [-1, 1], integers of 8 bits, booleans."""
+def random(
+    generator: np.random.Generator,
+    shape: tuple[int, ...],
+    dtype: str,
+    largest: float = 1.0,
+) -> Array:
+    """Floats uniform in [-largest, largest], integers of 8 bits, booleans."""
     if NUMPY_DTYPES[dtype] is np.bool_:
         return generator.integers(0, 2, shape).astype(np.bool_)
     if is_integer(dtype):
         return generator.integers(-128, 128, shape).astype(NUMPY_DTYPES[dtype])
-    return encode(generator.random(shape, np.float32) * 2 - 1, dtype)
+    values = generator.random(shape, np.float32) * 2 - 1
+    return encode(values * np.float32(largest), dtype)
 
 
 def extremes(dtype: str) -> tuple[list[float], list[float]]:

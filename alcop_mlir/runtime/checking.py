@@ -35,8 +35,9 @@ from alcop_mlir.reference.steps import Size
 from alcop_mlir.runtime.arrays import last
 
 Arrays = Mapping[str, np.ndarray[Any, Any]]
-Values = Literal["mixed", "plain"]
-VALUES: tuple[Values, ...] = ("mixed", "plain")
+Values = Literal["mixed", "plain", "small"]
+VALUES: tuple[Values, ...] = ("mixed", "plain", "small")
+_SMALL = 0.125  # the largest of small values
 # Of the results, what large and infinite inputs and NaN may spoil, all together.
 _SPOILT_SHARE = 0.2
 _MAX_LARGE = 4  # elements of an array
@@ -78,7 +79,9 @@ def random_arrays(
 ) -> dict[str, np.ndarray[Any, Any]]:
     """Arrays for every parameter, by name: inputs as `dtypes.random`, outputs NaN.
 
-    values: "mixed" with a few `dtypes.extremes` in each input, "plain" without
+    values: "mixed" with a few `dtypes.extremes` in each input, "plain" without, "small"
+            with floats up to 1/8, as weights of networks are: layer after layer they
+            grow less, and the bounds of a kernel's errors with them
     Raises LaunchError where a size is not known.
     """
     generator, extremes = np.random.default_rng(seed), np.random.default_rng([seed, 1])
@@ -93,7 +96,8 @@ def random_arrays(
         elif parameter.role == "out":
             array = dtypes.unwritten(shape, parameter.dtype)
         else:
-            array = dtypes.random(generator, shape, parameter.dtype)
+            largest = _SMALL if values == "small" else 1.0
+            array = dtypes.random(generator, shape, parameter.dtype, largest)
             if name in large:
                 array = dtypes.with_extremes(
                     extremes, array, parameter.dtype, large[name]

@@ -60,9 +60,10 @@ def parser() -> Parser:
     add("--seed", type=count, default=0, metavar="N", help="of the inputs; default 0")
     about = (
         "mixed (default): a few elements of each array are denormal, huge, infinite, "
-        "NaN or -0; plain: all in [-1, 1], integers of 8 bits"
+        "NaN or -0; plain: all in [-1, 1], integers of 8 bits; small: floats in "
+        "[-1/8, 1/8], for the many layers of a network"
     )
-    add("--values", choices=("mixed", "plain"), default="mixed", help=about)
+    add("--values", choices=("mixed", "plain", "small"), default="mixed", help=about)
     about = "runs to time; the median is shown; default 1"
     add("--repeat", type=positive, default=1, metavar="N", help=about)
     add_emulator_options(parser)

@@ -83,6 +83,13 @@ def test_inputs_are_random_and_outputs_are_nan() -> None:
     assert np.isfinite(random_arrays(nt_with_init())["C"]).all()
 
 
+def test_small_inputs() -> None:
+    """Floats of up to 1/8, and what the function adds to as well."""
+    arrays = checking.random_arrays(nt_with_init(), values="small")
+    for name in "ABC":
+        assert 0.1 < np.abs(arrays[name].astype(np.float64)).max() <= 0.125
+
+
 def test_contractions_are_einsums_in_float64() -> None:
     """Zero or the old contents as initial value, and one step's result in the next."""
     function = nt_with_init()
