@@ -6,9 +6,10 @@
     constant-HASH.bin the contents of constant arrays; equal ones are stored once
 
 In a directory, the names of all files but the manifest hold a part of their hash. In an
-archive, all files but constants are deflated: PTX takes a sixth of its size then. The
-same bundle gives the same bytes (an archive: where zlib is the same), and is written
-whole or not at all (`bundle_files`).
+archive, code is packed by LZMA (NAME.ptx.xz) where that is shorter than deflate; all
+else but constants is deflated. PTX takes a tenth of its size then. The same bundle has
+the same bytes (an archive: where zlib and liblzma are), and is written whole or not at
+all (`bundle_files`).
 Loading checks everything, within limits: a bundle that loads can be launched.
 """
 

@@ -39,18 +39,19 @@ def hashed_name(name: str, sha256: str) -> str:
 
 
 def zipped(contents: Mapping[str, bytes]) -> bytes:
-    """An archive of these files; the same bytes wherever zlib is the same.
+    """An archive of these files; the same bytes wherever zlib and liblzma are the same.
 
     Contents of constants are stored as they are: numbers hardly get smaller.
     """
     data = BytesIO()
     with zipfile.ZipFile(data, "w") as archive:
-        for name, content in contents.items():
-            entry = zipfile.ZipInfo(name, _ZIP_TIME)
+        for name, whole in contents.items():
+            called, content = archives.packed(name, whole)
+            entry = zipfile.ZipInfo(called, _ZIP_TIME)
             entry.create_system = 3  # Unix, on every system
             entry.external_attr = 0o644 << 16
-            is_data = name.endswith(DATA_SUFFIX)
-            form = zipfile.ZIP_STORED if is_data else zipfile.ZIP_DEFLATED
+            is_stored = called != name or name.endswith(DATA_SUFFIX)
+            form = zipfile.ZIP_STORED if is_stored else zipfile.ZIP_DEFLATED
             archive.writestr(entry, content, form, _ZIP_LEVEL)
     return data.getvalue()
 

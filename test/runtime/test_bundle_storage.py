@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import hashlib
 import json
+import lzma
 import os
 import random
 import signal
 import subprocess
 import sys
 import time
+import tracemalloc
 import zipfile
+import zlib
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -228,6 +231,79 @@ def test_archives_of_many_files_and_other_forms_are_refused(tmp_path: Path) -> N
         archive.writestr(MANIFEST, b"{}")
     with pytest.raises(ConfigError, match="compressed in a way that bundles are not"):
         load(path)
+
+
+# Like text that is farther apart than deflate looks back.
+FAR = "".join(hashlib.sha256(b"%d" % n).hexdigest() for n in range(1024)) * 4
+
+
+def packed(path: Path) -> bytes:
+    """A bundle at `path` whose PTX is packed; the member that holds it."""
+    save(bundle(ptx=f"{PTX}// {FAR}\n"), path)
+    with zipfile.ZipFile(path) as archive:
+        assert archive.namelist() == [MANIFEST, "matmul.ptx.xz", "matmul.cubin"]
+        return archive.read("matmul.ptx.xz")
+
+
+def with_packed(path: Path, data: bytes) -> None:
+    """The same bundle with another such member."""
+    with zipfile.ZipFile(path) as archive:
+        contents = {name: archive.read(name) for name in archive.namelist()}
+    with zipfile.ZipFile(path, "w") as archive:
+        for name, held in (contents | {"matmul.ptx.xz": data}).items():
+            archive.writestr(name, held)
+
+
+def test_code_is_packed_where_that_is_shorter(tmp_path: Path) -> None:
+    path = tmp_path / "out.zip"
+    data = packed(path)
+    assert len(data) < 0.4 * len(zlib.compress(FAR.encode()))
+    assert lzma.decompress(data).decode() == f"{PTX}// {FAR}\n"
+    assert load(path) == bundle(ptx=f"{PTX}// {FAR}\n")
+    save(load(path), tmp_path / "again.zip")
+    assert (tmp_path / "again.zip").read_bytes() == path.read_bytes()
+    save(bundle(), path)
+    with zipfile.ZipFile(path) as archive:
+        assert archive.namelist() == [MANIFEST, "matmul.ptx", "matmul.cubin"]
+
+
+def test_packed_code_that_unpacks_to_much_is_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its size, and the memory that it asks for; also what is no such file."""
+    path = tmp_path / "out.zip"
+    whole = packed(path)
+    monkeypatch.setenv("ALCOP_MAX_BUNDLE", "1000000")
+    with_packed(path, lzma.compress(bytes(20_000_000)))
+    tracemalloc.start()
+    with pytest.raises(ConfigError, match=r"matmul\.ptx, with the files .* at most 1"):
+        load(path)
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert peak < 15_000_000  # 8 MiB is the dictionary
+    large = [{"id": lzma.FILTER_LZMA2, "preset": 1, "dict_size": 2**28}]
+    with_packed(path, lzma.compress(b"ptx", filters=large))
+    with pytest.raises(ConfigError, match=r"matmul\.ptx\.xz: Memory usage limit"):
+        load(path)
+    with_packed(path, whole[:-30])
+    with pytest.raises(ConfigError, match=r"matmul\.ptx\.xz is cut off"):
+        load(path)
+    with_packed(path, b"no such file")
+    with pytest.raises(ConfigError, match=r"matmul\.ptx\.xz: Input format not"):
+        load(path)
+
+
+def test_a_python_without_lzma_writes_what_it_can_read(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "out.zip"
+    packed(path)
+    monkeypatch.setitem(sys.modules, "lzma", None)
+    with pytest.raises(ConfigError, match=r"matmul\.ptx\.xz: this Python has no lzma"):
+        load(path)
+    made = bundle(ptx=f"{PTX}// {FAR}\n")
+    save(made, path)
+    assert load(path) == made
 
 
 @pytest.mark.parametrize("suffix", ["", ".zip"])
