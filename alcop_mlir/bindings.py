@@ -82,6 +82,9 @@ def __getattr__(name: str) -> Any:
     """Dialect modules, loaded on first use; `ext` is the Python dialect maker."""
     if name in _DIALECTS or name == "ext":
         return _part(PROVIDER, f"dialects.{name}", f"the dialect '{name}'")
+    if name == "interpreter":  # of transform scripts
+        module = "dialects.transform.interpreter"
+        return _part(PROVIDER, module, "the interpreter of transform scripts")
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
 

@@ -94,8 +94,8 @@ class AlcopCompile(NamedPipeline):
 # Programs on tensors, as frontends export them. What nothing uses goes first, so that
 # the rest need not be changed; dimensions, as tensors that are widened have them too.
 PREPARE = (
-    "func.func(alcop-drop-unused-results,alcop-drop-unit-dimensions,"
-    "canonicalize,cse,alcop-sink-extensions,canonicalize)",
+    "func.func(alcop-decompose-softmax,alcop-drop-unused-results,"
+    "alcop-drop-unit-dimensions,canonicalize,cse,alcop-sink-extensions,canonicalize)",
 )
 
 # Tensors become memrefs, and results become output arguments at the end of the list.

@@ -22,6 +22,7 @@ from alcop_mlir.analysis.reference.buffer_values import (
     loops,
 )
 from alcop_mlir.analysis.reference.linalg_steps import run_linalg
+from alcop_mlir.analysis.reference.softmax_steps import run_softmax
 from alcop_mlir.bindings import ir
 from alcop_mlir.manifest.names import argument_name, result_name
 from alcop_mlir.reference.expressions import (
@@ -104,7 +105,9 @@ def _read(
 
     Raises NotUnderstood where steps cannot express it.
     """
-    if op.name.startswith("linalg."):
+    if op.name == "linalg.softmax":
+        run_softmax(op, values)
+    elif op.name.startswith("linalg."):
         run_linalg(op, values, allow_tf32)
     elif op.name == "memref.copy":
         source, target = op.operands

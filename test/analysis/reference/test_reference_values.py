@@ -146,6 +146,26 @@ def test_conditions_of_rows(combine: str, expected: list[int]) -> None:
     np.testing.assert_array_equal(found.values, expected)
 
 
+@pytest.mark.parametrize("dimension", [0, 1])
+def test_softmax(dimension: int) -> None:
+    """NaN where a row has one, or nothing but -infinity."""
+    text = f"""
+    func.func @f(%a: tensor<3x3xf32>) -> tensor<3x3xf32> {{
+      %e = tensor.empty() : tensor<3x3xf32>
+      %r = linalg.softmax dimension({dimension}) ins(%a : tensor<3x3xf32>)
+        outs(%e : tensor<3x3xf32>) -> tensor<3x3xf32>
+      return %r : tensor<3x3xf32>
+    }}"""
+    given = np.array([[1, 2, -3], [-np.inf] * 3, [0, 1e30, 5]], "f4")
+    if dimension == 0:
+        given = given.T.copy()
+    (found,) = values(text, given)
+    with np.errstate(invalid="ignore"):
+        powers = np.exp(given.astype("f8") - given.max(dimension, keepdims=True))
+    expected = powers / powers.sum(dimension, keepdims=True)
+    np.testing.assert_allclose(found.values, expected, rtol=1e-12)
+
+
 def test_contractions_that_float64_does_not_hold() -> None:
     text = """
     func.func @f(%a: tensor<2x2xi64>, %b: tensor<2x2xi64>) -> tensor<2x2xi64> {
