@@ -187,7 +187,8 @@ REFUSED: dict[Any, str] = {
 }
 
 
-@pytest.mark.parametrize("function", REFUSED)
+# Dynamo itself leaves what gives sizes that only running tells out of its graphs.
+@pytest.mark.parametrize("function", [one for one in REFUSED if one is not chosen])
 def test_eager_with_one_warning(function: Callable[[Any], Any]) -> None:
     """It names the op and the reason; results are torch's."""
     x = torch.eye(8) + 0.5
@@ -195,7 +196,7 @@ def test_eager_with_one_warning(function: Callable[[Any], Any]) -> None:
         got = torch.compile(function, backend=alcop, dynamic=False)(x)
     assert torch.equal(got, function(x))
     last = str(warned.list[-1].message)
-    assert re.search(REFUSED[function], last) or function is chosen
+    assert re.search(REFUSED[function], last)
     assert len(warned) == 1
 
 
