@@ -166,7 +166,11 @@ def _fastest(kernels: Kernels, samples: Samples, more: Sequence[Schedule]) -> Ke
     seconds = kernels.seconds(samples)
     of_some = seconds[np.isfinite(seconds).any(axis=1)]
     rows: list[int] = np.unique(np.argsort(of_some, axis=1)[:, :_FASTEST]).tolist()
-    return kernels.of([*(kernels.candidates.schedules[row] for row in rows), *more])
+    schedules = kernels.candidates.schedules
+    whole = np.flatnonzero([one.split_k == 1 for one in schedules])
+    if not {*rows} & {*whole.tolist()}:  # of a long K all may be in parts
+        rows += np.unique(whole[np.argsort(of_some[:, whole], axis=1)[:, :1]]).tolist()
+    return kernels.of([*(schedules[row] for row in rows), *more])
 
 
 def _weights(seconds: FloatArray) -> FloatArray:

@@ -13,8 +13,12 @@ import pytest
 from convolution_forms import NAMED, Form, Scatter, Window
 
 import alcop_mlir
+from alcop_mlir.analysis.ir.walk import walk
 from alcop_mlir.bindings import linalg
+from alcop_mlir.compilation import inputs
 from alcop_mlir.errors import LaunchError
+from alcop_mlir.pipelines.driver import run_pipeline
+from alcop_mlir.pipelines.named import steps_to_contractions
 from alcop_mlir.runtime import checking
 from alcop_mlir.runtime.launch import Program
 
@@ -175,6 +179,31 @@ def test_one_convolution_after_the_other() -> None:
     np.testing.assert_array_equal(out, expected)
     with pytest.raises(LaunchError, match="sizes do not fit together"):
         program(image[:, :3], weights, out[:, :1])
+
+
+# Channels, filters, and what is asked for: the chosen parts of K, or its warps, do not
+# fit that, or all fast schedules have parts.
+ASKED = [(1024, 128, "block=32,32,16"), (24, 128, "block=32,32,16"), (384, 32, "")]
+
+
+@pytest.mark.parametrize(("channels", "filters", "asked"), ASKED)
+def test_several_schedules_fit_what_is_asked(
+    channels: int, filters: int, asked: str
+) -> None:
+    """They are all carried out."""
+    case = Form(
+        layouts="nhwc hwcf nhwf",
+        sizes=dict(n=1, c=channels, f=filters),
+        windows=dict.fromkeys("hw", Window(7, 3 if asked else 7)),
+        open="n",
+    )
+    select = f"alcop-select-schedule{{schedule='{asked}'}}"
+    steps = f"func.func({select},alcop-add-variants,alcop-split-k,alcop-tile-to-blocks)"
+    source = inputs.read(case.text())
+    with source.module.context:
+        every = ",".join((*steps_to_contractions(allow_tf32=True), steps))
+        run_pipeline(source.module, f"builtin.module({every})")
+        assert len(walk(source.module.operation, "gpu.launch")) > 1
 
 
 def test_pixels() -> None:

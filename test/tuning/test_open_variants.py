@@ -57,6 +57,15 @@ def test_each_is_legal_and_the_last_is_for_all_sizes(problem: OpenProblem) -> No
             assert {*limit.loops} <= {*problem.open_loops}
 
 
+def test_one_is_for_all_sizes_though_parts_of_k_are_faster() -> None:
+    """A long K and few columns: for each sample the fastest has K in parts."""
+    problem = OpenProblem(m=(1, 16), n=(32, 32), k=(18816, 18816), row_bytes=(16, 16))
+    found = variants_of(problem)
+    check_variants(found)
+    assert max(one.schedule.split_k for one in found) > 1
+    assert found[-1].schedule.split_k == 1
+
+
 @pytest.mark.parametrize("name", ["sm_86", "sm_90"])
 def test_all_targets_have_variants(name: str) -> None:
     found = open_variants.choose(F16, find_target(name), 2)

@@ -50,10 +50,11 @@ def decide_variants(
     chosen = _chosen(contraction, target, chooser, most)
     if wanted is None:
         return chosen
+    every = [variant.schedule for variant in chosen]
     return _needed(
         replace(
             variant,
-            schedule=_completed(contraction, target, wanted, variant.schedule),
+            schedule=_completed(contraction, target, wanted, variant.schedule, every),
             source=in_part(variant.source),
         )
         for variant in chosen
@@ -93,13 +94,23 @@ def _by_alignment(
 
 
 def _completed(
-    contraction: Contraction, target: Target, asked: Partial, chosen: Schedule
+    contraction: Contraction,
+    target: Target,
+    asked: Partial,
+    chosen: Schedule,
+    every: Iterable[Schedule],
 ) -> Schedule:
-    """`asked` over a chosen schedule; where K is in parts, it has these."""
+    """`asked` over a chosen schedule, in parts of K if these fit, else over others.
+
+    every: what is chosen for any sizes
+    Of a K that is open the guard of the variant says that it has the parts.
+    """
     whole = contraction
-    if chosen.split_k > 1 and "split_k" not in asked.names:
+    if contraction.k is None and chosen.split_k > 1 and "split_k" not in asked.names:
         whole = replace(contraction, k=chosen.split_k * _WIDEST)
-    return completed(whole, target, asked, [chosen, Schedule()])
+    others = [replace(one, split_k=1) for one in (chosen, *every)]
+    others += [default_schedule(contraction, target), Schedule()]
+    return completed(whole, target, asked, [chosen, *others])
 
 
 def _needed(variants: Iterable[ScheduleVariant]) -> tuple[ScheduleVariant, ...]:
