@@ -4,21 +4,26 @@
 
 writes each as torch-mlir exports it, to `FOLDER/NAME_TYPE.mlir`: linalg on tensors,
 weights as arguments, nothing of ours in between. TYPE is f16, bf16 or f32; none is all.
+Beside it, `NAME_TYPE.npz` has the results, by torch in f64, for arguments as
+`small_values.py` draws them.
 """
 
 from __future__ import annotations
 
+import copy
 import sys
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
+import numpy as np
 import torch
 from bert import Bert, BertLayer
 from gpt2 import Gpt2, Gpt2Block
 from llama import LlamaBlock, LlamaStep
 from mlp import Mlp
 from resnet import BasicBlock, Bottleneck, resnet18, resnet50
+from small_values import drawn
 from torch import Tensor, nn
 from vgg import Vgg16
 
@@ -87,26 +92,55 @@ SMALL = {
 }
 
 
-def exported(model: nn.Module, inputs: tuple[Tensor, ...]) -> str:
-    """MLIR as torch-mlir makes it by its own means."""
+def exported(
+    model: nn.Module, inputs: tuple[Tensor, ...]
+) -> tuple[str, list[np.ndarray]]:
+    """MLIR as torch-mlir makes it by its own means, and results in f64."""
     from torch_mlir import fx
     from torch_mlir.extras.fx_decomp_util import get_decomposition_table
 
     with torch.no_grad():
         program = torch.export.export(model, inputs)
         program = program.run_decompositions(get_decomposition_table())
-    module = fx.stateless_fx_import(
-        program.graph_module, output_type="linalg-on-tensors"
-    )
-    return str(module)
+    graph = program.graph_module
+    text = str(fx.stateless_fx_import(graph, output_type="linalg-on-tensors"))
+    return text, results(model, inputs, program)
+
+
+def results(
+    model: nn.Module,
+    inputs: tuple[Tensor, ...],
+    program: torch.export.ExportedProgram,
+) -> list[np.ndarray]:
+    """Those of `model` in f64, for arguments of `program` as `drawn` gives them."""
+    specs = program.graph_signature.input_specs
+    names = [spec.target for spec in specs if spec.target is not None]
+    weights = [program.state_dict[name] for name in names]
+    values = [_drawn(*one) for one in enumerate([*weights, *inputs])]
+    model = copy.deepcopy(model).double()
+    model.load_state_dict(dict(zip(names, values, strict=False)))
+    with torch.no_grad():
+        found = model(*values[len(names) :])
+    every = found if isinstance(found, tuple) else (found,)
+    return [one.numpy() for one in every]
+
+
+def _drawn(number: int, like: Tensor) -> Tensor:
+    """The values of an argument of that type, in f64 if it is a float."""
+    dtype = str(like.dtype).removeprefix("torch.")
+    drew = drawn(number, like.shape, dtype.replace("bfloat16", "float32"))
+    found = torch.from_numpy(drew).to(like.dtype)
+    return found.double() if found.is_floating_point() else found
 
 
 def main(folder: str, *types: str) -> None:
     """Write all models to `folder`."""
     for name, small in SMALL.items():
         for dtype in types or TYPES:
-            text = exported(*small.made(TYPES[dtype]))
+            text, values = exported(*small.made(TYPES[dtype]))
             Path(folder, f"{name}_{dtype}.mlir").write_text(text, "utf-8")
+            rounded = [value.astype(np.float32) for value in values]
+            np.savez_compressed(Path(folder, f"{name}_{dtype}.npz"), *rounded)
 
 
 if __name__ == "__main__":
