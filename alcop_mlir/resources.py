@@ -98,19 +98,27 @@ class Resources:
 
 
 def shared_bytes(
-    schedule: Schedule, element_bytes: int = 2, stored: Stored | None = None
+    schedule: Schedule,
+    element_bytes: int = 2,
+    stored: Stored | None = None,
+    copies: Copies = WIDE,
 ) -> int:
     """Bytes of the shared A and B tiles over all their slots.
+
+    What is copied by elements waits in registers, and has one slot.
 
     element_bytes: of an element as it is multiplied
     stored:        of an element of A and of B in memory, where these differ from it
     """
     *rows, block_k = schedule.block
-    slots = schedule.stages[0]
     sizes = stored or (element_bytes, element_bytes)
+    slots = (
+        schedule.stages[0] if width >= min(CP_ASYNC_BYTES) else 1
+        for width in copies.at_once
+    )
     return sum(
-        align(slots * extent * block_k * size)
-        for extent, size in zip(rows, sizes, strict=True)
+        align(count * extent * block_k * size)
+        for count, extent, size in zip(slots, rows, sizes, strict=True)
     )
 
 
@@ -126,7 +134,7 @@ def registers_per_thread(
     """
     return (
         _accumulator_registers(schedule)
-        + _fragment_registers(schedule, element_bytes, stored)
+        + _fragment_registers(schedule, element_bytes, stored, copies)
         + ADDRESS_REGISTERS
         + _narrow_copy_registers(schedule, element_bytes, copies)
         + _element_copy_registers(schedule, element_bytes, copies)
@@ -140,13 +148,18 @@ def _accumulator_registers(schedule: Schedule) -> int:
 
 
 def _fragment_registers(
-    schedule: Schedule, element_bytes: int, stored: Stored | None
+    schedule: Schedule, element_bytes: int, stored: Stored | None, copies: Copies
 ) -> int:
     """For fragments of all stages.
 
     They are loaded with memory's elements. Where these differ from those that are
-    multiplied, one fragment step is also held converted.
+    multiplied, one fragment step is also held converted. ptxas 13.5 loads fragments
+    early by itself: with one stage 64x64 warps of f16 take 2 to 8 registers less than
+    with two, not 32. That counts where there are none to spare.
     """
+    stages = schedule.stages[1]
+    if copies.are_narrow:
+        stages = max(stages, 2)
     sizes = stored or (element_bytes, element_bytes)
     steps = (extent * MMA_K_BYTES // element_bytes for extent in schedule.warp)
     waiting = sum(step * size for step, size in zip(steps, sizes, strict=True))
@@ -155,7 +168,7 @@ def _fragment_registers(
         for extent, size in zip(schedule.warp, sizes, strict=True)
         if size != element_bytes
     )
-    return (schedule.stages[1] * waiting + computed) // (4 * WARP_SIZE)
+    return (stages * waiting + computed) // (4 * WARP_SIZE)
 
 
 def _narrow_copy_registers(
@@ -219,7 +232,7 @@ def cost(
 
     element_bytes, stored: see `shared_bytes`
     """
-    shared = shared_bytes(schedule, element_bytes, stored)
+    shared = shared_bytes(schedule, element_bytes, stored, copies)
     if shared > target.shared_bytes_per_block:
         raise ConfigError(
             f"schedule '{schedule}' needs {shared} bytes of shared memory, "

@@ -141,12 +141,14 @@ def regret(
 def freely(problem: OpenProblem, target: Target, count: int) -> FloatArray:
     """The regret of four kernels, of which the fastest runs at each size.
 
-    They are added one by one, then exchanged, for the least 95th percentile.
+    They are added one by one, then exchanged, for the least 95th percentile. Narrow
+    copies count for more than predicted where wide ones might run, as in the choice.
     """
     samples = drawn(problem, count)
     best, _ = fastest(problem, target, samples)
     pool = open_variants.Pool.of(problem, target, samples)
-    slowness = pool.seconds(samples) / best[:, None]
+    seconds = pool.seconds(samples)
+    slowness = pool.slowness(samples, seconds)
     every, for_all = range(slowness.shape[1]), np.flatnonzero(pool.for_all).tolist()
 
     def with_one_more(others: list[int]) -> list[int]:
@@ -162,7 +164,8 @@ def freely(problem: OpenProblem, target: Target, count: int) -> FloatArray:
         chosen = with_one_more(chosen)
     for _ in range(8):
         chosen = with_one_more(chosen[1:])
-    return slowness[:, chosen].min(axis=1)
+    runs = np.array(chosen)[slowness[:, chosen].argmin(axis=1)]
+    return seconds[np.arange(len(samples)), runs] / best
 
 
 def row(name: str, count: int, regret: FloatArray) -> list[object]:

@@ -133,10 +133,10 @@ def _wave(
 ) -> dict[str, FloatArray]:
     """Parts of a wave with `resident` blocks on each SM; zeros where there are none."""
     steps = grid.steps
-    stages = np.minimum(candidates.axis("shared_stages"), steps)
-    if copies.are_by_elements:
-        stages = np.ones(grid.shape)  # elements that are loaded early do not count
-    tile = _tile(problem, candidates, rates, resident)
+    # Elements wait in registers for the one slot that there is.
+    slots = "register_stages" if copies.are_by_elements else "shared_stages"
+    stages = np.minimum(candidates.axis(slots), steps)
+    tile = _tile(problem, candidates, rates, resident, copies)
     tile["narrow"] = _narrow_copies(problem, candidates, rates, resident, copies)
     compute = sum(tile.values(), np.zeros(grid.shape))
     service = resident * grid.tile_bytes / grid.l2_share
@@ -184,6 +184,7 @@ def _tile(
     candidates: Candidates,
     rates: Rates,
     resident: FloatArray,
+    copies: Copies,
 ) -> dict[str, FloatArray]:
     """Seconds that all blocks of an SM use one K tile each, in four parts."""
     axis = candidates.axis
@@ -209,7 +210,8 @@ def _tile(
     moved = warps * fragment_bytes * fragments
     moved = moved + resident * tile_rows * axis("block_k") * problem.element_bytes
     use = np.maximum(use, tensor)
-    barriers = np.where(axis("shared_stages") > 1, 1.0, 2.0)
+    has_one_slot = (axis("shared_stages") == 1) | copies.are_by_elements
+    barriers = np.where(has_one_slot, 2.0, 1.0)
     return {
         "tensor": tensor,
         "register": use - tensor,

@@ -36,6 +36,9 @@ _ROW_BYTES: tuple[RowBytes, ...] = (16, 4, 1)
 # Of a row of A: the least that a K step is long. Shorter ones are slower on GPUs than
 # the model says.
 _LEAST_STEP_BYTES = 64
+# Elements of C, where K is in parts: each part has as many, between the kernels. With
+# more, blocks of 64 x 128 are enough for an A100 without parts.
+MOST_OF_PARTS = 2**20
 
 
 @dataclass(frozen=True, eq=False)
@@ -78,7 +81,8 @@ class Kernels:
         part = self.candidates.axis("split_k") * WIDEST // self.problem.element_bytes
         whole = samples.product("k")[:, None] % part == 0
         split = self.candidates.axis("split_k") > 1
-        return aligned[:, None] & (whole | ~split)
+        small = samples.product("mn")[:, None] <= MOST_OF_PARTS
+        return aligned[:, None] & (whole & small | ~split)
 
     def prediction(self, samples: Samples) -> Prediction:
         """Of each sample and kernel, whether or not it is for the sample."""

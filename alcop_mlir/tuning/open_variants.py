@@ -1,14 +1,16 @@
 """The few kernels of an open problem that lose least over the space of its sizes.
 
 What counts is the time of the kernel that runs, over that of the fastest kernel of all
-for the same size: the mean of this over samples of sizes, of which those that take
-longer weigh more. A list of variants decides which one runs: kernels of aligned rows,
+for the same size: the mean of its square over samples of sizes, of which those that
+take longer weigh more. Squares, as few sizes that lose much are worse than many that
+lose a little. A list of variants decides which one runs: kernels of aligned rows,
 some for products of sizes up to a limit, or for K from one on, and one at the end that
 is for all sizes.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cache
@@ -21,18 +23,20 @@ from alcop_mlir.schedule import Schedule
 from alcop_mlir.target import Target
 from alcop_mlir.tuning import decision_list, preference, variant_records
 from alcop_mlir.tuning.decision_list import Rule, Table
-from alcop_mlir.tuning.open_kernels import Kernels, families
-from alcop_mlir.tuning.open_problem import WIDEST, OpenProblem, Samples, sample
+from alcop_mlir.tuning.open_kernels import MOST_OF_PARTS, Kernels, families
+from alcop_mlir.tuning.open_problem import OpenProblem, Samples, sample
 from alcop_mlir.tuning.records import Record
 from alcop_mlir.tuning.space import BoolArray, Candidates, FloatArray, IntArray
 from alcop_mlir.variants import ScheduleVariant, SizeLimit
 
-_SAMPLES = 512
+_SAMPLES = 1024  # of 512, kernels suit these, and lose more at other sizes
+_POWER = 2  # of losses
 _LOOKED_AT = 64  # of these, for which all kernels are predicted
 _FASTEST = 3  # kernels of each of those that are predicted for all samples
 _POOL = 64  # kernels to choose from
 _FOR_ALL = 16  # of those, at least, for all sizes
-_WORTH = 0.005  # of the mean, that one more variant must save
+_NARROW = 1.15  # of time, of copies that are narrower than rows allow
+_WORTH = 0.005 * _POWER  # of the mean, that one more variant must save: half a percent
 _MOST_LOOPS = 3  # in a limit
 _LEAST = 1e-6  # that one more kernel of the pool saves
 SOURCE = "analytical model"
@@ -68,7 +72,7 @@ def choose(
     kept = _cover(slowness, pool.for_all)
     bounds = _bounds(problem.open_loops)
     table = Table(
-        losses=slowness[:, kept],
+        losses=slowness[:, kept] ** _POWER,
         for_all=pool.for_all[kept],
         levels=_levels(samples, bounds),
         weights=weights,
@@ -127,12 +131,14 @@ class Pool:
     def slowness(self, samples: Samples, seconds: FloatArray) -> FloatArray:
         """Of each sample and kernel: its time over the least, 1 at least.
 
-        One of narrow copies counts as much slower as no model can tell, for sizes that
-        others are for as well.
+        One that copies less at once than rows allow counts as 15 % slower than
+        predicted: what narrow copies cost is not measured.
         """
-        narrow = np.concatenate([[one.is_narrow] * len(one) for one in self.families])
-        aligned = samples.row_bytes % WIDEST == 0
-        doubt = np.where(aligned[:, None] & narrow, preference.EQUAL, 1.0)
+        widths = np.concatenate(
+            [np.full(len(one), sum(one.copies.at_once)) for one in self.families]
+        )
+        possible = np.where(np.isfinite(seconds), widths, 0).max(axis=1, keepdims=True)
+        doubt = np.where(widths < possible, _NARROW, 1.0)
         return doubt * seconds / seconds.min(axis=1, keepdims=True)
 
     def variant(
@@ -140,6 +146,8 @@ class Pool:
     ) -> ScheduleVariant:
         """The kernel in `column`, for sizes within `limits`."""
         kernels, schedule = self.columns[column]
+        if schedule.split_k > 1:
+            limits = _with_parts(kernels.problem, limits)
         return ScheduleVariant(schedule, source, kernels.row_bytes, tuple(limits))
 
     @classmethod
@@ -160,6 +168,23 @@ class Pool:
             raise ConfigError(f"no schedule for all sizes is legal on {target.name}")
         pools = [_fastest(kernels, some, more) for kernels in every if len(kernels)]
         return cls([kernels for kernels in pools if len(kernels)])
+
+
+def _with_parts(
+    problem: OpenProblem, limits: Sequence[SizeLimit]
+) -> Sequence[SizeLimit]:
+    """`limits`, and that C is as small as it has to be where K is in parts."""
+    loops = "".join(loop for loop in "mn" if loop in problem.open_loops)
+    known = math.prod(
+        problem.ranges[loop][0] for loop in "mn" if loop not in problem.open_loops
+    )
+    most = MOST_OF_PARTS // known
+    is_limited = any(
+        {*loops} <= {*limit.loops} and limit.most <= most for limit in limits
+    )
+    if not loops or is_limited:
+        return limits
+    return [*(one for one in limits if one.loops != loops), SizeLimit(loops, most)]
 
 
 def _fastest(kernels: Kernels, samples: Samples, more: Sequence[Schedule]) -> Kernels:
@@ -187,7 +212,7 @@ def _most_frugal(
     alike &= table.for_all == table.for_all[rule.column]
     columns = np.flatnonzero(alike)
     rows = table.decided(rules) == number
-    losses = table.weights[rows] @ table.losses[rows][:, columns]
+    losses = (table.weights[rows] @ table.losses[rows][:, columns]) ** (1 / _POWER)
     ranking = np.argsort(losses, kind="stable")
     first = preference.lead(candidates.take(columns), ranking, losses)[0]
     return replace(rule, column=int(columns[first]))

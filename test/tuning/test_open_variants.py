@@ -20,13 +20,19 @@ from alcop_mlir.target import find_target
 from alcop_mlir.tuning import models, open_variants, records
 from alcop_mlir.tuning.analytical import predict
 from alcop_mlir.tuning.decision_list import Rule, Table, choose
-from alcop_mlir.tuning.open_kernels import copies, families
+from alcop_mlir.tuning.open_kernels import MOST_OF_PARTS, copies, families
 from alcop_mlir.tuning.open_problem import LOOPS, OpenProblem, from_points, sample
+from alcop_mlir.tuning.open_variants import Pool
 from alcop_mlir.tuning.records import Record
 from alcop_mlir.tuning.selection import Chooser
-from alcop_mlir.tuning.space import enumerate_space
+from alcop_mlir.tuning.space import Candidates, enumerate_space
 from alcop_mlir.tuning.variant_times import conditions, fastest, samples_of, times
-from alcop_mlir.variants import NO_MOST, ScheduleVariant, check_variants
+from alcop_mlir.variants import (
+    NO_MOST,
+    ScheduleVariant,
+    SizeLimit,
+    check_variants,
+)
 
 F16 = OpenProblem()
 TF32 = OpenProblem(dtypes=("tf32", "tf32", "f32", "f32"))
@@ -154,6 +160,61 @@ def test_parts_of_k_are_for_whole_parts_only() -> None:
         assert not held[1, number] or part == 8
 
 
+@pytest.mark.parametrize(
+    ("sizes", "limits", "expected"),
+    [
+        ({}, [SizeLimit("k", least=512)], [SizeLimit("mn", MOST_OF_PARTS)]),
+        ({}, [SizeLimit("mn", 2**30)], [SizeLimit("mn", MOST_OF_PARTS)]),
+        ({}, [SizeLimit("mn", 2**18)], []),
+        ({"n": (64, 64)}, [], [SizeLimit("m", MOST_OF_PARTS // 64)]),
+        ({"m": (64, 64), "n": (64, 64)}, [], []),
+    ],
+)
+def test_parts_of_k_are_for_small_outputs_only(
+    sizes: dict[str, tuple[int, int]],
+    limits: list[SizeLimit],
+    expected: list[SizeLimit],
+) -> None:
+    """All parts are in memory at once, and large outputs have blocks enough."""
+    problem = replace(F16, **sizes)
+    kernels = families(problem, TARGET)[0]
+    number, schedule = next(
+        (number, one)
+        for number, one in enumerate(kernels.candidates.schedules)
+        if one.split_k > 1
+    )
+    found = Pool([kernels]).variant(number, limits, "")
+    assert found.schedule == schedule
+    kept = [one for one in limits if one.most <= MOST_OF_PARTS or one.least]
+    assert [*found.limits] == [*kept, *expected]
+    samples = samples_of(F16, [{"m": 2**10, "n": n, "k": 8192} for n in (2**10, 2**11)])
+    assert families(F16, TARGET)[0].of([schedule]).holds(samples).tolist() == [
+        [True],
+        [False],
+    ]
+
+
+def test_aligned_rows_run_wide_copies_where_there_are_many() -> None:
+    large = [{"m": n, "n": n, "k": n} for n in (1024, 4096, 16384)]
+    for problem in (F16, TF32, S8):
+        found, samples = variants_of(problem), samples_of(problem, large)
+        decided = times(problem, TARGET, found, samples)
+        assert {found[number].row_bytes for number in decided.runs.tolist()} == {16}
+        best, _ = fastest(problem, TARGET, samples)
+        assert (decided.taken < 1.25 * best).all()
+
+
+def test_elements_are_loaded_a_step_early_where_registers_have_stages() -> None:
+    problem = F16.at(1, 512, 512, 8192)
+    kernels = [
+        Schedule((64, 64, 32), (32, 32), (shared, registers))
+        for shared, registers in ((4, 1), (2, 2), (4, 2))
+    ]
+    candidates = Candidates.legal(kernels, problem, TARGET)
+    found = predict(problem, candidates, TARGET, Copies((2, 2))).parts["copies"]
+    assert 0 < found[2] == found[1] < found[0]
+
+
 def test_more_variants_lose_less_and_few_lose_little() -> None:
     """Over other sizes than those that they were chosen for."""
     points = np.random.default_rng(3).uniform(size=(300, 4))
@@ -181,11 +242,11 @@ def test_the_same_in_each_process() -> None:
 
 
 def test_a_choice_is_fast_and_made_once() -> None:
-    """Most of half a second; some more here, where other tests run as well."""
+    """About a second; some more here, where other tests run as well."""
     open_variants.choose.cache_clear()
     start = time.process_time()
     first = variants_of(F16)
-    assert time.process_time() - start < 2.0
+    assert time.process_time() - start < 3.0
     assert variants_of(F16) is first
 
 
