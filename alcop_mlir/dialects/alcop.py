@@ -48,6 +48,11 @@ these, as views do.
       channels of group g.
   %A = alcop.take %table, %indices           A[i, j] = table[indices[i], j]
 
+Another one is a view of a memref as a matrix, whose rows may have any distances; those
+who access it are given the indices of what it views by alcop-lower-rows:
+
+  %C = alcop.rows %y       of y : N x H x W x F, C[(n, h, w), f] = y[n, h, w, f]
+
 This file must not postpone annotations: the base classes of a dialect read them.
 """
 
@@ -165,6 +170,16 @@ class TakeOp(Alcop.Operation, name="take"):
 
     def verify_invariants(self) -> bool:
         return _is_take(self)
+
+
+class RowsOp(Alcop.Operation, name="rows"):
+    """A view of a memref as a matrix with rows of any distances; see above."""
+
+    source: ext.Operand[Any]
+    matrix: ext.Result[Any]
+
+    def verify_invariants(self) -> bool:
+        return _is_rows(self)
 
 
 class ProducerCommitOp(Alcop.Operation, name="producer_commit"):
@@ -418,6 +433,27 @@ def _is_take(op: ir.Operation) -> bool:
             op,
             "expects a table and a vector of indices, and a matrix with a row of the "
             f"table for each index, got {table}, {indices} and {matrix}",
+        )
+    return True
+
+
+def _is_rows(op: ir.Operation) -> bool:
+    """Whether the matrix has the elements of the source, of known shapes."""
+    source, matrix = op.operands[0].type, op.results[0].type
+    is_fit = all(
+        isinstance(kind, ir.MemRefType) and kind.has_static_shape and kind.rank > 1
+        for kind in (source, matrix)
+    )
+    if (
+        not is_fit
+        or source.element_type != matrix.element_type
+        or list(matrix.shape) != [math.prod(source.shape[:-1]), source.shape[-1]]
+        or source.get_strides_and_offset()[0][-1] != 1
+    ):
+        return _invalid(
+            op,
+            "expects a memref of a known shape without gaps in its rows, and a matrix "
+            f"of these rows, got {source} and {matrix}",
         )
     return True
 

@@ -68,6 +68,7 @@ class AlcopCompile(NamedPipeline):
             "alcop-place-waits",
             "alcop-distribute-copies",
             "alcop-lower-mma",
+            "alcop-lower-rows",
             # The swizzle permutes indices into the buffers themselves, not into views.
             # Through collapsed dimensions these would be divisions.
             "alcop-reinterpret-shapes",

@@ -62,6 +62,7 @@ PASSES = {
     "alcop-distribute-copies": "tensor_cores.distribute_copies:DistributeCopies",
     "alcop-lower-gathers": "tensor_cores.lower_gathers:LowerGathers",
     "alcop-lower-mma": "tensor_cores.lower_mma:LowerMma",
+    "alcop-lower-rows": "tensor_cores.lower_rows:LowerRows",
     "alcop-reinterpret-shapes": "kernels.reinterpret_shapes:ReinterpretShapes",
     "alcop-swizzle-shared": "tensor_cores.swizzle_shared:SwizzleShared",
     "alcop-unroll-steady-state": "pipelining.unroll_steady_state:UnrollSteadyState",

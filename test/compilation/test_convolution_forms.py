@@ -108,6 +108,14 @@ def test_transposed(layouts: str, windows: dict[str, Window]) -> None:
     assert not is_fallback(Form(layouts=layouts, windows=windows).check())
 
 
+def test_phases_write_where_outputs_are() -> None:
+    """Of two times two, each is a kernel, and so is what copies its taps."""
+    case = Form(windows=dict.fromkeys("hw", Window(4, 4, low=2, high=2, step=2)))
+    program = case.check()
+    scheduled = [kernel.schedule is not None for kernel in program.function.kernels]
+    assert sorted(scheduled) == [False] * 4 + [True] * 4
+
+
 def test_an_infinity_in_the_filter_of_a_transposed_one() -> None:
     """Zeros between pixels need not be multiplied with it, a pixel must be."""
     case = Form(windows=dict.fromkeys("hw", Window(4, 3, step=2)))

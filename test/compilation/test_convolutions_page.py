@@ -34,7 +34,9 @@ FORMS = {
     "has channels of a size": named(PLAIN, open="c"),
     "image and filter are copied": named(PLAIN, 8),
     "transposed copies": named("conv_2d_nchw_fchw"),
-    "dense copies": Form(windows=dict.fromkeys("hw", Window(4, 3, step=2))),
+    "dense copies": Form(
+        layouts="nhwgc gfhwc nhwgf", windows=dict.fromkeys("hw", Window(4, 1, step=2))
+    ),
     "its padding is computed": named(PLAIN),
     "are known to be aligned": named(PLAIN, 17),
 }

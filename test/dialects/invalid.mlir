@@ -128,6 +128,14 @@ func.func @take_of_other_rows(%table: memref<10x8xf16>, %indices: memref<4xi32>)
 
 // -----
 
+func.func @rows_of_another_matrix(%y: memref<4x5x8xf16>) {
+  // expected-error@+1 {{expects a memref of a known shape without gaps in its rows, and a matrix of these rows}}
+  %C = "alcop.rows"(%y) : (memref<4x5x8xf16>) -> memref<4x40xf16>
+  return
+}
+
+// -----
+
 func.func @unknown_op() {
   // expected-error@+1 {{unregistered operation 'alcop.produce'}}
   "alcop.produce"() : () -> ()

@@ -207,6 +207,15 @@ def _reinterpreted_alignment(op: ir.Operation) -> int:
     return math.gcd(base_alignment(source), _static(offset) * size)
 
 
+def _rows_alignment(op: ir.Operation) -> int:
+    """The alignment of all rows, which may have any of the source's distances."""
+    (source,) = op.operands
+    strides = [stride_divisor(source, n) for n in range(source.type.rank - 1)]
+    return math.gcd(
+        base_alignment(source), *(n * element_bytes(source.type) for n in strides)
+    )
+
+
 def _assumed_alignment(op: ir.Operation) -> int:
     """What `memref.assume_alignment` promises, or what is known if that is more."""
     promised = math.gcd(BASE_ALIGNMENT, op.attributes["alignment"].value)
@@ -331,6 +340,7 @@ _VIEW_RULES: dict[str, Callable[[Any], int]] = {
     **dict.fromkeys(
         (*_REGROUPED, "memref.cast", "memref.memory_space_cast"), _cast_alignment
     ),
+    "alcop.rows": _rows_alignment,
     "memref.assume_alignment": _assumed_alignment,
     "memref.reinterpret_cast": _reinterpreted_alignment,
     "memref.subview": _subview_alignment,

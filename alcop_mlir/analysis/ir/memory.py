@@ -31,7 +31,7 @@ DERIVED_VIEWS = frozenset(
 # are never made.
 VIEW_OPS = DERIVED_VIEWS | frozenset(
     "memref.reinterpret_cast memref.view memref.memory_space_cast alcop.im2col "
-    "alcop.take".split()
+    "alcop.take alcop.rows".split()
 )
 ALLOCATIONS = ("memref.alloc", "memref.alloca")
 _DISTINCT = "memref.distinct_objects"

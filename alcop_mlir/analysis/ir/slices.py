@@ -33,6 +33,7 @@ _PURE_OPS = frozenset(
     gpu.subgroup_mma_compute gpu.subgroup_mma_constant_matrix
     gpu.subgroup_mma_elementwise nvgpu.mma.sync nvgpu.mma.sp.sync ub.poison
     builtin.unrealized_conversion_cast alcop.im2col alcop.take
+    alcop.rows
     """.split()
 )
 # Ops that touch no memory, but must run where they are, and as often: the threads of a

@@ -33,6 +33,7 @@ class WindowMatrices:
     copied:         names of the operands that get another order: "image", "filter",
                     "output"
     window_groups:  of `groups`, those of the windows; None where each is a pixel
+    rows_apart:     whether rows of the output have any distances
     """
 
     groups: list[list[int]]
@@ -42,6 +43,7 @@ class WindowMatrices:
     image_order: list[int]
     copied: tuple[str, ...] = ()
     window_groups: tuple[list[int], ...] | None = None
+    rows_apart: bool = False
 
     def transposed(self, found: Convolution) -> list[str]:
         """Of the operands that are copied, those that have another order."""
@@ -110,9 +112,16 @@ def window_matrices(found: Convolution) -> WindowMatrices:
         made = _matrices(found, operands, order)
         if made is not None and all(one in made.groups for one in needed if one):
             others = (("filter", kernel), ("output", output))
-            copied = (name for name, (value, _) in others if value is None)
-            windows = tuple(one for one in needed if one)
-            return replace(made, copied=(*image, *copied), window_groups=windows)
+            copied = [name for name, (value, _) in others if value is None]
+            is_apart = "output" in copied and _has_rows(found, made)
+            if is_apart:
+                copied.remove("output")
+            return replace(
+                made,
+                copied=(*image, *copied),
+                window_groups=tuple(one for one in needed if one),
+                rows_apart=is_apart,
+            )
     raise AssertionError(found)  # copies can have any order
 
 
@@ -158,6 +167,19 @@ def _has_rows_of_channels(found: Convolution, order: list[int]) -> bool:
     parts = [found.dimensions("batch"), channels]
     is_in_order = order == sorted(order)
     return is_in_order and strides[-1] == 1 and has_dense_parts(kind, parts)
+
+
+def _has_rows(found: Convolution, made: WindowMatrices) -> bool:
+    """Whether the output has the order of a matrix, and no gaps within its rows."""
+    loops, kind = loops_of(found.output), found.output.value.type
+    strides, _ = kind.get_strides_and_offset()
+    return (
+        kind.has_static_shape
+        and not found.loops("group")
+        and loops == made.output
+        and loops[-1:] == found.columns
+        and strides[-1] == 1
+    )
 
 
 def _map(found: Convolution, made: WindowMatrices, loops: Sequence[int]) -> Any:

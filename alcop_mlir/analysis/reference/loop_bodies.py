@@ -81,6 +81,9 @@ def output_expressions(
 
     known: of values in the body that are no elements of operands
     """
+    indices = [index for out in view.outputs for index in out.indices]
+    if any(index.loop is None and index.constant is None for index in indices):
+        raise NotUnderstood  # several iterations add to an element
     yielded = list(view.block.operations)[-1].operation.operands
     first = len(view.inputs)
     written = range(first, first + len(view.outputs))

@@ -23,7 +23,8 @@ Images need the batch first and the channels last, filters and outputs dimension
 can be collapsed to those of matrices. Where an operand has another order, as in
 `conv_2d_nchw_fchw`, a transposed copy of it is made, with a remark; not of a filter or
 output if roles of rows and columns exchanged do as well, and of none where windows are
-pixels.
+pixels. Where the rows of an output have gaps between them, but are in order,
+`alcop.rows` views it as a matrix.
 
 Fewer than 16 channels are joined with the taps along the last dimension, which are
 neighbours (`join_taps.py`): small kernels copy the image, with channels filled up to
@@ -40,6 +41,7 @@ Runs before alcop-raise-contractions, which says why an op is left unchanged. Wr
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import takewhile
@@ -146,8 +148,8 @@ class RaiseConvolutions(Pass):
             _assert_sizes(found)
         if "output" in matrices.copied:
             _return_output(found, matrices, operands[2])
-            if fill is not None:
-                fill.op.erase()
+        if fill is not None and operands[2] != found.output.value:
+            fill.op.erase()
         return None
 
 
@@ -187,7 +189,20 @@ def _operands(
         weights = transposed(weights, loops, matrices.filter, backwards)
     if "output" in copied:
         output = _own_output(found, matrices, fill)
+    elif matrices.rows_apart:
+        output = _rows(output, fill)
     return [image, weights, output]
+
+
+def _rows(output: ir.Value, fill: Elementwise | None) -> Any:
+    """A view of the output as a matrix, with rows of any distances, filled if it is."""
+    kind = output.type
+    shape = [math.prod(kind.shape[:-1]), kind.shape[-1]]
+    result = build.memref_like(kind, shape)
+    view = ir.Operation.create("alcop.rows", [result], [output]).results[0]
+    if fill is not None:
+        linalg.fill(filled_with(fill), outs=[view])
+    return view
 
 
 def _own_output(
@@ -241,11 +256,10 @@ def _contraction(
         windows = collapsed(image, matrices.parts(matrices.image))
     else:
         windows = _windows(found, matrices.window_groups, image)
-    values = [
-        windows,
-        collapsed(weights, matrices.parts(matrices.filter)),
-        collapsed(output, matrices.parts(matrices.output)),
-    ]
+    weights = collapsed(weights, matrices.parts(matrices.filter))
+    if not matrices.rows_apart:
+        output = collapsed(output, matrices.parts(matrices.output))
+    values = [windows, weights, output]
     orders = (matrices.image, matrices.filter, matrices.output)
     rank = len(matrices.groups)
     maps = [build.loop_map(rank, matrices.numbers(loops)) for loops in orders]

@@ -324,3 +324,23 @@ func.func @padded_once(%x: memref<4x8x32xf16>, %w: memref<3x32x16xf16>) {
     ins(%p, %w : memref<4x10x32xf16>, memref<3x32x16xf16>) outs(%z : memref<4x8x16xf32>)
   return
 }
+
+// -----
+
+// An output whose rows are apart, as of a phase of a transposed convolution: a matrix
+// all the same, which is filled instead.
+// CHECK-LABEL: @rows_apart
+// CHECK-SAME:  %[[X:.*]]: memref<4x8x32xf16>, %[[W:.*]]: memref<3x32x16xf16>, %[[Y:.*]]: memref<4x6x16xf32, strided<[400, 32, 1]>>
+// CHECK-NEXT:  %[[ZERO:.*]] = arith.constant
+// CHECK-NEXT:  %[[C:.*]] = "alcop.rows"(%[[Y]]) : (memref<4x6x16xf32, strided<[400, 32, 1]>>) -> memref<24x16xf32>
+// CHECK-NEXT:  linalg.fill ins(%[[ZERO]] : f32) outs(%[[C]] : memref<24x16xf32>)
+// CHECK-NEXT:  "alcop.im2col"(%[[X]])
+// CHECK:       linalg.generic {{.*}} outs(%[[C]] : memref<24x16xf32>)
+// CHECK-NOT:   linalg.generic
+func.func @rows_apart(%x: memref<4x8x32xf16>, %w: memref<3x32x16xf16>, %y: memref<4x6x16xf32, strided<[400, 32, 1]>>) {
+  %zero = arith.constant 0.0 : f32
+  linalg.fill ins(%zero : f32) outs(%y : memref<4x6x16xf32, strided<[400, 32, 1]>>)
+  linalg.conv_1d_nwc_wcf {dilations = dense<1> : tensor<1xi64>, strides = dense<1> : tensor<1xi64>}
+    ins(%x, %w : memref<4x8x32xf16>, memref<3x32x16xf16>) outs(%y : memref<4x6x16xf32, strided<[400, 32, 1]>>)
+  return
+}
