@@ -412,6 +412,8 @@ def _rounding_error(op: Operation, result: Array, operands: Sequence[Bounded]) -
         roundings: Any = _RESULT_ROUNDINGS
         if op.name == _WHOLE_POWER:  # as many multiplications, and a division
             roundings = 2 * np.abs(operands[1].values) + 1
+        if op.name == "math.powf" and op.dtype == "f64":  # by a logarithm of f64
+            roundings = roundings + 4 * _finite(np.abs(np.log(np.abs(result))))
         error = error + roundings * _computed_in(op.dtype) * size
     if op.name in _ROUNDED or op.name == "arith.divf":
         error = np.where(_is_exact(op, result, operands), 0.0, error)

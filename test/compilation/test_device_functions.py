@@ -108,6 +108,38 @@ def test_close_to_float64(name: str) -> None:
     assert error[worst] <= bound, f"{name}({given[worst]}): {error[worst]} units"
 
 
+# Of f64: the function, the interval of its arguments, and the bound.
+WIDE_FUNCTIONS: dict[str, tuple[Callable[[Array], Array], float, float, float]] = {
+    "exp": (np.exp, -700, 700, 1.5),
+    "exp2": (np.exp2, -1000, 1000, 2),
+    "log": (np.log, 0, 100, 1.5),
+    "log2": (np.log2, 0, 100, 2),
+    "log10": (np.log10, 0, 100, 2),
+    "rsqrt": (lambda x: 1 / np.sqrt(x), 0, 100, 1.5),
+}
+needs_longer_floats = pytest.mark.skipif(
+    np.finfo(np.longdouble).nmant < 63, reason="no floats with more digits than f64"
+)
+
+
+@needs_longer_floats
+@pytest.mark.parametrize("name", WIDE_FUNCTIONS)
+def test_f64_is_close_to_80_bits(name: str) -> None:
+    function, low, high, bound = WIDE_FUNCTIONS[name]
+    random = np.random.default_rng(9)
+    given = np.append(random.uniform(low, high, COUNT // 2), random.uniform(0.5, 2, 64))
+    expected = function(given.astype(np.longdouble))
+    unit = np.spacing(np.abs(expected).astype("f8"))
+    error = np.abs(run(f"math.{name}", given, element="f64") - expected) / unit
+    assert error.max() <= bound
+    special = SPECIAL.astype("f8")
+    with np.errstate(all="ignore"):
+        expected = function(special)
+    np.testing.assert_allclose(
+        run(f"math.{name}", special, element="f64"), expected, rtol=1e-15, atol=5e-324
+    )
+
+
 @pytest.mark.parametrize("name", FUNCTIONS)
 def test_special_values(name: str) -> None:
     with np.errstate(all="ignore"):
@@ -182,18 +214,32 @@ def test_powers() -> None:
     assert error.max() < 2
 
 
-def test_special_powers() -> None:
+@needs_longer_floats
+def test_f64_powers_lose_what_the_logarithm_does() -> None:
+    random = np.random.default_rng(4)
+    base, exponent = np.exp(random.uniform(-5, 5, 512)), random.uniform(-20, 20, 512)
+    base[:128] *= -1
+    exponent[:128] = np.rint(exponent[:128])
+    expected = np.power(*(one.astype(np.longdouble) for one in (base, exponent)))
+    result = run("math.powf", base, exponent, element="f64")
+    units = 1 + np.abs(exponent * np.log(np.abs(base)))
+    assert (np.abs(result / expected - 1) <= 2.0**-52 * units).all()
+
+
+@pytest.mark.parametrize("element", ["f32", "f64"])
+def test_special_powers(element: str) -> None:
     sizes = [0, 1, 2, 0.5, np.inf, 1e-40]
-    bases = np.array([*sizes, *(-size for size in sizes), np.nan], "f4")
+    kind = dtypes.NUMPY_DTYPES[element]
+    bases = np.array([*sizes, *(-size for size in sizes), np.nan], kind)
     exponents = np.array(
-        [0, 1, -1, 2, 3, -3, 0.5, -2.5, 1e9, np.inf, -np.inf, np.nan], "f4"
+        [0, 1, -1, 2, 3, -3, 0.5, -2.5, 1e9, np.inf, -np.inf, np.nan], kind
     )
     base, exponent = (
         one.ravel().copy() for one in np.meshgrid(bases, exponents, indexing="ij")
     )
     with np.errstate(all="ignore"):
-        expected = np.power(base.astype("f8"), exponent.astype("f8")).astype("f4")
-    result = run("math.powf", base, exponent)
+        expected = np.power(base.astype("f8"), exponent.astype("f8")).astype(kind)
+    result = run("math.powf", base, exponent, element=element)
     np.testing.assert_allclose(result, expected, rtol=1e-6, atol=2e-45)
 
 

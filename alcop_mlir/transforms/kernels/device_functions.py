@@ -1,9 +1,9 @@
 """Defines the functions of libdevice that kernels call.
 
 Upstream lowers `math.exp` to a call of `__nv_expf`, which is in CUDA's own library;
-that library is not linked here. `device_functions.mlir` and
-`trigonometric_functions.mlir` define such functions in the llvm dialect. Others stay
-declarations, and are an error when PTX is made.
+that library is not linked here. `device_functions.mlir` and the files beside it define
+such functions in the llvm dialect. Others stay declarations, and are an error when PTX
+is made.
 """
 
 from __future__ import annotations
@@ -16,7 +16,11 @@ from alcop_mlir.analysis.ir.walk import walk
 from alcop_mlir.bindings import ir
 
 _FUNCTION = "llvm.func"
-_SOURCES = ("device_functions.mlir", "trigonometric_functions.mlir")
+_SOURCES = (
+    "device_functions.mlir",
+    "trigonometric_functions.mlir",
+    "f64_functions.mlir",
+)
 
 
 def define_called(kernels: ir.Operation) -> None:
