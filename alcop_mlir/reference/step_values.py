@@ -335,7 +335,14 @@ def _reduction(step: Reduction, known: Mapping[str, Bounded]) -> Bounded:
     if step.init is None:
         return result
     both = Operation(step.combine, step.dtype, (Argument(0), Argument(1)))
-    return bounded(both, [known[step.init], result])
+    start = known[step.init]
+    total = bounded(both, [start, result])
+    if step.combine != "arith.addf":
+        return total
+    # Terms may be added to the start one after the other.
+    count = math.prod(shape[len(out) :])
+    size = count * ROUNDING[step.dtype] * _magnitudes(start.values)
+    return Bounded(total.values, total.error + size)
 
 
 def _combined(step: Reduction, terms: Array, error: Any, kept: int) -> Bounded:

@@ -304,6 +304,27 @@ def test_maps(function: Function, right: Any, wrong: list[Any]) -> None:
     assert not checking.check(function, before, before | {"out": spoiled}).ok
 
 
+def test_terms_are_added_to_a_large_start() -> None:
+    """One after the other, each time with a rounding of the large number."""
+    function = replace(
+        matmul(),
+        parameters=(
+            Parameter("A", "f32", (8, 40), "in"),
+            Parameter("C", "f32", (8,), "inout"),
+        ),
+        reference=(Reduction(("A",), "ij->i", "C", X, "arith.addf", "f32", "C"),),
+    )
+    before = random_arrays(function) | {"C": np.full(8, 98304, np.float32)}
+    result = before["C"].copy()
+    for column in range(40):
+        result += before["A"][:, column]
+    exact = before["C"] + before["A"].astype(np.float64).sum(axis=1)
+    assert np.abs(result - exact).max() > 98304 * 2.0**-24  # of one rounding
+    assert checking.check(function, before, before | {"C": result}).ok
+    far = result + np.float32(2)
+    assert not checking.check(function, before, before | {"C": far}).ok
+
+
 @pytest.mark.parametrize(
     ("combine", "numpy"),
     [
