@@ -112,6 +112,8 @@ def _read(
     elif op.name == "memref.copy":
         source, target = op.operands
         values.write(target, values.content(source))
+    elif op.name == "tensor.cast":  # to a type that may not tell the sizes
+        values.write(op.results[0], values.content(op.operands[0]))
     elif op.name in _RESHAPES:
         values.view(op.results[0], op.operands[0])
     elif op.name in ("memref.subview", "tensor.extract_slice"):
