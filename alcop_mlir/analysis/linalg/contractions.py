@@ -19,17 +19,24 @@ from dataclasses import dataclass
 from typing import Any
 
 from alcop_mlir.analysis.ir.alignment import element_bytes, stride_divisor
-from alcop_mlir.analysis.ir.gathered_rows import MAX_POSITIONS, gathered_rows
-from alcop_mlir.analysis.ir.memory import root
+from alcop_mlir.analysis.ir.gathered_rows import gathered_rows
 from alcop_mlir.analysis.ir.memref_layouts import (
     follows_shape,
-    has_negative_strides,
     open_strides,
 )
 from alcop_mlir.analysis.ir.promises import row_alignment
 from alcop_mlir.analysis.ir.rejected import Rejected
 from alcop_mlir.analysis.ir.size_ranges import Range, size_range
 from alcop_mlir.analysis.ir.walk import walk
+from alcop_mlir.analysis.linalg.contraction_checks import (
+    check_fill,
+    check_gathered,
+    check_memref,
+    check_stored,
+    check_types,
+    filled,
+)
+from alcop_mlir.analysis.linalg.contraction_letters import letters_of, loops_of
 from alcop_mlir.analysis.linalg.operand_transforms import (
     NoContraction,
     OperandTransform,
@@ -38,18 +45,14 @@ from alcop_mlir.analysis.linalg.operand_transforms import (
 from alcop_mlir.analysis.linalg.view import (
     LinalgView,
     Operand,
-    contraction_dimensions,
-    indices_of,
     linalg_view,
     why_not_in_place,
 )
-from alcop_mlir.analysis.linalg.zero_fill import LONGEST_STEP_BYTES, why_fill_disturbs
 from alcop_mlir.bindings import ir
 from alcop_mlir.element_types import (
     ELEMENT_TYPES,
     OUTPUT_TYPES,
     ROUNDED_INPUTS,
-    STORED_TYPES,
 )
 from alcop_mlir.taps import Taps
 from alcop_mlir.target import CP_ASYNC_BYTES
@@ -154,7 +157,7 @@ def classify(op: ir.Operation, allow_tf32: bool = False) -> Contraction | Reject
             *(view.inputs[transform.operand] for transform in transforms),
             *view.outputs,
         ]
-        letters = _letters([operand.map for operand in operands])
+        letters = letters_of([operand.map for operand in operands])
         _check_others(view, transforms, letters)
         with op.operation.location:
             contraction = _contraction(view, transforms, operands, letters, allow_tf32)
@@ -199,72 +202,13 @@ def _check_others(
         loops = zip(view.inputs[transform.operand].loops, own, strict=True)
         allowed = {loop for loop, letter in loops if letter in "mn"}
         for other in (view.inputs[number] for number in transform.others):
-            if not allowed.issuperset(_loops(other.map)):
+            if not allowed.issuperset(loops_of(other.map)):
                 raise NoContraction(
                     f"has an operand transform that reads {other.value.type} by other "
                     "loops than the operand's rows or columns"
                 )
             if other.indices:
-                _check_memref(other.value)
-
-
-def loop_letters(maps: Sequence[ir.AffineMap]) -> list[str] | None:
-    """Per operand the letters of the loops that index it; None if not a contraction.
-
-    Only the maps of the operands are looked at, not what an op computes.
-    """
-    if len(maps) != 3:
-        return None
-    try:
-        return _letters(maps)
-    except NoContraction:
-        return None
-
-
-def _letters(maps: Sequence[ir.AffineMap]) -> list[str]:
-    """Of A, B and C, the letters "b", "m", "n", "k" of the loops that index each.
-
-    The output has rows before columns. Of two reduction loops, the outer one in the
-    first input is the batch. Raises NoContraction for other loops.
-    """
-    every = first, second, out = [_loops(one) for one in maps]
-    if any(len(set(loops)) != len(loops) for loops in every):
-        raise NoContraction("uses a loop twice in an operand, expected matrices")
-    found = contraction_dimensions(maps)
-    assert found is not None, maps  # three maps of loops
-    batch = list(found.batch)
-    if len(batch) > 1:
-        raise NoContraction(f"has {len(batch)} batch loops, expected one at most")
-    if len(out) == 3 and not batch:  # one input is the same for the whole batch
-        batch = out[:1]
-    reduced = sorted(found.k, key=first.index)
-    if {*out} - {*first, *second}:
-        raise NoContraction("has an output loop that no input has")
-    if {*first, *second} - {*out, *reduced}:
-        raise NoContraction(
-            "reduces a loop of one input alone, expected a loop of both"
-        )
-    if len(reduced) == 2 and not batch:
-        batch = [reduced.pop(0)]
-    if len(reduced) != 1:
-        raise NoContraction(f"reduces {len(reduced)} loops, expected one")
-    rows_and_columns = [loop for loop in out if loop not in batch]
-    if not 1 <= len(rows_and_columns) <= 2:
-        ranks = ", ".join(str(len(loops)) for loops in every)
-        raise NoContraction(f"has operands of rank {ranks}, expected matrices")
-    names = "mn" if len(rows_and_columns) == 2 else "n"
-    letters = dict(zip(rows_and_columns, names, strict=True))
-    letters |= dict.fromkeys(batch, "b") | {reduced[0]: "k"}
-    return ["".join(letters[loop] for loop in loops) for loops in every]
-
-
-def _loops(affine_map: ir.AffineMap) -> list[int]:
-    """The loops that are the results of a projected permutation."""
-    loops = [index.loop for index in indices_of(affine_map)]
-    plain = [loop for loop in loops if loop is not None]
-    if len(plain) != len(loops):
-        raise NoContraction(f"indexes an operand by {affine_map}, expected loops only")
-    return plain
+                check_memref(other.value)
 
 
 def _sizes(operands: list[Operand], letters: list[str]) -> dict[str, int | None]:
@@ -297,17 +241,17 @@ def _contraction(
     if "n" in letters[lhs] or "m" in letters[rhs]:
         raise NoContraction("has a row or column loop in both inputs, expected in one")
     for loops, value in zip(letters, memrefs, strict=True):
-        _check_memref(value)
-        _check_gathered(value, loops)
+        check_memref(value)
+        check_gathered(value, loops)
         if loops.endswith("b"):
             raise NoContraction("has the batch innermost, expected further out")
     out_type = str(memrefs[2].type.element_type)
-    _check_types(transforms[lhs], transforms[rhs], out_type, allow_tf32)
+    check_types(transforms[lhs], transforms[rhs], out_type, allow_tf32)
     for transform, memref, loops in zip(transforms, memrefs, letters, strict=False):
-        _check_stored(transform, memref.type.element_type, loops)
+        check_stored(transform, memref.type.element_type, loops)
     is_computed = any(transform.is_computed for transform in transforms)
     if is_computed:
-        _check_fill(view.block, transforms, _filled(memrefs, sizes["k"]))
+        check_fill(view.block, transforms, filled(memrefs, sizes["k"]))
     parent = op.parent.operation.name
     if parent != "func.func":
         raise NoContraction(
@@ -404,89 +348,3 @@ def taps_of(lhs: ir.Value, rhs: ir.Value) -> Taps | None:
             moves = map(min, window.size, window.strides)
             return Taps(name, window.taps, math.prod(moves))
     return None
-
-
-def _filled(memrefs: Sequence[ir.Value], k: int | None) -> int | None:
-    """The number of neighbouring elements along K that tiles fill up: K, or a tap's."""
-    runs = [one.run for one in map(gathered_rows, memrefs[:2]) if one is not None]
-    return runs[0] if runs else k
-
-
-def _check_fill(
-    block: ir.Block, transforms: Sequence[OperandTransform], k: int | None
-) -> None:
-    """Where tiles may be filled up with zeros, these must add nothing."""
-    step = 8 * LONGEST_STEP_BYTES // transforms[0].kind.width
-    is_whole = k is not None and k % step == 0
-    why = None if is_whole else why_fill_disturbs(block, transforms)
-    if why is not None:
-        raise NoContraction(why)
-
-
-def _check_stored(transform: OperandTransform, stored: ir.Value, loops: str) -> None:
-    """The type in memory of an operand that has an operand transform."""
-    if not transform.is_computed or stored == transform.kind:
-        return
-    if str(stored) not in STORED_TYPES:
-        raise NoContraction(
-            f"has an operand transform of {stored}, expected {', '.join(STORED_TYPES)}"
-        )
-    if transform.kind.width == 8 and not loops.endswith("k"):
-        raise NoContraction(
-            f"has an operand transform of {stored} to {transform.kind} stored across "
-            "K, expected along K"
-        )
-
-
-def _check_types(
-    left: OperandTransform, right: OperandTransform, out: str, allow_tf32: bool
-) -> None:
-    lhs, rhs = str(left.kind), str(right.kind)
-    if lhs != rhs:
-        raise NoContraction(f"multiplies {lhs} by {rhs}, expected inputs of one type")
-    is_computed = left.is_computed or right.is_computed
-    what = f"multiplies {lhs}" if is_computed else f"has {lhs} inputs"
-    if lhs not in OUTPUT_TYPES:
-        raise NoContraction(f"{what}, expected {', '.join(OUTPUT_TYPES)}")
-    if lhs == "f32" and not allow_tf32:
-        raise NoContraction(
-            f"{what}, which tensor cores round to tf32 (10 bits of mantissa): done "
-            "with the option 'allow-tf32' only"
-        )
-    if out not in OUTPUT_TYPES[lhs]:
-        raise NoContraction(
-            f"{what} and has {out} output, expected output of "
-            f"{' or '.join(OUTPUT_TYPES[lhs])}"
-        )
-
-
-def _check_gathered(value: ir.Value, loops: str) -> None:
-    """Of a matrix that is never made, tiles must have rows along K."""
-    rows = gathered_rows(value)
-    if rows is None:
-        return
-    if not loops.endswith("k"):
-        raise NoContraction(f"reduces the rows of '{rows.op.name}', expected them kept")
-    positions = 0 if rows.window is None else sum(rows.window.size)
-    if positions > MAX_POSITIONS:
-        raise NoContraction(
-            f"has a window of {positions} positions, all dimensions together, expected "
-            f"{MAX_POSITIONS} at most"
-        )
-
-
-def _check_memref(value: ir.Value) -> None:
-    """Rows without gaps, in global memory."""
-    memref = value.type
-    strides, offset = memref.get_strides_and_offset()
-    if has_negative_strides(memref):
-        raise NoContraction(f"has an operand {memref} with a negative stride")
-    if strides[-1] != 1:
-        raise NoContraction(f"has the layout of {memref}, expected rows without gaps")
-    if root(value) == value and offset != 0:
-        raise NoContraction(
-            f"has an operand {memref}, expected no offset: alcop-drop-offsets drops "
-            "that of an argument"
-        )
-    if memref.memory_space is not None:
-        raise NoContraction(f"has {memref} in a memory space of its own, expected none")

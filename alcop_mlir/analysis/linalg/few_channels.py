@@ -8,10 +8,8 @@ chunks of a copy, those of all taps are one run. Changes nothing.
 from __future__ import annotations
 
 from alcop_mlir.analysis.ir.alignment import element_bytes
-from alcop_mlir.analysis.linalg.convolutions import (
-    FEWEST_CHANNELS,
-    Convolution,
-)
+from alcop_mlir.analysis.linalg.convolutions import FEWEST_CHANNELS
+from alcop_mlir.analysis.linalg.moving_windows import Convolution
 from alcop_mlir.analysis.linalg.operand_transforms import find_operand_transforms
 from alcop_mlir.analysis.linalg.zero_fill import why_fill_disturbs
 

@@ -21,11 +21,8 @@ from dataclasses import dataclass
 from itertools import product
 from typing import Any
 
-from alcop_mlir.analysis.linalg.convolutions import (
-    Axis,
-    Convolution,
-    find_convolution,
-)
+from alcop_mlir.analysis.linalg.convolutions import find_convolution
+from alcop_mlir.analysis.linalg.moving_windows import Axis, Convolution
 from alcop_mlir.analysis.linalg.operand_transforms import (
     NoContraction,
     find_operand_transforms,

@@ -12,7 +12,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from alcop_mlir.analysis.ir.loops import constant, made_by
-from alcop_mlir.analysis.linalg.contractions import loop_letters
+from alcop_mlir.analysis.linalg.contraction_letters import loop_letters
 from alcop_mlir.analysis.linalg.view import LinalgView, linalg_view, static_size
 from alcop_mlir.bindings import ir
 

@@ -13,9 +13,9 @@ from dataclasses import dataclass, replace
 from itertools import product
 from typing import Any
 
-from alcop_mlir.analysis.linalg.contractions import loop_letters
-from alcop_mlir.analysis.linalg.convolutions import Convolution, loops_of
+from alcop_mlir.analysis.linalg.contraction_letters import loop_letters
 from alcop_mlir.analysis.linalg.loop_groups import has_dense_parts, loop_groups_of
+from alcop_mlir.analysis.linalg.moving_windows import Convolution, loops_of
 from alcop_mlir.bindings import ir
 
 _KINDS = ("batch", "window", "group", "channel")  # as rows of windows have them

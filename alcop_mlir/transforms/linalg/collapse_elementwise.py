@@ -28,7 +28,8 @@ from typing import Any
 
 from alcop_mlir.analysis.ir.loops import made_by
 from alcop_mlir.analysis.ir.promises import ROW_ALIGNMENT
-from alcop_mlir.analysis.linalg.contractions import loop_letters, structured_ops
+from alcop_mlir.analysis.linalg.contraction_letters import loop_letters
+from alcop_mlir.analysis.linalg.contractions import structured_ops
 from alcop_mlir.analysis.linalg.elementwise import Elementwise, elementwise
 from alcop_mlir.analysis.linalg.loop_groups import has_dense_parts
 from alcop_mlir.analysis.linalg.view import Operand, linalg_view

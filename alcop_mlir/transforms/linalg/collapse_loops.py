@@ -19,7 +19,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from alcop_mlir.analysis.linalg.contractions import loop_letters, structured_ops
+from alcop_mlir.analysis.linalg.contraction_letters import loop_letters
+from alcop_mlir.analysis.linalg.contractions import structured_ops
 from alcop_mlir.analysis.linalg.loop_groups import loop_groups
 from alcop_mlir.analysis.linalg.view import LinalgView, Loops, Operand, linalg_view
 from alcop_mlir.bindings import ir

@@ -21,8 +21,8 @@ from typing import Any
 
 from alcop_mlir import diagnostics
 from alcop_mlir.analysis.ir.constant_arrays import is_global
-from alcop_mlir.analysis.linalg.convolutions import Axis, Convolution, loops_of
 from alcop_mlir.analysis.linalg.few_channels import joined_channels
+from alcop_mlir.analysis.linalg.moving_windows import Axis, Convolution, loops_of
 from alcop_mlir.bindings import ir, linalg, memref
 from alcop_mlir.passes import build
 from alcop_mlir.transforms.linalg.convolution_code import with_body_of

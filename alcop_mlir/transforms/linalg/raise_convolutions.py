@@ -52,18 +52,18 @@ from alcop_mlir.analysis.ir.code_motion import ops_before
 from alcop_mlir.analysis.ir.constant_arrays import is_global
 from alcop_mlir.analysis.ir.rejected import Rejected
 from alcop_mlir.analysis.linalg.contractions import classify, structured_ops
-from alcop_mlir.analysis.linalg.convolutions import (
-    AxisWindow,
-    Convolution,
-    find_convolution,
-    loops_of,
-)
+from alcop_mlir.analysis.linalg.convolutions import find_convolution
 from alcop_mlir.analysis.linalg.elementwise import (
     Elementwise,
     filled_with,
     find_fill,
 )
 from alcop_mlir.analysis.linalg.few_channels import has_few_channels, why_not_joined
+from alcop_mlir.analysis.linalg.moving_windows import (
+    AxisWindow,
+    Convolution,
+    loops_of,
+)
 from alcop_mlir.analysis.linalg.padding import Padding
 from alcop_mlir.analysis.linalg.window_matrices import (
     WindowMatrices,
