@@ -92,10 +92,11 @@ class AlcopCompile(NamedPipeline):
         )
 
 
-# Programs on tensors, as frontends export them. What nothing uses goes first, so that
-# the rest need not be changed; dimensions, as tensors that are widened have them too.
+# Programs on tensors, as frontends export them. References ask of doubles in a program
+# as it was given. What nothing uses goes early, so that it need not be changed;
+# dimensions, as tensors that are widened have them too.
 PREPARE = (
-    "func.func(alcop-decompose-softmax,alcop-drop-unused-results,"
+    "func.func(alcop-narrow-doubles,alcop-decompose-softmax,alcop-drop-unused-results,"
     "alcop-drop-unit-dimensions,canonicalize,cse,alcop-sink-extensions,canonicalize)",
 )
 

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from alcop_mlir.analysis.ir.constant_arrays import ConstantArray, constant_array
+from alcop_mlir.analysis.ir.doubles import narrows_doubles
 from alcop_mlir.analysis.ir.slices import is_pure
 from alcop_mlir.analysis.linalg.scalar_code import constant
 from alcop_mlir.analysis.linalg.size_names import named_sizes
@@ -31,6 +32,7 @@ from alcop_mlir.reference.expressions import (
     Argument,
     Constant,
 )
+from alcop_mlir.reference.narrowing import narrowed
 from alcop_mlir.reference.steps import (
     Concat,
     Gather,
@@ -85,6 +87,8 @@ def computation(func: ir.Operation, allow_tf32: bool = False) -> Computation:
         steps = tuple(_finished(values, _ends(func)))
         read = {name for step in steps for name in step.reads}
         used = tuple(one for name, one in constants.items() if name in read)
+        if narrows_doubles(func):
+            steps = tuple(map(narrowed, steps))
         return Computation(steps, constants=used)
     except NotUnderstood:
         return Computation((), current)
