@@ -153,6 +153,7 @@ def _divide(a: Array, b: Array) -> Array:
     return np.where(b == 0, 0, np.sign(a) * np.sign(b) * quotient)
 
 
+_INTEGER_POWER = "math.ipowi"
 _DIVISIONS = tuple(
     f"arith.{name}" for name in "divsi remsi floordivsi ceildivsi".split()
 )
@@ -162,6 +163,7 @@ _INTEGER: dict[str, _Function] = {
     "arith.muli": np.multiply,
     "arith.divsi": _divide,
     "arith.remsi": lambda a, b: a - _divide(a, b) * b,
+    _INTEGER_POWER: lambda a, b: np.power(a, np.maximum(b, 0)),
     "arith.floordivsi": lambda a, b: np.where(b == 0, 0, a // np.where(b == 0, 1, b)),
     "arith.ceildivsi": lambda a, b: -(-a // np.where(b == 0, 1, b)),
     "arith.maxsi": np.maximum,
@@ -215,6 +217,7 @@ def overflowed(exact: Bounded, dtype: str) -> Bounded:
     size = np.abs(exact.values)
     with np.errstate(invalid="ignore"):
         may = np.isfinite(size) & (size + exact.error >= row.largest)
+        may &= (size > row.largest) | (np.asarray(exact.error) > 0)
         if not row.is_float or not np.any(may):
             return exact
         limit = max(row.largest, ELEMENT_TYPES["f32"].largest)
@@ -314,6 +317,10 @@ def _undefined(op: Operation, operands: Sequence[Bounded]) -> Any:
         )
         is_unknown = (np.abs(right.values) <= right.error) | wraps
         return is_unknown | _beyond_float64(op, [left.values, right.values])
+    if op.name == _INTEGER_POWER:
+        base, exponent = (one.values for one in operands)
+        size = np.power(np.abs(base), np.maximum(exponent, 0))
+        return (exponent < 0) | (size > _LARGEST_EXACT) & (op.dtype == "i64")
     if op.name in _INTEGER:
         return _beyond_float64(op, [operand.values for operand in operands])
     if op.name == _WHOLE_POWER:  # what is divided by may be denormal
@@ -361,7 +368,7 @@ def _jumps(op: Operation, operand: Array, step: Any) -> Any:
         case "arith.trunci" | "arith.addi" | "arith.subi" | "arith.muli":
             low, high = _range(op.dtype)
             return (step >= (high - low) / 2) | ((op.name == "arith.muli") & (step > 1))
-        case "arith.andi" | "arith.ori" | "arith.xori" | "arith.remsi":
+        case "arith.andi" | "arith.ori" | "arith.xori" | "arith.remsi" | "math.ipowi":
             return np.asarray(step) > 0
         case "arith.remf":
             return np.asarray(step) > 0.5 * np.abs(operand)

@@ -41,7 +41,7 @@ _NAMES = {
     arith.addi arith.subi arith.muli arith.divsi arith.remsi arith.maxsi arith.minsi
     arith.maxui arith.minui arith.andi arith.ori arith.xori
     arith.floordivsi arith.ceildivsi
-    math.powf math.fpowi math.atan2 math.copysign
+    math.powf math.fpowi math.ipowi math.atan2 math.copysign
     """
     + " ".join(f"arith.cmpf.{one}" for one in FLOAT_PREDICATES)
     + " "

@@ -385,7 +385,9 @@ def _combined(step: Reduction, terms: Array, error: Any, kept: int) -> Bounded:
         # Which zero is the larger depends on the order of the terms.
         moved = np.where(result == 0, moved + EITHER_ZERO, moved)
     moved = np.where(unknown | np.isnan(moved), np.inf, moved)
-    return rounded(Bounded(wrapped(result, step.dtype), moved), step.dtype)
+    found = Bounded(wrapped(result, step.dtype), moved)
+    is_exact = combine not in (np.add, np.multiply)  # one of the terms, or all bits
+    return found if is_exact else rounded(found, step.dtype)
 
 
 def _underflows(terms: Array, axes: tuple[int, ...], dtype: str) -> Array:

@@ -271,6 +271,16 @@ def test_absolute_values_of_integers(element: str) -> None:
     )
 
 
+@pytest.mark.parametrize("exponent", [1, 2, 5, 31])
+def test_powers_of_integers(exponent: int) -> None:
+    """They wrap around."""
+    given = np.array([0, 1, -1, 3, -7, 1000, -(2**31)], "i4")
+    body = f"""%n = arith.constant {exponent} : i32
+          %r = math.ipowi %a, %n : i32"""
+    expected = [(int(one) ** exponent + 2**31) % 2**32 - 2**31 for one in given]
+    np.testing.assert_array_equal(run_body(body, given, element="i32"), expected)
+
+
 def test_maximum_of_numbers() -> None:
     """Unlike arith.maximumf it drops NaN."""
     left = np.array([1, np.nan, 3, -1], "f4")

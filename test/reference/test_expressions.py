@@ -80,6 +80,7 @@ INTEGERS = [
     ("arith.remsi", "i32", (-7, 2), -1),
     ("arith.floordivsi", "i64", (-7, 2), -4),
     ("arith.ceildivsi", "i64", (-7, 2), -3),
+    ("math.ipowi", "i8", (-3, 5), 13),
     ("arith.maxsi", "i8", (-1, 1), 1),
     ("arith.maxui", "i8", (-1, 1), -1),
     ("arith.minui", "i8", (-1, 1), 1),

@@ -40,7 +40,11 @@ from alcop_mlir.resources import SHARED_ALIGNMENT
 from alcop_mlir.target import DEFAULT_TARGET, SHARED_SPACE, Target, find_target
 from alcop_mlir.transforms.kernels.device_functions import define_called
 from alcop_mlir.transforms.kernels.one_by_one import one_by_one
-from alcop_mlir.transforms.kernels.powers import expanded_powers, widen_powers
+from alcop_mlir.transforms.kernels.powers import (
+    expand_integer_powers,
+    expanded_powers,
+    widen_powers,
+)
 from alcop_mlir.transforms.kernels.static_buffers import declare_buffers
 
 # Order matters: nvgpu first, as its ops use memrefs; scf before gpu, whose conversion
@@ -159,6 +163,7 @@ def _threads(op: ir.Operation) -> Iterator[None]:
 def _expansion(kernels: ir.Operation) -> str:
     """Upstream's pass that expands math ops."""
     widen_powers(kernels)
+    expand_integer_powers(kernels)
     return f"math-expand-ops{{ops={','.join(['clampf', *expanded_powers(kernels)])}}}"
 
 

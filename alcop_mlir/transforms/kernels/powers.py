@@ -2,7 +2,8 @@
 
 It squares and multiplies where the exponent is a whole constant, and makes any other
 `math.fpowi` a `math.powf`, whose exponent no longer holds all integers. Multiplications
-of f16 or bf16 would be rounded one by one: such powers are computed in f32.
+of f16 or bf16 would be rounded one by one: such powers are computed in f32. Powers of
+integers, which upstream does not expand, are multiplied here.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ from alcop_mlir.analysis.ir.walk import walk
 from alcop_mlir.bindings import arith, ir
 from alcop_mlir.passes import build
 
-_REAL, _WHOLE = "math.powf", "math.fpowi"
+_REAL, _WHOLE, _INTEGER = "math.powf", "math.fpowi", "math.ipowi"
 _SIMPLE_POWERS = (2.0, 3.0)  # of other real exponents upstream loses precision
 _COMPUTED_BITS = 32
 
@@ -32,6 +33,24 @@ def widen_powers(kernels: ir.Operation) -> None:
             ]
             result = build.like(power, [wide], operands).results[0]
             power.results[0].replace_all_uses_with(arith.truncf(kind, result))
+        power.erase()
+
+
+def expand_integer_powers(kernels: ir.Operation) -> None:
+    """Square and multiply where the exponent is a positive constant."""
+    for power in walk(kernels, _INTEGER):
+        base, exponent = power.operands
+        count = splat(exponent)
+        if count is None or count < 1:
+            continue
+        with power.location, ir.InsertionPoint(power):
+            result, left = None, int(count)
+            while left:
+                if left % 2:
+                    result = arith.muli(result, base) if result else base
+                left //= 2
+                base = arith.muli(base, base) if left else base
+            power.results[0].replace_all_uses_with(result)
         power.erase()
 
 

@@ -69,6 +69,16 @@ def test_the_index_of_the_largest() -> None:
     assert not np.any(index.error)
 
 
+def test_the_largest_numbers_are_exact() -> None:
+    """Those of the type are no overflow, and a maximum is not rounded."""
+    given = np.array([[1, 65504], [-65504, 3], [0.1, 0.2]], "f2")
+    found, index = values(largest(2, "f16").replace("0xFF800000", "0xFC00"), given)
+    np.testing.assert_array_equal(found.values, given.max(1))
+    assert not np.any(found.error)
+    np.testing.assert_array_equal(index.values, [1, 1, 1])
+    assert not np.any(index.error)
+
+
 def test_the_index_of_none() -> None:
     found, index = values(largest(0), np.zeros((3, 0), "f4"))
     np.testing.assert_array_equal(found.values, [-np.inf] * 3)
