@@ -214,7 +214,9 @@ class Kind:
         maps = ", ".join(
             f"affine_map<(m, n, k) -> ({loops})>" for loops in (self.a, self.b, "m, n")
         )
-        wide = "" if self.inputs == self.out else WIDENED.format(self.inputs, self.out)
+        widen, times, plus = INTEGERS if self.out == "i32" else FLOATS
+        wide = WIDENED.format(widen, self.inputs, self.out)
+        wide = "" if self.inputs == self.out else wide
         names = ("%x", "%y") if wide else ("%a", "%b")
         return f"""
 func.func @matmul(%A: {source}, %B: {source}, %C: {out}) {{
@@ -223,8 +225,8 @@ func.func @matmul(%A: {source}, %B: {source}, %C: {out}) {{
       ins(%A, %B : {source}, {source}) outs(%C : {out}) {{
   ^bb0(%a: {self.inputs}, %b: {self.inputs}, %c: {self.out}):
     {wide}
-    %p = arith.mulf {", ".join(names)} : {self.out}
-    %s = arith.addf %c, %p : {self.out}
+    %p = {times} {", ".join(names)} : {self.out}
+    %s = {plus} %c, %p : {self.out}
     linalg.yield %s : {self.out}
   }}
   return
@@ -232,12 +234,15 @@ func.func @matmul(%A: {source}, %B: {source}, %C: {out}) {{
 """
 
 
-WIDENED = "%x = arith.extf %a : {0} to {1}\n    %y = arith.extf %b : {0} to {1}"
+FLOATS = ("arith.extf", "arith.mulf", "arith.addf")
+INTEGERS = ("arith.extsi", "arith.muli", "arith.addi")
+WIDENED = "%x = {0} %a : {1} to {2}\n    %y = {0} %b : {1} to {2}"
 COMPILED = {
     "f16 nn": Kind("f16", "f32"),
     "f16 nt": Kind("f16", "f32", b="n, k"),
     "f16 tn": Kind("f16", "f32", a="k, m"),
     "tf32 nn": Kind("f32", "f32"),
+    "s8 nt": Kind("i8", "i32", b="n, k"),
 }
 FIGURES = ("wall s", "on 2 CPUs", "CPU s", "wall s, ptxas", "bytes", "with cubin")
 Cost = dict[str, float]  # by figure
