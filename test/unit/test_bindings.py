@@ -37,9 +37,12 @@ def package(folder: Path, name: str, *, without: str = "") -> None:
         for file in Path(found[0]).iterdir()
         if not file.stem.startswith("_")
     ]
-    for part in (*PARTS, *dialects):
+    for part in (*PARTS, *dialects, "dialects.transform.interpreter"):
         if part != without:
-            file = place.joinpath(*part.split(".")).with_suffix(".py")
+            folder = place.joinpath(*part.split("."))
+            is_package = part == "dialects.transform"
+            file = folder / "__init__.py" if is_package else folder.with_suffix(".py")
+            file.parent.mkdir(exist_ok=True)
             file.write_text(f"from {PROVIDER}.{part} import *\n")
 
 
