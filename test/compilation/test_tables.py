@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -10,6 +11,9 @@ import pytest
 import alcop_mlir
 from alcop_mlir.runtime import checking
 from alcop_mlir.runtime.launch import Program
+
+
+EXAMPLE = Path(__file__).resolve().parents[2] / "examples" / "embedding_f16.mlir"
 
 
 def text(shape: tuple[int, ...], index: str) -> str:
@@ -67,14 +71,22 @@ def test_rows_of_a_table(shape: tuple[int, ...], index: str) -> None:
     assert_checked(program)
 
 
-def assert_checked(program: Program) -> None:
+def test_the_example() -> None:
+    """One kernel, on indices of 64 bits that the table has."""
+    program = alcop_mlir.compile(EXAMPLE.read_text(), device="emulator")
+    (kernel,) = program.function.kernels
+    assert kernel.schedule is not None
+    assert_checked(program, 1000)
+
+
+def assert_checked(program: Program, rows: int = 50) -> None:
     """With indices that the runner draws; rows that are not read are not known."""
     function = program.function
     before = checking.random_arrays(function)
     after = {name: array.copy() for name, array in before.items()}
     program(*after.values())
     assert checking.check(function, before, after).ok
-    shifted = before | {"arg1": (before["arg1"] + 1) % 50}
+    shifted = before | {"arg1": (before["arg1"] + 1) % rows}
     assert not checking.check(function, shifted, after).ok
 
 
