@@ -12,7 +12,6 @@ import alcop_mlir
 from alcop_mlir.runtime import checking
 from alcop_mlir.runtime.launch import Program
 
-
 EXAMPLE = Path(__file__).resolve().parents[2] / "examples" / "embedding_f16.mlir"
 
 
