@@ -245,3 +245,14 @@ def test_one_of_several_matrices() -> None:
         : memref<?x24x40xf16> to memref<24x40xf16, strided<[40, 1], offset: ?>>
       "test.mark"(%x) : (memref<24x40xf16, strided<[40, 1], offset: ?>>) -> ()"""
     assert marked(body, lambda v: address_alignment(v, [1, 8])) == 16
+
+
+@pytest.mark.parametrize(("strides", "expected"), [("96, 32", 16), ("99, 33", 2)])
+def test_rows_of_any_distances(strides: str, expected: int) -> None:
+    """What is viewed decides, not the matrix, whose rows have no gaps."""
+    kind = f"memref<4x3x8xf16, strided<[{strides}, 1]>>"
+    body = f"""
+      %y = "test.made"() : () -> {kind}
+      %C = "alcop.rows"(%y) : ({kind}) -> memref<12x8xf16>
+      "test.mark"(%C) : (memref<12x8xf16>) -> ()"""
+    assert marked(body, lambda rows: address_alignment(rows, [8, 8])) == expected

@@ -59,7 +59,7 @@ func.func @parts(%out: memref<2x3xi32>, %row: memref<6xi32>) {
 memref.global "private" constant @w : memref<2x3xi32> = dense<[[1, 2, 3], [4, 5, 6]]>
 memref.global "private" @v : memref<2x3xi32> = dense<[[1, 2, 3], [4, 5, 6]]>
 func.func @unchanged(%out: memref<2x3xi32>) {
-  %one = arith.constant 1 : i32
+  %zero = arith.constant 0 : i32
   %w = memref.get_global @w : memref<2x3xi32>
   %v = memref.get_global @v : memref<2x3xi32>
   %computed = memref.alloc() : memref<2x3xi32>
@@ -67,7 +67,7 @@ func.func @unchanged(%out: memref<2x3xi32>) {
   %later = memref.alloc() : memref<2x3xi32>
   linalg.copy ins(%w : memref<2x3xi32>) outs(%later : memref<2x3xi32>)
   linalg.copy ins(%later : memref<2x3xi32>) outs(%out : memref<2x3xi32>)
-  linalg.fill ins(%one : i32) outs(%later : memref<2x3xi32>)
+  linalg.fill ins(%zero : i32) outs(%later : memref<2x3xi32>)
   %part = memref.alloc() : memref<3x3xi32>
   %p = memref.subview %part[0, 0] [2, 3] [1, 1] : memref<3x3xi32> to memref<2x3xi32, strided<[3, 1]>>
   linalg.copy ins(%w : memref<2x3xi32>) outs(%p : memref<2x3xi32, strided<[3, 1]>>)
