@@ -24,6 +24,7 @@ from torch.fx.experimental.symbolic_shapes import free_unbacked_symbols
 
 from alcop_mlir.errors import CompileError
 from alcop_mlir.torch.importing import text_of
+from alcop_mlir.torch.views import simplify
 
 _ATEN: Any = torch.ops.aten
 _DTYPES = (
@@ -65,7 +66,18 @@ class Graph:
 
     def text(self) -> str:
         """The program. CompileError names an op that torch-mlir does not lower."""
-        return text_of(self.module, self.names)
+        return text_of(self.module, self.names, self._sizes_are_free())
+
+    def _sizes_are_free(self) -> bool:
+        """Whether each size that is not known is named by one dimension of one array.
+
+        Then nothing has to hold among sizes of arguments. torch has derived all others
+        from these, symbolically, and would have asked for what else has to hold.
+        """
+        arrays = [self.given[number] for number in self.arguments]
+        names = [_expression(size) for one in arrays for size in one.shape]
+        names = [name for name in names if name is not None]
+        return len(set(names)) == len(names) and all(one.is_symbol for one in names)
 
     def signature(self) -> Iterator[str]:
         """Lines that say what it computes; `text` depends on nothing else."""
@@ -113,6 +125,7 @@ def graph_of(module: torch.fx.GraphModule, names: Sequence[str] = ()) -> Graph:
     _keep_users_places(graph)
     _read_sizes(graph, placeholders)
     _drop_unused_results(graph)
+    simplify(graph)
     arguments = [n for n, one in enumerate(placeholders) if _is_array(one)]
     returned: list[torch.fx.Node] = []
     results = [_result(one, placeholders, returned) for one in _outputs(graph)]

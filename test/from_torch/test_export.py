@@ -12,13 +12,15 @@ import pytest
 
 torch = pytest.importorskip("torch", reason="needs PyTorch: make test-torch")
 
+import sympy  # noqa: E402
 from mlp import Mlp  # noqa: E402
 from safetensors.numpy import load_file  # noqa: E402
+from small import SMALL  # noqa: E402
 from torch import nn  # noqa: E402
 
 import alcop_mlir  # noqa: E402
 from alcop_mlir.errors import CompileError, ConfigError, LaunchError  # noqa: E402
-from alcop_mlir.torch import export  # noqa: E402
+from alcop_mlir.torch import export, views  # noqa: E402
 
 EXAMPLES = Path(__file__).resolve().parents[2] / "examples" / "models"
 # Of torch.export itself, about its own code.
@@ -91,6 +93,46 @@ def test_a_program_of_torchs(tmp_path: Path) -> None:
     np.testing.assert_allclose(got, model(x).numpy(), rtol=1e-6)
     with pytest.raises(ConfigError, match="were given to"):
         export(torch.export.export(model, (x,)), (x,))
+
+
+def test_an_open_batch() -> None:
+    """Of a network with attention: views and results of sizes that follow from it."""
+    model, (x,) = SMALL["bert_layer"].made(torch.float16)
+    batch = torch.export.Dim("batch")
+    exported = export(model, (x,), dynamic_shapes={"x": {0: batch}})
+    model = model.double()
+    for images in (1, 2):
+        x = torch.randn(images, 32, 64).half()
+        got = exported.program(x=x.numpy(), **exported.weights)
+        with torch.no_grad():
+            wanted = model(x.double())
+        error = (torch.from_numpy(got).double() - wanted).abs().max()
+        assert error < 4e-3 * wanted.abs().max()
+
+
+S, T = sympy.symbols("s t", positive=True, integer=True)
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "groups"),
+    [
+        ((S, 32, 64), (32 * S, 64), [((0, 1), (0,)), ((2,), (1,))]),
+        ((32 * S, 64), (S, 32, 2, 32), [((0,), (0, 1)), ((1,), (2, 3))]),
+        ((S, T, 64), (S * T, 64), [((0, 1), (0,)), ((2,), (1,))]),
+        ((S, 6), (S * 2, 3), [((0, 1), (0, 1))]),
+        ((S,), (1, S, 1), [((0,), (0, 1, 2))]),
+        ((1, S), (S,), [((0, 1), (0,))]),
+        ((S, T), (T, S), [((0, 1), (0, 1))]),
+        ((S, 2), (S,), None),
+        ((), (), None),
+    ],
+)
+def test_groups_of_a_view(before: Any, after: Any, groups: Any) -> None:
+    found = views.groups(
+        [sympy.sympify(one) for one in before], [sympy.sympify(one) for one in after]
+    )
+    tuples = found and [(tuple(old), tuple(new)) for old, new in found]
+    assert tuples == groups
 
 
 def test_a_weight_of_another_shape() -> None:
