@@ -3,7 +3,9 @@
 `emit_ptx`: MLIR's translation to LLVM IR, then LLVM (`nvptx.py`), each kernel apart and
 in parallel. The same module gives the same text.
 `assemble`: ptxas, in parallel as well, where there is one: `ALCOP_PTXAS`, else the one
-of the wheel nvidia-cuda-nvcc, else the one on PATH.
+of the wheel nvidia-cuda-nvcc, else the one on PATH. Of itself it gives a kernel fewer
+registers than there are, so that more blocks fit an SM, even where it then spills: such
+kernels are assembled again without that wish.
 
 No other module of the runtime imports MLIR.
 """
@@ -27,13 +29,16 @@ from alcop_mlir.bindings import ir, translate_to_llvm_ir
 from alcop_mlir.errors import CompileError
 from alcop_mlir.runtime import nvptx
 from alcop_mlir.runtime.ptx_parts import join
-from alcop_mlir.target import SHARED_SPACE, Target
+from alcop_mlir.target import MAX_REGISTERS_PER_THREAD, SHARED_SPACE, Target
 
 _EXTERNAL_FUNCTION = re.compile(r"^\s*\.extern \.func\b[^;]*?([\w$.]+)\s*\(?\s*$", re.M)
 # Functions that the driver provides to every kernel.
 _PROVIDED = ("vprintf", "__assertfail", "malloc", "free")
 _ENTRY = "Compiling entry function "  # begins what ptxas says of a kernel
 _ENTRY_DIRECTIVE = ".visible .entry "
+_ENTRY_LIMITS = re.compile(r"\.entry ([\w$.]+)\(.*?\n(?=\{)", re.DOTALL)
+# Of an entry: ptxas then takes the registers that leave room for one block on an SM.
+_ONE_BLOCK = ".minnctapersm 1\n"
 _PARALLEL = "--split-compile"
 _PTXAS_THREADS = 8  # not the number of CPUs: a cubin holds the options
 _PTXAS_SECONDS = 300  # far beyond any kernel seen: a hang is reported, not waited for
@@ -81,6 +86,30 @@ def assemble(ptx: str, target: Target) -> Cubin | None:
     ptxas = find_ptxas()
     if ptxas is None:
         return None
+    found = _assembled(ptx, target, ptxas)
+    if not found.spill_bytes:
+        return found
+    frugal = _with_more_registers(ptx, found)
+    return found if frugal == ptx else _assembled(frugal, target, ptxas)
+
+
+def _is_needless(cubin: Cubin) -> bool:
+    """Whether something spills though there are registers left."""
+    has_some = cubin.registers < MAX_REGISTERS_PER_THREAD - 1  # they come in pairs
+    return has_some and cubin.spill_bytes > 0
+
+
+def _with_more_registers(ptx: str, cubin: Cubin) -> str:
+    """`ptx`, in which kernels that spill needlessly ask for room for one block only."""
+
+    def limits(entry: re.Match[str]) -> str:
+        spills = _is_needless(of_kernel(cubin, entry[1]))
+        return entry[0] + _ONE_BLOCK if spills else entry[0]
+
+    return _ENTRY_LIMITS.sub(limits, ptx)
+
+
+def _assembled(ptx: str, target: Target, ptxas: Path) -> Cubin:
     with tempfile.TemporaryDirectory(prefix="alcop-") as folder:
         source, result = Path(folder, "kernels.ptx"), Path(folder, "kernels.cubin")
         source.write_text(ptx, encoding="utf-8")

@@ -203,6 +203,40 @@ def test_without_ptxas(monkeypatch: pytest.MonkeyPatch) -> None:
     assert ptx.assemble("", find_target("sm_80")) is None
 
 
+FRUGAL = """#!/bin/sh
+# Spills of `g` 8 bytes, unless it asks for room for one block only; `h` needs all.
+while [ "$1" != -o ]; do shift; done
+cp "$3" "$2"
+g=8
+grep -q 'minnctapersm 1' "$3" && g=0
+for one in "f 32 0" "g 96 $g" "h 255 16"; do
+  set -- $one
+  echo "ptxas info : Compiling entry function '$1' for 'sm_80'" >&2
+  echo "  0 bytes stack frame, $3 bytes spill stores, 0 bytes spill loads" >&2
+  echo "ptxas info : Used $2 registers, used 0 barriers" >&2
+done
+"""
+
+
+def test_no_kernel_spills_for_the_sake_of_more_blocks(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    program = tmp_path / "ptxas"
+    program.write_text(FRUGAL)
+    program.chmod(program.stat().st_mode | stat.S_IXUSR)
+    monkeypatch.setenv("ALCOP_PTXAS", str(program))
+    entry = ".visible .entry {}(\n.param .u64 p\n)\n.reqntid 64, 1, 1\n{{\nret;\n}}\n"
+    text = "".join(map(entry.format, "fgh"))
+    cubin = ptx.assemble(text, find_target("sm_80"))
+    assert cubin is not None
+    assert [ptx.of_kernel(cubin, one).spill_bytes for one in "fgh"] == [0, 0, 16]
+    given = cubin.data.decode()
+    assert given == text.replace(
+        "entry g(\n.param .u64 p\n)\n.reqntid 64, 1, 1\n",
+        "entry g(\n.param .u64 p\n)\n.reqntid 64, 1, 1\n.minnctapersm 1\n",
+    )
+
+
 def test_ptxas_that_is_asked_for(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
