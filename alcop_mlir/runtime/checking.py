@@ -31,6 +31,7 @@ from alcop_mlir.manifest.arrays import Parameter
 from alcop_mlir.manifest.functions import Function
 from alcop_mlir.reference import index_arrays, influence, step_values, steps
 from alcop_mlir.reference.evaluation import Bounded, distance
+from alcop_mlir.reference.input_scales import input_scales
 from alcop_mlir.reference.steps import Size
 from alcop_mlir.runtime.arrays import last
 
@@ -85,7 +86,7 @@ def random_arrays(
     Raises LaunchError where a size is not known.
     """
     generator, extremes = np.random.default_rng(seed), np.random.default_rng([seed, 1])
-    large, indices = _drawn(function)
+    large, indices, scales = _drawn(function)
     large = large if values == "mixed" else {}
     arrays = {}
     for parameter in function.parameters:
@@ -96,7 +97,7 @@ def random_arrays(
         elif parameter.role == "out":
             array = dtypes.unwritten(shape, parameter.dtype)
         else:
-            largest = _SMALL if values == "small" else 1.0
+            largest = _SMALL if values == "small" else scales.get(name, 1.0)
             array = dtypes.random(generator, shape, parameter.dtype, largest)
             if name in large:
                 array = dtypes.with_extremes(
@@ -110,14 +111,16 @@ def random_arrays(
 
 def _drawn(
     function: Function,
-) -> tuple[dict[str, int], dict[str, np.ndarray[Any, Any]]]:
-    """How many elements of each input may be large, infinite or NaN; and, of those that
-    hold indices, which numbers they may be.
+) -> tuple[dict[str, int], dict[str, np.ndarray[Any, Any]], dict[str, float]]:
+    """How many elements of each input may be large, infinite or NaN; of those that hold
+    indices, which numbers they may be; and how large others are.
     """
     try:
         shapes = _shapes(function)
         indices = index_arrays.index_values(function.reference, shapes)
-        return _counts(function, shapes), indices
+        inputs = [one.name for one in function.parameters if one.role != "out"]
+        scales = input_scales(function.reference, shapes, inputs)
+        return _counts(function, shapes), indices, scales
     except (IndexError, KeyError, ValueError) as error:
         raise LaunchError(f"the reference does not fit the arrays: {error}") from error
 
