@@ -24,7 +24,8 @@ TOLERANCE = {"f16": 4e-3, "bf16": 3e-2, "f32": 4e-3}
 COMPILED = [
     *((name, dtype) for name in ("mlp", "bert_layer") for dtype in TYPES),
     ("bert_layer_masked", "f16"),
-    ("gpt2_block", "f16"),
+    ("bert", "f16"),
+    ("gpt2", "f16"),
     ("llama_block", "bf16"),
     ("llama_step", "f16"),
     ("resnet_basic", "f16"),
