@@ -70,6 +70,70 @@ def test_rows_of_a_table(shape: tuple[int, ...], index: str) -> None:
     assert_checked(program)
 
 
+def wrapped(shape: tuple[int, ...]) -> str:
+    """Numbers below zero count from the end."""
+    given = text(shape, "i64")
+    return given.replace(
+        "%r = arith.index_cast %n : i64 to index",
+        """%c0 = arith.constant 0 : i64
+           %c50 = arith.constant 50 : i64
+           %less = arith.cmpi slt, %n, %c0 : i64
+           %more = arith.addi %n, %c50 : i64
+           %row = arith.select %less, %more, %n : i64
+           %r = arith.index_cast %row : i64 to index""",
+    )
+
+
+@pytest.mark.parametrize("shape", [(37,), (3, 11)])
+def test_numbers_of_rows_that_are_computed(shape: tuple[int, ...]) -> None:
+    """A kernel computes them, another reads the rows where the table has them."""
+    program = alcop_mlir.compile(wrapped(shape), device="emulator")
+    first, second = program.function.kernels
+    assert first.schedule is None
+    assert second.schedule is not None
+    assert "arg0" in second.arrays
+    random = np.random.default_rng(0)
+    table = random.integers(-3, 4, (50, 48)).astype(np.float16)
+    w = random.integers(-3, 4, (48, 24)).astype(np.float16)
+    numbers = random.integers(-50, 50, shape)
+    expected = table[numbers.ravel()].astype(np.float32) @ w.astype(np.float32)
+    np.testing.assert_array_equal(program(table, numbers, w), expected)
+    before = checking.random_arrays(program.function)
+    assert before["arg1"].min() < 0
+    after = {name: array.copy() for name, array in before.items()}
+    program(*after.values())
+    assert checking.check(program.function, before, after).ok
+
+
+def test_numbers_are_not_computed_for_others() -> None:
+    """Of f32, unless tf32 is allowed, no contraction reads a table: rows are copied."""
+    for shape in ((37,), (3, 11)):
+        given = wrapped(shape).replace("f16", "f32")
+        program = alcop_mlir.compile(given, device="emulator")
+        first, second = program.function.kernels
+        assert "result" not in first.arrays
+        assert "arg0" not in second.arrays
+
+
+def test_numbers_that_differ_along_a_row() -> None:
+    """Are those of elements, not of rows."""
+    given = text((37,), "i64").replace(
+        "%r = arith.index_cast %n : i64 to index",
+        """%column = arith.index_cast %k : index to i64
+           %row = arith.addi %n, %column : i64
+           %r = arith.index_cast %row : i64 to index""",
+    )
+    program = alcop_mlir.compile(given, device="emulator")
+    random = np.random.default_rng(0)
+    table = random.integers(-3, 4, (50, 48)).astype(np.float16)
+    w = random.integers(-3, 4, (48, 24)).astype(np.float16)
+    numbers = random.integers(0, 2, 37)
+    columns = np.arange(48)
+    rows = table[numbers[:, None] + columns, columns].astype(np.float32)
+    expected = rows @ w.astype(np.float32)
+    np.testing.assert_array_equal(program(table, numbers, w), expected)
+
+
 def test_the_example() -> None:
     """One kernel, on indices of 64 bits that the table has."""
     program = alcop_mlir.compile(EXAMPLE.read_text(), device="emulator")

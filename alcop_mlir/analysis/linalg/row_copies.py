@@ -12,23 +12,32 @@ Changes nothing.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from alcop_mlir.analysis.ir.loops import made_by, without
 from alcop_mlir.analysis.ir.memref_layouts import follows_shape
+from alcop_mlir.analysis.ir.slices import backward_slice, is_pure
 from alcop_mlir.analysis.linalg.view import linalg_view
 from alcop_mlir.bindings import ir
 
 
 @dataclass(frozen=True)
 class RowCopy:
-    """An op that copies `table[indices[i]]` to `rows[i]`; i has any dimensions."""
+    """An op that copies `table[number(indices[i])]` to `rows[i]`; i of any rank.
+
+    argument: an element of the indices in the body
+    number:   of the row: the argument, or what `ops`, which are pure, compute of it
+    """
 
     op: Any
     table: Any
     indices: Any
     rows: Any
+    argument: Any
+    number: Any
+    ops: tuple[Any, ...] = ()
 
 
 def row_copy(op: ir.Operation) -> RowCopy | None:
@@ -49,13 +58,28 @@ def row_copy(op: ir.Operation) -> RowCopy | None:
     table, row, column = load.operands
     number = without(row, "arith.index_cast")
     own = made_by(column, "linalg.index")
-    if number != indices.argument or own is None:
+    ops, arguments = backward_slice([number], view.block)
+    if own is None or arguments != {indices.argument} or not _is_number(number, ops):
         return None
     if own.attributes["dim"].value != view.rank - 1 or not _fits(table, rows.value):
         return None
     if not follows_shape(indices.value.type):
         return None
-    return RowCopy(view.op, table, indices.value, rows.value)
+    return RowCopy(
+        view.op,
+        table,
+        indices.value,
+        rows.value,
+        indices.argument,
+        number,
+        tuple(ops),
+    )
+
+
+def _is_number(number: ir.Value, ops: Sequence[Any]) -> bool:
+    """Whether pure ops compute an integer, the same in all of a row."""
+    is_plain = not ops or isinstance(number.type, ir.IntegerType)
+    return is_plain and all(map(is_pure, ops))
 
 
 def _fits(table: ir.Value, rows: ir.Value) -> bool:

@@ -10,6 +10,8 @@ As embeddings and tables of experts are read. The op that copies rows is erased,
 their buffer, if no other op reads them. Rows must be whole rows of the table, and
 nothing may write table or indices between the two ops. Indices may have several
 dimensions, of which the contraction must have one loop: its input is a collapsed view.
+Where the body computes the number of a row from the index, as where numbers below zero
+count from the end, an op before the contraction stores these numbers in a buffer.
 Other ops are left unchanged.
 
 Runs after alcop-collapse-loops and before alcop-raise-contractions. Reads and writes no
@@ -19,6 +21,7 @@ Runs after alcop-collapse-loops and before alcop-raise-contractions. Reads and w
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 from alcop_mlir.analysis.ir.code_motion import ops_before, reaches_only_operands, writes
 from alcop_mlir.analysis.ir.loops import made_by
@@ -26,7 +29,7 @@ from alcop_mlir.analysis.ir.memory import is_own_allocation
 from alcop_mlir.analysis.ir.rejected import Rejected
 from alcop_mlir.analysis.linalg.contractions import classify, structured_ops
 from alcop_mlir.analysis.linalg.row_copies import RowCopy, row_copy
-from alcop_mlir.bindings import ir
+from alcop_mlir.bindings import ir, linalg
 from alcop_mlir.passes import build
 from alcop_mlir.passes.base import NOALIAS, Pass, option
 from alcop_mlir.transforms.linalg.collapsed_views import collapsed
@@ -59,7 +62,8 @@ class RaiseGathers(Pass):
             return
         with reader.location, ir.InsertionPoint(reader):
             every = list(range(copy.indices.type.rank))
-            indices = collapsed(copy.indices, [every])
+            numbers = _numbers(copy)
+            indices = collapsed(numbers, [every])
             take = ir.Operation.create(
                 "alcop.take", [build.memref_like(rows.type)], [copy.table, indices]
             )
@@ -67,6 +71,7 @@ class RaiseGathers(Pass):
         if isinstance(classify(reader, self.allow_tf32), Rejected):
             reader.operands[number] = rows
             take.erase()
+            _erase_numbers(copy, numbers, indices)
             return
         build.erase_unused([rows.owner] if rows != copy.rows else [])
 
@@ -81,6 +86,33 @@ class RaiseGathers(Pass):
             ):
                 return False
         return False
+
+
+def _numbers(copy: RowCopy) -> Any:
+    """The numbers of the rows: the indices, or a buffer of what is computed of them."""
+    if not copy.ops:
+        return copy.indices
+    kind = ir.MemRefType.get(copy.indices.type.shape, copy.number.type)
+    numbers = build.alloc(kind, build.dynamic_sizes(copy.indices))
+    each = build.loop_map(kind.rank, range(kind.rank))
+    op = build.generic([copy.indices], numbers, [each, each])
+    (block,) = op.regions[0].blocks
+    with ir.InsertionPoint(block):
+        mapping = {copy.argument: block.arguments[0]}
+        for one in copy.ops:
+            build.clone(one, mapping)
+        linalg.YieldOp([mapping[copy.number]])
+    return numbers
+
+
+def _erase_numbers(copy: RowCopy, numbers: ir.Value, indices: ir.Value) -> None:
+    """Undo `_numbers`, and the view of them."""
+    if numbers != copy.indices:
+        if indices != numbers:
+            build.erase_unused([indices.owner])
+        for use in list(numbers.uses):
+            use.owner.operation.erase()
+        build.erase_unused([numbers.owner])
 
 
 def _erase_unread(copy: RowCopy) -> None:
