@@ -56,6 +56,10 @@ _GATHERED_BYTES = 64  # of a row, that neighbouring threads copy at once
 # Registers of a thread for what it copies element by element, a K step early: 96 with
 # 64 x 64 and 4 warps, where ptxas takes up to 255 for all. With 128 it spills.
 MOST_ELEMENT_REGISTERS = 96
+# Where elements are copied, for the bounds that each is compared with: with open sizes
+# 64x64x32 and 128x128x32 of f16 take 212 and 224 registers, by the estimate 208 and
+# 224. Without them 128x64x32 with 4 warps passes, and spills 24 bytes.
+BOUND_REGISTERS = 8
 _WORD_BYTES, _ADDRESS_WORDS = 4, 2  # registers are of 32 bits, addresses of 64
 
 Stored = tuple[int, int]  # bytes of an element of A and of B in memory
@@ -138,6 +142,7 @@ def registers_per_thread(
         + ADDRESS_REGISTERS
         + _narrow_copy_registers(schedule, element_bytes, copies)
         + _element_copy_registers(schedule, element_bytes, copies)
+        + (BOUND_REGISTERS if copies.are_by_elements else 0)
         + _gather_registers(schedule, element_bytes, copies)
     )
 
@@ -186,7 +191,7 @@ def _narrow_copy_registers(
 def _element_copy_registers(
     schedule: Schedule, element_bytes: int, copies: Copies
 ) -> int:
-    """For what is copied by elements."""
+    """For what is copied by elements, without what these are compared with."""
     return sum(
         element_registers(elements, element_bytes)
         for elements, width in _copied(schedule, copies)

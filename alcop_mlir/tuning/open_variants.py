@@ -29,7 +29,7 @@ from alcop_mlir.tuning.records import Record
 from alcop_mlir.tuning.space import BoolArray, Candidates, FloatArray, IntArray
 from alcop_mlir.variants import ScheduleVariant, SizeLimit
 
-_SAMPLES = 1024  # of 512, kernels suit these, and lose more at other sizes
+_SAMPLES = 512
 _POWER = 2  # of losses
 _LOOKED_AT = 64  # of these, for which all kernels are predicted
 _FASTEST = 3  # kernels of each of those that are predicted for all samples

@@ -83,10 +83,10 @@ SMALL, LARGE = "block=64,64,32 warp=32,32", "block=128,128,32 warp=64,64"
         # Four for each copy: 64 x 32 f16 are 1024 words, 8 for each of 128 threads.
         (SMALL, 2, (16, 4), 4 * 8),
         (SMALL, 2, (8, 4), 4 * (4 + 8)),
-        # Of single elements a register each, and an address of two for each word.
-        (SMALL, 2, (2, 2), 2 * (16 + 2 * 8)),
-        (SMALL, 2, (2, 4), 16 + 2 * 8 + 4 * 8),
-        ("block=64,64,64 warp=32,32", 1, (1, 1), 2 * (32 + 2 * 8)),
+        # Of single elements a register each, an address of two for each word, bounds.
+        (SMALL, 2, (2, 2), 2 * (16 + 2 * 8) + 8),
+        (SMALL, 2, (2, 4), 16 + 2 * 8 + 4 * 8 + 8),
+        ("block=64,64,64 warp=32,32", 1, (1, 1), 2 * (32 + 2 * 8) + 8),
     ],
 )
 def test_registers_of_copies_add_up(
@@ -126,6 +126,7 @@ def test_registers_of_gathered_rows_add_up(
         (LARGE, (16, 4), "needs about 296 registers per thread, there are 255"),
         ("block=128,128,32 warp=64,32", (4, 4), ""),
         ("block=64,64,64 warp=32,32", (2, 2), "128 registers per thread for what is"),
+        ("block=128,64,32 warp=64,32", (2, 2), "needs about 256 registers"),
     ],
 )
 def test_what_copies_need_is_limited(
