@@ -269,4 +269,5 @@ class Arrays:
             return places[argument.array]
         assert isinstance(argument, SizeValue)
         size = argument.size
+        assert isinstance(size, int | str)
         return self.sizes[size] if isinstance(size, str) else size
