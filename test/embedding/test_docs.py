@@ -51,6 +51,8 @@ def test_the_readme_runs() -> None:
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
 def test_names_of_ours_are_there(page: Path) -> None:
+    if page.name == "torch.md":
+        pytest.importorskip("torch", exc_type=ImportError)
     names = set(re.findall(r"\balcop_mlir(?:\.[A-Za-z_]\w*)+", page.read_text()))
     missing = []
     for name in sorted(names):

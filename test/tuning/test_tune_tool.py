@@ -342,18 +342,25 @@ def test_explain_tells_of_records_of_another_gpu(
     )
 
 
-@pytest.mark.parametrize(
-    ("size", "why"), [("?", "M is known at run time only"), ("0", "M is 0")]
-)
 def test_the_reason_that_no_model_covers_it(
-    file: str, capsys: pytest.CaptureFixture[str], size: str, why: str
+    file: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    Path(file).write_text(MATMUL.format(m=size))
+    why = "M is known at run time only"
+    Path(file).write_text(MATMUL.format(m="?"))
     assert tune.main([file, *SIMULATED]) == 1
     assert capsys.readouterr().err == f"error: '{file}': {why}; no model covers that\n"
     assert tune.main(["explain", file, "--variants", "1"]) == 0
     said = capsys.readouterr().out
     assert f"  from       default\n  models     none: {why}\n" in said
+
+
+def test_nothing_is_left_of_a_contraction_without_rows(
+    file: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    Path(file).write_text(MATMUL.format(m="0"))
+    assert tune.main([file, *SIMULATED]) == 1
+    why = "computes no contractions that can be tuned, expected one"
+    assert capsys.readouterr().err.endswith(f"{why}\n")
 
 
 def test_a_gpu_is_not_replaced_by_a_simulation_when_measuring(
