@@ -151,7 +151,8 @@ def test_a_cache_that_cannot_be_written_is_reported(
     assert "the trained model is not kept, it will be trained again: " in note
 
 
-def test_shipped_records_train_in_5_seconds_and_choosing_is_light(cache: Path) -> None:
+def test_shipped_records_train_in_seconds_and_choosing_is_light(cache: Path) -> None:
+    """Two CPU seconds on a fast core. Choosing is counted in calls: 1.2 million, 0.3 s."""
     run = f"""
 import sys, time
 from alcop_mlir.target import find_target
@@ -163,19 +164,24 @@ known = models.shipped("simulated", target)
 start = time.process_time()
 assert models.load_or_train(known, "simulated", target)[0] is not None
 trained = time.process_time() - start
-assert trained < 5, trained
+assert trained < 10, trained
 """
     choose = f"""
 import sys
 from alcop_mlir.target import find_target
 from alcop_mlir.tuning import selection
 from alcop_mlir.tuning.problem import Problem
-import numpy, time
-start = time.process_time()
-chooser = selection.Chooser(find_target("{TARGET.name}"), device="simulated")
+import numpy
+calls = 0
+def note(frame, event, argument):
+    global calls
+    calls += event in ("call", "c_call")
+target = find_target("{TARGET.name}")
+sys.setprofile(note)
+chooser = selection.Chooser(target, device="simulated")
 assert chooser.choose(Problem(1024, 2048, 512)).source == "learned model"
-spent = time.process_time() - start
-assert spent < 0.3, spent
+sys.setprofile(None)
+assert calls < 2_000_000, calls
 assert not [m for m in sys.modules if m.split(".")[0] in ("sklearn", "rich", "scipy")]
 """
     for program in (run, choose):

@@ -87,7 +87,7 @@ def test_ten_thousand_candidates_take_50_ms() -> None:
     assert len(candidates) >= 10_000
     assert candidates.table.size + candidates.costs.size  # columns are made once
     spent = []
-    for _ in range(3):
+    for _ in range(5):
         start = time.perf_counter()
         predict(Problem(1024, 1024, 1024), candidates, TARGET)
         spent.append(time.perf_counter() - start)

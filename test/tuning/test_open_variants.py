@@ -242,11 +242,11 @@ def test_the_same_in_each_process() -> None:
 
 
 def test_a_choice_is_fast_and_made_once() -> None:
-    """About a second; some more here, where other tests run as well."""
+    """About a second on a fast core; ten times as long is another method."""
     open_variants.choose.cache_clear()
     start = time.process_time()
     first = variants_of(F16)
-    assert time.process_time() - start < 3.0
+    assert time.process_time() - start < 10
     assert variants_of(F16) is first
 
 
