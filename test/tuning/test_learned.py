@@ -152,7 +152,7 @@ def test_a_cache_that_cannot_be_written_is_reported(
 
 
 def test_shipped_records_train_in_seconds_and_choosing_is_light(cache: Path) -> None:
-    """Two CPU seconds on a fast core. Choosing is counted in calls: 1.2 million, 0.3 s."""
+    """Two CPU seconds on a fast core. Choosing takes 1.2 million calls, or 0.3 s."""
     run = f"""
 import sys, time
 from alcop_mlir.target import find_target
