@@ -66,6 +66,7 @@ SLOW = (
     "gpu_kit/test_kit_bench.py",
     "gpu_kit/test_kit_check.py",
     "gpu_kit/test_kit_command.py",
+    "models/test_bench_models.py::test_counted_by_hand",
     "models/test_models.py",
     "mutation/test_mutants.py::test_damaged_input",
     "runtime/emulator/test_counters.py",

@@ -20,7 +20,7 @@ from alcop_mlir.errors import CompileError, ConfigError
 from alcop_mlir.runtime.launch import Program
 from alcop_mlir.torch.cache import compiled
 from alcop_mlir.torch.decompositions import aten
-from alcop_mlir.torch.graphs import graph_of
+from alcop_mlir.torch.graphs import Graph, graph_of
 from alcop_mlir.torch.options import read
 
 PROGRAM, WEIGHTS = "program.zip", "weights.safetensors"
@@ -65,6 +65,17 @@ def export(
     the op that cannot be compiled, and why.
     """
     chosen = read(options)
+    graph, weights = traced(model, args, dynamic_shapes)
+    bundle = compiled(graph, chosen.for_device(graph.device), chosen.cache)
+    return Exported(Program(bundle), weights)
+
+
+def traced(
+    model: torch.nn.Module | torch.export.ExportedProgram,
+    args: Sequence[Any] = (),
+    dynamic_shapes: Any = None,
+) -> tuple[Graph, dict[str, np.ndarray[Any, Any]]]:
+    """What `export` compiles, and the weights by the names of its arguments."""
     if isinstance(model, torch.export.ExportedProgram):
         if args or dynamic_shapes is not None:
             raise ConfigError("args and dynamic_shapes were given to torch.export")
@@ -80,8 +91,7 @@ def export(
     graph = graph_of(module, names)
     if not graph.returned:
         raise CompileError("nothing to compile: the model returns what it was given")
-    bundle = compiled(graph, chosen.for_device(graph.device), chosen.cache)
-    return Exported(Program(bundle), weights)
+    return graph, weights
 
 
 def _check(exported: torch.export.ExportedProgram) -> None:

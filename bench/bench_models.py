@@ -1,0 +1,229 @@
+"""Whole models from torch: kernels, tensor cores, workspace, seconds, size.
+
+    python bench/bench_models.py [--small] [--types f16,bf16,f32] [MODEL or FILE ...]
+    python bench/bench_models.py --scale
+
+No GPU is needed, but the extra `torch` for names of models (default: all of them), as
+published: one image of 224x224, 128 tokens. `--small` takes the sizes of
+`examples/models/small.py`. FILE is a program that was exported before, as
+`test/models/fixtures/mlp_f16.mlir`: then nothing of torch is needed.
+
+`--scale` compares BERT of 12 layers with that of 2, and prints the allowed seconds.
+
+Seconds are CPU time, that of ptxas apart, and wall time. Prints a table in Markdown;
+records go to bench/results/models.jsonl.
+"""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import io
+import sys
+import warnings
+from collections.abc import Collection, Iterator, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+from bench_compile import Cost, cost
+from model_figures import Figures, figures
+from records import store
+from rich.console import Console
+from rich.progress import track
+
+from alcop_mlir import errors
+from alcop_mlir.compilation import compiler, inputs
+from alcop_mlir.compilation.inputs import Input
+from alcop_mlir.errors import AlcopError, ConfigError, check_known
+from alcop_mlir.runtime.bundle import Bundle
+from alcop_mlir.target import find_target
+
+MODELS = (
+    "mlp resnet18 resnet50 vgg16 bert_layer bert gpt2_block gpt2 llama_block llama_step"
+).split()
+TYPES = ("f16", "bf16", "f32")
+SCALE = ("bert", "bert_12", "resnet18")
+# CPU seconds, and how many times those, and the bytes, of 2 layers 12 may take.
+ALLOWED = {"bert": 8.0, "resnet18": 20.0}
+ALLOWED_RATIO = 1.5
+HEADER = (
+    "model", "type", "kernels", "stored", "contractions", "tensor cores", "pipelined",
+    "workspace", "bundle", "compile s", "ptxas s", "wall s",
+)  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Program:
+    """A model, or a file, and the type of its floats."""
+
+    name: str
+    dtype: str
+    small: bool
+
+    def text(self) -> str:
+        """The program in MLIR, by torch."""
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", FutureWarning)  # of torch's own code
+            errors.optional("torch", "exporting models needs PyTorch", "torch")
+            import model_exports
+
+            return model_exports.mlir(self.name, self.dtype, self.small)
+
+    def source(self) -> Input:
+        """The program, read from the file, or exported."""
+        if self.is_file:
+            return inputs.read_file(self.name)
+        return inputs.read_text(self.text())
+
+    @property
+    def is_file(self) -> bool:
+        """Whether somebody has exported it before."""
+        return self.name.endswith(".mlir")
+
+
+@dataclass(frozen=True)
+class Compiled:
+    """A program's bundle, what was said of it, what it took, and what it is."""
+
+    program: Program
+    bundle: Bundle
+    remarks: tuple[str, ...]
+    cost: Cost
+    figures: Figures
+
+    @property
+    def seconds(self) -> float:
+        """Of CPU time, with ptxas."""
+        return self.cost.own + self.cost.started
+
+    def row(self) -> list[str]:
+        """One line of the table."""
+        found, program = self.figures, self.program
+        return [
+            Path(program.name).stem,
+            program.dtype,
+            str(found.kernels),
+            str(found.stored),
+            "?" if found.contractions is None else str(found.contractions),
+            str(found.on_tensor_cores),
+            str(found.pipelined),
+            size(found.workspace),
+            size(found.stored_bytes),
+            f"{self.cost.own:.1f}",
+            f"{self.cost.started:.1f}",
+            f"{self.cost.wall:.1f}",
+        ]
+
+    def record(self) -> dict[str, Any]:
+        """For bench/results."""
+        figures = {**asdict(self.figures), "reasons": list(self.figures.reasons)}
+        return {**asdict(self.program), **asdict(self.cost), **figures}
+
+
+def compiled(program: Program, target: str) -> Compiled:
+    """Compile it; an AlcopError says why not."""
+    source = program.source()
+    # f32 runs on tensor cores as tf32 only; other types have f32 in between as well.
+    options = compiler.Options(find_target(target), allow_tf32=program.dtype == "f32")
+    remarks, made = io.StringIO(), []
+    with contextlib.redirect_stderr(remarks):
+        spent = cost(lambda: made.append(compiler.compile_source(source, options)))
+    said = list(dict.fromkeys(remarks.getvalue().splitlines()))
+    return Compiled(program, made[0], tuple(said), spent, figures(made[0], said))
+
+
+def size(number: int) -> str:
+    """Bytes as MB, or kB."""
+    return f"{number / 1e6:.1f} MB" if number >= 1e6 else f"{number / 1e3:.0f} kB"
+
+
+def programs(given: argparse.Namespace) -> Iterator[Program]:
+    """All that are asked for."""
+    names = given.models or (SCALE if given.scale else MODELS)
+    types = given.types or (("f16",) if given.scale else TYPES)
+    for name in names:
+        if name.endswith(".mlir"):
+            known = (dtype for dtype in TYPES if name.endswith(f"_{dtype}.mlir"))
+            yield Program(name, next(known, ""), given.small)
+        else:
+            yield from (Program(name, dtype, given.small) for dtype in types)
+
+
+def markdown(header: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
+    """A table; the first two columns flush left."""
+    rule = ["---"] * 2 + ["---:"] * (len(header) - 2)
+    return "\n".join(f"| {' | '.join(row)} |" for row in (header, rule, *rows))
+
+
+def scale(done: Sequence[Compiled]) -> Iterator[str]:
+    """What the models may take, and how 12 layers compare with 2."""
+    by_name = {one.program.name: one for one in done}
+    for name, allowed in ALLOWED.items():
+        if name in by_name:
+            yield f"{name}: {by_name[name].seconds:.1f} s of CPU, allowed {allowed:.0f}"
+    if {"bert", "bert_12"} <= by_name.keys():
+        two, twelve = by_name["bert"], by_name["bert_12"]
+        time = twelve.seconds / two.seconds
+        stored = twelve.figures.stored_bytes / two.figures.stored_bytes
+        yield (
+            f"12 layers of BERT: {time:.2f} times the CPU time of 2, "
+            f"{stored:.2f} times the bundle, allowed {ALLOWED_RATIO}"
+        )
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Exit status: 1 if a model is not compiled."""
+    given = parser().parse_args(arguments)
+    done: list[Compiled] = []
+    failed: list[str] = []
+    console = Console(stderr=True)
+    every = list(programs(given))
+    for program in track(every, "compiling", console=console, transient=True):
+        try:
+            done.append(compiled(program, given.target))
+        except AlcopError as error:
+            failed.append(f"{program.name} {program.dtype}: {error}")
+    print(markdown(HEADER, [one.row() for one in done]))
+    for one in done:
+        for reason in one.figures.reasons:
+            print(f"{one.program.name} {one.program.dtype}: {reason}")
+    print(*scale(done), *failed, sep="\n")
+    print(f"records: {store('models', [one.record() for one in done])}")
+    return 1 if failed else 0
+
+
+def parser() -> argparse.ArgumentParser:
+    """The options."""
+    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
+    known = f"{', '.join(MODELS)}, bert_12, or FILE.mlir"
+    parser.add_argument("models", nargs="*", type=_model, metavar="MODEL", help=known)
+    parser.add_argument("--small", action="store_true", help="sizes for the emulator")
+    parser.add_argument("--scale", action="store_true", help="12 layers against 2")
+    about = f"of {', '.join(TYPES)}; f32 as tf32"
+    parser.add_argument("--types", type=_types, metavar="T,...", help=about)
+    parser.add_argument("--target", default="sm_80")
+    return parser
+
+
+def _model(text: str) -> str:
+    if not text.endswith(".mlir"):
+        _check("model", text, (*MODELS, "bert_12"))
+    return text
+
+
+def _types(text: str) -> list[str]:
+    for one in text.split(","):
+        _check("type", one, TYPES)
+    return text.split(",")
+
+
+def _check(what: str, name: str, known: Collection[str]) -> None:
+    try:
+        check_known(what, name, known)
+    except ConfigError as error:
+        raise argparse.ArgumentTypeError(str(error)) from None
+
+
+if __name__ == "__main__":
+    sys.exit(main())

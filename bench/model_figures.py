@@ -1,0 +1,88 @@
+"""What a compiled model is: kernels, contractions on tensor cores, workspace, size."""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Iterable
+from dataclasses import dataclass
+from pathlib import Path
+
+from alcop_mlir.manifest.functions import Function
+from alcop_mlir.manifest.kernels import Kernel
+from alcop_mlir.reference.steps import Einsum
+from alcop_mlir.runtime import bundle as bundles
+from alcop_mlir.runtime import workspace
+from alcop_mlir.runtime.bundle import Bundle
+
+
+@dataclass(frozen=True)
+class Figures:
+    """Of a function all sizes of which are known.
+
+    kernels:    that a call launches
+    stored:     different ones among them
+    contractions: in the program as given, with convolutions; None if not known
+    on_tensor_cores, pipelined: kernels that compute such, and those with a pipeline
+    workspace, stored_bytes: bytes of intermediate arrays of a call, and of the bundle
+    reasons:    why a kernel is not pipelined, or computes a contraction some other way
+    """
+
+    kernels: int
+    stored: int
+    contractions: int | None
+    on_tensor_cores: int
+    pipelined: int
+    workspace: int
+    stored_bytes: int
+    reasons: tuple[str, ...]
+
+
+def figures(bundle: Bundle, remarks: Iterable[str]) -> Figures:
+    """Those of the bundle's only function; `remarks` of passes tell reasons."""
+    function = bundle.function()
+    kernels = launched(function)
+    on_cores = [one for one in kernels if one.schedule is not None]
+    pipelined = [one for one in on_cores if one.pipelines]
+    wanted = sum(isinstance(step, Einsum) for step in function.reference)
+    return Figures(
+        kernels=len(kernels),
+        stored=len({(one.module, one.name) for one in kernels}),
+        contractions=wanted if function.reference else None,
+        on_tensor_cores=len(on_cores),
+        pipelined=len(pipelined),
+        workspace=workspace.plan(function.intermediates, kernels, {}).bytes,
+        stored_bytes=stored_bytes(bundle),
+        reasons=(
+            *filter(_is_fallback, remarks if wanted > len(on_cores) else ()),
+            *_not_pipelined(on_cores),
+        ),
+    )
+
+
+def launched(function: Function) -> list[Kernel]:
+    """The kernels of a call, in order; its sizes are known, and so are variants."""
+    return [one for launch in function.launches for one in launch.variants[-1].kernels]
+
+
+def stored_bytes(bundle: Bundle) -> int:
+    """Bytes of the bundle as one file."""
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder, "bundle.zip")
+        bundles.save(bundle, path)
+        return path.stat().st_size
+
+
+def _is_fallback(remark: str) -> bool:
+    """Whether it may be about a contraction: element-wise ops are no contractions."""
+    return "SIMT fallback" in remark and "two inputs and one output" not in remark
+
+
+def _not_pipelined(on_cores: Iterable[Kernel]) -> list[str]:
+    """Kernels without a pipeline, once each: one step along K leaves none to make."""
+    return list(
+        dict.fromkeys(
+            f"'{one.name}' is not pipelined: {one.schedule}"
+            for one in on_cores
+            if not one.pipelines
+        )
+    )
