@@ -94,10 +94,12 @@ class AlcopCompile(NamedPipeline):
 
 # Programs on tensors, as frontends export them. References ask of doubles in a program
 # as it was given. What nothing uses goes early, so that it need not be changed;
-# dimensions, as tensors that are widened have them too.
+# dimensions, as tensors that are widened have them too. Canonicalize then cancels
+# transposes.
 PREPARE = (
     "func.func(alcop-narrow-doubles,alcop-decompose-softmax,alcop-drop-unused-results,"
-    "alcop-drop-unit-dimensions,canonicalize,cse,alcop-sink-extensions,canonicalize)",
+    "alcop-drop-unit-dimensions,canonicalize,cse,alcop-sink-extensions,canonicalize,"
+    "alcop-propagate-layouts,canonicalize,cse)",
 )
 
 # Tensors become memrefs, and results become output arguments at the end of the list.

@@ -23,6 +23,7 @@ PASSES = {
     "alcop-drop-unused-results": "tensors.drop_unused_results:DropUnusedResults",
     "alcop-drop-unit-dimensions": "tensors.drop_unit_dimensions:DropUnitDimensions",
     "alcop-sink-extensions": "tensors.sink_extensions:SinkExtensions",
+    "alcop-propagate-layouts": "tensors.propagate_layouts:PropagateLayouts",
     "alcop-fill-constants": "linalg.fill_constants:FillConstants",
     "alcop-fold-transposes": "linalg.fold_transposes:FoldTransposes",
     "alcop-generalize-gathers": "linalg.generalize_gathers:GeneralizeGathers",

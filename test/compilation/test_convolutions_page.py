@@ -33,7 +33,7 @@ FORMS = {
     "computes in f64": named(PLAIN, kinds=("f64", "f64")),
     "has channels of a size": named(PLAIN, open="c"),
     "image and filter are copied": named(PLAIN, 8),
-    "transposed copies": named("conv_2d_nchw_fchw"),
+    "transposed copies": Form(layouts="hwnc chwf nhwf"),
     "dense copies": Form(
         layouts="nhwgc gfhwc nhwgf", windows=dict.fromkeys("hw", Window(4, 1, step=2))
     ),

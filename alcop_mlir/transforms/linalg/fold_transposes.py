@@ -4,8 +4,9 @@ Before:  %t = linalg.transpose ins(%A : tensor<32x64xf16>) outs(%e) permutation 
          linalg.matmul ins(%t, %B) outs(%C)
 After:   linalg.matmul indexing_maps = [(m, n, k) -> (k, m), ...] ins(%A, %B) outs(%C)
 
-A transpose that nothing else uses is erased. Memrefs are left unchanged: ops between
-the two may write them, while the value of a tensor never changes.
+A transpose that nothing else uses is erased. Ops that move windows over an input read
+what is transposed: they would copy it, each for itself. Memrefs are left unchanged: ops
+between the two may write them, while the value of a tensor never changes.
 
 Runs before bufferization, which would allocate a buffer for the result of each
 transpose. Reads and writes no `alcop` attributes.
@@ -18,7 +19,7 @@ from typing import Any
 
 from alcop_mlir.analysis.ir.loops import made_by
 from alcop_mlir.analysis.ir.walk import walk
-from alcop_mlir.analysis.linalg.view import view_of
+from alcop_mlir.analysis.linalg.view import Operand, view_of
 from alcop_mlir.bindings import ir
 from alcop_mlir.passes import build
 from alcop_mlir.passes.base import Pass
@@ -36,9 +37,17 @@ class FoldTransposes(Pass):
     def run(self, op: ir.Operation) -> None:
         transposes = walk(op, _TRANSPOSE)
         for user in walk(op, *_USERS):
-            for number in range(len(view_of(user).inputs)):
+            view = view_of(user)
+            if any(_has_window(operand) for operand in view.inputs):
+                continue
+            for number in range(len(view.inputs)):
                 _read_through(user, number)
         build.erase_unused(t for t in reversed(transposes) if len(t.results))
+
+
+def _has_window(operand: Operand) -> bool:
+    """Whether an index is computed, so that the op would copy what lies otherwise."""
+    return any(index.loops and index.loop is None for index in operand.indices)
 
 
 def _read_through(user: ir.Operation, number: int) -> None:

@@ -51,3 +51,23 @@ func.func @memrefs(%a: memref<32x64xf16>, %t: memref<64x32xf16>, %b: memref<32x1
   linalg.matmul ins(%t, %b : memref<64x32xf16>, memref<32x16xf16>) outs(%c : memref<64x16xf32>)
   return
 }
+
+// -----
+
+// An op that moves windows, as a convolution does, reads what is transposed: it would
+// copy it otherwise, each op for itself.
+// CHECK-LABEL: @windows(
+// CHECK:       %[[T:.*]] = linalg.transpose
+// CHECK:       linalg.generic {{.*}} ins(%[[T]], %
+func.func @windows(%a: tensor<4x8xf32>, %e: tensor<8x4xf32>, %o: tensor<6x4xf32>, %w: tensor<3xf32>) -> tensor<6x4xf32> {
+  %t = linalg.transpose ins(%a : tensor<4x8xf32>) outs(%e : tensor<8x4xf32>) permutation = [1, 0]
+  %r = linalg.generic {indexing_maps = [affine_map<(i, j, k) -> (i + k, j)>, affine_map<(i, j, k) -> (k)>,
+    affine_map<(i, j, k) -> (i, j)>], iterator_types = ["parallel", "parallel", "reduction"]}
+    ins(%t, %w : tensor<8x4xf32>, tensor<3xf32>) outs(%o : tensor<6x4xf32>) {
+  ^bb0(%x: f32, %u: f32, %y: f32):
+    %z = arith.mulf %x, %u : f32
+    %s = arith.addf %y, %z : f32
+    linalg.yield %s : f32
+  } -> tensor<6x4xf32>
+  return %r : tensor<6x4xf32>
+}
