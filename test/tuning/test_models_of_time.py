@@ -9,7 +9,7 @@ from itertools import product
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from tuning_cases import PROBLEM, TARGET, some_candidates
 
@@ -114,6 +114,7 @@ def test_parts_add_up_and_nothing_beats_the_hardware(target, m, n, k, batch) -> 
 
 
 @given(st.integers(0, 10_000), st.sampled_from((1, 3, 16, 48)))
+@settings(max_examples=settings().max_examples // 3)
 def test_the_simulation_does_not_depend_on_its_neighbours(seed, tiles) -> None:
     problem = Problem(128, 128, 64 * tiles)
     candidates = some_candidates(5, problem, seed)

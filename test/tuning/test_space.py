@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from tuning_cases import PROBLEM, TARGET, sample, some_candidates
 
@@ -31,6 +31,7 @@ TARGETS = st.sampled_from(target_names()).map(find_target)
 
 
 @given(SIZE, SIZE, SIZE, TARGETS, st.sampled_from((SMALL, FULL)))
+@settings(max_examples=settings().max_examples // 2)
 def test_every_candidate_is_legal(m, n, k, target, space) -> None:
     problem = Problem(m, n, k)
     candidates = enumerate_space(problem, target, space)
