@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from alcop_mlir.analysis.ir.kernels import ThreadBlock
@@ -21,11 +21,15 @@ class Index:
 
     Comparisons are of what is left after the base, which many rounds share, with the
     shift: a constant is part of the instruction, as it is in an index of shared memory.
+
+    is_sure: whether it is in the tile for every thread; in a last round some threads
+        have no chunk
     """
 
     base: Any
     shift: int
     value: Any
+    is_sure: bool = True
 
     def below(self, limit: ir.Value) -> Any:
         """`limit` minus the shift, to compare the base with."""
@@ -69,6 +73,9 @@ def chunk_offsets(block: ThreadBlock, distribution: Distribution) -> ChunkOffset
         indices = tuple(_rounds(thread, distribution))
         if distribution.last_round == distribution.threads:
             return ChunkOffsets(indices, None)
+        *full, some = indices
+        some = tuple(replace(index, is_sure=False) for index in some)
+        indices = (*full, some)
         last = build.index(distribution.last_round)
         return ChunkOffsets(indices, arith.cmpi(arith.CmpIPredicate.ult, thread, last))
 

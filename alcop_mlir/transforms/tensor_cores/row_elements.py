@@ -82,11 +82,16 @@ def row_key(row: Index) -> tuple[Any, int]:
 
 
 def _loaded(read: Any, row: Index) -> Any:
-    """What `read` reads for a row, or its padding beyond the end of the memref."""
+    """What `read` reads for a row, or its padding beyond the end of the memref.
+
+    A thread without a row reads that of another: memory may end with the vector.
+    """
     memref = read.operands[0]
     last = memref.type.rank
     *outer, first = list(read.operands)[1 : 1 + last]
-    at = build.add(first, row.value)
+    (rows,) = read.results[0].type.shape
+    own = row.value if row.is_sure else row.clamped(build.index(rows - 1))
+    at = build.add(first, own)
     is_inside = read.name == LOAD or read.attributes["in_bounds"][0].value
     if is_inside:
         return build.load(memref, [*outer, at])
