@@ -1,4 +1,4 @@
-"""Whole models from torch: kernels, tensor cores, workspace, seconds, size.
+"""Whole models from torch: kernels, tensor cores, bytes, seconds, size.
 
     python bench/bench_models.py [--small] [--types f16,bf16,f32] [MODEL or FILE ...]
     python bench/bench_models.py --scale
@@ -10,6 +10,8 @@ published: one image of 224x224, 128 tokens. `--small` takes the sizes of
 
 `--scale` compares BERT of 12 layers with that of 2, and prints the allowed seconds.
 
+Bytes moved are those that each kernel reads and writes, once each, beside the fewest
+that any could move (`moved_bytes.py`, `least_bytes.py`).
 Seconds are CPU time, that of ptxas apart, and wall time. Prints a table in Markdown;
 records go to bench/results/models.jsonl.
 """
@@ -27,12 +29,14 @@ from pathlib import Path
 from typing import Any
 
 from bench_compile import Cost, cost
+from least_bytes import least_bytes
 from model_figures import Figures, figures
+from moved_bytes import moved_bytes
 from records import store
 from rich.console import Console
 from rich.progress import track
 
-from alcop_mlir import errors
+from alcop_mlir import diagnostics, errors
 from alcop_mlir.compilation import compiler, inputs
 from alcop_mlir.compilation.inputs import Input
 from alcop_mlir.errors import AlcopError, ConfigError, check_known
@@ -49,7 +53,7 @@ ALLOWED = {"bert": 8.0, "resnet18": 20.0}
 ALLOWED_RATIO = 1.5
 HEADER = (
     "model", "type", "kernels", "stored", "contractions", "tensor cores", "pipelined",
-    "workspace", "bundle", "compile s", "ptxas s", "wall s",
+    "moved", "least", "workspace", "bundle", "compile s", "ptxas s", "wall s",
 )  # fmt: skip
 
 
@@ -84,13 +88,18 @@ class Program:
 
 @dataclass(frozen=True)
 class Compiled:
-    """A program's bundle, what was said of it, what it took, and what it is."""
+    """A program's bundle, what was said of it, what it took, and what it is.
+
+    moved, least: bytes of global memory, see moved_bytes.py and least_bytes.py
+    """
 
     program: Program
     bundle: Bundle
     remarks: tuple[str, ...]
     cost: Cost
     figures: Figures
+    moved: int
+    least: int
 
     @property
     def seconds(self) -> float:
@@ -108,6 +117,8 @@ class Compiled:
             "?" if found.contractions is None else str(found.contractions),
             str(found.on_tensor_cores),
             str(found.pipelined),
+            f"{size(self.moved)}, {self.moved / self.least:.1f}x",
+            size(self.least),
             size(found.workspace),
             size(found.stored_bytes),
             f"{self.cost.own:.1f}",
@@ -118,7 +129,8 @@ class Compiled:
     def record(self) -> dict[str, Any]:
         """For bench/results."""
         figures = {**asdict(self.figures), "reasons": list(self.figures.reasons)}
-        return {**asdict(self.program), **asdict(self.cost), **figures}
+        moved = {"moved": self.moved, "least": self.least}
+        return {**asdict(self.program), **asdict(self.cost), **figures, **moved}
 
 
 def compiled(program: Program, target: str) -> Compiled:
@@ -129,8 +141,18 @@ def compiled(program: Program, target: str) -> Compiled:
     remarks, made = io.StringIO(), []
     with contextlib.redirect_stderr(remarks):
         spent = cost(lambda: made.append(compiler.compile_source(source, options)))
-    said = list(dict.fromkeys(remarks.getvalue().splitlines()))
-    return Compiled(program, made[0], tuple(said), spent, figures(made[0], said))
+    said = tuple(dict.fromkeys(remarks.getvalue().splitlines()))
+    with diagnostics.collect():
+        moved = moved_bytes(source, options)
+    return Compiled(
+        program,
+        made[0],
+        said,
+        spent,
+        figures(made[0], said),
+        moved,
+        least_bytes(made[0].function()),
+    )
 
 
 def size(number: int) -> str:

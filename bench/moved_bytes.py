@@ -1,0 +1,130 @@
+"""Bytes of global memory that the kernels of a program move, from its IR.
+
+Of each launch, the elements that it reads of what it is given, and those that it
+writes, each once, as if a cache held all that a kernel uses. Blocks that read a tile
+again count nothing, and neither does what stays within a kernel.
+
+Read where all kernels are `gpu.launch` ops, before any is pipelined: of a view, the
+elements of its type, but no more than loads and copies access in all their runs: of a
+table, so many rows as are looked up.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import defaultdict
+from collections.abc import Iterable
+from typing import Any
+
+from alcop_mlir.analysis.ir.kernels import nest_in_kernel
+from alcop_mlir.analysis.ir.loops import (
+    block_of,
+    body,
+    bounds,
+    constant,
+    is_loop,
+)
+from alcop_mlir.analysis.ir.memory import Touch, root, touches_in
+from alcop_mlir.analysis.ir.walk import around, walk
+from alcop_mlir.bindings import ir
+from alcop_mlir.compilation.compiler import Options
+from alcop_mlir.compilation.inputs import Input
+from alcop_mlir.element_types import element_bytes
+from alcop_mlir.errors import CompileError
+from alcop_mlir.pipelines.driver import run_pipeline
+from alcop_mlir.pipelines.named import AlcopCompile
+
+# The step before which all kernels are one op each, of threads or of tile code.
+_LAUNCHED = ",alcop-sink-loads"
+# An element by each thread, and a tile, their second operand, by all of a block.
+_BY_THREADS = ("memref.load", "memref.store")
+_BY_BLOCKS = ("memref.copy", "alcop.gather")
+_SIZES = 6  # operands of a launch: blocks and threads along x, y, z
+
+
+def moved_bytes(source: Input, options: Options) -> int:
+    """Of all kernels of `source`, of known sizes. Its module is compiled in part."""
+    module = source.module.operation
+    run_pipeline(module, _until_launched(options))
+    return sum(launch_bytes(one) for one in walk(module, "gpu.launch"))
+
+
+def _until_launched(options: Options) -> str:
+    """The pipeline of alcop-compile up to where it has launches."""
+    named = AlcopCompile(target=options.target.name, allow_tf32=options.allow_tf32)
+    steps = ",".join(named.steps())
+    return f"builtin.module({steps[: steps.index(_LAUNCHED)]}))"
+
+
+def launch_bytes(launch: ir.Operation) -> int:
+    """Of one `gpu.launch`: what it reads, and what it writes."""
+    every = [one for op in body(launch).operations for one in touches_in(op)]
+    touched = [one for one in every if _is_global(launch, one)]
+    return sum(
+        _distinct(launch, [one for one in touched if one.writes == writes])
+        for writes in (False, True)
+    )
+
+
+def _is_global(launch: Any, touch: Touch) -> bool:
+    """Whether it is of an array that the launch is given; CompileError if unknown."""
+    if touch.memref is None:
+        raise CompileError(f"{touch.op.name}: what it accesses is not known")
+    return not _is_inside(launch, root(touch.memref))
+
+
+def _is_inside(launch: Any, value: Any) -> bool:
+    owner = block_of(value).owner.operation
+    return launch in (owner, *around(owner))
+
+
+def _distinct(launch: Any, touched: Iterable[Touch]) -> int:
+    """Bytes of arrays that are touched in one way, none more than all of it has."""
+    elements: dict[Any, int] = defaultdict(int)  # by what the launch is given
+    for one in touched:
+        elements[_given(launch, one.memref)] += _accessed(launch, one)
+    moved: dict[Any, int] = defaultdict(int)
+    for view, count in elements.items():
+        moved[root(view)] += min(count, _size(view.type)) * _bytes(view.type)
+    return sum(
+        min(count, _size(array.type) * _bytes(array.type))
+        for array, count in moved.items()
+    )
+
+
+def _given(launch: Any, memref: Any) -> Any:
+    """What the launch is given of which `memref` is a view."""
+    while _is_inside(launch, memref):
+        memref = memref.owner.operands[0]  # an allocation inside has no such view
+    return memref
+
+
+def _accessed(launch: Any, touch: Touch) -> int:
+    """Elements that an op accesses in all its runs: those of the memref, or fewer."""
+    whole = _size(_given(launch, touch.memref).type)
+    sizes = list(launch.operands)[:_SIZES]
+    if touch.op.name in _BY_BLOCKS:
+        sizes, each = sizes[: _SIZES // 2], _size(touch.op.operands[1].type)
+    elif touch.op.name in _BY_THREADS:
+        each = 1
+    else:
+        return whole
+    runs = [constant(one) for one in sizes]
+    runs += [_trips(one) for one in nest_in_kernel(touch.op) if is_loop(one)]
+    known = [one for one in runs if one is not None]
+    return each * math.prod(known) if len(known) == len(runs) else whole
+
+
+def _trips(loop: Any) -> int | None:
+    """Iterations, at most; None if not known."""
+    _, upper, step = map(constant, bounds(loop))
+    return None if upper is None or step is None else -(-upper // step)
+
+
+def _size(kind: Any) -> int:
+    """Elements of a memref type, whose sizes are known."""
+    return math.prod(kind.shape)
+
+
+def _bytes(kind: Any) -> int:
+    return element_bytes(str(kind.element_type))
