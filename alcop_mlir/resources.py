@@ -355,6 +355,20 @@ def check_sweeps(schedule: Schedule, k: int | None, taps: Taps | None) -> None:
     raise ConfigError(f"schedule '{schedule}' sweeps over taps, but {why}")
 
 
+def check_rectangle(schedule: Schedule, places: tuple[int, int] | None) -> None:
+    """ConfigError where blocks cannot compute rectangles, as `schedule` says.
+
+    places: of the windows that A consists of, along the last two dimensions of images;
+        None where there are not both, or known at run time only
+    """
+    if schedule.rectangle > 1 and places is None:
+        raise ConfigError(
+            f"schedule '{schedule}' has rectangles, but the rows of A are no windows "
+            "of several taps, in images of two dimensions or more and known sizes: "
+            "leave rectangle out"
+        )
+
+
 def _has_parts_of_steps(schedule: Schedule, k: int, taps: Taps) -> bool:
     """Whether K falls into parts of equal size, of whole steps."""
     parts, step = schedule.split_k, schedule.block[2]

@@ -1,10 +1,10 @@
 """A schedule: the parameters of one pipelined contraction.
 
 Text form, as typed on a command line: `block=128,128,32 warp=64,64 stages=3,2`, and
-`raster=8 split_k=4 sweeps=2` where these are not 1. A text that leaves out tiles or
-stages is `Partial`: what it does not say is chosen. Dictionary form, as stored in
-`#alcop.schedule<{...}>`, records and bundles: the same names, with lists of integers,
-or one integer.
+`raster=8 split_k=4 sweeps=2 rectangle=16` where these are not 1. A text that leaves
+out tiles or stages is `Partial`: what it does not say is chosen. Dictionary form, as
+stored in `#alcop.schedule<{...}>`, records and bundles: the same names, with lists of
+integers, or one integer.
 """
 
 from __future__ import annotations
@@ -25,6 +25,7 @@ MAX_WARPS = 32  # 1024 threads
 MAX_RASTER = 64
 MAX_SPLIT_K = 64
 MAX_SWEEPS = 64
+MAX_RECTANGLE = 256
 # What is chosen from where nothing is measured: the default schedule, and variants.
 CHOSEN_SHARED_STAGES = (4, 3, 2)
 CHOSEN_REGISTER_STAGES = 2
@@ -33,7 +34,8 @@ _MAX_TILE = 1 << 16  # far more than shared memory holds
 _Extent = Annotated[int, Range(1, _MAX_TILE)]
 _SharedStages = Annotated[int, Range(1, MAX_SHARED_STAGES)]
 _RegisterStages = Annotated[int, Range(1, MAX_REGISTER_STAGES)]
-_SINGLE = ("raster", "split_k", "sweeps")  # the parameters that are one integer
+# The parameters that are one integer.
+_SINGLE = ("raster", "split_k", "sweeps", "rectangle")
 _CUT = 60  # characters of a bad part in a message
 # At most 18 digits each: int() is slow, or fails, for thousands.
 _PART = re.compile(r"(\w+)=(\d{1,18}(?:,\d{1,18})*)", re.ASCII)
@@ -49,6 +51,7 @@ class _Parameters:
     raster: Annotated[int, Range(1, MAX_RASTER)] = 1
     split_k: Annotated[int, Range(1, MAX_SPLIT_K)] = 1
     sweeps: Annotated[int, Range(1, MAX_SWEEPS)] = 1
+    rectangle: Annotated[int, Range(1, MAX_RECTANGLE)] = 1
 
 
 @dataclass(frozen=True)
@@ -63,6 +66,8 @@ class Schedule(_Parameters):
     split_k: parts of K, each computed by blocks of its own and added up afterwards
     sweeps: how often K goes over the taps of a window, each time with other channels;
         1 is all channels of a tap, then the next tap
+    rectangle: how wide the rectangles of positions of a window are that blocks compute,
+        each of block M positions: of 128, 16 is 8x16; 1 is rows, not rectangles
     """
 
     def __post_init__(self) -> None:
@@ -78,6 +83,11 @@ class Schedule(_Parameters):
     def threads(self) -> int:
         """Threads of a block."""
         return self.warps[0] * self.warps[1] * WARP_SIZE
+
+    @property
+    def sides(self) -> tuple[int, int]:
+        """Of a block's rectangle of positions, the height and the width."""
+        return self.block[0] // self.rectangle, self.rectangle
 
     def __str__(self) -> str:
         return " ".join(f"{name}={_join(v)}" for name, v in self.to_dict().items())
@@ -108,6 +118,11 @@ class Schedule(_Parameters):
             raise ConfigError(
                 f"schedule: block={block_m},{block_n} is not a whole number of "
                 f"warp={warp_m},{warp_n}"
+            )
+        if block_m % self.rectangle:
+            raise ConfigError(
+                f"schedule: block M is {block_m}, not a whole number of "
+                f"rectangle={self.rectangle}"
             )
         if self.warps[0] * self.warps[1] > MAX_WARPS:
             raise ConfigError(

@@ -53,6 +53,10 @@ who access it are given the indices of what it views by alcop-lower-rows:
 
   %C = alcop.rows %y       of y : N x H x W x F, C[(n, h, w), f] = y[n, h, w, f]
 
+With `alcop.rectangles = {places = [P, Q], sides = [2, 4]}` it is a view of a matrix y
+of (n, p, q) x F, whose rows are in the order of rectangles (`rectangles.py`). Rows
+without a position hold zero, and what is stored in them is lost.
+
 This file must not postpone annotations: the base classes of a dialect read them.
 """
 
@@ -68,6 +72,7 @@ from typing import Any
 from alcop_mlir.bindings import PROVIDER, ext, ir
 from alcop_mlir.dialects.values import from_attribute, to_attribute
 from alcop_mlir.errors import PassError
+from alcop_mlir.rectangles import Rectangles
 
 ARBITRARY = "alcop.arbitrary"
 DECISIONS = "alcop.decisions"
@@ -80,6 +85,7 @@ SCHEDULE_SOURCE = "alcop.schedule_source"
 VARIANTS = "alcop.variants"
 PIPELINE = "alcop.pipeline"
 WINDOW = "alcop.window"
+RECTANGLES = "alcop.rectangles"
 GROUP_TYPE = "!nvgpu.device.async.token"
 
 
@@ -293,6 +299,21 @@ def set_arbitrary(copy: ir.Operation, dimensions: Iterable[int]) -> None:
         copy.operation.attributes[ARBITRARY] = to_attribute(numbers)
 
 
+def rectangles(rows: ir.Operation) -> Rectangles | None:
+    """The order of an `alcop.rows`; None where it is that of the source."""
+    given = get_plain(rows, RECTANGLES)
+    if given is None:
+        return None
+    (p, q), (high, wide) = given["places"], given["sides"]
+    return Rectangles((p, q), (high, wide))
+
+
+def set_rectangles(rows: ir.Operation, order: Rectangles) -> None:
+    """Let the rows of an `alcop.rows` be in this order."""
+    given = {"places": order.places, "sides": order.sides}
+    rows.operation.attributes[RECTANGLES] = to_attribute(given)
+
+
 def drop(op: ir.Operation, attribute: type) -> None:
     """Erase the attribute without reading it; much faster than `take`."""
     _erase(op, _key(attribute))
@@ -444,10 +465,20 @@ def _is_rows(op: ir.Operation) -> bool:
         isinstance(kind, ir.MemRefType) and kind.has_static_shape and kind.rank > 1
         for kind in (source, matrix)
     )
+    rows = math.prod(source.shape[:-1]) if is_fit else 0
+    if RECTANGLES in op.attributes:
+        if not _is_rectangles(get_plain(op, RECTANGLES), source, rows):
+            return _invalid(
+                op,
+                "expects rectangles = {places = [P, Q], sides = [high, wide]} and a "
+                f"matrix of whole images, got {op.attributes[RECTANGLES]} and {source}",
+            )
+        order = rectangles(op)
+        rows = rows if order is None else order.numbers(rows)
     if (
         not is_fit
         or source.element_type != matrix.element_type
-        or list(matrix.shape) != [math.prod(source.shape[:-1]), source.shape[-1]]
+        or list(matrix.shape) != [rows, source.shape[-1]]
         or source.get_strides_and_offset()[0][-1] != 1
     ):
         return _invalid(
@@ -456,6 +487,15 @@ def _is_rows(op: ir.Operation) -> bool:
             f"of these rows, got {source} and {matrix}",
         )
     return True
+
+
+def _is_rectangles(given: Any, source: ir.Type, rows: int) -> bool:
+    """Whether rectangles have the members that they need, and fit the source."""
+    if not isinstance(given, dict) or {*given} != {"places", "sides"}:
+        return False
+    numbers = [one for pair in given.values() for one in pair]
+    is_whole = [len(pair) for pair in given.values()] == [2, 2] and min(numbers) > 0
+    return is_whole and source.rank == 2 and rows % math.prod(given["places"]) == 0
 
 
 def _has_group_type(op: ir.Operation, types: list[Any]) -> bool:

@@ -2,9 +2,9 @@
 
 The most frugal comes first: the one that needs the least memory bandwidth and capacity.
 That is the one with the fewest parts of K, which need memory of their own, and the
-fewest sweeps over taps, which need counters; then the deepest pipeline, up to some
-stages; the largest tile; the largest group of rows, up to some. Memory may be slower
-than a model assumes.
+fewest sweeps over taps, which need counters; with rows, not rectangles, which may go
+over the edges of images; then the deepest pipeline, up to some stages; the largest
+tile; the largest group of rows, up to some. Memory may be slower than a model assumes.
 """
 
 from __future__ import annotations
@@ -41,4 +41,5 @@ def _frugality(candidates: Candidates) -> tuple[FloatArray, ...]:
     depth = depth + np.minimum(axis("register_stages"), register)
     volume = axis("block_m") * axis("block_n") * axis("block_k")
     group = np.minimum(axis("raster"), _GROUP)
-    return -group, -volume, -depth, axis("sweeps"), axis("split_k")
+    parts = axis("rectangle"), axis("sweeps"), axis("split_k")
+    return -group, -volume, -depth, *parts

@@ -35,6 +35,7 @@ class Typed:
 
     dtypes: tuple[_Type, _Type, _Type, _Type]
     taps: Taps | None
+    places: tuple[int, int] | None = None  # open sizes have none
     m: Any
     n: Any
     k: Any
@@ -90,6 +91,8 @@ class Problem(Typed):
     taps:   of the windows that A or B consists of
     row_bytes: divides the distances of rows of A, and of B, in bytes; None where rows
         follow each other without gaps. Not in records: they are of such rows
+    places: of windows of several taps that A consists of, along the last two dimensions
+        of an image. Not in records: only schedules with rectangles need them
     """
 
     m: _Extent
@@ -101,6 +104,7 @@ class Problem(Typed):
     layout: str = "mk,kn"
     taps: Taps | None = None
     row_bytes: tuple[int, int] | None = None
+    places: tuple[_Extent, _Extent] | None = None
 
     def __post_init__(self) -> None:
         codec.check(self, "problem")
@@ -115,7 +119,7 @@ class Problem(Typed):
     @property
     def recorded(self) -> Problem:
         """What records are of that decide about it."""
-        return replace(self, row_bytes=None)
+        return replace(self, row_bytes=None, places=None)
 
     @property
     def dense_row_bytes(self) -> tuple[int, int]:

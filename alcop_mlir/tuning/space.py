@@ -20,6 +20,7 @@ import numpy.typing as npt
 
 from alcop_mlir import resources
 from alcop_mlir.errors import ConfigError, check_known
+from alcop_mlir.rectangles import Rectangles
 from alcop_mlir.resources import Resources
 from alcop_mlir.schedule import MAX_REGISTER_STAGES, MAX_SHARED_STAGES, Schedule
 from alcop_mlir.taps import k_steps
@@ -43,6 +44,7 @@ AXES = (
     "raster",
     "split_k",
     "sweeps",
+    "rectangle",
 )
 
 OVERHANG = 1 / 8  # of a size, by which tiles may exceed it
@@ -61,6 +63,7 @@ class Space:
     raster: tuple[int, ...]
     split_k: tuple[int, ...]
     sweeps: tuple[int, ...]
+    rectangle: tuple[int, ...]
     max_warps: int
 
 
@@ -74,6 +77,7 @@ SMALL = Space(
     raster=(1, 8),
     split_k=(1, 2, 4, 8),
     sweeps=(1, 2, 4),
+    rectangle=(1,),
     max_warps=8,
 )
 FULL = Space(
@@ -86,6 +90,7 @@ FULL = Space(
     raster=(1, 4, 16),
     split_k=(1, 2, 3, 4, 6, 8, 16),
     sweeps=(1, 2, 3, 4, 6, 8, 16),
+    rectangle=(1, 8, 16, 32),
     max_warps=32,
 )
 _SPACES = {space.name: space for space in (SMALL, FULL)}
@@ -104,10 +109,7 @@ class Candidates:
     @cached_property
     def table(self) -> IntArray:
         """One row per schedule, one column per name in `AXES`."""
-        rows = [
-            (*s.block, *s.warp, *s.stages, s.raster, s.split_k, s.sweeps)
-            for s in self.schedules
-        ]
+        rows = [(*s.block, *s.warp, *s.stages, *_singles(s)) for s in self.schedules]
         return np.reshape(np.array(rows, np.int64), (-1, len(AXES)))
 
     @cached_property
@@ -155,6 +157,10 @@ class Candidates:
         )
 
 
+def _singles(schedule: Schedule) -> tuple[int, ...]:
+    return schedule.raster, schedule.split_k, schedule.sweeps, schedule.rectangle
+
+
 def find_space(name: str) -> Space:
     """The space called `name`; ConfigError with the known names."""
     check_known("space", name, _SPACES)
@@ -166,6 +172,7 @@ def check(problem: Problem, schedule: Schedule, target: Target) -> Resources:
     resources.check_k_step(schedule, problem.element_bytes, problem.dtypes[0])
     _check_split(problem, schedule)
     resources.check_sweeps(schedule, problem.k, problem.taps)
+    resources.check_rectangle(schedule, problem.places)
     return _cost_as_given(problem, schedule, target)
 
 
@@ -238,7 +245,7 @@ def _near(size: int, tiles: Sequence[int]) -> list[int]:
 def _variants(
     problem: Problem, schedule: Schedule, cost: Resources, target: Target, space: Space
 ) -> list[Schedule]:
-    """`schedule`, then the same with other rasters, or with K in parts."""
+    """`schedule`, then with other rasters, parts of K, sweeps, and rectangles."""
     rows = -(-problem.m // schedule.block[0])
     columns = -(-problem.n // schedule.block[1])
     blocks = rows * columns * problem.batch
@@ -251,7 +258,15 @@ def _variants(
         some = (replace(schedule, split_k=one) for one in parts if one > 1)
         more = [one for one in some if _splits(problem, one)]
     swept = (replace(schedule, sweeps=one) for one in space.sweeps if one > 1)
-    return [schedule, *more, *(one for one in swept if _sweeps(problem, one, target))]
+    wide = (one for one in space.rectangle if 1 < one <= schedule.block[0])
+    turned = [
+        replace(one, rectangle=width)
+        for width in wide
+        for one in (schedule, *more)
+        if one.split_k == 1 and _fills(problem, schedule.block[0], width)
+    ]
+    swept = [one for one in swept if _sweeps(problem, one, target)]
+    return [schedule, *more, *swept, *turned]
 
 
 def _splits(problem: Problem, schedule: Schedule) -> bool:
@@ -279,6 +294,14 @@ def _sweeps(problem: Problem, schedule: Schedule, target: Target) -> bool:
         resources.check_sweeps(schedule, problem.k, problem.taps)
         return True
     return False
+
+
+def _fills(problem: Problem, block_m: int, width: int) -> bool:
+    """Whether rectangles of so many places hardly go over the edges of images."""
+    if problem.places is None or block_m % width:
+        return False
+    order = Rectangles(problem.places, (block_m // width, width))
+    return order.numbers(problem.m) <= problem.m * (1 + OVERHANG)
 
 
 def _check_split(problem: Problem, schedule: Schedule) -> None:

@@ -64,16 +64,19 @@ def grid(problem: Problem | Problems, candidates: Candidates, target: Target) ->
     """The grid of each candidate on `target`."""
     axis = candidates.axis
     block_m, block_n, split = axis("block_m"), axis("block_n"), axis("split_k")
-    rows, columns = np.ceil(problem.m / block_m), np.ceil(problem.n / block_n)
+    rows, columns = _rows(problem, candidates), np.ceil(problem.n / block_n)
+    # Of a rectangle, what is outside of an image is not read.
+    held_m = np.where(axis("rectangle") > 1, problem.m / rows, block_m)
     blocks = rows * columns * problem.batch * split
     most = candidates.costs[:, 3].astype(np.float64)
     resident = np.minimum(most, np.ceil(blocks / target.sms))
     at_once = resident * target.sms
     full_waves = np.floor(blocks / at_once)
     rest = blocks - full_waves * at_once
-    tile_bytes = (block_m + block_n) * axis("block_k") * problem.element_bytes
-    own = _own_parts(problem, candidates, rows, columns, at_once, target)
-    distinct = _distinct(candidates, problem.batch, rows, columns, at_once, own)
+    tile_bytes = (held_m + block_n) * axis("block_k") * problem.element_bytes
+    tiles = rows, columns, held_m
+    own = _own_parts(problem, candidates, tiles, at_once, target)
+    distinct = _distinct(candidates, problem.batch, tiles, at_once, own)
     wave_bytes = distinct * problem.k / split * problem.element_bytes
     input_bytes = problem.input_bytes
     waves = full_waves + rest / at_once
@@ -105,6 +108,17 @@ def grid(problem: Problem | Problems, candidates: Candidates, target: Target) ->
     )
 
 
+def _rows(problem: Problem | Problems, candidates: Candidates) -> FloatArray:
+    """Rows of blocks, each of rows of A or of a rectangle of one image's places."""
+    block_m, width = candidates.axis("block_m"), candidates.axis("rectangle")
+    rows = np.ceil(problem.m / block_m)
+    if problem.places is None:
+        return rows
+    p, q = problem.places
+    of_image = np.ceil(p * width / block_m) * np.ceil(q / width)
+    return np.where(width > 1, problem.m / (p * q) * of_image, rows)
+
+
 def _steps(problem: Problem | Problems, block_k: FloatArray) -> FloatArray:
     """Along K, each of one tap where K consists of taps."""
     taps = problem.tap_count
@@ -117,8 +131,7 @@ def _steps(problem: Problem | Problems, block_k: FloatArray) -> FloatArray:
 def _own_parts(
     problem: Problem | Problems,
     candidates: Candidates,
-    rows: FloatArray,
-    columns: FloatArray,
+    tiles: tuple[FloatArray, FloatArray, FloatArray],
     at_once: FloatArray,
     target: Target,
 ) -> tuple[FloatArray, FloatArray]:
@@ -131,7 +144,7 @@ def _own_parts(
         return own_a, own_b
     of_tap = np.full(len(candidates), 1.0 / problem.tap_count)
     parts = (own_a, of_tap) if problem.gathered == "A" else (of_tap, own_b)
-    distinct = _distinct(candidates, problem.batch, rows, columns, at_once, parts)
+    distinct = _distinct(candidates, problem.batch, tiles, at_once, parts)
     elements = problem.k / (candidates.axis("split_k") * candidates.axis("sweeps"))
     live = distinct * elements * problem.element_bytes
     kept = live <= hardware.L2_KEPT * target.l2_bytes
@@ -141,21 +154,22 @@ def _own_parts(
 def _distinct(
     candidates: Candidates,
     batch: FloatArray | IntArray | int,
-    rows: FloatArray,
-    columns: FloatArray,
+    tiles: tuple[FloatArray, FloatArray, FloatArray],
     at_once: FloatArray,
     own: tuple[FloatArray, FloatArray],
 ) -> FloatArray:
     """Rows of A plus columns of B that `at_once` neighbouring blocks read together.
 
+    tiles: rows and columns of blocks, and the rows of A that each block has
     own: the part of each to count
     """
+    rows, columns, held_m = tiles
     at_once = np.minimum(at_once, rows * columns * batch * candidates.axis("split_k"))
     group = np.minimum(candidates.axis("raster"), rows)
     batches = np.maximum(1.0, np.floor(at_once / (rows * columns)))
     inside = np.minimum(at_once, rows * columns)
     wide = np.minimum(columns, np.ceil(inside / group))
     high = np.minimum(rows, group * np.ceil(inside / (group * columns)))
-    block_m, block_n = candidates.axis("block_m"), candidates.axis("block_n")
     own_a, own_b = own
-    return batches * (high * block_m * own_a + wide * block_n * own_b)
+    columns_b = wide * candidates.axis("block_n")
+    return batches * (high * held_m * own_a + columns_b * own_b)

@@ -16,6 +16,7 @@ from alcop_mlir import dtypes
 from alcop_mlir.compilation import compiler, inputs
 from alcop_mlir.runtime import checking
 from alcop_mlir.runtime.launch import Program
+from alcop_mlir.schedule import Schedule
 
 Array = np.ndarray
 SPATIAL = "dhw"
@@ -340,10 +341,14 @@ class Form:
             first, first + (window.count - 1) * window.stride + 1, window.stride
         )
 
-    def check(self) -> Program:
-        """Compile, run on the emulator, and compare with NumPy and the reference."""
+    def check(self, schedule: str = "") -> Program:
+        """Compile, run on the emulator, and compare with NumPy and the reference.
+
+        schedule: of all contractions; "" leaves it to the compiler
+        """
         source = inputs.read(self.text())
-        options = compiler.Options(use_ptxas=False, allow_tf32=True)
+        asked = Schedule.parse(schedule) if schedule else None
+        options = compiler.Options(schedule=asked, use_ptxas=False, allow_tf32=True)
         program = Program(compiler.compile_source(source, options), device="emulator")
         arrays = self.arrays()
         out = np.zeros_like(arrays[2])

@@ -246,11 +246,11 @@ def test_an_odd_number_of_channels(capsys: pytest.CaptureFixture[str]) -> None:
     assert line.endswith("make rows a multiple of 16 bytes: of 8 elements, not 17")
 
 
-@pytest.mark.parametrize("sweeps", [1, 2, 4])
-def test_all_stages_give_the_same(sweeps: int) -> None:
+@pytest.mark.parametrize("more", ["", " sweeps=2", " sweeps=4", " rectangle=4"])
+def test_all_stages_give_the_same(more: str) -> None:
     """To the last bit, with slots that divide the steps of a tap and others."""
     convolution = Convolution((1, 8, 6, 64), 32)
-    tile = f"block=32,32,16 warp=16,16 sweeps={sweeps}"
+    tile = f"block=32,32,16 warp=16,16{more}"
     plain = run(convolution, f"{tile} stages=1,1")
     for shared, registers in ((2, 1), (3, 1), (4, 1), (6, 1)):
         stages = f"{tile} stages={shared},{registers}"

@@ -136,6 +136,30 @@ func.func @rows_of_another_matrix(%y: memref<4x5x8xf16>) {
 
 // -----
 
+func.func @rectangles_without_sides(%y: memref<24x8xf16>) {
+  // expected-error@+1 {{expects rectangles = {places = [P, Q], sides = [high, wide]} and a matrix of whole images, got {places = [3, 4]} and memref<24x8xf16>}}
+  %C = "alcop.rows"(%y) {alcop.rectangles = {places = [3, 4]}} : (memref<24x8xf16>) -> memref<32x8xf16>
+  return
+}
+
+// -----
+
+func.func @rectangles_of_parts_of_images(%y: memref<24x8xf16>) {
+  // expected-error@+1 {{and a matrix of whole images, got {places = [5, 4], sides = [2, 4]} and memref<24x8xf16>}}
+  %C = "alcop.rows"(%y) {alcop.rectangles = {places = [5, 4], sides = [2, 4]}} : (memref<24x8xf16>) -> memref<32x8xf16>
+  return
+}
+
+// -----
+
+func.func @rectangles_of_other_rows(%y: memref<24x8xf16>) {
+  // expected-error@+1 {{expects a memref of a known shape without gaps in its rows, and a matrix of these rows}}
+  %C = "alcop.rows"(%y) {alcop.rectangles = {places = [3, 4], sides = [2, 4]}} : (memref<24x8xf16>) -> memref<24x8xf16>
+  return
+}
+
+// -----
+
 func.func @unknown_op() {
   // expected-error@+1 {{unregistered operation 'alcop.produce'}}
   "alcop.produce"() : () -> ()

@@ -11,16 +11,19 @@ from tuning_cases import PROBLEM, TARGET, sample, some_candidates
 
 from alcop_mlir import resources
 from alcop_mlir.errors import ConfigError
+from alcop_mlir.rectangles import Rectangles
 from alcop_mlir.resources import Copies
 from alcop_mlir.schedule import Schedule
 from alcop_mlir.taps import Taps
 from alcop_mlir.target import find_target, target_names
-from alcop_mlir.tuning import traffic
+from alcop_mlir.tuning import preference, traffic
+from alcop_mlir.tuning.analytical import predict
 from alcop_mlir.tuning.problem import Problem
 from alcop_mlir.tuning.space import (
     AXES,
     FULL,
     SMALL,
+    Candidates,
     check,
     enumerate_space,
     find_space,
@@ -66,7 +69,12 @@ def test_columns_are_the_schedules() -> None:
     candidates = some_candidates(20)
     for row, schedule in enumerate(candidates.schedules):
         values = [*schedule.block, *schedule.warp, *schedule.stages]
-        values += [schedule.raster, schedule.split_k, schedule.sweeps]
+        values += [
+            schedule.raster,
+            schedule.split_k,
+            schedule.sweeps,
+            schedule.rectangle,
+        ]
         assert [candidates.axis(name)[row] for name in AXES] == values
 
 
@@ -206,6 +214,58 @@ def test_sweeps_that_do_not_fit_are_refused(taps, more, message) -> None:
     schedule = Schedule.parse(f"block=64,64,32 warp=32,32 stages=3,2 sweeps=2{more}")
     with pytest.raises(ConfigError, match=message):
         check(Problem(128, 128, 9 * 96, taps=taps), schedule, TARGET)
+
+
+IMAGES = Problem(4 * 56 * 56, 64, 9 * 64, taps=Taps("A", 9, 1), places=(56, 56))
+TURNING = dataclasses.replace(SMALL, rectangle=FULL.rectangle)
+
+
+def test_rectangles_where_they_hardly_go_over_the_edge() -> None:
+    """Of 56 x 56 places 8x8 divide the sides; 8x16 exceed them by a seventh."""
+    found = enumerate_space(IMAGES, TARGET, TURNING)
+    wide = {(one.block[0], one.rectangle) for one in found.schedules}
+    assert {one for one in wide if one[1] > 1} == {(16, 8), (32, 8), (64, 8)}
+    assert {one.rectangle for one in space_of(IMAGES)} == {1}
+    # No record is of a size of images.
+    assert IMAGES.recorded == dataclasses.replace(IMAGES, places=None)
+    found = enumerate_space(IMAGES.recorded, TARGET, TURNING)
+    assert {one.rectangle for one in found.schedules} == {1}
+
+
+@pytest.mark.parametrize("side", [56, 64])
+def test_no_rectangle_is_better_than_rows(side: int) -> None:
+    """As taps come from L2, and images from DRAM once; ties are for rows."""
+    images = dataclasses.replace(IMAGES, m=4 * side * side, places=(side, side))
+    found = enumerate_space(images, TARGET, TURNING)
+    seconds = predict(images, found, TARGET).seconds
+    for row, schedule in enumerate(found.schedules):
+        rows = found.rows[dataclasses.replace(schedule, rectangle=1)]
+        assert seconds[rows] <= seconds[row]
+    ranking = preference.order(found, seconds)
+    first = preference.lead(found, ranking, seconds)[0]
+    assert found.schedules[first].rectangle == 1
+    assert (found.axis("rectangle") > 1).any()
+
+
+@pytest.mark.parametrize("places", [(56, 56), (55, 50), (9, 7)])
+def test_blocks_with_rectangles_are_counted(places: tuple[int, int]) -> None:
+    m = 6 * places[0] * places[1]
+    problem = Problem(m, 64, 576, taps=Taps("A", 9, 1), places=places)
+    some = [
+        Schedule((64, 64, 32), (32, 32), (3, 2), rectangle=one) for one in (1, 4, 8, 64)
+    ]
+    costs = [check(problem, one, TARGET) for one in some]
+    grid = traffic.grid(problem, Candidates(some, costs), TARGET)
+    orders = [Rectangles(places, one.sides).numbers(m) // 64 for one in some[1:]]
+    assert [*grid.blocks] == [-(-m // 64), *orders]
+    assert grid.read_bytes == pytest.approx(problem.input_bytes)
+
+
+def test_rectangles_that_do_not_fit_are_refused() -> None:
+    schedule = Schedule((64, 64, 32), (32, 32), (3, 2), rectangle=8)
+    check(IMAGES, schedule, TARGET)
+    with pytest.raises(ConfigError, match="the rows of A are no windows of several"):
+        check(Problem(4096, 64, 576), schedule, TARGET)
 
 
 @pytest.mark.parametrize("operand", ["A", "B"])

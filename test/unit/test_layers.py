@@ -56,8 +56,8 @@ IR = "analysis.ir.*"
 LINALG = f"{IR} analysis.linalg.*"
 LAYOUT = f"{IR} analysis.layout.*"
 ANALYSIS = (
-    "bindings diagnostics target element_types schedule variants taps resources errors "
-    "dialects.*"
+    "bindings diagnostics target element_types schedule variants taps rectangles "
+    "resources errors dialects.*"
 )
 REFERENCE = "errors codec element_types manifest.names reference.*"
 # What a function computes, as data.
@@ -99,10 +99,11 @@ RULES = {
     "schedule": Rule("errors codec target"),
     "variants": Rule("errors codec schedule"),
     "taps": Rule("codec"),
+    "rectangles": Rule(),
     "resources": Rule("errors target schedule taps"),
     "bindings": Rule("errors knobs"),
     "diagnostics": Rule("errors knobs bindings"),
-    "dialects.*": Rule("bindings errors schedule dialects.*"),
+    "dialects.*": Rule("bindings errors schedule rectangles dialects.*"),
     "reference.*": Rule(f"dtypes {REFERENCE}"),
     "analysis": Rule(),
     "analysis.ir.*": Rule(f"{ANALYSIS} {IR}"),
@@ -162,8 +163,8 @@ RULES = {
     "runtime.emulator.*": Rule("errors limits runtime.emulator.*"),
     "runtime.*": Rule(RUNTIME, lazy="runtime.ptx"),
     "tuning.*": Rule(
-        "schedule variants taps target element_types resources errors codec knobs "
-        "limits files archives tuning.*"
+        "schedule variants taps rectangles target element_types resources errors codec "
+        "knobs limits files archives tuning.*"
     ),
     "compilation.*": Rule(COMPILATION),
     # What comes from torch: nothing else knows that there is one.

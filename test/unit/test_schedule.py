@@ -10,7 +10,14 @@ from alcop_mlir.schedule import Partial, Schedule
 
 def test_text_goes_round() -> None:
     text = "block=128,256,32 warp=64,64 stages=4,2"
-    for more in ("", " raster=8", " split_k=4", " raster=3 split_k=2", " sweeps=4"):
+    for more in (
+        "",
+        " raster=8",
+        " split_k=4",
+        " raster=3 split_k=2",
+        " sweeps=4",
+        " sweeps=2 rectangle=16",
+    ):
         schedule = Schedule.parse(text + more)
         assert str(schedule) == text + more
         assert Schedule.from_dict(schedule.to_dict()) == schedule
@@ -19,7 +26,7 @@ def test_text_goes_round() -> None:
 
 def test_one_group_and_one_part_are_not_written() -> None:
     """So that records and bundles from before there were any compare equal."""
-    schedule = Schedule.parse("raster=1 split_k=1 sweeps=1")
+    schedule = Schedule.parse("raster=1 split_k=1 sweeps=1 rectangle=1")
     assert schedule == Schedule()
     assert list(schedule.to_dict()) == ["block", "warp", "stages"]
 
@@ -44,7 +51,7 @@ def test_what_is_left_out_takes_its_default() -> None:
         (
             "tile=1,2",
             'schedule: unknown "tile", expected one of block, warp, stages, raster, '
-            "split_k, sweeps",
+            "split_k, sweeps, rectangle",
         ),
         ("block", "cannot read 'block', expected NAME=INT"),
         ("stages=-1,2", "cannot read 'stages=-1,2'"),
@@ -56,6 +63,7 @@ def test_what_is_left_out_takes_its_default() -> None:
         ("stages=9,2", "schedule.stages[0]: expected an integer from 1 to 8, got 9"),
         ("stages=3,5", "schedule.stages[1]: expected an integer from 1 to 4, got 5"),
         ("block=512,512,16 warp=64,64", "64 warps, at most 32"),
+        ("rectangle=48", "block M is 128, not a whole number of rectangle=48"),
         ("raster=0", "schedule.raster: expected an integer from 1 to 64, got 0"),
         ("raster=65", "schedule.raster: expected an integer from 1 to 64, got 65"),
         pytest.param(

@@ -10,6 +10,7 @@ from alcop_mlir.analysis.ir.alignment import stride_divisor
 from alcop_mlir.analysis.ir.loops import made_by
 from alcop_mlir.bindings import ir
 from alcop_mlir.dialects import alcop
+from alcop_mlir.taps import Taps
 
 # Along all dimensions of a window together: a row has a bit for each, in a word of 64
 # bits whose highest one stays 0.
@@ -42,6 +43,14 @@ class ImageWindow:
         last = self.reach(dimension) - self.high[dimension]
         positions = range(self.size[dimension])
         return [n for n in positions if not low <= n * dilation <= last]
+
+    def places(self, dimension: int, pixels: int) -> int:
+        """How many it has along a dimension of so many pixels."""
+        return (pixels + self.room(dimension)) // self.strides[dimension] + 1
+
+    def room(self, dimension: int) -> int:
+        """By how much more than there are pixels it can be moved; may be negative."""
+        return self.low[dimension] + self.high[dimension] - self.reach(dimension) - 1
 
     def reach(self, dimension: int) -> int:
         """From its first to its last pixel along a dimension."""
@@ -91,3 +100,30 @@ def gathered_rows(matrix: ir.Value) -> GatheredRows | None:
     if run is not None and window is not None:
         run //= window["groups"]
     return GatheredRows(op, source, run)
+
+
+def taps_of(lhs: ir.Value, rhs: ir.Value) -> Taps | None:
+    """Of the windows that A or B consists of."""
+    for name, value in (("A", lhs), ("B", rhs)):
+        rows = gathered_rows(value)
+        window = None if rows is None else rows.window
+        if window is not None:
+            moves = map(min, window.size, window.strides)
+            return Taps(name, window.taps, math.prod(moves))
+    return None
+
+
+def places_of(lhs: ir.Value) -> tuple[int, int] | None:
+    """Of the windows that A consists of, along the last two dimensions of an image.
+
+    None where these have one tap, or where there are no two, or not of known sizes.
+    """
+    rows = gathered_rows(lhs)
+    window = None if rows is None else rows.window
+    if rows is None or window is None or window.taps == 1 or len(window.size) == 1:
+        return None
+    kind, last = rows.source.type, len(window.size)
+    if not kind.has_static_shape:
+        return None
+    p, q = (window.places(n - 1, kind.shape[n]) for n in (last - 1, last))
+    return p, q

@@ -19,7 +19,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from alcop_mlir.analysis.ir.alignment import element_bytes, stride_divisor
-from alcop_mlir.analysis.ir.gathered_rows import gathered_rows
+from alcop_mlir.analysis.ir.gathered_rows import gathered_rows, places_of, taps_of
 from alcop_mlir.analysis.ir.memref_layouts import (
     follows_shape,
     open_strides,
@@ -80,6 +80,8 @@ class Contraction:
     open_strides:   of A, B and C those whose distances of rows are known at run time
                     only, do not follow from sizes, and are not promised to be aligned
     taps:           of the windows that A or B consists of; None for other matrices
+    places:         of windows of several taps that A consists of, along the last two
+                    dimensions of an image, if there are two; None where not known
     size_ranges:    by loop, the least and the largest size that all operands expect
                     (`alcop.size_range`), of those that some do; there may be none
     """
@@ -101,6 +103,7 @@ class Contraction:
     row_bytes: tuple[int, int] = (_WIDEST, _WIDEST)
     open_strides: str = ""
     taps: Taps | None = None
+    places: tuple[int, int] | None = None
     size_ranges: tuple[tuple[str, Range], ...] = ()
 
     @property
@@ -279,6 +282,7 @@ def _contraction(
         row_bytes=(_row_bytes(named["A"]), _row_bytes(named["B"])),
         open_strides="".join(name for name in named if _has_open_strides(named[name])),
         taps=taps_of(named["A"], named["B"]),
+        places=places_of(named["A"]),
         size_ranges=tuple(
             (loop, expected)
             for loop in sizes
@@ -337,14 +341,3 @@ def _expected(
     if not known:
         return None
     return max(low for low, _ in known), min(high for _, high in known)
-
-
-def taps_of(lhs: ir.Value, rhs: ir.Value) -> Taps | None:
-    """Of the windows that A or B consists of."""
-    for name, value in (("A", lhs), ("B", rhs)):
-        rows = gathered_rows(value)
-        window = None if rows is None else rows.window
-        if window is not None:
-            moves = map(min, window.size, window.strides)
-            return Taps(name, window.taps, math.prod(moves))
-    return None

@@ -221,6 +221,7 @@ class _Choice:
         self._check_split(schedule)
         contraction = self.contraction
         resources.check_sweeps(schedule, contraction.k, contraction.taps)
+        resources.check_rectangle(schedule, contraction.places)
 
     def _check_split(self, schedule: Schedule) -> None:
         batched = self.contraction.is_batched

@@ -30,6 +30,7 @@ def problem_of(contraction: Contraction) -> Problem | None:
         dtypes=_dtypes(contraction),
         layout=_layout(contraction),
         taps=contraction.taps,
+        places=contraction.places,
     )
     if contraction.row_bytes == problem.dense_row_bytes:
         return problem

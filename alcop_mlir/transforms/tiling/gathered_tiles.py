@@ -70,9 +70,12 @@ def tile_rows(
     loop = operand.loops[0]
     extents = dict(zip("mn", tile.contraction.schedule.block, strict=False))
     rows, size = RowVectors(extents[loop]), tile.sizes[loop]
-    numbers = rows.add(rows.numbers(), tile.block[loop])
-    exists = None
-    if not size.divides(rows.count):
+    numbers, exists = rows.add(rows.numbers(), tile.block[loop]), None
+    if tile.rectangles is not None and loop == "m":
+        numbers, bounds = tile.rectangles.row(numbers, rows)
+        inside = [rows.is_below(position, size) for position, size in bounds]
+        exists = reduce(arith.andi, inside) if inside else None
+    elif not size.divides(rows.count):
         exists = rows.is_below(numbers, size.value)
     image = image_of(operand.value)
     if image is None:

@@ -44,10 +44,11 @@ class Image:
 
     def places(self, dimension: int) -> Number:
         """How many places the window has along a dimension."""
-        window = self.window
-        padding = window.low[dimension] + window.high[dimension]
-        room = plus(self.sizes[dimension], padding - window.reach(dimension) - 1)
-        return plus(_folded(_floor, build.div, room, window.strides[dimension]), 1)
+        window, pixels = self.window, self.sizes[dimension]
+        if isinstance(pixels, int):
+            return window.places(dimension, pixels)
+        room = build.add(pixels, window.room(dimension))
+        return build.add(build.div(room, window.strides[dimension]), 1)
 
 
 def image_of(matrix: ir.Value) -> Image | None:
@@ -82,10 +83,6 @@ def plus(left: Number, right: Number) -> Number:
 def times(left: Number, right: Number) -> Number:
     """`left * right`."""
     return _folded(int.__mul__, build.mul, left, right)
-
-
-def _floor(left: int, right: int) -> int:
-    return left // right
 
 
 def _folded(

@@ -45,10 +45,9 @@ from typing import Any
 
 from alcop_mlir import resources
 from alcop_mlir.analysis.ir.alignment import base_alignment, element_bytes
-from alcop_mlir.analysis.ir.gathered_rows import gathered_rows
+from alcop_mlir.analysis.ir.gathered_rows import gathered_rows, taps_of
 from alcop_mlir.analysis.ir.memref_layouts import follows_shape
 from alcop_mlir.analysis.ir.promises import ROW_ALIGNMENT, row_alignment
-from alcop_mlir.analysis.linalg.contractions import taps_of
 from alcop_mlir.analysis.linalg.operand_transforms import (
     NoContraction,
     OperandTransform,

@@ -7,7 +7,9 @@ from typing import Any
 
 from alcop_mlir.analysis.linalg.epilogue_fusion import FIRST
 from alcop_mlir.bindings import ir, memref, vector
+from alcop_mlir.dialects import alcop
 from alcop_mlir.passes import build
+from alcop_mlir.rectangles import Rectangles
 from alcop_mlir.transforms.linalg.matrices import Size, matrix
 from alcop_mlir.transforms.tiling.tiled_contractions import BlockTile
 
@@ -19,6 +21,7 @@ class TileWindow:
     first:     the first row and column, as values
     shape:     how many there are
     in_bounds: whether all rows, and all columns, are known to exist
+    rectangles: the order of rows, if that is not the one of memory
     """
 
     sizes: dict[str, Size]
@@ -26,6 +29,7 @@ class TileWindow:
     first: dict[str, Any]
     shape: tuple[int, int]
     in_bounds: tuple[bool, bool]
+    rectangles: Rectangles | None = None
 
     def rows(self, first: int, count: int) -> TileWindow:
         """The window of some of the rows."""
@@ -60,7 +64,10 @@ class TileWindow:
     def _memory(self, buffer: ir.Value, loops: str) -> tuple[Any, str]:
         """The buffer's matrix for the batch, and the loops that index it."""
         sizes = {**self.sizes, FIRST: Size(1, build.index(1), build.index(1))}
-        return matrix(buffer, loops, sizes, self.batch), loops.replace("b", "")
+        memory, dims = matrix(buffer, loops, sizes, self.batch), loops.replace("b", "")
+        if self.rectangles is not None and "m" in dims:
+            memory = _in_rectangles(memory, self.rectangles)
+        return memory, dims
 
     def _indices(self, dims: str) -> list[Any]:
         return [self.first[dim] if dim in "mn" else build.index(0) for dim in dims]
@@ -77,7 +84,9 @@ def warp_window(tile: BlockTile) -> TileWindow:
     rows, columns, _ = schedule.block
     known = (tile.sizes["m"].divides(rows), tile.sizes["n"].divides(columns))
     first = {i: build.add(tile.block[i], tile.warp[i]) for i in "mn"}
-    return TileWindow(tile.sizes, tile.batch, first, schedule.warp, known)
+    return TileWindow(
+        tile.sizes, tile.batch, first, schedule.warp, known, tile.rectangles
+    )
 
 
 def read_tile(source: ir.Value, offsets: list[ir.Value], shape: list[int]) -> Any:
@@ -87,6 +96,15 @@ def read_tile(source: ir.Value, offsets: list[ir.Value], shape: list[int]) -> An
     kind = ir.VectorType.get(shape, element)
     by = build.loop_map(len(shape), range(len(shape)))
     return vector.transfer_read(kind, source, offsets, by, padding, [True, True])
+
+
+def _in_rectangles(memory: ir.Value, order: Rectangles) -> Any:
+    """A matrix with its rows in the order of rectangles of positions."""
+    rows, columns = memory.type.shape
+    kind = build.memref_like(memory.type, [order.numbers(rows), columns])
+    view = ir.Operation.create("alcop.rows", [kind], [memory])
+    alcop.set_rectangles(view, order)
+    return view.results[0]
 
 
 def _transfer_map(dims: str) -> Any:

@@ -36,6 +36,12 @@ One loop goes through the channels of all taps. A step has one tap: where steps 
 divide the channels, the last of each tap is shorter. `%offset`, and the bits of `%tap`,
 lead to the next tap by additions and selects; nothing in the loop divides. With several
 `sweeps` the loop goes over the taps so often, each time with a part of the channels.
+With a `rectangle`, the rows of a block are a rectangle of the positions of a window:
+the numbers of rows are computed of those of the rectangle, and C is stored through
+
+           alcop.rows %C {alcop.rectangles = {places = [56, 56], sides = [8, 16]}}
+
+A remark says where C, or what else is read by rows, does not allow this.
 
 Operand transforms, which the op's body computes of an element of A or B before it
 multiplies, are computed on the fragments that a warp reads; tiles are copied as memory
@@ -60,8 +66,10 @@ from alcop_mlir.bindings import gpu, ir
 from alcop_mlir.dialects import alcop
 from alcop_mlir.passes import build
 from alcop_mlir.passes.base import Pass
+from alcop_mlir.rectangles import Rectangles
 from alcop_mlir.target import WARP_SIZE
 from alcop_mlir.transforms.linalg.matrices import Size, loop_sizes
+from alcop_mlir.transforms.tiling.block_rows import rectangles_of
 from alcop_mlir.transforms.tiling.thread_points import KERNEL
 from alcop_mlir.transforms.tiling.tile_grid import TileGrid
 from alcop_mlir.transforms.tiling.tile_loops import contract_tiles
@@ -122,6 +130,10 @@ def _launch(contraction: TiledContraction, sizes: dict[str, Size]) -> None:
     is_empty_k = sizes["k"].known == 0 or sizes["b"].known == 0
     if is_empty_k and contraction.init == "read":
         return
+    rectangles = None if is_empty_k else rectangles_of(contraction)
+    if rectangles is not None:
+        rows = rectangles.numbers(sizes["m"].known or 0)
+        sizes = {**sizes, "m": Size(rows, build.index(rows), build.index(rows))}
     grid = _grid(contraction, sizes)
     launch = gpu.LaunchOp(
         grid.blocks(),
@@ -136,7 +148,8 @@ def _launch(contraction: TiledContraction, sizes: dict[str, Size]) -> None:
         launch.operation.attributes[alcop.OTHER_ROWS] = ir.UnitAttr.get()
     arguments = list(launch.regions[0].blocks[0].arguments)
     with ir.InsertionPoint(launch.regions[0].blocks[0]):
-        tile = _block_tile(contraction, sizes, grid.tile_of(arguments), arguments[3])
+        place = grid.tile_of(arguments)
+        tile = _block_tile(contraction, sizes, place, arguments[3], rectangles)
         if is_empty_k:
             store_initial(tile, arguments[3])
         else:
@@ -166,6 +179,7 @@ def _block_tile(
     sizes: dict[str, Size],
     place: tuple[Any, Any, Any],
     thread: Any,
+    rectangles: Rectangles | None,
 ) -> BlockTile:
     """The tile of a block, at a row, column and batch, and of its warps.
 
@@ -187,6 +201,7 @@ def _block_tile(
             "n": build.mul(build.rem(warp, warps_n), schedule.warp[1]),
         },
         batch=batch,
+        rectangles=rectangles,
     )
 
 

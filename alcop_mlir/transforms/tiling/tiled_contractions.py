@@ -25,6 +25,7 @@ from alcop_mlir.bindings import ir
 from alcop_mlir.dialects import alcop
 from alcop_mlir.errors import PassError
 from alcop_mlir.passes import build
+from alcop_mlir.rectangles import Rectangles
 from alcop_mlir.schedule import Schedule
 from alcop_mlir.target import mma_shape
 from alcop_mlir.transforms.linalg.matrices import Size
@@ -132,6 +133,8 @@ class BlockTile:
     block: first row and column of the block's tile
     warp:  first row and column of the warp's part, within the tile
     batch: number of the matrix
+    rectangles: the order of the rows of A and C; None where that is their own. Sizes
+           and offsets then count the numbers of this order
     """
 
     contraction: TiledContraction
@@ -139,6 +142,7 @@ class BlockTile:
     block: dict[str, Any]
     warp: dict[str, Any]
     batch: Any
+    rectangles: Rectangles | None = None
 
 
 def accumulator_type(element: ir.Type) -> Any:

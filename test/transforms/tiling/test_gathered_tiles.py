@@ -32,6 +32,7 @@ class Case:
     is_b:  whether the windows are the columns of C, not its rows
     parts: of K
     sweeps: over the taps
+    wide:  of the rectangle of positions that a block has; 1 is rows
     """
 
     image: tuple[int, ...]
@@ -45,6 +46,7 @@ class Case:
     is_b: bool = False
     parts: int = 1
     sweeps: int = 1
+    wide: int = 1
 
     @property
     def channels(self) -> int:
@@ -77,6 +79,20 @@ class Case:
             for tap in product(*map(range, self.size))
             for start in range(first, first + own, self.step)
         ]
+
+    def row(self, number: int) -> int | None:
+        """The row of A with this number; None where a block's rectangle has none."""
+        rows = self.image[0] * math.prod(self.places)
+        if self.wide == 1:
+            return number if number < rows else None
+        p, q = self.places[-2:]
+        down, across = -(-p * self.wide // TILE), -(-q // self.wide)
+        tile, inside = divmod(number, TILE)
+        tile, at_q = divmod(tile, across)
+        image, at_p = divmod(tile, down)
+        y, x = divmod(inside, self.wide)
+        y, x = y + at_p * (TILE // self.wide), x + at_q * self.wide
+        return (image * p + y) * q + x if y < p and x < q else None
 
     def element(self, row: int, tap: tuple[int, ...], channel: int) -> int | None:
         """Where in memory an element of the matrix is; None where it is zero."""
@@ -117,7 +133,7 @@ class Case:
             linalg.generic {{indexing_maps = [{maps}], iterator_types = [{kinds}],
               alcop.schedule = #alcop.schedule<{{block = [{TILE}, {TILE}, {self.step}],
                 warp = [32, 32], stages = [1, 1], split_k = {self.parts},
-                sweeps = {self.sweeps}}}>}}
+                sweeps = {self.sweeps}, rectangle = {self.wide}}}>}}
               ins(%A, %w : {matrix}, {weights}) outs(%y : {out}) {{
             ^bb0(%a: f16, %b: f16, %c: f32):
               %p = arith.extf %a : f16 to f32
@@ -162,13 +178,21 @@ CASES = [
     ),
     Case((2, 6, 6, 128), (3, 3), low=(1, 1), high=(1, 1), groups=2, sweeps=2),
     Case((1, 9, 7, 64), (3, 3), low=(1, 1), high=(1, 1), is_b=True, sweeps=2),
+    Case((2, 9, 7, 64), (3, 3), low=(1, 1), high=(1, 1), wide=4),
+    Case((1, 9, 9, 40), (3, 3), low=(2, 0), high=(0, 1), strides=(1, 2), wide=2),
+    Case((2, 7, 5, 24), (3, 2), low=(1, 0), high=(1, 1), wide=32),
+    Case((2, 8, 16, 32), (3, 3), low=(1, 1), high=(1, 1), wide=8),
+    Case((2, 9, 7, 64), (3, 3), wide=8, parts=6),
+    Case((1, 9, 7, 64), (3, 3), low=(1, 1), high=(1, 1), wide=16, sweeps=2),
+    Case((1, 5, 6, 4, 32), (3, 3, 3), (1, 2, 1), (1,) * 3, (1,) * 3, (1,) * 3, wide=4),
+    Case((2, 6, 6, 64), (3, 3), low=(1, 1), high=(1, 1), groups=2, wide=4),
 ]
 
 
 @pytest.mark.parametrize("case", CASES, ids=str)
 def test_each_step_gathers_what_divisions_say(case: Case) -> None:
-    rows = case.image[0] * math.prod(case.places)
     length = len(case.steps) // case.parts
+    seen: set[int] = set()
     for first, group, part, steps in blocks(case):
         taken = 0
         own = case.steps[part * length :][:length]
@@ -182,12 +206,14 @@ def test_each_step_gathers_what_divisions_say(case: Case) -> None:
             assert other.first_k == taken
             taken += width
             for number, (begin, valid) in enumerate(gather.rows):
-                element = None
-                if first + number < rows:
+                row, element = case.row(first + number), None
+                if row is not None:
+                    seen.add(row)
                     start = group * case.channels + channel
-                    element = case.element(first + number, tap, start)
+                    element = case.element(row, tap, start)
                 assert valid == (element is not None), (tap, first + number)
                 assert not valid or begin == element, (tap, first + number)
+    assert seen == {*range(case.image[0] * math.prod(case.places))}
 
 
 @dataclass(frozen=True)

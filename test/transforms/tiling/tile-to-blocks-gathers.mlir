@@ -47,3 +47,27 @@ func.func @table(%t: memref<50x64xf16>, %i: memref<40xi32>, %w: memref<64x32xf16
     ins(%A, %w : memref<40x64xf16>, memref<64x32xf16>) outs(%y : memref<40x32xf32>)
   return
 }
+
+// A block of 32 rows has 4x8 of the 9x7 places of an image: three in each of two images.
+// Rows that it does not have lack all taps, and C is seen in the same order.
+// CHECK-LABEL: func.func @rectangles
+// CHECK-SAME: %[[Y:[a-z0-9]+]]: memref<126x32xf32>
+// CHECK: gpu.launch blocks({{.*}}) in (%{{.*}} = %c1, %{{.*}} = %c6, %{{.*}} = %c1)
+// CHECK: %[[NUMBER:.*]] = arith.addi %{{.*}}, %{{.*}} : vector<32xindex>
+// CHECK: %[[INSIDE:.*]] = arith.remui %[[NUMBER]], %cst
+// CHECK: %[[P:.*]] = arith.cmpi ult
+// CHECK-NEXT: %[[Q:.*]] = arith.cmpi ult
+// CHECK-NEXT: %[[EXISTS:.*]] = arith.andi %[[P]], %[[Q]]
+// CHECK: arith.select %[[EXISTS]], %{{.*}}, %{{.*}} : vector<32xi1>, vector<32xi32>
+// CHECK: %[[C:.*]] = "alcop.rows"(%[[Y]]) {alcop.rectangles = {places = [9, 7], sides = [4, 8]}} : (memref<126x32xf32>) -> memref<192x32xf32>
+// CHECK: vector.transfer_write %{{.*}}, %[[C]][%{{.*}}, %c0] {in_bounds = [true, true]}
+func.func @rectangles(%x: memref<2x9x7x32xf16>, %w: memref<288x32xf16>, %y: memref<126x32xf32>) {
+  %zero = arith.constant 0.0 : f32
+  %A = "alcop.im2col"(%x) {alcop.window = #alcop.window<{size = [3, 3], strides = [1, 1],
+    dilations = [1, 1], low = [1, 1], high = [1, 1], groups = 1}>}
+    : (memref<2x9x7x32xf16>) -> memref<126x288xf16>
+  linalg.fill ins(%zero : f32) outs(%y : memref<126x32xf32>)
+  linalg.matmul {alcop.schedule = #alcop.schedule<{block = [32, 32, 32], warp = [32, 32], stages = [2, 1], rectangle = 8}>}
+    ins(%A, %w : memref<126x288xf16>, memref<288x32xf16>) outs(%y : memref<126x32xf32>)
+  return
+}
