@@ -112,6 +112,17 @@ def random(
     return encode(values * np.float32(largest), dtype)
 
 
+def positive(
+    generator: np.random.Generator,
+    shape: tuple[int, ...],
+    dtype: str,
+    largest: float = 1.0,
+) -> Array:
+    """Floats uniform in [largest / 2, largest]."""
+    values = (generator.random(shape, np.float32) + 1) / 2
+    return encode(values * np.float32(largest), dtype)
+
+
 def extremes(dtype: str) -> tuple[list[float], list[float]]:
     """Values that programs get wrong: small ones, and large, infinite or NaN.
 

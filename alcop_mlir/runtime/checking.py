@@ -32,6 +32,7 @@ from alcop_mlir.manifest.functions import Function
 from alcop_mlir.reference import index_arrays, influence, step_values, steps
 from alcop_mlir.reference.evaluation import Bounded, distance
 from alcop_mlir.reference.input_scales import input_scales
+from alcop_mlir.reference.positive_inputs import positive_inputs
 from alcop_mlir.reference.steps import Size
 from alcop_mlir.runtime.arrays import last
 
@@ -83,10 +84,11 @@ def random_arrays(
     values: "mixed" with a few `dtypes.extremes` in each input, "plain" without, "small"
             with floats up to 1/8, as weights of networks are: layer after layer they
             grow less, and the bounds of a kernel's errors with them
+    Of what roots and logarithms are taken, the upper half of that, without extremes.
     Raises LaunchError where a size is not known.
     """
     generator, extremes = np.random.default_rng(seed), np.random.default_rng([seed, 1])
-    large, indices, scales = _drawn(function)
+    large, indices, scales, positive = _drawn(function)
     large = large if values == "mixed" else {}
     arrays = {}
     for parameter in function.parameters:
@@ -98,8 +100,9 @@ def random_arrays(
             array = dtypes.unwritten(shape, parameter.dtype)
         else:
             largest = _SMALL if values == "small" else scales.get(name, 1.0)
-            array = dtypes.random(generator, shape, parameter.dtype, largest)
-            if name in large:
+            draw = dtypes.positive if name in positive else dtypes.random
+            array = draw(generator, shape, parameter.dtype, largest)
+            if name in large and name not in positive:
                 array = dtypes.with_extremes(
                     extremes, array, parameter.dtype, large[name]
                 )
@@ -111,16 +114,17 @@ def random_arrays(
 
 def _drawn(
     function: Function,
-) -> tuple[dict[str, int], dict[str, np.ndarray[Any, Any]], dict[str, float]]:
+) -> tuple[dict[str, int], dict[str, np.ndarray[Any, Any]], dict[str, float], set[str]]:
     """How many elements of each input may be large, infinite or NaN; of those that hold
-    indices, which numbers they may be; and how large others are.
+    indices, which numbers they may be; how large others are, and which are positive.
     """
     try:
         shapes = _shapes(function)
         indices = index_arrays.index_values(function.reference, shapes)
         inputs = [one.name for one in function.parameters if one.role != "out"]
         scales = input_scales(function.reference, shapes, inputs)
-        return _counts(function, shapes), indices, scales
+        positive = positive_inputs(function.reference, inputs)
+        return _counts(function, shapes), indices, scales, positive
     except (IndexError, KeyError, ValueError) as error:
         raise LaunchError(f"the reference does not fit the arrays: {error}") from error
 

@@ -61,7 +61,8 @@ def parser() -> Parser:
     about = (
         "mixed (default): a few elements of each array are denormal, huge, infinite, "
         "NaN or -0; plain: all in [-1, 1], integers of 8 bits; small: floats in "
-        "[-1/8, 1/8], for the many layers of a network"
+        "[-1/8, 1/8], for the many layers of a network. Arrays of which the program "
+        "takes a root or a logarithm, as variances, are positive numbers only"
     )
     add("--values", choices=("mixed", "plain", "small"), default="mixed", help=about)
     about = "runs to time; the median is shown; default 1"

@@ -67,7 +67,8 @@ PASSES = pass_modules()
 RUNTIME = (
     "target schedule knobs limits errors files archives codec element_types dtypes "
     f"polynomials manifest.* {STEPS} reference.influence "
-    "reference.index_arrays reference.input_scales reference.step_values runtime.*"
+    "reference.index_arrays reference.input_scales reference.positive_inputs "
+    "reference.step_values runtime.*"
 )
 # Rooms of the emulator: each with the rooms below it.
 PTX_TEXT = "errors limits runtime.emulator.arithmetic.* runtime.emulator.ptx.*"
