@@ -64,6 +64,17 @@ def memref_chain(n: int) -> str:
     return _function("f", f"%x: {kind}, %y: {kind}, %z: {kind}", [*lines, "return"])
 
 
+def side_by_side(n: int) -> str:
+    """Element-wise ops on arguments, which no other op writes."""
+    kind = "memref<64x64xf32>"
+    given = ["%x: " + kind, *(f"%{one}{i}: {kind}" for i in range(n) for one in "yz")]
+    lines = [
+        f"linalg.{_arithmetic(i)} ins(%x, %y{i} : {kind}, {kind}) outs(%z{i} : {kind})"
+        for i in range(n)
+    ]
+    return _function("f", ", ".join(given), [*lines, "return"])
+
+
 def matmul_chain(n: int) -> str:
     """Matmuls, each of the result of the one before by a matrix of its own."""
     kind = "tensor<64x64xf16>"
@@ -102,6 +113,7 @@ def different_functions(n: int) -> str:
 FAMILIES: dict[str, Callable[[int], str]] = {
     "element-wise ops, tensors": tensor_chain,
     "element-wise ops, memrefs": memref_chain,
+    "element-wise ops, arguments": side_by_side,
     "matmuls in a chain": matmul_chain,
     "matmuls of different shapes": different_matmuls,
     "equal functions": equal_functions,

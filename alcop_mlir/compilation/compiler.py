@@ -13,7 +13,7 @@ import itertools
 import json
 import math
 import sys
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -131,16 +131,22 @@ class _Signature:
         numbers = range(self.arguments + self.results)
         return Names(tuple(map(self.name, numbers)), self.sizes)
 
-    def role(self, name: str) -> Role:
-        """Whether the function reads the array's contents, writes it, or both."""
-        written = any(step.out == name for step in self.steps)
+    def roles(self, names: Iterable[str]) -> dict[str, Role]:
+        """Whether the function reads each array's contents, writes it, or both."""
+        first: dict[str, Role] = {}
         for step in self.steps:
-            if name in step.reads:
-                return "inout" if written else "in"
-            if step.out == name:
-                return "out"
+            for name in step.reads:
+                first.setdefault(name, "in")
+            first.setdefault(step.out, "out")
+        written = {step.out for step in self.steps}
         results = range(self.arguments, self.arguments + self.results)
-        return "out" if name in map(self.name, results) else "in"
+        unused: dict[str, Role] = dict.fromkeys(map(self.name, results), "out")
+        return {
+            name: "inout"
+            if name in written and first[name] == "in"
+            else first.get(name, unused.get(name, "in"))
+            for name in names
+        }
 
 
 def compile_source(source: Input, options: Options) -> Bundle:
@@ -320,9 +326,7 @@ def _described(
     function: Function, lowered: Lowered, statistics: Mapping[str, ptx.Cubin]
 ) -> Function:
     signature = lowered.signatures[function.name]
-    roles: dict[str, Role] = {
-        one.name: signature.role(one.name) for one in function.parameters
-    }
+    roles = signature.roles(one.name for one in function.parameters)
     if not signature.steps:  # then only that results are written is known of them
         results: dict[str, Role] = {n: "out" for n in roles if roles[n] == "out"}
         roles = results | roles_by_access(function, lowered.module)

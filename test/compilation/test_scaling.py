@@ -64,6 +64,7 @@ def calls(text: str) -> int:
     [
         (bench_scaling.tensor_chain, 20),
         (bench_scaling.memref_chain, 20),
+        (bench_scaling.side_by_side, 8),
         (bench_scaling.matmul_chain, 2),
         (bench_scaling.different_matmuls, 2),
         (bench_scaling.equal_functions, 2),

@@ -85,8 +85,9 @@ def _inputs(op: ir.Operation) -> int:
 def _reaches(
     values: Iterable[ir.Value], memref: ir.Value, noalias_arguments: bool
 ) -> bool:
+    reached = root(memref)
     return any(
-        may_alias(root(value), root(memref), noalias_arguments)
+        may_alias(root(value), reached, noalias_arguments)
         for value in with_indices(values)
         if isinstance(value.type, ir.MemRefType)
     )

@@ -61,6 +61,10 @@ def find_link(
         if not operand.is_memref:
             continue
         memref = operand.value
+        if not any(
+            _writes_all(above.get(one.owner.operation), memref) for one in memref.uses
+        ):
+            continue  # to look through all ops above takes long in large programs
         nearest_first = reversed(above.items())
         found = find_writer(nearest_first, [memref], writes, noalias_arguments)
         if found is None:
@@ -80,6 +84,10 @@ def composed(link: Link, use: Operand, operand: Operand) -> Loops:
     """
     names = dict(zip(link.producer.output.loops, use.loops, strict=True))
     return tuple(None if loop is None else names[loop] for loop in operand.loops)
+
+
+def _writes_all(element: Elementwise | None, memref: ir.Value) -> bool:
+    return element is not None and element.output.value == memref
 
 
 def _is_sound(link: Link, passed: list[ir.Operation], noalias: bool) -> bool:
@@ -125,15 +133,14 @@ def _is_last(
     noalias: bool,
 ) -> bool:
     """Whether only the consumer reads what the producer op writes."""
-    if any(touches(op, memref, noalias) for op in passed):
-        return False
-    if consumer.output.value == memref:
-        return True  # the consumer overwrites all of it
-    if not is_own_allocation(memref):
-        return False
-    users = [use.owner.operation for use in memref.uses]
     ops = (producer.op, consumer.op)
-    return all(user in ops or not may_need(user, producer.op) for user in users)
+    users = [use.owner.operation for use in memref.uses]
+    if is_own_allocation(memref) and all(
+        user in ops or not may_need(user, producer.op) for user in users
+    ):
+        return True
+    overwrites_all = consumer.output.value == memref
+    return overwrites_all and not any(touches(op, memref, noalias) for op in passed)
 
 
 def _overwrites_input(link: Link, noalias: bool) -> bool:
