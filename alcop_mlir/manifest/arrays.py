@@ -25,6 +25,7 @@ class Parameter:
     role:          "inout" where what kernels do with it is unknown
     strides:       in elements; None for a contiguous array
     row_alignment: bytes that the length and the stride of rows are a multiple of
+    alignment:     bytes that the address of the first element is a multiple of
     source_name:   what the source calls it, where that is known
     """
 
@@ -34,6 +35,7 @@ class Parameter:
     role: Role = "inout"
     strides: tuple[Size, ...] | None = None
     row_alignment: Positive = 1
+    alignment: Positive = 16
     source_name: str = ""
 
     @property

@@ -153,10 +153,11 @@ def _check_layout(
             f"{what} has rows of {row} bytes, but the function promises multiples of "
             f"{parameter.row_alignment}"
         )
-    if array.address % ALIGNMENT and 0 not in array.shape:
+    behind = array.address % parameter.alignment
+    if behind and 0 not in array.shape:
         raise LaunchError(
-            f"{what} starts {array.address % ALIGNMENT} bytes behind a multiple of "
-            f"{ALIGNMENT} bytes, expected an aligned array"
+            f"{what} starts {behind} bytes behind a multiple of {parameter.alignment} "
+            "bytes, expected an aligned array"
         )
     if parameter.role != "in" and not array.writable:
         raise LaunchError(f"{what} is read-only, expected an array to write to")

@@ -6,22 +6,20 @@ the compiler makes have closures of their own, all others evaluate polynomials.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 
-from alcop_mlir.manifest.kernels import Aligned, AtMost, Condition, Divisible, Launch
+from alcop_mlir.manifest.kernels import AtMost, Condition, Divisible, Launch
 from alcop_mlir.polynomials import Polynomial
 
 Numbers = Mapping[str, int]  # sizes and strides, or addresses of arrays, by name
 Test = Callable[[Numbers, Numbers], bool]
 Chooser = Callable[[Numbers, Numbers], int]
+_TOGETHER = 3  # addresses that one closure tests
 
 
 def chooser(launch: Launch) -> Chooser:
     """What gives, for sizes and addresses, the number of the variant that runs."""
-    guards = [
-        tuple(_test(condition) for condition in variant.guard)
-        for variant in launch.variants
-    ]
+    guards = [_tests(variant.guard) for variant in launch.variants]
 
     def choose(sizes: Numbers, addresses: Numbers) -> int:
         for number, guard in enumerate(guards):
@@ -35,13 +33,33 @@ def chooser(launch: Launch) -> Chooser:
     return choose
 
 
-def _test(condition: Condition) -> Test:
-    if isinstance(condition, Aligned):
-        array, size = condition.array, condition.bytes
-        return lambda _, addresses: addresses[array] % size == 0
-    if isinstance(condition, Divisible):
-        return _divisible(condition)
-    return _at_most(condition)
+def _tests(guard: Sequence[Condition]) -> tuple[Test, ...]:
+    """One of each condition, but of several addresses that are alike."""
+    tests: list[Test] = []
+    arrays: dict[int, list[str]] = {}
+    for condition in guard:
+        if isinstance(condition, Divisible):
+            tests.append(_divisible(condition))
+        elif isinstance(condition, AtMost):
+            tests.append(_at_most(condition))
+        else:
+            arrays.setdefault(condition.bytes, []).append(condition.array)
+    for size, names in arrays.items():
+        most = 1 if size & (size - 1) else _TOGETHER  # | keeps the low bits only
+        some = (names[n : n + most] for n in range(0, len(names), most))
+        tests += (_aligned(one, size) for one in some)
+    return tuple(tests)
+
+
+def _aligned(arrays: Sequence[str], size: int) -> Test:
+    """Whether addresses are multiples: one of any number, several of a power of two."""
+    match arrays:
+        case [one, other, third]:
+            return lambda _, at: (at[one] | at[other] | at[third]) % size == 0
+        case [one, other]:
+            return lambda _, at: (at[one] | at[other]) % size == 0
+    (one,) = arrays
+    return lambda _, at: at[one] % size == 0
 
 
 def _divisible(condition: Divisible) -> Test:

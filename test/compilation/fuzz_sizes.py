@@ -1,7 +1,8 @@
 """Tries variants at borders of guards: `python test/compilation/fuzz_sizes.py`.
 
 Each case is a contraction with variants, compiled for open sizes, and sizes and strides
-just inside and just outside of what a guard asks for, or 0. The emulator finds no
+just inside and just outside of what a guard asks for, or 0, in arrays that begin at
+elements just as far behind a multiple of 16 bytes. The emulator finds no
 hazard; results of small whole numbers are NumPy's, and those of random numbers have the
 bits of the kernel that is compiled for these sizes with the same schedule.
 
@@ -15,12 +16,12 @@ import json
 import random
 import sys
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
-from test_guarded_variants import Form, bits, compiled, with_variants, written
+from test_guarded_variants import Form, bits, compiled, placed, with_variants, written
 
 from alcop_mlir import dtypes
 from alcop_mlir.errors import AlcopError
@@ -62,7 +63,7 @@ def draw_sizes(draw: random.Random, form: Form, function: Function) -> dict[str,
         condition, loop = draw.choice(orders), draw.choice(list("mnk") + ["gap"])
         most = 4 * MOST[loop]
         holds = [
-            holds_at(condition, named(form, function, {**at, loop: size}))
+            holds_at(condition, named(form, function, {**at, loop: size}), {})
             for size in range(1, most)
         ]
         borders = [
@@ -74,6 +75,17 @@ def draw_sizes(draw: random.Random, form: Form, function: Function) -> dict[str,
         if draw.random() < EMPTY:
             at[loop] = 0
     return at
+
+
+def draw_offsets(draw: random.Random, form: Form) -> list[int]:
+    """Where each array begins, in elements: at, before or behind what a guard asks."""
+    found = []
+    for array in form.data(dict.fromkeys(MOST, 1), exact=True):
+        borders = [bytes // array.itemsize for bytes in (0, 4, 8, 16)]
+        near = [border + step for border in borders for step in (-1, 0, 1)]
+        is_aligned = draw.random() < 0.7
+        found.append(0 if is_aligned else draw.choice([n for n in near if n >= 0]))
+    return found
 
 
 def named(form: Form, function: Function, at: dict[str, int]) -> dict[str, int]:
@@ -92,10 +104,12 @@ def _texts(names: Sequence[str | int], given: list[int]) -> dict[str, int]:
     return {name: one for name, one in pairs if isinstance(name, str)}
 
 
-def holds_at(condition: Condition, sizes: dict[str, int]) -> bool:
-    """Whether it holds; arrays of NumPy's are aligned."""
+def holds_at(
+    condition: Condition, sizes: dict[str, int], addresses: Mapping[str, int]
+) -> bool:
+    """Whether it holds."""
     if isinstance(condition, Aligned):
-        return True
+        return addresses[condition.array] % condition.bytes == 0
     if isinstance(condition, AtMost):
         return condition.least.value(sizes) <= condition.most.value(sizes)
     return condition.value.value(sizes) % condition.by == 0
@@ -111,14 +125,18 @@ def try_form(seed: int, count: int = PER_FORM) -> Counter[str]:
     for number in range(count):
         at = draw_sizes(draw, form, function)
         sizes = named(form, function, at)
+        offsets = draw_offsets(draw, form) if number % 2 else [0] * len(form.taken)
+        arrays = placed(form.data(at, exact=True), offsets)
+        names = [parameter.name for parameter in function.parameters]
+        places = [array.ctypes.data for array in arrays]
+        addresses = dict(zip(names, places, strict=True))
         wanted = next(
             place
             for place, variant in enumerate(launch.variants)
-            if all(holds_at(one, sizes) for one in variant.guard)
+            if all(holds_at(one, sizes, addresses) for one in variant.guard)
         )
-        where = f"seed {seed}, {form}, {at}"
+        where = f"seed {seed}, {form}, {at}, begins at {offsets}"
         try:
-            arrays = form.data(at, exact=True)
             expected = form.expected(arrays)
             program(*arrays)
             # An array without elements has no strides that a guard could ask for.
@@ -126,21 +144,23 @@ def try_form(seed: int, count: int = PER_FORM) -> Counter[str]:
                 assert program.last_variants == (wanted,), where
             found = dtypes.decode(arrays[-1], form.taken[-1][1])
             np.testing.assert_array_equal(found, expected, where)
-            if number % 4 == 0 and min(at[loop] for loop in "mnkb"):
-                _same_as_static(form, program, at, where)
+            if number % 4 < 2 and min(at[loop] for loop in "mnkb"):
+                _same_as_static(form, program, at, offsets, where)
                 seen["same bits"] += 1
         except AlcopError as error:
             raise AssertionError(f"{where}: {error}") from error
         seen["cases"] += 1
         seen[f"variant {wanted} of {len(launch.variants)}"] += 1
+        seen["unaligned"] += any(place % 16 for place in places)
         seen["empty"] += 0 in [at[loop] for loop in "mnk"]
     return seen
 
 
 def _same_as_static(
-    form: Form, program: Program, at: dict[str, int], where: str
+    form: Form, program: Program, at: dict[str, int], offsets: list[int], where: str
 ) -> None:
     arrays, same = (form.data(at, exact=False) for _ in range(2))
+    arrays = placed(arrays, offsets)
     program(*arrays)
     (ran,) = program.last_variants
     schedule = f"alcop.schedule = #alcop.schedule<{written(form.numbers[ran])}>"

@@ -6,7 +6,7 @@ for the sizes, and runs where its guard holds: sizes are on both sides of each b
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -48,7 +48,7 @@ class Form:
     """A function of A, B and C, and with an epilogue of V and D instead of C.
 
     lhs, rhs: the loops of A and B; those of C are "mn", or "bmn" with a batch
-    gaps:     whether rows have distances of their own
+    gaps:     whether rows have distances of their own, and arrays any offset
     numbers:  of its variants, in `SCHEDULES`
     """
 
@@ -141,8 +141,9 @@ class Form:
         extents = [str(sizes[loop]) if sizes else "?" for loop in loops]
         layout = ""
         if self.gaps and name in "ABC":
-            stride = str(sizes[loops[-1]] + sizes["gap"]) if sizes else "?"
-            layout = f", strided<[{stride}, 1]>"
+            layout = ", strided<[?, 1], offset: ?>"
+            if sizes:
+                layout = f", strided<[{sizes[loops[-1]] + sizes['gap']}, 1]>"
         return f"memref<{'x'.join((*extents, kind))}{layout}>"
 
     def data(self, sizes: Mapping[str, int], exact: bool) -> list[np.ndarray]:
@@ -345,6 +346,20 @@ def refuse_bad_input(program: Program, form: Form) -> None:
         with pytest.raises(LaunchError, match=message) as refusal:
             program(*given)
         assert "\n" not in str(refusal.value)
+
+
+def placed(arrays: Sequence[np.ndarray], offsets: Sequence[int]) -> list[np.ndarray]:
+    """Copies that begin so many elements behind a multiple of 16 bytes."""
+    found = []
+    for array, offset in zip(arrays, offsets, strict=True):
+        strides = [max(0, stride) for stride in array.strides]
+        reach = sum(n * step for n, step in zip(array.shape, strides, strict=True))
+        memory = np.zeros(reach + offset * array.itemsize + 32, np.uint8)
+        begin = -memory.ctypes.data % 16 + offset * array.itemsize
+        view = np.ndarray(array.shape, array.dtype, memory, begin, array.strides)
+        view[...] = array
+        found.append(view)
+    return found
 
 
 def bits(array: np.ndarray) -> np.ndarray:

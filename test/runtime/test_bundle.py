@@ -242,6 +242,10 @@ def test_a_missing_parent_is_an_error(tmp_path: Path) -> None:
             "row_alignment: expected an integer of 1 or more, got -2",
         ),
         (
+            lambda m: _parameter(m).update(alignment=0),
+            "alignment: expected an integer of 1 or more, got 0",
+        ),
+        (
             lambda m: _kernel(m).update(arguments=[-1]),
             r"arguments\[0\]: expected an object, got -1",
         ),

@@ -172,34 +172,47 @@ CONDITIONS = st.one_of(
     st.builds(AtMost, st.sampled_from(NAMES).map(size), st.just(constant(4))),
     st.builds(Divisible, POLYNOMIALS, st.integers(1, 9)),
     st.builds(Divisible, st.sampled_from(NAMES).map(size), st.integers(1, 9)),
-    st.builds(Aligned, st.just("A"), st.sampled_from((1, 8, 16))),
+    st.builds(Aligned, st.sampled_from("ABCD"), st.sampled_from((1, 8, 12, 16))),
 )
 
 
-def holds(one: Condition, sizes: dict[str, int], address: int) -> bool:
+def holds(one: Condition, sizes: dict[str, int], addresses: dict[str, int]) -> bool:
     """The same as the launcher evaluates, from the polynomials."""
     if isinstance(one, Aligned):
-        return address % one.bytes == 0
+        return addresses[one.array] % one.bytes == 0
     if isinstance(one, Divisible):
         return one.value.value(sizes) % one.by == 0
     return one.least.value(sizes) <= one.most.value(sizes)
 
 
 @given(
-    st.lists(st.lists(CONDITIONS, max_size=3), max_size=4),
+    st.lists(st.lists(CONDITIONS, max_size=5), max_size=4),
     st.tuples(*[st.integers(0, 9)] * len(NAMES)),
-    st.integers(0, 64),
+    st.tuples(*[st.integers(0, 64)] * 4),
 )
 def test_guards_are_evaluated_as_they_read(
-    guards: list[list[Condition]], values: tuple[int, ...], address: int
+    guards: list[list[Condition]], values: tuple[int, ...], places: tuple[int, ...]
 ) -> None:
     """Whichever closures they become."""
     (kernel,) = matmul("M").kernels
     variants = [Variant((kernel,), tuple(guard)) for guard in guards]
     sizes: dict[str, int] = dict(zip(NAMES, values, strict=True))
-    found = chooser(Launch((*variants, Variant((kernel,)))))(sizes, {"A": address})
-    true = [all(holds(one, sizes, address) for one in guard) for guard in guards]
+    addresses: dict[str, int] = dict(zip("ABCD", places, strict=True))
+    found = chooser(Launch((*variants, Variant((kernel,)))))(sizes, addresses)
+    true = [all(holds(one, sizes, addresses) for one in guard) for guard in guards]
     assert found == [*true, True].index(True)
+
+
+@pytest.mark.parametrize("arrays", range(1, 5))
+def test_each_address_counts(arrays: int) -> None:
+    """Several are tested at once, of which one may be the only wrong one."""
+    (kernel,) = matmul("M").kernels
+    names = "ABCD"[:arrays]
+    guarded = Variant((kernel,), tuple(Aligned(name, 16) for name in names))
+    choose = chooser(Launch((guarded, Variant((kernel,)))))
+    assert choose({}, dict.fromkeys(names, 48)) == 0
+    for wrong in names:
+        assert choose({}, {name: 48 + 8 * (name == wrong) for name in names}) == 1
 
 
 @pytest.mark.parametrize("factors", range(1, len(NAMES) + 1))
@@ -274,13 +287,19 @@ def test_code_is_stored_once_per_module(tmp_path: Path) -> None:
 
 
 def test_guards_take_little_time() -> None:
-    """At most 2 us for four variants; here twice that, as other tests run as well."""
+    """At most 2 us for four variants; here five times that: other tests run as well."""
     (kernel,) = matmul("M").kernels
-    rows = tuple(Divisible(size(name), 8) for name in ("K", "N"))
+    rows = (
+        *(Divisible(size(name), 8) for name in ("K", "N")),
+        *(Aligned(name, 16) for name in "ABC"),
+    )
     limits = AtMost(size("M"), constant(64)), AtMost(size("M") * size("N"), constant(9))
     guards = [(limits[0], *rows), (limits[1], *rows), rows, ()]
     choose = chooser(Launch(tuple(Variant((kernel,), guard) for guard in guards)))
-    sizes = {"M": 65, "N": 4100, "K": 4096}
-    assert choose(sizes, {}) == 3
-    seconds = min(timeit.repeat(lambda: choose(sizes, {}), repeat=50, number=100))
-    assert seconds / 100 < 4e-6
+    sizes = {"M": 65, "N": 4096, "K": 4096}
+    addresses = {"A": 1 << 40, "B": 1 << 41, "C": 8}
+    assert choose(sizes, addresses) == 3
+    seconds = min(
+        timeit.repeat(lambda: choose(sizes, addresses), repeat=50, number=100)
+    )
+    assert seconds / 100 < 10e-6

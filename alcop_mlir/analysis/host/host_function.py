@@ -8,6 +8,7 @@ from typing import Any
 from alcop_mlir.analysis.host import host_code
 from alcop_mlir.analysis.host.host_code import CHOICE, NotCompiled
 from alcop_mlir.analysis.host.host_values import HostValues, Names
+from alcop_mlir.analysis.ir.alignment import base_alignment
 from alcop_mlir.analysis.ir.constant_arrays import ConstantArray, globals_read
 from alcop_mlir.analysis.ir.memory import element_bits
 from alcop_mlir.analysis.ir.memref_layouts import (
@@ -125,6 +126,7 @@ def _parameter(value: ir.Value, names: Names) -> Parameter | str:
         ),
         strides=None if follows_shape(kind) else known,
         row_alignment=row_alignment(value),
+        alignment=base_alignment(value),
     )
 
 

@@ -14,12 +14,18 @@ from typing import Any
 
 from alcop_mlir.analysis.ir import loops
 from alcop_mlir.analysis.ir.memref_layouts import follows_shape
-from alcop_mlir.analysis.ir.promises import assumed_row_alignment, row_alignment
+from alcop_mlir.analysis.ir.promises import (
+    ALIGNMENT,
+    assumed_row_alignment,
+    of_argument,
+    row_alignment,
+)
 from alcop_mlir.bindings import ir
 from alcop_mlir.target import CP_ASYNC_BYTES
 
-# Memrefs begin at a multiple of this many bytes: the kernel ABI asks it of arguments,
-# and alcop-outline-kernels gives workgroup buffers more. No access is wider.
+# Memrefs begin at a multiple of this many bytes: the kernel ABI asks it of arguments
+# that do not say otherwise, and alcop-outline-kernels gives workgroup buffers more. No
+# access is wider.
 BASE_ALIGNMENT = max(CP_ASYNC_BYTES)
 
 # Divisors assumed of loop-carried values while they are being checked.
@@ -120,6 +126,8 @@ def base_alignment(memref: ir.Value) -> int:
     op = loops.defining_op(memref)
     if op is not None and op.name in _VIEW_RULES:
         return _VIEW_RULES[op.name](op)
+    if op is None and (said := of_argument(memref, ALIGNMENT)) is not None:
+        return max(element_bytes(memref.type), math.gcd(BASE_ALIGNMENT, said.value))
     _, offset = memref.type.get_strides_and_offset()
     return math.gcd(BASE_ALIGNMENT, _static(offset) * element_bytes(memref.type))
 

@@ -1,14 +1,15 @@
 """What attributes promise.
 
-Of a function's arguments, checked at launch: `alcop.row_alignment`; also of what a
-`memref.assume_alignment` yields or a `memref.alloc` allocates, where a guard has
-checked it (alcop-add-variants). Of the memrefs of a loop, checked before it:
-`alcop.noalias`.
+Of a function's arguments, checked at launch: `alcop.row_alignment`, `alcop.alignment`;
+the first also of what a `memref.assume_alignment` yields or a `memref.alloc` allocates,
+where a guard has checked it (alcop-add-variants). Of the memrefs of a loop, checked
+before it: `alcop.noalias`.
 """
 
 from __future__ import annotations
 
 import math
+from typing import Any
 
 from alcop_mlir.analysis.ir.loops import constant, defining_op, made_by
 from alcop_mlir.analysis.ir.memory import element_bits
@@ -16,6 +17,7 @@ from alcop_mlir.analysis.ir.walk import around
 from alcop_mlir.bindings import ir
 
 NOALIAS = "alcop.noalias"
+ALIGNMENT = "alcop.alignment"  # bytes, of the first element
 ROW_ALIGNMENT = "alcop.row_alignment"  # bytes
 _CASTS = ("memref.cast", "memref.memory_space_cast", "memref.assume_alignment")
 
@@ -44,7 +46,8 @@ def row_alignment(memref: ir.Value) -> int:
         memref = op.operands[0]
         op = defining_op(memref)
     if op is None:
-        return math.lcm(promised, _argument_alignment(memref))
+        given = of_argument(memref, ROW_ALIGNMENT)
+        return promised if given is None else math.lcm(promised, given.value)
     own = assumed_row_alignment(op), _allocated_alignment(op)
     return math.lcm(promised, *own)
 
@@ -57,14 +60,15 @@ def assumed_row_alignment(op: ir.Operation) -> int:
     return attributes[ROW_ALIGNMENT].value if promises else 1
 
 
-def _argument_alignment(argument: ir.Value) -> int:
+def of_argument(argument: ir.Value, name: str) -> Any | None:
+    """The attribute of that name of an argument of a `func.func`; None without."""
     function = argument.owner.owner
     if function is None or function.operation.name != "func.func":
-        return 1
+        return None
     if "arg_attrs" not in function.operation.attributes:
-        return 1
+        return None
     given = ir.DictAttr(function.operation.attributes["arg_attrs"][argument.arg_number])
-    return given[ROW_ALIGNMENT].value if ROW_ALIGNMENT in given else 1
+    return given[name] if name in given else None
 
 
 def _allocated_alignment(alloc: ir.Operation) -> int:

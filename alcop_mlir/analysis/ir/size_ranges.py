@@ -12,6 +12,7 @@ import math
 from typing import Any
 
 from alcop_mlir.analysis.ir.loops import defining_op
+from alcop_mlir.analysis.ir.promises import of_argument
 from alcop_mlir.bindings import ir
 from alcop_mlir.dialects.values import from_attribute
 from alcop_mlir.errors import PassError
@@ -58,17 +59,13 @@ def _extents(memref: Any, dimension: int) -> Range | None:
 
 def _ranges(argument: Any) -> list[Range] | None:
     """Of all dimensions of an argument; PassError at it where they are wrong."""
-    function = argument.owner.owner
-    if function is None or function.operation.name != "func.func":
+    given = of_argument(argument, SIZE_RANGE)
+    if given is None:
         return None
-    if "arg_attrs" not in function.operation.attributes:
-        return None
-    given = ir.DictAttr(function.operation.attributes["arg_attrs"][argument.arg_number])
-    if SIZE_RANGE not in given:
-        return None
-    found = from_attribute(given[SIZE_RANGE])
+    found = from_attribute(given)
     why = _wrong(found, argument.type)
     if why:
+        function = argument.owner.owner
         raise PassError(function, f"'{SIZE_RANGE}' {why}", argument.location)
     return [(low, high) for low, high in found]
 

@@ -18,7 +18,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from alcop_mlir.analysis.ir.alignment import element_bytes, stride_divisor
+from alcop_mlir.analysis.ir.alignment import (
+    base_alignment,
+    element_bytes,
+    stride_divisor,
+)
 from alcop_mlir.analysis.ir.gathered_rows import gathered_rows, places_of, taps_of
 from alcop_mlir.analysis.ir.memref_layouts import (
     follows_shape,
@@ -28,6 +32,7 @@ from alcop_mlir.analysis.ir.promises import row_alignment
 from alcop_mlir.analysis.ir.rejected import Rejected
 from alcop_mlir.analysis.ir.size_ranges import Range, size_range
 from alcop_mlir.analysis.ir.walk import walk
+from alcop_mlir.analysis.linalg.beginnings import beginning
 from alcop_mlir.analysis.linalg.contraction_checks import (
     check_fill,
     check_gathered,
@@ -74,11 +79,13 @@ class Contraction:
     has_narrow_copies: whether rows of A or B have a size or a distance that is known at
                     run time only, and no promise that they are aligned to 16 bytes; or
                     are gathered, and not aligned to 16 bytes
-    row_bytes:      is known to divide the distances of rows of A, and of B, in bytes;
-                    16 at most; of gathered rows, see `ir.gathered_rows`, those of
-                    neighbouring elements
+    row_bytes:      is known to divide the distances of rows of A, and of B, and where
+                    these begin, in bytes; 16 at most; of gathered rows, see
+                    `ir.gathered_rows`, those of neighbouring elements
     open_strides:   of A, B and C those whose distances of rows are known at run time
                     only, do not follow from sizes, and are not promised to be aligned
+    open_beginnings: of A, B and C those with rows of known length and distance, of
+                    which it is known at run time only where they begin
     taps:           of the windows that A or B consists of; None for other matrices
     places:         of windows of several taps that A consists of, along the last two
                     dimensions of an image, if there are two; None where not known
@@ -102,6 +109,7 @@ class Contraction:
     has_narrow_copies: bool = False
     row_bytes: tuple[int, int] = (_WIDEST, _WIDEST)
     open_strides: str = ""
+    open_beginnings: str = ""
     taps: Taps | None = None
     places: tuple[int, int] | None = None
     size_ranges: tuple[tuple[str, Range], ...] = ()
@@ -128,8 +136,11 @@ class Contraction:
 
     @property
     def has_variants(self) -> bool:
-        """Whether one kernel need not do: sizes, or distances of A's or B's rows."""
-        return self.is_open or bool({*self.open_strides} & {*"AB"})
+        """Whether one kernel need not do: sizes, or distances of A's or B's rows, or
+        where A, B or C begins.
+        """
+        is_apart = bool({*self.open_strides} & {*"AB"})
+        return self.is_open or is_apart or bool(self.open_beginnings)
 
     @property
     def is_computed(self) -> bool:
@@ -281,6 +292,7 @@ def _contraction(
         has_narrow_copies=any(map(_has_narrow_copies, memrefs[:2])),
         row_bytes=(_row_bytes(named["A"]), _row_bytes(named["B"])),
         open_strides="".join(name for name in named if _has_open_strides(named[name])),
+        open_beginnings="".join(n for n in named if _has_open_beginning(named[n])),
         taps=taps_of(named["A"], named["B"]),
         places=places_of(named["A"]),
         size_ranges=tuple(
@@ -293,25 +305,27 @@ def _contraction(
 
 def _has_narrow_copies(value: ir.Value) -> bool:
     is_gathered = gathered_rows(value) is not None
-    return _has_open_rows(value) or (is_gathered and _row_bytes(value) < _WIDEST)
+    is_open = _has_open_rows(value) or _has_open_beginning(value)
+    return is_open or (is_gathered and _row_bytes(value) < _WIDEST)
 
 
 def _row_bytes(value: ir.Value) -> int:
-    """What divides the distances of rows, 16 at most, in bytes.
+    """What divides the distances of rows and where they begin, 16 at most, in bytes.
 
     Their length as well, but for a known one of rows with distances of their own: the
     last chunk of a row may be a part.
     """
     kind, gathered = value.type, gathered_rows(value)
     if gathered is not None:
-        return math.gcd(_WIDEST, gathered.distance * element_bytes(kind))
+        begin = base_alignment(gathered.source)
+        return math.gcd(begin, gathered.distance * element_bytes(kind))
     length = row_alignment(value)
     if not kind.is_dynamic_dim(kind.rank - 1):
         is_apart = not follows_shape(kind)
         length = 0 if is_apart else kind.shape[-1] * element_bytes(kind)
     strides = (stride_divisor(value, number) for number in range(kind.rank - 1))
     distances = (stride * element_bytes(kind) for stride in strides)
-    return math.gcd(_WIDEST, length, *distances)
+    return math.gcd(base_alignment(value), length, *distances)
 
 
 def _has_open_rows(value: ir.Value) -> bool:
@@ -321,6 +335,10 @@ def _has_open_rows(value: ir.Value) -> bool:
 
 def _has_open_strides(value: ir.Value) -> bool:
     return bool(open_strides(value.type)) and not _is_promised(value)
+
+
+def _has_open_beginning(value: ir.Value) -> bool:
+    return not _has_open_rows(value) and not beginning(value, _WIDEST).is_known
 
 
 def _is_promised(value: ir.Value) -> bool:

@@ -1,4 +1,5 @@
-"""When a variant of a contraction may run: what its guard asks of sizes and strides.
+"""When a variant of a contraction may run: what its guard asks of sizes, strides and
+addresses.
 
 `find_guard` answers for one variant; sizes and strides that are known are folded away,
 and so is what the user promises of rows. Changes nothing.
@@ -7,24 +8,23 @@ and so is what the user promises of rows. Changes nothing.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from alcop_mlir import resources
 from alcop_mlir.analysis.ir.alignment import (
+    BASE_ALIGNMENT,
     base_alignment,
-    divisor,
     element_bytes,
-    given,
     source_dimension,
-    stride_divisor,
 )
 from alcop_mlir.analysis.ir.extents import extent
 from alcop_mlir.analysis.ir.gathered_rows import gathered_rows
-from alcop_mlir.analysis.ir.loops import defining_op, made_by
+from alcop_mlir.analysis.ir.loops import defining_op
 from alcop_mlir.analysis.ir.memref_layouts import follows_shape, open_strides
 from alcop_mlir.analysis.ir.promises import row_alignment
+from alcop_mlir.analysis.linalg.beginnings import Beginning, beginning
 from alcop_mlir.bindings import ir
 from alcop_mlir.variants import NO_MOST, ScheduleVariant, SizeLimit
 
@@ -61,6 +61,7 @@ class Guard:
     promised: what the sizes of loops are multiples of, whether it holds or not
     distances: of memrefs whose strides it asks for, what these are multiples of, in
         bytes
+    beginnings: of the memrefs that are aligned further than is known
     """
 
     limits: tuple[Limit, ...]
@@ -69,11 +70,28 @@ class Guard:
     sizes: Mapping[str, int | Open]
     promised: Mapping[str, int]
     distances: Mapping[Any, int]
+    beginnings: Mapping[Any, Beginning] = field(default_factory=dict)
 
     @property
     def is_always_true(self) -> bool:
         """Whether it asks for nothing."""
-        return not (self.limits or self.divisors or self.positive)
+        asked = self.limits or self.divisors or self.positive
+        return not (asked or self.addresses or self.offsets)
+
+    @property
+    def addresses(self) -> Mapping[Any, int]:
+        """What those of arguments are multiples of, in bytes."""
+        return _together(one.addresses for one in self.beginnings.values())
+
+    @property
+    def offsets(self) -> Mapping[Any, int]:
+        """What these values are multiples of."""
+        return _together(one.offsets for one in self.beginnings.values())
+
+    def alignment(self, memref: ir.Value) -> int:
+        """Bytes that its first element is aligned to, where the guard holds."""
+        known, found = base_alignment(memref), self.beginnings.get(memref)
+        return known if found is None else max(known, found.alignment)
 
     def divisor(self, loop: str) -> int:
         """What the size of a loop is a multiple of, where the guard holds."""
@@ -102,12 +120,16 @@ class _NeverTrueError(Exception):
 
 
 def find_guard(
-    variant: ScheduleVariant, inputs: Sequence[Buffer], outputs: Sequence[Buffer]
+    variant: ScheduleVariant,
+    inputs: Sequence[Buffer],
+    outputs: Sequence[Buffer],
+    others: Sequence[Buffer] = (),
 ) -> Guard | None:
     """When the variant may run; None if never.
 
     inputs:  A and B
     outputs: C, and what fused ops write instead
+    others:  what fused ops access, of which nothing is asked but where it begins
     """
     buffers = [*inputs, *outputs]
     sizes = {loop: _loop_size(buffers, loop) for loop in _LOOPS}
@@ -123,7 +145,32 @@ def find_guard(
     except _NeverTrueError:
         return None
     limits, positive = tuple(guard.limits), tuple(guard.positive)
-    return Guard(limits, guard.divisors, positive, sizes, promised, guard.distances)
+    found = Guard(limits, guard.divisors, positive, sizes, promised, guard.distances)
+    if variant.row_bytes == 1:
+        return found
+    # What is stored is seldom a view: it may be stored as wide as rows allow.
+    widths = [(inputs, variant.row_bytes), ((*outputs, *others), BASE_ALIGNMENT)]
+    begins = {
+        buffer[0]: _begins(found, buffer, widest)
+        for some, widest in widths
+        for buffer in some
+    }
+    return replace(found, beginnings=begins)
+
+
+def _begins(guard: Guard, buffer: Buffer, widest: int) -> Beginning:
+    """Where a buffer begins: as aligned as its rows are apart, if that can be asked."""
+    rows = guard.rows(buffer)
+    return beginning(buffer[0], math.gcd(widest, rows), rows)
+
+
+def _together(every: Iterable[Mapping[Any, int]]) -> Mapping[Any, int]:
+    """All of `every`; of what is there twice, what both divide."""
+    found: dict[Any, int] = {}
+    for some in every:
+        for one, of in some.items():
+            found[one] = math.lcm(of, found.get(one, 1))
+    return found
 
 
 class _Conditions:
@@ -186,26 +233,6 @@ class _Conditions:
             raise _NeverTrueError
         if isinstance(number, Open):
             self.divisors[number] = math.lcm(of, self.divisors.get(number, 1))
-
-
-def guarded_alignment(memref: ir.Value, row_bytes: int) -> int:
-    """Bytes that a memref's first element is aligned to, where a guard holds.
-
-    row_bytes: what the guard makes of its distances of rows
-    """
-    view = made_by(memref, "memref.subview", *_SAME)
-    if view is None:
-        return base_alignment(memref)
-    source = view.operands[0]
-    found = guarded_alignment(source, row_bytes)
-    if view.name in _SAME:
-        return max(found, base_alignment(memref))
-    apart = {source_dimension(view, n) for n in range(memref.type.rank - 1)}
-    for number, offset in enumerate(given(view, "offsets")):
-        stride = stride_divisor(source, number) * element_bytes(source.type)
-        asked = row_bytes if number in apart else 1
-        found = math.gcd(found, divisor(offset) * math.lcm(stride, asked))
-    return max(found, base_alignment(memref))
 
 
 def _loop_size(buffers: Sequence[Buffer], loop: str) -> int | Open:

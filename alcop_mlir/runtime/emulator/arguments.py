@@ -1,7 +1,8 @@
 """Kernel arguments: NumPy arrays to device buffers, scalars to parameter bytes.
 
 Arrays that overlap in memory share one buffer, so that aliasing on the device is what
-it is on the host. A buffer begins at a 256-byte boundary, as an allocation does.
+it is on the host. A buffer begins at a 256-byte boundary, as an allocation does, or as
+far behind one as the array is behind a multiple of 16 bytes.
 """
 
 from __future__ import annotations
@@ -17,6 +18,8 @@ from alcop_mlir.runtime.emulator.arithmetic.storage import F64, Array
 from alcop_mlir.runtime.emulator.machine.memory import GlobalMemory, MappedRange
 from alcop_mlir.runtime.emulator.ptx.scalars import SCALARS
 from alcop_mlir.runtime.emulator.ptx.syntax import Module, PtxKernel, PtxParameter
+
+WIDEST = 16  # bytes of an access: PTX ISA, "Vectors" and "cp.async"
 
 Argument = np.ndarray | np.generic | int | float | bytes
 
@@ -67,7 +70,7 @@ def bind(kernel: PtxKernel, module: Module, args: Sequence[Argument]) -> Bound:
     sizes += [(f"variable {v.name}", v.size, v.space == "global") for v in variables]
     total = sum(size for _, size, _ in sizes)
     limits.MEMORY.check(total, "arrays and variables of the kernel", EmulationError)
-    memory = GlobalMemory(sizes)
+    memory = GlobalMemory(sizes, [group[0].low % WIDEST for group in groups])
     pointers: dict[int, int] = {}
     outputs: list[tuple[Array, MappedRange]] = []
     for group, buffer in zip(groups, memory.buffers, strict=False):

@@ -21,7 +21,8 @@ the order of their allocations: `resources.shared_bytes` counts the same. Those 
 A kernel is named after its function; where that has several kernels, `alcop.kernel` of
 the launch follows (`f_matmul`), and a number where a name is taken.
 
-Pointers are `llvm.align = 16`, which 16-byte copies need, `llvm.readonly` where the
+Pointers are `llvm.align = 16`, or what `alcop.alignment` says of an argument that may
+begin elsewhere; they are `llvm.readonly` where the
 kernel only reads, `llvm.writeonly` where it only writes, and `llvm.noalias` where the
 option says that memrefs do not overlap. An unsupported launch is an error: no later
 pass could lower it.
@@ -44,6 +45,7 @@ from typing import Any
 
 from alcop_mlir.analysis.host import launches
 from alcop_mlir.analysis.host.launches import LAUNCH_ARGUMENTS, KernelLaunch
+from alcop_mlir.analysis.ir.alignment import base_alignment
 from alcop_mlir.analysis.ir.constant_arrays import stored_global
 from alcop_mlir.analysis.ir.memory import is_workgroup
 from alcop_mlir.analysis.ir.memref_layouts import open_strides
@@ -67,9 +69,6 @@ from alcop_mlir.transforms.pipelining.slot_views import view_slots
 from alcop_mlir.transforms.tiling.thread_points import KERNEL
 
 _RESERVED = ("WARP_SZ",)  # PTX's one constant that looks like an identifier
-
-# bytes: the widest access of one thread, PTX ISA, cp.async and ld
-POINTER_ALIGNMENT = 16
 
 
 @dataclass(frozen=True)
@@ -187,8 +186,12 @@ def _make_kernel(
     with ir.InsertionPoint(entry):
         mapping = _inside(launch, list(entry.arguments))
         _move_body(launch, kernel, mapping)
-    attributes = [_parameter_attributes(value, noalias) for value in entry.arguments]
-    kernel.attributes["arg_attrs"] = ir.ArrayAttr.get(attributes)
+    pointers = zip(entry.arguments, launch.memrefs, strict=False)
+    attributes = [_pointer_attributes(one, of, noalias) for one, of in pointers]
+    attributes += [{}] * (len(inputs) - len(attributes))
+    kernel.attributes["arg_attrs"] = ir.ArrayAttr.get(
+        list(map(ir.DictAttr.get, attributes))
+    )
 
 
 def _inside(launch: KernelLaunch, parameters: list[Any]) -> dict[Any, Any]:
@@ -380,18 +383,18 @@ def _cast(scalar: ir.Value, kind: ir.Type) -> Any:
     return scalar if scalar.type == kind else arith.index_cast(kind, scalar)
 
 
-def _parameter_attributes(parameter: ir.Value, noalias: bool) -> Any:
-    if not isinstance(parameter.type, ir.MemRefType):
-        return ir.DictAttr.get({})
-    alignment = ir.IntegerAttr.get(build.integer(64), POINTER_ALIGNMENT)
-    attributes = {"llvm.align": alignment}
+def _pointer_attributes(
+    parameter: ir.Value, buffer: ir.Value, noalias: bool
+) -> dict[str, Any]:
+    """Those of the parameter that is given a buffer of the host."""
+    attributes: dict[str, Any] = {"llvm.align": to_attribute(base_alignment(buffer))}
     if noalias:
         attributes["llvm.noalias"] = ir.UnitAttr.get()
     if launches.is_only_read(parameter):
         attributes["llvm.readonly"] = ir.UnitAttr.get()
     elif launches.is_only_written(parameter):
         attributes["llvm.writeonly"] = ir.UnitAttr.get()
-    return ir.DictAttr.get(attributes)
+    return attributes
 
 
 def _new(name: str, taken: set[str]) -> str:

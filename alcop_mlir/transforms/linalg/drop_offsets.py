@@ -1,8 +1,8 @@
-"""Remove the offset from the memref types of a function's arguments.
+"""Remove the offset from the memref types of arguments; say how these are aligned.
 
 Before:  func.func @f(%A: memref<64x32xf16, strided<[?, 1], offset: ?>>) {
            linalg.matmul ins(%A, ...) ; %v = memref.subview %A[...] }
-After:   func.func @f(%A: memref<64x32xf16, strided<[?, 1]>>) {
+After:   func.func @f(%A: memref<64x32xf16, strided<[?, 1]>> {alcop.alignment = 2}) {
            %a = memref.cast %A : ... to memref<64x32xf16, strided<[?, 1], offset: ?>>
            linalg.matmul ins(%A, ...) ; %v = memref.subview %a[...] }
 
@@ -12,23 +12,33 @@ offset is subtracted from the types of the argument's views as well; where the o
 dynamic, these views start from a cast. Strides that follow from the sizes are removed
 together with the offset.
 
+An argument whose offset, or whose length or distance of rows, is dynamic may begin at
+any element: `alcop.alignment` says so, in bytes. One that is promised to have aligned
+rows (`alcop.row_alignment`) begins as its rows do. Others begin at a multiple of 16
+bytes, of which nothing is written.
+
 An argument with a constant offset keeps its type, with a remark, where a call or a loop
 uses it; so do the arguments of a function that is called itself.
 
 Runs after bufferization, and before the passes that read the types of arguments. Reads
-and writes no `alcop` attributes.
+`alcop.row_alignment`; writes `alcop.alignment`, which stays, and is checked at launch.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
+from alcop_mlir.analysis.ir.alignment import BASE_ALIGNMENT, element_bytes
 from alcop_mlir.analysis.ir.memory import DERIVED_VIEWS
+from alcop_mlir.analysis.ir.memref_layouts import is_strided, open_strides
+from alcop_mlir.analysis.ir.promises import ALIGNMENT, of_argument, row_alignment
 from alcop_mlir.analysis.ir.walk import walk
 from alcop_mlir.bindings import ir, memref
 from alcop_mlir.diagnostics import remark
+from alcop_mlir.dialects.values import to_attribute
 from alcop_mlir.passes import build
 from alcop_mlir.passes.base import Pass
 
@@ -52,6 +62,7 @@ class DropOffsets(Pass):
             if not len(function.regions[0].blocks):
                 continue
             if function.attributes["sym_name"].value not in called:
+                _write_alignments(function)
                 for argument in _arguments(function):
                     _drop_offset(argument, function)
                 _retype(function)
@@ -78,6 +89,41 @@ def _offset(value: ir.Value) -> int:
         return 0
     _, offset = value.type.get_strides_and_offset()
     return offset
+
+
+def _write_alignments(function: ir.Operation) -> None:
+    """Say of the arguments that may begin anywhere where they may."""
+    found = {
+        number: least
+        for number, argument in enumerate(_arguments(function))
+        if of_argument(argument, ALIGNMENT) is None
+        and (least := _alignment(argument)) < BASE_ALIGNMENT
+    }
+    if not found:
+        return
+    given = [{} for _ in _arguments(function)]
+    if "arg_attrs" in function.attributes:
+        attributes = function.attributes["arg_attrs"]
+        given = [{one.name: one.attr for one in ir.DictAttr(of)} for of in attributes]
+    for number, least in found.items():
+        given[number][ALIGNMENT] = to_attribute(least)
+    function.attributes["arg_attrs"] = ir.ArrayAttr.get(
+        list(map(ir.DictAttr.get, given))
+    )
+
+
+def _alignment(argument: ir.Value) -> int:
+    """Bytes that the first element of an argument is a multiple of."""
+    kind = argument.type
+    if not isinstance(kind, ir.MemRefType) or not kind.rank or not is_strided(kind):
+        return BASE_ALIGNMENT
+    is_anywhere = kind.is_dynamic_stride_or_offset(_offset(argument))
+    has_open_rows = kind.is_dynamic_dim(kind.rank - 1) or open_strides(kind)
+    if not is_anywhere and not has_open_rows:
+        return BASE_ALIGNMENT
+    return math.gcd(
+        BASE_ALIGNMENT, math.lcm(row_alignment(argument), element_bytes(kind))
+    )
 
 
 def _drop_offset(argument: ir.Value, function: ir.Operation) -> None:

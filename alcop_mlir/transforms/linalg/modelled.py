@@ -45,6 +45,8 @@ def open_problem_of(contraction: Contraction) -> OpenProblem | None:
         return None
     if 0 in _sizes(contraction):
         return None
+    # Those of rows that begin anywhere might as well have any strides.
+    unknown = {*contraction.open_strides, *contraction.open_beginnings}
     return OpenProblem(
         m=_range(contraction, "m", contraction.m),
         n=_range(contraction, "n", contraction.n),
@@ -54,7 +56,7 @@ def open_problem_of(contraction: Contraction) -> OpenProblem | None:
         dtypes=_dtypes(contraction),
         layout=_layout(contraction),
         row_bytes=contraction.row_bytes,
-        open_strides=contraction.open_strides,
+        open_strides="".join(one for one in "ABC" if one in unknown),
         taps=contraction.taps,
     )
 

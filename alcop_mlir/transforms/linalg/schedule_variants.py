@@ -46,8 +46,10 @@ def decide_variants(
         return (ScheduleVariant(one.schedule, one.source),)
     if wanted is not None and wanted.is_whole:
         schedule = completed(contraction, target, wanted, [Schedule()])
-        return _by_alignment(contraction, schedule, schedule, source)
+        found = _by_alignment(contraction, schedule, schedule, source)
+        return _with_aligned_output(contraction, found)
     chosen = _chosen(contraction, target, chooser, most)
+    chosen = _with_aligned_output(contraction, chosen)
     if wanted is None:
         return chosen
     every = [variant.schedule for variant in chosen]
@@ -91,6 +93,16 @@ def _by_alignment(
     if not contraction.has_narrow_copies:
         return (for_all,)
     return ScheduleVariant(aligned, source, 16), for_all
+
+
+def _with_aligned_output(
+    contraction: Contraction, found: tuple[ScheduleVariant, ...]
+) -> tuple[ScheduleVariant, ...]:
+    """One more variant of a single one, where C alone may begin anywhere."""
+    first, *others = found
+    if contraction.open_beginnings != "C" or others:
+        return found
+    return replace(first, row_bytes=16), first
 
 
 def _completed(

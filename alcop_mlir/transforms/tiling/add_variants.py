@@ -23,7 +23,9 @@ The first variant runs whose guard holds (`alcop_mlir/variants.py`): its limits 
 sizes; the rows of A, B, C and of what fused ops write, and the distances of these, are
 multiples of `row_bytes`, as far as they are not known; K has the parts of a schedule
 with `split_k`. Of rows with distances of their own a known length does not matter, as
-their last chunk may be a part. In its branch
+their last chunk may be a part. A memref that may begin anywhere (`alcop.alignment`)
+begins as its rows do: its address is a multiple, and so are the offsets of a view of it
+that the host computes from sizes. In its branch
 memrefs have the promise `alcop.row_alignment` that follows from that, and
 `alcop.contraction` says in `k_multiple` what K is a multiple of. Conditions that are
 known, or promised by the user, fold away: a variant that never runs is left out, and so
@@ -51,6 +53,7 @@ from types import MappingProxyType
 from typing import Any
 
 from alcop_mlir import diagnostics, variants
+from alcop_mlir.analysis.ir.alignment import base_alignment
 from alcop_mlir.analysis.ir.extents import extent
 from alcop_mlir.analysis.ir.loops import constant, made_by, without
 from alcop_mlir.analysis.ir.memref_layouts import open_strides
@@ -69,7 +72,6 @@ from alcop_mlir.analysis.linalg.variant_guards import (
     Guard,
     Open,
     find_guard,
-    guarded_alignment,
 )
 from alcop_mlir.bindings import arith, ir, memref
 from alcop_mlir.dialects import alcop
@@ -200,7 +202,7 @@ def _ways(group: _Group) -> Iterator[_Way]:
     except ConfigError as error:
         raise PassError(group.contraction, str(error)) from error
     for variant in given:
-        guard = find_guard(variant, group.inputs, group.outputs)
+        guard = find_guard(variant, group.inputs, group.outputs, group.others)
         if guard is not None:
             yield variant, guard
             if guard.is_always_true:
@@ -268,10 +270,13 @@ def _build(
         build.clone(alloc, mapping)
     for buffer in dict.fromkeys((*group.inputs, *group.outputs, *group.others)):
         value, promised = buffer[0], math.gcd(variant.row_bytes, guard.rows(buffer))
-        if promised == 1 or not _has_open_rows(value.type):
+        if promised == 1:
+            continue
+        alignment = guard.alignment(value)
+        if not _has_open_rows(value.type) and alignment == base_alignment(value):
             continue
         if value not in mapping:
-            mapping[value] = _promising(value, promised)
+            mapping[value] = _promising(value, promised, alignment)
         elif made_by(value, _ALLOC) is not None:
             _promise(mapping[value], promised)
     for op in group.ops:
@@ -288,10 +293,10 @@ def _has_open_rows(kind: ir.Type) -> bool:
     return kind.is_dynamic_dim(kind.rank - 1) or bool(open_strides(kind))
 
 
-def _promising(value: ir.Value, row_bytes: int) -> Any:
+def _promising(value: ir.Value, row_bytes: int, alignment: int) -> Any:
     """`value` with a promise. Of two assumptions in a row upstream drops the second."""
     source = without(value, _PROMISE)
-    made = memref.assume_alignment(source, guarded_alignment(value, row_bytes))
+    made = memref.assume_alignment(source, alignment)
     _promise(made, row_bytes)
     return made
 
@@ -340,9 +345,19 @@ def _condition(guard: Guard) -> Any:
     for one in guard.positive:
         holds = build.both(holds, _compared("sge", _number(one), 1))
     for one, divisor in guard.divisors.items():
-        rest = build.rem(_number(one), divisor)
+        holds = _if_multiple(holds, _number(one), divisor)
+    for offset, divisor in guard.offsets.items():
+        rest = arith.remsi(offset, build.index(divisor))  # may be negative
         holds = build.both(holds, _compared("eq", rest, 0))
+    for array, alignment in guard.addresses.items():
+        address = memref.extract_aligned_pointer_as_index(array)
+        holds = _if_multiple(holds, address, alignment)
     return holds
+
+
+def _if_multiple(holds: ir.Value | None, value: ir.Value, of: int) -> Any:
+    """Whether `holds`, if anything, and `value` is a multiple."""
+    return build.both(holds, _compared("eq", build.rem(value, of), 0))
 
 
 def _compared(order: str, value: ir.Value, number: int) -> Any:

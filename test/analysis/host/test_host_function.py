@@ -147,7 +147,8 @@ def test_what_is_no_launch_stands_in_the_way(body: str, reason: str) -> None:
 def test_sizes_known_at_run_time() -> None:
     """Blocks per size, sizes as arguments of a kernel, strides and promises."""
     arguments = (
-        "%a: memref<?x4xf16> {alcop.row_alignment = 8 : i64}, %b: memref<8xf32>, "
+        "%a: memref<?x4xf16> {alcop.row_alignment = 8 : i64}, "
+        "%b: memref<8xf32> {alcop.alignment = 4 : i64}, "
         "%n: memref<4x4xf32, strided<[8, 1]>>"
     )
     body = """
@@ -163,7 +164,7 @@ def test_sizes_known_at_run_time() -> None:
     assert isinstance(found, Function)
     assert found.parameters == (
         Parameter("arg0", "f16", ("arg0_0", 4), row_alignment=8),
-        Parameter("arg1", "f32", (8,)),
+        Parameter("arg1", "f32", (8,), alignment=4),
         Parameter("arg2", "f32", (4, 4), strides=(8, 1)),
     )
     rows = size("arg0_0")

@@ -116,6 +116,26 @@ def test_misaligned(access: str, space: str, buffer: str) -> None:
     fails_with("misaligned", access, space, buffer)
 
 
+def test_arrays_lie_where_they_lie() -> None:
+    """One that begins 4 bytes behind a multiple of 16 bytes is aligned to no more."""
+    memory = np.zeros(72, np.uint32)
+    begin = -memory.ctypes.data % 16 // 4
+    unaligned, out = memory[begin + 1 : begin + 65], np.zeros(32, np.uint32)
+    for access, is_aligned in (
+        ("ld.global.u32 %t0, [%in];", True),
+        ("ld.global.v2.u32 {%t0, %t1}, [%in+4];", True),
+        ("ld.global.v2.u32 {%t0, %t1}, [%in];", False),
+        ("ld.global.v4.u32 {%t0, %t1, %t2, %t3}, [%in+12];", True),
+        ("cp.async.ca.shared.global [%a], [%in], 16;", False),
+    ):
+        text = module(START + access, ["u64", "u64"])
+        if is_aligned:
+            launch(text, "kernel", (1,), (32,), [unaligned, out])
+            continue
+        with pytest.raises(EmulationError, match=r"misaligned .*p0"):
+            launch(text, "kernel", (1,), (32,), [unaligned, out])
+
+
 def test_a_null_pointer() -> None:
     message, _ = fails("mov.u64 %p, 0; ld.global.u32 %t0, [%p];")
     assert "out-of-bounds" in message

@@ -313,3 +313,84 @@ func.func @windows(%x: memref<?x?x?x64xf16>, %w: memref<576x32xf16>, %y: memref<
     ins(%A, %w : memref<?x576xf16>, memref<576x32xf16>) outs(%y : memref<?x32xf32>)
   return
 }
+
+// -----
+
+// Of arguments that may begin anywhere the address is asked for: as much as what is
+// known of their rows makes use of, and nothing where that is their elements. C is
+// stored as wide as rows allow. What is fused is asked, too.
+// CHECK-LABEL: @addresses(
+// CHECK-SAME:    %[[A:[^ ]*]]: memref<?x?xf16> {{{[^}]*}}}, %[[B:[^ ]*]]: memref<?x8xf16, strided<[?, 1]>> {{{[^}]*}}}, %[[C:[^ ]*]]: memref<?x8xf32> {{{[^}]*}}}, %[[V:[^ ]*]]: memref<8xf32> {{{[^}]*}}}, %[[D:[^ ]*]]: memref<?x8xi8> {{{[^}]*}}})
+// CHECK:       %[[AT:.*]] = memref.extract_aligned_pointer_as_index %[[A]]
+// CHECK:       %[[REST:.*]] = arith.remui %[[AT]], %c4
+// CHECK:       arith.cmpi eq, %[[REST]], %c0
+// CHECK:       %[[BT:.*]] = memref.extract_aligned_pointer_as_index %[[B]]
+// CHECK:       arith.remui %[[BT]], %c4
+// CHECK:       %[[DT:.*]] = memref.extract_aligned_pointer_as_index %[[D]]
+// CHECK:       arith.remui %[[DT]], %c8
+// CHECK:       %[[VT:.*]] = memref.extract_aligned_pointer_as_index %[[V]]
+// CHECK:       arith.remui %[[VT]], %c16
+// CHECK-NOT:   extract_aligned_pointer
+// CHECK:       scf.if
+// CHECK:         memref.assume_alignment %[[A]], 4 {alcop.row_alignment = 4 : i64}
+// CHECK:         memref.assume_alignment %[[B]], 4 {alcop.row_alignment = 4 : i64}
+// CHECK:         memref.assume_alignment %[[D]], 8 {alcop.row_alignment = 4 : i64}
+// CHECK:         memref.assume_alignment %[[V]], 16 {alcop.row_alignment = 4 : i64}
+// CHECK:       } else {
+// CHECK-NOT:     assume_alignment
+#row = affine_map<(d0, d1) -> (d1)>
+#here = affine_map<(d0, d1) -> (d0, d1)>
+func.func @addresses(%a: memref<?x?xf16> {alcop.alignment = 2}, %b: memref<?x8xf16, strided<[?, 1]>> {alcop.alignment = 2},
+    %c: memref<?x8xf32> {alcop.alignment = 16}, %v: memref<8xf32> {alcop.alignment = 4}, %d: memref<?x8xi8> {alcop.alignment = 1}) {
+  linalg.matmul {alcop.contraction = #alcop.contraction<{init = "zero", lhs = "mk", rhs = "kn"}>,
+    alcop.variants = [{row_bytes = 4, schedule = {}}, {schedule = {}}]}
+    ins(%a, %b : memref<?x?xf16>, memref<?x8xf16, strided<[?, 1]>>) outs(%c : memref<?x8xf32>)
+  linalg.generic {indexing_maps = [#here, #row, #here], iterator_types = ["parallel", "parallel"]}
+    ins(%c, %v : memref<?x8xf32>, memref<8xf32>) outs(%d : memref<?x8xi8>) {
+  ^bb0(%x: f32, %y: f32, %z: i8):
+    %s = arith.addf %x, %y : f32
+    %t = arith.fptosi %s : f32 to i8
+    linalg.yield %t : i8
+  }
+  return
+}
+
+// -----
+
+// Of a view: the address of the argument, and the offsets that the host knows; they may
+// be negative. Nothing is asked of rows in vain, where a column is not aligned, or not
+// known to the host.
+// CHECK-LABEL: @offsets_of_views(
+// CHECK-SAME:    %[[A:[^ ]*]]: memref<100x128xf16> {{{[^}]*}}}, %[[B:[^ ]*]]: memref<64x?xf16>
+// CHECK:       %[[N:.*]] = memref.dim %[[B]], %c1
+// CHECK:       arith.remui %[[N]], %c8
+// CHECK:       arith.remsi %[[N]], %c8
+// CHECK:       %[[AT:.*]] = memref.extract_aligned_pointer_as_index %[[A]]
+// CHECK:       arith.remui %[[AT]], %c16
+// CHECK-NOT:   rem
+// CHECK:       scf.if
+// CHECK-DAG:     memref.assume_alignment %{{.*}}, 16 {alcop.row_alignment = 16 : i64} : memref<32x64xf16, strided<[128, 1], offset: ?>>
+// CHECK:       linalg.matmul {{.*}} variant = "rows16"
+// CHECK-LABEL: @unaligned_views(
+// CHECK-NOT:   extract_aligned_pointer
+// CHECK:       return
+func.func @offsets_of_views(%a: memref<100x128xf16> {alcop.alignment = 2}, %b: memref<64x?xf16>, %c: memref<32x?xf32>) {
+  %c1 = arith.constant 1 : index
+  %n = memref.dim %b, %c1 : memref<64x?xf16>
+  %part = memref.subview %a[8, %n] [32, 64] [1, 1] : memref<100x128xf16> to memref<32x64xf16, strided<[128, 1], offset: ?>>
+  linalg.matmul {alcop.contraction = #alcop.contraction<{init = "zero", lhs = "mk", rhs = "kn"}>,
+    alcop.variants = [{row_bytes = 16, schedule = {}}, {schedule = {}}]}
+    ins(%part, %b : memref<32x64xf16, strided<[128, 1], offset: ?>>, memref<64x?xf16>) outs(%c : memref<32x?xf32>)
+  return
+}
+func.func @unaligned_views(%a: memref<100x128xf16> {alcop.alignment = 2}, %b: memref<64x?xf16>, %c: memref<32x?xf32>, %i: index) {
+  %odd = memref.subview %a[8, 1] [32, 64] [1, 1] : memref<100x128xf16> to memref<32x64xf16, strided<[128, 1], offset: 1025>>
+  linalg.matmul {alcop.contraction = #alcop.contraction<{init = "zero", lhs = "mk", rhs = "kn"}>,
+    alcop.variants = [{row_bytes = 16, schedule = {}}, {schedule = {}}]}
+    ins(%odd, %b : memref<32x64xf16, strided<[128, 1], offset: 1025>>, memref<64x?xf16>) outs(%c : memref<32x?xf32>)
+  %unknown = memref.subview %a[8, %i] [32, 64] [1, 1] : memref<100x128xf16> to memref<32x64xf16, strided<[128, 1], offset: ?>>
+  linalg.matmul {alcop.contraction = #alcop.contraction<{init = "zero", lhs = "mk", rhs = "kn"}>,
+    alcop.variants = [{row_bytes = 16, schedule = {}}, {schedule = {}}]}
+    ins(%unknown, %b : memref<32x64xf16, strided<[128, 1], offset: ?>>, memref<64x?xf16>) outs(%c : memref<32x?xf32>)
+  return
+}

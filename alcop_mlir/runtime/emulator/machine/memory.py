@@ -8,6 +8,7 @@ caught there too.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -65,11 +66,14 @@ def aligned_bytes(shape: tuple[int, ...], fill: int) -> Array:
 class GlobalMemory:
     """All global buffers, laid out once before the run."""
 
-    def __init__(self, sizes: list[tuple[str, int, bool]]):
-        """`sizes`: name, bytes, may be written."""
+    def __init__(self, sizes: list[tuple[str, int, bool]], behind: Sequence[int] = ()):
+        """`sizes`: name, bytes, may be written; `behind`: of the first ones, how many
+        bytes behind an aligned address they begin.
+        """
         self.buffers: list[MappedRange] = []
         top = ALIGNMENT
-        for name, size, writable in sizes:
+        for number, (name, size, writable) in enumerate(sizes):
+            top += behind[number] if number < len(behind) else 0
             start = GLOBAL_WINDOW + top
             self.buffers.append(MappedRange(name, start, start + size, writable))
             # A whole unmapped unit between buffers: overruns never land in another.
