@@ -2,7 +2,8 @@
 
 Sizes, windows, strides, dilations, zeros around the image and between its pixels,
 groups, layouts, types, and sizes known at run time only are drawn; also convolutions
-that add to windows of their outputs. Each is run on the emulator, which finds no
+that add to windows of their outputs; of half of them, schedules with rectangles of
+positions, where these have any. Each is run on the emulator, which finds no
 hazard, on small whole numbers: results are NumPy's, and those of the reference.
 
 The state is a file with a line per form, so that a run goes on where the last stopped.
@@ -21,11 +22,18 @@ from pathlib import Path
 
 from convolution_forms import NAMED, SPATIAL, Form, Scatter, Window
 
-from alcop_mlir.errors import AlcopError
+from alcop_mlir.errors import AlcopError, CompileError
+from alcop_mlir.runtime.launch import Program
 
 TYPES = (("f16", "f32"), ("f16", "f16"), ("bf16", "f32"), ("f32", "f32"), ("i8", "i32"))
 CHANNELS = (16, 16, 24, 32, 40, 48, 64, 4, 17, 35)
 FILTERS = (1, 8, 10, 16, 24, 40)
+SCHEDULES = (
+    "",
+    "",
+    "block=32,32,32 warp=16,16 stages=3,2 rectangle=4",
+    "block=64,32,32 warp=32,16 stages=2,1 rectangle=8",
+)
 MOST_OPS = 3e6  # multiplications: the emulator runs some ten million per second
 
 
@@ -135,16 +143,28 @@ def try_form(seed: int) -> Counter[str]:
     while ops(form) > MOST_OPS:
         form = draw_form(draw)
     try:
-        program = form.check()
+        program = _checked(form, draw.choice(SCHEDULES))
     except (AlcopError, AssertionError) as error:
         raise AssertionError(f"seed {seed}, {form}: {error}") from error
-    scheduled = [kernel.schedule is not None for kernel in program.function.kernels]
+    schedules = [kernel.schedule for kernel in program.function.kernels]
+    scheduled = [one for one in schedules if one is not None]
     seen = Counter({"cases": 1})
-    seen["on tensor cores"] += any(scheduled)
+    seen["on tensor cores"] += bool(scheduled)
+    seen["rectangles"] += any(one.rectangle > 1 for one in scheduled)
     seen["generic"] += not form.name
     seen["transposed"] += _is_transposed(form)
     seen["sizes known at run time only"] += bool(form.open)
     return seen
+
+
+def _checked(form: Form, schedule: str) -> Program:
+    """With the schedule, if it can have that; else with the compiler's."""
+    try:
+        return form.check(schedule)
+    except CompileError as error:
+        if "leave rectangle out" not in str(error):
+            raise
+        return form.check()
 
 
 def _is_transposed(form: Form) -> bool:
