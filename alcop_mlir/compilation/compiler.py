@@ -28,6 +28,7 @@ from alcop_mlir.analysis.host.host_function import (
 from alcop_mlir.analysis.host.host_values import Names
 from alcop_mlir.analysis.ir.constant_arrays import ConstantArray, globals_read
 from alcop_mlir.analysis.ir.symbols import name_of
+from alcop_mlir.analysis.ir.updates import updated_arguments
 from alcop_mlir.analysis.linalg.size_names import named_sizes
 from alcop_mlir.analysis.reference import computation
 from alcop_mlir.compilation.description import describe, roles_by_access
@@ -111,6 +112,7 @@ class _Signature:
     sizes: of each dimension of each array, by the array's name; names where unknown
     constants: arrays that the steps read
     source_names: of the arguments, where it was written
+    updated: names of the arguments that it updates in place
     """
 
     arguments: int
@@ -119,6 +121,7 @@ class _Signature:
     sizes: Mapping[tuple[str, int], Size]
     constants: tuple[ConstantArray, ...] = ()
     source_names: Sequence[str] = ()
+    updated: Sequence[str] = ()
 
     def name(self, number: int) -> str:
         """The name of array `number` of the compiled function: results come last."""
@@ -285,12 +288,22 @@ def _signature(func: Any, options: Options) -> _Signature:
         argument: argument_name(number)
         for number, argument in enumerate(block.arguments)
     }
-    returned = list(list(block.operations)[-1].operation.operands)
+    updates = updated_arguments(func)
+    returned = [
+        value
+        for number, value in enumerate(block.operations[-1].operation.operands)
+        if number not in updates
+    ]
     for number, value in enumerate(returned):
         names.setdefault(value, result_name(number, len(returned)))
     sizes = named_sizes(func, names)
     return _Signature(
-        len(block.arguments), len(returned), found.steps, sizes, found.constants
+        len(block.arguments),
+        len(returned),
+        found.steps,
+        sizes,
+        found.constants,
+        updated=[argument_name(number) for number in updates.values()],
     )
 
 
@@ -329,7 +342,8 @@ def _described(
     roles = signature.roles(one.name for one in function.parameters)
     if not signature.steps:  # then only that results are written is known of them
         results: dict[str, Role] = {n: "out" for n in roles if roles[n] == "out"}
-        roles = results | roles_by_access(function, lowered.module)
+        updated: dict[str, Role] = {name: "inout" for name in signature.updated}
+        roles = results | roles_by_access(function, lowered.module) | updated
     found = describe(function, roles, signature.steps, statistics)
     names = itertools.chain(signature.source_names, itertools.repeat(""))
     named = zip(found.parameters, names, strict=False)

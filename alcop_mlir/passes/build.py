@@ -232,6 +232,15 @@ def alloc(kind: ir.Type, sizes: Sequence[ir.Value] = ()) -> Any:
     return memref.alloc(kind, sizes, [])
 
 
+def copied(buffer: ir.Value) -> Any:
+    """A new buffer with the contents of `buffer`."""
+    kind = buffer.type
+    plain = ir.MemRefType.get(kind.shape, kind.element_type)
+    copy = alloc(plain, dynamic_sizes(buffer))
+    memref.copy(buffer, copy)
+    return copy
+
+
 def reinterpreted(
     kind: ir.Type,
     buffer: ir.Value,
@@ -473,6 +482,22 @@ def erase_unused(ops: Iterable[ir.Operation]) -> None:
     for op in ops:
         if not any(True for result in op.operation.results for _ in result.uses):
             op.operation.erase()
+
+
+def set_argument_attribute(
+    func: ir.Operation, number: int, name: str, value: ir.Attribute | None
+) -> None:
+    """Set an attribute of an argument of a `func.func`; None removes it."""
+    count = len(ir.FunctionType(func.attributes["function_type"].value).inputs)
+    every: list[dict[str, Any]] = [{} for _ in range(count)]
+    if "arg_attrs" in func.attributes:
+        given = [ir.DictAttr(one) for one in func.attributes["arg_attrs"]]
+        every = [{a.name: a.attr for a in one} for one in given]
+    every[number].pop(name, None)
+    if value is not None:
+        every[number][name] = value
+    dictionaries = [ir.DictAttr.get(one) for one in every]
+    func.attributes["arg_attrs"] = ir.ArrayAttr.get(dictionaries)
 
 
 def erase_deallocs(buffer: ir.Value) -> None:

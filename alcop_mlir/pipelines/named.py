@@ -104,12 +104,12 @@ PREPARE = (
 
 # Tensors become memrefs, and results become output arguments at the end of the list.
 BUFFERIZE = (
-    "func.func(alcop-fill-constants,alcop-fold-transposes,alcop-generalize-gathers,"
-    "alcop-separate-empties,alcop-protect-arguments)",
+    "func.func(alcop-update-arguments,alcop-fill-constants,alcop-fold-transposes,"
+    "alcop-generalize-gathers,alcop-separate-empties,alcop-protect-arguments)",
     "eliminate-empty-tensors",
     "one-shot-bufferize{bufferize-function-boundaries=true "
     "function-boundary-type-conversion=identity-layout-map}",
-    "func.func(alcop-separate-results)",
+    "func.func(alcop-place-results,alcop-separate-results)",
     "buffer-results-to-out-params{hoist-static-allocs=true hoist-dynamic-allocs=true "
     "modify-public-functions=true}",
 )

@@ -41,6 +41,7 @@ def alcop(
         inference_compiler=forward,
         bw_compiler=partial(_backward, chosen, strict),
         decompositions=aten(),
+        keep_inference_input_mutations=True,
     )
     try:
         return backend(with_composites(module), inputs)
@@ -54,7 +55,7 @@ def alcop(
 def _compiled(options: Options, module: torch.fx.GraphModule, _: Sequence[Any]) -> Call:
     """A graph of aten ops, compiled. Raises AlcopErrors."""
     graph = graph_of(module)
-    if not graph.returned:
+    if not graph.returned and not graph.updated:
         return Call(None, graph)
     bundle = compiled(graph, options.for_device(graph.device), options.cache)
     return Call(Program(bundle), graph)

@@ -273,14 +273,47 @@ def power(x: Tensor, exponent: float) -> Tensor:
 
 
 def index_copy(x: Tensor, dim: int, index: Tensor, source: Tensor) -> Tensor:
-    """`x` with one slice of `dim` replaced by `source`; more slices as they are."""
-    if index.numel() != 1 or x.dim() == 0:
+    """`x` with slices of `dim` replaced by those of `source`, at `index`.
+
+    An index that `x` does not have is not written. Of several slices for one index the
+    last is taken.
+    """
+    if x.dim() == 0:
         return NotImplemented
+    dim %= x.dim()
     places = torch.arange(x.shape[dim], device=x.device)
-    chosen = (places == index.reshape(())).view(
-        -1, *(1,) * (x.dim() - 1 - dim % x.dim())
-    )
-    return torch.where(chosen, source, x)
+    inner = (1,) * (x.dim() - 1 - dim)
+    if index.numel() == 1:
+        here = places == _from_start(index.reshape(()), x.shape[dim])
+        return torch.where(here.view(-1, *inner), source, x)
+    numbers = torch.arange(index.numel(), device=x.device)
+    index = _from_start(index, x.shape[dim])
+    number = torch.where(places[:, None] == index, numbers, -1).amax(1)
+    rows = torch.index_select(source, dim, number.clamp(min=0))
+    return torch.where((number >= 0).view(-1, *inner), rows, x)
+
+
+def _from_start(index: Tensor, size: int) -> Tensor:
+    """Indices of which negative ones are counted from the end."""
+    return torch.where(index < 0, index + size, index)
+
+
+def index_put(
+    x: Tensor,
+    indices: Sequence[Tensor | None],
+    values: Tensor,
+    accumulate: bool = False,
+) -> Tensor:
+    """x[:, index] = values, of one array of indices; several of them as they are."""
+    given = [(n, one) for n, one in enumerate(indices) if one is not None]
+    if accumulate or len(given) != 1 or given[0][1].dtype is torch.bool:
+        return NotImplemented
+    ((dim, index),) = given
+    before, after = x.shape[:dim], x.shape[dim + 1 :]
+    source = values.expand(*before, *index.shape, *after)
+    count = index.numel()
+    source = source.reshape(*before, count, *after)
+    return index_copy(x, dim, index.reshape(count), source)
 
 
 # By functions of torch, as Dynamo's graphs call them; methods by name.
@@ -320,6 +353,7 @@ def aten() -> dict[Any, Callable[..., Any]]:
         ops.sigmoid.default: sigmoid,
         ops.pow.Tensor_Scalar: power,
         ops.index_copy.default: index_copy,
+        ops.index_put.default: index_put,
     }
     return {**get_decomposition_table(), **ours}
 

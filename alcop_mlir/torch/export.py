@@ -23,6 +23,8 @@ from alcop_mlir.torch.decompositions import aten
 from alcop_mlir.torch.graphs import Graph, graph_of
 from alcop_mlir.torch.options import read
 
+_COPY: Any = torch.ops.aten.copy_.default
+_UPDATES = (OutputKind.BUFFER_MUTATION, OutputKind.USER_INPUT_MUTATION)
 PROGRAM, WEIGHTS = "program.zip", "weights.safetensors"
 
 
@@ -86,22 +88,11 @@ def traced(
         )
     with torch.no_grad():
         exported = exported.run_decompositions(aten())
-    _check(exported)
     module, names, weights = _arguments(exported)
     graph = graph_of(module, names)
-    if not graph.returned:
+    if not graph.returned and not graph.updated:
         raise CompileError("nothing to compile: the model returns what it was given")
     return graph, weights
-
-
-def _check(exported: torch.export.ExportedProgram) -> None:
-    """CompileError where a call would have to change a weight or an input."""
-    for one in exported.graph_signature.output_specs:
-        if one.kind != OutputKind.USER_OUTPUT:
-            raise CompileError(
-                f"the model writes '{one.target}' while it runs: call eval() on it, or "
-                "let it return what is new"
-            )
 
 
 def _arguments(
@@ -110,6 +101,7 @@ def _arguments(
     """The graph without weights that nobody reads, names of arguments, weights."""
     graph = torch.fx.Graph()
     graph.output(graph.graph_copy(exported.graph, {}))
+    updated = _copy_updates(graph, exported)
     names: list[str] = []
     weights: dict[str, np.ndarray[Any, Any]] = {}
     placeholders = [node for node in graph.nodes if node.op == "placeholder"]
@@ -122,8 +114,39 @@ def _arguments(
         else:
             assert one.target is not None  # all that is lifted has a name
             names.append(one.target)
-            weights[one.target] = _array(_weight(exported, one.target))
+            weight = _weight(exported, one.target)
+            # What calls change is not the model's own.
+            weight = weight.clone() if one.target in updated else weight
+            weights[one.target] = _array(weight)
     return torch.fx.GraphModule(exported.graph_module, graph), names, weights
+
+
+def _copy_updates(
+    graph: torch.fx.Graph, exported: torch.export.ExportedProgram
+) -> set[Any]:
+    """Write new values of inputs and buffers, which are named, by ops, instead of
+    returning them.
+    """
+    signature = exported.graph_signature
+    nodes = [node for node in graph.nodes if node.op == "placeholder"]
+    given = zip(nodes, signature.input_specs, strict=True)
+    # Buffers by their names in the model, inputs by those of their nodes.
+    by_name = {one.target or one.arg.name: node for node, one in given}
+    returned: list[Any] = []
+    updated: set[Any] = set()
+    output = graph.output_node()
+    for value, one in zip(output.args[0], signature.output_specs, strict=True):
+        if one.kind == OutputKind.USER_OUTPUT:
+            returned.append(value)
+            continue
+        if one.kind not in _UPDATES:
+            raise CompileError(f"the model returns '{one.target}' as {one.kind.name}")
+        with graph.inserting_before(output):
+            copy = graph.call_function(_COPY, (by_name[one.target], value))
+        copy.meta["val"] = value.meta["val"]
+        updated.add(one.target)
+    output.args = (tuple(returned),)
+    return updated
 
 
 def _weight(exported: torch.export.ExportedProgram, name: str) -> torch.Tensor:

@@ -5,6 +5,9 @@
         return y, x, None                         y = aten.view(x, [s0 * 2, 32])
                                                   return (y,)
 
+An argument that the graph writes to, by `aten.copy_` at its end, is one that the
+program updates in place: its new value is returned last.
+
 Numbers that are sizes of arguments are read from these, and outputs that need not be
 computed are remembered. What no program has is refused, with the op's name: kinds of
 numbers, sizes that only running tells, arrays in two places.
@@ -45,6 +48,7 @@ class Graph:
     arguments: for each placeholder its number in `given`
     results: for each output as it was given the number of what `module` returns; -1 - n
         where it is `given[n]`; None where it is no array
+    updated: placeholders of which `module` returns the new values, after its results
     """
 
     module: torch.fx.GraphModule
@@ -52,11 +56,13 @@ class Graph:
     given: tuple[Any, ...]
     arguments: tuple[int, ...]
     results: tuple[int | None, ...]
+    updated: tuple[int, ...] = ()
 
     @property
     def returned(self) -> list[torch.Tensor]:
-        """What `module` returns, with the sizes and types it has."""
-        return [one.meta["val"] for one in _outputs(self.module.graph)]
+        """What `module` returns besides updates, with the sizes and types it has."""
+        every = [one.meta["val"] for one in _outputs(self.module.graph)]
+        return every[: len(every) - len(self.updated)]
 
     @property
     def device(self) -> torch.device:
@@ -66,7 +72,9 @@ class Graph:
 
     def text(self) -> str:
         """The program. CompileError names an op that torch-mlir does not lower."""
-        return text_of(self.module, self.names, self._sizes_are_free())
+        first = len(self.returned)
+        updates = {n: first + number for number, n in enumerate(self.updated)}
+        return text_of(self.module, self.names, self._sizes_are_free(), updates)
 
     def _sizes_are_free(self) -> bool:
         """Whether each size that is not known is named by one dimension of one array.
@@ -88,6 +96,7 @@ class Graph:
             if node.op == "get_attr":
                 yield _hash(getattr(self.module, str(node.target)))
         yield from self.names
+        yield f"updated {self.updated}"
 
     def empty_results(self, arguments: Sequence[Any]) -> list[torch.Tensor]:
         """New tensors for what `module` returns, by the sizes of `arguments`."""
@@ -123,13 +132,17 @@ def graph_of(module: torch.fx.GraphModule, names: Sequence[str] = ()) -> Graph:
     module = torch.fx.GraphModule(module, graph)
     placeholders = [node for node in graph.nodes if node.op == "placeholder"]
     _keep_users_places(graph)
+    updates = _take_updates(graph)
     _read_sizes(graph, placeholders)
     _drop_unused_results(graph)
     simplify(graph)
     arguments = [n for n, one in enumerate(placeholders) if _is_array(one)]
     returned: list[torch.fx.Node] = []
-    results = [_result(one, placeholders, returned) for one in _outputs(graph)]
-    graph.output_node().args = (tuple(returned),)
+    held = {new: old for old, new in updates}
+    outputs = [held.get(one, one) for one in _outputs(graph)]
+    results = [_result(one, placeholders, returned) for one in outputs]
+    every = (*returned, *(new for _, new in updates))
+    graph.output_node().args = (every,)
     graph.eliminate_dead_code()
     for one in placeholders:
         if not _is_array(one):
@@ -142,6 +155,7 @@ def graph_of(module: torch.fx.GraphModule, names: Sequence[str] = ()) -> Graph:
         tuple(one.meta.get("val") for one in placeholders),
         tuple(arguments),
         tuple(results),
+        tuple(arguments.index(placeholders.index(old)) for old, _ in updates),
     )
 
 
@@ -257,6 +271,35 @@ def _sizes(given: Sequence[Any], arguments: Sequence[Any]) -> Iterator[tuple[Any
 def _value(size: Any, sizes: dict[Any, int]) -> int:
     expression = _expression(size)
     return int(size if expression is None else expression.xreplace(sizes))
+
+
+def _take_updates(graph: torch.fx.Graph) -> list[tuple[torch.fx.Node, torch.fx.Node]]:
+    """Erase copies to arguments; each argument, once, with its value at the end."""
+    found: dict[torch.fx.Node, Any] = {}
+    for node in list(graph.nodes):
+        if node.target != _ATEN.copy_.default:
+            continue
+        old, new = node.args[:2]
+        if old.op != "placeholder" or not _are_alike(old, new):
+            raise CompileError(
+                f"{_name(node)}: writes what is no argument of the graph"
+            )
+        if any(user > node for user in old.users if user.op != "output"):
+            raise CompileError(
+                f"{_name(node)}: '{old.name}' is read after it is written"
+            )
+        node.replace_all_uses_with(old)
+        graph.erase_node(node)
+        found[old] = new
+    return list(found.items())
+
+
+def _are_alike(old: torch.fx.Node, new: Any) -> bool:
+    """Whether both are arrays of one shape and type."""
+    if not isinstance(new, torch.fx.Node) or not _is_array(new):
+        return False
+    one, other = old.meta["val"], new.meta["val"]
+    return one.shape == other.shape and one.dtype == other.dtype
 
 
 def _drop_unused_results(graph: torch.fx.Graph) -> None:

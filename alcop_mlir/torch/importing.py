@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import importlib
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import torch
@@ -31,14 +31,18 @@ _UNKNOWN = (
     re.compile(r"(\w+\.\w+\.?\w*)' op"),
     re.compile(r"([Hh]igher-order operation '\w+')"),
 )
-_ARGUMENT = re.compile(r"(%arg(\d+): [^%()]*?) loc\([^()]*(?:\([^()]*\))?\)")
+_ARGUMENT = re.compile(r"(%arg(\d+): [^%()]*?)( loc\([^()]*(?:\([^()]*\))?\))")
 
 
 def text_of(
-    module: torch.fx.GraphModule, names: Sequence[str], sizes_are_free: bool
+    module: torch.fx.GraphModule,
+    names: Sequence[str],
+    sizes_are_free: bool,
+    updates: Mapping[int, int],
 ) -> str:
     """The program, whose arguments are called `names`, "" for those without a name.
 
+    updates: by argument that is updated in place the number of its value's output
     sizes_are_free: torch knows of each size of a result how it follows from those of
         arguments, whatever these are: no need to assert it when the program runs
     CompileError names the op that torch-mlir does not lower.
@@ -53,7 +57,8 @@ def text_of(
     _check_lowered(found)
     if sizes_are_free:
         _simplify_sizes(found)
-    return _named(found.operation.get_asm(enable_debug_info=True), names)
+    text = found.operation.get_asm(enable_debug_info=True)
+    return _described(text, names, updates)
 
 
 def _lower(module: Any) -> None:
@@ -137,13 +142,17 @@ def _reason(message: str, place: str = "") -> str:
     return f"torch-mlir cannot import the graph{place}: {message.strip()[:300]}"
 
 
-def _named(text: str, names: Sequence[str]) -> str:
-    """`text` with `names` as the locations of `main`'s arguments."""
-    if not any(names):
-        return text
+def _described(text: str, names: Sequence[str], updates: Mapping[int, int]) -> str:
+    """`text` with `names` as the locations of `main`'s arguments, and `updates`."""
     begin = text.index("func.func @main(")
     end = text.index("{", begin)
-    signature = _ARGUMENT.sub(
-        lambda found: f'{found[1]} loc("{names[int(found[2])]}")', text[begin:end]
-    )
-    return text[:begin] + signature + text[end:]
+
+    def argument(found: re.Match[str]) -> str:
+        number = int(found[2])
+        place = f' loc("{names[number]}")' if names[number] else ""
+        result = updates.get(number)
+        if result is None:
+            return found[1] + (place or found[3])
+        return f"{found[1]} {{alcop.in_place = {result} : i64}}{place or found[3]}"
+
+    return text[:begin] + _ARGUMENT.sub(argument, text[begin:end]) + text[end:]

@@ -1,8 +1,9 @@
 """Calls of a compiled graph with torch's tensors, in place: nothing is copied.
 
 Tensors in main memory run on the emulator as NumPy's views of them, those on a GPU by
-CUDA, on torch's current stream. Results are torch's own. Only an argument that is not
-contiguous, or not at a multiple of 16 bytes, is copied first.
+CUDA, on torch's current stream. Results are torch's own, and what is updated is so in
+place. Only an argument that is not contiguous, or not at a multiple of 16 bytes, is
+copied first, and back where it is updated.
 """
 
 from __future__ import annotations
@@ -31,21 +32,28 @@ class Call:
         made = self._graph.empty_results(arguments)
         if self.program is not None:
             arrays = [arguments[number] for number in self._graph.arguments]
-            run(self.program, arrays, made)
+            run(self.program, arrays, made, self._graph.updated)
         return self._graph.outputs(arguments, made)
 
 
 def run(
-    program: Program, arguments: Sequence[torch.Tensor], results: Sequence[torch.Tensor]
+    program: Program,
+    arguments: Sequence[torch.Tensor],
+    results: Sequence[torch.Tensor],
+    updated: Sequence[int] = (),
 ) -> None:
-    """Let `program` write `results`."""
+    """Let `program` write `results`, and the arguments with the numbers `updated`."""
     ready = [_ready(one) for one in arguments]
     # Views are made of `ready`, which keeps memory until the kernels are enqueued.
     views = [_view(one) for one in (*ready, *results)]
-    if results[0].is_cuda:
-        program(*views, stream=torch.cuda.current_stream(results[0].device))
+    (first, *_) = (*results, *arguments)
+    if first.is_cuda:
+        program(*views, stream=torch.cuda.current_stream(first.device))
     else:
         program(*views)
+    for number in updated:
+        if ready[number].data_ptr() != arguments[number].data_ptr():
+            arguments[number].detach().copy_(ready[number])
 
 
 def _ready(tensor: torch.Tensor) -> torch.Tensor:

@@ -13,6 +13,7 @@ from typing import Any
 from alcop_mlir.analysis.ir.constant_arrays import ConstantArray, constant_array
 from alcop_mlir.analysis.ir.doubles import narrows_doubles
 from alcop_mlir.analysis.ir.slices import is_pure
+from alcop_mlir.analysis.ir.updates import updated_arguments
 from alcop_mlir.analysis.linalg.scalar_code import constant
 from alcop_mlir.analysis.linalg.size_names import named_sizes
 from alcop_mlir.analysis.reference.buffer_values import (
@@ -279,14 +280,15 @@ def _copied(content: Content, shape: tuple[Size, ...], name: str) -> Map:
 
 
 def _ends(func: ir.Operation) -> list[tuple[str, Any]]:
-    """Names of arguments and results, with the arrays."""
+    """Names of arguments and results, with the arrays that these are at the end."""
     block = func.regions[0].blocks[0]
     returned = list(list(block.operations)[-1].operation.operands)
     arguments = [(argument_name(n), value) for n, value in enumerate(block.arguments)]
-    results = [
-        (result_name(number, len(returned)), value)
-        for number, value in enumerate(returned)
-    ]
+    updates = updated_arguments(func)
+    for number, argument in updates.items():
+        arguments[argument] = argument_name(argument), returned[number]
+    left = [value for n, value in enumerate(returned) if n not in updates]
+    results = [(result_name(n, len(left)), value) for n, value in enumerate(left)]
     return arguments + results
 
 
@@ -294,8 +296,10 @@ def _shapes(func: ir.Operation) -> Callable[[Any], tuple[Size, ...] | None]:
     """Gives the shape of an array, by names that arguments and results have; None where
     a size has none.
     """
+    block = func.regions[0].blocks[0]
+    given = [(argument_name(n), value) for n, value in enumerate(block.arguments)]
     names: dict[Any, str] = {}
-    for name, value in _ends(func):
+    for name, value in (*given, *_ends(func)):
         names.setdefault(value, name)
     ends = set(names.values())
     for op in func.regions[0].blocks[0].operations:

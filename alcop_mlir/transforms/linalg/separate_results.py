@@ -18,7 +18,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from alcop_mlir.bindings import ir, memref
+from alcop_mlir.bindings import ir
 from alcop_mlir.passes import build
 from alcop_mlir.passes.base import Pass
 
@@ -40,11 +40,5 @@ def _separate(returned: ir.Operation) -> None:
     for number, value in enumerate(list(returned.operands)):
         if value in seen and isinstance(value.type, ir.MemRefType):
             with ir.InsertionPoint(returned), returned.location:
-                returned.operands[number] = _copied(value)
+                returned.operands[number] = build.copied(value)
         seen.append(value)
-
-
-def _copied(buffer: ir.Value) -> Any:
-    copy = build.alloc(buffer.type, build.dynamic_sizes(buffer))
-    memref.copy(buffer, copy)
-    return copy

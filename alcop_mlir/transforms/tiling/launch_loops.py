@@ -14,6 +14,14 @@ initialisation. Where the terms of a reduction are contiguous in memory, and the
 elements are not, a warp computes an element by a warp reduction: each lane takes every
 32nd term, and shuffles combine the lanes' results in a fixed order.
 
+An element-wise op that keeps elements of its output under a condition stores the others
+only; where the condition asks for one index of a loop, no other is looked at:
+
+Before:  linalg.generic ins(%row, %place) outs(%cache : memref<32x64xf16>) {
+           yield (linalg.index 0) == %place ? row : cache }
+After:   gpu.launch blocks(1, 1, 1) threads(64, 1, 1) {
+           scf.if 0 <= %place < 32 { memref.store %row[%tx], %cache[%place, %tx] } }
+
 A fill, a `memref.copy` and an `scf.parallel` become kernels too. Sizes may be known at
 run time only: where they could contradict each other, the host asserts that no memref
 is too small. No kernel is launched over an empty iteration space.
@@ -44,16 +52,20 @@ from alcop_mlir import diagnostics
 from alcop_mlir.analysis.ir.loops import constant
 from alcop_mlir.analysis.ir.rejected import Rejected
 from alcop_mlir.analysis.ir.walk import host_blocks, walk
-from alcop_mlir.analysis.linalg import loop_nests
+from alcop_mlir.analysis.linalg import kept_elements, loop_nests
 from alcop_mlir.analysis.linalg.accumulator_init import fill_before
 from alcop_mlir.analysis.linalg.loop_nests import Nest
-from alcop_mlir.analysis.linalg.view import Operand
 from alcop_mlir.analysis.linalg.warp_reductions import NEUTRAL, combining_op
-from alcop_mlir.bindings import affine, arith, ir, memref
+from alcop_mlir.bindings import arith, ir, memref
 from alcop_mlir.dialects import alcop
 from alcop_mlir.passes import build
 from alcop_mlir.passes.base import Pass
 from alcop_mlir.target import WARP_SIZE
+from alcop_mlir.transforms.tiling.nest_elements import (
+    SomeElements,
+    element_of,
+    indices_of,
+)
 from alcop_mlir.transforms.tiling.size_checks import assert_sizes
 from alcop_mlir.transforms.tiling.thread_points import launch_over
 
@@ -116,8 +128,11 @@ def _launch_nest(nest: Nest, fills: list[ir.Operation | None]) -> None:
     code = _NestCode(nest, fills, sizes)
     points = [sizes[loop] for loop in nest.points]
     element: Callable[[list[Any]], None] = code.element
-    combine = combining_op(nest)
-    if combine is not None:
+    combine, kept = combining_op(nest), kept_elements.read(nest)
+    if kept is not None:
+        changes = SomeElements(nest, kept, sizes)
+        points, element = changes.points, changes.element
+    elif combine is not None:
         points.append(WARP_SIZE)
         element = partial(code.element_by_warp, combine)
     launch_over(points, _kernel_name(nest), element, alcop.reason(nest.op))
@@ -166,7 +181,7 @@ class _NestCode:
         return [
             fill.operands[0]
             if fill is not None
-            else _element(output, index_of)
+            else element_of(output, index_of)
             if self.nest.reductions or (output.argument is not None and output.is_read)
             else None
             for output, fill in zip(self.nest.outputs, self.fills, strict=True)
@@ -174,7 +189,7 @@ class _NestCode:
 
     def _store(self, values: list[ir.Value], index_of: dict[int, ir.Value]) -> None:
         for output, value in zip(self.nest.outputs, values, strict=True):
-            memref.store(value, output.value, _indices(output, index_of))
+            memref.store(value, output.value, indices_of(output, index_of))
 
     def _run(
         self,
@@ -203,12 +218,12 @@ class _NestCode:
     ) -> list[Any]:
         """Copy the op's body for one iteration; what it yields. A copy has no body."""
         if self.nest.block is None:
-            return [_element(operand, index_of) for operand in self.nest.inputs]
+            return [element_of(operand, index_of) for operand in self.nest.inputs]
         arguments = [output.argument for output in self.nest.outputs]
         mapping = dict(zip(arguments, accumulators, strict=True))
         for operand in self.nest.inputs:
             if operand.is_read:
-                mapping[operand.argument] = _element(operand, index_of)
+                mapping[operand.argument] = element_of(operand, index_of)
         for op in walk(self.nest.op, "linalg.index"):
             mapping[op.results[0]] = index_of[op.attributes["dim"].value]
         return build.inline(self.nest.block, mapping)
@@ -232,29 +247,6 @@ def _loop_size(nest: Nest, loop: int) -> Any:
         return known
     buffer, dimension = nest.sizes[loop]
     return build.dim(buffer, dimension)
-
-
-def _element(operand: Operand, index_of: dict[int, ir.Value]) -> Any:
-    """The element of an operand at an iteration; a scalar operand itself."""
-    if not operand.is_memref:
-        return operand.value
-    return memref.load(operand.value, _indices(operand, index_of))
-
-
-def _indices(operand: Operand, index_of: dict[int, ir.Value]) -> list[Any]:
-    """The indices at which an operand is accessed."""
-    rank = operand.map.n_dims
-    found = []
-    for index in operand.indices:
-        if index.loop is not None:
-            found.append(index_of[index.loop])
-        elif index.constant is not None:
-            found.append(build.index(index.constant))
-        else:
-            loops = [index_of[loop] for loop in range(rank)]
-            one = ir.AffineMap.get(rank, 0, [index.expression])
-            found.append(affine.apply(one, loops))
-    return found
 
 
 def _unsupported_parallel(op: ir.Operation) -> Rejected | None:
