@@ -1,12 +1,17 @@
-"""Whole models from torch: kernels, tensor cores, bytes, seconds, size.
+"""Whole models from torch: kernels, tensor cores, bytes, seconds, size, errors.
 
-    python bench/bench_models.py [--small] [--types f16,bf16,f32] [MODEL or FILE ...]
+    python bench/bench_models.py [--small [--run]] [--types f16,bf16,f32]
+                                 [MODEL or FILE ...]
     python bench/bench_models.py --scale
 
 No GPU is needed, but the extra `torch` for names of models (default: all of them), as
 published: one image of 224x224, 128 tokens. `--small` takes the sizes of
 `examples/models/small.py`. FILE is a program that was exported before, as
 `test/models/fixtures/mlp_f16.mlir`: then nothing of torch is needed.
+
+`--run` runs small ones, and files with values beside them, on the emulator, in several
+modes: when copies land, and in which order warps run. The error is the largest in any
+of them, against torch in f64, relative to the largest element.
 
 `--scale` compares BERT of 12 layers with that of 2, and prints the allowed seconds.
 
@@ -31,6 +36,7 @@ from typing import Any
 from bench_compile import Cost, cost
 from least_bytes import least_bytes
 from model_figures import Figures, figures
+from model_runs import MODES, Values, stored_values, worst_error
 from moved_bytes import moved_bytes
 from records import store
 from rich.console import Console
@@ -54,6 +60,7 @@ ALLOWED_RATIO = 1.5
 HEADER = (
     "model", "type", "kernels", "stored", "contractions", "tensor cores", "pipelined",
     "moved", "least", "workspace", "bundle", "compile s", "ptxas s", "wall s",
+    "error", "modes",
 )  # fmt: skip
 
 
@@ -65,20 +72,17 @@ class Program:
     dtype: str
     small: bool
 
-    def text(self) -> str:
-        """The program in MLIR, by torch."""
+    def loaded(self) -> tuple[Input, Values | None]:
+        """The program, read or exported; and values to run it with, of small ones."""
+        if self.is_file:
+            return inputs.read_file(self.name), None
+        errors.optional("torch", "exporting models needs PyTorch", "torch")
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", FutureWarning)  # of torch's own code
-            errors.optional("torch", "exporting models needs PyTorch", "torch")
             import model_exports
 
-            return model_exports.mlir(self.name, self.dtype, self.small)
-
-    def source(self) -> Input:
-        """The program, read from the file, or exported."""
-        if self.is_file:
-            return inputs.read_file(self.name)
-        return inputs.read_text(self.text())
+            text, values = model_exports.exported(self.name, self.dtype, self.small)
+        return inputs.read_text(text), values
 
     @property
     def is_file(self) -> bool:
@@ -91,6 +95,7 @@ class Compiled:
     """A program's bundle, what was said of it, what it took, and what it is.
 
     moved, least: bytes of global memory, see moved_bytes.py and least_bytes.py
+    error: see model_runs.py; None where it was not run
     """
 
     program: Program
@@ -100,6 +105,7 @@ class Compiled:
     figures: Figures
     moved: int
     least: int
+    error: float | None
 
     @property
     def seconds(self) -> float:
@@ -124,34 +130,43 @@ class Compiled:
             f"{self.cost.own:.1f}",
             f"{self.cost.started:.1f}",
             f"{self.cost.wall:.1f}",
+            *(
+                ("", "")
+                if self.error is None
+                else (f"{self.error:.1e}", str(len(MODES)))
+            ),
         ]
 
     def record(self) -> dict[str, Any]:
         """For bench/results."""
         figures = {**asdict(self.figures), "reasons": list(self.figures.reasons)}
-        moved = {"moved": self.moved, "least": self.least}
+        moved = {"moved": self.moved, "least": self.least, "error": self.error}
         return {**asdict(self.program), **asdict(self.cost), **figures, **moved}
 
 
-def compiled(program: Program, target: str) -> Compiled:
-    """Compile it; an AlcopError says why not."""
-    source = program.source()
-    # f32 runs on tensor cores as tf32 only; other types have f32 in between as well.
+def compiled(program: Program, target: str, runs: bool = False) -> Compiled:
+    """Compile it, and run it if it is small; an AlcopError says why not."""
+    source, values = program.loaded()
+    # f32 runs on tensor cores as tf32 only.
     options = compiler.Options(find_target(target), allow_tf32=program.dtype == "f32")
     remarks, made = io.StringIO(), []
     with contextlib.redirect_stderr(remarks):
         spent = cost(lambda: made.append(compiler.compile_source(source, options)))
+    (bundle,) = made
     said = tuple(dict.fromkeys(remarks.getvalue().splitlines()))
     with diagnostics.collect():
         moved = moved_bytes(source, options)
+    if program.is_file:
+        values = stored_values(program.name, bundle.function())
     return Compiled(
         program,
-        made[0],
+        bundle,
         said,
         spent,
-        figures(made[0], said),
+        figures(bundle, said),
         moved,
-        least_bytes(made[0].function()),
+        least_bytes(bundle.function()),
+        worst_error(bundle, values) if runs and values is not None else None,
     )
 
 
@@ -203,7 +218,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     every = list(programs(given))
     for program in track(every, "compiling", console=console, transient=True):
         try:
-            done.append(compiled(program, given.target))
+            done.append(compiled(program, given.target, given.run))
         except AlcopError as error:
             failed.append(f"{program.name} {program.dtype}: {error}")
     print(markdown(HEADER, [one.row() for one in done]))
@@ -221,6 +236,7 @@ def parser() -> argparse.ArgumentParser:
     known = f"{', '.join(MODELS)}, bert_12, or FILE.mlir"
     parser.add_argument("models", nargs="*", type=_model, metavar="MODEL", help=known)
     parser.add_argument("--small", action="store_true", help="sizes for the emulator")
+    parser.add_argument("--run", action="store_true", help="small ones, emulated")
     parser.add_argument("--scale", action="store_true", help="12 layers against 2")
     about = f"of {', '.join(TYPES)}; f32 as tf32"
     parser.add_argument("--types", type=_types, metavar="T,...", help=about)

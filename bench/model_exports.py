@@ -5,11 +5,14 @@ Each is exported as `alcop_mlir.torch.export` does, its weights as arguments.
 
 from __future__ import annotations
 
+import copy
 import sys
 from pathlib import Path
 
+import numpy as np
 import torch
-from torch import Tensor
+from model_runs import Values
+from torch import Tensor, nn
 
 ROOT = Path(__file__).resolve().parent.parent
 sys.path.append(str(ROOT / "examples" / "models"))
@@ -22,7 +25,7 @@ from resnet import resnet18, resnet50  # noqa: E402
 from small import SMALL, TYPES, Small  # noqa: E402
 from vgg import Vgg16  # noqa: E402
 
-from alcop_mlir.torch.export import traced  # noqa: E402
+from alcop_mlir.torch.export import array_of, traced  # noqa: E402
 
 
 def _image() -> tuple[Tensor, ...]:
@@ -58,9 +61,32 @@ REAL = {
 }
 
 
-def mlir(name: str, dtype: str, small: bool) -> str:
-    """The program of a model, in one of `TYPES`; KeyError for unknown names."""
-    sizes = SMALL if small else REAL
-    model, inputs = sizes[name].made(TYPES[dtype])
-    graph, _ = traced(model, inputs)
-    return graph.text()
+def exported(name: str, dtype: str, small: bool) -> tuple[str, Values | None]:
+    """A model's program, in one of `TYPES`; of small ones, values and results too."""
+    model, inputs = (SMALL if small else REAL)[name].made(TYPES[dtype])
+    if small:
+        _randomize(model)
+    graph, weights = traced(model, inputs)
+    if not small:
+        return graph.text(), None
+    left = iter(inputs)
+    arguments = [
+        weights[name] if name in weights else array_of(next(left))
+        for name in graph.names
+    ]
+    return graph.text(), Values(arguments, _results(model, inputs))
+
+
+def _randomize(model: nn.Module) -> None:
+    """Draw what torch leaves at 0 and 1: scales, shifts, means and variances."""
+    for one in model.state_dict().values():
+        if one.is_floating_point() and one.dim() == 1:
+            one.uniform_(0.5, 1.5)
+
+
+def _results(model: nn.Module, inputs: tuple[Tensor, ...]) -> list[np.ndarray]:
+    """In f64."""
+    wide = [x.double() if x.is_floating_point() else x for x in inputs]
+    with torch.no_grad():
+        found = copy.deepcopy(model).double()(*wide)
+    return [one.numpy() for one in (found if isinstance(found, tuple) else (found,))]

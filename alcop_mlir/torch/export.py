@@ -117,7 +117,7 @@ def _arguments(
             weight = _weight(exported, one.target)
             # What calls change is not the model's own.
             weight = weight.clone() if one.target in updated else weight
-            weights[one.target] = _array(weight)
+            weights[one.target] = array_of(weight)
     return torch.fx.GraphModule(exported.graph_module, graph), names, weights
 
 
@@ -154,8 +154,8 @@ def _weight(exported: torch.export.ExportedProgram, name: str) -> torch.Tensor:
     return every[name]
 
 
-def _array(tensor: torch.Tensor) -> np.ndarray[Any, Any]:
-    """The values of `tensor`, of bf16 the bits."""
+def array_of(tensor: torch.Tensor) -> np.ndarray[Any, Any]:
+    """The values of `tensor` as programs take them: of bf16 the bits."""
     tensor = tensor.detach().cpu().contiguous()
     return tensor.view(
         torch.uint16 if tensor.dtype == torch.bfloat16 else tensor.dtype

@@ -10,6 +10,7 @@ import pytest
 sys.path.append(str(Path(__file__).resolve().parents[2] / "bench"))
 
 import bench_models
+import model_runs
 
 # Two contractions that are equal, one of which K is one step, and two in f32.
 PROGRAM = """
@@ -55,6 +56,23 @@ def test_counted_by_hand(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> 
     assert one_step.endswith("stages=1,1")
     assert found.row()[:2] == ["five_f16", "f16"]
     capsys.readouterr()
+
+
+def test_run_of_a_stored_model(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Without torch: values are drawn, and results stored, as small.py does."""
+    records: list[dict[str, object]] = []
+    monkeypatch.setattr(bench_models, "store", lambda _, found: records.extend(found))
+    monkeypatch.setattr(model_runs, "MODES", model_runs.MODES[:2])
+    fixture = Path(__file__).resolve().parent / "fixtures" / "mlp_f16.mlir"
+    assert bench_models.main(["--run", str(fixture)]) == 0
+    (found,) = records
+    assert found["contractions"] == found["pipelined"] == 3
+    assert 0 < float(str(found["error"])) < 1e-3
+    header, rule, row, *_ = capsys.readouterr().out.splitlines()
+    assert row.startswith("| mlp_f16 | f16 | 3 |")
+    assert header.count("|") == rule.count("|") == row.count("|")
 
 
 def test_what_is_not_compiled(
