@@ -26,6 +26,7 @@ from alcop_mlir.analysis.host.host_function import (
     host_functions,
 )
 from alcop_mlir.analysis.host.host_values import Names
+from alcop_mlir.analysis.host.preparations import preparation, prepared
 from alcop_mlir.analysis.ir.constant_arrays import ConstantArray, globals_read
 from alcop_mlir.analysis.ir.symbols import name_of
 from alcop_mlir.analysis.ir.updates import updated_arguments
@@ -45,7 +46,7 @@ from alcop_mlir.errors import CompileError
 from alcop_mlir.manifest.arrays import Role
 from alcop_mlir.manifest.functions import Function
 from alcop_mlir.manifest.kernels import Kernel
-from alcop_mlir.manifest.names import argument_name, result_name
+from alcop_mlir.manifest.names import argument_name, prepared_name, result_name
 from alcop_mlir.pipelines.driver import PassCrash, PassFailure, run_pipeline
 from alcop_mlir.pipelines.pipeline_text import with_options
 from alcop_mlir.reference.steps import Size, Step
@@ -109,6 +110,7 @@ class Lowered:
 class _Signature:
     """A function before lowering: its arguments, its results and what it computes.
 
+    prepared: further arguments, which another function makes of weights
     sizes: of each dimension of each array, by the array's name; names where unknown
     constants: arrays that the steps read
     source_names: of the arguments, where it was written
@@ -122,17 +124,18 @@ class _Signature:
     constants: tuple[ConstantArray, ...] = ()
     source_names: Sequence[str] = ()
     updated: Sequence[str] = ()
-
-    def name(self, number: int) -> str:
-        """The name of array `number` of the compiled function: results come last."""
-        if number < self.arguments:
-            return argument_name(number)
-        return result_name(number - self.arguments, self.results)
+    prepared: int = 0
 
     def names(self) -> Names:
         """What the compiled function's arrays and sizes are called."""
-        numbers = range(self.arguments + self.results)
-        return Names(tuple(map(self.name, numbers)), self.sizes)
+        arguments = (argument_name(number) for number in range(self.arguments))
+        prepared = (prepared_name(number) for number in range(self.prepared))
+        return Names((*arguments, *prepared, *self.result_names), self.sizes)
+
+    @property
+    def result_names(self) -> list[str]:
+        """What its results are called, which are its last arguments."""
+        return [result_name(number, self.results) for number in range(self.results)]
 
     def roles(self, names: Iterable[str]) -> dict[str, Role]:
         """Whether the function reads each array's contents, writes it, or both."""
@@ -142,8 +145,7 @@ class _Signature:
                 first.setdefault(name, "in")
             first.setdefault(step.out, "out")
         written = {step.out for step in self.steps}
-        results = range(self.arguments, self.arguments + self.results)
-        unused: dict[str, Role] = dict.fromkeys(map(self.name, results), "out")
+        unused: dict[str, Role] = dict.fromkeys(self.result_names, "out")
         return {
             name: "inout"
             if name in written and first[name] == "in"
@@ -179,6 +181,7 @@ def lower(source: Input, options: Options) -> Lowered:
         except PassFailure as failure:
             messages = [f"{d.place()}: {d.message}" for d in failure.diagnostics]
             raise CompileError(messages[0] if messages else str(failure)) from None
+    signatures |= _with_prepared(module, signatures)
     return Lowered(source, options, module, signatures, remarks, own_kernels)
 
 
@@ -214,7 +217,7 @@ def pack(lowered: Lowered) -> Bundle:
         # Without a launch there may be something to compute, all of it of no element.
         is_empty = any(0 in array.shape for array in function.parameters)
         if function.launches or signature.steps or is_empty:
-            found.append(_with_constants(function, signature))
+            found.append(_with_constants(prepared(func, function), signature))
             arrays = (*globals_read(func).values(), *signature.constants)
             held = {one.name: one.file for one in found[-1].constants}
             data |= {held[one.name]: one.data for one in arrays if one.name in held}
@@ -305,6 +308,23 @@ def _signature(func: Any, options: Options) -> _Signature:
         found.constants,
         updated=[argument_name(number) for number in updates.values()],
     )
+
+
+def _with_prepared(
+    module: Any, signatures: Mapping[str, _Signature]
+) -> dict[str, _Signature]:
+    """The signatures of functions with weights, and of those that prepare these."""
+    found: dict[str, _Signature] = {}
+    for func in host_functions(module):
+        given = preparation(func)
+        if given is not None:
+            whole = signatures[name_of(func)]
+            found[name_of(func)] = replace(whole, prepared=given.arrays)
+            names = [whole.source_names[number] for number in given.weights]
+            found[given.function] = _Signature(
+                len(given.weights), given.arrays, (), {}, source_names=names
+            )
+    return found
 
 
 def _not_compiled(found: Sequence[NotCompiled]) -> CompileError:

@@ -10,6 +10,7 @@ without this dialect read them:
   alcop.variants = [...]   schedules of a contraction, and for which sizes each is
   alcop.other_rows         rows of whole 16 bytes are for another variant of a launch
   alcop.decisions = {...}  the schedule and the three above, on a `gpu.launch_func`
+  alcop.prepare = {...}    what of a function's arguments another one computes once
   alcop.reason = "..."     why a pass left an op unchanged
 
 Ops: the four synchronisation primitives of the ALCOP paper (arXiv 2210.16691,
@@ -80,6 +81,7 @@ FALLBACK = "alcop.fallback"
 OP_KEY = "alcop.op"
 OTHER_ROWS = "alcop.other_rows"
 PIPELINES = "alcop.pipelines"
+PREPARE = "alcop.prepare"
 REASON = "alcop.reason"
 SCHEDULE_SOURCE = "alcop.schedule_source"
 VARIANTS = "alcop.variants"

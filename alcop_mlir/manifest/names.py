@@ -13,6 +13,11 @@ def result_name(number: int, results: int) -> str:
     return "result" if results == 1 else f"result{number}"
 
 
+def prepared_name(number: int) -> str:
+    """How the array `number` is called of those that are made once per weights."""
+    return f"prepared{number}"
+
+
 def is_result(name: str) -> bool:
     """Whether the array is a result, which a call may leave out."""
     number = name.removeprefix("result")

@@ -95,17 +95,19 @@ class AlcopCompile(NamedPipeline):
 # Programs on tensors, as frontends export them. References ask of doubles in a program
 # as it was given. What nothing uses goes early, so that it need not be changed;
 # dimensions, as tensors that are widened have them too. Canonicalize then cancels
-# transposes.
+# transposes. Those of matrices are folded before weights are prepared, as they cost
+# nothing.
 PREPARE = (
     "func.func(alcop-narrow-doubles,alcop-decompose-softmax,alcop-drop-unused-results,"
     "alcop-drop-unit-dimensions,canonicalize,cse,alcop-sink-extensions,canonicalize,"
-    "alcop-propagate-layouts,canonicalize,cse)",
+    "alcop-propagate-layouts,canonicalize,cse,alcop-fold-transposes)",
+    "alcop-prepare-weights",
 )
 
 # Tensors become memrefs, and results become output arguments at the end of the list.
 BUFFERIZE = (
-    "func.func(alcop-update-arguments,alcop-fill-constants,alcop-fold-transposes,"
-    "alcop-generalize-gathers,alcop-separate-empties,alcop-protect-arguments)",
+    "func.func(alcop-update-arguments,alcop-fill-constants,alcop-generalize-gathers,"
+    "alcop-separate-empties,alcop-protect-arguments)",
     "eliminate-empty-tensors",
     "one-shot-bufferize{bufferize-function-boundaries=true "
     "function-boundary-type-conversion=identity-layout-map}",

@@ -25,6 +25,7 @@ PASSES = {
     "alcop-sink-extensions": "tensors.sink_extensions:SinkExtensions",
     "alcop-propagate-layouts": "tensors.propagate_layouts:PropagateLayouts",
     "alcop-update-arguments": "tensors.update_arguments:UpdateArguments",
+    "alcop-prepare-weights": "tensors.prepare_weights:PrepareWeights",
     "alcop-fill-constants": "linalg.fill_constants:FillConstants",
     "alcop-fold-transposes": "linalg.fold_transposes:FoldTransposes",
     "alcop-generalize-gathers": "linalg.generalize_gathers:GeneralizeGathers",

@@ -85,9 +85,15 @@ class Bundle:
         return self.data[constant.file][constant.offset : end]
 
     def function(self, name: str | None = None) -> Function:
-        """The function called `name`, or the only one; ConfigError if there is none."""
-        names = ", ".join(function.name for function in self.functions) or "none"
-        found = [one for one in self.functions if name in (None, one.name)]
+        """The function called `name`, or the only one; ConfigError if there is none.
+
+        Those that prepare weights for others do not count, but by their names.
+        """
+        prepares = {one.prepare.function for one in self.functions if one.prepare}
+        called = [one for one in self.functions if one.name not in prepares]
+        names = ", ".join(function.name for function in called) or "none"
+        found = [one for one in self.functions if one.name == name]
+        found = called if name is None else found
         if name is None and len(found) != 1:
             raise ConfigError(f"which function? the bundle has {names}")
         if not found:

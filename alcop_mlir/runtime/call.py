@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -19,10 +19,14 @@ LEFT_OUT: Any = object()
 
 
 def bind(
-    function: Function, given: Sequence[Any], named: Mapping[str, Any]
+    function: Function,
+    given: Sequence[Any],
+    named: Mapping[str, Any],
+    needed: Collection[str] | None = None,
 ) -> list[Any]:
     """An array for each parameter, LEFT_OUT for results that are to be allocated.
 
+    needed: names of the parameters that must be given; all but results by default
     LaunchError where an argument is missing, given twice, or known by no such name.
     """
     parameters = function.parameters
@@ -34,8 +38,10 @@ def bind(
         if number in arrays:
             raise LaunchError(f"'{function.name}' got '{name}' twice")
         arrays[number] = array
-    missing = (n for n in range(len(parameters)) if n not in arrays)
-    if not all(is_result(parameters[number].name) for number in missing):
+    missing = (one.name for n, one in enumerate(parameters) if n not in arrays)
+    if not all(
+        is_result(name) if needed is None else name not in needed for name in missing
+    ):
         raise _wrong_number(function, len(arrays))
     return [arrays.get(number, LEFT_OUT) for number in range(len(parameters))]
 

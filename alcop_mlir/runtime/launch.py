@@ -27,7 +27,7 @@ from alcop_mlir.manifest.kernels import (
 )
 from alcop_mlir.manifest.ranges import number as number_of
 from alcop_mlir.runtime import bundle as bundles
-from alcop_mlir.runtime import call, cuda, workspace
+from alcop_mlir.runtime import call, cuda, weights, workspace
 from alcop_mlir.runtime.arrays import (
     Array,
     check,
@@ -89,6 +89,10 @@ class Program:
         self._constants = Constants(bundle, self.function)
         self._choosers = tuple(map(chooser, self.function.launches))
         self._planned: _Plan | None = None
+        prepare = self.function.prepare
+        self._preparing = prepare and Program(
+            bundle, prepare.function, device, emulation
+        )
 
     @property
     def last_variants(self) -> tuple[int, ...]:
@@ -105,7 +109,27 @@ class Program:
         """Write the bundle to the directory or .zip file `path`."""
         bundles.save(self.bundle, path)
 
-    def __call__(self, *arrays: Any, stream: Any = None, **named: Any) -> Any:
+    def prepare(
+        self, *arrays: Any, stream: Any = None, **named: Any
+    ) -> tuple[Any, ...]:
+        """What is made of weights once, for `prepared` of all calls with the same.
+
+        arrays, named: as of a call; all that are no weights may be left out
+        Empty where the function has nothing that depends on weights alone.
+        """
+        if self._preparing is None:
+            return ()
+        given = weights.given_weights(self.function, arrays, named)
+        made = self._preparing(*given, stream=stream)
+        return made if isinstance(made, tuple) else (made,)
+
+    def __call__(
+        self,
+        *arrays: Any,
+        stream: Any = None,
+        prepared: Any = None,
+        **named: Any,
+    ) -> Any:
         """Run on `arrays`, one per parameter, in order; outputs are written in place.
 
         named: further arrays, by the names that arguments have in the source, or that
@@ -113,6 +137,7 @@ class Program:
         stream: CUDA stream to launch on: a CuPy stream, an address, or an object with
             `__cuda_stream__` or `cuda_stream`; None is CuPy's current stream. The call
             returns when the kernels are enqueued; the emulator's returns when done.
+        prepared: what `prepare` returned for these weights; made anew if left out
 
         Returns the results that `arrays` lacks, which it allocates: an array, or a
         tuple of several; else None. They are CuPy's on a GPU, else NumPy's.
@@ -120,11 +145,13 @@ class Program:
         Raises LaunchError before anything runs, EmulationError on a fault or hazard.
         """
         given = call.bind(self.function, arrays, named)
+        if prepared is None:
+            prepared = self.prepare(*arrays, stream=stream, **named)
         on_gpu = any(is_on_gpu(array) for array in given if array is not call.LEFT_OUT)
         if self.device == "cuda" or (self.device == "auto" and on_gpu):
-            made = self._run_on_cuda(given, stream)
+            made = self._run_on_cuda(given, prepared, stream)
         else:
-            made = self._run_on_emulator(given, stream)
+            made = self._run_on_emulator(given, prepared, stream)
         return tuple(made) if len(made) > 1 else next(iter(made), None)
 
     def __repr__(self) -> str:
@@ -134,13 +161,15 @@ class Program:
         )
         return f"<{self.function.name}({parameters}) for {self.bundle.target.name}>"
 
-    def _run_on_emulator(self, given: Sequence[Any], stream: Any) -> list[Any]:
+    def _run_on_emulator(
+        self, given: Sequence[Any], prepared: Sequence[Any], stream: Any
+    ) -> list[Any]:
         """Run; returns the results that `given` leaves out."""
         if stream is not None:
             raise LaunchError("a stream was given, but the arrays are in main memory")
         views, made = self._complete(given, host_array, np.empty)
         sizes = check(self.function, views)
-        named = self._named(views)
+        named = self._named(views) | weights.views(self.function, prepared, host_array)
         addresses = {name: view.address for name, view in named.items()}
         planned = self._plan(sizes, addresses)
         space = planned.workspace
@@ -156,7 +185,9 @@ class Program:
             emulation.launch(self.bundle.code_of(kernel).ptx, kernel, grid, arguments)
         return made
 
-    def _run_on_cuda(self, given: Sequence[Any], stream: Any) -> list[Any]:
+    def _run_on_cuda(
+        self, given: Sequence[Any], prepared: Sequence[Any], stream: Any
+    ) -> list[Any]:
         """Enqueue; returns the results that `given` leaves out."""
         cupy = _cupy()
         with cuda.errors(cupy), ExitStack() as stack:
@@ -168,15 +199,14 @@ class Program:
             stack.enter_context(cupy.cuda.Device(device))
             if stream is not None:
                 stack.enter_context(cuda.as_stream(cupy, stream))
-            views, made = self._complete(
-                given,
-                lambda *one: cuda.gpu_array(cupy, one[0], device, one[1]),
-                cupy.empty,
-            )
+
+            def view(array: Any, what: str) -> Array:
+                return cuda.gpu_array(cupy, array, device, what)
+
+            views, made = self._complete(given, view, cupy.empty)
             sizes = check(self.function, views)
-            addresses = {
-                name: view.address for name, view in self._named(views).items()
-            }
+            named = self._named(views) | weights.views(self.function, prepared, view)
+            addresses = {name: view.address for name, view in named.items()}
             planned = self._plan(sizes, addresses)
             space = planned.workspace
             # Lives until the kernels are enqueued; the pool orders what comes after.

@@ -6,7 +6,7 @@ are named are there, and nothing in it is beyond this launcher.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from itertools import chain
 
 from alcop_mlir import limits
@@ -43,6 +43,7 @@ def check(manifest: Manifest) -> None:
         raise ConfigError("the manifest names a file of constants twice")
     for function in manifest.functions:
         _check_function(function)
+        _check_prepare(function, manifest.functions)
         for constant in function.constants:
             _check_constant(constant, data)
         for kernel in function.kernels:
@@ -74,9 +75,7 @@ def check_supported(function: Function) -> None:
         for one in kernel.arguments
         if isinstance(one, TensorMap)
     ]
-    prepare = function.prepare
-    prepared = [] if prepare is None else [f"{prepare.function!r} prepares its weights"]
-    for found in (*maps, *prepared):
+    for found in maps:
         raise ConfigError(
             f"{function.name!r} cannot be launched: {found}, which this version does "
             "not support"
@@ -102,7 +101,9 @@ def _check_function(function: Function) -> None:
     sizes = named_sizes(function.parameters)
     given = [parameter.name for parameter in function.parameters]
     constants = [one.name for one in function.constants]
-    arrays = [*given, *(one.name for one in function.intermediates), *constants]
+    prepared = [one.name for one in function.prepare.arrays] if function.prepare else []
+    inner = [one.name for one in function.intermediates]
+    arrays = [*given, *prepared, *inner, *constants]
     if len(set(arrays)) < len(arrays):
         raise ConfigError(f"{where} names an array twice")
     for parameter in function.parameters:
@@ -122,13 +123,38 @@ def _check_function(function: Function) -> None:
                     f"kernel '{kernel.name}': unknown array {shown(argument.array)}"
                 )
     for one in _guards(function):
-        if isinstance(one, Aligned) and one.array not in given:
+        if isinstance(one, Aligned) and one.array not in (*given, *prepared):
             raise ConfigError(f"{where}: unknown array {shown(one.array)}")
     for step in function.reference:
         if step.out in constants:
             raise ConfigError(f"reference: {shown(step.out)} is a constant")
     known = (one.name for one in function.constants if one.dtype in ARRAY_TYPES)
     steps.check(function.reference, (*given, *known), sizes)
+
+
+def _check_prepare(function: Function, functions: Sequence[Function]) -> None:
+    """What prepares weights takes these, and makes what the function uses."""
+    prepare = function.prepare
+    if prepare is None:
+        return
+    where = f"function {shown(function.name)}"
+    known = {one.name: one for one in functions if one.prepare is None}
+    parameters = {one.name: one for one in function.parameters}
+    if prepare.function not in known:
+        raise ConfigError(
+            f"{where}: unknown function {shown(prepare.function)} prepares its weights"
+        )
+    for name in prepare.weights:
+        if name not in parameters:
+            raise ConfigError(f"{where}: unknown weight {shown(name)}")
+    taken = [parameters[name] for name in prepare.weights]
+    given = [(one.dtype, one.shape) for one in (*taken, *prepare.arrays)]
+    wanted = known[prepare.function].parameters
+    if given != [(one.dtype, one.shape) for one in wanted]:
+        raise ConfigError(
+            f"{where}: {shown(prepare.function)} does not make of its weights what "
+            "it uses"
+        )
 
 
 def _sizes_used(function: Function) -> Iterator[str]:

@@ -10,7 +10,7 @@ with `fullgraph=True` that is an error. The graph of a backward pass is tried li
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from functools import partial
 from typing import Any
 
@@ -35,10 +35,9 @@ def alcop(
 ) -> Callable[..., Any]:
     """What runs `module`, a graph of Dynamo's. ConfigError for wrong `options`."""
     chosen, strict = read(options), _is_full_graph()
-    forward = partial(_compiled, chosen)
     backend = aot_autograd(
-        fw_compiler=forward,
-        inference_compiler=forward,
+        fw_compiler=partial(_compiled, chosen),
+        inference_compiler=partial(_inference, chosen, module),
         bw_compiler=partial(_backward, chosen, strict),
         decompositions=aten(),
         keep_inference_input_mutations=True,
@@ -52,9 +51,34 @@ def alcop(
         return module.forward
 
 
-def _compiled(options: Options, module: torch.fx.GraphModule, _: Sequence[Any]) -> Call:
+def _inference(
+    options: Options,
+    given: torch.fx.GraphModule,
+    module: torch.fx.GraphModule,
+    inputs: Sequence[Any],
+) -> Call:
+    """The same with weights: what Dynamo knows to stay where it is in all calls.
+
+    given: Dynamo's graph, whose arguments AOTAutograd keeps, but for equal ones
+    """
+    placeholders = given.graph.find_nodes(op="placeholder")
+    weights = [
+        number
+        for number, node in enumerate(placeholders)
+        if node.meta.get("tensor_dict", {}).get("_dynamo_static_input_type")
+    ]
+    is_same = len(placeholders) == len(inputs)
+    return _compiled(options, module, inputs, weights if is_same else ())
+
+
+def _compiled(
+    options: Options,
+    module: torch.fx.GraphModule,
+    _: Sequence[Any],
+    weights: Collection[int] = (),
+) -> Call:
     """A graph of aten ops, compiled. Raises AlcopErrors."""
-    graph = graph_of(module)
+    graph = graph_of(module, weights=weights)
     if not graph.returned and not graph.updated:
         return Call(None, graph)
     bundle = compiled(graph, options.for_device(graph.device), options.cache)

@@ -89,7 +89,8 @@ def traced(
     with torch.no_grad():
         exported = exported.run_decompositions(aten())
     module, names, weights = _arguments(exported)
-    graph = graph_of(module, names)
+    numbers = [number for number, name in enumerate(names) if name in weights]
+    graph = graph_of(module, names, numbers)
     if not graph.returned and not graph.updated:
         raise CompileError("nothing to compile: the model returns what it was given")
     return graph, weights

@@ -17,7 +17,7 @@ from __future__ import annotations
 
 import hashlib
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, cast
@@ -44,6 +44,7 @@ class Graph:
 
     module: returns each array that has to be computed once
     names: of the program's arguments, "" where they have none
+    weights: numbers of the program's arguments that many calls give alike
     given: values of the placeholders of the graph as it was given, real or fake
     arguments: for each placeholder its number in `given`
     results: for each output as it was given the number of what `module` returns; -1 - n
@@ -53,6 +54,7 @@ class Graph:
 
     module: torch.fx.GraphModule
     names: tuple[str, ...]
+    weights: tuple[int, ...]
     given: tuple[Any, ...]
     arguments: tuple[int, ...]
     results: tuple[int | None, ...]
@@ -74,7 +76,8 @@ class Graph:
         """The program. CompileError names an op that torch-mlir does not lower."""
         first = len(self.returned)
         updates = {n: first + number for number, n in enumerate(self.updated)}
-        return text_of(self.module, self.names, self._sizes_are_free(), updates)
+        free = self._sizes_are_free()
+        return text_of(self.module, self.names, free, updates, self.weights)
 
     def _sizes_are_free(self) -> bool:
         """Whether each size that is not known is named by one dimension of one array.
@@ -97,6 +100,7 @@ class Graph:
                 yield _hash(getattr(self.module, str(node.target)))
         yield from self.names
         yield f"updated {self.updated}"
+        yield f"weights {self.weights}"
 
     def empty_results(self, arguments: Sequence[Any]) -> list[torch.Tensor]:
         """New tensors for what `module` returns, by the sizes of `arguments`."""
@@ -120,10 +124,14 @@ class Graph:
         ]
 
 
-def graph_of(module: torch.fx.GraphModule, names: Sequence[str] = ()) -> Graph:
+def graph_of(
+    module: torch.fx.GraphModule,
+    names: Sequence[str] = (),
+    weights: Collection[int] = (),
+) -> Graph:
     """What to compile of `module`, whose nodes carry what they give in `meta["val"]`.
 
-    names: of its placeholders
+    names, weights: names of its placeholders, and numbers of those that are weights
     CompileError names what cannot be compiled, and why.
     """
     check(module)
@@ -152,6 +160,7 @@ def graph_of(module: torch.fx.GraphModule, names: Sequence[str] = ()) -> Graph:
     return Graph(
         module,
         tuple(names[n] if names else "" for n in arguments),
+        tuple(number for number, n in enumerate(arguments) if n in weights),
         tuple(one.meta.get("val") for one in placeholders),
         tuple(arguments),
         tuple(results),

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import importlib
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
 import torch
@@ -39,10 +39,12 @@ def text_of(
     names: Sequence[str],
     sizes_are_free: bool,
     updates: Mapping[int, int],
+    weights: Collection[int],
 ) -> str:
     """The program, whose arguments are called `names`, "" for those without a name.
 
     updates: by argument that is updated in place the number of its value's output
+    weights: numbers of the arguments that get the mark `alcop.weight`
     sizes_are_free: torch knows of each size of a result how it follows from those of
         arguments, whatever these are: no need to assert it when the program runs
     CompileError names the op that torch-mlir does not lower.
@@ -58,7 +60,7 @@ def text_of(
     if sizes_are_free:
         _simplify_sizes(found)
     text = found.operation.get_asm(enable_debug_info=True)
-    return _described(text, names, updates)
+    return _described(text, names, updates, weights)
 
 
 def _lower(module: Any) -> None:
@@ -142,17 +144,22 @@ def _reason(message: str, place: str = "") -> str:
     return f"torch-mlir cannot import the graph{place}: {message.strip()[:300]}"
 
 
-def _described(text: str, names: Sequence[str], updates: Mapping[int, int]) -> str:
-    """`text` with `names` as the locations of `main`'s arguments, and `updates`."""
+def _described(
+    text: str,
+    names: Sequence[str],
+    updates: Mapping[int, int],
+    weights: Collection[int],
+) -> str:
+    """`text` with `names` as the locations of `main`'s arguments, and what they are."""
     begin = text.index("func.func @main(")
     end = text.index("{", begin)
 
     def argument(found: re.Match[str]) -> str:
         number = int(found[2])
-        place = f' loc("{names[number]}")' if names[number] else ""
-        result = updates.get(number)
-        if result is None:
-            return found[1] + (place or found[3])
-        return f"{found[1]} {{alcop.in_place = {result} : i64}}{place or found[3]}"
+        place = f' loc("{names[number]}")' if names[number] else found[3]
+        marks = ["alcop.weight"] if number in weights else []
+        if number in updates:
+            marks.append(f"alcop.in_place = {updates[number]} : i64")
+        return found[1] + (f" {{{', '.join(marks)}}}" if marks else "") + place
 
     return text[:begin] + _ARGUMENT.sub(argument, text[begin:end]) + text[end:]

@@ -167,7 +167,13 @@ def test_a_missing_parent_is_an_error(tmp_path: Path) -> None:
             lambda m: _function(m).update(
                 prepare={"function": "pack", "weights": ["B"], "arrays": []}
             ),
-            "'pack' prepares its weights, which this version does not support",
+            'function "matmul": unknown function "pack" prepares its weights',
+        ),
+        (
+            lambda m: _function(m).update(
+                prepare={"function": "matmul", "weights": [], "arrays": []}
+            ),
+            'function "matmul": unknown function "matmul" prepares its weights',
         ),
         (
             lambda m: _function(m).update(launches=[[]]),

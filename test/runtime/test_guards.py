@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 
 from alcop_mlir.errors import ConfigError, LaunchError
 from alcop_mlir.manifest.arrays import Intermediate
-from alcop_mlir.manifest.functions import Function, Prepare
+from alcop_mlir.manifest.functions import Function
 from alcop_mlir.manifest.kernels import (
     Aligned,
     AtMost,
@@ -255,13 +255,6 @@ TENSOR_MAP = TensorMap(
 @pytest.mark.parametrize(
     ("function", "message"),
     [
-        (
-            replace(
-                matmul(),
-                prepare=Prepare("pack", ("B",), (Intermediate("Bt", "f16", (8,)),)),
-            ),
-            "'pack' prepares its weights, which this version does not support",
-        ),
         (
             matmul(arguments=(TENSOR_MAP,)),
             "kernel 'matmul' takes a tensor map of 'A', which this version does not",

@@ -66,7 +66,8 @@ def _written_at_once(value: Any, found: Mapping[Any, Order]) -> list[Any]:
     """Values from a reduction to `value` that should be written as they are read.
 
     Those that nothing reads in another order, if one op after the other makes each of
-    the one before alone: they are computed on the accumulators then.
+    the one before alone: they are computed on the accumulators then. Not where an op
+    reads a vector of channels, too, which would be along rows of them.
     """
     readers = [use.owner.operation for use in value.uses]
     if any(moving_view(op) or moves_freely(op) for op in readers):
@@ -80,8 +81,8 @@ def _written_at_once(value: Any, found: Mapping[Any, Order]) -> list[Any]:
             return []
         if view.reductions:
             return chain
-        read = [one.value for one in view.operands if one.value in found]
-        if len(read) != 1 or sum(1 for _ in read[0].uses) != 1:
+        read = [one.value for one in view.operands if one.is_tensor and one.is_read]
+        if len(read) != 1 or read[0] not in found or sum(1 for _ in read[0].uses) != 1:
             return []
         chain += read
     return []

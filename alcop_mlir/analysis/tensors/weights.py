@@ -1,0 +1,161 @@
+"""What of a function on tensors is computed from its weights alone.
+
+A weight is an argument with the attribute `alcop.weight`, which many calls give alike,
+and which the function does not update in place. Changes nothing.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Container, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from alcop_mlir.analysis.ir.memory import element_bits
+from alcop_mlir.analysis.ir.slices import is_pure
+from alcop_mlir.analysis.ir.updates import IN_PLACE
+from alcop_mlir.analysis.ir.walk import walk
+from alcop_mlir.bindings import ir
+
+WEIGHT = "alcop.weight"
+
+# What may be larger than the weights it is made of, as a vector of f32 per channel.
+_SMALL = 1 << 16  # bytes
+# As cheap where they are read, and copies elsewhere.
+_VIEWS = ("tensor.collapse_shape", "tensor.expand_shape", "tensor.cast")
+_DIALECTS = ("linalg.", "tensor.", "arith.", "math.")
+_ENDS = ("linalg.yield", "tensor.yield", "linalg.index")
+
+
+@dataclass(frozen=True)
+class Preparation:
+    """What can be computed once per weights.
+
+    weights: numbers of the arguments that are needed, in order
+    ops:     that compute it, in order
+    results: those of their results that others read
+    """
+
+    weights: tuple[int, ...]
+    ops: tuple[Any, ...]
+    results: tuple[Any, ...]
+
+
+def find_preparation(function: ir.Operation) -> Preparation | None:
+    """What the function's weights alone tell; None where that is nothing."""
+    blocks = list(function.regions[0].blocks)
+    if len(blocks) != 1:
+        return None
+    (block,) = blocks
+    known: dict[Any, frozenset[int]] = {
+        block.arguments[number]: frozenset([number]) for number in weights_of(function)
+    }
+    made: list[Any] = []
+    for op in (one.operation for one in block.operations):
+        reads = list(_values_read(op, block))
+        if _is_tensor_code(op) and all(value in known for value in reads):
+            numbers = frozenset[int]().union(*(known[value] for value in reads))
+            known.update((result, numbers) for result in op.results)
+            made.append(op)
+    moved = _moved(made, known, block)
+    inside = {*moved}
+    results = [one for op in moved for one in op.results if _is_read(one, inside)]
+    if not results:
+        return None
+    needed, numbers = _needed(results, made, block)
+    return Preparation(tuple(sorted(numbers)), tuple(needed), tuple(results))
+
+
+def weights_of(function: ir.Operation) -> list[int]:
+    """Numbers of the arguments that are weights: tensors of sizes that are known."""
+    if "arg_attrs" not in function.attributes:
+        return []
+    kinds = [argument.type for argument in function.regions[0].blocks[0].arguments]
+    every = enumerate(zip(kinds, function.attributes["arg_attrs"], strict=True))
+    return [
+        number
+        for number, (kind, attributes) in every
+        if _is_weight(ir.DictAttr(attributes)) and _is_static(kind)
+    ]
+
+
+def _is_weight(attributes: ir.DictAttr) -> bool:
+    return WEIGHT in attributes and IN_PLACE not in attributes
+
+
+def _is_static(kind: Any) -> bool:
+    return isinstance(kind, ir.RankedTensorType) and kind.has_static_shape
+
+
+def _values_read(op: Any, block: ir.Block) -> Iterator[Any]:
+    """The values of `block` that `op`, or an op in it, reads."""
+    for inner in walk(op):
+        for value in inner.operands:
+            owner = value.owner
+            where = owner if isinstance(owner, ir.Block) else owner.operation.block
+            if where == block:
+                yield value
+
+
+def _is_tensor_code(op: Any) -> bool:
+    """Whether it computes tensors or numbers, and may run early or never."""
+    if not op.name.startswith(_DIALECTS) or not len(op.results):
+        return False
+    tensors = [one.type for one in op.results if isinstance(one.type, ir.ShapedType)]
+    if not all(map(_is_static, tensors)):
+        return False
+    inner = [one for one in walk(op) if one != op]
+    if not all(is_pure(one) or one.name in _ENDS for one in inner):
+        return False
+    return is_pure(op) or op.name.startswith(("linalg.", "tensor."))
+
+
+def _moved(
+    made: Sequence[Any], known: dict[Any, frozenset[int]], block: ir.Block
+) -> list[Any]:
+    """Of the ops that depend on weights those that are worth to be run once."""
+    moved: dict[Any, None] = {}
+    for op in reversed(made):
+        numbers = known[op.results[0]]
+        if not numbers or not any(True for one in op.results for _ in one.uses):
+            continue
+        kinds = [block.arguments[number].type for number in numbers]
+        most = max(_SMALL, sum(map(_bytes, kinds)))
+        is_small = sum(_bytes(one.type) for one in op.results) <= most
+        is_read = any(_is_read(one, moved) for one in op.results)
+        if not is_read or (is_small and op.name not in _VIEWS):
+            moved[op] = None
+    return list(moved)[::-1]
+
+
+def _is_read(value: Any, moved: Container[Any]) -> bool:
+    """Whether an op besides those that are moved reads `value`."""
+    return any(_top(use.owner.operation, value) not in moved for use in value.uses)
+
+
+def _top(op: Any, value: Any) -> Any:
+    """The op of the function's own block that is `op`, or has it inside."""
+    block = value.owner.operation.block
+    while op.block != block:
+        op = op.parent.operation
+    return op
+
+
+def _needed(
+    results: Sequence[Any], made: Sequence[Any], block: ir.Block
+) -> tuple[list[Any], set[int]]:
+    """The ops that the results are computed by, in order, and the weights they read."""
+    wanted, ops = {*results}, list[Any]()
+    for op in reversed(made):
+        if any(result in wanted for result in op.results):
+            ops.append(op)
+            wanted.update(_values_read(op, block))
+    arguments = [one for one in block.arguments if one in wanted]
+    return ops[::-1], {one.arg_number for one in arguments}
+
+
+def _bytes(kind: Any) -> int:
+    """Of a tensor; of a number none."""
+    if not isinstance(kind, ir.RankedTensorType):
+        return 0
+    return math.prod(kind.shape) * (element_bits(kind.element_type) or 64) // 8

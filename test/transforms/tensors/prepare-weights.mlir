@@ -1,0 +1,120 @@
+// RUN: alcop-opt %s --alcop-prepare-weights --split-input-file | FileCheck %s
+
+// A matrix in another order, and a vector that two weights are needed for: not the one
+// weight that only the other function reads, nor those that are used as they are.
+// CHECK-LABEL: func.func @main(
+// CHECK-SAME:  %[[W:.*]]: tensor<64x300xf16>, %[[X:.*]]: tensor<8x64xf16>, %{{.*}}: tensor<64xf16>, %{{.*}}: tensor<64xf32>, %[[T:.*]]: tensor<300x64xf16>, %[[S:.*]]: tensor<64xf32>)
+// CHECK-SAME:  alcop.prepare = {arrays = 2 : i64, function = "main_prepare", weights = [0, 2, 3]}
+// CHECK-NOT:   linalg.transpose
+// CHECK:       %[[R:.*]] = linalg.generic {{.*}} ins(%[[X]], %[[S]] :
+// CHECK:       return %[[R]], %[[T]], %[[W]]
+// CHECK-LABEL: func.func @main_prepare(
+// CHECK-SAME:  %[[W:.*]]: tensor<64x300xf16>, %[[V:.*]]: tensor<64xf16>, %[[B:.*]]: tensor<64xf32>) -> (tensor<300x64xf16>, tensor<64xf32>)
+// CHECK:       %[[T:.*]] = linalg.transpose ins(%[[W]] :
+// CHECK:       %[[S:.*]] = linalg.generic {{.*}} ins(%[[V]], %[[B]] :
+// CHECK:       return %[[T]], %[[S]]
+// CHECK-NOT:   func.func
+#one = affine_map<(i) -> (i)>
+#all = affine_map<(i, j) -> (i, j)>
+#column = affine_map<(i, j) -> (j)>
+func.func @main(%w: tensor<64x300xf16> {alcop.weight}, %x: tensor<8x64xf16>, %v: tensor<64xf16> {alcop.weight},
+                %b: tensor<64xf32> {alcop.weight}) -> (tensor<8x64xf16>, tensor<300x64xf16>, tensor<64x300xf16>) {
+  %d = tensor.empty() : tensor<300x64xf16>
+  %t = linalg.transpose ins(%w : tensor<64x300xf16>) outs(%d : tensor<300x64xf16>) permutation = [1, 0]
+  %e = tensor.empty() : tensor<64xf32>
+  %s = linalg.generic {indexing_maps = [#one, #one, #one], iterator_types = ["parallel"]}
+    ins(%v, %b : tensor<64xf16>, tensor<64xf32>) outs(%e : tensor<64xf32>) {
+  ^bb0(%p: f16, %q: f32, %o: f32):
+    %0 = arith.extf %p : f16 to f32
+    %1 = arith.mulf %0, %q : f32
+    linalg.yield %1 : f32
+  } -> tensor<64xf32>
+  %f = tensor.empty() : tensor<8x64xf16>
+  %r = linalg.generic {indexing_maps = [#all, #column, #all], iterator_types = ["parallel", "parallel"]}
+    ins(%x, %s : tensor<8x64xf16>, tensor<64xf32>) outs(%f : tensor<8x64xf16>) {
+  ^bb0(%p: f16, %q: f32, %o: f16):
+    %0 = arith.truncf %q : f32 to f16
+    %1 = arith.mulf %p, %0 : f16
+    linalg.yield %1 : f16
+  } -> tensor<8x64xf16>
+  return %r, %t, %w : tensor<8x64xf16>, tensor<300x64xf16>, tensor<64x300xf16>
+}
+
+// -----
+
+// Views, what grows beyond its weights (a bias for each of 64 thousand elements, integers
+// that become floats), what may stop the program, and what is no weight stay.
+// CHECK-LABEL: func.func @stays(
+// CHECK-SAME:  %{{[^:]*}}: tensor<64xf32>, %{{[^:]*}}: tensor<512x128xi8>, %{{[^:]*}}: tensor<64xf32>)
+// CHECK-NOT:   alcop.
+// CHECK:       tensor.expand_shape
+// CHECK:       linalg.broadcast
+// CHECK:       arith.sitofp
+// CHECK:       cf.assert
+// CHECK:       return
+// CHECK-NOT:   func.func
+#one = affine_map<(i) -> (i)>
+#all = affine_map<(i, j) -> (i, j)>
+func.func @stays(%b: tensor<64xf32> {alcop.weight}, %q: tensor<512x128xi8> {alcop.weight}, %x: tensor<64xf32>)
+    -> (tensor<64x1xf32>, tensor<64x1024xf32>, tensor<512x128xf32>, tensor<64xf32>, tensor<64xf32>) {
+  %v = tensor.expand_shape %b [[0, 1]] output_shape [64, 1] : tensor<64xf32> into tensor<64x1xf32>
+  %c = tensor.empty() : tensor<64x1024xf32>
+  %w = linalg.broadcast ins(%b : tensor<64xf32>) outs(%c : tensor<64x1024xf32>) dimensions = [1]
+  %d = tensor.empty() : tensor<512x128xf32>
+  %f = linalg.generic {indexing_maps = [#all, #all], iterator_types = ["parallel", "parallel"]}
+    ins(%q : tensor<512x128xi8>) outs(%d : tensor<512x128xf32>) {
+  ^bb0(%p: i8, %o: f32):
+    %0 = arith.sitofp %p : i8 to f32
+    linalg.yield %0 : f32
+  } -> tensor<512x128xf32>
+  %e = tensor.empty() : tensor<64xf32>
+  %g = linalg.generic {indexing_maps = [#one, #one], iterator_types = ["parallel"]}
+    ins(%b : tensor<64xf32>) outs(%e : tensor<64xf32>) {
+  ^bb0(%p: f32, %o: f32):
+    %0 = arith.cmpf one, %p, %p : f32
+    cf.assert %0, "never"
+    linalg.yield %p : f32
+  } -> tensor<64xf32>
+  %h = linalg.generic {indexing_maps = [#one, #one], iterator_types = ["parallel"]}
+    ins(%x : tensor<64xf32>) outs(%e : tensor<64xf32>) {
+  ^bb0(%p: f32, %o: f32):
+    %0 = arith.addf %p, %p : f32
+    linalg.yield %0 : f32
+  } -> tensor<64xf32>
+  return %v, %w, %f, %g, %h : tensor<64x1xf32>, tensor<64x1024xf32>, tensor<512x128xf32>, tensor<64xf32>, tensor<64xf32>
+}
+
+// -----
+
+// A function that another one calls takes what it took; of sizes that only calls know
+// no array is kept, nor of what is updated in place.
+// CHECK-LABEL: func.func @called(
+// CHECK-SAME:  %{{[^:]*}}: tensor<4x8xf32>)
+// CHECK:       linalg.transpose
+// CHECK-LABEL: func.func @open(
+// CHECK-SAME:  %{{[^:]*}}: tensor<?x8xf32>, %{{[^:]*}}: tensor<8x?xf32>)
+// CHECK:       linalg.transpose
+func.func @called(%w: tensor<4x8xf32> {alcop.weight}) -> tensor<8x4xf32> {
+  %e = tensor.empty() : tensor<8x4xf32>
+  %t = linalg.transpose ins(%w : tensor<4x8xf32>) outs(%e : tensor<8x4xf32>) permutation = [1, 0]
+  return %t : tensor<8x4xf32>
+}
+
+func.func @open(%w: tensor<?x8xf32> {alcop.weight}, %e: tensor<8x?xf32> {alcop.weight}) -> tensor<8x?xf32> {
+  %t = linalg.transpose ins(%w : tensor<?x8xf32>) outs(%e : tensor<8x?xf32>) permutation = [1, 0]
+  return %t : tensor<8x?xf32>
+}
+
+// CHECK-LABEL: func.func @updated(
+// CHECK-SAME:  %{{[^:]*}}: tensor<4x4xf32> {alcop.in_place = 0 : i64})
+// CHECK:       linalg.transpose
+func.func @updated(%w: tensor<4x4xf32> {alcop.in_place = 0 : i64, alcop.weight}) -> tensor<4x4xf32> {
+  %e = tensor.empty() : tensor<4x4xf32>
+  %t = linalg.transpose ins(%w : tensor<4x4xf32>) outs(%e : tensor<4x4xf32>) permutation = [1, 0]
+  return %t : tensor<4x4xf32>
+}
+
+func.func @calls(%w: tensor<4x8xf32>) -> tensor<8x4xf32> {
+  %r = func.call @called(%w) : (tensor<4x8xf32>) -> tensor<8x4xf32>
+  return %r : tensor<8x4xf32>
+}
