@@ -145,7 +145,7 @@ def steps_to_contractions(allow_tf32: bool) -> tuple[str, ...]:
         *PREPARE,
         *BUFFERIZE,
         "alcop-drop-offsets",
-        f"func.func({','.join(on_convolutions)})",
+        f"func.func(alcop-check-views,{','.join(on_convolutions)})",
         # Of the copies that were made of filters, too.
         "alcop-fold-constants",
         f"func.func({','.join(on_functions)})",

@@ -34,6 +34,7 @@ PASSES = {
     "alcop-place-results": "linalg.place_results:PlaceResults",
     "alcop-separate-results": "linalg.separate_results:SeparateResults",
     "alcop-drop-offsets": "linalg.drop_offsets:DropOffsets",
+    "alcop-check-views": "tiling.check_views:CheckViews",
     "alcop-split-phases": "linalg.split_phases:SplitPhases",
     "alcop-raise-convolutions": "linalg.raise_convolutions:RaiseConvolutions",
     "alcop-fold-constants": "linalg.fold_constants:FoldConstants",

@@ -172,3 +172,10 @@ def test_views_at_offsets_of_the_host() -> None:
         program(a, b, c)
         assert program.last_variants == (ran,), (columns, k, behind)
         np.testing.assert_array_equal(c, a[:, columns - k :].astype("f4") @ b)
+    for rows, columns, k, message in (
+        (17, 40, 48, r"-K \+ arg0_1 is -8, expected at least 0"),
+        (16, 48, 40, "arg0_0 is 16, expected at least M, which is 17"),
+    ):
+        a, b = np.zeros((rows, columns), "f2"), np.zeros((k, 24), "f2")
+        with pytest.raises(LaunchError, match=f"do not fit together: {message}$"):
+            program(a, b, np.zeros((17, 24), "f4"))

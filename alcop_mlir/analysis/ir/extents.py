@@ -10,11 +10,20 @@ from alcop_mlir.analysis.ir.alignment import (
     kept_dimensions,
     without_casts,
 )
-from alcop_mlir.analysis.ir.loops import constant, defining_op
+from alcop_mlir.analysis.ir.loops import constant, defining_op, without
 from alcop_mlir.bindings import ir
 
 # Ops that take the dynamic sizes of their result as operands: the first such operand.
 _OPEN_SIZES = {"memref.alloc": 0, "memref.expand_shape": 1}
+_SAME_SIZES = ("memref.assume_alignment", "memref.cast")
+# Ops that make polynomials of polynomials, but affine.apply with divisions.
+_CALCULATIONS = (
+    "affine.apply",
+    "arith.addi",
+    "arith.index_cast",
+    "arith.muli",
+    "arith.subi",
+)
 
 
 def extent(memref: ir.Value, number: int) -> Any:
@@ -49,3 +58,36 @@ def extent_divisor(memref: ir.Value, number: int) -> int:
     if size is None:
         return 1
     return size if isinstance(size, int) else divisor(size)
+
+
+def has_host_size(memref: ir.Value, number: int) -> bool:
+    """Whether the host knows a size: as a number, from an argument, or of such ones."""
+    found = extent(memref, number)
+    if found is None:
+        return defining_op(without(memref, *_SAME_SIZES)) is None
+    return isinstance(found, int) or is_of_sizes(found)
+
+
+def is_of_sizes(value: ir.Value) -> bool:
+    """Whether a value is a polynomial of sizes of memrefs, as manifests have them."""
+    op = defining_op(value)
+    if op is None or constant(value) is not None:
+        return op is not None
+    if op.name == "memref.dim":
+        dimension = constant(op.operands[1])
+        return dimension is not None and has_host_size(op.operands[0], dimension)
+    if op.name == "affine.apply":
+        (expression,) = op.attributes["map"].value.results
+        if not _is_polynomial(expression):
+            return False
+    return op.name in _CALCULATIONS and all(map(is_of_sizes, op.operands))
+
+
+def _is_polynomial(expression: ir.AffineExpr) -> bool:
+    """Whether an affine expression has no divisions and remainders."""
+    match expression:
+        case ir.AffineAddExpr() | ir.AffineMulExpr():
+            return all(map(_is_polynomial, (expression.lhs, expression.rhs)))
+        case ir.AffineConstantExpr() | ir.AffineDimExpr() | ir.AffineSymbolExpr():
+            return True
+    return False

@@ -20,6 +20,7 @@ from alcop_mlir.analysis.ir.alignment import (
     source_dimension,
     stride_divisor,
 )
+from alcop_mlir.analysis.ir.extents import is_of_sizes
 from alcop_mlir.analysis.ir.loops import constant, defining_op
 from alcop_mlir.analysis.ir.promises import ALIGNMENT, of_argument
 from alcop_mlir.bindings import ir
@@ -29,13 +30,6 @@ _SAME_BEGINNING = (
     "memref.cast",
     "memref.collapse_shape",
     "memref.expand_shape",
-)
-_CALCULATIONS = (
-    "affine.apply",
-    "arith.addi",
-    "arith.index_cast",
-    "arith.muli",
-    "arith.subi",
 )
 
 
@@ -105,28 +99,4 @@ def _step(subview: ir.Operation, dimension: int, row_bytes: int) -> int:
 def _host_knows(offset: Any) -> bool:
     """Whether a guard may ask for an offset: it is no number, but computed of sizes."""
     is_value = isinstance(offset, ir.Value) and constant(offset) is None
-    return is_value and _is_size(offset)
-
-
-def _is_size(value: ir.Value) -> bool:
-    """Whether a value is a polynomial of sizes of memrefs, as manifests have them."""
-    op = defining_op(value)
-    if op is None or constant(value) is not None:
-        return op is not None
-    if op.name == "memref.dim":
-        return constant(op.operands[1]) is not None
-    if op.name == "affine.apply":
-        (expression,) = op.attributes["map"].value.results
-        if not _is_polynomial(expression):
-            return False
-    return op.name in _CALCULATIONS and all(map(_is_size, op.operands))
-
-
-def _is_polynomial(expression: ir.AffineExpr) -> bool:
-    """Whether an affine expression has no divisions and remainders."""
-    match expression:
-        case ir.AffineAddExpr() | ir.AffineMulExpr():
-            return all(map(_is_polynomial, (expression.lhs, expression.rhs)))
-        case ir.AffineConstantExpr() | ir.AffineDimExpr() | ir.AffineSymbolExpr():
-            return True
-    return False
+    return is_value and is_of_sizes(offset)
