@@ -187,10 +187,15 @@ def programs(given: argparse.Namespace) -> Iterator[Program]:
             yield from (Program(name, dtype, given.small) for dtype in types)
 
 
-def markdown(header: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
-    """A table; the first two columns flush left."""
-    rule = ["---"] * 2 + ["---:"] * (len(header) - 2)
-    return "\n".join(f"| {' | '.join(row)} |" for row in (header, rule, *rows))
+def heading() -> str:
+    """The first two lines of a table in Markdown."""
+    rule = ["---"] * 2 + ["---:"] * (len(HEADER) - 2)
+    return f"{line(HEADER)}\n{line(rule)}"
+
+
+def line(cells: Sequence[str]) -> str:
+    """A row of the table."""
+    return f"| {' | '.join(cells)} |"
 
 
 def scale(done: Sequence[Compiled]) -> Iterator[str]:
@@ -216,16 +221,19 @@ def main(arguments: Sequence[str] | None = None) -> int:
     failed: list[str] = []
     console = Console(stderr=True)
     every = list(programs(given))
+    print(heading())
     for program in track(every, "compiling", console=console, transient=True):
         try:
             done.append(compiled(program, given.target, given.run))
         except AlcopError as error:
             failed.append(f"{program.name} {program.dtype}: {error}")
-    print(markdown(HEADER, [one.row() for one in done]))
+        else:
+            print(line(done[-1].row()), flush=True)
     for one in done:
         for reason in one.figures.reasons:
             print(f"{one.program.name} {one.program.dtype}: {reason}")
-    print(*scale(done), *failed, sep="\n")
+    for text in (*scale(done), *failed):
+        print(text)
     print(f"records: {store('models', [one.record() for one in done])}")
     return 1 if failed else 0
 
