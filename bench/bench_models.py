@@ -232,7 +232,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     for one in done:
         for reason in one.figures.reasons:
             print(f"{one.program.name} {one.program.dtype}: {reason}")
-    for text in (*scale(done), *failed):
+    for text in (*(scale(done) if given.scale else ()), *failed):
         print(text)
     print(f"records: {store('models', [one.record() for one in done])}")
     return 1 if failed else 0
