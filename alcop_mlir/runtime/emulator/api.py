@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 
 import numpy as np
 
@@ -31,6 +32,7 @@ BATCH_BLOCKS = 64
 MAX_BLOCK_THREADS = 1024  # CUDA: threads of a block
 MAX_BLOCK = (1024, 1024, 64)
 MAX_GRID = (2**31 - 1, 65535, 65535)
+_KEPT_MODULES = 4  # that were parsed last: a program launches kernels of few
 
 
 @dataclass(frozen=True)
@@ -83,7 +85,7 @@ def emulate(
     """
     _check_options(visibility, max_reports, instruction_limit)
     picker = make_picker(schedule)
-    module = parse_ptx(ptx)
+    module = _parsed(ptx) if isinstance(ptx, str) else parse_ptx(ptx)
     code = _choose(module, kernel)
     _check_launch(code, grid, block, dynamic_shared)
     blocks = math.prod(grid)
@@ -187,6 +189,12 @@ def _check_options(
         raise EmulationError(
             f"expected an instruction_limit of 1 or more, got {instruction_limit}"
         )
+
+
+@lru_cache(maxsize=_KEPT_MODULES)
+def _parsed(ptx: str) -> Module:
+    """The module; nothing changes one that has been read."""
+    return parse_ptx(ptx)
 
 
 def _choose(module: Module, name: str | None) -> PtxKernel:

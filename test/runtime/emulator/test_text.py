@@ -10,7 +10,8 @@ from fixture_kernels import fixture
 from kernel_text import launch, module
 
 from alcop_mlir.errors import EmulationError
-from alcop_mlir.runtime.emulator import parse_ptx
+from alcop_mlir.runtime.emulator import api, parse_ptx
+from alcop_mlir.runtime.emulator.ptx.syntax import Module
 
 HEADER = ".version 8.0\n.target sm_80\n.address_size 64\n"
 
@@ -136,6 +137,21 @@ def many_kernels(count: int) -> str:
         for i in range(count)
     )
     return HEADER + '.file 1 "many.cu"\n' + "".join(kernels)
+
+
+def test_a_module_is_parsed_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """However many of its kernels run, and however often."""
+    parsed: list[str] = []
+
+    def noted(text: str) -> Module:
+        parsed.append(text)
+        return parse_ptx(text)
+
+    monkeypatch.setattr(api, "parse_ptx", noted)
+    text = many_kernels(3) + "// of this test alone\n"
+    for kernel in ("k0", "k1", "k2", "k1"):
+        assert result_of(text, kernel) == [7, 0]
+    assert parsed == [text]
 
 
 def test_positions_in_a_module_of_many_kernels() -> None:
