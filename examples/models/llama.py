@@ -1,4 +1,4 @@
-"""A block of Llama (Touvron et al., arXiv 2307.09288), and its step for one token.
+"""Llama (Touvron et al., arXiv 2307.09288): its block, and the network with a cache.
 
 RMS norm, rotary places, SwiGLU, and fewer heads of keys and values than of queries.
 """
@@ -106,3 +106,54 @@ class LlamaStep(nn.Module):
             q, keys, values, attn_mask=mask[None, None, None], enable_gqa=True
         )
         return self.block.finish(x, mixed), keys, values
+
+
+class Llama(nn.Module):
+    """An embedding of tokens, blocks, and scores for the token that follows.
+
+    Keys and values of tokens are written to caches: each token is computed once.
+    """
+
+    def __init__(
+        self,
+        layers: int = 32,
+        width: int = 4096,
+        heads: int = 32,
+        groups: int = 8,
+        hidden: int = 14336,
+        vocabulary: int = 128256,
+    ) -> None:
+        super().__init__()
+        self.groups, self.features = groups, width // heads
+        self.tokens = nn.Embedding(vocabulary, width)
+        self.blocks = nn.ModuleList(
+            LlamaBlock(width, heads, groups, hidden) for _ in range(layers)
+        )
+        self.normalize = RmsNorm(width)
+        self.scores = nn.Linear(width, vocabulary, bias=False)
+
+    def caches(self, count: int, longest: int) -> list[Tensor]:
+        """Empty ones for `count` sequences: keys of each block, then values of each."""
+        shape = count, self.groups, longest, self.features
+        like = self.tokens.weight
+        return [like.new_zeros(shape) for _ in range(2 * len(self.blocks))]
+
+    def forward(self, tokens: Tensor, places: Tensor, caches: list[Tensor]) -> Tensor:
+        """Scores (N, vocabulary) for what follows the last of `tokens` (N, count), i64.
+
+        places: of the tokens, (count,), i64; those before them are in `caches`, to
+            which these are added
+        """
+        x, layers = self.tokens(tokens), len(self.blocks)
+        columns = torch.arange(caches[0].shape[2], device=x.device)
+        seen = columns <= places[:, None]
+        for number, block in enumerate(self.blocks):
+            keys, values = caches[number], caches[layers + number]
+            q, k, v = block.project(block.before_attention(x), places)
+            keys.index_copy_(2, places, k)
+            values.index_copy_(2, places, v)
+            mixed = functional.scaled_dot_product_attention(
+                q, keys, values, attn_mask=seen, enable_gqa=True
+            )
+            x = block.finish(x, mixed)
+        return self.scores(self.normalize(x[:, -1]))
