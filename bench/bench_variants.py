@@ -39,46 +39,37 @@ import time
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
+from functools import cached_property
 from pathlib import Path
 
 import numpy as np
 from records import print_table, store
 from variant_code import COLUMNS, GIVEN, code_rows
+from variant_kinds import KINDS, Kind
 
 from alcop_mlir.compilation import inputs
 from alcop_mlir.compilation.compiler import Options, compile_source
 from alcop_mlir.runtime.bundle import Bundle, save
 from alcop_mlir.target import Target, find_target
+from alcop_mlir.tools.tune_problem import Tunable
 from alcop_mlir.tuning import open_variants
 from alcop_mlir.tuning.open_problem import LARGEST, OpenProblem, Samples, from_points
+from alcop_mlir.tuning.selection import Chooser
 from alcop_mlir.tuning.space import FloatArray
 from alcop_mlir.tuning.variant_times import fastest, samples_of, times
+from alcop_mlir.variants import ScheduleVariant
 
 COUNTS = (1, 2, 3, 4, 5, 6, 7, 8)
 MAP_K = 4096
-BF16 = ("bf16", "bf16", "f32", "f32")
-TF32 = ("tf32", "tf32", "f32", "f32")
-S8 = ("i8", "i8", "i32", "i32")
-CASES = {
-    "f16 nn": OpenProblem(),
-    "f16 nt": OpenProblem(layout="mk,nk"),
-    "bf16 nn": OpenProblem(dtypes=BF16),
-    "tf32 nn": OpenProblem(dtypes=TF32),
-    "s8 nt": OpenProblem(dtypes=S8, layout="mk,nk"),
-    "f16 nn, rows promised": OpenProblem(row_bytes=(16, 16)),
-    "f16 nn, M open": OpenProblem(n=(4096, 4096), k=(4096, 4096), row_bytes=(16, 16)),
-}
 FREELY = ("f16 nn", "tf32 nn", "s8 nt", "f16 nn, rows promised")
-KNOWN = 4096  # each size, of the contraction that is compared with
+COMPILED = ("f16 nn", "f16 nt", "f16 tn", "tf32 nn", "s8 nt")
 
 
 def main() -> None:
     given = arguments()
     target = find_target(given.target)
     if given.triton:
-        bundle = compile_source(
-            inputs.read(COMPILED["f16 nn"].text("?")), Options(target)
-        )
+        bundle = compile_source(inputs.read(KINDS["f16 nn"].text()), Options(target))
         print_table(COLUMNS, [*code_rows(bundle, target)])
         print(GIVEN)
         return
@@ -103,12 +94,13 @@ def print_costs(target: Target, compiles: int) -> None:
 
 def regrets_of_variants(given: argparse.Namespace, target: Target) -> None:
     """Print, record and draw what variants lose."""
-    regrets = {name: regret(case, target, given.sizes) for name, case in CASES.items()}
+    cases = {name: Case(kind, target, given.sizes) for name, kind in KINDS.items()}
+    regrets = {name: [*case.regrets()] for name, case in cases.items()}
     rows = [row(name, count, one) for name, of in regrets.items() for count, one in of]
     print_table(("contraction", "variants", "median", "95 %", "worst", "mean"), rows)
-    parts = [*by_rows(CASES["f16 nn"], target, given.sizes)]
+    parts = [*by_rows(cases["f16 nn"])]
     print_table(("f16 nn, 4 variants", "sizes", "median", "95 %"), parts)
-    free = {name: freely(CASES[name], target, given.sizes) for name in FREELY}
+    free = {name: freely(cases[name]) for name in FREELY}
     limits = [[name, *row(name, 4, one)[2:]] for name, one in free.items()]
     print_table(("any four kernels", "median", "95 %", "worst", "mean"), limits)
     names = ("contraction", "variants", "median", "p95", "worst", "mean")
@@ -119,34 +111,60 @@ def regrets_of_variants(given: argparse.Namespace, target: Target) -> None:
         print(f"picture in {given.plot}")
 
 
-def drawn(problem: OpenProblem, count: int) -> Samples:
-    """Sizes drawn at random, the same in each run."""
-    points = np.random.default_rng(14).uniform(size=(count, 4))
-    return from_points(problem, points, np.arange(count))
+@dataclass(frozen=True)
+class Case:
+    """A contraction on a target, with `count` sizes."""
+
+    kind: Kind
+    target: Target
+    count: int
+
+    @cached_property
+    def tunable(self) -> Tunable:
+        return self.kind.tunable()
+
+    @cached_property
+    def problem(self) -> OpenProblem:
+        problem = self.tunable.open_problem
+        assert problem is not None
+        return problem
+
+    @cached_property
+    def samples(self) -> Samples:
+        """Sizes drawn at random, the same in each run."""
+        points = np.random.default_rng(14).uniform(size=(self.count, 4))
+        return from_points(self.problem, points, np.arange(self.count))
+
+    @cached_property
+    def best(self) -> FloatArray:
+        """Seconds of the fastest schedule for each of the sizes."""
+        return fastest(self.problem, self.target, self.samples)[0]
+
+    def variants(self, most: int) -> tuple[ScheduleVariant, ...]:
+        """Those that are compiled."""
+        return self.tunable.variants(Chooser(self.target), most)
+
+    def regret(self, most: int) -> FloatArray:
+        """Of `most` variants at each of the sizes."""
+        variants = self.variants(most)
+        return (
+            times(self.problem, self.target, variants, self.samples).taken / self.best
+        )
+
+    def regrets(self) -> Iterator[tuple[int, FloatArray]]:
+        """By how many variants there may be."""
+        for most in COUNTS:
+            yield most, self.regret(most)
 
 
-def regret(
-    problem: OpenProblem, target: Target, count: int
-) -> list[tuple[int, FloatArray]]:
-    """By how many variants there may be."""
-    samples = drawn(problem, count)
-    best, _ = fastest(problem, target, samples)
-    found: list[tuple[int, FloatArray]] = []
-    for most in COUNTS:
-        variants = open_variants.choose(problem, target, most)
-        found.append((most, times(problem, target, variants, samples).taken / best))
-    return found
-
-
-def freely(problem: OpenProblem, target: Target, count: int) -> FloatArray:
+def freely(case: Case) -> FloatArray:
     """The regret of four kernels, of which the fastest runs at each size.
 
     They are added one by one, then exchanged, for the least 95th percentile. Narrow
     copies count for more than predicted where wide ones might run, as in the choice.
     """
-    samples = drawn(problem, count)
-    best, _ = fastest(problem, target, samples)
-    pool = open_variants.Pool.of(problem, target, samples)
+    samples = case.samples
+    pool = open_variants.Pool.of(case.problem, case.target, samples)
     seconds = pool.seconds(samples)
     slowness = pool.slowness(samples, seconds)
     every, for_all = range(slowness.shape[1]), np.flatnonzero(pool.for_all).tolist()
@@ -165,7 +183,7 @@ def freely(problem: OpenProblem, target: Target, count: int) -> FloatArray:
     for _ in range(8):
         chosen = with_one_more(chosen[1:])
     runs = np.array(chosen)[slowness[:, chosen].argmin(axis=1)]
-    return seconds[np.arange(len(samples)), runs] / best
+    return seconds[np.arange(len(samples)), runs] / case.best
 
 
 def row(name: str, count: int, regret: FloatArray) -> list[object]:
@@ -181,12 +199,9 @@ def row(name: str, count: int, regret: FloatArray) -> list[object]:
     ]
 
 
-def by_rows(problem: OpenProblem, target: Target, count: int) -> list[list[object]]:
+def by_rows(case: Case) -> list[list[object]]:
     """The same by what divides the rows, of four variants."""
-    samples = drawn(problem, count)
-    best, _ = fastest(problem, target, samples)
-    variants = open_variants.choose(problem, target, 4)
-    regret = times(problem, target, variants, samples).taken / best
+    regret, samples = case.regret(4), case.samples
     low_bits = np.minimum(samples.row_bytes & -samples.row_bytes, 16)
     found: list[list[object]] = []
     for row_bytes in (16, 8, 4, 2):
@@ -197,53 +212,6 @@ def by_rows(problem: OpenProblem, target: Target, count: int) -> list[list[objec
     return found
 
 
-@dataclass(frozen=True)
-class Kind:
-    """A contraction that is compiled: element types, and the loops of A and B."""
-
-    inputs: str
-    out: str
-    a: str = "m, k"
-    b: str = "k, n"
-
-    def text(self, size: int | str) -> str:
-        """Its module, with all sizes `size`, or "?"."""
-        source, out = (
-            f"memref<{size}x{size}x{one}>" for one in (self.inputs, self.out)
-        )
-        maps = ", ".join(
-            f"affine_map<(m, n, k) -> ({loops})>" for loops in (self.a, self.b, "m, n")
-        )
-        widen, times, plus = INTEGERS if self.out == "i32" else FLOATS
-        wide = WIDENED.format(widen, self.inputs, self.out)
-        wide = "" if self.inputs == self.out else wide
-        names = ("%x", "%y") if wide else ("%a", "%b")
-        return f"""
-func.func @matmul(%A: {source}, %B: {source}, %C: {out}) {{
-  linalg.generic {{indexing_maps = [{maps}],
-      iterator_types = ["parallel", "parallel", "reduction"]}}
-      ins(%A, %B : {source}, {source}) outs(%C : {out}) {{
-  ^bb0(%a: {self.inputs}, %b: {self.inputs}, %c: {self.out}):
-    {wide}
-    %p = {times} {", ".join(names)} : {self.out}
-    %s = {plus} %c, %p : {self.out}
-    linalg.yield %s : {self.out}
-  }}
-  return
-}}
-"""
-
-
-FLOATS = ("arith.extf", "arith.mulf", "arith.addf")
-INTEGERS = ("arith.extsi", "arith.muli", "arith.addi")
-WIDENED = "%x = {0} %a : {1} to {2}\n    %y = {0} %b : {1} to {2}"
-COMPILED = {
-    "f16 nn": Kind("f16", "f32"),
-    "f16 nt": Kind("f16", "f32", b="n, k"),
-    "f16 tn": Kind("f16", "f32", a="k, m"),
-    "tf32 nn": Kind("f32", "f32"),
-    "s8 nt": Kind("i8", "i32", b="n, k"),
-}
 FIGURES = ("wall s", "on 2 CPUs", "CPU s", "wall s, ptxas", "bytes", "with cubin")
 Cost = dict[str, float]  # by figure
 
@@ -255,16 +223,16 @@ def costs(
 
     The last two are ratios of the first.
     """
-    kind = COMPILED[name]
-    plain = Options(target, use_ptxas=False, allow_tf32=kind.inputs == "f32")
-    open_sizes = inputs.read(kind.text("?"))
+    kind = KINDS[name]
+    plain = Options(target, use_ptxas=False, allow_tf32=kind.rounds)
+    open_sizes = inputs.read(kind.text())
     made = compile_source(open_sizes, plain)
     first = made.functions[0].launches[0].variants[0].kernels[0].schedule
     ways = {
         "4 variants": (open_sizes, plain),
         "1 variant": (open_sizes, replace(plain, variants=1)),
         "known sizes": (
-            inputs.read(kind.text(KNOWN)),
+            inputs.read(kind.text(are_known=True)),
             replace(plain, schedule=first),
         ),
     }
@@ -351,12 +319,11 @@ def draw(
     left.legend(fontsize=8, loc="lower right")
     left.grid(alpha=0.3)
     sizes = 2 ** np.arange(0, LARGEST.bit_length())
-    problem = CASES["f16 nn"]
+    case = Case(KINDS["f16 nn"], target, 0)
     grid = [{"m": int(m), "n": int(n), "k": MAP_K} for n in sizes for m in sizes]
-    samples = samples_of(problem, grid)
-    best, _ = fastest(problem, target, samples)
-    variants = open_variants.choose(problem, target, 4)
-    taken = times(problem, target, variants, samples).taken
+    samples = samples_of(case.problem, grid)
+    best, _ = fastest(case.problem, target, samples)
+    taken = times(case.problem, target, case.variants(4), samples).taken
     shape = len(sizes), len(sizes)
     shown = right.imshow(
         (taken / best).reshape(shape), origin="lower", vmin=1, vmax=2, cmap="viridis_r"

@@ -21,13 +21,13 @@ import numpy as np
 from alcop_mlir.errors import ConfigError
 from alcop_mlir.schedule import Schedule
 from alcop_mlir.target import Target
-from alcop_mlir.tuning import decision_list, preference, variant_records
+from alcop_mlir.tuning import code_size, decision_list, preference, variant_records
 from alcop_mlir.tuning.decision_list import Rule, Table
-from alcop_mlir.tuning.open_kernels import MOST_OF_PARTS, Kernels, families
+from alcop_mlir.tuning.open_kernels import MOST_OF_PARTS, Kernels, copies, families
 from alcop_mlir.tuning.open_problem import OpenProblem, Samples, sample
 from alcop_mlir.tuning.records import Record
 from alcop_mlir.tuning.space import BoolArray, Candidates, FloatArray, IntArray
-from alcop_mlir.variants import ScheduleVariant, SizeLimit
+from alcop_mlir.variants import DEFAULT_VARIANTS, ScheduleVariant, SizeLimit
 
 _SAMPLES = 512
 _POWER = 2  # of losses
@@ -39,6 +39,8 @@ _NARROW = 1.15  # of time, of copies that are narrower than rows allow
 _WORTH = 0.005 * _POWER  # of the mean, that one more variant must save: half a percent
 _MOST_LOOPS = 3  # in a limit
 _LEAST = 1e-6  # that one more kernel of the pool saves
+_CODE = 3.0  # of all variants together, over that of one kernel for all sizes
+_ONCE = 190.0  # lines: what a compile takes once, in their time (`code_size.py`)
 SOURCE = "analytical model"
 WITH_RECORDS = "records and analytical model"
 
@@ -48,10 +50,15 @@ def choose(
     problem: OpenProblem,
     target: Target,
     most: int,
+    one: Schedule,
     recorded: tuple[Record, ...] = (),
 ) -> tuple[ScheduleVariant, ...]:
     """At most `most` variants, the same in each run; ConfigError without any.
 
+    one: the kernel for all sizes that there would be without variants: their code
+        together, and what is there once, is at most three times as long, by an
+        estimate (`code_size.py`); where more than the default are asked for, as much
+        more; not where only strides are open
     recorded: of sizes of the problem; together they weigh as much as all samples
     """
     measured = variant_records.by_size(recorded)
@@ -76,10 +83,13 @@ def choose(
         for_all=pool.for_all[kept],
         levels=_levels(samples, bounds),
         weights=weights,
+        costs=pool.lines[kept] / _most_lines(problem, one, most),
     )
     rules = decision_list.choose(table, most, _WORTH)
     some = pool.candidates.take(kept)
-    rules = [_most_frugal(some, table, rules, number) for number in range(len(rules))]
+    for number in range(len(rules)):
+        rules[number] = _most_frugal(some, table, rules, number)
+    rules = decision_list.needed(table, rules)
     return tuple(
         pool.variant(
             kept[rule.column],
@@ -88,6 +98,18 @@ def choose(
         )
         for rule in rules
     )
+
+
+def _most_lines(problem: OpenProblem, one: Schedule, most: int) -> float:
+    """Of the code of `most` variants; no end where all sizes are known.
+
+    Then there are no more variants than ways to copy rows.
+    """
+    if not problem.open_loops:
+        return math.inf
+    alone = code_size.lines(one, problem.element_bytes, copies(problem, 1))
+    together = _CODE * max(1.0, most / DEFAULT_VARIANTS)
+    return together * (alone + _ONCE) - _ONCE
 
 
 @dataclass(frozen=True, eq=False)
@@ -121,6 +143,16 @@ class Pool:
             [
                 kernels.row_bytes == 1 and schedule.split_k == 1
                 for kernels, schedule in self.columns
+            ]
+        )
+
+    @property
+    def lines(self) -> FloatArray:
+        """Of code of each column, estimated."""
+        return np.array(
+            [
+                code_size.lines(schedule, one.problem.element_bytes, one.copies)
+                for one, schedule in self.columns
             ]
         )
 
@@ -206,10 +238,16 @@ def _weights(seconds: FloatArray) -> FloatArray:
 def _most_frugal(
     candidates: Candidates, table: Table, rules: Sequence[Rule], number: int
 ) -> Rule:
-    """The rule of that number, with the most frugal of the kernels that are as good."""
+    """The rule of that number, with the most frugal of the kernels that are as good.
+
+    And that there is room for in what all may cost.
+    """
     rule = rules[number]
+    others = [*rules[:number], *rules[number + 1 :]]
     alike = (table.is_there == table.is_there[:, [rule.column]]).all(axis=0)
     alike &= table.for_all == table.for_all[rule.column]
+    alike &= np.isfinite(table.dues(others))
+    alike[rule.column] = True
     columns = np.flatnonzero(alike)
     rows = table.decided(rules) == number
     losses = (table.weights[rows] @ table.losses[rows][:, columns]) ** (1 / _POWER)

@@ -168,10 +168,15 @@ class Chooser:
             self._rankings[problem] = Ranking(task, *ranked(task, self.learned[0]))
         return self._rankings[problem]
 
-    def variants(self, problem: OpenProblem, most: int) -> tuple[ScheduleVariant, ...]:
-        """The kernels for open sizes; ConfigError where no schedule is legal."""
-        mine = (one for one in self.counted.records if problem.covers(one.problem))
-        return open_variants.choose(problem, self.target, most, tuple(mine))
+    def variants(
+        self, problem: OpenProblem, most: int, one: Schedule
+    ) -> tuple[ScheduleVariant, ...]:
+        """The kernels for open sizes; ConfigError where no schedule is legal.
+
+        one: the kernel without variants, see `open_variants.choose`
+        """
+        mine = tuple(r for r in self.counted.records if problem.covers(r.problem))
+        return open_variants.choose(problem, self.target, most, one, mine)
 
     @cached_property
     def learned(self) -> tuple[Forest | None, tuple[str, ...]]:

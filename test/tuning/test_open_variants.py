@@ -17,7 +17,7 @@ from alcop_mlir.errors import ConfigError
 from alcop_mlir.resources import Copies
 from alcop_mlir.schedule import Schedule
 from alcop_mlir.target import find_target
-from alcop_mlir.tuning import models, open_variants, records
+from alcop_mlir.tuning import code_size, models, open_variants, records
 from alcop_mlir.tuning.analytical import predict
 from alcop_mlir.tuning.decision_list import Rule, Table, choose
 from alcop_mlir.tuning.open_kernels import MOST_OF_PARTS, copies, families
@@ -43,8 +43,52 @@ PROBLEMS = (F16, TF32, S8, ROWS_OF_4096, BATCHED, OpenProblem(m=(1, 64)))
 NAMES = ("f16", "tf32", "s8", "rows of 4096", "batched", "small M")
 
 
+def one_of(problem: OpenProblem) -> Schedule:
+    """The kernel without variants, as `default_schedule` has it."""
+    if copies(problem, 1).are_narrow:
+        return Schedule((64, 64, 64 // problem.element_bytes), (32, 32), (4, 2))
+    return Schedule((128, 128, 64 // problem.element_bytes), (64, 64), (4, 2))
+
+
 def variants_of(problem: OpenProblem, most: int = 4) -> tuple[ScheduleVariant, ...]:
-    return open_variants.choose(problem, TARGET, most)
+    return open_variants.choose(problem, TARGET, most, one_of(problem))
+
+
+def lines_of(problem: OpenProblem, schedule: Schedule, row_bytes: int) -> float:
+    return code_size.lines(schedule, problem.element_bytes, copies(problem, row_bytes))
+
+
+@pytest.mark.parametrize(
+    "problem",
+    [
+        *(replace(F16, layout=layout) for layout in ("mk,kn", "mk,nk", "km,kn")),
+        TF32,
+        S8,
+    ],
+    ids=("nn", "nt", "tn", "tf32", "s8"),
+)
+def test_code_of_all_is_three_times_that_of_one(problem: OpenProblem) -> None:
+    """What is there once, as long as 190 lines, counts on both sides."""
+    one = lines_of(problem, one_of(problem), 1)
+    found = variants_of(problem)
+    assert len(found) == 4
+    kernels = {(variant.schedule, variant.row_bytes) for variant in found}
+    together = sum(lines_of(problem, *kernel) for kernel in kernels)
+    assert 190 + together <= 3 * (190 + one)
+
+
+def test_more_than_the_default_may_have_more_code() -> None:
+    small = Schedule((64, 64, 32), (64, 32), (2, 2))
+    one = lines_of(ROWS_OF_4096, small, 1)
+    found: dict[int, float] = {}
+    for most in (2, 4, 8):
+        every = open_variants.choose(ROWS_OF_4096, TARGET, most, small)
+        assert len(every) == 1 or every[-1].schedule != every[-2].schedule
+        kernels = {variant.schedule for variant in every}
+        lines = [lines_of(ROWS_OF_4096, kernel, 1) for kernel in kernels]
+        found[most] = (190 + sum(lines)) / (190 + one)
+    assert max(found[2], found[4]) <= 3
+    assert found[4] < found[8] <= 6
 
 
 @pytest.mark.parametrize("problem", PROBLEMS, ids=NAMES)
@@ -74,7 +118,7 @@ def test_one_is_for_all_sizes_though_parts_of_k_are_faster() -> None:
 
 @pytest.mark.parametrize("name", ["sm_86", "sm_90"])
 def test_all_targets_have_variants(name: str) -> None:
-    found = open_variants.choose(F16, find_target(name), 2)
+    found = open_variants.choose(F16, find_target(name), 2, one_of(F16))
     assert [variant.row_bytes == 1 for variant in found][-1]
 
 
@@ -230,10 +274,12 @@ def test_more_variants_lose_less_and_few_lose_little() -> None:
 
 
 def test_the_same_in_each_process() -> None:
+    one = one_of(F16)
     program = (
         "from alcop_mlir.tuning import open_variants as v, open_problem as p\n"
         "from alcop_mlir.target import find_target\n"
-        "print(v.choose(p.OpenProblem(), find_target('sm_80'), 4))"
+        "from alcop_mlir.schedule import Schedule as s\n"
+        f"print(v.choose(p.OpenProblem(), find_target('sm_80'), 4, s.parse('{one}')))"
     )
     found = subprocess.run(
         [sys.executable, "-c", program], capture_output=True, text=True, check=True
@@ -314,17 +360,17 @@ def test_few_aligned_rows_run_wide_copies() -> None:
 def test_a_target_without_room_has_no_variants() -> None:
     tiny = replace(TARGET, shared_bytes_per_block=64)
     with pytest.raises(ConfigError, match="no schedule for all sizes is legal"):
-        open_variants.choose(F16, tiny, 4)
+        open_variants.choose(F16, tiny, 4, one_of(F16))
 
 
 def best_list(table: Table, most: int) -> float:
-    """The least mean of all lists with `most` rules of one limit, by trying all."""
+    """The least value of all lists with `most` rules of one limit, by trying all."""
     columns = range(table.losses.shape[1])
     limits = [(0, int(value)) for value in np.unique(table.levels)]
     rules = [Rule(c, limit) for c in columns for limit in [(), *[(x,) for x in limits]]]
     lasts = [Rule(c) for c in columns if table.for_all[c]]
     return min(
-        table.mean([*some, last])
+        table.value([*some, last])
         for some in itertools.product(rules, repeat=most - 1)
         for last in lasts
     )
@@ -337,10 +383,22 @@ def test_lists_are_nearly_the_best_of_all() -> None:
         losses[generator.uniform(size=(24, 4)) < 0.2] = np.inf
         losses[:, 0] = 1.0 + generator.exponential(size=24)
         levels = generator.integers(0, 6, size=(24, 1))
-        table = Table(losses, np.arange(4) == 0, levels, np.ones(24))
-        found = choose(table, 3)
-        assert table.mean(found) <= best_list(table, 3) * 1.03
-        assert np.isfinite(table.loss(found)).all()
+        free = Table(losses, np.arange(4) == 0, levels, np.ones(24), np.zeros(4))
+        costly = replace(free, costs=np.array([0.3, 0.5, 0.6, 0.3]))
+        for table, most in ((free, 1.03), (costly, 1.05)):
+            found = choose(table, 3)
+            assert table.value(found) <= best_list(table, 3) * most
+            assert np.isfinite(table.loss(found)).all()
+            assert table.cost(found) <= 1
+        assert free.mean(choose(free, 3)) <= costly.mean(choose(costly, 3))
+
+
+def test_what_nothing_can_keep_within_is_as_cheap_as_can_be() -> None:
+    losses = np.array([[1.0, 2.0, 1.0]])
+    every = np.array([True, True, False])
+    costs = np.array([3.0, 2.0, 0.1])
+    table = Table(losses, every, np.zeros((1, 1), np.int64), np.ones(1), costs)
+    assert choose(table, 1) == [Rule(1)]
 
 
 def test_what_was_measured_counts() -> None:
@@ -354,7 +412,8 @@ def test_what_was_measured_counts() -> None:
         for schedule, time_of in zip(known.schedules, seconds, strict=True):
             recorded.append(record(schedule, 3 * time_of, CUDA, problem))
         recorded.append(record(odd, 0.1 * min(seconds), CUDA, problem))
-    chosen = open_variants.choose(ROWS_OF_4096, TARGET, 3, tuple(recorded))
+    one = one_of(ROWS_OF_4096)
+    chosen = open_variants.choose(ROWS_OF_4096, TARGET, 3, one, tuple(recorded))
     assert odd in {variant.schedule for variant in chosen}
     assert {variant.source for variant in chosen} == {"records and analytical model"}
 
@@ -365,5 +424,5 @@ def test_records_of_these_sizes_reach_the_choice() -> None:
     some = enumerate_space(problem, TARGET).schedules[0]
     for of, source in ((other, "analytical model"), (problem, "records and")):
         records.append(models.records_path(), [record(some, 1e-3, CUDA, of)])
-        found = Chooser(TARGET).variants(ROWS_OF_4096, 2)
+        found = Chooser(TARGET).variants(ROWS_OF_4096, 2, one_of(ROWS_OF_4096))
         assert all(one.source.startswith(source) for one in found)

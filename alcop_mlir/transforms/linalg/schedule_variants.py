@@ -71,18 +71,14 @@ def _chosen(
 ) -> tuple[ScheduleVariant, ...]:
     """By models, or of the default schedules where none covers the contraction."""
     problem = None if chooser is None else open_problem_of(contraction)
+    one = default_schedule(contraction, target)
     if chooser is not None and problem is not None:
         try:
-            return chooser().variants(problem, most)
+            return chooser().variants(problem, most, one)
         except ConfigError:
             pass
-    aligned = replace(contraction, has_narrow_copies=False)
-    return _by_alignment(
-        contraction,
-        default_schedule(aligned, target),
-        default_schedule(contraction, target),
-        "default",
-    )
+    aligned = default_schedule(replace(contraction, has_narrow_copies=False), target)
+    return _by_alignment(contraction, aligned, one, "default")
 
 
 def _by_alignment(
