@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 
 import alcop_mlir
-from alcop_mlir.errors import LaunchError
+from alcop_mlir.errors import ConfigError, LaunchError
 from alcop_mlir.runtime import bundle
 from alcop_mlir.runtime.launch import Program
 
@@ -96,10 +98,22 @@ def test_what_does_not_fit_is_refused(program: Program) -> None:
         program.prepare(u=given["w"])
 
 
-def test_the_file_of_a_program_says_what_is_prepared(
-    program: Program, tmp_path: Path
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"weights": ("none",)}, 'unknown weight "none"'),
+        ({"weights": ("arg0",)}, '"f_prepare" does not make of its weights what it'),
+        ({"arrays": ()}, 'unknown array "prepared[01]"|"f_prepare" does not make'),
+        ({"function": "g"}, 'unknown function "g" prepares its weights'),
+    ],
+)
+def test_functions_of_a_bundle_fit_together(
+    program: Program, tmp_path: Path, change: dict[str, Any], message: str
 ) -> None:
     prepare = program.function.prepare
     assert prepare is not None
     assert (prepare.function, len(prepare.arrays)) == ("f_prepare", 2)
-    assert {one.name for one in program.bundle.functions} == {"f", "f_prepare"}
+    wrong = replace(program.function, prepare=replace(prepare, **change))
+    functions = (wrong, program.bundle.function("f_prepare"))
+    with pytest.raises(ConfigError, match=message):
+        bundle.save(replace(program.bundle, functions=functions), tmp_path / "f.zip")
