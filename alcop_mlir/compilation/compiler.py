@@ -167,14 +167,15 @@ def lower(source: Input, options: Options) -> Lowered:
     module = source.module.operation.clone()
     put_in_module(module)
     own_kernels = bool(gpu_modules(module))
-    signatures = {
-        name_of(func): replace(
-            _signature(func, options), source_names=source_names(func, source)
-        )
-        for func in host_functions(module)
-    }
     with diagnostics.collect() as remarks, _uncollected():
         try:
+            run_pipeline(module, "builtin.module(alcop-box-scalars)")
+            signatures = {
+                name_of(func): replace(
+                    _signature(func, options), source_names=source_names(func, source)
+                )
+                for func in host_functions(module)
+            }
             run_pipeline(module, options.pipeline())
         except PassCrash:
             raise

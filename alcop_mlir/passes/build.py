@@ -385,6 +385,14 @@ def like(op: ir.Operation, kinds: list[ir.Type], operands: list[ir.Value]) -> An
     return ir.Operation.create(op.name, kinds, operands, attributes(op))
 
 
+def write_argument_types(function: ir.Operation) -> None:
+    """Write the types of the arguments into the type of a `func.func`."""
+    results = function.attributes["function_type"].value.results
+    inputs = [one.type for one in function.regions[0].blocks[0].arguments]
+    new = ir.FunctionType.get(inputs, results)
+    function.attributes["function_type"] = ir.TypeAttr.get(new)
+
+
 def move_ops(old: ir.Block, new: ir.Block) -> None:
     """Move all ops of a block to the end of another one."""
     for op in list(old.operations):

@@ -92,12 +92,13 @@ class AlcopCompile(NamedPipeline):
         )
 
 
-# Programs on tensors, as frontends export them. References ask of doubles in a program
-# as it was given. What nothing uses goes early, so that it need not be changed;
-# dimensions, as tensors that are widened have them too. Canonicalize then cancels
-# transposes. Those of matrices are folded before weights are prepared, as they cost
-# nothing.
+# Programs on tensors, as frontends export them. References are of a program as given,
+# doubles and all, but for numbers, which are arrays then. What nothing uses goes early,
+# so that it need not be changed; dimensions, as tensors that are widened have them too.
+# Canonicalize then cancels transposes. Those of matrices are folded before weights are
+# prepared, as they cost nothing.
 PREPARE = (
+    "alcop-box-scalars",
     "func.func(alcop-narrow-doubles,alcop-decompose-softmax,alcop-drop-unused-results,"
     "alcop-drop-unit-dimensions,canonicalize,cse,alcop-sink-extensions,canonicalize,"
     "alcop-propagate-layouts,canonicalize,cse,alcop-fold-transposes)",

@@ -18,6 +18,7 @@ from alcop_mlir.pipelines.named import NAMED_PIPELINES
 # alcop-compile runs them. Those from alcop-separate-views to planning are for pipelines
 # of others, as is alcop-lower-gathers; the check is for alcop-opt and tests.
 PASSES = {
+    "alcop-box-scalars": "tensors.box_scalars:BoxScalars",
     "alcop-narrow-doubles": "tensors.narrow_doubles:NarrowDoubles",
     "alcop-decompose-softmax": "tensors.decompose_softmax:DecomposeSoftmax",
     "alcop-drop-unused-results": "tensors.drop_unused_results:DropUnusedResults",

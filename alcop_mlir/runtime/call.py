@@ -46,6 +46,40 @@ def bind(
     return [arrays.get(number, LEFT_OUT) for number in range(len(parameters))]
 
 
+def with_arrays(
+    function: Function, given: Sequence[Any], make: Callable[[Any], Any]
+) -> list[Any]:
+    """`given`, with an array by `make` for each Python or NumPy number.
+
+    LaunchError where a parameter has dimensions, is written, or cannot hold the number.
+    """
+    return [
+        make(_encoded(function, number, one)) if is_number(one) else one
+        for number, one in enumerate(given)
+    ]
+
+
+def is_number(given: Any) -> bool:
+    """Whether it is a number, not an array."""
+    return isinstance(given, (bool, int, float, np.bool_, np.number))
+
+
+def _encoded(function: Function, number: int, value: Any) -> Any:
+    parameter = function.parameters[number]
+    what = label(number, parameter)
+    if parameter.shape or parameter.role != "in":
+        shape = ", ".join(map(str, parameter.shape))
+        raise LaunchError(f"{what} is a number, expected an array of shape ({shape})")
+    wrong = LaunchError(f"{what} is {value}, which is no {parameter.dtype}")
+    try:
+        encoded = dtypes.encode(np.asarray(value), parameter.dtype).reshape(())
+    except OverflowError:
+        raise wrong from None
+    if dtypes.is_integer(parameter.dtype) and encoded != value:
+        raise wrong
+    return encoded
+
+
 def allocate(
     function: Function,
     views: Sequence[Array | None],

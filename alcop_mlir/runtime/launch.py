@@ -64,6 +64,8 @@ class _Plan:
 class Program:
     """One function of a bundle, called with arrays: `program(A, B, C)`.
 
+    Numbers may be given for arrays without dimensions that are only read.
+
     Results that are left out are allocated and returned: `C = program(A, B)`.
 
     device: "cuda", "emulator", or "auto": where the arrays of the call are
@@ -147,7 +149,7 @@ class Program:
         given = call.bind(self.function, arrays, named)
         if prepared is None:
             prepared = self.prepare(*arrays, stream=stream, **named)
-        on_gpu = any(is_on_gpu(array) for array in given if array is not call.LEFT_OUT)
+        on_gpu = any(map(is_on_gpu, given))
         if self.device == "cuda" or (self.device == "auto" and on_gpu):
             made = self._run_on_cuda(given, prepared, stream)
         else:
@@ -167,6 +169,7 @@ class Program:
         """Run; returns the results that `given` leaves out."""
         if stream is not None:
             raise LaunchError("a stream was given, but the arrays are in main memory")
+        given = call.with_arrays(self.function, given, np.array)
         views, made = self._complete(given, host_array, np.empty)
         sizes = check(self.function, views)
         named = self._named(views) | weights.views(self.function, prepared, host_array)
@@ -193,12 +196,13 @@ class Program:
         with cuda.errors(cupy), ExitStack() as stack:
             device = cupy.cuda.Device().id
             for number, array in enumerate(given):
-                if array is not call.LEFT_OUT:
+                if array is not call.LEFT_OUT and not call.is_number(array):
                     device = cuda.gpu_of(cupy, array, self._label(number))
                     break
             stack.enter_context(cupy.cuda.Device(device))
             if stream is not None:
                 stack.enter_context(cuda.as_stream(cupy, stream))
+            given = call.with_arrays(self.function, given, cupy.array)
 
             def view(array: Any, what: str) -> Array:
                 return cuda.gpu_array(cupy, array, device, what)

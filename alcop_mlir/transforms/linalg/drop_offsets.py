@@ -65,7 +65,7 @@ class DropOffsets(Pass):
                 _write_alignments(function)
                 for argument in _arguments(function):
                     _drop_offset(argument, function)
-                _retype(function)
+                build.write_argument_types(function)
             elif any(map(_offset, _arguments(function))):
                 what = "offsets of its arguments are left unchanged: it is called"
                 remark(function, what)
@@ -187,11 +187,3 @@ def _with_offset(kind: ir.Type, offset: int) -> Any:
         if not any(map(kind.is_dynamic_stride_or_offset, strides)):
             return plain
     return build.memref_like(kind, layout=ir.StridedLayoutAttr.get(offset, strides))
-
-
-def _retype(function: ir.Operation) -> None:
-    """Write the types of the arguments into the function's type."""
-    kind = function.attributes["function_type"].value
-    inputs = [argument.type for argument in _arguments(function)]
-    new = ir.FunctionType.get(inputs, kind.results)
-    function.attributes["function_type"] = ir.TypeAttr.get(new)

@@ -30,13 +30,16 @@ def generic_on_tensors(
     maps: Sequence[ir.AffineMap],
     reductions: Sequence[int] = (),
 ) -> Any:
-    """A `linalg.generic` on tensors, without a body; `reductions` are loops."""
+    """A `linalg.generic` without a body, which has tensors of outputs as results.
+
+    reductions: loops
+    """
     kinds = [
         "reduction" if loop in reductions else "parallel"
         for loop in range(maps[0].n_dims)
     ]
     op = linalg.GenericOp(
-        [value.type for value in outputs],
+        [v.type for v in outputs if isinstance(v.type, ir.RankedTensorType)],
         inputs,
         outputs,
         ir.ArrayAttr.get([ir.AffineMapAttr.get(one) for one in maps]),
@@ -45,6 +48,13 @@ def generic_on_tensors(
         ),
     )
     return op.operation
+
+
+def keep_marks(op: ir.Operation, made: ir.Operation) -> None:
+    """Give an op that replaces `op` the attributes of this project."""
+    for name, attribute in build.attributes(op).items():
+        if name.startswith("alcop."):
+            made.attributes[name] = attribute
 
 
 def generalized(view: LinalgView) -> Any:
@@ -57,9 +67,7 @@ def generalized(view: LinalgView) -> Any:
     )
     with op.location, ir.InsertionPoint(op):
         made = generic_on_tensors(inputs, outputs, view.maps, view.reductions)
-    for name, attribute in build.attributes(op).items():
-        if name.startswith("alcop."):
-            made.attributes[name] = attribute
+    keep_marks(op, made)
     view.block.append_to(made.regions[0])
     for old, new in zip(op.results, made.results, strict=True):
         old.replace_all_uses_with(new)
