@@ -58,9 +58,10 @@ SCALE = ("bert", "bert_12", "resnet18")
 ALLOWED = {"bert": 8.0, "resnet18": 20.0}
 ALLOWED_RATIO = 1.5
 HEADER = (
-    "model", "type", "kernels", "stored", "contractions", "tensor cores", "pipelined",
-    "moved", "least", "workspace", "bundle", "compile s", "ptxas s", "wall s",
-    "error", "modes",
+    "model", "type", "kernels", "once", "stored",
+    "contractions", "tensor cores", "pipelined",
+    "moved", "least", "workspace", "bundle",
+    "compile s", "ptxas s", "wall s", "error", "modes",
 )  # fmt: skip
 
 
@@ -119,6 +120,7 @@ class Compiled:
             Path(program.name).stem,
             program.dtype,
             str(found.kernels),
+            str(found.once),
             str(found.stored),
             "?" if found.contractions is None else str(found.contractions),
             str(found.on_tensor_cores),
@@ -155,7 +157,7 @@ def compiled(program: Program, target: str, runs: bool = False) -> Compiled:
     (bundle,) = made
     said = tuple(dict.fromkeys(remarks.getvalue().splitlines()))
     with diagnostics.collect():
-        moved = moved_bytes(source, options)
+        moved = moved_bytes(source, options, bundle.function().name)
     if program.is_file:
         values = stored_values(program.name, bundle.function())
     return Compiled(

@@ -20,7 +20,8 @@ class Figures:
     """Of a function all sizes of which are known.
 
     kernels:    that a call launches
-    stored:     different ones among them
+    once:       that run once per weights, before the first call
+    stored:     different ones among all of them
     contractions: in the program as given, with convolutions; None if not known
     on_tensor_cores, pipelined: kernels that compute such, and those with a pipeline
     workspace, stored_bytes: bytes of intermediate arrays of a call, and of the bundle
@@ -28,6 +29,7 @@ class Figures:
     """
 
     kernels: int
+    once: int
     stored: int
     contractions: int | None
     on_tensor_cores: int
@@ -40,13 +42,14 @@ class Figures:
 def figures(bundle: Bundle, remarks: Iterable[str]) -> Figures:
     """Those of the bundle's only function; `remarks` of passes tell reasons."""
     function = bundle.function()
-    kernels = launched(function)
+    kernels, once = launched(function), _run_once(bundle)
     on_cores = [one for one in kernels if one.schedule is not None]
     pipelined = [one for one in on_cores if one.pipelines]
     wanted = sum(isinstance(step, Einsum) for step in function.reference)
     return Figures(
         kernels=len(kernels),
-        stored=len({(one.module, one.name) for one in kernels}),
+        once=len(once),
+        stored=len({(one.module, one.name) for one in (*kernels, *once)}),
         contractions=wanted if function.reference else None,
         on_tensor_cores=len(on_cores),
         pipelined=len(pipelined),
@@ -62,6 +65,12 @@ def figures(bundle: Bundle, remarks: Iterable[str]) -> Figures:
 def launched(function: Function) -> list[Kernel]:
     """The kernels of a call, in order; its sizes are known, and so are variants."""
     return [one for launch in function.launches for one in launch.variants[-1].kernels]
+
+
+def _run_once(bundle: Bundle) -> list[Kernel]:
+    """The kernels that prepare weights for the bundle's only function."""
+    prepare = bundle.function().prepare
+    return [] if prepare is None else launched(bundle.function(prepare.function))
 
 
 def stored_bytes(bundle: Bundle) -> int:

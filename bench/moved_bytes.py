@@ -16,6 +16,7 @@ from collections import defaultdict
 from collections.abc import Iterable
 from typing import Any
 
+from alcop_mlir.analysis.host.host_function import host_functions
 from alcop_mlir.analysis.ir.kernels import nest_in_kernel
 from alcop_mlir.analysis.ir.loops import (
     block_of,
@@ -25,6 +26,7 @@ from alcop_mlir.analysis.ir.loops import (
     is_loop,
 )
 from alcop_mlir.analysis.ir.memory import Touch, root, touches_in
+from alcop_mlir.analysis.ir.symbols import name_of
 from alcop_mlir.analysis.ir.walk import around, walk
 from alcop_mlir.bindings import ir
 from alcop_mlir.compilation.compiler import Options
@@ -42,11 +44,15 @@ _BY_BLOCKS = ("memref.copy", "alcop.gather")
 _SIZES = 6  # operands of a launch: blocks and threads along x, y, z
 
 
-def moved_bytes(source: Input, options: Options) -> int:
-    """Of all kernels of `source`, of known sizes. Its module is compiled in part."""
+def moved_bytes(source: Input, options: Options, name: str) -> int:
+    """Of all kernels of function `name` of `source`, of known sizes, in a call.
+
+    The module of `source` is compiled in part.
+    """
     module = source.module.operation
     run_pipeline(module, _until_launched(options))
-    return sum(launch_bytes(one) for one in walk(module, "gpu.launch"))
+    (function,) = (one for one in host_functions(module) if name_of(one) == name)
+    return sum(launch_bytes(one) for one in walk(function, "gpu.launch"))
 
 
 def _until_launched(options: Options) -> str:

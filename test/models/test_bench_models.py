@@ -58,6 +58,44 @@ def test_counted_by_hand(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> 
     capsys.readouterr()
 
 
+# exp(w) is computed once, and added to the rows of x in each call.
+WEIGHT = """
+#row = affine_map<(m, n) -> (n)>
+#all = affine_map<(m, n) -> (m, n)>
+func.func @add(%w: tensor<32xf32> {alcop.weight}, %x: tensor<16x32xf32>)
+    -> tensor<16x32xf32> {
+  %e = tensor.empty() : tensor<32xf32>
+  %s = linalg.generic {indexing_maps = [affine_map<(n) -> (n)>, affine_map<(n) -> (n)>],
+                       iterator_types = ["parallel"]}
+      ins(%w : tensor<32xf32>) outs(%e : tensor<32xf32>) {
+  ^bb0(%a: f32, %o: f32):
+    %b = math.exp %a : f32
+    linalg.yield %b : f32
+  } -> tensor<32xf32>
+  %f = tensor.empty() : tensor<16x32xf32>
+  %y = linalg.generic {indexing_maps = [#row, #all, #all],
+                       iterator_types = ["parallel", "parallel"]}
+      ins(%s, %x : tensor<32xf32>, tensor<16x32xf32>) outs(%f : tensor<16x32xf32>) {
+  ^bb0(%a: f32, %b: f32, %o: f32):
+    %c = arith.addf %a, %b : f32
+    linalg.yield %c : f32
+  } -> tensor<16x32xf32>
+  return %y : tensor<16x32xf32>
+}
+"""
+
+
+def test_what_is_done_once_is_apart(tmp_path: Path) -> None:
+    source = tmp_path / "add_f32.mlir"
+    source.write_text(WEIGHT, "utf-8")
+    found = bench_models.compiled(
+        bench_models.Program(str(source), "f32", True), "sm_80"
+    )
+    figures = found.figures
+    assert (figures.kernels, figures.once, figures.stored) == (1, 1, 2)
+    assert found.moved == found.least == 2 * 16 * 32 * 4 + 32 * 4
+
+
 def test_run_of_a_stored_model(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -108,7 +108,7 @@ def emulated(bundle: Bundle, monkeypatch: pytest.MonkeyPatch) -> int:
 def test_moved_as_the_emulator_counts(monkeypatch: pytest.MonkeyPatch) -> None:
     options = compiler.Options(use_ptxas=False)
     bundle = compiler.compile_source(inputs.read_text(PROGRAM), options)
-    moved = moved_bytes(inputs.read_text(PROGRAM), options)
+    moved = moved_bytes(inputs.read_text(PROGRAM), options, "rows")
     assert least_bytes(bundle.function()) == LEAST
     matrix, weight, sums = 16 * 32 * 2, 32 * 32 * 2, 16 * 4
     matmul = 16 * 8 + 3 * matrix + weight  # the rows that are looked up, of the table
