@@ -84,7 +84,7 @@ def test_bash_completes_options_passes_and_files(
     assert completed("alcop-compile", "--emit", "p") == ["ptx"]
     assert completed("alcop-run", "some") == ["some.mlir"]
     assert completed("alcop-tune", "--bud") == ["--budget"]
-    assert completed("alcop-opt", "--alcop-place") == ["--alcop-place-waits"]
+    assert completed("alcop-opt", "--alcop-place-w") == ["--alcop-place-waits"]
     assert completed("alcop-opt", "--mlir-pass-s") == ["--mlir-pass-statistics"]
 
 
