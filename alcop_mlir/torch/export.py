@@ -132,11 +132,13 @@ def _copy_updates(
     nodes = [node for node in graph.nodes if node.op == "placeholder"]
     given = zip(nodes, signature.input_specs, strict=True)
     # Buffers by their names in the model, inputs by those of their nodes.
+    by_name: dict[str | None, Any]
     by_name = {one.target or one.arg.name: node for node, one in given}
     returned: list[Any] = []
     updated: set[Any] = set()
     output = graph.output_node()
-    for value, one in zip(output.args[0], signature.output_specs, strict=True):
+    values: Any = output.args[0]
+    for value, one in zip(values, signature.output_specs, strict=True):
         if one.kind == OutputKind.USER_OUTPUT:
             returned.append(value)
             continue

@@ -1,5 +1,7 @@
 """Let a Llama of random weights write: python examples/models/generate.py"""
 
+from collections.abc import Callable
+
 import torch
 from llama import Llama
 
@@ -8,7 +10,7 @@ from alcop_mlir.torch import alcop
 PROMPT, LONGEST = (3, 14, 15, 9, 26), 16
 
 
-def generate(model: Llama, run: torch.nn.Module, count: int) -> list[int]:
+def generate(model: Llama, run: Callable[..., torch.Tensor], count: int) -> list[int]:
     """The prompt and `count` tokens more, of `model` as `run` runs it."""
     tokens, caches = torch.tensor([PROMPT]), model.caches(1, LONGEST)
     scores = run(tokens, torch.arange(len(PROMPT)), caches)

@@ -5,6 +5,8 @@ RMS norm, rotary places, SwiGLU, and fewer heads of keys and values than of quer
 
 from __future__ import annotations
 
+from typing import Any
+
 import torch
 from torch import Tensor, nn
 from torch.nn import functional
@@ -113,6 +115,8 @@ class Llama(nn.Module):
 
     Keys and values of tokens are written to caches: each token is computed once.
     """
+
+    blocks: Any  # LlamaBlocks, of which nn.ModuleList's type says nothing
 
     def __init__(
         self,

@@ -78,7 +78,7 @@ def stored_bytes(program: Program, given: dict[str, Any]) -> int:
         line.global_sectors
         for kernel, (_, run) in runs
         if Pointer(cache.name) in kernel.arguments
-        for line in run.counters.lines
+        for line in (run.counters.lines if run.counters else ())
         if "st.global.b16" in line.text
     )
 
@@ -164,6 +164,7 @@ def test_what_is_overwritten_is_read_before() -> None:
 class Counter(nn.Module):
     def __init__(self) -> None:
         super().__init__()
+        self.sum: Any
         self.register_buffer("sum", torch.zeros(8))
 
     def forward(self, x: Any) -> Any:

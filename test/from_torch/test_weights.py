@@ -25,7 +25,7 @@ def _fresh(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("ALCOP_CACHE_DIR", str(tmp_path))
 
 
-def model() -> nn.Module:
+def model() -> Any:
     torch.manual_seed(0)
     layers = nn.Conv2d(16, 16, 3, bias=False), nn.BatchNorm2d(16)
     return nn.Sequential(*layers).half().eval()
