@@ -42,6 +42,7 @@ from alcop_mlir.reference.steps import (
     Pad,
     Reduction,
     Reshape,
+    ScatteredViews,
     Size,
     Slice,
     Step,
@@ -142,6 +143,8 @@ def _value(
             return _each(lambda array: array[selected], known[step.source])
         case Insert():
             return _insert(step, known[step.target], known[step.source])
+        case ScatteredViews():
+            return _scattered(step, known[step.source], sizes)
         case WindowViews():
             return _each(lambda array: _windows(step, array, sizes), known[step.source])
         case Pad():
@@ -455,12 +458,39 @@ def _between(step: Insert, target: Array) -> Array:
     return absent
 
 
-def _windows(step: WindowViews, array: Array, sizes: Mapping[str, int]) -> Array:
+def _places(step: WindowViews, sizes: Mapping[str, int], stride: int = 1) -> Array:
+    """Of each position and tap, with so many elements from a position to the next."""
     (positions,) = _numbers((step.positions,), sizes)
-    places = np.arange(positions) * step.stride + step.first
-    if step.taps is not None:
-        (taps,) = _numbers((step.taps,), sizes)
-        places = places[:, None] + np.arange(taps) * step.dilation
+    places = np.arange(positions) * stride
+    if step.taps is None:
+        return places
+    (taps,) = _numbers((step.taps,), sizes)
+    return np.add.outer(places, np.arange(taps) * step.dilation)
+
+
+def _scattered(
+    step: ScatteredViews, source: Bounded, sizes: Mapping[str, int]
+) -> Bounded:
+    """Zeros between elements need not be multiplied, nor those around them."""
+    turned = replace(step, dilation=-step.dilation)
+    places, parts = np.divmod(_places(turned, sizes) - step.first, step.stride)
+    axis, extent = step.dimension, source.values.shape[step.dimension]
+    is_there = (parts == 0) & (places >= 0) & (places < extent)
+    after = (1,) * (source.values.ndim - axis - 1)
+    is_there = is_there.reshape(*is_there.shape, *after)
+
+    def moved(array: Array) -> Array:
+        ended = np.pad(array, [(0, int(n == axis)) for n in range(array.ndim)])
+        found = np.take(ended, places.clip(0, extent), axis)
+        return np.where(is_there, found, np.zeros((), array.dtype))
+
+    found = _each(moved, source)
+    absent = False if found.absent is None else found.absent
+    return replace(found, absent=absent | ~is_there & np.ones(found.values.shape, bool))
+
+
+def _windows(step: WindowViews, array: Array, sizes: Mapping[str, int]) -> Array:
+    places = _places(step, sizes, step.stride) + step.first
     if np.any(places < 0):
         raise IndexError(f"windows begin at {places.min()}")
     return np.take(array, places, axis=step.dimension)

@@ -181,6 +181,15 @@ class WindowViews(_Step):
 
 
 @dataclass(frozen=True)
+class ScatteredViews(WindowViews):
+    """The other way round: `out` has for each position and tap what is moved there.
+
+    Its element is that of index `(position - tap * dilation - first) / stride`, and
+    zero where `source` has no such element.
+    """
+
+
+@dataclass(frozen=True)
 class Pad(_Step):
     """`out` is `source` with equal elements around it: per dimension, how many."""
 
@@ -221,6 +230,7 @@ Step = Annotated[
     | Slice
     | Insert
     | WindowViews
+    | ScatteredViews
     | Pad
     | Gather,
     Tagged(
@@ -236,6 +246,7 @@ Step = Annotated[
             "slice": Slice,
             "insert": Insert,
             "windows": WindowViews,
+            "scattered": ScatteredViews,
             "pad": Pad,
             "gather": Gather,
         },

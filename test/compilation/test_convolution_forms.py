@@ -118,9 +118,10 @@ def test_phases_write_where_outputs_are() -> None:
     assert sorted(scheduled) == [False] * 4 + [True] * 4
 
 
-def test_an_infinity_in_the_filter_of_a_transposed_one() -> None:
+@pytest.mark.parametrize("window", [Window(4, 3, step=2), Scatter(4, 3, 2, high=0)])
+def test_an_infinity_in_the_filter_of_a_transposed_one(window: Window) -> None:
     """Zeros between pixels need not be multiplied with it, a pixel must be."""
-    case = Form(windows=dict.fromkeys("hw", Window(4, 3, step=2)))
+    case = Form(windows=dict.fromkeys("hw", window))
     program = case.check()
     x, w, out = case.arrays()
     w[0, 1, 2, 3], w[2, 2, 1, 0], w[1, 1, 1, 0] = np.inf, np.nan, np.nan

@@ -17,6 +17,7 @@ from alcop_mlir.reference.steps import (
     Pad,
     Reduction,
     Reshape,
+    ScatteredViews,
     Slice,
     Step,
     WindowViews,
@@ -83,6 +84,15 @@ CASES: list[tuple[tuple[Step, ...], dict[str, tuple[int, ...]], str, float]] = [
         {"w": (4, 9, 3), "v": (4, 9)},
         "image",
         1 / 4 * 3 / 9,
+    ),
+    (
+        (
+            ScatteredViews("image", "w", 1, 23, 2, 3, 1),
+            Einsum("w", "kernel", "v", "npk,k->np"),
+        ),
+        {"w": (4, 23, 3), "v": (4, 23)},
+        "image",
+        1 / 4 * 3 / 23,
     ),
     # A second window reaches what three positions of the first do.
     (

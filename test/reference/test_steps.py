@@ -19,6 +19,7 @@ from alcop_mlir.reference.steps import (
     Pad,
     Reduction,
     Reshape,
+    ScatteredViews,
     Slice,
     Step,
     WindowViews,
@@ -38,6 +39,7 @@ STEPS: list[Step] = [
     WindowViews("A", "%9", 1, "M", -2, None, 1, 5),
     Pad("A", "%10", (0, 1), (2, 0), Constant(-float("inf"))),
     Gather("A", ("B",), "i->ij", "%11", (Argument(0), Argument(2)), ("M", 4)),
+    ScatteredViews("A", "%12", 1, "M", 2, 3, 1, 1),
 ]
 
 

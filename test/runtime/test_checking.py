@@ -23,6 +23,7 @@ from alcop_mlir.reference.steps import (
     Pad,
     Reduction,
     Reshape,
+    ScatteredViews,
     Slice,
     WindowViews,
 )
@@ -413,6 +414,54 @@ def test_windows_overlap() -> None:
     damaged = replace(function, reference=(too_far, *function.reference[1:]))
     with pytest.raises(LaunchError, match="the reference does not fit the arrays"):
         checking.check(damaged, before, before)
+
+
+def scattered() -> tuple[Function, dict[str, np.ndarray]]:
+    """Adds to windows of the output, and its arrays before it runs."""
+    function = replace(
+        matmul(),
+        parameters=(
+            Parameter("A", "f32", (3, 5), "in"),
+            Parameter("B", "f32", (4,), "in"),
+            Parameter("C", "f32", (3, "N"), "out"),
+        ),
+        reference=(
+            ScatteredViews("A", "%0", 1, "N", 3, 4, 2, 1),
+            Einsum("%0", "B", "C", "mpk,k->mp", None),
+        ),
+    )
+    function = with_sizes(function, {"N": 20})
+    return function, random_arrays(function)
+
+
+def added_to_windows(before: dict[str, np.ndarray]) -> np.ndarray:
+    """C, where nothing but elements and taps is multiplied."""
+    after = np.zeros((3, 20), np.float32)
+    for place, tap in np.ndindex(5, 4):
+        after[:, 1 + 3 * place + 2 * tap] += before["A"][:, place] * before["B"][tap]
+    return after
+
+
+def test_windows_of_the_output() -> None:
+    """Each element is added where the taps move it; others add nothing."""
+    function, before = scattered()
+    after = added_to_windows(before)
+    assert checking.check(function, before, before | {"C": after}).ok
+    assert not checking.check(function, before, before | {"C": after * 1.01}).ok
+    moved = np.roll(after, 1, axis=1)
+    assert not checking.check(function, before, before | {"C": moved}).ok
+
+
+def test_what_no_tap_moves_may_be_multiplied_or_not() -> None:
+    """An infinite tap reaches what it moves; a kernel may multiply it with zeros."""
+    function, before = scattered()
+    before["B"][1] = np.nan
+    after = added_to_windows(before)
+    assert checking.check(function, before, before | {"C": after}).ok
+    everywhere = np.full_like(after, np.nan)
+    assert checking.check(function, before, before | {"C": everywhere}).ok
+    nowhere = np.nan_to_num(after)
+    assert not checking.check(function, before, before | {"C": nowhere}).ok
 
 
 def test_padding_and_reversed_windows() -> None:

@@ -22,6 +22,7 @@ from alcop_mlir.analysis.reference.loop_bodies import (
     operand_indices,
     output_expressions,
 )
+from alcop_mlir.analysis.reference.scattered import Scattered, gathered_indices
 from alcop_mlir.analysis.reference.table_reads import TableRead, body_values
 from alcop_mlir.bindings import ir
 from alcop_mlir.reference.expressions import (
@@ -42,6 +43,7 @@ from alcop_mlir.reference.steps import (
     Map,
     Reduction,
     Reshape,
+    ScatteredViews,
     Size,
     WindowViews,
 )
@@ -70,7 +72,8 @@ def run_linalg(op: ir.Operation, values: BufferValues, allow_tf32: bool) -> None
     view = linalg_view(op)
     if view is None:
         raise NotUnderstood
-    indices = [operand_indices(operand) for operand in view.operands]
+    given = [operand_indices(operand) for operand in view.operands]
+    indices = gathered_indices(given, view)
     used = [loops_of(one) for one in indices]
     body = body_values(view, used)
     reads = body.reads
@@ -90,7 +93,9 @@ def run_linalg(op: ir.Operation, values: BufferValues, allow_tf32: bool) -> None
     )
     for read in reads:
         values.write(read.element, reader.gather(read, body.first_loop))
-    recipes = output_expressions(view, body.known)
+    recipes = output_expressions(view, body.known, used[len(view.inputs) :])
+    if indices != given and (reads or not all(map(_multiplied, recipes))):
+        raise NotUnderstood
     made = [reader.content(one, recipes) for one in recipes]
     written = list(op.results) or [output.value for output in view.outputs]
     for array, content in zip(written, made, strict=True):
@@ -303,9 +308,12 @@ class _Reader:
             position += 1
         return name
 
-    def _windows(self, source: str, dimension: int, window: Window) -> WindowViews:
+    def _windows(
+        self, source: str, dimension: int, window: Window
+    ) -> WindowViews | ScatteredViews:
         taps = None if window.tap is None else self._loop_size(window.tap)
-        return WindowViews(
+        views = ScatteredViews if isinstance(window, Scattered) else WindowViews
+        return views(
             source,
             "",
             dimension,

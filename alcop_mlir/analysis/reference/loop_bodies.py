@@ -7,8 +7,9 @@ anew in each iteration, maybe from each other.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from itertools import chain
 from typing import Any
 
 from alcop_mlir.analysis.linalg.scalar_code import expression
@@ -75,30 +76,31 @@ def loops_of(indices: Indices) -> Loops:
 
 
 def output_expressions(
-    view: LinalgView, known: Mapping[Any, Expression]
+    view: LinalgView, known: Mapping[Any, Expression], outputs: Sequence[Loops]
 ) -> list[OutputExpression]:
     """One expression per output. Raises NotUnderstood where one is unsupported.
 
-    known: of values in the body that are no elements of operands
+    known:   of values in the body that are no elements of operands
+    outputs: the loops along each output
     """
-    indices = [index for out in view.outputs for index in out.indices]
-    if any(index.loop is None and index.constant is None for index in indices):
-        raise NotUnderstood  # several iterations add to an element
+    is_reduced = len({*chain(*outputs)} - {None}) < view.rank
     yielded = list(view.block.operations)[-1].operation.operands
     first = len(view.inputs)
     written = range(first, first + len(view.outputs))
     return [
-        _output_expression(expression(view.block, value, known), number, written, view)
+        _output_expression(
+            expression(view.block, value, known), number, written, is_reduced
+        )
         for number, value in zip(written, yielded, strict=True)
     ]
 
 
 def _output_expression(
-    yielded: Expression | None, output: int, written: range, view: LinalgView
+    yielded: Expression | None, output: int, written: range, is_reduced: bool
 ) -> OutputExpression:
     if yielded is None:
         raise NotUnderstood
-    if not view.reductions:
+    if not is_reduced:
         return OutputExpression(output, yielded, yielded)
     folded = OutputExpression(output, yielded, yielded, is_folded=True)
     total = without_casts(yielded, _SUM_CASTS)

@@ -21,6 +21,7 @@ from alcop_mlir.reference.steps import (
     Pad,
     Reduction,
     Reshape,
+    ScatteredViews,
     Slice,
     Step,
     WindowViews,
@@ -465,6 +466,45 @@ def test_reversed_and_shifted_indices() -> None:
         WindowViews("arg0", "%0", 0, 13, 1, 3, 1, 1),
         WindowViews("arg1", "%1", 0, 3, -1, None, 1, 2),
     )
+
+
+def scattered(out: str) -> str:
+    """Adds to windows of the output, of 5 steps and 3 taps."""
+    return f"""
+      linalg.generic {{indexing_maps = [affine_map<(h, r) -> (h)>,
+                                        affine_map<(h, r) -> (r)>,
+                                        affine_map<(h, r) -> ({out})>],
+                       iterator_types = ["reduction", "reduction"]}}
+        ins(%a, %w : memref<5xf32>, memref<3xf32>) outs(%c : memref<12xf32>) {{
+      ^bb0(%x: f32, %y: f32, %o: f32):
+        %0 = arith.mulf %x, %y : f32
+        %1 = arith.addf %o, %0 : f32
+        linalg.yield %1 : f32
+      }}
+      return"""
+
+
+SCATTERED = "%a: memref<5xf32>, %w: memref<3xf32>, %c: memref<12xf32>"
+
+
+@pytest.mark.parametrize("out", ["h * 2 + r + 1", "r + h * 2 + 1"])
+def test_adding_to_windows_of_the_output(out: str) -> None:
+    """For each output and tap, the element that the tap moves there, or zero."""
+    assert steps(SCATTERED, scattered(out)) == (
+        ScatteredViews("arg0", "%0", 0, 12, 2, 3, 1, 1),
+        Einsum("%0", "arg1", "arg2", "mk,k->m", "arg2"),
+    )
+
+
+@pytest.mark.parametrize("changed", ["%x, %y", "%o, %0"])
+def test_adding_something_else_to_windows(changed: str) -> None:
+    """Has no reference: an element that is not there is no zero."""
+    ops = {"%x, %y": ("mulf", "addf"), "%o, %0": ("addf", "maximumf")}[changed]
+    old, new = (f"arith.{op} {changed}" for op in ops)
+    text = scattered("h * 2 + r + 1").replace(old, new)
+    found = read(f"func.func @f({SCATTERED}) {{ {text} }}")
+    assert found.unknown is not None
+    assert found.unknown.name == "linalg.generic"
 
 
 def test_padding() -> None:
