@@ -23,6 +23,8 @@ import torch
 from torch import Tensor
 from torch.nn import functional
 
+from alcop_mlir.torch.encoder_layer import encoder_layer
+
 _NARROW = (torch.float16, torch.bfloat16)
 
 
@@ -41,10 +43,10 @@ def linear(x: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
 
 def matmul(x: Tensor, y: Tensor) -> Tensor:
     """torch.matmul; where `y` is a single matrix, as one matmul of all rows of `x`."""
-    if x.dim() == 1:
-        return matmul(x[None], y).squeeze(-2)
     if y.dim() == 1:
         return matmul(x, y[:, None]).squeeze(-1)
+    if x.dim() == 1:
+        return matmul(x[None], y).squeeze(-2)
     if y.dim() == 2:
         rows = torch.mm(x.reshape(-1, x.shape[-1]), y)
         return rows.reshape(*x.shape[:-1], y.shape[1])
@@ -354,6 +356,7 @@ def aten() -> dict[Any, Callable[..., Any]]:
         ops.pow.Tensor_Scalar: power,
         ops.index_copy.default: index_copy,
         ops.index_put.default: index_put,
+        ops._transformer_encoder_layer_fwd.default: encoder_layer,
     }
     return {**get_decomposition_table(), **ours}
 

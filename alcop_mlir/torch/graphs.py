@@ -155,6 +155,7 @@ def graph_of(
     for one in placeholders:
         if not _is_array(one):
             graph.erase_node(one)
+    _check_sizes(graph)
     graph.lint()
     module.recompile()
     return Graph(
@@ -190,6 +191,17 @@ def check(module: torch.fx.GraphModule) -> None:
     if len(devices) > 1:
         found = ", ".join(f"'{name}' on {where}" for where, name in devices.items())
         raise CompileError(f"arguments on several devices: {found}")
+
+
+def _check_sizes(graph: torch.fx.Graph) -> None:
+    """CompileError where an array has no elements: torch-mlir divides by its sizes."""
+    for node in graph.nodes:
+        for value in _values(node):
+            if any(type(size) is int and size == 0 for size in value.shape):
+                raise CompileError(
+                    f"{_name(node)}: an array without elements, of shape "
+                    f"{tuple(value.shape)}"
+                )
 
 
 def _outputs(graph: torch.fx.Graph) -> Sequence[Any]:

@@ -137,6 +137,30 @@ def test_a_weight_of_another_shape_is_compiled_anew() -> None:
         check(run(x), model, (x,), "f16")
 
 
+@pytest.mark.parametrize("shapes", [[(8,), (8,)], [(8,), (8, 4)], [(3, 5, 8), (8,)]])
+def test_products_of_vectors(shapes: list[tuple[int, ...]]) -> None:
+    x, y = map(torch.randn, shapes)
+    torch.testing.assert_close(compiled(torch.matmul)(x, y), x @ y)
+
+
+@pytest.mark.parametrize(
+    ("norm_first", "masked"),
+    [(False, ""), (True, "src_mask"), (True, "src_key_padding_mask")],
+)
+def test_encoder_layers_by_torchs_fast_path(norm_first: bool, masked: str) -> None:
+    torch.manual_seed(0)
+    layer = torch.nn.TransformerEncoderLayer(
+        16, 2, 32, batch_first=True, norm_first=norm_first, activation="gelu"
+    ).eval()
+    x = torch.randn(2, 6, 16)
+    later = torch.ones(6, 6).triu(1).bool()
+    masks = {"src_mask": later, "src_key_padding_mask": later[3:5]}
+    given = {name: one for name, one in masks.items() if name == masked}
+    with torch.no_grad():
+        got = compiled(layer)(x, **given)
+        torch.testing.assert_close(got, layer(x, **given))
+
+
 def test_outputs_that_need_not_be_computed() -> None:
     x = torch.randn(16, 8)
 
@@ -180,11 +204,16 @@ def running_sum(x: Any) -> Any:
     return x.cumsum(0)
 
 
+def nothing(x: Any) -> Any:
+    return x[:, :0].reshape(-1, 2) + 1
+
+
 REFUSED: dict[Any, str] = {
     spectrum: r"aten\._fft_r2c.* \(.*test_backend\.py:\d+\): .* complex",
     chosen: r"aten\.(nonzero|index).*test_backend\.py:\d+\): its size is known only",
     derivative: r"aten\.digamma \(.*test_backend\.py:\d+\): torch-mlir does not lower",
     running_sum: r"tm_tensor\.scan \(.*test_backend\.py:\d+\): no kernel computes",
+    nothing: r"aten\.slice.* \(.*test_backend\.py:\d+\): an array without elements",
 }
 
 
