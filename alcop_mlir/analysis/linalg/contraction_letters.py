@@ -1,7 +1,8 @@
 """The loops of contractions: which are rows, columns, the reduction, the batch.
 
-Loops have letters: "m" rows, "n" columns, "k" the reduction, "b" the batch. Read from
-indexing maps alone. Changes nothing.
+Loops have letters: "m" rows, "n" columns, "k" the reduction, "b" a batch, further ones
+"c", "d", "e", in the order in which they index the output. Read from indexing maps
+alone. Changes nothing.
 """
 
 from __future__ import annotations
@@ -11,6 +12,8 @@ from collections.abc import Sequence
 from alcop_mlir.analysis.linalg.operand_transforms import NoContraction
 from alcop_mlir.analysis.linalg.view import contraction_dimensions, indices_of
 from alcop_mlir.bindings import ir
+
+BATCHES = "bcde"  # the letters of batch loops
 
 
 def loop_letters(maps: Sequence[ir.AffineMap]) -> list[str] | None:
@@ -27,21 +30,18 @@ def loop_letters(maps: Sequence[ir.AffineMap]) -> list[str] | None:
 
 
 def letters_of(maps: Sequence[ir.AffineMap]) -> list[str]:
-    """Of A, B and C, the letters "b", "m", "n", "k" of the loops that index each.
+    """Of A, B and C, the letters of the loops that index each.
 
-    The output has rows before columns. Of two reduction loops, the outer one in the
-    first input is the batch. Raises NoContraction for other loops.
+    Columns are the innermost loop of the output that one input alone has, rows one that
+    the other alone has: the innermost of that input, else of the output. Others of
+    theirs are batch loops. Of two reduction loops, the outer one in the first input is
+    a batch. Raises NoContraction for other loops.
     """
     every = first, second, out = [loops_of(one) for one in maps]
     if any(len(set(loops)) != len(loops) for loops in every):
         raise NoContraction("uses a loop twice in an operand, expected matrices")
     found = contraction_dimensions(maps)
     assert found is not None, maps  # three maps of loops
-    batch = list(found.batch)
-    if len(batch) > 1:
-        raise NoContraction(f"has {len(batch)} batch loops, expected one at most")
-    if len(out) == 3 and not batch:  # one input is the same for the whole batch
-        batch = out[:1]
     reduced = sorted(found.k, key=first.index)
     if {*out} - {*first, *second}:
         raise NoContraction("has an output loop that no input has")
@@ -49,18 +49,42 @@ def letters_of(maps: Sequence[ir.AffineMap]) -> list[str]:
         raise NoContraction(
             "reduces a loop of one input alone, expected a loop of both"
         )
-    if len(reduced) == 2 and not batch:
-        batch = [reduced.pop(0)]
-    if len(reduced) != 1:
+    if len(reduced) not in (1, 2):
         raise NoContraction(f"reduces {len(reduced)} loops, expected one")
-    rows_and_columns = [loop for loop in out if loop not in batch]
-    if not 1 <= len(rows_and_columns) <= 2:
+    matrix = _rows_and_columns(first, second, out)
+    if not matrix:
         ranks = ", ".join(str(len(loops)) for loops in every)
         raise NoContraction(f"has operands of rank {ranks}, expected matrices")
-    names = "mn" if len(rows_and_columns) == 2 else "n"
-    letters = dict(zip(rows_and_columns, names, strict=True))
-    letters |= dict.fromkeys(batch, "b") | {reduced[0]: "k"}
+    batches = [loop for loop in (*out, *reduced[:-1]) if loop not in matrix]
+    if len(batches) > len(BATCHES):
+        most = f"expected {len(BATCHES)} at most"
+        raise NoContraction(f"has {len(batches)} batch loops, {most}")
+    letters = dict(zip(reversed(matrix), "nm", strict=False))
+    letters |= dict(zip(batches, BATCHES, strict=False)) | {reduced[-1]: "k"}
     return ["".join(letters[loop] for loop in loops) for loops in every]
+
+
+def _rows_and_columns(
+    first: Sequence[int], second: Sequence[int], out: Sequence[int]
+) -> list[int]:
+    """Of the loops of the output, those of rows and of columns, as far as there are."""
+    own = [loop for loop in out if (loop in first) != (loop in second)]
+    if len(own) < 2:
+        return own
+    *others, columns = own
+    other = first if columns in second else second
+    rows = [loop for loop in others if loop in other] or others
+    return [other[-1] if other[-1] in rows else rows[-1], columns]
+
+
+def matrix_loops(loops: str) -> str:
+    """The loops that index one matrix of an operand with these loops."""
+    return "".join(loop for loop in loops if loop not in BATCHES)
+
+
+def loop_name(loop: str) -> str:
+    """What messages call a loop."""
+    return "batch" if loop in BATCHES else loop.upper()
 
 
 def loops_of(affine_map: ir.AffineMap) -> list[int]:

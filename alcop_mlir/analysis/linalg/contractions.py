@@ -1,9 +1,9 @@
 """Which linalg ops are contractions C[m, n] += A[m, k] * B[k, n], and how.
 
-A contraction may be batched, C[b, m, n]; one of A and B may be the same for the whole
-batch, and C may be reduced over it. A vector times a matrix is a contraction with one
-row, and so is a matrix times a vector: C[n] += A[k] * B[n, k]. All sizes are allowed,
-also 0.
+A contraction may be batched, C[b, m, n], by several loops; A or B may be the same for
+all of a batch, and C may be reduced over one. A vector times a matrix is a contraction
+with one row, and so is a matrix times a vector: C[n] += A[k] * B[n, k]. All sizes are
+allowed, also 0.
 
 `classify` looks at one op and returns a `Contraction` or a `Rejected`. Loops are
 identified by the operands that they index, so their order in the op does not matter.
@@ -41,7 +41,11 @@ from alcop_mlir.analysis.linalg.contraction_checks import (
     check_types,
     filled,
 )
-from alcop_mlir.analysis.linalg.contraction_letters import letters_of, loops_of
+from alcop_mlir.analysis.linalg.contraction_letters import (
+    BATCHES,
+    letters_of,
+    loops_of,
+)
 from alcop_mlir.analysis.linalg.operand_transforms import (
     NoContraction,
     OperandTransform,
@@ -69,9 +73,11 @@ _WIDEST = max(CP_ASYNC_BYTES)
 class Contraction:
     """A contraction on memrefs.
 
-    m, n, k, batch: sizes; None where they are known at run time only
+    m, n, k:        sizes; None where they are known at run time only
+    batches:        the letters and sizes of batch loops, likewise
     lhs, rhs, out_loops: loops that index each operand, in the operand's order: "mk";
-                    "kn", "nk"; "mn"; with a "b" if batched, without "m" for a vector
+                    "kn", "nk"; "mn"; with the letters of batch loops ("b", then "c",
+                    ...), without "m" for a vector
     swapped:        the op's first operand is B and its second A
     lhs_type, rhs_type: the types that are multiplied
     stored:         bytes of an element of A and of B in memory, if one of them has an
@@ -97,7 +103,7 @@ class Contraction:
     m: int | None
     n: int | None
     k: int | None
-    batch: int | None
+    batches: tuple[tuple[str, int | None], ...]
     lhs: str
     rhs: str
     out_loops: str
@@ -125,9 +131,16 @@ class Contraction:
         return ELEMENT_TYPES[self.lhs_type].bytes
 
     @property
+    def batch(self) -> int | None:
+        """The number of matrices that are multiplied; None where not known."""
+        sizes = [size for _, size in self.batches]
+        known = [size for size in sizes if size is not None]
+        return math.prod(known) if 0 in known or None not in sizes else None
+
+    @property
     def is_batched(self) -> bool:
         """Whether A or B has a batch."""
-        return "b" in self.lhs + self.rhs
+        return bool(self.batches)
 
     @property
     def is_open(self) -> bool:
@@ -226,8 +239,8 @@ def _check_others(
 
 
 def _sizes(operands: list[Operand], letters: list[str]) -> dict[str, int | None]:
-    """The size of each loop of A, B and C; 1 for a loop that there is not."""
-    sizes: dict[str, int | None] = dict.fromkeys("bmnk", 1)
+    """The size of each loop of A, B and C; 1 if there are no rows or columns."""
+    sizes: dict[str, int | None] = dict.fromkeys("mnk", 1)
     sizes |= dict.fromkeys("".join(letters))
     for operand, loops in zip(operands, letters, strict=True):
         for dimension, loop in enumerate(loops):
@@ -257,7 +270,7 @@ def _contraction(
     for loops, value in zip(letters, memrefs, strict=True):
         check_memref(value)
         check_gathered(value, loops)
-        if loops.endswith("b"):
+        if loops and loops[-1] in BATCHES:
             raise NoContraction("has the batch innermost, expected further out")
     out_type = str(memrefs[2].type.element_type)
     check_types(transforms[lhs], transforms[rhs], out_type, allow_tf32)
@@ -276,7 +289,7 @@ def _contraction(
         m=sizes["m"],
         n=sizes["n"],
         k=sizes["k"],
-        batch=sizes["b"],
+        batches=tuple((loop, sizes[loop]) for loop in BATCHES if loop in sizes),
         lhs=letters[lhs],
         rhs=letters[rhs],
         out_loops=letters[2],

@@ -1,9 +1,10 @@
 """Names for the sizes of a function's arguments that are known at run time only.
 
 Dimensions that one loop of an op indexes have one size, and get one name: the loop's
-letter in the first contraction that has it ("M", "N", "K"; "B" for a batch), else a
-name of argument and dimension ("arg0_1"). Read from the function as it was given, on
-memrefs or tensors. A size that is constant in one of them is a number in all.
+letter in the first contraction that has it ("M", "N", "K"; "B" for a batch, "B2" for
+its second loop), else a name of argument and dimension ("arg0_1"). Read from the
+function as it was given, on memrefs or tensors. A size that is constant in one of them
+is a number in all.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from alcop_mlir.analysis.ir.loops import constant, made_by
-from alcop_mlir.analysis.linalg.contraction_letters import loop_letters
+from alcop_mlir.analysis.linalg.contraction_letters import BATCHES, loop_letters
 from alcop_mlir.analysis.linalg.view import LinalgView, linalg_view, static_size
 from alcop_mlir.bindings import ir
 
@@ -134,4 +135,9 @@ def _lettered(view: LinalgView) -> Iterator[tuple[_Dimension, str]]:
     names = loop_letters(view.maps) or ()
     for operand, letters in zip(view.operands, names, strict=False):
         for number, letter in enumerate(letters):
-            yield (operand.value, number), letter.upper()
+            yield (operand.value, number), _name(letter)
+
+
+def _name(letter: str) -> str:
+    number = BATCHES.find(letter) + 1
+    return f"B{number}" if number > 1 else letter.upper()

@@ -25,11 +25,12 @@ from alcop_mlir.analysis.ir.loops import defining_op
 from alcop_mlir.analysis.ir.memref_layouts import follows_shape, open_strides
 from alcop_mlir.analysis.ir.promises import row_alignment
 from alcop_mlir.analysis.linalg.beginnings import Beginning, beginning
+from alcop_mlir.analysis.linalg.contraction_letters import BATCHES
 from alcop_mlir.bindings import ir
 from alcop_mlir.variants import NO_MOST, ScheduleVariant, SizeLimit
 
 Buffer = tuple[Any, str]  # a memref, and the letters of the loops that index it
-_LOOPS = "bmnk"
+_LOOPS = f"{BATCHES}mnk"
 _SAME = ("memref.assume_alignment", "memref.cast")  # have their source's strides
 
 
@@ -186,7 +187,8 @@ class _Conditions:
 
     def limit(self, limit: SizeLimit) -> None:
         """The product of the sizes of some loops is within a limit."""
-        sizes = [self.sizes[loop] for loop in limit.loops]
+        loops = limit.loops.replace("b", BATCHES)  # "b" stands for all of the batch
+        sizes = [self.sizes[loop] for loop in loops]
         known = math.prod(size for size in sizes if isinstance(size, int))
         factors = tuple(size for size in sizes if not isinstance(size, int))
         if factors and known:

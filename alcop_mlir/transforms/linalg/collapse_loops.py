@@ -7,8 +7,8 @@ After:   %a = memref.collapse_shape %A [[0, 1], [2], [3]] ... into memref<16x64x
 
 Loops that index all operands together, and run over them without gaps, become one:
 loops of the batch, of rows or columns, of the reduction. Only an op that thereby gets
-the loops of a contraction (see `analysis.linalg.contractions`) is changed; all others
-are left unchanged.
+the loops of a contraction (see `analysis.linalg.contractions`), or has fewer batch
+loops, is changed; all others are left unchanged.
 
 Runs before alcop-raise-contractions. Reads and writes no `alcop` attributes.
 """
@@ -19,7 +19,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from alcop_mlir.analysis.linalg.contraction_letters import loop_letters
+from alcop_mlir.analysis.linalg.contraction_letters import BATCHES, loop_letters
 from alcop_mlir.analysis.linalg.contractions import structured_ops
 from alcop_mlir.analysis.linalg.loop_groups import loop_groups
 from alcop_mlir.analysis.linalg.view import LinalgView, Loops, Operand, linalg_view
@@ -49,7 +49,8 @@ class CollapseLoops(Pass):
 
 def _groups_that_help(view: LinalgView) -> _Groups | None:
     """Groups by which an op gets the loops of a contraction; None if of no use."""
-    if loop_letters(view.maps) is not None:
+    letters = loop_letters(view.maps)
+    if letters is not None and len({*"".join(letters)} & {*BATCHES}) < 2:
         return None
     if any(inner.operation.name == "linalg.index" for inner in view.block.operations):
         return None

@@ -1,20 +1,23 @@
 """Views of a contraction's operands as matrices, and the sizes of its loops.
 
-Loops are named by letters: "m" rows, "n" columns, "k" the reduction, "b" the batch.
-Each has one size; an operand has one matrix per batch. Builders use the current
-insertion point: sizes are built on the host, views in the kernel.
+Loops are named by letters: "m" rows, "n" columns, "k" the reduction, `BATCHES` those of
+the batch. Each has one size; an operand has one matrix per iteration of its batch
+loops. Builders use the current insertion point: sizes are built on the host, views in
+the kernel.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
+from functools import reduce
 from typing import Any
 
 from alcop_mlir.analysis.ir.alignment import element_bytes
 from alcop_mlir.analysis.ir.memref_layouts import follows_shape
 from alcop_mlir.analysis.ir.promises import row_alignment
+from alcop_mlir.analysis.linalg.contraction_letters import BATCHES
 from alcop_mlir.bindings import ir, memref
 from alcop_mlir.passes import build
 
@@ -45,7 +48,20 @@ class Size:
 
 def loop_sizes(buffers: Sequence[tuple[Any, str]]) -> dict[str, Size]:
     """The size of each loop, from buffers with the loops that index them."""
-    return {loop: _loop_size(buffers, loop) for loop in "bmnk"}
+    used = {loop for _, loops in buffers for loop in loops}
+    batches = [loop for loop in BATCHES if loop in used]
+    return {loop: _loop_size(buffers, loop) for loop in (*batches, *"mnk")}
+
+
+def product(sizes: Sequence[Size]) -> Size:
+    """The number of iterations of a nest of loops of these sizes; 1 of none."""
+    if len(sizes) == 1:
+        return sizes[0]
+    known = _product(sizes).known
+    if known is not None:
+        return Size(known, build.index(known), build.index(known))
+    total = reduce(build.mul, [size.given for size in sizes])
+    return Size(None, total, total)
 
 
 def _loop_size(buffers: Sequence[tuple[Any, str]], loop: str) -> Size:
@@ -72,19 +88,20 @@ def _promised(buffer: ir.Value, number: int) -> int:
 
 
 def matrix(
-    buffer: ir.Value, loops: str, sizes: dict[str, Size], batch: ir.Value
+    buffer: ir.Value, loops: str, sizes: dict[str, Size], batch: Mapping[str, ir.Value]
 ) -> Any:
-    """Matrix number `batch` of `buffer`, which has one per iteration of loop "b".
+    """The matrix of `buffer` at the iteration `batch` of the loops of the batch.
 
     A vector is a matrix of one row: `loops` has its "m", the buffer does not.
     """
     buffer = _all(buffer, loops, sizes)
-    if "b" not in loops:
+    dropped = [number for number, loop in enumerate(loops) if loop in BATCHES]
+    if not dropped:
         return buffer
     zero = build.index(0)
-    offsets = [batch if loop == "b" else zero for loop in loops]
-    extents = _view_sizes(buffer, sizes, loops, "b")
-    return view(buffer, offsets, extents, dropped=loops.index("b"))
+    offsets = [batch.get(loop, zero) for loop in loops]
+    extents = _view_sizes(buffer, sizes, loops, BATCHES)
+    return view(buffer, offsets, extents, dropped)
 
 
 def _all(buffer: ir.Value, loops: str, sizes: dict[str, Size]) -> Any:
@@ -103,10 +120,10 @@ def _all(buffer: ir.Value, loops: str, sizes: dict[str, Size]) -> Any:
 def _view_sizes(
     buffer: ir.Value, sizes: dict[str, Size], loops: str, single: str
 ) -> list[Any]:
-    """Sizes of a view of all of `buffer`, but of one element along loop `single`."""
+    """Sizes of a view of all of `buffer`, but of one element along loops `single`."""
     return [
         1
-        if loop == single
+        if loop in single
         else sizes[loop].value
         if buffer.type.is_dynamic_dim(number)
         else buffer.type.shape[number]
@@ -118,12 +135,12 @@ def view(
     buffer: ir.Value,
     offsets: list[ir.Value],
     extents: Sequence[ir.Value | int],
-    dropped: int | None = None,
+    dropped: Collection[int] = (),
 ) -> Any:
-    """A subview without the dimension `dropped`; extents are ints or values."""
+    """A subview without the dimensions `dropped`; extents are ints or values."""
     dynamic = ir.ShapedType.get_dynamic_size()
     strides, _ = buffer.type.get_strides_and_offset()
-    kept = [number for number in range(buffer.type.rank) if number != dropped]
+    kept = [number for number in range(buffer.type.rank) if number not in dropped]
     shape = [n if isinstance(n, int) else dynamic for n in extents]
     layout = ir.StridedLayoutAttr.get(
         ir.ShapedType.get_dynamic_stride_or_offset(), [strides[n] for n in kept]

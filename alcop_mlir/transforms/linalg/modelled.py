@@ -2,9 +2,15 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from alcop_mlir.analysis.linalg.contraction_letters import (
+    BATCHES,
+    loop_name,
+    matrix_loops,
+)
 from alcop_mlir.analysis.linalg.contractions import Contraction
 from alcop_mlir.errors import PassError
 
@@ -43,7 +49,7 @@ def open_problem_of(contraction: Contraction) -> OpenProblem | None:
 
     if not contraction.has_variants or _unmodelled_types(contraction):
         return None
-    if 0 in _sizes(contraction):
+    if 0 in _sizes(contraction).values():
         return None
     # Those of rows that begin anywhere might as well have any strides.
     unknown = {*contraction.open_strides, *contraction.open_beginnings}
@@ -51,7 +57,7 @@ def open_problem_of(contraction: Contraction) -> OpenProblem | None:
         m=_range(contraction, "m", contraction.m),
         n=_range(contraction, "n", contraction.n),
         k=_range(contraction, "k", contraction.k),
-        batch=_range(contraction, "b", contraction.batch),
+        batch=_batch_range(contraction),
         op=_operator(contraction),
         dtypes=_dtypes(contraction),
         layout=_layout(contraction),
@@ -84,9 +90,9 @@ def _unmodelled_types(contraction: Contraction) -> str:
 
 def check_ranges(contraction: Contraction) -> None:
     """PassError where operands expect different sizes, or others than known ones."""
-    sizes = dict(zip("bmnk", _sizes(contraction), strict=True))
+    sizes = _sizes(contraction)
     for loop, (low, high) in contraction.size_ranges:
-        name, size = "batch" if loop == "b" else loop.upper(), sizes[loop]
+        name, size = loop_name(loop), sizes[loop]
         expected = f"{low} at least, {high} at most"
         if low > high:
             why = f"no size of {name} is in all its ranges: {expected}"
@@ -96,9 +102,10 @@ def check_ranges(contraction: Contraction) -> None:
             raise PassError(contraction.op, why)
 
 
-def _sizes(contraction: Contraction) -> tuple[int | None, ...]:
-    """Of the loops b, m, n, k."""
-    return contraction.batch, contraction.m, contraction.n, contraction.k
+def _sizes(contraction: Contraction) -> dict[str, int | None]:
+    """By loop."""
+    matrix = {"m": contraction.m, "n": contraction.n, "k": contraction.k}
+    return {**dict(contraction.batches), **matrix}
 
 
 def _range(contraction: Contraction, loop: str, size: int | None) -> Range:
@@ -106,8 +113,17 @@ def _range(contraction: Contraction, loop: str, size: int | None) -> Range:
 
     if size is not None:
         return size, size
-    largest = LARGEST_BATCH if loop == "b" else LARGEST
+    largest = LARGEST_BATCH if loop in BATCHES else LARGEST
     return dict(contraction.size_ranges).get(loop, (1, largest))
+
+
+def _batch_range(contraction: Contraction) -> Range:
+    """Of the number of matrices; of several batch loops LARGEST_BATCH at most."""
+    from alcop_mlir.tuning.open_problem import LARGEST_BATCH
+
+    ranges = [_range(contraction, loop, size) for loop, size in contraction.batches]
+    low, high = (math.prod(ends) for ends in zip((1, 1), *ranges, strict=True))
+    return (low, high) if len(ranges) < 2 else (low, max(low, min(high, LARGEST_BATCH)))
 
 
 def _operator(contraction: Contraction) -> str:
@@ -121,4 +137,12 @@ def _dtypes(contraction: Contraction) -> tuple[str, str, str, str]:
 
 
 def _layout(contraction: Contraction) -> str:
-    return f"{contraction.lhs},{contraction.rhs}"
+    """The loops of A and B, where several batch loops are one, the outermost."""
+    operands = contraction.lhs, contraction.rhs
+    if len(contraction.batches) > 1:
+        matrices = [matrix_loops(loops) for loops in operands]
+        operands = [
+            own if own == loops else f"b{own}"
+            for own, loops in zip(matrices, operands, strict=True)
+        ]
+    return ",".join(operands)

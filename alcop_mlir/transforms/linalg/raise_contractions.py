@@ -6,8 +6,10 @@ After:   linalg.matmul {alcop.contraction = #alcop.contraction<{
              init = "zero", lhs = "mk", rhs = "kn"}>} ins(%A, %B) outs(%C)
 
 `lhs` and `rhs` name the loops that index the inputs, in the operand's order: "m" rows,
-"n" columns, "k" the reduction, "b" a batch. A vector is a matrix of one row and lacks
-"m". `out` does so for C where that is not "mn"; a "b" that it lacks is reduced. `init`
+"n" columns, "k" the reduction, "b" a batch; "c", "d" and "e" are further loops of the
+batch. An input may lack some: it is the same along these. A vector is a matrix of one
+row and lacks "m". `out` does so for C where that is not "mn"; a batch that it lacks
+is reduced. `init`
 is the accumulator initialisation:
 
   "zero"  zero: a zero fill just above is folded in and erased

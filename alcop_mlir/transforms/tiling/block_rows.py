@@ -11,6 +11,7 @@ from typing import Any
 
 from alcop_mlir import diagnostics, resources
 from alcop_mlir.analysis.ir.gathered_rows import places_of
+from alcop_mlir.analysis.linalg.contraction_letters import matrix_loops
 from alcop_mlir.errors import ConfigError
 from alcop_mlir.rectangles import Rectangles
 from alcop_mlir.transforms.tiling.tiled_contractions import TiledContraction
@@ -41,7 +42,7 @@ def _why_not(contraction: TiledContraction, places: tuple[int, int] | None) -> s
     for buffer, loops in _by_rows(contraction):
         if not buffer.type.has_static_shape:
             return f"{buffer.type} has a size that is known at run time only"
-        if loops.replace("b", "") not in ("mn", "m0") or _gaps(buffer):
+        if matrix_loops(loops) not in ("mn", "m0") or _gaps(buffer):
             return f"{buffer.type} is not read or written by rows of C"
     return ""
 

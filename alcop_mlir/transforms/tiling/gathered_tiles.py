@@ -9,11 +9,13 @@ the block keeps a word per row that tells which taps it lacks (`tap_words.py`).
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import reduce
 from typing import Any
 
 from alcop_mlir.analysis.ir.gathered_rows import gathered_rows
+from alcop_mlir.analysis.linalg.contraction_letters import BATCHES
 from alcop_mlir.bindings import arith, ir, vector
 from alcop_mlir.dialects import alcop
 from alcop_mlir.passes import build
@@ -61,7 +63,7 @@ class TileRows:
 
 
 def tile_rows(
-    tile: BlockTile, operand: TiledOperand, batch: ir.Value
+    tile: BlockTile, operand: TiledOperand, batch: Mapping[str, ir.Value]
 ) -> TileRows | None:
     """The rows of A or B that the block gathers; None where it copies views of them."""
     gathered = gathered_rows(operand.value)
@@ -80,7 +82,8 @@ def tile_rows(
     image = image_of(operand.value)
     if image is None:
         return _of_table(gathered.op, rows, tile.block[loop], exists)
-    group = build.mul(batch, image.channels) if "b" in operand.loops else 0
+    groups = [batch[loop] for loop in operand.loops if loop in BATCHES]
+    group = build.mul(groups[0], image.channels) if groups else 0
     found = _of_image(image, rows, numbers, group, exists)
     return replace(found, window=gathered.op.attributes[alcop.WINDOW])
 

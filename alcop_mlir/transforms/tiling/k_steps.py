@@ -225,12 +225,13 @@ def k_steps(tile: BlockTile) -> KSteps:
         if image is not None and image.window.taps > 1:
             _check_sweeps(tile.contraction, image)
             sweeps = tile.contraction.schedule.sweeps
-            return _window_steps(image, longest, sweeps, parts, tile.batch)
+            part = tile.batch.get("b")
+            return _window_steps(image, longest, sweeps, parts, part)
     size, begin = tile.sizes["k"], None
     if parts > 1:
         length = (size.known or 0) // parts
         size = Size(length, build.index(length), build.index(length))
-        begin = build.mul(tile.batch, length)
+        begin = build.mul(tile.batch["b"], length)
     return PlainSteps(size, longest, build.index(longest), begin)
 
 
@@ -243,7 +244,7 @@ def _check_sweeps(contraction: TiledContraction, image: Image) -> None:
 
 
 def _window_steps(
-    image: Image, longest: int, sweeps: int, parts: int, part: ir.Value
+    image: Image, longest: int, sweeps: int, parts: int, part: Any
 ) -> WindowSteps:
     window, channels = image.window, image.channels // sweeps
     step = min(longest, channels)

@@ -48,6 +48,7 @@ from alcop_mlir.analysis.ir.alignment import base_alignment, element_bytes
 from alcop_mlir.analysis.ir.gathered_rows import gathered_rows, taps_of
 from alcop_mlir.analysis.ir.memref_layouts import follows_shape
 from alcop_mlir.analysis.ir.promises import ROW_ALIGNMENT, row_alignment
+from alcop_mlir.analysis.linalg.contraction_letters import BATCHES
 from alcop_mlir.analysis.linalg.operand_transforms import (
     NoContraction,
     OperandTransform,
@@ -107,7 +108,7 @@ def _loops(contraction: TiledContraction) -> list[str]:
 
 
 def _check(contraction: TiledContraction, sizes: dict[str, Size]) -> None:
-    batched = any("b" in loops for loops in _loops(contraction))
+    batched = any({*BATCHES} & {*loops} for loops in _loops(contraction))
     least = min(element_bytes(one.value.type) for one in contraction.operands)
     if all(gathered_rows(one.value) for one in contraction.operands):
         raise PassError(contraction.op, "splits K, but A and B are gathered both")

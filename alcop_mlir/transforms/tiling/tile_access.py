@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
+from alcop_mlir.analysis.linalg.contraction_letters import matrix_loops
 from alcop_mlir.analysis.linalg.epilogue_fusion import FIRST
 from alcop_mlir.bindings import ir, memref, vector
 from alcop_mlir.dialects import alcop
@@ -25,7 +27,7 @@ class TileWindow:
     """
 
     sizes: dict[str, Size]
-    batch: Any
+    batch: Mapping[str, Any]
     first: dict[str, Any]
     shape: tuple[int, int]
     in_bounds: tuple[bool, bool]
@@ -64,7 +66,7 @@ class TileWindow:
     def _memory(self, buffer: ir.Value, loops: str) -> tuple[Any, str]:
         """The buffer's matrix for the batch, and the loops that index it."""
         sizes = {**self.sizes, FIRST: Size(1, build.index(1), build.index(1))}
-        memory, dims = matrix(buffer, loops, sizes, self.batch), loops.replace("b", "")
+        memory, dims = matrix(buffer, loops, sizes, self.batch), matrix_loops(loops)
         if self.rectangles is not None and "m" in dims:
             memory = _in_rectangles(memory, self.rectangles)
         return memory, dims

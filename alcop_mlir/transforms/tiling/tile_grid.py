@@ -6,11 +6,14 @@ tiles or the batch is larger, or known at run time only, all blocks lie along x,
 has room for 2^31 - 1, and each block divides its number once:
 
     number = (batch * rows + row) * columns + column
+
+The number of a matrix in a batch of several loops, of which each block then knows the
+iteration, is divided once by the sizes of the inner ones.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -32,14 +35,17 @@ _GRID_SIZE = 6
 class TileGrid:
     """The grid of `rows` x `columns` tiles in a batch.
 
-    rows, columns, batch: of M, N, and of the outputs
-    tile:                 rows and columns of C
-    raster:               rows of tiles in a group
+    rows, columns: of M and N
+    batch:         of all outputs together
+    batches:       of the loops of the batch that index the outputs, by letter
+    tile:          rows and columns of C
+    raster:        rows of tiles in a group
     """
 
     rows: Size
     columns: Size
     batch: Size
+    batches: Mapping[str, Size]
     tile: tuple[int, int]
     raster: int
 
@@ -62,8 +68,17 @@ class TileGrid:
             total = build.mul(total, self.batch.given)
         return total, build.index(1), build.index(1)
 
-    def tile_of(self, arguments: Sequence[ir.Value]) -> tuple[Any, Any, Any]:
-        """Row, column and batch of a block, from the arguments of the launch's body."""
+    def tile_of(self, arguments: Sequence[ir.Value]) -> tuple[Any, Any, dict[str, Any]]:
+        """Row, column and iteration of the batch of a block, from the arguments of the
+        launch's body.
+        """
+        row, column, matrix = self._numbers(arguments)
+        sizes = [_below_limit(size) for size in self.batches.values()]
+        indices = build.coordinates(matrix, sizes)
+        return row, column, dict(zip(self.batches, indices, strict=True))
+
+    def _numbers(self, arguments: Sequence[ir.Value]) -> tuple[Any, Any, Any]:
+        """Row and column of a block, and the number of its matrix."""
         x, y, z = arguments[:3]
         known = _tiles(self.rows, self.tile[0])
         if not self.is_flat and known is not None:
@@ -82,6 +97,11 @@ class TileGrid:
 def _tiles(size: Size, tile: int) -> int | None:
     """The number of tiles that cover a size, where that is known."""
     return None if size.known is None else -(-size.known // tile)
+
+
+def _below_limit(size: Size) -> Any:
+    """The size of a loop of the batch, in the kernel."""
+    return below_limit(size.given) if size.known is None else size.known
 
 
 def _counted(size: Size, tile: int) -> Any:

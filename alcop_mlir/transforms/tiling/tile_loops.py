@@ -65,7 +65,7 @@ def contract_tiles(tile: BlockTile, initial: ir.Value) -> Any:
         if not sizes[loop].divides(step[loop])
     }
 
-    def over_k(batch: ir.Value, carried: ir.Value) -> Any:
+    def over_k(batch: Mapping[str, ir.Value], carried: ir.Value) -> Any:
         sources = [
             _Source(
                 tile_rows(tile, one, batch)
@@ -77,11 +77,13 @@ def contract_tiles(tile: BlockTile, initial: ir.Value) -> Any:
         ]
         return _k_loop(tile, sources, remaining, carried)
 
-    if not contraction.accumulates_batches:
+    reduced = contraction.reduced_batch
+    if not reduced:
         return over_k(tile.batch, initial)
-    batches = (0, sizes["b"].value, 1)
     loop = build.for_loop(
-        batches, [initial], lambda batch, carried: [over_k(batch, carried[0])]
+        (0, sizes[reduced].value, 1),
+        [initial],
+        lambda number, carried: [over_k({**tile.batch, reduced: number}, *carried)],
     )
     return loop.results[0]
 

@@ -17,12 +17,13 @@ each thread does all of it, it computes the same. Accumulators are values, never
 Where a tile may exceed its operand, as a size is unknown or not a multiple of the
 tile's, an `alcop.copy` copies the remaining extent and fills the rest with zero:
 `min(tile, M - m0)` rows, `min(step, K - k)` columns. C is then read and written
-`in_bounds = [false, ...]`. A batch is block z, a reduced batch a loop around the K
-loop, a vector a matrix of one row. Where the rows of tiles or the batch may be more
-than a grid has along y and z, all blocks lie along x. Rows of an operand with a promise
-(`alcop.row_alignment`) get sizes that show it to later passes. An empty contraction is
-not launched; one with an empty K becomes a copy or a fill. With a `raster`, blocks take
-the tiles of a group of that many rows down its rows first.
+`in_bounds = [false, ...]`. A batch is block z, which is divided once by the sizes of
+its inner loops; a reduced batch a loop around the K loop, a vector a matrix of one row.
+Where the rows of tiles or the batch may be more than a grid has along y and z, all
+blocks lie along x. Rows of an operand with a promise (`alcop.row_alignment`) get sizes
+that show it to later passes. An empty contraction is not launched; one with an empty K
+becomes a copy or a fill. With a `raster`, blocks take the tiles of a group of that many
+rows down its rows first.
 
 Of an operand that is never made, an `alcop.im2col` or `alcop.take`, tiles are gathered:
 
@@ -68,7 +69,7 @@ from alcop_mlir.passes import build
 from alcop_mlir.passes.base import Pass
 from alcop_mlir.rectangles import Rectangles
 from alcop_mlir.target import WARP_SIZE
-from alcop_mlir.transforms.linalg.matrices import Size, loop_sizes
+from alcop_mlir.transforms.linalg.matrices import Size, loop_sizes, product
 from alcop_mlir.transforms.tiling.block_rows import rectangles_of
 from alcop_mlir.transforms.tiling.thread_points import KERNEL
 from alcop_mlir.transforms.tiling.tile_grid import TileGrid
@@ -127,7 +128,8 @@ def _launch(contraction: TiledContraction, sizes: dict[str, Size]) -> None:
     schedule = contraction.schedule
     if any(sizes[loop].known == 0 for loop in contraction.out_loops):
         return
-    is_empty_k = sizes["k"].known == 0 or sizes["b"].known == 0
+    reduced = ["k", *contraction.reduced_batch]
+    is_empty_k = any(sizes[loop].known == 0 for loop in reduced)
     if is_empty_k and contraction.init == "read":
         return
     rectangles = None if is_empty_k else rectangles_of(contraction)
@@ -166,18 +168,22 @@ def _kernel_name(op: ir.Operation) -> str:
 
 def _grid(contraction: TiledContraction, sizes: dict[str, Size]) -> TileGrid:
     """The grid, in which a batch that is summed up has no part."""
-    one = build.index(1)
-    batch = Size(1, one, one) if contraction.accumulates_batches else sizes["b"]
     schedule = contraction.schedule
+    batches = {loop: sizes[loop] for loop in contraction.batches}
     return TileGrid(
-        sizes["m"], sizes["n"], batch, tile=schedule.block[:2], raster=schedule.raster
+        sizes["m"],
+        sizes["n"],
+        product([*batches.values()]),
+        batches,
+        tile=schedule.block[:2],
+        raster=schedule.raster,
     )
 
 
 def _block_tile(
     contraction: TiledContraction,
     sizes: dict[str, Size],
-    place: tuple[Any, Any, Any],
+    place: tuple[Any, Any, dict[str, Any]],
     thread: Any,
     rectangles: Rectangles | None,
 ) -> BlockTile:

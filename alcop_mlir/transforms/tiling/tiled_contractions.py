@@ -6,7 +6,7 @@ the operands of an op say together; nothing here changes IR.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -14,6 +14,7 @@ from alcop_mlir.analysis.ir.code_motion import ops_after
 from alcop_mlir.analysis.ir.gathered_rows import gathered_rows
 from alcop_mlir.analysis.ir.walk import walk
 from alcop_mlir.analysis.linalg.accumulator_init import marked_init
+from alcop_mlir.analysis.linalg.contraction_letters import BATCHES, matrix_loops
 from alcop_mlir.analysis.linalg.elementwise import Elementwise, elementwise
 from alcop_mlir.analysis.linalg.epilogue_fusion import is_stored, operand_loops
 from alcop_mlir.analysis.linalg.operand_transforms import (
@@ -36,7 +37,7 @@ class TiledOperand:
     """A or B of a contraction; `transform` is what is multiplied of its elements.
 
     loops: which one indexes each dimension, "mk" or "bkn"; those of its matrices, with
-           "b" where it has a batch
+           those of the batch
     """
 
     value: Any
@@ -46,7 +47,7 @@ class TiledOperand:
     @property
     def matrix_loops(self) -> str:
         """The loops that index one matrix of the operand."""
-        return self.loops.replace("b", "")
+        return matrix_loops(self.loops)
 
 
 @dataclass(frozen=True)
@@ -108,10 +109,16 @@ class TiledContraction:
         return operand_loops(element, operand, own_loops(self.out, self.out_loops))
 
     @property
-    def accumulates_batches(self) -> bool:
-        """Whether the batch is reduced, too."""
-        has_batch = any("b" in operand.loops for operand in self.operands)
-        return has_batch and "b" not in self.out_loops
+    def batches(self) -> str:
+        """The loops of the batch that index the output, outer ones first."""
+        return "".join(loop for loop in BATCHES if loop in self.out_loops)
+
+    @property
+    def reduced_batch(self) -> str:
+        """The loop of the batch that is reduced, too; "" where none is."""
+        used = self.operands[0].loops
+        found = [one for one in BATCHES if one in used and one not in self.out_loops]
+        return found[0] if found else ""
 
     @property
     def accumulator_source(self) -> tuple[Any, str] | None:
@@ -132,7 +139,7 @@ class BlockTile:
     sizes: of the loops of the contraction
     block: first row and column of the block's tile
     warp:  first row and column of the warp's part, within the tile
-    batch: number of the matrix
+    batch: the iteration of the loops of the batch
     rectangles: the order of the rows of A and C; None where that is their own. Sizes
            and offsets then count the numbers of this order
     """
@@ -141,7 +148,7 @@ class BlockTile:
     sizes: dict[str, Size]
     block: dict[str, Any]
     warp: dict[str, Any]
-    batch: Any
+    batch: Mapping[str, Any]
     rectangles: Rectangles | None = None
 
 

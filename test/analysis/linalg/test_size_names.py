@@ -85,6 +85,22 @@ def test_batches_vectors_and_copies() -> None:
     assert list(found.values()) == [["N", "K"], ["K"], ["N"]]
 
 
+def test_several_batch_loops() -> None:
+    arguments = (
+        "%a: memref<?x?x?x?xf16>, %b: memref<?x?x?xf16>, %c: memref<?x?x?x?xf32>"
+    )
+    body = """
+      linalg.contract indexing_maps = [
+          affine_map<(b, h, m, n, k) -> (b, m, h, k)>,
+          affine_map<(b, h, m, n, k) -> (h, n, k)>,
+          affine_map<(b, h, m, n, k) -> (b, h, m, n)>]
+        ins(%a, %b : memref<?x?x?x?xf16>, memref<?x?x?xf16>)
+        outs(%c : memref<?x?x?x?xf32>)"""
+    found = sizes(arguments, body)
+    assert found["arg0"] == ["B", "M", "B2", "K"]
+    assert found["arg1"] == ["B2", "N", "K"]
+
+
 def test_results_of_tensors() -> None:
     """By the op that makes them, and by the sizes that an empty tensor is made with."""
     body = """

@@ -23,6 +23,18 @@ func.func @batches(%A: memref<2x?x64x32xf16>, %B: memref<2x?x32x48xf16>, %C: mem
 
 // -----
 
+// Fewer loops of a batch: here the first two, but not the third.
+// CHECK-LABEL: @some_batches
+// CHECK:       memref.collapse_shape %{{.*}} {{\[\[}}0, 1], [2], [3], [4]] : memref<2x3x64x4x32xf16> into memref<6x64x4x32xf16>
+// CHECK:       linalg.contract indexing_maps = [affine_map<(d0, d1, d2, d3, d4) -> (d0, d1, d2, d3)>, affine_map<(d0, d1, d2, d3, d4) -> (d0, d2, d3, d4)>, affine_map<(d0, d1, d2, d3, d4) -> (d0, d2, d1, d4)>]
+func.func @some_batches(%A: memref<2x3x64x4x32xf16>, %B: memref<2x3x4x32x48xf16>, %C: memref<2x3x4x64x48xf16>) {
+  linalg.contract indexing_maps = [affine_map<(a, b, h, m, n, k) -> (a, b, m, h, k)>, affine_map<(a, b, h, m, n, k) -> (a, b, h, k, n)>, affine_map<(a, b, h, m, n, k) -> (a, b, h, m, n)>]
+    ins(%A, %B : memref<2x3x64x4x32xf16>, memref<2x3x4x32x48xf16>) outs(%C : memref<2x3x4x64x48xf16>)
+  return
+}
+
+// -----
+
 // Rows of rows, where B is the same for all; a sum over two loops. With strides, as far
 // as these leave no gaps between what becomes one.
 // CHECK-LABEL: @rows_and_sums

@@ -51,10 +51,10 @@ func.func @offset(%a: memref<32x32xf16, strided<[32, 1], offset: 8>>, %b: memref
 
 // -----
 
-func.func @batches(%a: memref<2x3x32x32xf16>, %c: memref<2x3x32x32xf32>) {
-  // expected-remark @+1 {{'linalg.contract' runs as a SIMT fallback: has 2 batch loops, expected one at most}}
-  linalg.contract indexing_maps = [affine_map<(a, b, m, n, k) -> (a, b, m, k)>, affine_map<(a, b, m, n, k) -> (a, b, k, n)>, affine_map<(a, b, m, n, k) -> (a, b, m, n)>]
-    ins(%a, %a : memref<2x3x32x32xf16>, memref<2x3x32x32xf16>) outs(%c : memref<2x3x32x32xf32>)
+func.func @batches(%a: memref<2x2x2x2x2x8x8xf16>, %c: memref<2x2x2x2x2x8x8xf32>) {
+  // expected-remark @+1 {{'linalg.contract' runs as a SIMT fallback: has 5 batch loops, expected 4 at most}}
+  linalg.contract indexing_maps = [affine_map<(a, b, c, d, e, m, n, k) -> (a, b, c, d, e, m, k)>, affine_map<(a, b, c, d, e, m, n, k) -> (a, c, b, d, e, k, n)>, affine_map<(a, b, c, d, e, m, n, k) -> (a, b, c, d, e, m, n)>]
+    ins(%a, %a : memref<2x2x2x2x2x8x8xf16>, memref<2x2x2x2x2x8x8xf16>) outs(%c : memref<2x2x2x2x2x8x8xf32>)
   return
 }
 

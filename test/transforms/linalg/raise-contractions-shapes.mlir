@@ -51,6 +51,35 @@ func.func @batches(%a: memref<2x8x8xf16>, %b: memref<8x8xf16>, %c: memref<2x8x8x
 
 // -----
 
+// Several batch loops, in any order: heads of attention before the tokens and after, a head
+// of keys for two of queries, and heads that are summed over.
+// CHECK-LABEL: @batch_loops
+// CHECK:       linalg.contract {{.*}}init = "read", lhs = "bmck", out = "bcmn", rhs = "bnck"
+// CHECK:       linalg.contract {{.*}}lhs = "bcmk", out = "bmcn", rhs = "bkcn"
+// CHECK:       linalg.contract {{.*}}lhs = "bdcmk", out = "bcdmn", rhs = "bdnk"
+// CHECK:       linalg.contract {{.*}}lhs = "bcmk", out = "bmn", rhs = "ckn"
+// CHECK:       linalg.contract {{.*}}lhs = "mbk", out = "bmn", rhs = "kn"
+// CHECK:       linalg.contract {{.*}}lhs = "kbm", out = "mbn", rhs = "kn"
+func.func @batch_loops(%q: memref<2x8x4x16xf16>, %s: memref<2x4x8x8xf16>, %c: memref<2x4x8x8xf32>, %o: memref<2x8x4x16xf32>,
+                       %g: memref<2x4x3x8x16xf16>, %h: memref<2x4x8x16xf16>, %d: memref<2x3x4x8x8xf32>, %w: memref<4x8x16xf16>, %y: memref<2x8x16xf32>,
+                       %x: memref<8x2x16xf16>, %v: memref<16x8xf16>, %z: memref<2x8x8xf32>, %t: memref<16x2x8xf16>, %u: memref<8x2x8xf32>) {
+  linalg.contract indexing_maps = [affine_map<(b, h, m, n, k) -> (b, m, h, k)>, affine_map<(b, h, m, n, k) -> (b, n, h, k)>, affine_map<(b, h, m, n, k) -> (b, h, m, n)>]
+    ins(%q, %q : memref<2x8x4x16xf16>, memref<2x8x4x16xf16>) outs(%c : memref<2x4x8x8xf32>)
+  linalg.contract indexing_maps = [affine_map<(b, h, m, n, k) -> (b, h, m, k)>, affine_map<(b, h, m, n, k) -> (b, k, h, n)>, affine_map<(b, h, m, n, k) -> (b, m, h, n)>]
+    ins(%s, %q : memref<2x4x8x8xf16>, memref<2x8x4x16xf16>) outs(%o : memref<2x8x4x16xf32>)
+  linalg.contract indexing_maps = [affine_map<(b, h, g, m, n, k) -> (b, h, g, m, k)>, affine_map<(b, h, g, m, n, k) -> (b, h, n, k)>, affine_map<(b, h, g, m, n, k) -> (b, g, h, m, n)>]
+    ins(%g, %h : memref<2x4x3x8x16xf16>, memref<2x4x8x16xf16>) outs(%d : memref<2x3x4x8x8xf32>)
+  linalg.contract indexing_maps = [affine_map<(b, h, m, n, k) -> (b, h, m, k)>, affine_map<(b, h, m, n, k) -> (h, k, n)>, affine_map<(b, h, m, n, k) -> (b, m, n)>]
+    ins(%s, %w : memref<2x4x8x8xf16>, memref<4x8x16xf16>) outs(%y : memref<2x8x16xf32>)
+  linalg.contract indexing_maps = [affine_map<(b, m, n, k) -> (m, b, k)>, affine_map<(b, m, n, k) -> (k, n)>, affine_map<(b, m, n, k) -> (b, m, n)>]
+    ins(%x, %v : memref<8x2x16xf16>, memref<16x8xf16>) outs(%z : memref<2x8x8xf32>)
+  linalg.contract indexing_maps = [affine_map<(b, m, n, k) -> (k, b, m)>, affine_map<(b, m, n, k) -> (k, n)>, affine_map<(b, m, n, k) -> (m, b, n)>]
+    ins(%t, %v : memref<16x2x8xf16>, memref<16x8xf16>) outs(%u : memref<8x2x8xf32>)
+  return
+}
+
+// -----
+
 // A vector is a matrix of one row. The inputs of `linalg.matvec` cannot be exchanged.
 // CHECK-LABEL: @vectors
 // CHECK:       linalg.vecmat {alcop.contraction = #alcop.contraction<{init = "read", lhs = "k", out = "n", rhs = "kn"}>}

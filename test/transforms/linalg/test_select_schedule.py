@@ -13,7 +13,9 @@ from alcop_mlir.analysis.linalg.contractions import Contraction
 from alcop_mlir.errors import ConfigError
 from alcop_mlir.target import find_target, target_names
 from alcop_mlir.transforms.linalg.default_schedule import default_schedule
+from alcop_mlir.transforms.linalg.modelled import open_problem_of, problem_of
 from alcop_mlir.transforms.linalg.select_schedule import SelectSchedule
+from alcop_mlir.tuning.open_problem import LARGEST_BATCH
 
 CHUNK = 8  # f16 elements of one 16-byte copy
 TARGETS = st.sampled_from(target_names()).map(find_target)
@@ -26,7 +28,7 @@ def contraction(m: int | None, n: int | None, k: int | None) -> Contraction:
         m=m,
         n=n,
         k=k,
-        batch=1,
+        batches=(),
         lhs="mk",
         rhs="kn",
         out_loops="mn",
@@ -100,3 +102,17 @@ def test_wrong_options() -> None:
         SelectSchedule(schedule="nonsense")
     with pytest.raises(ConfigError, match="variants=17, expected 1 to 16"):
         SelectSchedule(variants=17)
+
+
+def test_several_batch_loops_are_one_to_the_models() -> None:
+    one = contraction(64, 48, 32)
+    heads = replace(one, batches=(("b", 2), ("c", 3)), lhs="bmck", rhs="ckn")
+    batch = replace(one, batches=(("b", 6),), lhs="bmk", rhs="bkn")
+    assert problem_of(heads) == problem_of(batch)
+    opened = replace(heads, batches=(("b", None), ("c", 3)))
+    found = open_problem_of(replace(opened, size_ranges=(("b", (2, 8)),)))
+    assert found is not None
+    assert (found.batch, found.layout) == ((6, 24), "bmk,bkn")
+    any_size = open_problem_of(opened)
+    assert any_size is not None
+    assert any_size.batch == (3, LARGEST_BATCH)

@@ -61,3 +61,37 @@ func.func @open(%A: memref<?x?x?xf16>, %B: memref<?x?x?xf16>, %C: memref<?x?x?xf
   linalg.batch_matmul ins(%A, %B : memref<?x?x?xf16>, memref<?x?x?xf16>) outs(%C : memref<?x?x?xf32>)
   return
 }
+
+// The number of a matrix is taken apart once where a batch has several loops. A has the
+// heads inside of the tokens; B has none.
+// CHECK-LABEL: @heads
+// CHECK-DAG:     %[[BATCH:.*]] = arith.constant 6 : index
+// CHECK:         gpu.launch blocks({{.*}}, %[[Z:[^,]*]]) in (%{{.*}} = %c1, %{{.*}} = %c1, %{{.*}} = %[[BATCH]]) threads
+// CHECK:           %[[H:.*]] = arith.remui %[[Z]], %c3
+// CHECK:           %[[B:.*]] = arith.divui %[[Z]], %c3
+// CHECK-NOT:       arith.{{div|rem}}ui %[[Z]]
+// CHECK:           memref.subview %arg0[%[[B]], 0, %[[H]], 0] [1, 16, 1, 16] [1, 1, 1, 1] : memref<2x16x3x16xf16> to memref<16x16xf16, strided<[48, 1], offset: ?>>
+// CHECK:           memref.subview %arg1[%[[B]], 0, 0] [1, 16, 16]
+// CHECK:           memref.subview %arg2[%[[B]], %[[H]], 0, 0] [1, 1, 16, 16]
+func.func @heads(%A: memref<2x16x3x16xf16>, %B: memref<2x16x16xf16>, %C: memref<2x3x16x16xf32>) {
+  linalg.contract indexing_maps = [affine_map<(b, h, m, n, k) -> (b, m, h, k)>, affine_map<(b, h, m, n, k) -> (b, n, k)>, affine_map<(b, h, m, n, k) -> (b, h, m, n)>]
+    ins(%A, %B : memref<2x16x3x16xf16>, memref<2x16x16xf16>) outs(%C : memref<2x3x16x16xf32>)
+  return
+}
+
+// Sizes of the batch that are known at run time only; its outer loop's is not asked for.
+// CHECK-LABEL: @open_heads
+// CHECK-DAG:     %[[LIMIT:.*]] = arith.constant 2147483647 : index
+// CHECK-DAG:     %[[OUTER:.*]] = memref.dim %arg0, %c0
+// CHECK-DAG:     %[[INNER:.*]] = memref.dim %arg0, %c2
+// CHECK:         %[[ALL:.*]] = arith.muli %[[OUTER]], %[[INNER]]
+// CHECK:         gpu.launch blocks(%[[X:[^,]*]], {{.*}}) in (%{{.*}} = %[[ALL]], %{{.*}} = %c1, %{{.*}} = %c1)
+// CHECK:           %[[SIZE:.*]] = arith.andi %[[INNER]], %[[LIMIT]]
+// CHECK:           %[[H:.*]] = arith.remui %[[X]], %[[SIZE]]
+// CHECK:           %[[B:.*]] = arith.divui %[[X]], %[[SIZE]]
+// CHECK:           memref.subview %{{.*}}[%[[B]], 0, %[[H]], 0]
+func.func @open_heads(%A: memref<?x16x?x16xf16>, %B: memref<16x16xf16>, %C: memref<?x?x16x16xf32>) {
+  linalg.contract indexing_maps = [affine_map<(b, h, m, n, k) -> (b, m, h, k)>, affine_map<(b, h, m, n, k) -> (n, k)>, affine_map<(b, h, m, n, k) -> (b, h, m, n)>]
+    ins(%A, %B : memref<?x16x?x16xf16>, memref<16x16xf16>) outs(%C : memref<?x?x16x16xf32>)
+  return
+}
