@@ -48,6 +48,8 @@ these, as views do.
       and zero outside of x. With groups > 1, A[(n, p, q), g, (r, s, c)] has the
       channels of group g.
   %A = alcop.take %table, %indices           A[i, j] = table[indices[i], j]
+      or a batch, whose tables may be its own: A[b, i, j] = table[indices[b, i], j],
+      or table[b, indices[b, i], j]; or of whole matrices, table[indices[b], i, j]
 
 Another one is a view of a memref as a matrix, whose rows may have any distances; those
 who access it are given the indices of what it views by alcop-lower-rows:
@@ -442,20 +444,25 @@ def _is_im2col(op: ir.Operation) -> bool:
     return True
 
 
+# Ranks of table, indices and what is taken.
+_TAKEN = ((2, 1, 2), (2, 2, 3), (3, 2, 3), (3, 1, 3))
+
+
 def _is_take(op: ir.Operation) -> bool:
     """Whether its result has a row of the table for each index."""
     table, indices, matrix = *(one.type for one in op.operands), op.results[0].type
     kinds = (table, indices, matrix)
     if not all(isinstance(kind, ir.MemRefType) for kind in kinds) or (
-        (table.rank, indices.rank, matrix.rank) != (2, 1, 2)
+        (table.rank, indices.rank, matrix.rank) not in _TAKEN
         or table.element_type != matrix.element_type
-        or table.shape[1] != matrix.shape[1]
-        or indices.shape[0] != matrix.shape[0]
+        or indices.shape != matrix.shape[: indices.rank]
+        or table.shape[indices.rank - matrix.rank :] != matrix.shape[indices.rank :]
     ):
         return _invalid(
             op,
-            "expects a table and a vector of indices, and a matrix with a row of the "
-            f"table for each index, got {table}, {indices} and {matrix}",
+            "expects a table and indices, and a matrix, or a batch of them, with a row "
+            "or a matrix of the table for each index, "
+            f"got {table}, {indices} and {matrix}",
         )
     return True
 

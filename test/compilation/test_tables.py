@@ -105,6 +105,78 @@ def test_numbers_of_rows_that_are_computed(shape: tuple[int, ...]) -> None:
     assert checking.check(program.function, before, after).ok
 
 
+# What a batch reads, by the shapes of table and indices: rows of one table, rows of a
+# table for each matrix, and whole matrices, as those of experts.
+BATCHES = {
+    "rows": ((50, 48), (3, 21), "b, i", "%v, %k"),
+    "tables": ((3, 50, 48), (3, 21), "b, i", "%b, %v, %k"),
+    "matrices": ((50, 21, 48), (3,), "b", "%v, %r, %k"),
+}
+
+
+def batched(form: str, is_open: bool) -> str:
+    """A batch of rows times a batch of matrices; `is_open`: its size is not known."""
+    table, indices, loops, places = BATCHES[form]
+    count = "?" if is_open else "3"
+    t, i = (
+        f"tensor<{'x'.join(map(str, shape))}x{kind}>"
+        for shape, kind in ((table, "f16"), ((count, *indices[1:]), "i64"))
+    )
+    a, w, y = (
+        f"tensor<{count}x{one}>" for one in ("21x48xf16", "48x24xf16", "21x24xf32")
+    )
+    size = "%d" if is_open else ""
+    return f"""
+      func.func @f(%t: {t}, %i: {i}, %w: {w}) -> {y} {{
+        %zero = arith.constant 0.0 : f32
+        %c0 = arith.constant 0 : index
+        %d = tensor.dim %i, %c0 : {i}
+        %e = tensor.empty({size}) : {a}
+        %a = linalg.generic {{
+          indexing_maps = [affine_map<(b, i, k) -> ({loops})>,
+                           affine_map<(b, i, k) -> (b, i, k)>],
+          iterator_types = ["parallel", "parallel", "parallel"]}}
+          ins(%i : {i}) outs(%e : {a}) {{
+        ^bb0(%n: i64, %o: f16):
+          %b = linalg.index 0 : index
+          %r = linalg.index 1 : index
+          %k = linalg.index 2 : index
+          %v = arith.index_cast %n : i64 to index
+          %x = tensor.extract %t[{places}] : {t}
+          linalg.yield %x : f16
+        }} -> {a}
+        %g = tensor.empty({size}) : {y}
+        %f = linalg.fill ins(%zero : f32) outs(%g : {y}) -> {y}
+        %y = linalg.batch_matmul ins(%a, %w : {a}, {w}) outs(%f : {y}) -> {y}
+        return %y : {y}
+      }}"""
+
+
+@pytest.mark.parametrize("is_open", [False, True])
+@pytest.mark.parametrize("form", BATCHES)
+def test_a_batch(form: str, is_open: bool) -> None:
+    """One kernel, which reads what the indices name, and nothing else of the table."""
+    given = batched(form, is_open)
+    program = alcop_mlir.compile(given, device="emulator", variants=1)
+    (kernel,) = program.function.kernels
+    assert kernel.schedule is not None
+    random = np.random.default_rng(0)
+    shape, indices, *_ = BATCHES[form]
+    table = random.integers(-3, 4, shape).astype(np.float16)
+    w = random.integers(-3, 4, (3, 48, 24)).astype(np.float16)
+    numbers = random.integers(0, 25, indices) * 2
+    every = np.moveaxis(table, 1 if form == "tables" else 0, 0)
+    every[1::2] = np.nan
+    a = [
+        table[n, one] if form == "tables" else table[one]
+        for n, one in enumerate(numbers)
+    ]
+    expected = np.stack(a).astype(np.float32) @ w.astype(np.float32)
+    np.testing.assert_array_equal(program(table, numbers, w), expected)
+    if not is_open:
+        assert_checked(program)
+
+
 def test_numbers_are_not_computed_for_others() -> None:
     """Of f32, unless tf32 is allowed, no contraction reads a table: rows are copied."""
     for shape in ((37,), (3, 11)):

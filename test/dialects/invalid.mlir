@@ -120,8 +120,16 @@ func.func @im2col_of_short_rows(%x: memref<2x4x4x8xf16>) {
 
 // -----
 
+func.func @take_of_other_matrices(%table: memref<10x8x4xf16>, %indices: memref<5xi32>) {
+  // expected-error@+1 {{a matrix of the table for each index}}
+  %A = "alcop.take"(%table, %indices) : (memref<10x8x4xf16>, memref<5xi32>) -> memref<5x4x8xf16>
+  return
+}
+
+// -----
+
 func.func @take_of_other_rows(%table: memref<10x8xf16>, %indices: memref<4xi32>) {
-  // expected-error@+1 {{expects a table and a vector of indices, and a matrix with a row of the table for each index}}
+  // expected-error@+1 {{expects a table and indices, and a matrix, or a batch of them, with a row or a matrix of the table for each index}}
   %A = "alcop.take"(%table, %indices) : (memref<10x8xf16>, memref<4xi32>) -> memref<5x8xf16>
   return
 }

@@ -349,6 +349,7 @@ _VIEW_RULES: dict[str, Callable[[Any], int]] = {
         (*_REGROUPED, "memref.cast", "memref.memory_space_cast"), _cast_alignment
     ),
     "alcop.rows": _rows_alignment,
+    "alcop.take": _cast_alignment,
     "memref.assume_alignment": _assumed_alignment,
     "memref.reinterpret_cast": _reinterpreted_alignment,
     "memref.subview": _subview_alignment,

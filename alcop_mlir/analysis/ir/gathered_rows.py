@@ -59,7 +59,7 @@ class ImageWindow:
 
 @dataclass(frozen=True)
 class GatheredRows:
-    """The rows of an `alcop.im2col` or `alcop.take`.
+    """The rows of an `alcop.im2col` or `alcop.take`, of which each has its address.
 
     source: the memref that they are read from
     run:    elements of a row that are neighbours in the source: the channels of a tap,
@@ -88,10 +88,25 @@ class GatheredRows:
         return ImageWindow(**lists, groups=groups)
 
 
+def never_made(matrix: ir.Value) -> Any | None:
+    """The op that gives `matrix`, if that is one that is never made."""
+    return made_by(matrix, "alcop.im2col", "alcop.take")
+
+
+def named_matrices(batch: ir.Value) -> Any | None:
+    """The `alcop.take` that gives a batch of whole matrices, if one does."""
+    op = made_by(batch, "alcop.take")
+    is_named = op is not None and batch.type.rank > op.operands[1].type.rank + 1
+    return op if is_named else None
+
+
 def gathered_rows(matrix: ir.Value) -> GatheredRows | None:
-    """What the rows of `matrix` hold, if it is one that is never made."""
-    op = made_by(matrix, "alcop.im2col", "alcop.take")
-    if op is None:
+    """What the rows of `matrix` hold, if it is one that is never made.
+
+    None for a batch of whole matrices, which have one address each.
+    """
+    op = never_made(matrix)
+    if op is None or named_matrices(matrix) is not None:
         return None
     source = op.operands[0]
     kind, last = source.type, source.type.rank - 1

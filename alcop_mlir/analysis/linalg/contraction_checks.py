@@ -8,8 +8,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from alcop_mlir.analysis.ir.gathered_rows import MAX_POSITIONS, gathered_rows
+from alcop_mlir.analysis.ir.loops import made_by
 from alcop_mlir.analysis.ir.memory import root
 from alcop_mlir.analysis.ir.memref_layouts import has_negative_strides
+from alcop_mlir.analysis.linalg.contraction_letters import BATCHES
 from alcop_mlir.analysis.linalg.operand_transforms import (
     NoContraction,
     OperandTransform,
@@ -74,7 +76,13 @@ def check_types(
 
 
 def check_gathered(value: ir.Value, loops: str) -> None:
-    """Of a matrix that is never made, tiles must have rows along K."""
+    """Of a matrix that is never made, tiles must have rows along K.
+
+    Of a batch of them that indices name, the batch is their first dimension.
+    """
+    is_taken = made_by(value, "alcop.take") is not None
+    if is_taken and not {*BATCHES}.isdisjoint(loops[1:]):
+        raise NoContraction("has a batch of rows of tables, expected it outermost")
     rows = gathered_rows(value)
     if rows is None:
         return

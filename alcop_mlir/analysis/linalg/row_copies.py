@@ -7,7 +7,8 @@
       %element = memref.load %table[%row, %k]
       linalg.yield %element }
 
-Changes nothing.
+Of several dimensions, a batch of tables may have indices of its own for each, and
+indices may name whole matrices, as those of experts. Changes nothing.
 """
 
 from __future__ import annotations
@@ -26,6 +27,8 @@ from alcop_mlir.bindings import ir
 @dataclass(frozen=True)
 class RowCopy:
     """An op that copies `table[number(indices[i])]` to `rows[i]`; i of any rank.
+
+    Or `table[i, number(indices[i, j])]` to `rows[i, j]`.
 
     argument: an element of the indices in the body
     number:   of the row: the argument, or what `ops`, which are pure, compute of it
@@ -49,19 +52,23 @@ def row_copy(op: ir.Operation) -> RowCopy | None:
     loops = tuple(range(view.rank))
     if not (indices.is_memref and rows.is_memref) or view.block is None:
         return None
-    if rows.loops != loops or indices.loops != loops[:-1]:
+    if rows.loops != loops or indices.loops != loops[: len(indices.loops)]:
         return None
     (yielded,) = view.block.operations[-1].operation.operands
     load = made_by(yielded, "memref.load")
-    if load is None or len(load.operands) != 3:
+    if load is None:
         return None
-    table, row, column = load.operands
-    number = without(row, "arith.index_cast")
-    own = made_by(column, "linalg.index")
+    table, *places = load.operands
+    inner = view.rank - len(indices.loops)
+    outer = table.type.rank - inner - 1  # of dimensions that are a batch of tables
+    if inner == 0 or (outer and (outer, len(indices.loops)) != (1, 2)):
+        return None
+    number = without(places.pop(outer), "arith.index_cast")
+    kept = [*loops[:outer], *loops[-inner:]]
     ops, arguments = backward_slice([number], view.block)
-    if own is None or arguments != {indices.argument} or not _is_number(number, ops):
+    if arguments != {indices.argument} or not _is_number(number, ops):
         return None
-    if own.attributes["dim"].value != view.rank - 1 or not _fits(table, rows.value):
+    if list(map(_loop, places)) != kept or not _fits(table, rows.value, inner):
         return None
     if not follows_shape(indices.value.type):
         return None
@@ -76,21 +83,28 @@ def row_copy(op: ir.Operation) -> RowCopy | None:
     )
 
 
+def _loop(place: ir.Value) -> int | None:
+    """The loop that an index in the body is the number of."""
+    own = made_by(place, "linalg.index")
+    return None if own is None else own.attributes["dim"].value
+
+
 def _is_number(number: ir.Value, ops: Sequence[Any]) -> bool:
     """Whether pure ops compute an integer, the same in all of a row."""
     is_plain = not ops or isinstance(number.type, ir.IntegerType)
     return is_plain and all(map(is_pure, ops))
 
 
-def _fits(table: ir.Value, rows: ir.Value) -> bool:
-    """Whether rows are whole rows of the table, and these have no gaps between them."""
+def _fits(table: ir.Value, rows: ir.Value, inner: int) -> bool:
+    """Whether rows, or matrices, of so many dimensions are whole ones of the table, and
+    these have no gaps between them.
+    """
     kind, wanted = table.type, rows.type
-    last = wanted.rank - 1
+    sizes = zip(kind.shape[-inner:], wanted.shape[-inner:], strict=True)
+    dynamic = ir.ShapedType.get_dynamic_size()
     return (
         follows_shape(kind)
         and kind.memory_space is None
-        and not kind.is_dynamic_dim(1)
-        and not wanted.is_dynamic_dim(last)
-        and kind.shape[1] == wanted.shape[last]
+        and all(size == other != dynamic for size, other in sizes)
         and kind.element_type == wanted.element_type
     )

@@ -20,7 +20,7 @@ from alcop_mlir.analysis.ir.alignment import (
     source_dimension,
 )
 from alcop_mlir.analysis.ir.extents import extent
-from alcop_mlir.analysis.ir.gathered_rows import gathered_rows
+from alcop_mlir.analysis.ir.gathered_rows import never_made
 from alcop_mlir.analysis.ir.loops import defining_op
 from alcop_mlir.analysis.ir.memref_layouts import follows_shape, open_strides
 from alcop_mlir.analysis.ir.promises import row_alignment
@@ -247,7 +247,7 @@ def _loop_size(buffers: Sequence[Buffer], loop: str) -> int | Open:
 
 
 def _is_made(memref: ir.Value) -> bool:
-    return gathered_rows(memref) is None
+    return never_made(memref) is None
 
 
 def _promised(buffers: Sequence[Buffer], loop: str) -> int:

@@ -175,16 +175,20 @@ def _read_constant(
 
 
 def _take(op: ir.Operation, values: BufferValues) -> Gather:
-    """The step of an `alcop.take`: rows of a matrix."""
+    """The step of an `alcop.take`: rows of a matrix, or of a batch of them."""
     table, indices = op.operands
-    shape = values.shape(op.results[0])
+    own, named = loops(op.results[0].type.rank), indices.type.rank
+    inner = len(own) - named
+    places = [*range(table.type.rank - inner - 1), *range(named, len(own))]
+    every = [Argument(1 + place) for place in places]
+    every.insert(-inner, Argument(0))
     return Gather(
         values.name(table),
         (values.name(indices),),
-        "i->ij",
+        f"{own[:named]}->{own}",
         "",
-        (Argument(0), Argument(2)),
-        shape,
+        tuple(every),
+        values.shape(op.results[0]),
     )
 
 

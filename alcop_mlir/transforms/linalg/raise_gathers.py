@@ -12,6 +12,10 @@ nothing may write table or indices between the two ops. Indices may have several
 dimensions, of which the contraction must have one loop: its input is a collapsed view.
 Where the body computes the number of a row from the index, as where numbers below zero
 count from the end, an op before the contraction stores these numbers in a buffer.
+
+A batch of matrices is read in the same way, where that is the first dimension:
+`%table[%indices[b, m]]`, `%table[b, %indices[b, m]]` of a table for each, or of whole
+matrices, as those of experts, `%table[%indices[b]]`.
 Other ops are left unchanged.
 
 Runs after alcop-collapse-loops and before alcop-raise-contractions. Reads and writes no
@@ -58,12 +62,14 @@ class RaiseGathers(Pass):
     def _read_table(self, reader: ir.Operation, number: int, copy: RowCopy) -> None:
         """Let the op read the table instead of rows, if it is a contraction then."""
         rows = reader.operands[number]
-        if rows.type.rank != 2 or not self._is_unchanged(copy, reader):
+        is_batch = rows == copy.rows and rows.type.rank == 3
+        is_matrix = rows.type.rank == copy.table.type.rank == 2
+        if not (is_batch or is_matrix) or not self._is_unchanged(copy, reader):
             return
         with reader.location, ir.InsertionPoint(reader):
             every = list(range(copy.indices.type.rank))
             numbers = _numbers(copy)
-            indices = collapsed(numbers, [every])
+            indices = numbers if is_batch else collapsed(numbers, [every])
             take = ir.Operation.create(
                 "alcop.take", [build.memref_like(rows.type)], [copy.table, indices]
             )

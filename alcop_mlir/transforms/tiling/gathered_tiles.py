@@ -69,7 +69,7 @@ def tile_rows(
     gathered = gathered_rows(operand.value)
     if gathered is None:
         return None
-    loop = operand.loops[0]
+    loop = operand.matrix_loops[0]
     extents = dict(zip("mn", tile.contraction.schedule.block, strict=False))
     rows, size = RowVectors(extents[loop]), tile.sizes[loop]
     numbers, exists = rows.add(rows.numbers(), tile.block[loop]), None
@@ -80,26 +80,35 @@ def tile_rows(
     elif not size.divides(rows.count):
         exists = rows.is_below(numbers, size.value)
     image = image_of(operand.value)
+    groups = [batch[one] for one in operand.loops if one in BATCHES]
     if image is None:
-        return _of_table(gathered.op, rows, tile.block[loop], exists)
-    groups = [batch[loop] for loop in operand.loops if loop in BATCHES]
+        return _of_table(gathered.op, rows, [*groups, tile.block[loop]], exists)
     group = build.mul(groups[0], image.channels) if groups else 0
     found = _of_image(image, rows, numbers, group, exists)
     return replace(found, window=gathered.op.attributes[alcop.WINDOW])
 
 
 def _of_table(
-    op: ir.Operation, rows: RowVectors, start: ir.Value, exists: ir.Value | None
+    op: ir.Operation,
+    rows: RowVectors,
+    start: list[ir.Value],
+    exists: ir.Value | None,
 ) -> TileRows:
-    """The rows of a table that an `alcop.take` names, from number `start` on."""
+    """The rows of a table that an `alcop.take` names.
+
+    start: the number of the matrix, where there is a batch, and of the first row in it
+    """
     table, indices = op.operands
+    rank, last = indices.type.rank, table.type.rank - 1
     kind = rows.kind(indices.type.element_type)
-    by, padding = build.loop_map(1, [0]), build.zero(kind.element_type)
+    by, padding = build.loop_map(rank, [rank - 1]), build.zero(kind.element_type)
     known = [exists is None]
-    numbers = vector.transfer_read(kind, indices, [start], by, padding, known)
+    numbers = vector.transfer_read(kind, indices, start, by, padding, known)
     if kind != rows.kind():
         numbers = arith.index_cast(rows.kind(), numbers)
-    first = rows.mul(numbers, build.size(table, 1))
+    if last == 2:  # a table for each batch
+        numbers = rows.add(numbers, build.mul(start[0], build.size(table, 1)))
+    first = rows.mul(numbers, build.size(table, last))
     return TileRows(_in_one_row(table), first, None, _or_all(exists, rows))
 
 

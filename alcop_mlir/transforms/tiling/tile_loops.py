@@ -10,7 +10,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from alcop_mlir.bindings import gpu, ir, memref, vector
+from alcop_mlir.analysis.ir.gathered_rows import named_matrices
+from alcop_mlir.bindings import arith, gpu, ir, memref, vector
 from alcop_mlir.dialects import alcop
 from alcop_mlir.passes import build
 from alcop_mlir.transforms.linalg.matrices import matrix, view
@@ -68,8 +69,7 @@ def contract_tiles(tile: BlockTile, initial: ir.Value) -> Any:
     def over_k(batch: Mapping[str, ir.Value], carried: ir.Value) -> Any:
         sources = [
             _Source(
-                tile_rows(tile, one, batch)
-                or matrix(one.value, one.loops, sizes, batch),
+                tile_rows(tile, one, batch) or _matrix(tile, one, batch),
                 buffer,
                 one,
             )
@@ -86,6 +86,21 @@ def contract_tiles(tile: BlockTile, initial: ir.Value) -> Any:
         lambda number, carried: [over_k({**tile.batch, reduced: number}, *carried)],
     )
     return loop.results[0]
+
+
+def _matrix(
+    tile: BlockTile, operand: TiledOperand, batch: Mapping[str, ir.Value]
+) -> Any:
+    """The matrix of a batch; where indices name them, the one that its index names."""
+    named = named_matrices(operand.value)
+    if named is None:
+        return matrix(operand.value, operand.loops, tile.sizes, batch)
+    table, indices = named.operands
+    loop = operand.loops[0]
+    number = memref.load(indices, [batch[loop]])
+    if not isinstance(number.type, ir.IndexType):
+        number = arith.index_cast(ir.IndexType.get(), number)
+    return matrix(table, operand.loops, tile.sizes, {**batch, loop: number})
 
 
 def _steps(contraction: TiledContraction) -> dict[str, int]:

@@ -61,7 +61,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from alcop_mlir.analysis.ir.gathered_rows import gathered_rows
+from alcop_mlir.analysis.ir.gathered_rows import never_made
 from alcop_mlir.analysis.ir.memory import root
 from alcop_mlir.bindings import gpu, ir
 from alcop_mlir.dialects import alcop
@@ -102,7 +102,7 @@ def _erase(contraction: TiledContraction) -> None:
     """Erase the ops that became a kernel, and the buffers that only they used.
 
     What else uses these asks for their sizes. Also what gave A or B, if no other op
-    uses that and it is gathered.
+    uses that and it is never made.
     """
     outputs = [
         contraction.out,
@@ -120,8 +120,8 @@ def _erase(contraction: TiledContraction) -> None:
                 build.erase_unused([buffer.owner])
             build.erase_deallocs(whole)
             build.erase_unused([whole.owner])
-    gathered = (gathered_rows(one.value) for one in contraction.operands)
-    build.erase_unused({rows.op for rows in gathered if rows is not None})
+    found = (never_made(one.value) for one in contraction.operands)
+    build.erase_unused({op for op in found if op is not None})
 
 
 def _launch(contraction: TiledContraction, sizes: dict[str, Size]) -> None:

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from alcop_mlir.analysis.ir.code_motion import ops_after
-from alcop_mlir.analysis.ir.gathered_rows import gathered_rows
+from alcop_mlir.analysis.ir.gathered_rows import never_made
 from alcop_mlir.analysis.ir.walk import walk
 from alcop_mlir.analysis.linalg.accumulator_init import marked_init
 from alcop_mlir.analysis.linalg.contraction_letters import BATCHES, matrix_loops
@@ -69,13 +69,13 @@ class TiledContraction:
     def buffers(self) -> list[tuple[Any, str]]:
         """All memref operands, each with the loops that index its dimensions.
 
-        But A or B where it is never made, and its rows follow from run-time sizes.
+        But A or B where it is never made, and its sizes are known at run time only.
         """
         return [
             *(
                 (one.value, own_loops(one.value, one.loops))
                 for one in self.operands
-                if gathered_rows(one.value) is None or one.value.type.has_static_shape
+                if never_made(one.value) is None or one.value.type.has_static_shape
             ),
             (self.out, own_loops(self.out, self.out_loops)),
             *(

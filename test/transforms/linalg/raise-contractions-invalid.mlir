@@ -197,6 +197,16 @@ func.func @long_window(%x: memref<1x80x16xf16>, %w: memref<1024x32xf16>, %y: mem
 
 // -----
 
+func.func @batch_inside(%t: memref<80x16xf16>, %i: memref<32x4xi32>, %w: memref<4x16x64xf16>, %y: memref<4x32x64xf32>) {
+  %A = "alcop.take"(%t, %i) : (memref<80x16xf16>, memref<32x4xi32>) -> memref<32x4x16xf16>
+  // expected-remark @below {{has a batch of rows of tables, expected it outermost}}
+  linalg.contract indexing_maps = [affine_map<(b, m, n, k) -> (m, b, k)>, affine_map<(b, m, n, k) -> (b, k, n)>, affine_map<(b, m, n, k) -> (b, m, n)>]
+    ins(%A, %w : memref<32x4x16xf16>, memref<4x16x64xf16>) outs(%y : memref<4x32x64xf32>)
+  return
+}
+
+// -----
+
 func.func @reduced_rows(%t: memref<80x16xf16>, %i: memref<32xi32>, %w: memref<32x64xf16>, %y: memref<16x64xf32>) {
   %A = "alcop.take"(%t, %i) : (memref<80x16xf16>, memref<32xi32>) -> memref<32x16xf16>
   // expected-remark @below {{reduces the rows of 'alcop.take', expected them kept}}

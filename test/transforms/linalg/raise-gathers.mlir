@@ -99,3 +99,103 @@ func.func @other_forms(%t: memref<100x64xf16>, %wide: memref<100x80xf16>, %i: me
   linalg.exp ins(%rows : memref<64x64xf16>) outs(%d : memref<64x64xf16>)
   return
 }
+
+// -----
+
+// Rows for each matrix of a batch: of one table, and of a table for each.
+// CHECK-LABEL: @tokens_of_experts
+// CHECK-NOT:   memref.alloc
+// CHECK:       %[[A:.*]] = "alcop.take"(%{{.*}}, %{{.*}}) : (memref<100x64xf16>, memref<3x40xi32>) -> memref<3x40x64xf16>
+// CHECK-NEXT:  linalg.batch_matmul ins(%[[A]]
+func.func @tokens_of_experts(%t: memref<100x64xf16>, %i: memref<3x40xi32>, %x: memref<3x64x32xf16>, %y: memref<3x40x32xf32>) {
+  %rows = memref.alloc() : memref<3x40x64xf16>
+  linalg.generic {indexing_maps = [affine_map<(b, m, k) -> (b, m)>, affine_map<(b, m, k) -> (b, m, k)>], iterator_types = ["parallel", "parallel", "parallel"]}
+    ins(%i : memref<3x40xi32>) outs(%rows : memref<3x40x64xf16>) {
+  ^bb0(%n: i32, %o: f16):
+    %k = linalg.index 2 : index
+    %r = arith.index_cast %n : i32 to index
+    %v = memref.load %t[%r, %k] : memref<100x64xf16>
+    linalg.yield %v : f16
+  }
+  linalg.batch_matmul ins(%rows, %x : memref<3x40x64xf16>, memref<3x64x32xf16>) outs(%y : memref<3x40x32xf32>)
+  return
+}
+
+// -----
+
+// CHECK-LABEL: @tokens_of_sequences
+// CHECK-NOT:   memref.alloc
+// CHECK:       %[[A:.*]] = "alcop.take"(%{{.*}}, %{{.*}}) : (memref<3x100x64xf16>, memref<3x40xi32>) -> memref<3x40x64xf16>
+// CHECK-NEXT:  linalg.batch_matmul ins(%[[A]]
+func.func @tokens_of_sequences(%t: memref<3x100x64xf16>, %i: memref<3x40xi32>, %x: memref<3x64x32xf16>, %y: memref<3x40x32xf32>) {
+  %rows = memref.alloc() : memref<3x40x64xf16>
+  linalg.generic {indexing_maps = [affine_map<(b, m, k) -> (b, m)>, affine_map<(b, m, k) -> (b, m, k)>], iterator_types = ["parallel", "parallel", "parallel"]}
+    ins(%i : memref<3x40xi32>) outs(%rows : memref<3x40x64xf16>) {
+  ^bb0(%n: i32, %o: f16):
+    %b = linalg.index 0 : index
+    %k = linalg.index 2 : index
+    %r = arith.index_cast %n : i32 to index
+    %v = memref.load %t[%b, %r, %k] : memref<3x100x64xf16>
+    linalg.yield %v : f16
+  }
+  linalg.batch_matmul ins(%rows, %x : memref<3x40x64xf16>, memref<3x64x32xf16>) outs(%y : memref<3x40x32xf32>)
+  return
+}
+
+// -----
+
+// Whole matrices, of an expert for each of a batch.
+// CHECK-LABEL: @experts
+// CHECK-NOT:   memref.alloc
+// CHECK:       %[[A:.*]] = "alcop.take"(%{{.*}}, %{{.*}}) : (memref<8x64x32xf16>, memref<3xi32>) -> memref<3x64x32xf16>
+// CHECK-NEXT:  linalg.batch_matmul ins(%{{.*}}, %[[A]]
+func.func @experts(%t: memref<8x64x32xf16>, %i: memref<3xi32>, %x: memref<3x40x64xf16>, %y: memref<3x40x32xf32>) {
+  %rows = memref.alloc() : memref<3x64x32xf16>
+  linalg.generic {indexing_maps = [affine_map<(b, m, k) -> (b)>, affine_map<(b, m, k) -> (b, m, k)>], iterator_types = ["parallel", "parallel", "parallel"]}
+    ins(%i : memref<3xi32>) outs(%rows : memref<3x64x32xf16>) {
+  ^bb0(%n: i32, %o: f16):
+    %m = linalg.index 1 : index
+    %k = linalg.index 2 : index
+    %r = arith.index_cast %n : i32 to index
+    %v = memref.load %t[%r, %m, %k] : memref<8x64x32xf16>
+    linalg.yield %v : f16
+  }
+  linalg.batch_matmul ins(%x, %rows : memref<3x40x64xf16>, memref<3x64x32xf16>) outs(%y : memref<3x40x32xf32>)
+  return
+}
+
+// -----
+
+// Left unchanged: other dimensions of the table, and a batch that is not outermost.
+// CHECK-LABEL: @transposed_experts
+// CHECK-NOT:   alcop.take
+func.func @transposed_experts(%t: memref<8x64x64xf16>, %i: memref<3xi32>, %x: memref<3x40x64xf16>, %y: memref<3x40x64xf32>) {
+  %rows = memref.alloc() : memref<3x64x64xf16>
+  linalg.generic {indexing_maps = [affine_map<(b, m, k) -> (b)>, affine_map<(b, m, k) -> (b, m, k)>], iterator_types = ["parallel", "parallel", "parallel"]}
+    ins(%i : memref<3xi32>) outs(%rows : memref<3x64x64xf16>) {
+  ^bb0(%n: i32, %o: f16):
+    %m = linalg.index 1 : index
+    %k = linalg.index 2 : index
+    %r = arith.index_cast %n : i32 to index
+    %v = memref.load %t[%r, %k, %m] : memref<8x64x64xf16>
+    linalg.yield %v : f16
+  }
+  linalg.batch_matmul ins(%x, %rows : memref<3x40x64xf16>, memref<3x64x64xf16>) outs(%y : memref<3x40x64xf32>)
+  return
+}
+// CHECK-LABEL: @batch_inside
+// CHECK-NOT:   alcop.take
+func.func @batch_inside(%t: memref<100x64xf16>, %i: memref<40x3xi32>, %x: memref<3x64x32xf16>, %y: memref<3x40x32xf32>) {
+  %rows = memref.alloc() : memref<40x3x64xf16>
+  linalg.generic {indexing_maps = [affine_map<(b, m, k) -> (b, m)>, affine_map<(b, m, k) -> (b, m, k)>], iterator_types = ["parallel", "parallel", "parallel"]}
+    ins(%i : memref<40x3xi32>) outs(%rows : memref<40x3x64xf16>) {
+  ^bb0(%n: i32, %o: f16):
+    %k = linalg.index 2 : index
+    %r = arith.index_cast %n : i32 to index
+    %v = memref.load %t[%r, %k] : memref<100x64xf16>
+    linalg.yield %v : f16
+  }
+  linalg.contract indexing_maps = [affine_map<(b, m, n, k) -> (m, b, k)>, affine_map<(b, m, n, k) -> (b, k, n)>, affine_map<(b, m, n, k) -> (b, m, n)>]
+    ins(%rows, %x : memref<40x3x64xf16>, memref<3x64x32xf16>) outs(%y : memref<3x40x32xf32>)
+  return
+}
