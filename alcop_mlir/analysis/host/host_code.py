@@ -82,8 +82,12 @@ def _effects(
         kernel = _kernel(op.opview, values)
         yield unguarded(kernel) if isinstance(kernel, Kernel) else kernel
     elif op.name == _ASSERT:
-        reason = "asserts something else than an order of sizes of arguments"
-        yield values.asserted(op.operands[0]) or NotCompiled(op, reason)
+        orders = values.asserted(op.operands[0])
+        if orders is None:
+            reason = "asserts something else than orders of sizes of arguments"
+            yield NotCompiled(op, reason)
+        else:
+            yield from orders
     elif op.name == CHOICE:
         yield from _choice(op, values)
     elif op.name not in _NEEDS_NO_DEVICE and not is_repeatable(op):

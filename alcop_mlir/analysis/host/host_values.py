@@ -76,11 +76,13 @@ class HostValues:
     allocated: Sequence[Any]
     constants: Mapping[str, str] = field(default_factory=dict)
 
-    def asserted(self, value: ir.Value) -> AtMost | None:
-        """The order of sizes that holds where the i1 `value` is true."""
-        op = made_by(value, "arith.cmpi")
-        orders = () if op is None else self._orders(op)
-        return orders[0] if len(orders) == 1 else None
+    def asserted(self, value: ir.Value) -> tuple[AtMost, ...] | None:
+        """The orders of sizes that hold where the i1 `value` is true; None of others."""
+        found = self.guard(value)
+        if isinstance(found, Rejected):
+            return None
+        orders = tuple(one for one in found if isinstance(one, AtMost))
+        return orders if len(orders) == len(found) else None
 
     def guard(self, value: ir.Value) -> tuple[Condition, ...] | Rejected:
         """The conditions that all hold where the i1 `value` is true, and only there."""

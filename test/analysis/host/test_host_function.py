@@ -293,8 +293,27 @@ def test_what_is_asserted_of_sizes(order: str, least: str, most: str) -> None:
     assert sorted(str(check.most)) == sorted(most)
 
 
+def test_equal_sizes_are_asserted() -> None:
+    """Two orders, as of a conjunction; what always holds is left out."""
+    body = """
+      %c0 = arith.constant 0 : index
+      %rows = memref.dim %a, %c0 : memref<?x?xf16>
+      %columns = memref.dim %a, %c1 : memref<?x?xf16>
+      %same = arith.cmpi eq, %rows, %columns : index
+      %few = arith.cmpi sle, %rows, %c64 : index
+      %true = arith.constant true
+      %all = arith.andi %same, %few : i1
+      cf.assert %all, "they are" cf.assert %true, "it is"
+    """
+    names = Names(("a",), {("a", 0): "rows", ("a", 1): "columns"})
+    found = read(body, "%a: memref<?x?xf16>", names)
+    assert isinstance(found, Function)
+    expected = ("rows <= columns", "columns <= rows", "rows <= 64")
+    assert (*map(str, found.checks),) == expected
+
+
 @pytest.mark.parametrize(
-    "order", ["eq, %rows, %c64", "ult, %less, %c64", "sle, %half, %c64"]
+    "order", ["ne, %rows, %c64", "ult, %less, %c64", "sle, %half, %c64"]
 )
 def test_what_cannot_be_checked_stands_in_the_way(order: str) -> None:
     """The launcher compares polynomials in sizes, nothing else."""
@@ -309,7 +328,7 @@ def test_what_cannot_be_checked_stands_in_the_way(order: str) -> None:
     found = read(body, "%a: memref<?x4xf16>")
     assert isinstance(found, tuple)
     assert found[0].reason == (
-        "asserts something else than an order of sizes of arguments"
+        "asserts something else than orders of sizes of arguments"
     )
 
 
