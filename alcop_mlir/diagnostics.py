@@ -8,12 +8,14 @@ them instead, for `--verify-diagnostics` and for tests.
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from typing import Any
 
 from alcop_mlir.bindings import ir
+
+_MERGED = "alcop.merged"  # of a fused location: equal ops there became one
 
 
 @dataclass(frozen=True)
@@ -43,8 +45,12 @@ _handlers: list[Callable[[Diagnostic], None]] = []
 
 
 def remark(op: Any, message: str) -> None:
-    """Emit a remark at `op`: what the user may want to know; not a failure."""
-    _emit(at(op.operation.location, "remark", message))
+    """Emit a remark at `op`: what the user may want to know; not a failure.
+
+    At each location of the equal ops that became this one.
+    """
+    for location in _places(op.operation.location):
+        _emit(at(location, "remark", message))
 
 
 def warning(op: Any, message: str) -> None:
@@ -92,6 +98,21 @@ def from_mlir(given: Any) -> Diagnostic:
     location = ir.Location.from_attr(given.location.attr, given.location.context)
     found = at(location, severity, given.message)
     return replace(found, notes=tuple(from_mlir(note) for note in given.notes))
+
+
+def merged(locations: Iterable[Any]) -> Any:
+    """The location of an op that stands for several equal ones."""
+    places = {place.attr: place for one in locations for place in _places(one)}
+    if len(places) == 1:
+        return next(iter(places.values()))
+    return ir.Location.fused(list(places.values()), ir.StringAttr.get(_MERGED))
+
+
+def _places(location: Any) -> list[Any]:
+    """The locations that `merged` was given."""
+    if isinstance(location, ir.FusedLoc) and str(location.metadata) == f'"{_MERGED}"':
+        return list(location.locations)
+    return [location]
 
 
 def at(location: Any, severity: str, message: str) -> Diagnostic:

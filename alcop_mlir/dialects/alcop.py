@@ -10,6 +10,7 @@ without this dialect read them:
   alcop.variants = [...]   schedules of a contraction, and for which sizes each is
   alcop.other_rows         rows of whole 16 bytes are for another variant of a launch
   alcop.decisions = {...}  the schedule and the three above, on a `gpu.launch_func`
+  alcop.merged             a function that is one launch, which others call
   alcop.prepare = {...}    what of a function's arguments another one computes once
   alcop.reason = "..."     why a pass left an op unchanged
 
@@ -80,6 +81,7 @@ from alcop_mlir.rectangles import Rectangles
 ARBITRARY = "alcop.arbitrary"
 DECISIONS = "alcop.decisions"
 FALLBACK = "alcop.fallback"
+MERGED = "alcop.merged"
 OP_KEY = "alcop.op"
 OTHER_ROWS = "alcop.other_rows"
 PIPELINES = "alcop.pipelines"

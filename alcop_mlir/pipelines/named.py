@@ -59,6 +59,8 @@ class AlcopCompile(NamedPipeline):
             # equal values be the same value.
             "canonicalize",
             "cse",
+        )
+        on_launches = (
             with_options("alcop-plan-pipelines", target=self.target),
             "alcop-multi-buffer",
             "alcop-expand-pipelines",
@@ -82,6 +84,9 @@ class AlcopCompile(NamedPipeline):
         return (
             *steps_to_contractions(self.allow_tf32),
             f"func.func({','.join(on_functions)})",
+            # From here on the work is done once for all launches that are equal.
+            "alcop-merge-launches",
+            f"func.func({','.join(on_launches)})",
             with_options(
                 "alcop-outline-kernels",
                 inline_constants=self.inline_constants or None,

@@ -54,6 +54,7 @@ PASSES = {
     "alcop-launch-loops": "tiling.launch_loops:LaunchLoops",
     "alcop-sink-loads": "tiling.sink_loads:SinkLoads",
     "alcop-stage-copies": "tensor_cores.stage_copies:StageCopies",
+    "alcop-merge-launches": "kernels.merge_launches:MergeLaunches",
     "alcop-raise-barriers": "pipelining.raise_barriers:RaiseBarriers",
     "alcop-normalize-loops": "pipelining.normalize_loops:NormalizeLoops",
     "alcop-separate-views": "pipelining.separate_views:SeparateViews",

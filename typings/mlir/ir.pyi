@@ -54,6 +54,12 @@ class Location(_Scope):
         filename: str, line: int, col: int, context: Context | None = ...
     ) -> Location: ...
     @staticmethod
+    def fused(
+        locations: Sequence[Location],
+        metadata: Attribute | None = ...,
+        context: Context | None = ...,
+    ) -> Location: ...
+    @staticmethod
     def from_attr(attribute: Attribute, context: Context | None = ...) -> Location: ...
     def emit_error(self, message: str) -> None: ...
 
@@ -64,6 +70,7 @@ class FileLineColLoc(Location):
 
 class FusedLoc(Location):
     locations: list[Location]
+    metadata: Attribute | None
 
 class NameLoc(Location):
     name_str: str

@@ -15,10 +15,22 @@ from typing import Any
 
 from alcop_mlir import resources
 from alcop_mlir.analysis.ir.loops import constant, defining_op, made_by
-from alcop_mlir.analysis.ir.memory import VIEW_OPS, is_workgroup
+from alcop_mlir.analysis.ir.memory import (
+    NOALIAS,
+    VIEW_OPS,
+    has_noalias,
+    is_own_allocation,
+    is_workgroup,
+)
 from alcop_mlir.analysis.ir.memref_layouts import is_strided
+from alcop_mlir.analysis.ir.promises import (
+    ALIGNMENT,
+    ROW_ALIGNMENT,
+    of_argument,
+    row_alignment,
+)
 from alcop_mlir.analysis.ir.rejected import Rejected
-from alcop_mlir.analysis.ir.slices import captured_by_regions, is_pure
+from alcop_mlir.analysis.ir.slices import captured, captured_by_regions, is_pure
 from alcop_mlir.analysis.ir.walk import walk
 from alcop_mlir.analysis.layout.staging import OVERLAID
 from alcop_mlir.bindings import ir
@@ -91,6 +103,15 @@ class KernelLaunch:
         return sizes[0] if sizes else None
 
 
+@dataclass(frozen=True)
+class Needs:
+    """What a launch uses of the host function; see `KernelLaunch`."""
+
+    memrefs: tuple[Any, ...]
+    scalars: tuple[Any, ...]
+    sunk: tuple[Any, ...]
+
+
 class _Refused(Exception):
     def __init__(self, op: ir.Operation, reason: str):
         super().__init__(reason)
@@ -106,6 +127,35 @@ def read(launch: ir.Operation, stored: Collection[str] = ()) -> KernelLaunch | R
         return _read(launch.operation, stored)
     except _Refused as refused:
         return Rejected(refused.op, str(refused))
+
+
+def needs(launch: ir.Operation) -> Needs | Rejected:
+    """What the launch itself and its body use; or why it cannot become a kernel."""
+    try:
+        _check_form(launch)
+        found = _captures([*launch.operands, *captured_by_regions(launch)], launch)
+        for memref in found.memrefs:
+            _check_memref(launch, memref)
+        return found
+    except _Refused as refused:
+        return Rejected(refused.op, str(refused))
+
+
+def known_of(value: ir.Value) -> dict[str, Any]:
+    """What passes see of a value of the host function, as attributes of an argument.
+
+    Of an allocation, that nothing else is it; and what is promised of alignment.
+    """
+    if not isinstance(value.type, ir.MemRefType):
+        return {}
+    found: dict[str, Any] = {}
+    if is_own_allocation(value) or has_noalias(value):
+        found[NOALIAS] = ir.UnitAttr.get()
+    if defining_op(value) is None and (begin := of_argument(value, ALIGNMENT)):
+        found[ALIGNMENT] = begin
+    if (rows := row_alignment(value)) > 1:
+        found[ROW_ALIGNMENT] = ir.IntegerAttr.get(ir.IntegerType.get_signless(64), rows)
+    return found
 
 
 def is_only_read(memref: ir.Value) -> bool:
@@ -136,8 +186,11 @@ def _is_used_only(memref: ir.Value, operands: Mapping[str, int]) -> bool:
 def _read(launch: ir.Operation, stored: Collection[str]) -> KernelLaunch:
     _check_form(launch)
     operands = list(launch.operands)
-    memrefs, scalars, sunk = _captures(launch, stored)
-    for memref in memrefs:
+    used = captured_by_regions(launch)
+    inside = set(used)
+    sizes = [size for size in operands if size in inside]
+    found = _captures([*sizes, *used], launch, stored)
+    for memref in found.memrefs:
         _check_memref(launch, memref)
     buffers, shared_bytes = _layout(launch)
     block = [constant(size) for size in operands[_DIMENSIONS : 2 * _DIMENSIONS]]
@@ -147,9 +200,9 @@ def _read(launch: ir.Operation, stored: Collection[str]) -> KernelLaunch:
         op=launch,
         grid=tuple(operands[:_DIMENSIONS]),
         block=tuple(size for size in block if size is not None),
-        memrefs=memrefs,
-        scalars=scalars,
-        sunk=sunk,
+        memrefs=found.memrefs,
+        scalars=found.scalars,
+        sunk=found.sunk,
         buffers=buffers,
         shared_bytes=shared_bytes,
     )
@@ -167,14 +220,12 @@ def _check_form(launch: ir.Operation) -> None:
 
 
 def _captures(
-    launch: ir.Operation, stored: Collection[str]
-) -> tuple[tuple[Any, ...], tuple[Any, ...], tuple[Any, ...]]:
-    """Memrefs, scalars and pure ops of the host function that the body uses."""
+    values: list[Any], launch: ir.Operation, stored: Collection[str] = ()
+) -> Needs:
+    """Memrefs, scalars and pure ops of the host function behind `values`."""
     found: dict[Any, None] = {}
     sunk: dict[Any, None] = {}
-    used = captured_by_regions(launch)
-    inside = set(used)
-    for value in (*(size for size in launch.operands if size in inside), *used):
+    for value in values:
         _follow(value, found, sunk, stored)
     memrefs = [v for v in found if isinstance(v.type, ir.MemRefType)]
     memrefs.sort(key=_argument_number)  # stable: the others keep their order
@@ -183,7 +234,7 @@ def _captures(
         if not isinstance(kind, ir.IndexType | ir.IntegerType | ir.FloatType):
             reason = f"uses a value of type {kind}, expected memrefs and scalars"
             raise _Refused(launch, reason)
-    return tuple(memrefs), tuple(scalars), tuple(sunk)
+    return Needs(tuple(memrefs), tuple(scalars), tuple(sunk))
 
 
 def _follow(
@@ -199,7 +250,7 @@ def _follow(
     if owner is None or not is_pure(owner) or is_stored:
         found[value] = None
     elif owner not in sunk:
-        for operand in owner.operands:
+        for operand in captured(owner):
             _follow(operand, found, sunk, stored)
         sunk[owner] = None
 

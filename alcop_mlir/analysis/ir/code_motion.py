@@ -10,8 +10,8 @@ from collections.abc import Iterable, Iterator
 from itertools import takewhile
 from typing import Any
 
-from alcop_mlir.analysis.ir.loops import made_by
-from alcop_mlir.analysis.ir.memory import may_alias, root
+from alcop_mlir.analysis.ir.loops import block_of, made_by
+from alcop_mlir.analysis.ir.memory import is_own_allocation, may_alias, root
 from alcop_mlir.analysis.ir.slices import is_pure
 from alcop_mlir.analysis.ir.walk import walk
 from alcop_mlir.bindings import ir
@@ -65,6 +65,35 @@ def writes(op: ir.Operation, memref: ir.Value, noalias_arguments: bool = False) 
     if op.name.startswith("linalg."):
         written = written[_inputs(op) :]
     return _reaches(written, memref, noalias_arguments)
+
+
+def may_write(
+    op: ir.Operation, memref: ir.Value, noalias_arguments: bool = False
+) -> bool:
+    """As `writes`, of an op that may reach any memory too."""
+    return not reaches_only_operands(op) or writes(op, memref, noalias_arguments)
+
+
+def known_users(memref: ir.Value) -> set[Any] | None:
+    """The ops that use the allocation of `memref`, or views of it: no other touches it.
+
+    None where it is no allocation, or where a user is in a region, or not known to
+    reach its operands only.
+    """
+    allocated = root(memref)
+    if not is_own_allocation(allocated):
+        return None
+    block, pending = block_of(allocated), [allocated]
+    users: set[Any] = set()
+    while pending:
+        for use in pending.pop().uses:
+            op = use.owner.operation
+            if op.block != block or not reaches_only_operands(op):
+                return None
+            users.add(op)
+            views = (one for one in op.results if isinstance(one.type, ir.MemRefType))
+            pending.extend(views)
+    return users
 
 
 def may_need(user: ir.Operation, op: ir.Operation) -> bool:

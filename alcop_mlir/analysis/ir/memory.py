@@ -35,7 +35,7 @@ VIEW_OPS = DERIVED_VIEWS | frozenset(
 )
 ALLOCATIONS = ("memref.alloc", "memref.alloca")
 _DISTINCT = "memref.distinct_objects"
-_NOALIAS = "llvm.noalias"
+NOALIAS = "llvm.noalias"
 # Operand numbers that an op reads from and writes to; of memrefs, and of mbarriers.
 _READS = {
     "memref.load": (0,),
@@ -233,7 +233,7 @@ def may_alias(one: ir.Value, other: ir.Value, noalias_arguments: bool) -> bool:
         return False
     for memref, second in ((one, other), (other, one)):
         if _is_object(second):
-            if is_own_allocation(memref) or _has_noalias(memref):
+            if is_own_allocation(memref) or has_noalias(memref):
                 return False
         elif is_own_allocation(memref) and isinstance(accesses(memref), list):
             return False
@@ -287,7 +287,7 @@ def _function_of(argument: ir.Value) -> Any | None:
     return function.operation
 
 
-def _has_noalias(memref: ir.Value) -> bool:
+def has_noalias(memref: ir.Value) -> bool:
     """Whether `memref` is an argument with the attribute `llvm.noalias`."""
     function = None if defining_op(memref) else _function_of(memref)
     if function is None or "arg_attrs" not in function.attributes:
@@ -295,7 +295,7 @@ def _has_noalias(memref: ir.Value) -> bool:
     of_arguments = list(function.attributes["arg_attrs"])
     number = memref.arg_number
     # Attributions come after the arguments, and have no attributes here.
-    return number < len(of_arguments) and _NOALIAS in ir.DictAttr(of_arguments[number])
+    return number < len(of_arguments) and NOALIAS in ir.DictAttr(of_arguments[number])
 
 
 def _global_name(memref: ir.Value) -> str:

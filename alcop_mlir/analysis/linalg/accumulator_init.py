@@ -8,7 +8,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from alcop_mlir.analysis.ir.code_motion import ops_before, touches, writes
+from alcop_mlir.analysis.ir.code_motion import (
+    may_write,
+    ops_before,
+    touches,
+)
 from alcop_mlir.analysis.ir.loops import made_by, splat
 from alcop_mlir.analysis.ir.memory import root
 from alcop_mlir.analysis.ir.memref_layouts import follows_shape
@@ -59,7 +63,7 @@ def find_accumulator_init(
     if element.output.value != out or not _is_copy(element):
         return AccumulatorInit("read", None)
     source = element.inputs[0].value
-    if any(writes(above, source, noalias_arguments) for above in passed):
+    if any(may_write(above, source, noalias_arguments) for above in passed):
         return AccumulatorInit("read", None)
     return AccumulatorInit("copy", element.op)
 

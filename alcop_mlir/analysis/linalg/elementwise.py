@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from alcop_mlir.analysis.ir.code_motion import (
+    known_users,
     ops_before,
     reaches_only_operands,
     touches,
@@ -110,18 +111,20 @@ def find_writer(
 ) -> tuple[Elementwise, list[Any]] | None:
     """The element-wise op that writes one of `memrefs`, and the ops in between.
 
-    None where one in between may reach any memory, or `stops` (`touches` or `writes`)
-    the first memref.
+    None where one in between may reach the first memref unseen, or where `stops`
+    (`touches` or `writes`) is true of it. They may reach other memory.
 
     above: the ops above, the nearest first, each with its view if it is element-wise
     """
     passed: list[Any] = []
+    users = known_users(memrefs[0])
     for op, element in above:
-        if element is not None and element.output.value in memrefs:
-            return element, passed
-        is_known = element is not None or reaches_only_operands(op)
-        if not is_known or stops(op, memrefs[0], noalias_arguments):
-            return None
+        if users is None or op in users:  # few ops of a large program are
+            if element is not None and element.output.value in memrefs:
+                return element, passed
+            is_known = element is not None or reaches_only_operands(op)
+            if not is_known or stops(op, memrefs[0], noalias_arguments):
+                return None
         passed.append(op)
     return None
 

@@ -14,6 +14,7 @@ from typing import Any
 
 from alcop_mlir.analysis.ir.code_motion import (
     may_need,
+    may_write,
     touches,
     writes,
 )
@@ -61,9 +62,9 @@ def find_link(
         if not operand.is_memref:
             continue
         memref = operand.value
-        if not any(
-            _writes_all(above.get(one.owner.operation), memref) for one in memref.uses
-        ):
+        users = (above.get(one.owner.operation) for one in memref.uses)
+        writers = [one for one in users if one and one.output.value == memref]
+        if not any(_may_merge(writer, consumer, memref) for writer in writers):
             continue  # to look through all ops above takes long in large programs
         nearest_first = reversed(above.items())
         found = find_writer(nearest_first, [memref], writes, noalias_arguments)
@@ -86,22 +87,30 @@ def composed(link: Link, use: Operand, operand: Operand) -> Loops:
     return tuple(None if loop is None else names[loop] for loop in operand.loops)
 
 
-def _writes_all(element: Elementwise | None, memref: ir.Value) -> bool:
-    return element is not None and element.output.value == memref
+def _may_merge(producer: Elementwise, consumer: Elementwise, memref: Any) -> bool:
+    """Whether they can be merged, but for what ops between them do."""
+    return (
+        alcop.get(producer.op, alcop.ContractionAttr) is None
+        and not producer.reads_output
+        and _is_cheap_to_repeat(Link(producer, consumer, memref, False))
+        and (
+            _only_moves(producer)
+            or consumer.output.value == memref
+            or _is_only_reader(producer, consumer, memref)
+        )
+    )
 
 
 def _is_sound(link: Link, passed: list[ir.Operation], noalias: bool) -> bool:
     producer = link.producer
     return (
-        alcop.get(producer.op, alcop.ContractionAttr) is None
-        and not producer.reads_output
-        and _is_cheap_to_repeat(link)
+        _may_merge(producer, link.consumer, link.memref)
         and (link.is_last or _only_moves(producer))
         and not any(
-            writes(op, operand.value, noalias)
-            for op in passed
+            may_write(op, operand.value, noalias)
             for operand in producer.reads
             if operand.is_memref
+            for op in passed
         )
         and not _overwrites_input(link, noalias)
     )
@@ -133,14 +142,21 @@ def _is_last(
     noalias: bool,
 ) -> bool:
     """Whether only the consumer reads what the producer op writes."""
-    ops = (producer.op, consumer.op)
-    users = [use.owner.operation for use in memref.uses]
-    if is_own_allocation(memref) and all(
-        user in ops or not may_need(user, producer.op) for user in users
-    ):
+    if _is_only_reader(producer, consumer, memref):
         return True
     overwrites_all = consumer.output.value == memref
     return overwrites_all and not any(touches(op, memref, noalias) for op in passed)
+
+
+def _is_only_reader(
+    producer: Elementwise, consumer: Elementwise, memref: ir.Value
+) -> bool:
+    """Whether nothing but the consumer uses an allocation after the producer op."""
+    users = (use.owner.operation for use in memref.uses)
+    return is_own_allocation(memref) and all(
+        user in (producer.op, consumer.op) or not may_need(user, producer.op)
+        for user in users
+    )
 
 
 def _overwrites_input(link: Link, noalias: bool) -> bool:

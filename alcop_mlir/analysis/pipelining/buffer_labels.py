@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
-from alcop_mlir.analysis.ir.loops import defining_op
 from alcop_mlir.analysis.ir.memory import is_workgroup, root
 from alcop_mlir.analysis.ir.walk import around
 from alcop_mlir.analysis.pipelining.copy_forms import copy_form
@@ -19,8 +18,9 @@ def buffer_labels(launch: ir.Operation, copies: Sequence[ir.Operation]) -> list[
 
     copies: in the order of the program: one may read what another before it fills
     """
-    allocated = _allocated(launch)
-    origins: dict[Any, str] = {}
+    function = next((op for op in around(launch) if op.name == "func.func"), None)
+    names = {} if function is None else origins(function)
+    filled: dict[Any, str] = {}
     labels = []
     for copy in copies:
         form = copy_form(copy)
@@ -30,34 +30,48 @@ def buffer_labels(launch: ir.Operation, copies: Sequence[ir.Operation]) -> list[
         else:
             read = fetched_memrefs(copy) if is_fetch(copy) else copy.operands
             source = root(read[0])
-        origin = _name(source, allocated)
+        origin = names.get(source)
         if origin is None:  # read from a buffer that another copy fills
-            origin = origins.get(source, "")
+            origin = filled.get(source, "")
         elif move is not None:
-            origins[root(move.target)] = origin
+            filled[root(move.target)] = origin
         kind = copy.results[0].type if move is None else move.target.type
         labels.append(f"{origin} {_shown(kind)}".strip())
     return labels
 
 
-def _allocated(launch: ir.Operation) -> list[Any]:
-    """The buffers that the function around `launch` allocates, in their order."""
-    functions = (op for op in around(launch) if op.name == "func.func")
-    return [
-        op.operation.results[0]
-        for function in functions
-        for op in function.regions[0].blocks[0].operations
-        if op.operation.name == "memref.alloc"
-        and not is_workgroup(op.operation.results[0].type)
-    ]
+def origins(function: ir.Operation) -> dict[Any, str]:
+    """What the buffers of a host function are called: arguments, and what it allocates.
+
+    The latter are numbered in their order, those in branches left out.
+    """
+    (block, *_) = function.regions[0].blocks
+    ops = (op.operation for op in block.operations)
+    allocated = (
+        op.results[0]
+        for op in ops
+        if op.name == "memref.alloc" and not is_workgroup(op.results[0].type)
+    )
+    return {
+        **{one: argument_name(one.arg_number) for one in block.arguments},
+        **{one: intermediate_name(number) for number, one in enumerate(allocated)},
+    }
 
 
-def _name(source: ir.Value, allocated: list[ir.Value]) -> str | None:
-    if source in allocated:
-        return intermediate_name(allocated.index(source))
-    if defining_op(source) is None:
-        return argument_name(ir.BlockArgument(source).arg_number)
-    return None
+def arguments_called(
+    names: Mapping[Any, str], operands: Sequence[ir.Value]
+) -> dict[str, str]:
+    """What a function's arguments are called where it is called with `operands`."""
+    return {
+        argument_name(number): names.get(root(value), "")
+        for number, value in enumerate(operands)
+    }
+
+
+def relabelled(label: str, names: Mapping[str, str]) -> str:
+    """The label with another name of the buffer, where `names` has one."""
+    name, _, kind = label.partition(" ")
+    return f"{names[name]} {kind}".strip() if name in names else label
 
 
 def _shown(kind: ir.Type) -> str:

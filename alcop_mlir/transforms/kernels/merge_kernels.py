@@ -10,8 +10,9 @@ After:   gpu.module @f_kernels { gpu.func @f_matmul ... }
 Kernels are equal where their texts are, but for the name, and their launches ask for as
 much shared memory; of those that refer to other symbols, such as constants, these must
 be equal as well. The first one in the module is kept, whatever function it was outlined
-from: a bundle then stores its code once. A `gpu.module` of which nothing but constants
-is left is erased.
+from: a bundle then stores its code once. alcop-merge-launches has merged most of them;
+others became equal later, as where what was promised made no difference. A `gpu.module`
+of which nothing but constants is left is erased.
 
 Runs after alcop-outline-kernels, whose values from the host are parameters, and before
 alcop-lower-to-nvvm, so that equal kernels are lowered once. Reads and writes no
@@ -24,7 +25,13 @@ from dataclasses import dataclass
 from typing import Any
 
 from alcop_mlir.analysis.ir.loops import constant
-from alcop_mlir.analysis.ir.symbols import is_kernel, name_of, top_level
+from alcop_mlir.analysis.ir.symbols import (
+    is_kernel,
+    name_of,
+    nameless_text,
+    text_of,
+    top_level,
+)
 from alcop_mlir.analysis.ir.walk import walk
 from alcop_mlir.bindings import ir
 from alcop_mlir.passes.base import Pass
@@ -74,16 +81,8 @@ def _shared_bytes(launch: ir.Operation) -> int | None:
 
 def _text(kernel: ir.Operation, kernels: ir.Operation) -> tuple[str, ...]:
     """A kernel without its name, and all that it might refer to."""
-    name = kernel.attributes["sym_name"]
-    kernel.attributes["sym_name"] = ir.StringAttr.get("")
-    text = _printed(kernel)
-    kernel.attributes["sym_name"] = name
+    text = nameless_text(kernel)
     if text.count("@") == 1:
         return (text,)
     others = [one for one in top_level(kernels) if not is_kernel(one)]
-    return (text, *map(_printed, others))
-
-
-def _printed(op: ir.Operation) -> str:
-    # In local scope: else all of the module is numbered, each time.
-    return op.get_asm(use_local_scope=True)
+    return (text, *map(text_of, others))

@@ -19,7 +19,9 @@ the order of their allocations: `resources.shared_bytes` counts the same. Those 
 `alcop.overlaid` overlay the others, from the beginning on.
 
 A kernel is named after its function; where that has several kernels, `alcop.kernel` of
-the launch follows (`f_matmul`), and a number where a name is taken.
+the launch follows (`f_matmul`), and a number where a name is taken. A function that
+alcop-merge-launches has made becomes a kernel of the first function that calls it, and
+the calls become its launches; pipelines name the buffers of the caller.
 
 Pointers are `llvm.align = 16`, or what `alcop.alignment` says of an argument that may
 begin elsewhere; they are `llvm.readonly` where the
@@ -31,14 +33,15 @@ Runs after all passes that change the body of a launch, and before alcop-lower-t
 whose conversions run on `gpu.module`s. Reads `alcop.kernel`, `alcop.overlaid`,
 `alcop.schedule`, `alcop.schedule_source`, `alcop.pipelines` and `alcop.fallback`, which
 are erased with the launch. Writes the last four on the `gpu.launch_func` as one plain
-dictionary, `alcop.decisions`, from which the kernel is described. Erases the
-`alcop.row_alignment` of what is no argument, and the assumptions that have it.
+dictionary, `alcop.decisions`, from which the kernel is described. Erases functions with
+`alcop.merged`, the `alcop.row_alignment` of what is no argument, and the assumptions
+that have it.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
@@ -51,7 +54,7 @@ from alcop_mlir.analysis.ir.memory import is_workgroup
 from alcop_mlir.analysis.ir.memref_layouts import open_strides
 from alcop_mlir.analysis.ir.promises import ROW_ALIGNMENT
 from alcop_mlir.analysis.ir.rejected import Rejected
-from alcop_mlir.analysis.ir.symbols import by_name, name_of, top_level
+from alcop_mlir.analysis.ir.symbols import by_name, name_of, top_level, unused_name
 from alcop_mlir.analysis.ir.walk import walk
 from alcop_mlir.bindings import arith, gpu, ir, memref
 from alcop_mlir.dialects import alcop
@@ -65,6 +68,11 @@ from alcop_mlir.transforms.kernels.constant_buffers import (
     move_outside,
 )
 from alcop_mlir.transforms.kernels.launch_buffers import move_buffers_inside
+from alcop_mlir.transforms.kernels.merged_launches import (
+    inline_calls,
+    launches_of,
+    merged_functions,
+)
 from alcop_mlir.transforms.pipelining.slot_views import view_slots
 from alcop_mlir.transforms.tiling.thread_points import KERNEL
 
@@ -83,25 +91,45 @@ class OutlineKernels(Pass):
         constants = by_name(op, "memref.global")
         given = {} if self.inline_constants else constants
         stored = {name for name, op in given.items() if stored_global(op) is not None}
-        functions = top_level(op, "func.func")
-        for function in functions:
+        every = top_level(op, "func.func")
+        for function in every:
             _drop_promises(function)
-        work = [(one, _read_launches(one, stored)) for one in functions]
+            move_buffers_inside(function, walk(function, "gpu.launch"))
+        merged = merged_functions(op)
+        functions = [one for one in every if name_of(one) not in merged]
         symbols = {
             name_of(one) for one in top_level(op) if "sym_name" in one.attributes
         }
         kernel_names: set[str] = set()
-        for function, found in work:
+        for function, found, number in _work(functions, merged):
             if not found:
                 continue
             op.attributes["gpu.container_module"] = ir.UnitAttr.get()
             name = name_of(function)
-            own = _new(f"{_identifier(name)}_kernels", symbols)
+            own = unused_name(f"{_identifier(name)}_kernels", symbols)
             kernels = _kernel_module(op, function, own)
             for launch in found:
-                kernel = _new(_kernel_name(name, launch, len(found)), kernel_names)
-                _outline(launch, kernels, kernel, self.noalias)
+                kernel = unused_name(_kernel_name(name, launch, number), kernel_names)
+                _outline(_checked(launch, stored), kernels, kernel, self.noalias)
             copy_constants(constants, kernels)
+        for function in functions:
+            inline_calls(function, merged)
+        for function in merged.values():
+            function.erase()
+
+
+def _work(
+    functions: Iterable[ir.Operation], merged: Mapping[str, Any]
+) -> list[tuple[Any, list[Any], int]]:
+    """The functions; which launches each is the first to make; how many it makes."""
+    work: list[tuple[Any, list[Any], int]] = []
+    known: set[Any] = set()
+    for function in functions:
+        every = launches_of(function, merged)
+        new = [one for one in dict.fromkeys(every) if one not in known]
+        work.append((function, new, len(every)))
+        known.update(every)
+    return work
 
 
 def _drop_promises(function: ir.Operation) -> None:
@@ -115,11 +143,11 @@ def _drop_promises(function: ir.Operation) -> None:
             op.erase()
 
 
-def _kernel_name(function: str, launch: KernelLaunch, number: int) -> str:
-    """The name of one of `number` kernels of the function."""
-    if number == 1 or KERNEL not in launch.op.attributes:
+def _kernel_name(function: str, launch: ir.Operation, number: int) -> str:
+    """The name of the kernel of one of `number` launches of the function."""
+    if number == 1 or KERNEL not in launch.attributes:
         return _identifier(function)
-    return _identifier(f"{function}_{launch.op.attributes[KERNEL].value}")
+    return _identifier(f"{function}_{launch.attributes[KERNEL].value}")
 
 
 def _outline(
@@ -130,14 +158,6 @@ def _outline(
         _launch_kernel(launch, kernels, name)
     launch.op.erase()
     build.erase_unused(reversed(launch.sunk))
-
-
-def _read_launches(
-    function: ir.Operation, stored: Collection[str]
-) -> list[KernelLaunch]:
-    found = walk(function, "gpu.launch")
-    move_buffers_inside(function, found)
-    return [_checked(launch, stored) for launch in found]
 
 
 def _checked(op: ir.Operation, stored: Collection[str]) -> KernelLaunch:
@@ -395,16 +415,6 @@ def _pointer_attributes(
     elif launches.is_only_written(parameter):
         attributes["llvm.writeonly"] = ir.UnitAttr.get()
     return attributes
-
-
-def _new(name: str, taken: set[str]) -> str:
-    """`name`, or with the first number that makes it new; adds it to `taken`."""
-    candidate, number = name, 0
-    while candidate in taken:
-        number += 1
-        candidate = f"{name}_{number}"
-    taken.add(candidate)
-    return candidate
 
 
 def _identifier(name: str) -> str:

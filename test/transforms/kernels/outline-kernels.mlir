@@ -362,3 +362,44 @@ func.func @promises(%a: memref<8xf32>) {
   }
   return
 }
+
+// -----
+
+// What alcop-merge-launches has merged is one kernel, launched where it was called;
+// pipelines name the arrays of the caller.
+// CHECK-LABEL: func.func @f(
+// CHECK-SAME:    %[[A:.*]]: memref<4xf32>, %[[B:.*]]: memref<4xf32>)
+// CHECK:       %[[T:.*]] = memref.alloc()
+// CHECK:       gpu.launch_func @f_kernels::@f_map
+// CHECK-SAME:    {alcop.decisions = {pipelines = [{buffer = "tmp0 4xf32", level = "register", stages = 2 : i64}]}}
+// CHECK:       gpu.launch_func @f_kernels::@f_map
+// CHECK-SAME:    {alcop.decisions = {pipelines = [{buffer = "arg1 4xf32", level = "register", stages = 2 : i64}]}}
+// CHECK-NOT:   call
+// CHECK:       gpu.module @f_kernels
+// CHECK:         gpu.func @f_map(
+// CHECK-NOT:     gpu.func
+// CHECK-NOT:   func.func private
+// CHECK-LABEL: func.func @g(
+// CHECK:       gpu.launch_func @f_kernels::@f_map
+// CHECK-NOT:   gpu.module
+func.func @f(%A: memref<4xf32>, %B: memref<4xf32>) {
+  %t = memref.alloc() : memref<4xf32>
+  call @f_map(%t) : (memref<4xf32>) -> ()
+  call @f_map(%B) : (memref<4xf32>) -> ()
+  return
+}
+func.func private @f_map(%p: memref<4xf32>) attributes {alcop.merged} {
+  %c1 = arith.constant 1 : index
+  gpu.launch blocks(%bx, %by, %bz) in (%gx = %c1, %gy = %c1, %gz = %c1)
+             threads(%tx, %ty, %tz) in (%sx = %c1, %sy = %c1, %sz = %c1) {
+    %c0 = arith.constant 0 : index
+    %v = memref.load %p[%c0] : memref<4xf32>
+    memref.store %v, %p[%c0] : memref<4xf32>
+    gpu.terminator
+  } {alcop.kernel = "map", alcop.pipelines = [{buffer = "arg0 4xf32", level = "register", stages = 2 : i64}]}
+  return
+}
+func.func @g(%A: memref<4xf32>) {
+  call @f_map(%A) : (memref<4xf32>) -> ()
+  return
+}
