@@ -41,6 +41,20 @@ LARGEST_NARROW = 64
 # do, up to 12 KB. With 3 registers the first that passes spills 2.9 KB.
 # python bench/bench_spills.py --grid 400
 NARROW_COPY_REGISTERS = 4
+# Registers of a thread for each cp.async of 16 bytes in a K step beyond the first 8: an
+# address in global memory. With warps of 64x64 and 12 copies ptxas 13.5 takes 242 to
+# 252 (f16, s8), with 16 up to 255, and with 24 and 32 it spills 16 to 208 bytes, where
+# the estimate is 264 and more; with warps of 64x32 and 48 copies it takes 234, by the
+# estimate 232. One of these that passes spills: s8 nn in one warp, 32 bytes. Gathered
+# rows have terms of their own.
+WIDE_COPY_REGISTERS = 2
+_COPIES_AMONG_ADDRESSES = 8
+# Registers of a thread for each operand that ldmatrix cannot transpose, as its elements
+# are words: addresses that these are loaded at. Of tf32 nn with warps of 64x64 and 12
+# copies ptxas 13.5 spills 24 to 64 bytes, of tn 116 to 220, and 40 and 80 with 8
+# copies; of nt, where both are as ldmatrix wants them, none. Of tn 128x64x16 with warps
+# of 32x64 takes 190, by the estimate 184.
+WORD_LOAD_REGISTERS = 16
 # Registers of a thread where A or B is gathered from images: for each row that it
 # copies where that begins (2) and which taps it lacks; for each 32 bytes of a K step
 # the addresses of one more fragment; the block's own row and column until C is stored,
@@ -60,7 +74,7 @@ MOST_ELEMENT_REGISTERS = 96
 # 64x64x32 and 128x128x32 of f16 take 212 and 224 registers, by the estimate 208 and
 # 224. Without them 128x64x32 with 4 warps passes, and spills 24 bytes.
 BOUND_REGISTERS = 8
-_WORD_BYTES, _ADDRESS_WORDS = 4, 2  # registers are of 32 bits, addresses of 64
+WORD_BYTES, _ADDRESS_WORDS = 4, 2  # registers are of 32 bits, addresses of 64
 
 Stored = tuple[int, int]  # bytes of an element of A and of B in memory
 
@@ -72,10 +86,13 @@ class Copies:
     at_once: bytes that a thread copies at once, of A and of B; below 4 these are loads
         of elements and stores
     gathered: "A" or "B" where that consists of windows of images, else ""
+    word_loads: of A and B as many as fragments are loaded of element by element, as
+        their elements are words, and their rows not along K
     """
 
     at_once: tuple[int, int] = (max(CP_ASYNC_BYTES), max(CP_ASYNC_BYTES))
     gathered: str = ""
+    word_loads: int = 0
 
     @property
     def are_by_elements(self) -> bool:
@@ -141,8 +158,10 @@ def registers_per_thread(
         + _fragment_registers(schedule, element_bytes, stored, copies)
         + ADDRESS_REGISTERS
         + _narrow_copy_registers(schedule, element_bytes, copies)
+        + _wide_copy_registers(schedule, element_bytes, copies)
         + _element_copy_registers(schedule, element_bytes, copies)
         + (BOUND_REGISTERS if copies.are_by_elements else 0)
+        + WORD_LOAD_REGISTERS * copies.word_loads
         + _gather_registers(schedule, element_bytes, copies)
     )
 
@@ -179,13 +198,29 @@ def _fragment_registers(
 def _narrow_copy_registers(
     schedule: Schedule, element_bytes: int, copies: Copies
 ) -> int:
-    """For cp.async of less than 16 bytes; those of 16 are few, and among addresses."""
-    count = sum(
+    """For cp.async of less than 16 bytes."""
+    narrow = range(min(CP_ASYNC_BYTES), max(CP_ASYNC_BYTES))
+    return NARROW_COPY_REGISTERS * _copy_count(schedule, element_bytes, copies, narrow)
+
+
+def _wide_copy_registers(schedule: Schedule, element_bytes: int, copies: Copies) -> int:
+    """For cp.async of 16 bytes, where there are many."""
+    if copies.gathered:
+        return 0
+    wide = range(max(CP_ASYNC_BYTES), max(CP_ASYNC_BYTES) + 1)
+    count = _copy_count(schedule, element_bytes, copies, wide)
+    return WIDE_COPY_REGISTERS * max(0, count - _COPIES_AMONG_ADDRESSES)
+
+
+def _copy_count(
+    schedule: Schedule, element_bytes: int, copies: Copies, widths: range
+) -> int:
+    """How many copies of these widths, in bytes, a thread issues in a K step."""
+    return sum(
         -(-elements * element_bytes // width)
         for elements, width in _copied(schedule, copies)
-        if min(CP_ASYNC_BYTES) <= width < max(CP_ASYNC_BYTES)
+        if width in widths
     )
-    return NARROW_COPY_REGISTERS * count
 
 
 def _element_copy_registers(
@@ -216,7 +251,7 @@ def _gather_registers(schedule: Schedule, element_bytes: int, copies: Copies) ->
 
 def element_registers(elements: int, element_bytes: int) -> int:
     """For what a thread copies by elements: one for each, and an address for a word."""
-    return elements + elements * element_bytes // _WORD_BYTES * _ADDRESS_WORDS
+    return elements + elements * element_bytes // WORD_BYTES * _ADDRESS_WORDS
 
 
 def _copied(schedule: Schedule, copies: Copies) -> Iterator[tuple[int, int]]:

@@ -29,6 +29,7 @@ from alcop_mlir.taps import k_steps
 from alcop_mlir.target import Target, mma_shape
 from alcop_mlir.tuning.analytical import Prediction, predict
 from alcop_mlir.tuning.open_problem import WIDEST, OpenProblem, Samples
+from alcop_mlir.tuning.problem import word_loads
 from alcop_mlir.tuning.space import SMALL, BoolArray, Candidates, FloatArray
 
 RowBytes = Literal[1, 4, 16]
@@ -139,7 +140,8 @@ def copies(problem: OpenProblem, row_bytes: int) -> Copies:
         )
         for rows in problem.rows
     )
-    return Copies((a, b), problem.gathered)
+    words = word_loads(problem.layout, problem.element_bytes)
+    return Copies((a, b), problem.gathered, words)
 
 
 def _schedules(problem: OpenProblem) -> Iterator[Schedule]:

@@ -15,7 +15,7 @@ from alcop_mlir.element_types import (
     CONTRACTION_TYPES,
     element_bytes,
 )
-from alcop_mlir.resources import Copies
+from alcop_mlir.resources import WORD_BYTES, Copies
 from alcop_mlir.taps import Taps
 from alcop_mlir.target import CP_ASYNC_BYTES
 
@@ -114,7 +114,8 @@ class Problem(Typed):
         """How tiles of A and of B are copied."""
         a, b = self.row_bytes or self.dense_row_bytes
         size = self.element_bytes
-        return Copies((max(size, a), max(size, b)), self.gathered)
+        words = word_loads(self.layout, size)
+        return Copies((max(size, a), max(size, b)), self.gathered, words)
 
     @property
     def recorded(self) -> Problem:
@@ -218,6 +219,13 @@ def _problem(stored: StoredProblem) -> Problem:
     types = dtypes.a, dtypes.b, dtypes.acc, dtypes.out
     sizes = shape.M, shape.N, shape.K, shape.batch
     return Problem(*sizes, stored.op, types, stored.layout, stored.taps)
+
+
+def word_loads(layout: str, element_bytes: int) -> int:
+    """How many operands have fragments that are loaded by words; see `Copies`."""
+    if element_bytes != WORD_BYTES:
+        return 0
+    return sum(not loops.endswith("k") for loops in layout.split(","))
 
 
 def dtypes(inputs: str, out: str, precision: str | None) -> tuple[str, str, str, str]:

@@ -22,7 +22,7 @@ from alcop_mlir.tuning.space import FULL, enumerate_space
 OTHER = Problem(256, 512, 1024)
 OTHER_GPU = dataclasses.replace(CUDA, gpu="NVIDIA A30")
 LOCAL = gpus.local  # which the fixture replaces
-ODD = Schedule((64, 128, 128), (64, 64), (2, 2))  # not in the space
+ODD = Schedule((64, 128, 128), (32, 32), (2, 2))  # not in the space
 
 
 @pytest.fixture

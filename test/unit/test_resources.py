@@ -100,6 +100,26 @@ def test_registers_of_copies_add_up(
 
 
 @pytest.mark.parametrize(
+    ("schedule", "element_bytes", "copies", "more"),
+    [
+        (LARGE, 2, Copies(), 0),  # 8 copies of 16 bytes for each thread
+        ("block=128,128,64 warp=64,64", 2, Copies(), 2 * (16 - 8)),
+        ("block=64,128,32 warp=64,64", 2, Copies(), 2 * (12 - 8)),
+        ("block=64,128,128 warp=64,64", 1, Copies(), 2 * (24 - 8)),
+        ("block=128,128,16 warp=64,64", 4, Copies(word_loads=1), 16),
+        ("block=64,128,16 warp=64,64", 4, Copies(word_loads=2), 2 * 16 + 2 * (12 - 8)),
+    ],
+)
+def test_registers_of_wide_copies_and_words_add_up(
+    schedule: str, element_bytes: int, copies: Copies, more: int
+) -> None:
+    """Beside 64 x 64 accumulators, two steps of fragments, and 40."""
+    one = Schedule.parse(schedule)
+    found = resources.registers_per_thread(one, element_bytes, copies=copies)
+    assert found == 128 + 2 * 32 + 40 + more
+
+
+@pytest.mark.parametrize(
     ("schedule", "gathered", "more"),
     [
         # A row of 64 bytes for four threads: 4 rows each; two fragments of 32 bytes.
@@ -115,7 +135,8 @@ def test_registers_of_gathered_rows_add_up(
     schedule: str, gathered: str, more: int
 ) -> None:
     one, copies = Schedule.parse(schedule), Copies(gathered=gathered)
-    plain = resources.registers_per_thread(one)
+    few_copies = replace(one, block=(*one.block[:2], 16))
+    plain = resources.registers_per_thread(few_copies)
     assert resources.registers_per_thread(one, copies=copies) == plain + more
 
 
@@ -123,6 +144,7 @@ def test_registers_of_gathered_rows_add_up(
     ("schedule", "at_once", "message"),
     [
         (LARGE, (16, 16), ""),
+        ("block=64,128,64 warp=64,64", (16, 16), "needs about 264 registers"),
         (LARGE, (16, 4), "needs about 296 registers per thread, there are 255"),
         ("block=128,128,32 warp=64,32", (4, 4), ""),
         ("block=64,64,64 warp=32,32", (2, 2), "128 registers per thread for what is"),
