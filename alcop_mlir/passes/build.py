@@ -297,6 +297,12 @@ def assert_at_most(one: ir.Value | int, other: ir.Value | int) -> None:
     cf.AssertOp(holds, SIZES_DIFFER)
 
 
+def assert_equal(one: ir.Value | int, other: ir.Value | int) -> None:
+    """Assert on the host that two sizes are the same: the launcher checks it."""
+    holds = arith.cmpi(arith.CmpIPredicate.eq, value(one), value(other))
+    cf.AssertOp(holds, SIZES_DIFFER)
+
+
 # -- linalg ----------------------------------------------------------------------------
 
 

@@ -98,7 +98,7 @@ def test_a_launch_like_another_costs_few_calls() -> None:
 
 
 def test_a_fill_that_many_ops_read_is_found_quickly() -> None:
-    """Calls, with 20, 40 and 60 readers: 1.25; 1.6 where all ops between are looked at."""
+    """Calls, by 20, 40, 60 readers: 1.25; 1.6 where all ops between are looked at."""
     kind = "memref<64x64xf32>"
 
     def calls_for(readers: int) -> int:

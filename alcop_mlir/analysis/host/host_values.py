@@ -77,7 +77,7 @@ class HostValues:
     constants: Mapping[str, str] = field(default_factory=dict)
 
     def asserted(self, value: ir.Value) -> tuple[AtMost, ...] | None:
-        """The orders of sizes that hold where the i1 `value` is true; None of others."""
+        """The orders of sizes that hold where an i1 is true; None if others do."""
         found = self.guard(value)
         if isinstance(found, Rejected):
             return None

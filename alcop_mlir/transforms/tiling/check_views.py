@@ -5,6 +5,10 @@ After:   cf.assert %at >= 0 ; cf.assert %at + %k <= %columns
          cf.assert %m <= %rows
          %right = memref.subview %A[0, %at] [%m, %k] [1, 1]
 
+Before:  %y = memref.expand_shape %x [[0, 1]] output_shape [%m, %n]
+After:   cf.assert %m * %n == %all                             // the length of %x
+         %y = memref.expand_shape %x [[0, 1]] output_shape [%m, %n]
+
 Each is an `arith.cmpi` of sizes, which bundles hold as data: the launcher checks them
 before it launches a kernel, and says in one line which one does not hold. What is sure
 is not asserted. Views by numbers that are not computed of sizes, as those that kernels
@@ -17,6 +21,7 @@ Runs after alcop-drop-offsets, while views are those of the program. Reads and w
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import reduce
 from typing import Any
 
 from alcop_mlir.analysis.ir.alignment import given
@@ -35,12 +40,13 @@ class CheckViews(Pass):
     def run(self, op: ir.Operation) -> None:
         for block in op.regions[0].blocks:
             for view in list(block.operations):
-                if view.operation.name == "memref.subview":
+                check = _CHECKS.get(view.operation.name)
+                if check is not None:
                     with ir.InsertionPoint(view), view.operation.location:
-                        _check(view.operation)
+                        check(view.operation)
 
 
-def _check(view: ir.Operation) -> None:
+def _check_part(view: ir.Operation) -> None:
     """Assert what is not known of a view, along each dimension of its source."""
     source = view.operands[0]
     offsets, sizes, steps = (given(view, n) for n in ("offsets", "sizes", "strides"))
@@ -60,6 +66,22 @@ def _check(view: ir.Operation) -> None:
             continue
         end = build.add(offset, _length(size, step))
         build.assert_at_most(end, build.size(source, number))
+
+
+def _check_expansion(view: ir.Operation) -> None:
+    """Assert that the dimensions made of one have as many elements as that."""
+    source, result = view.operands[0], view.results[0]
+    for number, group in enumerate(view.attributes["reassociation"]):
+        sizes = [extent(result, int(one)) for one in ir.ArrayAttr(group)]
+        known = has_host_size(source, number) and all(map(_is_known, sizes))
+        if not known or not _has_value(*sizes):
+            continue
+        if len(sizes) == 1 and _is_same(sizes[0], None, source, number):
+            continue
+        build.assert_equal(reduce(build.mul, sizes), build.size(source, number))
+
+
+_CHECKS = {"memref.subview": _check_part, "memref.expand_shape": _check_expansion}
 
 
 def _number(given: Any) -> Any:

@@ -60,6 +60,35 @@ func.func @numbers(%x: memref<?xf32>, %n: memref<?xf32>) {
 
 // -----
 
+// What a dimension is split into has as many elements; what was divided from its size
+// has not where a rest is left, which is not read.
+// CHECK-LABEL: func.func @expanded(
+// CHECK-SAME:    %[[X:.*]]: memref<?x32xf32>, %[[Y:.*]]: memref<?x?x32xf32>)
+// CHECK-DAG:     %[[B:.*]] = memref.dim %[[Y]], %c0
+// CHECK-DAG:     %[[S:.*]] = memref.dim %[[Y]], %c1
+// CHECK-DAG:     %[[ALL:.*]] = memref.dim %[[X]], %c0
+// CHECK-DAG:     %[[PRODUCT:.*]] = arith.muli %[[B]], %[[S]]
+// CHECK:         %[[SAME:.*]] = arith.cmpi eq, %[[PRODUCT]], %[[ALL]]
+// CHECK-NEXT:    cf.assert %[[SAME]]
+// CHECK-NEXT:    memref.expand_shape
+// CHECK-NOT:     cf.assert
+func.func @expanded(%x: memref<?x32xf32>, %y: memref<?x?x32xf32>) {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %c4 = arith.constant 4 : index
+  %b = memref.dim %y, %c0 : memref<?x?x32xf32>
+  %s = memref.dim %y, %c1 : memref<?x?x32xf32>
+  %v = memref.expand_shape %x [[0, 1], [2]] output_shape [%b, %s, 32] : memref<?x32xf32> into memref<?x?x32xf32>
+  linalg.exp ins(%v : memref<?x?x32xf32>) outs(%y : memref<?x?x32xf32>)
+  %rows = memref.dim %x, %c0 : memref<?x32xf32>
+  %quarter = arith.divui %rows, %c4 : index
+  %q = memref.expand_shape %x [[0, 1], [2, 3]] output_shape [%quarter, 4, 8, 4] : memref<?x32xf32> into memref<?x4x8x4xf32>
+  linalg.exp ins(%q : memref<?x4x8x4xf32>) outs(%q : memref<?x4x8x4xf32>)
+  return
+}
+
+// -----
+
 // Of sizes that are known the verifier checks it; a number that the host does not know
 // is left to who gives it.
 // CHECK-LABEL: func.func @left_alone(
