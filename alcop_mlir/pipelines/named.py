@@ -106,7 +106,8 @@ PREPARE = (
     "alcop-box-scalars",
     "func.func(alcop-narrow-doubles,alcop-decompose-softmax,alcop-drop-unused-results,"
     "alcop-drop-unit-dimensions,canonicalize,cse,alcop-sink-extensions,canonicalize,"
-    "alcop-propagate-layouts,canonicalize,cse,alcop-fold-transposes)",
+    "alcop-propagate-layouts,canonicalize,cse,alcop-fold-transposes,"
+    "alcop-sink-unpacking,canonicalize,cse)",
     "alcop-prepare-weights",
 )
 

@@ -157,6 +157,7 @@ _INTEGER_POWER = "math.ipowi"
 _DIVISIONS = tuple(
     f"arith.{name}" for name in "divsi remsi floordivsi ceildivsi".split()
 )
+_SHIFTS = tuple(f"arith.{name}" for name in "shli shrsi shrui".split())
 _INTEGER: dict[str, _Function] = {
     "arith.addi": np.add,
     "arith.subi": np.subtract,
@@ -173,6 +174,11 @@ _INTEGER: dict[str, _Function] = {
     "arith.andi": np.bitwise_and,
     "arith.ori": np.bitwise_or,
     "arith.xori": np.bitwise_xor,
+    "arith.shli": lambda a, b: np.left_shift(a, _places(b)),
+    "arith.shrsi": lambda a, b: np.right_shift(a, _places(b)),
+    "arith.shrui": lambda a, b: (a.view(np.uint64) >> _places(b).view(np.uint64)).view(
+        np.int64
+    ),  # of bits that are not extended
     "arith.extsi": np.positive,
     "arith.extui": np.positive,  # of i1 only
     "arith.trunci": np.positive,
@@ -184,6 +190,13 @@ _INTEGER: dict[str, _Function] = {
     **{f"arith.cmpi.s{name}": one for name, one in _ORDER.items()},
     **{f"arith.cmpi.u{name}": _unsigned(one) for name, one in _ORDER.items()},
 }
+
+
+def _places(b: Array) -> Array:
+    """By how many bits to shift: what is too many is unknown, see `_undefined`."""
+    return np.clip(b, 0, 63)
+
+
 _FUNCTIONS = {**_EXACT, **_ROUNDED, **_APPROXIMATE}
 
 
@@ -317,6 +330,9 @@ def _undefined(op: Operation, operands: Sequence[Bounded]) -> Any:
         )
         is_unknown = (np.abs(right.values) <= right.error) | wraps
         return is_unknown | _beyond_float64(op, [left.values, right.values])
+    if op.name in _SHIFTS:
+        places, bits = operands[1].values, ELEMENT_TYPES[op.dtype].bits
+        return (places < 0) | (places >= bits) | (op.dtype == "i64")
     if op.name == _INTEGER_POWER:
         base, exponent = (one.values for one in operands)
         size = np.power(np.abs(base), np.maximum(exponent, 0))
@@ -370,6 +386,8 @@ def _jumps(op: Operation, operand: Array, step: Any) -> Any:
             return (step >= (high - low) / 2) | ((op.name == "arith.muli") & (step > 1))
         case "arith.andi" | "arith.ori" | "arith.xori" | "arith.remsi" | "math.ipowi":
             return np.asarray(step) > 0
+        case "arith.shli" | "arith.shrsi" | "arith.shrui":
+            return np.asarray(step) > 0
         case "arith.remf":
             return np.asarray(step) > 0.5 * np.abs(operand)
     return np.zeros((), bool)
@@ -387,6 +405,8 @@ def _values(op: Operation, operands: Sequence[Array]) -> Array:
     if function is None:
         return np.asarray(_FUNCTIONS[op.name](*operands), np.float64)
     whole = [_whole(operand) for operand in operands]
+    if op.name == "arith.shrui" and op.dtype != "i64":
+        whole[0] = whole[0] & (1 << ELEMENT_TYPES[op.dtype].bits) - 1
     return _wrapped(np.asarray(function(*whole)), op.dtype).astype(np.float64)
 
 

@@ -40,7 +40,7 @@ _NAMES = {
     arith.minimumf arith.maxnumf arith.minnumf
     arith.addi arith.subi arith.muli arith.divsi arith.remsi arith.maxsi arith.minsi
     arith.maxui arith.minui arith.andi arith.ori arith.xori
-    arith.floordivsi arith.ceildivsi
+    arith.floordivsi arith.ceildivsi arith.shli arith.shrsi arith.shrui
     math.powf math.fpowi math.ipowi math.atan2 math.copysign
     """
     + " ".join(f"arith.cmpf.{one}" for one in FLOAT_PREDICATES)

@@ -279,6 +279,12 @@ def _shifted(op: ir.Operation, assumed: _Assumed) -> int:
     return divisor(op.operands[0], assumed) << (amount or 0)
 
 
+def _quotient(op: ir.Operation, assumed: _Assumed) -> int:
+    """That of the number, if what it is divided by divides it."""
+    number, by = divisor(op.operands[0], assumed), loops.number(op.operands[1])
+    return number // by if by and number % by == 0 else 1
+
+
 def _masked(op: ir.Operation, assumed: _Assumed) -> int:
     """Low bits that are zero in one operand are zero in the result."""
     return max(_low_bit(divisor(operand, assumed)) for operand in op.operands)
@@ -324,6 +330,7 @@ def _expression_divisor(
 _RULES: dict[str, Callable[[Any, _Assumed], int]] = {
     "affine.apply": _applied,
     "arith.andi": _masked,
+    "arith.divui": _quotient,
     "arith.muli": _product,
     "arith.ori": _combined,
     "arith.select": _selected,

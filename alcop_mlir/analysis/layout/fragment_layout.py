@@ -22,6 +22,7 @@ The elements in memory may be of another size than those that are multiplied: f3
 that operand transforms convert to f16. ldmatrix does not fit these. The elements of one
 word of mma.sync are loaded as a vector along k, one by one across k; but bytes across
 k that become 16 bits are moved by ldmatrix.x4.trans in pairs too, two pieces at a time.
+Of nibbles along k, two in a byte, each word of 16-bit elements is a load of one byte.
 """
 
 from __future__ import annotations
@@ -46,12 +47,14 @@ _EXTENT = {"a": {"m": _MMA_M}, "b": {"n": 2 * _MMA_N}}
 _ACCUMULATOR = {"m": _MMA_M, "n": _MMA_N}
 _WORDS = 4  # of 32 bits: one lane's part of a piece of a or b
 _WORD_BYTES = 4
+_PER_BYTE = 2  # elements of packed bytes
 _ALONG_K = ("mk", "nk")
 
 # Ways to load a piece of a or b
 MATRICES = "matrices"  # ldmatrix, transposed where across k
 PAIRS = "pairs"  # ldmatrix of pairs, which are parted
 BYTES = "bytes"  # pairs of bytes that become 16 bits each: loads, ldmatrix across k
+NIBBLES = "nibbles"  # loads of one byte, whose halves become 16 bits each
 WORDS = "words"  # loads of the elements of one word: a vector along k, or one by one
 
 
@@ -64,6 +67,7 @@ class FragmentLayout:
                  a, "kn" or "nk" for b, "mn" for accumulators
     bytes:       of an element of a or b
     paired:      whether a or b is moved in pairs of bytes that lie across k
+    packed:      whether these are bytes, each of which holds two elements along k
     interleaved: those of "m" and "n" along which an accumulator is interleaved
     """
 
@@ -72,6 +76,7 @@ class FragmentLayout:
     bytes: int = 2
     paired: bool = False
     interleaved: str = ""
+    packed: bool = False
 
     def __str__(self) -> str:
         name = f"{self.role} [{self.dims[0]}][{self.dims[1]}]"
@@ -94,6 +99,8 @@ class FragmentLayout:
 
     def way_from(self, memory: ir.Type) -> str:
         """How pieces of an operand are loaded from a memref type, see above."""
+        if self.packed:
+            return NIBBLES
         stored = element_bytes(memory)
         if self.paired:
             return PAIRS if self.bytes == 1 else BYTES
@@ -109,7 +116,12 @@ class FragmentLayout:
         """Extent of a piece along each dimension."""
         if not self.is_operand:
             return _ACCUMULATOR
-        return {**_EXTENT[self.role], "k": mma_shape(self.bytes)[2]}
+        return {**_EXTENT[self.role], "k": self.k_extent}
+
+    @property
+    def k_extent(self) -> int:
+        """Extent of a piece of an operand along k: of bytes, if they are packed."""
+        return mma_shape(self.bytes)[2] // (_PER_BYTE if self.packed else 1)
 
     @property
     def piece(self) -> tuple[int, int]:
@@ -129,7 +141,8 @@ class FragmentLayout:
         row = ELEMENT_TYPES.get(str(element))
         if row is not None and row.memory:
             element = ir.Type.parse(row.memory)  # which holds it, its last bits zero
-        return ir.VectorType.get([_WORDS, self.word_elements], element)
+        count = self.word_elements // (_PER_BYTE if self.packed else 1)
+        return ir.VectorType.get([_WORDS, count], element)
 
 
 def operand_layout(
@@ -156,7 +169,7 @@ ACCUMULATORS_LAYOUT = FragmentLayout("accumulator", "mn")
 
 def check_shape(op: ir.Operation, kind: ir.Type, layout: FragmentLayout) -> None:
     """PassError at `op` unless vectors of type `kind` can be cut into pieces."""
-    k = mma_shape(layout.bytes)[2]
+    k = layout.k_extent
     # Accumulators are stored two pieces at a time.
     multiples = {"m": _MMA_M, "n": 2 * _MMA_N, "k": k}
     for dim, extent in zip(layout.dims, kind.shape, strict=True):
@@ -206,6 +219,8 @@ def _needed_alignment(op: ir.Operation, layout: FragmentLayout) -> tuple[int, st
             f"reads {layout} of i8 from {memory}: across k, expected memory of i8",
         )
     way = layout.way_from(memory)
+    if way == NIBBLES:
+        return 0, "loads of one byte"
     if way != WORDS and not (way == BYTES and layout.is_along_k):
         return LDMATRIX_ROW_BYTES, "ldmatrix"
     if layout.is_along_k:

@@ -7,7 +7,7 @@ branches and element-wise ops to every value that must have the same layout.
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from alcop_mlir.analysis.ir import loops
@@ -30,6 +30,8 @@ CONTRACT = "vector.contract"
 READ = "vector.transfer_read"
 WRITE = "vector.transfer_write"
 SLICE = "vector.extract_strided_slice"
+UNPACK = "vector.bitcast"  # of bytes to the elements that they hold, along k
+_FROM_NIBBLES = 2  # bytes of the elements that nibbles become
 _KIND_OF_SUM = "#vector.kind<add>"
 
 
@@ -108,6 +110,9 @@ def _spread(
         elif value not in layouts:
             check_shape(op, value.type, layout)
             layouts[value] = layout
+            if (unpack := loops.made_by(value, UNPACK)) is not None:
+                packed = _packed_layout(unpack, layout)
+                _spread(unpack.operands[0], unpack, packed, layouts)
             pending.extend(_tied_to_origin(value, layout))
             for use in value.uses:
                 pending.extend(_tied_by_use(value, use, layout))
@@ -117,6 +122,19 @@ def _spread(
                 f"needs a vector distributed as {layout}, which is distributed as "
                 f"{layouts[value]}: conversions of layouts are unsupported",
             )
+
+
+def _packed_layout(op: ir.Operation, layout: FragmentLayout) -> FragmentLayout:
+    """The layout of bytes that hold two elements each of an operand."""
+    source, result = (one.type.element_type for one in (op.operands[0], op.results[0]))
+    fits = layout.bytes == _FROM_NIBBLES and layout.is_operand and layout.is_along_k
+    if not fits or (str(source), str(result)) != ("i8", "i4"):
+        raise PassError(
+            op,
+            f"makes {layout} of {source} as {result}, expected i4 of i8, along k of an "
+            "operand of 16 bits",
+        )
+    return replace(layout, packed=True)
 
 
 def _operands(op: ir.Operation) -> list[tuple[Any, FragmentLayout]]:
@@ -234,7 +252,7 @@ def _tied_to_origin(
     elif op.name == SLICE:
         slice_offset(op, layout)
         yield op.operands[0], op
-    elif op.name != CONTRACT:
+    elif op.name not in (CONTRACT, UNPACK):
         raise PassError(op, f"'{op.name}' cannot make the fragments of {layout}")
 
 
@@ -261,7 +279,7 @@ def _tied_by_use(
 ) -> Iterator[tuple[Any, Any]]:
     """Those that an op that uses the value ties to it."""
     op, number = use.owner.operation, use.operand_number
-    if op.name == CONTRACT:
+    if op.name == CONTRACT or (op.name == UNPACK and layout.packed):
         return  # the contraction itself asks for layouts
     if op.name == WRITE:
         check_write(op, layout)

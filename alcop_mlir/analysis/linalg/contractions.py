@@ -46,6 +46,13 @@ from alcop_mlir.analysis.linalg.contraction_letters import (
     letters_of,
     loops_of,
 )
+from alcop_mlir.analysis.linalg.nibbles import (
+    GROUP_STEP,
+    PER_BYTE,
+    UnpackedOperand,
+    group_of,
+    unpacked,
+)
 from alcop_mlir.analysis.linalg.operand_transforms import (
     NoContraction,
     OperandTransform,
@@ -95,6 +102,9 @@ class Contraction:
     taps:           of the windows that A or B consists of; None for other matrices
     places:         of windows of several taps that A consists of, along the last two
                     dimensions of an image, if there are two; None where not known
+    packed:         whether A or B holds two elements in a byte
+    groups:         lengths along K of the groups of its elements that share what its
+                    transform reads
     size_ranges:    by loop, the least and the largest size that all operands expect
                     (`alcop.size_range`), of those that some do; there may be none
     """
@@ -119,6 +129,8 @@ class Contraction:
     taps: Taps | None = None
     places: tuple[int, int] | None = None
     size_ranges: tuple[tuple[str, Range], ...] = ()
+    packed: bool = False
+    groups: tuple[int, ...] = ()
 
     @property
     def precision(self) -> str | None:
@@ -181,11 +193,11 @@ def classify(op: ir.Operation, allow_tf32: bool = False) -> Contraction | Reject
         view = _checked(op)
         transforms = find_operand_transforms(view)
         operands = [
-            *(view.inputs[transform.operand] for transform in transforms),
+            *(_operand(view, transform) for transform in transforms),
             *view.outputs,
         ]
         letters = letters_of([operand.map for operand in operands])
-        _check_others(view, transforms, letters)
+        _check_others(view, transforms, operands, letters)
         with op.operation.location:
             contraction = _contraction(view, transforms, operands, letters, allow_tf32)
     except NoContraction as no:
@@ -204,7 +216,8 @@ def _checked(op: ir.Operation) -> LinalgView:
         or len(view.inputs) < 2
         or len(view.outputs) != 1
         or not all(
-            one.is_memref and one.value.type.rank <= 1 for one in view.inputs[2:]
+            one.is_memref and (one.value.type.rank <= 1 or group_of(one) is not None)
+            for one in view.inputs[2:]
         )
     ):
         raise NoContraction("not a contraction: expected two inputs and one output")
@@ -219,23 +232,51 @@ def _checked(op: ir.Operation) -> LinalgView:
     return view
 
 
+def _operand(view: LinalgView, transform: OperandTransform) -> Operand:
+    """A or B, with the loops of its elements where it holds two in a byte."""
+    operand = view.inputs[transform.operand]
+    return operand if transform.nibble is None else unpacked(operand)
+
+
 def _check_others(
     view: LinalgView,
     transforms: tuple[OperandTransform, OperandTransform],
+    operands: list[Operand],
     letters: list[str],
 ) -> None:
-    """Other inputs of operand transforms must be indexed by rows or columns only."""
-    for transform, own in zip(transforms, letters, strict=False):
-        loops = zip(view.inputs[transform.operand].loops, own, strict=True)
-        allowed = {loop for loop, letter in loops if letter in "mn"}
+    """Other inputs of operand transforms must be indexed by rows or columns only.
+
+    Or by groups along K, of a packed operand.
+    """
+    for transform, operand, own in zip(transforms, operands, letters, strict=False):
+        loops = dict(zip(own, operand.loops, strict=True))
+        allowed = {loops[letter] for letter in own if letter in "mn"}
         for other in (view.inputs[number] for number in transform.others):
-            if not allowed.issuperset(loops_of(other.map)):
+            group = group_of(other)
+            if group is not None:
+                _check_group(other, group, transform, loops)
+            elif not allowed.issuperset(loops_of(other.map)):
                 raise NoContraction(
                     f"has an operand transform that reads {other.value.type} by other "
                     "loops than the operand's rows or columns"
                 )
             if other.indices:
                 check_memref(other.value)
+
+
+def _check_group(
+    other: Operand,
+    group: tuple[int, int],
+    transform: OperandTransform,
+    loops: dict[str, int | None],
+) -> None:
+    loop, length = group
+    is_one = transform.nibble is not None and loop == loops["k"]
+    if not is_one or other.loops[1] != loops.get("n") or length % GROUP_STEP:
+        raise NoContraction(
+            f"has an operand transform that reads {other.value.type} by other loops "
+            f"than groups of a multiple of {GROUP_STEP} along K and columns"
+        )
 
 
 def _sizes(operands: list[Operand], letters: list[str]) -> dict[str, int | None]:
@@ -245,6 +286,8 @@ def _sizes(operands: list[Operand], letters: list[str]) -> dict[str, int | None]
     for operand, loops in zip(operands, letters, strict=True):
         for dimension, loop in enumerate(loops):
             size = operand.static_size(dimension)
+            if size is not None and isinstance(operand, UnpackedOperand):
+                size *= PER_BYTE if loop == "k" else 1
             sizes[loop] = sizes[loop] if size is None else size
     return sizes
 
@@ -308,6 +351,8 @@ def _contraction(
         open_beginnings="".join(n for n in named if _has_open_beginning(named[n])),
         taps=taps_of(named["A"], named["B"]),
         places=places_of(named["A"]),
+        packed=any(transform.nibble is not None for transform in transforms),
+        groups=tuple(group[1] for group in map(group_of, view.inputs) if group),
         size_ranges=tuple(
             (loop, expected)
             for loop in sizes

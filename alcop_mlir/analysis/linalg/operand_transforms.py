@@ -14,7 +14,9 @@ f32 (i32). Where the transforms then differ in type, the widened values are take
 an 8-bit integer that became f32 is exact in f16 and bf16 too.
 
 Besides A (or B), a transform may read inputs that the reduction loop does not index:
-scalars (rank 0), and memrefs with one value per row or column.
+scalars (rank 0), and memrefs with one value per row or column. Of what holds two
+elements in a byte it is computed from the nibble, see `nibbles`; it may then read
+memrefs with one value per column and group along the reduction.
 """
 
 from __future__ import annotations
@@ -25,12 +27,18 @@ from typing import Any
 
 from alcop_mlir.analysis.ir.loops import block_of, defining_op, made_by, without
 from alcop_mlir.analysis.ir.slices import backward_slice, is_pure
+from alcop_mlir.analysis.linalg.nibbles import (
+    find_nibble,
+    nibble_ops,
+    packed_operand,
+)
 from alcop_mlir.analysis.linalg.view import LinalgView
 from alcop_mlir.bindings import ir
 from alcop_mlir.element_types import ACCUMULATORS, CONTRACTION_TYPES, ELEMENT_TYPES
 
 _WIDENING = ("arith.extf", "arith.extsi")
 _CASTS = (*_WIDENING, "arith.truncf")
+_OF_NIBBLES = ("arith.extsi", "arith.extui", "arith.sitofp", "arith.uitofp")
 _SUMS = ("arith.addf", "arith.addi", "arith.mulf", "arith.muli", "linalg.yield")
 # Floats that are multiplied and have 8 bits for a value: bytes are exact in them.
 _HOLD_BYTES = tuple(
@@ -51,6 +59,7 @@ class OperandTransform:
     operand: number of the op's operand that it is computed from, A or B
     others:  numbers of other inputs that it is computed from
     kind:    the type that it is multiplied in, which is exact for `value`
+    nibble:  what it is computed from, where the operand holds two elements in a byte
     """
 
     value: Any
@@ -58,6 +67,7 @@ class OperandTransform:
     operand: int
     others: tuple[int, ...]
     kind: Any
+    nibble: Any = None
 
     @property
     def is_computed(self) -> bool:
@@ -86,6 +96,8 @@ def find_operand_transforms(
             "not a contraction: the body does not multiply its two inputs"
         )
     made = [*left.ops, *right.ops]
+    for one in (left, right):
+        made += nibble_ops(one.nibble) if one.nibble is not None else []
     _check_accumulation(
         (op for op in block.operations if op.operation not in made), narrowest
     )
@@ -125,10 +137,22 @@ def _of_one_type(
 def _transform(view: LinalgView, value: ir.Value) -> OperandTransform:
     """The transform that computes `value` from an element of A or of B."""
     block = view.block
-    found, arguments = backward_slice([value], block)
+    packed = packed_operand(view)
+    nibble = None if packed is None else find_nibble(block)
+    found, arguments = backward_slice(
+        [value], block, () if packed is None else (nibble,)
+    )
     ops = [op.operation for op in found]
     for op in ops:
         _check_computed(op, block)
+    if (
+        packed is not None
+        and nibble is not None
+        and any(nibble in (*op.operands,) for op in ops)
+    ):
+        _check_nibble(nibble)
+        others = tuple(sorted(argument.arg_number for argument in arguments))
+        return OperandTransform(value, tuple(ops), packed, others, value.type, nibble)
     inputs = sorted(argument.arg_number for argument in arguments)
     out = set(view.outputs[0].indices)
     # Those that are indexed by what does not index the output.
@@ -162,6 +186,16 @@ def _check_computed(op: ir.Operation, block: ir.Block) -> None:
             f"has an operand transform of the result of '{owner.name}', "
             "which is computed outside of the body"
         )
+
+
+def _check_nibble(nibble: ir.Value) -> None:
+    """Raise unless all that reads it makes other types of it."""
+    for use in nibble.uses:
+        if use.owner.operation.name not in _OF_NIBBLES:
+            raise NoContraction(
+                f"has '{use.owner.operation.name}' of a number of four bits, expected "
+                f"{' or '.join(_OF_NIBBLES)}"
+            )
 
 
 def _check_accumulation(ops: Iterable[ir.Operation], narrowest: int) -> None:

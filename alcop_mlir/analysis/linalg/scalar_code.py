@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from alcop_mlir.analysis.ir.loops import splat
 from alcop_mlir.bindings import ir
+from alcop_mlir.reference.evaluation import evaluate
 from alcop_mlir.reference.expressions import (
     FLOAT_PREDICATES,
     FLOATS,
@@ -17,6 +18,7 @@ from alcop_mlir.reference.expressions import (
     Constant,
     Expression,
     Operation,
+    arguments,
     is_small,
 )
 
@@ -51,6 +53,21 @@ def expression(
         if found is not None:
             known[op.operation.results[0]] = found
     return _known(value, known)
+
+
+def values_at(
+    block: ir.Block, value: ir.Value, given: Sequence[Sequence[float]]
+) -> list[float] | None:
+    """`value` for each of the numbers that the first arguments of `block` are given.
+
+    given: by argument, as many numbers of each; the other arguments are not read
+    None where `value` depends on an op that expressions do not have.
+    """
+    found = expression(block, value)
+    if found is None or not given or max(arguments(found), default=0) >= len(given):
+        return None
+    values = evaluate(found, given).tolist()
+    return values if isinstance(values, list) else [values] * len(given[0])
 
 
 def constant(value: ir.Value) -> Constant | None:

@@ -175,6 +175,7 @@ class _Choice:
         k = self._run()
         steps = [size // self.contraction.element_bytes for size in _K_STEP_BYTES]
         steps = [step for step in steps if step >= _SMALLEST_K_STEP]
+        steps = [step for step in steps if self._fits_groups(step)]
         if self.contraction.taps is not None:
             return min(steps, key=lambda step: -(-k // step) * step)
         dividing = [step for step in steps if k % step == 0]
@@ -220,10 +221,26 @@ class _Choice:
         self._cost(schedule)
         self._check_split(schedule)
         contraction = self.contraction
+        if not self._fits_groups(schedule.block[2]):
+            lengths = " and ".join(map(str, sorted({*contraction.groups})))
+            raise ConfigError(
+                f"K step of {schedule.block[2]}, and scales of groups of {lengths} "
+                "along K: expected a step that divides the length, or a multiple of it"
+            )
         resources.check_sweeps(schedule, contraction.k, contraction.taps)
         resources.check_rectangle(schedule, contraction.places)
 
+    def _fits_groups(self, step: int) -> bool:
+        """Whether a K step is a part of one group, or several whole ones."""
+        lengths = self.contraction.groups
+        return all(step % one == 0 or one % step == 0 for one in lengths)
+
     def _check_split(self, schedule: Schedule) -> None:
+        if self.contraction.packed and schedule.split_k > 1:
+            raise ConfigError(
+                f"split_k is {schedule.split_k}, expected 1: K of weights of four "
+                "bits, two in a byte, is not split"
+            )
         batched = self.contraction.is_batched
         least = min(self.contraction.stored or [self.contraction.element_bytes])
         k, taps = self.contraction.k, self.contraction.taps

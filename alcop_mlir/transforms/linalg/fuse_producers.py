@@ -79,6 +79,8 @@ class FuseProducers(Pass):
         """For each input of contraction `number`: whether its op can be fused."""
         contraction = found[number]
         for transform in find_operand_transforms(view_of(contraction)):
+            if transform.nibble is not None:
+                continue  # bytes that hold two elements are read as they are
             answer = find_operand_producer(
                 contraction, transform.operand, found, self.assume_noalias_args
             )
@@ -110,12 +112,12 @@ def _fused(contraction: ir.Operation, producer: OperandProducer) -> Any:
     names = dict(zip(producer.element.output.loops, inputs[number].loops, strict=True))
     names[None] = None  # index 0
     added = [
-        (one.value, tuple(names[loop] for loop in one.loops))
+        (one.value, build.loop_map(view.rank, [names[loop] for loop in one.loops]))
         for one in (producer.source, *_other_buffers(producer))
     ]
-    read = [(one.value, one.loops) for one in inputs]
+    read = [(one.value, ir.AffineMapAttr.get(one.map)) for one in inputs]
     read = [*read[:number], added[0], *read[number + 1 :], *added[1:]]
-    maps = [build.loop_map(view.rank, loops) for _, loops in (*read, (None, out.loops))]
+    maps = [*(one for _, one in read), ir.AffineMapAttr.get(out.map)]
     with contraction.location, ir.InsertionPoint(contraction):
         made = build.generic([value for value, _ in read], out.value, maps)
         _fill_body(made, contraction, number, producer)

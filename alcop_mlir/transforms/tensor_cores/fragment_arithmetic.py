@@ -13,6 +13,11 @@ from alcop_mlir.transforms.tensor_cores.fragment_access import words
 # The last bit of a f16 from 1024 on means 1: 0x6400 + n are the bits of 1024 + n.
 _HALF_OF_WHOLE = 0x6400
 _SIGN = 0x80
+# The bits of a float whose last bit means 1, and its value.
+_WHOLE = {"f16": (_HALF_OF_WHOLE, 1024.0), "bf16": (0x4300, 128.0)}
+_NIBBLE, _NIBBLE_SIGN = 0xF, 0x8
+_BOTH = 0x00010001  # both halves of a word
+_APART = 12  # bits by which a shift brings the upper nibble to the upper half
 
 
 def multiply(a: ir.Value, b: ir.Value, accumulators: ir.Value) -> Any:
@@ -66,6 +71,8 @@ def _multiply_bytes(a: ir.Value, b: ir.Value, accumulators: ir.Value) -> Any:
 
 def convert(op: ir.Operation, piece: ir.Value) -> Any | None:
     """The result of the conversion `op` on a fragment; None if not one of these."""
+    if str(_element(op.operands[0])) == "i4":
+        return _of_nibbles(op, piece)
     if op.name == "arith.truncf" and _is(op.results[0], ir.FloatTF32Type):
         return _to_tf32(piece)
     is_byte = op.name == "arith.sitofp" and piece.type.element_type.width == 8
@@ -76,6 +83,54 @@ def convert(op: ir.Operation, piece: ir.Value) -> Any | None:
 
 def _is(value: ir.Value, element: type) -> bool:
     return isinstance(value.type.element_type, element)
+
+
+def _element(value: ir.Value) -> Any:
+    return getattr(value.type, "element_type", None)
+
+
+def _of_nibbles(op: ir.Operation, piece: ir.Value) -> Any:
+    """Both nibbles of each byte of a fragment, as elements of the result's type.
+
+    By bits and a subtraction of two elements, see `_byte_to_half`: as n has one of the
+    last four bits, the upper byte of a word holds those of 1024 + n, or of 128 + n as
+    bf16. Of signed ones the highest bit is flipped, which makes it n + 8.
+    """
+    element, signed = (
+        _element(op.results[0]),
+        op.name in ("arith.sitofp", "arith.extsi"),
+    )
+    i32, flipped = build.integer(32), _NIBBLE_SIGN if signed else 0
+    magic, value = _WHOLE.get(str(element), (0, 0.0))
+    magic = build.i32((magic | flipped) * _BOTH)
+    found = []
+    for number in range(piece.type.shape[0]):
+        byte = arith.extui(i32, vector.extract(piece, [], [number, 0]))
+        apart = arith.ori(byte, arith.shli(byte, build.i32(_APART)))
+        bits = arith.andi(apart, build.i32(_NIBBLE * _BOTH))
+        found.append(arith.xori(bits, magic))
+    words = vector.from_elements(ir.VectorType.get([len(found), 1], i32), found)
+    shape = [len(found), 2]
+    if not value:
+        return _whole_nibbles(op, words, shape, flipped)
+    kind = ir.VectorType.get(shape, element)
+    offset = ir.FloatAttr.get(element, value + flipped)
+    return arith.subf(vector.bitcast(kind, words), build.splat(kind, offset))
+
+
+def _whole_nibbles(
+    op: ir.Operation, words: ir.Value, shape: list[int], flipped: int
+) -> Any:
+    """Other types by way of i16, which halves of the words are."""
+    i16, element = build.integer(16), _element(op.results[0])
+    kind, result = ir.VectorType.get(shape, i16), ir.VectorType.get(shape, element)
+    whole = vector.bitcast(kind, words)
+    whole = arith.subi(whole, build.splat(kind, ir.IntegerAttr.get(i16, flipped)))
+    if isinstance(element, ir.FloatType):
+        return arith.sitofp(result, whole)
+    if element.width == i16.width:
+        return whole
+    return (arith.trunci if element.width < i16.width else arith.extsi)(result, whole)
 
 
 def _to_tf32(piece: ir.Value) -> Any:

@@ -16,6 +16,7 @@ from alcop_mlir.analysis.ir.alignment import without_casts
 from alcop_mlir.analysis.layout.fragment_layout import (
     BYTES,
     LDMATRIX_ROW_BYTES,
+    NIBBLES,
     PAIRS,
     WORDS,
     FragmentLayout,
@@ -64,6 +65,9 @@ class LaneOffsets:
         """The lane offset of loads of `layout` done in that way."""
         if way == BYTES and layout.paired:
             return self._once(_below, HALF, layout.is_along_k)
+        if way == NIBBLES:
+            k, other = self._once(_words, 1, True)
+            return other, k
         if way in (WORDS, BYTES):
             bundles = layout.word_elements // (2 if way == BYTES else 1)
             k, other = self._once(_words, bundles, layout.is_along_k)
@@ -171,6 +175,8 @@ def load_operand(
             at = moved(first, row, column)
             if way == WORDS:
                 return _load_words(source, at, layout, lane_type)
+            if way == NIBBLES:
+                return _load_nibbles(source, at, layout, lane_type)
             return nvgpu.ldmatrix(
                 lane_type,
                 source,
@@ -254,6 +260,15 @@ def _load_bytes(source: ir.Value, at: Indices, layout: FragmentLayout) -> Any:
         pair = arith.extui(i32, memref.load(source, moved(at, other, k)))
         loaded.append(_permute(pair, zero, spread))
     return _as_bytes(loaded)
+
+
+def _load_nibbles(
+    source: ir.Value, at: Indices, layout: FragmentLayout, kind: ir.Type
+) -> Any:
+    """The byte of each word, which holds both of its elements."""
+    offsets = _word_offsets(layout, 1)
+    loaded = [memref.load(source, moved(at, other, k)) for k, other in offsets]
+    return vector.from_elements(kind, loaded)
 
 
 def _load_byte_pieces(

@@ -45,6 +45,7 @@ from alcop_mlir.analysis.layout.fragments import (
     CONTRACT,
     READ,
     SLICE,
+    UNPACK,
     WRITE,
     Fragments,
     contraction_layouts,
@@ -179,6 +180,7 @@ class _Lowering:
             WRITE: self._write,
             CONTRACT: self._contract,
             SLICE: self._slice,
+            UNPACK: self._unpack,
         }
         assert op.name in rules or is_elementwise(op), op.name
         rules.get(op.name, self._elementwise)(op)
@@ -265,6 +267,11 @@ class _Lowering:
             for i in range(counts[first])
             for j in range(counts[second])
         )
+
+    def _unpack(self, op: ir.Operation) -> None:
+        """Leave the bytes as they are: the conversions that follow take them apart."""
+        source, result = op.operands[0], op.results[0]
+        self.lowered[result] = self._pieces(source, self._layout(source)).values
 
     def _elementwise(self, op: ir.Operation) -> None:
         result = op.results[0]

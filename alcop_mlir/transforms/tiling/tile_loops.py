@@ -2,6 +2,9 @@
 
 The K loop copies a tile of A and one of B to workgroup buffers in each K step; the loop
 inside it reads fragments of them and multiplies. A reduced batch is a loop around both.
+What an operand transform reads by groups along K is copied like a tile of B, with a row
+for each group of a step; of a group that is longer than a step, each step copies the
+row. Tiles of nibbles are tiles of bytes, of half the extent along K.
 """
 
 from __future__ import annotations
@@ -13,6 +16,7 @@ from typing import Any
 from alcop_mlir.analysis.ir.gathered_rows import named_matrices
 from alcop_mlir.bindings import arith, gpu, ir, memref, vector
 from alcop_mlir.dialects import alcop
+from alcop_mlir.errors import PassError
 from alcop_mlir.passes import build
 from alcop_mlir.transforms.linalg.matrices import matrix, view
 from alcop_mlir.transforms.tiling.gathered_tiles import TileRows, tile_rows
@@ -27,6 +31,7 @@ from alcop_mlir.transforms.tiling.tile_operands import (
 from alcop_mlir.transforms.tiling.tiled_contractions import (
     BlockTile,
     TiledContraction,
+    TiledGroups,
     TiledOperand,
 )
 
@@ -48,17 +53,55 @@ class _Source:
         return self.operand.matrix_loops
 
 
+@dataclass(frozen=True)
+class _Groups:
+    """What a transform reads by groups along K, and the buffer of those of a step."""
+
+    of: TiledGroups
+    buffer: Any
+
+    @staticmethod
+    def made(contraction: TiledContraction, of: TiledGroups) -> _Groups:
+        """With a new buffer. PassError where steps do not fit the groups."""
+        _, columns, step = contraction.schedule.block
+        if step % of.length and of.length % step:
+            raise PassError(
+                contraction.op,
+                f"has a K step of {step} and groups of {of.length} along K, expected "
+                "one to divide the other",
+            )
+        shape = [max(1, step // of.length), columns]
+        kind = build.workgroup_memref(shape, of.value.type.element_type)
+        return _Groups(of, build.alloc(kind))
+
+    def read(
+        self, source: _Source, first: Mapping[str, Any], extent: Mapping[str, int]
+    ) -> Any:
+        """The values of a fragment of B, the same along k."""
+        kind = self.buffer.type.element_type
+        row = build.index(0)
+        if self.buffer.type.shape[0] > 1:
+            row = build.div(first["k"], self.of.length)
+        return vector.transfer_read(
+            ir.VectorType.get([extent[loop] for loop in source.loops], kind),
+            self.buffer,
+            [row, first["n"]],
+            build.loop_map(2, [None if loop == "k" else 1 for loop in source.loops]),
+            build.zero(kind),
+            [True, True],
+        )
+
+
 def contract_tiles(tile: BlockTile, initial: ir.Value) -> Any:
     """The accumulators after the whole contraction."""
     contraction, sizes = tile.contraction, tile.sizes
     step = _steps(contraction)
     kinds = [
-        build.workgroup_memref(
-            [step[i] for i in one.matrix_loops], one.value.type.element_type
-        )
+        build.workgroup_memref(one.in_memory(step), one.value.type.element_type)
         for one in contraction.operands
     ]
     buffers = [build.alloc(kind) for kind in kinds]
+    groups = [_Groups.made(contraction, one) for one in contraction.groups]
     # Remaining extents: rows or columns of the block's tile that exist.
     remaining = {
         loop: build.least(build.sub(sizes[loop].value, tile.block[loop]), step[loop])
@@ -75,7 +118,7 @@ def contract_tiles(tile: BlockTile, initial: ir.Value) -> Any:
             )
             for one, buffer in zip(contraction.operands, buffers, strict=True)
         ]
-        return _k_loop(tile, sources, remaining, carried)
+        return _k_loop(tile, sources, groups, remaining, carried)
 
     reduced = contraction.reduced_batch
     if not reduced:
@@ -111,6 +154,7 @@ def _steps(contraction: TiledContraction) -> dict[str, int]:
 def _k_loop(
     tile: BlockTile,
     sources: list[_Source],
+    groups: list[_Groups],
     remaining: dict[str, ir.Value],
     initial: ir.Value,
 ) -> Any:
@@ -128,9 +172,15 @@ def _k_loop(
             if isinstance(source.matrix, TileRows):
                 source.matrix.copy(step, source.buffer)
             else:
-                _copy_tile(source, first, {**extents, "k": step.extent})
+                offsets = source.operand.in_memory(first)
+                extent = source.operand.in_memory({**extents, "k": step.extent})
+                _copy_tile(source.matrix, source.buffer, source.loops, offsets, extent)
+        for one in groups:
+            offsets = [build.div(first["k"], one.of.length), first["n"]]
+            extent = [one.buffer.type.shape[0], extents["n"]]
+            _copy_tile(one.of.value, one.buffer, "kn", offsets, extent)
         gpu.barrier()
-        accumulators = _fragment_loop(tile, sources, others, accumulators)
+        accumulators = _fragment_loop(tile, sources, groups, others, accumulators)
         gpu.barrier()
         return [accumulators, *steps.following(k, state)]
 
@@ -139,30 +189,42 @@ def _k_loop(
 
 
 def _copy_tile(
-    source: _Source, first: dict[str, ir.Value], extent: Mapping[str, ir.Value | int]
+    matrix: ir.Value,
+    buffer: ir.Value,
+    loops: str,
+    offsets: list[ir.Value],
+    extents: list[ir.Value | int],
 ) -> None:
-    extents = [extent[loop] for loop in source.loops]
-    offsets = [first[loop] for loop in source.loops]
-    tile = view(source.matrix, offsets, extents)
-    if extents == source.buffer.type.shape:
-        memref.copy(tile, source.buffer)
+    tile = view(matrix, offsets, extents)
+    if extents == buffer.type.shape:
+        memref.copy(tile, buffer)
     else:
         # Rows and columns beyond the edge of C may hold anything: nothing reads them.
-        free = [n for n, loop in enumerate(source.loops) if loop != "k"]
-        alcop.set_arbitrary(alcop.CopyOp(tile, source.buffer), free)
+        free = [n for n, loop in enumerate(loops) if loop != "k"]
+        alcop.set_arbitrary(alcop.CopyOp(tile, buffer), free)
 
 
 def _fragment_loop(
-    tile: BlockTile, sources: list[_Source], others: Others, initial: ir.Value
+    tile: BlockTile,
+    sources: list[_Source],
+    groups: list[_Groups],
+    others: Others,
+    initial: ir.Value,
 ) -> Any:
     contraction = tile.contraction
     extent = contraction.fragment_extents
 
     def operand(source: _Source, first: dict[str, ir.Value]) -> Any:
-        indices = [first[loop] for loop in source.loops]
-        shape = [extent[loop] for loop in source.loops]
-        elements = read_tile(source.buffer, indices, shape)
-        return transformed(contraction, source.operand, elements, others)
+        indices = source.operand.in_memory(first)
+        elements = read_tile(source.buffer, indices, source.operand.in_memory(extent))
+        if source.operand.per_element == 1:
+            return transformed(contraction, source.operand, elements, others)
+        (body,) = contraction.op.regions[0].blocks
+        by_group = {
+            body.arguments[one.of.number]: one.read(source, first, extent)
+            for one in groups
+        }
+        return transformed(contraction, source.operand, elements, others | by_group)
 
     def fragment_step(k: ir.Value, carried: list[ir.Value]) -> list[Any]:
         first = {**tile.warp, "k": k}

@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Collection
 from typing import Any
 
+from alcop_mlir.analysis.linalg.nibbles import NIBBLE_BITS, PER_BYTE
 from alcop_mlir.analysis.linalg.zero_fill import why_fill_disturbs
 from alcop_mlir.bindings import ir, memref, vector
 from alcop_mlir.errors import PassError
@@ -45,8 +46,9 @@ def load_others(tile: BlockTile, ragged: Collection[str]) -> Others:
     """
     contraction = tile.contraction
     found: Others = {}
+    grouped = {one.number for one in contraction.groups}
     for operand in contraction.operands:
-        for number in operand.transform.others:
+        for number in set(operand.transform.others) - grouped:
             buffer = contraction.op.operands[number]
             found[_body(contraction).arguments[number]] = (
                 _along(buffer, operand.matrix_loops, tile, ragged)
@@ -81,8 +83,10 @@ def transformed(
 ) -> Any:
     """The operand transform of these elements, in the type of the multiplication."""
     transform = operand.transform
-    shape = list(elements.type.shape)
     argument = _body(contraction).arguments[transform.operand]
+    if transform.nibble is not None:
+        argument, elements = transform.nibble, _unpacked(elements)
+    shape = list(elements.type.shape)
     known = {**others, argument: elements}
     compute(transform.ops, shape, known)
     value = as_vector(transform.value, shape, known)
@@ -90,6 +94,13 @@ def transformed(
     kind = transform.kind if precision is None else ir.Type.parse(precision)
     # Exact, unless the contraction is marked with a precision.
     return rounded(value, kind)
+
+
+def _unpacked(bytes_: ir.Value) -> Any:
+    """The nibbles of bytes along the last dimension, the lower one first."""
+    *outer, count = bytes_.type.shape
+    kind = ir.VectorType.get([*outer, PER_BYTE * count], build.integer(NIBBLE_BITS))
+    return vector.bitcast(kind, bytes_)
 
 
 def _body(contraction: TiledContraction) -> Any:

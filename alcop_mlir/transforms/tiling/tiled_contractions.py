@@ -17,6 +17,7 @@ from alcop_mlir.analysis.linalg.accumulator_init import marked_init
 from alcop_mlir.analysis.linalg.contraction_letters import BATCHES, matrix_loops
 from alcop_mlir.analysis.linalg.elementwise import Elementwise, elementwise
 from alcop_mlir.analysis.linalg.epilogue_fusion import is_stored, operand_loops
+from alcop_mlir.analysis.linalg.nibbles import PER_BYTE, group_of
 from alcop_mlir.analysis.linalg.operand_transforms import (
     OperandTransform,
     find_operand_transforms,
@@ -49,6 +50,31 @@ class TiledOperand:
         """The loops that index one matrix of the operand."""
         return matrix_loops(self.loops)
 
+    @property
+    def per_element(self) -> int:
+        """Elements along K that share one in memory: two where bytes hold nibbles."""
+        return 1 if self.transform.nibble is None else PER_BYTE
+
+    def in_memory(self, extents: Mapping[str, Any]) -> list[Any]:
+        """Extents or offsets along each dimension of a matrix, as memory holds it."""
+        return [
+            _divided(extents[loop], self.per_element if loop == "k" else 1)
+            for loop in self.matrix_loops
+        ]
+
+
+@dataclass(frozen=True)
+class TiledGroups:
+    """What the transform of B reads for each column and group along K.
+
+    number: of the operand
+    length: elements along K of a group
+    """
+
+    number: int
+    value: Any
+    length: int
+
 
 @dataclass(frozen=True)
 class TiledContraction:
@@ -75,6 +101,7 @@ class TiledContraction:
             *(
                 (one.value, own_loops(one.value, one.loops))
                 for one in self.operands
+                if one.per_element == 1
                 if never_made(one.value) is None or one.value.type.has_static_shape
             ),
             (self.out, own_loops(self.out, self.out_loops)),
@@ -84,6 +111,17 @@ class TiledContraction:
                 for operand in (*element.inputs, element.output)
                 if operand.is_memref
             ),
+        ]
+
+    @property
+    def groups(self) -> list[TiledGroups]:
+        """What operand transforms read by groups along K."""
+        inputs, numbers = view_of(self.op).inputs, self.operands[1].transform.others
+        found = [(number, group_of(inputs[number])) for number in numbers]
+        return [
+            TiledGroups(number, inputs[number].value, group[1])
+            for number, group in found
+            if group is not None
         ]
 
     @property
@@ -150,6 +188,10 @@ class BlockTile:
     warp: dict[str, Any]
     batch: Mapping[str, Any]
     rectangles: Rectangles | None = None
+
+
+def _divided(extent: Any, by: int) -> Any:
+    return extent // by if isinstance(extent, int) else build.div(extent, by)
 
 
 def accumulator_type(element: ir.Type) -> Any:
