@@ -39,6 +39,7 @@ from alcop_mlir.compilation.gpu_modules import (
     to_binaries,
 )
 from alcop_mlir.compilation.inputs import Input
+from alcop_mlir.compilation.rank_check import check_ranks
 from alcop_mlir.compilation.source_names import source_names
 from alcop_mlir.diagnostics import Diagnostic
 from alcop_mlir.dialects import alcop
@@ -170,6 +171,8 @@ def lower(source: Input, options: Options) -> Lowered:
     with diagnostics.collect() as remarks, _uncollected():
         try:
             run_pipeline(module, "builtin.module(alcop-box-scalars)")
+            for func in host_functions(module):
+                check_ranks(func)
             signatures = {
                 name_of(func): replace(
                     _signature(func, options), source_names=source_names(func, source)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -9,10 +10,18 @@ from typing import Any
 
 from alcop_mlir import diagnostics, files, limits
 from alcop_mlir.bindings import ir, make_context
+from alcop_mlir.compilation.resource_constants import inline_resources
 from alcop_mlir.dialects import alcop
 from alcop_mlir.errors import ConfigError
 
 _TEXT = "-"  # what MLIR calls a source that is no file
+# What the parser says of ops and types that it does not know.
+_UNKNOWN = re.compile(r"unregistered dialect|^Dialect .* not found")
+_QUOTED = re.compile(r'"([\w.$]+)"$')  # an op in generic form, up to where it stops
+_OF_MESSAGE = re.compile(r"(?:custom op '|^`)([^'`]+)")
+_EXPECTED = (
+    "expected linalg, tensor, arith, math and the like; lower it to these before"
+)
 
 
 @dataclass(frozen=True)
@@ -57,23 +66,37 @@ def read_file(path: str | Path) -> Input:
     if not Path(path).is_file():
         return read_text(text)  # a pipe has been read
     # From the file itself: locations name it.
-    return Input(_parsed(lambda: ir.Module.parseFile(str(path))), text, str(path))
+    return Input(_parsed(lambda: ir.Module.parseFile(str(path)), text), text, str(path))
 
 
 def read_text(text: str | bytes) -> Input:
     """The module that `text` holds; see `read`."""
     data = text.encode() if isinstance(text, str) else text
     files.check_mlir(data, "the module")
-    return Input(_parsed(lambda: ir.Module.parse(data)), data, _TEXT)
+    return Input(_parsed(lambda: ir.Module.parse(data), data), data, _TEXT)
 
 
-def _parsed(parse: Callable[[], Any]) -> Any:
+def _parsed(parse: Callable[[], Any], text: bytes) -> Any:
     with make_context():
         alcop.load()  # alcop-opt prints attributes and ops of ours
         try:
-            return parse()
+            module = parse()
         except ir.MLIRError as error:
             found = [diagnostics.from_mlir(d) for d in error.error_diagnostics]
             first = found[0] if found else None
-            message = f"{first.place()}: {first.message}" if first else str(error)
+            message = _message(first, text) if first else str(error)
             raise ConfigError(message.strip()) from None
+        inline_resources(module)
+        return module
+
+
+def _message(found: diagnostics.Diagnostic, text: bytes) -> str:
+    """What MLIR's parser says; of ops and types of unknown dialects, their names."""
+    if not _UNKNOWN.search(found.message):
+        return f"{found.place()}: {found.message}"
+    line = text.split(b"\n")[found.line - 1] if found.line else b""
+    before = line[: found.column - 1].decode(errors="replace")
+    names = (_QUOTED.search(before), _OF_MESSAGE.search(found.message))
+    name = next((match[1] for match in names if match), "an op or type")
+    what = name.replace('"', "")
+    return f"{found.place()}: '{what}' is in no dialect that is known: {_EXPECTED}"

@@ -106,6 +106,8 @@ class ThreadValues:
 
     def _from_outside(self, value: Any) -> Lanes:
         owner = value.owner
+        if isinstance(value.type, ir.UnrankedMemRefType):
+            return None
         if not isinstance(owner, ir.Block):
             return self._of_op(owner.operation, value)
         holder, number = owner.owner.operation, value.arg_number

@@ -140,6 +140,10 @@ class DenseElementsAttr(Attribute):
     def get_splat_value(self) -> Any: ...
     def __len__(self) -> int: ...
 
+class DenseResourceElementsAttr(Attribute):
+    type: Type
+    def __init__(self, cast_from: Attribute) -> None: ...
+
 class NamedAttribute:
     name: str
     attr: Attribute
@@ -189,6 +193,9 @@ class MemRefType(ShapedType):
     affine_map: AffineMap
     memory_space: Attribute | None
     def get_strides_and_offset(self) -> tuple[list[int], int]: ...
+
+class UnrankedMemRefType(Type): ...
+class UnrankedTensorType(Type): ...
 
 class OpOperand:
     owner: Any
