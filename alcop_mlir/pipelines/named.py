@@ -104,7 +104,8 @@ class AlcopCompile(NamedPipeline):
 # prepared, as they cost nothing.
 PREPARE = (
     "alcop-box-scalars",
-    "func.func(alcop-narrow-doubles,alcop-decompose-softmax,alcop-drop-unused-results,"
+    "func.func(alcop-narrow-doubles,alcop-decompose-softmax,alcop-split-zero-points,"
+    "alcop-drop-unused-results,"
     "alcop-drop-unit-dimensions,canonicalize,cse,alcop-sink-extensions,canonicalize,"
     "alcop-propagate-layouts,canonicalize,cse,alcop-fold-transposes,"
     "alcop-sink-unpacking,canonicalize,cse)",

@@ -21,6 +21,7 @@ PASSES = {
     "alcop-box-scalars": "tensors.box_scalars:BoxScalars",
     "alcop-narrow-doubles": "tensors.narrow_doubles:NarrowDoubles",
     "alcop-decompose-softmax": "tensors.decompose_softmax:DecomposeSoftmax",
+    "alcop-split-zero-points": "tensors.split_zero_points:SplitZeroPoints",
     "alcop-drop-unused-results": "tensors.drop_unused_results:DropUnusedResults",
     "alcop-drop-unit-dimensions": "tensors.drop_unit_dimensions:DropUnitDimensions",
     "alcop-sink-extensions": "tensors.sink_extensions:SinkExtensions",

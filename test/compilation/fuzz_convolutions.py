@@ -87,7 +87,7 @@ def _draw_scatter(draw: random.Random) -> Scatter:
 
 
 def _has_channels(name: str) -> bool:
-    return "c" in NAMED[name].split()[0] and not name.endswith("_q")
+    return "c" in NAMED[name].split()[0]
 
 
 def seeded(seed: int) -> random.Random:

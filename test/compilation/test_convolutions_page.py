@@ -28,7 +28,9 @@ FORMS = {
     "has 8 channels, ": named(PLAIN, 8, open="n"),
     "has 8 channels in a group": named("conv_2d_nhwgc_gfhwc", 8),
     "is a depthwise convolution": named("depthwise_conv_2d_nhwc_hwc"),
-    "is a convolution of 4 inputs": named("conv_2d_nhwc_hwcf_q", kinds=("i8", "i32")),
+    "is a convolution of 4 inputs": named(
+        "depthwise_conv_2d_nhwc_hwc_q", kinds=("i8", "i32")
+    ),
     "has i16 inputs": named(PLAIN, kinds=("i16", "i32")),
     "computes in f64": named(PLAIN, kinds=("f64", "f64")),
     "has channels of a size": named(PLAIN, open="c"),
