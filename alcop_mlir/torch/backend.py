@@ -17,6 +17,7 @@ from typing import Any
 import torch
 from torch._dynamo.backends.common import aot_autograd
 from torch._functorch._aot_autograd.utils import make_boxed_func
+from torch.nn.attention import SDPBackend, sdpa_kernel
 
 from alcop_mlir.errors import AlcopError
 from alcop_mlir.runtime.launch import Program
@@ -43,7 +44,10 @@ def alcop(
         keep_inference_input_mutations=True,
     )
     try:
-        return backend(with_composites(module), inputs)
+        # torch's own kernels of attention keep, for the backward pass, what only they
+        # compute; graphs of aten ops have all of it as matmuls and a softmax.
+        with sdpa_kernel(SDPBackend.MATH):
+            return backend(with_composites(module), inputs)
     except AlcopError as error:
         if strict:
             raise

@@ -90,7 +90,7 @@ def traced(
         exported = exported.run_decompositions(aten())
     module, names, weights = _arguments(exported)
     numbers = [number for number, name in enumerate(names) if name in weights]
-    graph = graph_of(module, names, numbers)
+    graph = graph_of(module, names, numbers, has_strides=False)
     if not graph.returned and not graph.updated:
         raise CompileError("nothing to compile: the model returns what it was given")
     return graph, weights

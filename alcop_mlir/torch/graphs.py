@@ -16,26 +16,19 @@ numbers, sizes that only running tells, arrays in two places.
 from __future__ import annotations
 
 import hashlib
-import re
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any, cast
 
 import torch
-from torch.fx.experimental.symbolic_shapes import free_unbacked_symbols
 
 from alcop_mlir.errors import CompileError
+from alcop_mlir.torch.checks import check, check_sizes, name_of, users_place
 from alcop_mlir.torch.importing import text_of
+from alcop_mlir.torch.layouts import Order, in_memory_order, in_shape_order
 from alcop_mlir.torch.views import simplify
 
 _ATEN: Any = torch.ops.aten
-_DTYPES = (
-    torch.bool, torch.int8, torch.int32, torch.int64,
-    torch.float16, torch.bfloat16, torch.float32, torch.float64,
-)  # fmt: skip
-_PLACE = re.compile(r'File "(.+)", line (\d+)')
-_TORCH = str(Path(torch.__file__).parent)
 
 
 @dataclass(frozen=True)
@@ -49,6 +42,7 @@ class Graph:
     arguments: for each placeholder its number in `given`
     results: for each output as it was given the number of what `module` returns; -1 - n
         where it is `given[n]`; None where it is no array
+    orders: of what `module` returns, see `layouts.py`
     updated: placeholders of which `module` returns the new values, after its results
     """
 
@@ -58,6 +52,7 @@ class Graph:
     given: tuple[Any, ...]
     arguments: tuple[int, ...]
     results: tuple[int | None, ...]
+    orders: tuple[Order | None, ...]
     updated: tuple[int, ...] = ()
 
     @property
@@ -118,8 +113,9 @@ class Graph:
         self, arguments: Sequence[Any], made: Sequence[torch.Tensor]
     ) -> list[Any]:
         """The outputs of the graph as it was given."""
+        views = list(map(in_shape_order, made, self.orders))
         return [
-            None if n is None else made[n] if n >= 0 else arguments[-1 - n]
+            None if n is None else views[n] if n >= 0 else arguments[-1 - n]
             for n in self.results
         ]
 
@@ -128,10 +124,12 @@ def graph_of(
     module: torch.fx.GraphModule,
     names: Sequence[str] = (),
     weights: Collection[int] = (),
+    has_strides: bool = True,
 ) -> Graph:
     """What to compile of `module`, whose nodes carry what they give in `meta["val"]`.
 
     names, weights: names of its placeholders, and numbers of those that are weights
+    has_strides: results have torch's strides, else they are plain arrays
     CompileError names what cannot be compiled, and why.
     """
     check(module)
@@ -149,13 +147,16 @@ def graph_of(
     held = {new: old for old, new in updates}
     outputs = [held.get(one, one) for one in _outputs(graph)]
     results = [_result(one, placeholders, returned) for one in outputs]
+    orders: tuple[Order | None, ...] = (None,) * len(returned)
+    if has_strides:
+        returned, orders = in_memory_order(graph, returned)
     every = (*returned, *(new for _, new in updates))
     graph.output_node().args = (every,)
     graph.eliminate_dead_code()
     for one in placeholders:
         if not _is_array(one):
             graph.erase_node(one)
-    _check_sizes(graph)
+    check_sizes(graph)
     graph.lint()
     module.recompile()
     return Graph(
@@ -165,43 +166,9 @@ def graph_of(
         tuple(one.meta.get("val") for one in placeholders),
         tuple(arguments),
         tuple(results),
+        orders,
         tuple(arguments.index(placeholders.index(old)) for old, _ in updates),
     )
-
-
-def check(module: torch.fx.GraphModule) -> None:
-    """CompileError where an array is of a kind, or somewhere, that no program has."""
-    devices: dict[torch.device, str] = {}
-    for node in module.graph.nodes:
-        for value in _values(node):
-            if value.dtype not in _DTYPES:
-                kind = "complex" if value.dtype.is_complex else "of another kind"
-                raise CompileError(
-                    f"{_name(node)}: numbers of {value.dtype} are {kind}, expected "
-                    "floats, integers or booleans"
-                )
-            if value.layout != torch.strided:
-                raise CompileError(f"{_name(node)}: {value.layout} is no plain array")
-            if free_unbacked_symbols(value):
-                raise CompileError(
-                    f"{_name(node)}: its size is known only when it has run"
-                )
-            if node.op == "placeholder":
-                devices.setdefault(value.device, node.name)
-    if len(devices) > 1:
-        found = ", ".join(f"'{name}' on {where}" for where, name in devices.items())
-        raise CompileError(f"arguments on several devices: {found}")
-
-
-def _check_sizes(graph: torch.fx.Graph) -> None:
-    """CompileError where an array has no elements: torch-mlir divides by its sizes."""
-    for node in graph.nodes:
-        for value in _values(node):
-            if any(type(size) is int and size == 0 for size in value.shape):
-                raise CompileError(
-                    f"{_name(node)}: an array without elements, of shape "
-                    f"{tuple(value.shape)}"
-                )
 
 
 def _outputs(graph: torch.fx.Graph) -> Sequence[Any]:
@@ -209,34 +176,14 @@ def _outputs(graph: torch.fx.Graph) -> Sequence[Any]:
     return cast("Sequence[Any]", graph.output_node().args[0])
 
 
-def _values(node: torch.fx.Node) -> list[torch.Tensor]:
-    value = node.meta.get("val")
-    every = value if isinstance(value, list | tuple) else [value]
-    return [one for one in every if isinstance(one, torch.Tensor)]
-
-
 def _is_array(node: torch.fx.Node) -> bool:
     return isinstance(node.meta.get("val"), torch.Tensor)
-
-
-def _name(node: torch.fx.Node) -> str:
-    """The op of a node, and the line of the user's program that called it."""
-    called = f"argument '{node.name}'" if node.op == "placeholder" else str(node.target)
-    place = _users_place(node)
-    return called + (f" ({place[1]}:{place[2]})" if place else "")
-
-
-def _users_place(node: torch.fx.Node) -> re.Match[str] | None:
-    """The innermost place that led to `node` and is not torch's own."""
-    places = list(_PLACE.finditer(node.stack_trace or ""))
-    users = [one for one in places if not one[1].startswith(_TORCH)]
-    return (users or places or [None])[-1]
 
 
 def _keep_users_places(graph: torch.fx.Graph) -> None:
     """Let locations in MLIR, which errors and remarks name, be those of the user."""
     for node in graph.nodes:
-        place = _users_place(node)
+        place = users_place(node)
         if place is not None:
             node.stack_trace = f"{place[0]}, in forward\n"
 
@@ -303,11 +250,11 @@ def _take_updates(graph: torch.fx.Graph) -> list[tuple[torch.fx.Node, torch.fx.N
         old, new = node.args[:2]
         if old.op != "placeholder" or not _are_alike(old, new):
             raise CompileError(
-                f"{_name(node)}: writes what is no argument of the graph"
+                f"{name_of(node)}: writes what is no argument of the graph"
             )
         if any(user > node for user in old.users if user.op != "output"):
             raise CompileError(
-                f"{_name(node)}: '{old.name}' is read after it is written"
+                f"{name_of(node)}: '{old.name}' is read after it is written"
             )
         node.replace_all_uses_with(old)
         graph.erase_node(node)
@@ -356,7 +303,9 @@ def _result(
     if output in placeholders:
         return -1 - placeholders.index(output)
     if not _is_array(output):
-        raise CompileError(f"{_name(output)}: a number is returned, expected a tensor")
+        raise CompileError(
+            f"{name_of(output)}: a number is returned, expected a tensor"
+        )
     if output not in returned:
         returned.append(output)
     return returned.index(output)

@@ -208,11 +208,16 @@ def nothing(x: Any) -> Any:
     return x[:, :0].reshape(-1, 2) + 1
 
 
+def dropped(x: Any) -> Any:
+    return torch.nn.functional.dropout(x, 0.5) * 0
+
+
 REFUSED: dict[Any, str] = {
     spectrum: r"aten\._fft_r2c.* \(.*test_backend\.py:\d+\): .* complex",
     chosen: r"aten\.(nonzero|index).*test_backend\.py:\d+\): its size is known only",
     derivative: r"aten\.digamma \(.*test_backend\.py:\d+\): torch-mlir does not lower",
     running_sum: r"tm_tensor\.scan \(.*test_backend\.py:\d+\): no kernel computes",
+    dropped: r"aten\.native_dropout.* \(.*test_backend\.py:\d+\): random numbers",
     nothing: r"aten\.slice.* \(.*test_backend\.py:\d+\): an array without elements",
 }
 
@@ -239,6 +244,14 @@ def test_no_fallback_from_a_full_graph(function: Callable[[Any], Any]) -> None:
     finally:
         torch._dynamo.config.capture_dynamic_output_shape_ops = False
     assert re.search(REFUSED[function], str(raised.value))
+
+
+def test_several_devices() -> None:
+    """Here those of arguments and results, of which one has no memory."""
+    with pytest.raises(torch._dynamo.exc.BackendCompilerFailed) as raised:
+        compiled(lambda x: (x + 1).to("meta"))(torch.ones(4))
+    found = r"results on several devices: argument '\w+' on cpu, .*\.py:\d+\) on meta"
+    assert re.search(found, str(raised.value))
 
 
 @pytest.mark.parametrize(
