@@ -203,7 +203,10 @@ def test_bad_input_is_one_line(
     ("text", "message"),
     [
         ("hello", ":1:1: custom op 'hello' is unknown"),
-        ("func.func @f() {\n  foo.bar\n}", ":2:3: Dialect `foo' not found"),
+        (
+            "func.func @f() {\n  foo.bar\n}",
+            ":2:3: 'foo.bar' is in no dialect that is known",
+        ),
         ("func.func @f(%x: index) { return %x }", ":1:36: expected ':'"),
         ("\x01\x02", ":1:1: unexpected character"),
         ("", "nothing to compile: no function computes anything"),
