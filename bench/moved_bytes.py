@@ -38,8 +38,9 @@ from alcop_mlir.pipelines.named import AlcopCompile
 
 # The step before which all kernels are one op each, of threads or of tile code.
 _LAUNCHED = ",alcop-sink-loads"
-# An element by each thread, and a tile, their second operand, by all of a block.
+# An element or a vector by each thread, and a tile, their second operand, by a block.
 _BY_THREADS = ("memref.load", "memref.store")
+_VECTORS = ("vector.load", "vector.store")
 _BY_BLOCKS = ("memref.copy", "alcop.gather")
 _SIZES = 6  # operands of a launch: blocks and threads along x, y, z
 
@@ -113,6 +114,8 @@ def _accessed(launch: Any, touch: Touch) -> int:
         sizes, each = sizes[: _SIZES // 2], _size(touch.op.operands[1].type)
     elif touch.op.name in _BY_THREADS:
         each = 1
+    elif touch.op.name in _VECTORS:
+        each = _size([*touch.op.results, *touch.op.operands][0].type)
     else:
         return whole
     runs = [constant(one) for one in sizes]

@@ -287,7 +287,9 @@ def vector_of(elements: Sequence[ir.Value]) -> Any:
 
 def shuffle(value: ir.Value, distance: int) -> Any:
     """The value of the lane whose number differs in the bits of `distance`."""
-    mode = gpu.ShuffleMode.XOR
+    kind, mode = value.type, gpu.ShuffleMode.XOR
+    if kind == integer(1):
+        return arith.trunci(kind, shuffle(arith.extui(integer(32), value), distance))
     return gpu.shuffle(value, i32(distance), i32(WARP_SIZE), mode)[0]
 
 

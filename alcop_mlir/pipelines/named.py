@@ -51,6 +51,8 @@ class AlcopCompile(NamedPipeline):
             with_options("alcop-fuse-elementwise", assume_noalias_args=True),
             "alcop-tile-to-blocks",
             with_options("alcop-merge-paddings", assume_noalias_args=True),
+            # Of what no contraction computes.
+            "alcop-launch-rows",
             "alcop-launch-loops",
             "alcop-sink-loads",
             # Before planning: loads of threads can be fetched, copies of tiles cannot.

@@ -53,6 +53,7 @@ PASSES = {
     "alcop-fuse-elementwise": "linalg.fuse_elementwise:FuseElementwise",
     "alcop-tile-to-blocks": "tiling.tile_to_blocks:TileToBlocks",
     "alcop-merge-paddings": "linalg.merge_paddings:MergePaddings",
+    "alcop-launch-rows": "tiling.launch_rows:LaunchRows",
     "alcop-launch-loops": "tiling.launch_loops:LaunchLoops",
     "alcop-sink-loads": "tiling.sink_loads:SinkLoads",
     "alcop-stage-copies": "tensor_cores.stage_copies:StageCopies",

@@ -109,6 +109,7 @@ RULES = {
     "analysis": Rule(),
     "analysis.ir.*": Rule(f"{ANALYSIS} {IR}"),
     "analysis.linalg.*": Rule(f"{ANALYSIS} {LINALG} {STEPS}"),
+    "analysis.rows.*": Rule(f"{ANALYSIS} {LINALG} analysis.rows.*"),
     "analysis.tensors.*": Rule(f"{ANALYSIS} {LINALG} analysis.tensors.*"),
     "analysis.layout.*": Rule(f"{ANALYSIS} {LAYOUT}"),
     "analysis.pipelining.*": Rule(

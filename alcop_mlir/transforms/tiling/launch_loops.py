@@ -55,7 +55,7 @@ from alcop_mlir.analysis.ir.walk import host_blocks, walk
 from alcop_mlir.analysis.linalg import kept_elements, loop_nests
 from alcop_mlir.analysis.linalg.accumulator_init import fill_before
 from alcop_mlir.analysis.linalg.loop_nests import Nest
-from alcop_mlir.analysis.linalg.warp_reductions import NEUTRAL, combining_op
+from alcop_mlir.analysis.rows.warp_reductions import NEUTRAL, combining_op
 from alcop_mlir.bindings import arith, ir, memref
 from alcop_mlir.dialects import alcop
 from alcop_mlir.passes import build
@@ -63,8 +63,11 @@ from alcop_mlir.passes.base import Pass
 from alcop_mlir.target import WARP_SIZE
 from alcop_mlir.transforms.tiling.nest_elements import (
     SomeElements,
+    combined,
+    combined_by_warp,
     element_of,
     indices_of,
+    loop_sizes,
 )
 from alcop_mlir.transforms.tiling.size_checks import assert_sizes
 from alcop_mlir.transforms.tiling.thread_points import launch_over
@@ -123,7 +126,7 @@ def _work(op: ir.Operation) -> _Work | Rejected | None:
 
 
 def _launch_nest(nest: Nest, fills: list[ir.Operation | None]) -> None:
-    sizes = [_loop_size(nest, loop) for loop in range(nest.rank)]
+    sizes = loop_sizes(nest)
     assert_sizes(nest, sizes)
     code = _NestCode(nest, fills, sizes)
     points = [sizes[loop] for loop in nest.points]
@@ -164,14 +167,11 @@ class _NestCode:
         neutral = arith.constant(combine.results[0].type, NEUTRAL[combine.name])
         every = (lane, WARP_SIZE)
         (total,) = self._run(self.nest.reductions, index_of, [neutral], every)
-        distance = WARP_SIZE // 2
-        while distance:  # then each lane has the total
-            total = _combined(combine, total, build.shuffle(total, distance))
-            distance //= 2
+        total = combined_by_warp(combine, total)
 
         def store() -> None:
             (initial,) = self._initial(index_of)
-            self._store([_combined(combine, initial, total)], index_of)
+            self._store([combined(combine, initial, total)], index_of)
 
         is_first = arith.cmpi(arith.CmpIPredicate.eq, lane, build.index(0))
         build.branch(is_first, store)
@@ -229,24 +229,10 @@ class _NestCode:
         return build.inline(self.nest.block, mapping)
 
 
-def _combined(combine: ir.Operation, left: ir.Value, right: ir.Value) -> Any:
-    """`combine` on two other values."""
-    mapping = dict(zip(combine.operands, (left, right), strict=True))
-    return build.clone(combine, mapping).results[0]
-
-
 def _kernel_name(nest: Nest) -> str:
     if nest.is_generic:
         return "reduce" if nest.reductions else "map"
     return nest.op.name.rpartition(".")[2]
-
-
-def _loop_size(nest: Nest, loop: int) -> Any:
-    known = nest.static_size(loop)
-    if known is not None:
-        return known
-    buffer, dimension = nest.sizes[loop]
-    return build.dim(buffer, dimension)
 
 
 def _unsupported_parallel(op: ir.Operation) -> Rejected | None:

@@ -1,4 +1,4 @@
-"""Elements that a thread of a SIMT fallback loads, and stores under conditions."""
+"""Elements that a thread of a SIMT fallback loads, combines, and stores."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ from alcop_mlir.analysis.linalg.loop_nests import Nest
 from alcop_mlir.analysis.linalg.view import Operand
 from alcop_mlir.bindings import affine, arith, ir, memref
 from alcop_mlir.passes import build
+from alcop_mlir.target import WARP_SIZE
 
 
 def element_of(operand: Operand, index_of: dict[int, ir.Value]) -> Any:
@@ -35,6 +36,30 @@ def indices_of(operand: Operand, index_of: dict[int, ir.Value]) -> list[Any]:
             one = ir.AffineMap.get(rank, 0, [index.expression])
             found.append(affine.apply(one, loops))
     return found
+
+
+def loop_sizes(nest: Nest) -> list[Any]:
+    """The sizes of all loops of a nest: numbers, or values asked of a memref."""
+    known = map(nest.static_size, range(nest.rank))
+    return [
+        build.dim(*nest.sizes[loop]) if size is None else size
+        for loop, size in enumerate(known)
+    ]
+
+
+def combined(combine: ir.Operation, left: ir.Value, right: ir.Value) -> Any:
+    """`combine` on two other values."""
+    mapping = dict(zip(combine.operands, (left, right), strict=True))
+    return build.clone(combine, mapping).results[0]
+
+
+def combined_by_warp(combine: ir.Operation, part: ir.Value) -> Any:
+    """What `combine` makes of the parts of all lanes of a warp, in each of them."""
+    distance = WARP_SIZE // 2
+    while distance:
+        part = combined(combine, part, build.shuffle(part, distance))
+        distance //= 2
+    return part
 
 
 @dataclass(frozen=True)

@@ -21,19 +21,20 @@ def launch_over(
     name: str,
     body: Callable[[list[Any]], None],
     why: str = "",
+    threads: int = THREADS,
 ) -> None:
     """Launch `body` once for each point below `sizes`, which are ints or index values.
 
     Neighbouring threads have neighbouring last coordinates. Nothing is built for a
     space known to be empty. The kernel is named after `name`; `why` says why it is a
-    SIMT fallback, where anything else was tried.
+    SIMT fallback, where anything else was tried; a block has at most so many `threads`.
     """
     total = _product(sizes)
     if total == 0:
         return
-    threads, one = THREADS, build.index(1)
+    one = build.index(1)
     if isinstance(total, int):
-        threads = min(THREADS, -(-total // WARP_SIZE) * WARP_SIZE)
+        threads = min(threads, -(-total // WARP_SIZE) * WARP_SIZE)
         blocks = build.index(-(-total // threads))
     else:
         blocks = build.ceil_div(total, threads)
@@ -44,7 +45,7 @@ def launch_over(
     with ir.InsertionPoint(inside):
         block, thread = inside.arguments[0], inside.arguments[_THREAD_ID]
         number = build.add(build.mul(block, threads), thread)
-        if isinstance(total, int) and total % threads == 0:
+        if any(isinstance(n, int) and n % threads == 0 for n in (total, *sizes)):
             body(build.coordinates(number, sizes))
         else:
             is_point = arith.cmpi(arith.CmpIPredicate.ult, number, build.value(total))

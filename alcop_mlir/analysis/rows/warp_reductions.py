@@ -17,8 +17,11 @@ NEUTRAL = {
     "arith.addi": 0,
     "arith.maxsi": -(2**31),
     "arith.minsi": 2**31 - 1,
+    "arith.andi": -1,
+    "arith.ori": 0,
 }
 _TYPES = ("f32", "i32")  # what lanes exchange, 32 bits
+_OF_BOOLEANS = ("arith.andi", "arith.ori")
 
 
 def combining_op(nest: Nest) -> Any | None:
@@ -28,17 +31,27 @@ def combining_op(nest: Nest) -> Any | None:
     element but the elements of the output are neighbours in memory. Lanes should read
     neighbouring bytes.
     """
-    if not nest.reductions or len(nest.outputs) != 1 or not _runs_along_memory(nest):
+    if not nest.reductions or not _runs_along_memory(nest):
         return None
     terms = nest.static_size(nest.reductions[-1])
     if terms is not None and terms < WARP_SIZE:
+        return None
+    return combining_of(nest)
+
+
+def combining_of(nest: Nest) -> Any | None:
+    """The op that combines a term with the accumulator, in any order, or None."""
+    if len(nest.outputs) != 1 or nest.block is None:
         return None
     (yielded,) = list(nest.block.operations)[-1].operation.operands
     op = made_by(yielded, *NEUTRAL)
     if op is None:
         return None
     users = [use.owner.operation for use in nest.outputs[0].argument.uses]
-    return op if users == [op] and str(yielded.type) in _TYPES else None
+    is_known = str(yielded.type) in _TYPES or (
+        str(yielded.type) == "i1" and op.name in _OF_BOOLEANS
+    )
+    return op if users == [op] and is_known else None
 
 
 def _runs_along_memory(nest: Nest) -> bool:
