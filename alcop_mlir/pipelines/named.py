@@ -137,6 +137,7 @@ def steps_to_contractions(allow_tf32: bool) -> tuple[str, ...]:
         ),
     )
     on_functions = (
+        with_options("alcop-separate-gathers", allow_tf32=allow_tf32),
         # Would merge what is padded with the copy that pads it.
         with_options("alcop-merge-elementwise", assume_noalias_args=True),
         with_options(

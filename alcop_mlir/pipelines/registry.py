@@ -41,6 +41,7 @@ PASSES = {
     "alcop-split-phases": "linalg.split_phases:SplitPhases",
     "alcop-raise-convolutions": "linalg.raise_convolutions:RaiseConvolutions",
     "alcop-fold-constants": "linalg.fold_constants:FoldConstants",
+    "alcop-separate-gathers": "tiling.separate_gathers:SeparateGathers",
     "alcop-merge-elementwise": "linalg.merge_elementwise:MergeElementwise",
     "alcop-fuse-producers": "linalg.fuse_producers:FuseProducers",
     "alcop-collapse-loops": "linalg.collapse_loops:CollapseLoops",

@@ -177,6 +177,49 @@ def test_a_batch(form: str, is_open: bool) -> None:
         assert_checked(program)
 
 
+def test_a_contraction_that_reads_the_table_itself() -> None:
+    """Of an expert for each of a batch, in its body: one kernel, on tensor cores."""
+    program = alcop_mlir.compile(
+        """
+      func.func @f(%t: tensor<50x48x24xf16>, %i: tensor<3xi64>,
+                   %x: tensor<3x21x48xf16>) -> tensor<3x21x24xf32> {
+        %zero = arith.constant 0.0 : f32
+        %e = tensor.empty() : tensor<3x21x24xf32>
+        %f = linalg.fill ins(%zero : f32) outs(%e : tensor<3x21x24xf32>)
+          -> tensor<3x21x24xf32>
+        %y = linalg.generic {
+          indexing_maps = [affine_map<(b, m, n, k) -> (b, m, k)>,
+                           affine_map<(b, m, n, k) -> (b)>,
+                           affine_map<(b, m, n, k) -> (b, m, n)>],
+          iterator_types = ["parallel", "parallel", "parallel", "reduction"]}
+          ins(%x, %i : tensor<3x21x48xf16>, tensor<3xi64>)
+          outs(%f : tensor<3x21x24xf32>) {
+        ^bb0(%a: f16, %n: i64, %o: f32):
+          %c = linalg.index 2 : index
+          %k = linalg.index 3 : index
+          %r = arith.index_cast %n : i64 to index
+          %b = tensor.extract %t[%r, %k, %c] : tensor<50x48x24xf16>
+          %0 = arith.extf %a : f16 to f32
+          %1 = arith.extf %b : f16 to f32
+          %2 = arith.mulf %0, %1 : f32
+          %3 = arith.addf %o, %2 : f32
+          linalg.yield %3 : f32
+        } -> tensor<3x21x24xf32>
+        return %y : tensor<3x21x24xf32>
+      }""",
+        device="emulator",
+    )
+    (kernel,) = program.function.kernels
+    assert kernel.schedule is not None
+    random = np.random.default_rng(0)
+    table = random.integers(-3, 4, (50, 48, 24)).astype(np.float16)
+    x = random.integers(-3, 4, (3, 21, 48)).astype(np.float16)
+    numbers = random.integers(0, 50, 3)
+    expected = x.astype(np.float32) @ table[numbers].astype(np.float32)
+    np.testing.assert_array_equal(program(table, numbers, x), expected)
+    assert_checked(program)
+
+
 def test_numbers_are_not_computed_for_others() -> None:
     """Of f32, unless tf32 is allowed, no contraction reads a table: rows are copied."""
     for shape in ((37,), (3, 11)):
