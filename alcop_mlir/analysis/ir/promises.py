@@ -15,11 +15,43 @@ from alcop_mlir.analysis.ir.loops import constant, defining_op, made_by
 from alcop_mlir.analysis.ir.memory import element_bits
 from alcop_mlir.analysis.ir.walk import around
 from alcop_mlir.bindings import ir
+from alcop_mlir.errors import PassError
 
 NOALIAS = "alcop.noalias"
 ALIGNMENT = "alcop.alignment"  # bytes, of the first element
 ROW_ALIGNMENT = "alcop.row_alignment"  # bytes
 _CASTS = ("memref.cast", "memref.memory_space_cast", "memref.assume_alignment")
+_MOST_BYTES = 2**20  # of a promise
+
+
+def check_promises(function: ir.Operation) -> None:
+    """PassError at the first argument of `function` whose promises cannot be kept."""
+    for block in list(function.regions[0].blocks)[:1]:
+        for argument in block.arguments:
+            why = _wrong(argument)
+            if why:
+                raise PassError(function, why, argument.location)
+
+
+def _wrong(argument: ir.Value) -> str:
+    """What is wrong with the promises of an argument; "" where nothing is."""
+    for name in (ALIGNMENT, ROW_ALIGNMENT):
+        given = of_argument(argument, name)
+        if given is None:
+            continue
+        bytes = given.value if isinstance(given, ir.IntegerAttr) else 0
+        if not 1 <= bytes <= _MOST_BYTES or (name == ALIGNMENT and bytes & (bytes - 1)):
+            kind = "a power of two" if name == ALIGNMENT else "a number of bytes"
+            found = str(given).partition(" : ")[0]
+            return f"'{name}' is {found}, expected {kind} from 1 to {_MOST_BYTES}"
+    kind = argument.type
+    if not isinstance(kind, ir.MemRefType) or not kind.rank:
+        return ""
+    promised, length = row_alignment(argument), kind.shape[-1]
+    row = length * _element_bytes(kind)
+    if kind.is_dynamic_dim(kind.rank - 1) or row % promised == 0:
+        return ""
+    return f"'{ROW_ALIGNMENT}' is {promised}, but rows are of {row} bytes"
 
 
 def noalias(op: ir.Operation) -> bool | None:

@@ -12,7 +12,8 @@ import math
 from typing import Any
 
 from alcop_mlir.analysis.ir.loops import defining_op
-from alcop_mlir.analysis.ir.promises import of_argument
+from alcop_mlir.analysis.ir.memory import element_bits
+from alcop_mlir.analysis.ir.promises import of_argument, row_alignment
 from alcop_mlir.bindings import ir
 from alcop_mlir.dialects.values import from_attribute
 from alcop_mlir.errors import PassError
@@ -63,7 +64,7 @@ def _ranges(argument: Any) -> list[Range] | None:
     if given is None:
         return None
     found = from_attribute(given)
-    why = _wrong(found, argument.type)
+    why = _wrong(found, argument.type) or _without_promised(found, argument)
     if why:
         function = argument.owner.owner
         raise PassError(function, f"'{SIZE_RANGE}' {why}", argument.location)
@@ -85,3 +86,16 @@ def _wrong(found: Any, kind: Any) -> str:
         if not kind.is_dynamic_dim(number) and not low <= kind.shape[number] <= high:
             return f"is [{low}, {high}] for a size that is {kind.shape[number]}"
     return ""
+
+
+def _without_promised(found: list[list[int]], argument: Any) -> str:
+    """Why no length of rows in their range is as promised; "" where one is."""
+    if not isinstance(argument.type, ir.MemRefType) or not found:
+        return ""
+    low, high = found[-1]
+    promised = row_alignment(argument)
+    bits = element_bits(argument.type.element_type) or 8
+    of = promised * 8 // math.gcd(promised * 8, bits)
+    if high // of * of >= low:
+        return ""
+    return f"has no multiple of {of} in [{low}, {high}], as rows are promised to be"

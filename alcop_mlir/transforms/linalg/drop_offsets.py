@@ -17,6 +17,9 @@ any element: `alcop.alignment` says so, in bytes. One that is promised to have a
 rows (`alcop.row_alignment`) begins as its rows do. Others begin at a multiple of 16
 bytes, of which nothing is written.
 
+Promises that are no numbers of bytes, or that rows of a known length cannot keep, are
+errors at the argument.
+
 An argument with a constant offset keeps its type, with a remark, where a call or a loop
 uses it; so do the arguments of a function that is called itself.
 
@@ -34,7 +37,12 @@ from typing import Any
 from alcop_mlir.analysis.ir.alignment import BASE_ALIGNMENT, element_bytes
 from alcop_mlir.analysis.ir.memory import DERIVED_VIEWS
 from alcop_mlir.analysis.ir.memref_layouts import is_strided, open_strides
-from alcop_mlir.analysis.ir.promises import ALIGNMENT, of_argument, row_alignment
+from alcop_mlir.analysis.ir.promises import (
+    ALIGNMENT,
+    check_promises,
+    of_argument,
+    row_alignment,
+)
 from alcop_mlir.analysis.ir.walk import walk
 from alcop_mlir.bindings import ir, memref
 from alcop_mlir.diagnostics import remark
@@ -61,6 +69,7 @@ class DropOffsets(Pass):
         for function in walk(op, "func.func"):
             if not len(function.regions[0].blocks):
                 continue
+            check_promises(function)
             if function.attributes["sym_name"].value not in called:
                 _write_alignments(function)
                 for argument in _arguments(function):

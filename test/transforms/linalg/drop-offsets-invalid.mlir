@@ -21,3 +21,31 @@ func.func @passes_on(%A: memref<4xf32, strided<[1], offset: 2>>) {
   call @other(%A) : (memref<4xf32, strided<[1], offset: 2>>) -> ()
   return
 }
+
+// -----
+
+// expected-error @+1 {{'alcop.row_alignment' is -16, expected a number of bytes from 1 to 1048576}}
+func.func @negative(%A: memref<?x?xf16> {alcop.row_alignment = -16}) {
+  return
+}
+
+// -----
+
+// expected-error @+1 {{'alcop.row_alignment' is "x", expected a number of bytes from 1 to 1048576}}
+func.func @no_number(%A: memref<?x?xf16> {alcop.row_alignment = "x"}) {
+  return
+}
+
+// -----
+
+// expected-error @+1 {{'alcop.alignment' is 3, expected a power of two from 1 to 1048576}}
+func.func @odd(%A: memref<?x?xf16> {alcop.alignment = 3}) {
+  return
+}
+
+// -----
+
+// expected-error @+1 {{'alcop.row_alignment' is 16, but rows are of 34 bytes}}
+func.func @known_rows(%A: memref<?x17xf16> {alcop.row_alignment = 16}) {
+  return
+}

@@ -79,3 +79,10 @@ func.func @known_size(%a: memref<?x256xf16> {alcop.size_range = [[1, 64], [1, 64
 func.func @no_sizes(%a: f16 {alcop.size_range = [[1, 64]]}) {
   return
 }
+
+// -----
+
+// expected-error @+1 {{'alcop.size_range' has no multiple of 8 in [3, 5], as rows are promised to be}}
+func.func @range_against_promise(%A: memref<?x?xf16> {alcop.size_range = [[1, 9], [3, 5]], alcop.row_alignment = 16}) {
+  return
+}
