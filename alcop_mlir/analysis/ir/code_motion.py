@@ -7,6 +7,7 @@ that is not known touches all memory.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from functools import cmp_to_key
 from itertools import takewhile
 from typing import Any
 
@@ -29,17 +30,33 @@ NO_ACCESS = ("memref.dealloc", "memref.dim")
 
 def ops_before(op: ir.Operation) -> Iterator[Any]:
     """Ops above `op` in its block, the nearest first."""
-    return reversed(list(takewhile(lambda one: one != op.operation, _in_block(op))))
+    ops = (other.operation for other in op.block.operations)
+    return reversed(list(takewhile(lambda one: one != op.operation, ops)))
 
 
 def ops_after(op: ir.Operation) -> Iterator[Any]:
     """Ops below `op` in its block, in order."""
-    ops = _in_block(op)
-    return iter(ops[ops.index(op.operation) + 1 :])
+    while (below := ir.InsertionPoint.after(op).ref_operation) is not None:
+        op = below.operation
+        yield op
 
 
-def _in_block(op: ir.Operation) -> list[Any]:
-    return [other.operation for other in op.block.operations]
+def ops_between(first: ir.Operation, last: ir.Operation) -> Iterator[Any]:
+    """Ops below `first` and above `last` in their block, in order."""
+    return takewhile(lambda op: op != last.operation, ops_after(first))
+
+
+def users_above(op: ir.Operation, memref: ir.Value) -> Iterable[Any]:
+    """Ops above `op` in its block, the nearest first: all that may touch `memref`."""
+    users = known_users(memref)
+    if users is None or op.block != block_of(root(memref)):
+        return ops_before(op)
+    above = (user for user in users if user.is_before_in_block(op))
+    return sorted(above, key=cmp_to_key(_nearest_first))
+
+
+def _nearest_first(one: ir.Operation, other: ir.Operation) -> int:
+    return 1 if one.is_before_in_block(other) else -1
 
 
 def reaches_only_operands(op: ir.Operation) -> bool:

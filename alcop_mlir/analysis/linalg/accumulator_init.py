@@ -10,8 +10,9 @@ from typing import Any
 
 from alcop_mlir.analysis.ir.code_motion import (
     may_write,
-    ops_before,
+    ops_between,
     touches,
+    users_above,
 )
 from alcop_mlir.analysis.ir.loops import made_by, splat
 from alcop_mlir.analysis.ir.memory import root
@@ -22,7 +23,6 @@ from alcop_mlir.analysis.linalg.elementwise import (
     elementwise,
     filled_with,
     find_writer,
-    views_above,
 )
 from alcop_mlir.bindings import ir
 from alcop_mlir.dialects import alcop
@@ -54,16 +54,16 @@ def find_accumulator_init(
     out = contraction.out
     collapse = made_by(out, "memref.collapse_shape")
     same = (out, out if collapse is None else collapse.operands[0])
-    found = find_writer(views_above(contraction.op), same, touches, noalias_arguments)
-    if found is None:
+    element = find_writer(contraction.op, same, touches, noalias_arguments)
+    if element is None:
         return AccumulatorInit("read", None)
-    element, passed = found
     if _fills_with_zero(element):
         return AccumulatorInit("zero", element.op)
     if element.output.value != out or not _is_copy(element):
         return AccumulatorInit("read", None)
     source = element.inputs[0].value
-    if any(may_write(above, source, noalias_arguments) for above in passed):
+    between = ops_between(element.op, contraction.op)
+    if any(may_write(op, source, noalias_arguments) for op in between):
         return AccumulatorInit("read", None)
     return AccumulatorInit("copy", element.op)
 
@@ -71,7 +71,7 @@ def find_accumulator_init(
 def marked_init(contraction: ir.Operation) -> Elementwise | None:
     """The op above a marked contraction that is marked as its init, or None."""
     out = list(contraction.operands)[-1]
-    for op in ops_before(contraction):
+    for op in users_above(contraction, out):
         mark = alcop.get(op, alcop.ContractionAttr) or {}
         element = elementwise(op) if mark.get("role") == "init" else None
         if element is not None and element.output.value == out:
@@ -84,9 +84,8 @@ def fill_before(op: ir.Operation, memref: ir.Value) -> Any | None:
 
     Nothing in between may touch the memref: `op` is the first to read what was filled.
     """
-    found = find_writer(views_above(op), [memref], touches, False)
-    is_fill = found is not None and found[0].op.name == "linalg.fill"
-    return found[0].op if found is not None and is_fill else None
+    found = find_writer(op, [memref], touches, False)
+    return found.op if found is not None and found.op.name == "linalg.fill" else None
 
 
 def _fills_with_zero(element: Elementwise) -> bool:

@@ -7,15 +7,14 @@ changed here.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from alcop_mlir.analysis.ir.code_motion import (
-    known_users,
-    ops_before,
     reaches_only_operands,
     touches,
+    users_above,
 )
 from alcop_mlir.analysis.ir.loops import block_of, made_by
 from alcop_mlir.analysis.ir.slices import captured
@@ -98,34 +97,27 @@ def is_constant(value: ir.Value) -> bool:
     return made_by(value, "arith.constant") is not None
 
 
-def views_above(op: ir.Operation) -> Iterator[tuple[Any, Elementwise | None]]:
-    """The ops above, the nearest first, each with its view if it is element-wise."""
-    return ((above, elementwise(above)) for above in ops_before(op))
-
-
 def find_writer(
-    above: Iterable[tuple[Any, Elementwise | None]],
+    op: ir.Operation,
     memrefs: Sequence[ir.Value],
     stops: Callable[[ir.Operation, ir.Value, bool], bool],
     noalias_arguments: bool,
-) -> tuple[Elementwise, list[Any]] | None:
-    """The element-wise op that writes one of `memrefs`, and the ops in between.
+    view: Callable[[ir.Operation], Elementwise | None] | None = None,
+) -> Elementwise | None:
+    """The element-wise op above `op` that writes one of `memrefs`, views of one.
 
     None where one in between may reach the first memref unseen, or where `stops`
     (`touches` or `writes`) is true of it. They may reach other memory.
 
-    above: the ops above, the nearest first, each with its view if it is element-wise
+    view: gives ops above as element-wise ones
     """
-    passed: list[Any] = []
-    users = known_users(memrefs[0])
-    for op, element in above:
-        if users is None or op in users:  # few ops of a large program are
-            if element is not None and element.output.value in memrefs:
-                return element, passed
-            is_known = element is not None or reaches_only_operands(op)
-            if not is_known or stops(op, memrefs[0], noalias_arguments):
-                return None
-        passed.append(op)
+    for above in users_above(op, memrefs[0]):
+        element = elementwise(above) if view is None else view(above)
+        if element is not None and element.output.value in memrefs:
+            return element
+        is_known = element is not None or reaches_only_operands(above)
+        if not is_known or stops(above, memrefs[0], noalias_arguments):
+            return None
     return None
 
 
@@ -133,8 +125,8 @@ def find_fill(
     op: ir.Operation, memref: ir.Value, noalias_arguments: bool = False
 ) -> Elementwise | None:
     """The op above that fills `memref`, which nothing uses in between; or None."""
-    writer = find_writer(views_above(op), [memref], touches, noalias_arguments)
-    return writer[0] if writer and filled_with(writer[0]) is not None else None
+    writer = find_writer(op, [memref], touches, noalias_arguments)
+    return writer if writer and filled_with(writer) is not None else None
 
 
 def _has_plain_indices(operand: Operand) -> bool:

@@ -15,6 +15,7 @@ from typing import Any
 from alcop_mlir.analysis.ir.code_motion import (
     may_need,
     may_write,
+    ops_between,
     touches,
     writes,
 )
@@ -54,8 +55,8 @@ def find_link(
 ) -> Link | None:
     """An op above that can be merged into the consumer, see above.
 
-    above:             the ops above in its block, in order, and the view of those that
-                       are element-wise
+    above:             the ops above in its block, and the view of those that are
+                       element-wise
     noalias_arguments: whether a written argument overlaps no other
     """
     for operand in consumer.reads:
@@ -66,14 +67,14 @@ def find_link(
         writers = [one for one in users if one and one.output.value == memref]
         if not any(_may_merge(writer, consumer, memref) for writer in writers):
             continue  # to look through all ops above takes long in large programs
-        nearest_first = reversed(above.items())
-        found = find_writer(nearest_first, [memref], writes, noalias_arguments)
-        if found is None:
+        producer = find_writer(
+            consumer.op, [memref], writes, noalias_arguments, above.get
+        )
+        if producer is None:
             continue
-        producer, passed = found
-        is_last = _is_last(producer, consumer, memref, passed, noalias_arguments)
+        is_last = _is_last(producer, consumer, memref, noalias_arguments)
         link = Link(producer, consumer, memref, is_last)
-        if _is_sound(link, passed, noalias_arguments):
+        if _is_sound(link, noalias_arguments):
             return link
     return None
 
@@ -101,7 +102,7 @@ def _may_merge(producer: Elementwise, consumer: Elementwise, memref: Any) -> boo
     )
 
 
-def _is_sound(link: Link, passed: list[ir.Operation], noalias: bool) -> bool:
+def _is_sound(link: Link, noalias: bool) -> bool:
     producer = link.producer
     return (
         _may_merge(producer, link.consumer, link.memref)
@@ -110,7 +111,7 @@ def _is_sound(link: Link, passed: list[ir.Operation], noalias: bool) -> bool:
             may_write(op, operand.value, noalias)
             for operand in producer.reads
             if operand.is_memref
-            for op in passed
+            for op in ops_between(producer.op, link.consumer.op)
         )
         and not _overwrites_input(link, noalias)
     )
@@ -138,14 +139,15 @@ def _is_last(
     producer: Elementwise,
     consumer: Elementwise,
     memref: ir.Value,
-    passed: list[ir.Operation],
     noalias: bool,
 ) -> bool:
     """Whether only the consumer reads what the producer op writes."""
     if _is_only_reader(producer, consumer, memref):
         return True
-    overwrites_all = consumer.output.value == memref
-    return overwrites_all and not any(touches(op, memref, noalias) for op in passed)
+    if consumer.output.value != memref:
+        return False
+    between = ops_between(producer.op, consumer.op)
+    return not any(touches(op, memref, noalias) for op in between)
 
 
 def _is_only_reader(

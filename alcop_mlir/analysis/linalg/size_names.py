@@ -9,7 +9,7 @@ is a number in all.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from alcop_mlir.analysis.ir.loops import constant, made_by
@@ -28,6 +28,25 @@ def named_sizes(
 
     names: of arguments, and of values that the function returns
     """
+    static = {
+        (name, number): extent
+        for value, name in names.items()
+        for number, extent in enumerate(getattr(value.type, "shape", ()))
+        if not value.type.is_dynamic_dim(number)
+    }
+    dynamic = [
+        (value, name, number)
+        for value, name in names.items()
+        for number in range(len(getattr(value.type, "shape", ())))
+        if (name, number) not in static
+    ]
+    return static | (_named(func, dynamic, set(names.values())) if dynamic else {})
+
+
+def _named(
+    func: ir.Operation, dynamic: Sequence[tuple[Any, str, int]], taken: set[str]
+) -> dict[tuple[str, int], int | str]:
+    """Of dimensions of values with these names; `taken` are no names of sizes."""
     classes = _Classes()
     letters: dict[_Dimension, str] = {}
     for op in func.regions[0].blocks[0].operations:
@@ -37,7 +56,6 @@ def named_sizes(
         for dimension, letter in _lettered(view) if view is not None else ():
             letters.setdefault(dimension, letter)
     sizes: dict[_Dimension, int | str] = {}
-    taken = set(names.values())
     for dimension, letter in letters.items():
         head = classes.head(dimension)
         if head not in sizes and letter not in taken:
@@ -47,15 +65,12 @@ def named_sizes(
         extent = static_size(*dimension)
         if extent is not None:
             sizes[classes.head(dimension)] = extent
-    found: dict[tuple[str, int], int | str] = {}
-    for value, name in names.items():
-        for number, extent in enumerate(getattr(value.type, "shape", ())):
-            if not value.type.is_dynamic_dim(number):
-                found[name, number] = extent
-                continue
-            head = classes.head((value, number))
-            found[name, number] = sizes.setdefault(head, f"{name}_{number}")
-    return found
+    return {
+        (name, number): sizes.setdefault(
+            classes.head((value, number)), f"{name}_{number}"
+        )
+        for value, name, number in dynamic
+    }
 
 
 class _Classes:
