@@ -16,6 +16,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
+import alcop_mlir
 from alcop_mlir import diagnostics
 from alcop_mlir.compilation import compiler, inputs
 from alcop_mlir.runtime.emulation import Emulation, EmulatorOptions
@@ -209,3 +210,32 @@ def test_nothing_changes() -> None:
     kernels, steps = (sum(column) for column in zip(*counts, strict=True))
     print(kernels, steps)
     assert kernels < 0.6 * steps, "next to nothing was grouped: the test tests little"
+
+
+SOFTMAX = """
+func.func @softmax(%x: tensor<6x256xf32>) -> tensor<6x256xf32> {
+  %e = tensor.empty() : tensor<6x256xf32>
+  %y = linalg.softmax dimension(1) ins(%x : tensor<6x256xf32>)
+    outs(%e : tensor<6x256xf32>) -> tensor<6x256xf32>
+  return %y : tensor<6x256xf32>
+}"""
+
+
+def test_rows_that_are_not_finite() -> None:
+    """As of NumPy, element by element: no lane makes another one's NaN a number."""
+    program = alcop_mlir.compile(SOFTMAX, device="emulator")
+    assert len(program.function.kernels) == 1
+    assert program.ptx.count("ld.global.v4") == program.ptx.count("ld.global") == 2
+    x = np.random.default_rng(0).uniform(-3, 3, (6, 256)).astype("f4")
+    x[1] = -np.inf
+    x[2, 77] = np.nan
+    x[3, 200] = np.inf
+    x[4] *= 1e30
+    x[5, ::2] = -np.inf
+    with np.errstate(all="ignore"):
+        wide = x.astype("f8")
+        powers = np.exp(wide - wide.max(axis=1, keepdims=True))
+        expected = powers / powers.sum(axis=1, keepdims=True)
+    result = np.zeros_like(x)
+    program(x, result)
+    np.testing.assert_allclose(result, expected, rtol=2.0**-18, atol=2.0**-24)

@@ -14,6 +14,8 @@ NEUTRAL = {
     "arith.addf": -0.0,
     "arith.maximumf": -_INFINITY,
     "arith.minimumf": _INFINITY,
+    "arith.maxnumf": float("nan"),  # of a number and NaN the number
+    "arith.minnumf": float("nan"),
     "arith.addi": 0,
     "arith.maxsi": -(2**31),
     "arith.minsi": 2**31 - 1,

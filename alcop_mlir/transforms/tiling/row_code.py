@@ -23,7 +23,7 @@ from alcop_mlir.analysis.linalg.view import Operand
 from alcop_mlir.analysis.rows.row_groups import RowGroup
 from alcop_mlir.analysis.rows.row_members import Member
 from alcop_mlir.analysis.rows.warp_reductions import NEUTRAL
-from alcop_mlir.bindings import arith, gpu, ir, memref, vector
+from alcop_mlir.bindings import arith, gpu, ir, llvm, memref, vector
 from alcop_mlir.passes import build
 from alcop_mlir.target import WARP_SIZE
 from alcop_mlir.transforms.tiling.nest_elements import (
@@ -249,9 +249,13 @@ def _vector_width(columns: int, threads: int) -> int:
 
 
 def _parts(loaded: Any, count: int) -> list[Any]:
-    """The elements of what was loaded."""
+    """The elements of what was loaded.
+
+    Frozen, as LLVM would otherwise load each element of some vectors by itself.
+    """
     if count == 1:
         return [loaded]
+    loaded = llvm.freeze(loaded)
     return [
         vector.extract(loaded, dynamic_position=[], static_position=[number])
         for number in range(count)

@@ -12,8 +12,9 @@
 // CHECK:             %[[ROW:.*]] = arith.divui %[[N]], %c32
 // CHECK:             %[[COLUMN:.*]] = arith.muli %[[LANE]], %c2
 // CHECK:             %[[V:.*]] = vector.load %[[X]][%[[ROW]], %[[COLUMN]]] {alignment = 8 : i64}
-// CHECK-NEXT:        %[[A:.*]] = vector.extract %[[V]][0]
-// CHECK-NEXT:        %[[B:.*]] = vector.extract %[[V]][1]
+// CHECK-NEXT:        %[[W:.*]] = llvm.freeze %[[V]]
+// CHECK-NEXT:        %[[A:.*]] = vector.extract %[[W]][0]
+// CHECK-NEXT:        %[[B:.*]] = vector.extract %[[W]][1]
 // CHECK-NOT:         vector.load
 // CHECK:             %[[M:.*]] = arith.maximumf %[[A]], %[[B]]
 // CHECK-NEXT:        gpu.shuffle xor %[[M]], %c16_i32
