@@ -6,7 +6,8 @@ down to 16x16, those that exceed it by the least. Among them the first that give
 SM a block; if none does, the one with the most blocks. K steps of 64 bytes, or 32 bytes
 where 32 divide K and 64 do not. Four shared stages, or three or two where an SM then
 runs more of the blocks that there are; two register stages, or one where registers
-cannot hold two, which happens where elements in memory are wider than those multiplied;
+cannot hold two, which happens where elements in memory are wider than those multiplied,
+and for weights of four bits, whose unpacking needs registers and hides loads;
 never more stages than steps. Where K consists of taps, the step is that with which the
 fewest zeros fill up those of one, and stages tell where one ends, if some do.
 Blocks in groups of eight rows where there are more than run at once. K in parts of 1024
@@ -153,7 +154,8 @@ class _Choice:
     ) -> Schedule | None:
         """The best schedule with that tile that fits the target, or None."""
         fitting: list[Schedule] = []
-        for registers in range(CHOSEN_REGISTER_STAGES, 0, -1):
+        most = 1 if self.contraction.packed else CHOSEN_REGISTER_STAGES
+        for registers in range(most, 0, -1):
             fitting = fitting or [
                 schedule
                 for schedule in self._staged((*block, self._k_step()), warp, registers)

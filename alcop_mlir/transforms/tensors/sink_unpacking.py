@@ -37,6 +37,10 @@ from typing import Any
 from alcop_mlir import diagnostics
 from alcop_mlir.analysis.ir.walk import walk
 from alcop_mlir.analysis.linalg.nibbles import GROUP_STEP, NIBBLE_BITS, PER_BYTE
+from alcop_mlir.analysis.linalg.operand_transforms import (
+    NoContraction,
+    find_operand_transforms,
+)
 from alcop_mlir.analysis.linalg.view import LinalgView, linalg_view
 from alcop_mlir.analysis.linalg.zero_fill import LONGEST_STEP_BYTES
 from alcop_mlir.analysis.tensors.unpacking import (
@@ -56,6 +60,7 @@ from alcop_mlir.transforms.tensors.generic_ops import generic_on_tensors, keep_m
 
 _FLOATS = ("f16", "bf16")
 _WHOLE = LONGEST_STEP_BYTES // 2  # elements along K that no K step fills up with zeros
+_EXACT = 128  # floats that are multiplied have all numbers up to twice this
 
 
 class _No(Exception):
@@ -70,29 +75,38 @@ class SinkUnpacking(Pass):
     def run(self, op: ir.Operation) -> None:
         for one in list(walk(op, enter=lambda one: not one.name.startswith("linalg."))):
             view = linalg_view(one) if one.name.startswith("linalg.") else None
-            if view is None or not _is_matrix_product(view):
+            is_top = one.parent.operation == op
+            if view is None or not is_top or not _is_contraction(view):
                 continue
             for number in (1, 0):
                 if _sink(op, view, number):
                     break
 
 
-def _is_matrix_product(view: LinalgView) -> bool:
-    """Whether two tensors of floats are multiplied, with one reduction."""
-    return (
-        len(view.inputs) == PER_BYTE
+def _is_contraction(view: LinalgView) -> bool:
+    """Whether it is one of two tensors of floats, with one reduction."""
+    is_one = (
+        len(view.inputs) == 2
         and len(view.outputs) == 1
         and len(view.reductions) == 1
         and all(one.is_tensor for one in view.operands)
         and all(None not in one.loops for one in view.operands)
+        and len({str(one.value.type.element_type) for one in view.inputs}) == 1
         and str(view.inputs[0].value.type.element_type) in _FLOATS
     )
+    if not is_one:
+        return False
+    try:
+        transforms = find_operand_transforms(view)
+    except NoContraction:
+        return False
+    return not any(one.is_computed for one in transforms)
 
 
 def _sink(function: ir.Operation, view: LinalgView, number: int) -> bool:
     """Whether input `number` is unpacked in the contraction now."""
     operand = view.inputs[number]
-    if len(operand.loops) != PER_BYTE or not operand.value.type.has_static_shape:
+    if len(operand.loops) != 2 or not operand.value.type.has_static_shape:
         return False
     shape = operand.value.type.shape
     along = [
@@ -209,48 +223,54 @@ class _Sinking:
     def _replace(
         self,
         value: Value,
-        order: list[Any],
+        order: list[Element | Nibble],
         given: list[Any],
         forms: list[int],
     ) -> None:
-        view, rank = self.view, self.view.rank
-        k, column = (ir.AffineExpr.get_dim(one) for one in (self._k, self._column))
-        half = ir.AffineExpr.get_floor_div(k, ir.AffineExpr.get_constant(PER_BYTE))
-        results = [[column, half]]
-        for one, group in zip(given[1:], forms, strict=True):
-            groups = ir.AffineExpr.get_floor_div(
-                k, ir.AffineExpr.get_constant(group or 1)
-            )
-            results.append([groups, column] if group else [column][: one.type.rank])
-        maps = [ir.AffineMap.get(rank, 0, one) for one in results]
-        inputs = [one.value for one in view.inputs]
-        read = [one.map for one in view.inputs]
-        inputs[self.number], read[self.number] = given[0], maps[0]
-        inputs, read = [*inputs, *given[1:]], [*read, *maps[1:]]
-        out = view.outputs[0]
-        made = generic_on_tensors(
-            inputs, [out.value], [*read, out.map], view.reductions
-        )
-        keep_marks(view.op, made.operation)
+        """Build the contraction on `given`, which `order` are elements of."""
+        out = self.view.outputs[0]
+        inputs = [one.value for one in self.view.inputs]
+        maps = [one.map for one in self.view.inputs]
+        own_maps = self._maps(given, forms)
+        inputs[self.number], maps[self.number] = given[0], own_maps[0]
+        inputs, maps = [*inputs, *given[1:]], [*maps, *own_maps[1:], out.map]
+        made = generic_on_tensors(inputs, [out.value], maps, self.view.reductions)
+        keep_marks(self.view.op, made.operation)
         kinds = [one.type.element_type for one in (*inputs, out.value)]
-        block = made.regions[0].blocks.append(
-            *kinds, arg_locs=[ir.Location.current] * len(kinds)
-        )
-        arguments = list(block.arguments)
+        places = [ir.Location.current] * len(kinds)
+        block = made.regions[0].blocks.append(*kinds, arg_locs=places)
         with ir.InsertionPoint(block):
-            nibble = _nibble(arguments[self.number], self._k)
-            known = {order[0]: nibble}
-            known.update(zip(order[1:], arguments[2:-1], strict=True))
-            weight = _computed(value, known)
-            inside: dict[Any, Any] = {
-                one.argument: argument
-                for one, argument in zip(view.inputs, arguments, strict=False)
-            }
-            inside[view.inputs[self.number].argument] = weight
-            inside[out.argument] = arguments[-1]
-            linalg.YieldOp(build.inline(view.block, inside))
-        view.op.results[0].replace_all_uses_with(made.results[0])
-        build.erase_unused([view.op])
+            self._multiply(block, value, order)
+        self.view.op.results[0].replace_all_uses_with(made.results[0])
+        build.erase_unused([self.view.op])
+
+    def _maps(self, given: list[Any], forms: list[int]) -> list[ir.AffineMap]:
+        """The indexing maps of the packed tensor and of the others."""
+        k, column = (ir.AffineExpr.get_dim(one) for one in (self._k, self._column))
+
+        def shared(count: int) -> Any:
+            return ir.AffineExpr.get_floor_div(k, ir.AffineExpr.get_constant(count))
+
+        results = [[column, shared(PER_BYTE)]]
+        for one, group in zip(given[1:], forms, strict=True):
+            alone = [column][: one.type.rank]
+            results.append([shared(group), column] if group else alone)
+        return [ir.AffineMap.get(self.view.rank, 0, one) for one in results]
+
+    def _multiply(
+        self, block: ir.Block, value: Value, order: list[Element | Nibble]
+    ) -> None:
+        """The body of the contraction, with `value` for an element of its input."""
+        arguments = list(block.arguments)
+        known: dict[Any, Any] = dict(zip(order[1:], arguments[2:-1], strict=True))
+        known[order[0]] = _nibble(arguments[self.number], self._k)
+        inside: dict[Any, Any] = {
+            one.argument: argument
+            for one, argument in zip(self.view.inputs, arguments, strict=False)
+        }
+        inside[self.view.inputs[self.number].argument] = _computed(value, known)
+        inside[self.view.outputs[0].argument] = arguments[-1]
+        linalg.YieldOp(build.inline(self.view.block, inside))
 
 
 def _nibble(byte: ir.Value, k: int) -> Any:
@@ -293,10 +313,12 @@ def _converted(value: Computed, known: dict[Any, Any]) -> Any | None:
     """
     ops = [op.operation for op in value.block.operations]
     nibble = value.operands[0]
-    if len(ops) != PER_BYTE or not isinstance(nibble, Nibble):
+    if len(ops) != 2 or not isinstance(nibble, Nibble):
         return None
-    kind = ops[0].results[0].type
-    if ops[0].name != "arith.sitofp" or str(kind) not in (*_FLOATS, "f32"):
+    kind, argument = ops[0].results[0].type, value.block.arguments[0]
+    if ops[0].name != "arith.sitofp" or ops[0].operands[0] != argument:
+        return None
+    if str(kind) not in (*_FLOATS, "f32") or abs(nibble.offset or 0) > _EXACT:
         return None
     code = known[nibble]
     number = arith.sitofp(kind, code) if nibble.signed else arith.uitofp(kind, code)

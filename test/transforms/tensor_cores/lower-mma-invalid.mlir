@@ -397,3 +397,32 @@ func.func @slice_of_half_a_piece(%C: memref<16x16xf32>) {
   }
   return
 }
+
+// -----
+
+#ws = #gpu.address_space<workgroup>
+#a = affine_map<(m, n, k) -> (m, k)>
+#b = affine_map<(m, n, k) -> (k, n)>
+#mn = affine_map<(m, n, k) -> (m, n)>
+func.func @nibbles_across_k(%C: memref<16x16xf32>) {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %threads = arith.constant 32 : index
+  %pad_a = arith.constant 0.0 : f16
+  %pad_b = arith.constant 0 : i8
+  %zero = arith.constant dense<0.0> : vector<16x16xf32>
+  gpu.launch blocks(%bx, %by, %bz) in (%gx = %c1, %gy = %c1, %gz = %c1)
+             threads(%tx, %ty, %tz) in (%sx = %threads, %sy = %c1, %sz = %c1) {
+    %a = memref.alloc() : memref<16x16xf16, #ws>
+    %b = memref.alloc() : memref<16x8xi8, #ws>
+    %fa = vector.transfer_read %a[%c0, %c0], %pad_a {in_bounds = [true, true]} : memref<16x16xf16, #ws>, vector<16x16xf16>
+    %bytes = vector.transfer_read %b[%c0, %c0], %pad_b {in_bounds = [true, true]} : memref<16x8xi8, #ws>, vector<16x8xi8>
+    // expected-error @+1 {{makes b [k][n] of i8 as i4, expected i4 of i8, along k of an operand of 16 bits}}
+    %q = vector.bitcast %bytes : vector<16x8xi8> to vector<16x16xi4>
+    %fb = arith.sitofp %q : vector<16x16xi4> to vector<16x16xf16>
+    %s = vector.contract {indexing_maps = [#a, #b, #mn], iterator_types = ["parallel", "parallel", "reduction"], kind = #vector.kind<add>} %fa, %fb, %zero : vector<16x16xf16>, vector<16x16xf16> into vector<16x16xf32>
+    vector.transfer_write %s, %C[%c0, %c0] {in_bounds = [true, true]} : vector<16x16xf32>, memref<16x16xf32>
+    gpu.terminator
+  }
+  return
+}

@@ -265,3 +265,48 @@ func.func @same_along_k(%s: memref<16xf16>, %C: memref<16x16xf32>) {
   }
   return
 }
+
+// -----
+
+// Nibbles along k: a lane's word of two f16 is one byte, of column lane % 4 and of 4 on.
+// Its halves go to the halves of the word, with the sign flipped, and 1032 is subtracted.
+// CHECK-LABEL: @nibbles
+// CHECK:       %[[T:.*]] = arith.remui %{{.*}}, %c4
+// CHECK:       memref.load %[[B:.*]][%[[G:.*]], %[[T]]] : memref<16x8xi8
+// CHECK:       %[[T4:.*]] = affine.apply affine_map<()[s0] -> (s0 + 4)>()[%[[T]]]
+// CHECK:       memref.load %[[B]][%[[G]], %[[T4]]]
+// CHECK:       %[[G8:.*]] = affine.apply affine_map<()[s0] -> (s0 + 8)>()[%[[G]]]
+// CHECK:       memref.load %[[B]][%[[G8]], %[[T]]]
+// CHECK:       memref.load %[[B]][%[[G8]], %[[T4]]]
+// CHECK:       %[[BYTE:.*]] = arith.extui %{{.*}} : i8 to i32
+// CHECK:       %[[UP:.*]] = arith.shli %[[BYTE]], %c12_i32
+// CHECK:       %[[BOTH:.*]] = arith.ori %[[BYTE]], %[[UP]]
+// CHECK:       %[[CUT:.*]] = arith.andi %[[BOTH]], %c983055_i32
+// CHECK:       arith.xori %[[CUT]], %c1678271496_i32
+// CHECK:       %[[BITS:.*]] = vector.bitcast %{{.*}} : vector<4x1xi32> to vector<4x2xf16>
+// CHECK:       arith.subf %[[BITS]], %{{.*}} : vector<4x2xf16>
+#ws = #gpu.address_space<workgroup>
+#a = affine_map<(m, n, k) -> (m, k)>
+#b = affine_map<(m, n, k) -> (n, k)>
+#mn = affine_map<(m, n, k) -> (m, n)>
+func.func @nibbles(%C: memref<16x16xf32>) {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %threads = arith.constant 32 : index
+  %pad_a = arith.constant 0.0 : f16
+  %pad_b = arith.constant 0 : i8
+  %zero = arith.constant dense<0.0> : vector<16x16xf32>
+  gpu.launch blocks(%bx, %by, %bz) in (%gx = %c1, %gy = %c1, %gz = %c1)
+             threads(%tx, %ty, %tz) in (%sx = %threads, %sy = %c1, %sz = %c1) {
+    %a = memref.alloc() : memref<16x16xf16, #ws>
+    %b = memref.alloc() : memref<16x8xi8, #ws>
+    %fa = vector.transfer_read %a[%c0, %c0], %pad_a {in_bounds = [true, true]} : memref<16x16xf16, #ws>, vector<16x16xf16>
+    %bytes = vector.transfer_read %b[%c0, %c0], %pad_b {in_bounds = [true, true]} : memref<16x8xi8, #ws>, vector<16x8xi8>
+    %q = vector.bitcast %bytes : vector<16x8xi8> to vector<16x16xi4>
+    %fb = arith.sitofp %q : vector<16x16xi4> to vector<16x16xf16>
+    %s = vector.contract {indexing_maps = [#a, #b, #mn], iterator_types = ["parallel", "parallel", "reduction"], kind = #vector.kind<add>} %fa, %fb, %zero : vector<16x16xf16>, vector<16x16xf16> into vector<16x16xf32>
+    vector.transfer_write %s, %C[%c0, %c0] {in_bounds = [true, true]} : vector<16x16xf32>, memref<16x16xf32>
+    gpu.terminator
+  }
+  return
+}
