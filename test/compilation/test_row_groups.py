@@ -168,6 +168,8 @@ def random_function(seed: int) -> Function:
         out = choose.choice(FULL if kind == "map" else PER_ROW)
         getattr(made, kind)(out)
     made.map("X1")
+    # Most others vanish in a tanh.
+    made.reduce("s0")
     return made
 
 
