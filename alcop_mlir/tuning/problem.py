@@ -114,7 +114,8 @@ class Problem(Typed):
         """How tiles of A and of B are copied."""
         a, b = self.row_bytes or self.dense_row_bytes
         size = self.element_bytes
-        words = word_loads(self.layout, size)
+        # Of known sizes two take no more registers than one: 250 of tn, 254 of nn.
+        words = min(1, word_loads(self.layout, size))
         return Copies((max(size, a), max(size, b)), self.gathered, words)
 
     @property

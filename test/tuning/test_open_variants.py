@@ -401,6 +401,14 @@ def test_what_nothing_can_keep_within_is_as_cheap_as_can_be() -> None:
     assert choose(table, 1) == [Rule(1)]
 
 
+def test_words_that_are_not_along_k_are_loaded_one_by_one() -> None:
+    for layout, count in (("mk,nk", 0), ("mk,kn", 1), ("km,nk", 1), ("km,kn", 2)):
+        problem = replace(TF32, layout=layout)
+        assert copies(problem, 16).word_loads == count
+        assert problem.at(1, 8, 8, 8).copies.word_loads == min(count, 1)
+        assert copies(replace(F16, layout=layout), 16).word_loads == 0
+
+
 def test_what_was_measured_counts() -> None:
     """A schedule of no model's, at sizes where others were measured as predicted."""
     odd = Schedule((64, 128, 128), (32, 32), (2, 2))
