@@ -162,3 +162,15 @@ def part(rows: int, name: str) -> Slice:
 )
 def test_least_bytes_by_hand(steps: list[Step], least: int) -> None:
     assert least_bytes(function(*steps)) == least
+
+
+def test_vectors_of_threads() -> None:
+    """A softmax reads each row once, in vectors, and writes it once."""
+    kind = "tensor<6x256xf32>"
+    text = f"""
+    func.func @f(%x: {kind}) -> {kind} {{
+      %e = tensor.empty() : {kind}
+      %y = linalg.softmax dimension(1) ins(%x : {kind}) outs(%e : {kind}) -> {kind}
+      return %y : {kind}
+    }}"""
+    assert moved_bytes(inputs.read(text), compiler.Options(), "f") == 2 * 6 * 256 * 4

@@ -38,10 +38,11 @@ _PURE_OPS = frozenset(
 )
 # Ops that touch no memory, but must run where they are, and as often: the threads of a
 # warp meet in them, they print, or they stop the program. A prefetch moves no data.
+# What is frozen may be another value each time.
 _NO_MEMORY_OPS = frozenset(
     """
     gpu.shuffle gpu.rotate gpu.subgroup_reduce gpu.subgroup_broadcast gpu.ballot
-    gpu.printf cf.assert memref.prefetch
+    gpu.printf cf.assert memref.prefetch llvm.freeze
     nvvm.shfl.sync nvvm.redux.sync nvvm.vote.sync nvvm.match.sync nvvm.bar.warp.sync
     """.split()
 )
