@@ -218,3 +218,20 @@ def test_reference() -> None:
     assert checking.check(function, before, {**before, result: got}).ok
     got = got + 1
     assert not checking.check(function, before, {**before, result: got}).ok
+
+
+def test_arrays_of_i4_are_refused() -> None:
+    each = "affine_map<(i) -> (i)>"
+    text = f"""
+      func.func @f(%p: memref<64xi4>, %c: memref<64xf16>) {{
+        linalg.generic {{indexing_maps = [{each}, {each}],
+            iterator_types = ["parallel"]}}
+          ins(%p : memref<64xi4>) outs(%c : memref<64xf16>) {{
+        ^bb0(%q: i4, %o: f16):
+          %r = arith.sitofp %q : i4 to f16
+          linalg.yield %r : f16
+        }}
+        return
+      }}"""
+    with pytest.raises(CompileError, match="has i4 elements, expected one of f16"):
+        alcop_mlir.compile(text)
