@@ -9,6 +9,7 @@ import pytest
 
 import alcop_mlir
 from alcop_mlir import dtypes
+from alcop_mlir.compilation import inputs
 from alcop_mlir.errors import CompileError
 from alcop_mlir.runtime import checking
 from alcop_mlir.runtime.launch import Program
@@ -235,3 +236,31 @@ def test_arrays_of_i4_are_refused() -> None:
       }}"""
     with pytest.raises(CompileError, match="has i4 elements, expected one of f16"):
         alcop_mlir.compile(text)
+
+
+def test_a_deep_network_is_searched_once() -> None:
+    """Each op reads the one before twice: paths double, and calls would nest."""
+    kind = "tensor<128x32xf16>"
+    ops = [
+        f"""%t{i + 1} = linalg.generic {{indexing_maps = [#id, #id, #id], {EACH}}}
+          ins(%t{i}, %t{i} : {kind}, {kind}) outs(%e : {kind}) {{
+        ^bb0(%a: f16, %b: f16, %o: f16):
+          %r = arith.addf %a, %b : f16
+          linalg.yield %r : f16
+        }} -> {kind}"""
+        for i in range(400)
+    ]
+    text = f"""
+      #id = affine_map<(i, j) -> (i, j)>
+      func.func @f(%x: tensor<16x128xf16>, %t0: {kind}, %c: tensor<16x32xf32>)
+          -> (tensor<16x32xf32>, tensor<128x64xf16>) {{
+        %e = tensor.empty() : {kind}
+        %k = tensor.concat dim(1) %t0, %t0 : ({kind}, {kind}) -> tensor<128x64xf16>
+        {" ".join(ops)}
+        %y = linalg.matmul ins(%x, %t400 : tensor<16x128xf16>, {kind})
+          outs(%c : tensor<16x32xf32>) -> tensor<16x32xf32>
+        return %y, %k : tensor<16x32xf32>, tensor<128x64xf16>
+      }}"""
+    module = inputs.read_text(text).module
+    alcop_mlir.run_pipeline(module, "builtin.module(func.func(alcop-sink-unpacking))")
+    assert "linalg.matmul" in str(module)

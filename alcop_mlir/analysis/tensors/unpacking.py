@@ -26,6 +26,7 @@ from alcop_mlir.bindings import ir
 
 _PER_BYTE = 2
 _CODES = 16
+_DEEPEST = 64  # ops from packed weights to the contraction, more than any frontend has
 _BYTES = tuple(range(-128, 128))
 _INTEGERS = ("i8", "i16", "i32", "i64")
 
@@ -94,7 +95,7 @@ def find_unpacking(tensor: ir.Value, loops: Sequence[tuple[int, int]]) -> Value 
     loops: along each dimension, with its extent
     """
     index = tuple(_digits(Digit(loop, 1, extent)) for loop, extent in loops)
-    found = _value(tensor, index)
+    found = _value(tensor, index, {}, _DEEPEST)
     return found if _nibbles(found) else None
 
 
@@ -115,21 +116,36 @@ def _digits(digit: Digit) -> Index:
     return (digit,) if digit.extent > 1 else ()
 
 
-def _value(tensor: ir.Value, index: tuple[Index, ...]) -> Value:
-    """What the element is, through views; through other ops where nibbles are below."""
+def _value(
+    tensor: ir.Value, index: tuple[Index, ...], seen: dict[Element, Value], deep: int
+) -> Value:
+    """What the element is, through views; through other ops where nibbles are below.
+
+    seen: what was found before: networks read a tensor more than once
+    deep: how many ops are followed
+    """
     here = Element(tensor, index)
+    if here not in seen:
+        seen[here] = _followed(here, seen, deep)
+    return seen[here]
+
+
+def _followed(here: Element, seen: dict[Element, Value], deep: int) -> Value:
+    tensor, index = here.tensor, here.index
     op = defining_op(tensor)
-    if op is None or not tensor.type.has_static_shape:
+    if op is None or not deep or not tensor.type.has_static_shape:
         return here
     if op.name in ("tensor.collapse_shape", "tensor.expand_shape"):
         source = _reshaped(op, index)
-        return here if source is None else _value(op.operands[0], source)
+        return (
+            here if source is None else _value(op.operands[0], source, seen, deep - 1)
+        )
     if op.name == "tensor.concat":
         return _interleaved(op, index) or here
     view = linalg_view(op)
     if view is None or not _is_elementwise(view):
         return here
-    return _computed(view, index) or here
+    return _computed(view, index, seen, deep - 1) or here
 
 
 def _reshaped(op: ir.Operation, index: tuple[Index, ...]) -> tuple[Index, ...] | None:
@@ -197,11 +213,13 @@ def _is_elementwise(view: LinalgView) -> bool:
     return plain and all(is_pure(op) and not op.regions for op in body)
 
 
-def _computed(view: LinalgView, index: tuple[Index, ...]) -> Value | None:
+def _computed(
+    view: LinalgView, index: tuple[Index, ...], seen: dict[Element, Value], deep: int
+) -> Value | None:
     """What the op computes of nibbles; None where it reads none."""
     along = dict(zip(view.outputs[0].loops, index, strict=True))
     values = [
-        _value(one.value, tuple(along.get(loop, ()) for loop in one.loops))
+        _value(one.value, tuple(along.get(loop, ()) for loop in one.loops), seen, deep)
         for one in view.inputs
     ]
     made = Computed(view.block, tuple(values))
