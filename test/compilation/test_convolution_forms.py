@@ -117,6 +117,35 @@ def test_transposed(layouts: str, windows: dict[str, Window]) -> None:
     assert not is_fallback(Form(layouts=layouts, sizes=sizes, windows=windows).check())
 
 
+@pytest.mark.parametrize(
+    "case",
+    [
+        Form(layouts="nhwgc gfhwc nhwgf", windows=dict.fromkeys("hw", Window(4, 2, 2))),
+        Form(windows=dict.fromkeys("hw", Scatter(3, 3, 2))),
+    ],
+    ids=["groups", "phases"],
+)
+def test_what_passes_made_is_checked(case: Form) -> None:
+    """Windows as matrices, and outputs as rows of one, have a reference."""
+    source = inputs.read(case.text())
+    with source.module.context:
+        every = ",".join(steps_to_contractions(allow_tf32=False))
+        run_pipeline(source.module, f"builtin.module({every})")
+    text = str(source.module)
+    assert "alcop.im2col" in text
+    assert "alcop.rows" in text or not case.is_scattered
+    program = alcop_mlir.compile(text, device="emulator")
+    function = program.function
+    assert function.reference
+    before = checking.random_arrays(function, values="plain")
+    after = {name: array.copy() for name, array in before.items()}
+    program(*after.values())
+    assert checking.check(function, before, after).ok
+    name = function.parameters[-1].name
+    wrong = {**after, name: after[name] * 1.1}
+    assert not checking.check(function, before, wrong).ok
+
+
 def test_phases_write_where_outputs_are() -> None:
     """Of two times two, each is a kernel, and so is what copies its taps."""
     case = Form(windows=dict.fromkeys("hw", Window(4, 4, low=2, high=2, step=2)))

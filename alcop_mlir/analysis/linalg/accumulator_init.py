@@ -111,3 +111,8 @@ def _is_copy(element: Elementwise) -> bool:
     (first, *others) = body
     extends = first.name == "arith.extf" and first.operands[0] == source.argument
     return extends and not others and end.operands[0] == first.results[0]
+
+
+def starts_from_zero(op: ir.Operation) -> bool:
+    """Whether `op` is marked as a contraction that a fill with zero was folded into."""
+    return (alcop.get(op, alcop.ContractionAttr) or {}).get("init") == "zero"

@@ -23,6 +23,7 @@ from alcop_mlir.analysis.reference.buffer_values import (
     Part,
     loops,
 )
+from alcop_mlir.analysis.reference.image_steps import run_im2col
 from alcop_mlir.analysis.reference.linalg_steps import run_linalg
 from alcop_mlir.analysis.reference.softmax_steps import run_softmax
 from alcop_mlir.bindings import ir
@@ -52,7 +53,7 @@ _RESHAPES = frozenset(
     f"{dialect}.{op}"
     for dialect in ("memref", "tensor")
     for op in ("expand_shape", "collapse_shape", "cast")
-)
+) | {"alcop.rows"}
 
 
 @dataclass(frozen=True)
@@ -138,6 +139,8 @@ def _read(
         if number is None:
             raise NotUnderstood
         values.write(op.results[0], number)
+    elif op.name == "alcop.im2col":
+        run_im2col(op, values)
     elif op.name == "alcop.take":
         values.write(op.results[0], values.add(_take(op, values)))
     elif op.name == "tensor.gather":

@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
+from alcop_mlir.analysis.linalg.accumulator_init import starts_from_zero
 from alcop_mlir.analysis.linalg.scalar_code import constant
 from alcop_mlir.analysis.linalg.view import LinalgView, Loops, Window, linalg_view
 from alcop_mlir.analysis.reference.buffer_values import (
@@ -72,6 +73,8 @@ def run_linalg(op: ir.Operation, values: BufferValues, allow_tf32: bool) -> None
     view = linalg_view(op)
     if view is None:
         raise NotUnderstood
+    if starts_from_zero(op):
+        values.write(op.operands[-1], Constant(0.0))  # by a fill that was folded
     given = [operand_indices(operand) for operand in view.operands]
     indices = gathered_indices(given, view)
     used = [loops_of(one) for one in indices]
