@@ -9,6 +9,7 @@ import re
 from pathlib import Path
 
 import torch
+from torch._ops import HigherOrderOperator
 from torch.fx.experimental.symbolic_shapes import free_unbacked_symbols
 
 from alcop_mlir.errors import CompileError
@@ -24,6 +25,11 @@ _TORCH = str(Path(torch.__file__).parent)
 def check(module: torch.fx.GraphModule) -> None:
     """CompileError where an array is of a kind, or somewhere, that no program has."""
     for node in module.graph.nodes:
+        if isinstance(node.target, HigherOrderOperator):
+            raise CompileError(
+                f"{name_of(node)}: an op that is no function of arrays, as a "
+                "branch or a loop, or one whose effects have an order"
+            )
         if torch.Tag.nondeterministic_seeded in getattr(node.target, "tags", ()):
             raise CompileError(
                 f"{name_of(node)}: random numbers are drawn by torch, of its own state"

@@ -21,6 +21,7 @@ from dataclasses import dataclass
 from typing import Any, cast
 
 import torch
+from torch._subclasses.fake_tensor import unset_fake_temporarily
 
 from alcop_mlir.errors import CompileError
 from alcop_mlir.torch.checks import check, check_sizes, name_of, users_place
@@ -312,5 +313,6 @@ def _result(
 
 
 def _hash(value: Any) -> str:
-    data = value.detach().cpu().contiguous().view(-1).view(torch.uint8).numpy()
+    with unset_fake_temporarily():  # constants are no fake tensors while torch traces
+        data = value.detach().cpu().contiguous().view(-1).view(torch.uint8).numpy()
     return hashlib.sha256(data.tobytes()).hexdigest()

@@ -161,6 +161,15 @@ def test_encoder_layers_by_torchs_fast_path(norm_first: bool, masked: str) -> No
         torch.testing.assert_close(got, layer(x, **given))
 
 
+def test_constants_of_the_program() -> None:
+    """They are parts of the graph, and of the name of its bundle."""
+    x = torch.randn(4, 2)
+    for values in ([1.0, 2.0], [1.0, 3.0]):
+        got = compiled(lambda x, values=values: x * torch.tensor(values))(x)
+        assert torch.equal(got, x * torch.tensor(values))
+        torch._dynamo.reset()
+
+
 def test_outputs_that_need_not_be_computed() -> None:
     x = torch.randn(16, 8)
 
@@ -212,12 +221,17 @@ def dropped(x: Any) -> Any:
     return torch.nn.functional.dropout(x, 0.5) * 0
 
 
+def branches(x: Any) -> Any:
+    return torch.cond(x.sum() > 0, lambda x: x + 1, lambda x: x - 1, (x,))
+
+
 REFUSED: dict[Any, str] = {
     spectrum: r"aten\._fft_r2c.* \(.*test_backend\.py:\d+\): .* complex",
     chosen: r"aten\.(nonzero|index).*test_backend\.py:\d+\): its size is known only",
     derivative: r"aten\.digamma \(.*test_backend\.py:\d+\): torch-mlir does not lower",
     running_sum: r"tm_tensor\.scan \(.*test_backend\.py:\d+\): no kernel computes",
     dropped: r"aten\.native_dropout.* \(.*test_backend\.py:\d+\): random numbers",
+    branches: r"cond \(.*\.py:\d+\): an op that is no function of arrays",
     nothing: r"aten\.slice.* \(.*test_backend\.py:\d+\): an array without elements",
 }
 
