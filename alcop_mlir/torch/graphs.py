@@ -27,6 +27,7 @@ from alcop_mlir.errors import CompileError
 from alcop_mlir.torch.checks import check, check_sizes, name_of, users_place
 from alcop_mlir.torch.importing import text_of
 from alcop_mlir.torch.layouts import Order, in_memory_order, in_shape_order
+from alcop_mlir.torch.sizes import Pair
 from alcop_mlir.torch.views import simplify
 
 _ATEN: Any = torch.ops.aten
@@ -72,19 +73,28 @@ class Graph:
         """The program. CompileError names an op that torch-mlir does not lower."""
         first = len(self.returned)
         updates = {n: first + number for number, n in enumerate(self.updated)}
-        free = self._sizes_are_free()
-        return text_of(self.module, self.names, free, updates, self.weights)
+        same = self._same_sizes()
+        return text_of(self.module, self.names, same, updates, self.weights)
 
-    def _sizes_are_free(self) -> bool:
-        """Whether each size that is not known is named by one dimension of one array.
+    def _same_sizes(self) -> list[Pair] | None:
+        """Pairs of dimensions of arguments with one name; None if others are computed.
 
-        Then nothing has to hold among sizes of arguments. torch has derived all others
+        Nothing else has to hold among sizes of arguments: torch has derived all others
         from these, symbolically, and would have asked for what else has to hold.
         """
-        arrays = [self.given[number] for number in self.arguments]
-        names = [_expression(size) for one in arrays for size in one.shape]
-        names = [name for name in names if name is not None]
-        return len(set(names)) == len(names) and all(one.is_symbol for one in names)
+        first: dict[Any, tuple[int, int]] = {}
+        same: list[Pair] = []
+        for number, argument in enumerate(self.arguments):
+            for dimension, size in enumerate(self.given[argument].shape):
+                name = _expression(size)
+                if name is None:
+                    continue
+                if not name.is_symbol:
+                    return None
+                here = number, dimension
+                if first.setdefault(name, here) != here:
+                    same.append((first[name], here))
+        return same
 
     def signature(self) -> Iterator[str]:
         """Lines that say what it computes; `text` depends on nothing else."""

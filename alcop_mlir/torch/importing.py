@@ -17,6 +17,7 @@ from typing import Any
 import torch
 
 from alcop_mlir.errors import CompileError
+from alcop_mlir.torch import sizes
 
 # torch-mlir's own two steps, of which the first decomposes.
 _PIPELINE = (
@@ -37,7 +38,7 @@ _ARGUMENT = re.compile(r"(%arg(\d+): [^%()]*?)( loc\([^()]*(?:\([^()]*\))?\))")
 def text_of(
     module: torch.fx.GraphModule,
     names: Sequence[str],
-    sizes_are_free: bool,
+    same: Sequence[sizes.Pair] | None,
     updates: Mapping[int, int],
     weights: Collection[int],
 ) -> str:
@@ -45,8 +46,7 @@ def text_of(
 
     updates: by argument that is updated in place the number of its value's output
     weights: numbers of the arguments that get the mark `alcop.weight`
-    sizes_are_free: torch knows of each size of a result how it follows from those of
-        arguments, whatever these are: no need to assert it when the program runs
+    same: as `sizes.simplify` takes it
     CompileError names the op that torch-mlir does not lower.
     """
     from torch_mlir import fx
@@ -57,8 +57,7 @@ def text_of(
         raise CompileError(_reason(str(error))) from None
     _lower(found)
     _check_lowered(found)
-    if sizes_are_free:
-        _simplify_sizes(found)
+    sizes.simplify(found, same)
     text = found.operation.get_asm(enable_debug_info=True)
     return _described(text, names, updates, weights)
 
@@ -96,44 +95,6 @@ def _check_lowered(module: Any) -> None:
     if left:
         place = _place(str(left[0].location))
         raise CompileError(f"{left[0].name}{place}: no kernel computes this op")
-
-
-def _simplify_sizes(module: Any) -> None:
-    """Erase assertions about sizes: those in no other op, which see no elements.
-
-    Divisions of sizes become `affine.apply`, which is folded: (s0 * 32) / 32 is s0.
-    """
-    passes: Any = importlib.import_module("torch_mlir.passmanager")
-    (function,) = module.body.operations
-    (block,) = function.regions[0].blocks
-    for op in list(block.operations):
-        if op.operation.name == "cf.assert":
-            op.operation.erase()
-        elif op.operation.name == "arith.divsi":
-            _divide_affinely(op.operation)
-    with module.context:
-        passes.PassManager.parse("builtin.module(canonicalize,cse)").run(
-            module.operation
-        )
-
-
-def _divide_affinely(division: Any) -> None:
-    """Let `affine.apply` divide a size, which is not negative, by a constant."""
-    ir: Any = importlib.import_module("torch_mlir.ir")
-    by = division.operands[1].owner
-    if str(division.result.type) != "index" or by.name != "arith.constant":
-        return
-    number = ir.IntegerAttr(by.attributes["value"]).value
-    with division.context, division.location, ir.InsertionPoint(division):
-        size = ir.AffineExpr.get_floor_div(ir.AffineExpr.get_symbol(0), number)
-        made = ir.Operation.create(
-            "affine.apply",
-            results=[division.result.type],
-            operands=[division.operands[0]],
-            attributes={"map": ir.AffineMapAttr.get(ir.AffineMap.get(0, 1, [size]))},
-        )
-    division.result.replace_all_uses_with(made.result)
-    division.erase()
 
 
 def _reason(message: str, place: str = "") -> str:

@@ -1,11 +1,12 @@
 """Views of arrays of unknown sizes, in forms that are lowered without checks.
 
     aten.view(x, [s0 * 32, 64])    ->    prims.collapse(x, 0, 1)     // x: s0 x 32 x 64
-    aten.view(y, [s0, 32, 64])     ->    prims.split_dim(y, 0, s0)
+    aten.view(y, [s0, 32, s1])     ->    aten.unflatten(y, 0, [s0, 32, s1])
     aten.expand(x, [s0, 2, 16])    ->    x                           // has that shape
 
 torch-mlir computes the sizes of a general view when the program runs, and asserts that
-they are some. A view stays one where a dimension is split into several unknown ones.
+they are some. A view stays one where its dimensions are no parts of the others, or
+where torch computes one of several unknown ones, as -1.
 """
 
 from __future__ import annotations
@@ -41,26 +42,31 @@ def _rewrite(graph: torch.fx.Graph, view: torch.fx.Node) -> None:
     if all(size.is_number for size in (*before, *after)):
         return
     found = groups(before, after)
+    given: Any = view.args[1]
+    sizes = [
+        int(size) if size.is_number else one
+        for size, one in zip(after, given, strict=True)
+    ]
     if found is None or any(
-        sum(not after[n].is_number for n in new) > 1 < len(new) for _, new in found
+        -1 in parts and sum(map(_is_unknown, parts)) > 1
+        for parts in ([sizes[n] for n in new] for _, new in found)
     ):
         return
     made = source
     with graph.inserting_before(view):
         for old, new in reversed(found):  # so that numbers before it stay
+            first, last = old[0], old[-1]
             if len(old) > 1:
-                made = _call(
-                    graph, view, _PRIMS.collapse.default, made, old[0], old[-1]
-                )
-            for step, number in enumerate(new[:-1]):
-                size = view.args[1][number]  # type: ignore[index]
-                size = int(after[number]) if after[number].is_number else size
-                dimension = old[0] + step
-                made = _call(
-                    graph, view, _PRIMS.split_dim.default, made, dimension, size
-                )
+                made = _call(graph, view, _PRIMS.collapse.default, made, first, last)
+            if len(new) > 1:
+                parts = [sizes[n] for n in new]
+                made = _call(graph, view, _ATEN.unflatten.int, made, first, parts)
     view.replace_all_uses_with(made)
     graph.erase_node(view)
+
+
+def _is_unknown(size: Any) -> bool:
+    return not isinstance(size, int) or size < 0
 
 
 def groups(before: Sequence[Any], after: Sequence[Any]) -> list[Group] | None:
@@ -113,8 +119,13 @@ def _call(
 ) -> torch.fx.Node:
     """A node with what `view` knows of where it stands."""
     made = graph.call_function(op, arguments)
-    made.meta = dict(view.meta)
-    made.meta["val"] = op(
-        *(one.meta["val"] if hasattr(one, "meta") else one for one in arguments)
-    )
+    made.meta = {name: one for name, one in view.meta.items() if name != "tensor_meta"}
+    made.meta["val"] = op(*map(_value, arguments))
     return made
+
+
+def _value(argument: Any) -> Any:
+    """What a node, or each of a list, gives; numbers as they are."""
+    if isinstance(argument, list):
+        return list(map(_value, argument))
+    return argument.meta["val"] if isinstance(argument, torch.fx.Node) else argument

@@ -7,7 +7,7 @@ them in registers, between `ldmatrix` and `mma.sync`.
 """
 
 import torch
-from torch import nn
+from torch import Tensor, nn
 
 from alcop_mlir.torch import alcop
 
@@ -17,6 +17,9 @@ GROUP = 32  # neighbours along K with one scale
 class Int4Linear(nn.Module):
     """A Linear without bias, rounded to 16 codes: q times the scale of its group."""
 
+    packed: Tensor
+    scales: Tensor
+
     def __init__(self, linear: nn.Linear) -> None:
         super().__init__()
         groups = linear.weight.detach().float().unflatten(1, (-1, GROUP))
@@ -25,7 +28,7 @@ class Int4Linear(nn.Module):
         self.register_buffer("packed", (q[:, ::2] & 15) | (q[:, 1::2] << 4))
         self.register_buffer("scales", scales)
 
-    def forward(self, x: torch.Tensor) -> torch.Tensor:
+    def forward(self, x: Tensor) -> Tensor:
         low, high = self.packed << 4 >> 4, self.packed >> 4  # with their signs
         q = torch.stack((low, high), -1).flatten(1).unflatten(1, (-1, GROUP))
         weight = (q.to(x.dtype) * self.scales[:, :, None]).flatten(1)

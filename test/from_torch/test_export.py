@@ -110,6 +110,31 @@ def test_an_open_batch() -> None:
         assert error < 4e-3 * wanted.abs().max()
 
 
+class Normed(nn.Module):
+    """Arrays that share open sizes, and a view back to several unknown ones."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.norm = nn.GroupNorm(2, 4)
+
+    def forward(self, x: Any, y: Any) -> Any:
+        return self.norm(x) + y
+
+
+def test_open_sizes_that_arguments_share() -> None:
+    """They are one size of the program, whatever ops read them; others are refused."""
+    model, x = Normed().eval(), torch.randn(3, 4, 6)
+    shapes = {0: torch.export.Dim("n"), 2: torch.export.Dim("pixels")}
+    exported = export(model, (x, x + 1), dynamic_shapes={"x": shapes, "y": shapes})
+    for images, pixels in ((3, 6), (2, 9)):
+        x, y = torch.randn(2, images, 4, pixels)
+        got = exported.program(x=x.numpy(), y=y.numpy(), **exported.weights)
+        with torch.no_grad():
+            np.testing.assert_allclose(got, model(x, y).numpy(), atol=1e-5)
+    with pytest.raises(LaunchError, match="expected 2x4x9"):
+        exported.program(x=x.numpy(), y=y.numpy()[..., :8], **exported.weights)
+
+
 S, T = sympy.symbols("s t", positive=True, integer=True)
 
 
