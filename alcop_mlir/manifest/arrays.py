@@ -7,10 +7,11 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Annotated, Literal
 
+from alcop_mlir import extents
 from alcop_mlir.codec import Matches, OneOf
 from alcop_mlir.element_types import ARRAY_TYPES, element_bytes
-from alcop_mlir.manifest import ranges
-from alcop_mlir.manifest.ranges import Count, Extent, FileName, Positive, Rank
+from alcop_mlir.extents import Extent
+from alcop_mlir.manifest.ranges import Count, FileName, Positive, Rank
 from alcop_mlir.reference.steps import Size
 
 DTYPES = ARRAY_TYPES  # MLIR's names; integers are signed
@@ -82,7 +83,7 @@ class Constant:
 
 def product(factors: Iterable[Extent], sizes: Mapping[str, int]) -> int:
     """The product of numbers and named sizes."""
-    return math.prod(ranges.number(one, sizes) for one in factors)
+    return math.prod(extents.number(one, sizes) for one in factors)
 
 
 def named_sizes(parameters: Iterable[Parameter]) -> set[str]:

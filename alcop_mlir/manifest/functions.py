@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
-from alcop_mlir.manifest import ranges
+from alcop_mlir import extents
 from alcop_mlir.manifest.arrays import Constant, Intermediate, Parameter
 from alcop_mlir.manifest.kernels import AtMost, Kernel, Launch
 from alcop_mlir.reference import steps
@@ -68,7 +68,7 @@ def with_sizes(function: Function, sizes: Mapping[str, int]) -> Function:
         ),
         reference=tuple(steps.with_sizes(step, sizes) for step in function.reference),
         intermediates=tuple(
-            replace(one, shape=ranges.known(one.shape, sizes))
+            replace(one, shape=extents.known(one.shape, sizes))
             for one in function.intermediates
         ),
     )

@@ -9,13 +9,8 @@ from typing import Annotated, Literal
 
 from alcop_mlir.codec import Matches, Tagged
 from alcop_mlir.errors import ConfigError
-from alcop_mlir.manifest.ranges import (
-    Count,
-    Extent,
-    Identifier,
-    Positive,
-    StoredPolynomial,
-)
+from alcop_mlir.extents import Extent, StoredPolynomial
+from alcop_mlir.manifest.ranges import Count, Identifier, Positive
 from alcop_mlir.polynomials import Polynomial
 from alcop_mlir.schedule import Schedule
 

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
 from typing import Annotated
 
-from alcop_mlir.codec import Length, Matches, Range, Stored
-from alcop_mlir.polynomials import Polynomial, collected
+from alcop_mlir.codec import Length, Matches, Range
 
 Count = Annotated[int, Range(0)]
 Positive = Annotated[int, Range(1)]
@@ -15,31 +13,3 @@ Identifier = Annotated[str, Matches(r"[A-Za-z_$][A-Za-z0-9_$]*")]
 FileName = Annotated[str, Matches(r"[A-Za-z0-9_$-][A-Za-z0-9_$.-]*")]
 Rank = Length(0, 32)  # dimensions: the most that every NumPy has
 Sha256 = Annotated[str, Matches(r"[0-9a-f]{64}")]
-# As a list of terms, such as [[8, ["M", "N"]], [2, []]] for 8 * M * N + 2.
-StoredPolynomial = Annotated[
-    Polynomial,
-    Stored(tuple[tuple[int, tuple[str, ...]], ...], collected, lambda made: made.terms),
-]
-# Of what the host computes: a number, the name of a size, or a polynomial in sizes.
-Extent = Count | str | StoredPolynomial
-
-
-def number(extent: Extent, sizes: Mapping[str, int]) -> int:
-    """The number that an extent is, given the named sizes."""
-    if isinstance(extent, Polynomial):
-        return extent.value(sizes)
-    return sizes[extent] if isinstance(extent, str) else extent
-
-
-def names(extent: Extent) -> tuple[str, ...]:
-    """The names of the sizes that it depends on."""
-    if isinstance(extent, Polynomial):
-        return tuple(name for _, factors in extent.terms for name in factors)
-    return (extent,) if isinstance(extent, str) else ()
-
-
-def known(shape: Iterable[Extent], sizes: Mapping[str, int]) -> tuple[Extent, ...]:
-    """`shape` with numbers for what these sizes give."""
-    return tuple(
-        number(one, sizes) if sizes.keys() >= {*names(one)} else one for one in shape
-    )

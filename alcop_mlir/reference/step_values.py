@@ -20,6 +20,7 @@ import numpy as np
 from alcop_mlir import dtypes
 from alcop_mlir.element_types import ROUNDING, TINY
 from alcop_mlir.errors import LaunchError
+from alcop_mlir.extents import Extent, number
 from alcop_mlir.reference.evaluation import (
     EITHER_ZERO,
     Array,
@@ -43,7 +44,6 @@ from alcop_mlir.reference.steps import (
     Reduction,
     Reshape,
     ScatteredViews,
-    Size,
     Slice,
     Step,
     WindowViews,
@@ -139,16 +139,16 @@ def _value(
             shape = _numbers(step.shape, sizes)
             return _each(lambda array: array.reshape(shape), known[step.source])
         case Slice():
-            selected = _selection(step)
+            selected = _selection(step, sizes)
             return _each(lambda array: array[selected], known[step.source])
         case Insert():
-            return _insert(step, known[step.target], known[step.source])
+            return _insert(step, known[step.target], known[step.source], sizes)
         case ScatteredViews():
             return _scattered(step, known[step.source], sizes)
         case WindowViews():
             return _each(lambda array: _windows(step, array, sizes), known[step.source])
         case Pad():
-            return _padded(step, known[step.source])
+            return _padded(step, known[step.source], sizes)
         case Gather():
             return _gathered(step, known, _numbers(step.shape, sizes))
 
@@ -441,21 +441,19 @@ def _concatenated(step: Concat, inputs: Sequence[Bounded]) -> Bounded:
     return Bounded(values, np.concatenate(list(map(_errors, inputs)), step.dimension))
 
 
-def _insert(step: Insert, target: Bounded, source: Bounded) -> Bounded:
+def _insert(
+    step: Insert, target: Bounded, source: Bounded, sizes: Mapping[str, int]
+) -> Bounded:
     values, errors = target.values.astype(np.float64), _errors(target).copy()
-    values[_selection(step)] = source.values.reshape(step.sizes)
-    errors[_selection(step)] = _errors(source).reshape(step.sizes)
+    selected, shape = _selection(step, sizes), _numbers(step.sizes, sizes)
+    values[selected] = source.values.reshape(shape)
+    errors[selected] = _errors(source).reshape(shape)
     if all(stride == 1 for stride in step.strides):
         return Bounded(values, errors)
-    absent = _between(step, target.values)
+    # Where zeros of the target stay, between what is inserted and around it.
+    absent = target.values == 0
+    absent[selected] = False
     return Bounded(values, errors, absent)
-
-
-def _between(step: Insert, target: Array) -> Array:
-    """Where zeros of the target stay, between what is inserted and around it."""
-    absent = target == 0
-    absent[_selection(step)] = False
-    return absent
 
 
 def _places(step: WindowViews, sizes: Mapping[str, int], stride: int = 1) -> Array:
@@ -496,8 +494,9 @@ def _windows(step: WindowViews, array: Array, sizes: Mapping[str, int]) -> Array
     return np.take(array, places, axis=step.dimension)
 
 
-def _padded(step: Pad, source: Bounded) -> Bounded:
-    width = list(zip(step.low, step.high, strict=True))
+def _padded(step: Pad, source: Bounded, sizes: Mapping[str, int]) -> Bounded:
+    low, high = _numbers(step.low, sizes), _numbers(step.high, sizes)
+    width = list(zip(low, high, strict=True))
     values = np.pad(source.values, width, constant_values=step.value.value)
     errors = np.pad(_errors(source), width) if np.any(source.error) else source.error
     absent = None if source.absent is None else np.pad(source.absent, width)
@@ -535,12 +534,11 @@ def _gathered(
     return Bounded(found.values, np.where(unknown, np.inf, found.error))
 
 
-def _selection(step: Slice | Insert) -> tuple[slice, ...]:
+def _selection(step: Slice | Insert, sizes: Mapping[str, int]) -> tuple[slice, ...]:
+    offsets, lengths = _numbers(step.offsets, sizes), _numbers(step.sizes, sizes)
     return tuple(
         slice(offset, offset + max(0, (size - 1) * stride + 1), max(1, stride))
-        for offset, size, stride in zip(
-            step.offsets, step.sizes, step.strides, strict=True
-        )
+        for offset, size, stride in zip(offsets, lengths, step.strides, strict=True)
     )
 
 
@@ -603,5 +601,9 @@ def _magnitudes(array: Array) -> Array:
     return np.where(np.isfinite(array), np.abs(array), 0.0)
 
 
-def _numbers(shape: Sequence[Size], sizes: Mapping[str, int]) -> tuple[int, ...]:
-    return tuple(sizes[size] if isinstance(size, str) else size for size in shape)
+def _numbers(shape: Sequence[Extent], sizes: Mapping[str, int]) -> tuple[int, ...]:
+    """Raises ValueError where a polynomial is negative for these sizes."""
+    found = tuple(number(size, sizes) for size in shape)
+    if min(found, default=0) < 0:
+        raise ValueError(f"sizes or offsets are {list(found)}")
+    return found

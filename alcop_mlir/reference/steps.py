@@ -8,13 +8,15 @@ one value: steps that read a parameter come before the step whose `out` is that 
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, fields, replace
 from typing import Annotated, Any, TypeVar
 
+from alcop_mlir import extents
 from alcop_mlir.codec import Matches, OneOf, Range, Tagged, shown
 from alcop_mlir.element_types import ROUNDED_INPUTS
 from alcop_mlir.errors import ConfigError
+from alcop_mlir.extents import Extent
 from alcop_mlir.reference import expressions
 from alcop_mlir.reference.expressions import Expression, StoredConstant
 
@@ -70,7 +72,7 @@ class Map(_Step):
     maps: _Maps
     out: str
     expression: Expression
-    shape: tuple[Size, ...]
+    shape: tuple[Extent, ...]
 
 
 @dataclass(frozen=True)
@@ -118,7 +120,7 @@ class Iota(_Step):
     """`out` has the numbers 0, 1, 2, ..., as many as its size."""
 
     out: str
-    size: Size
+    size: Extent
 
 
 @dataclass(frozen=True)
@@ -136,7 +138,7 @@ class Reshape(_Step):
 
     source: str
     out: str
-    shape: tuple[Size, ...]
+    shape: tuple[Extent, ...]
 
 
 @dataclass(frozen=True)
@@ -145,8 +147,8 @@ class Slice(_Step):
 
     source: str
     out: str
-    offsets: tuple[_Count, ...]
-    sizes: tuple[_Count, ...]
+    offsets: tuple[Extent, ...]
+    sizes: tuple[Extent, ...]
     strides: tuple[_Count, ...]
 
 
@@ -157,8 +159,8 @@ class Insert(_Step):
     source: str
     target: str
     out: str
-    offsets: tuple[_Count, ...]
-    sizes: tuple[_Count, ...]
+    offsets: tuple[Extent, ...]
+    sizes: tuple[Extent, ...]
     strides: tuple[_Count, ...]
 
 
@@ -173,9 +175,9 @@ class WindowViews(_Step):
     source: str
     out: str
     dimension: _Count
-    positions: Size
+    positions: Extent
     stride: int
-    taps: Size | None
+    taps: Extent | None
     dilation: int
     first: int = 0
 
@@ -195,8 +197,8 @@ class Pad(_Step):
 
     source: str
     out: str
-    low: tuple[_Count, ...]
-    high: tuple[_Count, ...]
+    low: tuple[Extent, ...]
+    high: tuple[Extent, ...]
     value: StoredConstant
 
 
@@ -216,7 +218,7 @@ class Gather(_Step):
     maps: _Maps
     out: str
     indices: tuple[Expression, ...]
-    shape: tuple[Size, ...]
+    shape: tuple[Extent, ...]
 
 
 Step = Annotated[
@@ -255,6 +257,16 @@ Step = Annotated[
 _StepT = TypeVar("_StepT", bound=Step)
 _REPEATED = re.compile(r"([A-Za-z]).*\1")  # a loop that occurs twice
 _READ_FIELDS = ("inputs", "lhs", "rhs", "source", "target", "init", "starts")
+_EXTENT_FIELDS = (
+    "shape",
+    "offsets",
+    "sizes",
+    "low",
+    "high",
+    "size",
+    "positions",
+    "taps",
+)
 
 
 def operand_maps(
@@ -280,19 +292,24 @@ def renamed(step: _StepT, names: Mapping[str, str]) -> _StepT:
 
 def with_sizes(step: _StepT, sizes: Mapping[str, int]) -> _StepT:
     """`step` with numbers for the sizes named there."""
-    if isinstance(step, WindowViews):
-        positions, *taps = known(_window_sizes(step), sizes)
-        return replace(step, positions=positions, taps=taps[0] if taps else None)
-    if isinstance(step, Iota):
-        return replace(step, size=known((step.size,), sizes)[0])
-    if not isinstance(step, Map | Reshape | Gather):
-        return step
-    return replace(step, shape=known(step.shape, sizes))
+    changes: dict[str, Any] = {}
+    for field in _EXTENT_FIELDS:
+        given = getattr(step, field, None)
+        if isinstance(given, tuple):
+            changes[field] = extents.known(given, sizes)
+        elif given is not None:
+            (changes[field],) = extents.known((given,), sizes)
+    return replace(step, **changes)
 
 
-def _window_sizes(step: WindowViews) -> tuple[Size, ...]:
-    """The sizes of the dimensions of positions, and of taps if there are any."""
-    return (step.positions, *([] if step.taps is None else [step.taps]))
+def _extents(step: Step) -> Iterator[Extent]:
+    """All that sizes may tell."""
+    for field in _EXTENT_FIELDS:
+        given = getattr(step, field, ())
+        if isinstance(given, tuple):
+            yield from given
+        elif given is not None:
+            yield given
 
 
 def known(shape: Iterable[Size], sizes: Mapping[str, int]) -> tuple[Size, ...]:
@@ -316,13 +333,8 @@ def check(steps: Iterable[Step], arrays: Iterable[str], sizes: Collection[str]) 
                 raise ConfigError(f"reference: unknown array {shown(name)}")
         if isinstance(step, Pad) and len(step.low) != len(step.high):
             raise ConfigError("reference: 'low' and 'high' of different ranks")
-        shape = step.shape if isinstance(step, Map | Reshape | Gather) else ()
-        if isinstance(step, WindowViews):
-            shape = _window_sizes(step)
-        if isinstance(step, Iota):
-            shape = (step.size,)
-        for size in shape:
-            if isinstance(size, str) and size not in sizes:
+        for size in (name for one in _extents(step) for name in extents.names(one)):
+            if size not in sizes:
                 raise ConfigError(f"reference: unknown size {shown(size)}")
         given.add(step.out)
 

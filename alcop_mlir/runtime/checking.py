@@ -320,8 +320,8 @@ def _shape(step: steps.Step, shapes: Mapping[str, Sequence[Any]]) -> Sequence[An
             taps = [] if step.taps is None else [step.taps]
             return [*shape[:axis], step.positions, *taps, *shape[axis + 1 :]]
         case steps.Pad():
-            sizes = zip(shapes[step.source], step.low, step.high, strict=True)
-            return [sum(parts) for parts in sizes]
+            parts: list[Any] = [shapes[step.source], step.low, step.high]
+            return [sum(sizes) for sizes in zip(*parts, strict=True)]
 
 
 def _decoded(function: Function, arrays: Arrays) -> dict[str, np.ndarray[Any, Any]]:

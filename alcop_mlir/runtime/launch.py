@@ -18,6 +18,7 @@ import numpy as np
 
 from alcop_mlir import limits
 from alcop_mlir.errors import LaunchError, check_known, install_command
+from alcop_mlir.extents import number as number_of
 from alcop_mlir.manifest.kernels import (
     Dim3,
     Kernel,
@@ -25,7 +26,6 @@ from alcop_mlir.manifest.kernels import (
     SizeValue,
     number_of_blocks,
 )
-from alcop_mlir.manifest.ranges import number as number_of
 from alcop_mlir.runtime import bundle as bundles
 from alcop_mlir.runtime import call, cuda, weights, workspace
 from alcop_mlir.runtime.arrays import (

@@ -13,6 +13,7 @@ from alcop_mlir import limits
 from alcop_mlir.codec import shown
 from alcop_mlir.element_types import ARRAY_TYPES, element_bytes
 from alcop_mlir.errors import ConfigError
+from alcop_mlir.extents import names
 from alcop_mlir.manifest.arrays import Constant, named_sizes, product
 from alcop_mlir.manifest.bundles import Manifest
 from alcop_mlir.manifest.functions import Function
@@ -26,7 +27,6 @@ from alcop_mlir.manifest.kernels import (
     TensorMap,
     block_counts,
 )
-from alcop_mlir.manifest.ranges import names
 from alcop_mlir.polynomials import Polynomial
 from alcop_mlir.reference import steps
 

@@ -14,9 +14,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from alcop_mlir.errors import LaunchError
+from alcop_mlir.extents import number
 from alcop_mlir.manifest.arrays import Intermediate
 from alcop_mlir.manifest.kernels import Kernel
-from alcop_mlir.manifest.ranges import number
 
 ALIGNMENT = 256  # bytes; what cudaMalloc gives, and more than any access needs
 # Floats of these bits are NaN: a read before the first write shows in the result.

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
+from alcop_mlir.extents import names
 from alcop_mlir.manifest.functions import Function
 from alcop_mlir.manifest.kernels import Blocks, Kernel, Launch, Variant, block_counts
-from alcop_mlir.manifest.ranges import names
 from alcop_mlir.runtime.workspace import plan
 from alcop_mlir.tools.command_line import Rows, aligned
 

@@ -15,7 +15,7 @@ from convolution_forms import NAMED, Form, Scatter, Window
 import alcop_mlir
 from alcop_mlir.analysis.ir.walk import walk
 from alcop_mlir.bindings import linalg
-from alcop_mlir.compilation import inputs
+from alcop_mlir.compilation import compiler, inputs
 from alcop_mlir.errors import LaunchError
 from alcop_mlir.pipelines.driver import run_pipeline
 from alcop_mlir.pipelines.named import steps_to_contractions
@@ -144,6 +144,86 @@ def test_what_passes_made_is_checked(case: Form) -> None:
     name = function.parameters[-1].name
     wrong = {**after, name: after[name] * 1.1}
     assert not checking.check(function, before, wrong).ok
+
+
+OPEN = "tensor<1x?x?x16xf16>"
+AROUND = {
+    "pad": f"""%low = arith.subi %h, %c2 : index
+        %wide = arith.muli %v, %c2 : index
+        %high = arith.subi %wide, %c2 : index
+        %p = tensor.pad %x low[0, %low, 1, 0] high[0, 1, %high, 0] {{
+        ^bb0(%i0: index, %i1: index, %i2: index, %i3: index):
+          tensor.yield %zero : f16
+        }} : {OPEN} to {OPEN}""",
+    "spread": f"""%h2 = arith.muli %h, %c2 : index
+        %v2 = arith.muli %v, %c2 : index
+        %h3 = arith.addi %h2, %c2 : index
+        %pe = tensor.empty(%h3, %v2) : {OPEN}
+        %pf = linalg.fill ins(%zero : f16) outs(%pe : {OPEN}) -> {OPEN}
+        %p = tensor.insert_slice %x into %pf[0, 2, 0, 0] [1, %h, %v, 16] [1, 2, 2, 1]
+          : {OPEN} into {OPEN}""",
+    "part": f"""%h2 = arith.subi %h, %c2 : index
+        %p = tensor.extract_slice %x[0, %c2, 0, 0] [1, %h2, %v, 16] [1, 1, 1, 1]
+          : {OPEN} to {OPEN}""",
+}
+
+
+@pytest.mark.parametrize("name", AROUND)
+def test_parts_and_borders_computed_of_sizes_are_checked(name: str) -> None:
+    """At two images: what is around them, or left of them, is polynomials in sizes."""
+    y, w = "tensor<1x?x?x8xf32>", "tensor<2x2x16x8xf16>"
+    source = inputs.read(f"""
+      func.func @f(%x: {OPEN}, %w: {w}, %y: {y}) -> {y} {{
+        %zero = arith.constant 0.0 : f16
+        %none = arith.constant 0.0 : f32
+        %c1 = arith.constant 1 : index
+        %c2 = arith.constant 2 : index
+        %h = tensor.dim %x, %c1 : {OPEN}
+        %v = tensor.dim %x, %c2 : {OPEN}
+        {AROUND[name]}
+        %i = linalg.fill ins(%none : f32) outs(%y : {y}) -> {y}
+        %o = linalg.conv_2d_nhwc_hwcf ins(%p, %w : {OPEN}, {w}) outs(%i : {y}) -> {y}
+        return %o : {y}
+      }}""")
+    bundle = compiler.compile_source(source, compiler.Options(use_ptxas=False))
+    program = Program(bundle, device="emulator")
+    random = np.random.default_rng(0)
+    weights = random.integers(-2, 3, (2, 2, 16, 8)).astype(np.float16)
+    for h, v in ((5, 3), (4, 6)):
+        image = random.integers(-2, 3, (1, h, v, 16)).astype(np.float16)
+        expected = _convolved(_around(name, image), weights)
+        out = np.full(expected.shape, np.nan, np.float32)
+        arrays = (image, weights, np.zeros_like(out), out)
+        names = [one.name for one in program.function.parameters]
+        before = {n: array.copy() for n, array in zip(names, arrays, strict=True)}
+        program(*arrays)
+        np.testing.assert_array_equal(out, expected)
+        assert checking.check(program.function, before, {**before, names[3]: out}).ok
+        out[0, -1, -1, 0] += 64
+        wrong = {**before, names[3]: out}
+        assert not checking.check(program.function, before, wrong).ok
+
+
+def _around(name: str, image: np.ndarray) -> np.ndarray:
+    """What `AROUND` makes of an image."""
+    _, h, v, _ = image.shape
+    if name == "part":
+        return image[:, 2:]
+    if name == "pad":
+        return np.pad(image, [(0, 0), (h - 2, 1), (1, 2 * v - 2), (0, 0)])
+    spread = np.zeros((1, 2 * h + 2, 2 * v, 16), image.dtype)
+    spread[:, 2::2, ::2] = image
+    return spread
+
+
+def _convolved(image: np.ndarray, weights: np.ndarray) -> np.ndarray:
+    _, h, v, _ = image.shape
+    taps = [
+        image[:, r : r + h - 1, s : s + v - 1].astype(np.float32) @ weights[r, s]
+        for r in range(2)
+        for s in range(2)
+    ]
+    return np.sum(taps, axis=0)
 
 
 def test_phases_write_where_outputs_are() -> None:

@@ -9,6 +9,7 @@ import pytest
 
 from alcop_mlir import codec
 from alcop_mlir.errors import ConfigError
+from alcop_mlir.polynomials import collected
 from alcop_mlir.reference import steps
 from alcop_mlir.reference.expressions import Argument, Constant, Operation
 from alcop_mlir.reference.steps import (
@@ -40,6 +41,7 @@ STEPS: list[Step] = [
     Pad("A", "%10", (0, 1), (2, 0), Constant(-float("inf"))),
     Gather("A", ("B",), "i->ij", "%11", (Argument(0), Argument(2)), ("M", 4)),
     ScatteredViews("A", "%12", 1, "M", 2, 3, 1, 1),
+    Pad("A", "%13", (0, collected([(2, ("M",)), (-1, ())])), (2, "M"), Constant(0.0)),
 ]
 
 
@@ -96,6 +98,7 @@ def test_a_contraction_may_say_less() -> None:
         (2, {"maps": "ij,k.->ij"}, "in a map"),
         (2, {"shape": [4]}, "in a map"),
         (2, {"shape": ["Q", 4]}, 'unknown size "Q"'),
+        (2, {"shape": [[[2, ["Q"]]], 4]}, 'unknown size "Q"'),
         (
             2,
             {"shape": [-1, 4]},

@@ -59,9 +59,9 @@ ANALYSIS = (
     "bindings diagnostics target element_types schedule variants taps rectangles "
     "resources errors dialects.*"
 )
-REFERENCE = "errors codec element_types manifest.names reference.*"
+REFERENCE = "errors codec element_types polynomials extents manifest.names reference.*"
 # What a function computes, as data.
-STEPS = "codec reference.expressions reference.evaluation reference.steps"
+STEPS = "codec extents reference.expressions reference.evaluation reference.steps"
 TRANSFORMS = f"{ANALYSIS} analysis.* passes.*"
 PASSES = pass_modules()
 RUNTIME = (
@@ -85,10 +85,12 @@ RULES = {
     "version": Rule(),
     "element_types": Rule(),
     "polynomials": Rule(),
+    "extents": Rule("errors codec polynomials"),
     # What host analyses yield and launches need: without MLIR and NumPy.
     "manifest.names": Rule(),
     "manifest.*": Rule(
-        "element_types errors codec polynomials schedule reference.steps manifest.*"
+        "element_types errors codec polynomials extents schedule reference.steps "
+        "manifest.*"
     ),
     "target": Rule("errors"),
     "knobs": Rule("errors"),
@@ -116,7 +118,8 @@ RULES = {
         f"{ANALYSIS} {LAYOUT} manifest.names analysis.pipelining.*"
     ),
     "analysis.host.*": Rule(
-        f"{ANALYSIS} polynomials reference.steps manifest.* {LAYOUT} analysis.host.*"
+        f"{ANALYSIS} polynomials extents reference.steps manifest.* {LAYOUT} "
+        "analysis.host.*"
     ),
     "analysis.reference.*": Rule(f"bindings {LINALG} {REFERENCE} analysis.reference.*"),
     # Shares nothing with the passes whose work it checks.

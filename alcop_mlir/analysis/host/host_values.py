@@ -17,6 +17,7 @@ from alcop_mlir.analysis.ir.loops import (
 from alcop_mlir.analysis.ir.memory import root
 from alcop_mlir.analysis.ir.rejected import Rejected
 from alcop_mlir.bindings import arith, ir
+from alcop_mlir.extents import Extent
 from alcop_mlir.manifest.kernels import (
     Aligned,
     AtMost,
@@ -29,7 +30,6 @@ from alcop_mlir.manifest.kernels import (
     block_counts,
 )
 from alcop_mlir.manifest.names import intermediate_name
-from alcop_mlir.manifest.ranges import Extent
 from alcop_mlir.polynomials import Polynomial
 from alcop_mlir.polynomials import constant as number
 from alcop_mlir.polynomials import size as factor

@@ -103,6 +103,9 @@ def _equal(
         yield from _made_of(op)
     elif op.name == "tensor.gather":
         yield from _gathered(op)
+    elif op.name == "tensor.insert_slice":
+        for number in range(op.results[0].type.rank):
+            yield (op.operands[1], number), (op.results[0], number)
     elif op.name == "tensor.pad":
         yield from _not_padded(op)
     if view is None:

@@ -15,8 +15,9 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from alcop_mlir.bindings import ir
+from alcop_mlir.extents import Extent
 from alcop_mlir.reference.expressions import Constant
-from alcop_mlir.reference.steps import Insert, Map, Reshape, Size, Slice, Step
+from alcop_mlir.reference.steps import Insert, Map, Reshape, Slice, Step
 
 Content = str | Constant
 UNWRITTEN = Constant(math.nan)
@@ -30,21 +31,21 @@ class NotUnderstood(Exception):
 class Part:
     """A part of an array: per dimension an offset, a size and a stride."""
 
-    offsets: tuple[int, ...]
-    sizes: tuple[int, ...]
+    offsets: tuple[Extent, ...]
+    sizes: tuple[Extent, ...]
     strides: tuple[int, ...]
 
 
 class BufferValues:
     """The current values of arrays, and the steps that compute them.
 
-    shape: of any array, with names for sizes known at run time only; None where a size
-        has no name
+    size: of a dimension of any array, of what it is computed where that is known at
+        run time only; None where that is not known
     """
 
-    def __init__(self, shape: Callable[[Any], tuple[Size, ...] | None]):
+    def __init__(self, size: Callable[[Any, int], Extent | None]):
         self.steps: list[Step] = []
-        self._shape_of = shape
+        self.size = size
         self._contents: dict[Any, Content] = {}
         # What a view is of, and which part of it, in another shape.
         self._views: dict[Any, tuple[Any, Part | None]] = {}
@@ -89,16 +90,18 @@ class BufferValues:
         """Make `array` a view of `base`, or of a part of it, in its own shape."""
         self._views[array] = base, part
 
-    def shape(self, array: ir.Value) -> tuple[Size, ...]:
-        """The shape of an array. Raises NotUnderstood where a size has no name."""
+    def shape(self, array: ir.Value) -> tuple[Extent, ...]:
+        """The shape of an array. Raises NotUnderstood where a size is not known."""
         shape = self.known_shape(array)
         if shape is None:
             raise NotUnderstood
         return shape
 
-    def known_shape(self, array: ir.Value) -> tuple[Size, ...] | None:
-        """The shape of an array; None where a size has no name."""
-        return self._shape_of(array)
+    def known_shape(self, array: ir.Value) -> tuple[Extent, ...] | None:
+        """The shape of an array; None where a size is not known."""
+        sizes = [self.size(array, number) for number in range(len(array.type.shape))]
+        known = tuple(one for one in sizes if one is not None)
+        return known if len(known) == len(sizes) else None
 
     def insert(
         self, array: ir.Value, content: Content, part: Part, target: ir.Value

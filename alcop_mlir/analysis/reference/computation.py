@@ -6,7 +6,7 @@ check what passes make of it (by `contractions.py`). Works on memrefs and tensor
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -25,8 +25,16 @@ from alcop_mlir.analysis.reference.buffer_values import (
 )
 from alcop_mlir.analysis.reference.image_steps import run_im2col
 from alcop_mlir.analysis.reference.linalg_steps import run_linalg
+from alcop_mlir.analysis.reference.open_sizes import (
+    SizeOf,
+    computed,
+    made_size,
+    pad_amounts,
+    slice_numbers,
+)
 from alcop_mlir.analysis.reference.softmax_steps import run_softmax
 from alcop_mlir.bindings import ir
+from alcop_mlir.extents import Extent
 from alcop_mlir.manifest.names import argument_name, result_name
 from alcop_mlir.reference.expressions import (
     FLOATS,
@@ -40,7 +48,6 @@ from alcop_mlir.reference.steps import (
     Gather,
     Map,
     Pad,
-    Size,
     Slice,
     Step,
     renamed,
@@ -73,7 +80,7 @@ def computation(func: ir.Operation, allow_tf32: bool = False) -> Computation:
 
     allow_tf32: whether contractions of f32 may round A and B to tf32
     """
-    values = BufferValues(_shapes(func))
+    values = BufferValues(_sizes(func))
     block = func.regions[0].blocks[0]
     if not all(_is_evaluated(array) for _, array in _ends(func)):
         return Computation((), func)
@@ -123,10 +130,11 @@ def _read(
     elif op.name in _RESHAPES:
         values.view(op.results[0], op.operands[0])
     elif op.name in ("memref.subview", "tensor.extract_slice"):
-        values.view(op.results[0], op.operands[0], _part(op))
+        values.view(op.results[0], op.operands[0], _part(op, 1, values))
     elif op.name == "tensor.insert_slice":
         source, target = list(op.operands)[:2]
-        content = values.insert(source, values.content(source), _part(op), target)
+        part = _part(op, 2, values)
+        content = values.insert(source, values.content(source), part, target)
         values.write(op.results[0], content)
     elif op.name == "tensor.pad":
         values.write(op.results[0], values.add(_padded(op, values)))
@@ -152,11 +160,11 @@ def _read(
 
 
 def _padded(op: ir.Operation, values: BufferValues) -> Pad:
-    """The step of a `tensor.pad`. Raises NotUnderstood where it is not constant."""
-    low, high = (tuple(op.attributes[f"static_{name}"]) for name in ("low", "high"))
+    """The step of a `tensor.pad`. Raises NotUnderstood where amounts are not known."""
+    low, high = (_extents(side, values) for side in pad_amounts(op))
     (block,) = op.regions[0].blocks
     value = constant(block.operations[-1].operation.operands[0])
-    if value is None or min((*low, *high), default=0) < 0:
+    if value is None:
         raise NotUnderstood
     return Pad(values.name(op.operands[0]), "", low, high, value)
 
@@ -236,13 +244,26 @@ def _is_scalar_code(op: ir.Operation) -> bool:
     return is_pure(op) and not any(hasattr(value.type, "shape") for value in every)
 
 
-def _part(op: ir.Operation) -> Part:
-    """The part that a slice is. Raises NotUnderstood where it is not constant."""
-    names = ("static_offsets", "static_sizes", "static_strides")
-    offsets, sizes, strides = (tuple(op.attributes[name]) for name in names)
-    if min((*offsets, *sizes, *strides), default=0) < 0:
+def _part(op: ir.Operation, arrays: int, values: BufferValues) -> Part:
+    """The part that a slice is, of an op whose first operands are so many arrays.
+
+    Raises NotUnderstood where it is computed of other numbers than sizes.
+    """
+    offsets, sizes, strides = slice_numbers(op, arrays)
+    if not all(isinstance(one, int) and one >= 0 for one in strides):
         raise NotUnderstood
-    return Part(offsets, sizes, strides)
+    return Part(_extents(offsets, values), _extents(sizes, values), tuple(strides))
+
+
+def _extents(given: list[Any], values: BufferValues) -> tuple[Extent, ...]:
+    """Of numbers and indices. Raises NotUnderstood where one is not known, or negative
+    whatever the sizes are.
+    """
+    found = [computed(one, values.size) for one in given]
+    known = tuple(one for one in found if one is not None)
+    if len(known) < len(found) or any(isinstance(n, int) and n < 0 for n in known):
+        raise NotUnderstood
+    return known
 
 
 def _finished(values: BufferValues, names: list[tuple[str, Any]]) -> Iterator[Step]:
@@ -279,7 +300,7 @@ def _can_be_renamed(
     return not any(name in step.reads for step in later)
 
 
-def _copied(content: Content, shape: tuple[Size, ...], name: str) -> Map:
+def _copied(content: Content, shape: tuple[Extent, ...], name: str) -> Map:
     own = loops(len(shape))
     if isinstance(content, Constant):
         return Map((), f"->{own}", name, content, shape)
@@ -299,9 +320,9 @@ def _ends(func: ir.Operation) -> list[tuple[str, Any]]:
     return arguments + results
 
 
-def _shapes(func: ir.Operation) -> Callable[[Any], tuple[Size, ...] | None]:
-    """Gives the shape of an array, by names that arguments and results have; None where
-    a size has none.
+def _sizes(func: ir.Operation) -> SizeOf:
+    """Gives a size of an array, by names that arguments and results have; None where it
+    is not computed of those.
     """
     block = func.regions[0].blocks[0]
     given = [(argument_name(n), value) for n, value in enumerate(block.arguments)]
@@ -314,12 +335,18 @@ def _shapes(func: ir.Operation) -> Callable[[Any], tuple[Size, ...] | None]:
             if hasattr(result.type, "shape"):
                 names.setdefault(result, f"%{len(names)}")
     every = named_sizes(func, names)
-    known = {size for (name, _), size in every.items() if name in ends}
+    extents: dict[int | str, Extent] = {
+        size: size for (name, _), size in every.items() if name in ends
+    }
 
-    def shape(array: ir.Value) -> tuple[Size, ...] | None:
-        rank = len(array.type.shape)
-        sizes = tuple(every[names[array], number] for number in range(rank))
-        is_known = all(isinstance(one, int) or one in known for one in sizes)
-        return sizes if is_known else None
+    def size(array: ir.Value, number: int) -> Extent | None:
+        own = every[names[array], number]
+        return own if isinstance(own, int) else extents.get(own)
 
-    return shape
+    for array, name in names.items():
+        for number in range(len(getattr(array.type, "shape", ()))):
+            if size(array, number) is None:
+                found = made_size(array, number, size)
+                if found is not None:
+                    extents[every[name, number]] = found
+    return size

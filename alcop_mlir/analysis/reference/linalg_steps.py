@@ -26,6 +26,7 @@ from alcop_mlir.analysis.reference.loop_bodies import (
 from alcop_mlir.analysis.reference.scattered import Scattered, gathered_indices
 from alcop_mlir.analysis.reference.table_reads import TableRead, body_values
 from alcop_mlir.bindings import ir
+from alcop_mlir.extents import Extent
 from alcop_mlir.reference.expressions import (
     INTEGERS,
     Argument,
@@ -45,7 +46,6 @@ from alcop_mlir.reference.steps import (
     Reduction,
     Reshape,
     ScatteredViews,
-    Size,
     WindowViews,
 )
 
@@ -281,12 +281,12 @@ class _Reader:
         is_read = number >= len(self.view.operands)
         return is_read or hasattr(self.arrays[number].type, "shape")
 
-    def _shape(self, number: int) -> tuple[Size, ...] | None:
+    def _shape(self, number: int) -> tuple[Extent, ...] | None:
         if number < len(self.view.operands):
             return self.values.known_shape(self.arrays[number])
         return tuple(map(self._loop_size, self._kept(number)))
 
-    def _loop_size(self, loop: int) -> Size:
+    def _loop_size(self, loop: int) -> Extent:
         """The size of a loop: of a dimension that it alone indexes."""
         for operand, indices in zip(self.view.operands, self.indices, strict=False):
             shape = self.values.known_shape(operand.value) if loop in indices else None
@@ -356,7 +356,7 @@ class _Reader:
         return self._seen(number, self._transformed(name, expression, shape))
 
     def _transformed(
-        self, name: str, expression: Expression, shape: tuple[Size, ...]
+        self, name: str, expression: Expression, shape: tuple[Extent, ...]
     ) -> str:
         own = loops(len(shape))
         return self.values.add(Map((name,), f"{own}->{own}", "", expression, shape))

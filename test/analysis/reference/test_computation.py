@@ -5,12 +5,16 @@ from __future__ import annotations
 import struct
 from typing import Any
 
+import numpy as np
 import pytest
 
 from alcop_mlir.analysis.host.host_function import host_functions
 from alcop_mlir.analysis.reference.computation import Computation, computation
 from alcop_mlir.bindings import ir, make_context
+from alcop_mlir.errors import LaunchError
+from alcop_mlir.polynomials import collected
 from alcop_mlir.reference.expressions import Argument, Constant, Operation
+from alcop_mlir.reference.step_values import step_values
 from alcop_mlir.reference.steps import (
     Einsum,
     Fold,
@@ -25,6 +29,7 @@ from alcop_mlir.reference.steps import (
     Slice,
     Step,
     WindowViews,
+    with_sizes,
 )
 
 A, B, C = "memref<8x4xf16>", "memref<4x16xf16>", "memref<8x16xf32>"
@@ -508,10 +513,14 @@ def test_adding_something_else_to_windows(changed: str) -> None:
 
 
 def test_padding() -> None:
-    """Of any number; not by numbers that are known at run time only."""
+    """Of any number, by amounts that are computed of sizes; not by others."""
     text = """
       func.func @f(%a: tensor<2x?xf32>) -> tensor<3x?xf32> {{
         %n = arith.constant 1 : index
+        %size = tensor.dim %a, %n : tensor<2x?xf32>
+        %square = arith.muli %size, %size : index
+        %less = arith.subi %square, %n : index
+        %k = arith.maxsi %size, %square : index
         %z = arith.constant 2.0 : f32
         %p = tensor.pad %a low[0, 3] high[1, {high}] {{
         ^bb0(%i: index, %j: index):
@@ -522,7 +531,16 @@ def test_padding() -> None:
     assert read(text.format(high="1")).steps == (
         Pad("arg0", "result", (0, 3), (1, 1), Constant(2.0)),
     )
-    found = read(text.format(high="%n"))
+    assert read(text.format(high="%n")) == read(text.format(high="1"))
+    less = collected([(1, ("arg0_1", "arg0_1")), (-1, ())])
+    (step,) = read(text.format(high="%less")).steps
+    assert step == Pad("arg0", "result", (0, 3), (1, less), Constant(2.0))
+    known = Pad("arg0", "result", (0, 3), (1, 8), Constant(2.0))
+    assert with_sizes(step, {"arg0_1": 3}) == known
+    arrays = {"arg0": np.ones((2, 0))}
+    with pytest.raises(LaunchError, match=r"sizes or offsets are \[1, -1\]"):
+        step_values([step], arrays, {}, {"arg0_1": 0})
+    found = read(text.format(high="%k"))
     assert found.unknown is not None
     assert found.unknown.name == "tensor.pad"
 
