@@ -11,9 +11,10 @@ compiler moves fewer, and the best one may move more.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 from alcop_mlir.element_types import element_bytes
+from alcop_mlir.extents import Extent, number
 from alcop_mlir.manifest.arrays import Constant, Parameter
 from alcop_mlir.manifest.functions import Function
 from alcop_mlir.reference.steps import Gather, Slice, Step
@@ -44,8 +45,9 @@ def _elements(array: Parameter | Constant, steps: tuple[Step, ...]) -> Iterator[
 
 def _taken(array: Parameter | Constant, step: Step) -> int:
     """How many elements of it the step takes, at most."""
+    shape: Iterable[Extent] = array.shape
     if isinstance(step, Slice):
-        return math.prod(step.sizes)
-    if isinstance(step, Gather) and array.name not in step.inputs:
-        return math.prod(int(size) for size in step.shape)
-    return math.prod(int(size) for size in array.shape)
+        shape = step.sizes
+    elif isinstance(step, Gather) and array.name not in step.inputs:
+        shape = step.shape
+    return math.prod(number(size, {}) for size in shape)
