@@ -7,6 +7,11 @@ bytes along k of every type: m16n8k16 of f16 and bf16, m16n8k8 of tf32, m16n8k32
   a              16 (m) x 32 bytes (k)   vector<4x2xf16>, <4x1xf32>, <4x4xi8>: 4 words
   b              32 bytes (k) x 16 (n)   the same, two for each of two mma.sync
   accumulator    16 (m) x 8 (n)          vector<2x2xf32>, <2x2xi32>
+  rows           16 (m)                  vector<2xf32>: of its two rows
+  columns        8 (n)                   vector<2xf32>: of its two columns
+
+Rows and columns are vectors with an element per row (column) of accumulators, each of
+which every lane holds that has elements of that row.
 
 How a piece of a or b is loaded depends on the size of its elements, and on whether
 neighbours in memory lie along k ("mk", "nk") or across it ("km", "kn"):
@@ -27,7 +32,7 @@ Of nibbles along k, two in a byte, each word of 16-bit elements is a load of one
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -39,12 +44,15 @@ from alcop_mlir.errors import PassError
 from alcop_mlir.target import MMA_F16_SHAPE, mma_shape
 
 LDMATRIX_ROW_BYTES = 16  # a row of a matrix, and its alignment; [PTX] ldmatrix
+UNIT = "1"  # a dimension of extent 1
 _OPERAND_BITS = (8, 16, 32)
 _MOVED_BITS = (8, 16, 32)  # of an accumulator, perhaps converted
 _MMA_M, _MMA_N, _ = MMA_F16_SHAPE
 # Rows and columns of a piece, but for k. b is loaded for two mma.sync at a time.
 _EXTENT = {"a": {"m": _MMA_M}, "b": {"n": 2 * _MMA_N}}
-_ACCUMULATOR = {"m": _MMA_M, "n": _MMA_N}
+_ACCUMULATOR = {"m": _MMA_M, "n": _MMA_N, UNIT: 1}
+_BY_LETTERS = {"mn": "accumulator", "m": "rows", "n": "columns"}
+_WRITTEN = ("mn", "m", "n")
 _WORDS = 4  # of 32 bits: one lane's part of a piece of a or b
 _WORD_BYTES = 4
 _PER_BYTE = 2  # elements of packed bytes
@@ -62,13 +70,14 @@ WORDS = "words"  # loads of the elements of one word: a vector along k, or one b
 class FragmentLayout:
     """How a matrix is distributed to the lanes of a warp.
 
-    role:        "a", "b" or "accumulator"
+    role:        "a", "b", "accumulator", "rows" or "columns"
     dims:        which dimension is which, as the vector type has them: "mk" or "km" for
-                 a, "kn" or "nk" for b, "mn" for accumulators
+                 a, "kn" or "nk" for b; "mn" or "nm" for accumulators, "m" for rows, "n"
+                 for columns, all with "1" for dimensions of extent 1 among them
     bytes:       of an element of a or b
     paired:      whether a or b is moved in pairs of bytes that lie across k
     packed:      whether these are bytes, each of which holds two elements along k
-    interleaved: those of "m" and "n" along which an accumulator is interleaved
+    interleaved: those of "m" and "n" along which accumulators are interleaved
     """
 
     role: str
@@ -79,7 +88,7 @@ class FragmentLayout:
     packed: bool = False
 
     def __str__(self) -> str:
-        name = f"{self.role} [{self.dims[0]}][{self.dims[1]}]"
+        name = f"{self.role} " + "".join(f"[{dim}]" for dim in self.dims)
         return f"{name}, {self.interleaved} interleaved" if self.interleaved else name
 
     @property
@@ -90,7 +99,7 @@ class FragmentLayout:
     @property
     def is_operand(self) -> bool:
         """Whether it is a or b."""
-        return self.role != "accumulator"
+        return self.role in _EXTENT
 
     @property
     def word_elements(self) -> int:
@@ -123,11 +132,30 @@ class FragmentLayout:
         """Extent of a piece of an operand along k: of bytes, if they are packed."""
         return mma_shape(self.bytes)[2] // (_PER_BYTE if self.packed else 1)
 
+    def with_dims(self, dims: str) -> FragmentLayout | None:
+        """The layout of a vector of these dimensions that goes with accumulators, rows
+        or columns of this layout; None if there is none.
+        """
+        role = _BY_LETTERS.get("".join(sorted(dims.replace(UNIT, ""))))
+        if role is None or self.is_operand:
+            return None
+        interleaved = "".join(dim for dim in self.interleaved if dim in dims)
+        return FragmentLayout(role, dims, interleaved=interleaved)
+
+    def rows_and_columns(
+        self, dims: Sequence[int | None]
+    ) -> tuple[int | None, int | None]:
+        """Of dimensions that those of a vector follow, which rows and columns do."""
+        if self.is_operand:
+            rows, columns = dims
+            return rows, columns
+        by_name = dict(zip(self.dims, dims, strict=True))
+        return by_name.get("m"), by_name.get("n")
+
     @property
-    def piece(self) -> tuple[int, int]:
+    def piece(self) -> tuple[int, ...]:
         """Extents of a piece, in the order of `dims`."""
-        first, second = self.dims
-        return self.extents[first], self.extents[second]
+        return tuple(self.extents[dim] for dim in self.dims)
 
     def grid(self, kind: ir.Type) -> dict[str, int]:
         """Pieces along each dimension of a vector type."""
@@ -137,7 +165,8 @@ class FragmentLayout:
     def lane_type(self, element: ir.Type) -> Any:
         """The type of one lane's part of one piece."""
         if not self.is_operand:
-            return ir.VectorType.get([2, 2], element)
+            both = 2 if self.role == "accumulator" else 1
+            return ir.VectorType.get([2] * both, element)
         row = ELEMENT_TYPES.get(str(element))
         if row is not None and row.memory:
             element = ir.Type.parse(row.memory)  # which holds it, its last bits zero
@@ -163,6 +192,20 @@ def accumulator_layout(a: FragmentLayout, b: FragmentLayout) -> FragmentLayout:
     return FragmentLayout("accumulator", "mn", interleaved=interleaved)
 
 
+def is_held_as(held: FragmentLayout | None, needed: FragmentLayout) -> bool:
+    """Whether the accumulators `held` are the operand `needed`, lane by lane.
+
+    Of two neighbouring accumulator pieces of 16 bits a lane holds just what it does of
+    one piece of a; or of b, if rows are columns of the contraction.
+    """
+    if held is None or held.role != "accumulator" or held.interleaved:
+        return False
+    names = {"a": {"m": "m", "n": "k"}, "b": {"m": "n", "n": "k"}}.get(needed.role)
+    if names is None or (needed.bytes, needed.paired) != (2, False) or needed.packed:
+        return False
+    return "".join(names.get(dim, dim) for dim in held.dims) == needed.dims
+
+
 # Where no operand is paired.
 ACCUMULATORS_LAYOUT = FragmentLayout("accumulator", "mn")
 
@@ -171,7 +214,7 @@ def check_shape(op: ir.Operation, kind: ir.Type, layout: FragmentLayout) -> None
     """PassError at `op` unless vectors of type `kind` can be cut into pieces."""
     k = layout.k_extent
     # Accumulators are stored two pieces at a time.
-    multiples = {"m": _MMA_M, "n": 2 * _MMA_N, "k": k}
+    multiples = {"m": _MMA_M, "n": 2 * _MMA_N, "k": k, UNIT: 1}
     for dim, extent in zip(layout.dims, kind.shape, strict=True):
         if extent % multiples[dim]:
             raise PassError(
@@ -234,18 +277,17 @@ def is_same_along_k(op: ir.Operation, layout: FragmentLayout) -> bool:
     return [loop for loop, dim in rows_and_columns if dim is None] == ["k"]
 
 
-def transfer_dims(op: ir.Operation) -> tuple[int | None, int | None]:
-    """The dimensions of the memref that rows and columns of a transfer follow.
+def transfer_dims(op: ir.Operation) -> tuple[int | None, ...]:
+    """The dimensions of the memref that those of a transfer's vector follow.
 
     None where all rows (columns) of the vector are the same.
     """
-    rows, columns = (
+    return tuple(
         ir.AffineDimExpr(result).position
         if isinstance(result, ir.AffineDimExpr)
         else None
         for result in op.operation.attributes["permutation_map"].value.results
     )
-    return rows, columns
 
 
 def check_write(op: ir.Operation, layout: FragmentLayout) -> None:
@@ -256,6 +298,11 @@ def check_write(op: ir.Operation, layout: FragmentLayout) -> None:
         raise PassError(
             op,
             f"writes {value.type} as {layout}, expected an accumulator to be written",
+        )
+    if layout.dims not in _WRITTEN:
+        raise PassError(
+            op,
+            f"writes {value.type} as {layout}, expected [m][n], [m] or [n]",
         )
     _check_width(op, target.type, _MOVED_BITS)
 
@@ -270,7 +317,7 @@ def _check_width(op: ir.Operation, kind: ir.Type, widths: tuple[int, ...]) -> No
 
 
 def _check_transfer(op: ir.Operation, memref: ir.Value, is_operand: bool) -> None:
-    """Between a memref and a vector of its last two dimensions.
+    """Between a memref and a vector of its last dimensions.
 
     An operand must be in bounds: zeros are filled in where it is copied.
     """
@@ -281,8 +328,9 @@ def _check_transfer(op: ir.Operation, memref: ir.Value, is_operand: bool) -> Non
         raise PassError(op, "transfer with a mask, expected none")
     affine_map = operation.attributes["permutation_map"].value
     is_free = not is_operand and operation.name == "vector.transfer_read"
-    last_two = ir.AffineMap.get_minor_identity(memref.type.rank, 2)
-    if not is_free and affine_map != last_two:
+    rank, inner = memref.type.rank, len(transfer_dims(op))
+    last = ir.AffineMap.get_minor_identity(rank, inner) if inner <= rank else None
+    if not is_free and affine_map != last:
         raise PassError(op, f"transfer by {affine_map}, expected the last dimensions")
     in_bounds = operation.attributes["in_bounds"]
     if is_operand and not all(attribute.value for attribute in in_bounds):

@@ -1,13 +1,16 @@
 """Which vectors are distributed to the lanes of a warp as fragments of mma.sync.
 
 Layouts begin at the operands of each `vector.contract` and spread through loops,
-branches and element-wise ops to every value that must have the same layout.
+branches and element-wise ops to every value that must have the same layout, and to the
+rows and columns that reductions make of accumulators, or broadcasts accumulators of.
+Accumulators come first: an operand computed from them is held as they are, if that is
+the layout it is needed in, see `is_held_as`.
 """
 
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from alcop_mlir.analysis.ir import loops
@@ -19,9 +22,11 @@ from alcop_mlir.analysis.layout.fragment_layout import (
     check_read,
     check_shape,
     check_write,
+    is_held_as,
     operand_layout,
     transfer_dims,
 )
+from alcop_mlir.analysis.layout.reshapes import RESHAPES, Tie, reshaped
 from alcop_mlir.bindings import ir
 from alcop_mlir.element_types import ACCUMULATORS
 from alcop_mlir.errors import PassError
@@ -31,7 +36,11 @@ READ = "vector.transfer_read"
 WRITE = "vector.transfer_write"
 SLICE = "vector.extract_strided_slice"
 UNPACK = "vector.bitcast"  # of bytes to the elements that they hold, along k
+STEP = "vector.step"
+_FMA = "vector.fma"
 _FROM_NIBBLES = 2  # bytes of the elements that nibbles become
+_NUMBERED = ("m", "n")  # what a vector.step can number
+_MULTIPLIED, _ACCUMULATORS = slice(0, 2), slice(2, 4)  # of what a contraction needs
 _KIND_OF_SUM = "#vector.kind<add>"
 
 
@@ -61,7 +70,8 @@ def is_uniform(value: ir.Value) -> bool:
 def is_elementwise(op: ir.Operation) -> bool:
     """Whether each element of the only result comes from the operands' same element."""
     operation = op.operation
-    if operation.name.split(".")[0] not in ("arith", "math") or operation.regions:
+    is_known = operation.name.split(".")[0] in ("arith", "math")
+    if not (is_known or operation.name == _FMA) or operation.regions:
         return False
     if len(operation.results) != 1 or operation.name == "arith.constant":
         return False
@@ -84,44 +94,60 @@ def find_fragments(
     Raises PassError where a value needs two layouts, or where an op that makes or uses
     a distributed value cannot work on fragments.
     """
-    layouts: dict[Any, FragmentLayout] = {}
-    for contraction in contractions:
-        for value, layout in _operands(contraction):
-            _spread(value, contraction, layout, layouts)
+    spreading = _Spreading()
+    needs = [(one, _operands(one)) for one in contractions]
+    for contraction, values in needs:
+        for value, layout in values[_ACCUMULATORS]:
+            spreading.spread(Tie(value, contraction, layout))
+    for contraction, values in needs:
+        for value, layout in values[_MULTIPLIED]:
+            if not is_held_as(spreading.layouts.get(value), layout):
+                spreading.spread(Tie(value, contraction, layout))
     for store in stores:
         value = store.operands[0]
-        if value not in layouts:
-            _spread(value, store, ACCUMULATORS_LAYOUT, layouts)
-    return Fragments(layouts)
+        if value not in spreading.layouts:
+            spreading.spread(Tie(value, store, ACCUMULATORS_LAYOUT))
+    spreading.use_defaults()
+    return Fragments(spreading.layouts)
 
 
-def _spread(
-    value: ir.Value,
-    op: ir.Operation,
-    layout: FragmentLayout,
-    layouts: dict[Any, FragmentLayout],
-) -> None:
-    """Set the layout that `op` needs `value` in, also of all values tied to it."""
-    pending = [(value, op)]
-    while pending:
-        value, op = pending.pop()
-        if is_uniform(value):
-            check_shape(op, value.type, layout)
-        elif value not in layouts:
-            check_shape(op, value.type, layout)
-            layouts[value] = layout
-            if (unpack := loops.made_by(value, UNPACK)) is not None:
-                packed = _packed_layout(unpack, layout)
-                _spread(unpack.operands[0], unpack, packed, layouts)
-            pending.extend(_tied_to_origin(value, layout))
-            for use in value.uses:
-                pending.extend(_tied_by_use(value, use, layout))
-        elif layouts[value] != layout:
-            raise PassError(
-                op,
-                f"needs a vector distributed as {layout}, which is distributed as "
-                f"{layouts[value]}: conversions of layouts are unsupported",
-            )
+@dataclass(frozen=True)
+class _Spreading:
+    """The layouts found so far, and ties by default of values that may have none."""
+
+    layouts: dict[Any, FragmentLayout] = field(default_factory=dict)
+    defaults: list[Tie] = field(default_factory=list)
+
+    def spread(self, first: Tie) -> None:
+        """Set the layout that an op needs a value in, also of all values tied to it."""
+        pending = [first]
+        while pending:
+            tie = pending.pop()
+            value, layout = tie.value, tie.layout
+            known = self.layouts.get(value)
+            if is_uniform(value):
+                check_shape(tie.op, value.type, layout)
+            elif tie.is_default:
+                self.defaults.append(tie)
+            elif known is None:
+                check_shape(tie.op, value.type, layout)
+                self.layouts[value] = layout
+                pending.extend(_tied_to_origin(value, layout))
+                for use in value.uses:
+                    pending.extend(_tied_by_use(value, use, layout))
+            elif known != layout:
+                raise PassError(
+                    tie.op,
+                    f"needs a vector distributed as {layout}, which is distributed as "
+                    f"{known}: conversions of layouts are unsupported",
+                )
+
+    def use_defaults(self) -> None:
+        """Spread the layouts of values that nothing else has given one."""
+        while self.defaults:
+            tie = self.defaults.pop()
+            if tie.value not in self.layouts:
+                self.spread(replace(tie, is_default=False))
 
 
 def _packed_layout(op: ir.Operation, layout: FragmentLayout) -> FragmentLayout:
@@ -215,8 +241,8 @@ def contraction_dims(op: ir.Operation) -> tuple[str, str]:
     return spelled[0], spelled[1]
 
 
-def slice_offset(op: ir.Operation, layout: FragmentLayout) -> tuple[int, int]:
-    """The row and column of the first piece in a slice.
+def slice_offset(op: ir.Operation, layout: FragmentLayout) -> tuple[int, ...]:
+    """The first piece in a slice, along each dimension.
 
     Raises PassError where the slice cuts pieces.
     """
@@ -229,19 +255,16 @@ def slice_offset(op: ir.Operation, layout: FragmentLayout) -> tuple[int, int]:
         raise PassError(
             op,
             f"takes a slice at {offsets} of {layout}, expected whole pieces of "
-            f"{layout.piece[0]} x {layout.piece[1]}",
+            f"{' x '.join(map(str, layout.piece))}",
         )
-    (row, _), (column, _) = places
-    return row, column
+    return tuple(place for place, _ in places)
 
 
-def _tied_to_origin(
-    value: ir.Value, layout: FragmentLayout
-) -> Iterator[tuple[Any, Any]]:
-    """What must have the layout of `value`, as what makes it ties them, and that op."""
+def _tied_to_origin(value: ir.Value, layout: FragmentLayout) -> Iterator[Tie]:
+    """What has a layout for that of `value`, as what makes it ties them."""
     op, tied = loops.defining_op(value), _origins(value)
     if tied is not None:
-        yield from tied
+        yield from (Tie(other, by, layout) for other, by in tied)
     elif op is None:
         raise PassError(
             value.owner.owner,
@@ -251,8 +274,14 @@ def _tied_to_origin(
         check_read(op, layout)
     elif op.name == SLICE:
         slice_offset(op, layout)
-        yield op.operands[0], op
-    elif op.name not in (CONTRACT, UNPACK):
+        yield Tie(op.operands[0], op, layout)
+    elif op.name == UNPACK:
+        yield Tie(op.operands[0], op, _packed_layout(op, layout))
+    elif op.name in RESHAPES and not layout.is_operand:
+        yield from reshaped(op, value, layout)
+    elif op.name == STEP and layout.dims in _NUMBERED:
+        pass
+    elif op.name != CONTRACT:
         raise PassError(op, f"'{op.name}' cannot make the fragments of {layout}")
 
 
@@ -276,7 +305,7 @@ def _origins(value: ir.Value) -> Iterable[tuple[Any, Any]] | None:
 
 def _tied_by_use(
     value: ir.Value, use: ir.OpOperand, layout: FragmentLayout
-) -> Iterator[tuple[Any, Any]]:
+) -> Iterator[Tie]:
     """Those that an op that uses the value ties to it."""
     op, number = use.owner.operation, use.operand_number
     if op.name == CONTRACT or (op.name == UNPACK and layout.packed):
@@ -285,17 +314,28 @@ def _tied_by_use(
         check_write(op, layout)
     elif op.name == SLICE:
         slice_offset(op, layout)
-        yield op.results[0], op
-    elif op.name == "scf.for":
-        yield from _carried_by(op, number - len(loops.bounds(op)))
-    elif op.name == "scf.yield" and op.parent.name == "scf.for":
-        yield from _carried_by(op.parent, number)
-    elif op.name == "scf.yield" and op.parent.name == "scf.if":
-        yield from _chosen_by(op.parent, number)
-    elif is_elementwise(op):
-        yield from ((other, op) for other in (*_vectors(op), op.results[0]))
+        yield Tie(op.results[0], op, layout)
+    elif op.name in RESHAPES and not layout.is_operand:
+        yield from reshaped(op, value, layout)
+    elif (tied := _joined(op, number)) is not None:
+        yield from (Tie(other, by, layout) for other, by in tied)
     else:
         raise PassError(op, f"'{op.name}' cannot use the fragments of {layout}")
+
+
+def _joined(op: ir.Operation, number: int) -> list[tuple[Any, Any]] | None:
+    """What loops, branches and element-wise ops make of their operand `number`, and
+    what else they make that of; None for other ops.
+    """
+    if op.name == "scf.for":
+        return _carried_by(op, number - len(loops.bounds(op)))
+    if op.name == "scf.yield" and op.parent.name == "scf.for":
+        return _carried_by(op.parent, number)
+    if op.name == "scf.yield" and op.parent.name == "scf.if":
+        return _chosen_by(op.parent, number)
+    if is_elementwise(op):
+        return [(other, op) for other in (*_vectors(op), op.results[0])]
+    return None
 
 
 def _carried_by(loop: ir.Operation, number: int) -> list[tuple[Any, Any]]:

@@ -37,8 +37,10 @@ class Pieces:
 
     def at(self, **piece: int) -> Any:
         """The fragment of a piece, as in `at(m=0, k=1)`."""
-        row, column = self.layout.dims
-        return self.values[piece[row] * self.counts[column] + piece[column]]
+        number = 0
+        for dim in self.layout.dims:
+            number = number * self.counts[dim] + piece.get(dim, 0)
+        return self.values[number]
 
 
 def pieces(layout: FragmentLayout, kind: ir.Type, values: Sequence[ir.Value]) -> Pieces:
@@ -68,15 +70,33 @@ class AccumulatorLane:
         """Row of its upper elements in a piece."""
         return build.mul(self.quad, 2 if "m" in self.layout.interleaved else 1)
 
+    def column(self) -> Any:
+        """Column of its first element of a piece."""
+        return build.mul(self.lane_in_quad, neighbours(self.layout))
+
     def first(self) -> tuple[Any, Any]:
         """Row and column of its first element of a piece."""
-        return self.row(), build.mul(self.lane_in_quad, neighbours(self.layout))
+        return self.row(), self.column()
 
 
 def accumulator_lane(threads: int, layout: FragmentLayout) -> AccumulatorLane:
     """Built where accumulators are accessed, so that loops need no register for it."""
     number = lane(threads)
     return AccumulatorLane(build.div(number, QUAD), build.rem(number, QUAD), layout)
+
+
+def lane_rows(layout: FragmentLayout, piece: int) -> tuple[int, int]:
+    """Both rows that a lane holds of a piece, from its first row on."""
+    first = layout.extents["m"] * piece
+    return first, first + (1 if "m" in layout.interleaved else HALF)
+
+
+def lane_columns(layout: FragmentLayout, piece: int) -> tuple[int, int]:
+    """Both columns that a lane holds of a piece, from its first column on."""
+    side_by_side = neighbours(layout) // 2
+    group, place = divmod(piece, side_by_side)
+    first = PIECE_COLUMNS * side_by_side * group + place
+    return first, first + side_by_side
 
 
 def lane(threads: int) -> Any:

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from typing import Any
 
+from alcop_mlir.analysis.layout.fragment_layout import FragmentLayout
 from alcop_mlir.bindings import arith, ir, llvm, nvgpu, nvvm, vector
 from alcop_mlir.element_types import ELEMENT_TYPES
 from alcop_mlir.passes import build
 from alcop_mlir.target import mma_shape
-from alcop_mlir.transforms.tensor_cores.fragment_access import words
+from alcop_mlir.transforms.tensor_cores.fragment_access import Pieces, words
 
 # The last bit of a f16 from 1024 on means 1: 0x6400 + n are the bits of 1024 + n.
 _HALF_OF_WHOLE = 0x6400
@@ -43,6 +44,34 @@ def halves(piece: ir.Value) -> tuple[Any, Any]:
         for start in (0, rows // 2)
     )
     return first, second
+
+
+def operand_of(held: Pieces, layout: FragmentLayout) -> Pieces:
+    """Accumulators of 16 bits as the operand `layout`, see `is_held_as`.
+
+    Two neighbouring pieces make one of the operand: of a its rows come first, of b,
+    where they are columns, the halves of k of the first eight.
+    """
+    along, across = ("m", "n")
+    order = [0, 1, 2, 3] if layout.role == "a" else [0, 2, 1, 3]
+    kept = "m" if layout.role == "a" else "n"
+    counts = {kept: held.counts[along], "k": held.counts[across] // 2}
+    found = {
+        (row, k): vector.shuffle(
+            held.at(**{along: row, across: 2 * k}),
+            held.at(**{along: row, across: 2 * k + 1}),
+            order,
+        )
+        for row in range(counts[kept])
+        for k in range(counts["k"])
+    }
+    first, second = layout.dims
+    values = [
+        found[(i, j) if first == kept else (j, i)]
+        for i in range(counts[first])
+        for j in range(counts[second])
+    ]
+    return Pieces(layout, counts, tuple(values))
 
 
 def _multiply_bytes(a: ir.Value, b: ir.Value, accumulators: ir.Value) -> Any:

@@ -8,7 +8,11 @@ After:   %a0 = nvgpu.ldmatrix %tile[%m + lane ..., %k + ...] -> vector<4x2xf16>,
          gpu.shuffle within quads, then vector.store of 16 bytes of one row
 
 Ops that carry such a vector (scf.for, scf.if, element-wise ops) carry its fragments
-instead; rounding to tf32 becomes cvt.rna. Vectors that no contraction needs are left
+instead; rounding to tf32 becomes cvt.rna. Rows of accumulators, which vector.step,
+vector.multi_reduction and transfers make and vector.broadcast takes, and columns are
+distributed too: a lane has the elements of the rows (columns) of its accumulators, and
+lanes that share a row reduce it by gpu.shuffle. Accumulators of 16 bits are operands of
+further contractions as they are held. Vectors that no contraction needs are left
 unchanged. A contraction that mma.sync does not support (it supports f16, bf16 and tf32
 into f32, s8 into i32), or a vector that is used in an unsupported way, is an error:
 unchanged, as code of one thread, it would be right, but hopelessly slow. Memory may
@@ -38,6 +42,7 @@ from alcop_mlir.analysis.ir.walk import walk
 from alcop_mlir.analysis.layout.fragment_layout import (
     ACCUMULATORS_LAYOUT,
     FragmentLayout,
+    is_held_as,
     is_same_along_k,
     transfer_dims,
 )
@@ -45,6 +50,7 @@ from alcop_mlir.analysis.layout.fragments import (
     CONTRACT,
     READ,
     SLICE,
+    STEP,
     UNPACK,
     WRITE,
     Fragments,
@@ -53,6 +59,7 @@ from alcop_mlir.analysis.layout.fragments import (
     is_elementwise,
     slice_offset,
 )
+from alcop_mlir.analysis.layout.reshapes import RESHAPES, reshaped
 from alcop_mlir.bindings import ir, scf, ub, vector
 from alcop_mlir.dialects import alcop
 from alcop_mlir.errors import PassError
@@ -70,13 +77,22 @@ from alcop_mlir.transforms.tensor_cores.fragment_arithmetic import (
     convert,
     halves,
     multiply,
+    operand_of,
 )
 from alcop_mlir.transforms.tensor_cores.fragment_loads import (
     LaneOffsets,
     load_along,
     load_operand,
 )
+from alcop_mlir.transforms.tensor_cores.fragment_rows import (
+    load_rows,
+    numbers,
+    piece_places,
+    reshape,
+    store_rows,
+)
 from alcop_mlir.transforms.tensor_cores.fragment_stores import store_accumulators
+from alcop_mlir.transforms.tensor_cores.own_numbers import separate_numbers
 from alcop_mlir.transforms.tensor_cores.staged_stores import Stages
 
 
@@ -89,6 +105,7 @@ class LowerMma(Pass):
             contractions = [one for one in found if one.name == CONTRACT]
             stores = [one for one in found if one.name == WRITE]
             threads = _threads(block, found[0])
+            separate_numbers(block.body)
             lowering = _Lowering(
                 find_fragments(contractions, stores),
                 threads,
@@ -181,6 +198,8 @@ class _Lowering:
             CONTRACT: self._contract,
             SLICE: self._slice,
             UNPACK: self._unpack,
+            STEP: self._number,
+            **dict.fromkeys(RESHAPES, self._reshape),
         }
         assert op.name in rules or is_elementwise(op), op.name
         rules.get(op.name, self._elementwise)(op)
@@ -219,11 +238,12 @@ class _Lowering:
         layout = self._layout(result)
         source, *rest = list(op.operands)
         indices, kind = rest[: source.type.rank], result.type
-        is_accumulator = layout.role == "accumulator"
-        if is_accumulator or is_same_along_k(op, layout):
-            load = load_accumulators if is_accumulator else load_along
+        if not layout.is_operand or is_same_along_k(op, layout):
+            loads = {"accumulator": load_accumulators, "a": load_along, "b": load_along}
+            load = loads.get(layout.role, load_rows)
             with guarded(op, _bounds(op, source, padding=rest[source.type.rank])):
-                first = AccumulatorSource(source, indices, transfer_dims(op))
+                dims = layout.rows_and_columns(transfer_dims(op))
+                first = AccumulatorSource(source, indices, dims)
                 loaded = load(first, layout, kind, self.threads)
         else:
             loaded = load_operand(source, indices, layout, kind, self.lane_offsets)
@@ -233,7 +253,11 @@ class _Lowering:
         value, target, *indices = list(op.operands)
         layout = self.fragments.of(value) or ACCUMULATORS_LAYOUT
         fragments = self._pieces(value, layout)
-        with guarded(op, _bounds(op, target)):
+        limits = _bounds(op, target)
+        if layout.role != "accumulator":
+            store_rows(fragments, limits, indices, self.threads)
+            return
+        with guarded(op, limits):
             store_accumulators(op, fragments, target, indices, self.stages)
 
     def _contract(self, op: ir.Operation) -> None:
@@ -259,19 +283,33 @@ class _Lowering:
         """Take some rows and columns of pieces."""
         source, result = op.operands[0], op.results[0]
         layout = self._layout(result)
-        whole, counts = self._pieces(source, layout), layout.grid(result.type)
-        row, column = slice_offset(op, layout)
-        first, second = layout.dims
+        whole = self._pieces(source, layout)
+        offsets = dict(zip(layout.dims, slice_offset(op, layout), strict=True))
         self.lowered[result] = tuple(
-            whole.at(**{first: row + i, second: column + j})
-            for i in range(counts[first])
-            for j in range(counts[second])
+            whole.at(**{dim: offsets[dim] + n for dim, n in place.items()})
+            for place in piece_places(layout, result.type)
         )
 
     def _unpack(self, op: ir.Operation) -> None:
         """Leave the bytes as they are: the conversions that follow take them apart."""
         source, result = op.operands[0], op.results[0]
         self.lowered[result] = self._pieces(source, self._layout(source)).values
+
+    def _reshape(self, op: ir.Operation) -> None:
+        """Reduce, broadcast, reshape or transpose: between accumulators and rows."""
+        result = op.results[0]
+        layout = self._layout(result)
+        ties = {tie.value: tie.layout for tie in reshaped(op, result, layout)}
+        held = [
+            self._pieces(value, self.fragments.of(value) or ties[value])
+            for value in op.operands
+        ]
+        self.lowered[result] = reshape(op, held, layout).values
+
+    def _number(self, op: ir.Operation) -> None:
+        result = op.results[0]
+        made = numbers(self._layout(result), result.type, self.threads)
+        self.lowered[result] = made.values
 
     def _elementwise(self, op: ir.Operation) -> None:
         result = op.results[0]
@@ -309,6 +347,9 @@ class _Lowering:
 
     def _pieces(self, value: ir.Value, layout: FragmentLayout) -> Pieces:
         """The fragments of a vector; built here for a uniform one."""
+        held = self.fragments.of(value)
+        if held is not None and layout.is_operand and is_held_as(held, layout):
+            return operand_of(pieces(held, value.type, self.lowered[value]), layout)
         if value in self.lowered:
             return pieces(layout, value.type, self.lowered[value])
         piece = _uniform(value, layout.lane_type(value.type.element_type))

@@ -107,36 +107,8 @@ func.func @odd_number_of_pieces() {
     %b = memref.alloc() : memref<16x24xf16, #ws>
     %f = vector.transfer_read %a[%c0, %c0], %pad {in_bounds = [true, true]} : memref<16x16xf16, #ws>, vector<16x16xf16>
     %g = vector.transfer_read %b[%c0, %c0], %pad {in_bounds = [true, true]} : memref<16x24xf16, #ws>, vector<16x24xf16>
-    // expected-error @+1 {{vector<16x24xf16> as b [k][n]: n is 24, expected a multiple of 16 (mma.sync.m16n8k16)}}
+    // expected-error @+1 {{vector<16x24xf32> as accumulator [m][n]: n is 24, expected a multiple of 16 (mma.sync.m16n8k16)}}
     %s = vector.contract {indexing_maps = [#mk, #kn, #mn], iterator_types = ["parallel", "parallel", "reduction"], kind = #vector.kind<add>} %f, %g, %zero : vector<16x16xf16>, vector<16x24xf16> into vector<16x24xf32>
-    gpu.terminator
-  }
-  return
-}
-
-// -----
-
-// The result of one contraction is an operand of the next: distributed to other lanes.
-#ws = #gpu.address_space<workgroup>
-#mk = affine_map<(m, n, k) -> (m, k)>
-#kn = affine_map<(m, n, k) -> (k, n)>
-#mn = affine_map<(m, n, k) -> (m, n)>
-func.func @two_layouts(%C: memref<16x16xf32>) {
-  %c0 = arith.constant 0 : index
-  %c1 = arith.constant 1 : index
-  %threads = arith.constant 32 : index
-  %pad = arith.constant 0.0 : f16
-  %zero = arith.constant dense<0.0> : vector<16x16xf32>
-  gpu.launch blocks(%bx, %by, %bz) in (%gx = %c1, %gy = %c1, %gz = %c1)
-             threads(%tx, %ty, %tz) in (%sx = %threads, %sy = %c1, %sz = %c1) {
-    %a = memref.alloc() : memref<16x16xf16, #ws>
-    %f = vector.transfer_read %a[%c0, %c0], %pad {in_bounds = [true, true]} : memref<16x16xf16, #ws>, vector<16x16xf16>
-    %g = vector.transfer_read %a[%c0, %c0], %pad {in_bounds = [true, true]} : memref<16x16xf16, #ws>, vector<16x16xf16>
-    %p = vector.contract {indexing_maps = [#mk, #kn, #mn], iterator_types = ["parallel", "parallel", "reduction"], kind = #vector.kind<add>} %f, %g, %zero : vector<16x16xf16>, vector<16x16xf16> into vector<16x16xf32>
-    %h = arith.truncf %p : vector<16x16xf32> to vector<16x16xf16>
-    // expected-error @+1 {{needs a vector distributed as a [m][k], which is distributed as accumulator [m][n]: conversions of layouts are unsupported}}
-    %s = vector.contract {indexing_maps = [#mk, #kn, #mn], iterator_types = ["parallel", "parallel", "reduction"], kind = #vector.kind<add>} %h, %g, %zero : vector<16x16xf16>, vector<16x16xf16> into vector<16x16xf32>
-    vector.transfer_write %s, %C[%c0, %c0] {in_bounds = [true, true]} : vector<16x16xf32>, memref<16x16xf32>
     gpu.terminator
   }
   return
@@ -236,7 +208,7 @@ func.func @unknown_use(%C: memref<16x16xf32>) {
     %f = vector.transfer_read %a[%c0, %c0], %pad {in_bounds = [true, true]} : memref<16x16xf16, #ws>, vector<16x16xf16>
     %g = vector.transfer_read %a[%c0, %c0], %pad {in_bounds = [true, true]} : memref<16x16xf16, #ws>, vector<16x16xf16>
     %s = vector.contract {indexing_maps = [#mk, #kn, #mn], iterator_types = ["parallel", "parallel", "reduction"], kind = #vector.kind<add>} %f, %g, %zero : vector<16x16xf16>, vector<16x16xf16> into vector<16x16xf32>
-    // expected-error @+1 {{'vector.shape_cast' cannot use the fragments of accumulator [m][n]}}
+    // expected-error @+1 {{'vector.shape_cast' from vector<16x16xf32> to vector<256xf32>, distributed as accumulator [m][n]: expected accumulators [m][n], rows [m] and columns [n]}}
     %flat = vector.shape_cast %s : vector<16x16xf32> to vector<256xf32>
     gpu.terminator
   }
@@ -259,7 +231,7 @@ func.func @unknown_origin(%C: memref<16x16xf32>, %v: vector<256xf32>) {
     %a = memref.alloc() : memref<16x16xf16, #ws>
     %f = vector.transfer_read %a[%c0, %c0], %pad {in_bounds = [true, true]} : memref<16x16xf16, #ws>, vector<16x16xf16>
     %g = vector.transfer_read %a[%c0, %c0], %pad {in_bounds = [true, true]} : memref<16x16xf16, #ws>, vector<16x16xf16>
-    // expected-error @+1 {{'vector.shape_cast' cannot make the fragments of accumulator [m][n]}}
+    // expected-error @+1 {{'vector.shape_cast' from vector<256xf32> to vector<16x16xf32>, needed as accumulator [m][n]: expected accumulators [m][n], rows [m] and columns [n]}}
     %acc = vector.shape_cast %v : vector<256xf32> to vector<16x16xf32>
     %s = vector.contract {indexing_maps = [#mk, #kn, #mn], iterator_types = ["parallel", "parallel", "reduction"], kind = #vector.kind<add>} %f, %g, %acc : vector<16x16xf16>, vector<16x16xf16> into vector<16x16xf32>
     vector.transfer_write %s, %C[%c0, %c0] {in_bounds = [true, true]} : vector<16x16xf32>, memref<16x16xf32>
