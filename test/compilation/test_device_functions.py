@@ -108,6 +108,17 @@ def test_close_to_float64(name: str) -> None:
     assert error[worst] <= bound, f"{name}({given[worst]}): {error[worst]} units"
 
 
+def test_an_approximate_power_of_two_flushes_subnormal_numbers() -> None:
+    given = np.concatenate(
+        [arguments(-125, 127), np.array([-126.5, -149, -1e-42], "f4")]
+    )
+    expected = np.exp2(given.astype("f8"))
+    expected[-3:] = [0, 0, 1]
+    unit = np.spacing(np.abs(expected).astype("f4")).astype("f8")
+    made = run_body("%r = math.exp2 %a fastmath<afn> : f32", given)
+    assert (np.abs(made - expected) <= 0.51 * unit).all()
+
+
 # Of f64: the function, the interval of its arguments, and the bound.
 WIDE_FUNCTIONS: dict[str, tuple[Callable[[Array], Array], float, float, float]] = {
     "exp": (np.exp, -700, 700, 1.5),

@@ -12,9 +12,10 @@ print upstream's form of it as a static variable of one byte. Workgroup buffers 
 `gpu.func` allocates itself become static variables (`static_buffers.py`): upstream
 would call `malloc`. The known block size becomes `.reqntid`. Functions of libdevice
 such as `__nv_expf` are defined, if `device_functions.py` knows them; powers with whole
-constants become multiplications. Kernels are converted in parallel. Only llvm and nvvm
-ops may remain: an op that no conversion supports is an error here, as translating it
-would crash the process. So is a launch whose block or shared memory exceeds the
+constants become multiplications, and `math.exp2` in f32 that may be approximated
+(`fastmath<afn>`) is one instruction. Kernels are converted in parallel. Only llvm and
+nvvm ops may remain: an op that no conversion supports is an error here, as translating
+it would crash the process. So is a launch whose block or shared memory exceeds the
 target's limits.
 
 Runs last, after alcop-outline-kernels. Host functions are left unchanged. Reads and
@@ -38,6 +39,7 @@ from alcop_mlir.passes import build
 from alcop_mlir.passes.base import Pass, option
 from alcop_mlir.resources import SHARED_ALIGNMENT
 from alcop_mlir.target import DEFAULT_TARGET, SHARED_SPACE, Target, find_target
+from alcop_mlir.transforms.kernels.approximations import approximate_powers
 from alcop_mlir.transforms.kernels.device_functions import define_called
 from alcop_mlir.transforms.kernels.one_by_one import one_by_one
 from alcop_mlir.transforms.kernels.powers import (
@@ -101,6 +103,7 @@ class LowerToNvvm(Pass):
         for kernels in walk(op, _MODULE, enter=_is_host):
             declare_buffers(kernels)
             _simplify_transfers(kernels)
+            approximate_powers(kernels)
             one_by_one(kernels, _convert)
             define_called(kernels)
             _check_lowered(kernels)

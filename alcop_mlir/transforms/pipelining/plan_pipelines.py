@@ -25,7 +25,8 @@ more, the arithmetic, are *fetches*: ops of streams that run before these.
 
 The option `stages` says how many stages, else `alcop.schedule` on the `gpu.launch`;
 where there is neither, a loop gets as many shared stages as hide a copy's latency and
-fit (analysis/pipelining/stage_model.py), and two register stages.
+fit (analysis/pipelining/stage_model.py), and two register stages; one where reads of a
+whole iteration, run early, would leave too few registers for a warp's vectors.
 
 A loop that has a plan before, a user's, keeps it, and so do the loops in it.
 
@@ -47,6 +48,7 @@ from alcop_mlir import diagnostics
 from alcop_mlir.analysis.ir.kernels import is_kernel, kernels_in
 from alcop_mlir.analysis.ir.promises import NOALIAS
 from alcop_mlir.analysis.ir.walk import walk
+from alcop_mlir.analysis.layout.live_registers import VECTOR_REGISTERS
 from alcop_mlir.analysis.pipelining.buffer_labels import buffer_labels
 from alcop_mlir.analysis.pipelining.fetches import is_fetch
 from alcop_mlir.analysis.pipelining.plans.bound_plans import (
@@ -123,6 +125,7 @@ class PlanPipelines(Pass):
             stages=(stages[0], stages[1]),
             fetch_stages=stages[1] if _fetches(scope) else 1,
             fetch_all=bool(self.stages),
+            vector_registers=VECTOR_REGISTERS if stages[0] is None else None,
             shared_bytes=find_target(self.target).shared_bytes_per_block,
             noalias_arguments=self.assume_noalias_args,
             wrap_tails=self.tail == "wrap",

@@ -20,6 +20,7 @@ class Limits:
     stages:       shared, register; 1 means not pipelined, None lets the model choose
     shared_bytes: shared memory that a block may use
     fetch_stages: register stages of loads from global memory; 1 means not fetched early
+    vector_registers: of a thread, for the vectors of warps; None for any number
     fetch_all:    also where the assembler runs them early by itself
     """
 
@@ -29,6 +30,7 @@ class Limits:
     wrap_tails: bool = False
     fetch_stages: int = 1
     fetch_all: bool = False
+    vector_registers: int | None = None
 
     def noalias_in(self, loop: ir.Operation) -> bool:
         """Whether arguments do not alias in `loop`."""

@@ -11,6 +11,7 @@ from alcop_mlir.analysis.ir.loops import body, trip_count
 from alcop_mlir.analysis.ir.slices import is_pure
 from alcop_mlir.analysis.ir.synchronisation import BARRIER, SYNCHRONISATION
 from alcop_mlir.analysis.ir.walk import walk
+from alcop_mlir.analysis.layout.live_registers import is_of_warps, live_registers
 from alcop_mlir.analysis.pipelining.copy_forms import Forms
 from alcop_mlir.analysis.pipelining.plans.kernel_plan import (
     KernelPlan,
@@ -54,10 +55,42 @@ def plan_register(forms: LoopForms, limits: Limits, plan: KernelPlan) -> None:
             continue
         trips = _steps(loop, outer) if carried else trip_count(loop)
         stages = plan.clamp(loop, REGISTER, asked, trips)
+        if stages > 1 and loop in outer and limits.vector_registers is not None:
+            stages = _held_stages(loop, accepted, stages, limits, plan)
         if stages > 1:
             plan.pipelines.append(
                 PipelinedLoop(loop, REGISTER, stages, tuple(accepted), carried=carried)
             )
+
+
+def _held_stages(
+    loop: ir.Operation,
+    accepted: list[PipelinedCopy],
+    asked: int,
+    limits: Limits,
+    plan: KernelPlan,
+) -> int:
+    """The stages for which a thread has registers; with a remark where those are fewer.
+
+    Without a loop over fragments, a stage is all fragments of an iteration.
+    """
+    if not is_of_warps(loop):
+        return asked
+    limit = limits.vector_registers
+    assert limit is not None
+    one = live_registers(loop, [copy.op for copy in accepted])
+    ahead = one - live_registers(loop)
+    stages = asked
+    while stages > 1 and one + (stages - 2) * ahead > limit:
+        stages -= 1
+    if stages < asked:
+        needed = one + (asked - 2) * ahead
+        message = (
+            f"{stages} {REGISTER} stages instead of {asked}: vectors would take about "
+            f"{needed} registers per thread, expected at most {limit}"
+        )
+        plan.clamped.append((loop, message))
+    return stages
 
 
 def _of_slots(
