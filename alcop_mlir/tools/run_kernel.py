@@ -113,6 +113,8 @@ def _rows(launch: LaunchFile, emulator: Emulation) -> Rows:
         yield "shared", [f"{launch.dynamic_shared} bytes, dynamic"]
     time = command_line.seconds(result.seconds)
     yield "time", [f"{time}, {result.warp_instructions} instructions"]
+    if result.printed:
+        yield "printed", result.printed.splitlines()
     if emulator.options.hazards:
         yield "hazards", [str(hazard) for hazard in result.hazards] or ["none"]
     else:

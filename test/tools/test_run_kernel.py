@@ -294,3 +294,34 @@ def assert_one_error(capsys: pytest.CaptureFixture[str], message: str) -> None:
     assert message in shown.err
     assert shown.err.count("\n") == 1
     assert not shown.out
+
+
+PRINTING = """
+.version 7.8
+.target sm_80
+.address_size 64
+.extern .func (.param .b32 r) vprintf (.param .b64 a, .param .b64 b);
+.global .align 1 .b8 form[7] = {104, 105, 32, 37, 37, 10, 0};
+.visible .entry k()
+{
+    .reg .b64 %rd<2>;
+    mov.u64 %rd1, form;
+    { .param .b64 a; .param .b64 b; .param .b32 c;
+    st.param.b64 [a], %rd1;
+    st.param.b64 [b], 0;
+    call.uni (c), vprintf, (a, b); }
+    ret;
+}
+"""
+
+
+def test_what_a_kernel_prints_is_shown(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "k.ptx").write_text(PRINTING)
+    launch = {"grid": [1], "block": [2], "arguments": []}
+    (tmp_path / "k.json").write_text(json.dumps(launch))
+    assert (
+        run.main([str(tmp_path / "k.ptx"), "--launch", str(tmp_path / "k.json")]) == 0
+    )
+    assert re.search(r"printed +hi %\n +hi %\n", capsys.readouterr().out)

@@ -23,6 +23,7 @@ from alcop_mlir.runtime.emulator.machine.warps import LANES, Dim3, block_coordin
 from alcop_mlir.runtime.emulator.observers.counters import Counters, CounterSet
 from alcop_mlir.runtime.emulator.observers.trace import Tracer, TraceRequest
 from alcop_mlir.runtime.emulator.ptx.parser import parse_ptx
+from alcop_mlir.runtime.emulator.ptx.program import Program, link
 from alcop_mlir.runtime.emulator.ptx.syntax import Module, PtxKernel
 from alcop_mlir.runtime.emulator.schedule import Budget, Runner, make_picker
 from alcop_mlir.runtime.emulator.translated_kernel import TranslatedKernel
@@ -40,13 +41,14 @@ class Result:
     """What a run found.
 
     `seconds`: wall-clock time of the run without parsing; `warp_instructions`: how
-    many were issued, summed over all warps.
+    many were issued, summed over all warps; `printed`: the text of its `printf`.
     """
 
     hazards: tuple[Hazard, ...]
     counters: Counters | None
     seconds: float
     warp_instructions: int
+    printed: str = ""
 
 
 def emulate(
@@ -90,13 +92,14 @@ def emulate(
     _check_launch(code, grid, block, dynamic_shared)
     blocks = math.prod(grid)
     limits.BLOCKS.check(blocks, f"a grid of {grid}", EmulationError)
+    program = link(module, code)
     with np.errstate(all="ignore"):
-        bound = bind(code, module, args)
+        bound = bind(program, module, args)
         lanes = min(blocks, BATCH_BLOCKS) * -(-math.prod(block) // LANES) * LANES
-        translated = _translated(code, module, bound, dynamic_shared, lanes)
+        translated = _translated(program, module, bound, dynamic_shared, lanes)
         tallies = CounterSet(translated.listing) if counters else None
         tracer = Tracer(trace, translated.listing, grid) if trace else None
-        checks = _checks(bound, code, grid, max_reports) if hazards else None
+        checks = _checks(bound, program, grid, max_reports) if hazards else None
         watchers = _Watchers(tallies, tracer, checks)
         budget = Budget.from_now(instruction_limit, time_limit)
         total = 0
@@ -125,7 +128,9 @@ def emulate(
     if tracer is not None:
         tracer.write()
     found = () if checks is None else checks.reports.all()
-    return Result(found, tallies.result() if tallies else None, seconds, total)
+    printed = translated.loaded.printed.all()
+    counted = tallies.result() if tallies else None
+    return Result(found, counted, seconds, total, printed)
 
 
 @dataclass(frozen=True)
@@ -145,21 +150,22 @@ class _Watchers:
         return [one for one in watching if one is not None]
 
 
-def _checks(bound: Bound, code: PtxKernel, grid: Dim3, most: int) -> GlobalShadow:
+def _checks(bound: Bound, program: Program, grid: Dim3, most: int) -> GlobalShadow:
     """The check for races on global memory, with up to `most` reports of all memory."""
-    reports = Reports(most, {ins.line: ins for ins in code.instructions})
+    reports = Reports(most, {ins.line: ins for ins in program.code})
     size = bound.memory.data.size
     return GlobalShadow(size, reports, lambda n: block_coordinates(n, grid))
 
 
 def _translated(
-    code: PtxKernel, module: Module, bound: Bound, dynamic: int, lanes: int
+    program: Program, module: Module, bound: Bound, dynamic: int, lanes: int
 ) -> TranslatedKernel:
     """The kernel with its memory laid out, for so many lanes at once."""
-    memory_map = map_memory(code, module, dynamic, bound.parameter_bytes, bound.globals)
+    placed = bound.globals
+    memory_map = map_memory(program, module, dynamic, bound.parameter_bytes, placed)
     size = memory_map.local_size * lanes
     limits.MEMORY.check(size, "local memory of all threads", EmulationError)
-    return TranslatedKernel(code, memory_map, dynamic)
+    return TranslatedKernel(program, memory_map, dynamic)
 
 
 def _watch(batch: Batch, checks: GlobalShadow, granule: int) -> None:

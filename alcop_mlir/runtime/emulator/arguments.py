@@ -15,9 +15,20 @@ import numpy as np
 from alcop_mlir import limits
 from alcop_mlir.errors import EmulationError
 from alcop_mlir.runtime.emulator.arithmetic.storage import F64, Array
-from alcop_mlir.runtime.emulator.machine.memory import GlobalMemory, MappedRange
+from alcop_mlir.runtime.emulator.machine.memory import (
+    GLOBAL_WINDOW,
+    HEAP_SIZE,
+    GlobalMemory,
+    MappedRange,
+)
+from alcop_mlir.runtime.emulator.ptx.program import Program
 from alcop_mlir.runtime.emulator.ptx.scalars import SCALARS
-from alcop_mlir.runtime.emulator.ptx.syntax import Module, PtxKernel, PtxParameter
+from alcop_mlir.runtime.emulator.ptx.syntax import (
+    Module,
+    PtxKernel,
+    PtxParameter,
+    Variable,
+)
 
 WIDEST = 16  # bytes of an access: PTX ISA, "Vectors" and "cp.async"
 
@@ -51,8 +62,9 @@ class Bound:
                 host[...] = device
 
 
-def bind(kernel: PtxKernel, module: Module, args: Sequence[Argument]) -> Bound:
+def bind(program: Program, module: Module, args: Sequence[Argument]) -> Bound:
     """Places the arguments. Raises `EmulationError` for a wrong number or type."""
+    kernel = program.kernel
     if len(args) != len(kernel.parameters):
         raise EmulationError(
             f"kernel {kernel.name} takes {len(kernel.parameters)} arguments, got "
@@ -63,14 +75,16 @@ def bind(kernel: PtxKernel, module: Module, args: Sequence[Argument]) -> Bound:
     ]
     groups = _overlapping(extents)
     variables = [v for v in module.variables.values() if v.space != "shared"]
-    variables += [
-        v for v in kernel.variables.values() if v.space in ("global", "const")
-    ]
+    for part in program.parts:
+        declared = part.function.variables.values()
+        variables += [v for v in declared if v.space in ("global", "const")]
     sizes = [(_buffer_name(kernel, g), _size(g), _is_writable(g)) for g in groups]
     sizes += [(f"variable {v.name}", v.size, v.space == "global") for v in variables]
     total = sum(size for _, size, _ in sizes)
     limits.MEMORY.check(total, "arrays and variables of the kernel", EmulationError)
-    memory = GlobalMemory(sizes, [group[0].low % WIDEST for group in groups])
+    behind = [group[0].low % WIDEST for group in groups]
+    heap = HEAP_SIZE if program.names("malloc") else 0
+    memory = GlobalMemory(sizes, behind, heap)
     pointers: dict[int, int] = {}
     outputs: list[tuple[Array, MappedRange]] = []
     for group, buffer in zip(groups, memory.buffers, strict=False):
@@ -85,8 +99,27 @@ def bind(kernel: PtxKernel, module: Module, args: Sequence[Argument]) -> Bound:
         places[v.name] = buffer.start
         data = np.frombuffer(v.data or b"", np.uint8)
         memory.bytes_of(buffer)[: data.size] = data
+    for v in variables:
+        _fill_references(v, memory, places, program.addresses)
     data = _parameter_bytes(kernel, args, pointers)
     return Bound(memory, data, places, outputs)
+
+
+def _fill_references(
+    variable: Variable,
+    memory: GlobalMemory,
+    places: dict[str, int],
+    functions: dict[str, int],
+) -> None:
+    """Writes the addresses that the initial value of a variable names."""
+    start = places[variable.name] - GLOBAL_WINDOW
+    for reference in variable.references:
+        address = places.get(reference.name, functions.get(reference.name))
+        if address is None:
+            continue  # of a function without a body: a null pointer
+        raw = (address + reference.addend).to_bytes(reference.size, "little")
+        at = start + reference.offset
+        memory.data[at : at + reference.size] = np.frombuffer(raw, np.uint8)
 
 
 def _describe(kernel: PtxKernel, position: int) -> str:

@@ -23,6 +23,7 @@ import numpy as np
 
 from alcop_mlir.errors import EmulationError
 from alcop_mlir.runtime.emulator.arithmetic.storage import Array
+from alcop_mlir.runtime.emulator.instructions.calls import Callee, return_addresses
 from alcop_mlir.runtime.emulator.instructions.table import Opcode
 from alcop_mlir.runtime.emulator.machine.barriers import BarrierUnit
 from alcop_mlir.runtime.emulator.machine.batch import Batch
@@ -132,7 +133,7 @@ class Runner:
     def run(self) -> int:
         """Runs every block to its end; how many warp instructions that took."""
         for cohort in self.cohorts:
-            cohort.start()
+            cohort.start(self.program.program.entry)
         while True:
             ready = [c for c in self.cohorts if c.fronts]
             if ready:
@@ -182,7 +183,7 @@ class Runner:
             cohort.push(meeting, mask)
             return
         row = self.program.rows[pc]
-        together, apart = self._meet(cohort, self.program.code[pc], row, mask)
+        together, apart = self._meet(cohort, pc, row, mask)
         if apart is not None:
             known = cohort.parked.get(pc)
             cohort.parked[pc] = apart if known is None else known | apart
@@ -197,16 +198,17 @@ class Runner:
         cohort.push(pc + 1, together)
 
     def _meet(
-        self, cohort: Cohort, ins: Instruction, row: Opcode, mask: Array
+        self, cohort: Cohort, pc: int, row: Opcode, mask: Array
     ) -> tuple[Mask, Mask]:
         """The lanes that wait for no other lane here, and those that do."""
+        ins = self.program.code[pc]
         shape = (cohort.blocks, cohort.warps, LANES)
         full = np.broadcast_to(mask, shape)
         wanted = np.ones((1, 1, LANES), bool)
         if cohort.alive is not None:
             wanted = np.broadcast_to(cohort.alive, shape)
         if row.meets == "members":
-            read = self.program.translator.read(ins.operands[-1], U32T, ins)
+            read = self.program.translator(pc).read(ins.operands[-1], U32T, ins)
             cohort.grow()
             member = (read(cohort.R) & LANE_BIT) != 0
             # Each lane brings its own mask; the lanes of one call agree on it.
@@ -278,6 +280,15 @@ class Runner:
             self.barriers.arrive(cohort, span.stop - 1, end.barrier, mask)
         elif end.kind == "table":
             self._branch_by_table(cohort, end, mask)
+        elif end.site is not None:
+            cohort.grow()
+            end.site.enter(cohort, mask)
+        elif end.runtime is not None:
+            cohort.grow()
+            end.runtime(cohort, mask)
+            cohort.push(span.stop, mask)
+        elif end.callee is not None:
+            self._return(cohort, end.callee, mask)
         else:
             raise fault(end.ins, "the kernel executed a trap")
 
@@ -291,6 +302,11 @@ class Runner:
                 cohort.push(target, part)
         if ((index >= len(end.table)) & on).any():
             raise fault(end.ins, "the index is past the end of the branch table")
+
+    def _return(self, cohort: Cohort, callee: Callee, mask: Mask) -> None:
+        """Sends the lanes back to the calls that they came from."""
+        for pc, part in return_addresses(cohort, callee.back, mask):
+            self.program.sites[pc].leave(cohort, part, callee)
 
     def _exit(self, cohort: Cohort, mask: Mask) -> None:
         cohort.exit(mask)

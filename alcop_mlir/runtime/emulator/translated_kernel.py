@@ -8,11 +8,16 @@ code that is never reached.
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+
+import numpy as np
 
 from alcop_mlir.errors import EmulationError
+from alcop_mlir.runtime.emulator.instructions import device_runtime
 from alcop_mlir.runtime.emulator.instructions.barriers import decode_barrier, new_epoch
+from alcop_mlir.runtime.emulator.instructions.calls import Callee, CallSite
 from alcop_mlir.runtime.emulator.instructions.matrix_multiply import (
     MatrixMultiply,
     MultiplyGroup,
@@ -30,15 +35,16 @@ from alcop_mlir.runtime.emulator.machine.barriers import BarrierCall
 from alcop_mlir.runtime.emulator.machine.loaded_kernel import (
     Listing,
     LoadedKernel,
+    Printed,
     Read,
     RegisterTable,
 )
-from alcop_mlir.runtime.emulator.machine.memory_map import MemoryMap
+from alcop_mlir.runtime.emulator.machine.memory_map import Frame, MemoryMap
+from alcop_mlir.runtime.emulator.ptx.program import Part, Program, read_call
 from alcop_mlir.runtime.emulator.ptx.scalars import PRED, U32T
 from alcop_mlir.runtime.emulator.ptx.syntax import (
     Instruction,
     Name,
-    PtxKernel,
     unsupported,
 )
 
@@ -48,12 +54,15 @@ class End:
     """The last instruction of a span: where the lanes go."""
 
     ins: Instruction
-    kind: str  # branch, table, exit, barrier or trap
+    kind: str  # branch, table, call, runtime, return, exit, barrier or trap
     guard: tuple[int, bool] | None = None  # predicate slot, is negated
     target: int = -1
     table: tuple[int, ...] = ()
     index: Read | None = None
     barrier: BarrierCall | None = None
+    site: CallSite | None = None
+    runtime: Op | None = None
+    callee: Callee | None = None  # the function that returns
 
 
 @dataclass(frozen=True)
@@ -72,21 +81,41 @@ class Span:
 
 
 class TranslatedKernel:
-    """One kernel with its translation so far."""
+    """One kernel and its functions, with their translation so far."""
 
-    def __init__(self, kernel: PtxKernel, memory_map: MemoryMap, dynamic_shared: int):
-        self.kernel = kernel
-        self.code = kernel.instructions
+    def __init__(self, program: Program, memory_map: MemoryMap, dynamic_shared: int):
+        self.program = program
+        self.code = program.code
         registers = RegisterTable()
-        self.translator = Translator(kernel, memory_map, registers)
+        self.translators = [
+            _translator(part, memory_map, frame, registers)
+            for part, frame in zip(program.parts, memory_map.frames, strict=True)
+        ]
+        self._starts = [part.start for part in program.parts]
+        self._callees: dict[str, Callee] = {}
+        self.sites: dict[int, CallSite] = {}
         self.rows = _rows(self.code)
         classes = [row.counted_as for row in self.rows]
-        self.listing = Listing(kernel.name, self.code, classes)
-        self.loaded = LoadedKernel(self.listing, memory_map, registers, dynamic_shared)
-        self.leaders = {0, *kernel.labels.values()}
+        self.listing = Listing(program.kernel.name, self.code, classes)
+        self.loaded = LoadedKernel(
+            self.listing,
+            memory_map,
+            registers,
+            dynamic_shared,
+            program.entry,
+            Printed(),
+        )
+        self.leaders = program.labels
         self.granule = _shared_granule(self.code, self.rows)
         self._spans: dict[int, Span] = {}
         self._ops: dict[int, Op] = {}
+
+    def translator(self, pc: int) -> Translator:
+        """That of the function to which an instruction belongs."""
+        return self.translators[self._part(pc)]
+
+    def _part(self, pc: int) -> int:
+        return bisect_right(self._starts, pc) - 1
 
     def span(self, pc: int) -> Span:
         """The span that starts at instruction `pc`."""
@@ -111,7 +140,7 @@ class TranslatedKernel:
             stop += 1
             if row.ends:
                 try:
-                    end = self._end(ins, row.ends)
+                    end = self._end(ins, stop - 1, row.ends)
                 except (IndexError, ValueError) as e:
                     raise unsupported(ins, "its operands are not as expected") from e
                 break
@@ -162,7 +191,7 @@ class TranslatedKernel:
             ins = self.code[i]
             if ins.guard is not None or not self.rows[i].is_multiply:
                 break
-            new = decode_multiply(self.translator, ins)
+            new = decode_multiply(self.translator(i), ins)
             if members and not new.may_join(members[0], written):
                 break
             members.append(new)
@@ -173,46 +202,102 @@ class TranslatedKernel:
     def _translate(self, pc: int) -> Op:
         ins = self.code[pc]
         try:
-            op = self.rows[pc].translate(self.translator, ins)
+            op = self.rows[pc].translate(self.translator(pc), ins)
         # Parts or operands are missing, or a type has no such form.
         except (IndexError, KeyError, ValueError) as e:
             raise unsupported(ins, "its operands are not as expected") from e
-        guard = None if op is nothing else self._guard(ins)
+        guard = None if op is nothing else self._guard(ins, pc)
         return op if guard is None else guarded(op, *guard)
 
-    def _guard(self, ins: Instruction) -> tuple[int, bool] | None:
+    def _guard(self, ins: Instruction, pc: int) -> tuple[int, bool] | None:
         """The slot of the predicate, and whether it is negated; None without one."""
         if ins.guard is None:
             return None
         name, negated = ins.guard
-        if self.translator.type_of(name, ins) is not PRED:
+        translator = self.translator(pc)
+        if translator.type_of(name, ins) is not PRED:
             raise unsupported(ins, f"{name} is not a predicate")
-        return self.translator.slot(name, ins), negated
+        return translator.slot(name, ins), negated
 
-    def _end(self, ins: Instruction, kind: str) -> End:
-        guard = self._guard(ins)
+    def _end(self, ins: Instruction, pc: int, kind: str) -> End:
+        guard = self._guard(ins, pc)
         if kind == "branch":
-            return End(ins, kind, guard, target=self._label(ins, ins.operands[0]))
+            return End(ins, kind, guard, target=self._label(ins, pc, ins.operands[0]))
         if kind == "table":
-            return self._table(ins, guard)
+            return self._table(ins, pc, guard)
         if kind == "barrier":
-            return End(ins, kind, guard, barrier=decode_barrier(self.translator, ins))
-        return End(ins, kind, guard)
+            call = decode_barrier(self.translator(pc), ins)
+            return End(ins, kind, guard, barrier=call)
+        if kind == "call":
+            return self._call(ins, pc, guard)
+        part = self.program.parts[self._part(pc)]
+        if kind == "return" and not part.function.is_entry:
+            return End(ins, kind, guard, callee=self._callee(part.function.name))
+        return End(ins, "exit" if kind == "return" else kind, guard)
 
-    def _label(self, ins: Instruction, operand: object) -> int:
+    def _label(self, ins: Instruction, pc: int, operand: object) -> int:
+        part = self.program.parts[self._part(pc)]
         name = operand.name if isinstance(operand, Name) else None
-        if name is None or name not in self.kernel.labels:
+        if name is None or name not in part.function.labels:
             raise EmulationError(f"PTX line {ins.line}: no such label: {ins.text}")
-        return self.kernel.labels[name]
+        return part.start + part.function.labels[name]
 
-    def _table(self, ins: Instruction, guard: tuple[int, bool] | None) -> End:
+    def _table(self, ins: Instruction, pc: int, guard: tuple[int, bool] | None) -> End:
         index, listed = ins.operands
-        names = self.kernel.targets.get(getattr(listed, "name", ""))
+        translator = self.translator(pc)
+        names = translator.kernel.targets.get(getattr(listed, "name", ""))
         if names is None:
             raise unsupported(ins)
-        table = tuple(self._label(ins, Name(name)) for name in names)
-        read = self.translator.read(index, U32T, ins)
+        table = tuple(self._label(ins, pc, Name(name)) for name in names)
+        read = translator.read(index, U32T, ins)
         return End(ins, "table", guard, table=table, index=read)
+
+    def _call(self, ins: Instruction, pc: int, guard: tuple[int, bool] | None) -> End:
+        """A call: of the device runtime, of a function by name, or by its address."""
+        translator, program = self.translator(pc), self.program
+        runtime = device_runtime.translate(translator, ins)
+        if runtime is not None:
+            return End(ins, "runtime", guard, runtime=runtime)
+        target, caller = read_call(ins).target, translator.kernel.name
+        if target in program.part_of:
+            callees = {-1: self._callee(target)}
+        elif translator.is_register(target):
+            known = program.addresses
+            callees = {known[n]: self._callee(n) for n in program.part_of}
+        else:
+            raise unsupported(ins, f"function {target} has no body")
+        names = [callee.function.name for callee in callees.values()]
+        saves = any(program.saves(caller, name) for name in names)
+        site = CallSite(translator, ins, pc, callees, saves)
+        self.sites[pc] = site
+        return End(ins, "call", guard, site=site)
+
+    def _callee(self, name: str) -> Callee:
+        found = self._callees.get(name)
+        if found is None:
+            number = self.program.part_of[name]
+            translator = self.translators[number]
+            back = translator.registers.add(
+                f"{translator.prefix}%back", np.zeros((1, 1, 1), np.int64)
+            )
+            frame = self.loaded.memory_map.frames[number]
+            start = self.program.parts[number].start
+            found = self._callees[name] = Callee(translator, start, frame, back)
+        return found
+
+
+def _translator(
+    part: Part, memory_map: MemoryMap, frame: Frame, registers: RegisterTable
+) -> Translator:
+    """That of one function, which sees its own variables and parameters."""
+    if part.function.is_entry:
+        return Translator(part.function, memory_map, registers)
+    own = replace(memory_map, local=frame.local, parameters={})
+    prefix = f"{part.function.name}:"
+    slot = None
+    if part.on_stack:
+        slot = registers.add(f"{prefix}%frame", np.zeros((1, 1, 1), np.uint64))
+    return Translator(part.function, own, registers, prefix, slot)
 
 
 def _rows(code: Sequence[Instruction]) -> list[Opcode]:

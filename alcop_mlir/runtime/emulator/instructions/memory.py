@@ -44,8 +44,15 @@ MAX_VECTOR_BYTES = 16  # PTX ISA: .v8 and 32-byte vectors are sm_100 and later
 
 
 def memory_space(t: Translator, ins: Instruction, address: Operand) -> str:
-    """The space of an access: what the opcode names, or where its variable lies."""
+    """The space of an access: what the opcode names, or where its variable lies.
+
+    The parameters of functions and of calls lie in local memory.
+    """
     space = space_of(ins.parts)
+    if space == "param":
+        base = address.base if isinstance(address, Address) else None
+        in_frame = base in t.memory_map.local or not t.kernel.is_entry
+        return "local" if in_frame else "param"
     if space is None and isinstance(address, Address) and address.base:
         for name in ("shared", "local", "global"):
             if address.base in t.memory_map.places(name):
@@ -145,8 +152,6 @@ def store(t: Translator, ins: Instruction) -> Op:
     items, size = _vector(ins, ins.operands[1])
     target = ins.operands[0]
     space = memory_space(t, ins, target)
-    if space == "param":
-        return _pass(t, ins, target)
     address, _ = t.base_address(target, ins)
     raw = SCALARS[f"b{ins.type.bits}"]
     reads = [t.read(item, raw, ins) for item in items]
@@ -159,16 +164,6 @@ def store(t: Translator, ins: Instruction) -> Op:
         access.store(where, values[0] if len(values) == 1 else pack(values, whole))
 
     return run
-
-
-def _pass(t: Translator, ins: Instruction, target: Operand) -> Op:
-    """A store to a parameter of a call, which is a register here."""
-    name = target.base if isinstance(target, Address) else None
-    if name is None or target != Address(name, 0) or not t.is_register(name):
-        raise unsupported(ins, "expected a parameter of a call, without an offset")
-    raw = SCALARS[f"b{ins.type.bits}"]
-    read = t.read(ins.operands[1], raw, ins)
-    return t.assign(ins, Name(name), raw.dtype, lambda value: value, read)
 
 
 # --- atomics -----------------------------------------------------------------------

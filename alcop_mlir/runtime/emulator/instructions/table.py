@@ -18,7 +18,6 @@ from alcop_mlir.runtime.emulator.arithmetic import integers as ints
 from alcop_mlir.runtime.emulator.instructions import (
     async_copy,
     barriers,
-    calls,
     convert,
     floating,
     integer,
@@ -26,6 +25,7 @@ from alcop_mlir.runtime.emulator.instructions import (
     matrix_multiply,
     memory,
     predicate,
+    stack,
     warp,
 )
 from alcop_mlir.runtime.emulator.instructions.translator import (
@@ -79,7 +79,9 @@ class Opcode:
     reads: frozenset[str] = frozenset()
     writes: frozenset[str] = frozenset()
     size: Callable[[Instruction], int] | None = None
-    ends: Literal["", "branch", "table", "exit", "barrier", "trap"] = ""
+    ends: Literal[
+        "", "branch", "table", "call", "return", "exit", "barrier", "trap"
+    ] = ""
     meets: Literal["", "warp", "members"] = ""
     orders: bool = False
     counted_as: str = "integer"
@@ -291,9 +293,9 @@ OPCODES = (
         "Control Flow Instructions",
         Opcode("bra", ends="branch", counted_as="branch"),
         Opcode("brx.idx", ends="table", counted_as="branch"),
-        Opcode("ret", ends="exit", counted_as="branch"),
+        Opcode("ret", ends="return", counted_as="branch"),
         Opcode("exit", ends="exit", counted_as="branch"),
-        Opcode("call", calls.call, counted_as="branch"),
+        Opcode("call", ends="call", counted_as="branch"),
     ),
     *_chapter(
         "Parallel Synchronization and Communication Instructions",
@@ -349,6 +351,12 @@ OPCODES = (
             meets="warp",
             orders=True,
         ),
+    ),
+    *_chapter(
+        "Stack Manipulation Instructions",
+        _other("alloca", stack.allocate),
+        _other("stacksave", stack.save),
+        _other("stackrestore", stack.restore),
     ),
     *_chapter(
         "Miscellaneous Instructions",

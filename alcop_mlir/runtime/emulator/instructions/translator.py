@@ -62,14 +62,26 @@ def widen(x: Array, dtype: np.dtype) -> Array:
 
 
 class Translator:
-    """Names to register slots, operands to readers, results to writers."""
+    """Names to register slots, operands to readers, results to writers.
+
+    One for each function of a program: `memory_map` has its own local variables, and
+    its registers are those of the table whose names begin with `prefix`. `frame`: the
+    slot with the start of its frame, if it has one on the stack.
+    """
 
     def __init__(
-        self, kernel: PtxKernel, memory_map: MemoryMap, registers: RegisterTable
+        self,
+        kernel: PtxKernel,
+        memory_map: MemoryMap,
+        registers: RegisterTable,
+        prefix: str = "",
+        frame: int | None = None,
     ):
         self.kernel = kernel
         self.memory_map = memory_map
         self.registers = registers
+        self.prefix = prefix
+        self.frame = frame
         self._types = {CARRY: B32, **kernel.registers}
         self._occurrences: Counter[str] = Counter()
 
@@ -102,11 +114,11 @@ class Translator:
 
     def slot(self, name: str, ins: Instruction) -> int:
         """The slot of a register; a new one when it is met first."""
-        found = self.registers.slots.get(name)
+        found = self.registers.slots.get(self.prefix + name)
         if found is None:
             scalar = self.type_of(name, ins)
             dtype = BOOL if scalar is PRED else scalar.unsigned
-            found = self.registers.add(name, np.zeros((1, 1, 1), dtype))
+            found = self.registers.add(self.prefix + name, np.zeros((1, 1, 1), dtype))
         return found
 
     def occurs_again(self, name: str) -> bool:
@@ -132,10 +144,20 @@ class Translator:
         known = self.memory_map
         if name in known.shared:
             return known.shared[name] + SHARED_START
-        for table in (known.local, known.globals, known.parameters):
+        for table in (known.local, known.globals, known.parameters, known.functions):
             if name in table:
                 return table[name]
         return None
+
+    def address_reader(self, name: str, offset: int, scalar: Scalar) -> Read | None:
+        """How to read the address of a variable plus an offset, or None."""
+        address = self.address_of(name)
+        if address is None:
+            return None
+        if self.frame is None or name not in self.memory_map.local:
+            return _integer(address + offset, scalar)
+        frame, step = self.frame, np.uint64(address + offset)
+        return lambda R: (R[frame] + step).astype(scalar.unsigned).view(scalar.dtype)
 
     def read(self, operand: Operand, scalar: Scalar, ins: Instruction) -> Read:
         """How to read an operand as `scalar`."""
@@ -149,9 +171,9 @@ class Translator:
         if isinstance(operand, Float):
             return constant(_float_constant(operand, scalar))
         if isinstance(operand, Address) and operand.base and operand.base[0] == "&":
-            base = self.address_of(operand.base[1:])
-            if base is not None:
-                return _integer(base + operand.offset, scalar)
+            found = self.address_reader(operand.base[1:], operand.offset, scalar)
+            if found is not None:
+                return found
         raise unsupported(ins, f"operand {operand}")
 
     def sources(self, ins: Instruction, *types: Scalar) -> list[Read]:
@@ -167,9 +189,9 @@ class Translator:
             if declared.size < scalar.size:
                 raise unsupported(ins, f"{name} is narrower than {scalar.name}")
             return _slot_reader(self.slot(name, ins), declared, scalar)
-        address = self.address_of(name)
-        if address is not None:
-            return _integer(address, scalar)
+        found = self.address_reader(name, 0, scalar)
+        if found is not None:
+            return found
         if name.startswith("%"):
             return _slot_reader(self.special(name, ins), B32, scalar)
         if name == "WARP_SZ":
@@ -233,10 +255,12 @@ class Translator:
             raise unsupported(ins, "expected an address in [ ]")
         base, offset = operand.base, operand.offset
         if base is None or not self.is_register(base):
-            start = 0 if base is None else self.address_of(base)
-            if start is None:
+            if base is None:
+                return _integer(offset, B64), True
+            found = self.address_reader(base, offset, B64)
+            if found is None:
                 raise unsupported(ins, f"unknown name {base}")
-            return _integer(start + offset, B64), True
+            return found, True
         scalar = self.type_of(base, ins)
         if scalar.size not in (4, 8):
             raise unsupported(ins, f"{base} cannot hold an address")

@@ -11,6 +11,8 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from alcop_mlir import limits
+from alcop_mlir.errors import EmulationError
 from alcop_mlir.runtime.emulator.arithmetic.storage import Array
 from alcop_mlir.runtime.emulator.machine.batch import Batch
 from alcop_mlir.runtime.emulator.machine.lanes import Lanes
@@ -89,10 +91,12 @@ class Cohort(WarpRange):
         self.span_start = 0
         self.pending: tuple[Mask, int, int] | None = None
         self._local: BlockMemory | None = None
+        # What functions that call themselves have set aside, by the depth of calls.
+        self.saved: list[dict[int, Array]] = []
 
-    def start(self) -> None:
-        """Begins at the first instruction."""
-        self.fronts = {0: self.alive}
+    def start(self, pc: int) -> None:
+        """Begins at instruction `pc`."""
+        self.fronts = {pc: self.alive}
 
     def grow(self) -> None:
         """Adds the registers that translation, which is lazy, has met since."""
@@ -112,6 +116,18 @@ class Cohort(WarpRange):
             copies = self.blocks * self.warps * LANES
             self._local = BlockMemory(copies, size, POISON)
         return self._local
+
+    def grow_local(self, size: int) -> None:
+        """Makes `.local` memory of at least so many bytes for each thread."""
+        old = self.local_memory()
+        if size <= old.size:
+            return
+        size = max(size, 2 * old.size)
+        limits.MEMORY.check(
+            size * old.copies, "local memory of all threads", EmulationError
+        )
+        self._local = BlockMemory(old.copies, size, POISON)
+        self._local.data[:, : old.data.shape[1]] = old.data
 
     def warp_sync(self, mask: Mask) -> None:
         """The lanes of each active warp have met: a new epoch for it."""

@@ -34,6 +34,11 @@ class RegisterTable:
         self.initial: Registers = []
         self.specials: dict[str, int] = {}
 
+    def known(self, name: str, value: Array) -> int:
+        """The slot of that name, made with `value` where there is none."""
+        found = self.slots.get(name)
+        return self.add(name, value) if found is None else found
+
     def add(self, name: str, value: Array) -> int:
         """A new slot that starts with `value`."""
         self.slots[name] = len(self.initial)
@@ -57,14 +62,39 @@ class Listing:
         self.multiplies_before = [0, *accumulate(multiplies)]
 
 
+class Printed:
+    """What a run prints, up to the size of CUDA's buffer, beyond which it is lost."""
+
+    MOST = 2**20  # characters; CUDA: cudaLimitPrintfFifoSize is 1 MiB
+
+    def __init__(self) -> None:
+        self._texts: list[str] = []
+        self._size = 0
+
+    def add(self, text: str) -> None:
+        """Appends a text, if there is room."""
+        self._size += len(text)
+        if self._size <= self.MOST:
+            self._texts.append(text)
+
+    def all(self) -> str:
+        """All that was printed."""
+        return "".join(self._texts)
+
+
 @dataclass(frozen=True)
 class LoadedKernel:
-    """The code, registers and memory of a kernel; `dynamic_shared` is in bytes."""
+    """The code, registers and memory of a kernel, and what it has printed.
+
+    `dynamic_shared` is in bytes, `entry` the index of its first instruction.
+    """
 
     listing: Listing
     memory_map: MemoryMap
     registers: RegisterTable
     dynamic_shared: int
+    entry: int
+    printed: Printed
 
 
 def merge(mask: Array, new: Array, old: Array) -> Array:

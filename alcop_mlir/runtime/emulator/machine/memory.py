@@ -24,6 +24,8 @@ WINDOW_SIZE = 1 << 32
 WINDOWS = {"shared": SHARED_WINDOW, "local": LOCAL_WINDOW, "param": PARAM_WINDOW}
 SHARED_START = 0x400
 POISON = 0xFF  # every byte that nothing has written; NaN in every float format
+HEAP_SIZE = 8 * 2**20  # bytes; CUDA: the default of cudaLimitMallocHeapSize
+HEAP_ALIGN = 16  # bytes; CUDA: what device malloc returns is aligned to
 ALIGNMENT = 256  # CUDA: allocations are aligned to at least 256 bytes
 STATIC_SHARED_LIMIT = 48 * 1024  # CUDA: static shared memory of a block
 # CUDA C++ Programming Guide, "Technical Specifications per Compute Capability": the
@@ -66,9 +68,14 @@ def aligned_bytes(shape: tuple[int, ...], fill: int) -> Array:
 class GlobalMemory:
     """All global buffers, laid out once before the run."""
 
-    def __init__(self, sizes: list[tuple[str, int, bool]], behind: Sequence[int] = ()):
+    def __init__(
+        self,
+        sizes: list[tuple[str, int, bool]],
+        behind: Sequence[int] = (),
+        heap: int = 0,
+    ):
         """`sizes`: name, bytes, may be written; `behind`: of the first ones, how many
-        bytes behind an aligned address they begin.
+        bytes behind an aligned address they begin; `heap`: bytes for `allocate`.
         """
         self.buffers: list[MappedRange] = []
         top = ALIGNMENT
@@ -78,12 +85,50 @@ class GlobalMemory:
             self.buffers.append(MappedRange(name, start, start + size, writable))
             # A whole unmapped unit between buffers: overruns never land in another.
             top = -(-(top + size) // ALIGNMENT) * ALIGNMENT + ALIGNMENT
-        self.data = aligned_bytes((top,), 0)
+        self.data = aligned_bytes((top + heap,), 0)
+        self.data[top:] = POISON
+        self._free = GLOBAL_WINDOW + top
+        self._allocated: dict[int, int] = {}  # address -> number of its range
         self.views = views_of(self.data)
+        self._index()
+
+    def _index(self) -> None:
+        """The ranges as arrays."""
         self.starts = np.array([b.start for b in self.buffers], U64)
         self.stops = np.array([b.stop for b in self.buffers], U64)
         self.writable = np.array([b.writable for b in self.buffers], bool)
         self.all_writable = bool(self.writable.all())
+
+    def allocate(self, sizes: Array) -> Array:
+        """Device `malloc` for some threads: addresses, 0 where the heap is full.
+
+        What is freed is not given out again, so that a use of it is found.
+        """
+        out = np.zeros(sizes.shape, U64)
+        end = GLOBAL_WINDOW + self.data.size
+        for i, size in enumerate(sizes.tolist()):
+            start = self._free
+            if not 0 < size <= end - start - HEAP_ALIGN:
+                continue
+            number = len(self._allocated)
+            self._allocated[start] = len(self.buffers)
+            name = f"allocation {number} of malloc"
+            self.buffers.append(MappedRange(name, start, start + size, True))
+            # Unmapped bytes between any two.
+            self._free += -(-size // HEAP_ALIGN) * HEAP_ALIGN + HEAP_ALIGN
+            out[i] = start
+        self._index()
+        return out
+
+    def release(self, address: int) -> bool:
+        """Device `free`; whether the address is that of an allocation in use."""
+        at = self._allocated.get(address)
+        if at is None or self.buffers[at].stop == address:
+            return False
+        old = self.buffers[at]
+        self.buffers[at] = MappedRange(f"{old.name}, freed", address, address, True)
+        self.stops[at] = address
+        return True
 
     def bytes_of(self, buffer: MappedRange) -> Array:
         """The bytes of one range, without a copy."""

@@ -6,7 +6,7 @@ ptxas does with those of the module.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from alcop_mlir.errors import EmulationError
@@ -14,13 +14,29 @@ from alcop_mlir.runtime.emulator.machine.memory import (
     STATIC_SHARED_LIMIT,
     TARGET_SHARED,
 )
+from alcop_mlir.runtime.emulator.ptx.program import Part, Program
 from alcop_mlir.runtime.emulator.ptx.syntax import (
     Address,
     Module,
     Name,
     PtxKernel,
+    PtxParameter,
     Variable,
 )
+
+FRAME_ALIGN = 16  # bytes: as far as PTX accesses need it
+
+
+@dataclass(frozen=True)
+class Frame:
+    """What a function keeps in local memory: name -> offset, and bytes of all.
+
+    The offsets are those from the start of local memory, or from that of the frame of
+    a call, for a function with frames on the stack.
+    """
+
+    local: dict[str, int]
+    size: int
 
 
 @dataclass(frozen=True)
@@ -28,8 +44,9 @@ class MemoryMap:
     """Where the variables of a kernel lie.
 
     `shared`, `local`: name -> byte offset; `globals`: name -> device address;
-    `parameters`: name -> offset in `parameter_bytes`. `sizes` of the variables and of
-    the two memories are in bytes.
+    `parameters`: name -> offset in `parameter_bytes`; `functions`: name -> address;
+    `frames`: of each part of the program. `sizes` of the variables and of the two
+    memories are in bytes; the stack begins at `local_size`.
     """
 
     shared: dict[str, int]
@@ -40,6 +57,8 @@ class MemoryMap:
     shared_size: int
     local_size: int
     sizes: dict[str, int]
+    functions: dict[str, int]
+    frames: tuple[Frame, ...]
 
     def places(self, space: str) -> dict[str, int]:
         """Where the variables of a space lie; {} if they have no addresses there."""
@@ -65,7 +84,7 @@ class MemoryMap:
 
 
 def map_memory(
-    kernel: PtxKernel,
+    program: Program,
     module: Module,
     dynamic: int,
     parameter_bytes: bytes,
@@ -75,31 +94,75 @@ def map_memory(
 
     Raises `EmulationError` when the kernel needs more shared memory than a block has.
     """
-    shared, shared_size = _shared_offsets(kernel, module, dynamic)
-    in_local = [v for v in kernel.variables.values() if v.space == "local"]
-    local, local_size = _lay_out(in_local)
-    variables = [*module.variables.values(), *kernel.variables.values()]
+    shared, shared_size = _shared_offsets(program, module, dynamic)
+    frames, local_size = _frames(program.parts)
+    variables = [*module.variables.values(), *_declared(program)]
     sizes = {v.name: v.size for v in variables}
     sizes |= {name: dynamic for name in shared if not sizes[name]}
     return MemoryMap(
         shared,
-        local,
+        frames[-1].local,
         placed,
-        {p.name: p.offset for p in kernel.parameters},
+        {p.name: p.offset for p in program.kernel.parameters},
         parameter_bytes,
         shared_size,
         local_size,
         sizes,
+        program.addresses,
+        tuple(frames),
     )
 
 
+def _declared(program: Program) -> Iterable[Variable]:
+    """The variables that the bodies of a program declare."""
+    for part in program.parts:
+        yield from part.function.variables.values()
+
+
+def _frames(parts: Sequence[Part]) -> tuple[list[Frame], int]:
+    """The frame of each part, and the bytes of those that are not on the stack."""
+    frames: list[Frame] = []
+    top = 0
+    for part in parts:
+        function, start = part.function, 0 if part.on_stack else top
+        offsets, size = _lay_out_frame(function, start)
+        frames.append(Frame(offsets, size - start))
+        if not part.on_stack:
+            top = size
+    return frames, top
+
+
+def _lay_out_frame(function: PtxKernel, start: int) -> tuple[dict[str, int], int]:
+    """Parameters of the function, those of its calls, variables, from `start` on."""
+    offsets: dict[str, int] = {}
+    top = start
+    given: list[PtxParameter] = []
+    if not function.is_entry:
+        given = [*function.results, *function.parameters]
+    for one in given:
+        if not one.in_register:
+            top = -(-top // FRAME_ALIGN) * FRAME_ALIGN
+            offsets[one.name] = top
+            top += one.size
+    top = -(-top // FRAME_ALIGN) * FRAME_ALIGN
+    offsets |= {name: top + one.offset for name, one in function.passed.items()}
+    top += function.passed_size
+    inside = [v for v in function.variables.values() if v.space == "local"]
+    for v in inside:
+        top = -(-top // v.align) * v.align
+        offsets[v.name] = top
+        top += v.size
+    return offsets, -(-top // FRAME_ALIGN) * FRAME_ALIGN
+
+
 def _shared_offsets(
-    kernel: PtxKernel, module: Module, dynamic: int
+    program: Program, module: Module, dynamic: int
 ) -> tuple[dict[str, int], int]:
-    """Offsets of the shared variables that the kernel uses, and the total size."""
-    used = _names_used(kernel)
+    """Offsets of the shared variables that the program uses, and the total size."""
+    kernel = program.kernel
+    used = _names_used(program)
     known = [v for v in module.variables.values() if v.name in used]
-    known += kernel.variables.values()
+    known += _declared(program)
     shared = [v for v in known if v.space == "shared"]
     offsets, top = _lay_out([v for v in shared if not v.extern])
     if top > STATIC_SHARED_LIMIT:
@@ -132,9 +195,9 @@ def _lay_out(variables: Sequence[Variable]) -> tuple[dict[str, int], int]:
     return offsets, top
 
 
-def _names_used(kernel: PtxKernel) -> set[str]:
+def _names_used(program: Program) -> set[str]:
     used: set[str] = set()
-    for ins in kernel.instructions:
+    for ins in program.code:
         for operand in ins.operands:
             if isinstance(operand, Name):
                 used.add(operand.name)

@@ -11,12 +11,14 @@ from typing import NoReturn
 
 from alcop_mlir.errors import EmulationError
 from alcop_mlir.runtime.emulator.ptx.literals import read_literal
-from alcop_mlir.runtime.emulator.ptx.scalars import SCALARS
+from alcop_mlir.runtime.emulator.ptx.scalars import SCALARS, Scalar
 from alcop_mlir.runtime.emulator.ptx.syntax import (
     Float,
     Integer,
+    Prototype,
     PtxKernel,
     PtxParameter,
+    Reference,
     Variable,
 )
 
@@ -29,12 +31,18 @@ _VARIABLE = re.compile(
     re.S,
 )
 _PARAMETER = re.compile(
-    r"\.param\s+(?:\.align\s+(\d+)\s+)?\.(\w+)\s+"
+    r"\.(?P<space>param|reg)\s+(?:\.align\s+(?P<align>\d+)\s+)?"
+    r"\.(?P<type>\w+)\s+"
     r"(?:\.ptr\s*(?:\.(?:global|const|shared|local)\s*)?(?:\.align\s+\d+\s+)?)?"
-    r"(?:\.align\s+(\d+)\s+)?([\w$%]+)(?:\[(\d+)\])?$"
+    r"(?:\.align\s+\d+\s+)?(?P<name>[\w$%]+)(?:\s*\[\s*(?P<count>\d+)\s*\])?$"
+)
+_PROTOTYPE = re.compile(r"\.callprototype\s*(?:\(([^()]*)\))?\s*_\s*(?:\(([^()]*)\))?")
+_REFERENCE = re.compile(
+    r"(?:generic\(\s*)?([A-Za-z_$%][\w$]*)\s*\)?\s*(?:\+\s*(\d+))?$"
 )
 _MAX_PARAMETERS = 32764  # bytes; PTX ISA "Kernel Function Parameters"
 _MAX_ALIGN = 2**16
+_POINTER = 8  # bytes of an address
 _MAX_SHOWN = 300  # characters
 _THREADS = re.compile(r"\.(maxntid|reqntid)\s+(\d+)(?:\s*,\s*(\d+))?(?:\s*,\s*(\d+))?")
 
@@ -46,24 +54,36 @@ def fail(line: int, why: str) -> NoReturn:
     raise EmulationError(f"PTX line {line}: {why}")
 
 
-def read_parameters(kernel: PtxKernel, text: str, line: int) -> None:
-    """The list between the parentheses of an entry, with the offset of each."""
-    offset = 0
+def read_parameters(text: str, line: int, start: int = 0) -> list[PtxParameter]:
+    """The parameters that a list declares, each with its offset from `start` on."""
+    found: list[PtxParameter] = []
+    offset = start
     for part in text.split(","):
         part = " ".join(part.split())
         if not part:
             continue
-        found = _PARAMETER.match(part)
-        if found is None or found[2] not in SCALARS:
+        match = _PARAMETER.match(part)
+        if match is None or match["type"] not in SCALARS:
             fail(line, f"cannot read the parameter `{part}`")
-        scalar = SCALARS[found[2]]
-        size = scalar.size * int(found[5] or 1)
-        align = max(_align(found[1] or "1", line), scalar.size)
+        scalar = SCALARS[match["type"]]
+        size = scalar.size * int(match["count"] or 1)
+        align = max(_align(match["align"] or "1", line), scalar.size)
         offset = -(-offset // align) * align
-        if offset + size > _MAX_PARAMETERS:
+        if offset + size - start > _MAX_PARAMETERS:
             fail(line, f"parameters of more than {_MAX_PARAMETERS} bytes")
-        kernel.parameters.append(PtxParameter(found[4], scalar, size, offset))
+        in_register = match["space"] == "reg"
+        found.append(PtxParameter(match["name"], scalar, size, offset, in_register))
         offset += size
+    return found
+
+
+def read_prototype(text: str, line: int) -> Prototype:
+    """`.callprototype (results) _ (parameters)`."""
+    match = _PROTOTYPE.match(text)
+    if match is None:
+        fail(line, f"cannot read the prototype `{text}`")
+    results, parameters = (read_parameters(m or "", line) for m in match.groups())
+    return Prototype(tuple(results), tuple(parameters))
 
 
 def read_limits(kernel: PtxKernel, text: str) -> None:
@@ -87,28 +107,38 @@ def read_variable(text: str, line: int) -> Variable:
     count = 1
     for dim in dims:
         count *= int(dim or 0)
-    data = None
+    data, references = None, ()
     if found["data"] is not None:
-        data = _initial_bytes(found["data"], found["type"], line)
+        data, references = _initial_bytes(found["data"], scalar, line)
     align = _align(found["align"] or str(scalar.size), line)
     size = max(count * scalar.size, len(data or b""))
     extern = ".extern" in found["links"]
-    return Variable(found["name"], found["space"], align, size, extern, data)
+    name, space = found["name"], found["space"]
+    return Variable(name, space, align, size, extern, data, references)
 
 
-def _initial_bytes(text: str, type_name: str, line: int) -> bytes:
-    dtype = SCALARS[type_name].dtype
+def _initial_bytes(
+    text: str, scalar: Scalar, line: int
+) -> tuple[bytes, tuple[Reference, ...]]:
+    """The initial bytes, with the addresses of variables and functions among them."""
+    size = scalar.dtype.itemsize
     out = bytearray()
-    for item in re.findall(r"[^\s,{}]+", text):
+    references: list[Reference] = []
+    for item in filter(None, map(str.strip, re.split(r"[,{}]", text))):
         value = read_literal(item)
         if isinstance(value, Integer):
-            mask = (1 << (8 * dtype.itemsize)) - 1
-            out += (value.value & mask).to_bytes(dtype.itemsize, "little")
+            mask = (1 << (8 * size)) - 1
+            out += (value.value & mask).to_bytes(size, "little")
         elif isinstance(value, Float):
             out += value.bits.to_bytes(value.size, "little")
         else:
-            fail(line, f"cannot read the initial value `{item}`")
-    return bytes(out)
+            match = _REFERENCE.match(item)
+            if match is None or size != _POINTER:
+                fail(line, f"cannot read the initial value `{item}`")
+            place = len(out)
+            references.append(Reference(place, size, match[1], int(match[2] or 0)))
+            out += bytes(size)
+    return bytes(out), tuple(references)
 
 
 def _align(text: str, line: int) -> int:

@@ -97,19 +97,42 @@ class Instruction(NamedTuple):
 
 
 class PtxParameter(NamedTuple):
-    """One `.param` of a kernel; `size` and `offset` in bytes."""
+    """One `.param` of a kernel, function or call; `size` and `offset` in bytes.
+
+    `in_register`: a function takes or returns it as a `.reg`.
+    """
 
     name: str
     type: Scalar
     size: int
     offset: int
+    in_register: bool = False
+
+
+class Prototype(NamedTuple):
+    """What a function returns and takes: a `.callprototype`."""
+
+    results: tuple[PtxParameter, ...]
+    parameters: tuple[PtxParameter, ...]
+
+
+class Reference(NamedTuple):
+    """An initial value that is the address of `name`, plus `addend`.
+
+    `offset`, `size` are those of the value in its variable, in bytes.
+    """
+
+    offset: int
+    size: int
+    name: str
+    addend: int
 
 
 class Variable(NamedTuple):
     """A `.shared`, `.local`, `.global` or `.const` variable.
 
     `size` in bytes, 0 for `extern` arrays of unknown size; `data` are its initial
-    bytes or None.
+    bytes or None, with zeros where the `references` go.
     """
 
     name: str
@@ -118,15 +141,25 @@ class Variable(NamedTuple):
     size: int
     extern: bool
     data: bytes | None
+    references: tuple[Reference, ...] = ()
 
 
 @dataclass
 class PtxKernel:
-    """One `.entry`: its parameters, variables, and code in the order of the text."""
+    """One `.entry` or `.func`: parameters, variables, code in the order of the text.
+
+    `results`: what a function returns; `passed`: the `.param` in the body, with their
+    offsets in an area of `passed_size` bytes, which scopes side by side share.
+    """
 
     name: str
     line: int
+    is_entry: bool = True
     parameters: list[PtxParameter] = field(default_factory=list)
+    results: list[PtxParameter] = field(default_factory=list)
+    passed: dict[str, PtxParameter] = field(default_factory=dict)
+    passed_size: int = 0
+    prototypes: dict[str, Prototype] = field(default_factory=dict)
     registers: dict[str, Scalar] = field(default_factory=dict)
     register_ranges: dict[str, tuple[Scalar, int]] = field(default_factory=dict)
     variables: dict[str, Variable] = field(default_factory=dict)
@@ -139,13 +172,14 @@ class PtxKernel:
 
 @dataclass(frozen=True)
 class Module:
-    """A parsed PTX module."""
+    """A parsed PTX module; a function that cannot be read is its error."""
 
     version: tuple[int, int]
     target: str
     kernels: dict[str, PtxKernel]
     variables: dict[str, Variable]
     lines: list[str]
+    functions: dict[str, PtxKernel | EmulationError] = field(default_factory=dict)
 
 
 def space_of(parts: tuple[str, ...]) -> str | None:
