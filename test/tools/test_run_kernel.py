@@ -315,13 +315,7 @@ PRINTING = """
 """
 
 
-def test_what_a_kernel_prints_is_shown(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    (tmp_path / "k.ptx").write_text(PRINTING)
+def test_what_a_kernel_prints_is_shown(capsys: pytest.CaptureFixture[str]) -> None:
     launch = {"grid": [1], "block": [2], "arguments": []}
-    (tmp_path / "k.json").write_text(json.dumps(launch))
-    assert (
-        run.main([str(tmp_path / "k.ptx"), "--launch", str(tmp_path / "k.json")]) == 0
-    )
+    assert run(launch, ptx=PRINTING) == 0
     assert re.search(r"printed +hi %\n +hi %\n", capsys.readouterr().out)
