@@ -7,10 +7,12 @@ priorities and prefetch sizes do not change results and are accepted.
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 import numpy as np
 
+from alcop_mlir.runtime.emulator.arithmetic.collisions import (
+    Update,
+    update_in_order,
+)
 from alcop_mlir.runtime.emulator.arithmetic.storage import (
     MOVED_AS,
     U32,
@@ -168,8 +170,6 @@ def store(t: Translator, ins: Instruction) -> Op:
 
 # --- atomics -----------------------------------------------------------------------
 
-Update = Callable[[Array, Array, Array], Array]
-
 
 def _increment(old: Array, b: Array, c: Array) -> Array:
     return np.where(old >= b, U32.type(0), old + U32.type(1))
@@ -213,7 +213,7 @@ def update_memory(t: Translator, ins: Instruction) -> Op:
         raise unsupported(ins)
     update = _UPDATES[name]
     if scalar.is_decoded and name == "add":
-        update = _decoded_add(scalar)
+        update, name = _decoded_add(scalar), f"add of {scalar.name}"
     space = memory_space(t, ins, operands[0])
     address, _ = t.base_address(operands[0], ins)
     b = t.read(operands[1], scalar, ins)
@@ -230,20 +230,8 @@ def update_memory(t: Translator, ins: Instruction) -> Op:
         for part in parts:
             lanes, view, at = access.atomic_targets(part)
             memory = view.view(scalar.dtype)
-            old = _apply(memory, at, update, lanes.pick(x), lanes.pick(y))
+            given = lanes.pick(x), lanes.pick(y)
+            old = update_in_order(memory, at, name, update, *given)
             write(cohort, lanes.place(old).view(scalar.unsigned), part.mask)
 
     return run
-
-
-def _apply(memory: Array, at: Array, update: Update, x: Array, y: Array) -> Array:
-    """Lane after lane where lanes meet in one element; returns the old values."""
-    old = np.empty(at.shape, memory.dtype)
-    left = np.arange(at.size)
-    while left.size:
-        _, first = np.unique(at[left], return_index=True)
-        now = left[first]
-        old[now] = memory[at[now]]
-        memory[at[now]] = update(old[now], x[now], y[now])
-        left = np.delete(left, first)
-    return old
