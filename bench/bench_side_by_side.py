@@ -133,12 +133,37 @@ def tritons(tile: Tile, target: str, aligned: bool = True, even_k: bool = True) 
 def triton_kernel(
     kernel: tuple[str, str],
     pointers: Mapping[str, str],
-    constants: Mapping[str, int],
+    constants: Mapping[str, object],
     tile: Tile,
     target: str,
     aligned: bool = True,
 ) -> Made:
-    """A kernel of Triton, compiled; ImportError where Triton is missing.
+    """A kernel of Triton, assembled; ImportError where Triton is missing.
+
+    See `triton_code`.
+    """
+    compiled = triton_code(kernel, pointers, constants, tile, target, aligned)
+    triton = importlib.import_module("triton")
+    ptxas = Path(str(triton.__file__)).parent / "backends" / "nvidia" / "bin" / "ptxas"
+    registers, spills = _ptxas_says(ptxas, compiled.asm["ptx"], target)
+    return Made(
+        f"Triton {metadata.version('triton')}",
+        compiled.asm["cubin"],
+        registers,
+        spills,
+        compiled.metadata.shared,
+    )
+
+
+def triton_code(
+    kernel: tuple[str, str],
+    pointers: Mapping[str, str],
+    constants: Mapping[str, object],
+    tile: Tile,
+    target: str,
+    aligned: bool = True,
+) -> Any:
+    """What Triton makes of a kernel; ImportError where Triton is missing.
 
     kernel: its module and name
     pointers: Triton's types of the arguments that are; others are sizes or strides
@@ -165,19 +190,10 @@ def triton_kernel(
         if name not in constants and (aligned or name in pointers)
     }
     source = triton.compiler.ASTSource(function, signature, constants, divisible)
-    compiled = triton.compile(
+    return triton.compile(
         source,
         target=backends.GPUTarget("cuda", int(target.removeprefix("sm_")), WARP_SIZE),
         options={"num_warps": tile.warps, "num_stages": tile.stages},
-    )
-    ptxas = Path(str(triton.__file__)).parent / "backends" / "nvidia" / "bin" / "ptxas"
-    registers, spills = _ptxas_says(ptxas, compiled.asm["ptx"], target)
-    return Made(
-        f"Triton {metadata.version('triton')}",
-        compiled.asm["cubin"],
-        registers,
-        spills,
-        compiled.metadata.shared,
     )
 
 
