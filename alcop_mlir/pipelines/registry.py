@@ -25,6 +25,7 @@ PASSES = {
     "alcop-drop-unused-results": "tensors.drop_unused_results:DropUnusedResults",
     "alcop-drop-unit-dimensions": "tensors.drop_unit_dimensions:DropUnitDimensions",
     "alcop-sink-extensions": "tensors.sink_extensions:SinkExtensions",
+    "alcop-group-chains": "chains.group_chains:GroupChains",
     "alcop-sink-unpacking": "tensors.sink_unpacking:SinkUnpacking",
     "alcop-propagate-layouts": "tensors.propagate_layouts:PropagateLayouts",
     "alcop-update-arguments": "tensors.update_arguments:UpdateArguments",

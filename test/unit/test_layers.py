@@ -113,6 +113,9 @@ RULES = {
     "analysis.linalg.*": Rule(f"{ANALYSIS} {LINALG} {STEPS}"),
     "analysis.rows.*": Rule(f"{ANALYSIS} {LINALG} analysis.rows.*"),
     "analysis.tensors.*": Rule(f"{ANALYSIS} {LINALG} analysis.tensors.*"),
+    "analysis.chains.*": Rule(
+        f"{ANALYSIS} {LINALG} analysis.tensors.* analysis.chains.*"
+    ),
     "analysis.layout.*": Rule(f"{ANALYSIS} {LAYOUT}"),
     "analysis.pipelining.*": Rule(
         f"{ANALYSIS} {LAYOUT} manifest.names analysis.pipelining.*"
@@ -137,6 +140,11 @@ RULES = {
     ),
     "transforms.linalg.*": Rule(f"{TRANSFORMS} transforms.linalg.*", never=PASSES),
     "transforms.tensors.*": Rule(f"{TRANSFORMS} transforms.tensors.*", never=PASSES),
+    "transforms.chains.*": Rule(
+        f"{TRANSFORMS} transforms.linalg.* transforms.tensors.* transforms.tiling.* "
+        "transforms.chains.*",
+        never=PASSES,
+    ),
     "transforms.pipelining.*": Rule(
         f"{TRANSFORMS} verifier.* transforms.pipelining.*", never=PASSES
     ),

@@ -1,0 +1,1 @@
+"""Chains of two contractions with row reductions between them, on tensors."""

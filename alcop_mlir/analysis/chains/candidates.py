@@ -1,0 +1,185 @@
+"""Contractions on tensors of which an operand depends on reductions of another one."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from alcop_mlir.analysis.chains.indices import Index, Indices
+from alcop_mlir.analysis.ir.loops import defining_op
+from alcop_mlir.analysis.ir.walk import walk
+from alcop_mlir.analysis.linalg.view import LinalgView, Operand, linalg_view
+from alcop_mlir.bindings import ir
+
+_RESHAPES = ("tensor.collapse_shape", "tensor.expand_shape")
+_EXTENSION = "arith.extf"
+
+
+@dataclass(frozen=True)
+class Candidate:
+    """A contraction, and those that one of its operands is computed from.
+
+    weights, values: its operands
+    batch, m, n, d: its loops; n is the one that is reduced
+    between: the ops between the contractions, last ones first
+    scores:  results of contractions that `weights` depends on
+    """
+
+    view: LinalgView
+    weights: Operand
+    values: Operand
+    batch: tuple[int, ...]
+    m: int
+    n: int
+    d: int
+    between: tuple[Any, ...]
+    scores: tuple[Any, ...]
+
+    @property
+    def op(self) -> Any:
+        """The contraction."""
+        return self.view.op
+
+    def reached_from(self, scores: ir.Value) -> set[Any]:
+        """The tensors between that depend on these scores."""
+        reached = {scores}
+        for op in reversed(self.between):
+            if any(one in reached for one in op.operands):
+                reached.update(op.results)
+        return reached
+
+    def producer(self, scores: ir.Value) -> Any:
+        """The contraction that makes the scores."""
+        return defining_op(scores)
+
+    def operands_of(self, scores: ir.Value) -> tuple[Operand, Operand, int]:
+        """The operands of the contraction that makes scores, and its length along k."""
+        view = linalg_view(self.producer(scores))
+        assert view is not None
+        (k,) = view.reductions
+        first, second = view.inputs
+        return first, second, view.static_size(k) or 0
+
+    def loops_of_scores(
+        self, scores: ir.Value, at: Indices, k: Index
+    ) -> dict[int | None, Index]:
+        """The index that each loop of the first contraction is."""
+        view = linalg_view(self.producer(scores))
+        assert view is not None
+        found: dict[int | None, Index] = dict(
+            zip(view.outputs[0].loops, at, strict=True)
+        )
+        found[view.reductions[0]] = k
+        return found
+
+
+def candidates(function: ir.Operation) -> Iterator[Candidate]:
+    """Contractions of which an operand depends on reductions after a contraction."""
+    contractions = {
+        view.op: view for op in walk(function) if (view := contraction_view(op))
+    }
+    for view in contractions.values():
+        for number in (0, 1):
+            found = _candidate(view, number, contractions)
+            if found is not None:
+                yield found
+                break
+
+
+def contraction_view(op: ir.Operation) -> LinalgView | None:
+    """The view of a contraction on tensors along one loop; None for other ops."""
+    if not op.name.startswith("linalg.") or len(op.results) != 1:
+        return None
+    view = linalg_view(op)
+    if view is None or len(view.inputs) != 2 or len(view.reductions) != 1:
+        return None
+    if any(not one.is_tensor or None in one.loops for one in view.operands):
+        return None
+    first, second = view.inputs
+    (output,) = view.outputs
+    (k,) = view.reductions
+    shared = k in first.loops and k in second.loops
+    return view if shared and _multiplies(view, output) else None
+
+
+def _multiplies(view: LinalgView, output: Operand) -> bool:
+    """Whether the body adds A times B to the output."""
+    (result,) = view.block.operations[-1].operation.operands
+    total = defining_op(result)
+    if total is None or total.name != "arith.addf":
+        return False
+    terms = [one for one in total.operands if one != output.argument]
+    term = defining_op(terms[0]) if len(terms) == 1 else None
+    if term is None or term.name != "arith.mulf":
+        return False
+    multiplied = {_without_extension(one) for one in term.operands}
+    return multiplied == {one.argument for one in view.inputs}
+
+
+def _without_extension(value: ir.Value) -> Any:
+    op = defining_op(value)
+    return value if op is None or op.name != _EXTENSION else op.operands[0]
+
+
+def _candidate(
+    view: LinalgView, number: int, contractions: Mapping[ir.Operation, LinalgView]
+) -> Candidate | None:
+    weights, values = view.inputs[number], view.inputs[1 - number]
+    (n,) = view.reductions
+    (output,) = view.outputs
+    rows = [one for one in output.loops if one not in values.loops]
+    columns = [one for one in output.loops if one not in weights.loops]
+    if not rows or len(columns) != 1 or not is_zero(output.value):
+        return None
+    m, d = rows[-1], columns[0]
+    batch = [one for one in output.loops if one not in (m, d)]
+    assert m is not None
+    assert d is not None
+    between, scores = _between(weights.value, contractions)
+    if not scores or not any(_reduces(op) for op in between):
+        return None
+    kept = tuple(one for one in batch if one is not None)
+    return Candidate(view, weights, values, kept, m, n, d, between, scores)
+
+
+def _between(
+    value: ir.Value, contractions: Mapping[ir.Operation, LinalgView]
+) -> tuple[tuple[Any, ...], tuple[Any, ...]]:
+    """The ops that a tensor is computed by after contractions, and these' results.
+
+    An op comes before those that make its operands.
+    """
+    order: list[Any] = []
+    scores: list[Any] = []
+    seen: set[Any] = set()
+
+    def visit(one: ir.Value) -> None:
+        op = defining_op(one)
+        if op is None or op in seen:
+            return
+        seen.add(op)
+        if op in contractions:
+            scores.append(one)
+        elif op.name in _RESHAPES or op.name.startswith("linalg."):
+            for operand in op.operands:
+                visit(operand)
+            order.append(op)
+
+    visit(value)
+    return tuple(reversed(order)), tuple(scores)
+
+
+def _reduces(op: ir.Operation) -> bool:
+    view = linalg_view(op)
+    return view is not None and bool(view.reductions)
+
+
+def is_zero(value: ir.Value) -> bool:
+    """Whether all elements of a tensor are zero, as a fill makes them."""
+    op = defining_op(value)
+    if op is None or op.name != "linalg.fill":
+        return False
+    number = defining_op(op.operands[0])
+    attribute = None if number is None else number.attributes["value"]
+    return isinstance(attribute, ir.FloatAttr) and attribute.value == 0.0

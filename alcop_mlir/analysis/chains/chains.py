@@ -1,0 +1,377 @@
+"""Which contractions, row reductions and element-wise ops on tensors are one chain.
+
+A chain is a contraction, the *scores*, element-wise ops and reductions of rows of what
+it makes, and a contraction of what they make, the *weights*:
+
+    S[m, n] = sum over k of Q[m, k] * K[n, k]
+    X[m, n] = f(S[m, n], m, n, other inputs)
+    R[m]    = max over n of X[m, n]
+    W[m, n] = exp(c * (X[m, n] - R[m]))
+    L[m]    = sum over n of W[m, n]
+    O[m, d] = g(sum over n of W[m, n] * V[n, d], L[m], R[m])
+from alcop_mlir.bindings import ir
+
+for each iteration of loops of a batch, which any operand may lack. It can go over
+columns once, in parts: R grows as parts are seen, and what was summed with the R before
+is multiplied by W(R before, R now), as W(x, r) = exp(c * x) * exp(-c * r) splits into
+two functions, of x and of r, and that of r has an inverse. That is proven from the
+bodies: a reduction that depends on another one has W as its term, where c is positive
+and R the maximum of X itself, so that W is at most 1 and never overflows the type that
+is multiplied. What multiplies or divides W and is the same for all of a row commutes
+past the sum over n.
+
+`find_chains` returns chains, and for what looks like one but is none the reason.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from alcop_mlir.analysis.chains.candidates import Candidate, candidates
+from alcop_mlir.analysis.chains.elements import NARROW_FLOATS, Element
+from alcop_mlir.analysis.chains.following import (
+    MAXIMA,
+    SUM,
+    Follower,
+    NotFollowedError,
+)
+from alcop_mlir.analysis.chains.indices import Index, Indices, SplitLoop
+from alcop_mlir.analysis.chains.operands import Matrix, found_in_memory
+from alcop_mlir.analysis.chains.results import Result, found_result
+from alcop_mlir.analysis.ir.rejected import Rejected
+from alcop_mlir.analysis.linalg.view import Operand
+from alcop_mlir.bindings import ir
+
+# What a lane of a warp can hold: a fragment is 16 columns, and accumulators of 256
+# columns take half of its registers.
+HEAD_STEP, LARGEST_HEAD = 16, 256
+# A fragment has 16 rows. With fewer, weights are few beside keys and values.
+FEWEST_ROWS = 16
+
+_EXPONENTIALS = ("math.exp", "math.exp2")
+_MULTIPLY, _DIVIDE = "arith.mulf", "arith.divf"
+
+
+@dataclass(frozen=True)
+class Chain:
+    """A chain; loops are numbers, and indices tuples of them.
+
+    first, last: the contractions
+    batch, m, n, k, d: loops
+    extents:   of the loops
+    queries, keys, values: Q, K and V
+    scores:    an element of S
+    elements:  X, of the scores and inputs
+    maximum:   R
+    weights:   W, of X and R
+    totals:    reductions whose term is W
+    contracted: stands for the sum over n of W times V
+    result:    O, and where it is
+    """
+
+    first: Any
+    last: Any
+    batch: tuple[int, ...]
+    m: int
+    n: int
+    k: int
+    d: int
+    extents: Mapping[int, int]
+    queries: Matrix
+    keys: Matrix
+    values: Matrix
+    scores: Element
+    elements: Element
+    maximum: Element
+    weights: Element
+    totals: tuple[Element, ...]
+    contracted: Element
+    result: Result
+
+
+class _NoChainError(Exception):
+    """Why there is no chain."""
+
+
+def find_chains(function: ir.Operation) -> Iterator[Chain | Rejected]:
+    """Each chain of a function, and each contraction after reductions that ends none.
+
+    Both are of the function as it is when asked: who changes it asks again.
+    """
+    for candidate in candidates(function):
+        reasons = []
+        for scores in candidate.scores:
+            found = _chain(candidate, scores)
+            if isinstance(found, Chain):
+                yield found
+                break
+            reasons.append(found)
+        else:
+            yield Rejected(candidate.op, reasons[0])
+
+
+def _chain(candidate: Candidate, scores: ir.Value) -> Chain | str:
+    """A chain from these scores, or why there is none."""
+    reader = _Reader(candidate, scores)
+    while True:
+        try:
+            return reader.chain()
+        except SplitLoop as wanted:
+            why = reader.split(wanted)
+            if why is not None:
+                return why
+        except (NotFollowedError, _NoChainError) as reason:
+            return str(reason)
+
+
+@dataclass
+class _Reader:
+    """Reads one candidate, with loops that become finer."""
+
+    candidate: Candidate
+    scores: Any
+    extents: dict[int, int] = field(default_factory=dict)
+    loops: dict[int, Index] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        """One loop of the chain for each of the last contraction's."""
+        view = self.candidate.view
+        for loop in range(view.rank):
+            size = view.static_size(loop) or 0
+            self.extents[loop] = size
+            self.loops[loop] = () if size == 1 else (loop,)
+        self.k = view.rank
+
+    @property
+    def fixed(self) -> tuple[int, int, int, int]:
+        """The loops that tiles have: m, n, k, d."""
+        return (self.candidate.m, self.candidate.n, self.k, self.candidate.d)
+
+    def split(self, wanted: SplitLoop) -> str | None:
+        """Make a loop finer; why not, for one that tiles have."""
+        if wanted.loop in self.fixed:
+            return "rows or columns are reshaped between the contractions"
+        first = max(self.extents) + 1
+        made = tuple(range(max(first, self.k + 1), max(first, self.k + 1) + 2))
+        for loop, extent in zip(made, wanted.extents, strict=True):
+            self.extents[loop] = extent
+        for loop, index in self.loops.items():
+            self.loops[loop] = tuple(
+                new for one in index for new in (made if one == wanted.loop else (one,))
+            )
+        return None
+
+    def indices(self, operand: Operand) -> Indices:
+        """The indices of an operand of the last contraction."""
+        return tuple(self.loops[loop] for loop in operand.loops if loop is not None)
+
+    def chain(self) -> Chain:
+        """The chain. Raises where there is none."""
+        given = self.candidate
+        if 0 in self.extents.values():
+            raise _NoChainError("sizes are known at run time only")
+        m, n, k, d = self.fixed
+        reached = given.reached_from(self.scores)
+        follower = Follower(self.extents, n, self.scores, reached, kept=self.fixed)
+        weight = follower.at(given.weights.value, self.indices(given.weights))
+        first, second, self.extents[k] = given.operands_of(self.scores)
+        batch = tuple(loop for number in given.batch for loop in self.loops[number])
+        at = follower.scores_at or ()
+        if sorted(loop for one in at for loop in one) != sorted((*batch, m, n)):
+            raise _NoChainError("the scores do not have all rows and columns")
+        of_scores = given.loops_of_scores(self.scores, at, (k,))
+        operands = [
+            Matrix(one.value, tuple(of_scores[loop] for loop in one.loops))
+            for one in (first, second)
+        ]
+        queries, keys = self._in_order(operands)
+        values = Matrix(given.values.value, self.indices(given.values))
+        queries, keys, values = (
+            self._in_memory(one, loops)
+            for one, loops in ((queries, (m, k)), (keys, (n, k)), (values, (n, d)))
+        )
+        self._check(queries, keys, values)
+        core = _core(weight, n)
+        elements, maximum = _exponent(core)
+        contracted = follower.pool.leaf(
+            "contracted", "f32", None, frozenset((*batch, m, d))
+        )
+        result = found_result(
+            given.op,
+            self.indices(given.view.outputs[0]),
+            _commuted(weight, core, contracted, n, follower.pool),
+            follower,
+        )
+        totals = _totals(result.element, core, maximum)
+        self._check_users(follower)
+        scores = follower.at(self.scores, at)
+        return Chain(
+            given.producer(self.scores),
+            given.op,
+            batch,
+            m,
+            n,
+            k,
+            d,
+            dict(self.extents),
+            queries,
+            keys,
+            values,
+            scores,
+            elements,
+            maximum,
+            core,
+            totals,
+            contracted,
+            result,
+        )
+
+    def _in_order(self, operands: list[Matrix]) -> list[Matrix]:
+        m, n, _, _ = self.fixed
+        ordered = sorted(operands, key=lambda one: m not in one.loops)
+        first, second = ordered
+        if n in first.loops or m in second.loops or n not in second.loops:
+            raise _NoChainError("an operand of the scores has rows and columns")
+        return ordered
+
+    def _in_memory(self, matrix: Matrix, inner: tuple[int, int]) -> Matrix:
+        """SplitLoop only for loops of the batch."""
+        try:
+            found = found_in_memory(matrix, self.extents, inner)
+        except SplitLoop as wanted:
+            if wanted.loop not in self.fixed:
+                raise
+            found = matrix
+        if found.innermost not in inner:
+            raise _NoChainError("neighbours in memory are of several matrices")
+        return found
+
+    def _check(self, queries: Matrix, keys: Matrix, values: Matrix) -> None:
+        m, n, k, d = self.fixed
+        types = {one.type for one in (queries, keys)}
+        weights = str(self.candidate.weights.value.type.element_type)
+        if len(types) > 1 or types.isdisjoint(NARROW_FLOATS):
+            raise _NoChainError(
+                f"multiplies {queries.type} by {keys.type}, expected f16 or bf16"
+            )
+        if {weights, values.type} != {queries.type}:
+            raise _NoChainError(
+                f"multiplies {weights} by {values.type} after {queries.type}, expected "
+                "one type"
+            )
+        for loop in (k, d):
+            size = self.extents[loop]
+            if size % HEAD_STEP or size > LARGEST_HEAD:
+                raise _NoChainError(
+                    f"rows of {size} elements are multiplied, expected a multiple of "
+                    f"{HEAD_STEP} up to {LARGEST_HEAD}"
+                )
+        if self.extents[m] < FEWEST_ROWS or self.extents[n] < FEWEST_ROWS:
+            raise _NoChainError(
+                f"has {self.extents[m]} rows and {self.extents[n]} columns of weights, "
+                f"expected {FEWEST_ROWS} at least: fewer move few bytes"
+            )
+
+    def _check_users(self, follower: Follower) -> None:
+        """Nobody else may need what is not written any more."""
+        inside = [*follower.passed, self.candidate.producer(self.scores)]
+        allowed = {*inside, self.candidate.op}
+        for op in inside:
+            for result in op.results:
+                for use in result.uses:
+                    if use.owner.operation not in allowed:
+                        raise _NoChainError(
+                            f"'{use.owner.operation.name}' reads what is between the "
+                            "contractions too"
+                        )
+
+
+def _core(weight: Element, row: int) -> Element:
+    """The exponential that a weight is, but for what its whole row shares."""
+    while weight.name not in _EXPONENTIALS:
+        one, other = _multiplied(weight, row)
+        if one is None or other is None:
+            raise _NoChainError(
+                "weights depend on reductions, but are no exponentials of what the "
+                "maximum of a row is subtracted from, times what its columns share: a "
+                "maximum that grows cannot be corrected afterwards"
+            )
+        weight = one
+    return weight
+
+
+def _multiplied(weight: Element, row: int) -> tuple[Any, Any]:
+    """What differs along a row, and what else multiplies or divides it."""
+    if weight.name == _DIVIDE and row not in weight.operands[1].loops:
+        one, other = weight.operands
+        return one, other
+    if weight.name != _MULTIPLY:
+        return None, None
+    one, other = weight.operands
+    if row not in other.loops:
+        return one, other
+    return (other, one) if row not in one.loops else (None, None)
+
+
+def _commuted(
+    weight: Element, core: Element, contracted: Element, row: int, pool: Any
+) -> Element:
+    """What is done to the exponential is done to the sum over n instead."""
+    if weight is core:
+        return contracted
+    varying, shared = _multiplied(weight, row)
+    assert varying is not None  # `_core` went this way
+    assert shared is not None
+    inner = _commuted(varying, core, contracted, row, pool)
+    return pool.op(weight.name, (inner, shared), weight.type, dict(weight.detail))
+
+
+def _exponent(core: Element) -> tuple[Element, Element]:
+    """X and its maximum R, where the exponent is c * (X - R) with a positive c."""
+    exponent = core.operands[0]
+    while exponent.name == _MULTIPLY:
+        numbers = [one for one in exponent.operands if one.name == "constant"]
+        others = [one for one in exponent.operands if one.name != "constant"]
+        if len(numbers) != 1 or not 0 < numbers[0].detail < float("inf"):
+            break
+        (exponent,) = others
+    elements, maximum = _difference(exponent)
+    if (
+        elements is None
+        or maximum is None
+        or maximum.name != "reduction"
+        or maximum.detail[0] not in MAXIMA
+        or maximum.operands[0] is not elements
+        or elements.needs
+        or not elements.has_scores
+    ):
+        raise _NoChainError(
+            "exponentials are not of what the maximum of the same row is subtracted "
+            "from: they may overflow, or cannot be corrected when the maximum grows"
+        )
+    return elements, maximum
+
+
+def _difference(exponent: Element) -> tuple[Element | None, Element | None]:
+    if exponent.name == "arith.subf":
+        one, other = exponent.operands
+        return one, other
+    if exponent.name == "arith.addf":
+        for one, other in (exponent.operands, exponent.operands[::-1]):
+            if other.name == "arith.negf":
+                return one, other.operands[0]
+    return None, None
+
+
+def _totals(result: Element, core: Element, maximum: Element) -> tuple[Element, ...]:
+    """The sum of each row, if the result needs it. They must be of weights."""
+    found = sorted(result.needs - maximum.needs, key=lambda one: one.detail)
+    for one in found:
+        if one.detail[0] != SUM or one.operands[0] is not core:
+            raise _NoChainError(
+                "a reduction that depends on another one is no sum of the "
+                "exponentials: it cannot be corrected when the maximum grows"
+            )
+    return tuple(found)

@@ -1,0 +1,285 @@
+"""Which expression of a chain an element of a tensor is.
+
+`Follower.at` follows an element back through reshapes, transposes, fills, element-wise
+ops and reductions of rows, until the elements of the first contraction. What does not
+depend on these is read as an input, unless it is computed of indices alone: then it is
+computed again, as a causal mask is.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+from alcop_mlir.analysis.chains.elements import (
+    BOOLEAN,
+    FLOAT,
+    INTEGER,
+    NARROW_FLOATS,
+    Element,
+    Limits,
+    Pool,
+    within_words,
+)
+from alcop_mlir.analysis.chains.indices import Index, Indices, source_of_reshape
+from alcop_mlir.analysis.ir.loops import defining_op, splat
+from alcop_mlir.analysis.linalg.view import LinalgView, Operand, linalg_view
+from alcop_mlir.bindings import ir
+
+MAXIMA = ("arith.maximumf", "arith.maxnumf")
+SUM = "arith.addf"
+
+_FLOATS = (*NARROW_FLOATS, "f32")
+_INTEGERS = ("index", "i64", "i32")
+_CONVERSIONS = ("arith.extf", "arith.truncf")  # between floats, which are all f32 here
+_CASTS = ("arith.index_cast", "arith.index_castui", "arith.extsi", "arith.trunci")
+_COMPUTED = frozenset(
+    """
+    arith.addf arith.subf arith.mulf arith.divf arith.negf arith.maximumf arith.minimumf
+    arith.maxnumf arith.minnumf arith.cmpf arith.cmpi arith.select arith.andi arith.ori
+    arith.xori math.exp math.exp2 math.tanh math.absf math.fma math.sqrt math.rsqrt
+    """.split()
+)
+
+
+class NotFollowedError(Exception):
+    """An element is computed in a way that expressions do not have; says which."""
+
+
+@dataclass
+class Follower:
+    """Follows elements of one chain.
+
+    extents: of the loops
+    row:     the loop along which rows are reduced
+    scores:  the result of the first contraction
+    reached: the tensors that depend on it
+    scores_at: the indices at which the scores are read, the same everywhere
+    passed:  ops that elements which depend on scores were followed through
+    kept:    loops that tiles have, which are not split
+    """
+
+    extents: dict[int, int]
+    row: int
+    scores: Any
+    reached: set[Any]
+    pool: Pool = field(default_factory=Pool)
+    scores_at: Indices | None = None
+    passed: list[Any] = field(default_factory=list)
+    kept: tuple[int, ...] = ()
+    _known: dict[Any, Element] = field(default_factory=dict)
+
+    def at(self, value: ir.Value, indices: Indices) -> Element:
+        """The element of a tensor. NotFollowedError, SplitLoop."""
+        key = (value, indices)
+        if key not in self._known:
+            self._known[key] = self._found(value, indices)
+        return self._known[key]
+
+    def _found(self, value: ir.Value, indices: Indices) -> Element:
+        if value == self.scores:
+            if self.scores_at not in (None, indices):
+                raise NotFollowedError("scores of several places are combined")
+            self.scores_at = indices
+            return self.pool.leaf("scores", FLOAT, None, _loops(indices))
+        if value not in self.reached:
+            try:
+                return self._computed_of_indices(value, indices)
+            except NotFollowedError:
+                return self._input(value, indices)
+        op = defining_op(value)
+        assert op is not None  # it depends on the scores
+        self.passed.append(op)
+        source = source_of_reshape(value, indices, self.extents)
+        if source is not None:
+            return self.at(*source)
+        view = linalg_view(op)
+        if view is None:
+            raise NotFollowedError(f"'{op.name}' is between the contractions")
+        return _Body(self, view, indices, self.at).result()
+
+    def _input(self, value: ir.Value, indices: Indices) -> Element:
+        kind = str(value.type.element_type)
+        if kind not in (*_FLOATS, BOOLEAN):
+            raise NotFollowedError(f"{kind} elements are combined with the scores")
+        made = BOOLEAN if kind == BOOLEAN else FLOAT
+        return self.pool.leaf("input", made, (value, indices), _loops(indices))
+
+    def _computed_of_indices(self, value: ir.Value, indices: Indices) -> Element:
+        """NotFollowedError where it is read from memory."""
+        constant = splat(value)
+        if constant is not None:
+            return self.number(constant, value.type.element_type)
+        source = source_of_reshape(value, indices, self.extents)
+        if source is not None:
+            return self._computed_of_indices(*source)
+        op = defining_op(value)
+        view = None if op is None else linalg_view(op)
+        if view is None or view.reductions:
+            raise NotFollowedError("is an input")
+        return _Body(self, view, indices, self._computed_of_indices).result()
+
+    def number(self, number: float, kind: ir.Type) -> Element:
+        """A constant. NotFollowedError for types that expressions do not have."""
+        name = str(kind)
+        if name in _FLOATS:
+            return self.pool.constant(number, FLOAT)
+        if name == BOOLEAN:
+            return self.pool.constant(bool(number), BOOLEAN)
+        if name in _INTEGERS and within_words((int(number), int(number))):
+            return self.pool.constant(int(number), INTEGER)
+        raise NotFollowedError(f"a constant of {name} is read")
+
+
+def body_of(
+    follower: Follower,
+    view: LinalgView,
+    indices: Indices,
+    value: ir.Value,
+    element: Element,
+) -> Element:
+    """What an op makes of `value`, its only input, whose element is known."""
+
+    def follow(asked: ir.Value, _: Indices) -> Element:
+        assert asked == value
+        return element
+
+    return _Body(follower, view, indices, follow).result()
+
+
+@dataclass
+class _Body:
+    """The body of a linalg op, of which one element of the result is followed.
+
+    follow: what is asked for elements of inputs
+    """
+
+    follower: Follower
+    view: LinalgView
+    indices: Indices
+    follow: Callable[[Any, Indices], Element]
+    _known: dict[Any, Element] = field(default_factory=dict)
+
+    def result(self) -> Element:
+        """The element of the op's only result."""
+        if len(self.view.outputs) != 1:
+            raise NotFollowedError(f"'{self.view.op.name}' has several results")
+        (output,) = self.view.outputs
+        (result,) = self.view.block.operations[-1].operation.operands
+        if not self.view.reductions:
+            return self._value(result)
+        combine = defining_op(result)
+        name = "" if combine is None else combine.name
+        own = output.argument
+        operands = [] if combine is None else list(combine.operands)
+        if name not in (*MAXIMA, SUM) or own not in operands:
+            raise NotFollowedError("rows are combined by neither maximum nor sum")
+        terms = [one for one in operands if one != own]
+        if len(terms) != 1 or sum(1 for _ in own.uses) != 1:
+            raise NotFollowedError("a reduction reads its result twice")
+        start = _filled(output.value)
+        if start is None:
+            raise NotFollowedError("a reduction does not start from a constant")
+        term = self._value(terms[0])
+        if term.type != FLOAT:
+            raise NotFollowedError(f"elements of {term.type} are reduced")
+        return self.follower.pool.reduction(term, name, start, self.follower.row)
+
+    def _loops(self) -> dict[int | None, Index]:
+        """The index that each loop of the op is."""
+        (output,) = self.view.outputs
+        if None in output.loops:
+            raise NotFollowedError(f"'{self.view.op.name}' writes at {output.map}")
+        found: dict[int | None, Index] = dict(
+            zip(output.loops, self.indices, strict=True)
+        )
+        row = self.follower.row
+        if len(self.view.reductions) > 1:
+            raise NotFollowedError("several dimensions are reduced at once")
+        for loop in self.view.reductions:
+            if self.view.static_size(loop) != self.follower.extents[row]:
+                raise NotFollowedError("rows of another length are reduced")
+            found[loop] = (row,)
+        return found
+
+    def _value(self, value: ir.Value) -> Element:
+        if value not in self._known:
+            self._known[value] = self._element(value)
+        return self._known[value]
+
+    def _element(self, value: ir.Value) -> Element:
+        for operand in self.view.inputs:
+            if value == operand.argument:
+                return self._operand(operand)
+        owner = defining_op(value)
+        if owner is None:
+            raise NotFollowedError("a body reads what its output held")
+        constant = splat(value)
+        if constant is not None:
+            return self.follower.number(constant, value.type)
+        if owner.name == "linalg.index":
+            index = self._loops()[owner.attributes["dim"].value]
+            extents = self.follower.extents
+            extent = math.prod(extents[loop] for loop in index)
+            return self.follower.pool.index(index, extent)
+        return self._op(owner, value.type)
+
+    def _operand(self, operand: Operand) -> Element:
+        if not operand.is_tensor:
+            constant = splat(operand.value)
+            if constant is None:
+                raise NotFollowedError("a number known at run time only is read")
+            return self.follower.number(constant, operand.value.type)
+        loops = self._loops()
+        # A dimension of extent 1 that all of a row share is indexed by 0.
+        zero = {n for n, index in enumerate(operand.indices) if index.constant == 0}
+        if any(one is None and n not in zero for n, one in enumerate(operand.loops)):
+            raise NotFollowedError(f"'{self.view.op.name}' reads at {operand.map}")
+        indices = tuple(() if one is None else loops[one] for one in operand.loops)
+        return self.follow(operand.value, indices)
+
+    def _op(self, op: ir.Operation, kind: ir.Type) -> Element:
+        operands = tuple(self._value(one) for one in op.operands)
+        name = op.name
+        if name in _CONVERSIONS and str(kind) in _FLOATS:
+            return operands[0]
+        if name in _CASTS and operands[0].limits is not None:
+            return operands[0]
+        limits = _limits(name, operands)
+        made = INTEGER if limits is not None else _type(kind)
+        known = limits is not None or (name in _COMPUTED and made != INTEGER)
+        # Bits of masks may be combined, integers of unknown size may not.
+        if not known or made is None or len(op.results) != 1:
+            raise NotFollowedError(f"'{name}' of {kind} is between the contractions")
+        attributes = {key: op.attributes[key] for key in op.attributes}
+        attributes.pop("overflowFlags", None)  # of another type
+        return self.follower.pool.op(name, operands, made, attributes, limits)
+
+
+def _limits(name: str, operands: tuple[Element, ...]) -> Limits | None:
+    """The limits of what integers of known limits make; None for other ops."""
+    known = [one.limits for one in operands]
+    if name not in ("arith.addi", "arith.subi") or None in known:
+        return None
+    (a, b), (c, d) = (one for one in known if one is not None)
+    found = (a + c, b + d) if name == "arith.addi" else (a - d, b - c)
+    return found if within_words(found) else None
+
+
+def _type(kind: ir.Type) -> str | None:
+    name = str(kind)
+    return FLOAT if name in _FLOATS else name if name == BOOLEAN else None
+
+
+def _filled(value: ir.Value) -> float | None:
+    """The number that all elements of a tensor are."""
+    op = defining_op(value)
+    if op is not None and op.name == "linalg.fill":
+        return splat(op.operands[0])
+    return splat(value)
+
+
+def _loops(indices: Indices) -> frozenset[int]:
+    return frozenset(loop for index in indices for loop in index)

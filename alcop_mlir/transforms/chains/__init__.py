@@ -1,0 +1,1 @@
+"""Two contractions with row reductions between them as one kernel."""

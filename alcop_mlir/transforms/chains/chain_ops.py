@@ -1,0 +1,299 @@
+"""Builders of a chain as linalg ops with fixed loops, one op for each of its roles.
+
+Loops are those of the batch, then m and n, m, n and k, m, d and n, or m and d. Floats
+are f32 but for what is multiplied. Each op has its role as `alcop.chain`, by which
+alcop-tile-chains finds it:
+
+    "scores"   Q times K, added up along k
+    "elements" what is computed of the scores, of indices and of inputs
+    "maximum"  of rows of these
+    "weights"  of elements and maxima
+    "total"    of rows of weights
+    "contracted": weights times V, added up along n
+    "result"   of that, totals and maxima
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from alcop_mlir.analysis.chains.chains import Chain
+from alcop_mlir.analysis.chains.elements import Element
+from alcop_mlir.analysis.chains.indices import Index, Indices
+from alcop_mlir.analysis.chains.operands import Matrix
+from alcop_mlir.bindings import arith, ir, linalg, tensor
+from alcop_mlir.dialects import alcop
+from alcop_mlir.passes import build
+from alcop_mlir.transforms.tensors.generic_ops import generic_on_tensors
+
+Body = Callable[[Sequence[Any]], Any]  # of the arguments, with that of the output
+
+
+@dataclass
+class ChainOps:
+    """Builds the ops of a chain at the current insertion point.
+
+    tensors: what is built for scores, elements, reductions and contractions
+    """
+
+    chain: Chain
+    tensors: dict[Element, Any] = field(default_factory=dict)
+
+    def build(self, target: ir.Value) -> Any:
+        """All ops; what they write to `target`, with a dimension per loop."""
+        chain = self.chain
+        scores = (*chain.batch, chain.m, chain.n)
+        rows = (*chain.batch, chain.m)
+        loops = (*chain.batch, chain.m, chain.d)
+        self._contraction("scores", chain.scores, (*scores, chain.k), scores)
+        if chain.elements is not chain.scores:
+            self._map("elements", chain.elements, scores)
+        self._reduction("maximum", chain.maximum, scores, rows)
+        self._map("weights", chain.weights, scores)
+        for one in chain.totals:
+            self._reduction("total", one, scores, rows)
+        self._contraction("contracted", chain.contracted, (*loops, chain.n), loops)
+        return self._map("result", chain.result.element, loops, target)
+
+    def _contraction(
+        self, role: str, made: Element, loops: Sequence[int], kept: Sequence[int]
+    ) -> None:
+        chain = self.chain
+        operands = [chain.queries, chain.keys]
+        if role == "contracted":
+            weights = Matrix(
+                self.tensors[chain.weights],
+                tuple((one,) for one in (*chain.batch, chain.m, chain.n)),
+            )
+            operands = [weights, chain.values]
+        narrow = chain.values.value.type.element_type
+
+        def body(arguments: Sequence[ir.Value]) -> Any:
+            one, other, total = arguments
+            if one.type != narrow:
+                one = arith.truncf(narrow, one)
+            wide = [arith.extf(total.type, each) for each in (one, other)]
+            return arith.addf(total, arith.mulf(*wide))
+
+        self.tensors[made] = self._generic(
+            role, operands, self._filled(kept, 0.0), loops, kept, body
+        )
+
+    def _reduction(
+        self, role: str, made: Element, loops: Sequence[int], kept: Sequence[int]
+    ) -> None:
+        combine, start = made.detail
+        (term,) = made.operands
+        source = Matrix(self.tensors[term], tuple((one,) for one in loops))
+
+        def body(arguments: Sequence[ir.Value]) -> Any:
+            kinds = [arguments[-1].type]
+            return ir.Operation.create(combine, kinds, list(arguments)).result
+
+        self.tensors[made] = self._generic(
+            role, [source], self._filled(kept, start), loops, kept, body
+        )
+
+    def _map(
+        self,
+        role: str,
+        made: Element,
+        loops: Sequence[int],
+        target: ir.Value | None = None,
+    ) -> Any:
+        known = dict(self.tensors)
+        leaves = found_leaves(made, known)
+        matrices = [self._leaf(one, known) for one in leaves]
+        element = ir.F32Type.get() if target is None else target.type.element_type
+        output = self._empty(loops, element) if target is None else target
+
+        def body(arguments: Sequence[ir.Value]) -> Any:
+            given = dict(zip(leaves, arguments, strict=False))
+            return _narrowed(scalar(made, given, loops, self.chain.extents), element)
+
+        order = loops
+        if target is not None:
+            order = [one for index in self.chain.result.indices for one in index]
+        self.tensors[made] = self._generic(role, matrices, output, loops, order, body)
+        return self.tensors[made]
+
+    def _leaf(self, leaf: Element, known: Mapping[Element, ir.Value]) -> Matrix:
+        if leaf.name == "input":
+            return Matrix(*leaf.detail)
+        chain = self.chain
+        of_columns = {chain.scores: chain.n, chain.elements: chain.n}
+        column = {**of_columns, chain.weights: chain.n, chain.contracted: chain.d}
+        loops = [*chain.batch, chain.m]
+        loops += [column[leaf]] if leaf in column else []
+        return Matrix(known[leaf], tuple((one,) for one in loops))
+
+    def _generic(
+        self,
+        role: str,
+        inputs: Sequence[Matrix],
+        output: ir.Value,
+        loops: Sequence[int],
+        kept: Sequence[int],
+        body: Body,
+    ) -> Any:
+        values = [self._with_loops(one) for one in inputs]
+        maps = [_map_of(loops, _apart(one.indices)) for one in inputs]
+        maps.append(_map_of(loops, [(one,) for one in kept]))
+        reductions = [n for n, loop in enumerate(loops) if loop not in kept]
+        op = generic_on_tensors(values, [output], maps, reductions)
+        op.attributes[alcop.CHAIN] = ir.StringAttr.get(role)
+        kinds = [one.type.element_type for one in (*values, output)]
+        here = ir.Location.current
+        block = op.regions[0].blocks.append(*kinds, arg_locs=[here] * len(kinds))
+        with ir.InsertionPoint(block):
+            linalg.YieldOp([body(list(block.arguments))])
+        return op.results[0]
+
+    def _with_loops(self, matrix: Matrix) -> Any:
+        """The tensor, with a dimension for each loop."""
+        return with_loops(matrix.value, matrix.indices, self.chain.extents)
+
+    def _empty(self, loops: Sequence[int], element: ir.Type) -> Any:
+        return tensor.empty([self.chain.extents[one] for one in loops], element)
+
+    def _filled(self, loops: Sequence[int], number: float) -> Any:
+        kind = ir.F32Type.get()
+        start = arith.constant(kind, ir.FloatAttr.get(kind, number))
+        return linalg.fill(start, outs=[self._empty(loops, kind)])
+
+
+def found_leaves(element: Element, known: Mapping[Element, ir.Value]) -> list[Element]:
+    """What an expression is computed of: known elements, and inputs; each once."""
+    found: dict[Element, None] = {}
+
+    def visit(one: Element) -> None:
+        if one in known or one.name == "input":
+            found[one] = None
+        for operand in () if one in known else one.operands:
+            visit(operand)
+
+    visit(element)
+    return list(found)
+
+
+def scalar(
+    element: Element,
+    known: dict[Element, ir.Value],
+    loops: Sequence[int],
+    extents: Mapping[int, int],
+) -> Any:
+    """Build the code of an expression in a body; elements in `known` are given."""
+    made: dict[Element, Any] = {}
+
+    def of(one: Element) -> Any:
+        if one not in made:
+            made[one] = build_one(one)
+        return made[one]
+
+    def build_one(one: Element) -> Any:
+        if one in known:
+            return _widened(known[one])
+        kind = ir.Type.parse(one.type)
+        if one.name == "constant":
+            return arith.constant(kind, _attribute(kind, one.detail))
+        if one.name == "index":
+            return arith.index_cast(kind, _number(one.detail, loops, extents))
+        operands = [of(operand) for operand in one.operands]
+        return ir.Operation.create(one.name, [kind], operands, dict(one.detail)).result
+
+    return of(element)
+
+
+def _number(index: Index, loops: Sequence[int], extents: Mapping[int, int]) -> Any:
+    """The number whose digits the loops of an index are."""
+    if not index:
+        return build.index(0)
+    *outer, last = index
+    at = linalg.IndexOp(loops.index(last)).result
+    if not outer:
+        return at
+    before = _number(tuple(outer), loops, extents)
+    return build.add(build.mul(before, extents[last]), at)
+
+
+def with_loops(value: ir.Value, indices: Indices, extents: Mapping[int, int]) -> Any:
+    """A tensor whose dimensions are indexed by one loop each, or by none."""
+    if all(len(index) < 2 for index in indices):
+        return value
+    apart = _apart(indices)
+    shape = [extents[index[0]] if index else 1 for index in apart]
+    kind = ir.RankedTensorType.get(shape, value.type.element_type)
+    return tensor.expand_shape(kind, value, _groups(indices), [], shape)
+
+
+def without_loops(value: ir.Value, indices: Indices, kind: ir.Type) -> Any:
+    """A tensor with a dimension for each loop as `kind`, whose indices are given."""
+    if not all(indices):
+        value = _with_units(value, indices)
+    if all(len(index) < 2 for index in indices):
+        return value
+    return tensor.collapse_shape(kind, value, _groups(indices))
+
+
+def _with_units(value: ir.Value, indices: Indices) -> Any:
+    """The tensor with a dimension of extent 1 for each index without loops."""
+    sizes = iter(value.type.shape)
+    shape = [next(sizes) if index else 1 for index in _apart(indices)]
+    groups: list[list[int]] = []
+    for number, index in enumerate(_apart(indices)):
+        # Extents of 1 go to the dimension before, or to the first one.
+        if index and not (len(groups) == 1 and all(shape[n] == 1 for n in groups[0])):
+            groups.append([number])
+        elif groups:
+            groups[-1].append(number)
+        else:
+            groups.append([number])
+    kind = ir.RankedTensorType.get(shape, value.type.element_type)
+    return tensor.expand_shape(kind, value, groups, [], shape)
+
+
+def _apart(indices: Indices) -> Indices:
+    """An index for each loop, and for each dimension of extent 1."""
+    return tuple(
+        (loop,) if loop is not None else ()
+        for index in indices
+        for loop in (index or (None,))
+    )
+
+
+def _groups(indices: Indices) -> list[list[int]]:
+    groups, first = [], 0
+    for index in indices:
+        count = max(1, len(index))
+        groups.append(list(range(first, first + count)))
+        first += count
+    return groups
+
+
+def _map_of(loops: Sequence[int], indices: Sequence[Sequence[int]]) -> Any:
+    numbers = [loops.index(index[0]) if index else None for index in indices]
+    return build.loop_map(len(loops), numbers).value
+
+
+def _widened(value: ir.Value) -> Any:
+    wide = ir.F32Type.get()
+    is_narrow = isinstance(value.type, ir.FloatType) and value.type != wide
+    return arith.extf(wide, value) if is_narrow else value
+
+
+def _narrowed(value: ir.Value, element: ir.Type) -> Any:
+    return value if value.type == element else arith.truncf(element, value)
+
+
+def _attribute(kind: ir.Type, number: float) -> Any:
+    if isinstance(kind, ir.FloatType):
+        return ir.FloatAttr.get(kind, number)
+    return ir.IntegerAttr.get(kind, int(number))
+
+
+def mark(region: ir.Operation, chain: Chain) -> None:
+    """Say of the op around a chain how many loops of a batch its ops have."""
+    batch = len(chain.batch)
+    region.attributes[alcop.CHAIN] = alcop.to_attribute({"batch": batch})

@@ -1,0 +1,97 @@
+"""Group contraction, element-wise ops, row reductions and contraction on tensors.
+
+Before:  %s = linalg.batch_matmul ins(%q, %k) ...       // scores
+         ... linalg.generic ...                         // scale, masks, softmax of rows
+         %o = linalg.batch_matmul ins(%p, %v) ...
+After:   %o = scf.execute_region -> tensor<...> no_inline {
+           %s = linalg.generic {alcop.chain = "scores"} ins(%q, %k) ...
+           %x = linalg.generic {alcop.chain = "elements"} ins(%s, %mask) ...
+           %m = linalg.generic {alcop.chain = "maximum"} ins(%x) ...
+           %w = linalg.generic {alcop.chain = "weights"} ins(%x, %m) ... // exp(x - m)
+           %l = linalg.generic {alcop.chain = "total"} ins(%w) ...
+           %p = linalg.generic {alcop.chain = "contracted"} ins(%w, %v) ...
+           %o = linalg.generic {alcop.chain = "result"} ins(%p, %l) ...  // p / l
+           scf.yield %o } {alcop.chain = {batch = 2}}
+
+What is a chain is found from loops, maps and bodies, and proven there
+(`analysis/chains`). What the region holds means the same, but for roundings to 16 bits
+on the way: weights are divided by what a whole row shares after they are multiplied.
+Operands are read from the tensors that they are copies of, in other orders or repeated
+for several heads, and the result is written where the ops after it put it. Where chains
+are refused, a remark at the last contraction says why; a contraction on a row of
+softmax that it can be, but for its types or sizes, is left unchanged.
+
+The region keeps the ops together: bufferization goes through it without copies, and no
+pass outlines or inlines it. Runs after alcop-fold-transposes, before bufferization;
+alcop-tile-chains makes a kernel of the region. Writes `alcop.chain`.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from alcop_mlir import diagnostics
+from alcop_mlir.analysis.chains.chains import Chain, find_chains
+from alcop_mlir.analysis.ir.loops import defining_op
+from alcop_mlir.bindings import ir, scf, tensor
+from alcop_mlir.passes import build
+from alcop_mlir.passes.base import Pass
+from alcop_mlir.transforms.chains.chain_ops import ChainOps, mark, without_loops
+
+# All ops of these dialects work on tensors, before bufferization.
+_WITHOUT_EFFECTS = ("linalg.", "tensor.", "arith.")
+
+
+@dataclass(frozen=True)
+class GroupChains(Pass):
+    name = "alcop-group-chains"
+    anchor = "func.func"
+
+    def run(self, op: ir.Operation) -> None:
+        for found in list(find_chains(op)):
+            if isinstance(found, Chain):
+                _group(found)
+            else:
+                diagnostics.remark(found.op, _message(found.reason))
+
+
+def _message(reason: str) -> str:
+    return f"not one kernel with the contraction before its rows' reductions: {reason}"
+
+
+def _group(chain: Chain) -> None:
+    """Build the chain where its result is made, and use that instead."""
+    old = chain.result.value
+    place = old.owner.operation
+    with place.location, ir.InsertionPoint(place):
+        made = _region(chain)
+        new = without_loops(made, chain.result.indices, old.type)
+    old.replace_all_uses_with(new)
+    _erase(place)
+
+
+def _region(chain: Chain) -> Any:
+    loops = [loop for index in chain.result.indices for loop in index]
+    shape = [chain.extents[loop] for loop in loops]
+    target = tensor.empty(shape, chain.result.value.type.element_type)
+    region = scf.ExecuteRegionOp([target.type], no_inline=True)
+    block = region.regions[0].blocks.append()
+    with ir.InsertionPoint(block):
+        scf.YieldOp([ChainOps(chain).build(target)])
+    mark(region.operation, chain)
+    return region.results[0]
+
+
+def _erase(last: ir.Operation) -> None:
+    """Erase the ops that the chain replaces: `last`, and what only that needs."""
+    makers: set[Any] = set()
+    pending = [last]
+    while pending:
+        op = pending.pop()
+        if op not in makers and op.name.startswith(_WITHOUT_EFFECTS):
+            makers.add(op)
+            pending.extend(one for one in map(defining_op, op.operands) if one)
+    block = last.block
+    order = reversed(list(block.operations))
+    build.erase_unused([op for op in order if op in makers])
